@@ -1,0 +1,292 @@
+//! What `cold bench` measures: runs, their states, proofs and taints, and the report that holds them.
+//!
+//! This is the documented shape of `cold bench --json` (docs/formats/bench-json.md). Statistics are
+//! computed from the runs on read and repeated in the document for convenience.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, Known, Nanos};
+
+/// Identifies the document and its version.
+pub const SCHEMA: &str = "coldstart.bench/1";
+
+/// The cache state a run starts from.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Evicted, and proved absent.
+    Cold,
+    /// Evicted, then started once.
+    Light,
+    /// Started several times before; sham eviction of a decoy.
+    Warm,
+    /// The cache holds exactly what a saved snapshot says.
+    Snapshot(PathBuf),
+}
+
+impl fmt::Display for State {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cold => f.pad("cold"),
+            Self::Light => f.pad("light"),
+            Self::Warm => f.pad("warm"),
+            Self::Snapshot(p) => f.pad(&format!("snapshot={}", p.display())),
+        }
+    }
+}
+
+/// How the command ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// It exited with this code.
+    Code(i32),
+    /// A signal that was not ours killed it.
+    Signal(i32),
+    /// It was ended by us after it was ready, as asked.
+    Ended,
+    /// It was ended by us because the time limit was over.
+    TimedOut,
+}
+
+/// Pages of the file set that were already cached when the run started.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Residual {
+    /// Cached bytes of the file set.
+    pub bytes: Bytes,
+    /// Bytes of files whose residency the kernel does not tell.
+    pub unknown_bytes: Bytes,
+    /// Largest contributors first, at most 20.
+    pub files: Vec<ResidualFile>,
+}
+
+/// One file that stayed cached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResidualFile {
+    /// Path.
+    pub path: PathBuf,
+    /// Cached bytes.
+    pub bytes: Bytes,
+    /// Processes that hold it, as `name[pid]`.
+    pub holders: Vec<String>,
+}
+
+/// A fact, fixed before looking at the time, that disqualifies a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Taint {
+    /// Pages of the file set stayed cached in a run that should be cold.
+    NotCold {
+        /// How much stayed.
+        bytes: Bytes,
+        /// Who holds it, as `name[pid]`.
+        holders: Vec<String>,
+    },
+    /// Pages of the file set were missing in a run that should be warm.
+    NotWarm {
+        /// How much was missing.
+        bytes: Bytes,
+    },
+    /// Somebody dropped caches during the run (vmstat `drop_pagecache`, `drop_slab`).
+    CachesDropped {
+        /// How often.
+        times: u64,
+    },
+    /// Memory was reclaimed during the run (vmstat `pgsteal_*`).
+    PagesReclaimed {
+        /// Pages reclaimed.
+        pages: u64,
+    },
+    /// Pages that had been cached before had to be read again (vmstat `workingset_refault_file`).
+    Refaults {
+        /// Pages.
+        pages: u64,
+    },
+    /// Other processes read from the same devices.
+    ForeignReads {
+        /// Bytes that were not read by the tree.
+        bytes: Bytes,
+        /// Busiest readers where known, as `name[pid]`.
+        readers: Vec<String>,
+    },
+    /// The hypervisor took CPU time away.
+    Steal {
+        /// Share of the machine's time in percent.
+        percent: f64,
+    },
+    /// A file of the set changed since it was observed.
+    FileSetChanged {
+        /// The first such file.
+        path: PathBuf,
+    },
+    /// The command failed.
+    Failed {
+        /// How.
+        ending: Ending,
+    },
+    /// The command did not get ready, or did not end, in time.
+    TimedOut {
+        /// The limit.
+        limit: Nanos,
+    },
+    /// Processes of the tree were still alive at its end and had to be killed by force.
+    KilledByForce {
+        /// How many.
+        processes: u64,
+    },
+    /// Other processes used a large share of the CPUs.
+    BusyMachine {
+        /// CPU time of others as a share of the machine's time in percent.
+        percent: f64,
+    },
+}
+
+impl Taint {
+    /// A stable name for scripts, equal to `kind` in JSON.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NotCold { .. } => "not_cold",
+            Self::NotWarm { .. } => "not_warm",
+            Self::CachesDropped { .. } => "caches_dropped",
+            Self::PagesReclaimed { .. } => "pages_reclaimed",
+            Self::Refaults { .. } => "refaults",
+            Self::ForeignReads { .. } => "foreign_reads",
+            Self::Steal { .. } => "steal",
+            Self::FileSetChanged { .. } => "file_set_changed",
+            Self::Failed { .. } => "failed",
+            Self::TimedOut { .. } => "timed_out",
+            Self::KilledByForce { .. } => "killed_by_force",
+            Self::BusyMachine { .. } => "busy_machine",
+        }
+    }
+}
+
+/// One start, measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Index into [`Report::series`].
+    pub series: usize,
+    /// Round, from 0; warm-up runs have none.
+    pub round: Option<u32>,
+    /// Place in the order of all runs of this report, from 0.
+    pub sequence: u32,
+    /// From exec to ready (the figure of merit).
+    pub ready: Nanos,
+    /// From exec to the end of the whole tree; unknown when we ended it.
+    pub exit: Known<Nanos>,
+    /// User CPU time of the tree.
+    pub user: Nanos,
+    /// System CPU time of the tree.
+    pub system: Nanos,
+    /// Faults that needed a page not in the cache (first pass; a wait for a page in flight is not one).
+    pub major_faults: u64,
+    /// All other faults.
+    pub minor_faults: u64,
+    /// Bytes the tree read from storage.
+    pub read_bytes: Known<Bytes>,
+    /// Read requests to the devices of the file set.
+    pub read_requests: Known<u64>,
+    /// Time the tree's tasks waited for storage.
+    pub stall: Known<Nanos>,
+    /// Peak resident memory of the largest process.
+    pub peak_memory: Known<Bytes>,
+    /// What was cached before the start.
+    pub residual: Known<Residual>,
+    /// Processes of the tree that were waited for.
+    pub processes: u64,
+    /// How the command ended.
+    pub ending: Ending,
+    /// What disqualifies this run; empty for a good one.
+    pub taints: Vec<Taint>,
+}
+
+impl Run {
+    /// Whether the run enters the statistics.
+    pub fn counts(&self) -> bool {
+        self.taints.is_empty() && self.round.is_some()
+    }
+}
+
+/// A command of the comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Command {
+    /// Its name: as given by `--command-name`, else the command line.
+    pub name: String,
+    /// The command line as typed (after parameters were put in).
+    pub line: String,
+    /// Parameters by name.
+    pub parameters: Vec<(String, String)>,
+    /// Regular files that the observed start executed, mapped or opened.
+    pub files: Known<u64>,
+    /// Their sizes summed.
+    pub file_bytes: Known<Bytes>,
+    /// Path resolutions that failed in the observed start.
+    pub misses: Known<u64>,
+    /// Notes on the observed start (setuid programs not followed, slowdown, …).
+    pub notes: Vec<String>,
+}
+
+/// All runs of one command in one state.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Series {
+    /// Index into [`Report::commands`].
+    pub command: usize,
+    /// The state.
+    pub state: State,
+}
+
+/// Facts about the machine that belong beside the figures.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Machine {
+    /// Kernel release.
+    pub kernel: String,
+    /// CPU model and count.
+    pub cpu: String,
+    /// Memory in bytes.
+    pub memory: Bytes,
+    /// Block devices of the file set: name, `read_ahead_kb`, scheduler, rotational, file system.
+    pub devices: Vec<String>,
+    /// How pages were evicted.
+    pub eviction: String,
+    /// Anything else worth keeping (governor, DAMON, swap, THP).
+    pub notes: Vec<String>,
+}
+
+/// A whole `cold bench`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: String,
+    /// Version of `cold`.
+    pub version: String,
+    /// Start, RFC 3339.
+    pub started: String,
+    /// Seed of the order and of every bootstrap.
+    pub seed: u64,
+    /// The machine.
+    pub machine: Machine,
+    /// Commands.
+    pub commands: Vec<Command>,
+    /// Series: every command in every state.
+    pub series: Vec<Series>,
+    /// Every run, also tainted and warm-up ones, in the order they were made.
+    pub runs: Vec<Run>,
+}
+
+impl Report {
+    /// The runs of a series that count, in order.
+    pub fn counted(&self, series: usize) -> impl Iterator<Item = &Run> {
+        self.runs.iter().filter(move |r| r.series == series && r.counts())
+    }
+    /// A name for a series: the state alone with one command, else `name (state)`.
+    pub fn series_name(&self, series: usize) -> String {
+        let Some(s) = self.series.get(series) else { return format!("series {series}") };
+        match self.commands.get(s.command) {
+            Some(c) if self.commands.len() > 1 => format!("{} ({})", c.name, s.state),
+            _ => s.state.to_string(),
+        }
+    }
+}

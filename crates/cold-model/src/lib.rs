@@ -1,0 +1,11 @@
+//! The vocabulary of coldstart as types, shared by every crate.
+//!
+//! Never does I/O, reads no clock. Start reading at [`units`] (bytes and nanoseconds that print
+//! themselves) and [`known`] (a value the kernel may refuse to tell).
+
+pub mod bench;
+pub mod known;
+pub mod units;
+
+pub use known::Known;
+pub use units::{Bytes, Nanos};

@@ -1,0 +1,50 @@
+//! `/proc` below a root directory, parsed into plain values. See proc(5).
+//!
+//! Own readers instead of the `procfs` crate, because tests need a fake root and the wait for a
+//! process tree polls these files.
+
+mod memory;
+mod mounts;
+mod process;
+mod system;
+
+use std::path::{Path, PathBuf};
+
+pub use memory::{MapEntry, parse_maps};
+pub use mounts::Mount;
+pub use process::{Fd, Stat};
+pub use system::{CpuTimes, DiskStat, Pressure, PressureLine};
+
+use crate::{Error, Result};
+
+/// A `/proc` file system, or a directory that looks like one.
+#[derive(Debug, Clone)]
+pub struct ProcFs {
+    root: PathBuf,
+}
+
+impl Default for ProcFs {
+    fn default() -> Self {
+        Self::new("/proc")
+    }
+}
+
+impl ProcFs {
+    /// Reads below `root` (`/proc`, or a fake tree).
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+    /// The path of `rel` below the root.
+    pub fn path(&self, rel: impl AsRef<Path>) -> PathBuf {
+        self.root.join(rel)
+    }
+    /// The text of `rel`; bytes that are not UTF-8 are replaced.
+    pub fn read(&self, rel: impl AsRef<Path>) -> Result<String> {
+        let path = self.path(rel);
+        let bytes = std::fs::read(&path).map_err(|e| Error::io("read", path.display().to_string(), e))?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    }
+    pub(crate) fn parse_error(&self, rel: &str, text: &str, expected: &'static str) -> Error {
+        Error::Parse { file: self.path(rel), text: text.chars().take(120).collect(), expected }
+    }
+}

@@ -1,0 +1,87 @@
+//! `/proc/PID/maps`.
+
+use std::path::PathBuf;
+
+use super::ProcFs;
+use crate::Result;
+
+/// One line of `/proc/PID/maps`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MapEntry {
+    /// First virtual address.
+    pub start: u64,
+    /// One past the last virtual address.
+    pub end: u64,
+    /// `rwxp` as printed.
+    pub perms: [u8; 4],
+    /// Offset into the file in bytes.
+    pub offset: u64,
+    /// Device as major and minor (as the kernel prints it: `s_dev`, which differs from `st_dev` on
+    /// btrfs subvolumes and overlayfs).
+    pub dev: (u32, u32),
+    /// Inode number, 0 for anonymous memory.
+    pub inode: u64,
+    /// Path, without the ` (deleted)` mark; `None` for anonymous memory.
+    pub path: Option<PathBuf>,
+    /// The file was deleted after it was mapped.
+    pub deleted: bool,
+}
+
+/// Parses the text of `/proc/PID/maps`; lines of another form are skipped.
+pub fn parse_maps(text: &str) -> Vec<MapEntry> {
+    text.lines().filter_map(parse_line).collect()
+}
+
+fn parse_line(line: &str) -> Option<MapEntry> {
+    // The path may contain blanks: split off the five leading fields by hand.
+    let mut rest = line;
+    let mut field = || {
+        rest = rest.trim_start();
+        let end = rest.find(' ').unwrap_or(rest.len());
+        let (head, tail) = rest.split_at(end);
+        rest = tail;
+        head
+    };
+    let (range, perms, offset, dev, inode) = (field(), field(), field(), field(), field());
+    let (start, end) = range.split_once('-')?;
+    let (major, minor) = dev.split_once(':')?;
+    let path = rest.trim_start();
+    let (path, deleted) = match path.strip_suffix(" (deleted)") {
+        Some(p) => (p, true),
+        None => (path, false),
+    };
+    Some(MapEntry {
+        start: u64::from_str_radix(start, 16).ok()?,
+        end: u64::from_str_radix(end, 16).ok()?,
+        perms: perms.as_bytes().try_into().ok()?,
+        offset: u64::from_str_radix(offset, 16).ok()?,
+        dev: (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?),
+        inode: inode.parse().ok()?,
+        path: (!path.is_empty()).then(|| PathBuf::from(path.replace("\\012", "\n"))),
+        deleted,
+    })
+}
+
+impl ProcFs {
+    /// The memory mappings of a process.
+    pub fn maps(&self, pid: i32) -> Result<Vec<MapEntry>> {
+        Ok(parse_maps(&self.read(format!("{pid}/maps"))?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_with_blanks_in_its_path_and_a_deleted_file() {
+        let text = "7f00-7f10 r-xp 00001000 fe:00 1234                       /tmp/a b (deleted)\n\
+                    8000-9000 rw-p 00000000 00:00 0 \n";
+        let maps = parse_maps(text);
+        assert_eq!(maps.len(), 2);
+        assert_eq!(maps[0].path.as_deref(), Some(std::path::Path::new("/tmp/a b")));
+        assert!(maps[0].deleted);
+        assert_eq!((maps[0].dev, maps[0].inode, maps[0].offset), ((0xfe, 0), 1234, 0x1000));
+        assert_eq!(maps[1].path, None);
+    }
+}

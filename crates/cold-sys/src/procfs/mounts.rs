@@ -1,0 +1,77 @@
+//! `/proc/PID/mountinfo`.
+
+use std::path::{Path, PathBuf};
+
+use super::ProcFs;
+use crate::Result;
+
+/// One line of `mountinfo` (proc(5)).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mount {
+    /// Device of the file system as `st_dev` reports it, except on btrfs and overlayfs.
+    pub dev: (u32, u32),
+    /// The directory of the file system that is mounted.
+    pub root: PathBuf,
+    /// Where it is mounted.
+    pub mount_point: PathBuf,
+    /// Options of the mount, as printed.
+    pub options: String,
+    /// File system type (`ext4`).
+    pub fs_type: String,
+    /// Source (`/dev/vda`), as printed.
+    pub source: String,
+}
+
+impl ProcFs {
+    /// All mounts this process sees, in the kernel's order (later ones cover earlier ones).
+    pub fn mounts(&self) -> Result<Vec<Mount>> {
+        Ok(self.read("self/mountinfo")?.lines().filter_map(parse_line).collect())
+    }
+
+    /// The mount that holds `path` (an absolute, resolved path): the longest mount point that is a
+    /// prefix; among equals the latest, which covers the others.
+    pub fn mount_of(&self, path: &Path) -> Result<Option<Mount>> {
+        Ok(self
+            .mounts()?
+            .into_iter()
+            .filter(|m| path.starts_with(&m.mount_point))
+            .max_by_key(|m| m.mount_point.components().count()))
+    }
+}
+
+fn parse_line(line: &str) -> Option<Mount> {
+    let (left, right) = line.split_once(" - ")?;
+    let l: Vec<&str> = left.split(' ').collect();
+    let r: Vec<&str> = right.split(' ').collect();
+    let (major, minor) = l.get(2)?.split_once(':')?;
+    Some(Mount {
+        dev: (major.parse().ok()?, minor.parse().ok()?),
+        root: unescape(l.get(3)?),
+        mount_point: unescape(l.get(4)?),
+        options: (*l.get(5)?).to_owned(),
+        fs_type: (*r.first()?).to_owned(),
+        source: unescape(r.get(1)?).to_string_lossy().into_owned(),
+    })
+}
+
+/// Undoes the kernel's octal escapes of blank, tab, newline and backslash.
+fn unescape(s: &str) -> PathBuf {
+    PathBuf::from(
+        s.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mount_point_with_a_blank_and_optional_fields() {
+        let m = parse_line(
+            "36 35 98:0 /sub /mnt/a\\040b rw,noatime master:1 - ext4 /dev/root rw,errors=continue",
+        );
+        let m = m.expect("parses");
+        assert_eq!(m.mount_point, Path::new("/mnt/a b"));
+        assert_eq!((m.dev, m.fs_type.as_str(), m.source.as_str()), ((98, 0), "ext4", "/dev/root"));
+    }
+}

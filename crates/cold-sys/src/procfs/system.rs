@@ -1,0 +1,150 @@
+//! The machine: meminfo, vmstat, stat, diskstats, pressure, sysctl.
+
+use std::collections::BTreeMap;
+
+use super::ProcFs;
+use crate::Result;
+
+/// Cumulative figures of one block device since boot (`/proc/diskstats`,
+/// Documentation/admin-guide/iostats.rst).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DiskStat {
+    /// Major and minor number.
+    pub dev: (u32, u32),
+    /// Name (`vda`).
+    pub name: String,
+    /// Read requests completed (after merging).
+    pub reads: u64,
+    /// Read requests merged into others before they were issued.
+    pub reads_merged: u64,
+    /// Bytes read.
+    pub read_bytes: u64,
+    /// Sum of the read requests' times in milliseconds.
+    pub read_ms: u64,
+    /// Write requests completed.
+    pub writes: u64,
+    /// Bytes written.
+    pub write_bytes: u64,
+    /// Requests in flight now.
+    pub in_flight: u64,
+}
+
+/// The `cpu` line of `/proc/stat`, in clock ticks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct CpuTimes {
+    /// All columns summed (guest time is inside user time and not added again).
+    pub total: u64,
+    /// Idle and waiting for I/O.
+    pub idle: u64,
+    /// Taken by the hypervisor for others.
+    pub steal: u64,
+}
+
+/// One line of a pressure file.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct PressureLine {
+    /// Share of the last 10 s in percent.
+    pub avg10: f64,
+    /// Cumulative stall time in microseconds.
+    pub total_us: u64,
+}
+
+/// `/proc/pressure/{cpu,memory,io}` (Documentation/accounting/psi.rst).
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Pressure {
+    /// At least one task stalled.
+    pub some: PressureLine,
+    /// All non-idle tasks stalled; absent for cpu on older kernels.
+    pub full: Option<PressureLine>,
+}
+
+impl ProcFs {
+    /// `/proc/meminfo`, in bytes per key.
+    pub fn meminfo(&self) -> Result<BTreeMap<String, u64>> {
+        Ok(self
+            .read("meminfo")?
+            .lines()
+            .filter_map(|l| {
+                let (key, value) = l.split_once(':')?;
+                let mut words = value.split_whitespace();
+                let n: u64 = words.next()?.parse().ok()?;
+                let unit = if words.next() == Some("kB") { 1024 } else { 1 };
+                Some((key.to_owned(), n.saturating_mul(unit)))
+            })
+            .collect())
+    }
+
+    /// `/proc/vmstat`: event counters and page counts by name.
+    pub fn vmstat(&self) -> Result<BTreeMap<String, u64>> {
+        Ok(self
+            .read("vmstat")?
+            .lines()
+            .filter_map(|l| {
+                let (key, value) = l.split_once(' ')?;
+                Some((key.to_owned(), value.trim().parse().ok()?))
+            })
+            .collect())
+    }
+
+    /// The machine's CPU time so far.
+    pub fn cpu_times(&self) -> Result<CpuTimes> {
+        let text = self.read("stat")?;
+        let line = text.lines().find(|l| l.starts_with("cpu "));
+        let line = line.ok_or_else(|| self.parse_error("stat", &text, "a line that starts with 'cpu '"))?;
+        let n: Vec<u64> = line.split_ascii_whitespace().skip(1).filter_map(|w| w.parse().ok()).collect();
+        let at = |i: usize| n.get(i).copied().unwrap_or(0);
+        Ok(CpuTimes { total: n.iter().take(8).sum(), idle: at(3) + at(4), steal: at(7) })
+    }
+
+    /// `/proc/diskstats`.
+    pub fn diskstats(&self) -> Result<Vec<DiskStat>> {
+        Ok(self.read("diskstats")?.lines().filter_map(parse_disk).collect())
+    }
+
+    /// `/proc/pressure/KIND`; an error where PSI is off or absent.
+    pub fn pressure(&self, kind: &str) -> Result<Pressure> {
+        let rel = format!("pressure/{kind}");
+        let text = self.read(&rel)?;
+        let line = |name: &str| {
+            let l = text.lines().find(|l| l.starts_with(name))?;
+            let get = |key: &str| l.split_whitespace().find_map(|w| w.strip_prefix(key));
+            Some(PressureLine { avg10: get("avg10=")?.parse().ok()?, total_us: get("total=")?.parse().ok()? })
+        };
+        let some = line("some").ok_or_else(|| self.parse_error(&rel, &text, "some avg10=… total=…"))?;
+        Ok(Pressure { some, full: line("full") })
+    }
+
+    /// A sysctl such as `kernel.task_delayacct`, trimmed.
+    pub fn sysctl(&self, name: &str) -> Result<String> {
+        Ok(self.read(format!("sys/{}", name.replace('.', "/")))?.trim().to_owned())
+    }
+}
+
+fn parse_disk(line: &str) -> Option<DiskStat> {
+    let w: Vec<&str> = line.split_ascii_whitespace().collect();
+    let n = |i: usize| w.get(i).and_then(|s| s.parse::<u64>().ok());
+    Some(DiskStat {
+        dev: (w.first()?.parse().ok()?, w.get(1)?.parse().ok()?),
+        name: (*w.get(2)?).to_owned(),
+        reads: n(3)?,
+        reads_merged: n(4)?,
+        read_bytes: n(5)? * 512,
+        read_ms: n(6)?,
+        writes: n(7)?,
+        write_bytes: n(9)? * 512,
+        in_flight: n(11)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_disk_line_of_linux_6() {
+        let d = parse_disk(" 254       0 vda 100 5 2048 33 7 0 56 2 1 30 35 0 0 0 0 4 1").expect("parses");
+        assert_eq!((d.dev, d.name.as_str()), ((254, 0), "vda"));
+        assert_eq!((d.reads, d.reads_merged, d.read_bytes, d.read_ms), (100, 5, 2048 * 512, 33));
+        assert_eq!((d.writes, d.write_bytes, d.in_flight), (7, 56 * 512, 1));
+    }
+}

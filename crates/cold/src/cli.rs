@@ -1,0 +1,45 @@
+//! The command line: one definition per flag, from which help, man pages and completions are made.
+
+use clap::{Parser, Subcommand};
+
+use crate::commands;
+
+/// Help that opens with examples.
+pub(crate) const TEMPLATE: &str = "\
+{name} {version}: {about-with-newline}
+{before-help}{usage-heading} {usage}
+
+{all-args}{after-help}";
+
+/// Exit codes, at the end of every help text.
+pub(crate) const EXIT_CODES: &str = "\
+Exit codes: 0 done; 1 failed; 2 wrong usage; 3 a gate failed; 4 inconclusive;
+            5 the required state could not be reached.";
+
+/// Measures, explains and removes the slowness of a program's first start.
+#[derive(Debug, Parser)]
+#[command(name = "cold", version, help_template = TEMPLATE, after_help = EXIT_CODES, propagate_version = true)]
+#[command(before_help = "Examples:
+  cold doctor                                  what this machine allows, what would disturb
+  cold bench -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/p.html
+  cold bench --states cold,light,warm -- python3 -c 'import json'
+  cold cache show --holders /usr/lib/firefox-esr
+")]
+pub(crate) struct Cli {
+    /// Leave out progress, notes and warnings; results and errors stay
+    #[arg(short, long, global = true)]
+    pub(crate) quiet: bool,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Measure cold and warm starts of programs, repeatably, with proof
+    Bench(Box<commands::bench::Args>),
+    /// Show, evict, save and restore what the page cache holds
+    Cache(commands::cache::Args),
+    /// Tell what this machine allows and what would disturb a measurement
+    Doctor(commands::doctor::Args),
+}

@@ -1,0 +1,18 @@
+//! One module per command: `Args` (the flags) and `run`.
+
+pub(crate) mod bench;
+pub(crate) mod cache;
+pub(crate) mod doctor;
+
+use crate::cli::Command;
+use crate::exit::Outcome;
+use crate::ui::Ui;
+
+/// Runs the chosen command.
+pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
+    match command {
+        Command::Bench(args) => bench::run(*args, ui),
+        Command::Cache(args) => cache::run(args, ui),
+        Command::Doctor(args) => doctor::run(args, ui),
+    }
+}

@@ -1,0 +1,25 @@
+//! `cold`: measures, explains and removes the slowness of a program's first start.
+//!
+//! This crate parses arguments, calls the libraries and prints; it computes no results. It is the only
+//! one that prints or exits. Start reading at [`cli`], then `commands/NAME.rs` for one command.
+
+mod cli;
+mod commands;
+mod exit;
+mod ui;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    let ui = ui::Ui::new(cli.quiet);
+    match commands::run(cli.command, &ui) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            ui.error(&failure);
+            failure.exit.into()
+        }
+    }
+}
