@@ -9,6 +9,8 @@
 pub mod open;
 pub mod page;
 pub mod procfs;
+pub mod supervise;
+pub mod time;
 
 mod error;
 

@@ -6,6 +6,7 @@
 mod cli;
 mod commands;
 mod exit;
+mod helpers;
 mod ui;
 
 use std::process::ExitCode;
@@ -13,6 +14,12 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
+    let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
+    if let [_, first, rest @ ..] = arguments.as_slice()
+        && first == cold_sys::supervise::ARGUMENT
+    {
+        return helpers::supervise(rest);
+    }
     let cli = cli::Cli::parse();
     let ui = ui::Ui::new(cli.quiet);
     match commands::run(cli.command, &ui) {

@@ -1,0 +1,89 @@
+//! Messages between `cold` and the supervisor: one JSON document per line over a socket pair.
+//!
+//! Arguments and environment do not travel here: they are the supervisor's own, so they need not be
+//! UTF-8.
+
+use std::path::PathBuf;
+
+use cold_model::Nanos;
+use serde::{Deserialize, Serialize};
+
+/// From `cold` to the supervisor.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// Join these cgroup directories and get ready.
+    Prepare {
+        /// The program's file.
+        program: PathBuf,
+        /// Directories with a `cgroup.procs` file.
+        cgroups: Vec<PathBuf>,
+    },
+    /// Start the command now.
+    Go,
+    /// End the tree: SIGTERM to every process, after the grace time SIGKILL.
+    End {
+        /// Time between the two; 0 means by force at once.
+        grace: Nanos,
+    },
+}
+
+/// From the supervisor to `cold`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Event {
+    /// Waiting for the order to go.
+    Ready,
+    /// The command was started.
+    Started {
+        /// Process id of the command.
+        pid: i32,
+        /// Just before the clone, on `CLOCK_MONOTONIC`.
+        at: Nanos,
+    },
+    /// Preparation or exec failed; nothing is running.
+    Failed {
+        /// What was attempted ("execute /x", "join cgroup /y").
+        what: String,
+        /// The kernel's answer.
+        errno: i32,
+    },
+    /// The command's own process ended.
+    MainEnded {
+        /// When this was noticed, on `CLOCK_MONOTONIC`.
+        at: Nanos,
+        /// Raw wait status.
+        status: i32,
+    },
+    /// Every process of the tree is gone and was waited for.
+    TreeGone {
+        /// When this was noticed, on `CLOCK_MONOTONIC`.
+        at: Nanos,
+        /// What the tree used.
+        usage: Usage,
+    },
+}
+
+/// Resources used by the tree, summed over every process that was waited for (getrusage(2)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// User CPU time.
+    pub user: Nanos,
+    /// System CPU time.
+    pub system: Nanos,
+    /// Minor faults.
+    pub minor_faults: u64,
+    /// Major faults.
+    pub major_faults: u64,
+    /// Bytes whose reading from block devices the tree caused (`ru_inblock`, 512-byte units).
+    pub read_bytes: u64,
+    /// Peak resident set of the largest process, in bytes.
+    pub peak_memory: u64,
+    /// The supervisor's own peak: a smaller `peak_memory` cannot be told from it.
+    pub peak_memory_floor: u64,
+    /// Processes waited for by the supervisor: the command and every orphan. (Others were waited for
+    /// by their parents and are inside their figures.)
+    pub reaped: u64,
+    /// Processes that were alive when force had to be used.
+    pub killed_by_force: u64,
+    /// Whether the tree was ended on order (or because `cold` died) rather than by itself.
+    pub ended: bool,
+}

@@ -1,0 +1,283 @@
+//! The supervisor's side: runs single-threaded in its own process.
+
+use std::ffi::OsString;
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+
+use cold_model::Nanos;
+
+use super::child::{self, Image};
+use super::protocol::{Event, Order, Usage};
+use super::tree::descendants;
+use crate::procfs::ProcFs;
+use crate::time::monotonic;
+use crate::{Error, Result};
+
+/// How often processes are killed again while the tree does not go away.
+const KILL_AGAIN_MS: i32 = 10;
+/// Grace for the tree when `cold` itself has died: short, since nobody waits any more.
+const ORPHAN_GRACE: Nanos = Nanos(2_000_000_000);
+
+/// Why [`serve`] returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Served {
+    /// The client has been told everything.
+    Complete,
+    /// `cold` died; the tree has been ended. The caller should undo what `cold` left in its journal.
+    Orphaned,
+}
+
+/// Runs the supervisor. `args` are the arguments after [`super::ARGUMENT`]: the number of the control
+/// socket's descriptor, then the command's argv.
+pub fn serve(args: &[OsString]) -> Result<Served> {
+    let fd = args.first().and_then(|a| a.to_str()).and_then(|a| a.parse::<RawFd>().ok());
+    let (Some(fd), Some(argv)) = (fd.filter(|fd| *fd > 2), args.get(1..)) else {
+        return Err(Error::Parse {
+            file: PathBuf::from("command line"),
+            text: format!("{args:?}"),
+            expected: "a descriptor and a command (this argument is for cold's own use)",
+        });
+    };
+    // SAFETY: `cold` passes this descriptor to us and to nobody else in this process.
+    let socket = UnixStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
+    set_cloexec(socket.as_raw_fd());
+    let mask = child::block_all_signals();
+    // SAFETY: prctl with integer arguments only.
+    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
+    let reader = BufReader::new(
+        socket.try_clone().map_err(|e| Error::io("duplicate", "the supervisor's socket", e))?,
+    );
+    Supervisor { socket, reader, usage: Usage::default(), phase: Phase::Running, main: 0, gone: false }
+        .run(argv, mask)
+}
+
+enum Phase {
+    Running,
+    Asked { deadline: Nanos },
+    Forced,
+}
+
+struct Supervisor {
+    socket: UnixStream,
+    reader: BufReader<UnixStream>,
+    usage: Usage,
+    phase: Phase,
+    main: libc::pid_t,
+    gone: bool,
+}
+
+impl Supervisor {
+    fn run(mut self, argv: &[OsString], mask: libc::sigset_t) -> Result<Served> {
+        let Some(Order::Prepare { program, cgroups }) = self.order() else { return Ok(Served::Orphaned) };
+        for dir in cgroups {
+            let file = dir.join("cgroup.procs");
+            if let Err(e) = std::fs::write(&file, "0") {
+                return Ok(self.fail(format!("join cgroup {}", dir.display()), &e));
+            }
+        }
+        let image = match Image::new(&program, argv) {
+            Ok(image) => image,
+            Err(e) => return Ok(self.fail(format!("execute {}", program.display()), &e)),
+        };
+        let signals = signal_fd()?;
+        self.send(&Event::Ready);
+        match self.order() {
+            Some(Order::Go) => {}
+            // Not wanted after all.
+            Some(_) => return Ok(Served::Complete),
+            None => return Ok(Served::Orphaned),
+        }
+        match child::spawn(&image, mask) {
+            Ok((pid, at)) => {
+                self.main = pid;
+                self.send(&Event::Started { pid, at });
+            }
+            Err(e) => return Ok(self.fail(format!("execute {}", child::display(&image)), &e)),
+        }
+        Ok(self.watch(&signals))
+    }
+
+    /// Waits until the tree is gone.
+    fn watch(&mut self, signals: &OwnedFd) -> Served {
+        let mut orphaned = false;
+        loop {
+            let timeout = match self.phase {
+                Phase::Running => -1,
+                Phase::Asked { deadline } => {
+                    let left = deadline.saturating_sub(monotonic()).0 / 1_000_000 + 1;
+                    i32::try_from(left).unwrap_or(i32::MAX)
+                }
+                Phase::Forced => KILL_AGAIN_MS,
+            };
+            // A dead client's socket stays readable for ever: it is left out once noticed.
+            let socket = if orphaned { -1 } else { self.socket.as_raw_fd() };
+            let (child, order) = poll2(signals.as_raw_fd(), socket, timeout);
+            let now = monotonic();
+            if child {
+                drain(signals);
+            }
+            self.reap(now);
+            if self.gone {
+                return if orphaned { Served::Orphaned } else { Served::Complete };
+            }
+            if order {
+                match self.order() {
+                    Some(Order::End { grace }) => self.end(now, grace),
+                    Some(_) => {}
+                    None => {
+                        orphaned = true;
+                        self.end(now, ORPHAN_GRACE);
+                    }
+                }
+            }
+            self.escalate(now);
+        }
+    }
+
+    fn end(&mut self, now: Nanos, grace: Nanos) {
+        self.usage.ended = true;
+        if matches!(self.phase, Phase::Running) {
+            self.phase = Phase::Asked { deadline: Nanos(now.0.saturating_add(grace.0)) };
+            if grace.0 > 0 {
+                self.signal_tree(libc::SIGTERM);
+                // A stopped process takes SIGTERM only when it goes on.
+                self.signal_tree(libc::SIGCONT);
+            }
+        }
+    }
+
+    fn escalate(&mut self, now: Nanos) {
+        match self.phase {
+            Phase::Asked { deadline } if now >= deadline => {
+                self.usage.killed_by_force = self.signal_tree(libc::SIGKILL);
+                self.phase = Phase::Forced;
+            }
+            Phase::Forced => {
+                self.signal_tree(libc::SIGKILL);
+            }
+            _ => {}
+        }
+    }
+
+    fn signal_tree(&self, signal: i32) -> u64 {
+        // SAFETY: getpid has no preconditions.
+        let me = unsafe { libc::getpid() };
+        let pids = descendants(&ProcFs::default(), me);
+        for &pid in &pids {
+            // SAFETY: kill takes integers. The pid cannot have been reused by a stranger: a descendant
+            // that ends stays a zombie until its parent or we wait for it, and we are not waiting now.
+            // (A parent inside the tree may; the window is the microseconds since the scan.)
+            unsafe { libc::kill(pid, signal) };
+        }
+        pids.len() as u64
+    }
+
+    /// Collects every process that has ended.
+    fn reap(&mut self, now: Nanos) {
+        loop {
+            let mut status = 0;
+            // SAFETY: rusage is plain integers; zero is a valid value.
+            let mut ru: libc::rusage = unsafe { std::mem::zeroed() };
+            // SAFETY: both pointers are valid for writing. __WALL also takes children made with clone.
+            let pid =
+                unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG | libc::__WALL, &raw mut ru) };
+            match pid {
+                0 => return,
+                p if p > 0 => {
+                    self.add(&ru);
+                    if p == self.main {
+                        self.send(&Event::MainEnded { at: now, status });
+                    }
+                }
+                _ => {
+                    // ECHILD: no descendant is left anywhere, because orphans come to us.
+                    self.gone = true;
+                    self.usage.peak_memory_floor = own_peak();
+                    let usage = self.usage;
+                    self.send(&Event::TreeGone { at: now, usage });
+                    return;
+                }
+            }
+        }
+    }
+
+    fn add(&mut self, ru: &libc::rusage) {
+        let ns = |t: libc::timeval| {
+            Nanos(t.tv_sec.cast_unsigned() * 1_000_000_000 + t.tv_usec.cast_unsigned() * 1000)
+        };
+        let u = &mut self.usage;
+        u.user += ns(ru.ru_utime);
+        u.system += ns(ru.ru_stime);
+        u.minor_faults += ru.ru_minflt.cast_unsigned();
+        u.major_faults += ru.ru_majflt.cast_unsigned();
+        u.read_bytes += ru.ru_inblock.cast_unsigned() * 512;
+        u.peak_memory = u.peak_memory.max(ru.ru_maxrss.cast_unsigned() * 1024);
+        u.reaped += 1;
+    }
+
+    fn fail(&mut self, what: String, error: &std::io::Error) -> Served {
+        self.send(&Event::Failed { what, errno: error.raw_os_error().unwrap_or(libc::EIO) });
+        Served::Complete
+    }
+
+    fn send(&mut self, event: &Event) {
+        if let Ok(mut line) = serde_json::to_vec(event) {
+            line.push(b'\n');
+            // A client that has gone is noticed by the end of its orders.
+            let _ = self.socket.write_all(&line);
+        }
+    }
+
+    /// The next order; `None` when the client has gone.
+    fn order(&mut self) -> Option<Order> {
+        let mut line = String::new();
+        match self.reader.read_line(&mut line) {
+            Ok(n) if n > 0 => serde_json::from_str(&line).ok(),
+            _ => None,
+        }
+    }
+}
+
+fn own_peak() -> u64 {
+    // SAFETY: rusage is plain integers; zero is valid; the pointer is valid for writing.
+    unsafe {
+        let mut ru: libc::rusage = std::mem::zeroed();
+        libc::getrusage(libc::RUSAGE_SELF, &raw mut ru);
+        ru.ru_maxrss.cast_unsigned() * 1024
+    }
+}
+
+fn set_cloexec(fd: RawFd) {
+    // SAFETY: fcntl on a descriptor we own.
+    unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
+}
+
+fn signal_fd() -> Result<OwnedFd> {
+    // SAFETY: the set is valid; the returned descriptor is ours alone.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+        if fd < 0 {
+            return Err(Error::last_os("create", "a signal descriptor"));
+        }
+        Ok(OwnedFd::from_raw_fd(fd))
+    }
+}
+
+fn drain(fd: &OwnedFd) {
+    let mut buf = [0_u8; 1024];
+    // SAFETY: reads into a buffer of the given size; the descriptor does not block.
+    while unsafe { libc::read(fd.as_raw_fd(), buf.as_mut_ptr().cast(), buf.len()) } > 0 {}
+}
+
+/// Waits for either descriptor (a negative one is ignored); returns which are readable.
+fn poll2(a: RawFd, b: RawFd, timeout_ms: i32) -> (bool, bool) {
+    let mut fds = [a, b].map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
+    // SAFETY: `fds` is valid for its length.
+    unsafe { libc::poll(fds.as_mut_ptr(), 2, timeout_ms) };
+    (fds[0].revents != 0, fds[1].revents != 0)
+}
