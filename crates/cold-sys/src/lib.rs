@@ -6,9 +6,12 @@
 //! Start reading at [`procfs`] and [`open`].
 #![allow(unsafe_code)] // this crate owns kernel access; `undocumented_unsafe_blocks` is denied.
 
+pub mod evict;
 pub mod open;
 pub mod page;
 pub mod procfs;
+pub mod reclaim;
+pub mod residency;
 pub mod supervise;
 pub mod time;
 

@@ -5,6 +5,7 @@
 
 mod memory;
 mod mounts;
+mod pagemap;
 mod process;
 mod system;
 

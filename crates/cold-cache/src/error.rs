@@ -1,0 +1,41 @@
+//! What can go wrong, with the file and the next step.
+
+use std::path::PathBuf;
+
+/// A failed operation on the page cache.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The kernel refused something.
+    #[error(transparent)]
+    Kernel(#[from] cold_sys::Error),
+    /// Reclaim of mapped pages would swap other programs out.
+    #[error(
+        "reclaim of mapped pages is not safe while swap is active: it would move other programs' memory to swap (swapoff -a, or do without reclaim)"
+    )]
+    SwapActive,
+    /// There is no memory cgroup to reclaim through.
+    #[error(
+        "this kernel offers no memory cgroup to reclaim mapped pages through (needs cgroup v1 memory.force_empty or v2 memory.reclaim, Linux 5.19+)"
+    )]
+    NoReclaim,
+    /// A root-only way was asked for without root.
+    #[error("{what} needs root: {source}")]
+    NeedsRoot {
+        /// What was asked for.
+        what: &'static str,
+        /// The kernel's answer.
+        source: cold_sys::Error,
+    },
+    /// A path that was named is not there or cannot be read.
+    #[error("cannot read {path}: {source}")]
+    Path {
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+}
+
+/// Result with [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,146 @@
+//! Why pages stayed: the arithmetic is pure, the evidence comes from `/proc/PID/pagemap`.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use cold_sys::page::page_size;
+use cold_sys::procfs::ProcFs;
+use cold_sys::residency::{Backing, CacheStat, PageMap, backing, cachestat};
+
+use super::{Left, Reason};
+use crate::holders::{FileHolders, Wanted, holders};
+use crate::{FileId, Result};
+
+/// What is known about a file that stayed.
+pub(crate) struct Evidence<'a> {
+    pub(crate) backing: Backing,
+    pub(crate) stat: Option<CacheStat>,
+    pub(crate) resident: PageMap,
+    pub(crate) holders: &'a FileHolders,
+    /// Per process, the pages of the file that it maps; a process without entry could not be read.
+    pub(crate) mapped: BTreeMap<i32, PageMap>,
+    pub(crate) uninspected: u64,
+    pub(crate) pages: u64,
+}
+
+/// Adds to every file the reasons for its pages.
+pub(crate) fn explain(proc: &ProcFs, sys: &Path, left: Vec<Left>) -> Result<Vec<(Left, Vec<Reason>)>> {
+    if left.is_empty() {
+        return Ok(Vec::new());
+    }
+    let found = holders(proc, sys, left.iter().map(|l| (l.path.as_path(), l.id)))?;
+    let mut mapped = mapped_pages(proc, &left, &found.by_file);
+    let nobody = FileHolders::default();
+    left.into_iter()
+        .map(|l| {
+            let evidence = Evidence {
+                backing: backing(&l.file)?,
+                stat: cachestat(&l.file, 0, 0)?,
+                resident: PageMap::of(&l.file, &l.meta)?.unwrap_or_default(),
+                holders: found.by_file.get(&l.id).unwrap_or(&nobody),
+                mapped: mapped.remove(&l.id).unwrap_or_default(),
+                uninspected: found.uninspected,
+                pages: l.pages,
+            };
+            let reasons = reasons(&evidence);
+            Ok((l, reasons))
+        })
+        .collect()
+}
+
+/// Per file and process the pages that its page tables hold.
+fn mapped_pages(
+    proc: &ProcFs,
+    left: &[Left],
+    held: &HashMap<FileId, FileHolders>,
+) -> HashMap<FileId, BTreeMap<i32, PageMap>> {
+    let wanted = Wanted::new(left.iter().map(|l| (l.path.as_path(), l.id)));
+    let sizes: HashMap<FileId, u64> =
+        left.iter().map(|l| (l.id, cold_sys::page::pages_of(l.meta.len()))).collect();
+    let mappers = held.values().flat_map(|h| &h.processes).filter(|h| h.mapped > 0).map(|h| h.pid);
+    let mut pids: Vec<i32> = mappers.collect();
+    pids.sort_unstable();
+    pids.dedup();
+    let mut all: HashMap<FileId, BTreeMap<i32, PageMap>> = HashMap::new();
+    for pid in pids {
+        let Ok(maps) = proc.maps(pid) else { continue };
+        for map in &maps {
+            let Some(id) = wanted.of_mapping(proc, pid, map) else { continue };
+            let Ok(runs) = proc.file_pages_of_mapping(pid, map) else { continue };
+            let size = sizes.get(&id).copied().unwrap_or(0);
+            let pages = all.entry(id).or_default().entry(pid).or_insert_with(|| PageMap::new(size));
+            for run in runs {
+                pages.insert(run);
+            }
+        }
+    }
+    all
+}
+
+/// The reasons for `evidence.pages`, the largest share first; never empty.
+pub(crate) fn reasons(evidence: &Evidence<'_>) -> Vec<Reason> {
+    if matches!(evidence.backing, Backing::Memory | Backing::HugePages) {
+        return vec![Reason::InMemory];
+    }
+    let mut sized: Vec<(u64, Reason)> = Vec::new();
+    let mut union = PageMap::new(evidence.resident.pages());
+    for holder in evidence.holders.processes.iter().filter(|h| h.mapped > 0) {
+        let map = evidence.mapped.get(&holder.pid);
+        // A mapping without a page in its page tables holds nothing in the cache.
+        if map.is_some_and(|m| m.resident() == 0) {
+            continue;
+        }
+        let pages = map.map(PageMap::resident);
+        if let Some(map) = map {
+            union.unite(map);
+        }
+        let (pid, name, locked) = (holder.pid, holder.name.clone(), holder.locked);
+        sized.push((pages.unwrap_or(u64::MAX), Reason::Mapped { pid, name, pages, locked }));
+    }
+    let rest = evidence.resident.minus(&union);
+    let neighbours = beside(&rest, &union);
+    if neighbours > 0 {
+        sized.push((neighbours, Reason::LargeFolio { pages: neighbours }));
+    }
+    let stat = evidence.stat.unwrap_or_default();
+    if stat.dirty > 0 {
+        sized.push((stat.dirty, Reason::Dirty { pages: stat.dirty }));
+    }
+    if stat.writeback > 0 {
+        sized.push((stat.writeback, Reason::Writeback { pages: stat.writeback }));
+    }
+    for holder in &evidence.holders.system {
+        sized.push((0, holder.clone().into()));
+    }
+    let unread_mapper = sized.iter().any(|s| s.0 == u64::MAX);
+    let explained = union.resident() + neighbours + stat.dirty + stat.writeback;
+    let busy = evidence.pages.saturating_sub(explained);
+    if (busy > 0 && !unread_mapper) || sized.is_empty() {
+        let pages = busy.max(u64::from(sized.is_empty()));
+        sized.push((pages, Reason::Busy { pages, uninspected: evidence.uninspected }));
+    }
+    sized.sort_by_key(|s| std::cmp::Reverse(s.0));
+    sized.into_iter().map(|s| s.1).collect()
+}
+
+/// How many pages of `rest` lie in one possible large folio with a page of `mapped`: folios are
+/// naturally aligned, at most 2 MiB (the largest order of the page cache with 4 KiB pages), and all
+/// their pages are present, so the way from one to the other must not have a gap.
+fn beside(rest: &PageMap, mapped: &PageMap) -> u64 {
+    let folio = ((2 << 20) / page_size()).max(1);
+    let mut present = rest.clone();
+    present.unite(mapped);
+    let mut count = 0;
+    for run in present.runs() {
+        let mut block = run.first;
+        while block < run.end() {
+            let end = (block / folio * folio + folio).min(run.end());
+            let has_mapped = (block..end).any(|p| mapped.contains(p));
+            if has_mapped {
+                count += (block..end).filter(|p| rest.contains(*p)).count() as u64;
+            }
+            block = end;
+        }
+    }
+    count
+}

@@ -1,0 +1,33 @@
+//! What the page cache holds, who holds it, and how to get it out and back, with proof.
+//!
+//! Start reading at [`evict`] (out, with the reasons for what stays) and [`holders`] (who maps or opens
+//! a file). Never prints and never changes a system setting. Pages a file keeps are always counted by
+//! asking the kernel afterwards; what it does not tell is `Unknown`, never 0.
+
+pub mod evict;
+pub mod holders;
+
+mod error;
+
+pub use error::{Error, Result};
+pub use evict::{EvictReport, EvictTarget, Method, Reason, Stayed, evict};
+pub use holders::{FileHolders, Holder, Holders, SystemHolder, holders};
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+
+/// A file by device and inode, as `stat` reports them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId {
+    /// `st_dev`.
+    pub dev: u64,
+    /// `st_ino`.
+    pub ino: u64,
+}
+
+impl FileId {
+    /// The identity in a `stat` result.
+    pub fn of(meta: &Metadata) -> Self {
+        Self { dev: meta.dev(), ino: meta.ino() }
+    }
+}

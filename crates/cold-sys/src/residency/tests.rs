@@ -1,0 +1,76 @@
+use std::io::Write;
+
+use super::*;
+
+fn run(first: u64, pages: u64) -> PageRun {
+    PageRun { first, pages }
+}
+
+#[test]
+fn runs_come_back_as_they_were_inserted_and_merge_when_they_touch() {
+    let map = PageMap::from_runs(300, [run(0, 1), run(63, 2), run(65, 63), run(299, 5)]);
+    assert_eq!(map.runs().collect::<Vec<_>>(), [run(0, 1), run(63, 65), run(299, 1)]);
+    assert_eq!(map.resident(), 67);
+    assert!(map.contains(127) && !map.contains(128) && !map.contains(300));
+}
+
+#[test]
+fn a_map_equals_a_naive_set_for_pseudo_random_runs() {
+    let mut seed = 7_u64;
+    let mut random = move |n: u64| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % n
+    };
+    for _ in 0..500 {
+        let pages = random(400) + 1;
+        let mut naive = vec![false; pages as usize];
+        let mut map = PageMap::new(pages);
+        for _ in 0..random(8) {
+            let r = run(random(pages), random(130) + 1);
+            map.insert(r);
+            (r.first..r.end().min(pages)).for_each(|p| naive[p as usize] = true);
+        }
+        assert_eq!(map.resident(), naive.iter().filter(|b| **b).count() as u64);
+        assert!((0..pages).all(|p| map.contains(p) == naive[p as usize]));
+        assert_eq!(PageMap::from_runs(pages, map.runs()), map);
+        let cells = random(90) + 1;
+        let shares = map.shares(cells);
+        assert_eq!(shares.len() as u64, cells.min(pages));
+        assert!(shares.iter().all(|s| (0.0..=1.0).contains(s)));
+        let edge = |c: usize| c as u64 * pages / shares.len() as u64;
+        let sum: f64 = shares.iter().enumerate().map(|(c, s)| s * (edge(c + 1) - edge(c)) as f64).sum();
+        assert!((sum - map.resident() as f64).abs() < 1e-6);
+    }
+}
+
+#[test]
+fn minus_and_unite() {
+    let a = PageMap::from_runs(100, [run(10, 80)]);
+    let b = PageMap::from_runs(100, [run(0, 20), run(64, 1)]);
+    assert_eq!(a.minus(&b).runs().collect::<Vec<_>>(), [run(20, 44), run(65, 25)]);
+    let mut c = a.clone();
+    c.unite(&b);
+    assert_eq!(c.runs().collect::<Vec<_>>(), [run(0, 90)]);
+}
+
+#[test]
+fn a_file_just_written_is_resident_and_both_calls_agree() {
+    let mut file = tempfile::tempfile_in(std::env::temp_dir()).expect("a temporary file");
+    file.write_all(&vec![7; 3 * page_size() as usize + 1]).expect("writes");
+    let meta = file.metadata().expect("stat");
+    let map = PageMap::of(&file, &meta).expect("mincore").expect("an own file is told");
+    assert_eq!((map.pages(), map.resident()), (4, 4));
+    if has_cachestat() {
+        let stat = cachestat(&file, 0, 0).expect("cachestat").expect("an own file is told");
+        assert_eq!(stat.cached, 4);
+    }
+}
+
+#[test]
+fn an_empty_file_has_an_empty_map() {
+    let file = tempfile::tempfile().expect("a temporary file");
+    let meta = file.metadata().expect("stat");
+    assert_eq!(PageMap::of(&file, &meta).expect("mincore"), Some(PageMap::new(0)));
+    assert_eq!(PageMap::new(0).runs().count(), 0);
+    assert!(PageMap::new(0).shares(10).is_empty());
+}
