@@ -132,11 +132,6 @@ pub enum Taint {
         /// The limit.
         limit: Nanos,
     },
-    /// Processes of the tree were still alive at its end and had to be killed by force.
-    KilledByForce {
-        /// How many.
-        processes: u64,
-    },
     /// Other processes used a large share of the CPUs.
     BusyMachine {
         /// CPU time of others as a share of the machine's time in percent.
@@ -158,7 +153,6 @@ impl Taint {
             Self::FileSetChanged { .. } => "file_set_changed",
             Self::Failed { .. } => "failed",
             Self::TimedOut { .. } => "timed_out",
-            Self::KilledByForce { .. } => "killed_by_force",
             Self::BusyMachine { .. } => "busy_machine",
         }
     }
@@ -197,6 +191,8 @@ pub struct Run {
     pub residual: Known<Residual>,
     /// Processes of the tree that were waited for.
     pub processes: u64,
+    /// Processes that did not end on SIGTERM and were killed.
+    pub killed_by_force: u64,
     /// How the command ended.
     pub ending: Ending,
     /// What disqualifies this run; empty for a good one.
@@ -272,6 +268,9 @@ pub struct Report {
     pub commands: Vec<Command>,
     /// Series: every command in every state.
     pub series: Vec<Series>,
+    /// Why the benchmark ended before every series had its runs, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stopped: Option<String>,
     /// Every run, also tainted and warm-up ones, in the order they were made.
     pub runs: Vec<Run>,
 }

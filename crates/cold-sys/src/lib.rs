@@ -7,6 +7,7 @@
 #![allow(unsafe_code)] // this crate owns kernel access; `undocumented_unsafe_blocks` is denied.
 
 pub mod evict;
+pub mod cgroup;
 pub mod open;
 pub mod page;
 pub mod procfs;

@@ -6,6 +6,7 @@
 mod memory;
 mod mounts;
 mod pagemap;
+mod net;
 mod process;
 mod system;
 

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::process::{Child, ChildStderr, ChildStdout, Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use cold_model::Nanos;
@@ -23,15 +23,13 @@ pub struct Spec {
     pub argv: Vec<OsString>,
     /// Variables to add to this process's environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Working directory; this process's own if `None`.
-    pub cwd: Option<PathBuf>,
     /// cgroup directories the tree starts in.
     pub cgroups: Vec<PathBuf>,
     /// Standard input.
     pub stdin: Stdio,
-    /// Standard output; [`Stdio::piped`] makes [`Supervised::stdout`] available.
+    /// Standard output.
     pub stdout: Stdio,
-    /// Standard error; likewise.
+    /// Standard error.
     pub stderr: Stdio,
 }
 
@@ -43,10 +41,6 @@ pub struct Supervised {
     supervisor: Child,
     socket: UnixStream,
     reader: BufReader<UnixStream>,
-    /// The tree's standard output, if piped.
-    pub stdout: Option<ChildStdout>,
-    /// The tree's standard error, if piped.
-    pub stderr: Option<ChildStderr>,
     gone: bool,
 }
 
@@ -67,22 +61,11 @@ impl Supervised {
             .stdin(spec.stdin)
             .stdout(spec.stdout)
             .stderr(spec.stderr);
-        if let Some(cwd) = &spec.cwd {
-            supervisor.current_dir(cwd);
-        }
-        let mut supervisor =
+        let supervisor =
             supervisor.spawn().map_err(|e| Error::io("start the supervisor of", &name, e))?;
         drop(theirs);
         let reader = ours.try_clone().map_err(|e| Error::io("duplicate the socket of", &name, e))?;
-        let (stdout, stderr) = (supervisor.stdout.take(), supervisor.stderr.take());
-        let mut me = Self {
-            supervisor,
-            socket: ours,
-            reader: BufReader::new(reader),
-            stdout,
-            stderr,
-            gone: false,
-        };
+        let mut me = Self { supervisor, socket: ours, reader: BufReader::new(reader), gone: false };
         me.order(&Order::Prepare { program: spec.program, cgroups: spec.cgroups })?;
         match me.event(None)? {
             Some(Event::Ready) => Ok(me),

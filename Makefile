@@ -1,0 +1,46 @@
+# Two commands do everything on a fresh Debian 12: `make demo` and `make test`.
+# The work is in scripts/, so that this file stays a table of contents.
+
+PREFIX ?= /usr/local
+DESTDIR ?=
+CARGO ?= cargo
+TARGET := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
+
+.PHONY: all demo test check install uninstall doc clean deps bench
+
+all: deps
+	$(CARGO) build --release -p cold
+
+## Install what is missing, build, measure a real program; leaves demo-out/
+demo: deps
+	./scripts/demo
+
+## Every test, root tests included where root is at hand
+test: deps
+	./scripts/test
+
+## Formatting, lints and documentation, warnings as errors
+check: deps
+	$(CARGO) fmt --all --check
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+## Compilers and tools, through apt where allowed
+deps:
+	@./scripts/deps
+
+## Program, man pages and completions below PREFIX
+install: all
+	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" ./scripts/install
+
+uninstall:
+	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" ./scripts/install --remove
+
+## Residency against vmtouch, spawn-to-exit against a C loop: ratios in one run
+bench: all
+	./benches/residency.sh
+	./benches/spawn.sh
+
+clean:
+	$(CARGO) clean
+	rm -rf demo-out

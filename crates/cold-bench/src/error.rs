@@ -1,0 +1,90 @@
+//! What can stop a benchmark.
+
+use std::path::PathBuf;
+
+use cold_model::Bytes;
+
+/// A benchmark that cannot start or go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// `--ready` is wrong or already holds.
+    #[error(transparent)]
+    Ready(#[from] crate::ready::ReadyError),
+    /// The command cannot be started.
+    #[error("{command}: {source}")]
+    Start {
+        /// The command's name.
+        command: String,
+        /// Why not.
+        source: cold_sys::Error,
+    },
+    /// The command cannot be found or executed.
+    #[error("{program}: {reason}")]
+    Program {
+        /// As typed.
+        program: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A file of ours cannot be used.
+    #[error("cannot {action} {path}: {source}")]
+    File {
+        /// The attempted action as a verb phrase.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// A hook failed.
+    #[error("--{hook} {line:?} failed ({ending})")]
+    Hook {
+        /// setup, prepare, conclude or cleanup.
+        hook: &'static str,
+        /// The shell line.
+        line: String,
+        /// "exit code 1", "signal 9", or why it could not be started.
+        ending: String,
+    },
+    /// The command failed and failures are not ignored.
+    #[error("{command} failed ({ending}) in its {which} start")]
+    Command {
+        /// The command's name.
+        command: String,
+        /// How.
+        ending: String,
+        /// "observed", "warm-up", or "measured".
+        which: &'static str,
+    },
+    /// A run that must be cold is not.
+    #[error("{command} is not cold: {bytes} of its files stayed cached{why}")]
+    NotCold {
+        /// The command's name.
+        command: String,
+        /// Cached bytes (known ones).
+        bytes: Bytes,
+        /// Who holds them, or what is unknown.
+        why: String,
+    },
+    /// A state that cannot be reached on this machine.
+    #[error("cannot reach the state {state}: {why}")]
+    State {
+        /// The state.
+        state: String,
+        /// Why not.
+        why: String,
+    },
+    /// `--disk-limit` cannot be set.
+    #[error("cannot limit the disk: {0}")]
+    DiskLimit(String),
+    /// The cache could not be inspected or evicted.
+    #[error(transparent)]
+    Cache(#[from] cold_cache::Error),
+    /// The kernel refused something.
+    #[error(transparent)]
+    Sys(#[from] cold_sys::Error),
+}
+
+/// Result with [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;

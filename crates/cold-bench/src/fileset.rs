@@ -1,0 +1,176 @@
+//! The files a start uses: their identity, their residency, their devices.
+
+mod devices;
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use cold_cache::{EvictTarget, FileId, holders};
+use cold_model::bench::{Residual, ResidualFile};
+use cold_model::observed::ObservedStart;
+use cold_model::{Bytes, Known};
+use cold_sys::open;
+use cold_sys::page::page_size;
+use cold_sys::procfs::ProcFs;
+use cold_sys::residency::PageMap;
+use std::os::unix::fs::MetadataExt;
+
+pub use devices::{BlockDevices, block_devices};
+
+/// Files named in [`Residual::files`].
+const NAMED: usize = 20;
+
+/// One file of the set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SetFile {
+    /// Path in our mount namespace.
+    pub path: PathBuf,
+    /// Identity when it was observed.
+    pub id: FileId,
+    /// Size when it was observed, in bytes.
+    pub size: u64,
+    /// Modification time when it was observed, ns since 1970.
+    pub mtime_ns: i64,
+    /// The start itself writes it, so it may look different each time.
+    pub written: bool,
+}
+
+/// The regular files that a command executes, maps or opens during a start.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileSet {
+    /// Files that can be looked at.
+    pub files: Vec<SetFile>,
+    /// Bytes in files that lie in another mount namespace and cannot be looked at.
+    pub out_of_reach: u64,
+}
+
+/// Which pages of a file set are cached at one moment.
+#[derive(Debug, Clone, Default)]
+pub struct Cached {
+    maps: HashMap<FileId, (PathBuf, PageMap)>,
+    unknown_bytes: u64,
+}
+
+impl FileSet {
+    /// From an observed start. Deleted files are left out: nobody can open them again.
+    pub fn of(observed: &ObservedStart) -> Self {
+        let mut set = Self::default();
+        for f in &observed.files {
+            if f.deleted {
+                continue;
+            }
+            if f.elsewhere {
+                set.out_of_reach += f.size.0;
+                continue;
+            }
+            set.files.push(SetFile {
+                path: f.path.clone(),
+                id: FileId { dev: f.id.dev, ino: f.id.ino },
+                size: f.size.0,
+                mtime_ns: f.mtime_ns,
+                written: f.how.written,
+            });
+        }
+        set
+    }
+
+    /// What to evict. A file that the start writes may have been replaced since: any file at its path
+    /// will do.
+    pub fn targets(&self) -> Vec<EvictTarget> {
+        self.files
+            .iter()
+            .filter(|f| f.path.symlink_metadata().is_ok())
+            .map(|f| EvictTarget { path: f.path.clone(), id: (!f.written).then_some(f.id) })
+            .collect()
+    }
+
+    /// The first file that is not what was observed. Files that the start itself writes are not asked.
+    pub fn changed(&self) -> Option<PathBuf> {
+        let same = |f: &SetFile| {
+            f.path.metadata().is_ok_and(|m| {
+                (FileId::of(&m), m.len()) == (f.id, f.size)
+                    && m.mtime() * 1_000_000_000 + m.mtime_nsec() == f.mtime_ns
+            })
+        };
+        self.files.iter().find(|f| !f.written && !same(f)).map(|f| f.path.clone())
+    }
+
+    /// Looks at every page now. Does not touch any.
+    pub fn cached(&self) -> Cached {
+        let mut cached = Cached { unknown_bytes: self.out_of_reach, ..Cached::default() };
+        for f in &self.files {
+            let Ok((file, meta)) = open::regular(&f.path, true) else {
+                // A file that is gone has nothing cached; one we may not open is unknown.
+                if f.path.symlink_metadata().is_ok() {
+                    cached.unknown_bytes += f.size;
+                }
+                continue;
+            };
+            match PageMap::of(&file, &meta) {
+                Ok(Some(map)) => {
+                    cached.maps.insert(FileId::of(&meta), (f.path.clone(), map));
+                }
+                Ok(None) | Err(_) => cached.unknown_bytes += meta.len(),
+            }
+        }
+        cached
+    }
+}
+
+impl Cached {
+    /// Cached bytes that are known.
+    pub fn bytes(&self) -> u64 {
+        self.maps.values().map(|(_, m)| m.resident()).sum::<u64>() * page_size()
+    }
+
+    /// Bytes of files whose residency is unknown.
+    pub fn unknown_bytes(&self) -> u64 {
+        self.unknown_bytes
+    }
+
+    /// Bytes that are cached here and not in `later`. A file that `later` does not know counts as gone
+    /// only if it was there to be looked at.
+    pub fn not_in(&self, later: &Self) -> u64 {
+        let pages: u64 = self
+            .maps
+            .iter()
+            .filter_map(|(id, (_, map))| Some(map.minus(&later.maps.get(id)?.1).resident()))
+            .sum();
+        pages * page_size()
+    }
+
+    /// The report's form, with the processes that hold what is cached when `name_holders`.
+    pub fn residual(&self, name_holders: bool) -> Residual {
+        let mut files: Vec<(&FileId, &Path, u64)> = self
+            .maps
+            .iter()
+            .filter(|(_, (_, m))| m.resident() > 0)
+            .map(|(id, (p, m))| (id, p.as_path(), m.resident() * page_size()))
+            .collect();
+        files.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.1.cmp(b.1)));
+        let held = if name_holders && !files.is_empty() {
+            let wanted = files.iter().map(|(id, path, _)| (*path, **id));
+            holders::holders(&ProcFs::default(), Path::new("/sys"), wanted).unwrap_or_default()
+        } else {
+            holders::Holders::default()
+        };
+        Residual {
+            bytes: Bytes(self.bytes()),
+            unknown_bytes: Bytes(self.unknown_bytes),
+            files: files
+                .iter()
+                .take(NAMED)
+                .map(|(id, path, bytes)| ResidualFile {
+                    path: path.to_path_buf(),
+                    bytes: Bytes(*bytes),
+                    holders: held.mapping(**id).map(|h| format!("{}[{}]", h.name, h.pid)).collect(),
+                })
+                .collect(),
+        }
+    }
+
+    /// The residual as far as it is known; `None` maps say why they are missing.
+    pub fn known_residual(set: Option<&Self>, name_holders: bool, why_not: &str) -> Known<Residual> {
+        set.map_or_else(|| Known::unknown(why_not), |c| Known::Value(c.residual(name_holders)))
+    }
+}

@@ -1,0 +1,159 @@
+//! One start of one command: release it, see it get ready, end its tree, know that it is gone.
+
+mod output;
+mod watch;
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use cold_model::Nanos;
+use cold_model::bench::Ending;
+use cold_sys::supervise::client::{Spec, Supervised};
+use cold_sys::supervise::protocol::{Event, Usage};
+use cold_sys::time::monotonic;
+
+use crate::config::{CommandSpec, Config};
+use crate::ready::{LOOK_EVERY, Ready};
+use crate::{Error, Result};
+
+pub(crate) use watch::Watch;
+
+/// How often an interrupt or the time limit is looked for while nothing else happens.
+const IDLE_LOOK: Duration = Duration::from_millis(50);
+/// Grace for the tree after Ctrl-C: the user wants to go.
+const INTERRUPT_GRACE: Duration = Duration::from_secs(2);
+
+/// What one start came to.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// Just before the clone, on `CLOCK_MONOTONIC`.
+    pub at: Nanos,
+    /// From the clone to ready; `None` when it never got ready.
+    pub ready: Option<Nanos>,
+    /// From the clone to the end of the tree.
+    pub gone: Nanos,
+    /// What the tree used.
+    pub usage: Usage,
+    /// How the command ended.
+    pub ending: Ending,
+    /// The user interrupted.
+    pub interrupted: bool,
+}
+
+/// A start whose supervisor waits for the order to go.
+pub(crate) struct Launch<'a> {
+    config: &'a Config,
+    supervised: Supervised,
+    watch: Watch<'a>,
+    name: String,
+}
+
+impl<'a> Launch<'a> {
+    /// Starts the supervisor; the command does not run yet. `cgroups` are the directories the tree
+    /// starts in; `iteration` is told to the command as hyperfine does.
+    pub(crate) fn prepare(
+        config: &'a Config,
+        command: &CommandSpec,
+        cgroups: Vec<PathBuf>,
+        iteration: Option<u32>,
+    ) -> Result<Self> {
+        let (watch, mut wiring) = Watch::new(config)?;
+        if let Some(i) = iteration {
+            wiring.env.push(("HYPERFINE_ITERATION".into(), i.to_string().into()));
+        }
+        let supervised = Supervised::prepare(Spec {
+            program: command.program.clone(),
+            argv: command.argv.clone(),
+            env: wiring.env,
+            cgroups,
+            stdin: wiring.stdin,
+            stdout: wiring.stdout,
+            stderr: wiring.stderr,
+        })
+        .map_err(|source| Error::Start { command: command.name.clone(), source })?;
+        Ok(Self { config, supervised, watch, name: command.name.clone() })
+    }
+
+    /// Starts the command and stays until its tree is gone.
+    pub(crate) fn go(mut self, interrupt: &AtomicBool) -> Result<Start> {
+        let fail = |name: &str, source| Error::Start { command: name.to_owned(), source };
+        let (_, at) = self.supervised.go().map_err(|e| fail(&self.name, e))?;
+        let limit = Nanos(at.0.saturating_add(Nanos::from(self.config.timeout).0));
+        let mut start = Start {
+            at,
+            ready: None,
+            gone: Nanos(0),
+            usage: Usage::default(),
+            ending: Ending::Ended,
+            interrupted: false,
+        };
+        let mut status = None;
+        let mut timed_out = false;
+        let mut ending = false; // the end has been asked for
+        let look = match self.config.ready {
+            Ready::Exit => IDLE_LOOK,
+            _ => LOOK_EVERY,
+        };
+        loop {
+            let wait = if ending { IDLE_LOOK } else { look };
+            match self.supervised.event(Some(wait)).map_err(|e| fail(&self.name, e))? {
+                Some(Event::MainEnded { status: s, .. }) => status = Some(s),
+                Some(Event::TreeGone { at: gone, usage }) => {
+                    start.gone = gone.saturating_sub(at);
+                    start.usage = usage;
+                    break;
+                }
+                Some(_) | None => {}
+            }
+            if start.ready.is_none() && !ending {
+                start.ready = self.watch.look().map(|t| t.saturating_sub(at));
+            }
+            if ending {
+                continue;
+            }
+            let grace = if interrupt.load(Ordering::Relaxed) {
+                start.interrupted = true;
+                Some(INTERRUPT_GRACE.min(self.config.grace))
+            } else if start.ready.is_some() {
+                Some(self.config.grace)
+            } else if monotonic() >= limit {
+                timed_out = true;
+                Some(self.config.grace)
+            } else {
+                None
+            };
+            if let Some(grace) = grace {
+                self.supervised.end(grace).map_err(|e| fail(&self.name, e))?;
+                ending = true;
+            }
+        }
+        if matches!(self.config.ready, Ready::Exit) {
+            start.ready = (!ending).then_some(start.gone);
+        } else if start.ready.is_none() && !timed_out {
+            // The marker may have been the program's last words.
+            start.ready = self.watch.last_look().map(|t| t.saturating_sub(at));
+        }
+        start.ending = ending_of(status, start.usage.ended, timed_out);
+        Ok(start)
+    }
+}
+
+fn ending_of(status: Option<i32>, ended: bool, timed_out: bool) -> Ending {
+    if timed_out {
+        return Ending::TimedOut;
+    }
+    if ended {
+        return Ending::Ended;
+    }
+    match status {
+        Some(s) if libc_wifsignaled(s) => Ending::Signal(s & 0x7f),
+        Some(s) => Ending::Code((s >> 8) & 0xff),
+        None => Ending::Ended,
+    }
+}
+
+/// `WIFSIGNALED` of wait(2): the low seven bits hold the signal, 0 means exit, 0x7f means stopped.
+fn libc_wifsignaled(status: i32) -> bool {
+    !matches!(status & 0x7f, 0 | 0x7f)
+}

@@ -1,0 +1,142 @@
+//! The streams of one start and the watch for its readiness.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::net::UnixDatagram;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::mpsc::{Receiver, Sender};
+use std::time::Duration;
+
+use cold_model::Nanos;
+use cold_sys::procfs::ProcFs;
+use cold_sys::time::monotonic;
+use regex::bytes::Regex;
+
+use super::output::{Sink, follow};
+use crate::config::{Config, Stream};
+use crate::ready::Ready;
+use crate::{Error, Result};
+
+/// The reading thread sees the end of a stream within this time of the tree's end.
+const LAST_WORDS: Duration = Duration::from_millis(200);
+
+/// What to connect and to put into the environment of the command.
+pub(crate) struct Wiring {
+    pub(crate) stdin: Stdio,
+    pub(crate) stdout: Stdio,
+    pub(crate) stderr: Stdio,
+    pub(crate) env: Vec<(OsString, OsString)>,
+}
+
+/// Sees when one start is ready.
+pub(crate) struct Watch<'a> {
+    ready: &'a Ready,
+    found: Receiver<Nanos>,
+    notify: Option<NotifySocket>,
+}
+
+impl<'a> Watch<'a> {
+    /// Sets up the streams. Fails when the condition holds already.
+    pub(crate) fn new(config: &'a Config) -> Result<(Self, Wiring)> {
+        let ready = &config.ready;
+        ready.check_not_yet(&ProcFs::default())?;
+        let (found, watch) = std::sync::mpsc::channel();
+        let sink = Sink::open(&config.output)?;
+        let (on_stdout, on_stderr) = match ready {
+            Ready::Stdout(r) => (Some(r), None),
+            Ready::Stderr(r) => (None, Some(r)),
+            _ => (None, None),
+        };
+        let stdout = stream(&sink, on_stdout, &std::io::stdout(), &found)?;
+        let stderr = stream(&sink, on_stderr, &std::io::stderr(), &found)?;
+        let notify = matches!(ready, Ready::Notify).then(NotifySocket::bind).transpose()?;
+        let env = notify.iter().map(|n| ("NOTIFY_SOCKET".into(), n.path.clone().into())).collect();
+        let wiring = Wiring { stdin: input(&config.input)?, stdout, stderr, env };
+        Ok((Self { ready, found: watch, notify }, wiring))
+    }
+
+    /// Whether the command is ready, and since when on `CLOCK_MONOTONIC`.
+    pub(crate) fn look(&self) -> Option<Nanos> {
+        let now = monotonic();
+        if let Ok(t) = self.found.try_recv() {
+            return Some(t);
+        }
+        let told = self.notify.as_ref().is_some_and(NotifySocket::is_ready);
+        (told || self.ready.is_polled() && self.ready.holds(&ProcFs::default())).then_some(now)
+    }
+
+    /// After the tree's end: the marker may have been the program's last words.
+    pub(crate) fn last_look(&self) -> Option<Nanos> {
+        match self.ready {
+            Ready::Stdout(_) | Ready::Stderr(_) => self.found.recv_timeout(LAST_WORDS).ok(),
+            Ready::Notify => self.look(),
+            _ => None,
+        }
+    }
+}
+
+/// Connects one output stream: straight to its sink, or through a pipe that is watched or emptied.
+fn stream(
+    sink: &Sink<'_>,
+    marker: Option<&Regex>,
+    own: &impl std::os::fd::AsFd,
+    found: &Sender<Nanos>,
+) -> Result<Stdio> {
+    if marker.is_none() && !sink.wants_pipe() {
+        return Ok(sink.copy(own)?.map_or_else(Stdio::null, Into::into));
+    }
+    let (read, write) = std::io::pipe().map_err(|source| Error::File {
+        action: "create",
+        path: "a pipe".into(),
+        source,
+    })?;
+    follow(read, marker.cloned(), sink.copy(own)?, found.clone());
+    Ok(write.into())
+}
+
+fn input(stream: &Stream) -> Result<Stdio> {
+    match stream {
+        Stream::Null | Stream::Pipe => Ok(Stdio::null()),
+        Stream::Inherit => Ok(Stdio::inherit()),
+        Stream::File(p) => File::open(p).map(Into::into).map_err(|source| Error::File {
+            action: "open",
+            path: p.clone(),
+            source,
+        }),
+    }
+}
+
+/// The socket of `sd_notify(3)`, removed when dropped.
+struct NotifySocket {
+    socket: UnixDatagram,
+    path: PathBuf,
+}
+
+impl NotifySocket {
+    fn bind() -> Result<Self> {
+        let name = format!("cold-notify-{}-{}.sock", std::process::id(), monotonic().0);
+        let path = std::env::temp_dir().join(name);
+        let fail = |source| Error::File { action: "create socket", path: path.clone(), source };
+        let socket = UnixDatagram::bind(&path).map_err(fail)?;
+        let me = Self { socket, path: path.clone() };
+        me.socket.set_nonblocking(true).map_err(fail)?;
+        Ok(me)
+    }
+
+    fn is_ready(&self) -> bool {
+        let mut buf = [0_u8; 4096];
+        while let Ok(n) = self.socket.recv(&mut buf) {
+            if buf[..n].split(|b| *b == b'\n').any(|line| line == b"READY=1") {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Drop for NotifySocket {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}

@@ -1,0 +1,212 @@
+//! From facts to taints. The limits stand here, fixed before any time is looked at.
+
+use std::path::PathBuf;
+
+use cold_model::bench::{Ending, Residual, State, Taint};
+use cold_model::{Bytes, Known, Nanos};
+use cold_sys::page::page_size;
+
+use crate::counters::Activity;
+
+/// Reclaim takes a few pages now and then on any machine; this many (1 MiB) can be felt.
+const RECLAIMED_PAGES: u64 = 256;
+/// Foreign reads below this are noise (a log rotation, a cron job's own start) …
+const FOREIGN_BYTES: u64 = 1 << 20;
+/// … unless the tree itself reads little: then also this share of its reads counts for it.
+const FOREIGN_SHARE: f64 = 0.02;
+/// Steal below this share of the machine's time is normal for a virtual machine.
+const STEAL_PERCENT: f64 = 5.0;
+/// Others using more than this share of all CPUs compete with the start.
+const BUSY_PERCENT: f64 = 50.0;
+/// Shares are taken of at least this many ticks (10 ms each): shorter runs say nothing.
+const TICKS: u64 = 20;
+/// A warm run may miss this share of the pages that were cached after the last warm-up start: the
+/// kernel's read-around and the program's own temporary files move a few.
+const MISSING_SHARE: f64 = 0.002;
+
+/// Everything known about a run that may disqualify it.
+#[derive(Debug)]
+pub struct Facts<'a> {
+    /// The state the run should have started from.
+    pub state: &'a State,
+    /// The machine's activity during the run.
+    pub activity: &'a Activity,
+    /// Bytes the tree itself read from storage.
+    pub tree_bytes: u64,
+    /// CPU time the tree used.
+    pub tree_cpu: Nanos,
+    /// What was cached before the start.
+    pub residual: &'a Known<Residual>,
+    /// Bytes of the file set that should have been cached before the start and were not.
+    pub missing: u64,
+    /// Bytes of the file set that should have been cached.
+    pub expected: u64,
+    /// Bytes of the file set that were cached at the start and are not at the end.
+    pub lost: u64,
+    /// A file that changed since it was observed.
+    pub changed: Option<PathBuf>,
+    /// How the command ended.
+    pub ending: Ending,
+    /// It never got ready.
+    pub never_ready: bool,
+    /// The time limit.
+    pub limit: Nanos,
+    /// Whether failures are counted as good.
+    pub ignore_failure: bool,
+}
+
+/// The taints that follow.
+pub fn taints(f: &Facts<'_>) -> Vec<Taint> {
+    let mut found = Vec::new();
+    state(f, &mut found);
+    memory(f, &mut found);
+    foreign_reads(f, &mut found);
+    cpu(f, &mut found);
+    if let Some(path) = &f.changed {
+        found.push(Taint::FileSetChanged { path: path.clone() });
+    }
+    match f.ending {
+        Ending::TimedOut => found.push(Taint::TimedOut { limit: f.limit }),
+        Ending::Code(c) if c != 0 && !f.ignore_failure => found.push(Taint::Failed { ending: f.ending }),
+        Ending::Signal(_) if !f.ignore_failure => found.push(Taint::Failed { ending: f.ending }),
+        // It ended by itself, successfully even, but was never what the user calls ready.
+        _ if f.never_ready => found.push(Taint::Failed { ending: f.ending }),
+        _ => {}
+    }
+    found
+}
+
+fn state(f: &Facts<'_>, found: &mut Vec<Taint>) {
+    if *f.state == State::Cold
+        && let Known::Value(r) = f.residual
+        && r.bytes.0 > 0
+    {
+        let mut holders: Vec<String> = r.files.iter().flat_map(|f| f.holders.iter().cloned()).collect();
+        holders.sort();
+        holders.dedup();
+        found.push(Taint::NotCold { bytes: r.bytes, holders });
+    }
+    let wanted = !matches!(f.state, State::Cold);
+    if wanted && f.missing as f64 > f.expected as f64 * MISSING_SHARE {
+        found.push(Taint::NotWarm { bytes: Bytes(f.missing) });
+    }
+}
+
+fn memory(f: &Facts<'_>, found: &mut Vec<Taint>) {
+    let a = f.activity;
+    let drops = a.page_cache_drops.unwrap_or(0).max(a.slab_drops.unwrap_or(0));
+    if drops > 0 {
+        found.push(Taint::CachesDropped { times: drops });
+    }
+    // Pages of the file set that vanished are evidence by themselves: reclaim by DAMON does not show
+    // in pgsteal_*. A drop explains them already.
+    let lost = f.lost / page_size();
+    let reclaimed = a.reclaimed_pages.unwrap_or(0);
+    if drops == 0 && (reclaimed >= RECLAIMED_PAGES || lost as f64 > share_of(f.expected) / page_size() as f64)
+    {
+        found.push(Taint::PagesReclaimed { pages: reclaimed.max(lost) });
+    }
+    // After an eviction by reclaim (pages that others map), the cold run itself refaults.
+    let refaulted = a.refaulted_pages.unwrap_or(0);
+    if *f.state != State::Cold && refaulted >= RECLAIMED_PAGES {
+        found.push(Taint::Refaults { pages: refaulted });
+    }
+}
+
+fn share_of(expected: u64) -> f64 {
+    (expected as f64 * MISSING_SHARE).max(page_size() as f64 * 16.0)
+}
+
+fn foreign_reads(f: &Facts<'_>, found: &mut Vec<Taint>) {
+    let Some(device) = f.activity.device_read_bytes else { return };
+    let foreign = device.saturating_sub(f.tree_bytes);
+    if foreign as f64 > FOREIGN_BYTES as f64 + FOREIGN_SHARE * f.tree_bytes as f64 {
+        let readers = f.activity.other_readers.iter().take(3).map(|(name, _)| name.clone()).collect();
+        found.push(Taint::ForeignReads { bytes: Bytes(foreign), readers });
+    }
+}
+
+fn cpu(f: &Facts<'_>, found: &mut Vec<Taint>) {
+    let Some(cpu) = f.activity.cpu.filter(|c| c.total >= TICKS) else { return };
+    let percent = |ticks: f64| ticks * 100.0 / cpu.total as f64;
+    let steal = percent(cpu.steal as f64);
+    if steal >= STEAL_PERCENT && cpu.steal >= 2 {
+        found.push(Taint::Steal { percent: steal });
+    }
+    // USER_HZ is 100 on every architecture this runs on: one tick is 10 ms.
+    let tree = f.tree_cpu.0 as f64 / 1e7;
+    let others = (cpu.total - cpu.idle.min(cpu.total)) as f64 - cpu.steal as f64 - tree;
+    let busy = percent(others.max(0.0));
+    if busy >= BUSY_PERCENT {
+        found.push(Taint::BusyMachine { percent: busy });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cold_sys::procfs::CpuTimes;
+
+    use super::*;
+
+    fn kinds(change: impl FnOnce(&mut Facts<'_>, &mut Activity), state: &State) -> Vec<&'static str> {
+        let residual = Known::Value(Residual::default());
+        let mut activity = Activity {
+            device_read_bytes: Some(50 << 20),
+            cpu: Some(CpuTimes { total: 200, idle: 100, steal: 0 }),
+            ..Activity::default()
+        };
+        let quiet = activity.clone();
+        let mut facts = Facts {
+            state,
+            activity: &quiet,
+            tree_bytes: 50 << 20,
+            tree_cpu: Nanos(900_000_000),
+            residual: &residual,
+            missing: 0,
+            expected: 100 << 20,
+            lost: 0,
+            changed: None,
+            ending: Ending::Code(0),
+            never_ready: false,
+            limit: Nanos(1),
+            ignore_failure: false,
+        };
+        change(&mut facts, &mut activity);
+        let facts = Facts { activity: &activity, ..facts };
+        taints(&facts).iter().map(Taint::kind).collect()
+    }
+
+    #[test]
+    fn a_quiet_run_has_none() {
+        assert!(kinds(|_, _| {}, &State::Cold).is_empty());
+    }
+
+    #[test]
+    fn each_disturbance_has_its_own_name() {
+        let cases: Vec<(&str, State, Box<dyn Fn(&mut Facts<'_>, &mut Activity)>)> = vec![
+            ("caches_dropped", State::Cold, Box::new(|_, a| a.page_cache_drops = Some(1))),
+            ("caches_dropped", State::Warm, Box::new(|f, a| (f.lost, a.slab_drops) = (90 << 20, Some(1)))),
+            ("pages_reclaimed", State::Cold, Box::new(|_, a| a.reclaimed_pages = Some(5000))),
+            ("pages_reclaimed", State::Warm, Box::new(|f, _| f.lost = 5 << 20)),
+            ("refaults", State::Warm, Box::new(|_, a| a.refaulted_pages = Some(5000))),
+            ("foreign_reads", State::Cold, Box::new(|_, a| a.device_read_bytes = Some(60 << 20))),
+            ("foreign_reads", State::Warm, Box::new(|f, _| f.tree_bytes = 0)),
+            ("steal", State::Cold, Box::new(|_, a| a.cpu.as_mut().expect("cpu").steal = 30)),
+            ("busy_machine", State::Cold, Box::new(|_, a| a.cpu.as_mut().expect("cpu").idle = 0)),
+            ("not_warm", State::Warm, Box::new(|f, _| f.missing = 1 << 20)),
+            ("file_set_changed", State::Cold, Box::new(|f, _| f.changed = Some("/x".into()))),
+            ("failed", State::Cold, Box::new(|f, _| f.ending = Ending::Code(3))),
+            ("failed", State::Cold, Box::new(|f, _| f.never_ready = true)),
+            ("timed_out", State::Cold, Box::new(|f, _| f.ending = Ending::TimedOut)),
+        ];
+        for (kind, state, change) in cases {
+            // Less idle time also means more steal-free busy time; the tree's own share is kept.
+            assert_eq!(kinds(|f, a| change(f, a), &state), vec![kind], "{kind} in {state}");
+        }
+    }
+
+    #[test]
+    fn refaults_after_our_own_reclaim_do_not_taint_a_cold_run() {
+        assert!(kinds(|_, a| a.refaulted_pages = Some(9000), &State::Cold).is_empty());
+    }
+}

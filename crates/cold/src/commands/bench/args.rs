@@ -1,0 +1,176 @@
+//! The flags of `cold bench`. Where hyperfine has a flag of that meaning, ours has its name.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::builder::Styles;
+
+use crate::cli::{EXIT_CODES, TEMPLATE};
+
+const EXAMPLES: &str = "Examples:
+  cold bench -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/page.html
+  cold bench --states cold,light,warm -r 20 -- python3 -c 'import json'
+  cold bench 'git --version' 'hg --version'          two commands, compared
+  cold bench --ready port:8080 -- ./server           until it listens, then it is ended
+  cold bench --disk-limit iops=3000,bps=125M -- ./app     as on a small cloud disk
+  cold bench -L n 1,2,4 './build -j{n}' --prepare 'make clean'
+  cold bench --json > base.json -- ./app             then, after a change, in CI:
+  cold bench --baseline base.json --fail-if 'cold.median > 1.10x' -- ./app
+";
+
+/// Flags of `cold bench`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = EXIT_CODES, styles = Styles::plain())]
+pub(crate) struct Args {
+    /// Command lines to compare, each one argument (split into words; no shell unless --shell)
+    #[arg(value_name = "COMMAND", conflicts_with = "argv")]
+    pub(crate) lines: Vec<String>,
+
+    /// One command with its arguments, exactly as they are
+    #[arg(last = true, value_name = "CMD ARG")]
+    pub(crate) argv: Vec<OsString>,
+
+    /// States to measure: cold, light (evicted, started once), warm, snapshot=FILE
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "cold,warm", help_heading = "State")]
+    pub(crate) states: Vec<String>,
+
+    /// How to evict: auto, all (the whole machine; root), files (only what the command uses)
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = ["auto", "all", "files"], help_heading = "State")]
+    pub(crate) evict: String,
+
+    /// Stop with exit code 5 when a cold run cannot be proved cold
+    #[arg(long, help_heading = "State")]
+    pub(crate) require_cold: bool,
+
+    /// Untimed starts since the last eviction that make a program warm
+    #[arg(short, long, value_name = "N", default_value_t = 3, help_heading = "State")]
+    pub(crate) warmup: u32,
+
+    /// Limit the tree's reads per device, e.g. iops=3000,bps=125M (root; averages over 0.1 s)
+    #[arg(long, value_name = "LIMIT", help_heading = "State")]
+    pub(crate) disk_limit: Option<String>,
+
+    /// Quiet time between preparation and start, the same for every state, in ms
+    #[arg(long, value_name = "MS", default_value_t = 100, help_heading = "State")]
+    pub(crate) idle_gap: u64,
+
+    /// Exactly this many counted runs of every command in every state
+    #[arg(short, long, value_name = "N", conflicts_with_all = ["min_runs", "max_runs", "precision"], help_heading = "Runs")]
+    pub(crate) runs: Option<u32>,
+
+    /// At least this many counted runs of each [default: 10]
+    #[arg(short, long, value_name = "N", help_heading = "Runs")]
+    pub(crate) min_runs: Option<u32>,
+
+    /// At most this many counted runs of each [default: --min-runs, or 200 with --precision]
+    #[arg(short = 'M', long, value_name = "N", help_heading = "Runs")]
+    pub(crate) max_runs: Option<u32>,
+
+    /// No new round after this many seconds
+    #[arg(long, value_name = "SECONDS", help_heading = "Runs")]
+    pub(crate) max_time: Option<f64>,
+
+    /// Go on until every interval's half-width is at most this share of its median, e.g. 2%
+    #[arg(long, value_name = "PERCENT", help_heading = "Runs")]
+    pub(crate) precision: Option<String>,
+
+    /// Seed of the order and the bootstraps [default: from the clock; printed]
+    #[arg(long, value_name = "N", help_heading = "Runs")]
+    pub(crate) seed: Option<u64>,
+
+    /// Time limit of one start in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 300.0, help_heading = "Runs")]
+    pub(crate) timeout: f64,
+
+    /// What ends a start: exit, stdout:REGEX, stderr:REGEX, port:N, unix:PATH, file:PATH, notify, http://…
+    #[arg(long, value_name = "WHEN", default_value = "exit", help_heading = "Runs")]
+    pub(crate) ready: String,
+
+    /// Time between SIGTERM and SIGKILL when the tree is ended, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, help_heading = "Runs")]
+    pub(crate) grace: f64,
+
+    /// Count runs whose command fails
+    #[arg(short, long, help_heading = "Runs")]
+    pub(crate) ignore_failure: bool,
+
+    /// Shell line to run before each start (once for all commands, or one per command)
+    #[arg(short, long, value_name = "LINE", help_heading = "Hooks")]
+    pub(crate) prepare: Vec<String>,
+
+    /// Shell line to run after each start (once for all commands, or one per command)
+    #[arg(short, long, visible_short_alias = 'C', value_name = "LINE", help_heading = "Hooks")]
+    pub(crate) conclude: Vec<String>,
+
+    /// Shell line to run once per command before its first start
+    #[arg(short, long, value_name = "LINE", help_heading = "Hooks")]
+    pub(crate) setup: Option<String>,
+
+    /// Shell line to run once per command at the end, also after a failure or Ctrl-C
+    #[arg(long, value_name = "LINE", help_heading = "Hooks")]
+    pub(crate) cleanup: Option<String>,
+
+    /// Name of a command in reports (as often as there are commands)
+    #[arg(short = 'n', long, value_name = "NAME", help_heading = "Commands")]
+    pub(crate) command_name: Vec<String>,
+
+    /// Values of {VAR} in command lines, names and hooks: -L VAR a,b,c (again: all combinations)
+    #[arg(short = 'L', long, num_args = 2, value_names = ["VAR", "VALUES"], action = clap::ArgAction::Append, help_heading = "Commands")]
+    pub(crate) parameter_list: Vec<String>,
+
+    /// Numbers from MIN to MAX for {VAR}
+    #[arg(short = 'P', long, num_args = 3, value_names = ["VAR", "MIN", "MAX"], allow_hyphen_values = true, help_heading = "Commands")]
+    pub(crate) parameter_scan: Vec<String>,
+
+    /// Step of --parameter-scan [default: 1]
+    #[arg(short = 'D', long, value_name = "STEP", requires = "parameter_scan", allow_hyphen_values = true, help_heading = "Commands")]
+    pub(crate) parameter_step_size: Option<String>,
+
+    /// Run command lines with this shell; none (the default) splits and executes directly
+    #[arg(short = 'S', long, value_name = "SHELL", default_value = "none", help_heading = "Commands")]
+    pub(crate) shell: String,
+
+    /// The same as --shell=none
+    #[arg(short = 'N', conflicts_with = "shell", help_heading = "Commands")]
+    pub(crate) no_shell: bool,
+
+    /// Standard input of the commands: null, inherit or a file
+    #[arg(long, value_name = "FROM", default_value = "null", help_heading = "Commands")]
+    pub(crate) input: String,
+
+    /// Their output: null, pipe, inherit or a file
+    #[arg(long, value_name = "TO", default_value = "null", help_heading = "Commands")]
+    pub(crate) output: String,
+
+    /// Smallest difference that matters, e.g. 2%; smaller ones are called the same
+    #[arg(long, value_name = "PERCENT", default_value = "0%", help_heading = "Verdict")]
+    pub(crate) margin: String,
+
+    /// Compare with an earlier `cold bench --json`
+    #[arg(long, value_name = "FILE", help_heading = "Verdict")]
+    pub(crate) baseline: Option<PathBuf>,
+
+    /// Exit with 3 if this holds: 'cold.median > 1.10x', 'files > 300', 'cold/warm > 3' (again: any)
+    #[arg(long, value_name = "CONDITION", help_heading = "Verdict")]
+    pub(crate) fail_if: Vec<String>,
+
+    /// The full report as one JSON document on stdout instead of text
+    #[arg(long, help_heading = "Results")]
+    pub(crate) json: bool,
+
+    /// Write hyperfine's JSON (schema of version 1; `v2:FILE` for that of version 2; - is stdout)
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub(crate) export_json: Vec<String>,
+
+    /// Write hyperfine's CSV
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub(crate) export_csv: Option<PathBuf>,
+
+    /// Write hyperfine's Markdown table
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub(crate) export_markdown: Option<PathBuf>,
+
+    /// Write a picture of the runs: FILE.svg or FILE.html
+    #[arg(long, value_name = "FILE", help_heading = "Results")]
+    pub(crate) plot: Vec<PathBuf>,
+}
