@@ -1,1 +1,207 @@
-//! x
+//! A whole benchmark: observe, then rounds of every command in every state, until enough is known.
+//!
+//! Start reading at [`run`]. The order within a round is drawn from the seed; a disturbed run is kept
+//! and replaced in its own round, so that ratios stay paired.
+
+mod cgroups;
+mod machine;
+mod measure;
+mod observe;
+mod policy;
+mod state;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cold_model::bench::{Command, Report, Run, SCHEMA, Series};
+use cold_model::{Bytes, Known};
+use cold_sys::procfs::ProcFs;
+
+use crate::config::{CommandSpec, Config};
+use crate::fileset::{BlockDevices, FileSet, block_devices};
+use crate::stats::rng::Pcg;
+use crate::{Result, hooks};
+
+use cgroups::TreeCgroups;
+use policy::Policy;
+use state::Preparer;
+
+/// What happens, for whoever shows it. Times and results are in the report; this is for waiting people.
+pub trait Progress {
+    /// A step begins ("observing one start of firefox").
+    fn step(&mut self, what: &str);
+    /// A run is done; `report` already holds it.
+    fn run_done(&mut self, report: &Report, run: &Run);
+    /// Something the user should know.
+    fn warn(&mut self, what: &str);
+}
+
+/// One command with all that is known about its starts.
+struct Subject<'a> {
+    spec: &'a CommandSpec,
+    /// `None` when the start could not be observed; the reason is in `why_no_set`.
+    set: Option<FileSet>,
+    why_no_set: String,
+    devices: BlockDevices,
+}
+
+/// Runs the benchmark. On [`AtomicBool`] `interrupt` the current start is ended and the report so far
+/// is returned with [`Report::stopped`] set. Cleanup hooks run in every case.
+pub fn run(config: &Config, progress: &mut dyn Progress, interrupt: &AtomicBool) -> Result<Report> {
+    let mut set_up = 0;
+    let result = run_inner(config, progress, interrupt, &mut set_up);
+    let mut cleaned = Ok(());
+    for spec in config.commands.iter().take(set_up) {
+        if let Some(line) = &spec.cleanup {
+            cleaned = cleaned.and(hooks::run("cleanup", line, None));
+        }
+    }
+    let report = result?;
+    cleaned?;
+    Ok(report)
+}
+
+fn run_inner(
+    config: &Config,
+    progress: &mut dyn Progress,
+    interrupt: &AtomicBool,
+    set_up: &mut usize,
+) -> Result<Report> {
+    let proc = ProcFs::default();
+    let mut preparer = Preparer::new(config)?;
+    for spec in &config.commands {
+        *set_up += 1;
+        if let Some(line) = &spec.setup {
+            hooks::run("setup", line, None)?;
+        }
+    }
+    let mut subjects = Vec::new();
+    let mut commands = Vec::new();
+    for spec in &config.commands {
+        progress.step(&format!("observing one start of {}", spec.name));
+        let (subject, command) = subject(config, spec, &proc, interrupt)?;
+        for note in &command.notes {
+            progress.warn(&format!("{}: {note}", spec.name));
+        }
+        subjects.push(subject);
+        commands.push(command);
+    }
+    let cgroups = TreeCgroups::create(config, &proc, &subjects)?;
+    let series: Vec<Series> = (0..commands.len())
+        .flat_map(|command| config.states.iter().map(move |state| Series { command, state: state.clone() }))
+        .collect();
+    let mut report = Report {
+        schema: SCHEMA.into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        started: machine::now(),
+        seed: config.seed,
+        machine: machine::facts(&proc, &subjects, preparer.method()),
+        commands,
+        series,
+        stopped: None,
+        runs: Vec::new(),
+    };
+    preparer.observed(&subjects);
+    let outcome = Rounds {
+        config,
+        proc: &proc,
+        subjects: &subjects,
+        preparer: &mut preparer,
+        cgroups: &cgroups,
+        interrupt,
+        policy: Policy::new(config, report.series.len()),
+    }
+    .all(&mut report, progress);
+    let removed = cgroups.remove();
+    outcome?;
+    removed?;
+    report.machine.eviction = preparer.method().to_owned();
+    Ok(report)
+}
+
+/// Observes one start and looks up what it needs.
+fn subject<'a>(
+    config: &Config,
+    spec: &'a CommandSpec,
+    proc: &ProcFs,
+    interrupt: &AtomicBool,
+) -> Result<(Subject<'a>, Command)> {
+    let observed = observe::observe(config, spec, interrupt)?;
+    let mut command = Command {
+        name: spec.name.clone(),
+        line: spec.line.clone(),
+        parameters: spec.parameters.clone(),
+        files: Known::unknown("the start was not observed"),
+        file_bytes: Known::unknown("the start was not observed"),
+        misses: Known::unknown("the start was not observed"),
+        notes: Vec::new(),
+    };
+    let mut subject =
+        Subject { spec, set: None, why_no_set: String::new(), devices: BlockDevices::default() };
+    match observed {
+        Ok(o) => {
+            let set = FileSet::of(&o);
+            command.files = Known::Value(o.files.len() as u64);
+            command.file_bytes = Known::Value(o.file_bytes());
+            command.misses = Known::Value(o.misses);
+            command.notes.clone_from(&o.notes);
+            if set.out_of_reach > 0 {
+                command.notes.push(format!(
+                    "{} of its files lie in another mount namespace and cannot be checked",
+                    Bytes(set.out_of_reach)
+                ));
+            }
+            subject.devices = block_devices(proc, &set);
+            subject.set = Some(set);
+        }
+        Err(why) => {
+            command.notes.push(format!("its files are unknown, so cold cannot be proved: {why}"));
+            subject.why_no_set = why;
+        }
+    }
+    Ok((subject, command))
+}
+
+/// The measuring part.
+struct Rounds<'a> {
+    config: &'a Config,
+    proc: &'a ProcFs,
+    subjects: &'a [Subject<'a>],
+    preparer: &'a mut Preparer,
+    cgroups: &'a TreeCgroups,
+    interrupt: &'a AtomicBool,
+    policy: Policy,
+}
+
+impl Rounds<'_> {
+    fn all(&mut self, report: &mut Report, progress: &mut dyn Progress) -> Result<()> {
+        let mut round = 0;
+        while let Some(series) = self.policy.next_round(report) {
+            let mut queue = series;
+            // A stream of its own per round: adding a round never changes an earlier one.
+            Pcg::new(self.config.seed, u64::from(round)).shuffle(&mut queue);
+            let mut next = 0;
+            while let Some(&index) = queue.get(next) {
+                next += 1;
+                let Some(run) = self.one(report, index, round, progress)? else {
+                    report.stopped = Some("interrupted".into());
+                    return Ok(());
+                };
+                let good = run.counts();
+                report.runs.push(run);
+                if let Some(run) = report.runs.last() {
+                    progress.run_done(report, run);
+                }
+                if self.policy.note(report, index, good, round) {
+                    queue.push(index); // its replacement, in the same round
+                }
+            }
+            round += 1;
+        }
+        report.stopped = self.policy.stopped(report);
+        Ok(())
+    }
+
+    fn interrupted(&self) -> bool {
+        self.interrupt.load(Ordering::Relaxed)
+    }
+}

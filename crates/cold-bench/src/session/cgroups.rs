@@ -1,0 +1,168 @@
+//! The tree's own control groups: one in version 2 for its stall time, and where a limit is wanted the
+//! one that throttles.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use cold_sys::cgroup::{Cgroup, Hierarchies};
+use cold_sys::procfs::ProcFs;
+
+use super::Subject;
+use crate::config::{Config, DiskLimit};
+use crate::counters::Dev;
+use crate::{Error, Result};
+
+/// The groups of one benchmark; removed at its end.
+pub(super) struct TreeCgroups {
+    stall: Option<Cgroup>,
+    why_no_stall: String,
+    throttle: Option<Cgroup>,
+}
+
+impl TreeCgroups {
+    /// Makes what is possible and needed. Only a wanted limit that cannot be set is an error.
+    pub(super) fn create(config: &Config, proc: &ProcFs, subjects: &[Subject<'_>]) -> Result<Self> {
+        let found = Hierarchies::find(proc)?;
+        let name = format!("cold-{}", std::process::id());
+        let mut me = match stall_group(proc, &found, &name) {
+            Ok(group) => Self { stall: Some(group), why_no_stall: String::new(), throttle: None },
+            Err(why) => Self { stall: None, why_no_stall: why, throttle: None },
+        };
+        if let Some(limit) = config.disk_limit {
+            let devices = whole_devices(subjects)?;
+            let result = me.throttle(proc, &found, &name, limit, &devices);
+            if let Err(e) = result {
+                // Nothing half done: the groups made so far go again.
+                let _ = me.remove();
+                return Err(e);
+            }
+        }
+        Ok(me)
+    }
+
+    /// The directories a tree starts in.
+    pub(super) fn directories(&self) -> Vec<PathBuf> {
+        let mut dirs: Vec<PathBuf> = Vec::new();
+        for group in self.stall.iter().chain(&self.throttle) {
+            if !dirs.iter().any(|d| d == group.dir()) {
+                dirs.push(group.dir().to_owned());
+            }
+        }
+        dirs
+    }
+
+    /// The group whose `io.pressure` tells the tree's stall time.
+    pub(super) fn stall_group(&self) -> Option<&Cgroup> {
+        self.stall.as_ref()
+    }
+
+    /// Why there is none.
+    pub(super) fn why_no_stall(&self) -> &str {
+        &self.why_no_stall
+    }
+
+    /// Removes the groups.
+    pub(super) fn remove(&self) -> Result<()> {
+        for group in self.stall.iter().chain(&self.throttle) {
+            group.remove()?;
+        }
+        Ok(())
+    }
+
+    fn throttle(
+        &mut self,
+        proc: &ProcFs,
+        found: &Hierarchies,
+        name: &str,
+        limit: DiskLimit,
+        devices: &BTreeSet<Dev>,
+    ) -> Result<()> {
+        if let Some(own) = found.own_v1(proc, "blkio") {
+            let group = Cgroup::create(own.join(name))?;
+            let throttle = self.throttle.insert(group);
+            for dev in devices {
+                for (file, value) in [
+                    ("blkio.throttle.read_iops_device", limit.iops),
+                    ("blkio.throttle.read_bps_device", limit.bps),
+                ] {
+                    if let Some(value) = value {
+                        throttle.set(file, &format!("{}:{} {value}", dev.0, dev.1))?;
+                    }
+                }
+            }
+            return Ok(());
+        }
+        // Version 2: the io controller must be on in the parent, which may then hold no processes
+        // itself; only the root may hold some. So the group lies at the root.
+        let Some(root) = &found.v2 else {
+            return Err(Error::DiskLimit("no blkio or io control group is mounted".into()));
+        };
+        let has_io = |file: &str| {
+            std::fs::read_to_string(root.join(file)).unwrap_or_default().split_whitespace().any(|c| c == "io")
+        };
+        if !has_io("cgroup.controllers") {
+            return Err(Error::DiskLimit(format!("{} has no io controller", root.display())));
+        }
+        if !has_io("cgroup.subtree_control") {
+            return Err(Error::DiskLimit(format!(
+                "the io controller is off: echo +io > {}/cgroup.subtree_control",
+                root.display()
+            )));
+        }
+        let group = Cgroup::create(root.join(format!("{name}-limit")))?;
+        // One process can be in one version 2 group only: this one also tells the stall time.
+        if let Some(old) = self.stall.replace(group.clone()) {
+            old.remove()?;
+        }
+        for dev in devices {
+            let parts = [("riops", limit.iops), ("rbps", limit.bps)];
+            let limits: Vec<String> =
+                parts.iter().filter_map(|(k, v)| Some(format!("{k}={}", (*v)?))).collect();
+            group.set("io.max", &format!("{}:{} {}", dev.0, dev.1, limits.join(" ")))?;
+        }
+        Ok(())
+    }
+}
+
+fn stall_group(proc: &ProcFs, found: &Hierarchies, name: &str) -> std::result::Result<Cgroup, String> {
+    let own = found.own_v2(proc).ok_or("no version 2 control group is mounted")?;
+    let group = Cgroup::create(own.join(name)).map_err(|e| e.to_string())?;
+    if let Err(e) = group.io_stall_us() {
+        let _ = group.remove();
+        return Err(format!("no pressure information: {e}"));
+    }
+    Ok(group)
+}
+
+/// The devices to limit: whole disks, because the throttle does not know partitions.
+fn whole_devices(subjects: &[Subject<'_>]) -> Result<BTreeSet<Dev>> {
+    let mut whole = BTreeSet::new();
+    for s in subjects {
+        // What counts is where the program itself lies; a socket or log on tmpfs is no obstacle.
+        if s.devices.devices.is_empty() {
+            let why = match s.devices.without.first() {
+                Some((kind, path)) => {
+                    format!("{} is on {kind}, which has no block device", path.display())
+                }
+                None => format!("the files of {} are unknown", s.spec.name),
+            };
+            return Err(Error::DiskLimit(why));
+        }
+        for dev in &s.devices.devices {
+            whole.insert(whole_device(Path::new("/sys"), *dev));
+        }
+    }
+    Ok(whole)
+}
+
+/// The disk of a partition, or the device itself.
+fn whole_device(sys: &Path, dev: Dev) -> Dev {
+    let parent = || {
+        let dir = sys.join(format!("dev/block/{}:{}", dev.0, dev.1)).canonicalize().ok()?;
+        dir.join("partition").exists().then_some(())?;
+        let text = std::fs::read_to_string(dir.parent()?.join("dev")).ok()?;
+        let (major, minor) = text.trim().split_once(':')?;
+        Some((major.parse().ok()?, minor.parse().ok()?))
+    };
+    parent().unwrap_or(dev)
+}

@@ -1,0 +1,275 @@
+//! One run: state, proof, start, counters, taints.
+
+use std::time::{Duration, Instant};
+
+use cold_model::bench::{Report, Residual, Run, State};
+use cold_model::{Bytes, Known, Nanos};
+
+use super::{Progress, Rounds, Subject};
+use crate::counters::{Activity, Reading};
+use crate::fileset::{Cached, FileSet};
+use crate::launch::{Launch, Start};
+use crate::taint::{Facts, taints};
+use crate::{Error, Result, hooks};
+
+/// Preparations of a state before a run is made in whatever state was reached.
+const TRIES: u32 = 3;
+/// Devices get this long to finish what the start has asked for.
+const SETTLE: Duration = Duration::from_millis(200);
+
+/// What was known just before the start.
+struct Before {
+    cached: Option<Cached>,
+    residual: Known<Residual>,
+    missing: u64,
+    expected: u64,
+    changed: Option<std::path::PathBuf>,
+    reading: Reading,
+}
+
+impl Rounds<'_> {
+    /// One run of `series`; `None` when interrupted.
+    pub(super) fn one(
+        &mut self,
+        report: &Report,
+        series: usize,
+        round: u32,
+        progress: &mut dyn Progress,
+    ) -> Result<Option<Run>> {
+        let (index, state) = (report.series[series].command, &report.series[series].state);
+        let subject = &self.subjects[index];
+        progress.step(&format!("{} in round {}", report.series_name(series), round + 1));
+        let Some((launch, before)) = self.prepared(index, state, round)? else { return Ok(None) };
+        let start = launch.go(self.interrupt)?;
+        settle(self.proc, subject);
+        let after = Reading::take(self.proc, &subject.devices.devices, self.cgroups.stall_group());
+        self.preparer.started(index, subject);
+        if let Some(line) = &subject.spec.conclude {
+            hooks::run("conclude", line, Some(round))?;
+        }
+        if start.interrupted {
+            return Ok(None);
+        }
+        let lost = match (&before.cached, self.preparer.after(index)) {
+            (Some(b), Some(a)) => b.not_in(a),
+            _ => 0,
+        };
+        let activity = after.since(&before.reading);
+        let sequence = u32::try_from(report.runs.len()).unwrap_or(u32::MAX);
+        Ok(Some(self.judged(subject, state, &start, before, &activity, lost, (series, round, sequence))))
+    }
+
+    /// Hook, state, supervisor, quiet, proof: everything up to the start.
+    fn prepared(&mut self, index: usize, state: &State, round: u32) -> Result<Option<(Launch<'_>, Before)>> {
+        let subject = &self.subjects[index];
+        if let Some(line) = &subject.spec.prepare {
+            hooks::run("prepare", line, Some(round))?;
+        }
+        let mut tries = 0;
+        loop {
+            tries += 1;
+            if !self.reach(index, state)? || self.interrupted() {
+                return Ok(None);
+            }
+            let launch =
+                Launch::prepare(self.config, subject.spec, self.cgroups.directories(), Some(round))?;
+            std::thread::sleep(self.config.idle_gap);
+            let before = self.before(index, state);
+            if self.is_reached(state, &before) || tries == TRIES {
+                if self.config.require_cold && *state == State::Cold {
+                    require_cold(subject, &before)?;
+                }
+                // The borrow of `self` ends with the config's own lifetime, not with the launch.
+                return Ok(Some((launch, before)));
+            }
+            drop(launch);
+            self.preparer.not_warm(index);
+        }
+    }
+
+    /// Brings the cache into the state; false when interrupted.
+    fn reach(&mut self, index: usize, state: &State) -> Result<bool> {
+        let subject = &self.subjects[index];
+        match state {
+            State::Cold => self.preparer.evict(subject)?,
+            State::Light => {
+                self.preparer.evict(subject)?;
+                if !self.untimed(index)? {
+                    return Ok(false);
+                }
+                self.preparer.sham()?;
+            }
+            State::Warm => {
+                while self.preparer.starts(index) < self.config.warmup.max(1) {
+                    if !self.untimed(index)? {
+                        return Ok(false);
+                    }
+                }
+                self.preparer.sham()?;
+            }
+            State::Snapshot(file) => self.preparer.restore(file, subject)?,
+        }
+        Ok(true)
+    }
+
+    /// A start that only warms the cache; false when interrupted.
+    fn untimed(&mut self, index: usize) -> Result<bool> {
+        let subject = &self.subjects[index];
+        let launch = Launch::prepare(self.config, subject.spec, self.cgroups.directories(), None)?;
+        let start = launch.go(self.interrupt)?;
+        if let Some(line) = &subject.spec.conclude {
+            hooks::run("conclude", line, None)?;
+        }
+        if let Some(line) = &subject.spec.prepare {
+            hooks::run("prepare", line, None)?;
+        }
+        self.preparer.started(index, subject);
+        Ok(!start.interrupted)
+    }
+
+    fn before(&self, index: usize, state: &State) -> Before {
+        let subject = &self.subjects[index];
+        let cached = subject.set.as_ref().map(FileSet::cached);
+        let residual = Cached::known_residual(cached.as_ref(), *state == State::Cold, &subject.why_no_set);
+        let (expected, missing) = match (self.preparer.after(index), &cached) {
+            (Some(then), Some(now)) => (then.bytes(), then.not_in(now)),
+            _ => (0, 0),
+        };
+        let changed = subject.set.as_ref().and_then(FileSet::changed);
+        let reading = Reading::take(self.proc, &subject.devices.devices, self.cgroups.stall_group());
+        Before { cached, residual, missing, expected, changed, reading }
+    }
+
+    fn is_reached(&self, state: &State, before: &Before) -> bool {
+        let quiet = Activity::default();
+        let facts = facts(self, state, before, &quiet, 0, None);
+        !taints(&facts).iter().any(|t| matches!(t.kind(), "not_cold" | "not_warm"))
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn judged(
+        &self,
+        subject: &Subject<'_>,
+        state: &State,
+        start: &Start,
+        before: Before,
+        activity: &Activity,
+        lost: u64,
+        (series, round, sequence): (usize, u32, u32),
+    ) -> Run {
+        let found = taints(&facts(self, state, &before, activity, lost, Some(start)));
+        let u = &start.usage;
+        let foreign = found.iter().any(|t| t.kind() == "foreign_reads");
+        Run {
+            series,
+            round: Some(round),
+            sequence,
+            ready: start.ready.unwrap_or(start.gone),
+            exit: if u.ended {
+                Known::unknown("cold ended it once it was ready")
+            } else {
+                Known::Value(start.gone)
+            },
+            user: u.user,
+            system: u.system,
+            major_faults: u.major_faults,
+            minor_faults: u.minor_faults,
+            read_bytes: read_bytes(self.proc, u.read_bytes),
+            read_requests: match activity.device_reads {
+                _ if foreign => Known::unknown("other processes read from the same devices"),
+                Some(n) => Known::Value(n),
+                None => Known::unknown(no_devices(subject)),
+            },
+            stall: activity.io_stall_us.map_or_else(
+                || Known::unknown(self.cgroups.why_no_stall()),
+                |us| Known::Value(Nanos(us * 1000)),
+            ),
+            peak_memory: if u.peak_memory > u.peak_memory_floor {
+                Known::Value(Bytes(u.peak_memory))
+            } else {
+                Known::unknown(format!("at most {}, the launcher's own", Bytes(u.peak_memory_floor)))
+            },
+            residual: before.residual,
+            processes: u.reaped,
+            killed_by_force: u.killed_by_force,
+            ending: start.ending,
+            taints: found,
+        }
+    }
+}
+
+fn facts<'f>(
+    rounds: &Rounds<'_>,
+    state: &'f State,
+    before: &'f Before,
+    activity: &'f Activity,
+    lost: u64,
+    start: Option<&Start>,
+) -> Facts<'f> {
+    let usage = start.map(|s| s.usage).unwrap_or_default();
+    Facts {
+        state,
+        activity,
+        tree_bytes: usage.read_bytes,
+        tree_cpu: usage.user + usage.system,
+        residual: &before.residual,
+        missing: before.missing,
+        expected: before.expected,
+        lost,
+        changed: before.changed.clone(),
+        ending: start.map_or(cold_model::bench::Ending::Ended, |s| s.ending),
+        never_ready: start.is_some_and(|s| s.ready.is_none()),
+        limit: rounds.config.timeout.into(),
+        ignore_failure: rounds.config.ignore_failure,
+    }
+}
+
+fn require_cold(subject: &Subject<'_>, before: &Before) -> Result<()> {
+    let fail =
+        |bytes, why| Err(Error::NotCold { command: subject.spec.name.clone(), bytes: Bytes(bytes), why });
+    match &before.residual {
+        Known::Unknown { unknown } => fail(0, format!("; nothing is proved: {unknown}")),
+        Known::Value(r) if r.bytes.0 > 0 => {
+            let mut holders: Vec<&str> =
+                r.files.iter().flat_map(|f| f.holders.iter().map(String::as_str)).collect();
+            holders.sort_unstable();
+            holders.dedup();
+            let by = if holders.is_empty() { String::new() } else { format!(", held by {}", holders.join(", ")) };
+            fail(r.bytes.0, by)
+        }
+        Known::Value(r) if r.unknown_bytes.0 > 0 => fail(
+            0,
+            format!("; {} more cannot be proved absent (the kernel tells only owners and root)", r.unknown_bytes),
+        ),
+        Known::Value(_) => Ok(()),
+    }
+}
+
+fn no_devices(subject: &Subject<'_>) -> String {
+    match subject.devices.without.first() {
+        Some((kind, path)) => format!("{} is on {kind}, which has no block device we can see", path.display()),
+        None if subject.set.is_none() => "its files are unknown".into(),
+        None => "its devices are not in /proc/diskstats".into(),
+    }
+}
+
+/// The tree's reads, where the kernel keeps account (CONFIG_TASK_IO_ACCOUNTING shows as /proc/self/io).
+fn read_bytes(proc: &cold_sys::procfs::ProcFs, bytes: u64) -> Known<Bytes> {
+    if proc.path("self/io").exists() {
+        Known::Value(Bytes(bytes))
+    } else {
+        Known::unknown("this kernel keeps no account of I/O per task")
+    }
+}
+
+/// Waits until the devices have nothing in flight: read-ahead may outlive the program.
+fn settle(proc: &cold_sys::procfs::ProcFs, subject: &Subject<'_>) {
+    let until = Instant::now() + SETTLE;
+    let busy = || {
+        let disks = proc.diskstats().unwrap_or_default();
+        disks.iter().any(|d| d.in_flight > 0 && subject.devices.devices.contains(&d.dev))
+    };
+    while busy() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}

@@ -1,0 +1,91 @@
+//! One observed start of a command, with the same readiness and streams as the measured ones.
+
+use std::ffi::OsStr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use cold_model::bench::Ending;
+use cold_model::observed::ObservedStart;
+use cold_sys::observe::{Client, ObserveSpec, Streams};
+
+use crate::config::{CommandSpec, Config};
+use crate::launch::Watch;
+use crate::ready::{LOOK_EVERY, Ready};
+use crate::{Error, Result, hooks};
+
+/// Observation slows a start down by some per cent up to a few times; the time limit allows for it.
+const SLOWER: u32 = 4;
+
+/// Observes one start. The inner error says why the file set is unknown; the outer one stops the
+/// benchmark (the command cannot be started, or fails).
+pub(super) fn observe(
+    config: &Config,
+    spec: &CommandSpec,
+    interrupt: &AtomicBool,
+) -> Result<std::result::Result<ObservedStart, String>> {
+    if let Some(line) = &spec.prepare {
+        hooks::run("prepare", line, None)?;
+    }
+    let (watch, wiring) = Watch::new(config)?;
+    let mut env: Vec<_> = std::env::vars_os().collect();
+    env.extend(wiring.env);
+    let mut argv = spec.argv.clone();
+    if let Some(first) = argv.first_mut() {
+        first.clone_from(&spec.program.clone().into_os_string());
+    }
+    let ask = ObserveSpec {
+        argv,
+        env: Some(env),
+        cwd: None,
+        deadline: Some(config.timeout * SLOWER),
+        grace: config.grace,
+    };
+    let streams = Streams { stdin: wiring.stdin, stdout: wiring.stdout, stderr: wiring.stderr };
+    let mut client = match Client::start(OsStr::new("/proc/self/exe"), &ask, streams) {
+        Ok(client) => client,
+        Err(e) => return Ok(Err(e.to_string())),
+    };
+    let mut stopped = false;
+    let mut ready = matches!(config.ready, Ready::Exit);
+    let until = Instant::now() + config.timeout * SLOWER;
+    let observed = loop {
+        match client.wait_timeout(if ready { Duration::from_millis(50) } else { LOOK_EVERY }) {
+            Ok(Some(observed)) => break observed,
+            Ok(None) => {}
+            Err(e) => return Ok(Err(e.to_string())),
+        }
+        ready = ready || watch.look().is_some();
+        let over = ready && !matches!(config.ready, Ready::Exit);
+        if !stopped && (over || interrupt.load(Ordering::Relaxed) || Instant::now() >= until) {
+            client.stop();
+            stopped = true;
+        }
+    };
+    if let Some(line) = &spec.conclude {
+        hooks::run("conclude", line, None)?;
+    }
+    ready = ready || watch.last_look().is_some();
+    let failed = match observed.ending {
+        Ending::Code(0) | Ending::Ended => !ready,
+        Ending::TimedOut => true,
+        Ending::Code(_) | Ending::Signal(_) => !config.ignore_failure,
+    };
+    if failed && !interrupt.load(Ordering::Relaxed) {
+        let ending = if ready { ending_words(observed.ending) } else { never_ready(&observed) };
+        return Err(Error::Command { command: spec.name.clone(), ending, which: "observed" });
+    }
+    Ok(Ok(observed))
+}
+
+fn never_ready(observed: &ObservedStart) -> String {
+    format!("{}, and was never ready", ending_words(observed.ending))
+}
+
+fn ending_words(ending: Ending) -> String {
+    match ending {
+        Ending::Code(c) => format!("exit code {c}"),
+        Ending::Signal(s) => format!("signal {s}"),
+        Ending::Ended => "ended".into(),
+        Ending::TimedOut => "it took longer than --timeout".into(),
+    }
+}
