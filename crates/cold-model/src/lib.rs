@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod known;
+pub mod observed;
 pub mod units;
 
 pub use known::Known;
