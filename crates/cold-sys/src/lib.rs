@@ -8,6 +8,7 @@
 
 pub mod evict;
 pub mod cgroup;
+pub mod observe;
 pub mod open;
 pub mod page;
 pub mod procfs;

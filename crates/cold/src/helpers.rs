@@ -3,16 +3,27 @@
 use std::ffi::OsString;
 use std::process::ExitCode;
 
+use cold_sys::{observe, supervise};
+
 use crate::exit::{Exit, Failure};
 use crate::ui::Ui;
 
-/// Owns one process tree until it is gone. See [`cold_sys::supervise`].
-pub(crate) fn supervise(args: &[OsString]) -> ExitCode {
-    match cold_sys::supervise::serve::serve(args) {
-        Ok(_) => Exit::Done.into(),
-        Err(e) => {
-            Ui::new(false).error(&Failure::from(e));
+/// Runs as a helper if the arguments say so. Results and most errors go to the caller over a socket.
+pub(crate) fn run(arguments: &[OsString]) -> Option<ExitCode> {
+    let [_, first, rest @ ..] = arguments else { return None };
+    let failed = if first == supervise::ARGUMENT {
+        supervise::serve::serve(rest).err().map(Failure::from)
+    } else if first == observe::HELPER_ARGUMENT {
+        let socket = rest.first().and_then(|a| a.to_str()?.parse().ok())?;
+        observe::serve(socket).err().map(Failure::from)
+    } else {
+        return None;
+    };
+    Some(match failed {
+        None => Exit::Done.into(),
+        Some(failure) => {
+            Ui::new(false).error(&failure);
             Exit::Failed.into()
         }
-    }
+    })
 }

@@ -14,11 +14,9 @@ use std::process::ExitCode;
 use clap::Parser;
 
 fn main() -> ExitCode {
-    let arguments: Vec<std::ffi::OsString> = std::env::args_os().collect();
-    if let [_, first, rest @ ..] = arguments.as_slice()
-        && first == cold_sys::supervise::ARGUMENT
-    {
-        return helpers::supervise(rest);
+    // Before anything else: helpers must stay single-threaded, and their arguments are no user's.
+    if let Some(code) = helpers::run(&std::env::args_os().collect::<Vec<_>>()) {
+        return code;
     }
     let cli = cli::Cli::parse();
     let ui = ui::Ui::new(cli.quiet);

@@ -27,7 +27,7 @@ struct Before {
     reading: Reading,
 }
 
-impl Rounds<'_> {
+impl<'a> Rounds<'a> {
     /// One run of `series`; `None` when interrupted.
     pub(super) fn one(
         &mut self,
@@ -37,7 +37,8 @@ impl Rounds<'_> {
         progress: &mut dyn Progress,
     ) -> Result<Option<Run>> {
         let (index, state) = (report.series[series].command, &report.series[series].state);
-        let subject = &self.subjects[index];
+        let subjects = self.subjects;
+        let subject = &subjects[index];
         progress.step(&format!("{} in round {}", report.series_name(series), round + 1));
         let Some((launch, before)) = self.prepared(index, state, round)? else { return Ok(None) };
         let start = launch.go(self.interrupt)?;
@@ -60,8 +61,9 @@ impl Rounds<'_> {
     }
 
     /// Hook, state, supervisor, quiet, proof: everything up to the start.
-    fn prepared(&mut self, index: usize, state: &State, round: u32) -> Result<Option<(Launch<'_>, Before)>> {
-        let subject = &self.subjects[index];
+    fn prepared(&mut self, index: usize, state: &State, round: u32) -> Result<Option<(Launch<'a>, Before)>> {
+        let subjects = self.subjects;
+        let subject = &subjects[index];
         if let Some(line) = &subject.spec.prepare {
             hooks::run("prepare", line, Some(round))?;
         }
@@ -79,7 +81,6 @@ impl Rounds<'_> {
                 if self.config.require_cold && *state == State::Cold {
                     require_cold(subject, &before)?;
                 }
-                // The borrow of `self` ends with the config's own lifetime, not with the launch.
                 return Ok(Some((launch, before)));
             }
             drop(launch);
@@ -107,7 +108,7 @@ impl Rounds<'_> {
                 }
                 self.preparer.sham()?;
             }
-            State::Snapshot(file) => self.preparer.restore(file, subject)?,
+            State::Snapshot(file) => return Err(Error::State { state: state.to_string(), why: file.display().to_string() }),
         }
         Ok(true)
     }

@@ -1,0 +1,27 @@
+//! Observes one start of a command and writes the result as JSON to a file: `observe FILE CMD [ARG…]`.
+//! The command keeps this program's standard streams.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use cold_sys::observe::{Client, HELPER_ARGUMENT, ObserveSpec, Streams, serve};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let mut args = std::env::args_os().skip(1);
+    let first = args.next().ok_or("usage: observe FILE CMD [ARG…]")?;
+    if first == HELPER_ARGUMENT {
+        let socket = args.next().and_then(|s| s.to_str()?.parse().ok()).ok_or("no socket")?;
+        return Ok(serve(socket)?);
+    }
+    let spec = ObserveSpec {
+        argv: args.collect(),
+        env: None,
+        cwd: None,
+        deadline: None,
+        grace: Duration::from_secs(5),
+    };
+    let streams = Streams { stdin: Stdio::inherit(), stdout: Stdio::inherit(), stderr: Stdio::inherit() };
+    let result = Client::start("/proc/self/exe".as_ref(), &spec, streams)?.wait()?;
+    serde_json::to_writer_pretty(std::fs::File::create(first)?, &result)?;
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! The caller's side: starts the helper, asks, stops, gets the result.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Write;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use cold_model::observed::ObservedStart;
+
+use super::error::{ObserveError, Result};
+use super::protocol::{self, Reply, Request};
+
+/// The hidden first argument with which the program that contains [`super::serve`] is started; the
+/// second is the number of the socket.
+pub const HELPER_ARGUMENT: &str = "__observe";
+
+/// What to observe.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ObserveSpec {
+    /// Command and arguments; the command is searched in PATH as by execvp(3).
+    pub argv: Vec<OsString>,
+    /// The whole environment; `None` for the caller's own.
+    pub env: Option<Vec<(OsString, OsString)>>,
+    /// Working directory; `None` for the caller's own.
+    pub cwd: Option<PathBuf>,
+    /// When the tree is ended at the latest.
+    pub deadline: Option<Duration>,
+    /// Time between SIGTERM and SIGKILL.
+    pub grace: Duration,
+}
+
+/// The three standard streams of the command.
+#[derive(Debug)]
+pub struct Streams {
+    /// Standard input.
+    pub stdin: Stdio,
+    /// Standard output.
+    pub stdout: Stdio,
+    /// Standard error.
+    pub stderr: Stdio,
+}
+
+impl Streams {
+    /// All at `/dev/null`.
+    pub fn null() -> Self {
+        Self { stdin: Stdio::null(), stdout: Stdio::null(), stderr: Stdio::null() }
+    }
+}
+
+/// A command under observation. Dropping it kills the command's whole tree and waits for its end.
+#[derive(Debug)]
+pub struct Client {
+    helper: Child,
+    stream: UnixStream,
+    pid: i32,
+}
+
+impl Client {
+    /// Starts `spec` under a helper process, which is `program` (normally `/proc/self/exe`) called with
+    /// [`HELPER_ARGUMENT`]. Returns when the command's program runs.
+    pub fn start(program: &OsStr, spec: &ObserveSpec, streams: Streams) -> Result<Self> {
+        let (stream, theirs) = UnixStream::pair().map_err(|e| ObserveError::os("create a socket", &e))?;
+        let fd = theirs.as_raw_fd();
+        let mut command = Command::new(program);
+        command.arg(HELPER_ARGUMENT).arg(fd.to_string());
+        command.stdin(streams.stdin).stdout(streams.stdout).stderr(streams.stderr);
+        // SAFETY: fcntl is async-signal-safe, and the closure touches nothing but an integer.
+        unsafe {
+            command.pre_exec(move || match libc::fcntl(fd, libc::F_SETFD, 0) {
+                0 => Ok(()),
+                _ => Err(std::io::Error::last_os_error()),
+            });
+        }
+        let helper = command.spawn().map_err(|e| ObserveError::os("start the observing process", &e))?;
+        drop(theirs);
+        // The pid is filled in below; until then Drop already cleans up on every error.
+        let mut client = Self { helper, stream, pid: 0 };
+        protocol::send(&client.stream, &request(spec))?;
+        match client.reply()? {
+            Reply::Started(pid) => client.pid = pid,
+            Reply::Failed(e) => return Err(e),
+            Reply::Done(_) => return Err(ObserveError::protocol("a result before a start")),
+        }
+        Ok(client)
+    }
+
+    /// The command's process.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Asks for the end of the tree: SIGTERM, and SIGKILL after the grace time. Returns at once.
+    pub fn stop(&mut self) {
+        // If the helper is gone already, the reply (or its absence) tells.
+        let _ = self.stream.write_all(b"s");
+    }
+
+    /// Waits until the whole tree is gone.
+    pub fn wait(mut self) -> Result<ObservedStart> {
+        self.result()
+    }
+
+    /// The result, if the tree is gone within `limit`. After `Some` or an error nothing more comes.
+    pub fn wait_timeout(&mut self, limit: Duration) -> Result<Option<ObservedStart>> {
+        let mut poll = libc::pollfd { fd: self.stream.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+        let limit = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
+        // SAFETY: `poll` is one live pollfd. An interruption counts as nothing yet.
+        if unsafe { libc::poll(&raw mut poll, 1, limit) } <= 0 {
+            return Ok(None);
+        }
+        self.result().map(Some)
+    }
+
+    fn result(&mut self) -> Result<ObservedStart> {
+        match self.reply()? {
+            Reply::Done(result) => Ok(*result),
+            Reply::Failed(e) => Err(e),
+            Reply::Started(_) => Err(ObserveError::protocol("a second start")),
+        }
+    }
+
+    fn reply(&mut self) -> Result<Reply> {
+        if let Some(reply) = protocol::receive(&self.stream)? {
+            return Ok(reply);
+        }
+        let status = self.helper.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
+        Err(ObserveError::HelperDied { status })
+    }
+}
+
+impl AsFd for Client {
+    /// Becomes readable when the result is there.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.stream.as_fd()
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // The helper sees the end of the stream and kills what is left of the tree.
+        let _ = self.stream.shutdown(Shutdown::Both);
+        let _ = self.helper.wait();
+    }
+}
+
+fn request(spec: &ObserveSpec) -> Request {
+    let pair = |(name, value): (OsString, OsString)| {
+        let mut text = name;
+        text.push("=");
+        text.push(value);
+        text
+    };
+    let nanos = |d: Duration| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX);
+    Request {
+        argv: spec.argv.clone(),
+        env: match &spec.env {
+            Some(env) => env.iter().cloned().map(pair).collect(),
+            None => std::env::vars_os().map(pair).collect(),
+        },
+        cwd: spec.cwd.iter().cloned().collect(),
+        deadline_ns: spec.deadline.map(nanos),
+        grace_ns: nanos(spec.grace),
+    }
+}

@@ -1,0 +1,213 @@
+//! Starting the command under the filter: everything is prepared before `fork`, the child allocates
+//! nothing.
+
+use std::ffi::{CString, OsStr};
+use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use super::error::{ObserveError, Result};
+use super::protocol::Request;
+use super::signals::SavedMask;
+use super::{filter, ptrace};
+
+/// Where execvp(3) searches when PATH is not set.
+const DEFAULT_PATH: &str = "/bin:/usr/bin";
+
+/// The report of the child: one byte that says what, then an error number.
+const NO_NEW_PRIVS: u8 = b'n';
+const CHDIR_FAILED: u8 = b'c';
+const FILTER_FAILED: u8 = b'f';
+const EXEC_FAILED: u8 = b'x';
+const REPORT_BYTES: usize = 5;
+
+/// A seized child that has been told to go.
+#[derive(Debug)]
+pub(super) struct Spawned {
+    pub(super) pid: i32,
+    reports: PipeReader,
+}
+
+/// What the child reported by the time it runs the program, or is gone.
+#[derive(Debug, Default)]
+pub(super) struct Start {
+    /// It had to give up set-user-ID programs to be allowed to install the filter.
+    pub(super) no_new_privs: bool,
+    /// Why the program does not run.
+    pub(super) failure: Option<ObserveError>,
+}
+
+struct Prepared {
+    program: CString,
+    argv: Vec<CString>,
+    envp: Vec<CString>,
+    cwd: Option<CString>,
+    filter: Vec<libc::sock_filter>,
+}
+
+fn c_string(bytes: &[u8]) -> Result<CString> {
+    CString::new(bytes).map_err(|_| ObserveError::Nul)
+}
+
+fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
+    strings.iter().map(|s| s.as_ptr()).chain(std::iter::once(std::ptr::null())).collect()
+}
+
+/// Forks, seizes and releases the child.
+pub(super) fn spawn(request: &Request, mask: &SavedMask) -> Result<Spawned> {
+    let program = find_program(request)?;
+    let prepared = Prepared {
+        program: c_string(program.as_os_str().as_bytes())?,
+        argv: request.argv.iter().map(|a| c_string(a.as_bytes())).collect::<Result<_>>()?,
+        envp: request.env.iter().map(|e| c_string(e.as_bytes())).collect::<Result<_>>()?,
+        cwd: request.cwd.first().map(|d| c_string(d.as_os_str().as_bytes())).transpose()?,
+        filter: filter::program(),
+    };
+    let (go_reader, mut go) = std::io::pipe().map_err(|e| ObserveError::os("create a pipe", &e))?;
+    let (reports, report) = std::io::pipe().map_err(|e| ObserveError::os("create a pipe", &e))?;
+    let (argv, envp) = (pointers(&prepared.argv), pointers(&prepared.envp));
+    // SAFETY: this process has one thread; the child calls only async-signal-safe functions on memory
+    // prepared above, and leaves by exec or _exit.
+    let pid = unsafe { libc::fork() };
+    if pid < 0 {
+        return Err(ObserveError::os("fork", &std::io::Error::last_os_error()));
+    }
+    if pid == 0 {
+        // The child's copy of this end would keep its own wait from ever seeing the parent's death.
+        drop(go);
+        child(&prepared, &argv, &envp, mask, &go_reader, &report);
+    }
+    drop((go_reader, report));
+    if let Err(e) = ptrace::seize(pid) {
+        // SAFETY: kill and waitpid on our own child, which has not been waited for.
+        unsafe {
+            libc::kill(pid, libc::SIGKILL);
+            libc::waitpid(pid, std::ptr::null_mut(), 0);
+        }
+        return Err(ObserveError::Denied { errno: e.raw_os_error().unwrap_or(0) });
+    }
+    go.write_all(b"g").map_err(|e| ObserveError::os("release the child", &e))?;
+    Ok(Spawned { pid, reports })
+}
+
+/// The child between fork and exec.
+fn child(
+    prepared: &Prepared,
+    argv: &[*const libc::c_char],
+    envp: &[*const libc::c_char],
+    mask: &SavedMask,
+    go: &PipeReader,
+    report: &PipeWriter,
+) -> ! {
+    let tell = |what: u8| {
+        let mut bytes = [what; REPORT_BYTES];
+        bytes[1..].copy_from_slice(&errno().to_ne_bytes());
+        // SAFETY: writes from a live array to an open descriptor; the reader sees short writes as none.
+        unsafe { libc::write(report.as_raw_fd(), bytes.as_ptr().cast(), bytes.len()) };
+    };
+    let fail = |what: u8| -> ! {
+        tell(what);
+        // SAFETY: _exit ends the child without running anything of the parent's.
+        unsafe { libc::_exit(127) }
+    };
+    let mut byte = 0u8;
+    // SAFETY: reads one byte into a live variable.
+    if unsafe { libc::read(go.as_raw_fd(), (&raw mut byte).cast(), 1) } != 1 {
+        fail(EXEC_FAILED); // the observer died before it could seize us
+    }
+    mask.restore();
+    if let Some(cwd) = &prepared.cwd {
+        // SAFETY: a NUL-terminated string.
+        if unsafe { libc::chdir(cwd.as_ptr()) } != 0 {
+            fail(CHDIR_FAILED);
+        }
+    }
+    if !install(&prepared.filter) {
+        // Without CAP_SYS_ADMIN a filter is allowed only to who renounces set-user-ID programs.
+        // SAFETY: prctl with integers.
+        let renounced =
+            errno() == libc::EACCES && unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } == 0;
+        if !renounced || !install(&prepared.filter) {
+            fail(FILTER_FAILED);
+        }
+        tell(NO_NEW_PRIVS);
+    }
+    // SAFETY: the arrays end with a null pointer and point to strings that live until the exec.
+    unsafe { libc::execve(prepared.program.as_ptr(), argv.as_ptr(), envp.as_ptr()) };
+    fail(EXEC_FAILED)
+}
+
+fn errno() -> i32 {
+    // SAFETY: the address of this thread's errno is always valid.
+    unsafe { *libc::__errno_location() }
+}
+
+fn install(filter: &[libc::sock_filter]) -> bool {
+    let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
+    // SPEC_ALLOW: before Linux 5.16 a filter would otherwise switch on costly speculation mitigations
+    // for the tree and falsify its CPU time.
+    // SAFETY: the kernel copies the program and does not write to it.
+    let r = unsafe {
+        libc::syscall(
+            libc::SYS_seccomp,
+            libc::SECCOMP_SET_MODE_FILTER,
+            libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW,
+            &raw const program,
+        )
+    };
+    r == 0
+}
+
+/// The file that execvp(3) would run. Searched here, so that the search does not count as lookups.
+fn find_program(request: &Request) -> Result<PathBuf> {
+    let name = request.argv.first().ok_or(ObserveError::NoCommand)?;
+    let cwd = request.cwd.first().map_or(Path::new(""), |d| d.as_path());
+    let is_file = |p: &Path| std::fs::metadata(cwd.join(p)).is_ok_and(|m| m.is_file());
+    if name.as_bytes().contains(&b'/') {
+        return Ok(PathBuf::from(name)); // exec gives the reason if it cannot be run
+    }
+    let path = request.env.iter().find_map(|e| e.as_bytes().strip_prefix(b"PATH="));
+    let path = path.map_or(OsStr::new(DEFAULT_PATH), OsStr::from_bytes);
+    let candidates = || std::env::split_paths(path).map(|dir| dir.join(name)).filter(|p| is_file(p));
+    if let Some(found) = candidates().find(|p| may_execute(&cwd.join(p))) {
+        return Ok(found);
+    }
+    let command = name.to_string_lossy().into_owned();
+    Err(match candidates().next() {
+        Some(found) => ObserveError::Exec { path: found, errno: libc::EACCES },
+        None => ObserveError::NotFound { command },
+    })
+}
+
+fn may_execute(path: &Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: a NUL-terminated string.
+    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) == 0 }
+}
+
+impl Spawned {
+    /// To be called once the program runs or the child is gone: both close the other end.
+    pub(super) fn start(&mut self, request: &Request) -> Start {
+        let mut bytes = Vec::new();
+        let mut start = Start::default();
+        if self.reports.read_to_end(&mut bytes).is_err() {
+            return start;
+        }
+        for report in bytes.chunks_exact(REPORT_BYTES) {
+            let &[what, a, b, c, d] = report else { continue };
+            let errno = i32::from_ne_bytes([a, b, c, d]);
+            let cwd = request.cwd.first().cloned().unwrap_or_default();
+            match what {
+                NO_NEW_PRIVS => start.no_new_privs = true,
+                CHDIR_FAILED => start.failure = Some(ObserveError::Chdir { path: cwd, errno }),
+                FILTER_FAILED => start.failure = Some(ObserveError::Filter { errno }),
+                _ => {
+                    let path = find_program(request).unwrap_or_default();
+                    start.failure = Some(ObserveError::Exec { path, errno });
+                }
+            }
+        }
+        start
+    }
+}
