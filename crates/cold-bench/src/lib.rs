@@ -1,0 +1,6 @@
+//! What `cold bench` computes: statistics of runs, words about them, gates, parameters and exports.
+//!
+//! Never prints, exits or reads argv. Start reading at [`stats`] (numbers in, numbers out), then
+//! [`summary`] (a report's figures), [`diagnose`] (its words) and [`gate`] (`--fail-if`).
+
+pub mod stats;
