@@ -5,8 +5,10 @@
 
 pub mod baseline;
 pub mod diagnose;
+pub mod export;
 pub mod gate;
 pub mod metric;
+pub mod params;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 pub mod stats;
