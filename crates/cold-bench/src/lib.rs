@@ -1,18 +1,28 @@
 //! `cold bench` without its printing: making starts, judging them, computing with them.
 //!
-//! Never prints, exits or reads argv. Two halves: the *runner* ([`session`] is where to start reading;
-//! it uses [`launch`], [`ready`], [`counters`] and [`taint`]) turns a [`config::Config`] into a
-//! [`cold_model::bench::Report`]; the pure half ([`stats`]) computes from that report.
+//! Never prints, exits or reads argv. Two halves: the *runner* (start reading at [`session`]; it uses
+//! [`launch`], [`ready`], [`fileset`], [`counters`] and [`taint`]) turns a [`config::Config`] into a
+//! [`cold_model::bench::Report`]. The *pure half* computes from that report on any machine: [`summary`]
+//! (figures, from [`stats`]), [`diagnose`] (words), [`gate`] (`--fail-if`), [`export`].
 
+pub mod baseline;
 pub mod command;
 pub mod config;
 pub mod counters;
+pub mod diagnose;
+pub mod export;
 pub mod fileset;
+pub mod gate;
 mod hooks;
 pub mod launch;
+pub mod metric;
+pub mod params;
 pub mod ready;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample;
 pub mod session;
 pub mod stats;
+pub mod summary;
 pub mod taint;
 
 mod error;

@@ -59,7 +59,7 @@ pub fn of_median(values: &[f64], seed: u64) -> Option<Interval> {
         return None;
     }
     let Some(cut) = order_statistic_cut(s.len()) else {
-        return Some(Interval { low: first, high: last, level: 1.0 - 0.5_f64.powi(s.len() as i32 - 1) });
+        return Some(Interval { low: first, high: last, level: 1.0 - 0.5_f64.powf((s.len() - 1) as f64) });
     };
     let b = bootstrap(values, seed, median_of_draw)?;
     Some(Interval { low: b.low.min(s[cut]), high: b.high.max(s[s.len() - 1 - cut]), level: LEVEL })

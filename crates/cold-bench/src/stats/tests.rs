@@ -193,7 +193,7 @@ fn drift_is_found_and_noise_is_not() {
         })
         .count();
     assert!(wrong <= 71, "{wrong} of 1000");
-    assert_eq!(trend::trend(&[1.0; 10]).unwrap().p, 1.0);
+    assert!(trend::trend(&[1.0; 10]).unwrap().p > 0.99);
     assert_eq!(trend::trend(&[1.0; 7]), None);
 }
 

@@ -1,0 +1,105 @@
+//! Tainted runs in one sentence: how many, and for which reasons how often.
+
+use cold_model::bench::{Ending, Run, Taint};
+use cold_model::{Bytes, Nanos};
+
+use super::Severity;
+
+/// Sums up the taints of a series' runs; none when there are none.
+pub(super) fn summary(runs: &[&Run], counted: usize) -> Option<(Severity, String)> {
+    let tainted = runs.len() - counted;
+    if tainted == 0 {
+        return None;
+    }
+    let mut kinds: Vec<(&'static str, Vec<&Taint>)> = Vec::new();
+    for taint in runs.iter().flat_map(|r| &r.taints) {
+        match kinds.iter_mut().find(|(kind, _)| *kind == taint.kind()) {
+            Some((_, all)) => all.push(taint),
+            None => kinds.push((taint.kind(), vec![taint])),
+        }
+    }
+    kinds.sort_by_key(|(_, all)| std::cmp::Reverse(all.len()));
+    let reasons: Vec<String> =
+        kinds.iter().map(|(_, all)| format!("{} ({})", reason(all), all.len())).collect();
+    let severity = if counted == 0 {
+        Severity::Error
+    } else if 2 * tainted > runs.len() {
+        Severity::Warning
+    } else {
+        Severity::Info
+    };
+    let verb = if tainted == 1 { "run is" } else { "runs are" };
+    let end = if counted == 0 { "; no run counts" } else { "" };
+    Some((severity, format!("{tainted} of {} {verb} tainted: {}{end}", runs.len(), reasons.join(", "))))
+}
+
+/// The taint in words, as part of a list; with the runs' largest figure where several are summed up.
+pub fn words(taint: &Taint) -> String {
+    reason(&[taint])
+}
+
+fn reason(all: &[&Taint]) -> String {
+    let largest_bytes = || Bytes(all.iter().map(|t| amount(t)).max().unwrap_or(0));
+    let largest = || all.iter().map(|t| amount(t)).max().unwrap_or(0);
+    let percent = || {
+        all.iter()
+            .map(|t| {
+                if let Taint::Steal { percent } | Taint::BusyMachine { percent } = t { *percent } else { 0.0 }
+            })
+            .fold(0.0, f64::max)
+    };
+    let up_to = if all.len() > 1 { "up to " } else { "" };
+    let Some(first) = all.first() else { return String::new() };
+    match first {
+        Taint::NotCold { .. } => format!("{up_to}{} stayed cached{}", largest_bytes(), names(all, "held by")),
+        Taint::NotWarm { .. } => format!("{up_to}{} of the files were not cached", largest_bytes()),
+        Taint::CachesDropped { .. } => "caches were dropped by another process".into(),
+        Taint::PagesReclaimed { .. } => format!("{up_to}{} pages were reclaimed", largest()),
+        Taint::Refaults { .. } => format!("{up_to}{} pages had to be read again", largest()),
+        Taint::ForeignReads { .. } => {
+            format!("other processes read {up_to}{}{}", largest_bytes(), names(all, "among them"))
+        }
+        Taint::Steal { .. } => format!("the hypervisor took {up_to}{:.0} % of the CPU time", percent()),
+        Taint::FileSetChanged { path } => format!("{} changed", path.display()),
+        Taint::Failed { ending } => match ending {
+            Ending::Code(code) => format!("the command failed with code {code}"),
+            Ending::Signal(signal) => format!("signal {signal} killed the command"),
+            Ending::Ended => "the command had to be ended".into(),
+            Ending::TimedOut => "the command did not end in time".into(),
+        },
+        Taint::TimedOut { .. } => format!("not ready within {}", Nanos(largest())),
+        Taint::BusyMachine { .. } => format!("other processes used {up_to}{:.0} % of the CPUs", percent()),
+    }
+}
+
+fn amount(taint: &Taint) -> u64 {
+    match taint {
+        Taint::NotCold { bytes, .. } | Taint::NotWarm { bytes } | Taint::ForeignReads { bytes, .. } => {
+            bytes.0
+        }
+        Taint::CachesDropped { times } => *times,
+        Taint::PagesReclaimed { pages } | Taint::Refaults { pages } => *pages,
+        Taint::TimedOut { limit } => limit.0,
+        Taint::Steal { .. }
+        | Taint::BusyMachine { .. }
+        | Taint::FileSetChanged { .. }
+        | Taint::Failed { .. } => 0,
+    }
+}
+
+/// At most three of the processes named, e.g. ` (held by a[1], b[2])`.
+fn names(all: &[&Taint], how: &str) -> String {
+    let mut names: Vec<&str> = all
+        .iter()
+        .flat_map(|t| match t {
+            Taint::NotCold { holders: n, .. } | Taint::ForeignReads { readers: n, .. } => n.as_slice(),
+            _ => &[],
+        })
+        .map(String::as_str)
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    let more = if names.len() > 3 { ", …" } else { "" };
+    names.truncate(3);
+    if names.is_empty() { String::new() } else { format!(" ({how} {}{more})", names.join(", ")) }
+}

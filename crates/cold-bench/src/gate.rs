@@ -1,0 +1,406 @@
+//! `--fail-if`: conditions on figures, with three answers.
+//!
+//! A gate fails when its condition is true. Times vary, so they are judged by their 95 % interval: a
+//! gate fails when the whole interval meets the condition, passes when none of it does, and is
+//! inconclusive when it crosses the limit. Counts (files, misses, bytes, requests, faults) are judged
+//! as they are, and so are `min` and `max`, which have no interval. Whatever is unknown makes a gate
+//! inconclusive; it never passes in silence.
+//!
+//! ```text
+//! GATE  = [NAME ':'] LEFT OP LIMIT            NAME: a command's name; without it, every command
+//! LEFT  = 'files' | 'misses' | STATE '/' STATE | STATE '.' FIGURE
+//! FIGURE= STAT | METRIC ['.' STAT]            STAT alone is of the time to ready; default: median
+//! STATE = 'cold' | 'light' | 'warm' | 'snapshot'
+//! STAT  = 'median' | 'mean' | 'p95' | 'min' | 'max'
+//! OP    = '>' | '>=' | '<' | '<='
+//! LIMIT = NUMBER [ns|us|µs|ms|s | B|KiB|MiB|GiB|KB|MB|GB | 'x']
+//! ```
+//! `x` is relative to the same figure in the baseline or, without one, of the first command.
+
+use cold_model::Known;
+use cold_model::bench::{Report, Run, State};
+use serde::Serialize;
+
+use crate::metric::{Metric, Unit};
+use crate::stats::{self, Comparison, Interval, compare, interval};
+use crate::{baseline, summary};
+
+mod parse;
+pub use parse::GateError;
+
+/// A condition that fails the benchmark.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    text: String,
+    command: Option<String>,
+    left: Left,
+    op: Op,
+    limit: f64,
+    relative: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Left {
+    Files,
+    Misses,
+    Ratio(StateName, StateName),
+    Figure(StateName, Metric, Stat),
+}
+
+/// A state as gates name it; `snapshot` stands for the report's one snapshot state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StateName {
+    Cold,
+    Light,
+    Warm,
+    Snapshot,
+}
+
+impl StateName {
+    fn is(self, state: &State) -> bool {
+        match self {
+            Self::Cold => *state == State::Cold,
+            Self::Light => *state == State::Light,
+            Self::Warm => *state == State::Warm,
+            Self::Snapshot => matches!(state, State::Snapshot(_)),
+        }
+    }
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cold => "cold",
+            Self::Light => "light",
+            Self::Warm => "warm",
+            Self::Snapshot => "snapshot",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stat {
+    Median,
+    Mean,
+    P95,
+    Min,
+    Max,
+}
+
+impl Stat {
+    fn of(self, values: &mut [f64]) -> f64 {
+        let v = match self {
+            Self::Median => return interval::median_of_draw(values),
+            Self::Mean => stats::mean(values),
+            Self::P95 => stats::quantile(values, 0.95),
+            Self::Min => values.iter().copied().min_by(f64::total_cmp),
+            Self::Max => values.iter().copied().max_by(f64::total_cmp),
+        };
+        v.unwrap_or(f64::NAN)
+    }
+    fn has_interval(self) -> bool {
+        matches!(self, Self::Median | Self::Mean | Self::P95)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Op {
+    More,
+    AtLeast,
+    Less,
+    AtMost,
+}
+
+impl Op {
+    fn holds(self, value: f64, limit: f64) -> bool {
+        match self {
+            Self::More => value > limit,
+            Self::AtLeast => value >= limit,
+            Self::Less => value < limit,
+            Self::AtMost => value <= limit,
+        }
+    }
+}
+
+/// The answer of a gate.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(tag = "outcome", rename_all = "snake_case")]
+pub enum Outcome {
+    /// The condition is not met.
+    Pass,
+    /// Cannot be told.
+    Inconclusive {
+        /// Why.
+        reason: String,
+        /// Further rounds that would probably decide it, where that can be estimated.
+        runs_needed: Option<u32>,
+    },
+    /// The condition is met.
+    Fail,
+}
+
+/// A gate's answer for one command.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct GateResult {
+    /// The gate as typed.
+    pub gate: String,
+    /// The command's name.
+    pub command: String,
+    /// What was observed, in words; empty when unknown.
+    pub observed: String,
+    /// The answer.
+    #[serde(flatten)]
+    pub outcome: Outcome,
+}
+
+/// A value with its interval where it has one.
+struct Observed {
+    value: f64,
+    n: usize,
+    interval: Option<Interval>,
+    words: String,
+}
+
+type Answer = Result<Observed, String>;
+
+impl Gate {
+    /// Parses a gate.
+    pub fn parse(text: &str) -> Result<Self, GateError> {
+        parse::gate(text)
+    }
+
+    /// Checks, before anything runs, that the gate can have an answer: its command and states are
+    /// measured, and a relative limit has a reference.
+    pub fn check(&self, commands: &[String], states: &[State], has_baseline: bool) -> Result<(), GateError> {
+        let error = |what: String| Err(GateError::Unanswerable { text: self.text.clone(), what });
+        if let Some(name) = self.command.as_ref().filter(|n| !commands.contains(n)) {
+            return error(format!("there is no command named {name:?}; names are {}", commands.join(", ")));
+        }
+        let needed = match self.left {
+            Left::Files | Left::Misses => vec![],
+            Left::Ratio(a, b) => vec![a, b],
+            Left::Figure(s, ..) => vec![s],
+        };
+        if let Some(missing) = needed.iter().find(|n| !states.iter().any(|s| n.is(s))) {
+            let name = missing.name();
+            return error(format!("the state {name:?} is not measured; add it to --states"));
+        }
+        if self.relative && !has_baseline && !matches!(self.left, Left::Ratio(..)) {
+            if commands.len() < 2 {
+                return error("a limit in x needs --baseline FILE or a second command".into());
+            }
+            if self.command.as_ref() == commands.first() {
+                return error("the first command is the reference of x; name another one".into());
+            }
+        }
+        Ok(())
+    }
+
+    /// The gate's answers, one per command it is about.
+    pub fn evaluate(&self, report: &Report, baseline: Option<&Report>) -> Vec<GateResult> {
+        let refers_to_first = self.relative && baseline.is_none() && !matches!(self.left, Left::Ratio(..));
+        let mut results: Vec<GateResult> = report
+            .commands
+            .iter()
+            .enumerate()
+            .filter(|(_, c)| self.command.as_ref().is_none_or(|name| *name == c.name))
+            .filter(|(i, _)| !(refers_to_first && *i == 0))
+            .map(|(i, c)| self.result(&c.name, self.observe(report, baseline, i)))
+            .collect();
+        if results.is_empty() {
+            let reason =
+                if refers_to_first { "there is nothing to compare with" } else { "there is no such command" };
+            results.push(self.result(self.command.as_deref().unwrap_or(""), Err(reason.into())));
+        }
+        results
+    }
+
+    fn result(&self, command: &str, answer: Answer) -> GateResult {
+        let (observed, outcome) = match answer {
+            Ok(o) => (o.words.clone(), self.judge(&o)),
+            Err(reason) => (String::new(), Outcome::Inconclusive { reason, runs_needed: None }),
+        };
+        GateResult { gate: self.text.clone(), command: command.to_owned(), observed, outcome }
+    }
+
+    fn judge(&self, o: &Observed) -> Outcome {
+        let holds = |v: f64| self.op.holds(v, self.limit);
+        let Some(i) = o.interval else {
+            return if holds(o.value) { Outcome::Fail } else { Outcome::Pass };
+        };
+        if !i.is_full() {
+            let reason = format!("{} runs are too few for an interval of 95 %", o.n);
+            return Outcome::Inconclusive {
+                reason,
+                runs_needed: Some(6_u32.saturating_sub(o.n as u32).max(1)),
+            };
+        }
+        match (holds(i.low), holds(i.high)) {
+            (true, true) => Outcome::Fail,
+            (false, false) => Outcome::Pass,
+            _ => {
+                let distance = self.limit - o.value;
+                let reach = if distance > 0.0 { i.high - o.value } else { o.value - i.low };
+                Outcome::Inconclusive {
+                    reason: "the interval crosses the limit".into(),
+                    runs_needed: compare::more_runs(o.n, reach, distance.abs()),
+                }
+            }
+        }
+    }
+
+    fn observe(&self, report: &Report, baseline: Option<&Report>, command: usize) -> Answer {
+        match self.left {
+            Left::Files => self.of_command(report, baseline, command, |c| &c.files),
+            Left::Misses => self.of_command(report, baseline, command, |c| &c.misses),
+            Left::Ratio(a, b) => {
+                let (a, b) = (series(report, command, a)?, series(report, command, b)?);
+                of_comparison(summary::compare(report, a, b))
+            }
+            Left::Figure(state, metric, stat) => {
+                let own = series(report, command, state)?;
+                if !self.relative {
+                    return absolute(report, own, metric, stat);
+                }
+                let (other, with) = match baseline {
+                    Some(b) => {
+                        let state = &report.series[own].state;
+                        let found = baseline::series_of(b, report, command, state);
+                        (
+                            b,
+                            found.ok_or_else(|| {
+                                format!("the baseline has no runs of this command in state {state}")
+                            })?,
+                        )
+                    }
+                    None => (report, series(report, 0, state)?),
+                };
+                let paired = baseline.is_none() && stat == Stat::Median && metric.unit() == Unit::Time;
+                if paired {
+                    known(report, own, metric)?;
+                    known(report, with, metric)?;
+                    return of_comparison(summary::compare_by(report, own, with, metric));
+                }
+                relative(known(report, own, metric)?, known(other, with, metric)?, metric, stat, report.seed)
+            }
+        }
+    }
+
+    fn of_command(
+        &self,
+        report: &Report,
+        baseline: Option<&Report>,
+        command: usize,
+        field: impl Fn(&cold_model::bench::Command) -> &Known<u64>,
+    ) -> Answer {
+        let value = |report: &Report, command: usize| match report.commands.get(command).map(&field) {
+            Some(Known::Value(v)) => Ok(*v as f64),
+            Some(Known::Unknown { unknown }) => Err(format!("unknown: {unknown}")),
+            None => Err("there is no such command".into()),
+        };
+        let own = value(report, command)?;
+        if !self.relative {
+            return Ok(Observed { value: own, n: 1, interval: None, words: format!("{own}") });
+        }
+        let reference = match baseline {
+            Some(b) => {
+                let of = baseline::command_of(b, report, command);
+                value(b, of.ok_or("the baseline does not have this command")?)?
+            }
+            None => value(report, 0)?,
+        };
+        ratio_of(own, reference, 1, Unit::Count)
+    }
+}
+
+/// The worst answer of all gates: a fail, else an inconclusive one, else a pass.
+pub fn overall(results: &[GateResult]) -> &Outcome {
+    let rank = |o: &Outcome| match o {
+        Outcome::Pass => 0,
+        Outcome::Inconclusive { .. } => 1,
+        Outcome::Fail => 2,
+    };
+    results.iter().map(|r| &r.outcome).max_by_key(|o| rank(o)).unwrap_or(&Outcome::Pass)
+}
+
+fn series(report: &Report, command: usize, state: StateName) -> Result<usize, String> {
+    let mut found =
+        report.series.iter().enumerate().filter(|(_, s)| s.command == command && state.is(&s.state));
+    match (found.next(), found.next()) {
+        (Some((i, _)), None) => Ok(i),
+        (None, _) => Err(format!("the state {:?} was not measured", state.name())),
+        (Some(_), Some(_)) => {
+            Err("several snapshots were measured; it is not clear which one is meant".into())
+        }
+    }
+}
+
+/// The values of the counted runs, or why they are not known.
+fn known(report: &Report, series: usize, metric: Metric) -> Result<Vec<f64>, String> {
+    let runs: Vec<&Run> = report.counted(series).collect();
+    match metric.of_all(runs) {
+        Known::Value(v) if v.is_empty() => Err("no run counts".into()),
+        Known::Value(v) => Ok(v),
+        Known::Unknown { unknown } => Err(format!("unknown: {unknown}")),
+    }
+}
+
+fn absolute(report: &Report, series: usize, metric: Metric, stat: Stat) -> Answer {
+    let mut values = known(report, series, metric)?;
+    let interval = if metric.unit() != Unit::Time || !stat.has_interval() {
+        None
+    } else {
+        let own = interval::of_median(&values, report.seed);
+        let own = own.ok_or("a single run has no interval")?;
+        // Below six runs no statistic has an interval of 95 %; the median's says so.
+        if stat == Stat::Median || !own.is_full() {
+            Some(own)
+        } else {
+            interval::bootstrap(&values, report.seed, |draw| stat.of(draw))
+        }
+    };
+    let show = |v: f64| metric.unit().show(v);
+    let value = stat.of(&mut values);
+    let words = interval
+        .map_or_else(|| show(value), |i| format!("{} [{}, {}]", show(value), show(i.low), show(i.high)));
+    Ok(Observed { value, n: values.len(), interval, words })
+}
+
+fn relative(mut own: Vec<f64>, mut with: Vec<f64>, metric: Metric, stat: Stat, seed: u64) -> Answer {
+    if metric.unit() == Unit::Time && stat.has_interval() {
+        let c = compare::independent(&own, &with).ok_or("too few runs to compare")?;
+        if stat == Stat::Median || !c.interval.is_full() {
+            return of_comparison(Some(c));
+        }
+        let interval = interval::bootstrap_ratio(&own, &with, seed, |draw| stat.of(draw));
+        let value = stat.of(&mut own) / stat.of(&mut with);
+        return interval
+            .filter(|_| value.is_finite())
+            .map(|i| observed_ratio(value, i, c.n))
+            .ok_or_else(|| "the reference is 0".into());
+    }
+    ratio_of(stat.of(&mut own), stat.of(&mut with), own.len(), metric.unit())
+}
+
+fn ratio_of(own: f64, reference: f64, n: usize, unit: Unit) -> Answer {
+    let show = |v: f64| unit.show(v);
+    if reference <= 0.0 {
+        return Err(format!("the reference is {}, so there is no ratio to it", show(reference)));
+    }
+    let value = own / reference;
+    Ok(Observed {
+        value,
+        n,
+        interval: None,
+        words: format!("{value:.3}x ({} against {})", show(own), show(reference)),
+    })
+}
+
+fn of_comparison(c: Option<Comparison>) -> Answer {
+    let c = c.ok_or("too few runs to compare")?;
+    Ok(observed_ratio(c.ratio, c.interval, c.n))
+}
+
+fn observed_ratio(value: f64, i: Interval, n: usize) -> Observed {
+    Observed { value, n, interval: Some(i), words: format!("{value:.3}x [{:.3}, {:.3}]", i.low, i.high) }
+}
+
+#[cfg(test)]
+mod tests;

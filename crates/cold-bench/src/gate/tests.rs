@@ -1,0 +1,185 @@
+use cold_model::Bytes;
+use proptest::prelude::*;
+
+use super::*;
+use crate::sample::{noise, report};
+
+fn cold_and_warm() -> Report {
+    report(&[("a", State::Cold, noise(400.0, 0.03, 20, 1)), ("a", State::Warm, noise(100.0, 0.02, 20, 2))])
+}
+
+fn outcome(gate: &str, report: &Report, baseline: Option<&Report>) -> &'static str {
+    let results = Gate::parse(gate).unwrap().evaluate(report, baseline);
+    match overall(&results) {
+        Outcome::Pass => "pass",
+        Outcome::Inconclusive { .. } => "inconclusive",
+        Outcome::Fail => "fail",
+    }
+}
+
+#[test]
+fn times_are_judged_by_their_interval() {
+    let r = cold_and_warm();
+    let expected = [
+        ("warm.median > 250ms", "pass"),
+        ("warm.median > 50ms", "fail"),
+        ("warm.median > 100 ms", "inconclusive"),
+        ("warm.median<=0.25s", "fail"),
+        ("cold.p95 > 600ms", "pass"),
+        ("cold.mean < 1s", "fail"),
+        ("cold.max > 350000us", "fail"),
+        ("cold.min < 1000000ns", "pass"),
+        ("cold/warm > 3", "fail"),
+        ("cold/warm > 4x", "inconclusive"),
+        ("cold/warm >= 5", "pass"),
+    ];
+    for (gate, answer) in expected {
+        assert_eq!(outcome(gate, &r, None), answer, "{gate}");
+    }
+    let result = &Gate::parse("warm.median > 100ms").unwrap().evaluate(&r, None)[0];
+    let Outcome::Inconclusive { reason, runs_needed } = &result.outcome else { panic!("{result:?}") };
+    assert_eq!(reason, "the interval crosses the limit");
+    assert!(runs_needed.is_none_or(|n| n > 0));
+}
+
+#[test]
+fn counts_are_judged_as_they_are() {
+    let r = cold_and_warm();
+    for (gate, answer) in [
+        ("files > 300", "pass"),
+        ("files >= 212", "fail"),
+        ("misses > 50", "fail"),
+        ("cold.read_bytes > 20MiB", "pass"),
+        ("cold.read_bytes.max > 5 MB", "fail"),
+        ("cold.requests > 184", "fail"),
+        ("warm.major_faults > 0", "pass"),
+        ("cold.peak_memory > 10 MiB", "fail"),
+    ] {
+        assert_eq!(outcome(gate, &r, None), answer, "{gate}");
+    }
+}
+
+#[test]
+fn the_unknown_never_passes() {
+    let mut r = cold_and_warm();
+    let result = &Gate::parse("cold.stall > 1s").unwrap().evaluate(&r, None)[0];
+    assert_eq!(
+        result.outcome,
+        Outcome::Inconclusive { reason: "unknown: delay accounting is off".into(), runs_needed: None }
+    );
+    r.commands[0].files = Known::unknown("not observed");
+    assert_eq!(outcome("files > 300", &r, None), "inconclusive");
+    assert_eq!(outcome("light.median > 1s", &r, None), "inconclusive");
+    assert_eq!(outcome("b:warm.median > 1s", &r, None), "inconclusive");
+    assert_eq!(outcome("cold.median > 1.1x", &r, None), "inconclusive");
+    r.runs[0].read_bytes = Known::unknown("gone");
+    assert_eq!(outcome("cold.read_bytes > 20MiB", &r, None), "inconclusive");
+    let few = report(&[("a", State::Warm, vec![100.0; 3])]);
+    let result = &Gate::parse("warm.median > 1s").unwrap().evaluate(&few, None)[0];
+    assert_eq!(
+        result.outcome,
+        Outcome::Inconclusive {
+            reason: "3 runs are too few for an interval of 95 %".into(),
+            runs_needed: Some(3)
+        }
+    );
+}
+
+#[test]
+fn x_is_relative_to_the_baseline_or_the_first_command() {
+    let base = cold_and_warm();
+    let slower = report(&[("a", State::Cold, noise(480.0, 0.03, 20, 3))]);
+    assert_eq!(outcome("cold.median > 1.10x", &slower, Some(&base)), "fail");
+    assert_eq!(outcome("cold.median > 1.30x", &slower, Some(&base)), "pass");
+    assert_eq!(outcome("cold.median > 1.20x", &slower, Some(&base)), "inconclusive");
+    assert_eq!(outcome("cold.mean > 1.10x", &slower, Some(&base)), "fail");
+    assert_eq!(outcome("cold.max > 1.10x", &slower, Some(&base)), "fail");
+    assert_eq!(outcome("files > 1x", &slower, Some(&base)), "pass");
+    assert_eq!(outcome("warm.major_faults > 1x", &base, Some(&base)), "inconclusive");
+
+    let two = report(&[
+        ("old", State::Cold, noise(400.0, 0.03, 20, 4)),
+        ("new", State::Cold, noise(500.0, 0.03, 20, 5)),
+    ]);
+    let results = Gate::parse("cold.median > 1.10x").unwrap().evaluate(&two, None);
+    assert_eq!(results.len(), 1);
+    assert_eq!((results[0].command.as_str(), &results[0].outcome), ("new", &Outcome::Fail));
+    assert!(results[0].observed.starts_with("1.2"), "{}", results[0].observed);
+    assert_eq!(outcome("old:cold.median > 450ms", &two, None), "pass");
+    assert_eq!(outcome("cold.median > 450ms", &two, None), "fail");
+}
+
+#[test]
+fn errors_name_the_place_and_what_was_expected() {
+    let message = |gate: &str| Gate::parse(gate).unwrap_err().to_string();
+    assert_eq!(
+        message("cool.median > 3ms"),
+        "'cool.median > 3ms': at character 1 expected files, misses or a state (cold, light, warm, snapshot), \
+         found 'cool.median'"
+    );
+    assert_eq!(
+        message("cold.median > 3"),
+        "'cold.median > 3': at character 16 expected a unit of time (ns, us, µs, ms, s) or x, found the end"
+    );
+    assert_eq!(
+        message("größe:cold.median = 3ms"),
+        "'größe:cold.median = 3ms': at character 19 expected >, >=, < or <=, found '='"
+    );
+    assert!(message("files > 3ms").contains("at character 10 expected no unit or x"));
+    assert!(message("cold.read_bytes > 3ms").contains("a unit of size"));
+    assert!(message("cold.median > 3ms now").contains("expected the end of the condition, found 'now'"));
+    assert!(message(":files > 3").contains("the name of a command"));
+    assert!(message("").contains("found the end"));
+}
+
+#[test]
+fn gates_without_an_answer_are_refused_before_anything_runs() {
+    let check = |gate: &str, commands: &[&str], baseline: bool| {
+        let commands: Vec<String> = commands.iter().map(ToString::to_string).collect();
+        let gate = Gate::parse(gate).unwrap();
+        gate.check(&commands, &[State::Cold, State::Warm], baseline).map_err(|e| e.to_string())
+    };
+    assert_eq!(check("cold.median > 1.1x", &["a", "b"], false), Ok(()));
+    assert_eq!(check("cold.median > 1.1x", &["a"], true), Ok(()));
+    assert_eq!(check("cold/warm > 3x", &["a"], false), Ok(()));
+    assert!(check("cold.median > 1.1x", &["a"], false).unwrap_err().contains("needs --baseline"));
+    assert!(check("a:cold.median > 1.1x", &["a", "b"], false).unwrap_err().contains("is the reference"));
+    assert!(check("light.median > 1s", &["a"], false).unwrap_err().contains("not measured"));
+    assert!(check("c:files > 1", &["a"], false).unwrap_err().contains("no command named \"c\""));
+}
+
+#[test]
+fn the_baseline_is_read_back_and_others_are_named() {
+    let mut r = cold_and_warm();
+    r.runs[0].taints.push(cold_model::bench::Taint::NotCold { bytes: Bytes(4096), holders: vec![] });
+    let text = serde_json::to_string(&r).unwrap();
+    assert_eq!(baseline::parse(&text).unwrap(), r);
+    let error = |text: &str| baseline::parse(text).unwrap_err().to_string();
+    assert!(error("{\"results\": []}").starts_with("is an export of hyperfine 1"));
+    assert!(error("{\"results\": [], \"schema_version\": 2}").starts_with("is an export of hyperfine 2"));
+    assert!(error("{\"schema\": \"coldstart.bench/9\"}").contains("coldstart.bench/9"));
+    assert!(error("{}").contains("no \"schema\""));
+    assert!(error("nonsense").starts_with("is not JSON"));
+    assert!(error("{\"schema\": \"coldstart.bench/1\"}").contains("damaged"));
+    r.runs[0].series = 7;
+    assert!(error(&serde_json::to_string(&r).unwrap()).contains("run 0 names a series"));
+}
+
+proptest! {
+    #[test]
+    fn any_text_parses_or_is_refused(text in ".{0,60}") {
+        let _ = Gate::parse(&text);
+    }
+    #[test]
+    fn well_formed_gates_parse(
+        name in "([a-z/ >]{1,8}:)?",
+        left in "(files|misses|cold/warm|light\\.(requests|major_faults(\\.p95)?))",
+        op in "(>|<|>=|<=)",
+        space in " {0,3}",
+        limit in "[0-9]{1,6}(\\.[0-9]{1,3})?",
+    ) {
+        let text = format!("{name}{left}{space}{op}{space}{limit}");
+        let parsed = Gate::parse(&text);
+        prop_assert_eq!(parsed.is_ok(), !(name.starts_with(' ') && name.trim_matches([' ', ':']).is_empty()), "{}", text);
+    }
+}
