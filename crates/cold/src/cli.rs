@@ -18,7 +18,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage; 3 a gate failed; 4 inconclusive;
 
 /// Measures, explains and removes the slowness of a program's first start.
 #[derive(Debug, Parser)]
-#[command(name = "cold", version, help_template = TEMPLATE, after_help = EXIT_CODES, propagate_version = true)]
+#[command(name = "cold", version, help_template = TEMPLATE, after_help = EXIT_CODES, propagate_version = true, max_term_width = 100)]
 #[command(before_help = "Examples:
   cold doctor                                  what this machine allows, what would disturb
   cold bench -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/p.html
@@ -42,4 +42,8 @@ pub(crate) enum Command {
     Cache(commands::cache::Args),
     /// Tell what this machine allows and what would disturb a measurement
     Doctor(commands::doctor::Args),
+    /// Print the completion script of a shell
+    Completions(commands::generate::CompletionsArgs),
+    /// Write the manual pages
+    Man(commands::generate::ManArgs),
 }

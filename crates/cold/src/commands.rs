@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod doctor;
+pub(crate) mod generate;
 
 use crate::cli::Command;
 use crate::exit::Outcome;
@@ -14,5 +15,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
         Command::Bench(args) => bench::run(*args, ui),
         Command::Cache(args) => cache::run(args, ui),
         Command::Doctor(args) => doctor::run(args, ui),
+        Command::Completions(args) => generate::completions(&args, ui),
+        Command::Man(args) => generate::man(&args),
     }
 }

@@ -17,6 +17,8 @@ pub(crate) enum Exit {
     Inconclusive = 4,
     /// The required state (cold, evicted, restored) could not be reached.
     StateNotReached = 5,
+    /// Ctrl-C, or another request to end (128 + SIGINT, as shells expect).
+    Interrupted = 130,
 }
 
 impl From<Exit> for ExitCode {

@@ -43,6 +43,28 @@ impl Ui {
         }
     }
 
+    /// A whole document on stdout, as it is.
+    pub(crate) fn text(&self, text: &str) {
+        let mut out = std::io::stdout().lock();
+        if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
+            // As for `line`.
+        }
+    }
+
+    /// Columns to fill: those of the terminal, else of `COLUMNS`, else 100.
+    pub(crate) fn width(&self) -> usize {
+        let terminal = rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|w| usize::from(w.ws_col));
+        let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
+        terminal.filter(|w| *w > 0).or_else(variable).unwrap_or(100).clamp(40, 200)
+    }
+
+    /// Whether the locale can show block characters (as glibc decides: LC_ALL, LC_CTYPE, LANG).
+    pub(crate) fn unicode(&self) -> bool {
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|k| std::env::var(k).ok().filter(|v| !v.is_empty()));
+        let locale = locale.unwrap_or_default().to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    }
+
     /// A warning on stderr.
     pub(crate) fn warn(&self, text: impl Display) {
         if !self.quiet {

@@ -1,19 +1,103 @@
-//! `cold bench`.
+//! `cold bench`: measure starts, tell what was found, decide.
 
-use crate::cli::{EXIT_CODES, TEMPLATE};
-use crate::exit::{Exit, Outcome};
+mod args;
+mod build;
+mod exports;
+mod progress;
+mod show;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cold_bench::config::Config;
+use cold_bench::gate::{self, Gate, Outcome as GateOutcome};
+use cold_bench::{Error, baseline, session, summary};
+use cold_model::bench::Report;
+
+use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 
-/// Flags of `cold bench`.
-#[derive(Debug, clap::Args)]
-#[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
-pub(crate) struct Args {
-    /// One documented JSON document on stdout instead of text
-    #[arg(long)]
-    json: bool,
-}
+pub(crate) use args::Args;
 
 /// Runs the command.
-pub(crate) fn run(_args: Args, _ui: &Ui) -> Outcome {
-    Ok(Exit::Done)
+pub(crate) fn run(args: Args, ui: &Ui) -> Outcome {
+    let config = build::config(&args)?;
+    let margin = build::percent("--margin", &args.margin)?;
+    let old = args.baseline.as_deref().map(read_baseline).transpose()?;
+    let gates = gates(&args, &config, old.is_some())?;
+    let exports = exports::Exports::check(&args)?;
+
+    let interrupt = interrupt()?;
+    let mut progress = progress::Shown::new(ui, &config);
+    let report = session::run(&config, &mut progress, &interrupt).map_err(failure)?;
+    progress.clear();
+
+    let analysis = summary::analyze(&report, margin);
+    let results: Vec<_> = gates.iter().flat_map(|g| g.evaluate(&report, old.as_ref())).collect();
+    exports.write(&report, &analysis, &results, ui)?;
+    if !args.json {
+        show::report(ui, &report, &analysis, old.as_ref(), &results);
+    }
+    Ok(exit(&report, &results, interrupt.load(Ordering::Relaxed)))
+}
+
+/// How the benchmark ends: a failed gate first, then what makes the rest doubtful.
+fn exit(report: &Report, results: &[gate::GateResult], interrupted: bool) -> Exit {
+    if interrupted {
+        return Exit::Interrupted;
+    }
+    match gate::overall(results) {
+        GateOutcome::Fail => Exit::GateFailed,
+        GateOutcome::Inconclusive { .. } => Exit::Inconclusive,
+        GateOutcome::Pass if report.stopped.is_some() => Exit::Inconclusive,
+        GateOutcome::Pass => Exit::Done,
+    }
+}
+
+fn gates(args: &Args, config: &Config, has_baseline: bool) -> Result<Vec<Gate>, Failure> {
+    let names: Vec<String> = config.commands.iter().map(|c| c.name.clone()).collect();
+    let mut gates = Vec::new();
+    for text in &args.fail_if {
+        let gate = Gate::parse(text).map_err(|e| Failure::usage(e.to_string()))?;
+        gate.check(&names, &config.states, has_baseline).map_err(|e| Failure::usage(e.to_string()))?;
+        gates.push(gate);
+    }
+    Ok(gates)
+}
+
+fn read_baseline(path: &std::path::Path) -> Result<Report, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| Failure::usage(format!("cannot read the baseline {}: {e}", path.display())))?;
+    baseline::parse(&text).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))
+}
+
+/// A flag that the first SIGINT, SIGTERM or SIGHUP sets; the second one ends `cold` at once (its
+/// supervisor then still ends the tree).
+fn interrupt() -> Result<Arc<AtomicBool>, Failure> {
+    let flag = Arc::new(AtomicBool::new(false));
+    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM, signal_hook::consts::SIGHUP] {
+        signal_hook::flag::register_conditional_shutdown(signal, 128 + signal, Arc::clone(&flag))?;
+        signal_hook::flag::register(signal, Arc::clone(&flag))?;
+    }
+    Ok(flag)
+}
+
+/// The exit code and the next step of a benchmark that could not be made.
+fn failure(error: Error) -> Failure {
+    let (exit, hint) = match &error {
+        Error::NotCold { .. } => (
+            Exit::StateNotReached,
+            Some("end the processes that hold the files, or leave out --require-cold to see marked runs"),
+        ),
+        Error::State { .. } => (Exit::StateNotReached, None),
+        Error::DiskLimit(_) => (Exit::StateNotReached, Some("`cold doctor` tells which control groups can limit")),
+        Error::Program { .. } => (Exit::Usage, None),
+        Error::Command { .. } => (
+            Exit::Failed,
+            Some("use --ignore-failure to measure it all the same, --output inherit to see what it says"),
+        ),
+        Error::Ready(_) => (Exit::Failed, Some("stop what is there, or remove it with --prepare")),
+        _ => (Exit::Failed, None),
+    };
+    Failure { exit, error: error.into(), hint: hint.map(str::to_owned) }
 }

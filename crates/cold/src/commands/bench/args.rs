@@ -13,7 +13,7 @@ const EXAMPLES: &str = "Examples:
   cold bench 'git --version' 'hg --version'          two commands, compared
   cold bench --ready port:8080 -- ./server           until it listens, then it is ended
   cold bench --disk-limit iops=3000,bps=125M -- ./app     as on a small cloud disk
-  cold bench -L n 1,2,4 './build -j{n}' --prepare 'make clean'
+  cold bench -L jobs 1,2,4 'make -j{jobs}' --prepare 'make clean'
   cold bench --json > base.json -- ./app             then, after a change, in CI:
   cold bench --baseline base.json --fail-if 'cold.median > 1.10x' -- ./app
 ";

@@ -1,0 +1,240 @@
+//! From flags to a [`Config`]: everything that can be wrong with the command line is found here,
+//! before anything is done.
+
+use std::time::Duration;
+
+use cold_bench::command::{Shell, from_argv, from_line, line_of};
+use cold_bench::config::{CommandSpec, Config, DiskLimit, Eviction, RunPolicy, Stream};
+use cold_bench::params::{Expanded, Parameters, Scan, substitute};
+use cold_bench::ready::Ready;
+use cold_model::bench::State;
+
+use super::Args;
+use crate::exit::Failure;
+
+/// Counted runs without any wish.
+const RUNS: u32 = 10;
+/// Most counted runs with --precision.
+const MOST_RUNS: u32 = 200;
+
+type Result<T> = std::result::Result<T, Failure>;
+
+/// The whole configuration.
+pub(super) fn config(args: &Args) -> Result<Config> {
+    let commands = commands(args)?;
+    Ok(Config {
+        states: states(&args.states)?,
+        runs: runs(args)?,
+        warmup: args.warmup,
+        ready: Ready::parse(&args.ready).map_err(|e| Failure::usage(e.to_string()))?,
+        eviction: match args.evict.as_str() {
+            "all" => Eviction::All,
+            "files" => Eviction::Files,
+            _ => Eviction::Auto,
+        },
+        require_cold: args.require_cold,
+        seed: args.seed.unwrap_or_else(clock_seed),
+        timeout: seconds("--timeout", args.timeout)?,
+        grace: seconds("--grace", args.grace)?,
+        idle_gap: Duration::from_millis(args.idle_gap),
+        disk_limit: args.disk_limit.as_deref().map(disk_limit).transpose()?,
+        ignore_failure: args.ignore_failure,
+        input: stream("--input", &args.input)?,
+        output: stream("--output", &args.output)?,
+        commands,
+    })
+}
+
+fn commands(args: &Args) -> Result<Vec<CommandSpec>> {
+    let shell = match args.shell.as_str() {
+        _ if args.no_shell => Shell::None,
+        "none" => Shell::None,
+        "default" => Shell::Program("/bin/sh".into()),
+        other => Shell::Program(other.into()),
+    };
+    let lines = if args.argv.is_empty() { args.lines.clone() } else { vec![line_of(&args.argv)] };
+    if lines.is_empty() {
+        return Err(Failure::usage("no command is given").hint("cold bench -- firefox-esr --headless …"));
+    }
+    let expanded = parameters(args)?
+        .expand(&lines, &args.command_name)
+        .map_err(|e| Failure::usage(e.to_string()))?;
+    let hook = |given: &[String], name: &str, e: &Expanded| -> Result<Option<String>> {
+        let line = match given.len() {
+            0 | 1 => given.first(),
+            n if n == lines.len() => given.get(e.source),
+            n => {
+                return Err(Failure::usage(format!(
+                    "--{name} is given {n} times for {} commands: give it once, or once per command",
+                    lines.len()
+                )));
+            }
+        };
+        Ok(line.map(|l| substitute(l, &e.parameters)))
+    };
+    expanded
+        .iter()
+        .map(|e| {
+            // Arguments after `--` are used as they are, unless parameters change them.
+            let (program, argv) = if args.argv.is_empty() || !e.parameters.is_empty() {
+                from_line(&e.line, &shell)
+            } else if shell == Shell::None {
+                from_argv(args.argv.clone())
+            } else {
+                from_line(&e.line, &shell)
+            }
+            .map_err(|error| Failure::usage(error.to_string()))?;
+            let once = |line: &Option<String>| line.as_ref().map(|l| substitute(l, &e.parameters));
+            Ok(CommandSpec {
+                name: e.name.clone(),
+                line: e.line.clone(),
+                program,
+                argv,
+                parameters: e.parameters.clone(),
+                prepare: hook(&args.prepare, "prepare", e)?,
+                conclude: hook(&args.conclude, "conclude", e)?,
+                setup: once(&args.setup),
+                cleanup: once(&args.cleanup),
+            })
+        })
+        .collect()
+}
+
+fn parameters(args: &Args) -> Result<Parameters> {
+    let lists: Vec<(String, String)> =
+        args.parameter_list.chunks_exact(2).map(|p| (p[0].clone(), p[1].clone())).collect();
+    let scan = match args.parameter_scan.as_slice() {
+        [] => None,
+        [name, min, max] => Some(Scan { name, min, max }),
+        _ => return Err(Failure::usage("--parameter-scan can be given once only")),
+    };
+    Parameters::new(&lists, scan, args.parameter_step_size.as_deref())
+        .map_err(|e| Failure::usage(e.to_string()))
+}
+
+fn states(texts: &[String]) -> Result<Vec<State>> {
+    let mut states = Vec::new();
+    for text in texts {
+        let state = match text.as_str() {
+            "cold" => State::Cold,
+            "light" => State::Light,
+            "warm" => State::Warm,
+            other => match other.strip_prefix("snapshot=") {
+                Some(file) if !file.is_empty() => State::Snapshot(file.into()),
+                _ => {
+                    return Err(Failure::usage(format!(
+                        "unknown state {other:?} in --states: use cold, light, warm, snapshot=FILE"
+                    )));
+                }
+            },
+        };
+        if states.contains(&state) {
+            return Err(Failure::usage(format!("the state {state} is given twice in --states")));
+        }
+        states.push(state);
+    }
+    Ok(states)
+}
+
+fn runs(args: &Args) -> Result<RunPolicy> {
+    let precision = args.precision.as_deref().map(|p| percent("--precision", p)).transpose()?;
+    if precision == Some(0.0) {
+        return Err(Failure::usage("--precision must be above 0%"));
+    }
+    let min_runs = args.runs.or(args.min_runs).unwrap_or(RUNS);
+    let default_max = if precision.is_some() { MOST_RUNS.max(min_runs) } else { min_runs };
+    let max_runs = args.runs.or(args.max_runs).unwrap_or(default_max);
+    if min_runs == 0 || max_runs < min_runs {
+        return Err(Failure::usage(format!(
+            "between {min_runs} and {max_runs} runs is impossible: at least 1, and --max-runs not below --min-runs"
+        )));
+    }
+    let max_time = args.max_time.map(|s| seconds("--max-time", s)).transpose()?;
+    Ok(RunPolicy { min_runs, max_runs, max_time, precision })
+}
+
+fn seconds(flag: &str, value: f64) -> Result<Duration> {
+    Duration::try_from_secs_f64(value)
+        .map_err(|_| Failure::usage(format!("{flag} {value} is not a length of time in seconds")))
+}
+
+/// `2%` or `0.02` as 0.02.
+pub(super) fn percent(flag: &str, text: &str) -> Result<f64> {
+    let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |n| (n, 100.0));
+    match number.trim().parse::<f64>() {
+        Ok(v) if v.is_finite() && v >= 0.0 && v / scale < 10.0 => Ok(v / scale),
+        _ => Err(Failure::usage(format!("{flag} {text:?} is not a share: write 2% or 0.02"))),
+    }
+}
+
+/// `iops=N,bps=M`, with the suffixes k, M, G (powers of 1000) and Ki, Mi, Gi (of 1024).
+fn disk_limit(text: &str) -> Result<DiskLimit> {
+    let fail = || {
+        Failure::usage(format!(
+            "cannot understand --disk-limit {text:?}: write iops=3000,bps=125M (either alone will do)"
+        ))
+    };
+    let mut limit = DiskLimit { iops: None, bps: None };
+    for part in text.split(',') {
+        let (key, value) = part.split_once('=').ok_or_else(fail)?;
+        let slot = match key {
+            "iops" => &mut limit.iops,
+            "bps" => &mut limit.bps,
+            _ => return Err(fail()),
+        };
+        if slot.replace(count(value).filter(|n| *n > 0).ok_or_else(fail)?).is_some() {
+            return Err(fail());
+        }
+    }
+    Ok(limit)
+}
+
+fn count(text: &str) -> Option<u64> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let factor: u64 = match &text[digits.len()..] {
+        "" => 1,
+        "k" | "K" => 1000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        "Ki" | "KiB" => 1 << 10,
+        "Mi" | "MiB" => 1 << 20,
+        "Gi" | "GiB" => 1 << 30,
+        _ => return None,
+    };
+    digits.parse::<u64>().ok()?.checked_mul(factor)
+}
+
+fn stream(flag: &str, text: &str) -> Result<Stream> {
+    match text {
+        "null" => Ok(Stream::Null),
+        "inherit" => Ok(Stream::Inherit),
+        "pipe" if flag == "--output" => Ok(Stream::Pipe),
+        "" => Err(Failure::usage(format!("{flag} is empty"))),
+        file => Ok(Stream::File(file.into())),
+    }
+}
+
+fn clock_seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    // Nine digits are enough, and can be typed again.
+    now.as_micros() as u64 % 1_000_000_000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_shares_and_states() {
+        let both = DiskLimit { iops: Some(3000), bps: Some(125_000_000) };
+        assert_eq!(disk_limit("iops=3000,bps=125M").expect("parses"), both);
+        assert_eq!(disk_limit("bps=1Gi").expect("parses").bps, Some(1 << 30));
+        for bad in ["", "iops", "iops=x", "iops=0", "iops=1,iops=2", "read=4", "bps=99999999999G"] {
+            assert!(disk_limit(bad).is_err(), "{bad}");
+        }
+        assert!((percent("--margin", "2.5%").expect("parses") - 0.025).abs() < 1e-12);
+        assert!(percent("--margin", "-1%").is_err());
+        assert!(states(&["cold".into(), "cold".into()]).is_err());
+        assert!(states(&["snapshot=".into()]).is_err());
+    }
+}

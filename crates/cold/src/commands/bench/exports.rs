@@ -1,0 +1,115 @@
+//! Files to write: checked before the benchmark, written after it.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use cold_bench::export;
+use cold_bench::gate::GateResult;
+use cold_bench::summary::Analysis;
+use cold_model::bench::Report;
+
+use super::Args;
+use crate::exit::Failure;
+use crate::ui::Ui;
+
+/// What to write where.
+pub(super) struct Exports {
+    wanted: Vec<(Kind, PathBuf)>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Native,
+    HyperfineV1,
+    HyperfineV2,
+    Csv,
+    Markdown,
+    Svg,
+    Html,
+}
+
+impl Exports {
+    /// Collects the wishes; fails when a directory does not exist or two want standard output.
+    pub(super) fn check(args: &Args) -> Result<Self, Failure> {
+        let mut wanted = Vec::new();
+        if args.json {
+            wanted.push((Kind::Native, PathBuf::from("-")));
+        }
+        for text in &args.export_json {
+            let (kind, path) = match text.strip_prefix("v2:") {
+                Some(path) => (Kind::HyperfineV2, path),
+                None => (Kind::HyperfineV1, text.strip_prefix("v1:").unwrap_or(text)),
+            };
+            wanted.push((kind, path.into()));
+        }
+        wanted.extend(args.export_csv.iter().map(|p| (Kind::Csv, p.clone())));
+        wanted.extend(args.export_markdown.iter().map(|p| (Kind::Markdown, p.clone())));
+        for p in &args.plot {
+            let kind = match p.extension().and_then(|e| e.to_str()) {
+                Some("svg") => Kind::Svg,
+                Some("html" | "htm") => Kind::Html,
+                _ => {
+                    return Err(Failure::usage(format!(
+                        "--plot {}: the name must end in .svg or .html",
+                        p.display()
+                    )));
+                }
+            };
+            wanted.push((kind, p.clone()));
+        }
+        if wanted.iter().filter(|(_, p)| is_stdout(p)).count() > 1 {
+            return Err(Failure::usage("only one result can go to standard output"));
+        }
+        for (_, path) in &wanted {
+            let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+            if !dir.is_dir() {
+                return Err(Failure::usage(format!(
+                    "cannot write {}: there is no directory {}",
+                    path.display(),
+                    dir.display()
+                )));
+            }
+        }
+        Ok(Self { wanted })
+    }
+
+    /// Writes everything.
+    pub(super) fn write(
+        &self,
+        report: &Report,
+        analysis: &Analysis,
+        gates: &[GateResult],
+        ui: &Ui,
+    ) -> Result<(), Failure> {
+        for (kind, path) in &self.wanted {
+            let mut bytes = Vec::new();
+            match kind {
+                Kind::Native => export::json(report, analysis, gates, &mut bytes)?,
+                Kind::HyperfineV1 => export::json_v1(report, &mut bytes)?,
+                Kind::HyperfineV2 => export::json_v2(report, &mut bytes)?,
+                Kind::Csv => export::csv(report, &mut bytes)?,
+                Kind::Markdown => export::markdown(report, &mut bytes)?,
+                Kind::Svg => todo!(),
+                Kind::Html => todo!(),
+            }
+            if is_stdout(path) {
+                ui.text(&String::from_utf8_lossy(&bytes));
+            } else {
+                save(path, &bytes)
+                    .map_err(|e| anyhow::Error::new(e).context(format!("cannot write {}", path.display())))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn is_stdout(path: &Path) -> bool {
+    path.as_os_str() == "-"
+}
+
+fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut out = BufWriter::new(File::create(path)?);
+    out.write_all(bytes)?;
+    out.flush()
+}

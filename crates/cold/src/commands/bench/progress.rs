@@ -1,0 +1,60 @@
+//! What a waiting person sees: one moving line on a terminal, nothing elsewhere.
+
+use std::time::Duration;
+
+use cold_bench::config::Config;
+use cold_bench::diagnose::taints;
+use cold_bench::session::Progress;
+use cold_model::bench::{Report, Run};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use crate::ui::Ui;
+
+/// Shows steps and results as they come.
+pub(super) struct Shown<'a> {
+    ui: &'a Ui,
+    bar: ProgressBar,
+}
+
+impl<'a> Shown<'a> {
+    /// A line that is drawn only on a terminal.
+    pub(super) fn new(ui: &'a Ui, config: &Config) -> Self {
+        let total = u64::from(config.runs.min_runs) * (config.commands.len() * config.states.len()) as u64;
+        let target =
+            if ui.shows_progress() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        // Never fails: the template is a constant, and a test draws it.
+        if let Ok(style) = ProgressStyle::with_template("{spinner} [{pos}/{len}] {msg}") {
+            bar.set_style(style);
+        }
+        Self { ui, bar }
+    }
+
+    /// Removes the line.
+    pub(super) fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+}
+
+impl Progress for Shown<'_> {
+    fn step(&mut self, what: &str) {
+        // Drawn here and not by a ticking thread: `cold` stays quiet while a start is measured.
+        self.bar.set_message(what.to_owned());
+        self.bar.tick();
+    }
+
+    fn run_done(&mut self, report: &Report, run: &Run) {
+        if run.counts() {
+            self.bar.inc(1);
+            return;
+        }
+        let name = report.series_name(run.series);
+        let why: Vec<String> = run.taints.iter().map(taints::words).collect();
+        let line = format!("{name}: {:.3} s does not count: {}", Duration::from(run.ready).as_secs_f64(), why.join("; "));
+        self.bar.suspend(|| self.ui.note(line));
+    }
+
+    fn warn(&mut self, what: &str) {
+        self.bar.suspend(|| self.ui.warn(what));
+    }
+}

@@ -1,0 +1,232 @@
+//! The report for people: the figures that matter first, then their proof, then what disturbed.
+
+use cold_bench::gate::{GateResult, Outcome};
+use cold_bench::metric::{Metric, Unit};
+use cold_bench::stats::{Described, Verdict};
+use cold_bench::summary::{Analysis, SeriesComparison, SeriesSummary};
+use cold_bench::{baseline, diagnose, stats, summary};
+use cold_model::bench::{Report, Run, State};
+use cold_model::{Bytes, Known};
+use comfy_table::{CellAlignment, ContentArrangement, Table};
+
+use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN, paint};
+
+/// Columns beside the time to ready.
+const COLUMNS: [(Metric, &str); 8] = [
+    (Metric::User, "user"),
+    (Metric::System, "system"),
+    (Metric::Stall, "stall"),
+    (Metric::ReadBytes, "read"),
+    (Metric::Requests, "requests"),
+    (Metric::MajorFaults, "major faults"),
+    (Metric::PeakMemory, "peak memory"),
+    (Metric::Residual, "cached before"),
+];
+
+/// Prints everything.
+pub(super) fn report(
+    ui: &Ui,
+    report: &Report,
+    analysis: &Analysis,
+    old: Option<&Report>,
+    gates: &[GateResult],
+) {
+    for (i, command) in report.commands.iter().enumerate() {
+        ui.line(paint(STRONG, &command.name));
+        if let (Known::Value(n), Known::Value(b), Known::Value(m)) =
+            (&command.files, &command.file_bytes, &command.misses)
+        {
+            ui.line(paint(FAINT, format!("  uses {n} files ({b}); {m} lookups find nothing")));
+        }
+        ui.line(table(report, analysis, i));
+        ui.line("");
+    }
+    for c in &analysis.comparisons {
+        ui.line(comparison(c));
+    }
+    if let Some(old) = old {
+        against_baseline(ui, report, old);
+    }
+    ui.line("");
+    for s in &analysis.summary {
+        proof(ui, report, s);
+    }
+    findings(ui, report, analysis);
+    ui.line("");
+    //ui.line(cold_report::terminal_plot(report, ui.width(), ui.unicode()));
+    machine(ui, report);
+    for g in gates {
+        gate(ui, g);
+    }
+    if let Some(why) = &report.stopped {
+        ui.line(format!("{} {why}", paint(BAD, "stopped early:")));
+    }
+}
+
+fn table(report: &Report, analysis: &Analysis, command: usize) -> String {
+    let rows: Vec<&SeriesSummary> =
+        analysis.summary.iter().filter(|s| report.series[s.series].command == command).collect();
+    // A column that is unknown in every row says nothing; the reason stands in the proof.
+    let known = |m: Metric| rows.iter().any(|r| r.metrics.get(m.name()).is_some_and(|k| k.value().is_some()));
+    let columns: Vec<_> = COLUMNS.into_iter().filter(|(m, _)| known(*m)).collect();
+    let mut table = Table::new();
+    table.load_style(comfy_table::presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    let mut head = vec!["".to_owned(), "ready".into(), "95 % interval".into(), "runs".into()];
+    head.extend(columns.iter().map(|(_, name)| (*name).to_owned()));
+    table.set_header(head);
+    for r in rows {
+        let state = report.series[r.series].state.to_string();
+        let mut row = vec![format!("  {state}")];
+        match r.ready() {
+            Some(d) => row.extend([time(d.median), interval(d), r.counted.to_string()]),
+            None => row.extend(["–".into(), "no run counts".into(), "0".into()]),
+        }
+        for (m, _) in &columns {
+            row.push(match r.metrics.get(m.name()) {
+                Some(Known::Value(d)) => m.unit().show(d.median),
+                _ => "unknown".into(),
+            });
+        }
+        table.add_row(row);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table.lines().map(|l| l.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+}
+
+fn time(ns: f64) -> String {
+    Unit::Time.show(ns)
+}
+
+fn interval(d: &Described) -> String {
+    match &d.interval {
+        Some(i) if i.is_full() => format!("{} … {}", time(i.low), time(i.high)),
+        Some(i) => format!("{} … {} ({:.0} %)", time(i.low), time(i.high), i.level * 100.0),
+        None => "one run".into(),
+    }
+}
+
+fn comparison(c: &SeriesComparison) -> String {
+    let [a, b] = &c.names;
+    let Some(r) = &c.comparison else { return format!("  {a} against {b}: too few runs to compare") };
+    let factor = format!("{:.3}× {b} [{:.3} … {:.3}]", r.ratio, r.interval.low, r.interval.high);
+    match c.verdict {
+        Verdict::Slower => format!("  {a} takes {}", paint(STRONG, factor)),
+        Verdict::Faster => format!("  {a} takes {}", paint(STRONG, factor)),
+        Verdict::Same => format!("  {a} takes {factor}: the same within the margin"),
+        Verdict::Inconclusive { runs_needed } => format!(
+            "  {a} takes {factor}: {}{}",
+            paint(WARN, "no difference proved"),
+            runs_needed.map_or_else(String::new, |n| format!(" (about {n} more rounds would decide)"))
+        ),
+    }
+}
+
+fn against_baseline(ui: &Ui, report: &Report, old: &Report) {
+    ui.line("");
+    for (i, series) in report.series.iter().enumerate() {
+        let name = report.series_name(i);
+        let Some(j) = baseline::series_of(old, report, series.command, &series.state) else {
+            ui.line(format!("  {name}: not in the baseline"));
+            continue;
+        };
+        let (now, then) = (summary::times(report, i), summary::times(old, j));
+        match stats::compare::independent(&now, &then) {
+            Some(c) => ui.line(format!(
+                "  {name} takes {} its baseline [{:.3} … {:.3}]",
+                paint(STRONG, format!("{:.3}×", c.ratio)),
+                c.interval.low,
+                c.interval.high
+            )),
+            None => ui.line(format!("  {name}: too few runs to compare with the baseline")),
+        }
+    }
+}
+
+/// Whether the cold runs were cold, in one line.
+fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
+    if report.series[s.series].state != State::Cold {
+        return;
+    }
+    let runs: Vec<&Run> =
+        report.runs.iter().filter(|r| r.series == s.series && r.round.is_some()).collect();
+    let name = report.series_name(s.series);
+    let residual = |r: &&Run| r.residual.value().cloned();
+    let known: Vec<_> = runs.iter().filter_map(residual).collect();
+    if known.len() < runs.len() {
+        let why = runs.iter().find_map(|r| match &r.residual {
+            Known::Unknown { unknown } => Some(unknown.clone()),
+            Known::Value(_) => None,
+        });
+        ui.line(format!("  {name}: {}: {}", paint(WARN, "cold is not proved"), why.unwrap_or_default()));
+        return;
+    }
+    let absent = known.iter().filter(|r| r.bytes.0 == 0).count();
+    let unknown = known.iter().map(|r| r.unknown_bytes).max().unwrap_or_default();
+    let all = runs.len();
+    let verdict = if absent == all && unknown == Bytes(0) {
+        paint(GOOD, format!("proved cold: every page of its files was absent before {all} of {all} runs"))
+    } else if absent == all {
+        paint(
+            WARN,
+            format!(
+                "cold as far as the kernel tells: nothing known was cached before {all} runs, but {unknown} \
+                 of its files belong to others, and only owners and root are told"
+            ),
+        )
+    } else {
+        let most = known.iter().max_by_key(|r| r.bytes);
+        let by: Vec<String> = most
+            .into_iter()
+            .flat_map(|r| &r.files)
+            .flat_map(|f| f.holders.iter().cloned())
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        let held = match by.as_slice() {
+            [] => String::new(),
+            names => format!(", held by {}", names.join(", ")),
+        };
+        let bytes = most.map(|r| r.bytes).unwrap_or_default();
+        paint(BAD, format!("not cold in {} of {all} runs: up to {bytes} stayed cached{held}", all - absent))
+    };
+    ui.line(format!("  {name}: {verdict}"));
+}
+
+fn findings(ui: &Ui, report: &Report, analysis: &Analysis) {
+    for f in &analysis.findings {
+        let style = match f.severity {
+            diagnose::Severity::Info => FAINT,
+            diagnose::Severity::Warning => WARN,
+            diagnose::Severity::Error => BAD,
+        };
+        ui.line(format!("  {}: {}", report.series_name(f.series), paint(style, &f.text)));
+    }
+}
+
+fn machine(ui: &Ui, report: &Report) {
+    let m = &report.machine;
+    let mut lines = vec![format!("{}, {} memory, Linux {}", m.cpu, m.memory, m.kernel)];
+    lines.extend(m.devices.iter().cloned());
+    lines.push(format!("eviction: {}; seed {}", m.eviction, report.seed));
+    lines.extend(m.notes.iter().cloned());
+    for line in lines {
+        ui.line(paint(FAINT, format!("  {line}")));
+    }
+}
+
+fn gate(ui: &Ui, g: &GateResult) {
+    let (word, rest) = match &g.outcome {
+        Outcome::Pass => (paint(GOOD, "pass:"), String::new()),
+        Outcome::Fail => (paint(BAD, "fail:"), String::new()),
+        Outcome::Inconclusive { reason, runs_needed } => (
+            paint(WARN, "inconclusive:"),
+            format!(
+                " ({reason}{})",
+                runs_needed.map_or_else(String::new, |n| format!("; about {n} more rounds would decide"))
+            ),
+        ),
+    };
+    ui.line(format!("{word} fail if {} [{}: {}]{rest}", g.gate, g.command, g.observed));
+}
