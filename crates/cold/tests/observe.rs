@@ -1,5 +1,8 @@
 //! The observed start on real programs, through the helper inside `cold`.
 
+// clippy's allowance for tests does not reach the helper functions of an integration test.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
+
 #[path = "observe/support.rs"]
 mod support;
 
@@ -217,8 +220,7 @@ fn the_file_set_is_the_one_that_strace_sees() {
     strace.args(["-f", "-y", "-qq", "-s4096", "-e", "trace=open,openat,openat2,creat", "-o"]);
     assert!(strace.arg(&log).args(argv).status().unwrap().success());
     let log = std::fs::read_to_string(log).unwrap();
-    let opened =
-        log.lines().filter_map(|l| Some(l.rsplit_once("= ")?.1.split_once('<')?.1.strip_suffix('>')?));
+    let opened = log.lines().filter_map(|l| l.rsplit_once("= ")?.1.split_once('<')?.1.strip_suffix('>'));
     let expected: BTreeSet<&Path> = opened.map(Path::new).filter(|p| p.is_file()).collect();
     let seen = observe(&spec(argv));
     let found: BTreeSet<&Path> =

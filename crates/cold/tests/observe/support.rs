@@ -11,7 +11,7 @@ use cold_model::observed::{ObservedFile, ObservedStart};
 use cold_sys::observe::{Client, ObserveError, ObserveSpec, Streams};
 
 /// Generous: a loaded machine must not fail a test.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
 
 /// A directory that goes away with its value. Everybody may enter it.
 pub(crate) struct Dir(PathBuf);
