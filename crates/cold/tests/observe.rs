@@ -122,6 +122,20 @@ fn files_without_a_name_and_inherited_ones() {
     assert!(how.inherited && !how.opened);
 }
 
+/// ext4 gives the number of a deleted file to the next new one.
+#[test]
+fn temporary_files_that_share_one_inode_number_are_told_apart() {
+    let dir = Dir::new();
+    let script = "for i in 1 2 3 4 5 6; do echo $i > t$i; read x < t$i; rm t$i; done";
+    let mut spec = spec(["sh", "-c", script]);
+    spec.cwd = Some(dir.path(""));
+    let seen = observe(&spec);
+    for i in 1..=6 {
+        let found = file(&seen, &dir.path(&format!("t{i}")));
+        assert!(found.gone && found.how.written && found.how.opened);
+    }
+}
+
 #[test]
 fn a_command_that_fails_or_is_killed_says_so() {
     let seen = observe(&spec(["sh", "-c", "kill -9 $$"]));
@@ -269,6 +283,15 @@ mod root {
             assert_eq!((seen.ending, seen.unidentified), (Ending::Code(0), 0), "{name}");
             assert!(file(&seen, &f).how.opened, "{name}");
         }
+        // Without root the mappings of a deleted file have to be matched with its open.
+        let writable = dir.path("writable");
+        std::fs::create_dir(&writable).unwrap();
+        std::fs::set_permissions(&writable, PermissionsExt::from_mode(0o777)).unwrap();
+        let doomed = writable.join("doomed");
+        std::fs::write(&doomed, "text").unwrap();
+        let seen = observe(role(&actor_copy, "nameless", &[&doomed]));
+        assert_eq!((seen.ending, seen.unidentified), (Ending::Code(0), 0));
+        assert!(file(&seen, &doomed).how.mapped && file(&seen, &doomed).gone);
         // A process that hides itself hides its files from its own user: counted, not forgotten.
         let seen = observe(role(&actor_copy, "hide", &[&f]));
         assert_eq!((seen.ending, seen.unidentified), (Ending::Code(0), 1));
