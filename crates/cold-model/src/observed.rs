@@ -64,8 +64,9 @@ pub struct ObservedFile {
     pub first: Nanos,
     /// `path` does not lead to this file from here: it lies in another mount namespace.
     pub elsewhere: bool,
-    /// The file had no name any more when it was seen.
-    pub deleted: bool,
+    /// At the end of the observation `path` did not lead to this file any more: it was deleted, renamed
+    /// or replaced, most likely by the command itself (temporary files). Never set with `elsewhere`.
+    pub gone: bool,
 }
 
 /// Failed lookups in one directory.

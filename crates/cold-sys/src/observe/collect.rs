@@ -9,7 +9,7 @@ use std::fs::Metadata;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use cold_model::bench::Ending;
 use cold_model::observed::{FileId, How, Misses, ObservedFile, ObservedStart};
@@ -38,7 +38,7 @@ pub(super) enum Seen {
 pub(super) struct Collector {
     started: Instant,
     files: Vec<ObservedFile>,
-    index: HashMap<FileId, usize>,
+    index: HashMap<Identity, usize>,
     /// Device to: is it a kernel file system?
     kernel_devices: HashMap<u64, bool>,
     /// Mapped files by the device and inode that `maps` prints, which need not be those of `stat`.
@@ -52,6 +52,11 @@ pub(super) struct Collector {
     misses: u64,
     root_device: u64,
 }
+
+/// Inode numbers are used again: a start that writes and deletes temporary files meets the same number
+/// for different files. The time of birth tells them apart on file systems that keep it (ext4, XFS,
+/// btrfs, tmpfs since Linux 6.6).
+type Identity = (FileId, Option<SystemTime>);
 
 fn id_of(meta: &Metadata) -> FileId {
     FileId { dev: meta.dev(), ino: meta.ino() }
@@ -129,7 +134,8 @@ impl Collector {
             return Seen::Other;
         }
         let id = id_of(meta);
-        if let Some(file) = self.index.get(&id).and_then(|i| self.files.get_mut(*i)) {
+        let identity = (id, meta.created().ok());
+        if let Some(file) = self.index.get(&identity).and_then(|i| self.files.get_mut(*i)) {
             file.how = file.how.and(how);
             return Seen::File(id);
         }
@@ -145,7 +151,7 @@ impl Collector {
         if deleted && self.never_had_a_name(&path, meta) {
             return Seen::Other;
         }
-        self.index.insert(id, self.files.len());
+        self.index.insert(identity, self.files.len());
         self.files.push(ObservedFile {
             path,
             id,
@@ -154,7 +160,7 @@ impl Collector {
             how,
             first: Nanos::from(self.started.elapsed()),
             elsewhere,
-            deleted,
+            gone: deleted,
         });
         Seen::File(id)
     }
@@ -228,7 +234,10 @@ impl Collector {
     }
 
     /// The result.
-    pub(super) fn finish(self, ending: Ending, killed_by_force: u64) -> ObservedStart {
+    pub(super) fn finish(mut self, ending: Ending, killed_by_force: u64) -> ObservedStart {
+        for file in self.files.iter_mut().filter(|f| !f.elsewhere) {
+            file.gone |= !leads_to(&file.path, file.id);
+        }
         let mut by_dir: Vec<Misses> =
             self.misses_by_dir.into_iter().map(|(dir, count)| Misses { dir, count }).collect();
         by_dir.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.dir.cmp(&b.dir)));
@@ -256,10 +265,13 @@ impl Collector {
     }
 }
 
+fn leads_to(path: &Path, id: FileId) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|meta| id_of(&meta) == id)
+}
+
 /// Path, elsewhere, deleted: does the kernel's name for the file lead to it from here?
 fn locate(name: PathBuf, id: FileId) -> (PathBuf, bool, bool) {
-    let leads = |path: &Path| std::fs::symlink_metadata(path).is_ok_and(|meta| id_of(&meta) == id);
-    if leads(&name) {
+    if leads_to(&name, id) {
         return (name, false, false);
     }
     match name.as_os_str().as_bytes().strip_suffix(b" (deleted)") {

@@ -65,3 +65,39 @@ pub(super) fn receive<T: DeserializeOwned>(mut from: impl Read) -> Result<Option
         _ => Ok(None),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStringExt;
+
+    use super::*;
+
+    fn request() -> Request {
+        let not_utf8 = OsString::from_vec(b"a\xff\nb".to_vec());
+        Request {
+            argv: vec!["ls".into(), not_utf8.clone(), "".into()],
+            env: vec!["A=ö".into()],
+            cwd: vec![PathBuf::from(&not_utf8)],
+            deadline_ns: None,
+            grace_ns: u64::MAX,
+        }
+    }
+
+    #[test]
+    fn names_that_are_not_utf8_survive() {
+        let mut wire = Vec::new();
+        send(&mut wire, &request()).unwrap();
+        assert_eq!(receive::<Request>(wire.as_slice()).unwrap(), Some(request()));
+    }
+
+    #[test]
+    fn a_message_cut_off_anywhere_is_an_end_and_nonsense_is_an_error() {
+        let mut wire = Vec::new();
+        send(&mut wire, &request()).unwrap();
+        for n in 0..wire.len() {
+            assert_eq!(receive::<Request>(&wire[..n]).unwrap(), None, "{n} bytes");
+        }
+        assert!(receive::<Request>([0xff; 16].as_slice()).is_err(), "a length beyond reason");
+        assert!(receive::<Request>(b"\x02\0\0\0\0\0\0\0{}".as_slice()).is_err());
+    }
+}
