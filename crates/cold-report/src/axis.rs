@@ -62,3 +62,6 @@ fn step(rough: f64) -> f64 {
 pub fn time(ns: f64) -> String {
     Nanos(ns.max(0.0).round() as u64).to_string()
 }
+
+#[cfg(test)]
+mod tests;

@@ -260,4 +260,4 @@ fn spread(scene: &Scene<'_>, index: usize, l: &Layout, p: &Point<'_>) -> f64 {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

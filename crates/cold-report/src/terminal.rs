@@ -64,7 +64,7 @@ pub fn plot(report: &Report, analysis: &Analysis, width: usize, charset: Charset
     for (i, s) in scene.series.iter().enumerate() {
         let tainted = if s.tainted > 0 { format!(" {}", glyphs[i].1) } else { String::new() };
         let words = figures(s) + &tainted;
-        let name = scene.short_name(i, width.saturating_sub(words.chars().count() + 4));
+        let name = scene.short_name(i, width.saturating_sub(words.chars().count() + 4).max(20));
         let text = format!("{} {name}: {words}", glyphs[i].0);
         push(&mut out, &escape::line(&text, width));
     }
