@@ -31,7 +31,7 @@ pub struct SetFile {
     pub size: u64,
     /// Modification time when it was observed, ns since 1970.
     pub mtime_ns: i64,
-    /// The start itself writes it, so it may look different each time.
+    /// The start itself writes, replaces or removes it, so it may be another file each time.
     pub written: bool,
 }
 
@@ -52,13 +52,10 @@ pub struct Cached {
 }
 
 impl FileSet {
-    /// From an observed start. Deleted files are left out: nobody can open them again.
+    /// From an observed start.
     pub fn of(observed: &ObservedStart) -> Self {
         let mut set = Self::default();
         for f in &observed.files {
-            if f.deleted {
-                continue;
-            }
             if f.elsewhere {
                 set.out_of_reach += f.size.0;
                 continue;
@@ -68,7 +65,7 @@ impl FileSet {
                 id: FileId { dev: f.id.dev, ino: f.id.ino },
                 size: f.size.0,
                 mtime_ns: f.mtime_ns,
-                written: f.how.written,
+                written: f.how.written || f.gone,
             });
         }
         set

@@ -28,9 +28,16 @@ pub(super) fn summary(runs: &[&Run], counted: usize) -> Option<(Severity, String
     } else {
         Severity::Info
     };
-    let verb = if tainted == 1 { "run is" } else { "runs are" };
+    let verb = if tainted == 1 { "is" } else { "are" };
     let end = if counted == 0 { "; no run counts" } else { "" };
-    Some((severity, format!("{tainted} of {} {verb} tainted: {}{end}", runs.len(), reasons.join(", "))))
+    Some((
+        severity,
+        format!(
+            "{tainted} of {} {verb} tainted: {}{end}",
+            super::count(runs.len(), "run"),
+            reasons.join(", ")
+        ),
+    ))
 }
 
 /// The taint in words, as part of a list; with the runs' largest figure where several are summed up.

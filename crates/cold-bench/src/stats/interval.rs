@@ -61,6 +61,10 @@ pub fn of_median(values: &[f64], seed: u64) -> Option<Interval> {
     let Some(cut) = order_statistic_cut(s.len()) else {
         return Some(Interval { low: first, high: last, level: 1.0 - 0.5_f64.powf((s.len() - 1) as f64) });
     };
+    if first.total_cmp(&last).is_eq() {
+        // Counts are often all equal; every draw would be too.
+        return Some(Interval { low: first, high: last, level: LEVEL });
+    }
     let b = bootstrap(values, seed, median_of_draw)?;
     Some(Interval { low: b.low.min(s[cut]), high: b.high.max(s[s.len() - 1 - cut]), level: LEVEL })
 }

@@ -48,6 +48,14 @@ fn few_values_give_their_range_with_the_level_it_reaches() {
 }
 
 #[test]
+fn precision_is_known_once_the_interval_is() {
+    let of = |v: &[f64]| describe(v, 1).unwrap().precision();
+    assert_eq!(of(&[98.0, 99.0, 100.0, 101.0, 102.0]), None);
+    let six = of(&[98.0, 99.0, 100.0, 100.0, 101.0, 102.0]).unwrap();
+    assert!((six - 0.02).abs() < 1e-9, "{six}");
+}
+
+#[test]
 fn the_median_interval_covers_the_median_in_95_of_100_series() {
     let mut rng = Pcg::new(7, 7);
     for n in [6_usize, 11, 20] {

@@ -8,6 +8,7 @@ use cold_bench::export;
 use cold_bench::gate::GateResult;
 use cold_bench::summary::Analysis;
 use cold_model::bench::Report;
+use cold_report::{html, svg};
 
 use super::Args;
 use crate::exit::Failure;
@@ -90,8 +91,8 @@ impl Exports {
                 Kind::HyperfineV2 => export::json_v2(report, &mut bytes)?,
                 Kind::Csv => export::csv(report, &mut bytes)?,
                 Kind::Markdown => export::markdown(report, &mut bytes)?,
-                Kind::Svg => todo!(),
-                Kind::Html => todo!(),
+                Kind::Svg => bytes.extend(svg::svg(report, analysis).into_bytes()),
+                Kind::Html => bytes.extend(html::html(report, analysis, gates).into_bytes()),
             }
             if is_stdout(path) {
                 ui.text(&String::from_utf8_lossy(&bytes));

@@ -7,6 +7,7 @@ use cold_bench::summary::{Analysis, SeriesComparison, SeriesSummary};
 use cold_bench::{baseline, diagnose, stats, summary};
 use cold_model::bench::{Report, Run, State};
 use cold_model::{Bytes, Known};
+use cold_report::terminal::{self, Charset};
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN, paint};
@@ -53,7 +54,8 @@ pub(super) fn report(
     }
     findings(ui, report, analysis);
     ui.line("");
-    //ui.line(cold_report::terminal_plot(report, ui.width(), ui.unicode()));
+    let charset = if ui.unicode() { Charset::Unicode } else { Charset::Ascii };
+    ui.line(terminal::plot(report, analysis, ui.width(), charset));
     machine(ui, report);
     for g in gates {
         gate(ui, g);

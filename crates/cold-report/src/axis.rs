@@ -1,0 +1,67 @@
+//! Round numbers for axes.
+
+use cold_model::Nanos;
+
+/// A linear axis from `low` to `high` with ticks at 1, 2 or 5 times a power of ten.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Axis {
+    /// Lower end.
+    pub low: f64,
+    /// Upper end.
+    pub high: f64,
+    /// Positions of the ticks, all between both ends.
+    pub ticks: Vec<f64>,
+}
+
+impl Axis {
+    /// An axis that holds `min` to `max` and ends at ticks, about `wanted` of them. Starts at 0 when the
+    /// smallest value is less than half of the largest: then the ratio is what the reader looks at.
+    pub fn new(min: f64, max: f64, wanted: usize) -> Self {
+        let (min, max) =
+            if min.is_finite() && max.is_finite() { (min.min(max), max.max(min)) } else { (0.0, 1.0) };
+        let min = if (0.0..0.5 * max).contains(&min) { 0.0 } else { min };
+        // Equal values still need some room around them.
+        let room = (max.abs() * 0.01).max(1.0);
+        let (min, max) = if max > min { (min, max) } else { (min - room, max + room) };
+        let span = max - min;
+        let step = step(span / wanted.max(1) as f64);
+        let first = (min / step + 1e-9).floor();
+        let last = ((min + span) / step - 1e-9).ceil();
+        let count = (last - first) as usize;
+        let ticks: Vec<f64> = (0..=count).map(|i| (first + i as f64) * step).collect();
+        Self { low: first * step, high: last * step, ticks }
+    }
+
+    /// Place of a value from 0 (low) to 1 (high); beyond them for values outside.
+    pub fn place(&self, value: f64) -> f64 {
+        (value - self.low) / (self.high - self.low)
+    }
+
+    /// Unit for nanoseconds on this axis, its length in nanoseconds, and the decimals its ticks need.
+    pub fn time_unit(&self) -> (&'static str, f64, usize) {
+        let (unit, factor) = match self.high {
+            h if h >= 1e9 => ("s", 1e9),
+            h if h >= 1e6 => ("ms", 1e6),
+            h if h >= 1e3 => ("µs", 1e3),
+            _ => ("ns", 1.0),
+        };
+        let step = self.ticks.get(1).zip(self.ticks.first()).map_or(1.0, |(b, a)| (b - a) / factor);
+        let decimals = if step >= 0.999 { 0 } else { (-step.log10() - 1e-9).ceil().clamp(0.0, 9.0) as usize };
+        (unit, factor, decimals)
+    }
+}
+
+/// The smallest of 1, 2, 5 × 10^k that is not below `rough`.
+fn step(rough: f64) -> f64 {
+    let power = 10_f64.powf(rough.log10().floor());
+    let mantissa = rough / power;
+    power * [1.0, 2.0, 5.0].into_iter().find(|m| mantissa <= m + 1e-9).unwrap_or(10.0)
+}
+
+/// A time in words.
+pub fn time(ns: f64) -> String {
+    Nanos(ns.max(0.0).round() as u64).to_string()
+}
+
+#[cfg(test)]
+mod tests;
