@@ -6,9 +6,13 @@
 //! Start reading at [`procfs`] and [`open`].
 #![allow(unsafe_code)] // this crate owns kernel access; `undocumented_unsafe_blocks` is denied.
 
+pub mod caps;
+pub mod clock;
 pub mod open;
 pub mod page;
+pub mod probe;
 pub mod procfs;
+pub mod sysfs;
 
 mod error;
 
