@@ -141,7 +141,9 @@ pub(crate) fn parse_crontab(text: &str, with_user: bool) -> Crontab {
 fn is_setting(line: &str) -> bool {
     line.split_once('=').is_some_and(|(name, _)| {
         let name = name.trim();
-        !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') && !name.starts_with(|c: char| c.is_ascii_digit())
+        !name.is_empty()
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+            && !name.starts_with(|c: char| c.is_ascii_digit())
     })
 }
 

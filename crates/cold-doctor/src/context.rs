@@ -139,6 +139,8 @@ pub struct Context {
     pub(crate) program: Option<Program>,
     /// Kernel release.
     pub(crate) release: String,
+    /// Answers that cost something and are needed twice.
+    pub(crate) tier: OnceCell<crate::checks::tracing::Facilities>,
     first: Sample,
     second: OnceCell<Sample>,
     began: Instant,
@@ -162,6 +164,7 @@ impl Context {
             began: Instant::now(),
             first: Sample::take(&proc, &sys),
             second: OnceCell::new(),
+            tier: OnceCell::new(),
             processes,
             program,
             roots,
@@ -213,6 +216,11 @@ impl Context {
         self.processes.iter().any(|p| p.pid == 1 && p.comm == "systemd")
             || self.roots.path("/run/systemd/system").is_dir()
     }
+}
+
+/// `1 process`, `2 processes`.
+pub(crate) fn processes_count(n: usize) -> String {
+    if n == 1 { "1 process".to_owned() } else { format!("{n} processes") }
 }
 
 /// `firefox (pid 12 and 3 more), bash (pid 7)`: processes for a sentence, at most `most` names.

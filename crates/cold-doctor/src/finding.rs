@@ -132,9 +132,10 @@ impl Finding {
     pub(crate) fn disturbs(id: &str, fact: impl Into<String>) -> Self {
         Self::new(id, Status::Disturbs, fact)
     }
-    /// `what` could not be checked because of `why`.
+    /// `what` could not be checked because of `why`. Add the consequence where it is more than this.
     pub(crate) fn unknown(id: &str, what: &str, why: impl std::fmt::Display) -> Self {
         Self::new(id, Status::Unknown, format!("{what}: unknown ({why})"))
+            .so("whether it disturbs stays open")
     }
     /// Adds the consequence for measuring.
     pub(crate) fn so(mut self, consequence: impl Into<String>) -> Self {

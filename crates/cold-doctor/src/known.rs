@@ -67,7 +67,12 @@ pub(crate) const KNOWN: &[Known] = &[
     known(Indexer, "ClamAV daemon", &["clamd"], &["clamav-daemon.service", "clamd@scan.service"]),
     known(Job, "ClamAV scan", &["clamscan", "clamdscan"], &[]),
     known(OnAccess, "Microsoft Defender", &["wdavdaemon"], &["mdatp.service"]),
-    known(OnAccess, "CrowdStrike Falcon", &["falcon-sensor", "falcon-sensor-bpf"], &["falcon-sensor.service"]),
+    known(
+        OnAccess,
+        "CrowdStrike Falcon",
+        &["falcon-sensor", "falcon-sensor-bpf"],
+        &["falcon-sensor.service"],
+    ),
     known(
         Indexer,
         "Tracker (GNOME file indexer)",
@@ -140,6 +145,11 @@ pub(crate) const PACKAGE_LOCKS: &[&str] = &[
 pub(crate) const PACKAGE_LOCK_FILES: &[&str] = &["/var/lib/pacman/db.lck"];
 
 /// Where systemd unit files and their enabling links lie.
-pub(crate) const UNIT_DIRECTORIES: &[&str] =
-    &["/etc/systemd/system", "/etc/systemd/user", "/usr/lib/systemd/system", "/lib/systemd/system",
-      "/usr/lib/systemd/user", "/usr/local/lib/systemd/system"];
+pub(crate) const UNIT_DIRECTORIES: &[&str] = &[
+    "/etc/systemd/system",
+    "/etc/systemd/user",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+    "/usr/lib/systemd/user",
+    "/usr/local/lib/systemd/system",
+];

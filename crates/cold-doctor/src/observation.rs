@@ -82,13 +82,19 @@ impl<'a> Observation<'a> {
 
     /// A vmstat counter: its value now and how far it moved; `None` when this kernel lacks it.
     pub(crate) fn vmstat(&self, key: &str) -> Result<Option<(u64, u64)>, &'a str> {
-        let (first, second) = (self.first.vmstat.as_ref().map_err(String::as_str)?, self.second.vmstat.as_ref().map_err(String::as_str)?);
+        let (first, second) = (
+            self.first.vmstat.as_ref().map_err(String::as_str)?,
+            self.second.vmstat.as_ref().map_err(String::as_str)?,
+        );
         Ok(second.get(key).map(|now| (*now, now.saturating_sub(first.get(key).copied().unwrap_or(0)))))
     }
 
     /// CPU times at the end, and during the window.
     pub(crate) fn cpu(&self) -> Result<(CpuTimes, CpuTimes), &'a str> {
-        let (first, second) = (self.first.cpu.as_ref().map_err(String::as_str)?, self.second.cpu.as_ref().map_err(String::as_str)?);
+        let (first, second) = (
+            self.first.cpu.as_ref().map_err(String::as_str)?,
+            self.second.cpu.as_ref().map_err(String::as_str)?,
+        );
         let moved = CpuTimes {
             total: second.total.saturating_sub(first.total),
             idle: second.idle.saturating_sub(first.idle),
@@ -99,7 +105,10 @@ impl<'a> Observation<'a> {
 
     /// Requests and bytes that each disk read and wrote: name, reads, bytes read, bytes written.
     pub(crate) fn disks(&self) -> Result<Vec<(&'a str, u64, u64, u64)>, &'a str> {
-        let (first, second) = (self.first.disks.as_ref().map_err(String::as_str)?, self.second.disks.as_ref().map_err(String::as_str)?);
+        let (first, second) = (
+            self.first.disks.as_ref().map_err(String::as_str)?,
+            self.second.disks.as_ref().map_err(String::as_str)?,
+        );
         let moved = second.iter().filter_map(|now| {
             let before = first.iter().find(|d| d.dev == now.dev)?;
             Some((
@@ -139,6 +148,12 @@ impl<'a> Observation<'a> {
             .collect();
         busy.sort_by(|a, b| b.cpu_percent.total_cmp(&a.cpu_percent));
         busy
+    }
+
+    /// Bytes this process itself read from storage during the window: its own pages, mostly.
+    pub(crate) fn own_read_bytes(&self) -> u64 {
+        let own = i32::try_from(std::process::id()).unwrap_or(0);
+        self.of_process(own).and_then(|b| b.read_bytes).unwrap_or(0)
     }
 
     /// What one process did during the window.

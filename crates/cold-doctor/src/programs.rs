@@ -15,10 +15,29 @@ const MAX_SCRIPTS: usize = 4;
 /// Directories that many programs share, so that "a process maps a file from there" says nothing about
 /// one of them.
 const SHARED_DIRECTORIES: &[&str] = &[
-    "/", "/bin", "/sbin", "/lib", "/lib64", "/usr", "/usr/bin", "/usr/sbin", "/usr/lib", "/usr/lib64",
-    "/usr/libexec", "/usr/local/bin", "/usr/local/sbin", "/usr/local/lib", "/usr/games", "/opt", "/tmp",
-    "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/lib/x86_64-linux-gnu",
-    "/lib/aarch64-linux-gnu", "/nix/store", "/snap/bin",
+    "/",
+    "/bin",
+    "/sbin",
+    "/lib",
+    "/lib64",
+    "/usr",
+    "/usr/bin",
+    "/usr/sbin",
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/libexec",
+    "/usr/local/bin",
+    "/usr/local/sbin",
+    "/usr/local/lib",
+    "/usr/games",
+    "/opt",
+    "/tmp",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/lib/x86_64-linux-gnu",
+    "/lib/aarch64-linux-gnu",
+    "/nix/store",
+    "/snap/bin",
 ];
 
 /// A command, resolved. All paths are absolute, without symbolic links, as a process sees them.
@@ -207,7 +226,8 @@ mod tests {
 
     #[test]
     fn the_libraries_of_a_real_program() {
-        let found = resolve(&Roots::new("/"), &Config { search_path: "/usr/bin:/bin".into(), ..config("cat") });
+        let found =
+            resolve(&Roots::new("/"), &Config { search_path: "/usr/bin:/bin".into(), ..config("cat") });
         let found = found.expect("resolves").expect("is given");
         let names: Vec<_> = found.libraries.iter().filter_map(|p| p.file_name()?.to_str()).collect();
         assert!(names.iter().any(|n| n.starts_with("libc.")), "{names:?}");

@@ -28,7 +28,9 @@ fn due(line: &str, now: i64) -> Option<u32> {
 
 #[test]
 fn days_since_the_epoch() {
-    for (date, days) in [((1970, 1, 1), 0), ((2000, 3, 1), 11_017), ((2024, 2, 29), 19_782), ((2026, 11, 20), 20_777)] {
+    for (date, days) in
+        [((1970, 1, 1), 0), ((2000, 3, 1), 11_017), ((2024, 2, 29), 19_782), ((2026, 11, 20), 20_777)]
+    {
         assert_eq!(days_from_civil(date.0, date.1, date.2), days);
     }
 }

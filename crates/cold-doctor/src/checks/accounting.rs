@@ -5,17 +5,22 @@ use crate::finding::Finding;
 
 pub(crate) fn psi(c: &Context) -> Vec<Finding> {
     vec![match c.proc.pressure("io") {
-        Ok(io) => Finding::ok("psi", format!("pressure stall information is on (io some {:.2} %)", io.some.avg10))
-            .so("time in which tasks waited for storage is known machine-wide and per cgroup"),
-        // A kernel with PSI compiled in but off answers EOPNOTSUPP to the read; without it the file is absent.
-        Err(e) if e.errno() == Some(libc::EOPNOTSUPP) => Finding::missing("psi", "pressure stall information is switched off")
-            .so("no machine-wide stall times")
-            .remedy("boot with psi=1"),
-        Err(e) if e.errno() == Some(libc::ENOENT) => {
-            Finding::missing("psi", "no pressure stall information (switched off at boot, or not in this kernel)")
-                .so("no machine-wide stall times")
-                .remedy("boot with psi=1; needs CONFIG_PSI")
+        Ok(io) => {
+            Finding::ok("psi", format!("pressure stall information is on (io some {:.2} %)", io.some.avg10))
+                .so("time in which tasks waited for storage is known machine-wide and per cgroup")
         }
+        // A kernel with PSI compiled in but off answers EOPNOTSUPP to the read; without it the file is absent.
+        Err(e) if e.errno() == Some(libc::EOPNOTSUPP) => {
+            Finding::missing("psi", "pressure stall information is switched off")
+                .so("no machine-wide stall times")
+                .remedy("boot with psi=1")
+        }
+        Err(e) if e.errno() == Some(libc::ENOENT) => Finding::missing(
+            "psi",
+            "no pressure stall information (switched off at boot, or not in this kernel)",
+        )
+        .so("no machine-wide stall times")
+        .remedy("boot with psi=1; needs CONFIG_PSI"),
         Err(e) => Finding::unknown("psi", "pressure stall information", e),
     }]
 }

@@ -64,6 +64,7 @@ pub(crate) fn dropped_by_others(c: &Context) -> Vec<Finding> {
         .so("runs during which a counter moves are marked as tainted")
     } else {
         Finding::ok(id, "nobody has dropped the caches since boot")
+            .so("a drop in the middle of a run will be noticed")
     }]
 }
 
@@ -105,7 +106,10 @@ pub(crate) fn mincore(c: &Context) -> Vec<Finding> {
     vec![match ((c.probes.mincore)(&file), may_write) {
         (Ok(answer), Ok(true)) => Finding::ok(
             id,
-            format!("mincore tells the truth ({} of {} pages of {shown})", answer.resident, answer.pages),
+            format!(
+                "mincore tells the truth ({} of {} pages of {shown} are resident)",
+                answer.resident, answer.pages
+            ),
         )
         .so("cold can be proved page by page"),
         (Ok(answer), _) if answer.resident < answer.pages => {
@@ -114,7 +118,9 @@ pub(crate) fn mincore(c: &Context) -> Vec<Finding> {
         }
         (Ok(_), _) => Finding::missing(
             id,
-            format!("mincore claims every page of {shown} resident, as it does for all files one may not write"),
+            format!(
+                "mincore claims every page of {shown} resident, as it does for all files one may not write"
+            ),
         )
         .so("for such files neither cold nor warm can be proved; runs say unknown")
         .remedy("run as root: sudo cold …"),

@@ -47,7 +47,8 @@ pub(crate) fn run(c: &Context) -> Vec<Finding> {
     };
     let mut findings = vec![controllers(&places, layout)];
     findings.extend(creation(c, &places));
-    findings.extend(reclaim_file(&places));
+    // What a group could do matters only where one can be made.
+    findings.extend(reclaim_file(&places).filter(|_| places.values().any(|p| p.writable == Some(true))));
     findings
 }
 
@@ -62,7 +63,7 @@ fn controllers(places: &BTreeMap<&'static str, Place>, layout: &str) -> Finding 
     let lost: Vec<&str> = WANTED.iter().filter(|w| !places.contains_key(w.0)).map(|w| w.2).collect();
     if lost.is_empty() {
         return Finding::ok("cgroup", format!("{layout}: {}", have.join(", ")))
-            .so("the tree's disk bandwidth and memory can be limited");
+            .so("a group can limit the disk bandwidth and memory of a start");
     }
     let have = if have.is_empty() { "none of io, memory, pids".to_owned() } else { have.join(", ") };
     Finding::missing("cgroup", format!("{layout}: {have}"))
@@ -75,7 +76,8 @@ fn creation(c: &Context, places: &BTreeMap<&'static str, Place>) -> Option<Findi
     let shown = place.directory.display();
     let id = "cgroup.create";
     Some(match place.writable {
-        Some(true) => Finding::ok(id, format!("control groups can be made below {shown}")),
+        Some(true) => Finding::ok(id, format!("control groups can be made below {shown}"))
+            .so("a start gets a group of its own, from which no process escapes"),
         Some(false) if delegated(c).is_some() => Finding::note(id, format!("{shown} is closed to us"))
             .so("no --disk-limit from this session")
             .remedy("systemd-run --user --scope -p Delegate=yes cold …"),
@@ -86,7 +88,9 @@ fn creation(c: &Context, places: &BTreeMap<&'static str, Place>) -> Option<Findi
             } else {
                 "run as root: sudo cold …"
             }),
-        None => Finding::unknown(id, "whether control groups can be made", format!("{shown} is not reachable")),
+        None => {
+            Finding::unknown(id, "whether control groups can be made", format!("{shown} is not reachable"))
+        }
     })
 }
 
@@ -136,7 +140,8 @@ fn places(c: &Context, mounts: &[Mount]) -> BTreeMap<&'static str, Place> {
             "cgroup2" => {
                 let line = own.iter().find(|(list, _)| list.is_empty())?;
                 let directory = inside(m, line.1);
-                let listed = std::fs::read_to_string(c.roots.path(&directory).join("cgroup.controllers")).ok()?;
+                let listed =
+                    std::fs::read_to_string(c.roots.path(&directory).join("cgroup.controllers")).ok()?;
                 listed.split_whitespace().any(|n| n == *name).then_some((2, directory))
             }
             _ => None,

@@ -19,7 +19,8 @@ pub(crate) fn topology(c: &Context) -> Vec<Finding> {
         _ => "",
     };
     let nodes = c.sys.list("devices/system/node").unwrap_or_default();
-    let nodes = nodes.iter().filter(|n| n.strip_prefix("node").is_some_and(|d| d.parse::<u32>().is_ok())).count();
+    let nodes =
+        nodes.iter().filter(|n| n.strip_prefix("node").is_some_and(|d| d.parse::<u32>().is_ok())).count();
     let isolated = read("isolated").map_or(String::new(), |l| format!(", isolated: {l}"));
     let numa = if nodes > 1 { format!(", {nodes} NUMA nodes") } else { String::new() };
     let plural = if count == 1 { "processor" } else { "processors" };
@@ -30,7 +31,7 @@ pub(crate) fn topology(c: &Context) -> Vec<Finding> {
                  computing does not show")
             .remedy("give the machine a second processor")
     } else {
-        Finding::ok("cpus", fact)
+        Finding::ok("cpus", fact).so("the observer and the observed need not share one")
     }];
     if nodes > 1 {
         findings.push(
@@ -105,7 +106,7 @@ fn turbo(c: &Context) -> Option<Finding> {
             .so("the clock depends on temperature and on the other cores: the first runs of a series are faster")
             .remedy(format!("{switch} for figures that do not drift"))
     } else {
-        Finding::ok("frequency.turbo", "turbo is off")
+        Finding::ok("frequency.turbo", "turbo is off").so("the clock does not drift with heat")
     })
 }
 
@@ -115,14 +116,17 @@ pub(crate) fn virtualisation(c: &Context) -> Vec<Finding> {
         Ok(info) => info,
         Err(e) => return vec![Finding::unknown(id, "virtualisation", e)],
     };
-    let flag = info.lines().any(|l| l.starts_with("flags") && l.split_whitespace().any(|w| w == "hypervisor"));
+    let flag =
+        info.lines().any(|l| l.starts_with("flags") && l.split_whitespace().any(|w| w == "hypervisor"));
     match hypervisor(c).or_else(|| flag.then(|| "of unknown make".to_owned())) {
         Some(name) => vec![
             Finding::note(id, format!("a virtual machine ({name})"))
                 .so("the host's load, clock and disk cache enter the figures and are only partly visible (steal)")
                 .remedy("interleave what you compare (cold bench does), and repeat at another time"),
         ],
-        None if info.contains("flags") => vec![Finding::ok(id, "no hypervisor")],
+        None if info.contains("flags") => {
+            vec![Finding::ok(id, "no hypervisor").so("processors and disks are this system's alone")]
+        }
         None => vec![Finding::unknown(id, "virtualisation", "this architecture's cpuinfo does not tell")],
     }
 }

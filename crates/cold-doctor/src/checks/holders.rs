@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use crate::context::{Context, name_processes};
+use crate::context::{Context, name_processes, processes_count};
 use crate::finding::Finding;
 use crate::processes::Process;
 use crate::programs::Program;
@@ -39,7 +39,7 @@ pub(crate) fn run(c: &Context) -> Vec<Finding> {
     findings.extend(instances(program, &holders));
     findings.extend(own_files(&holders, program));
     findings.extend(shared_files(program, &holders));
-    findings.extend(hidden(program, &closed));
+    findings.extend(hidden(c, program, &closed));
     findings.extend(unresolved(program));
     if findings.is_empty() {
         findings.push(
@@ -85,7 +85,7 @@ fn instances(program: &Program, holders: &[(&Process, Held)]) -> Option<Finding>
     Some(
         Finding::disturbs(
             "holder.instance",
-            format!("another {} runs: {}", program.given, name_processes(running.iter().copied(), 3)),
+            format!("{} runs already: pid {}", program.given, family(&running)),
         )
         .about(program.path.display().to_string())
         .so("what it maps cannot be evicted, so no start is cold; the new start may also just hand over to it")
@@ -134,14 +134,13 @@ fn shared_files(program: &Program, holders: &[(&Process, Held)]) -> Option<Findi
     let total = program.libraries.len() + program.interpreters.len();
     let mut by_use: Vec<(&PathBuf, usize)> = users.iter().map(|(path, pids)| (*path, pids.len())).collect();
     by_use.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
-    let plural = if all.len() == 1 { "process" } else { "processes" };
     Some(
         Finding::note(
             "holder.shared",
             format!(
-                "{} of the {total} libraries it links are mapped by {} other {plural}: {}",
+                "{} of the {total} libraries and interpreters it links are mapped by {} of other programs: {}",
                 users.len(),
-                all.len(),
+                processes_count(all.len()),
                 names(by_use.iter().map(|(p, _)| p.as_path()), 4)
             ),
         )
@@ -151,7 +150,7 @@ fn shared_files(program: &Program, holders: &[(&Process, Held)]) -> Option<Findi
 }
 
 /// Processes whose mappings we may not see; their names still tell of another instance.
-fn hidden(program: &Program, closed: &[&Process]) -> Vec<Finding> {
+fn hidden(c: &Context, program: &Program, closed: &[&Process]) -> Vec<Finding> {
     if closed.is_empty() {
         return Vec::new();
     }
@@ -164,18 +163,23 @@ fn hidden(program: &Program, closed: &[&Process]) -> Vec<Finding> {
         findings.push(
             Finding::disturbs(
                 "holder.instance",
-                format!("another user runs something of that name: {}", name_processes(same.iter().copied(), 3)),
+                format!("another user runs something of that name: pid {}", family(&same)),
             )
             .so("what it maps cannot be evicted, so the start is probably not cold")
             .remedy("have it ended, or run as root to be sure: sudo cold doctor")
             .pids(same.iter().map(|p| p.pid)),
         );
     }
-    findings.push(
-        Finding::unknown("holder.hidden", "other holders", format!("mappings of {} processes cannot be read", closed.len()))
-            .so("pages they map stay warm and nobody can be named for them")
-            .remedy("run as root: sudo cold doctor"),
+    let why = format!(
+        "the mappings of {} cannot be read: {}",
+        processes_count(closed.len()),
+        name_processes(closed.iter().copied(), 3)
     );
+    let finding = Finding::unknown("holder.hidden", "other holders", why)
+        .so("pages they map stay warm and nobody can be named for them")
+        .pids(closed.iter().map(|p| p.pid));
+    // Root is refused only where the machine itself protects a process.
+    findings.push(if c.is_root() { finding } else { finding.remedy("run as root: sudo cold doctor") });
     findings
 }
 
@@ -184,10 +188,27 @@ fn unresolved(program: &Program) -> Option<Finding> {
         return None;
     }
     Some(
-        Finding::unknown("holder.unresolved", "some libraries", format!("not found: {}", program.unresolved.join(", ")))
-            .so("their holders are not listed; the program may fail to start")
-            .remedy(format!("see: ldd {}", program.path.display())),
+        Finding::unknown(
+            "holder.unresolved",
+            "some libraries",
+            format!("not found: {}", program.unresolved.join(", ")),
+        )
+        .so("their holders are not listed; the program may fail to start")
+        .remedy(format!("see: ldd {}", program.path.display())),
     )
+}
+
+/// The topmost of these processes, whose children the others are, and how many those are.
+fn family(processes: &[&Process]) -> String {
+    let top: Vec<String> = processes
+        .iter()
+        .filter(|p| !processes.iter().any(|q| q.pid == p.ppid))
+        .map(|p| p.pid.to_string())
+        .collect();
+    match processes.len() - top.len() {
+        0 => top.join(", "),
+        children => format!("{} with {} more", top.join(", "), processes_count(children)),
+    }
 }
 
 /// Base names, at most `most`.

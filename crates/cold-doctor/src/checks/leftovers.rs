@@ -6,7 +6,10 @@ use crate::finding::Finding;
 pub(crate) fn run(c: &Context) -> Vec<Finding> {
     let Some(leftovers) = &c.config.leftovers else { return Vec::new() };
     if leftovers.is_empty() {
-        return vec![Finding::ok("leftover", "no change of an interrupted run is left behind")];
+        return vec![
+            Finding::ok("leftover", "no change of an interrupted run is left behind")
+                .so("the machine is as its owner set it up"),
+        ];
     }
     let finding = |l: &crate::Leftover| {
         let minutes = l.age.as_secs() / 60;

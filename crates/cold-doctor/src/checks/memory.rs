@@ -51,7 +51,7 @@ pub(crate) fn huge_pages(c: &Context) -> Vec<Finding> {
                  minor faults, and more variance between runs")
             .remedy("compare under the setting your users have; madvise varies less")
     } else {
-        Finding::ok("thp", fact)
+        Finding::ok("thp", fact).so("only programs that ask for them get huge pages")
     }]
 }
 
@@ -69,11 +69,17 @@ pub(crate) fn large_folios(c: &Context) -> Vec<Finding> {
     let thp = c.sys.path("kernel/mm/transparent_hugepage").is_dir();
     vec![if with.is_empty() || !thp {
         let types: Vec<&str> = types.iter().map(String::as_str).collect();
-        Finding::ok("large_folios", format!("no large folios on {} with Linux {}", types.join(", "), c.release))
-            .so("the cache fills and is evicted page by page")
+        Finding::ok(
+            "large_folios",
+            format!("no large folios on {} with Linux {}", types.join(", "), c.release),
+        )
+        .so("the cache fills and is evicted page by page")
     } else {
-        Finding::note("large_folios", format!("{} caches files in large folios (Linux {})", with.join(", "), c.release))
-            .so("the cache fills and is evicted several pages at a time: one mapped page keeps its whole folio, \
+        Finding::note(
+            "large_folios",
+            format!("{} caches files in large folios (Linux {})", with.join(", "), c.release),
+        )
+        .so("the cache fills and is evicted several pages at a time: one mapped page keeps its whole folio, \
                  and a prefetch leaves other folio sizes than demand reads do")
     }]
 }
@@ -98,8 +104,9 @@ pub(crate) fn swap(c: &Context) -> Vec<Finding> {
     };
     let fact = format!("{} of {size} swap{kind} in use", Bytes(used));
     vec![if used == 0 {
-        Finding::note("swap", fact)
-            .so("under memory pressure parts of running programs move out, and their return adds storage reads")
+        Finding::note("swap", fact).so(
+            "under memory pressure parts of running programs move out, and their return adds storage reads",
+        )
     } else {
         Finding::note("swap", fact)
             .so("waking programs read their swapped pages back: reads that belong to no start")
@@ -148,6 +155,8 @@ fn file_bytes(c: &Context, program: &crate::programs::Program) -> u64 {
         let entries = std::fs::read_dir(c.roots.path(directory)).into_iter().flatten().flatten();
         files.extend(entries.map(|e| directory.join(e.file_name())));
     }
-    let size = |p: &std::path::PathBuf| std::fs::symlink_metadata(c.roots.path(p)).ok().filter(std::fs::Metadata::is_file);
+    let size = |p: &std::path::PathBuf| {
+        std::fs::symlink_metadata(c.roots.path(p)).ok().filter(std::fs::Metadata::is_file)
+    };
     files.iter().filter_map(size).map(|m| m.len()).sum()
 }

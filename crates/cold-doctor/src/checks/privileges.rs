@@ -16,15 +16,22 @@ const WANTED: &[(Capability, &str)] = &[
     (Capability::SysResource, "limits cannot be raised above the hard limit"),
 ];
 
-/// Inode numbers that the initial namespaces have had since Linux 3.8 (include/linux/proc_ns.h).
+/// The initial namespaces that containers replace, as their links read: their inode numbers are constants
+/// (include/linux/proc_ns.h). The mount namespace's is not.
+const INITIAL_NAMESPACES: &[(&str, &str)] = &[
+    ("user", INITIAL_USER_NS),
+    ("pid", INITIAL_PID_NS),
+    ("cgroup", "cgroup:[4026531835]"),
+    ("uts", "uts:[4026531838]"),
+    ("ipc", "ipc:[4026531839]"),
+];
 const INITIAL_USER_NS: &str = "user:[4026531837]";
 const INITIAL_PID_NS: &str = "pid:[4026531836]";
 
 pub(crate) fn user(c: &Context) -> Vec<Finding> {
     let (held, lacking): (Vec<_>, Vec<_>) = WANTED.iter().partition(|(cap, _)| c.has(*cap));
-    let names = |caps: &[&(Capability, &str)]| {
-        caps.iter().map(|(cap, _)| cap.name()).collect::<Vec<_>>().join(", ")
-    };
+    let names =
+        |caps: &[&(Capability, &str)]| caps.iter().map(|(cap, _)| cap.name()).collect::<Vec<_>>().join(", ");
     let who = if c.is_root() { "root".to_owned() } else { format!("uid {}", c.credentials.euid) };
     if held.is_empty() {
         return vec![
@@ -34,20 +41,25 @@ pub(crate) fn user(c: &Context) -> Vec<Finding> {
                 .remedy("run as root: sudo cold …"),
         ];
     }
-    let mut findings =
-        vec![Finding::ok("user", format!("{who} with {}", names(&held))).so("what these guard is open to us")];
+    let mut findings = vec![
+        Finding::ok("user", format!("{who} with {}", names(&held)))
+            .so("the machine's caches, other users' processes and the kernel's events are open"),
+    ];
     if !lacking.is_empty() {
         let losses: Vec<&str> = lacking.iter().map(|(_, loss)| *loss).collect();
         // SYS_NICE and SYS_RESOURCE are conveniences; the others decide what can be seen.
         let minor = |cap: Capability| matches!(cap, Capability::SysNice | Capability::SysResource);
-        let finding = if lacking.iter().all(|(cap, _)| minor(*cap)) { Finding::note } else { Finding::missing };
+        let finding =
+            if lacking.iter().all(|(cap, _)| minor(*cap)) { Finding::note } else { Finding::missing };
         let remedy = if c.is_root() {
             "nothing if the machine's owner withholds them; in a container: --cap-add"
         } else {
             "run as root: sudo cold …"
         };
         findings.push(
-            finding("user.lacking", format!("without {}", names(&lacking))).so(losses.join("; ")).remedy(remedy),
+            finding("user.lacking", format!("without {}", names(&lacking)))
+                .so(losses.join("; "))
+                .remedy(remedy),
         );
     }
     findings
@@ -55,14 +67,17 @@ pub(crate) fn user(c: &Context) -> Vec<Finding> {
 
 pub(crate) fn sandbox(c: &Context) -> Vec<Finding> {
     let mut findings = Vec::new();
-    match container(c) {
+    match container(c).filter(|_| isolated(c)) {
         Some(evidence) => findings.push(
             Finding::missing("sandbox.container", format!("in a container ({evidence})"))
                 .so("the page cache is shared with processes outside, whose mappings keep pages warm and \
                      cannot be seen from here")
                 .remedy("measure on the host, or give the container --privileged --pid=host"),
         ),
-        None => findings.push(Finding::ok("sandbox.container", "no sign of a container")),
+        None => findings.push(
+            Finding::ok("sandbox.container", "not in a container")
+                .so("every process that may hold pages can be seen, and the cache is this system's own"),
+        ),
     }
     if let Ok(ns) = std::fs::read_link(c.proc.path("self/ns/user")) {
         if ns.as_os_str() != INITIAL_USER_NS {
@@ -104,6 +119,16 @@ pub(crate) fn sandbox(c: &Context) -> Vec<Finding> {
     findings
 }
 
+/// Whether some namespace is not the machine's initial one. Without this, a mark such as /.dockerenv only
+/// says that the system was installed from a container's image, as many virtual machines are. Links that
+/// cannot be read count as isolation, so that the mark is believed.
+fn isolated(c: &Context) -> bool {
+    INITIAL_NAMESPACES.iter().any(|(name, initial)| {
+        let link = std::fs::read_link(c.proc.path(format!("self/ns/{name}")));
+        !link.is_ok_and(|l| l.as_os_str() == *initial)
+    })
+}
+
 /// What says that we are in a container.
 fn container(c: &Context) -> Option<String> {
     for (path, what) in
@@ -121,7 +146,8 @@ fn container(c: &Context) -> Option<String> {
     let groups = c.proc.cgroups(1).unwrap_or_default();
     groups.iter().find_map(|(_, _, path)| {
         let text = path.to_string_lossy();
-        let runtime = ["docker", "kubepods", "libpod", "lxc", "containerd"].into_iter().find(|r| text.contains(r))?;
+        let runtime =
+            ["docker", "kubepods", "libpod", "lxc", "containerd"].into_iter().find(|r| text.contains(r))?;
         Some(format!("pid 1 runs in a cgroup of {runtime}"))
     })
 }

@@ -14,7 +14,11 @@ pub(crate) fn running(c: &Context) -> Vec<Finding> {
     let mut findings: Vec<Finding> = KNOWN.iter().filter_map(|k| one(c, k)).collect();
     if findings.is_empty() {
         findings.push(
-            Finding::ok("program", "no known prefetcher, indexer, scanner, package manager, sync or backup runs"),
+            Finding::ok(
+                "program",
+                "no known prefetcher, indexer, scanner, package manager, sync or backup runs",
+            )
+            .so("nothing known here reads files on its own"),
         );
     }
     findings
@@ -26,9 +30,10 @@ fn one(c: &Context, known: &Known) -> Option<Finding> {
         return None;
     }
     let seen = c.observed();
-    let working = processes.iter().filter_map(|p| seen.of_process(p.pid)).any(|b| {
-        b.cpu_percent >= WORKING_PERCENT || b.read_bytes.is_some_and(|n| n > 0)
-    });
+    let working = processes
+        .iter()
+        .filter_map(|p| seen.of_process(p.pid))
+        .any(|b| b.cpu_percent >= WORKING_PERCENT || b.read_bytes.is_some_and(|n| n > 0));
     let at = name_processes(processes.iter().copied(), 3);
     let state = if working { "is working" } else { "is running, idle just now" };
     let fact = |verb: &str| format!("{} {verb}: {at}", known.what);
@@ -37,9 +42,13 @@ fn one(c: &Context, known: &Known) -> Option<Finding> {
         None => "end it or wait until it is done".to_owned(),
     };
     let by_work = |consequence: &str| {
-        if working { Finding::disturbs("program", fact(state)) } else { Finding::note("program", fact(state)) }
-            .so(consequence.to_owned())
-            .remedy(stop.clone())
+        if working {
+            Finding::disturbs("program", fact(state))
+        } else {
+            Finding::note("program", fact(state))
+        }
+        .so(consequence.to_owned())
+        .remedy(stop.clone())
     };
     let finding = match known.kind {
         Kind::Prefetcher => Finding::disturbs("program.prefetcher", fact("is running"))
@@ -51,11 +60,15 @@ fn one(c: &Context, known: &Known) -> Option<Finding> {
         Kind::OnAccess => Finding::disturbs("program.on_access", fact("is running"))
             .so("each open waits until the file is scanned, which also reads the whole file into the cache")
             .remedy(stop),
-        Kind::Indexer => by_work("it reads files whenever something changes: foreign reads, pages that warm up"),
+        Kind::Indexer => {
+            by_work("it reads files whenever something changes: foreign reads, pages that warm up")
+        }
         Kind::Job => Finding::disturbs("program.job", fact("is running"))
             .so("it reads or writes much, and may replace the very files that are measured")
             .remedy("wait until it is done"),
-        Kind::PackageDaemon => by_work("it wakes up on its own to refresh and to install, which replaces files"),
+        Kind::PackageDaemon => {
+            by_work("it wakes up on its own to refresh and to install, which replaces files")
+        }
         Kind::Sync => by_work("it reads what programs write, also profiles that a start touches"),
         Kind::Containers => by_work("pulls and starts of containers read and write much, on the same disks"),
     };

@@ -34,12 +34,16 @@ pub(crate) fn damon(c: &Context) -> Vec<Finding> {
         c.processes.iter().filter(|p| p.kernel_thread && p.comm.starts_with("kdamond.")).collect();
     if findings.is_empty() {
         findings.push(if threads.is_empty() {
-            Finding::ok("damon", "no DAMON scheme takes pages away")
+            Finding::ok("damon", "no DAMON scheme takes pages away").so("idle pages stay cached")
         } else {
-            Finding::unknown("damon", "what DAMON does", "a kdamond runs, but its schemes cannot be read")
-                .so("it may take pages away that were not used for a while: warm starts cool down")
-                .remedy("as root: cold doctor")
-                .pids(threads.iter().map(|p| p.pid))
+            Finding::unknown(
+                "damon",
+                "what DAMON does",
+                format!("{} runs, but its schemes cannot be read", threads[0].comm),
+            )
+            .so("it may take pages away that were not used for a while: warm starts cool down")
+            .remedy("as root: cold doctor")
+            .pids(threads.iter().map(|p| p.pid))
         });
     }
     findings
@@ -50,7 +54,7 @@ fn kdamond(c: &Context, dir: &str) -> Vec<Finding> {
     match read(format!("{dir}/state")) {
         Ok(Some(state)) if state == "on" => {}
         Ok(_) => return Vec::new(),
-        Err(e) => return vec![Finding::unknown("damon", "DAMON's state", e)],
+        Err(_) => return Vec::new(), // the kernel thread still tells that one runs
     }
     let pid: Option<i32> = read(format!("{dir}/pid")).ok().flatten().and_then(|t| t.parse().ok());
     let mut findings = Vec::new();
@@ -58,7 +62,8 @@ fn kdamond(c: &Context, dir: &str) -> Vec<Finding> {
         let schemes = format!("{dir}/contexts/{context}/schemes");
         for scheme in c.sys.list(&schemes).unwrap_or_default() {
             let at = format!("{schemes}/{scheme}");
-            let number = |rel: &str| read(format!("{at}/{rel}")).ok().flatten().and_then(|t| t.parse::<u64>().ok());
+            let number =
+                |rel: &str| read(format!("{at}/{rel}")).ok().flatten().and_then(|t| t.parse::<u64>().ok());
             let action = read(format!("{at}/action")).ok().flatten().unwrap_or_default();
             if !HARMFUL_ACTIONS.contains(&action.as_str()) {
                 continue;
@@ -66,7 +71,9 @@ fn kdamond(c: &Context, dir: &str) -> Vec<Finding> {
             // Ages count in aggregation intervals.
             let interval = read(format!("{dir}/contexts/{context}/monitoring_attrs/intervals/aggr_us"));
             let interval: Option<u64> = interval.ok().flatten().and_then(|t| t.parse().ok());
-            let age = number("access_pattern/age/min").zip(interval).map(|(n, us)| n.saturating_mul(us) / 1_000_000);
+            let age = number("access_pattern/age/min")
+                .zip(interval)
+                .map(|(n, us)| n.saturating_mul(us) / 1_000_000);
             let age = age.map_or(String::new(), |s| format!(" on regions unused for {s} s"));
             let quota = match (number("quotas/bytes"), number("quotas/reset_interval_ms")) {
                 (Some(bytes), Some(ms)) if bytes > 0 => format!(", up to {} per {ms} ms", Bytes(bytes)),
@@ -90,12 +97,13 @@ pub(crate) fn mglru(c: &Context) -> Vec<Finding> {
         Ok(Some(text)) if text != "0x0000" => {
             let ttl = c.sys.read_opt("kernel/mm/lru_gen/min_ttl_ms").ok().flatten();
             let ttl = ttl.map_or(String::new(), |t| format!(", min_ttl_ms {t}"));
-            vec![
-                Finding::ok("mglru", format!("multi-generational LRU is on ({text}{ttl})"))
-                    .so("under pressure pages go by generation; figures under pressure differ from the classic lists"),
-            ]
+            vec![Finding::ok("mglru", format!("multi-generational LRU is on ({text}{ttl})")).so(
+                "under pressure pages go by generation; figures under pressure differ from the classic lists",
+            )]
         }
-        Ok(_) => vec![Finding::ok("mglru", "classic LRU lists")],
+        Ok(_) => {
+            vec![Finding::ok("mglru", "classic LRU lists").so("under pressure the inactive list goes first")]
+        }
         Err(e) => vec![Finding::unknown("mglru", "multi-generational LRU", e)],
     }
 }
@@ -107,7 +115,7 @@ pub(crate) fn ksm(c: &Context) -> Vec<Finding> {
                 .so("ksmd uses CPU time in the background and adds copy-on-write faults")
                 .remedy("echo 0 > /sys/kernel/mm/ksm/run"),
         ],
-        Ok(_) => vec![Finding::ok("ksm", "KSM is off")],
+        Ok(_) => vec![Finding::ok("ksm", "KSM is off").so("no background merging of memory")],
         Err(e) => vec![Finding::unknown("ksm", "KSM", e)],
     }
 }
@@ -117,7 +125,8 @@ pub(crate) fn going_on(c: &Context) -> Vec<Finding> {
     let seconds = seen.seconds();
     // pgsteal_* counts pages reclaimed by kswapd, directly, by khugepaged and proactively (DAMON, cgroups).
     let mut stolen = 0;
-    for key in ["pgsteal_kswapd", "pgsteal_direct", "pgsteal_khugepaged", "pgsteal_proactive", "pgsteal_file"] {
+    for key in ["pgsteal_kswapd", "pgsteal_direct", "pgsteal_khugepaged", "pgsteal_proactive", "pgsteal_file"]
+    {
         match seen.vmstat(key) {
             // pgsteal_file counts DAMON's pageout too, which the others leave out; it overlaps with them.
             Ok(Some((_, moved))) => stolen = stolen.max(moved),
@@ -131,5 +140,6 @@ pub(crate) fn going_on(c: &Context) -> Vec<Finding> {
             .remedy("free memory, or stop the reclaimer named above; tainted runs are repeated")
     } else {
         Finding::ok("reclaim", format!("no page was reclaimed within {seconds:.1} s"))
+            .so("what is warm stays warm")
     }]
 }

@@ -50,7 +50,7 @@ fn findings(id: &'static str, mut due: Vec<Due>, nothing: String) -> Vec<Finding
         );
     }
     if findings.is_empty() {
-        findings.push(Finding::ok(id, nothing));
+        findings.push(Finding::ok(id, nothing).so("a measurement of up to an hour meets none"));
     }
     findings
 }
@@ -62,7 +62,9 @@ fn minutes(n: u32) -> String {
 pub(crate) fn timers(c: &Context) -> Vec<Finding> {
     let id = "timers";
     if !c.systemd_runs() {
-        return vec![Finding::ok(id, "systemd does not run here, so no timers fire")];
+        return vec![
+            Finding::ok(id, "systemd does not run here, so no timers fire").so("no measurement meets one"),
+        ];
     }
     let systemctl = ["/usr/bin/systemctl", "/bin/systemctl"].map(|p| c.roots.path(p));
     let Some(systemctl) = systemctl.iter().find(|p| p.is_file()) else {
@@ -81,9 +83,8 @@ pub(crate) fn timers(c: &Context) -> Vec<Finding> {
 /// Without systemctl's answer, the stamps of persistent timers at least say which there are.
 fn unknown_timers(c: &Context, why: &str) -> Finding {
     let entries = std::fs::read_dir(c.roots.path("/var/lib/systemd/timers")).into_iter().flatten().flatten();
-    let mut names: Vec<String> = entries
-        .filter_map(|e| Some(e.file_name().to_str()?.strip_prefix("stamp-")?.to_owned()))
-        .collect();
+    let mut names: Vec<String> =
+        entries.filter_map(|e| Some(e.file_name().to_str()?.strip_prefix("stamp-")?.to_owned())).collect();
     names.sort();
     let known = if names.is_empty() { String::new() } else { format!("; in use: {}", names.join(", ")) };
     Finding::unknown("timers", "timers", format!("{why}{known}"))
@@ -132,7 +133,8 @@ fn parse_timers(text: &str, now: Duration) -> Option<Vec<Due>> {
     let due = |timer: &serde_json::Value| {
         let next = timer.get("next")?.as_u64().filter(|n| *n > 0 && *n != u64::MAX)?;
         let unit = timer.get("unit")?.as_str()?;
-        let minutes = u32::try_from(next.saturating_sub(now_us) / 60_000_000).ok().filter(|m| *m <= HORIZON)?;
+        let minutes =
+            u32::try_from(next.saturating_sub(now_us) / 60_000_000).ok().filter(|m| *m <= HORIZON)?;
         Some(Due { minutes, what: unit.to_owned(), light: LIGHT.contains(&unit) })
     };
     Some(list.iter().filter_map(due).collect())
@@ -166,7 +168,10 @@ pub(crate) fn cron(c: &Context) -> Vec<Finding> {
         }));
     }
     if c.called(CRON_DAEMONS).next().is_none() {
-        return vec![Finding::ok(id, format!("no cron daemon runs, so none of {jobs} cron jobs starts"))];
+        return vec![
+            Finding::ok(id, format!("no cron daemon runs, so none of {jobs} cron jobs starts"))
+                .so("no measurement meets one"),
+        ];
     }
     let mut all = findings(id, due, format!("none of {jobs} cron jobs is due within the hour"));
     if !closed.is_empty() {
@@ -179,8 +184,12 @@ pub(crate) fn cron(c: &Context) -> Vec<Finding> {
     }
     if not_understood > 0 {
         all.push(
-            Finding::unknown("cron.lines", "some cron jobs", format!("{not_understood} lines of crontabs not understood"))
-                .so("when they start, if cron accepts them, is not known"),
+            Finding::unknown(
+                "cron.lines",
+                "some cron jobs",
+                format!("{not_understood} lines of crontabs not understood"),
+            )
+            .so("when they start, if cron accepts them, is not known"),
         );
     }
     all
@@ -253,13 +262,15 @@ pub(crate) fn anacron(c: &Context) -> Vec<Finding> {
         match std::fs::read_to_string(stamp) {
             Ok(stamp) if day_of_stamp(&stamp).is_some_and(|day| today - day < period) => {}
             Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => {
-                return vec![Finding::unknown(id, "anacron's jobs", e).remedy("run as root: sudo cold doctor")];
+                return vec![
+                    Finding::unknown(id, "anacron's jobs", e).remedy("run as root: sudo cold doctor"),
+                ];
             }
             _ => overdue.push(*job),
         }
     }
     vec![if overdue.is_empty() {
-        Finding::ok(id, "no anacron job is overdue")
+        Finding::ok(id, "no anacron job is overdue").so("anacron's next start does nothing")
     } else {
         Finding::note(id, format!("overdue with anacron: {}", overdue.join(", ")))
             .so("they run at anacron's next start: after boot, after resume, or hourly")

@@ -15,7 +15,10 @@ use crate::programs::canonical;
 const SPECIAL: &[(&[&str], Special)] = &[
     (&["tmpfs", "ramfs", "devtmpfs", "rootfs", "hugetlbfs"], Special::Memory),
     (&["overlay", "aufs", "fuse.fuse-overlayfs", "unionfs"], Special::Layered),
-    (&["nfs", "nfs4", "cifs", "smb3", "ceph", "afs", "lustre", "glusterfs", "beegfs", "gpfs"], Special::Remote),
+    (
+        &["nfs", "nfs4", "cifs", "smb3", "ceph", "afs", "lustre", "glusterfs", "beegfs", "gpfs"],
+        Special::Remote,
+    ),
     (&["9p", "virtiofs", "vboxsf", "drvfs"], Special::Host),
     (&["zfs"], Special::OwnCache),
 ];
@@ -71,7 +74,7 @@ pub(crate) fn run(c: &Context) -> Vec<Finding> {
         findings.push(file_system(target, &device));
         findings.extend(options(target));
         if let Ok(Some(device)) = device {
-            device_chain(c, &device, &mut devices, &mut findings);
+            device_chain(c, &device, true, &mut devices, &mut findings);
         }
     }
     findings
@@ -96,12 +99,8 @@ fn special(fs_type: &str) -> Option<Special> {
 fn file_system(target: &Target, device: &Result<Option<BlockDevice>, String>) -> Finding {
     let (id, mount) = ("storage.filesystem", &target.mount);
     let point = mount.mount_point.display().to_string();
-    let others: Vec<String> = target
-        .paths
-        .iter()
-        .filter(|p| **p != mount.mount_point)
-        .map(|p| p.display().to_string())
-        .collect();
+    let others: Vec<String> =
+        target.paths.iter().filter(|p| **p != mount.mount_point).map(|p| p.display().to_string()).collect();
     let holds = if others.is_empty() { String::new() } else { format!(", holds {}", others.join(", ")) };
     let on = |what: &str| format!("{point}: {}{what}{holds}", mount.fs_type);
     match special(&mount.fs_type) {
@@ -172,16 +171,22 @@ fn options(target: &Target) -> Vec<Finding> {
 }
 
 /// The device and those below it; each disk once.
-fn device_chain(c: &Context, d: &BlockDevice, seen: &mut BTreeSet<String>, findings: &mut Vec<Finding>) {
+fn device_chain(
+    c: &Context,
+    d: &BlockDevice,
+    uppermost: bool,
+    seen: &mut BTreeSet<String>,
+    findings: &mut Vec<Finding>,
+) {
     if !seen.insert(d.disk.clone()) {
         return;
     }
-    findings.push(device(d));
-    findings.extend(read_ahead(d));
+    findings.push(device(d, uppermost));
+    findings.extend(read_ahead(d).filter(|_| uppermost));
     findings.extend(behind(d));
     for slave in &d.slaves {
         match c.sys.block_device_named(slave) {
-            Ok(Some(lower)) => device_chain(c, &lower, seen, findings),
+            Ok(Some(lower)) => device_chain(c, &lower, false, seen, findings),
             Ok(None) => {}
             Err(e) => findings.push(Finding::unknown("storage.device", slave, e).about(slave.clone())),
         }
@@ -203,9 +208,10 @@ fn kind(d: &BlockDevice) -> String {
     }
 }
 
-fn device(d: &BlockDevice) -> Finding {
+fn device(d: &BlockDevice, uppermost: bool) -> Finding {
     let number = |n: Option<u64>, unit: &str| n.map_or("unknown".to_owned(), |n| format!("{n}{unit}"));
-    let below = if d.slaves.is_empty() { String::new() } else { format!(", over {}", d.slaves.join(" and ")) };
+    let below =
+        if d.slaves.is_empty() { String::new() } else { format!(", over {}", d.slaves.join(" and ")) };
     let rotational = match d.rotational {
         Some(true) => "rotational",
         Some(false) => "not rotational",
@@ -225,7 +231,21 @@ fn device(d: &BlockDevice) -> Finding {
         d.scheduler.as_deref().unwrap_or("unknown"),
         number(d.nr_requests, ""),
     );
-    Finding::ok("storage.device", fact).about(d.disk.clone())
+    let reads = match (d.read_ahead_kb, d.max_sectors_kb) {
+        (Some(0), _) => "a fault reads one page".to_owned(),
+        (Some(ahead), Some(most)) => {
+            let requests = ahead.div_ceil(most.max(1));
+            let plural =
+                if requests == 1 { "one request".to_owned() } else { format!("{requests} requests") };
+            format!("a fault may read {} around it, in {plural}", Bytes(ahead * 1024))
+        }
+        (Some(ahead), None) => format!("a fault may read {} around it", Bytes(ahead * 1024)),
+        (None, _) => "how much a fault reads around it is not known".to_owned(),
+    };
+    // Read-ahead is a matter between the file system and the uppermost device.
+    let reads =
+        if uppermost { reads } else { "passes requests on; its read_ahead_kb does not count".to_owned() };
+    Finding::ok("storage.device", fact).about(d.disk.clone()).so(reads)
 }
 
 fn read_ahead(d: &BlockDevice) -> Option<Finding> {
@@ -246,8 +266,7 @@ fn read_ahead(d: &BlockDevice) -> Option<Finding> {
                 format!("{} reads ahead {window}, {:.0} times the kernel's 128 KiB", d.disk, kib as f64 / 128.0),
             )
             .so(format!(
-                "a fault in a mapped file may read up to {window} around it: fewer requests, more unneeded bytes, \
-                 and figures that other machines do not repeat"
+                "fewer requests and more unneeded bytes than with 128 KiB; figures that other machines do not repeat"
             ))
             .remedy(format!("to compare with other machines: {set}")),
         }
@@ -260,9 +279,12 @@ fn behind(d: &BlockDevice) -> Vec<Finding> {
     let mut findings = Vec::new();
     match &d.kind {
         BlockKind::Loop { backing, direct_io: Some(false) } => findings.push(
-            Finding::disturbs("storage.loop", format!("{} reads {} through the page cache", d.disk, backing.display()))
-                .so("its backing file is cached too: a cold read of the file system comes from memory")
-                .remedy(format!("losetup --direct-io=on /dev/{}", d.disk)),
+            Finding::disturbs(
+                "storage.loop",
+                format!("{} reads {} through the page cache", d.disk, backing.display()),
+            )
+            .so("its backing file is cached too: a cold read of the file system comes from memory")
+            .remedy(format!("losetup --direct-io=on /dev/{}", d.disk)),
         ),
         BlockKind::Loop { direct_io: None, .. } => findings.push(Finding::unknown(
             "storage.loop",

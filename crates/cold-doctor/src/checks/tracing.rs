@@ -1,5 +1,7 @@
 //! What can be recorded: the tier, and whether ptrace works.
 
+use std::io;
+
 use cold_sys::caps::Capability;
 
 use crate::context::Context;
@@ -9,70 +11,90 @@ use crate::report::Tier;
 /// BTF name of the tracepoint's function type; present wherever the event is compiled in.
 const FAULT_EVENT_BTF: &[u8] = b"btf_trace_mm_filemap_fault";
 
+/// The kernel's answers that decide the tier.
+pub(crate) struct Facilities {
+    btf: bool,
+    /// Whether this kernel has mm_filemap_fault; `Err` when neither place that tells can be read.
+    fault_event: Result<bool, String>,
+    bpf: io::Result<()>,
+    perf_own: io::Result<()>,
+    perf_machine: io::Result<()>,
+}
+
+fn facilities(c: &Context) -> &Facilities {
+    c.tier.get_or_init(|| Facilities {
+        btf: has_btf(c),
+        fault_event: fault_event(c),
+        bpf: (c.probes.bpf)(),
+        perf_own: (c.probes.perf_own)(),
+        perf_machine: (c.probes.perf_machine)(),
+    })
+}
+
 /// The best tier that works here.
 pub(crate) fn tier(c: &Context) -> Tier {
-    if has_btf(c) && (c.probes.bpf)().is_ok() {
-        return if matches!(fault_event(c), Ok((true, _))) { Tier::A } else { Tier::B };
+    let f = facilities(c);
+    if f.btf && f.bpf.is_ok() {
+        return if f.fault_event == Ok(true) { Tier::A } else { Tier::B };
     }
-    if (c.probes.perf_machine)().is_ok() { Tier::C } else { Tier::D }
+    if f.perf_machine.is_ok() { Tier::C } else { Tier::D }
 }
 
 fn has_btf(c: &Context) -> bool {
     std::fs::File::open(c.sys.path("kernel/btf/vmlinux")).is_ok()
 }
 
-/// Whether this kernel has mm_filemap_fault, and how we know; `Err` when neither place can be read.
-fn fault_event(c: &Context) -> Result<(bool, &'static str), String> {
+/// Looks for mm_filemap_fault in tracefs, else in BTF.
+fn fault_event(c: &Context) -> Result<bool, String> {
     for tracefs in ["kernel/tracing", "kernel/debug/tracing"] {
         // A mounted tracefs always has an events directory; an empty mount point tells nothing.
         if std::fs::read_dir(c.sys.path(tracefs).join("events")).is_ok() {
             let event = c.sys.path(tracefs).join("events/filemap/mm_filemap_fault");
-            return Ok((event.is_dir(), "tracefs"));
+            return Ok(event.is_dir());
         }
     }
     let path = c.sys.path("kernel/btf/vmlinux");
     let btf = std::fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    Ok((btf.split(|b| *b == 0).any(|name| name == FAULT_EVENT_BTF), "BTF"))
+    Ok(btf.split(|b| *b == 0).any(|name| name == FAULT_EVENT_BTF))
 }
 
 pub(crate) fn tiers(c: &Context) -> Vec<Finding> {
-    let tier = tier(c);
-    let mut findings = Vec::new();
-    findings.push(match tier {
+    let facilities = facilities(c);
+    let refusal = match &facilities.bpf {
+        _ if !facilities.btf => "; no BTF".to_owned(),
+        Err(e) => format!("; BPF: {e}"),
+        Ok(()) => String::new(),
+    };
+    let mut findings = vec![match tier(c) {
         Tier::A => Finding::ok("tier", "tier A: BPF on BTF tracepoints, with file map fault events")
             .so("every touch, fill, device read and stall can be recorded with its file and offset"),
         Tier::B => Finding::note("tier", "tier B: BPF on BTF tracepoints, without file map fault events")
             .so("fills and device reads can be recorded; touches of mapped files only through perf faults")
             .remedy("Linux 6.12 or later has the missing events"),
-        Tier::C => Finding::missing("tier", "tier C: perf events of the whole machine, no BPF")
-            .so("faults and device reads can be recorded, without read-ahead decisions or lookups")
-            .remedy(bpf_remedy(c)),
-        Tier::D => Finding::missing("tier", "tier D: only own processes can be observed")
+        Tier::C => {
+            Finding::missing("tier", format!("tier C: perf events of the whole machine, no BPF{refusal}"))
+                .so("faults and device reads can be recorded, without read-ahead decisions or lookups")
+                .remedy(bpf_remedy(c))
+        }
+        Tier::D => Finding::missing("tier", format!("tier D: only own processes can be observed{refusal}"))
             .so("faults of own processes; no device reads, no fills, no stalls per file")
             .remedy(bpf_remedy(c)),
-    });
-    if !has_btf(c) {
+    }];
+    if !facilities.btf {
         findings.push(
             Finding::missing("tier.btf", "/sys/kernel/btf/vmlinux is absent or unreadable")
                 .so("BPF programs cannot adapt to this kernel's structures, so tiers A and B are out")
                 .remedy("boot a kernel built with CONFIG_DEBUG_INFO_BTF=y (distribution kernels are)"),
         );
-    } else if let Err(why) = fault_event(c) {
-        findings.push(Finding::unknown("tier.fault_event", "file map fault events", why));
+    } else if let Err(why) = &facilities.fault_event {
+        findings.push(
+            Finding::unknown("tier.fault_event", "file map fault events", why)
+                .so("tier A may be possible after all"),
+        );
     }
-    findings.extend(bpf(c));
     findings.extend(perf(c));
     findings.extend(kernel_addresses(c));
     findings
-}
-
-fn bpf(c: &Context) -> Option<Finding> {
-    let refusal = (c.probes.bpf)().err()?;
-    Some(
-        Finding::missing("tier.bpf", format!("the kernel refuses a BPF tracing program: {refusal}"))
-            .so("tiers A and B are out")
-            .remedy(bpf_remedy(c)),
-    )
 }
 
 /// What stands between us and BPF, best guess first.
@@ -103,17 +125,24 @@ fn perf(c: &Context) -> Option<Finding> {
         }
         Err(e) => return Some(Finding::unknown("tier.perf", "kernel.perf_event_paranoid", e)),
     };
-    match ((c.probes.perf_own)(), (c.probes.perf_machine)()) {
+    let facilities = facilities(c);
+    match (&facilities.perf_own, &facilities.perf_machine) {
         (Ok(()), Ok(())) => None,
         (Ok(()), Err(_)) => Some(
-            Finding::note("tier.perf", format!("perf events of own processes only (perf_event_paranoid {level})"))
-                .so("own faults can be sampled; the machine's events cannot")
-                .remedy("sysctl kernel.perf_event_paranoid=0, or CAP_PERFMON"),
+            Finding::note(
+                "tier.perf",
+                format!("perf events of own processes only (perf_event_paranoid {level})"),
+            )
+            .so("own faults can be sampled; the machine's events cannot")
+            .remedy("sysctl kernel.perf_event_paranoid=0, or CAP_PERFMON"),
         ),
         (Err(refusal), _) => Some(
-            Finding::missing("tier.perf", format!("perf events refused (perf_event_paranoid {level}): {refusal}"))
-                .so("not even own faults can be sampled")
-                .remedy("sysctl kernel.perf_event_paranoid=2; in a container: --cap-add PERFMON"),
+            Finding::missing(
+                "tier.perf",
+                format!("perf events refused (perf_event_paranoid {level}): {refusal}"),
+            )
+            .so("not even own faults can be sampled")
+            .remedy("sysctl kernel.perf_event_paranoid=2; in a container: --cap-add PERFMON"),
         ),
     }
 }
@@ -122,9 +151,12 @@ fn kernel_addresses(c: &Context) -> Option<Finding> {
     let restricted = c.proc.read_opt("sys/kernel/kptr_restrict").ok()??;
     let hidden = restricted == "2" || (restricted == "1" && !c.is_root());
     hidden.then(|| {
-        Finding::note("tier.kernel_symbols", format!("kernel addresses are hidden (kptr_restrict {restricted})"))
-            .so("kernel parts of stacks stay numbers; files and offsets are not affected")
-            .remedy("sysctl kernel.kptr_restrict=0 while recording")
+        Finding::note(
+            "tier.kernel_symbols",
+            format!("kernel addresses are hidden (kptr_restrict {restricted})"),
+        )
+        .so("kernel parts of stacks stay numbers; files and offsets are not affected")
+        .remedy("sysctl kernel.kptr_restrict=0 while recording")
     })
 }
 

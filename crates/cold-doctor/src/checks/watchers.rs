@@ -1,6 +1,6 @@
 //! Processes that the kernel tells about every opened or changed file: fanotify and inotify.
 
-use crate::context::{Context, name_processes};
+use crate::context::{Context, name_processes, processes_count};
 use crate::finding::Finding;
 use crate::processes::Process;
 
@@ -41,9 +41,14 @@ pub(crate) fn run(c: &Context) -> Vec<Finding> {
     }
     if !permission.is_empty() {
         findings.push(
-            group("watcher.permission", Finding::disturbs, &permission, "decides about every open (fanotify)")
-                .so("each open or exec waits for its answer, and a scanner reads the whole file into the cache")
-                .remedy("stop the scanner for the measurement, or exclude the files' mount"),
+            group(
+                "watcher.permission",
+                Finding::disturbs,
+                &permission,
+                "decides about every open (fanotify)",
+            )
+            .so("each open or exec waits for its answer, and a scanner reads the whole file into the cache")
+            .remedy("stop the scanner for the measurement, or exclude the files' mount"),
         );
     }
     if !notification.is_empty() {
@@ -54,25 +59,36 @@ pub(crate) fn run(c: &Context) -> Vec<Finding> {
     }
     for (process, count) in many {
         findings.push(
-            Finding::note("watcher.inotify", format!("{} (pid {}) watches {count} directories", process.name(), process.pid))
-                .so("it reads what changes below them, among it what a start writes")
-                .pids([process.pid]),
+            Finding::note(
+                "watcher.inotify",
+                format!("{} (pid {}) watches {count} directories", process.name(), process.pid),
+            )
+            .so("it reads what changes below them, among it what a start writes")
+            .pids([process.pid]),
         );
     }
     if closed > 0 {
         findings.push(
-            Finding::unknown("watcher", "who watches files", format!("descriptors of {closed} processes cannot be read"))
-                .so("an on-access scanner among them would go unnoticed")
-                .remedy("run as root: sudo cold doctor"),
+            Finding::unknown(
+                "watcher",
+                "who watches files",
+                format!("descriptors of {} cannot be read", processes_count(closed)),
+            )
+            .so("an on-access scanner among them would go unnoticed")
+            .remedy("run as root: sudo cold doctor"),
         );
     } else if findings.is_empty() {
-        findings.push(Finding::ok("watcher", "no process watches whole trees or decides about opens"));
+        findings.push(
+            Finding::ok("watcher", "no process watches whole trees or decides about opens")
+                .so("opens are not delayed by a scanner"),
+        );
     }
     findings
 }
 
 fn group(id: &str, make: fn(&str, String) -> Finding, processes: &[&Process], does: &str) -> Finding {
-    make(id, format!("{} {does}", name_processes(processes.iter().copied(), 3))).pids(processes.iter().map(|p| p.pid))
+    make(id, format!("{} {does}", name_processes(processes.iter().copied(), 3)))
+        .pids(processes.iter().map(|p| p.pid))
 }
 
 /// What a process watches; `None` when its descriptors cannot be read.
@@ -104,8 +120,12 @@ fn parse_fdinfo(text: &str) -> Watches {
     for line in text.lines() {
         if line.starts_with("inotify wd:") {
             watches.inotify += 1;
-        } else if line.starts_with("fanotify ino:") || line.starts_with("fanotify mnt_id:") || line.starts_with("fanotify sdev:") {
-            let mask = line.split_whitespace().find_map(|w| u64::from_str_radix(w.strip_prefix("mask:")?, 16).ok());
+        } else if line.starts_with("fanotify ino:")
+            || line.starts_with("fanotify mnt_id:")
+            || line.starts_with("fanotify sdev:")
+        {
+            let mask =
+                line.split_whitespace().find_map(|w| u64::from_str_radix(w.strip_prefix("mask:")?, 16).ok());
             if mask.unwrap_or(0) & PERMISSION_EVENTS != 0 {
                 watches.permission = true;
             } else {

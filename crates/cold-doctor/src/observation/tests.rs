@@ -9,7 +9,9 @@ fn write(root: &Path, rel: &str, text: &str) {
 }
 
 fn stat_line(pid: i32, utime: u64, starttime: u64) -> String {
-    format!("{pid} (worker) R 1 1 1 0 -1 0 0 0 0 0 {utime} 0 0 0 20 0 1 0 {starttime} 0 0 0 0 0 0 0 0 0 0 0 0 0\n")
+    format!(
+        "{pid} (worker) R 1 1 1 0 -1 0 0 0 0 0 {utime} 0 0 0 20 0 1 0 {starttime} 0 0 0 0 0 0 0 0 0 0 0 0 0\n"
+    )
 }
 
 #[test]

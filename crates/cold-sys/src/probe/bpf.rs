@@ -92,7 +92,14 @@ fn perf_open(flags: u64, pid: libc::pid_t, cpu: libc::c_int) -> io::Result<()> {
     // PERF_FLAG_FD_CLOEXEC = 8.
     // SAFETY: attr lives until the call returns and states its own size.
     let fd = unsafe {
-        libc::syscall(libc::SYS_perf_event_open, &raw const attr, pid, cpu, -1 as libc::c_int, 8 as libc::c_ulong)
+        libc::syscall(
+            libc::SYS_perf_event_open,
+            &raw const attr,
+            pid,
+            cpu,
+            -1 as libc::c_int,
+            8 as libc::c_ulong,
+        )
     };
     close_fd(fd)
 }

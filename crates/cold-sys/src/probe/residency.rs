@@ -19,7 +19,13 @@ pub fn cachestat(path: &Path) -> Result<io::Result<()>> {
     let mut answer = [0u64; 5]; // cached, dirty, writeback, evicted, recently evicted
     // SAFETY: both arrays have the size of the kernel's structures and live until the call returns.
     let rc = unsafe {
-        libc::syscall(SYS_CACHESTAT, file.as_raw_fd(), &raw const range, answer.as_mut_ptr(), 0 as libc::c_uint)
+        libc::syscall(
+            SYS_CACHESTAT,
+            file.as_raw_fd(),
+            &raw const range,
+            answer.as_mut_ptr(),
+            0 as libc::c_uint,
+        )
     };
     Ok(if rc == 0 { Ok(()) } else { Err(io::Error::last_os_error()) })
 }

@@ -56,17 +56,17 @@ fn show(finding: &Finding, width: usize, lines: &mut Vec<String>) {
     lines.push(format!("  {word}  {}", fact.next().unwrap_or_default()));
     lines.extend(fact.map(|line| format!("{:INDENT$}{line}", "")));
     let mut add = |mark: &str, text: &str, style: Style| {
-        let room = width - INDENT - 2;
-        for (i, line) in wrap(text, room).into_iter().enumerate() {
-            let mark = if i == 0 { mark } else { " " };
-            lines.push(format!("{:INDENT$}{mark} {}", "", paint(style, line)));
+        let marked = mark.chars().count();
+        for (i, line) in wrap(text, width - INDENT - marked - 1).into_iter().enumerate() {
+            let mark = if i == 0 { mark } else { "" };
+            lines.push(format!("{:INDENT$}{mark:marked$} {}", "", paint(style, line)));
         }
     };
     if !finding.consequence.is_empty() {
         add("→", &finding.consequence, FAINT);
     }
     if let Some(remedy) = &finding.remedy {
-        add("⚒", remedy, Style::new());
+        add("try:", remedy, Style::new());
     }
 }
 
@@ -98,7 +98,9 @@ fn summary(report: &Report, width: usize, lines: &mut Vec<String>) {
     lines.push(paint(BAD, format!("{things} would disturb a cold measurement now:")));
     for finding in disturbing {
         let wrapped = wrap(&finding.fact, width - 4);
-        lines.extend(wrapped.into_iter().enumerate().map(|(i, l)| format!("  {} {l}", if i == 0 { "•" } else { " " })));
+        lines.extend(
+            wrapped.into_iter().enumerate().map(|(i, l)| format!("  {} {l}", if i == 0 { "•" } else { " " })),
+        );
     }
 }
 
