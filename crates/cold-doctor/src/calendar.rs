@@ -24,7 +24,7 @@ pub(crate) struct Job {
 }
 
 /// A crontab: its jobs, and how many lines were not understood (cron would refuse them, or they follow
-/// CRON_TZ, which this does not follow).
+/// `CRON_TZ`, which this does not follow).
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Crontab {
     pub(crate) jobs: Vec<Job>,
@@ -127,11 +127,12 @@ pub(crate) fn parse_crontab(text: &str, with_user: bool) -> Crontab {
             other_zone |= line.starts_with("CRON_TZ");
             continue;
         }
+        if line.starts_with("@reboot") {
+            continue; // not due before the next boot
+        }
         match parse_line(line, with_user) {
-            _ if other_zone => table.not_understood += 1,
-            Some(Some(job)) => table.jobs.push(job),
-            Some(None) => {} // @reboot
-            None => table.not_understood += 1,
+            Some(job) if !other_zone => table.jobs.push(job),
+            _ => table.not_understood += 1,
         }
     }
     table
@@ -147,7 +148,7 @@ fn is_setting(line: &str) -> bool {
     })
 }
 
-fn parse_line(line: &str, with_user: bool) -> Option<Option<Job>> {
+fn parse_line(line: &str, with_user: bool) -> Option<Job> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let nickname = words.first()?.starts_with('@');
     let fields = if nickname { 1 } else { 5 };
@@ -156,11 +157,10 @@ fn parse_line(line: &str, with_user: bool) -> Option<Option<Job>> {
         return None;
     }
     let schedule = match words.first()? {
-        &"@reboot" => return Some(None),
         name if nickname => Schedule::nickname(name)?,
         _ => Schedule::parse(words.get(..5)?)?,
     };
-    Some(Some(Job { schedule, command }))
+    Some(Job { schedule, command })
 }
 
 /// Days since 1970-01-01 of a civil date (proleptic Gregorian).

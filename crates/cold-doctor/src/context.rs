@@ -78,7 +78,7 @@ impl Probes {
 /// A change of the system that an interrupted run did not undo.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Leftover {
-    /// What is still changed: "read_ahead_kb of vda is 0, was 128".
+    /// What is still changed: "`read_ahead_kb` of vda is 0, was 128".
     pub description: String,
     /// How long ago it was made.
     pub age: Duration,

@@ -29,7 +29,7 @@ pub(crate) struct Needs {
     pub(crate) interpreter: Option<String>,
     /// Names of needed libraries.
     pub(crate) needed: Vec<String>,
-    /// DT_RUNPATH or DT_RPATH, split; may contain `$ORIGIN`.
+    /// `DT_RUNPATH` or `DT_RPATH`, split; may contain `$ORIGIN`.
     pub(crate) search: Vec<String>,
     /// 64-bit.
     pub(crate) wide: bool,

@@ -125,7 +125,7 @@ fn interpreter(roots: &Roots, path: &Path, search_path: &str) -> Option<PathBuf>
     Some(named)
 }
 
-/// Follows DT_NEEDED as ld.so(8) does: RUNPATH, ld.so.cache, default directories. LD_LIBRARY_PATH is
+/// Follows `DT_NEEDED` as ld.so(8) does: RUNPATH, ld.so.cache, default directories. `LD_LIBRARY_PATH` is
 /// left out: it belongs to the shell that starts the program.
 struct Resolver<'a> {
     roots: &'a Roots,

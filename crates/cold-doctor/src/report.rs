@@ -26,7 +26,7 @@ pub enum Tier {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Eviction {
-    /// All of it, through drop_caches.
+    /// All of it, through `drop_caches`.
     All,
     /// Only named files, one by one; metadata stays.
     Files,

@@ -1,4 +1,4 @@
-//! What this process may do: ids, capabilities, no_new_privs, seccomp. See capabilities(7).
+//! What this process may do: ids, capabilities, `no_new_privs`, seccomp. See capabilities(7).
 
 use crate::procfs::ProcFs;
 use crate::{Error, Result};

@@ -207,7 +207,7 @@ fn family(processes: &[&Process]) -> String {
         .collect();
     match processes.len() - top.len() {
         0 => top.join(", "),
-        children => format!("{} with {} more", top.join(", "), processes_count(children)),
+        children => format!("{} and {children} below it", top.join(", ")),
     }
 }
 
@@ -215,9 +215,6 @@ fn family(processes: &[&Process]) -> String {
 fn names<'a>(paths: impl Iterator<Item = &'a Path>, most: usize) -> String {
     let all: Vec<String> =
         paths.filter_map(|p| Some(p.file_name()?.to_string_lossy().into_owned())).collect();
-    let mut text = all.iter().take(most).cloned().collect::<Vec<_>>().join(", ");
-    if all.len() > most {
-        text.push_str(&format!(" and {} more", all.len() - most));
-    }
-    text
+    let text = all.iter().take(most).cloned().collect::<Vec<_>>().join(", ");
+    if all.len() > most { format!("{text} and {} more", all.len() - most) } else { text }
 }

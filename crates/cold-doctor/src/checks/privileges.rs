@@ -17,7 +17,7 @@ const WANTED: &[(Capability, &str)] = &[
 ];
 
 /// The initial namespaces that containers replace, as their links read: their inode numbers are constants
-/// (include/linux/proc_ns.h). The mount namespace's is not.
+/// (`include/linux/proc_ns.h`). The mount namespace's is not.
 const INITIAL_NAMESPACES: &[(&str, &str)] = &[
     ("user", INITIAL_USER_NS),
     ("pid", INITIAL_PID_NS),
@@ -79,23 +79,23 @@ pub(crate) fn sandbox(c: &Context) -> Vec<Finding> {
                 .so("every process that may hold pages can be seen, and the cache is this system's own"),
         ),
     }
-    if let Ok(ns) = std::fs::read_link(c.proc.path("self/ns/user")) {
-        if ns.as_os_str() != INITIAL_USER_NS {
-            findings.push(
-                Finding::missing("sandbox.user_namespace", "in a user namespace of its own")
-                    .so("capabilities count only inside it: caches cannot be dropped, the machine not traced")
-                    .remedy("run outside the user namespace (rootless containers, unshare -U)"),
-            );
-        }
+    if let Ok(ns) = std::fs::read_link(c.proc.path("self/ns/user"))
+        && ns.as_os_str() != INITIAL_USER_NS
+    {
+        findings.push(
+            Finding::missing("sandbox.user_namespace", "in a user namespace of its own")
+                .so("capabilities count only inside it: caches cannot be dropped, the machine not traced")
+                .remedy("run outside the user namespace (rootless containers, unshare -U)"),
+        );
     }
-    if let Ok(ns) = std::fs::read_link(c.proc.path("self/ns/pid")) {
-        if ns.as_os_str() != INITIAL_PID_NS {
-            findings.push(
-                Finding::missing("sandbox.pid_namespace", "in a pid namespace of its own")
-                    .so("processes outside it may hold files in the cache and are not listed")
-                    .remedy("run with the host's pid namespace (--pid=host)"),
-            );
-        }
+    if let Ok(ns) = std::fs::read_link(c.proc.path("self/ns/pid"))
+        && ns.as_os_str() != INITIAL_PID_NS
+    {
+        findings.push(
+            Finding::missing("sandbox.pid_namespace", "in a pid namespace of its own")
+                .so("processes outside it may hold files in the cache and are not listed")
+                .remedy("run with the host's pid namespace (--pid=host)"),
+        );
     }
     if c.credentials.no_new_privs == Some(true) {
         findings.push(

@@ -51,10 +51,9 @@ pub(crate) fn damon(c: &Context) -> Vec<Finding> {
 
 fn kdamond(c: &Context, dir: &str) -> Vec<Finding> {
     let read = |rel: String| c.sys.read_opt(rel);
-    match read(format!("{dir}/state")) {
-        Ok(Some(state)) if state == "on" => {}
-        Ok(_) => return Vec::new(),
-        Err(_) => return Vec::new(), // the kernel thread still tells that one runs
+    // Unreadable: the kernel thread still tells that one runs.
+    if read(format!("{dir}/state")).ok().flatten().as_deref() != Some("on") {
+        return Vec::new();
     }
     let pid: Option<i32> = read(format!("{dir}/pid")).ok().flatten().and_then(|t| t.parse().ok());
     let mut findings = Vec::new();

@@ -284,7 +284,7 @@ fn day_of_stamp(text: &str) -> Option<i64> {
     let part = |range: std::ops::Range<usize>| text.get(range)?.parse::<u32>().ok();
     let (year, month, day) = (part(0..4)?, part(4..6)?, part(6..8)?);
     ((1..=12).contains(&month) && (1..=31).contains(&day))
-        .then(|| calendar::days_from_civil(year as i32, month, day))
+        .then(|| calendar::days_from_civil(year.cast_signed(), month, day))
 }
 
 #[cfg(test)]

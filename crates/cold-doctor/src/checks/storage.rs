@@ -265,9 +265,7 @@ fn read_ahead(d: &BlockDevice) -> Option<Finding> {
                 "storage.read_ahead",
                 format!("{} reads ahead {window}, {:.0} times the kernel's 128 KiB", d.disk, kib as f64 / 128.0),
             )
-            .so(format!(
-                "fewer requests and more unneeded bytes than with 128 KiB; figures that other machines do not repeat"
-            ))
+            .so("fewer requests and more unneeded bytes than with 128 KiB; figures that other machines do not repeat".to_string())
             .remedy(format!("to compare with other machines: {set}")),
         }
         .about(d.disk.clone()),

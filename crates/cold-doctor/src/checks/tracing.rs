@@ -14,7 +14,7 @@ const FAULT_EVENT_BTF: &[u8] = b"btf_trace_mm_filemap_fault";
 /// The kernel's answers that decide the tier.
 pub(crate) struct Facilities {
     btf: bool,
-    /// Whether this kernel has mm_filemap_fault; `Err` when neither place that tells can be read.
+    /// Whether this kernel has `mm_filemap_fault`; `Err` when neither place that tells can be read.
     fault_event: Result<bool, String>,
     bpf: io::Result<()>,
     perf_own: io::Result<()>,
@@ -44,7 +44,7 @@ fn has_btf(c: &Context) -> bool {
     std::fs::File::open(c.sys.path("kernel/btf/vmlinux")).is_ok()
 }
 
-/// Looks for mm_filemap_fault in tracefs, else in BTF.
+/// Looks for `mm_filemap_fault` in tracefs, else in BTF.
 fn fault_event(c: &Context) -> Result<bool, String> {
     for tracefs in ["kernel/tracing", "kernel/debug/tracing"] {
         // A mounted tracefs always has an events directory; an empty mount point tells nothing.
@@ -99,8 +99,8 @@ pub(crate) fn tiers(c: &Context) -> Vec<Finding> {
 
 /// What stands between us and BPF, best guess first.
 fn bpf_remedy(c: &Context) -> String {
-    let admin = c.has(Capability::SysAdmin);
-    if !admin && !(c.has(Capability::Bpf) && c.has(Capability::Perfmon)) {
+    let capable = c.has(Capability::SysAdmin) || (c.has(Capability::Bpf) && c.has(Capability::Perfmon));
+    if !capable {
         return "run as root, or: setcap cap_bpf,cap_perfmon+ep on the cold binary".to_owned();
     }
     match c.sys.read_opt("kernel/security/lockdown") {

@@ -283,7 +283,7 @@ fn another_instance_its_helper_and_users_of_its_libraries() {
 fn leftovers_are_told_with_their_age() {
     let leftover = Leftover {
         description: "read_ahead_kb of sda is 0".to_owned(),
-        age: std::time::Duration::from_secs(180),
+        age: std::time::Duration::from_mins(3),
     };
     let report = Tree::new().report_with(probes(), Config { leftovers: Some(vec![leftover]), ..config() });
     check_form(&report);

@@ -121,7 +121,7 @@ impl Tree {
         let comm: String = comm.chars().take(15).collect();
         let zeros = "0 ".repeat(30);
         self.file(&format!("proc/{pid}/stat"), &format!("{pid} ({comm}) S 1 1 1 0 -1 0 {zeros}\n"));
-        self.file(&format!("proc/{pid}/cmdline"), &args.iter().map(|a| format!("{a}\0")).collect::<String>());
+        self.file(&format!("proc/{pid}/cmdline"), &(args.join("\0") + "\0"));
         self.file(&format!("proc/{pid}/maps"), "");
         std::fs::create_dir_all(self.dir.path().join(format!("proc/{pid}/fd"))).expect("makes a directory");
         self.link(&format!("proc/{pid}/exe"), args.first().copied().unwrap_or("/sbin/init"));
@@ -178,8 +178,9 @@ pub(crate) fn refusing() -> Probes {
 }
 
 /// Local time on the day of [`NOW`], as in UTC.
+#[expect(clippy::unnecessary_wraps)] // the signature of the real clock
 fn friday_morning(unix: i64) -> Option<LocalTime> {
-    let minutes = (unix - NOW as i64) / 60 + 6 * 60 + 20;
+    let minutes = (unix - NOW.cast_signed()) / 60 + 6 * 60 + 20;
     let (hour, minute) = ((minutes / 60) as u32, (minutes % 60) as u32);
     Some(LocalTime { year: 2026, month: 11, day: 20, hour, minute, weekday: 5 })
 }
@@ -192,10 +193,9 @@ pub(crate) fn findings<'a>(report: &'a Report, id: &str) -> Vec<&'a Finding> {
 /// The only finding with this id.
 #[track_caller]
 pub(crate) fn finding<'a>(report: &'a Report, id: &str) -> &'a Finding {
-    match findings(report, id).as_slice() {
-        [one] => one,
-        found => panic!("{} findings {id}: {found:?}", found.len()),
-    }
+    let found = findings(report, id);
+    assert_eq!(found.len(), 1, "findings {id}: {found:?}");
+    found[0]
 }
 
 /// Ids of all findings with this status.

@@ -6,8 +6,8 @@ use super::close_fd;
 
 /// `BPF_PROG_LOAD` of bpf(2).
 const BPF_PROG_LOAD: libc::c_int = 5;
-/// `BPF_PROG_TYPE_TRACEPOINT`: the least that tracing needs; checked like `tp_btf` (CAP_BPF and
-/// CAP_PERFMON, lockdown, host policy).
+/// `BPF_PROG_TYPE_TRACEPOINT`: the least that tracing needs; checked like `tp_btf` (`CAP_BPF` and
+/// `CAP_PERFMON`, lockdown, host policy).
 const BPF_PROG_TYPE_TRACEPOINT: u32 = 5;
 
 /// The first members of `union bpf_attr` for `BPF_PROG_LOAD`; the kernel takes a shorter one.
@@ -76,7 +76,7 @@ pub fn perf_fault_event() -> io::Result<()> {
 }
 
 /// Opens a disabled counter of everybody's major faults on CPU 0: what machine-wide perf events need
-/// (CAP_PERFMON, or `perf_event_paranoid` at most 0).
+/// (`CAP_PERFMON`, or `perf_event_paranoid` at most 0).
 pub fn perf_machine_event() -> io::Result<()> {
     perf_open(FLAG_DISABLED, -1, 0)
 }

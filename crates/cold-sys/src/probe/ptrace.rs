@@ -21,7 +21,7 @@ pub fn ptrace_child() -> io::Result<()> {
     }
     // Not waited for through `Child`: it would take the ptrace stop for the end.
     let child = command.spawn()?;
-    let pid = child.id() as libc::pid_t;
+    let pid = child.id().cast_signed();
     // SAFETY: pid is our own child, not yet reaped, so the number cannot have been reused.
     unsafe { libc::kill(pid, libc::SIGKILL) };
     loop {

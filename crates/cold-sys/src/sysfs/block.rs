@@ -33,7 +33,7 @@ pub enum BlockKind {
     Ram,
     /// A disk of a virtual machine (virtio-blk, xen-blkfront).
     Virtual,
-    /// NVMe.
+    /// `NVMe`.
     Nvme,
     /// Any other disk (SATA, SAS, USB, MMC, virtio-scsi).
     Disk,
