@@ -9,13 +9,17 @@
 pub mod evict;
 pub mod cgroup;
 pub mod observe;
+pub mod caps;
+pub mod clock;
 pub mod open;
 pub mod page;
+pub mod probe;
 pub mod procfs;
 pub mod reclaim;
 pub mod residency;
 pub mod supervise;
 pub mod time;
+pub mod sysfs;
 
 mod error;
 

@@ -3,6 +3,7 @@
 //! Own readers instead of the `procfs` crate, because tests need a fake root and the wait for a
 //! process tree polls these files.
 
+mod machine;
 mod memory;
 mod mounts;
 mod pagemap;
@@ -12,6 +13,7 @@ mod system;
 
 use std::path::{Path, PathBuf};
 
+pub use machine::{LoadAverage, Lock, Swap};
 pub use memory::{MapEntry, parse_maps};
 pub use mounts::Mount;
 pub use process::{Fd, Stat};

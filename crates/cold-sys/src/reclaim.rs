@@ -147,6 +147,7 @@ mod tests {
             options: "rw".into(),
             fs_type: fs_type.into(),
             source: fs_type.into(),
+            super_options: String::new(),
         }
     }
 

@@ -53,7 +53,7 @@ impl Ui {
 
     /// Columns to fill: those of the terminal, else of `COLUMNS`, else 100.
     pub(crate) fn width(&self) -> usize {
-        let terminal = rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|w| usize::from(w.ws_col));
+        let terminal = terminal_size::terminal_size().map(|(w, _)| usize::from(w.0));
         let variable = || std::env::var("COLUMNS").ok()?.parse().ok();
         terminal.filter(|w| *w > 0).or_else(variable).unwrap_or(100).clamp(40, 200)
     }

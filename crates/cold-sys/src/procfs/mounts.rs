@@ -20,6 +20,8 @@ pub struct Mount {
     pub fs_type: String,
     /// Source (`/dev/vda`), as printed.
     pub source: String,
+    /// Options of the file system itself (`rw,discard,lowerdir=…`), as printed.
+    pub super_options: String,
 }
 
 impl ProcFs {
@@ -51,6 +53,7 @@ fn parse_line(line: &str) -> Option<Mount> {
         options: (*l.get(5)?).to_owned(),
         fs_type: (*r.first()?).to_owned(),
         source: unescape(r.get(1)?).to_string_lossy().into_owned(),
+        super_options: r.get(2).copied().unwrap_or_default().to_owned(),
     })
 }
 
@@ -73,5 +76,6 @@ mod tests {
         let m = m.expect("parses");
         assert_eq!(m.mount_point, Path::new("/mnt/a b"));
         assert_eq!((m.dev, m.fs_type.as_str(), m.source.as_str()), ((98, 0), "ext4", "/dev/root"));
+        assert_eq!((m.options.as_str(), m.super_options.as_str()), ("rw,noatime", "rw,errors=continue"));
     }
 }

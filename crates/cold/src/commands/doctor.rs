@@ -1,19 +1,83 @@
 //! `cold doctor`.
 
-use crate::cli::{EXIT_CODES, TEMPLATE};
-use crate::exit::{Exit, Outcome};
+mod text;
+
+use std::path::PathBuf;
+
+use cold_doctor::{Config, Probes, Report, Roots};
+
+use crate::cli::TEMPLATE;
+use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::Ui;
 
 /// Flags of `cold doctor`.
 #[derive(Debug, clap::Args)]
-#[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
+#[command(help_template = TEMPLATE, after_help = AFTER)]
+#[command(before_help = "Examples:
+  cold doctor                                what this machine allows, what would disturb
+  cold doctor -- firefox-esr                 … and who holds this program's files
+  cold doctor /srv/data ~/.cache             file systems and devices of these paths
+  sudo cold doctor                           sees more: other users' processes, BPF, caches
+  cold doctor --json | jq -r '.findings[] | select(.status == \"disturbs\") | .fact'
+")]
 pub(crate) struct Args {
     /// One documented JSON document on stdout instead of text
     #[arg(long)]
     json: bool,
+    /// Paths whose file systems and devices matter [default: / and the home]
+    #[arg(value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// The command to be measured: lists who holds its files
+    #[arg(last = true, value_name = "CMD")]
+    command: Vec<String>,
 }
 
+/// The statuses, then what the exit code says here.
+const AFTER: &str = "\
+A finding is ok, note, unknown (could not be checked), missing (not available here) or disturbs.
+
+Exit codes: 0 examined, also when something disturbs (for gates use --json); 1 failed;
+            2 wrong usage: no such command or path.";
+
 /// Runs the command.
-pub(crate) fn run(_args: Args, _ui: &Ui) -> Outcome {
+pub(crate) fn run(args: Args, ui: &Ui) -> Outcome {
+    let config = Config {
+        paths: args.paths,
+        command: args.command,
+        home: std::env::var_os("HOME").map(PathBuf::from),
+        search_path: std::env::var("PATH").unwrap_or_default(),
+        // The journal of system changes is connected here: its entries become leftovers, and with
+        // --repair they are undone first.
+        leftovers: None,
+        ..Config::new()
+    };
+    let report = cold_doctor::examine(Roots::new("/"), Probes::live(), config).map_err(failure)?;
+    if args.json {
+        ui.line(serde_json::to_string_pretty(&report)?);
+    } else {
+        show(&report, ui);
+    }
     Ok(Exit::Done)
+}
+
+fn failure(error: cold_doctor::Error) -> Failure {
+    use cold_doctor::Error;
+    let hint = match &error {
+        Error::NoSuchCommand { .. } => Some("give the program's path, or check its spelling"),
+        Error::NotExecutable { .. } => Some("name a program, or its interpreter and then the script"),
+        Error::Path { .. } => Some("name a file or directory that exists and that you may see"),
+        _ => None,
+    };
+    let mut failure = Failure::from(error);
+    if let Some(hint) = hint {
+        failure.exit = Exit::Usage;
+        failure = failure.hint(hint);
+    }
+    failure
+}
+
+fn show(report: &Report, ui: &Ui) {
+    for line in text::lines(report, ui.width().min(text::MOST_COLUMNS)) {
+        ui.line(line);
+    }
 }

@@ -1,0 +1,129 @@
+//! The report for people: by area, aligned, wrapped to the terminal, what disturbs summed up at the end.
+
+use anstyle::Style;
+use cold_doctor::{Eviction, Finding, Report, Status, Tier};
+
+use crate::ui::{BAD, FAINT, GOOD, STRONG, WARN, paint};
+
+/// Columns before the text: two, the longest status word, two.
+const INDENT: usize = 2 + STATUS_WIDTH + 2;
+const STATUS_WIDTH: usize = 8;
+/// Lines longer than this tire the eye, however wide the terminal.
+pub(super) const MOST_COLUMNS: usize = 110;
+/// The whole report, line by line.
+pub(super) fn lines(report: &Report, width: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut area = None;
+    for finding in &report.findings {
+        if area != Some(finding.area) {
+            if area.is_some() {
+                lines.push(String::new());
+            }
+            lines.push(paint(STRONG, finding.area.title()));
+            area = Some(finding.area);
+        }
+        show(finding, width, &mut lines);
+    }
+    lines.push(String::new());
+    summary(report, width, &mut lines);
+    lines
+}
+
+fn style(status: Status) -> Style {
+    match status {
+        Status::Ok => GOOD,
+        Status::Note => FAINT,
+        Status::Unknown | Status::Missing => WARN,
+        Status::Disturbs => BAD,
+    }
+}
+
+fn show(finding: &Finding, width: usize, lines: &mut Vec<String>) {
+    let status = finding.status;
+    let word = paint(style(status), format!("{:STATUS_WIDTH$}", status.word()));
+    let mut fact = wrap(&finding.fact, width - INDENT).into_iter();
+    lines.push(format!("  {word}  {}", fact.next().unwrap_or_default()));
+    lines.extend(fact.map(|line| format!("{:INDENT$}{line}", "")));
+    let mut add = |mark: &str, text: &str, style: Style| {
+        let marked = mark.chars().count();
+        for (i, line) in wrap(text, width - INDENT - marked - 1).into_iter().enumerate() {
+            let mark = if i == 0 { mark } else { "" };
+            lines.push(format!("{:INDENT$}{mark:marked$} {}", "", paint(style, line)));
+        }
+    };
+    if !finding.consequence.is_empty() {
+        add("→", &finding.consequence, FAINT);
+    }
+    if let Some(remedy) = &finding.remedy {
+        add("try:", remedy, Style::new());
+    }
+}
+
+fn summary(report: &Report, width: usize, lines: &mut Vec<String>) {
+    let sum = &report.summary;
+    let tier = match sum.tier {
+        Tier::A => "A (every touch, fill and stall)",
+        Tier::B => "B (fills and device reads)",
+        Tier::C => "C (perf events)",
+        Tier::D => "D (own processes only)",
+    };
+    let eviction = match sum.eviction {
+        Eviction::All => "all (drop_caches)",
+        Eviction::Files => "file by file",
+    };
+    let facts = format!(
+        "Recording: tier {tier}. Eviction: {eviction}. {} ok, {} notes, {} missing, {} unknown.",
+        sum.ok, sum.notes, sum.missing, sum.unknown
+    );
+    lines.extend(wrap(&facts, width));
+    let disturbing: Vec<&Finding> = report.findings.iter().filter(|f| f.status == Status::Disturbs).collect();
+    if disturbing.is_empty() {
+        let unsure = if sum.unknown > 0 { ", as far as could be checked" } else { "" };
+        lines.push(paint(GOOD, format!("Nothing would disturb a cold measurement now{unsure}.")));
+        return;
+    }
+    let n = disturbing.len();
+    let things = if n == 1 { "1 thing" } else { &format!("{n} things") };
+    lines.push(paint(BAD, format!("{things} would disturb a cold measurement now:")));
+    for finding in disturbing {
+        let wrapped = wrap(&finding.fact, width - 4);
+        lines.extend(
+            wrapped.into_iter().enumerate().map(|(i, l)| format!("  {} {l}", if i == 0 { "•" } else { " " })),
+        );
+    }
+}
+
+/// Breaks `text` at blanks into lines of at most `room` characters; a longer word stays whole.
+fn wrap(text: &str, room: usize) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut line = String::new();
+    let mut used = 0;
+    for word in text.split(' ') {
+        let len = word.chars().count();
+        if used > 0 && used + 1 + len > room {
+            lines.push(std::mem::take(&mut line));
+            used = 0;
+        }
+        if used > 0 {
+            line.push(' ');
+            used += 1;
+        }
+        line.push_str(word);
+        used += len;
+    }
+    lines.push(line);
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wrapping_keeps_words_and_fits() {
+        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
+        assert_eq!(wrap("a/very/long/path x", 6), ["a/very/long/path", "x"]);
+        assert_eq!(wrap("größe µs", 5), ["größe", "µs"], "characters count, not bytes");
+        assert_eq!(wrap("", 5), [""]);
+    }
+}
