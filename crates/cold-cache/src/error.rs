@@ -27,8 +27,16 @@ pub enum Error {
         /// The kernel's answer.
         source: cold_sys::Error,
     },
-    /// A path that was named is not there or cannot be read.
-    #[error("cannot read {path}: {source}")]
+    /// A snapshot file cannot be used.
+    #[error("{path}: {source}")]
+    Snapshot {
+        /// The snapshot file.
+        path: PathBuf,
+        /// Why.
+        source: crate::snapshot::CodecError,
+    },
+    /// A path that was named is not there, or cannot be read or written.
+    #[error("{path}: {source}")]
     Path {
         /// The path.
         path: PathBuf,

@@ -4,7 +4,7 @@
 //! the pages that processes have mapped are read from `/proc/PID/pagemap`, so that a reason names the
 //! process and the number of its pages. What the kernel does not tell about a file is `unknown`.
 
-mod explain;
+pub(crate) mod explain;
 
 use std::collections::HashSet;
 use std::fs::{File, Metadata};
@@ -16,7 +16,7 @@ use cold_sys::evict::{DropCaches, drop_caches, evict_file, sync_all};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
 use cold_sys::reclaim::{ReclaimReport, ReclaimRoot, reclaim_mapped};
-use cold_sys::residency::cached_pages;
+use cold_sys::residency::{PageMap, cached_pages};
 
 use crate::{Error, FileId, Result};
 
@@ -169,6 +169,8 @@ pub(crate) struct Left {
     pub(crate) file: File,
     pub(crate) meta: Metadata,
     pub(crate) pages: u64,
+    /// The pages to be explained; all resident ones when `None`.
+    pub(crate) only: Option<PageMap>,
 }
 
 /// Evicts `targets` and proves it. Files named twice (also by hard links) count once.
@@ -283,7 +285,7 @@ fn first_pass(targets: &[EvictTarget], report: &mut EvictReport, count_before: b
                 }
                 match done.after {
                     Some(0) => {}
-                    Some(pages) => left.push(Left { path: path.clone(), id, file, meta, pages }),
+                    Some(pages) => left.push(Left { path: path.clone(), id, file, meta, pages, only: None }),
                     None => report.unknown.push((path.clone(), Bytes(meta.len()))),
                 }
             }

@@ -1,17 +1,24 @@
 //! What the page cache holds, who holds it, and how to get it out and back, with proof.
 //!
 //! Start reading at [`evict`] (out, with the reasons for what stays) and [`holders`] (who maps or opens
-//! a file). Never prints and never changes a system setting. Pages a file keeps are always counted by
+//! a file); then [`scan`] (residency of trees), [`snapshot`] (exactly these pages again) and [`overview`]
+//! (the machine's memory by use). Never prints and never changes a system setting. Pages a file keeps are always counted by
 //! asking the kernel afterwards; what it does not tell is `Unknown`, never 0.
 
 pub mod evict;
 pub mod holders;
+pub mod overview;
+pub mod scan;
+pub mod snapshot;
 
 mod error;
+mod progress;
 
 pub use error::{Error, Result};
 pub use evict::{EvictReport, EvictTarget, Method, Reason, Stayed, evict};
 pub use holders::{FileHolders, Holder, Holders, SystemHolder, holders};
+pub use progress::Progress;
+pub use scan::{Residency, Scan, ScanOptions, ScannedDir, ScannedFile, Skipped, Totals, scan};
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;

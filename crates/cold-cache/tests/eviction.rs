@@ -113,6 +113,17 @@ fn a_thousand_absent_files_and_special_files() {
 }
 
 #[test]
+fn a_fifo_in_a_tree_is_not_opened() {
+    let scratch = Scratch::new();
+    // With a FIFO, an open for reading would wait for a writer for ever.
+    support::mkfifo(&scratch.path("fifo"));
+    scratch.file("file", 2);
+    let roots = [scratch.path("")];
+    let scan = cold_cache::scan(&roots, cold_cache::ScanOptions::default(), &()).expect("scan");
+    assert_eq!((scan.totals().files, scan.special), (1, 1));
+}
+
+#[test]
 fn the_holders_of_a_file_are_found_by_mapping_and_by_descriptor() {
     let scratch = Scratch::new();
     let path = scratch.file("held", 32);

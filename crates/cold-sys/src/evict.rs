@@ -52,6 +52,20 @@ pub fn advise_random(file: &File) -> Result<()> {
     advise(file, 0, 0, libc::POSIX_FADV_RANDOM, "turn off readahead for")
 }
 
+/// Starts reading exactly these pages without waiting. Such a call reads at most the device's largest
+/// request and says nothing when it cuts (mm/readahead.c, `force_page_cache_ra`), so it is made in chunks
+/// of 128 KiB, below every device's limit.
+pub fn start_reading(file: &File, run: PageRun) -> Result<()> {
+    const CHUNK: u64 = 128 << 10;
+    let (mut at, end) = (run.first * page_size(), run.end() * page_size());
+    while at < end {
+        let len = CHUNK.min(end - at);
+        advise(file, at, len, libc::POSIX_FADV_WILLNEED, "start reading")?;
+        at += len;
+    }
+    Ok(())
+}
+
 fn advise(file: &File, offset: u64, len: u64, advice: i32, action: &'static str) -> Result<()> {
     let fd = file.as_raw_fd();
     let (offset, len) = (offset.cast_signed(), len.cast_signed());

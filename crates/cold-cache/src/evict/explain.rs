@@ -36,7 +36,10 @@ pub(crate) fn explain(proc: &ProcFs, sys: &Path, left: Vec<Left>) -> Result<Vec<
             let evidence = Evidence {
                 backing: backing(&l.file)?,
                 stat: cachestat(&l.file, 0, 0)?,
-                resident: PageMap::of(&l.file, &l.meta)?.unwrap_or_default(),
+                resident: match &l.only {
+                    Some(only) => only.clone(),
+                    None => PageMap::of(&l.file, &l.meta)?.unwrap_or_default(),
+                },
                 holders: found.by_file.get(&l.id).unwrap_or(&nobody),
                 mapped: mapped.remove(&l.id).unwrap_or_default(),
                 uninspected: found.uninspected,
@@ -85,13 +88,13 @@ pub(crate) fn reasons(evidence: &Evidence<'_>) -> Vec<Reason> {
     let mut sized: Vec<(u64, Reason)> = Vec::new();
     let mut union = PageMap::new(evidence.resident.pages());
     for holder in evidence.holders.processes.iter().filter(|h| h.mapped > 0) {
-        let map = evidence.mapped.get(&holder.pid);
+        let map = evidence.mapped.get(&holder.pid).map(|m| m.and(&evidence.resident));
         // A mapping without a page in its page tables holds nothing in the cache.
-        if map.is_some_and(|m| m.resident() == 0) {
+        if map.as_ref().is_some_and(|m| m.resident() == 0) {
             continue;
         }
-        let pages = map.map(PageMap::resident);
-        if let Some(map) = map {
+        let pages = map.as_ref().map(PageMap::resident);
+        if let Some(map) = &map {
             union.unite(map);
         }
         let (pid, name, locked) = (holder.pid, holder.name.clone(), holder.locked);

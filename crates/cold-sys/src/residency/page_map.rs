@@ -79,6 +79,11 @@ impl PageMap {
         let words = words.map(|(i, w)| w & !other.words.get(i).copied().unwrap_or(0)).collect();
         Self { pages: self.pages, words }
     }
+    /// Pages in both.
+    #[must_use]
+    pub fn and(&self, other: &Self) -> Self {
+        self.minus(&self.minus(other))
+    }
     /// Adds every page of `other` that this file has.
     pub fn unite(&mut self, other: &Self) {
         for run in other.runs() {

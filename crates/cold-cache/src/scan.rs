@@ -1,0 +1,198 @@
+//! Residency of whole trees, in parallel.
+//!
+//! Per file: `openat` relative to its directory, `fstat`, `cachestat`, `close`; no mapping, no vector
+//! (mincore only on kernels without cachestat). Symbolic links are not followed and file systems not
+//! crossed unless asked; special files are never opened, directories that are mount triggers are never
+//! entered; a file with several links, or reached over several paths, counts once.
+
+mod walk;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use cold_model::Bytes;
+use cold_sys::page::page_size;
+use cold_sys::residency::CacheStat;
+
+use crate::{FileId, Progress, Result};
+
+/// What to scan beyond the plain tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct ScanOptions {
+    /// Follow symbolic links found in trees (named paths are always followed).
+    pub follow: bool,
+    /// Enter other file systems.
+    pub cross_device: bool,
+}
+
+/// Pages of one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Residency {
+    /// The kernel told.
+    Told(CacheStat),
+    /// Told by mincore, which knows no dirty pages.
+    Resident(u64),
+    /// The kernel does not tell this user.
+    Unknown,
+}
+
+/// A regular file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScannedFile {
+    /// Name within its directory.
+    pub name: OsString,
+    /// Identity.
+    pub id: FileId,
+    /// Size in bytes.
+    pub size: u64,
+    /// Its pages.
+    pub residency: Residency,
+}
+
+impl ScannedFile {
+    /// Cached pages, if told.
+    pub fn cached(&self) -> Option<u64> {
+        match self.residency {
+            Residency::Told(s) => Some(s.cached),
+            Residency::Resident(n) => Some(n),
+            Residency::Unknown => None,
+        }
+    }
+    /// Dirty pages and those being written, if told.
+    pub fn dirty(&self) -> Option<u64> {
+        match self.residency {
+            Residency::Told(s) => Some(s.dirty + s.writeback),
+            Residency::Resident(_) | Residency::Unknown => None,
+        }
+    }
+}
+
+/// The files directly in one directory (or one named file in its parent).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScannedDir {
+    /// Index of the named path it was reached from.
+    pub root: usize,
+    /// Path of the directory.
+    pub path: PathBuf,
+    /// The tree lives in memory (tmpfs, ramfs): resident, but not evictable.
+    pub in_memory: bool,
+    /// Its regular files.
+    pub files: Vec<ScannedFile>,
+}
+
+/// Why something in a tree was not looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Skipped {
+    /// It could not be opened or listed.
+    Unreadable {
+        /// Path.
+        path: PathBuf,
+        /// The kernel's words.
+        reason: String,
+    },
+    /// A directory on another file system.
+    OtherDevice {
+        /// Path.
+        path: PathBuf,
+    },
+    /// A file system without a page cache (proc, sysfs, …) or a mount trigger; its files are not opened.
+    NoPageCache {
+        /// Path.
+        path: PathBuf,
+    },
+}
+
+/// Result of a [`scan`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Scan {
+    /// Directories with their files, sorted by path.
+    pub dirs: Vec<ScannedDir>,
+    /// What was not looked at.
+    pub skipped: Vec<Skipped>,
+    /// FIFOs, sockets, devices and (unless followed) symbolic links that were passed by.
+    pub special: u64,
+    /// Further links to files that were counted already.
+    pub repeated: u64,
+}
+
+/// Sums over files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Totals {
+    /// Files.
+    pub files: u64,
+    /// Their sizes.
+    pub size: Bytes,
+    /// Whole pages in the cache, of files that are told.
+    pub resident: Bytes,
+    /// Dirty or being written, of files that are told.
+    pub dirty: Bytes,
+    /// Files whose residency is unknown.
+    pub unknown_files: u64,
+    /// Their sizes.
+    pub unknown: Bytes,
+}
+
+impl Totals {
+    /// Adds one file.
+    pub fn add(&mut self, file: &ScannedFile) {
+        self.files += 1;
+        self.size += Bytes(file.size);
+        match file.cached() {
+            Some(pages) => self.resident += Bytes(pages * page_size()),
+            None => {
+                self.unknown_files += 1;
+                self.unknown += Bytes(file.size);
+            }
+        }
+        self.dirty += Bytes(file.dirty().unwrap_or(0) * page_size());
+    }
+    /// Adds other sums.
+    pub fn merge(&mut self, other: &Self) {
+        self.files += other.files;
+        self.size += other.size;
+        self.resident += other.resident;
+        self.dirty += other.dirty;
+        self.unknown_files += other.unknown_files;
+        self.unknown += other.unknown;
+    }
+}
+
+impl Scan {
+    /// Every file with its path.
+    pub fn files(&self) -> impl Iterator<Item = (PathBuf, &ScannedFile)> {
+        self.dirs.iter().flat_map(|d| d.files.iter().map(|f| (d.path.join(&f.name), f)))
+    }
+    /// Sums over everything.
+    pub fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        self.dirs.iter().flat_map(|d| &d.files).for_each(|f| totals.add(f));
+        totals
+    }
+    /// Sums per directory down to `depth` levels below each of `roots` (0: the named paths alone),
+    /// deeper ones included in them; by path. Named files stand for themselves.
+    pub fn trees(&self, roots: &[PathBuf], depth: usize) -> Vec<(PathBuf, Totals)> {
+        let mut trees: std::collections::BTreeMap<PathBuf, Totals> = std::collections::BTreeMap::new();
+        for dir in &self.dirs {
+            let Some(root) = roots.get(dir.root) else { continue };
+            let mut totals = Totals::default();
+            dir.files.iter().for_each(|f| totals.add(f));
+            let below = dir.path.strip_prefix(root).unwrap_or(Path::new(""));
+            let mut at = root.clone();
+            trees.entry(at.clone()).or_default().merge(&totals);
+            for part in below.components().take(depth) {
+                at.push(part);
+                trees.entry(at.clone()).or_default().merge(&totals);
+            }
+        }
+        trees.into_iter().collect()
+    }
+}
+
+/// Scans `roots` (files or trees) with as many threads as CPUs. A named path that cannot be looked at
+/// is an error; trouble further down is in [`Scan::skipped`].
+pub fn scan(roots: &[PathBuf], options: ScanOptions, progress: &dyn Progress) -> Result<Scan> {
+    walk::run(roots, options, progress)
+}
+
+#[cfg(test)]
+mod tests;

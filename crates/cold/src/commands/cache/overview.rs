@@ -1,0 +1,69 @@
+//! `cold cache overview`.
+
+use cold_cache::overview::{Use, overview};
+use cold_model::Bytes;
+use cold_sys::page::page_size;
+use cold_sys::procfs::ProcFs;
+
+use super::format::percent;
+use crate::cli::{EXIT_CODES, TEMPLATE};
+use crate::exit::{Exit, Outcome};
+use crate::ui::{FAINT, STRONG, Ui, paint};
+
+/// Flags of `cold cache overview`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
+#[command(before_help = "Examples:
+  cold cache overview                  every use of memory; the rows sum to the total
+  cold cache overview --json | jq '.uses[] | select(.key == \"files\")'
+")]
+pub(super) struct Args {
+    /// One documented JSON document on stdout instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
+    let proc = ProcFs::default();
+    let found = overview(&proc.meminfo()?, &proc.vmstat()?, page_size());
+    let found = found.ok_or_else(|| anyhow::anyhow!("/proc/meminfo has no MemTotal: is /proc mounted?"))?;
+    if args.json {
+        let mut document = serde_json::to_value(&found)?;
+        if let Some(object) = document.as_object_mut() {
+            object.shift_insert(0, "schema".to_owned(), "cold-cache-overview/1".into());
+        }
+        ui.line(serde_json::to_string_pretty(&document)?);
+        return Ok(Exit::Done);
+    }
+    ui.line(paint(STRONG, format!("{:>10}  {:>6}  {:<32}  MEANING", "BYTES", "SHARE", "USE")));
+    let mut uses: Vec<&Use> = found.uses.iter().collect();
+    // The rest stays last: it is the check, not a use.
+    uses.sort_by_key(|u| (u.key == "other", std::cmp::Reverse(u.bytes)));
+    for u in uses {
+        ui.line(line(u, found.total, ""));
+        for detail in u.details.iter().filter(|d| d.bytes != Some(0)) {
+            ui.line(paint(FAINT, line(detail, found.total, "  ")));
+        }
+    }
+    ui.line(paint(STRONG, format!("{:>10}  {:>6}  total", Bytes(found.total), "100%")));
+    let told = |b: Option<u64>| b.map_or_else(|| "unknown".to_owned(), |b| Bytes(b).to_string());
+    ui.line("");
+    ui.line(format!("available to programs without swapping: about {}", told(found.available)));
+    match found.swap_total {
+        Some(0) => ui.line("swap: none"),
+        total => ui.line(format!("swap: {} free of {}", told(found.swap_free), told(total))),
+    }
+    Ok(Exit::Done)
+}
+
+fn line(u: &Use, total: u64, indent: &str) -> String {
+    let bytes = match u.bytes {
+        None => "unknown".to_owned(),
+        Some(b) if b < 0 => format!("-{}", Bytes(b.unsigned_abs())),
+        Some(b) => Bytes(b.unsigned_abs()).to_string(),
+    };
+    let share = u.bytes.and_then(|b| u64::try_from(b).ok()).map_or_else(String::new, |b| percent(b, total));
+    let name = format!("{indent}{}", u.name);
+    format!("{bytes:>10}  {share:>6}  {name:<32}  {}", u.meaning)
+}

@@ -1,0 +1,271 @@
+//! `cold cache show`.
+
+use std::path::{Path, PathBuf};
+
+use cold_cache::{FileId, Holders, ScannedFile, Totals};
+use cold_model::{Bytes, Known};
+use cold_sys::page::page_size;
+use cold_sys::procfs::ProcFs;
+use cold_sys::residency::PageMap;
+use serde_json::json;
+
+use super::TreeArgs;
+use super::format::{count, holders, holders_json, percent, plural};
+use super::table::{Table, width};
+use crate::cli::{EXIT_CODES, TEMPLATE};
+use crate::exit::{Exit, Outcome};
+use crate::ui::{STRONG, Ui, paint};
+
+/// Flags of `cold cache show`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
+#[command(before_help = "Examples:
+  cold cache show /usr                              how much of it is cached, the largest files
+  cold cache show --depth 2 -n 0 /usr/lib           per directory, two levels deep, without files
+  cold cache show --map --holders libxul.so         which parts, and who holds them
+")]
+pub(super) struct Args {
+    /// Files and trees
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    /// Name the processes that map or open each file shown
+    #[arg(long)]
+    holders: bool,
+    /// Draw which parts of each file shown are cached
+    #[arg(long)]
+    map: bool,
+    /// Sum up directories this many levels below the named trees
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    depth: usize,
+    /// What comes first
+    #[arg(long, value_enum, default_value_t = Sort::Resident)]
+    sort: Sort,
+    /// Show at most this many files
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    top: usize,
+    #[command(flatten)]
+    tree: TreeArgs,
+    /// One documented JSON document on stdout instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// An order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Sort {
+    /// Most cached bytes first
+    Resident,
+    /// Largest first
+    Size,
+    /// Most dirty bytes first
+    Dirty,
+    /// By name
+    Path,
+}
+
+/// A file to be shown.
+struct Shown<'a> {
+    path: PathBuf,
+    file: &'a ScannedFile,
+    map: Option<PageMap>,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
+    let scan = super::scan(&args.paths, args.tree, ui)?;
+    let mut trees = scan.trees(&args.paths, args.depth);
+    sort_trees(&mut trees, args.sort);
+    let shown = choose(args, scan.files().collect());
+    let held = if args.holders {
+        let files: Vec<(&Path, FileId)> = shown.iter().map(|s| (s.path.as_path(), s.file.id)).collect();
+        Some(cold_cache::holders(&ProcFs::default(), Path::new("/sys"), files)?)
+    } else {
+        None
+    };
+    let totals = scan.totals();
+    if args.json {
+        let document = json!({
+            "schema": "cold-cache-show/1",
+            "page_size": page_size(),
+            "totals": totals_json(&totals),
+            "trees": trees.iter().map(|(path, t)| tree_json(path, t)).collect::<Vec<_>>(),
+            "files": shown.iter().map(|s| file_json(s, args, held.as_ref())).collect::<Vec<_>>(),
+            "special_passed_by": scan.special,
+            "further_links": scan.repeated,
+            "skipped": super::skipped_json(&scan.skipped),
+            "uninspected_processes": held.as_ref().map(|h| h.uninspected),
+        });
+        ui.line(serde_json::to_string_pretty(&document)?);
+        return Ok(Exit::Done);
+    }
+    super::warn_skipped(&scan.skipped, ui);
+    print_trees(&trees, args, ui);
+    print_files(&shown, args, held.as_ref(), ui);
+    let hidden = (totals.files as usize).saturating_sub(shown.len());
+    if hidden > 0 && !shown.is_empty() {
+        ui.line(format!("… and {} (-n {} shows all)", plural(hidden as u64, "file"), totals.files));
+    }
+    ui.line("");
+    ui.line(summary(&totals));
+    if let Some(held) = held.filter(|h| h.uninspected > 0) {
+        ui.warn(format!("{} processes could not be inspected (root can)", held.uninspected));
+    }
+    Ok(Exit::Done)
+}
+
+fn sort_trees(trees: &mut [(PathBuf, Totals)], sort: Sort) {
+    match sort {
+        Sort::Resident => trees.sort_by_key(|t| std::cmp::Reverse(t.1.resident)),
+        Sort::Size => trees.sort_by_key(|t| std::cmp::Reverse(t.1.size)),
+        Sort::Dirty => trees.sort_by_key(|t| std::cmp::Reverse(t.1.dirty)),
+        Sort::Path => {}
+    }
+}
+
+/// The files to show, in order, with maps where asked for.
+fn choose<'a>(args: &Args, mut files: Vec<(PathBuf, &'a ScannedFile)>) -> Vec<Shown<'a>> {
+    files.sort_by(|(path_a, a), (path_b, b)| {
+        let by_figure = match args.sort {
+            // Unknown comes after the known ones, before the absent ones: it may matter.
+            Sort::Resident => {
+                (b.cached().map_or(1, |n| n * 2), b.size).cmp(&(a.cached().map_or(1, |n| n * 2), a.size))
+            }
+            Sort::Size => b.size.cmp(&a.size),
+            Sort::Dirty => b.dirty().cmp(&a.dirty()),
+            Sort::Path => std::cmp::Ordering::Equal,
+        };
+        by_figure.then_with(|| path_a.as_os_str().cmp(path_b.as_os_str()))
+    });
+    files.truncate(args.top);
+    let map = |path: &Path| {
+        let (file, meta) = cold_sys::open::regular(path, true).ok()?;
+        PageMap::of(&file, &meta).ok()?
+    };
+    let with_map = |(path, file): (PathBuf, &'a ScannedFile)| Shown {
+        map: if args.map { map(&path) } else { None },
+        path,
+        file,
+    };
+    files.into_iter().map(with_map).collect()
+}
+
+fn print_trees(trees: &[(PathBuf, Totals)], args: &Args, ui: &Ui) {
+    // A named file is among the files already.
+    let trees: Vec<_> = trees.iter().filter(|(path, _)| path.is_dir()).collect();
+    if trees.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&["RESIDENT", "SIZE", "SHARE", "DIRTY", "UNKNOWN", "FILES", "TREE"]);
+    for (path, t) in trees {
+        let told = t.size.saturating_sub(t.unknown);
+        let cells = vec![
+            t.resident.to_string(),
+            t.size.to_string(),
+            percent(t.resident.0.min(told.0), told.0),
+            t.dirty.to_string(),
+            t.unknown.to_string(),
+            count(t.files),
+            path.display().to_string(),
+        ];
+        table.row(cells, Vec::new());
+    }
+    table.lines(width()).iter().for_each(|l| ui.line(l));
+    if args.top > 0 {
+        ui.line("");
+    }
+}
+
+fn print_files(shown: &[Shown<'_>], args: &Args, held: Option<&Holders>, ui: &Ui) {
+    if shown.is_empty() {
+        return;
+    }
+    let mut table = Table::new(&["RESIDENT", "SIZE", "SHARE", "DIRTY", "FILE"]);
+    let width = width();
+    for s in shown {
+        let resident = s.file.cached().map(|n| n * page_size());
+        let dirty = s.file.dirty().map(|n| Bytes(n * page_size()).to_string());
+        let cells = vec![
+            resident.map_or_else(|| "unknown".to_owned(), |r| Bytes(r).to_string()),
+            Bytes(s.file.size).to_string(),
+            resident.map_or_else(|| "?".to_owned(), |r| percent(r.min(s.file.size), s.file.size)),
+            dirty.unwrap_or_else(|| "unknown".to_owned()),
+            s.path.display().to_string(),
+        ];
+        let mut below = Vec::new();
+        if args.map && s.file.size > 0 {
+            // 46 columns lie before the last one; a map narrower than 16 cells says nothing.
+            let cells = width.map_or(64, |w| w.saturating_sub(52).clamp(16, 128)) as u64;
+            below.push(s.map.as_ref().map_or_else(|| "[residency unknown]".to_owned(), |m| bar(m, cells)));
+        }
+        if let Some(held) = held {
+            below.extend(held.by_file.get(&s.file.id).map(holders).unwrap_or_default());
+        }
+        table.row(cells, below);
+    }
+    table.lines(width).iter().for_each(|l| ui.line(l));
+}
+
+/// The map of a file: each character stands for an equal part, `·` nothing, `░▒▓` some, `█` all cached.
+fn bar(map: &PageMap, cells: u64) -> String {
+    let glyph = |share: f64| match share {
+        0.0 => '·',
+        s if s >= 1.0 => '█',
+        s if s > 0.66 => '▓',
+        s if s > 0.33 => '▒',
+        _ => '░',
+    };
+    format!("[{}]", map.shares(cells).into_iter().map(glyph).collect::<String>())
+}
+
+fn summary(t: &Totals) -> String {
+    let mut text =
+        format!("{} of {} cached in {}", paint(STRONG, t.resident), t.size, plural(t.files, "file"));
+    if t.dirty.0 > 0 {
+        text += &format!("; {} dirty", t.dirty);
+    }
+    if t.unknown_files > 0 {
+        text += &format!(
+            "; unknown for {} of {} (neither owned nor writable: the kernel does not tell; root may ask)",
+            plural(t.unknown_files, "file"),
+            t.unknown
+        );
+    }
+    text
+}
+
+fn totals_json(t: &Totals) -> serde_json::Value {
+    json!({
+        "files": t.files, "size_bytes": t.size, "resident_bytes": t.resident, "dirty_bytes": t.dirty,
+        "unknown_files": t.unknown_files, "unknown_bytes": t.unknown,
+    })
+}
+
+fn tree_json(path: &Path, t: &Totals) -> serde_json::Value {
+    let mut value = totals_json(t);
+    if let Some(object) = value.as_object_mut() {
+        object.shift_insert(0, "path".to_owned(), json!(path.to_string_lossy()));
+    }
+    value
+}
+
+fn file_json(s: &Shown<'_>, args: &Args, held: Option<&Holders>) -> serde_json::Value {
+    let known = |pages: Option<u64>| match pages {
+        Some(n) => Known::Value(Bytes(n * page_size())),
+        None => Known::unknown("the kernel does not tell this user"),
+    };
+    let mut value = json!({
+        "path": s.path.to_string_lossy(), "dev": s.file.id.dev, "ino": s.file.id.ino,
+        "size_bytes": s.file.size, "resident_bytes": known(s.file.cached()),
+        "dirty_bytes": known(s.file.dirty()),
+    });
+    if let Some(object) = value.as_object_mut() {
+        if args.map {
+            let runs = s.map.as_ref().map(|m| m.runs().map(|r| [r.first, r.pages]).collect::<Vec<_>>());
+            object.insert("runs".to_owned(), json!(runs));
+        }
+        if let Some(held) = held {
+            object.insert("holders".to_owned(), holders_json(held.by_file.get(&s.file.id)));
+        }
+    }
+    value
+}

@@ -1,0 +1,165 @@
+//! `cold cache save` and `cold cache restore`.
+
+use std::path::PathBuf;
+
+use cold_cache::snapshot::{CaptureGaps, RestoreReport, Snapshot, capture};
+use serde_json::json;
+
+use super::TreeArgs;
+use super::format::{plural, reason_json, reasons};
+use crate::cli::{EXIT_CODES, TEMPLATE};
+use crate::exit::{Exit, Outcome};
+use crate::ui::{BAD, GOOD, Ui, paint};
+
+/// At most this many files of a kind are named in text; JSON has all.
+const NAMED: usize = 10;
+
+/// Flags of `cold cache save`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
+#[command(before_help = "Examples:
+  cold cache save warm.snap /usr/lib /usr/share     which pages of these trees are cached now
+  cold bench --states cold,snapshot=warm.snap -- …  a start from this state
+
+Ends with 5 when the snapshot lacks files whose residency the kernel does not tell this user.
+")]
+pub(super) struct SaveArgs {
+    /// The snapshot to write (replaced when it exists)
+    file: PathBuf,
+    /// Files and trees; also those without a cached page are saved, and emptied by a restore
+    #[arg(required = true)]
+    paths: Vec<PathBuf>,
+    #[command(flatten)]
+    tree: TreeArgs,
+    /// One documented JSON document on stdout instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Flags of `cold cache restore`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
+#[command(before_help = "Examples:
+  cold cache restore warm.snap         evicts what is too much, reads what is missing, compares
+
+Files that changed since they were saved are left alone and named. Ends with 0 when every page of every
+file is as saved, else with 5.
+")]
+pub(super) struct RestoreArgs {
+    /// A snapshot made by `cold cache save`
+    file: PathBuf,
+    /// One documented JSON document on stdout instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs `save`.
+pub(super) fn save(args: &SaveArgs, ui: &Ui) -> Outcome {
+    let (snapshot, gaps) =
+        super::progress::during(ui, "looking at files", |p| capture(&args.paths, args.tree.options(), p))?;
+    snapshot.save(&args.file)?;
+    let unreadable = super::warn_skipped(&gaps.skipped, ui);
+    for (_, reason) in gaps.failed.iter().take(NAMED) {
+        ui.warn(reason);
+    }
+    let complete = gaps.unknown.is_empty() && gaps.failed.is_empty() && unreadable == 0;
+    if args.json {
+        let document = json!({
+            "schema": "cold-cache-save/1",
+            "file": args.file.to_string_lossy(),
+            "complete": complete,
+            "files": snapshot.files.len(),
+            "resident_bytes": snapshot.resident(),
+            "unknown": gaps.unknown.iter().map(|(p, b)| json!({"path": p.to_string_lossy(), "size_bytes": b})).collect::<Vec<_>>(),
+            "failed": gaps.failed.iter().map(|(p, r)| json!({"path": p.to_string_lossy(), "reason": r})).collect::<Vec<_>>(),
+            "skipped": super::skipped_json(&gaps.skipped),
+        });
+        ui.line(serde_json::to_string_pretty(&document)?);
+    } else {
+        print_saved(&snapshot, &gaps, args, ui);
+    }
+    Ok(if complete { Exit::Done } else { Exit::StateNotReached })
+}
+
+fn print_saved(snapshot: &Snapshot, gaps: &CaptureGaps, args: &SaveArgs, ui: &Ui) {
+    let files = plural(snapshot.files.len() as u64, "file");
+    ui.line(format!("{} cached pages of {files} saved in {}", snapshot.resident(), args.file.display()));
+    if !gaps.unknown.is_empty() {
+        let n = plural(gaps.unknown.len() as u64, "file");
+        ui.warn(format!("left out: {n} whose residency the kernel does not tell this user (root may ask)"));
+    }
+}
+
+/// Runs `restore`.
+pub(super) fn restore(args: &RestoreArgs, ui: &Ui) -> Outcome {
+    let snapshot = Snapshot::load(&args.file)?;
+    let report = super::progress::during(ui, "restoring", |p| cold_cache::snapshot::restore(&snapshot, p))?;
+    if args.json {
+        ui.line(serde_json::to_string_pretty(&to_json(&report))?);
+    } else {
+        print_restored(&report, ui);
+    }
+    Ok(if report.is_exact() { Exit::Done } else { Exit::StateNotReached })
+}
+
+fn print_restored(report: &RestoreReport, ui: &Ui) {
+    for d in report.different.iter().take(NAMED) {
+        let mut line = format!(
+            "different: {}: {} missing, {} too many",
+            d.path.display(),
+            plural(d.missing, "page"),
+            plural(d.extra, "page")
+        );
+        if let Some(error) = &d.error {
+            line += &format!("; {error}");
+        }
+        ui.line(line);
+        reasons(&d.reasons, 4).iter().for_each(|r| ui.line(format!("  {r}")));
+    }
+    for (path, why) in report.changed.iter().take(NAMED) {
+        // Errors of the kernel name the path themselves.
+        let named = why.contains(&*path.to_string_lossy());
+        ui.line(if named {
+            format!("left alone: {why}")
+        } else {
+            format!("left alone: {}: {why}", path.display())
+        });
+    }
+    for path in report.unknown.iter().take(NAMED) {
+        ui.line(format!("left alone: {}: the kernel does not tell this user what is cached", path.display()));
+    }
+    let parts = [report.different.len(), report.changed.len(), report.unknown.len()];
+    let unnamed: usize = parts.iter().map(|n| n.saturating_sub(NAMED)).sum();
+    if unnamed > 0 {
+        ui.line(format!("… and {} (--json names all)", plural(unnamed as u64, "file")));
+    }
+    let verdict = if report.is_exact() {
+        paint(GOOD, "every page as saved")
+    } else {
+        let others = parts.iter().sum::<usize>() as u64;
+        paint(BAD, format!("{} not as saved", plural(others, "file")))
+    };
+    let identical = plural(report.identical, "file");
+    ui.line(format!("{} read, {} evicted, {identical} identical: {verdict}", report.read, report.evicted));
+}
+
+fn to_json(report: &RestoreReport) -> serde_json::Value {
+    let different = report.different.iter().map(|d| {
+        json!({
+            "path": d.path.to_string_lossy(), "missing_pages": d.missing, "extra_pages": d.extra,
+            "reasons": d.reasons.iter().map(reason_json).collect::<Vec<_>>(), "error": d.error,
+        })
+    });
+    let changed = report.changed.iter().map(|(p, r)| json!({"path": p.to_string_lossy(), "reason": r}));
+    json!({
+        "schema": "cold-cache-restore/1",
+        "exact": report.is_exact(),
+        "identical_files": report.identical,
+        "wanted_bytes": report.wanted,
+        "read_bytes": report.read,
+        "evicted_bytes": report.evicted,
+        "different": different.collect::<Vec<_>>(),
+        "changed": changed.collect::<Vec<_>>(),
+        "unknown": report.unknown.iter().map(|p| p.to_string_lossy()).collect::<Vec<_>>(),
+    })
+}

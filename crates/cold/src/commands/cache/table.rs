@@ -1,0 +1,89 @@
+//! Tables whose last column, a path, gives way to the terminal's width.
+
+use std::io::IsTerminal;
+
+use crate::ui::{STRONG, paint};
+
+/// Columns of a terminal; `None` when stdout is no terminal (then nothing is shortened).
+pub(super) fn width() -> Option<usize> {
+    if !std::io::stdout().is_terminal() {
+        return None;
+    }
+    terminal_size::terminal_size().map(|(w, _)| usize::from(w.0))
+}
+
+/// Rows of right-aligned figures followed by one left-aligned text.
+pub(super) struct Table {
+    head: Vec<&'static str>,
+    rows: Vec<(Vec<String>, Vec<String>)>,
+}
+
+impl Table {
+    /// With these headings, the last one over the text.
+    pub(super) fn new(head: &[&'static str]) -> Self {
+        Self { head: head.to_vec(), rows: Vec::new() }
+    }
+    /// Adds a row, with lines to stand below it.
+    pub(super) fn row(&mut self, cells: Vec<String>, below: Vec<String>) {
+        self.rows.push((cells, below));
+    }
+    /// The lines of the table; `width` limits them.
+    pub(super) fn lines(&self, width: Option<usize>) -> Vec<String> {
+        let last = self.head.len().saturating_sub(1);
+        let mut widths: Vec<usize> = self.head.iter().map(|h| h.chars().count()).collect();
+        for (cells, _) in &self.rows {
+            for (w, cell) in widths.iter_mut().zip(cells).take(last) {
+                *w = (*w).max(cell.chars().count());
+            }
+        }
+        let indent: usize = widths.iter().take(last).map(|w| w + 2).sum();
+        let room = width.map(|w| w.saturating_sub(indent).max(10));
+        let line = |cells: &[String]| {
+            let mut out = String::new();
+            for (i, (cell, w)) in cells.iter().zip(&widths).enumerate() {
+                if i == last {
+                    out.push_str(&shorten(cell, room));
+                } else {
+                    out.push_str(&format!("{cell:>w$}  ", w = *w));
+                }
+            }
+            out
+        };
+        let head: Vec<String> = self.head.iter().map(|h| (*h).to_owned()).collect();
+        let mut lines = vec![paint(STRONG, line(&head))];
+        for (cells, below) in &self.rows {
+            lines.push(line(cells));
+            lines.extend(below.iter().map(|b| format!("{:indent$}  {}", "", b)));
+        }
+        lines
+    }
+}
+
+/// A path's end says more than its start: cut in front.
+fn shorten(text: &str, room: Option<usize>) -> String {
+    let length = text.chars().count();
+    match room {
+        Some(room) if length > room => {
+            let tail: String = text.chars().skip(length - room + 1).collect();
+            format!("…{tail}")
+        }
+        _ => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_are_aligned_and_a_long_path_is_cut_in_front() {
+        let mut t = Table::new(&["SIZE", "PATH"]);
+        t.row(vec!["1 KiB".into(), "/a/very/long/path".into()], vec!["held".into()]);
+        t.row(vec!["12 KiB".into(), "/b".into()], vec![]);
+        let lines = t.lines(Some(20));
+        assert_eq!(lines[1], " 1 KiB  …y/long/path");
+        assert_eq!(lines[2], format!("{:10}held", ""));
+        assert_eq!(lines[3], "12 KiB  /b");
+        assert_eq!(t.lines(None)[1], " 1 KiB  /a/very/long/path");
+    }
+}
