@@ -6,8 +6,11 @@
 //! Start reading at [`procfs`] and [`open`].
 #![allow(unsafe_code)] // this crate owns kernel access; `undocumented_unsafe_blocks` is denied.
 
+pub mod loopdev;
+pub mod mount;
 pub mod open;
 pub mod page;
+pub mod pidfd;
 pub mod procfs;
 
 mod error;

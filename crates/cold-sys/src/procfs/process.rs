@@ -21,7 +21,7 @@ pub struct Stat {
     pub pgrp: i32,
     /// Session.
     pub session: i32,
-    /// Flags (`PF_*`; 0x0020_0000 is a kernel thread).
+    /// Flags (`PF_*`; `0x0020_0000` is a kernel thread).
     pub flags: u64,
     /// Minor faults.
     pub minflt: u64,
