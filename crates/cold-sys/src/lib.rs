@@ -6,21 +6,24 @@
 //! Start reading at [`procfs`] and [`open`].
 #![allow(unsafe_code)] // this crate owns kernel access; `undocumented_unsafe_blocks` is denied.
 
+pub mod caps;
+pub mod cgroup;
+pub mod clock;
 pub mod dir;
 pub mod evict;
-pub mod cgroup;
+pub mod loopdev;
+pub mod mount;
 pub mod observe;
-pub mod caps;
-pub mod clock;
 pub mod open;
 pub mod page;
+pub mod pidfd;
 pub mod probe;
 pub mod procfs;
 pub mod reclaim;
 pub mod residency;
 pub mod supervise;
-pub mod time;
 pub mod sysfs;
+pub mod time;
 
 mod error;
 

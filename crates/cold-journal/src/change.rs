@@ -1,0 +1,142 @@
+//! The kinds of change, as they stand in the journal.
+
+use std::fmt;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// What a file is, however its path changes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileId {
+    /// Device.
+    pub dev: u64,
+    /// Inode.
+    pub ino: u64,
+}
+
+impl From<&Metadata> for FileId {
+    fn from(meta: &Metadata) -> Self {
+        Self { dev: meta.dev(), ino: meta.ino() }
+    }
+}
+
+/// A change that is about to be made, with all that is needed to undo it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Change {
+    /// A value written to a file below /sys or /proc.
+    Setting {
+        /// The file, all symbolic links resolved.
+        #[serde(with = "crate::text")]
+        path: PathBuf,
+        /// The value to go back to.
+        old: String,
+        /// The value to write.
+        new: String,
+    },
+    /// A created cgroup; cgroups created inside it go with it, their processes are killed.
+    Cgroup {
+        /// The directory.
+        #[serde(with = "crate::text")]
+        path: PathBuf,
+    },
+    /// A mounted file system.
+    Mount {
+        /// The directory it covers.
+        #[serde(with = "crate::text")]
+        target: PathBuf,
+        /// Type as in `mountinfo` (`ext4`, `fuse`).
+        fs_type: String,
+        /// Source as in `mountinfo`.
+        source: String,
+    },
+    /// A file attached to a loop device.
+    Loop {
+        /// N of `/dev/loopN`.
+        number: u32,
+        /// Path of the file, resolved.
+        #[serde(with = "crate::text")]
+        backing: PathBuf,
+        /// The file's identity.
+        id: FileId,
+    },
+    /// A service that was running and is stopped (systemd).
+    Service {
+        /// The unit.
+        unit: String,
+    },
+    /// A created regular file.
+    File {
+        /// Its path, the directory part resolved.
+        #[serde(with = "crate::text")]
+        path: PathBuf,
+        /// The directory it is created in.
+        parent: FileId,
+    },
+    /// A created directory with everything that will be in it.
+    Directory {
+        /// Its path, the directory part resolved.
+        #[serde(with = "crate::text")]
+        path: PathBuf,
+        /// The directory it is created in.
+        parent: FileId,
+    },
+    /// A process that must not survive.
+    Process {
+        /// Its program.
+        #[serde(with = "crate::text")]
+        program: PathBuf,
+        /// Value of the environment variable `COLD_JOURNAL_TOKEN`, by which it and what it started are
+        /// found, also when its pid did not get into the journal any more.
+        token: String,
+    },
+}
+
+/// What is known only after the change was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Made {
+    /// The setting's value as it read back.
+    Value(String),
+    /// The created file, directory or cgroup.
+    File(FileId),
+    /// The started process: its pid and start time (field 22 of `/proc/PID/stat`).
+    Process {
+        /// Its pid.
+        pid: i32,
+        /// Clock ticks since boot.
+        starttime: u64,
+    },
+    /// Made, and nothing more to know.
+    Plain,
+}
+
+impl Change {
+    /// Whether a reboot undoes it by itself; only files stay.
+    pub(crate) fn ends_with_boot(&self) -> bool {
+        !matches!(self, Self::File { .. } | Self::Directory { .. })
+    }
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Setting { path, old, new } => {
+                write!(f, "setting {} from {old:?} to {new:?}", path.display())
+            }
+            Self::Cgroup { path } => write!(f, "cgroup {}", path.display()),
+            Self::Mount { target, fs_type, source } => {
+                write!(f, "mount of {source} ({fs_type}) on {}", target.display())
+            }
+            Self::Loop { number, backing, .. } => {
+                write!(f, "loop device /dev/loop{number} with {}", backing.display())
+            }
+            Self::Service { unit } => write!(f, "stopped service {unit}"),
+            Self::File { path, .. } => write!(f, "file {}", path.display()),
+            Self::Directory { path, .. } => write!(f, "directory {}", path.display()),
+            Self::Process { program, .. } => write!(f, "process {}", program.display()),
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! Why a change was not made, or not undone.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A change that could not be journalled, made or undone.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file operation failed.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// The attempted action as a verb phrase.
+        action: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// A system call failed.
+    #[error(transparent)]
+    Sys(#[from] cold_sys::Error),
+    /// The journal or its directory could have been written by somebody else.
+    #[error("{path} is not trusted: {why}; inspect it, then remove it or run as its owner")]
+    Untrusted {
+        /// The file or directory.
+        path: PathBuf,
+        /// What is odd about it.
+        why: String,
+    },
+    /// No directory for the journal is known.
+    #[error("no directory for the journal: neither XDG_STATE_HOME nor HOME is set; set one of them")]
+    NoDirectory,
+    /// Everything was undone already, so nothing may be changed any more.
+    #[error("no change is made any more: the journal was closed by undoing everything")]
+    Closed,
+    /// The change cannot be made as asked.
+    #[error("cannot {action} {path}: {why}")]
+    Refused {
+        /// The attempted action as a verb phrase.
+        action: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// Why.
+        why: String,
+    },
+    /// A command that makes or undoes a change failed.
+    #[error("{command} failed: {why}")]
+    Command {
+        /// The command line.
+        command: String,
+        /// Its exit status or error output.
+        why: String,
+    },
+    /// Processes did not end in time.
+    #[error(
+        "{subject} still holds {holders} after {seconds} s of SIGKILL; they wait in the kernel, retry later"
+    )]
+    StillAlive {
+        /// The cgroup or process.
+        subject: String,
+        /// Processes as `name[pid]`.
+        holders: String,
+        /// How long was waited.
+        seconds: u64,
+    },
+}
+
+/// Result with [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self::Io { action, path: path.into(), source }
+    }
+    pub(crate) fn refused(action: &'static str, path: impl Into<PathBuf>, why: impl Into<String>) -> Self {
+        Self::Refused { action, path: path.into(), why: why.into() }
+    }
+}

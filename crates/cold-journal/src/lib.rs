@@ -1,0 +1,30 @@
+//! The journal of system changes.
+//!
+//! Every change `cold` makes to the system (a setting, a cgroup, a mount, a loop device, a stopped
+//! service, a temporary file, a process) is written to a file and synced *before* it is made. It is
+//! undone at the normal end (guards), at a signal ([`Journal::undo_all`]), at the next start of `cold`
+//! ([`recover`]) or by `cold doctor --repair` ([`leftovers`]). The file's format is described in
+//! `docs/formats/journal.md`.
+//!
+//! Never prints, and never undoes what it cannot recognise as its own: a setting that somebody else
+//! changed meanwhile is reported and left alone. Start reading at [`Journal`], then [`Change`] and
+//! the private module `undo`.
+
+mod change;
+mod error;
+mod file;
+mod journal;
+mod make;
+mod place;
+mod record;
+mod recover;
+mod text;
+mod undo;
+
+pub use change::{Change, FileId, Made};
+pub use error::{Error, Result};
+pub use journal::{Guard, Journal, Step};
+pub use place::default_directory;
+pub use record::Owner;
+pub use recover::{Leftover, leftovers, recover};
+pub use undo::{Outcome, Undone};

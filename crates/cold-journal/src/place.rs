@@ -1,0 +1,49 @@
+//! Where journals lie, and whether a journal may be believed.
+
+use std::fs::{DirBuilder, File, Metadata};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use crate::{Error, Result};
+
+/// `/var/lib/coldstart/journal` for root, else `$XDG_STATE_HOME/coldstart/journal`
+/// (`~/.local/state/coldstart/journal`). Decided by the effective user: under `sudo` with the user's
+/// HOME, root's journal must not lie where the user can write.
+pub fn default_directory() -> Result<PathBuf> {
+    if rustix::process::geteuid().is_root() {
+        return Ok(PathBuf::from("/var/lib/coldstart/journal"));
+    }
+    // The XDG specification: a relative path is invalid and must be ignored.
+    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    absolute("XDG_STATE_HOME")
+        .or_else(|| absolute("HOME").map(|h| h.join(".local/state")))
+        .map(|state| state.join("coldstart/journal"))
+        .ok_or(Error::NoDirectory)
+}
+
+/// Creates the directory (mode 0700) where it is missing, and checks it.
+pub(crate) fn prepare(dir: &Path) -> Result<()> {
+    let build = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+    build.map_err(|e| Error::io("create", dir, e))?;
+    let meta = dir.metadata().map_err(|e| Error::io("stat", dir, e))?;
+    trusted(dir, &meta)
+}
+
+/// Refuses what belongs to somebody else or can be written by others: undoing its records would run
+/// with our rights.
+pub(crate) fn trusted(path: &Path, meta: &Metadata) -> Result<()> {
+    let me = rustix::process::geteuid().as_raw();
+    let why = if meta.uid() != me {
+        format!("it belongs to user {}, not to {me}", meta.uid())
+    } else if meta.mode() & 0o022 != 0 {
+        format!("others may write it (mode {:03o})", meta.mode() & 0o777)
+    } else {
+        return Ok(());
+    };
+    Err(Error::Untrusted { path: path.to_owned(), why })
+}
+
+/// Makes a new or removed name in `dir` survive a power cut.
+pub(crate) fn sync(dir: &Path) -> Result<()> {
+    File::open(dir).and_then(|d| d.sync_all()).map_err(|e| Error::io("sync", dir, e))
+}

@@ -1,0 +1,78 @@
+//! One line of a journal: eight hexadecimal digits of CRC-32, a blank, a JSON document.
+
+use cold_sys::procfs::ProcFs;
+use serde::{Deserialize, Serialize};
+
+use crate::change::{Change, Made};
+use crate::{Error, Result};
+
+/// Identifies the format.
+pub(crate) const FORMAT: &str = "coldstart.journal/1";
+
+/// The process that made the changes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Owner {
+    /// Its pid.
+    pub pid: i32,
+    /// Its start time (field 22 of `/proc/PID/stat`), which tells it from a later process with that pid.
+    pub starttime: u64,
+    /// The boot it ran in.
+    pub boot_id: String,
+    /// Its name.
+    pub comm: String,
+}
+
+impl Owner {
+    /// The calling process.
+    pub(crate) fn me(proc: &ProcFs) -> Result<Self> {
+        let pid = i32::try_from(std::process::id())
+            .map_err(|_| Error::refused("identify", "/proc/self", "the pid exceeds 31 bits"))?;
+        let stat = proc.stat(pid)?;
+        Ok(Self { pid, starttime: stat.starttime, boot_id: boot_id(proc)?, comm: stat.comm })
+    }
+    /// Whether it is still running.
+    pub(crate) fn alive(&self, proc: &ProcFs, boot_id: &str) -> bool {
+        let zombie = |s: char| s == 'Z' || s == 'X';
+        self.boot_id == boot_id
+            && proc.stat(self.pid).is_ok_and(|s| s.starttime == self.starttime && !zombie(s.state))
+    }
+}
+
+/// Identifies the current boot.
+pub(crate) fn boot_id(proc: &ProcFs) -> Result<String> {
+    Ok(proc.read("sys/kernel/random/boot_id")?.trim().to_owned())
+}
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Record {
+    /// The first line.
+    Header { format: String, owner: Owner },
+    /// A change will be made.
+    Change { id: u64, change: Change },
+    /// It was made.
+    Made { id: u64, made: Made },
+    /// An older change of the same setting was undone first: go back to this value instead.
+    Rebased { id: u64, old: String },
+    /// It is undone or needs no undoing; the text says how.
+    Done { id: u64, outcome: String },
+}
+
+impl Record {
+    /// The line, with its newline.
+    pub(crate) fn line(&self) -> std::result::Result<String, serde_json::Error> {
+        let json = serde_json::to_string(self)?;
+        Ok(format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes())))
+    }
+
+    /// Reads a line (without its newline); `None` if it is damaged or of an unknown kind.
+    pub(crate) fn parse(line: &[u8]) -> Option<Self> {
+        let (sum, json) = (line.get(..8)?, line.get(9..)?);
+        let sum = u32::from_str_radix(std::str::from_utf8(sum).ok()?, 16).ok()?;
+        if line.get(8) != Some(&b' ') || sum != crc32fast::hash(json) {
+            return None;
+        }
+        serde_json::from_slice(json).ok()
+    }
+}

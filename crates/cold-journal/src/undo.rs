@@ -1,0 +1,151 @@
+//! Undoing one change. Every function here may run twice, and after a crash at any point: it looks at
+//! what is there, recognises what is its own, and leaves everything else alone.
+
+mod cgroup;
+mod device;
+mod process;
+mod tree;
+
+use std::fmt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use cold_sys::procfs::ProcFs;
+
+use crate::change::{Change, Made};
+use crate::file::Pending;
+use crate::make::{read_setting, systemctl, write_setting};
+use crate::{Error, Result};
+
+/// How long processes, mounts and devices get to let go before that is reported.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// How a change was undone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// The state before the change is back.
+    Restored,
+    /// There was nothing to undo: the change had not been made, or its thing is gone.
+    Gone,
+    /// Somebody else changed it meanwhile, so it was left as it is.
+    ChangedByOthers {
+        /// What was found.
+        found: String,
+    },
+    /// A newer change of the same setting will restore it.
+    LeftToNewer,
+    /// It was in use; it ends when its last user is gone.
+    WhenUnused,
+    /// The machine was restarted since.
+    GoneWithReboot,
+    /// It was undone before.
+    AlreadyUndone,
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Restored => f.write_str("restored"),
+            Self::Gone => f.write_str("nothing to undo"),
+            Self::ChangedByOthers { found } => write!(f, "left alone, changed by others: {found}"),
+            Self::LeftToNewer => f.write_str("left to a newer change of the same setting"),
+            Self::WhenUnused => f.write_str("in use, ends with its last user"),
+            Self::GoneWithReboot => f.write_str("gone with a reboot"),
+            Self::AlreadyUndone => f.write_str("already undone"),
+        }
+    }
+}
+
+/// A change and how undoing it went.
+#[derive(Debug)]
+pub struct Undone {
+    /// The change.
+    pub change: Change,
+    /// What was done, or why it could not be done (it is tried again by the next recovery).
+    pub outcome: Result<Outcome>,
+}
+
+impl fmt::Display for Undone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.outcome {
+            Ok(outcome) => write!(f, "{}: {outcome}", self.change),
+            Err(error) => write!(f, "{}: not undone: {error}", self.change),
+        }
+    }
+}
+
+pub(crate) fn undo(proc: &ProcFs, pending: &Pending) -> Result<Outcome> {
+    let made = pending.made.as_ref();
+    let identity = match made {
+        Some(Made::File(id)) => Some(*id),
+        _ => None,
+    };
+    match &pending.change {
+        Change::Setting { path, old, new } => setting(path, old, new, made),
+        Change::Cgroup { path } => cgroup::remove(proc, path, identity),
+        Change::Mount { target, fs_type, source } => device::unmount(proc, target, fs_type, source),
+        Change::Loop { number, backing, id } => device::detach(*number, backing, *id),
+        Change::Service { unit } => service(unit),
+        Change::File { path, parent } => tree::remove_file(path, *parent, identity),
+        Change::Directory { path, parent } => tree::remove_directory(proc, path, *parent, identity),
+        Change::Process { token, .. } => match made {
+            Some(Made::Process { pid, starttime }) => process::kill(proc, *pid, *starttime, token),
+            _ => process::kill_by_token(proc, token),
+        },
+    }
+}
+
+fn setting(path: &Path, old: &str, new: &str, made: Option<&Made>) -> Result<Outcome> {
+    let found = match read_setting(path) {
+        // The device or cgroup it belonged to is gone.
+        Err(Error::Io { source, .. }) if is_gone(&source) => return Ok(Outcome::Gone),
+        other => other?,
+    };
+    if found == old {
+        return Ok(Outcome::Gone);
+    }
+    let ours = match made {
+        Some(Made::Value(read_back)) => found == *read_back || found == new,
+        _ => found == new,
+    };
+    if !ours {
+        return Ok(Outcome::ChangedByOthers { found: format!("{found:?}") });
+    }
+    write_setting(path, old)?;
+    let now = read_setting(path)?;
+    if now == old {
+        return Ok(Outcome::Restored);
+    }
+    Err(Error::refused("restore", path, format!("{old:?} was written, but it reads {now:?}")))
+}
+
+fn service(unit: &str) -> Result<Outcome> {
+    if systemctl(&["is-active", "--quiet", unit]).is_ok() {
+        return Ok(Outcome::Gone);
+    }
+    systemctl(&["start", unit])?;
+    Ok(Outcome::Restored)
+}
+
+/// Whether the error says that there is no such thing (any more).
+pub(crate) fn is_gone(e: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let gone = [Errno::NOENT, Errno::NODEV, Errno::NXIO, Errno::NOTDIR, Errno::SRCH];
+    e.raw_os_error().is_some_and(|n| gone.iter().any(|g| g.raw_os_error() == n))
+}
+
+/// Calls `attempt` until it gives a value or [`PATIENCE`] is over.
+pub(crate) fn until<T>(mut attempt: impl FnMut() -> Result<Option<T>>) -> Result<Option<T>> {
+    let deadline = Instant::now() + PATIENCE;
+    let mut pause = Duration::from_millis(1);
+    loop {
+        if let Some(value) = attempt()? {
+            return Ok(Some(value));
+        }
+        if Instant::now() >= deadline {
+            return Ok(None);
+        }
+        std::thread::sleep(pause);
+        pause = (pause * 2).min(Duration::from_millis(100));
+    }
+}

@@ -1,0 +1,77 @@
+//! Processes held by descriptor, so that a reused pid is never signalled (`pidfd_open(2)`).
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, Signal};
+
+use crate::procfs::ProcFs;
+use crate::{Error, Result};
+
+/// A process that stays the same one, however often its pid is reused.
+#[derive(Debug)]
+pub struct PidFd {
+    pid: i32,
+    fd: OwnedFd,
+}
+
+impl PidFd {
+    /// Holds the process that has `pid` now; `None` if there is none.
+    pub fn open(pid: i32) -> Result<Option<Self>> {
+        // Negative numbers and 0 mean process groups elsewhere; here they are nobody.
+        let Some(raw) = Pid::from_raw(pid).filter(|_| pid > 0) else { return Ok(None) };
+        match rustix::process::pidfd_open(raw, PidfdFlags::empty()) {
+            Ok(fd) => Ok(Some(Self { pid, fd })),
+            Err(Errno::SRCH) => Ok(None),
+            Err(e) => Err(Error::io("open", format!("pid {pid}"), e.into())),
+        }
+    }
+
+    /// Holds the process with this pid and start time (field 22 of `/proc/PID/stat`, clock ticks since
+    /// boot); `None` if it has ended, also when the pid belongs to another process by now.
+    pub fn open_exact(proc: &ProcFs, pid: i32, starttime: u64) -> Result<Option<Self>> {
+        let Some(held) = Self::open(pid)? else { return Ok(None) };
+        // Read after holding it: what stat says now is about the held process or about no one.
+        Ok(proc.stat(pid).is_ok_and(|s| s.starttime == starttime).then_some(held))
+    }
+
+    /// The pid it had when it was opened.
+    pub fn pid(&self) -> i32 {
+        self.pid
+    }
+
+    /// Kills it with `SIGKILL`. A process that has already ended is no error.
+    pub fn kill(&self) -> Result<()> {
+        match rustix::process::pidfd_send_signal(&self.fd, Signal::KILL) {
+            Ok(()) | Err(Errno::SRCH) => Ok(()),
+            Err(e) => Err(Error::io("kill", format!("pid {}", self.pid), e.into())),
+        }
+    }
+
+    /// Waits until it has ended (it may still be a zombie); false when `limit` passed first.
+    pub fn wait(&self, limit: Duration) -> Result<bool> {
+        let deadline = Instant::now() + limit;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let timeout = Timespec {
+                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
+                tv_nsec: i64::from(left.subsec_nanos()),
+            };
+            let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
+            match rustix::event::poll(&mut fds, Some(&timeout)) {
+                Ok(0) => return Ok(false),
+                Ok(_) => return Ok(true),
+                Err(Errno::INTR) => {}
+                Err(e) => return Err(Error::io("wait for", format!("pid {}", self.pid), e.into())),
+            }
+        }
+    }
+}
+
+impl AsFd for PidFd {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

@@ -1,0 +1,243 @@
+//! The slow test disk: a file served by FUSE → a loop device with direct I/O → a file system.
+//!
+//! Three processes take part: the caller, the supervisor `cold-testdisk create`, which makes and
+//! unmakes everything through the journal and ends when its caller does, and the server, which answers
+//! block requests as late as the [`Model`] says and logs them. Start reading at [`SlowDisk`].
+
+mod log;
+mod model;
+mod server;
+mod stack;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use cold_model::Bytes;
+use serde::{Deserialize, Serialize};
+
+pub use log::{Op, Request, Totals};
+pub use model::{Model, Preset, Scheduler, Service};
+pub use server::Serve;
+pub use stack::{Stack, clean, journal_directory, running};
+
+/// File systems the disk can carry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum FileSystem {
+    /// ext4.
+    #[default]
+    Ext4,
+    /// XFS; at least 300 MiB.
+    Xfs,
+    /// Btrfs; at least 110 MiB.
+    Btrfs,
+}
+
+/// What disk is wanted.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Its speed.
+    pub preset: Preset,
+    /// Its size.
+    pub size: Bytes,
+    /// Its file system.
+    pub file_system: FileSystem,
+    /// Where to mount it; `None` for a directory of its own.
+    pub mount: Option<PathBuf>,
+    /// Directory for the file that holds its bytes; `None` to keep them in memory, where no other
+    /// disk's speed comes in.
+    pub backing: Option<PathBuf>,
+}
+
+/// What a running disk says about itself.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Info {
+    /// Its own directory.
+    pub directory: PathBuf,
+    /// Where its file system is mounted.
+    pub mount_point: PathBuf,
+    /// Its block device, `/dev/loopN`.
+    pub device: PathBuf,
+    /// N.
+    pub number: u32,
+    /// The server's control socket.
+    pub control: PathBuf,
+    /// The supervisor.
+    pub supervisor: i32,
+    /// Its speed.
+    pub preset: Preset,
+    /// Its file system.
+    pub file_system: FileSystem,
+    /// Its size.
+    pub size: Bytes,
+}
+
+/// What went wrong with a test disk.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file or socket operation failed.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// The attempted action.
+        action: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// A change could not be journalled, made or undone.
+    #[error(transparent)]
+    Journal(#[from] cold_journal::Error),
+    /// A part of the disk failed.
+    #[error("{part} failed: {why}")]
+    Part {
+        /// The part: `mkfs.ext4`, the server, the supervisor.
+        part: String,
+        /// What it said.
+        why: String,
+    },
+}
+
+/// Result with [`Error`].
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        Self::Io { action, path: path.into(), source }
+    }
+    pub(crate) fn part(part: impl Into<String>, why: impl Into<String>) -> Self {
+        Self::Part { part: part.into(), why: why.into() }
+    }
+}
+
+/// A mounted test disk. It goes away when this is dropped, when the test panics, and when the process
+/// is killed; what even that leaves behind (the supervisor killed as well) is removed by the next one.
+#[derive(Debug)]
+pub struct SlowDisk {
+    info: Info,
+    supervisor: Child,
+}
+
+impl SlowDisk {
+    /// A disk with ext4, its bytes in memory. Needs root, `/dev/fuse`, loop devices, `mkfs.ext4`.
+    pub fn create(preset: Preset, size: Bytes) -> Result<Self> {
+        let file_system = FileSystem::Ext4;
+        Self::with(&Options { preset, size, file_system, mount: None, backing: None })
+    }
+
+    /// A disk as described.
+    pub fn with(options: &Options) -> Result<Self> {
+        let program = crate::programs::program("cold-testdisk")
+            .map_err(|e| Error::part("finding cold-testdisk", e.to_string()))?;
+        let mut command = Command::new(&program);
+        command.args(["create", "--json", "--until-eof", "--size", &options.size.0.to_string()]);
+        command.args(["--preset", &value_name(&options.preset), "--fs", &value_name(&options.file_system)]);
+        for (flag, path) in [("--mount", &options.mount), ("--backing", &options.backing)] {
+            if let Some(path) = path {
+                command.arg(flag).arg(path);
+            }
+        }
+        let mut supervisor = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .map_err(|e| Error::io("start", program, e))?;
+        let mut line = String::new();
+        if let Some(out) = supervisor.stdout.take() {
+            BufReader::new(out).read_line(&mut line).map_err(|e| Error::io("read from", "cold-testdisk", e))?;
+        }
+        if let Ok(info) = serde_json::from_str(&line) {
+            return Ok(Self { info, supervisor });
+        }
+        let mut why = String::new();
+        if let Some(mut err) = supervisor.stderr.take() {
+            let _ = err.read_to_string(&mut why);
+        }
+        let _ = supervisor.wait();
+        Err(Error::part("cold-testdisk create", why.trim()))
+    }
+
+    /// The directory at which its file system is mounted.
+    pub fn mount_point(&self) -> &Path {
+        &self.info.mount_point
+    }
+
+    /// The kernel's name of the block device (`loop3`).
+    pub fn device_name(&self) -> String {
+        format!("loop{}", self.info.number)
+    }
+
+    /// Everything about it.
+    pub fn info(&self) -> &Info {
+        &self.info
+    }
+
+    /// Every request since it was created or [`SlowDisk::reset_log`], in order of completion.
+    pub fn log(&self) -> Result<Vec<Request>> {
+        self.info.log()
+    }
+
+    /// The sums of [`SlowDisk::log`].
+    pub fn totals(&self) -> Result<Totals> {
+        Ok(Totals::of(&self.log()?))
+    }
+
+    /// Forgets the requests so far.
+    pub fn reset_log(&self) -> Result<()> {
+        self.info.ask("reset").map(drop)
+    }
+
+    /// Writes the log as CSV (`op,offset,bytes,arrival_ns,done_ns,model_ns`).
+    pub fn write_csv(&self, path: &Path) -> Result<()> {
+        std::fs::write(path, self.info.csv()?).map_err(|e| Error::io("write", path, e))
+    }
+}
+
+impl Drop for SlowDisk {
+    fn drop(&mut self) {
+        drop(self.supervisor.stdin.take()); // end of file: take everything down
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while Instant::now() < deadline {
+            match self.supervisor.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(5)),
+                Ok(Some(_)) | Err(_) => return,
+            }
+        }
+        // It hangs. Killed, it leaves the rest to the journal, and to `cold-testdisk clean`.
+        let _ = self.supervisor.kill();
+        let _ = self.supervisor.wait();
+        let _ = clean();
+    }
+}
+
+impl Info {
+    /// The disk's log.
+    pub fn log(&self) -> Result<Vec<Request>> {
+        let text = self.csv()?;
+        log::from_csv(&text).ok_or_else(|| Error::part("the disk's log", "it is not in the expected form"))
+    }
+
+    /// The disk's log as CSV.
+    pub fn csv(&self) -> Result<String> {
+        self.ask("log")
+    }
+
+    fn ask(&self, question: &str) -> Result<String> {
+        let fail = |e| Error::io("ask the disk at", &self.control, e);
+        let mut stream = UnixStream::connect(&self.control).map_err(fail)?;
+        stream.write_all(format!("{question}\n").as_bytes()).map_err(fail)?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text).map_err(fail)?;
+        Ok(text)
+    }
+}
+
+/// The name of a value on the command line.
+pub(crate) fn value_name(value: &impl clap::ValueEnum) -> String {
+    value.to_possible_value().map(|v| v.get_name().to_owned()).unwrap_or_default()
+}

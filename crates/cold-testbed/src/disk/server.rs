@@ -1,0 +1,340 @@
+//! The process behind the disk: one file, served by FUSE, with the model's delays.
+//!
+//! A process of its own, because the process that mounts the disk sleeps in the kernel until the
+//! server answers: killed then, a single process could never die, and its mount never end.
+
+use std::collections::BinaryHeap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::unix::fs::FileExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use cold_model::{Bytes, Nanos};
+use fuser::{
+    Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
+    KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen,
+    ReplyWrite, Session, WriteFlags,
+};
+
+use super::log::{Log, Op, Request, to_csv};
+use super::model::{Model, Scheduler, Service};
+
+/// The file's name in the mounted directory.
+pub(crate) const FILE_NAME: &str = "disk";
+/// The source of the mount in `mountinfo`.
+pub(crate) const MOUNT_SOURCE: &str = "cold-testdisk";
+const FILE: INodeNo = INodeNo(2);
+/// Attributes never change, and a dead server must not be asked for them.
+const FOREVER: Duration = Duration::from_secs(1 << 30);
+
+/// What the server is to do.
+#[derive(Debug)]
+pub struct Serve {
+    /// Directory to mount on.
+    pub mount: PathBuf,
+    /// File that holds the bytes.
+    pub backing: PathBuf,
+    /// Size in bytes.
+    pub size: u64,
+    /// Delays.
+    pub model: Model,
+    /// Path of the control socket.
+    pub control: PathBuf,
+    /// The process it must not outlive.
+    pub parent: i32,
+}
+
+impl Serve {
+    /// Waits for a line on `input`, mounts, says `ready` on `output`, and serves until it is unmounted.
+    /// Dies with its parent (`PR_SET_PDEATHSIG`), which ends all waiting requests with an error.
+    pub fn run(self, input: impl BufRead, mut output: impl Write) -> io::Result<()> {
+        rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+        if rustix::process::getppid().map(rustix::process::Pid::as_raw_pid) != Some(self.parent) {
+            return Err(io::Error::other("the process that started the server has ended"));
+        }
+        // The machine must not kill it to gain memory: everything on the disk would wait for it first.
+        let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
+        // Nor may its own allocations wait for the disk it serves (needs CAP_SYS_RESOURCE).
+        let _ = rustix::process::configure_io_flusher_behavior(true);
+        if input.lines().next().transpose()?.is_none() {
+            return Ok(());
+        }
+        let backing = File::options().read(true).write(true).open(&self.backing)?;
+        let log = Arc::new(Log::default());
+        serve_control(UnixListener::bind(&self.control)?, Arc::clone(&log))?;
+        let completer = Completer::start(Arc::clone(&log))?;
+        let scheduler = Mutex::new(Scheduler::new(self.model, self.size));
+        let disk = Disk { backing, size: self.size, scheduler, completer };
+        let mut config = Config::default();
+        config.mount_options =
+            vec![MountOption::FSName(MOUNT_SOURCE.to_owned()), MountOption::NoDev, MountOption::NoSuid];
+        config.n_threads = Some(2);
+        config.clone_fd = true;
+        let session = Session::new(disk, &self.mount, &config)?;
+        // The supervisor unmounts; `run` ends when it has.
+        writeln!(output, "ready")?;
+        output.flush()?;
+        session.run()
+    }
+}
+
+fn now() -> u64 {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    t.tv_sec.unsigned_abs() * 1_000_000_000 + t.tv_nsec.unsigned_abs()
+}
+
+/// Answers `log` (CSV) and `reset` on the control socket, one command per connection.
+fn serve_control(listener: UnixListener, log: Arc<Log>) -> io::Result<()> {
+    let answer = move |stream: UnixStream| -> io::Result<()> {
+        let mut line = String::new();
+        BufReader::new(&stream).read_line(&mut line)?;
+        let text = match line.trim() {
+            "log" => to_csv(&log.requests()),
+            "reset" => {
+                log.reset();
+                "ok\n".to_owned()
+            }
+            other => format!("unknown command {other:?}; known: log, reset\n"),
+        };
+        (&stream).write_all(text.as_bytes())
+    };
+    let serve = move || {
+        for stream in listener.incoming().flatten() {
+            // The other side may have gone; the next one is served anyway.
+            let _ = answer(stream);
+        }
+    };
+    std::thread::Builder::new().name("control".to_owned()).spawn(serve).map(drop)
+}
+
+enum Answer {
+    Data(ReplyData, Vec<u8>),
+    Written(ReplyWrite, u32),
+    Empty(ReplyEmpty),
+}
+
+impl Answer {
+    fn send(self) {
+        match self {
+            Self::Data(reply, data) => reply.data(&data),
+            Self::Written(reply, len) => reply.written(len),
+            Self::Empty(reply) => reply.ok(),
+        }
+    }
+}
+
+struct Waiting {
+    due: u64,
+    request: Request,
+    answer: Answer,
+}
+
+// Ordered by due time, the earliest first out of a BinaryHeap.
+impl Ord for Waiting {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        other.due.cmp(&self.due)
+    }
+}
+impl PartialOrd for Waiting {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for Waiting {
+    fn eq(&self, other: &Self) -> bool {
+        self.due == other.due
+    }
+}
+impl Eq for Waiting {}
+
+/// Answers requests when they are due, so that no thread sleeps for one while others arrive.
+struct Completer {
+    waiting: Mutex<BinaryHeap<Waiting>>,
+    earlier: Condvar,
+    log: Arc<Log>,
+}
+
+impl Completer {
+    fn start(log: Arc<Log>) -> io::Result<Arc<Self>> {
+        let this = Arc::new(Self { waiting: Mutex::default(), earlier: Condvar::new(), log });
+        let worker = Arc::clone(&this);
+        std::thread::Builder::new().name("completer".to_owned()).spawn(move || worker.run())?;
+        Ok(this)
+    }
+
+    fn add(&self, waiting: Waiting) {
+        if waiting.due <= now() {
+            self.complete(waiting);
+            return;
+        }
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(waiting);
+        self.earlier.notify_one();
+    }
+
+    fn run(&self) {
+        let mut heap = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let now = now();
+            match heap.peek().map(|w| w.due) {
+                Some(due) if due <= now => {
+                    let due = heap.pop();
+                    drop(heap);
+                    if let Some(waiting) = due {
+                        self.complete(waiting);
+                    }
+                    heap = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+                }
+                Some(due) => {
+                    let pause = Duration::from_nanos(due - now);
+                    heap = self.earlier.wait_timeout(heap, pause).unwrap_or_else(PoisonError::into_inner).0;
+                }
+                None => heap = self.earlier.wait(heap).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+    }
+
+    /// The log comes first: who has seen the answer must find the request in it.
+    fn complete(&self, waiting: Waiting) {
+        self.log.add(Request { done: Nanos(now()), ..waiting.request });
+        waiting.answer.send();
+    }
+}
+
+struct Disk {
+    backing: File,
+    size: u64,
+    scheduler: Mutex<Scheduler>,
+    completer: Arc<Completer>,
+}
+
+impl Disk {
+    fn attributes(&self, ino: INodeNo) -> FileAttr {
+        let directory = ino == INodeNo::ROOT;
+        let time = SystemTime::UNIX_EPOCH;
+        FileAttr {
+            ino,
+            size: if directory { 0 } else { self.size },
+            blocks: if directory { 0 } else { self.size / 512 },
+            atime: time,
+            mtime: time,
+            ctime: time,
+            crtime: time,
+            kind: if directory { FileType::Directory } else { FileType::RegularFile },
+            perm: if directory { 0o700 } else { 0o600 },
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        }
+    }
+
+    fn finish(&self, op: Op, offset: u64, len: u64, arrival: u64, answer: Answer) {
+        let mut scheduler = self.scheduler.lock().unwrap_or_else(PoisonError::into_inner);
+        let Service { due_ns, alone_ns } = match op {
+            Op::Flush => scheduler.flush(arrival),
+            Op::Read | Op::Write => scheduler.transfer(arrival, offset, len),
+        };
+        drop(scheduler);
+        let request = Request {
+            op,
+            offset,
+            len: Bytes(len),
+            arrival: Nanos(arrival),
+            done: Nanos(0),
+            model: Nanos(alone_ns),
+        };
+        self.completer.add(Waiting { due: due_ns, request, answer });
+    }
+}
+
+impl Filesystem for Disk {
+    fn init(&mut self, _: &fuser::Request, config: &mut KernelConfig) -> io::Result<()> {
+        // Without it the loop device's requests come one at a time.
+        config
+            .add_capabilities(InitFlags::FUSE_ASYNC_DIO)
+            .map_err(|_| io::Error::other("this kernel's FUSE has no asynchronous direct I/O (Linux 3.10)"))?;
+        // The default of 12 would be the queue depth of every disk.
+        let _ = config.set_max_background(512);
+        let _ = config.set_congestion_threshold(512);
+        Ok(())
+    }
+
+    fn lookup(&self, _: &fuser::Request, _: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        if name == FILE_NAME {
+            reply.entry(&FOREVER, &self.attributes(FILE), Generation(0));
+        } else {
+            reply.error(Errno::ENOENT);
+        }
+    }
+
+    fn getattr(&self, _: &fuser::Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        reply.attr(&FOREVER, &self.attributes(ino));
+    }
+
+    fn open(&self, _: &fuser::Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        // Past the page cache, else the disk's content would be cached a second time.
+        let flags = FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES;
+        reply.opened(FileHandle(1), flags);
+    }
+
+    fn read(
+        &self,
+        _: &fuser::Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        size: u32,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyData,
+    ) {
+        let arrival = now();
+        let len = u64::from(size).min(self.size.saturating_sub(offset));
+        let mut data = vec![0; len as usize];
+        match self.backing.read_exact_at(&mut data, offset) {
+            Ok(()) => self.finish(Op::Read, offset, len, arrival, Answer::Data(reply, data)),
+            Err(e) => reply.error(e.into()),
+        }
+    }
+
+    fn write(
+        &self,
+        _: &fuser::Request,
+        _: INodeNo,
+        _: FileHandle,
+        offset: u64,
+        data: &[u8],
+        _: WriteFlags,
+        _: OpenFlags,
+        _: Option<LockOwner>,
+        reply: ReplyWrite,
+    ) {
+        let arrival = now();
+        if offset.saturating_add(data.len() as u64) > self.size {
+            reply.error(Errno::ENOSPC);
+            return;
+        }
+        match self.backing.write_all_at(data, offset) {
+            Ok(()) => {
+                let answer = Answer::Written(reply, data.len() as u32);
+                self.finish(Op::Write, offset, data.len() as u64, arrival, answer);
+            }
+            Err(e) => reply.error(e.into()),
+        }
+    }
+
+    fn fsync(&self, _: &fuser::Request, _: INodeNo, _: FileHandle, _: bool, reply: ReplyEmpty) {
+        self.finish(Op::Flush, 0, 0, now(), Answer::Empty(reply));
+    }
+
+    fn flush(&self, _: &fuser::Request, _: INodeNo, _: FileHandle, _: LockOwner, reply: ReplyEmpty) {
+        // Closing the file is no flush of the disk.
+        reply.ok();
+    }
+}

@@ -1,0 +1,14 @@
+//! What the tests of all crates stand on: the slow test disk with its log of block requests,
+//! programs with known behaviour, fake `/proc` and `/sys` trees.
+//!
+//! For tests only; never shipped, and no product crate may depend on it outside its tests. Start
+//! reading at [`disk::SlowDisk`], [`subject`] and [`need_root`]; docs/testbed.md shows how to use them.
+
+pub mod disk;
+
+mod need;
+mod programs;
+
+pub use disk::SlowDisk;
+pub use need::{need, need_root};
+pub use programs::subject;
