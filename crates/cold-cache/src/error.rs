@@ -1,4 +1,5 @@
-//! What can go wrong, with the file and the next step.
+//! What can go wrong, with the file and the next step. A message contains its cause, so causes are not
+//! given again as `source`: the chain would print them twice.
 
 use std::path::PathBuf;
 
@@ -20,28 +21,28 @@ pub enum Error {
     )]
     NoReclaim,
     /// A root-only way was asked for without root.
-    #[error("{what} needs root: {source}")]
+    #[error("{what} needs root: {cause}")]
     NeedsRoot {
         /// What was asked for.
         what: &'static str,
         /// The kernel's answer.
-        source: cold_sys::Error,
+        cause: cold_sys::Error,
     },
     /// A snapshot file cannot be used.
-    #[error("{path}: {source}")]
+    #[error("{path}: {cause}")]
     Snapshot {
         /// The snapshot file.
         path: PathBuf,
         /// Why.
-        source: crate::snapshot::CodecError,
+        cause: crate::snapshot::CodecError,
     },
     /// A path that was named is not there, or cannot be read or written.
-    #[error("{path}: {source}")]
+    #[error("{path}: {cause}")]
     Path {
         /// The path.
         path: PathBuf,
         /// Why.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
 }
 

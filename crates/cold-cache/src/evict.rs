@@ -206,14 +206,13 @@ pub fn evict(targets: &[EvictTarget], method: Method) -> Result<EvictReport> {
             explained = explain::explain(&proc, Path::new("/sys"), files)?;
         }
     }
-    // Pages without a lasting reason are given time.
-    let mut wait = Duration::from_millis(8);
-    while explained.iter().any(|e| may_still_go(&e.1)) && started.elapsed() < method.patience {
-        let (hopeful, lasting): (Vec<_>, Vec<_>) = explained.into_iter().partition(|e| may_still_go(&e.1));
-        let files = again(hopeful.into_iter().map(|e| e.0).collect(), wait, &mut report);
-        explained = lasting;
+    // Pages without a lasting reason are given time, as long as they become fewer.
+    let (hopeful, lasting): (Vec<_>, Vec<_>) = explained.into_iter().partition(|e| may_still_go(&e.1));
+    explained = lasting;
+    if !hopeful.is_empty() {
+        let files = hopeful.into_iter().map(|e| e.0).collect();
+        let files = wait_for(files, started + method.patience, &mut report);
         explained.extend(explain::explain(&proc, Path::new("/sys"), files)?);
-        wait *= 2;
     }
     report.stayed = explained
         .into_iter()
@@ -242,7 +241,7 @@ fn reclaim_root(proc: &ProcFs) -> Result<ReclaimRoot> {
 
 fn drop_all(proc: &ProcFs) -> Result<()> {
     drop_caches(proc, DropCaches::All)
-        .map_err(|source| Error::NeedsRoot { what: "dropping all caches of the machine", source })
+        .map_err(|cause| Error::NeedsRoot { what: "dropping all caches of the machine", cause })
 }
 
 /// Cached bytes of the targets, as far as they are told.
@@ -291,6 +290,20 @@ fn first_pass(targets: &[EvictTarget], report: &mut EvictReport, count_before: b
             }
             Err(e) => report.failed.push((path.clone(), e.to_string())),
         }
+    }
+    left
+}
+
+/// Tries again after ever longer pauses until nothing is left, `deadline` is over, or three pauses in a
+/// row (8, 16, 32 ms at first) changed nothing.
+fn wait_for(mut left: Vec<Left>, deadline: Instant, report: &mut EvictReport) -> Vec<Left> {
+    let pages = |left: &[Left]| left.iter().map(|l| l.pages).sum::<u64>();
+    let (mut wait, mut stuck) = (Duration::from_millis(8), 0);
+    while !left.is_empty() && stuck < 3 && Instant::now() < deadline {
+        let before = pages(&left);
+        left = again(left, wait, report);
+        stuck = if pages(&left) < before { 0 } else { stuck + 1 };
+        wait *= 2;
     }
     left
 }

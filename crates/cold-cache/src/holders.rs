@@ -161,8 +161,8 @@ pub fn holders<'a>(
     Ok(found)
 }
 
-const EPERM: i32 = 1;
-const EACCES: i32 = 13;
+pub(crate) const EPERM: i32 = 1;
+pub(crate) const EACCES: i32 = 13;
 
 /// What process `pid` holds of the wanted files.
 fn inspect(proc: &ProcFs, pid: i32, wanted: &Wanted) -> cold_sys::Result<BTreeMap<FileId, Holder>> {

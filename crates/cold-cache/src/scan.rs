@@ -137,12 +137,11 @@ impl Totals {
     pub fn add(&mut self, file: &ScannedFile) {
         self.files += 1;
         self.size += Bytes(file.size);
-        match file.cached() {
-            Some(pages) => self.resident += Bytes(pages * page_size()),
-            None => {
-                self.unknown_files += 1;
-                self.unknown += Bytes(file.size);
-            }
+        if let Some(pages) = file.cached() {
+            self.resident += Bytes(pages * page_size());
+        } else {
+            self.unknown_files += 1;
+            self.unknown += Bytes(file.size);
         }
         self.dirty += Bytes(file.dirty().unwrap_or(0) * page_size());
     }

@@ -80,7 +80,7 @@ impl Snapshot {
 
     /// Writes the snapshot to `path`, complete or not at all.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let fail = |source| Error::Path { path: path.to_owned(), source };
+        let fail = |cause| Error::Path { path: path.to_owned(), cause };
         let mut name = path.file_name().unwrap_or_default().to_owned();
         name.push(format!(".tmp-{}", std::process::id()));
         let temporary = path.with_file_name(name);
@@ -97,13 +97,13 @@ impl Snapshot {
     pub fn load(path: &Path) -> Result<Self> {
         use std::io::Read;
         let (file, meta) = cold_sys::open::regular(path, true)?;
-        let damaged = |source| Error::Snapshot { path: path.to_owned(), source };
+        let damaged = |cause| Error::Snapshot { path: path.to_owned(), cause };
         if meta.len() > MAX_BYTES {
             return Err(damaged(CodecError::TooLarge));
         }
         let mut bytes = Vec::new();
         let read = file.take(MAX_BYTES).read_to_end(&mut bytes);
-        read.map_err(|source| Error::Path { path: path.to_owned(), source })?;
+        read.map_err(|cause| Error::Path { path: path.to_owned(), cause })?;
         let snapshot = Self::decode(&bytes).map_err(damaged)?;
         if u64::from(snapshot.page_size) != page_size() {
             return Err(damaged(CodecError::PageSize(snapshot.page_size)));
@@ -120,7 +120,7 @@ pub fn capture(
     progress: &dyn Progress,
 ) -> Result<(Snapshot, CaptureGaps)> {
     let canonical =
-        |p: &PathBuf| std::fs::canonicalize(p).map_err(|source| Error::Path { path: p.clone(), source });
+        |p: &PathBuf| std::fs::canonicalize(p).map_err(|cause| Error::Path { path: p.clone(), cause });
     let roots: Vec<PathBuf> = roots.iter().map(canonical).collect::<Result<_>>()?;
     let scan = crate::scan(&roots, options, progress)?;
     let mut gaps = CaptureGaps { skipped: scan.skipped.clone(), ..CaptureGaps::default() };

@@ -75,16 +75,19 @@ fn a_tree_with_absent_partial_and_empty_files_and_an_odd_end() {
     let paths: Vec<PathBuf> = (0..60).map(|i| scratch.file(&format!("f{i:02}"), i * 7)).collect();
     let odd = scratch.path("odd");
     std::fs::write(&odd, vec![3; 5 * 4096 + 17]).expect("write");
-    paths.iter().chain([&odd]).for_each(|p| out(p));
     support::retry(|| {
-        paths.iter().chain([&odd]).for_each(|p| out(p));
+        for path in paths.iter().chain([&odd]) {
+            out(path);
+        }
         for (i, path) in paths.iter().enumerate().filter(|(i, _)| i % 3 == 1) {
             touch(path, [i as u64 / 2]);
         }
         touch(&odd, [5]);
         let saved = save(scratch.path("").as_path());
         let before: Vec<PageMap> = paths.iter().chain([&odd]).map(|p| map(p)).collect();
-        paths.iter().for_each(|p| touch(p, 0..map(p).pages()));
+        for path in &paths {
+            touch(path, 0..map(path).pages());
+        }
         let report = restore(&saved, &()).expect("restore");
         assert!(report.is_exact(), "{report:?}");
         assert_eq!(report.identical, 61);

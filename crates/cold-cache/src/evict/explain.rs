@@ -1,6 +1,6 @@
 //! Why pages stayed: the arithmetic is pure, the evidence comes from `/proc/PID/pagemap`.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use cold_sys::page::page_size;
@@ -8,7 +8,7 @@ use cold_sys::procfs::ProcFs;
 use cold_sys::residency::{Backing, CacheStat, PageMap, backing, cachestat};
 
 use super::{Left, Reason};
-use crate::holders::{FileHolders, Wanted, holders};
+use crate::holders::{EACCES, EPERM, FileHolders, Wanted, holders};
 use crate::{FileId, Result};
 
 /// What is known about a file that stayed.
@@ -51,7 +51,8 @@ pub(crate) fn explain(proc: &ProcFs, sys: &Path, left: Vec<Left>) -> Result<Vec<
         .collect()
 }
 
-/// Per file and process the pages that its page tables hold.
+/// Per file and process the pages that its page tables hold. A process that has ended meanwhile holds
+/// none; one that may not be read has no entry.
 fn mapped_pages(
     proc: &ProcFs,
     left: &[Left],
@@ -60,24 +61,41 @@ fn mapped_pages(
     let wanted = Wanted::new(left.iter().map(|l| (l.path.as_path(), l.id)));
     let sizes: HashMap<FileId, u64> =
         left.iter().map(|l| (l.id, cold_sys::page::pages_of(l.meta.len()))).collect();
-    let mappers = held.values().flat_map(|h| &h.processes).filter(|h| h.mapped > 0).map(|h| h.pid);
-    let mut pids: Vec<i32> = mappers.collect();
-    pids.sort_unstable();
-    pids.dedup();
     let mut all: HashMap<FileId, BTreeMap<i32, PageMap>> = HashMap::new();
+    let mut pids = BTreeSet::new();
+    for (id, holders) in held {
+        for holder in holders.processes.iter().filter(|h| h.mapped > 0) {
+            let size = sizes.get(id).copied().unwrap_or(0);
+            all.entry(*id).or_default().insert(holder.pid, PageMap::new(size));
+            pids.insert(holder.pid);
+        }
+    }
     for pid in pids {
-        let Ok(maps) = proc.maps(pid) else { continue };
-        for map in &maps {
-            let Some(id) = wanted.of_mapping(proc, pid, map) else { continue };
-            let Ok(runs) = proc.file_pages_of_mapping(pid, map) else { continue };
-            let size = sizes.get(&id).copied().unwrap_or(0);
-            let pages = all.entry(id).or_default().entry(pid).or_insert_with(|| PageMap::new(size));
-            for run in runs {
-                pages.insert(run);
+        let read = read_process(proc, pid, &wanted, &mut all);
+        if read.is_err_and(|e| matches!(e.errno(), Some(EACCES | EPERM))) {
+            for processes in all.values_mut() {
+                processes.remove(&pid);
             }
         }
     }
     all
+}
+
+/// Adds the pages that `pid` maps of the wanted files.
+fn read_process(
+    proc: &ProcFs,
+    pid: i32,
+    wanted: &Wanted,
+    all: &mut HashMap<FileId, BTreeMap<i32, PageMap>>,
+) -> cold_sys::Result<()> {
+    for map in proc.maps(pid)? {
+        let Some(id) = wanted.of_mapping(proc, pid, &map) else { continue };
+        let Some(pages) = all.get_mut(&id).and_then(|p| p.get_mut(&pid)) else { continue };
+        for run in proc.file_pages_of_mapping(pid, &map)? {
+            pages.insert(run);
+        }
+    }
+    Ok(())
 }
 
 /// The reasons for `evidence.pages`, the largest share first; never empty.

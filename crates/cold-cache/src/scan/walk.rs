@@ -112,7 +112,7 @@ pub(super) fn run(roots: &[PathBuf], options: ScanOptions, progress: &dyn Progre
 impl Shared<'_> {
     /// Queues a named tree, or looks at a named file at once.
     fn add_root(&self, root: usize, path: &Path, scan: &mut Scan) -> Result<()> {
-        let fail = |source| Error::Path { path: path.to_owned(), source };
+        let fail = |cause| Error::Path { path: path.to_owned(), cause };
         let meta = std::fs::metadata(path).map_err(fail)?;
         if meta.is_dir() {
             let (path, dev) = (path.to_owned(), FileId::of(&meta).dev);
@@ -229,7 +229,7 @@ impl Shared<'_> {
         found: &mut Vec<Task>,
     ) -> Result<Option<ScannedFile>> {
         let Entry { dir, name, .. } = *entry;
-        let fail = |source| Error::Path { path: entry.task.path.join(os_name(name)), source };
+        let fail = |cause| Error::Path { path: entry.task.path.join(os_name(name)), cause };
         let mut follow = false;
         let kind = match kind {
             EntryKind::Unknown => dir.stat(name, false).map_err(fail)?.kind,

@@ -84,6 +84,16 @@ fn scan(paths: &[PathBuf], tree: TreeArgs, ui: &Ui) -> cold_cache::Result<Scan> 
     progress::during(ui, "looking at files", |p| cold_cache::scan(paths, tree.options(), p))
 }
 
+/// Says that the list of holders may be incomplete.
+fn warn_uninspected(processes: u64, ui: &Ui) {
+    if processes > 0 {
+        let (what, they) = if processes == 1 { ("process", "it") } else { ("processes", "they") };
+        ui.warn(format!(
+            "{processes} {what} could not be inspected for lack of permission; {they} may hold files too"
+        ));
+    }
+}
+
 /// Warns about what was not looked at; a few by name, the rest as a number. Returns how many could not
 /// be read.
 fn warn_skipped(skipped: &[Skipped], ui: &Ui) -> usize {

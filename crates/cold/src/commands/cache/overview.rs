@@ -6,6 +6,7 @@ use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
 
 use super::format::percent;
+use super::table::{cut, width};
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Outcome};
 use crate::ui::{FAINT, STRONG, Ui, paint};
@@ -65,5 +66,5 @@ fn line(u: &Use, total: u64, indent: &str) -> String {
     };
     let share = u.bytes.and_then(|b| u64::try_from(b).ok()).map_or_else(String::new, |b| percent(b, total));
     let name = format!("{indent}{}", u.name);
-    format!("{bytes:>10}  {share:>6}  {name:<32}  {}", u.meaning)
+    cut(format!("{bytes:>10}  {share:>6}  {name:<32}  {}", u.meaning), width())
 }

@@ -50,6 +50,9 @@ pub(super) struct Args {
     json: bool,
 }
 
+/// Holders named below each file.
+const HOLDERS: usize = 5;
+
 /// An order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Sort {
@@ -107,8 +110,8 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
     }
     ui.line("");
     ui.line(summary(&totals));
-    if let Some(held) = held.filter(|h| h.uninspected > 0) {
-        ui.warn(format!("{} processes could not be inspected (root can)", held.uninspected));
+    if let Some(held) = held {
+        super::warn_uninspected(held.uninspected, ui);
     }
     Ok(Exit::Done)
 }
@@ -198,7 +201,13 @@ fn print_files(shown: &[Shown<'_>], args: &Args, held: Option<&Holders>, ui: &Ui
             below.push(s.map.as_ref().map_or_else(|| "[residency unknown]".to_owned(), |m| bar(m, cells)));
         }
         if let Some(held) = held {
-            below.extend(held.by_file.get(&s.file.id).map(holders).unwrap_or_default());
+            let mut lines = held.by_file.get(&s.file.id).map(holders).unwrap_or_default();
+            let more = lines.len().saturating_sub(HOLDERS);
+            lines.truncate(HOLDERS);
+            below.append(&mut lines);
+            if more > 0 {
+                below.push(format!("and {more} more (cold cache who names all)"));
+            }
         }
         table.row(cells, below);
     }
@@ -218,19 +227,17 @@ fn bar(map: &PageMap, cells: u64) -> String {
 }
 
 fn summary(t: &Totals) -> String {
-    let mut text =
-        format!("{} of {} cached in {}", paint(STRONG, t.resident), t.size, plural(t.files, "file"));
+    let files = plural(t.files, "file");
+    let mut parts = vec![format!("{} of {} cached in {files}", paint(STRONG, t.resident), t.size)];
     if t.dirty.0 > 0 {
-        text += &format!("; {} dirty", t.dirty);
+        parts.push(format!("{} dirty", t.dirty));
     }
     if t.unknown_files > 0 {
-        text += &format!(
-            "; unknown for {} of {} (neither owned nor writable: the kernel does not tell; root may ask)",
-            plural(t.unknown_files, "file"),
-            t.unknown
-        );
+        let (files, why) =
+            (plural(t.unknown_files, "file"), "neither owned nor writable: the kernel does not tell");
+        parts.push(format!("unknown for {files} of {} ({why})", t.unknown));
     }
-    text
+    parts.join("; ")
 }
 
 fn totals_json(t: &Totals) -> serde_json::Value {

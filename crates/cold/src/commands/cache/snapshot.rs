@@ -104,17 +104,11 @@ pub(super) fn restore(args: &RestoreArgs, ui: &Ui) -> Outcome {
 
 fn print_restored(report: &RestoreReport, ui: &Ui) {
     for d in report.different.iter().take(NAMED) {
-        let mut line = format!(
-            "different: {}: {} missing, {} too many",
-            d.path.display(),
-            plural(d.missing, "page"),
-            plural(d.extra, "page")
-        );
-        if let Some(error) = &d.error {
-            line += &format!("; {error}");
+        let (missing, extra) = (plural(d.missing, "page"), plural(d.extra, "page"));
+        ui.line(format!("different: {}: {missing} missing, {extra} too many", d.path.display()));
+        for line in d.error.iter().cloned().chain(reasons(&d.reasons, 4)) {
+            ui.line(format!("  {line}"));
         }
-        ui.line(line);
-        reasons(&d.reasons, 4).iter().for_each(|r| ui.line(format!("  {r}")));
     }
     for (path, why) in report.changed.iter().take(NAMED) {
         // Errors of the kernel name the path themselves.

@@ -38,24 +38,29 @@ impl Table {
         }
         let indent: usize = widths.iter().take(last).map(|w| w + 2).sum();
         let room = width.map(|w| w.saturating_sub(indent).max(10));
-        let line = |cells: &[String]| {
-            let mut out = String::new();
-            for (i, (cell, w)) in cells.iter().zip(&widths).enumerate() {
-                if i == last {
-                    out.push_str(&shorten(cell, room));
-                } else {
-                    out.push_str(&format!("{cell:>w$}  ", w = *w));
-                }
-            }
-            out
+        let line = |cells: &[String]| -> String {
+            let cell = |(i, (cell, w)): (usize, (&String, &usize))| {
+                if i == last { shorten(cell, room) } else { format!("{cell:>w$}  ", w = *w) }
+            };
+            cells.iter().zip(&widths).enumerate().map(cell).collect()
         };
         let head: Vec<String> = self.head.iter().map(|h| (*h).to_owned()).collect();
         let mut lines = vec![paint(STRONG, line(&head))];
         for (cells, below) in &self.rows {
             lines.push(line(cells));
-            lines.extend(below.iter().map(|b| format!("{:indent$}  {}", "", b)));
+            lines.extend(below.iter().map(|b| cut(format!("{:indent$}  {}", "", b), width)));
         }
         lines
+    }
+}
+
+/// A sentence's start says more than its end.
+pub(super) fn cut(line: String, width: Option<usize>) -> String {
+    match width {
+        Some(width) if line.chars().count() > width => {
+            line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+        }
+        _ => line,
     }
 }
 

@@ -55,12 +55,12 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
     super::warn_skipped(&scan.skipped, ui);
     for (path, h) in &held {
         ui.line(paint(STRONG, path.display()));
-        holders(h).iter().for_each(|line| ui.line(format!("  {line}")));
+        for line in holders(h) {
+            ui.line(format!("  {line}"));
+        }
     }
     let all = plural(files.len() as u64, "file");
     ui.line(format!("{} of {all} held by a process or device", held.len()));
-    if found.uninspected > 0 {
-        ui.warn(format!("{} processes could not be inspected (root can)", found.uninspected));
-    }
+    super::warn_uninspected(found.uninspected, ui);
     Ok(Exit::Done)
 }
