@@ -193,6 +193,11 @@ fn encrypted_volumes_loops_and_file_systems_without_a_device() {
     assert!(devices[0].starts_with("dm-0 (device mapper CRYPT-LUKS2 root, over sda1)"), "{devices:?}");
     assert!(devices.iter().any(|d| d.starts_with("sda (")), "the disk below is shown: {devices:?}");
     assert_eq!(finding(&report, "storage.loop").status, Status::Disturbs);
+
+    let report = tree.report_with(probes(), Config { paths: vec![PathBuf::from("/img")], ..config() });
+    let devices: Vec<_> =
+        findings(&report, "storage.device").iter().filter_map(|f| f.subject.clone()).collect();
+    assert_eq!(devices, ["loop0", "dm-0", "sda"], "down to the disk that holds the loop's file");
 }
 
 #[test]
