@@ -21,6 +21,26 @@ const SPECIAL: &[(&[&str], Special)] = &[
     ),
     (&["9p", "virtiofs", "vboxsf", "drvfs"], Special::Host),
     (&["zfs"], Special::OwnCache),
+    (
+        &[
+            "proc",
+            "sysfs",
+            "debugfs",
+            "tracefs",
+            "securityfs",
+            "cgroup",
+            "cgroup2",
+            "devpts",
+            "mqueue",
+            "bpf",
+            "pstore",
+            "configfs",
+            "binfmt_misc",
+            "efivarfs",
+            "fusectl",
+        ],
+        Special::Kernel,
+    ),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +51,7 @@ enum Special {
     Host,
     Fuse,
     OwnCache,
+    Kernel,
 }
 
 /// A mount and the examined paths on it.
@@ -123,6 +144,8 @@ fn file_system(target: &Target, device: &Result<Option<BlockDevice>, String>) ->
         Some(Special::OwnCache) => Finding::disturbs(id, on(" with a cache of its own (ARC)"))
             .so("drop_caches does not empty it and mincore does not see it: cold cannot be proved")
             .remedy("zfs set primarycache=metadata on a test dataset, or measure on another file system"),
+        Some(Special::Kernel) => Finding::note(id, on(", made by the kernel when read"))
+            .so("it has neither pages nor a device: nothing in it can be cold"),
         None => match device {
             Ok(Some(d)) => Finding::ok(id, on(&format!(" on {}", d.name)))
                 .so("pages can be evicted and come from this device"),
