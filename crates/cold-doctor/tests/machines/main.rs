@@ -321,6 +321,25 @@ fn this_machine_as_it_is() {
 }
 
 #[test]
+fn a_program_that_really_runs_is_named_and_one_that_ended_is_not() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let program = dir.path().join("napper");
+    std::fs::copy("/bin/sleep", &program).expect("copies");
+    let examine = || {
+        let command = vec![program.display().to_string()];
+        let config = Config { command, window: std::time::Duration::ZERO, ..Config::new() };
+        cold_doctor::examine(Roots::new("/"), Probes::live(), config).expect("examines")
+    };
+    let mut child = std::process::Command::new(&program).arg("600").spawn().expect("starts");
+    let report = examine();
+    child.kill().expect("kills");
+    child.wait().expect("waits");
+    let pid = i32::try_from(child.id()).expect("fits");
+    assert_eq!(finding(&report, "holder.instance").pids, [pid]);
+    assert!(findings(&examine(), "holder.instance").is_empty());
+}
+
+#[test]
 fn a_path_that_does_not_exist_is_an_error() {
     let config = Config { paths: vec![PathBuf::from("/no/such/path")], ..config() };
     let error = cold_doctor::examine(Roots::new("/"), probes(), config).expect_err("is refused");
