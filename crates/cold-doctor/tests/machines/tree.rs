@@ -203,6 +203,19 @@ pub(crate) fn with_status(report: &Report, status: Status) -> Vec<&str> {
     report.findings.iter().filter(|f| f.status == status).map(|f| f.id.as_str()).collect()
 }
 
+/// Tries until it works, for at most 10 s. A program just written cannot be started (ETXTBSY) while a process
+/// that another test forks at that moment has inherited the descriptor it was written through.
+pub(crate) fn patiently<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    loop {
+        if let Some(done) = attempt() {
+            return done;
+        }
+        assert!(std::time::Instant::now() < deadline, "does not work");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
 /// The description of the JSON document.
 const FORMAT: &str = include_str!("../../../../docs/formats/doctor-json.md");
 
