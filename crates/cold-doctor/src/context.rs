@@ -153,8 +153,7 @@ impl Context {
         let proc = ProcFs::new(roots.path("/proc"));
         let sys = SysFs::new(roots.path("/sys"));
         for path in &config.paths {
-            std::fs::metadata(roots.path(path))
-                .map_err(|source| Error::Path { path: path.clone(), source })?;
+            std::fs::metadata(roots.path(path)).map_err(|cause| Error::Path { path: path.clone(), cause })?;
         }
         let program = programs::resolve(&roots, &config)?;
         let processes = processes::list(&proc)?;

@@ -43,12 +43,12 @@ pub enum Error {
         path: PathBuf,
     },
     /// A given path cannot be examined.
-    #[error("cannot examine {path}: {source}")]
+    #[error("cannot examine {path}: {cause}")]
     Path {
         /// As given.
         path: PathBuf,
-        /// The kernel's answer.
-        source: std::io::Error,
+        /// The kernel's answer (in the message, so it is not repeated as the error's source).
+        cause: std::io::Error,
     },
     /// Without /proc nothing can be said.
     #[error(transparent)]

@@ -106,7 +106,7 @@ fn find(roots: &Roots, name: &str, search_path: &str) -> Result<PathBuf, Error> 
         .map(|d| Path::new(d).join(name))
         .find(|p| is_executable(&roots.path(p)))
         .and_then(|p| canonical(roots, &p))
-        .ok_or_else(|| missing(format!("in PATH={search_path}")))
+        .ok_or_else(|| missing("in PATH".to_owned()))
 }
 
 /// The program named after `#!`; for `env` the one that env will find.
@@ -218,7 +218,7 @@ mod tests {
         let (dir, roots) = tree();
         program(dir.path(), "usr/bin/plain", "text", 0o644);
         let error = resolve(&roots, &config("plain")).expect_err("is refused").to_string();
-        assert_eq!(error, "no such command: plain (not found in PATH=/nowhere:/bin)");
+        assert_eq!(error, "no such command: plain (not found in PATH)");
         let error = resolve(&roots, &config("/bin/plain")).expect_err("is refused").to_string();
         assert_eq!(error, "/usr/bin/plain is not an executable file");
         assert_eq!(resolve(&roots, &Config::new()).expect("resolves"), None);

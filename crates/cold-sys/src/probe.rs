@@ -41,3 +41,42 @@ fn close_fd(fd: libc::c_long) -> io::Result<()> {
     unsafe { libc::close(fd as libc::c_int) };
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::page::pages_of;
+
+    #[test]
+    fn mincore_counts_the_pages_of_the_running_program() {
+        let own = PathBuf::from("/proc/self/exe").canonicalize().expect("has an executable");
+        let answer = mincore(&own).expect("is told");
+        assert_eq!(answer.pages, pages_of(own.metadata().expect("exists").len()));
+        // This code is mapped, so its page cannot be absent.
+        assert!((1..=answer.pages).contains(&answer.resident), "{answer:?}");
+    }
+
+    #[test]
+    fn what_is_no_regular_file_is_refused() {
+        let is_refused = |e: crate::Error| matches!(e, crate::Error::NotRegular { .. });
+        assert!(mincore(Path::new("/dev/zero")).is_err_and(is_refused));
+        assert!(cachestat(Path::new("/")).is_err_and(is_refused));
+    }
+
+    #[test]
+    fn a_path_that_does_not_exist_is_neither_writable_nor_not() {
+        assert!(writable(Path::new("/no/such/path")).is_err());
+        assert_eq!(writable(Path::new("/dev/null")).ok(), Some(true));
+    }
+
+    #[test]
+    fn the_traced_child_is_gone_whatever_the_answer() {
+        let _ = ptrace_child();
+        // Children are listed by the thread that made them, so other tests do not matter. Without the list
+        // (CONFIG_PROC_CHILDREN) the wait in `ptrace_child` is all the proof there is.
+        let children = std::fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
+        assert_eq!(children.trim(), "", "a child is left");
+    }
+}

@@ -43,7 +43,8 @@ pub(crate) fn huge_pages(c: &Context) -> Vec<Finding> {
         .collect();
     sizes.sort_unstable();
     let sizes: Vec<String> = sizes.iter().map(|kib| Bytes(kib * 1024).to_string()).collect();
-    let sizes = if sizes.is_empty() { String::new() } else { format!("; sizes {}", sizes.join(", ")) };
+    let sizes =
+        if sizes.is_empty() { String::new() } else { format!("; sizes allowed: {}", sizes.join(", ")) };
     let fact = format!("transparent huge pages: {chosen}, shared memory: {shmem}{sizes}");
     vec![if chosen == "always" {
         Finding::note("thp", fact)

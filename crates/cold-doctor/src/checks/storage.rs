@@ -21,6 +21,26 @@ const SPECIAL: &[(&[&str], Special)] = &[
     ),
     (&["9p", "virtiofs", "vboxsf", "drvfs"], Special::Host),
     (&["zfs"], Special::OwnCache),
+    (
+        &[
+            "proc",
+            "sysfs",
+            "debugfs",
+            "tracefs",
+            "securityfs",
+            "cgroup",
+            "cgroup2",
+            "devpts",
+            "mqueue",
+            "bpf",
+            "pstore",
+            "configfs",
+            "binfmt_misc",
+            "efivarfs",
+            "fusectl",
+        ],
+        Special::Kernel,
+    ),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +51,7 @@ enum Special {
     Host,
     Fuse,
     OwnCache,
+    Kernel,
 }
 
 /// A mount and the examined paths on it.
@@ -67,17 +88,17 @@ pub(crate) fn run(c: &Context) -> Vec<Finding> {
         Ok(targets) => targets,
         Err(why) => return vec![Finding::unknown("storage", "file systems", why)],
     };
-    let mut findings = Vec::new();
-    let mut devices = BTreeSet::new();
-    for target in &targets {
-        let device = device_of(c, &target.mount);
-        findings.push(file_system(target, &device));
-        findings.extend(options(target));
+    let devices: Vec<_> = targets.iter().map(|t| device_of(c, &t.mount)).collect();
+    let uppermost = devices.iter().filter_map(|d| Some(d.as_ref().ok()?.as_ref()?.disk.clone())).collect();
+    let mut walk = Walk { c, uppermost, seen: BTreeSet::new(), findings: Vec::new() };
+    for (target, device) in targets.iter().zip(&devices) {
+        walk.findings.push(file_system(target, device));
+        walk.findings.extend(options(target));
         if let Ok(Some(device)) = device {
-            device_chain(c, &device, true, &mut devices, &mut findings);
+            walk.down(device);
         }
     }
-    findings
+    walk.findings
 }
 
 /// The block device of a mount: by number, else (btrfs and others with anonymous numbers) by source.
@@ -123,6 +144,8 @@ fn file_system(target: &Target, device: &Result<Option<BlockDevice>, String>) ->
         Some(Special::OwnCache) => Finding::disturbs(id, on(" with a cache of its own (ARC)"))
             .so("drop_caches does not empty it and mincore does not see it: cold cannot be proved")
             .remedy("zfs set primarycache=metadata on a test dataset, or measure on another file system"),
+        Some(Special::Kernel) => Finding::note(id, on(", made by the kernel when read"))
+            .so("it has neither pages nor a device: nothing in it can be cold"),
         None => match device {
             Ok(Some(d)) => Finding::ok(id, on(&format!(" on {}", d.name)))
                 .so("pages can be evicted and come from this device"),
@@ -170,25 +193,39 @@ fn options(target: &Target) -> Vec<Finding> {
     findings.into_iter().map(|f| f.about(point.clone())).collect()
 }
 
-/// The device and those below it; each disk once.
-fn device_chain(
-    c: &Context,
-    d: &BlockDevice,
-    uppermost: bool,
-    seen: &mut BTreeSet<String>,
-    findings: &mut Vec<Finding>,
-) {
-    if !seen.insert(d.disk.clone()) {
-        return;
-    }
-    findings.push(device(d, uppermost));
-    findings.extend(read_ahead(d).filter(|_| uppermost));
-    findings.extend(behind(d));
-    for slave in &d.slaves {
-        match c.sys.block_device_named(slave) {
-            Ok(Some(lower)) => device_chain(c, &lower, false, seen, findings),
-            Ok(None) => {}
-            Err(e) => findings.push(Finding::unknown("storage.device", slave, e).about(slave.clone())),
+/// The way from file systems down to disks; each disk once.
+struct Walk<'a> {
+    c: &'a Context,
+    /// Disks that carry a file system themselves, whose read-ahead counts.
+    uppermost: BTreeSet<String>,
+    seen: BTreeSet<String>,
+    findings: Vec<Finding>,
+}
+
+impl Walk<'_> {
+    fn down(&mut self, d: &BlockDevice) {
+        if !self.seen.insert(d.disk.clone()) {
+            return;
+        }
+        let uppermost = self.uppermost.contains(&d.disk);
+        self.findings.push(device(d, uppermost));
+        self.findings.extend(read_ahead(d).filter(|_| uppermost));
+        self.findings.extend(behind(d));
+        if let BlockKind::Loop { backing, .. } = &d.kind {
+            // What a loop reads comes from the device below its file; unseen if that lies outside our root.
+            let mount = self.c.proc.mount_of(backing).ok().flatten();
+            if let Some(Ok(Some(lower))) = mount.map(|m| device_of(self.c, &m)) {
+                self.down(&lower);
+            }
+        }
+        for slave in &d.slaves {
+            match self.c.sys.block_device_named(slave) {
+                Ok(Some(lower)) => self.down(&lower),
+                Ok(None) => {}
+                Err(e) => {
+                    self.findings.push(Finding::unknown("storage.device", slave, e).about(slave.clone()));
+                }
+            }
         }
     }
 }
@@ -243,8 +280,11 @@ fn device(d: &BlockDevice, uppermost: bool) -> Finding {
         (None, _) => "how much a fault reads around it is not known".to_owned(),
     };
     // Read-ahead is a matter between the file system and the uppermost device.
-    let reads =
-        if uppermost { reads } else { "passes requests on; its read_ahead_kb does not count".to_owned() };
+    let reads = if uppermost {
+        reads
+    } else {
+        "carries the device above; its own read_ahead_kb does not count".to_owned()
+    };
     Finding::ok("storage.device", fact).about(d.disk.clone()).so(reads)
 }
 

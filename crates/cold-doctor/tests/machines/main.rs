@@ -40,7 +40,10 @@ fn a_laptop_with_a_powersave_governor_a_working_tracker_and_timers_due() {
     );
     tree.link("etc/systemd/system/multi-user.target.wants/ureadahead.service", "/lib/none");
 
-    let report = tree.report();
+    let report = tree::patiently(|| {
+        let report = tree.report();
+        (finding(&report, "timers").status != Status::Unknown).then_some(report)
+    });
     check_form(&report);
     let governor = finding(&report, "frequency");
     assert_eq!(governor.status, Status::Disturbs);
@@ -193,6 +196,11 @@ fn encrypted_volumes_loops_and_file_systems_without_a_device() {
     assert!(devices[0].starts_with("dm-0 (device mapper CRYPT-LUKS2 root, over sda1)"), "{devices:?}");
     assert!(devices.iter().any(|d| d.starts_with("sda (")), "the disk below is shown: {devices:?}");
     assert_eq!(finding(&report, "storage.loop").status, Status::Disturbs);
+
+    let report = tree.report_with(probes(), Config { paths: vec![PathBuf::from("/img")], ..config() });
+    let devices: Vec<_> =
+        findings(&report, "storage.device").iter().filter_map(|f| f.subject.clone()).collect();
+    assert_eq!(devices, ["loop0", "dm-0", "sda"], "down to the disk that holds the loop's file");
 }
 
 #[test]
@@ -313,6 +321,25 @@ fn this_machine_as_it_is() {
     let report = cold_doctor::examine(Roots::new("/"), Probes::live(), config).expect("examines");
     check_form(&report);
     assert!(!findings(&report, "storage.filesystem").is_empty());
+}
+
+#[test]
+fn a_program_that_really_runs_is_named_and_one_that_ended_is_not() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let program = dir.path().join("napper");
+    std::fs::copy("/bin/sleep", &program).expect("copies");
+    let examine = || {
+        let command = vec![program.display().to_string()];
+        let config = Config { command, window: std::time::Duration::ZERO, ..Config::new() };
+        cold_doctor::examine(Roots::new("/"), Probes::live(), config).expect("examines")
+    };
+    let mut child = tree::patiently(|| std::process::Command::new(&program).arg("600").spawn().ok());
+    let report = examine();
+    child.kill().expect("kills");
+    child.wait().expect("waits");
+    let pid = i32::try_from(child.id()).expect("fits");
+    assert_eq!(finding(&report, "holder.instance").pids, [pid]);
+    assert!(findings(&examine(), "holder.instance").is_empty());
 }
 
 #[test]

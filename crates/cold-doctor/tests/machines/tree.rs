@@ -203,6 +203,22 @@ pub(crate) fn with_status(report: &Report, status: Status) -> Vec<&str> {
     report.findings.iter().filter(|f| f.status == status).map(|f| f.id.as_str()).collect()
 }
 
+/// Tries until it works, for at most 10 s. A program just written cannot be started (ETXTBSY) while a process
+/// that another test forks at that moment has inherited the descriptor it was written through.
+pub(crate) fn patiently<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    loop {
+        if let Some(done) = attempt() {
+            return done;
+        }
+        assert!(std::time::Instant::now() < deadline, "does not work");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+}
+
+/// The description of the JSON document.
+const FORMAT: &str = include_str!("../../../../docs/formats/doctor-json.md");
+
 /// What must hold of every report.
 #[track_caller]
 pub(crate) fn check_form(report: &Report) {
@@ -210,6 +226,7 @@ pub(crate) fn check_form(report: &Report) {
         assert!(!f.fact.is_empty() && !f.fact.ends_with('.'), "{f:?}");
         assert!(!f.consequence.is_empty(), "no consequence: {f:?}");
         assert!(f.status != Status::Disturbs || f.remedy.is_some(), "disturbs without a remedy: {f:?}");
+        assert!(FORMAT.contains(&format!("`{}`", f.id)), "not in the description of the format: {}", f.id);
         let check = cold_doctor::checks::CHECKS
             .iter()
             .find(|c| f.id == c.id || f.id.starts_with(&format!("{}.", c.id)));

@@ -77,14 +77,16 @@ fn summary(report: &Report, width: usize, lines: &mut Vec<String>) {
     );
     lines.extend(wrap(&facts, width));
     let disturbing: Vec<&Finding> = report.findings.iter().filter(|f| f.status == Status::Disturbs).collect();
+    let mut headline =
+        |style, text: &str| lines.extend(wrap(text, width).into_iter().map(|line| paint(style, line)));
     if disturbing.is_empty() {
         let unsure = if sum.unknown > 0 { ", as far as could be checked" } else { "" };
-        lines.push(paint(GOOD, format!("Nothing would disturb a cold measurement now{unsure}.")));
+        headline(GOOD, &format!("Nothing would disturb a cold measurement now{unsure}."));
         return;
     }
     let n = disturbing.len();
     let things = if n == 1 { "1 thing" } else { &format!("{n} things") };
-    lines.push(paint(BAD, format!("{things} would disturb a cold measurement now:")));
+    headline(BAD, &format!("{things} would disturb a cold measurement now:"));
     for finding in disturbing {
         let wrapped = wrap(&finding.fact, width - 4);
         lines.extend(
@@ -118,6 +120,24 @@ fn wrap(text: &str, room: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_line_is_wider_than_the_terminal() {
+        let roots = cold_doctor::Roots::new("/");
+        let config = cold_doctor::Config { window: std::time::Duration::ZERO, ..cold_doctor::Config::new() };
+        let mut report = cold_doctor::examine(roots, cold_doctor::Probes::live(), config).expect("examines");
+        for finding in &mut report.findings {
+            // Long words (paths) may stick out; blanks instead of slashes take them away.
+            finding.fact = finding.fact.replace(['/', '_'], " ");
+            finding.remedy = finding.remedy.as_ref().map(|r| r.replace(['/', '_'], " "));
+        }
+        for width in [LEAST_COLUMNS, 80, MOST_COLUMNS] {
+            for line in lines(&report, width) {
+                let shown = anstream::adapter::strip_str(&line).to_string();
+                assert!(shown.chars().count() <= width, "{} > {width}: {shown}", shown.chars().count());
+            }
+        }
+    }
 
     #[test]
     fn wrapping_keeps_words_and_fits() {
