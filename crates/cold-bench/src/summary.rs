@@ -113,7 +113,7 @@ pub fn compare(report: &Report, series: usize, with: usize) -> Option<Comparison
     compare_by(report, series, with, Metric::Ready)
 }
 
-/// As [`compare`], for any figure; none when it is unknown or too few runs have it.
+/// As [`compare()`], for any figure; none when it is unknown or too few runs have it.
 pub fn compare_by(report: &Report, series: usize, with: usize, metric: Metric) -> Option<Comparison> {
     let by_round = |s: usize| -> BTreeMap<u32, f64> {
         report.counted(s).filter_map(|r| Some((r.round?, *metric.of(r).value()?))).collect()

@@ -51,7 +51,9 @@ pub enum Verdict {
     /// The interval crosses a bound of the margin.
     Inconclusive {
         /// Further rounds after which the interval would, at the present ratio and spread, no longer
-        /// cross; none when more than 1,000 or when the ratio sits on the bound.
+        /// cross; none when more than 1,000 or when the ratio sits on the bound. A plan for the next
+        /// benchmark, not a reason to go on with this one: who adds rounds until the verdict changes is
+        /// wrong far more often than 5 %. Stop by precision instead ([`super::Described::precision`]).
         runs_needed: Option<u32>,
     },
 }
