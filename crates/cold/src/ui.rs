@@ -81,7 +81,7 @@ impl Ui {
 
     /// A failure on stderr: cause chain in one line, then the next step.
     pub(crate) fn error(&self, failure: &Failure) {
-        anstream::eprintln!("{} {:#}", paint(BAD, "error:"), failure.error);
+        anstream::eprintln!("{} {}", paint(BAD, "error:"), one_line(&failure.error));
         if let Some(hint) = &failure.hint {
             anstream::eprintln!("  {} {hint}", paint(STRONG, "try:"));
         }
@@ -91,4 +91,17 @@ impl Ui {
     pub(crate) fn shows_progress(&self) -> bool {
         !self.quiet && std::io::stderr().is_terminal()
     }
+}
+
+/// The error and its causes; a cause that an error's own text already tells is not repeated.
+fn one_line(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
 }

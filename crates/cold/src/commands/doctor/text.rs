@@ -131,7 +131,7 @@ mod tests {
             finding.fact = finding.fact.replace(['/', '_'], " ");
             finding.remedy = finding.remedy.as_ref().map(|r| r.replace(['/', '_'], " "));
         }
-        for width in [LEAST_COLUMNS, 80, MOST_COLUMNS] {
+        for width in [40, 80, MOST_COLUMNS] {
             for line in lines(&report, width) {
                 let shown = anstream::adapter::strip_str(&line).to_string();
                 assert!(shown.chars().count() <= width, "{} > {width}: {shown}", shown.chars().count());
