@@ -81,6 +81,9 @@ pub enum Error {
     /// The cache could not be inspected or evicted.
     #[error(transparent)]
     Cache(#[from] cold_cache::Error),
+    /// A change of the system could not be journalled or undone.
+    #[error(transparent)]
+    Journal(#[from] cold_journal::Error),
     /// The kernel refused something.
     #[error(transparent)]
     Sys(#[from] cold_sys::Error),

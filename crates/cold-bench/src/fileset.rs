@@ -5,13 +5,12 @@ mod devices;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use cold_cache::{EvictTarget, FileId, holders};
+use cold_cache::{EvictTarget, FileId, Reason, stayed};
 use cold_model::bench::{Residual, ResidualFile};
 use cold_model::observed::ObservedStart;
 use cold_model::{Bytes, Known};
 use cold_sys::open;
 use cold_sys::page::page_size;
-use cold_sys::procfs::ProcFs;
 use cold_sys::residency::PageMap;
 use std::os::unix::fs::MetadataExt;
 
@@ -114,6 +113,14 @@ impl FileSet {
     }
 }
 
+/// The process that keeps pages mapped, as `name[pid]`.
+fn holder(reason: &Reason) -> Option<String> {
+    match reason {
+        Reason::Mapped { pid, name, .. } => Some(format!("{name}[{pid}]")),
+        _ => None,
+    }
+}
+
 impl Cached {
     /// Cached bytes that are known.
     pub fn bytes(&self) -> u64 {
@@ -145,12 +152,13 @@ impl Cached {
             .map(|(id, (p, m))| (id, p.as_path(), m.resident() * page_size()))
             .collect();
         files.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.1.cmp(b.1)));
-        let held = if name_holders && !files.is_empty() {
-            let wanted = files.iter().map(|(id, path, _)| (*path, **id));
-            holders::holders(&ProcFs::default(), Path::new("/sys"), wanted).unwrap_or_default()
-        } else {
-            holders::Holders::default()
-        };
+        let mut holders = HashMap::new();
+        if name_holders && !files.is_empty() {
+            // Names help; without them the bytes still count.
+            for s in stayed(files.iter().map(|f| f.1.to_owned())).unwrap_or_default() {
+                holders.insert(s.id, s.reasons.iter().filter_map(holder).collect::<Vec<_>>());
+            }
+        }
         Residual {
             bytes: Bytes(self.bytes()),
             unknown_bytes: Bytes(self.unknown_bytes),
@@ -160,7 +168,7 @@ impl Cached {
                 .map(|(id, path, bytes)| ResidualFile {
                     path: path.to_path_buf(),
                     bytes: Bytes(*bytes),
-                    holders: held.mapping(**id).map(|h| format!("{}[{}]", h.name, h.pid)).collect(),
+                    holders: holders.remove(*id).unwrap_or_default(),
                 })
                 .collect(),
         }

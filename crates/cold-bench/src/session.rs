@@ -12,6 +12,7 @@ mod state;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cold_journal::Journal;
 use cold_model::bench::{Command, Report, Run, SCHEMA, Series};
 use cold_model::{Bytes, Known};
 use cold_sys::procfs::ProcFs;
@@ -67,7 +68,8 @@ fn run_inner(
     set_up: &mut usize,
 ) -> Result<Report> {
     let proc = ProcFs::default();
-    let mut preparer = Preparer::new(config)?;
+    let journal = Journal::open()?;
+    let mut preparer = Preparer::new(config, &journal)?;
     for spec in &config.commands {
         *set_up += 1;
         if let Some(line) = &spec.setup {
@@ -85,7 +87,7 @@ fn run_inner(
         subjects.push(subject);
         commands.push(command);
     }
-    let cgroups = TreeCgroups::create(config, &proc, &subjects)?;
+    let cgroups = TreeCgroups::create(config, &proc, &journal, &subjects)?;
     let series: Vec<Series> = (0..commands.len())
         .flat_map(|command| config.states.iter().map(move |state| Series { command, state: state.clone() }))
         .collect();

@@ -24,6 +24,11 @@ const TICKS: u64 = 20;
 /// kernel's read-around and the program's own temporary files move a few.
 const MISSING_SHARE: f64 = 0.002;
 
+/// A cold run is marked with whatever stayed cached, however little; beyond this share of what a start
+/// leaves in the cache it no longer counts as cold. (On a busy machine other processes touch the C
+/// library's hottest pages within milliseconds.)
+const WARM_SHARE: f64 = 0.01;
+
 /// Everything known about a run that may disqualify it.
 #[derive(Debug)]
 pub struct Facts<'a> {
@@ -37,6 +42,10 @@ pub struct Facts<'a> {
     pub tree_cpu: Nanos,
     /// What was cached before the start.
     pub residual: &'a Known<Residual>,
+    /// Bytes of the file set that a start leaves in the cache.
+    pub warm_bytes: u64,
+    /// How a restored snapshot differs from what was saved.
+    pub not_restored: Option<Taint>,
     /// Bytes of the file set that should have been cached before the start and were not.
     pub missing: u64,
     /// Bytes of the file set that should have been cached.
@@ -79,13 +88,14 @@ pub fn taints(f: &Facts<'_>) -> Vec<Taint> {
 fn state(f: &Facts<'_>, found: &mut Vec<Taint>) {
     if *f.state == State::Cold
         && let Known::Value(r) = f.residual
-        && r.bytes.0 > 0
+        && r.bytes.0 as f64 > f.warm_bytes as f64 * WARM_SHARE
     {
         let mut holders: Vec<String> = r.files.iter().flat_map(|f| f.holders.iter().cloned()).collect();
         holders.sort();
         holders.dedup();
         found.push(Taint::NotCold { bytes: r.bytes, holders });
     }
+    found.extend(f.not_restored.clone());
     let wanted = !matches!(f.state, State::Cold);
     if wanted && f.missing as f64 > f.expected as f64 * MISSING_SHARE {
         found.push(Taint::NotWarm { bytes: Bytes(f.missing) });
@@ -162,6 +172,8 @@ mod tests {
             tree_bytes: 50 << 20,
             tree_cpu: Nanos(900_000_000),
             residual: &residual,
+            warm_bytes: 100 << 20,
+            not_restored: None,
             missing: 0,
             expected: 100 << 20,
             lost: 0,
@@ -194,6 +206,14 @@ mod tests {
             ("steal", State::Cold, Box::new(|_, a| a.cpu.as_mut().expect("cpu").steal = 30)),
             ("busy_machine", State::Cold, Box::new(|_, a| a.cpu.as_mut().expect("cpu").idle = 0)),
             ("not_warm", State::Warm, Box::new(|f, _| f.missing = 1 << 20)),
+            (
+                "not_restored",
+                State::Snapshot("s".into()),
+                Box::new(|f, _| {
+                    let (missing, extra) = (Bytes(4096), Bytes(0));
+                    f.not_restored = Some(Taint::NotRestored { missing, extra, files: 0 });
+                }),
+            ),
             ("file_set_changed", State::Cold, Box::new(|f, _| f.changed = Some("/x".into()))),
             ("failed", State::Cold, Box::new(|f, _| f.ending = Ending::Code(3))),
             ("failed", State::Cold, Box::new(|f, _| f.never_ready = true)),
@@ -202,6 +222,33 @@ mod tests {
         for (kind, state, change) in cases {
             // Less idle time also means more steal-free busy time; the tree's own share is kept.
             assert_eq!(kinds(|f, a| change(f, a), &state), vec![kind], "{kind} in {state}");
+        }
+    }
+
+    #[test]
+    fn a_little_left_in_the_cache_marks_but_does_not_disqualify() {
+        for (pages, expected) in [(10_u64, vec![]), (1000, vec!["not_cold"])] {
+            let residual = Known::Value(Residual { bytes: Bytes(pages * 4096), ..Residual::default() });
+            let none = Activity::default();
+            let facts = Facts {
+                state: &State::Cold,
+                activity: &none,
+                tree_bytes: 0,
+                tree_cpu: Nanos(0),
+                residual: &residual,
+                warm_bytes: 100 << 20,
+                not_restored: None,
+                missing: 0,
+                expected: 0,
+                lost: 0,
+                changed: None,
+                ending: Ending::Code(0),
+                never_ready: false,
+                limit: Nanos(1),
+                ignore_failure: false,
+            };
+            let found: Vec<_> = taints(&facts).iter().map(Taint::kind).collect();
+            assert_eq!(found, expected);
         }
     }
 

@@ -162,6 +162,29 @@ impl EvictReport {
     }
 }
 
+/// Says why the pages of these files are in the cache, as after an [`evict`], without evicting. Files
+/// without cached pages, and those that cannot be opened or are not told about, are left out.
+pub fn stayed(paths: impl IntoIterator<Item = PathBuf>) -> Result<Vec<Stayed>> {
+    let mut left = Vec::new();
+    for path in paths {
+        let Ok((file, meta)) = cold_sys::open::regular(&path, true) else { continue };
+        if let Ok(Some(pages @ 1..)) = cached_pages(&file, &meta) {
+            left.push(Left { path, id: FileId::of(&meta), file, meta, pages, only: None });
+        }
+    }
+    let explained = explain::explain(&ProcFs::default(), Path::new("/sys"), left)?;
+    Ok(sorted(explained))
+}
+
+fn sorted(explained: Vec<(Left, Vec<Reason>)>) -> Vec<Stayed> {
+    let mut stayed: Vec<Stayed> = explained
+        .into_iter()
+        .map(|(l, reasons)| Stayed { path: l.path, id: l.id, pages: l.pages, reasons })
+        .collect();
+    stayed.sort_by(|a, b| b.pages.cmp(&a.pages).then_with(|| a.path.cmp(&b.path)));
+    stayed
+}
+
 /// An open file that still has pages.
 pub(crate) struct Left {
     pub(crate) path: PathBuf,
@@ -214,11 +237,7 @@ pub fn evict(targets: &[EvictTarget], method: Method) -> Result<EvictReport> {
         let files = wait_for(files, started + method.patience, &mut report);
         explained.extend(explain::explain(&proc, Path::new("/sys"), files)?);
     }
-    report.stayed = explained
-        .into_iter()
-        .map(|(l, reasons)| Stayed { path: l.path, id: l.id, pages: l.pages, reasons })
-        .collect();
-    report.stayed.sort_by(|a, b| b.pages.cmp(&a.pages).then_with(|| a.path.cmp(&b.path)));
+    report.stayed = sorted(explained);
     report.took = started.elapsed();
     Ok(report)
 }

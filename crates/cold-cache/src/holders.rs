@@ -126,6 +126,16 @@ fn makedev((major, minor): (u32, u32)) -> u64 {
     (major & 0xfff) << 8 | (major & !0xfff) << 32 | (minor & 0xff) | (minor & !0xff) << 12
 }
 
+/// How closely processes are looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// Who maps and opens; working sets only of processes that lock memory.
+    Mappings,
+    /// Also how much of it each has in its working set. The kernel walks all page tables of every such
+    /// process for this: 20 ms and more for each GiB.
+    WorkingSets,
+}
+
 /// Finds who holds `files`, given as path and identity. `sys` is the root of sysfs (`/sys`).
 ///
 /// Processes that end meanwhile are skipped; those that may not be inspected are counted.
@@ -134,13 +144,23 @@ pub fn holders<'a>(
     sys: &Path,
     files: impl IntoIterator<Item = (&'a Path, FileId)>,
 ) -> Result<Holders> {
+    find(proc, sys, files, Detail::WorkingSets)
+}
+
+/// As [`holders`], as closely as asked for.
+pub(crate) fn find<'a>(
+    proc: &ProcFs,
+    sys: &Path,
+    files: impl IntoIterator<Item = (&'a Path, FileId)>,
+    detail: Detail,
+) -> Result<Holders> {
     let wanted = Wanted::new(files);
     let mut found = Holders::default();
     if wanted.ids.is_empty() {
         return Ok(found);
     }
     for pid in proc.pids()? {
-        match inspect(proc, pid, &wanted) {
+        match inspect(proc, pid, &wanted, detail) {
             Ok(per_file) => {
                 for (id, holder) in per_file {
                     found.by_file.entry(id).or_default().processes.push(holder);
@@ -165,7 +185,12 @@ pub(crate) const EPERM: i32 = 1;
 pub(crate) const EACCES: i32 = 13;
 
 /// What process `pid` holds of the wanted files.
-fn inspect(proc: &ProcFs, pid: i32, wanted: &Wanted) -> cold_sys::Result<BTreeMap<FileId, Holder>> {
+fn inspect(
+    proc: &ProcFs,
+    pid: i32,
+    wanted: &Wanted,
+    detail: Detail,
+) -> cold_sys::Result<BTreeMap<FileId, Holder>> {
     let mut held: BTreeMap<FileId, Holder> = BTreeMap::new();
     let mut by_start: HashMap<u64, FileId> = HashMap::new();
     for map in proc.maps(pid)? {
@@ -192,7 +217,10 @@ fn inspect(proc: &ProcFs, pid: i32, wanted: &Wanted) -> cold_sys::Result<BTreeMa
         holder.name.clone_from(&name);
         holder.executes = exe == Some(*id);
     }
-    if !by_start.is_empty()
+    let look = detail == Detail::WorkingSets
+        || proc.process_field(pid, "status", "VmLck").is_ok_and(|locked| locked != Some(0));
+    if look
+        && !by_start.is_empty()
         && let Ok(smaps) = proc.read(format!("{pid}/smaps"))
     {
         for holder in held.values_mut() {

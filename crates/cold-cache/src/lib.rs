@@ -15,7 +15,7 @@ mod error;
 mod progress;
 
 pub use error::{Error, Result};
-pub use evict::{EvictReport, EvictTarget, Method, Reason, Stayed, evict};
+pub use evict::{EvictReport, EvictTarget, Method, Reason, Stayed, evict, stayed};
 pub use holders::{FileHolders, Holder, Holders, SystemHolder, holders};
 pub use progress::Progress;
 pub use scan::{Residency, Scan, ScanOptions, ScannedDir, ScannedFile, Skipped, Totals, scan};

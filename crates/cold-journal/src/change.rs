@@ -36,6 +36,14 @@ pub enum Change {
         /// The value to write.
         new: String,
     },
+    /// A controller enabled for the children of a cgroup (version 2) that was off before.
+    Controller {
+        /// The `cgroup.subtree_control` file.
+        #[serde(with = "crate::text")]
+        path: PathBuf,
+        /// Its name (`io`).
+        name: String,
+    },
     /// A created cgroup; cgroups created inside it go with it, their processes are killed.
     Cgroup {
         /// The directory.
@@ -125,6 +133,9 @@ impl fmt::Display for Change {
         match self {
             Self::Setting { path, old, new } => {
                 write!(f, "setting {} from {old:?} to {new:?}", path.display())
+            }
+            Self::Controller { path, name } => {
+                write!(f, "controller {name} enabled in {}", path.display())
             }
             Self::Cgroup { path } => write!(f, "cgroup {}", path.display()),
             Self::Mount { target, fs_type, source } => {

@@ -34,6 +34,21 @@ impl Journal {
         Ok(guard)
     }
 
+    /// Enables the controller `name` for the children of the version 2 cgroup `dir`; `None` when it is
+    /// on already. (Not a [`Journal::set`]: the file takes `+name` and `-name`, and shows all that are on.)
+    pub fn enable_controller(&self, dir: &Path, name: &str) -> Result<Option<Guard>> {
+        let path = resolve(&dir.join("cgroup.subtree_control"))?;
+        if read_setting(&path)?.split_whitespace().any(|c| c == name) {
+            return Ok(None);
+        }
+        let change = Change::Controller { path: path.clone(), name: name.to_owned() };
+        let ((), guard) = self.change(change, || {
+            write_setting(&path, &format!("+{name}"))?;
+            Ok(((), Made::Plain))
+        })?;
+        Ok(Some(guard))
+    }
+
     /// Creates the cgroup directory `path`, which must not exist. Undoing kills all its processes,
     /// waits for their end, and removes it with the cgroups inside it.
     pub fn create_cgroup(&self, path: &Path) -> Result<Guard> {

@@ -82,6 +82,7 @@ pub(crate) fn undo(proc: &ProcFs, pending: &Pending) -> Result<Outcome> {
     };
     match &pending.change {
         Change::Setting { path, old, new } => setting(path, old, new, made),
+        Change::Controller { path, name } => controller(path, name),
         Change::Cgroup { path } => cgroup::remove(proc, path, identity),
         Change::Mount { target, fs_type, source } => device::unmount(proc, target, fs_type, source),
         Change::Loop { number, backing, id } => device::detach(*number, backing, *id),
@@ -117,6 +118,19 @@ fn setting(path: &Path, old: &str, new: &str, made: Option<&Made>) -> Result<Out
         return Ok(Outcome::Restored);
     }
     Err(Error::refused("restore", path, format!("{old:?} was written, but it reads {now:?}")))
+}
+
+fn controller(path: &Path, name: &str) -> Result<Outcome> {
+    let on = match read_setting(path) {
+        Err(Error::Io { source, .. }) if is_gone(&source) => return Ok(Outcome::Gone),
+        other => other?.split_whitespace().any(|c| c == name),
+    };
+    if !on {
+        return Ok(Outcome::Gone);
+    }
+    // Refused (EBUSY) while a child that somebody else made uses it: then it stays in the journal.
+    write_setting(path, &format!("-{name}"))?;
+    Ok(Outcome::Restored)
 }
 
 fn service(unit: &str) -> Result<Outcome> {

@@ -90,6 +90,15 @@ pub enum Taint {
         /// How much was missing.
         bytes: Bytes,
     },
+    /// The cache does not hold what the snapshot of this state says.
+    NotRestored {
+        /// Pages that should be cached and are not.
+        missing: Bytes,
+        /// Pages that are cached and should not be.
+        extra: Bytes,
+        /// Files that changed since the snapshot, or whose residency is unknown.
+        files: u64,
+    },
     /// Somebody dropped caches during the run (vmstat `drop_pagecache`, `drop_slab`).
     CachesDropped {
         /// How often.
@@ -145,6 +154,7 @@ impl Taint {
         match self {
             Self::NotCold { .. } => "not_cold",
             Self::NotWarm { .. } => "not_warm",
+            Self::NotRestored { .. } => "not_restored",
             Self::CachesDropped { .. } => "caches_dropped",
             Self::PagesReclaimed { .. } => "pages_reclaimed",
             Self::Refaults { .. } => "refaults",

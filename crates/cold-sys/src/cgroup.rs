@@ -1,8 +1,7 @@
-//! Control groups, both versions: where they are mounted, where we are, making and removing one.
+//! Control groups, both versions: where they are mounted, where we are, their files.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use crate::procfs::ProcFs;
 use crate::{Error, Result};
@@ -57,17 +56,16 @@ fn own(proc: &ProcFs, mount: &Path, is_it: impl Fn(&str) -> bool) -> Option<Path
     (!path.components().any(|c| c.as_os_str() == "..") && dir.is_dir()).then_some(dir)
 }
 
-/// A control group that somebody made and must remove.
+/// A control group. Making and removing one is the journal's business.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cgroup {
     dir: PathBuf,
 }
 
 impl Cgroup {
-    /// Makes the group. The caller records it in the journal first.
-    pub fn create(dir: PathBuf) -> Result<Self> {
-        std::fs::create_dir(&dir).map_err(|e| Error::io("create cgroup", dir.display().to_string(), e))?;
-        Ok(Self { dir })
+    /// The group in `dir`, which exists.
+    pub fn at(dir: PathBuf) -> Self {
+        Self { dir }
     }
 
     /// Its directory.
@@ -90,20 +88,5 @@ impl Cgroup {
         text.lines()
             .find_map(|l| l.strip_prefix("some ")?.split_once("total=")?.1.trim().parse().ok())
             .ok_or(Error::Parse { file: path, text, expected: "some avg10=… total=…" })
-    }
-
-    /// Removes the empty group; waits up to a second for zombies to leave.
-    pub fn remove(&self) -> Result<()> {
-        let until = Instant::now() + Duration::from_secs(1);
-        loop {
-            match std::fs::remove_dir(&self.dir) {
-                Ok(()) => return Ok(()),
-                Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
-                Err(e) if e.raw_os_error() == Some(libc::EBUSY) && Instant::now() < until => {
-                    std::thread::sleep(Duration::from_millis(2));
-                }
-                Err(e) => return Err(Error::io("remove cgroup", self.dir.display().to_string(), e)),
-            }
-        }
     }
 }

@@ -7,10 +7,14 @@ pub(crate) mod generate;
 
 use crate::cli::Command;
 use crate::exit::Outcome;
+use crate::leftovers;
 use crate::ui::Ui;
 
 /// Runs the chosen command.
 pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
+    if matches!(command, Command::Bench(_) | Command::Cache(_)) {
+        leftovers::repair(ui);
+    }
     match command {
         Command::Bench(args) => bench::run(*args, ui),
         Command::Cache(args) => cache::run(args, ui),

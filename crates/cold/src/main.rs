@@ -7,6 +7,7 @@ mod cli;
 mod commands;
 mod exit;
 mod helpers;
+mod leftovers;
 mod ui;
 
 use std::process::ExitCode;

@@ -60,6 +60,9 @@ fn reason(all: &[&Taint]) -> String {
     match first {
         Taint::NotCold { .. } => format!("{up_to}{} stayed cached{}", largest_bytes(), names(all, "held by")),
         Taint::NotWarm { .. } => format!("{up_to}{} of the files were not cached", largest_bytes()),
+        Taint::NotRestored { missing, extra, files } => format!(
+            "the snapshot was not restored exactly ({missing} missing, {extra} too many, {files} files not the same)"
+        ),
         Taint::CachesDropped { .. } => "caches were dropped by another process".into(),
         Taint::PagesReclaimed { .. } => format!("{up_to}{} pages were reclaimed", largest()),
         Taint::Refaults { .. } => format!("{up_to}{} pages had to be read again", largest()),
@@ -84,6 +87,7 @@ fn amount(taint: &Taint) -> u64 {
         Taint::NotCold { bytes, .. } | Taint::NotWarm { bytes } | Taint::ForeignReads { bytes, .. } => {
             bytes.0
         }
+        Taint::NotRestored { missing, extra, .. } => missing.0 + extra.0,
         Taint::CachesDropped { times } => *times,
         Taint::PagesReclaimed { pages } | Taint::Refaults { pages } => *pages,
         Taint::TimedOut { limit } => limit.0,

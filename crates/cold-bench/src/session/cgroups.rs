@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use cold_journal::{Guard, Journal};
 use cold_sys::cgroup::{Cgroup, Hierarchies};
 use cold_sys::procfs::ProcFs;
 
@@ -12,30 +13,33 @@ use crate::config::{Config, DiskLimit};
 use crate::counters::Dev;
 use crate::{Error, Result};
 
-/// The groups of one benchmark; removed at its end.
+/// The groups of one benchmark; removed at its end, in the journal until then.
 pub(super) struct TreeCgroups {
     stall: Option<Cgroup>,
     why_no_stall: String,
     throttle: Option<Cgroup>,
+    /// Undone in reverse: the setting before the group that needed it.
+    guards: Vec<Guard>,
 }
 
 impl TreeCgroups {
     /// Makes what is possible and needed. Only a wanted limit that cannot be set is an error.
-    pub(super) fn create(config: &Config, proc: &ProcFs, subjects: &[Subject<'_>]) -> Result<Self> {
+    pub(super) fn create(
+        config: &Config,
+        proc: &ProcFs,
+        journal: &Journal,
+        subjects: &[Subject<'_>],
+    ) -> Result<Self> {
         let found = Hierarchies::find(proc)?;
         let name = format!("cold-{}", std::process::id());
-        let mut me = match stall_group(proc, &found, &name) {
-            Ok(group) => Self { stall: Some(group), why_no_stall: String::new(), throttle: None },
-            Err(why) => Self { stall: None, why_no_stall: why, throttle: None },
-        };
+        let mut me =
+            Self { stall: None, why_no_stall: String::new(), throttle: None, guards: Vec::new() };
+        if let Err(why) = me.stall_time(proc, &found, &name, journal) {
+            me.why_no_stall = why;
+        }
         if let Some(limit) = config.disk_limit {
             let devices = whole_devices(subjects)?;
-            let result = me.throttle(proc, &found, &name, limit, &devices);
-            if let Err(e) = result {
-                // Nothing half done: the groups made so far go again.
-                let _ = me.remove();
-                return Err(e);
-            }
+            me.throttle(proc, &found, &name, journal, (limit, &devices))?;
         }
         Ok(me)
     }
@@ -61,11 +65,30 @@ impl TreeCgroups {
         &self.why_no_stall
     }
 
-    /// Removes the groups.
-    pub(super) fn remove(&self) -> Result<()> {
-        for group in self.stall.iter().chain(&self.throttle) {
-            group.remove()?;
+    /// Removes the groups and puts settings back.
+    pub(super) fn remove(mut self) -> Result<()> {
+        while let Some(guard) = self.guards.pop() {
+            guard.undo()?;
         }
+        Ok(())
+    }
+
+    fn make(&mut self, journal: &Journal, dir: PathBuf) -> Result<Cgroup> {
+        self.guards.push(journal.create_cgroup(&dir)?);
+        Ok(Cgroup::at(dir))
+    }
+
+    fn stall_time(
+        &mut self,
+        proc: &ProcFs,
+        found: &Hierarchies,
+        name: &str,
+        journal: &Journal,
+    ) -> std::result::Result<(), String> {
+        let own = found.own_v2(proc).ok_or("no version 2 control group is mounted")?;
+        let group = self.make(journal, own.join(name)).map_err(|e| e.to_string())?;
+        group.io_stall_us().map_err(|e| format!("no pressure information: {e}"))?;
+        self.stall = Some(group);
         Ok(())
     }
 
@@ -74,11 +97,11 @@ impl TreeCgroups {
         proc: &ProcFs,
         found: &Hierarchies,
         name: &str,
-        limit: DiskLimit,
-        devices: &BTreeSet<Dev>,
+        journal: &Journal,
+        (limit, devices): (DiskLimit, &BTreeSet<Dev>),
     ) -> Result<()> {
         if let Some(own) = found.own_v1(proc, "blkio") {
-            let group = Cgroup::create(own.join(name))?;
+            let group = self.make(journal, own.join(name))?;
             let throttle = self.throttle.insert(group);
             for dev in devices {
                 for (file, value) in [
@@ -104,16 +127,11 @@ impl TreeCgroups {
             return Err(Error::DiskLimit(format!("{} has no io controller", root.display())));
         }
         if !has_io("cgroup.subtree_control") {
-            return Err(Error::DiskLimit(format!(
-                "the io controller is off: echo +io > {}/cgroup.subtree_control",
-                root.display()
-            )));
+            self.guards.extend(journal.enable_controller(root, "io")?);
         }
-        let group = Cgroup::create(root.join(format!("{name}-limit")))?;
+        let group = self.make(journal, root.join(format!("{name}-limit")))?;
         // One process can be in one version 2 group only: this one also tells the stall time.
-        if let Some(old) = self.stall.replace(group.clone()) {
-            old.remove()?;
-        }
+        self.stall = Some(group.clone());
         for dev in devices {
             let parts = [("riops", limit.iops), ("rbps", limit.bps)];
             let limits: Vec<String> =
@@ -122,16 +140,6 @@ impl TreeCgroups {
         }
         Ok(())
     }
-}
-
-fn stall_group(proc: &ProcFs, found: &Hierarchies, name: &str) -> std::result::Result<Cgroup, String> {
-    let own = found.own_v2(proc).ok_or("no version 2 control group is mounted")?;
-    let group = Cgroup::create(own.join(name)).map_err(|e| e.to_string())?;
-    if let Err(e) = group.io_stall_us() {
-        let _ = group.remove();
-        return Err(format!("no pressure information: {e}"));
-    }
-    Ok(group)
 }
 
 /// The devices to limit: whole disks, because the throttle does not know partitions.

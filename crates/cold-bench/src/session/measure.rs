@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cold_model::bench::{Report, Residual, Run, State};
+use cold_model::bench::{Report, Residual, Run, State, Taint};
 use cold_model::{Bytes, Known, Nanos};
 
 use super::{Progress, Rounds, Subject};
@@ -21,6 +21,8 @@ const SETTLE: Duration = Duration::from_millis(200);
 struct Before {
     cached: Option<Cached>,
     residual: Known<Residual>,
+    warm_bytes: u64,
+    not_restored: Option<Taint>,
     missing: u64,
     expected: u64,
     changed: Option<std::path::PathBuf>,
@@ -108,7 +110,7 @@ impl<'a> Rounds<'a> {
                 }
                 self.preparer.sham()?;
             }
-            State::Snapshot(file) => return Err(Error::State { state: state.to_string(), why: file.display().to_string() }),
+            State::Snapshot(file) => self.preparer.restore(index, file, subject)?,
         }
         Ok(true)
     }
@@ -138,13 +140,19 @@ impl<'a> Rounds<'a> {
         };
         let changed = subject.set.as_ref().and_then(FileSet::changed);
         let reading = Reading::take(self.proc, &subject.devices.devices, self.cgroups.stall_group());
-        Before { cached, residual, missing, expected, changed, reading }
+        let warm_bytes = self.preparer.warm_bytes(index);
+        let not_restored = self.preparer.not_restored().map(|n| Taint::NotRestored {
+            missing: Bytes(n.missing),
+            extra: Bytes(n.extra),
+            files: n.files,
+        });
+        Before { cached, residual, warm_bytes, not_restored, missing, expected, changed, reading }
     }
 
     fn is_reached(&self, state: &State, before: &Before) -> bool {
         let quiet = Activity::default();
         let facts = facts(self, state, before, &quiet, 0, None);
-        !taints(&facts).iter().any(|t| matches!(t.kind(), "not_cold" | "not_warm"))
+        !taints(&facts).iter().any(|t| matches!(t.kind(), "not_cold" | "not_warm" | "not_restored"))
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -214,6 +222,8 @@ fn facts<'f>(
         tree_bytes: usage.read_bytes,
         tree_cpu: usage.user + usage.system,
         residual: &before.residual,
+        warm_bytes: before.warm_bytes,
+        not_restored: before.not_restored.clone(),
         missing: before.missing,
         expected: before.expected,
         lost,

@@ -3,23 +3,36 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use cold_cache::snapshot::{Snapshot, restore};
 use cold_cache::{EvictTarget, Method, evict};
+use cold_journal::{Guard, Journal};
+use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
+use cold_sys::time::monotonic;
 
 use super::Subject;
 use crate::config::{Config, Eviction};
-use crate::fileset::Cached;
+use crate::fileset::{Cached, FileSet};
 use crate::{Error, Result};
 
 /// Size of the decoy that is evicted before runs that are not cold, so that they see the same work
 /// just before their start.
 const DECOY_BYTES: usize = 8 << 20;
 
+/// Evictions in a row after which reclaim is given up: who needs those pages all the time brings them
+/// back at once, and is only slowed down.
+const VAIN_RECLAIMS: u32 = 3;
+
 /// Knows what has happened to the cache since the last eviction.
 pub(super) struct Preparer {
     method: Method,
     words: String,
     decoy: Decoy,
+    vain_reclaims: u32,
+    /// Pages of the last restored snapshot that are missing or too many, in bytes.
+    not_restored: Option<NotRestored>,
+    /// Per command: bytes that a start leaves in the cache.
+    warm_bytes: Vec<u64>,
     /// Per command: starts since the last eviction.
     starts: Vec<u32>,
     /// Per command: what was cached after its last start.
@@ -28,12 +41,15 @@ pub(super) struct Preparer {
 
 impl Preparer {
     /// Chooses the way to evict; fails when the wanted one is not allowed.
-    pub(super) fn new(config: &Config) -> Result<Self> {
+    pub(super) fn new(config: &Config, journal: &Journal) -> Result<Self> {
         let method = choose(config.eviction)?;
         Ok(Self {
             method,
             words: words(method),
-            decoy: Decoy::create()?,
+            decoy: Decoy::create(journal)?,
+            vain_reclaims: 0,
+            not_restored: None,
+            warm_bytes: vec![0; config.commands.len()],
             starts: vec![0; config.commands.len()],
             after: vec![None; config.commands.len()],
         })
@@ -54,7 +70,19 @@ impl Preparer {
     /// Notes that a start of command `index` has just ended.
     pub(super) fn started(&mut self, index: usize, subject: &Subject<'_>) {
         self.starts[index] += 1;
-        self.after[index] = subject.set.as_ref().map(crate::fileset::FileSet::cached);
+        self.after[index] = subject.set.as_ref().map(FileSet::cached);
+        let bytes = self.after[index].as_ref().map_or(0, Cached::bytes);
+        self.warm_bytes[index] = self.warm_bytes[index].max(bytes);
+    }
+
+    /// Bytes of its file set that a start of command `index` leaves in the cache.
+    pub(super) fn warm_bytes(&self, index: usize) -> u64 {
+        self.warm_bytes[index]
+    }
+
+    /// How the last restored snapshot differs from what was saved.
+    pub(super) fn not_restored(&self) -> Option<&NotRestored> {
+        self.not_restored.as_ref()
     }
 
     /// Starts of command `index` since the last eviction.
@@ -75,18 +103,48 @@ impl Preparer {
     /// Evicts the files of `subject` (and, by method, everything else). Every command counts as cold
     /// afterwards: they may share files.
     pub(super) fn evict(&mut self, subject: &Subject<'_>) -> Result<()> {
-        let targets = subject.set.as_ref().map(crate::fileset::FileSet::targets).unwrap_or_default();
-        if let Err(e) = evict(&targets, self.method) {
-            if !self.method.reclaim_mapped {
-                return Err(e.into());
+        let targets = subject.set.as_ref().map(FileSet::targets).unwrap_or_default();
+        let report = match evict(&targets, self.method) {
+            Err(e) if self.method.reclaim_mapped => {
+                // No memory cgroup, or swap is on: then mapped pages stay, and the proof will say so.
+                self.without_reclaim(&format!("pages mapped by others stay: {e}"));
+                evict(&targets, self.method)
             }
-            // No memory cgroup, or swap is on: then mapped pages stay, and the proof will say so.
-            self.method.reclaim_mapped = false;
-            self.words = format!("{} (pages mapped by others stay: {e})", words(self.method));
-            evict(&targets, self.method)?;
+            other => other,
+        }?;
+        if self.method.reclaim_mapped && report.reclaim.is_some() {
+            self.vain_reclaims = if report.stayed.is_empty() { 0 } else { self.vain_reclaims + 1 };
+            if self.vain_reclaims == VAIN_RECLAIMS {
+                self.without_reclaim("reclaim of mapped pages was given up: others need them all the time");
+            }
         }
         self.starts.fill(0);
         self.after.fill_with(|| None);
+        self.not_restored = None;
+        Ok(())
+    }
+
+    fn without_reclaim(&mut self, why: &str) {
+        self.method.reclaim_mapped = false;
+        self.words = format!("{}; {why}", words(self.method));
+    }
+
+    /// Evicts as for a cold start, then brings back exactly the pages of the snapshot.
+    pub(super) fn restore(&mut self, index: usize, file: &Path, subject: &Subject<'_>) -> Result<()> {
+        let snapshot = Snapshot::load(file)?;
+        self.evict(subject)?;
+        let report = restore(&snapshot, &())?;
+        if !report.is_exact() {
+            let sum = |f: fn(&cold_cache::snapshot::Difference) -> u64| {
+                report.different.iter().map(f).sum::<u64>() * page_size()
+            };
+            self.not_restored = Some(NotRestored {
+                missing: sum(|d| d.missing),
+                extra: sum(|d| d.extra),
+                files: (report.changed.len() + report.unknown.len()) as u64,
+            });
+        }
+        self.after[index] = subject.set.as_ref().map(FileSet::cached);
         Ok(())
     }
 
@@ -121,22 +179,31 @@ fn words(m: Method) -> String {
     }
 }
 
-/// A file of our own, removed when dropped.
+/// What a restored snapshot lacks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct NotRestored {
+    /// Bytes that should be cached and are not.
+    pub(super) missing: u64,
+    /// Bytes that are cached and should not be.
+    pub(super) extra: u64,
+    /// Files that changed since, or whose residency is unknown.
+    pub(super) files: u64,
+}
+
+/// A file of our own that is evicted in place of the command's; removed with its journal entry.
 struct Decoy {
     path: PathBuf,
+    _guard: Guard,
 }
 
 impl Decoy {
-    fn create() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("cold-decoy-{}", std::process::id()));
+    fn create(journal: &Journal) -> Result<Self> {
+        let name = format!("cold-decoy-{}-{}", std::process::id(), monotonic().0);
+        let path = std::env::temp_dir().join(name);
+        let (mut file, guard) = journal.create_file(&path)?;
         let fail = |source| Error::File { action: "write", path: path.clone(), source };
-        // A name somebody could guess: never follow a link that is already there.
-        let _ = std::fs::remove_file(&path);
-        let mut file = std::fs::File::create_new(&path).map_err(fail)?;
-        let me = Self { path: path.clone() };
-        file.write_all(&vec![0x5a; DECOY_BYTES]).map_err(fail)?;
-        file.sync_all().map_err(fail)?;
-        Ok(me)
+        file.write_all(&vec![0x5a; DECOY_BYTES]).and_then(|()| file.sync_all()).map_err(fail)?;
+        Ok(Self { path, _guard: guard })
     }
 
     fn evict(&self) -> Result<()> {
@@ -145,11 +212,5 @@ impl Decoy {
         std::fs::read(&self.path).map_err(fail)?;
         evict(&[EvictTarget { path: self.path.clone(), id: None }], Method::FILES)?;
         Ok(())
-    }
-}
-
-impl Drop for Decoy {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(Path::new(&self.path));
     }
 }

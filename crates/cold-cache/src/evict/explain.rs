@@ -8,7 +8,7 @@ use cold_sys::procfs::ProcFs;
 use cold_sys::residency::{Backing, CacheStat, PageMap, backing, cachestat};
 
 use super::{Left, Reason};
-use crate::holders::{EACCES, EPERM, FileHolders, Wanted, holders};
+use crate::holders::{Detail, EACCES, EPERM, FileHolders, Wanted, find};
 use crate::{FileId, Result};
 
 /// What is known about a file that stayed.
@@ -28,7 +28,8 @@ pub(crate) fn explain(proc: &ProcFs, sys: &Path, left: Vec<Left>) -> Result<Vec<
     if left.is_empty() {
         return Ok(Vec::new());
     }
-    let found = holders(proc, sys, left.iter().map(|l| (l.path.as_path(), l.id)))?;
+    let named = left.iter().map(|l| (l.path.as_path(), l.id));
+    let found = find(proc, sys, named, Detail::Mappings)?;
     let mut mapped = mapped_pages(proc, &left, &found.by_file);
     let nobody = FileHolders::default();
     left.into_iter()

@@ -71,7 +71,7 @@ struct Supervisor {
 impl Supervisor {
     fn run(mut self, argv: &[OsString], mask: libc::sigset_t) -> Result<Served> {
         let Some(Order::Prepare { program, cgroups }) = self.order() else { return Ok(Served::Orphaned) };
-        for dir in cgroups {
+        for dir in &cgroups {
             let file = dir.join("cgroup.procs");
             if let Err(e) = std::fs::write(&file, "0") {
                 return Ok(self.fail(format!("join cgroup {}", dir.display()), &e));
@@ -96,7 +96,12 @@ impl Supervisor {
             }
             Err(e) => return Ok(self.fail(format!("execute {}", child::display(&image)), &e)),
         }
-        Ok(self.watch(&signals))
+        let served = self.watch(&signals);
+        // Whoever removes the groups of a dead `cold` (perhaps we ourselves) kills what is in them.
+        for dir in cgroups.iter().filter_map(|d| d.parent()) {
+            let _ = std::fs::write(dir.join("cgroup.procs"), "0");
+        }
+        Ok(served)
     }
 
     /// Waits until the tree is gone.

@@ -8,6 +8,7 @@ use cold_doctor::{Config, Probes, Report, Roots};
 
 use crate::cli::TEMPLATE;
 use crate::exit::{Exit, Failure, Outcome};
+use crate::leftovers;
 use crate::ui::Ui;
 
 /// Flags of `cold doctor`.
@@ -24,6 +25,9 @@ pub(crate) struct Args {
     /// One documented JSON document on stdout instead of text
     #[arg(long)]
     json: bool,
+    /// Undo first what killed runs left changed (settings, cgroups, mounts, files)
+    #[arg(long)]
+    repair: bool,
     /// Paths whose file systems and devices matter [default: / and the home]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
@@ -41,14 +45,21 @@ Exit codes: 0 examined, also when something disturbs (for gates use --json); 1 f
 
 /// Runs the command.
 pub(crate) fn run(args: Args, ui: &Ui) -> Outcome {
+    if args.repair {
+        leftovers::repair(ui);
+    }
     let config = Config {
         paths: args.paths,
         command: args.command,
         home: std::env::var_os("HOME").map(PathBuf::from),
         search_path: std::env::var("PATH").unwrap_or_default(),
-        // The journal of system changes is connected here: its entries become leftovers, and with
-        // --repair they are undone first.
-        leftovers: None,
+        leftovers: match leftovers::list() {
+            Ok(list) => Some(list),
+            Err(e) => {
+                ui.warn(format!("the journal of system changes cannot be read: {e}"));
+                None
+            }
+        },
         ..Config::new()
     };
     let report = cold_doctor::examine(Roots::new("/"), Probes::live(), config).map_err(failure)?;
