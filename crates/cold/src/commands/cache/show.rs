@@ -170,11 +170,13 @@ fn print_trees(trees: &[(PathBuf, Totals)], args: &Args, ui: &Ui) {
     let mut table = Table::new(&["RESIDENT", "SIZE", "SHARE", "DIRTY", "UNKNOWN", "FILES", "TREE"]);
     for (path, t) in trees {
         let told = t.size.saturating_sub(t.unknown);
+        let nothing_told = told.0 == 0 && t.unknown_files > 0;
+        let or_unknown = |b: Bytes| if nothing_told { "unknown".to_owned() } else { b.to_string() };
         let cells = vec![
-            t.resident.to_string(),
+            or_unknown(t.resident),
             t.size.to_string(),
             percent(t.resident.0.min(told.0), told.0),
-            t.dirty.to_string(),
+            or_unknown(t.dirty),
             t.unknown.to_string(),
             count(t.files),
             path.display().to_string(),
@@ -237,7 +239,11 @@ fn bar(map: &PageMap, cells: u64) -> String {
 
 fn summary(t: &Totals) -> String {
     let files = plural(t.files, "file");
-    let mut parts = vec![format!("{} of {} cached in {files}", paint(STRONG, t.resident), t.size)];
+    let told = t.size.saturating_sub(t.unknown);
+    let mut parts = vec![files];
+    if told.0 > 0 || t.unknown_files == 0 {
+        parts.push(format!("{} of {told} cached", paint(STRONG, t.resident)));
+    }
     if t.dirty.0 > 0 {
         parts.push(format!("{} dirty", t.dirty));
     }
