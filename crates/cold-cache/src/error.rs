@@ -8,8 +8,8 @@ use std::path::PathBuf;
 #[non_exhaustive]
 pub enum Error {
     /// The kernel refused something.
-    #[error(transparent)]
-    Kernel(#[from] cold_sys::Error),
+    #[error("{0}")]
+    Kernel(cold_sys::Error),
     /// Reclaim of mapped pages would swap other programs out.
     #[error(
         "reclaim of mapped pages is not safe while swap is active: it would move other programs' memory to swap (swapoff -a, or do without reclaim)"
@@ -44,6 +44,13 @@ pub enum Error {
         /// Why.
         cause: std::io::Error,
     },
+}
+
+// By hand, because `#[from]` would make it a `source`.
+impl From<cold_sys::Error> for Error {
+    fn from(error: cold_sys::Error) -> Self {
+        Self::Kernel(error)
+    }
 }
 
 /// Result with [`Error`].

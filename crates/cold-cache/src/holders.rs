@@ -94,6 +94,21 @@ impl Wanted {
         wanted
     }
 
+    /// Whether a descriptor is worth a `stat`. A `stat` of every descriptor would hang on the first one
+    /// whose file system does not answer (a dead NFS or FUSE server), so the kernel's own notes decide:
+    /// the inode in `fdinfo` (5.14+), or the file's name where overlayfs shows another inode.
+    fn may_be_open(&self, proc: &ProcFs, pid: i32, fd: i32, target: &Path) -> bool {
+        if !target.is_absolute() {
+            return false; // a socket, pipe or other thing without a path
+        }
+        let inode = proc.process_field(pid, &format!("fdinfo/{fd}"), "ino").ok().flatten();
+        inode.is_some_and(|i| self.inodes.contains(&i)) || self.has_name(target)
+    }
+
+    fn has_name(&self, path: &Path) -> bool {
+        path.file_name().is_some_and(|n| self.names.contains(n))
+    }
+
     /// The wanted file that `map` of process `pid` maps, if any.
     pub(crate) fn of_mapping(&self, proc: &ProcFs, pid: i32, map: &MapEntry) -> Option<FileId> {
         if map.inode == 0 {
@@ -170,7 +185,7 @@ pub(crate) fn find<'a>(
             Err(_) => {} // it has ended
         }
     }
-    for (id, holder) in system_holders(proc, sys) {
+    for (id, holder) in system_holders(proc, sys, &wanted) {
         if wanted.ids.contains(&id) {
             found.by_file.entry(id).or_default().system.push(holder);
         }
@@ -200,8 +215,7 @@ fn inspect(
         }
     }
     for fd in proc.fds(pid)? {
-        // Sockets, pipes and memfds have no path; a stat of a device node's descriptor is harmless.
-        if fd.target.is_absolute()
+        if wanted.may_be_open(proc, pid, fd.fd, &fd.target)
             && let Ok(meta) = std::fs::metadata(proc.path(format!("{pid}/fd/{}", fd.fd)))
             && wanted.ids.contains(&FileId::of(&meta))
         {
@@ -269,8 +283,12 @@ fn parse_smaps(text: &str) -> Vec<SmapsPart> {
 }
 
 /// Backing files of loop devices and swap files.
-fn system_holders(proc: &ProcFs, sys: &Path) -> Vec<(FileId, SystemHolder)> {
-    let id_of = |path: &Path| std::fs::metadata(path).ok().map(|m| FileId::of(&m));
+fn system_holders(proc: &ProcFs, sys: &Path, wanted: &Wanted) -> Vec<(FileId, SystemHolder)> {
+    // By name first, for the same reason as descriptors.
+    let id_of = |path: &Path| {
+        let meta = wanted.has_name(path).then(|| std::fs::metadata(path).ok()).flatten();
+        meta.map(|m| FileId::of(&m))
+    };
     let mut found = Vec::new();
     for entry in std::fs::read_dir(sys.join("block")).into_iter().flatten().flatten() {
         let file = entry.path().join("loop/backing_file");

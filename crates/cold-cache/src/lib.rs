@@ -1,9 +1,9 @@
 //! What the page cache holds, who holds it, and how to get it out and back, with proof.
 //!
-//! Start reading at [`evict`] (out, with the reasons for what stays) and [`holders`] (who maps or opens
-//! a file); then [`scan`] (residency of trees), [`snapshot`] (exactly these pages again) and [`overview`]
-//! (the machine's memory by use). Never prints and never changes a system setting. Pages a file keeps are always counted by
-//! asking the kernel afterwards; what it does not tell is `Unknown`, never 0.
+//! Start reading at [`evict()`] (out, with the reasons for what stays) and [`holders()`] (who maps or opens
+//! a file); then [`scan()`] (residency of trees), [`snapshot`] (exactly these pages again) and [`overview`]
+//! (the machine's memory by use). Never prints and never changes a system setting. Pages a file keeps are
+//! always counted by asking the kernel afterwards; what it does not tell is unknown, never 0.
 
 pub mod evict;
 pub mod holders;

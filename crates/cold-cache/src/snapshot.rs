@@ -1,7 +1,7 @@
 //! Saving which pages of files are cached, and bringing the cache back to exactly these pages.
 //!
-//! The format is in docs/formats/cache-snapshot.md and in [`codec`]; a snapshot file is untrusted on
-//! read. [`capture`] looks, [`restore`] evicts what the snapshot does not have, reads what it has, and
+//! The format is in docs/formats/cache-snapshot.md; a snapshot file is untrusted on
+//! read. [`capture`] looks, [`restore()`] evicts what the snapshot does not have, reads what it has, and
 //! looks again, page by page.
 
 mod codec;

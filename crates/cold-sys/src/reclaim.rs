@@ -83,21 +83,22 @@ fn collect(dir: &Path, depth: u32, found: &mut Vec<PathBuf>) {
 }
 
 /// Asks every memory cgroup below `root` to give up what it can, mapped file pages included, in up to
-/// `rounds` rounds (referenced pages survive the first look). `done` is asked before each round whether the goal
-/// is reached already.
+/// `rounds` rounds (referenced pages survive the first look). `done` is asked before each
+/// cgroup whether the goal is reached already.
 ///
 /// Only call this when no swap is active (see the module's head).
 pub fn reclaim_mapped(root: &ReclaimRoot, rounds: u32, mut done: impl FnMut() -> bool) -> ReclaimReport {
     let mut report = ReclaimReport { method: root.method, done: Vec::new(), refused: Vec::new() };
     let cgroups = root.cgroups();
     for _ in 0..rounds {
-        if done() {
-            break;
-        }
-        report.done.clear();
         report.refused.clear();
         for cgroup in &cgroups {
+            // Asked so often because every cgroup spared keeps its programs' pages warm.
+            if done() {
+                return report;
+            }
             match ask(root.method, cgroup) {
+                Ok(()) if report.done.contains(cgroup) => {}
                 Ok(()) => report.done.push(cgroup.clone()),
                 // It went away meanwhile: so did its charge.
                 Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ENODEV)) => {}
@@ -162,12 +163,14 @@ mod tests {
         }
         let root = ReclaimRoot::find(&[mount("cgroup2", dir.path())]).expect("found");
         assert_eq!(root.method, ReclaimMethod::MemoryReclaim);
-        let mut rounds = 0;
+        let mut asked = 0;
         let report = reclaim_mapped(&root, 3, || {
-            rounds += 1;
-            rounds > 1
+            asked += 1;
+            asked > 3
         });
         assert_eq!(report.done, [child.clone(), dir.path().join("a")]);
+        let early = reclaim_mapped(&root, 3, || true);
+        assert_eq!(early.done, Vec::<PathBuf>::new());
         let asked = std::fs::read_to_string(child.join("memory.reclaim")).expect("read");
         assert_eq!(asked, "8192 swappiness=0");
     }

@@ -24,9 +24,9 @@ use crate::ui::{BAD, GOOD, Ui, WARN, paint};
   cold cache evict --all                            all clean caches of the machine (root)
   cold cache evict --all --reclaim libc.so.6        also what processes map (root, no swap)
 
-Dirty data is written first. Every file is looked at afterwards; what stayed is named with the reason.
-Ends with 0 when all named files are out, 5 when pages stayed or cannot be seen, 1 when files could not
-be read.
+Dirty data is written first; every file is looked at afterwards; what stayed is
+named with the reason. Ends with 0 when all named files are out, 5 when pages
+stayed or cannot be seen, 1 when files could not be read.
 ")]
 pub(super) struct Args {
     /// Files and trees

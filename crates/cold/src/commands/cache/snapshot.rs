@@ -21,7 +21,8 @@ const NAMED: usize = 10;
   cold cache save warm.snap /usr/lib /usr/share     which pages of these trees are cached now
   cold bench --states cold,snapshot=warm.snap -- …  a start from this state
 
-Ends with 5 when the snapshot lacks files whose residency the kernel does not tell this user.
+Ends with 5 when the snapshot lacks files, because the kernel does not tell this
+user what is cached of them or because they could not be read.
 ")]
 pub(super) struct SaveArgs {
     /// The snapshot to write (replaced when it exists)
@@ -42,8 +43,8 @@ pub(super) struct SaveArgs {
 #[command(before_help = "Examples:
   cold cache restore warm.snap         evicts what is too much, reads what is missing, compares
 
-Files that changed since they were saved are left alone and named. Ends with 0 when every page of every
-file is as saved, else with 5.
+Files that changed since they were saved are left alone and named. Ends with 0
+when every page of every file is as saved, else with 5.
 ")]
 pub(super) struct RestoreArgs {
     /// A snapshot made by `cold cache save`

@@ -9,7 +9,8 @@ pub(super) fn width() -> Option<usize> {
     if !std::io::stdout().is_terminal() {
         return None;
     }
-    terminal_size::terminal_size().map(|(w, _)| usize::from(w.0))
+    // A terminal that does not tell its size (a serial line) has 80 columns.
+    Some(terminal_size::terminal_size().map_or(80, |(w, _)| usize::from(w.0)))
 }
 
 /// Rows of right-aligned figures followed by one left-aligned text.
