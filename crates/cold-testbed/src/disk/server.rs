@@ -66,7 +66,7 @@ impl Serve {
         let backing = File::options().read(true).write(true).open(&self.backing)?;
         let log = Arc::new(Log::default());
         serve_control(UnixListener::bind(&self.control)?, Arc::clone(&log))?;
-        let completer = Arc::new(Completer::start(Arc::clone(&log))?);
+        let completer = Completer::start(Arc::clone(&log))?;
         let scheduler = Mutex::new(Scheduler::new(self.model, self.size));
         let disk = Disk { backing, size: self.size, scheduler, completer };
         let mut config = Config::default();
