@@ -149,7 +149,9 @@ impl SlowDisk {
             .map_err(|e| Error::io("start", program, e))?;
         let mut line = String::new();
         if let Some(out) = supervisor.stdout.take() {
-            BufReader::new(out).read_line(&mut line).map_err(|e| Error::io("read from", "cold-testdisk", e))?;
+            BufReader::new(out)
+                .read_line(&mut line)
+                .map_err(|e| Error::io("read from", "cold-testdisk", e))?;
         }
         if let Ok(info) = serde_json::from_str(&line) {
             return Ok(Self { info, supervisor });

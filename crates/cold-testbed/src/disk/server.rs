@@ -256,9 +256,9 @@ impl Disk {
 impl Filesystem for Disk {
     fn init(&mut self, _: &fuser::Request, config: &mut KernelConfig) -> io::Result<()> {
         // Without it the loop device's requests come one at a time.
-        config
-            .add_capabilities(InitFlags::FUSE_ASYNC_DIO)
-            .map_err(|_| io::Error::other("this kernel's FUSE has no asynchronous direct I/O (Linux 3.10)"))?;
+        config.add_capabilities(InitFlags::FUSE_ASYNC_DIO).map_err(|_| {
+            io::Error::other("this kernel's FUSE has no asynchronous direct I/O (Linux 3.10)")
+        })?;
         // The default of 12 would be the queue depth of every disk.
         let _ = config.set_max_background(512);
         let _ = config.set_congestion_threshold(512);

@@ -85,8 +85,8 @@ impl Stack {
 
 type Layers = (Info, Child, Option<OwnedFd>);
 
-// The guards are released from their scopes by `forget`: the journal itself undoes all, in reverse
-// order, in `take_down` or after our death.
+// The guards are forgotten, because the journal itself undoes all in reverse order, in `take_down` or
+// after our death.
 fn layers(journal: &Journal, options: &Options, mut server: Command) -> Result<Layers> {
     let keep = |guard: cold_journal::Guard| std::mem::forget(guard);
     let (directory, guard) = journal.create_directory(&std::env::temp_dir(), PREFIX)?;
@@ -97,7 +97,8 @@ fn layers(journal: &Journal, options: &Options, mut server: Command) -> Result<L
     for dir in [&fuse, &own_mount] {
         fs::create_dir(dir).map_err(|e| Error::io("create", dir, e))?;
     }
-    let model = serde_json::to_string(&options.preset.model()).map_err(|e| Error::part("model", e.to_string()))?;
+    let model =
+        serde_json::to_string(&options.preset.model()).map_err(|e| Error::part("model", e.to_string()))?;
     server
         .arg("--mount")
         .arg(&fuse)
@@ -196,8 +197,9 @@ fn make_file_system(kind: FileSystem, backing: &Path) -> Result<()> {
 /// Settings of our own device, which end with it and so are in no journal.
 fn configure(number: u32, options: &Options) -> Result<()> {
     let rotational = if options.preset.model().rotational { "1" } else { "0" };
+    // read_ahead_kb comes last: Linux 6.18 computes it anew whenever another limit is written.
     let values =
-        [("read_ahead_kb", READ_AHEAD_KB), ("max_sectors_kb", MAX_SECTORS_KB), ("rotational", rotational)];
+        [("max_sectors_kb", MAX_SECTORS_KB), ("rotational", rotational), ("read_ahead_kb", READ_AHEAD_KB)];
     for (name, value) in values {
         let path = PathBuf::from(format!("/sys/block/loop{number}/queue/{name}"));
         fs::write(&path, value).map_err(|e| Error::io("write", path, e))?;

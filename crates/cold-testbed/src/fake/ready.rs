@@ -25,7 +25,10 @@ impl FakeTree {
             )
             .cgroup2("cpuset cpu io memory hugetlb pids rdma misc")
             .psi()
-            .file("proc/swaps", "Filename\tType\tSize\tUsed\tPriority\n/dev/nvme0n1p3 partition\t8388604\t0\t-2\n")
+            .file(
+                "proc/swaps",
+                "Filename\tType\tSize\tUsed\tPriority\n/dev/nvme0n1p3 partition\t8388604\t0\t-2\n",
+            )
             .file("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n")
             .process(1, "systemd", "/usr/lib/systemd/systemd")
             .process(812, "tracker-miner-f", "/usr/libexec/tracker-miner-fs-3")
@@ -42,7 +45,9 @@ impl FakeTree {
         let mut tree = common("6.18.44", "0").disk("vda", (254, 0), 0, "[mq-deadline] none", "vda1").psi();
         for (i, c) in v1.iter().enumerate() {
             mounts += &format!("{0} 24 0:{0} / /sys/fs/cgroup/{c} rw - cgroup cgroup rw,{c}\n", 40 + i);
-            tree = tree.dir(&format!("sys/fs/cgroup/{c}")).file(&format!("sys/fs/cgroup/{c}/cgroup.procs"), "1\n");
+            tree = tree
+                .dir(&format!("sys/fs/cgroup/{c}"))
+                .file(&format!("sys/fs/cgroup/{c}/cgroup.procs"), "1\n");
         }
         mounts += "60 24 0:60 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
         tree.file("proc/self/mountinfo", mounts)
@@ -94,7 +99,8 @@ impl FakeTree {
     #[must_use]
     pub fn process(self, pid: i32, comm: &str, exe: &str) -> Self {
         let zeros = "0 ".repeat(29);
-        let stat = format!("{pid} ({comm}) S 1 {pid} {pid} 0 -1 4194560 10 0 3 0 5 6 0 0 20 0 1 0 777 {zeros}\n");
+        let stat =
+            format!("{pid} ({comm}) S 1 {pid} {pid} 0 -1 4194560 10 0 3 0 5 6 0 0 20 0 1 0 777 {zeros}\n");
         self.file(&format!("proc/{pid}/stat"), stat)
             .file(&format!("proc/{pid}/comm"), format!("{comm}\n"))
             .file(&format!("proc/{pid}/cmdline"), format!("{exe}\0"))
@@ -108,7 +114,8 @@ impl FakeTree {
     #[must_use]
     pub fn disk(self, name: &str, dev: (u32, u32), rotational: u8, scheduler: &str, partition: &str) -> Self {
         let (major, minor) = dev;
-        let line = |minor, name| format!("{major:4} {minor:7} {name} 100 5 2048 33 7 0 56 2 0 30 35 0 0 0 0 4 1\n");
+        let line =
+            |minor, name| format!("{major:4} {minor:7} {name} 100 5 2048 33 7 0 56 2 0 30 35 0 0 0 0 4 1\n");
         let q = format!("sys/block/{name}/queue");
         self.file(&format!("{q}/read_ahead_kb"), "128\n")
             .file(&format!("{q}/max_sectors_kb"), "1280\n")
@@ -144,7 +151,10 @@ fn common(release: &str, swap_kb: &str) -> FakeTree {
     FakeTree::new()
         .file("proc/meminfo", MEMINFO.replace("{swap}", swap_kb))
         .file("proc/vmstat", VMSTAT)
-        .file("proc/stat", "cpu  100 0 50 1000 10 0 5 0 0 0\ncpu0 100 0 50 1000 10 0 5 0 0 0\nbtime 1700000000\n")
+        .file(
+            "proc/stat",
+            "cpu  100 0 50 1000 10 0 0 5 0 0\ncpu0 100 0 50 1000 10 0 0 5 0 0\nbtime 1700000000\n",
+        )
         .file("proc/cpuinfo", "processor\t: 0\nmodel name\t: Example CPU\nflags\t\t: fpu sse2\n")
         .file("proc/sys/kernel/osrelease", format!("{release}\n"))
         .file("proc/sys/kernel/task_delayacct", "0\n")

@@ -201,9 +201,8 @@ fn spawn_tree(depth: u32, width: u32) -> Result<(), Failure> {
         return Ok(());
     }
     let me = std::env::current_exe()?;
-    let start = |_| {
-        Command::new(&me).args(["spawn-tree", &(depth - 1).to_string(), &width.to_string()]).spawn()
-    };
+    let start =
+        |_| Command::new(&me).args(["spawn-tree", &(depth - 1).to_string(), &width.to_string()]).spawn();
     let children: Vec<_> = (0..width).map(start).collect::<io::Result<_>>()?;
     for mut child in children {
         if !child.wait()?.success() {
