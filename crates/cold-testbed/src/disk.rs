@@ -203,7 +203,7 @@ impl SlowDisk {
 impl Drop for SlowDisk {
     fn drop(&mut self) {
         drop(self.supervisor.stdin.take()); // end of file: take everything down
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         while Instant::now() < deadline {
             match self.supervisor.try_wait() {
                 Ok(None) => std::thread::sleep(Duration::from_millis(5)),

@@ -87,7 +87,8 @@ impl FakeTree {
         let path = Path::new(path);
         assert!(
             path.components().all(|c| matches!(c, std::path::Component::Normal(_))),
-            "{path:?} leads out of the fake tree"
+            "{} leads out of the fake tree",
+            path.display()
         );
         let place = self.root().join(path);
         if let Some(parent) = place.parent() {

@@ -72,8 +72,9 @@ impl Serve {
         let mut config = Config::default();
         config.mount_options =
             vec![MountOption::FSName(MOUNT_SOURCE.to_owned()), MountOption::NoDev, MountOption::NoSuid];
-        config.n_threads = Some(2);
-        config.clone_fd = true;
+        // One thread, because two would swap neighbouring requests, and the disk would seek between them
+        // (63 instead of 95 MB/s of sequential reading). None sleeps here, so one is enough.
+        config.n_threads = Some(1);
         let session = Session::new(disk, &self.mount, &config)?;
         // The supervisor unmounts; `run` ends when it has.
         writeln!(output, "ready")?;

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -40,7 +41,9 @@ pub fn running() -> Vec<Info> {
             let path = e.ok()?.path();
             let ours = path.file_name()?.to_str()?.starts_with(PREFIX);
             let text = ours.then(|| fs::read_to_string(path.join(INFO)))?.ok()?;
-            serde_json::from_str(&text).ok()
+            let info: Info = serde_json::from_str(&text).ok()?;
+            // What a killed one left behind has nobody who answers.
+            UnixStream::connect(&info.control).is_ok().then_some(info)
         })
         .collect()
 }
@@ -75,11 +78,17 @@ impl Stack {
     }
 
     /// Takes everything down, topmost layer first.
-    pub fn take_down(mut self) -> Vec<Undone> {
-        let undone = self.journal.undo_all();
+    pub fn take_down(self) -> Vec<Undone> {
+        self.journal.undo_all()
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // What `take_down` has undone is not undone again.
+        self.journal.undo_all();
         // Unmounted it has ended, or the journal has killed it.
         let _ = self.server.wait();
-        undone
     }
 }
 
@@ -114,7 +123,10 @@ fn layers(journal: &Journal, options: &Options, mut server: Command) -> Result<L
         .process_group(0);
     let (mut server, guard) = journal.spawn(&mut server)?;
     keep(guard);
-    let ((), guard) = journal.mount_by(&fuse, "fuse", MOUNT_SOURCE, |_| Ok(release(&mut server)))?;
+    let ((), guard) = journal.mount_by(&fuse, "fuse", MOUNT_SOURCE, |_| {
+        release(&mut server);
+        Ok(())
+    })?;
     keep(guard);
     if !fs::exists(fuse.join(FILE_NAME)).unwrap_or(false) {
         return Err(Error::part("the server of the test disk", "it did not mount; see its message above"));
@@ -175,8 +187,7 @@ fn backing(journal: &Journal, options: &Options) -> Result<(PathBuf, Option<Owne
 fn make_file_system(kind: FileSystem, backing: &Path) -> Result<()> {
     let arguments: &[&str] = match kind {
         FileSystem::Ext4 => &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
-        FileSystem::Xfs => &["-q", "-f"],
-        FileSystem::Btrfs => &["-q", "-f"],
+        FileSystem::Xfs | FileSystem::Btrfs => &["-q", "-f"],
     };
     let program = format!("mkfs.{}", value_name(&kind));
     let fail = |why: String| Error::part(program.clone(), why);

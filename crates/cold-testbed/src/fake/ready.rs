@@ -12,7 +12,7 @@ const VMSTAT: &str = "nr_free_pages 2050864\npgpgin 1234567\npgfault 99999\npgma
     drop_slab 0\npgsteal_kswapd 0\npgsteal_direct 0\npgsteal_khugepaged 0\nworkingset_refault_file 0\n";
 
 impl FakeTree {
-    /// Debian 12 on a laptop: Linux 6.1, one NVMe disk with ext4, cgroup v2 with systemd, PSI, swap,
+    /// Debian 12 on a laptop: Linux 6.1, one `NVMe` disk with ext4, cgroup v2 with systemd, PSI, swap,
     /// powersave governor, an indexer and a package manager running.
     pub fn debian12_laptop() -> Self {
         common("6.1.0-18-amd64", "8388604")
@@ -44,7 +44,8 @@ impl FakeTree {
             .to_owned();
         let mut tree = common("6.18.44", "0").disk("vda", (254, 0), 0, "[mq-deadline] none", "vda1").psi();
         for (i, c) in v1.iter().enumerate() {
-            mounts += &format!("{0} 24 0:{0} / /sys/fs/cgroup/{c} rw - cgroup cgroup rw,{c}\n", 40 + i);
+            let line = format!("{0} 24 0:{0} / /sys/fs/cgroup/{c} rw - cgroup cgroup rw,{c}\n", 40 + i);
+            mounts.push_str(&line);
             tree = tree
                 .dir(&format!("sys/fs/cgroup/{c}"))
                 .file(&format!("sys/fs/cgroup/{c}/cgroup.procs"), "1\n");

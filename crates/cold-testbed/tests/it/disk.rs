@@ -45,7 +45,7 @@ mod root {
         OpenOptions::new().read(true).custom_flags(flag).open(path).expect("open")
     }
 
-    /// Memory aligned to a page, as O_DIRECT wants it.
+    /// Memory aligned to a page, as `O_DIRECT` wants it.
     fn read_page(file: &File, page: u64, buffer: &mut [u8]) {
         let start = buffer.as_ptr().align_offset(4096);
         let bytes = &mut buffer[start..start + 4096];
@@ -64,8 +64,9 @@ mod root {
         let before = kernel_reads(&disk);
         let file = direct(&path);
         let mut buffer = vec![0; 8192];
-        let pages: Vec<u64> = (0..200).map(|i| i * 7 % 2048).collect();
-        pages.iter().for_each(|&page| read_page(&file, page, &mut buffer));
+        for page in (0..200).map(|i| i * 7 % 2048) {
+            read_page(&file, page, &mut buffer);
+        }
         // Buffered: read-ahead makes larger requests.
         assert_eq!(fs::read(&path).expect("read").len(), 8 << 20);
         let out = Command::new(subject())
@@ -208,7 +209,7 @@ mod root {
         rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("kill");
         drop(disk);
         assert!(remains(&info).is_some(), "a killed process cannot have cleaned up");
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         // Another test that makes a disk may be the one to clean.
         while let Some(what) = remains(&info) {
             clean().expect("clean");
@@ -263,7 +264,7 @@ mod root {
         }
         let info = sacrifice(false);
         // The supervisor sees its caller's end, and takes the disk down by itself.
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         while let Some(what) = remains(&info) {
             assert!(Instant::now() < deadline, "{what} stays");
             std::thread::sleep(Duration::from_millis(50));

@@ -117,8 +117,18 @@ fn holding_maps_the_file_executable() {
 
 #[test]
 fn memory_and_processes_are_as_asked() {
-    let mut child = Command::new(subject()).args(["alloc", "64"]).spawn().expect("spawn");
-    assert!(child.wait().expect("wait").success());
+    let mut child = Command::new(subject())
+        .args(["alloc", "64", "--linger", "60"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("spawn");
+    let mut text = String::new();
+    BufReader::new(child.stdout.take().expect("stdout")).read_line(&mut text).expect("read");
+    let peak = ProcFs::default().process_field(child.id().cast_signed(), "status", "VmHWM").expect("status");
+    child.kill().expect("kill");
+    child.wait().expect("wait");
+    // The program itself takes a few MiB.
+    assert!((64 << 10..80 << 10).contains(&peak.expect("VmHWM")), "{peak:?} kB");
     assert!(run(&["spawn-tree", "2", "3"]).status.success());
     let dir = tempfile::tempdir().expect("tempdir");
     assert!(run(&["open-files", dir.path().to_str().expect("path"), "12", "--misses", "5"]).status.success());

@@ -86,8 +86,12 @@ enum Order {
         #[arg(long, default_value_t = 0)]
         misses: u32,
     },
-    /// Touch so many MiB of memory
-    Alloc { mib: usize },
+    /// Touch so many MiB of memory, print "allocated", and linger
+    Alloc {
+        mib: usize,
+        #[arg(long, default_value_t = 0.0)]
+        linger: f64,
+    },
     /// Map a file, touch every page and unmap it, again and again
     FaultStorm { file: PathBuf, ms: u64 },
 }
@@ -164,7 +168,11 @@ fn run(order: Order) -> Result<ExitCode, Failure> {
                 }
             }
         }
-        Order::Alloc { mib } => memory::touch_anonymous(mib << 20)?,
+        Order::Alloc { mib, linger: seconds } => {
+            memory::touch_anonymous(mib << 20)?;
+            say("allocated")?;
+            linger(seconds);
+        }
         Order::FaultStorm { file, ms } => {
             let file = File::open(file)?;
             let end = Instant::now() + Duration::from_millis(ms);

@@ -27,7 +27,8 @@ impl FileMap {
     /// Switches read-around off.
     pub(crate) fn advise_random(&self) -> io::Result<()> {
         // SAFETY: the range is our own mapping; the advice does not change its content.
-        Ok(unsafe { madvise(self.start, self.len, Advice::Random)? })
+        unsafe { madvise(self.start, self.len, Advice::Random)? };
+        Ok(())
     }
 
     /// Reads one byte of a page.
