@@ -62,6 +62,12 @@ impl Stack {
     /// Builds the disk. `server` is a command line that leads to [`super::Serve::run`]; the flags it needs
     /// are appended. On an error everything built so far is taken down.
     pub fn build(options: &Options, server: Command) -> Result<Self> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(Error::part(
+                "making a test disk",
+                "mounts and loop devices need root; run it with sudo",
+            ));
+        }
         clean()?;
         let journal = Journal::open_in(journal_directory()?);
         let built = layers(&journal, options, server);
@@ -202,7 +208,8 @@ fn make_file_system(kind: FileSystem, backing: &Path) -> Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    Err(fail(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    // mkfs.xfs prints its whole usage after the first line.
+    Err(fail(String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned()))
 }
 
 /// Settings of our own device, which end with it and so are in no journal.
