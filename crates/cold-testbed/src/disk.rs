@@ -149,7 +149,9 @@ impl SlowDisk {
             .map_err(|e| Error::io("start", program, e))?;
         let mut line = String::new();
         if let Some(out) = supervisor.stdout.take() {
-            BufReader::new(out).read_line(&mut line).map_err(|e| Error::io("read from", "cold-testdisk", e))?;
+            BufReader::new(out)
+                .read_line(&mut line)
+                .map_err(|e| Error::io("read from", "cold-testdisk", e))?;
         }
         if let Ok(info) = serde_json::from_str(&line) {
             return Ok(Self { info, supervisor });
@@ -201,7 +203,7 @@ impl SlowDisk {
 impl Drop for SlowDisk {
     fn drop(&mut self) {
         drop(self.supervisor.stdin.take()); // end of file: take everything down
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         while Instant::now() < deadline {
             match self.supervisor.try_wait() {
                 Ok(None) => std::thread::sleep(Duration::from_millis(5)),

@@ -6,9 +6,11 @@
 
 pub mod disk;
 
+mod fake;
 mod need;
 mod programs;
 
 pub use disk::SlowDisk;
+pub use fake::FakeTree;
 pub use need::{need, need_root};
 pub use programs::subject;

@@ -27,19 +27,20 @@ fn cgroup_name(world: &Path) -> String {
 
 pub(crate) fn scenario(journal: &Journal, world: &Path) {
     let mut guards = Vec::new();
+    let mut members = Vec::new();
     for root in cgroup_roots() {
         let group = root.join(cgroup_name(world));
         guards.push(journal.create_cgroup(&group).expect("cgroup"));
         fs::create_dir(group.join("inner")).expect("inner cgroup");
         // It is in no journal itself: only the cgroup's removal ends it.
-        let member = Command::new("sleep").arg("1000").spawn().expect("spawn");
+        let mut member = Command::new("sleep");
+        let member = member.arg("1000").spawn().expect("spawn");
         fs::write(group.join("inner/cgroup.procs"), member.id().to_string()).expect("join");
+        members.push(member);
     }
-    let (image, _file) = {
-        let (dir, g) = journal.create_directory(world, "disk").expect("directory");
-        guards.push(g);
-        (dir.join("image"), ())
-    };
+    let (dir, g) = journal.create_directory(world, "disk").expect("directory");
+    guards.push(g);
+    let image = dir.join("image");
     let file = fs::File::create(&image).expect("create");
     file.set_len(16 << 20).expect("size");
     let made = Command::new("mkfs.ext4").args(["-q", "-F"]).arg(&image).status().expect("mkfs.ext4");
@@ -56,21 +57,26 @@ pub(crate) fn scenario(journal: &Journal, world: &Path) {
     for undone in journal.undo_all() {
         assert!(undone.outcome.is_ok(), "{undone}");
     }
-    // Its child, which the cgroup's removal killed, is reaped by init.
-    drop(guards);
+    for mut member in members {
+        assert!(!member.wait().expect("wait").success(), "the cgroup's removal kills its members");
+    }
 }
 
 /// Nothing of the world is mounted, attached or grouped any more.
 fn check(world: &Path) {
     let mounts = cold_sys::procfs::ProcFs::default().mounts().expect("mounts");
-    assert!(mounts.iter().all(|m| !m.mount_point.starts_with(world)), "a mount stays below {world:?}");
+    assert!(
+        mounts.iter().all(|m| !m.mount_point.starts_with(world)),
+        "a mount stays below {}",
+        world.display()
+    );
     for entry in fs::read_dir("/sys/block").expect("list") {
         let backing = entry.expect("entry").path().join("loop/backing_file");
         let text = fs::read_to_string(backing).unwrap_or_default();
         assert!(!Path::new(text.trim()).starts_with(world), "{text} stays attached");
     }
     for root in cgroup_roots() {
-        assert!(!root.join(cgroup_name(world)).exists(), "the cgroup stays in {root:?}");
+        assert!(!root.join(cgroup_name(world)).exists(), "the cgroup stays in {}", root.display());
     }
 }
 

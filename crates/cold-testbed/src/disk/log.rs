@@ -171,7 +171,9 @@ mod tests {
         };
         let log = Log::default();
         let all = [r(Op::Read, 1), r(Op::Write, 2), r(Op::Flush, 3)];
-        all.into_iter().for_each(|r| log.add(r));
+        for r in all {
+            log.add(r);
+        }
         assert_eq!(from_csv(&to_csv(&log.requests())).as_deref(), Some(&all[..]));
         assert_eq!(Totals::of(&all).read_bytes, Bytes(4096));
         log.reset();

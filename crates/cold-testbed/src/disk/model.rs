@@ -69,7 +69,9 @@ impl Preset {
                 rotational: true,
                 ..plain
             },
-            Self::SataSsd => Model { controller_ns: 100_000, bandwidth: Some(500_000_000), channels: 32, ..plain },
+            Self::SataSsd => {
+                Model { controller_ns: 100_000, bandwidth: Some(500_000_000), channels: 32, ..plain }
+            }
             Self::Cloud => Model {
                 controller_ns: 700_000,
                 channels: 64,

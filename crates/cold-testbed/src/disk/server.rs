@@ -72,8 +72,9 @@ impl Serve {
         let mut config = Config::default();
         config.mount_options =
             vec![MountOption::FSName(MOUNT_SOURCE.to_owned()), MountOption::NoDev, MountOption::NoSuid];
-        config.n_threads = Some(2);
-        config.clone_fd = true;
+        // One thread, because two would swap neighbouring requests, and the disk would seek between them
+        // (63 instead of 95 MB/s of sequential reading). None sleeps here, so one is enough.
+        config.n_threads = Some(1);
         let session = Session::new(disk, &self.mount, &config)?;
         // The supervisor unmounts; `run` ends when it has.
         writeln!(output, "ready")?;
@@ -256,9 +257,9 @@ impl Disk {
 impl Filesystem for Disk {
     fn init(&mut self, _: &fuser::Request, config: &mut KernelConfig) -> io::Result<()> {
         // Without it the loop device's requests come one at a time.
-        config
-            .add_capabilities(InitFlags::FUSE_ASYNC_DIO)
-            .map_err(|_| io::Error::other("this kernel's FUSE has no asynchronous direct I/O (Linux 3.10)"))?;
+        config.add_capabilities(InitFlags::FUSE_ASYNC_DIO).map_err(|_| {
+            io::Error::other("this kernel's FUSE has no asynchronous direct I/O (Linux 3.10)")
+        })?;
         // The default of 12 would be the queue depth of every disk.
         let _ = config.set_max_background(512);
         let _ = config.set_congestion_threshold(512);

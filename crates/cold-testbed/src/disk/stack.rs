@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -40,7 +41,9 @@ pub fn running() -> Vec<Info> {
             let path = e.ok()?.path();
             let ours = path.file_name()?.to_str()?.starts_with(PREFIX);
             let text = ours.then(|| fs::read_to_string(path.join(INFO)))?.ok()?;
-            serde_json::from_str(&text).ok()
+            let info: Info = serde_json::from_str(&text).ok()?;
+            // What a killed one left behind has nobody who answers.
+            UnixStream::connect(&info.control).is_ok().then_some(info)
         })
         .collect()
 }
@@ -59,6 +62,12 @@ impl Stack {
     /// Builds the disk. `server` is a command line that leads to [`super::Serve::run`]; the flags it needs
     /// are appended. On an error everything built so far is taken down.
     pub fn build(options: &Options, server: Command) -> Result<Self> {
+        if !rustix::process::geteuid().is_root() {
+            return Err(Error::part(
+                "making a test disk",
+                "mounts and loop devices need root; run it with sudo",
+            ));
+        }
         clean()?;
         let journal = Journal::open_in(journal_directory()?);
         let built = layers(&journal, options, server);
@@ -75,18 +84,24 @@ impl Stack {
     }
 
     /// Takes everything down, topmost layer first.
-    pub fn take_down(mut self) -> Vec<Undone> {
-        let undone = self.journal.undo_all();
+    pub fn take_down(self) -> Vec<Undone> {
+        self.journal.undo_all()
+    }
+}
+
+impl Drop for Stack {
+    fn drop(&mut self) {
+        // What `take_down` has undone is not undone again.
+        self.journal.undo_all();
         // Unmounted it has ended, or the journal has killed it.
         let _ = self.server.wait();
-        undone
     }
 }
 
 type Layers = (Info, Child, Option<OwnedFd>);
 
-// The guards are released from their scopes by `forget`: the journal itself undoes all, in reverse
-// order, in `take_down` or after our death.
+// The guards are forgotten, because the journal itself undoes all in reverse order, in `take_down` or
+// after our death.
 fn layers(journal: &Journal, options: &Options, mut server: Command) -> Result<Layers> {
     let keep = |guard: cold_journal::Guard| std::mem::forget(guard);
     let (directory, guard) = journal.create_directory(&std::env::temp_dir(), PREFIX)?;
@@ -97,7 +112,8 @@ fn layers(journal: &Journal, options: &Options, mut server: Command) -> Result<L
     for dir in [&fuse, &own_mount] {
         fs::create_dir(dir).map_err(|e| Error::io("create", dir, e))?;
     }
-    let model = serde_json::to_string(&options.preset.model()).map_err(|e| Error::part("model", e.to_string()))?;
+    let model =
+        serde_json::to_string(&options.preset.model()).map_err(|e| Error::part("model", e.to_string()))?;
     server
         .arg("--mount")
         .arg(&fuse)
@@ -113,7 +129,10 @@ fn layers(journal: &Journal, options: &Options, mut server: Command) -> Result<L
         .process_group(0);
     let (mut server, guard) = journal.spawn(&mut server)?;
     keep(guard);
-    let ((), guard) = journal.mount_by(&fuse, "fuse", MOUNT_SOURCE, |_| Ok(release(&mut server)))?;
+    let ((), guard) = journal.mount_by(&fuse, "fuse", MOUNT_SOURCE, |_| {
+        release(&mut server);
+        Ok(())
+    })?;
     keep(guard);
     if !fs::exists(fuse.join(FILE_NAME)).unwrap_or(false) {
         return Err(Error::part("the server of the test disk", "it did not mount; see its message above"));
@@ -174,8 +193,7 @@ fn backing(journal: &Journal, options: &Options) -> Result<(PathBuf, Option<Owne
 fn make_file_system(kind: FileSystem, backing: &Path) -> Result<()> {
     let arguments: &[&str] = match kind {
         FileSystem::Ext4 => &["-q", "-F", "-E", "lazy_itable_init=0,lazy_journal_init=0"],
-        FileSystem::Xfs => &["-q", "-f"],
-        FileSystem::Btrfs => &["-q", "-f"],
+        FileSystem::Xfs | FileSystem::Btrfs => &["-q", "-f"],
     };
     let program = format!("mkfs.{}", value_name(&kind));
     let fail = |why: String| Error::part(program.clone(), why);
@@ -190,14 +208,16 @@ fn make_file_system(kind: FileSystem, backing: &Path) -> Result<()> {
     if output.status.success() {
         return Ok(());
     }
-    Err(fail(String::from_utf8_lossy(&output.stderr).trim().to_owned()))
+    // mkfs.xfs prints its whole usage after the first line.
+    Err(fail(String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned()))
 }
 
 /// Settings of our own device, which end with it and so are in no journal.
 fn configure(number: u32, options: &Options) -> Result<()> {
     let rotational = if options.preset.model().rotational { "1" } else { "0" };
+    // read_ahead_kb comes last: Linux 6.18 computes it anew whenever another limit is written.
     let values =
-        [("read_ahead_kb", READ_AHEAD_KB), ("max_sectors_kb", MAX_SECTORS_KB), ("rotational", rotational)];
+        [("max_sectors_kb", MAX_SECTORS_KB), ("rotational", rotational), ("read_ahead_kb", READ_AHEAD_KB)];
     for (name, value) in values {
         let path = PathBuf::from(format!("/sys/block/loop{number}/queue/{name}"));
         fs::write(&path, value).map_err(|e| Error::io("write", path, e))?;

@@ -99,7 +99,9 @@ fn run(order: Order) -> Result<ExitCode, Failure> {
         }
         Order::Clean => {
             let undone = clean()?;
-            undone.iter().for_each(|u| println!("{u}"));
+            for u in &undone {
+                println!("{u}");
+            }
             let failed = undone.iter().any(|u| u.outcome.is_err());
             Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
         }

@@ -1,0 +1,5 @@
+//! The testbed itself under test.
+
+mod disk;
+mod fake;
+mod subject;
