@@ -14,6 +14,7 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use cold_model::{Bytes, Nanos};
+use cold_sys::procfs::ProcFs;
 use fuser::{
     Config, Errno, FileAttr, FileHandle, FileType, Filesystem, FopenFlags, Generation, INodeNo, InitFlags,
     KernelConfig, LockOwner, MountOption, OpenFlags, ReplyAttr, ReplyData, ReplyEmpty, ReplyEntry, ReplyOpen,
@@ -60,6 +61,7 @@ impl Serve {
         let _ = std::fs::write("/proc/self/oom_score_adj", "-1000");
         // Nor may its own allocations wait for the disk it serves (needs CAP_SYS_RESOURCE).
         let _ = rustix::process::configure_io_flusher_behavior(true);
+        leave_memory_limit();
         if input.lines().next().transpose()?.is_none() {
             return Ok(());
         }
@@ -80,6 +82,18 @@ impl Serve {
         writeln!(output, "ready")?;
         output.flush()?;
         session.run()
+    }
+}
+
+/// Moves this process to the top of its memory hierarchy. Below a limit that programs on the disk have
+/// used up, its own allocations would wait for their dirty pages to be written, which it has to write
+/// (seen on Linux 6.18, cgroup v1, in `folio_wait_writeback`). Without the right to move it stays.
+fn leave_memory_limit() {
+    let Ok(mounts) = ProcFs::default().mounts() else { return };
+    for m in mounts.iter().filter(|m| m.fs_type == "cgroup2" || m.mount_point.ends_with("memory")) {
+        if m.fs_type.starts_with("cgroup") {
+            let _ = std::fs::write(m.mount_point.join("cgroup.procs"), std::process::id().to_string());
+        }
     }
 }
 
