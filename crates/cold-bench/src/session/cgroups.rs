@@ -32,8 +32,7 @@ impl TreeCgroups {
     ) -> Result<Self> {
         let found = Hierarchies::find(proc)?;
         let name = format!("cold-{}", std::process::id());
-        let mut me =
-            Self { stall: None, why_no_stall: String::new(), throttle: None, guards: Vec::new() };
+        let mut me = Self { stall: None, why_no_stall: String::new(), throttle: None, guards: Vec::new() };
         if let Err(why) = me.stall_time(proc, &found, &name, journal) {
             me.why_no_stall = why;
         }

@@ -58,7 +58,8 @@ fn device(sys: &Path, dev: Dev, name: &str) -> String {
             .map(|t| t.trim().to_owned())
     };
     let mut words = vec![name.to_owned()];
-    for (file, unit) in [("read_ahead_kb", " KiB read-ahead"), ("max_sectors_kb", " KiB per request at most")] {
+    for (file, unit) in [("read_ahead_kb", " KiB read-ahead"), ("max_sectors_kb", " KiB per request at most")]
+    {
         if let Some(v) = read(file) {
             words.push(format!("{v}{unit}"));
         }

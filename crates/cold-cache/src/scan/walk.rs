@@ -16,7 +16,7 @@ use crate::{Error, FileId, Progress, Result};
 /// tmpfs, ramfs (include/uapi/linux/magic.h).
 const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// Kernel interfaces dressed as file systems, whose files may act when opened (trace_pipe, kmsg), and
+/// Kernel interfaces dressed as file systems, whose files may act when opened (`trace_pipe`, kmsg), and
 /// autofs, whose directories mount when entered (include/uapi/linux/magic.h).
 const NO_PAGE_CACHE: [i64; 17] = [
     0x9fa0,      // proc
