@@ -3,10 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use cold_sys::cgroup::Cgroup;
+use cold_sys::device::Dev;
 use cold_sys::procfs::{CpuTimes, ProcFs};
-
-/// Device numbers, major and minor.
-pub type Dev = (u32, u32);
 
 /// Cumulative counters at one moment. What cannot be read is absent.
 #[derive(Debug, Clone, Default)]

@@ -88,8 +88,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 300.0, help_heading = "Runs")]
     pub(crate) timeout: f64,
 
-    /// What ends a start: exit, stdout:REGEX, stderr:REGEX, port:N, unix:PATH, <file:PATH>, notify, http://…
-    #[arg(long, value_name = "WHEN", default_value = "exit", help_heading = "Runs")]
+    // As `help`, not as a comment: rustdoc takes `file:PATH` for an address.
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "exit",
+        help_heading = "Runs",
+        help = "What ends a start: exit, stdout:REGEX, stderr:REGEX, port:N, unix:PATH, file:PATH, notify, http://…"
+    )]
     pub(crate) ready: String,
 
     /// Time between SIGTERM and SIGKILL when the tree is ended, in seconds
