@@ -3,10 +3,8 @@
 use std::collections::{BTreeSet, HashMap};
 
 use cold_sys::cgroup::Cgroup;
+use cold_sys::device::Dev;
 use cold_sys::procfs::{CpuTimes, ProcFs};
-
-/// Device numbers, major and minor.
-pub type Dev = (u32, u32);
 
 /// Cumulative counters at one moment. What cannot be read is absent.
 #[derive(Debug, Clone, Default)]
@@ -57,9 +55,10 @@ impl Reading {
     pub fn since(&self, earlier: &Self) -> Activity {
         let vm = |k| Some(self.vmstat.get(k)?.saturating_sub(*earlier.vmstat.get(k)?));
         let disk = |f: fn(&Disk) -> u64| {
-            let known = self.disks.iter().filter_map(|(dev, now)| {
-                Some(f(now).saturating_sub(f(earlier.disks.get(dev)?)))
-            });
+            let known = self
+                .disks
+                .iter()
+                .filter_map(|(dev, now)| Some(f(now).saturating_sub(f(earlier.disks.get(dev)?))));
             (!self.disks.is_empty()).then(|| known.sum())
         };
         let mut readers: Vec<(String, u64)> = self
@@ -104,9 +103,9 @@ fn readers(proc: &ProcFs) -> HashMap<(i32, u64), Reader> {
 /// What the machine did during a run; `None` is unknown.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Activity {
-    /// Writes of 1 or 3 to drop_caches, by anybody.
+    /// Writes of 1 or 3 to `drop_caches`, by anybody.
     pub page_cache_drops: Option<u64>,
-    /// Writes of 2 or 3 to drop_caches, by anybody.
+    /// Writes of 2 or 3 to `drop_caches`, by anybody.
     pub slab_drops: Option<u64>,
     /// Pages that reclaim took from anybody.
     pub reclaimed_pages: Option<u64>,
@@ -132,7 +131,8 @@ mod tests {
         std::fs::create_dir_all(dir.join("77")).unwrap();
         std::fs::write(dir.join("vmstat"), format!("drop_pagecache {drops}\npgsteal_file 5\n")).unwrap();
         std::fs::write(dir.join("stat"), format!("cpu  {drops} 0 0 10 0 0 0 4\n")).unwrap();
-        let line = format!("8 0 sda {reads} 0 {} 0 0 0 0 0 0 0 0\n8 1 sdb 9 0 9 0 0 0 0 0 0 0 0\n", reads * 8);
+        let line =
+            format!("8 0 sda {reads} 0 {} 0 0 0 0 0 0 0 0\n8 1 sdb 9 0 9 0 0 0 0 0 0 0 0\n", reads * 8);
         std::fs::write(dir.join("diskstats"), line).unwrap();
         std::fs::write(dir.join("77/io"), format!("rchar: 1\nread_bytes: {read_bytes}\n")).unwrap();
         let stat = "77 (indexer) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0";

@@ -5,7 +5,8 @@ mod devices;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use cold_cache::{EvictTarget, FileId, Reason, stayed};
+use cold_cache::{EvictTarget, Reason, stayed};
+use cold_model::FileId;
 use cold_model::bench::{Residual, ResidualFile};
 use cold_model::observed::ObservedStart;
 use cold_model::{Bytes, Known};

@@ -116,7 +116,7 @@ fn run_inner(
     let removed = cgroups.remove();
     outcome?;
     removed?;
-    report.machine.eviction = preparer.method().to_owned();
+    preparer.method().clone_into(&mut report.machine.eviction);
     Ok(report)
 }
 

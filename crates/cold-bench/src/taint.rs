@@ -195,7 +195,8 @@ mod tests {
 
     #[test]
     fn each_disturbance_has_its_own_name() {
-        let cases: Vec<(&str, State, Box<dyn Fn(&mut Facts<'_>, &mut Activity)>)> = vec![
+        type Disturb = Box<dyn Fn(&mut Facts<'_>, &mut Activity)>;
+        let cases: Vec<(&str, State, Disturb)> = vec![
             ("caches_dropped", State::Cold, Box::new(|_, a| a.page_cache_drops = Some(1))),
             ("caches_dropped", State::Warm, Box::new(|f, a| (f.lost, a.slab_drops) = (90 << 20, Some(1)))),
             ("pages_reclaimed", State::Cold, Box::new(|_, a| a.reclaimed_pages = Some(5000))),

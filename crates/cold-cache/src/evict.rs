@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use cold_model::Bytes;
+use cold_model::FileId;
 use cold_sys::evict::{DropCaches, drop_caches, evict_file, sync_all, sync_fs};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
 use cold_sys::reclaim::{ReclaimReport, ReclaimRoot, reclaim_mapped};
 use cold_sys::residency::{PageMap, cached_pages};
 
-use crate::{Error, FileId, Result};
+use crate::{Error, Result};
 
 /// A file to evict.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -9,9 +9,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use cold_model::FileId;
+use cold_sys::device;
 use cold_sys::procfs::{MapEntry, ProcFs};
 
-use crate::{FileId, Result};
+use crate::Result;
 
 /// A process that holds a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -114,7 +116,7 @@ impl Wanted {
         if map.inode == 0 {
             return None;
         }
-        let shown = FileId { dev: makedev(map.dev), ino: map.inode };
+        let shown = FileId { dev: device::join(map.dev), ino: map.inode };
         if self.ids.contains(&shown) {
             return Some(shown);
         }
@@ -133,12 +135,6 @@ impl Wanted {
         });
         meta.ok().map(|m| FileId::of(&m)).filter(|id| self.ids.contains(id))
     }
-}
-
-/// The kernel's encoding of a device number in `st_dev` (glibc's makedev).
-fn makedev((major, minor): (u32, u32)) -> u64 {
-    let (major, minor) = (u64::from(major), u64::from(minor));
-    (major & 0xfff) << 8 | (major & !0xfff) << 32 | (minor & 0xff) | (minor & !0xff) << 12
 }
 
 /// How closely processes are looked at.

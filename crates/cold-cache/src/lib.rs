@@ -19,22 +19,3 @@ pub use evict::{EvictReport, EvictTarget, Method, Reason, Stayed, evict, stayed}
 pub use holders::{FileHolders, Holder, Holders, SystemHolder, holders};
 pub use progress::Progress;
 pub use scan::{Residency, Scan, ScanOptions, ScannedDir, ScannedFile, Skipped, Totals, scan};
-
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
-
-/// A file by device and inode, as `stat` reports them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FileId {
-    /// `st_dev`.
-    pub dev: u64,
-    /// `st_ino`.
-    pub ino: u64,
-}
-
-impl FileId {
-    /// The identity in a `stat` result.
-    pub fn of(meta: &Metadata) -> Self {
-        Self { dev: meta.dev(), ino: meta.ino() }
-    }
-}

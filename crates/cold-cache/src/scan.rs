@@ -11,10 +11,11 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use cold_model::Bytes;
+use cold_model::FileId;
 use cold_sys::page::page_size;
 use cold_sys::residency::CacheStat;
 
-use crate::{FileId, Progress, Result};
+use crate::{Progress, Result};
 
 /// What to scan beyond the plain tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

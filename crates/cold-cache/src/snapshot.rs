@@ -12,13 +12,14 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cold_model::Bytes;
+use cold_model::FileId;
 use cold_sys::page::page_size;
 use cold_sys::residency::{PageMap, PageRun};
 
 pub use codec::{CodecError, MAX_BYTES, VERSION};
 pub use restore::{Difference, RestoreReport, restore};
 
-use crate::{Error, FileId, Progress, Result, ScanOptions};
+use crate::{Error, Progress, Result, ScanOptions};
 
 /// The cached pages of one file, and which file it was.
 #[derive(Debug, Clone, PartialEq, Eq)]

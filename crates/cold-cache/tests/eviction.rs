@@ -6,7 +6,8 @@ mod support;
 use std::io::Write;
 use std::path::Path;
 
-use cold_cache::{EvictTarget, FileId, Method, Reason, evict};
+use cold_cache::{EvictTarget, Method, Reason, evict};
+use cold_model::FileId;
 use cold_sys::procfs::ProcFs;
 use support::{Mapping, Scratch, cached};
 

@@ -1,26 +1,10 @@
 //! The kinds of change, as they stand in the journal.
 
 use std::fmt;
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
+use cold_model::FileId;
 use serde::{Deserialize, Serialize};
-
-/// What a file is, however its path changes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct FileId {
-    /// Device.
-    pub dev: u64,
-    /// Inode.
-    pub ino: u64,
-}
-
-impl From<&Metadata> for FileId {
-    fn from(meta: &Metadata) -> Self {
-        Self { dev: meta.dev(), ino: meta.ino() }
-    }
-}
 
 /// A change that is about to be made, with all that is needed to undo it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

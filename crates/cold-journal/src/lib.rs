@@ -21,7 +21,7 @@ mod recover;
 mod text;
 mod undo;
 
-pub use change::{Change, FileId, Made};
+pub use change::{Change, Made};
 pub use error::{Error, Result};
 pub use journal::{Guard, Journal, Step};
 pub use place::default_directory;

@@ -6,10 +6,11 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
+use cold_model::FileId;
 use cold_sys::loopdev::{self, LoopDevice};
 use cold_sys::procfs::ProcFs;
 
-use crate::change::{Change, FileId, Made};
+use crate::change::{Change, Made};
 use crate::journal::{Guard, Journal};
 use crate::undo::is_gone;
 use crate::{Error, Result};
@@ -97,7 +98,7 @@ impl Journal {
             .write(true)
             .open(&backing)
             .map_err(|e| Error::io("open", &backing, e))?;
-        let id = FileId::from(&file.metadata().map_err(|e| Error::io("stat", &backing, e))?);
+        let id = FileId::of(&file.metadata().map_err(|e| Error::io("stat", &backing, e))?);
         let mut tries = 0;
         loop {
             let number = loopdev::free_number()?;
@@ -139,7 +140,7 @@ impl Journal {
                 .mode(0o600)
                 .open(&path)
                 .map_err(|e| Error::io("create", &path, e))?;
-            let id = FileId::from(&file.metadata().map_err(|e| Error::io("stat", &path, e))?);
+            let id = FileId::of(&file.metadata().map_err(|e| Error::io("stat", &path, e))?);
             Ok((file, Made::File(id)))
         })
     }

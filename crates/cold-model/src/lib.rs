@@ -1,12 +1,14 @@
 //! The vocabulary of coldstart as types, shared by every crate.
 //!
-//! Never does I/O, reads no clock. Start reading at [`units`] (bytes and nanoseconds that print
+//! Never does I/O, reads no clock; what `stat` answered comes in as a value. Start reading at [`units`] (bytes and nanoseconds that print
 //! themselves) and [`known`] (a value the kernel may refuse to tell).
 
 pub mod bench;
+pub mod file;
 pub mod known;
 pub mod observed;
 pub mod units;
 
+pub use file::FileId;
 pub use known::Known;
 pub use units::{Bytes, Nanos};

@@ -5,16 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::Ending;
-use crate::{Bytes, Nanos};
-
-/// Identity of a file on this machine: `st_dev` and `st_ino`. Reused once the file is deleted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct FileId {
-    /// `st_dev` as `stat` gives it.
-    pub dev: u64,
-    /// `st_ino`.
-    pub ino: u64,
-}
+use crate::{Bytes, FileId, Nanos};
 
 /// In which ways a start used a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]

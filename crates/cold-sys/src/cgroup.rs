@@ -38,7 +38,7 @@ impl Hierarchies {
 
     /// The directory of this process in version 2.
     pub fn own_v2(&self, proc: &ProcFs) -> Option<PathBuf> {
-        own(proc, self.v2.as_deref()?, |controllers| controllers.is_empty())
+        own(proc, self.v2.as_deref()?, str::is_empty)
     }
 
     /// The directory of this process in the version 1 hierarchy of `controller`.

@@ -9,6 +9,7 @@
 pub mod caps;
 pub mod cgroup;
 pub mod clock;
+pub mod device;
 pub mod dir;
 pub mod evict;
 pub mod loopdev;

@@ -6,8 +6,8 @@
 mod machine;
 mod memory;
 mod mounts;
-mod pagemap;
 mod net;
+mod pagemap;
 mod process;
 mod system;
 

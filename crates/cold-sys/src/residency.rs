@@ -83,33 +83,35 @@ pub fn cachestat(file: &File, offset: u64, len: u64) -> Result<Option<CacheStat>
 
 /// [`cachestat`] for a descriptor that the caller keeps open, named in errors by its number.
 pub(crate) fn cachestat_fd(fd: i32, offset: u64, len: u64) -> Result<Option<CacheStat>> {
+    match ask_cachestat(fd, offset, len) {
+        Ok(stat) => Ok(Some(stat)),
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EPERM | libc::ENOSYS | libc::EOPNOTSUPP)) => Ok(None),
+        Err(e) => Err(Error::io("ask cachestat of", format!("descriptor {fd}"), e)),
+    }
+}
+
+/// The call itself, with the kernel's refusal as it is.
+pub(crate) fn ask_cachestat(fd: i32, offset: u64, len: u64) -> std::io::Result<CacheStat> {
     let range = RawRange { offset, len };
     let mut raw = RawStat::default();
     // SAFETY: both pointers are to live structures of the layout the kernel documents; flags is 0.
     let rc = unsafe { libc::syscall(SYS_CACHESTAT, fd, &raw const range, &raw mut raw, 0 as libc::c_uint) };
-    if rc == 0 {
-        return Ok(Some(CacheStat {
-            cached: raw.cache,
-            dirty: raw.dirty,
-            writeback: raw.writeback,
-            evicted: raw.evicted,
-            recently_evicted: raw.recently_evicted,
-        }));
+    if rc != 0 {
+        return Err(std::io::Error::last_os_error());
     }
-    match std::io::Error::last_os_error().raw_os_error() {
-        Some(libc::EPERM | libc::ENOSYS | libc::EOPNOTSUPP) => Ok(None),
-        _ => Err(Error::last_os("ask cachestat of", format!("descriptor {fd}"))),
-    }
+    Ok(CacheStat {
+        cached: raw.cache,
+        dirty: raw.dirty,
+        writeback: raw.writeback,
+        evicted: raw.evicted,
+        recently_evicted: raw.recently_evicted,
+    })
 }
 
 /// Whether the running kernel has cachestat (6.5+). Asked with a bad descriptor, which a kernel with
 /// the call answers with EBADF.
 pub fn has_cachestat() -> bool {
-    let range = RawRange { offset: 0, len: 0 };
-    let mut raw = RawStat::default();
-    // SAFETY: as in `cachestat_fd`; descriptor -1 is never open.
-    let rc = unsafe { libc::syscall(SYS_CACHESTAT, -1, &raw const range, &raw mut raw, 0 as libc::c_uint) };
-    rc != 0 && std::io::Error::last_os_error().raw_os_error() == Some(libc::EBADF)
+    ask_cachestat(-1, 0, 0).is_err_and(|e| e.raw_os_error() == Some(libc::EBADF))
 }
 
 /// Whether mincore will tell the truth about this file to this process: it owns the file, or has
@@ -201,6 +203,11 @@ impl PageMap {
         if !is_told(file, meta) {
             return Ok(None);
         }
+        Self::as_told(file, meta)
+    }
+
+    /// What mincore answers, true or not; `Ok(None)` when the file cannot be mapped.
+    pub(crate) fn as_told(file: &File, meta: &Metadata) -> Result<Option<Self>> {
         let mut map = Self::new(pages_of(meta.len()));
         // A window bounds the address space and the vector (1 GiB: 262,144 bytes of vector).
         let window = (1 << 30) / page_size();

@@ -16,10 +16,10 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
         leftovers::repair(ui);
     }
     match command {
-        Command::Bench(args) => bench::run(*args, ui),
+        Command::Bench(args) => bench::run(&args, ui),
         Command::Cache(args) => cache::run(args, ui),
         Command::Doctor(args) => doctor::run(args, ui),
-        Command::Completions(args) => generate::completions(&args, ui),
+        Command::Completions(args) => Ok(generate::completions(&args, ui)),
         Command::Man(args) => generate::man(&args),
     }
 }

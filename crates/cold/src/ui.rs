@@ -1,5 +1,6 @@
 //! The one owner of stdout and stderr: results go to stdout, progress and warnings to stderr.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // this is the module that prints
+#![allow(clippy::unused_self)] // only who was handed the Ui may print
 
 use std::fmt::Display;
 use std::io::{IsTerminal, Write};
@@ -19,7 +20,7 @@ pub(crate) const STRONG: Style = Style::new().bold();
 /// Dim: units, notes.
 pub(crate) const FAINT: Style = Style::new().dimmed();
 
-/// `text` in `style`; the codes are stripped where the output is no terminal or NO_COLOR is set.
+/// `text` in `style`; the codes are stripped where the output is no terminal or `NO_COLOR` is set.
 pub(crate) fn paint(style: Style, text: impl Display) -> String {
     format!("{style}{text}{style:#}")
 }
@@ -58,9 +59,11 @@ impl Ui {
         terminal.filter(|w| *w > 0).or_else(variable).unwrap_or(100).clamp(40, 200)
     }
 
-    /// Whether the locale can show block characters (as glibc decides: LC_ALL, LC_CTYPE, LANG).
+    /// Whether the locale can show block characters (as glibc decides: `LC_ALL`, `LC_CTYPE`, LANG).
     pub(crate) fn unicode(&self) -> bool {
-        let locale = ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|k| std::env::var(k).ok().filter(|v| !v.is_empty()));
+        let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+            .iter()
+            .find_map(|k| std::env::var(k).ok().filter(|v| !v.is_empty()));
         let locale = locale.unwrap_or_default().to_ascii_lowercase();
         locale.contains("utf-8") || locale.contains("utf8")
     }

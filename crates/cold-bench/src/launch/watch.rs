@@ -86,11 +86,8 @@ fn stream(
     if marker.is_none() && !sink.wants_pipe() {
         return Ok(sink.copy(own)?.map_or_else(Stdio::null, Into::into));
     }
-    let (read, write) = std::io::pipe().map_err(|source| Error::File {
-        action: "create",
-        path: "a pipe".into(),
-        source,
-    })?;
+    let (read, write) =
+        std::io::pipe().map_err(|source| Error::File { action: "create", path: "a pipe".into(), source })?;
     follow(read, marker.cloned(), sink.copy(own)?, found.clone());
     Ok(write.into())
 }

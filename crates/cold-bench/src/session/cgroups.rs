@@ -2,15 +2,16 @@
 //! one that throttles.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use cold_journal::{Guard, Journal};
 use cold_sys::cgroup::{Cgroup, Hierarchies};
+use cold_sys::device::Dev;
 use cold_sys::procfs::ProcFs;
+use cold_sys::sysfs::SysFs;
 
 use super::Subject;
 use crate::config::{Config, DiskLimit};
-use crate::counters::Dev;
 use crate::{Error, Result};
 
 /// The groups of one benchmark; removed at its end, in the journal until then.
@@ -32,8 +33,7 @@ impl TreeCgroups {
     ) -> Result<Self> {
         let found = Hierarchies::find(proc)?;
         let name = format!("cold-{}", std::process::id());
-        let mut me =
-            Self { stall: None, why_no_stall: String::new(), throttle: None, guards: Vec::new() };
+        let mut me = Self { stall: None, why_no_stall: String::new(), throttle: None, guards: Vec::new() };
         if let Err(why) = me.stall_time(proc, &found, &name, journal) {
             me.why_no_stall = why;
         }
@@ -157,20 +157,9 @@ fn whole_devices(subjects: &[Subject<'_>]) -> Result<BTreeSet<Dev>> {
             return Err(Error::DiskLimit(why));
         }
         for dev in &s.devices.devices {
-            whole.insert(whole_device(Path::new("/sys"), *dev));
+            let disk = SysFs::default().block_device(*dev)?.and_then(|d| d.disk_dev);
+            whole.insert(disk.unwrap_or(*dev));
         }
     }
     Ok(whole)
-}
-
-/// The disk of a partition, or the device itself.
-fn whole_device(sys: &Path, dev: Dev) -> Dev {
-    let parent = || {
-        let dir = sys.join(format!("dev/block/{}:{}", dev.0, dev.1)).canonicalize().ok()?;
-        dir.join("partition").exists().then_some(())?;
-        let text = std::fs::read_to_string(dir.parent()?.join("dev")).ok()?;
-        let (major, minor) = text.trim().split_once(':')?;
-        Some((major.parse().ok()?, minor.parse().ok()?))
-    };
-    parent().unwrap_or(dev)
 }

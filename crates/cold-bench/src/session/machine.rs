@@ -1,14 +1,14 @@
 //! Facts about the machine that belong beside the figures.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
 use cold_model::Bytes;
 use cold_model::bench::Machine;
+use cold_sys::device::Dev;
 use cold_sys::procfs::ProcFs;
+use cold_sys::sysfs::SysFs;
 
 use super::Subject;
-use crate::counters::Dev;
 
 /// Now, as RFC 3339 in UTC.
 pub(super) fn now() -> String {
@@ -29,11 +29,7 @@ pub(super) fn facts(proc: &ProcFs, subjects: &[Subject<'_>], eviction: &str) -> 
         kernel: proc.sysctl("kernel.osrelease").unwrap_or_default(),
         cpu: cpu(proc),
         memory: Bytes(proc.meminfo().ok().and_then(|m| m.get("MemTotal").copied()).unwrap_or(0)),
-        devices: names
-            .iter()
-            .filter(|d| devices.contains(&d.dev))
-            .map(|d| device(Path::new("/sys"), d.dev, &d.name))
-            .collect(),
+        devices: names.iter().filter(|d| devices.contains(&d.dev)).map(|d| device(d.dev, &d.name)).collect(),
         eviction: eviction.to_owned(),
         notes: notes.into_iter().collect(),
     }
@@ -47,28 +43,14 @@ fn cpu(proc: &ProcFs) -> String {
     format!("{n} × {model}")
 }
 
-/// Name and the settings that decide how it is read.
-fn device(sys: &Path, dev: Dev, name: &str) -> String {
-    let dir = sys.join(format!("dev/block/{}:{}", dev.0, dev.1));
-    // A partition has no queue of its own; its disk is one directory up.
-    let read = |file: &str| {
-        [dir.join("queue").join(file), dir.join("../queue").join(file)]
-            .iter()
-            .find_map(|p| std::fs::read_to_string(p).ok())
-            .map(|t| t.trim().to_owned())
-    };
+/// Name and the settings that decide how it is read; what the kernel does not tell is left out.
+fn device(dev: Dev, name: &str) -> String {
     let mut words = vec![name.to_owned()];
-    for (file, unit) in [("read_ahead_kb", " KiB read-ahead"), ("max_sectors_kb", " KiB per request at most")] {
-        if let Some(v) = read(file) {
-            words.push(format!("{v}{unit}"));
-        }
-    }
-    if let Some(s) = read("scheduler") {
-        let chosen = s.split(['[', ']']).nth(1).unwrap_or(&s);
-        words.push(format!("scheduler {chosen}"));
-    }
-    if read("rotational").as_deref() == Some("1") {
-        words.push("rotational".into());
+    if let Ok(Some(d)) = SysFs::default().block_device(dev) {
+        words.extend(d.read_ahead_kb.map(|n| format!("{n} KiB read-ahead")));
+        words.extend(d.max_sectors_kb.map(|n| format!("{n} KiB per request at most")));
+        words.extend(d.scheduler.map(|s| format!("scheduler {s}")));
+        words.extend((d.rotational == Some(true)).then(|| "rotational".to_owned()));
     }
     words.join(", ")
 }

@@ -75,8 +75,7 @@ impl<'a> Rounds<'a> {
             if !self.reach(index, state)? || self.interrupted() {
                 return Ok(None);
             }
-            let launch =
-                Launch::prepare(self.config, subject.spec, self.cgroups.directories(), Some(round))?;
+            let launch = Launch::prepare(self.config, subject.spec, self.cgroups.directories(), Some(round))?;
             std::thread::sleep(self.config.idle_gap);
             let before = self.before(index, state);
             if self.is_reached(state, &before) || tries == TRIES {
@@ -245,12 +244,16 @@ fn require_cold(subject: &Subject<'_>, before: &Before) -> Result<()> {
                 r.files.iter().flat_map(|f| f.holders.iter().map(String::as_str)).collect();
             holders.sort_unstable();
             holders.dedup();
-            let by = if holders.is_empty() { String::new() } else { format!(", held by {}", holders.join(", ")) };
+            let by =
+                if holders.is_empty() { String::new() } else { format!(", held by {}", holders.join(", ")) };
             fail(r.bytes.0, by)
         }
         Known::Value(r) if r.unknown_bytes.0 > 0 => fail(
             0,
-            format!("; {} more cannot be proved absent (the kernel tells only owners and root)", r.unknown_bytes),
+            format!(
+                "; {} more cannot be proved absent (the kernel tells only owners and root)",
+                r.unknown_bytes
+            ),
         ),
         Known::Value(_) => Ok(()),
     }
@@ -258,13 +261,15 @@ fn require_cold(subject: &Subject<'_>, before: &Before) -> Result<()> {
 
 fn no_devices(subject: &Subject<'_>) -> String {
     match subject.devices.without.first() {
-        Some((kind, path)) => format!("{} is on {kind}, which has no block device we can see", path.display()),
+        Some((kind, path)) => {
+            format!("{} is on {kind}, which has no block device we can see", path.display())
+        }
         None if subject.set.is_none() => "its files are unknown".into(),
         None => "its devices are not in /proc/diskstats".into(),
     }
 }
 
-/// The tree's reads, where the kernel keeps account (CONFIG_TASK_IO_ACCOUNTING shows as /proc/self/io).
+/// The tree's reads, where the kernel keeps account (`CONFIG_TASK_IO_ACCOUNTING` shows as /proc/self/io).
 fn read_bytes(proc: &cold_sys::procfs::ProcFs, bytes: u64) -> Known<Bytes> {
     if proc.path("self/io").exists() {
         Known::Value(Bytes(bytes))

@@ -89,7 +89,10 @@ fn give_up(report: &Report, series: usize, min_runs: u32) -> Option<String> {
     let runs: Vec<_> = report.runs.iter().filter(|r| r.series == series && r.round.is_some()).collect();
     let bad = runs.iter().filter(|r| !r.counts()).count();
     let lasting = |t: &Taint| {
-        matches!(t, Taint::NotCold { .. } | Taint::Failed { .. } | Taint::TimedOut { .. } | Taint::NotWarm { .. })
+        matches!(
+            t,
+            Taint::NotCold { .. } | Taint::Failed { .. } | Taint::TimedOut { .. } | Taint::NotWarm { .. }
+        )
     };
     let first_bad = runs.len() >= LASTING && runs.iter().all(|r| r.taints.iter().any(lasting));
     // As many disturbed runs as wanted ones, and at least ten: the machine is not fit for this now.

@@ -3,13 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
+use cold_model::FileId;
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
 use cold_sys::residency::{Backing, CacheStat, PageMap, backing, cachestat};
 
 use super::{Left, Reason};
+use crate::Result;
 use crate::holders::{Detail, EACCES, EPERM, FileHolders, Wanted, find};
-use crate::{FileId, Result};
 
 /// What is known about a file that stayed.
 pub(crate) struct Evidence<'a> {

@@ -20,12 +20,6 @@ fn smaps_is_split_by_mapping() {
     assert_eq!(parts.len(), 2);
 }
 
-#[test]
-fn device_numbers_are_encoded_as_stat_does() {
-    assert_eq!(makedev((254, 0)), 0xfe00);
-    assert_eq!(makedev((0x1234, 0x5_6789)), 0x0000_1000_5672_3489);
-}
-
 /// A fake `/proc` and `/sys` about real files.
 #[test]
 fn a_fake_tree_with_a_mapper_an_opener_a_loop_device_and_a_stranger_device_number() {

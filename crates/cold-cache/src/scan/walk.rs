@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use cold_model::FileId;
 use cold_sys::dir::{Dir, EntryKind, FileStat, fstat, os_name};
 use cold_sys::residency::{PageMap, cachestat, has_cachestat};
 
 use super::{Residency, Scan, ScanOptions, ScannedDir, ScannedFile, Skipped};
-use crate::{Error, FileId, Progress, Result};
+use crate::{Error, Progress, Result};
 
 /// tmpfs, ramfs (include/uapi/linux/magic.h).
 const IN_MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
 
-/// Kernel interfaces dressed as file systems, whose files may act when opened (trace_pipe, kmsg), and
+/// Kernel interfaces dressed as file systems, whose files may act when opened (`trace_pipe`, kmsg), and
 /// autofs, whose directories mount when entered (include/uapi/linux/magic.h).
 const NO_PAGE_CACHE: [i64; 17] = [
     0x9fa0,      // proc

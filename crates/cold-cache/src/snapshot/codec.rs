@@ -4,10 +4,10 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
+use cold_model::FileId;
 use cold_sys::residency::PageRun;
 
 use super::{Snapshot, SnapshotFile};
-use crate::FileId;
 
 /// First bytes of every snapshot.
 const MAGIC: &[u8; 8] = b"COLDSNAP";

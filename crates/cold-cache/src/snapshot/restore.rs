@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use cold_model::Bytes;
+use cold_model::FileId;
 use cold_sys::evict::{
     advise_dontneed, advise_dontneed_run, advise_random, evict_file, read_run, start_reading,
 };
@@ -22,7 +23,7 @@ use cold_sys::residency::{PageMap, cachestat};
 
 use super::{Snapshot, SnapshotFile};
 use crate::evict::{Left, Reason, explain};
-use crate::{FileId, Progress, Result};
+use crate::{Progress, Result};
 
 /// Threads that read at once: enough to keep a disk's queue filled with small files.
 const READERS: usize = 8;

@@ -3,11 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use cold_model::FileId;
 use cold_sys::pidfd::PidFd;
 use cold_sys::procfs::ProcFs;
 
 use super::{Outcome, PATIENCE, is_gone, until};
-use crate::change::FileId;
 use crate::{Error, Result};
 
 pub(super) fn remove(proc: &ProcFs, path: &Path, identity: Option<FileId>) -> Result<Outcome> {
@@ -16,7 +16,7 @@ pub(super) fn remove(proc: &ProcFs, path: &Path, identity: Option<FileId>) -> Re
         other => other.map_err(|e| Error::io("stat", path, e))?,
     };
     match identity {
-        Some(id) if FileId::from(&meta) != id => {
+        Some(id) if FileId::of(&meta) != id => {
             return Ok(Outcome::ChangedByOthers { found: "another cgroup of that name".to_owned() });
         }
         // Not confirmed: we had put no process into it yet, so one with processes is not ours.

@@ -3,13 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use cold_model::FileId;
 use cold_sys::loopdev::LoopDevice;
 use cold_sys::mount;
 use cold_sys::procfs::ProcFs;
 use rustix::io::Errno;
 
 use super::{Outcome, is_gone, until};
-use crate::change::FileId;
 use crate::{Error, Result};
 
 /// A mount is busy for moments when an indexer or a shell looks at it; after this it is detached.

@@ -3,10 +3,10 @@
 use std::fs::{self, Metadata};
 use std::path::Path;
 
+use cold_model::FileId;
 use cold_sys::procfs::ProcFs;
 
 use super::{Outcome, is_gone};
-use crate::change::FileId;
 use crate::{Error, Result};
 
 pub(super) fn remove_file(path: &Path, parent: FileId, identity: Option<FileId>) -> Result<Outcome> {
@@ -70,7 +70,7 @@ fn recognise(path: &Path, parent: FileId, identity: Option<FileId>) -> Result<Fo
         match of.symlink_metadata() {
             Err(e) if is_gone(&e) => return Ok(Found::Other(Outcome::Gone)),
             Err(e) => return Err(Error::io("stat", of, e)),
-            Ok(meta) if wanted.is_some_and(|w| w != FileId::from(&meta)) => {
+            Ok(meta) if wanted.is_some_and(|w| w != FileId::of(&meta)) => {
                 let found = format!("{} is another one", of.display());
                 return Ok(Found::Other(Outcome::ChangedByOthers { found }));
             }

@@ -11,8 +11,9 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
+use cold_model::FileId;
 use cold_model::bench::Ending;
-use cold_model::observed::{FileId, How, Misses, ObservedFile, ObservedStart};
+use cold_model::observed::{How, Misses, ObservedFile, ObservedStart};
 use cold_model::{Bytes, Nanos};
 
 use crate::procfs::{MapEntry, ProcFs};
@@ -57,10 +58,6 @@ pub(super) struct Collector {
 /// for different files. The time of birth tells them apart on file systems that keep it (ext4, XFS,
 /// btrfs, tmpfs since Linux 6.6).
 type Identity = (FileId, Option<SystemTime>);
-
-fn id_of(meta: &Metadata) -> FileId {
-    FileId { dev: meta.dev(), ino: meta.ino() }
-}
 
 impl Collector {
     pub(super) fn new(started: Instant) -> Self {
@@ -118,7 +115,7 @@ impl Collector {
     }
 
     fn new_directory(&self, meta: &Metadata) -> Option<FileId> {
-        Some(id_of(meta)).filter(|id| !self.directories.contains_key(id))
+        Some(FileId::of(meta)).filter(|id| !self.directories.contains_key(id))
     }
 
     /// Adds the file that `meta` describes; `name` is asked for the kernel's name of it (with its
@@ -133,7 +130,7 @@ impl Collector {
         if !meta.is_file() {
             return Seen::Other;
         }
-        let id = id_of(meta);
+        let id = FileId::of(meta);
         let identity = (id, meta.created().ok());
         if let Some(file) = self.index.get(&identity).and_then(|i| self.files.get_mut(*i)) {
             file.how = file.how.and(how);
@@ -266,7 +263,7 @@ impl Collector {
 }
 
 fn leads_to(path: &Path, id: FileId) -> bool {
-    std::fs::symlink_metadata(path).is_ok_and(|meta| id_of(&meta) == id)
+    std::fs::symlink_metadata(path).is_ok_and(|meta| FileId::of(&meta) == id)
 }
 
 /// Path, elsewhere, deleted: does the kernel's name for the file lead to it from here?

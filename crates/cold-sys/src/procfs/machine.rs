@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use super::ProcFs;
+use crate::device::Dev;
 use crate::{Error, Result};
 
 /// `/proc/loadavg`.
@@ -35,7 +36,7 @@ pub struct Lock {
     /// Holder; -1 for open-file-description locks, 0 for a holder in another pid namespace.
     pub pid: i32,
     /// Device as the kernel prints it (`s_dev`).
-    pub dev: (u32, u32),
+    pub dev: Dev,
     /// Inode.
     pub inode: u64,
 }

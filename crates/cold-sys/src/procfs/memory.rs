@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use super::ProcFs;
 use crate::Result;
+use crate::device::Dev;
 
 /// One line of `/proc/PID/maps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub struct MapEntry {
     pub offset: u64,
     /// Device as major and minor (as the kernel prints it: `s_dev`, which differs from `st_dev` on
     /// btrfs subvolumes and overlayfs).
-    pub dev: (u32, u32),
+    pub dev: Dev,
     /// Inode number, 0 for anonymous memory.
     pub inode: u64,
     /// Path, without the ` (deleted)` mark; `None` for anonymous memory.

@@ -4,12 +4,13 @@ use std::path::{Path, PathBuf};
 
 use super::ProcFs;
 use crate::Result;
+use crate::device::{self, Dev};
 
 /// One line of `mountinfo` (proc(5)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
     /// Device of the file system as `st_dev` reports it, except on btrfs and overlayfs.
-    pub dev: (u32, u32),
+    pub dev: Dev,
     /// The directory of the file system that is mounted.
     pub root: PathBuf,
     /// Where it is mounted.
@@ -45,9 +46,8 @@ fn parse_line(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let l: Vec<&str> = left.split(' ').collect();
     let r: Vec<&str> = right.split(' ').collect();
-    let (major, minor) = l.get(2)?.split_once(':')?;
     Some(Mount {
-        dev: (major.parse().ok()?, minor.parse().ok()?),
+        dev: device::parse(l.get(2)?)?,
         root: unescape(l.get(3)?),
         mount_point: unescape(l.get(4)?),
         options: (*l.get(5)?).to_owned(),

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::ProcFs;
 use crate::Result;
 
-/// `TCP_LISTEN` in the `st` column (include/net/tcp_states.h).
+/// `TCP_LISTEN` in the `st` column (`include/net/tcp_states.h`).
 const TCP_LISTEN: &str = "0A";
 /// `__SO_ACCEPTCON` in the `Flags` column of `/proc/net/unix`.
 const SO_ACCEPTCON: u32 = 0x0001_0000;

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use super::ProcFs;
 use crate::Result;
+use crate::device::Dev;
 
 /// Cumulative figures of one block device since boot (`/proc/diskstats`,
 /// Documentation/admin-guide/iostats.rst).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiskStat {
     /// Major and minor number.
-    pub dev: (u32, u32),
+    pub dev: Dev,
     /// Name (`vda`).
     pub name: String,
     /// Read requests completed (after merging).

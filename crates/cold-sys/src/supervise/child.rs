@@ -1,5 +1,5 @@
-//! Starting the command with `clone(CLONE_VM | CLONE_VFORK)`, as posix_spawn does, with the two things
-//! that posix_spawn cannot do: the parent-death signal and the exact time of the clone.
+//! Starting the command with `clone(CLONE_VM | CLONE_VFORK)`, as `posix_spawn` does, with the two things
+//! that `posix_spawn` cannot do: the parent-death signal and the exact time of the clone.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::io;

@@ -61,15 +61,14 @@ impl Supervised {
             .stdin(spec.stdin)
             .stdout(spec.stdout)
             .stderr(spec.stderr);
-        let supervisor =
-            supervisor.spawn().map_err(|e| Error::io("start the supervisor of", &name, e))?;
+        let supervisor = supervisor.spawn().map_err(|e| Error::io("start the supervisor of", &name, e))?;
         drop(theirs);
         let reader = ours.try_clone().map_err(|e| Error::io("duplicate the socket of", &name, e))?;
         let mut me = Self { supervisor, socket: ours, reader: BufReader::new(reader), gone: false };
         me.order(&Order::Prepare { program: spec.program, cgroups: spec.cgroups })?;
         match me.event(None)? {
             Some(Event::Ready) => Ok(me),
-            other => Err(me.unexpected(other)),
+            other => Err(Self::unexpected(other)),
         }
     }
 
@@ -78,7 +77,7 @@ impl Supervised {
         self.order(&Order::Go)?;
         match self.event(None)? {
             Some(Event::Started { pid, at }) => Ok((pid, at)),
-            other => Err(self.unexpected(other)),
+            other => Err(Self::unexpected(other)),
         }
     }
 
@@ -118,7 +117,7 @@ impl Supervised {
         self.socket.write_all(&line).map_err(fail)
     }
 
-    fn unexpected(&mut self, event: Option<Event>) -> Error {
+    fn unexpected(event: Option<Event>) -> Error {
         match event {
             Some(Event::Failed { what, errno }) => Error::Io {
                 action: "start:",

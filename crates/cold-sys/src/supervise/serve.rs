@@ -46,9 +46,8 @@ pub fn serve(args: &[OsString]) -> Result<Served> {
     let mask = child::block_all_signals();
     // SAFETY: prctl with integer arguments only.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
-    let reader = BufReader::new(
-        socket.try_clone().map_err(|e| Error::io("duplicate", "the supervisor's socket", e))?,
-    );
+    let reader =
+        BufReader::new(socket.try_clone().map_err(|e| Error::io("duplicate", "the supervisor's socket", e))?);
     Supervisor { socket, reader, usage: Usage::default(), phase: Phase::Running, main: 0, gone: false }
         .run(argv, mask)
 }
@@ -146,9 +145,9 @@ impl Supervisor {
         if matches!(self.phase, Phase::Running) {
             self.phase = Phase::Asked { deadline: Nanos(now.0.saturating_add(grace.0)) };
             if grace.0 > 0 {
-                self.signal_tree(libc::SIGTERM);
+                Self::signal_tree(libc::SIGTERM);
                 // A stopped process takes SIGTERM only when it goes on.
-                self.signal_tree(libc::SIGCONT);
+                Self::signal_tree(libc::SIGCONT);
             }
         }
     }
@@ -156,17 +155,17 @@ impl Supervisor {
     fn escalate(&mut self, now: Nanos) {
         match self.phase {
             Phase::Asked { deadline } if now >= deadline => {
-                self.usage.killed_by_force = self.signal_tree(libc::SIGKILL);
+                self.usage.killed_by_force = Self::signal_tree(libc::SIGKILL);
                 self.phase = Phase::Forced;
             }
             Phase::Forced => {
-                self.signal_tree(libc::SIGKILL);
+                Self::signal_tree(libc::SIGKILL);
             }
             _ => {}
         }
     }
 
-    fn signal_tree(&self, signal: i32) -> u64 {
+    fn signal_tree(signal: i32) -> u64 {
         // SAFETY: getpid has no preconditions.
         let me = unsafe { libc::getpid() };
         let pids = descendants(&ProcFs::default(), me);
@@ -186,8 +185,7 @@ impl Supervisor {
             // SAFETY: rusage is plain integers; zero is a valid value.
             let mut ru: libc::rusage = unsafe { std::mem::zeroed() };
             // SAFETY: both pointers are valid for writing. __WALL also takes children made with clone.
-            let pid =
-                unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG | libc::__WALL, &raw mut ru) };
+            let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG | libc::__WALL, &raw mut ru) };
             match pid {
                 0 => return,
                 p if p > 0 => {

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::SysFs;
+use crate::device::{self, Dev};
 use crate::{Error, Result};
 
 /// What stands behind a block device.
@@ -47,6 +48,8 @@ pub struct BlockDevice {
     pub name: String,
     /// Kernel name of its whole disk (`sda`; equal to `name` without partitions).
     pub disk: String,
+    /// Its number; `None` when its `dev` attribute cannot be read.
+    pub disk_dev: Option<Dev>,
     /// What it is.
     pub kind: BlockKind,
     /// Read-ahead window in KiB (`queue/read_ahead_kb`); also the size of read-around at a mapped fault.
@@ -69,7 +72,7 @@ pub struct BlockDevice {
 
 impl SysFs {
     /// The block device with this number, or `None` when there is none (an anonymous device).
-    pub fn block_device(&self, dev: (u32, u32)) -> Result<Option<BlockDevice>> {
+    pub fn block_device(&self, dev: Dev) -> Result<Option<BlockDevice>> {
         self.block_at(&self.path(format!("dev/block/{}:{}", dev.0, dev.1)))
     }
 
@@ -100,6 +103,7 @@ impl SysFs {
             model: attr("device/model")?,
             slaves: self.list(disk_dir.join("slaves"))?,
             name: file_name(&dir),
+            disk_dev: attr("dev")?.as_deref().and_then(device::parse),
             disk,
         }))
     }

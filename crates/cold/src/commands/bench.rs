@@ -20,12 +20,12 @@ use crate::ui::Ui;
 pub(crate) use args::Args;
 
 /// Runs the command.
-pub(crate) fn run(args: Args, ui: &Ui) -> Outcome {
-    let config = build::config(&args)?;
+pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
+    let config = build::config(args)?;
     let margin = build::percent("--margin", &args.margin)?;
     let old = args.baseline.as_deref().map(read_baseline).transpose()?;
-    let gates = gates(&args, &config, old.is_some())?;
-    let exports = exports::Exports::check(&args)?;
+    let gates = gates(args, &config, old.is_some())?;
+    let exports = exports::Exports::check(args)?;
 
     let interrupt = interrupt()?;
     let mut progress = progress::Shown::new(ui, &config);
@@ -90,7 +90,9 @@ fn failure(error: Error) -> Failure {
             Some("end the processes that hold the files, or leave out --require-cold to see marked runs"),
         ),
         Error::State { .. } => (Exit::StateNotReached, None),
-        Error::DiskLimit(_) => (Exit::StateNotReached, Some("`cold doctor` tells which control groups can limit")),
+        Error::DiskLimit(_) => {
+            (Exit::StateNotReached, Some("`cold doctor` tells which control groups can limit"))
+        }
         Error::Program { .. } => (Exit::Usage, None),
         Error::Command { .. } => (
             Exit::Failed,

@@ -31,11 +31,11 @@ pub(crate) struct ManArgs {
 }
 
 /// Prints the completion script.
-pub(crate) fn completions(args: &CompletionsArgs, ui: &Ui) -> Outcome {
+pub(crate) fn completions(args: &CompletionsArgs, ui: &Ui) -> Exit {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "cold", &mut text);
     ui.text(&String::from_utf8_lossy(&text));
-    Ok(Exit::Done)
+    Exit::Done
 }
 
 /// Writes one page per command.

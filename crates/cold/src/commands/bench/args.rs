@@ -31,7 +31,13 @@ pub(crate) struct Args {
     pub(crate) argv: Vec<OsString>,
 
     /// States to measure: cold, light (evicted, started once), warm, snapshot=FILE
-    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "cold,warm", help_heading = "State")]
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "cold,warm",
+        help_heading = "State"
+    )]
     pub(crate) states: Vec<String>,
 
     /// How to evict: auto, all (the whole machine; root), files (only what the command uses)
@@ -82,8 +88,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS", default_value_t = 300.0, help_heading = "Runs")]
     pub(crate) timeout: f64,
 
-    /// What ends a start: exit, stdout:REGEX, stderr:REGEX, port:N, unix:PATH, file:PATH, notify, http://…
-    #[arg(long, value_name = "WHEN", default_value = "exit", help_heading = "Runs")]
+    // As `help`, not as a comment: rustdoc takes `file:PATH` for an address.
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "exit",
+        help_heading = "Runs",
+        help = "What ends a start: exit, stdout:REGEX, stderr:REGEX, port:N, unix:PATH, file:PATH, notify, http://…"
+    )]
     pub(crate) ready: String,
 
     /// Time between SIGTERM and SIGKILL when the tree is ended, in seconds
@@ -123,7 +135,14 @@ pub(crate) struct Args {
     pub(crate) parameter_scan: Vec<String>,
 
     /// Step of --parameter-scan [default: 1]
-    #[arg(short = 'D', long, value_name = "STEP", requires = "parameter_scan", allow_hyphen_values = true, help_heading = "Commands")]
+    #[arg(
+        short = 'D',
+        long,
+        value_name = "STEP",
+        requires = "parameter_scan",
+        allow_hyphen_values = true,
+        help_heading = "Commands"
+    )]
     pub(crate) parameter_step_size: Option<String>,
 
     /// Run command lines with this shell; none (the default) splits and executes directly

@@ -56,9 +56,8 @@ fn commands(args: &Args) -> Result<Vec<CommandSpec>> {
     if lines.is_empty() {
         return Err(Failure::usage("no command is given").hint("cold bench -- firefox-esr --headless …"));
     }
-    let expanded = parameters(args)?
-        .expand(&lines, &args.command_name)
-        .map_err(|e| Failure::usage(e.to_string()))?;
+    let expanded =
+        parameters(args)?.expand(&lines, &args.command_name).map_err(|e| Failure::usage(e.to_string()))?;
     let hook = |given: &[String], name: &str, e: &Expanded| -> Result<Option<String>> {
         let line = match given.len() {
             0 | 1 => given.first(),

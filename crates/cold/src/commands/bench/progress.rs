@@ -50,7 +50,11 @@ impl Progress for Shown<'_> {
         }
         let name = report.series_name(run.series);
         let why: Vec<String> = run.taints.iter().map(taints::words).collect();
-        let line = format!("{name}: {:.3} s does not count: {}", Duration::from(run.ready).as_secs_f64(), why.join("; "));
+        let line = format!(
+            "{name}: {:.3} s does not count: {}",
+            Duration::from(run.ready).as_secs_f64(),
+            why.join("; ")
+        );
         self.bar.suspend(|| self.ui.note(line));
     }
 

@@ -73,7 +73,7 @@ fn table(report: &Report, analysis: &Analysis, command: usize) -> String {
     let columns: Vec<_> = COLUMNS.into_iter().filter(|(m, _)| known(*m)).collect();
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let mut head = vec!["".to_owned(), "ready".into(), "95 % interval".into(), "runs".into()];
+    let mut head = vec![String::new(), "ready".into(), "95 % interval".into(), "runs".into()];
     head.extend(columns.iter().map(|(_, name)| (*name).to_owned()));
     table.set_header(head);
     for r in rows {
@@ -114,8 +114,7 @@ fn comparison(c: &SeriesComparison) -> String {
     let Some(r) = &c.comparison else { return format!("  {a} against {b}: too few runs to compare") };
     let factor = format!("{:.3}× {b} [{:.3} … {:.3}]", r.ratio, r.interval.low, r.interval.high);
     match c.verdict {
-        Verdict::Slower => format!("  {a} takes {}", paint(STRONG, factor)),
-        Verdict::Faster => format!("  {a} takes {}", paint(STRONG, factor)),
+        Verdict::Slower | Verdict::Faster => format!("  {a} takes {}", paint(STRONG, factor)),
         Verdict::Same => format!("  {a} takes {factor}: the same within the margin"),
         Verdict::Inconclusive { runs_needed } => format!(
             "  {a} takes {factor}: {}{}",
@@ -151,8 +150,7 @@ fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
     if report.series[s.series].state != State::Cold {
         return;
     }
-    let runs: Vec<&Run> =
-        report.runs.iter().filter(|r| r.series == s.series && r.round.is_some()).collect();
+    let runs: Vec<&Run> = report.runs.iter().filter(|r| r.series == s.series && r.round.is_some()).collect();
     if runs.is_empty() {
         return;
     }

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use cold_cache::{FileId, Holders, Scan, ScannedDir, ScannedFile, Totals};
+use cold_cache::{Holders, Scan, ScannedDir, ScannedFile, Totals};
+use cold_model::FileId;
 use cold_model::{Bytes, Known};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use cold_cache::{FileHolders, FileId};
+use cold_cache::FileHolders;
+use cold_model::FileId;
 use cold_sys::procfs::ProcFs;
 use serde_json::json;
 
