@@ -4,7 +4,6 @@
 PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO ?= cargo
-TARGET := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
 
 .PHONY: all demo test check install uninstall doc clean deps bench
 

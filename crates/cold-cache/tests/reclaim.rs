@@ -67,7 +67,7 @@ mod root {
         });
         assert!(stayed > 0);
         let own = ReclaimRoot { path: sleeper.parent.clone(), method: found.method };
-        let report = reclaim_mapped(&own, 5, || {
+        let report = reclaim_mapped(&own, 5, std::time::Duration::from_secs(20), || {
             let _ = evict(&target, Method::FILES);
             cached(&program) == 0
         });

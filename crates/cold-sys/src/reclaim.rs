@@ -14,7 +14,10 @@
 //! has to make sure that no swap is active; v2 kernels that know `swappiness=0` (6.9+) are told so anyway.
 
 use std::io::Write;
+use std::os::unix::thread::JoinHandleExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 /// By which file of a memory cgroup pages are reclaimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,6 +37,8 @@ pub struct ReclaimReport {
     pub done: Vec<PathBuf>,
     /// Cgroups that refused, with the kernel's words.
     pub refused: Vec<(PathBuf, String)>,
+    /// It was interrupted because the time was over.
+    pub out_of_time: bool,
 }
 
 /// Where memory cgroups can be asked to reclaim: the mounted hierarchy and its method.
@@ -84,11 +89,20 @@ fn collect(dir: &Path, depth: u32, found: &mut Vec<PathBuf>) {
 
 /// Asks every memory cgroup below `root` to give up what it can, mapped file pages included, in up to
 /// `rounds` rounds (referenced pages survive the first look). `done` is asked before each
-/// cgroup whether the goal is reached already.
+/// cgroup whether the goal is reached already. After `limit` in all it is interrupted: busy programs
+/// bring their pages back as fast as they are taken, and `memory.force_empty` tries until nothing is
+/// left (two minutes of system time beside a compiler, measured).
 ///
 /// Only call this when no swap is active (see the module's head).
-pub fn reclaim_mapped(root: &ReclaimRoot, rounds: u32, mut done: impl FnMut() -> bool) -> ReclaimReport {
-    let mut report = ReclaimReport { method: root.method, done: Vec::new(), refused: Vec::new() };
+pub fn reclaim_mapped(
+    root: &ReclaimRoot,
+    rounds: u32,
+    limit: Duration,
+    mut done: impl FnMut() -> bool,
+) -> ReclaimReport {
+    let until = Instant::now() + limit;
+    let mut report =
+        ReclaimReport { method: root.method, done: Vec::new(), refused: Vec::new(), out_of_time: false };
     let cgroups = root.cgroups();
     for _ in 0..rounds {
         report.refused.clear();
@@ -97,11 +111,16 @@ pub fn reclaim_mapped(root: &ReclaimRoot, rounds: u32, mut done: impl FnMut() ->
             if done() {
                 return report;
             }
-            match ask(root.method, cgroup) {
+            if Instant::now() >= until {
+                report.out_of_time = true;
+                return report;
+            }
+            match interruptible(root.method, cgroup, until) {
                 Ok(()) if report.done.contains(cgroup) => {}
                 Ok(()) => report.done.push(cgroup.clone()),
                 // It went away meanwhile: so did its charge.
                 Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ENODEV)) => {}
+                Err(e) if e.raw_os_error() == Some(libc::EINTR) => {}
                 Err(e) => report.refused.push((cgroup.clone(), e.to_string())),
             }
         }
@@ -109,9 +128,42 @@ pub fn reclaim_mapped(root: &ReclaimRoot, rounds: u32, mut done: impl FnMut() ->
     report
 }
 
+/// [`ask`] in a thread that is interrupted by a signal when the time is over.
+fn interruptible(method: ReclaimMethod, cgroup: &Path, until: Instant) -> std::io::Result<()> {
+    let path = cgroup.to_owned();
+    let signal = interrupting_signal();
+    let asking = std::thread::Builder::new().name("reclaim".into()).spawn(move || ask(method, &path))?;
+    while !asking.is_finished() {
+        if Instant::now() >= until {
+            // SAFETY: the handle is not joined yet, so the thread's id is valid even if it has ended.
+            unsafe { libc::pthread_kill(asking.as_pthread_t(), signal) };
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    asking.join().unwrap_or_else(|_| Err(std::io::Error::other("the reclaiming thread panicked")))
+}
+
+/// A signal that does nothing but interrupt a system call.
+fn interrupting_signal() -> i32 {
+    extern "C" fn nothing(_: i32) {}
+    static INSTALLED: OnceLock<i32> = OnceLock::new();
+    *INSTALLED.get_or_init(|| {
+        let signal = libc::SIGRTMIN() + 5;
+        // SAFETY: a zeroed sigaction is valid: no flags, so no SA_RESTART; the handler does nothing.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = nothing as *const () as usize;
+            libc::sigaction(signal, &raw const action, std::ptr::null_mut());
+        }
+        signal
+    })
+}
+
 fn ask(method: ReclaimMethod, cgroup: &Path) -> std::io::Result<()> {
     let write = |file: &str, text: &str| {
-        std::fs::OpenOptions::new().write(true).open(cgroup.join(file))?.write_all(text.as_bytes())
+        // One plain write: write_all would go on after the interruption.
+        let mut file = std::fs::OpenOptions::new().write(true).open(cgroup.join(file))?;
+        file.write(text.as_bytes()).map(|_| ())
     };
     match method {
         ReclaimMethod::ForceEmpty => write("memory.force_empty", "0"),
@@ -164,12 +216,12 @@ mod tests {
         let root = ReclaimRoot::find(&[mount("cgroup2", dir.path())]).expect("found");
         assert_eq!(root.method, ReclaimMethod::MemoryReclaim);
         let mut asked = 0;
-        let report = reclaim_mapped(&root, 3, || {
+        let report = reclaim_mapped(&root, 3, Duration::from_secs(5), || {
             asked += 1;
             asked > 3
         });
         assert_eq!(report.done, [child.clone(), dir.path().join("a")]);
-        let early = reclaim_mapped(&root, 3, || true);
+        let early = reclaim_mapped(&root, 3, Duration::from_secs(5), || true);
         assert_eq!(early.done, Vec::<PathBuf>::new());
         let asked = std::fs::read_to_string(child.join("memory.reclaim")).expect("read");
         assert_eq!(asked, "8192 swappiness=0");

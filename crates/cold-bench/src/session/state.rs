@@ -21,7 +21,7 @@ const DECOY_BYTES: usize = 8 << 20;
 
 /// Evictions in a row after which reclaim is given up: who needs those pages all the time brings them
 /// back at once, and is only slowed down.
-const VAIN_RECLAIMS: u32 = 3;
+const VAIN_RECLAIMS: u32 = 2;
 
 /// Knows what has happened to the cache since the last eviction.
 pub(super) struct Preparer {

@@ -35,7 +35,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Outcome {
     let analysis = summary::analyze(&report, margin);
     let results: Vec<_> = gates.iter().flat_map(|g| g.evaluate(&report, old.as_ref())).collect();
     exports.write(&report, &analysis, &results, ui)?;
-    if !args.json {
+    if !exports.take_stdout() {
         show::report(ui, &report, &analysis, old.as_ref(), &results);
     }
     Ok(exit(&report, &results, interrupt.load(Ordering::Relaxed)))

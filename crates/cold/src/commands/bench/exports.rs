@@ -75,6 +75,11 @@ impl Exports {
         Ok(Self { wanted })
     }
 
+    /// Whether standard output belongs to a document, so that no text may go there.
+    pub(super) fn take_stdout(&self) -> bool {
+        self.wanted.iter().any(|(_, p)| is_stdout(p))
+    }
+
     /// Writes everything.
     pub(super) fn write(
         &self,

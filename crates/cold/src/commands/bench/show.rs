@@ -153,6 +153,9 @@ fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
     }
     let runs: Vec<&Run> =
         report.runs.iter().filter(|r| r.series == s.series && r.round.is_some()).collect();
+    if runs.is_empty() {
+        return;
+    }
     let name = report.series_name(s.series);
     let residual = |r: &&Run| r.residual.value().cloned();
     let known: Vec<_> = runs.iter().filter_map(residual).collect();
