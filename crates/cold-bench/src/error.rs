@@ -27,6 +27,9 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// Interrupted before a run was made.
+    #[error("interrupted before anything was measured")]
+    Interrupted,
     /// A file of ours cannot be used.
     #[error("cannot {action} {path}: {source}")]
     File {

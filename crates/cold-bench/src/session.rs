@@ -20,7 +20,7 @@ use cold_sys::procfs::ProcFs;
 use crate::config::{CommandSpec, Config};
 use crate::fileset::{BlockDevices, FileSet, block_devices};
 use crate::stats::rng::Pcg;
-use crate::{Result, hooks};
+use crate::{Error, Result, hooks};
 
 use cgroups::TreeCgroups;
 use policy::Policy;
@@ -128,6 +128,9 @@ fn subject<'a>(
     interrupt: &AtomicBool,
 ) -> Result<(Subject<'a>, Command)> {
     let observed = observe::observe(config, spec, interrupt)?;
+    if interrupt.load(Ordering::Relaxed) {
+        return Err(Error::Interrupted);
+    }
     let mut command = Command {
         name: spec.name.clone(),
         line: spec.line.clone(),

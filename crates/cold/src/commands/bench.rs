@@ -94,6 +94,7 @@ fn failure(error: Error) -> Failure {
             (Exit::StateNotReached, Some("`cold doctor` tells which control groups can limit"))
         }
         Error::Program { .. } => (Exit::Usage, None),
+        Error::Interrupted => (Exit::Interrupted, None),
         Error::Command { .. } => (
             Exit::Failed,
             Some("use --ignore-failure to measure it all the same, --output inherit to see what it says"),
