@@ -25,9 +25,10 @@ const TICKS: u64 = 20;
 const MISSING_SHARE: f64 = 0.002;
 
 /// A cold run is marked with whatever stayed cached, however little; beyond this share of what a start
-/// leaves in the cache it no longer counts as cold. (On a busy machine other processes touch the C
-/// library's hottest pages within milliseconds.)
-const WARM_SHARE: f64 = 0.01;
+/// leaves in the cache it no longer counts as cold. On a busy machine other processes touch the C
+/// library's hottest pages within milliseconds, and `--evict files` cannot take it from them at all: it
+/// is 9 % of what a small Python start uses.
+const WARM_SHARE: f64 = 0.10;
 
 /// Everything known about a run that may disqualify it.
 #[derive(Debug)]
@@ -228,7 +229,7 @@ mod tests {
 
     #[test]
     fn a_little_left_in_the_cache_marks_but_does_not_disqualify() {
-        for (pages, expected) in [(10_u64, vec![]), (1000, vec!["not_cold"])] {
+        for (pages, expected) in [(1000_u64, vec![]), (5000, vec!["not_cold"])] {
             let residual = Known::Value(Residual { bytes: Bytes(pages * 4096), ..Residual::default() });
             let none = Activity::default();
             let facts = Facts {
