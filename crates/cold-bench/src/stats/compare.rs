@@ -7,7 +7,7 @@
 //! interval excludes 1 in at most 5 % of comparisons for *every* noise: skewed, bimodal, drifting from
 //! round to round. Neither alternative does both: in simulations of 10 to 20 rounds the percentile
 //! bootstrap of the median ratio called 7 to 9 % of identical commands different, and the exact sign
-//! test found a 5 % delay at sd 2 % in only 94 % of 10-round comparisons (this one: above 99 %).
+//! test found a 5 % delay at sd 2 % in only 94 % of 10-round comparisons (this one: at least 95 %, a test).
 //! Independent series (a baseline from a file) use the two-sample Hodges–Lehmann shift with the
 //! interval that inverts the Mann–Whitney test, exact when both have the same distribution.
 
