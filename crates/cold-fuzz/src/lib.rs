@@ -85,12 +85,9 @@ fn params(bytes: &[u8]) {
     let line = |n: usize| lines.get(n).copied().unwrap_or_default();
     let list = [(line(1).to_owned(), line(2).to_owned())];
     let scan = Scan { name: line(3), min: line(4), max: line(5) };
-    for parameters in
-        [Parameters::new(&list, None, None), Parameters::new(&[], Some(scan), lines.get(6).copied())]
-    {
-        if let Ok(parameters) = parameters {
-            let _ = parameters.expand(&[line(0).to_owned()], &[]);
-        }
+    let read = [Parameters::new(&list, None, None), Parameters::new(&[], Some(scan), lines.get(6).copied())];
+    for parameters in read.into_iter().flatten() {
+        let _ = parameters.expand(&[line(0).to_owned()], &[]);
     }
 }
 
