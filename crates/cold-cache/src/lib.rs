@@ -12,6 +12,8 @@ pub mod scan;
 pub mod snapshot;
 
 mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod progress;
 
 pub use error::{Error, Result};

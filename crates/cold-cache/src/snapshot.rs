@@ -16,6 +16,8 @@ use cold_model::FileId;
 use cold_sys::page::page_size;
 use cold_sys::residency::{PageMap, PageRun};
 
+#[cfg(feature = "fuzzing")]
+pub(crate) use codec::seal;
 pub use codec::{CodecError, MAX_BYTES, VERSION};
 pub use restore::{Difference, RestoreReport, restore};
 

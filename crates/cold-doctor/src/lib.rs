@@ -13,6 +13,8 @@ pub mod report;
 
 mod calendar;
 mod elf;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod known;
 mod observation;
 mod processes;

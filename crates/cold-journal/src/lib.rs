@@ -13,6 +13,8 @@
 mod change;
 mod error;
 mod file;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 mod journal;
 mod make;
 mod place;

@@ -27,5 +27,7 @@ pub mod sysfs;
 pub mod time;
 
 mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 
 pub use error::{Error, Result};

@@ -48,3 +48,10 @@ mod tracer;
 pub use client::{Client, HELPER_ARGUMENT, ObserveSpec, Streams};
 pub use error::ObserveError;
 pub use serve::serve;
+
+/// Reads `bytes` as a message of either side.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    let _ = protocol::receive::<protocol::Request>(bytes);
+    let _ = protocol::receive::<protocol::Reply>(bytes);
+}

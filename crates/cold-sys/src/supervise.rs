@@ -23,3 +23,12 @@ mod tree;
 pub const ARGUMENT: &str = "__supervise";
 
 pub use tree::descendants;
+
+/// Reads the lines of `bytes` as messages of either side.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn fuzz(bytes: &[u8]) {
+    for line in bytes.split(|b| *b == b'\n') {
+        let _ = serde_json::from_slice::<protocol::Order>(line);
+        let _ = serde_json::from_slice::<protocol::Event>(line);
+    }
+}

@@ -55,6 +55,13 @@ fn checksum(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
 
+/// `bytes` with their last eight replaced by the checksum of the others.
+#[cfg(feature = "fuzzing")]
+pub(crate) fn seal(bytes: &[u8]) -> Vec<u8> {
+    let covered = bytes.get(..bytes.len().saturating_sub(8)).unwrap_or_default();
+    [covered, &checksum(covered).to_le_bytes()].concat()
+}
+
 fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);

@@ -94,7 +94,11 @@ impl ProcFs {
         let line = line.ok_or_else(|| self.parse_error("stat", &text, "a line that starts with 'cpu '"))?;
         let n: Vec<u64> = line.split_ascii_whitespace().skip(1).filter_map(|w| w.parse().ok()).collect();
         let at = |i: usize| n.get(i).copied().unwrap_or(0);
-        Ok(CpuTimes { total: n.iter().take(8).sum(), idle: at(3) + at(4), steal: at(7) })
+        Ok(CpuTimes {
+            total: n.iter().take(8).fold(0, |sum, t| sum.saturating_add(*t)),
+            idle: at(3).saturating_add(at(4)),
+            steal: at(7),
+        })
     }
 
     /// `/proc/diskstats`.
@@ -129,10 +133,10 @@ fn parse_disk(line: &str) -> Option<DiskStat> {
         name: (*w.get(2)?).to_owned(),
         reads: n(3)?,
         reads_merged: n(4)?,
-        read_bytes: n(5)? * 512,
+        read_bytes: n(5)?.saturating_mul(512),
         read_ms: n(6)?,
         writes: n(7)?,
-        write_bytes: n(9)? * 512,
+        write_bytes: n(9)?.saturating_mul(512),
         in_flight: n(11)?,
     })
 }

@@ -1,0 +1,132 @@
+//! Every reader of untrusted bytes as a function that must neither panic nor run away.
+//!
+//! For tests only. `tests/replay.rs` feeds them the corpus and some thousands of its mutations on a
+//! stable compiler; `fuzz/` hands the same functions to libFuzzer. Start reading at [`TARGETS`].
+#![allow(clippy::expect_used, clippy::missing_panics_doc)] // a panic is how a target reports
+
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+
+use cold_bench::gate::Gate;
+use cold_bench::params::{Parameters, Scan};
+use cold_sys::procfs::{ProcFs, parse_maps};
+
+/// A function that takes any bytes.
+pub type Target = fn(&[u8]);
+
+/// All of them, by the name of their corpus directory.
+pub const TARGETS: &[(&str, Target)] = &[
+    ("baseline", baseline),
+    ("crontab", crontab),
+    ("elf", elf),
+    ("gate", gate),
+    ("journal", cold_journal::fuzzing::journal),
+    ("loader_cache", cold_doctor::fuzzing::loader_cache),
+    ("observe", cold_sys::fuzzing::observe),
+    ("params", params),
+    ("proc", proc),
+    ("ready", ready),
+    ("snapshot", cold_cache::fuzzing::snapshot),
+    ("supervise", cold_sys::fuzzing::supervise),
+];
+
+/// Runs the target of this name; for the fuzzers, which are one program each.
+///
+/// # Panics
+/// Without such a target, and where the target panics.
+pub fn run(name: &str, bytes: &[u8]) {
+    let (_, target) = TARGETS.iter().find(|(n, _)| *n == name).expect("a target");
+    target(bytes);
+}
+
+/// A baseline, judged against itself by a gate.
+fn baseline(bytes: &[u8]) {
+    let Ok(report) = cold_bench::baseline::parse(&String::from_utf8_lossy(bytes)) else { return };
+    let _ = cold_bench::summary::analyze(&report, 0.05);
+    if let Ok(gate) = Gate::parse("warm.median > 250ms") {
+        let _ = gate.evaluate(&report, Some(&report));
+    }
+}
+
+/// A crontab.
+fn crontab(bytes: &[u8]) {
+    cold_doctor::fuzzing::crontab(&String::from_utf8_lossy(bytes));
+}
+
+/// A program file.
+fn elf(bytes: &[u8]) {
+    cold_doctor::fuzzing::program(&in_memory(bytes));
+}
+
+fn in_memory(bytes: &[u8]) -> File {
+    let fd = rustix::fs::memfd_create("fuzz", rustix::fs::MemfdFlags::CLOEXEC).expect("memory");
+    let mut file = File::from(fd);
+    file.write_all(bytes).expect("memory");
+    file
+}
+
+/// A gate; what parses must be checked and evaluated without a report of that shape.
+fn gate(bytes: &[u8]) {
+    if let Ok(gate) = Gate::parse(&String::from_utf8_lossy(bytes)) {
+        let _ = gate.check(&["a".to_owned()], &[], true);
+    }
+}
+
+/// A readiness criterion.
+fn ready(bytes: &[u8]) {
+    let _ = cold_bench::ready::Ready::parse(&String::from_utf8_lossy(bytes));
+}
+
+/// Lines: a command, a list's name and values, a scan's name, least, most and step.
+fn params(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    let lines: Vec<&str> = text.lines().collect();
+    let line = |n: usize| lines.get(n).copied().unwrap_or_default();
+    let list = [(line(1).to_owned(), line(2).to_owned())];
+    let scan = Scan { name: line(3), min: line(4), max: line(5) };
+    let read = [Parameters::new(&list, None, None), Parameters::new(&[], Some(scan), lines.get(6).copied())];
+    for parameters in read.into_iter().flatten() {
+        let _ = parameters.expand(&[line(0).to_owned()], &[]);
+    }
+}
+
+/// Every file of `/proc` that is read, with these bytes in it.
+fn proc(bytes: &[u8]) {
+    let _ = parse_maps(&String::from_utf8_lossy(bytes));
+    let dir = tempfile::tempdir().expect("a directory");
+    let put = |rel: &str| {
+        let path = dir.path().join(rel);
+        std::fs::create_dir_all(path.parent().expect("has one")).expect("writable");
+        std::fs::write(path, bytes).expect("writable");
+    };
+    for rel in [
+        "7/cgroup",
+        "7/cmdline",
+        "7/comm",
+        "7/io",
+        "7/stat",
+        "diskstats",
+        "loadavg",
+        "locks",
+        "meminfo",
+        "net/tcp",
+        "net/tcp6",
+        "net/unix",
+        "pressure/io",
+        "self/mountinfo",
+        "self/status",
+        "stat",
+        "swaps",
+        "vmstat",
+    ] {
+        put(rel);
+    }
+    let proc = ProcFs::new(dir.path());
+    let _ = (proc.cgroups(7), proc.cmdline(7), proc.comm(7), proc.stat(7));
+    let _ = proc.process_field(7, "io", "read_bytes");
+    let _ = (proc.diskstats(), proc.loadavg(), proc.locks(), proc.meminfo());
+    let _ = (proc.tcp_listens(80), proc.unix_listens(Path::new("/run/x")));
+    let _ = (proc.pressure("io"), proc.mounts(), proc.mount_of(Path::new("/")), proc.own_credentials());
+    let _ = (proc.cpu_times(), proc.swaps(), proc.vmstat());
+}
