@@ -61,9 +61,15 @@ impl Reading {
                 .filter_map(|(dev, now)| Some(f(now).saturating_sub(f(earlier.disks.get(dev)?))));
             (!self.disks.is_empty()).then(|| known.sum())
         };
+        let own = i32::try_from(std::process::id()).unwrap_or(0);
+        let own_read_bytes = self.readers.iter().filter(|(id, _)| id.0 == own).map(|(id, now)| {
+            now.bytes.saturating_sub(earlier.readers.get(id).map_or(0, |r| r.bytes))
+        });
+        let own_read_bytes = own_read_bytes.sum();
         let mut readers: Vec<(String, u64)> = self
             .readers
             .iter()
+            .filter(|(id, _)| id.0 != own)
             .map(|(id, now)| {
                 let before = earlier.readers.get(id).map_or(0, |r| r.bytes);
                 (format!("{}[{}]", now.comm, id.0), now.bytes.saturating_sub(before))
@@ -83,6 +89,7 @@ impl Reading {
             }),
             device_reads: disk(|d| d.reads),
             device_read_bytes: disk(|d| d.bytes),
+            own_read_bytes,
             other_readers: readers,
             io_stall_us: self.io_stall_us.zip(earlier.io_stall_us).map(|(n, t)| n.saturating_sub(t)),
         }
@@ -117,6 +124,8 @@ pub struct Activity {
     pub device_reads: Option<u64>,
     /// Bytes they delivered.
     pub device_read_bytes: Option<u64>,
+    /// Bytes that `cold` itself read (its own code, after it has been evicted).
+    pub own_read_bytes: u64,
     /// Bytes read by processes that outlived the run (so not of the tree), most first.
     pub other_readers: Vec<(String, u64)>,
     /// Time in which a task of the tree waited for I/O, in microseconds.

@@ -50,7 +50,7 @@ pub fn diagnose(report: &Report) -> Vec<Finding> {
 }
 
 fn of_series(report: &Report, series: usize) -> Vec<Finding> {
-    let runs: Vec<&Run> = report.runs.iter().filter(|r| r.series == series && r.round.is_some()).collect();
+    let runs: Vec<&Run> = report.runs.iter().filter(|r| r.series == series).collect();
     let counted: Vec<&Run> = report.counted(series).collect();
     let state = &report.series[series].state;
     let mut found = Vec::new();
@@ -115,7 +115,7 @@ fn count(n: usize, what: &str) -> String {
 }
 
 fn round(run: &Run) -> u32 {
-    run.round.unwrap_or(0) + 1
+    run.round + 1
 }
 
 fn p_value(p: f64) -> String {
@@ -180,7 +180,7 @@ fn unproven(runs: &[&Run]) -> Option<String> {
 fn prefetcher(report: &Report, series: usize, runs: &[&Run]) -> Option<String> {
     let command = report.series[series].command;
     let warm = report.series.iter().position(|s| s.command == command && s.state == State::Warm)?;
-    let control: Vec<&Run> = report.runs.iter().filter(|r| r.series == warm && r.round.is_some()).collect();
+    let control: Vec<&Run> = report.runs.iter().filter(|r| r.series == warm).collect();
     let during = readers(runs);
     let quiet = readers(&control);
     let (name, (starts, bytes)) = during.into_iter().max_by_key(|(_, (starts, _))| *starts)?;

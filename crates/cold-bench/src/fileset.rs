@@ -2,6 +2,7 @@
 
 mod devices;
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -31,8 +32,9 @@ pub struct SetFile {
     pub size: u64,
     /// Modification time when it was observed, ns since 1970.
     pub mtime_ns: i64,
-    /// The start itself writes, replaces or removes it, so it may be another file each time.
-    pub written: bool,
+    /// A start itself writes, replaces or removes it, so it may be another file each time. Learned also
+    /// from later starts (a file replaced by rename shows only afterwards), hence the cell.
+    pub written: Cell<bool>,
 }
 
 /// The regular files that a command executes, maps or opens during a start.
@@ -51,6 +53,17 @@ pub struct Cached {
     unknown_bytes: u64,
 }
 
+impl SetFile {
+    /// It should be what was observed, and is not.
+    fn differs(&self) -> bool {
+        let same = |m: std::fs::Metadata| {
+            (FileId::of(&m), m.len()) == (self.id, self.size)
+                && m.mtime() * 1_000_000_000 + m.mtime_nsec() == self.mtime_ns
+        };
+        !self.written.get() && !self.path.metadata().is_ok_and(same)
+    }
+}
+
 impl FileSet {
     /// From an observed start.
     pub fn of(observed: &ObservedStart) -> Self {
@@ -65,7 +78,7 @@ impl FileSet {
                 id: FileId { dev: f.id.dev, ino: f.id.ino },
                 size: f.size.0,
                 mtime_ns: f.mtime_ns,
-                written: f.how.written || f.gone,
+                written: Cell::new(f.how.written || f.gone),
             });
         }
         set
@@ -77,19 +90,20 @@ impl FileSet {
         self.files
             .iter()
             .filter(|f| f.path.symlink_metadata().is_ok())
-            .map(|f| EvictTarget { path: f.path.clone(), id: (!f.written).then_some(f.id) })
+            .map(|f| EvictTarget { path: f.path.clone(), id: (!f.written.get()).then_some(f.id) })
             .collect()
     }
 
     /// The first file that is not what was observed. Files that the start itself writes are not asked.
     pub fn changed(&self) -> Option<PathBuf> {
-        let same = |f: &SetFile| {
-            f.path.metadata().is_ok_and(|m| {
-                (FileId::of(&m), m.len()) == (f.id, f.size)
-                    && m.mtime() * 1_000_000_000 + m.mtime_nsec() == f.mtime_ns
-            })
-        };
-        self.files.iter().find(|f| !f.written && !same(f)).map(|f| f.path.clone())
+        self.files.iter().find(|f| f.differs()).map(|f| f.path.clone())
+    }
+
+    /// Called right after a start of ours: what has changed by now, it has changed itself.
+    pub fn note_own_changes(&self) {
+        for f in self.files.iter().filter(|f| f.differs()) {
+            f.written.set(true);
+        }
     }
 
     /// Looks at every page now. Does not touch any.

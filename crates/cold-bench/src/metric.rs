@@ -8,9 +8,9 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// From exec to ready.
+    /// From just before the clone to ready.
     Ready,
-    /// From exec to the end of the tree.
+    /// From just before the clone to the end of the tree.
     Exit,
     /// User CPU time.
     User,

@@ -9,7 +9,7 @@ use crate::stats::Pcg;
 pub fn run(series: usize, round: u32, sequence: u32, ms: f64, cold: bool) -> Run {
     Run {
         series,
-        round: Some(round),
+        round,
         sequence,
         ready: Nanos((ms * 1e6) as u64),
         exit: Known::Value(Nanos((ms * 1e6) as u64 + 300_000)),

@@ -32,8 +32,6 @@ pub struct SeriesSummary {
     pub counted: usize,
     /// Runs of rounds that were tainted.
     pub tainted: usize,
-    /// Warm-up runs.
-    pub warmup: usize,
     /// How many runs had each kind of taint.
     pub taints: BTreeMap<&'static str, usize>,
     /// Each figure over the counted runs, or why it is not known; keys are [`Metric::name`].
@@ -95,8 +93,7 @@ pub fn summarize(report: &Report, series: usize) -> SeriesSummary {
         series,
         name: report.series_name(series),
         counted: counted.len(),
-        tainted: runs.iter().filter(|r| r.round.is_some() && !r.counts()).count(),
-        warmup: runs.iter().filter(|r| r.round.is_none()).count(),
+        tainted: runs.iter().filter(|r| !r.counts()).count(),
         taints,
         metrics: Metric::ALL.into_iter().map(|m| (m.name(), describe(m))).collect(),
     }
@@ -116,7 +113,7 @@ pub fn compare(report: &Report, series: usize, with: usize) -> Option<Comparison
 /// As [`compare()`], for any figure; none when it is unknown or too few runs have it.
 pub fn compare_by(report: &Report, series: usize, with: usize, metric: Metric) -> Option<Comparison> {
     let by_round = |s: usize| -> BTreeMap<u32, f64> {
-        report.counted(s).filter_map(|r| Some((r.round?, *metric.of(r).value()?))).collect()
+        report.counted(s).filter_map(|r| Some((r.round, *metric.of(r).value()?))).collect()
     };
     let (a, b) = (by_round(series), by_round(with));
     let pairs: Vec<(f64, f64)> = a.iter().filter_map(|(round, x)| Some((*x, *b.get(round)?))).collect();

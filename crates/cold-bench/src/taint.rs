@@ -130,7 +130,7 @@ fn share_of(expected: u64) -> f64 {
 
 fn foreign_reads(f: &Facts<'_>, found: &mut Vec<Taint>) {
     let Some(device) = f.activity.device_read_bytes else { return };
-    let foreign = device.saturating_sub(f.tree_bytes);
+    let foreign = device.saturating_sub(f.tree_bytes + f.activity.own_read_bytes);
     if foreign as f64 > FOREIGN_BYTES as f64 + FOREIGN_SHARE * f.tree_bytes as f64 {
         let readers = f.activity.other_readers.iter().take(3).map(|(name, _)| name.clone()).collect();
         found.push(Taint::ForeignReads { bytes: Bytes(foreign), readers });

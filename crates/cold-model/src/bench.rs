@@ -173,13 +173,13 @@ impl Taint {
 pub struct Run {
     /// Index into [`Report::series`].
     pub series: usize,
-    /// Round, from 0; warm-up runs have none.
-    pub round: Option<u32>,
+    /// Round, from 0. (Starts that only warm the cache are no runs.)
+    pub round: u32,
     /// Place in the order of all runs of this report, from 0.
     pub sequence: u32,
-    /// From exec to ready (the figure of merit).
+    /// From just before the clone to ready (the figure of merit).
     pub ready: Nanos,
-    /// From exec to the end of the whole tree; unknown when we ended it.
+    /// From just before the clone to the end of the whole tree; unknown when we ended it.
     pub exit: Known<Nanos>,
     /// User CPU time of the tree.
     pub user: Nanos,
@@ -212,7 +212,7 @@ pub struct Run {
 impl Run {
     /// Whether the run enters the statistics.
     pub fn counts(&self) -> bool {
-        self.taints.is_empty() && self.round.is_some()
+        self.taints.is_empty()
     }
 }
 
@@ -281,7 +281,7 @@ pub struct Report {
     /// Why the benchmark ended before every series had its runs, if it did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped: Option<String>,
-    /// Every run, also tainted and warm-up ones, in the order they were made.
+    /// Every run, also tainted ones, in the order they were made.
     pub runs: Vec<Run>,
 }
 

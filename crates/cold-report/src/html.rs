@@ -243,17 +243,14 @@ fn run_row(report: &Report, run: &Run) -> Vec<Cell> {
         Ending::Ended => "ended by cold".into(),
         Ending::TimedOut => "timed out".into(),
     };
-    let round = run.round.map_or_else(
-        || Cell::text("warm-up"),
-        |r| Cell::number(f64::from(r) + 1.0, (u64::from(r) + 1).to_string()),
-    );
+    let round = u64::from(run.round) + 1;
     let sequence = u64::from(run.sequence) + 1;
     let mut cells = vec![
         Cell::text(report.series_name(run.series)),
         taints,
         Cell::text(ending),
         Cell::number(sequence as f64, sequence.to_string()),
-        round,
+        Cell::number(round as f64, round.to_string()),
     ];
     cells.extend(Metric::ALL.iter().map(|m| match m.of(run) {
         cold_model::Known::Value(v) => Cell::number(v, m.unit().show(v)),

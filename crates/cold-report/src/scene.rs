@@ -35,7 +35,7 @@ impl<'a> Scene<'a> {
     /// Lays out a report. The axis holds all counted runs; tainted ones that take more than 1.5 times as
     /// long as the slowest of them (a timeout, say) would squeeze the rest and are drawn at the edge.
     pub fn new(report: &'a Report, analysis: &'a Analysis, ticks: usize) -> Self {
-        let runs: Vec<&Run> = report.runs.iter().filter(|r| r.round.is_some()).collect();
+        let runs: Vec<&Run> = report.runs.iter().collect();
         let ready = |r: &&Run| r.ready.0 as f64;
         let largest = |all: &mut dyn Iterator<Item = f64>| all.fold(f64::NEG_INFINITY, f64::max);
         let counted = largest(&mut runs.iter().filter(|r| r.counts()).map(ready));
@@ -76,7 +76,7 @@ pub fn figures(s: &SeriesSummary) -> String {
 
 /// A run in words: round, time, what disqualifies it.
 pub fn run_words(name: &str, run: &Run) -> String {
-    let round = run.round.map_or("warm-up".to_owned(), |r| format!("round {}", r + 1));
+    let round = format!("round {}", run.round + 1);
     let reads = Metric::ReadBytes
         .of(run)
         .value()

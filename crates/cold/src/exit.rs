@@ -11,7 +11,7 @@ pub(crate) enum Exit {
     Failed = 1,
     /// The command line is wrong.
     Usage = 2,
-    /// A gate (`--fail-if`, `--baseline`) failed.
+    /// A gate (`--fail-if`) failed.
     GateFailed = 3,
     /// The evidence does not decide.
     Inconclusive = 4,
@@ -19,6 +19,12 @@ pub(crate) enum Exit {
     StateNotReached = 5,
     /// Ctrl-C, or another request to end (128 + SIGINT, as shells expect).
     Interrupted = 130,
+}
+
+/// Ends this process at once, without undoing anything: the journal is for that.
+#[allow(clippy::exit)] // the one place; asked for by a second signal
+pub(crate) fn now(code: i32) -> ! {
+    std::process::exit(code)
 }
 
 impl From<Exit> for ExitCode {

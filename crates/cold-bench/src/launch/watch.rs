@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::os::unix::net::UnixDatagram;
-use std::path::PathBuf;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::Stdio;
 use std::sync::mpsc::{Receiver, Sender};
 use std::time::Duration;
@@ -51,7 +51,7 @@ impl<'a> Watch<'a> {
         let stdout = stream(&sink, on_stdout, &std::io::stdout(), &found)?;
         let stderr = stream(&sink, on_stderr, &std::io::stderr(), &found)?;
         let notify = matches!(ready, Ready::Notify).then(NotifySocket::bind).transpose()?;
-        let env = notify.iter().map(|n| ("NOTIFY_SOCKET".into(), n.path.clone().into())).collect();
+        let env = notify.iter().map(|n| ("NOTIFY_SOCKET".into(), format!("@{}", n.name).into())).collect();
         let wiring = Wiring { stdin: input(&config.input)?, stdout, stderr, env };
         Ok((Self { ready, found: watch, notify }, wiring))
     }
@@ -104,21 +104,26 @@ fn input(stream: &Stream) -> Result<Stdio> {
     }
 }
 
-/// The socket of `sd_notify(3)`, removed when dropped.
+/// The socket of `sd_notify(3)`, in the abstract namespace: no file that could be left behind.
 struct NotifySocket {
     socket: UnixDatagram,
-    path: PathBuf,
+    name: String,
 }
 
 impl NotifySocket {
     fn bind() -> Result<Self> {
-        let name = format!("cold-notify-{}-{}.sock", std::process::id(), monotonic().0);
-        let path = std::env::temp_dir().join(name);
-        let fail = |source| Error::File { action: "create socket", path: path.clone(), source };
-        let socket = UnixDatagram::bind(&path).map_err(fail)?;
-        let me = Self { socket, path: path.clone() };
-        me.socket.set_nonblocking(true).map_err(fail)?;
-        Ok(me)
+        let name = format!("cold-notify-{}-{}", std::process::id(), monotonic().0);
+        let bind = || {
+            let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
+            socket.set_nonblocking(true)?;
+            Ok(socket)
+        };
+        let socket = bind().map_err(|source| Error::File {
+            action: "create the socket",
+            path: format!("@{name}").into(),
+            source,
+        })?;
+        Ok(Self { socket, name })
     }
 
     fn is_ready(&self) -> bool {
@@ -129,11 +134,5 @@ impl NotifySocket {
             }
         }
         false
-    }
-}
-
-impl Drop for NotifySocket {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -36,13 +36,18 @@ impl Policy {
 
     /// The series of the next round, or `None` when enough is known, or time is up.
     pub(super) fn next_round(&self, report: &Report) -> Option<Vec<usize>> {
-        let open: Vec<usize> = (0..report.series.len()).filter(|&s| self.given_up[s].is_none()).collect();
         let counts = |s: usize| report.counted(s).count() as u64;
         let enough = |s: usize| counts(s) >= u64::from(self.runs.min_runs) && self.is_precise(report, s);
-        let full = |s: usize| counts(s) >= u64::from(self.runs.max_runs);
-        let time_over = self.runs.max_time.is_some_and(|t: Duration| self.started.elapsed() >= t);
-        let done = open.iter().all(|&s| enough(s)) || open.iter().any(|&s| full(s));
-        (!open.is_empty() && !done && !time_over).then_some(open)
+        // A series that has all its runs stays out of the extra rounds of those that lost some.
+        let open: Vec<usize> = (0..report.series.len())
+            .filter(|&s| self.given_up[s].is_none() && counts(s) < u64::from(self.runs.max_runs))
+            .collect();
+        let done = open.iter().all(|&s| enough(s));
+        (!done && !self.is_time_over()).then_some(open)
+    }
+
+    fn is_time_over(&self) -> bool {
+        self.runs.max_time.is_some_and(|t: Duration| self.started.elapsed() >= t)
     }
 
     fn is_precise(&self, report: &Report, series: usize) -> bool {
@@ -86,7 +91,7 @@ impl Policy {
 
 /// Why a series is hopeless: nothing but lasting troubles so far, or too many disturbances in all.
 fn give_up(report: &Report, series: usize, min_runs: u32) -> Option<String> {
-    let runs: Vec<_> = report.runs.iter().filter(|r| r.series == series && r.round.is_some()).collect();
+    let runs: Vec<_> = report.runs.iter().filter(|r| r.series == series).collect();
     let bad = runs.iter().filter(|r| !r.counts()).count();
     let lasting = |t: &Taint| {
         matches!(

@@ -70,6 +70,9 @@ impl Preparer {
     /// Notes that a start of command `index` has just ended.
     pub(super) fn started(&mut self, index: usize, subject: &Subject<'_>) {
         self.starts[index] += 1;
+        if let Some(set) = &subject.set {
+            set.note_own_changes();
+        }
         self.after[index] = subject.set.as_ref().map(FileSet::cached);
         let bytes = self.after[index].as_ref().map_or(0, Cached::bytes);
         self.warm_bytes[index] = self.warm_bytes[index].max(bytes);

@@ -150,7 +150,7 @@ fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
     if report.series[s.series].state != State::Cold {
         return;
     }
-    let runs: Vec<&Run> = report.runs.iter().filter(|r| r.series == s.series && r.round.is_some()).collect();
+    let runs: Vec<&Run> = report.runs.iter().filter(|r| r.series == s.series).collect();
     if runs.is_empty() {
         return;
     }
@@ -192,7 +192,13 @@ fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
             names => format!(", held by {}", names.join(", ")),
         };
         let bytes = most.map(|r| r.bytes).unwrap_or_default();
-        paint(BAD, format!("not cold in {} of {all} runs: up to {bytes} stayed cached{held}", all - absent))
+        let marked = runs.iter().filter(|r| r.taints.iter().any(|t| t.kind() == "not_cold")).count();
+        let (style, effect) = match marked {
+            0 => (WARN, String::new()),
+            n => (BAD, format!("; {n} of them do not count")),
+        };
+        let not_absent = all - absent;
+        paint(style, format!("not fully cold before {not_absent} of {all} runs: up to {bytes} stayed cached{held}{effect}"))
     };
     ui.line(format!("  {name}: {verdict}"));
 }
