@@ -38,11 +38,13 @@ impl Policy {
     pub(super) fn next_round(&self, report: &Report) -> Option<Vec<usize>> {
         let open: Vec<usize> = (0..report.series.len()).filter(|&s| self.given_up[s].is_none()).collect();
         let counts = |s: usize| report.counted(s).count() as u64;
-        let enough = |s: usize| counts(s) >= u64::from(self.runs.min_runs) && self.is_precise(report, s);
         let full = |s: usize| counts(s) >= u64::from(self.runs.max_runs);
+        // A series whose runs were disturbed more often than others' gets further rounds of its own.
+        let short = open.iter().any(|&s| counts(s) < u64::from(self.runs.min_runs));
+        let decided = || open.iter().all(|&s| self.is_precise(report, s)) || open.iter().any(|&s| full(s));
         let time_over = self.runs.max_time.is_some_and(|t: Duration| self.started.elapsed() >= t);
-        let done = open.iter().all(|&s| enough(s)) || open.iter().any(|&s| full(s));
-        (!open.is_empty() && !done && !time_over).then_some(open)
+        let done = open.is_empty() || !short && decided();
+        (!done && !time_over).then(|| open.into_iter().filter(|&s| !full(s)).collect())
     }
 
     fn is_precise(&self, report: &Report, series: usize) -> bool {
