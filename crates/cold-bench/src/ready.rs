@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cold_sys::procfs::ProcFs;
-use regex::bytes::Regex;
+use regex::bytes::{Regex, RegexBuilder};
 
 pub use http::HttpTarget;
 
@@ -48,7 +48,7 @@ pub enum ReadyError {
         text: String,
     },
     /// The regular expression is wrong.
-    #[error("bad regular expression in --ready {text:?}: {source}")]
+    #[error("bad regular expression in --ready {text:?}: {}", last_line(source))]
     Regex {
         /// What was given.
         text: String,
@@ -77,6 +77,13 @@ pub enum ReadyError {
     },
 }
 
+/// What is wrong, without the drawing of the place that comes before it.
+fn last_line(error: &regex::Error) -> String {
+    let text = error.to_string();
+    let last = text.lines().last().unwrap_or_default();
+    last.strip_prefix("error: ").unwrap_or(last).to_owned()
+}
+
 impl Ready {
     /// Parses `exit|stdout:REGEX|stderr:REGEX|port:N|unix:PATH|file:PATH|notify|http:URL`.
     pub fn parse(text: &str) -> Result<Self, ReadyError> {
@@ -91,7 +98,10 @@ impl Ready {
             return Err(form());
         }
         let regex = || {
-            Regex::new(rest)
+            // `^` and `$` mean lines: who writes `ready$` does not think of the newline behind it.
+            RegexBuilder::new(rest)
+                .multi_line(true)
+                .build()
                 .map_err(|source| ReadyError::Regex { text: text.to_owned(), source: Box::new(source) })
         };
         match kind {

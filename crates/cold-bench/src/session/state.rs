@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use cold_cache::snapshot::{Snapshot, restore};
 use cold_cache::{EvictTarget, Method, evict};
 use cold_journal::{Guard, Journal};
+use cold_model::bench::State;
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::monotonic;
@@ -40,9 +41,14 @@ pub(super) struct Preparer {
 }
 
 impl Preparer {
-    /// Chooses the way to evict; fails when the wanted one is not allowed.
+    /// Chooses the way to evict; fails when the wanted one is not allowed, or a snapshot is no good.
     pub(super) fn new(config: &Config, journal: &Journal) -> Result<Self> {
         let method = choose(config.eviction)?;
+        for state in &config.states {
+            if let State::Snapshot(file) = state {
+                Snapshot::load(file)?; // it is read again for each run; now only to fail before any start
+            }
+        }
         Ok(Self {
             method,
             words: words(method),

@@ -86,8 +86,10 @@ impl Supervised {
         // A zero time-out would mean "for ever" to the socket.
         let wait = wait.map(|w| w.max(Duration::from_micros(1)));
         let fail = |e| Error::io("hear from", "the supervisor", e);
-        if self.reader.buffer().is_empty() && !readable(self.socket.as_fd(), wait) {
-            return Ok(None);
+        while self.reader.buffer().is_empty() && !readable(self.socket.as_fd(), wait) {
+            if wait.is_some() {
+                return Ok(None);
+            }
         }
         let mut line = String::new();
         let n = self.reader.read_line(&mut line).map_err(fail)?;
@@ -175,5 +177,6 @@ fn readable(fd: std::os::fd::BorrowedFd<'_>, wait: Option<Duration>) -> bool {
     };
     let mut p = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     // SAFETY: one valid pollfd; the time-out is null or points to a live timespec.
-    unsafe { libc::ppoll(&raw mut p, 1, ptr, std::ptr::null()) != 0 }
+    // A signal ends the wait with -1: nothing is readable then, and reading would block for ever.
+    unsafe { libc::ppoll(&raw mut p, 1, ptr, std::ptr::null()) > 0 }
 }

@@ -1,0 +1,125 @@
+//! Against a disk that keeps its own account of every request.
+
+mod root {
+    use std::fs;
+    use std::path::PathBuf;
+
+    use cold_model::Bytes;
+    use cold_model::bench::State;
+    use cold_testbed::disk::Preset;
+    use cold_testbed::{SlowDisk, need_root};
+
+    use crate::support::*;
+
+    /// A test disk with the program under test and data on it.
+    struct Disk {
+        disk: SlowDisk,
+        subject: String,
+        data: PathBuf,
+    }
+
+    impl Disk {
+        fn new(preset: Preset) -> Self {
+            let disk = SlowDisk::create(preset, Bytes(128 << 20)).expect("a test disk");
+            let subject = disk.mount_point().join("cold-subject");
+            fs::copy(cold_testbed::subject(), &subject).unwrap();
+            let data = data(disk.mount_point().join("data"), 16 * MIB);
+            sync(&subject);
+            Self { subject: subject.into_os_string().into_string().unwrap(), data, disk }
+        }
+        /// Everything in the cache, so that the observed start reads nothing.
+        fn warm(&self) {
+            fs::read(&self.subject).unwrap();
+            fs::read(&self.data).unwrap();
+        }
+        fn data(&self) -> &str {
+            self.data.to_str().unwrap()
+        }
+    }
+
+    #[test]
+    fn bytes_and_requests_equal_the_disks_own_log() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let (place, disk) = (Place::new(), Disk::new(Preset::SataSsd));
+        let programs: [&[&str]; 2] = [
+            &["touch-mapped", disk.data(), "0,40,1000-1100,3000"],
+            &["read-ranges", disk.data(), "0:4096", "1000000:300000", "9000000:5000000"],
+        ];
+        for program in programs {
+            attempts(|| {
+                disk.warm();
+                disk.disk.reset_log().unwrap();
+                let args = ["--states", "cold", "-r", "3", "--", &disk.subject];
+                let ran = place.bench(args.iter().chain(program)).run().done_or_disturbed()?;
+                let told = disk.disk.totals().unwrap();
+                let runs = ran.report().runs;
+                let bytes: u64 = runs.iter().filter_map(|r| r.read_bytes.value()).map(|b| b.0).sum();
+                let requests: u64 = runs.iter().filter_map(|r| r.read_requests.value()).sum();
+                assert!(told.reads > 30 && bytes > 3 << 20, "{told:?}");
+                let off = |a: u64, b: u64| a.abs_diff(b) as f64 / b as f64;
+                let text = || format!("bench: {bytes} bytes in {requests}; disk: {told:?}; {:?}", kinds(&runs));
+                check(off(bytes, told.read_bytes.0) <= 0.01 && off(requests, told.reads) <= 0.01, text)
+            });
+        }
+    }
+
+    #[test]
+    fn two_whole_benchmarks_of_a_disk_of_known_speed_agree() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let (place, disk) = (Place::new(), Disk::new(Preset::Hdd));
+        // 20 pages far apart, each a seek of about 8 ms, one after the other.
+        let pages: Vec<String> = (0..20).map(|i| (i * 997 % 4096).to_string()).collect();
+        let pages = pages.join(",");
+        let args = ["--states", "cold", "-r", "5", "--", &disk.subject, "touch-mapped", disk.data(), &pages, "--random"];
+        attempts(|| {
+            let mut medians = Vec::new();
+            for _ in 0..2 {
+                let document = place.bench(args).run().done_or_disturbed()?.json();
+                medians.push(document["summary"][0]["metrics"]["ready"]["median"].as_f64().unwrap() / 1e6);
+            }
+            let [a, b] = medians[..] else { unreachable!() };
+            // The head has to move for at least 19 of them: 5.2 ms is the shortest move with half a turn.
+            assert!(a > 95.0 && b > 95.0, "{a} and {b} ms cannot be");
+            check((a - b).abs() < a.min(b) * 0.1, || format!("{a} and {b} ms differ by more than 10 %"))
+        });
+    }
+
+    #[test]
+    fn a_limit_slows_the_tree_and_is_gone_afterwards() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let (place, disk) = (Place::new(), Disk::new(Preset::Fast));
+        let pages: Vec<String> = (0..40).map(|i| (i * 97).to_string()).collect();
+        let (pages, limit) = (pages.join(","), "--disk-limit");
+        let args = ["--states", "cold", "-r", "1", limit, "iops=40", "--", &disk.subject, "touch-mapped"];
+        let args = args.iter().copied().chain([disk.data(), &pages, "--random"]);
+        attempts(|| {
+            let started = place.bench(args.clone()).start();
+            let pid = started.pid();
+            let ran = started.end().done_or_disturbed()?;
+            let runs = counted(&ran.report(), &State::Cold);
+            let requests = *runs[0].read_requests.value().unwrap();
+            assert!(requests >= 40);
+            // The throttle averages over slices of 0.1 s, and lets the first one begin full.
+            let least = (requests as f64 / 40.0 - 0.2) * 0.8;
+            assert!(runs[0].ready.as_secs() >= least, "{requests} requests in {}", runs[0].ready);
+            assert_eq!(cgroups(pid), [] as [PathBuf; 0]);
+            let quick = ["--states", "cold", "-r", "1", "--", &disk.subject, "touch-mapped", disk.data(), &pages];
+            let ran = place.bench(quick).run().done_or_disturbed()?;
+            let free = counted(&ran.report(), &State::Cold)[0].ready.as_secs();
+            check(free < least, || format!("{free} s without a limit"))
+        });
+        for control in ["blkio.throttle.read_iops_device", "blkio.throttle.read_bps_device"] {
+            let root = std::path::Path::new("/sys/fs/cgroup/blkio").join(control);
+            assert_eq!(fs::read_to_string(root).unwrap_or_default(), "");
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Gates, baselines and the files that are written.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::*;
+
+/// `cold bench` of a short program; the counts of its files do not depend on the machine's mood.
+fn gated(place: &Place, more: &[&str]) -> Ran {
+    gated_runs(place, "2", more)
+}
+
+fn gated_runs(place: &Place, runs: &str, more: &[&str]) -> Ran {
+    let fixed = ["--states", "cold,warm", "-r", runs];
+    place.bench(fixed.iter().chain(more).chain(&["--", &place.subject(), "sleep", "5"])).run()
+}
+
+#[test]
+fn a_gate_fails_passes_or_cannot_tell() {
+    let _machine = together();
+    let place = Place::new();
+    attempts(|| {
+        gated(&place, &["--fail-if", "files > 100000"]).done_or_disturbed().map(drop)
+    });
+    let ran = gated(&place, &["--fail-if", "files > 100000", "--fail-if", "files >= 1"]).expect(3);
+    let gates = ran.json()["gates"].clone();
+    let outcomes: Vec<_> = gates.as_array().unwrap().iter().map(|g| g["outcome"].clone()).collect();
+    assert_eq!(outcomes, ["pass", "fail"]);
+    // Two runs cannot have a full interval, and 5 ms of sleep lie inside any.
+    attempts(|| {
+        let plain = gated(&place, &[]).done_or_disturbed()?.json();
+        let median = plain["summary"][1]["metrics"]["ready"]["median"].as_f64().unwrap();
+        let limit = format!("warm.median > {}ns", median as u64);
+        let document = gated(&place, &["--fail-if", &limit]).expect(4).json();
+        check(document.get("stopped").is_none(), || format!("{:?}", document["stopped"]))?;
+        assert_eq!(document["gates"][0]["outcome"], "inconclusive");
+        Ok(())
+    });
+}
+
+#[test]
+fn an_earlier_report_is_a_baseline() {
+    let _machine = together();
+    let place = Place::new();
+    let base = place.text("base.json");
+    attempts(|| {
+        fs::write(&base, gated(&place, &[]).done_or_disturbed()?.stdout).unwrap();
+        gated(&place, &["--baseline", &base, "--fail-if", "files > 2x"]).done_or_disturbed().map(drop)
+    });
+    // Six runs are the fewest with a full interval.
+    attempts(|| {
+        fs::write(&base, gated_runs(&place, "6", &[]).done_or_disturbed()?.stdout).unwrap();
+        let gate = ["--baseline", &base, "--fail-if", "cold.median > 1000x"];
+        gated_runs(&place, "6", &gate).done_or_disturbed().map(drop)
+    });
+    gated(&place, &["--baseline", &base, "--fail-if", "files > 0.5x"]).expect(3);
+}
+
+/// Parses a document with Python's own parser.
+fn python(script: &str, file: &str) {
+    let out = Command::new("/usr/bin/python3").args(["-c", script, file]).output().unwrap();
+    assert!(out.status.success(), "{file}: {}", String::from_utf8_lossy(&out.stderr));
+}
+
+#[test]
+fn every_export_is_written_and_can_be_parsed() {
+    let place = Place::new();
+    let path = |name: &str| place.text(name);
+    let v2 = format!("v2:{}", path("v2.json"));
+    let flags = ["--export-json", &path("v1.json"), "--export-json", &v2, "--export-csv", &path("o.csv")];
+    let more = ["--export-markdown", &path("o.md"), "--plot", &path("p.svg"), "--plot", &path("p.html")];
+    attempts(|| gated(&place, &[flags, more].concat()).done_or_disturbed().map(drop));
+    let json = |name| -> Value { serde_json::from_str(&fs::read_to_string(path(name)).unwrap()).unwrap() };
+    let v1 = json("v1.json")["results"].as_array().unwrap().clone();
+    assert_eq!(v1.len(), 2, "cold and warm");
+    for r in v1 {
+        let mean = r["mean"].as_f64().unwrap();
+        assert!(mean > 0.005 && mean < 60.0, "{mean} s");
+        assert!(r["command"].as_str().unwrap().contains("cold-subject"));
+    }
+    let v2 = json("v2.json");
+    assert_eq!(v2["schema_version"], 2);
+    assert_eq!(v2["results"][0]["measurements"].as_array().unwrap().len(), 2);
+    let csv = "
+import csv, sys
+rows = list(csv.DictReader(open(sys.argv[1])))
+assert len(rows) == 2 and all(float(r['median']) >= 0.005 for r in rows), rows";
+    python(csv, &path("o.csv"));
+    let markdown = fs::read_to_string(path("o.md")).unwrap();
+    assert!(markdown.lines().filter(|l| l.starts_with('|')).count() >= 4, "{markdown}");
+    let svg = "import sys, xml.etree.ElementTree as e; assert e.parse(sys.argv[1]).getroot().tag.endswith('svg')";
+    python(svg, &path("p.svg"));
+    let html = "
+import sys, html.parser
+text = open(sys.argv[1]).read(); tags = []
+class P(html.parser.HTMLParser):
+    def handle_starttag(self, tag, attrs): tags.append(tag)
+P().feed(text); assert {'html', 'body', 'svg', 'table'} <= set(tags), set(tags)
+assert 'src=\"http' not in text and 'href=\"http' not in text, 'it stands alone'";
+    python(html, &path("p.html"));
+}

@@ -1,0 +1,97 @@
+//! Ctrl-C and kill -9 in the middle: nothing stays, and the next benchmark is right.
+
+use std::path::PathBuf;
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use crate::support::*;
+
+/// A benchmark that hangs in its start number `hang` (1 is the observed one); it has begun that start.
+fn hanging(place: &Place, hang: usize, more: &[&str]) -> Started {
+    let log = place.text("log");
+    let _ = std::fs::remove_file(&log);
+    let text = format!(
+        "echo x >> {log}; test $(wc -l < {log}) -lt {hang} || {{ {0} daemon --seconds 600; exec {0} sleep 600000; }}",
+        place.subject()
+    );
+    let script = place.script("hangs", &text);
+    let args = ["--states", "cold,warm", "-r", "2"];
+    let started = place.bench(args.iter().chain(more).chain(&["--", &script])).start_as_job();
+    until("it hangs", || {
+        let daemon = place.processes().iter().any(|p| p.contains("--generation=2"));
+        (daemon && place.processes().iter().any(|p| p.ends_with("sleep 600000 "))).then_some(())
+    });
+    started
+}
+
+fn nothing_stays(place: &Place, pid: Pid) {
+    assert_eq!(place.processes(), [] as [String; 0]);
+    assert_eq!(cgroups(pid), [] as [PathBuf; 0]);
+    assert_eq!(place.temporary(), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn ctrl_c_ends_the_tree_runs_the_cleanup_and_exits_with_130() {
+    let place = Place::new();
+    let cleaned = place.text("cleaned");
+    for (hang, whole_group) in [(1, true), (1, false), (3, true), (3, false)] {
+        let started = hanging(&place, hang, &["--cleanup", &format!("echo x >> {cleaned}")]);
+        let pid = started.pid();
+        if whole_group {
+            kill_process_group(pid, Signal::INT).unwrap(); // as a terminal does
+        } else {
+            started.kill(Signal::INT);
+        }
+        let ran = started.end().expect(130);
+        nothing_stays(&place, pid);
+        if hang > 1 {
+            assert_eq!(ran.report().stopped.as_deref(), Some("interrupted"));
+        }
+    }
+    assert_eq!(place.lines("cleaned").len(), 4);
+}
+
+#[test]
+fn after_kill_9_the_tree_ends_by_itself_and_the_next_benchmark_is_right() {
+    let _machine = together();
+    let place = Place::new();
+    for hang in [1, 3] {
+        let started = hanging(&place, hang, &[]);
+        let pid = started.pid();
+        started.kill(Signal::KILL);
+        started.end().expect(128 + 9);
+        until("the supervisor ends the tree", || place.processes().is_empty().then_some(()));
+        // What the orphaned helper has not undone, the next start undoes.
+        attempts(|| {
+            let args = ["--states", "cold,warm", "-r", "1", "--", &place.subject(), "sleep", "1"];
+            place.bench(args).run().done_or_disturbed().map(drop)
+        });
+        nothing_stays(&place, pid);
+    }
+}
+
+#[test]
+fn when_even_the_supervisor_is_killed_repair_undoes_what_is_left() {
+    let place = Place::new();
+    let started = hanging(&place, 3, &[]);
+    let pid = started.pid();
+    // Stopped first, or one of them would undo everything when the other dies.
+    started.kill(Signal::STOP);
+    let supervisors: Vec<Pid> = place
+        .processes()
+        .iter()
+        .filter(|line| line.contains("__supervise"))
+        .map(|line| Pid::from_raw(line.split(' ').next().unwrap().parse().unwrap()).unwrap())
+        .collect();
+    assert_eq!(supervisors.len(), 1);
+    kill_process(supervisors[0], Signal::KILL).unwrap();
+    started.kill(Signal::KILL);
+    started.end().expect(128 + 9);
+    // The kernel kills the command with its supervisor; its daemon is nobody's child and lives on.
+    for line in place.processes() {
+        kill_process(Pid::from_raw(line.split(' ').next().unwrap().parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+    }
+    until("all are gone", || place.processes().is_empty().then_some(()));
+    place.cold(["doctor", "--repair", "--json"]).run().expect(0).json();
+    nothing_stays(&place, pid);
+}

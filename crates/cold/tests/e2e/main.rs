@@ -1,0 +1,24 @@
+//! The command `cold` from outside, as its users run it: real programs, real caches, real disturbances.
+//!
+//! Programs under test are copies in a directory of their own, so that nobody else holds their pages.
+//! This machine may be busy: a scenario that a stranger disturbed is repeated (see [`support::attempts`]).
+
+// clippy's allowance for tests does not reach the helper functions of an integration test.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
+
+mod support;
+
+mod bench;
+mod cache;
+mod commands;
+mod disk;
+mod disturbed;
+mod doctor;
+mod endings;
+mod gates;
+mod input;
+mod interrupted;
+mod ready;
+mod reference;
+mod snapshots;
+mod user;

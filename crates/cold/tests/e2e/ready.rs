@@ -1,0 +1,87 @@
+//! When a start counts as ready, and that nothing of it stays.
+
+use std::fs;
+use std::net::TcpListener;
+
+use cold_model::bench::{Ending, Run};
+
+use crate::support::*;
+
+/// A port that nobody listens on now.
+fn free_port() -> String {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
+}
+
+/// Two warm runs until `ready`; nothing is alive afterwards.
+fn runs(place: &Place, ready: &str, more: &[&str], command: &[&str]) -> Vec<Run> {
+    let fixed = ["--states", "warm", "-w", "1", "-r", "2", "--timeout", "60", "--ready", ready];
+    let ran = place.bench(fixed.iter().chain(more).chain(&["--"]).chain(command)).run().finished();
+    assert_eq!(place.processes(), [] as [String; 0], "--ready {ready}");
+    assert_eq!(place.temporary(), [] as [std::path::PathBuf; 0], "--ready {ready}");
+    let runs = ran.report().runs;
+    assert!(runs.len() >= 2, "--ready {ready}");
+    runs
+}
+
+#[test]
+fn a_daemon_that_forks_twice_is_awaited_by_its_port_socket_file_and_notification() {
+    let place = Place::new();
+    let (port, socket, file) = (free_port(), place.text("socket"), place.text("ready"));
+    let remove = format!("rm -f {socket} {file}");
+    let cases = [
+        (format!("port:{port}"), vec!["--port", &port]),
+        (format!("unix:{socket}"), vec!["--socket", &socket]),
+        (format!("file:{file}"), vec!["--ready-file", &file]),
+        ("notify".to_owned(), vec!["--notify"]),
+    ];
+    let subject = place.subject();
+    for (ready, flags) in &cases {
+        let command = [&[subject.as_str(), "daemon", "--delay", "150", "--seconds", "600"], &flags[..]].concat();
+        for run in runs(&place, ready, &["-p", &remove], &command) {
+            assert_eq!((run.ending, run.killed_by_force), (Ending::Ended, 0), "{ready}");
+            assert!(run.ready.as_secs() >= 0.15 && run.ready.as_secs() < 30.0, "{ready}: {}", run.ready);
+            assert_eq!(run.exit.value(), None, "its own end was never seen");
+            assert!(run.processes >= 2, "{ready}: the command and the daemon were waited for");
+        }
+    }
+}
+
+#[test]
+fn a_line_of_output_tells_and_so_does_the_last_one() {
+    let place = Place::new();
+    let subject = place.subject();
+    let marker = |more: &[&'static str]| [&[subject.as_str(), "marker", "ready on 8080"], more].concat();
+    let cases: [(&str, Vec<&str>); 3] = [
+        ("stdout:ready on [0-9]+", marker(&["--linger", "600"])),
+        ("stderr:^ready", marker(&["--linger", "600", "--stderr"])),
+        ("stdout:8080$", marker(&[])),
+    ];
+    for (ready, command) in &cases {
+        for run in runs(&place, ready, &[], command) {
+            assert!(!tainted(&run, "failed"), "{ready}: {:?}", run.taints);
+            assert!(run.ready.as_secs() < 30.0);
+        }
+    }
+    let args = ["--states", "warm", "-r", "1", "--ready", "stdout:never", "--", &subject, "marker", "other"];
+    let ran = place.bench(args).run().expect(1);
+    assert!(ran.error().contains("never ready"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_page_that_answers_is_ready_and_its_server_is_ended() {
+    let place = Place::new();
+    let port = free_port();
+    fs::write(place.path("index.html"), "hello").unwrap();
+    let directory = place.path("");
+    let command = ["/usr/bin/python3", "-m", "http.server", "--bind", "127.0.0.1"];
+    let command = [&command[..], &["--directory", directory.to_str().unwrap(), &port]].concat();
+    let url = format!("http://127.0.0.1:{port}/index.html");
+    for run in runs(&place, &url, &[], &command) {
+        assert_eq!(run.ending, Ending::Ended);
+        assert!(run.ready.as_secs() > 0.01);
+    }
+    let args = ["--timeout", "2", "-r", "1", "--ready", &format!("{url}.missing"), "--"];
+    let ran = place.bench(args.iter().chain(&command)).run();
+    assert_ne!(ran.code(), 0, "a page that is not found is not ready");
+    assert_eq!(place.processes(), [] as [String; 0]);
+}

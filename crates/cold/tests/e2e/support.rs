@@ -1,0 +1,391 @@
+//! Running `cold`, and the directory, programs and witnesses around it.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::{Duration, Instant};
+
+use cold_model::Bytes;
+use cold_model::bench::{Report, Run, State, Taint};
+use cold_testbed::SlowDisk;
+use cold_testbed::disk::Preset;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// Generous: a loaded machine must not fail a test.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) const MIB: usize = 1 << 20;
+pub(crate) const PAGE: u64 = 4096;
+
+static MACHINE: RwLock<()> = RwLock::new(());
+
+/// Held by tests that look at residency, so that [`alone`] does not spoil them.
+pub(crate) fn together() -> RwLockReadGuard<'static, ()> {
+    MACHINE.read().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Held by tests that drop everybody's caches.
+pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
+    MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A directory that everybody may enter, with a copy of the program under test. It goes away with its
+/// value. As root it lies on a test disk, which nobody else reads; else not below /tmp, which is no disk
+/// on many machines.
+pub(crate) struct Place {
+    dir: tempfile::TempDir,
+    _disk: Option<SlowDisk>, // after the directory: it is dropped later
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let root = rustix::process::geteuid().is_root();
+        let disk = root.then(|| SlowDisk::create(Preset::Fast, Bytes(160 << 20)).unwrap());
+        let below = disk.as_ref().map_or(Path::new("/var/tmp"), SlowDisk::mount_point);
+        let dir = tempfile::Builder::new().prefix("cold-e2e-").tempdir_in(below).unwrap();
+        fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
+        let me = Self { dir, _disk: disk };
+        fs::copy(cold_testbed::subject(), me.path("cold-subject")).unwrap();
+        fs::create_dir(me.path("tmp")).unwrap();
+        fs::set_permissions(me.path("tmp"), PermissionsExt::from_mode(0o777)).unwrap();
+        sync(&me.path("cold-subject"));
+        me
+    }
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+    /// The same as text, for command lines.
+    pub(crate) fn text(&self, name: &str) -> String {
+        self.path(name).into_os_string().into_string().unwrap()
+    }
+    pub(crate) fn subject(&self) -> String {
+        self.text("cold-subject")
+    }
+    /// A file with content, on disk.
+    pub(crate) fn file(&self, name: &str, bytes: usize) -> PathBuf {
+        data(self.path(name), bytes)
+    }
+    /// A shell script that can be executed.
+    pub(crate) fn script(&self, name: &str, text: &str) -> String {
+        fs::write(self.path(name), format!("#!/bin/sh\n{text}\n")).unwrap();
+        fs::set_permissions(self.path(name), PermissionsExt::from_mode(0o755)).unwrap();
+        self.text(name)
+    }
+    /// Lines of a log that scripts and hooks append to.
+    pub(crate) fn lines(&self, name: &str) -> Vec<String> {
+        let text = fs::read_to_string(self.path(name)).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+    /// What is left in the directory that `cold` uses for temporary files.
+    pub(crate) fn temporary(&self) -> Vec<PathBuf> {
+        fs::read_dir(self.path("tmp")).unwrap().map(|e| e.unwrap().path()).collect()
+    }
+    /// Processes with this directory in their command line.
+    pub(crate) fn processes(&self) -> Vec<String> {
+        let marker = self.dir.path().to_str().unwrap();
+        let pids = fs::read_dir("/proc").unwrap().flatten();
+        pids.filter_map(|e| Some((e.file_name(), fs::read(e.path().join("cmdline")).ok()?)))
+            .map(|(pid, line)| format!("{} {}", pid.display(), String::from_utf8_lossy(&line).replace('\0', " ")))
+            .filter(|line| line.contains(marker))
+            .collect()
+    }
+    /// `cold` with its temporary files in here.
+    pub(crate) fn cold<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Cold {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cold"));
+        command.args(args).env("TMPDIR", self.path("tmp")).env("COLUMNS", "100");
+        command.env_remove("RUST_BACKTRACE").current_dir(self.dir.path());
+        Cold { command }
+    }
+    /// `cold bench --json` on files, with short gaps.
+    pub(crate) fn bench<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Cold {
+        let fixed = ["bench", "--json", "--evict", "files", "--idle-gap", "20"].map(OsString::from);
+        let args = args.into_iter().map(|a| a.as_ref().to_owned());
+        self.cold(fixed.into_iter().chain(args))
+    }
+}
+
+pub(crate) fn data(path: PathBuf, bytes: usize) -> PathBuf {
+    fs::write(&path, (0..bytes).map(|i| (i / 4096 + i) as u8).collect::<Vec<_>>()).unwrap();
+    sync(&path);
+    path
+}
+
+pub(crate) fn sync(path: &Path) {
+    File::open(path).unwrap().sync_all().unwrap();
+}
+
+/// `cold`, about to run.
+pub(crate) struct Cold {
+    command: Command,
+}
+
+impl Cold {
+    pub(crate) fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.command.env(name, value);
+        self
+    }
+    /// Another copy of `cold`, for users who may not enter the directory of this one.
+    pub(crate) fn use_program(&mut self, program: &Path) {
+        self.rebuild(Command::new(program));
+    }
+    fn rebuild(&mut self, mut command: Command) {
+        command.args(self.command.get_args());
+        for (name, value) in self.command.get_envs() {
+            match value {
+                Some(value) => command.env(name, value),
+                None => command.env_remove(name),
+            };
+        }
+        if let Some(dir) = self.command.get_current_dir() {
+            command.current_dir(dir);
+        }
+        self.command = command;
+    }
+    /// As an ordinary user, by setpriv; needs root.
+    pub(crate) fn as_nobody(mut self) -> Self {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
+        command.arg(self.command.get_program());
+        self.rebuild(command);
+        self
+    }
+    pub(crate) fn start(mut self) -> Started {
+        let (out, err) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+        let streams = (out.try_clone().unwrap(), err.try_clone().unwrap());
+        self.command.stdin(Stdio::null()).stdout(streams.0).stderr(streams.1);
+        let line = format!("{:?}", self.command);
+        let child = self.command.spawn().unwrap();
+        Started { child, out, err, line }
+    }
+    /// A process group of its own, as a shell gives to what is typed at a terminal.
+    pub(crate) fn start_as_job(mut self) -> Started {
+        std::os::unix::process::CommandExt::process_group(&mut self.command, 0);
+        self.start()
+    }
+    pub(crate) fn run(self) -> Ran {
+        self.start().end()
+    }
+}
+
+/// `cold`, running. Killed if the test fails.
+pub(crate) struct Started {
+    child: Child,
+    out: File,
+    err: File,
+    line: String,
+}
+
+impl Started {
+    pub(crate) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+    pub(crate) fn kill(&self, signal: Signal) {
+        kill_process(self.pid(), signal).unwrap();
+    }
+    /// Waits for its end.
+    pub(crate) fn end(mut self) -> Ran {
+        let end = Instant::now() + PATIENCE * 2;
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(Instant::now() < end, "{} does not end; it says {}", self.line, text(&mut self.err));
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        let (stdout, stderr) = (text(&mut self.out), text(&mut self.err));
+        Ran { line: self.line.clone(), status, stdout, stderr }
+    }
+}
+
+impl Drop for Started {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn text(file: &mut File) -> String {
+    let mut bytes = Vec::new();
+    file.seek(SeekFrom::Start(0)).unwrap();
+    file.read_to_end(&mut bytes).unwrap();
+    String::from_utf8(bytes).unwrap()
+}
+
+/// What a run of `cold` came to.
+pub(crate) struct Ran {
+    line: String,
+    pub(crate) status: ExitStatus,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Ran {
+    /// The exit code; 128 + n for signal n, as shells say it.
+    pub(crate) fn code(&self) -> i32 {
+        self.status.code().unwrap_or_else(|| 128 + self.status.signal().unwrap_or(0))
+    }
+    #[track_caller]
+    pub(crate) fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code(), code, "{}\nstdout: {}\nstderr: {}", self.line, self.stdout, self.stderr);
+        self
+    }
+    /// Done, or disturbed by a stranger (inconclusive), which is a reason to repeat.
+    #[track_caller]
+    pub(crate) fn done_or_disturbed(self) -> Result<Self, String> {
+        if self.code() == 4 {
+            return Err(format!("{}: inconclusive: {:?}", self.line, self.report().stopped));
+        }
+        Ok(self.expect(0))
+    }
+    /// Ended as it should, whether or not strangers spoiled the figures.
+    #[track_caller]
+    pub(crate) fn finished(self) -> Self {
+        if self.code() == 4 { self } else { self.expect(0) }
+    }
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        let parsed = serde_json::from_str(&self.stdout);
+        parsed.unwrap_or_else(|e| panic!("{e}: {}\nstdout: {}\nstderr: {}", self.line, self.stdout, self.stderr))
+    }
+    #[track_caller]
+    pub(crate) fn report(&self) -> Report {
+        serde_json::from_value(self.json()).unwrap_or_else(|e| panic!("{e}: {}", self.stdout))
+    }
+    /// The one clear line of a failure, without a hint that may follow it.
+    #[track_caller]
+    pub(crate) fn error(&self) -> &str {
+        let mut lines = self.stderr.lines().filter(|l| !l.starts_with("warning: ") && !l.starts_with("left by "));
+        let first = lines.next().unwrap_or_default();
+        assert!(first.starts_with("error: "), "{}: {}", self.line, self.stderr);
+        for rest in lines {
+            assert!(rest.starts_with("  try: "), "more than one line: {}", self.stderr);
+        }
+        first
+    }
+}
+
+/// The counted runs of a state (of the first command).
+pub(crate) fn counted(report: &Report, state: &State) -> Vec<Run> {
+    let index = report.series.iter().position(|s| s.command == 0 && s.state == *state).unwrap();
+    report.counted(index).cloned().collect()
+}
+
+/// Whether a run has a taint of this kind.
+pub(crate) fn tainted(run: &Run, kind: &str) -> bool {
+    run.taints.iter().any(|t| t.kind() == kind)
+}
+
+/// Kinds of taints, for messages.
+pub(crate) fn kinds(runs: &[Run]) -> Vec<Vec<&'static str>> {
+    runs.iter().map(|r| r.taints.iter().map(Taint::kind).collect()).collect()
+}
+
+/// Tries a scenario up to five times: on a machine with other users any single one may be disturbed.
+#[track_caller]
+pub(crate) fn attempts(mut scenario: impl FnMut() -> Result<(), String>) {
+    let mut reasons = Vec::new();
+    for _ in 0..5 {
+        match scenario() {
+            Ok(()) => return,
+            Err(why) => reasons.push(why),
+        }
+    }
+    panic!("never undisturbed:\n{}", reasons.join("\n"));
+}
+
+/// A condition of a scenario that strangers can spoil.
+pub(crate) fn check(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(why()) }
+}
+
+/// Waits for a condition.
+#[track_caller]
+pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(value) = condition() {
+            return value;
+        }
+        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Another process beside `cold`, killed with its value.
+pub(crate) struct Other {
+    child: Child,
+}
+
+impl Other {
+    /// Starts it and waits for the line that says that it does its work.
+    pub(crate) fn start(program: &str, args: &[&str], says: &str) -> Self {
+        let mut command = Command::new(program);
+        command.args(args).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = vec![0; says.len()];
+        child.stdout.as_mut().unwrap().read_exact(&mut line).unwrap();
+        assert_eq!(line, says.as_bytes());
+        Self { child }
+    }
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+}
+
+impl Drop for Other {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A process that locks a file's pages into memory.
+pub(crate) fn locker(file: &Path) -> Other {
+    let script = "
+import ctypes, mmap, sys, time
+f = open(sys.argv[1], 'r+b'); m = mmap.mmap(f.fileno(), 0)
+at = ctypes.addressof(ctypes.c_char.from_buffer(m))
+assert ctypes.CDLL(None).mlock(ctypes.c_void_p(at), ctypes.c_size_t(len(m))) == 0
+print('locked', flush=True); time.sleep(600)";
+    Other::start("/usr/bin/python3", &["-c", script, file.to_str().unwrap()], "locked")
+}
+
+/// Pages of a file that mincore(2) calls resident: a witness that shares no code with `cold`.
+pub(crate) fn resident(file: &Path) -> BTreeSet<u64> {
+    let script = "
+import ctypes, mmap, os, sys
+f = os.open(sys.argv[1], os.O_RDONLY); n = os.fstat(f).st_size
+libc = ctypes.CDLL(None, use_errno=True); libc.mmap.restype = ctypes.c_void_p
+at = libc.mmap(None, ctypes.c_size_t(n), 1, 1, f, ctypes.c_long(0))
+v = (ctypes.c_ubyte * ((n + 4095) // 4096))()
+assert libc.mincore(ctypes.c_void_p(at), ctypes.c_size_t(n), v) == 0
+print(*(i for i, b in enumerate(v) if b & 1))";
+    let out = Command::new("/usr/bin/python3").args(["-c", script]).arg(file).output().unwrap();
+    assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+    let text = String::from_utf8(out.stdout).unwrap();
+    text.split_whitespace().map(|n| n.parse().unwrap()).collect()
+}
+
+/// Control groups that a `cold` with this pid made.
+pub(crate) fn cgroups(pid: Pid) -> Vec<PathBuf> {
+    let names = [format!("cold-{pid}"), format!("cold-{pid}-limit")];
+    let mut found = Vec::new();
+    let mut open = vec![PathBuf::from("/sys/fs/cgroup")];
+    while let Some(dir) = open.pop() {
+        for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
+            if entry.file_type().is_ok_and(|t| t.is_dir()) {
+                if names.iter().any(|n| entry.file_name() == n.as_str()) {
+                    found.push(entry.path());
+                }
+                open.push(entry.path());
+            }
+        }
+    }
+    found
+}
