@@ -62,9 +62,11 @@ impl Reading {
             (!self.disks.is_empty()).then(|| known.sum())
         };
         let own = i32::try_from(std::process::id()).unwrap_or(0);
-        let own_read_bytes = self.readers.iter().filter(|(id, _)| id.0 == own).map(|(id, now)| {
-            now.bytes.saturating_sub(earlier.readers.get(id).map_or(0, |r| r.bytes))
-        });
+        let own_read_bytes = self
+            .readers
+            .iter()
+            .filter(|(id, _)| id.0 == own)
+            .map(|(id, now)| now.bytes.saturating_sub(earlier.readers.get(id).map_or(0, |r| r.bytes)));
         let own_read_bytes = own_read_bytes.sum();
         let mut readers: Vec<(String, u64)> = self
             .readers

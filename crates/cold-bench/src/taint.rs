@@ -91,10 +91,7 @@ fn state(f: &Facts<'_>, found: &mut Vec<Taint>) {
         && let Known::Value(r) = f.residual
         && r.bytes.0 as f64 > f.warm_bytes as f64 * WARM_SHARE
     {
-        let mut holders: Vec<String> = r.files.iter().flat_map(|f| f.holders.iter().cloned()).collect();
-        holders.sort();
-        holders.dedup();
-        found.push(Taint::NotCold { bytes: r.bytes, holders });
+        found.push(Taint::NotCold { bytes: r.bytes, holders: r.holders() });
     }
     found.extend(f.not_restored.clone());
     let wanted = !matches!(f.state, State::Cold);

@@ -63,6 +63,19 @@ pub struct Residual {
     pub files: Vec<ResidualFile>,
 }
 
+impl Residual {
+    /// Who holds the files, each once, those who hold most of the largest file first.
+    pub fn holders(&self) -> Vec<String> {
+        let mut names: Vec<String> = Vec::new();
+        for name in self.files.iter().flat_map(|f| &f.holders) {
+            if !names.contains(name) {
+                names.push(name.clone());
+            }
+        }
+        names
+    }
+}
+
 /// One file that stayed cached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResidualFile {

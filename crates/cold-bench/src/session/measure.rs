@@ -247,10 +247,7 @@ fn require_cold(subject: &Subject<'_>, before: &Before) -> Result<()> {
     match &before.residual {
         Known::Unknown { unknown } => fail(0, format!("; nothing is proved: {unknown}")),
         Known::Value(r) if r.bytes.0 > 0 => {
-            let mut holders: Vec<&str> =
-                r.files.iter().flat_map(|f| f.holders.iter().map(String::as_str)).collect();
-            holders.sort_unstable();
-            holders.dedup();
+            let holders = r.holders();
             let by =
                 if holders.is_empty() { String::new() } else { format!(", held by {}", holders.join(", ")) };
             fail(r.bytes.0, by)

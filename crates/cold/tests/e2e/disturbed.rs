@@ -26,7 +26,8 @@ fn a_file_that_another_process_maps_marks_the_runs_and_names_the_process() {
         let (bytes, holders) = held.unwrap();
         assert!(bytes >= 4 << 20 && holders.contains(&holder), "{bytes} {holders:?}");
     }
-    let ran = place.bench(["--states", "cold", "-r", "2", "--require-cold"].iter().chain(&command)).run().expect(5);
+    let ran =
+        place.bench(["--states", "cold", "-r", "2", "--require-cold"].iter().chain(&command)).run().expect(5);
     assert!(ran.error().contains(&holder), "{}", ran.stderr);
     assert_eq!(ran.stdout, "");
     drop(other);
@@ -44,7 +45,21 @@ fn a_disturbed_run_is_replaced_and_does_not_enter_the_summary() {
     let place = Place::new();
     let counter = place.text("counter");
     // The observed start is the first, then one that makes it warm if need be; the third run fails.
-    let args = ["--states", "warm", "-w", "1", "-r", "3", "--", &place.subject(), "fail-nth", "3", &counter, "--code", "9"];
+    let args = [
+        "--states",
+        "warm",
+        "-w",
+        "1",
+        "-r",
+        "3",
+        "--",
+        &place.subject(),
+        "fail-nth",
+        "3",
+        &counter,
+        "--code",
+        "9",
+    ];
     attempts(|| {
         let _ = fs::remove_file(&counter);
         let ran = place.bench(args).run().done_or_disturbed()?;
@@ -78,7 +93,8 @@ mod root {
         let prepare = format!("test -e {once} || {{ touch {once}; ({dropper}) & }}");
         attempts(|| {
             let _ = fs::remove_file(&once);
-            let args = ["--states", "cold", "-r", "1", "-p", &prepare, "--", &place.subject(), "sleep", "600"];
+            let args =
+                ["--states", "cold", "-r", "1", "-p", &prepare, "--", &place.subject(), "sleep", "600"];
             let ran = place.bench(args).run().done_or_disturbed()?;
             let report = ran.report();
             assert!(tainted(&report.runs[0], "caches_dropped"), "{:?}", kinds(&report.runs));
@@ -108,15 +124,19 @@ while not os.path.exists(sys.argv[2]):
 import time; time.sleep(600)";
         attempts(|| {
             let _ = (fs::remove_file(&stop), fs::remove_file(&log));
-            let other = Other::start("/usr/bin/python3", &["-c", reader, big.to_str().unwrap(), &stop], "reading");
+            let other =
+                Other::start("/usr/bin/python3", &["-c", reader, big.to_str().unwrap(), &stop], "reading");
             // It reads during the observed start and two runs.
             let conclude = format!("echo >> {log}; test $(wc -l < {log}) -lt 3 || touch {stop}");
-            let args = ["--states", "cold", "-r", "1", "-c", &conclude, "--", &place.subject(), "sleep", "200"];
+            let args =
+                ["--states", "cold", "-r", "1", "-c", &conclude, "--", &place.subject(), "sleep", "200"];
             let ran = place.bench(args).run().done_or_disturbed()?;
             let report = ran.report();
             let pid = format!("[{}]", other.pid());
             let named = |t: &Taint| match t {
-                Taint::ForeignReads { bytes, readers } => bytes.0 > 1 << 20 && readers.iter().any(|r| r.ends_with(&pid)),
+                Taint::ForeignReads { bytes, readers } => {
+                    bytes.0 > 1 << 20 && readers.iter().any(|r| r.ends_with(&pid))
+                }
                 _ => false,
             };
             for run in &report.runs[..2] {

@@ -91,7 +91,9 @@ impl Place {
         let marker = self.dir.path().to_str().unwrap();
         let pids = fs::read_dir("/proc").unwrap().flatten();
         pids.filter_map(|e| Some((e.file_name(), fs::read(e.path().join("cmdline")).ok()?)))
-            .map(|(pid, line)| format!("{} {}", pid.display(), String::from_utf8_lossy(&line).replace('\0', " ")))
+            .map(|(pid, line)| {
+                format!("{} {}", pid.display(), String::from_utf8_lossy(&line).replace('\0', " "))
+            })
             .filter(|line| line.contains(marker))
             .collect()
     }
@@ -251,7 +253,9 @@ impl Ran {
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         let parsed = serde_json::from_str(&self.stdout);
-        parsed.unwrap_or_else(|e| panic!("{e}: {}\nstdout: {}\nstderr: {}", self.line, self.stdout, self.stderr))
+        parsed.unwrap_or_else(|e| {
+            panic!("{e}: {}\nstdout: {}\nstderr: {}", self.line, self.stdout, self.stderr)
+        })
     }
     #[track_caller]
     pub(crate) fn report(&self) -> Report {
@@ -260,7 +264,8 @@ impl Ran {
     /// The one clear line of a failure, without a hint that may follow it.
     #[track_caller]
     pub(crate) fn error(&self) -> &str {
-        let mut lines = self.stderr.lines().filter(|l| !l.starts_with("warning: ") && !l.starts_with("left by "));
+        let mut lines =
+            self.stderr.lines().filter(|l| !l.starts_with("warning: ") && !l.starts_with("left by "));
         let first = lines.next().unwrap_or_default();
         assert!(first.starts_with("error: "), "{}: {}", self.line, self.stderr);
         for rest in lines {

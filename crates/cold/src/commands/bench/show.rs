@@ -24,6 +24,9 @@ const COLUMNS: [(Metric, &str); 8] = [
     (Metric::Residual, "cached before"),
 ];
 
+/// Processes named in the proof; all of them are in the JSON.
+const NAMED: usize = 4;
+
 /// Prints everything.
 pub(super) fn report(
     ui: &Ui,
@@ -180,16 +183,11 @@ fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
         )
     } else {
         let most = known.iter().max_by_key(|r| r.bytes);
-        let by: Vec<String> = most
-            .into_iter()
-            .flat_map(|r| &r.files)
-            .flat_map(|f| f.holders.iter().cloned())
-            .collect::<std::collections::BTreeSet<_>>()
-            .into_iter()
-            .collect();
+        let by = most.map(|r| r.holders()).unwrap_or_default();
         let held = match by.as_slice() {
             [] => String::new(),
-            names => format!(", held by {}", names.join(", ")),
+            names if names.len() <= NAMED => format!(", held by {}", names.join(", ")),
+            names => format!(", held by {} and {} more", names[..NAMED].join(", "), names.len() - NAMED),
         };
         let bytes = most.map(|r| r.bytes).unwrap_or_default();
         let marked = runs.iter().filter(|r| r.taints.iter().any(|t| t.kind() == "not_cold")).count();
@@ -198,7 +196,12 @@ fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
             n => (BAD, format!("; {n} of them do not count")),
         };
         let not_absent = all - absent;
-        paint(style, format!("not fully cold before {not_absent} of {all} runs: up to {bytes} stayed cached{held}{effect}"))
+        paint(
+            style,
+            format!(
+                "not fully cold before {not_absent} of {all} runs: up to {bytes} stayed cached{held}{effect}"
+            ),
+        )
     };
     ui.line(format!("  {name}: {verdict}"));
 }
