@@ -183,7 +183,7 @@ fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
         )
     } else {
         let most = known.iter().max_by_key(|r| r.bytes);
-        let by = most.map(|r| r.holders()).unwrap_or_default();
+        let by = most.map(cold_model::bench::Residual::holders).unwrap_or_default();
         let held = match by.as_slice() {
             [] => String::new(),
             names if names.len() <= NAMED => format!(", held by {}", names.join(", ")),
