@@ -70,7 +70,8 @@ fn the_text_says_what_was_measured_and_what_was_proved() {
     let _machine = together();
     let place = Place::new();
     attempts(|| {
-        let args = ["bench", "--evict", "files", "-r", "2", "--seed", "7", "--", &place.subject(), "sleep", "10"];
+        let args =
+            ["bench", "--evict", "files", "-r", "2", "--seed", "7", "--", &place.subject(), "sleep", "10"];
         let ran = place.cold(args).run();
         check(ran.code() != 4, || ran.stdout.clone())?;
         let ran = ran.expect(0);

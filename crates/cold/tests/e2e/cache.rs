@@ -82,10 +82,9 @@ fn evict_proves_that_no_page_is_left_or_says_who_holds_them() {
         assert_eq!(ran.json()["proved"], true);
         check(resident(&file).is_empty(), || "others read it".into())
     });
-    for (other, why) in [
-        (Other::start(&place.subject(), &["hold", path], "holding"), "mapped"),
-        (locker(&file), "locked"),
-    ] {
+    for (other, why) in
+        [(Other::start(&place.subject(), &["hold", path], "holding"), "mapped"), (locker(&file), "locked")]
+    {
         let document = place.cold(["cache", "evict", "--json", path]).run().expect(5).json();
         assert_eq!(document["stayed_bytes"], 2 * MIB);
         let text = place.cold(["cache", "evict", path]).run().expect(5).stdout;

@@ -15,12 +15,22 @@ fn hooks_run_around_the_starts_in_their_order_also_after_a_failure() {
     let fixed = ["--states", "warm", "-w", "1", "-r", "2"];
     attempts(|| {
         let _ = fs::remove_file(&log);
-        let ran = place.bench(fixed.iter().chain(&hooks).chain(&["--", &script])).run().done_or_disturbed()?;
+        let ran =
+            place.bench(fixed.iter().chain(&hooks).chain(&["--", &script])).run().done_or_disturbed()?;
         check(ran.report().runs.len() == 2, || "a run was replaced".into())?;
         let lines = place.lines("log");
         let expected = [
-            "setup", "prepare", "run", "conclude", // observed
-            "prepare 0", "run 0", "conclude 0", "prepare 1", "run 1", "conclude 1", "cleanup",
+            "setup",
+            "prepare",
+            "run",
+            "conclude", // observed
+            "prepare 0",
+            "run 0",
+            "conclude 0",
+            "prepare 1",
+            "run 1",
+            "conclude 1",
+            "cleanup",
         ];
         let trimmed: Vec<&str> = lines.iter().map(|l| l.trim_end()).collect();
         check(trimmed == expected, || format!("{trimmed:?}"))
@@ -55,7 +65,10 @@ fn the_slower_of_two_commands_is_found_and_the_seed_repeats_the_order() {
     let lines = [40, 1].map(|ms| format!("{} sleep {ms}", place.subject()));
     let fixed = ["--states", "warm", "-w", "1", "-r", "6", "-n", "slow", "-n", "quick"];
     let order = |seed: &str| {
-        let ran = place.bench(fixed.iter().chain(&["--seed", seed, &lines[0], &lines[1]])).run().done_or_disturbed()?;
+        let ran = place
+            .bench(fixed.iter().chain(&["--seed", seed, &lines[0], &lines[1]]))
+            .run()
+            .done_or_disturbed()?;
         let report = ran.report();
         check(report.runs.len() == 12, || format!("{:?}", kinds(&report.runs)))?;
         assert_eq!(report.seed.to_string(), seed);
@@ -81,7 +94,10 @@ fn shells_streams_and_several_hooks() {
     let (log, input, output) = (place.text("log"), place.text("input"), place.text("output"));
     fs::write(&input, "from the file\n").unwrap();
     let line = format!("read x; echo \"$x\" | tee -a {log}");
-    let args = ["--states", "warm", "-w", "1", "-r", "1", "--shell", "sh", "--input", &input, "--output", &output, &line];
+    let args = [
+        "--states", "warm", "-w", "1", "-r", "1", "--shell", "sh", "--input", &input, "--output", &output,
+        &line,
+    ];
     place.bench(args).run().finished();
     let lines = place.lines("log");
     assert!(lines.len() >= 2 && lines.iter().all(|l| l == "from the file"), "{lines:?}");

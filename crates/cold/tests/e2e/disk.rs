@@ -60,7 +60,8 @@ mod root {
                 let requests: u64 = runs.iter().filter_map(|r| r.read_requests.value()).sum();
                 assert!(told.reads > 30 && bytes > 3 << 20, "{told:?}");
                 let off = |a: u64, b: u64| a.abs_diff(b) as f64 / b as f64;
-                let text = || format!("bench: {bytes} bytes in {requests}; disk: {told:?}; {:?}", kinds(&runs));
+                let text =
+                    || format!("bench: {bytes} bytes in {requests}; disk: {told:?}; {:?}", kinds(&runs));
                 check(off(bytes, told.read_bytes.0) <= 0.01 && off(requests, told.reads) <= 0.01, text)
             });
         }
@@ -76,17 +77,33 @@ mod root {
         // 20 pages far apart, each a seek of about 8 ms, one after the other.
         let pages: Vec<String> = (0..20).map(|i| (i * 997 % 4096).to_string()).collect();
         let pages = pages.join(",");
-        let args = ["--states", "cold", "-r", "5", "--", &disk.subject, "touch-mapped", disk.data(), &pages, "--random"];
+        let args = [
+            "--states",
+            "cold",
+            "-r",
+            "5",
+            "--",
+            &disk.subject,
+            "touch-mapped",
+            disk.data(),
+            &pages,
+            "--random",
+        ];
         attempts(|| {
             let mut medians = Vec::new();
             for _ in 0..2 {
-                let document = place.bench(args).run().done_or_disturbed()?.json();
-                medians.push(document["summary"][0]["metrics"]["ready"]["median"].as_f64().unwrap() / 1e6);
+                let runs = place.bench(args).run().finished().report().runs;
+                // The disk does not care for the load of the CPUs, of which a test machine has plenty.
+                let runs = runs.iter().filter(|r| only_busy(r));
+                let mut times: Vec<f64> = runs.map(|r| r.ready.as_secs() * 1e3).collect();
+                check(times.len() >= 5, || format!("only {} runs", times.len()))?;
+                times.sort_by(f64::total_cmp);
+                medians.push(times[times.len() / 2]);
             }
             let [a, b] = medians[..] else { unreachable!() };
             // The head has to move for at least 19 of them: 5.2 ms is the shortest move with half a turn.
             assert!(a > 95.0 && b > 95.0, "{a} and {b} ms cannot be");
-            check((a - b).abs() < a.min(b) * 0.1, || format!("{a} and {b} ms differ by more than 10 %"))
+            check((a - b).abs() < a.min(b) * 0.2, || format!("{a} and {b} ms differ by more than 20 %"))
         });
     }
 
@@ -112,7 +129,8 @@ mod root {
             let least = (requests as f64 / 40.0 - 0.2) * 0.8;
             assert!(runs[0].ready.as_secs() >= least, "{requests} requests in {}", runs[0].ready);
             assert_eq!(cgroups(pid), [] as [PathBuf; 0]);
-            let quick = ["--states", "cold", "-r", "1", "--", &disk.subject, "touch-mapped", disk.data(), &pages];
+            let quick =
+                ["--states", "cold", "-r", "1", "--", &disk.subject, "touch-mapped", disk.data(), &pages];
             let ran = place.bench(quick).run().done_or_disturbed()?;
             let free = counted(&ran.report(), &State::Cold)[0].ready.as_secs();
             check(free < least, || format!("{free} s without a limit"))

@@ -26,7 +26,8 @@ fn a_file_that_another_process_maps_marks_the_runs_and_names_the_process() {
         let (bytes, holders) = held.unwrap();
         assert!(bytes >= 4 << 20 && holders.contains(&holder), "{bytes} {holders:?}");
     }
-    let ran = place.bench(["--states", "cold", "-r", "2", "--require-cold"].iter().chain(&command)).run().expect(5);
+    let ran =
+        place.bench(["--states", "cold", "-r", "2", "--require-cold"].iter().chain(&command)).run().expect(5);
     assert!(ran.error().contains(&holder), "{}", ran.stderr);
     assert_eq!(ran.stdout, "");
     drop(other);
@@ -44,7 +45,21 @@ fn a_disturbed_run_is_replaced_and_does_not_enter_the_summary() {
     let place = Place::new();
     let counter = place.text("counter");
     // The observed start is the first, then one that makes it warm if need be; the third run fails.
-    let args = ["--states", "warm", "-w", "1", "-r", "3", "--", &place.subject(), "fail-nth", "3", &counter, "--code", "9"];
+    let args = [
+        "--states",
+        "warm",
+        "-w",
+        "1",
+        "-r",
+        "3",
+        "--",
+        &place.subject(),
+        "fail-nth",
+        "3",
+        &counter,
+        "--code",
+        "9",
+    ];
     attempts(|| {
         let _ = fs::remove_file(&counter);
         let ran = place.bench(args).run().done_or_disturbed()?;
@@ -78,15 +93,21 @@ mod root {
         let prepare = format!("test -e {once} || {{ touch {once}; ({dropper}) & }}");
         attempts(|| {
             let _ = fs::remove_file(&once);
-            let args = ["--states", "cold", "-r", "1", "-p", &prepare, "--", &place.subject(), "sleep", "600"];
-            let ran = place.bench(args).run().done_or_disturbed()?;
+            let args =
+                ["--states", "cold", "-r", "1", "-p", &prepare, "--", &place.subject(), "sleep", "600"];
+            let ran = place.bench(args).run().finished();
             let report = ran.report();
             assert!(tainted(&report.runs[0], "caches_dropped"), "{:?}", kinds(&report.runs));
             let last = report.runs.last().unwrap();
-            assert!(last.counts() && report.runs.len() > 1);
+            assert!(report.runs.len() > 1);
+            check(only_busy(last), || format!("{:?}", kinds(&report.runs)))?;
             let summary = &ran.json()["summary"][0];
-            assert_eq!(summary["counted"], 1);
-            assert_eq!(summary["metrics"]["ready"]["median"].as_f64().unwrap() as u64, last.ready.0);
+            let good: Vec<_> = report.runs.iter().filter(|r| r.counts()).collect();
+            assert!(good.iter().all(|r| !tainted(r, "caches_dropped")));
+            assert_eq!(summary["counted"], good.len());
+            if let [only] = good[..] {
+                assert_eq!(summary["metrics"]["ready"]["median"].as_f64().unwrap() as u64, only.ready.0);
+            }
             Ok(())
         });
     }
@@ -108,23 +129,27 @@ while not os.path.exists(sys.argv[2]):
 import time; time.sleep(600)";
         attempts(|| {
             let _ = (fs::remove_file(&stop), fs::remove_file(&log));
-            let other = Other::start("/usr/bin/python3", &["-c", reader, big.to_str().unwrap(), &stop], "reading");
+            let other =
+                Other::start("/usr/bin/python3", &["-c", reader, big.to_str().unwrap(), &stop], "reading");
             // It reads during the observed start and two runs.
             let conclude = format!("echo >> {log}; test $(wc -l < {log}) -lt 3 || touch {stop}");
-            let args = ["--states", "cold", "-r", "1", "-c", &conclude, "--", &place.subject(), "sleep", "200"];
-            let ran = place.bench(args).run().done_or_disturbed()?;
+            let args =
+                ["--states", "cold", "-r", "1", "-c", &conclude, "--", &place.subject(), "sleep", "200"];
+            let ran = place.bench(args).run().finished();
             let report = ran.report();
             let pid = format!("[{}]", other.pid());
             let named = |t: &Taint| match t {
-                Taint::ForeignReads { bytes, readers } => bytes.0 > 1 << 20 && readers.iter().any(|r| r.ends_with(&pid)),
+                Taint::ForeignReads { bytes, readers } => {
+                    bytes.0 > 1 << 20 && readers.iter().any(|r| r.ends_with(&pid))
+                }
                 _ => false,
             };
             for run in &report.runs[..2] {
                 assert!(run.taints.iter().any(named), "{:?}", run.taints);
                 assert_eq!(run.read_requests.value(), None, "they cannot be told apart");
             }
-            assert_eq!(counted(&report, &State::Cold).len(), 1);
-            Ok(())
+            let last = report.runs.last().unwrap();
+            check(only_busy(last) && report.runs.len() > 2, || format!("{:?}", kinds(&report.runs)))
         });
     }
 

@@ -11,7 +11,10 @@ fn a_failing_command_ends_the_benchmark_and_says_how_it_failed() {
     let place = Place::new();
     let log = place.text("log");
     let failing = place.script("failing", "exit 7");
-    let ran = place.bench(["-r", "1", "--cleanup", &format!("echo clean >> {log}"), "--", &failing]).run().expect(1);
+    let ran = place
+        .bench(["-r", "1", "--cleanup", &format!("echo clean >> {log}"), "--", &failing])
+        .run()
+        .expect(1);
     assert!(ran.error().contains("exit code 7"), "{}", ran.stderr);
     assert_eq!(place.lines("log"), ["clean"]);
     let killed = place.script("killed", "kill -11 $$");
@@ -35,7 +38,10 @@ fn a_run_that_hangs_is_ended_at_its_time_limit_and_replaced() {
     let script = place.script("hangs", &text);
     let args = ["--states", "warm", "-w", "1", "-r", "1", "--timeout", "2", "--grace", "1", "--", &script];
     let runs = place.bench(args).run().finished().report().runs;
-    let limit = runs[0].taints.iter().find_map(|t| if let Taint::TimedOut { limit } = t { Some(limit.0) } else { None });
+    let limit = runs[0]
+        .taints
+        .iter()
+        .find_map(|t| if let Taint::TimedOut { limit } = t { Some(limit.0) } else { None });
     assert_eq!((runs[0].ending, limit), (Ending::TimedOut, Some(2_000_000_000)));
     assert!(runs[0].ready.as_secs() >= 2.0);
     assert_eq!(runs[1].ending, Ending::Signal(9));
@@ -47,8 +53,14 @@ fn a_run_that_hangs_is_ended_at_its_time_limit_and_replaced() {
 #[test]
 fn a_program_that_ignores_sigterm_is_killed_after_the_grace_time() {
     let place = Place::new();
-    let args = ["--states", "warm", "-w", "1", "-r", "1", "--grace", "0.3", "--ready", "stdout:ignoring", "--"];
-    let runs = place.bench(args.iter().copied().chain([&*place.subject(), "ignore-term"])).run().finished().report().runs;
+    let args =
+        ["--states", "warm", "-w", "1", "-r", "1", "--grace", "0.3", "--ready", "stdout:ignoring", "--"];
+    let runs = place
+        .bench(args.iter().copied().chain([&*place.subject(), "ignore-term"]))
+        .run()
+        .finished()
+        .report()
+        .runs;
     assert!(runs.iter().all(|r| r.killed_by_force >= 1 && r.ending == Ending::Ended), "{runs:?}");
     assert_eq!(place.processes(), NOBODY);
 }

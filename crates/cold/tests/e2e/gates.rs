@@ -21,9 +21,7 @@ fn gated_runs(place: &Place, runs: &str, more: &[&str]) -> Ran {
 fn a_gate_fails_passes_or_cannot_tell() {
     let _machine = together();
     let place = Place::new();
-    attempts(|| {
-        gated(&place, &["--fail-if", "files > 100000"]).done_or_disturbed().map(drop)
-    });
+    attempts(|| gated(&place, &["--fail-if", "files > 100000"]).done_or_disturbed().map(drop));
     let ran = gated(&place, &["--fail-if", "files > 100000", "--fail-if", "files >= 1"]).expect(3);
     let gates = ran.json()["gates"].clone();
     let outcomes: Vec<_> = gates.as_array().unwrap().iter().map(|g| g["outcome"].clone()).collect();
@@ -90,7 +88,8 @@ assert len(rows) == 2 and all(float(r['median']) >= 0.005 for r in rows), rows";
     python(csv, &path("o.csv"));
     let markdown = fs::read_to_string(path("o.md")).unwrap();
     assert!(markdown.lines().filter(|l| l.starts_with('|')).count() >= 4, "{markdown}");
-    let svg = "import sys, xml.etree.ElementTree as e; assert e.parse(sys.argv[1]).getroot().tag.endswith('svg')";
+    let svg =
+        "import sys, xml.etree.ElementTree as e; assert e.parse(sys.argv[1]).getroot().tag.endswith('svg')";
     python(svg, &path("p.svg"));
     let html = "
 import sys, html.parser

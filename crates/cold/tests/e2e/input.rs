@@ -115,7 +115,9 @@ fn a_baseline_must_be_ours() {
 fn a_snapshot_that_cannot_be_read_is_named_before_anything_starts() {
     let place = Place::new();
     let file = place.text("state.snap");
-    for (bytes, says) in [(None, "state.snap"), (Some(&b"garbage"[..]), "state.snap"), (Some(b""), "state.snap")] {
+    for (bytes, says) in
+        [(None, "state.snap"), (Some(&b"garbage"[..]), "state.snap"), (Some(b""), "state.snap")]
+    {
         if let Some(bytes) = bytes {
             fs::write(&file, bytes).unwrap();
         }

@@ -89,7 +89,8 @@ fn when_even_the_supervisor_is_killed_repair_undoes_what_is_left() {
     started.end().expect(128 + 9);
     // The kernel kills the command with its supervisor; its daemon is nobody's child and lives on.
     for line in place.processes() {
-        kill_process(Pid::from_raw(line.split(' ').next().unwrap().parse().unwrap()).unwrap(), Signal::KILL).unwrap();
+        kill_process(Pid::from_raw(line.split(' ').next().unwrap().parse().unwrap()).unwrap(), Signal::KILL)
+            .unwrap();
     }
     until("all are gone", || place.processes().is_empty().then_some(()));
     place.cold(["doctor", "--repair", "--json"]).run().expect(0).json();

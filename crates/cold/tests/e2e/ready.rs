@@ -36,7 +36,8 @@ fn a_daemon_that_forks_twice_is_awaited_by_its_port_socket_file_and_notification
     ];
     let subject = place.subject();
     for (ready, flags) in &cases {
-        let command = [&[subject.as_str(), "daemon", "--delay", "150", "--seconds", "600"], &flags[..]].concat();
+        let command =
+            [&[subject.as_str(), "daemon", "--delay", "150", "--seconds", "600"], &flags[..]].concat();
         for run in runs(&place, ready, &["-p", &remove], &command) {
             assert_eq!((run.ending, run.killed_by_force), (Ending::Ended, 0), "{ready}");
             assert!(run.ready.as_secs() >= 0.15 && run.ready.as_secs() < 30.0, "{ready}: {}", run.ready);

@@ -20,7 +20,11 @@ fn commands(place: &Place) -> Vec<(Vec<String>, String)> {
     let mut open = vec![Vec::<String>::new()];
     while let Some(command) = open.pop() {
         let text = help(place, &command);
-        let listed = text.lines().skip_while(|l| *l != "Commands:" || !text.contains(" <COMMAND>")).skip(1).take_while(|l| l.starts_with("  "));
+        let listed = text
+            .lines()
+            .skip_while(|l| *l != "Commands:" || !text.contains(" <COMMAND>"))
+            .skip(1)
+            .take_while(|l| l.starts_with("  "));
         for line in listed.filter(|l| !l.starts_with("   ")) {
             let name = line.split_whitespace().next().unwrap();
             if name != "help" && !name.starts_with('-') {
@@ -57,7 +61,10 @@ fn the_reference_is_the_help_of_every_command() {
             fs::write(dir.join(&name), &help).unwrap();
         }
         let written = fs::read_to_string(dir.join(&name)).unwrap_or_default();
-        assert!(written == help, "docs/reference/{name} is not the help (COLD_BLESS=1 cargo test writes it): {help}");
+        assert!(
+            written == help,
+            "docs/reference/{name} is not the help (COLD_BLESS=1 cargo test writes it): {help}"
+        );
         assert!(help.contains("Examples:") || command.is_empty(), "{name} has examples");
         assert!(help.lines().all(|l| l.chars().count() <= 100), "{name} fits 100 columns");
         expected.insert(name);
@@ -75,7 +82,8 @@ fn man_pages_mention_every_flag() {
     place.cold(["man", dir.to_str().unwrap()]).run().expect(0);
     for (command, help) in commands(&place) {
         let name = format!("{}.1", [&["cold".to_owned()], &command[..]].concat().join("-"));
-        let page = fs::read_to_string(dir.join(&name)).unwrap_or_else(|e| panic!("{name}: {e}")).replace("\\-", "-");
+        let page =
+            fs::read_to_string(dir.join(&name)).unwrap_or_else(|e| panic!("{name}: {e}")).replace("\\-", "-");
         let flags = flags(&help);
         assert!(flags.contains("--help") && flags.contains("--quiet"), "{name}: {flags:?}");
         for flag in flags {

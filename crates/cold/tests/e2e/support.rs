@@ -45,8 +45,14 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Self {
-        let root = rustix::process::geteuid().is_root();
-        let disk = root.then(|| SlowDisk::create(Preset::Fast, Bytes(160 << 20)).unwrap());
+        Self::on_test_disk(rustix::process::geteuid().is_root())
+    }
+    /// One that other users may enter, too: the test disk is root's.
+    pub(crate) fn for_all() -> Self {
+        Self::on_test_disk(false)
+    }
+    fn on_test_disk(wanted: bool) -> Self {
+        let disk = wanted.then(|| SlowDisk::create(Preset::Fast, Bytes(160 << 20)).unwrap());
         let below = disk.as_ref().map_or(Path::new("/var/tmp"), SlowDisk::mount_point);
         let dir = tempfile::Builder::new().prefix("cold-e2e-").tempdir_in(below).unwrap();
         fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -91,7 +97,9 @@ impl Place {
         let marker = self.dir.path().to_str().unwrap();
         let pids = fs::read_dir("/proc").unwrap().flatten();
         pids.filter_map(|e| Some((e.file_name(), fs::read(e.path().join("cmdline")).ok()?)))
-            .map(|(pid, line)| format!("{} {}", pid.display(), String::from_utf8_lossy(&line).replace('\0', " ")))
+            .map(|(pid, line)| {
+                format!("{} {}", pid.display(), String::from_utf8_lossy(&line).replace('\0', " "))
+            })
             .filter(|line| line.contains(marker))
             .collect()
     }
@@ -251,7 +259,9 @@ impl Ran {
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         let parsed = serde_json::from_str(&self.stdout);
-        parsed.unwrap_or_else(|e| panic!("{e}: {}\nstdout: {}\nstderr: {}", self.line, self.stdout, self.stderr))
+        parsed.unwrap_or_else(|e| {
+            panic!("{e}: {}\nstdout: {}\nstderr: {}", self.line, self.stdout, self.stderr)
+        })
     }
     #[track_caller]
     pub(crate) fn report(&self) -> Report {
@@ -260,7 +270,8 @@ impl Ran {
     /// The one clear line of a failure, without a hint that may follow it.
     #[track_caller]
     pub(crate) fn error(&self) -> &str {
-        let mut lines = self.stderr.lines().filter(|l| !l.starts_with("warning: ") && !l.starts_with("left by "));
+        let mut lines =
+            self.stderr.lines().filter(|l| !l.starts_with("warning: ") && !l.starts_with("left by "));
         let first = lines.next().unwrap_or_default();
         assert!(first.starts_with("error: "), "{}: {}", self.line, self.stderr);
         for rest in lines {
@@ -279,6 +290,11 @@ pub(crate) fn counted(report: &Report, state: &State) -> Vec<Run> {
 /// Whether a run has a taint of this kind.
 pub(crate) fn tainted(run: &Run, kind: &str) -> bool {
     run.taints.iter().any(|t| t.kind() == kind)
+}
+
+/// Whether nothing but the CPUs' load disturbed the run.
+pub(crate) fn only_busy(run: &Run) -> bool {
+    run.taints.iter().all(|t| matches!(t.kind(), "busy_machine" | "steal"))
 }
 
 /// Kinds of taints, for messages.
