@@ -109,7 +109,11 @@ impl Supervised {
 
     /// Asks for the tree's end: SIGTERM to all, SIGKILL after `grace`. The events go on.
     pub fn end(&mut self, grace: Duration) -> Result<()> {
-        self.order(&Order::End { grace: grace.into() })
+        match self.order(&Order::End { grace: grace.into() }) {
+            // The tree has ended by itself meanwhile; the last event, still to be read, says so.
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+            other => other,
+        }
     }
 
     fn order(&mut self, order: &Order) -> Result<()> {

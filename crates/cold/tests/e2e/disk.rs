@@ -13,7 +13,7 @@ mod root {
 
     /// A test disk with the program under test and data on it.
     struct Disk {
-        disk: SlowDisk,
+        slow: SlowDisk,
         subject: String,
         data: PathBuf,
     }
@@ -25,7 +25,7 @@ mod root {
             fs::copy(cold_testbed::subject(), &subject).unwrap();
             let data = data(disk.mount_point().join("data"), 16 * MIB);
             sync(&subject);
-            Self { subject: subject.into_os_string().into_string().unwrap(), data, disk }
+            Self { subject: subject.into_os_string().into_string().unwrap(), data, slow: disk }
         }
         /// Everything in the cache, so that the observed start reads nothing.
         fn warm(&self) {
@@ -51,10 +51,10 @@ mod root {
         for program in programs {
             attempts(|| {
                 disk.warm();
-                disk.disk.reset_log().unwrap();
+                disk.slow.reset_log().unwrap();
                 let args = ["--states", "cold", "-r", "3", "--", &disk.subject];
                 let ran = place.bench(args.iter().chain(program)).run().done_or_disturbed()?;
-                let told = disk.disk.totals().unwrap();
+                let told = disk.slow.totals().unwrap();
                 let runs = ran.report().runs;
                 let bytes: u64 = runs.iter().filter_map(|r| r.read_bytes.value()).map(|b| b.0).sum();
                 let requests: u64 = runs.iter().filter_map(|r| r.read_requests.value()).sum();

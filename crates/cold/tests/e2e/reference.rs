@@ -69,8 +69,10 @@ fn the_reference_is_the_help_of_every_command() {
         assert!(help.lines().all(|l| l.chars().count() <= 100), "{name} fits 100 columns");
         expected.insert(name);
     }
-    let files = fs::read_dir(&dir).unwrap().map(|e| e.unwrap().file_name().into_string().unwrap());
-    let texts: BTreeSet<String> = files.filter(|n| n.ends_with(".txt")).collect();
+    let files = fs::read_dir(&dir).unwrap().map(|e| e.unwrap().path());
+    let files = files.filter(|p| p.extension().is_some_and(|e| e == "txt"));
+    let texts: BTreeSet<String> =
+        files.map(|p| p.file_name().unwrap().to_str().unwrap().to_owned()).collect();
     assert_eq!(texts, expected);
     assert!(expected.len() >= 11, "{expected:?}");
 }

@@ -156,7 +156,7 @@ impl Cold {
         self.command = command;
     }
     /// As an ordinary user, by setpriv; needs root.
-    pub(crate) fn as_nobody(mut self) -> Self {
+    pub(crate) fn by_nobody(mut self) -> Self {
         let mut command = Command::new("setpriv");
         command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
         command.arg(self.command.get_program());

@@ -19,7 +19,7 @@ mod root {
         }
         let mut found = place.cold(args).env("HOME", &home).env("XDG_STATE_HOME", home.join("state"));
         found.use_program(&place.path("cold"));
-        found.as_nobody()
+        found.by_nobody()
     }
 
     #[test]
