@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO ?= cargo
 
-.PHONY: all demo test check install uninstall doc clean deps bench
+.PHONY: all demo test check install uninstall clean deps deps-tests bench
 
 all: deps
 	$(CARGO) build --release -p cold
@@ -15,11 +15,11 @@ demo: deps
 	./scripts/demo
 
 ## Every test, root tests included where root is at hand
-test: deps
+test: deps-tests
 	./scripts/test
 
 ## Formatting, lints and documentation, warnings as errors
-check: deps
+check: deps-tests
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
@@ -27,6 +27,9 @@ check: deps
 ## Compilers and tools, through apt where allowed
 deps:
 	@./scripts/deps
+
+deps-tests:
+	@./scripts/deps --tests
 
 ## Program, man pages and completions below PREFIX
 install: all

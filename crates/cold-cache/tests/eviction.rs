@@ -9,7 +9,7 @@ use std::path::Path;
 use cold_cache::{EvictTarget, Method, Reason, evict};
 use cold_model::FileId;
 use cold_sys::procfs::ProcFs;
-use support::{Mapping, Scratch, cached};
+use support::{Mapping, Scratch, cached, need};
 
 fn target(path: &Path) -> EvictTarget {
     EvictTarget { path: path.to_owned(), id: None }
@@ -78,8 +78,7 @@ fn locked_pages_are_said_to_be_locked() {
     let scratch = Scratch::new();
     let path = scratch.file("locked", 8);
     let mapping = Mapping::new(&path);
-    if !mapping.lock() {
-        eprintln!("SKIPPED (needs RLIMIT_MEMLOCK of 32 KiB)");
+    if !need(mapping.lock(), "RLIMIT_MEMLOCK of 32 KiB") {
         return;
     }
     let report = evict(&[target(&path)], Method::FILES).expect("evict");
@@ -153,7 +152,7 @@ mod root {
 
     #[test]
     fn dropping_all_caches_takes_a_target_out() {
-        if !support::root() {
+        if !support::need_root() {
             return;
         }
         let scratch = Scratch::new();
@@ -185,7 +184,7 @@ mod root {
     fn a_foreign_file_is_unknown_to_an_ordinary_user_and_is_evicted_nevertheless() {
         use std::os::unix::fs::PermissionsExt;
         use std::os::unix::process::CommandExt;
-        if !support::root() {
+        if !support::need_root() {
             return;
         }
         let dir = tempfile::tempdir_in("/var/tmp").expect("a directory");

@@ -11,7 +11,7 @@ mod root {
     use cold_sys::procfs::ProcFs;
     use cold_sys::reclaim::{ReclaimRoot, reclaim_mapped};
 
-    use super::support::{Scratch, cached, retry, root};
+    use super::support::{Scratch, cached, need, need_root, retry};
 
     /// A cgroup with one child, and a process in it; all gone at the end.
     struct Sleeper {
@@ -43,12 +43,12 @@ mod root {
 
     #[test]
     fn a_sleeping_program_loses_its_mapped_pages() {
-        if !root() {
+        if !need_root() {
             return;
         }
         let found = ReclaimRoot::find(&ProcFs::default().mounts().expect("mounts"));
         let Some(found) = found else {
-            eprintln!("SKIPPED (needs a memory cgroup hierarchy)");
+            assert!(!need(false, "a memory cgroup hierarchy"));
             return;
         };
         let scratch = Scratch::new();

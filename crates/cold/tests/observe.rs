@@ -224,7 +224,7 @@ fn sandboxes_debuggers_and_sudden_deaths() {
 #[test]
 fn the_file_set_is_the_one_that_strace_sees() {
     let is_there = Path::new("/usr/bin/strace").exists() && Path::new("/usr/bin/python3").exists();
-    if skips("strace and python3", is_there) {
+    if !cold_testbed::need(is_there, "strace and python3") {
         return;
     }
     let dir = Dir::new();
@@ -260,7 +260,7 @@ mod root {
 
     #[test]
     fn an_ordinary_user_sees_the_same_and_is_told_what_is_missing() {
-        if skips("root", std::fs::metadata("/proc/self").unwrap().uid() == 0) {
+        if !cold_testbed::need_root() {
             return;
         }
         let dir = Dir::new();
@@ -299,7 +299,7 @@ mod root {
 
     #[test]
     fn a_hidden_process_and_another_root_directory() {
-        if skips("root", std::fs::metadata("/proc/self").unwrap().uid() == 0) {
+        if !cold_testbed::need_root() {
             return;
         }
         let dir = Dir::new();

@@ -1,22 +1,13 @@
 //! Files on a real disk, mappings, and the rule for tests that need root.
-#![allow(dead_code)] // each test binary uses its part
-#![allow(clippy::print_stderr, clippy::panic)] // the lint knows only functions marked as tests
+#![allow(dead_code, unused_imports)] // each test binary uses its part
+#![allow(clippy::panic)] // the lint knows only functions marked as tests
 
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use cold_sys::page::page_size;
 
-/// Whether the test may run: with root, else it is skipped loudly (and fails in CI).
-pub(crate) fn root() -> bool {
-    // SAFETY: geteuid has no preconditions.
-    if unsafe { libc::geteuid() } == 0 {
-        return true;
-    }
-    assert!(std::env::var("CI").as_deref() != Ok("true"), "this test needs root, and CI must have it");
-    eprintln!("SKIPPED (needs root)");
-    false
-}
+pub(crate) use cold_testbed::{need, need_root};
 
 /// A directory on the disk of the build directory (`/tmp` may be a tmpfs), removed at the end.
 pub(crate) struct Scratch(tempfile::TempDir);

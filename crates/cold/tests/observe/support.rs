@@ -117,12 +117,3 @@ pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> 
 pub(crate) fn is_alive(pid: &str) -> bool {
     Path::new("/proc").join(pid).exists()
 }
-
-/// Whether a test that needs `what` has to be left out here; never in CI.
-pub(crate) fn skips(what: &str, is_there: bool) -> bool {
-    assert!(is_there || std::env::var("CI").as_deref() != Ok("true"), "needs {what}, which CI must provide");
-    if !is_there {
-        eprintln!("SKIPPED (needs {what})");
-    }
-    !is_there
-}
