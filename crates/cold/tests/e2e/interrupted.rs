@@ -55,8 +55,8 @@ fn ctrl_c_ends_the_tree_runs_the_cleanup_and_exits_with_130() {
 fn after_kill_9_the_tree_ends_by_itself_and_the_next_benchmark_is_right() {
     let _machine = together();
     let place = Place::new();
-    for hang in [1, 3] {
-        let started = hanging(&place, hang, &[]);
+    for (hang, more) in [(1, &["--ready", "notify"][..]), (3, &[])] {
+        let started = hanging(&place, hang, more);
         let pid = started.pid();
         started.kill(Signal::KILL);
         started.end().expect(128 + 9);
