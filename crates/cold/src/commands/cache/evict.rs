@@ -140,12 +140,9 @@ fn print(report: &EvictReport, files: u64, before: Option<Bytes>, args: &Args, u
 
 fn verdict(report: &EvictReport, files: u64) -> String {
     let gone = report.before.saturating_sub(report.stayed_bytes());
-    let mut text = format!("{gone} evicted, {} looked at", plural(files, "file"));
     // Nothing to do takes no time worth a figure.
-    if report.files > 0 {
-        text += &format!(", {}", Nanos::from(report.took));
-    }
-    text += ": ";
+    let took = if report.files > 0 { format!(", {}", Nanos::from(report.took)) } else { String::new() };
+    let mut text = format!("{gone} evicted, {} looked at{took}: ", plural(files, "file"));
     let mut open = Vec::new();
     if !report.stayed.is_empty() {
         let stayed = plural(report.stayed.len() as u64, "file");
