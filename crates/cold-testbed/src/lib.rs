@@ -9,8 +9,10 @@ pub mod disk;
 mod fake;
 mod need;
 mod programs;
+mod wait;
 
 pub use disk::SlowDisk;
 pub use fake::FakeTree;
 pub use need::{need, need_root};
 pub use programs::subject;
+pub use wait::{PATIENCE, until};

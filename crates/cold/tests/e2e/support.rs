@@ -18,8 +18,7 @@ use cold_testbed::disk::Preset;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-/// Generous: a loaded machine must not fail a test.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) use cold_testbed::{PATIENCE, until};
 pub(crate) const MIB: usize = 1 << 20;
 pub(crate) const PAGE: u64 = 4096;
 
@@ -318,19 +317,6 @@ pub(crate) fn attempts(mut scenario: impl FnMut() -> Result<(), String>) {
 /// A condition of a scenario that strangers can spoil.
 pub(crate) fn check(holds: bool, why: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(why()) }
-}
-
-/// Waits for a condition.
-#[track_caller]
-pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        if let Some(value) = condition() {
-            return value;
-        }
-        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 /// Another process beside `cold`, killed with its value.

@@ -5,13 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use cold_model::observed::{ObservedFile, ObservedStart};
 use cold_sys::observe::{Client, ObserveError, ObserveSpec, Streams};
 
-/// Generous: a loaded machine must not fail a test.
-pub(crate) const PATIENCE: Duration = Duration::from_mins(1);
+pub(crate) use cold_testbed::{PATIENCE, until};
 
 /// A directory that goes away with its value. Everybody may enter it.
 pub(crate) struct Dir(PathBuf);
@@ -99,19 +98,6 @@ pub(crate) fn observe(spec: &ObserveSpec) -> ObservedStart {
 pub(crate) fn file<'a>(seen: &'a ObservedStart, path: &Path) -> &'a ObservedFile {
     let found = seen.files.iter().find(|f| f.path == path);
     found.unwrap_or_else(|| panic!("{} is missing from {:#?}", path.display(), seen.files))
-}
-
-/// Waits for a condition.
-#[track_caller]
-pub(crate) fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
-    let end = Instant::now() + PATIENCE;
-    loop {
-        if let Some(value) = condition() {
-            return value;
-        }
-        assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 pub(crate) fn is_alive(pid: &str) -> bool {
