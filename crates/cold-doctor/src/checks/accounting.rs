@@ -36,7 +36,7 @@ pub(crate) fn delays(c: &Context) -> Vec<Finding> {
         Ok(Some(on)) if on != "0" => Finding::ok(id, "delay accounting is on")
             .so("each process's wait for storage is known (taskstats, /proc/PID/stat)"),
         Ok(Some(_)) => Finding::missing(id, "delay accounting is off (kernel.task_delayacct=0)")
-            .so("storage stall time of the tree is unknown, not 0")
+            .so("waits for storage are not known per task; the stall time of a tree comes from pressure stall information alone")
             .remedy(remedy),
         // Before 5.14 it was on by default and had no sysctl.
         Ok(None) if c.kernel() < (5, 14) && c.kernel() != (0, 0) => {
@@ -44,7 +44,7 @@ pub(crate) fn delays(c: &Context) -> Vec<Finding> {
                 .so("stall times are shown where they are not 0")
         }
         Ok(None) => Finding::missing(id, "this kernel has no delay accounting")
-            .so("storage stall time of the tree is unknown")
+            .so("waits for storage are not known per task; the stall time of a tree comes from pressure stall information alone")
             .remedy("a kernel with CONFIG_TASK_DELAY_ACCT=y"),
         Err(e) => Finding::unknown(id, "kernel.task_delayacct", e),
     }]

@@ -88,6 +88,10 @@ pub(crate) fn run(c: &Context) -> Vec<Finding> {
         Ok(targets) => targets,
         Err(why) => return vec![Finding::unknown("storage", "file systems", why)],
     };
+    if targets.is_empty() {
+        let why = "no mount is seen for any of the paths; so it is in a plain chroot";
+        return vec![Finding::unknown("storage.filesystem", "file systems of the paths", why)];
+    }
     let devices: Vec<_> = targets.iter().map(|t| device_of(c, &t.mount)).collect();
     let uppermost = devices.iter().filter_map(|d| Some(d.as_ref().ok()?.as_ref()?.disk.clone())).collect();
     let mut walk = Walk { c, uppermost, seen: BTreeSet::new(), findings: Vec::new() };
