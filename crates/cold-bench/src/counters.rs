@@ -62,20 +62,14 @@ impl Reading {
             (!self.disks.is_empty()).then(|| known.sum())
         };
         let own = i32::try_from(std::process::id()).unwrap_or(0);
-        let own_read_bytes = self
-            .readers
-            .iter()
-            .filter(|(id, _)| id.0 == own)
-            .map(|(id, now)| now.bytes.saturating_sub(earlier.readers.get(id).map_or(0, |r| r.bytes)));
-        let own_read_bytes = own_read_bytes.sum();
-        let mut readers: Vec<(String, u64)> = self
-            .readers
-            .iter()
-            .filter(|(id, _)| id.0 != own)
-            .map(|(id, now)| {
-                let before = earlier.readers.get(id).map_or(0, |r| r.bytes);
-                (format!("{}[{}]", now.comm, id.0), now.bytes.saturating_sub(before))
-            })
+        let read_since = |id: &(i32, u64), now: &Reader| {
+            now.bytes.saturating_sub(earlier.readers.get(id).map_or(0, |r| r.bytes))
+        };
+        let (ours, others): (Vec<_>, Vec<_>) = self.readers.iter().partition(|(id, _)| id.0 == own);
+        let own_read_bytes = ours.into_iter().map(|(id, now)| read_since(id, now)).sum();
+        let mut readers: Vec<(String, u64)> = others
+            .into_iter()
+            .map(|(id, now)| (format!("{}[{}]", now.comm, id.0), read_since(id, now)))
             .filter(|(_, bytes)| *bytes > 0)
             .collect();
         readers.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(&b.0)));

@@ -14,7 +14,7 @@ pub(crate) const TEMPLATE: &str = "\
 /// Exit codes, at the end of every help text.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 failed; 2 wrong usage; 3 a gate failed; 4 inconclusive;
-            5 the required state could not be reached.";
+            5 the required state could not be reached; 130 interrupted.";
 
 /// Measures, explains and removes the slowness of a program's first start.
 #[derive(Debug, Parser)]
