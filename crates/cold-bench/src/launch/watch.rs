@@ -58,12 +58,12 @@ impl<'a> Watch<'a> {
 
     /// Whether the command is ready, and since when on `CLOCK_MONOTONIC`.
     pub(crate) fn look(&self) -> Option<Nanos> {
-        let now = monotonic();
         if let Ok(t) = self.found.try_recv() {
             return Some(t);
         }
+        // The time after looking: it may have become ready during the look.
         let told = self.notify.as_ref().is_some_and(NotifySocket::is_ready);
-        (told || self.ready.is_polled() && self.ready.holds(&ProcFs::default())).then_some(now)
+        (told || self.ready.is_polled() && self.ready.holds(&ProcFs::default())).then(monotonic)
     }
 
     /// After the tree's end: the marker may have been the program's last words.
