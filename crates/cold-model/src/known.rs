@@ -47,3 +47,9 @@ impl<T: fmt::Display> fmt::Display for Known<T> {
         }
     }
 }
+
+impl<T> Default for Known<T> {
+    fn default() -> Self {
+        Self::unknown("it was not looked at")
+    }
+}

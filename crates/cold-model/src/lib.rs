@@ -6,7 +6,9 @@
 pub mod bench;
 pub mod file;
 pub mod known;
+pub mod layout;
 pub mod observed;
+pub mod recording;
 pub mod units;
 
 pub use file::FileId;

@@ -1,0 +1,236 @@
+//! The answer: one [`Analysis`] per recording. `cold report --json` prints it as it stands.
+//!
+//! Byte counts are of whole pages. *needed* = pages with at least one touch, each once; *read* = pages
+//! filled (by anybody) during the start, each once; *unused* = filled but not touched; *cached* = touched
+//! but not filled during the start, so already in the cache. Times are lengths in nanoseconds; points in
+//! time count from the start of the command.
+
+use std::collections::BTreeMap;
+
+use cold_model::recording::{FileIdx, FillCause, LookupKind, StackIdx, StallCause, manifest::Tier};
+use cold_model::{Bytes, Known, Nanos};
+use serde::Serialize;
+
+/// Everything the reports say about one recording.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Analysis {
+    /// The line above everything.
+    pub headline: Headline,
+    /// Per file, the costliest first (stall time, then bytes read).
+    pub files: Vec<FileUse>,
+    /// Indexes into `files`: libraries that were read but hardly needed, most unused bytes first.
+    pub hardly_needed: Vec<usize>,
+    /// Per section of an ELF file, where layouts were given.
+    pub sections: Vec<SectionUse>,
+    /// Per function, where layouts with symbols were given; the costliest first, bounded.
+    pub symbols: Vec<SymbolUse>,
+    /// Failed lookups grouped by what searched, most first.
+    pub misses: Vec<MissGroup>,
+    /// Stall time by stack, longest first.
+    pub stacks: Vec<StackWait>,
+    /// What would help, largest expected effect first.
+    pub suggestions: Vec<Suggestion>,
+    /// Facts that hold or not, with their figures: what the recording can be trusted for.
+    pub checks: Vec<Check>,
+}
+
+/// The main figures.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Headline {
+    /// The command, quoted for a shell; or what was followed.
+    pub subject: String,
+    /// Tier of the recording.
+    pub tier: Tier,
+    /// Start to ready.
+    pub ready: Known<Nanos>,
+    /// Time in which at least one task of the tree waited for storage (union of the intervals).
+    pub waited: Known<Nanos>,
+    /// Sum of all tasks' waits for storage.
+    pub waited_sum: Known<Nanos>,
+    /// Time the first process' first thread waited for storage.
+    pub waited_main: Known<Nanos>,
+    /// Needed.
+    pub needed: Known<Bytes>,
+    /// Of `needed`, the part that is only an upper bound (mapped around a fault).
+    pub needed_upper: Known<Bytes>,
+    /// Read into the page cache by the tree.
+    pub read: Known<Bytes>,
+    /// Read into the page cache by others, from files the tree touched.
+    pub read_by_others: Known<Bytes>,
+    /// Read by the tree, not needed.
+    pub unused: Known<Bytes>,
+    /// Needed, and cached before.
+    pub cached: Known<Bytes>,
+    /// Device requests made by the tree.
+    pub requests: Known<u64>,
+    /// Their mean size.
+    pub mean_request: Known<Bytes>,
+    /// Their mean time in the device, issue to completion.
+    pub mean_service: Known<Nanos>,
+    /// Bytes filled per cause, by the tree.
+    pub causes: BTreeMap<FillCause, Bytes>,
+    /// Lookups and those that failed.
+    pub lookups: Known<u64>,
+    /// Failed ones.
+    pub misses: Known<u64>,
+    /// Processes of the tree.
+    pub processes: u64,
+    /// Events lost per class; empty when none.
+    pub lost: BTreeMap<String, u64>,
+    /// The recorder ended in order.
+    pub complete: bool,
+    /// Notes and taints that belong beside the figures.
+    pub notes: Vec<String>,
+}
+
+/// How a file was reached first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reached {
+    /// Executed.
+    Executed,
+    /// Mapped into memory.
+    Mapped,
+    /// Read by system calls.
+    Read,
+    /// Only looked up or listed.
+    LookedUp,
+    /// Not by the tree.
+    ByOthers,
+}
+
+/// One file's part in the start.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FileUse {
+    /// Its row in the recording.
+    pub file: FileIdx,
+    /// Its path, or what is known of it (`unknown file 8:1 inode 77`).
+    pub path: String,
+    /// Size of the file, where known.
+    pub size: Option<Bytes>,
+    /// Pages needed.
+    pub needed: Bytes,
+    /// Of these, only known as an upper bound.
+    pub needed_upper: Bytes,
+    /// Pages read.
+    pub read: Bytes,
+    /// Pages read but not needed.
+    pub unused: Bytes,
+    /// Pages needed that were in the cache before.
+    pub cached: Bytes,
+    /// Device requests that brought pages of it.
+    pub requests: u64,
+    /// Stalls charged to it.
+    pub stalls: u64,
+    /// Their time.
+    pub stall: Nanos,
+    /// First touch or lookup, from the start.
+    pub first_use: Option<Nanos>,
+    /// How it was reached.
+    pub reached: Reached,
+    /// Number of separate runs of needed pages (1: one contiguous range).
+    pub fragments: u64,
+    /// Bytes filled per cause.
+    pub causes: BTreeMap<FillCause, Bytes>,
+}
+
+/// One section's part.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SectionUse {
+    /// File.
+    pub file: FileIdx,
+    /// Segment it lies in (`LOAD r-x`), where it does.
+    pub segment: String,
+    /// Section name.
+    pub section: String,
+    /// Its size in the file.
+    pub size: Bytes,
+    /// Pages of it needed.
+    pub needed: Bytes,
+    /// Pages of it read.
+    pub read: Bytes,
+    /// Stall time in it.
+    pub stall: Nanos,
+}
+
+/// One function's part.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct SymbolUse {
+    /// File.
+    pub file: FileIdx,
+    /// Demangled name.
+    pub symbol: String,
+    /// Touches by faults of exactly its pages.
+    pub touches: u64,
+    /// Stall time there.
+    pub stall: Nanos,
+    /// First touch, from the start.
+    pub first_use: Nanos,
+}
+
+/// What made a program look in the wrong places.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct MissGroup {
+    /// The searched directory.
+    pub directory: String,
+    /// What searched there (`PATH`, `LD_LIBRARY_PATH`, `RPATH of /usr/lib/…`, `Python sys.path`,
+    /// `node_modules`, `Java class path`, `loader default path`, `locale`, …); `None`: not recognised.
+    pub search: Option<String>,
+    /// Failed lookups.
+    pub misses: u64,
+    /// Time spent in them.
+    pub time: Nanos,
+    /// Time of these in which the task waited for storage.
+    pub stall: Nanos,
+    /// Kinds of call.
+    pub kinds: BTreeMap<LookupKind, u64>,
+    /// Some of the names that were not there, at most 5.
+    pub examples: Vec<String>,
+}
+
+/// Stall time of one stack.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct StackWait {
+    /// The stack.
+    pub stack: Option<StackIdx>,
+    /// Frames in words, outermost first (`python3.11`Py_RunMain`).
+    pub frames: Vec<String>,
+    /// Stalls.
+    pub stalls: u64,
+    /// Their time.
+    pub stall: Nanos,
+    /// By cause.
+    pub causes: BTreeMap<StallCause, Nanos>,
+}
+
+/// What would help, and by how much.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Suggestion {
+    /// Stable name (`prefetch_plan`, `smaller_read_around`, …).
+    pub id: String,
+    /// What to do, in one sentence.
+    pub what: String,
+    /// Why, with the figures of this recording.
+    pub why: String,
+    /// Bytes that need not be read.
+    pub saves_bytes: Option<Bytes>,
+    /// Requests that need not be made.
+    pub saves_requests: Option<u64>,
+    /// Time that would be saved.
+    pub saves_time: Option<Nanos>,
+    /// How these were estimated, and what was assumed.
+    pub estimate: String,
+    /// Files concerned, at most 10.
+    pub files: Vec<FileIdx>,
+}
+
+/// One consistency check.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Check {
+    /// Stable name (`needed_within_read_or_cached`, `device_reads_agree`, `stalls_attributed`, `paths_resolved`).
+    pub id: String,
+    /// It holds; `None`: cannot be told from this recording.
+    pub holds: Option<bool>,
+    /// The figures in words.
+    pub what: String,
+}

@@ -1,0 +1,90 @@
+//! What lies where in an executable file: the input for reports by section and symbol.
+//!
+//! Filled by `cold-symbols`, which reads files; used by `cold-analyze`, which does not.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::recording::{FileIdx, Frame};
+
+/// A loadable segment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Segment {
+    /// Offset in the file, in bytes.
+    pub offset: u64,
+    /// Bytes in the file.
+    pub bytes: u64,
+    /// Virtual address.
+    pub address: u64,
+    /// `r--`, `r-x`, `rw-`.
+    pub access: String,
+}
+
+/// A section with bytes in the file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Section {
+    /// Name (`.text`).
+    pub name: String,
+    /// Offset in the file, in bytes.
+    pub offset: u64,
+    /// Bytes in the file.
+    pub bytes: u64,
+    /// Virtual address; 0 when it is not loaded.
+    pub address: u64,
+}
+
+/// A function or object.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Symbol {
+    /// Demangled name.
+    pub name: String,
+    /// Offset in the file, in bytes.
+    pub offset: u64,
+    /// Bytes; 0 where the table does not say.
+    pub bytes: u64,
+}
+
+/// One file's layout.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FileLayout {
+    /// Loadable segments, by offset.
+    pub segments: Vec<Segment>,
+    /// Sections with bytes in the file, by offset.
+    pub sections: Vec<Section>,
+    /// Symbols, by offset, without duplicates at one offset.
+    pub symbols: Vec<Symbol>,
+    /// Where the symbols come from (`.symtab`, `/usr/lib/debug/…`, `.dynsym only`); empty: none.
+    pub symbols_from: String,
+    /// Facts for the advice: relative relocations (`R_*_RELATIVE`) in plain form, and whether the file
+    /// has them packed (`DT_RELR`).
+    pub relative_relocations: u64,
+    /// Has `DT_RELR`.
+    pub relr: bool,
+    /// `DT_NEEDED` names.
+    pub needed: Vec<String>,
+    /// `DT_RPATH` or `DT_RUNPATH`, split, as written.
+    pub run_path: Vec<String>,
+}
+
+/// One function of a frame; a frame with inlined calls has several, innermost first.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FrameName {
+    /// Demangled function name.
+    pub function: String,
+    /// Source file, where known.
+    pub source: Option<String>,
+    /// Source line, where known.
+    pub line: Option<u32>,
+    /// Inlined into the next one.
+    pub inlined: bool,
+}
+
+/// Everything known about the files of one recording.
+#[derive(Debug, Clone, Default)]
+pub struct Layouts {
+    /// Per file of the recording.
+    pub files: BTreeMap<FileIdx, FileLayout>,
+    /// Names of frames.
+    pub frames: HashMap<Frame, Vec<FrameName>>,
+    /// Why a file has no layout, or its symbols are missing (`not on this machine`, `build-id differs`).
+    pub missing: BTreeMap<FileIdx, String>,
+}

@@ -1,0 +1,87 @@
+//! A recording of one start: what was touched, filled, read from devices and waited for.
+//!
+//! [`tables`] holds one row type per table, [`manifest`] what `recording.json` says. Rows are raw facts;
+//! what was *needed*, *unused* or *late* is computed from them on read. A table that a tier cannot fill
+//! is `None`, which is not the same as empty.
+//!
+//! All times are `CLOCK_MONOTONIC`, pages are of [`manifest::Manifest::page_bytes`] each, offsets count
+//! from the start of the file. Files, stacks and requests are named by their index in their table.
+
+pub mod manifest;
+pub mod tables;
+
+pub use manifest::Manifest;
+pub use tables::{
+    Advice, DeviceRead, Eviction, File, FileKind, Fill, FillCause, Frame, Lookup, LookupKind, Mapping, PathFrom,
+    Process, Readahead, ReadaheadKind, Stack, Stall, StallCause, Thread, Touch, TouchKind, Transfer,
+};
+
+/// Index of a row in [`Recording::files`].
+pub type FileIdx = u32;
+/// Index of a row in [`Recording::stacks`].
+pub type StackIdx = u32;
+/// Index of a row in [`Recording::device_reads`].
+pub type RequestIdx = u32;
+
+/// One recording, whole, in memory. Every table is sorted by its first time column.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Recording {
+    /// What was recorded, how, and what is missing.
+    pub manifest: Manifest,
+    /// Process images: one row per fork and per exec.
+    pub processes: Vec<Process>,
+    /// Threads, each process' first included.
+    pub threads: Vec<Thread>,
+    /// Every file that any other table names.
+    pub files: Vec<File>,
+    /// What the start needed. Its own tree only.
+    pub touches: Option<Vec<Touch>>,
+    /// Folios that entered the page cache, by anybody.
+    pub fills: Option<Vec<Fill>>,
+    /// Folios that left it.
+    pub evictions: Option<Vec<Eviction>>,
+    /// The kernel's decisions to read ahead or around.
+    pub readahead: Option<Vec<Readahead>>,
+    /// Calls by which a program asks for pages (readahead, fadvise, madvise, `MAP_POPULATE`).
+    pub advice: Option<Vec<Advice>>,
+    /// Read requests to block devices, by anybody.
+    pub device_reads: Option<Vec<DeviceRead>>,
+    /// Which pages of which file each of them brought.
+    pub transfers: Option<Vec<Transfer>>,
+    /// Intervals in which a task of the tree did not run because it waited. Its own tree only.
+    pub stalls: Option<Vec<Stall>>,
+    /// Path resolutions with their results. Its own tree only.
+    pub lookups: Option<Vec<Lookup>>,
+    /// File mappings of the tree's processes, to turn addresses into file offsets.
+    pub mappings: Option<Vec<Mapping>>,
+    /// User stacks, innermost frame first; each distinct stack once.
+    pub stacks: Option<Vec<Stack>>,
+}
+
+impl Recording {
+    /// Names and row counts of the tables that are present, in the documented order.
+    pub fn counts(&self) -> Vec<(&'static str, usize)> {
+        fn of<T>(table: Option<&Vec<T>>) -> Option<usize> {
+            table.map(Vec::len)
+        }
+        [
+            ("processes", Some(self.processes.len())),
+            ("threads", Some(self.threads.len())),
+            ("files", Some(self.files.len())),
+            ("touches", of(self.touches.as_ref())),
+            ("fills", of(self.fills.as_ref())),
+            ("evictions", of(self.evictions.as_ref())),
+            ("readahead", of(self.readahead.as_ref())),
+            ("advice", of(self.advice.as_ref())),
+            ("device_reads", of(self.device_reads.as_ref())),
+            ("transfers", of(self.transfers.as_ref())),
+            ("stalls", of(self.stalls.as_ref())),
+            ("lookups", of(self.lookups.as_ref())),
+            ("mappings", of(self.mappings.as_ref())),
+            ("stacks", of(self.stacks.as_ref())),
+        ]
+        .into_iter()
+        .filter_map(|(name, n)| n.map(|n| (name, n)))
+        .collect()
+    }
+}

@@ -1,0 +1,256 @@
+//! `recording.json`: what was recorded, on what, from which state, with which losses and at what cost.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::tables::Dev;
+use crate::bench::{Ending, Residual};
+use crate::observed::path_text;
+use crate::{Bytes, Known, Nanos};
+
+/// Identifies the format; the number is [`VERSION`].
+pub const FORMAT: &str = "coldstart.recording";
+/// Version of the format written by this program. All lower ones are read.
+pub const VERSION: u32 = 1;
+
+/// What the machine allowed to be recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum Tier {
+    /// BTF tracepoints with the page cache's fault events (Linux 6.12).
+    A,
+    /// BTF tracepoints without them (Linux 5.8).
+    B,
+    /// Perf events, no BPF: faults of the tree by address, no fills.
+    C,
+    /// The same for an ordinary user; kernel-mode faults are missing. What the kernel refuses even so is
+    /// said in the notes.
+    #[default]
+    D,
+}
+
+impl fmt::Display for Tier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::A => "A",
+            Self::B => "B",
+            Self::C => "C",
+            Self::D => "D",
+        })
+    }
+}
+
+/// What was followed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Subject {
+    /// A command that was started, and its tree.
+    #[default]
+    Command,
+    /// A process that already ran, and what it started from then on.
+    Process {
+        /// Its pid.
+        pid: u32,
+    },
+    /// Every process of the machine.
+    Machine,
+}
+
+/// Everything about a recording that is not in a table.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Manifest {
+    /// [`FORMAT`].
+    pub format: String,
+    /// Version of the format.
+    pub version: u32,
+    /// Version of the program that wrote it.
+    pub tool: String,
+    /// The recorder ended in order. False: it was killed, and the tables end where it was.
+    pub complete: bool,
+    /// Bytes per page.
+    pub page_bytes: u32,
+    /// Tier.
+    pub tier: Tier,
+    /// What was followed.
+    pub subject: Subject,
+    /// The command, its arguments from argv\[0\] on; empty when no command was started.
+    #[serde(with = "path_text::list")]
+    pub command: Vec<OsString>,
+    /// Working directory of the command.
+    #[serde(with = "path_text")]
+    pub directory: PathBuf,
+    /// Digest of the environment: names and values hashed, so that two recordings can be compared
+    /// without giving secrets away.
+    pub environment: String,
+    /// `PATH`, `LD_LIBRARY_PATH` and other search paths of the environment, which explain misses.
+    pub search_paths: BTreeMap<String, String>,
+    /// Date and time of the start, UTC, RFC 3339.
+    pub started_at: String,
+    /// `CLOCK_MONOTONIC` of the start (just before the exec's clone), or of the recording's beginning.
+    pub start: Nanos,
+    /// `CLOCK_MONOTONIC` of ready; unknown where no command was started.
+    pub ready: Option<Known<Nanos>>,
+    /// What ready means, in words (`exit of the tree`).
+    pub ready_means: String,
+    /// `CLOCK_MONOTONIC` of the end of the recording.
+    pub end: Nanos,
+    /// How the command ended.
+    pub ending: Option<Ending>,
+    /// The cache state asked for and what was proved of it.
+    pub state: StartState,
+    /// The machine.
+    pub machine: Machine,
+    /// Block devices, whole disks and those stacked on them.
+    pub devices: Vec<Device>,
+    /// File systems of the files in the recording.
+    pub file_systems: Vec<FileSystem>,
+    /// Faults were exact to the page (fault-around off) during the recording.
+    pub exact_need: bool,
+    /// The kernel's fault-around window in bytes during the recording, where it could be read.
+    pub fault_around: Known<Bytes>,
+    /// What user stacks were taken with.
+    pub stacks: StackMethod,
+    /// Events lost per class (`filemap`, `block`, …). Empty or all 0: nothing was lost.
+    pub lost: BTreeMap<String, u64>,
+    /// What recording cost.
+    pub cost: Cost,
+    /// The machine's own count of reads per device between start and end, as ground truth.
+    pub disk_counters: Vec<DiskCounter>,
+    /// What the reader has to know: missing tables with the reason, disturbances, blind file systems.
+    pub notes: Vec<String>,
+    /// Facts that disqualify the start as a measurement (`caches_dropped`, …), in words.
+    pub taints: Vec<String>,
+}
+
+impl Manifest {
+    /// Events lost in all.
+    pub fn lost_events(&self) -> u64 {
+        self.lost.values().sum()
+    }
+}
+
+/// How user stacks were taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StackMethod {
+    /// Not at all.
+    #[default]
+    None,
+    /// By following frame pointers.
+    FramePointers,
+    /// From a copy of the stack, by the unwind tables of the files.
+    UnwindTables,
+}
+
+/// State of the cache before the start.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct StartState {
+    /// `cold`, `warm`, or `as found`.
+    pub wanted: String,
+    /// How it was made.
+    pub method: String,
+    /// Bytes of the file set that were checked page by page.
+    pub checked: Bytes,
+    /// What was cached all the same.
+    pub residual: Option<Known<Residual>>,
+}
+
+/// The machine.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Machine {
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -m`.
+    pub architecture: String,
+    /// CPU model.
+    pub cpu: String,
+    /// CPUs online.
+    pub cpus: u32,
+    /// Memory.
+    pub memory: Bytes,
+    /// Distribution.
+    pub os: String,
+}
+
+/// A block device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Device {
+    /// Number.
+    pub dev: Dev,
+    /// Name (`vda`).
+    pub name: String,
+    /// Model, where it has one.
+    pub model: Option<String>,
+    /// A disk with moving heads, as the kernel believes.
+    pub rotational: Known<bool>,
+    /// `read_ahead_kb`, in bytes.
+    pub read_ahead: Known<Bytes>,
+    /// `max_sectors_kb`, in bytes.
+    pub max_request: Known<Bytes>,
+    /// Scheduler in use.
+    pub scheduler: Known<String>,
+    /// Capacity.
+    pub size: Known<Bytes>,
+    /// For a partition: the whole disk. First sector of it in 512 bytes.
+    pub partition_of: Option<(Dev, u64)>,
+}
+
+/// A file system.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileSystem {
+    /// `s_dev`.
+    pub dev: Dev,
+    /// Type (`ext4`).
+    pub kind: String,
+    /// Where it is mounted; the mount whose root is the file system's, where there is one.
+    pub mounted_at: String,
+    /// What is mounted.
+    pub source: String,
+    /// Mount and superblock options.
+    pub options: String,
+    /// Read-ahead of its backing device, in bytes (bdi `read_ahead_kb`).
+    pub read_ahead: Known<Bytes>,
+    /// Why its reads do not show as fills or device reads, where that is so (`tmpfs: …`).
+    pub blind: Option<String>,
+}
+
+/// What recording cost.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Cost {
+    /// Per BPF program: how often it ran and how long in all.
+    pub programs: Vec<ProgramCost>,
+    /// CPU time of the recorder itself while the command ran.
+    pub recorder_cpu: Nanos,
+    /// Raw events received.
+    pub events: u64,
+    /// Bytes of raw events.
+    pub bytes: Bytes,
+    /// Size of the kernel's buffers.
+    pub buffers: Bytes,
+}
+
+/// One BPF program's cost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramCost {
+    /// Name.
+    pub name: String,
+    /// Runs.
+    pub runs: u64,
+    /// Time of all runs.
+    pub time: Nanos,
+}
+
+/// Reads of a device as `/proc/diskstats` counted them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DiskCounter {
+    /// Device.
+    pub dev: Dev,
+    /// Read requests completed.
+    pub requests: u64,
+    /// Bytes read.
+    pub bytes: Bytes,
+}

@@ -1,0 +1,1 @@
+//! A recording on disk: written crash-safe, read, validated, exported as tables.

@@ -1,0 +1,1 @@
+//! What lies where in a file: segments, sections, symbols, inlined frames, unwinding.

@@ -1,0 +1,1 @@
+//! Live recorders: BPF tracepoints and the perf-event fallback.
