@@ -5,6 +5,8 @@
 //! but not filled during the start, so already in the cache. Times are lengths in nanoseconds; points in
 //! time count from the start of the command.
 
+pub mod compare;
+
 use std::collections::BTreeMap;
 
 use cold_model::recording::{FileIdx, FillCause, LookupKind, StackIdx, StallCause, manifest::Tier};
