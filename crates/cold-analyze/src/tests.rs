@@ -219,6 +219,6 @@ fn a_million_events_take_seconds_at_most_even_unoptimised() {
     let before = Instant::now();
     let a = plain(&r);
     eprintln!("{events} events analysed in {:?}", before.elapsed());
-    assert!(before.elapsed() < Duration::from_secs(60));
+    assert!(before.elapsed() < Duration::from_mins(1));
     assert!(a.headline.needed.value().is_some());
 }

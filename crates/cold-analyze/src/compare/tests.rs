@@ -3,19 +3,19 @@ use cold_model::recording::FillCause;
 
 use super::*;
 use crate::analyze;
-use crate::sample::{Build, PAGE, empty, kib, long, ms};
+use crate::sample::{Build, PAGE, empty, kib, ms};
 
 #[test]
 fn files_are_paired_by_path_and_figures_by_name() {
     let (mut a, mut b) = (empty(), empty());
-    let f = a.file("/both", 100 * PAGE);
-    a.fault(1, 5, f, 10, 8..16);
+    let both = a.file("/both", 100 * PAGE);
+    a.fault(1, 5, both, 10, 8..16);
     let only = a.file("/old", 100 * PAGE);
     a.fault(10, 1, only, 0, 0..4);
     let new = b.file("/new", 100 * PAGE);
     b.fault(1, 1, new, 0, 0..1);
-    let f = b.file("/both", 100 * PAGE);
-    b.fault(4, 2, f, 10, 8..12);
+    let both = b.file("/both", 100 * PAGE);
+    b.fault(4, 2, both, 10, 8..12);
     b.manifest.ready = Some(Known::Value(ms(500)));
     let (x, y) = (analyze(&a, &Layouts::default()), analyze(&b, &Layouts::default()));
     let c = compare(&a, &x, &b, &y);
@@ -23,19 +23,13 @@ fn files_are_paired_by_path_and_figures_by_name() {
     assert_eq!((c.only_a, c.only_b), (1, 1));
     let paths: Vec<_> = c.files.iter().map(|f| f.path.as_str()).collect();
     assert_eq!(paths, ["/both", "/old", "/new"]);
-    let both = &c.files[0];
+    let pair = &c.files[0];
     assert_eq!(
-        both.difference,
-        SideDifference {
-            needed: 0,
-            read: -16 * 1024,
-            unused: -16 * 1024,
-            stall: -(long(3).0 as i64),
-            requests: 0,
-        }
+        pair.difference,
+        SideDifference { needed: 0, read: -16 * 1024, unused: -16 * 1024, stall: -3_000_000, requests: 0 }
     );
-    assert_eq!(x.files[both.a.as_ref().unwrap().index].path, "/both");
-    assert_eq!(y.files[both.b.as_ref().unwrap().index].path, "/both");
+    assert_eq!(x.files[pair.a.as_ref().unwrap().index].path, "/both");
+    assert_eq!(y.files[pair.b.as_ref().unwrap().index].path, "/both");
     assert_eq!((c.files[1].b.as_ref(), c.files[1].difference.read), (None, -16 * 1024));
     let ready = &c.headline[0];
     assert_eq!((ready.difference, ready.ratio), (Some(-500_000_000), Some(Ratio(500))));

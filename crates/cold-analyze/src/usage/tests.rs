@@ -15,10 +15,10 @@ fn needed_read_unused_and_cached_are_told_apart() {
     r.touch(7, f, 41..42, Read);
     let u = &replay(&r)[0];
     assert_eq!(u.needed.pages(), 1 + 2 + 1 + 1);
-    assert_eq!(u.read.runs(), [8..16]);
+    assert_eq!(u.read, Runs::one(8..16));
     assert_eq!(u.unused().pages(), 7);
-    assert_eq!(u.cached().runs(), [20..22]);
-    assert_eq!(u.by_others.runs(), [40..42]);
+    assert_eq!(u.cached(), Runs::one(20..22));
+    assert_eq!(u.by_others, Runs::one(40..42));
     assert_eq!(u.causes[&FillCause::ReadAround], 7);
     assert_eq!(u.contradicted, 0);
 }
@@ -53,7 +53,7 @@ fn around_a_fault_only_pages_that_were_there_count_as_perhaps_needed() {
     r.fill(5, f, 20..24, FillCause::ReadAround);
     r.touch(4, f, 18..22, FaultAround); // 20..22 filled only later: were not there
     let u = &replay(&r)[0];
-    assert_eq!(u.exact.runs(), [10..11]);
+    assert_eq!(u.exact, Runs::one(10..11));
     assert_eq!(u.upper.runs(), [8..10, 11..16]);
     // Part of the file is seen to have been cached: then unfilled pages around may have been there too.
     r.touch(6, f, 50..51, Fault);
