@@ -17,8 +17,8 @@ fn files_are_paired_by_path_and_figures_by_name() {
     let both = b.file("/both", 100 * PAGE);
     b.fault(4, 2, both, 10, 8..12);
     b.manifest.ready = Some(Known::Value(ms(500)));
-    let (x, y) = (analyze(&a, &Layouts::default()), analyze(&b, &Layouts::default()));
-    let c = compare(&a, &x, &b, &y);
+    let sides = (analyze(&a, &Layouts::default()), analyze(&b, &Layouts::default()));
+    let c = compare(&a, &sides.0, &b, &sides.1);
     assert!(c.comparable && c.conditions.is_empty(), "{:?}", c.conditions);
     assert_eq!((c.only_a, c.only_b), (1, 1));
     let paths: Vec<_> = c.files.iter().map(|f| f.path.as_str()).collect();
@@ -28,8 +28,8 @@ fn files_are_paired_by_path_and_figures_by_name() {
         pair.difference,
         SideDifference { needed: 0, read: -16 * 1024, unused: -16 * 1024, stall: -3_000_000, requests: 0 }
     );
-    assert_eq!(x.files[pair.a.as_ref().unwrap().index].path, "/both");
-    assert_eq!(y.files[pair.b.as_ref().unwrap().index].path, "/both");
+    assert_eq!(sides.0.files[pair.a.as_ref().unwrap().index].path, "/both");
+    assert_eq!(sides.1.files[pair.b.as_ref().unwrap().index].path, "/both");
     assert_eq!((c.files[1].b.as_ref(), c.files[1].difference.read), (None, -16 * 1024));
     let ready = &c.headline[0];
     assert_eq!((ready.difference, ready.ratio), (Some(-500_000_000), Some(Ratio(500))));

@@ -60,9 +60,10 @@ fn metadata_is_neither_needed_nor_unused() {
     r.files[1].kind = FileKind::Directory;
     r.fill(1, m, 7..9, FillCause::Metadata);
     r.fill(1, d, 0..1, FillCause::BufferedRead);
+    r.fill(1, m, 9..10, FillCause::Other);
     r.stall(1, 1, StallCause::Lookup);
     let out = files(&Context::new(&r, &Layouts::default()));
-    assert_eq!(out.iter().map(|f| f.read).sum::<Bytes>(), kib(12));
+    assert_eq!(out.iter().map(|f| f.read).sum::<Bytes>(), kib(16));
     assert!(out.iter().all(|f| f.unused == Bytes(0) && f.needed == Bytes(0)));
 }
 
