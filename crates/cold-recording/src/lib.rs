@@ -1,1 +1,8 @@
 //! A recording on disk: written crash-safe, read, validated, exported as tables.
+//!
+//! Never analyses. [`log`] holds raw events while the program runs. Start reading there.
+
+pub mod error;
+pub mod log;
+
+pub use error::{Error, Result};
