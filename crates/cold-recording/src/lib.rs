@@ -4,5 +4,7 @@
 
 pub mod error;
 pub mod log;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample;
 
 pub use error::{Error, Result};

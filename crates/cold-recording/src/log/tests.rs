@@ -15,9 +15,9 @@ fn written(dir: &Path, finish: bool) -> Vec<u8> {
         log.append(i as u16, p).unwrap();
     }
     if finish {
-        log.finish().unwrap()
+        log.finish().unwrap();
     } else {
-        drop(log)
+        drop(log);
     }
     std::fs::read(dir.join(NAME)).unwrap()
 }
