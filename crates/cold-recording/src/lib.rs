@@ -1,1 +1,27 @@
 //! A recording on disk: written crash-safe, read, validated, exported as tables.
+//!
+//! Never analyses. [`schema`] is the one source of tables and columns; [`begin`], [`log`] and [`write()`] make
+//! a recording, [`read()`] opens one. Start reading at [`schema::tables`], then `write.rs`.
+
+mod columns;
+pub mod error;
+pub mod export;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+pub mod log;
+pub mod manifest;
+mod read;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample;
+pub mod schema;
+mod validate;
+mod write;
+
+pub use error::{Error, Result};
+pub use manifest::manifest_of;
+pub use read::read;
+pub use validate::validate;
+pub use write::{begin, write};
+
+#[cfg(test)]
+mod tests;
