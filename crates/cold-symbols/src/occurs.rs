@@ -22,11 +22,11 @@ impl Occurs {
         self.ranges.get(after).is_some_and(|r| r.0 < end)
     }
 
-    /// As if all of a file of `bytes` occurred, with a frame at every 61st byte.
+    /// As if all of a file of `bytes` occurred, with a frame at every 11th byte.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn everything(bytes: u64) -> Self {
         let frame = |offset| (Frame { address: offset, file: None, offset }, offset);
-        Self { ranges: vec![(0, u64::MAX)], frames: (0..bytes).step_by(61).map(frame).collect(), program: true }
+        Self { ranges: vec![(0, u64::MAX)], frames: (0..bytes).step_by(11).map(frame).collect(), program: true }
     }
 }
 

@@ -72,6 +72,12 @@ struct Mapped {
     path: PathBuf,
 }
 
+impl Mapped {
+    fn holds(&self, address: u64) -> bool {
+        self.first <= address && address < self.end
+    }
+}
+
 #[derive(Clone, Default)]
 struct Process {
     mapped: Vec<Mapped>,
@@ -120,14 +126,13 @@ impl Unwinder {
             return Unwound { addresses: vec![registers.ip()], truncated: true };
         };
         let (mapped, files) = (&process.mapped, &mut self.files);
-        let known = |address: u64| mapped.iter().any(|m| m.first <= address && address < m.end);
         let sp = registers.sp();
         let mut read = |address: u64| {
             let at = address.checked_sub(sp).and_then(|at| usize::try_from(at).ok()).ok_or(())?;
             let word = stack.get(at..).and_then(<[u8]>::first_chunk::<8>).ok_or(())?;
             Ok(u64::from_le_bytes(*word))
         };
-        match *registers {
+        let mut found = match *registers {
             Registers::X86_64 { ip, sp, bp } => {
                 if !matches!(process.ready, Some(Ready::X86_64(_))) {
                     let mut unwinder = UnwinderX86_64::new();
@@ -138,7 +143,7 @@ impl Unwinder {
                 let cache = self.x86_64.get_or_insert_default();
                 let mut frames =
                     unwinder.iter_frames(ip, UnwindRegsX86_64::new(ip, sp, bp), cache, &mut read);
-                collect(known, || frames.next().map_err(drop))
+                collect(mapped, || frames.next().map_err(drop))
             }
             Registers::Aarch64 { pc, sp, fp, lr } => {
                 if !matches!(process.ready, Some(Ready::Aarch64(_))) {
@@ -152,9 +157,14 @@ impl Unwinder {
                 let mask = framehop::aarch64::PtrAuthMask::from_max_known_address((1 << 48) - 1);
                 let registers = UnwindRegsAarch64::new_with_ptr_auth_mask(mask, lr, sp, fp);
                 let mut frames = unwinder.iter_frames(pc, registers, cache, &mut read);
-                collect(known, || frames.next().map_err(drop))
+                collect(mapped, || frames.next().map_err(drop))
             }
-        }
+        };
+        // Code without tables is unwound by frame pointers, whose end may be any register that is 0.
+        let covered = |m: &Mapped| files.get(&m.path).is_some_and(|t| t.as_ref().is_some_and(|t| t.any()));
+        let last = found.addresses.last().copied().unwrap_or_default();
+        found.truncated |= !mapped.iter().any(|m| m.holds(last.saturating_sub(1)) && covered(m));
+        found
     }
 }
 
@@ -176,9 +186,10 @@ impl Registers {
 /// Takes frames until the stack ends. An address outside all files is where guessing by frame pointers
 /// went astray, or generated code, which has no tables.
 fn collect(
-    known: impl Fn(u64) -> bool,
+    mapped: &[Mapped],
     mut next: impl FnMut() -> Result<Option<FrameAddress>, ()>,
 ) -> Unwound {
+    let known = |address| mapped.iter().any(|m| m.holds(address));
     let mut addresses = Vec::new();
     loop {
         match next() {
@@ -225,4 +236,4 @@ fn modules<'a>(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -96,6 +96,11 @@ impl Tables {
         })
     }
 
+    /// Whether there are any tables.
+    pub(super) fn any(&self) -> bool {
+        self.eh_frame.is_some() || self.debug_frame.is_some()
+    }
+
     /// The module that lies at `mapped`, which begins with the byte at `offset` of the file.
     pub(super) fn module(&self, mapped: Range<u64>, offset: u64) -> Option<Module<Part>> {
         let (eh_frame_svma, eh_frame) = self.eh_frame.clone().unzip();
