@@ -24,8 +24,11 @@ fn hex(text: &str) -> u64 {
     u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap()
 }
 
+/// Name, offset, bytes of sections; offset, bytes, address of segments.
+type Listed = (Vec<(String, u64, u64)>, Vec<(u64, u64, u64)>);
+
 /// Sections with bytes, and loadable segments, as readelf prints them.
-fn readelf(path: &Path) -> (Vec<(String, u64, u64)>, Vec<(u64, u64, u64)>) {
+fn readelf(path: &Path) -> Listed {
     let text = run("readelf", &["-SlW"], path);
     let sections = text.lines().filter_map(|line| {
         let (_, rest) = line.trim_start().strip_prefix('[')?.split_once(']')?;
