@@ -6,7 +6,8 @@ static __always_inline bool may_not_fault(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 
-	return BPF_CORE_READ(task, pagefault_disabled) > 0;
+	/* Reading it by this helper counts one itself. */
+	return BPF_CORE_READ(task, pagefault_disabled) > 1;
 }
 
 static __always_inline int page_fault(u64 address, struct pt_regs *regs, u32 error, bool kernel)
