@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 use std::time::Duration;
 
-use cold_model::recording::manifest::Tier;
 use cold_model::recording::manifest::ProgramCost;
+use cold_model::recording::manifest::Tier;
 use cold_model::{Bytes, Nanos};
 use cold_sys::procfs::ProcFs;
 use libbpf_rs::query::ProgInfoIter;
@@ -154,7 +154,7 @@ fn losses(object: &Object) -> Result<BTreeMap<String, u64>, Error> {
 fn costs(object: &Object) -> (Vec<ProgramCost>, u64) {
     let ids: Vec<_> = object
         .progs()
-        .filter(|program| program.autoload())
+        .filter(libbpf_rs::ProgramImpl::autoload)
         .filter_map(|program| Program::id_from_fd(program.as_fd()).ok())
         .collect();
     let mut missed = 0;
