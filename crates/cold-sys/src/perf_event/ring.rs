@@ -96,6 +96,7 @@ impl Ring {
         held
     }
 
+    #[allow(clippy::cast_ptr_alignment)] // the base is aligned to a page and the offsets to 8
     fn word(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: both offsets lie in the first page, which is mapped readable and writable for as long as
         // self lives, and are multiples of 8; the kernel accesses them atomically too.
