@@ -1,1 +1,3 @@
 //! Live recorders: BPF tracepoints and the perf-event fallback.
+
+pub mod raw;
