@@ -150,13 +150,13 @@ impl Session {
         let follow = |source| Error::Follow { pid, source };
         let threads = facts::threads(&self.proc, pid);
         for tid in threads {
-            match rings.add(Whom::Thread(tid as i32)) {
+            match rings.add(Whom::Thread(tid.cast_signed())) {
                 // A thread that ended meanwhile has nothing to tell; the others count.
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) && tid != pid => {}
                 other => other.map_err(follow)?,
             }
         }
-        self.manifest.cost.buffers = Bytes(self.manifest.cost.buffers.0 + rings.buffers());
+        self.manifest.cost.buffers += Bytes(rings.bytes());
         self.fact(&Fact::PerfEvents(rings.described().to_vec()))?;
         let recorder = Recorder::start(rings, Arc::clone(&self.sink), self.proc.clone(), true);
         self.recorders.push(recorder.map_err(follow)?);
@@ -187,7 +187,7 @@ impl Session {
     pub fn finish(mut self, complete: impl FnOnce(&mut Manifest)) -> Result<Manifest, Error> {
         for recorder in std::mem::take(&mut self.recorders) {
             let cpu = recorder.finish()?;
-            self.manifest.cost.recorder_cpu = self.manifest.cost.recorder_cpu + cpu;
+            self.manifest.cost.recorder_cpu += cpu;
         }
         self.manifest.end = cold_sys::time::monotonic();
         self.manifest.disk_counters = facts::difference(&self.counters, &facts::disk_counters(&self.proc));
