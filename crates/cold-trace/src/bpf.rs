@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::io;
 
 use cold_model::Bytes;
-use cold_model::recording::manifest::Tier;
 use cold_model::recording::manifest::ProgramCost;
+use cold_model::recording::manifest::Tier;
 
 mod consumer;
 mod existing;

@@ -90,8 +90,13 @@ impl<W: Write + Send + 'static> Consumer<W> {
 }
 
 fn run<W: Write>(map: &MapHandle, sink: W, inbox: &Receiver<Message>) -> io::Result<Taken<W>> {
-    let piece =
-        RefCell::new(Piece { sink, pending: Vec::with_capacity(PIECE * 2), result: Ok(()), events: 0, bytes: 0 });
+    let piece = RefCell::new(Piece {
+        sink,
+        pending: Vec::with_capacity(PIECE * 2),
+        result: Ok(()),
+        events: 0,
+        bytes: 0,
+    });
     {
         let mut builder = RingBufferBuilder::new();
         let take = |record: &[u8]| {

@@ -6,8 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::thread;
 use std::time::Duration;
 
-use cold_model::recording::manifest::Tier;
 use cold_model::recording::manifest::ProgramCost;
+use cold_model::recording::manifest::Tier;
 use cold_model::{Bytes, Nanos};
 use cold_sys::procfs::ProcFs;
 use libbpf_rs::query::ProgInfoIter;

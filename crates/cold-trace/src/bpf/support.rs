@@ -74,7 +74,9 @@ pub enum Why {
     #[error("this kernel has no type information ({0}): it needs CONFIG_DEBUG_INFO_BTF")]
     NoBtf(String),
     /// The kernel's pids are not ours.
-    #[error("this process is in a pid namespace of its own, and the kernel's events name others: run outside")]
+    #[error(
+        "this process is in a pid namespace of its own, and the kernel's events name others: run outside"
+    )]
     PidNamespace,
     /// Too old.
     #[error("this kernel has no tracepoint {}", .0.join(", "))]

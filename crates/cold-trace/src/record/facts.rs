@@ -60,16 +60,14 @@ pub(super) fn threads(proc: &ProcFs, pid: u32) -> Vec<u32> {
     tids
 }
 
-/// The process and its descendants as they are now.
-pub(super) fn existing(proc: &ProcFs, pid: u32, at: u64) -> Vec<Existing> {
-    let mut pids = vec![pid];
-    pids.extend(
-        cold_sys::supervise::descendants(proc, pid.cast_signed()).into_iter().map(i32::cast_unsigned),
-    );
-    pids.into_iter().filter_map(|pid| one(proc, pid, at)).collect()
+/// The process and its descendants.
+pub(super) fn descendants(proc: &ProcFs, pid: u32) -> Vec<u32> {
+    let below = cold_sys::supervise::descendants(proc, pid.cast_signed());
+    std::iter::once(pid).chain(below.into_iter().map(i32::cast_unsigned)).collect()
 }
 
-fn one(proc: &ProcFs, pid: u32, at: u64) -> Option<Existing> {
+/// A process as it is now.
+pub(super) fn existing(proc: &ProcFs, pid: u32, at: u64) -> Option<Existing> {
     let stat = proc.stat(pid.cast_signed()).ok()?;
     let maps = proc.maps(pid.cast_signed()).unwrap_or_default();
     let areas: Vec<Area> = maps
