@@ -16,7 +16,7 @@ type Log = Vec<(u16, Vec<u8>)>;
 fn record(options: &Options, argv: &[&OsStr]) -> Option<(Recording, Log)> {
     let log: Arc<Mutex<Log>> = Arc::default();
     let mut session = Session::start(options, Manifest::default(), log.clone()).expect("starts");
-    if session.plan.is_none() {
+    if session.plan.is_none() && session.tier() > Tier::B {
         eprintln!("SKIPPED (needs perf events): {:?}", session.manifest.notes);
         return None;
     }
@@ -41,7 +41,10 @@ fn record(options: &Options, argv: &[&OsStr]) -> Option<(Recording, Log)> {
 /// that each is a fault of its own whatever is cached.
 fn file_with_pattern(dir: &Path) -> (PathBuf, &'static str, BTreeSet<u64>) {
     let path = dir.join("touched file");
-    std::fs::write(&path, vec![7; 128 * cold_sys::page::page_size() as usize]).expect("writable");
+    // Page by page, for folios of one page: Linux 6.18 maps a large folio whole at its first fault.
+    let mut file = std::fs::File::create(&path).expect("writable");
+    let page = vec![7; cold_sys::page::page_size() as usize];
+    (0..128).for_each(|_| file.write_all(&page).expect("writable"));
     (path, "0,16,33,50,70,99", BTreeSet::from([0, 16, 33, 50, 70, 99]))
 }
 
@@ -59,7 +62,7 @@ fn pattern_is_recorded(options: &Options, program: &Path) {
     let argv = [program.as_os_str(), "touch-mapped".as_ref(), path.as_os_str(), pages.as_ref()];
     let Some((r, _)) = record(options, &argv) else { return };
     assert_eq!(r.manifest.lost_events(), 0, "{:?}", r.manifest.lost);
-    assert_eq!(touched(&r, &path), expected);
+    assert_eq!(touched(&r, &path), expected, "{:?}", r.mappings);
     let of_kind = r.touches.iter().flatten().all(|t| t.kind == TouchKind::Fault && t.major.is_some());
     assert!(of_kind);
 
@@ -83,6 +86,9 @@ fn pattern_is_recorded(options: &Options, program: &Path) {
 
 mod root {
     use super::*;
+
+    #[cfg(feature = "bpf")]
+    mod kernel;
 
     #[test]
     fn tier_c_sees_exactly_the_pages_that_are_touched() {
@@ -162,7 +168,7 @@ fn copied_stacks_and_call_chains_come_with_faults() {
         let (path, pages, expected) = file_with_pattern(dir.path());
         let file = std::fs::File::open(&path).expect("exists");
         file.sync_all().expect("synced");
-        let options = Options { stacks, ..Options::default() };
+        let options = Options { tier: Some(Tier::D), stacks, ..Options::default() };
         let subject = cold_testbed::subject();
         let argv = [subject.as_os_str(), "touch-mapped".as_ref(), path.as_os_str(), pages.as_ref()];
         // Others may bring the file back into the cache meanwhile: copies are taken of major faults only.
