@@ -161,6 +161,64 @@ fn as_an_ordinary_user() {
     pattern_is_recorded(&options, Path::new(&subject));
 }
 
+/// As after `kill -9`: the log has no end, the last block is cut, nothing else was written.
+#[test]
+fn a_broken_off_recording_is_recovered_up_to_where_it_was() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (path, pages, expected) = file_with_pattern(dir.path());
+    let subject = cold_testbed::subject();
+    let argv = [subject.as_os_str(), "touch-mapped".as_ref(), path.as_os_str(), pages.as_ref()];
+    let options = Options { tier: Some(Tier::D), ..Options::default() };
+    let Some((_, log)) = record(&options, &argv) else { return };
+    let mut writer = cold_recording::log::Writer::create(dir.path(), 4096, Nanos(1)).expect("creates");
+    // The last fact is the final manifest: the recorder was killed before it.
+    for (kind, bytes) in log.iter().take(log.len() - 1) {
+        Sink::append(&mut writer, *kind, bytes).expect("writes");
+    }
+    drop(writer);
+    let file = dir.path().join(cold_recording::log::NAME);
+    let whole = std::fs::read(&file).expect("there");
+    let r = recover(dir.path(), &mut InnermostOnly).expect("recovers");
+    assert!(!r.manifest.complete && r.manifest.tier == Tier::D);
+    assert!(r.manifest.notes.iter().any(|n| n.contains("not whole")), "{:?}", r.manifest.notes);
+    assert_eq!(touched(&r, &path), expected);
+    assert!(r.manifest.end >= r.touches.as_ref().expect("a table").last().expect("touches").at);
+    // Cut off in the middle of a block, or damaged there: what was before is left.
+    std::fs::write(&file, &whole[..whole.len() * 2 / 3]).expect("writable");
+    let less = recover(dir.path(), &mut InnermostOnly).expect("recovers");
+    assert!(less.manifest.cost.events <= r.manifest.cost.events);
+    std::fs::write(&file, &whole[..20]).expect("writable");
+    assert!(matches!(recover(dir.path(), &mut InnermostOnly), Err(Error::Recording(_))));
+}
+
+/// Pages that came while nobody saw when: cached after, not before.
+#[test]
+fn without_fills_the_cache_is_looked_at_before_and_after() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (path, pages, expected) = file_with_pattern(dir.path());
+    let file = std::fs::File::open(&path).expect("exists");
+    file.sync_all().expect("synced");
+    let subject = cold_testbed::subject();
+    let argv =
+        [subject.as_os_str(), "touch-mapped".as_ref(), path.as_os_str(), pages.as_ref(), "--random".as_ref()];
+    let options = Options { tier: Some(Tier::D), files: vec![path.clone()], ..Options::default() };
+    for attempt in 0.. {
+        let _ = cold_sys::evict::advise_dontneed(&file);
+        let Some((r, _)) = record(&options, &argv) else { return };
+        let fills = r.fills.as_ref().expect("by looking");
+        assert!(
+            fills
+                .iter()
+                .all(|f| f.at == r.manifest.end && f.cause == cold_model::recording::FillCause::Other)
+        );
+        let came = fills.iter().flat_map(|f| f.first_page..f.first_page + u64::from(f.pages));
+        if came.collect::<BTreeSet<u64>>() == expected {
+            break;
+        }
+        assert!(attempt < 20, "{fills:?}");
+    }
+}
+
 #[test]
 fn copied_stacks_and_call_chains_come_with_faults() {
     for stacks in [StackMethod::FramePointers, StackMethod::UnwindTables] {
