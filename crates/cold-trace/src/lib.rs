@@ -1,5 +1,20 @@
 //! Live recorders: BPF tracepoints and the perf-event fallback.
+//!
+//! Records, and puts together what was recorded; never analyses, never prints. While a program runs,
+//! raw events go into a log as they come ([`blocks`], [`raw`], [`perf`]); at its end, or after a crash,
+//! the log becomes a recording ([`assemble()`]). Start reading at [`assemble()`] and [`blocks`].
 
+pub mod assemble;
+pub mod blocks;
 #[cfg(feature = "bpf")]
 pub mod bpf;
+pub mod machine;
+pub mod perf;
 pub mod raw;
+pub mod record;
+pub mod unwind;
+
+mod syscalls;
+
+pub use assemble::assemble;
+pub use record::{assemble_dir, recover};
