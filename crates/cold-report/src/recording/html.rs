@@ -111,7 +111,7 @@ fn origin(view: &View<'_>) -> String {
         kernel,
         m.machine.cpu.clone(),
         m.machine.os.clone(),
-        format!("cold {}", m.tool),
+        m.tool.clone(),
     ];
     let parts: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).map(|p| line(&p, 200)).collect();
     parts.join(" · ")
@@ -193,7 +193,7 @@ fn cards(out: &mut String, h: &Headline) {
     }));
     add("needed", known(&h.needed, |_| {
         let upper = h.needed_upper.value().filter(|b| b.0 > 0);
-        let upper = upper.map_or(String::new(), |b| format!("of which {b} at most; "));
+        let upper = upper.map_or(String::new(), |b| format!("{b} of it an upper bound; "));
         let cached = h.cached.value().map_or(String::new(), |b| format!("{b} was cached"));
         format!("{upper}{cached}")
     }));

@@ -185,7 +185,7 @@ class Chart {
       for (const tick of this.valueTicks().values) {
         const y = this.y(tick);
         if (y < MARGIN.top - 1 || y > bottom + 1) continue;
-        context.fillText(this.options.axis === "bytes" ? byteWords(tick).replace(".00", "") : countWords(tick), MARGIN.left - 7, y + 4);
+        context.fillText(this.options.axis === "bytes" ? roundBytes(tick) : countWords(tick), MARGIN.left - 7, y + 4);
       }
     }
     if (this.options.unit) {
@@ -198,7 +198,7 @@ class Chart {
   }
 
   marker(context, at, words) {
-    if (at === null || at === undefined || (words === "end" && Math.abs(at - this.options.ready) < (this.view.to - this.view.from) / 50)) return;
+    if (at === null || at === undefined) return;
     const x = this.x(at);
     if (x < MARGIN.left || x > MARGIN.left + this.width) return;
     context.save();
@@ -209,6 +209,8 @@ class Chart {
     context.lineTo(x, MARGIN.top + this.height);
     context.stroke();
     context.restore();
+    // No room for the words of both.
+    if (words === "end" && this.options.ready !== null && Math.abs(this.x(this.options.ready) - x) < 130) return;
     const label = `${words} ${timeWords(at)}`, room = context.measureText(label).width / 2;
     context.fillStyle = theme.colors.text;
     context.textAlign = "center";
