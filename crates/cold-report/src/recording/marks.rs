@@ -171,8 +171,16 @@ impl Marks {
             (at.0 / time.max(1), file, first / end.div_ceil(rows.max(1)).max(1))
         };
         Self {
-            fills: largest(&self.fills, |m| m.pages, |m| (cell(m.at, m.file, m.first), m.cause as u8, m.used)),
-            touches: largest(&self.touches, |m| m.pages, |m| (cell(m.at, m.file, m.first), m.kind as u8, true)),
+            fills: largest(
+                &self.fills,
+                |m| m.pages,
+                |m| (cell(m.at, m.file, m.first), m.cause as u8, m.used),
+            ),
+            touches: largest(
+                &self.touches,
+                |m| m.pages,
+                |m| (cell(m.at, m.file, m.first), m.kind as u8, true),
+            ),
         }
     }
 

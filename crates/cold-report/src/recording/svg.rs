@@ -96,7 +96,9 @@ impl Stack {
         let mut order: Vec<usize> = (0..bands.len()).collect();
         // High enough to see: no band is lower than a five-hundredth of the pages of all.
         let least = (bands.iter().map(|b| b.height).sum::<f64>() / 500.0).max(1e-9);
-        order.sort_by(|&a, &b| (bands[a].first_use, &bands[a].name).cmp(&(bands[b].first_use, &bands[b].name)));
+        order.sort_by(|&a, &b| {
+            (bands[a].first_use, &bands[a].name).cmp(&(bands[b].first_use, &bands[b].name))
+        });
         let mut low = 0.0;
         for i in order {
             bands[i].low = low;
@@ -231,7 +233,13 @@ fn legend(out: &mut String, marks: &[Marks], views: &[View<'_>]) {
         }
     }
     item(out, &format!("<path d=\"M1 0h13M1 -4v8M14 -4v8\" stroke=\"{STALL}\" fill=\"none\"/>"), "waiting");
-    text(out, WIDTH - 20.0, y + 24.0, "font-size=\"11.5\" fill=\"#5a5a5a\" text-anchor=\"end\"", "dashed: read, not needed");
+    text(
+        out,
+        WIDTH - 20.0,
+        y + 24.0,
+        "font-size=\"11.5\" fill=\"#5a5a5a\" text-anchor=\"end\"",
+        "dashed: read, not needed",
+    );
 }
 
 /// Bands with their names, axis, frame.

@@ -24,9 +24,10 @@ pub(super) fn tables(
 ) -> (Value, Vec<String>) {
     let mut notes = Vec::new();
     let recording = numbers.view.recording;
-    let reads = longest(recording.device_reads.as_deref(), intervals, "requests", &mut notes, |r: &DeviceRead| {
-        r.completed.map_or(u64::MAX, |c| c.saturating_sub(r.queued).0)
-    });
+    let reads =
+        longest(recording.device_reads.as_deref(), intervals, "requests", &mut notes, |r: &DeviceRead| {
+            r.completed.map_or(u64::MAX, |c| c.saturating_sub(r.queued).0)
+        });
     let stalls = longest(recording.stalls.as_deref(), intervals, "stalls", &mut notes, |s: &Stall| {
         s.woken.or(s.ended).map_or(u64::MAX, |e| e.saturating_sub(s.began).0)
     });
@@ -141,7 +142,9 @@ fn stall_table(n: &Numbers<'_>, rows: &[&Stall], w: &mut Writer) -> Value {
     let path: Vec<i64> = rows
         .iter()
         .map(|s| {
-            let Some(text) = s.lookup.and_then(|l| lookups.get(l as usize)?.path.as_deref()) else { return 0 };
+            let Some(text) = s.lookup.and_then(|l| lookups.get(l as usize)?.path.as_deref()) else {
+                return 0;
+            };
             if let Some(i) = known.get(text) {
                 return *i;
             }

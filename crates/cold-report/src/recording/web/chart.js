@@ -282,7 +282,8 @@ class Chart {
     this.drag = { x: event.offsetX, y: event.offsetY, move: event.shiftKey, from: this.view.from, to: this.view.to, y0: this.y0, y1: this.y1 };
   }
 
-  box(event) {
+  /** The rectangle that a drag chose. */
+  dragged(event) {
     const clampX = (x) => Math.min(Math.max(x, MARGIN.left), MARGIN.left + this.width);
     const clampY = (y) => Math.min(Math.max(y, MARGIN.top), MARGIN.top + this.height);
     let y0 = clampY(Math.min(this.drag.y, event.offsetY)), y1 = clampY(Math.max(this.drag.y, event.offsetY));
@@ -303,7 +304,7 @@ class Chart {
       return;
     }
     if (drag) {
-      this.cross(null, this.box(event));
+      this.cross(null, this.dragged(event));
       return;
     }
     const at = this.timeAt(event.offsetX);
@@ -315,7 +316,7 @@ class Chart {
   }
 
   release(event) {
-    const drag = this.drag, [x, y, width, height] = drag ? this.box(event) : [];
+    const drag = this.drag, [x, y, width, height] = drag ? this.dragged(event) : [];
     this.drag = null;
     if (!drag || drag.move) return;
     this.view.point(null);
