@@ -1,4 +1,5 @@
-//! Pictures of results: [`terminal`] plots, [`svg`] and self-contained [`html`] pages.
+//! Pictures of results: [`terminal`] plots, [`svg`] and self-contained [`html`] pages of a benchmark,
+//! and a page and a picture of a [`recording`].
 //!
 //! A recording is also written for two viewers: [`perfetto`] and [`firefox`].
 //!
@@ -11,6 +12,7 @@ pub mod escape;
 pub mod firefox;
 pub mod html;
 pub mod perfetto;
+pub mod recording;
 pub mod scene;
 pub mod svg;
 pub mod terminal;
