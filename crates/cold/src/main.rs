@@ -8,7 +8,9 @@ mod commands;
 mod exit;
 mod helpers;
 mod leftovers;
+mod table;
 mod ui;
+mod words;
 
 use std::process::ExitCode;
 

@@ -1,0 +1,160 @@
+//! Files, sections, functions and directories, as tables.
+
+use std::collections::BTreeMap;
+
+use cold_analyze::model::{Analysis, FileUse, Reached};
+use cold_model::recording::{FileIdx, LookupKind};
+use cold_model::{Bytes, Nanos};
+
+use super::{View, base};
+use crate::table::Table;
+use crate::ui::{FAINT, paint};
+use crate::words::{count, percent, plural};
+
+/// Functions are many; the first few tell.
+const SYMBOLS: usize = 10;
+
+/// Rows that `limit` left out.
+fn rest(lines: &mut Vec<String>, all: usize, limit: usize) {
+    if all > limit {
+        lines.push(paint(FAINT, format!("… and {} more (--limit)", count((all - limit) as u64))));
+    }
+}
+
+/// A figure that is nothing is easier to overlook than a 0.
+pub(in crate::commands::report) fn bytes(b: Bytes) -> String {
+    if b.0 == 0 { "–".to_owned() } else { b.to_string() }
+}
+
+/// The same for times.
+pub(in crate::commands::report) fn time(t: Nanos) -> String {
+    if t.0 == 0 { "–".to_owned() } else { t.to_string() }
+}
+
+pub(in crate::commands::report) fn reached(r: Reached) -> &'static str {
+    match r {
+        Reached::Executed => "executed",
+        Reached::Mapped => "mapped",
+        Reached::Read => "read",
+        Reached::LookedUp => "looked up",
+        Reached::ByOthers => "by others",
+    }
+}
+
+fn file_row(f: &FileUse) -> Vec<String> {
+    let upper = if f.needed_upper.0 > 0 { "≤" } else { "" };
+    vec![
+        time(f.stall),
+        format!("{upper}{}", bytes(f.needed)),
+        bytes(f.read),
+        bytes(f.unused),
+        count(f.requests),
+        f.first_use.map_or_else(|| "–".to_owned(), |t| t.to_string()),
+        reached(f.reached).to_owned(),
+        f.path.clone(),
+    ]
+}
+
+const FILE_HEAD: [&str; 8] = ["WAITED", "NEEDED", "READ", "UNUSED", "REQS", "FIRST", "HOW", "FILE"];
+
+/// Files that cost anything, the costliest first.
+pub(super) fn files(a: &Analysis, view: View) -> Vec<String> {
+    let costly: Vec<&FileUse> =
+        a.files.iter().filter(|f| f.stall.0 > 0 || f.read.0 > 0 || f.needed.0 > 0).collect();
+    if costly.is_empty() {
+        return Vec::new();
+    }
+    let mut table = Table::new(&FILE_HEAD);
+    for f in costly.iter().take(view.limit) {
+        table.row(file_row(f), Vec::new());
+    }
+    let mut lines = table.lines(view.table);
+    rest(&mut lines, costly.len(), view.limit);
+    lines
+}
+
+/// Libraries of which almost nothing was needed.
+pub(super) fn hardly_needed(a: &Analysis, view: View) -> Vec<String> {
+    let found: Vec<&FileUse> = a.hardly_needed.iter().filter_map(|i| a.files.get(*i)).collect();
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let mut table = Table::new(&["UNUSED", "READ", "NEEDED", "SHARE", "FILE"]);
+    for f in found.iter().take(view.limit) {
+        let share = percent(f.needed.0.min(f.read.0), f.read.0);
+        table.row(vec![bytes(f.unused), bytes(f.read), bytes(f.needed), share, f.path.clone()], Vec::new());
+    }
+    let mut lines = table.lines(view.table);
+    rest(&mut lines, found.len(), view.limit);
+    lines
+}
+
+/// Parts of ELF files that were needed, or waited for.
+pub(super) fn sections(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: View) -> Vec<String> {
+    let mut used: Vec<_> = a.sections.iter().filter(|s| s.needed.0 > 0 || s.read.0 > 0).collect();
+    if used.is_empty() {
+        return Vec::new();
+    }
+    used.sort_by_key(|s| (std::cmp::Reverse((s.stall, s.read, s.needed)), s.file));
+    let mut table = Table::new(&["WAITED", "NEEDED", "READ", "SIZE", "SEGMENT", "SECTION OF FILE"]);
+    for s in used.iter().take(view.limit) {
+        let name = format!("{} of {}", s.section, base(paths.get(&s.file).copied().unwrap_or("?")));
+        let row = vec![time(s.stall), bytes(s.needed), bytes(s.read), bytes(s.size), s.segment.clone(), name];
+        table.row(row, Vec::new());
+    }
+    let mut lines = table.lines(view.table);
+    rest(&mut lines, used.len(), view.limit);
+    lines
+}
+
+/// Functions whose pages were waited for.
+pub(super) fn symbols(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: View) -> Vec<String> {
+    let waited: Vec<_> = a.symbols.iter().filter(|s| s.stall.0 > 0).collect();
+    if waited.is_empty() {
+        return Vec::new();
+    }
+    let limit = view.limit.min(SYMBOLS);
+    let mut table = Table::new(&["WAITED", "FAULTS", "FIRST", "FUNCTION"]);
+    for s in waited.iter().take(limit) {
+        let name = format!("{}`{}", base(paths.get(&s.file).copied().unwrap_or("?")), s.symbol);
+        table.row(vec![time(s.stall), count(s.touches), s.first_use.to_string(), name], Vec::new());
+    }
+    let mut lines = table.lines(view.table);
+    rest(&mut lines, waited.len(), limit);
+    lines
+}
+
+/// A kind of call in words.
+fn kind(k: LookupKind) -> &'static str {
+    match k {
+        LookupKind::Open => "open",
+        LookupKind::Stat => "stat",
+        LookupKind::Access => "access",
+        LookupKind::Readlink => "readlink",
+        LookupKind::Exec => "exec",
+        LookupKind::List => "list",
+    }
+}
+
+/// Failed lookups by directory, with what made the program look there.
+pub(super) fn misses(a: &Analysis, view: View) -> Vec<String> {
+    if a.misses.is_empty() {
+        return Vec::new();
+    }
+    let mut table = Table::new(&["MISSES", "TIME", "WAITED", "DIRECTORY"]);
+    for m in a.misses.iter().take(view.limit) {
+        let kinds: Vec<String> =
+            m.kinds.iter().filter(|(_, n)| **n > 0).map(|(k, n)| format!("{} {}", count(*n), kind(*k))).collect();
+        let by = m.search.as_deref().unwrap_or("search not recognised");
+        let below = format!("{by}; {}; e.g. {}", kinds.join(", "), m.examples.join(", "));
+        let row = vec![count(m.misses), m.time.to_string(), time(m.stall), m.directory.clone()];
+        table.row(row, vec![paint(FAINT, below)]);
+    }
+    let mut lines = table.lines(view.table);
+    let left: u64 = a.misses.iter().skip(view.limit).map(|m| m.misses).sum();
+    if left > 0 {
+        let dirs = a.misses.len() - view.limit;
+        lines.push(paint(FAINT, format!("… and {} in {dirs} more (--limit)", plural(left, "miss").replace("misss", "misses"))));
+    }
+    lines
+}
