@@ -1,9 +1,13 @@
 //! The answer: one [`Analysis`] per recording. `cold report --json` prints it as it stands.
 //!
-//! Byte counts are of whole pages. *needed* = pages with at least one touch, each once; *read* = pages
-//! filled (by anybody) during the start, each once; *unused* = filled but not touched; *cached* = touched
-//! but not filled during the start, so already in the cache. Times are lengths in nanoseconds; points in
+//! Everything but the checks counts what happened from the start to ready (to the end of the recording
+//! where ready is not known). Byte counts are of whole pages, none beyond the end of a file. *needed* =
+//! pages with at least one touch, each once; *read* = pages filled by the start's tree, each once, pages
+//! that were written excepted; *unused* = read but not touched, metadata excepted, whose use no tier sees;
+//! *cached* = touched but filled by nobody, so already in the cache. Times are lengths in nanoseconds; points in
 //! time count from the start of the command.
+
+pub mod compare;
 
 use std::collections::BTreeMap;
 
@@ -67,6 +71,16 @@ pub struct Headline {
     pub mean_request: Known<Bytes>,
     /// Their mean time in the device, issue to completion.
     pub mean_service: Known<Nanos>,
+    /// Their mean time in the queue before that.
+    pub mean_queueing: Known<Nanos>,
+    /// Requests made by others, on the same devices.
+    pub requests_by_others: Known<u64>,
+    /// Of `read`, what is metadata of file systems.
+    pub metadata: Known<Bytes>,
+    /// Pages the tree filled again after they had been filled once (not part of `read`).
+    pub refilled: Known<Bytes>,
+    /// Of `waited_sum`, waits of which neither file, lookup nor request is known.
+    pub unattributed: Known<Nanos>,
     /// Bytes filled per cause, by the tree.
     pub causes: BTreeMap<FillCause, Bytes>,
     /// Lookups and those that failed.
@@ -75,12 +89,25 @@ pub struct Headline {
     pub misses: Known<u64>,
     /// Processes of the tree.
     pub processes: u64,
+    /// What the recording holds from after ready, not counted above; `None`: nothing, or ready is unknown.
+    pub after_ready: Option<AfterReady>,
     /// Events lost per class; empty when none.
     pub lost: BTreeMap<String, u64>,
     /// The recorder ended in order.
     pub complete: bool,
     /// Notes and taints that belong beside the figures.
     pub notes: Vec<String>,
+}
+
+/// What was recorded after ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct AfterReady {
+    /// Bytes filled by the tree, refills included.
+    pub read: Bytes,
+    /// Device requests of the tree.
+    pub requests: u64,
+    /// Sum of all tasks' waits for storage.
+    pub waited_sum: Nanos,
 }
 
 /// How a file was reached first.
@@ -99,7 +126,8 @@ pub enum Reached {
     ByOthers,
 }
 
-/// One file's part in the start.
+/// One file's part in the start. Where the headline's figure is unknown because the tier has no such
+/// table, the same figure here is 0 and means nothing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FileUse {
     /// Its row in the recording.
@@ -118,6 +146,10 @@ pub struct FileUse {
     pub unused: Bytes,
     /// Pages needed that were in the cache before.
     pub cached: Bytes,
+    /// Pages filled by others and not by the tree.
+    pub read_by_others: Bytes,
+    /// Pages the tree filled again.
+    pub refilled: Bytes,
     /// Device requests that brought pages of it.
     pub requests: u64,
     /// Stalls charged to it.
@@ -132,9 +164,12 @@ pub struct FileUse {
     pub fragments: u64,
     /// Bytes filled per cause.
     pub causes: BTreeMap<FillCause, Bytes>,
+    /// Why it is in `hardly_needed`, with the figures; `None`: it is not.
+    pub hardly_needed: Option<String>,
 }
 
-/// One section's part.
+/// One section's part. A page on the border of two sections counts in both, its stalls in the one that
+/// has more of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SectionUse {
     /// File.
@@ -153,7 +188,17 @@ pub struct SectionUse {
     pub stall: Nanos,
 }
 
-/// One function's part.
+/// What tells that a function was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SymbolEvidence {
+    /// The instruction that faulted lies in it and on the page that was missing.
+    Instruction,
+    /// The page lies wholly inside it.
+    WholePage,
+}
+
+/// One function's part. Only faults that name it exactly count; a page of many functions names none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SymbolUse {
     /// File.
@@ -166,6 +211,8 @@ pub struct SymbolUse {
     pub stall: Nanos,
     /// First touch, from the start.
     pub first_use: Nanos,
+    /// What tells so (the weaker, where both do).
+    pub evidence: SymbolEvidence,
 }
 
 /// What made a program look in the wrong places.
