@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod doctor;
 pub(crate) mod generate;
+pub(crate) mod report;
 
 use crate::cli::Command;
 use crate::exit::Outcome;

@@ -7,9 +7,11 @@ mod cli;
 mod commands;
 mod exit;
 mod helpers;
+mod interrupt;
 mod leftovers;
 mod table;
 mod ui;
+mod values;
 mod words;
 
 use std::process::ExitCode;

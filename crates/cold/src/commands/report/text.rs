@@ -1,7 +1,7 @@
 //! The report for people: losses first, then the headline, then what cost most, why, and what would help.
 
 mod advice;
-mod headline;
+pub(super) mod headline;
 mod tables;
 #[cfg(test)]
 pub(super) mod tests;
@@ -63,4 +63,10 @@ fn paths(analysis: &Analysis) -> BTreeMap<FileIdx, &str> {
 /// The last component: enough where the path stands elsewhere.
 pub(super) fn base(path: &str) -> &str {
     path.rsplit('/').find(|p| !p.is_empty()).unwrap_or(path)
+}
+
+/// The tables of sections and of functions alone, for one file.
+pub(super) fn parts(analysis: &Analysis, view: View) -> (Vec<String>, Vec<String>) {
+    let paths = paths(analysis);
+    (tables::sections(analysis, &paths, view), tables::symbols(analysis, &paths, view))
 }

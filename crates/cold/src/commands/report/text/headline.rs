@@ -20,7 +20,8 @@ pub(super) fn lines(h: &Headline, view: View) -> Vec<String> {
     if !h.lost.values().all(|n| *n == 0) {
         let lost: Vec<String> =
             h.lost.iter().filter(|(_, n)| **n > 0).map(|(c, n)| format!("{} {c}", count(*n))).collect();
-        let text = format!("INCOMPLETE: events were lost ({}); all figures are lower bounds", lost.join(", "));
+        let text =
+            format!("INCOMPLETE: events were lost ({}); all figures are lower bounds", lost.join(", "));
         say(Some(BAD), &text);
     }
     if !h.complete {
@@ -33,6 +34,10 @@ pub(super) fn lines(h: &Headline, view: View) -> Vec<String> {
         say(None, &text);
     }
     say(None, &lookups(h));
+    if let Some(after) = h.after_ready {
+        let (read, requests, waited) = (after.read, plural(after.requests, "request"), after.waited_sum);
+        say(Some(FAINT), &format!("after ready, not counted: {read} read in {requests}, {waited} of waits"));
+    }
     say(Some(FAINT), &format!("tier {}{}", h.tier, unknowns(h)));
     for note in &h.notes {
         say(Some(WARN), note);
@@ -50,21 +55,23 @@ fn time(h: &Headline) -> String {
         _ => format!("; the first thread {}, all tasks together {}", h.waited_main, h.waited_sum),
     };
     let ready = match h.ready.value() {
-        Some(t) => format!("ready after {}", paint(STRONG, t)),
+        Some(t) => format!("ready after {t}"),
         None => "ready: unknown".to_owned(),
     };
-    format!("{ready}; waited for storage {}{share}{more}", h.waited)
+    let unknown = match h.unattributed.value() {
+        Some(t) if t.0 > 0 => format!("; for what is unknown: {t}"),
+        _ => String::new(),
+    };
+    format!("{ready}; waited for storage {}{share}{more}{unknown}", h.waited)
 }
 
 fn bytes(h: &Headline) -> String {
     let mut text = format!("needed {}", h.needed);
-    let more: Vec<String> = [
-        (&h.cached, "already cached"),
-        (&h.needed_upper, "only an upper bound: mapped around faults"),
-    ]
-    .into_iter()
-    .filter_map(|(n, what)| n.value().filter(|b| b.0 > 0).map(|b| format!("{b} {what}")))
-    .collect();
+    let more: Vec<String> =
+        [(&h.cached, "already cached"), (&h.needed_upper, "only an upper bound: mapped around faults")]
+            .into_iter()
+            .filter_map(|(n, what)| n.value().filter(|b| b.0 > 0).map(|b| format!("{b} {what}")))
+            .collect();
     if !more.is_empty() {
         text = format!("{text} ({})", more.join("; "));
     }
@@ -72,10 +79,16 @@ fn bytes(h: &Headline) -> String {
     if let (Some(unused), Some(read)) = (h.unused.value(), h.read.value()) {
         text = format!("{text}, of which {unused} ({}) were not needed", percent(unused.0, read.0));
     }
-    match h.read_by_others.value() {
-        Some(b) if b.0 > 0 => format!("{text}; others read {b} of the same files"),
-        _ => text,
+    for (n, what) in [
+        (&h.metadata, "of it metadata of file systems"),
+        (&h.refilled, "read again after it had been evicted"),
+        (&h.read_by_others, "of the same files read by others"),
+    ] {
+        if let Some(b) = n.value().filter(|b| b.0 > 0) {
+            text = format!("{text}; {b} {what}");
+        }
     }
+    text
 }
 
 fn requests(h: &Headline) -> String {
@@ -87,7 +100,13 @@ fn requests(h: &Headline) -> String {
     if let Some(t) = h.mean_service.value() {
         text = format!("{text}, {t} in the device");
     }
-    text
+    if let Some(t) = h.mean_queueing.value() {
+        text = format!("{text} after {t} in its queue");
+    }
+    match h.requests_by_others.value() {
+        Some(n) if *n > 0 => format!("{text}; {} by others beside them", count(*n)),
+        _ => text,
+    }
 }
 
 /// How much each cause brought, most first.

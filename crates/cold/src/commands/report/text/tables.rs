@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cold_analyze::model::{Analysis, FileUse, Reached};
+use cold_analyze::model::{Analysis, FileUse, Headline, Reached};
 use cold_model::recording::{FileIdx, LookupKind};
 use cold_model::{Bytes, Nanos};
 
@@ -41,21 +41,30 @@ pub(in crate::commands::report) fn reached(r: Reached) -> &'static str {
     }
 }
 
-fn file_row(f: &FileUse) -> Vec<String> {
+fn needed(f: &FileUse) -> String {
     let upper = if f.needed_upper.0 > 0 { "≤" } else { "" };
-    vec![
-        time(f.stall),
-        format!("{upper}{}", bytes(f.needed)),
-        bytes(f.read),
-        bytes(f.unused),
-        count(f.requests),
-        f.first_use.map_or_else(|| "–".to_owned(), |t| t.to_string()),
-        reached(f.reached).to_owned(),
-        f.path.clone(),
-    ]
+    format!("{upper}{}", bytes(f.needed))
 }
 
-const FILE_HEAD: [&str; 8] = ["WAITED", "NEEDED", "READ", "UNUSED", "REQS", "FIRST", "HOW", "FILE"];
+/// A heading, whether its figures are known in this recording, and a file's cell.
+type Column = (&'static str, bool, fn(&FileUse) -> String);
+
+/// A column whose figure this tier cannot know is left out: its zeros would mean nothing.
+fn columns(h: &Headline) -> Vec<Column> {
+    let (waited, read, requests) =
+        (h.waited.value().is_some(), h.read.value().is_some(), h.requests.value().is_some());
+    let all: [Column; 8] = [
+        ("WAITED", waited, |f| time(f.stall)),
+        ("NEEDED", h.needed.value().is_some(), needed),
+        ("READ", read, |f| bytes(f.read)),
+        ("UNUSED", read && h.needed.value().is_some(), |f| bytes(f.unused)),
+        ("REQS", requests, |f| count(f.requests)),
+        ("FIRST", true, |f| f.first_use.map_or_else(|| "–".to_owned(), |t| t.to_string())),
+        ("HOW", true, |f| reached(f.reached).to_owned()),
+        ("FILE", true, |f| f.path.clone()),
+    ];
+    all.into_iter().filter(|(_, known, _)| *known).collect()
+}
 
 /// Files that cost anything, the costliest first.
 pub(super) fn files(a: &Analysis, view: View) -> Vec<String> {
@@ -64,9 +73,10 @@ pub(super) fn files(a: &Analysis, view: View) -> Vec<String> {
     if costly.is_empty() {
         return Vec::new();
     }
-    let mut table = Table::new(&FILE_HEAD);
+    let columns = columns(&a.headline);
+    let mut table = Table::new(&columns.iter().map(|c| c.0).collect::<Vec<_>>());
     for f in costly.iter().take(view.limit) {
-        table.row(file_row(f), Vec::new());
+        table.row(columns.iter().map(|c| c.2(f)).collect(), Vec::new());
     }
     let mut lines = table.lines(view.table);
     rest(&mut lines, costly.len(), view.limit);
@@ -82,7 +92,8 @@ pub(super) fn hardly_needed(a: &Analysis, view: View) -> Vec<String> {
     let mut table = Table::new(&["UNUSED", "READ", "NEEDED", "SHARE", "FILE"]);
     for f in found.iter().take(view.limit) {
         let share = percent(f.needed.0.min(f.read.0), f.read.0);
-        table.row(vec![bytes(f.unused), bytes(f.read), bytes(f.needed), share, f.path.clone()], Vec::new());
+        let why = f.hardly_needed.iter().cloned().collect();
+        table.row(vec![bytes(f.unused), bytes(f.read), bytes(f.needed), share, f.path.clone()], why);
     }
     let mut lines = table.lines(view.table);
     rest(&mut lines, found.len(), view.limit);
@@ -143,18 +154,25 @@ pub(super) fn misses(a: &Analysis, view: View) -> Vec<String> {
     }
     let mut table = Table::new(&["MISSES", "TIME", "WAITED", "DIRECTORY"]);
     for m in a.misses.iter().take(view.limit) {
-        let kinds: Vec<String> =
-            m.kinds.iter().filter(|(_, n)| **n > 0).map(|(k, n)| format!("{} {}", count(*n), kind(*k))).collect();
+        let kinds: Vec<String> = m
+            .kinds
+            .iter()
+            .filter(|(_, n)| **n > 0)
+            .map(|(k, n)| format!("{} {}", count(*n), kind(*k)))
+            .collect();
         let by = m.search.as_deref().unwrap_or("search not recognised");
         let below = format!("{by}; {}; e.g. {}", kinds.join(", "), m.examples.join(", "));
         let row = vec![count(m.misses), m.time.to_string(), time(m.stall), m.directory.clone()];
-        table.row(row, vec![paint(FAINT, below)]);
+        table.row(row, vec![below]);
     }
     let mut lines = table.lines(view.table);
     let left: u64 = a.misses.iter().skip(view.limit).map(|m| m.misses).sum();
     if left > 0 {
         let dirs = a.misses.len() - view.limit;
-        lines.push(paint(FAINT, format!("… and {} in {dirs} more (--limit)", plural(left, "miss").replace("misss", "misses"))));
+        lines.push(paint(
+            FAINT,
+            format!("… and {} in {dirs} more (--limit)", plural(left, "miss").replace("misss", "misses")),
+        ));
     }
     lines
 }

@@ -23,6 +23,9 @@ fn file(file: u32, path: &str, [stall, needed, read, unused]: [u64; 4], reached:
         read: Bytes(read),
         unused: Bytes(unused),
         cached: Bytes(needed.saturating_sub(read)),
+        read_by_others: Bytes(0),
+        refilled: Bytes(0),
+        hardly_needed: (file == 2).then(|| "6 % of what was read was needed: 3 functions".into()),
         requests: read / (64 * KIB),
         stalls: stall / MS,
         stall: Nanos(stall),
@@ -38,7 +41,12 @@ pub(in crate::commands::report) fn analysis() -> Analysis {
     let files = vec![
         file(0, "/usr/lib/firefox-esr/libxul.so", [900 * MS, 40 << 20, 90 << 20, 50 << 20], Reached::Mapped),
         file(1, "/usr/lib/firefox-esr/omni.ja", [120 * MS, 12 << 20, 12 << 20, 0], Reached::Read),
-        file(2, "/usr/lib/x86_64-linux-gnu/libgtk-3.so.0.2404.26", [30 * MS, 128 * KIB, 2 << 20, 2 << 20], Reached::Mapped),
+        file(
+            2,
+            "/usr/lib/x86_64-linux-gnu/libgtk-3.so.0.2404.26",
+            [30 * MS, 128 * KIB, 2 << 20, 2 << 20],
+            Reached::Mapped,
+        ),
         file(3, "/etc/passwd", [0, 0, 0, 0], Reached::LookedUp),
     ];
     Analysis {
@@ -58,6 +66,12 @@ pub(in crate::commands::report) fn analysis() -> Analysis {
             requests: Known::Value(1664),
             mean_request: Known::Value(Bytes(64 * KIB)),
             mean_service: Known::Value(Nanos(420_000)),
+            mean_queueing: Known::Value(Nanos(90_000)),
+            requests_by_others: Known::Value(41),
+            metadata: Known::Value(Bytes(2 << 20)),
+            refilled: Known::Value(Bytes(0)),
+            unattributed: Known::Value(Nanos(20 * MS)),
+            after_ready: Some(AfterReady { read: Bytes(5 << 20), requests: 70, waited_sum: Nanos(80 * MS) }),
             causes: BTreeMap::from([
                 (FillCause::DemandFault, Bytes(20 << 20)),
                 (FillCause::ReadAround, Bytes(70 << 20)),
@@ -87,6 +101,7 @@ pub(in crate::commands::report) fn analysis() -> Analysis {
             touches: 3,
             stall: Nanos(14 * MS),
             first_use: Nanos(240 * MS),
+            evidence: SymbolEvidence::Instruction,
         }],
         misses: vec![MissGroup {
             directory: "/usr/lib/firefox-esr".into(),
@@ -102,7 +117,10 @@ pub(in crate::commands::report) fn analysis() -> Analysis {
             frames: (0..12).map(|i| format!("libxul.so`outer_{i}")).collect(),
             stalls: 310,
             stall: Nanos(420 * MS),
-            causes: BTreeMap::from([(StallCause::Fault, Nanos(400 * MS)), (StallCause::Read, Nanos(20 * MS))]),
+            causes: BTreeMap::from([
+                (StallCause::Fault, Nanos(400 * MS)),
+                (StallCause::Read, Nanos(20 * MS)),
+            ]),
         }],
         suggestions: vec![Suggestion {
             id: "prefetch_plan".into(),
@@ -140,11 +158,15 @@ fn poor() -> Analysis {
     h.notes.clear();
     h.complete = false;
     h.causes.clear();
+    h.after_ready = None;
+    (h.metadata, h.read_by_others) = (Known::unknown(why()), Known::unknown(why()));
+    h.unattributed = Known::unknown("no stalls");
     (h.read, h.unused, h.cached) = (Known::unknown(why()), Known::unknown(why()), Known::unknown(why()));
     (h.requests, h.mean_request) = (Known::unknown(why()), Known::unknown(why()));
     (h.waited, h.waited_sum, h.waited_main) =
         (Known::unknown("no stalls"), Known::unknown("no stalls"), Known::unknown("no stalls"));
     h.ready = Known::unknown("it was interrupted");
+    a.hardly_needed.clear();
     (a.sections, a.symbols, a.misses, a.stacks, a.suggestions, a.checks) = Default::default();
     a
 }

@@ -1,0 +1,5 @@
+//! `cold report`: what a recording says.
+
+mod compare;
+mod page_map;
+mod text;
