@@ -29,6 +29,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("ready", ready),
     ("snapshot", cold_cache::fuzzing::snapshot),
     ("supervise", cold_sys::fuzzing::supervise),
+    ("symbols", symbols),
 ];
 
 /// Runs the target of this name; for the fuzzers, which are one program each.
@@ -64,6 +65,13 @@ fn in_memory(bytes: &[u8]) -> File {
     let mut file = File::from(fd);
     file.write_all(bytes).expect("memory");
     file
+}
+
+/// A program file with symbols, debug information and unwind tables.
+fn symbols(bytes: &[u8]) {
+    let file = in_memory(bytes);
+    let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
+    cold_symbols::fuzzing::program(Path::new(&path));
 }
 
 /// A gate; what parses must be checked and evaluated without a report of that shape.

@@ -1,1 +1,24 @@
-//! What lies where in a file: segments, sections, symbols, inlined frames, unwinding.
+//! What lies where in the files of a recording, and what the frames of its stacks are called.
+//!
+//! [`layouts`] reads the ELF files that a recording names, provided they still are the recorded ones,
+//! and only what the recording needs of them: symbols on pages that occur, names of frames that occur.
+//! [`unwind::Unwinder`] turns a copied stack into a list of addresses. Every file is untrusted: counts
+//! and reads are bounded, damage is an [`Error`] or an entry in `Layouts::missing`, never a panic.
+//!
+//! Never downloads anything: separate debug files are taken from this machine or not at all.
+
+mod debug_file;
+mod demangle;
+mod elf;
+mod error;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
+mod identity;
+mod layout;
+mod lines;
+mod occurs;
+pub mod unwind;
+
+pub use elf::build_id;
+pub use error::Error;
+pub use layout::{Options, layouts};

@@ -1,0 +1,598 @@
+//! The simulated machine behind the samples.
+
+use std::collections::HashSet;
+
+use cold_model::Nanos;
+use cold_model::recording::tables::{
+    Advice, Dev, DeviceRead, Eviction, File, FileKind, Fill, FillCause, Frame, Lookup, LookupKind, Mapping,
+    PathFrom, Readahead, ReadaheadKind, Stack, Stall, StallCause, Touch, TouchKind, Transfer,
+};
+use cold_model::recording::{FileIdx, Recording};
+
+use super::{BYSTANDER, CHILD, MAIN, PAGE, START};
+
+/// The disk; its first partition holds the file system.
+pub(super) const DISK: Dev = Dev { major: 254, minor: 0 };
+const PARTITION: Dev = Dev { major: 254, minor: 1 };
+/// Read-around and read-ahead window in pages (128 KiB).
+const WINDOW: u64 = 32;
+/// `ENOENT`.
+const NO_ENTRY: i64 = -2;
+/// Where libraries are mapped; each file gets room of its own.
+const BASE: u64 = 0x7f00_0000_0000;
+const ROOM: u64 = 1 << 32;
+
+/// What kind of program it is.
+pub(super) enum Act {
+    /// One thread, many small modules.
+    Script,
+    /// Two processes, four threads, one huge library.
+    Browser,
+}
+
+/// A file of the simulated file system.
+pub(super) struct FileSpec {
+    path: String,
+    pages: u64,
+    mapped: bool,
+    warm: bool,
+}
+
+impl FileSpec {
+    /// A program or library, which is mapped.
+    pub(super) fn binary(path: &str, pages: u64) -> Self {
+        Self { path: path.to_owned(), pages, mapped: true, warm: false }
+    }
+    /// A file that is read.
+    pub(super) fn data(path: &str, pages: u64) -> Self {
+        Self { mapped: false, ..Self::binary(path, pages) }
+    }
+    /// Its pages are cached already.
+    pub(super) fn warm(self) -> Self {
+        Self { warm: true, ..self }
+    }
+}
+
+/// splitmix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+    /// Below `n`, which is not 0.
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+    fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Task {
+    pid: u32,
+    tid: u32,
+    clock: u64,
+    file: usize,
+    page: u64,
+}
+
+/// Who asks for pages, and how.
+#[derive(Clone, Copy)]
+struct Ask {
+    task: Task,
+    demand: FillCause,
+    around: FillCause,
+}
+
+pub(super) struct Sim {
+    r: Random,
+    out: Recording,
+    specs: Vec<FileSpec>,
+    /// Per file and page: when its data is there; 0 is not cached, 1 always was.
+    ready: Vec<Vec<u64>>,
+    /// Pages mapped, by process: file << 40 | page.
+    mapped: HashSet<(u32, u64)>,
+    opened: HashSet<(u32, usize)>,
+    disk_free: u64,
+    tasks: Vec<Task>,
+    events: usize,
+}
+
+impl Sim {
+    pub(super) fn new(seed: u64, mut specs: Vec<FileSpec>) -> Self {
+        // The last file is the partition itself: metadata.
+        specs.push(FileSpec::data("/dev/vda1", 4096));
+        let ready = specs.iter().map(|s| vec![u64::from(s.warm); s.pages as usize]).collect();
+        let mut sim = Self {
+            r: Random(seed),
+            out: empty(),
+            specs,
+            ready,
+            mapped: HashSet::new(),
+            opened: HashSet::new(),
+            disk_free: START.0,
+            tasks: Vec::new(),
+            events: 0,
+        };
+        for n in 0..sim.specs.len() {
+            let file = sim.file(n);
+            sim.out.files.push(file);
+        }
+        sim.stacks();
+        sim
+    }
+
+    fn metadata(&self) -> usize {
+        self.specs.len() - 1
+    }
+
+    fn file(&mut self, n: usize) -> File {
+        let device = n == self.metadata();
+        let spec = &self.specs[n];
+        File {
+            dev: PARTITION,
+            inode: 1000 + n as u64,
+            generation: 7 * n as u32,
+            kind: if device { FileKind::BlockDevice } else { FileKind::Regular },
+            path: Some(spec.path.clone()),
+            path_from: if spec.mapped { PathFrom::Mapping } else { PathFrom::OpenFile },
+            deleted: false,
+            file_system: if device { "bdev" } else { "ext4" }.to_owned(),
+            size: Some(spec.pages * u64::from(PAGE) - if device { 0 } else { self.r.below(4000) }),
+            mtime_ns: Some(1_760_000_000_000_000_000 + n as i64).filter(|_| !device),
+            build_id: spec.mapped.then(|| format!("{:016x}{n:024x}", 0xb1d_u64)),
+        }
+    }
+
+    /// A few hundred stacks through the mapped files.
+    fn stacks(&mut self) {
+        let mapped: Vec<usize> = (0..self.specs.len()).filter(|n| self.specs[*n].mapped).collect();
+        for n in 0..200u64 {
+            let frames = (0..3 + self.r.below(12))
+                .map(|_| {
+                    let file = mapped[self.r.below(mapped.len() as u64) as usize];
+                    let offset = self.r.below(self.specs[file].pages * u64::from(PAGE));
+                    Frame { address: address(file, offset), file: Some(file as FileIdx), offset }
+                })
+                .collect();
+            self.out.stacks.get_or_insert_default().push(Stack { frames, truncated: n % 10 == 0 });
+        }
+    }
+
+    pub(super) fn act(&mut self, act: Act, events: usize) {
+        let t = START.0 + 500_000;
+        let task = |pid, tid, clock| Task { pid, tid, clock, file: 0, page: 0 };
+        self.tasks = vec![task(MAIN, MAIN, t)];
+        match act {
+            Act::Script => self.tasks.push(task(CHILD, CHILD, START.0 + 2_100_000)),
+            Act::Browser => self.tasks.extend([
+                task(MAIN, MAIN + 1, START.0 + 1_000_000),
+                task(MAIN, MAIN + 2, START.0 + 1_500_000),
+                task(CHILD, CHILD, START.0 + 2_100_000),
+            ]),
+        }
+        while self.events < events {
+            // The task that is behind acts next, so that all see one order of time.
+            let n = (0..self.tasks.len()).min_by_key(|n| self.tasks[*n].clock).unwrap_or(0);
+            let mut task = self.tasks[n];
+            self.step(&mut task);
+            self.tasks[n] = task;
+        }
+    }
+
+    pub(super) fn now(&self) -> Nanos {
+        let last = self.tasks.iter().map(|t| t.clock).max().unwrap_or(START.0);
+        Nanos(last.max(self.disk_free) + 1_000_000)
+    }
+
+    fn step(&mut self, task: &mut Task) {
+        task.clock += 4_000 + self.r.below(60_000);
+        match self.r.below(100) {
+            0..=7 => self.miss(task),
+            8 => self.bystander(task.clock),
+            9 if task.pid == MAIN => self.advice(task),
+            _ => {
+                if self.r.chance(12) {
+                    self.elsewhere(task);
+                }
+                if self.specs[task.file].mapped { self.fault(task) } else { self.read(task) }
+            }
+        }
+    }
+
+    /// Goes on in another file, larger ones more often.
+    fn elsewhere(&mut self, task: &mut Task) {
+        let files = self.metadata() as u64;
+        let tried = [self.r.below(files), self.r.below(files), self.r.below(6)];
+        let one = tried[self.r.below(3) as usize] as usize;
+        task.file = one;
+        task.page = self.r.below(self.specs[one].pages);
+        if self.opened.insert((task.pid, one)) {
+            self.open(task);
+        }
+    }
+
+    fn lookup(&mut self, task: &Task, kind: LookupKind, path: String, file: Option<usize>, took: u64) {
+        let stack = Some(self.r.below(200) as u32).filter(|_| file.is_some());
+        self.out.lookups.get_or_insert_default().push(Lookup {
+            at: Nanos(task.clock),
+            ended: Nanos(task.clock + took),
+            pid: task.pid,
+            tid: task.tid,
+            kind,
+            path: Some(path),
+            result: if file.is_some() { 3 } else { NO_ENTRY },
+            flags: if kind == LookupKind::Open { 0o2_000_000 } else { 0 },
+            file: file.map(|f| f as FileIdx),
+            stack,
+        });
+        self.events += 1;
+    }
+
+    /// A search that fails in a few directories, as `sys.path`, `PATH` and the loader's do.
+    fn miss(&mut self, task: &mut Task) {
+        const DIRS: [(&str, LookupKind); 3] = [
+            ("/usr/lib/python3.11", LookupKind::Stat),
+            ("/usr/local/bin", LookupKind::Access),
+            ("/lib/x86_64-linux-gnu/glibc-hwcaps/x86-64-v3", LookupKind::Open),
+        ];
+        let (dir, kind) = DIRS[self.r.below(3) as usize];
+        let name = self.r.below(500);
+        for ending in
+            ["cpython-311-x86_64-linux-gnu.so", "abi3.so", "so"].iter().take(self.r.below(3) as usize + 1)
+        {
+            self.lookup(task, kind, format!("{dir}/module{name}.{ending}"), None, 2_500);
+            task.clock += 3_000;
+        }
+    }
+
+    /// The first open of a file by a process; its inode may have to be read.
+    fn open(&mut self, task: &mut Task) {
+        let file = task.file;
+        let cold = self.r.chance(30);
+        let block = self.r.below(self.specs[self.metadata()].pages);
+        let began = task.clock;
+        let mut at = *task;
+        at.clock += 2_000;
+        let index = self.out.lookups.as_ref().map_or(0, Vec::len) as u32;
+        if cold {
+            let ask = Ask { task: at, demand: FillCause::Metadata, around: FillCause::Metadata };
+            self.bring(ask, self.metadata(), block, 1);
+            let until = self.ready[self.metadata()][block as usize];
+            self.wait(&mut at, until, StallCause::Lookup, self.metadata(), block, Some(index));
+        }
+        self.lookup(
+            task,
+            LookupKind::Open,
+            self.specs[file].path.clone(),
+            Some(file),
+            at.clock - began + 1_000,
+        );
+        task.clock = at.clock + 2_000;
+        if self.specs[file].mapped {
+            self.out.mappings.get_or_insert_default().push(Mapping {
+                at: Nanos(task.clock),
+                pid: task.pid,
+                address: address(file, 0),
+                bytes: self.specs[file].pages * u64::from(PAGE),
+                offset: 0,
+                file: file as FileIdx,
+                executable: true,
+            });
+            self.events += 1;
+        }
+    }
+
+    fn fault(&mut self, task: &mut Task) {
+        let (file, pages) = (task.file, self.specs[task.file].pages);
+        let key = |page: u64| (file as u64) << 40 | page;
+        let mut page = task.page;
+        // The next page that this process has not mapped; where there is none for long, it reads instead.
+        let Some(found) = (page..pages).take(64).find(|p| !self.mapped.contains(&(task.pid, key(*p)))) else {
+            task.page = self.r.below(pages);
+            return self.read(task);
+        };
+        page = found;
+        let began = task.clock;
+        if self.ready[file][page as usize] == 0 {
+            let first = page.saturating_sub(WINDOW / 2);
+            let ask = Ask { task: *task, demand: FillCause::DemandFault, around: FillCause::ReadAround };
+            self.window(task, file, page, first, ReadaheadKind::Order);
+            self.bring_around(ask, file, page, first, WINDOW);
+        }
+        let until = self.ready[file][page as usize];
+        self.wait(task, until, StallCause::Fault, file, page, None);
+        self.touch(task, began, file, page, 1, TouchKind::Fault);
+        self.mapped.insert((task.pid, key(page)));
+        // Fault-around: what is there in the aligned 64 KiB and not yet mapped.
+        let around = page & !15..(page | 15).min(pages - 1) + 1;
+        let mut run: Option<(u64, u64)> = None;
+        for p in around.clone().chain([u64::MAX]) {
+            let there = p != u64::MAX
+                && (1..=task.clock).contains(&self.ready[file][p as usize])
+                && self.mapped.insert((task.pid, key(p)));
+            match (&mut run, there) {
+                (Some((_, n)), true) => *n += 1,
+                (None, true) => run = Some((p, 1)),
+                (Some((first, n)), false) => {
+                    let (first, n) = (*first, *n);
+                    self.touch(task, began, file, first, n as u32, TouchKind::FaultAround);
+                    run = None;
+                }
+                (None, false) => {}
+            }
+        }
+        task.page = page + 1 + self.r.below(24);
+        if task.page >= pages {
+            task.page = self.r.below(pages);
+        }
+    }
+
+    fn read(&mut self, task: &mut Task) {
+        let (file, pages) = (task.file, self.specs[task.file].pages);
+        let page = task.page.min(pages - 1);
+        let n = (1 + self.r.below(4)).min(pages - page);
+        let last = page + n - 1;
+        let demand = FillCause::BufferedRead;
+        if (page..=last).any(|p| self.ready[file][p as usize] == 0) {
+            self.window(task, file, page, page, ReadaheadKind::Sync);
+            let ask = Ask { task: *task, demand, around: FillCause::ReadAhead };
+            // Pages asked for are demand, those behind them are ahead.
+            self.bring(Ask { around: demand, ..ask }, file, page, n);
+            self.bring(
+                Ask { demand: FillCause::ReadAhead, ..ask },
+                file,
+                last + 1,
+                WINDOW.min(pages - last - 1),
+            );
+        }
+        let until = (page..=last).map(|p| self.ready[file][p as usize]).max().unwrap_or(0);
+        let slow = (page..=last).find(|p| self.ready[file][*p as usize] == until).unwrap_or(page);
+        self.wait(task, until, StallCause::Read, file, slow, None);
+        self.touch(task, task.clock, file, page, n as u32, TouchKind::Read);
+        task.page = if last + 1 < pages { last + 1 } else { self.r.below(pages) };
+    }
+
+    fn advice(&mut self, task: &mut Task) {
+        let (file, pages) = (task.file, self.specs[task.file].pages);
+        let first = self.r.below(pages);
+        let n = 16.min(pages - first);
+        self.out.advice.get_or_insert_default().push(Advice {
+            at: Nanos(task.clock),
+            ended: Nanos(task.clock + 9_000),
+            pid: task.pid,
+            tid: task.tid,
+            call: "fadvise:WILLNEED".to_owned(),
+            file: Some(file as FileIdx),
+            offset: first * u64::from(PAGE),
+            bytes: n * u64::from(PAGE),
+            result: 0,
+        });
+        self.events += 1;
+        let ask = Ask { task: *task, demand: FillCause::Advice, around: FillCause::Advice };
+        self.bring(ask, file, first, n);
+        task.clock += 10_000;
+    }
+
+    /// Another program reads something, and memory pressure takes a page that nobody ever touched.
+    fn bystander(&mut self, at: u64) {
+        let task = Task { pid: BYSTANDER, tid: BYSTANDER, clock: at, file: 0, page: 0 };
+        let file = self.r.below(self.metadata() as u64) as usize;
+        let page = self.r.below(self.specs[file].pages);
+        let cause = FillCause::BufferedRead;
+        self.bring(Ask { task, demand: cause, around: cause }, file, page, 1);
+        let block = self.metadata();
+        let page = self.r.below(self.specs[block].pages);
+        if (1..at).contains(&self.ready[block][page as usize]) {
+            self.ready[block][page as usize] = 0;
+            let (file, first_page) = (block as FileIdx, page);
+            let row = Eviction { at: Nanos(at), file, first_page, pages: 1 };
+            self.out.evictions.get_or_insert_default().push(row);
+            self.events += 1;
+        }
+    }
+
+    fn window(&mut self, task: &Task, file: usize, index: u64, first: u64, kind: ReadaheadKind) {
+        self.out.readahead.get_or_insert_default().push(Readahead {
+            at: Nanos(task.clock),
+            pid: task.pid,
+            tid: task.tid,
+            in_tree: true,
+            file: file as FileIdx,
+            kind,
+            index,
+            window_first: first,
+            window_pages: WINDOW as u32,
+            async_pages: WINDOW as u32 / 4,
+            asked_pages: u32::from(kind == ReadaheadKind::Sync),
+            limit_pages: WINDOW as u32,
+            mmap_miss: self.r.below(100) as u32,
+        });
+        self.events += 1;
+    }
+
+    fn touch(&mut self, task: &Task, at: u64, file: usize, first_page: u64, pages: u32, kind: TouchKind) {
+        let exact = kind == TouchKind::Fault;
+        let offset = self.r.below(160 * u64::from(PAGE));
+        self.out.touches.get_or_insert_default().push(Touch {
+            at: Nanos(at),
+            pid: task.pid,
+            tid: task.tid,
+            file: file as FileIdx,
+            first_page,
+            pages,
+            kind,
+            major: None,
+            ip: exact.then(|| address(0, offset)),
+            stack: (kind != TouchKind::FaultAround).then_some(offset as u32 % 200),
+        });
+        self.events += 1;
+    }
+
+    /// The task sleeps until the data is there.
+    fn wait(
+        &mut self,
+        task: &mut Task,
+        until: u64,
+        cause: StallCause,
+        file: usize,
+        page: u64,
+        lookup: Option<u32>,
+    ) {
+        if until <= task.clock + 1_000 {
+            return;
+        }
+        let ended = until + 3_000 + self.r.below(30_000);
+        let fault = cause == StallCause::Fault;
+        self.out.stalls.get_or_insert_default().push(Stall {
+            began: Nanos(task.clock + 900),
+            woken: Some(Nanos(until)),
+            ended: Some(Nanos(ended)),
+            pid: task.pid,
+            tid: task.tid,
+            cause,
+            file: Some(file as FileIdx),
+            page: Some(page),
+            system_call: (!fault).then_some(if cause == StallCause::Lookup { 257 } else { 0 }),
+            lookup,
+            stack: Some(self.r.below(200) as u32),
+        });
+        self.events += 1;
+        task.clock = ended;
+    }
+
+    /// The window from `first`, of which `page` is the one needed.
+    fn bring_around(&mut self, ask: Ask, file: usize, page: u64, first: u64, n: u64) {
+        let end = (first + n).min(self.specs[file].pages);
+        let mut p = first;
+        while p < end {
+            let absent = (p..end).take_while(|p| self.ready[file][*p as usize] == 0).count() as u64;
+            if absent == 0 {
+                p += 1;
+                continue;
+            }
+            self.request(ask, file, p, absent, Some(page));
+            p += absent;
+        }
+    }
+
+    /// Those of the pages that are absent, all for the same reason.
+    fn bring(&mut self, ask: Ask, file: usize, first: u64, n: u64) {
+        self.bring_around(Ask { around: ask.demand, ..ask }, file, u64::MAX, first, n);
+    }
+
+    /// One request for a run of absent pages: its fills, its transfer, its time on the disk.
+    fn request(&mut self, ask: Ask, file: usize, first: u64, n: u64, needed: Option<u64>) {
+        let Task { pid, tid, clock, .. } = ask.task;
+        let in_tree = pid != BYSTANDER;
+        let mut p = first;
+        while p < first + n {
+            // Folios are aligned powers of two; every second file has large ones.
+            let most = if file.is_multiple_of(2) { 16 } else { 1 };
+            let mut size = 1;
+            while size * 2 <= most && p.is_multiple_of(size * 2) && p + size * 2 <= first + n {
+                size *= 2;
+            }
+            let demand = needed.is_some_and(|needed| (p..p + size).contains(&needed));
+            self.out.fills.get_or_insert_default().push(Fill {
+                at: Nanos(clock + 300),
+                pid,
+                tid,
+                in_tree,
+                file: file as FileIdx,
+                first_page: p,
+                pages: size as u32,
+                cause: if demand { ask.demand } else { ask.around },
+            });
+            self.events += 1;
+            p += size;
+        }
+        let issued = (clock + 900).max(self.disk_free);
+        let completed = issued + 80_000 + n * 20_000 + self.r.below(40_000);
+        self.disk_free = completed;
+        for p in first..first + n {
+            self.ready[file][p as usize] = completed;
+        }
+        let requests = self.out.device_reads.get_or_insert_default();
+        let request = requests.len() as u32;
+        // Files lie one behind the other, each with room for 2^20 pages.
+        let sector = 2048 + ((file as u64) << 23) + first * u64::from(PAGE / 512);
+        requests.push(DeviceRead {
+            queued: Nanos(clock + 600),
+            issued: Some(Nanos(issued)),
+            completed: Some(Nanos(completed)),
+            dev: DISK,
+            sector,
+            bytes: n as u32 * PAGE,
+            pid,
+            tid,
+            in_tree,
+            metadata: ask.demand == FillCause::Metadata,
+            readahead: needed.is_none_or(|p| p == u64::MAX || !(first..first + n).contains(&p)),
+        });
+        let row = Transfer { request, file: Some(file as FileIdx), first_page: first, pages: n as u32 };
+        self.out.transfers.get_or_insert_default().push(row);
+        self.events += 2;
+    }
+
+    /// The tables in the order of time; requests and lookups are renumbered.
+    pub(super) fn tables(self) -> Recording {
+        let mut out = self.out;
+        let requests = sorted(&mut out.device_reads, |d| d.queued);
+        for row in out.transfers.iter_mut().flatten() {
+            row.request = requests[row.request as usize];
+        }
+        let lookups = sorted(&mut out.lookups, |l| l.at);
+        for row in out.stalls.iter_mut().flatten() {
+            row.lookup = row.lookup.map(|l| lookups[l as usize]);
+        }
+        sorted(&mut out.touches, |t| t.at);
+        sorted(&mut out.fills, |t| t.at);
+        sorted(&mut out.evictions, |t| t.at);
+        sorted(&mut out.readahead, |t| t.at);
+        sorted(&mut out.advice, |t| t.at);
+        sorted(&mut out.stalls, |t| t.began);
+        sorted(&mut out.mappings, |t| t.at);
+        out.transfers.iter_mut().for_each(|t| t.sort_by_key(|t| t.request));
+        out
+    }
+}
+
+fn address(file: usize, offset: u64) -> u64 {
+    BASE + file as u64 * ROOM + offset
+}
+
+/// Sorts a table; says where each row went.
+fn sorted<T>(table: &mut Option<Vec<T>>, at: impl Fn(&T) -> Nanos) -> Vec<u32> {
+    let mut rows: Vec<(usize, T)> = table.take().into_iter().flatten().enumerate().collect();
+    rows.sort_by_key(|(_, row)| at(row));
+    let mut went = vec![0; rows.len()];
+    for (new, (old, _)) in rows.iter().enumerate() {
+        went[*old] = new as u32;
+    }
+    *table = Some(rows.into_iter().map(|(_, row)| row).collect());
+    went
+}
+
+/// All tables present, without rows.
+fn empty() -> Recording {
+    Recording {
+        touches: Some(Vec::new()),
+        fills: Some(Vec::new()),
+        evictions: Some(Vec::new()),
+        readahead: Some(Vec::new()),
+        advice: Some(Vec::new()),
+        device_reads: Some(Vec::new()),
+        transfers: Some(Vec::new()),
+        stalls: Some(Vec::new()),
+        lookups: Some(Vec::new()),
+        mappings: Some(Vec::new()),
+        stacks: Some(Vec::new()),
+        ..Recording::default()
+    }
+}

@@ -1,0 +1,135 @@
+//! Whether the file at a recorded path still is the file that was recorded.
+
+use std::ffi::OsString;
+use std::fs::Metadata;
+use std::os::unix::ffi::OsStringExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use cold_model::recording::File;
+
+/// File systems whose `st_dev` or `st_ino` are not the numbers of the superblock and inode that the
+/// kernel's events name.
+const OTHER_NUMBERS: &[&str] = &["bcachefs", "btrfs", "fuse.mergerfs", "overlay"];
+
+/// The path as bytes: a recording writes `\xNN` for bytes that are not UTF-8.
+pub(crate) fn path_of(text: &str) -> PathBuf {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("\\x") {
+        let (before, tail) = rest.split_at(at);
+        bytes.extend_from_slice(before.as_bytes());
+        // Below 0x80 it would be UTF-8, so a name that really holds these four characters.
+        match tail.get(2..4).and_then(|hex| u8::from_str_radix(hex, 16).ok()).filter(|b| *b >= 0x80) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = tail.get(4..).unwrap_or_default();
+            }
+            None => {
+                bytes.extend_from_slice(b"\\x");
+                rest = tail.get(2..).unwrap_or_default();
+            }
+        }
+    }
+    bytes.extend_from_slice(rest.as_bytes());
+    OsString::from_vec(bytes).into()
+}
+
+/// Says why it is not the recorded file, or why that cannot be told. A build-id decides where one was
+/// recorded: it outlives copying.
+pub(crate) fn same(recorded: &File, meta: &Metadata, build_id: Option<&str>) -> Result<(), String> {
+    if let Some(wanted) = &recorded.build_id {
+        return match build_id {
+            Some(found) if found.eq_ignore_ascii_case(wanted) => Ok(()),
+            _ => Err("build-id differs: it was replaced since the recording".to_owned()),
+        };
+    }
+    if recorded.size.is_none() && recorded.mtime_ns.is_none() {
+        return Err("neither build-id nor size and time of it were recorded".to_owned());
+    }
+    if recorded.size.is_some_and(|size| size != meta.len()) {
+        return Err("size differs: it was replaced or changed since the recording".to_owned());
+    }
+    let mtime = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
+    if recorded.mtime_ns.is_some_and(|recorded| recorded != mtime) {
+        return Err("modification time differs: it was changed since the recording".to_owned());
+    }
+    if OTHER_NUMBERS.contains(&recorded.file_system.as_str()) {
+        return Ok(());
+    }
+    let (major, minor) = device_numbers(meta.dev());
+    if recorded.inode != meta.ino() {
+        return Err("inode differs: it was replaced since the recording".to_owned());
+    }
+    if (recorded.dev.major, recorded.dev.minor) != (major, minor) {
+        return Err(format!("it lies on another device ({major}:{minor}) than the recorded file"));
+    }
+    Ok(())
+}
+
+/// `st_dev` split as glibc's `gnu_dev_major` and `gnu_dev_minor` do.
+fn device_numbers(dev: u64) -> (u32, u32) {
+    let major = (dev >> 8 & 0xfff) | (dev >> 32 & !0xfff);
+    let minor = (dev & 0xff) | (dev >> 12 & !0xff);
+    (major as u32, minor as u32)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::ffi::OsStrExt;
+
+    use cold_model::recording::tables::Dev;
+    use cold_model::recording::{FileKind, PathFrom};
+
+    use super::*;
+
+    fn recorded(meta: &Metadata) -> File {
+        let (major, minor) = device_numbers(meta.dev());
+        File {
+            dev: Dev { major, minor },
+            inode: meta.ino(),
+            generation: 0,
+            kind: FileKind::Regular,
+            path: None,
+            path_from: PathFrom::Unknown,
+            deleted: false,
+            file_system: "ext4".to_owned(),
+            size: Some(meta.len()),
+            mtime_ns: Some(meta.mtime() * 1_000_000_000 + meta.mtime_nsec()),
+            build_id: None,
+        }
+    }
+
+    #[test]
+    fn every_fact_that_differs_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("file");
+        std::fs::write(&path, "text").unwrap();
+        let meta = std::fs::metadata(&path).unwrap();
+        let own = recorded(&meta);
+        assert_eq!(same(&own, &meta, None), Ok(()));
+        let cases = [
+            (File { size: Some(5), ..own.clone() }, "size differs"),
+            (File { mtime_ns: Some(7), ..own.clone() }, "modification time differs"),
+            (File { inode: own.inode + 1, ..own.clone() }, "inode differs"),
+            (File { dev: Dev { major: 999, minor: 1 }, ..own.clone() }, "another device"),
+            (File { size: None, mtime_ns: None, ..own.clone() }, "neither build-id"),
+            (File { build_id: Some("ab".to_owned()), ..own.clone() }, "build-id differs"),
+        ];
+        for (file, why) in cases {
+            let said = same(&file, &meta, Some("cd")).unwrap_err();
+            assert!(said.contains(why), "{said}");
+        }
+        let copied = File { build_id: Some("CD".to_owned()), inode: 0, size: None, ..own.clone() };
+        assert_eq!(same(&copied, &meta, Some("cd")), Ok(()));
+        let overlay = File { file_system: "overlay".to_owned(), inode: 0, ..own };
+        assert_eq!(same(&overlay, &meta, None), Ok(()));
+    }
+
+    #[test]
+    fn bytes_that_are_not_utf8_come_back() {
+        assert_eq!(path_of("/a/caf\\xe9").as_os_str().as_bytes(), b"/a/caf\xe9");
+        assert_eq!(path_of("/a/\\x41\\x").as_os_str().as_bytes(), b"/a/\\x41\\x");
+        assert_eq!(path_of("/a/\\xé").as_os_str().as_bytes(), "/a/\\xé".as_bytes());
+    }
+}

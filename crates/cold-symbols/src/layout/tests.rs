@@ -1,0 +1,138 @@
+use std::process::Command;
+
+use super::*;
+use crate::unwind::tests::chain;
+
+fn run(program: &str, arguments: &[&str], file: &Path) -> String {
+    let output = Command::new(program).args(arguments).arg(file).env("LC_ALL", "C").output().unwrap();
+    assert!(output.status.success(), "{program} {arguments:?}: {output:?}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+fn binutils() -> bool {
+    cold_testbed::need(Command::new("readelf").arg("-v").output().is_ok(), "binutils")
+}
+
+fn layout_of(path: &Path, debug: &Path) -> (FileLayout, Names) {
+    let image = Image::open(path).unwrap();
+    let options = Options { debug_directories: vec![debug.to_owned()] };
+    let occurs = Occurs::everything(image.meta.len());
+    read_file(&image.parse().unwrap(), path, &occurs, &options)
+}
+
+fn hex(text: &str) -> u64 {
+    u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap()
+}
+
+/// Sections with bytes, and loadable segments, as readelf prints them.
+fn readelf(path: &Path) -> (Vec<(String, u64, u64)>, Vec<(u64, u64, u64)>) {
+    let text = run("readelf", &["-SlW"], path);
+    let sections = text.lines().filter_map(|line| {
+        let (_, rest) = line.trim_start().strip_prefix('[')?.split_once(']')?;
+        let words: Vec<&str> = rest.split_whitespace().collect();
+        (words.len() > 5 && !["NOBITS", "NULL"].contains(&words[1]) && words[2].len() == 16)
+            .then(|| (words[0].to_owned(), hex(words[3]), hex(words[4])))
+    });
+    let mut sections: Vec<_> = sections.filter(|s| s.2 > 0).collect();
+    sections.sort_by_key(|s| (s.1, s.2));
+    let segments = text.lines().filter_map(|line| {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        (words.first() == Some(&"LOAD")).then(|| (hex(words[1]), hex(words[4]), hex(words[2])))
+    });
+    (sections, segments.collect())
+}
+
+#[test]
+fn segments_sections_needs_and_relocations_agree_with_readelf() {
+    if !binutils() {
+        return;
+    }
+    let own = std::env::current_exe().unwrap();
+    let libc = cold_sys::procfs::parse_maps(&std::fs::read_to_string("/proc/self/maps").unwrap());
+    let library = libc.iter().filter_map(|m| m.path.clone()).find(|p| p.ends_with("libc.so.6"));
+    let others = ["/usr/bin/python3.11", "/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"];
+    let others = others.iter().map(PathBuf::from).filter(|p| p.exists());
+    for path in [own].into_iter().chain(library).chain(others) {
+        let (layout, _) = layout_of(&path, Path::new("/nowhere"));
+        let (sections, segments) = readelf(&path);
+        let found: Vec<_> = layout.sections.iter().map(|s| (s.name.clone(), s.offset, s.bytes)).collect();
+        assert_eq!(found, sections, "{}", path.display());
+        let found: Vec<_> = layout.segments.iter().map(|s| (s.offset, s.bytes, s.address)).collect();
+        assert_eq!(found, segments, "{}", path.display());
+        let dynamic = run("readelf", &["-dW"], &path);
+        let needed: Vec<&str> =
+            dynamic.lines().filter_map(|l| Some(l.split_once("(NEEDED)")?.1.split_once('[')?.1.split_once(']')?.0)).collect();
+        assert_eq!(layout.needed, needed, "{}", path.display());
+        assert_eq!(layout.relr, dynamic.contains("(RELR)"), "{}", path.display());
+        let relative = run("readelf", &["-rW"], &path).matches("_RELATIVE ").count() as u64;
+        assert_eq!(layout.relative_relocations, relative, "{}", path.display());
+        let notes = run("readelf", &["-nW"], &path);
+        let id = notes.split("Build ID: ").nth(1).and_then(|rest| rest.split_whitespace().next());
+        assert_eq!(crate::build_id(&path).unwrap().as_deref(), id, "{}", path.display());
+    }
+}
+
+#[test]
+fn functions_agree_with_nm_and_lines_with_addr2line() {
+    let dir = tempfile::tempdir().unwrap();
+    for options in [&["-g"][..], &["-g", "-gz=zlib"], &["-g", "-gdwarf-4"]] {
+        let Some(program) = chain(dir.path(), options) else { return };
+        let (layout, names) = layout_of(&program, Path::new("/nowhere"));
+        assert_eq!(layout.symbols_from, ".symtab");
+        for name in ["main", "first", "second", "third", "deepest"] {
+            let line = run("nm", &["-S"], &program);
+            let line = line.lines().find(|l| l.ends_with(&format!(" {name}"))).unwrap().to_owned();
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let symbol = layout.symbols.iter().find(|s| s.name == name).unwrap();
+            assert_eq!(address_of(&layout.segments, symbol.offset), Some(hex(words[0])));
+            assert_eq!(symbol.bytes, hex(words[1]));
+        }
+        let mut inlined = 0;
+        for (frame, names) in &names {
+            let Some(address) = address_of(&layout.segments, frame.offset) else { continue };
+            let at = format!("{address:#x}");
+            let truth = run("addr2line", &["-f", "-i", "-C", &at, "-e"], &program);
+            let truth: Vec<&str> = truth.lines().collect();
+            if truth[0] == "??" || truth[1].starts_with('?') {
+                continue;
+            }
+            let functions: Vec<&str> = truth.iter().step_by(2).copied().collect();
+            let found: Vec<&str> = names.iter().map(|n| n.function.as_str()).collect();
+            assert_eq!(found, functions, "{at}");
+            let line = truth[1].split(' ').next().unwrap().rsplit(':').next().unwrap();
+            assert_eq!(names[0].line, line.parse().ok(), "{at} {truth:?}");
+            inlined += usize::from(names.len() > 1 && names[0].inlined && !names[names.len() - 1].inlined);
+        }
+        assert!(inlined > 0, "{options:?}");
+    }
+}
+
+#[test]
+fn a_stripped_program_is_named_by_its_debug_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let Some(program) = chain(dir.path(), &["-g", "-Wl,--build-id"]) else { return };
+    if !binutils() {
+        return;
+    }
+    let id = crate::build_id(&program).unwrap().unwrap();
+    let debug = dir.path().join("debug");
+    let separate = debug.join(format!(".build-id/{}/{}.debug", &id[..2], &id[2..]));
+    std::fs::create_dir_all(separate.parent().unwrap()).unwrap();
+    run("objcopy", &["--only-keep-debug", program.to_str().unwrap()], &separate);
+    run("strip", &["--strip-all"], &program);
+    let (layout, names) = layout_of(&program, &debug);
+    assert_eq!(layout.symbols_from, separate.display().to_string());
+    assert!(layout.symbols.iter().any(|s| s.name == "third"));
+    assert!(names.iter().any(|(_, n)| n.len() == 2 && n[0].function == "inlined" && n[1].function == "third"));
+    let (without, _) = layout_of(&program, Path::new("/nowhere"));
+    assert_eq!(without.symbols_from, ".dynsym only");
+
+    // By name and checksum, where there is no build-id.
+    let Some(program) = chain(dir.path(), &["-g", "-Wl,--build-id=none"]) else { return };
+    let separate = dir.path().join("chain.debug");
+    run("objcopy", &["--only-keep-debug", program.to_str().unwrap()], &separate);
+    run("objcopy", &["--strip-all", &format!("--add-gnu-debuglink={}", separate.display())], &program);
+    assert_eq!(layout_of(&program, &debug).0.symbols_from, separate.display().to_string());
+    std::fs::write(&separate, [std::fs::read(&separate).unwrap(), vec![0]].concat()).unwrap();
+    assert_eq!(layout_of(&program, &debug).0.symbols_from, ".dynsym only");
+}
