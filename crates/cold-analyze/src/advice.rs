@@ -1,0 +1,122 @@
+//! What would help, one rule per file. A rule says nothing where the recording holds no evidence for it.
+
+mod hints;
+mod libraries;
+mod lookups;
+mod metadata;
+mod order;
+mod pack;
+mod prefetch;
+mod read_around;
+mod relocations;
+
+use std::cmp::Reverse;
+
+use cold_model::recording::{FileIdx, StallCause};
+use cold_model::{Bytes, Nanos};
+
+use crate::context::Context;
+use crate::cost::DeviceCost;
+use crate::model::{FileUse, Headline, MissGroup, Suggestion};
+use crate::waits::{Wait, union};
+
+/// Files named in a suggestion.
+const FILES: usize = 10;
+/// Less than this saved is no advice.
+const LEAST_TIME: Nanos = Nanos(1_000_000);
+/// A start that waited less than this part of its time has nothing to gain from storage.
+const FINE_PART: f64 = 0.05;
+
+/// What the rules look at.
+struct Facts<'a, 'r> {
+    cx: &'a Context<'r>,
+    headline: &'a Headline,
+    files: &'a [FileUse],
+    hardly_needed: &'a [usize],
+    misses: &'a [MissGroup],
+    cost: Option<DeviceCost>,
+}
+
+impl Facts<'_, '_> {
+    /// Time in which at least one task waited for what the predicate accepts.
+    fn waited(&self, wanted: impl Fn(&Wait<'_>) -> bool) -> Nanos {
+        union(self.cx.waits.iter().filter(|w| wanted(w)).map(|w| (w.from, w.to)))
+    }
+    /// The device's largest request.
+    fn max_request(&self) -> u64 {
+        let limits = self.cx.recording.manifest.devices.iter().filter_map(|d| d.max_request.value());
+        limits.map(|b| b.0).filter(|n| *n >= self.cx.page).min().unwrap_or(crate::simulate::MAX_REQUEST)
+    }
+    /// Requests for these many bytes in one piece.
+    fn pieces(&self, bytes: u64) -> u64 {
+        bytes.div_ceil(self.max_request())
+    }
+}
+
+/// The wait is for the contents of a file.
+fn for_data(w: &Wait<'_>) -> bool {
+    matches!(w.stall.cause, StallCause::Fault | StallCause::Read | StallCause::Exec)
+}
+
+/// The first few files.
+fn few(files: impl IntoIterator<Item = FileIdx>) -> Vec<FileIdx> {
+    files.into_iter().take(FILES).collect()
+}
+
+pub(crate) fn suggestions(
+    cx: &Context<'_>,
+    headline: &Headline,
+    files: &[FileUse],
+    hardly_needed: &[usize],
+    misses: &[MissGroup],
+) -> Vec<Suggestion> {
+    let cost = DeviceCost::of(cx.recording);
+    let facts = Facts { cx, headline, files, hardly_needed, misses, cost };
+    let rules: [fn(&Facts<'_, '_>) -> Option<Suggestion>; 10] = [
+        prefetch::rule,
+        read_around::rule,
+        hints::random,
+        hints::whole,
+        order::rule,
+        relocations::rule,
+        libraries::rule,
+        lookups::rule,
+        metadata::rule,
+        pack::rule,
+    ];
+    let mut out: Vec<Suggestion> = rules.iter().filter_map(|rule| rule(&facts)).collect();
+    out.sort_by_key(|s| Reverse((s.saves_time, s.saves_bytes, s.saves_requests)));
+    if out.is_empty() {
+        out.extend(fine(&facts));
+    }
+    out
+}
+
+/// Nothing to do, said with figures.
+fn fine(f: &Facts<'_, '_>) -> Option<Suggestion> {
+    let (waited, ready) = (*f.headline.waited.value()?, *f.headline.ready.value()?);
+    (waited.0 as f64 <= FINE_PART * ready.0 as f64).then(|| Suggestion {
+        id: "already_fine".to_string(),
+        what: "Leave storage alone: this start does not wait for it.".to_string(),
+        why: format!("It waited {waited} for storage in {ready}."),
+        saves_bytes: None,
+        saves_requests: None,
+        saves_time: Some(waited),
+        estimate: "all of the time waited, which nothing can exceed".to_string(),
+        files: Vec::new(),
+    })
+}
+
+/// `Some` if at least a millisecond and two hundredths of the wait are saved.
+fn worth(f: &Facts<'_, '_>, saved: Nanos) -> Option<Nanos> {
+    let waited = f.headline.waited.value().copied().unwrap_or_default();
+    (saved >= LEAST_TIME && saved.0 >= waited.0 / 50).then_some(saved)
+}
+
+/// Sum of a figure of files.
+fn total(files: &[&FileUse], figure: fn(&FileUse) -> Bytes) -> Bytes {
+    files.iter().map(|f| figure(f)).sum()
+}
+
+#[cfg(test)]
+mod tests;

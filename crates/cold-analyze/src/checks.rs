@@ -1,0 +1,153 @@
+//! Does the recording agree with itself and with the machine's own counters?
+
+use cold_model::recording::manifest::DiskCounter;
+use cold_model::recording::{DeviceRead, FileKind};
+use cold_model::{Bytes, Nanos};
+
+use crate::context::Context;
+use crate::model::Check;
+use crate::waits::sum;
+
+/// Largest difference between device reads seen and counted by the kernel.
+const DEVICE_TOLERANCE: f64 = 0.01;
+/// Least share of stall time of which file, lookup or request is known.
+const ATTRIBUTED: f64 = 0.9;
+/// Least share of used files with a path.
+const RESOLVED: f64 = 0.99;
+
+pub(crate) fn checks(cx: &Context<'_>) -> Vec<Check> {
+    let mut out = vec![complete(cx), no_losses(cx), needed_within(cx)];
+    out.extend(device_reads(cx));
+    out.extend([stalls_attributed(cx), paths_resolved(cx)]);
+    out
+}
+
+fn check(id: &str, holds: Option<bool>, what: impl Into<String>) -> Check {
+    Check { id: id.to_string(), holds, what: what.into() }
+}
+
+fn percent(part: u64, whole: u64) -> f64 {
+    100.0 * part as f64 / whole.max(1) as f64
+}
+
+fn complete(cx: &Context<'_>) -> Check {
+    let whole = cx.recording.manifest.complete;
+    let what =
+        if whole { "the recorder ended in order" } else { "the recorder was ended before it was done" };
+    check("complete", Some(whole), what)
+}
+
+fn no_losses(cx: &Context<'_>) -> Check {
+    let lost: Vec<_> = cx.recording.manifest.lost.iter().filter(|(_, n)| **n > 0).collect();
+    let words: Vec<_> = lost.iter().map(|(class, n)| format!("{n} of {class}")).collect();
+    let what = if lost.is_empty() {
+        "no event was lost".to_string()
+    } else {
+        format!("events were lost: {}", words.join(", "))
+    };
+    check("no_losses", Some(lost.is_empty()), what)
+}
+
+/// Every page that was touched for certain was cached then, or filled for the touch.
+fn needed_within(cx: &Context<'_>) -> Check {
+    const ID: &str = "needed_within_read_or_cached";
+    let r = cx.recording;
+    for (name, there) in [("touches", r.touches.is_some()), ("fills", r.fills.is_some())] {
+        if !there {
+            return check(ID, None, cx.absent(name));
+        }
+    }
+    let pages: u64 = cx.usage.iter().map(|u| u.exact.pages()).sum();
+    let bad: u64 = cx.usage.iter().map(|u| u.contradicted).sum();
+    if bad == 0 {
+        return check(
+            ID,
+            Some(true),
+            format!("all {pages} pages touched were cached or filled at that time"),
+        );
+    }
+    let at = cx.usage.iter().position(|u| u.contradicted > 0).unwrap_or(0);
+    let example = cx.path(at as u32);
+    check(ID, Some(false), format!("{bad} touches of {pages} pages without the page, first in {example}"))
+}
+
+/// One check per device that the kernel counted.
+fn device_reads(cx: &Context<'_>) -> Vec<Check> {
+    const ID: &str = "device_reads_agree";
+    let m = &cx.recording.manifest;
+    let Some(reads) = &cx.recording.device_reads else {
+        return vec![check(ID, None, cx.absent("device reads"))];
+    };
+    if m.disk_counters.is_empty() {
+        return vec![check(ID, None, "the machine's counters were not taken")];
+    }
+    m.disk_counters.iter().map(|counter| one_device(cx, ID, counter, reads)).collect()
+}
+
+fn one_device(cx: &Context<'_>, id: &str, counter: &DiskCounter, reads: &[DeviceRead]) -> Check {
+    let m = &cx.recording.manifest;
+    let inside = |t: Nanos| m.start <= t && t <= m.end;
+    let counted = reads.iter().filter(|r| r.dev == counter.dev && r.completed.is_some_and(inside));
+    let (requests, bytes) = counted.fold((0u64, 0u64), |(n, b), r| (n + 1, b + u64::from(r.bytes)));
+    let name = m
+        .devices
+        .iter()
+        .find(|d| d.dev == counter.dev)
+        .map_or_else(|| format!("{}:{}", counter.dev.major, counter.dev.minor), |d| d.name.clone());
+    let apart = bytes.abs_diff(counter.bytes.0);
+    let holds = apart as f64 <= DEVICE_TOLERANCE * counter.bytes.0.max(bytes) as f64;
+    let what = format!(
+        "{name}: {} in {requests} requests seen, {} in {} counted by the kernel ({:.1} % apart)",
+        Bytes(bytes),
+        counter.bytes,
+        counter.requests,
+        percent(apart, counter.bytes.0.max(bytes))
+    );
+    check(id, Some(holds), what)
+}
+
+fn stalls_attributed(cx: &Context<'_>) -> Check {
+    const ID: &str = "stalls_attributed";
+    if cx.recording.stalls.is_none() {
+        return check(ID, None, cx.absent("stalls"));
+    }
+    let total = sum(cx.waits.iter());
+    if total == Nanos(0) {
+        return check(ID, None, "nothing waited for storage");
+    }
+    let bare = sum(cx.waits.iter().filter(|w| w.unattributed()));
+    let with_request = sum(cx.waits.iter().filter(|w| w.request.is_some()));
+    let holds = (total.0 - bare.0) as f64 >= ATTRIBUTED * total.0 as f64;
+    let what = format!(
+        "of {total} waited, {:.1} % has a file, lookup or request; {:.1} % a device request",
+        percent(total.0 - bare.0, total.0),
+        percent(with_request.0, total.0)
+    );
+    check(ID, Some(holds), what)
+}
+
+/// Of the files that the tree touched or filled, device metadata and memory apart.
+fn paths_resolved(cx: &Context<'_>) -> Check {
+    const ID: &str = "paths_resolved";
+    let named =
+        |k| matches!(k, FileKind::Regular | FileKind::Directory | FileKind::Symlink | FileKind::Other);
+    let used = cx
+        .recording
+        .files
+        .iter()
+        .zip(&cx.usage)
+        .filter(|(f, u)| named(f.kind) && !(u.needed.is_empty() && u.read.is_empty()));
+    let (mut all, mut without) = (0u64, 0u64);
+    for (file, _) in used {
+        all += 1;
+        without += u64::from(file.path.is_none());
+    }
+    if all == 0 {
+        return check(ID, None, "no file was touched or filled");
+    }
+    let holds = (all - without) as f64 >= RESOLVED * all as f64;
+    check(ID, Some(holds), format!("{} of {all} used files have a path", all - without))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,131 @@
+//! What every part of the analysis needs, computed once.
+
+use std::collections::{HashMap, HashSet};
+
+use cold_model::layout::Layouts;
+use cold_model::recording::manifest::Tier;
+use cold_model::recording::{DeviceRead, FileIdx, Lookup, Recording, TouchKind};
+use cold_model::{Bytes, Known, Nanos};
+
+use crate::join::stall_requests;
+use crate::usage::{Usage, Window, page_bytes, replay};
+use crate::waits::{Wait, storage_waits};
+
+/// The kernel's "no such file" and "a part of the path is no directory": nothing is there.
+const NOT_THERE: [i64; 2] = [-2, -20];
+
+pub(crate) struct Context<'a> {
+    pub(crate) recording: &'a Recording,
+    pub(crate) layouts: &'a Layouts,
+    pub(crate) window: Window,
+    /// Per row of `files`.
+    pub(crate) usage: Vec<Usage>,
+    pub(crate) waits: Vec<Wait<'a>>,
+    /// Bytes per page.
+    pub(crate) page: u64,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(recording: &'a Recording, layouts: &'a Layouts) -> Self {
+        let window = Window::of(recording);
+        let waits = storage_waits(recording, window, &stall_requests(recording));
+        let page = page_bytes(recording);
+        Self { recording, layouts, window, usage: replay(recording), waits, page }
+    }
+
+    pub(crate) fn bytes(&self, pages: u64) -> Bytes {
+        Bytes(pages.saturating_mul(self.page))
+    }
+
+    /// A table's absence in words.
+    pub(crate) fn absent(&self, table: &str) -> String {
+        format!("tier {} has no table of {table}", self.recording.manifest.tier)
+    }
+
+    /// `value`, if the table is there.
+    pub(crate) fn if_table<T, V>(&self, name: &str, table: Option<&T>, value: V) -> Known<V> {
+        if table.is_some() { Known::Value(value) } else { Known::unknown(self.absent(name)) }
+    }
+
+    /// Requests of the tree in the window, with their index.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = (usize, &'a DeviceRead)> {
+        let window = self.window;
+        self.recording
+            .device_reads
+            .iter()
+            .flatten()
+            .enumerate()
+            .filter(move |(_, r)| r.in_tree && window.holds(r.queued))
+    }
+
+    /// Lookups in the window, with their index, listings of open directories included.
+    pub(crate) fn lookups(&self) -> impl Iterator<Item = (usize, &'a Lookup)> {
+        let window = self.window;
+        self.recording.lookups.iter().flatten().enumerate().filter(move |(_, l)| window.holds(l.at))
+    }
+
+    /// Per file: the requests of the tree that carried pages of it.
+    pub(crate) fn requests_of_files(&self) -> HashMap<FileIdx, u64> {
+        let counted: HashSet<u32> = self.requests().map(|(i, _)| i as u32).collect();
+        let mut seen: Vec<(FileIdx, u32)> = self
+            .recording
+            .transfers
+            .iter()
+            .flatten()
+            .filter(|t| counted.contains(&t.request))
+            .filter_map(|t| Some((t.file?, t.request)))
+            .collect();
+        seen.sort_unstable();
+        seen.dedup();
+        let mut out = HashMap::new();
+        for (file, _) in seen {
+            *out.entry(file).or_default() += 1;
+        }
+        out
+    }
+
+    /// Whether every use of a page is seen: some tiers do not see which pages a read copied.
+    pub(crate) fn reads_seen(&self) -> bool {
+        let touches = self.recording.touches.as_deref().unwrap_or_default();
+        self.recording.manifest.tier == Tier::A || touches.iter().any(|t| t.kind == TouchKind::Read)
+    }
+
+    /// A file's path, or what is known of it.
+    pub(crate) fn path(&self, file: FileIdx) -> String {
+        let Some(f) = self.recording.files.get(file as usize) else { return format!("unknown file {file}") };
+        match &f.path {
+            Some(path) if f.deleted => format!("{path} (deleted)"),
+            Some(path) => path.clone(),
+            None => format!("unknown file {}:{} inode {}", f.dev.major, f.dev.minor, f.inode),
+        }
+    }
+
+    /// First moment of each file: touch, mapping or lookup by the tree.
+    pub(crate) fn first_uses(&self) -> HashMap<FileIdx, Nanos> {
+        let mut out: HashMap<FileIdx, Nanos> = HashMap::new();
+        let mut note = |file: FileIdx, at: Nanos| {
+            if self.window.holds(at) {
+                out.entry(file).and_modify(|t| *t = at.min(*t)).or_insert(at);
+            }
+        };
+        for (i, u) in self.usage.iter().enumerate() {
+            if let Some(at) = u.first_touch {
+                note(i as FileIdx, at);
+            }
+        }
+        for (_, l) in self.lookups() {
+            if let Some(file) = l.file {
+                note(file, l.at);
+            }
+        }
+        for m in self.recording.mappings.iter().flatten() {
+            note(m.file, m.at);
+        }
+        out
+    }
+}
+
+/// The lookup found that nothing is there. Refusals and "not a symbolic link" are no misses.
+pub(crate) fn is_miss(l: &Lookup) -> bool {
+    NOT_THERE.contains(&l.result)
+}

@@ -1,0 +1,63 @@
+//! What a request costs on the devices of the recording, fitted to its own requests.
+
+use cold_model::recording::Recording;
+use cold_model::{Bytes, Nanos};
+
+use crate::usage::Window;
+use crate::waits::union;
+
+/// Fewer requests than this say nothing about a device.
+const LEAST_REQUESTS: usize = 8;
+
+/// Service time of one request alone: `per_request + bytes / bandwidth`, and what the devices reached.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct DeviceCost {
+    /// Time of a request of no bytes, in nanoseconds.
+    pub per_request: f64,
+    /// Time per byte, in nanoseconds.
+    pub per_byte: f64,
+    /// Bytes per second while at least one request was in flight.
+    pub bandwidth: f64,
+}
+
+impl DeviceCost {
+    /// Least-squares line through size and time (issue to completion) of the tree's requests; `None` with
+    /// fewer than eight of them.
+    pub fn of(recording: &Recording) -> Option<Self> {
+        let window = Window::of(recording);
+        let done: Vec<(Nanos, Nanos, f64)> = recording
+            .device_reads
+            .iter()
+            .flatten()
+            .filter(|r| r.in_tree && window.holds(r.queued))
+            .filter_map(|r| Some((r.issued.unwrap_or(r.queued), r.completed?, f64::from(r.bytes))))
+            .filter(|(from, to, _)| from < to)
+            .collect();
+        if done.len() < LEAST_REQUESTS {
+            return None;
+        }
+        let n = done.len() as f64;
+        let time = |d: &(Nanos, Nanos, f64)| (d.1.0 - d.0.0) as f64;
+        let mean_bytes = done.iter().map(|d| d.2).sum::<f64>() / n;
+        let mean_time = done.iter().map(time).sum::<f64>() / n;
+        let var: f64 = done.iter().map(|d| (d.2 - mean_bytes).powi(2)).sum();
+        let cov: f64 = done.iter().map(|d| (d.2 - mean_bytes) * (time(d) - mean_time)).sum();
+        // A line that falls, or starts below nothing, is noise: then all is per request, or all per byte.
+        let slope = if var > 0.0 { (cov / var).max(0.0) } else { 0.0 };
+        let per_byte = slope.min(mean_time / mean_bytes.max(1.0));
+        let busy = union(done.iter().map(|d| (d.0, d.1)));
+        Some(Self {
+            per_request: (mean_time - per_byte * mean_bytes).max(0.0),
+            per_byte,
+            bandwidth: mean_bytes * n / busy.as_secs().max(1e-9),
+        })
+    }
+    /// Time of `requests` one after another that bring `bytes` in all.
+    pub fn one_by_one(&self, requests: u64, bytes: Bytes) -> Nanos {
+        Nanos::from_secs((self.per_request * requests as f64 + self.per_byte * bytes.0 as f64) / 1e9)
+    }
+    /// Time of `bytes` at the bandwidth reached, with the first request's latency before.
+    pub fn streamed(&self, bytes: Bytes) -> Nanos {
+        Nanos::from_secs(self.per_request / 1e9 + bytes.0 as f64 / self.bandwidth)
+    }
+}

@@ -1,0 +1,156 @@
+//! Each file's part, and the libraries of which hardly anything was needed.
+
+use std::collections::{BTreeSet, HashMap};
+
+use cold_model::recording::{FileIdx, LookupKind, TouchKind};
+use cold_model::{Bytes, Nanos};
+
+use crate::context::Context;
+use crate::model::{FileUse, Reached};
+
+/// A library is hardly needed below this part of what was read of it …
+const HARDLY_PART: f64 = 0.1;
+/// … or with at most this many pages needed: header, dynamic section and relocations touch that many.
+const HARDLY_PAGES: u64 = 4;
+/// Less than this read of a library is not worth a line.
+const HARDLY_LEAST: u64 = 64 << 10;
+
+pub(crate) fn files(cx: &Context<'_>) -> Vec<FileUse> {
+    let requests = cx.requests_of_files();
+    let first = cx.first_uses();
+    let reached = Reaching::of(cx);
+    let mut stalls: HashMap<FileIdx, (u64, Nanos)> = HashMap::new();
+    for w in &cx.waits {
+        if let Some(file) = w.file {
+            let s = stalls.entry(file).or_insert((0, Nanos(0)));
+            *s = (s.0 + 1, s.1 + w.length());
+        }
+    }
+    let mut out: Vec<FileUse> = Vec::new();
+    for (i, u) in cx.usage.iter().enumerate() {
+        let file = i as FileIdx;
+        let (count, stall) = stalls.get(&file).copied().unwrap_or_default();
+        let used = FileUse {
+            file,
+            path: cx.path(file),
+            size: cx.recording.files.get(i).and_then(|f| f.size).map(Bytes),
+            needed: cx.bytes(u.needed.pages()),
+            needed_upper: cx.bytes(u.upper.pages()),
+            read: cx.bytes(u.read.pages()),
+            unused: if cx.reads_seen() { cx.bytes(u.unused().pages()) } else { Bytes(0) },
+            cached: cx.bytes(u.cached().pages()),
+            read_by_others: cx.bytes(u.by_others.pages()),
+            refilled: cx.bytes(u.refilled),
+            requests: requests.get(&file).copied().unwrap_or(0),
+            stalls: count,
+            stall,
+            first_use: first.get(&file).map(|t| cx.window.since_start(*t)),
+            reached: reached.of_file(cx, file, count > 0),
+            fragments: u.needed.runs().len() as u64,
+            causes: u.causes.iter().map(|(c, n)| (*c, cx.bytes(*n))).collect(),
+            hardly_needed: None,
+        };
+        let idle = used.reached == Reached::ByOthers && used.read_by_others == Bytes(0);
+        if !idle {
+            out.push(used);
+        }
+    }
+    out.sort_by(|a, b| {
+        (b.stall, b.read, b.needed).cmp(&(a.stall, a.read, a.needed)).then_with(|| a.path.cmp(&b.path))
+    });
+    out
+}
+
+/// What the tree did with each file.
+struct Reaching {
+    executed: BTreeSet<FileIdx>,
+    mapped: BTreeSet<FileIdx>,
+    read: BTreeSet<FileIdx>,
+    looked_up: BTreeSet<FileIdx>,
+}
+
+impl Reaching {
+    fn of(cx: &Context<'_>) -> Self {
+        let r = cx.recording;
+        let touched = |wanted: fn(TouchKind) -> bool| -> BTreeSet<FileIdx> {
+            let all = r.touches.iter().flatten();
+            all.filter(|t| wanted(t.kind) && cx.window.holds(t.at)).map(|t| t.file).collect()
+        };
+        let processes = r.processes.iter().filter(|p| p.in_tree && cx.window.holds(p.began));
+        let mut executed: BTreeSet<_> = processes.filter_map(|p| p.executable).collect();
+        let mut looked_up = BTreeSet::new();
+        for (_, l) in cx.lookups() {
+            if let Some(file) = l.file {
+                if l.kind == LookupKind::Exec && l.result >= 0 {
+                    executed.insert(file);
+                }
+                looked_up.insert(file);
+            }
+        }
+        let mut mapped = touched(|k| k != TouchKind::Read);
+        mapped.extend(r.mappings.iter().flatten().filter(|m| cx.window.holds(m.at)).map(|m| m.file));
+        Self { executed, mapped, read: touched(|k| k == TouchKind::Read), looked_up }
+    }
+
+    /// The strongest use: a program is also read by its loader, a library read before it is mapped.
+    fn of_file(&self, cx: &Context<'_>, file: FileIdx, waited: bool) -> Reached {
+        let filled = cx.usage.get(file as usize).is_some_and(|u| !u.read.is_empty() || !u.written.is_empty());
+        if self.executed.contains(&file) {
+            Reached::Executed
+        } else if self.mapped.contains(&file) {
+            Reached::Mapped
+        } else if self.read.contains(&file) {
+            Reached::Read
+        } else if self.looked_up.contains(&file) || filled || waited {
+            // Filled by the tree without a touch: metadata on the way of a lookup, or read-ahead.
+            Reached::LookedUp
+        } else {
+            Reached::ByOthers
+        }
+    }
+}
+
+/// Marks the libraries that were read but hardly needed and lists them, most unused bytes first.
+pub(crate) fn hardly_needed(cx: &Context<'_>, files: &mut [FileUse]) -> Vec<usize> {
+    if cx.recording.touches.is_none() || cx.recording.fills.is_none() || !cx.reads_seen() {
+        return Vec::new();
+    }
+    for f in files.iter_mut() {
+        let library = f.reached == Reached::Mapped
+            && (cx.layouts.files.contains_key(&f.file) || is_library_name(&f.path));
+        let share = f.needed.0 as f64 / f.read.0.max(1) as f64;
+        let few = f.needed.0 <= HARDLY_PAGES * cx.page;
+        if library && f.read.0 >= HARDLY_LEAST && f.unused.0 > 0 && (share < HARDLY_PART || few) {
+            f.hardly_needed = Some(why(cx, f, share));
+        }
+    }
+    let mut out: Vec<usize> = (0..files.len()).filter(|&i| files[i].hardly_needed.is_some()).collect();
+    out.sort_by_key(|&i| std::cmp::Reverse(files[i].unused));
+    out
+}
+
+fn why(cx: &Context<'_>, f: &FileUse, share: f64) -> String {
+    let mut text = format!("{} of {} read was needed ({:.1} %)", f.needed, f.read, share * 100.0);
+    let (Some(layout), Some(usage)) = (cx.layouts.files.get(&f.file), cx.usage.get(f.file as usize)) else {
+        return text;
+    };
+    let code = layout.segments.iter().filter(|s| s.access.contains('x'));
+    let touched = code
+        .map(|s| crate::sections::pages_of(s.offset, s.bytes, cx.page))
+        .any(|pages| !usage.exact.and(&pages).is_empty());
+    text.push_str(if touched {
+        "; some of its code ran"
+    } else {
+        ": headers and relocations, none of its code"
+    });
+    text
+}
+
+/// `libx.so`, `libx.so.1.2`, `x.cpython-311-x86_64-linux-gnu.so`.
+fn is_library_name(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.ends_with(".so") || name.contains(".so.")
+}
+
+#[cfg(test)]
+mod tests;

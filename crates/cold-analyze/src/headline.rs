@@ -1,0 +1,198 @@
+//! The main figures.
+
+use std::collections::BTreeMap;
+
+use cold_model::recording::manifest::Subject;
+use cold_model::recording::tables::Began;
+use cold_model::recording::{DeviceRead, FillCause, LookupKind, StallCause};
+use cold_model::{Bytes, Known, Nanos};
+
+use crate::context::{Context, is_miss};
+use crate::model::{AfterReady, FileUse, Headline, Reached};
+use crate::waits::{main_thread, sum, union};
+
+pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
+    let (r, m) = (cx.recording, &cx.recording.manifest);
+    let total = |f: fn(&FileUse) -> Bytes| files.iter().map(f).sum::<Bytes>();
+    let needed = |v| cx.if_table("touches", r.touches.as_ref(), v);
+    let filled = |v| cx.if_table("fills", r.fills.as_ref(), v);
+    let both = |v: Bytes| match (needed(v), filled(v)) {
+        (Known::Value(_), known) => known,
+        (unknown, _) => unknown,
+    };
+    let waited = |v| cx.if_table("stalls", r.stalls.as_ref(), v);
+    let unused = if cx.reads_seen() {
+        both(total(|f| f.unused))
+    } else {
+        Known::unknown(format!("tier {} does not see which pages buffered reads copied", m.tier))
+    };
+    let requests = Requests::of(cx);
+    let looked = |v| cx.if_table("lookups", r.lookups.as_ref(), v);
+    let metadata = cx.usage.iter().map(|u| u.metadata.pages()).sum();
+    Headline {
+        subject: subject(cx),
+        tier: m.tier,
+        ready: match &m.ready {
+            Some(Known::Value(_)) if cx.window.ready => Known::Value(cx.window.since_start(cx.window.until)),
+            Some(Known::Value(_)) => Known::unknown("ready lies before the start"),
+            Some(Known::Unknown { unknown }) => Known::unknown(unknown.clone()),
+            None => Known::unknown("no command was started"),
+        },
+        waited: waited(union(cx.waits.iter().map(|w| (w.from, w.to)))),
+        waited_sum: waited(sum(cx.waits.iter())),
+        waited_main: main_waits(cx),
+        needed: needed(total(|f| f.needed)),
+        needed_upper: needed(total(|f| f.needed_upper)),
+        read: filled(total(|f| f.read)),
+        read_by_others: filled(
+            files.iter().filter(|f| f.reached != Reached::ByOthers).map(|f| f.read_by_others).sum(),
+        ),
+        unused,
+        cached: both(total(|f| f.cached)),
+        requests: cx.if_table("device reads", r.device_reads.as_ref(), requests.count),
+        mean_request: requests.known(cx, requests.mean_bytes()),
+        mean_service: requests.known(cx, requests.mean(|r| Some((r.issued?, r.completed?)))),
+        mean_queueing: requests.known(cx, requests.mean(|r| Some((r.queued, r.issued?)))),
+        requests_by_others: cx.if_table("device reads", r.device_reads.as_ref(), requests.by_others),
+        metadata: filled(cx.bytes(metadata)),
+        refilled: filled(total(|f| f.refilled)),
+        unattributed: waited(sum(cx.waits.iter().filter(|w| w.unattributed()))),
+        causes: causes(files),
+        lookups: looked(cx.lookups().filter(|(_, l)| l.kind != LookupKind::List).count() as u64),
+        misses: looked(cx.lookups().filter(|(_, l)| is_miss(l)).count() as u64),
+        processes: processes(cx),
+        after_ready: after_ready(cx),
+        lost: m.lost.iter().filter(|(_, n)| **n > 0).map(|(k, n)| (k.clone(), *n)).collect(),
+        complete: m.complete,
+        notes: notes(cx),
+    }
+}
+
+fn subject(cx: &Context<'_>) -> String {
+    let m = &cx.recording.manifest;
+    match m.subject {
+        Subject::Process { pid } => format!("process {pid}"),
+        Subject::Machine => "the whole machine".to_string(),
+        Subject::Command => {
+            let words: Vec<_> = m.command.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+            // Fails only on a NUL, which no argument can hold; a damaged manifest may.
+            shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
+        }
+    }
+}
+
+fn main_waits(cx: &Context<'_>) -> Known<Nanos> {
+    if cx.recording.stalls.is_none() {
+        return Known::unknown(cx.absent("stalls"));
+    }
+    match main_thread(cx.recording) {
+        Some(tid) => Known::Value(sum(cx.waits.iter().filter(|w| w.stall.tid == tid))),
+        None => Known::unknown("there is no one main thread"),
+    }
+}
+
+/// Every pid of the tree once: a fork and its execs are one process.
+fn processes(cx: &Context<'_>) -> u64 {
+    let mut pids: Vec<(u32, Nanos)> = Vec::new();
+    for p in cx.recording.processes.iter().filter(|p| p.in_tree && p.began <= cx.window.until) {
+        // A new fork may reuse a pid; an exec goes on with one.
+        let is_new = p.how != Began::Exec || !pids.iter().any(|(pid, _)| *pid == p.pid);
+        if is_new {
+            pids.push((p.pid, p.began));
+        }
+    }
+    pids.len() as u64
+}
+
+fn causes(files: &[FileUse]) -> BTreeMap<FillCause, Bytes> {
+    let mut out = BTreeMap::new();
+    for (cause, bytes) in files.iter().flat_map(|f| &f.causes) {
+        *out.entry(*cause).or_insert(Bytes(0)) += *bytes;
+    }
+    out
+}
+
+struct Requests<'a> {
+    count: u64,
+    by_others: u64,
+    own: Vec<&'a DeviceRead>,
+}
+
+impl<'a> Requests<'a> {
+    fn of(cx: &Context<'a>) -> Self {
+        let own: Vec<_> = cx.requests().map(|(_, r)| r).collect();
+        let all = cx.recording.device_reads.iter().flatten().filter(|r| cx.window.holds(r.queued));
+        let mut devices: Vec<_> = own.iter().map(|r| r.dev).collect();
+        devices.sort_unstable();
+        devices.dedup();
+        let by_others = all.filter(|r| !r.in_tree && devices.binary_search(&r.dev).is_ok()).count() as u64;
+        Self { count: own.len() as u64, by_others, own }
+    }
+    fn known<T>(&self, cx: &Context<'_>, value: Option<T>) -> Known<T> {
+        if cx.recording.device_reads.is_none() {
+            return Known::unknown(cx.absent("device reads"));
+        }
+        value.map_or_else(
+            || Known::unknown(if self.count == 0 { "no requests were made" } else { "it was not seen" }),
+            Known::Value,
+        )
+    }
+    fn mean_bytes(&self) -> Option<Bytes> {
+        let total: u64 = self.own.iter().map(|r| u64::from(r.bytes)).sum();
+        total.checked_div(self.count).map(Bytes)
+    }
+    /// Mean length of an interval of the requests that have it.
+    fn mean(&self, interval: fn(&DeviceRead) -> Option<(Nanos, Nanos)>) -> Option<Nanos> {
+        let lengths: Vec<_> =
+            self.own.iter().filter_map(|r| interval(r)).map(|(a, b)| b.saturating_sub(a)).collect();
+        lengths.iter().copied().sum::<Nanos>().0.checked_div(lengths.len() as u64).map(Nanos)
+    }
+}
+
+fn after_ready(cx: &Context<'_>) -> Option<AfterReady> {
+    if !cx.window.ready {
+        return None;
+    }
+    let (r, until) = (cx.recording, cx.window.until);
+    let fills = r.fills.iter().flatten().filter(|f| f.in_tree && f.at > until);
+    let after = AfterReady {
+        read: fills
+            .filter(|f| f.cause != FillCause::Write)
+            .map(|f| cx.bytes(f.pages.into()))
+            .fold(Bytes(0), |a, b| Bytes(a.0.saturating_add(b.0))),
+        requests: r.device_reads.iter().flatten().filter(|d| d.in_tree && d.queued > until).count() as u64,
+        waited_sum: r
+            .stalls
+            .iter()
+            .flatten()
+            .filter(|s| s.cause != StallCause::Lock)
+            .filter_map(|s| Some(s.woken.or(s.ended)?.saturating_sub(s.began.max(until))))
+            .sum(),
+    };
+    (after != AfterReady::default()).then_some(after)
+}
+
+fn notes(cx: &Context<'_>) -> Vec<String> {
+    let m = &cx.recording.manifest;
+    let mut out = Vec::new();
+    if !m.complete {
+        out.push("The recorder did not end in order: the recording ends where it was.".to_string());
+    }
+    let lost = m.lost.values().fold(0u64, |a, n| a.saturating_add(*n));
+    if lost > 0 {
+        out.push(format!("{lost} events were lost: every figure is a lower bound."));
+    }
+    if let Some(after) = after_ready(cx) {
+        out.push(format!(
+            "Figures count up to ready; after it the recording holds {} read, {} requests and {} of waiting.",
+            after.read, after.requests, after.waited_sum
+        ));
+    }
+    out.extend(m.taints.iter().chain(&m.notes).cloned());
+    for fs in &m.file_systems {
+        if let Some(why) = &fs.blind {
+            out.push(format!("{} ({}): {why}", fs.mounted_at, fs.kind));
+        }
+    }
+    out
+}

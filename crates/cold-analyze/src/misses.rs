@@ -1,0 +1,65 @@
+//! Failed lookups, grouped by the directory that was searched and by what searched there.
+
+mod search;
+
+use std::collections::{BTreeMap, HashMap};
+
+use cold_model::Nanos;
+use cold_model::recording::Lookup;
+
+use crate::context::{Context, is_miss};
+use crate::model::MissGroup;
+
+/// Names shown per group.
+const EXAMPLES: usize = 5;
+
+/// Groups, most misses first.
+pub(crate) fn misses(cx: &Context<'_>) -> Vec<MissGroup> {
+    let mut stall: HashMap<u32, Nanos> = HashMap::new();
+    for w in &cx.waits {
+        if let Some(lookup) = w.stall.lookup {
+            *stall.entry(lookup).or_insert(Nanos(0)) += w.length();
+        }
+    }
+    let searches = search::Searches::of(cx);
+    let mut groups: BTreeMap<(String, Option<String>), MissGroup> = BTreeMap::new();
+    for (i, l) in cx.lookups().filter(|(_, l)| is_miss(l)) {
+        let (directory, name) = split(l);
+        let search = l.path.as_deref().and_then(|path| searches.recognise(l, path));
+        let group = groups.entry((directory.to_string(), search.clone())).or_insert_with(|| MissGroup {
+            directory: directory.to_string(),
+            search,
+            misses: 0,
+            time: Nanos(0),
+            stall: Nanos(0),
+            kinds: BTreeMap::new(),
+            examples: Vec::new(),
+        });
+        group.misses += 1;
+        group.time += l.ended.saturating_sub(l.at);
+        group.stall += stall.get(&(i as u32)).copied().unwrap_or_default();
+        *group.kinds.entry(l.kind).or_default() += 1;
+        if group.examples.len() < EXAMPLES && !group.examples.iter().any(|e| e == name) {
+            group.examples.push(name.to_string());
+        }
+    }
+    let mut out: Vec<_> = groups.into_values().collect();
+    out.sort_by(|a, b| {
+        (b.misses, b.time).cmp(&(a.misses, a.time)).then_with(|| a.directory.cmp(&b.directory))
+    });
+    out
+}
+
+/// Directory and name of a lookup; the directory is empty where the path could not be read.
+fn split(l: &Lookup) -> (&str, &str) {
+    let path = l.path.as_deref().unwrap_or_default().trim_end_matches('/');
+    match path.rsplit_once('/') {
+        Some(("", name)) => ("/", name),
+        Some((directory, name)) => (directory, name),
+        None if path.is_empty() => ("", "?"),
+        None => (".", path),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,222 @@
+//! What other read-around windows would have read: a small replay of the mapped faults.
+//!
+//! The model: a fault on a missing page reads its window, which lies around the page (half before it), or
+//! from it on for executable mappings of Linux 6.16 and later; pages that are there are skipped, each hole is
+//! a request, split at the device's limit; nothing goes beyond the file. Pages that came in other ways
+//! (reads, advice, other processes, cached before) are there from the beginning. Not modelled: the count of
+//! mapped misses, large folios, read-ahead markers, limits of the mapping.
+
+use std::collections::HashMap;
+
+use cold_model::recording::{FileIdx, FillCause, Recording, TouchKind};
+use cold_model::{Bytes, Nanos};
+use serde::Serialize;
+
+use crate::cost::DeviceCost;
+use crate::pages::{LiveRuns, Range, Runs};
+use crate::usage::{Usage, Window, end_page, page_bytes};
+
+/// Windows that are tried, in bytes.
+pub const WINDOWS: [u64; 5] = [16 << 10, 32 << 10, 64 << 10, 128 << 10, 2 << 20];
+/// The kernel maps around a fault within one page table at most.
+const MOST_AROUND: u64 = 512;
+/// Linux' limit of a request where the device's is not known (`BLK_DEF_MAX_SECTORS`).
+pub(crate) const MAX_REQUEST: u64 = 1280 << 10;
+
+/// One window's outcome.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Simulated {
+    /// The window; `None`: each file system's present one.
+    pub window: Option<Bytes>,
+    /// Bytes read for faults.
+    pub bytes: Bytes,
+    /// Requests for them.
+    pub requests: u64,
+    /// Faults that read.
+    pub faults: u64,
+    /// Time these waited, each for the one request that holds its page; `None` without a device cost.
+    pub waits: Option<Nanos>,
+}
+
+/// All windows, and how far the model can be trusted.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ReadAround {
+    /// With the windows in force.
+    pub present: Simulated,
+    /// With each of [`WINDOWS`].
+    pub others: Vec<Simulated>,
+    /// What the recorded faults really read.
+    pub recorded: Bytes,
+    /// The largest window in force.
+    pub present_window: Bytes,
+    /// Faults were exact. Else pages mapped around a fault are taken as needed, which makes small windows
+    /// look worse than they are.
+    pub exact: bool,
+}
+
+/// Replays the mapped faults up to ready. `None`: no faults, no fills, or no window in force is known.
+pub fn read_around(recording: &Recording, usage: &[Usage], cost: Option<&DeviceCost>) -> Option<ReadAround> {
+    recording.fills.as_ref()?;
+    let replay = Faults::of(recording, usage);
+    if replay.touches.is_empty() {
+        return None;
+    }
+    let windows: HashMap<_, _> = recording
+        .manifest
+        .file_systems
+        .iter()
+        .filter_map(|fs| Some((fs.dev, fs.read_ahead.value()?.0)))
+        .collect();
+    let present: Option<Vec<u64>> =
+        replay.used.iter().map(|&file| windows.get(&recording.files[file as usize].dev).copied()).collect();
+    let present: HashMap<FileIdx, u64> = replay.used.iter().copied().zip(present?).collect();
+    let largest = present.values().copied().max()?;
+    Some(ReadAround {
+        present: replay.run(None, |file| present.get(&file).copied().unwrap_or(largest), cost),
+        others: WINDOWS.iter().map(|&w| replay.run(Some(Bytes(w)), |_| w, cost)).collect(),
+        recorded: replay.recorded,
+        present_window: Bytes(largest),
+        exact: replay.exact,
+    })
+}
+
+struct Faults {
+    page: u64,
+    max_request: u64,
+    /// First touches of pages in order.
+    touches: Vec<(FileIdx, Range)>,
+    used: Vec<FileIdx>,
+    /// Pages there from the beginning.
+    there: HashMap<FileIdx, LiveRuns>,
+    ends: Vec<u64>,
+    /// Pages of mappings whose faults read forward only.
+    forward: HashMap<FileIdx, Runs>,
+    recorded: Bytes,
+    exact: bool,
+}
+
+impl Faults {
+    fn of(recording: &Recording, usage: &[Usage]) -> Self {
+        let (window, page) = (Window::of(recording), page_bytes(recording));
+        let ends: Vec<u64> = recording.files.iter().map(|f| end_page(f, page)).collect();
+        let (mut there, recorded) = filled_otherwise(recording, usage, &ends);
+        let mut touches = Vec::new();
+        let mut seen: HashMap<FileIdx, LiveRuns> = HashMap::new();
+        let mut exact = true;
+        let mut all: Vec<_> = recording.touches.iter().flatten().filter(|t| window.holds(t.at)).collect();
+        all.sort_by_key(|t| t.at);
+        for t in all {
+            let Some(&end) = ends.get(t.file as usize) else { continue };
+            let last = t.first_page.saturating_add(u64::from(t.pages)).min(end);
+            let range = t.first_page..last;
+            let around = t.kind == TouchKind::FaultAround;
+            if t.kind == TouchKind::Read {
+                there.entry(t.file).or_default().insert(&range);
+                continue;
+            }
+            exact &= !around;
+            // Only what may have been needed: of a range around a fault, the pages that were there.
+            let needed = usage.get(t.file as usize).map(|u| &u.needed);
+            let range = range.start..range.end.min(range.start.saturating_add(MOST_AROUND));
+            let seen = seen.entry(t.file).or_default();
+            for hole in seen.holes(&range) {
+                let part = needed.map_or_else(Runs::default, |n| n.and(&Runs::of(vec![hole])));
+                touches.extend(part.runs().iter().map(|r| (t.file, r.clone())));
+            }
+            seen.insert(&range);
+        }
+        let mut used: Vec<FileIdx> = touches.iter().map(|t| t.0).collect();
+        used.sort_unstable();
+        used.dedup();
+        let limits = recording.manifest.devices.iter().filter_map(|d| d.max_request.value());
+        let max_request = limits.map(|b| b.0).filter(|n| *n >= page).min().unwrap_or(MAX_REQUEST);
+        let forward = if reads_forward(&recording.manifest.machine.kernel) {
+            executable_pages(recording, page)
+        } else {
+            HashMap::new()
+        };
+        Self { page, max_request, touches, used, there, ends, forward, recorded, exact }
+    }
+
+    fn run(
+        &self,
+        window: Option<Bytes>,
+        bytes_of: impl Fn(FileIdx) -> u64,
+        cost: Option<&DeviceCost>,
+    ) -> Simulated {
+        let mut there = self.there.clone();
+        let mut out = Simulated { window, bytes: Bytes(0), requests: 0, faults: 0, waits: None };
+        let mut waited = Nanos(0);
+        for (file, range) in &self.touches {
+            let cached = there.entry(*file).or_default();
+            let pages = (bytes_of(*file) / self.page).max(1);
+            while let Some(page) = cached.holes(range).first().map(|h| h.start) {
+                let around = self.window(*file, page, pages);
+                out.faults += 1;
+                for hole in cached.holes(&around) {
+                    let bytes = (hole.end - hole.start).saturating_mul(self.page);
+                    out.bytes = Bytes(out.bytes.0.saturating_add(bytes));
+                    out.requests += bytes.div_ceil(self.max_request);
+                    if hole.contains(&page) {
+                        let one = Bytes(bytes.min(self.max_request));
+                        waited += cost.map_or(Nanos(0), |c| c.one_by_one(1, one));
+                    }
+                }
+                cached.insert(&around);
+            }
+        }
+        out.waits = cost.map(|_| waited);
+        out
+    }
+
+    fn window(&self, file: FileIdx, page: u64, pages: u64) -> Range {
+        let end = self.ends.get(file as usize).copied().unwrap_or(u64::MAX);
+        let forward = self.forward.get(&file).is_some_and(|f| f.contains(page));
+        let start = if forward { page } else { page.saturating_sub(pages / 2) };
+        start..start.saturating_add(pages).min(end).max(page.saturating_add(1))
+    }
+}
+
+/// Pages that did not come by mapped faults, and the bytes of those that did.
+fn filled_otherwise(
+    recording: &Recording,
+    usage: &[Usage],
+    ends: &[u64],
+) -> (HashMap<FileIdx, LiveRuns>, Bytes) {
+    let mut there: HashMap<FileIdx, LiveRuns> = HashMap::new();
+    for (i, u) in usage.iter().enumerate() {
+        let set = there.entry(i as FileIdx).or_default();
+        for r in u.cached().runs().iter().chain(u.by_others.runs()) {
+            set.insert(r);
+        }
+    }
+    for f in recording.fills.iter().flatten().filter(|f| f.in_tree) {
+        let end = ends.get(f.file as usize).copied().unwrap_or(0);
+        if !matches!(f.cause, FillCause::DemandFault | FillCause::ReadAround) {
+            let range = f.first_page..f.first_page.saturating_add(u64::from(f.pages)).min(end);
+            there.entry(f.file).or_default().insert(&range);
+        }
+    }
+    let causes = usage.iter().flat_map(|u| &u.causes);
+    let by_faults = causes.filter(|(c, _)| matches!(c, FillCause::DemandFault | FillCause::ReadAround));
+    let pages = by_faults.fold(0u64, |sum, (_, n)| sum.saturating_add(*n));
+    (there, Bytes(pages.saturating_mul(page_bytes(recording))))
+}
+
+/// Linux 6.16 and later read forward only for executable mappings.
+fn reads_forward(kernel: &str) -> bool {
+    let mut numbers = kernel.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse::<u32>().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 16)
+}
+
+fn executable_pages(recording: &Recording, page: u64) -> HashMap<FileIdx, Runs> {
+    let mut ranges: HashMap<FileIdx, Vec<Range>> = HashMap::new();
+    for m in recording.mappings.iter().flatten().filter(|m| m.executable) {
+        let pages = m.offset / page..m.offset.saturating_add(m.bytes).div_ceil(page);
+        ranges.entry(m.file).or_default().push(pages);
+    }
+    ranges.into_iter().map(|(file, r)| (file, Runs::of(r))).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! Stall time by stack.
+
+use std::collections::BTreeMap;
+
+use cold_model::Nanos;
+use cold_model::recording::{Frame, StackIdx};
+
+use crate::context::Context;
+use crate::model::StackWait;
+
+/// Waits for storage by stack, longest first; those without a stack are one row.
+pub(crate) fn stacks(cx: &Context<'_>) -> Vec<StackWait> {
+    let mut by_stack: BTreeMap<Option<StackIdx>, StackWait> = BTreeMap::new();
+    for w in &cx.waits {
+        let stack = w.stall.stack;
+        let row = by_stack.entry(stack).or_insert_with(|| StackWait {
+            stack,
+            frames: frames(cx, stack),
+            stalls: 0,
+            stall: Nanos(0),
+            causes: BTreeMap::new(),
+        });
+        row.stalls += 1;
+        row.stall += w.length();
+        *row.causes.entry(w.stall.cause).or_insert(Nanos(0)) += w.length();
+    }
+    let mut out: Vec<_> = by_stack.into_values().collect();
+    out.sort_by(|a, b| b.stall.cmp(&a.stall).then_with(|| a.frames.cmp(&b.frames)));
+    out
+}
+
+/// Frames in words, outermost first.
+fn frames(cx: &Context<'_>, stack: Option<StackIdx>) -> Vec<String> {
+    let stacks = cx.recording.stacks.as_deref().unwrap_or_default();
+    let Some(stack) = stack.and_then(|s| stacks.get(s as usize)) else { return Vec::new() };
+    let mut out: Vec<String> = stack.frames.iter().flat_map(|f| frame(cx, f)).collect();
+    if stack.truncated {
+        out.push("…".to_string());
+    }
+    out.reverse();
+    out
+}
+
+/// One frame in words, innermost inlined function first: ``libc.so.6`fopen``, `libc.so.6+0x1234`, `0x7f…`.
+fn frame(cx: &Context<'_>, f: &Frame) -> Vec<String> {
+    let module = f.file.map(|file| {
+        let path = cx.path(file);
+        path.rsplit('/').next().unwrap_or(&path).to_string()
+    });
+    match (cx.layouts.frames.get(f), module) {
+        (Some(names), Some(module)) if !names.is_empty() => {
+            names.iter().map(|n| format!("{module}`{}", n.function)).collect()
+        }
+        (Some(names), None) if !names.is_empty() => names.iter().map(|n| n.function.clone()).collect(),
+        (_, Some(module)) => vec![format!("{module}+{:#x}", f.offset)],
+        (_, None) => vec![format!("{:#x}", f.address)],
+    }
+}
