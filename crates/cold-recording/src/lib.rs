@@ -1,10 +1,24 @@
 //! A recording on disk: written crash-safe, read, validated, exported as tables.
 //!
-//! Never analyses. [`log`] holds raw events while the program runs. Start reading there.
+//! Never analyses. [`schema`] is the one source of tables and columns; [`begin`], [`log`] and [`write`] make
+//! a recording, [`read`] opens one. Start reading at [`schema::tables`], then [`mod@write`].
 
+mod columns;
 pub mod error;
 pub mod log;
+pub mod manifest;
+pub mod read;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
+pub mod schema;
+pub mod validate;
+pub mod write;
 
 pub use error::{Error, Result};
+pub use manifest::manifest_of;
+pub use read::read;
+pub use validate::validate;
+pub use write::{begin, write};
+
+#[cfg(test)]
+mod tests;

@@ -44,7 +44,7 @@ pub fn small() -> Recording {
         files.push(FileSpec::data(&format!("/usr/lib/python3.11/__pycache__/{module}.cpython-311.pyc"), 9));
     }
     let mut sim = Sim::new(0xc01d, files);
-    sim.act(Act::Script, 260);
+    sim.act(&Act::Script, 260);
     finish(sim, &["/usr/bin/python3.11", "-c", "import json"])
 }
 
@@ -68,7 +68,7 @@ pub fn firefox_like(events: usize, seed: u64) -> Recording {
         files.push(FileSpec::data(&format!("/usr/share/fonts/sample/face-{n}.ttf"), 4 + n % 60 * scale));
     }
     let mut sim = Sim::new(seed, files);
-    sim.act(Act::Browser, events);
+    sim.act(&Act::Browser, events);
     finish(sim, &["/usr/lib/firefox-esr/firefox-esr", "--headless"])
 }
 

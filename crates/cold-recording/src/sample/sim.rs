@@ -100,6 +100,8 @@ pub(super) struct Sim {
     opened: HashSet<(u32, usize)>,
     disk_free: u64,
     tasks: Vec<Task>,
+    /// Percentage of steps that search in vain.
+    misses: u64,
     events: usize,
 }
 
@@ -117,6 +119,7 @@ impl Sim {
             opened: HashSet::new(),
             disk_free: START.0,
             tasks: Vec::new(),
+            misses: 8,
             events: 0,
         };
         for n in 0..sim.specs.len() {
@@ -144,7 +147,7 @@ impl Sim {
             deleted: false,
             file_system: if device { "bdev" } else { "ext4" }.to_owned(),
             size: Some(spec.pages * u64::from(PAGE) - if device { 0 } else { self.r.below(4000) }),
-            mtime_ns: Some(1_760_000_000_000_000_000 + n as i64).filter(|_| !device),
+            mtime_ns: Some(1_760_000_000_000_000_000 + i64::from(n as u32)).filter(|_| !device),
             build_id: spec.mapped.then(|| format!("{:016x}{n:024x}", 0xb1d_u64)),
         }
     }
@@ -164,12 +167,15 @@ impl Sim {
         }
     }
 
-    pub(super) fn act(&mut self, act: Act, events: usize) {
+    pub(super) fn act(&mut self, act: &Act, events: usize) {
         let t = START.0 + 500_000;
         let task = |pid, tid, clock| Task { pid, tid, clock, file: 0, page: 0 };
         self.tasks = vec![task(MAIN, MAIN, t)];
         match act {
-            Act::Script => self.tasks.push(task(CHILD, CHILD, START.0 + 2_100_000)),
+            Act::Script => {
+                self.misses = 20;
+                self.tasks.push(task(CHILD, CHILD, START.0 + 2_100_000));
+            }
             Act::Browser => self.tasks.extend([
                 task(MAIN, MAIN + 1, START.0 + 1_000_000),
                 task(MAIN, MAIN + 2, START.0 + 1_500_000),
@@ -193,9 +199,9 @@ impl Sim {
     fn step(&mut self, task: &mut Task) {
         task.clock += 4_000 + self.r.below(60_000);
         match self.r.below(100) {
-            0..=7 => self.miss(task),
-            8 => self.bystander(task.clock),
-            9 if task.pid == MAIN => self.advice(task),
+            n if n < self.misses => self.miss(task),
+            98 => self.bystander(task.clock),
+            99 if task.pid == MAIN => self.advice(task),
             _ => {
                 if self.r.chance(12) {
                     self.elsewhere(task);
