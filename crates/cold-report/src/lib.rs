@@ -7,6 +7,8 @@
 pub mod axis;
 pub mod escape;
 pub mod html;
+pub mod perfetto;
 pub mod scene;
 pub mod svg;
 pub mod terminal;
+mod wording;
