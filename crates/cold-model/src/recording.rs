@@ -12,8 +12,9 @@ pub mod tables;
 
 pub use manifest::Manifest;
 pub use tables::{
-    Advice, DeviceRead, Eviction, File, FileKind, Fill, FillCause, Frame, Lookup, LookupKind, Mapping, PathFrom,
-    Process, Readahead, ReadaheadKind, Stack, Stall, StallCause, Thread, Touch, TouchKind, Transfer,
+    Advice, DeviceRead, Eviction, File, FileKind, Fill, FillCause, Frame, Lookup, LookupKind, Mapping,
+    PathFrom, Process, Readahead, ReadaheadKind, Stack, Stall, StallCause, Thread, Touch, TouchKind,
+    Transfer,
 };
 
 /// Index of a row in [`Recording::files`].

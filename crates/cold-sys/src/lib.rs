@@ -17,6 +17,7 @@ pub mod mount;
 pub mod observe;
 pub mod open;
 pub mod page;
+pub mod perf_event;
 pub mod pidfd;
 pub mod probe;
 pub mod procfs;

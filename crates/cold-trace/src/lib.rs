@@ -1,1 +1,16 @@
 //! Live recorders: BPF tracepoints and the perf-event fallback.
+//!
+//! Records, and puts together what was recorded; never analyses, never prints. While a program runs,
+//! raw events go into a log as they come ([`blocks`], [`raw`], [`perf`]); at its end, or after a crash,
+//! the log becomes a recording ([`assemble()`]). Start reading at [`assemble()`] and [`blocks`].
+
+pub mod assemble;
+pub mod blocks;
+pub mod machine;
+pub mod perf;
+pub mod raw;
+pub mod unwind;
+
+mod syscalls;
+
+pub use assemble::assemble;

@@ -1,0 +1,120 @@
+//! The buffer that the kernel shares with the reader of an event.
+
+use std::io;
+use std::os::fd::{AsRawFd, RawFd};
+use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::Event;
+use crate::page::page_size;
+
+/// Offsets in `struct perf_event_mmap_page`: fixed by the ABI since 2.6.31 (`data_head`, `data_tail`)
+/// and 4.1 (`data_offset`, `data_size`).
+const DATA_HEAD: usize = 1024;
+const DATA_TAIL: usize = 1032;
+
+/// A mapped buffer of one event, which owns that event.
+#[derive(Debug)]
+pub struct Ring {
+    event: Event,
+    base: NonNull<u8>,
+    mapped: usize,
+    /// Bytes of the data area, a power of two.
+    size: usize,
+    /// Records that crossed the end of the buffer are put together here.
+    joined: Vec<u8>,
+}
+
+// SAFETY: the mapping belongs to this value alone (no clone, no pointer leaves it), and it is not tied
+// to the thread that made it.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Maps a buffer of at least `bytes` for `event`. `EPERM` when it exceeds what the user may lock
+    /// (`kernel.perf_event_mlock_kb` per CPU and `RLIMIT_MEMLOCK`).
+    pub fn map(event: Event, bytes: usize) -> io::Result<Self> {
+        let page = page_size() as usize;
+        let size = bytes.max(page).checked_next_power_of_two().ok_or(io::ErrorKind::InvalidInput)?;
+        let mapped = size.checked_add(page).ok_or(io::ErrorKind::InvalidInput)?;
+        // SAFETY: a new shared mapping at an address of the kernel's choice, of a descriptor we own.
+        let base = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                mapped,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED,
+                event.fd.as_raw_fd(),
+                0,
+            )
+        };
+        if base == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(Self { event, base, mapped, size, joined: Vec::new() })
+    }
+
+    /// The event that owns the buffer.
+    pub fn event(&self) -> &Event {
+        &self.event
+    }
+
+    /// Bytes of the data area.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+
+    pub(super) fn raw_fd(&self) -> RawFd {
+        self.event.fd.as_raw_fd()
+    }
+
+    /// Hands over everything that is in the buffer, as whole records one after the other, and makes room
+    /// for more. Not called when there is nothing. Returns the number of bytes.
+    ///
+    /// The room is given back after `take` has returned, so it should only copy.
+    pub fn drain(&mut self, mut take: impl FnMut(&[u8])) -> usize {
+        let head = self.word(DATA_HEAD).load(Ordering::Acquire);
+        let tail = self.word(DATA_TAIL).load(Ordering::Relaxed);
+        let held = (head.wrapping_sub(tail) as usize).min(self.size);
+        if held == 0 {
+            return 0;
+        }
+        let begin = (tail as usize) & (self.size - 1);
+        let first = held.min(self.size - begin);
+        if first == held {
+            take(self.data(begin, held));
+        } else {
+            let mut joined = std::mem::take(&mut self.joined);
+            joined.clear();
+            joined.extend_from_slice(self.data(begin, first));
+            joined.extend_from_slice(self.data(0, held - first));
+            take(&joined);
+            self.joined = joined;
+        }
+        // Release: everything was read before the kernel may write there again.
+        self.word(DATA_TAIL).store(head, Ordering::Release);
+        held
+    }
+
+    #[allow(clippy::cast_ptr_alignment)] // the base is aligned to a page and the offsets to 8
+    fn word(&self, offset: usize) -> &AtomicU64 {
+        // SAFETY: both offsets lie in the first page, which is mapped readable and writable for as long as
+        // self lives, and are multiples of 8; the kernel accesses them atomically too.
+        unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast::<u64>()) }
+    }
+
+    /// `len` bytes from `begin` of the data area; both are within its size.
+    fn data(&self, begin: usize, len: usize) -> &[u8] {
+        debug_assert!(begin + len <= self.size);
+        // SAFETY: begin + len is at most `size` (see the only callers), and the data area begins one page
+        // after the base. The kernel does not write between tail and head, and these bytes lie there.
+        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(self.mapped - self.size + begin), len) }
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: unmaps exactly the mapping made in `map`, to which no reference exists any more.
+        unsafe { libc::munmap(self.base.as_ptr().cast(), self.mapped) };
+    }
+}

@@ -1,0 +1,310 @@
+//! The one pass in order of time. Pure.
+
+use std::collections::{HashMap, HashSet};
+
+use cold_model::recording::manifest::{Manifest, Subject, Tier};
+use cold_model::recording::tables::Dev;
+use cold_model::recording::{
+    Eviction, FileIdx, Lookup, Mapping, Readahead, ReadaheadKind, Recording, StackIdx, Stall,
+};
+use cold_model::{Nanos, recording};
+
+use super::causes;
+use super::files::{Files, escape};
+use super::index::{ContextKey, Index};
+use super::input::{Event, Input, Timed};
+use super::mounts::Mounts;
+use super::pages::Pages;
+use super::requests::Requests;
+use super::space::Spaces;
+use super::stacks::{self, Stacks};
+use super::tasks::Tasks;
+use super::{calls, side_band};
+use crate::machine::Machine;
+use crate::raw;
+use crate::syscalls::{Class, class};
+use crate::unwind::{Unwinder, Unwound};
+
+/// Everything that is being put together.
+pub(super) struct Builder<'a> {
+    pub(super) input: &'a Input,
+    pub(super) index: Index,
+    pub(super) mounts: Mounts,
+    pub(super) files: Files,
+    pub(super) tasks: Tasks,
+    pub(super) spaces: Spaces,
+    pub(super) pages: Pages,
+    pub(super) stacks: Stacks,
+    pub(super) mappings: Vec<Mapping>,
+    requests: Requests,
+    stalls: Vec<(Stall, ContextKey)>,
+    lookups: Vec<(Lookup, ContextKey)>,
+    advice: Vec<recording::Advice>,
+    readahead: Vec<Readahead>,
+    evictions: Vec<Eviction>,
+    /// The stack of a fault or call.
+    stack_of: HashMap<ContextKey, StackIdx>,
+    /// Lost records that the log itself reports, of perf events.
+    pub(super) lost: HashMap<&'static str, u64>,
+    pub(super) tier: Tier,
+    /// Bytes per page.
+    pub(super) page: u64,
+}
+
+impl<'a> Builder<'a> {
+    pub(super) fn new(input: &'a Input, manifest: &Manifest) -> Self {
+        let page = u64::from(manifest.page_bytes);
+        let mounts = Mounts::new(input.mounts.clone());
+        let mut files = Files::default();
+        let index = Index::build(input, &mut files, &mounts, page);
+        let mut tasks = Tasks::default();
+        tasks.everybody = manifest.subject == Subject::Machine;
+        Self {
+            input,
+            index,
+            mounts,
+            files,
+            tasks,
+            spaces: Spaces::default(),
+            pages: Pages::default(),
+            stacks: Stacks::default(),
+            mappings: Vec::new(),
+            requests: Requests::default(),
+            stalls: Vec::new(),
+            lookups: Vec::new(),
+            advice: Vec::new(),
+            readahead: Vec::new(),
+            evictions: Vec::new(),
+            stack_of: HashMap::new(),
+            lost: HashMap::new(),
+            tier: manifest.tier,
+            page,
+        }
+    }
+
+    pub(super) fn event(&mut self, at: u64, event: &Event<'_>, unwinder: &mut dyn Unwinder) {
+        match event {
+            Event::Bpf(record) => self.bpf(record, unwinder),
+            Event::Perf(record) => side_band::perf(self, record, unwinder),
+            Event::Timed(Timed::Follow { pid, itself }) => self.tasks.follow(*pid, *itself),
+            Event::Timed(Timed::Existing(e)) => side_band::existing(self, e),
+            Event::Timed(Timed::CommandLine { pid, arguments }) => {
+                self.tasks.arguments(*pid, arguments.clone());
+                let _ = at;
+            }
+        }
+    }
+
+    fn bpf(&mut self, record: &raw::Record<'_>, unwinder: &mut dyn Unwinder) {
+        let head = &record.head;
+        let in_tree = self.tasks.said_in_tree(head.pid, head.in_tree());
+        match &record.event {
+            raw::Event::Fork(t) => {
+                self.tasks.fork(head.at, t.pid, t.tid, head.pid, Some(&escape(t.comm)));
+            }
+            raw::Event::Existing(t) => {
+                self.tasks.existing(head.at, t.pid, t.tid, t.parent, &escape(t.comm));
+            }
+            raw::Event::Comm(t) => self.tasks.rename(t.pid, t.tid, &escape(t.comm)),
+            raw::Event::Exec(e) => self.exec(head, e),
+            raw::Event::Exit(e) => {
+                // Only the last thread's status is the process'.
+                let status = e.last.then_some(e.status);
+                if self.tasks.exit(head.at, head.pid, head.tid, Some(e.last), status) {
+                    self.spaces.clear(head.pid);
+                }
+            }
+            raw::Event::Stall(s) if in_tree => self.stall(head, s),
+            raw::Event::Call(c) if in_tree => self.call(head, c),
+            raw::Event::Request(r) => self.requests.issued(head, r, in_tree, &mut self.files, self.page),
+            raw::Event::Done(d) => self.requests.done(head.at, d),
+            raw::Event::Readahead(r) => self.ahead(head, r, in_tree),
+            raw::Event::Delete(d) => self.delete(head.at, d),
+            raw::Event::Stack(s) => {
+                let unwound = Unwound { addresses: s.frames().collect(), truncated: s.full };
+                if let Some(stack) = self.stacks.add(head.pid, unwound, &self.spaces) {
+                    self.stack_of.insert((head.tid, s.context), stack);
+                }
+            }
+            raw::Event::StackCopy(s) => {
+                let copy = stacks::of_bpf(s);
+                let stack = copy.and_then(|copy| {
+                    self.stacks.unwind(head.pid, &copy, &self.spaces, &self.files.rows, unwinder)
+                });
+                if let Some(stack) = stack {
+                    self.stack_of.insert((head.tid, s.context), stack);
+                }
+            }
+            raw::Event::Fault(_) | raw::Event::Map(_) | raw::Event::Get(_) | raw::Event::Add(_) => {
+                self.page_event(head, &record.event, in_tree);
+            }
+            raw::Event::PageFault(f) => self.page_fault(head, f, in_tree),
+            raw::Event::Stall(_) | raw::Event::Call(_) | raw::Event::File(_) | raw::Event::Unknown => {}
+        }
+    }
+
+    fn exec(&mut self, head: &raw::Header, exec: &raw::Exec<'_>) {
+        self.tasks.exec(head.at, head.pid, &escape(exec.comm));
+        let file = self.files.index(exec.file);
+        self.tasks.executable(head.pid, file);
+        let cut = exec.argument_bytes as usize > exec.arguments.len();
+        let text = exec.arguments.strip_suffix(b"\0").unwrap_or(exec.arguments);
+        if !text.is_empty() {
+            let mut arguments: Vec<String> = text.split(|b| *b == 0).map(escape).collect();
+            if let (true, Some(last)) = (cut, arguments.last_mut()) {
+                last.push('…');
+            }
+            self.tasks.arguments(head.pid, arguments);
+        }
+    }
+
+    fn call(&mut self, head: &raw::Header, call: &raw::Call<'_>) {
+        match class(call.syscall) {
+            Class::Lookup(kind) => {
+                let row = calls::lookup(head, call, kind, &mut self.files);
+                self.lookups.push((row, (head.tid, call.began)));
+            }
+            Class::Advice => self.advice.extend(calls::advice(head, call, &mut self.files, &self.spaces)),
+            Class::Read if !self.index.has_gets => self.read_call(head, call),
+            _ => {}
+        }
+    }
+
+    fn stall(&mut self, head: &raw::Header, raw: &raw::Stall) {
+        let key = (head.tid, raw.context.at);
+        let iowait = raw.state & raw::STALL_IOWAIT != 0;
+        let Some(cause) = causes::stall(raw.context.doing, raw.context.syscall, iowait) else { return };
+        let place = match raw.context.doing {
+            raw::Doing::Fault => self.fault_place(head.pid, head.tid, &raw.context, raw.address),
+            raw::Doing::Call => {
+                let got = self.index.next_got(key, head.at).filter(|_| raw.context.at != 0);
+                got.or_else(|| self.call_place(head.tid, &raw.context))
+            }
+            _ => None,
+        };
+        let user_fault = raw.context.doing == raw::Doing::Fault && raw.context.syscall < 0;
+        let stall = Stall {
+            began: Nanos(raw.began.min(head.at)),
+            woken: (raw.state & raw::STALL_WOKEN != 0).then_some(Nanos(raw.woken)),
+            ended: Some(Nanos(head.at)),
+            pid: head.pid,
+            tid: head.tid,
+            cause,
+            file: place.map(|p| p.0),
+            page: place.map(|p| p.1),
+            system_call: u32::try_from(raw.context.syscall).ok().filter(|_| !user_fault),
+            lookup: None,
+            stack: None,
+        };
+        self.stalls.push((stall, key));
+    }
+
+    /// File and page that a call waited for: the position of a read, else what it filled last (the
+    /// directory block or inode table block of a lookup).
+    fn call_place(&mut self, tid: u32, context: &raw::Context) -> Option<(FileIdx, u64)> {
+        match self.files.index(context.file) {
+            Some(file) => Some((file, context.index)),
+            None => self.pages.last_fill(tid, context.at),
+        }
+    }
+
+    fn ahead(&mut self, head: &raw::Header, r: &raw::ReadaheadEvent, in_tree: bool) {
+        let kind = match r.kind {
+            1 => ReadaheadKind::Sync,
+            2 => ReadaheadKind::Async,
+            3 => ReadaheadKind::Order,
+            _ => ReadaheadKind::Unbounded,
+        };
+        let Some(file) = self.files.index(r.file) else { return };
+        self.readahead.push(Readahead {
+            at: Nanos(head.at),
+            pid: head.pid,
+            tid: head.tid,
+            in_tree,
+            file,
+            kind,
+            index: r.index,
+            window_first: r.start,
+            window_pages: r.size,
+            async_pages: r.async_size,
+            asked_pages: u32::try_from(r.asked).unwrap_or(u32::MAX),
+            limit_pages: r.ra_pages,
+            mmap_miss: r.mmap_miss,
+        });
+    }
+
+    fn delete(&mut self, at: u64, raw: &raw::Delete) {
+        let Some(file) = self.files.index(raw.file) else { return };
+        let pages = super::pages::folio_pages(raw.order);
+        self.pages.evicted(at, file, raw.index, pages);
+        self.evictions.push(Eviction { at: Nanos(at), file, first_page: raw.index, pages });
+    }
+
+    pub(super) fn finish(mut self, mut manifest: Manifest, machine: &mut dyn Machine) -> Recording {
+        for fact in &self.input.files {
+            self.files.fact(fact);
+        }
+        let residency = side_band::residency(&mut self, &manifest, machine);
+        let touches = std::mem::take(&mut self.pages).finish(&self.files.rows, &self.stack_of, residency);
+        let names: HashMap<Dev, String> = manifest.devices.iter().map(|d| (d.dev, d.name.clone())).collect();
+        self.files.finish(&self.mounts, |dev| names.get(&dev).cloned());
+        for file in &mut self.files.rows {
+            if file.path.is_some() && file.size.is_none() {
+                (file.size, file.mtime_ns) = machine.size_and_mtime(file).unzip();
+            }
+        }
+        let used: HashSet<Dev> = self.files.rows.iter().map(|f| f.dev).collect();
+        manifest.file_systems.retain(|fs| used.contains(&fs.dev));
+        for (class, count) in &self.lost {
+            let lost = manifest.lost.entry((*class).to_owned()).or_default();
+            *lost = (*lost).max(*count);
+        }
+        if self.spaces.full {
+            manifest.notes.push("there were too many mappings to follow all of them".to_owned());
+        }
+        let bpf = matches!(self.tier, Tier::A | Tier::B);
+        let by_time = |m: &Mapping| m.at;
+        self.mappings.sort_by_key(by_time);
+        self.lookups.sort_by_key(|(l, _)| l.at);
+        self.stalls.sort_by_key(|(s, _)| s.began);
+        self.advice.sort_by_key(|a| a.at);
+        let (lookups, stalls) = self.joined();
+        let (reads, transfers) = self.requests.finish();
+        let has_stacks = manifest.stacks != recording::manifest::StackMethod::None;
+        let perf = !self.input.perf_events.is_empty();
+        Recording {
+            processes: self.tasks.processes,
+            threads: self.tasks.threads,
+            files: self.files.rows,
+            touches: (bpf || perf).then_some(touches.touches),
+            fills: (bpf || touches.fills_by_residency).then_some(touches.fills),
+            evictions: bpf.then_some(self.evictions),
+            readahead: (bpf && !self.readahead.is_empty()).then_some(self.readahead),
+            advice: bpf.then_some(self.advice),
+            device_reads: bpf.then_some(reads),
+            transfers: bpf.then_some(transfers),
+            stalls: bpf.then_some(stalls),
+            lookups: bpf.then_some(lookups),
+            mappings: perf.then_some(self.mappings),
+            stacks: has_stacks.then_some(self.stacks.rows),
+            manifest,
+        }
+    }
+
+    /// Lookups and stalls with their stacks; stalls with the lookup in which they happened.
+    fn joined(&mut self) -> (Vec<Lookup>, Vec<Stall>) {
+        let stack = |key: ContextKey| if key.1 == 0 { None } else { self.stack_of.get(&key).copied() };
+        let mut place: HashMap<ContextKey, u32> = HashMap::new();
+        let mut lookups = Vec::with_capacity(self.lookups.len());
+        for (n, (lookup, key)) in self.lookups.iter().enumerate() {
+            place.insert(*key, n as u32);
+            lookups.push(Lookup { stack: stack(*key), ..lookup.clone() });
+        }
+        let stalls = self.stalls.iter().map(|(stall, key)| Stall {
+            stack: stack(*key),
+            lookup: place.get(key).copied().filter(|_| key.1 != 0),
+            ..*stall
+        });
+        (lookups, stalls.collect())
+    }
+}

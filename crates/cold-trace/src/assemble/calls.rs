@@ -1,0 +1,115 @@
+//! Lookups and advice from system calls. Pure.
+
+use cold_model::Nanos;
+use cold_model::recording::{Advice, FileIdx, Lookup, LookupKind};
+
+use super::files::{Files, escape};
+use super::space::Spaces;
+use crate::raw::{Call, Header};
+
+/// `AT_FDCWD`, `MADV_*`, `POSIX_FADV_*` by number.
+const MADVICE: [(u64, &str); 12] = [
+    (0, "NORMAL"),
+    (1, "RANDOM"),
+    (2, "SEQUENTIAL"),
+    (3, "WILLNEED"),
+    (4, "DONTNEED"),
+    (8, "FREE"),
+    (14, "HUGEPAGE"),
+    (20, "COLD"),
+    (21, "PAGEOUT"),
+    (22, "POPULATE_READ"),
+    (23, "POPULATE_WRITE"),
+    (25, "COLLAPSE"),
+];
+const FADVICE: [(u64, &str); 6] =
+    [(0, "NORMAL"), (1, "RANDOM"), (2, "SEQUENTIAL"), (3, "WILLNEED"), (4, "DONTNEED"), (5, "NOREUSE")];
+
+fn named(call: &str, value: u64, names: &[(u64, &str)]) -> String {
+    match names.iter().find(|(n, _)| *n == value) {
+        Some((_, name)) => format!("{call}:{name}"),
+        None => format!("{call}:{value}"),
+    }
+}
+
+/// The row of a path call or of getdents.
+pub(super) fn lookup(head: &Header, call: &Call<'_>, kind: LookupKind, files: &mut Files) -> Lookup {
+    let file = files.index(call.file);
+    let base = files.index(call.base);
+    Lookup {
+        at: Nanos(call.began),
+        ended: Nanos(head.at.max(call.began)),
+        pid: head.pid,
+        tid: head.tid,
+        kind,
+        path: path(call, kind, file, base, files),
+        result: call.result,
+        flags: if kind == LookupKind::Open { call.open_flags } else { 0 },
+        file,
+        stack: None,
+    }
+}
+
+fn path(
+    call: &Call<'_>,
+    kind: LookupKind,
+    file: Option<FileIdx>,
+    base: Option<FileIdx>,
+    files: &Files,
+) -> Option<String> {
+    let name = |index: Option<FileIdx>| files.row(index?)?.path.clone();
+    match call.path {
+        // The path of a list is the directory's, that of an empty one (`AT_EMPTY_PATH`) the descriptor's.
+        None if kind == LookupKind::List => name(file).or_else(|| name(base)),
+        None => None,
+        Some([]) => name(file).or_else(|| name(base)).or(Some(String::new())),
+        Some(path) => {
+            let mut text = escape(path);
+            if call.path_cut {
+                text.push('…');
+            }
+            match name(base) {
+                Some(base) if !path.starts_with(b"/") => {
+                    Some(format!("{}/{text}", base.trim_end_matches('/')))
+                }
+                _ => Some(text),
+            }
+        }
+    }
+}
+
+/// The row of a call that asks for pages or gives them up; `None` when it concerns no file's pages.
+pub(super) fn advice(head: &Header, call: &Call<'_>, files: &mut Files, spaces: &Spaces) -> Option<Advice> {
+    let [a0, a1, a2, a3, _, a5] = call.args;
+    let mut file = files.index(call.file);
+    let number = libc::c_long::from(call.syscall);
+    let mapped = |address: u64| spaces.find(head.pid, address);
+    let (text, offset, bytes) = match number {
+        libc::SYS_readahead => ("readahead".to_owned(), a1, a2),
+        libc::SYS_fadvise64 => (named("fadvise", a3, &FADVICE), a1, a2),
+        libc::SYS_madvise => {
+            // Memory that is no file's is given back by the thousand; that is no matter of a start.
+            let (found, offset) = mapped(a0)?;
+            file = file.or(Some(found));
+            (named("madvise", a2, &MADVICE), offset, a1)
+        }
+        libc::SYS_mmap => ("mmap:POPULATE".to_owned(), a5, a1),
+        libc::SYS_mlock | libc::SYS_mlock2 => {
+            let (found, offset) = mapped(a0)?;
+            file = file.or(Some(found));
+            ("mlock".to_owned(), offset, a1)
+        }
+        other => (format!("system call {other}"), 0, 0),
+    };
+    Some(Advice {
+        at: Nanos(call.began),
+        ended: Nanos(head.at.max(call.began)),
+        pid: head.pid,
+        tid: head.tid,
+        call: text,
+        file,
+        offset,
+        bytes,
+        result: call.result,
+    })
+}

@@ -1,0 +1,349 @@
+//! Touches and fills. Pure.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use cold_model::Nanos;
+use cold_model::recording::{File, FileIdx, Fill, StackIdx, Touch, TouchKind};
+
+use super::builder::Builder;
+use super::causes::Filling;
+use super::index::{ContextKey, read_range};
+use crate::raw::{self, Doing};
+
+/// No folio is larger: 2^13 pages is beyond every kernel's limit. A damaged record must not claim more.
+const MAX_ORDER: u32 = 13;
+/// Most pages of all fills together that are told apart when windows are cut to what was cached; 64 Mi
+/// pages are 256 GiB.
+const MAX_HISTORY: u64 = 64 << 20;
+/// A fault-around window beyond this is none (`fault_around_bytes` reaches one page table: 512 pages).
+const MAX_WINDOW: u64 = 512;
+
+pub(super) fn folio_pages(order: u32) -> u32 {
+    1 << order.min(MAX_ORDER)
+}
+
+/// What is collected in order of time.
+#[derive(Debug, Default)]
+pub(super) struct Pages {
+    touches: Vec<(Touch, ContextKey)>,
+    windows: Vec<(Touch, ContextKey)>,
+    fills: Vec<Fill>,
+    /// Fills and evictions of each file: when, first page, pages, whether it came.
+    changes: Vec<(u64, FileIdx, u64, u32, bool)>,
+    /// A thread's last fault: its beginning, file, page. Retries of one fault repeat it.
+    last_fault: HashMap<u32, (u64, FileIdx, u64)>,
+    /// A thread's last read, to cut its range where the next one of the same call begins.
+    last_read: HashMap<u32, (ContextKey, usize)>,
+    /// A thread's last fill within a fault or call.
+    last_fill: HashMap<u32, (u64, FileIdx, u64)>,
+    /// Faults by address (tier B): the fault in progress of a thread.
+    by_address: HashMap<u32, (u64, FileIdx, u64)>,
+}
+
+/// Pages that were cached before or after, per file, as sorted runs.
+pub(super) type Runs = HashMap<FileIdx, Vec<(u64, u64)>>;
+
+/// What looking at the page cache before and after told.
+#[derive(Debug, Default)]
+pub(super) struct Residency {
+    pub(super) after: Runs,
+    /// Pages that came in between, with nobody having seen when: (file, first, pages).
+    pub(super) came: Option<Vec<(FileIdx, u64, u32)>>,
+    pub(super) end: Nanos,
+}
+
+/// The finished tables.
+#[derive(Debug)]
+pub(super) struct Finished {
+    pub(super) touches: Vec<Touch>,
+    pub(super) fills: Vec<Fill>,
+    pub(super) fills_by_residency: bool,
+}
+
+impl Builder<'_> {
+    pub(super) fn page_event(&mut self, head: &raw::Header, event: &raw::Event<'_>, in_tree: bool) {
+        match event {
+            raw::Event::Fault(p) if in_tree => {
+                if let Some(file) = self.files.index(p.file) {
+                    self.fault(head, p, file, p.first);
+                }
+            }
+            raw::Event::Map(p) if in_tree => self.mapped(head, p),
+            raw::Event::Get(p) if in_tree => self.read(head, p),
+            raw::Event::Add(add) => self.fill(head, add, in_tree),
+            _ => {}
+        }
+    }
+
+    /// A fault on exactly this page. Retries of one fault are one touch.
+    fn fault(&mut self, head: &raw::Header, p: &raw::Pages, file: FileIdx, page: u64) {
+        let this = (p.context.at, file, page);
+        if self.pages.last_fault.insert(head.tid, this) == Some(this) {
+            return;
+        }
+        let touch = touch(head, file, page, 1, TouchKind::Fault, p.ip);
+        self.pages.touches.push((touch, (head.tid, p.context.at)));
+    }
+
+    /// Pages mapped around a fault because they were cached; one of them may be the fault's own.
+    fn mapped(&mut self, head: &raw::Header, p: &raw::Pages) {
+        let Some(file) = self.files.index(p.file) else { return };
+        let last = self.inside(file, p.first, p.last).min(p.first.saturating_add(MAX_WINDOW - 1));
+        if last < p.first {
+            return;
+        }
+        let key = (head.tid, p.context.at);
+        let by_address = || {
+            let found = self.spaces.find(head.pid, p.address).filter(|_| p.address != 0)?;
+            (found.0 == file).then_some(found.1 / self.page)
+        };
+        let own = if p.first == last { Some(last) } else { by_address() };
+        let own = own.or_else(|| {
+            let same = p.context.doing == Doing::Fault && self.files.index(p.context.file) == Some(file);
+            same.then_some(p.context.index)
+        });
+        let own = own.filter(|page| (p.first..=last).contains(page));
+        if let Some(page) = own {
+            self.fault(head, p, file, page);
+        }
+        let mut around = |first: u64, end: u64| {
+            if end > first {
+                let row = touch(head, file, first, (end - first) as u32, TouchKind::FaultAround, p.ip);
+                self.pages.windows.push((row, key));
+            }
+        };
+        match own {
+            Some(page) => {
+                around(p.first, page);
+                around(page + 1, last + 1);
+            }
+            None => around(p.first, last + 1),
+        }
+    }
+
+    /// Pages copied by a read. A large read reports what is left of it again and again.
+    fn read(&mut self, head: &raw::Header, p: &raw::Pages) {
+        let Some(file) = self.files.index(p.file) else { return };
+        let last = self.inside(file, p.first, p.last);
+        let key = (head.tid, p.context.at);
+        if let Some((before, index)) = self.pages.last_read.get(&head.tid)
+            && *before == key
+            && key.1 != 0
+            && let Some((old, _)) = self.pages.touches.get_mut(*index)
+            && old.file == file
+            && old.first_page <= p.first
+            && old.first_page.saturating_add(old.pages.into()) > p.first
+        {
+            if old.first_page == p.first {
+                return;
+            }
+            old.pages = (p.first - old.first_page) as u32;
+        }
+        let pages = u32::try_from(last.saturating_sub(p.first).saturating_add(1)).unwrap_or(u32::MAX);
+        self.pages.last_read.insert(head.tid, (key, self.pages.touches.len()));
+        self.pages.touches.push((touch(head, file, p.first, pages, TouchKind::Read, 0), key));
+    }
+
+    /// Tier B: a read by what its call returned.
+    pub(super) fn read_call(&mut self, head: &raw::Header, call: &raw::Call<'_>) {
+        let Some((first, last)) = read_range(call, self.page, false) else { return };
+        let Some(file) = self.files.index(call.file) else { return };
+        let regular =
+            self.files.row(file).is_some_and(|f| f.kind == cold_model::recording::FileKind::Regular);
+        if regular {
+            let pages = u32::try_from(last - first + 1).unwrap_or(u32::MAX);
+            let row = touch(head, file, first, pages, TouchKind::Read, 0);
+            self.pages.touches.push((row, (head.tid, call.began)));
+        }
+    }
+
+    /// Tier B: a fault by its address.
+    pub(super) fn page_fault(&mut self, head: &raw::Header, f: &raw::PageFault, in_tree: bool) {
+        let Some((file, offset)) = self.spaces.find(head.pid, f.address) else {
+            self.pages.by_address.remove(&head.tid);
+            return;
+        };
+        let page = offset / self.page;
+        self.pages.by_address.insert(head.tid, (head.at, file, page));
+        if in_tree {
+            let row = touch(head, file, page, 1, TouchKind::Fault, f.ip);
+            self.pages.touches.push((row, (head.tid, head.at)));
+        }
+    }
+
+    /// File and page of the fault in progress.
+    pub(super) fn fault_place(
+        &mut self,
+        pid: u32,
+        tid: u32,
+        context: &raw::Context,
+        address: u64,
+    ) -> Option<(FileIdx, u64)> {
+        if let Some(file) = self.files.index(context.file) {
+            return Some((file, context.index));
+        }
+        let by_address = self.pages.by_address.get(&tid).filter(|f| f.0 == context.at && f.0 != 0);
+        by_address.map(|f| (f.1, f.2)).or_else(|| {
+            let found = self.spaces.find(pid, address).filter(|_| address != 0)?;
+            Some((found.0, found.1 / self.page))
+        })
+    }
+
+    fn fill(&mut self, head: &raw::Header, add: &raw::Add, in_tree: bool) {
+        let Some(file) = self.files.index(add.file) else { return };
+        let Some(kind) = self.files.row(file).map(|f| f.kind) else { return };
+        let wanted = match add.context.doing {
+            Doing::Fault => self.fault_place(head.pid, head.tid, &add.context, 0),
+            _ => self.files.index(add.context.file).map(|f| (f, add.context.index)),
+        };
+        let pages = folio_pages(add.order);
+        let key = (head.tid, add.context.at);
+        let filling = Filling {
+            file,
+            first: add.index,
+            pages,
+            kind,
+            foreign: head.flags & (raw::KTHREAD | raw::BORROWED) != 0,
+            doing: add.context.doing,
+            syscall: add.context.syscall,
+            wanted,
+            asked: self.index.asked(key),
+        };
+        self.pages.last_fill.insert(head.tid, (add.context.at, file, add.index));
+        self.pages.changes.push((head.at, file, add.index, pages, true));
+        self.pages.fills.push(Fill {
+            at: Nanos(head.at),
+            pid: head.pid,
+            tid: head.tid,
+            in_tree,
+            file,
+            first_page: add.index,
+            pages,
+            cause: filling.cause(),
+        });
+    }
+
+    /// The last page of a range that lies within the file as it was seen.
+    fn inside(&self, file: FileIdx, first: u64, last: u64) -> u64 {
+        match self.files.row(file).and_then(|f| f.size) {
+            // What was read or mapped was there, even if the file has grown since its size was seen.
+            Some(size) if size > 0 => last.min(((size - 1) / self.page).max(first)),
+            _ => last,
+        }
+    }
+}
+
+fn touch(head: &raw::Header, file: FileIdx, first_page: u64, pages: u32, kind: TouchKind, ip: u64) -> Touch {
+    Touch {
+        at: Nanos(head.at),
+        pid: head.pid,
+        tid: head.tid,
+        file,
+        first_page,
+        pages,
+        kind,
+        major: None,
+        ip: (ip != 0).then_some(ip),
+        stack: None,
+    }
+}
+
+impl Pages {
+    /// A touch that is complete.
+    pub(super) fn push(&mut self, touch: Touch) {
+        self.touches.push((touch, (touch.tid, 0)));
+    }
+
+    pub(super) fn evicted(&mut self, at: u64, file: FileIdx, first: u64, pages: u32) {
+        self.changes.push((at, file, first, pages, false));
+    }
+
+    /// Files of which pages were mapped around a fault.
+    pub(super) fn files_with_windows(&self) -> BTreeSet<FileIdx> {
+        self.windows.iter().map(|(t, _)| t.file).collect()
+    }
+
+    pub(super) fn last_fill(&self, tid: u32, context: u64) -> Option<(FileIdx, u64)> {
+        let last = self.last_fill.get(&tid).filter(|f| f.0 == context && context != 0)?;
+        Some((last.1, last.2))
+    }
+
+    pub(super) fn finish(
+        self,
+        files: &[File],
+        stack_of: &HashMap<ContextKey, StackIdx>,
+        residency: Residency,
+    ) -> Finished {
+        let history = History::new(&self.changes, &self.windows);
+        let Self { mut touches, windows, mut fills, .. } = self;
+        for (window, key) in windows {
+            let end = window.first_page.saturating_add(window.pages.into());
+            let mut first = window.first_page;
+            while first < end {
+                let cached = |page| history.cached(&window, page, residency.after.get(&window.file));
+                let from = (first..end).find(|page| cached(*page)).unwrap_or(end);
+                let to = (from..end).find(|page| !cached(*page)).unwrap_or(end);
+                if to > from {
+                    touches.push((Touch { first_page: from, pages: (to - from) as u32, ..window }, key));
+                }
+                first = to.max(first + 1);
+            }
+        }
+        let mut touches: Vec<Touch> = touches
+            .into_iter()
+            .filter(|(t, _)| (t.file as usize) < files.len())
+            .map(|(t, key)| {
+                let stack = if key.1 == 0 { None } else { stack_of.get(&key).copied() };
+                Touch { stack: t.stack.or(stack), ..t }
+            })
+            .collect();
+        touches.sort_by_key(|t| t.at);
+        let fills_by_residency = residency.came.is_some();
+        for (file, first_page, pages) in residency.came.unwrap_or_default() {
+            let cause = cold_model::recording::FillCause::Other;
+            let at = residency.end;
+            fills.push(Fill { at, pid: 0, tid: 0, in_tree: false, file, first_page, pages, cause });
+        }
+        Finished { touches, fills, fills_by_residency }
+    }
+}
+
+/// When each page of the files with windows came and went.
+struct History(HashMap<(FileIdx, u64), Vec<(u64, bool)>>);
+
+impl History {
+    fn new(changes: &[(u64, FileIdx, u64, u32, bool)], windows: &[(Touch, ContextKey)]) -> Self {
+        let files: HashSet<FileIdx> = windows.iter().map(|(t, _)| t.file).collect();
+        let of_interest = || changes.iter().filter(|c| files.contains(&c.1));
+        let mut pages = HashMap::new();
+        if of_interest().map(|c| u64::from(c.3)).sum::<u64>() <= MAX_HISTORY {
+            for (at, file, first, n, came) in of_interest() {
+                for page in *first..first.saturating_add(u64::from(*n)) {
+                    pages.entry((*file, page)).or_insert_with(Vec::new).push((*at, *came));
+                }
+            }
+        }
+        Self(pages)
+    }
+
+    /// Whether a page was cached when the window was mapped, as far as is known: what came later was not;
+    /// what never came and is not there in the end was not either.
+    fn cached(&self, window: &Touch, page: u64, after: Option<&Vec<(u64, u64)>>) -> bool {
+        let Some(changes) = self.0.get(&(window.file, page)) else {
+            return after.is_none_or(|runs| holds(runs, page));
+        };
+        let next = changes.partition_point(|c| c.0 <= window.at.0);
+        match (next.checked_sub(1).and_then(|i| changes.get(i)), changes.get(next)) {
+            (Some((_, came)), _) => *came,
+            // Nothing before: it was there if it leaves next.
+            (None, Some((_, came))) => !came,
+            (None, None) => true,
+        }
+    }
+}
+
+/// Whether sorted runs (first, pages) hold a page.
+pub(super) fn holds(runs: &[(u64, u64)], page: u64) -> bool {
+    let i = runs.partition_point(|r| r.0 <= page);
+    i.checked_sub(1).and_then(|i| runs.get(i)).is_some_and(|r| page - r.0 < r.1)
+}

@@ -1,0 +1,182 @@
+//! Perf records and facts: mappings of all tiers, faults of tiers C and D. Pure.
+
+use cold_model::Nanos;
+use cold_model::recording::manifest::{Manifest, Tier};
+use cold_model::recording::{FileIdx, Mapping, Touch, TouchKind};
+
+use super::builder::Builder;
+use super::files::escape;
+use super::pages::{Residency, Runs, holds};
+use super::space::Area;
+use super::stacks;
+use crate::blocks::{Existing, PerfClass};
+use crate::machine::Machine;
+use crate::perf::record::{Fault, Map, Record, What};
+use crate::unwind::{Unwinder, Unwound};
+
+const PROT_EXEC: u32 = 4;
+/// Addresses of the kernel have the highest bit set.
+const KERNEL: u64 = 1 << 63;
+
+/// A perf record. With BPF records beside them, only mappings are taken from these.
+pub(super) fn perf(b: &mut Builder<'_>, record: &Record<'_>, unwinder: &mut dyn Unwinder) {
+    let own = !b.input.has_bpf;
+    match record.what {
+        What::Map(map) => mapped(b, record.at, &map),
+        What::Fork { pid, tid, parent } => {
+            if pid != parent {
+                b.spaces.fork(parent, pid);
+            }
+            // Everybody's forks are reported; only the start's are of interest.
+            if own && (b.tasks.is_parent(parent) || b.tasks.in_tree(parent)) {
+                b.tasks.fork(record.at, pid, tid, parent, None);
+            }
+        }
+        What::Comm { pid, tid, exec, name } => {
+            if exec {
+                b.spaces.clear(pid);
+            }
+            if own && b.tasks.in_tree(pid) {
+                let name = escape(name);
+                if exec { b.tasks.exec(record.at, pid, &name) } else { b.tasks.rename(pid, tid, &name) }
+            }
+        }
+        What::Exit { pid, tid } => {
+            if own && b.tasks.in_tree(pid) {
+                if b.tasks.exit(record.at, pid, tid, None, None) {
+                    b.spaces.clear(pid);
+                }
+            } else if pid == tid && !b.tasks.in_tree(pid) {
+                b.spaces.clear(pid);
+            }
+        }
+        What::Lost { id, count } => {
+            let class = match b.input.perf_events.class(id) {
+                Some(PerfClass::Minor | PerfClass::Major) => "touches",
+                Some(PerfClass::SideBand) | None => "mappings",
+            };
+            let lost = b.lost.entry(class).or_default();
+            *lost = lost.saturating_add(count);
+        }
+        What::Fault(fault) if own => faulted(b, record, &fault, unwinder),
+        What::Fault(_) => {}
+    }
+}
+
+fn mapped(b: &mut Builder<'_>, at: u64, map: &Map<'_>) {
+    let in_tree = b.tasks.in_tree(map.pid);
+    // Other processes' files would swell the table; their memory is nobody's concern here.
+    if !in_tree {
+        return;
+    }
+    let file = b.files.mapped(map, &b.mounts);
+    let executable = map.prot & PROT_EXEC != 0;
+    let end = map.address.saturating_add(map.bytes);
+    b.spaces.put(map.pid, Area { start: map.address, end, offset: map.offset, file, executable });
+    let Some(file) = file else { return };
+    // The kernel maps the program itself first, then its interpreter.
+    if b.tasks.lacks_executable(map.pid) {
+        b.tasks.executable(map.pid, Some(file));
+    }
+    let (address, bytes, offset) = (map.address, map.bytes, map.offset);
+    b.mappings.push(Mapping { at: Nanos(at), pid: map.pid, address, bytes, offset, file, executable });
+}
+
+pub(super) fn existing(b: &mut Builder<'_>, e: &Existing) {
+    for tid in std::iter::once(&e.pid).chain(&e.threads) {
+        b.tasks.existing(e.at, e.pid, *tid, e.parent, &e.name);
+    }
+    b.tasks.arguments(e.pid, e.arguments.clone().unwrap_or_default());
+    let executable = e.executable.and_then(|(dev, inode)| b.files.by_inode(dev, inode));
+    b.tasks.executable(e.pid, executable);
+    for area in &e.areas {
+        let file = b.files.area(area, &b.mounts);
+        let place =
+            Area { start: area.start, end: area.end, offset: area.offset, file, executable: area.executable };
+        b.spaces.put(e.pid, place);
+        if let Some(file) = file {
+            b.mappings.push(Mapping {
+                at: Nanos(e.at),
+                pid: e.pid,
+                address: area.start,
+                bytes: area.end.saturating_sub(area.start),
+                offset: area.offset,
+                file,
+                executable: area.executable,
+            });
+        }
+    }
+}
+
+/// Tiers C and D: a fault that was resolved, by its address.
+fn faulted(b: &mut Builder<'_>, record: &Record<'_>, fault: &Fault<'_>, unwinder: &mut dyn Unwinder) {
+    if !b.tasks.in_tree(record.pid) {
+        return;
+    }
+    let Some((file, offset)) = b.spaces.find(record.pid, fault.address) else { return };
+    let stack = if let Some(copy) = stacks::of_perf(fault) {
+        b.stacks.unwind(record.pid, &copy, &b.spaces, &b.files.rows, unwinder)
+    } else {
+        let unwound = Unwound { addresses: fault.frames().collect(), truncated: false };
+        b.stacks.add(record.pid, unwound, &b.spaces)
+    };
+    b.pages.push(Touch {
+        at: Nanos(record.at),
+        pid: record.pid,
+        tid: record.tid,
+        file,
+        first_page: offset / b.page,
+        pages: 1,
+        kind: TouchKind::Fault,
+        major: Some(fault.major),
+        ip: (fault.ip < KERNEL).then_some(fault.ip),
+        stack,
+    });
+}
+
+/// What was cached before and after the start.
+pub(super) fn residency(b: &mut Builder<'_>, manifest: &Manifest, machine: &mut dyn Machine) -> Residency {
+    let mut before = Runs::new();
+    let mut after = Runs::new();
+    for file in b.pages.files_with_windows() {
+        if let Some(runs) = b.files.row(file).and_then(|row| machine.resident(row)) {
+            after.insert(file, runs);
+        }
+    }
+    for fact in &b.input.resident {
+        let Some(file) = b.files.by_inode(fact.dev, fact.inode) else { continue };
+        let mut runs = fact.runs.clone();
+        runs.sort_unstable();
+        if fact.after {
+            after.insert(file, runs)
+        } else {
+            before.insert(file, runs)
+        };
+    }
+    let by_residency = matches!(b.tier, Tier::C | Tier::D) && !before.is_empty() && !after.is_empty();
+    let came = by_residency.then(|| {
+        let mut came: Vec<(FileIdx, u64, u32)> = Vec::new();
+        for (file, runs) in &before {
+            came.extend(after.get(file).into_iter().flatten().flat_map(|run| new_pages(*file, *run, runs)));
+        }
+        came.sort_unstable();
+        came
+    });
+    Residency { after, came, end: manifest.end }
+}
+
+/// The parts of a run that the sorted runs `before` do not hold.
+fn new_pages(file: FileIdx, run: (u64, u64), before: &[(u64, u64)]) -> Vec<(FileIdx, u64, u32)> {
+    let end = run.0.saturating_add(run.1);
+    let mut out = Vec::new();
+    let mut at = run.0;
+    let begin = before.partition_point(|r| r.0.saturating_add(r.1) <= at);
+    for old in before.iter().skip(begin).take_while(|r| r.0 < end).chain(std::iter::once(&(end, 0))) {
+        if old.0 > at {
+            out.push((file, at, u32::try_from(old.0 - at).unwrap_or(u32::MAX)));
+        }
+        at = at.max(old.0.saturating_add(old.1));
+    }
+    debug_assert!(out.iter().all(|(_, first, _)| !holds(before, *first)));
+    out
+}

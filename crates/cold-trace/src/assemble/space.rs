@@ -1,0 +1,175 @@
+//! Which file is mapped where in which process, over time. Pure.
+
+use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
+
+use cold_model::recording::FileIdx;
+
+/// Mappings in all spaces together; a damaged log must not fill the memory by forking large ones.
+const MAX_AREAS: usize = 8 << 20;
+
+/// A mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Area {
+    /// First address.
+    pub start: u64,
+    /// Address behind the last.
+    pub end: u64,
+    /// Offset in the file of the first address, in bytes.
+    pub offset: u64,
+    /// The file; `None` for memory that is no file's.
+    pub file: Option<FileIdx>,
+    /// May be executed.
+    pub executable: bool,
+}
+
+/// One process' memory at a time.
+#[derive(Debug, Clone, Default)]
+pub struct Space {
+    areas: BTreeMap<u64, Area>,
+    revision: u64,
+}
+
+impl Space {
+    /// Its mappings by address.
+    pub fn areas(&self) -> impl Iterator<Item = &Area> {
+        self.areas.values()
+    }
+
+    /// A number that no other content of any space of the same recording has.
+    pub fn revision(&self) -> u64 {
+        self.revision
+    }
+
+    /// The mapping that holds an address.
+    pub fn find(&self, address: u64) -> Option<&Area> {
+        self.areas.range(..=address).next_back().map(|(_, a)| a).filter(|a| address < a.end)
+    }
+
+    /// Puts a mapping in, in place of what was there.
+    fn put(&mut self, area: Area) {
+        let cut: Vec<Area> = {
+            let before = self.areas.range(..area.start).next_back().map(|(_, a)| *a);
+            let within = self.areas.range(area.start..area.end).map(|(_, a)| *a);
+            before.into_iter().chain(within).filter(|a| a.end > area.start).collect()
+        };
+        for old in cut {
+            self.areas.remove(&old.start);
+            if old.start < area.start {
+                self.areas.insert(old.start, Area { end: area.start, ..old });
+            }
+            if old.end > area.end {
+                let offset = old.offset.saturating_add(area.end - old.start);
+                self.areas.insert(area.end, Area { start: area.end, offset, ..old });
+            }
+        }
+        self.areas.insert(area.start, area);
+    }
+}
+
+/// All processes' memories.
+#[derive(Debug, Default)]
+pub(super) struct Spaces {
+    spaces: HashMap<u32, Rc<Space>>,
+    areas: usize,
+    revisions: u64,
+    /// Some mappings were not kept because there were too many.
+    pub(super) full: bool,
+}
+
+impl Spaces {
+    pub(super) fn put(&mut self, pid: u32, area: Area) {
+        if area.start >= area.end {
+            return;
+        }
+        if self.areas >= MAX_AREAS {
+            self.full = true;
+            return;
+        }
+        self.revisions += 1;
+        let space = self.spaces.entry(pid).or_default();
+        // A copy is made at the first change after a fork.
+        let shared = Rc::strong_count(space) > 1;
+        let before = if shared { 0 } else { space.areas.len() };
+        let space = Rc::make_mut(space);
+        space.put(area);
+        space.revision = self.revisions;
+        self.areas = (self.areas + space.areas.len()).saturating_sub(before);
+    }
+
+    /// The child begins with what the parent has.
+    pub(super) fn fork(&mut self, parent: u32, child: u32) {
+        match self.spaces.get(&parent).cloned() {
+            Some(space) => self.replace(child, space),
+            None => self.clear(child),
+        }
+    }
+
+    /// An exec or an exit ends a memory.
+    pub(super) fn clear(&mut self, pid: u32) {
+        if let Some(old) = self.spaces.remove(&pid) {
+            self.forget(&old);
+        }
+    }
+
+    fn replace(&mut self, pid: u32, space: Rc<Space>) {
+        if let Some(old) = self.spaces.insert(pid, space) {
+            self.forget(&old);
+        }
+    }
+
+    fn forget(&mut self, old: &Rc<Space>) {
+        if Rc::strong_count(old) == 1 {
+            self.areas = self.areas.saturating_sub(old.areas.len());
+        }
+    }
+
+    pub(super) fn of(&self, pid: u32) -> Option<&Space> {
+        self.spaces.get(&pid).map(Rc::as_ref)
+    }
+
+    /// File and byte offset of an address.
+    pub(super) fn find(&self, pid: u32, address: u64) -> Option<(FileIdx, u64)> {
+        let area = self.of(pid)?.find(address)?;
+        Some((area.file?, area.offset.saturating_add(address - area.start)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn area(start: u64, end: u64, offset: u64, file: u32) -> Area {
+        Area { start, end, offset, file: Some(file), executable: false }
+    }
+
+    #[test]
+    fn a_new_mapping_cuts_the_old_one_and_offsets_stay_right() {
+        let mut s = Spaces::default();
+        s.put(1, area(0x1000, 0x9000, 0x10_000, 7));
+        s.put(1, area(0x3000, 0x5000, 0, 8));
+        assert_eq!(s.find(1, 0x2fff), Some((7, 0x11_fff)));
+        assert_eq!(s.find(1, 0x3000), Some((8, 0)));
+        assert_eq!(s.find(1, 0x5000), Some((7, 0x14_000)));
+        assert_eq!(s.find(1, 0x9000), None);
+        s.put(1, Area { file: None, ..area(0x4000, 0x6000, 0, 0) });
+        assert_eq!(s.find(1, 0x4000), None, "anonymous memory lies over it");
+        assert_eq!(s.find(1, 0x3fff), Some((8, 0xfff)));
+        assert_eq!(s.find(1, 0x6000), Some((7, 0x15_000)));
+        assert_eq!(s.find(2, 0x6000), None);
+    }
+
+    #[test]
+    fn a_child_has_its_parents_mappings_until_it_changes_them() {
+        let mut s = Spaces::default();
+        s.put(1, area(0x1000, 0x2000, 0, 7));
+        s.fork(1, 2);
+        s.put(2, area(0x1000, 0x2000, 0, 9));
+        assert_eq!((s.find(1, 0x1000), s.find(2, 0x1000)), (Some((7, 0)), Some((9, 0))));
+        assert_ne!(s.of(1).map(Space::revision), s.of(2).map(Space::revision));
+        s.clear(1);
+        assert_eq!((s.find(1, 0x1000), s.find(2, 0x1000)), (None, Some((9, 0))));
+        s.clear(2);
+        assert_eq!(s.areas, 0);
+    }
+}

@@ -1,0 +1,63 @@
+//! What assembling asks of the machine about files, after the start.
+
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use cold_model::recording::{File, FileKind};
+use cold_sys::residency::PageMap;
+
+/// Answers about files as they are now. Only called once the start is over.
+pub trait Machine {
+    /// Cached pages as sorted (first page, pages); `None`: not told, or the file is not that one any more.
+    fn resident(&mut self, file: &File) -> Option<Vec<(u64, u64)>>;
+    /// Size in bytes and time of last change in nanoseconds since 1970.
+    fn size_and_mtime(&mut self, file: &File) -> Option<(u64, i64)>;
+}
+
+/// Another machine, or another boot: knows nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Elsewhere;
+
+impl Machine for Elsewhere {
+    fn resident(&mut self, _: &File) -> Option<Vec<(u64, u64)>> {
+        None
+    }
+    fn size_and_mtime(&mut self, _: &File) -> Option<(u64, i64)> {
+        None
+    }
+}
+
+/// The machine this runs on.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Here;
+
+impl Machine for Here {
+    fn resident(&mut self, file: &File) -> Option<Vec<(u64, u64)>> {
+        let (open, meta) = opened(file)?;
+        let map = PageMap::of(&open, &meta).ok()??;
+        Some(map.runs().map(|run| (run.first, run.pages)).collect())
+    }
+    fn size_and_mtime(&mut self, file: &File) -> Option<(u64, i64)> {
+        let meta = std::fs::symlink_metadata(file.path.as_deref()?).ok()?;
+        same(file, &meta).then(|| (meta.len(), mtime(&meta)))
+    }
+}
+
+/// Modification time, nanoseconds since 1970.
+pub(crate) fn mtime(meta: &Metadata) -> i64 {
+    meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec())
+}
+
+fn opened(file: &File) -> Option<(std::fs::File, Metadata)> {
+    if file.kind != FileKind::Regular || file.deleted {
+        return None;
+    }
+    let (open, meta) = cold_sys::open::regular(Path::new(file.path.as_deref()?), false).ok()?;
+    same(file, &meta).then_some((open, meta))
+}
+
+/// By inode and size: devices of `stat` and of the page cache differ on btrfs and overlayfs.
+fn same(file: &File, meta: &Metadata) -> bool {
+    meta.ino() == file.inode && file.size.is_none_or(|size| size == meta.len())
+}
