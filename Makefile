@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO ?= cargo
 
-.PHONY: all demo test check install uninstall clean deps deps-tests bench
+.PHONY: all demo test check install uninstall clean deps deps-tests bench test-kernels
 
 all: deps
 	@./scripts/deps --can-bpf || echo "make: no clang, libelf or zlib: cold trace gets tiers C and D only" >&2
@@ -18,6 +18,10 @@ demo: deps
 ## Every test, root tests included where root is at hand
 test: deps-tests
 	./scripts/test
+
+## The tracer under Debian's kernels 6.1 and 6.12, in qemu (needs the network once, no root)
+test-kernels: deps
+	./scripts/kernels
 
 ## Formatting, lints and documentation, warnings as errors
 check: deps-tests
