@@ -6,6 +6,7 @@
 
 pub mod axis;
 pub mod escape;
+pub mod firefox;
 pub mod html;
 pub mod perfetto;
 pub mod scene;
