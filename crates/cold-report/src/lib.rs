@@ -1,4 +1,5 @@
-//! Pictures of results: [`terminal`] plots, [`svg`] and self-contained [`html`] pages.
+//! Pictures of results: [`terminal`] plots, [`svg`] and self-contained [`html`] pages of a benchmark,
+//! and a page and a picture of a [`recording`].
 //!
 //! Never measures, never opens a file: every function takes a report and returns text. Command lines
 //! and paths are untrusted and pass through [`escape`]. Start reading at [`scene`], which decides what
@@ -9,6 +10,7 @@ pub mod escape;
 pub mod firefox;
 pub mod html;
 pub mod perfetto;
+pub mod recording;
 pub mod scene;
 pub mod svg;
 pub mod terminal;

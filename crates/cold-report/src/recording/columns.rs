@@ -1,0 +1,93 @@
+//! Columns of integers as bytes: zig-zag differences as LEB128 varints, which `deflate` then halves.
+
+use serde_json::{Value, json};
+
+/// How a column's bytes give its values. `web/data.js` has the inverse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Coding {
+    /// Each value as it is; for small numbers without order.
+    Plain,
+    /// The difference to the row before, the first to 0.
+    Delta,
+    /// The difference to where the same file's last row ended, by the columns `file` and `pages`.
+    Page,
+}
+
+impl Coding {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "plain",
+            Self::Delta => "delta",
+            Self::Page => "page",
+        }
+    }
+}
+
+/// Tables of columns, being written.
+#[derive(Debug, Default)]
+pub(super) struct Writer {
+    bytes: Vec<u8>,
+}
+
+impl Writer {
+    /// All columns' bytes, one after the other.
+    pub(super) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Adds a column and returns its description.
+    pub(super) fn column(
+        &mut self,
+        name: &str,
+        coding: Coding,
+        values: impl IntoIterator<Item = i64>,
+    ) -> Value {
+        let from = self.bytes.len();
+        let mut last = 0_i64;
+        for value in values {
+            match coding {
+                Coding::Delta => {
+                    varint(&mut self.bytes, zigzag(value.wrapping_sub(last)));
+                    last = value;
+                }
+                Coding::Plain | Coding::Page => varint(&mut self.bytes, zigzag(value)),
+            }
+        }
+        json!({ "name": name, "coding": coding.name(), "bytes": self.bytes.len() - from })
+    }
+}
+
+/// Small numbers of either sign become small numbers.
+pub(super) fn zigzag(value: i64) -> u64 {
+    ((value << 1) ^ (value >> 63)).cast_unsigned()
+}
+
+fn varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+#[cfg(test)]
+pub(super) mod decode {
+    //! The inverse, as the page does it; for tests.
+
+    /// Reads `rows` values.
+    pub(crate) fn varints(bytes: &[u8], rows: usize) -> Vec<i64> {
+        let mut bytes = bytes.iter();
+        let mut one = || {
+            let (mut value, mut shift) = (0_u64, 0);
+            for byte in bytes.by_ref() {
+                value |= u64::from(byte & 0x7f) << shift;
+                shift += 7;
+                if byte & 0x80 == 0 {
+                    break;
+                }
+            }
+            (value >> 1).cast_signed() ^ -((value & 1).cast_signed())
+        };
+        (0..rows).map(|_| one()).collect()
+    }
+}

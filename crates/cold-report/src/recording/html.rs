@@ -1,0 +1,250 @@
+//! One self-contained page per recording, or for two beside each other.
+//!
+//! Headline, warnings and figures are plain markup, so they show at once and without scripts; the
+//! pictures and tables are drawn by `web/*.js` from one compressed block of data. The page's own policy
+//! allows exactly that script and that style, by digest, and no request to anywhere.
+
+use std::fmt::Write;
+
+use cold_analyze::Analysis;
+use cold_analyze::model::Headline;
+use cold_analyze::model::compare::{Comparison, Unit};
+use cold_model::layout::Layouts;
+use cold_model::recording::Recording;
+use cold_model::{Bytes, Known, Nanos};
+
+use super::View;
+use super::data::block;
+use crate::escape::{line, markup};
+
+mod digest;
+
+const STYLE: &str = include_str!("web/style.css");
+const SECTIONS: &str = include_str!("web/sections.html");
+/// In the order of use; one script, so that one digest allows all.
+const SCRIPTS: [&str; 11] = [
+    include_str!("web/words.js"),
+    include_str!("web/data.js"),
+    include_str!("web/pixels.js"),
+    include_str!("web/chart.js"),
+    include_str!("web/bands.js"),
+    include_str!("web/offsets.js"),
+    include_str!("web/device.js"),
+    include_str!("web/timeline.js"),
+    include_str!("web/flame.js"),
+    include_str!("web/tables.js"),
+    include_str!("web/page.js"),
+];
+
+/// The page of a recording.
+pub fn page(recording: &Recording, layouts: &Layouts, analysis: &Analysis) -> String {
+    render(&[View { name: "", recording, layouts, analysis }], None)
+}
+
+/// The page of two recordings, *a* the base, with their differences.
+pub fn page_of_two(a: View<'_>, b: View<'_>, comparison: &Comparison) -> String {
+    render(&[a, b], Some(comparison))
+}
+
+fn render(views: &[View<'_>], comparison: Option<&Comparison>) -> String {
+    let script = SCRIPTS.concat();
+    let title = views
+        .iter()
+        .map(|v| if v.name.is_empty() { line(&v.analysis.headline.subject, 120) } else { line(v.name, 60) })
+        .collect::<Vec<_>>()
+        .join(" – ");
+    let title = markup(&title);
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = write!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{}'; \
+         script-src '{}'; base-uri 'none'; form-action 'none'\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <title>{title} – cold report</title><style>{STYLE}</style></head><body>\n<header>",
+        digest::source(STYLE),
+        digest::source(&script)
+    );
+    let _ = writeln!(out, "<h1>{title}</h1>");
+    for view in views {
+        let _ = writeln!(out, "<p class=\"sub\">{}</p>", markup(&origin(view)));
+    }
+    out.push_str("<div id=\"tools\"></div></header>\n<main>\n");
+    for view in views {
+        warnings(&mut out, view, views.len() > 1);
+    }
+    match comparison {
+        None => views.iter().for_each(|v| cards(&mut out, &v.analysis.headline)),
+        Some(c) => compared_cards(&mut out, c),
+    }
+    out.push_str(SECTIONS);
+    let _ = write!(
+        out,
+        "</main>\n<script type=\"application/octet-stream\" id=\"data\">{}</script>\n<script>{script}</script></body></html>\n",
+        block(views, comparison)
+    );
+    out
+}
+
+/// What was recorded, when, where and how.
+fn origin(view: &View<'_>) -> String {
+    let m = &view.recording.manifest;
+    let state = match (m.state.wanted.as_str(), m.state.method.as_str()) {
+        ("", _) => String::new(),
+        (wanted, "") => wanted.to_owned(),
+        (wanted, method) => format!("{wanted} ({method})"),
+    };
+    let kernel = if m.machine.kernel.is_empty() { String::new() } else { format!("Linux {}", m.machine.kernel) };
+    let faults = if m.exact_need {
+        "faults exact to the page".to_owned()
+    } else {
+        m.fault_around.value().map_or(String::new(), |b| format!("fault-around {b}"))
+    };
+    let subject = if view.name.is_empty() { String::new() } else { format!("{}: {}", view.name, view.analysis.headline.subject) };
+    let parts = [
+        subject,
+        m.started_at.clone(),
+        state,
+        format!("tier {}", m.tier),
+        faults,
+        kernel,
+        m.machine.cpu.clone(),
+        m.machine.os.clone(),
+        format!("cold {}", m.tool),
+    ];
+    let parts: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).map(|p| line(&p, 200)).collect();
+    parts.join(" · ")
+}
+
+/// Losses and an incomplete recording first, then what disqualifies the start, then notes.
+fn warnings(out: &mut String, view: &View<'_>, named: bool) {
+    let h = &view.analysis.headline;
+    let m = &view.recording.manifest;
+    let mut rows: Vec<(&str, String)> = Vec::new();
+    let lost: u64 = h.lost.values().sum();
+    if lost > 0 {
+        let classes: Vec<String> =
+            h.lost.iter().filter(|(_, n)| **n > 0).map(|(class, n)| format!("{class} {n}")).collect();
+        rows.push((
+            "error",
+            format!("{lost} events were lost ({}): every figure below is a lower bound.", classes.join(", ")),
+        ));
+    }
+    if !h.complete {
+        rows.push((
+            "error",
+            "The recorder was killed: this recording ends where it was, not where the start did.".into(),
+        ));
+    }
+    rows.extend(m.taints.iter().map(|t| ("warning", format!("Not a clean measurement: {t}"))));
+    let others = h.notes.iter().chain(m.notes.iter().filter(|n| !h.notes.contains(n)));
+    rows.extend(others.filter(|n| !m.taints.contains(n)).map(|n| ("note", n.clone())));
+    if rows.is_empty() {
+        return;
+    }
+    out.push_str("<ul class=\"notices\">\n");
+    for (class, text) in rows {
+        let name = if named { format!("{}: ", line(view.name, 60)) } else { String::new() };
+        let _ = writeln!(
+            out,
+            "<li class=\"{class}\"><b>{class}</b> <span>{}</span></li>",
+            markup(&format!("{name}{text}"))
+        );
+    }
+    out.push_str("</ul>\n");
+}
+
+/// One figure: what, how much, and a line on what it is made of.
+fn card(out: &mut String, what: &str, value: &str, detail: &str) {
+    let _ = writeln!(
+        out,
+        "<div class=\"card\"><dt>{}</dt><dd><b>{}</b><span>{}</span></dd></div>",
+        markup(what),
+        markup(value),
+        markup(detail)
+    );
+}
+
+fn share(part: u64, of: u64) -> Option<String> {
+    (of > 0).then(|| format!("{:.0} %", 100.0 * part as f64 / of as f64))
+}
+
+/// `known` in words with `detail` of the value, or `unknown` with the reason.
+fn known<T: std::fmt::Display>(known: &Known<T>, detail: impl FnOnce(&T) -> String) -> (String, String) {
+    match known {
+        Known::Value(v) => (v.to_string(), detail(v)),
+        Known::Unknown { unknown } => ("unknown".into(), unknown.clone()),
+    }
+}
+
+fn cards(out: &mut String, h: &Headline) {
+    let ready = h.ready.value().map_or(0, |r| r.0);
+    let of_ready = |n: u64| share(n, ready).map_or(String::new(), |s| format!("{s} of it; "));
+    out.push_str("<dl class=\"cards\">\n");
+    let mut add = |what: &str, (value, detail): (String, String)| card(out, what, &value, &detail);
+    add("start to ready", known(&h.ready, |_| {
+        let plural = if h.processes == 1 { "" } else { "es" };
+        format!("{} process{plural}", h.processes)
+    }));
+    add("waited for storage", known(&h.waited, |w| {
+        let main = h.waited_main.value().map_or(String::new(), |m| format!("main thread {m}"));
+        format!("{}{main}", of_ready(w.0))
+    }));
+    add("needed", known(&h.needed, |_| {
+        let upper = h.needed_upper.value().filter(|b| b.0 > 0);
+        let upper = upper.map_or(String::new(), |b| format!("of which {b} at most; "));
+        let cached = h.cached.value().map_or(String::new(), |b| format!("{b} was cached"));
+        format!("{upper}{cached}")
+    }));
+    add("read", known(&h.read, |_| {
+        let others = h.read_by_others.value().filter(|b| b.0 > 0);
+        others.map_or(String::new(), |b| format!("and {b} by others"))
+    }));
+    add("read, not needed", known(&h.unused, |u| {
+        let of = h.read.value().and_then(|r| share(u.0, r.0));
+        of.map_or(String::new(), |s| format!("{s} of what was read"))
+    }));
+    add("device requests", known(&h.requests, |_| {
+        let size = h.mean_request.value().map(|b| format!("mean {b}"));
+        let service = h.mean_service.value().map(|t| format!("{t} in the device"));
+        [size, service].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    }));
+    add("failed lookups", known(&h.misses, |_| {
+        h.lookups.value().map_or(String::new(), |l| format!("of {l} lookups"))
+    }));
+    out.push_str("</dl>\n");
+}
+
+/// A figure of a comparison in its unit.
+fn in_unit(unit: Unit, value: u64) -> String {
+    match unit {
+        Unit::Nanos => Nanos(value).to_string(),
+        Unit::Bytes => Bytes(value).to_string(),
+        Unit::Count => value.to_string(),
+    }
+}
+
+fn compared_cards(out: &mut String, comparison: &Comparison) {
+    if !comparison.conditions.is_empty() {
+        out.push_str("<ul class=\"notices\">\n");
+        for c in &comparison.conditions {
+            let class = if c.forbids.is_some() { "warning" } else { "note" };
+            let forbids = c.forbids.as_ref().map_or(String::new(), |f| format!(" Not comparable: {f}."));
+            let text = format!("{} differs: {} against {}.{forbids}", c.id.replace('_', " "), c.a, c.b);
+            let _ = writeln!(out, "<li class=\"{class}\"><b>{class}</b> <span>{}</span></li>", markup(&text));
+        }
+        out.push_str("</ul>\n");
+    }
+    out.push_str("<dl class=\"cards\">\n");
+    for figure in &comparison.headline {
+        let side = |k: &Known<u64>| k.value().map_or("unknown".into(), |v| in_unit(figure.unit, *v));
+        let change = figure.difference.map_or(String::new(), |d| {
+            let sign = if d < 0 { "−" } else { "+" };
+            let ratio = figure.ratio.map_or(String::new(), |r| format!(", × {:.2}", r.value()));
+            format!("{sign}{}{ratio}", in_unit(figure.unit, d.unsigned_abs()))
+        });
+        card(out, &figure.what, &format!("{} → {}", side(&figure.a), side(&figure.b)), &change);
+    }
+    out.push_str("</dl>\n");
+}

@@ -1,0 +1,80 @@
+"use strict";
+// Figures in words, and elements made without markup: text of a recording only ever becomes text nodes.
+
+function element(tag, properties, ...children) {
+  const node = document.createElement(tag);
+  for (const [name, value] of Object.entries(properties || {})) {
+    if (value === undefined || value === null) continue;
+    if (name === "class") node.className = value;
+    else if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
+    else if (name in node && name !== "list") node[name] = value;
+    else node.setAttribute(name, value);
+  }
+  node.append(...children.filter((child) => child !== undefined && child !== null));
+  return node;
+}
+
+const byId = (id) => document.getElementById(id);
+
+/** Three significant digits without exponent. */
+function digits(value) {
+  const size = Math.abs(value);
+  return value.toFixed(size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2);
+}
+
+function timeWords(ns) {
+  const size = Math.abs(ns);
+  if (size < 999.5) return `${Math.round(ns)} ns`;
+  if (size < 999.5e3) return `${digits(ns / 1e3)} µs`;
+  if (size < 999.5e6) return `${digits(ns / 1e6)} ms`;
+  return `${digits(ns / 1e9)} s`;
+}
+
+function byteWords(bytes) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
+  let value = bytes, unit = 0;
+  while (Math.abs(value) >= 1023.5 && unit + 1 < units.length) {
+    value /= 1024;
+    unit += 1;
+  }
+  return unit === 0 ? `${Math.round(value)} B` : `${digits(value)} ${units[unit]}`;
+}
+
+const countWords = (n) => n.toLocaleString("en-US").replaceAll(",", "\u202f");
+const hex = (n) => `0x${n.toString(16)}`;
+const baseName = (path) => path.slice(path.lastIndexOf("/") + 1) || path;
+const plural = (n, one, many) => `${countWords(n)} ${n === 1 ? one : many || `${one}s`}`;
+
+/** Round steps: 1, 2, 5 times a power of ten, or powers of two for bytes. */
+function ticks(low, high, wanted, binary) {
+  const rough = (high - low) / Math.max(1, wanted);
+  if (!(rough > 0)) return { step: 1, values: [low] };
+  let step;
+  if (binary) step = 2 ** Math.ceil(Math.log2(rough));
+  else {
+    const power = 10 ** Math.floor(Math.log10(rough));
+    step = power * [1, 2, 5, 10].find((m) => rough <= power * m * (1 + 1e-9));
+  }
+  const values = [];
+  for (let v = Math.ceil(low / step - 1e-9) * step; v <= high + step * 1e-9 && values.length < 200; v += step) values.push(v);
+  return { step, values };
+}
+
+/** Labels of a time axis in one unit: function from nanoseconds, and the unit. */
+function timeScale(span, step) {
+  const [unit, size] = span >= 2e9 ? ["s", 1e9] : span >= 2e6 ? ["ms", 1e6] : span >= 2e3 ? ["µs", 1e3] : ["ns", 1];
+  const decimals = Math.min(9, Math.max(0, Math.ceil(-Math.log10(step / size) - 1e-9)));
+  return { unit, label: (ns) => (Math.abs(ns) < step / 1e6 ? "0" : (ns / size).toFixed(decimals)) };
+}
+
+/** Text that fits a width: the end of a path says more than its beginning. */
+function fit(context, text, width) {
+  if (context.measureText(text).width <= width) return text;
+  let low = 0, high = text.length;
+  while (low < high) {
+    const middle = (low + high + 1) >> 1;
+    if (context.measureText(`…${text.slice(text.length - middle)}`).width <= width) low = middle;
+    else high = middle - 1;
+  }
+  return low > 0 ? `…${text.slice(text.length - low)}` : "";
+}
