@@ -5,7 +5,7 @@
 #![allow(clippy::expect_used, clippy::missing_panics_doc)] // a panic is how a target reports
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{Seek, Write};
 use std::path::Path;
 
 use cold_bench::gate::Gate;
@@ -27,6 +27,9 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("params", params),
     ("proc", proc),
     ("ready", ready),
+    ("recording_log", recording_log),
+    ("recording_manifest", cold_recording::fuzzing::manifest),
+    ("recording_table", recording_table),
     ("snapshot", cold_cache::fuzzing::snapshot),
     ("supervise", cold_sys::fuzzing::supervise),
     ("symbols", symbols),
@@ -72,6 +75,23 @@ fn symbols(bytes: &[u8]) {
     let file = in_memory(bytes);
     let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
     cold_symbols::fuzzing::program(Path::new(&path));
+}
+
+/// A log of raw events.
+fn recording_log(bytes: &[u8]) {
+    cold_recording::fuzzing::log(rewound(bytes), bytes.len() as u64);
+}
+
+/// A table of a recording.
+fn recording_table(bytes: &[u8]) {
+    let _ = cold_recording::fuzzing::table(&rewound(bytes));
+}
+
+/// A file to be read from its start.
+fn rewound(bytes: &[u8]) -> File {
+    let mut file = in_memory(bytes);
+    file.rewind().expect("memory");
+    file
 }
 
 /// A gate; what parses must be checked and evaluated without a report of that shape.

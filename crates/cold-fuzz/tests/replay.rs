@@ -119,6 +119,16 @@ fn the_seeds_are_read_to_their_end() {
     assert!(cold_bench::gate::Gate::parse(text("gate").trim()).is_ok());
     assert!(cold_bench::ready::Ready::parse(text("ready").trim()).is_ok());
     assert!(cold_cache::snapshot::Snapshot::decode(&seed("snapshot")).is_ok());
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join(cold_recording::log::NAME), seed("recording_log")).unwrap();
+    let mut log = cold_recording::log::Reader::open(dir.path()).unwrap();
+    assert!(log.by_ref().count() == 4 && log.end().finished);
+    std::fs::write(dir.path().join(cold_recording::manifest::NAME), seed("recording_manifest")).unwrap();
+    assert!(cold_recording::manifest_of(dir.path()).is_ok());
+    for table in corpus("recording_table") {
+        std::fs::write(dir.path().join("table"), table).unwrap();
+        assert!(cold_recording::fuzzing::table(&std::fs::File::open(dir.path().join("table")).unwrap()) > 3);
+    }
     assert!(cold_sys::procfs::parse_maps(&text("proc")).len() == 2);
 }
 

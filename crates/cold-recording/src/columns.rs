@@ -21,6 +21,7 @@ use crate::schema::{About, Cell, Kind, Row, Table, Value};
 use crate::{Error, Result};
 
 mod pages;
+mod quiet;
 
 /// Rows per row group: what a reader has to hold decoded at once, about 25 MB.
 const GROUP: usize = 1 << 18;
@@ -215,13 +216,14 @@ pub(crate) fn readable(rows: usize, file_bytes: u64) -> bool {
 
 /// Reads the rows of a Parquet file; everything in it is doubted.
 pub(crate) fn decode<R>(table: &Table<R>, file: File, path: &Path) -> Result<Vec<R>> {
-    decoded(table, file).map_err(|why| Error::damaged(path, why))
+    quiet::catch(|| decoded(table, file)).map_err(|why| Error::damaged(path, why))
 }
 
 fn decoded<R>(table: &Table<R>, file: File) -> std::result::Result<Vec<R>, String> {
     let said = |e: ParquetError| e.to_string();
     let bytes = file.metadata().map_err(|e| e.to_string())?.len();
     let pages = file.try_clone().map_err(|e| e.to_string())?;
+    pages::check_footer(&pages, bytes)?;
     let reader = SerializedFileReader::new(file).map_err(said)?;
     let meta = reader.metadata();
     same_schema(table, meta.file_metadata().schema_descr().root_schema())?;

@@ -5,6 +5,9 @@
 
 mod columns;
 pub mod error;
+pub mod export;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod log;
 pub mod manifest;
 pub mod read;

@@ -48,7 +48,7 @@ fn replaceable(dir: &Path, overwrite: bool) -> Result<()> {
         let name = entry.map_err(Error::io("list", dir))?.file_name();
         empty = false;
         if !name.to_str().is_some_and(is_ours) {
-            return no(format!("it holds {name:?}, which no recording has"));
+            return no(format!("it holds {}, which no recording has", name.display()));
         }
     }
     if empty || overwrite && fs::symlink_metadata(dir.join(manifest::NAME)).is_ok() {

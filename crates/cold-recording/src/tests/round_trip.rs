@@ -93,8 +93,12 @@ fn recording() -> impl Strategy<Value = Recording> {
         tables.prop_map(|(files, stacks, mut lookups, mut processes, mut touches, mut stalls)| {
             lookups.sort_by_key(|r| r.at);
             processes.sort_by_key(|r| r.began);
-            touches.iter_mut().for_each(|t| t.sort_by_key(|r| r.at));
-            stalls.iter_mut().for_each(|t| t.sort_by_key(|r| r.began));
+            if let Some(t) = &mut touches {
+                t.sort_by_key(|r| r.at);
+            }
+            if let Some(t) = &mut stalls {
+                t.sort_by_key(|r| r.began);
+            }
             let manifest = sample::small().manifest;
             let (stacks, lookups) = (Some(stacks), Some(lookups));
             Recording { manifest, processes, files, touches, stalls, lookups, stacks, ..Recording::default() }
