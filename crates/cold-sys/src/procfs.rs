@@ -3,6 +3,7 @@
 //! Own readers instead of the `procfs` crate, because tests need a fake root and the wait for a
 //! process tree polls these files.
 
+mod cpu;
 mod machine;
 mod memory;
 mod mounts;

@@ -18,7 +18,7 @@ pub const PERF: u16 = 2;
 pub const FACT: u16 = 3;
 
 /// Where blocks go.
-pub trait Sink {
+pub trait Sink: std::fmt::Debug {
     /// Appends one block.
     fn append(&mut self, kind: u16, bytes: &[u8]) -> std::io::Result<()>;
 }

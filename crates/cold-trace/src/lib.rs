@@ -9,8 +9,10 @@ pub mod blocks;
 pub mod machine;
 pub mod perf;
 pub mod raw;
+pub mod record;
 pub mod unwind;
 
 mod syscalls;
 
 pub use assemble::assemble;
+pub use record::{assemble_dir, recover};

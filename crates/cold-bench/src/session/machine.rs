@@ -36,9 +36,7 @@ pub(super) fn facts(proc: &ProcFs, subjects: &[Subject<'_>], eviction: &str) -> 
 }
 
 fn cpu(proc: &ProcFs) -> String {
-    let text = proc.read("cpuinfo").unwrap_or_default();
-    let model = text.lines().find_map(|l| l.strip_prefix("model name")?.split_once(':'));
-    let model = model.map_or("CPU of unknown model", |(_, m)| m.trim());
+    let model = proc.cpu_model().unwrap_or_else(|| "CPU of unknown model".to_owned());
     let n = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     format!("{n} × {model}")
 }

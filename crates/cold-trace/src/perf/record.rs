@@ -192,6 +192,13 @@ const MISC_EXEC: u16 = 1 << 13;
 /// `PERF_RECORD_MISC_MMAP_BUILD_ID`: device and inode are not told; never asked for.
 const MISC_BUILD_ID: u16 = 1 << 14;
 
+/// The process, when the record says that one called exec.
+pub fn exec_of(record: &[u8]) -> Option<u32> {
+    let mut head = Bytes(record);
+    let (kind, misc, _) = (head.u32()?, head.u16()?, head.u16()?);
+    (kind == COMM && misc & MISC_EXEC != 0).then(|| head.u32())?
+}
+
 /// Decodes one record; `None` for a kind that is not used, or when it is not what it should be.
 pub fn decode<'a>(record: &'a [u8], events: &Events) -> Option<Record<'a>> {
     let mut head = Bytes(record);

@@ -1,1 +1,200 @@
-//! x
+//! Perf events, live: opened per CPU, drained into the log.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use cold_model::Nanos;
+use cold_sys::perf_event::{self, Event, Kind, Ring, Spec, Stack, Whom};
+use cold_sys::procfs::ProcFs;
+
+use super::record;
+use crate::blocks::{self, Fact, PerfClass, PerfEvent, Sink};
+
+/// Where all recorders append their blocks.
+pub type SharedSink = Arc<Mutex<dyn Sink + Send>>;
+
+/// What is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Plan {
+    /// Page faults too, not only mappings, names, forks and exits.
+    pub faults: bool,
+    /// Nothing that happens in kernel mode.
+    pub user_only: bool,
+    /// Stacks of faults. Copies are taken of major ones only: 8 KiB of each minor one would cost more
+    /// than the fault.
+    pub stack: Stack,
+    /// Bytes of the buffer of each CPU; less where the user may not lock so much.
+    pub buffer: usize,
+}
+
+/// Smallest buffer per CPU that is tried.
+const LEAST_BUFFER: usize = 64 << 10;
+/// How long a record may wait in a buffer: a process' command line is read when its exec is noticed.
+const PATIENCE: Duration = Duration::from_millis(10);
+
+/// The open events of all CPUs.
+#[derive(Debug)]
+pub struct Rings {
+    plan: Plan,
+    cpus: Vec<u32>,
+    rings: Vec<Ring>,
+    /// Events that write into the rings of others.
+    others: Vec<Event>,
+    described: Vec<PerfEvent>,
+}
+
+impl Rings {
+    /// Opens nothing yet; `cpus` are those online.
+    pub fn new(plan: Plan, cpus: Vec<u32>) -> Self {
+        Self { plan, cpus, rings: Vec::new(), others: Vec::new(), described: Vec::new() }
+    }
+
+    /// Opens the events of the plan for this thread and all that it creates, or for everybody.
+    pub fn add(&mut self, whom: Whom) -> io::Result<()> {
+        for cpu in self.cpus.clone() {
+            match self.add_on(whom, cpu) {
+                // It went offline since the list was read.
+                Err(e) if e.raw_os_error() == Some(libc::ENODEV) => {}
+                other => other?,
+            }
+        }
+        Ok(())
+    }
+
+    fn add_on(&mut self, whom: Whom, cpu: u32) -> io::Result<()> {
+        let copies = matches!(self.plan.stack, Stack::Copy(_));
+        let minor = if copies { Stack::None } else { self.plan.stack };
+        let kinds = [
+            (Kind::SideBand, PerfClass::SideBand, Stack::None),
+            (Kind::MinorFaults, PerfClass::Minor, minor),
+            (Kind::MajorFaults, PerfClass::Major, self.plan.stack),
+        ];
+        for (kind, class, stack) in kinds {
+            if kind != Kind::SideBand && !self.plan.faults {
+                continue;
+            }
+            let wake_at = (self.plan.buffer / 4) as u32;
+            let spec = Spec { kind, whom, user_only: self.plan.user_only, stack, wake_at };
+            let event = Event::open(&spec, cpu)?;
+            self.described.push(PerfEvent { id: event.id(), class, sample_type: spec.sample_type() });
+            match self.rings.iter().find(|r| r.event().cpu() == cpu) {
+                Some(ring) => {
+                    event.write_into(ring)?;
+                    self.others.push(event);
+                }
+                None => self.map(&spec, event, cpu)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// Maps the buffer of a CPU; halves it until the kernel lets the user lock so much.
+    fn map(&mut self, spec: &Spec, first: Event, cpu: u32) -> io::Result<()> {
+        let mut event = first;
+        loop {
+            match Ring::map(event, self.plan.buffer) {
+                Ok(ring) => {
+                    self.rings.push(ring);
+                    return Ok(());
+                }
+                Err(e) if e.raw_os_error() == Some(libc::EPERM) && self.plan.buffer > LEAST_BUFFER => {
+                    self.plan.buffer /= 2;
+                    event = Event::open(spec, cpu)?;
+                    if let Some(last) = self.described.last_mut() {
+                        last.id = event.id();
+                    }
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+
+    /// What the records mean.
+    pub fn described(&self) -> &[PerfEvent] {
+        &self.described
+    }
+
+    /// Bytes of all buffers.
+    pub fn buffers(&self) -> u64 {
+        self.rings.iter().map(|r| r.size() as u64).sum()
+    }
+
+    /// Appends everything that is in the buffers. Returns the processes that called exec.
+    pub fn drain(&mut self, sink: &SharedSink) -> io::Result<BTreeSet<u32>> {
+        let mut execs = BTreeSet::new();
+        let mut result = Ok(());
+        for ring in &mut self.rings {
+            ring.drain(|bytes| {
+                let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Err(e) = sink.append(blocks::PERF, bytes) {
+                    result = Err(e);
+                }
+                execs.extend(record::split(bytes).filter_map(record::exec_of));
+            });
+        }
+        result.map(|()| execs)
+    }
+}
+
+/// Drains in a thread of its own until it is stopped.
+#[derive(Debug)]
+pub struct Recorder {
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<io::Result<Nanos>>,
+}
+
+impl Recorder {
+    /// Starts; `arguments`: command lines are to be read when an exec is noticed.
+    pub fn start(mut rings: Rings, sink: SharedSink, proc: ProcFs, arguments: bool) -> io::Result<Self> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let stopped = Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name("cold-perf".to_owned()).spawn(move || {
+            loop {
+                // Read before draining: what was written until then is drained once more.
+                let last = stopped.load(Ordering::Acquire);
+                let execs = rings.drain(&sink)?;
+                if arguments {
+                    for pid in execs {
+                        command_line(&proc, pid, &sink)?;
+                    }
+                }
+                if last {
+                    return Ok(cpu_time());
+                }
+                let began = Instant::now();
+                perf_event::wait(&rings.rings, PATIENCE);
+                // An event whose thread has ended ends every wait at once.
+                if began.elapsed() < PATIENCE / 10 {
+                    std::thread::sleep(PATIENCE / 10);
+                }
+            }
+        })?;
+        Ok(Self { stop, thread })
+    }
+
+    /// Drains the rest and closes the events. Returns the CPU time that reading took.
+    pub fn finish(self) -> io::Result<Nanos> {
+        self.stop.store(true, Ordering::Release);
+        self.thread.join().map_err(|_| io::Error::other("the thread that reads perf events died"))?
+    }
+}
+
+/// CPU time of this thread.
+fn cpu_time() -> Nanos {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Nanos(t.tv_sec.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(t.tv_nsec.unsigned_abs()))
+}
+
+/// Best effort: the process may be gone, or have called exec again.
+fn command_line(proc: &ProcFs, pid: u32, sink: &SharedSink) -> io::Result<()> {
+    let Ok(arguments) = proc.cmdline(pid as i32) else { return Ok(()) };
+    if arguments.is_empty() {
+        return Ok(());
+    }
+    let fact = Fact::CommandLine { at: cold_sys::time::monotonic().0, pid, arguments };
+    blocks::fact(&mut *sink.lock().unwrap_or_else(PoisonError::into_inner), &fact)
+}

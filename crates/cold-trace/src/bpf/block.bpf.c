@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* Reads from block devices, from submission to completion, and which pages of which file they bring. */
+#include "folio.h"
+#include "names.h"
+#include "state.h"
+
+#define REQ_OP_MASK 0xffu
+#define REQ_OP_READ 0u
+#define BIOS_COUNTED 256 /* of one request; a request of more is as good as unheard of */
+
+struct request_scratch {
+	struct cold_request event;
+	struct cold_part parts[COLD_PARTS];
+};
+
+static __always_inline struct request *request_arg(u64 *ctx)
+{
+	return (void *)(knobs.queue_first ? ARG(1) : ARG(0));
+}
+
+static __always_inline bool is_read(struct request *rq)
+{
+	return (BPF_CORE_READ(rq, cmd_flags) & REQ_OP_MASK) == REQ_OP_READ && BPF_CORE_READ(rq, __data_len);
+}
+
+static __always_inline u32 device_of(struct request *rq)
+{
+	struct request_queue *q = BPF_CORE_READ(rq, q);
+	struct request___old *old = (void *)rq;
+	struct gendisk *disk;
+
+	if (bpf_core_field_exists(old->rq_disk))
+		disk = BPF_CORE_READ(old, rq_disk);
+	else
+		disk = BPF_CORE_READ(q, disk);
+	return BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
+}
+
+/* The submitter is who runs when the request is made, or first seen. */
+static __always_inline struct request_state *submitted(struct request *rq, u32 borrowed)
+{
+	u64 key = (u64)rq, id = bpf_get_current_pid_tgid();
+	u32 tid = id;
+	struct request_state state = {};
+	struct task_state *task = NULL;
+
+	state.started = borrowed ? 0 : bpf_ktime_get_ns();
+	state.pid = id >> 32;
+	state.tid = tid;
+	state.flags = borrowed | (is_kthread() ? COLD_KTHREAD : 0);
+	if (followed(state.pid)) {
+		state.flags |= COLD_IN_TREE;
+		task = bpf_map_lookup_elem(&tasks, &tid);
+		if (task)
+			state.context = task->context.at;
+	}
+	if (bpf_map_update_elem(&requests, &key, &state, BPF_ANY))
+		lose(COLD_LOST_REQUEST_STATE);
+	return bpf_map_lookup_elem(&requests, &key);
+}
+
+SEC("tp_btf/block_io_start")
+int io_start(u64 *ctx)
+{
+	struct request *rq = (void *)ctx[0];
+
+	if (is_read(rq))
+		submitted(rq, 0);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_insert")
+int rq_insert(u64 *ctx)
+{
+	struct request *rq = request_arg(ctx);
+	u64 key = (u64)rq;
+	struct request_state *state;
+
+	if (!is_read(rq))
+		return 0;
+	state = bpf_map_lookup_elem(&requests, &key);
+	if (!state)
+		state = submitted(rq, COLD_BORROWED);
+	if (state && !state->inserted)
+		state->inserted = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* The page cache's owner of a page, and the page's index in it. */
+static __always_inline bool owner_of(struct page *page, struct inode **owner, u64 *index)
+{
+	struct page___info *new = (void *)page;
+	unsigned long head = bpf_core_field_exists(new->compound_info) ? BPF_CORE_READ(new, compound_info) :
+									 BPF_CORE_READ(page, compound_head);
+	struct page *first = head & 1 ? (void *)(head - 1) : page;
+	struct address_space *mapping = mapping_of((void *)first);
+
+	/* Lowest bits: anonymous, movable. Slab pages keep other things in this word: hence the proof. */
+	if (!mapping || (u64)mapping & 3)
+		return false;
+	struct inode *inode = BPF_CORE_READ(mapping, host);
+	if (!inode || BPF_CORE_READ(inode, i_mapping) != mapping)
+		return false;
+	*owner = inode;
+	*index = index_of((void *)first) + ((u64)page - (u64)first) / bpf_core_type_size(struct page);
+	return true;
+}
+
+static __always_inline void part_of(struct bio *bio, struct cold_part *part)
+{
+	u32 at = BPF_CORE_READ(bio, bi_iter.bi_idx);
+	struct bio_vec *vec = BPF_CORE_READ(bio, bi_io_vec);
+	struct inode *inode = NULL;
+	u64 index = 0;
+
+	__builtin_memset(part, 0, sizeof(*part));
+	part->bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	part->state = COLD_PART_ANON;
+	if (!vec)
+		return;
+	vec = (void *)vec + (u64)at * bpf_core_type_size(struct bio_vec);
+	u32 offset = BPF_CORE_READ(vec, bv_offset) + BPF_CORE_READ(bio, bi_iter.bi_bvec_done);
+	/* A segment of several pages is one run of struct page. */
+	struct page *page = (void *)BPF_CORE_READ(vec, bv_page) +
+			    (u64)(offset >> knobs.page_shift) * bpf_core_type_size(struct page);
+	if (!owner_of(page, &inode, &index))
+		return;
+	tell_inode(inode, SCRATCH_BLOCK);
+	part->file = id_of(inode);
+	part->index = index;
+	part->state = 0;
+}
+
+SEC("tp_btf/block_rq_issue")
+int rq_issue(u64 *ctx)
+{
+	struct request *rq = request_arg(ctx);
+	u64 key = (u64)rq;
+	u32 slot = SCRATCH_PARTS, parts = 0, bios = 0, flags;
+	struct request_state *state;
+	struct request_scratch *out;
+
+	if (!is_read(rq))
+		return 0;
+	state = bpf_map_lookup_elem(&requests, &key);
+	if (!state)
+		state = submitted(rq, COLD_BORROWED);
+	out = bpf_map_lookup_elem(&scratches, &slot);
+	/* Issued again after the driver had no room: the first time counts. */
+	if (!state || !out || state->issued)
+		return 0;
+	state->issued = 1;
+	struct bio *bio = BPF_CORE_READ(rq, bio);
+	for (int i = 0; i < COLD_PARTS && bio; i++) {
+		part_of(bio, &out->parts[i]);
+		parts++;
+		bio = BPF_CORE_READ(bio, bi_next);
+	}
+	bios = parts;
+	for (int i = 0; i < BIOS_COUNTED && bio; i++) {
+		bios++;
+		bio = BPF_CORE_READ(bio, bi_next);
+	}
+	struct cold_request *event = &out->event;
+	__builtin_memset(event, 0, sizeof(*event));
+	if (parts > COLD_PARTS)
+		parts = COLD_PARTS;
+	u32 bytes = sizeof(*event) + parts * sizeof(struct cold_part);
+	event->head.at = bpf_ktime_get_ns();
+	event->head.pid = state->pid;
+	event->head.tid = state->tid;
+	event->head.flags = state->flags;
+	event->head.kind = COLD_REQUEST;
+	event->head.bytes = bytes;
+	event->rq = key;
+	event->started = state->started;
+	event->inserted = state->inserted;
+	event->context = state->context;
+	event->sector = BPF_CORE_READ(rq, __sector);
+	event->dev = device_of(rq);
+	event->bytes = BPF_CORE_READ(rq, __data_len);
+	flags = BPF_CORE_READ(rq, cmd_flags);
+	event->op = flags;
+	event->meta = flags >> bpf_core_enum_value(enum req_flag_bits, __REQ_META) & 1;
+	event->ahead = flags >> bpf_core_enum_value(enum req_flag_bits, __REQ_RAHEAD) & 1;
+	event->parts = parts;
+	event->bios = bios;
+	output(out, bytes, sizeof(*out), COLD_LOST_REQUESTS);
+	return 0;
+}
+
+SEC("tp_btf/block_rq_complete")
+int rq_complete(u64 *ctx)
+{
+	/* Before 5.11 the queue came first here too. */
+	struct request *rq = request_arg(ctx);
+	s32 error = knobs.queue_first ? (s32)ARG(2) : (s32)(u8)ARG(1);
+	u32 bytes = knobs.queue_first ? ARG(3) : ARG(2);
+	u64 key = (u64)rq;
+	struct cold_done *event;
+
+	if (!bpf_map_lookup_elem(&requests, &key))
+		return 0;
+	u32 left = BPF_CORE_READ(rq, __data_len);
+	left = left > bytes ? left - bytes : 0;
+	if (!left)
+		bpf_map_delete_elem(&requests, &key);
+	event = RESERVE(cold_done, COLD_LOST_REQUESTS);
+	if (!event)
+		return 0;
+	head_of(&event->head, COLD_DONE, sizeof(*event));
+	event->head.flags |= COLD_BORROWED;
+	event->rq = key;
+	event->bytes = bytes;
+	event->left = left;
+	event->error = error;
+	event->pad = 0;
+	SUBMIT(event);
+	return 0;
+}

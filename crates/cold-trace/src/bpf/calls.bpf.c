@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
+/* System calls of the tree: lookups with their paths, advice, and what reads are about. */
+#include "context.h"
+#include "names.h"
+
+#define MAP_POPULATE 0x8000u
+#define MAP_ANONYMOUS 0x20u
+#define AT_FDCWD (-100)
+#define O_CREAT_WRONLY_TRUNC 01101u
+#define TS_COMPAT 2u
+#define TIF_32BIT_ARM64 22
+
+struct call_scratch {
+	struct cold_call event;
+	char path[COLD_NAME_BYTES];
+};
+
+struct exec_scratch {
+	struct cold_exec event;
+	u8 arguments[COLD_ARGS_BYTES];
+};
+
+struct open_how {
+	u64 flags;
+};
+
+static __always_inline bool is_compat(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+#if defined(__TARGET_ARCH_x86)
+	return BPF_CORE_READ(task, thread_info.status) & TS_COMPAT;
+#else
+	return BPF_CORE_READ(task, thread_info.flags) >> TIF_32BIT_ARM64 & 1;
+#endif
+}
+
+static __always_inline void read_args(u64 *args, struct pt_regs *regs)
+{
+#if defined(__TARGET_ARCH_x86)
+	args[0] = BPF_CORE_READ(regs, di);
+	args[1] = BPF_CORE_READ(regs, si);
+	args[2] = BPF_CORE_READ(regs, dx);
+	args[3] = BPF_CORE_READ(regs, r10);
+	args[4] = BPF_CORE_READ(regs, r8);
+	args[5] = BPF_CORE_READ(regs, r9);
+#else
+	bpf_core_read(args, 48, &regs->regs);
+	args[0] = BPF_CORE_READ(regs, orig_x0);
+#endif
+}
+
+SEC("tp_btf/sys_enter")
+int call_enter(u64 *ctx)
+{
+	struct pt_regs *regs = (void *)ctx[0];
+	u64 number = ctx[1];
+	struct task_state *task = my_state();
+
+	if (!task)
+		return 0;
+	context_none(task);
+	task->resolved = 0;
+	task->position = -1;
+	__builtin_memset(&task->call_file, 0, sizeof(task->call_file));
+	task->call_at = bpf_ktime_get_ns();
+	task->regs = (u64)regs;
+	task->ip = REGS_IP(regs);
+	if (is_compat()) {
+		lose(COLD_LOST_COMPAT);
+		context_call(task);
+		return 0;
+	}
+	task->call = number;
+	context_call(task);
+	if (number >= CALL_NUMBERS)
+		return 0;
+	task->class = knobs.calls[number];
+	if (task->class == CALL_OTHER)
+		return 0;
+	read_args(task->args, regs);
+	if (task->class == CALL_MMAP && (!(task->args[3] & MAP_POPULATE) || task->args[3] & MAP_ANONYMOUS))
+		task->class = CALL_OTHER;
+	/* The position moves while it reads. */
+	if (knobs.tier_b)
+		resolve_call(task);
+	return 0;
+}
+
+static __always_inline struct cold_id directory_of(s32 fd)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct cold_id id = {};
+
+	if (fd == AT_FDCWD) {
+		struct fs_struct *fs = BPF_CORE_READ(task, fs);
+
+		if (!fs)
+			return id;
+		struct inode *inode = BPF_CORE_READ(fs, pwd.dentry, d_inode);
+		tell_file((u64)inode, (u64)fs + bpf_core_field_offset(struct fs_struct, pwd), SCRATCH_TASK);
+		return id_of(inode);
+	}
+	return tell_open(file_of_fd(fd));
+}
+
+static __always_inline u32 open_flags(struct task_state *task)
+{
+	u64 how = 0;
+
+	switch (task->class) {
+	case CALL_OPEN:
+		return task->args[1];
+	case CALL_OPENAT:
+		return task->args[2];
+	case CALL_CREAT:
+		return O_CREAT_WRONLY_TRUNC;
+	case CALL_OPENAT2:
+		bpf_probe_read_user(&how, sizeof(how), (void *)task->args[2]);
+		return how;
+	}
+	return 0;
+}
+
+static __always_inline bool has_path(u32 class)
+{
+	return class >= CALL_OPEN && class <= CALL_EXEC_AT;
+}
+
+static __always_inline bool has_directory(u32 class)
+{
+	return class == CALL_OPENAT || class == CALL_OPENAT2 || class == CALL_PATH_AT || class == CALL_EXEC_AT;
+}
+
+/* Writes the call that ends now. `name`: its path in kernel memory where the program's is gone. */
+static __always_inline void tell_call(struct task_state *task, s64 result, const char *name, struct file *found)
+{
+	u32 slot = SCRATCH_CALL, used = 0, class = task->class;
+	struct call_scratch *out = bpf_map_lookup_elem(&scratches, &slot);
+	struct cold_call *event;
+	long n = 0;
+
+	if (!out)
+		return;
+	event = &out->event;
+	__builtin_memset(event, 0, sizeof(*event));
+	event->began = task->call_at;
+	event->result = result;
+	__builtin_memcpy(event->args, task->args, sizeof(event->args));
+	event->syscall = task->call;
+	event->position = task->position;
+	event->open_flags = open_flags(task);
+	if (name)
+		n = bpf_probe_read_kernel_str(out->path, sizeof(out->path), name);
+	else if (has_path(class))
+		n = bpf_probe_read_user_str(out->path, sizeof(out->path),
+					    (void *)(has_directory(class) ? task->args[1] : task->args[0]));
+	if (n > 0)
+		used = n;
+	if (used > COLD_NAME_BYTES)
+		used = COLD_NAME_BYTES;
+	event->path_bytes = used;
+	event->path_cut = used == COLD_NAME_BYTES;
+	if (used && out->path[0] != '/')
+		event->base = directory_of(has_directory(class) ? (s32)task->args[0] : AT_FDCWD);
+	if (class <= CALL_CREAT && result >= 0)
+		found = file_of_fd(result);
+	else if (class == CALL_LIST || class == CALL_ADVICE_FD)
+		found = file_of_fd(task->args[0]);
+	else if (class == CALL_MMAP)
+		found = file_of_fd(task->args[4]);
+	event->file = found ? tell_open(found) : task->call_file;
+	u32 bytes = (sizeof(*event) + used + 7) & ~7u;
+	head_of(&event->head, COLD_CALL, bytes);
+	output(out, bytes, sizeof(*out), COLD_LOST_CALLS);
+}
+
+/* madvise: what is about a file's pages; giving memory back is heap management. */
+static __always_inline bool told(struct task_state *task)
+{
+	u32 class = task->class, advice = task->args[2];
+
+	if (class == CALL_OTHER)
+		return false;
+	if (class >= CALL_READ && class <= CALL_COPY)
+		return knobs.tier_b;
+	if (class == CALL_ADVICE)
+		return advice <= 3 || (advice >= 20 && advice <= 23);
+	return true;
+}
+
+SEC("tp_btf/sys_exit")
+int call_exit(u64 *ctx)
+{
+	struct task_state *task = my_state();
+
+	if (!task)
+		return 0;
+	if (task->call_at && told(task))
+		tell_call(task, ctx[1], NULL, NULL);
+	context_none(task);
+	return 0;
+}
+
+/* The exec's own call is told here: its path is the old image's, which is gone. */
+SEC("tp_btf/sched_process_exec")
+int process_exec(u64 *ctx)
+{
+	struct linux_binprm *binprm = (void *)ctx[2];
+	struct task_struct *me = (void *)ctx[0];
+	u32 old_tid = ctx[1], slot = SCRATCH_EXEC;
+	struct task_state *task, *old;
+	struct exec_scratch *out;
+
+	task = my_state();
+	if (!task)
+		return 0;
+	struct file *file = BPF_CORE_READ(binprm, file);
+	out = bpf_map_lookup_elem(&scratches, &slot);
+	if (out) {
+		struct cold_exec *event = &out->event;
+		u64 from = BPF_CORE_READ(me, mm, arg_start), to = BPF_CORE_READ(me, mm, arg_end);
+		u32 used = 0;
+
+		__builtin_memset(event, 0, sizeof(*event));
+		event->file = tell_open(file);
+		event->old_tid = old_tid;
+		event->arg_total = to > from ? to - from : 0;
+		used = event->arg_total;
+		barrier_var(used);
+		if (used > COLD_ARGS_BYTES)
+			used = COLD_ARGS_BYTES;
+		if (bpf_probe_read_user(out->arguments, used, (void *)from))
+			used = 0;
+		event->arg_bytes = used;
+		bpf_core_read(event->comm, sizeof(event->comm), &me->comm);
+		u32 bytes = (sizeof(*event) + used + 7) & ~7u;
+		head_of(&event->head, COLD_EXEC, bytes);
+		output(out, bytes, sizeof(*out), COLD_LOST_PROCESSES);
+	}
+	/* A thread that execs becomes the first one: its call goes with it. */
+	if (old_tid != (u32)bpf_get_current_pid_tgid()) {
+		old = bpf_map_lookup_elem(&tasks, &old_tid);
+		if (old)
+			__builtin_memcpy(task, old, sizeof(*task));
+		bpf_map_delete_elem(&tasks, &old_tid);
+	}
+	if (task->call_at && (task->class == CALL_EXEC || task->class == CALL_EXEC_AT))
+		tell_call(task, 0, BPF_CORE_READ(binprm, filename), file);
+	/* The rest of the exec is still the same call to whoever waits in it. */
+	task->class = CALL_OTHER;
+	return 0;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What a task of the tree is doing: which fault, which call, on which file. */
+#ifndef COLD_CONTEXT_H
+#define COLD_CONTEXT_H
+
+#include "names.h"
+#include "state.h"
+
+static __always_inline void context_call(struct task_state *task)
+{
+	task->context.at = task->call_at;
+	task->context.file = task->call_file;
+	task->context.index = task->position >= 0 ? (u64)task->position >> knobs.page_shift : 0;
+	task->context.syscall = task->call;
+	task->context.kind = COLD_CTX_CALL;
+}
+
+static __always_inline void context_none(struct task_state *task)
+{
+	__builtin_memset(&task->context, 0, sizeof(task->context));
+	task->context.syscall = -1;
+	task->call_at = 0;
+	task->call = -1;
+	task->class = CALL_OTHER;
+}
+
+/* A page fault begins; within a call it was the kernel that touched user memory. */
+static __always_inline void context_fault(struct task_state *task, u64 address, bool kernel)
+{
+	__builtin_memset(&task->context, 0, sizeof(task->context));
+	task->context.at = bpf_ktime_get_ns();
+	task->context.syscall = kernel ? task->call : -1;
+	task->context.kind = COLD_CTX_FAULT;
+	task->address = address;
+	task->fault_state = kernel ? COLD_P_KERNEL : 0;
+}
+
+/* The file and position of a call of the read family, looked for when they are first needed. */
+static __always_inline void resolve_call(struct task_state *task)
+{
+	u32 class = task->class, fd = task->args[0];
+	struct file *file;
+
+	if (task->resolved || class < CALL_LIST || class > CALL_COPY)
+		return;
+	task->resolved = 1;
+	if (class == CALL_SENDFILE)
+		fd = task->args[1];
+	file = file_of_fd(fd);
+	if (!file)
+		return;
+	task->call_file = id_of(inode_of(file));
+	tell_open(file);
+	if (class == CALL_PREAD)
+		task->position = task->args[3];
+	else
+		task->position = BPF_CORE_READ(file, f_pos);
+	if (task->context.kind == COLD_CTX_CALL)
+		context_call(task);
+}
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/*
+ * The kernel's types as far as they are used here. Offsets are corrected when the programs are loaded
+ * (CO-RE), so only names and kinds matter. `___x` flavours are the same type in another kernel.
+ */
+#ifndef COLD_KERNEL_H
+#define COLD_KERNEL_H
+
+typedef unsigned char __u8;
+typedef signed short __s16;
+typedef unsigned short __u16;
+typedef int __s32;
+typedef unsigned int __u32;
+typedef long long __s64;
+typedef unsigned long long __u64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __s32 s32;
+typedef __u64 u64;
+typedef __s64 s64;
+typedef _Bool bool;
+#define true 1
+#define false 0
+
+enum {
+	BPF_ANY = 0,
+	BPF_NOEXIST = 1,
+	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_LRU_HASH = 9,
+	BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_F_USER_STACK = 256,
+	BPF_RB_NO_WAKEUP = 1,
+};
+
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_core_read.h>
+
+#define NULL ((void *)0)
+#define PF_KTHREAD 0x00200000u
+#define TASK_UNINTERRUPTIBLE 2u
+#define TASK_NOLOAD 0x400u
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct hlist_node {
+	struct hlist_node *next;
+};
+struct hlist_head {
+	struct hlist_node *first;
+};
+struct hlist_bl_node {
+	struct hlist_bl_node **pprev;
+};
+struct qstr {
+	const unsigned char *name;
+};
+struct timespec64 {
+	s64 tv_sec;
+	long tv_nsec;
+};
+
+struct file_system_type {
+	const char *name;
+};
+struct super_block {
+	u32 s_dev;
+	struct file_system_type *s_type;
+	struct dentry *s_root;
+};
+struct dentry {
+	struct hlist_bl_node d_hash;
+	struct dentry *d_parent;
+	struct qstr d_name;
+	struct inode *d_inode;
+	struct super_block *d_sb;
+	union {
+		struct hlist_node d_alias;
+	} d_u;
+};
+struct inode {
+	u16 i_mode;
+	struct super_block *i_sb;
+	struct address_space *i_mapping;
+	unsigned long i_ino;
+	unsigned int i_nlink;
+	u32 i_rdev;
+	s64 i_size;
+	u32 i_generation;
+	struct hlist_head i_dentry;
+	s64 i_mtime_sec; /* 6.11 */
+	u32 i_mtime_nsec;
+};
+struct inode___67 {
+	struct timespec64 __i_mtime;
+};
+struct inode___old {
+	struct timespec64 i_mtime;
+};
+struct address_space {
+	struct inode *host;
+};
+struct vfsmount {
+	struct dentry *mnt_root;
+};
+struct mount {
+	struct mount *mnt_parent;
+	struct dentry *mnt_mountpoint;
+	struct vfsmount mnt;
+};
+struct path {
+	struct vfsmount *mnt;
+	struct dentry *dentry;
+};
+struct file {
+	struct address_space *f_mapping;
+	void *private_data;
+	struct inode *f_inode;
+	struct path f_path;
+	s64 f_pos;
+};
+struct fdtable {
+	unsigned int max_fds;
+	struct file **fd;
+};
+struct files_struct {
+	struct fdtable *fdt;
+};
+struct fs_struct {
+	struct path pwd;
+};
+struct file_ra_state {
+	unsigned long start;
+	unsigned int size;
+	unsigned int async_size;
+	unsigned int ra_pages;
+	unsigned int mmap_miss;
+};
+/* 6.16: order came, mmap_miss shrank to 16 bits. */
+struct file_ra_state___order {
+	unsigned short order;
+	unsigned short mmap_miss;
+};
+
+struct mm_struct {
+	unsigned long arg_start;
+	unsigned long arg_end;
+};
+typedef struct {
+	int counter;
+} atomic_t;
+struct signal_struct {
+	atomic_t live;
+	unsigned int flags;
+	int group_exit_code;
+};
+struct thread_info {
+	unsigned long flags;
+	u32 status; /* x86 */
+};
+struct task_struct {
+	struct thread_info thread_info;
+	unsigned int __state;
+	unsigned int flags;
+	s32 pid;
+	s32 tgid;
+	int exit_code;
+	struct task_struct *real_parent;
+	struct task_struct *group_leader;
+	struct mm_struct *mm;
+	struct fs_struct *fs;
+	struct files_struct *files;
+	struct signal_struct *signal;
+	char comm[16];
+	int pagefault_disabled;
+	unsigned in_iowait : 1;
+};
+/* Before 5.14. */
+struct task_struct___old {
+	long state;
+};
+struct linux_binprm {
+	struct file *file;
+	const char *filename;
+};
+
+struct page {
+	struct address_space *mapping;
+	unsigned long compound_head;
+	unsigned long flags;
+};
+struct page___index {
+	unsigned long index;
+};
+struct page___order {
+	unsigned char compound_order;
+};
+/* 7.0. */
+struct page___info {
+	unsigned long compound_info;
+};
+typedef struct {
+	unsigned long f;
+} memdesc_flags_t;
+struct folio {
+	struct address_space *mapping;
+	unsigned long index;
+};
+struct folio___flags {
+	unsigned long flags;
+};
+struct folio___memdesc {
+	memdesc_flags_t flags;
+};
+struct folio___66 {
+	unsigned long _flags_1;
+};
+struct folio___61 {
+	unsigned char _folio_order;
+};
+enum pageflags {
+	PG_head = 6,
+};
+
+struct gendisk {
+	int major;
+	int first_minor;
+};
+struct request_queue {
+	struct gendisk *disk;
+};
+struct bvec_iter {
+	unsigned int bi_size;
+	unsigned int bi_idx;
+	unsigned int bi_bvec_done;
+};
+struct bio_vec {
+	struct page *bv_page;
+	unsigned int bv_len;
+	unsigned int bv_offset;
+};
+struct bio {
+	struct bio *bi_next;
+	struct bvec_iter bi_iter;
+	struct bio_vec *bi_io_vec;
+};
+struct request {
+	struct request_queue *q;
+	u32 cmd_flags;
+	unsigned int __data_len;
+	u64 __sector;
+	struct bio *bio;
+};
+/* Before 5.17. */
+struct request___old {
+	struct gendisk *rq_disk;
+};
+enum req_flag_bits {
+	__REQ_META = 12,
+	__REQ_RAHEAD = 19,
+};
+
+#if defined(__TARGET_ARCH_x86)
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, ip, sp;
+};
+#define REGS_IP(regs) BPF_CORE_READ(regs, ip)
+#define REGS_SP(regs) BPF_CORE_READ(regs, sp)
+#elif defined(__TARGET_ARCH_arm64)
+struct pt_regs {
+	u64 regs[31];
+	u64 sp;
+	u64 pc;
+	u64 orig_x0;
+};
+#define REGS_IP(regs) BPF_CORE_READ(regs, pc)
+#define REGS_SP(regs) BPF_CORE_READ(regs, sp)
+#else
+#error "unknown architecture"
+#endif
+
+#pragma clang attribute pop
+
+#endif

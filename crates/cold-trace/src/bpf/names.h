@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* COLD_FILE events: an inode and its names, read while the file is there. */
+#ifndef COLD_NAMES_H
+#define COLD_NAMES_H
+
+#include "state.h"
+
+#define NAMES_MOST 64       /* components that are walked */
+#define NAME_BYTES 256      /* a component and its NUL */
+#define S_IFMT 0170000u
+#define S_IFBLK 0060000u
+#define S_IFREG 0100000u
+
+struct file_scratch {
+	struct cold_file_event event;
+	char names[COLD_NAME_BYTES];
+};
+
+static __always_inline bool starts(const char *text, const char *with, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (text[i] != with[i])
+			return false;
+	return true;
+}
+
+static __always_inline void fill_times(struct cold_file_event *event, struct inode *inode)
+{
+	if (bpf_core_field_exists(inode->i_mtime_sec)) {
+		event->mtime_sec = BPF_CORE_READ(inode, i_mtime_sec);
+		event->mtime_nsec = BPF_CORE_READ(inode, i_mtime_nsec);
+		return;
+	}
+	struct inode___67 *six = (void *)inode;
+	if (bpf_core_field_exists(six->__i_mtime)) {
+		event->mtime_sec = BPF_CORE_READ(six, __i_mtime.tv_sec);
+		event->mtime_nsec = BPF_CORE_READ(six, __i_mtime.tv_nsec);
+		return;
+	}
+	struct inode___old *old = (void *)inode;
+	event->mtime_sec = BPF_CORE_READ(old, i_mtime.tv_sec);
+	event->mtime_nsec = BPF_CORE_READ(old, i_mtime.tv_nsec);
+}
+
+/*
+ * Names from `dentry` up; through mounts where `vfsmount` is given, else to the root of its own file
+ * system. The counts are kept in the map, not in registers: what is read from there is unknown to the
+ * verifier, so that it finds all turns of the loop alike instead of looking at each (1,000,000
+ * instructions otherwise).
+ */
+static __always_inline void walk(struct file_scratch *out, struct dentry *dentry, struct vfsmount *vfsmount)
+{
+	volatile struct cold_file_event *event = &out->event;
+	struct mount *mount = NULL;
+	u32 state = COLD_F_CUT;
+	struct dentry *root = BPF_CORE_READ(dentry, d_sb, s_root);
+
+	if (vfsmount) {
+		mount = (void *)vfsmount - bpf_core_field_offset(struct mount, mnt);
+		root = BPF_CORE_READ(vfsmount, mnt_root);
+	}
+	for (int i = 0; i < NAMES_MOST; i++) {
+		if (dentry == root) {
+			struct mount *above = mount ? BPF_CORE_READ(mount, mnt_parent) : NULL;
+
+			if (!mount || !above || above == mount) {
+				state = mount ? COLD_F_FULL : COLD_F_FS_ROOT;
+				break;
+			}
+			dentry = BPF_CORE_READ(mount, mnt_mountpoint);
+			mount = above;
+			root = BPF_CORE_READ(mount, mnt.mnt_root);
+			continue;
+		}
+		u32 used = event->path_bytes;
+		if (used >= COLD_NAME_BYTES - NAME_BYTES)
+			break;
+		long n = bpf_probe_read_kernel_str(&out->names[used], NAME_BYTES,
+						   BPF_CORE_READ(dentry, d_name.name));
+		if (n <= 0)
+			break;
+		event->path_bytes = used + n;
+		event->names += 1;
+		struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
+		if (parent == dentry || !parent) { /* memfd and other names without a tree */
+			state = 0;
+			break;
+		}
+		dentry = parent;
+	}
+	out->event.state |= state;
+}
+
+static __always_inline struct dentry *alias_of(struct inode *inode)
+{
+	struct hlist_node *first = BPF_CORE_READ(inode, i_dentry.first);
+
+	return first ? (void *)first - bpf_core_field_offset(struct dentry, d_u.d_alias) : NULL;
+}
+
+/*
+ * Of an overlay's open file the file below it, whose pages and faults the kernel shows: private_data
+ * is that file, or since 6.13 a struct that begins with it. Believed only where it proves to be one.
+ */
+static __always_inline struct inode *inode_below(struct file *file)
+{
+	struct file *below = BPF_CORE_READ(file, private_data);
+
+	for (int i = 0; i < 2 && below; i++) {
+		struct inode *inode = BPF_CORE_READ(below, f_inode);
+		struct address_space *mapping = BPF_CORE_READ(below, f_mapping);
+
+		if (inode && mapping && BPF_CORE_READ(inode, i_mapping) == mapping &&
+		    BPF_CORE_READ(mapping, host) == inode)
+			return inode;
+		if (bpf_probe_read_kernel(&below, sizeof(below), below))
+			break;
+	}
+	return NULL;
+}
+
+/* The inode that holds an open file's pages. */
+static __always_inline struct inode *inode_of(struct file *file)
+{
+	struct inode *inode = BPF_CORE_READ(file, f_mapping, host);
+	const char *type = BPF_CORE_READ(file, f_inode, i_sb, s_type, name);
+	char name[8] = {};
+
+	bpf_probe_read_kernel_str(name, sizeof(name), type);
+	if (starts(name, "overlay", 7)) {
+		struct inode *below = inode_below(file);
+
+		return below ? below : inode;
+	}
+	return inode;
+}
+
+/*
+ * Writes COLD_FILE unless as good a one was written. `path` is the one it was opened by; may be 0: names
+ * then come from any of the inode's own. Global, so that the verifier looks at it once: hence the plain
+ * numbers instead of pointers.
+ */
+__noinline int tell_file(u64 inode_address, u64 path_address, u32 slot)
+{
+	struct inode *inode = (void *)inode_address;
+	struct path *path = (void *)path_address;
+	struct cold_id id = id_of(inode);
+	struct file_scratch *out;
+	u32 *before, best;
+	struct dentry *dentry;
+
+	if (is_none(&id))
+		return 0;
+	before = bpf_map_lookup_elem(&seen, &id);
+	if (before && (!path || (*before & COLD_F_FULL)))
+		return 0;
+	if (slot > SCRATCH_BLOCK)
+		return 0;
+	out = bpf_map_lookup_elem(&scratches, &slot);
+	if (!out)
+		return 0;
+	__builtin_memset(&out->event, 0, sizeof(out->event));
+	out->event.file = id;
+	out->event.size = BPF_CORE_READ(inode, i_size);
+	out->event.mode = BPF_CORE_READ(inode, i_mode);
+	out->event.nlink = BPF_CORE_READ(inode, i_nlink);
+	fill_times(&out->event, inode);
+	bpf_probe_read_kernel_str(out->event.fs, sizeof(out->event.fs), BPF_CORE_READ(inode, i_sb, s_type, name));
+	if (!out->event.nlink)
+		out->event.state |= COLD_F_DELETED;
+	if (starts(out->event.fs, "bdev", 5)) {
+		out->event.state |= COLD_F_BDEV;
+		out->event.bdev = BPF_CORE_READ(inode, i_rdev);
+	}
+	if (starts(out->event.fs, "tmpfs", 6) || starts(out->event.fs, "devtmpfs", 9) ||
+	    starts(out->event.fs, "ramfs", 6))
+		out->event.state |= COLD_F_SHMEM;
+	dentry = path ? BPF_CORE_READ(path, dentry) : alias_of(inode);
+	if (dentry) {
+		if (!BPF_CORE_READ(dentry, d_hash.pprev) && BPF_CORE_READ(dentry, d_parent) != dentry)
+			out->event.state |= COLD_F_DELETED;
+		walk(out, dentry, path ? BPF_CORE_READ(path, mnt) : NULL);
+	}
+	if (path && dentry) {
+		struct inode *shown = BPF_CORE_READ(dentry, d_inode);
+
+		if (shown != inode)
+			out->event.shown = id_of(shown);
+	}
+	best = out->event.state | (before ? *before : 0);
+	u32 bytes = (sizeof(out->event) + out->event.path_bytes + 7) & ~7u;
+	head_of(&out->event.head, COLD_FILE, bytes);
+	if (output(out, bytes, sizeof(*out), COLD_LOST_FILES))
+		bpf_map_update_elem(&seen, &id, &best, BPF_ANY);
+	return 0;
+}
+
+static __always_inline void tell_inode(struct inode *inode, u32 slot)
+{
+	tell_file((u64)inode, 0, slot);
+}
+
+static __always_inline struct cold_id tell_open(struct file *file)
+{
+	struct cold_id id = {};
+
+	if (file) {
+		struct inode *inode = inode_of(file);
+
+		id = id_of(inode);
+		tell_file((u64)inode, (u64)file + bpf_core_field_offset(struct file, f_path), SCRATCH_TASK);
+	}
+	return id;
+}
+
+#endif

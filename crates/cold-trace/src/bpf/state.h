@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
+/* What the programs share: knobs set at load, maps, the tree, the context of each task. */
+#ifndef COLD_STATE_H
+#define COLD_STATE_H
+
+#include "kernel.h"
+#include "events.h"
+
+/* What a system call is to us; `knobs.calls` maps numbers to these. Same order as in calls.rs. */
+enum cold_call_class {
+	CALL_OTHER,
+	CALL_OPEN,      /* path, flags */
+	CALL_OPENAT,    /* dirfd, path, flags */
+	CALL_OPENAT2,   /* dirfd, path, struct open_how */
+	CALL_CREAT,     /* path */
+	CALL_PATH,      /* path */
+	CALL_PATH_AT,   /* dirfd, path */
+	CALL_EXEC,      /* path */
+	CALL_EXEC_AT,   /* dirfd, path */
+	CALL_LIST,      /* fd */
+	CALL_READ,      /* fd; at the file's position */
+	CALL_PREAD,     /* fd, …, offset in argument 3 */
+	CALL_SENDFILE,  /* …, fd */
+	CALL_COPY,      /* fd: splice, copy_file_range */
+	CALL_ADVICE_FD, /* fd */
+	CALL_ADVICE,    /* address, bytes, advice */
+	CALL_MMAP,      /* fd in argument 4; only with MAP_POPULATE */
+};
+
+#define CALL_NUMBERS 512
+
+/* Set before loading; the verifier drops what they rule out. Same layout as in knobs.rs. */
+struct cold_knobs {
+	u32 self;         /* pid of the recorder: not recorded itself */
+	u32 all;          /* every process is in the tree */
+	u32 tier_b;       /* faults by address, reads as calls */
+	u32 stacks;       /* 0 none, 1 frame pointers, 2 and a copy at stalls */
+	u32 has_folio;    /* page cache tracepoints pass folios, not pages */
+	u32 queue_first;  /* block tracepoints pass the queue before the request */
+	u32 prev_state;   /* sched_switch passes the state */
+	u32 page_shift;
+	u8 calls[CALL_NUMBERS];
+};
+const volatile struct cold_knobs knobs SEC(".rodata.knobs") = {.has_folio = 1, .prev_state = 1, .page_shift=12, .tier_b=1,.stacks=2};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 64 << 20);
+} events SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, COLD_LOSSES);
+	__type(key, u32);
+	__type(value, u64);
+} lost SEC(".maps");
+
+/* Processes of the tree: 1 belongs to it, 2 is only the parent of what will belong to it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 32768);
+	__type(key, u32);
+	__type(value, u32);
+} tree SEC(".maps");
+
+/* One thread of the tree. */
+struct task_state {
+	struct cold_context context;
+	u64 address;      /* of the fault */
+	u64 ip;           /* of user space */
+	u64 regs;         /* user registers: a kernel address */
+	u64 call_at;      /* the call in progress; 0: none */
+	u64 args[6];
+	s64 position;     /* of a call of the read family; -1: not read yet */
+	s32 call;
+	u32 class;        /* enum cold_call_class */
+	u32 fault_state;
+	u32 resolved;     /* the call's file was looked for */
+	struct cold_id call_file;
+	u64 last_mapping; /* the last mm_filemap_fault, to know its retries */
+	u64 last_index;
+	u64 last_context;
+	u64 stack_of;     /* the context whose stack was written */
+	u64 copied_of;    /* and whose stack was copied */
+	u64 began;        /* of the stall; 0: it runs */
+	u64 woken;
+	struct cold_context stalled;
+	u32 waker;
+	u32 stall_state;
+	u32 task_state;
+	u32 pid;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 32768);
+	__type(key, u32);
+	__type(value, struct task_state);
+} tasks SEC(".maps");
+
+/* Inodes whose COLD_FILE was written; the value is the best COLD_F_* state so far. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 131072);
+	__type(key, struct cold_id);
+	__type(value, u32);
+} seen SEC(".maps");
+
+/* Read requests between submission and completion. */
+struct request_state {
+	u64 started;
+	u64 inserted;
+	u64 context;
+	u32 pid;
+	u32 tid;
+	u32 flags;
+	u32 issued;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 32768);
+	__type(key, u64);
+	__type(value, struct request_state);
+} requests SEC(".maps");
+
+/*
+ * Where events of variable length are put together. One for each that can be under way when another
+ * begins: the block layer's also in interrupts, a call's while its files are told.
+ */
+enum { SCRATCH_TASK, SCRATCH_BLOCK, SCRATCH_PARTS, SCRATCH_CALL, SCRATCH_EXEC, SCRATCHES };
+struct scratch {
+	u8 bytes[20 << 10];
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, SCRATCHES);
+	__type(key, u32);
+	__type(value, struct scratch);
+} scratches SEC(".maps");
+
+/*
+ * Argument of a tracepoint where its number depends on the kernel: in assembly, because the compiler
+ * would choose the address instead of the value, which the verifier refuses.
+ */
+#define ARG(n)                                                                                        \
+	({                                                                                            \
+		u64 __value;                                                                          \
+		asm volatile("%0 = *(u64 *)(%1 + %2)" : "=r"(__value) : "r"(ctx), "i"((n)*8));        \
+		__value;                                                                              \
+	})
+
+static const struct task_state no_task;
+
+static __always_inline void lose(u32 class)
+{
+	u64 *count = bpf_map_lookup_elem(&lost, &class);
+
+	if (count)
+		*count += 1;
+}
+
+static __always_inline bool is_kthread(void)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+
+	return BPF_CORE_READ(task, flags) & PF_KTHREAD;
+}
+
+static __always_inline bool followed(u32 pid)
+{
+	u32 *member = bpf_map_lookup_elem(&tree, &pid);
+
+	if (member)
+		return *member == 1;
+	return knobs.all && pid && pid != knobs.self;
+}
+
+static __always_inline bool is_self(void)
+{
+	return bpf_get_current_pid_tgid() >> 32 == knobs.self;
+}
+
+/* Of a task of the tree; NULL when the table is full, which is counted. */
+static __always_inline struct task_state *state_of(u32 tid, u32 pid)
+{
+	struct task_state *state = bpf_map_lookup_elem(&tasks, &tid);
+
+	if (state)
+		return state;
+	bpf_map_update_elem(&tasks, &tid, &no_task, BPF_NOEXIST);
+	state = bpf_map_lookup_elem(&tasks, &tid);
+	if (!state) {
+		lose(COLD_LOST_TASK_STATE);
+		return NULL;
+	}
+	state->pid = pid;
+	state->context.syscall = -1;
+	state->call = -1;
+	return state;
+}
+
+/* Of the current task when it belongs to the tree, else NULL. */
+static __always_inline struct task_state *my_state(void)
+{
+	u64 id = bpf_get_current_pid_tgid();
+
+	return followed(id >> 32) ? state_of((u32)id, id >> 32) : NULL;
+}
+
+static __always_inline void head_of(struct cold_header *head, u16 kind, u16 bytes)
+{
+	u64 id = bpf_get_current_pid_tgid();
+
+	head->at = bpf_ktime_get_ns();
+	head->pid = id >> 32;
+	head->tid = (u32)id;
+	head->kind = kind;
+	head->bytes = bytes;
+	head->flags = followed(id >> 32) ? COLD_IN_TREE : is_kthread() ? COLD_KTHREAD : 0;
+}
+
+/* An event of fixed size in the ring buffer; NULL and counted when there is no room. */
+#define RESERVE(type, class)                                                                          \
+	({                                                                                            \
+		struct type *__event = bpf_ringbuf_reserve(&events, sizeof(struct type), 0);          \
+		if (!__event)                                                                         \
+			lose(class);                                                                  \
+		__event;                                                                              \
+	})
+#define SUBMIT(event) bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP)
+
+/* An event put together in a scratch of `room` bytes. The bound is proved where the verifier sees it. */
+static __always_inline bool output(void *event, u64 bytes, u64 room, u32 class)
+{
+	barrier_var(bytes);
+	if (bytes > room)
+		return false;
+	if (!bpf_ringbuf_output(&events, event, bytes, BPF_RB_NO_WAKEUP))
+		return true;
+	lose(class);
+	return false;
+}
+
+static __always_inline struct cold_id id_of(struct inode *inode)
+{
+	struct cold_id id = {};
+
+	if (!inode)
+		return id;
+	id.ino = BPF_CORE_READ(inode, i_ino);
+	id.dev = BPF_CORE_READ(inode, i_sb, s_dev);
+	id.gen = BPF_CORE_READ(inode, i_generation);
+	return id;
+}
+
+static __always_inline bool is_none(const struct cold_id *id)
+{
+	return !id->ino && !id->dev;
+}
+
+static __always_inline struct file *file_of_fd(u32 fd)
+{
+	struct task_struct *task = (void *)bpf_get_current_task();
+	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct file **slots, *file = NULL;
+
+	if (!table || fd >= BPF_CORE_READ(table, max_fds))
+		return NULL;
+	slots = BPF_CORE_READ(table, fd);
+	bpf_probe_read_kernel(&file, sizeof(file), slots + fd);
+	return file;
+}
+
+#endif

@@ -1,0 +1,365 @@
+//! Recording a start: chooses a tier, attaches, follows, and ends with a whole log.
+//!
+//! Order of calls: [`Session::start`] (everything is attached, the log has its first facts),
+//! [`Session::follow`] with the supervisor's pid, then the caller lets the command go; at its end
+//! [`Session::finish`]. The log then holds all that [`crate::assemble()`] needs. Nothing here waits for
+//! the command.
+
+mod facts;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+
+use cold_model::observed::ObservedStart;
+use cold_model::recording::manifest::{DiskCounter, Manifest, StackMethod, Tier};
+use cold_model::recording::{FileKind, Recording};
+use cold_model::{Bytes, Nanos};
+use cold_sys::perf_event::{Event, Kind, Spec, Stack, Whom};
+use cold_sys::procfs::ProcFs;
+use cold_sys::sysfs::SysFs;
+
+use crate::blocks::{self, Fact, FileFact, Sink};
+use crate::machine::{Elsewhere, Here, mtime};
+use crate::perf::recorder::{Plan, Recorder, Rings, SharedSink};
+use crate::unwind::Unwinder;
+
+/// Buffer of each CPU where the user may lock as much as wanted: 32 ms of the storm that the design names
+/// (500,000 faults/s of 56 bytes each) fit into 1 MiB; stacks of 8 KiB make 8 of it.
+const BUFFER: usize = 1 << 20;
+const BUFFER_WITH_STACKS: usize = 8 << 20;
+/// What `kernel.perf_event_mlock_kb` allows each user per CPU, less the control page.
+const BUFFER_OF_A_USER: usize = 512 << 10;
+/// Bytes of a copied stack.
+const STACK_BYTES: u32 = 8 << 10;
+
+/// What cannot be recorded.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The tier that was asked for is not to be had.
+    #[error("tier {tier} cannot be used: {reason}")]
+    Tier {
+        /// The tier.
+        tier: Tier,
+        /// Why not.
+        reason: String,
+    },
+    /// Perf events could not be opened although a trial worked.
+    #[error("cannot follow process {pid} with perf events: {source}")]
+    Follow {
+        /// The process.
+        pid: u32,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// The log could not be written.
+    #[error("cannot write the log of events: {0}; the recording ends here")]
+    Log(#[from] io::Error),
+    /// The log of a broken-off recording cannot be read.
+    #[error(transparent)]
+    Recording(#[from] cold_recording::Error),
+}
+
+/// How to record.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// This tier and no other; `None`: the best that is to be had.
+    pub tier: Option<Tier>,
+    /// User stacks at faults (and with BPF at reads, waits and lookups).
+    pub stacks: StackMethod,
+    /// Bytes of the kernel's buffer per CPU; `None`: by the tier.
+    pub buffer: Option<usize>,
+    /// Files whose cached pages are looked at before and after, for the tiers that see no fills.
+    pub files: Vec<PathBuf>,
+}
+
+/// A tier that is not used, with the reason.
+pub type Refusal = (Tier, String);
+
+/// A recording that runs.
+#[derive(Debug)]
+pub struct Session {
+    tier: Tier,
+    refused: Vec<Refusal>,
+    manifest: Manifest,
+    sink: SharedSink,
+    proc: ProcFs,
+    sys: SysFs,
+    files: Vec<PathBuf>,
+    counters: Vec<DiskCounter>,
+    /// Opened by `follow`, in tiers C and D.
+    plan: Option<Plan>,
+    recorders: Vec<Recorder>,
+}
+
+impl Sink for cold_recording::log::Writer {
+    fn append(&mut self, kind: u16, bytes: &[u8]) -> io::Result<()> {
+        Self::append(self, kind, bytes).map_err(io::Error::other)
+    }
+}
+
+impl Session {
+    /// Chooses a tier and writes the first facts. `manifest` holds what the caller knows; what this crate
+    /// knows (tier, machine, devices, file systems) is filled in.
+    pub fn start(options: &Options, manifest: Manifest, sink: SharedSink) -> Result<Self, Error> {
+        let (proc, sys) = (ProcFs::default(), SysFs::default());
+        let (tier, refused) = choose(options, &proc)?;
+        let mut session = Self {
+            tier,
+            refused,
+            manifest,
+            sink,
+            files: options.files.clone(),
+            counters: facts::disk_counters(&proc),
+            plan: plan(tier, options),
+            recorders: Vec::new(),
+            proc,
+            sys,
+        };
+        session.describe(options);
+        session.fact(&Fact::Mounts(facts::mounts(&session.proc)))?;
+        session.residency(false)?;
+        session.fact(&Fact::Manifest(Box::new(session.manifest.clone())))?;
+        Ok(session)
+    }
+
+    /// The tier that is used.
+    pub fn tier(&self) -> Tier {
+        self.tier
+    }
+
+    /// Better tiers that are not used, and why.
+    pub fn refused(&self) -> &[Refusal] {
+        &self.refused
+    }
+
+    /// Follows a process and everything that it starts from now on. `itself`: it belongs to the start
+    /// (an attached process); false for the supervisor, of which only the children do.
+    pub fn follow(&mut self, pid: u32, itself: bool) -> Result<(), Error> {
+        let at = cold_sys::time::monotonic().0;
+        self.fact(&Fact::Follow { at, pid, itself })?;
+        if itself {
+            for existing in facts::existing(&self.proc, pid, at) {
+                self.fact(&Fact::Follow { at, pid: existing.pid, itself: true })?;
+                self.fact(&Fact::Existing(Box::new(existing)))?;
+            }
+        }
+        let Some(plan) = self.plan else { return Ok(()) };
+        let mut rings = Rings::new(plan, facts::online_cpus(&self.sys));
+        let follow = |source| Error::Follow { pid, source };
+        let threads = facts::threads(&self.proc, pid);
+        for tid in threads {
+            match rings.add(Whom::Thread(tid as i32)) {
+                // A thread that ended meanwhile has nothing to tell; the others count.
+                Err(e) if e.raw_os_error() == Some(libc::ESRCH) && tid != pid => {}
+                other => other.map_err(follow)?,
+            }
+        }
+        self.manifest.cost.buffers = Bytes(self.manifest.cost.buffers.0 + rings.buffers());
+        self.fact(&Fact::PerfEvents(rings.described().to_vec()))?;
+        let recorder = Recorder::start(rings, Arc::clone(&self.sink), self.proc.clone(), true);
+        self.recorders.push(recorder.map_err(follow)?);
+        Ok(())
+    }
+
+    /// Adds what an observed start tells where nothing else does: the files and when they were first used.
+    /// `began` is the start of the observation.
+    pub fn observed(&mut self, start: &ObservedStart, began: Nanos) -> Result<(), Error> {
+        for file in start.files.iter().filter(|f| !f.elsewhere) {
+            let Some(dev) = facts::superblock(&self.proc, &file.path) else { continue };
+            let fact = FileFact {
+                path: file.path.to_string_lossy().into_owned(),
+                dev,
+                inode: file.id.ino,
+                kind: FileKind::Regular,
+                size: file.size.0,
+                mtime_ns: file.mtime_ns,
+                opened: Some(began.0.saturating_add(file.first.0)),
+            };
+            self.fact(&Fact::File(Box::new(fact)))?;
+        }
+        Ok(())
+    }
+
+    /// Ends the recording: drains all buffers, then writes what is known at the end. `complete` adds what
+    /// the caller has learnt meanwhile (ready, ending, taints). The log is whole when this returns.
+    pub fn finish(mut self, complete: impl FnOnce(&mut Manifest)) -> Result<Manifest, Error> {
+        for recorder in std::mem::take(&mut self.recorders) {
+            let cpu = recorder.finish()?;
+            self.manifest.cost.recorder_cpu = self.manifest.cost.recorder_cpu + cpu;
+        }
+        self.manifest.end = cold_sys::time::monotonic();
+        self.manifest.disk_counters = facts::difference(&self.counters, &facts::disk_counters(&self.proc));
+        self.residency(true)?;
+        // Mounts that the start made itself name its files too.
+        self.fact(&Fact::Mounts(facts::mounts(&self.proc)))?;
+        self.manifest.complete = true;
+        complete(&mut self.manifest);
+        self.fact(&Fact::Manifest(Box::new(self.manifest.clone())))?;
+        Ok(self.manifest)
+    }
+
+    /// What this crate knows of the manifest at the beginning.
+    fn describe(&mut self, options: &Options) {
+        let m = &mut self.manifest;
+        m.tier = self.tier;
+        m.stacks = options.stacks;
+        m.page_bytes = cold_sys::page::page_size() as u32;
+        m.start = cold_sys::time::monotonic();
+        m.machine = facts::machine(&self.proc);
+        m.devices = facts::devices(&self.proc, &self.sys);
+        m.file_systems = facts::file_systems(&self.proc, &self.sys);
+        m.notes.extend(self.refused.iter().map(|(tier, why)| format!("tier {tier} was not used: {why}")));
+        if self.plan.is_none() && self.tier == Tier::D {
+            m.stacks = StackMethod::None;
+            m.notes.push("without perf events no page faults were seen: there are no touches".to_owned());
+        }
+        if matches!(self.tier, Tier::C | Tier::D) {
+            let what = if self.files.is_empty() {
+                "fills, requests, waits and lookups are not seen by this tier"
+            } else {
+                "requests, waits and lookups are not seen by this tier; fills are the pages that were cached \
+                 after the start and not before it, all booked at its end"
+            };
+            m.notes.push(what.to_owned());
+        }
+        if self.tier == Tier::D && self.plan.is_some() {
+            m.notes.push("faults in kernel mode (within system calls) are not seen by this tier".to_owned());
+        }
+    }
+
+    /// Which pages of the given files are cached.
+    fn residency(&mut self, after: bool) -> Result<(), Error> {
+        for path in self.files.clone() {
+            let Some((fact, runs)) = look(&self.proc, &path) else { continue };
+            let (dev, inode) = (fact.dev, fact.inode);
+            if after {
+                self.fact(&Fact::File(Box::new(fact)))?;
+            }
+            self.fact(&Fact::Resident { after, dev, inode, runs })?;
+        }
+        Ok(())
+    }
+
+    fn fact(&self, fact: &Fact) -> Result<(), Error> {
+        let mut sink = self.sink.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(blocks::fact(&mut *sink, fact)?)
+    }
+}
+
+fn look(proc: &ProcFs, path: &Path) -> Option<(FileFact, Vec<(u64, u64)>)> {
+    let (file, meta) = cold_sys::open::regular(path, false).ok()?;
+    let map = cold_sys::residency::PageMap::of(&file, &meta).ok()??;
+    let fact = FileFact {
+        path: path.to_string_lossy().into_owned(),
+        dev: facts::superblock(proc, path)?,
+        inode: std::os::unix::fs::MetadataExt::ino(&meta),
+        kind: FileKind::Regular,
+        size: meta.len(),
+        mtime_ns: mtime(&meta),
+        opened: None,
+    };
+    Some((fact, map.runs().map(|run| (run.first, run.pages)).collect()))
+}
+
+/// The best tier that works here, or the one that was asked for.
+fn choose(options: &Options, proc: &ProcFs) -> Result<(Tier, Vec<Refusal>), Error> {
+    let mut refused = Vec::new();
+    for tier in [Tier::A, Tier::B, Tier::C, Tier::D] {
+        if options.tier.is_some_and(|wanted| wanted != tier) {
+            continue;
+        }
+        match try_tier(tier, proc) {
+            Ok(()) => return Ok((tier, refused)),
+            Err(reason) if options.tier.is_some() => return Err(Error::Tier { tier, reason }),
+            Err(reason) => refused.push((tier, reason)),
+        }
+    }
+    Err(Error::Tier { tier: Tier::D, reason: "no tier was left".to_owned() })
+}
+
+fn try_tier(tier: Tier, proc: &ProcFs) -> Result<(), String> {
+    match tier {
+        Tier::A | Tier::B => Err("this program was built without its BPF programs".to_owned()),
+        Tier::C => try_perf(false).map_err(|e| refusal(&e, proc)),
+        // What is left needs nothing: with perf events faults are seen, without them files.
+        Tier::D => Ok(()),
+    }
+}
+
+/// Opens one event of this thread and closes it again.
+fn try_perf(user_only: bool) -> io::Result<()> {
+    let (kind, stack) = (Kind::MajorFaults, Stack::None);
+    let spec = Spec { kind, whom: Whom::Thread(0), user_only, stack, wake_at: 1 };
+    Event::open(&spec, 0).map(drop)
+}
+
+fn refusal(e: &io::Error, proc: &ProcFs) -> String {
+    let level = proc.sysctl("kernel.perf_event_paranoid").unwrap_or_else(|_| "not readable".to_owned());
+    match e.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => format!(
+            "perf events are refused ({e}; kernel.perf_event_paranoid is {level}): run as root or with CAP_PERFMON"
+        ),
+        _ => format!("perf events cannot be used ({e})"),
+    }
+}
+
+/// What perf events are opened for; `None` where they are refused altogether.
+fn plan(tier: Tier, options: &Options) -> Option<Plan> {
+    let user_only = match tier {
+        Tier::A | Tier::B => return None,
+        Tier::C => false,
+        Tier::D => true,
+    };
+    try_perf(user_only).ok()?;
+    let stack = match options.stacks {
+        StackMethod::None => Stack::None,
+        StackMethod::FramePointers => Stack::FramePointers,
+        StackMethod::UnwindTables => Stack::Copy(STACK_BYTES),
+    };
+    let buffer = options.buffer.unwrap_or(match (tier, options.stacks) {
+        (Tier::D, _) => BUFFER_OF_A_USER,
+        (_, StackMethod::None) => BUFFER,
+        _ => BUFFER_WITH_STACKS,
+    });
+    Some(Plan { faults: true, user_only, stack, buffer })
+}
+
+/// Makes a recording of a log that is still there: in order after [`Session::finish`], else what was
+/// recorded until the recorder died.
+pub fn assemble_dir(dir: &Path, unwinder: &mut dyn Unwinder) -> Result<Recording, Error> {
+    from_log(dir, unwinder, true)
+}
+
+/// Makes a recording of the log of a recorder that died. It is marked as incomplete, and files are taken
+/// as the log tells them, because they may have changed since.
+pub fn recover(dir: &Path, unwinder: &mut dyn Unwinder) -> Result<Recording, Error> {
+    let mut recording = from_log(dir, unwinder, false)?;
+    recording.manifest.complete = false;
+    Ok(recording)
+}
+
+fn from_log(dir: &Path, unwinder: &mut dyn Unwinder, here: bool) -> Result<Recording, Error> {
+    let mut log = cold_recording::log::Reader::open(dir)?;
+    let blocks = log.by_ref().map(|block| (block.kind, block.payload));
+    let mut recording = if here {
+        crate::assemble(blocks, unwinder, &mut Here)
+    } else {
+        crate::assemble(blocks, unwinder, &mut Elsewhere)
+    };
+    let end = log.end();
+    if !end.finished {
+        let why = end.reason.as_deref().unwrap_or("it has no end");
+        let cut = end.unreadable_bytes;
+        recording.manifest.complete = false;
+        recording
+            .manifest
+            .notes
+            .push(format!("the log of events is not whole ({why}); {cut} bytes of it are lost"));
+    }
+    Ok(recording)
+}
+
+#[cfg(test)]
+mod tests;

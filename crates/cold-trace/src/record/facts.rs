@@ -1,0 +1,217 @@
+//! Facts about the machine that belong to a recording, read from `/proc` and `/sys`.
+
+use std::path::Path;
+
+use cold_model::recording::manifest::{Device, DiskCounter, FileSystem, Machine};
+use cold_model::recording::tables::Dev;
+use cold_model::{Bytes, Known};
+use cold_sys::procfs::ProcFs;
+use cold_sys::sysfs::SysFs;
+
+use crate::blocks::{Area, Existing, Mount};
+
+fn dev(pair: (u32, u32)) -> Dev {
+    Dev { major: pair.0, minor: pair.1 }
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}
+
+pub(super) fn mounts(proc: &ProcFs) -> Vec<Mount> {
+    let mounts = proc.mounts().unwrap_or_default().into_iter();
+    let mount = |m: cold_sys::procfs::Mount| Mount {
+        dev: dev(m.dev),
+        root: text(&m.root),
+        point: text(&m.mount_point),
+        kind: m.fs_type,
+        source: m.source,
+        options: format!("{},{}", m.options, m.super_options),
+    };
+    mounts.map(mount).collect()
+}
+
+/// The device of the superblock that a path lies on, which `st_dev` is not on btrfs.
+pub(super) fn superblock(proc: &ProcFs, path: &Path) -> Option<Dev> {
+    proc.mount_of(path).ok().flatten().map(|m| dev(m.dev))
+}
+
+/// CPUs online (`0-3,5`); CPU 0 where the list cannot be read.
+pub(super) fn online_cpus(sys: &SysFs) -> Vec<u32> {
+    let list = sys.read_opt("devices/system/cpu/online").ok().flatten().unwrap_or_default();
+    let mut cpus = Vec::new();
+    for range in list.split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        if let (Ok(first), Ok(last)) = (first.trim().parse::<u32>(), last.trim().parse::<u32>()) {
+            cpus.extend(first..=last.min(first.saturating_add(8191)));
+        }
+    }
+    if cpus.is_empty() { vec![0] } else { cpus }
+}
+
+/// Threads of a process; the process itself where it cannot be listed.
+pub(super) fn threads(proc: &ProcFs, pid: u32) -> Vec<u32> {
+    let entries = std::fs::read_dir(proc.path(format!("{pid}/task")));
+    let tids = entries.into_iter().flatten();
+    let mut tids: Vec<u32> = tids.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect();
+    if tids.is_empty() {
+        tids.push(pid);
+    }
+    tids
+}
+
+/// The process and its descendants as they are now.
+pub(super) fn existing(proc: &ProcFs, pid: u32, at: u64) -> Vec<Existing> {
+    let mut pids = vec![pid];
+    pids.extend(cold_sys::supervise::descendants(proc, pid as i32).into_iter().map(|p| p as u32));
+    pids.into_iter().filter_map(|pid| one(proc, pid, at)).collect()
+}
+
+fn one(proc: &ProcFs, pid: u32, at: u64) -> Option<Existing> {
+    let stat = proc.stat(pid as i32).ok()?;
+    let maps = proc.maps(pid as i32).unwrap_or_default();
+    let areas: Vec<Area> = maps
+        .into_iter()
+        .filter(|m| m.inode != 0)
+        .map(|m| Area {
+            start: m.start,
+            end: m.end,
+            offset: m.offset,
+            executable: m.perms[2] == b'x',
+            dev: dev(m.dev),
+            inode: m.inode,
+            path: m.path.as_deref().map(text).unwrap_or_default(),
+            deleted: m.deleted,
+        })
+        .collect();
+    let exe = proc.exe(pid as i32).ok().map(|p| text(&p));
+    let executable = areas.iter().find(|a| Some(&a.path) == exe.as_ref()).map(|a| (a.dev, a.inode));
+    Some(Existing {
+        at,
+        pid,
+        parent: u32::try_from(stat.ppid).unwrap_or(0),
+        name: stat.comm,
+        arguments: proc.cmdline(pid as i32).ok().filter(|a| !a.is_empty()),
+        threads: threads(proc, pid),
+        areas,
+        executable,
+    })
+}
+
+pub(super) fn machine(proc: &ProcFs) -> Machine {
+    let online = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    Machine {
+        kernel: proc.sysctl("kernel.osrelease").unwrap_or_default(),
+        architecture: std::env::consts::ARCH.to_owned(),
+        cpu: proc.cpu_model().unwrap_or_else(|| "unknown model".to_owned()),
+        cpus: online as u32,
+        memory: Bytes(proc.meminfo().ok().and_then(|m| m.get("MemTotal").copied()).unwrap_or(0)),
+        os: distribution(Path::new("/etc/os-release")),
+    }
+}
+
+/// `PRETTY_NAME` of os-release(5).
+fn distribution(path: &Path) -> String {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let name = text.lines().find_map(|l| l.strip_prefix("PRETTY_NAME="));
+    name.unwrap_or_default().trim_matches('"').to_owned()
+}
+
+pub(super) fn devices(proc: &ProcFs, sys: &SysFs) -> Vec<Device> {
+    let disks = proc.diskstats().unwrap_or_default();
+    let number = |name: &str| disks.iter().find(|d| d.name == name).map(|d| dev(d.dev));
+    let mut out = Vec::new();
+    for disk in &disks {
+        let Ok(Some(block)) = sys.block_device(disk.dev) else { continue };
+        let attribute = |name: &str| {
+            let value = sys.read_opt(format!("class/block/{}/{name}", disk.name)).ok().flatten();
+            value.and_then(|v| v.parse::<u64>().ok())
+        };
+        let size = attribute("size").map(|sectors| sectors.saturating_mul(512));
+        if size == Some(0) {
+            continue; // a loop device without a file, a drive without a medium
+        }
+        let kib = |n: Option<u64>, what: &str| known(n.map(|n| Bytes(n.saturating_mul(1024))), what);
+        let whole = (block.disk != block.name).then_some(block.disk.as_str());
+        out.push(Device {
+            dev: dev(disk.dev),
+            name: disk.name.clone(),
+            partition_of: whole.and_then(|disk| number(disk).zip(attribute("start"))),
+            model: block.model,
+            rotational: known(block.rotational, "rotational"),
+            read_ahead: kib(block.read_ahead_kb, "read_ahead_kb"),
+            max_request: kib(block.max_sectors_kb, "max_sectors_kb"),
+            scheduler: known(block.scheduler, "scheduler"),
+            size: known(size.map(Bytes), "size"),
+        });
+    }
+    out
+}
+
+fn known<T>(value: Option<T>, attribute: &str) -> Known<T> {
+    value.map_or_else(|| Known::unknown(format!("there is no attribute {attribute}")), Known::Value)
+}
+
+/// Every mounted file system once, by the mount that shows most of it.
+pub(super) fn file_systems(proc: &ProcFs, sys: &SysFs) -> Vec<FileSystem> {
+    let mut out: Vec<(usize, FileSystem)> = Vec::new();
+    for mount in mounts(proc) {
+        if let Some((root, known)) = out.iter_mut().find(|(_, fs)| fs.dev == mount.dev) {
+            if mount.root.len() < *root {
+                (*root, known.mounted_at) = (mount.root.len(), mount.point);
+            }
+            continue;
+        }
+        let Dev { major, minor } = mount.dev;
+        let read_ahead = sys.read_opt(format!("class/bdi/{major}:{minor}/read_ahead_kb")).ok().flatten();
+        let read_ahead = read_ahead.and_then(|t| t.parse::<u64>().ok());
+        let fs = FileSystem {
+            dev: mount.dev,
+            blind: blind(&mount.kind, &mount.options),
+            kind: mount.kind,
+            mounted_at: mount.point,
+            source: mount.source,
+            options: mount.options,
+            read_ahead: known(read_ahead.map(|kib| Bytes(kib.saturating_mul(1024))), "read_ahead_kb"),
+        };
+        out.push((mount.root.len(), fs));
+    }
+    out.into_iter().map(|(_, fs)| fs).collect()
+}
+
+/// Why a file system's reads do not show as fills or device reads.
+fn blind(kind: &str, options: &str) -> Option<String> {
+    let why = match kind {
+        "tmpfs" | "ramfs" | "devtmpfs" => "its files are memory: nothing is read",
+        "hugetlbfs" => "its files are huge pages in memory: nothing is read",
+        "proc" | "sysfs" | "debugfs" | "tracefs" | "cgroup" | "cgroup2" | "devpts" | "securityfs" | "bpf" => {
+            "the kernel makes up its contents: nothing is read"
+        }
+        "9p" | "virtiofs" => "it is read from another machine, past the page cache where so configured",
+        "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" => "it is read over a network: no device reads",
+        "overlay" => "its pages are those of the layers below",
+        "fuse" | "fuseblk" => "a process serves it: device reads show as that process'",
+        _ if options.split(',').any(|o| o == "dax" || o == "dax=always") => {
+            "direct access (DAX): its pages are not cached"
+        }
+        _ => return None,
+    };
+    Some(format!("{kind}: {why}"))
+}
+
+/// Reads of every disk so far.
+pub(super) fn disk_counters(proc: &ProcFs) -> Vec<DiskCounter> {
+    let disks = proc.diskstats().unwrap_or_default().into_iter();
+    disks.map(|d| DiskCounter { dev: dev(d.dev), requests: d.reads, bytes: Bytes(d.read_bytes) }).collect()
+}
+
+/// What was read in between, of the devices that were there all the time and were read at all.
+pub(super) fn difference(before: &[DiskCounter], after: &[DiskCounter]) -> Vec<DiskCounter> {
+    let of = |a: &DiskCounter| {
+        let b = before.iter().find(|b| b.dev == a.dev)?;
+        let requests = a.requests.saturating_sub(b.requests);
+        let bytes = a.bytes.saturating_sub(b.bytes);
+        (requests > 0).then_some(DiskCounter { dev: a.dev, requests, bytes })
+    };
+    after.iter().filter_map(of).collect()
+}
