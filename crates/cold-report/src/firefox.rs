@@ -263,7 +263,8 @@ impl<'a> Builder<'a> {
         let mut waited: HashMap<(u32, u32), u64> = HashMap::new();
         for s in self.recording.stalls.iter().flatten() {
             let end = s.woken.or(s.ended).unwrap_or(self.recording.manifest.end);
-            *waited.entry((s.pid, s.tid)).or_default() += end.0.saturating_sub(s.began.0);
+            let sum = waited.entry((s.pid, s.tid)).or_default();
+            *sum = sum.saturating_add(end.0.saturating_sub(s.began.0));
         }
         let mut order: Vec<_> = waited.into_iter().collect();
         order.sort_unstable_by_key(|(ids, time)| (std::cmp::Reverse(*time), *ids));

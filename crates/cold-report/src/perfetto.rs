@@ -89,12 +89,13 @@ impl<'a> Exporter<'a, '_> {
         ];
         let event = Event { name: "recording", annotations, ..Event::default() };
         self.trace.event(Kind::Begin, track, manifest.start.0, &event)?;
-        self.trace.end(track, manifest.end.0.max(manifest.start.0))?;
+        let mut end = manifest.end.max(manifest.start);
         if let Some(Known::Value(ready)) = &manifest.ready {
             let event = Event { name: "ready", ..Event::default() };
             self.trace.event(Kind::Instant, track, ready.0, &event)?;
+            end = end.max(*ready);
         }
-        Ok(())
+        self.trace.end(track, end.0)
     }
 
     /// Processes, threads and their slices.

@@ -109,10 +109,6 @@ fn debug_id(build_id: &str) -> Option<DebugId> {
         let Some(digits) = build_id.get(2 * n..2 * n + 2) else { break };
         *byte = u8::from_str_radix(digits, 16).ok()?;
     }
-    // From the GUID's numbers in the order of memory to the order in which they are written.
-    bytes.get_mut(0..4)?.reverse();
-    bytes.get_mut(4..6)?.reverse();
-    bytes.get_mut(6..8)?.reverse();
     DebugId::from_guid_age(&bytes, 0).ok()
 }
 

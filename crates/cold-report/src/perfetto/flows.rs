@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cold_model::recording::{FileIdx, Recording};
+use cold_model::recording::Recording;
 
 /// A flow per wait that a request ended, by both ends. A flow goes from what began earlier to what began
 /// later: a task falls asleep after it made the request, but a wait for a lock or for a request that
@@ -15,36 +15,15 @@ pub(super) struct Flows {
 }
 
 impl Flows {
-    /// Joins waits for a page with the requests that brought it while they lasted.
+    /// Joins waits with requests.
     pub(super) fn of(recording: &Recording) -> Self {
-        let (Some(stalls), Some(reads), Some(transfers)) =
-            (&recording.stalls, &recording.device_reads, &recording.transfers)
-        else {
+        let (Some(stalls), Some(reads)) = (&recording.stalls, &recording.device_reads) else {
             return Self::default();
         };
-        let mut waits: Vec<(FileIdx, u64, usize)> =
-            stalls.iter().enumerate().filter_map(|(n, s)| Some((s.file?, s.page?, n))).collect();
-        waits.sort_unstable();
-        let mut found: HashMap<usize, usize> = HashMap::new();
-        for transfer in transfers {
-            let (Some(file), request) = (transfer.file, transfer.request as usize) else { continue };
-            let Some(read) = reads.get(request) else { continue };
-            let end = transfer.first_page.saturating_add(u64::from(transfer.pages));
-            let from = waits.partition_point(|w| (w.0, w.1) < (file, transfer.first_page));
-            let covered = waits.iter().skip(from).take_while(|w| (w.0, w.1) < (file, end));
-            for (_, _, stall) in covered {
-                let Some(s) = stalls.get(*stall) else { continue };
-                let before = s.woken.or(s.ended).is_none_or(|woken| read.queued <= woken);
-                let after = read.completed.is_none_or(|completed| completed >= s.began);
-                // Of several, the one that was completed last before the task went on.
-                let better = found.get(stall).and_then(|f| reads.get(*f)).is_none_or(|f| f.queued < read.queued);
-                if before && after && better {
-                    found.insert(*stall, request);
-                }
-            }
-        }
+        let found = cold_analyze::stall_requests(recording);
         let mut flows = Self::default();
-        for (stall, request) in found {
+        for (stall, request) in found.into_iter().enumerate() {
+            let Some(request) = request.map(|r| r as usize) else { continue };
             let (Some(s), Some(r)) = (stalls.get(stall), reads.get(request)) else { continue };
             let id = stall as u64 + 1;
             let (of_stall, of_request) =
@@ -56,10 +35,6 @@ impl Flows {
                 of_stall.0.push(id);
                 of_request.1.push(id);
             }
-        }
-        for (from, to) in flows.requests.values_mut() {
-            from.sort_unstable();
-            to.sort_unstable();
         }
         flows
     }
