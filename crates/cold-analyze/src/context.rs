@@ -129,3 +129,9 @@ impl<'a> Context<'a> {
 pub(crate) fn is_miss(l: &Lookup) -> bool {
     NOT_THERE.contains(&l.result)
 }
+
+/// A shared object by its name: `libx.so`, `libx.so.1.2`, `x.cpython-311-x86_64-linux-gnu.so`.
+pub(crate) fn is_library(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path);
+    name.strip_suffix(".so").is_some() || name.contains(".so.")
+}

@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use cold_model::recording::{FileIdx, LookupKind, TouchKind};
 use cold_model::{Bytes, Nanos};
 
-use crate::context::Context;
+use crate::context::{Context, is_library};
 use crate::model::{FileUse, Reached};
 
 /// A library is hardly needed below this part of what was read of it …
@@ -116,8 +116,8 @@ pub(crate) fn hardly_needed(cx: &Context<'_>, files: &mut [FileUse]) -> Vec<usiz
         return Vec::new();
     }
     for f in files.iter_mut() {
-        let library = f.reached == Reached::Mapped
-            && (cx.layouts.files.contains_key(&f.file) || is_library_name(&f.path));
+        let library =
+            f.reached == Reached::Mapped && (cx.layouts.files.contains_key(&f.file) || is_library(&f.path));
         let share = f.needed.0 as f64 / f.read.0.max(1) as f64;
         let few = f.needed.0 <= HARDLY_PAGES * cx.page;
         if library && f.read.0 >= HARDLY_LEAST && f.unused.0 > 0 && (share < HARDLY_PART || few) {
@@ -144,12 +144,6 @@ fn why(cx: &Context<'_>, f: &FileUse, share: f64) -> String {
         ": headers and relocations, none of its code"
     });
     text
-}
-
-/// `libx.so`, `libx.so.1.2`, `x.cpython-311-x86_64-linux-gnu.so`.
-fn is_library_name(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
-    name.ends_with(".so") || name.contains(".so.")
 }
 
 #[cfg(test)]

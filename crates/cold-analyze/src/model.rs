@@ -240,7 +240,7 @@ pub struct MissGroup {
 pub struct StackWait {
     /// The stack.
     pub stack: Option<StackIdx>,
-    /// Frames in words, outermost first (`python3.11`Py_RunMain`).
+    /// Frames in words, outermost first (``python3.11`Py_RunMain``).
     pub frames: Vec<String>,
     /// Stalls.
     pub stalls: u64,

@@ -23,6 +23,10 @@ impl Runs {
         }
         Self(out)
     }
+    /// One run.
+    pub fn one(range: Range) -> Self {
+        Self(if range.start < range.end { vec![range] } else { Vec::new() })
+    }
     /// The runs.
     pub fn runs(&self) -> &[Range] {
         &self.0

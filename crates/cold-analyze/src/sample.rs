@@ -1,1 +1,218 @@
+//! Hand-built recordings for tests: times in milliseconds from the start, pages of 4 KiB.
 
+use cold_model::recording::manifest::{Device, FileSystem, Tier};
+use cold_model::recording::tables::{Began, Dev};
+use cold_model::recording::*;
+use cold_model::{Bytes, Known, Nanos};
+
+pub(crate) const DISK: Dev = Dev { major: 8, minor: 0 };
+pub(crate) const PAGE: u64 = 4096;
+const START: u64 = 1_000_000_000;
+
+/// A point in time.
+pub(crate) fn ms(at: u64) -> Nanos {
+    Nanos(START + at * 1_000_000)
+}
+
+/// A length.
+pub(crate) fn long(ms: u64) -> Nanos {
+    Nanos(ms * 1_000_000)
+}
+
+pub(crate) fn kib(n: u64) -> Bytes {
+    Bytes(n << 10)
+}
+
+/// A complete tier A recording of `prog`, pid 10, ready after 1 s, ended after 2 s; all tables empty.
+pub(crate) fn empty() -> Recording {
+    let mut r = Recording {
+        touches: Some(vec![]),
+        fills: Some(vec![]),
+        evictions: Some(vec![]),
+        readahead: Some(vec![]),
+        advice: Some(vec![]),
+        device_reads: Some(vec![]),
+        transfers: Some(vec![]),
+        stalls: Some(vec![]),
+        lookups: Some(vec![]),
+        mappings: Some(vec![]),
+        stacks: Some(vec![]),
+        ..Recording::default()
+    };
+    let m = &mut r.manifest;
+    m.complete = true;
+    m.page_bytes = 4096;
+    m.tier = Tier::A;
+    m.command = vec!["prog".into(), "two words".into()];
+    m.start = ms(0);
+    m.ready = Some(Known::Value(ms(1000)));
+    m.end = ms(2000);
+    m.state.wanted = "cold".to_string();
+    m.machine.kernel = "6.12.1".to_string();
+    m.devices = vec![Device {
+        dev: DISK,
+        name: "sda".to_string(),
+        model: None,
+        rotational: Known::Value(false),
+        read_ahead: Known::Value(kib(128)),
+        max_request: Known::Value(kib(1280)),
+        scheduler: Known::Value("none".to_string()),
+        size: Known::Value(Bytes(1 << 30)),
+        partition_of: None,
+    }];
+    m.file_systems = vec![FileSystem {
+        dev: DISK,
+        kind: "ext4".to_string(),
+        mounted_at: "/".to_string(),
+        source: "/dev/sda".to_string(),
+        options: String::new(),
+        read_ahead: Known::Value(kib(128)),
+        blind: None,
+    }];
+    r.processes.push(process(10, "prog", None));
+    r
+}
+
+pub(crate) fn process(pid: u32, name: &str, executable: Option<FileIdx>) -> Process {
+    Process {
+        began: ms(0),
+        how: Began::Fork,
+        pid,
+        parent: 1,
+        name: name.to_string(),
+        executable,
+        arguments: None,
+        in_tree: true,
+        ended: None,
+        status: None,
+    }
+}
+
+pub(crate) trait Build {
+    fn file(&mut self, path: &str, size: u64) -> FileIdx;
+    fn touch(&mut self, at: u64, file: FileIdx, pages: std::ops::Range<u64>, kind: TouchKind) -> &mut Touch;
+    fn fill(&mut self, at: u64, file: FileIdx, pages: std::ops::Range<u64>, cause: FillCause) -> &mut Fill;
+    fn evict(&mut self, at: u64, file: FileIdx, pages: std::ops::Range<u64>);
+    fn request(&mut self, at: u64, took: u64, file: FileIdx, pages: std::ops::Range<u64>) -> &mut DeviceRead;
+    fn stall(&mut self, at: u64, took: u64, cause: StallCause) -> &mut Stall;
+    fn lookup(&mut self, at: u64, kind: LookupKind, path: &str, result: i64) -> &mut Lookup;
+    /// A fault on one page that reads a window: touch, fills, request and stall.
+    fn fault(&mut self, at: u64, took: u64, file: FileIdx, page: u64, window: std::ops::Range<u64>);
+}
+
+fn put<T>(table: &mut Option<Vec<T>>, row: T) -> &mut T {
+    let rows = table.get_or_insert_with(Vec::new);
+    rows.push(row);
+    rows.last_mut().unwrap()
+}
+
+impl Build for Recording {
+    fn file(&mut self, path: &str, size: u64) -> FileIdx {
+        self.files.push(File {
+            dev: DISK,
+            inode: self.files.len() as u64 + 100,
+            generation: 0,
+            kind: FileKind::Regular,
+            path: Some(path.to_string()),
+            path_from: PathFrom::OpenFile,
+            deleted: false,
+            file_system: "ext4".to_string(),
+            size: Some(size),
+            mtime_ns: None,
+            build_id: None,
+        });
+        self.files.len() as FileIdx - 1
+    }
+    fn touch(&mut self, at: u64, file: FileIdx, p: std::ops::Range<u64>, kind: TouchKind) -> &mut Touch {
+        let row = Touch {
+            at: ms(at),
+            pid: 10,
+            tid: 10,
+            file,
+            first_page: p.start,
+            pages: (p.end - p.start) as u32,
+            kind,
+            major: None,
+            ip: None,
+            stack: None,
+        };
+        put(&mut self.touches, row)
+    }
+    fn fill(&mut self, at: u64, file: FileIdx, p: std::ops::Range<u64>, cause: FillCause) -> &mut Fill {
+        let row = Fill {
+            at: ms(at),
+            pid: 10,
+            tid: 10,
+            in_tree: true,
+            file,
+            first_page: p.start,
+            pages: (p.end - p.start) as u32,
+            cause,
+        };
+        put(&mut self.fills, row)
+    }
+    fn evict(&mut self, at: u64, file: FileIdx, p: std::ops::Range<u64>) {
+        let row = Eviction { at: ms(at), file, first_page: p.start, pages: (p.end - p.start) as u32 };
+        put(&mut self.evictions, row);
+    }
+    fn request(&mut self, at: u64, took: u64, file: FileIdx, p: std::ops::Range<u64>) -> &mut DeviceRead {
+        let pages = (p.end - p.start) as u32;
+        let request = self.device_reads.as_ref().map_or(0, Vec::len) as RequestIdx;
+        put(&mut self.transfers, Transfer { request, file: Some(file), first_page: p.start, pages });
+        let row = DeviceRead {
+            queued: ms(at),
+            issued: Some(ms(at)),
+            completed: Some(ms(at + took)),
+            dev: DISK,
+            sector: u64::from(file) * 1_000_000 + p.start * 8,
+            bytes: pages * 4096,
+            pid: 10,
+            tid: 10,
+            in_tree: true,
+            metadata: false,
+            readahead: false,
+        };
+        put(&mut self.device_reads, row)
+    }
+    fn stall(&mut self, at: u64, took: u64, cause: StallCause) -> &mut Stall {
+        let row = Stall {
+            began: ms(at),
+            woken: Some(ms(at + took)),
+            ended: Some(ms(at + took)),
+            pid: 10,
+            tid: 10,
+            cause,
+            file: None,
+            page: None,
+            system_call: None,
+            lookup: None,
+            stack: None,
+        };
+        put(&mut self.stalls, row)
+    }
+    fn lookup(&mut self, at: u64, kind: LookupKind, path: &str, result: i64) -> &mut Lookup {
+        let row = Lookup {
+            at: ms(at),
+            ended: ms(at + 1),
+            pid: 10,
+            tid: 10,
+            kind,
+            path: Some(path.to_string()),
+            result,
+            flags: 0,
+            file: None,
+            stack: None,
+        };
+        put(&mut self.lookups, row)
+    }
+    fn fault(&mut self, at: u64, took: u64, file: FileIdx, page: u64, window: std::ops::Range<u64>) {
+        self.touch(at, file, page..page + 1, TouchKind::Fault);
+        for p in window.clone() {
+            let cause = if p == page { FillCause::DemandFault } else { FillCause::ReadAround };
+            self.fill(at, file, p..p + 1, cause);
+        }
+        self.request(at, took, file, window);
+        let stall = self.stall(at, took, StallCause::Fault);
+        (stall.file, stall.page) = (Some(file), Some(page));
+    }
+}

@@ -14,7 +14,7 @@ use crate::pages::Runs;
 
 /// Pages that hold at least one of the bytes.
 pub(crate) fn pages_of(offset: u64, bytes: u64, page: u64) -> Runs {
-    Runs::of(vec![offset / page..offset.saturating_add(bytes).div_ceil(page)])
+    Runs::one(offset / page..offset.saturating_add(bytes).div_ceil(page))
 }
 
 /// Sections of files that were needed or read, the files' order kept, sections by offset.

@@ -13,12 +13,12 @@ use crate::model::{SymbolEvidence, SymbolUse};
 const LISTED: usize = 1000;
 
 /// Which function a fault used, and how that is known; `None` where it names none exactly.
-pub fn symbol_at<'l>(
-    layout: &'l FileLayout,
+pub fn symbol_at(
+    layout: &FileLayout,
     page_bytes: u64,
     page: u64,
     instruction: Option<u64>,
-) -> Option<(&'l Symbol, SymbolEvidence)> {
+) -> Option<(&Symbol, SymbolEvidence)> {
     let from = page.saturating_mul(page_bytes);
     if let Some(offset) = instruction.filter(|o| *o / page_bytes == page) {
         return holding(layout, offset).map(|s| (s, SymbolEvidence::Instruction));

@@ -120,7 +120,13 @@ pub fn replay(recording: &Recording) -> Vec<Usage> {
         .zip(files)
         .map(|(mut events, file)| {
             events.sort_by_key(|e| e.0);
-            let metadata = matches!(file.kind, FileKind::Directory | FileKind::Symlink);
+            let touched = events.iter().any(|e| matches!(e.2, Event::Touched { .. }));
+            // A device's own pages are metadata unless the program reads the device itself.
+            let metadata = match file.kind {
+                FileKind::Directory | FileKind::Symlink => true,
+                FileKind::BlockDevice => !touched,
+                _ => false,
+            };
             Replay { window, metadata, ..Replay::default() }.run(&events, cold)
         })
         .collect()

@@ -4,14 +4,14 @@ use cold_model::recording::StallCause;
 
 use super::{Facts, worth};
 use crate::model::Suggestion;
-use crate::waits::sum;
+use crate::waits::{by_cause, sum};
 
 /// Part of all waits from which metadata is what matters.
 const PART: f64 = 0.4;
 
 pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
-    let is_metadata = |w: &&crate::waits::Wait<'_>| w.stall.cause == StallCause::Lookup;
-    let (all, metadata) = (sum(f.cx.waits.iter()), sum(f.cx.waits.iter().filter(is_metadata)));
+    let metadata = by_cause(&f.cx.waits).get(&StallCause::Lookup).copied().unwrap_or_default();
+    let all = sum(f.cx.waits.iter());
     if (metadata.0 as f64) < PART * all.0 as f64 {
         return None;
     }

@@ -1,1 +1,227 @@
+use cold_model::layout::{FileLayout, Layouts, Section, Segment};
+use cold_model::recording::{FillCause, LookupKind, Recording, TouchKind};
+use cold_model::{Bytes, Known};
 
+use super::*;
+use crate::analyze;
+use crate::sample::{Build, PAGE, empty, kib, long};
+
+fn advice(r: &Recording, layouts: &Layouts) -> Vec<Suggestion> {
+    analyze(r, layouts).suggestions
+}
+
+fn find<'a>(all: &'a [Suggestion], id: &str) -> Option<&'a Suggestion> {
+    all.iter().find(|s| s.id == id)
+}
+
+fn ids(r: &Recording) -> Vec<String> {
+    advice(r, &Layouts::default()).into_iter().map(|s| s.id).collect()
+}
+
+/// Twenty single faults far apart in one file, each 10 ms for `pages` around it; ready after a second.
+fn scattered(pages: u64) -> Recording {
+    let mut r = empty();
+    r.manifest.file_systems[0].read_ahead = Known::Value(Bytes(pages * PAGE));
+    let f = r.file("/lib.so", 100_000 * PAGE);
+    for i in 0..20 {
+        let page = 2000 + i * 3000;
+        r.fault(i * 20, 10, f, page, page - pages / 2..page + pages / 2);
+    }
+    r
+}
+
+#[test]
+fn a_plan_saves_the_waits_less_one_stream_of_the_needed_bytes() {
+    let all = advice(&scattered(32), &Layouts::default());
+    let plan = find(&all, "prefetch_plan").unwrap();
+    // 200 ms waited. All requests alike: 10 ms per request whatever its size; 20 x 128 KiB in 200 ms busy
+    // is 12.5 MiB/s; 80 KiB needed: 10 ms + 6.25 ms.
+    assert_eq!(plan.saves_time, Some(Nanos(183_750_000)));
+    assert_eq!(plan.saves_bytes, Some(kib(20 * 124)));
+    assert_eq!(plan.saves_requests, None); // as many pieces as there were requests
+}
+
+#[test]
+fn a_start_that_hardly_waits_is_told_so_and_nothing_else() {
+    let mut r = empty();
+    let f = r.file("/a", 100 * PAGE);
+    r.fault(1, 1, f, 10, 8..16);
+    let all = advice(&r, &Layouts::default());
+    assert_eq!(all.len(), 1);
+    assert_eq!((all[0].id.as_str(), all[0].saves_time), ("already_fine", Some(long(1))));
+    // One that waits for what no rule knows gets no comfort and no advice.
+    r.stall(100, 500, StallCause::OtherStorage);
+    assert!(ids(&r).is_empty());
+}
+
+/// Requests of two sizes, so that the cost of a byte is seen: 1 ms and 1 ms per 128 KiB.
+fn priced(r: &mut Recording) {
+    let f = r.file("/other", 10_000 * PAGE);
+    for i in 0..10 {
+        r.request(900, 2, f, i * 100..i * 100 + 32);
+        r.request(900, 9, f, i * 1000..i * 1000 + 256);
+    }
+}
+
+#[test]
+fn a_huge_window_is_told_from_the_price_of_its_bytes() {
+    let mut r = empty();
+    r.manifest.file_systems[0].read_ahead = Known::Value(Bytes(8 << 20));
+    r.manifest.devices[0].max_request = Known::Value(Bytes(16 << 20));
+    let f = r.file("/lib.so", 100_000 * PAGE);
+    for i in 0..10 {
+        let page = 2000 + i * 5000;
+        // 8 MiB: 1 ms + 64 ms.
+        r.fault(i * 70, 65, f, page, page - 1024..page + 1024);
+    }
+    priced(&mut r);
+    let all = advice(&r, &Layouts::default());
+    let s = find(&all, "huge_read_ahead").unwrap();
+    assert!(s.what.contains("to 16 instead of 8192"), "{}", s.what);
+    assert_eq!(s.saves_bytes, Some(Bytes(10 * ((8 << 20) - (16 << 10)))));
+    let saved = s.saves_time.unwrap();
+    // Each fault 65 ms now, 1 ms + 16/128 ms then.
+    assert!(saved >= long(630) && saved <= long(640), "{saved}");
+    assert!(s.estimate.contains("reads 80.0 MiB where 80.0 MiB was recorded"), "{}", s.estimate);
+    assert!(find(&all, "advise_random").is_some());
+}
+
+#[test]
+fn neighbours_faulted_one_by_one_want_a_larger_window() {
+    let mut r = empty();
+    r.manifest.file_systems[0].read_ahead = Known::Value(kib(4));
+    let f = r.file("/lib.so", 64 * PAGE);
+    for page in 0..64 {
+        r.fault(page * 10, 5, f, page, page..page + 1);
+    }
+    // All requests were of one page: nothing tells what a larger one would cost.
+    assert!(ids(&r).is_empty());
+    priced(&mut r);
+    let all = advice(&r, &Layouts::default());
+    let s = find(&all, "larger_read_around").unwrap();
+    assert!(s.what.contains("to 2048 instead of 4"), "{}", s.what);
+    assert_eq!((s.saves_requests, s.saves_bytes), (Some(63), None));
+    // Nearly all of it was needed, page by page.
+    assert_eq!(find(&all, "advise_whole").unwrap().saves_requests, Some(63));
+}
+
+#[test]
+fn a_model_that_does_not_fit_the_recording_gives_no_window() {
+    let mut r = scattered(2048);
+    priced(&mut r);
+    r.manifest.file_systems[0].read_ahead = Known::Value(kib(128)); // what was read says otherwise
+    let all = ids(&r);
+    assert!(!all.iter().any(|id| id.contains("read_a")), "{all:?}");
+    r.manifest.file_systems[0].read_ahead = Known::default();
+    let all = ids(&r);
+    assert!(!all.iter().any(|id| id.contains("read_a")), "{all:?}");
+}
+
+#[test]
+fn scattered_code_wants_an_order() {
+    let r = scattered(32);
+    let mut layouts = Layouts::default();
+    let bytes = 80_000 * PAGE;
+    layouts.files.insert(
+        0,
+        FileLayout {
+            segments: vec![Segment { offset: 0, bytes, address: 0, access: "r-x".to_string() }],
+            sections: vec![Section { name: ".text".to_string(), offset: 0, bytes, address: 0 }],
+            ..FileLayout::default()
+        },
+    );
+    let all = advice(&r, &layouts);
+    let s = find(&all, "order_code").unwrap();
+    assert_eq!(s.saves_bytes, Some(kib(20 * 124)));
+    assert_eq!(s.saves_time, Some(Nanos(200_000_000 / 32 * 31)));
+    layouts.files.get_mut(&0).unwrap().sections[0].name = ".data".to_string();
+    assert!(find(&advice(&r, &layouts), "order_code").is_none());
+}
+
+#[test]
+fn plain_relocations_that_were_read_want_packing() {
+    let mut r = empty();
+    let f = r.file("/lib.so", 1000 * PAGE);
+    r.fault(1, 20, f, 0, 0..48);
+    let mut layouts = Layouts::default();
+    let relocations = 48 * PAGE;
+    layouts.files.insert(
+        f,
+        FileLayout {
+            sections: vec![Section {
+                name: ".rela.dyn".to_string(),
+                offset: 0,
+                bytes: relocations,
+                address: 0,
+            }],
+            relative_relocations: relocations / 24,
+            ..FileLayout::default()
+        },
+    );
+    let all = advice(&r, &layouts);
+    let s = find(&all, "relr").unwrap();
+    assert_eq!(s.saves_bytes, Some(Bytes(relocations - relocations / 18)));
+    assert!(s.saves_time.unwrap() > long(18) && s.saves_time.unwrap() < long(20));
+    layouts.files.get_mut(&f).unwrap().relr = true;
+    assert!(find(&advice(&r, &layouts), "relr").is_none());
+}
+
+#[test]
+fn many_hardly_needed_libraries_are_a_pattern() {
+    let mut r = empty();
+    for i in 0..5 {
+        assert!(find(&advice(&r, &Layouts::default()), "fewer_libraries").is_none());
+        let f = r.file(&format!("/l{i}.so"), 100 * PAGE);
+        r.fault(i * 20, 10, f, 0, 0..32);
+    }
+    let all = advice(&r, &Layouts::default());
+    let s = find(&all, "fewer_libraries").unwrap();
+    assert_eq!((s.saves_bytes, s.saves_requests), (Some(kib(640)), Some(5)));
+    assert_eq!((s.saves_time, s.files.len()), (Some(long(50)), 5));
+}
+
+#[test]
+fn many_misses_of_a_search_path_are_told_others_not() {
+    let mut r = empty();
+    for i in 0..120 {
+        r.lookup(i, LookupKind::Open, &format!("/w/x{i}.cpython-311-x86_64-linux-gnu.so"), -2);
+        r.lookup(i, LookupKind::Open, &format!("/w/data{i}"), -2);
+    }
+    let all = advice(&r, &Layouts::default());
+    let s = find(&all, "too_many_lookups").unwrap();
+    assert!(s.what.contains("Python sys.path (120)"), "{}", s.what);
+    assert_eq!(s.saves_time, Some(long(120)));
+    r.lookups.as_mut().unwrap().retain(|l| l.path.as_ref().is_some_and(|p| p.contains("data")));
+    assert!(find(&advice(&r, &Layouts::default()), "too_many_lookups").is_none());
+}
+
+#[test]
+fn a_start_that_waits_for_inodes_gets_no_promise() {
+    let mut r = empty();
+    r.stall(1, 300, StallCause::Lookup);
+    r.stall(400, 100, StallCause::Read);
+    let all = advice(&r, &Layouts::default());
+    let s = find(&all, "metadata_bound").unwrap();
+    assert_eq!((s.saves_time, s.saves_bytes), (None, None));
+    r.stall(500, 500, StallCause::Read);
+    assert!(find(&advice(&r, &Layouts::default()), "metadata_bound").is_none());
+}
+
+#[test]
+fn many_small_files_want_one() {
+    let mut r = empty();
+    for i in 0..60 {
+        let f = r.file(&format!("/m{i}.py"), 3 * PAGE);
+        r.touch(i * 10, f, 0..3, TouchKind::Read);
+        r.fill(i * 10, f, 0..3, FillCause::BufferedRead);
+        r.request(i * 10, 5, f, 0..3);
+        r.stall(i * 10, 5, StallCause::Read).file = Some(f);
+    }
+    assert!(find(&advice(&r, &Layouts::default()), "pack_small_files").is_none());
+    priced(&mut r);
+    let all = advice(&r, &Layouts::default());
+    let s = find(&all, "pack_small_files").unwrap();
+    assert_eq!(s.saves_requests, Some(59));
+    let saved = s.saves_time.unwrap();
+    assert!(saved > long(290) && saved < long(300), "{saved}");
+}

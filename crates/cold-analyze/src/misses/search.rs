@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use cold_model::Nanos;
 use cold_model::recording::{Lookup, LookupKind};
 
-use crate::context::{Context, is_miss};
+use crate::context::{Context, is_library, is_miss};
 
 /// Directories that ld.so searches without being told (glibc's trusted ones, multi-arch included).
 const LOADER_DEFAULTS: [&str; 5] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib"];
@@ -48,7 +48,7 @@ impl<'a> Searches<'a> {
             .search_paths
             .iter()
             .map(|(name, value)| {
-                let parts = value.split(':').map(|d| trim(d)).filter(|d| !d.is_empty());
+                let parts = value.split(':').map(trim).filter(|d| !d.is_empty());
                 (name.as_str(), parts.collect())
             })
             .collect();
@@ -137,10 +137,6 @@ fn trim(directory: &str) -> &str {
         "" if directory.starts_with('/') => "/",
         d => d,
     }
-}
-
-fn is_library(name: &str) -> bool {
-    name.ends_with(".so") || name.contains(".so.")
 }
 
 /// The directory that was named, without what the loader appends: `glibc-hwcaps/x86-64-v3`, `tls/…`.
