@@ -1,1 +1,186 @@
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
 
+use cold_model::recording::TouchKind;
+use cold_model::recording::tables::Began;
+
+use super::*;
+use crate::unwind::InnermostOnly;
+
+type Log = Vec<(u16, Vec<u8>)>;
+
+/// Records one command with what this process may do. `None`: perf events are refused.
+fn record(options: &Options, argv: &[&OsStr]) -> Option<(Recording, Log)> {
+    let log: Arc<Mutex<Log>> = Arc::default();
+    let mut session = Session::start(options, Manifest::default(), log.clone()).expect("starts");
+    if session.plan.is_none() {
+        eprintln!("SKIPPED (needs perf events): {:?}", session.manifest.notes);
+        return None;
+    }
+    // A shell that waits, as the supervisor does; `exit` keeps it from becoming the command.
+    let mut shell = Command::new("sh")
+        .args(["-c", "read go; \"$@\"; exit $?", "sh"])
+        .args(argv)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .spawn()
+        .expect("a shell");
+    session.follow(shell.id(), false).expect("follows");
+    shell.stdin.take().expect("piped").write_all(b"go\n").expect("waits");
+    assert!(shell.wait().expect("ends").success());
+    let manifest = session.finish(|m| m.ready_means = "exit of the tree".to_owned()).expect("ends");
+    assert!(manifest.complete);
+    let log = log.lock().expect("not poisoned").clone();
+    Some((crate::assemble(log.clone(), &mut InnermostOnly, &mut Here), log))
+}
+
+/// A file of 128 pages, and pages of it that lie in different windows of fault-around (16 pages each), so
+/// that each is a fault of its own whatever is cached.
+fn file_with_pattern(dir: &Path) -> (PathBuf, &'static str, BTreeSet<u64>) {
+    let path = dir.join("touched file");
+    std::fs::write(&path, vec![7; 128 * cold_sys::page::page_size() as usize]).expect("writable");
+    (path, "0,16,33,50,70,99", BTreeSet::from([0, 16, 33, 50, 70, 99]))
+}
+
+fn touched(recording: &Recording, path: &Path) -> BTreeSet<u64> {
+    let file = recording.files.iter().position(|f| f.path.as_deref() == path.to_str());
+    let file = file.unwrap_or_else(|| panic!("{} is not among {:?}", path.display(), recording.files));
+    let touches = recording.touches.as_ref().expect("perf events give touches");
+    touches.iter().filter(|t| t.file as usize == file).map(|t| t.first_page).collect()
+}
+
+/// The pattern of a known program, its mapping, its process: what tiers C and D promise.
+fn pattern_is_recorded(options: &Options, program: &Path) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (path, pages, expected) = file_with_pattern(dir.path());
+    let argv = [program.as_os_str(), "touch-mapped".as_ref(), path.as_os_str(), pages.as_ref()];
+    let Some((r, _)) = record(options, &argv) else { return };
+    assert_eq!(r.manifest.lost_events(), 0, "{:?}", r.manifest.lost);
+    assert_eq!(touched(&r, &path), expected);
+    let of_kind = r.touches.iter().flatten().all(|t| t.kind == TouchKind::Fault && t.major.is_some());
+    assert!(of_kind);
+
+    // Its mapping, by path and offset, and the program itself.
+    let file = |p: &Path| r.files.iter().position(|f| f.path.as_deref() == p.to_str()).expect("named") as u32;
+    let mapping = r.mappings.iter().flatten().find(|m| m.file == file(&path)).expect("mapped");
+    assert_eq!((mapping.offset, mapping.bytes), (0, 128 * cold_sys::page::page_size()));
+    let image = r.processes.iter().find(|p| p.how == Began::Exec).expect("an exec");
+    assert_eq!(image.executable, Some(file(&program.canonicalize().expect("exists"))));
+    assert!(image.in_tree && image.ended.is_some());
+    // The child forked from the shell, then called exec: two images of one process, no other.
+    let pids: BTreeSet<u32> = r.processes.iter().map(|p| p.pid).collect();
+    assert_eq!((pids.len(), r.processes.len()), (1, 2), "{:?}", r.processes);
+    let meta = std::fs::metadata(&path).expect("exists");
+    let row = &r.files[file(&path) as usize];
+    assert_eq!((row.inode, row.size), (std::os::unix::fs::MetadataExt::ino(&meta), Some(meta.len())));
+    assert_eq!((row.kind, row.deleted), (FileKind::Regular, false));
+    // The program ran from a page of its own text, seen by its instruction pointers.
+    assert!(r.touches.iter().flatten().any(|t| t.ip.is_some()));
+}
+
+mod root {
+    use super::*;
+
+    #[test]
+    fn tier_c_sees_exactly_the_pages_that_are_touched() {
+        if !cold_testbed::need_root() {
+            return;
+        }
+        let options = Options { tier: Some(Tier::C), ..Options::default() };
+        pattern_is_recorded(&options, &cold_testbed::subject());
+    }
+
+    #[test]
+    fn tier_d_sees_the_same_of_user_code() {
+        if !cold_testbed::need_root() {
+            return;
+        }
+        let options = Options { tier: Some(Tier::D), ..Options::default() };
+        pattern_is_recorded(&options, &cold_testbed::subject());
+    }
+
+    #[test]
+    fn an_ordinary_user_gets_tier_d() {
+        if !cold_testbed::need_root() {
+            return;
+        }
+        // This test program again, as nobody, from a place that nobody can reach.
+        let dir = tempfile::Builder::new().permissions(mode(0o755)).tempdir().expect("a directory");
+        let copy = |from: &Path, name: &str| {
+            let to = dir.path().join(name);
+            std::fs::copy(from, &to).expect("copies");
+            std::fs::set_permissions(&to, mode(0o755)).expect("own file");
+            to
+        };
+        let me = copy(&std::env::current_exe().expect("known"), "tests");
+        let subject = copy(&cold_testbed::subject(), "subject");
+        let mut command = Command::new(me);
+        std::os::unix::process::CommandExt::uid(&mut command, 65534);
+        std::os::unix::process::CommandExt::gid(&mut command, 65534);
+        let output = command
+            .args(["--exact", "--nocapture", "record::tests::as_an_ordinary_user"])
+            .env("COLD_TEST_SUBJECT", subject)
+            .env("TMPDIR", "/tmp")
+            .current_dir("/")
+            .output()
+            .expect("runs");
+        let text =
+            String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+        let paranoid: i32 = ProcFs::default().sysctl("kernel.perf_event_paranoid").unwrap().parse().unwrap();
+        if paranoid <= 2 {
+            assert!(!text.contains("SKIPPED"), "{text}");
+        }
+    }
+
+    fn mode(bits: u32) -> std::fs::Permissions {
+        std::os::unix::fs::PermissionsExt::from_mode(bits)
+    }
+}
+
+/// Run by the test above as another user; by itself only where it is not root.
+#[test]
+fn as_an_ordinary_user() {
+    let Some(subject) = std::env::var_os("COLD_TEST_SUBJECT") else { return };
+    let options = Options::default();
+    let log: SharedSink = Arc::<Mutex<Log>>::default();
+    let session = Session::start(&options, Manifest::default(), log).expect("starts");
+    assert_eq!(session.tier(), Tier::D);
+    let refused: Vec<Tier> = session.refused().iter().map(|r| r.0).collect();
+    assert_eq!(refused, [Tier::A, Tier::B, Tier::C]);
+    assert!(session.refused().iter().any(|(_, why)| why.contains("perf_event_paranoid")));
+    pattern_is_recorded(&options, Path::new(&subject));
+}
+
+#[test]
+fn copied_stacks_and_call_chains_come_with_faults() {
+    for stacks in [StackMethod::FramePointers, StackMethod::UnwindTables] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (path, pages, expected) = file_with_pattern(dir.path());
+        let file = std::fs::File::open(&path).expect("exists");
+        file.sync_all().expect("synced");
+        let options = Options { stacks, ..Options::default() };
+        let subject = cold_testbed::subject();
+        let argv = [subject.as_os_str(), "touch-mapped".as_ref(), path.as_os_str(), pages.as_ref()];
+        // Others may bring the file back into the cache meanwhile: copies are taken of major faults only.
+        for attempt in 0.. {
+            let _ = cold_sys::evict::advise_dontneed(&file);
+            let Some((r, _)) = record(&options, &argv) else { return };
+            assert_eq!(touched(&r, &path), expected);
+            let file = r.files.iter().position(|f| f.path.as_deref() == path.to_str());
+            let mut of_file = r.touches.iter().flatten().filter(|t| Some(t.file as usize) == file);
+            let stack = of_file.find_map(|t| Some((t.ip?, t.stack?)));
+            if let Some((ip, stack)) = stack {
+                let frame = r.stacks.as_ref().expect("asked for")[stack as usize].frames[0];
+                assert_eq!(frame.address, ip);
+                let code = r.files[frame.file.expect("mapped") as usize].path.clone().expect("named");
+                assert!(code.ends_with("cold-subject"), "{code}");
+                break;
+            }
+            assert!(attempt < 20, "no fault of the file came with a stack ({stacks:?})");
+        }
+    }
+}
