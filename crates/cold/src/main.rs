@@ -9,8 +9,10 @@ mod exit;
 mod helpers;
 mod interrupt;
 mod leftovers;
+mod progress;
 mod table;
 mod ui;
+mod unwind;
 mod values;
 mod words;
 

@@ -101,17 +101,16 @@ fn fault_around(
     proc: &ProcFs,
     guards: &mut Vec<Guard>,
 ) -> std::result::Result<(), String> {
-    let dir = match debugfs(proc) {
-        Some(dir) => dir,
-        None => {
-            let (dir, guard) = journal
-                .create_directory(&std::env::temp_dir(), "cold-debugfs")
-                .map_err(|e| format!("no place to mount debugfs: {e}"))?;
-            guards.push(guard);
-            let mounted = journal.mount("debugfs".as_ref(), &dir, "debugfs", "");
-            guards.push(mounted.map_err(|e| format!("debugfs cannot be mounted: {e}"))?);
-            dir
-        }
+    let dir = if let Some(dir) = debugfs(proc) {
+        dir
+    } else {
+        let (dir, guard) = journal
+            .create_directory(&std::env::temp_dir(), "cold-debugfs")
+            .map_err(|e| format!("no place to mount debugfs: {e}"))?;
+        guards.push(guard);
+        let mounted = journal.mount("debugfs".as_ref(), &dir, "debugfs", "");
+        guards.push(mounted.map_err(|e| format!("debugfs cannot be mounted: {e}"))?);
+        dir
     };
     let path = dir.join(FAULT_AROUND);
     let set = journal.set(&path, &page_size().to_string());

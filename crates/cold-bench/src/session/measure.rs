@@ -68,7 +68,7 @@ impl<'a> Rounds<'a> {
         let Some((launch, before)) = self.prepared(index, state, round)? else { return Ok(None) };
         let start = launch.go(self.interrupt)?;
         settle(self.proc, subject);
-        self.around.gone()?;
+        self.around.gone(&start)?;
         let after = Reading::take(self.proc, &subject.devices.devices, self.cgroups.stall_group());
         self.preparer.started(index, subject);
         if let Some(line) = &subject.spec.conclude {
@@ -98,7 +98,8 @@ impl<'a> Rounds<'a> {
                 return Ok(None);
             }
             let launch = Launch::prepare(self.config, subject.spec, self.cgroups.directories(), Some(round))?;
-            self.around.waiting(launch.supervisor())?;
+            let files = subject.set.iter().flat_map(|s| &s.files).map(|f| f.path.clone()).collect::<Vec<_>>();
+            self.around.waiting(launch.supervisor(), &files)?;
             std::thread::sleep(self.config.idle_gap);
             let before = self.before(index, state);
             // One more eviction for a few pages that came back; then a small rest is only marked.

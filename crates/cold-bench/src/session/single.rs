@@ -53,13 +53,12 @@ pub fn run(
         .first()
         .ok_or_else(|| Error::Program { program: "cold".into(), reason: "no command is given".into() })?;
     let state = config.states.first();
-    let (subject, notes) = match state {
-        None => (Subject::unobserved(spec, AS_FOUND.into()), Vec::new()),
-        Some(_) => {
-            progress.step(&format!("observing one start of {}", spec.name));
-            let (subject, command) = subject(config, spec, &proc, interrupt)?;
-            (subject, command.notes)
-        }
+    let (subject, notes) = if state.is_none() {
+        (Subject::unobserved(spec, AS_FOUND.into()), Vec::new())
+    } else {
+        progress.step(&format!("observing one start of {}", spec.name));
+        let (subject, command) = subject(config, spec, &proc, interrupt)?;
+        (subject, command.notes)
     };
     let subjects = [subject];
     if state.is_some() {

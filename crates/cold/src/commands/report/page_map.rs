@@ -26,7 +26,7 @@ struct Pages {
     read: PageMap,
     /// When each page was first needed, from the start.
     first: BTreeMap<u64, Nanos>,
-    pages: u64,
+    count: u64,
 }
 
 /// Files whose path contains `pattern`, in detail, the costliest first.
@@ -96,8 +96,12 @@ fn pages(recording: &Recording, f: &FileUse) -> Pages {
     let last = last.chain(fills.clone().map(|x| x.first_page.saturating_add(x.pages.into()))).max();
     let of_size = f.size.map(|b| b.0.div_ceil(page));
     let pages = of_size.or(last).unwrap_or(0).min(MOST_PAGES);
-    let mut me =
-        Pages { needed: PageMap::new(pages), read: PageMap::new(pages), first: BTreeMap::new(), pages };
+    let mut me = Pages {
+        needed: PageMap::new(pages),
+        read: PageMap::new(pages),
+        first: BTreeMap::new(),
+        count: pages,
+    };
     for t in touches {
         let Some(run) = clip(t.first_page, t.pages, pages) else { continue };
         let at = t.at.saturating_sub(recording.manifest.start);
@@ -120,12 +124,12 @@ fn clip(first: u64, pages: u32, all: u64) -> Option<PageRun> {
 
 /// One letter per cell: the best thing that can be said of its pages.
 fn map(pages: &Pages, page: u64, layout: Option<&FileLayout>) -> Vec<String> {
-    if pages.pages == 0 {
+    if pages.count == 0 {
         return Vec::new();
     }
-    let cell = pages.pages.div_ceil(CELLS as u64 * ROWS).max(1);
+    let cell = pages.count.div_ceil(CELLS as u64 * ROWS).max(1);
     let letter = |first: u64| {
-        let range = first..(first + cell).min(pages.pages);
+        let range = first..(first + cell).min(pages.count);
         let any = |m: &PageMap| range.clone().any(|p| m.contains(p));
         match (any(&pages.needed), any(&pages.read)) {
             (true, true) => '#',
@@ -142,10 +146,10 @@ fn map(pages: &Pages, page: u64, layout: Option<&FileLayout>) -> Vec<String> {
         ),
     )];
     let mut first = 0;
-    while first < pages.pages {
+    while first < pages.count {
         let row: String = (0..CELLS as u64)
             .map(|i| first + i * cell)
-            .take_while(|p| *p < pages.pages)
+            .take_while(|p| *p < pages.count)
             .map(letter)
             .collect();
         let name = section_at(layout, first * page).unwrap_or_default();

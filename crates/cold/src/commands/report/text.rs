@@ -18,13 +18,13 @@ pub(super) const MOST_COLUMNS: usize = 120;
 
 /// How much room there is.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct View {
+pub(crate) struct View {
     /// Columns for sentences.
-    pub(super) columns: usize,
+    pub(crate) columns: usize,
     /// Columns for tables; `None`: nothing is shortened.
-    pub(super) table: Option<usize>,
+    pub(crate) table: Option<usize>,
     /// Rows per table.
-    pub(super) limit: usize,
+    pub(crate) limit: usize,
 }
 
 /// Everything, line by line.

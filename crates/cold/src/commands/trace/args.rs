@@ -54,7 +54,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "stacks", help_heading = "Recording")]
     pub(crate) no_stacks: bool,
 
-    /// Size of the kernel's event buffers, e.g. 64Mi [default: by an estimate]
+    /// Size of the kernel's event buffer per CPU, e.g. 64Mi [default: by an estimate]
     #[arg(long, value_name = "SIZE", help_heading = "Recording")]
     pub(crate) buffer: Option<String>,
 

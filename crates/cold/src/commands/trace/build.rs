@@ -109,29 +109,33 @@ fn wished(dir: &Path, overwrite: bool) -> Result<PathBuf> {
     let shown = dir.display();
     let parent = dir.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !parent.is_dir() {
-        return Err(Failure::usage(format!("cannot write {shown}: there is no directory {}", parent.display())));
+        return Err(Failure::usage(format!(
+            "cannot write {shown}: there is no directory {}",
+            parent.display()
+        )));
     }
     let Ok(meta) = dir.symlink_metadata() else { return Ok(dir.to_owned()) };
     if !meta.is_dir() {
         return Err(Failure::usage(format!("{shown} exists and is not a recording: choose another name")));
     }
-    let ours = ["recording.json", "events.log"].iter().any(|f| dir.join(f).exists());
-    let empty = std::fs::read_dir(dir).is_ok_and(|mut d| d.next().is_none());
-    match (overwrite, ours || empty) {
-        (_, _) if empty => Ok(dir.to_owned()),
-        (true, true) => Ok(dir.to_owned()),
-        (true, false) => {
-            Err(Failure::usage(format!("{shown} holds something that is not a recording: it is left alone")))
-        }
-        (false, _) => Err(Failure::usage(format!("{shown} exists")).hint("another name, or --overwrite")),
+    let names = || std::fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path());
+    let known = |p: &Path| {
+        let part = p.extension().and_then(|e| e.to_str());
+        p.is_file() && part.is_some_and(|e| ["parquet", "json", "log", "partial"].contains(&e))
+    };
+    match overwrite {
+        _ if names().next().is_none() => Ok(dir.to_owned()),
+        true if names().all(|p| known(&p)) => Ok(dir.to_owned()),
+        true => Err(Failure::usage(format!("{shown} holds more than a recording: it is left alone"))),
+        false => Err(Failure::usage(format!("{shown} exists")).hint("another name, or --overwrite")),
     }
 }
 
-/// Size of the kernel's buffers in bytes, if one is wished.
-pub(super) fn buffer(args: &Args) -> Result<Option<u64>> {
+/// Size of the kernel's buffer per CPU in bytes, if one is wished.
+pub(super) fn buffer(args: &Args) -> Result<Option<usize>> {
     let Some(text) = &args.buffer else { return Ok(None) };
     match crate::values::count(text) {
-        Some(n @ 65_536..=4_294_967_296) => Ok(Some(n)),
-        _ => Err(Failure::usage(format!("--buffer {text:?} is not a size from 64Ki to 4Gi"))),
+        Some(n @ 65_536..=1_073_741_824) => Ok(usize::try_from(n).ok()),
+        _ => Err(Failure::usage(format!("--buffer {text:?} is not a size from 64Ki to 1Gi"))),
     }
 }

@@ -9,7 +9,7 @@ use crate::ui::{BAD, FAINT, STRONG, WARN, paint};
 use crate::words::{count, percent, plural, wrap};
 
 /// The lines above everything.
-pub(super) fn lines(h: &Headline, view: View) -> Vec<String> {
+pub(in crate::commands) fn lines(h: &Headline, view: View) -> Vec<String> {
     let mut out = vec![paint(STRONG, &h.subject)];
     let mut say = |style: Option<anstyle::Style>, text: &str| {
         for line in wrap(text, view.columns.saturating_sub(2)) {
@@ -168,5 +168,7 @@ fn unknowns(h: &Headline) -> String {
             None => reasons.push((why, vec![name])),
         }
     }
-    reasons.iter().map(|(why, names)| format!("; {} unknown: {why}", names.join(", "))).collect()
+    let words: Vec<String> =
+        reasons.iter().map(|(why, names)| format!("; {} unknown: {why}", names.join(", "))).collect();
+    words.concat()
 }

@@ -107,11 +107,18 @@ pub(super) fn sections(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: View
         return Vec::new();
     }
     used.sort_by_key(|s| (std::cmp::Reverse((s.stall, s.read, s.needed)), s.file));
-    let mut table = Table::new(&["WAITED", "NEEDED", "READ", "SIZE", "SEGMENT", "SECTION OF FILE"]);
+    let (waited, read) = (a.headline.waited.value().is_some(), a.headline.read.value().is_some());
+    let shown = [waited, true, read, true, true, true];
+    let of = |cells: [String; 6]| -> Vec<String> {
+        cells.into_iter().zip(shown).filter_map(|(cell, shown)| shown.then_some(cell)).collect()
+    };
+    let head = ["WAITED", "NEEDED", "READ", "SIZE", "SEGMENT", "SECTION OF FILE"];
+    let head: Vec<&str> = head.into_iter().zip(shown).filter_map(|(h, shown)| shown.then_some(h)).collect();
+    let mut table = Table::new(&head);
     for s in used.iter().take(view.limit) {
         let name = format!("{} of {}", s.section, base(paths.get(&s.file).copied().unwrap_or("?")));
-        let row = vec![time(s.stall), bytes(s.needed), bytes(s.read), bytes(s.size), s.segment.clone(), name];
-        table.row(row, Vec::new());
+        let cells = [time(s.stall), bytes(s.needed), bytes(s.read), bytes(s.size), s.segment.clone(), name];
+        table.row(of(cells), Vec::new());
     }
     let mut lines = table.lines(view.table);
     rest(&mut lines, used.len(), view.limit);

@@ -37,6 +37,7 @@ fn file(file: u32, path: &str, [stall, needed, read, unused]: [u64; 4], reached:
 }
 
 /// An analysis with everything in it.
+#[allow(clippy::too_many_lines)] // one value
 pub(in crate::commands::report) fn analysis() -> Analysis {
     let files = vec![
         file(0, "/usr/lib/firefox-esr/libxul.so", [900 * MS, 40 << 20, 90 << 20, 50 << 20], Reached::Mapped),
