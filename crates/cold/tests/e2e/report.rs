@@ -85,7 +85,9 @@ fn what_is_no_recording_or_a_damaged_one_is_said() {
     let files: Vec<PathBuf> = fs::read_dir(&dir).unwrap().map(|e| e.unwrap().path()).collect();
     for file in &files {
         let whole = fs::read(file).unwrap();
-        for cut in [0, 1, whole.len() / 2, whole.len() - 1] {
+        // The last byte of the manifest is a newline, which nobody misses.
+        let json = usize::from(file.ends_with("recording.json"));
+        for cut in [0, 1, whole.len() / 2, whole.len() - 1 - json] {
             fs::write(file, &whole[..cut]).unwrap();
             refused(&place, &dir);
         }
