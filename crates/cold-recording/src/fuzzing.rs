@@ -8,6 +8,9 @@ use crate::log::Reader;
 use crate::schema::tables;
 
 /// A log of raw events; `file` holds it.
+///
+/// # Panics
+/// When more was read than there is.
 pub fn log(file: File, bytes: u64) {
     if let Ok(mut log) = Reader::of(file, bytes, Path::new("fuzz")) {
         let read: u64 = log.by_ref().map(|b| b.payload.len() as u64).sum();

@@ -209,4 +209,6 @@ fn every_table() -> Recording {
 }
 
 #[cfg(test)]
+mod doc_tests;
+#[cfg(test)]
 mod tests;

@@ -7,6 +7,7 @@ use super::*;
 
 mod corrupt;
 mod round_trip;
+mod sql;
 
 fn finished(recording: &Recording) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();

@@ -1,0 +1,44 @@
+//! docs/formats/recording.md is in step with the schema.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use super::*;
+
+const BEGIN: &str = "by COLD_BLESS=1 cargo test -p cold-recording -->\n";
+const END: &str = "<!-- end of the generated part -->";
+
+fn generated() -> String {
+    let mut text = String::new();
+    for table in documented() {
+        let Documented { name, tiers, doc, columns } = table;
+        write!(text, "\n### {name}\n\n{doc} Tiers: {tiers}.\n\n").unwrap();
+        text.push_str("| column | type | unit | meaning |\n|---|---|---|---|\n");
+        for About { name, kind, optional, unit, doc, .. } in columns {
+            let null = if optional { ", null" } else { "" };
+            let refers = match kind {
+                Kind::Ref(target) => format!(" Row of [`{target}`](#{target})."),
+                Kind::Choice(words) if words.iter().any(|w| !doc.contains(&format!("`{w}`"))) => {
+                    format!(" One of `{}`.", words.join("`, `"))
+                }
+                _ => String::new(),
+            };
+            writeln!(text, "| `{name}` | {}{null} | {unit} | {doc}{refers} |", kind.name()).unwrap();
+        }
+    }
+    text.push('\n');
+    text
+}
+
+#[test]
+fn the_documentation_lists_every_table_and_column() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats/recording.md");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let begin = text.find(BEGIN).unwrap() + BEGIN.len();
+    let end = text.find(END).unwrap();
+    if std::env::var_os("COLD_BLESS").is_some() {
+        std::fs::write(&path, format!("{}{}{}", &text[..begin], generated(), &text[end..])).unwrap();
+        return;
+    }
+    assert_eq!(&text[begin..end], generated(), "COLD_BLESS=1 cargo test -p cold-recording writes it");
+}
