@@ -67,7 +67,8 @@ impl<'a> Builder<'a> {
         let manifest = &recording.manifest;
         let began = manifest.started_at.parse::<jiff::Timestamp>().map_or(0, jiff::Timestamp::as_millisecond);
         let reference = ReferenceTimestamp::from_millis_since_unix_epoch(began as f64);
-        let mut profile = Profile::new(&analysis.headline.subject, reference, SamplingInterval::from_millis(1));
+        let mut profile =
+            Profile::new(&analysis.headline.subject, reference, SamplingInterval::from_millis(1));
         let os = [manifest.machine.os.as_str(), manifest.machine.kernel.as_str()].join(" ");
         profile.set_os_name(os.trim());
         profile.set_symbolicated(true);
@@ -75,7 +76,17 @@ impl<'a> Builder<'a> {
         let libraries = Libraries::add(&mut profile, recording, layouts);
         let name = profile.intern_string("FileIO");
         let (processes, threads) = (BTreeMap::new(), BTreeMap::new());
-        Self { recording, layouts, profile, libraries, category, name, processes, threads, stacks: HashMap::new() }
+        Self {
+            recording,
+            layouts,
+            profile,
+            libraries,
+            category,
+            name,
+            processes,
+            threads,
+            stacks: HashMap::new(),
+        }
     }
 
     fn build(mut self) -> Profile {
@@ -144,7 +155,14 @@ impl<'a> Builder<'a> {
         let mut frames = Vec::new();
         for (depth, frame) in stack.frames.iter().enumerate().rev() {
             let (profile, libraries) = (&mut self.profile, &self.libraries);
-            frames.extend(libraries.frames(profile, self.recording, self.layouts, frame, depth == 0, self.category));
+            frames.extend(libraries.frames(
+                profile,
+                self.recording,
+                self.layouts,
+                frame,
+                depth == 0,
+                self.category,
+            ));
         }
         let handle = self.profile.intern_stack_frames(thread, frames.into_iter());
         self.stacks.insert((thread, index), handle);
@@ -204,7 +222,8 @@ impl<'a> Builder<'a> {
             if t.kind == TouchKind::Read {
                 let filename = wording::path(recording, t.file);
                 let offset = Some(self.bytes(t.first_page));
-                let io = Io { operation: "read", source: "call", filename: &filename, offset, stack: t.stack };
+                let io =
+                    Io { operation: "read", source: "call", filename: &filename, offset, stack: t.stack };
                 self.marker(thread, t.tid, MarkerTiming::Instant(at), &io);
             }
         }
@@ -217,7 +236,11 @@ impl<'a> Builder<'a> {
             let thread = self.thread(l.pid, l.tid, began);
             let by_file = || l.file.map(|f| wording::path(recording, f));
             let filename = l.path.clone().or_else(by_file).unwrap_or_default();
-            let source = if l.result < 0 { format!("failed: error {}", l.result.unsigned_abs()) } else { "call".to_owned() };
+            let source = if l.result < 0 {
+                format!("failed: error {}", l.result.unsigned_abs())
+            } else {
+                "call".to_owned()
+            };
             let operation = wording::lookup(l.kind);
             let io = Io { operation, source: &source, filename: &filename, offset: None, stack: l.stack };
             let timing = MarkerTiming::Interval(began, self.at(l.ended.max(l.at)));
@@ -236,8 +259,12 @@ impl<'a> Builder<'a> {
                 *known
             } else {
                 let process = self.process(f.pid, at);
-                let counter =
-                    self.profile.add_counter(process, "bandwidth", "Bandwidth", "Bytes read into the page cache");
+                let counter = self.profile.add_counter(
+                    process,
+                    "bandwidth",
+                    "Bandwidth",
+                    "Bytes read into the page cache",
+                );
                 self.profile.add_counter_sample(counter, self.at(recording.manifest.start), 0.0, 0);
                 counters.insert(f.pid, counter);
                 counter

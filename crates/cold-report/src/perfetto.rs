@@ -66,6 +66,9 @@ enum Of<'a> {
     Lookup(&'a Lookup),
 }
 
+/// Name and slices of a thread.
+type ThreadTrack<'a> = (&'a str, Vec<Slice<Of<'a>>>);
+
 struct Exporter<'a, 'b> {
     recording: &'a Recording,
     /// Every stack in words.
@@ -106,7 +109,7 @@ impl<'a> Exporter<'a, '_> {
         for (index, process) in recording.processes.iter().enumerate() {
             last.insert(process.pid, index);
         }
-        let mut threads: BTreeMap<(u32, u32), (&str, Vec<Slice<Of<'a>>>)> = BTreeMap::new();
+        let mut threads: BTreeMap<(u32, u32), ThreadTrack<'a>> = BTreeMap::new();
         for thread in &recording.threads {
             threads.entry((thread.pid, thread.tid)).or_default().0 = &thread.name;
         }
@@ -120,7 +123,7 @@ impl<'a> Exporter<'a, '_> {
             let slice = Slice { began: l.at.0, ended: l.ended.0, what: Of::Lookup(l) };
             threads.entry((l.pid, l.tid)).or_default().1.push(slice);
         }
-        for ((pid, _), _) in &threads {
+        for (pid, _) in threads.keys() {
             last.entry(*pid).or_insert(usize::MAX);
         }
         for (rank, (pid, index)) in last.iter().enumerate() {
@@ -208,7 +211,8 @@ impl<'a> Exporter<'a, '_> {
                 let track = uuid(LANE, number << 32 | lane as u64);
                 self.trace.track(track, parent, lane as u64 + 1, "requests")?;
                 for slice in slices {
-                    let Some(read) = self.recording.device_reads.as_ref().and_then(|r| r.get(slice.what)) else {
+                    let Some(read) = self.recording.device_reads.as_ref().and_then(|r| r.get(slice.what))
+                    else {
                         continue;
                     };
                     self.request(track, slice.what, read, files.get(&slice.what))?;
@@ -247,8 +251,15 @@ impl<'a> Exporter<'a, '_> {
         Ok(())
     }
 
-    fn request(&mut self, track: u64, index: usize, r: &DeviceRead, files: Option<&Vec<FileIdx>>) -> io::Result<()> {
-        let names: Vec<String> = files.into_iter().flatten().map(|f| wording::path(self.recording, *f)).collect();
+    fn request(
+        &mut self,
+        track: u64,
+        index: usize,
+        r: &DeviceRead,
+        files: Option<&Vec<FileIdx>>,
+    ) -> io::Result<()> {
+        let names: Vec<String> =
+            files.into_iter().flatten().map(|f| wording::path(self.recording, *f)).collect();
         let names = names.join("\n");
         let name = format!("{} KiB", r.bytes.div_ceil(1024));
         let mut annotations = vec![
@@ -270,7 +281,12 @@ impl<'a> Exporter<'a, '_> {
         }
         let flows: &Flows = self.flows;
         let (flows, flows_ending) = flows.of_request(index);
-        self.trace.event(Kind::Begin, track, r.queued.0, &Event { name: &name, annotations, flows, flows_ending })
+        self.trace.event(
+            Kind::Begin,
+            track,
+            r.queued.0,
+            &Event { name: &name, annotations, flows, flows_ending },
+        )
     }
 
     /// Per costly file the bytes that were read into the cache and still are there.

@@ -6,9 +6,10 @@ use cold_model::recording::{FileIdx, Frame, LookupKind, Recording, Stack, StallC
 /// The file's path, or what is known of it.
 pub(crate) fn path(recording: &Recording, file: FileIdx) -> String {
     match recording.files.get(file as usize) {
-        Some(f) => f.path.clone().unwrap_or_else(|| {
-            format!("unknown file {}:{} inode {}", f.dev.major, f.dev.minor, f.inode)
-        }),
+        Some(f) => f
+            .path
+            .clone()
+            .unwrap_or_else(|| format!("unknown file {}:{} inode {}", f.dev.major, f.dev.minor, f.inode)),
         None => format!("file {file}, which the recording does not list"),
     }
 }

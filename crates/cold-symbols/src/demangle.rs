@@ -51,7 +51,10 @@ mod tests {
     fn rust_and_cpp_names_are_read_and_others_left() {
         assert_eq!(demangle(b"_ZN4core3fmt5write17h0123456789abcdefE"), "core::fmt::write");
         assert_eq!(demangle(b"_RNvCs1234_7mycrate3foo"), "mycrate::foo");
-        assert_eq!(demangle(b"_ZNSt6vectorIiSaIiEE9push_backERKi"), "std::vector<int, std::allocator<int> >::push_back(int const&)");
+        assert_eq!(
+            demangle(b"_ZNSt6vectorIiSaIiEE9push_backERKi"),
+            "std::vector<int, std::allocator<int> >::push_back(int const&)"
+        );
         assert_eq!(demangle(b"PyEval_EvalCode"), "PyEval_EvalCode");
         assert_eq!(demangle(b"_Znope"), "_Znope");
         assert_eq!(demangle(b"caf\xe9"), "caf\u{fffd}");

@@ -99,7 +99,13 @@ pub fn build_id(path: &Path) -> Result<Option<String>, Error> {
 pub(crate) fn build_id_of(object: &Object<'_>) -> Option<String> {
     // The linkers write 8 to 32 bytes; object takes the note's word for its length.
     let id = object.build_id().ok().flatten().filter(|id| (1..=64).contains(&id.len()))?;
-    Some(id.iter().map(|b| format!("{b:02x}")).collect())
+    Some(hex(id))
+}
+
+/// Bytes in hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    let digit = |n: u8| char::from_digit(u32::from(n), 16).unwrap_or_default();
+    bytes.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect()
 }
 
 /// A symbol as the table has it.
@@ -145,19 +151,15 @@ fn raw_table<'a, H: FileHeader<Endian = Endianness>>(
     dynamic: bool,
 ) -> RawSymbols<'a> {
     let table = if dynamic { file.elf_dynamic_symbol_table() } else { file.elf_symbol_table() };
-    let strings = file
-        .section_by_index(table.string_section())
-        .and_then(|section| section.data())
-        .unwrap_or_default();
+    let strings =
+        file.section_by_index(table.string_section()).and_then(|section| section.data()).unwrap_or_default();
     let endian = file.endian();
     let symbols = table
         .iter()
         .filter_map(|s| {
             let kind = s.st_type();
-            let wanted = matches!(
-                kind,
-                elf::STT_FUNC | elf::STT_OBJECT | elf::STT_GNU_IFUNC | elf::STT_NOTYPE
-            );
+            let wanted =
+                matches!(kind, elf::STT_FUNC | elf::STT_OBJECT | elf::STT_GNU_IFUNC | elf::STT_NOTYPE);
             let shndx = s.st_shndx(endian);
             if !wanted || shndx == elf::SHN_UNDEF || shndx == elf::SHN_ABS || shndx == elf::SHN_COMMON {
                 return None;

@@ -20,16 +20,10 @@ pub(crate) fn path_of(text: &str) -> PathBuf {
         let (before, tail) = rest.split_at(at);
         bytes.extend_from_slice(before.as_bytes());
         // Below 0x80 it would be UTF-8, so a name that really holds these four characters.
-        match tail.get(2..4).and_then(|hex| u8::from_str_radix(hex, 16).ok()).filter(|b| *b >= 0x80) {
-            Some(byte) => {
-                bytes.push(byte);
-                rest = tail.get(4..).unwrap_or_default();
-            }
-            None => {
-                bytes.extend_from_slice(b"\\x");
-                rest = tail.get(2..).unwrap_or_default();
-            }
-        }
+        let byte = tail.get(2..4).and_then(|hex| u8::from_str_radix(hex, 16).ok()).filter(|b| *b >= 0x80);
+        let taken = if byte.is_some() { 4 } else { 2 };
+        bytes.extend_from_slice(byte.as_ref().map_or(&b"\\x"[..], std::slice::from_ref));
+        rest = tail.get(taken..).unwrap_or_default();
     }
     bytes.extend_from_slice(rest.as_bytes());
     OsString::from_vec(bytes).into()
@@ -68,7 +62,7 @@ pub(crate) fn same(recorded: &File, meta: &Metadata, build_id: Option<&str>) -> 
 }
 
 /// `st_dev` split as glibc's `gnu_dev_major` and `gnu_dev_minor` do.
-fn device_numbers(dev: u64) -> (u32, u32) {
+pub(crate) fn device_numbers(dev: u64) -> (u32, u32) {
     let major = (dev >> 8 & 0xfff) | (dev >> 32 & !0xfff);
     let minor = (dev & 0xff) | (dev >> 12 & !0xff);
     (major as u32, minor as u32)

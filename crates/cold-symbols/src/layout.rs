@@ -2,6 +2,7 @@
 
 mod dynamic;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use cold_model::layout::{FileLayout, FrameName, Layouts, Section, Segment, Symbol};
@@ -35,11 +36,7 @@ impl Default for Options {
 ///
 /// Symbols are those that share a page with a touch, fill, stall or frame. `progress` is told how many
 /// files are done, of how many. What cannot be read is in `missing`, with the reason.
-pub fn layouts(
-    recording: &Recording,
-    options: &Options,
-    mut progress: impl FnMut(usize, usize),
-) -> Layouts {
+pub fn layouts(recording: &Recording, options: &Options, mut progress: impl FnMut(usize, usize)) -> Layouts {
     let mut layouts = Layouts::default();
     let occurring = occurs::of(recording);
     let all = occurring.len();
@@ -63,7 +60,9 @@ pub fn layouts(
         match read() {
             Ok(Some((layout, names))) => {
                 if layout.symbols_from.is_empty() {
-                    layouts.missing.insert(*file, "stripped, and no debug file for it is installed".to_owned());
+                    layouts
+                        .missing
+                        .insert(*file, "stripped, and no debug file for it is installed".to_owned());
                 }
                 layouts.frames.extend(names);
                 layouts.files.insert(*file, layout);
@@ -95,14 +94,22 @@ pub(crate) fn read_file(
     occurs: &Occurs,
     options: &Options,
 ) -> (FileLayout, Names) {
-    let mut layout = FileLayout { segments: segments(object), sections: sections(object), ..FileLayout::default() };
+    let mut layout =
+        FileLayout { segments: segments(object), sections: sections(object), ..FileLayout::default() };
     dynamic::read(object, &mut layout);
     let debug = debug_file::find(object, path, &options.debug_directories);
     let debug = debug.as_ref().and_then(|image| Some((image, image.parse().ok()?)));
-    let (raw, from) = best_symbols(object, debug.as_ref().map(|(image, parsed)| (image.path.as_path(), parsed)));
+    let (raw, from) =
+        best_symbols(object, debug.as_ref().map(|(image, parsed)| (image.path.as_path(), parsed)));
     layout.symbols = symbols(&raw, &layout.segments, occurs);
     layout.symbols_from = from;
-    let names = name_frames(&layout, object, debug.as_ref().map(|(image, o)| (image.path.as_path(), o)), occurs, options);
+    let names = name_frames(
+        &layout,
+        object,
+        debug.as_ref().map(|(image, o)| (image.path.as_path(), o)),
+        occurs,
+        options,
+    );
     (layout, names)
 }
 
@@ -223,7 +230,7 @@ fn name_frames(
         let shared = shared.as_ref().and_then(|image| image.parse().ok());
         lines::names(debug, shared.as_ref(), &addresses)
     } else {
-        Default::default()
+        HashMap::new()
     };
     let name = |(frame, offset): &(cold_model::recording::Frame, u64)| {
         let by_line = address(*offset).and_then(|a| with_lines.get(&a)).cloned();

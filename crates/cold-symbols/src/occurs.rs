@@ -26,7 +26,11 @@ impl Occurs {
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn everything(bytes: u64) -> Self {
         let frame = |offset| (Frame { address: offset, file: None, offset }, offset);
-        Self { ranges: vec![(0, u64::MAX)], frames: (0..bytes).step_by(11).map(frame).collect(), program: true }
+        Self {
+            ranges: vec![(0, u64::MAX)],
+            frames: (0..bytes).step_by(11).map(frame).collect(),
+            program: true,
+        }
     }
 }
 
@@ -102,7 +106,9 @@ mod tests {
         let mut occurs = Occurs { ranges: vec![(8, 9), (0, 4), (3, 6), (4, 5)], ..Occurs::default() };
         merge(&mut occurs.ranges);
         assert_eq!(occurs.ranges, [(0, 6), (8, 9)]);
-        for (first, end, expected) in [(6, 8, false), (5, 8, true), (6, 9, true), (9, 99, false), (8, 8, false)] {
+        for (first, end, expected) in
+            [(6, 8, false), (5, 8, true), (6, 9, true), (9, 99, false), (8, 8, false)]
+        {
             assert_eq!(occurs.any_in(first, end), expected, "{first}..{end}");
         }
     }

@@ -185,10 +185,7 @@ impl Registers {
 
 /// Takes frames until the stack ends. An address outside all files is where guessing by frame pointers
 /// went astray, or generated code, which has no tables.
-fn collect(
-    mapped: &[Mapped],
-    mut next: impl FnMut() -> Result<Option<FrameAddress>, ()>,
-) -> Unwound {
+fn collect(mapped: &[Mapped], mut next: impl FnMut() -> Result<Option<FrameAddress>, ()>) -> Unwound {
     let known = |address| mapped.iter().any(|m| m.holds(address));
     let mut addresses = Vec::new();
     loop {

@@ -25,7 +25,9 @@ impl Libraries {
             }
         }
         for (frame, names) in &layouts.frames {
-            let Some((file, layout)) = frame.file.and_then(|f| Some((f, layouts.files.get(&f)?))) else { continue };
+            let Some((file, layout)) = frame.file.and_then(|f| Some((f, layouts.files.get(&f)?))) else {
+                continue;
+            };
             let function = layout.symbols.partition_point(|s| s.offset <= frame.offset).checked_sub(1);
             let Some(outer) = names.last() else { continue };
             // A function known from debug information only begins, for all that is known, at the frame.
@@ -33,8 +35,14 @@ impl Libraries {
                 .and_then(|n| layout.symbols.get(n))
                 .filter(|s| s.name == outer.function && frame.offset - s.offset <= s.bytes)
                 .map_or((frame.offset.saturating_sub(1), 2), |s| (s.offset, s.bytes));
-            let (Some(address), Ok(size)) = (relative(layout, offset), u32::try_from(bytes)) else { continue };
-            symbols.entry(file).or_default().push(Symbol { address, size: Some(size), name: outer.function.clone() });
+            let (Some(address), Ok(size)) = (relative(layout, offset), u32::try_from(bytes)) else {
+                continue;
+            };
+            symbols.entry(file).or_default().push(Symbol {
+                address,
+                size: Some(size),
+                name: outer.function.clone(),
+            });
         }
         let handle = |(file, symbols): (FileIdx, Vec<Symbol>)| {
             let handle = profile.add_lib(info(recording, file));
@@ -58,9 +66,13 @@ impl Libraries {
     ) -> Vec<FrameInfo> {
         use fxprof_processed_profile::Frame as F;
         let names = layouts.frames.get(frame).map_or(&[][..], Vec::as_slice);
-        let library = frame.file.and_then(|f| Some((*self.0.get(&f)?, relative(layouts.files.get(&f)?, frame.offset)?)));
+        let library = frame
+            .file
+            .and_then(|f| Some((*self.0.get(&f)?, relative(layouts.files.get(&f)?, frame.offset)?)));
         let outer = match library {
-            Some((library, address)) if innermost => F::RelativeAddressFromInstructionPointer(library, address),
+            Some((library, address)) if innermost => {
+                F::RelativeAddressFromInstructionPointer(library, address)
+            }
             Some((library, address)) => F::RelativeAddressFromReturnAddress(library, address),
             None => {
                 let name = wording::functions(recording, layouts, frame).pop().unwrap_or_default();
@@ -116,7 +128,7 @@ fn debug_id(build_id: &str) -> Option<DebugId> {
 mod tests {
     use super::*;
 
-    /// The pair that Breakpad's dump_syms and Mozilla's symbol server use.
+    /// The pair that Breakpad's `dump_syms` and Mozilla's symbol server use.
     #[test]
     fn a_build_id_becomes_the_id_that_symbol_servers_know() {
         let id = debug_id("be4e976c325246ee9d6b7847a670b2a9ffffffff").unwrap();

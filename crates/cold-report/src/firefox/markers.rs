@@ -75,7 +75,8 @@ impl StaticSchemaMarker for Ready {
         .union(MarkerLocations::MARKER_TABLE)
         .union(MarkerLocations::TIMELINE_OVERVIEW);
     const TABLE_LABEL: Option<&'static str> = Some("{marker.name}: {marker.data.means}");
-    const FIELDS: &'static [StaticSchemaMarkerField] = &[text("means", "Ready means", MarkerFieldFormat::String)];
+    const FIELDS: &'static [StaticSchemaMarkerField] =
+        &[text("means", "Ready means", MarkerFieldFormat::String)];
 
     fn name(&self, _profile: &mut Profile) -> StringHandle {
         self.name

@@ -22,7 +22,7 @@ fn indexes(table: &Value, name: &str, length: usize) {
     for value in column(table, name) {
         // -1: a function without a resource.
         let index = value.as_i64().unwrap_or(-1);
-        assert!(value.is_null() || index == -1 || (0..length as i64).contains(&index), "{name}: {value}");
+        assert!(value.is_null() || index == -1 || usize::try_from(index).is_ok_and(|i| i < length), "{name}: {value}");
     }
 }
 
@@ -39,7 +39,9 @@ fn length(table: &Value) -> usize {
 fn check(profile: &Value) {
     let meta = &profile["meta"];
     assert_eq!(meta["preprocessedProfileVersion"], 55);
-    for (key, kind) in [("interval", "number"), ("startTime", "number"), ("product", "string"), ("processType", "number")] {
+    for (key, kind) in
+        [("interval", "number"), ("startTime", "number"), ("product", "string"), ("processType", "number")]
+    {
         let ok = if kind == "number" { meta[key].is_number() } else { meta[key].is_string() };
         assert!(ok, "{key}: {}", meta[key]);
     }
@@ -59,11 +61,15 @@ fn check(profile: &Value) {
     for shown in meta["initialVisibleThreads"].as_array().into_iter().flatten() {
         assert!(shown.as_u64().unwrap() < threads.len() as u64);
     }
-    threads.iter().for_each(|t| thread(t, categories.len(), libs.len()));
+    for t in threads {
+        thread(t, categories.len(), libs.len());
+    }
     for counter in column(profile, "counters") {
         let samples = &counter["samples"];
         length(samples);
-        assert!(counter["pid"].is_string() && counter["mainThreadIndex"].as_u64().unwrap() < threads.len() as u64);
+        assert!(
+            counter["pid"].is_string() && counter["mainThreadIndex"].as_u64().unwrap() < threads.len() as u64
+        );
     }
 }
 
@@ -75,7 +81,8 @@ fn thread(t: &Value, categories: usize, libs: usize) {
     let strings = column(t, "stringArray");
     assert!(strings.iter().all(Value::is_string));
     let (frames, funcs, resources) = (&t["frameTable"], &t["funcTable"], &t["resourceTable"]);
-    let (stacks, samples, markers, symbols) = (&t["stackTable"], &t["samples"], &t["markers"], &t["nativeSymbols"]);
+    let (stacks, samples, markers, symbols) =
+        (&t["stackTable"], &t["samples"], &t["markers"], &t["nativeSymbols"]);
     indexes(frames, "func", length(funcs));
     indexes(frames, "category", categories);
     indexes(frames, "nativeSymbol", length(symbols));
@@ -114,7 +121,10 @@ fn string<'v>(thread: &'v Value, index: &Value) -> &'v str {
 fn the_profile_keeps_the_rules_of_its_format() {
     check(&profile(&sample::small(), &Layouts::default()));
     check(&profile(&sample::firefox_like(5_000, 3), &Layouts::default()));
-    check(&profile(&Recording { manifest: sample::small().manifest, ..Recording::default() }, &Layouts::default()));
+    check(&profile(
+        &Recording { manifest: sample::small().manifest, ..Recording::default() },
+        &Layouts::default(),
+    ));
 }
 
 #[test]
@@ -154,8 +164,12 @@ fn waits_lookups_reads_and_bytes_are_those_of_the_recording() {
         let io: Vec<usize> =
             (0..length(markers)).filter(|n| column(markers, "data")[*n]["type"] == "FileIO").collect();
         let lookups = recording.lookups.iter().flatten().filter(|l| of_this(l.tid)).count();
-        let reads =
-            recording.touches.iter().flatten().filter(|r| of_this(r.tid) && r.kind == TouchKind::Read).count();
+        let reads = recording
+            .touches
+            .iter()
+            .flatten()
+            .filter(|r| of_this(r.tid) && r.kind == TouchKind::Read)
+            .count();
         assert_eq!(io.len(), stalls.len() + lookups + reads);
         for s in stalls {
             let found = io.iter().find(|n| {
@@ -180,7 +194,7 @@ fn waits_lookups_reads_and_bytes_are_those_of_the_recording() {
         .sum();
     let pages: u64 = recording.fills.iter().flatten().filter(|f| f.in_tree).map(|f| u64::from(f.pages)).sum();
     assert!(pages > 100);
-    assert_eq!(counted, pages as f64 * 4096.0);
+    assert_eq!(counted as u64, pages * 4096);
 }
 
 #[test]
@@ -189,13 +203,19 @@ fn frames_have_library_function_and_inlined_functions() {
     recording.files[0].build_id = Some("be4e976c325246ee9d6b7847a670b2a9ffffffff".to_owned());
     let frame = |offset| Frame { address: 0x5000_0000 + offset, file: Some(0), offset };
     let unknown = Frame { address: 0x77, file: None, offset: 0 };
-    recording.stacks = Some(vec![Stack { frames: vec![frame(0x2010), frame(0x2100), unknown], truncated: false }]);
+    recording.stacks =
+        Some(vec![Stack { frames: vec![frame(0x2010), frame(0x2100), unknown], truncated: false }]);
     for s in recording.stalls.iter_mut().flatten() {
         (s.stack, s.cause) = (Some(0), StallCause::Fault);
     }
     recording.lookups = None;
     recording.touches = None;
-    let name = |function: &str, inlined| FrameName { function: function.to_owned(), source: None, line: None, inlined };
+    let name = |function: &str, inlined| FrameName {
+        function: function.to_owned(),
+        source: None,
+        line: None,
+        inlined,
+    };
     let symbol = |name: &str, offset| Symbol { name: name.to_owned(), offset, bytes: 0x80 };
     let layout = FileLayout {
         // Loaded 0x1000 higher than it lies in the file, and from 0x400000 on.

@@ -60,8 +60,16 @@ mod tests {
         use Step::{Begin, End};
         let mut slices = [slice(5, 30, 'b'), slice(0, 20, 'a'), slice(20, 25, 'c'), slice(20, 20, 'd')];
         let steps = nested(&mut slices);
-        let expected =
-            [Begin(0, 'a'), Begin(5, 'b'), End(20), End(20), Begin(20, 'c'), Begin(20, 'd'), End(20), End(25)];
+        let expected = [
+            Begin(0, 'a'),
+            Begin(5, 'b'),
+            End(20),
+            End(20),
+            Begin(20, 'c'),
+            Begin(20, 'd'),
+            End(20),
+            End(25),
+        ];
         assert_eq!(steps, expected);
     }
 

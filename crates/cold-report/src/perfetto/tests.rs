@@ -153,7 +153,9 @@ impl Viewed {
                     let key = names[&(3, number(&a, 1).expect("a name"))].clone();
                     let value = match number(&a, 17) {
                         Some(text) => names[&(29, text)].clone(),
-                        None => number(&a, 2).or(number(&a, 3)).or(number(&a, 4)).expect("a value").to_string(),
+                        None => {
+                            number(&a, 2).or(number(&a, 3)).or(number(&a, 4)).expect("a value").to_string()
+                        }
                     };
                     assert!(seen.annotations.insert(key, value).is_none());
                 }
@@ -205,7 +207,8 @@ fn every_wait_lookup_and_request_of_the_recording_is_in_the_trace() {
     }
     for l in lookups {
         let slices = &viewed.slices[&uuid(THREAD, u64::from(l.tid))];
-        let is = |v: &&Seen| v.began == l.at.0 && v.ended == l.ended.0 && v.annotations.contains_key("result");
+        let is =
+            |v: &&Seen| v.began == l.at.0 && v.ended == l.ended.0 && v.annotations.contains_key("result");
         let found = slices.iter().find(is).expect("the lookup");
         assert_eq!(found.annotations.get("path"), l.path.as_ref());
         assert_eq!(found.annotations["result"], l.result.cast_unsigned().to_string());
@@ -250,7 +253,8 @@ fn counters_end_at_what_the_tables_say() {
     let most = cold_analyze::timeline::queue_depth(&recording).iter().map(|d| d.own + d.others).max();
     assert_eq!(depth.iter().map(|d| d.1).max(), most.map(i64::from));
     let parent = uuid(FILES, 0);
-    let files: Vec<u64> = viewed.tracks.iter().filter(|t| number(t.1, 5) == Some(parent)).map(|t| *t.0).collect();
+    let files: Vec<u64> =
+        viewed.tracks.iter().filter(|t| number(t.1, 5) == Some(parent)).map(|t| *t.0).collect();
     assert!(files.len() > 3);
     for track in files {
         let file = (track & 0xffff_ffff) as u32;
@@ -262,7 +266,7 @@ fn counters_end_at_what_the_tables_say() {
             (e.first_page..e.first_page + u64::from(e.pages)).for_each(|p| drop(pages.remove(&p)));
         }
         let last = viewed.counters[&track].last().unwrap().1;
-        assert_eq!(last, pages.len() as i64 * 4096, "{}", wording::path(&recording, file));
+        assert_eq!(last.cast_unsigned(), pages.len() as u64 * 4096, "{}", wording::path(&recording, file));
     }
 }
 

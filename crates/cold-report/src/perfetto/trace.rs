@@ -1,7 +1,7 @@
 //! Packets of a trace: tracks, events and the strings they share.
 //!
-//! Field numbers are those of Perfetto's protos/perfetto/trace/trace_packet.proto and
-//! protos/perfetto/trace/track_event/*.proto; they never change.
+//! Field numbers are those of Perfetto's `protos/perfetto/trace/trace_packet.proto` and
+//! `protos/perfetto/trace/track_event/*.proto`; they never change.
 
 use std::collections::HashMap;
 use std::io::{self, Write};
@@ -109,7 +109,13 @@ impl<'a> Trace<'a> {
         self.out.write_all(field.as_bytes())
     }
 
-    fn describe(&mut self, uuid: u64, parent: u64, rank: u64, fill: impl FnOnce(&mut Message)) -> io::Result<()> {
+    fn describe(
+        &mut self,
+        uuid: u64,
+        parent: u64,
+        rank: u64,
+        fill: impl FnOnce(&mut Message),
+    ) -> io::Result<()> {
         let mut track = Message::new();
         track.uint(1, uuid);
         if parent != 0 {
@@ -129,7 +135,14 @@ impl<'a> Trace<'a> {
     }
 
     /// A track of numbers.
-    pub(super) fn counter(&mut self, uuid: u64, parent: u64, rank: u64, name: &str, bytes: bool) -> io::Result<()> {
+    pub(super) fn counter(
+        &mut self,
+        uuid: u64,
+        parent: u64,
+        rank: u64,
+        name: &str,
+        bytes: bool,
+    ) -> io::Result<()> {
         let mut counter = Message::new();
         counter.uint(3, if bytes { UNIT_SIZE_BYTES } else { UNIT_COUNT });
         self.describe(uuid, parent, rank, |t| {
@@ -138,7 +151,14 @@ impl<'a> Trace<'a> {
     }
 
     /// A process.
-    pub(super) fn process(&mut self, uuid: u64, rank: u64, pid: u32, name: &str, arguments: &[String]) -> io::Result<()> {
+    pub(super) fn process(
+        &mut self,
+        uuid: u64,
+        rank: u64,
+        pid: u32,
+        name: &str,
+        arguments: &[String],
+    ) -> io::Result<()> {
         let mut process = Message::new();
         process.int(1, i64::from(pid)).string(6, name);
         for argument in arguments {
@@ -150,7 +170,14 @@ impl<'a> Trace<'a> {
     }
 
     /// A thread.
-    pub(super) fn thread(&mut self, uuid: u64, parent: u64, rank: u64, ids: (u32, u32), name: &str) -> io::Result<()> {
+    pub(super) fn thread(
+        &mut self,
+        uuid: u64,
+        parent: u64,
+        rank: u64,
+        ids: (u32, u32),
+        name: &str,
+    ) -> io::Result<()> {
         let mut thread = Message::new();
         thread.int(1, i64::from(ids.0)).int(2, i64::from(ids.1)).string(5, name);
         self.describe(uuid, parent, rank, |t| {

@@ -43,10 +43,8 @@ pub(super) fn read(object: &Object<'_>, layout: &mut FileLayout) {
     layout.run_path = paths.iter().flat_map(|p| p.split(':')).take(MAX_NAMES).map(str::to_owned).collect();
     layout.relr = values(DT_RELR).next().is_some();
     let stated = values(DT_RELACOUNT).chain(values(DT_RELCOUNT)).next();
-    layout.relative_relocations = stated.map_or_else(
-        || counted(object, width),
-        |count| count.min(room(object, width)),
-    );
+    layout.relative_relocations =
+        stated.map_or_else(|| counted(object, width), |count| count.min(room(object, width)));
 }
 
 fn number(bytes: &[u8], little: bool) -> u64 {
@@ -69,10 +67,13 @@ fn room(object: &Object<'_>, width: usize) -> u64 {
 
 /// Counts them where the linker did not (`-z nocombreloc`, old gold).
 fn counted(object: &Object<'_>, width: usize) -> u64 {
-    let (Some(relative), Some((name, each))) = (relative_kind(object), relocations(object, width)) else { return 0 };
+    let (Some(relative), Some((name, each))) = (relative_kind(object), relocations(object, width)) else {
+        return 0;
+    };
     let table = section_bytes(object, name, MAX_BYTES).unwrap_or_default();
     let mask = if width == 8 { 0xffff_ffff } else { 0xff };
-    let kind = |entry: &[u8]| entry.get(width..2 * width).map(|info| number(info, object.is_little_endian()) & mask);
+    let kind =
+        |entry: &[u8]| entry.get(width..2 * width).map(|info| number(info, object.is_little_endian()) & mask);
     table.chunks_exact(each).filter(|entry| kind(entry) == Some(relative)).count() as u64
 }
 

@@ -6,8 +6,7 @@ use super::*;
 pub(crate) fn chain(dir: &Path, options: &[&str]) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/unwind/chain.c");
     let program = dir.join("chain");
-    let compiled =
-        Command::new("gcc").arg("-O2").args(options).arg("-o").arg(&program).arg(source).status();
+    let compiled = Command::new("gcc").arg("-O2").args(options).arg("-o").arg(&program).arg(source).status();
     let compiles = compiled.is_ok_and(|status| status.success());
     cold_testbed::need(compiles, "gcc").then_some(program)
 }
