@@ -36,29 +36,37 @@ const MOST_TEXT: usize = 300;
 struct Reduction {
     /// Times are multiples of this many nanoseconds.
     quantum: u64,
-    /// Marks are thinned to this many cells of time and of pages per file.
+    /// Marks are thinned to this many cells of time, and of pages per file.
     cells: Option<(u64, u64)>,
     /// Pages that get a symbol's name.
     symbols: usize,
+    /// Requests, and stalls, of each recording.
+    intervals: usize,
 }
 
-/// From everything to a picture that is still sharp on one screen.
-const REDUCTIONS: [(u64, Option<(u64, u64)>, usize); 6] = [
-    (1_000, None, 20_000),
-    (10_000, None, 5_000),
-    (10_000, Some((16_384, 8_192)), 5_000),
-    (20_000, Some((8_192, 4_096)), 2_000),
-    (50_000, Some((4_096, 2_048)), 1_000),
-    (100_000, Some((2_048, 1_024)), 0),
+const fn to(quantum: u64, cells: Option<(u64, u64)>, symbols: usize, intervals: usize) -> Reduction {
+    Reduction { quantum, cells, symbols, intervals }
+}
+
+/// From everything to a picture that is still sharp on a small screen.
+const REDUCTIONS: [Reduction; 7] = [
+    to(1_000, None, 20_000, 150_000),
+    to(10_000, None, 5_000, 100_000),
+    to(20_000, Some((8_192, 4_096)), 3_000, 60_000),
+    to(50_000, Some((4_096, 1_024)), 1_000, 30_000),
+    to(100_000, Some((2_048, 512)), 0, 15_000),
+    to(200_000, Some((1_024, 256)), 0, 8_000),
+    to(500_000, Some((512, 64)), 0, 4_000),
 ];
 
-/// The data block of one or two recordings, as base64.
+/// The data block of one or two recordings, as base64; the last reduction's even if it is too large.
 pub(super) fn block(views: &[View<'_>], comparison: Option<&Comparison>) -> String {
+    let marks: Vec<Marks> = views.iter().map(|view| Marks::new(view.recording)).collect();
     let mut out = String::new();
-    for (quantum, cells, symbols) in REDUCTIONS {
-        let raw = raw(views, comparison, Reduction { quantum, cells, symbols });
-        // A first look at the size: a block that is far too large is not worth compressing.
-        if raw.len() > 8 * MOST_BYTES && cells != Some((2_048, 1_024)) {
+    for (level, reduction) in (1..).zip(REDUCTIONS) {
+        let raw = raw(views, &marks, comparison, reduction);
+        // Base64 of deflated columns has about 0.6 of their bytes; far above the limit it is not tried.
+        if level < REDUCTIONS.len() && raw.len() / 2 > MOST_BYTES {
             continue;
         }
         // Level 6 is zlib's default; 9 takes three times as long for 1 %.
@@ -70,9 +78,15 @@ pub(super) fn block(views: &[View<'_>], comparison: Option<&Comparison>) -> Stri
     out
 }
 
-fn raw(views: &[View<'_>], comparison: Option<&Comparison>, reduction: Reduction) -> Vec<u8> {
+fn raw(
+    views: &[View<'_>],
+    marks: &[Marks],
+    comparison: Option<&Comparison>,
+    reduction: Reduction,
+) -> Vec<u8> {
     let mut writer = Writer::default();
-    let sides: Vec<Value> = views.iter().map(|view| side(view, &mut writer, reduction)).collect();
+    let both = views.iter().zip(marks);
+    let sides: Vec<Value> = both.map(|(view, marks)| side(view, marks, &mut writer, reduction)).collect();
     let words = json!({
         "fills": FILLS.map(|(_, name)| name),
         "stalls": STALLS.map(|(_, name)| name),
@@ -118,7 +132,7 @@ impl Numbers<'_> {
     }
 }
 
-fn side(view: &View<'_>, writer: &mut Writer, reduction: Reduction) -> Value {
+fn side(view: &View<'_>, all: &Marks, writer: &mut Writer, reduction: Reduction) -> Value {
     let (recording, analysis) = (view.recording, view.analysis);
     let manifest = &recording.manifest;
     let files = analysis.files.iter().take(MOST_FILES).enumerate().map(|(i, f)| (f.file, i as i64)).collect();
@@ -130,24 +144,27 @@ fn side(view: &View<'_>, writer: &mut Writer, reduction: Reduction) -> Value {
         .map(|(i, t)| ((t.pid, t.tid), i as i64))
         .collect();
     let numbers = Numbers { view, start: manifest.start, quantum: reduction.quantum, files, threads };
-    let mut marks = Marks::new(recording);
-    let all = marks.len();
+    let thinned;
+    let mut notes = Vec::new();
+    let mut marks = all;
     if let Some((times, rows)) = reduction.cells {
         let span = manifest.end.saturating_sub(manifest.start).0;
-        marks.thin(span.div_ceil(times), rows);
-    }
-    let mut notes = Vec::new();
-    if marks.len() < all {
-        notes.push(format!(
-            "To keep this page small it draws {} of {all} marks: of marks closer together than a pixel of the \
-             whole picture only the largest. The figures and tables are of all.",
-            marks.len()
-        ));
+        thinned = all.thinned(span.div_ceil(times), rows);
+        marks = &thinned;
+        if marks.len() < all.len() {
+            notes.push(format!(
+                "To keep this page small it draws {} of {} marks: of marks of one kind within 1/{times} of the \
+                 time and 1/{rows} of a file only the largest, so zooming far in shows gaps that are none. The \
+                 figures and tables are of all.",
+                marks.len(),
+                all.len()
+            ));
+        }
     }
     if analysis.files.len() > MOST_FILES {
         notes.push(format!("Drawn are the {MOST_FILES} costliest of {} files.", analysis.files.len()));
     }
-    let (tables, cut) = tables::tables(&numbers, &marks, writer);
+    let (tables, cut) = tables::tables(&numbers, marks, reduction.intervals, writer);
     notes.extend(cut);
     let relative = |at: Nanos| at.saturating_sub(manifest.start).0;
     json!({
@@ -166,7 +183,7 @@ fn side(view: &View<'_>, writer: &mut Writer, reduction: Reduction) -> Value {
         "threads": threads_of(&numbers),
         "devices": devices_of(&numbers),
         "sections": places::sections(&numbers),
-        "symbols": places::symbols(&numbers, &marks, reduction.symbols),
+        "symbols": places::symbols(&numbers, marks, reduction.symbols),
         "tables": tables,
     })
 }

@@ -95,13 +95,18 @@ fn origin(view: &View<'_>) -> String {
         (wanted, "") => wanted.to_owned(),
         (wanted, method) => format!("{wanted} ({method})"),
     };
-    let kernel = if m.machine.kernel.is_empty() { String::new() } else { format!("Linux {}", m.machine.kernel) };
+    let kernel =
+        if m.machine.kernel.is_empty() { String::new() } else { format!("Linux {}", m.machine.kernel) };
     let faults = if m.exact_need {
         "faults exact to the page".to_owned()
     } else {
         m.fault_around.value().map_or(String::new(), |b| format!("fault-around {b}"))
     };
-    let subject = if view.name.is_empty() { String::new() } else { format!("{}: {}", view.name, view.analysis.headline.subject) };
+    let subject = if view.name.is_empty() {
+        String::new()
+    } else {
+        format!("{}: {}", view.name, view.analysis.headline.subject)
+    };
     let parts = [
         subject,
         m.started_at.clone(),
@@ -111,7 +116,7 @@ fn origin(view: &View<'_>) -> String {
         kernel,
         m.machine.cpu.clone(),
         m.machine.os.clone(),
-        format!("cold {}", m.tool),
+        m.tool.clone(),
     ];
     let parts: Vec<String> = parts.into_iter().filter(|p| !p.is_empty()).map(|p| line(&p, 200)).collect();
     parts.join(" · ")
@@ -183,36 +188,55 @@ fn cards(out: &mut String, h: &Headline) {
     let of_ready = |n: u64| share(n, ready).map_or(String::new(), |s| format!("{s} of it; "));
     out.push_str("<dl class=\"cards\">\n");
     let mut add = |what: &str, (value, detail): (String, String)| card(out, what, &value, &detail);
-    add("start to ready", known(&h.ready, |_| {
-        let plural = if h.processes == 1 { "" } else { "es" };
-        format!("{} process{plural}", h.processes)
-    }));
-    add("waited for storage", known(&h.waited, |w| {
-        let main = h.waited_main.value().map_or(String::new(), |m| format!("main thread {m}"));
-        format!("{}{main}", of_ready(w.0))
-    }));
-    add("needed", known(&h.needed, |_| {
-        let upper = h.needed_upper.value().filter(|b| b.0 > 0);
-        let upper = upper.map_or(String::new(), |b| format!("of which {b} at most; "));
-        let cached = h.cached.value().map_or(String::new(), |b| format!("{b} was cached"));
-        format!("{upper}{cached}")
-    }));
-    add("read", known(&h.read, |_| {
-        let others = h.read_by_others.value().filter(|b| b.0 > 0);
-        others.map_or(String::new(), |b| format!("and {b} by others"))
-    }));
-    add("read, not needed", known(&h.unused, |u| {
-        let of = h.read.value().and_then(|r| share(u.0, r.0));
-        of.map_or(String::new(), |s| format!("{s} of what was read"))
-    }));
-    add("device requests", known(&h.requests, |_| {
-        let size = h.mean_request.value().map(|b| format!("mean {b}"));
-        let service = h.mean_service.value().map(|t| format!("{t} in the device"));
-        [size, service].into_iter().flatten().collect::<Vec<_>>().join(", ")
-    }));
-    add("failed lookups", known(&h.misses, |_| {
-        h.lookups.value().map_or(String::new(), |l| format!("of {l} lookups"))
-    }));
+    add(
+        "start to ready",
+        known(&h.ready, |_| {
+            let plural = if h.processes == 1 { "" } else { "es" };
+            format!("{} process{plural}", h.processes)
+        }),
+    );
+    add(
+        "waited for storage",
+        known(&h.waited, |w| {
+            let main = h.waited_main.value().map_or(String::new(), |m| format!("main thread {m}"));
+            format!("{}{main}", of_ready(w.0))
+        }),
+    );
+    add(
+        "needed",
+        known(&h.needed, |_| {
+            let upper = h.needed_upper.value().filter(|b| b.0 > 0);
+            let upper = upper.map_or(String::new(), |b| format!("{b} of it an upper bound; "));
+            let cached = h.cached.value().map_or(String::new(), |b| format!("{b} was cached"));
+            format!("{upper}{cached}")
+        }),
+    );
+    add(
+        "read",
+        known(&h.read, |_| {
+            let others = h.read_by_others.value().filter(|b| b.0 > 0);
+            others.map_or(String::new(), |b| format!("and {b} by others"))
+        }),
+    );
+    add(
+        "read, not needed",
+        known(&h.unused, |u| {
+            let of = h.read.value().and_then(|r| share(u.0, r.0));
+            of.map_or(String::new(), |s| format!("{s} of what was read"))
+        }),
+    );
+    add(
+        "device requests",
+        known(&h.requests, |_| {
+            let size = h.mean_request.value().map(|b| format!("mean {b}"));
+            let service = h.mean_service.value().map(|t| format!("{t} in the device"));
+            [size, service].into_iter().flatten().collect::<Vec<_>>().join(", ")
+        }),
+    );
+    add(
+        "failed lookups",
+        known(&h.misses, |_| h.lookups.value().map_or(String::new(), |l| format!("of {l} lookups"))),
+    );
     out.push_str("</dl>\n");
 }
 
@@ -236,10 +260,13 @@ fn compared_cards(out: &mut String, comparison: &Comparison) {
         }
         out.push_str("</ul>\n");
     }
-    out.push_str("<dl class=\"cards\">\n");
+    out.push_str("<dl class=\"cards two\">\n");
     for figure in &comparison.headline {
         let side = |k: &Known<u64>| k.value().map_or("unknown".into(), |v| in_unit(figure.unit, *v));
         let change = figure.difference.map_or(String::new(), |d| {
+            if d == 0 {
+                return "the same".into();
+            }
             let sign = if d < 0 { "−" } else { "+" };
             let ratio = figure.ratio.map_or(String::new(), |r| format!(", × {:.2}", r.value()));
             format!("{sign}{}{ratio}", in_unit(figure.unit, d.unsigned_abs()))

@@ -1,6 +1,6 @@
 //! What is drawn in the offset picture: runs of pages that were read (used or not), and runs needed.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use cold_model::Nanos;
 use cold_model::recording::{FileIdx, FillCause, Recording, Touch, TouchKind};
@@ -157,9 +157,9 @@ impl Marks {
         self.touches.push(mark);
     }
 
-    /// Keeps of all marks of one kind that begin in the same cell the one with the most pages. Cells are
-    /// `time` nanoseconds wide and `1 / rows` of the pages of their file high.
-    pub(super) fn thin(&mut self, time: u64, rows: u64) {
+    /// Of all marks of one kind that begin in the same cell, the one with the most pages. Cells are `time`
+    /// nanoseconds wide and `1 / rows` of the pages of their file high.
+    pub(super) fn thinned(&self, time: u64, rows: u64) -> Self {
         let mut ends: HashMap<FileIdx, u64> = HashMap::new();
         let all = self.fills.iter().map(|m| (m.file, m.first, m.pages));
         for (file, first, pages) in all.chain(self.touches.iter().map(|m| (m.file, m.first, m.pages))) {
@@ -170,27 +170,18 @@ impl Marks {
             let end = ends.get(&file).copied().unwrap_or(0);
             (at.0 / time.max(1), file, first / end.div_ceil(rows.max(1)).max(1))
         };
-        // The largest first, so that the one that is kept covers the most.
-        let keep = |order: &mut Vec<usize>, pages: &dyn Fn(usize) -> u64, key: &dyn Fn(usize) -> Key| {
-            order.sort_by_key(|&i| std::cmp::Reverse(pages(i)));
-            let mut seen: HashSet<Key> = HashSet::with_capacity(order.len() / 4);
-            order.retain(|&i| seen.insert(key(i)));
-            order.sort_unstable();
-        };
-        let mut order: Vec<usize> = (0..self.fills.len()).collect();
-        let fills = &self.fills;
-        keep(&mut order, &|i| fills[i].pages, &|i| {
-            let m = &fills[i];
-            (cell(m.at, m.file, m.first), m.cause as u8, m.used)
-        });
-        self.fills = order.iter().map(|&i| self.fills[i]).collect();
-        let mut order: Vec<usize> = (0..self.touches.len()).collect();
-        let touches = &self.touches;
-        keep(&mut order, &|i| touches[i].pages, &|i| {
-            let m = &touches[i];
-            (cell(m.at, m.file, m.first), m.kind as u8, true)
-        });
-        self.touches = order.iter().map(|&i| self.touches[i]).collect();
+        Self {
+            fills: largest(
+                &self.fills,
+                |m| m.pages,
+                |m| (cell(m.at, m.file, m.first), m.cause as u8, m.used),
+            ),
+            touches: largest(
+                &self.touches,
+                |m| m.pages,
+                |m| (cell(m.at, m.file, m.first), m.kind as u8, true),
+            ),
+        }
     }
 
     /// Number of marks.
@@ -201,6 +192,20 @@ impl Marks {
 
 /// A cell, and what is told apart within it.
 type Key = ((u64, FileIdx, u64), u8, bool);
+
+/// The row with the most pages of each key, in their order.
+fn largest<T: Copy>(rows: &[T], pages: impl Fn(&T) -> u64, key: impl Fn(&T) -> Key) -> Vec<T> {
+    let mut best: HashMap<Key, usize> = HashMap::new();
+    for (i, row) in rows.iter().enumerate() {
+        let kept = best.entry(key(row)).or_insert(i);
+        if pages(row) > pages(&rows[*kept]) {
+            *kept = i;
+        }
+    }
+    let mut order: Vec<usize> = best.into_values().collect();
+    order.sort_unstable();
+    order.into_iter().map(|i| rows[i]).collect()
+}
 
 #[cfg(test)]
 mod tests {

@@ -24,7 +24,7 @@ const RIGHT: f64 = 220.0;
 /// Height of the plot, of one recording and of each of two.
 const HEIGHTS: [f64; 2] = [640.0, 430.0];
 /// Above the first panel: title, figures, legend.
-const HEAD: f64 = 128.0;
+const HEAD: f64 = 140.0;
 /// Below a panel: labels of the axis, and the title of the next.
 const FOOT: f64 = 66.0;
 /// Okabe & Ito's colours per fill cause, as in the page.
@@ -60,8 +60,7 @@ struct Stack {
 }
 
 impl Stack {
-    /// One band per path in the order of first use; heights are logarithms of the pages read or needed, so
-    /// that small files can be seen beside large ones.
+    /// One band per path in the order of first use, as high as its pages that were read or needed.
     fn new(views: &[View<'_>], marks: &[Marks]) -> Self {
         let mut bands: Vec<Band> = Vec::new();
         let mut by_path: HashMap<&str, usize> = HashMap::new();
@@ -89,17 +88,21 @@ impl Stack {
                 });
                 let band = &mut bands[place];
                 band.pages = band.pages.max(*end).max(used.size.map_or(0, |s| s.0.div_ceil(page)));
-                let pages = (used.needed.0 + used.unused.0) / page;
-                band.height = band.height.max(1.0 + (1.0 + pages as f64).log2());
+                band.height = band.height.max((used.needed.0 + used.unused.0) as f64 / page as f64);
                 places.insert(used.file, place);
             }
             of.push(places);
         }
         let mut order: Vec<usize> = (0..bands.len()).collect();
-        order.sort_by(|&a, &b| (bands[a].first_use, &bands[a].name).cmp(&(bands[b].first_use, &bands[b].name)));
+        // High enough to see: no band is lower than a five-hundredth of the pages of all.
+        let least = (bands.iter().map(|b| b.height).sum::<f64>() / 500.0).max(1e-9);
+        order.sort_by(|&a, &b| {
+            (bands[a].first_use, &bands[a].name).cmp(&(bands[b].first_use, &bands[b].name))
+        });
         let mut low = 0.0;
         for i in order {
             bands[i].low = low;
+            bands[i].height = bands[i].height.max(least);
             low += bands[i].height;
         }
         Self { bands, of, height: f64::max(low, 1.0) }
@@ -201,7 +204,7 @@ fn legend(out: &mut String, marks: &[Marks], views: &[View<'_>]) {
     for (i, view) in views.iter().enumerate() {
         text(out, LEFT, 48.0 + 16.0 * i as f64, "fill=\"#5a5a5a\"", &figures(view));
     }
-    let y = 88.0;
+    let y = 90.0;
     let mut x = LEFT;
     let mut item = |out: &mut String, swatch: &str, words: &str| {
         let _ = write!(out, r#"<g transform="translate({x:.1} {y:.1})">{swatch}</g>"#);
@@ -230,7 +233,13 @@ fn legend(out: &mut String, marks: &[Marks], views: &[View<'_>]) {
         }
     }
     item(out, &format!("<path d=\"M1 0h13M1 -4v8M14 -4v8\" stroke=\"{STALL}\" fill=\"none\"/>"), "waiting");
-    text(out, WIDTH - 20.0, y + 24.0, "font-size=\"11.5\" fill=\"#5a5a5a\" text-anchor=\"end\"", "dashed: read, not needed");
+    text(
+        out,
+        WIDTH - 20.0,
+        y + 24.0,
+        "font-size=\"11.5\" fill=\"#5a5a5a\" text-anchor=\"end\"",
+        "dashed: read, not needed",
+    );
 }
 
 /// Bands with their names, axis, frame.
@@ -252,7 +261,7 @@ fn frame(out: &mut String, p: &Panel<'_>) {
         let _ = write!(out, r##"<path d="M{x:.1} {:.1}V{:.1}" stroke="#dedede"/>"##, p.top, p.bottom());
         text(out, x, p.bottom() + 16.0, "text-anchor=\"middle\"", &format!("{:.decimals$}", tick / factor));
     }
-    text(out, right + 10.0, p.bottom() + 16.0, "fill=\"#5a5a5a\"", &format!("{unit} since the start"));
+    text(out, right + 26.0, p.bottom() + 16.0, "fill=\"#5a5a5a\"", &format!("{unit} since the start"));
     let _ = write!(
         out,
         r##"<rect x="{LEFT}" y="{:.1}" width="{:.1}" height="{:.1}" fill="none" stroke="#8a8a8a"/>"##,
@@ -288,6 +297,14 @@ fn draw(out: &mut String, p: &Panel<'_>, view: &View<'_>, marks: &Marks) {
             cause[used].path(out, &format!("stroke=\"{color}\" stroke-width=\"2\"{looks}"));
         }
     }
+    let mut stalls = Strokes::default();
+    let end = view.recording.manifest.end;
+    for s in view.recording.stalls.iter().flatten() {
+        let Some((low, _)) = s.file.and_then(|f| p.y(f, s.page.unwrap_or(0), 1)) else { continue };
+        let woken = s.woken.or(s.ended).unwrap_or(end);
+        stalls.horizontal(p.x(s.began.0), p.x(woken.0), low);
+    }
+    stalls.path(out, &format!("stroke=\"{STALL}\" stroke-width=\"1\""));
     let (mut around, mut reads, mut faults) = (Strokes::default(), Strokes::default(), Strokes::default());
     for m in &marks.touches {
         let Some((low, high)) = p.y(m.file, m.first, m.pages) else { continue };
@@ -302,14 +319,6 @@ fn draw(out: &mut String, p: &Panel<'_>, view: &View<'_>, marks: &Marks) {
     reads.path(out, "stroke=\"#000000\" stroke-width=\"0.9\"");
     reads.crosses(out);
     faults.diamonds(out);
-    let mut stalls = Strokes::default();
-    let end = view.recording.manifest.end;
-    for s in view.recording.stalls.iter().flatten() {
-        let Some((low, _)) = s.file.and_then(|f| p.y(f, s.page.unwrap_or(0), 1)) else { continue };
-        let woken = s.woken.or(s.ended).unwrap_or(end);
-        stalls.horizontal(p.x(s.began.0), p.x(woken.0), low);
-    }
-    stalls.path(out, &format!("stroke=\"{STALL}\" stroke-width=\"1\""));
 }
 
 fn ready(out: &mut String, p: &Panel<'_>, view: &View<'_>) {

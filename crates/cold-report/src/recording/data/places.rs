@@ -56,5 +56,8 @@ pub(super) fn symbols(numbers: &Numbers<'_>, marks: &Marks, most: usize) -> Valu
         let Some(first) = layout.symbols.get(begin..end).and_then(<[_]>::first) else { continue };
         out.entry(place).or_default().push(json!([mark.first, short(&first.name), end - begin - 1]));
     }
-    out.into_iter().map(|(file, rows)| (file.to_string(), Value::from(rows))).collect::<serde_json::Map<_, _>>().into()
+    out.into_iter()
+        .map(|(file, rows)| (file.to_string(), Value::from(rows)))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
 }

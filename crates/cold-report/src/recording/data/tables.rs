@@ -11,19 +11,24 @@ use super::super::marks::Marks;
 use super::super::names;
 use super::{MOST_ROWS, Numbers, short};
 
-/// Requests, and stalls, in a page, the longest.
-const MOST_INTERVALS: usize = 150_000;
 /// Looked-up paths in a page.
 const MOST_PATHS: usize = 5_000;
 
-/// Describes all tables of a recording and writes their columns; also what was left out, in words.
-pub(super) fn tables(numbers: &Numbers<'_>, marks: &Marks, writer: &mut Writer) -> (Value, Vec<String>) {
+/// Describes all tables of a recording and writes their columns, of requests and stalls at most
+/// `intervals`; also what was left out, in words.
+pub(super) fn tables(
+    numbers: &Numbers<'_>,
+    marks: &Marks,
+    intervals: usize,
+    writer: &mut Writer,
+) -> (Value, Vec<String>) {
     let mut notes = Vec::new();
     let recording = numbers.view.recording;
-    let reads = longest(recording.device_reads.as_deref(), "requests", &mut notes, |r: &DeviceRead| {
-        r.completed.map_or(u64::MAX, |c| c.saturating_sub(r.queued).0)
-    });
-    let stalls = longest(recording.stalls.as_deref(), "stalls", &mut notes, |s: &Stall| {
+    let reads =
+        longest(recording.device_reads.as_deref(), intervals, "requests", &mut notes, |r: &DeviceRead| {
+            r.completed.map_or(u64::MAX, |c| c.saturating_sub(r.queued).0)
+        });
+    let stalls = longest(recording.stalls.as_deref(), intervals, "stalls", &mut notes, |s: &Stall| {
         s.woken.or(s.ended).map_or(u64::MAX, |e| e.saturating_sub(s.began).0)
     });
     let tables = json!({
@@ -38,16 +43,17 @@ pub(super) fn tables(numbers: &Numbers<'_>, marks: &Marks, writer: &mut Writer) 
 /// Only the longest of too many rows, in their order.
 fn longest<'a, T>(
     rows: Option<&'a [T]>,
+    most: usize,
     what: &str,
     notes: &mut Vec<String>,
     length: impl Fn(&T) -> u64,
 ) -> Vec<&'a T> {
     let rows = rows.unwrap_or_default();
     let mut order: Vec<usize> = (0..rows.len()).collect();
-    if rows.len() > MOST_INTERVALS {
-        notes.push(format!("Drawn are the {MOST_INTERVALS} longest of {} {what}.", rows.len()));
+    if rows.len() > most {
+        notes.push(format!("Drawn are the {most} longest of {} {what}.", rows.len()));
         order.sort_by_key(|&i| std::cmp::Reverse(length(&rows[i])));
-        order.truncate(MOST_INTERVALS);
+        order.truncate(most);
         order.sort_unstable();
     }
     order.into_iter().map(|i| &rows[i]).collect()
@@ -136,7 +142,9 @@ fn stall_table(n: &Numbers<'_>, rows: &[&Stall], w: &mut Writer) -> Value {
     let path: Vec<i64> = rows
         .iter()
         .map(|s| {
-            let Some(text) = s.lookup.and_then(|l| lookups.get(l as usize)?.path.as_deref()) else { return 0 };
+            let Some(text) = s.lookup.and_then(|l| lookups.get(l as usize)?.path.as_deref()) else {
+                return 0;
+            };
             if let Some(i) = known.get(text) {
                 return *i;
             }

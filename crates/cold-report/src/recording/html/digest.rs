@@ -68,7 +68,16 @@ fn compress(hash: &mut [u32; 8], block: &[u8; 64], rounds: &[u32; 64]) {
         let t1 = v[7].wrapping_add(s1).wrapping_add(choice).wrapping_add(*k).wrapping_add(w);
         let s0 = v[0].rotate_right(2) ^ v[0].rotate_right(13) ^ v[0].rotate_right(22);
         let majority = (v[0] & v[1]) ^ (v[0] & v[2]) ^ (v[1] & v[2]);
-        v = [t1.wrapping_add(s0.wrapping_add(majority)), v[0], v[1], v[2], v[3].wrapping_add(t1), v[4], v[5], v[6]];
+        v = [
+            t1.wrapping_add(s0.wrapping_add(majority)),
+            v[0],
+            v[1],
+            v[2],
+            v[3].wrapping_add(t1),
+            v[4],
+            v[5],
+            v[6],
+        ];
     }
     for (h, v) in hash.iter_mut().zip(v) {
         *h = h.wrapping_add(v);

@@ -67,7 +67,8 @@ impl Strokes {
     /// Middles of the joined lines.
     fn middles(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
         self.vertical.iter().flat_map(|(x, intervals)| {
-            let middle = |(from, to): (i64, i64)| (*x as f64 / ACROSS, f64::midpoint(from as f64, to as f64) / ALONG);
+            let middle =
+                |(from, to): (i64, i64)| (*x as f64 / ACROSS, f64::midpoint(from as f64, to as f64) / ALONG);
             joined(intervals).into_iter().map(middle)
         })
     }

@@ -33,8 +33,8 @@ function collectFiles(sides) {
 }
 
 const BAND_HEIGHTS = {
-  log: { words: "log of the pages used", height: (file) => 1 + Math.log2(1 + file.used) },
   pages: { words: "pages used", height: (file, sum) => Math.max(file.used, sum / 500) },
+  log: { words: "log of the pages used", height: (file) => 1 + Math.log2(1 + file.used) },
   equal: { words: "all the same", height: () => 1 },
 };
 

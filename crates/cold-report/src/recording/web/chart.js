@@ -185,7 +185,7 @@ class Chart {
       for (const tick of this.valueTicks().values) {
         const y = this.y(tick);
         if (y < MARGIN.top - 1 || y > bottom + 1) continue;
-        context.fillText(this.options.axis === "bytes" ? byteWords(tick).replace(".00", "") : countWords(tick), MARGIN.left - 7, y + 4);
+        context.fillText(this.options.axis === "bytes" ? roundBytes(tick) : countWords(tick), MARGIN.left - 7, y + 4);
       }
     }
     if (this.options.unit) {
@@ -198,7 +198,7 @@ class Chart {
   }
 
   marker(context, at, words) {
-    if (at === null || at === undefined || (words === "end" && Math.abs(at - this.options.ready) < (this.view.to - this.view.from) / 50)) return;
+    if (at === null || at === undefined) return;
     const x = this.x(at);
     if (x < MARGIN.left || x > MARGIN.left + this.width) return;
     context.save();
@@ -209,6 +209,8 @@ class Chart {
     context.lineTo(x, MARGIN.top + this.height);
     context.stroke();
     context.restore();
+    // No room for the words of both.
+    if (words === "end" && this.options.ready !== null && Math.abs(this.x(this.options.ready) - x) < 130) return;
     const label = `${words} ${timeWords(at)}`, room = context.measureText(label).width / 2;
     context.fillStyle = theme.colors.text;
     context.textAlign = "center";
@@ -280,7 +282,8 @@ class Chart {
     this.drag = { x: event.offsetX, y: event.offsetY, move: event.shiftKey, from: this.view.from, to: this.view.to, y0: this.y0, y1: this.y1 };
   }
 
-  box(event) {
+  /** The rectangle that a drag chose. */
+  dragged(event) {
     const clampX = (x) => Math.min(Math.max(x, MARGIN.left), MARGIN.left + this.width);
     const clampY = (y) => Math.min(Math.max(y, MARGIN.top), MARGIN.top + this.height);
     let y0 = clampY(Math.min(this.drag.y, event.offsetY)), y1 = clampY(Math.max(this.drag.y, event.offsetY));
@@ -301,7 +304,7 @@ class Chart {
       return;
     }
     if (drag) {
-      this.cross(null, this.box(event));
+      this.cross(null, this.dragged(event));
       return;
     }
     const at = this.timeAt(event.offsetX);
@@ -313,7 +316,7 @@ class Chart {
   }
 
   release(event) {
-    const drag = this.drag, [x, y, width, height] = drag ? this.box(event) : [];
+    const drag = this.drag, [x, y, width, height] = drag ? this.dragged(event) : [];
     this.drag = null;
     if (!drag || drag.move) return;
     this.view.point(null);

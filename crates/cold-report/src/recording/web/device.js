@@ -35,9 +35,9 @@ const nothing = (sides, side, text) => element("p", { class: "nothing" }, sides.
 
 function legendOf(id, items) {
   const swatches = items.map(([, draw, words]) => {
-    const canvas = element("canvas", { width: 44, height: 32 });
+    const canvas = element("canvas", { width: 22, height: 16 });
     const paint = () => {
-      const pixels = new Pixels(canvas.getContext("2d"), 0, 0, 44, 32, theme.colors.background);
+      const pixels = new Swatch(canvas.getContext("2d"), theme.colors.background);
       draw(pixels, theme.colors);
       pixels.put();
     };
@@ -183,7 +183,7 @@ class SizeTable {
     const rows = [];
     for (let bin = low; bin <= high; bin++) {
       const [count, bytes] = bins.get(bin) || [0, 0];
-      rows.push(element("tr", {}, element("th", { scope: "row" }, bin === 9 || bin === low ? `up to ${byteWords(2 ** bin).replace(".00", "").replace(".0", "")}` : byteWords(2 ** bin).replace(".00", "").replace(".0", "")),
+      rows.push(element("tr", {}, element("th", { scope: "row" }, bin === 9 || bin === low ? `up to ${roundBytes(2 ** bin)}` : roundBytes(2 ** bin)),
         element("td", { class: "wide" }, bar(count / most)), element("td", { class: "n" }, countWords(count)), element("td", { class: "n" }, byteWords(bytes))));
     }
     const head = ["largest size", "", "requests", "bytes"].map((name, i) => element("th", { scope: "col", class: i > 1 ? "n" : "" }, name));

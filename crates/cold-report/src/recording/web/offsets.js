@@ -3,7 +3,7 @@
 
 class OffsetPicture {
   constructor(sides, view, files) {
-    Object.assign(this, { sides, view, files, file: null, mode: "log", hidden: new Set() });
+    Object.assign(this, { sides, view, files, file: null, mode: "pages", hidden: new Set() });
     this.charts = sides.map((side) => this.chart(side));
     this.choose(null);
     this.tools();
@@ -82,7 +82,7 @@ class OffsetPicture {
   legend() {
     this.swatches = [];
     byId("offset-legend").append(...this.kinds().map(([key, name]) => {
-      const swatch = element("canvas", { width: 44, height: 32 });
+      const swatch = element("canvas", { width: 22, height: 16 });
       this.swatches.push(() => drawSwatch(swatch, key));
       const button = element("button", { type: "button", onclick: () => {
         if (!this.hidden.delete(key)) this.hidden.add(key);
@@ -130,8 +130,7 @@ class OffsetPicture {
     const { fills, touches, stalls } = side.tables, colors = theme.colors, scale = chart.scale;
     const { zero, one } = this.scales(chart, side), perTime = pixels.width / (this.view.to - this.view.from);
     const ends = (table) => [firstAt(table.at, this.view.from - 8 / perTime), firstAt(table.at, this.view.to + 8 / perTime)];
-    const few = (range) => (range[1] - range[0] < 3000 ? 1 : 0);
-    const range = ends(fills), wide = Math.round((3 + 3 * few(range)) * scale);
+    const range = ends(fills), wide = Math.round((range[1] - range[0] < 3000 ? 6 : 3) * scale);
     const strong = colors.fills.map((color) => [pixel(color), pixel(mix(color, colors.background, 0.35))]);
     const pale = colors.fills.map((color) => [pixel(mix(color, colors.background, 0.5)), pixel(mix(color, colors.background, 0.82))]);
     for (const used of [0, 16]) {
@@ -146,14 +145,14 @@ class OffsetPicture {
         pixels.textured(Math.round(x), Math.floor(high), Math.round(x) + wide, Math.ceil(low), dark, light, cause, 1 + i);
       }
     }
-    this.touches(pixels, touches, fills.rows, { zero, one, perTime, range: ends(touches), few, scale });
     if (!this.hidden.has("stalls")) this.stalls(pixels, side, stalls, 1 + fills.rows + touches.rows, { zero, one, perTime, scale });
+    this.touches(pixels, touches, fills.rows, { zero, one, perTime, range: ends(touches), scale });
   }
 
   /** Shapes: a diamond for a fault, a cross for a read, a dot for what was only mapped around. */
-  touches(pixels, touches, base, { zero, one, perTime, range, few, scale }) {
+  touches(pixels, touches, base, { zero, one, perTime, range, scale }) {
     const colors = theme.colors, ink = pixel(colors.needed), upper = pixel(colors.upper);
-    const size = Math.max(1, Math.round((1 + few(range)) * scale)), thin = Math.max(1, Math.round(scale));
+    const size = Math.max(1, Math.round((range[1] - range[0] < 600 ? 2 : 1) * scale)), thin = Math.max(1, Math.round(scale));
     for (const wanted of [1, 2, 0]) {
       if (this.hidden.has(`t${wanted}`)) continue;
       for (let i = range[0]; i < range[1]; i++) {
@@ -344,7 +343,7 @@ function hatch(context, color) {
 }
 
 function drawSwatch(canvas, key) {
-  const context = canvas.getContext("2d"), colors = theme.colors, p = new Pixels(context, 0, 0, 44, 32, colors.background);
+  const context = canvas.getContext("2d"), colors = theme.colors, p = new Swatch(context, colors.background);
   const number = Number(key.slice(1)), ink = pixel(colors.needed);
   const fill = (x0, x1, amount) => {
     const color = colors.fills[key === "unused" || key === "others" ? 1 : number], texture = key === "unused" || key === "others" ? 1 : number;

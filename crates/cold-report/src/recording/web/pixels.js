@@ -84,6 +84,19 @@ class Pixels {
   }
 }
 
+/** The small picture of a legend; places are given in halves of a pixel. */
+class Swatch extends Pixels {
+  constructor(context, background) {
+    super(context, 0, 0, 22, 16, background);
+  }
+  rect(x0, y0, x1, y1, color, id) {
+    super.rect(x0 / 2, y0 / 2, Math.max(x0 / 2 + 1, x1 / 2), Math.max(y0 / 2 + 1, y1 / 2), color, id);
+  }
+  textured(x0, y0, x1, y1, dark, light, texture, id) {
+    super.textured(x0 / 2, y0 / 2, x1 / 2, y1 / 2, dark, light, texture, id);
+  }
+}
+
 /** `#rrggbb` as a word of image data (little endian, as every browser's machine is). */
 function pixel(color) {
   const n = parseInt(color.slice(1), 16);

@@ -40,6 +40,8 @@ function byteWords(bytes) {
   return unit === 0 ? `${Math.round(value)} B` : `${digits(value)} ${units[unit]}`;
 }
 
+/** For axes: without digits that say nothing. */
+const roundBytes = (bytes) => byteWords(bytes).replace(/\.0+ /, " ");
 const countWords = (n) => n.toLocaleString("en-US").replaceAll(",", "\u202f");
 const hex = (n) => `0x${n.toString(16)}`;
 const baseName = (path) => path.slice(path.lastIndexOf("/") + 1) || path;
@@ -56,7 +58,7 @@ function ticks(low, high, wanted, binary) {
     step = power * [1, 2, 5, 10].find((m) => rough <= power * m * (1 + 1e-9));
   }
   const values = [];
-  for (let v = Math.ceil(low / step - 1e-9) * step; v <= high + step * 1e-9 && values.length < 200; v += step) values.push(v);
+  for (let v = Math.ceil(low / step - 1e-9) * step; v <= high + step * 1e-9 && values.length < 200; v += step) values.push(v === 0 ? 0 : v);
   return { step, values };
 }
 
