@@ -44,6 +44,17 @@ impl Runs {
         let i = self.0.partition_point(|r| r.end <= page);
         self.0.get(i).is_some_and(|r| r.start <= page)
     }
+    /// The parts of the range that are in it, ascending.
+    pub fn within(&self, r: &Range) -> impl Iterator<Item = Range> {
+        let first = self.0.partition_point(|x| x.end <= r.start);
+        let r = r.clone();
+        let end = r.end;
+        self.0[first..]
+            .iter()
+            .take_while(move |x| x.start < end)
+            .map(move |x| x.start.max(r.start)..x.end.min(r.end))
+            .filter(|x| x.start < x.end)
+    }
     /// Pages in both.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {

@@ -120,8 +120,7 @@ impl Faults {
             let range = range.start..range.end.min(range.start.saturating_add(MOST_AROUND));
             let seen = seen.entry(t.file).or_default();
             for hole in seen.holes(&range) {
-                let part = needed.map_or_else(Runs::default, |n| n.and(&Runs::one(hole)));
-                touches.extend(part.runs().iter().map(|r| (t.file, r.clone())));
+                touches.extend(needed.iter().flat_map(|n| n.within(&hole)).map(|r| (t.file, r)));
             }
             seen.insert(&range);
         }

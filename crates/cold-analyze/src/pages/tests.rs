@@ -23,6 +23,10 @@ proptest! {
         prop_assert_eq!(set(ra.and(&rb).runs()), &sa & &sb);
         prop_assert_eq!(set(ra.or(&rb).runs()), &sa | &sb);
         prop_assert_eq!(set(ra.minus(&rb).runs()), &sa - &sb);
+        for r in rb.runs() {
+            let inside: Vec<Range> = ra.within(r).collect();
+            prop_assert_eq!(set(&inside), &sa & &set(std::slice::from_ref(r)));
+        }
         for page in 0..230 {
             prop_assert_eq!(ra.contains(page), sa.contains(&page));
         }
