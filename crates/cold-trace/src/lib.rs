@@ -6,6 +6,8 @@
 
 pub mod assemble;
 pub mod blocks;
+#[cfg(feature = "bpf")]
+pub mod bpf;
 pub mod machine;
 pub mod perf;
 pub mod raw;

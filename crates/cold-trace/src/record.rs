@@ -6,13 +6,14 @@
 //! the command.
 
 mod facts;
+mod kernel;
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use cold_model::observed::ObservedStart;
-use cold_model::recording::manifest::{DiskCounter, Manifest, StackMethod, Tier};
+use cold_model::recording::manifest::{DiskCounter, Manifest, StackMethod, Subject, Tier};
 use cold_model::recording::{FileKind, Recording};
 use cold_model::{Bytes, Nanos};
 use cold_sys::perf_event::{Event, Kind, Spec, Stack, Whom};
@@ -53,6 +54,9 @@ pub enum Error {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// The BPF programs failed while recording.
+    #[error("recording by BPF failed: {0}")]
+    Bpf(String),
     /// The log could not be written.
     #[error("cannot write the log of events: {0}; the recording ends here")]
     Log(#[from] io::Error),
@@ -68,7 +72,7 @@ pub struct Options {
     pub tier: Option<Tier>,
     /// User stacks at faults (and with BPF at reads, waits and lookups).
     pub stacks: StackMethod,
-    /// Bytes of the kernel's buffer per CPU; `None`: by the tier.
+    /// Bytes of the buffer between kernel and reader (per CPU in tiers C and D); `None`: by the tier.
     pub buffer: Option<usize>,
     /// Files whose cached pages are looked at before and after, for the tiers that see no fills.
     pub files: Vec<PathBuf>,
@@ -78,10 +82,11 @@ pub struct Options {
 pub type Refusal = (Tier, String);
 
 /// A recording that runs.
-#[derive(Debug)]
 pub struct Session {
     tier: Tier,
     refused: Vec<Refusal>,
+    #[cfg(feature = "bpf")]
+    bpf: Option<kernel::Programs>,
     manifest: Manifest,
     sink: SharedSink,
     proc: ProcFs,
@@ -104,15 +109,18 @@ impl Session {
     /// knows (tier, machine, devices, file systems) is filled in.
     pub fn start(options: &Options, manifest: Manifest, sink: SharedSink) -> Result<Self, Error> {
         let (proc, sys) = (ProcFs::default(), SysFs::default());
-        let (tier, refused) = choose(options, &proc)?;
+        let everybody = manifest.subject == Subject::Machine;
+        let chosen = choose(options, everybody, &proc, &sink)?;
         let mut session = Self {
-            tier,
-            refused,
+            plan: plan(chosen.tier, options),
+            tier: chosen.tier,
+            refused: chosen.refused,
+            #[cfg(feature = "bpf")]
+            bpf: chosen.bpf,
             manifest,
             sink,
             files: options.files.clone(),
             counters: facts::disk_counters(&proc),
-            plan: plan(tier, options),
             recorders: Vec::new(),
             proc,
             sys,
@@ -121,6 +129,12 @@ impl Session {
         session.fact(&Fact::Mounts(facts::mounts(&session.proc)))?;
         session.residency(false)?;
         session.fact(&Fact::Manifest(Box::new(session.manifest.clone())))?;
+        if matches!(session.tier, Tier::A | Tier::B) {
+            session.side_band();
+        }
+        if everybody {
+            session.machine()?;
+        }
         Ok(session)
     }
 
@@ -139,8 +153,13 @@ impl Session {
     pub fn follow(&mut self, pid: u32, itself: bool) -> Result<(), Error> {
         let at = cold_sys::time::monotonic().0;
         self.fact(&Fact::Follow { at, pid, itself })?;
+        #[cfg(feature = "bpf")]
+        if let Some(bpf) = &self.bpf {
+            kernel::follow(bpf, pid, itself)?;
+        }
         if itself {
-            for existing in facts::existing(&self.proc, pid, at) {
+            let pids = facts::descendants(&self.proc, pid);
+            for existing in pids.into_iter().filter_map(|pid| facts::existing(&self.proc, pid, at)) {
                 self.fact(&Fact::Follow { at, pid: existing.pid, itself: true })?;
                 self.fact(&Fact::Existing(Box::new(existing)))?;
             }
@@ -148,18 +167,54 @@ impl Session {
         let Some(plan) = self.plan else { return Ok(()) };
         let mut rings = Rings::new(plan, facts::online_cpus(&self.sys));
         let follow = |source| Error::Follow { pid, source };
-        let threads = facts::threads(&self.proc, pid);
-        for tid in threads {
-            match rings.add(Whom::Thread(tid as i32)) {
+        // An attached process may have children and threads already; a supervisor has neither.
+        let descendants = if itself { facts::descendants(&self.proc, pid) } else { vec![pid] };
+        for tid in descendants.iter().flat_map(|p| facts::threads(&self.proc, *p)) {
+            match rings.add(Whom::Thread(tid.cast_signed())) {
                 // A thread that ended meanwhile has nothing to tell; the others count.
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) && tid != pid => {}
                 other => other.map_err(follow)?,
             }
         }
-        self.manifest.cost.buffers = Bytes(self.manifest.cost.buffers.0 + rings.buffers());
-        self.fact(&Fact::PerfEvents(rings.described().to_vec()))?;
-        let recorder = Recorder::start(rings, Arc::clone(&self.sink), self.proc.clone(), true);
-        self.recorders.push(recorder.map_err(follow)?);
+        self.read(rings).map_err(follow)
+    }
+
+    /// Reads these events from now on.
+    fn read(&mut self, rings: Rings) -> io::Result<()> {
+        self.manifest.cost.buffers += Bytes(rings.bytes());
+        let described = Fact::PerfEvents(rings.described().to_vec());
+        blocks::fact(&mut *self.sink.lock().unwrap_or_else(PoisonError::into_inner), &described)?;
+        // With BPF, command lines come with the exec itself.
+        let arguments = self.plan.is_some();
+        self.recorders.push(Recorder::start(rings, Arc::clone(&self.sink), self.proc.clone(), arguments)?);
+        Ok(())
+    }
+
+    /// Mappings of everybody, beside the BPF programs; without them addresses have no files.
+    fn side_band(&mut self) {
+        let plan = Plan { faults: false, user_only: false, stack: Stack::None, buffer: BUFFER };
+        let mut rings = Rings::new(plan, facts::online_cpus(&self.sys));
+        if let Err(e) = rings.add(Whom::Machine).and_then(|()| self.read(rings)) {
+            let why = refusal(&e, &self.proc);
+            self.manifest.notes.push(format!("mappings were not seen, so stacks name no files: {why}"));
+        }
+    }
+
+    /// Follows everybody but this process.
+    fn machine(&mut self) -> Result<(), Error> {
+        let at = cold_sys::time::monotonic().0;
+        let own = std::process::id();
+        self.fact(&Fact::Follow { at, pid: own, itself: false })?;
+        for pid in self.proc.pids().unwrap_or_default() {
+            if let Some(existing) = facts::existing(&self.proc, pid.cast_unsigned(), at) {
+                self.fact(&Fact::Existing(Box::new(existing)))?;
+            }
+        }
+        if let Some(plan) = self.plan {
+            let mut rings = Rings::new(plan, facts::online_cpus(&self.sys));
+            let done = rings.add(Whom::Machine).and_then(|()| self.read(rings));
+            done.map_err(|source| Error::Follow { pid: 0, source })?;
+        }
         Ok(())
     }
 
@@ -185,9 +240,13 @@ impl Session {
     /// Ends the recording: drains all buffers, then writes what is known at the end. `complete` adds what
     /// the caller has learnt meanwhile (ready, ending, taints). The log is whole when this returns.
     pub fn finish(mut self, complete: impl FnOnce(&mut Manifest)) -> Result<Manifest, Error> {
+        #[cfg(feature = "bpf")]
+        if let Some(bpf) = self.bpf.take() {
+            kernel::finish(bpf, &mut self.manifest)?;
+        }
         for recorder in std::mem::take(&mut self.recorders) {
             let cpu = recorder.finish()?;
-            self.manifest.cost.recorder_cpu = self.manifest.cost.recorder_cpu + cpu;
+            self.manifest.cost.recorder_cpu += cpu;
         }
         self.manifest.end = cold_sys::time::monotonic();
         self.manifest.disk_counters = facts::difference(&self.counters, &facts::disk_counters(&self.proc));
@@ -263,29 +322,45 @@ fn look(proc: &ProcFs, path: &Path) -> Option<(FileFact, Vec<(u64, u64)>)> {
     Some((fact, map.runs().map(|run| (run.first, run.pages)).collect()))
 }
 
+/// The tier that is used.
+struct Chosen {
+    tier: Tier,
+    refused: Vec<Refusal>,
+    #[cfg(feature = "bpf")]
+    bpf: Option<kernel::Programs>,
+}
+
 /// The best tier that works here, or the one that was asked for.
-fn choose(options: &Options, proc: &ProcFs) -> Result<(Tier, Vec<Refusal>), Error> {
+fn choose(options: &Options, everybody: bool, proc: &ProcFs, sink: &SharedSink) -> Result<Chosen, Error> {
     let mut refused = Vec::new();
+    let mut last = None;
     for tier in [Tier::A, Tier::B, Tier::C, Tier::D] {
         if options.tier.is_some_and(|wanted| wanted != tier) {
             continue;
         }
-        match try_tier(tier, proc) {
-            Ok(()) => return Ok((tier, refused)),
-            Err(reason) if options.tier.is_some() => return Err(Error::Tier { tier, reason }),
-            Err(reason) => refused.push((tier, reason)),
+        let tried = match tier {
+            Tier::A | Tier::B => kernel::attach(tier, options, everybody, sink).map(Some),
+            Tier::C => try_perf(false).map_err(|e| refusal(&e, proc)).map(|()| None),
+            // What is left needs nothing: with perf events faults are seen, without them files.
+            Tier::D => Ok(None),
+        };
+        match tried {
+            Ok(_bpf) => {
+                return Ok(Chosen {
+                    tier,
+                    refused,
+                    #[cfg(feature = "bpf")]
+                    bpf: _bpf,
+                });
+            }
+            Err(reason) => {
+                last = Some((tier, reason.clone()));
+                refused.push((tier, reason));
+            }
         }
     }
-    Err(Error::Tier { tier: Tier::D, reason: "no tier was left".to_owned() })
-}
-
-fn try_tier(tier: Tier, proc: &ProcFs) -> Result<(), String> {
-    match tier {
-        Tier::A | Tier::B => Err("this program was built without its BPF programs".to_owned()),
-        Tier::C => try_perf(false).map_err(|e| refusal(&e, proc)),
-        // What is left needs nothing: with perf events faults are seen, without them files.
-        Tier::D => Ok(()),
-    }
+    let (tier, reason) = last.unwrap_or((Tier::D, "no tier was tried".to_owned()));
+    Err(Error::Tier { tier, reason })
 }
 
 /// Opens one event of this thread and closes it again.
@@ -324,6 +399,15 @@ fn plan(tier: Tier, options: &Options) -> Option<Plan> {
         _ => BUFFER_WITH_STACKS,
     });
     Some(Plan { faults: true, user_only, stack, buffer })
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("tier", &self.tier)
+            .field("refused", &self.refused)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Makes a recording of a log that is still there: in order after [`Session::finish`], else what was

@@ -270,7 +270,8 @@ impl<'a> Builder<'a> {
         self.advice.sort_by_key(|a| a.at);
         let (lookups, stalls) = self.joined();
         let (reads, transfers) = self.requests.finish();
-        let has_stacks = manifest.stacks != recording::manifest::StackMethod::None;
+        let wanted = manifest.stacks != recording::manifest::StackMethod::None;
+        let has_stacks = wanted || !self.stacks.rows.is_empty();
         let perf = !self.input.perf_events.is_empty();
         Recording {
             processes: self.tasks.processes,

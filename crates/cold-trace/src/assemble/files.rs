@@ -1,6 +1,7 @@
 //! The table of files: who is who, and what they are called. Pure.
 
 use std::collections::HashMap;
+use std::fmt::Write;
 
 use cold_model::recording::tables::Dev;
 use cold_model::recording::{File, FileIdx, FileKind, PathFrom};
@@ -239,7 +240,7 @@ pub(super) fn escape(bytes: &[u8]) -> String {
     for chunk in bytes.utf8_chunks() {
         text.push_str(chunk.valid());
         for byte in chunk.invalid() {
-            text.push_str(&format!("\\x{byte:02x}"));
+            let _ = write!(text, "\\x{byte:02x}"); // to a String: cannot fail
         }
     }
     text

@@ -24,6 +24,7 @@ enum Source {
 
 /// An event.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // made one at a time on the stack, never kept
 pub(super) enum Event<'a> {
     Bpf(raw::Record<'a>),
     Perf(perf::Record<'a>),

@@ -28,7 +28,7 @@ impl Mounts {
             mounts.filter_map(move |(i, m)| Some((i, m, join(&m.point, below(name, &m.root)?))))
         };
         let seen = candidates().filter(|(i, _, path)| self.mount_at(path) == Some(*i));
-        let best = seen.min_by_key(|(_, m, _)| m.root.len()).or_else(|| candidates().last());
+        let best = seen.min_by_key(|(_, m, _)| m.root.len()).or_else(|| candidates().next_back());
         best.map(|(_, _, path)| path)
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use cold_model::Nanos;
+use cold_model::recording::manifest::Tier;
 use cold_model::recording::{File, FileIdx, Fill, StackIdx, Touch, TouchKind};
 
 use super::builder::Builder;
@@ -165,7 +166,8 @@ impl Builder<'_> {
         };
         let page = offset / self.page;
         self.pages.by_address.insert(head.tid, (head.at, file, page));
-        if in_tree {
+        // Tier A tells the faults of files itself, and maps many that then cost no fault.
+        if in_tree && self.tier != Tier::A {
             let row = touch(head, file, page, 1, TouchKind::Fault, f.ip);
             self.pages.touches.push((row, (head.tid, head.at)));
         }

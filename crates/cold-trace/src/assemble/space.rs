@@ -70,7 +70,7 @@ impl Space {
 /// All processes' memories.
 #[derive(Debug, Default)]
 pub(super) struct Spaces {
-    spaces: HashMap<u32, Rc<Space>>,
+    of_process: HashMap<u32, Rc<Space>>,
     areas: usize,
     revisions: u64,
     /// Some mappings were not kept because there were too many.
@@ -87,7 +87,7 @@ impl Spaces {
             return;
         }
         self.revisions += 1;
-        let space = self.spaces.entry(pid).or_default();
+        let space = self.of_process.entry(pid).or_default();
         // A copy is made at the first change after a fork.
         let shared = Rc::strong_count(space) > 1;
         let before = if shared { 0 } else { space.areas.len() };
@@ -99,7 +99,7 @@ impl Spaces {
 
     /// The child begins with what the parent has.
     pub(super) fn fork(&mut self, parent: u32, child: u32) {
-        match self.spaces.get(&parent).cloned() {
+        match self.of_process.get(&parent).cloned() {
             Some(space) => self.replace(child, space),
             None => self.clear(child),
         }
@@ -107,13 +107,13 @@ impl Spaces {
 
     /// An exec or an exit ends a memory.
     pub(super) fn clear(&mut self, pid: u32) {
-        if let Some(old) = self.spaces.remove(&pid) {
+        if let Some(old) = self.of_process.remove(&pid) {
             self.forget(&old);
         }
     }
 
     fn replace(&mut self, pid: u32, space: Rc<Space>) {
-        if let Some(old) = self.spaces.insert(pid, space) {
+        if let Some(old) = self.of_process.insert(pid, space) {
             self.forget(&old);
         }
     }
@@ -125,7 +125,7 @@ impl Spaces {
     }
 
     pub(super) fn of(&self, pid: u32) -> Option<&Space> {
-        self.spaces.get(&pid).map(Rc::as_ref)
+        self.of_process.get(&pid).map(Rc::as_ref)
     }
 
     /// File and byte offset of an address.

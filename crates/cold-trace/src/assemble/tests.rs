@@ -1,1 +1,67 @@
+//! Rules, on made-up raw events.
 
+mod damage;
+mod events;
+mod files;
+mod pages;
+mod tasks;
+mod waits;
+
+use cold_model::recording::tables::Dev;
+use cold_model::recording::{File, Recording, TouchKind};
+
+use super::assemble;
+use crate::blocks::{self, Fact};
+use crate::machine::Machine;
+use crate::unwind::InnermostOnly;
+use events::*;
+
+/// A machine whose files have these pages in the cache, by inode.
+struct Cached(Vec<(u64, Vec<(u64, u64)>)>);
+
+impl Machine for Cached {
+    fn resident(&mut self, file: &File) -> Option<Vec<(u64, u64)>> {
+        self.0.iter().find(|(inode, _)| *inode == file.inode).map(|(_, runs)| runs.clone())
+    }
+    fn size_and_mtime(&mut self, _: &File) -> Option<(u64, i64)> {
+        None
+    }
+}
+
+/// A log of one block per event, after the facts.
+fn log(facts: &[Fact], events: &[Vec<u8>]) -> Vec<(u16, Vec<u8>)> {
+    let facts = facts.iter().map(|f| (blocks::FACT, serde_json::to_vec(f).expect("serializes")));
+    facts.chain(events.iter().map(|e| (blocks::BPF, e.clone()))).collect()
+}
+
+/// Follows the supervisor 1 from time 0 in tier A.
+fn facts() -> Vec<Fact> {
+    let manifest = cold_model::recording::Manifest {
+        tier: cold_model::recording::manifest::Tier::A,
+        page_bytes: 4096,
+        ..Default::default()
+    };
+    vec![Fact::Manifest(Box::new(manifest)), Fact::Follow { at: 0, pid: SUPERVISOR, itself: false }]
+}
+
+fn run(events: &[Vec<u8>]) -> Recording {
+    run_on(events, Vec::new())
+}
+
+fn run_on(events: &[Vec<u8>], cached: Vec<(u64, Vec<(u64, u64)>)>) -> Recording {
+    assemble(log(&facts(), events), &mut InnermostOnly, &mut Cached(cached))
+}
+
+/// Touches as (time, path, first page, pages, kind).
+fn touches(r: &Recording) -> Vec<(u64, String, u64, u32, TouchKind)> {
+    let rows = r.touches.as_ref().expect("a table").iter();
+    rows.map(|t| (t.at.0, path(r, t.file), t.first_page, t.pages, t.kind)).collect()
+}
+
+fn path(r: &Recording, file: u32) -> String {
+    r.files[file as usize].path.clone().unwrap_or_default()
+}
+
+fn dev(minor: u32) -> Dev {
+    Dev { major: 8, minor }
+}

@@ -41,7 +41,7 @@ struct cold_knobs {
 	u32 page_shift;
 	u8 calls[CALL_NUMBERS];
 };
-const volatile struct cold_knobs knobs SEC(".rodata.knobs") = {.has_folio = 1, .prev_state = 1, .page_shift=12, .tier_b=1,.stacks=2};
+const volatile struct cold_knobs knobs SEC(".rodata.knobs") = {};
 
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);

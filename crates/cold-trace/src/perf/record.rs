@@ -1,6 +1,6 @@
 //! Decoding the records of perf events. Pure; any bytes may come in.
 //!
-//! Layout: `enum perf_event_type` in include/uapi/linux/perf_event.h. All events are opened by
+//! Layout: `enum perf_event_type` in `include/uapi/linux/perf_event.h`. All events are opened by
 //! `cold_sys::perf_event` with `sample_id_all`, so that every record but a sample ends with thread, time,
 //! CPU and event.
 

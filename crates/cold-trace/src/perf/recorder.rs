@@ -41,7 +41,7 @@ const PATIENCE: Duration = Duration::from_millis(10);
 pub struct Rings {
     plan: Plan,
     cpus: Vec<u32>,
-    rings: Vec<Ring>,
+    buffers: Vec<Ring>,
     /// Events that write into the rings of others.
     others: Vec<Event>,
     described: Vec<PerfEvent>,
@@ -50,7 +50,7 @@ pub struct Rings {
 impl Rings {
     /// Opens nothing yet; `cpus` are those online.
     pub fn new(plan: Plan, cpus: Vec<u32>) -> Self {
-        Self { plan, cpus, rings: Vec::new(), others: Vec::new(), described: Vec::new() }
+        Self { plan, cpus, buffers: Vec::new(), others: Vec::new(), described: Vec::new() }
     }
 
     /// Opens the events of the plan for this thread and all that it creates, or for everybody.
@@ -81,7 +81,7 @@ impl Rings {
             let spec = Spec { kind, whom, user_only: self.plan.user_only, stack, wake_at };
             let event = Event::open(&spec, cpu)?;
             self.described.push(PerfEvent { id: event.id(), class, sample_type: spec.sample_type() });
-            match self.rings.iter().find(|r| r.event().cpu() == cpu) {
+            match self.buffers.iter().find(|r| r.event().cpu() == cpu) {
                 Some(ring) => {
                     event.write_into(ring)?;
                     self.others.push(event);
@@ -98,7 +98,7 @@ impl Rings {
         loop {
             match Ring::map(event, self.plan.buffer) {
                 Ok(ring) => {
-                    self.rings.push(ring);
+                    self.buffers.push(ring);
                     return Ok(());
                 }
                 Err(e) if e.raw_os_error() == Some(libc::EPERM) && self.plan.buffer > LEAST_BUFFER => {
@@ -119,15 +119,15 @@ impl Rings {
     }
 
     /// Bytes of all buffers.
-    pub fn buffers(&self) -> u64 {
-        self.rings.iter().map(|r| r.size() as u64).sum()
+    pub fn bytes(&self) -> u64 {
+        self.buffers.iter().map(|r| r.size() as u64).sum()
     }
 
     /// Appends everything that is in the buffers. Returns the processes that called exec.
     pub fn drain(&mut self, sink: &SharedSink) -> io::Result<BTreeSet<u32>> {
         let mut execs = BTreeSet::new();
         let mut result = Ok(());
-        for ring in &mut self.rings {
+        for ring in &mut self.buffers {
             ring.drain(|bytes| {
                 let mut sink = sink.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Err(e) = sink.append(blocks::PERF, bytes) {
@@ -166,7 +166,7 @@ impl Recorder {
                     return Ok(cpu_time());
                 }
                 let began = Instant::now();
-                perf_event::wait(&rings.rings, PATIENCE);
+                perf_event::wait(&rings.buffers, PATIENCE);
                 // An event whose thread has ended ends every wait at once.
                 if began.elapsed() < PATIENCE / 10 {
                     std::thread::sleep(PATIENCE / 10);
@@ -191,7 +191,7 @@ fn cpu_time() -> Nanos {
 
 /// Best effort: the process may be gone, or have called exec again.
 fn command_line(proc: &ProcFs, pid: u32, sink: &SharedSink) -> io::Result<()> {
-    let Ok(arguments) = proc.cmdline(pid as i32) else { return Ok(()) };
+    let Ok(arguments) = proc.cmdline(pid.cast_signed()) else { return Ok(()) };
     if arguments.is_empty() {
         return Ok(());
     }

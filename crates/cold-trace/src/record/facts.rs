@@ -60,16 +60,16 @@ pub(super) fn threads(proc: &ProcFs, pid: u32) -> Vec<u32> {
     tids
 }
 
-/// The process and its descendants as they are now.
-pub(super) fn existing(proc: &ProcFs, pid: u32, at: u64) -> Vec<Existing> {
-    let mut pids = vec![pid];
-    pids.extend(cold_sys::supervise::descendants(proc, pid as i32).into_iter().map(|p| p as u32));
-    pids.into_iter().filter_map(|pid| one(proc, pid, at)).collect()
+/// The process and its descendants.
+pub(super) fn descendants(proc: &ProcFs, pid: u32) -> Vec<u32> {
+    let below = cold_sys::supervise::descendants(proc, pid.cast_signed());
+    std::iter::once(pid).chain(below.into_iter().map(i32::cast_unsigned)).collect()
 }
 
-fn one(proc: &ProcFs, pid: u32, at: u64) -> Option<Existing> {
-    let stat = proc.stat(pid as i32).ok()?;
-    let maps = proc.maps(pid as i32).unwrap_or_default();
+/// A process as it is now.
+pub(super) fn existing(proc: &ProcFs, pid: u32, at: u64) -> Option<Existing> {
+    let stat = proc.stat(pid.cast_signed()).ok()?;
+    let maps = proc.maps(pid.cast_signed()).unwrap_or_default();
     let areas: Vec<Area> = maps
         .into_iter()
         .filter(|m| m.inode != 0)
@@ -84,14 +84,14 @@ fn one(proc: &ProcFs, pid: u32, at: u64) -> Option<Existing> {
             deleted: m.deleted,
         })
         .collect();
-    let exe = proc.exe(pid as i32).ok().map(|p| text(&p));
+    let exe = proc.exe(pid.cast_signed()).ok().map(|p| text(&p));
     let executable = areas.iter().find(|a| Some(&a.path) == exe.as_ref()).map(|a| (a.dev, a.inode));
     Some(Existing {
         at,
         pid,
         parent: u32::try_from(stat.ppid).unwrap_or(0),
         name: stat.comm,
-        arguments: proc.cmdline(pid as i32).ok().filter(|a| !a.is_empty()),
+        arguments: proc.cmdline(pid.cast_signed()).ok().filter(|a| !a.is_empty()),
         threads: threads(proc, pid),
         areas,
         executable,

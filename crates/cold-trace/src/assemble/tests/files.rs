@@ -1,0 +1,85 @@
+//! Names and identities.
+
+use cold_model::recording::{FileKind, PathFrom};
+
+use super::*;
+use crate::blocks::Mount;
+use crate::raw::{FILE_BDEV, FILE_CUT, FILE_DELETED, FILE_FS_ROOT, FILE_FULL, FILE_SHMEM};
+
+fn mount(minor: u32, root: &str, point: &str, kind: &str, options: &str) -> Mount {
+    Mount {
+        dev: dev(minor),
+        root: root.to_owned(),
+        point: point.to_owned(),
+        kind: kind.to_owned(),
+        options: options.to_owned(),
+        ..Mount::default()
+    }
+}
+
+/// The rows of these files, each of which is touched.
+fn rows(mounts: Vec<Mount>, events: &[Vec<u8>]) -> Vec<File> {
+    let mut facts = facts();
+    facts.push(Fact::Mounts(mounts));
+    assemble(log(&facts, events), &mut InnermostOnly, &mut Cached(Vec::new())).files
+}
+
+#[test]
+fn a_name_below_the_root_of_a_file_system_gets_its_mount() {
+    let mounts = vec![mount(1, "/@", "/", "btrfs", ""), mount(1, "/@home", "/home", "btrfs", "")];
+    let files = rows(
+        mounts,
+        &[
+            file(id(5), 1, FILE_FS_ROOT, &["x", "usr", "@"]),
+            file(id(6), 1, FILE_FS_ROOT, &["y", "@other"]),
+            file(id(7), 1, FILE_FS_ROOT | FILE_CUT, &["z", "@"]),
+            // A full name beats it, whichever comes first.
+            file(id(5), 1, FILE_FULL, &["x", "usr", "srv"]),
+        ],
+    );
+    let said: Vec<_> = files.iter().map(|f| (f.path.as_deref(), f.path_from)).collect();
+    assert_eq!(
+        said,
+        [(Some("/srv/usr/x"), PathFrom::OpenFile), (None, PathFrom::Unknown), (None, PathFrom::Unknown)]
+    );
+    assert_eq!(files[0].file_system, "ext4");
+}
+
+#[test]
+fn a_file_of_a_layer_is_named_as_the_overlay_shows_it() {
+    let overlay = "rw,lowerdir=/layers/a,upperdir=/up,workdir=/work";
+    let mounts = vec![mount(1, "/", "/", "ext4", ""), mount(2, "/", "/merged", "overlay", overlay)];
+    let shown = Id(77, 8 << 20 | 2);
+    let real = file_of(id(6), 4096, 0o100_644, 0, FILE_FS_ROOT, &["y", "a", "layers"], shown);
+    let open = Call { file: shown, path: Some("/merged/y"), ..Call::new(libc::SYS_openat, 10, 11) };
+    let mut facts = facts();
+    facts.push(Fact::Mounts(mounts));
+    let events = [
+        file(id(5), 1, FILE_FS_ROOT, &["x", "a", "layers"]),
+        open.record(),
+        file(shown, 4096, FILE_FULL, &["y", "merged"]),
+        real,
+        pages(7, 20, fault_context(19, id(6), 0), id(6), 0, 0),
+    ];
+    let r = assemble(log(&facts, &events), &mut InnermostOnly, &mut Cached(Vec::new()));
+    assert_eq!(r.files.len(), 2, "the shown inode and the real one are one file");
+    assert_eq!(r.files[0].path.as_deref(), Some("/merged/x"), "by the mount's options");
+    let (file, touch) = (r.lookups.as_ref().unwrap()[0].file.unwrap(), r.touches.as_ref().unwrap()[0].file);
+    assert_eq!(file, touch);
+    assert_eq!((path(&r, touch), r.files[touch as usize].inode), ("/merged/y".to_owned(), 6));
+}
+
+#[test]
+fn memory_devices_and_deleted_files() {
+    let memory = file(id(5), 4096, FILE_FS_ROOT | FILE_SHMEM | FILE_DELETED, &["memfd:x"]);
+    let block = file_of(Id(6, 5), 0, 0o060_660, 254 << 20 | 3, FILE_BDEV, &[], NOWHERE);
+    let gone = file(id(7), 4096, FILE_FULL | FILE_DELETED, &["gone", "tmp"]);
+    let odd = file(id(8), 1, FILE_FULL, &["a\u{fffd}b"]);
+    let files = rows(Vec::new(), &[memory, block, gone, odd]);
+    let said: Vec<_> = files.iter().map(|f| (f.path.as_deref(), f.kind, f.deleted)).collect();
+    assert_eq!(said[0], (Some("memfd:x"), FileKind::Memory, true));
+    assert_eq!(said[1].1, FileKind::BlockDevice);
+    assert_eq!((files[1].dev, files[1].size), (Dev { major: 254, minor: 3 }, None));
+    assert_eq!(said[2], (Some("/tmp/gone"), FileKind::Regular, true));
+    assert_eq!(super::super::files::escape(b"a\xff\xfeb"), "a\\xff\\xfeb");
+}

@@ -1,0 +1,191 @@
+//! Touches, fills and their causes, windows, tier B.
+
+use cold_model::recording::FillCause;
+use cold_model::recording::manifest::Tier;
+
+use super::*;
+
+#[test]
+fn retries_of_one_fault_are_one_touch_and_its_own_window_page_is_no_second() {
+    let f = id(5);
+    let c = fault_context(10, f, 20);
+    let r = run(&[
+        named(f, 100, "lib"),
+        pages(7, 11, c, f, 20, 20),
+        pages(7, 30, c, f, 20, 20),
+        // After the wait the page is mapped with its neighbours.
+        pages(8, 31, c, f, 19, 22),
+        // The same page again, but in another fault (it was thrown away meanwhile).
+        pages(7, 51, fault_context(50, f, 20), f, 20, 20),
+    ]);
+    assert_eq!(
+        touches(&r),
+        [
+            (11, "/lib".to_owned(), 20, 1, TouchKind::Fault),
+            (31, "/lib".to_owned(), 19, 1, TouchKind::FaultAround),
+            (31, "/lib".to_owned(), 21, 2, TouchKind::FaultAround),
+            (51, "/lib".to_owned(), 20, 1, TouchKind::Fault),
+        ]
+    );
+    assert!(r.touches.iter().flatten().all(|t| t.ip == Some(0x40_1000) && t.pid == PID));
+}
+
+#[test]
+fn a_window_holds_only_what_was_cached() {
+    let f = id(5);
+    let c = |at| fault_context(at, f, 0);
+    let events = [
+        named(f, 10, "lib"),
+        add(5, c(4), f, 0, 1), // pages 0 and 1 come
+        add(6, c(4), f, 4, 0), // page 4 comes,
+        delete(7, f, 4, 0),    // and goes again
+        pages(8, 10, c(10), f, 0, 15),
+        add(20, c(20), f, 2, 0), // page 2 comes only later
+        delete(30, f, 8, 0),     // page 8 was there all the time
+    ];
+    // 3 is there in the end, 5 to 7 are not; the file has 10 pages.
+    let r = run_on(&events, vec![(5, vec![(0, 4), (9, 1)])]);
+    let around: Vec<(u64, u32)> = touches(&r).iter().map(|t| (t.2, t.3)).collect();
+    assert_eq!(around, [(0, 1), (1, 1), (3, 1), (8, 2)], "0 is the fault's own");
+    // Without a look at the cache afterwards, nothing is held against a page that never came.
+    let r = run(&events);
+    let around: Vec<(u64, u32)> = touches(&r).iter().map(|t| (t.2, t.3)).collect();
+    assert_eq!(around, [(0, 1), (1, 1), (3, 1), (5, 5)]);
+}
+
+#[test]
+fn with_fault_around_off_every_mapped_page_is_exact() {
+    let f = id(5);
+    let r = run(&[named(f, 10, "lib"), pages(8, 10, fault_context(10, NOWHERE, 0), f, 7, 7)]);
+    assert_eq!(touches(&r), [(10, "/lib".to_owned(), 7, 1, TouchKind::Fault)]);
+}
+
+#[test]
+fn a_read_that_comes_back_for_more_is_counted_once_and_ends_with_the_file() {
+    let f = id(5);
+    let c = call_context(10, libc::SYS_read, f, 0);
+    let mut events = vec![named(f, 40, "data")];
+    // 256 KiB are asked for; 15 pages come each time, the rest is asked for again.
+    for (n, first) in [0, 15, 30].into_iter().enumerate() {
+        events.push(pages(9, 20 + n as u64, c, f, first, 63));
+    }
+    events.push(pages(9, 40, call_context(39, libc::SYS_read, f, 40), f, 2, 3));
+    let rows: Vec<(u64, u64, u32)> = touches(&run(&events)).iter().map(|t| (t.0, t.2, t.3)).collect();
+    assert_eq!(rows, [(20, 0, 15), (21, 15, 15), (22, 30, 10), (40, 2, 2)]);
+}
+
+#[test]
+fn causes_of_fills() {
+    let (lib, data, meta) = (id(5), id(6), id(7));
+    let fault = fault_context(10, lib, 20);
+    let read = call_context(30, libc::SYS_read, data, 0);
+    let events = [
+        named(lib, 100, "lib"),
+        named(data, 100, "data"),
+        file_of(meta, 0, 0o060_600, 8 << 20, crate::raw::FILE_BDEV, &[], NOWHERE),
+        pages(7, 11, fault, lib, 20, 20),
+        add(12, fault, lib, 16, 2), // 16 to 19
+        add(13, fault, lib, 20, 2),
+        add(31, read, data, 0, 0),
+        add(32, read, data, 3, 0),
+        add(33, read, data, 4, 2),
+        add(34, read, meta, 900, 0),
+        // The range of the read is told at its success, after its fills.
+        pages(9, 40, read, data, 0, 3),
+        add(50, call_context(49, libc::SYS_fadvise64, NOWHERE, 0), data, 50, 0),
+        Body::new().context(Context { kind: 0, ..read }).id(data).u64(60).u32(0).u32(0).by(10, 60, 9, 9, 2),
+    ];
+    let r = run(&events);
+    let causes: Vec<(u64, FillCause)> = r.fills.iter().flatten().map(|f| (f.first_page, f.cause)).collect();
+    assert_eq!(
+        causes,
+        [
+            (16, FillCause::ReadAround),
+            (20, FillCause::DemandFault),
+            (0, FillCause::BufferedRead),
+            (3, FillCause::BufferedRead),
+            (4, FillCause::ReadAhead),
+            (900, FillCause::Metadata),
+            (50, FillCause::Advice),
+            (60, FillCause::Other),
+        ]
+    );
+    let fills = r.fills.as_ref().expect("a table");
+    assert_eq!((fills[0].pages, fills[2].pages), (4, 1));
+    assert_eq!(
+        fills.iter().map(|f| f.in_tree).collect::<Vec<_>>(),
+        [true, true, true, true, true, true, true, false]
+    );
+}
+
+/// Perf records of the side-band: process, address, bytes, offset, inode.
+fn perf_map(at: u64, pid: u32, address: u64, bytes: u64, offset: u64, inode: u64) -> Vec<u8> {
+    let path = Body::new().bytes(b"/lib\0");
+    let body = Body::new().u32(pid).u32(pid).u64(address).u64(bytes).u64(offset).u32(8).u32(1);
+    let body = body.u64(inode).u64(0).u32(5).u32(2).bytes(&path_bytes(path));
+    perf_record(10, 0, &body, at, pid)
+}
+
+fn path_bytes(body: Body) -> Vec<u8> {
+    body.record(0, 0)[24..].to_vec()
+}
+
+fn perf_record(kind: u32, misc: u16, body: &Body, at: u64, pid: u32) -> Vec<u8> {
+    let body = path_bytes(body.clone());
+    let head = Body::new().u32(kind).u16(misc).u16((8 + body.len() + 32) as u16);
+    let trailer = Body::new().u32(pid).u32(pid).u64(at).u64(0).u64(77);
+    [path_bytes(head), body, path_bytes(trailer)].concat()
+}
+
+#[test]
+fn tier_b_turns_addresses_into_pages_by_the_mapping_of_that_time() {
+    let mut facts = facts();
+    if let Fact::Manifest(m) = &mut facts[0] {
+        m.tier = Tier::B;
+    }
+    let described = blocks::PerfEvent { id: 77, class: blocks::PerfClass::SideBand, sample_type: 0 };
+    facts.push(Fact::PerfEvents(vec![described]));
+    let (lib, other) = (id(5), id(6));
+    let page_fault = |at, address: u64| Body::new().u64(address).u64(0x11).u32(4).u32(0).record(17, at);
+    let read = Call {
+        result: 5000,
+        file: other,
+        position: 4096,
+        args: [3, 0, 65536, 0, 0, 0],
+        ..Call::new(libc::SYS_read, 60, 70)
+    };
+    let context = |at| fault_context(at, NOWHERE, 0);
+    let mut log = log(
+        &facts,
+        &[
+            named(lib, 100, "lib"),
+            named(other, 100, "other"),
+            task(2, 5, SUPERVISOR, PID, PID, "x"),
+            page_fault(20, 0x5_3000),
+            add(21, context(20), lib, 0x13, 0),
+            add(22, context(20), lib, 0x14, 0),
+            stall(25, context(20), 23, 24, 3),
+            page_fault(40, 0x5_3000),
+            page_fault(41, 0x9_0000),
+            read.record(),
+        ],
+    );
+    log.push((blocks::PERF, perf_map(10, PID, 0x5_0000, 0x10000, 0x1_0000, 5)));
+    log.push((blocks::PERF, perf_map(30, PID, 0x5_0000, 0x10000, 0, 6)));
+    let r = assemble(log, &mut InnermostOnly, &mut Cached(Vec::new()));
+    let rows: Vec<(u64, String, u64, u32)> = touches(&r).into_iter().map(|t| (t.0, t.1, t.2, t.3)).collect();
+    assert_eq!(
+        rows,
+        [
+            (20, "/lib".to_owned(), 0x13, 1),
+            (40, "/other".to_owned(), 3, 1),
+            // 5000 bytes from 4096 on: pages 1 and 2.
+            (70, "/other".to_owned(), 1, 2),
+        ]
+    );
+    let causes: Vec<FillCause> = r.fills.iter().flatten().map(|f| f.cause).collect();
+    assert_eq!(causes, [FillCause::DemandFault, FillCause::ReadAround]);
+    let stall = r.stalls.as_ref().expect("a table")[0];
+    assert_eq!((path(&r, stall.file.expect("known")), stall.page), ("/lib".to_owned(), Some(0x13)));
+    assert_eq!(r.mappings.as_ref().map(Vec::len), Some(2));
+}

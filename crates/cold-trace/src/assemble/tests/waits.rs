@@ -1,0 +1,130 @@
+//! Stalls, lookups, requests, stacks.
+
+use cold_model::Nanos;
+use cold_model::recording::{LookupKind, StallCause};
+
+use super::*;
+
+#[test]
+fn a_read_waits_for_the_pages_it_gets_next_and_a_lookup_for_what_it_filled_last() {
+    let (data, dir, bin) = (id(5), id(6), id(7));
+    let read = call_context(10, libc::SYS_read, data, 0);
+    let open = call_context(50, libc::SYS_openat, NOWHERE, 0);
+    let exec = call_context(80, libc::SYS_execve, NOWHERE, 0);
+    let r = run(&[
+        named(data, 100, "data"),
+        file_of(dir, 4096, 0o040_755, 0, crate::raw::FILE_FULL, &["etc"], NOWHERE),
+        named(bin, 10, "bin"),
+        pages(9, 20, read, data, 0, 9),
+        stall(40, read, 25, 39, 3),
+        pages(9, 41, read, data, 4, 9),
+        add(55, open, dir, 2, 0),
+        stall(60, open, 56, 59, 3),
+        Call { path: Some("/etc/x"), result: -2, ..Call::new(libc::SYS_openat, 50, 61) }.record(),
+        stall(90, exec, 85, 89, 3),
+        pages(9, 91, exec, bin, 0, 0),
+        stack(58, 50, &[0x10, 0x20]),
+    ]);
+    let rows = r.stalls.as_ref().expect("a table");
+    let of = |n: usize| (rows[n].cause, rows[n].file.map(|f| path(&r, f)), rows[n].page);
+    assert_eq!(of(0), (StallCause::Read, Some("/data".to_owned()), Some(4)));
+    assert_eq!(of(1), (StallCause::Lookup, Some("/etc".to_owned()), Some(2)));
+    assert_eq!(of(2), (StallCause::Exec, Some("/bin".to_owned()), Some(0)));
+    assert_eq!((rows[0].began, rows[0].woken, rows[0].ended), (Nanos(25), Some(Nanos(39)), Some(Nanos(40))));
+    assert_eq!(rows[1].lookup, Some(0));
+    assert_eq!(rows[0].system_call, Some(libc::SYS_read as u32));
+    let lookups = r.lookups.as_ref().expect("a table");
+    assert_eq!((lookups[0].result, lookups[0].path.as_deref()), (-2, Some("/etc/x")));
+    assert_eq!((lookups[0].stack, rows[1].stack, rows[0].stack), (Some(0), Some(0), None));
+}
+
+#[test]
+fn faults_locks_and_vfork() {
+    let f = id(5);
+    let fault = fault_context(10, f, 3);
+    let r = run(&[
+        named(f, 10, "lib"),
+        stall(20, fault, 12, 19, 3),
+        stall(30, fault, 25, 0, 0),
+        stall(40, call_context(31, libc::SYS_clone, NOWHERE, 0), 32, 39, 2),
+        stall(50, call_context(45, libc::SYS_io_uring_enter, NOWHERE, 0), 46, 49, 3),
+    ]);
+    let rows = r.stalls.as_ref().expect("a table");
+    let causes: Vec<StallCause> = rows.iter().map(|s| s.cause).collect();
+    assert_eq!(causes, [StallCause::Fault, StallCause::Lock, StallCause::OtherStorage]);
+    assert_eq!((rows[0].page, rows[0].system_call, rows[1].woken), (Some(3), None, None));
+    assert_eq!(rows[2].file, None, "unknown stays unknown");
+}
+
+#[test]
+fn lookups_have_absolute_paths_where_the_base_is_known() {
+    let (dir, f) = (id(6), id(7));
+    let call =
+        |began, number, base, path| Call { base, path, ..Call::new(number, began, began + 1) }.record();
+    let list = Call { file: dir, result: 48, ..Call::new(libc::SYS_getdents64, 60, 61) }.record();
+    let empty = Call { file: f, path: Some(""), ..Call::new(libc::SYS_statx, 70, 71) }.record();
+    let r = run(&[
+        file_of(dir, 4096, 0o040_755, 0, crate::raw::FILE_FULL, &["app", "opt"], NOWHERE),
+        named(f, 1, "f"),
+        call(10, libc::SYS_openat, NOWHERE, Some("/abs")),
+        call(20, libc::SYS_openat, dir, Some("lib/x.so")),
+        call(30, libc::SYS_faccessat, NOWHERE, Some("rel")),
+        call(40, libc::SYS_readlinkat, dir, None),
+        call(50, libc::SYS_execve, dir, Some("/bin/x")),
+        list,
+        empty,
+    ]);
+    let rows = r.lookups.as_ref().expect("a table").iter();
+    let rows: Vec<(LookupKind, Option<&str>)> = rows.map(|l| (l.kind, l.path.as_deref())).collect();
+    assert_eq!(
+        rows,
+        [
+            (LookupKind::Open, Some("/abs")),
+            (LookupKind::Open, Some("/opt/app/lib/x.so")),
+            (LookupKind::Access, Some("rel")),
+            (LookupKind::Readlink, None),
+            (LookupKind::Exec, Some("/bin/x")),
+            (LookupKind::List, Some("/opt/app")),
+            (LookupKind::Stat, Some("/f")),
+        ]
+    );
+    let flags: Vec<u32> = r.lookups.iter().flatten().map(|l| l.flags).collect();
+    assert_eq!((flags[0], flags[2]), (0o2_000_000, 0), "only an open has flags");
+}
+
+#[test]
+fn calls_that_ask_for_pages() {
+    let f = id(5);
+    let fadvise = Call { file: f, args: [3, 4096, 8192, 3, 0, 0], ..Call::new(libc::SYS_fadvise64, 10, 15) };
+    let nothing = Call { args: [0x7000, 4096, 4, 0, 0, 0], ..Call::new(libc::SYS_madvise, 20, 21) };
+    let populate =
+        Call { file: f, args: [0, 65536, 1, 0x8002, 3, 12288], ..Call::new(libc::SYS_mmap, 30, 35) };
+    let r = run(&[named(f, 100, "f"), fadvise.record(), nothing.record(), populate.record()]);
+    let rows = r.advice.as_ref().expect("a table").iter();
+    let rows: Vec<(&str, u64, u64)> = rows.map(|a| (a.call.as_str(), a.offset, a.bytes)).collect();
+    assert_eq!(rows, [("fadvise:WILLNEED", 4096, 8192), ("mmap:POPULATE", 12288, 65536)]);
+}
+
+#[test]
+fn requests_are_sorted_by_queueing_and_keep_their_transfers() {
+    let (a, b) = (id(5), id(6));
+    let late = request(50, 2, 10, 8, &[(a, 0, 8192), (a, 2, 4096), (b, 7, 4096), (NOWHERE, 0, 512)]);
+    let r = run(&[
+        named(a, 10, "a"),
+        named(b, 10, "b"),
+        request(30, 1, 20, 800, &[(b, 0, 4096)]),
+        request(31, 1, 20, 800, &[(b, 0, 4096)]), // requeued
+        late,
+        done(60, 2, 4096),
+        done(70, 2, 0),
+        done(80, 9, 0), // of a request that was not seen
+    ]);
+    let reads = r.device_reads.as_ref().expect("a table");
+    let times: Vec<_> =
+        reads.iter().map(|d| (d.queued.0, d.issued.map(|n| n.0), d.completed.map(|n| n.0))).collect();
+    assert_eq!(times, [(10, Some(50), Some(70)), (20, Some(30), None)]);
+    assert_eq!((reads[0].sector, reads[0].bytes, reads[0].dev), (8, 16896, dev(1)));
+    let rows: Vec<_> =
+        r.transfers.iter().flatten().map(|t| (t.request, t.file, t.first_page, t.pages)).collect();
+    assert_eq!(rows, [(0, Some(0), 0, 3), (0, Some(1), 7, 1), (0, None, 0, 1), (1, Some(1), 0, 1)]);
+}

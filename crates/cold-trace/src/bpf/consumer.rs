@@ -1,0 +1,129 @@
+//! The thread that takes events out of the ring buffer.
+//!
+//! It looks by the clock instead of being woken: a wake-up per event would cost the recorded program a
+//! system-wide interrupt each, on its own CPU.
+
+use std::cell::RefCell;
+use std::io::{self, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use cold_model::{Bytes, Nanos};
+use libbpf_rs::{MapHandle, RingBufferBuilder};
+use rustix::time::{ClockId, clock_gettime};
+
+/// Between two looks.
+const PERIOD: Duration = Duration::from_millis(20);
+/// Events are handed on in pieces of about this size, each of whole records.
+const PIECE: usize = 256 << 10;
+
+enum Message {
+    /// Records that user space adds.
+    Records(Vec<u8>),
+    /// Take what is left and end.
+    End,
+}
+
+/// What the thread did.
+pub(super) struct Taken<W> {
+    pub(super) sink: W,
+    /// The first failure; events after it were dropped.
+    pub(super) result: io::Result<()>,
+    pub(super) events: u64,
+    pub(super) bytes: Bytes,
+    pub(super) cpu: Nanos,
+}
+
+/// Handle of the thread.
+pub(super) struct Consumer<W> {
+    thread: JoinHandle<io::Result<Taken<W>>>,
+    messages: Sender<Message>,
+}
+
+struct Piece<W> {
+    sink: W,
+    pending: Vec<u8>,
+    result: io::Result<()>,
+    events: u64,
+    bytes: u64,
+}
+
+impl<W: Write> Piece<W> {
+    fn add(&mut self, record: &[u8]) {
+        self.events += 1;
+        self.bytes += record.len() as u64;
+        self.pending.extend_from_slice(record);
+        if self.pending.len() >= PIECE {
+            self.hand_on();
+        }
+    }
+
+    fn hand_on(&mut self) {
+        if self.result.is_ok() && !self.pending.is_empty() {
+            self.result = self.sink.write_all(&self.pending);
+        }
+        self.pending.clear();
+    }
+}
+
+impl<W: Write + Send + 'static> Consumer<W> {
+    /// Starts to take events from `map` and to write them to `sink`.
+    pub(super) fn start(map: MapHandle, sink: W) -> io::Result<Self> {
+        let (messages, inbox) = channel();
+        let thread =
+            thread::Builder::new().name("cold-events".into()).spawn(move || run(&map, sink, &inbox))?;
+        Ok(Self { thread, messages })
+    }
+
+    /// Adds records among the kernel's.
+    pub(super) fn add(&self, records: Vec<u8>) {
+        // Fails only when the thread has ended, which `end` reports.
+        let _ = self.messages.send(Message::Records(records));
+    }
+
+    /// Takes what is left, then ends.
+    pub(super) fn end(self) -> Option<io::Result<Taken<W>>> {
+        let _ = self.messages.send(Message::End);
+        self.thread.join().ok()
+    }
+}
+
+fn run<W: Write>(map: &MapHandle, sink: W, inbox: &Receiver<Message>) -> io::Result<Taken<W>> {
+    let piece = RefCell::new(Piece {
+        sink,
+        pending: Vec::with_capacity(PIECE * 2),
+        result: Ok(()),
+        events: 0,
+        bytes: 0,
+    });
+    {
+        let mut builder = RingBufferBuilder::new();
+        let take = |record: &[u8]| {
+            piece.borrow_mut().add(record);
+            0
+        };
+        builder.add(map, take).map_err(io::Error::other)?;
+        let ring = builder.build().map_err(io::Error::other)?;
+        loop {
+            let message = inbox.recv_timeout(PERIOD);
+            ring.consume().map_err(io::Error::other)?;
+            let mut piece = piece.borrow_mut();
+            if let Ok(Message::Records(records)) = &message {
+                for record in crate::raw::records(records).flatten() {
+                    piece.events += u64::from(record.head.bytes > 0);
+                }
+                piece.bytes += records.len() as u64;
+                piece.pending.extend_from_slice(records);
+            }
+            piece.hand_on();
+            if matches!(message, Ok(Message::End) | Err(RecvTimeoutError::Disconnected)) {
+                break;
+            }
+        }
+    }
+    let piece = piece.into_inner();
+    let spent = clock_gettime(ClockId::ThreadCPUTime);
+    let cpu = Nanos(spent.tv_sec.cast_unsigned() * 1_000_000_000 + spent.tv_nsec.cast_unsigned());
+    Ok(Taken { sink: piece.sink, result: piece.result, events: piece.events, bytes: Bytes(piece.bytes), cpu })
+}

@@ -1,0 +1,45 @@
+//! Processes that already run: their ids for the tree, and a record of each of their threads.
+
+use cold_sys::procfs::ProcFs;
+use cold_sys::supervise::descendants;
+use cold_sys::time::monotonic;
+
+/// `COLD_TASK`, and how many bytes `struct cold_task` has.
+const KIND: u16 = 6;
+const BYTES: u16 = 56;
+
+/// `pid` and its living descendants.
+pub(super) fn tree(proc: &ProcFs, pid: u32) -> Vec<u32> {
+    let mut all = vec![pid];
+    let root = i32::try_from(pid).unwrap_or(0);
+    all.extend(descendants(proc, root).into_iter().filter_map(|pid| u32::try_from(pid).ok()));
+    all
+}
+
+/// One record for each thread of these processes.
+pub(super) fn records(proc: &ProcFs, pids: &[u32]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for &pid in pids {
+        let Ok(stat) = proc.stat(pid.cast_signed()) else { continue };
+        let Ok(threads) = std::fs::read_dir(proc.path(format!("{pid}/task"))) else { continue };
+        for thread in threads.flatten() {
+            let Some(tid) = thread.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+            let comm = proc.read(format!("{pid}/task/{tid}/comm")).unwrap_or_default();
+            record(&mut out, pid, tid, stat.ppid.cast_unsigned(), comm.trim_end_matches('\n').as_bytes());
+        }
+    }
+    out
+}
+
+fn record(out: &mut Vec<u8>, pid: u32, tid: u32, parent: u32, comm: &[u8]) {
+    out.extend(monotonic().0.to_le_bytes());
+    out.extend([pid, tid].iter().flat_map(|n| n.to_le_bytes()));
+    out.extend([KIND, BYTES].iter().flat_map(|n| n.to_le_bytes()));
+    out.extend(crate::raw::IN_TREE.to_le_bytes());
+    out.extend([pid, tid, parent, 0].iter().flat_map(|n| n.to_le_bytes()));
+    let mut name = [0; 16];
+    for (to, from) in name.iter_mut().take(15).zip(comm) {
+        *to = *from;
+    }
+    out.extend(name);
+}

@@ -1,0 +1,168 @@
+//! One recording by BPF, from loading to the last event.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::fd::{AsFd, OwnedFd};
+use std::thread;
+use std::time::Duration;
+
+use cold_model::recording::manifest::ProgramCost;
+use cold_model::recording::manifest::Tier;
+use cold_model::{Bytes, Nanos};
+use cold_sys::procfs::ProcFs;
+use libbpf_rs::query::ProgInfoIter;
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, Program};
+
+use super::consumer::Consumer;
+use super::support::{available, choose};
+use super::{Error, Finished, Follow, Options, Scope, existing, load};
+use crate::raw::LOSSES;
+
+/// After the programs are detached, those that were running have ended by then (they take microseconds).
+const QUIET: Duration = Duration::from_millis(20);
+/// Bounds of the buffer: what the kernel takes, and below one look's worth it would lose always.
+const LEAST_BUFFER: u64 = 256 << 10;
+const MOST_BUFFER: u64 = 1 << 30;
+
+/// Attached programs and the thread that reads them.
+pub struct Recorder<W> {
+    // Order of dropping: links first, so that nothing runs without its reader.
+    links: Vec<Link>,
+    consumer: Consumer<W>,
+    object: Object,
+    statistics: Option<OwnedFd>,
+    tier: Tier,
+    buffer: u64,
+}
+
+impl<W: Write + Send + 'static> Recorder<W> {
+    /// Loads and attaches everything; from now on events flow to `sink`, in pieces of whole records
+    /// ([`crate::raw`]). Of [`Scope::Tree`] nothing is followed yet: see [`Recorder::follow`].
+    ///
+    /// # Errors
+    /// [`Error`]; nothing stays loaded.
+    pub fn attach(options: &Options, sink: W) -> Result<Self, Error> {
+        let support = available()?;
+        let tier = choose(&support, options.tier)?;
+        let buffer = options.buffer.0.clamp(LEAST_BUFFER, MOST_BUFFER).next_power_of_two();
+        let object = load::load(&support, tier, options, u32::try_from(buffer).unwrap_or(u32::MAX))?;
+        let statistics = cold_sys::bpf::enable_statistics().ok();
+        let events = MapHandle::try_from(&load::map(&object, "events")?)
+            .map_err(|source| Error::Map { action: "open the buffer of events", source })?;
+        let consumer = Consumer::start(events, sink).map_err(Error::Sink)?;
+        let links = load::attach(&object)?;
+        let recorder = Self { links, consumer, object, statistics, tier, buffer };
+        if options.scope == Scope::Machine {
+            let proc = ProcFs::new("/proc");
+            let own = std::process::id().cast_signed();
+            let pids = proc.pids()?.into_iter().filter(|pid| *pid != own);
+            let pids: Vec<_> = pids.filter_map(|pid| u32::try_from(pid).ok()).collect();
+            recorder.consumer.add(existing::records(&proc, &pids));
+        }
+        Ok(recorder)
+    }
+
+    /// The tier that is recorded.
+    pub fn tier(&self) -> Tier {
+        self.tier
+    }
+
+    /// Adds to the tree. Call it before what it is about begins: what happened earlier is not recorded.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn follow(&self, whom: Follow) -> Result<(), Error> {
+        match whom {
+            Follow::ChildrenOf(pid) => self.member(pid, 2),
+            Follow::Running(pid) => self.follow_running(pid),
+        }
+    }
+
+    /// Forks are followed from when their parent is in the tree, so children that were missed by one
+    /// look were born before it and are there for the next.
+    fn follow_running(&self, root: u32) -> Result<(), Error> {
+        let proc = ProcFs::new("/proc");
+        self.member(root, 1)?;
+        let mut known = vec![root];
+        loop {
+            let new: Vec<_> =
+                existing::tree(&proc, root).into_iter().filter(|pid| !known.contains(pid)).collect();
+            if new.is_empty() {
+                break;
+            }
+            for pid in &new {
+                self.member(*pid, 1)?;
+            }
+            known.extend(new);
+        }
+        self.consumer.add(existing::records(&proc, &known));
+        Ok(())
+    }
+
+    fn member(&self, pid: u32, how: u32) -> Result<(), Error> {
+        load::map(&self.object, "tree")?
+            .update(&pid.to_le_bytes(), &how.to_le_bytes(), MapFlags::ANY)
+            .map_err(|source| Error::Map { action: "add a process to the tree", source })
+    }
+
+    /// Detaches everything, takes the last events, and says what was lost and what it cost.
+    ///
+    /// # Errors
+    /// [`Error::Sink`] when events could not be written, [`Error::Map`], [`Error::Reader`].
+    pub fn finish(self) -> Result<(Finished, W), Error> {
+        let Self { links, consumer, object, statistics, buffer, .. } = self;
+        drop(links);
+        thread::sleep(QUIET);
+        let taken = consumer.end().ok_or(Error::Reader)?.map_err(Error::Sink)?;
+        taken.result.map_err(Error::Sink)?;
+        let (programs, missed) = costs(&object);
+        let mut lost = losses(&object)?;
+        if missed > 0 {
+            lost.insert("programs_skipped".into(), missed);
+        }
+        let finished = Finished {
+            lost,
+            programs: statistics.is_some().then_some(programs),
+            recorder_cpu: taken.cpu,
+            events: taken.events,
+            bytes: taken.bytes,
+            buffer: Bytes(buffer),
+        };
+        Ok((finished, taken.sink))
+    }
+}
+
+/// Lost events per class, summed over CPUs.
+fn losses(object: &Object) -> Result<BTreeMap<String, u64>, Error> {
+    let map = load::map(object, "lost")?;
+    let mut lost = BTreeMap::new();
+    for (class, name) in (0_u32..).zip(LOSSES) {
+        let per_cpu = map
+            .lookup_percpu(&class.to_le_bytes(), MapFlags::ANY)
+            .map_err(|source| Error::Map { action: "read the counts of lost events", source })?
+            .unwrap_or_default();
+        let count = per_cpu.iter().filter_map(|bytes| bytes.first_chunk().copied()).map(u64::from_le_bytes);
+        let count: u64 = count.sum();
+        if count > 0 {
+            lost.insert(name.to_owned(), count);
+        }
+    }
+    Ok(lost)
+}
+
+/// What each program cost, and how often the kernel did not run one because it already ran on that CPU.
+fn costs(object: &Object) -> (Vec<ProgramCost>, u64) {
+    let ids: Vec<_> = object
+        .progs()
+        .filter(|program| program.autoload())
+        .filter_map(|program| Program::id_from_fd(program.as_fd()).ok())
+        .collect();
+    let mut missed = 0;
+    let mut costs = Vec::new();
+    for info in ProgInfoIter::default().filter(|info| ids.contains(&info.id)) {
+        missed += info.recursion_misses;
+        let name = info.name.to_string_lossy().into_owned();
+        costs.push(ProgramCost { name, runs: info.run_cnt, time: Nanos(info.run_time_ns) });
+    }
+    (costs, missed)
+}

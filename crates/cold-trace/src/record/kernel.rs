@@ -1,0 +1,85 @@
+//! Tiers A and B: the BPF programs, where this was built with them.
+
+use cold_model::recording::manifest::Tier;
+
+use super::Options;
+use crate::perf::recorder::SharedSink;
+
+#[cfg(feature = "bpf")]
+pub(super) use with::{Programs, attach, finish, follow};
+
+/// Stands for programs that were not built in; there is no value of it.
+#[cfg(not(feature = "bpf"))]
+pub(super) enum Programs {}
+
+#[cfg(not(feature = "bpf"))]
+pub(super) fn attach(_: Tier, _: &Options, _: bool, _: &SharedSink) -> Result<Programs, String> {
+    Err("this program was built without its BPF programs".to_owned())
+}
+
+#[cfg(feature = "bpf")]
+mod with {
+    use std::io;
+    use std::sync::PoisonError;
+
+    use cold_model::Bytes;
+    use cold_model::recording::manifest::{Manifest, StackMethod};
+
+    use super::{Options, SharedSink, Tier};
+    use crate::blocks;
+    use crate::bpf::{self, Follow, Recorder, Scope, Stacks};
+    use crate::record::Error;
+
+    /// The programs, attached.
+    pub(in crate::record) type Programs = Recorder<Blocks>;
+
+    /// Writes whole records as blocks of the log.
+    #[derive(Debug)]
+    pub(in crate::record) struct Blocks(SharedSink);
+
+    impl io::Write for Blocks {
+        fn write(&mut self, records: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).append(blocks::BPF, records)?;
+            Ok(records.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    pub(in crate::record) fn attach(
+        tier: Tier,
+        options: &Options,
+        everybody: bool,
+        sink: &SharedSink,
+    ) -> Result<Programs, String> {
+        let options = bpf::Options {
+            tier: Some(tier),
+            scope: if everybody { Scope::Machine } else { Scope::Tree },
+            stacks: match options.stacks {
+                StackMethod::None => Stacks::None,
+                StackMethod::FramePointers => Stacks::FramePointers,
+                StackMethod::UnwindTables => Stacks::Copy,
+            },
+            buffer: options.buffer.map_or(bpf::DEFAULT_BUFFER, |bytes| Bytes(bytes as u64)),
+        };
+        Recorder::attach(&options, Blocks(SharedSink::clone(sink))).map_err(|e| e.to_string())
+    }
+
+    pub(in crate::record) fn follow(programs: &Programs, pid: u32, itself: bool) -> Result<(), Error> {
+        let whom = if itself { Follow::Running(pid) } else { Follow::ChildrenOf(pid) };
+        programs.follow(whom).map_err(|e| Error::Bpf(e.to_string()))
+    }
+
+    pub(in crate::record) fn finish(programs: Programs, manifest: &mut Manifest) -> Result<(), Error> {
+        let (finished, _) = programs.finish().map_err(|e| Error::Bpf(e.to_string()))?;
+        manifest.lost.extend(finished.lost);
+        manifest.cost.recorder_cpu += finished.recorder_cpu;
+        manifest.cost.buffers += finished.buffer;
+        match finished.programs {
+            Some(programs) => manifest.cost.programs = programs,
+            None => manifest.notes.push("the kernel did not count what the BPF programs cost".to_owned()),
+        }
+        Ok(())
+    }
+}
