@@ -1,8 +1,8 @@
 //! `cold trace`: record one start, or what runs already.
 
+mod afterwards;
 mod args;
 mod build;
-mod build_ids;
 mod manifest;
 mod show;
 mod watch;

@@ -13,7 +13,7 @@ use cold_recording::log::Writer;
 use cold_sys::time::monotonic;
 use cold_trace::record::{Options, Session};
 
-use super::{build_ids, manifest};
+use super::{afterwards, manifest};
 use crate::unwind::Tables;
 
 /// Whom to follow.
@@ -88,7 +88,7 @@ impl<'a> Watch<'a> {
         if let Some(single) = single {
             manifest::judged(&mut recording.manifest, single);
         }
-        build_ids::add(&mut recording);
+        afterwards::add(&mut recording);
         cold_recording::write(self.directory, &recording)?;
         self.new = false;
         Ok(recording)

@@ -1,4 +1,5 @@
-//! Build-ids of the programs and libraries of a recording, so that symbols are found later, elsewhere.
+//! What is looked up when the start is over: which files have lost their names since, and the build-ids of
+//! programs and libraries, by which their symbols are found later, elsewhere.
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
@@ -6,8 +7,19 @@ use std::path::Path;
 
 use cold_model::recording::{File, FileIdx, FileKind, Recording};
 
-/// Notes the build-id of each file that was mapped or executed and still is the recorded one.
+/// Completes the files of a recording that was just made here.
 pub(super) fn add(recording: &mut Recording) {
+    for file in recording.files.iter_mut().filter(|f| f.kind == FileKind::Regular) {
+        let gone = |path: &String| {
+            std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
+        };
+        file.deleted |= file.path.as_ref().is_some_and(gone);
+    }
+    build_ids(recording);
+}
+
+/// Notes the build-id of each file that was mapped or executed and still is the recorded one.
+fn build_ids(recording: &mut Recording) {
     let mapped = recording.mappings.iter().flatten().map(|m| m.file);
     let executed = recording.processes.iter().filter_map(|p| p.executable);
     let programs: BTreeSet<FileIdx> = mapped.chain(executed).collect();
