@@ -1,7 +1,7 @@
 //! A recording on disk: written crash-safe, read, validated, exported as tables.
 //!
-//! Never analyses. [`schema`] is the one source of tables and columns; [`begin`], [`log`] and [`write`] make
-//! a recording, [`read`] opens one. Start reading at [`schema::tables`], then [`mod@write`].
+//! Never analyses. [`schema`] is the one source of tables and columns; [`begin`], [`log`] and [`write()`] make
+//! a recording, [`read()`] opens one. Start reading at [`schema::tables`], then `write.rs`.
 
 mod columns;
 pub mod error;
@@ -10,12 +10,12 @@ pub mod export;
 pub mod fuzzing;
 pub mod log;
 pub mod manifest;
-pub mod read;
+mod read;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;
 pub mod schema;
-pub mod validate;
-pub mod write;
+mod validate;
+mod write;
 
 pub use error::{Error, Result};
 pub use manifest::manifest_of;

@@ -1,7 +1,7 @@
 //! Writing a recording so that a crash at any moment leaves the old one, an unfinished one, or the new one.
 //!
 //! The order: [`begin`] writes a `recording.json` without a list of tables, the recorder appends to the log,
-//! [`write`] writes each table under a temporary name, syncs and renames it, then replaces `recording.json`
+//! [`write()`] writes each table under a temporary name, syncs and renames it, then replaces `recording.json`
 //! by one that lists the tables, then removes the log. A recording without that list is unfinished.
 
 use std::fs::{self, File, OpenOptions};
