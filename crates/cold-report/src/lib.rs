@@ -1,6 +1,8 @@
 //! Pictures of results: [`terminal`] plots, [`svg`] and self-contained [`html`] pages of a benchmark,
 //! and a page and a picture of a [`recording`].
 //!
+//! A recording is also written for two viewers: [`perfetto`] and [`firefox`].
+//!
 //! Never measures, never opens a file: every function takes a report and returns text. Command lines
 //! and paths are untrusted and pass through [`escape`]. Start reading at [`scene`], which decides what
 //! is drawn where; the others only draw it.

@@ -22,7 +22,10 @@ fn indexes(table: &Value, name: &str, length: usize) {
     for value in column(table, name) {
         // -1: a function without a resource.
         let index = value.as_i64().unwrap_or(-1);
-        assert!(value.is_null() || index == -1 || usize::try_from(index).is_ok_and(|i| i < length), "{name}: {value}");
+        assert!(
+            value.is_null() || index == -1 || usize::try_from(index).is_ok_and(|i| i < length),
+            "{name}: {value}"
+        );
     }
 }
 

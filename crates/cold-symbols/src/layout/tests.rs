@@ -24,8 +24,11 @@ fn hex(text: &str) -> u64 {
     u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap()
 }
 
+/// Name, offset, bytes of sections; offset, bytes, address of segments.
+type Listed = (Vec<(String, u64, u64)>, Vec<(u64, u64, u64)>);
+
 /// Sections with bytes, and loadable segments, as readelf prints them.
-fn readelf(path: &Path) -> (Vec<(String, u64, u64)>, Vec<(u64, u64, u64)>) {
+fn readelf(path: &Path) -> Listed {
     let text = run("readelf", &["-SlW"], path);
     let sections = text.lines().filter_map(|line| {
         let (_, rest) = line.trim_start().strip_prefix('[')?.split_once(']')?;
@@ -194,8 +197,15 @@ fn only_recorded_files_are_read_and_only_what_occurs_is_named() {
         ip: None,
         stack: Some(0),
     };
-    let mapping =
-        |file| Mapping { at: Nanos(0), pid: 1, address: 0x1000, bytes: 4096, offset: 0, file, executable: true };
+    let mapping = |file| Mapping {
+        at: Nanos(0),
+        pid: 1,
+        address: 0x1000,
+        bytes: 4096,
+        offset: 0,
+        file,
+        executable: true,
+    };
     let frame = |offset| Frame { address: 0x7000_0000 + offset, file: Some(0), offset };
     // `main` follows `third` in no order: the call may be the last instruction before another function.
     let (inner, outer) = (frame(at("second") + 4), frame(at("third") + 1));
@@ -219,6 +229,11 @@ fn only_recorded_files_are_read_and_only_what_occurs_is_named() {
     assert_eq!(layouts.frames[&outer].last().unwrap().function, "third");
     assert_eq!(layouts.frames[&inner][0].source.as_deref().map(|s| s.ends_with("chain.c")), Some(true));
     let (found, all) = (&layouts.files[&0].symbols, &whole.symbols);
-    assert!(found.iter().any(|s| s.name == "third") && found.len() < all.len(), "{} {}", found.len(), all.len());
+    assert!(
+        found.iter().any(|s| s.name == "third") && found.len() < all.len(),
+        "{} {}",
+        found.len(),
+        all.len()
+    );
     assert!(told.len() > 1 && told.is_sorted() && told.last().unwrap().0 == told.last().unwrap().1);
 }
