@@ -26,6 +26,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("observe", cold_sys::fuzzing::observe),
     ("params", params),
     ("proc", proc),
+    ("raw_log", raw_log),
     ("ready", ready),
     ("recording_log", recording_log),
     ("recording_manifest", cold_recording::fuzzing::manifest),
@@ -99,6 +100,19 @@ fn gate(bytes: &[u8]) {
     if let Ok(gate) = Gate::parse(&String::from_utf8_lossy(bytes)) {
         let _ = gate.check(&["a".to_owned()], &[], true);
     }
+}
+
+/// The raw log of a recording: blocks of a kind (1 byte), a length (2 bytes, little endian) and bytes.
+fn raw_log(mut bytes: &[u8]) {
+    let blocks = std::iter::from_fn(move || {
+        let (&[kind, low, high], rest) = bytes.split_first_chunk()?;
+        let length = usize::from(u16::from_le_bytes([low, high])).min(rest.len());
+        let (block, rest) = rest.split_at(length);
+        bytes = rest;
+        Some((u16::from(kind), block.to_vec()))
+    });
+    let mut unwinder = cold_trace::unwind::InnermostOnly;
+    let _ = cold_trace::assemble(blocks, &mut unwinder, &mut cold_trace::machine::Elsewhere);
 }
 
 /// A readiness criterion.

@@ -113,3 +113,19 @@ proptest! {
         is_sound(&run(&[stream]));
     }
 }
+
+/// The fuzzers' seed is made of the same events, so that it follows their layout.
+#[test]
+fn the_corpus_is_up_to_date() {
+    let mut seed = Vec::new();
+    for (kind, bytes) in log(&facts(), &everything()) {
+        seed.push(kind as u8);
+        seed.extend((bytes.len() as u16).to_le_bytes());
+        seed.extend(bytes);
+    }
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/corpus/raw_log/everything");
+    if std::env::var_os("COLD_WRITE_CORPUS").is_some() {
+        std::fs::write(path, &seed).unwrap();
+    }
+    assert!(std::fs::read(path).unwrap() == seed, "run this test once with COLD_WRITE_CORPUS=1");
+}

@@ -1,0 +1,128 @@
+//! Tiers A and B, from the programs to the tables.
+
+use cold_model::recording::{FillCause, LookupKind, StallCause};
+
+use super::*;
+
+/// Rows of one file: touches and fills as sets of pages.
+struct OfFile {
+    file: u32,
+    exact: BTreeSet<u64>,
+    filled: BTreeSet<u64>,
+    causes: BTreeSet<FillCause>,
+}
+
+fn of_file(r: &Recording, path: &Path) -> OfFile {
+    let file = r.files.iter().position(|f| f.path.as_deref() == path.to_str());
+    let file = file.unwrap_or_else(|| panic!("{} is not among {:?}", path.display(), r.files)) as u32;
+    let touches = r.touches.iter().flatten().filter(|t| t.file == file && t.kind != TouchKind::FaultAround);
+    let fills = || r.fills.iter().flatten().filter(|f| f.file == file);
+    OfFile {
+        file,
+        exact: touches.flat_map(|t| t.first_page..t.first_page + u64::from(t.pages)).collect(),
+        filled: fills().flat_map(|f| f.first_page..f.first_page + u64::from(f.pages)).collect(),
+        causes: fills().map(|f| f.cause).collect(),
+    }
+}
+
+/// A cold start of the subject with a known pattern; again when somebody else read the file meanwhile, or
+/// when the device was so quick that nothing waited for `cause`.
+fn cold(tier: Tier, cause: StallCause, path: &Path, argv: &[&OsStr]) -> Recording {
+    let file = std::fs::File::open(path).expect("exists");
+    file.sync_all().expect("synced");
+    for _ in 0..30 {
+        let _ = cold_sys::evict::advise_dontneed(&file);
+        let meta = file.metadata().expect("open");
+        let before = cold_sys::residency::PageMap::of(&file, &meta).expect("told").expect("own file");
+        let options = Options { tier: Some(tier), stacks: StackMethod::FramePointers, ..Options::default() };
+        let (r, _) = record(&options, argv).expect("root may");
+        let number = of_file(&r, path).file;
+        let undisturbed = r.fills.iter().flatten().all(|f| f.in_tree || f.file != number);
+        let waited = r.stalls.iter().flatten().any(|s| s.cause == cause && s.file == Some(number));
+        if before.resident() == 0 && undisturbed && waited {
+            return r;
+        }
+    }
+    panic!("{} was read by somebody else, or nothing ever waited for it", path.display());
+}
+
+fn mapped_pattern(tier: Tier) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (path, pages, expected) = file_with_pattern(dir.path());
+    let subject = cold_testbed::subject();
+    let argv = [subject.as_os_str(), "touch-mapped".as_ref(), path.as_os_str(), pages.as_ref()];
+    let r = cold(tier, StallCause::Fault, &path, &argv);
+    assert_eq!(r.manifest.lost_events(), 0, "{:?}", r.manifest.lost);
+    let seen = of_file(&r, &path);
+    assert_eq!(seen.exact, expected);
+    assert!(seen.exact.is_subset(&seen.filled), "what was needed was read: {:?}", seen.filled);
+    assert!(seen.causes.contains(&FillCause::DemandFault), "{:?}", seen.causes);
+    assert!(seen.causes.is_subset(&BTreeSet::from([FillCause::DemandFault, FillCause::ReadAround])));
+    // What came is what is there now, and what the requests brought.
+    let file = std::fs::File::open(&path).expect("exists");
+    let now = cold_sys::residency::PageMap::of(&file, &file.metadata().expect("open")).expect("told");
+    let now: BTreeSet<u64> = now.expect("own").runs().flat_map(|r| r.first..r.end()).collect();
+    assert_eq!(seen.filled, now);
+    let transfers = r.transfers.iter().flatten().filter(|t| t.file == Some(seen.file));
+    let brought: BTreeSet<u64> =
+        transfers.flat_map(|t| t.first_page..t.first_page + u64::from(t.pages)).collect();
+    assert_eq!(brought, seen.filled);
+    // It waited for pages of the pattern.
+    let stalls =
+        r.stalls.iter().flatten().filter(|s| s.cause == StallCause::Fault && s.file == Some(seen.file));
+    let pages: BTreeSet<u64> = stalls.filter_map(|s| s.page).collect();
+    assert!(!pages.is_empty() && pages.is_subset(&expected), "{pages:?} of {:?}", r.stalls);
+    let opened = r.lookups.iter().flatten().find(|l| l.kind == LookupKind::Open && l.file == Some(seen.file));
+    assert_eq!(opened.expect("opened").path.as_deref(), path.to_str());
+    let image = r.processes.iter().rev().find(|p| p.in_tree && p.how == Began::Exec).expect("an exec");
+    assert_eq!(image.arguments.as_ref().map(Vec::len), Some(4));
+    assert!(r.processes.iter().all(|p| !p.in_tree || p.ended.is_some()));
+    assert!(r.mappings.iter().flatten().any(|m| m.file == seen.file && m.offset == 0));
+    assert!(!r.manifest.cost.programs.is_empty() && !r.manifest.disk_counters.is_empty());
+}
+
+#[test]
+fn tier_a_from_fault_to_request() {
+    if cold_testbed::need_root() {
+        mapped_pattern(Tier::A);
+    }
+}
+
+#[test]
+fn tier_b_by_addresses() {
+    if cold_testbed::need_root() {
+        mapped_pattern(Tier::B);
+    }
+}
+
+#[test]
+fn reads_of_both_tiers() {
+    if !cold_testbed::need_root() {
+        return;
+    }
+    for tier in [Tier::A, Tier::B] {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (path, _, _) = file_with_pattern(dir.path());
+        let subject = cold_testbed::subject();
+        let argv = [
+            subject.as_os_str(),
+            "read-ranges".as_ref(),
+            path.as_os_str(),
+            "0:5000".as_ref(),
+            "204800:4096".as_ref(),
+        ];
+        let r = cold(tier, StallCause::Read, &path, &argv);
+        let seen = of_file(&r, &path);
+        assert_eq!(seen.exact, BTreeSet::from([0, 1, 50]), "tier {tier}");
+        assert!(seen.causes.contains(&FillCause::BufferedRead), "{:?}", seen.causes);
+        assert!(seen.causes.is_subset(&BTreeSet::from([FillCause::BufferedRead, FillCause::ReadAhead])));
+        let stalls = r.stalls.iter().flatten().filter(|s| s.cause == StallCause::Read);
+        let places: BTreeSet<_> =
+            stalls.filter(|s| s.file == Some(seen.file)).filter_map(|s| s.page).collect();
+        assert!(
+            !places.is_empty() && places.is_subset(&seen.exact),
+            "tier {tier}: {places:?} of {:?}",
+            r.stalls
+        );
+    }
+}
