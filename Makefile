@@ -8,7 +8,8 @@ CARGO ?= cargo
 .PHONY: all demo test check install uninstall clean deps deps-tests bench test-kernels
 
 all: deps
-	$(CARGO) build --release -p cold
+	@./scripts/deps --can-bpf || echo "make: no clang, libelf or zlib: cold trace gets tiers C and D only" >&2
+	$(CARGO) build --release -p cold $$(./scripts/deps --can-bpf || echo --no-default-features)
 
 ## Install what is missing, build, measure a real program; leaves demo-out/
 demo: deps
@@ -26,6 +27,7 @@ test-kernels: deps
 check: deps-tests
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) check -p cold --no-default-features --locked
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
 ## Compilers and tools, through apt where allowed

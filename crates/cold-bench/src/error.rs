@@ -87,6 +87,9 @@ pub enum Error {
     /// A change of the system could not be journalled or undone.
     #[error(transparent)]
     Journal(#[from] cold_journal::Error),
+    /// Somebody who watches the start cannot go on.
+    #[error(transparent)]
+    Around(Box<dyn std::error::Error + Send + Sync>),
     /// The kernel refused something.
     #[error(transparent)]
     Sys(#[from] cold_sys::Error),

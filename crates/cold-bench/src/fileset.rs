@@ -142,6 +142,11 @@ impl Cached {
         self.maps.values().map(|(_, m)| m.resident()).sum::<u64>() * page_size()
     }
 
+    /// Bytes whose residency is known, page by page.
+    pub fn checked_bytes(&self) -> u64 {
+        self.maps.values().map(|(_, m)| m.pages()).sum::<u64>() * page_size()
+    }
+
     /// Bytes of files whose residency is unknown.
     pub fn unknown_bytes(&self) -> u64 {
         self.unknown_bytes

@@ -75,6 +75,11 @@ impl<'a> Launch<'a> {
         Ok(Self { config, supervised, watch, name: command.name.clone() })
     }
 
+    /// Pid of the supervisor that waits; whatever descends from it belongs to the start.
+    pub(crate) fn supervisor(&self) -> u32 {
+        self.supervised.pid()
+    }
+
     /// Starts the command and stays until its tree is gone.
     pub(crate) fn go(mut self, interrupt: &AtomicBool) -> Result<Start> {
         let fail = |name: &str, source| Error::Start { command: name.to_owned(), source };

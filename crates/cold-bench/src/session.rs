@@ -3,11 +3,14 @@
 //! Start reading at [`run`]. The order within a round is drawn from the seed; a disturbed run is kept
 //! and replaced in its own round, so that ratios stay paired.
 
+mod around;
 mod cgroups;
+mod exact;
 mod machine;
 mod measure;
 mod observe;
 mod policy;
+pub mod single;
 mod state;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +29,9 @@ use cgroups::TreeCgroups;
 use policy::Policy;
 use state::Preparer;
 
+pub use around::Around;
+pub use exact::ExactNeed;
+
 /// What happens, for whoever shows it. Times and results are in the report; this is for waiting people.
 pub trait Progress {
     /// A step begins ("observing one start of firefox").
@@ -43,6 +49,12 @@ struct Subject<'a> {
     set: Option<FileSet>,
     why_no_set: String,
     devices: BlockDevices,
+}
+
+impl<'a> Subject<'a> {
+    fn unobserved(spec: &'a CommandSpec, why_no_set: String) -> Self {
+        Self { spec, set: None, why_no_set, devices: BlockDevices::default() }
+    }
 }
 
 /// Runs the benchmark. On [`AtomicBool`] `interrupt` the current start is ended and the report so far
@@ -103,16 +115,18 @@ fn run_inner(
         runs: Vec::new(),
     };
     preparer.observed(&subjects);
+    let policy = Policy::new(config, report.series.len());
     let outcome = Rounds {
         config,
+        around: &mut (),
+        as_found: false,
         proc: &proc,
         subjects: &subjects,
         preparer: &mut preparer,
         cgroups: &cgroups,
         interrupt,
-        policy: Policy::new(config, report.series.len()),
     }
-    .all(&mut report, progress);
+    .all(&mut report, policy, progress);
     let removed = cgroups.remove();
     outcome?;
     removed?;
@@ -140,8 +154,7 @@ fn subject<'a>(
         misses: Known::unknown("the start was not observed"),
         notes: Vec::new(),
     };
-    let mut subject =
-        Subject { spec, set: None, why_no_set: String::new(), devices: BlockDevices::default() };
+    let mut subject = Subject::unobserved(spec, String::new());
     match observed {
         Ok(o) => {
             let set = FileSet::of(&o);
@@ -174,13 +187,16 @@ struct Rounds<'a> {
     preparer: &'a mut Preparer,
     cgroups: &'a TreeCgroups,
     interrupt: &'a AtomicBool,
-    policy: Policy,
+    /// Who else watches each measured start.
+    around: &'a mut dyn Around,
+    /// Leave the cache as it is.
+    as_found: bool,
 }
 
 impl Rounds<'_> {
-    fn all(&mut self, report: &mut Report, progress: &mut dyn Progress) -> Result<()> {
+    fn all(&mut self, report: &mut Report, mut policy: Policy, progress: &mut dyn Progress) -> Result<()> {
         let mut round = 0;
-        while let Some(series) = self.policy.next_round(report) {
+        while let Some(series) = policy.next_round(report) {
             let mut queue = series;
             // A stream of its own per round: adding a round never changes an earlier one.
             Pcg::new(self.config.seed, u64::from(round)).shuffle(&mut queue);
@@ -196,13 +212,13 @@ impl Rounds<'_> {
                 if let Some(run) = report.runs.last() {
                     progress.run_done(report, run);
                 }
-                if self.policy.note(report, index, good, round) {
+                if policy.note(report, index, good, round) {
                     queue.push(index); // its replacement, in the same round
                 }
             }
             round += 1;
         }
-        report.stopped = self.policy.stopped(report);
+        report.stopped = policy.stopped(report);
         Ok(())
     }
 

@@ -45,6 +45,7 @@ pub const CHECKS: &[Check] = &[
     check("user", Area::Privileges, privileges::user),
     check("sandbox", Area::Privileges, privileges::sandbox),
     check("tier", Area::Tracing, tracing::tiers),
+    check("exact_need", Area::Tracing, tracing::exact),
     check("ptrace", Area::Tracing, tracing::ptrace),
     check("drop_caches", Area::Cache, cache::drop_caches),
     observing("caches_dropped", Area::Cache, cache::dropped_by_others),

@@ -99,6 +99,8 @@ pub struct Config {
     pub window: Duration,
     /// Now, as time since the UNIX epoch.
     pub now: Duration,
+    /// This build has BPF programs, so tiers A and B are possible at all.
+    pub has_bpf_programs: bool,
     /// Leftovers in the journal of system changes; `None` when no journal was looked at.
     pub leftovers: Option<Vec<Leftover>>,
 }
@@ -113,6 +115,7 @@ impl Config {
             search_path: String::new(),
             window: Duration::from_secs(1),
             now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
+            has_bpf_programs: true,
             leftovers: None,
         }
     }

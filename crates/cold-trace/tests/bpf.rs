@@ -8,12 +8,17 @@ mod support;
 mod root {
     use std::collections::BTreeSet;
     use std::fs;
-    use std::process::Command;
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+    use std::os::unix::fs::MetadataExt;
+    use std::process::{Command, Stdio};
 
     use cold_model::Bytes;
     use cold_model::recording::manifest::Tier;
-    use cold_trace::bpf::{Options, Stacks};
-    use cold_trace::raw::{Doing, Event, FILE_DELETED, FILE_FULL, FILE_SHMEM, Id, PART_ANON, STALL_WOKEN};
+    use cold_trace::bpf::{Follow, Options, Recorder, Stacks};
+    use cold_trace::raw::{
+        BORROWED, Doing, Event, FILE_DELETED, FILE_FULL, FILE_SHMEM, Id, PART_ANON, STALL_WOKEN, records,
+    };
 
     use super::support::{actor, cold_file, evict, is, ready, record, scratch};
 
@@ -216,6 +221,61 @@ mod root {
                 let _ = Command::new("umount").arg("-l").arg(at).status();
             }
         }
+    }
+
+    #[test]
+    fn a_deleted_file_keeps_the_name_it_had() {
+        if !ready() {
+            return;
+        }
+        let dir = scratch();
+        let path = cold_file(dir.path(), "gone", 8);
+        let open = fs::File::open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        let link = format!("/proc/{}/fd/{}", std::process::id(), open.as_raw_fd());
+        let seen = record(&Options::default(), &["touch", &link, "6"]);
+        let inode = open.metadata().unwrap().ino();
+        let all = seen.of_actor();
+        let touched = all.iter().find_map(|record| match record.event {
+            Event::Fault(pages) if pages.file.inode == inode && pages.first == 6 => Some(pages.file),
+            _ => None,
+        });
+        let (name, state) = seen.path_of(touched.expect("its page 6 was touched")).unwrap();
+        assert_eq!((name.as_str(), state & FILE_DELETED), (path.to_str().unwrap(), FILE_DELETED));
+    }
+
+    #[test]
+    fn a_running_process_and_what_it_starts_are_followed() {
+        if !ready() {
+            return;
+        }
+        let mut shell = Command::new("sh")
+            .args(["-c", "read line; /bin/true; exit 3"])
+            .stdin(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let recorder = Recorder::attach(&Options::default(), Vec::new()).unwrap();
+        recorder.follow(Follow::Running(shell.id())).unwrap();
+        shell.stdin.take().unwrap().write_all(b"\n").unwrap();
+        assert_eq!(shell.wait().unwrap().code(), Some(3));
+        let (_, stream) = recorder.finish().unwrap();
+        let mut known = false;
+        let mut child = None;
+        let mut ended = Vec::new();
+        for record in records(&stream).map(Result::unwrap) {
+            assert!(
+                record.head.pid != shell.id() || record.head.in_tree() || record.head.flags & BORROWED != 0
+            );
+            match record.event {
+                Event::Existing(task) if task.pid == shell.id() => known = task.comm == b"sh",
+                Event::Fork(task) if record.head.pid == shell.id() => child = Some(task.pid),
+                Event::Exit(exit) if exit.last => ended.push((record.head.pid, exit.status)),
+                _ => {}
+            }
+        }
+        assert!(known);
+        let child = child.expect("sh forks for /bin/true");
+        assert_eq!(ended, [(child, 0), (shell.id(), 3 << 8)], "both ends, with their wait status");
     }
 
     #[test]

@@ -23,6 +23,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage; 3 a gate failed; 4 inconclusive;
   cold doctor                                  what this machine allows, what would disturb
   cold bench -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/p.html
   cold bench --states cold,light,warm -- python3 -c 'import json'
+  cold trace -- python3 -c 'import json'       then: cold report python3.cold
   cold cache show --holders /usr/lib/firefox-esr
 ")]
 pub(crate) struct Cli {
@@ -38,6 +39,10 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Measure cold and warm starts of programs, repeatably, with proof
     Bench(Box<commands::bench::Args>),
+    /// Record every page one start needed and read, why, and how long it waited
+    Trace(Box<commands::trace::Args>),
+    /// Tell what a recording says: text, HTML, SVG, CSV, Perfetto, Firefox Profiler
+    Report(commands::report::Args),
     /// Show, evict, save and restore what the page cache holds
     Cache(commands::cache::Args),
     /// Tell what this machine allows and what would disturb a measurement

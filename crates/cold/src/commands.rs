@@ -4,6 +4,8 @@ pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod doctor;
 pub(crate) mod generate;
+pub(crate) mod report;
+pub(crate) mod trace;
 
 use crate::cli::Command;
 use crate::exit::Outcome;
@@ -12,11 +14,13 @@ use crate::ui::Ui;
 
 /// Runs the chosen command.
 pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
-    if matches!(command, Command::Bench(_) | Command::Cache(_)) {
+    if matches!(command, Command::Bench(_) | Command::Trace(_) | Command::Cache(_)) {
         leftovers::repair(ui);
     }
     match command {
         Command::Bench(args) => bench::run(&args, ui),
+        Command::Trace(args) => trace::run(&args, ui),
+        Command::Report(args) => report::run(&args, ui),
         Command::Cache(args) => cache::run(args, ui),
         Command::Doctor(args) => doctor::run(args, ui),
         Command::Completions(args) => Ok(generate::completions(&args, ui)),

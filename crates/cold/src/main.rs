@@ -7,8 +7,14 @@ mod cli;
 mod commands;
 mod exit;
 mod helpers;
+mod interrupt;
 mod leftovers;
+mod progress;
+mod table;
 mod ui;
+mod unwind;
+mod values;
+mod words;
 
 use std::process::ExitCode;
 

@@ -29,6 +29,16 @@ struct Before {
     reading: Reading,
 }
 
+/// One measured start.
+pub(super) struct Measured {
+    /// Judged.
+    pub(super) run: Run,
+    /// What it was judged from.
+    pub(super) start: Start,
+    /// Bytes of its files whose residency was looked at before it.
+    pub(super) checked: Bytes,
+}
+
 impl<'a> Rounds<'a> {
     /// One run of `series`; `None` when interrupted.
     pub(super) fn one(
@@ -39,27 +49,39 @@ impl<'a> Rounds<'a> {
         progress: &mut dyn Progress,
     ) -> Result<Option<Run>> {
         let (index, state) = (report.series[series].command, &report.series[series].state);
+        progress.step(&format!("{} in round {}", report.series_name(series), round + 1));
+        let sequence = u32::try_from(report.runs.len()).unwrap_or(u32::MAX);
+        let measured = self.measured(index, state, (series, round, sequence))?;
+        Ok(measured.filter(|m| !m.start.interrupted).map(|m| m.run))
+    }
+
+    /// One start of a command from a state, judged; `None` when interrupted before it.
+    pub(super) fn measured(
+        &mut self,
+        index: usize,
+        state: &State,
+        place: (usize, u32, u32),
+    ) -> Result<Option<Measured>> {
         let subjects = self.subjects;
         let subject = &subjects[index];
-        progress.step(&format!("{} in round {}", report.series_name(series), round + 1));
+        let round = place.1;
         let Some((launch, before)) = self.prepared(index, state, round)? else { return Ok(None) };
         let start = launch.go(self.interrupt)?;
         settle(self.proc, subject);
+        self.around.gone(&start)?;
         let after = Reading::take(self.proc, &subject.devices.devices, self.cgroups.stall_group());
         self.preparer.started(index, subject);
         if let Some(line) = &subject.spec.conclude {
             hooks::run("conclude", line, Some(round))?;
-        }
-        if start.interrupted {
-            return Ok(None);
         }
         let lost = match (&before.cached, self.preparer.after(index)) {
             (Some(b), Some(a)) => b.not_in(a),
             _ => 0,
         };
         let activity = after.since(&before.reading);
-        let sequence = u32::try_from(report.runs.len()).unwrap_or(u32::MAX);
-        Ok(Some(self.judged(subject, state, &start, before, &activity, lost, (series, round, sequence))))
+        let checked = Bytes(before.cached.as_ref().map_or(0, Cached::checked_bytes));
+        let run = self.judged(subject, state, &start, before, &activity, lost, place);
+        Ok(Some(Measured { run, start, checked }))
     }
 
     /// Hook, state, supervisor, quiet, proof: everything up to the start.
@@ -76,6 +98,8 @@ impl<'a> Rounds<'a> {
                 return Ok(None);
             }
             let launch = Launch::prepare(self.config, subject.spec, self.cgroups.directories(), Some(round))?;
+            let files = subject.set.iter().flat_map(|s| &s.files).map(|f| f.path.clone()).collect::<Vec<_>>();
+            self.around.waiting(launch.supervisor(), &files)?;
             std::thread::sleep(self.config.idle_gap);
             let before = self.before(index, state);
             // One more eviction for a few pages that came back; then a small rest is only marked.
@@ -85,7 +109,7 @@ impl<'a> Rounds<'a> {
                 State::Cold => absent || tries > 1 && self.is_reached(state, &before),
                 _ => self.is_reached(state, &before),
             };
-            if good || tries == TRIES {
+            if good || tries == TRIES || self.as_found {
                 if self.config.require_cold && *state == State::Cold {
                     require_cold(subject, &before)?;
                 }
@@ -98,6 +122,9 @@ impl<'a> Rounds<'a> {
 
     /// Brings the cache into the state; false when interrupted.
     fn reach(&mut self, index: usize, state: &State) -> Result<bool> {
+        if self.as_found {
+            return Ok(true);
+        }
         let subject = &self.subjects[index];
         match state {
             State::Cold => self.preparer.evict(subject)?,

@@ -28,7 +28,8 @@ const VAIN_RECLAIMS: u32 = 2;
 pub(super) struct Preparer {
     method: Method,
     words: String,
-    decoy: Decoy,
+    /// `None` when every state is cold: then nobody needs one.
+    decoy: Option<Decoy>,
     vain_reclaims: u32,
     /// Pages of the last restored snapshot that are missing or too many, in bytes.
     not_restored: Option<NotRestored>,
@@ -52,7 +53,12 @@ impl Preparer {
         Ok(Self {
             method,
             words: words(method),
-            decoy: Decoy::create(journal)?,
+            decoy: config
+                .states
+                .iter()
+                .any(|s| *s != State::Cold)
+                .then(|| Decoy::create(journal))
+                .transpose()?,
             vain_reclaims: 0,
             not_restored: None,
             warm_bytes: vec![0; config.commands.len()],
@@ -159,7 +165,7 @@ impl Preparer {
 
     /// The same work on a decoy.
     pub(super) fn sham(&self) -> Result<()> {
-        self.decoy.evict()
+        self.decoy.as_ref().map_or(Ok(()), Decoy::evict)
     }
 }
 

@@ -34,7 +34,7 @@ fn facilities(c: &Context) -> &Facilities {
 /// The best tier that works here.
 pub(crate) fn tier(c: &Context) -> Tier {
     let f = facilities(c);
-    if f.btf && f.bpf.is_ok() {
+    if f.btf && f.bpf.is_ok() && c.config.has_bpf_programs {
         return if f.fault_event == Ok(true) { Tier::A } else { Tier::B };
     }
     if f.perf_machine.is_ok() { Tier::C } else { Tier::D }
@@ -61,6 +61,7 @@ fn fault_event(c: &Context) -> Result<bool, String> {
 pub(crate) fn tiers(c: &Context) -> Vec<Finding> {
     let facilities = facilities(c);
     let refusal = match &facilities.bpf {
+        _ if !c.config.has_bpf_programs => "; this build has no BPF programs".to_owned(),
         _ if !facilities.btf => "; no BTF".to_owned(),
         Err(e) => format!("; BPF: {e}"),
         Ok(()) => String::new(),
@@ -99,6 +100,9 @@ pub(crate) fn tiers(c: &Context) -> Vec<Finding> {
 
 /// What stands between us and BPF, best guess first.
 fn bpf_remedy(c: &Context) -> String {
+    if !c.config.has_bpf_programs {
+        return "build it where clang, libelf and zlib are (make does)".to_owned();
+    }
     let capable = c.has(Capability::SysAdmin) || (c.has(Capability::Bpf) && c.has(Capability::Perfmon));
     if !capable {
         return "run as root, or: setcap cap_bpf,cap_perfmon+ep on the cold binary".to_owned();
@@ -158,6 +162,34 @@ fn kernel_addresses(c: &Context) -> Option<Finding> {
         .so("kernel parts of stacks stay numbers; files and offsets are not affected")
         .remedy("sysctl kernel.kptr_restrict=0 while recording")
     })
+}
+
+/// Whether touches can be made exact (`cold trace --exact-need`).
+pub(crate) fn exact(c: &Context) -> Vec<Finding> {
+    let id = "exact_need";
+    match c.sys.read_opt("kernel/debug/fault_around_bytes") {
+        Ok(Some(bytes)) => {
+            return vec![
+                Finding::ok(id, format!("the fault-around window can be set (now {bytes} bytes)"))
+                    .so("touches can be recorded exactly (cold trace --exact-need)"),
+            ];
+        }
+        // The directory is root's: whether it is mounted cannot be seen from outside.
+        Ok(None) | Err(_) => {}
+    }
+    let known = c.proc.read_opt("filesystems").ok().flatten().unwrap_or_default();
+    let has_debugfs = known.lines().any(|l| l.split_whitespace().last() == Some("debugfs"));
+    vec![match (has_debugfs, c.has(Capability::SysAdmin)) {
+        (true, true) => {
+            Finding::ok(id, "debugfs is not mounted; cold trace --exact-need mounts it for itself")
+                .so("touches can be recorded exactly")
+        }
+        (true, false) => Finding::missing(id, "debugfs is not readable, and mounting it needs root")
+            .so("pages mapped around a fault are an upper bound of what was needed")
+            .remedy("run cold trace --exact-need as root"),
+        (false, _) => Finding::missing(id, "this kernel has no debugfs, so no fault-around window to set")
+            .so("cold trace --exact-need turns read-ahead off on the devices instead (root)"),
+    }]
 }
 
 pub(crate) fn ptrace(c: &Context) -> Vec<Finding> {

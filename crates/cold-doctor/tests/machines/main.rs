@@ -348,3 +348,13 @@ fn a_path_that_does_not_exist_is_an_error() {
     let error = cold_doctor::examine(Roots::new("/"), probes(), config).expect_err("is refused");
     assert!(error.to_string().starts_with("cannot examine /no/such/path: No such file"), "{error}");
 }
+
+#[test]
+fn exactness_and_a_build_without_bpf_programs_are_told() {
+    let report = Tree::new().report();
+    assert_eq!(finding(&report, "exact_need").status, Status::Ok);
+    let tree = Tree::new();
+    let report = tree.report_with(probes(), Config { has_bpf_programs: false, ..config() });
+    assert_eq!(report.summary.tier, Tier::C);
+    assert!(finding(&report, "tier").fact.contains("no BPF programs"), "{}", finding(&report, "tier").fact);
+}

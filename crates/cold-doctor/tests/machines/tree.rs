@@ -29,6 +29,7 @@ impl Tree {
             ("proc/stat", "cpu  100 0 100 800 0 0 0 0\n"),
             ("proc/vmstat", "drop_pagecache 0\ndrop_slab 0\npgsteal_kswapd 0\n"),
             ("proc/meminfo", "MemTotal: 16000000 kB\nMemAvailable: 14000000 kB\nDirty: 0 kB\n"),
+            ("proc/filesystems", "nodev\tdebugfs\n\text4\n"),
             ("proc/diskstats", " 8 0 sda 100 0 2048 0 0 0 0 0 0 0 0\n"),
             ("proc/swaps", "Filename Type Size Used Priority\n"),
             ("proc/locks", ""),

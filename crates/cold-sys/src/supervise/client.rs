@@ -72,6 +72,11 @@ impl Supervised {
         }
     }
 
+    /// Pid of the supervisor: from now until the tree is gone, all its descendants are the tree.
+    pub fn pid(&self) -> u32 {
+        self.supervisor.id()
+    }
+
     /// Starts the command. Returns its pid and the time just before the clone.
     pub fn go(&mut self) -> Result<(i32, Nanos)> {
         self.order(&Order::Go)?;

@@ -146,14 +146,15 @@ int task_switch(u64 *ctx)
 	task = my_state();
 	if (!task)
 		return 0;
-	resolve_call(task);
-	tell_stack(ctx, task, true);
-	task->stalled = task->context;
-	task->stall_state = BPF_CORE_READ_BITFIELD_PROBED(prev, in_iowait) ? COLD_S_IOWAIT : 0;
-	task->task_state = state;
+	/* First of all: it may be woken while the rest of this runs. */
 	task->woken = 0;
 	task->waker = 0;
 	task->began = bpf_ktime_get_ns();
+	task->stall_state = BPF_CORE_READ_BITFIELD_PROBED(prev, in_iowait) ? COLD_S_IOWAIT : 0;
+	task->task_state = state;
+	resolve_call(task);
+	tell_stack(ctx, task, true);
+	task->stalled = task->context;
 	return 0;
 }
 

@@ -6,25 +6,18 @@ mod exports;
 mod progress;
 mod show;
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::Ordering;
 
 use cold_bench::config::Config;
 use cold_bench::gate::{self, Gate, Outcome as GateOutcome};
 use cold_bench::{Error, baseline, session, summary};
 use cold_model::bench::Report;
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::iterator::Signals;
-
 use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::interrupt;
 use crate::ui::Ui;
 
 pub(crate) use args::Args;
-
-/// A second request to end is meant when it comes this much later.
-const INSIST: Duration = Duration::from_secs(1);
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
@@ -78,28 +71,8 @@ fn read_baseline(path: &std::path::Path) -> Result<Report, Failure> {
     baseline::parse(&text).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))
 }
 
-/// A flag that SIGINT, SIGTERM or SIGHUP sets. Another one a second later ends `cold` at once (its
-/// supervisor then still ends the tree and undoes the changes); sooner it is the same wish twice, as
-/// `timeout` and terminals send it to a process and to its group.
-fn interrupt() -> Result<Arc<AtomicBool>, Failure> {
-    let flag = Arc::new(AtomicBool::new(false));
-    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
-    let set = Arc::clone(&flag);
-    std::thread::Builder::new().name("signals".into()).spawn(move || {
-        let mut first = None;
-        for signal in signals.forever() {
-            let since = first.get_or_insert_with(Instant::now).elapsed();
-            if since >= INSIST {
-                crate::exit::now(128 + signal);
-            }
-            set.store(true, Ordering::Relaxed);
-        }
-    })?;
-    Ok(flag)
-}
-
 /// The exit code and the next step of a benchmark that could not be made.
-fn failure(error: Error) -> Failure {
+pub(super) fn failure(error: Error) -> Failure {
     let (exit, hint) = match &error {
         Error::NotCold { .. } => (
             Exit::StateNotReached,

@@ -6,7 +6,6 @@ mod overview;
 mod progress;
 mod show;
 mod snapshot;
-mod table;
 mod who;
 
 use std::path::PathBuf;

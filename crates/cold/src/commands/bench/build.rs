@@ -4,13 +4,14 @@
 use std::time::Duration;
 
 use cold_bench::command::{Shell, from_argv, from_line, line_of};
-use cold_bench::config::{CommandSpec, Config, DiskLimit, Eviction, RunPolicy, Stream};
+use cold_bench::config::{CommandSpec, Config, DiskLimit, RunPolicy};
 use cold_bench::params::{Expanded, Parameters, Scan, substitute};
 use cold_bench::ready::Ready;
 use cold_model::bench::State;
 
 use super::Args;
 use crate::exit::Failure;
+use crate::values::{count, eviction, seconds, stream};
 
 /// Counted runs without any wish.
 const RUNS: u32 = 10;
@@ -27,11 +28,7 @@ pub(super) fn config(args: &Args) -> Result<Config> {
         runs: runs(args)?,
         warmup: args.warmup,
         ready: Ready::parse(&args.ready).map_err(|e| Failure::usage(e.to_string()))?,
-        eviction: match args.evict.as_str() {
-            "all" => Eviction::All,
-            "files" => Eviction::Files,
-            _ => Eviction::Auto,
-        },
+        eviction: eviction(&args.evict),
         require_cold: args.require_cold,
         seed: args.seed.unwrap_or_else(clock_seed),
         timeout: seconds("--timeout", args.timeout)?,
@@ -152,11 +149,6 @@ fn runs(args: &Args) -> Result<RunPolicy> {
     Ok(RunPolicy { min_runs, max_runs, max_time, precision })
 }
 
-fn seconds(flag: &str, value: f64) -> Result<Duration> {
-    Duration::try_from_secs_f64(value)
-        .map_err(|_| Failure::usage(format!("{flag} {value} is not a length of time in seconds")))
-}
-
 /// `2%` or `0.02` as 0.02.
 pub(super) fn percent(flag: &str, text: &str) -> Result<f64> {
     let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |n| (n, 100.0));
@@ -186,31 +178,6 @@ fn disk_limit(text: &str) -> Result<DiskLimit> {
         }
     }
     Ok(limit)
-}
-
-fn count(text: &str) -> Option<u64> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let factor: u64 = match &text[digits.len()..] {
-        "" => 1,
-        "k" | "K" => 1000,
-        "M" => 1_000_000,
-        "G" => 1_000_000_000,
-        "Ki" | "KiB" => 1 << 10,
-        "Mi" | "MiB" => 1 << 20,
-        "Gi" | "GiB" => 1 << 30,
-        _ => return None,
-    };
-    digits.parse::<u64>().ok()?.checked_mul(factor)
-}
-
-fn stream(flag: &str, text: &str) -> Result<Stream> {
-    match text {
-        "null" => Ok(Stream::Null),
-        "inherit" => Ok(Stream::Inherit),
-        "pipe" if flag == "--output" => Ok(Stream::Pipe),
-        "" => Err(Failure::usage(format!("{flag} is empty"))),
-        file => Ok(Stream::File(file.into())),
-    }
 }
 
 fn clock_seed() -> u64 {

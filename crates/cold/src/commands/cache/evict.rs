@@ -10,11 +10,12 @@ use cold_sys::procfs::ProcFs;
 use serde_json::json;
 
 use super::TreeArgs;
-use super::format::{plural, reason_json, reasons};
-use super::table::{Table, width};
+use super::format::{reason_json, reasons};
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::table::{Table, width};
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
+use crate::words::plural;
 
 /// Flags of `cold cache evict`.
 #[derive(Debug, clap::Args)]

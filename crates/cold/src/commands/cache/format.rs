@@ -3,37 +3,7 @@
 use cold_cache::{FileHolders, Reason, SystemHolder};
 use cold_model::Bytes;
 
-/// `1234567` as `1,234,567`.
-pub(super) fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
-}
-
-/// `part` of `whole` in percent; `-` when there is nothing to be a part of. A little is never printed
-/// as none, and not quite all never as all.
-pub(super) fn percent(part: u64, whole: u64) -> String {
-    if whole == 0 {
-        return "-".to_owned();
-    }
-    match part as f64 * 100.0 / whole as f64 {
-        p if part == 0 || part >= whole => format!("{p:.0}%"),
-        p if p < 0.1 => "<0.1%".to_owned(),
-        p if p > 99.9 => ">99.9%".to_owned(),
-        p => format!("{p:.1}%"),
-    }
-}
-
-/// `n thing` or `n things`.
-pub(super) fn plural(n: u64, thing: &str) -> String {
-    format!("{} {thing}{}", count(n), if n == 1 { "" } else { "s" })
-}
+use crate::words::plural;
 
 /// One reason for pages that stayed.
 pub(super) fn reason(reason: &Reason) -> String {
@@ -135,24 +105,5 @@ pub(super) fn reason_json(reason: &Reason) -> serde_json::Value {
         Reason::Busy { pages, uninspected } => serde_json::json!(
             {"kind": "busy", "pages": pages, "uninspected_processes": uninspected}),
         other => serde_json::json!({"kind": "other", "text": format!("{other:?}")}),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_and_percents() {
-        assert_eq!(
-            (count(0), count(999), count(1000), count(1_234_567)),
-            ("0".into(), "999".into(), "1,000".into(), "1,234,567".into())
-        );
-        assert_eq!((percent(0, 0), percent(0, 9), percent(9, 9)), ("-".into(), "0%".into(), "100%".into()));
-        assert_eq!(
-            (percent(1, 100_000), percent(99_999, 100_000), percent(1, 3)),
-            ("<0.1%".into(), ">99.9%".into(), "33.3%".into())
-        );
-        assert_eq!((plural(1, "page"), plural(2000, "page")), ("1 page".into(), "2,000 pages".into()));
     }
 }

@@ -5,11 +5,11 @@ use cold_model::Bytes;
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
 
-use super::format::percent;
-use super::table::{cut, width};
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Outcome};
+use crate::table::{cut, width};
 use crate::ui::{FAINT, STRONG, Ui, paint};
+use crate::words::percent;
 
 /// Flags of `cold cache overview`.
 #[derive(Debug, clap::Args)]

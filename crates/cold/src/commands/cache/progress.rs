@@ -8,8 +8,8 @@ use cold_cache::Progress;
 use cold_model::Bytes;
 use indicatif::ProgressBar;
 
-use super::format::count;
 use crate::ui::Ui;
+use crate::words::count;
 
 /// Nothing is drawn before this: most calls are over by then.
 const PATIENCE: Duration = Duration::from_secs(1);

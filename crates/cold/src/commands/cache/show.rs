@@ -11,11 +11,12 @@ use cold_sys::residency::PageMap;
 use serde_json::json;
 
 use super::TreeArgs;
-use super::format::{count, holders, holders_json, percent, plural};
-use super::table::{Table, width};
+use super::format::{holders, holders_json};
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Outcome};
+use crate::table::{Table, width};
 use crate::ui::{STRONG, Ui, paint};
+use crate::words::{count, percent, plural};
 
 /// Flags of `cold cache show`.
 #[derive(Debug, clap::Args)]

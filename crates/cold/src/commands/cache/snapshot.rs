@@ -6,10 +6,11 @@ use cold_cache::snapshot::{CaptureGaps, RestoreReport, Snapshot, capture};
 use serde_json::json;
 
 use super::TreeArgs;
-use super::format::{plural, reason_json, reasons};
+use super::format::{reason_json, reasons};
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Outcome};
 use crate::ui::{BAD, GOOD, Ui, paint};
+use crate::words::plural;
 
 /// At most this many files of a kind are named in text; JSON has all.
 const NAMED: usize = 10;

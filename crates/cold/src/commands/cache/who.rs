@@ -8,10 +8,11 @@ use cold_sys::procfs::ProcFs;
 use serde_json::json;
 
 use super::TreeArgs;
-use super::format::{holders, holders_json, plural};
+use super::format::{holders, holders_json};
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Outcome};
 use crate::ui::{STRONG, Ui, paint};
+use crate::words::plural;
 
 /// Flags of `cold cache who`.
 #[derive(Debug, clap::Args)]

@@ -4,6 +4,7 @@ use anstyle::Style;
 use cold_doctor::{Eviction, Finding, Report, Status, Tier};
 
 use crate::ui::{BAD, FAINT, GOOD, STRONG, WARN, paint};
+use crate::words::wrap;
 
 /// Columns before the text: two, the longest status word, two.
 const INDENT: usize = 2 + STATUS_WIDTH + 2;
@@ -95,28 +96,6 @@ fn summary(report: &Report, width: usize, lines: &mut Vec<String>) {
     }
 }
 
-/// Breaks `text` at blanks into lines of at most `room` characters; a longer word stays whole.
-fn wrap(text: &str, room: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    let mut line = String::new();
-    let mut used = 0;
-    for word in text.split(' ') {
-        let len = word.chars().count();
-        if used > 0 && used + 1 + len > room {
-            lines.push(std::mem::take(&mut line));
-            used = 0;
-        }
-        if used > 0 {
-            line.push(' ');
-            used += 1;
-        }
-        line.push_str(word);
-        used += len;
-    }
-    lines.push(line);
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -137,13 +116,5 @@ mod tests {
                 assert!(shown.chars().count() <= width, "{} > {width}: {shown}", shown.chars().count());
             }
         }
-    }
-
-    #[test]
-    fn wrapping_keeps_words_and_fits() {
-        assert_eq!(wrap("one two three", 7), ["one two", "three"]);
-        assert_eq!(wrap("a/very/long/path x", 6), ["a/very/long/path", "x"]);
-        assert_eq!(wrap("größe µs", 5), ["größe", "µs"], "characters count, not bytes");
-        assert_eq!(wrap("", 5), [""]);
     }
 }

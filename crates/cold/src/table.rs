@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 use crate::ui::{STRONG, paint};
 
 /// Columns of a terminal; `None` when stdout is no terminal (then nothing is shortened).
-pub(super) fn width() -> Option<usize> {
+pub(crate) fn width() -> Option<usize> {
     if !std::io::stdout().is_terminal() {
         return None;
     }
@@ -14,22 +14,22 @@ pub(super) fn width() -> Option<usize> {
 }
 
 /// Rows of right-aligned figures followed by one left-aligned text.
-pub(super) struct Table {
+pub(crate) struct Table {
     head: Vec<&'static str>,
     rows: Vec<(Vec<String>, Vec<String>)>,
 }
 
 impl Table {
     /// With these headings, the last one over the text.
-    pub(super) fn new(head: &[&'static str]) -> Self {
+    pub(crate) fn new(head: &[&'static str]) -> Self {
         Self { head: head.to_vec(), rows: Vec::new() }
     }
     /// Adds a row, with lines to stand below it.
-    pub(super) fn row(&mut self, cells: Vec<String>, below: Vec<String>) {
+    pub(crate) fn row(&mut self, cells: Vec<String>, below: Vec<String>) {
         self.rows.push((cells, below));
     }
     /// The lines of the table; `width` limits them.
-    pub(super) fn lines(&self, width: Option<usize>) -> Vec<String> {
+    pub(crate) fn lines(&self, width: Option<usize>) -> Vec<String> {
         let last = self.head.len().saturating_sub(1);
         let mut widths: Vec<usize> = self.head.iter().map(|h| h.chars().count()).collect();
         for (cells, _) in &self.rows {
@@ -56,7 +56,7 @@ impl Table {
 }
 
 /// A sentence's start says more than its end.
-pub(super) fn cut(line: String, width: Option<usize>) -> String {
+pub(crate) fn cut(line: String, width: Option<usize>) -> String {
     match width {
         Some(width) if line.chars().count() > width => {
             line.chars().take(width.saturating_sub(1)).chain(['…']).collect()

@@ -1,0 +1,147 @@
+//! Making touches exact: for one start the kernel maps, or reads, nothing around a fault.
+//!
+//! A mapped fault maps up to 16 cached neighbours with it (`fault_around_bytes`), which then never fault.
+//! With a window of one page each page's first touch is a fault of its own. Where debugfs is not to be
+//! had, read-ahead is turned off on the devices instead: then only needed pages are in the cache, so only
+//! needed pages can be mapped around. Both are machine-wide, journalled, and put back.
+
+use std::path::PathBuf;
+
+use cold_journal::{Guard, Journal};
+use cold_model::{Bytes, Known};
+use cold_sys::page::page_size;
+use cold_sys::procfs::ProcFs;
+use cold_sys::sysfs::SysFs;
+
+use crate::Result;
+use crate::fileset::BlockDevices;
+
+/// Where the kernel's window lies in debugfs.
+const FAULT_AROUND: &str = "fault_around_bytes";
+
+/// Whether touches were exact, and by which means.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ExactNeed {
+    /// Nobody asked: the kernel's window, where it could be read.
+    NotAsked(Known<Bytes>),
+    /// Faults mapped one page each.
+    FaultAround,
+    /// Nothing was read ahead or around on these devices (names), so in a cold start only needed pages
+    /// could be mapped around.
+    ReadAhead {
+        /// Names of the devices.
+        devices: Vec<String>,
+        /// Why not by fault-around.
+        why: String,
+    },
+    /// It could not be had; why.
+    Not(String),
+}
+
+/// The settings, until they are put back.
+pub(super) struct Exactness {
+    how: ExactNeed,
+    /// In the order in which they were made.
+    guards: Vec<Guard>,
+}
+
+impl Exactness {
+    /// Changes what can be changed. Never fails: what could not be reached is said.
+    pub(super) fn reach(wanted: bool, journal: &Journal, proc: &ProcFs, devices: &BlockDevices) -> Self {
+        if !wanted {
+            return Self { how: ExactNeed::NotAsked(current(proc)), guards: Vec::new() };
+        }
+        let mut guards = Vec::new();
+        let why = match fault_around(journal, proc, &mut guards) {
+            Ok(()) => return Self { how: ExactNeed::FaultAround, guards },
+            Err(why) => why,
+        };
+        drop_newest_first(&mut guards);
+        match read_ahead(journal, devices, &mut guards) {
+            Ok(devices) => Self { how: ExactNeed::ReadAhead { devices, why }, guards },
+            Err(also) => {
+                drop_newest_first(&mut guards);
+                Self { how: ExactNeed::Not(format!("{why}; {also}")), guards }
+            }
+        }
+    }
+
+    /// Puts everything back, newest first.
+    pub(super) fn restore(mut self) -> (ExactNeed, Result<()>) {
+        let mut result = Ok(());
+        while let Some(guard) = self.guards.pop() {
+            result = result.and(guard.undo().map(drop).map_err(Into::into));
+        }
+        (self.how, result)
+    }
+}
+
+/// A guard undoes its change when it is dropped; a mount must not go before what was set in it.
+fn drop_newest_first(guards: &mut Vec<Guard>) {
+    while guards.pop().is_some() {}
+}
+
+fn debugfs(proc: &ProcFs) -> Option<PathBuf> {
+    proc.mounts().ok()?.into_iter().find(|m| m.fs_type == "debugfs").map(|m| m.mount_point)
+}
+
+/// The window now, where debugfs is mounted and readable.
+fn current(proc: &ProcFs) -> Known<Bytes> {
+    let Some(dir) = debugfs(proc) else { return Known::unknown("debugfs is not mounted") };
+    let path = dir.join(FAULT_AROUND);
+    match std::fs::read_to_string(&path).map(|t| t.trim().parse().map(Bytes)) {
+        Ok(Ok(bytes)) => Known::Value(bytes),
+        Ok(Err(_)) => Known::unknown(format!("{} is no number", path.display())),
+        Err(e) => Known::unknown(format!("{}: {e}", path.display())),
+    }
+}
+
+fn fault_around(
+    journal: &Journal,
+    proc: &ProcFs,
+    guards: &mut Vec<Guard>,
+) -> std::result::Result<(), String> {
+    let dir = if let Some(dir) = debugfs(proc) {
+        dir
+    } else {
+        let (dir, guard) = journal
+            .create_directory(&std::env::temp_dir(), "cold-debugfs")
+            .map_err(|e| format!("no place to mount debugfs: {e}"))?;
+        guards.push(guard);
+        let mounted = journal.mount("debugfs".as_ref(), &dir, "debugfs", "");
+        guards.push(mounted.map_err(|e| format!("debugfs cannot be mounted: {e}"))?);
+        dir
+    };
+    let path = dir.join(FAULT_AROUND);
+    let set = journal.set(&path, &page_size().to_string());
+    guards.push(set.map_err(|e| format!("the fault-around window cannot be set: {e}"))?);
+    Ok(())
+}
+
+fn read_ahead(
+    journal: &Journal,
+    devices: &BlockDevices,
+    guards: &mut Vec<Guard>,
+) -> std::result::Result<Vec<String>, String> {
+    if let Some((kind, path)) = devices.without.first() {
+        return Err(format!("{} lies on {kind}, whose read-ahead cannot be turned off here", path.display()));
+    }
+    let mut names = Vec::new();
+    for dev in &devices.devices {
+        let sys = SysFs::default();
+        let found = sys.block_device(*dev).map_err(|e| e.to_string())?;
+        let whole = found.and_then(|d| d.disk_dev).unwrap_or(*dev);
+        let name = format!("{}:{}", whole.0, whole.1);
+        if names.contains(&name) {
+            continue;
+        }
+        let path = PathBuf::from(format!("/sys/dev/block/{name}/queue/read_ahead_kb"));
+        let set = journal.set(&path, "0");
+        guards.push(set.map_err(|e| format!("read-ahead cannot be turned off: {e}"))?);
+        names.push(name);
+    }
+    if names.is_empty() {
+        return Err("no device is known whose read-ahead could be turned off".into());
+    }
+    Ok(names)
+}

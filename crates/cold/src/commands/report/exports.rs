@@ -1,0 +1,118 @@
+//! Files to write: checked before anything is read, written before the text.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use cold_report::recording::{View, html, svg};
+
+use super::Args;
+use super::load::{self, Loaded};
+use crate::exit::Failure;
+use crate::ui::Ui;
+
+/// Fails when a result has no place to go.
+pub(super) fn check(args: &Args) -> Result<(), Failure> {
+    let files = [&args.html, &args.svg, &args.perfetto, &args.firefox_profile];
+    for path in files.into_iter().chain([&args.csv, &args.parquet]).flatten() {
+        let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !dir.is_dir() {
+            return Err(Failure::usage(format!(
+                "cannot write {}: there is no directory {}",
+                path.display(),
+                dir.display()
+            )));
+        }
+    }
+    for dir in [&args.csv, &args.parquet].into_iter().flatten() {
+        let empty = std::fs::read_dir(dir).is_ok_and(|mut d| d.next().is_none());
+        if dir.symlink_metadata().is_ok() && !empty {
+            return Err(Failure::usage(format!("{} exists: name a new directory", dir.display())));
+        }
+    }
+    let one = [
+        ("--csv", &args.csv),
+        ("--parquet", &args.parquet),
+        ("--perfetto", &args.perfetto),
+        ("--firefox-profile", &args.firefox_profile),
+    ];
+    if args.recordings.len() > 1
+        && let Some((flag, _)) = one.iter().find(|(_, p)| p.is_some())
+    {
+        return Err(Failure::usage(format!("{flag} takes one recording, not two")));
+    }
+    Ok(())
+}
+
+/// Writes everything that was asked for.
+pub(super) fn write(args: &Args, loaded: &[Loaded], ui: &Ui) -> Result<(), Failure> {
+    let [first, ..] = loaded else { return Ok(()) };
+    if let Some(path) = &args.html {
+        let page = match loaded {
+            [a, b] => html::page_of_two(a.view(), b.view(), &load::comparison(a, b)),
+            _ => html::page(&first.recording, &first.layouts, &first.analysis),
+        };
+        save(path, page.as_bytes())?;
+    }
+    if let Some(path) = &args.svg {
+        let picture = match loaded {
+            [a, b] => svg::picture_of_two(a.view(), b.view()),
+            _ => svg::picture(first.view()),
+        };
+        save(path, picture.as_bytes())?;
+    }
+    if let Some(dir) = &args.csv {
+        cold_recording::export::csv::write(dir, &first.recording)?;
+    }
+    if let Some(dir) = &args.parquet {
+        cold_recording::write(dir, &first.recording)?;
+    }
+    if let Some(path) = &args.perfetto {
+        let mut out = Vec::new();
+        cold_report::perfetto::write(&first.recording, &first.analysis, &first.layouts, &mut out)?;
+        save(path, &out)?;
+    }
+    if let Some(path) = &args.firefox_profile {
+        let mut out = Vec::new();
+        cold_report::firefox::write(&first.recording, &first.analysis, &first.layouts, &mut out)?;
+        save(path, &out)?;
+    }
+    if args.json {
+        let document = if let [a, b] = loaded {
+            serde_json::json!({
+                "schema": "coldstart.comparison/1",
+                "a": a.name,
+                "b": b.name,
+                "comparison": load::comparison(a, b),
+            })
+        } else {
+            let mut document = serde_json::to_value(&first.analysis)?;
+            if let Some(object) = document.as_object_mut() {
+                object.shift_insert(0, "schema".to_owned(), "coldstart.report/1".into());
+            }
+            document
+        };
+        ui.line(serde_json::to_string_pretty(&document)?);
+    }
+    Ok(())
+}
+
+impl Loaded {
+    fn view(&self) -> View<'_> {
+        View {
+            name: &self.name,
+            recording: &self.recording,
+            layouts: &self.layouts,
+            analysis: &self.analysis,
+        }
+    }
+}
+
+fn save(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    let write = || -> io::Result<()> {
+        let mut out = BufWriter::new(File::create(path)?);
+        out.write_all(bytes)?;
+        out.flush()
+    };
+    write().map_err(|e| anyhow::Error::new(e).context(format!("cannot write {}", path.display())).into())
+}

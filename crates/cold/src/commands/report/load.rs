@@ -1,0 +1,62 @@
+//! From a directory to a recording with its layouts and its analysis.
+
+use std::path::Path;
+
+use cold_analyze::model::Analysis;
+use cold_analyze::model::compare::Comparison;
+use cold_model::layout::Layouts;
+use cold_model::recording::Recording;
+
+use crate::exit::Failure;
+use crate::progress::Line;
+use crate::unwind::Tables;
+
+/// A recording with all that is known about it.
+pub(super) struct Loaded {
+    pub(super) name: String,
+    pub(super) recording: Recording,
+    pub(super) layouts: Layouts,
+    pub(super) analysis: Analysis,
+    /// What the reader has to know before any figure.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Reads, or recovers, a recording and analyses it.
+pub(super) fn load(dir: &Path, symbols: bool, line: &mut Line<'_>) -> Result<Loaded, Failure> {
+    let name =
+        dir.file_name().map_or_else(|| dir.display().to_string(), |n| n.to_string_lossy().into_owned());
+    line.step(&format!("reading {name}"));
+    let mut warnings = Vec::new();
+    let recording = read(dir, &name, &mut warnings)?;
+    let layouts = if symbols { layouts(&recording, line) } else { Layouts::default() };
+    line.step(&format!("analysing {name}"));
+    let analysis = cold_analyze::analyze(&recording, &layouts);
+    Ok(Loaded { name, recording, layouts, analysis, warnings })
+}
+
+fn read(dir: &Path, name: &str, warnings: &mut Vec<String>) -> Result<Recording, Failure> {
+    use cold_recording::Error;
+    match cold_recording::read(dir) {
+        Ok(recording) => Ok(recording),
+        Err(Error::Unfinished { .. }) => {
+            let text = "is incomplete: its recorder was killed, or still runs; recovered from its log";
+            warnings.push(format!("{name} {text}"));
+            Ok(cold_trace::recover(dir, &mut Tables::default())?)
+        }
+        Err(e @ (Error::NotARecording { .. } | Error::Io { .. })) => {
+            Err(Failure::from(e).hint("name a directory that `cold trace` made"))
+        }
+        Err(e) => Err(e.into()),
+    }
+}
+
+fn layouts(recording: &Recording, line: &mut Line<'_>) -> Layouts {
+    cold_symbols::layouts(recording, &cold_symbols::Options::default(), |done, all| {
+        line.step(&format!("reading symbols, file {} of {all}", done + 1));
+    })
+}
+
+/// What differs between two.
+pub(super) fn comparison(a: &Loaded, b: &Loaded) -> Comparison {
+    cold_analyze::compare(&a.recording, &a.analysis, &b.recording, &b.analysis)
+}

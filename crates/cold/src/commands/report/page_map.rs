@@ -1,0 +1,193 @@
+//! `--file`: which pages of one file were needed and read, as a map and as runs.
+
+use std::collections::BTreeMap;
+
+use cold_analyze::model::{Analysis, FileUse};
+use cold_model::layout::{FileLayout, Layouts};
+use cold_model::recording::Recording;
+use cold_model::{Bytes, Nanos};
+use cold_sys::residency::{PageMap, PageRun};
+
+use super::text::{View, section};
+use crate::table::Table;
+use crate::ui::{FAINT, STRONG, paint};
+use crate::words::{count, plural};
+
+/// Cells per row of the map.
+const CELLS: usize = 64;
+/// Rows of the map at most: a larger file gets larger cells.
+const ROWS: u64 = 48;
+/// Pages that are looked at, of a file that claims to be larger (4 TiB; its bits take 128 MiB).
+const MOST_PAGES: u64 = 1 << 30;
+
+/// Pages of one file by what happened to them.
+struct Pages {
+    needed: PageMap,
+    read: PageMap,
+    /// When each page was first needed, from the start.
+    first: BTreeMap<u64, Nanos>,
+    count: u64,
+}
+
+/// Files whose path contains `pattern`, in detail, the costliest first.
+pub(super) fn lines(
+    recording: &Recording,
+    layouts: &Layouts,
+    analysis: &Analysis,
+    pattern: &str,
+    view: View,
+) -> Vec<String> {
+    let found: Vec<&FileUse> = analysis.files.iter().filter(|f| f.path.contains(pattern)).collect();
+    let mut out = Vec::new();
+    for f in found.iter().take(view.limit) {
+        if !out.is_empty() {
+            out.push(String::new());
+        }
+        one(recording, layouts, analysis, f, view, &mut out);
+    }
+    if found.len() > view.limit {
+        out.push(paint(FAINT, format!("… and {} more files (--limit)", found.len() - view.limit)));
+    }
+    out
+}
+
+fn one(
+    recording: &Recording,
+    layouts: &Layouts,
+    analysis: &Analysis,
+    f: &FileUse,
+    view: View,
+    out: &mut Vec<String>,
+) {
+    out.push(paint(STRONG, &f.path));
+    let size = f.size.map_or_else(|| "size unknown".to_owned(), |b| b.to_string());
+    out.push(format!(
+        "  {size}; needed {} in {}; read {}; unused {}; cached before {}; waited {}",
+        f.needed,
+        plural(f.fragments, "run"),
+        f.read,
+        f.unused,
+        f.cached,
+        f.stall
+    ));
+    if let Some(why) = layouts.missing.get(&f.file) {
+        out.push(paint(FAINT, format!("  no sections or symbols: {why}")));
+    }
+    let layout = layouts.files.get(&f.file);
+    let pages = pages(recording, f);
+    let page = u64::from(recording.manifest.page_bytes.max(1));
+    section(out, "Pages", map(&pages, page, layout));
+    section(out, "Runs of needed pages", runs(&pages, page, layout, view));
+    let own = Analysis {
+        sections: analysis.sections.iter().filter(|s| s.file == f.file).cloned().collect(),
+        symbols: analysis.symbols.iter().filter(|s| s.file == f.file).cloned().collect(),
+        ..analysis.clone()
+    };
+    let (sections, symbols) = super::text::parts(&own, view);
+    section(out, "Sections", sections);
+    section(out, "Functions", symbols);
+}
+
+fn pages(recording: &Recording, f: &FileUse) -> Pages {
+    let page = u64::from(recording.manifest.page_bytes.max(1));
+    let touches = recording.touches.iter().flatten().filter(|t| t.file == f.file);
+    let fills = recording.fills.iter().flatten().filter(|x| x.file == f.file);
+    let last = touches.clone().map(|t| t.first_page.saturating_add(t.pages.into()));
+    let last = last.chain(fills.clone().map(|x| x.first_page.saturating_add(x.pages.into()))).max();
+    let of_size = f.size.map(|b| b.0.div_ceil(page));
+    let pages = of_size.or(last).unwrap_or(0).min(MOST_PAGES);
+    let mut me = Pages {
+        needed: PageMap::new(pages),
+        read: PageMap::new(pages),
+        first: BTreeMap::new(),
+        count: pages,
+    };
+    for t in touches {
+        let Some(run) = clip(t.first_page, t.pages, pages) else { continue };
+        let at = t.at.saturating_sub(recording.manifest.start);
+        for p in run.first..run.end() {
+            me.first.entry(p).and_modify(|first| *first = (*first).min(at)).or_insert(at);
+        }
+        me.needed.insert(run);
+    }
+    for run in fills.filter_map(|x| clip(x.first_page, x.pages, pages)) {
+        me.read.insert(run);
+    }
+    me
+}
+
+/// A run of a file that may have been larger then, cut to what there is.
+fn clip(first: u64, pages: u32, all: u64) -> Option<PageRun> {
+    let pages = u64::from(pages).min(all.saturating_sub(first));
+    (pages > 0).then_some(PageRun { first, pages })
+}
+
+/// One letter per cell: the best thing that can be said of its pages.
+fn map(pages: &Pages, page: u64, layout: Option<&FileLayout>) -> Vec<String> {
+    if pages.count == 0 {
+        return Vec::new();
+    }
+    let cell = pages.count.div_ceil(CELLS as u64 * ROWS).max(1);
+    let letter = |first: u64| {
+        let range = first..(first + cell).min(pages.count);
+        let any = |m: &PageMap| range.clone().any(|p| m.contains(p));
+        match (any(&pages.needed), any(&pages.read)) {
+            (true, true) => '#',
+            (true, false) => 'c',
+            (false, true) => '-',
+            (false, false) => '.',
+        }
+    };
+    let mut out = vec![paint(
+        FAINT,
+        format!(
+            "  {} per letter: # needed, c needed and cached before, - read in vain, . neither",
+            Bytes(cell * page)
+        ),
+    )];
+    let mut first = 0;
+    while first < pages.count {
+        let row: String = (0..CELLS as u64)
+            .map(|i| first + i * cell)
+            .take_while(|p| *p < pages.count)
+            .map(letter)
+            .collect();
+        let name = section_at(layout, first * page).unwrap_or_default();
+        out.push(format!("  {:>12} {row:CELLS$} {}", first * page, paint(FAINT, name)));
+        first += CELLS as u64 * cell;
+    }
+    out
+}
+
+/// Name of the section that holds an offset.
+fn section_at(layout: Option<&FileLayout>, offset: u64) -> Option<String> {
+    let found =
+        layout?.sections.iter().find(|s| (s.offset..s.offset.saturating_add(s.bytes)).contains(&offset))?;
+    Some(found.name.clone())
+}
+
+fn runs(pages: &Pages, page: u64, layout: Option<&FileLayout>, view: View) -> Vec<String> {
+    let all: Vec<PageRun> = pages.needed.runs().collect();
+    if all.is_empty() {
+        return Vec::new();
+    }
+    let mut table = Table::new(&["OFFSET", "BYTES", "FIRST USE", "SECTION"]);
+    for run in all.iter().take(view.limit) {
+        let first = pages.first.range(run.first..run.end()).map(|(_, t)| *t).min().unwrap_or_default();
+        let section = section_at(layout, run.first * page).unwrap_or_default();
+        table.row(
+            vec![count(run.first * page), Bytes(run.pages * page).to_string(), first.to_string(), section],
+            Vec::new(),
+        );
+    }
+    let mut lines = table.lines(view.table);
+    if all.len() > view.limit {
+        lines.push(paint(FAINT, format!("… and {} more (--limit)", all.len() - view.limit)));
+    }
+    lines
+}
+
+/// Whether any file has the pattern in its path.
+pub(super) fn matches(analysis: &Analysis, pattern: &str) -> bool {
+    analysis.files.iter().any(|f| f.path.contains(pattern))
+}

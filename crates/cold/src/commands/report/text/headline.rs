@@ -1,0 +1,174 @@
+//! The figures that matter, and what limits them.
+
+use cold_analyze::model::Headline;
+use cold_model::recording::FillCause;
+use cold_model::{Bytes, Known};
+
+use super::View;
+use crate::ui::{BAD, FAINT, STRONG, WARN, paint};
+use crate::words::{count, percent, plural, wrap};
+
+/// The lines above everything.
+pub(in crate::commands) fn lines(h: &Headline, view: View) -> Vec<String> {
+    let mut out = vec![paint(STRONG, &h.subject)];
+    let mut say = |style: Option<anstyle::Style>, text: &str| {
+        for line in wrap(text, view.columns.saturating_sub(2)) {
+            let line = style.map_or_else(|| line.clone(), |s| paint(s, &line));
+            out.push(format!("  {line}"));
+        }
+    };
+    if !h.lost.values().all(|n| *n == 0) {
+        let lost: Vec<String> =
+            h.lost.iter().filter(|(_, n)| **n > 0).map(|(c, n)| format!("{} {c}", count(*n))).collect();
+        let text =
+            format!("INCOMPLETE: events were lost ({}); all figures are lower bounds", lost.join(", "));
+        say(Some(BAD), &text);
+    }
+    if !h.complete {
+        say(Some(BAD), "INCOMPLETE: the recorder was killed; the figures end where it ended");
+    }
+    say(None, &time(h));
+    say(None, &bytes(h));
+    say(None, &requests(h));
+    if let Some(text) = causes(h) {
+        say(None, &text);
+    }
+    say(None, &lookups(h));
+    if let Some(after) = h.after_ready {
+        let (read, requests, waited) = (after.read, plural(after.requests, "request"), after.waited_sum);
+        say(Some(FAINT), &format!("after ready, not counted: {read} read in {requests}, {waited} of waits"));
+    }
+    say(Some(FAINT), &format!("tier {}{}", h.tier, unknowns(h)));
+    for note in &h.notes {
+        say(Some(WARN), note);
+    }
+    out
+}
+
+fn time(h: &Headline) -> String {
+    let share = match (h.waited.value(), h.ready.value()) {
+        (Some(w), Some(r)) => format!(" ({} of it)", percent(w.0, r.0)),
+        _ => String::new(),
+    };
+    let more = match (h.waited_main.value(), h.waited_sum.value()) {
+        (None, None) => String::new(),
+        _ => format!("; the first thread {}, all tasks together {}", h.waited_main, h.waited_sum),
+    };
+    let ready = match h.ready.value() {
+        Some(t) => format!("ready after {t}"),
+        None => "ready: unknown".to_owned(),
+    };
+    let unknown = match h.unattributed.value() {
+        Some(t) if t.0 > 0 => format!("; for what is unknown: {t}"),
+        _ => String::new(),
+    };
+    format!("{ready}; waited for storage {}{share}{more}{unknown}", h.waited)
+}
+
+fn bytes(h: &Headline) -> String {
+    let mut text = format!("needed {}", h.needed);
+    let more: Vec<String> =
+        [(&h.cached, "already cached"), (&h.needed_upper, "only an upper bound: mapped around faults")]
+            .into_iter()
+            .filter_map(|(n, what)| n.value().filter(|b| b.0 > 0).map(|b| format!("{b} {what}")))
+            .collect();
+    if !more.is_empty() {
+        text = format!("{text} ({})", more.join("; "));
+    }
+    text = format!("{text}; read {}", h.read);
+    if let (Some(unused), Some(read)) = (h.unused.value(), h.read.value()) {
+        text = format!("{text}, of which {unused} ({}) were not needed", percent(unused.0, read.0));
+    }
+    for (n, what) in [
+        (&h.metadata, "of it metadata of file systems"),
+        (&h.refilled, "read again after it had been evicted"),
+        (&h.read_by_others, "of the same files read by others"),
+    ] {
+        if let Some(b) = n.value().filter(|b| b.0 > 0) {
+            text = format!("{text}; {b} {what}");
+        }
+    }
+    text
+}
+
+fn requests(h: &Headline) -> String {
+    let Some(n) = h.requests.value() else { return "requests: unknown".to_owned() };
+    let mut text = plural(*n, "request");
+    if let Some(b) = h.mean_request.value() {
+        text = format!("{text}, {b} each on average");
+    }
+    if let Some(t) = h.mean_service.value() {
+        text = format!("{text}, {t} in the device");
+    }
+    if let Some(t) = h.mean_queueing.value() {
+        text = format!("{text} after {t} in its queue");
+    }
+    match h.requests_by_others.value() {
+        Some(n) if *n > 0 => format!("{text}; {} by others beside them", count(*n)),
+        _ => text,
+    }
+}
+
+/// How much each cause brought, most first.
+fn causes(h: &Headline) -> Option<String> {
+    let all: u64 = h.causes.values().map(|b| b.0).sum();
+    let mut list: Vec<(&FillCause, &Bytes)> = h.causes.iter().filter(|(_, b)| b.0 > 0).collect();
+    list.sort_by_key(|(c, b)| (std::cmp::Reverse(b.0), **c));
+    let words: Vec<String> =
+        list.iter().map(|(c, b)| format!("{} {}", cause(**c), percent(b.0, all))).collect();
+    (all > 0).then(|| format!("read because of: {}", words.join(", ")))
+}
+
+/// A cause in words.
+pub(in crate::commands::report) fn cause(c: FillCause) -> &'static str {
+    match c {
+        FillCause::DemandFault => "faults",
+        FillCause::ReadAround => "read-around",
+        FillCause::BufferedRead => "reads",
+        FillCause::ReadAhead => "read-ahead",
+        FillCause::Advice => "advice",
+        FillCause::Metadata => "metadata",
+        FillCause::Write => "writes",
+        FillCause::Other => "other",
+    }
+}
+
+fn lookups(h: &Headline) -> String {
+    let processes = plural(h.processes, "process").replace("processs", "processes");
+    match (h.lookups.value(), h.misses.value()) {
+        (Some(n), Some(m)) => {
+            let vain = format!("{} found nothing", count(*m));
+            format!("{}, {vain}; {processes}", plural(*n, "lookup"))
+        }
+        _ => format!("lookups: unknown; {processes}"),
+    }
+}
+
+/// Why figures are unknown: each reason once, with the figures it concerns.
+fn unknowns(h: &Headline) -> String {
+    fn why<T>(k: &Known<T>) -> Option<&str> {
+        match k {
+            Known::Unknown { unknown } => Some(unknown),
+            Known::Value(_) => None,
+        }
+    }
+    let figures = [
+        ("ready", why(&h.ready)),
+        ("waiting", why(&h.waited)),
+        ("needed", why(&h.needed)),
+        ("read", why(&h.read)),
+        ("requests", why(&h.requests)),
+        ("lookups", why(&h.lookups)),
+    ];
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (name, why) in figures {
+        let Some(why) = why else { continue };
+        match reasons.iter_mut().find(|(r, _)| *r == why) {
+            Some((_, names)) => names.push(name),
+            None => reasons.push((why, vec![name])),
+        }
+    }
+    let words: Vec<String> =
+        reasons.iter().map(|(why, names)| format!("; {} unknown: {why}", names.join(", "))).collect();
+    words.concat()
+}

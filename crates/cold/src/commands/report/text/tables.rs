@@ -1,0 +1,185 @@
+//! Files, sections, functions and directories, as tables.
+
+use std::collections::BTreeMap;
+
+use cold_analyze::model::{Analysis, FileUse, Headline, Reached};
+use cold_model::recording::{FileIdx, LookupKind};
+use cold_model::{Bytes, Nanos};
+
+use super::{View, base};
+use crate::table::Table;
+use crate::ui::{FAINT, paint};
+use crate::words::{count, percent, plural};
+
+/// Functions are many; the first few tell.
+const SYMBOLS: usize = 10;
+
+/// Rows that `limit` left out.
+fn rest(lines: &mut Vec<String>, all: usize, limit: usize) {
+    if all > limit {
+        lines.push(paint(FAINT, format!("… and {} more (--limit)", count((all - limit) as u64))));
+    }
+}
+
+/// A figure that is nothing is easier to overlook than a 0.
+pub(in crate::commands::report) fn bytes(b: Bytes) -> String {
+    if b.0 == 0 { "–".to_owned() } else { b.to_string() }
+}
+
+/// The same for times.
+pub(in crate::commands::report) fn time(t: Nanos) -> String {
+    if t.0 == 0 { "–".to_owned() } else { t.to_string() }
+}
+
+pub(in crate::commands::report) fn reached(r: Reached) -> &'static str {
+    match r {
+        Reached::Executed => "executed",
+        Reached::Mapped => "mapped",
+        Reached::Read => "read",
+        Reached::LookedUp => "looked up",
+        Reached::ByOthers => "by others",
+    }
+}
+
+fn needed(f: &FileUse) -> String {
+    let upper = if f.needed_upper.0 > 0 { "≤" } else { "" };
+    format!("{upper}{}", bytes(f.needed))
+}
+
+/// A heading, whether its figures are known in this recording, and a file's cell.
+type Column = (&'static str, bool, fn(&FileUse) -> String);
+
+/// A column whose figure this tier cannot know is left out: its zeros would mean nothing.
+fn columns(h: &Headline) -> Vec<Column> {
+    let (waited, read, requests) =
+        (h.waited.value().is_some(), h.read.value().is_some(), h.requests.value().is_some());
+    let all: [Column; 8] = [
+        ("WAITED", waited, |f| time(f.stall)),
+        ("NEEDED", h.needed.value().is_some(), needed),
+        ("READ", read, |f| bytes(f.read)),
+        ("UNUSED", read && h.needed.value().is_some(), |f| bytes(f.unused)),
+        ("REQS", requests, |f| count(f.requests)),
+        ("FIRST", true, |f| f.first_use.map_or_else(|| "–".to_owned(), |t| t.to_string())),
+        ("HOW", true, |f| reached(f.reached).to_owned()),
+        ("FILE", true, |f| f.path.clone()),
+    ];
+    all.into_iter().filter(|(_, known, _)| *known).collect()
+}
+
+/// Files that cost anything, the costliest first.
+pub(super) fn files(a: &Analysis, view: View) -> Vec<String> {
+    let costly: Vec<&FileUse> =
+        a.files.iter().filter(|f| f.stall.0 > 0 || f.read.0 > 0 || f.needed.0 > 0).collect();
+    if costly.is_empty() {
+        return Vec::new();
+    }
+    let columns = columns(&a.headline);
+    let mut table = Table::new(&columns.iter().map(|c| c.0).collect::<Vec<_>>());
+    for f in costly.iter().take(view.limit) {
+        table.row(columns.iter().map(|c| c.2(f)).collect(), Vec::new());
+    }
+    let mut lines = table.lines(view.table);
+    rest(&mut lines, costly.len(), view.limit);
+    lines
+}
+
+/// Libraries of which almost nothing was needed.
+pub(super) fn hardly_needed(a: &Analysis, view: View) -> Vec<String> {
+    let found: Vec<&FileUse> = a.hardly_needed.iter().filter_map(|i| a.files.get(*i)).collect();
+    if found.is_empty() {
+        return Vec::new();
+    }
+    let mut table = Table::new(&["UNUSED", "READ", "NEEDED", "SHARE", "FILE"]);
+    for f in found.iter().take(view.limit) {
+        let share = percent(f.needed.0.min(f.read.0), f.read.0);
+        let why = f.hardly_needed.iter().cloned().collect();
+        table.row(vec![bytes(f.unused), bytes(f.read), bytes(f.needed), share, f.path.clone()], why);
+    }
+    let mut lines = table.lines(view.table);
+    rest(&mut lines, found.len(), view.limit);
+    lines
+}
+
+/// Parts of ELF files that were needed, or waited for.
+pub(super) fn sections(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: View) -> Vec<String> {
+    let mut used: Vec<_> = a.sections.iter().filter(|s| s.needed.0 > 0 || s.read.0 > 0).collect();
+    if used.is_empty() {
+        return Vec::new();
+    }
+    used.sort_by_key(|s| (std::cmp::Reverse((s.stall, s.read, s.needed)), s.file));
+    let (waited, read) = (a.headline.waited.value().is_some(), a.headline.read.value().is_some());
+    let shown = [waited, true, read, true, true, true];
+    let of = |cells: [String; 6]| -> Vec<String> {
+        cells.into_iter().zip(shown).filter_map(|(cell, shown)| shown.then_some(cell)).collect()
+    };
+    let head = ["WAITED", "NEEDED", "READ", "SIZE", "SEGMENT", "SECTION OF FILE"];
+    let head: Vec<&str> = head.into_iter().zip(shown).filter_map(|(h, shown)| shown.then_some(h)).collect();
+    let mut table = Table::new(&head);
+    for s in used.iter().take(view.limit) {
+        let name = format!("{} of {}", s.section, base(paths.get(&s.file).copied().unwrap_or("?")));
+        let cells = [time(s.stall), bytes(s.needed), bytes(s.read), bytes(s.size), s.segment.clone(), name];
+        table.row(of(cells), Vec::new());
+    }
+    let mut lines = table.lines(view.table);
+    rest(&mut lines, used.len(), view.limit);
+    lines
+}
+
+/// Functions whose pages were waited for.
+pub(super) fn symbols(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: View) -> Vec<String> {
+    let waited: Vec<_> = a.symbols.iter().filter(|s| s.stall.0 > 0).collect();
+    if waited.is_empty() {
+        return Vec::new();
+    }
+    let limit = view.limit.min(SYMBOLS);
+    let mut table = Table::new(&["WAITED", "FAULTS", "FIRST", "FUNCTION"]);
+    for s in waited.iter().take(limit) {
+        let name = format!("{}`{}", base(paths.get(&s.file).copied().unwrap_or("?")), s.symbol);
+        table.row(vec![time(s.stall), count(s.touches), s.first_use.to_string(), name], Vec::new());
+    }
+    let mut lines = table.lines(view.table);
+    rest(&mut lines, waited.len(), limit);
+    lines
+}
+
+/// A kind of call in words.
+fn kind(k: LookupKind) -> &'static str {
+    match k {
+        LookupKind::Open => "open",
+        LookupKind::Stat => "stat",
+        LookupKind::Access => "access",
+        LookupKind::Readlink => "readlink",
+        LookupKind::Exec => "exec",
+        LookupKind::List => "list",
+    }
+}
+
+/// Failed lookups by directory, with what made the program look there.
+pub(super) fn misses(a: &Analysis, view: View) -> Vec<String> {
+    if a.misses.is_empty() {
+        return Vec::new();
+    }
+    let mut table = Table::new(&["MISSES", "TIME", "WAITED", "DIRECTORY"]);
+    for m in a.misses.iter().take(view.limit) {
+        let kinds: Vec<String> = m
+            .kinds
+            .iter()
+            .filter(|(_, n)| **n > 0)
+            .map(|(k, n)| format!("{} {}", count(*n), kind(*k)))
+            .collect();
+        let by = m.search.as_deref().unwrap_or("search not recognised");
+        let below = format!("{by}; {}; e.g. {}", kinds.join(", "), m.examples.join(", "));
+        let row = vec![count(m.misses), m.time.to_string(), time(m.stall), m.directory.clone()];
+        table.row(row, vec![below]);
+    }
+    let mut lines = table.lines(view.table);
+    let left: u64 = a.misses.iter().skip(view.limit).map(|m| m.misses).sum();
+    if left > 0 {
+        let dirs = a.misses.len() - view.limit;
+        lines.push(paint(
+            FAINT,
+            format!("… and {} in {dirs} more (--limit)", plural(left, "miss").replace("misss", "misses")),
+        ));
+    }
+    lines
+}

@@ -1,0 +1,212 @@
+//! The whole text of a made-up analysis, against a file that people can read.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use cold_analyze::model::*;
+use cold_model::recording::manifest::Tier;
+use cold_model::recording::{FillCause, LookupKind, StallCause};
+use cold_model::{Bytes, Known, Nanos};
+
+use super::{MOST_COLUMNS, View, lines};
+
+const MS: u64 = 1_000_000;
+const KIB: u64 = 1024;
+
+fn file(file: u32, path: &str, [stall, needed, read, unused]: [u64; 4], reached: Reached) -> FileUse {
+    FileUse {
+        file,
+        path: path.into(),
+        size: Some(Bytes(needed + unused + 4096)),
+        needed: Bytes(needed),
+        needed_upper: Bytes(if file == 0 { needed / 4 } else { 0 }),
+        read: Bytes(read),
+        unused: Bytes(unused),
+        cached: Bytes(needed.saturating_sub(read)),
+        read_by_others: Bytes(0),
+        refilled: Bytes(0),
+        hardly_needed: (file == 2).then(|| "6 % of what was read was needed: 3 functions".into()),
+        requests: read / (64 * KIB),
+        stalls: stall / MS,
+        stall: Nanos(stall),
+        first_use: (stall > 0).then_some(Nanos(u64::from(file + 1) * 7 * MS)),
+        reached,
+        fragments: 12,
+        causes: BTreeMap::from([(FillCause::ReadAround, Bytes(read))]),
+    }
+}
+
+/// An analysis with everything in it.
+#[allow(clippy::too_many_lines)] // one value
+pub(in crate::commands::report) fn analysis() -> Analysis {
+    let files = vec![
+        file(0, "/usr/lib/firefox-esr/libxul.so", [900 * MS, 40 << 20, 90 << 20, 50 << 20], Reached::Mapped),
+        file(1, "/usr/lib/firefox-esr/omni.ja", [120 * MS, 12 << 20, 12 << 20, 0], Reached::Read),
+        file(
+            2,
+            "/usr/lib/x86_64-linux-gnu/libgtk-3.so.0.2404.26",
+            [30 * MS, 128 * KIB, 2 << 20, 2 << 20],
+            Reached::Mapped,
+        ),
+        file(3, "/etc/passwd", [0, 0, 0, 0], Reached::LookedUp),
+    ];
+    Analysis {
+        headline: Headline {
+            subject: "firefox-esr --headless -screenshot /tmp/p.png file:///tmp/page.html".into(),
+            tier: Tier::A,
+            ready: Known::Value(Nanos(3210 * MS)),
+            waited: Known::Value(Nanos(1890 * MS)),
+            waited_sum: Known::Value(Nanos(2400 * MS)),
+            waited_main: Known::Value(Nanos(1500 * MS)),
+            needed: Known::Value(Bytes(53 << 20)),
+            needed_upper: Known::Value(Bytes(10 << 20)),
+            read: Known::Value(Bytes(104 << 20)),
+            read_by_others: Known::Value(Bytes(3 << 20)),
+            unused: Known::Value(Bytes(52 << 20)),
+            cached: Known::Value(Bytes(1 << 20)),
+            requests: Known::Value(1664),
+            mean_request: Known::Value(Bytes(64 * KIB)),
+            mean_service: Known::Value(Nanos(420_000)),
+            mean_queueing: Known::Value(Nanos(90_000)),
+            requests_by_others: Known::Value(41),
+            metadata: Known::Value(Bytes(2 << 20)),
+            refilled: Known::Value(Bytes(0)),
+            unattributed: Known::Value(Nanos(20 * MS)),
+            after_ready: Some(AfterReady { read: Bytes(5 << 20), requests: 70, waited_sum: Nanos(80 * MS) }),
+            causes: BTreeMap::from([
+                (FillCause::DemandFault, Bytes(20 << 20)),
+                (FillCause::ReadAround, Bytes(70 << 20)),
+                (FillCause::ReadAhead, Bytes(14 << 20)),
+            ]),
+            lookups: Known::Value(5120),
+            misses: Known::Value(1377),
+            processes: 9,
+            lost: BTreeMap::from([("filemap".into(), 12)]),
+            complete: true,
+            notes: vec!["taint: caches were dropped during the start".into()],
+        },
+        files,
+        hardly_needed: vec![2],
+        sections: vec![SectionUse {
+            file: 0,
+            segment: "r-x".into(),
+            section: ".text".into(),
+            size: Bytes(80 << 20),
+            needed: Bytes(30 << 20),
+            read: Bytes(70 << 20),
+            stall: Nanos(700 * MS),
+        }],
+        symbols: vec![SymbolUse {
+            file: 0,
+            symbol: "js::RunScript(JSContext*, js::RunState&)".into(),
+            touches: 3,
+            stall: Nanos(14 * MS),
+            first_use: Nanos(240 * MS),
+            evidence: SymbolEvidence::Instruction,
+        }],
+        misses: vec![MissGroup {
+            directory: "/usr/lib/firefox-esr".into(),
+            search: Some("RPATH of /usr/lib/firefox-esr/libxul.so".into()),
+            misses: 1300,
+            time: Nanos(12 * MS),
+            stall: Nanos(0),
+            kinds: BTreeMap::from([(LookupKind::Open, 1200), (LookupKind::Stat, 100)]),
+            examples: vec!["libgtk-3.so.0".into(), "libX11.so.6".into()],
+        }],
+        stacks: vec![StackWait {
+            stack: Some(0),
+            frames: (0..12).map(|i| format!("libxul.so`outer_{i}")).collect(),
+            stalls: 310,
+            stall: Nanos(420 * MS),
+            causes: BTreeMap::from([
+                (StallCause::Fault, Nanos(400 * MS)),
+                (StallCause::Read, Nanos(20 * MS)),
+            ]),
+        }],
+        suggestions: vec![Suggestion {
+            id: "prefetch_plan".into(),
+            what: "Read the needed pages in order before they are asked for".into(),
+            why: "1,664 requests of 64 KiB took 0.42 ms each, one after another".into(),
+            saves_bytes: Some(Bytes(52 << 20)),
+            saves_requests: Some(1100),
+            saves_time: Some(Nanos(1400 * MS)),
+            estimate: "the device's best rate in this recording, applied to the needed bytes".into(),
+            files: vec![0, 1, 2, 3],
+        }],
+        checks: vec![
+            Check {
+                id: "needed_within_read_or_cached".into(),
+                holds: Some(true),
+                what: "every needed page was read or had been cached".into(),
+            },
+            Check {
+                id: "device_reads_agree".into(),
+                holds: Some(false),
+                what: "recorded device reads are 3.2 % below /proc/diskstats".into(),
+            },
+            Check { id: "stalls_attributed".into(), holds: None, what: "no stalls were recorded".into() },
+        ],
+    }
+}
+
+/// As an ordinary user sees it: most is unknown.
+fn poor() -> Analysis {
+    let mut a = analysis();
+    let why = || "tier D sees no page cache and no device".to_owned();
+    let h = &mut a.headline;
+    h.tier = Tier::D;
+    h.lost.clear();
+    h.notes.clear();
+    h.complete = false;
+    h.causes.clear();
+    h.after_ready = None;
+    (h.metadata, h.read_by_others) = (Known::unknown(why()), Known::unknown(why()));
+    h.unattributed = Known::unknown("no stalls");
+    (h.read, h.unused, h.cached) = (Known::unknown(why()), Known::unknown(why()), Known::unknown(why()));
+    (h.requests, h.mean_request) = (Known::unknown(why()), Known::unknown(why()));
+    (h.waited, h.waited_sum, h.waited_main) =
+        (Known::unknown("no stalls"), Known::unknown("no stalls"), Known::unknown("no stalls"));
+    h.ready = Known::unknown("it was interrupted");
+    a.hardly_needed.clear();
+    (a.sections, a.symbols, a.misses, a.stacks, a.suggestions, a.checks) = Default::default();
+    a
+}
+
+fn plain(a: &Analysis, view: View) -> Vec<String> {
+    lines(a, view).iter().map(|l| anstream::adapter::strip_str(l).to_string().trim_end().to_owned()).collect()
+}
+
+#[track_caller]
+pub(in crate::commands::report) fn golden(name: &str, lines: &[String]) {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    let text = lines.join("\n") + "\n";
+    if std::env::var_os("COLD_BLESS").is_some() {
+        std::fs::create_dir_all(path.parent().expect("has one")).expect("created");
+        std::fs::write(&path, &text).expect("written");
+    }
+    let wanted = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(wanted == text, "tests/golden/{name} differs (COLD_BLESS=1 writes it):\n{text}");
+}
+
+#[test]
+fn the_report_reads_as_it_should() {
+    golden("report-100.txt", &plain(&analysis(), View { columns: 100, table: Some(100), limit: 10 }));
+    golden("report-pipe.txt", &plain(&analysis(), View { columns: MOST_COLUMNS, table: None, limit: 2 }));
+    golden("report-unknown.txt", &plain(&poor(), View { columns: 80, table: Some(80), limit: 10 }));
+}
+
+#[test]
+fn nothing_is_wider_than_the_terminal() {
+    for width in [60, 80, 120] {
+        for line in plain(&analysis(), View { columns: width, table: Some(width), limit: 10 }) {
+            // Only tables of a terminal too narrow for their figures may stick out.
+            assert!(line.chars().count() <= width.max(80), "{width}: {line}");
+        }
+    }
+}
+
+#[test]
+fn losses_come_before_every_figure() {
+    let text = plain(&analysis(), View { columns: 100, table: None, limit: 10 });
+    assert!(text[1].contains("12 filemap") && text[1].contains("lost"), "{}", text[1]);
+}

@@ -1,0 +1,129 @@
+//! `cold trace`: record one start, or what runs already.
+
+mod afterwards;
+mod args;
+mod build;
+mod manifest;
+mod show;
+mod watch;
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use cold_bench::config::Config;
+use cold_bench::session::single::{self, Single};
+use cold_model::bench::Ending;
+use cold_model::recording::Manifest;
+use cold_model::recording::manifest::{StackMethod, Tier};
+use cold_trace::record::Options;
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::interrupt;
+use crate::progress::Line;
+use crate::ui::Ui;
+use build::Followed;
+use watch::{Watch, Whom};
+
+pub(crate) use args::Args;
+
+/// How often the end of a recording without a command is looked for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
+    let followed = build::followed(args)?;
+    let duration = args.duration.map(|s| crate::values::seconds("--duration", s)).transpose()?;
+    let options = options(args)?;
+    let directory = build::directory(args, &followed)?;
+    let interrupt = interrupt()?;
+    let before = manifest::before(&followed, &args.ready);
+    let mut line = Line::new(ui);
+    let mut watch = Watch::new(&directory, options, before);
+    let ended = match &followed {
+        Followed::Command(config) => start(config, args, &mut watch, &mut line, &interrupt).map(Some),
+        Followed::Process(pid) => {
+            wait(Whom::Process(*pid), duration, &mut watch, &mut line, &interrupt).map(|()| None)
+        }
+        Followed::Machine => {
+            wait(Whom::Everybody, duration, &mut watch, &mut line, &interrupt).map(|()| None)
+        }
+    };
+    line.step("writing the recording");
+    let recorded = ended.and_then(|single| watch.finish(single).map_err(Failure::from));
+    line.clear();
+    let recording = recorded?;
+    show::summary(ui, &recording, &directory, args.json)?;
+    Ok(exit(args, &recording.manifest, ui, interrupt.load(Ordering::Relaxed)))
+}
+
+fn options(args: &Args) -> Result<Options, Failure> {
+    Ok(Options {
+        tier: match args.tier.to_ascii_uppercase().as_str() {
+            "A" => Some(Tier::A),
+            "B" => Some(Tier::B),
+            "C" => Some(Tier::C),
+            "D" => Some(Tier::D),
+            _ => None,
+        },
+        stacks: match args.stacks.as_str() {
+            _ if args.no_stacks => StackMethod::None,
+            "dwarf" => StackMethod::UnwindTables,
+            _ => StackMethod::FramePointers,
+        },
+        buffer: build::buffer(args)?,
+        files: Vec::new(), // known once a start was observed
+    })
+}
+
+/// One prepared start of the command.
+fn start(
+    config: &Config,
+    args: &Args,
+    watch: &mut Watch<'_>,
+    line: &mut Line<'_>,
+    interrupt: &AtomicBool,
+) -> Result<Single, Failure> {
+    single::run(config, args.exact_need, watch, line, interrupt).map_err(super::bench::failure)
+}
+
+/// Records until the time is over, the process is gone, or the user has seen enough.
+fn wait(
+    whom: Whom,
+    duration: Option<Duration>,
+    watch: &mut Watch<'_>,
+    line: &mut Line<'_>,
+    interrupt: &AtomicBool,
+) -> Result<(), Failure> {
+    watch.begin(whom, &[])?;
+    line.step(match duration {
+        Some(_) => "recording",
+        None => "recording until Ctrl-C",
+    });
+    let began = Instant::now();
+    let proc = cold_sys::procfs::ProcFs::default();
+    let gone = || matches!(whom, Whom::Process(pid) if proc.stat(pid.cast_signed()).is_err());
+    while !interrupt.load(Ordering::Relaxed) && !gone() {
+        let left = duration.map(|d| d.saturating_sub(began.elapsed()));
+        if left == Some(Duration::ZERO) {
+            break;
+        }
+        std::thread::sleep(left.unwrap_or(LOOK).min(LOOK));
+    }
+    Ok(watch.end(|_| ())?)
+}
+
+/// How it ends: an interrupt first, then the command's own failure.
+fn exit(args: &Args, m: &Manifest, ui: &Ui, interrupted: bool) -> Exit {
+    // For what runs already, Ctrl-C is the ordinary end.
+    if interrupted && m.subject == cold_model::recording::manifest::Subject::Command {
+        return Exit::Interrupted;
+    }
+    let why = match m.ending {
+        Some(Ending::Code(c)) if c != 0 => format!("the command failed (exit code {c})"),
+        Some(Ending::Signal(s)) => format!("the command was killed by signal {s}"),
+        Some(Ending::TimedOut) => "the command was not ready within --timeout".to_owned(),
+        _ => return Exit::Done,
+    };
+    ui.warn(format!("{why}; the recording is kept"));
+    if args.ignore_failure { Exit::Done } else { Exit::Failed }
+}

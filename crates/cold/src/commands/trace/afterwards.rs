@@ -1,0 +1,44 @@
+//! What is looked up when the start is over: which files have lost their names since, and the build-ids of
+//! programs and libraries, by which their symbols are found later, elsewhere.
+
+use std::collections::BTreeSet;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use cold_model::recording::{File, FileIdx, FileKind, Recording};
+
+/// Completes the files of a recording that was just made here.
+pub(super) fn add(recording: &mut Recording) {
+    for file in recording.files.iter_mut().filter(|f| f.kind == FileKind::Regular) {
+        let gone = |path: &String| {
+            std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
+        };
+        file.deleted |= file.path.as_ref().is_some_and(gone);
+    }
+    build_ids(recording);
+}
+
+/// Notes the build-id of each file that was mapped or executed and still is the recorded one.
+fn build_ids(recording: &mut Recording) {
+    let mapped = recording.mappings.iter().flatten().map(|m| m.file);
+    let executed = recording.processes.iter().filter_map(|p| p.executable);
+    let programs: BTreeSet<FileIdx> = mapped.chain(executed).collect();
+    for index in programs {
+        let Some(file) = recording.files.get_mut(index as usize) else { continue };
+        if file.build_id.is_none()
+            && let Some(path) = still_there(file)
+        {
+            // What is no ELF file, or cannot be read, has none.
+            file.build_id = cold_symbols::build_id(Path::new(&path)).ok().flatten();
+        }
+    }
+}
+
+/// Its path, if the file there is the one that was recorded. (Device numbers are not compared: those of
+/// `stat` differ from the superblock's on btrfs and overlayfs.)
+fn still_there(file: &File) -> Option<String> {
+    let path = file.path.clone().filter(|_| file.kind == FileKind::Regular && !file.deleted)?;
+    let meta = std::fs::metadata(&path).ok()?;
+    let same = meta.ino() == file.inode && file.size.is_none_or(|s| s == meta.len());
+    same.then_some(path)
+}

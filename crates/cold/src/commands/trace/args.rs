@@ -1,0 +1,118 @@
+//! The flags of `cold trace`; those that prepare a start have the names and meanings of `cold bench`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use crate::cli::TEMPLATE;
+
+const EXAMPLES: &str = "Examples:
+  cold trace -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/page.html
+  cold report firefox-esr.cold --html firefox.html   what it says, and as a page
+  cold trace --state warm -o warm.cold -- python3 -c 'import json'
+  cold trace --ready port:8080 -- ./server            until it listens, then it is ended
+  cold trace --exact-need --stacks dwarf -- ./app     each touch, with the code that made it
+  cold trace --attach 4711 --duration 10              what a running process reads
+  cold trace --all --duration 30 -o login.cold        everybody, for a login or a service
+";
+
+const AFTER: &str = "\
+Tiers: A every touch, fill, device read and stall (Linux 6.12, root); B without touches of cached
+       pages (5.8); C perf events: faults only; D the same for an ordinary user. `cold doctor` tells.
+
+Exit codes: 0 recorded; 1 failed, or the command failed (its code is told; the recording is kept);
+            2 wrong usage; 5 the state could not be reached; 130 interrupted (the recording is kept).";
+
+/// Flags of `cold trace`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = AFTER)]
+pub(crate) struct Args {
+    /// The command with its arguments, exactly as they are
+    #[arg(last = true, value_name = "CMD ARG", required_unless_present_any = ["attach", "all"])]
+    pub(crate) argv: Vec<OsString>,
+
+    /// Directory to write [default: from the program's name: firefox-esr.cold, firefox-esr-2.cold, …]
+    #[arg(short, long, value_name = "NAME.cold", help_heading = "Recording")]
+    pub(crate) output_directory: Option<PathBuf>,
+
+    /// Replace a recording of that name
+    #[arg(long, requires = "output_directory", help_heading = "Recording")]
+    pub(crate) overwrite: bool,
+
+    /// How much to record: auto (the best this machine allows), A, B, C or D
+    #[arg(long, value_name = "TIER", default_value = "auto", ignore_case = true, value_parser = ["auto", "A", "B", "C", "D"], help_heading = "Recording")]
+    pub(crate) tier: String,
+
+    /// Make touches exact: map and read nothing around faults (root; slower, machine-wide, put back)
+    #[arg(long, conflicts_with_all = ["attach", "all"], help_heading = "Recording")]
+    pub(crate) exact_need: bool,
+
+    /// How to take user stacks: fp (frame pointers) or dwarf (a copy of the stack, unwound later)
+    #[arg(long, value_name = "HOW", default_value = "fp", value_parser = ["fp", "dwarf"], help_heading = "Recording")]
+    pub(crate) stacks: String,
+
+    /// Take no user stacks (cheaper)
+    #[arg(long, conflicts_with = "stacks", help_heading = "Recording")]
+    pub(crate) no_stacks: bool,
+
+    /// Size of the kernel's event buffer per CPU, e.g. 64Mi [default: by an estimate]
+    #[arg(long, value_name = "SIZE", help_heading = "Recording")]
+    pub(crate) buffer: Option<String>,
+
+    /// Follow a running process and what it starts from now on, instead of a command
+    #[arg(long, value_name = "PID", conflicts_with_all = ["argv", "all"], help_heading = "Recording")]
+    pub(crate) attach: Option<u32>,
+
+    /// Follow every process of the machine
+    #[arg(long, conflicts_with = "argv", help_heading = "Recording")]
+    pub(crate) all: bool,
+
+    /// End after this many seconds; without it --attach and --all end with Ctrl-C
+    #[arg(long, value_name = "SECONDS", conflicts_with = "argv", help_heading = "Recording")]
+    pub(crate) duration: Option<f64>,
+
+    /// State of the cache before the start: cold, warm, or as-is
+    #[arg(long, value_name = "STATE", default_value = "cold", value_parser = ["cold", "warm", "as-is"], help_heading = "State")]
+    pub(crate) state: String,
+
+    /// How to evict: auto, all (the whole machine; root), files (only what the command uses)
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = ["auto", "all", "files"], help_heading = "State")]
+    pub(crate) evict: String,
+
+    /// Stop with exit code 5 when a cold start cannot be proved cold
+    #[arg(long, help_heading = "State")]
+    pub(crate) require_cold: bool,
+
+    // As `help`, not as a comment: rustdoc takes `file:PATH` for an address.
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "exit",
+        help_heading = "Start",
+        help = "What ends the start: exit, stdout:REGEX, stderr:REGEX, port:N, unix:PATH, file:PATH, notify, http://…"
+    )]
+    pub(crate) ready: String,
+
+    /// Time limit of the start in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 300.0, help_heading = "Start")]
+    pub(crate) timeout: f64,
+
+    /// Time between SIGTERM and SIGKILL when the tree is ended, in seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, help_heading = "Start")]
+    pub(crate) grace: f64,
+
+    /// Accept a command that fails
+    #[arg(short, long, help_heading = "Start")]
+    pub(crate) ignore_failure: bool,
+
+    /// Standard input of the command: null, inherit or a file
+    #[arg(long, value_name = "FROM", default_value = "null", help_heading = "Start")]
+    pub(crate) input: String,
+
+    /// Its output: null, pipe, inherit or a file
+    #[arg(long, value_name = "TO", default_value = "null", help_heading = "Start")]
+    pub(crate) output: String,
+
+    /// The summary as one JSON document on stdout instead of text
+    #[arg(long, help_heading = "Results")]
+    pub(crate) json: bool,
+}

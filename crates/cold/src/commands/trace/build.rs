@@ -1,0 +1,141 @@
+//! From flags to what is to be recorded; whatever can be wrong is found here, before anything is done.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cold_bench::command::{from_argv, line_of};
+use cold_bench::config::{CommandSpec, Config, RunPolicy};
+use cold_bench::ready::Ready;
+use cold_model::bench::State;
+use cold_sys::procfs::ProcFs;
+
+use super::Args;
+use crate::exit::Failure;
+use crate::values::{eviction, seconds, stream};
+
+/// Starts before a warm one; as `cold bench`.
+const WARMUP: u32 = 3;
+/// Quiet time between preparation and start; as `cold bench`.
+const IDLE_GAP: Duration = Duration::from_millis(100);
+/// Names tried for a recording before the user has to clean up.
+const NAMES: u32 = 1000;
+
+type Result<T> = std::result::Result<T, Failure>;
+
+/// What is followed.
+pub(super) enum Followed {
+    /// A command that is started.
+    Command(Box<Config>),
+    /// A process that runs already.
+    Process(u32),
+    /// Everybody.
+    Machine,
+}
+
+/// What the flags ask to follow.
+pub(super) fn followed(args: &Args) -> Result<Followed> {
+    if let Some(pid) = args.attach {
+        let known = i32::try_from(pid).ok().is_some_and(|p| p > 0 && ProcFs::default().stat(p).is_ok());
+        return if known {
+            Ok(Followed::Process(pid))
+        } else {
+            Err(Failure::usage(format!("there is no process {pid} to attach to")))
+        };
+    }
+    if args.all {
+        return Ok(Followed::Machine);
+    }
+    let (program, argv) = from_argv(args.argv.clone()).map_err(|e| Failure::usage(e.to_string()))?;
+    let line = line_of(&args.argv);
+    let spec = CommandSpec {
+        name: line.clone(),
+        line,
+        program,
+        argv,
+        parameters: Vec::new(),
+        prepare: None,
+        conclude: None,
+        setup: None,
+        cleanup: None,
+    };
+    Ok(Followed::Command(Box::new(Config {
+        commands: vec![spec],
+        states: match args.state.as_str() {
+            "warm" => vec![State::Warm],
+            "as-is" => Vec::new(),
+            _ => vec![State::Cold],
+        },
+        runs: RunPolicy { min_runs: 1, max_runs: 1, max_time: None, precision: None },
+        warmup: WARMUP,
+        ready: Ready::parse(&args.ready).map_err(|e| Failure::usage(e.to_string()))?,
+        eviction: eviction(&args.evict),
+        require_cold: args.require_cold,
+        seed: 0, // one start has no order
+        timeout: seconds("--timeout", args.timeout)?,
+        grace: seconds("--grace", args.grace)?,
+        idle_gap: IDLE_GAP,
+        disk_limit: None,
+        ignore_failure: args.ignore_failure,
+        input: stream("--input", &args.input)?,
+        output: stream("--output", &args.output)?,
+    })))
+}
+
+/// Where the recording goes: as wished, or named after the program where no file of that name is.
+pub(super) fn directory(args: &Args, followed: &Followed) -> Result<PathBuf> {
+    if let Some(dir) = &args.output_directory {
+        return wished(dir, args.overwrite);
+    }
+    let stem = match followed {
+        Followed::Command(config) => {
+            let program = config.commands.first().and_then(|c| c.program.file_name());
+            program.map_or_else(|| "recording".to_owned(), |n| n.to_string_lossy().into_owned())
+        }
+        Followed::Process(pid) => {
+            let name = i32::try_from(*pid).ok().and_then(|p| ProcFs::default().comm(p).ok());
+            name.unwrap_or_default().replace(|c: char| c == '/' || c.is_control(), "_")
+        }
+        Followed::Machine => "machine".to_owned(),
+    };
+    (1..=NAMES)
+        .map(|n| PathBuf::from(if n == 1 { format!("{stem}.cold") } else { format!("{stem}-{n}.cold") }))
+        .find(|p| p.symlink_metadata().is_err())
+        .ok_or_else(|| {
+            Failure::usage(format!("{stem}.cold to {stem}-{NAMES}.cold exist: name one with -o, or clean up"))
+        })
+}
+
+fn wished(dir: &Path, overwrite: bool) -> Result<PathBuf> {
+    let shown = dir.display();
+    let parent = dir.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !parent.is_dir() {
+        return Err(Failure::usage(format!(
+            "cannot write {shown}: there is no directory {}",
+            parent.display()
+        )));
+    }
+    let Ok(meta) = dir.symlink_metadata() else { return Ok(dir.to_owned()) };
+    if !meta.is_dir() {
+        return Err(Failure::usage(format!("{shown} exists and is not a recording: choose another name")));
+    }
+    let names = || std::fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path());
+    let known = |p: &Path| {
+        let part = p.extension().and_then(|e| e.to_str());
+        p.is_file() && part.is_some_and(|e| ["parquet", "json", "log", "partial"].contains(&e))
+    };
+    match overwrite {
+        _ if names().next().is_none() => Ok(dir.to_owned()),
+        true if names().all(|p| known(&p)) => Ok(dir.to_owned()),
+        true => Err(Failure::usage(format!("{shown} holds more than a recording: it is left alone"))),
+        false => Err(Failure::usage(format!("{shown} exists")).hint("another name, or --overwrite")),
+    }
+}
+
+/// Size of the kernel's buffer per CPU in bytes, if one is wished.
+pub(super) fn buffer(args: &Args) -> Result<Option<usize>> {
+    let Some(text) = &args.buffer else { return Ok(None) };
+    match crate::values::count(text) {
+        Some(n @ 65_536..=1_073_741_824) => Ok(usize::try_from(n).ok()),
+        _ => Err(Failure::usage(format!("--buffer {text:?} is not a size from 64Ki to 1Gi"))),
+    }
+}

@@ -1,0 +1,114 @@
+//! The summary of a recording, within a second of its end.
+
+use std::path::Path;
+
+use cold_model::Bytes;
+use cold_model::layout::Layouts;
+use cold_model::recording::{Manifest, Recording};
+use serde_json::json;
+
+use crate::commands::report::{headline, text_view};
+use crate::exit::Failure;
+use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN, paint};
+use crate::words::{count, wrap};
+
+/// Processes named as holders; all of them are in the JSON.
+const NAMED: usize = 4;
+
+/// Prints what was recorded where, how far it can be trusted, and what to do next.
+pub(super) fn summary(
+    ui: &Ui,
+    recording: &Recording,
+    directory: &Path,
+    as_json: bool,
+) -> Result<(), Failure> {
+    // Symbols take seconds; the headline needs none.
+    let analysis = cold_analyze::analyze(recording, &Layouts::default());
+    let m = &recording.manifest;
+    if as_json {
+        let counts: serde_json::Map<String, serde_json::Value> =
+            recording.counts().into_iter().map(|(name, n)| (name.to_owned(), n.into())).collect();
+        let document = json!({
+            "schema": "coldstart.trace/1",
+            "recording": directory.to_string_lossy(),
+            "headline": analysis.headline,
+            "state": m.state,
+            "ending": m.ending,
+            "tables": counts,
+            "cost": m.cost,
+            "taints": m.taints,
+        });
+        ui.line(serde_json::to_string_pretty(&document)?);
+        return Ok(());
+    }
+    for line in headline(&analysis.headline, text_view(ui, 10)) {
+        ui.line(line);
+    }
+    let columns = text_view(ui, 10).columns;
+    for (style, text) in [state(m), cost(m)] {
+        for line in wrap(&text, columns.saturating_sub(2)) {
+            ui.line(format!("  {}", paint(style, line)));
+        }
+    }
+    let name = shown(directory);
+    let rows: usize = recording.counts().iter().map(|(_, n)| n).sum();
+    ui.line(format!("{} {name} ({} rows)", paint(STRONG, "recorded in"), count(rows as u64)));
+    let page = directory.with_extension("html");
+    ui.line(format!("{} cold report {name} --html {}", paint(STRONG, "next:"), shown(&page)));
+    Ok(())
+}
+
+/// A path as it can be pasted into a shell.
+fn shown(path: &Path) -> String {
+    cold_bench::command::line_of(&[path.as_os_str().to_owned()])
+}
+
+/// What is proved of the cache before the start.
+fn state(m: &Manifest) -> (anstyle::Style, String) {
+    let wanted = &m.state.wanted;
+    let Some(residual) = &m.state.residual else {
+        return (FAINT, format!("state before: {wanted}"));
+    };
+    match residual {
+        cold_model::Known::Unknown { unknown } => (WARN, format!("{wanted}: not proved: {unknown}")),
+        cold_model::Known::Value(r) if wanted == "cold" && r.bytes.0 == 0 && r.unknown_bytes.0 == 0 => {
+            let text = format!(
+                "cold, proved: all {} of its files were absent ({})",
+                m.state.checked, m.state.method
+            );
+            (GOOD, text)
+        }
+        cold_model::Known::Value(r) if wanted == "cold" => {
+            let by = match r.holders().as_slice() {
+                [] => String::new(),
+                names if names.len() <= NAMED => format!(", held by {}", names.join(", ")),
+                names => format!(", held by {} and {} more", names[..NAMED].join(", "), names.len() - NAMED),
+            };
+            let unknown = match r.unknown_bytes {
+                Bytes(0) => String::new(),
+                n => format!("; of {n} the kernel does not tell"),
+            };
+            (BAD, format!("not fully cold: {} stayed cached{by}{unknown}", r.bytes))
+        }
+        cold_model::Known::Value(r) => {
+            (FAINT, format!("{wanted}: {} of {} were cached before", r.bytes, m.state.checked))
+        }
+    }
+}
+
+/// What recording cost the start.
+fn cost(m: &Manifest) -> (anstyle::Style, String) {
+    let programs: u64 = m.cost.programs.iter().map(|p| p.time.0).sum();
+    let time = if programs == 0 {
+        String::new()
+    } else {
+        format!(", {} in the kernel's programs", cold_model::Nanos(programs))
+    };
+    let text = format!(
+        "own cost: {} events ({}){time}, {} of the recorder",
+        count(m.cost.events),
+        m.cost.bytes,
+        m.cost.recorder_cpu
+    );
+    (FAINT, text)
+}

@@ -1,0 +1,115 @@
+//! Puts the recorder around a start: attached while the supervisor waits, ended when the tree is gone.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::{Context, Result, bail};
+use cold_bench::launch::Start;
+use cold_bench::session::Around;
+use cold_bench::session::single::Single;
+use cold_model::recording::manifest::Tier;
+use cold_model::recording::{Manifest, Recording};
+use cold_recording::log::Writer;
+use cold_sys::time::monotonic;
+use cold_trace::record::{Options, Session};
+
+use super::{afterwards, manifest};
+use crate::unwind::Tables;
+
+/// Whom to follow.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whom {
+    /// What this process starts from now on, but not itself.
+    ChildrenOf(u32),
+    /// This process and what it starts from now on.
+    Process(u32),
+    /// Everybody.
+    Everybody,
+}
+
+/// The recorder of one recording, and the directory it writes.
+pub(super) struct Watch<'a> {
+    directory: &'a Path,
+    options: Options,
+    manifest: Manifest,
+    running: Option<(Session, Arc<Mutex<Writer>>)>,
+    /// Nothing was there before: what is there after a failure is ours to remove.
+    new: bool,
+    /// The log is whole.
+    ended: bool,
+}
+
+impl<'a> Watch<'a> {
+    /// Nothing is attached or written yet.
+    pub(super) fn new(directory: &'a Path, options: Options, manifest: Manifest) -> Self {
+        let new = directory.symlink_metadata().is_err();
+        Self { directory, options, manifest, running: None, new, ended: false }
+    }
+
+    /// Attaches and follows; what was recorded before is void.
+    pub(super) fn begin(&mut self, whom: Whom, files: &[PathBuf]) -> Result<()> {
+        self.running = None; // detached, and its log closed, before another one takes its place
+        self.manifest.start = monotonic();
+        // What may be replaced was decided before anything was done; here it is our own earlier try.
+        cold_recording::begin(self.directory, &self.manifest, true)?;
+        let log = Writer::create(self.directory, self.manifest.page_bytes, self.manifest.start)?;
+        let log = Arc::new(Mutex::new(log));
+        self.options.files = files.to_vec();
+        let mut session = Session::start(&self.options, self.manifest.clone(), log.clone())?;
+        match whom {
+            Whom::ChildrenOf(pid) => session.follow(pid, false)?,
+            Whom::Process(pid) => session.follow(pid, true)?,
+            Whom::Everybody if session.tier() <= Tier::B => {}
+            Whom::Everybody => bail!(
+                "tier {} sees the processes it is told to follow only: --all needs BPF (see `cold doctor`)",
+                session.tier()
+            ),
+        }
+        self.running = Some((session, log));
+        Ok(())
+    }
+
+    /// Detaches; nothing is recorded from here on.
+    pub(super) fn end(&mut self, complete: impl FnOnce(&mut Manifest)) -> Result<()> {
+        let Some((session, log)) = self.running.take() else { bail!("nothing was recorded") };
+        session.finish(complete)?;
+        let log = Arc::into_inner(log).context("the recorder still writes its log")?;
+        log.into_inner().unwrap_or_else(PoisonError::into_inner).finish()?;
+        self.ended = true;
+        Ok(())
+    }
+
+    /// Makes the recording of what was seen, and writes it.
+    pub(super) fn finish(&mut self, single: Option<Single>) -> Result<Recording> {
+        if !self.ended {
+            bail!("nothing was recorded");
+        }
+        let mut recording = cold_trace::assemble_dir(self.directory, &mut Tables::default())?;
+        if let Some(single) = single {
+            manifest::judged(&mut recording.manifest, single);
+        }
+        afterwards::add(&mut recording);
+        cold_recording::write(self.directory, &recording)?;
+        self.new = false;
+        Ok(recording)
+    }
+}
+
+impl Around for Watch<'_> {
+    fn waiting(&mut self, supervisor: u32, files: &[PathBuf]) -> cold_bench::Result<()> {
+        self.begin(Whom::ChildrenOf(supervisor), files).map_err(|e| cold_bench::Error::Around(e.into()))
+    }
+    fn gone(&mut self, start: &Start) -> cold_bench::Result<()> {
+        self.end(|m| manifest::started(m, start)).map_err(|e| cold_bench::Error::Around(e.into()))
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        // A start that could not be made leaves nothing that looks like a recording of it.
+        self.running = None;
+        if self.new {
+            let _ = std::fs::remove_dir_all(self.directory);
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! `cold trace`: usage, endings, and what an ordinary user gets.
+
+use std::fs;
+
+use cold_model::recording::Recording;
+use rustix::process::Signal;
+
+use crate::support::*;
+
+/// The recording that a run has left.
+pub(crate) fn recorded(place: &Place, name: &str) -> Recording {
+    cold_recording::read(&place.path(name)).unwrap_or_else(|e| panic!("{e}"))
+}
+
+#[test]
+fn wrong_usage_is_found_before_anything_is_done() {
+    let place = Place::for_all();
+    fs::create_dir(place.path("there.cold")).unwrap();
+    fs::write(place.path("there.cold/recording.json"), "{}").unwrap();
+    fs::create_dir(place.path("other")).unwrap();
+    fs::write(place.path("other/precious"), "x").unwrap();
+    for (args, says) in [
+        (&["trace"][..], "required"),
+        (&["trace", "--", "no-such-program"], "no such command"),
+        (&["trace", "-o", "there.cold", "--", "true"], "exists"),
+        (&["trace", "-o", "other", "--overwrite", "--", "true"], "more than a recording"),
+        (&["trace", "-o", "no/where.cold", "--", "true"], "no directory"),
+        (&["trace", "--buffer", "lots", "--", "true"], "--buffer"),
+        (&["trace", "--tier", "E", "--", "true"], "E"),
+        (&["trace", "--ready", "nonsense:", "--", "true"], "nonsense"),
+        (&["trace", "--attach", "999999999"], "no process"),
+        (&["trace", "--attach", "1", "--all"], "cannot be used"),
+        (&["trace", "--duration", "1", "--", "true"], "cannot be used"),
+    ] {
+        let ran = place.cold(args).run().expect(2);
+        assert!(ran.stderr.contains(says), "{args:?}: {}", ran.stderr);
+    }
+    assert_eq!(fs::read_to_string(place.path("other/precious")).unwrap(), "x");
+    assert!(!place.path("true.cold").exists());
+}
+
+#[test]
+fn a_failing_command_is_recorded_and_its_code_told() {
+    let place = Place::for_all();
+    let args = ["trace", "--state", "as-is", "-o", "f.cold", "--", "sh", "-c", "exit 7"];
+    let ran = place.cold(args).run().expect(1);
+    assert!(ran.stderr.contains("exit code 7"), "{}", ran.stderr);
+    let m = recorded(&place, "f.cold").manifest;
+    assert_eq!(m.ending, Some(cold_model::bench::Ending::Code(7)));
+    assert!(m.complete && m.state.wanted == "as found", "{:?}", m.state);
+    let ignored = ["trace", "--state", "as-is", "--ignore-failure", "--overwrite"];
+    place.cold(ignored.iter().chain(&args[3..])).run().expect(0);
+    // Without a name: after the program, and never over another one.
+    for name in ["true.cold", "true-2.cold"] {
+        place.cold(["trace", "--state", "as-is", "--", "true"]).run().expect(0);
+        recorded(&place, name);
+    }
+}
+
+#[test]
+fn ctrl_c_ends_the_command_and_keeps_the_recording() {
+    let place = Place::for_all();
+    let subject = place.subject();
+    let args = ["trace", "--state", "as-is", "-o", "i.cold", "--", &subject, "sleep", "600000"];
+    let started = place.cold(args).start_as_job();
+    until("it sleeps", || {
+        place.processes().iter().any(|p| p.ends_with("sleep 600000 ") && !p.contains("trace")).then_some(())
+    });
+    started.kill(Signal::INT);
+    started.end().expect(130);
+    let m = recorded(&place, "i.cold").manifest;
+    assert!(m.ready.is_some_and(|r| r.value().is_none()), "never ready");
+    assert_eq!(place.processes(), [] as [String; 0]);
+}
+
+#[test]
+fn a_start_that_cannot_be_made_leaves_no_recording() {
+    let place = Place::for_all();
+    let file = place.script("fails", "exit 3");
+    let ran = place.cold(["trace", "--evict", "files", "-o", "n.cold", "--", &file]).run().expect(1);
+    assert!(ran.error().contains("exit code 3"), "{}", ran.stderr);
+    assert!(!place.path("n.cold").exists());
+}
+
+mod root {
+    use std::os::unix::fs::PermissionsExt;
+
+    use cold_model::recording::manifest::Tier;
+    use cold_testbed::need_root;
+
+    use super::*;
+
+    #[test]
+    fn an_ordinary_user_gets_tier_d_and_is_told_what_is_unknown() {
+        if !need_root() {
+            return;
+        }
+        let place = Place::for_all();
+        let home = place.path("home");
+        fs::create_dir(&home).unwrap();
+        fs::set_permissions(&home, PermissionsExt::from_mode(0o777)).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_cold"), place.path("cold")).unwrap();
+        let out = home.join("u.cold");
+        let out = out.to_str().unwrap();
+        let args = ["trace", "--evict", "files", "-o", out, "--", "/usr/bin/python3", "-S", "-c", "pass"];
+        let nobody = |args: &[&str]| {
+            let mut cold = place.cold(args).env("HOME", &home).env("XDG_STATE_HOME", home.join("state"));
+            cold.use_program(&place.path("cold"));
+            cold.by_nobody().run()
+        };
+        nobody(&args).expect(0);
+        let r = cold_recording::read(out.as_ref()).unwrap();
+        assert_eq!(r.manifest.tier, Tier::D);
+        assert!(r.fills.is_none() && r.device_reads.is_none(), "absent, not empty");
+        let text = nobody(&["report", out]).expect(0).stdout;
+        assert!(text.contains("tier D") && text.contains("unknown"), "{text}");
+    }
+
+    #[test]
+    fn a_running_process_is_followed_until_the_time_is_over() {
+        if !need_root() {
+            return;
+        }
+        let place = Place::new();
+        let script = "import time, sys\nprint('on', flush=True)\nfor i in range(600): time.sleep(0.05); open('/etc/passwd').read(); open('/no/such') if 0 else None";
+        let other = Other::start("/usr/bin/python3", &["-c", script], "on");
+        let pid = other.pid().to_string();
+        let args = ["trace", "--attach", &pid, "--duration", "1", "-o", "p.cold"];
+        place.cold(args).run().expect(0);
+        let r = recorded(&place, "p.cold");
+        assert!(r.processes.iter().any(|p| p.pid == other.pid() && p.in_tree), "{:?}", r.processes.len());
+        assert!(r.manifest.end.saturating_sub(r.manifest.start).as_secs() >= 0.9);
+    }
+
+    /// Identifiers of the BPF programs that any process holds.
+    fn programs() -> std::collections::BTreeSet<String> {
+        let mut found = std::collections::BTreeSet::new();
+        for pid in fs::read_dir("/proc").unwrap().flatten() {
+            for info in fs::read_dir(pid.path().join("fdinfo")).into_iter().flatten().flatten() {
+                let text = fs::read_to_string(info.path()).unwrap_or_default();
+                found.extend(text.lines().filter(|l| l.starts_with("prog_id:")).map(str::to_owned));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn after_kill_9_settings_are_back_no_program_is_left_and_the_log_is_readable() {
+        if !need_root() {
+            return;
+        }
+        let _machine = alone();
+        let place = Place::new();
+        let window = || Window::read(&place);
+        let before = window();
+        let subject = place.subject();
+        let data = place.file("data", MIB);
+        // The observed start must end by itself; the second one hangs.
+        let log = place.text("log");
+        let text = format!(
+            "echo x >> {log}; test $(wc -l < {log}) -lt 2 || {{ {subject} touch-mapped {} 0,9; exec {subject} sleep 600000; }}",
+            data.display()
+        );
+        let script = place.script("hangs", &text);
+        let args = ["trace", "--evict", "files", "--exact-need", "-o", "k.cold", "--", &script];
+        let started = place.cold(args).start_as_job();
+        until("it hangs", || place.processes().iter().any(|p| p.ends_with("sleep 600000 ")).then_some(()));
+        assert_ne!(window(), before, "exact need changes a setting");
+        let during = programs();
+        started.kill(Signal::KILL);
+        started.end().expect(128 + 9);
+        until("the supervisor ends the tree", || place.processes().is_empty().then_some(()));
+        place.cold(["doctor", "--repair", "--json"]).run().expect(0);
+        assert_eq!(window(), before, "put back");
+        until("no program of ours is left", || {
+            let now = programs();
+            (during.is_empty() || during.iter().any(|p| !now.contains(p))).then_some(())
+        });
+        assert_eq!(place.temporary(), [] as [std::path::PathBuf; 0]);
+        let ran = place.cold(["report", "--no-symbols", "k.cold"]).run().expect(0);
+        assert!(ran.stderr.contains("incomplete"), "{}", ran.stderr);
+        assert!(ran.stdout.contains("INCOMPLETE"), "{}", ran.stdout);
+    }
+
+    /// The settings that `--exact-need` may change.
+    #[derive(Debug, PartialEq, Eq)]
+    struct Window {
+        mounts: usize,
+        fault_around: Option<String>,
+        read_ahead: Vec<(String, String)>,
+    }
+
+    impl Window {
+        fn read(_place: &Place) -> Self {
+            let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
+            let debugfs: Vec<&str> = mounts
+                .lines()
+                .filter_map(|l| {
+                    let mut words = l.split(' ').skip(1);
+                    words.next().filter(|_| words.next() == Some("debugfs"))
+                })
+                .collect();
+            let fault_around =
+                debugfs.first().and_then(|d| fs::read_to_string(format!("{d}/fault_around_bytes")).ok());
+            let mut read_ahead = Vec::new();
+            for disk in fs::read_dir("/sys/block").unwrap().flatten() {
+                let file = disk.path().join("queue/read_ahead_kb");
+                // Test disks of other tests come and go.
+                let name = disk.file_name().to_string_lossy().into_owned();
+                if !name.starts_with("loop") {
+                    read_ahead.push((name, fs::read_to_string(file).unwrap_or_default()));
+                }
+            }
+            read_ahead.sort();
+            Self { mounts: debugfs.len(), fault_around, read_ahead }
+        }
+    }
+}
