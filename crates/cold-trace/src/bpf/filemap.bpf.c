@@ -23,12 +23,12 @@ static __always_inline void pages_event(struct cold_pages *event, struct task_st
 }
 
 /*
- * The file behind the tracepoint's mapping, told. Mostly it is the one before: the inode's number, read
- * without a helper, shows that the mapping was not freed and given to another.
+ * The file behind a mapping, told. Mostly it is the one before: the inode's number shows that the mapping
+ * was not freed and given to another.
  */
-static __always_inline struct cold_id file_behind(struct task_state *task, struct address_space *mapping)
+static __always_inline struct cold_id file_behind(struct task_state *task, struct address_space *mapping, u64 ino)
 {
-	if (task->known_mapping == (u64)mapping && task->known.ino == mapping->host->i_ino)
+	if (task->known_mapping == (u64)mapping && task->known.ino == ino)
 		return task->known;
 	struct inode *inode = BPF_CORE_READ(mapping, host);
 	task->known = id_of(inode);
@@ -56,7 +56,7 @@ int filemap_fault(u64 *ctx)
 	task->last_mapping = (u64)mapping;
 	task->last_index = index;
 	task->last_context = task->context.at;
-	task->context.file = file_behind(task, mapping);
+	task->context.file = file_behind(task, mapping, mapping->host->i_ino);
 	task->context.index = index;
 	event = RESERVE(cold_pages, COLD_LOST_TOUCHES);
 	if (!event)
@@ -75,7 +75,7 @@ int filemap_map_pages(u64 *ctx)
 
 	if (!task)
 		return 0;
-	struct cold_id id = file_behind(task, mapping);
+	struct cold_id id = file_behind(task, mapping, mapping->host->i_ino);
 	event = RESERVE(cold_pages, COLD_LOST_TOUCHES);
 	if (!event)
 		return 0;
@@ -96,7 +96,7 @@ int filemap_get_pages(u64 *ctx)
 	/* A read that goes on: a fault on its buffer is over. */
 	if (task->context.kind == COLD_CTX_FAULT && task->call_at)
 		context_call(task);
-	struct cold_id id = file_behind(task, mapping);
+	struct cold_id id = file_behind(task, mapping, mapping->host->i_ino);
 	event = RESERVE(cold_pages, COLD_LOST_TOUCHES);
 	if (event) {
 		pages_event(event, task, COLD_GET, id, ctx[1], ctx[2]);
@@ -122,23 +122,27 @@ int filemap_add(u64 *ctx)
 	if (!mapping || is_self())
 		return 0;
 	struct inode *inode = BPF_CORE_READ(mapping, host);
+	struct cold_id id;
 	task = my_state();
 	if (task) {
 		resolve_call(task);
 		tell_stack(ctx, task, false);
+		id = file_behind(task, mapping, BPF_CORE_READ(inode, i_ino));
+	} else {
+		id = id_of(inode);
+		tell_inode(inode, SCRATCH_TASK);
 	}
-	tell_inode(inode, SCRATCH_TASK);
 	event = RESERVE(cold_add, COLD_LOST_FILLS);
 	if (!event)
 		return 0;
-	head_of(&event->head, COLD_ADD, sizeof(*event));
+	head_with(&event->head, COLD_ADD, sizeof(*event), task ? COLD_IN_TREE : is_kthread() ? COLD_KTHREAD : 0);
 	if (task) {
 		event->context = task->context;
 	} else {
 		__builtin_memset(&event->context, 0, sizeof(event->context));
 		event->context.syscall = -1;
 	}
-	event->file = id_of(inode);
+	event->file = id;
 	event->index = index_of(folio);
 	event->order = folio_order(folio);
 	event->pad = 0;

@@ -55,7 +55,9 @@ impl<W: Write + Send + 'static> Recorder<W> {
         if options.scope == Scope::Machine {
             let proc = ProcFs::new("/proc");
             let own = std::process::id().cast_signed();
-            let pids = proc.pids()?.into_iter().filter(|pid| *pid != own);
+            // Pid 2 is the parent of all kernel threads.
+            let user = |pid: &i32| *pid != 2 && proc.stat(*pid).is_ok_and(|stat| stat.ppid != 2);
+            let pids = proc.pids()?.into_iter().filter(|pid| *pid != own).filter(user);
             let pids: Vec<_> = pids.filter_map(|pid| u32::try_from(pid).ok()).collect();
             recorder.consumer.add(existing::records(&proc, &pids));
         }

@@ -168,13 +168,14 @@ static __always_inline bool is_kthread(void)
 	return BPF_CORE_READ(task, flags) & PF_KTHREAD;
 }
 
+/* `pid` is the current task's process, or a user process in any case. */
 static __always_inline bool followed(u32 pid)
 {
 	u32 *member = bpf_map_lookup_elem(&tree, &pid);
 
 	if (member)
 		return *member == 1;
-	return knobs.all && pid && pid != knobs.self;
+	return knobs.all && pid && pid != knobs.self && !is_kthread();
 }
 
 static __always_inline bool is_self(void)

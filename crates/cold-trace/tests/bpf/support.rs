@@ -19,18 +19,18 @@ pub(crate) fn ready() -> bool {
         && cold_testbed::need(can("cc").is_ok_and(|out| out.status.success()), "a C compiler")
 }
 
-/// The actor, compiled once.
+/// The actor, compiled once, where Cargo keeps what tests make.
 pub(crate) fn actor() -> &'static Path {
-    static ACTOR: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
-    let (_, path) = ACTOR.get_or_init(|| {
-        let dir = scratch();
-        let path = dir.path().join("actor");
+    static ACTOR: OnceLock<PathBuf> = OnceLock::new();
+    ACTOR.get_or_init(|| {
+        let dir = Path::new(env!("CARGO_TARGET_TMPDIR"));
+        let (path, fresh) = (dir.join("actor"), dir.join(format!("actor.{}", std::process::id())));
         let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bpf/actor.c");
-        let status = Command::new("cc").args(["-O1", "-static", "-o"]).arg(&path).arg(source).status();
+        let status = Command::new("cc").args(["-O1", "-static", "-o"]).arg(&fresh).arg(source).status();
         assert!(status.unwrap().success(), "cc {source}");
-        (dir, path)
-    });
-    path
+        fs::rename(&fresh, &path).unwrap();
+        path
+    })
 }
 
 /// A directory on a file system with a disk.
