@@ -171,7 +171,7 @@ static __always_inline void tell_call(struct task_state *task, s64 result, const
 		found = file_of_fd(task->args[4]);
 	event->file = found ? tell_open(found) : task->call_file;
 	u32 bytes = (sizeof(*event) + used + 7) & ~7u;
-	head_of(&event->head, COLD_CALL, bytes);
+	head_with(&event->head, COLD_CALL, bytes, COLD_IN_TREE);
 	output(out, bytes, sizeof(*out), COLD_LOST_CALLS);
 }
 

@@ -6,7 +6,8 @@ static __always_inline bool may_not_fault(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 
-	return BPF_CORE_READ(task, pagefault_disabled) > 0;
+	/* Reading it by this helper counts one itself. */
+	return BPF_CORE_READ(task, pagefault_disabled) > 1;
 }
 
 static __always_inline int page_fault(u64 address, struct pt_regs *regs, u32 error, bool kernel)
@@ -30,7 +31,7 @@ static __always_inline int page_fault(u64 address, struct pt_regs *regs, u32 err
 	event = RESERVE(cold_page_fault, COLD_LOST_TOUCHES);
 	if (!event)
 		return 0;
-	head_of(&event->head, COLD_PAGE_FAULT, sizeof(*event));
+	head_with(&event->head, COLD_PAGE_FAULT, sizeof(*event), COLD_IN_TREE);
 	event->head.at = task->context.at;
 	event->address = address;
 	event->ip = task->ip;

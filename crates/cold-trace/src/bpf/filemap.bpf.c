@@ -8,7 +8,7 @@
 static __always_inline void pages_event(struct cold_pages *event, struct task_state *task, u16 kind,
 					struct cold_id id, u64 first, u64 last)
 {
-	head_of(&event->head, kind, sizeof(*event));
+	head_with(&event->head, kind, sizeof(*event), COLD_IN_TREE);
 	event->context = task->context;
 	event->file = id;
 	event->first = first;
@@ -20,6 +20,20 @@ static __always_inline void pages_event(struct cold_pages *event, struct task_st
 		event->ip = task->ip;
 		event->state = task->fault_state;
 	}
+}
+
+/*
+ * The file behind the tracepoint's mapping, told. Mostly it is the one before: the inode's number, read
+ * without a helper, shows that the mapping was not freed and given to another.
+ */
+static __always_inline struct cold_id file_behind(struct task_state *task, struct address_space *mapping)
+{
+	if (task->known_mapping == (u64)mapping && task->known.ino == mapping->host->i_ino)
+		return task->known;
+	struct inode *inode = BPF_CORE_READ(mapping, host);
+	task->known = id_of(inode);
+	task->known_mapping = tell_file((u64)inode, 0, SCRATCH_TASK) ? (u64)mapping : 0;
+	return task->known;
 }
 
 SEC("tp_btf/mm_filemap_fault")
@@ -42,10 +56,8 @@ int filemap_fault(u64 *ctx)
 	task->last_mapping = (u64)mapping;
 	task->last_index = index;
 	task->last_context = task->context.at;
-	struct inode *inode = BPF_CORE_READ(mapping, host);
-	task->context.file = id_of(inode);
+	task->context.file = file_behind(task, mapping);
 	task->context.index = index;
-	tell_inode(inode, SCRATCH_TASK);
 	event = RESERVE(cold_pages, COLD_LOST_TOUCHES);
 	if (!event)
 		return 0;
@@ -63,12 +75,11 @@ int filemap_map_pages(u64 *ctx)
 
 	if (!task)
 		return 0;
-	struct inode *inode = BPF_CORE_READ(mapping, host);
-	tell_inode(inode, SCRATCH_TASK);
+	struct cold_id id = file_behind(task, mapping);
 	event = RESERVE(cold_pages, COLD_LOST_TOUCHES);
 	if (!event)
 		return 0;
-	pages_event(event, task, COLD_MAP, id_of(inode), ctx[1], ctx[2]);
+	pages_event(event, task, COLD_MAP, id, ctx[1], ctx[2]);
 	SUBMIT(event);
 	return 0;
 }
@@ -85,9 +96,7 @@ int filemap_get_pages(u64 *ctx)
 	/* A read that goes on: a fault on its buffer is over. */
 	if (task->context.kind == COLD_CTX_FAULT && task->call_at)
 		context_call(task);
-	struct inode *inode = BPF_CORE_READ(mapping, host);
-	struct cold_id id = id_of(inode);
-	tell_inode(inode, SCRATCH_TASK);
+	struct cold_id id = file_behind(task, mapping);
 	event = RESERVE(cold_pages, COLD_LOST_TOUCHES);
 	if (event) {
 		pages_event(event, task, COLD_GET, id, ctx[1], ctx[2]);

@@ -68,7 +68,7 @@ const CALLS: [(libc::c_long, Class); 22] = [
 ];
 
 /// The bytes of `struct cold_knobs`.
-pub(super) fn bytes(shapes: &Shapes, tier_b: bool, scope: Scope, stacks: Stacks) -> Vec<u8> {
+pub(super) fn bytes(shapes: Shapes, tier_b: bool, scope: Scope, stacks: Stacks) -> Vec<u8> {
     let stacks = match stacks {
         Stacks::None => 0,
         Stacks::FramePointers => 1,

@@ -6,8 +6,12 @@ use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject};
 use super::support::{PROGRAMS, Support};
 use super::{Error, Options, knobs, messages};
 
-/// Compiled by build.rs.
-static OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/all.bpf.o"));
+#[cfg(test)]
+mod tests;
+
+/// The same programs for kernels with `bpf_loop` (5.17) and without; compiled by build.rs.
+static NEW: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/new.bpf.o"));
+static OLD: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/old.bpf.o"));
 
 fn failed(action: &'static str) -> impl FnOnce(libbpf_rs::Error) -> Error {
     move |source| Error::Load { action, source, messages: messages::take() }
@@ -17,9 +21,9 @@ fn failed(action: &'static str) -> impl FnOnce(libbpf_rs::Error) -> Error {
 pub(super) fn load(support: &Support, tier: Tier, options: &Options, buffer: u32) -> Result<Object, Error> {
     messages::capture();
     // A copy of its own: the ELF reader wants it aligned.
-    let bytes = OBJECT.to_vec();
+    let bytes = if support.shapes.bpf_loop { NEW } else { OLD }.to_vec();
     let mut open = ObjectBuilder::default().open_memory(&bytes).map_err(failed("open"))?;
-    let knobs = knobs::bytes(&support.shapes, tier == Tier::B, options.scope, options.stacks);
+    let knobs = knobs::bytes(support.shapes, tier == Tier::B, options.scope, options.stacks);
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if name == "events" {

@@ -10,6 +10,7 @@ const KEPT: usize = 12;
 
 static LINES: Mutex<VecDeque<String>> = Mutex::new(VecDeque::new());
 
+#[allow(clippy::needless_pass_by_value)] // the type that libbpf-rs wants
 fn keep(_: PrintLevel, text: String) {
     let mut lines = LINES.lock().unwrap_or_else(PoisonError::into_inner);
     for line in text.lines().map(str::trim_end).filter(|line| !line.is_empty()) {

@@ -154,7 +154,7 @@ fn losses(object: &Object) -> Result<BTreeMap<String, u64>, Error> {
 fn costs(object: &Object) -> (Vec<ProgramCost>, u64) {
     let ids: Vec<_> = object
         .progs()
-        .filter(|program| program.autoload())
+        .filter(libbpf_rs::ProgramImpl::autoload)
         .filter_map(|program| Program::id_from_fd(program.as_fd()).ok())
         .collect();
     let mut missed = 0;

@@ -80,6 +80,8 @@ struct task_state {
 	u64 last_mapping; /* the last mm_filemap_fault, to know its retries */
 	u64 last_index;
 	u64 last_context;
+	u64 known_mapping; /* the last file that was told, to save looking at it again */
+	struct cold_id known;
 	u64 stack_of;     /* the context whose stack was written */
 	u64 copied_of;    /* and whose stack was copied */
 	u64 began;        /* of the stall; 0: it runs */
@@ -207,7 +209,7 @@ static __always_inline struct task_state *my_state(void)
 	return followed(id >> 32) ? state_of((u32)id, id >> 32) : NULL;
 }
 
-static __always_inline void head_of(struct cold_header *head, u16 kind, u16 bytes)
+static __always_inline void head_with(struct cold_header *head, u16 kind, u16 bytes, u32 flags)
 {
 	u64 id = bpf_get_current_pid_tgid();
 
@@ -216,7 +218,14 @@ static __always_inline void head_of(struct cold_header *head, u16 kind, u16 byte
 	head->tid = (u32)id;
 	head->kind = kind;
 	head->bytes = bytes;
-	head->flags = followed(id >> 32) ? COLD_IN_TREE : is_kthread() ? COLD_KTHREAD : 0;
+	head->flags = flags;
+}
+
+static __always_inline void head_of(struct cold_header *head, u16 kind, u16 bytes)
+{
+	u32 pid = bpf_get_current_pid_tgid() >> 32;
+
+	head_with(head, kind, bytes, followed(pid) ? COLD_IN_TREE : is_kthread() ? COLD_KTHREAD : 0);
 }
 
 /* An event of fixed size in the ring buffer; NULL and counted when there is no room. */

@@ -4,7 +4,7 @@ use cold_model::recording::manifest::Tier;
 use cold_sys::caps::Capability;
 use cold_sys::procfs::ProcFs;
 use libbpf_rs::btf::Btf;
-use libbpf_rs::btf::types::{FuncProto, Ptr, Struct, Typedef};
+use libbpf_rs::btf::types::{Enum, FuncProto, Ptr, Struct, Typedef};
 use libbpf_rs::btf::{BtfType, ReferencesType};
 
 use super::{Error, messages};
@@ -102,6 +102,8 @@ pub(super) struct Shapes {
     pub(super) queue_first: bool,
     /// `sched_switch` passes the state (5.18).
     pub(super) prev_state: bool,
+    /// The helper `bpf_loop` exists (5.17).
+    pub(super) bpf_loop: bool,
 }
 
 impl Support {
@@ -190,7 +192,13 @@ fn shapes(btf: &Btf<'_>) -> Shapes {
         // The first parameter is the program's own data.
         queue_first: arguments("block_rq_issue") == 3,
         prev_state: arguments("sched_switch") == 5,
+        bpf_loop: helper(btf, "BPF_FUNC_loop"),
     }
+}
+
+fn helper(btf: &Btf<'_>, name: &str) -> bool {
+    let helpers: Option<Enum<'_>> = btf.type_by_name("bpf_func_id");
+    helpers.is_some_and(|helpers| helpers.iter().any(|one| one.name.is_some_and(|text| text == name)))
 }
 
 /// Name of the struct that a tracepoint's first argument points to.

@@ -18,7 +18,7 @@ fn record(kind: u16, body: &[u8]) -> Vec<u8> {
 fn file(names: &[u8]) -> Vec<u8> {
     let mut body = Vec::new();
     body.extend_from_slice(&42_u64.to_le_bytes());
-    body.extend_from_slice(&(8_u32 << 20 | 300).to_le_bytes());
+    body.extend_from_slice(&((8_u32 << 20) + 300).to_le_bytes());
     body.extend_from_slice(&7_u32.to_le_bytes());
     body.extend_from_slice(&4096_u64.to_le_bytes());
     body.extend_from_slice(&(-1_i64).to_le_bytes());

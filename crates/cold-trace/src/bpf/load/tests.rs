@@ -1,0 +1,30 @@
+//! What the other tests of this crate do not load: programs for kernels that are not this one.
+
+mod root {
+    use cold_model::recording::manifest::Tier;
+
+    use crate::bpf::{Options, Stacks, available, load};
+
+    /// With loops instead of `bpf_loop`, tracepoints missing, and every choice of stacks.
+    #[test]
+    fn programs_for_older_kernels_pass_the_verifier_too() {
+        if !cold_testbed::need_root() {
+            return;
+        }
+        let Ok(mut support) = available() else {
+            cold_testbed::need(false, "BPF with BTF tracepoints");
+            return;
+        };
+        for old in ["page_fault_user", "page_fault_kernel", "block_io_start", "page_cache_ra_order"] {
+            support.missing.push(old);
+        }
+        support.shapes.bpf_loop = false;
+        for stacks in [Stacks::None, Stacks::FramePointers, Stacks::Copy] {
+            let options = Options { stacks, ..Options::default() };
+            let tier = if stacks == Stacks::None { Tier::B } else { Tier::A };
+            let object = load::load(&support, tier, &options, 1 << 20).unwrap();
+            let links = load::attach(&object).unwrap();
+            assert_eq!(links.len(), if tier == Tier::A { 19 } else { 16 });
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! An actor whose touches are known, and what was recorded of it.
+
+use std::fs::{self, File};
+use std::io::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+use cold_trace::bpf::{Finished, Follow, Options, Recorder};
+use cold_trace::raw::{Event, FileEvent, Id, Record, records};
+use tempfile::TempDir;
+
+/// Root, BPF and a C compiler; skips loudly where one is missing.
+pub(crate) fn ready() -> bool {
+    let can = |what: &str| Command::new("sh").args(["-c", &format!("command -v {what}")]).output();
+    cold_testbed::need_root()
+        && cold_testbed::need(cold_trace::bpf::available().is_ok(), "BPF with BTF tracepoints")
+        && cold_testbed::need(can("cc").is_ok_and(|out| out.status.success()), "a C compiler")
+}
+
+/// The actor, compiled once.
+pub(crate) fn actor() -> &'static Path {
+    static ACTOR: OnceLock<(TempDir, PathBuf)> = OnceLock::new();
+    let (_, path) = ACTOR.get_or_init(|| {
+        let dir = scratch();
+        let path = dir.path().join("actor");
+        let source = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/bpf/actor.c");
+        let status = Command::new("cc").args(["-O1", "-static", "-o"]).arg(&path).arg(source).status();
+        assert!(status.unwrap().success(), "cc {source}");
+        (dir, path)
+    });
+    path
+}
+
+/// A directory on a file system with a disk.
+pub(crate) fn scratch() -> TempDir {
+    tempfile::Builder::new().prefix("cold-bpf-").tempdir_in("/var/tmp").unwrap()
+}
+
+/// A file of so many pages, on the disk and not in the cache.
+pub(crate) fn cold_file(dir: &Path, name: &str, pages: usize) -> PathBuf {
+    let path = dir.join(name);
+    let mut file = File::create(&path).unwrap();
+    let bytes: Vec<u8> = (0..pages * 4096).map(|i| ((i * 31) >> 3) as u8).collect();
+    file.write_all(&bytes).unwrap();
+    file.sync_all().unwrap();
+    drop(file);
+    evict(&path);
+    path
+}
+
+pub(crate) fn evict(path: &Path) {
+    let file = File::open(path).unwrap();
+    rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed).unwrap();
+}
+
+/// What a run of the actor left.
+pub(crate) struct Seen {
+    pub(crate) stream: Vec<u8>,
+    pub(crate) finished: Finished,
+}
+
+/// Records the actor doing `args`.
+pub(crate) fn record(options: &Options, args: &[&str]) -> Seen {
+    let actor = actor();
+    let recorder = Recorder::attach(options, Vec::new()).unwrap();
+    recorder.follow(Follow::ChildrenOf(std::process::id())).unwrap();
+    let run = Command::new(actor).args(args).output().unwrap();
+    assert!(run.status.success(), "{args:?}: {run:?}");
+    let (finished, stream) = recorder.finish().unwrap();
+    Seen { stream, finished }
+}
+
+impl Seen {
+    pub(crate) fn events(&self) -> impl Iterator<Item = Record<'_>> {
+        records(&self.stream).map(Result::unwrap)
+    }
+
+    /// Only what the actor itself did: other tests of this process run programs too.
+    pub(crate) fn of_actor(&self) -> Vec<Record<'_>> {
+        let mut pids = Vec::new();
+        for record in self.events() {
+            match record.event {
+                Event::Exec(exec) if exec.comm == b"actor" => pids.push(record.head.pid),
+                Event::Fork(task) if pids.contains(&record.head.pid) => pids.push(task.pid),
+                _ => {}
+            }
+        }
+        self.events().filter(|record| pids.contains(&record.head.pid)).collect()
+    }
+
+    pub(crate) fn files_of(&self, id: Id) -> Vec<FileEvent<'_>> {
+        self.events()
+            .filter_map(|record| match record.event {
+                Event::File(file) if file.file == id => Some(file),
+                _ => None,
+            })
+            .collect()
+    }
+
+    /// The best path that was recorded of a file.
+    pub(crate) fn path_of(&self, id: Id) -> Option<(String, u32)> {
+        let files = self.files_of(id);
+        let best = files.iter().max_by_key(|file| file.state & cold_trace::raw::FILE_FULL)?;
+        Some((String::from_utf8_lossy(&best.path()).into_owned(), best.state))
+    }
+}
+
+/// The inode that stat tells, on file systems where the kernel's own number is the same.
+pub(crate) fn is(id: Id, path: &Path) -> bool {
+    let stat = fs::metadata(path).unwrap();
+    let dev = stat.dev();
+    id.inode == stat.ino()
+        && u64::from(id.dev.major) == u64::from(rustix::fs::major(dev))
+        && u64::from(id.dev.minor) == u64::from(rustix::fs::minor(dev))
+}
