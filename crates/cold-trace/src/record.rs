@@ -85,7 +85,6 @@ pub type Refusal = (Tier, String);
 pub struct Session {
     tier: Tier,
     refused: Vec<Refusal>,
-    #[cfg(feature = "bpf")]
     bpf: Option<kernel::Programs>,
     manifest: Manifest,
     sink: SharedSink,
@@ -115,7 +114,6 @@ impl Session {
             plan: plan(chosen.tier, options),
             tier: chosen.tier,
             refused: chosen.refused,
-            #[cfg(feature = "bpf")]
             bpf: chosen.bpf,
             manifest,
             sink,
@@ -153,7 +151,6 @@ impl Session {
     pub fn follow(&mut self, pid: u32, itself: bool) -> Result<(), Error> {
         let at = cold_sys::time::monotonic().0;
         self.fact(&Fact::Follow { at, pid, itself })?;
-        #[cfg(feature = "bpf")]
         if let Some(bpf) = &self.bpf {
             kernel::follow(bpf, pid, itself)?;
         }
@@ -240,7 +237,6 @@ impl Session {
     /// Ends the recording: drains all buffers, then writes what is known at the end. `complete` adds what
     /// the caller has learnt meanwhile (ready, ending, taints). The log is whole when this returns.
     pub fn finish(mut self, complete: impl FnOnce(&mut Manifest)) -> Result<Manifest, Error> {
-        #[cfg(feature = "bpf")]
         if let Some(bpf) = self.bpf.take() {
             kernel::finish(bpf, &mut self.manifest)?;
         }
@@ -326,7 +322,6 @@ fn look(proc: &ProcFs, path: &Path) -> Option<(FileFact, Vec<(u64, u64)>)> {
 struct Chosen {
     tier: Tier,
     refused: Vec<Refusal>,
-    #[cfg(feature = "bpf")]
     bpf: Option<kernel::Programs>,
 }
 
@@ -345,14 +340,7 @@ fn choose(options: &Options, everybody: bool, proc: &ProcFs, sink: &SharedSink) 
             Tier::D => Ok(None),
         };
         match tried {
-            Ok(_bpf) => {
-                return Ok(Chosen {
-                    tier,
-                    refused,
-                    #[cfg(feature = "bpf")]
-                    bpf: _bpf,
-                });
-            }
+            Ok(bpf) => return Ok(Chosen { tier, refused, bpf }),
             Err(reason) => {
                 last = Some((tier, reason.clone()));
                 refused.push((tier, reason));
