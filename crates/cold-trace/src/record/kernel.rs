@@ -34,6 +34,7 @@ mod without {
         match *programs {}
     }
 
+    #[allow(clippy::needless_pass_by_value)] // as the other one, which ends what it is given
     pub(in crate::record) fn finish(programs: Programs, _: &mut Manifest) -> Result<(), Error> {
         match programs {}
     }
