@@ -12,10 +12,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
+use cold_model::Bytes;
 use cold_model::observed::ObservedStart;
 use cold_model::recording::manifest::{DiskCounter, Manifest, StackMethod, Subject, Tier};
 use cold_model::recording::{FileKind, Recording};
-use cold_model::{Bytes, Nanos};
 use cold_sys::perf_event::{Event, Kind, Spec, Stack, Whom};
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
@@ -215,9 +215,8 @@ impl Session {
         Ok(())
     }
 
-    /// Adds what an observed start tells where nothing else does: the files and when they were first used.
-    /// `began` is the start of the observation.
-    pub fn observed(&mut self, start: &ObservedStart, began: Nanos) -> Result<(), Error> {
+    /// Adds the files of an observed start, for the tiers that see only some of them or none.
+    pub fn observed(&mut self, start: &ObservedStart) -> Result<(), Error> {
         for file in start.files.iter().filter(|f| !f.elsewhere) {
             let Some(dev) = facts::superblock(&self.proc, &file.path) else { continue };
             let fact = FileFact {
@@ -227,7 +226,6 @@ impl Session {
                 kind: FileKind::Regular,
                 size: file.size.0,
                 mtime_ns: file.mtime_ns,
-                opened: Some(began.0.saturating_add(file.first.0)),
             };
             self.fact(&Fact::File(Box::new(fact)))?;
         }
@@ -313,7 +311,6 @@ fn look(proc: &ProcFs, path: &Path) -> Option<(FileFact, Vec<(u64, u64)>)> {
         kind: FileKind::Regular,
         size: meta.len(),
         mtime_ns: mtime(&meta),
-        opened: None,
     };
     Some((fact, map.runs().map(|run| (run.first, run.pages)).collect()))
 }
