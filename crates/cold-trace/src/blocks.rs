@@ -176,8 +176,6 @@ pub struct FileFact {
     pub size: u64,
     /// Modification time, nanoseconds since 1970.
     pub mtime_ns: i64,
-    /// When the start first opened or mapped it; known by observation only (no perf events, no BPF).
-    pub opened: Option<u64>,
 }
 
 /// Appends a fact.

@@ -12,10 +12,10 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
+use cold_model::Bytes;
 use cold_model::observed::ObservedStart;
 use cold_model::recording::manifest::{DiskCounter, Manifest, StackMethod, Subject, Tier};
 use cold_model::recording::{FileKind, Recording};
-use cold_model::{Bytes, Nanos};
 use cold_sys::perf_event::{Event, Kind, Spec, Stack, Whom};
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
@@ -85,7 +85,6 @@ pub type Refusal = (Tier, String);
 pub struct Session {
     tier: Tier,
     refused: Vec<Refusal>,
-    #[cfg(feature = "bpf")]
     bpf: Option<kernel::Programs>,
     manifest: Manifest,
     sink: SharedSink,
@@ -115,7 +114,6 @@ impl Session {
             plan: plan(chosen.tier, options),
             tier: chosen.tier,
             refused: chosen.refused,
-            #[cfg(feature = "bpf")]
             bpf: chosen.bpf,
             manifest,
             sink,
@@ -153,7 +151,6 @@ impl Session {
     pub fn follow(&mut self, pid: u32, itself: bool) -> Result<(), Error> {
         let at = cold_sys::time::monotonic().0;
         self.fact(&Fact::Follow { at, pid, itself })?;
-        #[cfg(feature = "bpf")]
         if let Some(bpf) = &self.bpf {
             kernel::follow(bpf, pid, itself)?;
         }
@@ -218,9 +215,8 @@ impl Session {
         Ok(())
     }
 
-    /// Adds what an observed start tells where nothing else does: the files and when they were first used.
-    /// `began` is the start of the observation.
-    pub fn observed(&mut self, start: &ObservedStart, began: Nanos) -> Result<(), Error> {
+    /// Adds the files of an observed start, for the tiers that see only some of them or none.
+    pub fn observed(&mut self, start: &ObservedStart) -> Result<(), Error> {
         for file in start.files.iter().filter(|f| !f.elsewhere) {
             let Some(dev) = facts::superblock(&self.proc, &file.path) else { continue };
             let fact = FileFact {
@@ -230,7 +226,6 @@ impl Session {
                 kind: FileKind::Regular,
                 size: file.size.0,
                 mtime_ns: file.mtime_ns,
-                opened: Some(began.0.saturating_add(file.first.0)),
             };
             self.fact(&Fact::File(Box::new(fact)))?;
         }
@@ -240,7 +235,6 @@ impl Session {
     /// Ends the recording: drains all buffers, then writes what is known at the end. `complete` adds what
     /// the caller has learnt meanwhile (ready, ending, taints). The log is whole when this returns.
     pub fn finish(mut self, complete: impl FnOnce(&mut Manifest)) -> Result<Manifest, Error> {
-        #[cfg(feature = "bpf")]
         if let Some(bpf) = self.bpf.take() {
             kernel::finish(bpf, &mut self.manifest)?;
         }
@@ -317,7 +311,6 @@ fn look(proc: &ProcFs, path: &Path) -> Option<(FileFact, Vec<(u64, u64)>)> {
         kind: FileKind::Regular,
         size: meta.len(),
         mtime_ns: mtime(&meta),
-        opened: None,
     };
     Some((fact, map.runs().map(|run| (run.first, run.pages)).collect()))
 }
@@ -326,7 +319,6 @@ fn look(proc: &ProcFs, path: &Path) -> Option<(FileFact, Vec<(u64, u64)>)> {
 struct Chosen {
     tier: Tier,
     refused: Vec<Refusal>,
-    #[cfg(feature = "bpf")]
     bpf: Option<kernel::Programs>,
 }
 
@@ -345,14 +337,7 @@ fn choose(options: &Options, everybody: bool, proc: &ProcFs, sink: &SharedSink) 
             Tier::D => Ok(None),
         };
         match tried {
-            Ok(_bpf) => {
-                return Ok(Chosen {
-                    tier,
-                    refused,
-                    #[cfg(feature = "bpf")]
-                    bpf: _bpf,
-                });
-            }
+            Ok(bpf) => return Ok(Chosen { tier, refused, bpf }),
             Err(reason) => {
                 last = Some((tier, reason.clone()));
                 refused.push((tier, reason));

@@ -90,8 +90,17 @@ impl Files {
         let memory = event.state & FILE_SHMEM != 0;
         let unplaced = event.state & FILE_CUT != 0 || path.is_empty();
         let text = escape(&path);
+        let kernel_name = match event.fs {
+            b"pipefs" => Some("pipe"),
+            b"sockfs" => Some("socket"),
+            _ => None,
+        };
         let (path, from) = match (unplaced, relative) {
-            (true, _) => (None, PathFrom::Unknown),
+            // As the kernel prints what has no name.
+            (true, _) => match kernel_name {
+                Some(kind) => (Some(format!("{kind}:[{}]", event.file.inode)), PathFrom::Dentry),
+                None => (None, PathFrom::Unknown),
+            },
             (_, false) => (Some(text), PathFrom::OpenFile),
             // Memory without a mount has the kernel's name, which is no path.
             _ if memory && mounts.absolute(event.file.dev, &text).is_none() => {

@@ -7,14 +7,37 @@ use crate::perf::recorder::SharedSink;
 
 #[cfg(feature = "bpf")]
 pub(super) use with::{Programs, attach, finish, follow};
-
-/// Stands for programs that were not built in; there is no value of it.
 #[cfg(not(feature = "bpf"))]
-pub(super) enum Programs {}
+pub(super) use without::{Programs, attach, finish, follow};
 
 #[cfg(not(feature = "bpf"))]
-pub(super) fn attach(_: Tier, _: &Options, _: bool, _: &SharedSink) -> Result<Programs, String> {
-    Err("this program was built without its BPF programs".to_owned())
+mod without {
+    use cold_model::recording::manifest::Manifest;
+
+    use super::{Options, SharedSink, Tier};
+    use crate::record::Error;
+
+    /// Programs that were not built in: there is no value of it.
+    #[derive(Debug)]
+    pub(in crate::record) enum Programs {}
+
+    pub(in crate::record) fn attach(
+        _: Tier,
+        _: &Options,
+        _: bool,
+        _: &SharedSink,
+    ) -> Result<Programs, String> {
+        Err("this program was built without its BPF programs".to_owned())
+    }
+
+    pub(in crate::record) fn follow(programs: &Programs, _: u32, _: bool) -> Result<(), Error> {
+        match *programs {}
+    }
+
+    #[allow(clippy::needless_pass_by_value)] // as the other one, which ends what it is given
+    pub(in crate::record) fn finish(programs: Programs, _: &mut Manifest) -> Result<(), Error> {
+        match programs {}
+    }
 }
 
 #[cfg(feature = "bpf")]

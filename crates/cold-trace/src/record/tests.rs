@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 use std::sync::Mutex;
 
+use cold_model::Nanos;
 use cold_model::recording::TouchKind;
 use cold_model::recording::tables::Began;
 
