@@ -24,13 +24,20 @@ pub(super) fn tables(
 ) -> (Value, Vec<String>) {
     let mut notes = Vec::new();
     let recording = numbers.view.recording;
-    let reads =
-        longest(recording.device_reads.as_deref(), intervals, "requests", &mut notes, |r: &DeviceRead| {
-            r.completed.map_or(u64::MAX, |c| c.saturating_sub(r.queued).0)
-        });
-    let stalls = longest(recording.stalls.as_deref(), intervals, "stalls", &mut notes, |s: &Stall| {
-        s.woken.or(s.ended).map_or(u64::MAX, |e| e.saturating_sub(s.began).0)
-    });
+    let reads = longest(
+        recording.device_reads.as_deref(),
+        intervals,
+        "requests; request sizes and queue depth below are",
+        &mut notes,
+        |r: &DeviceRead| r.completed.map_or(u64::MAX, |c| c.saturating_sub(r.queued).0),
+    );
+    let stalls = longest(
+        recording.stalls.as_deref(),
+        intervals,
+        "stalls; the waits per thread below are",
+        &mut notes,
+        |s: &Stall| s.woken.or(s.ended).map_or(u64::MAX, |e| e.saturating_sub(s.began).0),
+    );
     let tables = json!({
         "fills": fills(numbers, marks, writer),
         "touches": touches(numbers, marks, writer),
@@ -51,7 +58,7 @@ fn longest<'a, T>(
     let rows = rows.unwrap_or_default();
     let mut order: Vec<usize> = (0..rows.len()).collect();
     if rows.len() > most {
-        notes.push(format!("Drawn are the {most} longest of {} {what}.", rows.len()));
+        notes.push(format!("Drawn are the {most} longest of {} {what} of these alone.", rows.len()));
         order.sort_by_key(|&i| std::cmp::Reverse(length(&rows[i])));
         order.truncate(most);
         order.sort_unstable();
