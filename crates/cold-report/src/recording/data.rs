@@ -135,14 +135,9 @@ impl Numbers<'_> {
 fn side(view: &View<'_>, all: &Marks, writer: &mut Writer, reduction: Reduction) -> Value {
     let (recording, analysis) = (view.recording, view.analysis);
     let manifest = &recording.manifest;
-    let files = analysis.files.iter().take(MOST_FILES).enumerate().map(|(i, f)| (f.file, i as i64)).collect();
-    let threads = recording
-        .threads
-        .iter()
-        .take(MOST_TASKS)
-        .enumerate()
-        .map(|(i, t)| ((t.pid, t.tid), i as i64))
-        .collect();
+    let files = analysis.files.iter().take(MOST_FILES).zip(0..).map(|(f, i)| (f.file, i)).collect();
+    let threads =
+        recording.threads.iter().take(MOST_TASKS).zip(0..).map(|(t, i)| ((t.pid, t.tid), i)).collect();
     let numbers = Numbers { view, start: manifest.start, quantum: reduction.quantum, files, threads };
     let thinned;
     let mut notes = Vec::new();

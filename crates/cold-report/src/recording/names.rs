@@ -15,12 +15,12 @@ pub(super) const FILLS: [(FillCause, &str); 8] = [
 ];
 
 /// Place of a fill's cause in [`FILLS`].
-pub(super) fn fill(cause: FillCause) -> usize {
-    FILLS.iter().position(|(c, _)| *c == cause).unwrap_or(FILLS.len() - 1)
+pub(super) fn fill(cause: FillCause) -> u8 {
+    FILLS.iter().position(|(c, _)| *c == cause).unwrap_or(FILLS.len() - 1) as u8
 }
 
 /// Place of a touch's kind: fault, mapped around a fault, read.
-pub(super) fn touch(kind: TouchKind) -> usize {
+pub(super) fn touch(kind: TouchKind) -> u8 {
     match kind {
         TouchKind::Fault => 0,
         TouchKind::FaultAround => 1,
@@ -40,8 +40,8 @@ pub(super) const STALLS: [(StallCause, &str); 7] = [
 ];
 
 /// Place of a stall's cause in [`STALLS`].
-pub(super) fn stall(cause: StallCause) -> usize {
-    STALLS.iter().position(|(c, _)| *c == cause).unwrap_or(STALLS.len() - 1)
+pub(super) fn stall(cause: StallCause) -> u8 {
+    STALLS.iter().position(|(c, _)| *c == cause).unwrap_or(STALLS.len() - 1) as u8
 }
 
 /// Touch kinds in the order of [`touch`].

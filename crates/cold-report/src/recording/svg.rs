@@ -288,7 +288,7 @@ fn draw(out: &mut String, p: &Panel<'_>, view: &View<'_>, marks: &Marks) {
     let mut fills: [[Strokes; 2]; 8] = Default::default();
     for m in &marks.fills {
         if let Some((low, high)) = p.y(m.file, m.first, m.pages) {
-            fills[fill(m.cause)][usize::from(m.used)].vertical(p.x(m.at.0), high, low);
+            fills[usize::from(fill(m.cause))][usize::from(m.used)].vertical(p.x(m.at.0), high, low);
         }
     }
     for used in [0, 1] {

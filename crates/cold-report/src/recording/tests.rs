@@ -83,7 +83,7 @@ fn the_data_block_gives_back_every_page_that_was_read_or_needed() {
         .collect();
     let each = |file: u32, first: u64, pages: u32| {
         let path = paths[&file].clone();
-        (0..i64::from(pages)).map(move |p| (path.clone(), first as i64 + p))
+        (0..i64::from(pages)).map(move |p| (path.clone(), first.cast_signed() + p))
     };
     let touches = recording.touches.as_ref().unwrap();
     let needed: HashSet<_> = touches.iter().flat_map(|t| each(t.file, t.first_page, t.pages)).collect();
@@ -98,7 +98,7 @@ fn the_data_block_gives_back_every_page_that_was_read_or_needed() {
     for (cause, name) in names::FILLS {
         let of_cause = fills.iter().filter(|f| f.cause == cause);
         let all: HashSet<_> = of_cause.flat_map(|f| each(f.file, f.first_page, f.pages)).collect();
-        let number = names::fill(cause) as i64;
+        let number = i64::from(names::fill(cause));
         let shown =
             |used: bool| pages(&json, &sides[0]["fills"], |k| k & 15 == number && (k & 16 != 0) == used);
         let blind = matches!(cause, FillCause::Metadata | FillCause::Write);
@@ -120,7 +120,7 @@ fn times_and_lengths_come_back_to_the_microsecond() {
     for (i, read) in recording.device_reads.as_ref().unwrap().iter().enumerate() {
         let t = &sides[0]["reads"];
         assert_eq!(t["at"][i] as u64, (read.queued.0 - start) / 1000);
-        let length = |from: u64, to: u64| (to - from).div_ceil(1000) as i64 + 1;
+        let length = |from: u64, to: u64| (to - from).div_ceil(1000).cast_signed() + 1;
         assert_eq!(t["wait"][i], length(read.queued.0, read.issued.unwrap().0));
         assert_eq!(t["service"][i], length(read.issued.unwrap().0, read.completed.unwrap().0));
         assert_eq!((t["sector"][i] as u64, t["bytes"][i] as u32), (read.sector, read.bytes));

@@ -24,13 +24,20 @@ pub(super) fn tables(
 ) -> (Value, Vec<String>) {
     let mut notes = Vec::new();
     let recording = numbers.view.recording;
-    let reads =
-        longest(recording.device_reads.as_deref(), intervals, "requests", &mut notes, |r: &DeviceRead| {
-            r.completed.map_or(u64::MAX, |c| c.saturating_sub(r.queued).0)
-        });
-    let stalls = longest(recording.stalls.as_deref(), intervals, "stalls", &mut notes, |s: &Stall| {
-        s.woken.or(s.ended).map_or(u64::MAX, |e| e.saturating_sub(s.began).0)
-    });
+    let reads = longest(
+        recording.device_reads.as_deref(),
+        intervals,
+        "requests; request sizes and queue depth below are",
+        &mut notes,
+        |r: &DeviceRead| r.completed.map_or(u64::MAX, |c| c.saturating_sub(r.queued).0),
+    );
+    let stalls = longest(
+        recording.stalls.as_deref(),
+        intervals,
+        "stalls; the waits per thread below are",
+        &mut notes,
+        |s: &Stall| s.woken.or(s.ended).map_or(u64::MAX, |e| e.saturating_sub(s.began).0),
+    );
     let tables = json!({
         "fills": fills(numbers, marks, writer),
         "touches": touches(numbers, marks, writer),
@@ -51,7 +58,7 @@ fn longest<'a, T>(
     let rows = rows.unwrap_or_default();
     let mut order: Vec<usize> = (0..rows.len()).collect();
     if rows.len() > most {
-        notes.push(format!("Drawn are the {most} longest of {} {what}.", rows.len()));
+        notes.push(format!("Drawn are the {most} longest of {} {what} of these alone.", rows.len()));
         order.sort_by_key(|&i| std::cmp::Reverse(length(&rows[i])));
         order.truncate(most);
         order.sort_unstable();
@@ -81,7 +88,7 @@ fn fills(n: &Numbers<'_>, marks: &Marks, w: &mut Writer) -> Value {
         w.column("first", Coding::Page, first),
         // 4 bits cause, then used, then in the tree.
         w.column("kind", Coding::Plain, rows.iter().map(|(_, m)| {
-            names::fill(m.cause) as i64 | i64::from(m.used) << 4 | i64::from(m.in_tree) << 5
+            i64::from(names::fill(m.cause)) | i64::from(m.used) << 4 | i64::from(m.in_tree) << 5
         })),
         w.column("thread", Coding::Delta, rows.iter().map(|(_, m)| n.thread(m.pid, m.tid))),
     ] })
@@ -95,7 +102,7 @@ fn touches(n: &Numbers<'_>, marks: &Marks, w: &mut Writer) -> Value {
         w.column("file", Coding::Delta, rows.iter().map(|(f, _)| *f)),
         w.column("pages", Coding::Plain, rows.iter().map(|(_, m)| m.pages.cast_signed())),
         w.column("first", Coding::Page, first),
-        w.column("kind", Coding::Plain, rows.iter().map(|(_, m)| names::touch(m.kind) as i64)),
+        w.column("kind", Coding::Plain, rows.iter().map(|(_, m)| i64::from(names::touch(m.kind)))),
         w.column("thread", Coding::Delta, rows.iter().map(|(_, m)| n.thread(m.pid, m.tid))),
     ] })
 }
@@ -113,7 +120,7 @@ pub(super) fn devices(recording: &Recording) -> Vec<Dev> {
 
 fn device_reads(n: &Numbers<'_>, rows: &[&DeviceRead], w: &mut Writer) -> Value {
     let devices = devices(n.view.recording);
-    let device = |dev: Dev| devices.iter().position(|d| *d == dev).unwrap_or(0) as i64;
+    let device = |dev: Dev| (0..).zip(&devices).find(|(_, d)| **d == dev).map_or(0, |(i, _)| i);
     json!({ "rows": rows.len(), "columns": [
         w.column("at", Coding::Delta, rows.iter().map(|r| n.time(r.queued))),
         w.column("wait", Coding::Plain, rows.iter().map(|r| n.length(r.queued, r.issued))),
@@ -139,6 +146,7 @@ fn stall_table(n: &Numbers<'_>, rows: &[&Stall], w: &mut Writer) -> Value {
     let lookups = n.view.recording.lookups.as_deref().unwrap_or_default();
     let mut paths: Vec<String> = Vec::new();
     let mut known: HashMap<&str, i64> = HashMap::new();
+    let mut last = 0;
     let path: Vec<i64> = rows
         .iter()
         .map(|s| {
@@ -152,8 +160,9 @@ fn stall_table(n: &Numbers<'_>, rows: &[&Stall], w: &mut Writer) -> Value {
                 return 0;
             }
             paths.push(short(text));
-            known.insert(text, paths.len() as i64);
-            paths.len() as i64
+            last += 1;
+            known.insert(text, last);
+            last
         })
         .collect();
     // A stall whose waking was not seen ends where the task ran again.
@@ -164,7 +173,7 @@ fn stall_table(n: &Numbers<'_>, rows: &[&Stall], w: &mut Writer) -> Value {
         w.column("run", Coding::Plain, rows.iter().map(|s| woken(s).map_or(0, |w| n.length(w, s.ended)))),
         w.column("file", Coding::Delta, rows.iter().map(|s| s.file.and_then(|f| n.file(f)).map_or(0, |f| f + 1))),
         w.column("page", Coding::Delta, rows.iter().map(|s| s.page.map_or(0, |p| p.cast_signed() + 1))),
-        w.column("cause", Coding::Plain, rows.iter().map(|s| names::stall(s.cause) as i64)),
+        w.column("cause", Coding::Plain, rows.iter().map(|s| i64::from(names::stall(s.cause)))),
         w.column("thread", Coding::Delta, rows.iter().map(|s| n.thread(s.pid, s.tid))),
         w.column("stack", Coding::Delta, rows.iter().map(|s| {
             s.stack.and_then(|i| stacks.get(&i).copied()).unwrap_or(0)

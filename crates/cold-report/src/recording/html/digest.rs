@@ -89,7 +89,7 @@ mod tests {
     use super::sha256;
 
     fn hex(bytes: &[u8]) -> String {
-        bytes.iter().map(|b| format!("{b:02x}")).collect()
+        bytes.iter().flat_map(|b| [b >> 4, b & 15]).filter_map(|n| char::from_digit(n.into(), 16)).collect()
     }
 
     /// The standard's own examples, and one of more than a block.

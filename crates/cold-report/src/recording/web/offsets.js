@@ -152,7 +152,8 @@ class OffsetPicture {
   /** Shapes: a diamond for a fault, a cross for a read, a dot for what was only mapped around. */
   touches(pixels, touches, base, { zero, one, perTime, range, scale }) {
     const colors = theme.colors, ink = pixel(colors.needed), upper = pixel(colors.upper);
-    const size = Math.max(1, Math.round((range[1] - range[0] < 600 ? 2 : 1) * scale)), thin = Math.max(1, Math.round(scale));
+    // Many are points, so that what lies below can still be seen.
+    const count = range[1] - range[0], size = Math.round((count < 600 ? 2 : count < 50000 ? 1 : 0) * scale), thin = Math.max(1, Math.round(scale));
     for (const wanted of [1, 2, 0]) {
       if (this.hidden.has(`t${wanted}`)) continue;
       for (let i = range[0]; i < range[1]; i++) {
@@ -204,7 +205,9 @@ class OffsetPicture {
         if (x1 > x0) context.fillRect(x0, MARGIN.top - 5, Math.max(x1 - x0, 0.5), 5);
         last = Math.max(last, x1);
       }
-      chart.label(context, MARGIN.top, "any task waits", true);
+      context.textAlign = "left";
+      context.fillStyle = theme.colors.muted;
+      context.fillText("hatched: any task waits", MARGIN.left + 2, 12);
     }
     if (this.file) this.sectionLabels(chart, context, side);
     else this.bandLabels(chart, context);
