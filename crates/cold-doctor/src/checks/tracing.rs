@@ -167,15 +167,12 @@ fn kernel_addresses(c: &Context) -> Option<Finding> {
 /// Whether touches can be made exact (`cold trace --exact-need`).
 pub(crate) fn exact(c: &Context) -> Vec<Finding> {
     let id = "exact_need";
-    match c.sys.read_opt("kernel/debug/fault_around_bytes") {
-        Ok(Some(bytes)) => {
-            return vec![
-                Finding::ok(id, format!("the fault-around window can be set (now {bytes} bytes)"))
-                    .so("touches can be recorded exactly (cold trace --exact-need)"),
-            ];
-        }
-        // The directory is root's: whether it is mounted cannot be seen from outside.
-        Ok(None) | Err(_) => {}
+    // What cannot be read may not be mounted: the directory is root's, nothing tells from outside.
+    if let Ok(Some(bytes)) = c.sys.read_opt("kernel/debug/fault_around_bytes") {
+        return vec![
+            Finding::ok(id, format!("the fault-around window can be set (now {bytes} bytes)"))
+                .so("touches can be recorded exactly (cold trace --exact-need)"),
+        ];
     }
     let known = c.proc.read_opt("filesystems").ok().flatten().unwrap_or_default();
     let has_debugfs = known.lines().any(|l| l.split_whitespace().last() == Some("debugfs"));
