@@ -9,6 +9,7 @@ use cold_model::{Bytes, Known, Nanos};
 
 use crate::context::{Context, is_miss};
 use crate::model::{AfterReady, FileUse, Headline, Reached};
+use crate::usage::fills_have_times;
 use crate::waits::{main_thread, sum, union};
 
 pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
@@ -154,7 +155,7 @@ fn after_ready(cx: &Context<'_>) -> Option<AfterReady> {
         return None;
     }
     let (r, until) = (cx.recording, cx.window.until);
-    let fills = r.fills.iter().flatten().filter(|f| f.in_tree && f.at > until);
+    let fills = r.fills.iter().flatten().filter(|f| f.in_tree && f.at > until && fills_have_times(r));
     let after = AfterReady {
         read: fills
             .filter(|f| f.cause != FillCause::Write)

@@ -45,6 +45,20 @@ fn the_headline_of_a_small_start() {
     assert_eq!((after.read, after.requests, after.waited_sum), (kib(4), 1, long(20)));
 }
 
+/// Fills of tiers C and D are booked at the end, after the touches that needed them, and after ready.
+#[test]
+fn fills_without_a_time_of_their_own_still_brought_what_was_needed() {
+    let mut r = empty();
+    r.manifest.tier = Tier::C;
+    let f = r.file("/a", 1000 * PAGE);
+    r.touch(100, f, 0..3, TouchKind::Fault);
+    r.fill(1900, f, 0..8, FillCause::Other);
+    let h = plain(&r).headline;
+    assert_eq!((h.needed, h.read), (Known::Value(kib(12)), Known::Value(kib(32))));
+    assert_eq!(h.cached, Known::Value(kib(0)));
+    assert!(h.after_ready.is_none_or(|after| after.read == kib(0)));
+}
+
 #[test]
 fn a_tier_without_tables_says_unknown_and_why() {
     let mut r = empty();

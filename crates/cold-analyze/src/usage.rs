@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use cold_model::recording::manifest::Tier;
 use cold_model::recording::{File, FileKind, FillCause, Recording, Touch, TouchKind};
 use cold_model::{Known, Nanos};
 
@@ -132,6 +133,12 @@ pub fn replay(recording: &Recording) -> Vec<Usage> {
         .collect()
 }
 
+/// Tiers C and D compare residency before and after: their fills are booked at the end of the recording,
+/// but happened at some time before it, each before the first touch of its pages.
+pub(crate) fn fills_have_times(recording: &Recording) -> bool {
+    matches!(recording.manifest.tier, Tier::A | Tier::B)
+}
+
 /// The events of each file up to the end of the window, its evictions first, then fills, then touches.
 fn timelines(recording: &Recording, window: Window) -> Vec<Timeline<'_>> {
     let page = page_bytes(recording);
@@ -148,7 +155,8 @@ fn timelines(recording: &Recording, window: Window) -> Vec<Timeline<'_>> {
         put(e.at, e.file, e.first_page, e.pages, Event::Evicted);
     }
     for f in recording.fills.iter().flatten() {
-        put(f.at, f.file, f.first_page, f.pages, Event::Filled { in_tree: f.in_tree, cause: f.cause });
+        let at = if fills_have_times(recording) { f.at } else { window.start };
+        put(at, f.file, f.first_page, f.pages, Event::Filled { in_tree: f.in_tree, cause: f.cause });
     }
     let touches = recording.touches.as_deref().unwrap_or_default();
     for (touch, next) in touches.iter().zip(next_touches(touches)) {

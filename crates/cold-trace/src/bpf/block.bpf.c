@@ -36,27 +36,66 @@ static __always_inline u32 device_of(struct request *rq)
 	return BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
 }
 
-/* The submitter is who runs when the request is made, or first seen. */
-static __always_inline struct request_state *submitted(struct request *rq, u32 borrowed)
+/* Who runs now, and what it is doing. */
+static __always_inline struct bio_state who_runs(void)
 {
-	u64 key = (u64)rq, id = bpf_get_current_pid_tgid();
+	u64 id = bpf_get_current_pid_tgid();
 	u32 tid = id;
-	struct request_state state = {};
-	struct task_state *task = NULL;
+	struct bio_state who = {};
 
-	state.started = borrowed ? 0 : bpf_ktime_get_ns();
-	state.pid = id >> 32;
-	state.tid = tid;
-	state.flags = borrowed | (is_kthread() ? COLD_KTHREAD : 0);
-	if (followed(state.pid)) {
-		state.flags |= COLD_IN_TREE;
-		task = bpf_map_lookup_elem(&tasks, &tid);
+	who.at = bpf_ktime_get_ns();
+	who.pid = id >> 32;
+	who.tid = tid;
+	who.flags = is_kthread() ? COLD_KTHREAD : 0;
+	if (followed(who.pid)) {
+		struct task_state *task = bpf_map_lookup_elem(&tasks, &tid);
+
+		who.flags |= COLD_IN_TREE;
 		if (task)
-			state.context = task->context.at;
+			who.context = task->context.at;
 	}
+	return who;
+}
+
+/*
+ * The submitter is who runs when the request is made. Where that is not told (before 6.5), it is who
+ * submitted its first bio; and where that bio was split off and never submitted itself, whoever runs, if
+ * it is a program: a kernel thread works for others, and the idle task was interrupted.
+ */
+static __always_inline struct request_state *submitted(struct request *rq, bool made)
+{
+	u64 key = (u64)rq, first = (u64)BPF_CORE_READ(rq, bio);
+	struct bio_state *known = made ? NULL : bpf_map_lookup_elem(&bios, &first);
+	struct bio_state who = known ? *known : who_runs();
+	struct request_state state = {};
+
+	state.started = made || known ? who.at : 0;
+	state.context = who.context;
+	state.pid = who.pid;
+	state.tid = who.tid;
+	state.flags = who.flags;
+	if (!made && !known && (knobs.io_start || !who.pid || who.flags & COLD_KTHREAD))
+		state.flags |= COLD_BORROWED;
+	if (known)
+		bpf_map_delete_elem(&bios, &first);
 	if (bpf_map_update_elem(&requests, &key, &state, BPF_ANY))
 		lose(COLD_LOST_REQUEST_STATE);
 	return bpf_map_lookup_elem(&requests, &key);
+}
+
+/* Loaded only where block_io_start is missing. */
+SEC("tp_btf/block_bio_queue")
+int bio_queue(u64 *ctx)
+{
+	struct bio *bio = (void *)(knobs.queue_first ? ARG(1) : ARG(0));
+	u64 key = (u64)bio;
+	struct bio_state who;
+
+	if ((BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) != REQ_OP_READ)
+		return 0;
+	who = who_runs();
+	bpf_map_update_elem(&bios, &key, &who, BPF_ANY);
+	return 0;
 }
 
 SEC("tp_btf/block_io_start")
@@ -65,7 +104,7 @@ int io_start(u64 *ctx)
 	struct request *rq = (void *)ctx[0];
 
 	if (is_read(rq))
-		submitted(rq, 0);
+		submitted(rq, true);
 	return 0;
 }
 
@@ -80,7 +119,7 @@ int rq_insert(u64 *ctx)
 		return 0;
 	state = bpf_map_lookup_elem(&requests, &key);
 	if (!state)
-		state = submitted(rq, COLD_BORROWED);
+		state = submitted(rq, false);
 	if (state && !state->inserted)
 		state->inserted = bpf_ktime_get_ns();
 	return 0;
@@ -144,7 +183,7 @@ int rq_issue(u64 *ctx)
 		return 0;
 	state = bpf_map_lookup_elem(&requests, &key);
 	if (!state)
-		state = submitted(rq, COLD_BORROWED);
+		state = submitted(rq, false);
 	out = bpf_map_lookup_elem(&scratches, &slot);
 	/* Issued again after the driver had no room: the first time counts. */
 	if (!state || !out || state->issued)

@@ -245,6 +245,7 @@ struct bio_vec {
 };
 struct bio {
 	struct bio *bi_next;
+	u32 bi_opf;
 	struct bvec_iter bi_iter;
 	struct bio_vec *bi_io_vec;
 };

@@ -38,6 +38,7 @@ struct cold_knobs {
 	u32 has_folio;    /* page cache tracepoints pass folios, not pages */
 	u32 queue_first;  /* block tracepoints pass the queue before the request */
 	u32 prev_state;   /* sched_switch passes the state */
+	u32 io_start;     /* block_io_start tells who made a request */
 	u32 page_shift;
 	u8 calls[CALL_NUMBERS];
 };
@@ -124,6 +125,22 @@ struct {
 	__type(key, u64);
 	__type(value, struct request_state);
 } requests SEC(".maps");
+
+/* Before 6.5: who submitted a bio, until it is issued in a request. */
+struct bio_state {
+	u64 at;
+	u64 context;
+	u32 pid;
+	u32 tid;
+	u32 flags;
+	u32 pad;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 32768);
+	__type(key, u64);
+	__type(value, struct bio_state);
+} bios SEC(".maps");
 
 /*
  * Where events of variable length are put together. One for each that can be under way when another

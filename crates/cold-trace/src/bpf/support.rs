@@ -27,10 +27,12 @@ pub(super) enum Need {
     TierB,
     /// Taken where there is one.
     Optional,
+    /// Taken only where this other tracepoint is missing.
+    InsteadOf(&'static str),
 }
 
 /// All programs. Since when: notes at the tracepoints in the kernel's history.
-pub(super) const PROGRAMS: [Program; 23] = [
+pub(super) const PROGRAMS: [Program; 24] = [
     of("filemap_fault", "mm_filemap_fault", Need::TierA), // 6.12
     of("filemap_map_pages", "mm_filemap_map_pages", Need::TierA), // 6.12
     of("filemap_get_pages", "mm_filemap_get_pages", Need::TierA), // 6.12
@@ -43,6 +45,7 @@ pub(super) const PROGRAMS: [Program; 23] = [
     of("fault_user", "page_fault_user", Need::TierB), // x86; arm64 since 2025
     of("fault_kernel", "page_fault_kernel", Need::Optional),
     of("io_start", "block_io_start", Need::Optional), // 6.5
+    of("bio_queue", "block_bio_queue", Need::InsteadOf("block_io_start")),
     of("rq_insert", "block_rq_insert", Need::Always),
     of("rq_issue", "block_rq_issue", Need::Always),
     of("rq_complete", "block_rq_complete", Need::Always),
@@ -102,6 +105,8 @@ pub(super) struct Shapes {
     pub(super) queue_first: bool,
     /// `sched_switch` passes the state (5.18).
     pub(super) prev_state: bool,
+    /// `block_io_start` exists (6.5) and tells who made a request.
+    pub(super) io_start: bool,
     /// The helper `bpf_loop` exists (5.17).
     pub(super) bpf_loop: bool,
 }
@@ -113,7 +118,7 @@ impl Support {
             Need::Always => true,
             Need::TierA => tier == Tier::A,
             Need::TierB => tier == Tier::B,
-            Need::Optional => false,
+            Need::Optional | Need::InsteadOf(_) => false,
         };
         PROGRAMS
             .iter()
@@ -125,7 +130,12 @@ impl Support {
 
     /// Programs to load for `tier`.
     pub(super) fn loads(&self, program: &Program, tier: Tier) -> bool {
-        !self.missing.contains(&program.tracepoint) && (program.need != Need::TierA || tier == Tier::A)
+        !self.missing.contains(&program.tracepoint)
+            && match program.need {
+                Need::TierA => tier == Tier::A,
+                Need::InsteadOf(other) => self.missing.contains(&other),
+                Need::Always | Need::TierB | Need::Optional => true,
+            }
     }
 }
 
@@ -192,6 +202,7 @@ fn shapes(btf: &Btf<'_>) -> Shapes {
         // The first parameter is the program's own data.
         queue_first: arguments("block_rq_issue") == 3,
         prev_state: arguments("sched_switch") == 5,
+        io_start: prototype(btf, "block_io_start").is_some(),
         bpf_loop: helper(btf, "BPF_FUNC_loop"),
     }
 }
