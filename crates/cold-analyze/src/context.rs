@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use cold_model::layout::Layouts;
 use cold_model::recording::manifest::Tier;
-use cold_model::recording::{DeviceRead, FileIdx, Lookup, Recording, TouchKind};
+use cold_model::recording::{DeviceRead, File, FileIdx, FileKind, Lookup, Recording, TouchKind};
 use cold_model::{Bytes, Known, Nanos};
 
 use crate::join::stall_requests;
@@ -94,9 +94,19 @@ impl<'a> Context<'a> {
     pub(crate) fn path(&self, file: FileIdx) -> String {
         let Some(f) = self.recording.files.get(file as usize) else { return format!("unknown file {file}") };
         match &f.path {
+            Some(device) if f.kind == FileKind::BlockDevice => self.metadata_of(f, device),
             Some(path) if f.deleted => format!("{path} (deleted)"),
             Some(path) => path.clone(),
             None => format!("unknown file {}:{} inode {}", f.dev.major, f.dev.minor, f.inode),
+        }
+    }
+
+    /// Pages of a device's own mapping: of a mounted file system they are its metadata.
+    fn metadata_of(&self, device: &File, path: &str) -> String {
+        let on_it = |f: &&File| f.dev == device.dev && f.kind == FileKind::Regular && !f.file_system.is_empty();
+        match self.recording.files.iter().find(on_it) {
+            Some(f) => format!("metadata of {} on {path}", f.file_system),
+            None => path.to_string(),
         }
     }
 
