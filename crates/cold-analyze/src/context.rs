@@ -23,6 +23,8 @@ pub(crate) struct Context<'a> {
     pub(crate) waits: Vec<Wait<'a>>,
     /// Bytes per page.
     pub(crate) page: u64,
+    /// Files that were mapped as code.
+    code: HashSet<FileIdx>,
 }
 
 impl<'a> Context<'a> {
@@ -30,7 +32,9 @@ impl<'a> Context<'a> {
         let window = Window::of(recording);
         let waits = storage_waits(recording, window, &stall_requests(recording));
         let page = page_bytes(recording);
-        Self { recording, layouts, window, usage: replay(recording), waits, page }
+        let mappings = recording.mappings.iter().flatten();
+        let code = mappings.filter(|m| m.executable).map(|m| m.file).collect();
+        Self { recording, layouts, window, usage: replay(recording), waits, page, code }
     }
 
     pub(crate) fn bytes(&self, pages: u64) -> Bytes {
@@ -101,9 +105,15 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// The file was mapped as code.
+    pub(crate) fn executable(&self, file: FileIdx) -> bool {
+        self.code.contains(&file)
+    }
+
     /// Pages of a device's own mapping: of a mounted file system they are its metadata.
     fn metadata_of(&self, device: &File, path: &str) -> String {
-        let on_it = |f: &&File| f.dev == device.dev && f.kind == FileKind::Regular && !f.file_system.is_empty();
+        let on_it =
+            |f: &&File| f.dev == device.dev && f.kind == FileKind::Regular && !f.file_system.is_empty();
         match self.recording.files.iter().find(on_it) {
             Some(f) => format!("metadata of {} on {path}", f.file_system),
             None => path.to_string(),

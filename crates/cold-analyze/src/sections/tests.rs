@@ -9,7 +9,8 @@ fn pages_count_for_every_section_on_them_and_stalls_for_the_largest() {
     let f = r.file("/lib.so", 16 * PAGE);
     r.fault(1, 3, f, 1, 0..4);
     r.fault(5, 4, f, 8, 8..10);
-    let section = |name: &str, offset, bytes| Section { name: name.to_string(), offset, bytes, address: offset };
+    let section =
+        |name: &str, offset, bytes| Section { name: name.to_string(), offset, bytes, address: offset };
     let layout = FileLayout {
         segments: vec![Segment { offset: 0, bytes: 2 * PAGE, address: 0, access: "r-x".to_string() }],
         // Page 1: 1000 bytes of .rodata, the rest .text.
