@@ -88,6 +88,7 @@ pub fn story(a: &Analysis) -> Vec<String> {
     }
     if let (Some(misses), Some(lookups)) = (h.misses.value(), h.lookups.value())
         && *misses > 0
+        && !a.misses.is_empty()
     {
         let most = searches(&a.misses).into_iter().find(|s| s.name.is_some());
         let most = most.map_or(String::new(), |s| {

@@ -53,7 +53,7 @@ pub(super) fn windows(numbers: &Numbers<'_>) -> Value {
 pub(super) fn advice(numbers: &Numbers<'_>) -> Value {
     #[derive(Default)]
     struct Calls {
-        calls: u64,
+        count: u64,
         bytes: Option<u64>,
         time: u64,
         failed: u64,
@@ -69,7 +69,7 @@ pub(super) fn advice(numbers: &Numbers<'_>) -> Value {
             bytes: Some(0),
             ..Calls::default()
         });
-        row.calls += 1;
+        row.count += 1;
         row.bytes = row.bytes.filter(|_| call.bytes > 0).map(|b| b.saturating_add(call.bytes));
         row.time = row.time.saturating_add(call.ended.saturating_sub(call.at).0);
         row.failed += u64::from(call.result < 0);
@@ -81,7 +81,7 @@ pub(super) fn advice(numbers: &Numbers<'_>) -> Value {
         .take(MOST_ROWS)
         .map(|((call, file), c)| {
             json!({
-                "call": short(call), "file": file.and_then(|f| numbers.file(f)), "calls": c.calls, "bytes": c.bytes,
+                "call": short(call), "file": file.and_then(|f| numbers.file(f)), "calls": c.count, "bytes": c.bytes,
                 "time": Nanos(c.time), "failed": c.failed, "first": Nanos(c.first),
             })
         })

@@ -33,6 +33,9 @@ fn cause(c: StallCause) -> &'static str {
 /// What cost the time, in sentences.
 pub(super) fn why(a: &Analysis, view: View) -> Vec<String> {
     let mut out = Vec::new();
+    if a.headline.waited.value().is_none() {
+        return out;
+    }
     // What was read and looked up in vain stands in the headline and in tables of its own.
     for sentence in cold_analyze::story(a).into_iter().take(2) {
         for (i, line) in wrap(&sentence, view.columns.saturating_sub(4)).into_iter().enumerate() {
