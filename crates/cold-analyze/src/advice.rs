@@ -110,6 +110,8 @@ fn fine(f: &Facts<'_, '_>) -> Option<Suggestion> {
 /// `Some` if at least a millisecond and two hundredths of the wait are saved.
 fn worth(f: &Facts<'_, '_>, saved: Nanos) -> Option<Nanos> {
     let waited = f.headline.waited.value().copied().unwrap_or_default();
+    // A model may say more than there is: nothing saves more than was waited.
+    let saved = saved.min(waited);
     (saved >= LEAST_TIME && saved.0 >= waited.0 / 50).then_some(saved)
 }
 

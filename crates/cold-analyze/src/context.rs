@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use cold_model::layout::Layouts;
 use cold_model::recording::manifest::Tier;
-use cold_model::recording::{DeviceRead, FileIdx, Lookup, Recording, TouchKind};
+use cold_model::recording::{DeviceRead, File, FileIdx, FileKind, Lookup, Recording, TouchKind};
 use cold_model::{Bytes, Known, Nanos};
 
 use crate::join::stall_requests;
@@ -23,6 +23,8 @@ pub(crate) struct Context<'a> {
     pub(crate) waits: Vec<Wait<'a>>,
     /// Bytes per page.
     pub(crate) page: u64,
+    /// Files that were mapped as code.
+    code: HashSet<FileIdx>,
 }
 
 impl<'a> Context<'a> {
@@ -30,7 +32,9 @@ impl<'a> Context<'a> {
         let window = Window::of(recording);
         let waits = storage_waits(recording, window, &stall_requests(recording));
         let page = page_bytes(recording);
-        Self { recording, layouts, window, usage: replay(recording), waits, page }
+        let mappings = recording.mappings.iter().flatten();
+        let code = mappings.filter(|m| m.executable).map(|m| m.file).collect();
+        Self { recording, layouts, window, usage: replay(recording), waits, page, code }
     }
 
     pub(crate) fn bytes(&self, pages: u64) -> Bytes {
@@ -94,9 +98,25 @@ impl<'a> Context<'a> {
     pub(crate) fn path(&self, file: FileIdx) -> String {
         let Some(f) = self.recording.files.get(file as usize) else { return format!("unknown file {file}") };
         match &f.path {
+            Some(device) if f.kind == FileKind::BlockDevice => self.metadata_of(f, device),
             Some(path) if f.deleted => format!("{path} (deleted)"),
             Some(path) => path.clone(),
             None => format!("unknown file {}:{} inode {}", f.dev.major, f.dev.minor, f.inode),
+        }
+    }
+
+    /// The file was mapped as code.
+    pub(crate) fn executable(&self, file: FileIdx) -> bool {
+        self.code.contains(&file)
+    }
+
+    /// Pages of a device's own mapping: of a mounted file system they are its metadata.
+    fn metadata_of(&self, device: &File, path: &str) -> String {
+        let on_it =
+            |f: &&File| f.dev == device.dev && f.kind == FileKind::Regular && !f.file_system.is_empty();
+        match self.recording.files.iter().find(on_it) {
+            Some(f) => format!("metadata of {} on {path}", f.file_system),
+            None => path.to_string(),
         }
     }
 

@@ -176,24 +176,17 @@ fn after_ready(cx: &Context<'_>) -> Option<AfterReady> {
 fn notes(cx: &Context<'_>) -> Vec<String> {
     let m = &cx.recording.manifest;
     let mut out = Vec::new();
-    if !m.complete {
-        out.push("The recorder did not end in order: the recording ends where it was.".to_string());
-    }
-    let lost = m.lost.values().fold(0u64, |a, n| a.saturating_add(*n));
-    if lost > 0 {
-        out.push(format!("{lost} events were lost: every figure is a lower bound."));
-    }
-    if let Some(after) = after_ready(cx) {
-        out.push(format!(
-            "Figures count up to ready; after it the recording holds {} read, {} requests and {} of waiting.",
-            after.read, after.requests, after.waited_sum
-        ));
-    }
     out.extend(m.taints.iter().chain(&m.notes).cloned());
-    for fs in &m.file_systems {
-        if let Some(why) = &fs.blind {
-            out.push(format!("{} ({}): {why}", fs.mounted_at, fs.kind));
-        }
+    // What the kernel makes up or keeps in memory needs one line, whatever number of mounts.
+    let (memory, others): (Vec<_>, Vec<_>) = m
+        .file_systems
+        .iter()
+        .filter_map(|fs| Some((fs, fs.blind.as_ref()?)))
+        .partition(|(_, why)| why.ends_with("nothing is read"));
+    if !memory.is_empty() {
+        let names: Vec<_> = memory.iter().map(|(fs, _)| format!("{} ({})", fs.mounted_at, fs.kind)).collect();
+        out.push(format!("Files that no device holds, so that nothing is read: {}.", names.join(", ")));
     }
+    out.extend(others.iter().map(|(fs, why)| format!("{} ({}): {why}", fs.mounted_at, fs.kind)));
     out
 }

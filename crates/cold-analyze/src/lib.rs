@@ -18,6 +18,7 @@ pub mod pages;
 mod sections;
 pub mod simulate;
 mod stacks;
+mod story;
 mod symbols;
 pub mod timeline;
 mod usage;
@@ -26,6 +27,7 @@ pub mod waits;
 pub use compare::compare;
 pub use join::stall_requests;
 pub use model::{Analysis, compare::Comparison};
+pub use story::{Search, searches, short_name, story};
 pub use symbols::symbol_at;
 pub use usage::{Usage, Window, replay};
 

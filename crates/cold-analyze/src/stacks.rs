@@ -33,8 +33,14 @@ pub(crate) fn stacks(cx: &Context<'_>) -> Vec<StackWait> {
 fn frames(cx: &Context<'_>, stack: Option<StackIdx>) -> Vec<String> {
     let stacks = cx.recording.stacks.as_deref().unwrap_or_default();
     let Some(stack) = stack.and_then(|s| stacks.get(s as usize)) else { return Vec::new() };
-    let mut out: Vec<String> = stack.frames.iter().flat_map(|f| frame(cx, f)).collect();
-    if stack.truncated {
+    // Code without frame pointers leads the walk astray: what it met outside of any code is no caller.
+    let code =
+        |f: &Frame| f.file.is_some_and(|file| cx.executable(file) || cx.layouts.frames.contains_key(f));
+    let end = stack.frames.iter().rposition(code).map_or(0, |last| last + 1);
+    // Where nothing is mapped code (a JIT, or no table of mappings) all is shown as it is.
+    let shown = if end == 0 { &stack.frames[..] } else { &stack.frames[..end] };
+    let mut out: Vec<String> = shown.iter().flat_map(|f| frame(cx, f)).collect();
+    if stack.truncated && shown.len() == stack.frames.len() {
         out.push("…".to_string());
     }
     out.reverse();

@@ -181,7 +181,7 @@ proptest! {
         prop_assert!(h.waited_main.value() <= h.waited_sum.value());
         prop_assert!(*h.waited.value().unwrap() <= long(1000));
         for s in &a.suggestions {
-            prop_assert!(s.saves_time.is_none_or(|t| t <= *h.waited_sum.value().unwrap()));
+            prop_assert!(s.saves_time.is_none_or(|t| t <= *h.waited_sum.value().unwrap()), "{:?}", s);
         }
     }
 

@@ -10,6 +10,7 @@
 pub mod axis;
 pub mod escape;
 pub mod firefox;
+mod gzip;
 pub mod html;
 pub mod perfetto;
 pub mod recording;
@@ -17,3 +18,5 @@ pub mod scene;
 pub mod svg;
 pub mod terminal;
 mod wording;
+
+pub use gzip::gzip;

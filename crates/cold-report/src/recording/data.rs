@@ -17,6 +17,7 @@ use super::columns::Writer;
 use super::marks::Marks;
 use super::names::{FILLS, STALLS, TOUCHES};
 
+mod decisions;
 mod places;
 mod tables;
 
@@ -177,6 +178,8 @@ fn side(view: &View<'_>, all: &Marks, writer: &mut Writer, reduction: Reduction)
         "analysis": analysis_of(&numbers),
         "threads": threads_of(&numbers),
         "devices": devices_of(&numbers),
+        "windows": decisions::windows(&numbers),
+        "advice": decisions::advice(&numbers),
         "sections": places::sections(&numbers),
         "symbols": places::symbols(&numbers, marks, reduction.symbols),
         "tables": tables,
@@ -220,18 +223,23 @@ fn analysis_of(numbers: &Numbers<'_>) -> Value {
     json!({
         "files": a.files.len(),
         "hardly_needed": a.hardly_needed.iter().filter(|i| **i < MOST_FILES).take(MOST_ROWS).collect::<Vec<_>>(),
-        "sections": a.sections.iter().take(MOST_ROWS).map(|s| json!({
+        "sections": a.sections_by_cost().iter().take(MOST_ROWS).map(|s| json!({
             "file": file(s.file), "segment": short(&s.segment), "section": short(&s.section), "size": s.size,
             "needed": s.needed, "read": s.read, "stall": s.stall,
         })).collect::<Vec<_>>(),
         "symbols": a.symbols.iter().take(MOST_ROWS).map(|s| json!({
             "file": file(s.file), "symbol": short(&s.symbol), "touches": s.touches, "stall": s.stall,
-            "first_use": s.first_use,
+            "first_use": s.first_use, "evidence": s.evidence,
         })).collect::<Vec<_>>(),
         "misses": a.misses.iter().take(MOST_ROWS).map(|m| json!({
             "directory": crate::escape::line(&m.directory, 4_096), "search": m.search, "misses": m.misses,
             "time": m.time, "stall": m.stall, "kinds": m.kinds,
             "examples": m.examples.iter().map(|e| short(e)).collect::<Vec<_>>(),
+        })).collect::<Vec<_>>(),
+        "searches": cold_analyze::searches(&a.misses).iter().take(MOST_ROWS).map(|s| json!({
+            "search": s.name.map(short), "misses": s.misses, "directories": s.directories.len(),
+            "time": s.time, "stall": s.stall,
+            "most": s.directories.iter().take(3).map(|d| short(&d.directory)).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "stacks": a.stacks.iter().take(MOST_ROWS).map(|s| json!({
             "frames": s.frames.iter().map(|f| short(f)).collect::<Vec<_>>(), "stalls": s.stalls,
@@ -246,7 +254,7 @@ fn analysis_of(numbers: &Numbers<'_>) -> Value {
         "causes": FILLS.map(|(cause, _)| a.headline.causes.get(&cause).map_or(0, |b| b.0)),
         // How many rows there are in all, where more than those of the page.
         "rows": {
-            "sections": a.sections.len(), "symbols": a.symbols.len(), "misses": a.misses.len(),
+            "sections": a.sections_by_cost().len(), "symbols": a.symbols.len(), "misses": a.misses.len(),
             "stacks": a.stacks.len(), "hardly_needed": a.hardly_needed.len(),
         },
     })

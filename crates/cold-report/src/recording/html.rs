@@ -6,9 +6,9 @@
 
 use std::fmt::Write;
 
-use cold_analyze::Analysis;
 use cold_analyze::model::Headline;
 use cold_analyze::model::compare::{Comparison, Unit};
+use cold_analyze::{Analysis, story};
 use cold_model::layout::Layouts;
 use cold_model::recording::Recording;
 use cold_model::{Bytes, Known, Nanos};
@@ -75,7 +75,10 @@ fn render(views: &[View<'_>], comparison: Option<&Comparison>) -> String {
         warnings(&mut out, view, views.len() > 1);
     }
     match comparison {
-        None => views.iter().for_each(|v| cards(&mut out, &v.analysis.headline)),
+        None => views.iter().for_each(|v| {
+            cards(&mut out, &v.analysis.headline);
+            why(&mut out, v.analysis);
+        }),
         Some(c) => compared_cards(&mut out, c),
     }
     out.push_str(SECTIONS);
@@ -145,6 +148,19 @@ fn warnings(out: &mut String, view: &View<'_>, named: bool) {
     rows.extend(m.taints.iter().map(|t| ("warning", format!("Not a clean measurement: {t}"))));
     let others = h.notes.iter().chain(m.notes.iter().filter(|n| !h.notes.contains(n)));
     rows.extend(others.filter(|n| !m.taints.contains(n)).map(|n| ("note", n.clone())));
+    // What does not disqualify the figures waits until somebody asks.
+    let (notes, grave): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(class, _)| *class == "note");
+    let (some, many) = (notes.len(), if notes.len() == 1 { "" } else { "s" });
+    list(out, view, named, &grave);
+    if some > 0 {
+        let of = if named { markup(&line(view.name, 60)) } else { "this recording".into() };
+        let _ = write!(out, "<details><summary>{some} note{many} on {of}</summary>");
+        list(out, view, named, &notes);
+        out.push_str("</details>\n");
+    }
+}
+
+fn list(out: &mut String, view: &View<'_>, named: bool, rows: &[(&str, String)]) {
     if rows.is_empty() {
         return;
     }
@@ -158,6 +174,24 @@ fn warnings(out: &mut String, view: &View<'_>, named: bool) {
         );
     }
     out.push_str("</ul>\n");
+}
+
+/// Why the start was slow, in words, above all pictures.
+fn why(out: &mut String, analysis: &Analysis) {
+    let story = story(analysis);
+    if story.is_empty() {
+        return;
+    }
+    out.push_str("<section class=\"why\" aria-labelledby=\"h-why\"><h2 id=\"h-why\">Why it took this long</h2>\n<ul>\n");
+    for sentence in story {
+        let _ = writeln!(out, "<li>{}</li>", markup(&sentence));
+    }
+    if let Some(first) = analysis.suggestions.first() {
+        let saves =
+            first.saves_time.map_or(String::new(), |t| format!(" Saves up to {t}; all advice is below."));
+        let _ = writeln!(out, "<li><b>{}</b>{}</li>", markup(&first.what), markup(&saves));
+    }
+    out.push_str("</ul></section>\n");
 }
 
 /// One figure: what, how much, and a line on what it is made of.
@@ -192,14 +226,19 @@ fn cards(out: &mut String, h: &Headline) {
         "start to ready",
         known(&h.ready, |_| {
             let plural = if h.processes == 1 { "" } else { "es" };
-            format!("{} process{plural}", h.processes)
+            let after = h.after_ready.map_or(String::new(), |a| {
+                format!("; after it, not counted: {} read, {} of waits", a.read, a.waited_sum)
+            });
+            format!("{} process{plural}{after}", h.processes)
         }),
     );
     add(
         "waited for storage",
         known(&h.waited, |w| {
             let main = h.waited_main.value().map_or(String::new(), |m| format!("main thread {m}"));
-            format!("{}{main}", of_ready(w.0))
+            let unknown = h.unattributed.value().filter(|t| t.0 > 0);
+            let unknown = unknown.map_or(String::new(), |t| format!("; for what is unknown: {t}"));
+            format!("{}{main}{unknown}", of_ready(w.0))
         }),
     );
     add(

@@ -69,7 +69,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) perfetto: Option<PathBuf>,
 
-    /// Write a profile for profiler.firefox.com
+    /// Write a profile for profiler.firefox.com, compressed if the name ends in .gz
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) firefox_profile: Option<PathBuf>,
 }

@@ -16,10 +16,12 @@ function collectFiles(sides) {
       // Two files of one path (replaced during the start) stay two.
       const key = byPath.has(name) && byPath.get(name).numbers[index] >= 0 ? `${name}\0${file}` : name;
       let entry = byPath.get(key);
-      if (!entry) byPath.set(key, (entry = { path: name, numbers: sides.map(() => -1), pages: 0, used: 0, first: Infinity, needed: 0, read: 0, unused: 0, stall: 0 }));
+      if (!entry) byPath.set(key, (entry = { path: name, numbers: sides.map(() => -1), pages: 0, used: 0, first: Infinity, needed: 0, read: 0, unused: 0, stall: 0, others: true }));
       entry.numbers[index] = file;
+      if (side.files.reached[file] !== "by_others") entry.others = false;
       entry.pages = Math.max(entry.pages, end[file], Math.ceil((size[file] || 0) / side.page));
       entry.used = Math.max(entry.used, (needed[file] + unused[file]) / side.page);
+      // Those of others alone are above all.
       const first = first_use[file] === null ? Infinity : first_use[file];
       // Of two recordings the first decides where it knows the file.
       if (index === 0 || entry.numbers[0] < 0) entry.first = first;
@@ -109,10 +111,10 @@ class FileList {
       bar.style.width = `${(100 * bytes) / this.most}%`;
       return bar;
     };
-    row.title = file.path;
+    row.title = file.others ? `${file.path} (read by others only)` : file.path;
     row.append(
-      element("b", {}, baseName(file.path)),
-      element("span", {}, file.stall > 0 ? `waited ${timeWords(file.stall)}` : byteWords(file.needed + file.unused)),
+      element("b", {}, shortName(file.path)),
+      element("span", {}, file.others ? "by others only" : file.stall > 0 ? `waited ${timeWords(file.stall)}` : byteWords(file.needed + file.unused)),
       element("div", { class: "mini" }, part(file.needed, "needed"), part(file.unused, "unused")),
     );
     return row;

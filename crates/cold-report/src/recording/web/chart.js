@@ -16,6 +16,15 @@ class TimeView {
     this.charts = [];
     this.listeners = [];
   }
+  /** Shows what matters first: from the start to the last ready; the rest is a click away. */
+  startAt(ready) {
+    this.ready = ready;
+    this.hasHome = ready !== null && ready < this.high * 0.95;
+    if (this.hasHome) this.home();
+  }
+  home() {
+    this.set(this.low, Math.min(this.ready * 1.04, this.high));
+  }
   get whole() {
     return this.from === this.low && this.to === this.high;
   }

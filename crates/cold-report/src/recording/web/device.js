@@ -204,9 +204,23 @@ function causeTables(sides) {
     const sum = side.analysis.causes.reduce((a, b) => a + b, 0);
     if (sum === 0) return nothing(sides, side, side.has.includes("fills") ? "The start read nothing." : "This recording does not see why pages were read.");
     const rows = side.words.fills.map((name, i) => [name, side.analysis.causes[i]]).filter((row) => row[1] > 0).sort((a, b) => b[1] - a[1]);
-    return element("table", { class: "bars" }, element("caption", {}, sideTitle(sides, side, "whole recording, by the start's own processes")),
+    return element("table", { class: "bars" }, element("caption", {}, sideTitle(sides, side, "start to ready, by the start's own processes")),
       element("thead", {}, element("tr", {}, ...["cause", "", "bytes", "share"].map((h, i) => element("th", { scope: "col", class: i > 1 ? "n" : "" }, h)))),
       element("tbody", {}, ...rows.map(([name, bytes]) => element("tr", {}, element("th", { scope: "row" }, name), element("td", { class: "wide" }, bar(bytes / most)),
         element("td", { class: "n" }, byteWords(bytes)), element("td", { class: "n" }, `${((100 * bytes) / sum).toFixed(1)} %`)))));
+  }));
+}
+
+/** How large the windows were that the kernel decided to read, start to ready. */
+function windowTables(sides) {
+  const most = Math.max(1, ...sides.flatMap((side) => side.windows.map((w) => w.decisions)));
+  byId("window-tables").append(...sides.map((side) => {
+    if (side.windows.length === 0) return nothing(sides, side, side.has.includes("readahead") ? "The kernel decided on no window." : "This recording does not see these decisions.");
+    const limit = Math.max(...side.windows.map((w) => w.limit)), about = `start to ready, as decided: not cut at the ends of files; the limit is ${roundBytes(limit * side.page)}`;
+    const row = (w) => element("tr", { title: Object.entries(w.kinds).map(([kind, n]) => `${kind}: ${countWords(n)}`).join(", ") }, element("th", { scope: "row" }, roundBytes(w.size * side.page)),
+      element("td", { class: "wide" }, bar(w.decisions / most)), element("td", { class: "n" }, countWords(w.decisions)), element("td", { class: "n" }, byteWords(w.pages * side.page)));
+    return element("table", { class: "bars" }, element("caption", {}, sideTitle(sides, side, about)),
+      element("thead", {}, element("tr", {}, ...["largest window", "", "decisions", "bytes"].map((h, i) => element("th", { scope: "col", class: i > 1 ? "n" : "" }, h)))),
+      element("tbody", {}, ...side.windows.map(row)));
   }));
 }

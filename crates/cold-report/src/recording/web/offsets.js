@@ -46,7 +46,8 @@ class OffsetPicture {
       this.choose(this.file);
     } }, ...Object.entries(BAND_HEIGHTS).map(([value, { words }]) => element("option", { value }, words)));
     const all = (zoom) => () => {
-      if (zoom) this.view.zoom(zoom, (this.view.from + this.view.to) / 2);
+      if (zoom === "start") this.view.home();
+      else if (zoom) this.view.zoom(zoom, (this.view.from + this.view.to) / 2);
       else this.charts.forEach((chart) => chart.reset());
     };
     byId("offset-tools").append(
@@ -54,6 +55,7 @@ class OffsetPicture {
       element("label", {}, "height of a file: ", mode),
       element("button", { type: "button", onclick: all(0.5) }, "zoom in"),
       element("button", { type: "button", onclick: all(2) }, "zoom out"),
+      this.view.hasHome ? element("button", { type: "button", onclick: all("start") }, "start to ready") : "",
       element("button", { type: "button", onclick: all(0) }, "show all"),
     );
   }
@@ -207,7 +209,9 @@ class OffsetPicture {
       }
       context.textAlign = "left";
       context.fillStyle = theme.colors.muted;
-      context.fillText("hatched: any task waits", MARGIN.left + 2, 12);
+      // Never under the label of "ready".
+      const beside = side.ready === null ? Infinity : chart.x(side.ready);
+      context.fillText("hatched: any task waits", beside > MARGIN.left + 190 ? MARGIN.left + 2 : Math.max(MARGIN.left, beside) + 60, 12);
     }
     if (this.file) this.sectionLabels(chart, context, side);
     else this.bandLabels(chart, context);
@@ -217,11 +221,17 @@ class OffsetPicture {
   bandLabels(chart, context) {
     const line = 14, taken = [];
     const seen = this.files.filter((f) => f.y + f.height > chart.y0 && f.y < chart.y1);
-    for (const file of [...seen].sort((a, b) => b.height - a.height || b.stall - a.stall)) {
+    const others = seen.filter((f) => f.others), own = seen.filter((f) => !f.others);
+    if (others.length > 0) {
+      const y = chart.y((Math.max(others[0].y, chart.y0) + Math.min(others[others.length - 1].y + others[others.length - 1].height, chart.y1)) / 2);
+      taken.push(y);
+      chart.label(context, y + 4, plural(others.length, "file of others", "files of others"), true);
+    }
+    for (const file of own.sort((a, b) => b.height - a.height || b.stall - a.stall)) {
       const low = Math.max(file.y, chart.y0), high = Math.min(file.y + file.height, chart.y1), y = chart.y((low + high) / 2);
       if (taken.some((other) => Math.abs(other - y) < line) || y < MARGIN.top + 14 || y > MARGIN.top + chart.height - 2) continue;
       taken.push(y);
-      chart.label(context, y + 4, baseName(file.path));
+      chart.label(context, y + 4, shortName(file.path));
       if (taken.length > chart.height / line) break;
     }
     context.save();
@@ -261,7 +271,7 @@ class OffsetPicture {
     if (row < fills.rows) {
       const kind = fills.kind[row];
       return [side.words.fills[kind & 15], ...this.where(side, fills.file[row], fills.first[row], fills.pages[row]),
-        (kind & 15) < 5 && ["", kind & 16 ? "read and needed" : "read, not needed"], ["by", `${side.threadWords(fills.thread[row])}${kind & 32 ? "" : ", not of the start"}`], ["at", timeWords(fills.at[row])]];
+        (kind & 15) < 5 && ["", kind & 16 ? "read and needed" : "read, not needed"], side.ready !== null && fills.at[row] > side.ready && ["", "after ready"], ["by", `${side.threadWords(fills.thread[row])}${kind & 32 ? "" : ", not of the start"}`], ["at", timeWords(fills.at[row])]];
     }
     row -= fills.rows;
     if (row < touches.rows) {

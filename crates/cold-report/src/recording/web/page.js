@@ -56,6 +56,7 @@ async function build() {
   const data = prepare(await unpack(byId("data").textContent));
   byId("data").remove();
   const { sides } = data, view = new TimeView(Math.min(...sides.map((s) => s.low)), Math.max(...sides.map((s) => s.high)));
+  view.startAt(sides.every((s) => s.ready !== null) ? Math.max(...sides.map((s) => s.ready)) : null);
   page.charts = view.charts;
   noticesOf(sides);
   const files = collectFiles(sides), offsets = new OffsetPicture(sides, view, files);
@@ -76,6 +77,7 @@ async function build() {
   part("timeline", () => timelines(sides, view));
   new SizeTable(sides, view);
   causeTables(sides);
+  windowTables(sides);
   drawn.frames = flames(sides);
   if (data.comparison) comparisonTable(data.comparison);
   sides.forEach((side) => tablesOf(side, sides));

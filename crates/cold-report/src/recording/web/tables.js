@@ -100,7 +100,7 @@ function tablesOf(side, sides) {
     ["suggestion", "text", (s) => s.what], ["why", "text", (s) => s.why],
     ["time saved", "time", (s) => s.saves_time], ["bytes saved", "bytes", (s) => s.saves_bytes], ["requests saved", "count", (s) => s.saves_requests],
     ["how this was estimated", "text", (s) => s.estimate],
-    ["files", "text", (s) => s.files.map((f) => baseName(files.path[f])).join(", ")],
+    ["files", "text", (s) => s.files.map((f) => shortName(files.path[f])).join(", ")],
   ], a.suggestions);
   add("Files", [
     ["file", "path", file("path")], ["waited", "time", file("stall")], ["needed", "bytes", file("needed")], ["of it at most", "bytes", file("needed_upper")], ["read", "bytes", file("read")],
@@ -115,12 +115,19 @@ function tablesOf(side, sides) {
     ["needed", "bytes", (s) => s.needed], ["read", "bytes", (s) => s.read], ["waited", "time", (s) => s.stall],
   ], a.sections, { all: a.rows.sections });
   add("Functions", [
-    ["function", "path", (s) => s.symbol], ["file", "path", (s) => baseName(path(s)), path], ["waited", "time", (s) => s.stall], ["faults", "count", (s) => s.touches], ["first use", "time", (s) => s.first_use],
+    ["function", "path", (s) => s.symbol], ["file", "path", (s) => shortName(path(s)), path], ["waited", "time", (s) => s.stall], ["faults", "count", (s) => s.touches], ["first use", "time", (s) => s.first_use], ["told by", "text", (s) => (s.evidence === "instruction" ? "the instruction" : "a page wholly inside it")],
   ], a.symbols, { all: a.rows.symbols });
-  add("Failed lookups", [
+  add("Failed lookups by search", [
+    ["searched by", "path", (s) => s.search ?? "not recognised"], ["failed", "count", (s) => s.misses], ["directories", "count", (s) => s.directories], ["time", "time", (s) => s.time], ["of it waited", "time", (s) => s.stall],
+    ["most in", "path", (s) => s.most.join(", ")],
+  ], a.searches);
+  add("Failed lookups by directory", [
     ["directory", "path", (m) => m.directory], ["searched by", "text", (m) => m.search], ["failed", "count", (m) => m.misses], ["time", "time", (m) => m.time], ["of it waited", "time", (m) => m.stall],
     ["calls", "text", (m) => Object.entries(m.kinds).map(([kind, n]) => `${kind} ${n}`).join(", ")], ["for example", "text", (m) => m.examples.join(", ")],
   ], a.misses, { all: a.rows.misses });
+  add("Pages the program asked for", [
+    ["call", "text", (c) => c.call], ["file", "path", path], ["calls", "count", (c) => c.calls], ["bytes", "bytes", (c) => c.bytes], ["time in them", "time", (c) => c.time], ["failed", "count", (c) => c.failed], ["first", "time", (c) => c.first],
+  ], side.advice, { intro: "readahead, fadvise, madvise and MAP_POPULATE. Bytes: a – means to the end of the file." });
   add("Stacks that waited", [
     ["innermost functions", "path", (s) => (s.frames.length > 0 ? s.frames.slice(-4).reverse().join(" ← ") : s.known ? "no frames" : "no stack recorded"), (s) => [...s.frames].reverse().join("\n")],
     ["waited", "time", (s) => s.stall], ["waits", "count", (s) => s.stalls], ["for", "text", (s) => Object.entries(s.causes).map(([cause, t]) => `${cause.replaceAll("_", " ")} ${timeWords(t)}`).join(", ")],

@@ -45,6 +45,14 @@ const roundBytes = (bytes) => byteWords(bytes).replace(/\.0+ /, " ");
 const countWords = (n) => n.toLocaleString("en-US").replaceAll(",", "\u202f");
 const hex = (n) => `0x${n.toString(16)}`;
 const baseName = (path) => path.slice(path.lastIndexOf("/") + 1) || path;
+/** Tells files apart: with the directory where the name alone says little (as `short_name` of the analysis). */
+function shortName(path) {
+  const parts = path.split("/"), name = parts.pop();
+  if (path.includes(" on /dev/")) return path;
+  if (parts[parts.length - 1] === "__pycache__") parts.pop();
+  const parent = parts.pop();
+  return name.includes(".so") || !parent || ["bin", "sbin", "etc"].includes(parent) ? name || path : `${parent}/${name}`;
+}
 const plural = (n, one, many) => `${countWords(n)} ${n === 1 ? one : many || `${one}s`}`;
 
 /** Round steps: 1, 2, 5 times a power of ten, or powers of two for bytes. */

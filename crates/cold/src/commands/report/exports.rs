@@ -75,6 +75,9 @@ pub(super) fn write(args: &Args, loaded: &[Loaded], ui: &Ui) -> Result<(), Failu
     if let Some(path) = &args.firefox_profile {
         let mut out = Vec::new();
         cold_report::firefox::write(&first.recording, &first.analysis, &first.layouts, &mut out)?;
+        if path.extension().is_some_and(|e| e == "gz") {
+            out = cold_report::gzip(&out);
+        }
         save(path, &out)?;
     }
     if args.json {

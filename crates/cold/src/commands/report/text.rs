@@ -30,15 +30,16 @@ pub(crate) struct View {
 /// Everything, line by line.
 pub(super) fn lines(analysis: &Analysis, view: View) -> Vec<String> {
     let mut out = headline::lines(&analysis.headline, view);
+    section(&mut out, "Why it took this long", advice::why(analysis, view));
     let paths = paths(analysis);
     for (title, body) in [
         ("Files that cost most", tables::files(analysis, view)),
         ("Read, but hardly needed", tables::hardly_needed(analysis, view)),
-        ("Sections", tables::sections(analysis, &paths, view)),
-        ("Functions", tables::symbols(analysis, &paths, view)),
         ("Looked for in vain", tables::misses(analysis, view)),
         ("Stacks that waited longest", advice::stacks(analysis, view)),
         ("What would help", advice::suggestions(analysis, &paths, view)),
+        ("Sections of these files", tables::sections(analysis, &paths, view)),
+        ("Functions", tables::symbols(analysis, &paths, view)),
         ("Checks", advice::checks(analysis, view)),
     ] {
         section(&mut out, title, body);
@@ -58,11 +59,6 @@ pub(super) fn section(out: &mut Vec<String>, title: &str, body: Vec<String>) {
 /// Names of files by their index in the recording.
 fn paths(analysis: &Analysis) -> BTreeMap<FileIdx, &str> {
     analysis.files.iter().map(|f| (f.file, f.path.as_str())).collect()
-}
-
-/// The last component: enough where the path stands elsewhere.
-pub(super) fn base(path: &str) -> &str {
-    path.rsplit('/').find(|p| !p.is_empty()).unwrap_or(path)
 }
 
 /// The tables of sections and of functions alone, for one file.

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use cold_analyze::model::{Analysis, Suggestion};
+use cold_analyze::short_name;
 use cold_model::recording::{FileIdx, StallCause};
 
-use super::{View, base};
+use super::View;
 use crate::ui::{BAD, FAINT, GOOD, STRONG, WARN, paint};
 use crate::words::{count, plural, wrap};
 
@@ -27,6 +28,21 @@ fn cause(c: StallCause) -> &'static str {
         StallCause::OtherStorage => "other storage",
         StallCause::Lock => "lock",
     }
+}
+
+/// What cost the time, in sentences.
+pub(super) fn why(a: &Analysis, view: View) -> Vec<String> {
+    let mut out = Vec::new();
+    if a.headline.waited.value().is_none() {
+        return out;
+    }
+    // What was read and looked up in vain stands in the headline and in tables of its own.
+    for sentence in cold_analyze::story(a).into_iter().take(2) {
+        for (i, line) in wrap(&sentence, view.columns.saturating_sub(4)).into_iter().enumerate() {
+            out.push(format!("  {} {line}", if i == 0 { "•" } else { " " }));
+        }
+    }
+    out
 }
 
 /// The stacks, each innermost frame first.
@@ -73,8 +89,8 @@ pub(super) fn suggestions(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: V
     for (i, s) in a.suggestions.iter().take(view.limit).enumerate() {
         put(&format!("{}.", i + 1), &format!("{} ({})", s.what, saves(s)), Some(STRONG));
         put("", &s.why, None);
-        let names: Vec<&str> =
-            s.files.iter().filter_map(|f| paths.get(f)).take(NAMED).map(|p| base(p)).collect();
+        let names: Vec<String> =
+            s.files.iter().filter_map(|f| paths.get(f)).take(NAMED).map(|p| short_name(p)).collect();
         if !names.is_empty() {
             let more = s.files.len().saturating_sub(names.len());
             let more = if more > 0 { format!(" and {} more", count(more as u64)) } else { String::new() };

@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 
 use cold_analyze::model::{Analysis, FileUse, Headline, Reached};
+use cold_analyze::short_name;
 use cold_model::recording::{FileIdx, LookupKind};
 use cold_model::{Bytes, Nanos};
 
-use super::{View, base};
+use super::View;
 use crate::table::Table;
 use crate::ui::{FAINT, paint};
-use crate::words::{count, percent, plural};
+use crate::words::{count, percent};
 
-/// Functions are many; the first few tell.
-const SYMBOLS: usize = 10;
+/// Columns from which on the table of files has all its figures.
+const WIDE: usize = 100;
+/// Sections and functions are many; the first few tell.
+const PARTS: usize = 10;
 
 /// Rows that `limit` left out.
 fn rest(lines: &mut Vec<String>, all: usize, limit: usize) {
@@ -50,17 +53,19 @@ fn needed(f: &FileUse) -> String {
 type Column = (&'static str, bool, fn(&FileUse) -> String);
 
 /// A column whose figure this tier cannot know is left out: its zeros would mean nothing.
-fn columns(h: &Headline) -> Vec<Column> {
+fn columns(h: &Headline, room: Option<usize>) -> Vec<Column> {
     let (waited, read, requests) =
         (h.waited.value().is_some(), h.read.value().is_some(), h.requests.value().is_some());
+    // Where there is little room the name is worth more than the two figures that explain least.
+    let wide = room.is_none_or(|columns| columns >= WIDE);
     let all: [Column; 8] = [
         ("WAITED", waited, |f| time(f.stall)),
         ("NEEDED", h.needed.value().is_some(), needed),
         ("READ", read, |f| bytes(f.read)),
         ("UNUSED", read && h.needed.value().is_some(), |f| bytes(f.unused)),
         ("REQS", requests, |f| count(f.requests)),
-        ("FIRST", true, |f| f.first_use.map_or_else(|| "–".to_owned(), |t| t.to_string())),
-        ("HOW", true, |f| reached(f.reached).to_owned()),
+        ("FIRST", wide, |f| f.first_use.map_or_else(|| "–".to_owned(), |t| t.to_string())),
+        ("HOW", wide, |f| reached(f.reached).to_owned()),
         ("FILE", true, |f| f.path.clone()),
     ];
     all.into_iter().filter(|(_, known, _)| *known).collect()
@@ -73,7 +78,7 @@ pub(super) fn files(a: &Analysis, view: View) -> Vec<String> {
     if costly.is_empty() {
         return Vec::new();
     }
-    let columns = columns(&a.headline);
+    let columns = columns(&a.headline, view.table);
     let mut table = Table::new(&columns.iter().map(|c| c.0).collect::<Vec<_>>());
     for f in costly.iter().take(view.limit) {
         table.row(columns.iter().map(|c| c.2(f)).collect(), Vec::new());
@@ -102,11 +107,11 @@ pub(super) fn hardly_needed(a: &Analysis, view: View) -> Vec<String> {
 
 /// Parts of ELF files that were needed, or waited for.
 pub(super) fn sections(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: View) -> Vec<String> {
-    let mut used: Vec<_> = a.sections.iter().filter(|s| s.needed.0 > 0 || s.read.0 > 0).collect();
+    let used = a.sections_by_cost();
     if used.is_empty() {
         return Vec::new();
     }
-    used.sort_by_key(|s| (std::cmp::Reverse((s.stall, s.read, s.needed)), s.file));
+    let limit = view.limit.min(PARTS);
     let (waited, read) = (a.headline.waited.value().is_some(), a.headline.read.value().is_some());
     let shown = [waited, true, read, true, true, true];
     let of = |cells: [String; 6]| -> Vec<String> {
@@ -115,13 +120,13 @@ pub(super) fn sections(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: View
     let head = ["WAITED", "NEEDED", "READ", "SIZE", "SEGMENT", "SECTION OF FILE"];
     let head: Vec<&str> = head.into_iter().zip(shown).filter_map(|(h, shown)| shown.then_some(h)).collect();
     let mut table = Table::new(&head);
-    for s in used.iter().take(view.limit) {
-        let name = format!("{} of {}", s.section, base(paths.get(&s.file).copied().unwrap_or("?")));
+    for s in used.iter().take(limit) {
+        let name = format!("{} of {}", s.section, short_name(paths.get(&s.file).copied().unwrap_or("?")));
         let cells = [time(s.stall), bytes(s.needed), bytes(s.read), bytes(s.size), s.segment.clone(), name];
         table.row(of(cells), Vec::new());
     }
     let mut lines = table.lines(view.table);
-    rest(&mut lines, used.len(), view.limit);
+    rest(&mut lines, used.len(), limit);
     lines
 }
 
@@ -131,10 +136,10 @@ pub(super) fn symbols(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: View)
     if waited.is_empty() {
         return Vec::new();
     }
-    let limit = view.limit.min(SYMBOLS);
+    let limit = view.limit.min(PARTS);
     let mut table = Table::new(&["WAITED", "FAULTS", "FIRST", "FUNCTION"]);
     for s in waited.iter().take(limit) {
-        let name = format!("{}`{}", base(paths.get(&s.file).copied().unwrap_or("?")), s.symbol);
+        let name = format!("{}`{}", short_name(paths.get(&s.file).copied().unwrap_or("?")), s.symbol);
         table.row(vec![time(s.stall), count(s.touches), s.first_use.to_string(), name], Vec::new());
     }
     let mut lines = table.lines(view.table);
@@ -154,32 +159,47 @@ fn kind(k: LookupKind) -> &'static str {
     }
 }
 
-/// Failed lookups by directory, with what made the program look there.
+/// Directories named with a search.
+const DIRECTORIES: usize = 3;
+/// Names named with a search.
+const EXAMPLES: usize = 4;
+
+/// Failed lookups by what searched, with the directories in which most failed.
 pub(super) fn misses(a: &Analysis, view: View) -> Vec<String> {
-    if a.misses.is_empty() {
+    let searches = cold_analyze::searches(&a.misses);
+    if searches.is_empty() {
         return Vec::new();
     }
-    let mut table = Table::new(&["MISSES", "TIME", "WAITED", "DIRECTORY"]);
-    for m in a.misses.iter().take(view.limit) {
-        let kinds: Vec<String> = m
-            .kinds
-            .iter()
-            .filter(|(_, n)| **n > 0)
-            .map(|(k, n)| format!("{} {}", count(*n), kind(*k)))
-            .collect();
-        let by = m.search.as_deref().unwrap_or("search not recognised");
-        let below = format!("{by}; {}; e.g. {}", kinds.join(", "), m.examples.join(", "));
-        let row = vec![count(m.misses), m.time.to_string(), time(m.stall), m.directory.clone()];
-        table.row(row, vec![below]);
+    let mut table = Table::new(&["MISSES", "TIME", "WAITED", "DIRS", "SEARCHED BY"]);
+    for s in searches.iter().take(view.limit) {
+        let name = s.name.unwrap_or("not recognised").to_owned();
+        let row =
+            vec![count(s.misses), s.time.to_string(), time(s.stall), count(s.directories.len() as u64), name];
+        table.row(row, below(s));
     }
     let mut lines = table.lines(view.table);
-    let left: u64 = a.misses.iter().skip(view.limit).map(|m| m.misses).sum();
-    if left > 0 {
-        let dirs = a.misses.len() - view.limit;
-        lines.push(paint(
-            FAINT,
-            format!("… and {} in {dirs} more (--limit)", plural(left, "miss").replace("misss", "misses")),
-        ));
-    }
+    rest(&mut lines, searches.len(), view.limit);
     lines
+}
+
+/// Where and for what was searched, and by which calls.
+fn below(s: &cold_analyze::Search<'_>) -> Vec<String> {
+    let mut kinds: BTreeMap<LookupKind, u64> = BTreeMap::new();
+    for (k, n) in s.directories.iter().flat_map(|d| &d.kinds) {
+        *kinds.entry(*k).or_default() += n;
+    }
+    let kinds: Vec<String> =
+        kinds.iter().filter(|(_, n)| **n > 0).map(|(k, n)| format!("{} {}", count(*n), kind(*k))).collect();
+    let in_each = |d: &&cold_analyze::model::MissGroup| format!("{} ({})", d.directory, count(d.misses));
+    let mut places: Vec<String> = s.directories.iter().take(DIRECTORIES).map(in_each).collect();
+    if s.directories.len() > places.len() {
+        places.push("…".to_owned());
+    }
+    let mut names: Vec<&str> = Vec::new();
+    for name in s.directories.iter().flat_map(|d| &d.examples) {
+        if names.len() < EXAMPLES && !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    vec![format!("in {}", places.join(", ")), format!("{}: {}", kinds.join(", "), names.join(", "))]
 }
