@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cold_analyze::model::{Analysis, FileUse, Headline, Reached};
-use cold_model::recording::{FileIdx, LookupKind};
+use cold_model::recording::FileIdx;
 use cold_model::{Bytes, Nanos};
 
 use super::{View, base};
@@ -142,18 +142,6 @@ pub(super) fn symbols(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: View)
     lines
 }
 
-/// A kind of call in words.
-fn kind(k: LookupKind) -> &'static str {
-    match k {
-        LookupKind::Open => "open",
-        LookupKind::Stat => "stat",
-        LookupKind::Access => "access",
-        LookupKind::Readlink => "readlink",
-        LookupKind::Exec => "exec",
-        LookupKind::List => "list",
-    }
-}
-
 /// Failed lookups by directory, with what made the program look there.
 pub(super) fn misses(a: &Analysis, view: View) -> Vec<String> {
     if a.misses.is_empty() {
@@ -165,7 +153,7 @@ pub(super) fn misses(a: &Analysis, view: View) -> Vec<String> {
             .kinds
             .iter()
             .filter(|(_, n)| **n > 0)
-            .map(|(k, n)| format!("{} {}", count(*n), kind(*k)))
+            .map(|(k, n)| format!("{} {}", count(*n), k.word()))
             .collect();
         let by = m.search.as_deref().unwrap_or("search not recognised");
         let below = format!("{by}; {}; e.g. {}", kinds.join(", "), m.examples.join(", "));
