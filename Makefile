@@ -8,7 +8,7 @@ CARGO ?= cargo
 .PHONY: all demo test check install uninstall clean deps deps-tests bench test-kernels
 
 all: deps
-	@./scripts/deps --can-bpf || echo "make: no clang, libelf or zlib: cold trace gets tiers C and D only" >&2
+	@./scripts/deps --can-bpf || echo "make: no clang, pkg-config, libelf or zlib: cold trace gets tiers C and D only" >&2
 	$(CARGO) build --release -p cold $$(./scripts/deps --can-bpf || echo --no-default-features)
 
 ## Install what is missing, build, measure a real program; leaves demo-out/

@@ -10,6 +10,7 @@ use cold_sys::caps::{Capability, Credentials};
 use cold_sys::clock::LocalTime;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
+use cold_trace::Survey;
 
 use crate::Error;
 use crate::observation::{Observation, Sample};
@@ -42,12 +43,10 @@ pub type Probe = fn() -> io::Result<()>;
 pub struct Probes {
     /// May this process write the path?
     pub writable: fn(&Path) -> io::Result<bool>,
-    /// Loads a tracepoint BPF program.
-    pub bpf: Probe,
+    /// Which tier `cold trace` would record with, and what stands against better ones.
+    pub recording: fn() -> Survey,
     /// Opens a perf event of the own process's major faults.
     pub perf_own: Probe,
-    /// Opens a perf event of a whole CPU.
-    pub perf_machine: Probe,
     /// Traces a child.
     pub ptrace: Probe,
     /// cachestat on a file.
@@ -64,9 +63,8 @@ impl Probes {
         use cold_sys::probe;
         Self {
             writable: probe::writable,
-            bpf: probe::bpf_tracepoint_program,
+            recording: cold_trace::survey,
             perf_own: probe::perf_fault_event,
-            perf_machine: probe::perf_machine_event,
             ptrace: probe::ptrace_child,
             cachestat: probe::cachestat,
             mincore: probe::mincore,
@@ -99,8 +97,6 @@ pub struct Config {
     pub window: Duration,
     /// Now, as time since the UNIX epoch.
     pub now: Duration,
-    /// This build has BPF programs, so tiers A and B are possible at all.
-    pub has_bpf_programs: bool,
     /// Leftovers in the journal of system changes; `None` when no journal was looked at.
     pub leftovers: Option<Vec<Leftover>>,
 }
@@ -115,7 +111,6 @@ impl Config {
             search_path: String::new(),
             window: Duration::from_secs(1),
             now: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default(),
-            has_bpf_programs: true,
             leftovers: None,
         }
     }
@@ -143,7 +138,7 @@ pub struct Context {
     /// Kernel release.
     pub(crate) release: String,
     /// Answers that cost something and are needed twice.
-    pub(crate) tier: OnceCell<crate::checks::tracing::Facilities>,
+    pub(crate) recording: OnceCell<Survey>,
     first: Sample,
     second: OnceCell<Sample>,
     began: Instant,
@@ -166,7 +161,7 @@ impl Context {
             began: Instant::now(),
             first: Sample::take(&proc, &sys),
             second: OnceCell::new(),
-            tier: OnceCell::new(),
+            recording: OnceCell::new(),
             processes,
             program,
             roots,

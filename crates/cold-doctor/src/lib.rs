@@ -24,7 +24,7 @@ use std::path::PathBuf;
 
 pub use context::{Config, Context, Leftover, Probes, Roots};
 pub use finding::{Area, Finding, Status};
-pub use report::{Eviction, Report, SCHEMA, Summary, Tier};
+pub use report::{Eviction, Report, SCHEMA, Summary};
 
 /// Why an examination could not begin.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,6 @@
 //! The document of an examination: findings and their sum.
 
+use cold_model::recording::manifest::Tier;
 use serde::Serialize;
 
 use crate::checks;
@@ -8,19 +9,6 @@ use crate::finding::{Finding, Status};
 
 /// Name and version of the JSON document; described in docs/formats/doctor-json.md.
 pub const SCHEMA: &str = "coldstart.doctor/1";
-
-/// What can be recorded here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub enum Tier {
-    /// BTF tracepoints with file map fault events (Linux 6.12).
-    A,
-    /// BTF tracepoints without them.
-    B,
-    /// Perf events, no BPF.
-    C,
-    /// Own processes only.
-    D,
-}
 
 /// How the page cache can be emptied here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -79,7 +67,7 @@ impl Report {
             unknown: count(Status::Unknown),
             missing: count(Status::Missing),
             disturbing: count(Status::Disturbs),
-            tier: checks::tracing::tier(context),
+            tier: checks::tracing::recording(context).tier,
             eviction: checks::cache::eviction(context),
         };
         Self {

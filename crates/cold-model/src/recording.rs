@@ -9,6 +9,7 @@
 
 pub mod manifest;
 pub mod tables;
+mod words;
 
 pub use manifest::Manifest;
 pub use tables::{

@@ -191,7 +191,7 @@ pub fn documented() -> Vec<Documented> {
 }
 
 /// A recording with all tables, all empty.
-fn every_table() -> Recording {
+pub(crate) fn every_table() -> Recording {
     Recording {
         touches: Some(Vec::new()),
         fills: Some(Vec::new()),

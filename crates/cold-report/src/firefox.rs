@@ -199,7 +199,7 @@ impl<'a> Builder<'a> {
             self.profile.add_sample(thread, began, stack, CpuDelta::ZERO, micros);
             let filename = s.file.map(|f| wording::path(recording, f)).unwrap_or_default();
             let io = Io {
-                operation: wording::cause(s.cause),
+                operation: s.cause.word(),
                 source: "wait",
                 filename: &filename,
                 offset: s.page.map(|p| self.bytes(p)),
@@ -241,7 +241,7 @@ impl<'a> Builder<'a> {
             } else {
                 "call".to_owned()
             };
-            let operation = wording::lookup(l.kind);
+            let operation = l.kind.word();
             let io = Io { operation, source: &source, filename: &filename, offset: None, stack: l.stack };
             let timing = MarkerTiming::Interval(began, self.at(l.ended.max(l.at)));
             self.marker(thread, l.tid, timing, &io);

@@ -149,7 +149,7 @@ impl<'a> Exporter<'a, '_> {
 
     fn stall(&mut self, track: u64, at: u64, index: usize, stall: &Stall) -> io::Result<()> {
         let path = stall.file.map(|f| wording::path(self.recording, f));
-        let cause = wording::cause(stall.cause);
+        let cause = stall.cause.word();
         let name = match &path {
             Some(path) => format!("{cause}: {}", wording::base(path)),
             None => cause.to_owned(),
@@ -185,7 +185,7 @@ impl<'a> Exporter<'a, '_> {
         if let Some(stack) = lookup.stack.and_then(|s| self.stacks.get(s as usize)) {
             annotations.push(("stack", Value::Text(stack)));
         }
-        let event = Event { name: wording::lookup(lookup.kind), annotations, ..Event::default() };
+        let event = Event { name: lookup.kind.word(), annotations, ..Event::default() };
         self.trace.event(Kind::Begin, track, at, &event)
     }
 

@@ -1,8 +1,8 @@
 //! Pictures of a recording: an interactive offline page ([`html`]) and the main picture for paper
 //! ([`svg`]).
 //!
-//! Both start from [`marks`]: what was read and needed, as runs of pages that were used or not. The page
-//! carries them as compressed [`columns`] and draws them itself (`web/*.js`), because a million points
+//! Both start from `marks`: what was read and needed, as runs of pages that were used or not. The page
+//! carries them as compressed columns and draws them itself (`web/*.js`), because a million points
 //! as markup or JSON take tens of seconds to appear. Drawing is our own rather than a chart library's:
 //! the libraries that draw a million points fast enough only do numeric axes, and three of the six
 //! charts here have bands of files, rows of threads or boxes of functions instead.

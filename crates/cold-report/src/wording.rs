@@ -1,7 +1,7 @@
 //! Words for files, frames and causes, the same in every exported format.
 
 use cold_model::layout::Layouts;
-use cold_model::recording::{FileIdx, Frame, LookupKind, Recording, Stack, StallCause};
+use cold_model::recording::{FileIdx, Frame, Recording, Stack};
 
 /// The file's path, or what is known of it.
 pub(crate) fn path(recording: &Recording, file: FileIdx) -> String {
@@ -38,29 +38,4 @@ pub(crate) fn stack(recording: &Recording, layouts: &Layouts, stack: &Stack) -> 
         lines.push("…".to_owned());
     }
     lines.join("\n")
-}
-
-/// What a task waited for, in a word.
-pub(crate) fn cause(cause: StallCause) -> &'static str {
-    match cause {
-        StallCause::Fault => "fault",
-        StallCause::Read => "read",
-        StallCause::Lookup => "lookup",
-        StallCause::Exec => "exec",
-        StallCause::Write => "write",
-        StallCause::OtherStorage => "other storage",
-        StallCause::Lock => "lock",
-    }
-}
-
-/// The family of a call.
-pub(crate) fn lookup(kind: LookupKind) -> &'static str {
-    match kind {
-        LookupKind::Open => "open",
-        LookupKind::Stat => "stat",
-        LookupKind::Access => "access",
-        LookupKind::Readlink => "readlink",
-        LookupKind::Exec => "exec",
-        LookupKind::List => "list",
-    }
 }

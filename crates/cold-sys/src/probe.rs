@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-pub use bpf::{bpf_tracepoint_program, perf_fault_event, perf_machine_event};
+pub use bpf::{bpf_tracepoint_program, perf_fault_event};
 pub use ptrace::ptrace_child;
 pub use residency::{Mincore, cachestat, mincore};
 

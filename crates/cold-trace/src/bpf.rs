@@ -76,6 +76,14 @@ pub enum Follow {
     Running(u32),
 }
 
+/// Whether this kernel and our rights allow `tier` (A or B); loads none of the programs.
+///
+/// # Errors
+/// [`Error`]: what stands against it.
+pub fn possible(tier: Tier) -> Result<(), Error> {
+    support::choose(&available()?, Some(tier)).map(drop)
+}
+
 /// What a recording cost and lost.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Finished {

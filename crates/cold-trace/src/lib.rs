@@ -17,4 +17,4 @@ pub mod unwind;
 mod syscalls;
 
 pub use assemble::assemble;
-pub use record::{assemble_dir, recover};
+pub use record::{Survey, assemble_dir, recover, survey};

@@ -7,6 +7,7 @@
 
 mod facts;
 mod kernel;
+mod tier;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +17,7 @@ use cold_model::Bytes;
 use cold_model::observed::ObservedStart;
 use cold_model::recording::manifest::{DiskCounter, Manifest, StackMethod, Subject, Tier};
 use cold_model::recording::{FileKind, Recording};
-use cold_sys::perf_event::{Event, Kind, Spec, Stack, Whom};
+use cold_sys::perf_event::{Stack, Whom};
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 
@@ -24,6 +25,9 @@ use crate::blocks::{self, Fact, FileFact, Sink};
 use crate::machine::{Elsewhere, Here, mtime};
 use crate::perf::recorder::{Plan, Recorder, Rings, SharedSink};
 use crate::unwind::Unwinder;
+
+pub use tier::{Refusal, Survey, survey};
+use tier::{choose, refusal, try_perf};
 
 /// Buffer of each CPU where the user may lock as much as wanted: 32 ms of the storm that the design names
 /// (500,000 faults/s of 56 bytes each) fit into 1 MiB; stacks of 8 KiB make 8 of it.
@@ -77,9 +81,6 @@ pub struct Options {
     /// Files whose cached pages are looked at before and after, for the tiers that see no fills.
     pub files: Vec<PathBuf>,
 }
-
-/// A tier that is not used, with the reason.
-pub type Refusal = (Tier, String);
 
 /// A recording that runs.
 pub struct Session {
@@ -313,56 +314,6 @@ fn look(proc: &ProcFs, path: &Path) -> Option<(FileFact, Vec<(u64, u64)>)> {
         mtime_ns: mtime(&meta),
     };
     Some((fact, map.runs().map(|run| (run.first, run.pages)).collect()))
-}
-
-/// The tier that is used.
-struct Chosen {
-    tier: Tier,
-    refused: Vec<Refusal>,
-    bpf: Option<kernel::Programs>,
-}
-
-/// The best tier that works here, or the one that was asked for.
-fn choose(options: &Options, everybody: bool, proc: &ProcFs, sink: &SharedSink) -> Result<Chosen, Error> {
-    let mut refused = Vec::new();
-    let mut last = None;
-    for tier in [Tier::A, Tier::B, Tier::C, Tier::D] {
-        if options.tier.is_some_and(|wanted| wanted != tier) {
-            continue;
-        }
-        let tried = match tier {
-            Tier::A | Tier::B => kernel::attach(tier, options, everybody, sink).map(Some),
-            Tier::C => try_perf(false).map_err(|e| refusal(&e, proc)).map(|()| None),
-            // What is left needs nothing: with perf events faults are seen, without them files.
-            Tier::D => Ok(None),
-        };
-        match tried {
-            Ok(bpf) => return Ok(Chosen { tier, refused, bpf }),
-            Err(reason) => {
-                last = Some((tier, reason.clone()));
-                refused.push((tier, reason));
-            }
-        }
-    }
-    let (tier, reason) = last.unwrap_or((Tier::D, "no tier was tried".to_owned()));
-    Err(Error::Tier { tier, reason })
-}
-
-/// Opens one event of this thread and closes it again.
-fn try_perf(user_only: bool) -> io::Result<()> {
-    let (kind, stack) = (Kind::MajorFaults, Stack::None);
-    let spec = Spec { kind, whom: Whom::Thread(0), user_only, stack, wake_at: 1 };
-    Event::open(&spec, 0).map(drop)
-}
-
-fn refusal(e: &io::Error, proc: &ProcFs) -> String {
-    let level = proc.sysctl("kernel.perf_event_paranoid").unwrap_or_else(|_| "not readable".to_owned());
-    match e.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => format!(
-            "perf events are refused ({e}; kernel.perf_event_paranoid is {level}): run as root or with CAP_PERFMON"
-        ),
-        _ => format!("perf events cannot be used ({e})"),
-    }
 }
 
 /// What perf events are opened for; `None` where they are refused altogether.

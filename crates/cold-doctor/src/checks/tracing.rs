@@ -1,120 +1,43 @@
 //! What can be recorded: the tier, and whether ptrace works.
 
-use std::io;
-
-use cold_sys::caps::Capability;
+use cold_model::recording::manifest::Tier;
+use cold_trace::Survey;
 
 use crate::context::Context;
 use crate::finding::Finding;
-use crate::report::Tier;
 
-/// BTF name of the tracepoint's function type; present wherever the event is compiled in.
-const FAULT_EVENT_BTF: &[u8] = b"btf_trace_mm_filemap_fault";
+use cold_sys::caps::Capability;
 
-/// The kernel's answers that decide the tier.
-pub(crate) struct Facilities {
-    btf: bool,
-    /// Whether this kernel has `mm_filemap_fault`; `Err` when neither place that tells can be read.
-    fault_event: Result<bool, String>,
-    bpf: io::Result<()>,
-    perf_own: io::Result<()>,
-    perf_machine: io::Result<()>,
+/// What `cold trace` would record with: its own code decides.
+pub(crate) fn recording(c: &Context) -> &Survey {
+    c.recording.get_or_init(c.probes.recording)
 }
 
-fn facilities(c: &Context) -> &Facilities {
-    c.tier.get_or_init(|| Facilities {
-        btf: has_btf(c),
-        fault_event: fault_event(c),
-        bpf: (c.probes.bpf)(),
-        perf_own: (c.probes.perf_own)(),
-        perf_machine: (c.probes.perf_machine)(),
-    })
-}
-
-/// The best tier that works here.
-pub(crate) fn tier(c: &Context) -> Tier {
-    let f = facilities(c);
-    if f.btf && f.bpf.is_ok() && c.config.has_bpf_programs {
-        return if f.fault_event == Ok(true) { Tier::A } else { Tier::B };
-    }
-    if f.perf_machine.is_ok() { Tier::C } else { Tier::D }
-}
-
-fn has_btf(c: &Context) -> bool {
-    std::fs::File::open(c.sys.path("kernel/btf/vmlinux")).is_ok()
-}
-
-/// Looks for `mm_filemap_fault` in tracefs, else in BTF.
-fn fault_event(c: &Context) -> Result<bool, String> {
-    for tracefs in ["kernel/tracing", "kernel/debug/tracing"] {
-        // A mounted tracefs always has an events directory; an empty mount point tells nothing.
-        if std::fs::read_dir(c.sys.path(tracefs).join("events")).is_ok() {
-            let event = c.sys.path(tracefs).join("events/filemap/mm_filemap_fault");
-            return Ok(event.is_dir());
-        }
-    }
-    let path = c.sys.path("kernel/btf/vmlinux");
-    let btf = std::fs::read(&path).map_err(|e| format!("{}: {e}", path.display()))?;
-    Ok(btf.split(|b| *b == 0).any(|name| name == FAULT_EVENT_BTF))
+/// Why a better tier was refused; `None` if it was not.
+fn refusal(survey: &Survey, tier: Tier) -> Option<&str> {
+    survey.refused.iter().find(|(refused, _)| *refused == tier).map(|(_, why)| why.as_str())
 }
 
 pub(crate) fn tiers(c: &Context) -> Vec<Finding> {
-    let facilities = facilities(c);
-    let refusal = match &facilities.bpf {
-        _ if !c.config.has_bpf_programs => "; this build has no BPF programs".to_owned(),
-        _ if !facilities.btf => "; no BTF".to_owned(),
-        Err(e) => format!("; BPF: {e}"),
-        Ok(()) => String::new(),
-    };
-    let mut findings = vec![match tier(c) {
+    let survey = recording(c);
+    // The reason names what to do, so it is the remedy too.
+    let bpf = refusal(survey, Tier::B).unwrap_or("no reason was given").to_owned();
+    let mut findings = vec![match survey.tier {
         Tier::A => Finding::ok("tier", "tier A: BPF on BTF tracepoints, with file map fault events")
             .so("every touch, fill, device read and stall can be recorded with its file and offset"),
         Tier::B => Finding::note("tier", "tier B: BPF on BTF tracepoints, without file map fault events")
-            .so("fills and device reads can be recorded; touches of mapped files only through perf faults")
+            .so("fills, device reads and stalls can be recorded; of touches only the faults")
             .remedy("Linux 6.12 or later has the missing events"),
-        Tier::C => {
-            Finding::missing("tier", format!("tier C: perf events of the whole machine, no BPF{refusal}"))
-                .so("faults and device reads can be recorded, without read-ahead decisions or lookups")
-                .remedy(bpf_remedy(c))
-        }
-        Tier::D => Finding::missing("tier", format!("tier D: only own processes can be observed{refusal}"))
+        Tier::C => Finding::missing("tier", "tier C: perf events, no BPF")
+            .so("faults can be recorded with file, offset and stack; no fills, device reads or stalls")
+            .remedy(bpf),
+        Tier::D => Finding::missing("tier", "tier D: only own processes can be observed")
             .so("faults of own processes; no device reads, no fills, no stalls per file")
-            .remedy(bpf_remedy(c)),
+            .remedy(bpf),
     }];
-    if !facilities.btf {
-        findings.push(
-            Finding::missing("tier.btf", "/sys/kernel/btf/vmlinux is absent or unreadable")
-                .so("BPF programs cannot adapt to this kernel's structures, so tiers A and B are out")
-                .remedy("boot a kernel built with CONFIG_DEBUG_INFO_BTF=y (distribution kernels are)"),
-        );
-    } else if let Err(why) = &facilities.fault_event {
-        findings.push(
-            Finding::unknown("tier.fault_event", "file map fault events", why)
-                .so("tier A may be possible after all"),
-        );
-    }
     findings.extend(perf(c));
     findings.extend(kernel_addresses(c));
     findings
-}
-
-/// What stands between us and BPF, best guess first.
-fn bpf_remedy(c: &Context) -> String {
-    if !c.config.has_bpf_programs {
-        return "build it where clang, libelf and zlib are (make does)".to_owned();
-    }
-    let capable = c.has(Capability::SysAdmin) || (c.has(Capability::Bpf) && c.has(Capability::Perfmon));
-    if !capable {
-        return "run as root, or: setcap cap_bpf,cap_perfmon+ep on the cold binary".to_owned();
-    }
-    match c.sys.read_opt("kernel/security/lockdown") {
-        Ok(Some(text)) if !text.contains("[none]") => {
-            format!("kernel lockdown is on ({text}): disable secure boot or boot with lockdown=none")
-        }
-        _ => "capabilities suffice, so a policy of the host, a seccomp filter or a security module refuses; ask \
-              the machine's owner"
-            .to_owned(),
-    }
 }
 
 fn perf(c: &Context) -> Option<Finding> {
@@ -129,18 +52,16 @@ fn perf(c: &Context) -> Option<Finding> {
         }
         Err(e) => return Some(Finding::unknown("tier.perf", "kernel.perf_event_paranoid", e)),
     };
-    let facilities = facilities(c);
-    match (&facilities.perf_own, &facilities.perf_machine) {
-        (Ok(()), Ok(())) => None,
-        (Ok(()), Err(_)) => Some(
+    match (c.probes.perf_own)() {
+        Ok(()) => refusal(recording(c), Tier::C).map(|why| {
             Finding::note(
                 "tier.perf",
-                format!("perf events of own processes only (perf_event_paranoid {level})"),
+                format!("perf events of own code only (perf_event_paranoid {level}): {why}"),
             )
-            .so("own faults can be sampled; the machine's events cannot")
-            .remedy("sysctl kernel.perf_event_paranoid=0, or CAP_PERFMON"),
-        ),
-        (Err(refusal), _) => Some(
+            .so("own faults can be sampled; those inside system calls cannot")
+            .remedy("sysctl kernel.perf_event_paranoid=1, or CAP_PERFMON")
+        }),
+        Err(refusal) => Some(
             Finding::missing(
                 "tier.perf",
                 format!("perf events refused (perf_event_paranoid {level}): {refusal}"),

@@ -2,9 +2,12 @@
 
 mod tree;
 
+use std::cell::RefCell;
 use std::path::PathBuf;
 
-use cold_doctor::{Area, Config, Eviction, Leftover, Probes, Roots, Status, Tier};
+use cold_doctor::{Area, Config, Eviction, Leftover, Probes, Roots, Status};
+use cold_model::recording::manifest::Tier;
+use cold_trace::Survey;
 use tree::{Tree, check_form, config, finding, findings, probes, refusing, with_status};
 
 #[test]
@@ -67,7 +70,6 @@ fn an_unprivileged_container() {
     tree.status(1000, 0, 2);
     tree.namespaces("4026532281", "4026532284", "4026532290");
     tree.file(".dockerenv", "");
-    tree.remove("sys/kernel/btf/vmlinux");
     tree.remove("sys/fs/cgroup/cgroup.controllers");
     tree.file(
         "proc/self/mountinfo",
@@ -350,11 +352,32 @@ fn a_path_that_does_not_exist_is_an_error() {
 }
 
 #[test]
-fn exactness_and_a_build_without_bpf_programs_are_told() {
-    let report = Tree::new().report();
-    assert_eq!(finding(&report, "exact_need").status, Status::Ok);
+fn exactness_is_told() {
+    assert_eq!(finding(&Tree::new().report(), "exact_need").status, Status::Ok);
+}
+
+#[test]
+fn the_tier_and_its_reason_are_those_of_the_recorder() {
     let tree = Tree::new();
-    let report = tree.report_with(probes(), Config { has_bpf_programs: false, ..config() });
-    assert_eq!(report.summary.tier, Tier::C);
-    assert!(finding(&report, "tier").fact.contains("no BPF programs"), "{}", finding(&report, "tier").fact);
+    for (tier, refused, status) in [
+        (Tier::A, [].as_slice(), Status::Ok),
+        (Tier::B, &[Tier::A], Status::Note),
+        (Tier::C, &[Tier::A, Tier::B], Status::Missing),
+        (Tier::D, &[Tier::A, Tier::B, Tier::C], Status::Missing),
+    ] {
+        let recording = || SURVEY.with_borrow(|survey| survey.clone().expect("set"));
+        let why = refused.iter().map(|refused| (*refused, format!("because of {refused}"))).collect();
+        SURVEY.set(Some(Survey { tier, refused: why }));
+        let report = tree.report_with(Probes { recording, ..probes() }, config());
+        let told = finding(&report, "tier");
+        assert_eq!((report.summary.tier, told.status), (tier, status));
+        if status == Status::Missing {
+            assert_eq!(told.remedy.as_deref(), Some("because of B"));
+        }
+        assert_eq!(findings(&report, "tier.perf").len(), usize::from(refused.contains(&Tier::C)));
+    }
+}
+
+thread_local! {
+    static SURVEY: RefCell<Option<Survey>> = const { RefCell::new(None) };
 }

@@ -3,8 +3,10 @@
 use std::os::unix::fs::symlink;
 
 use cold_doctor::{Config, Finding, Probes, Report, Roots, Status};
+use cold_model::recording::manifest::Tier;
 use cold_sys::clock::LocalTime;
 use cold_sys::probe::Mincore;
+use cold_trace::Survey;
 
 /// 2026-11-20 06:20 UTC, a Friday.
 pub(crate) const NOW: u64 = 1_795_155_600;
@@ -41,8 +43,6 @@ impl Tree {
                  30 20 0:30 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n",
             ),
             ("sys/fs/cgroup/cgroup.controllers", "io memory pids\n"),
-            ("sys/kernel/tracing/events/filemap/mm_filemap_fault/id", "1\n"),
-            ("sys/kernel/btf/vmlinux", "\0name\0"),
             ("sys/kernel/mm/transparent_hugepage/enabled", "always [madvise] never\n"),
             ("sys/devices/system/cpu/online", "0-3\n"),
             ("usr/bin/bash", "ELF, pretended"),
@@ -151,9 +151,8 @@ pub(crate) fn config() -> Config {
 pub(crate) fn probes() -> Probes {
     Probes {
         writable: |_| Ok(true),
-        bpf: || Ok(()),
+        recording: || Survey { tier: Tier::A, refused: Vec::new() },
         perf_own: || Ok(()),
-        perf_machine: || Ok(()),
         ptrace: || Ok(()),
         cachestat: |_| Ok(Ok(())),
         mincore: |_| Ok(Mincore { pages: 10, resident: 4 }),
@@ -168,9 +167,11 @@ pub(crate) fn refusing() -> Probes {
     }
     Probes {
         writable: |_| Ok(false),
-        bpf: refuse,
+        recording: || {
+            let why = |tier| (tier, format!("tier {tier} needs root"));
+            Survey { tier: Tier::D, refused: [Tier::A, Tier::B, Tier::C].map(why).into() }
+        },
         perf_own: refuse,
-        perf_machine: refuse,
         ptrace: refuse,
         cachestat: |_| Ok(refuse()),
         mincore: |_| Ok(Mincore { pages: 10, resident: 10 }),

@@ -114,7 +114,7 @@ impl Sim {
         let ready = specs.iter().map(|s| vec![u64::from(s.warm); s.pages as usize]).collect();
         let mut sim = Self {
             r: Random(seed),
-            out: empty(),
+            out: crate::schema::every_table(),
             specs,
             ready,
             mapped: HashSet::new(),
@@ -511,22 +511,4 @@ fn sorted<T>(table: &mut Option<Vec<T>>, at: impl Fn(&T) -> Nanos) -> Vec<u32> {
     }
     *table = Some(rows.into_iter().map(|(_, row)| row).collect());
     went
-}
-
-/// All tables present, without rows.
-fn empty() -> Recording {
-    Recording {
-        touches: Some(Vec::new()),
-        fills: Some(Vec::new()),
-        evictions: Some(Vec::new()),
-        readahead: Some(Vec::new()),
-        advice: Some(Vec::new()),
-        device_reads: Some(Vec::new()),
-        transfers: Some(Vec::new()),
-        stalls: Some(Vec::new()),
-        lookups: Some(Vec::new()),
-        mappings: Some(Vec::new()),
-        stacks: Some(Vec::new()),
-        ..Recording::default()
-    }
 }

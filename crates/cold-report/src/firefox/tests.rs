@@ -183,7 +183,7 @@ fn waits_lookups_reads_and_bytes_are_those_of_the_recording() {
             let n = *found.expect("the stall");
             assert_eq!(column(markers, "endTime")[n].as_f64(), Some(ms(s.woken.unwrap().0)));
             let data = &column(markers, "data")[n];
-            assert_eq!(string(t, &data["operation"]), wording::cause(s.cause));
+            assert_eq!(string(t, &data["operation"]), s.cause.word());
             assert_eq!(string(t, &data["threadId"]), tid.to_string());
             let path = s.file.map(|f| wording::path(&recording, f)).unwrap_or_default();
             assert_eq!(data["filename"], path);

@@ -197,7 +197,7 @@ fn every_wait_lookup_and_request_of_the_recording_is_in_the_trace() {
         let ended = s.ended.or(s.woken).unwrap().0;
         let found: Vec<_> = slices.iter().filter(|v| v.began == s.began.0 && v.ended == ended).collect();
         let found = found.iter().find(|v| v.annotations.contains_key("cause")).expect("the stall");
-        assert_eq!(found.annotations["cause"], wording::cause(s.cause));
+        assert_eq!(found.annotations["cause"], s.cause.word());
         if let Some(page) = s.page {
             assert_eq!(found.annotations["offset"], (page * 4096).to_string());
         }

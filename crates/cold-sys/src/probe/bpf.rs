@@ -72,16 +72,10 @@ const FLAG_EXCLUDE_HV: u64 = 1 << 6;
 /// Opens a disabled counter of this process's major faults in user code: what an unprivileged recorder
 /// needs (works at `perf_event_paranoid` 2).
 pub fn perf_fault_event() -> io::Result<()> {
-    perf_open(FLAG_DISABLED | FLAG_EXCLUDE_KERNEL | FLAG_EXCLUDE_HV, 0, -1)
+    perf_open(FLAG_DISABLED | FLAG_EXCLUDE_KERNEL | FLAG_EXCLUDE_HV)
 }
 
-/// Opens a disabled counter of everybody's major faults on CPU 0: what machine-wide perf events need
-/// (`CAP_PERFMON`, or `perf_event_paranoid` at most 0).
-pub fn perf_machine_event() -> io::Result<()> {
-    perf_open(FLAG_DISABLED, -1, 0)
-}
-
-fn perf_open(flags: u64, pid: libc::pid_t, cpu: libc::c_int) -> io::Result<()> {
+fn perf_open(flags: u64) -> io::Result<()> {
     let attr = PerfAttr {
         kind: PERF_TYPE_SOFTWARE,
         size: std::mem::size_of::<PerfAttr>() as u32,
@@ -89,14 +83,14 @@ fn perf_open(flags: u64, pid: libc::pid_t, cpu: libc::c_int) -> io::Result<()> {
         flags,
         ..PerfAttr::default()
     };
-    // PERF_FLAG_FD_CLOEXEC = 8.
+    // This process, any CPU, no group; PERF_FLAG_FD_CLOEXEC = 8.
     // SAFETY: attr lives until the call returns and states its own size.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,
             &raw const attr,
-            pid,
-            cpu,
+            0 as libc::pid_t,
+            -1 as libc::c_int,
             -1 as libc::c_int,
             8 as libc::c_ulong,
         )

@@ -70,6 +70,12 @@ pub enum Why {
     /// Rights are missing.
     #[error("recording by BPF needs {}: run as root, or give the program these capabilities", .0.join(" and "))]
     Capabilities(Vec<String>),
+    /// Not even an empty program is taken.
+    #[error(
+        "the kernel takes no BPF program ({0}): a policy of the host, a seccomp filter or a security module \
+         refuses it; ask the machine's owner"
+    )]
+    Refused(String),
     /// The kernel is locked down.
     #[error("the kernel is locked down ({0}): BPF may not read kernel memory")]
     Lockdown(String),
@@ -156,6 +162,7 @@ pub fn available() -> Result<Support, Why> {
     {
         return Err(Why::Lockdown("confidentiality".into()));
     }
+    cold_sys::probe::bpf_tracepoint_program().map_err(|error| Why::Refused(error.to_string()))?;
     messages::capture();
     let btf = Btf::from_vmlinux().map_err(|error| Why::NoBtf(error.to_string()))?;
     let missing: Vec<_> = PROGRAMS

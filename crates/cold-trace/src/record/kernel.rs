@@ -6,9 +6,9 @@ use super::Options;
 use crate::perf::recorder::SharedSink;
 
 #[cfg(feature = "bpf")]
-pub(super) use with::{Programs, attach, finish, follow};
+pub(super) use with::{Programs, attach, finish, follow, possible};
 #[cfg(not(feature = "bpf"))]
-pub(super) use without::{Programs, attach, finish, follow};
+pub(super) use without::{Programs, attach, finish, follow, possible};
 
 #[cfg(not(feature = "bpf"))]
 mod without {
@@ -21,13 +21,20 @@ mod without {
     #[derive(Debug)]
     pub(in crate::record) enum Programs {}
 
+    const WHY: &str = "this program was built without its BPF programs: build it where clang, libelf and \
+                       zlib are (make does)";
+
+    pub(in crate::record) fn possible(_: Tier) -> Result<(), String> {
+        Err(WHY.to_owned())
+    }
+
     pub(in crate::record) fn attach(
         _: Tier,
         _: &Options,
         _: bool,
         _: &SharedSink,
     ) -> Result<Programs, String> {
-        Err("this program was built without its BPF programs".to_owned())
+        Err(WHY.to_owned())
     }
 
     pub(in crate::record) fn follow(programs: &Programs, _: u32, _: bool) -> Result<(), Error> {
@@ -68,6 +75,10 @@ mod with {
         fn flush(&mut self) -> io::Result<()> {
             Ok(())
         }
+    }
+
+    pub(in crate::record) fn possible(tier: Tier) -> Result<(), String> {
+        bpf::possible(tier).map_err(|e| e.to_string())
     }
 
     pub(in crate::record) fn attach(

@@ -52,7 +52,6 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Outcome {
         paths: args.paths,
         command: args.command,
         home: std::env::var_os("HOME").map(PathBuf::from),
-        has_bpf_programs: cfg!(feature = "bpf"),
         search_path: std::env::var("PATH").unwrap_or_default(),
         leftovers: match leftovers::list() {
             Ok(list) => Some(list),

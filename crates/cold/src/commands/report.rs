@@ -10,16 +10,20 @@ use std::path::PathBuf;
 
 use cold_analyze::model::Headline;
 
-use crate::cli::{EXIT_CODES, TEMPLATE};
+use crate::cli::TEMPLATE;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::progress::Line;
 use crate::ui::Ui;
 use load::Loaded;
 use text::View;
 
+/// What the exit code says here.
+const AFTER: &str = "\
+Exit codes: 0 shown and written, also of an incomplete recording; 1 failed; 2 wrong usage.";
+
 /// Flags of `cold report`.
 #[derive(Debug, clap::Args)]
-#[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
+#[command(help_template = TEMPLATE, after_help = AFTER)]
 #[command(before_help = "Examples:
   cold report firefox-esr.cold                       what cost most, why, and what would help
   cold report firefox-esr.cold --html firefox.html   as one page: every page needed and read, zoomable

@@ -1,7 +1,8 @@
 //! The report for people: by area, aligned, wrapped to the terminal, what disturbs summed up at the end.
 
 use anstyle::Style;
-use cold_doctor::{Eviction, Finding, Report, Status, Tier};
+use cold_doctor::{Eviction, Finding, Report, Status};
+use cold_model::recording::manifest::Tier;
 
 use crate::ui::{BAD, FAINT, GOOD, STRONG, WARN, paint};
 use crate::words::wrap;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cold_analyze::model::{Analysis, Suggestion};
 use cold_analyze::short_name;
-use cold_model::recording::{FileIdx, StallCause};
+use cold_model::recording::FileIdx;
 
 use super::View;
 use crate::ui::{BAD, FAINT, GOOD, STRONG, WARN, paint};
@@ -16,19 +16,6 @@ const STACKS: usize = 5;
 const FRAMES: usize = 10;
 /// Files named with a suggestion.
 const NAMED: usize = 3;
-
-/// A cause of waiting in words.
-fn cause(c: StallCause) -> &'static str {
-    match c {
-        StallCause::Fault => "fault",
-        StallCause::Read => "read",
-        StallCause::Lookup => "lookup",
-        StallCause::Exec => "exec",
-        StallCause::Write => "write",
-        StallCause::OtherStorage => "other storage",
-        StallCause::Lock => "lock",
-    }
-}
 
 /// What cost the time, in sentences.
 pub(super) fn why(a: &Analysis, view: View) -> Vec<String> {
@@ -50,7 +37,7 @@ pub(super) fn stacks(a: &Analysis, view: View) -> Vec<String> {
     let mut out = Vec::new();
     let known: Vec<_> = a.stacks.iter().filter(|s| !s.frames.is_empty()).collect();
     for s in known.iter().take(view.limit.min(STACKS)) {
-        let causes: Vec<String> = s.causes.iter().map(|(c, t)| format!("{} {t}", cause(*c))).collect();
+        let causes: Vec<String> = s.causes.iter().map(|(c, t)| format!("{} {t}", c.word())).collect();
         let head = format!("{} in {} ({})", s.stall, plural(s.stalls, "stall"), causes.join(", "));
         out.push(format!("  {}", paint(STRONG, head)));
         for frame in s.frames.iter().rev().take(FRAMES) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cold_analyze::model::{Analysis, FileUse, Headline, Reached};
 use cold_analyze::short_name;
-use cold_model::recording::{FileIdx, LookupKind};
+use cold_model::recording::FileIdx;
 use cold_model::{Bytes, Nanos};
 
 use super::View;
@@ -147,18 +147,6 @@ pub(super) fn symbols(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: View)
     lines
 }
 
-/// A kind of call in words.
-fn kind(k: LookupKind) -> &'static str {
-    match k {
-        LookupKind::Open => "open",
-        LookupKind::Stat => "stat",
-        LookupKind::Access => "access",
-        LookupKind::Readlink => "readlink",
-        LookupKind::Exec => "exec",
-        LookupKind::List => "list",
-    }
-}
-
 /// Directories named with a search.
 const DIRECTORIES: usize = 3;
 /// Names named with a search.
@@ -189,7 +177,7 @@ fn below(s: &cold_analyze::Search<'_>) -> Vec<String> {
         *kinds.entry(*k).or_default() += n;
     }
     let kinds: Vec<String> =
-        kinds.iter().filter(|(_, n)| **n > 0).map(|(k, n)| format!("{} {}", count(*n), kind(*k))).collect();
+        kinds.iter().filter(|(_, n)| **n > 0).map(|(k, n)| format!("{} {}", count(*n), k.word())).collect();
     let in_each = |d: &&cold_analyze::model::MissGroup| format!("{} ({})", d.directory, count(d.misses));
     let mut places: Vec<String> = s.directories.iter().take(DIRECTORIES).map(in_each).collect();
     if s.directories.len() > places.len() {

@@ -1,0 +1,317 @@
+//! What a record can say, kind by kind. Times are `CLOCK_MONOTONIC` in nanoseconds, pages and page numbers
+//! are of the machine's page size.
+
+use cold_model::recording::tables::Dev;
+
+use super::Id;
+
+/// What a task was doing when the event happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Doing {
+    /// Not known, or nothing: a kernel thread.
+    #[default]
+    Nothing,
+    /// A page fault.
+    Fault,
+    /// A system call.
+    Call,
+    /// A number of a newer recorder.
+    Other(u32),
+}
+
+/// A fault or a call in progress; `(tid, at)` names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Context {
+    /// When it began; 0: not seen.
+    pub at: u64,
+    /// The fault's file, or that of a call of the read family; zeros where there is none.
+    pub file: Id,
+    /// Page of the fault, or of the position of the read.
+    pub index: u64,
+    /// System call; -1: none.
+    pub syscall: i32,
+    /// Fault or call.
+    pub doing: Doing,
+}
+
+/// A file, when it is first seen, and again when its full path became known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileEvent<'a> {
+    /// Inode.
+    pub file: Id,
+    /// Bytes.
+    pub size: u64,
+    /// Modification time, seconds since 1970.
+    pub mtime_sec: i64,
+    /// And nanoseconds.
+    pub mtime_nsec: u32,
+    /// `st_mode`.
+    pub mode: u32,
+    /// Links.
+    pub nlink: u32,
+    /// Of a block device's cache: the device.
+    pub bdev: Dev,
+    /// `FILE_*` flags.
+    pub state: u32,
+    /// Names from the file up to the root, each ended by NUL.
+    pub names: &'a [u8],
+    /// File system type.
+    pub fs: &'a [u8],
+    /// What `stat()` tells where a stacked file system shows the file; zeros elsewhere.
+    pub shown: Id,
+}
+
+impl FileEvent<'_> {
+    /// The names from the root down, joined: `/usr/lib/libc.so.6`; empty where there are none.
+    pub fn path(&self) -> Vec<u8> {
+        let mut path = Vec::with_capacity(self.names.len() + 1);
+        for name in self.names.split(|b| *b == 0).rev().filter(|name| !name.is_empty()) {
+            path.push(b'/');
+            path.extend_from_slice(name);
+        }
+        path
+    }
+}
+
+/// A task: the child of a fork, a new name, or one that existed before.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Task<'a> {
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Parent process.
+    pub parent: u32,
+    /// `comm`.
+    pub comm: &'a [u8],
+}
+
+/// A successful exec.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exec<'a> {
+    /// The executed file (of a script: its interpreter).
+    pub file: Id,
+    /// Thread that called exec, when it was not the first.
+    pub old_tid: u32,
+    /// Command line, arguments ended by NUL.
+    pub arguments: &'a [u8],
+    /// Bytes of the whole command line.
+    pub argument_bytes: u32,
+    /// `comm`.
+    pub comm: &'a [u8],
+}
+
+/// The end of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exit {
+    /// `wait` status.
+    pub status: i32,
+    /// It was the last of its process.
+    pub last: bool,
+}
+
+/// Pages of a file: the page of a fault, or a range mapped or read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pages {
+    /// The fault or call it happened in.
+    pub context: Context,
+    /// File.
+    pub file: Id,
+    /// First page.
+    pub first: u64,
+    /// Last page, inclusive.
+    pub last: u64,
+    /// Faulting address; 0: not known.
+    pub address: u64,
+    /// User instruction; 0: not known.
+    pub ip: u64,
+    /// [`FAULT_IN_KERNEL`](super::FAULT_IN_KERNEL).
+    pub state: u32,
+}
+
+/// A folio that entered the page cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Add {
+    /// The fault or call it happened in.
+    pub context: Context,
+    /// File.
+    pub file: Id,
+    /// First page.
+    pub index: u64,
+    /// `1 << order` pages.
+    pub order: u32,
+}
+
+/// A folio that left it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Delete {
+    /// File.
+    pub file: Id,
+    /// First page.
+    pub index: u64,
+    /// `1 << order` pages.
+    pub order: u32,
+}
+
+/// A decision to read ahead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReadaheadEvent {
+    /// Fault or call.
+    pub context: u64,
+    /// File.
+    pub file: Id,
+    /// Page.
+    pub index: u64,
+    /// First page of the window.
+    pub start: u64,
+    /// Pages asked for; 0: not told.
+    pub asked: u64,
+    /// Pages of the window.
+    pub size: u32,
+    /// Pages of its asynchronous tail.
+    pub async_size: u32,
+    /// The file's limit.
+    pub ra_pages: u32,
+    /// Mapped misses.
+    pub mmap_miss: u32,
+    /// Order of folios.
+    pub order: u32,
+    /// As in `enum cold_readahead_kind`: 1 sync, 2 async, 3 order, 4 unbounded.
+    pub kind: u32,
+}
+
+/// Part of a request: what one bio brings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    /// File; zeros where the memory is no file's.
+    pub file: Id,
+    /// First page.
+    pub index: u64,
+    /// Bytes.
+    pub bytes: u32,
+    /// [`PART_ANON`](super::PART_ANON).
+    pub state: u32,
+}
+
+/// A read request when its driver gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request<'a> {
+    /// Names it until its completion.
+    pub rq: u64,
+    /// When it was made; 0: not seen.
+    pub started: u64,
+    /// When it entered the scheduler; 0: it did not.
+    pub inserted: u64,
+    /// The submitter's fault or call; 0: none.
+    pub context: u64,
+    /// First sector of 512 bytes on the whole device.
+    pub sector: u64,
+    /// Device.
+    pub dev: Dev,
+    /// Bytes.
+    pub bytes: u32,
+    /// Operation and flags.
+    pub op: u32,
+    /// Bios in the request; more than parts: the rest was not told apart.
+    pub bios: u16,
+    /// `REQ_META`.
+    pub metadata: bool,
+    /// `REQ_RAHEAD`.
+    pub readahead: bool,
+    pub(super) parts: &'a [u8],
+}
+
+/// A completion of a request or of its first bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// The request.
+    pub rq: u64,
+    /// Bytes completed now.
+    pub bytes: u32,
+    /// Bytes still to come.
+    pub left: u32,
+    /// `blk_status_t` or errno; 0: no error.
+    pub error: i32,
+}
+
+/// A wait that ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stall {
+    /// The fault or call it happened in.
+    pub context: Context,
+    /// The task left the CPU. It ran again at the header's time.
+    pub began: u64,
+    /// It was woken, with [`STALL_WOKEN`](super::STALL_WOKEN).
+    pub woken: u64,
+    /// Address of a fault.
+    pub address: u64,
+    /// User instruction of a fault.
+    pub ip: u64,
+    /// Task state, as `sched_switch` tells it.
+    pub task_state: u32,
+    /// `STALL_*` flags.
+    pub state: u32,
+    /// Thread in whose context it was woken; 0: not seen.
+    pub waker: u32,
+}
+
+/// A system call that returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Call<'a> {
+    /// When it began; with the tid this names it.
+    pub began: u64,
+    /// Result, negative errno.
+    pub result: i64,
+    /// Arguments.
+    pub args: [u64; 6],
+    /// Opened, executed, or behind the descriptor.
+    pub file: Id,
+    /// Directory a relative path starts from.
+    pub base: Id,
+    /// File position before, where the call uses it.
+    pub position: Option<u64>,
+    /// Number.
+    pub syscall: i32,
+    /// Flags of the open family.
+    pub open_flags: u32,
+    /// The path as the program gave it; `None`: there is none, or it could not be read.
+    pub path: Option<&'a [u8]>,
+    /// The path is longer than what is here.
+    pub path_cut: bool,
+}
+
+/// A page fault by address (tier B).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageFault {
+    /// Address.
+    pub address: u64,
+    /// User instruction; 0: not known.
+    pub ip: u64,
+    /// The architecture's error code.
+    pub error: u32,
+    /// [`FAULT_IN_KERNEL`](super::FAULT_IN_KERNEL).
+    pub state: u32,
+}
+
+/// A user stack, unwound by frame pointers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackEvent<'a> {
+    /// The fault or call of this thread that it belongs to.
+    pub context: u64,
+    /// There may be more frames.
+    pub full: bool,
+    pub(super) frames: &'a [u8],
+}
+
+/// Registers and a copy of the stack, to be unwound later.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StackCopy<'a> {
+    /// The fault or call of this thread that it belongs to.
+    pub context: u64,
+    /// By DWARF number: x86-64 0..=16, arm64 0..=32.
+    pub registers: [u64; 33],
+    /// How many of them hold.
+    pub valid: u32,
+    /// Bytes from the stack pointer up.
+    pub stack: &'a [u8],
+}
