@@ -70,12 +70,23 @@ pub enum Error {
 pub struct Options {
     /// This tier and no other; `None`: the best that is to be had.
     pub tier: Option<Tier>,
-    /// User stacks at faults (and with BPF at reads, waits and lookups).
-    pub stacks: StackMethod,
+    /// User stacks at faults (and with BPF at reads, waits and lookups). `None`: by unwind tables where only
+    /// stacks of waits are copied (tiers A and B), else by frame pointers.
+    pub stacks: Option<StackMethod>,
     /// Bytes of the buffer between kernel and reader (per CPU in tiers C and D); `None`: by the tier.
     pub buffer: Option<usize>,
     /// Files whose cached pages are looked at before and after, for the tiers that see no fills.
     pub files: Vec<PathBuf>,
+}
+
+impl Options {
+    /// How stacks are taken in this tier.
+    fn stacks(&self, tier: Tier) -> StackMethod {
+        self.stacks.unwrap_or(match tier {
+            Tier::A | Tier::B => StackMethod::UnwindTables,
+            Tier::C | Tier::D => StackMethod::FramePointers,
+        })
+    }
 }
 
 /// A tier that is not used, with the reason.
@@ -118,12 +129,16 @@ impl Session {
             manifest,
             sink,
             files: options.files.clone(),
-            counters: facts::disk_counters(&proc),
+            counters: Vec::new(),
             recorders: Vec::new(),
             proc,
             sys,
         };
         session.describe(options);
+        // The kernel's counters cover exactly the recorded time: attached already, and read once more before
+        // anything is detached. What this process itself reads in (its own evicted pages) is in both.
+        session.manifest.start = cold_sys::time::monotonic();
+        session.counters = facts::disk_counters(&session.proc);
         session.fact(&Fact::Mounts(facts::mounts(&session.proc)))?;
         session.residency(false)?;
         session.fact(&Fact::Manifest(Box::new(session.manifest.clone())))?;
@@ -235,6 +250,8 @@ impl Session {
     /// Ends the recording: drains all buffers, then writes what is known at the end. `complete` adds what
     /// the caller has learnt meanwhile (ready, ending, taints). The log is whole when this returns.
     pub fn finish(mut self, complete: impl FnOnce(&mut Manifest)) -> Result<Manifest, Error> {
+        self.manifest.end = cold_sys::time::monotonic();
+        self.manifest.disk_counters = facts::difference(&self.counters, &facts::disk_counters(&self.proc));
         if let Some(bpf) = self.bpf.take() {
             kernel::finish(bpf, &mut self.manifest)?;
         }
@@ -242,8 +259,6 @@ impl Session {
             let cpu = recorder.finish()?;
             self.manifest.cost.recorder_cpu += cpu;
         }
-        self.manifest.end = cold_sys::time::monotonic();
-        self.manifest.disk_counters = facts::difference(&self.counters, &facts::disk_counters(&self.proc));
         self.residency(true)?;
         // Mounts that the start made itself name its files too.
         self.fact(&Fact::Mounts(facts::mounts(&self.proc)))?;
@@ -257,9 +272,8 @@ impl Session {
     fn describe(&mut self, options: &Options) {
         let m = &mut self.manifest;
         m.tier = self.tier;
-        m.stacks = options.stacks;
+        m.stacks = options.stacks(self.tier);
         m.page_bytes = cold_sys::page::page_size() as u32;
-        m.start = cold_sys::time::monotonic();
         m.machine = facts::machine(&self.proc);
         m.devices = facts::devices(&self.proc, &self.sys);
         m.file_systems = facts::file_systems(&self.proc, &self.sys);
@@ -373,12 +387,12 @@ fn plan(tier: Tier, options: &Options) -> Option<Plan> {
         Tier::D => true,
     };
     try_perf(user_only).ok()?;
-    let stack = match options.stacks {
+    let stack = match options.stacks(tier) {
         StackMethod::None => Stack::None,
         StackMethod::FramePointers => Stack::FramePointers,
         StackMethod::UnwindTables => Stack::Copy(STACK_BYTES),
     };
-    let buffer = options.buffer.unwrap_or(match (tier, options.stacks) {
+    let buffer = options.buffer.unwrap_or(match (tier, options.stacks(tier)) {
         (Tier::D, _) => BUFFER_OF_A_USER,
         (_, StackMethod::None) => BUFFER,
         _ => BUFFER_WITH_STACKS,
