@@ -129,16 +129,14 @@ impl Session {
             manifest,
             sink,
             files: options.files.clone(),
-            counters: Vec::new(),
+            // First of all: what this process itself reads in from here on (its own evicted pages) is in both.
+            counters: facts::disk_counters(&proc),
             recorders: Vec::new(),
             proc,
             sys,
         };
         session.describe(options);
-        // The kernel's counters cover exactly the recorded time: attached already, and read once more before
-        // anything is detached. What this process itself reads in (its own evicted pages) is in both.
         session.manifest.start = cold_sys::time::monotonic();
-        session.counters = facts::disk_counters(&session.proc);
         session.fact(&Fact::Mounts(facts::mounts(&session.proc)))?;
         session.residency(false)?;
         session.fact(&Fact::Manifest(Box::new(session.manifest.clone())))?;
