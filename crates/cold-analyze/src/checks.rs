@@ -87,8 +87,9 @@ fn device_reads(cx: &Context<'_>) -> Vec<Check> {
 
 fn one_device(cx: &Context<'_>, id: &str, counter: &DiskCounter, reads: &[DeviceRead]) -> Check {
     let m = &cx.recording.manifest;
-    let inside = |t: Nanos| m.start <= t && t <= m.end;
-    let counted = reads.iter().filter(|r| r.dev == counter.dev && r.completed.is_some_and(inside));
+    // The counters were read when everything was attached, long before the start, and again at the end.
+    let counted = |r: &&DeviceRead| r.dev == counter.dev && r.completed.is_some_and(|t| t <= m.end);
+    let counted = reads.iter().filter(counted);
     let (requests, bytes) = counted.fold((0u64, 0u64), |(n, b), r| (n + 1, b + u64::from(r.bytes)));
     let name = m
         .devices

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use cold_model::recording::manifest::Subject;
+use cold_model::recording::manifest::{FileSystem, Subject};
 use cold_model::recording::tables::Began;
-use cold_model::recording::{DeviceRead, FillCause, LookupKind, StallCause};
+use cold_model::recording::{DeviceRead, File, FileKind, FillCause, LookupKind, StallCause};
 use cold_model::{Bytes, Known, Nanos};
 
 use crate::context::{Context, is_miss};
@@ -173,6 +173,27 @@ fn after_ready(cx: &Context<'_>) -> Option<AfterReady> {
     (after != AfterReady::default()).then_some(after)
 }
 
+/// Files of it were used, and are such that there would be something to see: the kernel's own file systems
+/// and device nodes hold nothing that could be read from a device.
+fn concerns(cx: &Context<'_>, fs: &FileSystem) -> bool {
+    const NOTHING_TO_SEE: [&str; 12] = [
+        "proc",
+        "sysfs",
+        "devtmpfs",
+        "devpts",
+        "cgroup",
+        "cgroup2",
+        "debugfs",
+        "tracefs",
+        "securityfs",
+        "bpf",
+        "configfs",
+        "mqueue",
+    ];
+    let used = |f: &File| f.dev == fs.dev && matches!(f.kind, FileKind::Regular | FileKind::Memory);
+    !NOTHING_TO_SEE.contains(&fs.kind.as_str()) && cx.recording.files.iter().any(used)
+}
+
 fn notes(cx: &Context<'_>) -> Vec<String> {
     let m = &cx.recording.manifest;
     let mut out = Vec::new();
@@ -181,6 +202,7 @@ fn notes(cx: &Context<'_>) -> Vec<String> {
     let (memory, others): (Vec<_>, Vec<_>) = m
         .file_systems
         .iter()
+        .filter(|fs| concerns(cx, fs))
         .filter_map(|fs| Some((fs, fs.blind.as_ref()?)))
         .partition(|(_, why)| why.ends_with("nothing is read"));
     if !memory.is_empty() {

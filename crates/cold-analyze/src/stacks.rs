@@ -3,19 +3,21 @@
 use std::collections::BTreeMap;
 
 use cold_model::Nanos;
-use cold_model::recording::{Frame, StackIdx};
+use cold_model::recording::{Frame, StackIdx, Stall, StallCause};
 
 use crate::context::Context;
 use crate::model::StackWait;
 
 /// Waits for storage by stack, longest first; those without a stack are one row.
 pub(crate) fn stacks(cx: &Context<'_>) -> Vec<StackWait> {
-    let mut by_stack: BTreeMap<Option<StackIdx>, StackWait> = BTreeMap::new();
+    let mut by_stack: BTreeMap<(bool, Option<StackIdx>), StackWait> = BTreeMap::new();
     for w in &cx.waits {
-        let stack = w.stall.stack;
-        let row = by_stack.entry(stack).or_insert_with(|| StackWait {
+        // The old program is gone and the new one has not begun: the kernel itself waits.
+        let exec = in_exec(cx, w.stall);
+        let stack = if exec { None } else { w.stall.stack };
+        let row = by_stack.entry((exec, stack)).or_insert_with(|| StackWait {
             stack,
-            frames: frames(cx, stack),
+            frames: if exec { vec!["exec (kernel)".to_string()] } else { frames(cx, stack) },
             stalls: 0,
             stall: Nanos(0),
             causes: BTreeMap::new(),
@@ -27,6 +29,15 @@ pub(crate) fn stacks(cx: &Context<'_>) -> Vec<StackWait> {
     let mut out: Vec<_> = by_stack.into_values().collect();
     out.sort_by(|a, b| b.stall.cmp(&a.stall).then_with(|| a.frames.cmp(&b.frames)));
     out
+}
+
+/// Within execve or execveat, faults of the kernel on the new program's memory included.
+fn in_exec(cx: &Context<'_>, stall: &Stall) -> bool {
+    let call = || match cx.recording.manifest.machine.architecture.as_str() {
+        "x86_64" => [59, 322],
+        _ => [221, 281], // the numbers of all newer architectures
+    };
+    stall.cause == StallCause::Exec || stall.system_call.is_some_and(|nr| call().contains(&nr))
 }
 
 /// Frames in words, outermost first.
@@ -47,7 +58,7 @@ fn frames(cx: &Context<'_>, stack: Option<StackIdx>) -> Vec<String> {
     out
 }
 
-/// One frame in words, innermost inlined function first: ``libc.so.6`fopen``, `libc.so.6+0x1234`, `0x7f…`.
+/// One frame in words, innermost inlined function first: ``libc.so.6`fopen``, `libc.so.6+0x1234`, `0x7f… (in no file)`.
 fn frame(cx: &Context<'_>, f: &Frame) -> Vec<String> {
     let module = f.file.map(|file| {
         let path = cx.path(file);
@@ -59,6 +70,7 @@ fn frame(cx: &Context<'_>, f: &Frame) -> Vec<String> {
         }
         (Some(names), None) if !names.is_empty() => names.iter().map(|n| n.function.clone()).collect(),
         (_, Some(module)) => vec![format!("{module}+{:#x}", f.offset)],
-        (_, None) => vec![format!("{:#x}", f.address)],
+        // Generated code (JIT), or where guessing by frame pointers went astray.
+        (_, None) => vec![format!("{:#x} (in no file)", f.address)],
     }
 }

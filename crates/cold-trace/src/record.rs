@@ -74,12 +74,23 @@ pub enum Error {
 pub struct Options {
     /// This tier and no other; `None`: the best that is to be had.
     pub tier: Option<Tier>,
-    /// User stacks at faults (and with BPF at reads, waits and lookups).
-    pub stacks: StackMethod,
+    /// User stacks at faults (and with BPF at reads, waits and lookups). `None`: by unwind tables where only
+    /// stacks of waits are copied (tiers A and B), else by frame pointers.
+    pub stacks: Option<StackMethod>,
     /// Bytes of the buffer between kernel and reader (per CPU in tiers C and D); `None`: by the tier.
     pub buffer: Option<usize>,
     /// Files whose cached pages are looked at before and after, for the tiers that see no fills.
     pub files: Vec<PathBuf>,
+}
+
+impl Options {
+    /// How stacks are taken in this tier.
+    fn stacks(&self, tier: Tier) -> StackMethod {
+        self.stacks.unwrap_or(match tier {
+            Tier::A | Tier::B => StackMethod::UnwindTables,
+            Tier::C | Tier::D => StackMethod::FramePointers,
+        })
+    }
 }
 
 /// A recording that runs.
@@ -119,12 +130,14 @@ impl Session {
             manifest,
             sink,
             files: options.files.clone(),
+            // First of all: what this process itself reads in from here on (its own evicted pages) is in both.
             counters: facts::disk_counters(&proc),
             recorders: Vec::new(),
             proc,
             sys,
         };
         session.describe(options);
+        session.manifest.start = cold_sys::time::monotonic();
         session.fact(&Fact::Mounts(facts::mounts(&session.proc)))?;
         session.residency(false)?;
         session.fact(&Fact::Manifest(Box::new(session.manifest.clone())))?;
@@ -236,6 +249,8 @@ impl Session {
     /// Ends the recording: drains all buffers, then writes what is known at the end. `complete` adds what
     /// the caller has learnt meanwhile (ready, ending, taints). The log is whole when this returns.
     pub fn finish(mut self, complete: impl FnOnce(&mut Manifest)) -> Result<Manifest, Error> {
+        self.manifest.end = cold_sys::time::monotonic();
+        self.manifest.disk_counters = facts::difference(&self.counters, &facts::disk_counters(&self.proc));
         if let Some(bpf) = self.bpf.take() {
             kernel::finish(bpf, &mut self.manifest)?;
         }
@@ -243,8 +258,6 @@ impl Session {
             let cpu = recorder.finish()?;
             self.manifest.cost.recorder_cpu += cpu;
         }
-        self.manifest.end = cold_sys::time::monotonic();
-        self.manifest.disk_counters = facts::difference(&self.counters, &facts::disk_counters(&self.proc));
         self.residency(true)?;
         // Mounts that the start made itself name its files too.
         self.fact(&Fact::Mounts(facts::mounts(&self.proc)))?;
@@ -258,9 +271,8 @@ impl Session {
     fn describe(&mut self, options: &Options) {
         let m = &mut self.manifest;
         m.tier = self.tier;
-        m.stacks = options.stacks;
+        m.stacks = options.stacks(self.tier);
         m.page_bytes = cold_sys::page::page_size() as u32;
-        m.start = cold_sys::time::monotonic();
         m.machine = facts::machine(&self.proc);
         m.devices = facts::devices(&self.proc, &self.sys);
         m.file_systems = facts::file_systems(&self.proc, &self.sys);
@@ -324,12 +336,12 @@ fn plan(tier: Tier, options: &Options) -> Option<Plan> {
         Tier::D => true,
     };
     try_perf(user_only).ok()?;
-    let stack = match options.stacks {
+    let stack = match options.stacks(tier) {
         StackMethod::None => Stack::None,
         StackMethod::FramePointers => Stack::FramePointers,
         StackMethod::UnwindTables => Stack::Copy(STACK_BYTES),
     };
-    let buffer = options.buffer.unwrap_or(match (tier, options.stacks) {
+    let buffer = options.buffer.unwrap_or(match (tier, options.stacks(tier)) {
         (Tier::D, _) => BUFFER_OF_A_USER,
         (_, StackMethod::None) => BUFFER,
         _ => BUFFER_WITH_STACKS,

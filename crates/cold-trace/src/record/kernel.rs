@@ -90,7 +90,7 @@ mod with {
         let options = bpf::Options {
             tier: Some(tier),
             scope: if everybody { Scope::Machine } else { Scope::Tree },
-            stacks: match options.stacks {
+            stacks: match options.stacks(tier) {
                 StackMethod::None => Stacks::None,
                 StackMethod::FramePointers => Stacks::FramePointers,
                 StackMethod::UnwindTables => Stacks::Copy,

@@ -227,7 +227,7 @@ fn copied_stacks_and_call_chains_come_with_faults() {
         let (path, pages, expected) = file_with_pattern(dir.path());
         let file = std::fs::File::open(&path).expect("exists");
         file.sync_all().expect("synced");
-        let options = Options { tier: Some(Tier::D), stacks, ..Options::default() };
+        let options = Options { tier: Some(Tier::D), stacks: Some(stacks), ..Options::default() };
         let subject = cold_testbed::subject();
         let argv = [subject.as_os_str(), "touch-mapped".as_ref(), path.as_os_str(), pages.as_ref()];
         // Others may bring the file back into the cache meanwhile: copies are taken of major faults only.

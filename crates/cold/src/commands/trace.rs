@@ -66,9 +66,10 @@ fn options(args: &Args) -> Result<Options, Failure> {
             _ => None,
         },
         stacks: match args.stacks.as_str() {
-            _ if args.no_stacks => StackMethod::None,
-            "dwarf" => StackMethod::UnwindTables,
-            _ => StackMethod::FramePointers,
+            _ if args.no_stacks => Some(StackMethod::None),
+            "dwarf" => Some(StackMethod::UnwindTables),
+            "fp" => Some(StackMethod::FramePointers),
+            _ => None,
         },
         buffer: build::buffer(args)?,
         files: Vec::new(), // known once a start was observed

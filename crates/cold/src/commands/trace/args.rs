@@ -46,8 +46,8 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["attach", "all"], help_heading = "Recording")]
     pub(crate) exact_need: bool,
 
-    /// How to take user stacks: fp (frame pointers) or dwarf (a copy of the stack, unwound later)
-    #[arg(long, value_name = "HOW", default_value = "fp", value_parser = ["fp", "dwarf"], help_heading = "Recording")]
+    /// How to take user stacks: fp (frame pointers), dwarf (a copy, unwound later) or auto (by the tier)
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = ["auto", "fp", "dwarf"], help_heading = "Recording")]
     pub(crate) stacks: String,
 
     /// Take no user stacks (cheaper)

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cold_analyze::model::{Analysis, FileUse, Headline, Reached};
 use cold_analyze::short_name;
-use cold_model::recording::FileIdx;
+use cold_model::recording::{FileIdx, LookupKind};
 use cold_model::{Bytes, Nanos};
 
 use super::View;
