@@ -2,7 +2,7 @@
 //!
 //! A mapped fault maps up to 16 cached neighbours with it (`fault_around_bytes`), which then never fault.
 //! With a window of one page each page's first touch is a fault of its own. Where debugfs is not to be
-//! had, read-ahead is turned off on the devices instead: then only needed pages are in the cache, so only
+//! had, and where a fault maps large folios whole, read-ahead is turned off on the devices instead: then only needed pages are in the cache, so only
 //! needed pages can be mapped around. Both are machine-wide, journalled, and put back.
 
 use std::path::PathBuf;
@@ -53,10 +53,14 @@ impl Exactness {
         }
         let mut guards = Vec::new();
         let why = match fault_around(journal, proc, &mut guards) {
-            Ok(()) => return Self { how: ExactNeed::FaultAround, guards },
-            Err(why) => why,
+            Ok(()) if !maps_whole_folios(proc) => return Self { how: ExactNeed::FaultAround, guards },
+            // The window stays at one page; small folios come from reading nothing ahead.
+            Ok(()) => "a fault maps a large folio whole since Linux 6.18".to_owned(),
+            Err(why) => {
+                drop_newest_first(&mut guards);
+                why
+            }
         };
-        drop_newest_first(&mut guards);
         match read_ahead(journal, devices, &mut guards) {
             Ok(devices) => Self { how: ExactNeed::ReadAhead { devices, why }, guards },
             Err(also) => {
@@ -73,6 +77,17 @@ impl Exactness {
             result = result.and(guard.undo().map(drop).map_err(Into::into));
         }
         (self.how, result)
+    }
+}
+
+/// Since Linux 6.18 (`finish_fault`) a fault maps all of its folio, whatever the window: after a folio of 512
+/// pages was read or written in one go, 511 of them never fault. Unknown kernels are taken for new ones.
+fn maps_whole_folios(proc: &ProcFs) -> bool {
+    let release = proc.sysctl("kernel.osrelease").unwrap_or_default();
+    let mut numbers = release.split(['.', '-']).map_while(|n| n.parse::<u32>().ok());
+    match (numbers.next(), numbers.next()) {
+        (Some(major), Some(minor)) => (major, minor) >= (6, 18),
+        _ => true,
     }
 }
 

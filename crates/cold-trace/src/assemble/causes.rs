@@ -39,6 +39,7 @@ impl Filling<'_> {
             _ => {}
         }
         match self.doing {
+            Doing::Fault if populates(self.syscall) => FillCause::Advice,
             Doing::Fault => match self.wanted {
                 Some((file, page)) if file == self.file && self.holds(page) => FillCause::DemandFault,
                 Some((file, _)) if file == self.file => FillCause::ReadAround,
@@ -68,6 +69,12 @@ impl Filling<'_> {
         };
         if asked { FillCause::BufferedRead } else { FillCause::ReadAhead }
     }
+}
+
+/// Whether the kernel faults for this call because the program asked for the pages (`MAP_POPULATE`, mlock,
+/// `MADV_POPULATE_READ`), not because it touched them.
+pub(super) fn populates(syscall: i32) -> bool {
+    class(syscall) == Class::Advice
 }
 
 /// Why a task did not run. `None`: not because of storage or a lock (a parent in vfork).
@@ -140,6 +147,8 @@ mod tests {
     #[test]
     fn calls_that_ask_write_or_look_up() {
         let call = |nr: libc::c_long| Filling { doing: Doing::Call, syscall: nr as i32, ..filling() };
+        let populate = Filling { doing: Doing::Fault, ..call(libc::SYS_mmap) };
+        assert_eq!(populate.cause(), FillCause::Advice);
         for nr in [libc::SYS_readahead, libc::SYS_fadvise64, libc::SYS_madvise, libc::SYS_mmap] {
             assert_eq!(call(nr).cause(), FillCause::Advice);
         }

@@ -7,7 +7,7 @@ use cold_model::recording::manifest::Tier;
 use cold_model::recording::{File, FileIdx, Fill, StackIdx, Touch, TouchKind};
 
 use super::builder::Builder;
-use super::causes::Filling;
+use super::causes::{Filling, populates};
 use super::index::{ContextKey, read_range};
 use crate::raw::{self, Doing};
 
@@ -82,7 +82,10 @@ impl Builder<'_> {
         if self.pages.last_fault.insert(head.tid, this) == Some(this) {
             return;
         }
-        let touch = touch(head, file, page, 1, TouchKind::Fault, p.ip);
+        // What was only asked for may have been used: mapped, it never faults again.
+        let asked = p.context.doing == Doing::Fault && populates(p.context.syscall);
+        let kind = if asked { TouchKind::FaultAround } else { TouchKind::Fault };
+        let touch = touch(head, file, page, 1, kind, p.ip);
         self.pages.touches.push((touch, (head.tid, p.context.at)));
     }
 

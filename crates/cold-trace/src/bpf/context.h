@@ -35,6 +35,20 @@ static __always_inline void context_fault(struct task_state *task, u64 address, 
 	task->fault_state = kernel ? COLD_P_KERNEL : 0;
 }
 
+/*
+ * A page of `id` is added or read ahead. Nothing says when a fault ends: one that the kernel took on a
+ * buffer within a call, and which is on no page of this file, is over, and the call goes on. (Where the
+ * page cache tells nothing of faults, their files are unknown, and this too.)
+ */
+static __always_inline void context_adds(struct task_state *task, struct cold_id id)
+{
+	if (knobs.tier_b || task->context.kind != COLD_CTX_FAULT || !task->call_at ||
+	    !(task->fault_state & COLD_P_KERNEL))
+		return;
+	if (task->context.file.ino != id.ino || task->context.file.dev != id.dev)
+		context_call(task);
+}
+
 /* The file and position of a call of the read family, looked for when they are first needed. */
 static __always_inline void resolve_call(struct task_state *task)
 {

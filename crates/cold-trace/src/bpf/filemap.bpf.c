@@ -125,9 +125,10 @@ int filemap_add(u64 *ctx)
 	struct cold_id id;
 	task = my_state();
 	if (task) {
+		id = file_behind(task, mapping, BPF_CORE_READ(inode, i_ino));
+		context_adds(task, id);
 		resolve_call(task);
 		tell_stack(ctx, task, false);
-		id = file_behind(task, mapping, BPF_CORE_READ(inode, i_ino));
 	} else {
 		id = id_of(inode);
 		tell_inode(inode, SCRATCH_TASK);
@@ -184,10 +185,12 @@ static __always_inline int readahead(u64 *ctx, struct file_ra_state *ra, u64 ask
 	if (is_self())
 		return 0;
 	struct task_state *task = my_state();
-	if (task)
-		resolve_call(task);
 	/* As a number: a typed pointer cannot be handed to a function that the verifier looks at once. */
 	bpf_probe_read_kernel(&inode, sizeof(inode), ctx);
+	if (task) {
+		context_adds(task, id_of(inode));
+		resolve_call(task);
+	}
 	tell_inode(inode, SCRATCH_TASK);
 	event = RESERVE(cold_readahead, COLD_LOST_READAHEAD);
 	if (!event)

@@ -25,4 +25,5 @@ mod snapshots;
 mod trace;
 mod trace_disk;
 mod trace_places;
+mod trace_storm;
 mod user;

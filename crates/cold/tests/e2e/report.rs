@@ -89,12 +89,16 @@ fn what_is_no_recording_or_a_damaged_one_is_said() {
         let json = usize::from(file.ends_with("recording.json"));
         for cut in [0, 1, whole.len() / 2, whole.len() - 1 - json] {
             fs::write(file, &whole[..cut]).unwrap();
-            refused(&place, &dir);
+            refused(&place, &dir, file);
         }
         for at in (0..whole.len()).step_by(whole.len() / 7 + 1) {
             let mut bad = whole.clone();
             bad[at] ^= 0x55;
             fs::write(file, &bad).unwrap();
+            if json == 0 {
+                refused(&place, &dir, file);
+                continue;
+            }
             // A changed byte may be harmless (a letter of a name); it must never be more than an error.
             let ran = place.cold(["report", "--no-symbols", dir.to_str().unwrap()]).run();
             assert!(matches!(ran.code(), 0 | 1), "{} at {at}: {}", file.display(), ran.stderr);
@@ -111,7 +115,9 @@ fn what_is_no_recording_or_a_damaged_one_is_said() {
 }
 
 #[track_caller]
-fn refused(place: &Place, dir: &Path) {
+fn refused(place: &Place, dir: &Path, file: &Path) {
     let ran = place.cold(["report", "--no-symbols", dir.to_str().unwrap()]).run().expect(1);
-    assert!(!ran.error().contains("panicked"), "{}", ran.stderr);
+    let (line, path) = (ran.error(), file.to_str().unwrap());
+    assert!(line.contains(&format!("{path} ")) && !line.contains("panicked"), "{path}: {}", ran.stderr);
+    assert!(line.len() > path.len() + 20, "with a reason: {line}");
 }

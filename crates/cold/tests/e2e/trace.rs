@@ -132,16 +132,82 @@ mod root {
         assert!(r.manifest.end.saturating_sub(r.manifest.start).as_secs() >= 0.9);
     }
 
-    /// Identifiers of the BPF programs that any process holds.
-    fn programs() -> std::collections::BTreeSet<String> {
-        let mut found = std::collections::BTreeSet::new();
-        for pid in fs::read_dir("/proc").unwrap().flatten() {
-            for info in fs::read_dir(pid.path().join("fdinfo")).into_iter().flatten().flatten() {
-                let text = fs::read_to_string(info.path()).unwrap_or_default();
-                found.extend(text.lines().filter(|l| l.starts_with("prog_id:")).map(str::to_owned));
-            }
+    /// Identifiers of all BPF programs of the machine, asked of the kernel by a witness of its own.
+    fn programs() -> std::collections::BTreeSet<u32> {
+        let script = "
+import ctypes, struct
+bpf = ctypes.CDLL(None, use_errno=True).syscall; last = 0
+while True:
+    attr = ctypes.create_string_buffer(struct.pack('III', last, 0, 0), 120)
+    if bpf(321, 11, attr, 120): break
+    last = struct.unpack_from('I', attr, 4)[0]; print(last)";
+        let out = std::process::Command::new("/usr/bin/python3").args(["-c", script]).output().unwrap();
+        assert!(out.status.success(), "{}", String::from_utf8_lossy(&out.stderr));
+        let text = String::from_utf8(out.stdout).unwrap();
+        text.split_whitespace().map(|n| n.parse().unwrap()).collect()
+    }
+
+    /// Whether this process holds a BPF program.
+    fn holds_programs(pid: rustix::process::Pid) -> bool {
+        let infos = fs::read_dir(format!("/proc/{pid}/fdinfo")).into_iter().flatten().flatten();
+        infos.map(|i| fs::read_to_string(i.path()).unwrap_or_default()).any(|t| t.contains("prog_id:"))
+    }
+
+    #[derive(Debug, Clone, Copy, PartialEq)]
+    enum Phase {
+        /// The programs are loaded, the command waits to be released.
+        Loading,
+        /// The command is over, the recording is put together and written.
+        Assembling,
+    }
+
+    #[test]
+    fn kill_9_before_the_release_and_after_the_end() {
+        if !need_root() {
+            return;
         }
-        found
+        let _machine = alone();
+        for phase in [Phase::Loading, Phase::Assembling] {
+            attempts(|| killed(phase));
+        }
+    }
+
+    fn killed(phase: Phase) -> Result<(), String> {
+        let place = Place::new();
+        let (window, before) = (Window::read(&place), programs());
+        let (subject, file) = (place.subject(), place.text("small"));
+        place.file("small", 64 * PAGE as usize);
+        let program = [&*subject, "counted-faults", &file, "5000", "40"];
+        let args = ["trace", "--evict", "files", "--exact-need", "-o", "k.cold", "--"];
+        let started = place.cold(args.iter().chain(&program)).start_as_job();
+        until("it loads its programs", || holds_programs(started.pid()).then_some(()));
+        let during = programs();
+        if phase == Phase::Assembling {
+            until("it lets them go", || (!holds_programs(started.pid())).then_some(()));
+        }
+        started.kill(Signal::KILL);
+        let ran = started.end();
+        check(ran.code() == 128 + 9, || format!("{phase:?}: it was over before: {}", ran.stderr))?;
+        until("the tree has ended", || place.processes().is_empty().then_some(()));
+        place.cold(["doctor", "--repair", "--json"]).run().expect(0);
+        assert_eq!(Window::read(&place), window, "{phase:?}: put back");
+        assert_eq!(place.temporary(), [] as [std::path::PathBuf; 0], "{phase:?}");
+        until("no program is left", || {
+            programs().intersection(&during).all(|id| before.contains(id)).then_some(())
+        });
+        let ran = place.cold(["report", "--no-symbols", "k.cold"]).run();
+        if phase == Phase::Assembling {
+            let told = ran.stderr.contains("incomplete") && ran.stdout.contains("INCOMPLETE");
+            // Written in full before the kill came.
+            let done = ran.code() == 0 && !ran.stdout.contains("INCOMPLETE");
+            check(!done, || "the recording was complete".into())?;
+            assert!(ran.code() == 0 && told, "{}: {} {}", ran.code(), ran.stdout, ran.stderr);
+        } else if ran.code() != 0 {
+            // Nothing had happened yet: that is said in one line.
+            assert_eq!(ran.code(), 1, "{}", ran.stderr);
+            ran.error();
+        }
+        Ok(())
     }
 
     #[test]
@@ -152,7 +218,7 @@ mod root {
         let _machine = alone();
         let place = Place::new();
         let window = || Window::read(&place);
-        let before = window();
+        let (before, programs_before) = (window(), programs());
         let subject = place.subject();
         let data = place.file("data", MIB);
         // The observed start must end by itself; the second one hangs.
@@ -172,9 +238,9 @@ mod root {
         until("the supervisor ends the tree", || place.processes().is_empty().then_some(()));
         place.cold(["doctor", "--repair", "--json"]).run().expect(0);
         assert_eq!(window(), before, "put back");
+        assert_ne!(during, programs_before, "programs were loaded");
         until("no program of ours is left", || {
-            let now = programs();
-            (during.is_empty() || during.iter().any(|p| !now.contains(p))).then_some(())
+            programs().intersection(&during).all(|id| programs_before.contains(id)).then_some(())
         });
         assert_eq!(place.temporary(), [] as [std::path::PathBuf; 0]);
         let ran = place.cold(["report", "--no-symbols", "k.cold"]).run().expect(0);

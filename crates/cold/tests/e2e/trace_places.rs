@@ -1,4 +1,4 @@
-//! Paths on file systems that hide where a file is: right, or said to be unknown.
+//! Paths on file systems that hide where a file is: each exactly what it has to be.
 
 mod root {
     use std::fs;
@@ -7,8 +7,8 @@ mod root {
 
     use cold_model::Bytes;
     use cold_model::recording::manifest::Tier;
-    use cold_model::recording::{FileKind, Recording};
-    use cold_testbed::disk::Preset;
+    use cold_model::recording::{File, FileKind, Recording};
+    use cold_testbed::disk::{FileSystem, Options, Preset};
     use cold_testbed::{SlowDisk, need_root};
 
     use crate::support::*;
@@ -37,31 +37,47 @@ mod root {
         assert!(out.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&out.stderr));
     }
 
-    /// Records a program that reads all of `file` by read and by mapping.
-    fn record(place: &Place, name: &str, file: &Path) -> Recording {
-        let text = "import mmap, sys\nf = open(sys.argv[1], 'rb')\nm = mmap.mmap(f.fileno(), 0, prot=1)\nsum(m[::4096])\nf.read()";
-        let args = ["trace", "--evict", "files", "-o", name, "--", "/usr/bin/python3", "-S", "-c", text];
-        place.cold(args.iter().copied().chain([file.to_str().unwrap()])).run().expect(0);
-        recorded(place, name)
+    /// Records a program of Python. `None`: nothing is promised on this tier.
+    fn python(place: &Place, name: &str, state: [&str; 2], text: &str, args: &[&str]) -> Option<Recording> {
+        let fixed = ["trace", state[0], state[1], "-o", name, "--", "/usr/bin/python3", "-S", "-c", text];
+        place.cold(fixed.iter().chain(args)).run().expect(0);
+        let r = recorded(place, name);
+        (r.manifest.tier <= Tier::B).then_some(r)
     }
 
-    /// The file is there under its name, or honestly without one, and never under a wrong one.
+    /// Records a program that reads all of `file` by read and by mapping.
+    fn record(place: &Place, name: &str, file: &Path) -> Option<Recording> {
+        let text = "import mmap, sys\nf = open(sys.argv[1], 'rb')\nm = mmap.mmap(f.fileno(), 0, prot=1)\nsum(m[::4096])\nf.read()";
+        python(place, name, ["--evict", "files"], text, &[file.to_str().unwrap()])
+    }
+
+    /// The one touched file of this size, which no other file has.
     #[track_caller]
-    fn named(r: &Recording, file: &Path, size: u64) {
-        if r.manifest.tier > Tier::B {
-            return;
-        }
-        let paths: Vec<_> = r.files.iter().filter_map(|f| f.path.as_deref()).collect();
-        let right = paths.contains(&file.to_str().unwrap());
-        let unknown = r
-            .files
+    fn touched(r: &Recording, size: u64) -> &File {
+        let mut found: Vec<usize> = r
+            .touches
             .iter()
-            .any(|f| f.path.is_none() && f.kind == FileKind::Regular && f.size.is_none_or(|s| s == size));
-        assert!(right || unknown, "{} is not among {paths:?}", file.display());
+            .flatten()
+            .map(|t| t.file as usize)
+            .filter(|i| r.files[*i].size == Some(size))
+            .collect();
+        found.sort_unstable();
+        found.dedup();
+        let [one] = found[..] else {
+            panic!("{:#?}", found.iter().map(|i| &r.files[*i]).collect::<Vec<_>>())
+        };
+        &r.files[one]
+    }
+
+    #[track_caller]
+    fn named(r: Option<Recording>, file: &Path, size: u64, kind: FileKind) {
+        let Some(r) = r else { return };
+        let row = touched(&r, size);
+        assert_eq!((row.path.as_deref(), row.kind, row.deleted), (file.to_str(), kind, false), "{row:?}");
     }
 
     #[test]
-    fn overlay_bind_mount_tmpfs_squashfs_and_subvolume() {
+    fn overlay_bind_mount_tmpfs_and_squashfs_show_the_name_that_was_used() {
         if !need_root() {
             return;
         }
@@ -72,6 +88,7 @@ mod root {
             fs::create_dir(place.path(dir)).unwrap();
         }
         data(place.path("lower/low"), size as usize);
+        data(place.path("upper/up"), size as usize);
         data(place.path("source/bound"), size as usize);
         let options = format!(
             "lowerdir={},upperdir={},workdir={}",
@@ -85,19 +102,22 @@ mod root {
         data(place.path("memory/light"), size as usize);
         run("mksquashfs", &[&place.text("source"), &place.text("image"), "-quiet", "-no-progress"]);
         let squashed = Mounted::new(place.path("squash"), &["-o", "loop,ro", &place.text("image")]);
-        for (name, file) in [
-            ("o.cold", place.path("merged/low")),
-            ("b.cold", place.path("bind/bound")),
-            ("m.cold", place.path("memory/light")),
-            ("s.cold", place.path("squash/bound")),
+        for (name, file, kind) in [
+            ("o.cold", "merged/low", FileKind::Regular),
+            ("p.cold", "merged/up", FileKind::Regular),
+            ("b.cold", "bind/bound", FileKind::Regular),
+            ("m.cold", "memory/light", FileKind::Memory),
+            ("s.cold", "squash/bound", FileKind::Regular),
         ] {
-            named(&record(&place, name, &file), &file, size);
+            let file = place.path(file);
+            named(record(&place, name, &file), &file, size, kind);
         }
         drop((overlay, bound, memory, squashed));
     }
 
+    /// A subvolume and a snapshot of it: the same inode number, the same extents, two files.
     #[test]
-    fn a_btrfs_subvolume() {
+    fn a_btrfs_subvolume_and_its_snapshot() {
         if !need_root() {
             return;
         }
@@ -109,28 +129,64 @@ mod root {
         let place = Place::new();
         let mounted = Mounted::new(place.path("btrfs"), &["-o", "loop", image.to_str().unwrap()]);
         run("btrfs", &["-q", "subvolume", "create", &place.text("btrfs/sub")]);
-        let file = data(place.path("btrfs/sub/inside"), 40_000);
-        named(&record(&place, "v.cold", &file), &file, 40_000);
-        drop(mounted);
+        let file = data(place.path("btrfs/sub/inside"), 40_001);
+        run("btrfs", &["-q", "subvolume", "snapshot", &place.text("btrfs/sub"), &place.text("btrfs/snap")]);
+        let copy = place.path("btrfs/snap/inside");
+        named(record(&place, "v.cold", &file), &file, 40_001, FileKind::Regular);
+        named(record(&place, "w.cold", &copy), &copy, 40_001, FileKind::Regular);
+        // A subvolume that is mounted by itself.
+        let alone = Mounted::new(place.path("alone"), &["-o", "loop,subvol=snap", image.to_str().unwrap()]);
+        let inside = place.path("alone/inside");
+        named(record(&place, "x.cold", &inside), &inside, 40_001, FileKind::Regular);
+        drop((alone, mounted));
     }
 
     #[test]
-    fn a_file_that_is_deleted_while_it_is_mapped() {
+    fn xfs() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let (preset, file_system, size) = (Preset::Fast, FileSystem::Xfs, Bytes(320 << 20));
+        let disk =
+            SlowDisk::with(&Options { preset, size, file_system, mount: None, backing: None }).unwrap();
+        let file = data(disk.mount_point().join("inside"), 40_001);
+        let place = Place::new();
+        named(record(&place, "x.cold", &file), &file, 40_001, FileKind::Regular);
+    }
+
+    /// Files that lose their names, or get another one's: never a living file of the old name.
+    #[test]
+    fn deleted_and_replaced_files_and_memory() {
         if !need_root() {
             return;
         }
         let _machine = together();
         let place = Place::new();
-        let file = place.text("doomed");
-        let text = "import mmap, os, sys\np = sys.argv[1]\nopen(p, 'wb').write(b'x' * 40000)\nf = open(p, 'rb')\nm = mmap.mmap(f.fileno(), 0, prot=1)\nos.unlink(p)\nsum(m[::4096])";
-        let args =
-            ["trace", "--state", "as-is", "-o", "d.cold", "--", "/usr/bin/python3", "-S", "-c", text, &file];
-        place.cold(args).run().expect(0);
-        let r = recorded(&place, "d.cold");
-        if r.manifest.tier <= Tier::B {
-            // Not as a living file of that name.
-            let wrong = r.files.iter().find(|f| f.path.as_deref() == Some(&file) && !f.deleted);
-            assert!(wrong.is_none(), "{wrong:?}");
+        let (doomed, replaced) = (place.text("doomed"), place.text("replaced"));
+        for (name, size) in [("doomed", 40_001), ("replaced", 50_001), ("replaced.new", 60_001)] {
+            place.file(name, size);
         }
+        let text = "
+import mmap, os, sys
+def touch(f):
+    m = mmap.mmap(f, 0, prot=1); return sum(m[::4096])
+doomed, replaced = sys.argv[1:]
+f = os.open(doomed, os.O_RDONLY); os.unlink(doomed); touch(f)
+old = os.open(replaced, os.O_RDONLY); os.rename(replaced + '.new', replaced); touch(old)
+touch(os.open(replaced, os.O_RDONLY))
+memory = os.memfd_create('secret'); os.write(memory, b'x' * 70001); touch(memory)";
+        let Some(r) = python(&place, "d.cold", ["--state", "as-is"], text, &[&doomed, &replaced]) else {
+            return;
+        };
+        let gone = touched(&r, 40_001);
+        assert_eq!((gone.path.as_deref(), gone.deleted), (Some(&*doomed), true), "{gone:?}");
+        let old = touched(&r, 50_001);
+        assert_eq!((old.path.as_deref(), old.deleted), (Some(&*replaced), true), "{old:?}");
+        let new = touched(&r, 60_001);
+        assert!(!new.deleted, "{new:?}");
+        assert_eq!(new.path.as_deref(), Some(&*replaced), "{new:?}");
+        let memory: Vec<_> = r.files.iter().filter(|f| f.path.as_deref() == Some("memfd:secret")).collect();
+        assert!(matches!(memory[..], [f] if f.kind == FileKind::Memory), "{memory:?}");
     }
 }

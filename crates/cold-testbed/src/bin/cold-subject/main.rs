@@ -1,6 +1,7 @@
 //! `cold-subject`: programs with known behaviour, to measure what is known.
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::exit)] // a program under test, not shipped
 
+mod asking;
 mod daemon;
 mod memory;
 
@@ -92,6 +93,12 @@ enum Order {
         #[arg(long, default_value_t = 0.0)]
         linger: f64,
     },
+    /// Ask for all pages of a file without touching one
+    Ask(asking::Ask),
+    /// Touch the same pages of a mapped file in several threads at the same time, without read-around
+    TouchTogether(asking::TouchTogether),
+    /// Fault a known number of times, each in a mapping of one page, so that nothing is mapped around
+    CountedFaults(asking::CountedFaults),
     /// Map a file, touch every page and unmap it, again and again
     FaultStorm { file: PathBuf, ms: u64 },
 }
@@ -173,6 +180,9 @@ fn run(order: Order) -> Result<ExitCode, Failure> {
             say("allocated")?;
             linger(seconds);
         }
+        Order::Ask(ask) => ask.run()?,
+        Order::TouchTogether(together) => together.run()?,
+        Order::CountedFaults(storm) => storm.run()?,
         Order::FaultStorm { file, ms } => {
             let file = File::open(file)?;
             let end = Instant::now() + Duration::from_millis(ms);

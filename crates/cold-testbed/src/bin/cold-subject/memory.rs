@@ -17,11 +17,27 @@ pub(crate) struct FileMap {
 impl FileMap {
     /// Maps the file for reading, or as code.
     pub(crate) fn new(file: &File, exec: bool) -> io::Result<Self> {
-        let len = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
         let prot = if exec { ProtFlags::READ | ProtFlags::EXEC } else { ProtFlags::READ };
+        Self::with(file, prot, MapFlags::PRIVATE)
+    }
+
+    /// Maps the file with all its pages at once.
+    pub(crate) fn populated(file: &File) -> io::Result<Self> {
+        Self::with(file, ProtFlags::READ, MapFlags::PRIVATE | MapFlags::POPULATE)
+    }
+
+    fn with(file: &File, prot: ProtFlags, flags: MapFlags) -> io::Result<Self> {
+        let len = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing of ours.
-        let start = unsafe { mmap(null_mut(), len, prot, MapFlags::PRIVATE, file, 0)? };
+        let start = unsafe { mmap(null_mut(), len, prot, flags, file, 0)? };
         Ok(Self { start, len })
+    }
+
+    /// Asks for all its pages.
+    pub(crate) fn advise_willneed(&self) -> io::Result<()> {
+        // SAFETY: the range is our own mapping; the advice does not change its content.
+        unsafe { madvise(self.start, self.len, Advice::WillNeed)? };
+        Ok(())
     }
 
     /// Switches read-around off.
@@ -51,6 +67,62 @@ impl Drop for FileMap {
     fn drop(&mut self) {
         // SAFETY: the range is our own mapping, and no reference into it exists.
         let _ = unsafe { munmap(self.start, self.len) };
+    }
+}
+
+// SAFETY: the mapping is only read, and it stays until `drop`, which needs the value itself.
+unsafe impl Sync for FileMap {}
+
+/// Many mappings of one page each, side by side: neighbours show the file's pages in falling order, so
+/// that the kernel cannot join them, and a fault can map nothing but its own page.
+pub(crate) struct Pieces {
+    start: *mut c_void,
+    number: usize,
+}
+
+impl Pieces {
+    /// So many mappings of a file.
+    pub(crate) fn new(file: &File, number: usize) -> io::Result<Self> {
+        let pages = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)? / page_size();
+        if pages < 3 {
+            return Err(io::Error::other("the file needs at least 3 pages"));
+        }
+        let len = number * page_size();
+        // SAFETY: a new mapping at an address of the kernel's choice aliases nothing of ours.
+        let start = unsafe { mmap_anonymous(null_mut(), len, ProtFlags::READ, MapFlags::PRIVATE)? };
+        let me = Self { start, number };
+        for i in 0..number {
+            let offset = (pages - 1 - i % pages) * page_size();
+            // SAFETY: the page lies inside the mapping made above, which is ours alone.
+            unsafe {
+                let flags = MapFlags::PRIVATE | MapFlags::FIXED;
+                let at = me.start.byte_add(i * page_size());
+                mmap(at, page_size(), ProtFlags::READ, flags, file, offset as u64)?;
+            }
+        }
+        Ok(me)
+    }
+
+    /// Reads one byte of every page.
+    pub(crate) fn touch_all(&self) {
+        for i in 0..self.number {
+            // SAFETY: the page lies inside the mapping; see `FileMap::touch`.
+            unsafe { read_volatile(self.start.cast::<u8>().add(i * page_size())) };
+        }
+    }
+
+    /// Takes the pages out of the page table; they stay cached.
+    pub(crate) fn empty(&self) -> io::Result<()> {
+        // SAFETY: private mappings that are never written lose nothing.
+        unsafe { madvise(self.start, self.number * page_size(), Advice::LinuxDontNeed)? };
+        Ok(())
+    }
+}
+
+impl Drop for Pieces {
+    fn drop(&mut self) {
+        // SAFETY: the range is our own, and no reference into it exists.
+        let _ = unsafe { munmap(self.start, self.number * page_size()) };
     }
 }
 
