@@ -15,6 +15,8 @@ mod tests;
 
 /// Bytes of a record's header, the least a record can have.
 pub const HEADER_BYTES: usize = 24;
+/// Most folios of one run of fills (`COLD_RUN`).
+pub const RUN: u32 = 64;
 
 /// [`Header::flags`]: the task belongs to the tree that is followed.
 pub const IN_TREE: u32 = 1;

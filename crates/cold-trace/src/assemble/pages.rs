@@ -214,18 +214,22 @@ impl Builder<'_> {
             wanted,
             asked: self.index.asked(key),
         };
-        self.pages.last_fill.insert(head.tid, (add.context.at, file, add.index));
-        self.pages.changes.push((head.at, file, add.index, pages, true));
-        self.pages.fills.push(Fill {
-            at: Nanos(head.at),
-            pid: head.pid,
-            tid: head.tid,
-            in_tree,
-            file,
-            first_page: add.index,
-            pages,
-            cause: filling.cause(),
-        });
+        let last = add.index.saturating_add(u64::from(add.more) * u64::from(pages));
+        self.pages.last_fill.insert(head.tid, (add.context.at, file, last));
+        for i in 0..=u64::from(add.more) {
+            let first_page = add.index.saturating_add(i * u64::from(pages));
+            self.pages.changes.push((head.at, file, first_page, pages, true));
+            self.pages.fills.push(Fill {
+                at: Nanos(head.at),
+                pid: head.pid,
+                tid: head.tid,
+                in_tree,
+                file,
+                first_page,
+                pages,
+                cause: Filling { first: first_page, ..filling }.cause(),
+            });
+        }
     }
 
     /// The last page of a range that lies within the file as it was seen.

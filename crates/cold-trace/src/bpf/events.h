@@ -12,6 +12,7 @@
 #define COLD_NAME_BYTES 4096 /* most bytes of a path, all its NULs included */
 #define COLD_ARGS_BYTES 1024 /* most bytes of a command line */
 #define COLD_PARTS 16      /* most bios of a request that are told apart */
+#define COLD_RUN 64        /* most folios of a run; a bound to what a damaged log can claim, too */
 #define COLD_FRAMES 64     /* most frames of a stack */
 #define COLD_STACK_BYTES 16384 /* most bytes of a copied stack */
 
@@ -157,13 +158,14 @@ struct cold_pages {
 };
 _Static_assert(sizeof(struct cold_pages) == 120, "pages");
 
+/* A run of folios of one order that were added one after another by one task: read-around adds 32 at once. */
 struct cold_add {
-	struct cold_header head;
+	struct cold_header head; /* at: of the first */
 	struct cold_context context;
 	struct cold_id file;
-	__u64 index;
-	__u32 order; /* 1 << order pages */
-	__u32 pad;
+	__u64 index; /* of the first */
+	__u32 order; /* 1 << order pages each */
+	__u32 more;  /* folios that follow directly behind the first: less than COLD_RUN */
 };
 _Static_assert(sizeof(struct cold_add) == 96, "add");
 

@@ -85,6 +85,9 @@ int process_exit(u64 *ctx)
 		event->last = last;
 		SUBMIT(event);
 	}
+	struct task_state *state = bpf_map_lookup_elem(&tasks, &tid);
+	if (state)
+		tell_adds(state);
 	bpf_map_delete_elem(&tasks, &tid);
 	if (last)
 		bpf_map_delete_elem(&tree, &pid);
@@ -139,6 +142,11 @@ int task_switch(u64 *ctx)
 
 	if (task && task->began)
 		runs_again(task, tid);
+	/* So that at most what runs on the CPUs at the end of a recording is not told. */
+	tid = (u32)bpf_get_current_pid_tgid();
+	task = bpf_map_lookup_elem(&tasks, &tid);
+	if (task)
+		tell_adds(task);
 	u32 state = knobs.prev_state ? (u32)ARG(3) : state_of_task(prev);
 	if (preempted || !state || !waits(prev, state))
 		return 0;

@@ -4,7 +4,7 @@ use cold_model::recording::tables::Dev;
 
 use super::{
     Add, Call, Context, Delete, Doing, Done, Error, Event, Exec, Exit, FileEvent, HEADER_BYTES, Header, Id,
-    PageFault, Pages, Part, ReadaheadEvent, Record, Request, StackCopy, StackEvent, Stall, Task,
+    PageFault, Pages, Part, RUN, ReadaheadEvent, Record, Request, StackCopy, StackEvent, Stall, Task,
 };
 
 const PART_BYTES: usize = 32;
@@ -117,6 +117,7 @@ impl<'a> Cursor<'a> {
                 file: self.id()?,
                 index: self.u64()?,
                 order: self.u32()?,
+                more: self.u32()?.min(RUN - 1),
             }),
             11 => Event::Delete(Delete { file: self.id()?, index: self.u64()?, order: self.u32()? }),
             12 => Event::Readahead(self.readahead()?),

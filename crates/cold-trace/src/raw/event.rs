@@ -129,17 +129,19 @@ pub struct Pages {
     pub state: u32,
 }
 
-/// A folio that entered the page cache.
+/// Folios of one order that entered the page cache one behind the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Add {
     /// The fault or call it happened in.
     pub context: Context,
     /// File.
     pub file: Id,
-    /// First page.
+    /// First page of the first.
     pub index: u64,
-    /// `1 << order` pages.
+    /// `1 << order` pages each.
     pub order: u32,
+    /// Folios behind the first.
+    pub more: u32,
 }
 
 /// A folio that left it.

@@ -119,7 +119,12 @@ pub(super) fn pages(kind: u16, at: u64, context: Context, file: Id, first: u64, 
 }
 
 pub(super) fn add(at: u64, context: Context, file: Id, index: u64, order: u32) -> Vec<u8> {
-    Body::new().context(context).id(file).u64(index).u32(order).u32(0).record(10, at)
+    add_run(at, context, file, index, order, 0)
+}
+
+/// A folio and `more` behind it.
+pub(super) fn add_run(at: u64, context: Context, file: Id, index: u64, order: u32, more: u32) -> Vec<u8> {
+    Body::new().context(context).id(file).u64(index).u32(order).u32(more).record(10, at)
 }
 
 pub(super) fn delete(at: u64, file: Id, index: u64, order: u32) -> Vec<u8> {

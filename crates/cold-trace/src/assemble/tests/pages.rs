@@ -74,6 +74,19 @@ fn a_read_that_comes_back_for_more_is_counted_once_and_ends_with_the_file() {
     assert_eq!(rows, [(20, 0, 15), (21, 15, 15), (22, 30, 10), (40, 2, 2)]);
 }
 
+/// Folios come in runs; each is a row, and only the one that holds the faulting page was waited for.
+#[test]
+fn a_run_of_folios_is_a_row_each_with_a_cause_of_its_own() {
+    let f = id(5);
+    let r = run(&[named(f, 100, "lib"), add_run(12, fault_context(10, f, 20), f, 16, 1, 3)]);
+    let rows: Vec<_> = r.fills.iter().flatten().map(|row| (row.first_page, row.pages, row.cause)).collect();
+    let around = FillCause::ReadAround;
+    assert_eq!(rows, [(16, 2, around), (18, 2, around), (20, 2, FillCause::DemandFault), (22, 2, around)]);
+    // What a damaged log claims is bounded.
+    let r = run(&[named(f, 100, "lib"), add_run(12, fault_context(10, f, 20), f, 16, 0, u32::MAX)]);
+    assert_eq!(r.fills.map(|fills| fills.len()), Some(64));
+}
+
 #[test]
 fn causes_of_fills() {
     let (lib, data, meta) = (id(5), id(6), id(7));
