@@ -4,12 +4,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use cold_model::Nanos;
 use cold_model::recording::manifest::Tier;
-use cold_model::recording::{File, FileIdx, Fill, StackIdx, Touch, TouchKind};
+use cold_model::recording::{File, FileIdx, FileKind, Fill, StackIdx, Touch, TouchKind};
 
 use super::builder::Builder;
 use super::causes::{Filling, populates};
 use super::index::{ContextKey, read_range};
 use crate::raw::{self, Doing};
+use crate::syscalls::{Class, class};
 
 /// No folio is larger: 2^13 pages is beyond every kernel's limit. A damaged record must not claim more.
 const MAX_ORDER: u32 = 13;
@@ -35,6 +36,9 @@ pub(super) struct Pages {
     last_fault: HashMap<u32, (u64, FileIdx, u64)>,
     /// A thread's last read, to cut its range where the next one of the same call begins.
     last_read: HashMap<u32, (ContextKey, usize)>,
+    /// Pages at the position of a read that the read itself filled. The kernel tells of no success when it
+    /// had to make that page by itself (`filemap_create_folio`: its read-ahead brought nothing).
+    begun: Vec<(Touch, ContextKey)>,
     /// A thread's last fill within a fault or call.
     last_fill: HashMap<u32, (u64, FileIdx, u64)>,
     /// Faults by address (tier B): the fault in progress of a thread.
@@ -152,8 +156,7 @@ impl Builder<'_> {
     pub(super) fn read_call(&mut self, head: &raw::Header, call: &raw::Call<'_>) {
         let Some((first, last)) = read_range(call, self.page, false) else { return };
         let Some(file) = self.files.index(call.file) else { return };
-        let regular =
-            self.files.row(file).is_some_and(|f| f.kind == cold_model::recording::FileKind::Regular);
+        let regular = self.files.row(file).is_some_and(|f| f.kind == FileKind::Regular);
         if regular {
             let pages = u32::try_from(last - first + 1).unwrap_or(u32::MAX);
             let row = touch(head, file, first, pages, TouchKind::Read, 0);
@@ -215,6 +218,13 @@ impl Builder<'_> {
             asked: self.index.asked(key),
         };
         let last = add.index.saturating_add(u64::from(add.more) * u64::from(pages));
+        let reads = add.context.doing == Doing::Call && class(add.context.syscall) == Class::Read;
+        if let Some((_, page)) = wanted.filter(|(of, _)| *of == file)
+            && (reads && in_tree && kind == FileKind::Regular && self.index.has_gets)
+            && (add.index..last.saturating_add(pages.into())).contains(&page)
+        {
+            self.pages.begun.push((touch(head, file, page, 1, TouchKind::Read, 0), key));
+        }
         self.pages.last_fill.insert(head.tid, (add.context.at, file, last));
         for i in 0..=u64::from(add.more) {
             let first_page = add.index.saturating_add(i * u64::from(pages));
@@ -284,7 +294,8 @@ impl Pages {
         residency: Residency,
     ) -> Finished {
         let history = History::new(&self.changes, &self.windows);
-        let Self { mut touches, windows, mut fills, .. } = self;
+        let Self { mut touches, windows, mut fills, begun, .. } = self;
+        add_untold(&mut touches, begun);
         for (window, key) in windows {
             let end = window.first_page.saturating_add(window.pages.into());
             let mut first = window.first_page;
@@ -314,6 +325,23 @@ impl Pages {
             fills.push(Fill { at, pid: 0, tid: 0, in_tree: false, file, first_page, pages, cause });
         }
         Finished { touches, fills, fills_by_residency }
+    }
+}
+
+/// Adds what reads began with where no read of the same call tells of it.
+fn add_untold(touches: &mut Vec<(Touch, ContextKey)>, begun: Vec<(Touch, ContextKey)>) {
+    let of_interest: HashSet<ContextKey> = begun.iter().map(|(_, key)| *key).collect();
+    let mut told: HashMap<ContextKey, Vec<(FileIdx, u64, u64)>> = HashMap::new();
+    for (t, key) in touches.iter().filter(|(t, key)| t.kind == TouchKind::Read && of_interest.contains(key)) {
+        let range = (t.file, t.first_page, t.first_page.saturating_add(t.pages.into()));
+        told.entry(*key).or_default().push(range);
+    }
+    for (t, key) in begun {
+        let ranges = told.entry(key).or_default();
+        if !ranges.iter().any(|r| r.0 == t.file && (r.1..r.2).contains(&t.first_page)) {
+            ranges.push((t.file, t.first_page, t.first_page.saturating_add(1)));
+            touches.push((t, key));
+        }
     }
 }
 

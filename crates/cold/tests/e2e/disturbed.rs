@@ -97,9 +97,10 @@ mod root {
                 ["--states", "cold", "-r", "1", "-p", &prepare, "--", &place.subject(), "sleep", "600"];
             let ran = place.bench(args).run().finished();
             let report = ran.report();
-            assert!(tainted(&report.runs[0], "caches_dropped"), "{:?}", kinds(&report.runs));
             let last = report.runs.last().unwrap();
-            assert!(report.runs.len() > 1);
+            // On a busy machine the first run may be over before the first drop, or begin after the last.
+            let seen = report.runs.iter().any(|r| tainted(r, "caches_dropped"));
+            check(seen && report.runs.len() > 1, || format!("{:?}", kinds(&report.runs)))?;
             check(only_busy(last), || format!("{:?}", kinds(&report.runs)))?;
             let summary = &ran.json()["summary"][0];
             let good: Vec<_> = report.runs.iter().filter(|r| r.counts()).collect();

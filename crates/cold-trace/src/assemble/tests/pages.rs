@@ -87,6 +87,28 @@ fn a_run_of_folios_is_a_row_each_with_a_cause_of_its_own() {
     assert_eq!(r.fills.map(|fills| fills.len()), Some(64));
 }
 
+/// Where read-ahead brings nothing, the kernel makes the page of a read by itself and tells of no success:
+/// what the read filled at its position was read all the same.
+#[test]
+fn a_read_that_made_its_page_itself_is_a_touch() {
+    let f = id(5);
+    let c = |at, page| call_context(at, libc::SYS_pread64, f, page);
+    let r = run(&[
+        named(f, 40, "data"),
+        // The first page is made, then the read goes on behind it.
+        add(11, c(10, 4), f, 4, 0),
+        add(12, c(10, 4), f, 5, 0),
+        pages(9, 13, c(10, 4), f, 5, 6),
+        // Nothing but the one page.
+        add(21, c(20, 9), f, 9, 0),
+        // Told of as usual, and read ahead.
+        add_run(31, c(30, 20), f, 20, 0, 3),
+        pages(9, 32, c(30, 20), f, 20, 20),
+    ]);
+    let rows: Vec<(u64, u64, u32)> = touches(&r).iter().map(|t| (t.0, t.2, t.3)).collect();
+    assert_eq!(rows, [(11, 4, 1), (13, 5, 2), (21, 9, 1), (32, 20, 1)]);
+}
+
 #[test]
 fn causes_of_fills() {
     let (lib, data, meta) = (id(5), id(6), id(7));
