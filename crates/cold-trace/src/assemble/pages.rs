@@ -218,7 +218,9 @@ impl Builder<'_> {
             asked: self.index.asked(key),
         };
         let last = add.index.saturating_add(u64::from(add.more) * u64::from(pages));
-        let reads = add.context.doing == Doing::Call && class(add.context.syscall) == Class::Read;
+        // Behind a success the position is where the next page would be wanted, if the call went on.
+        let first = self.pages.last_read.get(&head.tid).is_none_or(|(last, _)| *last != key);
+        let reads = first && add.context.doing == Doing::Call && class(add.context.syscall) == Class::Read;
         if let Some((_, page)) = wanted.filter(|(of, _)| *of == file)
             && (reads && in_tree && kind == FileKind::Regular && self.index.has_gets)
             && (add.index..last.saturating_add(pages.into())).contains(&page)

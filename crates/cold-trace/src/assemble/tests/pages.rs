@@ -104,6 +104,8 @@ fn a_read_that_made_its_page_itself_is_a_touch() {
         // Told of as usual, and read ahead.
         add_run(31, c(30, 20), f, 20, 0, 3),
         pages(9, 32, c(30, 20), f, 20, 20),
+        // The position is now behind the read, where more is read ahead.
+        add(33, c(30, 21), f, 21, 2),
     ]);
     let rows: Vec<(u64, u64, u32)> = touches(&r).iter().map(|t| (t.0, t.2, t.3)).collect();
     assert_eq!(rows, [(11, 4, 1), (13, 5, 2), (21, 9, 1), (32, 20, 1)]);
