@@ -2,8 +2,9 @@
 //!
 //! A mapped fault maps up to 16 cached neighbours with it (`fault_around_bytes`), which then never fault.
 //! With a window of one page each page's first touch is a fault of its own. Where debugfs is not to be
-//! had, and where a fault maps large folios whole, read-ahead is turned off on the devices instead: then only needed pages are in the cache, so only
-//! needed pages can be mapped around. Both are machine-wide, journalled, and put back.
+//! had, and where a fault may map large folios whole (seen on 6.18 with the usual window; with a window of
+//! one page nobody could try), read-ahead is turned off on the devices instead: then only needed pages are
+//! in the cache, so only needed pages can be mapped around. Both are machine-wide, journalled, and put back.
 
 use std::path::PathBuf;
 
