@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod file;
+pub mod io_model;
 pub mod known;
 pub mod layout;
 pub mod observed;
@@ -12,5 +13,6 @@ pub mod recording;
 pub mod units;
 
 pub use file::FileId;
+pub use io_model::DeviceModel;
 pub use known::Known;
 pub use units::{Bytes, Nanos};

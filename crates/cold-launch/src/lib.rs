@@ -1,0 +1,1 @@
+//! Replays a plan, then becomes the program: small, static, harmless.

@@ -1,0 +1,46 @@
+//! What a block device's reads cost, as a short measurement found it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::recording::tables::Dev;
+
+/// Reads per second at one number of requests in flight.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct AtDepth {
+    /// Requests of 4 KiB in flight, at scattered places.
+    pub depth: u32,
+    /// Requests per second.
+    pub iops: f64,
+}
+
+/// A device's cost of reading: `t(n bytes, one at a time, scattered) = latency + n * ns_per_byte`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct DeviceModel {
+    /// The whole device.
+    pub dev: Dev,
+    /// Its name below `/sys/block`, and its model where it has one.
+    pub name: String,
+    /// The kernel calls it rotational.
+    pub rotational: bool,
+    /// Time of one scattered read before its first byte, nanoseconds.
+    pub latency_ns: f64,
+    /// Time per byte of a long read, nanoseconds (10.0 is 100 MB/s).
+    pub ns_per_byte: f64,
+    /// What requests in flight gain. Ascending depth, at least depth 1.
+    pub depths: Vec<AtDepth>,
+    /// Bytes that one `readahead` call really delivers on it, found by experiment.
+    pub readahead_cap: u64,
+    /// When it was measured, seconds since 1970.
+    pub measured_at: u64,
+}
+
+impl DeviceModel {
+    /// Bytes that are cheaper to read along than to skip with one more request, with `depth` requests in
+    /// flight: cost of a request at that depth divided by the cost of a byte.
+    pub fn break_even(&self, depth: u32) -> u64 {
+        let iops = self.depths.iter().rev().find(|d| d.depth <= depth).map_or(0.0, |d| d.iops);
+        // A request of 4 KiB contains the time of its own bytes.
+        let request = if iops > 0.0 { 1e9 / iops - 4096.0 * self.ns_per_byte } else { self.latency_ns };
+        if self.ns_per_byte > 0.0 { (request.max(0.0) / self.ns_per_byte) as u64 } else { 0 }
+    }
+}

@@ -1,0 +1,255 @@
+//! The plan as values. `format` gives it its bytes, `store` its place.
+
+use std::path::PathBuf;
+
+use cold_model::DeviceModel;
+use cold_model::recording::tables::Dev;
+
+/// Everything `cold` knows of one way to start one executable.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Plan {
+    /// What it is for.
+    pub key: Key,
+    /// How it was learnt.
+    pub learnt: Learnt,
+    /// Every file that a range, a step or the metadata stage names.
+    pub files: Vec<PlanFile>,
+    /// What starts needed, in order of first need. The evidence; steps are made from it.
+    pub ranges: Vec<Range>,
+    /// How the steps were made.
+    pub knobs: Knobs,
+    /// The device they were made for, where one was measured.
+    pub device: Option<DeviceModel>,
+    /// The least time such a start can take on it.
+    pub bound: Option<Bound>,
+    /// What a launcher does, in order.
+    pub steps: Vec<Step>,
+    /// Whether it may be used.
+    pub standing: Standing,
+    /// Its last trial against control runs.
+    pub trial: Option<Trial>,
+}
+
+/// Which plan this is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// The executable after all symbolic links; of a script, its interpreter's.
+    pub executable: PathBuf,
+    /// Its identity when last learnt.
+    pub identity: Identity,
+    /// The script or archive that an interpreter runs, if any.
+    pub script: Option<PathBuf>,
+    /// The scenario: the user's word, or derived from the shape of the arguments.
+    pub scenario: String,
+}
+
+/// How a plan came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Learnt {
+    /// Starts that taught it, in all.
+    pub starts: u32,
+    /// Of these, starts that were proved cold.
+    pub cold_starts: u32,
+    /// Tier of the recordings, the lowest: `A` to `D`. Below B no buffered read is known.
+    pub tier: char,
+    /// Touches of mapped pages are exact, not widened by fault-around.
+    pub exact: bool,
+    /// First and last time it was learnt, seconds since 1970.
+    pub first: u64,
+    /// See `first`.
+    pub last: u64,
+    /// Median CPU time of the tree until ready in warm starts, nanoseconds; 0 when no warm start taught.
+    pub cpu_ns: u64,
+    /// Median time to ready of the cold starts, nanoseconds; 0 when none taught.
+    pub cold_ready_ns: u64,
+    /// Median CPU time of the started process itself until ready, nanoseconds; the mark by which a
+    /// launcher judges a start in daily use. 0 when not known.
+    pub own_cpu_ns: u64,
+}
+
+/// By what a file is known again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Identity {
+    /// Device (`st_dev`). Not compared: it may change at each boot.
+    pub dev: Dev,
+    /// Inode.
+    pub inode: u64,
+    /// Size in bytes.
+    pub size: u64,
+    /// Modification time, nanoseconds since 1970.
+    pub mtime_ns: i64,
+    /// First 20 bytes of the GNU build-id; zeros when it has none.
+    pub build_id: [u8; 20],
+}
+
+/// What is done with a file before its pages are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum FileKind {
+    /// A regular file: opened, its pages read.
+    Regular = 0,
+    /// A directory: opened and listed.
+    Directory = 1,
+    /// A name that was looked up and exists (a `stat`, a symbolic link): looked up.
+    Name = 2,
+    /// A block device: its pages are a file system's metadata. Root only.
+    BlockDevice = 3,
+}
+
+/// A file of the plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanFile {
+    /// Absolute path.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: FileKind,
+    /// Of regular files: what must still be true.
+    pub identity: Identity,
+    /// First use, nanoseconds from the exec; median over the starts.
+    pub need_ns: u64,
+    /// In which of the last 8 starts it was used: bit 0 the latest.
+    pub uses: u8,
+}
+
+/// Pages of a file that starts needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Range {
+    /// Index in [`Plan::files`].
+    pub file: u32,
+    /// First page (of 4096 bytes).
+    pub first_page: u64,
+    /// Pages, at least 1.
+    pub pages: u32,
+    /// First need, nanoseconds from the exec in a start without waits (waits taken out); median.
+    pub need_ns: u64,
+    /// In which of the last 8 starts it was needed: bit 0 the latest.
+    pub uses: u8,
+    /// Only an upper bound: mapped around a fault, never faulted on or read itself.
+    pub around: bool,
+}
+
+/// When the program may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Gate {
+    /// At once; the helper issues everything.
+    None = 0,
+    /// When the critical prefix has been issued.
+    Issued = 1,
+    /// When the critical prefix has arrived.
+    Arrived = 2,
+}
+
+/// In which order steps are made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Order {
+    /// First need.
+    Need = 0,
+    /// By place on the disk within windows of need time.
+    Physical = 1,
+}
+
+/// What the tuner varies.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Knobs {
+    /// A range is kept when it was needed in at least so many of the last 8 starts (of fewer starts: of
+    /// as many as there are).
+    pub min_uses: u8,
+    /// Gaps up to so many bytes are read along.
+    pub gap_bytes: u32,
+    /// Most bytes per call.
+    pub chunk_bytes: u32,
+    /// Most bytes in flight; 0: no bound.
+    pub in_flight_bytes: u32,
+    /// Calls made at the same time.
+    pub threads: u8,
+    /// Order of the steps.
+    pub order: Order,
+    /// Width of a window of need time for [`Order::Physical`], microseconds.
+    pub window_us: u32,
+    /// When the program may begin.
+    pub gate: Gate,
+    /// What is needed before this time (microseconds, waits taken out) is the critical prefix.
+    pub critical_us: u32,
+    /// Directories, names and, where permitted, the file system's blocks are part of the plan.
+    pub metadata: bool,
+}
+
+/// What a step does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Op {
+    /// Read pages ahead (`readahead`); of a block device: its metadata.
+    Read = 0,
+    /// Open the file (its inode, its way).
+    Open = 1,
+    /// Open the directory and list it.
+    List = 2,
+    /// Look the name up (`stat` without following the last link).
+    Stat = 3,
+}
+
+/// One thing a launcher does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    /// What.
+    pub op: Op,
+    /// Part of the critical prefix. Critical steps come first.
+    pub critical: bool,
+    /// Index in [`Plan::files`].
+    pub file: u32,
+    /// First byte, a multiple of 4096; 0 for steps without pages.
+    pub offset: u64,
+    /// Bytes, a multiple of 4096; at most [`Knobs::chunk_bytes`].
+    pub bytes: u32,
+    /// Need time of its first page, nanoseconds (waits taken out).
+    pub need_ns: u64,
+}
+
+/// The least time of a start: `max(C, max_i(t0 + L + B_i/BW + (C - c_i)))`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Bound {
+    /// CPU time C until ready, nanoseconds.
+    pub cpu_ns: u64,
+    /// With reading and computing overlapped perfectly, nanoseconds.
+    pub overlapped_ns: u64,
+    /// Reading everything first, then computing, nanoseconds.
+    pub serial_ns: u64,
+    /// Bytes of the kept ranges.
+    pub bytes: u64,
+    /// Requests of the compiled steps.
+    pub requests: u32,
+}
+
+/// Whether a plan may be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Standing {
+    /// Learnt, not yet tried against control runs. Used.
+    Untried,
+    /// A trial or daily use showed a gain. Used.
+    Proven,
+    /// Switched off, with the reason in one sentence.
+    Off(String),
+}
+
+/// The result of a trial: starts with the plan against starts without, interleaved.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Trial {
+    /// When, seconds since 1970.
+    pub at: u64,
+    /// Pairs.
+    pub pairs: u32,
+    /// Median time to ready without plan, nanoseconds.
+    pub plain_ns: u64,
+    /// With it.
+    pub prefetched_ns: u64,
+    /// Warm; 0 when not measured.
+    pub warm_ns: u64,
+    /// With the plan divided by without: estimate.
+    pub ratio: f64,
+    /// Its 95 % interval.
+    pub low: f64,
+    /// See `low`.
+    pub high: f64,
+}

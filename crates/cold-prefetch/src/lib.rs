@@ -1,0 +1,1 @@
+//! Learns plans from recordings, compiles them for a device, tunes and judges them.

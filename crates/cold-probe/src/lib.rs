@@ -1,0 +1,1 @@
+//! Measures devices and ways of access.
