@@ -6,7 +6,6 @@
 //! Start reading at [`procfs`] and [`open`].
 #![allow(unsafe_code)] // this crate owns kernel access; `undocumented_unsafe_blocks` is denied.
 
-pub mod bpf;
 pub mod caps;
 pub mod cgroup;
 pub mod clock;

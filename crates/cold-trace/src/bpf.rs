@@ -89,8 +89,8 @@ pub fn possible(tier: Tier) -> Result<(), Error> {
 pub struct Finished {
     /// Lost events per class ([`crate::raw::LOSSES`]); only classes that lost some. Exact.
     pub lost: BTreeMap<String, u64>,
-    /// Runs and time per program; `None` where the kernel refused to count.
-    pub programs: Option<Vec<ProgramCost>>,
+    /// Runs and time per program; only programs that ran. Runs are exact, times estimated from some of them.
+    pub programs: Vec<ProgramCost>,
     /// CPU time of the thread that reads the events.
     pub recorder_cpu: cold_model::Nanos,
     /// Events received.

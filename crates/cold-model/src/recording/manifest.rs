@@ -221,7 +221,7 @@ pub struct FileSystem {
 /// What recording cost.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Cost {
-    /// Per BPF program: how often it ran and how long in all.
+    /// Per BPF program that ran: how often, and how long in all.
     pub programs: Vec<ProgramCost>,
     /// CPU time of the recorder itself while the command ran.
     pub recorder_cpu: Nanos,
@@ -240,7 +240,7 @@ pub struct ProgramCost {
     pub name: String,
     /// Runs.
     pub runs: u64,
-    /// Time of all runs.
+    /// Time of all runs, estimated from those that were timed: without what the kernel spends to call it.
     pub time: Nanos,
 }
 

@@ -84,45 +84,39 @@ static __always_inline struct request_state *submitted(struct request *rq, bool 
 }
 
 /* Loaded only where block_io_start is missing. */
-SEC("tp_btf/block_bio_queue")
-int bio_queue(u64 *ctx)
+PROGRAM(block_bio_queue, bio_queue)
 {
 	struct bio *bio = (void *)(knobs.queue_first ? ARG(1) : ARG(0));
 	u64 key = (u64)bio;
 	struct bio_state who;
 
 	if ((BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) != REQ_OP_READ)
-		return 0;
+		return;
 	who = who_runs();
 	bpf_map_update_elem(&bios, &key, &who, BPF_ANY);
-	return 0;
 }
 
-SEC("tp_btf/block_io_start")
-int io_start(u64 *ctx)
+PROGRAM(block_io_start, io_start)
 {
 	struct request *rq = (void *)ctx[0];
 
 	if (is_read(rq))
 		submitted(rq, true);
-	return 0;
 }
 
-SEC("tp_btf/block_rq_insert")
-int rq_insert(u64 *ctx)
+PROGRAM(block_rq_insert, rq_insert)
 {
 	struct request *rq = request_arg(ctx);
 	u64 key = (u64)rq;
 	struct request_state *state;
 
 	if (!is_read(rq))
-		return 0;
+		return;
 	state = bpf_map_lookup_elem(&requests, &key);
 	if (!state)
 		state = submitted(rq, false);
 	if (state && !state->inserted)
 		state->inserted = bpf_ktime_get_ns();
-	return 0;
 }
 
 /* The page cache's owner of a page, and the page's index in it. */
@@ -170,8 +164,7 @@ static __always_inline void part_of(struct bio *bio, struct cold_part *part)
 	part->state = 0;
 }
 
-SEC("tp_btf/block_rq_issue")
-int rq_issue(u64 *ctx)
+PROGRAM(block_rq_issue, rq_issue)
 {
 	struct request *rq = request_arg(ctx);
 	u64 key = (u64)rq;
@@ -180,14 +173,14 @@ int rq_issue(u64 *ctx)
 	struct request_scratch *out;
 
 	if (!is_read(rq))
-		return 0;
+		return;
 	state = bpf_map_lookup_elem(&requests, &key);
 	if (!state)
 		state = submitted(rq, false);
 	out = bpf_map_lookup_elem(&scratches, &slot);
 	/* Issued again after the driver had no room: the first time counts. */
 	if (!state || !out || state->issued)
-		return 0;
+		return;
 	state->issued = 1;
 	struct bio *bio = BPF_CORE_READ(rq, bio);
 	for (int i = 0; i < COLD_PARTS && bio; i++) {
@@ -225,11 +218,9 @@ int rq_issue(u64 *ctx)
 	event->parts = parts;
 	event->bios = bios;
 	output(out, bytes, sizeof(*out), COLD_LOST_REQUESTS);
-	return 0;
 }
 
-SEC("tp_btf/block_rq_complete")
-int rq_complete(u64 *ctx)
+PROGRAM(block_rq_complete, rq_complete)
 {
 	/* Before 5.11 the queue came first here too. */
 	struct request *rq = request_arg(ctx);
@@ -239,14 +230,14 @@ int rq_complete(u64 *ctx)
 	struct cold_done *event;
 
 	if (!bpf_map_lookup_elem(&requests, &key))
-		return 0;
+		return;
 	u32 left = BPF_CORE_READ(rq, __data_len);
 	left = left > bytes ? left - bytes : 0;
 	if (!left)
 		bpf_map_delete_elem(&requests, &key);
 	event = RESERVE(cold_done, COLD_LOST_REQUESTS);
 	if (!event)
-		return 0;
+		return;
 	head_of(&event->head, COLD_DONE, sizeof(*event));
 	event->head.flags |= COLD_BORROWED;
 	event->rq = key;
@@ -255,5 +246,4 @@ int rq_complete(u64 *ctx)
 	event->error = error;
 	event->pad = 0;
 	SUBMIT(event);
-	return 0;
 }

@@ -26,67 +26,68 @@ struct open_how {
 
 static __always_inline bool is_compat(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-
 #if defined(__TARGET_ARCH_x86)
-	return BPF_CORE_READ(task, thread_info.status) & TS_COMPAT;
+	return CURRENT(thread_info.status) & TS_COMPAT;
 #else
-	return BPF_CORE_READ(task, thread_info.flags) >> TIF_32BIT_ARM64 & 1;
+	return CURRENT(thread_info.flags) >> TIF_32BIT_ARM64 & 1;
 #endif
 }
 
 static __always_inline void read_args(u64 *args, struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_x86)
-	args[0] = BPF_CORE_READ(regs, di);
-	args[1] = BPF_CORE_READ(regs, si);
-	args[2] = BPF_CORE_READ(regs, dx);
-	args[3] = BPF_CORE_READ(regs, r10);
-	args[4] = BPF_CORE_READ(regs, r8);
-	args[5] = BPF_CORE_READ(regs, r9);
+	args[0] = regs->di;
+	args[1] = regs->si;
+	args[2] = regs->dx;
+	args[3] = regs->r10;
+	args[4] = regs->r8;
+	args[5] = regs->r9;
 #else
 	bpf_core_read(args, 48, &regs->regs);
-	args[0] = BPF_CORE_READ(regs, orig_x0);
+	args[0] = regs->orig_x0;
 #endif
 }
 
-SEC("tp_btf/sys_enter")
-int call_enter(u64 *ctx)
+static __always_inline u32 class_of(u64 number)
+{
+	if (number >= CALL_NUMBERS)
+		return CALL_OTHER;
+	/* 6.1's verifier loses the bound when the number is spilled: again, where the compiler cannot see it. */
+	barrier_var(number);
+	return knobs.calls[number & (CALL_NUMBERS - 1)];
+}
+
+PROGRAM(sys_enter, call_enter)
 {
 	struct pt_regs *regs = (void *)ctx[0];
 	u64 number = ctx[1];
 	struct task_state *task = my_state();
 
 	if (!task)
-		return 0;
+		return;
 	context_none(task);
 	task->resolved = 0;
 	task->position = -1;
 	__builtin_memset(&task->call_file, 0, sizeof(task->call_file));
 	task->call_at = bpf_ktime_get_ns();
 	task->regs = (u64)regs;
-	task->ip = REGS_IP(regs);
+	task->ip = REGS_IP_OF(regs);
 	if (is_compat()) {
 		lose(COLD_LOST_COMPAT);
 		context_call(task);
-		return 0;
+		return;
 	}
 	task->call = number;
 	context_call(task);
-	if (number >= CALL_NUMBERS)
-		return 0;
-	/* 6.1's verifier loses the bound when the number is spilled: again, where the compiler cannot see it. */
-	barrier_var(number);
-	task->class = knobs.calls[number & (CALL_NUMBERS - 1)];
+	task->class = class_of(number);
 	if (task->class == CALL_OTHER)
-		return 0;
+		return;
 	read_args(task->args, regs);
 	if (task->class == CALL_MMAP && (!(task->args[3] & MAP_POPULATE) || task->args[3] & MAP_ANONYMOUS))
 		task->class = CALL_OTHER;
 	/* The position moves while it reads. */
 	if (knobs.tier_b)
 		resolve_call(task);
-	return 0;
 }
 
 static __always_inline struct cold_id directory_of(s32 fd)
@@ -191,22 +192,37 @@ static __always_inline bool told(struct task_state *task)
 	return true;
 }
 
-SEC("tp_btf/sys_exit")
-int call_exit(u64 *ctx)
+/*
+ * Most calls leave nothing to tell: their end is passed over before anything is looked up. The next call
+ * or the next fault then ends their context; nothing else waits or reads in between but what the kernel
+ * has left to do for the call itself. Where faults are not told, each call must be ended here.
+ */
+static __always_inline bool may_be_told(u32 class)
 {
-	struct task_state *task = my_state();
+	if (!knobs.page_faults)
+		return true;
+	if (class >= CALL_READ && class <= CALL_COPY)
+		return knobs.tier_b;
+	return class != CALL_OTHER;
+}
 
+PROGRAM(sys_exit, call_exit)
+{
+	struct pt_regs *regs = (void *)ctx[0];
+	struct task_state *task;
+
+	if (!may_be_told(class_of((u32)REGS_CALL(regs))))
+		return;
+	task = my_state();
 	if (!task)
-		return 0;
+		return;
 	if (task->call_at && told(task))
 		tell_call(task, ctx[1], NULL, NULL);
 	context_none(task);
-	return 0;
 }
 
 /* The exec's own call is told here: its path is the old image's, which is gone. */
-SEC("tp_btf/sched_process_exec")
-int process_exec(u64 *ctx)
+PROGRAM(sched_process_exec, process_exec)
 {
 	struct linux_binprm *binprm = (void *)ctx[2];
 	struct task_struct *me = (void *)ctx[0];
@@ -216,7 +232,7 @@ int process_exec(u64 *ctx)
 
 	task = my_state();
 	if (!task)
-		return 0;
+		return;
 	struct file *file = BPF_CORE_READ(binprm, file);
 	out = bpf_map_lookup_elem(&scratches, &slot);
 	if (out) {
@@ -251,5 +267,4 @@ int process_exec(u64 *ctx)
 		tell_call(task, 0, BPF_CORE_READ(binprm, filename), file);
 	/* The rest of the exec is still the same call to whoever waits in it. */
 	task->class = CALL_OTHER;
-	return 0;
 }

@@ -8,6 +8,7 @@
 
 static __always_inline void context_call(struct task_state *task)
 {
+	tell_adds();
 	task->context.at = task->call_at;
 	task->context.file = task->call_file;
 	task->context.index = task->position >= 0 ? (u64)task->position >> knobs.page_shift : 0;
@@ -17,7 +18,7 @@ static __always_inline void context_call(struct task_state *task)
 
 static __always_inline void context_none(struct task_state *task)
 {
-	tell_adds(task);
+	tell_adds();
 	__builtin_memset(&task->context, 0, sizeof(task->context));
 	task->context.syscall = -1;
 	task->call_at = 0;
@@ -28,7 +29,7 @@ static __always_inline void context_none(struct task_state *task)
 /* A page fault begins; within a call it was the kernel that touched user memory. */
 static __always_inline void context_fault(struct task_state *task, u64 address, bool kernel)
 {
-	tell_adds(task);
+	tell_adds();
 	__builtin_memset(&task->context, 0, sizeof(task->context));
 	task->context.at = bpf_ktime_get_ns();
 	task->context.syscall = kernel ? task->call : -1;

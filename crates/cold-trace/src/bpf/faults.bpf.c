@@ -10,7 +10,7 @@ static __always_inline bool may_not_fault(void)
 	return BPF_CORE_READ(task, pagefault_disabled) > 1;
 }
 
-static __always_inline int page_fault(u64 address, struct pt_regs *regs, u32 error, bool kernel)
+static __always_inline void page_fault(u64 address, struct pt_regs *regs, u32 error, bool kernel)
 {
 	struct task_state *task = my_state();
 	struct cold_page_fault *event;
@@ -20,17 +20,18 @@ static __always_inline int page_fault(u64 address, struct pt_regs *regs, u32 err
 	 * those of these very programs (paths, stacks) among them.
 	 */
 	if (!task || (kernel && ((s64)address < 0 || may_not_fault())))
-		return 0;
+		return;
 	context_fault(task, address, kernel);
 	if (!kernel) {
-		task->ip = REGS_IP(regs);
+		task->ip = REGS_IP_OF(regs);
+		task->call_at = 0; /* whose exit was not worth a look */
 		task->regs = (u64)regs;
 	}
 	if (!knobs.tier_b)
-		return 0;
+		return;
 	event = RESERVE(cold_page_fault, COLD_LOST_TOUCHES);
 	if (!event)
-		return 0;
+		return;
 	head_with(&event->head, COLD_PAGE_FAULT, sizeof(*event), COLD_IN_TREE);
 	event->head.at = task->context.at;
 	event->address = address;
@@ -38,17 +39,14 @@ static __always_inline int page_fault(u64 address, struct pt_regs *regs, u32 err
 	event->error = error;
 	event->state = task->fault_state;
 	SUBMIT(event);
-	return 0;
 }
 
-SEC("tp_btf/page_fault_user")
-int fault_user(u64 *ctx)
+PROGRAM(page_fault_user, fault_user)
 {
-	return page_fault(ctx[0], (void *)ctx[1], ctx[2], false);
+	page_fault(ctx[0], (void *)ctx[1], ctx[2], false);
 }
 
-SEC("tp_btf/page_fault_kernel")
-int fault_kernel(u64 *ctx)
+PROGRAM(page_fault_kernel, fault_kernel)
 {
-	return page_fault(ctx[0], (void *)ctx[1], ctx[2], true);
+	page_fault(ctx[0], (void *)ctx[1], ctx[2], true);
 }

@@ -26,18 +26,22 @@ static __always_inline void pages_event(struct cold_pages *event, struct task_st
  * The file behind a mapping, told. Mostly it is the one before: the inode's number shows that the mapping
  * was not freed and given to another.
  */
-static __always_inline struct cold_id file_behind(struct task_state *task, struct address_space *mapping, u64 ino)
+static __always_inline struct cold_id file_behind(struct task_state *task, struct address_space *mapping)
 {
-	if (task->known_mapping == (u64)mapping && task->known.ino == ino)
+	struct inode *inode = mapping->host;
+
+	if (task->known_mapping == (u64)mapping && task->known.ino == inode->i_ino)
 		return task->known;
-	struct inode *inode = BPF_CORE_READ(mapping, host);
-	task->known = id_of(inode);
-	task->known_mapping = tell_file((u64)inode, 0, SCRATCH_TASK) ? (u64)mapping : 0;
+	task->known = id_of_typed(inode);
+	task->known_mapping = (u64)mapping;
+	/* As a number: a typed pointer cannot be handed to a function that the verifier looks at once. */
+	if (!bpf_map_lookup_elem(&seen, &task->known) &&
+	    !tell_file((u64)BPF_CORE_READ(mapping, host), 0, SCRATCH_TASK))
+		task->known_mapping = 0;
 	return task->known;
 }
 
-SEC("tp_btf/mm_filemap_fault")
-int filemap_fault(u64 *ctx)
+PROGRAM(mm_filemap_fault, filemap_fault)
 {
 	struct address_space *mapping = (void *)ctx[0];
 	u64 index = ctx[1];
@@ -45,58 +49,55 @@ int filemap_fault(u64 *ctx)
 	struct cold_pages *event;
 
 	if (!task)
-		return 0;
+		return;
 	/* Where page faults are not traced themselves, the fault begins here. */
 	if (task->context.kind != COLD_CTX_FAULT)
 		context_fault(task, 0, task->context.kind == COLD_CTX_CALL);
 	/* The second pass of a fault that had to wait is the same need. */
 	if (task->last_mapping == (u64)mapping && task->last_index == index &&
 	    task->last_context == task->context.at)
-		return 0;
+		return;
 	task->last_mapping = (u64)mapping;
 	task->last_index = index;
 	task->last_context = task->context.at;
-	task->context.file = file_behind(task, mapping, mapping->host->i_ino);
+	tell_adds(); /* of another fault, where nothing tells when one begins */
+	task->context.file = file_behind(task, mapping);
 	task->context.index = index;
 	event = RESERVE(cold_pages, COLD_LOST_TOUCHES);
 	if (!event)
-		return 0;
+		return;
 	pages_event(event, task, COLD_FAULT, task->context.file, index, index);
 	SUBMIT(event);
-	return 0;
 }
 
-SEC("tp_btf/mm_filemap_map_pages")
-int filemap_map_pages(u64 *ctx)
+PROGRAM(mm_filemap_map_pages, filemap_map_pages)
 {
 	struct address_space *mapping = (void *)ctx[0];
 	struct task_state *task = my_state();
 	struct cold_pages *event;
 
 	if (!task)
-		return 0;
-	struct cold_id id = file_behind(task, mapping, mapping->host->i_ino);
+		return;
+	struct cold_id id = file_behind(task, mapping);
 	event = RESERVE(cold_pages, COLD_LOST_TOUCHES);
 	if (!event)
-		return 0;
+		return;
 	pages_event(event, task, COLD_MAP, id, ctx[1], ctx[2]);
 	SUBMIT(event);
-	return 0;
 }
 
-SEC("tp_btf/mm_filemap_get_pages")
-int filemap_get_pages(u64 *ctx)
+PROGRAM(mm_filemap_get_pages, filemap_get_pages)
 {
 	struct address_space *mapping = (void *)ctx[0];
 	struct task_state *task = my_state();
 	struct cold_pages *event;
 
 	if (!task)
-		return 0;
+		return;
 	/* A read that goes on: a fault on its buffer is over. */
 	if (task->context.kind == COLD_CTX_FAULT && task->call_at)
 		context_call(task);
-	struct cold_id id = file_behind(task, mapping, mapping->host->i_ino);
+	struct cold_id id = file_behind(task, mapping);
 	event = RESERVE(cold_pages, COLD_LOST_TOUCHES);
 	if (event) {
 		pages_event(event, task, COLD_GET, id, ctx[1], ctx[2]);
@@ -108,7 +109,6 @@ int filemap_get_pages(u64 *ctx)
 	task->position = (s64)((ctx[2] + 1) << knobs.page_shift);
 	if (task->context.kind == COLD_CTX_CALL)
 		context_call(task);
-	return 0;
 }
 
 /* Of a task that is not followed: each folio as it comes. */
@@ -135,80 +135,73 @@ static __always_inline void add_of_others(struct inode *inode, u64 index, u32 or
  * Folios of the tree are told by runs: a cold start of Firefox adds 80,000 of them, 32 and more at a time,
  * and an event each was a third of all that recording cost.
  */
-SEC("tp_btf/mm_filemap_add_to_page_cache")
-int filemap_add(u64 *ctx)
+PROGRAM(mm_filemap_add_to_page_cache, filemap_add)
 {
-	struct folio *folio = (void *)ctx[0];
-	struct address_space *mapping = mapping_of(folio);
-	struct task_state *task = my_state();
-	u64 index;
-	u32 order;
+	struct address_space *mapping = MAPPING_OF_TYPED(ctx);
+	u64 index = INDEX_OF_TYPED(ctx);
+	u32 order = order_of_typed((void *)ctx[0]);
+	struct add_run *run = add_run();
+	struct task_state *task;
 
-	if (!mapping || is_self())
-		return 0;
-	index = index_of(folio);
-	order = folio_order(folio);
-	struct inode *inode = BPF_CORE_READ(mapping, host);
+	if (!run || !mapping)
+		return;
+	if (run->add.head.at && run->next == index && run->mapping == (u64)mapping && run->add.order == order &&
+	    run->add.more < COLD_RUN - 1) {
+		run->add.more += 1;
+		run->next = index + (1ull << (order & 31));
+		return;
+	}
+	task = my_state();
 	if (!task) {
-		add_of_others(inode, index, order);
-		return 0;
+		if (!is_self())
+			add_of_others(BPF_CORE_READ(mapping, host), index, order);
+		return;
 	}
-	struct cold_add *run = &task->adds;
-	if (run->head.at && run->more < COLD_RUN - 1 && task->adds_mapping == (u64)mapping && task->adds_next == index && run->order == order &&
-	    run->context.at == task->context.at && run->context.index == task->context.index) {
-		run->more += 1;
-		task->adds_next = index + (1ull << (order & 31));
-		return 0;
-	}
-	tell_adds(task);
-	struct cold_id id = file_behind(task, mapping, BPF_CORE_READ(inode, i_ino));
+	tell_adds();
+	struct cold_id id = file_behind(task, mapping);
 	context_adds(task, id);
 	resolve_call(task);
 	tell_stack(ctx, task, false);
-	head_with(&run->head, COLD_ADD, sizeof(*run), COLD_IN_TREE);
-	run->context = task->context;
-	run->file = id;
-	run->index = index;
-	run->order = order;
-	run->more = 0;
-	task->adds_mapping = (u64)mapping;
-	task->adds_next = index + (1ull << (order & 31));
-	return 0;
+	head_with(&run->add.head, COLD_ADD, sizeof(run->add), COLD_IN_TREE);
+	run->add.context = task->context;
+	run->add.file = id;
+	run->add.index = index;
+	run->add.order = order;
+	run->add.more = 0;
+	run->mapping = (u64)mapping;
+	run->next = index + (1ull << (order & 31));
 }
 
 /* Of files that were seen: whether a page that had been read was thrown away before its use. */
-SEC("tp_btf/mm_filemap_delete_from_page_cache")
-int filemap_delete(u64 *ctx)
+PROGRAM(mm_filemap_delete_from_page_cache, filemap_delete)
 {
-	struct folio *folio = (void *)ctx[0];
-	struct address_space *mapping = mapping_of(folio);
+	struct address_space *mapping = MAPPING_OF_TYPED(ctx);
 	struct cold_delete *event;
 
 	if (!mapping)
-		return 0;
-	struct cold_id id = id_of(BPF_CORE_READ(mapping, host));
+		return;
+	struct cold_id id = id_of_typed(mapping->host);
 	if (!bpf_map_lookup_elem(&seen, &id))
-		return 0;
+		return;
 	event = RESERVE(cold_delete, COLD_LOST_EVICTIONS);
 	if (!event)
-		return 0;
+		return;
 	head_of(&event->head, COLD_DELETE, sizeof(*event));
 	event->file = id;
-	event->index = index_of(folio);
-	event->order = folio_order(folio);
+	event->index = INDEX_OF_TYPED(ctx);
+	event->order = order_of_typed((void *)ctx[0]);
 	event->pad = 0;
 	SUBMIT(event);
-	return 0;
 }
 
-static __always_inline int readahead(u64 *ctx, struct file_ra_state *ra, u64 asked, u32 kind, u64 tail)
+static __always_inline void readahead(u64 *ctx, struct file_ra_state *ra, u64 asked, u32 kind, u64 tail)
 {
 	struct cold_readahead *event;
 	struct inode *inode = NULL;
 	u64 index = ctx[1];
 
 	if (is_self())
-		return 0;
+		return;
 	struct task_state *task = my_state();
 	/* As a number: a typed pointer cannot be handed to a function that the verifier looks at once. */
 	bpf_probe_read_kernel(&inode, sizeof(inode), ctx);
@@ -219,7 +212,7 @@ static __always_inline int readahead(u64 *ctx, struct file_ra_state *ra, u64 ask
 	tell_inode(inode, SCRATCH_TASK);
 	event = RESERVE(cold_readahead, COLD_LOST_READAHEAD);
 	if (!event)
-		return 0;
+		return;
 	__builtin_memset(event, 0, sizeof(*event));
 	head_of(&event->head, COLD_READAHEAD, sizeof(*event));
 	event->context = task ? task->context.at : 0;
@@ -247,29 +240,24 @@ static __always_inline int readahead(u64 *ctx, struct file_ra_state *ra, u64 ask
 		}
 	}
 	SUBMIT(event);
-	return 0;
 }
 
-SEC("tp_btf/page_cache_ra_unbounded")
-int ra_unbounded(u64 *ctx)
+PROGRAM(page_cache_ra_unbounded, ra_unbounded)
 {
-	return readahead(ctx, NULL, ctx[2], COLD_RA_UNBOUNDED, ctx[3]);
+	readahead(ctx, NULL, ctx[2], COLD_RA_UNBOUNDED, ctx[3]);
 }
 
-SEC("tp_btf/page_cache_ra_order")
-int ra_order(u64 *ctx)
+PROGRAM(page_cache_ra_order, ra_order)
 {
-	return readahead(ctx, (void *)ctx[2], 0, COLD_RA_ORDER, 0);
+	readahead(ctx, (void *)ctx[2], 0, COLD_RA_ORDER, 0);
 }
 
-SEC("tp_btf/page_cache_sync_ra")
-int ra_sync(u64 *ctx)
+PROGRAM(page_cache_sync_ra, ra_sync)
 {
-	return readahead(ctx, (void *)ctx[2], ctx[3], COLD_RA_SYNC, 0);
+	readahead(ctx, (void *)ctx[2], ctx[3], COLD_RA_SYNC, 0);
 }
 
-SEC("tp_btf/page_cache_async_ra")
-int ra_async(u64 *ctx)
+PROGRAM(page_cache_async_ra, ra_async)
 {
-	return readahead(ctx, (void *)ctx[2], ctx[3], COLD_RA_ASYNC, 0);
+	readahead(ctx, (void *)ctx[2], ctx[3], COLD_RA_ASYNC, 0);
 }

@@ -83,6 +83,7 @@ pub(super) fn bytes(shapes: Shapes, tier_b: bool, scope: Scope, stacks: Stacks) 
         u32::from(shapes.queue_first),
         u32::from(shapes.prev_state),
         u32::from(shapes.io_start),
+        u32::from(shapes.page_faults),
         cold_sys::page::page_size().trailing_zeros(),
     ];
     let mut calls = [0; CALL_NUMBERS];

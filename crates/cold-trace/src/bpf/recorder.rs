@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, Program};
 
 use super::consumer::Consumer;
-use super::support::{available, choose};
+use super::support::{PROGRAMS, available, choose};
 use super::{Error, Finished, Follow, Options, Scope, existing, load};
 use crate::raw::LOSSES;
 
@@ -30,7 +30,6 @@ pub struct Recorder<W> {
     links: Vec<Link>,
     consumer: Consumer<W>,
     object: Object,
-    statistics: Option<OwnedFd>,
     tier: Tier,
     buffer: u64,
 }
@@ -46,12 +45,11 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let tier = choose(&support, options.tier)?;
         let buffer = options.buffer.0.clamp(LEAST_BUFFER, MOST_BUFFER).next_power_of_two();
         let object = load::load(&support, tier, options, u32::try_from(buffer).unwrap_or(u32::MAX))?;
-        let statistics = cold_sys::bpf::enable_statistics().ok();
         let events = MapHandle::try_from(&load::map(&object, "events")?)
             .map_err(|source| Error::Map { action: "open the buffer of events", source })?;
         let consumer = Consumer::start(events, sink).map_err(Error::Sink)?;
         let links = load::attach(&object)?;
-        let recorder = Self { links, consumer, object, statistics, tier, buffer };
+        let recorder = Self { links, consumer, object, tier, buffer };
         if options.scope == Scope::Machine {
             let proc = ProcFs::new("/proc");
             let own = std::process::id().cast_signed();
@@ -112,19 +110,19 @@ impl<W: Write + Send + 'static> Recorder<W> {
     /// # Errors
     /// [`Error::Sink`] when events could not be written, [`Error::Map`], [`Error::Reader`].
     pub fn finish(self) -> Result<(Finished, W), Error> {
-        let Self { links, consumer, object, statistics, buffer, .. } = self;
+        let Self { links, consumer, object, buffer, .. } = self;
         drop(links);
         thread::sleep(QUIET);
         let taken = consumer.end().ok_or(Error::Reader)?.map_err(Error::Sink)?;
         taken.result.map_err(Error::Sink)?;
-        let (programs, missed) = costs(&object);
+        let missed = missed(&object);
         let mut lost = losses(&object)?;
         if missed > 0 {
             lost.insert("programs_skipped".into(), missed);
         }
         let finished = Finished {
             lost,
-            programs: statistics.is_some().then_some(programs),
+            programs: costs(&object)?,
             recorder_cpu: taken.cpu,
             events: taken.events,
             bytes: taken.bytes,
@@ -152,19 +150,34 @@ fn losses(object: &Object) -> Result<BTreeMap<String, u64>, Error> {
     Ok(lost)
 }
 
-/// What each program cost, and how often the kernel did not run one because it already ran on that CPU.
-fn costs(object: &Object) -> (Vec<ProgramCost>, u64) {
+/// What each program cost, by the programs' own count (`costs.h`).
+fn costs(object: &Object) -> Result<Vec<ProgramCost>, Error> {
+    let map = load::map(object, "costs")?;
+    let mut costs = Vec::new();
+    for (slot, program) in (0_u32..).zip(&PROGRAMS) {
+        let per_cpu = map
+            .lookup_percpu(&slot.to_le_bytes(), MapFlags::ANY)
+            .map_err(|source| Error::Map { action: "read what the BPF programs cost", source })?
+            .unwrap_or_default();
+        // `struct cold_cost`: runs, then nanoseconds.
+        let sum = |at| -> u64 {
+            let words = per_cpu.iter().filter_map(|bytes| bytes.get(at..)?.first_chunk().copied());
+            words.map(u64::from_le_bytes).sum()
+        };
+        let (runs, time) = (sum(0), Nanos(sum(8)));
+        if runs > 0 {
+            costs.push(ProgramCost { name: program.name.to_owned(), runs, time });
+        }
+    }
+    Ok(costs)
+}
+
+/// How often the kernel did not run one of the programs because it already ran on that CPU.
+fn missed(object: &Object) -> u64 {
     let ids: Vec<_> = object
         .progs()
         .filter(libbpf_rs::ProgramImpl::autoload)
         .filter_map(|program| Program::id_from_fd(program.as_fd()).ok())
         .collect();
-    let mut missed = 0;
-    let mut costs = Vec::new();
-    for info in ProgInfoIter::default().filter(|info| ids.contains(&info.id)) {
-        missed += info.recursion_misses;
-        let name = info.name.to_string_lossy().into_owned();
-        costs.push(ProgramCost { name, runs: info.run_cnt, time: Nanos(info.run_time_ns) });
-    }
-    (costs, missed)
+    ProgInfoIter::default().filter(|info| ids.contains(&info.id)).map(|info| info.recursion_misses).sum()
 }

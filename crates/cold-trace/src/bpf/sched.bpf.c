@@ -15,8 +15,7 @@ static __always_inline void task_event(struct cold_task *event, u16 kind, struct
 	head_of(&event->head, kind, sizeof(*event));
 }
 
-SEC("tp_btf/sched_process_fork")
-int process_fork(u64 *ctx)
+PROGRAM(sched_process_fork, process_fork)
 {
 	struct task_struct *parent = (void *)ctx[0], *child = (void *)ctx[1];
 	u32 from = BPF_CORE_READ(parent, tgid), pid = BPF_CORE_READ(child, tgid), one = 1;
@@ -24,33 +23,31 @@ int process_fork(u64 *ctx)
 	struct cold_task *event;
 
 	if (!member && !followed(from))
-		return 0;
+		return;
 	/* The supervisor's threads are no children. */
 	if (member && *member != 1 && pid == from)
-		return 0;
+		return;
 	if (pid != from && bpf_map_update_elem(&tree, &pid, &one, BPF_ANY))
 		lose(COLD_LOST_PROCESSES);
 	event = RESERVE(cold_task, COLD_LOST_PROCESSES);
 	if (!event)
-		return 0;
+		return;
 	task_event(event, COLD_FORK, child);
 	event->parent = from;
 	event->head.flags |= COLD_IN_TREE;
 	SUBMIT(event);
-	return 0;
 }
 
-SEC("tp_btf/task_rename")
-int process_rename(u64 *ctx)
+PROGRAM(task_rename, process_rename)
 {
 	struct task_struct *task = (void *)ctx[0];
 	struct cold_task *event;
 
 	if (!followed(BPF_CORE_READ(task, tgid)))
-		return 0;
+		return;
 	event = RESERVE(cold_task, COLD_LOST_PROCESSES);
 	if (!event)
-		return 0;
+		return;
 	task_event(event, COLD_COMM_SET, task);
 	/* The tracepoint comes before the change. */
 	bpf_probe_read_kernel_str(event->comm, sizeof(event->comm), (void *)ctx[1]);
@@ -58,11 +55,9 @@ int process_rename(u64 *ctx)
 	event->head.tid = event->tid;
 	event->head.flags = COLD_IN_TREE;
 	SUBMIT(event);
-	return 0;
 }
 
-SEC("tp_btf/sched_process_exit")
-int process_exit(u64 *ctx)
+PROGRAM(sched_process_exit, process_exit)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 	u64 id = bpf_get_current_pid_tgid();
@@ -71,7 +66,7 @@ int process_exit(u64 *ctx)
 
 	(void)ctx;
 	if (!followed(pid))
-		return 0;
+		return;
 	/* `live` was counted down before this tracepoint: 0 says that nobody is left. */
 	last = BPF_CORE_READ(task, signal, live.counter) == 0;
 	event = RESERVE(cold_exit, COLD_LOST_PROCESSES);
@@ -85,26 +80,23 @@ int process_exit(u64 *ctx)
 		event->last = last;
 		SUBMIT(event);
 	}
-	struct task_state *state = bpf_map_lookup_elem(&tasks, &tid);
-	if (state)
-		tell_adds(state);
+	tell_adds();
 	bpf_map_delete_elem(&tasks, &tid);
 	if (last)
 		bpf_map_delete_elem(&tree, &pid);
-	return 0;
 }
 
 static __always_inline bool waits(struct task_struct *prev, u32 state)
 {
 	return (state & TASK_UNINTERRUPTIBLE && !(state & TASK_NOLOAD)) ||
-	       BPF_CORE_READ_BITFIELD_PROBED(prev, in_iowait);
+	       BPF_CORE_READ_BITFIELD(prev, in_iowait);
 }
 
 static __always_inline u32 state_of_task(struct task_struct *task)
 {
 	struct task_struct___old *old = (void *)task;
 
-	return bpf_core_field_exists(old->state) ? BPF_CORE_READ(old, state) : BPF_CORE_READ(task, __state);
+	return bpf_core_field_exists(old->state) ? old->state : task->__state;
 }
 
 static __always_inline void runs_again(struct task_state *task, u32 tid)
@@ -132,50 +124,43 @@ static __always_inline void runs_again(struct task_state *task, u32 tid)
 	task->began = 0;
 }
 
-SEC("tp_btf/sched_switch")
-int task_switch(u64 *ctx)
+PROGRAM(sched_switch, task_switch)
 {
 	bool preempted = ctx[0];
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
-	u32 tid = BPF_CORE_READ(next, pid);
+	u32 tid = next->pid;
 	struct task_state *task = bpf_map_lookup_elem(&tasks, &tid);
 
 	if (task && task->began)
 		runs_again(task, tid);
-	/* So that at most what runs on the CPUs at the end of a recording is not told. */
-	tid = (u32)bpf_get_current_pid_tgid();
-	task = bpf_map_lookup_elem(&tasks, &tid);
-	if (task)
-		tell_adds(task);
+	/* The current task's. At most what runs on the CPUs at the end of a recording is not told. */
+	tell_adds();
 	u32 state = knobs.prev_state ? (u32)ARG(3) : state_of_task(prev);
 	if (preempted || !state || !waits(prev, state))
-		return 0;
+		return;
 	/* The current task is still the one that leaves. */
 	task = my_state();
 	if (!task)
-		return 0;
+		return;
 	/* First of all: it may be woken while the rest of this runs. */
 	task->woken = 0;
 	task->waker = 0;
 	task->began = bpf_ktime_get_ns();
-	task->stall_state = BPF_CORE_READ_BITFIELD_PROBED(prev, in_iowait) ? COLD_S_IOWAIT : 0;
+	task->stall_state = BPF_CORE_READ_BITFIELD(prev, in_iowait) ? COLD_S_IOWAIT : 0;
 	task->task_state = state;
 	resolve_call(task);
 	tell_stack(ctx, task, true);
 	task->stalled = task->context;
-	return 0;
 }
 
-SEC("tp_btf/sched_waking")
-int task_waking(u64 *ctx)
+PROGRAM(sched_waking, task_waking)
 {
 	struct task_struct *sleeper = (void *)ctx[0];
-	u32 tid = BPF_CORE_READ(sleeper, pid);
+	u32 tid = sleeper->pid;
 	struct task_state *task = bpf_map_lookup_elem(&tasks, &tid);
 
 	if (task && task->began && !task->woken) {
 		task->woken = bpf_ktime_get_ns();
 		task->waker = (u32)bpf_get_current_pid_tgid();
 	}
-	return 0;
 }

@@ -4,6 +4,7 @@
 #define COLD_STATE_H
 
 #include "kernel.h"
+#include "costs.h"
 #include "events.h"
 
 /* What a system call is to us; `knobs.calls` maps numbers to these. Same order as in calls.rs. */
@@ -39,6 +40,7 @@ struct cold_knobs {
 	u32 queue_first;  /* block tracepoints pass the queue before the request */
 	u32 prev_state;   /* sched_switch passes the state */
 	u32 io_start;     /* block_io_start tells who made a request */
+	u32 page_faults;  /* page_fault_user tells where each fault begins */
 	u32 page_shift;
 	u8 calls[CALL_NUMBERS];
 };
@@ -85,9 +87,6 @@ struct task_state {
 	struct cold_id known;
 	u64 stack_of;     /* the context whose stack was written */
 	u64 copied_of;    /* and whose stack was copied */
-	struct cold_add adds; /* the run of folios it is adding; head.at 0: none */
-	u64 adds_next;    /* page behind the run */
-	u64 adds_mapping;
 	u64 began;        /* of the stall; 0: it runs */
 	u64 woken;
 	struct cold_context stalled;
@@ -103,6 +102,22 @@ struct {
 	__type(key, u32);
 	__type(value, struct task_state);
 } tasks SEC(".maps");
+
+/*
+ * The run of folios that the task on this CPU is adding; head.at 0: none. It ends when the task leaves the
+ * CPU, so that it is always the current task's, and a folio that goes on with it needs no look for the task.
+ */
+struct add_run {
+	struct cold_add add;
+	u64 next; /* page behind the run */
+	u64 mapping;
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct add_run);
+} add_runs SEC(".maps");
 
 /* Inodes whose COLD_FILE was written; the value is the best COLD_F_* state so far. */
 struct {
@@ -188,9 +203,7 @@ static __always_inline void lose(u32 class)
 
 static __always_inline bool is_kthread(void)
 {
-	struct task_struct *task = (void *)bpf_get_current_task();
-
-	return BPF_CORE_READ(task, flags) & PF_KTHREAD;
+	return CURRENT(flags) & PF_KTHREAD;
 }
 
 /* `pid` is the current task's process, or a user process in any case. */
@@ -271,21 +284,29 @@ static __always_inline void head_of(struct cold_header *head, u16 kind, u16 byte
 	})
 #define SUBMIT(event) bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP)
 
-/* Ends the run of added folios. */
-static __always_inline void tell_adds(struct task_state *task)
+static __always_inline struct add_run *add_run(void)
 {
+	u32 slot = 0;
+
+	return bpf_map_lookup_elem(&add_runs, &slot);
+}
+
+/* Ends the run of added folios. */
+static __always_inline void tell_adds(void)
+{
+	struct add_run *run = add_run();
 	struct cold_add *event;
 
-	if (!task->adds.head.at)
+	if (!run || !run->add.head.at)
 		return;
 	event = bpf_ringbuf_reserve(&events, sizeof(*event), 0);
 	if (event) {
-		__builtin_memcpy(event, &task->adds, sizeof(*event));
+		__builtin_memcpy(event, &run->add, sizeof(*event));
 		SUBMIT(event);
 	} else {
-		lose_many(COLD_LOST_FILLS, task->adds.more + 1);
+		lose_many(COLD_LOST_FILLS, run->add.more + 1);
 	}
-	task->adds.head.at = 0;
+	run->add.head.at = 0;
 }
 
 /* An event put together in a scratch of `room` bytes. The bound is proved where the verifier sees it. */
@@ -309,6 +330,14 @@ static __always_inline struct cold_id id_of(struct inode *inode)
 	id.ino = BPF_CORE_READ(inode, i_ino);
 	id.dev = BPF_CORE_READ(inode, i_sb, s_dev);
 	id.gen = BPF_CORE_READ(inode, i_generation);
+	return id;
+}
+
+/* The same of an inode whose type the verifier knows. */
+static __always_inline struct cold_id id_of_typed(struct inode *inode)
+{
+	struct cold_id id = {.ino = inode->i_ino, .dev = inode->i_sb->s_dev, .gen = inode->i_generation};
+
 	return id;
 }
 

@@ -31,7 +31,7 @@ pub(super) enum Need {
     InsteadOf(&'static str),
 }
 
-/// All programs. Since when: notes at the tracepoints in the kernel's history.
+/// All programs, in the order of `enum cold_program` in `costs.h`. Since when: notes at the tracepoints in the kernel's history.
 pub(super) const PROGRAMS: [Program; 24] = [
     of("filemap_fault", "mm_filemap_fault", Need::TierA), // 6.12
     of("filemap_map_pages", "mm_filemap_map_pages", Need::TierA), // 6.12
@@ -115,6 +115,8 @@ pub(super) struct Shapes {
     pub(super) io_start: bool,
     /// The helper `bpf_loop` exists (5.17).
     pub(super) bpf_loop: bool,
+    /// Faults in user mode are told, so that each ends the call before it.
+    pub(super) page_faults: bool,
 }
 
 impl Support {
@@ -211,6 +213,7 @@ fn shapes(btf: &Btf<'_>) -> Shapes {
         prev_state: arguments("sched_switch") == 5,
         io_start: prototype(btf, "block_io_start").is_some(),
         bpf_loop: helper(btf, "BPF_FUNC_loop"),
+        page_faults: prototype(btf, "page_fault_user").is_some(),
     }
 }
 

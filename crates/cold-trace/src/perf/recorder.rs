@@ -33,8 +33,10 @@ pub struct Plan {
 
 /// Smallest buffer per CPU that is tried.
 const LEAST_BUFFER: usize = 64 << 10;
-/// How long a record may wait in a buffer: a process' command line is read when its exec is noticed.
+/// How long a record may wait in a buffer where a process' command line is read when its exec is noticed,
+/// and where it is not: looking takes the CPU from the start.
 const PATIENCE: Duration = Duration::from_millis(10);
+const PATIENCE_WITHOUT: Duration = Duration::from_millis(50);
 
 /// The open events of all CPUs.
 #[derive(Debug)]
@@ -150,6 +152,7 @@ pub struct Recorder {
 impl Recorder {
     /// Starts; `arguments`: command lines are to be read when an exec is noticed.
     pub fn start(mut rings: Rings, sink: SharedSink, proc: ProcFs, arguments: bool) -> io::Result<Self> {
+        let patience = if arguments { PATIENCE } else { PATIENCE_WITHOUT };
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("cold-perf".to_owned()).spawn(move || {
@@ -166,7 +169,7 @@ impl Recorder {
                     return Ok(cpu_time());
                 }
                 let began = Instant::now();
-                perf_event::wait(&rings.buffers, PATIENCE);
+                perf_event::wait(&rings.buffers, patience);
                 // An event whose thread has ended ends every wait at once.
                 if began.elapsed() < PATIENCE / 10 {
                     std::thread::sleep(PATIENCE / 10);

@@ -110,10 +110,7 @@ mod with {
         manifest.lost.extend(finished.lost);
         manifest.cost.recorder_cpu += finished.recorder_cpu;
         manifest.cost.buffers += finished.buffer;
-        match finished.programs {
-            Some(programs) => manifest.cost.programs = programs,
-            None => manifest.notes.push("the kernel did not count what the BPF programs cost".to_owned()),
-        }
+        manifest.cost.programs = finished.programs;
         Ok(())
     }
 }

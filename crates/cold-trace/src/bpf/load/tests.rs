@@ -1,5 +1,18 @@
 //! What the other tests of this crate do not load: programs for kernels that are not this one.
 
+use crate::bpf::support::PROGRAMS;
+
+/// The slots of the map `costs` are told apart by nothing but their order.
+#[test]
+fn programs_count_their_cost_in_the_slots_they_are_read_from() {
+    let text = include_str!("../costs.h");
+    let (_, list) = text.split_once("enum cold_program {").unwrap();
+    let names = list.lines().filter_map(|line| line.trim().strip_prefix("COST_")?.strip_suffix(','));
+    let names: Vec<_> = names.take(PROGRAMS.len()).collect();
+    assert_eq!(names, PROGRAMS.map(|program| program.name));
+    assert!(list.contains(&format!("COST_{},\n\tCOSTS,\n}}", names.last().unwrap())));
+}
+
 mod root {
     use cold_model::recording::manifest::Tier;
 
@@ -19,6 +32,7 @@ mod root {
             support.missing.push(old);
         }
         support.shapes.bpf_loop = false;
+        support.shapes.page_faults = false;
         support.shapes.io_start = false; // block_bio_queue stands in for it
         for stacks in [Stacks::None, Stacks::FramePointers, Stacks::Copy] {
             let options = Options { stacks, ..Options::default() };
