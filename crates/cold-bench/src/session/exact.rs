@@ -23,8 +23,8 @@ const FAULT_AROUND: &str = "fault_around_bytes";
 /// Whether touches were exact, and by which means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExactNeed {
-    /// Nobody asked: the kernel's window, where it could be read.
-    NotAsked(Known<Bytes>),
+    /// Nobody asked.
+    NotAsked,
     /// Faults mapped one page each.
     FaultAround,
     /// Nothing was read ahead or around on these devices (names), so in a cold start only needed pages
@@ -50,7 +50,7 @@ impl Exactness {
     /// Changes what can be changed. Never fails: what could not be reached is said.
     pub(super) fn reach(wanted: bool, journal: &Journal, proc: &ProcFs, devices: &BlockDevices) -> Self {
         if !wanted {
-            return Self { how: ExactNeed::NotAsked(current(proc)), guards: Vec::new() };
+            return Self { how: ExactNeed::NotAsked, guards: Vec::new() };
         }
         let mut guards = Vec::new();
         let why = match fault_around(journal, proc, &mut guards) {
@@ -101,8 +101,8 @@ fn debugfs(proc: &ProcFs) -> Option<PathBuf> {
     proc.mounts().ok()?.into_iter().find(|m| m.fs_type == "debugfs").map(|m| m.mount_point)
 }
 
-/// The window now, where debugfs is mounted and readable.
-fn current(proc: &ProcFs) -> Known<Bytes> {
+/// The kernel's fault-around window as it is now, where debugfs is mounted and readable.
+pub fn window(proc: &ProcFs) -> Known<Bytes> {
     let Some(dir) = debugfs(proc) else { return Known::unknown("debugfs is not mounted") };
     let path = dir.join(FAULT_AROUND);
     match std::fs::read_to_string(&path).map(|t| t.trim().parse().map(Bytes)) {

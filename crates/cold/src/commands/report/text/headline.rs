@@ -54,9 +54,10 @@ fn time(h: &Headline) -> String {
         (None, None) => String::new(),
         _ => format!("; the first thread {}, all tasks together {}", h.waited_main, h.waited_sum),
     };
-    let ready = match h.ready.value() {
-        Some(t) => format!("ready after {t}"),
-        None => "ready: unknown".to_owned(),
+    let ready = match (h.ready.value(), h.recorded) {
+        (_, Some(recorded)) => format!("recorded for {recorded}"),
+        (Some(t), None) => format!("ready after {t}"),
+        (None, None) => "ready: unknown".to_owned(),
     };
     let unknown = match h.unattributed.value() {
         Some(t) if t.0 > 0 => format!("; for what is unknown: {t}"),
@@ -153,7 +154,7 @@ fn unknowns(h: &Headline) -> String {
         }
     }
     let figures = [
-        ("ready", why(&h.ready)),
+        ("ready", if h.recorded.is_none() { why(&h.ready) } else { None }),
         ("waiting", why(&h.waited)),
         ("needed", why(&h.needed)),
         ("read", why(&h.read)),

@@ -55,6 +55,7 @@ pub(in crate::commands::report) fn analysis() -> Analysis {
             subject: "firefox-esr --headless -screenshot /tmp/p.png file:///tmp/page.html".into(),
             tier: Tier::A,
             ready: Known::Value(Nanos(3210 * MS)),
+            recorded: None,
             waited: Known::Value(Nanos(1890 * MS)),
             waited_sum: Known::Value(Nanos(2400 * MS)),
             waited_main: Known::Value(Nanos(1500 * MS)),
