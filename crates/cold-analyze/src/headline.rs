@@ -95,7 +95,11 @@ fn main_waits(cx: &Context<'_>) -> Known<Nanos> {
 }
 
 /// Every pid of the tree once: a fork and its execs are one process.
-fn processes(cx: &Context<'_>) -> u64 {
+fn processes(cx: &Context<'_>) -> Known<u64> {
+    // A recording of anything holds at least one.
+    if cx.recording.processes.is_empty() {
+        return Known::unknown("no process was seen");
+    }
     let mut pids: Vec<(u32, Nanos)> = Vec::new();
     for p in cx.recording.processes.iter().filter(|p| p.in_tree && p.began <= cx.window.until) {
         // A new fork may reuse a pid; an exec goes on with one.
@@ -104,7 +108,7 @@ fn processes(cx: &Context<'_>) -> u64 {
             pids.push((p.pid, p.began));
         }
     }
-    pids.len() as u64
+    Known::Value(pids.len() as u64)
 }
 
 fn causes(files: &[FileUse]) -> BTreeMap<FillCause, Bytes> {

@@ -112,7 +112,7 @@ pub struct Headline {
     /// Failed ones.
     pub misses: Known<u64>,
     /// Processes of the tree.
-    pub processes: u64,
+    pub processes: Known<u64>,
     /// What the recording holds from after ready, not counted above; `None`: nothing, or ready is unknown.
     pub after_ready: Option<AfterReady>,
     /// Events lost per class; empty when none.

@@ -226,7 +226,11 @@ fn cards(out: &mut String, h: &Headline) {
     let of_ready = |n: u64| share(n, ready).map_or(String::new(), |s| format!("{s} of it; "));
     out.push_str("<dl class=\"cards\">\n");
     let mut add = |what: &str, (value, detail): (String, String)| card(out, what, &value, &detail);
-    let processes = format!("{} process{}", h.processes, if h.processes == 1 { "" } else { "es" });
+    let processes = match h.processes.value() {
+        Some(1) => "1 process".to_owned(),
+        Some(n) => format!("{n} processes"),
+        None => "processes unknown".to_owned(),
+    };
     if let Some(recorded) = h.recorded {
         let text = recorded.to_string();
         let (lasted, until) = text.split_once(", ").unwrap_or((&text, ""));

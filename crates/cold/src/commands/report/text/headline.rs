@@ -10,7 +10,9 @@ use crate::words::{count, percent, plural, wrap};
 
 /// The lines above everything.
 pub(in crate::commands) fn lines(h: &Headline, view: View) -> Vec<String> {
-    let mut out = vec![paint(STRONG, &h.subject)];
+    // One line, whatever script or class path it was started with; the JSON has all of it.
+    let subject = crate::table::cut(h.subject.replace('\n', " "), view.table);
+    let mut out = vec![paint(STRONG, subject)];
     let mut say = |style: Option<anstyle::Style>, text: &str| {
         for line in wrap(text, view.columns.saturating_sub(2)) {
             let line = style.map_or_else(|| line.clone(), |s| paint(s, &line));
@@ -135,7 +137,10 @@ pub(in crate::commands::report) fn cause(c: FillCause) -> &'static str {
 }
 
 fn lookups(h: &Headline) -> String {
-    let processes = plural(h.processes, "process").replace("processs", "processes");
+    let processes = match h.processes.value() {
+        Some(n) => plural(*n, "process").replace("processs", "processes"),
+        None => "processes: unknown".to_owned(),
+    };
     match (h.lookups.value(), h.misses.value()) {
         (Some(n), Some(m)) => {
             let vain = format!("{} found nothing", count(*m));

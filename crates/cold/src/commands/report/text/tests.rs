@@ -81,7 +81,7 @@ pub(in crate::commands::report) fn analysis() -> Analysis {
             ]),
             lookups: Known::Value(5120),
             misses: Known::Value(1377),
-            processes: 9,
+            processes: Known::Value(9),
             lost: BTreeMap::from([("filemap".into(), 12)]),
             complete: true,
             notes: vec!["taint: caches were dropped during the start".into()],
