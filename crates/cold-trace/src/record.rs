@@ -132,6 +132,9 @@ impl Sink for cold_recording::log::Writer {
     fn append(&mut self, kind: u16, bytes: &[u8]) -> io::Result<()> {
         Self::append(self, kind, bytes).map_err(io::Error::other)
     }
+    fn tick(&mut self) -> io::Result<()> {
+        Self::tick(self).map_err(io::Error::other)
+    }
 }
 
 impl Session {
