@@ -102,15 +102,16 @@ fn maps_whole_folios(proc: &ProcFs, files: Option<&FileSet>) -> Option<String> {
     for file in files.into_iter().flat_map(|set| &set.files).filter(|f| f.size > page_size()).take(TRIED) {
         let Ok((open, meta)) = cold_sys::open::regular(&file.path, false) else { continue };
         match cold_sys::folio::maps_whole_folios(&open, &meta, page_size()) {
-            Ok(Some(true)) => return Some(format!("a fault maps large folios whole, as in {}", file.path.display())),
+            Ok(Some(true)) => {
+                return Some(format!("a fault maps large folios whole, as in {}", file.path.display()));
+            }
             Ok(Some(false)) => only_the_page = true,
             Ok(None) | Err(_) => {}
         }
     }
     let release = proc.sysctl("kernel.osrelease").unwrap_or_default();
-    (!only_the_page && new_enough(&release)).then(|| {
-        format!("Linux {release} maps large folios whole (since 6.18; no file here had one to try)")
-    })
+    (!only_the_page && new_enough(&release))
+        .then(|| format!("Linux {release} maps large folios whole (since 6.18; no file here had one to try)"))
 }
 
 fn new_enough(release: &str) -> bool {
@@ -197,7 +198,8 @@ mod tests {
 
     #[test]
     fn unknown_kernels_are_taken_for_new_ones() {
-        for (release, new) in [("6.1.0-37-amd64", false), ("6.18.44-x", true), ("7.0", true), ("5.10", false)] {
+        for (release, new) in [("6.1.0-37-amd64", false), ("6.18.44-x", true), ("7.0", true), ("5.10", false)]
+        {
             assert_eq!(new_enough(release), new, "{release}");
         }
         assert!(new_enough("") && new_enough("strange"));

@@ -183,10 +183,8 @@ fn why(out: &mut String, analysis: &Analysis) {
         return;
     }
     let title = cold_analyze::story_title(analysis);
-    let _ = writeln!(
-        out,
-        "<section class=\"why\" aria-labelledby=\"h-why\"><h2 id=\"h-why\">{title}</h2>\n<ul>"
-    );
+    let _ =
+        writeln!(out, "<section class=\"why\" aria-labelledby=\"h-why\"><h2 id=\"h-why\">{title}</h2>\n<ul>");
     for sentence in story {
         let _ = writeln!(out, "<li>{}</li>", markup(&sentence));
     }

@@ -42,7 +42,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let mut watch = Watch::new(&directory, options, before);
     let ended = match &followed {
         Followed::Command(config) => start(config, args, &mut watch, &mut line, &interrupt).map(Some),
-        Followed::Process(held) => wait(Some(held), duration, &mut watch, &mut line, &interrupt).map(|()| None),
+        Followed::Process(held) => {
+            wait(Some(held), duration, &mut watch, &mut line, &interrupt).map(|()| None)
+        }
         Followed::Machine => wait(None, duration, &mut watch, &mut line, &interrupt).map(|()| None),
     };
     line.step("writing the recording");

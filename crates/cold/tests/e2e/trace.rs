@@ -145,12 +145,21 @@ mod root {
             let ran = nobody(&[&args[..], &program].concat()).expect(0);
             let r = cold_recording::read(out.as_ref()).unwrap();
             assert_eq!(r.manifest.tier, Tier::D);
-            assert!(r.touches.is_none() && r.stalls.is_none() && r.device_reads.is_none(), "absent, not empty");
+            assert!(
+                r.touches.is_none() && r.stalls.is_none() && r.device_reads.is_none(),
+                "absent, not empty"
+            );
             assert!(ran.stdout.contains("perf events are refused"), "{}", ran.stdout);
-            assert!(!ran.stdout.contains(" 0 processes") && ran.stdout.contains("needed unknown"), "{}", ran.stdout);
+            assert!(
+                !ran.stdout.contains(" 0 processes") && ran.stdout.contains("needed unknown"),
+                "{}",
+                ran.stdout
+            );
             let file = r.files.iter().position(|f| f.path.as_deref() == Some(program[0])).unwrap();
             let mut fills = r.fills.iter().flatten();
-            check(fills.any(|f| f.file as usize == file), || format!("it stayed cached: {:?}", r.manifest.state))
+            check(fills.any(|f| f.file as usize == file), || {
+                format!("it stayed cached: {:?}", r.manifest.state)
+            })
         });
         let text = nobody(&["report", out]).expect(0).stdout;
         assert!(text.contains("perf events are refused"), "{text}");

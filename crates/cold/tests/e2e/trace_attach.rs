@@ -90,14 +90,22 @@ while True:
         for tier in ["auto", "C", "D"] {
             let args = ["trace", "--attach", &pid, "--tier", tier, "--duration", "1.5", "-o", "p.cold"];
             let ran = place.cold(args.iter().chain(&["--overwrite"])).run().expect(0);
-            assert!(ran.stdout.contains("recorded for ") && ran.stdout.contains("asked for"), "{}", ran.stdout);
+            assert!(
+                ran.stdout.contains("recorded for ") && ran.stdout.contains("asked for"),
+                "{}",
+                ran.stdout
+            );
             assert!(!ran.stdout.contains("ready: "), "it has none: {}", ran.stdout);
             let r = recorded(&place, "p.cold");
             known(&r, &service, &place);
             let m = &r.manifest;
             assert_eq!((m.ended_by, &m.ending, &m.ready), (Some(EndedBy::Duration), &None, &None));
             let paths: Vec<_> = m.search_paths.iter().map(|(n, v)| (n.as_str(), v.as_str())).collect();
-            assert_eq!(paths, [("LD_LIBRARY_PATH", "/and/here"), ("PATH", "/only/here")], "the service's own");
+            assert_eq!(
+                paths,
+                [("LD_LIBRARY_PATH", "/and/here"), ("PATH", "/only/here")],
+                "the service's own"
+            );
             assert_eq!(m.directory, place.path(".").canonicalize().unwrap());
             assert!(m.command.first().is_some_and(|c| c == "/usr/bin/python3"), "{:?}", m.command);
             assert_eq!(m.lost_events(), 0, "{:?}", m.lost);
@@ -116,7 +124,9 @@ while True:
         assert!(gone.is_some_and(|f| f.deleted), "deleted before the recording began: {:?}", r.files);
         for (name, there) in [("sub/relative", true), ("sub/missing", false)] {
             let found = r.lookups.iter().flatten().find(|l| {
-                l.kind == LookupKind::Open && l.path.as_deref() == Some(&path(name)) && (l.result >= 0) == there
+                l.kind == LookupKind::Open
+                    && l.path.as_deref() == Some(&path(name))
+                    && (l.result >= 0) == there
             });
             assert!(found.is_some(), "{name} below the directory it was in: {:?}", r.lookups);
         }
@@ -145,7 +155,10 @@ while True:
         assert!(ran.stdout.contains("until the process ended"), "{}", ran.stdout);
         let m = recorded(&place, "e.cold").manifest;
         assert_eq!(m.ended_by, Some(EndedBy::Exit));
-        assert!(m.tier > cold_model::recording::manifest::Tier::B || m.ending == Some(Ending::Code(7)), "{m:?}");
+        assert!(
+            m.tier > cold_model::recording::manifest::Tier::B || m.ending == Some(Ending::Code(7)),
+            "{m:?}"
+        );
         let ran = place.cold(["trace", "--attach", &pid, "-o", "z.cold"]).run().expect(2);
         assert!(ran.stderr.contains("has ended already"), "a zombie: {}", ran.stderr);
 

@@ -91,9 +91,9 @@ fn running(pid: u32) -> Result<PidFd> {
     }
     let held = PidFd::open(number).map_err(|e| Failure::usage(e.to_string()))?.ok_or_else(none)?;
     match proc.stat(number).map_err(|_| none())? {
-        s if matches!(s.state, 'Z' | 'X') => {
-            Err(Failure::usage(format!("process {pid} has ended already: its parent only has to take notice")))
-        }
+        s if matches!(s.state, 'Z' | 'X') => Err(Failure::usage(format!(
+            "process {pid} has ended already: its parent only has to take notice"
+        ))),
         _ if pid == std::process::id() => Err(Failure::usage("cold cannot follow itself")),
         _ => Ok(held),
     }
