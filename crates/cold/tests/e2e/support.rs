@@ -127,7 +127,7 @@ pub(crate) fn sync(path: &Path) {
     File::open(path).unwrap().sync_all().unwrap();
 }
 
-/// Runs its arguments with perf_event_open(2) and bpf(2) refused (EPERM) by a seccomp filter.
+/// Runs its arguments with `perf_event_open`(2) and bpf(2) refused (EPERM) by a seccomp filter.
 const REFUSE: &str = "
 import ctypes, os, platform, struct, sys
 calls = {'x86_64': (298, 321), 'aarch64': (241, 280)}[platform.machine()]
