@@ -129,7 +129,7 @@ fn figures(a: &Headline, b: &Headline) -> Vec<FigurePair> {
         time("mean_queueing", "mean time in the queue", |h| &h.mean_queueing),
         count("lookups", "lookups", |h| &h.lookups),
         count("misses", "lookups that found nothing", |h| &h.misses),
-        figure("processes", "processes", Unit::Count, Known::Value(a.processes), Known::Value(b.processes)),
+        figure("processes", "processes", Unit::Count, a.processes.clone(), b.processes.clone()),
     ]
 }
 

@@ -8,7 +8,7 @@ use cold_model::recording::{DeviceRead, File, FileKind, FillCause, LookupKind, S
 use cold_model::{Bytes, Known, Nanos};
 
 use crate::context::{Context, is_miss};
-use crate::model::{AfterReady, FileUse, Headline, Reached};
+use crate::model::{AfterReady, FileUse, Headline, Reached, Recorded};
 use crate::usage::fills_have_times;
 use crate::waits::{main_thread, sum, union};
 
@@ -39,6 +39,8 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
             Some(Known::Unknown { unknown }) => Known::unknown(unknown.clone()),
             None => Known::unknown("no command was started"),
         },
+        recorded: (m.subject != Subject::Command)
+            .then(|| Recorded { lasted: m.end.saturating_sub(m.start), ended_by: m.ended_by }),
         waited: waited(union(cx.waits.iter().map(|w| (w.from, w.to)))),
         waited_sum: waited(sum(cx.waits.iter())),
         waited_main: main_waits(cx),
@@ -71,14 +73,14 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
 
 fn subject(cx: &Context<'_>) -> String {
     let m = &cx.recording.manifest;
+    let words: Vec<_> = m.command.iter().map(|w| w.to_string_lossy().into_owned()).collect();
+    // Fails only on a NUL, which no argument can hold; a damaged manifest may.
+    let line = shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "));
     match m.subject {
-        Subject::Process { pid } => format!("process {pid}"),
+        Subject::Process { pid } if line.is_empty() => format!("process {pid}"),
+        Subject::Process { pid } => format!("process {pid}: {line}"),
         Subject::Machine => "the whole machine".to_string(),
-        Subject::Command => {
-            let words: Vec<_> = m.command.iter().map(|w| w.to_string_lossy().into_owned()).collect();
-            // Fails only on a NUL, which no argument can hold; a damaged manifest may.
-            shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
-        }
+        Subject::Command => line,
     }
 }
 
@@ -93,7 +95,11 @@ fn main_waits(cx: &Context<'_>) -> Known<Nanos> {
 }
 
 /// Every pid of the tree once: a fork and its execs are one process.
-fn processes(cx: &Context<'_>) -> u64 {
+fn processes(cx: &Context<'_>) -> Known<u64> {
+    // A recording of anything holds at least one.
+    if cx.recording.processes.is_empty() {
+        return Known::unknown("no process was seen");
+    }
     let mut pids: Vec<(u32, Nanos)> = Vec::new();
     for p in cx.recording.processes.iter().filter(|p| p.in_tree && p.began <= cx.window.until) {
         // A new fork may reuse a pid; an exec goes on with one.
@@ -102,7 +108,7 @@ fn processes(cx: &Context<'_>) -> u64 {
             pids.push((p.pid, p.began));
         }
     }
-    pids.len() as u64
+    Known::Value(pids.len() as u64)
 }
 
 fn causes(files: &[FileUse]) -> BTreeMap<FillCause, Bytes> {

@@ -11,7 +11,8 @@ pub mod compare;
 
 use std::collections::BTreeMap;
 
-use cold_model::recording::{FileIdx, FillCause, LookupKind, StackIdx, StallCause, manifest::Tier};
+use cold_model::recording::manifest::{EndedBy, Tier};
+use cold_model::recording::{FileIdx, FillCause, LookupKind, StackIdx, StallCause};
 use cold_model::{Bytes, Known, Nanos};
 use serde::Serialize;
 
@@ -38,6 +39,27 @@ pub struct Analysis {
     pub checks: Vec<Check>,
 }
 
+/// A recording of what already ran: it has neither a start nor ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Recorded {
+    /// From the moment when all was attached to its end.
+    pub lasted: Nanos,
+    /// What ended it; `None`: the recorder was killed.
+    pub ended_by: Option<EndedBy>,
+}
+
+impl std::fmt::Display for Recorded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let until = match self.ended_by {
+            Some(EndedBy::Duration) => ", the time that was asked for",
+            Some(EndedBy::Interrupt) => ", until Ctrl-C",
+            Some(EndedBy::Exit) => ", until the process ended",
+            None => "",
+        };
+        write!(f, "{}{until}", self.lasted)
+    }
+}
+
 /// The main figures.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Headline {
@@ -47,6 +69,8 @@ pub struct Headline {
     pub tier: Tier,
     /// Start to ready.
     pub ready: Known<Nanos>,
+    /// Of what already ran, how long it was recorded; `None` for a command.
+    pub recorded: Option<Recorded>,
     /// Time in which at least one task of the tree waited for storage (union of the intervals).
     pub waited: Known<Nanos>,
     /// Sum of all tasks' waits for storage.
@@ -88,7 +112,7 @@ pub struct Headline {
     /// Failed ones.
     pub misses: Known<u64>,
     /// Processes of the tree.
-    pub processes: u64,
+    pub processes: Known<u64>,
     /// What the recording holds from after ready, not counted above; `None`: nothing, or ready is unknown.
     pub after_ready: Option<AfterReady>,
     /// Events lost per class; empty when none.

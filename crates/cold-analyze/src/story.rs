@@ -67,6 +67,11 @@ fn percent(part: u64, whole: u64) -> String {
     format!("{:.0} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
+/// What [`story`] is about.
+pub fn story_title(a: &Analysis) -> &'static str {
+    if a.headline.recorded.is_none() { "Why it took this long" } else { "What it waited for and read" }
+}
+
 /// Why the start took so long, in a few sentences, the most important first; empty where nothing is known.
 pub fn story(a: &Analysis) -> Vec<String> {
     let h = &a.headline;

@@ -40,7 +40,7 @@ fn the_headline_of_a_small_start() {
     assert_eq!((h.requests, h.requests_by_others), (Known::Value(1), Known::Value(1)));
     assert_eq!(h.mean_request, Known::Value(kib(32)));
     assert_eq!((h.mean_service, h.mean_queueing), (Known::Value(long(8)), Known::Value(long(2))));
-    assert_eq!((h.lookups, h.misses, h.processes), (Known::Value(2), Known::Value(1), 1));
+    assert_eq!((h.lookups, h.misses, h.processes), (Known::Value(2), Known::Value(1), Known::Value(1)));
     let after = h.after_ready.unwrap();
     assert_eq!((after.read, after.requests, after.waited_sum), (kib(4), 1, long(20)));
 }

@@ -159,6 +159,7 @@ fn manifest(r: &Recording, end: Nanos, command: &[&str]) -> Manifest {
         ready_means: "exit of the tree".to_owned(),
         end: Nanos(end.0 + 50_000_000),
         ending: Some(cold_model::bench::Ending::Code(0)),
+        ended_by: None,
         state: StartState {
             wanted: "cold".to_owned(),
             method: "caches dropped and mapped pages reclaimed".to_owned(),

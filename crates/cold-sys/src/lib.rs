@@ -12,6 +12,7 @@ pub mod clock;
 pub mod device;
 pub mod dir;
 pub mod evict;
+pub mod folio;
 pub mod loopdev;
 pub mod mount;
 pub mod observe;

@@ -21,11 +21,16 @@ pub const FACT: u16 = 3;
 pub trait Sink: std::fmt::Debug {
     /// Appends one block.
     fn append(&mut self, kind: u16, bytes: &[u8]) -> std::io::Result<()>;
+    /// Time passes, and nothing may come for long: what is held back too long already is to be written.
+    fn tick(&mut self) -> std::io::Result<()>;
 }
 
 impl Sink for Vec<(u16, Vec<u8>)> {
     fn append(&mut self, kind: u16, bytes: &[u8]) -> std::io::Result<()> {
         self.push((kind, bytes.to_vec()));
+        Ok(())
+    }
+    fn tick(&mut self) -> std::io::Result<()> {
         Ok(())
     }
 }

@@ -5,7 +5,7 @@
 //! [`Session::finish`]. The log then holds all that [`crate::assemble()`] needs. Nothing here waits for
 //! the command.
 
-mod facts;
+pub(crate) mod facts;
 mod kernel;
 mod tier;
 
@@ -14,7 +14,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
 use cold_model::Bytes;
-use cold_model::observed::ObservedStart;
 use cold_model::recording::manifest::{DiskCounter, Manifest, StackMethod, Subject, Tier};
 use cold_model::recording::{FileKind, Recording};
 use cold_sys::perf_event::{Stack, Whom};
@@ -51,22 +50,42 @@ pub enum Error {
         reason: String,
     },
     /// Perf events could not be opened although a trial worked.
-    #[error("cannot follow process {pid} with perf events: {source}")]
+    #[error("cannot follow process {pid} with perf events: {source}{}", own_only(source))]
     Follow {
         /// The process.
         pid: u32,
         /// The kernel's answer.
         source: io::Error,
     },
+    /// The same, for the whole machine.
+    #[error("cannot follow all processes with perf events: {source}")]
+    Everybody {
+        /// The kernel's answer.
+        source: io::Error,
+    },
     /// The BPF programs failed while recording.
     #[error("recording by BPF failed: {0}")]
     Bpf(String),
+    /// Perf events are refused, and no files were named.
+    #[error("nothing can be recorded of this: {reason}, and the files of the start are not known before it")]
+    Nothing {
+        /// Why there are no events.
+        reason: String,
+    },
     /// The log could not be written.
     #[error("cannot write the log of events: {0}; the recording ends here")]
     Log(#[from] io::Error),
     /// The log of a broken-off recording cannot be read.
     #[error(transparent)]
     Recording(#[from] cold_recording::Error),
+}
+
+/// The kernel says no more than "permission denied".
+fn own_only(e: &io::Error) -> &'static str {
+    match e.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => "; an ordinary user may follow own processes only",
+        _ => "",
+    }
 }
 
 /// How to record.
@@ -113,6 +132,9 @@ impl Sink for cold_recording::log::Writer {
     fn append(&mut self, kind: u16, bytes: &[u8]) -> io::Result<()> {
         Self::append(self, kind, bytes).map_err(io::Error::other)
     }
+    fn tick(&mut self) -> io::Result<()> {
+        Self::tick(self).map_err(io::Error::other)
+    }
 }
 
 impl Session {
@@ -122,8 +144,15 @@ impl Session {
         let (proc, sys) = (ProcFs::default(), SysFs::default());
         let everybody = manifest.subject == Subject::Machine;
         let chosen = choose(options, everybody, &proc, &sink)?;
+        let plan = plan(chosen.tier, options).map_err(|e| refusal(&e, &proc));
+        if let Err(reason) = &plan
+            && options.files.is_empty()
+            && manifest.subject == Subject::Command
+        {
+            return Err(Error::Nothing { reason: reason.clone() });
+        }
         let mut session = Self {
-            plan: plan(chosen.tier, options),
+            plan: plan.clone().ok().flatten(),
             tier: chosen.tier,
             refused: chosen.refused,
             bpf: chosen.bpf,
@@ -136,7 +165,7 @@ impl Session {
             proc,
             sys,
         };
-        session.describe(options);
+        session.describe(options, plan.err());
         session.manifest.start = cold_sys::time::monotonic();
         session.fact(&Fact::Mounts(facts::mounts(&session.proc)))?;
         session.residency(false)?;
@@ -161,33 +190,43 @@ impl Session {
     }
 
     /// Follows a process and everything that it starts from now on. `itself`: it belongs to the start
-    /// (an attached process); false for the supervisor, of which only the children do.
+    /// (an attached process), as do its descendants; false for the supervisor, of which only what it will
+    /// start does.
     pub fn follow(&mut self, pid: u32, itself: bool) -> Result<(), Error> {
         let at = cold_sys::time::monotonic().0;
         self.fact(&Fact::Follow { at, pid, itself })?;
         if let Some(bpf) = &self.bpf {
             kernel::follow(bpf, pid, itself)?;
         }
+        let rings = self.plan.map(|plan| self.open(plan, pid, itself)).transpose()?;
+        // Only now: what is mapped from here on is in the events.
         if itself {
-            let pids = facts::descendants(&self.proc, pid);
-            for existing in pids.into_iter().filter_map(|pid| facts::existing(&self.proc, pid, at)) {
+            let tree = facts::tree(&self.proc, pid);
+            if matches!(self.tier, Tier::C | Tier::D) {
+                self.files = facts::files(&self.proc, &tree);
+                self.residency(false)?;
+            }
+            for existing in tree.into_iter().filter_map(|pid| facts::existing(&self.proc, pid, at)) {
                 self.fact(&Fact::Follow { at, pid: existing.pid, itself: true })?;
                 self.fact(&Fact::Existing(Box::new(existing)))?;
             }
         }
-        let Some(plan) = self.plan else { return Ok(()) };
+        rings.map_or(Ok(()), |rings| self.read(rings).map_err(|source| Error::Follow { pid, source }))
+    }
+
+    /// Opens the events of the plan. An attached process may have children and threads already; a supervisor
+    /// has neither.
+    fn open(&self, plan: Plan, pid: u32, itself: bool) -> Result<Rings, Error> {
         let mut rings = Rings::new(plan, facts::online_cpus(&self.sys));
-        let follow = |source| Error::Follow { pid, source };
-        // An attached process may have children and threads already; a supervisor has neither.
-        let descendants = if itself { facts::descendants(&self.proc, pid) } else { vec![pid] };
-        for tid in descendants.iter().flat_map(|p| facts::threads(&self.proc, *p)) {
+        let pids = if itself { facts::tree(&self.proc, pid) } else { vec![pid] };
+        for tid in pids.iter().flat_map(|p| facts::threads(&self.proc, *p)) {
             match rings.add(Whom::Thread(tid.cast_signed())) {
                 // A thread that ended meanwhile has nothing to tell; the others count.
                 Err(e) if e.raw_os_error() == Some(libc::ESRCH) && tid != pid => {}
-                other => other.map_err(follow)?,
+                other => other.map_err(|source| Error::Follow { pid, source })?,
             }
         }
-        self.read(rings).map_err(follow)
+        Ok(rings)
     }
 
     /// Reads these events from now on.
@@ -216,32 +255,14 @@ impl Session {
         let at = cold_sys::time::monotonic().0;
         let own = std::process::id();
         self.fact(&Fact::Follow { at, pid: own, itself: false })?;
-        for pid in self.proc.pids().unwrap_or_default() {
-            if let Some(existing) = facts::existing(&self.proc, pid.cast_unsigned(), at) {
-                self.fact(&Fact::Existing(Box::new(existing)))?;
-            }
-        }
         if let Some(plan) = self.plan {
             let mut rings = Rings::new(plan, facts::online_cpus(&self.sys));
             let done = rings.add(Whom::Machine).and_then(|()| self.read(rings));
-            done.map_err(|source| Error::Follow { pid: 0, source })?;
+            done.map_err(|source| Error::Everybody { source })?;
         }
-        Ok(())
-    }
-
-    /// Adds the files of an observed start, for the tiers that see only some of them or none.
-    pub fn observed(&mut self, start: &ObservedStart) -> Result<(), Error> {
-        for file in start.files.iter().filter(|f| !f.elsewhere) {
-            let Some(dev) = facts::superblock(&self.proc, &file.path) else { continue };
-            let fact = FileFact {
-                path: file.path.to_string_lossy().into_owned(),
-                dev,
-                inode: file.id.ino,
-                kind: FileKind::Regular,
-                size: file.size.0,
-                mtime_ns: file.mtime_ns,
-            };
-            self.fact(&Fact::File(Box::new(fact)))?;
+        let existing = facts::everybody(&self.proc).into_iter();
+        for existing in existing.filter_map(|pid| facts::existing(&self.proc, pid, at)) {
+            self.fact(&Fact::Existing(Box::new(existing)))?;
         }
         Ok(())
     }
@@ -268,7 +289,7 @@ impl Session {
     }
 
     /// What this crate knows of the manifest at the beginning.
-    fn describe(&mut self, options: &Options) {
+    fn describe(&mut self, options: &Options, no_events: Option<String>) {
         let m = &mut self.manifest;
         m.tier = self.tier;
         m.stacks = options.stacks(self.tier);
@@ -277,20 +298,24 @@ impl Session {
         m.devices = facts::devices(&self.proc, &self.sys);
         m.file_systems = facts::file_systems(&self.proc, &self.sys);
         m.notes.extend(self.refused.iter().map(|(tier, why)| format!("tier {tier} was not used: {why}")));
-        if self.plan.is_none() && self.tier == Tier::D {
+        let none = no_events.is_some();
+        if let Some(reason) = no_events {
             m.stacks = StackMethod::None;
-            m.notes.push("without perf events no page faults were seen: there are no touches".to_owned());
+            m.notes.push(format!(
+                "{reason}. So no page faults were seen, and what was needed is unknown: this recording holds \
+                 files, which of their pages came into the cache, and no more"
+            ));
         }
         if matches!(self.tier, Tier::C | Tier::D) {
-            let what = if self.files.is_empty() {
+            let what = if self.files.is_empty() && !matches!(m.subject, Subject::Process { .. }) {
                 "fills, requests, waits and lookups are not seen by this tier"
             } else {
                 "requests, waits and lookups are not seen by this tier; fills are the pages that were cached \
-                 after the start and not before it, all booked at its end"
+                 at the end and not at the beginning, all booked at the end"
             };
             m.notes.push(what.to_owned());
         }
-        if self.tier == Tier::D && self.plan.is_some() {
+        if self.tier == Tier::D && !none {
             m.notes.push("faults in kernel mode (within system calls) are not seen by this tier".to_owned());
         }
     }
@@ -328,14 +353,14 @@ fn look(proc: &ProcFs, path: &Path) -> Option<(FileFact, Vec<(u64, u64)>)> {
     Some((fact, map.runs().map(|run| (run.first, run.pages)).collect()))
 }
 
-/// What perf events are opened for; `None` where they are refused altogether.
-fn plan(tier: Tier, options: &Options) -> Option<Plan> {
+/// What perf events are opened for; `None` where BPF programs are used, an error where they are refused.
+fn plan(tier: Tier, options: &Options) -> io::Result<Option<Plan>> {
     let user_only = match tier {
-        Tier::A | Tier::B => return None,
+        Tier::A | Tier::B => return Ok(None),
         Tier::C => false,
         Tier::D => true,
     };
-    try_perf(user_only).ok()?;
+    try_perf(user_only)?;
     let stack = match options.stacks(tier) {
         StackMethod::None => Stack::None,
         StackMethod::FramePointers => Stack::FramePointers,
@@ -346,7 +371,7 @@ fn plan(tier: Tier, options: &Options) -> Option<Plan> {
         (_, StackMethod::None) => BUFFER,
         _ => BUFFER_WITH_STACKS,
     });
-    Some(Plan { faults: true, user_only, stack, buffer })
+    Ok(Some(Plan { faults: true, user_only, stack, buffer }))
 }
 
 impl std::fmt::Debug for Session {

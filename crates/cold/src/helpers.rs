@@ -3,12 +3,17 @@
 use std::ffi::OsString;
 use std::os::unix::process::parent_id;
 use std::process::ExitCode;
+use std::time::Duration;
 
+use cold_sys::procfs::ProcFs;
 use cold_sys::{observe, supervise};
 
 use crate::exit::{Exit, Failure};
 use crate::leftovers;
 use crate::ui::Ui;
+
+/// How often a parent that is ending is looked at.
+const PATIENCE: Duration = Duration::from_millis(5);
 
 /// Runs as a helper if the arguments say so. Results and most errors go to the caller over a socket.
 pub(crate) fn run(arguments: &[OsString]) -> Option<ExitCode> {
@@ -22,7 +27,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Option<ExitCode> {
     } else {
         return None;
     };
-    if parent_id() != parent {
+    if is_orphaned(parent) {
         // `cold` was killed: we have ended the tree, and undo what it had changed.
         leftovers::repair_silently();
     }
@@ -33,4 +38,19 @@ pub(crate) fn run(arguments: &[OsString]) -> Option<ExitCode> {
             Exit::Failed.into()
         }
     })
+}
+
+/// Whether `cold` has ended. A killed one closes its socket first and is our parent for a while yet: until
+/// its BPF programs are freed, for instance, which was longer than the tree took to end on a slow machine.
+fn is_orphaned(parent: u32) -> bool {
+    const EXITING: u64 = 4; // PF_EXITING
+    let proc = ProcFs::default();
+    let exiting = || proc.stat(parent.cast_signed()).is_ok_and(|stat| stat.flags & EXITING != 0);
+    while parent_id() == parent {
+        if !exiting() && parent_id() == parent {
+            return false;
+        }
+        std::thread::sleep(PATIENCE);
+    }
+    true
 }

@@ -12,9 +12,13 @@ fn holds(r: &Recording, id: &str) -> Option<bool> {
 #[test]
 fn device_reads_may_differ_by_one_percent_from_the_kernels_count() {
     let mut r = empty();
-    assert_eq!(holds(&r, "device_reads_agree"), None);
+    assert_eq!(holds(&r, "device_reads_agree"), Some(true), "none was seen, and none counted");
+    r.manifest.complete = false;
+    assert_eq!(holds(&r, "device_reads_agree"), None, "killed before the counters were read again");
+    r.manifest.complete = true;
     let f = r.file("/a", 1000 * PAGE);
     r.request(1, 1, f, 0..100);
+    assert_eq!(holds(&r, "device_reads_agree"), None, "seen, but not counted");
     r.request(1, 1, f, 0..100).in_tree = false; // the kernel counts everybody's
     for (pages, expected) in [(200, true), (202, true), (203, false), (190, false)] {
         let counter = DiskCounter { dev: DISK, requests: 2, bytes: Bytes(pages * PAGE) };

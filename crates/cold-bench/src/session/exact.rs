@@ -2,9 +2,9 @@
 //!
 //! A mapped fault maps up to 16 cached neighbours with it (`fault_around_bytes`), which then never fault.
 //! With a window of one page each page's first touch is a fault of its own. Where debugfs is not to be
-//! had, and where a fault may map large folios whole (seen on 6.18 with the usual window; with a window of
-//! one page nobody could try), read-ahead is turned off on the devices instead: then only needed pages are
-//! in the cache, so only needed pages can be mapped around. Both are machine-wide, journalled, and put back.
+//! had, and where a fault maps large folios whole whatever the window, read-ahead is turned off on the
+//! devices instead: then only needed pages are in the cache, so only needed pages can be mapped around. Both
+//! are machine-wide, journalled, and put back.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 
 use crate::Result;
-use crate::fileset::BlockDevices;
+use crate::fileset::{BlockDevices, FileSet};
 
 /// Where the kernel's window lies in debugfs.
 const FAULT_AROUND: &str = "fault_around_bytes";
@@ -23,8 +23,8 @@ const FAULT_AROUND: &str = "fault_around_bytes";
 /// Whether touches were exact, and by which means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExactNeed {
-    /// Nobody asked: the kernel's window, where it could be read.
-    NotAsked(Known<Bytes>),
+    /// Nobody asked.
+    NotAsked,
     /// Faults mapped one page each.
     FaultAround,
     /// Nothing was read ahead or around on these devices (names), so in a cold start only needed pages
@@ -48,15 +48,24 @@ pub(super) struct Exactness {
 
 impl Exactness {
     /// Changes what can be changed. Never fails: what could not be reached is said.
-    pub(super) fn reach(wanted: bool, journal: &Journal, proc: &ProcFs, devices: &BlockDevices) -> Self {
+    /// `files` are those of the start, still cached from observing it.
+    pub(super) fn reach(
+        wanted: bool,
+        journal: &Journal,
+        proc: &ProcFs,
+        files: Option<&FileSet>,
+        devices: &BlockDevices,
+    ) -> Self {
         if !wanted {
-            return Self { how: ExactNeed::NotAsked(current(proc)), guards: Vec::new() };
+            return Self { how: ExactNeed::NotAsked, guards: Vec::new() };
         }
         let mut guards = Vec::new();
         let why = match fault_around(journal, proc, &mut guards) {
-            Ok(()) if !maps_whole_folios(proc) => return Self { how: ExactNeed::FaultAround, guards },
-            // The window stays at one page; small folios come from reading nothing ahead.
-            Ok(()) => "a fault maps a large folio whole since Linux 6.18".to_owned(),
+            Ok(()) => match maps_whole_folios(proc, files) {
+                None => return Self { how: ExactNeed::FaultAround, guards },
+                // The window stays at one page; small folios come from reading nothing ahead.
+                Some(why) => why,
+            },
             Err(why) => {
                 drop_newest_first(&mut guards);
                 why
@@ -81,10 +90,31 @@ impl Exactness {
     }
 }
 
-/// Since Linux 6.18 (`finish_fault`) a fault maps all of its folio, whatever the window: after a folio of 512
-/// pages was read or written in one go, 511 of them never fault. Unknown kernels are taken for new ones.
-fn maps_whole_folios(proc: &ProcFs) -> bool {
+/// Files that are tried, at most.
+const TRIED: usize = 64;
+
+/// Whether a fault maps large folios whole with a window of one page, and how that is known; `None`: it does
+/// not. The kernel is asked with the files of the start; where none of them has a large folio, its version
+/// must do: since 6.18 (`finish_fault`) a fault maps all of its folio, and unknown kernels are taken for new
+/// ones.
+fn maps_whole_folios(proc: &ProcFs, files: Option<&FileSet>) -> Option<String> {
+    let mut only_the_page = false;
+    for file in files.into_iter().flat_map(|set| &set.files).filter(|f| f.size > page_size()).take(TRIED) {
+        let Ok((open, meta)) = cold_sys::open::regular(&file.path, false) else { continue };
+        match cold_sys::folio::maps_whole_folios(&open, &meta, page_size()) {
+            Ok(Some(true)) => {
+                return Some(format!("a fault maps large folios whole, as in {}", file.path.display()));
+            }
+            Ok(Some(false)) => only_the_page = true,
+            Ok(None) | Err(_) => {}
+        }
+    }
     let release = proc.sysctl("kernel.osrelease").unwrap_or_default();
+    (!only_the_page && new_enough(&release))
+        .then(|| format!("Linux {release} maps large folios whole (since 6.18; no file here had one to try)"))
+}
+
+fn new_enough(release: &str) -> bool {
     let mut numbers = release.split(['.', '-']).map_while(|n| n.parse::<u32>().ok());
     match (numbers.next(), numbers.next()) {
         (Some(major), Some(minor)) => (major, minor) >= (6, 18),
@@ -101,8 +131,8 @@ fn debugfs(proc: &ProcFs) -> Option<PathBuf> {
     proc.mounts().ok()?.into_iter().find(|m| m.fs_type == "debugfs").map(|m| m.mount_point)
 }
 
-/// The window now, where debugfs is mounted and readable.
-fn current(proc: &ProcFs) -> Known<Bytes> {
+/// The kernel's fault-around window as it is now, where debugfs is mounted and readable.
+pub fn window(proc: &ProcFs) -> Known<Bytes> {
     let Some(dir) = debugfs(proc) else { return Known::unknown("debugfs is not mounted") };
     let path = dir.join(FAULT_AROUND);
     match std::fs::read_to_string(&path).map(|t| t.trim().parse().map(Bytes)) {
@@ -160,4 +190,18 @@ fn read_ahead(
         return Err("no device is known whose read-ahead could be turned off".into());
     }
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_kernels_are_taken_for_new_ones() {
+        for (release, new) in [("6.1.0-37-amd64", false), ("6.18.44-x", true), ("7.0", true), ("5.10", false)]
+        {
+            assert_eq!(new_enough(release), new, "{release}");
+        }
+        assert!(new_enough("") && new_enough("strange"));
+    }
 }

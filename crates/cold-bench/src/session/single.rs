@@ -64,7 +64,7 @@ pub fn run(
     if state.is_some() {
         preparer.observed(&subjects);
     }
-    let exactness = Exactness::reach(exact, &journal, &proc, &subjects[0].devices);
+    let exactness = Exactness::reach(exact, &journal, &proc, subjects[0].set.as_ref(), &subjects[0].devices);
     let cgroups = TreeCgroups::create(config, &proc, &journal, &subjects)?;
     progress.step(&format!("starting {}", spec.name));
     let measured = Rounds {

@@ -60,6 +60,18 @@ pub enum Subject {
     Machine,
 }
 
+/// Why the recording of what already ran ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndedBy {
+    /// The time that was asked for was over.
+    Duration,
+    /// Ctrl-C.
+    Interrupt,
+    /// The process that was followed ended.
+    Exit,
+}
+
 /// Everything about a recording that is not in a table.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Manifest {
@@ -77,14 +89,15 @@ pub struct Manifest {
     pub tier: Tier,
     /// What was followed.
     pub subject: Subject,
-    /// The command, its arguments from argv\[0\] on; empty when no command was started.
+    /// The command, its arguments from argv\[0\] on; those of the process that was followed; empty for a
+    /// whole machine.
     #[serde(with = "path_text::list")]
     pub command: Vec<OsString>,
-    /// Working directory of the command.
+    /// Working directory of the command, or of the process when the recording began.
     #[serde(with = "path_text")]
     pub directory: PathBuf,
     /// Digest of the environment: names and values hashed, so that two recordings can be compared
-    /// without giving secrets away.
+    /// without giving secrets away. Empty where it is nobody's (a whole machine) or could not be read.
     pub environment: String,
     /// `PATH`, `LD_LIBRARY_PATH` and other search paths of the environment, which explain misses.
     pub search_paths: BTreeMap<String, String>,
@@ -98,8 +111,11 @@ pub struct Manifest {
     pub ready_means: String,
     /// `CLOCK_MONOTONIC` of the end of the recording.
     pub end: Nanos,
-    /// How the command ended.
+    /// How the command ended, or the process that was followed, if it did.
     pub ending: Option<Ending>,
+    /// Why the recording ended, where no command was started.
+    #[serde(default)]
+    pub ended_by: Option<EndedBy>,
     /// The cache state asked for and what was proved of it.
     pub state: StartState,
     /// The machine.

@@ -182,7 +182,9 @@ fn why(out: &mut String, analysis: &Analysis) {
     if story.is_empty() {
         return;
     }
-    out.push_str("<section class=\"why\" aria-labelledby=\"h-why\"><h2 id=\"h-why\">Why it took this long</h2>\n<ul>\n");
+    let title = cold_analyze::story_title(analysis);
+    let _ =
+        writeln!(out, "<section class=\"why\" aria-labelledby=\"h-why\"><h2 id=\"h-why\">{title}</h2>\n<ul>");
     for sentence in story {
         let _ = writeln!(out, "<li>{}</li>", markup(&sentence));
     }
@@ -222,16 +224,22 @@ fn cards(out: &mut String, h: &Headline) {
     let of_ready = |n: u64| share(n, ready).map_or(String::new(), |s| format!("{s} of it; "));
     out.push_str("<dl class=\"cards\">\n");
     let mut add = |what: &str, (value, detail): (String, String)| card(out, what, &value, &detail);
-    add(
-        "start to ready",
-        known(&h.ready, |_| {
-            let plural = if h.processes == 1 { "" } else { "es" };
-            let after = h.after_ready.map_or(String::new(), |a| {
-                format!("; after it, not counted: {} read, {} of waits", a.read, a.waited_sum)
-            });
-            format!("{} process{plural}{after}", h.processes)
-        }),
-    );
+    let processes = match h.processes.value() {
+        Some(1) => "1 process".to_owned(),
+        Some(n) => format!("{n} processes"),
+        None => "processes unknown".to_owned(),
+    };
+    if let Some(recorded) = h.recorded {
+        let text = recorded.to_string();
+        let (lasted, until) = text.split_once(", ").unwrap_or((&text, ""));
+        let until = if until.is_empty() { String::new() } else { format!("{until}; ") };
+        add("recorded for", (lasted.to_owned(), format!("{until}{processes}")));
+    } else {
+        let after = h.after_ready.map_or(String::new(), |a| {
+            format!("; after it, not counted: {} read, {} of waits", a.read, a.waited_sum)
+        });
+        add("start to ready", known(&h.ready, |_| format!("{processes}{after}")));
+    }
     add(
         "waited for storage",
         known(&h.waited, |w| {

@@ -183,7 +183,10 @@ fn figures(view: &View<'_>) -> String {
     let m = &view.recording.manifest;
     let lost: u64 = h.lost.values().sum();
     let mut parts = vec![
-        format!("ready after {}", h.ready),
+        match h.recorded {
+            Some(recorded) => format!("recorded for {recorded}"),
+            None => format!("ready after {}", h.ready),
+        },
         format!("waited for storage {}", h.waited),
         format!("needed {}", h.needed),
         format!("read {}, of it {} not needed", h.read, h.unused),

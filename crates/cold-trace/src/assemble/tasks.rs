@@ -67,7 +67,9 @@ impl Tasks {
         }
         let inherited = self.images.get(&parent).and_then(|i| self.processes.get(*i)).map(|p| p.name.clone());
         let name = name.map_or_else(|| inherited.unwrap_or_default(), str::to_owned);
-        if pid == tid && pid != parent {
+        // Born between the first look at the forks and the survey of what runs: known already.
+        let surveyed = self.current(pid).is_some_and(|p| p.how == Began::Existing);
+        if pid == tid && pid != parent && !surveyed {
             self.image(at, Began::Fork, pid, parent, &name);
         }
         self.thread(at, pid, tid, &name);

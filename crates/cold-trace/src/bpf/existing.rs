@@ -1,20 +1,11 @@
 //! Processes that already run: their ids for the tree, and a record of each of their threads.
 
 use cold_sys::procfs::ProcFs;
-use cold_sys::supervise::descendants;
 use cold_sys::time::monotonic;
 
 /// `COLD_TASK`, and how many bytes `struct cold_task` has.
 const KIND: u16 = 6;
 const BYTES: u16 = 56;
-
-/// `pid` and its living descendants.
-pub(super) fn tree(proc: &ProcFs, pid: u32) -> Vec<u32> {
-    let mut all = vec![pid];
-    let root = i32::try_from(pid).unwrap_or(0);
-    all.extend(descendants(proc, root).into_iter().filter_map(|pid| u32::try_from(pid).ok()));
-    all
-}
 
 /// One record for each thread of these processes.
 pub(super) fn records(proc: &ProcFs, pids: &[u32]) -> Vec<u8> {

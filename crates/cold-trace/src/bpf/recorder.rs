@@ -17,6 +17,7 @@ use super::consumer::Consumer;
 use super::support::{PROGRAMS, available, choose};
 use super::{Error, Finished, Follow, Options, Scope, existing, load};
 use crate::raw::LOSSES;
+use crate::record::facts;
 
 /// After the programs are detached, those that were running have ended by then (they take microseconds).
 const QUIET: Duration = Duration::from_millis(20);
@@ -52,11 +53,8 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let recorder = Self { links, consumer, object, tier, buffer };
         if options.scope == Scope::Machine {
             let proc = ProcFs::new("/proc");
-            let own = std::process::id().cast_signed();
-            // Pid 2 is the parent of all kernel threads.
-            let user = |pid: &i32| *pid != 2 && proc.stat(*pid).is_ok_and(|stat| stat.ppid != 2);
-            let pids = proc.pids()?.into_iter().filter(|pid| *pid != own).filter(user);
-            let pids: Vec<_> = pids.filter_map(|pid| u32::try_from(pid).ok()).collect();
+            let mut pids = facts::everybody(&proc);
+            pids.retain(|pid| *pid != std::process::id());
             recorder.consumer.add(existing::records(&proc, &pids));
         }
         Ok(recorder)
@@ -86,7 +84,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let mut known = vec![root];
         loop {
             let new: Vec<_> =
-                existing::tree(&proc, root).into_iter().filter(|pid| !known.contains(pid)).collect();
+                facts::tree(&proc, root).into_iter().filter(|pid| !known.contains(pid)).collect();
             if new.is_empty() {
                 break;
             }

@@ -138,6 +138,7 @@ impl Rings {
                 execs.extend(record::split(bytes).filter_map(record::exec_of));
             });
         }
+        sink.lock().unwrap_or_else(PoisonError::into_inner).tick()?;
         result.map(|()| execs)
     }
 }

@@ -1,6 +1,7 @@
 //! Facts about the machine that belong to a recording, read from `/proc` and `/sys`.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use cold_model::recording::manifest::{Device, DiskCounter, FileSystem, Machine};
 use cold_model::recording::tables::Dev;
@@ -60,10 +61,31 @@ pub(super) fn threads(proc: &ProcFs, pid: u32) -> Vec<u32> {
     tids
 }
 
-/// The process and its descendants.
-pub(super) fn descendants(proc: &ProcFs, pid: u32) -> Vec<u32> {
+/// The process and its descendants; without this one, which may be a child of the shell that it follows.
+pub(crate) fn tree(proc: &ProcFs, pid: u32) -> Vec<u32> {
     let below = cold_sys::supervise::descendants(proc, pid.cast_signed());
-    std::iter::once(pid).chain(below.into_iter().map(i32::cast_unsigned)).collect()
+    let below = below.into_iter().map(i32::cast_unsigned).filter(|pid| *pid != std::process::id());
+    std::iter::once(pid).chain(below).collect()
+}
+
+/// All processes but the kernel's threads.
+pub(crate) fn everybody(proc: &ProcFs) -> Vec<u32> {
+    const KERNEL_THREAD: u64 = 0x0020_0000; // PF_KTHREAD
+    let user = |pid: &i32| proc.stat(*pid).is_ok_and(|stat| stat.flags & KERNEL_THREAD == 0);
+    proc.pids().unwrap_or_default().into_iter().filter(user).map(i32::cast_unsigned).collect()
+}
+
+/// The regular files that these processes have mapped or open, as far as they can be looked at by path.
+pub(super) fn files(proc: &ProcFs, pids: &[u32]) -> Vec<PathBuf> {
+    let mut paths = BTreeSet::new();
+    for pid in pids.iter().map(|pid| pid.cast_signed()) {
+        let maps = proc.maps(pid).unwrap_or_default().into_iter().filter(|m| m.inode != 0 && !m.deleted);
+        paths.extend(maps.filter_map(|m| m.path));
+        paths.extend(proc.fds(pid).unwrap_or_default().into_iter().map(|fd| fd.target));
+    }
+    // Sockets, devices, and what was deleted since.
+    paths.retain(|path| path.is_absolute() && path.metadata().is_ok_and(|meta| meta.is_file()));
+    paths.into_iter().collect()
 }
 
 /// A process as it is now.

@@ -73,7 +73,7 @@ mod with {
             Ok(records.len())
         }
         fn flush(&mut self) -> io::Result<()> {
-            Ok(())
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).tick()
         }
     }
 

@@ -62,6 +62,7 @@ pub(super) fn choose(
         let tried = match tier {
             Tier::A | Tier::B => kernel::attach(tier, options, everybody, sink).map(Some),
             Tier::C => perf(proc).map(|()| None),
+            Tier::D if everybody => Err("it follows own processes only: run as root".to_owned()),
             // What is left needs nothing: with perf events faults are seen, without them files.
             Tier::D => Ok(None),
         };

@@ -14,7 +14,8 @@ use cold_bench::config::Config;
 use cold_bench::session::single::{self, Single};
 use cold_model::bench::Ending;
 use cold_model::recording::Manifest;
-use cold_model::recording::manifest::{StackMethod, Tier};
+use cold_model::recording::manifest::{EndedBy, StackMethod, Subject, Tier};
+use cold_sys::pidfd::PidFd;
 use cold_trace::record::Options;
 
 use crate::exit::{Exit, Failure, Outcome};
@@ -41,12 +42,10 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let mut watch = Watch::new(&directory, options, before);
     let ended = match &followed {
         Followed::Command(config) => start(config, args, &mut watch, &mut line, &interrupt).map(Some),
-        Followed::Process(pid) => {
-            wait(Whom::Process(*pid), duration, &mut watch, &mut line, &interrupt).map(|()| None)
+        Followed::Process(held) => {
+            wait(Some(held), duration, &mut watch, &mut line, &interrupt).map(|()| None)
         }
-        Followed::Machine => {
-            wait(Whom::Everybody, duration, &mut watch, &mut line, &interrupt).map(|()| None)
-        }
+        Followed::Machine => wait(None, duration, &mut watch, &mut line, &interrupt).map(|()| None),
     };
     line.step("writing the recording");
     let recorded = ended.and_then(|single| watch.finish(single).map_err(Failure::from));
@@ -87,36 +86,47 @@ fn start(
     single::run(config, args.exact_need, watch, line, interrupt).map_err(super::bench::failure)
 }
 
-/// Records until the time is over, the process is gone, or the user has seen enough.
+/// Records one process, or everybody, until the time is over, the process has ended, or the user has seen
+/// enough.
 fn wait(
-    whom: Whom,
+    process: Option<&PidFd>,
     duration: Option<Duration>,
     watch: &mut Watch<'_>,
     line: &mut Line<'_>,
     interrupt: &AtomicBool,
 ) -> Result<(), Failure> {
-    watch.begin(whom, &[])?;
+    watch.begin(process.map_or(Whom::Everybody, |p| Whom::Process(p.pid().cast_unsigned())), &[])?;
     line.step(match duration {
         Some(_) => "recording",
         None => "recording until Ctrl-C",
     });
     let began = Instant::now();
-    let proc = cold_sys::procfs::ProcFs::default();
-    let gone = || matches!(whom, Whom::Process(pid) if proc.stat(pid.cast_signed()).is_err());
-    while !interrupt.load(Ordering::Relaxed) && !gone() {
+    let by = loop {
         let left = duration.map(|d| d.saturating_sub(began.elapsed()));
-        if left == Some(Duration::ZERO) {
-            break;
+        if interrupt.load(Ordering::Relaxed) {
+            break EndedBy::Interrupt;
+        } else if left == Some(Duration::ZERO) {
+            break EndedBy::Duration;
         }
-        std::thread::sleep(left.unwrap_or(LOOK).min(LOOK));
-    }
-    Ok(watch.end(|_| ())?)
+        let look = left.unwrap_or(LOOK).min(LOOK);
+        match process {
+            Some(held) if held.wait(look).map_err(|e| Failure::from(anyhow::Error::from(e)))? => {
+                break EndedBy::Exit;
+            }
+            Some(_) => {}
+            None => std::thread::sleep(look),
+        }
+    };
+    Ok(watch.end(|m| m.ended_by = Some(by))?)
 }
 
 /// How it ends: an interrupt first, then the command's own failure.
 fn exit(args: &Args, m: &Manifest, ui: &Ui, interrupted: bool) -> Exit {
-    // For what runs already, Ctrl-C is the ordinary end.
-    if interrupted && m.subject == cold_model::recording::manifest::Subject::Command {
+    // What already ran was not started by us: Ctrl-C is its recording's ordinary end, and its failure its own.
+    if m.subject != Subject::Command {
+        return Exit::Done;
+    }
+    if interrupted {
         return Exit::Interrupted;
     }
     let why = match m.ending {

@@ -23,6 +23,7 @@ mod reference;
 mod report;
 mod snapshots;
 mod trace;
+mod trace_attach;
 mod trace_disk;
 mod trace_places;
 mod trace_storm;

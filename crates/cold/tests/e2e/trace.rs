@@ -30,6 +30,8 @@ fn wrong_usage_is_found_before_anything_is_done() {
         (&["trace", "--ready", "nonsense:", "--", "true"], "nonsense"),
         (&["trace", "--attach", "999999999"], "no process"),
         (&["trace", "--attach", "1", "--all"], "cannot be used"),
+        (&["trace", "--attach", "1", "--ready", "port:80"], "cannot be used"),
+        (&["trace", "--all", "--state", "cold"], "cannot be used"),
         (&["trace", "--duration", "1", "--", "true"], "cannot be used"),
     ] {
         let ran = place.cold(args).run().expect(2);
@@ -117,19 +119,56 @@ mod root {
     }
 
     #[test]
-    fn a_running_process_is_followed_until_the_time_is_over() {
+    fn where_perf_events_are_refused_files_and_their_cached_pages_are_recorded() {
         if !need_root() {
             return;
         }
-        let place = Place::new();
-        let script = "import time, sys\nprint('on', flush=True)\nfor i in range(600): time.sleep(0.05); open('/etc/passwd').read(); open('/no/such') if 0 else None";
-        let other = Other::start("/usr/bin/python3", &["-c", script], "on");
-        let pid = other.pid().to_string();
-        let args = ["trace", "--attach", &pid, "--duration", "1", "-o", "p.cold"];
-        place.cold(args).run().expect(0);
-        let r = recorded(&place, "p.cold");
-        assert!(r.processes.iter().any(|p| p.pid == other.pid() && p.in_tree), "{:?}", r.processes.len());
-        assert!(r.manifest.end.saturating_sub(r.manifest.start).as_secs() >= 0.9);
+        let place = Place::for_all();
+        let home = place.path("home");
+        fs::create_dir(&home).unwrap();
+        fs::set_permissions(&home, PermissionsExt::from_mode(0o777)).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_cold"), place.path("cold")).unwrap();
+        let nobody = |args: &[&str]| {
+            let mut cold = place.cold(args).env("HOME", &home).env("XDG_STATE_HOME", home.join("state"));
+            cold.use_program(&place.path("cold"));
+            cold.without_perf_events().by_nobody().run()
+        };
+        let out = home.join("u.cold");
+        let out = out.to_str().unwrap();
+        // A program of its own: of other users' files the kernel does not tell which pages are cached.
+        let subject = home.join("subject");
+        fs::copy(cold_testbed::subject(), &subject).unwrap();
+        std::os::unix::fs::chown(&subject, Some(65534), Some(65534)).unwrap();
+        let program = [subject.to_str().unwrap(), "sleep", "1"];
+        attempts(|| {
+            let args = ["trace", "--evict", "files", "-o", out, "--overwrite", "--"];
+            let ran = nobody(&[&args[..], &program].concat()).expect(0);
+            let r = cold_recording::read(out.as_ref()).unwrap();
+            assert_eq!(r.manifest.tier, Tier::D);
+            assert!(
+                r.touches.is_none() && r.stalls.is_none() && r.device_reads.is_none(),
+                "absent, not empty"
+            );
+            assert!(ran.stdout.contains("perf events are refused"), "{}", ran.stdout);
+            assert!(
+                !ran.stdout.contains(" 0 processes") && ran.stdout.contains("needed unknown"),
+                "{}",
+                ran.stdout
+            );
+            let file = r.files.iter().position(|f| f.path.as_deref() == Some(program[0])).unwrap();
+            let mut fills = r.fills.iter().flatten();
+            check(fills.any(|f| f.file as usize == file), || {
+                format!("it stayed cached: {:?}", r.manifest.state)
+            })
+        });
+        let text = nobody(&["report", out]).expect(0).stdout;
+        assert!(text.contains("perf events are refused"), "{text}");
+        // Neither events nor files: nothing would be recorded, so that is said before anything is started.
+        let none = home.join("n.cold");
+        let args = ["trace", "--state", "as-is", "-o", none.to_str().unwrap(), "--"];
+        let ran = nobody(&[&args[..], &program].concat()).expect(1);
+        assert!(ran.error().contains("nothing can be recorded"), "{}", ran.stderr);
+        assert!(!none.exists());
     }
 
     /// Identifiers of all BPF programs of the machine, asked of the kernel by a witness of its own.
@@ -233,11 +272,12 @@ while True:
         until("it hangs", || place.processes().iter().any(|p| p.ends_with("sleep 600000 ")).then_some(()));
         assert_ne!(window(), before, "exact need changes a setting");
         let during = programs();
+        // Nothing comes any more; what did must not wait for more than 0.1 s to be written.
+        std::thread::sleep(std::time::Duration::from_millis(500));
         started.kill(Signal::KILL);
         started.end().expect(128 + 9);
         until("the supervisor ends the tree", || place.processes().is_empty().then_some(()));
-        place.cold(["doctor", "--repair", "--json"]).run().expect(0);
-        assert_eq!(window(), before, "put back");
+        until("the supervisor puts it back", || (window() == before).then_some(()));
         assert_ne!(during, programs_before, "programs were loaded");
         until("no program of ours is left", || {
             programs().intersection(&during).all(|id| programs_before.contains(id)).then_some(())
@@ -246,6 +286,9 @@ while True:
         let ran = place.cold(["report", "--no-symbols", "k.cold"]).run().expect(0);
         assert!(ran.stderr.contains("incomplete"), "{}", ran.stderr);
         assert!(ran.stdout.contains("INCOMPLETE"), "{}", ran.stdout);
+        let json = place.cold(["report", "--no-symbols", "--json", "k.cold"]).run().expect(0).json();
+        let file = json["files"].as_array().unwrap().iter().find(|f| f["path"] == data.to_str().unwrap());
+        assert_eq!(file.map(|f| f["needed"].as_u64() >= Some(PAGE)), Some(true), "{file:?}");
     }
 
     /// The settings that `--exact-need` may change.

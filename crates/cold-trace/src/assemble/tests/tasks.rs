@@ -83,3 +83,19 @@ fn an_exec_ends_the_other_threads_and_the_supervisor_is_no_part_of_the_start() {
     assert_eq!(r.processes[1].arguments, None);
     assert_eq!(touches(&r).iter().map(|t| t.2).collect::<Vec<_>>(), [2]);
 }
+
+#[test]
+fn a_child_born_while_what_runs_is_surveyed_is_one_process() {
+    let r = run(&[
+        task(6, 10, PID, PID, PID, "service"),
+        task(6, 10, 200, 200, 200, "service"),
+        task(2, 12, PID, 200, 200, "service"), // its fork was seen, too
+        exit(20, 200, 200, 0, 1),
+        task(2, 30, PID, 200, 200, "service"), // another one with its number
+    ]);
+    let rows: Vec<_> = r.processes.iter().map(|p| (p.pid, p.how, p.ended.map(|at| at.0))).collect();
+    assert_eq!(
+        rows,
+        [(PID, Began::Existing, None), (200, Began::Existing, Some(20)), (200, Began::Fork, None)]
+    );
+}

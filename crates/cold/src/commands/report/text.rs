@@ -30,7 +30,7 @@ pub(crate) struct View {
 /// Everything, line by line.
 pub(super) fn lines(analysis: &Analysis, view: View) -> Vec<String> {
     let mut out = headline::lines(&analysis.headline, view);
-    section(&mut out, "Why it took this long", advice::why(analysis, view));
+    section(&mut out, cold_analyze::story_title(analysis), advice::why(analysis, view));
     let paths = paths(analysis);
     for (title, body) in [
         ("Files that cost most", tables::files(analysis, view)),

@@ -5,17 +5,40 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use cold_model::recording::manifest::Subject;
 use cold_model::recording::{File, FileIdx, FileKind, Recording};
 
 /// Completes the files of a recording that was just made here.
 pub(super) fn add(recording: &mut Recording) {
-    for file in recording.files.iter_mut().filter(|f| f.kind == FileKind::Regular) {
-        let gone = |path: &String| {
-            std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
-        };
-        file.deleted |= file.path.as_ref().is_some_and(gone);
+    if lives_here(recording) {
+        for file in recording.files.iter_mut().filter(|f| f.kind == FileKind::Regular) {
+            file.deleted |= file.path.as_ref().is_some_and(|path| is_gone(Path::new(path)));
+        }
     }
     build_ids(recording);
+}
+
+/// No file of that name, in a directory that is there. Where that is not either, the name may be one of
+/// another root directory: a recorder in a chroot is told the names outside of it.
+fn is_gone(path: &Path) -> bool {
+    let none = std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
+    none && path.parent().is_some_and(Path::is_dir)
+}
+
+/// Whether the names of the recording are ours: a process in a container has its own. One that has ended
+/// meanwhile cannot be asked.
+fn lives_here(recording: &Recording) -> bool {
+    match recording.manifest.subject {
+        Subject::Command => true,
+        Subject::Process { pid } => same_mounts(pid) == Some(true),
+        Subject::Machine => false,
+    }
+}
+
+/// Whether a process sees the same mounts as this one; `None`: it cannot be told.
+pub(super) fn same_mounts(pid: u32) -> Option<bool> {
+    let namespace = |pid: &str| std::fs::read_link(format!("/proc/{pid}/ns/mnt")).ok();
+    Some(namespace("self")? == namespace(&pid.to_string())?)
 }
 
 /// Notes the build-id of each file that was mapped or executed and still is the recorded one.

@@ -71,15 +71,15 @@ pub(crate) struct Args {
     pub(crate) duration: Option<f64>,
 
     /// State of the cache before the start: cold, warm, or as-is
-    #[arg(long, value_name = "STATE", default_value = "cold", value_parser = ["cold", "warm", "as-is"], help_heading = "State")]
+    #[arg(long, value_name = "STATE", default_value = "cold", value_parser = ["cold", "warm", "as-is"], conflicts_with_all = ["attach", "all"], help_heading = "State")]
     pub(crate) state: String,
 
     /// How to evict: auto, all (the whole machine; root), files (only what the command uses)
-    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = ["auto", "all", "files"], help_heading = "State")]
+    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = ["auto", "all", "files"], conflicts_with_all = ["attach", "all"], help_heading = "State")]
     pub(crate) evict: String,
 
     /// Stop with exit code 5 when a cold start cannot be proved cold
-    #[arg(long, help_heading = "State")]
+    #[arg(long, conflicts_with_all = ["attach", "all"], help_heading = "State")]
     pub(crate) require_cold: bool,
 
     // As `help`, not as a comment: rustdoc takes `file:PATH` for an address.
@@ -87,29 +87,30 @@ pub(crate) struct Args {
         long,
         value_name = "WHEN",
         default_value = "exit",
+        conflicts_with_all = ["attach", "all"],
         help_heading = "Start",
         help = "What ends the start: exit, stdout:REGEX, stderr:REGEX, port:N, unix:PATH, file:PATH, notify, http://…"
     )]
     pub(crate) ready: String,
 
     /// Time limit of the start in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 300.0, help_heading = "Start")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300.0, conflicts_with_all = ["attach", "all"], help_heading = "Start")]
     pub(crate) timeout: f64,
 
     /// Time between SIGTERM and SIGKILL when the tree is ended, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, help_heading = "Start")]
+    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, conflicts_with_all = ["attach", "all"], help_heading = "Start")]
     pub(crate) grace: f64,
 
     /// Accept a command that fails
-    #[arg(short, long, help_heading = "Start")]
+    #[arg(short, long, conflicts_with_all = ["attach", "all"], help_heading = "Start")]
     pub(crate) ignore_failure: bool,
 
     /// Standard input of the command: null, inherit or a file
-    #[arg(long, value_name = "FROM", default_value = "null", help_heading = "Start")]
+    #[arg(long, value_name = "FROM", default_value = "null", conflicts_with_all = ["attach", "all"], help_heading = "Start")]
     pub(crate) input: String,
 
     /// Its output: null, pipe, inherit or a file
-    #[arg(long, value_name = "TO", default_value = "null", help_heading = "Start")]
+    #[arg(long, value_name = "TO", default_value = "null", conflicts_with_all = ["attach", "all"], help_heading = "Start")]
     pub(crate) output: String,
 
     /// The summary as one JSON document on stdout instead of text

@@ -7,6 +7,7 @@ use cold_bench::command::{from_argv, line_of};
 use cold_bench::config::{CommandSpec, Config, RunPolicy};
 use cold_bench::ready::Ready;
 use cold_model::bench::State;
+use cold_sys::pidfd::PidFd;
 use cold_sys::procfs::ProcFs;
 
 use super::Args;
@@ -26,8 +27,8 @@ type Result<T> = std::result::Result<T, Failure>;
 pub(super) enum Followed {
     /// A command that is started.
     Command(Box<Config>),
-    /// A process that runs already.
-    Process(u32),
+    /// A process that runs already, held so that its pid stays its own.
+    Process(PidFd),
     /// Everybody.
     Machine,
 }
@@ -35,12 +36,7 @@ pub(super) enum Followed {
 /// What the flags ask to follow.
 pub(super) fn followed(args: &Args) -> Result<Followed> {
     if let Some(pid) = args.attach {
-        let known = i32::try_from(pid).ok().is_some_and(|p| p > 0 && ProcFs::default().stat(p).is_ok());
-        return if known {
-            Ok(Followed::Process(pid))
-        } else {
-            Err(Failure::usage(format!("there is no process {pid} to attach to")))
-        };
+        return running(pid).map(Followed::Process);
     }
     if args.all {
         return Ok(Followed::Machine);
@@ -81,6 +77,28 @@ pub(super) fn followed(args: &Args) -> Result<Followed> {
     })))
 }
 
+/// A process that can be followed.
+fn running(pid: u32) -> Result<PidFd> {
+    let none = || Failure::usage(format!("there is no process {pid} to attach to"));
+    let number = i32::try_from(pid).map_err(|_| none())?;
+    let proc = ProcFs::default();
+    // The kernel refuses threads with EINVAL (ENOENT since 6.9).
+    match proc.process_field(number, "status", "Tgid") {
+        Ok(Some(process)) if process != u64::from(pid) => {
+            return Err(Failure::usage(format!("{pid} is a thread of process {process}: attach to that")));
+        }
+        _ => {}
+    }
+    let held = PidFd::open(number).map_err(|e| Failure::usage(e.to_string()))?.ok_or_else(none)?;
+    match proc.stat(number).map_err(|_| none())? {
+        s if matches!(s.state, 'Z' | 'X') => Err(Failure::usage(format!(
+            "process {pid} has ended already: its parent only has to take notice"
+        ))),
+        _ if pid == std::process::id() => Err(Failure::usage("cold cannot follow itself")),
+        _ => Ok(held),
+    }
+}
+
 /// Where the recording goes: as wished, or named after the program where no file of that name is.
 pub(super) fn directory(args: &Args, followed: &Followed) -> Result<PathBuf> {
     if let Some(dir) = &args.output_directory {
@@ -91,8 +109,8 @@ pub(super) fn directory(args: &Args, followed: &Followed) -> Result<PathBuf> {
             let program = config.commands.first().and_then(|c| c.program.file_name());
             program.map_or_else(|| "recording".to_owned(), |n| n.to_string_lossy().into_owned())
         }
-        Followed::Process(pid) => {
-            let name = i32::try_from(*pid).ok().and_then(|p| ProcFs::default().comm(p).ok());
+        Followed::Process(held) => {
+            let name = ProcFs::default().comm(held.pid()).ok();
             name.unwrap_or_default().replace(|c: char| c == '/' || c.is_control(), "_")
         }
         Followed::Machine => "machine".to_owned(),

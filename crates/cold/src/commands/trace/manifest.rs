@@ -1,6 +1,5 @@
 //! What `recording.json` says of the command and its preparation; the recorder adds the machine.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -8,10 +7,12 @@ use cold_bench::diagnose::taints;
 use cold_bench::launch::Start;
 use cold_bench::session::ExactNeed;
 use cold_bench::session::single::Single;
-use cold_model::recording::Manifest;
+use cold_model::Known;
+use cold_model::bench::Ending;
 use cold_model::recording::manifest::{FORMAT, StartState, Subject, VERSION};
-use cold_model::{Bytes, Known};
+use cold_model::recording::{Manifest, Recording};
 use cold_sys::page::page_size;
+use cold_sys::procfs::ProcFs;
 use cold_sys::time::monotonic;
 
 use super::build::Followed;
@@ -41,9 +42,6 @@ pub(super) fn before(followed: &Followed, ready: &str) -> Manifest {
         version: VERSION,
         tool: env!("CARGO_PKG_VERSION").into(),
         page_bytes: u32::try_from(page_size()).unwrap_or(4096),
-        directory: std::env::current_dir().unwrap_or_default(),
-        environment: digest(std::env::vars_os()),
-        search_paths: search_paths(),
         started_at: now(),
         start: monotonic(),
         state: StartState { wanted: "as found".into(), ..StartState::default() },
@@ -53,11 +51,53 @@ pub(super) fn before(followed: &Followed, ready: &str) -> Manifest {
         Followed::Command(config) => {
             m.command = config.commands.first().map(|c| c.argv.clone()).unwrap_or_default();
             m.ready_means = if ready == "exit" { "exit of the tree".into() } else { ready.to_owned() };
+            m.directory = std::env::current_dir().unwrap_or_default();
+            environment(&mut m, std::env::vars_os().collect());
         }
-        Followed::Process(pid) => m.subject = Subject::Process { pid: *pid },
+        Followed::Process(held) => running(&mut m, held.pid()),
         Followed::Machine => m.subject = Subject::Machine,
     }
     m
+}
+
+/// What a process that already runs was started with, and where it is now.
+fn running(m: &mut Manifest, pid: i32) {
+    m.subject = Subject::Process { pid: pid.cast_unsigned() };
+    let proc = ProcFs::default();
+    let arguments = proc.cmdline(pid).unwrap_or_default();
+    m.command = arguments.into_iter().map(OsString::from).collect();
+    m.directory = std::fs::read_link(proc.path(format!("{pid}/cwd"))).unwrap_or_default();
+    match std::fs::read(proc.path(format!("{pid}/environ"))) {
+        Ok(bytes) => environment(m, variables(&bytes)),
+        Err(e) => m.notes.push(format!("the environment of process {pid} could not be read ({e})")),
+    }
+    if super::afterwards::same_mounts(pid.cast_unsigned()) == Some(false) {
+        m.notes.push(format!(
+            "process {pid} has mounts of its own (a container): paths are as it sees them, not as this shell does"
+        ));
+    }
+    m.notes.push(
+        "the process already ran: what it had mapped and read before is not among what it needed".to_owned(),
+    );
+}
+
+/// `NAME=VALUE` after each other, as execve(2) was given them.
+fn variables(environ: &[u8]) -> Vec<(OsString, OsString)> {
+    let text = |bytes: &[u8]| OsStr::from_bytes(bytes).to_owned();
+    let pair = |entry: &[u8]| {
+        let at = entry.iter().position(|b| *b == b'=')?;
+        Some((text(&entry[..at]), text(&entry[at + 1..])))
+    };
+    environ.split(|b| *b == 0).filter_map(pair).collect()
+}
+
+fn environment(m: &mut Manifest, vars: Vec<(OsString, OsString)>) {
+    let search = vars.iter().filter_map(|(name, value)| {
+        let name = name.to_str().filter(|name| SEARCH.contains(name))?;
+        Some((name.to_owned(), value.to_string_lossy().into_owned()))
+    });
+    m.search_paths = search.collect();
+    m.environment = digest(vars);
 }
 
 /// Adds when the start was ready, and how it ended.
@@ -71,27 +111,39 @@ pub(super) fn started(m: &mut Manifest, start: &Start) {
     m.ending = Some(start.ending);
 }
 
+/// Adds how the process that was followed ended, if it did and the recorder saw its status.
+pub(super) fn ended(recording: &mut Recording) {
+    let Subject::Process { pid } = recording.manifest.subject else { return };
+    let last = recording.processes.iter().rfind(|p| p.pid == pid);
+    let Some(status) = last.and_then(|p| p.ended.and(p.status)) else { return };
+    // As wait(2) packs it: the signal in the lowest seven bits, else the code in the next byte.
+    recording.manifest.ending = Some(match status & 0x7f {
+        0 => Ending::Code(status >> 8 & 0xff),
+        signal => Ending::Signal(signal),
+    });
+}
+
 /// Adds what it started from, and what disturbed it.
 pub(super) fn judged(m: &mut Manifest, single: Single) {
     let Single { run, state, notes, exact, .. } = single;
     m.state = state;
     m.taints = run.taints.iter().map(taints::words).collect();
     m.notes.extend(notes);
-    (m.exact_need, m.fault_around) = match exact {
-        ExactNeed::NotAsked(window) => (false, window),
-        ExactNeed::FaultAround => (true, Known::Value(Bytes(page_size()))),
+    m.exact_need = match exact {
+        ExactNeed::NotAsked => false,
+        ExactNeed::FaultAround => true,
         ExactNeed::ReadAhead { devices, why } => {
             m.notes.push(format!(
                 "touches are exact because nothing was read ahead on {}, as far as the start was cold ({why})",
                 devices.join(", ")
             ));
-            (true, Known::unknown(why))
+            true
         }
         ExactNeed::Not(why) => {
             m.notes.push(format!(
                 "--exact-need could not be had, so pages mapped around faults are an upper bound: {why}"
             ));
-            (false, Known::unknown(why))
+            false
         }
     };
 }
@@ -100,17 +152,11 @@ fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-fn search_paths() -> BTreeMap<String, String> {
-    let value = |name: &str| Some((name.to_owned(), std::env::var_os(name)?.to_string_lossy().into_owned()));
-    SEARCH.iter().filter_map(|name| value(name)).collect()
-}
-
 /// 128 bits (FNV-1a) over the sorted variables: tells whether two environments are the same. It is no
 /// secret's guard against guessing; it gives away nothing that is not guessed as a whole.
-fn digest(vars: impl Iterator<Item = (OsString, OsString)>) -> String {
+fn digest(mut all: Vec<(OsString, OsString)>) -> String {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
-    let mut all: Vec<_> = vars.collect();
     all.sort();
     let mut hash = OFFSET;
     let mut eat = |text: &OsStr, end: u8| {
@@ -130,8 +176,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn an_environment_as_the_kernel_shows_it() {
+        let vars = variables(b"PATH=/bin\0EMPTY=\0A=b=c\0not one\0");
+        let expected = [("PATH", "/bin"), ("EMPTY", ""), ("A", "b=c")];
+        assert_eq!(vars, expected.map(|(n, v)| (n.into(), v.into())));
+        let mut m = Manifest::default();
+        environment(&mut m, vars);
+        assert_eq!(m.search_paths.into_iter().collect::<Vec<_>>(), [("PATH".into(), "/bin".into())]);
+    }
+
+    #[test]
     fn the_digest_tells_environments_apart_whatever_their_order() {
-        let of = |list: &[(&str, &str)]| digest(list.iter().map(|(n, v)| (n.into(), v.into())));
+        let of = |list: &[(&str, &str)]| digest(list.iter().map(|(n, v)| (n.into(), v.into())).collect());
         assert_eq!(of(&[("A", "1"), ("B", "2")]), of(&[("B", "2"), ("A", "1")]));
         assert_ne!(of(&[("A", "1"), ("B", "2")]), of(&[("A", "1"), ("B", "3")]));
         assert_ne!(of(&[("A", "1B=2")]), of(&[("A", "1"), ("B", "2")]));

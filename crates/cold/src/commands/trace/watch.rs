@@ -7,9 +7,9 @@ use anyhow::{Context, Result, bail};
 use cold_bench::launch::Start;
 use cold_bench::session::Around;
 use cold_bench::session::single::Single;
-use cold_model::recording::manifest::Tier;
 use cold_model::recording::{Manifest, Recording};
 use cold_recording::log::Writer;
+use cold_sys::procfs::ProcFs;
 use cold_sys::time::monotonic;
 use cold_trace::record::{Options, Session};
 
@@ -50,6 +50,8 @@ impl<'a> Watch<'a> {
     pub(super) fn begin(&mut self, whom: Whom, files: &[PathBuf]) -> Result<()> {
         self.running = None; // detached, and its log closed, before another one takes its place
         self.manifest.start = monotonic();
+        // Now, because --exact-need has changed it by now.
+        self.manifest.fault_around = cold_bench::session::fault_around(&ProcFs::default());
         // What may be replaced was decided before anything was done; here it is our own earlier try.
         cold_recording::begin(self.directory, &self.manifest, true)?;
         let log = Writer::create(self.directory, self.manifest.page_bytes, self.manifest.start)?;
@@ -59,11 +61,7 @@ impl<'a> Watch<'a> {
         match whom {
             Whom::ChildrenOf(pid) => session.follow(pid, false)?,
             Whom::Process(pid) => session.follow(pid, true)?,
-            Whom::Everybody if session.tier() <= Tier::B => {}
-            Whom::Everybody => bail!(
-                "tier {} sees the processes it is told to follow only: --all needs BPF (see `cold doctor`)",
-                session.tier()
-            ),
+            Whom::Everybody => {} // the manifest says so
         }
         self.running = Some((session, log));
         Ok(())
@@ -85,8 +83,9 @@ impl<'a> Watch<'a> {
             bail!("nothing was recorded");
         }
         let mut recording = cold_trace::assemble_dir(self.directory, &mut Tables::default())?;
-        if let Some(single) = single {
-            manifest::judged(&mut recording.manifest, single);
+        match single {
+            Some(single) => manifest::judged(&mut recording.manifest, single),
+            None => manifest::ended(&mut recording),
         }
         afterwards::add(&mut recording);
         cold_recording::write(self.directory, &recording)?;

@@ -10,7 +10,9 @@ use crate::words::{count, percent, plural, wrap};
 
 /// The lines above everything.
 pub(in crate::commands) fn lines(h: &Headline, view: View) -> Vec<String> {
-    let mut out = vec![paint(STRONG, &h.subject)];
+    // One line, whatever script or class path it was started with; the JSON has all of it.
+    let subject = crate::table::cut(h.subject.replace('\n', " "), view.table);
+    let mut out = vec![paint(STRONG, subject)];
     let mut say = |style: Option<anstyle::Style>, text: &str| {
         for line in wrap(text, view.columns.saturating_sub(2)) {
             let line = style.map_or_else(|| line.clone(), |s| paint(s, &line));
@@ -54,9 +56,10 @@ fn time(h: &Headline) -> String {
         (None, None) => String::new(),
         _ => format!("; the first thread {}, all tasks together {}", h.waited_main, h.waited_sum),
     };
-    let ready = match h.ready.value() {
-        Some(t) => format!("ready after {t}"),
-        None => "ready: unknown".to_owned(),
+    let ready = match (h.ready.value(), h.recorded) {
+        (_, Some(recorded)) => format!("recorded for {recorded}"),
+        (Some(t), None) => format!("ready after {t}"),
+        (None, None) => "ready: unknown".to_owned(),
     };
     let unknown = match h.unattributed.value() {
         Some(t) if t.0 > 0 => format!("; for what is unknown: {t}"),
@@ -134,7 +137,10 @@ pub(in crate::commands::report) fn cause(c: FillCause) -> &'static str {
 }
 
 fn lookups(h: &Headline) -> String {
-    let processes = plural(h.processes, "process").replace("processs", "processes");
+    let processes = match h.processes.value() {
+        Some(n) => plural(*n, "process").replace("processs", "processes"),
+        None => "processes: unknown".to_owned(),
+    };
     match (h.lookups.value(), h.misses.value()) {
         (Some(n), Some(m)) => {
             let vain = format!("{} found nothing", count(*m));
@@ -153,7 +159,7 @@ fn unknowns(h: &Headline) -> String {
         }
     }
     let figures = [
-        ("ready", why(&h.ready)),
+        ("ready", if h.recorded.is_none() { why(&h.ready) } else { None }),
         ("waiting", why(&h.waited)),
         ("needed", why(&h.needed)),
         ("read", why(&h.read)),
