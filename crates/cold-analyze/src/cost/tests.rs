@@ -38,13 +38,17 @@ fn another_device_and_a_stranger_count_as_they_should() {
     let rows = r.device_reads.as_mut().unwrap();
     let mut other = rows.clone();
     // The same at the same time on another device: still alone there.
-    other.iter_mut().for_each(|d| d.dev.minor += 16);
+    for d in &mut other {
+        d.dev.minor += 16;
+    }
     rows.append(&mut other);
     assert_eq!(DeviceCost::of(&r).map(|c| c.per_request), Some(alone.per_request));
     // A stranger beside each on its own device: none is alone, and all are taken.
     let rows = r.device_reads.as_mut().unwrap();
     let mut stranger = rows.clone();
-    stranger.iter_mut().for_each(|d| d.in_tree = false);
+    for d in &mut stranger {
+        d.in_tree = false;
+    }
     rows.append(&mut stranger);
     assert_eq!(requests(&r).iter().filter(|r| r.alone).count(), 0);
     assert!(DeviceCost::of(&r).is_some());

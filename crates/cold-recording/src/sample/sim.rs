@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use cold_model::Nanos;
 use cold_model::recording::tables::{
-    Advice, Dev, Eviction, File, FileKind, FillCause, Frame, Lookup, LookupKind, Mapping, PathFrom,
-    Readahead, ReadaheadKind, Stack, Stall, StallCause, Touch, TouchKind,
+    Advice, Dev, Eviction, File, FileKind, FillCause, Frame, Lookup, LookupKind, Mapping, PathFrom, Stack,
+    Stall, StallCause,
 };
 use cold_model::recording::{FileIdx, Recording};
 

@@ -1,6 +1,10 @@
 //! How the simulated program gets its pages: faults, reads, and the windows around both.
 
-use super::*;
+use cold_model::Nanos;
+use cold_model::recording::FileIdx;
+use cold_model::recording::tables::{FillCause, Readahead, ReadaheadKind, StallCause, Touch, TouchKind};
+
+use super::{Ask, PAGE, Sim, Task, WINDOW, address};
 
 impl Sim {
     pub(super) fn fault(&mut self, task: &mut Task) {
