@@ -73,13 +73,18 @@ fn devices(r: &Recording) -> String {
     let name =
         |d: &cold_model::recording::manifest::Device| d.model.clone().unwrap_or_else(|| d.name.clone());
     let names: Vec<_> = r.manifest.devices.iter().filter(|d| used.contains(&d.dev)).map(name).collect();
-    names.join(", ")
+    named(&names)
+}
+
+/// A start that read nothing used no device.
+fn named(names: &[String]) -> String {
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
 }
 
 fn read_ahead(r: &Recording) -> String {
     let used: BTreeSet<_> = r.device_reads.iter().flatten().map(|d| d.dev).collect();
     let devices = r.manifest.devices.iter().filter(|d| used.contains(&d.dev));
-    devices.map(|d| format!("{} {}", d.name, d.read_ahead)).collect::<Vec<_>>().join(", ")
+    named(&devices.map(|d| format!("{} {}", d.name, d.read_ahead)).collect::<Vec<_>>())
 }
 
 fn ratio(part: u64, whole: u64) -> Option<Ratio> {

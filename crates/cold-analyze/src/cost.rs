@@ -1,6 +1,6 @@
 //! What a request costs on the devices of the recording, fitted to its own requests.
 
-use cold_model::recording::Recording;
+use cold_model::recording::{DeviceRead, Recording};
 use cold_model::{Bytes, Nanos};
 
 use crate::usage::Window;
@@ -8,6 +8,8 @@ use crate::waits::union;
 
 /// Fewer requests than this say nothing about a device.
 const LEAST_REQUESTS: usize = 8;
+/// The largest request must be so many times the smallest: a line through one size has no slope.
+const SPREAD: f64 = 4.0;
 
 /// Service time of one request alone, `per_request + bytes · per_byte`, and what the devices reached.
 /// Nothing is promised that was not seen: beyond the largest request time grows as the bytes do.
@@ -25,42 +27,27 @@ pub struct DeviceCost {
 }
 
 impl DeviceCost {
-    /// Least-squares line through size and time (issue to completion) of the tree's requests; `None` with
-    /// fewer than eight of them.
+    /// Least-squares line through size and time (issue to completion) of the tree's requests: of those that
+    /// had their device to themselves, where enough of them differ in size; else of all, whose time then
+    /// holds what others took. `None` with fewer than eight.
     pub fn of(recording: &Recording) -> Option<Self> {
-        let window = Window::of(recording);
-        let mut done: Vec<(Nanos, Nanos, f64)> = recording
-            .device_reads
-            .iter()
-            .flatten()
-            .filter(|r| r.in_tree && window.holds(r.queued))
-            .filter_map(|r| Some((r.issued.unwrap_or(r.queued), r.completed?, f64::from(r.bytes))))
-            .filter(|(from, to, _)| from < to)
-            .collect();
+        let mut done = requests(recording);
         if done.len() < LEAST_REQUESTS {
             return None;
         }
-        let n = done.len() as f64;
-        let time = |d: &(Nanos, Nanos, f64)| (d.1.0 - d.0.0) as f64;
-        let mean_bytes = done.iter().map(|d| d.2).sum::<f64>() / n;
-        let mean_time = done.iter().map(time).sum::<f64>() / n;
-        let var: f64 = done.iter().map(|d| (d.2 - mean_bytes).powi(2)).sum();
-        let cov: f64 = done.iter().map(|d| (d.2 - mean_bytes) * (time(d) - mean_time)).sum();
-        // A line that falls, or starts below nothing, is noise: then all is per request, or all per byte.
-        let slope = if var > 0.0 { (cov / var).max(0.0) } else { 0.0 };
-        let per_byte = slope.min(mean_time / mean_bytes.max(1.0));
-        let reached = |requests: &[(Nanos, Nanos, f64)]| {
-            let busy = union(requests.iter().map(|d| (d.0, d.1)));
-            requests.iter().map(|d| d.2).sum::<f64>() / busy.as_secs().max(1e-9)
+        let alone: Vec<Request> = done.iter().filter(|r| r.alone).copied().collect();
+        let sizes = alone.iter().map(|r| r.bytes);
+        let (least, most) = sizes.fold((f64::MAX, 0.0), |(a, b), n| (n.min(a), n.max(b)));
+        let differ = alone.len() >= LEAST_REQUESTS && most >= SPREAD * least;
+        let (per_request, per_byte, largest) = line(if differ { &alone } else { &done });
+        let reached = |requests: &[Request]| {
+            let busy = union(requests.iter().map(|r| (r.from, r.to)));
+            requests.iter().map(|r| r.bytes).sum::<f64>() / busy.as_secs().max(1e-9)
         };
         let all = reached(&done);
-        done.sort_by(|a, b| b.2.total_cmp(&a.2).then_with(|| a.0.cmp(&b.0)));
-        Some(Self {
-            per_request: (mean_time - per_byte * mean_bytes).max(0.0),
-            per_byte,
-            largest: done[0].2,
-            bandwidth: all.max(reached(&done[..done.len().div_ceil(4)])),
-        })
+        done.sort_by(|a, b| b.bytes.total_cmp(&a.bytes).then_with(|| a.from.cmp(&b.from)));
+        let bandwidth = all.max(reached(&done[..done.len().div_ceil(4)]));
+        Some(Self { per_request, per_byte, largest, bandwidth })
     }
     /// Time of `requests` of one size, one after another, that bring `bytes` in all.
     pub fn one_by_one(&self, requests: u64, bytes: Bytes) -> Nanos {
@@ -74,3 +61,54 @@ impl DeviceCost {
         Nanos::from_secs(self.per_request / 1e9 + bytes.0 as f64 / self.bandwidth)
     }
 }
+
+/// A request of the tree, completed.
+#[derive(Clone, Copy)]
+struct Request {
+    from: Nanos,
+    to: Nanos,
+    bytes: f64,
+    /// No other was in the same device at any time of it.
+    alone: bool,
+}
+
+/// The tree's requests up to ready.
+fn requests(recording: &Recording) -> Vec<Request> {
+    let window = Window::of(recording);
+    let times = |r: &DeviceRead| Some((r.issued.unwrap_or(r.queued), r.completed?));
+    let mut all: Vec<_> =
+        recording.device_reads.iter().flatten().filter_map(|r| Some((r, times(r)?))).collect();
+    all.sort_by_key(|(r, (from, to))| (r.dev, *from, *to));
+    let mut out = Vec::new();
+    let (mut dev, mut busy) = (None, Nanos(0));
+    for (i, (r, (from, to))) in all.iter().enumerate() {
+        if dev != Some(r.dev) {
+            (dev, busy) = (Some(r.dev), Nanos(0));
+        }
+        let next = all.get(i + 1).filter(|(next, _)| next.dev == r.dev);
+        let alone = busy <= *from && next.is_none_or(|(_, (next, _))| to <= next);
+        busy = busy.max(*to);
+        if r.in_tree && window.holds(r.queued) && from < to {
+            out.push(Request { from: *from, to: *to, bytes: f64::from(r.bytes), alone });
+        }
+    }
+    out
+}
+
+/// Nanoseconds per request and per byte, and the largest size.
+fn line(requests: &[Request]) -> (f64, f64, f64) {
+    let n = requests.len() as f64;
+    let time = |r: &Request| (r.to.0 - r.from.0) as f64;
+    let mean_bytes = requests.iter().map(|r| r.bytes).sum::<f64>() / n;
+    let mean_time = requests.iter().map(time).sum::<f64>() / n;
+    let var: f64 = requests.iter().map(|r| (r.bytes - mean_bytes).powi(2)).sum();
+    let cov: f64 = requests.iter().map(|r| (r.bytes - mean_bytes) * (time(r) - mean_time)).sum();
+    // A line that falls, or starts below nothing, is noise: then all is per request, or all per byte.
+    let slope = if var > 0.0 { (cov / var).max(0.0) } else { 0.0 };
+    let per_byte = slope.min(mean_time / mean_bytes.max(1.0));
+    let largest = requests.iter().map(|r| r.bytes).fold(0.0, f64::max);
+    ((mean_time - per_byte * mean_bytes).max(0.0), per_byte, largest)
+}
+
+#[cfg(test)]
+mod tests;

@@ -9,6 +9,8 @@ use crate::model::{Analysis, FileUse, MissGroup};
 
 /// Files named as the costliest.
 const NAMED: usize = 3;
+/// Failed lookups are told from one in so many on.
+const MISSED: u64 = 20;
 
 /// Failed lookups of one search, over all its directories.
 #[derive(Debug, Clone, PartialEq)]
@@ -92,7 +94,7 @@ pub fn story(a: &Analysis) -> Vec<String> {
         ));
     }
     if let (Some(misses), Some(lookups)) = (h.misses.value(), h.lookups.value())
-        && *misses > 0
+        && *misses * MISSED >= *lookups
         && !a.misses.is_empty()
     {
         let most = searches(&a.misses).into_iter().find(|s| s.name.is_some());

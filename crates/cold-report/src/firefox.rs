@@ -259,10 +259,12 @@ impl<'a> Builder<'a> {
                 *known
             } else {
                 let process = self.process(f.pid, at);
+                // The viewer adds up a "Memory" counter, which this is; "Bandwidth" is a network's to it,
+                // with an estimate of the CO₂ of each byte.
                 let counter = self.profile.add_counter(
                     process,
-                    "bandwidth",
-                    "Bandwidth",
+                    "read into the cache",
+                    "Memory",
                     "Bytes read into the page cache",
                 );
                 self.profile.add_counter_sample(counter, self.at(recording.manifest.start), 0.0, 0);

@@ -10,6 +10,7 @@ mod helpers;
 mod interrupt;
 mod leftovers;
 mod progress;
+mod start;
 mod table;
 mod ui;
 mod unwind;

@@ -12,8 +12,9 @@ const PLAIN: u64 = 24;
 /// `Elf64_Relr`: 8 bytes for up to 63 neighbours; one relocation in 8 bytes where they lie apart. Measured
 /// on a Rust program: 495 kB became 9 kB, 1 in 55; a third of that is promised here.
 const PACKED_PART: u64 = 18;
-/// Plain relocations below this many bytes are not worth a relink.
+/// Plain relocations below this many bytes, or this part of what was read, are not worth a relink.
 const LEAST: u64 = 64 << 10;
+const LEAST_PART: f64 = 0.01;
 
 struct Plain {
     file: FileIdx,
@@ -26,7 +27,8 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let mut files: Vec<Plain> = f.cx.layouts.files.keys().filter_map(|&file| plain(f, file)).collect();
     files.sort_by_key(|p| std::cmp::Reverse(p.saved));
     let saved: u64 = files.iter().map(|p| p.saved).sum();
-    if saved < LEAST {
+    let read = f.headline.read.value().map_or(0, |b| b.0);
+    if saved < LEAST || (saved as f64) < LEAST_PART * read as f64 {
         return None;
     }
     let stall: Nanos = files.iter().map(|p| p.stall).sum();

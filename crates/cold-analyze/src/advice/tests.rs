@@ -92,14 +92,14 @@ fn neighbours_faulted_one_by_one_want_a_larger_window() {
     r.manifest.file_systems[0].read_ahead = Known::Value(kib(4));
     let f = r.file("/lib.so", 64 * PAGE);
     for page in 0..64 {
-        r.fault(page * 10, 5, f, page, page..page + 1);
+        r.fault(page * 10, 1, f, page, page..page + 1);
     }
     // All requests were of one page: nothing tells what a larger one would cost.
     assert!(ids(&r).is_empty());
     priced(&mut r);
     let all = advice(&r, &Layouts::default());
     let s = find(&all, "larger_read_around").unwrap();
-    assert!(s.what.contains("to 2048 instead of 4"), "{}", s.what);
+    assert!(s.what.contains("to 256 instead of 4"), "{}", s.what);
     assert_eq!((s.saves_requests, s.saves_bytes), (Some(63), None));
     // Nearly all of it was needed, page by page.
     assert_eq!(find(&all, "advise_whole").unwrap().saves_requests, Some(63));
@@ -224,4 +224,30 @@ fn many_small_files_want_one() {
     assert_eq!(s.saves_requests, Some(59));
     let saved = s.saves_time.unwrap();
     assert!(saved > long(290) && saved < long(300), "{saved}");
+    assert!(s.why.starts_with("60 files"), "{}", s.why);
+    // Nobody packs a configuration file.
+    r.files[0].path = Some("/etc/a.conf".to_string());
+    let all = advice(&r, &Layouts::default());
+    assert!(find(&all, "pack_small_files").unwrap().why.starts_with("59 files"));
+}
+
+/// On a quick device the bytes read in vain cost no time; they are said without a promise.
+#[test]
+fn a_window_that_only_saves_bytes_promises_no_time() {
+    let mut r = empty();
+    r.manifest.file_systems[0].read_ahead = Known::Value(Bytes(1 << 20));
+    let f = r.file("/lib.so", 100_000 * PAGE);
+    for i in 0..10 {
+        let page = 2000 + i * 5000;
+        r.fault(i * 70, 10, f, page, page - 128..page + 128);
+    }
+    // A request takes 10 ms, whatever its size.
+    let other = r.file("/other", 10_000 * PAGE);
+    for i in 0..10 {
+        r.request(900, 10, other, i * 100..i * 100 + 32);
+    }
+    let all = advice(&r, &Layouts::default());
+    let s = find(&all, "huge_read_ahead").unwrap();
+    assert_eq!((s.saves_time, s.saves_bytes), (None, Some(Bytes(10 * ((1 << 20) - (16 << 10))))));
+    assert!(s.estimate.contains("no time is promised"), "{}", s.estimate);
 }

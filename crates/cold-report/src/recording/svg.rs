@@ -182,7 +182,14 @@ fn figures(view: &View<'_>) -> String {
     let h = &view.analysis.headline;
     let m = &view.recording.manifest;
     let lost: u64 = h.lost.values().sum();
-    let mut parts = vec![
+    let mut parts = Vec::new();
+    if lost > 0 {
+        parts.push(format!("{lost} EVENTS LOST"));
+    }
+    if !h.complete {
+        parts.push("INCOMPLETE".into());
+    }
+    parts.extend([
         match h.recorded {
             Some(recorded) => format!("recorded for {recorded}"),
             None => format!("ready after {}", h.ready),
@@ -192,20 +199,21 @@ fn figures(view: &View<'_>) -> String {
         format!("read {}, of it {} not needed", h.read, h.unused),
         format!("{} requests", h.requests),
         format!("tier {}, {}", m.tier, line(&m.started_at, 30)),
-    ];
-    if lost > 0 {
-        parts.push(format!("{lost} EVENTS LOST"));
-    }
-    if !h.complete {
-        parts.push("INCOMPLETE".into());
-    }
+    ]);
     let name = if view.name.is_empty() { String::new() } else { format!("{}: ", line(view.name, 40)) };
     name + &parts.join(" · ")
 }
 
 fn legend(out: &mut String, marks: &[Marks], views: &[View<'_>]) {
     for (i, view) in views.iter().enumerate() {
-        text(out, LEFT, 48.0 + 16.0 * i as f64, "fill=\"#5a5a5a\"", &figures(view));
+        let h = &view.analysis.headline;
+        let sound = h.complete && h.lost.values().all(|n| *n == 0);
+        let style = if sound {
+            "fill=\"#5a5a5a\"".to_owned()
+        } else {
+            format!("fill=\"{STALL}\" font-weight=\"600\"")
+        };
+        text(out, LEFT, 48.0 + 16.0 * i as f64, &style, &figures(view));
     }
     let y = 90.0;
     let mut x = LEFT;

@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let options = options(args)?;
     let directory = build::directory(args, &followed)?;
     let interrupt = interrupt()?;
-    let before = manifest::before(&followed, &args.ready);
+    let before = manifest::before(&followed, &args.start.ready);
     let mut line = Line::new(ui);
     let mut watch = Watch::new(&directory, options, before);
     let ended = match &followed {
@@ -136,5 +136,5 @@ fn exit(args: &Args, m: &Manifest, ui: &Ui, interrupted: bool) -> Exit {
         _ => return Exit::Done,
     };
     ui.warn(format!("{why}; the recording is kept"));
-    if args.ignore_failure { Exit::Done } else { Exit::Failed }
+    if args.start.ignore_failure { Exit::Done } else { Exit::Failed }
 }

@@ -178,7 +178,7 @@ class SizeTable {
   }
   table(side, bins, all) {
     const keys = all.flatMap((b) => [...b.keys()]);
-    if (keys.length === 0) return nothing(this.sides, side, "No requests of the start in the time shown.");
+    if (bins.size === 0) return nothing(this.sides, side, "No requests of the start in the time shown.");
     const low = Math.min(...keys), high = Math.max(...keys), most = Math.max(...all.flatMap((b) => [...b.values()].map((v) => v[0])));
     const rows = [];
     for (let bin = low; bin <= high; bin++) {

@@ -1,6 +1,16 @@
 "use strict";
 // Stall time by stack: the outermost function at the bottom, each as wide as the time waited in it.
 
+/** Narrower boxes are towers of single pixels that say nothing and make the picture high. */
+const LEAST_PART = 0.003;
+
+/** What fits: the whole name, or the function without its library. */
+function frameWords(name, pixels) {
+  if (pixels < 16) return "";
+  const at = name.indexOf("`");
+  return at > 0 && name.length * 6.4 > pixels ? name.slice(at + 1) : name;
+}
+
 class Flame {
   constructor(side, sides) {
     Object.assign(this, { side, height: 19 });
@@ -52,7 +62,7 @@ class Flame {
       let x = left;
       for (const child of [...node.children.values()].sort((a, b) => b.time - a.time)) {
         const part = node.time > 0 ? (width * child.time) / node.time : 0;
-        if (part < 0.0008) break;
+        if (part < LEAST_PART) break;
         boxes.push(this.frame(child, depth + 1, x, part, false));
         queue.push([child, depth + 1, x, part]);
         deepest = Math.max(deepest, depth + 2);
@@ -67,11 +77,11 @@ class Flame {
 
   frame(node, depth, left, width, outer) {
     const part = this.root.time > 0 ? ((100 * node.time) / this.root.time).toFixed(1) : "0";
-    const text = `${node.name}: ${timeWords(node.time)} in ${plural(node.stalls, "wait")}, ${part} % of all`;
+    const text = `${node.name === "…" ? "callers not recorded (the stack was cut)" : node.name}: ${timeWords(node.time)} in ${plural(node.stalls, "wait")}, ${part} % of all`;
     const box = element("button", { type: "button", class: `frame${outer ? " outer" : ""}${this.matches(node) ? " found" : ""}`, title: text, onclick: () => {
       this.top = node;
       this.show();
-    } }, width > 0.012 ? node.name : "");
+    } }, frameWords(node.name === "…" ? "callers not recorded" : node.name, width * this.box.clientWidth));
     box.setAttribute("aria-label", text);
     // Narrow boxes are for the pointer; keys reach the wide ones.
     if (width < 0.02) box.tabIndex = -1;

@@ -34,14 +34,13 @@ function themeTools() {
   });
   byId("tools").append(button);
   // Paper is white.
-  window.addEventListener("beforeprint", () => {
-    useTheme(false);
+  const paper = (on) => {
+    document.documentElement.classList.toggle("paper", on);
+    useTheme(!on && (chosen ?? system.matches));
     redraw();
-  });
-  window.addEventListener("afterprint", () => {
-    useTheme(chosen ?? system.matches);
-    redraw();
-  });
+  };
+  window.addEventListener("beforeprint", () => paper(true));
+  window.addEventListener("afterprint", () => paper(false));
 }
 
 function noticesOf(sides) {

@@ -3,7 +3,7 @@
 
 const FIRST_ROWS = 20;
 
-/** Columns: [heading, kind, value of a row, hover]; kinds text, path, bytes, time, count, percent. */
+/** Columns: [heading, kind, value of a row, hover]; kinds text, words (long text), path, bytes, time, count, percent. */
 class Table {
   constructor({ title, intro, columns, rows, all, sort }) {
     Object.assign(this, { columns, rows, shown: FIRST_ROWS, sort: sort || null, words: "" });
@@ -97,10 +97,10 @@ function tablesOf(side, sides) {
   };
   const numbers = files.path.map((_, i) => i), file = (column) => (i) => files[column][i];
   add("What would help", [
-    ["suggestion", "text", (s) => s.what], ["why", "text", (s) => s.why],
+    ["suggestion", "words", (s) => s.what], ["why", "words", (s) => s.why],
     ["time saved", "time", (s) => s.saves_time], ["bytes saved", "bytes", (s) => s.saves_bytes], ["requests saved", "count", (s) => s.saves_requests],
-    ["how this was estimated", "text", (s) => s.estimate],
-    ["files", "text", (s) => s.files.map((f) => shortName(files.path[f])).join(", ")],
+    ["how this was estimated", "words", (s) => s.estimate],
+    ["files", "words", (s) => s.files.map((f) => shortName(files.path[f])).join(", ")],
   ], a.suggestions);
   add("Files", [
     ["file", "path", file("path")], ["waited", "time", file("stall")], ["needed", "bytes", file("needed")], ["of it at most", "bytes", file("needed_upper")], ["read", "bytes", file("read")],

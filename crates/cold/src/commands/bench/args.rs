@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::Styles;
 
 use crate::cli::{EXIT_CODES, TEMPLATE};
+use crate::start::{IDLE_GAP_MS, Start, WARMUP};
 
 const EXAMPLES: &str = "Examples:
   cold bench -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/page.html
@@ -40,16 +41,8 @@ pub(crate) struct Args {
     )]
     pub(crate) states: Vec<String>,
 
-    /// How to evict: auto, all (the whole machine; root), files (only what the command uses)
-    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = ["auto", "all", "files"], help_heading = "State")]
-    pub(crate) evict: String,
-
-    /// Stop with exit code 5 when a cold run cannot be proved cold
-    #[arg(long, help_heading = "State")]
-    pub(crate) require_cold: bool,
-
     /// Untimed starts since the last eviction that make a program warm
-    #[arg(short, long, value_name = "N", default_value_t = 3, help_heading = "State")]
+    #[arg(short, long, value_name = "N", default_value_t = WARMUP, help_heading = "State")]
     pub(crate) warmup: u32,
 
     /// Limit the tree's reads per device, e.g. iops=3000,bps=125M (root; averages over 0.1 s)
@@ -57,7 +50,7 @@ pub(crate) struct Args {
     pub(crate) disk_limit: Option<String>,
 
     /// Quiet time between preparation and start, the same for every state, in ms
-    #[arg(long, value_name = "MS", default_value_t = 100, help_heading = "State")]
+    #[arg(long, value_name = "MS", default_value_t = IDLE_GAP_MS, help_heading = "State")]
     pub(crate) idle_gap: u64,
 
     /// Exactly this many counted runs of every command in every state
@@ -84,27 +77,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", help_heading = "Runs")]
     pub(crate) seed: Option<u64>,
 
-    /// Time limit of one start in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 300.0, help_heading = "Runs")]
-    pub(crate) timeout: f64,
-
-    // As `help`, not as a comment: rustdoc takes `file:PATH` for an address.
-    #[arg(
-        long,
-        value_name = "WHEN",
-        default_value = "exit",
-        help_heading = "Runs",
-        help = "What ends a start: exit, stdout:REGEX, stderr:REGEX, port:N, unix:PATH, file:PATH, notify, http://…"
-    )]
-    pub(crate) ready: String,
-
-    /// Time between SIGTERM and SIGKILL when the tree is ended, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, help_heading = "Runs")]
-    pub(crate) grace: f64,
-
-    /// Count runs whose command fails
-    #[arg(short, long, help_heading = "Runs")]
-    pub(crate) ignore_failure: bool,
+    #[command(flatten)]
+    pub(crate) start: Start,
 
     /// Shell line to run before each start (once for all commands, or one per command)
     #[arg(short, long, value_name = "LINE", help_heading = "Hooks")]
@@ -152,14 +126,6 @@ pub(crate) struct Args {
     /// The same as --shell=none
     #[arg(short = 'N', conflicts_with = "shell", help_heading = "Commands")]
     pub(crate) no_shell: bool,
-
-    /// Standard input of the commands: null, inherit or a file
-    #[arg(long, value_name = "FROM", default_value = "null", help_heading = "Commands")]
-    pub(crate) input: String,
-
-    /// Their output: null, pipe, inherit or a file
-    #[arg(long, value_name = "TO", default_value = "null", help_heading = "Commands")]
-    pub(crate) output: String,
 
     /// Smallest difference that matters, e.g. 2%; smaller ones are called the same
     #[arg(long, value_name = "PERCENT", default_value = "0%", help_heading = "Verdict")]

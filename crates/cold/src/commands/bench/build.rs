@@ -6,12 +6,11 @@ use std::time::Duration;
 use cold_bench::command::{Shell, from_argv, from_line, line_of};
 use cold_bench::config::{CommandSpec, Config, DiskLimit, RunPolicy};
 use cold_bench::params::{Expanded, Parameters, Scan, substitute};
-use cold_bench::ready::Ready;
 use cold_model::bench::State;
 
 use super::Args;
 use crate::exit::Failure;
-use crate::values::{count, eviction, seconds, stream};
+use crate::values::{count, seconds};
 
 /// Counted runs without any wish.
 const RUNS: u32 = 10;
@@ -22,23 +21,12 @@ type Result<T> = std::result::Result<T, Failure>;
 
 /// The whole configuration.
 pub(super) fn config(args: &Args) -> Result<Config> {
-    let commands = commands(args)?;
     Ok(Config {
-        states: states(&args.states)?,
-        runs: runs(args)?,
         warmup: args.warmup,
-        ready: Ready::parse(&args.ready).map_err(|e| Failure::usage(e.to_string()))?,
-        eviction: eviction(&args.evict),
-        require_cold: args.require_cold,
         seed: args.seed.unwrap_or_else(clock_seed),
-        timeout: seconds("--timeout", args.timeout)?,
-        grace: seconds("--grace", args.grace)?,
         idle_gap: Duration::from_millis(args.idle_gap),
         disk_limit: args.disk_limit.as_deref().map(disk_limit).transpose()?,
-        ignore_failure: args.ignore_failure,
-        input: stream("--input", &args.input)?,
-        output: stream("--output", &args.output)?,
-        commands,
+        ..args.start.config(commands(args)?, states(&args.states)?, runs(args)?)?
     })
 }
 

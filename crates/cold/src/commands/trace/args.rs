@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::cli::TEMPLATE;
+use crate::start::Start;
 
 const EXAMPLES: &str = "Examples:
   cold trace -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/page.html
@@ -59,11 +60,11 @@ pub(crate) struct Args {
     pub(crate) buffer: Option<String>,
 
     /// Follow a running process and what it starts from now on, instead of a command
-    #[arg(long, value_name = "PID", conflicts_with_all = ["argv", "all"], help_heading = "Recording")]
+    #[arg(long, value_name = "PID", conflicts_with_all = ["argv", "all", "Start"], help_heading = "Recording")]
     pub(crate) attach: Option<u32>,
 
     /// Follow every process of the machine
-    #[arg(long, conflicts_with = "argv", help_heading = "Recording")]
+    #[arg(long, conflicts_with_all = ["argv", "Start"], help_heading = "Recording")]
     pub(crate) all: bool,
 
     /// End after this many seconds; without it --attach and --all end with Ctrl-C
@@ -74,44 +75,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "STATE", default_value = "cold", value_parser = ["cold", "warm", "as-is"], conflicts_with_all = ["attach", "all"], help_heading = "State")]
     pub(crate) state: String,
 
-    /// How to evict: auto, all (the whole machine; root), files (only what the command uses)
-    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = ["auto", "all", "files"], conflicts_with_all = ["attach", "all"], help_heading = "State")]
-    pub(crate) evict: String,
-
-    /// Stop with exit code 5 when a cold start cannot be proved cold
-    #[arg(long, conflicts_with_all = ["attach", "all"], help_heading = "State")]
-    pub(crate) require_cold: bool,
-
-    // As `help`, not as a comment: rustdoc takes `file:PATH` for an address.
-    #[arg(
-        long,
-        value_name = "WHEN",
-        default_value = "exit",
-        conflicts_with_all = ["attach", "all"],
-        help_heading = "Start",
-        help = "What ends the start: exit, stdout:REGEX, stderr:REGEX, port:N, unix:PATH, file:PATH, notify, http://…"
-    )]
-    pub(crate) ready: String,
-
-    /// Time limit of the start in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 300.0, conflicts_with_all = ["attach", "all"], help_heading = "Start")]
-    pub(crate) timeout: f64,
-
-    /// Time between SIGTERM and SIGKILL when the tree is ended, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, conflicts_with_all = ["attach", "all"], help_heading = "Start")]
-    pub(crate) grace: f64,
-
-    /// Accept a command that fails
-    #[arg(short, long, conflicts_with_all = ["attach", "all"], help_heading = "Start")]
-    pub(crate) ignore_failure: bool,
-
-    /// Standard input of the command: null, inherit or a file
-    #[arg(long, value_name = "FROM", default_value = "null", conflicts_with_all = ["attach", "all"], help_heading = "Start")]
-    pub(crate) input: String,
-
-    /// Its output: null, pipe, inherit or a file
-    #[arg(long, value_name = "TO", default_value = "null", conflicts_with_all = ["attach", "all"], help_heading = "Start")]
-    pub(crate) output: String,
+    #[command(flatten)]
+    pub(crate) start: Start,
 
     /// The summary as one JSON document on stdout instead of text
     #[arg(long, help_heading = "Results")]

@@ -1,23 +1,16 @@
 //! From flags to what is to be recorded; whatever can be wrong is found here, before anything is done.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use cold_bench::command::{from_argv, line_of};
 use cold_bench::config::{CommandSpec, Config, RunPolicy};
-use cold_bench::ready::Ready;
 use cold_model::bench::State;
 use cold_sys::pidfd::PidFd;
 use cold_sys::procfs::ProcFs;
 
 use super::Args;
 use crate::exit::Failure;
-use crate::values::{eviction, seconds, stream};
 
-/// Starts before a warm one; as `cold bench`.
-const WARMUP: u32 = 3;
-/// Quiet time between preparation and start; as `cold bench`.
-const IDLE_GAP: Duration = Duration::from_millis(100);
 /// Names tried for a recording before the user has to clean up.
 const NAMES: u32 = 1000;
 
@@ -54,27 +47,13 @@ pub(super) fn followed(args: &Args) -> Result<Followed> {
         setup: None,
         cleanup: None,
     };
-    Ok(Followed::Command(Box::new(Config {
-        commands: vec![spec],
-        states: match args.state.as_str() {
-            "warm" => vec![State::Warm],
-            "as-is" => Vec::new(),
-            _ => vec![State::Cold],
-        },
-        runs: RunPolicy { min_runs: 1, max_runs: 1, max_time: None, precision: None },
-        warmup: WARMUP,
-        ready: Ready::parse(&args.ready).map_err(|e| Failure::usage(e.to_string()))?,
-        eviction: eviction(&args.evict),
-        require_cold: args.require_cold,
-        seed: 0, // one start has no order
-        timeout: seconds("--timeout", args.timeout)?,
-        grace: seconds("--grace", args.grace)?,
-        idle_gap: IDLE_GAP,
-        disk_limit: None,
-        ignore_failure: args.ignore_failure,
-        input: stream("--input", &args.input)?,
-        output: stream("--output", &args.output)?,
-    })))
+    let states = match args.state.as_str() {
+        "warm" => vec![State::Warm],
+        "as-is" => Vec::new(),
+        _ => vec![State::Cold],
+    };
+    let once = RunPolicy { min_runs: 1, max_runs: 1, max_time: None, precision: None };
+    Ok(Followed::Command(Box::new(args.start.config(vec![spec], states, once)?)))
 }
 
 /// A process that can be followed.

@@ -79,7 +79,7 @@ fn bytes(h: &Headline) -> String {
         text = format!("{text} ({})", more.join("; "));
     }
     text = format!("{text}; read {}", h.read);
-    if let (Some(unused), Some(read)) = (h.unused.value(), h.read.value()) {
+    if let (Some(unused), Some(read)) = (h.unused.value(), h.read.value().filter(|b| b.0 > 0)) {
         text = format!("{text}, of which {unused} ({}) were not needed", percent(unused.0, read.0));
     }
     for (n, what) in [
