@@ -9,7 +9,7 @@ use cold_model::recording::{File, FileIdx, FileKind, Recording};
 
 /// Completes the files of a recording that was just made here.
 pub(super) fn add(recording: &mut Recording) {
-    for file in recording.files.iter_mut().filter(|f| f.kind == FileKind::Regular) {
+    for file in recording.files.iter_mut().filter(|f| f.kind == FileKind::Regular && !f.is_pseudo()) {
         let gone = |path: &String| {
             std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound)
         };
