@@ -399,7 +399,7 @@ pub enum LookupKind {
     /// Changes a directory: mkdir, rmdir, mknod, unlink, symlink; rename and link, which resolve two paths.
     Change,
     /// Another call with a path: chdir, statfs, chmod, chown, utimensat, truncate, getxattr,
-    /// inotify_add_watch.
+    /// `inotify_add_watch`.
     Other,
 }
 
