@@ -169,11 +169,9 @@ impl<'a> Builder<'a> {
 
     fn call(&mut self, head: &raw::Header, call: &raw::Call<'_>) {
         match class(call.syscall) {
-            Class::Lookup(kind) => {
-                if !calls::by_descriptor(call, kind) {
-                    let row = calls::lookup(head, call, kind, &mut self.files);
-                    self.lookups.push((row, (head.tid, call.began)));
-                }
+            Class::Lookup(kind) if !calls::by_descriptor(call, kind) => {
+                let row = calls::lookup(head, call, kind, &mut self.files);
+                self.lookups.push((row, (head.tid, call.began)));
             }
             Class::Advice => self.advice.extend(calls::advice(head, call, &mut self.files, &self.spaces)),
             Class::Read if !self.index.has_gets => self.read_call(head, call),
