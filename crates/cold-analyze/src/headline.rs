@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cold_model::recording::manifest::{FileSystem, Subject};
 use cold_model::recording::tables::Began;
-use cold_model::recording::{DeviceRead, File, FileKind, FillCause, LookupKind, StallCause};
+use cold_model::recording::{DeviceRead, File, FileKind, FillCause, LookupKind};
 use cold_model::{Bytes, Known, Nanos};
 
 use crate::context::{Context, is_miss};
@@ -172,7 +172,7 @@ fn after_ready(cx: &Context<'_>) -> Option<AfterReady> {
             .stalls
             .iter()
             .flatten()
-            .filter(|s| s.cause != StallCause::Lock)
+            .filter(|s| s.cause.is_storage())
             .filter_map(|s| Some(s.woken.or(s.ended)?.saturating_sub(s.began.max(until))))
             .sum(),
     };

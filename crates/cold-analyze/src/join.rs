@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use cold_model::Nanos;
-use cold_model::recording::{DeviceRead, FileIdx, Recording, RequestIdx, Stall, StallCause};
+use cold_model::recording::{DeviceRead, FileIdx, Recording, RequestIdx, Stall};
 
 /// How many requests of one thread are looked at for a stall whose page is not known: a queue is at most
 /// that deep in practice.
@@ -17,7 +17,7 @@ pub fn stall_requests(recording: &Recording) -> Vec<Option<RequestIdx>> {
         return vec![None; recording.stalls.as_ref().map_or(0, Vec::len)];
     };
     let index = Index::of(recording, reads);
-    stalls.iter().map(|s| if s.cause == StallCause::Lock { None } else { index.find(s) }).collect()
+    stalls.iter().map(|s| if s.cause.is_storage() { index.find(s) } else { None }).collect()
 }
 
 /// One run of pages that a request carried.

@@ -183,7 +183,9 @@ fn cause_words(cause: StallCause) -> &'static str {
         StallCause::Exec => "exec",
         StallCause::Write => "writes",
         StallCause::OtherStorage => "other storage",
+        StallCause::Journal => "the file system's journal",
         StallCause::Lock => "locks",
+        StallCause::Other => "what is not known",
     }
 }
 

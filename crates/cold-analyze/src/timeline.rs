@@ -124,7 +124,7 @@ pub fn stalls_by_thread(recording: &Recording) -> Vec<ThreadWaits> {
             storage: Nanos(0),
         });
         thread.waits.push(Waiting { from, to, cause: s.cause, stall: i as u32 });
-        if s.cause != StallCause::Lock {
+        if s.cause.is_storage() {
             thread.storage += to - from;
         }
     }

@@ -36,7 +36,7 @@ impl Wait<'_> {
     }
 }
 
-/// The waits for storage in the window: all stalls but those for locks.
+/// The waits for storage in the window: all stalls but those for locks and for what is not known.
 pub fn storage_waits<'a>(
     recording: &'a Recording,
     window: Window,
@@ -54,7 +54,7 @@ pub fn storage_waits<'a>(
         .iter()
         .flatten()
         .enumerate()
-        .filter(|(_, s)| s.cause != StallCause::Lock)
+        .filter(|(_, s)| s.cause.is_storage())
         .filter_map(|(index, stall)| {
             let (from, to) = window.clip(stall.began, stall.woken.or(stall.ended))?;
             let request = requests.get(index).copied().flatten();

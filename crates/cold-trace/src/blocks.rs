@@ -10,6 +10,8 @@ use cold_model::recording::tables::Dev;
 use cold_model::recording::{FileKind, Manifest};
 use serde::{Deserialize, Serialize};
 
+use crate::waiting::KernelFunction;
+
 /// Records of the BPF programs (`bpf/events.h`), one after the other.
 pub const BPF: u16 = 1;
 /// Records of perf events as the kernel wrote them, one after the other; those of one buffer in order.
@@ -78,6 +80,8 @@ pub enum Fact {
         /// The pages.
         runs: Vec<(u64, u64)>,
     },
+    /// The functions of the kernel by which its own stacks are understood.
+    KernelFunctions(Vec<KernelFunction>),
     /// Events that were lost, per class; a later one replaces an earlier one.
     Lost(BTreeMap<String, u64>),
     /// Something the reader has to know.

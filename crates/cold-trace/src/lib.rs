@@ -13,6 +13,7 @@ pub mod perf;
 pub mod raw;
 pub mod record;
 pub mod unwind;
+pub mod waiting;
 
 mod syscalls;
 

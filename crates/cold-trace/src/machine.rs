@@ -11,7 +11,8 @@ use cold_sys::residency::PageMap;
 pub trait Machine {
     /// Cached pages as sorted (first page, pages); `None`: not told, or the file is not that one any more.
     fn resident(&mut self, file: &File) -> Option<Vec<(u64, u64)>>;
-    /// Size in bytes and time of last change in nanoseconds since 1970.
+    /// Size in bytes and time of last change in nanoseconds since 1970; `None`: not told, or its path leads to
+    /// another inode now.
     fn size_and_mtime(&mut self, file: &File) -> Option<(u64, i64)>;
 }
 
@@ -40,7 +41,7 @@ impl Machine for Here {
     }
     fn size_and_mtime(&mut self, file: &File) -> Option<(u64, i64)> {
         let meta = std::fs::symlink_metadata(file.path.as_deref()?).ok()?;
-        same(file, &meta).then(|| (meta.len(), mtime(&meta)))
+        (meta.is_file() && meta.ino() == file.inode).then(|| (meta.len(), mtime(&meta)))
     }
 }
 

@@ -168,6 +168,8 @@ pub enum Event<'a> {
     Stack(StackEvent<'a>),
     /// A stack to be unwound.
     StackCopy(StackCopy<'a>),
+    /// Where the kernel waits: its own stack, of the stall that began at `context`.
+    Wait(StackEvent<'a>),
     /// A kind that this version does not know.
     Unknown,
 }

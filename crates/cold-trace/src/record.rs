@@ -24,6 +24,7 @@ use crate::blocks::{self, Fact, FileFact, Sink};
 use crate::machine::{Elsewhere, Here, mtime};
 use crate::perf::recorder::{Plan, Recorder, Rings, SharedSink};
 use crate::unwind::Unwinder;
+use crate::waiting::kernel_functions;
 
 pub use tier::{Refusal, Survey, survey};
 use tier::{choose, refusal, try_perf};
@@ -171,6 +172,8 @@ impl Session {
         session.residency(false)?;
         session.fact(&Fact::Manifest(Box::new(session.manifest.clone())))?;
         if matches!(session.tier, Tier::A | Tier::B) {
+            let symbols = session.proc.read("kallsyms").unwrap_or_default();
+            session.fact(&Fact::KernelFunctions(kernel_functions(&symbols)))?;
             session.side_band();
         }
         if everybody {

@@ -7,7 +7,7 @@ use cold_model::recording::LookupKind;
 pub(crate) enum Class {
     /// Resolves a path, or lists a directory.
     Lookup(LookupKind),
-    /// Another one that walks directories: chdir, statfs, mkdir, unlink, …
+    /// Inodes and directories by descriptor or address: fstat, fchdir, connect, …
     Directory,
     /// Reads file contents.
     Read,
@@ -30,7 +30,7 @@ pub(crate) fn class(number: i32) -> Class {
 /// Calls that only older architectures have.
 #[cfg(target_arch = "x86_64")]
 fn legacy(number: libc::c_long) -> Option<Class> {
-    use Class::{Clone, Directory, Lookup};
+    use Class::{Clone, Lookup};
     Some(match number {
         libc::SYS_open | libc::SYS_creat => Lookup(LookupKind::Open),
         libc::SYS_stat | libc::SYS_lstat => Lookup(LookupKind::Stat),
@@ -39,13 +39,14 @@ fn legacy(number: libc::c_long) -> Option<Class> {
         libc::SYS_getdents => Lookup(LookupKind::List),
         libc::SYS_mkdir
         | libc::SYS_rmdir
+        | libc::SYS_mknod
         | libc::SYS_unlink
         | libc::SYS_rename
         | libc::SYS_link
-        | libc::SYS_symlink
-        | libc::SYS_chmod
-        | libc::SYS_chown
-        | libc::SYS_utime => Directory,
+        | libc::SYS_symlink => Lookup(LookupKind::Change),
+        libc::SYS_chmod | libc::SYS_chown | libc::SYS_lchown | libc::SYS_utime | libc::SYS_utimes => {
+            Lookup(LookupKind::Other)
+        }
         libc::SYS_fork | libc::SYS_vfork => Clone,
         _ => return None,
     })
@@ -59,28 +60,35 @@ fn legacy(_: libc::c_long) -> Option<Class> {
 fn common(number: libc::c_long) -> Class {
     match number {
         libc::SYS_openat | libc::SYS_openat2 => Class::Lookup(LookupKind::Open),
-        libc::SYS_fstat | libc::SYS_newfstatat | libc::SYS_statx => Class::Lookup(LookupKind::Stat),
+        libc::SYS_newfstatat | libc::SYS_statx => Class::Lookup(LookupKind::Stat),
         libc::SYS_faccessat | libc::SYS_faccessat2 => Class::Lookup(LookupKind::Access),
         libc::SYS_readlinkat => Class::Lookup(LookupKind::Readlink),
         libc::SYS_execve | libc::SYS_execveat => Class::Lookup(LookupKind::Exec),
         libc::SYS_getdents64 => Class::Lookup(LookupKind::List),
-        libc::SYS_chdir
-        | libc::SYS_fchdir
-        | libc::SYS_chroot
-        | libc::SYS_statfs
-        | libc::SYS_mkdirat
+        libc::SYS_mkdirat
+        | libc::SYS_mknodat
         | libc::SYS_unlinkat
         | libc::SYS_renameat
         | libc::SYS_renameat2
         | libc::SYS_linkat
-        | libc::SYS_symlinkat
+        | libc::SYS_symlinkat => Class::Lookup(LookupKind::Change),
+        libc::SYS_chdir
+        | libc::SYS_chroot
+        | libc::SYS_statfs
+        | libc::SYS_truncate
         | libc::SYS_fchmodat
         | libc::SYS_fchownat
         | libc::SYS_utimensat
         | libc::SYS_getxattr
         | libc::SYS_lgetxattr
+        | libc::SYS_inotify_add_watch => Class::Lookup(LookupKind::Other),
+        // A socket's address may be a path; a network is no storage.
+        libc::SYS_fstat
+        | libc::SYS_fstatfs
+        | libc::SYS_fchdir
         | libc::SYS_fgetxattr
-        | libc::SYS_inotify_add_watch => Class::Directory,
+        | libc::SYS_connect
+        | libc::SYS_bind => Class::Directory,
         libc::SYS_read
         | libc::SYS_pread64
         | libc::SYS_readv
@@ -101,7 +109,6 @@ fn common(number: libc::c_long) -> Class {
         | libc::SYS_syncfs
         | libc::SYS_sync_file_range
         | libc::SYS_msync
-        | libc::SYS_truncate
         | libc::SYS_ftruncate
         | libc::SYS_fallocate => Class::Write,
         libc::SYS_readahead

@@ -244,6 +244,32 @@ mod root {
         assert_eq!((name.as_str(), state & FILE_DELETED), (path.to_str().unwrap(), FILE_DELETED));
     }
 
+    /// A rename resolves two paths, a symbolic link one, and what is asked by descriptor none.
+    #[test]
+    fn calls_that_change_directories_have_their_paths() {
+        if !ready() {
+            return;
+        }
+        let dir = scratch();
+        let seen = record(&Options::default(), &["changes", dir.path().to_str().unwrap()]);
+        assert!(seen.finished.lost.is_empty(), "{:?}", seen.finished.lost);
+        let mut paths = Vec::new();
+        let inode = fs::metadata(dir.path()).unwrap().ino();
+        for record in seen.of_actor() {
+            if let Event::Call(call) = record.event
+                && let Some(path) = call.path.filter(|path| !path.starts_with(b"/"))
+            {
+                assert_eq!(call.base.inode, inode, "{:?} is relative to the directory", path.escape_ascii());
+                paths.push(String::from_utf8(path.to_vec()).unwrap());
+            }
+        }
+        let expected = [
+            "one", "one", "two", "two", "three", "three", "four", "five", "six", "seven", "four", "seven",
+            "absent",
+        ];
+        assert_eq!(paths, expected, "of the rename that failed only the old path; no path of fstat");
+    }
+
     #[test]
     fn a_running_process_and_what_it_starts_are_followed() {
         if !ready() {

@@ -340,12 +340,17 @@ pub enum StallCause {
     Lookup,
     /// Loading a program.
     Exec,
-    /// Writing or syncing.
+    /// Writing or syncing; also discarding the blocks of what was removed.
     Write,
     /// Storage, but which kind is not known.
     OtherStorage,
-    /// A lock, uninterruptibly: most likely held by a task that waits for storage.
+    /// A file system's journal: room in it, a commit, or a block that is just being written to it.
+    Journal,
+    /// A lock of the kernel, or the same lookup by another task: most likely held by one that waits for
+    /// storage.
     Lock,
+    /// Uninterruptibly, but not marked as waiting for storage, and what for is not known.
+    Other,
 }
 
 /// An interval in which a task did not run because it waited uninterruptibly.
@@ -391,6 +396,11 @@ pub enum LookupKind {
     Exec,
     /// getdents64: reads a directory that is open.
     List,
+    /// Changes a directory: mkdir, rmdir, mknod, unlink, symlink; rename and link, which resolve two paths.
+    Change,
+    /// Another call with a path: chdir, statfs, chmod, chown, utimensat, truncate, getxattr,
+    /// `inotify_add_watch`.
+    Other,
 }
 
 /// One path resolution.

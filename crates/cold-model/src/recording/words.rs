@@ -1,6 +1,36 @@
 //! Kinds and causes in words, the same in every report and export.
 
-use super::tables::{LookupKind, StallCause};
+use super::tables::{File, LookupKind, StallCause};
+
+impl File {
+    /// The kernel makes up its contents: it is on no device, its size means nothing, and that it has lost its
+    /// name (as those of a process that has ended) does not mean that anybody deleted it.
+    pub fn is_pseudo(&self) -> bool {
+        const KINDS: [&str; 20] = [
+            "anon_inodefs",
+            "binfmt_misc",
+            "bpf",
+            "cgroup",
+            "cgroup2",
+            "configfs",
+            "debugfs",
+            "devpts",
+            "devtmpfs",
+            "efivarfs",
+            "fusectl",
+            "mqueue",
+            "nsfs",
+            "pipefs",
+            "proc",
+            "pstore",
+            "securityfs",
+            "sockfs",
+            "sysfs",
+            "tracefs",
+        ];
+        KINDS.contains(&self.file_system.as_str())
+    }
+}
 
 impl StallCause {
     /// What was waited for: `fault`, `other storage`.
@@ -12,8 +42,15 @@ impl StallCause {
             Self::Exec => "exec",
             Self::Write => "write",
             Self::OtherStorage => "other storage",
+            Self::Journal => "journal",
             Self::Lock => "lock",
+            Self::Other => "other",
         }
+    }
+
+    /// It waited for storage, as far as is known: not for a lock, nor for who knows what.
+    pub const fn is_storage(self) -> bool {
+        !matches!(self, Self::Lock | Self::Other)
     }
 }
 
@@ -27,6 +64,8 @@ impl LookupKind {
             Self::Readlink => "readlink",
             Self::Exec => "exec",
             Self::List => "list",
+            Self::Change => "change",
+            Self::Other => "other",
         }
     }
 }

@@ -182,9 +182,10 @@ words! {
     ReadaheadKind { Sync = "sync", Async = "async", Order = "order", Unbounded = "unbounded" }
     StallCause {
         Fault = "fault", Read = "read", Lookup = "lookup", Exec = "exec", Write = "write",
-        OtherStorage = "other_storage", Lock = "lock"
+        OtherStorage = "other_storage", Journal = "journal", Lock = "lock", Other = "other"
     }
     LookupKind {
-        Open = "open", Stat = "stat", Access = "access", Readlink = "readlink", Exec = "exec", List = "list"
+        Open = "open", Stat = "stat", Access = "access", Readlink = "readlink", Exec = "exec", List = "list",
+        Change = "change", Other = "other"
     }
 }

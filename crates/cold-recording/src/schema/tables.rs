@@ -257,8 +257,9 @@ table! {
     pid, "", "Process.";
     tid, "", "Thread.";
     cause, "", "`fault`: a mapped page. `read`: a buffered or direct read. `lookup`: directories and inodes. `exec`: \
-        loading a program. `write`: writing or syncing. `other_storage`: storage, not known which. `lock`: a lock, \
-        most likely held by a task that waits for storage.";
+        loading a program. `write`: writing, syncing, discarding. `other_storage`: storage, not known which. `journal`: \
+        the file system's journal. `lock`: a lock of the kernel, most likely held by a task that waits for storage. \
+        `other`: not known.";
     file as FILE, "", "File. Null: not known.";
     page, "pages", "Page in that file. Null: not known.";
     system_call, "", "Number of the system call in progress. Null: a fault from user mode.";
@@ -274,7 +275,8 @@ table! {
     ended, "ns", "When it returned.";
     pid, "", "Process.";
     tid, "", "Thread.";
-    kind, "", "Family of the call; `list` is getdents64.";
+    kind, "", "Family of the call; `list` is getdents64, `change` mkdir, unlink, rename and the like: a rename that worked \
+        has two rows, of its old and its new path.";
     path, "", "The path the program gave, made absolute where its base is known. Null: it could not be read.";
     result, "", "Result; negative: errno (-2: there is no such file).";
     flags, "", "Flags of an open.";

@@ -29,14 +29,16 @@ pub(super) fn touch(kind: TouchKind) -> u8 {
 }
 
 /// Stall causes in the order of the legend.
-pub(super) const STALLS: [(StallCause, &str); 7] = [
+pub(super) const STALLS: [(StallCause, &str); 9] = [
     (StallCause::Fault, "fault"),
     (StallCause::Read, "read"),
     (StallCause::Lookup, "lookup"),
     (StallCause::Exec, "exec"),
     (StallCause::Write, "write"),
     (StallCause::OtherStorage, "other storage"),
+    (StallCause::Journal, "journal"),
     (StallCause::Lock, "lock"),
+    (StallCause::Other, "other"),
 ];
 
 /// Place of a stall's cause in [`STALLS`].

@@ -11,7 +11,7 @@ use framehop::{ExplicitModuleSectionInfo, Module};
 use object::{Object as _, ObjectSection as _};
 
 use crate::elf::Image;
-use crate::layout::{address_of, segments};
+use crate::layout::segments;
 
 /// Longest table that is read; chromium's `.eh_frame` has 30 MiB.
 const MAX_BYTES: u64 = 256 << 20;
@@ -58,6 +58,21 @@ impl Lazy {
 
 fn identity(meta: &Metadata) -> (u64, u64, u64) {
     (meta.dev(), meta.ino(), meta.len())
+}
+
+/// The virtual address that the file states for the first byte of an executable mapping of `bytes` from
+/// `offset` on: by the executable segment in it. The loader rounds its beginning down to a page, so the first
+/// byte itself may belong to another segment: lld lets them share a page of the file, and puts the second one
+/// a page higher in memory.
+fn stated_address(segments: &[Segment], offset: u64, bytes: u64) -> Option<u64> {
+    let end = offset.saturating_add(bytes);
+    let overlaps = |s: &&Segment| s.offset < end && s.offset.saturating_add(s.bytes) > offset;
+    let executable = segments.iter().filter(|s| s.access.ends_with('x')).find(overlaps);
+    let segment = executable.or_else(|| segments.iter().find(overlaps))?;
+    match offset.checked_sub(segment.offset) {
+        Some(inside) => segment.address.checked_add(inside),
+        None => segment.address.checked_sub(segment.offset - offset),
+    }
 }
 
 impl Tables {
@@ -121,13 +136,40 @@ impl Tables {
             text_segment_svma: None,
             text_segment: None,
         };
-        // The first mapped byte may lie before the segment, whose beginning the loader rounds down to a page.
-        let stated = address_of(&self.segments, offset).or_else(|| {
-            let next = self.segments.iter().find(|s| s.offset >= offset && s.access.ends_with('x'))?;
-            next.address.checked_sub(next.offset - offset)
-        })?;
+        let stated = stated_address(&self.segments, offset, mapped.end.saturating_sub(mapped.start))?;
         let base = mapped.start.checked_sub(stated)?;
         // framehop subtracts the base from addresses inside; a range that wraps would overflow there.
         (mapped.start < mapped.end).then(|| Module::new(self.path.display().to_string(), mapped, base, info))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn segment(offset: u64, bytes: u64, address: u64, access: &str) -> Segment {
+        Segment { offset, bytes, address, access: access.to_owned() }
+    }
+
+    #[test]
+    fn segments_that_share_a_page_of_the_file() {
+        // libxul.so, linked by lld.
+        let lld = [
+            segment(0, 0x336_30d0, 0, "r--"),
+            segment(0x336_30d0, 0x758_43d0, 0x336_40d0, "r-x"),
+            segment(0xa8e_74a0, 0x55_cc30, 0xa8e_94a0, "rw-"),
+        ];
+        assert_eq!(stated_address(&lld, 0x336_3000, 0x758_5000), Some(0x336_4000));
+        // A part of it, as mprotect leaves it.
+        assert_eq!(stated_address(&lld, 0x400_0000, 0x1000), Some(0x400_1000));
+        // GNU ld: each segment begins on a page of its own.
+        let gnu = [segment(0, 0x628, 0, "r--"), segment(0x1000, 0x175, 0x1000, "r-x")];
+        assert_eq!(stated_address(&gnu, 0x1000, 0x1000), Some(0x1000));
+        // Old programs: one segment, at a fixed address.
+        let one = [segment(0, 0x7000, 0x40_0000, "r-x")];
+        assert_eq!(stated_address(&one, 0, 0x7000), Some(0x40_0000));
+        assert_eq!(stated_address(&one, 0x8000, 0x1000), None);
+        let wrong = [segment(0x800, 0x100, 0x10, "r-x")];
+        assert_eq!(stated_address(&wrong, 0, 0x1000), None, "it would lie below address 0");
     }
 }

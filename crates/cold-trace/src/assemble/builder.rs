@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use cold_model::recording::manifest::{Manifest, Subject, Tier};
 use cold_model::recording::tables::Dev;
 use cold_model::recording::{
-    Eviction, FileIdx, Lookup, Mapping, Readahead, ReadaheadKind, Recording, StackIdx, Stall,
+    Eviction, FileIdx, FileKind, Lookup, Mapping, Readahead, ReadaheadKind, Recording, StackIdx, Stall,
 };
 use cold_model::{Nanos, recording};
 
@@ -24,6 +24,7 @@ use crate::machine::Machine;
 use crate::raw;
 use crate::syscalls::{Class, class};
 use crate::unwind::{Unwinder, Unwound};
+use crate::waiting::{Waiting, waiting};
 
 /// Everything that is being put together.
 pub(super) struct Builder<'a> {
@@ -42,6 +43,8 @@ pub(super) struct Builder<'a> {
     advice: Vec<recording::Advice>,
     readahead: Vec<Readahead>,
     evictions: Vec<Eviction>,
+    /// What the kernel waits for, by thread and begin of the stall.
+    waiting: HashMap<ContextKey, Waiting>,
     /// The stack of a fault or call.
     stack_of: HashMap<ContextKey, StackIdx>,
     /// Lost records that the log itself reports, of perf events.
@@ -75,6 +78,7 @@ impl<'a> Builder<'a> {
             advice: Vec::new(),
             readahead: Vec::new(),
             evictions: Vec::new(),
+            waiting: HashMap::new(),
             stack_of: HashMap::new(),
             lost: HashMap::new(),
             tier: manifest.tier,
@@ -126,6 +130,11 @@ impl<'a> Builder<'a> {
                     self.stack_of.insert((head.tid, s.context), stack);
                 }
             }
+            raw::Event::Wait(s) => {
+                if let Some(what) = waiting(&self.input.kernel, s.frames()) {
+                    self.waiting.insert((head.tid, s.context), what);
+                }
+            }
             raw::Event::StackCopy(s) => {
                 let copy = stacks::of_bpf(s);
                 let stack = copy.and_then(|copy| {
@@ -160,7 +169,7 @@ impl<'a> Builder<'a> {
 
     fn call(&mut self, head: &raw::Header, call: &raw::Call<'_>) {
         match class(call.syscall) {
-            Class::Lookup(kind) => {
+            Class::Lookup(kind) if !calls::by_descriptor(call, kind) => {
                 let row = calls::lookup(head, call, kind, &mut self.files);
                 self.lookups.push((row, (head.tid, call.began)));
             }
@@ -173,11 +182,17 @@ impl<'a> Builder<'a> {
     fn stall(&mut self, head: &raw::Header, raw: &raw::Stall) {
         let key = (head.tid, raw.context.at);
         let iowait = raw.state & raw::STALL_IOWAIT != 0;
-        let Some(cause) = causes::stall(raw.context.doing, raw.context.syscall, iowait) else { return };
+        let waiting = self.waiting.remove(&(head.tid, raw.began));
+        let cause = causes::stall(raw.context.doing, raw.context.syscall, iowait, waiting);
+        let Some(cause) = cause else { return };
         let place = match raw.context.doing {
-            raw::Doing::Fault => self.fault_place(head.pid, head.tid, &raw.context, raw.address),
+            raw::Doing::Fault => {
+                let place = self.fault_place(head.pid, head.tid, &raw.context, raw.address);
+                place.map(|(file, page)| (file, Some(page)))
+            }
             raw::Doing::Call => {
                 let got = self.index.next_got(key, head.at).filter(|_| raw.context.at != 0);
+                let got = got.map(|(file, page)| (file, Some(page)));
                 got.or_else(|| self.call_place(head.tid, &raw.context))
             }
             _ => None,
@@ -191,7 +206,7 @@ impl<'a> Builder<'a> {
             tid: head.tid,
             cause,
             file: place.map(|p| p.0),
-            page: place.map(|p| p.1),
+            page: place.and_then(|p| p.1),
             system_call: u32::try_from(raw.context.syscall).ok().filter(|_| !user_fault),
             lookup: None,
             stack: None,
@@ -199,12 +214,15 @@ impl<'a> Builder<'a> {
         self.stalls.push((stall, key));
     }
 
-    /// File and page that a call waited for: the position of a read, else what it filled last (the
-    /// directory block or inode table block of a lookup).
-    fn call_place(&mut self, tid: u32, context: &raw::Context) -> Option<(FileIdx, u64)> {
+    /// File and page that a call waited for: the position of a read, the file of another descriptor, else
+    /// what it filled last (the directory block or inode table block of a lookup).
+    fn call_place(&mut self, tid: u32, context: &raw::Context) -> Option<(FileIdx, Option<u64>)> {
         match self.files.index(context.file) {
-            Some(file) => Some((file, context.index)),
-            None => self.pages.last_fill(tid, context.at),
+            Some(file) => {
+                let reads = class(context.syscall) == Class::Read;
+                Some((file, reads.then_some(context.index)))
+            }
+            None => self.pages.last_fill(tid, context.at).map(|(file, page)| (file, Some(page))),
         }
     }
 
@@ -244,15 +262,12 @@ impl<'a> Builder<'a> {
         for fact in &self.input.files {
             self.files.fact(fact);
         }
+        let grown = self.sizes_now(machine);
         let residency = side_band::residency(&mut self, &manifest, machine);
-        let touches = std::mem::take(&mut self.pages).finish(&self.files.rows, &self.stack_of, residency);
+        let mut touches = std::mem::take(&mut self.pages).finish(&self.files.rows, &self.stack_of, residency);
+        touches.cut(&grown);
         let names: HashMap<Dev, String> = manifest.devices.iter().map(|d| (d.dev, d.name.clone())).collect();
         self.files.finish(&self.mounts, |dev| names.get(&dev).cloned());
-        for file in &mut self.files.rows {
-            if file.path.is_some() && file.size.is_none() {
-                (file.size, file.mtime_ns) = machine.size_and_mtime(file).unzip();
-            }
-        }
         let used: HashSet<Dev> = self.files.rows.iter().map(|f| f.dev).collect();
         manifest.file_systems.retain(|fs| used.contains(&fs.dev));
         for (class, count) in &self.lost {
@@ -290,6 +305,34 @@ impl<'a> Builder<'a> {
             stacks: has_stacks.then_some(self.stacks.rows),
             manifest,
         }
+    }
+
+    /// Sizes were told when each file was first seen; the start itself may have written them since. What it
+    /// wrote and has deleted has no size that anybody knows: of such files the end of the last page filled
+    /// is all there is. Answers with the pages of each file that has changed.
+    fn sizes_now(&mut self, machine: &mut dyn Machine) -> HashMap<FileIdx, u64> {
+        let filled = self.pages.filled();
+        let mut changed = HashMap::new();
+        for (index, file) in self.files.rows.iter_mut().enumerate() {
+            if !matches!(file.kind, FileKind::Regular | FileKind::Other) || file.is_pseudo() {
+                continue;
+            }
+            let index = index as FileIdx;
+            let now = machine.size_and_mtime(file).filter(|_| !file.deleted);
+            let end = filled.get(&index).copied().unwrap_or(0);
+            match now {
+                Some((size, mtime)) if file.size != Some(size) || file.mtime_ns != Some(mtime) => {
+                    changed.insert(index, size.div_ceil(self.page));
+                    (file.size, file.mtime_ns) = (Some(size), Some(mtime));
+                }
+                None if file.size.is_some_and(|size| size.div_ceil(self.page) < end) => {
+                    changed.insert(index, end);
+                    (file.size, file.mtime_ns) = (None, None);
+                }
+                _ => {}
+            }
+        }
+        changed
     }
 
     /// Lookups and stalls with their stacks; stalls with the lookup in which they happened.

@@ -32,6 +32,12 @@ fn named(call: &str, value: u64, names: &[(u64, &str)]) -> String {
     }
 }
 
+/// Of stat and its like by descriptor alone (`fstat`, `AT_EMPTY_PATH`): no path was resolved.
+pub(super) fn by_descriptor(call: &Call<'_>, kind: LookupKind) -> bool {
+    let empty = call.path.is_some_and(<[u8]>::is_empty);
+    empty && kind != LookupKind::Exec && call.result != -i64::from(libc::ENOENT)
+}
+
 /// The row of a path call or of getdents.
 pub(super) fn lookup(head: &Header, call: &Call<'_>, kind: LookupKind, files: &mut Files) -> Lookup {
     let file = files.index(call.file);

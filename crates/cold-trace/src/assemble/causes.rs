@@ -4,6 +4,7 @@ use cold_model::recording::{FileIdx, FileKind, FillCause, LookupKind, StallCause
 
 use crate::raw::Doing;
 use crate::syscalls::{Class, class};
+use crate::waiting::Waiting;
 
 /// What is known when a folio enters the cache.
 #[derive(Debug, Clone, Copy)]
@@ -77,11 +78,23 @@ pub(super) fn populates(syscall: i32) -> bool {
     class(syscall) == Class::Advice
 }
 
-/// Why a task did not run. `None`: not because of storage or a lock (a parent in vfork).
-pub(super) fn stall(doing: Doing, syscall: i32, iowait: bool) -> Option<StallCause> {
+/// Why a task did not run. `None`: not because of storage or a lock (a parent in vfork). `waiting`: what the
+/// kernel's own stack told.
+pub(super) fn stall(
+    doing: Doing,
+    syscall: i32,
+    iowait: bool,
+    waiting: Option<Waiting>,
+) -> Option<StallCause> {
+    match waiting {
+        Some(Waiting::Journal) => return Some(StallCause::Journal),
+        Some(Waiting::Write) => return Some(StallCause::Write),
+        Some(Waiting::Lock) if !iowait => return Some(StallCause::Lock),
+        _ => {}
+    }
     if !iowait {
         let waits_for_child = doing == Doing::Call && class(syscall) == Class::Clone;
-        return (!waits_for_child).then_some(StallCause::Lock);
+        return (!waits_for_child).then_some(StallCause::Other);
     }
     Some(match doing {
         Doing::Fault => StallCause::Fault,
@@ -163,15 +176,39 @@ mod tests {
 
     #[test]
     fn what_a_task_waited_for() {
-        let call = |nr: libc::c_long, iowait| stall(Doing::Call, nr as i32, iowait);
-        assert_eq!(stall(Doing::Fault, -1, true), Some(StallCause::Fault));
-        assert_eq!(stall(Doing::Fault, libc::SYS_read as i32, true), Some(StallCause::Fault));
+        let call = |nr: libc::c_long, iowait| stall(Doing::Call, nr as i32, iowait, None);
+        assert_eq!(stall(Doing::Fault, -1, true, None), Some(StallCause::Fault));
+        assert_eq!(stall(Doing::Fault, libc::SYS_read as i32, true, None), Some(StallCause::Fault));
         assert_eq!(call(libc::SYS_read, true), Some(StallCause::Read));
         assert_eq!(call(libc::SYS_newfstatat, true), Some(StallCause::Lookup));
         assert_eq!(call(libc::SYS_execve, true), Some(StallCause::Exec));
         assert_eq!(call(libc::SYS_fsync, true), Some(StallCause::Write));
         assert_eq!(call(libc::SYS_io_uring_enter, true), Some(StallCause::OtherStorage));
-        assert_eq!(stall(Doing::Fault, -1, false), Some(StallCause::Lock));
+        assert_eq!(stall(Doing::Fault, -1, false, None), Some(StallCause::Other));
         assert_eq!(call(libc::SYS_clone, false), None, "vfork waits for its child");
+        assert_eq!(call(libc::SYS_rename, true), Some(StallCause::Lookup));
+        assert_eq!(call(libc::SYS_connect, true), Some(StallCause::Lookup), "a socket's path");
+    }
+
+    #[test]
+    fn what_the_kernel_itself_waited_for() {
+        let call = |nr: libc::c_long, iowait, what| stall(Doing::Call, nr as i32, iowait, Some(what));
+        for iowait in [true, false] {
+            assert_eq!(call(libc::SYS_rename, iowait, Waiting::Journal), Some(StallCause::Journal));
+            assert_eq!(call(libc::SYS_fsync, iowait, Waiting::Journal), Some(StallCause::Journal));
+        }
+        assert_eq!(
+            call(libc::SYS_rename, true, Waiting::Write),
+            Some(StallCause::Write),
+            "it discards blocks"
+        );
+        assert_eq!(call(libc::SYS_munmap, false, Waiting::Lock), Some(StallCause::Lock));
+        assert_eq!(call(libc::SYS_clone, false, Waiting::Lock), Some(StallCause::Lock));
+        assert_eq!(
+            call(libc::SYS_openat, true, Waiting::Lock),
+            Some(StallCause::Lookup),
+            "storage, below a lock"
+        );
+        assert_eq!(stall(Doing::Fault, -1, false, Some(Waiting::Lock)), Some(StallCause::Lock));
     }
 }

@@ -9,7 +9,10 @@ use cold_model::recording::{File, FileIdx, FileKind, PathFrom};
 use super::mounts::Mounts;
 use crate::blocks::{Area, FileFact};
 use crate::perf::record::Map;
-use crate::raw::{FILE_BDEV, FILE_CUT, FILE_DELETED, FILE_FULL, FILE_SHMEM, FileEvent, Id};
+use crate::raw::{FILE_BDEV, FILE_CUT, FILE_DELETED, FILE_FS_ROOT, FILE_FULL, FILE_SHMEM, FileEvent, Id};
+
+/// `EXT4_BAD_INO`, the number that ext4's own inode in memory borrows.
+const EXT4_BAD_INODE: u64 = 1;
 
 /// All files seen so far.
 #[derive(Debug, Default)]
@@ -88,11 +91,15 @@ impl Files {
         let path = event.path();
         let relative = event.state & FILE_FULL == 0;
         let memory = event.state & FILE_SHMEM != 0;
-        let unplaced = event.state & FILE_CUT != 0 || path.is_empty();
-        let text = escape(&path);
+        // The root of a file system has no name, and is found all the same.
+        let root = path.is_empty() && event.state & (FILE_FULL | FILE_FS_ROOT) != 0;
+        let unplaced = event.state & FILE_CUT != 0 || path.is_empty() && !root;
+        let text = if root { "/".to_owned() } else { escape(&path) };
         let kernel_name = match event.fs {
             b"pipefs" => Some("pipe"),
             b"sockfs" => Some("socket"),
+            // Where it keeps its bitmaps of free blocks in memory.
+            b"ext4" if event.file.inode == EXT4_BAD_INODE => Some("ext4 free blocks"),
             _ => None,
         };
         let (path, from) = match (unplaced, relative) {
@@ -113,12 +120,13 @@ impl Files {
         };
         self.name(index, path, from);
         let Some(row) = self.rows.get_mut(index as usize) else { return };
-        row.deleted |= event.state & FILE_DELETED != 0;
         if is_shown {
+            row.deleted |= event.state & FILE_DELETED != 0;
             return; // size and kind are those of the file below
         }
         row.kind = kind(event.mode, event.state);
         row.file_system = escape(event.fs);
+        row.deleted |= event.state & FILE_DELETED != 0 && !row.is_pseudo();
         if event.state & FILE_BDEV != 0 {
             // Its superblock is the kernel's own; the device is what anybody wants to know.
             row.dev = event.bdev;

@@ -5,6 +5,7 @@ use cold_model::recording::Manifest;
 use crate::blocks::{self, Existing, Fact, FileFact, Mount};
 use crate::perf::record::{self as perf, Events};
 use crate::raw;
+use crate::waiting::KernelFunction;
 
 /// Where an event lies.
 #[derive(Debug, Clone, Copy)]
@@ -60,6 +61,8 @@ pub(super) struct Input {
     pub(super) files: Vec<FileFact>,
     pub(super) resident: Vec<Resident>,
     pub(super) notes: Vec<String>,
+    /// Sorted by address.
+    pub(super) kernel: Vec<KernelFunction>,
     pub(super) lost: std::collections::BTreeMap<String, u64>,
     /// Blocks of BPF records were there.
     pub(super) has_bpf: bool,
@@ -138,6 +141,7 @@ impl Input {
             Fact::Resident { after, dev, inode, runs } => {
                 return self.resident.push(Resident { after, dev, inode, runs });
             }
+            Fact::KernelFunctions(functions) => return self.kernel = functions,
             Fact::Lost(lost) => return self.lost = lost,
             Fact::Note(note) => return self.notes.push(note),
             Fact::Follow { at, pid, itself } => (at, Timed::Follow { pid, itself }),

@@ -254,6 +254,20 @@ impl Builder<'_> {
     }
 }
 
+impl Finished {
+    /// Cuts reads to the pages that files turned out to have: a read of 32 KiB asks for eight pages of a file
+    /// whose size was told before anything was written to it. Its first page was there, else it had not come
+    /// so far.
+    pub(super) fn cut(&mut self, pages: &HashMap<FileIdx, u64>) {
+        for touch in self.touches.iter_mut().filter(|t| t.kind == TouchKind::Read) {
+            if let Some(end) = pages.get(&touch.file) {
+                let left = end.saturating_sub(touch.first_page).max(1);
+                touch.pages = touch.pages.min(u32::try_from(left).unwrap_or(u32::MAX));
+            }
+        }
+    }
+}
+
 fn touch(head: &raw::Header, file: FileIdx, first_page: u64, pages: u32, kind: TouchKind, ip: u64) -> Touch {
     Touch {
         at: Nanos(head.at),
@@ -287,6 +301,16 @@ impl Pages {
     pub(super) fn last_fill(&self, tid: u32, context: u64) -> Option<(FileIdx, u64)> {
         let last = self.last_fill.get(&tid).filter(|f| f.0 == context && context != 0)?;
         Some((last.1, last.2))
+    }
+
+    /// Where the last page filled of each file ends, in pages.
+    pub(super) fn filled(&self) -> HashMap<FileIdx, u64> {
+        let mut ends = HashMap::new();
+        for fill in &self.fills {
+            let end = ends.entry(fill.file).or_insert(0);
+            *end = fill.first_page.saturating_add(fill.pages.into()).max(*end);
+        }
+        ends
     }
 
     pub(super) fn finish(

@@ -6,6 +6,7 @@
 #define MAP_POPULATE 0x8000u
 #define MAP_ANONYMOUS 0x20u
 #define AT_FDCWD (-100)
+#define ENOENT 2
 #define O_CREAT_WRONLY_TRUNC 01101u
 #define TS_COMPAT 2u
 #define TIF_32BIT_ARM64 22
@@ -86,7 +87,7 @@ PROGRAM(sys_enter, call_enter)
 	if (task->class == CALL_MMAP && (!(task->args[3] & MAP_POPULATE) || task->args[3] & MAP_ANONYMOUS))
 		task->class = CALL_OTHER;
 	/* The position moves while it reads. */
-	if (knobs.tier_b)
+	if (knobs.tier_b && task->class != CALL_FD)
 		resolve_call(task);
 }
 
@@ -125,21 +126,61 @@ static __always_inline u32 open_flags(struct task_state *task)
 	return 0;
 }
 
-static __always_inline bool has_path(u32 class)
+/* Where the program's path is; `second`: the new path of two. 0: the call has none. */
+static __always_inline u64 path_address(struct task_state *task, bool second)
 {
-	return class >= CALL_OPEN && class <= CALL_EXEC_AT;
+	switch (task->class) {
+	case CALL_OPEN:
+	case CALL_CREAT:
+	case CALL_PATH:
+	case CALL_EXEC:
+		return task->args[0];
+	case CALL_OPENAT:
+	case CALL_OPENAT2:
+	case CALL_PATH_AT:
+	case CALL_PATH_2ND:
+	case CALL_EXEC_AT:
+		return task->args[1];
+	case CALL_SYMLINK_AT:
+		return task->args[2];
+	case CALL_PATHS:
+		return second ? task->args[1] : task->args[0];
+	case CALL_PATHS_AT:
+		return second ? task->args[3] : task->args[1];
+	}
+	return 0;
 }
 
-static __always_inline bool has_directory(u32 class)
+/* The descriptor that a relative path starts from. */
+static __always_inline s32 path_directory(struct task_state *task, bool second)
 {
-	return class == CALL_OPENAT || class == CALL_OPENAT2 || class == CALL_PATH_AT || class == CALL_EXEC_AT;
+	switch (task->class) {
+	case CALL_OPENAT:
+	case CALL_OPENAT2:
+	case CALL_PATH_AT:
+	case CALL_EXEC_AT:
+		return task->args[0];
+	case CALL_SYMLINK_AT:
+		return task->args[1];
+	case CALL_PATHS_AT:
+		return second ? task->args[2] : task->args[0];
+	}
+	return AT_FDCWD;
+}
+
+/* What stat and its like were asked about by descriptor alone is no path that was looked up. */
+static __always_inline bool by_descriptor(struct task_state *task, u64 address, u32 used, s64 result)
+{
+	return task->class == CALL_PATH_AT && result != -ENOENT && (!address || used == 1);
 }
 
 /* Writes the call that ends now. `name`: its path in kernel memory where the program's is gone. */
-static __always_inline void tell_call(struct task_state *task, s64 result, const char *name, struct file *found)
+static __always_inline void tell_call(struct task_state *task, s64 result, const char *name, struct file *found,
+				      bool second)
 {
 	u32 slot = SCRATCH_CALL, used = 0, class = task->class;
 	struct call_scratch *out = bpf_map_lookup_elem(&scratches, &slot);
+	u64 address = path_address(task, second);
 	struct cold_call *event;
 	long n = 0;
 
@@ -155,18 +196,19 @@ static __always_inline void tell_call(struct task_state *task, s64 result, const
 	event->open_flags = open_flags(task);
 	if (name)
 		n = bpf_probe_read_kernel_str(out->path, sizeof(out->path), name);
-	else if (has_path(class))
-		n = bpf_probe_read_user_str(out->path, sizeof(out->path),
-					    (void *)(has_directory(class) ? task->args[1] : task->args[0]));
+	else if (address)
+		n = bpf_probe_read_user_str(out->path, sizeof(out->path), (void *)address);
 	if (n > 0)
 		used = n;
 	if (used > COLD_NAME_BYTES)
 		used = COLD_NAME_BYTES;
+	if (by_descriptor(task, address, used, result))
+		return;
 	event->path_bytes = used;
 	event->path_cut = used == COLD_NAME_BYTES;
 	if (used && out->path[0] != '/')
-		event->base = directory_of(has_directory(class) ? (s32)task->args[0] : AT_FDCWD);
-	if (class <= CALL_CREAT && result >= 0)
+		event->base = directory_of(path_directory(task, second));
+	if (class >= CALL_OPEN && class <= CALL_CREAT && result >= 0)
 		found = file_of_fd(result);
 	else if (class == CALL_LIST || class == CALL_ADVICE_FD)
 		found = file_of_fd(task->args[0]);
@@ -183,7 +225,7 @@ static __always_inline bool told(struct task_state *task)
 {
 	u32 class = task->class, advice = task->args[2];
 
-	if (class == CALL_OTHER)
+	if (class == CALL_OTHER || class == CALL_FD)
 		return false;
 	if (class >= CALL_READ && class <= CALL_COPY)
 		return knobs.tier_b;
@@ -203,7 +245,7 @@ static __always_inline bool may_be_told(u32 class)
 		return true;
 	if (class >= CALL_READ && class <= CALL_COPY)
 		return knobs.tier_b;
-	return class != CALL_OTHER;
+	return class != CALL_OTHER && class != CALL_FD;
 }
 
 PROGRAM(sys_exit, call_exit)
@@ -216,8 +258,12 @@ PROGRAM(sys_exit, call_exit)
 	task = my_state();
 	if (!task)
 		return;
-	if (task->call_at && told(task))
-		tell_call(task, ctx[1], NULL, NULL);
+	if (task->call_at && told(task)) {
+		tell_call(task, ctx[1], NULL, NULL, false);
+		/* Of one that failed nobody knows on which. */
+		if ((s64)ctx[1] >= 0 && (task->class == CALL_PATHS || task->class == CALL_PATHS_AT))
+			tell_call(task, ctx[1], NULL, NULL, true);
+	}
 	context_none(task);
 }
 
@@ -264,7 +310,7 @@ PROGRAM(sched_process_exec, process_exec)
 		bpf_map_delete_elem(&tasks, &old_tid);
 	}
 	if (task->call_at && (task->class == CALL_EXEC || task->class == CALL_EXEC_AT))
-		tell_call(task, 0, BPF_CORE_READ(binprm, filename), file);
+		tell_call(task, 0, BPF_CORE_READ(binprm, filename), file, false);
 	/* The rest of the exec is still the same call to whoever waits in it. */
 	task->class = CALL_OTHER;
 }

@@ -58,7 +58,7 @@ static __always_inline void resolve_call(struct task_state *task)
 	u32 class = task->class, fd = task->args[0];
 	struct file *file;
 
-	if (task->resolved || class < CALL_LIST || class > CALL_COPY)
+	if (task->resolved || class < CALL_LIST || class > CALL_FD)
 		return;
 	task->resolved = 1;
 	if (class == CALL_SENDFILE)
@@ -70,7 +70,7 @@ static __always_inline void resolve_call(struct task_state *task)
 	tell_open(file);
 	if (class == CALL_PREAD)
 		task->position = task->args[3];
-	else
+	else if (class != CALL_FD)
 		task->position = BPF_CORE_READ(file, f_pos);
 	if (task->context.kind == COLD_CTX_CALL)
 		context_call(task);

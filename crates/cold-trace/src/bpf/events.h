@@ -14,6 +14,7 @@
 #define COLD_PARTS 16      /* most bios of a request that are told apart */
 #define COLD_RUN 64        /* most folios of a run; a bound to what a damaged log can claim, too */
 #define COLD_FRAMES 64     /* most frames of a stack */
+#define COLD_WAIT_FRAMES 24 /* most kernel frames of a wait */
 #define COLD_STACK_BYTES 16384 /* most bytes of a copied stack */
 
 enum cold_kind {
@@ -36,6 +37,7 @@ enum cold_kind {
 	COLD_PAGE_FAULT = 17,/* struct cold_page_fault: tier B only */
 	COLD_STACK = 18,     /* struct cold_stack, then frames */
 	COLD_STACK_COPY = 19,/* struct cold_stack_copy, then the bytes of the stack */
+	COLD_WAIT = 20,      /* struct cold_stack, then frames of the kernel: where a stall waits */
 };
 
 /* cold_header.flags */
@@ -262,7 +264,7 @@ _Static_assert(sizeof(struct cold_stall) == 112, "stall");
 
 /*
  * A system call of the tree: path calls with their path (relative ones with the directory they are
- * relative to in `base`), getdents, advice (readahead, fadvise, madvise, mmap with MAP_POPULATE), and
+ * relative to in `base`; a rename or link that worked is told twice, with its old path and then its new one), getdents, advice (readahead, fadvise, madvise, mmap with MAP_POPULATE), and
  * in tier B the read family. Path: path_bytes with its NUL, padded to 8; 0: it could not be read.
  */
 struct cold_call {
@@ -290,7 +292,10 @@ struct cold_page_fault {
 };
 _Static_assert(sizeof(struct cold_page_fault) == 48, "page fault");
 
-/* User stack of the context `context` of this tid: frames of 8 bytes, innermost first. */
+/*
+ * User stack of the context `context` of this tid: frames of 8 bytes, innermost first. COLD_WAIT: kernel
+ * stack of the stall that began at `context`.
+ */
 struct cold_stack {
 	struct cold_header head;
 	__u64 context;

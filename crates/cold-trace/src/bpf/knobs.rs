@@ -5,7 +5,7 @@ use super::{Scope, Stacks};
 
 const CALL_NUMBERS: usize = 512;
 
-/// What a system call is to the programs: `enum cold_call_class`.
+/// What a system call is to the programs: `enum cold_call_class`. arm64 has only the calls with a directory.
 #[derive(Clone, Copy)]
 enum Class {
     #[cfg(target_arch = "x86_64")]
@@ -14,9 +14,13 @@ enum Class {
     OpenAt2,
     #[cfg(target_arch = "x86_64")]
     Creat,
+    Path = 5,
+    PathAt,
+    Path2nd,
+    SymlinkAt,
     #[cfg(target_arch = "x86_64")]
-    Path,
-    PathAt = 6,
+    Paths,
+    PathsAt = 10,
     Exec,
     ExecAt,
     List,
@@ -24,25 +28,37 @@ enum Class {
     Pread,
     Sendfile,
     Copy,
+    Fd,
     AdviceFd,
     Advice,
     Mmap,
 }
 
-/// arm64 has only the calls with a directory.
 #[cfg(target_arch = "x86_64")]
-const OLD_CALLS: [(libc::c_long, Class); 6] = [
+const OLD_CALLS: [(libc::c_long, Class); 18] = [
     (libc::SYS_open, Class::Open),
     (libc::SYS_creat, Class::Creat),
     (libc::SYS_stat, Class::Path),
     (libc::SYS_lstat, Class::Path),
     (libc::SYS_access, Class::Path),
     (libc::SYS_readlink, Class::Path),
+    (libc::SYS_mkdir, Class::Path),
+    (libc::SYS_rmdir, Class::Path),
+    (libc::SYS_mknod, Class::Path),
+    (libc::SYS_unlink, Class::Path),
+    (libc::SYS_chmod, Class::Path),
+    (libc::SYS_chown, Class::Path),
+    (libc::SYS_lchown, Class::Path),
+    (libc::SYS_utime, Class::Path),
+    (libc::SYS_utimes, Class::Path),
+    (libc::SYS_symlink, Class::Path2nd),
+    (libc::SYS_rename, Class::Paths),
+    (libc::SYS_link, Class::Paths),
 ];
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_CALLS: [(libc::c_long, Class); 0] = [];
 
-const CALLS: [(libc::c_long, Class); 22] = [
+const CALLS: [(libc::c_long, Class); 49] = [
     (libc::SYS_openat, Class::OpenAt),
     (libc::SYS_openat2, Class::OpenAt2),
     (libc::SYS_newfstatat, Class::PathAt),
@@ -50,6 +66,23 @@ const CALLS: [(libc::c_long, Class); 22] = [
     (libc::SYS_faccessat, Class::PathAt),
     (libc::SYS_faccessat2, Class::PathAt),
     (libc::SYS_readlinkat, Class::PathAt),
+    (libc::SYS_mkdirat, Class::PathAt),
+    (libc::SYS_mknodat, Class::PathAt),
+    (libc::SYS_unlinkat, Class::PathAt),
+    (libc::SYS_fchmodat, Class::PathAt),
+    (libc::SYS_fchownat, Class::PathAt),
+    (libc::SYS_utimensat, Class::PathAt),
+    (libc::SYS_chdir, Class::Path),
+    (libc::SYS_chroot, Class::Path),
+    (libc::SYS_statfs, Class::Path),
+    (libc::SYS_truncate, Class::Path),
+    (libc::SYS_getxattr, Class::Path),
+    (libc::SYS_lgetxattr, Class::Path),
+    (libc::SYS_inotify_add_watch, Class::Path2nd),
+    (libc::SYS_symlinkat, Class::SymlinkAt),
+    (libc::SYS_linkat, Class::PathsAt),
+    (libc::SYS_renameat, Class::PathsAt),
+    (libc::SYS_renameat2, Class::PathsAt),
     (libc::SYS_execve, Class::Exec),
     (libc::SYS_execveat, Class::ExecAt),
     (libc::SYS_getdents64, Class::List),
@@ -61,6 +94,16 @@ const CALLS: [(libc::c_long, Class); 22] = [
     (libc::SYS_sendfile, Class::Sendfile),
     (libc::SYS_splice, Class::Copy),
     (libc::SYS_copy_file_range, Class::Copy),
+    (libc::SYS_write, Class::Fd),
+    (libc::SYS_pwrite64, Class::Fd),
+    (libc::SYS_writev, Class::Fd),
+    (libc::SYS_pwritev, Class::Fd),
+    (libc::SYS_pwritev2, Class::Fd),
+    (libc::SYS_fsync, Class::Fd),
+    (libc::SYS_fdatasync, Class::Fd),
+    (libc::SYS_sync_file_range, Class::Fd),
+    (libc::SYS_ftruncate, Class::Fd),
+    (libc::SYS_fallocate, Class::Fd),
     (libc::SYS_readahead, Class::AdviceFd),
     (libc::SYS_fadvise64, Class::AdviceFd),
     (libc::SYS_madvise, Class::Advice),

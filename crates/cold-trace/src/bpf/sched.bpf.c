@@ -150,6 +150,9 @@ PROGRAM(sched_switch, task_switch)
 	task->task_state = state;
 	resolve_call(task);
 	tell_stack(ctx, task, true);
+	/* A fault's storage wait has its page. */
+	if (task->context.kind != COLD_CTX_FAULT || !task->stall_state)
+		tell_wait(ctx, task);
 	task->stalled = task->context;
 }
 

@@ -101,4 +101,24 @@ static __always_inline void tell_stack(void *ctx, struct task_state *task, bool 
 	}
 }
 
+/* Where the kernel waits: tells a journal from a lock where no page does. */
+static __always_inline void tell_wait(void *ctx, struct task_state *task)
+{
+	u32 slot = SCRATCH_TASK;
+	struct stack_scratch *out = bpf_map_lookup_elem(&scratches, &slot);
+	long n;
+
+	if (!out)
+		return;
+	n = bpf_get_stack(ctx, out->frames, COLD_WAIT_FRAMES * 8, 0);
+	if (n < 8 || n > COLD_WAIT_FRAMES * 8)
+		return;
+	u32 bytes = n & ~7u;
+	out->event.context = task->began;
+	out->event.frames = bytes / 8;
+	out->event.full = bytes == COLD_WAIT_FRAMES * 8;
+	head_of(&out->event.head, COLD_WAIT, sizeof(out->event) + bytes);
+	output(out, sizeof(out->event) + bytes, sizeof(*out), COLD_LOST_STACKS);
+}
+
 #endif

@@ -7,7 +7,7 @@
 #include "costs.h"
 #include "events.h"
 
-/* What a system call is to us; `knobs.calls` maps numbers to these. Same order as in calls.rs. */
+/* What a system call is to us; `knobs.calls` maps numbers to these. Same order as in knobs.rs. */
 enum cold_call_class {
 	CALL_OTHER,
 	CALL_OPEN,      /* path, flags */
@@ -16,6 +16,10 @@ enum cold_call_class {
 	CALL_CREAT,     /* path */
 	CALL_PATH,      /* path */
 	CALL_PATH_AT,   /* dirfd, path */
+	CALL_PATH_2ND,  /* …, path: symlink's own, inotify_add_watch */
+	CALL_SYMLINK_AT,/* …, dirfd, path */
+	CALL_PATHS,     /* path, new path */
+	CALL_PATHS_AT,  /* dirfd, path, dirfd, new path */
 	CALL_EXEC,      /* path */
 	CALL_EXEC_AT,   /* dirfd, path */
 	CALL_LIST,      /* fd */
@@ -23,6 +27,7 @@ enum cold_call_class {
 	CALL_PREAD,     /* fd, …, offset in argument 3 */
 	CALL_SENDFILE,  /* …, fd */
 	CALL_COPY,      /* fd: splice, copy_file_range */
+	CALL_FD,        /* fd: writes and syncs; of interest only where they wait */
 	CALL_ADVICE_FD, /* fd */
 	CALL_ADVICE,    /* address, bytes, advice */
 	CALL_MMAP,      /* fd in argument 4; only with MAP_POPULATE */

@@ -138,6 +138,7 @@ impl<'a> Cursor<'a> {
             }),
             18 => Event::Stack(self.stack()?),
             19 => Event::StackCopy(self.stack_copy()?),
+            20 => Event::Wait(self.stack()?),
             _ => Event::Unknown,
         })
     }

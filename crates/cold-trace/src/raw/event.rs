@@ -295,7 +295,7 @@ pub struct PageFault {
     pub state: u32,
 }
 
-/// A user stack, unwound by frame pointers.
+/// A user stack, unwound by frame pointers; or the kernel's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackEvent<'a> {
     /// The fault or call of this thread that it belongs to.

@@ -91,6 +91,27 @@ static int paths(char *path)
 	return again < 0 || status ? 4 : 0;
 }
 
+/* changes DIR: makes, names, renames, links and removes things in it; some by descriptor alone. */
+static int changes(const char *dir)
+{
+	struct stat st;
+	int at = open(dir, O_RDONLY | O_DIRECTORY), fd;
+	if (at < 0 || chdir(dir))
+		return 2;
+	fd = open("one", O_CREAT | O_WRONLY, 0600);
+	if (fd < 0 || write(fd, "x", 1) != 1 || fsync(fd))
+		return 3;
+	if (fstat(fd, &st) || fstatat(fd, "", &st, AT_EMPTY_PATH))
+		return 4;
+	if (rename("one", "two") || renameat(at, "two", AT_FDCWD, "three") || linkat(at, "three", at, "four", 0))
+		return 5;
+	if (symlink("nowhere", "five") || symlinkat("nowhere", at, "six") || mkdir("seven", 0700))
+		return 6;
+	if (unlink("four") || unlinkat(at, "seven", AT_REMOVEDIR) || !rename("absent", "eight"))
+		return 7;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc >= 3 && !strcmp(argv[1], "touch"))
@@ -103,5 +124,7 @@ int main(int argc, char **argv)
 		return faults(argv[2], atol(argv[3]));
 	if (argc == 3 && !strcmp(argv[1], "paths"))
 		return paths(argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "changes"))
+		return changes(argv[2]);
 	return 1;
 }

@@ -116,13 +116,13 @@ const PALETTES = {
     background: "#ffffff", text: "#1a1a1a", muted: "#5a5a5a", grid: "#e4e4e4", line: "#8a8a8a", band: "#f5f6f8",
     needed: "#000000", upper: "#6a6a6a", stall: "#c1121f", ready: "#1a1a1a",
     fills: ["#d55e00", "#0072b2", "#b07d00", "#009e73", "#7a4fa3", "#767676", "#8c564b", "#a0a0a0"],
-    stalls: ["#d55e00", "#b07d00", "#0072b2", "#009e73", "#8c564b", "#7a4fa3", "#767676"],
+    stalls: ["#d55e00", "#b07d00", "#0072b2", "#009e73", "#8c564b", "#7a4fa3", "#a23b72", "#767676", "#b4b4b4"],
   },
   dark: {
     background: "#16181b", text: "#e8e8e8", muted: "#a8adb3", grid: "#2c3036", line: "#6d737a", band: "#1b1e22",
     needed: "#ffffff", upper: "#9aa0a6", stall: "#ff5d6c", ready: "#e8e8e8",
     fills: ["#f08a3c", "#4aa8e0", "#e0b030", "#2fc79a", "#b490dc", "#9aa0a6", "#c08878", "#70757b"],
-    stalls: ["#f08a3c", "#e0b030", "#4aa8e0", "#2fc79a", "#c08878", "#b490dc", "#9aa0a6"],
+    stalls: ["#f08a3c", "#e0b030", "#4aa8e0", "#2fc79a", "#c08878", "#b490dc", "#e07ab0", "#9aa0a6", "#62686e"],
   },
 };
 

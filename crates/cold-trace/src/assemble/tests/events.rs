@@ -171,6 +171,12 @@ pub(super) fn stack(at: u64, context: u64, frames: &[u64]) -> Vec<u8> {
     frames.iter().fold(body, |b, f| b.u64(*f)).record(18, at)
 }
 
+/// The kernel's own stack of the stall that began at `began`.
+pub(super) fn kernel_stack(at: u64, began: u64, frames: &[u64]) -> Vec<u8> {
+    let body = Body::new().u64(began).u32(frames.len() as u32).u32(0);
+    frames.iter().fold(body, |b, f| b.u64(*f)).record(20, at)
+}
+
 /// Parts: file, first page, bytes.
 pub(super) fn request(at: u64, rq: u64, started: u64, sector: u64, parts: &[(Id, u64, u32)]) -> Vec<u8> {
     let bytes = parts.iter().map(|p| p.2).sum();

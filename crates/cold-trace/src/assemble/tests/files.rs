@@ -83,3 +83,55 @@ fn memory_devices_and_deleted_files() {
     assert_eq!(said[2], (Some("/tmp/gone"), FileKind::Regular, true));
     assert_eq!(super::super::files::escape(b"a\xff\xfeb"), "a\\xff\\xfeb");
 }
+
+#[test]
+fn the_kernels_own_files_and_roots() {
+    // A process that has ended took its files in /proc with it; nobody deleted them.
+    let gone = file(id(5), 0, FILE_FULL | FILE_DELETED, &["stat", "7", "proc"]);
+    let mut of_proc = gone;
+    let at = of_proc.windows(4).position(|w| w == b"ext4").expect("the type");
+    of_proc[at..at + 4].copy_from_slice(b"proc");
+    let root = file_of(id(2), 4096, 0o040_755, 0, FILE_FULL, &[], NOWHERE);
+    let bitmaps = file_of(id(1), 0, 0, 0, 0, &[], NOWHERE);
+    let files = rows(Vec::new(), &[of_proc, root, bitmaps]);
+    let said: Vec<_> = files.iter().map(|f| (f.path.as_deref(), f.deleted)).collect();
+    assert_eq!(
+        said,
+        [(Some("/proc/7/stat"), false), (Some("/"), false), (Some("ext4 free blocks:[1]"), false)]
+    );
+}
+
+/// A machine on which each file has this size now.
+struct Sized(Vec<(u64, u64)>);
+
+impl Machine for Sized {
+    fn resident(&mut self, _: &File) -> Option<Vec<(u64, u64)>> {
+        None
+    }
+    fn size_and_mtime(&mut self, file: &File) -> Option<(u64, i64)> {
+        self.0.iter().find(|(inode, _)| *inode == file.inode).map(|(_, size)| (*size, 77))
+    }
+}
+
+#[test]
+fn files_that_the_start_wrote_have_the_size_they_got() {
+    let write = call_context(10, libc::SYS_write, NOWHERE, 0);
+    let read = call_context(20, libc::SYS_read, NOWHERE, 0);
+    let events = [
+        file(id(5), 0, FILE_FULL, &["written"]),
+        file(id(6), 0, FILE_FULL, &["written and removed"]),
+        file(id(7), 4096, FILE_FULL, &["as it was"]),
+        add(11, write, id(5), 0, 1),
+        add(12, write, id(6), 0, 0),
+        pages(9, 21, read, id(5), 0, 7),
+        pages(9, 22, read, id(6), 0, 7),
+        pages(9, 23, read, id(7), 0, 0),
+    ];
+    let mut machine = Sized(vec![(5, 5000), (7, 4096)]);
+    let r = assemble(log(&facts(), &events), &mut InnermostOnly, &mut machine);
+    let sizes: Vec<_> = r.files.iter().map(|f| (f.size, f.mtime_ns)).collect();
+    assert_eq!(sizes, [(Some(5000), Some(77)), (None, None), (Some(4096), Some(77))]);
+    let read: Vec<_> = touches(&r).into_iter().map(|t| (t.1, t.3)).collect();
+    let expected = [("/written", 2), ("/written and removed", 1), ("/as it was", 1)];
+    assert_eq!(read, expected.map(|(path, pages)| (path.to_owned(), pages)), "32 KiB were asked for");
+}

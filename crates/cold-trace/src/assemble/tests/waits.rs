@@ -51,9 +51,49 @@ fn faults_locks_and_vfork() {
     ]);
     let rows = r.stalls.as_ref().expect("a table");
     let causes: Vec<StallCause> = rows.iter().map(|s| s.cause).collect();
-    assert_eq!(causes, [StallCause::Fault, StallCause::Lock, StallCause::OtherStorage]);
+    assert_eq!(causes, [StallCause::Fault, StallCause::Other, StallCause::OtherStorage]);
     assert_eq!((rows[0].page, rows[0].system_call, rows[1].woken), (Some(3), None, None));
     assert_eq!(rows[2].file, None, "unknown stays unknown");
+}
+
+#[test]
+fn a_rename_has_two_paths_and_what_the_kernel_waited_for() {
+    use crate::waiting::{KernelFunction, Waiting};
+    let function = |start, what| KernelFunction { start, end: start + 0x100, what };
+    let functions = vec![function(0x1000, Waiting::Journal), function(0x3000, Waiting::Lock)];
+    let rename = call_context(10, libc::SYS_rename, NOWHERE, 0);
+    let sync = call_context(50, libc::SYS_fsync, id(5), 0);
+    let path = |path| Call { path: Some(path), ..Call::new(libc::SYS_rename, 10, 45) }.record();
+    let mut facts = facts();
+    facts.push(Fact::KernelFunctions(functions));
+    let events = [
+        named(id(5), 1, "data"),
+        kernel_stack(21, 20, &[0x9000, 0x1010]),
+        stall(25, rename, 20, 24, 3),
+        kernel_stack(31, 30, &[0x3010]),
+        stall(35, rename, 30, 34, 2),
+        kernel_stack(37, 36, &[0x9000]),
+        stall(40, rename, 36, 39, 2),
+        path("/d/new.tmp"),
+        path("/d/new"),
+        stall(60, sync, 51, 59, 3),
+    ];
+    let r = assemble(log(&facts, &events), &mut InnermostOnly, &mut Cached(Vec::new()));
+    let rows = r.stalls.as_ref().expect("a table");
+    let said: Vec<_> = rows.iter().map(|s| (s.cause, s.lookup, s.file.is_some(), s.page)).collect();
+    assert_eq!(
+        said,
+        [
+            (StallCause::Journal, Some(1), false, None),
+            (StallCause::Lock, Some(1), false, None),
+            (StallCause::Other, Some(1), false, None),
+            (StallCause::Write, None, true, None),
+        ],
+        "the new path is where a rename waits; a sync waits for no page that is known"
+    );
+    let lookups: Vec<_> = r.lookups.iter().flatten().map(|l| (l.kind, l.path.as_deref())).collect();
+    let change = LookupKind::Change;
+    assert_eq!(lookups, [(change, Some("/d/new.tmp")), (change, Some("/d/new"))]);
 }
 
 #[test]
@@ -62,7 +102,8 @@ fn lookups_have_absolute_paths_where_the_base_is_known() {
     let call =
         |began, number, base, path| Call { base, path, ..Call::new(number, began, began + 1) }.record();
     let list = Call { file: dir, result: 48, ..Call::new(libc::SYS_getdents64, 60, 61) }.record();
-    let empty = Call { file: f, path: Some(""), ..Call::new(libc::SYS_statx, 70, 71) }.record();
+    let by_descriptor = Call { file: f, path: Some(""), ..Call::new(libc::SYS_statx, 70, 71) }.record();
+    let empty = Call { path: Some(""), result: -2, ..Call::new(libc::SYS_statx, 80, 81) }.record();
     let r = run(&[
         file_of(dir, 4096, 0o040_755, 0, crate::raw::FILE_FULL, &["app", "opt"], NOWHERE),
         named(f, 1, "f"),
@@ -72,6 +113,7 @@ fn lookups_have_absolute_paths_where_the_base_is_known() {
         call(40, libc::SYS_readlinkat, dir, None),
         call(50, libc::SYS_execve, dir, Some("/bin/x")),
         list,
+        by_descriptor,
         empty,
     ]);
     let rows = r.lookups.as_ref().expect("a table").iter();
@@ -85,8 +127,9 @@ fn lookups_have_absolute_paths_where_the_base_is_known() {
             (LookupKind::Readlink, None),
             (LookupKind::Exec, Some("/bin/x")),
             (LookupKind::List, Some("/opt/app")),
-            (LookupKind::Stat, Some("/f")),
-        ]
+            (LookupKind::Stat, Some("")),
+        ],
+        "fstat resolves no path; an empty path without AT_EMPTY_PATH is one that is not found"
     );
     let flags: Vec<u32> = r.lookups.iter().flatten().map(|l| l.flags).collect();
     assert_eq!((flags[0], flags[2]), (0o2_000_000, 0), "only an open has flags");

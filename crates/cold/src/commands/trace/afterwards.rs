@@ -11,7 +11,7 @@ use cold_model::recording::{File, FileIdx, FileKind, Recording};
 /// Completes the files of a recording that was just made here.
 pub(super) fn add(recording: &mut Recording) {
     if lives_here(recording) {
-        for file in recording.files.iter_mut().filter(|f| f.kind == FileKind::Regular) {
+        for file in recording.files.iter_mut().filter(|f| f.kind == FileKind::Regular && !f.is_pseudo()) {
             file.deleted |= file.path.as_ref().is_some_and(|path| is_gone(Path::new(path)));
         }
     }

@@ -45,7 +45,7 @@ pub(super) fn summary(
         ui.line(line);
     }
     let columns = text_view(ui, 10).columns;
-    for (style, text) in [state(m), cost(m)] {
+    for (style, text) in state(m).into_iter().chain([cost(m)]) {
         for line in wrap(&text, columns.saturating_sub(2)) {
             ui.line(format!("  {}", paint(style, line)));
         }
@@ -63,13 +63,13 @@ fn shown(path: &Path) -> String {
     cold_bench::command::line_of(&[path.as_os_str().to_owned()])
 }
 
-/// What is proved of the cache before the start.
-fn state(m: &Manifest) -> (anstyle::Style, String) {
+/// What is proved of the cache before the start; `None` where a taint among the notes above has said so.
+fn state(m: &Manifest) -> Option<(anstyle::Style, String)> {
     let wanted = &m.state.wanted;
     let Some(residual) = &m.state.residual else {
-        return (FAINT, format!("state before: {wanted}"));
+        return Some((FAINT, format!("state before: {wanted}")));
     };
-    match residual {
+    Some(match residual {
         cold_model::Known::Unknown { unknown } => (WARN, format!("{wanted}: not proved: {unknown}")),
         cold_model::Known::Value(r) if wanted == "cold" && r.bytes.0 == 0 && r.unknown_bytes.0 == 0 => {
             let text = format!(
@@ -79,6 +79,10 @@ fn state(m: &Manifest) -> (anstyle::Style, String) {
             (GOOD, text)
         }
         cold_model::Known::Value(r) if wanted == "cold" => {
+            let same = format!("{} stayed cached", r.bytes);
+            if m.taints.iter().any(|taint| taint.starts_with(&same)) {
+                return None;
+            }
             let by = match r.holders().as_slice() {
                 [] => String::new(),
                 names if names.len() <= NAMED => format!(", held by {}", names.join(", ")),
@@ -93,7 +97,7 @@ fn state(m: &Manifest) -> (anstyle::Style, String) {
         cold_model::Known::Value(r) => {
             (FAINT, format!("{wanted}: {} of {} were cached before", r.bytes, m.state.checked))
         }
-    }
+    })
 }
 
 /// What recording cost the start.
