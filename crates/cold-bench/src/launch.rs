@@ -13,7 +13,7 @@ use cold_sys::supervise::client::{Spec, Supervised};
 use cold_sys::supervise::protocol::{Event, Usage};
 use cold_sys::time::monotonic;
 
-use crate::config::{CommandSpec, Config};
+use crate::config::{CommandSpec, Config, Launcher};
 use crate::ready::{LOOK_EVERY, Ready};
 use crate::{Error, Result};
 
@@ -51,10 +51,12 @@ pub(crate) struct Launch<'a> {
 
 impl<'a> Launch<'a> {
     /// Starts the supervisor; the command does not run yet. `cgroups` are the directories the tree
-    /// starts in; `iteration` is told to the command as hyperfine does.
+    /// starts in; `iteration` is told to the command as hyperfine does. With `launcher`, that is started
+    /// in its place, and becomes it.
     pub(crate) fn prepare(
         config: &'a Config,
         command: &CommandSpec,
+        launcher: Option<&Launcher>,
         cgroups: Vec<PathBuf>,
         iteration: Option<u32>,
     ) -> Result<Self> {
@@ -62,9 +64,13 @@ impl<'a> Launch<'a> {
         if let Some(i) = iteration {
             wiring.env.push(("HYPERFINE_ITERATION".into(), i.to_string().into()));
         }
+        let (program, argv) = match launcher {
+            Some(l) => (&l.program, l.arguments.iter().chain(&command.argv).cloned().collect()),
+            None => (&command.program, command.argv.clone()),
+        };
         let supervised = Supervised::prepare(Spec {
-            program: command.program.clone(),
-            argv: command.argv.clone(),
+            program: program.clone(),
+            argv,
             env: wiring.env,
             cgroups,
             stdin: wiring.stdin,

@@ -90,15 +90,14 @@ pub fn taints(f: &Facts<'_>) -> Vec<Taint> {
 }
 
 fn state(f: &Facts<'_>, found: &mut Vec<Taint>) {
-    if *f.state == State::Cold
+    if f.state.begins_cold()
         && let Known::Value(r) = f.residual
         && r.bytes.0 as f64 > f.warm_bytes as f64 * WARM_SHARE
     {
         found.push(Taint::NotCold { bytes: r.bytes, holders: r.holders() });
     }
     found.extend(f.not_restored.clone());
-    let wanted = !matches!(f.state, State::Cold);
-    if wanted && f.missing as f64 > f.expected as f64 * MISSING_SHARE {
+    if !f.state.begins_cold() && f.missing as f64 > f.expected as f64 * MISSING_SHARE {
         found.push(Taint::NotWarm { bytes: Bytes(f.missing) });
     }
 }
@@ -119,7 +118,7 @@ fn memory(f: &Facts<'_>, found: &mut Vec<Taint>) {
     }
     // After an eviction by reclaim (pages that others map), the cold run itself refaults.
     let refaulted = a.refaulted_pages.unwrap_or(0);
-    if *f.state != State::Cold && refaulted >= RECLAIMED_PAGES {
+    if !f.state.begins_cold() && refaulted >= RECLAIMED_PAGES {
         found.push(Taint::Refaults { pages: refaulted });
     }
 }

@@ -10,6 +10,7 @@ mod helpers;
 mod interrupt;
 mod leftovers;
 mod progress;
+mod recorder;
 mod table;
 mod ui;
 mod unwind;

@@ -97,7 +97,9 @@ impl<'a> Rounds<'a> {
             if !self.reach(index, state)? || self.interrupted() {
                 return Ok(None);
             }
-            let launch = Launch::prepare(self.config, subject.spec, self.cgroups.directories(), Some(round))?;
+            let launcher = subject.spec.launcher.as_ref().filter(|_| *state == State::Prefetched);
+            let cgroups = self.cgroups.directories();
+            let launch = Launch::prepare(self.config, subject.spec, launcher, cgroups, Some(round))?;
             let files = subject.set.iter().flat_map(|s| &s.files).map(|f| f.path.clone()).collect::<Vec<_>>();
             self.around.waiting(launch.supervisor(), &files)?;
             std::thread::sleep(self.config.idle_gap);
@@ -105,12 +107,12 @@ impl<'a> Rounds<'a> {
             // One more eviction for a few pages that came back; then a small rest is only marked.
             let absent = before.residual.value().is_none_or(|r| r.bytes == Bytes(0));
             let good = match state {
-                State::Cold if self.config.require_cold => absent,
-                State::Cold => absent || tries > 1 && self.is_reached(state, &before),
+                State::Cold | State::Prefetched if self.config.require_cold => absent,
+                State::Cold | State::Prefetched => absent || tries > 1 && self.is_reached(state, &before),
                 _ => self.is_reached(state, &before),
             };
             if good || tries == TRIES || self.as_found {
-                if self.config.require_cold && *state == State::Cold {
+                if self.config.require_cold && state.begins_cold() {
                     require_cold(subject, &before)?;
                 }
                 return Ok(Some((launch, before)));
@@ -127,7 +129,7 @@ impl<'a> Rounds<'a> {
         }
         let subject = &self.subjects[index];
         match state {
-            State::Cold => self.preparer.evict(subject)?,
+            State::Cold | State::Prefetched => self.preparer.evict(subject)?,
             State::Light => {
                 self.preparer.evict(subject)?;
                 if !self.untimed(index)? {
@@ -151,7 +153,7 @@ impl<'a> Rounds<'a> {
     /// A start that only warms the cache; false when interrupted.
     fn untimed(&mut self, index: usize) -> Result<bool> {
         let subject = &self.subjects[index];
-        let launch = Launch::prepare(self.config, subject.spec, self.cgroups.directories(), None)?;
+        let launch = Launch::prepare(self.config, subject.spec, None, self.cgroups.directories(), None)?;
         let start = launch.go(self.interrupt)?;
         if let Some(line) = &subject.spec.conclude {
             hooks::run("conclude", line, None)?;
@@ -166,7 +168,7 @@ impl<'a> Rounds<'a> {
     fn before(&self, index: usize, state: &State) -> Before {
         let subject = &self.subjects[index];
         let cached = subject.set.as_ref().map(FileSet::cached);
-        let residual = Cached::known_residual(cached.as_ref(), *state == State::Cold, &subject.why_no_set);
+        let residual = Cached::known_residual(cached.as_ref(), state.begins_cold(), &subject.why_no_set);
         let (expected, missing) = match (self.preparer.after(index), &cached) {
             (Some(then), Some(now)) => (then.bytes(), then.not_in(now)),
             _ => (0, 0),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cold_bench::command::{from_argv, line_of};
+use cold_bench::command::from_argv;
 use cold_bench::config::{CommandSpec, Config, RunPolicy};
 use cold_bench::ready::Ready;
 use cold_model::bench::State;
@@ -46,20 +46,8 @@ pub(super) fn followed(args: &Args) -> Result<Followed> {
         return Ok(Followed::Machine);
     }
     let (program, argv) = from_argv(args.argv.clone()).map_err(|e| Failure::usage(e.to_string()))?;
-    let line = line_of(&args.argv);
-    let spec = CommandSpec {
-        name: line.clone(),
-        line,
-        program,
-        argv,
-        parameters: Vec::new(),
-        prepare: None,
-        conclude: None,
-        setup: None,
-        cleanup: None,
-    };
     Ok(Followed::Command(Box::new(Config {
-        commands: vec![spec],
+        commands: vec![CommandSpec::new(program, argv)],
         states: match args.state.as_str() {
             "warm" => vec![State::Warm],
             "as-is" => Vec::new(),
