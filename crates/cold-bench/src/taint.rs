@@ -243,6 +243,14 @@ mod tests {
 
     #[test]
     fn refaults_after_our_own_reclaim_do_not_taint_a_cold_run() {
-        assert!(kinds(|_, a| a.refaulted_pages = Some(9000), &State::Cold).is_empty());
+        for state in [State::Cold, State::Prefetched] {
+            assert!(kinds(|_, a| a.refaulted_pages = Some(9000), &state).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_prefetched_run_must_begin_cold() {
+        assert_eq!(kinds_with(11 << 20, |_, _| {}, &State::Prefetched), ["not_cold"]);
+        assert!(kinds(|f, _| f.missing = 1 << 20, &State::Prefetched).is_empty());
     }
 }
