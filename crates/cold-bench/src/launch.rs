@@ -73,6 +73,7 @@ impl<'a> Launch<'a> {
             argv,
             env: wiring.env,
             cgroups,
+            helper: launcher.map(|l| l.helper.clone()),
             stdin: wiring.stdin,
             stdout: wiring.stdout,
             stderr: wiring.stderr,

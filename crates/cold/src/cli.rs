@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Trace(Box<commands::trace::Args>),
     /// Tell what a recording says: text, HTML, SVG, CSV, Perfetto, Firefox Profiler
     Report(commands::report::Args),
+    /// Learn what starts need, keep it as plans, prove that they help
+    Prefetch(commands::prefetch::Args),
     /// Show, evict, save and restore what the page cache holds
     Cache(commands::cache::Args),
     /// Tell what this machine allows and what would disturb a measurement

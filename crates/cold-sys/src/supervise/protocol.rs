@@ -17,6 +17,8 @@ pub(super) enum Order {
         program: PathBuf,
         /// Directories with a `cgroup.procs` file.
         cgroups: Vec<PathBuf>,
+        /// Name (`comm`) of helpers that are not the program: their use counts, their end does not.
+        helper: Option<String>,
     },
     /// Start the command now.
     Go,
@@ -55,7 +57,7 @@ pub enum Event {
     },
     /// Every process of the tree is gone and was waited for.
     TreeGone {
-        /// When this was noticed, on `CLOCK_MONOTONIC`.
+        /// When the end of the last one that is no helper was noticed, on `CLOCK_MONOTONIC`.
         at: Nanos,
         /// What the tree used.
         usage: Usage,
