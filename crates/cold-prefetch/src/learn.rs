@@ -23,6 +23,9 @@ use cold_plan::plan::{FileKind, PlanFile, Range};
 use clock::Clock;
 use select::Selection;
 
+/// Adjacent pages whose first needs are at most so far apart are one range.
+pub(crate) const JOIN_NS: u64 = 1_000_000;
+
 /// What else is known beside the recording.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct With<'a> {

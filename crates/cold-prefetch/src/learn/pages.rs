@@ -10,11 +10,10 @@ use cold_model::recording::tables::Began;
 use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, Touch, TouchKind};
 use cold_plan::plan::Range;
 
+use super::JOIN_NS;
 use super::clock::Clock;
 use super::select::Selection;
 
-/// Adjacent pages whose first needs are at most so far apart are one range.
-pub(crate) const JOIN_NS: u64 = 1_000_000;
 /// Files up to this size are read whole by the kernel at the first read (the default read-ahead), so
 /// they are taken whole where it is not seen which pages were read.
 const WHOLE_BYTES: u64 = 128 << 10;
