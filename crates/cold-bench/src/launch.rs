@@ -11,7 +11,7 @@ use cold_model::Nanos;
 use cold_model::bench::Ending;
 use cold_sys::supervise::client::{Spec, Supervised};
 use cold_sys::supervise::protocol::{Event, Usage};
-use cold_sys::time::monotonic;
+use cold_sys::time::{monotonic, process_cpu};
 
 use crate::config::{CommandSpec, Config, Launcher};
 use crate::ready::{LOOK_EVERY, Ready};
@@ -33,6 +33,8 @@ pub struct Start {
     pub ready: Option<Nanos>,
     /// From the clone to the end of the tree.
     pub gone: Nanos,
+    /// CPU time that the started process itself, without what it started, had used when it was ready.
+    pub own_cpu: Option<Nanos>,
     /// What the tree used.
     pub usage: Usage,
     /// How the command ended.
@@ -90,12 +92,13 @@ impl<'a> Launch<'a> {
     /// Starts the command and stays until its tree is gone.
     pub(crate) fn go(mut self, interrupt: &AtomicBool) -> Result<Start> {
         let fail = |name: &str, source| Error::Start { command: name.to_owned(), source };
-        let (_, at) = self.supervised.go().map_err(|e| fail(&self.name, e))?;
+        let (pid, at) = self.supervised.go().map_err(|e| fail(&self.name, e))?;
         let limit = Nanos(at.0.saturating_add(Nanos::from(self.config.timeout).0));
         let mut start = Start {
             at,
             ready: None,
             gone: Nanos(0),
+            own_cpu: None,
             usage: Usage::default(),
             ending: Ending::Ended,
             interrupted: false,
@@ -110,7 +113,10 @@ impl<'a> Launch<'a> {
         loop {
             let wait = if ending { IDLE_LOOK } else { look };
             match self.supervised.event(Some(wait)).map_err(|e| fail(&self.name, e))? {
-                Some(Event::MainEnded { status: s, .. }) => status = Some(s),
+                Some(Event::MainEnded { status: s, cpu, .. }) => {
+                    status = Some(s);
+                    start.own_cpu = start.own_cpu.or(cpu);
+                }
                 Some(Event::TreeGone { at: gone, usage }) => {
                     start.gone = gone.saturating_sub(at);
                     start.usage = usage;
@@ -120,6 +126,9 @@ impl<'a> Launch<'a> {
             }
             if start.ready.is_none() && !ending {
                 start.ready = self.watch.look().map(|t| t.saturating_sub(at));
+                if start.ready.is_some() {
+                    start.own_cpu = process_cpu(pid).or(start.own_cpu);
+                }
             }
             if ending {
                 continue;

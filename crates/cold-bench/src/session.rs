@@ -18,6 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cold_journal::Journal;
 use cold_model::bench::{Command, Report, Run, SCHEMA, Series, State};
+use cold_model::observed::ObservedStart;
 use cold_model::{Bytes, Known};
 use cold_sys::procfs::ProcFs;
 
@@ -50,11 +51,12 @@ struct Subject<'a> {
     set: Option<FileSet>,
     why_no_set: String,
     devices: BlockDevices,
+    observed: Option<ObservedStart>,
 }
 
 impl<'a> Subject<'a> {
     fn unobserved(spec: &'a CommandSpec, why_no_set: String) -> Self {
-        Self { spec, set: None, why_no_set, devices: BlockDevices::default() }
+        Self { spec, set: None, why_no_set, devices: BlockDevices::default(), observed: None }
     }
 }
 
@@ -186,6 +188,7 @@ fn subject<'a>(
             // After the devices: those of a plan's own file are not the command's.
             set.add(spec.launcher.as_ref().map_or(&[], |l| &l.files));
             subject.set = Some(set);
+            subject.observed = Some(o);
         }
         Err(why) => {
             command.notes.push(format!("its files are unknown, so cold cannot be proved: {why}"));

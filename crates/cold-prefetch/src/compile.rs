@@ -134,4 +134,3 @@ fn metadata(plan: &Plan, knobs: &Knobs, reads: &[Read]) -> Vec<Placed> {
     }
     out
 }
-

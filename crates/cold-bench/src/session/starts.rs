@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use cold_journal::Journal;
 use cold_model::bench::State;
+use cold_model::observed::ObservedStart;
 use cold_model::recording::manifest::StartState;
 use cold_sys::procfs::ProcFs;
 
@@ -101,6 +102,11 @@ impl<'a> Starts<'a> {
         };
         let notes = self.notes.clone();
         Ok(Some(Single { run: measured.run, start: measured.start, state, notes, exact }))
+    }
+
+    /// What the observed start used.
+    pub fn observed(&self) -> Option<&ObservedStart> {
+        self.subjects[0].observed.as_ref()
     }
 
     /// Removes what was made for the starts.

@@ -54,6 +54,8 @@ pub enum Event {
         at: Nanos,
         /// Raw wait status.
         status: i32,
+        /// CPU time that it used itself, without its children.
+        cpu: Option<Nanos>,
     },
     /// Every process of the tree is gone and was waited for.
     TreeGone {

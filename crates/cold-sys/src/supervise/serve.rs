@@ -12,7 +12,7 @@ use super::child::{self, Image};
 use super::protocol::{Event, Order, Usage};
 use super::tree::descendants;
 use crate::procfs::ProcFs;
-use crate::time::monotonic;
+use crate::time::{monotonic, process_cpu};
 use crate::{Error, Result};
 
 /// How often processes are killed again while the tree does not go away.
@@ -198,6 +198,8 @@ impl Supervisor {
     fn reap(&mut self, now: Nanos) {
         loop {
             let (next, helper) = self.next();
+            // Asked before it is waited for: afterwards there are only sums with its children's.
+            let cpu = (next == self.main).then(|| process_cpu(next)).flatten();
             let mut status = 0;
             // SAFETY: rusage is plain integers; zero is a valid value.
             let mut ru: libc::rusage = unsafe { std::mem::zeroed() };
@@ -212,7 +214,7 @@ impl Supervisor {
                         self.last = Some(now);
                     }
                     if p == self.main {
-                        self.send(&Event::MainEnded { at: now, status });
+                        self.send(&Event::MainEnded { at: now, status, cpu });
                     }
                 }
                 _ => {
@@ -229,7 +231,6 @@ impl Supervisor {
 
     /// Which process to wait for (-1: any), and whether it bears the helpers' name: a zombie still has one.
     fn next(&self) -> (libc::pid_t, bool) {
-        let Some(name) = &self.helper else { return (-1, false) };
         // SAFETY: siginfo is plain data for which zero is valid.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
@@ -240,7 +241,10 @@ impl Supervisor {
         // SAFETY: waitid has filled in a child's fields, or left zeros.
         match unsafe { info.si_pid() } {
             0 => (-1, false),
-            pid => (pid, ProcFs::default().comm(pid).is_ok_and(|comm| comm == *name)),
+            pid => {
+                let comm = || ProcFs::default().comm(pid).ok();
+                (pid, self.helper.as_ref().is_some_and(|name| comm().as_ref() == Some(name)))
+            }
         }
     }
 
