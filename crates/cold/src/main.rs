@@ -11,6 +11,7 @@ mod interrupt;
 mod leftovers;
 mod progress;
 mod recorder;
+mod start;
 mod table;
 mod ui;
 mod unwind;

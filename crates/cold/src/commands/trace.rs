@@ -36,10 +36,10 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let before = match &followed {
         Followed::Command(config) => {
             let argv = config.commands.first().map(|c| c.argv.as_slice());
-            manifest::before(Subject::Command, argv.unwrap_or_default(), &args.ready)
+            manifest::before(Subject::Command, argv.unwrap_or_default(), &args.start.ready)
         }
-        Followed::Process(pid) => manifest::before(Subject::Process { pid: *pid }, &[], &args.ready),
-        Followed::Machine => manifest::before(Subject::Machine, &[], &args.ready),
+        Followed::Process(pid) => manifest::before(Subject::Process { pid: *pid }, &[], &args.start.ready),
+        Followed::Machine => manifest::before(Subject::Machine, &[], &args.start.ready),
     };
     let mut line = Line::new(ui);
     let mut watch = Watch::new(&directory, options, before);
@@ -130,5 +130,5 @@ fn exit(args: &Args, m: &Manifest, ui: &Ui, interrupted: bool) -> Exit {
         _ => return Exit::Done,
     };
     ui.warn(format!("{why}; the recording is kept"));
-    if args.ignore_failure { Exit::Done } else { Exit::Failed }
+    if args.start.ignore_failure { Exit::Done } else { Exit::Failed }
 }
