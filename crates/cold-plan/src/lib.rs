@@ -5,6 +5,7 @@
 //! parses nor allocates per range.
 
 pub mod format;
+pub mod history;
 pub mod identity;
 pub mod plan;
 #[cfg(any(test, feature = "fuzzing"))]
