@@ -23,6 +23,7 @@ pub mod open;
 pub mod page;
 pub mod perf_event;
 pub mod pidfd;
+pub mod place;
 pub mod probe;
 pub mod procfs;
 pub mod readahead;
