@@ -14,6 +14,6 @@ pub mod recording;
 pub mod units;
 
 pub use file::FileId;
-pub use io_model::DeviceModel;
+pub use io_model::{DeviceModel, Extent};
 pub use known::Known;
 pub use units::{Bytes, Nanos};

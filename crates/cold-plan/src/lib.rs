@@ -10,6 +10,8 @@ pub mod plan;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod sample;
 pub mod scenario;
+pub mod store;
 
 pub use identity::Match;
 pub use plan::Plan;
+pub use store::Store;
