@@ -17,6 +17,7 @@ pub mod dir;
 pub mod evict;
 pub mod exec;
 pub mod loopdev;
+pub mod map;
 pub mod mount;
 pub mod observe;
 pub mod open;
