@@ -135,3 +135,6 @@ fn metadata(plan: &Plan, knobs: &Knobs, reads: &[Read]) -> Vec<Placed> {
     out
 }
 
+
+#[cfg(test)]
+mod tests;

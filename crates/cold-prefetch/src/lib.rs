@@ -13,3 +13,6 @@ pub use compile::{compile, is_kept};
 pub use knobs::default_knobs;
 pub use learn::{ObservedStart, Sees, WhyNot, With, observe};
 pub use merge::merge;
+
+#[cfg(test)]
+mod sample;

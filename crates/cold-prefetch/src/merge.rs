@@ -242,3 +242,6 @@ pub fn replaced(plan: &Plan, start: &ObservedStart) -> Vec<PathBuf> {
     start.files.iter().filter(differs).map(|f| f.path.clone()).collect()
 }
 
+
+#[cfg(test)]
+mod tests;
