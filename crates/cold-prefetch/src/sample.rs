@@ -75,3 +75,23 @@ pub(crate) fn rotating() -> DeviceModel {
         ..flash()
     }
 }
+
+/// Times of starts: log-normal, now and then one that was held up.
+pub(crate) struct Noise(u64);
+
+impl Noise {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        (self.unit() * n as f64) as usize
+    }
+    pub(crate) fn unit(&mut self) -> f64 {
+        crate::random::unit(&mut self.0)
+    }
+    pub(crate) fn time(&mut self, spread: f64) -> f64 {
+        let normal = (0..12).map(|_| self.unit()).sum::<f64>() - 6.0;
+        let held_up = if self.unit() < 0.05 { 1.0 + self.unit() } else { 1.0 };
+        (normal * spread).exp() * held_up
+    }
+}
