@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod file;
+pub mod hash;
 pub mod io_model;
 pub mod known;
 pub mod layout;
