@@ -134,3 +134,7 @@ fn metadata(plan: &Plan, knobs: &Knobs, reads: &[Read]) -> Vec<Placed> {
     }
     out
 }
+
+
+#[cfg(test)]
+mod tests;

@@ -5,11 +5,20 @@
 //! start got out of them, [`tune`] looks for better knobs and [`judge`] for plans that should be switched off.
 
 pub mod compile;
+pub mod evidence;
+pub mod judge;
 pub mod knobs;
 pub mod learn;
 pub mod merge;
+mod random;
+pub mod tune;
 
 pub use compile::{compile, is_kept};
+pub use judge::{Daily, Judgement, judge};
 pub use knobs::default_knobs;
 pub use learn::{ObservedStart, Sees, WhyNot, With, observe};
 pub use merge::merge;
+pub use tune::{Tuner, Verdict};
+
+#[cfg(test)]
+mod sample;
