@@ -62,6 +62,8 @@ pub struct Launcher {
     /// What it reads itself (its file, the plan): evicted and proved absent as the command's own files
     /// are. Those that are not there are left out.
     pub files: Vec<PathBuf>,
+    /// Where it enters what it did ([`cold_plan::history`]), a record per start.
+    pub history: PathBuf,
     /// Name (`comm`) of the process it leaves beside the command: no part of the tree whose end may be
     /// waited for, though its reads are the start's.
     pub helper: String,

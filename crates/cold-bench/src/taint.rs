@@ -48,6 +48,8 @@ pub struct Facts<'a> {
     pub residual: &'a Known<Residual>,
     /// Bytes of the file set that a start leaves in the cache.
     pub warm_bytes: u64,
+    /// Why the launcher did not replay its plan.
+    pub not_prefetched: Option<String>,
     /// How a restored snapshot differs from what was saved.
     pub not_restored: Option<Taint>,
     /// Bytes of the file set that should have been cached before the start and were not.
@@ -96,6 +98,7 @@ fn state(f: &Facts<'_>, found: &mut Vec<Taint>) {
     {
         found.push(Taint::NotCold { bytes: r.bytes, holders: r.holders() });
     }
+    found.extend(f.not_prefetched.clone().map(|why| Taint::NotPrefetched { why }));
     found.extend(f.not_restored.clone());
     if !f.state.begins_cold() && f.missing as f64 > f.expected as f64 * MISSING_SHARE {
         found.push(Taint::NotWarm { bytes: Bytes(f.missing) });
@@ -182,6 +185,7 @@ mod tests {
             tree_cpu: Nanos(900_000_000),
             residual: &residual,
             warm_bytes: 100 << 20,
+            not_prefetched: None,
             not_restored: None,
             missing: 0,
             expected: 100 << 20,
@@ -223,6 +227,11 @@ mod tests {
                     let (missing, extra) = (Bytes(4096), Bytes(0));
                     f.not_restored = Some(Taint::NotRestored { missing, extra, files: 0 });
                 }),
+            ),
+            (
+                "not_prefetched",
+                State::Prefetched,
+                Box::new(|f, _| f.not_prefetched = Some("the disk is busy".into())),
             ),
             ("file_set_changed", State::Cold, Box::new(|f, _| f.changed = Some("/x".into()))),
             ("failed", State::Cold, Box::new(|f, _| f.ending = Ending::Code(3))),

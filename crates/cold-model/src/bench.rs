@@ -113,6 +113,11 @@ pub enum Taint {
         /// How much was missing.
         bytes: Bytes,
     },
+    /// The launcher did not replay the plan in a run that should be prefetched.
+    NotPrefetched {
+        /// What it did instead.
+        why: String,
+    },
     /// The cache does not hold what the snapshot of this state says.
     NotRestored {
         /// Pages that should be cached and are not.
@@ -177,6 +182,7 @@ impl Taint {
         match self {
             Self::NotCold { .. } => "not_cold",
             Self::NotWarm { .. } => "not_warm",
+            Self::NotPrefetched { .. } => "not_prefetched",
             Self::NotRestored { .. } => "not_restored",
             Self::CachesDropped { .. } => "caches_dropped",
             Self::PagesReclaimed { .. } => "pages_reclaimed",

@@ -210,7 +210,7 @@ impl Supervisor {
                 0 => return,
                 p if p > 0 => {
                     self.add(&ru);
-                    if !helper {
+                    if !helper || p == self.main {
                         self.last = Some(now);
                     }
                     if p == self.main {
