@@ -116,7 +116,8 @@ pub(crate) fn measure_found(place: &Path, found: &Found, effort: Effort) -> Resu
     let (single_before, bytes_before) = (single(1)?, bytes()?);
     let mut depths = Vec::new();
     for (n, depth) in [2, 4, 8, 16, 32].into_iter().enumerate() {
-        let found = sample::scattered(&subject.direct, subject.bytes, depth, slice, 2 + n as u64).map_err(io)?;
+        let found =
+            sample::scattered(&subject.direct, subject.bytes, depth, slice, 2 + n as u64).map_err(io)?;
         depths.push(found.at_depth(depth));
     }
     let ns_per_byte = bytes()?.min(bytes_before);
@@ -124,7 +125,9 @@ pub(crate) fn measure_found(place: &Path, found: &Found, effort: Effort) -> Resu
     let single = if single_after.median_ns < single_before.median_ns { single_after } else { single_before };
     depths.insert(0, single.at_depth(1));
     let readahead_cap = match &subject.buffered {
-        Some(file) => cap(file).map_err(|e| Error::Io { action: "read ahead", path: place.to_owned(), source: e })?,
+        Some(file) => {
+            cap(file).map_err(|e| Error::Io { action: "read ahead", path: place.to_owned(), source: e })?
+        }
         None => None,
     };
     let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_secs());
@@ -170,9 +173,7 @@ fn existing(path: &Path) -> Result<Subject, Error> {
 
 fn temporary(directory: &Path, effort: Effort) -> Result<Subject, Error> {
     let none = |why: String| Error::NoFile { place: directory.to_owned(), why };
-    let failed = |action| {
-        move |e: io::Error| Error::Io { action, path: directory.to_owned(), source: e }
-    };
+    let failed = |action| move |e: io::Error| Error::Io { action, path: directory.to_owned(), source: e };
     let space = rustix::fs::statvfs(directory).map_err(|e| failed("ask for the free space of")(e.into()))?;
     let free = space.f_bavail.saturating_mul(space.f_frsize);
     let most = MOST.min(free / 8) & !((1 << 20) - 1);

@@ -55,8 +55,11 @@ pub fn save(state: &Path, found: &Found, model: &DeviceModel) -> Result<(), Erro
     };
     let directory = state.join("devices");
     std::fs::create_dir_all(&directory).map_err(io("create", &directory))?;
-    let text = serde_json::to_string_pretty(model)
-        .map_err(|e| Error::Io { action: "encode", path: path.clone(), source: e.into() })?;
+    let text = serde_json::to_string_pretty(model).map_err(|e| Error::Io {
+        action: "encode",
+        path: path.clone(),
+        source: e.into(),
+    })?;
     let new = directory.join(format!(".{}.new", std::process::id()));
     let written = std::fs::OpenOptions::new()
         .write(true)

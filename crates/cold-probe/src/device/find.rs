@@ -27,8 +27,11 @@ pub struct Found {
 /// The device behind a path. btrfs and others have device numbers of their own: there the mount's source is
 /// asked. Stacked, networked and memory file systems have none.
 pub fn find(place: &Path, proc: &ProcFs, sys: &SysFs) -> Result<Found, Error> {
-    let path = std::fs::canonicalize(place)
-        .map_err(|e| Error::Io { action: "resolve", path: place.to_owned(), source: e })?;
+    let path = std::fs::canonicalize(place).map_err(|e| Error::Io {
+        action: "resolve",
+        path: place.to_owned(),
+        source: e,
+    })?;
     let meta =
         path.metadata().map_err(|e| Error::Io { action: "stat", path: place.to_owned(), source: e })?;
     let none = |why: String| Error::NoDevice { place: place.to_owned(), why };

@@ -76,7 +76,13 @@ impl Scattered {
 }
 
 /// Reads pages at random places, `depth` at a time, for about that time.
-pub(super) fn scattered(file: &File, size: u64, depth: u32, time: Duration, seed: u64) -> io::Result<Scattered> {
+pub(super) fn scattered(
+    file: &File,
+    size: u64,
+    depth: u32,
+    time: Duration,
+    seed: u64,
+) -> io::Result<Scattered> {
     let pages = (size / PAGE as u64).max(1);
     let done = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
