@@ -35,8 +35,8 @@ pub const MAX_READ_BYTES: u64 = 64 << 30;
 pub const MAX_PATH: usize = 4095;
 /// Longest text that is no path: a device's name, the reason of [`crate::plan::Standing::Off`].
 pub const MAX_TEXT: usize = 1024;
-/// No offset in a file lies at or beyond this (`loff_t` is signed).
-pub const MAX_OFFSET: u64 = 1 << 63;
+/// No page of a file ends beyond this (`loff_t` is signed).
+pub const MAX_OFFSET: u64 = i64::MAX.cast_unsigned();
 
 /// Why bytes are no plan, or a plan cannot be bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -5,11 +5,14 @@
 //! parses nor allocates per range.
 
 pub mod format;
+pub mod history;
 pub mod identity;
 pub mod plan;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod sample;
 pub mod scenario;
+pub mod store;
 
 pub use identity::Match;
 pub use plan::Plan;
+pub use store::Store;
