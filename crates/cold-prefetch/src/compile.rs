@@ -135,6 +135,5 @@ fn metadata(plan: &Plan, knobs: &Knobs, reads: &[Read]) -> Vec<Placed> {
     out
 }
 
-
 #[cfg(test)]
 mod tests;

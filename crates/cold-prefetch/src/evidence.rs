@@ -118,7 +118,11 @@ mod tests {
                 if below || above {
                     let e = evidence(&pairs.iter().map(|r| (*r, 1.0)).collect::<Vec<_>>()).expect("pairs");
                     assert_eq!((e.high < 1.0 + 1e-9, e.low > 1.0 - 1e-9), (below, above));
-                    if below { faster += 1 } else { slower += 1 }
+                    if below {
+                        faster += 1
+                    } else {
+                        slower += 1
+                    }
                     break;
                 }
             }

@@ -182,11 +182,14 @@ fn missing(recording: &Recording, sees: Sees, reads: bool, with: &With<'_>) -> V
         out.push(format!("tier {} does not see lookups: directories and names are not learnt", m.tier));
     }
     if !sees.metadata {
-        out.push("blocks of the file systems' metadata are learnt from cold starts at tier A or B only".to_owned());
+        out.push(
+            "blocks of the file systems' metadata are learnt from cold starts at tier A or B only".to_owned(),
+        );
     }
     if !m.exact_need {
-        out.push("faults were not exact: pages mapped around a fault are learnt as an upper bound".to_owned());
+        out.push(
+            "faults were not exact: pages mapped around a fault are learnt as an upper bound".to_owned(),
+        );
     }
     out
 }
-

@@ -205,8 +205,7 @@ fn one(both: Both<'_>, seen: Sees, exact: Exact) -> Option<(PlanFile, Vec<Run>)>
 fn changed(a: &PlanFile, b: &PlanFile) -> bool {
     let (x, y) = (&a.identity, &b.identity);
     let build = x.build_id != y.build_id && x.build_id != [0; 20] && y.build_id != [0; 20];
-    a.kind == FileKind::Regular
-        && ((x.inode, x.size, x.mtime_ns) != (y.inode, y.size, y.mtime_ns) || build)
+    a.kind == FileKind::Regular && ((x.inode, x.size, x.mtime_ns) != (y.inode, y.size, y.mtime_ns) || build)
 }
 
 fn kept(file: PlanFile, runs: Vec<Run>) -> Option<(PlanFile, Vec<Run>)> {
@@ -236,12 +235,10 @@ fn known_only(known: &[Run], new: Vec<Run>) -> Vec<Run> {
 /// Paths of the files of which the start found another one than the plan has, by which their ranges dropped.
 pub fn replaced(plan: &Plan, start: &ObservedStart) -> Vec<PathBuf> {
     let old: HashMap<&Path, &PlanFile> = plan.files.iter().map(|f| (f.path.as_path(), f)).collect();
-    let differs = |f: &&PlanFile| {
-        old.get(f.path.as_path()).is_some_and(|o| o.kind == f.kind && changed(o, f))
-    };
+    let differs =
+        |f: &&PlanFile| old.get(f.path.as_path()).is_some_and(|o| o.kind == f.kind && changed(o, f));
     start.files.iter().filter(differs).map(|f| f.path.clone()).collect()
 }
-
 
 #[cfg(test)]
 mod tests;

@@ -9,7 +9,12 @@ use cold_plan::plan::{FileKind, Identity, Key, PlanFile, Range};
 use crate::learn::{ObservedStart, Sees};
 
 pub(crate) fn key() -> Key {
-    Key { executable: "/usr/bin/prog".into(), identity: identity(1 << 20), script: None, scenario: "default".into() }
+    Key {
+        executable: "/usr/bin/prog".into(),
+        identity: identity(1 << 20),
+        script: None,
+        scenario: "default".into(),
+    }
 }
 
 pub(crate) fn identity(size: u64) -> Identity {

@@ -177,7 +177,9 @@ impl Tuner {
         let time = ns as f64;
         match (&self.phase, arm) {
             (Phase::Search { candidate, .. }, Arm::With(k)) if k == *candidate => self.first = Some(time),
-            (Phase::Search { .. }, Arm::With(_)) | (Phase::Proof { .. }, Arm::Plain) => self.second = Some(time),
+            (Phase::Search { .. }, Arm::With(_)) | (Phase::Proof { .. }, Arm::Plain) => {
+                self.second = Some(time)
+            }
             (Phase::Proof { .. }, Arm::With(_)) => self.first = Some(time),
             _ => self.plain.push(time),
         }
@@ -208,7 +210,8 @@ impl Tuner {
             }
             Phase::Proof { pairs } => {
                 pairs.extend(pair);
-                let decided = evidence(pairs).is_some_and(|e| e.high < 1.0 - self.limits.margin || e.low > 1.0);
+                let decided =
+                    evidence(pairs).is_some_and(|e| e.high < 1.0 - self.limits.margin || e.low > 1.0);
                 if decided || pairs.len() as u32 >= self.limits.proof_pairs {
                     // The pairs are what the verdict is made of: they stay.
                     self.queue.clear();
@@ -258,7 +261,8 @@ impl Tuner {
             _ => &[],
         };
         let e = evidence(pairs);
-        let of = |pick: fn(&(f64, f64)) -> f64| median(&mut pairs.iter().map(pick).collect::<Vec<_>>()) as u64;
+        let of =
+            |pick: fn(&(f64, f64)) -> f64| median(&mut pairs.iter().map(pick).collect::<Vec<_>>()) as u64;
         let trial = e.map(|e| Trial {
             at,
             pairs: e.pairs,

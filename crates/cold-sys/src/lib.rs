@@ -16,6 +16,7 @@ pub mod device;
 pub mod dir;
 pub mod evict;
 pub mod exec;
+pub mod extents;
 pub mod loopdev;
 pub mod map;
 pub mod mount;

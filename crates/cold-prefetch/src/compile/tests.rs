@@ -87,9 +87,8 @@ fn metadata_precedes_what_it_serves() {
     }
     let mut plan = merge(None, &key(), &first, 1);
     compile(&mut plan, &Knobs { metadata: true, ..knobs() }, None, &nowhere);
-    let kinds = |plan: &Plan| {
-        plan.steps.iter().map(|s| (s.op, plan.files[s.file as usize].kind)).collect::<Vec<_>>()
-    };
+    let kinds =
+        |plan: &Plan| plan.steps.iter().map(|s| (s.op, plan.files[s.file as usize].kind)).collect::<Vec<_>>();
     let want = [
         (Op::Read, FileKind::BlockDevice),
         (Op::List, FileKind::Directory),
@@ -108,7 +107,8 @@ fn metadata_precedes_what_it_serves() {
 #[test]
 fn rotating_disks_read_by_place_within_windows() {
     let k = Knobs { order: Order::Physical, window_us: 10_000, ..knobs() };
-    let mut plan = merge(None, &key(), &start(3, &[(0, 0, 1, 1), (1, 0, 1, 2), (2, 0, 1, 3), (0, 90, 1, 30)]), 1);
+    let mut plan =
+        merge(None, &key(), &start(3, &[(0, 0, 1, 1), (1, 0, 1, 2), (2, 0, 1, 3), (0, 90, 1, 30)]), 1);
     let lies = |path: &Path| {
         let physical = match path.to_str()? {
             "/usr/lib/f0" => 900 << 20,
@@ -158,8 +158,7 @@ fn defaults_follow_the_device() {
 
 #[test]
 fn ten_thousand_ranges_compile_quickly() {
-    let ranges: Vec<_> =
-        (0..10_000_u64).map(|n| ((n % 200) as u32, n / 200 * 37, 5, n / 10)).collect();
+    let ranges: Vec<_> = (0..10_000_u64).map(|n| ((n % 200) as u32, n / 200 * 37, 5, n / 10)).collect();
     let mut plan = merge(None, &key(), &start(200, &ranges), 1);
     let began = std::time::Instant::now();
     compile(&mut plan, &Knobs { metadata: true, ..knobs() }, Some(&flash()), &nowhere);

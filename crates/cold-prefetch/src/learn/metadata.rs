@@ -21,7 +21,11 @@ pub(super) fn blocks(
     };
     let mut seen: std::collections::HashMap<FileIdx, LiveRuns> = std::collections::HashMap::new();
     for f in recording.fills.iter().flatten() {
-        if !f.in_tree || !device(f.file) || !clock.before_ready(f.at) || f.cause == recording::FillCause::Write {
+        if !f.in_tree
+            || !device(f.file)
+            || !clock.before_ready(f.at)
+            || f.cause == recording::FillCause::Write
+        {
             continue;
         }
         let need_ns = clock.need(f.at, f.tid);

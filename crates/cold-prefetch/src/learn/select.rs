@@ -12,8 +12,24 @@ use cold_plan::plan::{FileKind, Identity, PlanFile, Range};
 
 /// File systems whose contents the kernel makes up or that hold their files in memory.
 const UNREAL: [&str; 18] = [
-    "tmpfs", "ramfs", "devtmpfs", "hugetlbfs", "proc", "sysfs", "debugfs", "tracefs", "cgroup", "cgroup2",
-    "devpts", "securityfs", "bpf", "mqueue", "configfs", "pipefs", "sockfs", "anon_inodefs",
+    "tmpfs",
+    "ramfs",
+    "devtmpfs",
+    "hugetlbfs",
+    "proc",
+    "sysfs",
+    "debugfs",
+    "tracefs",
+    "cgroup",
+    "cgroup2",
+    "devpts",
+    "securityfs",
+    "bpf",
+    "mqueue",
+    "configfs",
+    "pipefs",
+    "sockfs",
+    "anon_inodefs",
 ];
 /// File systems that another machine or process answers for: a read ahead may hang, or does nothing.
 const REMOTE: [&str; 10] =
@@ -117,9 +133,9 @@ impl<'a> Selection<'a> {
         let path = unescape(path);
         let clean: PathBuf = path.components().collect();
         let plain = clean.is_absolute()
-            && clean.components().all(|c| {
-                matches!(c, std::path::Component::RootDir | std::path::Component::Normal(_))
-            });
+            && clean
+                .components()
+                .all(|c| matches!(c, std::path::Component::RootDir | std::path::Component::Normal(_)));
         (plain && !self.excluded.iter().any(|e| clean.starts_with(e))).then_some(clean)
     }
 
@@ -225,7 +241,8 @@ pub(super) fn unescape(text: &str) -> PathBuf {
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
         let code = (byte == b'\\' && after.first() == Some(&b'x')).then(|| after.get(1..3)).flatten();
-        let code = code.and_then(|c| std::str::from_utf8(c).ok()).and_then(|c| u8::from_str_radix(c, 16).ok());
+        let code =
+            code.and_then(|c| std::str::from_utf8(c).ok()).and_then(|c| u8::from_str_radix(c, 16).ok());
         // Only bytes that could not stand as themselves are written so.
         match code.filter(|c| *c >= 0x80) {
             Some(code) => {

@@ -115,7 +115,8 @@ fn any_start() -> impl Strategy<Value = Vec<(u32, u64, u32, u64)>> {
     proptest::collection::vec((0..3_u32, 0..60_u64, 1..12_u32, 0..50_u64), 0..12).prop_map(|all| {
         // As learning makes them: no page twice.
         let mut seen = std::collections::HashSet::new();
-        let pages = all.into_iter().flat_map(|(f, p, n, ms)| (p..p + u64::from(n)).map(move |p| (f, p, 1, ms)));
+        let pages =
+            all.into_iter().flat_map(|(f, p, n, ms)| (p..p + u64::from(n)).map(move |p| (f, p, 1, ms)));
         pages.filter(|(f, p, _, _)| seen.insert((*f, *p))).collect()
     })
 }

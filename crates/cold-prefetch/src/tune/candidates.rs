@@ -104,9 +104,7 @@ impl Space {
             Coordinate::Gap => [0, self.gap / 2, self.gap, self.gap * 4]
                 .map(|gap| Knobs { gap_bytes: gap.min(4 << 20) as u32 & !4095, ..*best })
                 .into(),
-            Coordinate::Order => {
-                [Order::Need, Order::Physical].map(|order| Knobs { order, ..*best }).into()
-            }
+            Coordinate::Order => [Order::Need, Order::Physical].map(|order| Knobs { order, ..*best }).into(),
             Coordinate::Metadata => [false, true].map(|metadata| Knobs { metadata, ..*best }).into(),
             Coordinate::InFlight => {
                 let now = best.in_flight_bytes;
@@ -115,9 +113,9 @@ impl Space {
                     .into()
             }
             Coordinate::Threads => [1, 2, 4, 8].map(|threads| Knobs { threads, ..*best }).into(),
-            Coordinate::MinUses => (1..=self.starts.min(8) as u8)
-                .map(|min_uses| Knobs { min_uses, ..*best })
-                .collect(),
+            Coordinate::MinUses => {
+                (1..=self.starts.min(8) as u8).map(|min_uses| Knobs { min_uses, ..*best }).collect()
+            }
             Coordinate::Chunk => [128 << 10, 512 << 10, 1 << 20, self.cap.min(16 << 20)]
                 .into_iter()
                 .filter(|n| *n <= self.cap)
@@ -161,15 +159,21 @@ pub(super) fn difference(best: &Knobs, other: &Knobs) -> String {
     };
     let size = |n: u32| if n == 0 { "no bound".to_owned() } else { cold_model::Bytes(n.into()).to_string() };
     note(best.gate != other.gate, format!("gate {}", format!("{:?}", other.gate).to_lowercase()));
-    note(best.critical_us != other.critical_us, match other.critical_us {
-        u32::MAX => "everything critical".to_owned(),
-        us => format!("critical until {:.1} ms", f64::from(us) / 1000.0),
-    });
+    note(
+        best.critical_us != other.critical_us,
+        match other.critical_us {
+            u32::MAX => "everything critical".to_owned(),
+            us => format!("critical until {:.1} ms", f64::from(us) / 1000.0),
+        },
+    );
     note(best.gap_bytes != other.gap_bytes, format!("gap {}", cold_model::Bytes(other.gap_bytes.into())));
-    note(best.order != other.order, match other.order {
-        Order::Need => "order of need".to_owned(),
-        Order::Physical => "order of place".to_owned(),
-    });
+    note(
+        best.order != other.order,
+        match other.order {
+            Order::Need => "order of need".to_owned(),
+            Order::Physical => "order of place".to_owned(),
+        },
+    );
     let metadata = if other.metadata { "with metadata" } else { "without metadata" };
     note(best.metadata != other.metadata, metadata.to_owned());
     note(best.in_flight_bytes != other.in_flight_bytes, format!("in flight {}", size(other.in_flight_bytes)));

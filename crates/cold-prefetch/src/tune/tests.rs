@@ -80,7 +80,8 @@ fn a_tuning_without_proof_or_broken_off_decides_nothing() {
     assert_eq!((v.standing, v.trial), (Standing::Untried, None));
     assert!(!v.tried.is_empty());
     // All void: it ends all the same.
-    let mut tuner = Tuner::new(default_knobs(None), Space::none(), Limits { starts: 30, ..Limits::default() });
+    let mut tuner =
+        Tuner::new(default_knobs(None), Space::none(), Limits { starts: 30, ..Limits::default() });
     let mut made = 0;
     while tuner.next().is_some() {
         tuner.record(Outcome::Void);
