@@ -107,7 +107,7 @@ fn named(store: &Store, name: &str) -> Result<Listed> {
         let stem = self::name(&listed.path);
         if stem == name {
             exact.push(listed);
-        } else if stem.starts_with(name) || is_of(&listed, name) {
+        } else if is_called(&listed, name) {
             near.push(listed);
         }
     }
@@ -123,10 +123,11 @@ fn named(store: &Store, name: &str) -> Result<Listed> {
     }
 }
 
-fn is_of(listed: &Listed, name: &str) -> bool {
+/// Whether the name is the beginning of the plan's, or its program's.
+pub(crate) fn is_called(listed: &Listed, name: &str) -> bool {
     let key = &listed.plan.key;
     let file = |p: &Path| p.file_name() == Some(OsStr::new(name)) || p == Path::new(name);
-    file(&key.executable) || key.script.as_deref().is_some_and(file)
+    self::name(&listed.path).starts_with(name) || file(&key.executable) || key.script.as_deref().is_some_and(file)
 }
 
 /// What a plan is called in lists: its file without the ending.
