@@ -5,8 +5,11 @@
 //! parses nor allocates per range.
 
 pub mod format;
+pub mod history;
 pub mod identity;
 pub mod plan;
+#[cfg(feature = "portable")]
+pub mod portable;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod sample;
 pub mod scenario;

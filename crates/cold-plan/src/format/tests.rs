@@ -134,7 +134,7 @@ fn contradictions_behind_a_right_checksum_are_refused() {
         (steps, step::OFFSET, &1_u64.to_le_bytes(), "suit its file"),
         (steps, step::FLAGS, &[0], "critical"),
         (steps, layout::STEP * 3 + step::OFFSET, &1_u64.to_le_bytes(), "whole pages"),
-        (steps, layout::STEP * 3 + step::OFFSET, &(MAX_OFFSET - 4096).to_le_bytes(), "beyond the end"),
+        (steps, layout::STEP * 3 + step::OFFSET, &((1_u64 << 63) - 4096).to_le_bytes(), "beyond the end"),
         (steps, layout::STEP * 3 + step::BYTES, &(1_u32 << 30).to_le_bytes(), "chunk"),
         (ranges, range::PAGES, &0_u32.to_le_bytes(), "no pages"),
         (ranges, range::FIRST_PAGE, &u64::MAX.to_le_bytes(), "beyond the end"),
