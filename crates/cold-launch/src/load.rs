@@ -1,18 +1,51 @@
 //! From a command to its plan's bytes.
 
+use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use cold_plan::Store;
 use cold_plan::format::{self, View};
+use cold_plan::plan::Key;
+use cold_plan::scenario;
 use cold_sys::map::Mapping;
 
-use crate::options::Skip;
+use crate::options::{Options, Skip, Source};
 
 /// A plan's bytes, from an owner who may be trusted.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) path: PathBuf,
+    /// Where the history of its starts lies; `None` for a plan outside a store.
+    pub(crate) history: Option<PathBuf>,
     bytes: Mapping,
+}
+
+/// The plan of the command.
+pub(crate) fn find(options: &Options) -> Result<Loaded, Skip> {
+    if cold_sys::exec::has_raised_rights() {
+        return Err(Skip::RaisedRights);
+    }
+    let (dir, name) = match &options.source {
+        Source::File(path) => return Loaded::open(path),
+        Source::Store { dir, scenario } => (dir, scenario),
+    };
+    let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    let path = std::env::var_os("PATH");
+    let command = scenario::Command { argv: &options.command, cwd: &cwd, path: path.as_deref() };
+    let key = scenario::find(&command, name.as_deref())?;
+    let stores = match dir {
+        Some(dir) => vec![Store::at(dir)],
+        None => Store::lookup(|name| std::env::var_os(name)),
+    };
+    for store in &stores {
+        if let Some(opened) = store.open(&key)? {
+            let history = stores.first().map(|own| own.history_of(&key));
+            let loaded = Loaded::map(&opened.file, opened.len, opened.path, history)?;
+            return loaded.of(&key);
+        }
+    }
+    Err(Skip::NoPlan)
 }
 
 impl Loaded {
@@ -32,8 +65,22 @@ impl Loaded {
         if meta.len() > format::MAX_BYTES {
             return Err(failed(format!("it has {} bytes, which no plan has", meta.len())));
         }
-        let bytes = Mapping::of(&file, meta.len() as usize).map_err(|e| failed(e.to_string()))?;
-        Ok(Self { path: path.to_owned(), bytes })
+        Self::map(&file, meta.len(), path.to_owned(), None)
+    }
+
+    fn map(file: &File, len: u64, path: PathBuf, history: Option<PathBuf>) -> Result<Self, Skip> {
+        match Mapping::of(file, len as usize) {
+            Ok(bytes) => Ok(Self { path, history, bytes }),
+            Err(e) => Err(Skip::Unreadable { path, why: e.to_string() }),
+        }
+    }
+
+    /// A plan under the name of another one is not followed.
+    fn of(self, key: &Key) -> Result<Self, Skip> {
+        if self.view()?.is_for(key) {
+            return Ok(self);
+        }
+        Err(Skip::Untrusted { path: self.path, why: "it is the plan of another command" })
     }
 
     pub(crate) fn view(&self) -> Result<View<'_>, Skip> {

@@ -73,6 +73,9 @@ pub enum Skip {
     /// The command cannot be told.
     #[error("cannot tell which plan this command has: {0}")]
     Key(#[from] cold_plan::scenario::ScenarioError),
+    /// The store has something in its place.
+    #[error(transparent)]
+    Store(#[from] cold_plan::store::Error),
     /// The plan's file cannot be read.
     #[error("cannot read the plan {path}: {why}")]
     Unreadable {
@@ -127,7 +130,8 @@ impl Skip {
     pub fn is_problem(&self) -> bool {
         matches!(
             self,
-            Self::Unreadable { .. }
+            Self::Store(_)
+                | Self::Unreadable { .. }
                 | Self::Untrusted { .. }
                 | Self::Format { .. }
                 | Self::RaisedRights

@@ -1,6 +1,5 @@
 //! What is to be done for a start, found out before anything is done.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use cold_plan::format::{StandingView, View};
@@ -98,8 +97,7 @@ fn budget(
     seen.room = guard::room(proc, mounts);
     // The other half is for the program itself.
     let room = seen.room.map_or(wanted, |r| r / 2);
-    let critical: u64 =
-        view.critical_steps().filter(|s| s.op == Op::Read).map(|s| u64::from(s.bytes)).sum();
+    let critical: u64 = view.critical_steps().filter(|s| s.op == Op::Read).map(|s| u64::from(s.bytes)).sum();
     let needed = if critical > 0 { critical } else { all };
     if room < needed && room < wanted {
         return Err(Skip::Memory { room, needed });
@@ -114,4 +112,3 @@ pub(crate) fn patience(gate: Gate, options: &Options) -> (Duration, Duration) {
     let most = if gate == Gate::None { Duration::ZERO } else { options.deadline };
     (most, WITHOUT_PROGRESS.min(most))
 }
-

@@ -46,7 +46,12 @@ pub(crate) enum Mark {
 
 /// Watches until the replay is `done` (or has to end) and the mark is passed. Returns at once when the
 /// program ends.
-pub(crate) fn watch(target: &Target, engine: Option<&Engine<'_>>, done: &AtomicBool, deadline: Instant) -> Mark {
+pub(crate) fn watch(
+    target: &Target,
+    engine: Option<&Engine<'_>>,
+    done: &AtomicBool,
+    deadline: Instant,
+) -> Mark {
     let pressure = engine.and_then(|_| File::open("/proc/pressure/memory").ok());
     let stall = || pressure.as_ref().and_then(guard::memory_stall);
     let stalled_before = stall();
@@ -71,7 +76,8 @@ pub(crate) fn watch(target: &Target, engine: Option<&Engine<'_>>, done: &AtomicB
         }
         let finished = done.load(Ordering::Acquire);
         if let Some(engine) = engine.filter(|_| !finished) {
-            let pressed = stalled_before.zip(stall()).is_some_and(|(a, b)| b.saturating_sub(a) > MEMORY_STALL_US);
+            let pressed =
+                stalled_before.zip(stall()).is_some_and(|(a, b)| b.saturating_sub(a) > MEMORY_STALL_US);
             if pressed || Instant::now() > deadline {
                 engine.stop();
             }
