@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod doctor;
 pub(crate) mod generate;
+pub(crate) mod launch;
 pub(crate) mod prefetch;
 pub(crate) mod report;
 pub(crate) mod trace;
@@ -23,6 +24,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
         Command::Trace(args) => trace::run(&args, ui),
         Command::Report(args) => report::run(&args, ui),
         Command::Cache(args) => cache::run(args, ui),
+        Command::Launch(args) => launch::run(&args, ui),
         Command::Prefetch(args) => prefetch::run(args, ui),
         Command::Doctor(args) => doctor::run(args, ui),
         Command::Completions(args) => Ok(generate::completions(&args, ui)),

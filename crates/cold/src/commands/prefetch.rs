@@ -1,8 +1,17 @@
 //! `cold prefetch`: learn what a start needs, keep it as a plan, prove that the plan helps.
 
+mod device;
 mod install;
 pub(crate) mod launcher;
+mod learn;
+mod list;
+pub(crate) mod plans;
 mod shell;
+mod show;
+mod status;
+pub(crate) mod trial;
+mod tune;
+mod verify;
 
 use crate::cli::TEMPLATE;
 use crate::exit::Outcome;
@@ -19,12 +28,30 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, before_help = EXAMPLES)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    place: plans::Place,
     #[command(subcommand)]
     command: Command,
 }
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
+    /// Record starts of a command and make a plan of what they need
+    Learn(learn::Args),
+    /// List the plans
+    List(list::Args),
+    /// Show one plan: files, ranges, lower bound, last trial
+    Show(show::Args),
+    /// Tell whether a plan still fits the files on disk
+    Verify(verify::Args),
+    /// Try rival settings and no plan in turn; keep the best, or switch the plan off
+    Tune(tune::Args),
+    /// Show what daily use says of the plans
+    Status(status::Args),
+    /// Remove a plan and its history
+    Remove(list::RemoveArgs),
+    /// Remove plans by age and size
+    Prune(list::PruneArgs),
     /// Make a desktop entry, a service or a wrapper start its program through the launcher
     Install(install::Args),
     /// Remove what install wrote
@@ -35,7 +62,16 @@ enum Command {
 
 /// Runs the chosen one.
 pub(crate) fn run(args: Args, ui: &Ui) -> Outcome {
+    let place = &args.place;
     match args.command {
+        Command::Learn(args) => learn::run(&args, place, ui),
+        Command::List(args) => list::run(&args, place, ui),
+        Command::Show(args) => show::run(&args, place, ui),
+        Command::Verify(args) => verify::run(&args, place, ui),
+        Command::Tune(args) => tune::run(&args, place, ui),
+        Command::Status(args) => status::run(&args, place, ui),
+        Command::Remove(args) => list::remove(&args, place, ui),
+        Command::Prune(args) => list::prune(&args, place, ui),
         Command::Install(args) => install::run(&args, ui),
         Command::Uninstall(args) => install::remove(&args, ui),
         Command::ShellFunction(args) => shell::run(&args, ui),

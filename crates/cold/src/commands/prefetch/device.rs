@@ -31,8 +31,8 @@ fn extents(path: &Path) -> Option<Vec<Extent>> {
     cold_sys::extents::extents(&file).ok().flatten()
 }
 
-/// The device that most of the plan's bytes are read from.
-fn busiest(plan: &Plan) -> Option<(Dev, &Path)> {
+/// A file on the device that most of the plan's bytes are read from.
+fn busiest(plan: &Plan) -> Option<&Path> {
     let mut bytes: HashMap<Dev, (u64, &Path)> = HashMap::new();
     for range in &plan.ranges {
         let file = plan.files.get(range.file as usize).filter(|f| f.kind == FileKind::Regular);
@@ -41,7 +41,7 @@ fn busiest(plan: &Plan) -> Option<(Dev, &Path)> {
             entry.0 += u64::from(range.pages);
         }
     }
-    bytes.into_iter().max_by_key(|(_, (pages, _))| *pages).map(|(dev, (_, path))| (dev, path))
+    bytes.into_iter().max_by_key(|(_, (pages, _))| *pages).map(|(_, (_, path))| path)
 }
 
 /// The measurement kept for the device of this file, or a new one.
@@ -57,7 +57,7 @@ fn measured(path: &Path) -> Result<DeviceModel, cold_probe::device::Error> {
 
 /// What its reads cost; `None` when that could not be measured.
 fn model(plan: &Plan, line: &mut Line<'_>, ui: &Ui) -> Option<DeviceModel> {
-    let (dev, path) = busiest(plan)?;
+    let path = busiest(plan)?;
     line.step(&format!("measuring what reads from the device of {} cost", path.display()));
     match measured(path) {
         Ok(model) => Some(model),

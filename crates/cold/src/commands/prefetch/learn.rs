@@ -222,7 +222,10 @@ impl Lesson<'_> {
                 let disturbed: Vec<String> =
                     single.run.taints.iter().map(cold_bench::diagnose::taints::words).collect();
                 if !disturbed.is_empty() {
-                    self.ui.note(format!("a start was disturbed and teaches all the same: {}", disturbed.join("; ")));
+                    self.ui.note(format!(
+                        "a start was disturbed and teaches all the same: {}",
+                        disturbed.join("; ")
+                    ));
                 }
                 return Ok(());
             }

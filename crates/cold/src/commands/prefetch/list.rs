@@ -119,7 +119,11 @@ pub(crate) fn remove(args: &RemoveArgs, place: &Place, ui: &Ui) -> Outcome {
     let store = place.store()?;
     let listed = args.which.find(&store)?;
     store.remove(&listed.plan.key)?;
-    ui.line(format!("removed {} and its history ({})", plans::name(&listed.path), plans::what(&listed.plan.key)));
+    ui.line(format!(
+        "removed {} and its history ({})",
+        plans::name(&listed.path),
+        plans::what(&listed.plan.key)
+    ));
     Ok(Exit::Done)
 }
 

@@ -116,8 +116,11 @@ fn named(store: &Store, name: &str) -> Result<Listed> {
         (Some(one), []) => Ok(one),
         (None, _) => Err(Failure::usage(format!("there is no plan {name:?}")).hint("cold prefetch list")),
         (Some(last), rest) => {
-            let names: Vec<String> =
-                rest.iter().chain([&last]).map(|l| format!("{} ({})", self::name(&l.path), l.plan.key.scenario)).collect();
+            let names: Vec<String> = rest
+                .iter()
+                .chain([&last])
+                .map(|l| format!("{} ({})", self::name(&l.path), l.plan.key.scenario))
+                .collect();
             Err(Failure::usage(format!("{name:?} may be any of {}", names.join(", "))))
         }
     }
@@ -127,7 +130,9 @@ fn named(store: &Store, name: &str) -> Result<Listed> {
 pub(crate) fn is_called(listed: &Listed, name: &str) -> bool {
     let key = &listed.plan.key;
     let file = |p: &Path| p.file_name() == Some(OsStr::new(name)) || p == Path::new(name);
-    self::name(&listed.path).starts_with(name) || file(&key.executable) || key.script.as_deref().is_some_and(file)
+    self::name(&listed.path).starts_with(name)
+        || file(&key.executable)
+        || key.script.as_deref().is_some_and(file)
 }
 
 /// What a plan is called in lists: its file without the ending.

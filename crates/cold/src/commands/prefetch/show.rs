@@ -51,7 +51,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     let listed = args.which.find(&place.store()?)?;
     let plan = &listed.plan;
-    for (path, text) in [(&args.html, cold_report::plan::html(plan)), (&args.svg, cold_report::plan::svg(plan))] {
+    for (path, text) in
+        [(&args.html, cold_report::plan::html(plan)), (&args.svg, cold_report::plan::svg(plan))]
+    {
         if let Some(path) = path {
             std::fs::write(path, text)
                 .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?;
@@ -103,7 +105,7 @@ fn head(ui: &Ui, plan: &Plan, path: &Path) {
 
 /// Sizes in one line.
 pub(super) fn contents(plan: &Plan) -> String {
-    let of = |op: Op| plan.steps.iter().filter(|s| s.op == op);
+    let of = |op: Op| plan.steps.iter().filter(move |s| s.op == op);
     let files = plan.files.iter().filter(|f| f.kind == FileKind::Regular).count() as u64;
     let critical: u64 = of(Op::Read).filter(|s| s.critical).map(|s| u64::from(s.bytes)).sum();
     format!(

@@ -99,11 +99,8 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     for command in &mut config.commands {
         command.launcher = Some(launcher.clone());
     }
-    let space = if args.trial_only {
-        Space::none()
-    } else {
-        Space::new(plan.device.as_ref(), plan.learnt.starts)
-    };
+    let space =
+        if args.trial_only { Space::none() } else { Space::new(plan.device.as_ref(), plan.learnt.starts) };
     let interrupt = interrupt()?;
     let mut line = Line::new(ui);
     let live = Live { config: &config, plan: &plan, trial: &trial, ui };

@@ -102,7 +102,10 @@ fn check(plan: &Plan) -> Checked<'_> {
 
 fn tell(ui: &Ui, plan: &Plan, checked: &Checked<'_>, again: bool) {
     if let Err(why) = checked.executable {
-        ui.line(paint(BAD, format!("{} {why}: the plan is of another program", plan.key.executable.display())));
+        ui.line(paint(
+            BAD,
+            format!("{} {why}: the plan is of another program", plan.key.executable.display()),
+        ));
     }
     for (path, why, bytes) in &checked.stale {
         ui.line(format!("  {} {why} ({})", path.display(), Bytes(*bytes)));
