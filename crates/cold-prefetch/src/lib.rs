@@ -14,7 +14,7 @@ mod random;
 pub mod tune;
 
 pub use compile::{compile, is_kept};
-pub use judge::{Daily, Judgement, judge};
+pub use judge::{Judgement, judge};
 pub use knobs::default_knobs;
 pub use learn::{ObservedStart, Sees, WhyNot, With, observe};
 pub use merge::merge;
