@@ -150,7 +150,10 @@ mod tests {
         assert!(matches!(nothing, Judgement::Disable { .. }), "{nothing:?}");
         let few = judge(&plan(), &history(20, 1.0, 0.05));
         assert!(matches!(few, Judgement::Keep { proven: false, .. }), "{few:?}");
-        assert_eq!(judge(&plan(), &[]), Judgement::Keep { proven: false, why: "no control starts yet".into() });
+        assert_eq!(
+            judge(&plan(), &[]),
+            Judgement::Keep { proven: false, why: "no control starts yet".into() }
+        );
     }
 
     #[test]
