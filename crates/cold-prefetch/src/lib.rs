@@ -12,13 +12,15 @@ pub mod learn;
 pub mod merge;
 mod random;
 pub mod tune;
+pub mod waste;
 
 pub use compile::{compile, is_kept};
-pub use judge::{Daily, Judgement, judge};
+pub use judge::{Judgement, judge};
 pub use knobs::default_knobs;
 pub use learn::{ObservedStart, Sees, WhyNot, With, observe};
 pub use merge::merge;
 pub use tune::{Tuner, Verdict};
+pub use waste::{Waste, waste};
 
 #[cfg(test)]
 mod sample;

@@ -236,7 +236,7 @@ fn split(dev: u64) -> (u32, u32) {
 }
 
 /// Undoes a recording's `\xNN` for bytes that are not UTF-8.
-pub(super) fn unescape(text: &str) -> PathBuf {
+pub(crate) fn unescape(text: &str) -> PathBuf {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let Some((&byte, after)) = rest.split_first() {
