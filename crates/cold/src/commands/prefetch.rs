@@ -6,6 +6,8 @@ pub(crate) mod launcher;
 mod learn;
 mod list;
 pub(crate) mod plans;
+mod portable;
+mod replay;
 mod shell;
 mod show;
 mod status;
@@ -48,6 +50,10 @@ enum Command {
     Tune(tune::Args),
     /// Show what daily use says of the plans
     Status(status::Args),
+    /// Write a plan as JSON, for another machine
+    Export(portable::ExportArgs),
+    /// Make a plan of what another machine exported
+    Import(portable::ImportArgs),
     /// Remove a plan and its history
     Remove(list::RemoveArgs),
     /// Remove plans by age and size
@@ -70,6 +76,8 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Outcome {
         Command::Verify(args) => verify::run(&args, place, ui),
         Command::Tune(args) => tune::run(&args, place, ui),
         Command::Status(args) => status::run(&args, place, ui),
+        Command::Export(args) => portable::export(&args, place, ui),
+        Command::Import(args) => portable::import(&args, place, ui),
         Command::Remove(args) => list::remove(&args, place, ui),
         Command::Prune(args) => list::prune(&args, place, ui),
         Command::Install(args) => install::run(&args, ui),

@@ -68,6 +68,11 @@ pub(crate) struct Which {
 }
 
 impl Which {
+    /// The command, where one is given, and its scenario.
+    pub(crate) fn command(&self) -> (&[OsString], Option<&str>) {
+        (&self.argv, self.scenario.as_deref())
+    }
+
     /// The plan it names.
     pub(crate) fn find(&self, store: &Store) -> Result<Listed> {
         match &self.name {

@@ -4,7 +4,7 @@ use cold_model::Nanos;
 use cold_plan::history::{self, Kind, Record};
 use cold_plan::plan::Standing;
 use cold_plan::store::Listed;
-use cold_prefetch::{Daily, Judgement};
+use cold_prefetch::Judgement;
 use serde_json::{Value, json};
 
 use super::plans::{self, Place};
@@ -46,8 +46,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
             continue;
         }
         let records = history::read(&store.history_of(&listed.plan.key))?;
-        let daily = daily(&listed, &records);
-        let judgement = cold_prefetch::judge(&listed.plan, &daily);
+        let judgement = cold_prefetch::judge(&listed.plan, &records);
         let mut plan = listed.plan.clone();
         let changed = args.apply && apply(&mut plan, &judgement);
         if changed {
@@ -64,22 +63,6 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         ui.line(serde_json::to_string_pretty(&document)?);
     }
     Ok(Exit::Done)
-}
-
-/// The cold starts that were watched to their mark, oldest first.
-fn daily(listed: &Listed, records: &[Record]) -> Vec<Daily> {
-    let files = listed.plan.files.len() as u32;
-    let watched = records.iter().filter_map(|r| Some((r, r.mark?)));
-    watched
-        .filter_map(|(r, mark)| {
-            let prefetched = match r.kind {
-                Kind::Prefetched => true,
-                Kind::Control => false,
-                Kind::Skipped(_) => return None,
-            };
-            Some(Daily { prefetched, ns: mark.wall_ns, files, stale_files: 0 })
-        })
-        .collect()
 }
 
 /// Writes a verdict into the plan; whether that changed anything.

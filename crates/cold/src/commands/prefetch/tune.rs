@@ -1,6 +1,7 @@
 //! `cold prefetch tune`: rival settings of a plan against each other and against no plan, live.
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cold_bench::config::Config;
@@ -9,12 +10,12 @@ use cold_model::bench::State;
 use cold_plan::Plan;
 use cold_plan::plan::Standing;
 use cold_prefetch::tune::{Arm, Limits, Outcome as Made, Space};
-use cold_prefetch::{Tuner, Verdict};
+use cold_prefetch::{Tuner, Verdict, Waste};
 use serde_json::json;
 
 use super::plans::{self, Place};
 use super::trial::Trial;
-use super::{device, show};
+use super::{device, replay, show};
 use crate::cli::TEMPLATE;
 use crate::commands::bench::failure;
 use crate::exit::{Exit, Failure, Outcome};
@@ -103,10 +104,10 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         if args.trial_only { Space::none() } else { Space::new(plan.device.as_ref(), plan.learnt.starts) };
     let interrupt = interrupt()?;
     let mut line = Line::new(ui);
-    let live = Live { config: &config, plan: &plan, trial: &trial, ui };
+    let live = Live { config: &config, plan: &plan, trial: &trial, ready: &args.start.ready, ui };
     let tuned = live.run(Tuner::new(plan.knobs, space, limits), &mut line, &interrupt);
     line.clear();
-    let verdict = tuned?;
+    let (verdict, waste) = tuned?;
     if interrupt.load(Ordering::Relaxed) {
         ui.warn("interrupted: the plan stays as it is");
         return Ok(Exit::Interrupted);
@@ -116,7 +117,8 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     better.trial = verdict.trial;
     better.standing = verdict.standing.clone();
     store.save(&better)?;
-    tell(ui, args, &better, &verdict, limits.seed, &store)?;
+    let result = Found { plan: &better, verdict: &verdict, waste: waste.as_ref(), seed: limits.seed };
+    tell(ui, args, &result, &store.path_of(&better.key))?;
     Ok(match verdict.standing {
         Standing::Proven => Exit::Done,
         Standing::Off(_) => Exit::GateFailed,
@@ -128,18 +130,41 @@ struct Live<'a> {
     config: &'a Config,
     plan: &'a Plan,
     trial: &'a Trial,
+    ready: &'a str,
     ui: &'a Ui,
 }
 
 impl Live<'_> {
-    fn run(&self, mut tuner: Tuner, line: &mut Line<'_>, interrupt: &AtomicBool) -> Result<Verdict> {
+    /// All starts: the tuner's, a few warm ones, and a recorded one with what was found.
+    fn run(
+        &self,
+        mut tuner: Tuner,
+        line: &mut Line<'_>,
+        interrupt: &AtomicBool,
+    ) -> Result<(Verdict, Option<Waste>)> {
         let mut starts = Starts::begin(self.config, line, interrupt).map_err(failure)?;
         let searched = self.search(&mut tuner, &mut starts, line, interrupt);
         let warm = searched.and_then(|()| warm(&mut starts, line, interrupt));
+        let waste = match warm {
+            Ok(_) if interrupt.load(Ordering::Relaxed) => Ok(None),
+            Ok(_) => self.recorded(&tuner, &mut starts, line),
+            Err(_) => Ok(None),
+        };
         let ended = starts.end().map_err(failure);
         let warm_ns = warm?;
         ended?;
-        Ok(tuner.verdict(plans::now(), warm_ns))
+        let waste = waste.unwrap_or_else(|e| {
+            self.ui.note(format!("late and unused bytes are not known: {}", e.error));
+            None
+        });
+        Ok((tuner.verdict(plans::now(), warm_ns), waste))
+    }
+
+    fn recorded(&self, tuner: &Tuner, starts: &mut Starts<'_>, line: &mut Line<'_>) -> Result<Option<Waste>> {
+        let mut best = self.plan.clone();
+        device::steps(&mut best, tuner.best(), self.plan.device.as_ref());
+        self.trial.put(&best)?;
+        replay::start(starts, &best, self.ready, line)
     }
 
     fn search(
@@ -210,32 +235,37 @@ impl cold_bench::session::Progress for Step<'_, '_> {
     }
 }
 
-fn tell(
-    ui: &Ui,
-    args: &Args,
-    plan: &Plan,
-    verdict: &Verdict,
+/// What is told at the end.
+struct Found<'a> {
+    plan: &'a Plan,
+    verdict: &'a Verdict,
+    waste: Option<&'a Waste>,
     seed: u64,
-    store: &cold_plan::Store,
-) -> Result<()> {
-    let path = store.path_of(&plan.key);
+}
+
+fn tell(ui: &Ui, args: &Args, found: &Found<'_>, path: &Path) -> Result<()> {
+    let Found { plan, verdict, waste, seed } = found;
     if args.json {
-        let mut document = show::document(plan, &path);
+        let mut document = show::document(plan, path);
         if let Some(map) = document.as_object_mut() {
             map.insert("starts".into(), json!(verdict.starts));
             map.insert("seed".into(), json!(seed));
+            map.insert("waste".into(), waste.map_or(json!(null), replay::document));
             map.remove("files");
         }
         ui.line(serde_json::to_string_pretty(&document)?);
         return Ok(());
     }
-    ui.line(format!("{}  {}", paint(STRONG, plans::name(&path)), plans::what(&plan.key)));
+    ui.line(format!("{}  {}", paint(STRONG, plans::name(path)), plans::what(&plan.key)));
     for (_, ratio, taken) in &verdict.tried {
         let word = if *taken { "taken over" } else { "no better" };
         ui.line(paint(FAINT, format!("  a candidate took {ratio:.3} times the best so far: {word}")));
     }
     let (style, text) = show::standing(plan);
     ui.line(format!("  {}", paint(style, text)));
+    if let Some(waste) = waste {
+        replay::tell(ui, waste, 10);
+    }
     ui.line(paint(FAINT, format!("  {} made; seed {seed}", plural(u64::from(verdict.starts), "start"))));
     Ok(())
 }

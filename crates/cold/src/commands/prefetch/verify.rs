@@ -2,20 +2,29 @@
 
 use std::path::Path;
 
+use cold_bench::session::starts::Starts;
 use cold_model::Bytes;
-use cold_plan::Plan;
+use cold_model::bench::State;
 use cold_plan::plan::{FileKind, Op};
+use cold_plan::{Plan, Store};
+use cold_prefetch::Waste;
 use serde_json::json;
 
 use super::plans::{self, Place, Which};
+use super::replay;
+use super::trial::Trial;
 use crate::cli::TEMPLATE;
-use crate::exit::{Exit, Outcome};
+use crate::commands::bench::failure;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::interrupt;
+use crate::progress::Line;
+use crate::start::StartFlags;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 use crate::words::{percent, plural};
 
 const EXAMPLES: &str = "Examples:
   cold prefetch verify firefox-esr
-  cold prefetch verify --json -- python3 app.py
+  cold prefetch verify --replay -- python3 app.py     how much of what it reads is used
 ";
 
 const AFTER: &str = "\
@@ -31,6 +40,13 @@ const STALE: u64 = 10;
 pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
+
+    /// Make one prefetched start of the command, recorded, and tell how much of what the plan reads it used
+    #[arg(long, requires = "argv")]
+    replay: bool,
+
+    #[command(flatten)]
+    start: StartFlags,
 
     /// One JSON document on stdout instead of text
     #[arg(long)]
@@ -49,7 +65,9 @@ struct Checked<'a> {
 
 /// Verifies it.
 pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
-    let listed = args.which.find(&place.store()?)?;
+    let store = place.store()?;
+    let listed = args.which.find(&store)?;
+    let waste = if args.replay { replayed(args, &store, &listed.plan, ui)? } else { None };
     let checked = check(&listed.plan);
     let again = checked.executable.is_err() || checked.stale_bytes * STALE >= checked.bytes.max(1);
     if args.json {
@@ -66,12 +84,39 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
             "stale_bytes": checked.stale_bytes,
             "stale": stale,
             "learn_again": again,
+            "replay": waste.as_ref().map(replay::document),
         });
         ui.line(serde_json::to_string_pretty(&document)?);
     } else {
         tell(ui, &listed.plan, &checked, again);
+        match &waste {
+            Some(waste) => replay::tell(ui, waste, 20),
+            None if args.replay => ui.warn("nothing on this machine shows which prefetched pages are used"),
+            None => {}
+        }
     }
     Ok(if again { Exit::GateFailed } else { Exit::Done })
+}
+
+/// One recorded start that follows the plan.
+fn replayed(args: &Args, store: &Store, plan: &Plan, ui: &Ui) -> Result<Option<Waste>, Failure> {
+    let (argv, scenario) = args.which.command();
+    let trial = Trial::beside(store)?;
+    trial.put(plan)?;
+    let mut config = args.start.config(argv, vec![State::Prefetched])?;
+    let launcher = trial.launcher(plan, scenario)?;
+    for command in &mut config.commands {
+        command.launcher = Some(launcher.clone());
+    }
+    let interrupt = interrupt()?;
+    let mut line = Line::new(ui);
+    let mut starts = Starts::begin(&config, &mut line, &interrupt).map_err(failure)?;
+    let waste = replay::start(&mut starts, plan, &args.start.ready, &mut line);
+    let ended = starts.end().map_err(failure);
+    line.clear();
+    let waste = waste?;
+    ended?;
+    Ok(waste)
 }
 
 fn check(plan: &Plan) -> Checked<'_> {
