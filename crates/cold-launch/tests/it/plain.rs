@@ -119,9 +119,7 @@ fn a_helper_ends_with_its_program() {
     evict(&data);
     let mut child = launcher(&at, &["--wait", "none"], &["sleep", "60"]).spawn().expect("starts");
     let mark = dir.path().display().to_string();
-    cold_testbed::until("a helper watches", || {
-        (!crate::world::helpers(&mark).is_empty()).then_some(())
-    });
+    cold_testbed::until("a helper watches", || (!crate::world::helpers(&mark).is_empty()).then_some(()));
     child.kill().expect("killed");
     child.wait().expect("waited");
     gone(dir.path());
