@@ -1,12 +1,13 @@
 //! The start itself: decide, leave a helper behind, become the program.
 
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cold_model::Nanos;
 use cold_plan::format::View;
+use cold_plan::history::{self, Kind, Mark};
 use cold_sys::detached;
 use cold_sys::pidfd::PidFd;
 use cold_sys::shared::SharedWords;
@@ -17,8 +18,8 @@ use crate::load::{self, Loaded};
 use crate::options::{Options, Skip};
 use crate::places::Places;
 use crate::prepare::{self, Seen};
-use crate::record::{self, Outcome};
-use crate::watch::{self, Mark, Target};
+use crate::record;
+use crate::watch::{self, Target};
 
 /// For how long a start is watched for its mark, at least and at most.
 const WATCH: std::ops::RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_mins(2);
@@ -65,7 +66,7 @@ pub fn explain(options: &Options) -> Explanation {
         }
     };
     let decision = match ready(&loaded, options, began, &mut seen) {
-        Ok(_) if is_control(&loaded, options) => Decision::Control,
+        Ok(ready) if is_control(&loaded, ready.view, options) => Decision::Control,
         Ok(_) => Decision::Replay,
         Err(skip) => Decision::Skip(skip),
     };
@@ -100,21 +101,22 @@ fn decide(
             return Err(skip);
         }
     };
-    let control = is_control(loaded, options);
+    let control = is_control(loaded, ready.view, options);
     let target = target(ready.view, began_at)?;
     let shared = SharedWords::new()?;
     let process = target.process.as_fd().as_raw_fd();
     let mut help = || {
         detached::leave(c"cold-launch", &[process]);
-        let engine = (!control).then(|| Engine::new(ready.view, &ready.places, &shared, ready.limits));
-        attend(&target, engine.as_ref(), ready.limits.deadline, |mark, engine| {
-            if options.history {
-                let outcome = match engine {
-                    None => Outcome::Control,
-                    Some(e) if e.is_stale() => Outcome::Stale,
-                    Some(e) => Outcome::Prefetched(e.tally().bytes),
-                };
-                record::append(loaded, outcome, mark);
+        let places = ready.places.closed();
+        let engine = (!control).then(|| Engine::new(ready.view, &places, &shared, ready.limits));
+        attend(&target, engine.as_ref(), ready.limits.deadline, |mark, finished| {
+            let kind = match &engine {
+                None => Kind::Control,
+                Some(e) if e.is_stale() => Kind::Skipped(history::Skip::Stale),
+                Some(_) => Kind::Prefetched,
+            };
+            if let Some(path) = history_of(loaded, options) {
+                record::append(path, ready.view, kind, mark, engine.as_ref().map(|e| (e.tally(), finished)));
             }
         });
     };
@@ -139,18 +141,26 @@ fn ready<'a>(
     Ok(Ready { view, places, limits })
 }
 
-fn is_control(loaded: &Loaded, options: &Options) -> bool {
-    options.control_every > 0 && record::is_control(loaded, options.control_every)
+/// Where this start is to be entered, if anywhere.
+fn history_of<'a>(loaded: &'a Loaded, options: &Options) -> Option<&'a Path> {
+    loaded.history.as_deref().filter(|_| options.history)
+}
+
+fn is_control(loaded: &Loaded, view: View<'_>, options: &Options) -> bool {
+    let history = loaded.history.as_deref().filter(|_| options.control_every > 0);
+    history.is_some_and(|path| record::is_control(path, view, options.control_every))
 }
 
 /// Enters a start without replay in the history. In a helper, because a write may wait for a disk.
 fn note(loaded: &Loaded, options: &Options, skip: &Skip) {
-    let Some(outcome) = Outcome::of(skip).filter(|_| options.history && loaded.history.is_some()) else {
+    let (Some(path), Some(kind), Ok(view)) =
+        (history_of(loaded, options), record::kind_of(skip), loaded.view())
+    else {
         return;
     };
     let mut write = || {
         detached::leave(c"cold-launch", &[]);
-        record::append(loaded, outcome, Mark::Unknown);
+        record::append(path, view, kind, None, None);
     };
     // A line less in the history is no reason to say anything.
     let _ = detached::run(&mut write);
@@ -175,15 +185,16 @@ fn attend(
     target: &Target,
     engine: Option<&Engine<'_>>,
     deadline: Instant,
-    finish: impl Fn(Mark, Option<&Engine<'_>>) + Sync,
+    finish: impl Fn(Option<Mark>, bool) + Sync,
 ) {
     let done = AtomicBool::new(engine.is_none());
     let watch = || {
         let mark = watch::watch(target, engine, &done, deadline);
+        let finished = done.load(Ordering::Acquire);
         if let Some(engine) = engine {
             engine.stop();
         }
-        finish(mark, engine);
+        finish(mark, finished);
         // Not by returning: a thread that a dead server or disk holds would be waited for.
         detached::end()
     };

@@ -67,6 +67,12 @@ impl Places {
         Self { places }
     }
 
+    /// The same table with no directory open, for a helper that has closed its descriptors.
+    pub(crate) fn closed(&self) -> Self {
+        let closed = |p: &Place| Place { point: p.point.clone(), root: OnceLock::new(), ..*p };
+        Self { places: self.places.iter().map(closed).collect() }
+    }
+
     /// The mount that `path` leads into and the rest of the path; `None` when it must be left alone, or is
     /// no plain absolute path.
     pub(crate) fn of<'p>(&self, path: &'p Path) -> Option<(&Beneath, &'p Path)> {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cold_model::Nanos;
+use cold_plan::history::Mark;
 use cold_sys::pidfd::PidFd;
 use cold_sys::time::{monotonic, process_cpu};
 
@@ -33,30 +34,25 @@ pub(crate) struct Target {
     pub(crate) watch: Duration,
 }
 
-/// When the program had used the CPU time of a start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Mark {
-    /// So long after the start began.
-    Reached(u64),
-    /// It ended before, so long after the start began.
-    Exited(u64),
-    /// Not while it was watched, or not known when that would be.
-    Unknown,
-}
-
 /// Watches until the replay is `done` (or has to end) and the mark is passed. Returns at once when the
-/// program ends.
+/// program ends. Says how long after the start began the program had used the CPU time of a start, or
+/// ended; `None` when it did neither while it was watched, or that CPU time is not known.
+///
+/// Counted from the beginning of the launch, not from the exec: what the launcher costs is part of the
+/// start, and a control run's exec comes earlier.
 pub(crate) fn watch(
     target: &Target,
     engine: Option<&Engine<'_>>,
     done: &AtomicBool,
     deadline: Instant,
-) -> Mark {
+) -> Option<Mark> {
     let pressure = engine.and_then(|_| File::open("/proc/pressure/memory").ok());
     let stall = || pressure.as_ref().and_then(guard::memory_stall);
     let stalled_before = stall();
     let started = Instant::now();
-    let mut mark = if target.ready_cpu_ns == 0 { Some(Mark::Unknown) } else { None };
+    let cpu_ns = target.ready_cpu_ns;
+    let since = |wall_ns, exited| Mark { wall_ns, cpu_ns, exited };
+    let (mut mark, mut marking) = (None, cpu_ns > 0);
     let mut last = Look { at: target.began, cpu: 0 };
     loop {
         let pause = if started.elapsed() > LATER { LOOK_LATER } else { LOOK };
@@ -64,15 +60,14 @@ pub(crate) fn watch(
         let exited = target.process.wait(pause).unwrap_or(true);
         let now = monotonic();
         if exited {
-            return mark.unwrap_or(Mark::Exited(now.0.saturating_sub(target.began.0)));
+            let ended = || since(now.0.saturating_sub(target.began.0), true);
+            return mark.or_else(|| marking.then(ended));
         }
-        if mark.is_none() {
+        if marking {
             let look = Look::at(now, target);
-            mark = look.and_then(|l| l.passed(last, target)).map(Mark::Reached);
+            mark = look.and_then(|l| l.passed(last, target)).map(|wall| since(wall, false));
             last = look.unwrap_or(last);
-            if started.elapsed() > target.watch {
-                mark = mark.or(Some(Mark::Unknown));
-            }
+            marking = mark.is_none() && started.elapsed() < target.watch;
         }
         let finished = done.load(Ordering::Acquire);
         if let Some(engine) = engine.filter(|_| !finished) {
@@ -83,9 +78,7 @@ pub(crate) fn watch(
             }
         }
         // A thread that hangs in the kernel is not waited for.
-        if let Some(mark) = mark
-            && (finished || Instant::now() > deadline)
-        {
+        if !marking && (finished || Instant::now() > deadline) {
             return mark;
         }
     }

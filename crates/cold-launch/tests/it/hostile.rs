@@ -128,7 +128,7 @@ fn the_kernels_own_files_and_strange_steps() {
     for path in
         ["/proc/kcore", "/proc/self/mem", "/dev/zero", "/dev/tty", "/sys/kernel/debug", "/dev/watchdog"]
     {
-        add(&mut p, path.as_ref(), big, &[(0, 4096), (1 << 39, 1 << 20)], true);
+        add(&mut p, path.as_ref(), big, &[(0, 4096), (1 << 39, 128 << 10)], true);
     }
     let data = file(&dir.path().join("data"), MIB);
     add_whole(&mut p, &data, false);
