@@ -12,11 +12,11 @@ use cold_probe::device::Effort;
 use crate::progress::Line;
 use crate::ui::Ui;
 
-/// Makes the plan's steps with these knobs, or with those that fit the device. Without a measured device
-/// careful knobs are used, and that is said.
-pub(super) fn compile(plan: &mut Plan, knobs: Option<Knobs>, line: &mut Line<'_>, ui: &Ui) {
-    let device = model(plan, line, ui);
-    let knobs = knobs.unwrap_or_else(|| cold_prefetch::default_knobs(device.as_ref()));
+/// Makes the plan's steps with the knobs that fit the device. Without a measured device careful knobs are
+/// used, and that is said. Measurements are kept in `state`.
+pub(super) fn compile(plan: &mut Plan, state: &Path, line: &mut Line<'_>, ui: &Ui) {
+    let device = model(plan, state, line, ui);
+    let knobs = cold_prefetch::default_knobs(device.as_ref());
     steps(plan, &knobs, device.as_ref());
 }
 
@@ -45,21 +45,20 @@ fn busiest(plan: &Plan) -> Option<&Path> {
 }
 
 /// The measurement kept for the device of this file, or a new one.
-fn measured(path: &Path) -> Result<DeviceModel, cold_probe::device::Error> {
-    let state = cold_sys::place::state_directory(|name| std::env::var_os(name)).unwrap_or_default();
+fn measured(path: &Path, state: &Path) -> Result<DeviceModel, cold_probe::device::Error> {
     // A directory takes a temporary file, which tells more than an existing one; the file's own is best.
-    let tried = path.parent().map(|dir| cold_probe::device::load_or_measure(dir, &state, Effort::Usual));
+    let tried = path.parent().map(|dir| cold_probe::device::load_or_measure(dir, state, Effort::Usual));
     match tried {
         Some(Ok(model)) => Ok(model),
-        _ => cold_probe::device::load_or_measure(path, &state, Effort::Usual),
+        _ => cold_probe::device::load_or_measure(path, state, Effort::Usual),
     }
 }
 
 /// What its reads cost; `None` when that could not be measured.
-fn model(plan: &Plan, line: &mut Line<'_>, ui: &Ui) -> Option<DeviceModel> {
+fn model(plan: &Plan, state: &Path, line: &mut Line<'_>, ui: &Ui) -> Option<DeviceModel> {
     let path = busiest(plan)?;
     line.step(&format!("measuring what reads from the device of {} cost", path.display()));
-    match measured(path) {
+    match measured(path, state) {
         Ok(model) => Some(model),
         Err(why) => {
             ui.note(format!("the device of {} was not measured: {why}", path.display()));

@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     let learnt = Lesson { args, key: &key, store: store.directory(), config: &config, ui }
         .plan(old, &mut line, &interrupt)
         .and_then(|(mut plan, missing)| {
-            device::compile(&mut plan, None, &mut line, ui);
+            device::compile(&mut plan, &place.state()?, &mut line, ui);
             Ok((plan, missing))
         });
     line.clear();

@@ -31,6 +31,16 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Where what is known of devices lies: beside the plans, or among those of a directory that was named.
+    pub(crate) fn state(&self) -> Result<PathBuf> {
+        match &self.store {
+            Some(dir) => Ok(std::path::absolute(dir)?),
+            None => Ok(self.store()?.directory().parent().map(Path::to_owned).unwrap_or_default()),
+        }
+    }
+}
+
 /// The key of a command, its executable's build-id included.
 pub(crate) fn key(argv: &[OsString], scenario: Option<&str>) -> Result<Key> {
     let path = std::env::var_os("PATH");

@@ -61,7 +61,7 @@ pub(crate) fn import(args: &ImportArgs, place: &Place, ui: &Ui) -> Outcome {
         .map_err(|e| Failure::from(anyhow::anyhow!("{}: {e}", args.file.display())))?;
     let mut plan = imported.plan;
     let mut line = Line::new(ui);
-    device::compile(&mut plan, None, &mut line, ui);
+    device::compile(&mut plan, &place.state()?, &mut line, ui);
     line.clear();
     let path = store.save(&plan)?;
     for dropped in &imported.dropped {

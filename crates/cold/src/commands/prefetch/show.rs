@@ -232,11 +232,19 @@ pub(super) fn document(plan: &Plan, path: &Path) -> Value {
             }));
         }
     }
+    let mut reads_of: Vec<Vec<Value>> = vec![Vec::new(); plan.files.len()];
+    for s in plan.steps.iter().filter(|s| s.op == Op::Read) {
+        if let Some(list) = reads_of.get_mut(s.file as usize) {
+            list.push(
+                json!({ "offset": s.offset, "bytes": s.bytes, "need_ns": s.need_ns, "critical": s.critical }),
+            );
+        }
+    }
     let files: Vec<Value> = plan
         .files
         .iter()
-        .zip(ranges)
-        .map(|(f, ranges)| {
+        .zip(ranges.into_iter().zip(reads_of))
+        .map(|(f, (ranges, reads))| {
             json!({
                 "path": text(&f.path),
                 "kind": match f.kind {
@@ -245,7 +253,7 @@ pub(super) fn document(plan: &Plan, path: &Path) -> Value {
                     FileKind::Name => "name",
                     FileKind::BlockDevice => "block_device",
                 },
-                "size": f.identity.size, "need_ns": f.need_ns, "uses": f.uses, "ranges": ranges,
+                "size": f.identity.size, "need_ns": f.need_ns, "uses": f.uses, "ranges": ranges, "reads": reads,
             })
         })
         .collect();

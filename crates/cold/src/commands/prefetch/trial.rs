@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use cold_bench::config::Launcher;
+use cold_plan::plan::FileKind;
 use cold_plan::{Plan, Store};
 
 use super::launcher;
@@ -46,7 +47,10 @@ impl Trial {
             arguments.extend(["--scenario".into(), name.into()]);
         }
         arguments.push("--".into());
-        let files = vec![program.clone(), self.store.path_of(&plan.key)];
+        // Also what the plan reads and the program does not: else a useless read would cost nothing the second
+        // time, and the plan look better than it is.
+        let regular = plan.files.iter().filter(|f| f.kind == FileKind::Regular).map(|f| f.path.clone());
+        let files = [program.clone(), self.store.path_of(&plan.key)].into_iter().chain(regular).collect();
         let history: PathBuf = self.store.history_of(&plan.key);
         Ok(Launcher { program, arguments, files, history, helper: HELPER.to_owned() })
     }
