@@ -52,7 +52,7 @@ bench: all
 
 ## Plans against no plan and rival ways of reading ahead; writes docs/benchmarks/prefetch.md (takes long)
 bench-prefetch: all
-	./benches/prefetch.py
+	./benches/prefetch/run.py
 
 clean:
 	$(CARGO) clean
