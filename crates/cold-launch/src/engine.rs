@@ -37,7 +37,7 @@ pub(crate) struct Limits {
     pub(crate) chunk: u64,
     /// Threads that read.
     pub(crate) threads: usize,
-    /// Files open at a time.
+    /// Files kept open at a time; as many again may be held by chunks in flight.
     pub(crate) files: usize,
     /// When it ends, done or not.
     pub(crate) deadline: Instant,
@@ -147,7 +147,7 @@ impl<'a> Engine<'a> {
     }
 
     fn work(&self, share: Share, readers: usize) {
-        let mut window = Window::new(self.limits.in_flight / readers as u64);
+        let mut window = Window::new(self.limits.in_flight / readers as u64, self.limits.files / readers);
         let mut in_tail = false;
         while !self.stop.load(Ordering::Relaxed) && Instant::now() < self.limits.deadline {
             let Some(step) = self.next(share) else { break };

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use cold_sys::readahead::await_page;
 
 /// Requests in flight at most, bound or not: beyond the usual depth of a queue `readahead` itself waits.
+/// Each may hold a file open.
 const MOST: usize = 128;
 
 struct Chunk {
@@ -23,12 +24,13 @@ pub(crate) struct Window {
     chunks: VecDeque<Chunk>,
     bytes: u64,
     bound: u64,
+    most: usize,
 }
 
 impl Window {
-    /// At most `bound` bytes; 0 for no bound.
-    pub(crate) fn new(bound: u64) -> Self {
-        Self { chunks: VecDeque::new(), bytes: 0, bound }
+    /// At most `bound` bytes (0 for no bound), and no more chunks than `files` that may be held open.
+    pub(crate) fn new(bound: u64, files: usize) -> Self {
+        Self { chunks: VecDeque::new(), bytes: 0, bound, most: files.clamp(1, MOST) }
     }
 
     /// Makes room for `bytes` more. Returns how many critical chunks came meanwhile.
@@ -37,7 +39,7 @@ impl Window {
     /// who may read the file; polling with mincore would need ownership and a clock.
     pub(crate) fn make_room(&mut self, bytes: u64) -> u32 {
         let mut critical = 0;
-        while self.chunks.len() >= MOST
+        while self.chunks.len() >= self.most
             || (self.bound > 0 && self.bytes > 0 && self.bytes + bytes > self.bound)
         {
             critical += self.await_oldest();

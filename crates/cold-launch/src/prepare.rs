@@ -13,7 +13,7 @@ use crate::guard::{self, Sample};
 use crate::options::{Options, Skip};
 use crate::places::Places;
 
-/// Files open at a time, where the process may have more than twice as many.
+/// Files kept open at a time, where the process may have more than four times as many.
 const OPEN_FILES: u64 = 512;
 /// The least and most bytes of one call, whatever a plan says.
 const CHUNK: std::ops::RangeInclusive<u64> = 4096..=64 << 20;
@@ -52,7 +52,7 @@ pub(crate) fn limits(
         return Err(Skip::Off(reason.to_owned()));
     }
     seen.plan_bytes = view.read_bytes();
-    let open_files = OPEN_FILES.min(cold_sys::exec::open_files_limit() / 2).max(1) as usize;
+    let open_files = OPEN_FILES.min(cold_sys::exec::open_files_limit() / 4).max(1) as usize;
     if options.guards.warm {
         let sample = guard::sample(view, &Files::new(view, places, open_files));
         seen.sample = Some(sample);
