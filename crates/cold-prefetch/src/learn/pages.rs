@@ -168,8 +168,9 @@ pub(super) fn add_opened(
     let known: HashSet<u32> = ranges.iter().map(|r| r.file).collect();
     for f in opened.files.iter().filter(|f| f.how.opened && f.size.0 <= WHOLE_BYTES) {
         let Some(file) = selection.opened(f).filter(|i| !known.contains(i)) else { continue };
-        // The observation slowed the start down: its times are cut at ready, their order is right.
-        let need_ns = f.first.0.min(clock.window_ns());
+        // The observation slowed the start down, by about the same factor everywhere.
+        let slower = (opened.duration.0 as f64 / clock.window_ns().max(1) as f64).max(1.0);
+        let need_ns = ((f.first.0 as f64 / slower) as u64).min(clock.window_ns());
         selection.earlier(file, need_ns);
         push(ranges, file, &(0..f.size.0.div_ceil(4096)), need_ns, true);
     }

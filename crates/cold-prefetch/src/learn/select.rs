@@ -92,7 +92,7 @@ impl<'a> Selection<'a> {
             _ => return None,
         };
         let size = row.size.filter(|n| *n > 0);
-        let written = row.mtime_ns.zip(self.started).is_some_and(|(changed, start)| changed >= start);
+        let written = self.written(row);
         let regular = kind == FileKind::Regular;
         if row.deleted
             || row.path_from == PathFrom::Unknown
@@ -123,9 +123,17 @@ impl<'a> Selection<'a> {
             && !self.blind_devs.contains(&row.dev)
     }
 
-    /// The row's file lies on such a file system, whatever it is.
-    pub(super) fn is_real(&self, file: FileIdx) -> bool {
-        self.files.get(file as usize).is_some_and(|f| self.real(f) && !f.deleted)
+    /// The start itself made or changed it, so the next one finds another.
+    fn written(&self, row: &recording::File) -> bool {
+        row.mtime_ns.zip(self.started).is_some_and(|(changed, start)| changed >= start)
+    }
+
+    /// A name of this file can be looked up again: it is on such a file system, whatever it is, and was not
+    /// made by this start.
+    pub(super) fn can_be_named(&self, file: FileIdx) -> bool {
+        self.files.get(file as usize).is_some_and(|f| {
+            self.real(f) && !f.deleted && (f.kind == recording::FileKind::Directory || !self.written(f))
+        })
     }
 
     /// A path as plans have it: absolute, without `.`, `..` and double slashes.
