@@ -53,22 +53,13 @@ pub(super) fn lookups(recording: &Recording, clock: &Clock, selection: &mut Sele
         let row = l.file.and_then(|f| recording.files.get(f as usize));
         let directory = row.is_some_and(|f| f.kind == recording::FileKind::Directory);
         let need_ns = clock.need(l.at, l.tid);
-        match l.kind {
-            LookupKind::List => {
-                if let Some(path) = l.path.as_deref().or(row.and_then(|f| f.path.as_deref())) {
-                    selection.name(path, FileKind::Directory, need_ns);
-                }
-            }
-            _ => {
-                let kind = if directory && l.kind == LookupKind::Open {
-                    FileKind::Directory
-                } else {
-                    FileKind::Name
-                };
-                if let Some(path) = &l.path {
-                    selection.name(path, kind, need_ns);
-                }
-            }
+        let listed = l.kind == LookupKind::List;
+        let opened = directory && l.kind == LookupKind::Open;
+        let kind = if listed || opened { FileKind::Directory } else { FileKind::Name };
+        // A listing is of an open directory, whose path the call does not name.
+        let known = row.filter(|_| listed).and_then(|f| f.path.as_deref());
+        if let Some(path) = l.path.as_deref().or(known) {
+            selection.name(path, kind, need_ns);
         }
     }
 }

@@ -70,13 +70,12 @@ impl<'a> Selection<'a> {
 
     /// The plan's number of a regular file or block device, if it can be planned.
     pub(super) fn file(&mut self, file: FileIdx, need_ns: u64) -> Option<u32> {
-        let chosen = match self.by_file.get(&file) {
-            Some(known) => *known,
-            None => {
-                let chosen = self.choose(file);
-                self.by_file.insert(file, chosen);
-                chosen
-            }
+        let chosen = if let Some(known) = self.by_file.get(&file) {
+            *known
+        } else {
+            let chosen = self.choose(file);
+            self.by_file.insert(file, chosen);
+            chosen
         };
         if let Some(f) = chosen.and_then(|i| self.chosen.get_mut(i as usize)) {
             f.need_ns = f.need_ns.min(need_ns);
@@ -252,15 +251,12 @@ pub(crate) fn unescape(text: &str) -> PathBuf {
         let code =
             code.and_then(|c| std::str::from_utf8(c).ok()).and_then(|c| u8::from_str_radix(c, 16).ok());
         // Only bytes that could not stand as themselves are written so.
-        match code.filter(|c| *c >= 0x80) {
-            Some(code) => {
-                out.push(code);
-                rest = &after[3..];
-            }
-            None => {
-                out.push(byte);
-                rest = after;
-            }
+        if let Some(code) = code.filter(|c| *c >= 0x80) {
+            out.push(code);
+            rest = &after[3..];
+        } else {
+            out.push(byte);
+            rest = after;
         }
     }
     PathBuf::from(OsString::from_vec(out))

@@ -215,10 +215,12 @@ fn exactness_by_reading_nothing_ahead_holds_for_cold_starts_only() {
     assert!(s.exact && !s.proved_cold && s.missing.iter().any(|m| m.contains("not proved")), "{s:?}");
 }
 
+type Change = fn(&mut File);
+
 #[test]
 fn what_a_later_start_cannot_use_is_not_learnt() {
     let mut r = recording();
-    let bad: [(&str, fn(&mut File)); 12] = [
+    let bad: [(&str, Change); 12] = [
         ("/home/u/written", |f| f.mtime_ns = Some(1_795_255_200_000_000_001)),
         ("/home/u/deleted", |f| f.deleted = true),
         ("/run/user/0/x", |f| f.file_system = "tmpfs".into()),
