@@ -1,6 +1,9 @@
 //! Makes a plan's steps for a device.
 //!
-//! 1. **Keep** a range used in at least S of the last 8 starts; of fewer starts, in as many as there are.
+//! 1. **Keep** a range used in at least S of the last 8 starts; of fewer starts, in as many as there are. Pages
+//!    that were only mapped around a fault are kept like others, where no exact start has told better: of
+//!    the 1024 such pages of `python3.11` in a warm start of `import json, http.client, email` an exact start
+//!    touched 770, of the 632 of `libcrypto` 270 (Linux 6.18), and each one left out costs a request of its own.
 //! 2. **Merge** neighbours in a file when what is read in vain is at most the gap: the hole between them and,
 //!    where the two are needed at different times (further apart than the window, or on the two sides of the
 //!    critical prefix), the later one's bytes too. So a late range goes in front of early ones only when
