@@ -137,7 +137,9 @@ impl<'a> Engine<'a> {
             let mut started = 0;
             for share in more {
                 let work = move || self.work(share, readers);
-                started += usize::from(std::thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, work).is_ok());
+                started += usize::from(
+                    std::thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, work).is_ok(),
+                );
             }
             self.work(if started < helpers { Share::All } else { own }, readers);
         });

@@ -1,13 +1,13 @@
 //! The plan's files, opened when first needed, checked against what the plan says of them, and closed
 //! again when too many are open.
 
-use std::fs::{File, Metadata};
-use std::os::unix::fs::MetadataExt;
+use std::fs::File;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cold_plan::Match;
 use cold_plan::format::{FileView, View};
-use cold_plan::plan::{FileKind, Identity};
+use cold_plan::plan::FileKind;
 
 use crate::places::Places;
 
@@ -90,7 +90,8 @@ impl<'a> Files<'a> {
             FileKind::Regular => {
                 let (root, rel) = self.places.of(file.path())?;
                 let (opened, meta) = root.regular(rel).ok()?;
-                is_same(&file.identity(), &meta).then_some(opened)
+                // One that was only touched would have to be read for its build-id: it counts as changed.
+                (file.identity().matches(&meta) == Match::Same).then_some(opened)
             }
             FileKind::BlockDevice if self.root => {
                 let (root, rel) = self.places.device(file.path())?;
@@ -150,12 +151,4 @@ impl Slots {
             return;
         }
     }
-}
-
-/// The file is the one the plan was learnt with. The device's number may differ after a boot, and the
-/// build-id follows from the rest.
-pub(crate) fn is_same(planned: &Identity, found: &Metadata) -> bool {
-    planned.inode == found.ino()
-        && planned.size == found.len()
-        && planned.mtime_ns == found.mtime().saturating_mul(1_000_000_000).saturating_add(found.mtime_nsec())
 }

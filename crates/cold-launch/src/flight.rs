@@ -37,7 +37,9 @@ impl Window {
     /// who may read the file; polling with mincore would need ownership and a clock.
     pub(crate) fn make_room(&mut self, bytes: u64) -> u32 {
         let mut critical = 0;
-        while self.chunks.len() >= MOST || (self.bound > 0 && self.bytes > 0 && self.bytes + bytes > self.bound) {
+        while self.chunks.len() >= MOST
+            || (self.bound > 0 && self.bytes > 0 && self.bytes + bytes > self.bound)
+        {
             critical += self.await_oldest();
         }
         critical

@@ -25,8 +25,8 @@ fn class_of(mount: &Mount) -> Class {
         "btrfs" | "bcachefs" | "overlay" | "zfs" | "ubifs" | "aufs" => Class::Local,
         // A block device, but a server in between.
         "fuseblk" => Class::Server,
-        "autofs" | "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "9p" | "afs" | "coda" | "virtiofs" | "orangefs"
-        | "lustre" | "gpfs" => Class::Server,
+        "autofs" | "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "9p" | "afs" | "coda" | "virtiofs"
+        | "orangefs" | "lustre" | "gpfs" => Class::Server,
         t if t == "fuse" || t.starts_with("fuse.") => Class::Server,
         // Of the rest, what has a block device's number has a disk, and procfs and its kin have none.
         _ if mount.dev.0 != 0 => Class::Local,
@@ -59,10 +59,18 @@ impl Places {
             let (point, class) = (m.mount_point.clone(), class_of(m));
             places.push(Place { point, dev: m.dev, class, root: OnceLock::new() });
         }
-        for place in places.iter_mut().filter(|p| p.class == Class::Server && executable.starts_with(&p.point)) {
+        for place in
+            places.iter_mut().filter(|p| p.class == Class::Server && executable.starts_with(&p.point))
+        {
             place.class = Class::Local;
         }
         Self { places }
+    }
+
+    /// The same table with no directory open, for a helper that has closed its descriptors.
+    pub(crate) fn closed(&self) -> Self {
+        let closed = |p: &Place| Place { point: p.point.clone(), root: OnceLock::new(), ..*p };
+        Self { places: self.places.iter().map(closed).collect() }
     }
 
     /// The mount that `path` leads into and the rest of the path; `None` when it must be left alone, or is

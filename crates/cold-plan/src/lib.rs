@@ -8,6 +8,8 @@ pub mod format;
 pub mod history;
 pub mod identity;
 pub mod plan;
+#[cfg(feature = "portable")]
+pub mod portable;
 #[cfg(any(test, feature = "fuzzing"))]
 pub mod sample;
 pub mod scenario;

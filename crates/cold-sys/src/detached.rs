@@ -128,3 +128,9 @@ pub fn lower_io_priority() {
         }
     }
 }
+
+/// Ends a copy at once, also while threads of it wait in the kernel, without exit handlers.
+pub fn end() -> ! {
+    // SAFETY: ends this process.
+    unsafe { libc::_exit(0) }
+}

@@ -18,6 +18,7 @@ pub mod evict;
 pub mod exec;
 pub mod extents;
 pub mod loopdev;
+pub mod map;
 pub mod mount;
 pub mod observe;
 pub mod open;

@@ -48,7 +48,7 @@ pub(crate) fn memory_stall(file: &File) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cold_testbed::fake::FakeTree;
+    use cold_testbed::FakeTree;
 
     fn tree(memory: &str, io: &str, inflight: &str) -> FakeTree {
         let line = |share: &str| format!("some avg10={share} avg60=0.00 avg300=0.00 total=1\n");

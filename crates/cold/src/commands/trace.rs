@@ -1,11 +1,8 @@
 //! `cold trace`: record one start, or what runs already.
 
-mod afterwards;
 mod args;
 mod build;
-mod manifest;
 mod show;
-mod watch;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -14,15 +11,15 @@ use cold_bench::config::Config;
 use cold_bench::session::single::{self, Single};
 use cold_model::bench::Ending;
 use cold_model::recording::Manifest;
-use cold_model::recording::manifest::{StackMethod, Tier};
+use cold_model::recording::manifest::{StackMethod, Subject, Tier};
 use cold_trace::record::Options;
 
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::interrupt;
 use crate::progress::Line;
+use crate::recorder::{Watch, Whom, manifest};
 use crate::ui::Ui;
 use build::Followed;
-use watch::{Watch, Whom};
 
 pub(crate) use args::Args;
 
@@ -36,7 +33,14 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let options = options(args)?;
     let directory = build::directory(args, &followed)?;
     let interrupt = interrupt()?;
-    let before = manifest::before(&followed, &args.ready);
+    let before = match &followed {
+        Followed::Command(config) => {
+            let argv = config.commands.first().map(|c| c.argv.as_slice());
+            manifest::before(Subject::Command, argv.unwrap_or_default(), &args.start.ready)
+        }
+        Followed::Process(pid) => manifest::before(Subject::Process { pid: *pid }, &[], &args.start.ready),
+        Followed::Machine => manifest::before(Subject::Machine, &[], &args.start.ready),
+    };
     let mut line = Line::new(ui);
     let mut watch = Watch::new(&directory, options, before);
     let ended = match &followed {
@@ -116,7 +120,7 @@ fn wait(
 /// How it ends: an interrupt first, then the command's own failure.
 fn exit(args: &Args, m: &Manifest, ui: &Ui, interrupted: bool) -> Exit {
     // For what runs already, Ctrl-C is the ordinary end.
-    if interrupted && m.subject == cold_model::recording::manifest::Subject::Command {
+    if interrupted && m.subject == Subject::Command {
         return Exit::Interrupted;
     }
     let why = match m.ending {
@@ -126,5 +130,5 @@ fn exit(args: &Args, m: &Manifest, ui: &Ui, interrupted: bool) -> Exit {
         _ => return Exit::Done,
     };
     ui.warn(format!("{why}; the recording is kept"));
-    if args.ignore_failure { Exit::Done } else { Exit::Failed }
+    if args.start.ignore_failure { Exit::Done } else { Exit::Failed }
 }

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::cli::TEMPLATE;
+use crate::start::StartFlags;
 
 const EXAMPLES: &str = "Examples:
   cold trace -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/page.html
@@ -74,43 +75,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "STATE", default_value = "cold", value_parser = ["cold", "warm", "as-is"], help_heading = "State")]
     pub(crate) state: String,
 
-    /// How to evict: auto, all (the whole machine; root), files (only what the command uses)
-    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = ["auto", "all", "files"], help_heading = "State")]
-    pub(crate) evict: String,
-
-    /// Stop with exit code 5 when a cold start cannot be proved cold
-    #[arg(long, help_heading = "State")]
-    pub(crate) require_cold: bool,
-
-    // As `help`, not as a comment: rustdoc takes `file:PATH` for an address.
-    #[arg(
-        long,
-        value_name = "WHEN",
-        default_value = "exit",
-        help_heading = "Start",
-        help = "What ends the start: exit, stdout:REGEX, stderr:REGEX, port:N, unix:PATH, file:PATH, notify, http://…"
-    )]
-    pub(crate) ready: String,
-
-    /// Time limit of the start in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 300.0, help_heading = "Start")]
-    pub(crate) timeout: f64,
-
-    /// Time between SIGTERM and SIGKILL when the tree is ended, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, help_heading = "Start")]
-    pub(crate) grace: f64,
-
-    /// Accept a command that fails
-    #[arg(short, long, help_heading = "Start")]
-    pub(crate) ignore_failure: bool,
-
-    /// Standard input of the command: null, inherit or a file
-    #[arg(long, value_name = "FROM", default_value = "null", help_heading = "Start")]
-    pub(crate) input: String,
-
-    /// Its output: null, pipe, inherit or a file
-    #[arg(long, value_name = "TO", default_value = "null", help_heading = "Start")]
-    pub(crate) output: String,
+    #[command(flatten)]
+    pub(crate) start: StartFlags,
 
     /// The summary as one JSON document on stdout instead of text
     #[arg(long, help_heading = "Results")]

@@ -1,22 +1,14 @@
 //! From flags to what is to be recorded; whatever can be wrong is found here, before anything is done.
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
-use cold_bench::command::{from_argv, line_of};
-use cold_bench::config::{CommandSpec, Config, RunPolicy};
-use cold_bench::ready::Ready;
+use cold_bench::config::Config;
 use cold_model::bench::State;
 use cold_sys::procfs::ProcFs;
 
 use super::Args;
 use crate::exit::Failure;
-use crate::values::{eviction, seconds, stream};
 
-/// Starts before a warm one; as `cold bench`.
-const WARMUP: u32 = 3;
-/// Quiet time between preparation and start; as `cold bench`.
-const IDLE_GAP: Duration = Duration::from_millis(100);
 /// Names tried for a recording before the user has to clean up.
 const NAMES: u32 = 1000;
 
@@ -45,40 +37,12 @@ pub(super) fn followed(args: &Args) -> Result<Followed> {
     if args.all {
         return Ok(Followed::Machine);
     }
-    let (program, argv) = from_argv(args.argv.clone()).map_err(|e| Failure::usage(e.to_string()))?;
-    let line = line_of(&args.argv);
-    let spec = CommandSpec {
-        name: line.clone(),
-        line,
-        program,
-        argv,
-        parameters: Vec::new(),
-        prepare: None,
-        conclude: None,
-        setup: None,
-        cleanup: None,
+    let states = match args.state.as_str() {
+        "warm" => vec![State::Warm],
+        "as-is" => Vec::new(),
+        _ => vec![State::Cold],
     };
-    Ok(Followed::Command(Box::new(Config {
-        commands: vec![spec],
-        states: match args.state.as_str() {
-            "warm" => vec![State::Warm],
-            "as-is" => Vec::new(),
-            _ => vec![State::Cold],
-        },
-        runs: RunPolicy { min_runs: 1, max_runs: 1, max_time: None, precision: None },
-        warmup: WARMUP,
-        ready: Ready::parse(&args.ready).map_err(|e| Failure::usage(e.to_string()))?,
-        eviction: eviction(&args.evict),
-        require_cold: args.require_cold,
-        seed: 0, // one start has no order
-        timeout: seconds("--timeout", args.timeout)?,
-        grace: seconds("--grace", args.grace)?,
-        idle_gap: IDLE_GAP,
-        disk_limit: None,
-        ignore_failure: args.ignore_failure,
-        input: stream("--input", &args.input)?,
-        output: stream("--output", &args.output)?,
-    })))
+    Ok(Followed::Command(Box::new(args.start.config(&args.argv, states)?)))
 }
 
 /// Where the recording goes: as wished, or named after the program where no file of that name is.

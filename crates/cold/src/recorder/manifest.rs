@@ -14,8 +14,6 @@ use cold_model::{Bytes, Known};
 use cold_sys::page::page_size;
 use cold_sys::time::monotonic;
 
-use super::build::Followed;
-
 /// Variables that make programs search: they explain misses. All others stay in the digest only.
 const SEARCH: [&str; 14] = [
     "PATH",
@@ -34,9 +32,9 @@ const SEARCH: [&str; 14] = [
     "LOCPATH",
 ];
 
-/// What is known before the start.
-pub(super) fn before(followed: &Followed, ready: &str) -> Manifest {
-    let mut m = Manifest {
+/// What is known before the start: of what, with which arguments (of a command), and what ends it.
+pub(crate) fn before(subject: Subject, argv: &[OsString], ready: &str) -> Manifest {
+    Manifest {
         format: FORMAT.into(),
         version: VERSION,
         tool: env!("CARGO_PKG_VERSION").into(),
@@ -47,17 +45,15 @@ pub(super) fn before(followed: &Followed, ready: &str) -> Manifest {
         started_at: now(),
         start: monotonic(),
         state: StartState { wanted: "as found".into(), ..StartState::default() },
+        command: argv.to_vec(),
+        ready_means: match (&subject, ready) {
+            (Subject::Command, "exit") => "exit of the tree".into(),
+            (Subject::Command, _) => ready.to_owned(),
+            _ => String::new(),
+        },
+        subject,
         ..Manifest::default()
-    };
-    match followed {
-        Followed::Command(config) => {
-            m.command = config.commands.first().map(|c| c.argv.clone()).unwrap_or_default();
-            m.ready_means = if ready == "exit" { "exit of the tree".into() } else { ready.to_owned() };
-        }
-        Followed::Process(pid) => m.subject = Subject::Process { pid: *pid },
-        Followed::Machine => m.subject = Subject::Machine,
     }
-    m
 }
 
 /// Adds when the start was ready, and how it ended.

@@ -1,0 +1,69 @@
+//! Compiles a plan for the device its files lie on, which is measured first where nobody has.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use cold_model::recording::tables::Dev;
+use cold_model::{DeviceModel, Extent};
+use cold_plan::Plan;
+use cold_plan::plan::{FileKind, Knobs};
+use cold_probe::device::Effort;
+
+use crate::progress::Line;
+use crate::ui::Ui;
+
+/// Makes the plan's steps with these knobs, or with those that fit the device. Without a measured device
+/// careful knobs are used, and that is said.
+pub(super) fn compile(plan: &mut Plan, knobs: Option<Knobs>, line: &mut Line<'_>, ui: &Ui) {
+    let device = model(plan, line, ui);
+    let knobs = knobs.unwrap_or_else(|| cold_prefetch::default_knobs(device.as_ref()));
+    steps(plan, &knobs, device.as_ref());
+}
+
+/// Makes the steps for a device that is known.
+pub(super) fn steps(plan: &mut Plan, knobs: &Knobs, device: Option<&DeviceModel>) {
+    cold_prefetch::compile(plan, knobs, device, &extents);
+}
+
+/// Where a file lies on its device, as far as its file system tells.
+fn extents(path: &Path) -> Option<Vec<Extent>> {
+    let (file, _) = cold_sys::open::regular(path, true).ok()?;
+    cold_sys::extents::extents(&file).ok().flatten()
+}
+
+/// A file on the device that most of the plan's bytes are read from.
+fn busiest(plan: &Plan) -> Option<&Path> {
+    let mut bytes: HashMap<Dev, (u64, &Path)> = HashMap::new();
+    for range in &plan.ranges {
+        let file = plan.files.get(range.file as usize).filter(|f| f.kind == FileKind::Regular);
+        if let Some(file) = file {
+            let entry = bytes.entry(file.identity.dev).or_insert((0, &file.path));
+            entry.0 += u64::from(range.pages);
+        }
+    }
+    bytes.into_iter().max_by_key(|(_, (pages, _))| *pages).map(|(_, (_, path))| path)
+}
+
+/// The measurement kept for the device of this file, or a new one.
+fn measured(path: &Path) -> Result<DeviceModel, cold_probe::device::Error> {
+    let state = cold_sys::place::state_directory(|name| std::env::var_os(name)).unwrap_or_default();
+    // A directory takes a temporary file, which tells more than an existing one; the file's own is best.
+    let tried = path.parent().map(|dir| cold_probe::device::load_or_measure(dir, &state, Effort::Usual));
+    match tried {
+        Some(Ok(model)) => Ok(model),
+        _ => cold_probe::device::load_or_measure(path, &state, Effort::Usual),
+    }
+}
+
+/// What its reads cost; `None` when that could not be measured.
+fn model(plan: &Plan, line: &mut Line<'_>, ui: &Ui) -> Option<DeviceModel> {
+    let path = busiest(plan)?;
+    line.step(&format!("measuring what reads from the device of {} cost", path.display()));
+    match measured(path) {
+        Ok(model) => Some(model),
+        Err(why) => {
+            ui.note(format!("the device of {} was not measured: {why}", path.display()));
+            None
+        }
+    }
+}
