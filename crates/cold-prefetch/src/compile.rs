@@ -1,6 +1,9 @@
 //! Makes a plan's steps for a device.
 //!
-//! 1. **Keep** a range used in at least S of the last 8 starts; of fewer starts, in as many as there are.
+//! 1. **Keep** a range used in at least S of the last 8 starts; of fewer starts, in as many as there are. Pages
+//!    that were only mapped around a fault are kept like others, where no exact start has told better: of
+//!    the 1024 such pages of `python3.11` in a warm start of `import json, http.client, email` an exact start
+//!    touched 770, of the 632 of `libcrypto` 270 (Linux 6.18), and each one left out costs a request of its own.
 //! 2. **Merge** neighbours in a file when what is read in vain is at most the gap: the hole between them and,
 //!    where the two are needed at different times (further apart than the window, or on the two sides of the
 //!    critical prefix), the later one's bytes too. So a late range goes in front of early ones only when
@@ -10,10 +13,10 @@
 //!    Metadata goes ahead of the data that needs it: blocks of the file system, then names and directories,
 //!    then the opening of a file, then its pages.
 //!
-//! The lower bound is `max(C, max_i(A_i + C − c_i))`, where C is the time to ready without waits, c_i the need
-//! time of step i and A_i the time by which its bytes can have arrived at the earliest: the latency once,
+//! The lower bound is `max(C, max_i(A_i + C − c_i))`, where C is the time to ready without waits, `c_i` the need
+//! time of step i and `A_i` the time by which its bytes can have arrived at the earliest: the latency once,
 //! then for every step up to i what a request costs beside its bytes at the depth the device is used
-//! with, and its needed bytes (holes not counted). Serially it is A_n + C. Names, listings and openings are
+//! with, and its needed bytes (holes not counted). Serially it is `A_n + C`. Names, listings and openings are
 //! free in it, because their blocks are in the plan where they are known.
 
 mod bound;

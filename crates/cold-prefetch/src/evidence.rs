@@ -99,12 +99,13 @@ mod tests {
         assert_eq!(evidence(&[(0.0, 1.0)]), None);
     }
 
+    const RUNS: usize = 1000;
+
     #[test]
     fn identical_ways_are_rarely_called_different_however_often_one_looks() {
         // Skewed noise with outliers and a drift over the pairs; a look after each of 40 pairs.
         let mut noise = Noise::new(5);
         let (mut faster, mut slower) = (0, 0);
-        const RUNS: usize = 2000;
         for _ in 0..RUNS {
             let spread = [0.01, 0.05, 0.3][noise.below(3)];
             let mut pairs = Vec::new();
@@ -119,9 +120,9 @@ mod tests {
                     let e = evidence(&pairs.iter().map(|r| (*r, 1.0)).collect::<Vec<_>>()).expect("pairs");
                     assert_eq!((e.high < 1.0 + 1e-9, e.low > 1.0 - 1e-9), (below, above));
                     if below {
-                        faster += 1
+                        faster += 1;
                     } else {
-                        slower += 1
+                        slower += 1;
                     }
                     break;
                 }

@@ -60,7 +60,7 @@ pub struct ObservedStart {
     pub warm: bool,
     /// Tier of the recording, `A` to `D`.
     pub tier: char,
-    /// Faults were exact to the page.
+    /// Faults were exact to the page, or all that was mapped around them had been read for itself.
     pub exact: bool,
     /// Start to ready, nanoseconds.
     pub ready_ns: u64,
@@ -134,9 +134,12 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
     if ranges.is_empty() && !files.iter().any(|f| f.kind == FileKind::Regular) {
         return Err(WhyNot::Nothing);
     }
+    // Without a window of one page exactness comes from reading nothing ahead, which shows in cold starts only.
+    let one_page = m.fault_around.value().is_some_and(|b| b.0 <= 4096);
+    let exact = m.exact_need && (one_page || cold);
     let residual = m.state.residual.as_ref();
     let unproved = residual.is_none_or(|r| r.value().is_none());
-    let mut missing = missing(recording, sees, reads, with);
+    let mut missing = missing(recording, sees, reads, exact, with);
     if cold && unproved {
         missing.push("that the start was cold is not proved: it counts as found".to_owned());
     }
@@ -146,7 +149,7 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
         proved_cold: cold && !unproved && m.taints.is_empty(),
         warm: m.state.wanted == "warm",
         tier: m.tier.to_string().chars().next().unwrap_or('D'),
-        exact: m.exact_need,
+        exact,
         ready_ns: window.until.saturating_sub(window.start).0,
         computing_ns: clock.computing(),
         own_cpu_ns: 0,
@@ -155,7 +158,7 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
     })
 }
 
-fn missing(recording: &Recording, sees: Sees, reads: bool, with: &With<'_>) -> Vec<String> {
+fn missing(recording: &Recording, sees: Sees, reads: bool, exact: bool, with: &With<'_>) -> Vec<String> {
     let m = &recording.manifest;
     let mut out = Vec::new();
     if !m.complete {
@@ -187,10 +190,13 @@ fn missing(recording: &Recording, sees: Sees, reads: bool, with: &With<'_>) -> V
             "blocks of the file systems' metadata are learnt from cold starts at tier A or B only".to_owned(),
         );
     }
-    if !m.exact_need {
+    if !exact {
         out.push(
             "faults were not exact: pages mapped around a fault are learnt as an upper bound".to_owned(),
         );
     }
     out
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,6 @@
 //! Random order of trials, the same for the same seed.
 
-/// The next number in [0, 1) (SplitMix64, Steele et al. 2014).
+/// The next number in [0, 1) (`SplitMix64`, Steele et al. 2014).
 pub(crate) fn unit(state: &mut u64) -> f64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;

@@ -80,6 +80,8 @@ pub struct Verdict {
     pub standing: Standing,
     /// Starts made.
     pub starts: u32,
+    /// Median of the control starts of the search, nanoseconds; `None` without any.
+    pub controls_ns: Option<u64>,
     /// What was tried: knobs, estimate of the ratio to the best of then, taken over or not.
     pub tried: Vec<(Knobs, f64, bool)>,
 }
@@ -178,7 +180,7 @@ impl Tuner {
         match (&self.phase, arm) {
             (Phase::Search { candidate, .. }, Arm::With(k)) if k == *candidate => self.first = Some(time),
             (Phase::Search { .. }, Arm::With(_)) | (Phase::Proof { .. }, Arm::Plain) => {
-                self.second = Some(time)
+                self.second = Some(time);
             }
             (Phase::Proof { .. }, Arm::With(_)) => self.first = Some(time),
             _ => self.plain.push(time),
@@ -278,6 +280,7 @@ impl Tuner {
             trial,
             standing: standing(e, &self.limits),
             starts: self.made,
+            controls_ns: (!self.plain.is_empty()).then(|| median(&mut self.plain.clone()) as u64),
             tried: self.tried.clone(),
         }
     }

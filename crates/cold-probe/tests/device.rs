@@ -86,7 +86,7 @@ mod root {
             return;
         }
         let _alone = ALONE.lock();
-        let mut last = String::new();
+        let (mut good, mut last) = (false, String::new());
         // Others use this machine: one attempt of five has to be undisturbed.
         for _ in 0..5 {
             let disk = SlowDisk::create(preset, Bytes(256 << 20)).expect("a test disk");
@@ -107,15 +107,14 @@ mod root {
             // FUSE and the loop device come on top of the server's own time.
             let close = |is: f64, want: f64, more: f64| is >= 0.85 * want && is <= 1.15 * want + more;
             last = format!("{took:?}, the disk says {served} ns for a page, found {m:?}");
-            println!("{preset:?}: {last}");
-            if close(latency, served, 200_000.0)
+            good = close(latency, served, 200_000.0)
                 && close(m.ns_per_byte, ns_per_byte, 0.0)
-                && m.readahead_cap == 512 << 10
-            {
-                return;
+                && m.readahead_cap == 512 << 10;
+            if good {
+                break;
             }
         }
-        panic!("{preset:?}: {last}");
+        assert!(good, "{preset:?}: {last}");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Metadata that a start needs before data: the file systems' own blocks, directories, names.
 
+use std::collections::HashMap;
+
 use cold_analyze::pages::LiveRuns;
 use cold_model::recording::{self, FileIdx, LookupKind, Recording};
 use cold_plan::plan::{FileKind, Range};
@@ -19,7 +21,7 @@ pub(super) fn blocks(
     let device = |file: FileIdx| {
         recording.files.get(file as usize).is_some_and(|f| f.kind == recording::FileKind::BlockDevice)
     };
-    let mut seen: std::collections::HashMap<FileIdx, LiveRuns> = std::collections::HashMap::new();
+    let mut seen: HashMap<FileIdx, LiveRuns> = HashMap::new();
     for f in recording.fills.iter().flatten() {
         if !f.in_tree
             || !device(f.file)
@@ -45,32 +47,19 @@ pub(super) fn lookups(recording: &Recording, clock: &Clock, selection: &mut Sele
         if l.result < 0 || !clock.before_ready(l.at) || l.at < clock.exec() && l.kind != LookupKind::Exec {
             continue;
         }
-        if l.file.is_some_and(|f| !selection.is_real(f)) {
+        if l.file.is_some_and(|f| !selection.can_be_named(f)) {
             continue;
         }
         let row = l.file.and_then(|f| recording.files.get(f as usize));
-        // A file that this start made would be looked up in vain.
-        if row.is_some_and(|f| f.deleted) {
-            continue;
-        }
         let directory = row.is_some_and(|f| f.kind == recording::FileKind::Directory);
         let need_ns = clock.need(l.at, l.tid);
-        match l.kind {
-            LookupKind::List => {
-                if let Some(path) = l.path.as_deref().or(row.and_then(|f| f.path.as_deref())) {
-                    selection.name(path, FileKind::Directory, need_ns);
-                }
-            }
-            _ => {
-                let kind = if directory && l.kind == LookupKind::Open {
-                    FileKind::Directory
-                } else {
-                    FileKind::Name
-                };
-                if let Some(path) = &l.path {
-                    selection.name(path, kind, need_ns);
-                }
-            }
+        let listed = l.kind == LookupKind::List;
+        let opened = directory && l.kind == LookupKind::Open;
+        let kind = if listed || opened { FileKind::Directory } else { FileKind::Name };
+        // A listing is of an open directory, whose path the call does not name.
+        let known = row.filter(|_| listed).and_then(|f| f.path.as_deref());
+        if let Some(path) = l.path.as_deref().or(known) {
+            selection.name(path, kind, need_ns);
         }
     }
 }

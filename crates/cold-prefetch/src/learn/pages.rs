@@ -18,12 +18,12 @@ use super::select::Selection;
 /// they are taken whole where it is not seen which pages were read.
 const WHOLE_BYTES: u64 = 128 << 10;
 
-/// A first need of some pages.
+/// A need of some pages, nanoseconds from the exec without waits.
 #[derive(Debug, Clone)]
 struct Need {
     file: FileIdx,
     pages: Pages,
-    need_ns: u64,
+    at_ns: u64,
 }
 
 /// All ranges of regular files, in no particular order.
@@ -53,8 +53,8 @@ pub(super) fn ranges(
                 continue;
             }
             for n in found {
-                if let Some(index) = selection.file(file, n.need_ns) {
-                    push(&mut out, index, &n.pages, n.need_ns, around);
+                if let Some(index) = selection.file(file, n.at_ns) {
+                    push(&mut out, index, &n.pages, n.at_ns, around);
                 }
             }
         }
@@ -70,7 +70,7 @@ pub(super) fn ranges(
 
 fn need(t: &Touch, clock: &Clock) -> Need {
     let pages = t.first_page..t.first_page.saturating_add(u64::from(t.pages));
-    Need { file: t.file, pages, need_ns: clock.need(t.at, t.tid) }
+    Need { file: t.file, pages, at_ns: clock.need(t.at, t.tid) }
 }
 
 /// Files that the tree executed or mapped itself.
@@ -100,7 +100,7 @@ fn filled(recording: &Recording, clock: &Clock, usage: &[Usage]) -> Vec<Need> {
                 .or_else(|| first.get(&f.file).copied())
                 .unwrap_or(0);
             let pages = f.first_page..f.first_page.saturating_add(u64::from(f.pages));
-            Need { file: f.file, pages, need_ns }
+            Need { file: f.file, pages, at_ns: need_ns }
         })
         .collect()
 }
@@ -111,7 +111,7 @@ fn first_needs(
     usage: &[Usage],
     allowed: &dyn Fn(&Usage) -> Runs,
 ) -> Vec<(FileIdx, Vec<Need>)> {
-    needs.sort_by_key(|n| n.need_ns);
+    needs.sort_by_key(|n| n.at_ns);
     let mut allowed_of: HashMap<FileIdx, Runs> = HashMap::new();
     let mut seen: HashMap<FileIdx, LiveRuns> = HashMap::new();
     let mut of: HashMap<FileIdx, Vec<Need>> = HashMap::new();
@@ -134,11 +134,9 @@ fn first_needs(
         let mut joined: Vec<Need> = Vec::with_capacity(list.len());
         for n in list.drain(..) {
             match joined.last_mut() {
-                Some(last)
-                    if last.pages.end == n.pages.start && last.need_ns.abs_diff(n.need_ns) <= JOIN_NS =>
-                {
+                Some(last) if last.pages.end == n.pages.start && last.at_ns.abs_diff(n.at_ns) <= JOIN_NS => {
                     last.pages.end = n.pages.end;
-                    last.need_ns = last.need_ns.min(n.need_ns);
+                    last.at_ns = last.at_ns.min(n.at_ns);
                 }
                 _ => joined.push(n),
             }
@@ -168,8 +166,9 @@ pub(super) fn add_opened(
     let known: HashSet<u32> = ranges.iter().map(|r| r.file).collect();
     for f in opened.files.iter().filter(|f| f.how.opened && f.size.0 <= WHOLE_BYTES) {
         let Some(file) = selection.opened(f).filter(|i| !known.contains(i)) else { continue };
-        // The observation slowed the start down: its times are cut at ready, their order is right.
-        let need_ns = f.first.0.min(clock.window_ns());
+        // The observation slowed the start down, by about the same factor everywhere.
+        let slower = (opened.duration.0 as f64 / clock.window_ns().max(1) as f64).max(1.0);
+        let need_ns = ((f.first.0 as f64 / slower) as u64).min(clock.window_ns());
         selection.earlier(file, need_ns);
         push(ranges, file, &(0..f.size.0.div_ceil(4096)), need_ns, true);
     }

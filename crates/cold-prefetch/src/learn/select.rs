@@ -70,13 +70,12 @@ impl<'a> Selection<'a> {
 
     /// The plan's number of a regular file or block device, if it can be planned.
     pub(super) fn file(&mut self, file: FileIdx, need_ns: u64) -> Option<u32> {
-        let chosen = match self.by_file.get(&file) {
-            Some(known) => *known,
-            None => {
-                let chosen = self.choose(file);
-                self.by_file.insert(file, chosen);
-                chosen
-            }
+        let chosen = if let Some(known) = self.by_file.get(&file) {
+            *known
+        } else {
+            let chosen = self.choose(file);
+            self.by_file.insert(file, chosen);
+            chosen
         };
         if let Some(f) = chosen.and_then(|i| self.chosen.get_mut(i as usize)) {
             f.need_ns = f.need_ns.min(need_ns);
@@ -92,7 +91,7 @@ impl<'a> Selection<'a> {
             _ => return None,
         };
         let size = row.size.filter(|n| *n > 0);
-        let written = row.mtime_ns.zip(self.started).is_some_and(|(changed, start)| changed >= start);
+        let written = self.written(row);
         let regular = kind == FileKind::Regular;
         if row.deleted
             || row.path_from == PathFrom::Unknown
@@ -123,9 +122,17 @@ impl<'a> Selection<'a> {
             && !self.blind_devs.contains(&row.dev)
     }
 
-    /// The row's file lies on such a file system, whatever it is.
-    pub(super) fn is_real(&self, file: FileIdx) -> bool {
-        self.files.get(file as usize).is_some_and(|f| self.real(f) && !f.deleted)
+    /// The start itself made or changed it, so the next one finds another.
+    fn written(&self, row: &recording::File) -> bool {
+        row.mtime_ns.zip(self.started).is_some_and(|(changed, start)| changed >= start)
+    }
+
+    /// A name of this file can be looked up again: it is on such a file system, whatever it is, and was not
+    /// made by this start.
+    pub(super) fn can_be_named(&self, file: FileIdx) -> bool {
+        self.files.get(file as usize).is_some_and(|f| {
+            self.real(f) && !f.deleted && (f.kind == recording::FileKind::Directory || !self.written(f))
+        })
     }
 
     /// A path as plans have it: absolute, without `.`, `..` and double slashes.
@@ -244,15 +251,12 @@ pub(crate) fn unescape(text: &str) -> PathBuf {
         let code =
             code.and_then(|c| std::str::from_utf8(c).ok()).and_then(|c| u8::from_str_radix(c, 16).ok());
         // Only bytes that could not stand as themselves are written so.
-        match code.filter(|c| *c >= 0x80) {
-            Some(code) => {
-                out.push(code);
-                rest = &after[3..];
-            }
-            None => {
-                out.push(byte);
-                rest = after;
-            }
+        if let Some(code) = code.filter(|c| *c >= 0x80) {
+            out.push(code);
+            rest = &after[3..];
+        } else {
+            out.push(byte);
+            rest = after;
         }
     }
     PathBuf::from(OsString::from_vec(out))

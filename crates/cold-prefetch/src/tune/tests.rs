@@ -1,4 +1,4 @@
-use cold_plan::plan::Standing;
+use cold_plan::plan::{Gate, Standing};
 
 use super::*;
 use crate::default_knobs;
@@ -51,7 +51,6 @@ fn the_better_knobs_are_found_and_proven() {
         };
         base * noise.time(0.02)
     };
-    use cold_plan::plan::Gate;
     let mut found = 0;
     for seed in 0..50 {
         let v = run(Limits::default(), Space::new(Some(&flash()), 3), seed, time);

@@ -134,16 +134,19 @@ impl Facts {
     }
 }
 
+/// First page, page behind the last, request.
+type Run = (u64, u64, RequestIdx);
+
 /// Which request carried which pages.
 struct Carried<'a> {
     recording: &'a Recording,
     /// By first page, with the longest run.
-    of: HashMap<FileIdx, (Vec<(u64, u64, RequestIdx)>, u64)>,
+    of: HashMap<FileIdx, (Vec<Run>, u64)>,
 }
 
 impl<'a> Carried<'a> {
     fn of(recording: &'a Recording) -> Self {
-        let mut of: HashMap<FileIdx, (Vec<(u64, u64, RequestIdx)>, u64)> = HashMap::new();
+        let mut of: HashMap<FileIdx, (Vec<Run>, u64)> = HashMap::new();
         for t in recording.transfers.iter().flatten() {
             if let Some(file) = t.file {
                 let (list, longest) = of.entry(file).or_default();

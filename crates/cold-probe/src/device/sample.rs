@@ -32,7 +32,7 @@ impl Aligned {
     }
 }
 
-/// SplitMix64 (Steele et al. 2014).
+/// `SplitMix64` (Steele et al. 2014).
 fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
