@@ -92,8 +92,9 @@ pub(super) fn judged(m: &mut Manifest, single: Single) {
     };
 }
 
+/// RFC 3339 with fractions: a file that was changed in the second before was not changed by the start.
 fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    jiff::Timestamp::now().to_string()
 }
 
 fn search_paths() -> BTreeMap<String, String> {
