@@ -28,9 +28,7 @@ impl Mapping {
         }
         let fd = file.as_raw_fd();
         // SAFETY: a new private mapping; nothing existing is touched.
-        let at = unsafe {
-            libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, libc::MAP_PRIVATE, fd, 0)
-        };
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, libc::MAP_PRIVATE, fd, 0) };
         if at == libc::MAP_FAILED {
             return Err(Error::last_os("map", format!("descriptor {fd}")));
         }
