@@ -131,9 +131,10 @@ impl Record {
             Kind::Skipped(why) => (3, why as u8),
         };
         let mark = self.mark.unwrap_or(Mark { wall_ns: 0, cpu_ns: 0, exited: false });
-        let flags = u8::from(self.mark.is_some()) * flag::MARK
-            | u8::from(mark.exited) * flag::EXITED
-            | u8::from(self.late) * flag::LATE;
+        let set = |yes: bool, bit: u8| if yes { bit } else { 0 };
+        let flags = set(self.mark.is_some(), flag::MARK)
+            | set(mark.exited, flag::EXITED)
+            | set(self.late, flag::LATE);
         put(0, &MAGIC);
         put(at::KIND, &[kind, skip, flags]);
         put(at::WHEN, &self.when_ns.to_le_bytes());
@@ -207,13 +208,10 @@ pub fn parse(mut bytes: &[u8]) -> Vec<Record> {
     while let Some(chunk) = bytes.first_chunk() {
         let record = Record::decode(chunk);
         records.extend(record);
-        bytes = match record {
-            Some(_) => &bytes[RECORD..],
-            None => {
-                let next = bytes.windows(MAGIC.len()).skip(1).position(|w| w == MAGIC);
-                next.map_or(&[], |n| &bytes[n + 1..])
-            }
-        };
+        // Behind damage, the next record begins where its first bytes are.
+        let damaged = || bytes.windows(MAGIC.len()).skip(1).position(|w| w == MAGIC).map(|n| n + 1);
+        let next = if record.is_some() { Some(RECORD) } else { damaged() };
+        bytes = next.and_then(|n| bytes.get(n..)).unwrap_or_default();
     }
     records
 }

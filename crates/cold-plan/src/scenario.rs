@@ -74,19 +74,16 @@ pub fn find(command: &Command<'_>, scenario: Option<&str>) -> Result<Key, Scenar
     // A script of an interpreter's name is a wrapper of it (pyenv, asdf, nvm): what it is given to run
     // tells its starts apart.
     let runner = if interpreted.is_some() { by_name } else { by_name.or_else(by_path) };
-    let (inner, rest) = match runner {
-        Some(runner) => {
-            let (runs, used) = runner.runs(&arguments);
-            if interpreted.is_some() {
-                shape.named(&program.called);
-            }
-            shape.runs(&runs);
-            (script_of(&runs, &program.cwd), arguments.get(used..).unwrap_or_default())
+    let (inner, rest) = if let Some(runner) = runner {
+        let (runs, used) = runner.runs(&arguments);
+        if interpreted.is_some() {
+            shape.named(&program.called);
         }
-        None => {
-            shape.called(&program.called, &program.path);
-            (None, &arguments[..])
-        }
+        shape.runs(&runs);
+        (script_of(&runs, &program.cwd), arguments.get(used..).unwrap_or_default())
+    } else {
+        shape.called(&program.called, &program.path);
+        (None, &arguments[..])
     };
     let (executable, script) = match interpreted {
         Some(interpreter) => (interpreter, Some(inner.unwrap_or(program.path))),
