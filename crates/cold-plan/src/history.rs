@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use crate::store::{Error, Result};
+use crate::store::{Error, Result, TEMPORARY};
 
 /// Records that stay when a history is shortened.
 pub const KEPT: usize = 4096;
@@ -249,7 +249,8 @@ fn shorten(path: &Path, file: &File) -> Result<()> {
     let records = parse(&content(path, &open(path, false)?)?);
     let last = records.get(records.len().saturating_sub(KEPT)..).unwrap_or_default();
     let bytes: Vec<u8> = last.iter().flat_map(Record::encode).collect();
-    let temporary = path.with_extension(format!("log-{}", std::process::id()));
+    // A name that pruning the store removes, should this process die here.
+    let temporary = path.with_file_name(format!("{TEMPORARY}{}-log", std::process::id()));
     let written = OpenOptions::new()
         .write(true)
         .create_new(true)
