@@ -108,4 +108,6 @@ pub fn seal(bytes: &mut [u8]) {
 }
 
 #[cfg(test)]
+mod doc_tests;
+#[cfg(test)]
 mod tests;
