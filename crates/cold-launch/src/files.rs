@@ -20,7 +20,7 @@ enum Slot {
 }
 
 struct Slots {
-    slots: Vec<Slot>,
+    by_file: Vec<Slot>,
     /// Indices of open ones; the hand goes round and closes those not used since it last passed.
     open: Vec<u32>,
     hand: usize,
@@ -40,8 +40,8 @@ pub(crate) struct Files<'a> {
 impl<'a> Files<'a> {
     /// At most `most` open at a time, beside those that callers still hold.
     pub(crate) fn new(view: View<'a>, places: &'a Places, most: usize) -> Self {
-        let slots = (0..view.files().len()).map(|_| Slot::Untouched).collect();
-        let slots = Mutex::new(Slots { slots, open: Vec::with_capacity(most), hand: 0 });
+        let by_file = (0..view.files().len()).map(|_| Slot::Untouched).collect();
+        let slots = Mutex::new(Slots { by_file, open: Vec::with_capacity(most), hand: 0 });
         let root = cold_sys::caps::is_root();
         Self { view, places, most: most.max(1), root, slots, opened: 0.into(), gone: 0.into() }
     }
@@ -53,7 +53,7 @@ impl<'a> Files<'a> {
 
     /// File `index`, opened; `None` when it is not there or not the one the plan was learnt with.
     pub(crate) fn get(&self, index: u32) -> Option<Arc<File>> {
-        match self.lock().slots.get_mut(index as usize)? {
+        match self.lock().by_file.get_mut(index as usize)? {
             Slot::Open(file, used) => {
                 *used = true;
                 return Some(Arc::clone(file));
@@ -64,7 +64,7 @@ impl<'a> Files<'a> {
         // Without the lock: others need not wait for this file's directory and inode.
         let opened = self.open(self.view.file(index)?);
         let mut slots = self.lock();
-        let slot = slots.slots.get_mut(index as usize)?;
+        let slot = slots.by_file.get_mut(index as usize)?;
         let first = matches!(slot, Slot::Untouched);
         let Some(file) = opened else {
             if first {
@@ -139,7 +139,7 @@ impl Slots {
             let hand = self.hand % most;
             self.hand = hand + 1;
             let Some(place) = self.open.get_mut(hand) else { continue };
-            let Some(slot) = self.slots.get_mut(*place as usize) else { continue };
+            let Some(slot) = self.by_file.get_mut(*place as usize) else { continue };
             if let Slot::Open(_, used @ true) = slot {
                 *used = false;
                 continue;

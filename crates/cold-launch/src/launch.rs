@@ -136,6 +136,7 @@ fn ready<'a>(
     seen: &mut Seen,
 ) -> Result<Ready<'a>, Skip> {
     let view = loaded.view()?;
+    prepare::usable(view)?;
     let (places, mounts) = prepare::places(view)?;
     let limits = prepare::limits(view, &places, &mounts, options, began, seen)?;
     Ok(Ready { view, places, limits })

@@ -106,6 +106,9 @@ pub enum Skip {
     /// The plan was switched off.
     #[error("the plan is switched off: {0}")]
     Off(String),
+    /// It has no steps.
+    #[error("the plan has nothing to read ahead")]
+    Empty,
     /// Its pages are there.
     #[error("the files are cached already")]
     Warm,

@@ -55,6 +55,7 @@ pub fn replay_self(plan: &Path, options: &Options) -> Result<Replay, Skip> {
     let loaded = load::find(&options)?;
     let (places, limits) = {
         let view = loaded.view()?;
+        prepare::usable(view)?;
         let (places, mounts) = prepare::places(view)?;
         let limits = prepare::limits(view, &places, &mounts, &options, began, &mut Seen::default())?;
         (places, limits)

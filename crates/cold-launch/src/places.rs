@@ -23,10 +23,9 @@ fn class_of(mount: &Mount) -> Class {
     match mount.fs_type.as_str() {
         // Anonymous device numbers, but disks below.
         "btrfs" | "bcachefs" | "overlay" | "zfs" | "ubifs" | "aufs" => Class::Local,
-        // A block device, but a server in between.
-        "fuseblk" => Class::Server,
-        "autofs" | "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "9p" | "afs" | "coda" | "virtiofs"
-        | "orangefs" | "lustre" | "gpfs" => Class::Server,
+        // Of these, fuseblk has a block device's number, but a server in between.
+        "fuseblk" | "autofs" | "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "9p" | "afs" | "coda"
+        | "virtiofs" | "orangefs" | "lustre" | "gpfs" => Class::Server,
         t if t == "fuse" || t.starts_with("fuse.") => Class::Server,
         // Of the rest, what has a block device's number has a disk, and procfs and its kin have none.
         _ if mount.dev.0 != 0 => Class::Local,

@@ -33,6 +33,15 @@ pub struct Seen {
     pub bytes: u64,
 }
 
+/// What the plan says of itself.
+pub(crate) fn usable(view: View<'_>) -> Result<(), Skip> {
+    match view.standing() {
+        StandingView::Off(reason) => Err(Skip::Off(reason.to_owned())),
+        _ if view.steps().len() == 0 => Err(Skip::Empty),
+        _ => Ok(()),
+    }
+}
+
 /// The mounts as they are now.
 pub(crate) fn places(view: View<'_>) -> Result<(Places, Vec<cold_sys::procfs::Mount>), Skip> {
     let mounts = ProcFs::default().mounts()?;
@@ -48,9 +57,6 @@ pub(crate) fn limits(
     began: Instant,
     seen: &mut Seen,
 ) -> Result<Limits, Skip> {
-    if let StandingView::Off(reason) = view.standing() {
-        return Err(Skip::Off(reason.to_owned()));
-    }
     seen.plan_bytes = view.read_bytes();
     let open_files = OPEN_FILES.min(cold_sys::exec::open_files_limit() / 4).max(1) as usize;
     if options.guards.warm {

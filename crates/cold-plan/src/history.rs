@@ -11,7 +11,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-use crate::store::{Error, Result};
+use crate::store::{Error, Result, TEMPORARY};
 
 /// Records that stay when a history is shortened.
 pub const KEPT: usize = 4096;
@@ -131,9 +131,10 @@ impl Record {
             Kind::Skipped(why) => (3, why as u8),
         };
         let mark = self.mark.unwrap_or(Mark { wall_ns: 0, cpu_ns: 0, exited: false });
-        let flags = u8::from(self.mark.is_some()) * flag::MARK
-            | u8::from(mark.exited) * flag::EXITED
-            | u8::from(self.late) * flag::LATE;
+        let set = |yes: bool, bit: u8| if yes { bit } else { 0 };
+        let flags = set(self.mark.is_some(), flag::MARK)
+            | set(mark.exited, flag::EXITED)
+            | set(self.late, flag::LATE);
         put(0, &MAGIC);
         put(at::KIND, &[kind, skip, flags]);
         put(at::WHEN, &self.when_ns.to_le_bytes());
@@ -207,13 +208,10 @@ pub fn parse(mut bytes: &[u8]) -> Vec<Record> {
     while let Some(chunk) = bytes.first_chunk() {
         let record = Record::decode(chunk);
         records.extend(record);
-        bytes = match record {
-            Some(_) => &bytes[RECORD..],
-            None => {
-                let next = bytes.windows(MAGIC.len()).skip(1).position(|w| w == MAGIC);
-                next.map_or(&[], |n| &bytes[n + 1..])
-            }
-        };
+        // Behind damage, the next record begins where its first bytes are.
+        let damaged = || bytes.windows(MAGIC.len()).skip(1).position(|w| w == MAGIC).map(|n| n + 1);
+        let next = if record.is_some() { Some(RECORD) } else { damaged() };
+        bytes = next.and_then(|n| bytes.get(n..)).unwrap_or_default();
     }
     records
 }
@@ -251,7 +249,8 @@ fn shorten(path: &Path, file: &File) -> Result<()> {
     let records = parse(&content(path, &open(path, false)?)?);
     let last = records.get(records.len().saturating_sub(KEPT)..).unwrap_or_default();
     let bytes: Vec<u8> = last.iter().flat_map(Record::encode).collect();
-    let temporary = path.with_extension(format!("log-{}", std::process::id()));
+    // A name that pruning the store removes, should this process die here.
+    let temporary = path.with_file_name(format!("{TEMPORARY}{}-log", std::process::id()));
     let written = OpenOptions::new()
         .write(true)
         .create_new(true)

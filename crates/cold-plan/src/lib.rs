@@ -5,6 +5,8 @@
 //! parses nor allocates per range.
 
 pub mod format;
+#[cfg(feature = "fuzzing")]
+pub mod fuzzing;
 pub mod history;
 pub mod identity;
 pub mod plan;

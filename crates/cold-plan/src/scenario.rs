@@ -69,35 +69,33 @@ pub fn find(command: &Command<'_>, scenario: Option<&str>) -> Result<Key, Scenar
     let (program, arguments) = resolve::program(command)?;
     let interpreted = resolve::shebang(&program)?;
     let mut shape = Shape::default();
-    let (executable, script, rest) = match interpreted {
-        Some(interpreter) => {
-            shape.called(&program.called, &program.path);
-            (interpreter, Some(program.path), arguments)
+    let by_name = interpreters::named(&program.called);
+    let by_path = || program.path.file_name().and_then(interpreters::named);
+    // A script of an interpreter's name is a wrapper of it (pyenv, asdf, nvm): what it is given to run
+    // tells its starts apart.
+    let runner = if interpreted.is_some() { by_name } else { by_name.or_else(by_path) };
+    let (inner, rest) = if let Some(runner) = runner {
+        let (runs, used) = runner.runs(&arguments);
+        if interpreted.is_some() {
+            shape.named(&program.called);
         }
-        None => match interpreters::named(&program.called).or_else(|| named_by_path(&program.path)) {
-            Some(interpreter) => {
-                let (runs, used) = interpreter.runs(&arguments);
-                let script = script_of(&runs, &program.cwd);
-                shape.runs(&runs);
-                (program.path, script, arguments.into_iter().skip(used).collect())
-            }
-            None => {
-                shape.called(&program.called, &program.path);
-                (program.path, None, arguments)
-            }
-        },
+        shape.runs(&runs);
+        (script_of(&runs, &program.cwd), arguments.get(used..).unwrap_or_default())
+    } else {
+        shape.called(&program.called, &program.path);
+        (None, &arguments[..])
+    };
+    let (executable, script) = match interpreted {
+        Some(interpreter) => (interpreter, Some(inner.unwrap_or(program.path))),
+        None => (program.path, inner),
     };
     let name = match scenario {
         Some(name) => name.to_owned(),
-        None => shape.name(&rest),
+        None => shape.name(rest),
     };
     let meta =
         executable.metadata().map_err(|source| ScenarioError::Io { path: executable.clone(), source })?;
     Ok(Key { identity: Identity::of(&meta, [0; 20]), executable, script, scenario: name })
-}
-
-fn named_by_path(path: &Path) -> Option<&'static interpreters::Interpreter> {
-    path.file_name().and_then(interpreters::named)
 }
 
 /// The script or archive, without symbolic links; none where it does not exist.

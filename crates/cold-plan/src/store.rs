@@ -27,6 +27,8 @@ use crate::scenario::key_hash;
 /// How the names of plans and of their histories end.
 const PLAN: &str = "plan";
 const HISTORY: &str = "log";
+/// How the names of files being written begin.
+pub(crate) const TEMPORARY: &str = ".tmp-";
 /// Longest part of a file name that the executable gives.
 const MAX_EXECUTABLE: usize = 64;
 
@@ -121,7 +123,7 @@ impl Store {
     pub fn open(&self, key: &Key) -> Result<Option<Opened>> {
         let path = self.path_of(key);
         match self.open_path(&path) {
-            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+            Err(Error::Io { source, .. }) if self.means_none(&source) => Ok(None),
             other => other.map(Some),
         }
     }
@@ -164,10 +166,16 @@ impl Store {
         Ok(Listed { path: path.to_owned(), bytes, saved, plan })
     }
 
+    /// There is nothing for this user: not there, or a system whose root keeps its plans to itself.
+    fn means_none(&self, error: &std::io::Error) -> bool {
+        let kind = error.kind();
+        kind == ErrorKind::NotFound || (self.system && kind == ErrorKind::PermissionDenied)
+    }
+
     /// Its files of this kind, sorted.
     fn files(&self, extension: &str) -> Result<Vec<PathBuf>> {
         let entries = match std::fs::read_dir(&self.dir) {
-            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(e) if self.means_none(&e) => return Ok(Vec::new()),
             other => other.map_err(|e| Error::io("list", &self.dir, e))?,
         };
         let mut files = Vec::new();

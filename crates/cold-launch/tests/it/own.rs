@@ -16,7 +16,7 @@ fn a_thread_of_the_program_reads_its_plan() {
     save(&p, &at);
     assert!(evict(&data), "nobody else knows the file");
     let replay = replay_self(&at, &Options::new(Vec::new())).expect("followed");
-    assert!(replay.wait_critical(Duration::from_secs(60)));
+    assert!(replay.wait_critical(Duration::from_mins(1)));
     let tally = replay.join().expect("no panic");
     assert_eq!((tally.bytes, tally.calls, tally.files, tally.gone), (4 * MIB, 32, 1, 0));
     cold_testbed::until("all came", || (cached(&data) == 1024).then_some(()));

@@ -48,13 +48,13 @@ fn nothing_the_program_inherits_is_changed() {
     let look = "grep -E '^(Sig|Shd|Cpus_allowed_list|NoNewPrivs|Seccomp|Threads|State)' /proc/self/status; \
                 ionice; nice; ls -l /proc/self/fd | wc -l; ulimit -a; pwd; cat /proc/self/comm";
     for ignore in [false, true] {
-        let wrap = if ignore { format!("trap '' PIPE; exec \"$@\"") } else { "exec \"$@\"".to_owned() };
+        let wrap = if ignore { "trap '' PIPE; exec \"$@\"" } else { "exec \"$@\"" };
         let plain =
-            std::process::Command::new("sh").args(["-c", &wrap, "x", "sh", "-c", look]).output().expect("sh");
+            std::process::Command::new("sh").args(["-c", wrap, "x", "sh", "-c", look]).output().expect("sh");
         evict(&data);
         let plan = at.to_str().expect("UTF-8");
         let launched = std::process::Command::new("sh")
-            .args(["-c", &wrap, "x", LAUNCHER, "--plan", plan, "--", "sh", "-c", look])
+            .args(["-c", wrap, "x", LAUNCHER, "--plan", plan, "--", "sh", "-c", look])
             .output()
             .expect("sh");
         assert_eq!(text(&launched.stdout), text(&plain.stdout), "SIGPIPE ignored: {ignore}");

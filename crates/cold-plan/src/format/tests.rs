@@ -114,10 +114,10 @@ fn what_it_is_not_is_said() {
 
 #[test]
 fn contradictions_behind_a_right_checksum_are_refused() {
+    use layout::{file, meta, range, step};
     let bytes = encode(&sample()).unwrap();
     let (facts, files, steps, ranges) = (0, 1, 2, 5);
     assert!(decode(&forged(&bytes, facts, layout::meta::STARTS, &9_u32.to_le_bytes())).is_ok());
-    use layout::{file, meta, range, step};
     for (section, at, value, expected) in [
         (facts, meta::TIER, &b"E"[..], "tier"),
         (facts, meta::GATE, &[3], "choice"),

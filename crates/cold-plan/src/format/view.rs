@@ -238,7 +238,7 @@ impl<'a> View<'a> {
                 scenario: key.scenario.to_owned(),
             },
             learnt: self.learnt(),
-            files: self.files().map(|f| f.to_file()).collect(),
+            files: self.files().map(FileView::to_file).collect(),
             ranges: self.ranges()?.collect(),
             knobs: self.knobs(),
             device: self.device(),

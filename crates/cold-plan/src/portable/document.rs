@@ -23,7 +23,7 @@ pub(super) struct Document {
     learnt: Learning,
     knobs: Setting,
     pub(super) files: Vec<File>,
-    pub(super) ranges: Vec<Pages>,
+    pub(super) ranges: Vec<Piece>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -93,7 +93,7 @@ pub(super) struct File {
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Pages {
+pub(super) struct Piece {
     file: u32,
     first_page: u64,
     pages: u32,
@@ -156,7 +156,7 @@ impl Document {
                 metadata: knobs.metadata,
             },
             files: plan.files.iter().map(file).collect(),
-            ranges: plan.ranges.iter().map(pages).collect(),
+            ranges: plan.ranges.iter().map(piece).collect(),
         }
     }
 
@@ -197,7 +197,7 @@ impl Document {
                 metadata: knobs.metadata,
             },
             files: self.files.into_iter().map(plan_file).collect::<Result<_, _>>()?,
-            ranges: self.ranges.into_iter().map(plan_range).collect(),
+            ranges: self.ranges.iter().map(plan_range).collect(),
             device: None,
             bound: None,
             steps: Vec::new(),
@@ -238,19 +238,22 @@ fn plan_file(file: File) -> Result<PlanFile, Error> {
     })
 }
 
-fn pages(range: &Range) -> Pages {
+fn piece(range: &Range) -> Piece {
     let Range { file, first_page, pages, need_ns, uses, around } = *range;
-    Pages { file, first_page, pages, need_ns, uses, around }
+    Piece { file, first_page, pages, need_ns, uses, around }
 }
 
-fn plan_range(range: Pages) -> Range {
-    let Pages { file, first_page, pages, need_ns, uses, around } = range;
+fn plan_range(range: &Piece) -> Range {
+    let Piece { file, first_page, pages, need_ns, uses, around } = *range;
     Range { file, first_page, pages, need_ns, uses, around }
 }
 
 /// A build-id as `readelf -n` prints it; nothing for none.
 fn hexadecimal(build_id: &[u8; 20]) -> Option<String> {
-    let digits = || build_id.iter().map(|b| format!("{b:02x}")).collect();
+    // One number of 160 bits, in two parts.
+    let (high, low) = build_id.split_first_chunk::<4>()?;
+    let low = low.first_chunk::<16>()?;
+    let digits = || format!("{:08x}{:032x}", u32::from_be_bytes(*high), u128::from_be_bytes(*low));
     (*build_id != [0; 20]).then(digits)
 }
 

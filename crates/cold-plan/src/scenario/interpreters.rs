@@ -175,13 +175,10 @@ impl Interpreter {
                 // In `sh -ec`, what follows `c` are further options, none of which takes a value.
                 continue;
             }
-            let value = match attached {
-                Some(_) => attached,
-                None => {
-                    at += 1;
-                    arguments.get(at - 1).map(OsString::as_os_str)
-                }
-            };
+            let value = attached.or_else(|| {
+                at += 1;
+                arguments.get(at - 1).map(OsString::as_os_str)
+            });
             let Some(value) = value else { break };
             if self.code.contains(&option) {
                 return (Runs::Code(value.as_bytes()), at);

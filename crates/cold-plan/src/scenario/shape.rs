@@ -29,8 +29,13 @@ impl Shape {
     pub(super) fn called(&mut self, called: &OsStr, path: &Path) {
         let (called, own) = (called.as_bytes(), path.file_name().unwrap_or_default().as_bytes());
         if !own.starts_with(called) && !called.starts_with(own) {
-            self.head.push([b"as=", called].concat());
+            self.named(OsStr::from_bytes(called));
         }
+    }
+
+    /// The name it was called by counts.
+    pub(super) fn named(&mut self, called: &OsStr) {
+        self.head.push([b"as=", called.as_bytes()].concat());
     }
 
     /// What an interpreter runs, where it is no file.

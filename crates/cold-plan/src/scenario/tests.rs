@@ -37,6 +37,11 @@ impl World {
         );
         this.program("opt/of-tool", format!("#!{}\n", this.path("opt/tool").display()).as_bytes());
         this.program("opt/loop", format!("#!{}\n", this.path("opt/loop").display()).as_bytes());
+        // A wrapper as pyenv makes it, and one whose name tells nothing.
+        this.program(
+            "opt/ruby",
+            format!("#!{}\nexec /real/ruby\n", this.path("bin/sh").display()).as_bytes(),
+        );
         for file in ["serve.py", "app.js", "a.jar", "b.jar", "Main.java", "sub/job.sh"] {
             std::fs::write(this.path(&format!("work/{file}")), "content").unwrap();
         }
@@ -85,6 +90,8 @@ fn which_executable_and_which_script() {
         ("tool run", "bin/python3.11", "opt/tool"),
         ("split", "bin/node", "opt/split"),
         ("of-tool", "bin/python3.11", "opt/of-tool"),
+        ("ruby -w sub/job.sh", "bin/dash", "work/sub/job.sh"),
+        ("ruby", "bin/dash", "opt/ruby"),
         ("sh sub/job.sh", "bin/dash", "work/sub/job.sh"),
         ("sh -e -o pipefail sub/job.sh", "bin/dash", "work/sub/job.sh"),
         ("node --require ./hook.js app.js", "bin/node", "work/app.js"),
@@ -144,6 +151,8 @@ fn the_scenario_is_the_shape_of_the_arguments() {
         ("perl -lane print job.sh", "c=a37af24c+.sh"),
         ("java -cp a.jar org.example.Main run", "main=org.example.Main+run"),
         ("java -p mods -m app/org.Main", "m=app_org.Main~8479e981a892e106"),
+        ("sh sub/job.sh x", "x"),
+        ("ruby -w sub/job.sh x", "as=ruby+x"),
         // Called by another name, it may be another program.
         ("snap", "default"),
         ("firefox https://example.org", "as=firefox+URL"),
@@ -155,8 +164,8 @@ fn the_scenario_is_the_shape_of_the_arguments() {
 #[test]
 fn long_and_odd_arguments_give_bounded_names() {
     let world = World::new();
-    let options: String = (b'a'..=b'z').map(|c| format!(" --option-{}", char::from(c))).collect();
-    let (_, _, name) = world.key(&format!("git{options}"));
+    let options: Vec<String> = (b'a'..=b'z').map(|c| format!("--option-{}", char::from(c))).collect();
+    let (_, _, name) = world.key(&format!("git {}", options.join(" ")));
     assert_eq!(name, "--option-a+--option-b+--option-c+--option-d+--o~42763095e166951d");
     assert_eq!(world.key("git --größe").2, "--gr____e~3adb72ff39078ab8");
 }

@@ -181,7 +181,7 @@ fn pruning_keeps_what_was_used_last() {
     std::fs::write(store.directory().join(".tmp-1"), "left by a killed process").unwrap();
     assert!(store.prune(Keep::default(), now).unwrap().is_empty());
     assert!(!store.directory().join(".tmp-1").exists());
-    let keep = Keep { max_age: Some(Duration::from_secs(600)), max_bytes: None };
+    let keep = Keep { max_age: Some(Duration::from_mins(10)), max_bytes: None };
     let mut expected = vec![store.path_of(&old.key), lone];
     expected.sort();
     assert_eq!(store.prune(keep, now).unwrap(), expected);

@@ -9,15 +9,13 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
 
-use super::{Error, HISTORY, PLAN, Result, Store};
+use super::{Error, HISTORY, PLAN, Result, Store, TEMPORARY};
 use crate::Plan;
 use crate::format::encode;
 use crate::plan::Key;
 
 /// The file whose lock a changing process holds.
 const LOCK: &str = "lock";
-/// How the names of plans being written begin.
-const TEMPORARY: &str = ".tmp-";
 
 /// A store that only this process changes, until this is dropped. Held while a plan is loaded, changed
 /// and saved, not while starts are recorded.

@@ -46,7 +46,7 @@ enum Command {
     Show(show::Args),
     /// Tell whether a plan still fits the files on disk
     Verify(verify::Args),
-    /// Try rival settings and no plan in turn; keep the best, or switch the plan off
+    /// Try rival settings and no plan; keep the best, or switch it off
     Tune(tune::Args),
     /// Show what daily use says of the plans
     Status(status::Args),
@@ -58,11 +58,11 @@ enum Command {
     Remove(list::RemoveArgs),
     /// Remove plans by age and size
     Prune(list::PruneArgs),
-    /// Make a desktop entry, a service or a wrapper start its program through the launcher
+    /// Put the launcher into a desktop entry, a service or a wrapper
     Install(install::Args),
     /// Remove what install wrote
     Uninstall(install::RemoveArgs),
-    /// Print shell functions that start programs through the launcher
+    /// Print shell functions that start programs by their plans
     ShellFunction(shell::Args),
 }
 
