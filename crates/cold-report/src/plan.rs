@@ -146,9 +146,9 @@ pub fn html(plan: &Plan) -> String {
     let mut body = String::new();
     for row in rows(plan) {
         let need = row.steps.iter().map(|s| s.need_ns).min().unwrap_or(0);
-        let _ = write!(
+        let _ = writeln!(
             body,
-            "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>\n",
+            "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
             Bytes(row.bytes()),
             row.steps.len(),
             Nanos(need),
@@ -163,4 +163,38 @@ pub fn html(plan: &Plan) -> String {
          <th class=\"n\">first need</th><th>file</th></tr></thead><tbody>\n{body}</tbody></table>\n</body></html>\n",
         svg(plan)
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use cold_plan::Plan;
+    use cold_plan::plan::FileKind;
+
+    use super::*;
+
+    fn plan() -> Plan {
+        let mut plan = cold_plan::sample::sample();
+        for f in plan.files.iter_mut().filter(|f| f.kind == FileKind::Regular) {
+            f.path = "/opt/<b>&\u{1b}[31m".into();
+        }
+        plan
+    }
+
+    #[test]
+    fn every_read_is_a_box_and_names_stay_text() {
+        let plan = plan();
+        let reads = plan.steps.iter().filter(|s| s.op == Op::Read).count();
+        assert!(reads > 0);
+        let picture = svg(&plan);
+        assert_eq!(picture.matches("width=\"3\"").count(), reads);
+        assert!(!picture.contains("<b>") && !picture.contains('\u{1b}'));
+        let page = html(&plan);
+        assert!(page.contains("<table>") && !page.contains("<b>"));
+    }
+
+    #[test]
+    fn an_empty_plan_is_an_empty_picture() {
+        let plan = Plan { files: Vec::new(), ranges: Vec::new(), steps: Vec::new(), ..plan() };
+        assert!(svg(&plan).ends_with("</svg>\n"));
+    }
 }

@@ -1,6 +1,7 @@
 //! Compiles a plan for the device its files lie on, which is measured first where nobody has.
 
 use std::collections::HashMap;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use cold_model::recording::tables::Dev;
@@ -44,21 +45,28 @@ fn busiest(plan: &Plan) -> Option<&Path> {
     bytes.into_iter().max_by_key(|(_, (pages, _))| *pages).map(|(_, (_, path))| path)
 }
 
-/// The measurement kept for the device of this file, or a new one.
-fn measured(path: &Path, state: &Path) -> Result<DeviceModel, cold_probe::device::Error> {
-    // A directory takes a temporary file, which tells more than an existing one; the file's own is best.
-    let tried = path.parent().map(|dir| cold_probe::device::load_or_measure(dir, state, Effort::Usual));
-    match tried {
-        Some(Ok(model)) => Ok(model),
-        _ => cold_probe::device::load_or_measure(path, state, Effort::Usual),
+/// The measurement kept for the device of this file, or a new one: with a temporary file where this user may
+/// make one on the device, else with the largest file of the plan there.
+fn measured(plan: &Plan, path: &Path, state: &Path) -> Result<DeviceModel, cold_probe::device::Error> {
+    let dev = |p: &Path| p.metadata().ok().map(|m| m.dev());
+    let here = dev(path);
+    let directories = [path.parent(), Some(state), Some(Path::new("/var/tmp")), Some(Path::new("/tmp"))];
+    let directories = directories.into_iter().flatten().map(Path::to_owned);
+    let largest = plan.files.iter().filter(|f| f.kind == FileKind::Regular && dev(&f.path) == here);
+    let largest = largest.max_by_key(|f| f.identity.size).map(|f| f.path.clone());
+    for place in directories.chain(largest).filter(|p| dev(p) == here) {
+        if let Ok(model) = cold_probe::device::load_or_measure(&place, state, Effort::Usual) {
+            return Ok(model);
+        }
     }
+    cold_probe::device::load_or_measure(path, state, Effort::Usual)
 }
 
 /// What its reads cost; `None` when that could not be measured.
 fn model(plan: &Plan, state: &Path, line: &mut Line<'_>, ui: &Ui) -> Option<DeviceModel> {
     let path = busiest(plan)?;
     line.step(&format!("measuring what reads from the device of {} cost", path.display()));
-    match measured(path, state) {
+    match measured(plan, path, state) {
         Ok(model) => Some(model),
         Err(why) => {
             ui.note(format!("the device of {} was not measured: {why}", path.display()));

@@ -240,7 +240,7 @@ impl Lesson<'_> {
             return std::env::temp_dir().join(format!("cold-learn-{}-{n}", std::process::id()));
         };
         let free = |k: &u32| dir.join(format!("start-{k}.cold")).symlink_metadata().is_err();
-        let number = (1..).find(free).unwrap_or(n);
+        let number = (1..10_000).find(free).unwrap_or(n);
         std::path::absolute(dir).unwrap_or_else(|_| dir.clone()).join(format!("start-{number}.cold"))
     }
 

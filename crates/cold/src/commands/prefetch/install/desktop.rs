@@ -44,7 +44,7 @@ fn through(entry: &str, launch: &[String]) -> String {
         match key.trim() {
             "Exec" => {
                 let at = program(value);
-                out += &format!("Exec={}{} {}", &value[..at], launch.join(" "), &value[at..]);
+                out.extend(["Exec=", &value[..at], &launch.join(" "), " ", &value[at..]]);
             }
             "DBusActivatable" => out += "DBusActivatable=false",
             _ => out += line,

@@ -39,7 +39,7 @@ pub(super) fn make(unit: &str, launch: &[String]) -> Result<Override> {
     }
     let mut text = head(&format!("--systemd {name}"), Some(&source)) + "[Service]\nExecStart=\n";
     for command in &commands {
-        text += &format!("ExecStart={}\n", through(command, launch)?);
+        text.extend(["ExecStart=", &through(command, launch)?, "\n"]);
     }
     Ok(Override { path, text, executable: false, next: Some(RELOAD.to_owned()) })
 }
@@ -121,7 +121,7 @@ fn joined(text: &str) -> Vec<String> {
     let mut open = String::new();
     for line in text.lines().filter(|l| !l.trim_start().starts_with(['#', ';'])) {
         match line.strip_suffix('\\') {
-            Some(part) => open += &format!("{part} "),
+            Some(part) => open.extend([part, " "]),
             None => lines.push(std::mem::take(&mut open) + line),
         }
     }
