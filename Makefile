@@ -5,11 +5,12 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO ?= cargo
 
-.PHONY: all demo test check install uninstall clean deps deps-tests bench test-kernels
+.PHONY: all demo test check install uninstall clean deps deps-tests bench bench-prefetch test-kernels
 
 all: deps
 	@./scripts/deps --can-bpf || echo "make: no clang, pkg-config, libelf or zlib: cold trace gets tiers C and D only" >&2
 	$(CARGO) build --release -p cold $$(./scripts/deps --can-bpf || echo --no-default-features)
+	$(CARGO) build --release -p cold-launch
 
 ## Install what is missing, build, measure a real program; leaves demo-out/
 demo: deps
@@ -48,6 +49,10 @@ uninstall:
 bench: all
 	./benches/residency.sh
 	./benches/spawn.sh
+
+## Plans against no plan and rival ways of reading ahead; writes docs/benchmarks/prefetch.md (takes long)
+bench-prefetch: all
+	./benches/prefetch/run.py
 
 clean:
 	$(CARGO) clean

@@ -29,6 +29,44 @@ pub struct CommandSpec {
     pub setup: Option<String>,
     /// Shell line to run once at the end, also after a failure.
     pub cleanup: Option<String>,
+    /// How it is started with its plan; needed for [`State::Prefetched`] only.
+    pub launcher: Option<Launcher>,
+}
+
+impl CommandSpec {
+    /// A command with its arguments and nothing else. `program` is its file, `argv` begins with its name.
+    pub fn new(program: PathBuf, argv: Vec<OsString>) -> Self {
+        let line = crate::command::line_of(&argv);
+        Self {
+            name: line.clone(),
+            line,
+            program,
+            argv,
+            parameters: Vec::new(),
+            prepare: None,
+            conclude: None,
+            setup: None,
+            cleanup: None,
+            launcher: None,
+        }
+    }
+}
+
+/// A program that reads what a plan says and then becomes the command.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Launcher {
+    /// Its file.
+    pub program: PathBuf,
+    /// Its arguments, argv\[0\] first; the command's own follow, argv\[0\] first.
+    pub arguments: Vec<OsString>,
+    /// What it reads (its own file, the plan, the files of the plan): evicted and proved absent as the command's own files
+    /// are. Those that are not there are left out.
+    pub files: Vec<PathBuf>,
+    /// Where it enters what it did ([`cold_plan::history`]), a record per start.
+    pub history: PathBuf,
+    /// Name (`comm`) of the process it leaves beside the command: no part of the tree whose end may be
+    /// waited for, though its reads are the start's.
+    pub helper: String,
 }
 
 /// How to get pages out of the cache.

@@ -59,7 +59,7 @@ fn of_series(report: &Report, series: usize) -> Vec<Finding> {
     if let Some((severity, text)) = taints::summary(&runs, counted.len()) {
         add("tainted", severity, text);
     }
-    if *state == State::Cold {
+    if state.begins_cold() {
         if let Some(text) = kept_warm(&runs) {
             add("kept_warm", Severity::Warning, text);
         }
@@ -236,7 +236,7 @@ fn first_run(state: &State, counted: &[&Run], times: &[f64]) -> Option<(&'static
     let start = format!("the first run took {}, the others {} (median)", show(*first), show(middle));
     let evidence = [Metric::ReadBytes, Metric::MajorFaults].into_iter().find_map(|m| Some((m, excess(m)?)));
     Some(match evidence {
-        Some((metric, (own, others))) if *state != State::Cold => (
+        Some((metric, (own, others))) if !state.begins_cold() => (
             "cold_then_warm",
             format!(
                 "cold, then warm: {start}, and had {} {} against {}: the page cache was filling; use --states cold to measure that start",

@@ -84,6 +84,24 @@ impl FileSet {
         set
     }
 
+    /// Adds files of the launcher. They may be written anew between starts (a plan), so they are evicted
+    /// and looked at, but not asked whether they changed.
+    pub fn add(&mut self, paths: &[PathBuf]) {
+        for path in paths {
+            let Ok(meta) = path.metadata() else { continue };
+            let id = FileId::of(&meta);
+            if meta.is_file() && self.files.iter().all(|f| f.id != id) {
+                self.files.push(SetFile {
+                    path: path.clone(),
+                    id,
+                    size: meta.len(),
+                    mtime_ns: meta.mtime() * 1_000_000_000 + meta.mtime_nsec(),
+                    written: Cell::new(true),
+                });
+            }
+        }
+    }
+
     /// What to evict. A file that the start writes may have been replaced since: any file at its path
     /// will do.
     pub fn targets(&self) -> Vec<EvictTarget> {

@@ -10,7 +10,7 @@
 //! GATE  = [NAME ':'] LEFT OP LIMIT            NAME: a command's name; without it, every command
 //! LEFT  = 'files' | 'misses' | STATE '/' STATE | STATE '.' FIGURE
 //! FIGURE= STAT | METRIC ['.' STAT]            STAT alone is of the time to ready; default: median
-//! STATE = 'cold' | 'light' | 'warm' | 'snapshot'
+//! STATE = 'cold' | 'prefetched' | 'light' | 'warm' | 'snapshot'
 //! STAT  = 'median' | 'mean' | 'p95' | 'min' | 'max'
 //! OP    = '>' | '>=' | '<' | '<='
 //! LIMIT = NUMBER [ns|us|µs|ms|s | B|KiB|MiB|GiB|KB|MB|GB | 'x']
@@ -51,6 +51,7 @@ enum Left {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StateName {
     Cold,
+    Prefetched,
     Light,
     Warm,
     Snapshot,
@@ -60,6 +61,7 @@ impl StateName {
     fn is(self, state: &State) -> bool {
         match self {
             Self::Cold => *state == State::Cold,
+            Self::Prefetched => *state == State::Prefetched,
             Self::Light => *state == State::Light,
             Self::Warm => *state == State::Warm,
             Self::Snapshot => matches!(state, State::Snapshot(_)),
@@ -68,6 +70,7 @@ impl StateName {
     fn name(self) -> &'static str {
         match self {
             Self::Cold => "cold",
+            Self::Prefetched => "prefetched",
             Self::Light => "light",
             Self::Warm => "warm",
             Self::Snapshot => "snapshot",

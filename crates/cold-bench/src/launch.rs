@@ -11,9 +11,9 @@ use cold_model::Nanos;
 use cold_model::bench::Ending;
 use cold_sys::supervise::client::{Spec, Supervised};
 use cold_sys::supervise::protocol::{Event, Usage};
-use cold_sys::time::monotonic;
+use cold_sys::time::{monotonic, process_cpu};
 
-use crate::config::{CommandSpec, Config};
+use crate::config::{CommandSpec, Config, Launcher};
 use crate::ready::{LOOK_EVERY, Ready};
 use crate::{Error, Result};
 
@@ -33,6 +33,8 @@ pub struct Start {
     pub ready: Option<Nanos>,
     /// From the clone to the end of the tree.
     pub gone: Nanos,
+    /// CPU time that the started process itself, without what it started, had used when it was ready.
+    pub own_cpu: Option<Nanos>,
     /// What the tree used.
     pub usage: Usage,
     /// How the command ended.
@@ -51,10 +53,12 @@ pub(crate) struct Launch<'a> {
 
 impl<'a> Launch<'a> {
     /// Starts the supervisor; the command does not run yet. `cgroups` are the directories the tree
-    /// starts in; `iteration` is told to the command as hyperfine does.
+    /// starts in; `iteration` is told to the command as hyperfine does. With `launcher`, that is started
+    /// in its place, and becomes it.
     pub(crate) fn prepare(
         config: &'a Config,
         command: &CommandSpec,
+        launcher: Option<&Launcher>,
         cgroups: Vec<PathBuf>,
         iteration: Option<u32>,
     ) -> Result<Self> {
@@ -62,11 +66,16 @@ impl<'a> Launch<'a> {
         if let Some(i) = iteration {
             wiring.env.push(("HYPERFINE_ITERATION".into(), i.to_string().into()));
         }
+        let (program, argv) = match launcher {
+            Some(l) => (&l.program, l.arguments.iter().chain(&command.argv).cloned().collect()),
+            None => (&command.program, command.argv.clone()),
+        };
         let supervised = Supervised::prepare(Spec {
-            program: command.program.clone(),
-            argv: command.argv.clone(),
+            program: program.clone(),
+            argv,
             env: wiring.env,
             cgroups,
+            helper: launcher.map(|l| l.helper.clone()),
             stdin: wiring.stdin,
             stdout: wiring.stdout,
             stderr: wiring.stderr,
@@ -83,12 +92,13 @@ impl<'a> Launch<'a> {
     /// Starts the command and stays until its tree is gone.
     pub(crate) fn go(mut self, interrupt: &AtomicBool) -> Result<Start> {
         let fail = |name: &str, source| Error::Start { command: name.to_owned(), source };
-        let (_, at) = self.supervised.go().map_err(|e| fail(&self.name, e))?;
+        let (pid, at) = self.supervised.go().map_err(|e| fail(&self.name, e))?;
         let limit = Nanos(at.0.saturating_add(Nanos::from(self.config.timeout).0));
         let mut start = Start {
             at,
             ready: None,
             gone: Nanos(0),
+            own_cpu: None,
             usage: Usage::default(),
             ending: Ending::Ended,
             interrupted: false,
@@ -103,7 +113,10 @@ impl<'a> Launch<'a> {
         loop {
             let wait = if ending { IDLE_LOOK } else { look };
             match self.supervised.event(Some(wait)).map_err(|e| fail(&self.name, e))? {
-                Some(Event::MainEnded { status: s, .. }) => status = Some(s),
+                Some(Event::MainEnded { status: s, cpu, .. }) => {
+                    status = Some(s);
+                    start.own_cpu = start.own_cpu.or(cpu);
+                }
                 Some(Event::TreeGone { at: gone, usage }) => {
                     start.gone = gone.saturating_sub(at);
                     start.usage = usage;
@@ -113,6 +126,9 @@ impl<'a> Launch<'a> {
             }
             if start.ready.is_none() && !ending {
                 start.ready = self.watch.look().map(|t| t.saturating_sub(at));
+                if start.ready.is_some() {
+                    start.own_cpu = process_cpu(pid).or(start.own_cpu);
+                }
             }
             if ending {
                 continue;

@@ -58,7 +58,7 @@ pub fn report(series: &[(&str, State, Vec<f64>)]) -> Report {
     for round in 0..series.iter().map(|s| s.2.len()).max().unwrap_or(0) {
         for (i, (_, state, times)) in series.iter().enumerate() {
             if let Some(ms) = times.get(round) {
-                runs.push(run(i, round as u32, runs.len() as u32, *ms, *state == State::Cold));
+                runs.push(run(i, round as u32, runs.len() as u32, *ms, state.begins_cold()));
             }
         }
     }

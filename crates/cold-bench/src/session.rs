@@ -11,12 +11,14 @@ mod measure;
 mod observe;
 mod policy;
 pub mod single;
+pub mod starts;
 mod state;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cold_journal::Journal;
-use cold_model::bench::{Command, Report, Run, SCHEMA, Series};
+use cold_model::bench::{Command, Report, Run, SCHEMA, Series, State};
+use cold_model::observed::ObservedStart;
 use cold_model::{Bytes, Known};
 use cold_sys::procfs::ProcFs;
 
@@ -31,6 +33,7 @@ use state::Preparer;
 
 pub use around::Around;
 pub use exact::{ExactNeed, window as fault_around};
+pub use measure::skip_words;
 
 /// What happens, for whoever shows it. Times and results are in the report; this is for waiting people.
 pub trait Progress {
@@ -49,11 +52,12 @@ struct Subject<'a> {
     set: Option<FileSet>,
     why_no_set: String,
     devices: BlockDevices,
+    observed: Option<ObservedStart>,
 }
 
 impl<'a> Subject<'a> {
     fn unobserved(spec: &'a CommandSpec, why_no_set: String) -> Self {
-        Self { spec, set: None, why_no_set, devices: BlockDevices::default() }
+        Self { spec, set: None, why_no_set, devices: BlockDevices::default(), observed: None }
     }
 }
 
@@ -81,6 +85,7 @@ fn run_inner(
 ) -> Result<Report> {
     let proc = ProcFs::default();
     let journal = Journal::open()?;
+    needs_launcher(config)?;
     let mut preparer = Preparer::new(config, &journal)?;
     for spec in &config.commands {
         *set_up += 1;
@@ -134,6 +139,18 @@ fn run_inner(
     Ok(report)
 }
 
+/// A prefetched start needs a plan and who replays it.
+fn needs_launcher(config: &Config) -> Result<()> {
+    let without = config.commands.iter().find(|c| c.launcher.is_none());
+    match without.filter(|_| config.states.contains(&State::Prefetched)) {
+        None => Ok(()),
+        Some(c) => Err(Error::State {
+            state: State::Prefetched.to_string(),
+            why: format!("there is no plan for {}", c.name),
+        }),
+    }
+}
+
 /// Observes one start and looks up what it needs.
 fn subject<'a>(
     config: &Config,
@@ -157,7 +174,7 @@ fn subject<'a>(
     let mut subject = Subject::unobserved(spec, String::new());
     match observed {
         Ok(o) => {
-            let set = FileSet::of(&o);
+            let mut set = FileSet::of(&o);
             command.files = Known::Value(o.files.len() as u64);
             command.file_bytes = Known::Value(o.file_bytes());
             command.misses = Known::Value(o.misses);
@@ -169,7 +186,10 @@ fn subject<'a>(
                 ));
             }
             subject.devices = block_devices(proc, &set);
+            // After the devices: those of a plan's own file are not the command's.
+            set.add(spec.launcher.as_ref().map_or(&[], |l| &l.files));
             subject.set = Some(set);
+            subject.observed = Some(o);
         }
         Err(why) => {
             command.notes.push(format!("its files are unknown, so cold cannot be proved: {why}"));

@@ -130,8 +130,9 @@ pub fn compare_by(report: &Report, series: usize, with: usize, metric: Metric) -
     }
 }
 
-/// The comparisons a reader expects: each command against the first in the same state, and each other
-/// state against `warm` of the same command (or against its first state when there is no `warm`).
+/// The comparisons a reader expects: each other state against `warm` of the same command (or against its
+/// first state when there is no `warm`), `prefetched` also against `cold`, and each command against the
+/// first in the same state.
 fn comparisons(report: &Report, margin: f64) -> Vec<SeriesComparison> {
     let find = |command: usize, state: &State| {
         report.series.iter().position(|s| s.command == command && s.state == *state)
@@ -141,6 +142,8 @@ fn comparisons(report: &Report, margin: f64) -> Vec<SeriesComparison> {
         let reference = find(s.command, &State::Warm)
             .or_else(|| report.series.iter().position(|other| other.command == s.command));
         wanted.extend(reference.filter(|r| *r != i).map(|r| (i, r)));
+        let cold = find(s.command, &State::Cold).filter(|_| s.state == State::Prefetched);
+        wanted.extend(cold.filter(|c| reference != Some(*c)).map(|c| (i, c)));
     }
     for (i, s) in report.series.iter().enumerate().filter(|(_, s)| s.command > 0) {
         wanted.extend(find(0, &s.state).map(|r| (i, r)));

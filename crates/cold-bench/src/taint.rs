@@ -48,6 +48,8 @@ pub struct Facts<'a> {
     pub residual: &'a Known<Residual>,
     /// Bytes of the file set that a start leaves in the cache.
     pub warm_bytes: u64,
+    /// Why the launcher did not replay its plan.
+    pub not_prefetched: Option<String>,
     /// How a restored snapshot differs from what was saved.
     pub not_restored: Option<Taint>,
     /// Bytes of the file set that should have been cached before the start and were not.
@@ -90,15 +92,15 @@ pub fn taints(f: &Facts<'_>) -> Vec<Taint> {
 }
 
 fn state(f: &Facts<'_>, found: &mut Vec<Taint>) {
-    if *f.state == State::Cold
+    if f.state.begins_cold()
         && let Known::Value(r) = f.residual
         && r.bytes.0 as f64 > f.warm_bytes as f64 * WARM_SHARE
     {
         found.push(Taint::NotCold { bytes: r.bytes, holders: r.holders() });
     }
+    found.extend(f.not_prefetched.clone().map(|why| Taint::NotPrefetched { why }));
     found.extend(f.not_restored.clone());
-    let wanted = !matches!(f.state, State::Cold);
-    if wanted && f.missing as f64 > f.expected as f64 * MISSING_SHARE {
+    if !f.state.begins_cold() && f.missing as f64 > f.expected as f64 * MISSING_SHARE {
         found.push(Taint::NotWarm { bytes: Bytes(f.missing) });
     }
 }
@@ -119,7 +121,7 @@ fn memory(f: &Facts<'_>, found: &mut Vec<Taint>) {
     }
     // After an eviction by reclaim (pages that others map), the cold run itself refaults.
     let refaulted = a.refaulted_pages.unwrap_or(0);
-    if *f.state != State::Cold && refaulted >= RECLAIMED_PAGES {
+    if !f.state.begins_cold() && refaulted >= RECLAIMED_PAGES {
         found.push(Taint::Refaults { pages: refaulted });
     }
 }
@@ -183,6 +185,7 @@ mod tests {
             tree_cpu: Nanos(900_000_000),
             residual: &residual,
             warm_bytes: 100 << 20,
+            not_prefetched: None,
             not_restored: None,
             missing: 0,
             expected: 100 << 20,
@@ -225,6 +228,11 @@ mod tests {
                     f.not_restored = Some(Taint::NotRestored { missing, extra, files: 0 });
                 }),
             ),
+            (
+                "not_prefetched",
+                State::Prefetched,
+                Box::new(|f, _| f.not_prefetched = Some("the disk is busy".into())),
+            ),
             ("file_set_changed", State::Cold, Box::new(|f, _| f.changed = Some("/x".into()))),
             ("failed", State::Cold, Box::new(|f, _| f.ending = Ending::Code(3))),
             ("failed", State::Cold, Box::new(|f, _| f.never_ready = true)),
@@ -244,6 +252,14 @@ mod tests {
 
     #[test]
     fn refaults_after_our_own_reclaim_do_not_taint_a_cold_run() {
-        assert!(kinds(|_, a| a.refaulted_pages = Some(9000), &State::Cold).is_empty());
+        for state in [State::Cold, State::Prefetched] {
+            assert!(kinds(|_, a| a.refaulted_pages = Some(9000), &state).is_empty());
+        }
+    }
+
+    #[test]
+    fn a_prefetched_run_must_begin_cold() {
+        assert_eq!(kinds_with(11 << 20, |_, _| {}, &State::Prefetched), ["not_cold"]);
+        assert!(kinds(|f, _| f.missing = 1 << 20, &State::Prefetched).is_empty());
     }
 }

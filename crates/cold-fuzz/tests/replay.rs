@@ -119,6 +119,9 @@ fn the_seeds_are_read_to_their_end() {
     assert!(cold_bench::gate::Gate::parse(text("gate").trim()).is_ok());
     assert!(cold_bench::ready::Ready::parse(text("ready").trim()).is_ok());
     assert!(cold_cache::snapshot::Snapshot::decode(&seed("snapshot")).is_ok());
+    assert_eq!(cold_plan::format::decode(&seed("plan")), Ok(cold_plan::sample::sample()));
+    assert_eq!(cold_plan::history::parse(&seed("plan_history")).len(), 3);
+    assert!(cold_plan::portable::import(&text("plan_json"), &|_| None).is_ok());
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join(cold_recording::log::NAME), seed("recording_log")).unwrap();
     let mut log = cold_recording::log::Reader::open(dir.path()).unwrap();

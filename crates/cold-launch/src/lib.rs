@@ -1,1 +1,25 @@
 //! Replays a plan, then becomes the program: small, static, harmless.
+//!
+//! Never traces, never learns, never prints, and never is the reason that a program does not start: every
+//! way out of [`launch`] leads to the exec. What is read ahead is read by a helper process, so that no file
+//! of the plan can hold the program back. Start reading at [`launch`].
+
+mod engine;
+mod files;
+mod flight;
+mod guard;
+mod launch;
+mod load;
+mod options;
+mod own;
+mod places;
+mod prepare;
+mod record;
+mod watch;
+
+pub use engine::Tally;
+pub use guard::{Guards, Sample};
+pub use launch::{Decision, Explanation, explain, launch};
+pub use options::{Options, Skip, Source};
+pub use own::{Replay, replay_self};
+pub use prepare::Seen;

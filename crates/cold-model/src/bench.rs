@@ -19,6 +19,8 @@ pub const SCHEMA: &str = "coldstart.bench/1";
 pub enum State {
     /// Evicted, and proved absent.
     Cold,
+    /// As cold, then started through the launcher with its plan.
+    Prefetched,
     /// Evicted, then started once.
     Light,
     /// Started several times before; sham eviction of a decoy.
@@ -27,10 +29,18 @@ pub enum State {
     Snapshot(PathBuf),
 }
 
+impl State {
+    /// Whether nothing of the command's files may be cached before it: cold, with or without a plan.
+    pub fn begins_cold(&self) -> bool {
+        matches!(self, Self::Cold | Self::Prefetched)
+    }
+}
+
 impl fmt::Display for State {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cold => f.pad("cold"),
+            Self::Prefetched => f.pad("prefetched"),
             Self::Light => f.pad("light"),
             Self::Warm => f.pad("warm"),
             Self::Snapshot(p) => f.pad(&format!("snapshot={}", p.display())),
@@ -103,6 +113,11 @@ pub enum Taint {
         /// How much was missing.
         bytes: Bytes,
     },
+    /// The launcher did not replay the plan in a run that should be prefetched.
+    NotPrefetched {
+        /// What it did instead.
+        why: String,
+    },
     /// The cache does not hold what the snapshot of this state says.
     NotRestored {
         /// Pages that should be cached and are not.
@@ -167,6 +182,7 @@ impl Taint {
         match self {
             Self::NotCold { .. } => "not_cold",
             Self::NotWarm { .. } => "not_warm",
+            Self::NotPrefetched { .. } => "not_prefetched",
             Self::NotRestored { .. } => "not_restored",
             Self::CachesDropped { .. } => "caches_dropped",
             Self::PagesReclaimed { .. } => "pages_reclaimed",

@@ -13,6 +13,7 @@ pub mod firefox;
 mod gzip;
 pub mod html;
 pub mod perfetto;
+pub mod plan;
 pub mod recording;
 pub mod scene;
 pub mod svg;

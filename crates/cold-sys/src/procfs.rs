@@ -46,7 +46,12 @@ impl ProcFs {
     /// The text of `rel`; bytes that are not UTF-8 are replaced.
     pub fn read(&self, rel: impl AsRef<Path>) -> Result<String> {
         let path = self.path(rel);
-        let bytes = std::fs::read(&path).map_err(|e| Error::io("read", path.display().to_string(), e))?;
+        // Room from the start: these files say they are empty, and reading them in bits that grow from 32
+        // bytes makes the kernel write the text anew for each.
+        let mut bytes = Vec::with_capacity(16 << 10);
+        std::fs::File::open(&path)
+            .and_then(|mut file| std::io::Read::read_to_end(&mut file, &mut bytes))
+            .map_err(|e| Error::io("read", path.display().to_string(), e))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
     pub(crate) fn parse_error(&self, rel: &str, text: &str, expected: &'static str) -> Error {

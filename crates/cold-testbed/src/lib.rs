@@ -14,5 +14,5 @@ mod wait;
 pub use disk::SlowDisk;
 pub use fake::FakeTree;
 pub use need::{need, need_root};
-pub use programs::subject;
+pub use programs::{launcher, subject};
 pub use wait::{PATIENCE, until};

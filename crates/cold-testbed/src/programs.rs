@@ -14,6 +14,16 @@ pub fn subject() -> PathBuf {
     found.unwrap_or_default()
 }
 
+/// The path of `cold-launch`, brought up to date as the others are; it lies beside `cold`.
+///
+/// # Panics
+/// If it can neither be built nor found.
+pub fn launcher() -> PathBuf {
+    let found = program("cold-launch");
+    assert!(found.is_ok(), "{found:?}");
+    found.unwrap_or_default()
+}
+
 /// The path of one of this crate's programs, beside the running test. Under `cargo test` they are
 /// built first, once per process: the tests of another crate do not bring them up to date themselves.
 pub(crate) fn program(name: &str) -> std::io::Result<PathBuf> {
@@ -34,7 +44,7 @@ pub(crate) fn program(name: &str) -> std::io::Result<PathBuf> {
 
 fn build(cargo: &std::ffi::OsStr, dir: &Path) -> Result<(), String> {
     let mut command = Command::new(cargo);
-    command.args(["build", "--quiet", "--package", "cold-testbed", "--bins"]);
+    command.args(["build", "--quiet", "--package", "cold-testbed", "--package", "cold-launch", "--bins"]);
     command.current_dir(env!("CARGO_MANIFEST_DIR"));
     if dir.ends_with("release") {
         command.arg("--release");

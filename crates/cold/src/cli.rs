@@ -24,6 +24,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage; 3 a gate failed; 4 inconclusive;
   cold bench -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/p.html
   cold bench --states cold,light,warm -- python3 -c 'import json'
   cold trace -- python3 -c 'import json'       then: cold report python3.cold
+  cold prefetch learn -- python3 -c 'import json'     then: cold launch -- python3 …
   cold cache show --holders /usr/lib/firefox-esr
 ")]
 pub(crate) struct Cli {
@@ -43,6 +44,10 @@ pub(crate) enum Command {
     Trace(Box<commands::trace::Args>),
     /// Tell what a recording says: text, HTML, SVG, CSV, Perfetto, Firefox Profiler
     Report(commands::report::Args),
+    /// Learn what starts need, keep it as plans, prove that they help
+    Prefetch(commands::prefetch::Args),
+    /// Start a program by its plan
+    Launch(commands::launch::Args),
     /// Show, evict, save and restore what the page cache holds
     Cache(commands::cache::Args),
     /// Tell what this machine allows and what would disturb a measurement

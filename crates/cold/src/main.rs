@@ -10,6 +10,7 @@ mod helpers;
 mod interrupt;
 mod leftovers;
 mod progress;
+mod recorder;
 mod start;
 mod table;
 mod ui;

@@ -1,8 +1,10 @@
 //! How a start is prepared, run and ended: the flags that `cold bench` and `cold trace` share, so that one
 //! name has one meaning.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
+use cold_bench::command::from_argv;
 use cold_bench::config::{CommandSpec, Config, RunPolicy};
 use cold_bench::ready::Ready;
 use cold_model::bench::State;
@@ -58,6 +60,13 @@ pub(crate) struct Start {
 }
 
 impl Start {
+    /// Starts of one command, from these states, one at a time. Without states it can be started as found.
+    pub(crate) fn single(&self, argv: &[OsString], states: Vec<State>) -> Result<Config, Failure> {
+        let (program, argv) = from_argv(argv.to_vec()).map_err(|e| Failure::usage(e.to_string()))?;
+        let once = RunPolicy { min_runs: 1, max_runs: 1, max_time: None, precision: None };
+        self.config(vec![CommandSpec::new(program, argv)], states, once)
+    }
+
     /// These flags with what each command has of its own; the rest as by default.
     pub(crate) fn config(
         &self,

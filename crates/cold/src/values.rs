@@ -49,3 +49,12 @@ pub(crate) fn eviction(text: &str) -> Eviction {
         _ => Eviction::Auto,
     }
 }
+
+/// `2%` or `0.02` as 0.02.
+pub(crate) fn percent(flag: &str, text: &str) -> Result<f64> {
+    let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |n| (n, 100.0));
+    match number.trim().parse::<f64>() {
+        Ok(v) if v.is_finite() && v >= 0.0 && v / scale < 10.0 => Ok(v / scale),
+        _ => Err(Failure::usage(format!("{flag} {text:?} is not a share: write 2% or 0.02"))),
+    }
+}

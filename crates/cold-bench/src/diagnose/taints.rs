@@ -60,6 +60,7 @@ fn reason(all: &[&Taint]) -> String {
     match first {
         Taint::NotCold { .. } => format!("{up_to}{} stayed cached{}", largest_bytes(), names(all, "held by")),
         Taint::NotWarm { .. } => format!("{up_to}{} of the files were not cached", largest_bytes()),
+        Taint::NotPrefetched { why } => format!("the launcher did not follow the plan: {why}"),
         Taint::NotRestored { missing, extra, files } => format!(
             "the snapshot was not restored exactly ({missing} missing, {extra} too many, {files} files not the same)"
         ),
@@ -94,6 +95,7 @@ fn amount(taint: &Taint) -> u64 {
         Taint::Steal { .. }
         | Taint::BusyMachine { .. }
         | Taint::FileSetChanged { .. }
+        | Taint::NotPrefetched { .. }
         | Taint::Failed { .. } => 0,
     }
 }

@@ -29,8 +29,9 @@ pub enum GateError {
     },
 }
 
-const STATES: [(&str, StateName); 4] = [
+const STATES: [(&str, StateName); 5] = [
     ("cold", StateName::Cold),
+    ("prefetched", StateName::Prefetched),
     ("light", StateName::Light),
     ("warm", StateName::Warm),
     ("snapshot", StateName::Snapshot),

@@ -18,6 +18,23 @@ fn outcome(gate: &str, report: &Report, baseline: Option<&Report>) -> &'static s
 }
 
 #[test]
+fn a_prefetched_start_is_judged_against_both_others() {
+    let mut r = cold_and_warm();
+    assert_eq!(outcome("prefetched/cold > 0.9", &r, None), "inconclusive");
+    r = report(&[
+        ("a", State::Cold, noise(400.0, 0.03, 20, 1)),
+        ("a", State::Prefetched, noise(120.0, 0.03, 20, 3)),
+        ("a", State::Warm, noise(100.0, 0.02, 20, 2)),
+    ]);
+    assert_eq!(outcome("prefetched/cold > 0.9", &r, None), "pass");
+    assert_eq!(outcome("prefetched/warm > 1.1", &r, None), "fail");
+    assert_eq!(outcome("prefetched.median > 1s", &r, None), "pass");
+    let names: Vec<_> = crate::summary::analyze(&r, 0.0).comparisons.into_iter().map(|c| c.names).collect();
+    let expected = [["cold", "warm"], ["prefetched", "warm"], ["prefetched", "cold"]];
+    assert_eq!(names, expected.map(|pair| pair.map(str::to_owned)));
+}
+
+#[test]
 fn times_are_judged_by_their_interval() {
     let r = cold_and_warm();
     let expected = [
@@ -114,7 +131,7 @@ fn errors_name_the_place_and_what_was_expected() {
     let message = |gate: &str| Gate::parse(gate).unwrap_err().to_string();
     assert_eq!(
         message("cool.median > 3ms"),
-        "'cool.median > 3ms': at character 1 expected files, misses or a state (cold, light, warm, snapshot), \
+        "'cool.median > 3ms': at character 1 expected files, misses or a state (cold, prefetched, light, warm, snapshot), \
          found 'cool.median'"
     );
     assert_eq!(

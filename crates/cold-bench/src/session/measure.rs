@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use cold_model::bench::{Report, Residual, Run, State, Taint};
 use cold_model::{Bytes, Known, Nanos};
+use cold_plan::history::{self, Kind, Skip};
 
 use super::{Progress, Rounds, Subject};
 use crate::counters::{Activity, Reading};
@@ -66,6 +67,7 @@ impl<'a> Rounds<'a> {
         let subject = &subjects[index];
         let round = place.1;
         let Some((launch, before)) = self.prepared(index, state, round)? else { return Ok(None) };
+        let replays = replays(subject, state);
         let start = launch.go(self.interrupt)?;
         settle(self.proc, subject);
         self.around.gone(&start)?;
@@ -80,7 +82,8 @@ impl<'a> Rounds<'a> {
         };
         let activity = after.since(&before.reading);
         let checked = Bytes(before.cached.as_ref().map_or(0, Cached::checked_bytes));
-        let run = self.judged(subject, state, &start, before, &activity, lost, place);
+        let skipped = replays.and_then(|before| not_prefetched(subject, before));
+        let run = self.judged(subject, state, &start, before, &activity, (lost, skipped), place);
         Ok(Some(Measured { run, start, checked }))
     }
 
@@ -97,7 +100,9 @@ impl<'a> Rounds<'a> {
             if !self.reach(index, state)? || self.interrupted() {
                 return Ok(None);
             }
-            let launch = Launch::prepare(self.config, subject.spec, self.cgroups.directories(), Some(round))?;
+            let launcher = subject.spec.launcher.as_ref().filter(|_| *state == State::Prefetched);
+            let cgroups = self.cgroups.directories();
+            let launch = Launch::prepare(self.config, subject.spec, launcher, cgroups, Some(round))?;
             let files = subject.set.iter().flat_map(|s| &s.files).map(|f| f.path.clone()).collect::<Vec<_>>();
             self.around.waiting(launch.supervisor(), &files)?;
             std::thread::sleep(self.config.idle_gap);
@@ -105,12 +110,12 @@ impl<'a> Rounds<'a> {
             // One more eviction for a few pages that came back; then a small rest is only marked.
             let absent = before.residual.value().is_none_or(|r| r.bytes == Bytes(0));
             let good = match state {
-                State::Cold if self.config.require_cold => absent,
-                State::Cold => absent || tries > 1 && self.is_reached(state, &before),
+                State::Cold | State::Prefetched if self.config.require_cold => absent,
+                State::Cold | State::Prefetched => absent || tries > 1 && self.is_reached(state, &before),
                 _ => self.is_reached(state, &before),
             };
             if good || tries == TRIES || self.as_found {
-                if self.config.require_cold && *state == State::Cold {
+                if self.config.require_cold && state.begins_cold() {
                     require_cold(subject, &before)?;
                 }
                 return Ok(Some((launch, before)));
@@ -127,7 +132,7 @@ impl<'a> Rounds<'a> {
         }
         let subject = &self.subjects[index];
         match state {
-            State::Cold => self.preparer.evict(subject)?,
+            State::Cold | State::Prefetched => self.preparer.evict(subject)?,
             State::Light => {
                 self.preparer.evict(subject)?;
                 if !self.untimed(index)? {
@@ -151,7 +156,7 @@ impl<'a> Rounds<'a> {
     /// A start that only warms the cache; false when interrupted.
     fn untimed(&mut self, index: usize) -> Result<bool> {
         let subject = &self.subjects[index];
-        let launch = Launch::prepare(self.config, subject.spec, self.cgroups.directories(), None)?;
+        let launch = Launch::prepare(self.config, subject.spec, None, self.cgroups.directories(), None)?;
         let start = launch.go(self.interrupt)?;
         if let Some(line) = &subject.spec.conclude {
             hooks::run("conclude", line, None)?;
@@ -166,7 +171,7 @@ impl<'a> Rounds<'a> {
     fn before(&self, index: usize, state: &State) -> Before {
         let subject = &self.subjects[index];
         let cached = subject.set.as_ref().map(FileSet::cached);
-        let residual = Cached::known_residual(cached.as_ref(), *state == State::Cold, &subject.why_no_set);
+        let residual = Cached::known_residual(cached.as_ref(), state.begins_cold(), &subject.why_no_set);
         let (expected, missing) = match (self.preparer.after(index), &cached) {
             (Some(then), Some(now)) => (then.bytes(), then.not_in(now)),
             _ => (0, 0),
@@ -196,10 +201,11 @@ impl<'a> Rounds<'a> {
         start: &Start,
         before: Before,
         activity: &Activity,
-        lost: u64,
+        (lost, not_prefetched): (u64, Option<String>),
         (series, round, sequence): (usize, u32, u32),
     ) -> Run {
-        let found = taints(&facts(self, state, &before, activity, lost, Some(start)));
+        let facts = Facts { not_prefetched, ..facts(self, state, &before, activity, lost, Some(start)) };
+        let found = taints(&facts);
         let u = &start.usage;
         let foreign = found.iter().any(|t| t.kind() == "foreign_reads");
         Run {
@@ -256,6 +262,7 @@ fn facts<'f>(
         tree_cpu: usage.user + usage.system,
         residual: &before.residual,
         warm_bytes: before.warm_bytes,
+        not_prefetched: None,
         not_restored: before.not_restored.clone(),
         missing: before.missing,
         expected: before.expected,
@@ -265,6 +272,42 @@ fn facts<'f>(
         never_ready: start.is_some_and(|s| s.ready.is_none()),
         limit: rounds.config.timeout.into(),
         ignore_failure: rounds.config.ignore_failure,
+    }
+}
+
+/// Replays that the launcher's history holds before a start through it; `None` for other starts.
+fn replays(subject: &Subject<'_>, state: &State) -> Option<usize> {
+    let launcher = subject.spec.launcher.as_ref().filter(|_| *state == State::Prefetched)?;
+    Some(history::read(&launcher.history).map_or(0, |records| records.len()))
+}
+
+/// Why the start after `before` records was none with its plan.
+fn not_prefetched(subject: &Subject<'_>, before: usize) -> Option<String> {
+    let launcher = subject.spec.launcher.as_ref()?;
+    match history::read(&launcher.history) {
+        Ok(records) => match records.get(before..).and_then(<[_]>::last) {
+            Some(record) => match record.kind {
+                Kind::Prefetched => None,
+                Kind::Control => Some("a control run".to_owned()),
+                Kind::Skipped(why) => Some(skip_words(why).to_owned()),
+            },
+            None => Some("it left no word of what it did".to_owned()),
+        },
+        Err(e) => Some(e.to_string()),
+    }
+}
+
+/// Why a launcher issued nothing, in words.
+pub fn skip_words(why: Skip) -> &'static str {
+    match why {
+        Skip::Warm => "its files were cached already",
+        Skip::Memory => "too little memory was free",
+        Skip::DiskBusy => "the disk was busy",
+        Skip::Stale => "too many of its files had changed",
+        Skip::Disabled => "the plan is switched off",
+        Skip::Busy => "another start was following it",
+        Skip::Refused => "the plan was refused",
+        Skip::Deadline => "the deadline had passed",
     }
 }
 

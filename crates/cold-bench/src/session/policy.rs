@@ -96,7 +96,11 @@ fn give_up(report: &Report, series: usize, min_runs: u32) -> Option<String> {
     let lasting = |t: &Taint| {
         matches!(
             t,
-            Taint::NotCold { .. } | Taint::Failed { .. } | Taint::TimedOut { .. } | Taint::NotWarm { .. }
+            Taint::NotCold { .. }
+                | Taint::Failed { .. }
+                | Taint::TimedOut { .. }
+                | Taint::NotWarm { .. }
+                | Taint::NotPrefetched { .. }
         )
     };
     let first_bad = runs.len() >= LASTING && runs.iter().all(|r| r.taints.iter().any(lasting));

@@ -56,7 +56,7 @@ impl Preparer {
             decoy: config
                 .states
                 .iter()
-                .any(|s| *s != State::Cold)
+                .any(|s| !s.begins_cold())
                 .then(|| Decoy::create(journal))
                 .transpose()?,
             vain_reclaims: 0,

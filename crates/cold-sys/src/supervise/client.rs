@@ -25,6 +25,9 @@ pub struct Spec {
     pub env: Vec<(OsString, OsString)>,
     /// cgroup directories the tree starts in.
     pub cgroups: Vec<PathBuf>,
+    /// Name (`comm`, at most 15 bytes) of helpers of the tree that are not the program: what they use
+    /// counts, and they are waited for, but the time of the tree's end is without them.
+    pub helper: Option<String>,
     /// Standard input.
     pub stdin: Stdio,
     /// Standard output.
@@ -65,7 +68,8 @@ impl Supervised {
         drop(theirs);
         let reader = ours.try_clone().map_err(|e| Error::io("duplicate the socket of", &name, e))?;
         let mut me = Self { supervisor, socket: ours, reader: BufReader::new(reader), gone: false };
-        me.order(&Order::Prepare { program: spec.program, cgroups: spec.cgroups })?;
+        let Spec { program, cgroups, helper, .. } = spec;
+        me.order(&Order::Prepare { program, cgroups, helper })?;
         match me.event(None)? {
             Some(Event::Ready) => Ok(me),
             other => Err(Self::unexpected(other)),

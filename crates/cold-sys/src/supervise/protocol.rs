@@ -17,6 +17,8 @@ pub(super) enum Order {
         program: PathBuf,
         /// Directories with a `cgroup.procs` file.
         cgroups: Vec<PathBuf>,
+        /// Name (`comm`) of helpers that are not the program: their use counts, their end does not.
+        helper: Option<String>,
     },
     /// Start the command now.
     Go,
@@ -52,10 +54,12 @@ pub enum Event {
         at: Nanos,
         /// Raw wait status.
         status: i32,
+        /// CPU time that it used itself, without its children.
+        cpu: Option<Nanos>,
     },
     /// Every process of the tree is gone and was waited for.
     TreeGone {
-        /// When this was noticed, on `CLOCK_MONOTONIC`.
+        /// When the end of the last one that is no helper was noticed, on `CLOCK_MONOTONIC`.
         at: Nanos,
         /// What the tree used.
         usage: Usage,

@@ -12,7 +12,7 @@ use super::child::{self, Image};
 use super::protocol::{Event, Order, Usage};
 use super::tree::descendants;
 use crate::procfs::ProcFs;
-use crate::time::monotonic;
+use crate::time::{monotonic, process_cpu};
 use crate::{Error, Result};
 
 /// How often processes are killed again while the tree does not go away.
@@ -48,8 +48,17 @@ pub fn serve(args: &[OsString]) -> Result<Served> {
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
     let reader =
         BufReader::new(socket.try_clone().map_err(|e| Error::io("duplicate", "the supervisor's socket", e))?);
-    Supervisor { socket, reader, usage: Usage::default(), phase: Phase::Running, main: 0, gone: false }
-        .run(argv, mask)
+    Supervisor {
+        socket,
+        reader,
+        usage: Usage::default(),
+        phase: Phase::Running,
+        main: 0,
+        gone: false,
+        helper: None,
+        last: None,
+    }
+    .run(argv, mask)
 }
 
 enum Phase {
@@ -65,11 +74,18 @@ struct Supervisor {
     phase: Phase,
     main: libc::pid_t,
     gone: bool,
+    /// Name of processes of the tree that are not the program.
+    helper: Option<String>,
+    /// When the last process that is no helper was waited for.
+    last: Option<Nanos>,
 }
 
 impl Supervisor {
     fn run(mut self, argv: &[OsString], mask: libc::sigset_t) -> Result<Served> {
-        let Some(Order::Prepare { program, cgroups }) = self.order() else { return Ok(Served::Orphaned) };
+        let Some(Order::Prepare { program, cgroups, helper }) = self.order() else {
+            return Ok(Served::Orphaned);
+        };
+        self.helper = helper;
         for dir in &cgroups {
             let file = dir.join("cgroup.procs");
             if let Err(e) = std::fs::write(&file, "0") {
@@ -181,17 +197,24 @@ impl Supervisor {
     /// Collects every process that has ended.
     fn reap(&mut self, now: Nanos) {
         loop {
+            let (next, helper) = self.next();
+            // Asked before it is waited for: afterwards there are only sums with its children's.
+            let cpu = (next == self.main).then(|| process_cpu(next)).flatten();
             let mut status = 0;
             // SAFETY: rusage is plain integers; zero is a valid value.
             let mut ru: libc::rusage = unsafe { std::mem::zeroed() };
             // SAFETY: both pointers are valid for writing. __WALL also takes children made with clone.
-            let pid = unsafe { libc::wait4(-1, &raw mut status, libc::WNOHANG | libc::__WALL, &raw mut ru) };
+            let pid =
+                unsafe { libc::wait4(next, &raw mut status, libc::WNOHANG | libc::__WALL, &raw mut ru) };
             match pid {
                 0 => return,
                 p if p > 0 => {
                     self.add(&ru);
+                    if !helper || p == self.main {
+                        self.last = Some(now);
+                    }
                     if p == self.main {
-                        self.send(&Event::MainEnded { at: now, status });
+                        self.send(&Event::MainEnded { at: now, status, cpu });
                     }
                 }
                 _ => {
@@ -199,9 +222,28 @@ impl Supervisor {
                     self.gone = true;
                     self.usage.peak_memory_floor = own_peak();
                     let usage = self.usage;
-                    self.send(&Event::TreeGone { at: now, usage });
+                    self.send(&Event::TreeGone { at: self.last.unwrap_or(now), usage });
                     return;
                 }
+            }
+        }
+    }
+
+    /// Which process to wait for (-1: any), and whether it bears the helpers' name: a zombie still has one.
+    fn next(&self) -> (libc::pid_t, bool) {
+        // SAFETY: siginfo is plain data for which zero is valid.
+        let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+        let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
+        // SAFETY: the pointer is valid for writing.
+        if unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, flags) } != 0 {
+            return (-1, false);
+        }
+        // SAFETY: waitid has filled in a child's fields, or left zeros.
+        match unsafe { info.si_pid() } {
+            0 => (-1, false),
+            pid => {
+                let comm = || ProcFs::default().comm(pid).ok();
+                (pid, self.helper.as_ref().is_some_and(|name| comm().as_ref() == Some(name)))
             }
         }
     }

@@ -21,11 +21,12 @@ pub(crate) use args::Args;
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
-    let config = build::config(args)?;
-    let margin = build::percent("--margin", &args.margin)?;
+    let mut config = build::config(args)?;
+    let margin = crate::values::percent("--margin", &args.margin)?;
     let old = args.baseline.as_deref().map(read_baseline).transpose()?;
     let gates = gates(args, &config, old.is_some())?;
     let exports = exports::Exports::check(args)?;
+    let _trials = build::launchers(args, &mut config)?; // the plans that are followed, until the end
 
     let interrupt = interrupt()?;
     let mut progress = progress::Shown::new(ui, &config);

@@ -1,12 +1,10 @@
 //! `cold trace`: record one start, or what runs already.
 
-mod afterwards;
 mod args;
 mod build;
-mod manifest;
 mod show;
-mod watch;
 
+use std::ffi::OsString;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -21,9 +19,9 @@ use cold_trace::record::Options;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::interrupt;
 use crate::progress::Line;
+use crate::recorder::{Watch, Whom, manifest};
 use crate::ui::Ui;
 use build::Followed;
-use watch::{Watch, Whom};
 
 pub(crate) use args::Args;
 
@@ -37,7 +35,14 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let options = options(args)?;
     let directory = build::directory(args, &followed)?;
     let interrupt = interrupt()?;
-    let before = manifest::before(&followed, &args.start.ready);
+    let (subject, argv): (_, &[OsString]) = match &followed {
+        Followed::Command(config) => {
+            (Subject::Command, config.commands.first().map(|c| c.argv.as_slice()).unwrap_or_default())
+        }
+        Followed::Process(held) => (Subject::Process { pid: held.pid().cast_unsigned() }, &[]),
+        Followed::Machine => (Subject::Machine, &[]),
+    };
+    let before = manifest::before(subject, argv, &args.start.ready);
     let mut line = Line::new(ui);
     let mut watch = Watch::new(&directory, options, before);
     let ended = match &followed {

@@ -11,6 +11,7 @@ use crate::start::{IDLE_GAP_MS, Start, WARMUP};
 const EXAMPLES: &str = "Examples:
   cold bench -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/page.html
   cold bench --states cold,light,warm -r 20 -- python3 -c 'import json'
+  cold bench --states cold,prefetched,warm -- python3 app.py   after cold prefetch learn
   cold bench 'git --version' 'hg --version'          two commands, compared
   cold bench --ready port:8080 -- ./server           until it listens, then it is ended
   cold bench --disk-limit iops=3000,bps=125M -- ./app     as on a small cloud disk
@@ -31,7 +32,7 @@ pub(crate) struct Args {
     #[arg(last = true, value_name = "CMD ARG")]
     pub(crate) argv: Vec<OsString>,
 
-    /// States to measure: cold, light (evicted, started once), warm, snapshot=FILE
+    /// States to measure: cold, prefetched (cold, by its plan), light (evicted, started once), warm, snapshot=FILE
     #[arg(
         long,
         value_name = "LIST",
@@ -40,6 +41,14 @@ pub(crate) struct Args {
         help_heading = "State"
     )]
     pub(crate) states: Vec<String>,
+
+    /// Which plan a prefetched start follows [default: by the arguments' shape]
+    #[arg(long, value_name = "NAME", help_heading = "State")]
+    pub(crate) scenario: Option<String>,
+
+    /// Directory of the plans [default: as of `cold prefetch`]
+    #[arg(long, value_name = "DIR", help_heading = "State")]
+    pub(crate) store: Option<PathBuf>,
 
     /// Untimed starts since the last eviction that make a program warm
     #[arg(short, long, value_name = "N", default_value_t = WARMUP, help_heading = "State")]

@@ -9,8 +9,10 @@ use cold_bench::params::{Expanded, Parameters, Scan, substitute};
 use cold_model::bench::State;
 
 use super::Args;
-use crate::exit::Failure;
-use crate::values::{count, seconds};
+use crate::commands::prefetch::plans::{self, Place};
+use crate::commands::prefetch::trial::Trial;
+use crate::exit::{Exit, Failure};
+use crate::values::{count, percent, seconds};
 
 /// Counted runs without any wish.
 const RUNS: u32 = 10;
@@ -28,6 +30,26 @@ pub(super) fn config(args: &Args) -> Result<Config> {
         disk_limit: args.disk_limit.as_deref().map(disk_limit).transpose()?,
         ..args.start.config(commands(args)?, states(&args.states)?, runs(args)?)?
     })
+}
+
+/// Tells each command's prefetched starts which plan to follow. The plans are copies, so that the history of
+/// daily use does not hear of it; they go with the returned values.
+pub(super) fn launchers(args: &Args, config: &mut Config) -> Result<Vec<Trial>> {
+    if !config.states.contains(&State::Prefetched) {
+        return Ok(Vec::new());
+    }
+    let store = Place { store: args.store.clone() }.store()?;
+    let scenario = args.scenario.as_deref();
+    let mut trials = Vec::new();
+    for command in &mut config.commands {
+        let found = plans::of_command(&store, &command.argv, scenario);
+        let plan = found.map_err(|f| Failure { exit: Exit::StateNotReached, ..f })?.plan;
+        let trial = Trial::beside(&store)?;
+        trial.put(&plan)?;
+        command.launcher = Some(trial.launcher(&plan, scenario)?);
+        trials.push(trial);
+    }
+    Ok(trials)
 }
 
 fn commands(args: &Args) -> Result<Vec<CommandSpec>> {
@@ -79,6 +101,7 @@ fn commands(args: &Args) -> Result<Vec<CommandSpec>> {
                 conclude: hook(&args.conclude, "conclude", e)?,
                 setup: once(&args.setup),
                 cleanup: once(&args.cleanup),
+                launcher: None,
             })
         })
         .collect()
@@ -101,13 +124,14 @@ fn states(texts: &[String]) -> Result<Vec<State>> {
     for text in texts {
         let state = match text.as_str() {
             "cold" => State::Cold,
+            "prefetched" => State::Prefetched,
             "light" => State::Light,
             "warm" => State::Warm,
             other => match other.strip_prefix("snapshot=") {
                 Some(file) if !file.is_empty() => State::Snapshot(file.into()),
                 _ => {
                     return Err(Failure::usage(format!(
-                        "unknown state {other:?} in --states: use cold, light, warm, snapshot=FILE"
+                        "unknown state {other:?} in --states: use cold, prefetched, light, warm, snapshot=FILE"
                     )));
                 }
             },
@@ -135,15 +159,6 @@ fn runs(args: &Args) -> Result<RunPolicy> {
     }
     let max_time = args.max_time.map(|s| seconds("--max-time", s)).transpose()?;
     Ok(RunPolicy { min_runs, max_runs, max_time, precision })
-}
-
-/// `2%` or `0.02` as 0.02.
-pub(super) fn percent(flag: &str, text: &str) -> Result<f64> {
-    let (number, scale) = text.strip_suffix('%').map_or((text, 1.0), |n| (n, 100.0));
-    match number.trim().parse::<f64>() {
-        Ok(v) if v.is_finite() && v >= 0.0 && v / scale < 10.0 => Ok(v / scale),
-        _ => Err(Failure::usage(format!("{flag} {text:?} is not a share: write 2% or 0.02"))),
-    }
 }
 
 /// `iops=N,bps=M`, with the suffixes k, M, G (powers of 1000) and Ki, Mi, Gi (of 1024).

@@ -5,7 +5,7 @@ use cold_bench::metric::{Metric, Unit};
 use cold_bench::stats::{Described, Verdict};
 use cold_bench::summary::{Analysis, SeriesComparison, SeriesSummary};
 use cold_bench::{baseline, diagnose, stats, summary};
-use cold_model::bench::{Report, Run, State};
+use cold_model::bench::{Report, Run};
 use cold_model::{Bytes, Known};
 use cold_report::terminal::{self, Charset};
 use comfy_table::{CellAlignment, ContentArrangement, Table};
@@ -150,7 +150,7 @@ fn against_baseline(ui: &Ui, report: &Report, old: &Report) {
 
 /// Whether the cold runs were cold, in one line.
 fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
-    if report.series[s.series].state != State::Cold {
+    if !report.series[s.series].state.begins_cold() {
         return;
     }
     let runs: Vec<&Run> = report.runs.iter().filter(|r| r.series == s.series).collect();

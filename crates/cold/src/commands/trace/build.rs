@@ -2,8 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cold_bench::command::{from_argv, line_of};
-use cold_bench::config::{CommandSpec, Config, RunPolicy};
+use cold_bench::config::Config;
 use cold_model::bench::State;
 use cold_sys::pidfd::PidFd;
 use cold_sys::procfs::ProcFs;
@@ -34,26 +33,12 @@ pub(super) fn followed(args: &Args) -> Result<Followed> {
     if args.all {
         return Ok(Followed::Machine);
     }
-    let (program, argv) = from_argv(args.argv.clone()).map_err(|e| Failure::usage(e.to_string()))?;
-    let line = line_of(&args.argv);
-    let spec = CommandSpec {
-        name: line.clone(),
-        line,
-        program,
-        argv,
-        parameters: Vec::new(),
-        prepare: None,
-        conclude: None,
-        setup: None,
-        cleanup: None,
-    };
     let states = match args.state.as_str() {
         "warm" => vec![State::Warm],
         "as-is" => Vec::new(),
         _ => vec![State::Cold],
     };
-    let once = RunPolicy { min_runs: 1, max_runs: 1, max_time: None, precision: None };
-    Ok(Followed::Command(Box::new(args.start.config(vec![spec], states, once)?)))
+    Ok(Followed::Command(Box::new(args.start.single(&args.argv, states)?)))
 }
 
 /// A process that can be followed.

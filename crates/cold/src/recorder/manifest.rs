@@ -15,8 +15,6 @@ use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::monotonic;
 
-use super::build::Followed;
-
 /// Variables that make programs search: they explain misses. All others stay in the digest only.
 const SEARCH: [&str; 14] = [
     "PATH",
@@ -35,8 +33,8 @@ const SEARCH: [&str; 14] = [
     "LOCPATH",
 ];
 
-/// What is known before the start.
-pub(super) fn before(followed: &Followed, ready: &str) -> Manifest {
+/// What is known before the start: of what, with which arguments (of a command), and what ends it.
+pub(crate) fn before(subject: Subject, argv: &[OsString], ready: &str) -> Manifest {
     let mut m = Manifest {
         format: FORMAT.into(),
         version: VERSION,
@@ -47,22 +45,22 @@ pub(super) fn before(followed: &Followed, ready: &str) -> Manifest {
         state: StartState { wanted: "as found".into(), ..StartState::default() },
         ..Manifest::default()
     };
-    match followed {
-        Followed::Command(config) => {
-            m.command = config.commands.first().map(|c| c.argv.clone()).unwrap_or_default();
+    match &subject {
+        Subject::Command => {
+            m.command = argv.to_vec();
             m.ready_means = if ready == "exit" { "exit of the tree".into() } else { ready.to_owned() };
             m.directory = std::env::current_dir().unwrap_or_default();
             environment(&mut m, std::env::vars_os().collect());
         }
-        Followed::Process(held) => running(&mut m, held.pid()),
-        Followed::Machine => m.subject = Subject::Machine,
+        Subject::Process { pid } => running(&mut m, pid.cast_signed()),
+        Subject::Machine => {}
     }
+    m.subject = subject;
     m
 }
 
 /// What a process that already runs was started with, and where it is now.
 fn running(m: &mut Manifest, pid: i32) {
-    m.subject = Subject::Process { pid: pid.cast_unsigned() };
     let proc = ProcFs::default();
     let arguments = proc.cmdline(pid).unwrap_or_default();
     m.command = arguments.into_iter().map(OsString::from).collect();
@@ -148,8 +146,9 @@ pub(super) fn judged(m: &mut Manifest, single: Single) {
     };
 }
 
+/// RFC 3339 with fractions: a file that was changed in the second before was not changed by the start.
 fn now() -> String {
-    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    jiff::Timestamp::now().to_string()
 }
 
 /// 128 bits (FNV-1a) over the sorted variables: tells whether two environments are the same. It is no

@@ -13,12 +13,14 @@ use cold_sys::procfs::ProcFs;
 use cold_sys::time::monotonic;
 use cold_trace::record::{Options, Session};
 
-use super::{afterwards, manifest};
 use crate::unwind::Tables;
+
+mod afterwards;
+pub(crate) mod manifest;
 
 /// Whom to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Whom {
+pub(crate) enum Whom {
     /// What this process starts from now on, but not itself.
     ChildrenOf(u32),
     /// This process and what it starts from now on.
@@ -28,7 +30,7 @@ pub(super) enum Whom {
 }
 
 /// The recorder of one recording, and the directory it writes.
-pub(super) struct Watch<'a> {
+pub(crate) struct Watch<'a> {
     directory: &'a Path,
     options: Options,
     manifest: Manifest,
@@ -41,13 +43,13 @@ pub(super) struct Watch<'a> {
 
 impl<'a> Watch<'a> {
     /// Nothing is attached or written yet.
-    pub(super) fn new(directory: &'a Path, options: Options, manifest: Manifest) -> Self {
+    pub(crate) fn new(directory: &'a Path, options: Options, manifest: Manifest) -> Self {
         let new = directory.symlink_metadata().is_err();
         Self { directory, options, manifest, running: None, new, ended: false }
     }
 
     /// Attaches and follows; what was recorded before is void.
-    pub(super) fn begin(&mut self, whom: Whom, files: &[PathBuf]) -> Result<()> {
+    pub(crate) fn begin(&mut self, whom: Whom, files: &[PathBuf]) -> Result<()> {
         self.running = None; // detached, and its log closed, before another one takes its place
         self.manifest.start = monotonic();
         // Now, because --exact-need has changed it by now.
@@ -68,7 +70,7 @@ impl<'a> Watch<'a> {
     }
 
     /// Detaches; nothing is recorded from here on.
-    pub(super) fn end(&mut self, complete: impl FnOnce(&mut Manifest)) -> Result<()> {
+    pub(crate) fn end(&mut self, complete: impl FnOnce(&mut Manifest)) -> Result<()> {
         let Some((session, log)) = self.running.take() else { bail!("nothing was recorded") };
         session.finish(complete)?;
         let log = Arc::into_inner(log).context("the recorder still writes its log")?;
@@ -78,7 +80,15 @@ impl<'a> Watch<'a> {
     }
 
     /// Makes the recording of what was seen, and writes it.
-    pub(super) fn finish(&mut self, single: Option<Single>) -> Result<Recording> {
+    pub(crate) fn finish(&mut self, single: Option<Single>) -> Result<Recording> {
+        let recording = self.assemble(single)?;
+        cold_recording::write(self.directory, &recording)?;
+        self.new = false;
+        Ok(recording)
+    }
+
+    /// Makes the recording of what was seen. Nothing of it stays on disk, unless [`Self::finish`] writes it.
+    pub(crate) fn assemble(&self, single: Option<Single>) -> Result<Recording> {
         if !self.ended {
             bail!("nothing was recorded");
         }
@@ -88,8 +98,6 @@ impl<'a> Watch<'a> {
             None => manifest::ended(&mut recording),
         }
         afterwards::add(&mut recording);
-        cold_recording::write(self.directory, &recording)?;
-        self.new = false;
         Ok(recording)
     }
 }

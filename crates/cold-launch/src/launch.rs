@@ -1,0 +1,232 @@
+//! The start itself: decide, leave a helper behind, become the program.
+
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use cold_model::Nanos;
+use cold_plan::format::View;
+use cold_plan::history::{self, Kind, Mark};
+use cold_sys::detached;
+use cold_sys::pidfd::PidFd;
+use cold_sys::shared::SharedWords;
+use cold_sys::time::{monotonic, process_cpu};
+
+use crate::engine::{Engine, Limits, word};
+use crate::load::{self, Loaded};
+use crate::options::{Options, Skip};
+use crate::places::Places;
+use crate::prepare::{self, Seen};
+use crate::record;
+use crate::watch::{self, Target};
+
+/// For how long a start is watched for its mark, at least and at most.
+const WATCH: std::ops::RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_mins(2);
+
+/// What is done for a start.
+#[derive(Debug)]
+pub enum Decision {
+    /// The plan is followed.
+    Replay,
+    /// It could be followed, but this start goes without, for comparison.
+    Control,
+    /// It is not followed.
+    Skip(Skip),
+}
+
+/// What a launch found and did.
+#[derive(Debug)]
+pub struct Explanation {
+    /// The plan's file, where one was found.
+    pub plan: Option<PathBuf>,
+    /// What was seen.
+    pub seen: Seen,
+    /// What is done.
+    pub decision: Decision,
+    /// Time that finding out took.
+    pub took: Duration,
+}
+
+/// Everything a replay needs, found out but not begun.
+struct Ready<'a> {
+    view: View<'a>,
+    places: Places,
+    limits: Limits,
+}
+
+/// Says what [`launch`] would do now, and does nothing.
+pub fn explain(options: &Options) -> Explanation {
+    let began = Instant::now();
+    let mut seen = Seen::default();
+    let loaded = match load::find(options) {
+        Ok(loaded) => loaded,
+        Err(skip) => {
+            return Explanation { plan: None, seen, decision: Decision::Skip(skip), took: began.elapsed() };
+        }
+    };
+    let decision = match ready(&loaded, options, began, &mut seen) {
+        Ok(ready) if is_control(&loaded, ready.view, options) => Decision::Control,
+        Ok(_) => Decision::Replay,
+        Err(skip) => Decision::Skip(skip),
+    };
+    Explanation { plan: Some(loaded.path), seen, decision, took: began.elapsed() }
+}
+
+/// Starts the command by its plan, by becoming it. Returns only when the command itself cannot be
+/// executed, with the kernel's reason. `tell` hears what was decided, just before.
+///
+/// Must be called while the process has one thread; with several the command starts without its plan.
+pub fn launch(options: &Options, tell: &mut dyn FnMut(&Explanation)) -> std::io::Error {
+    let (began, began_at) = (Instant::now(), monotonic());
+    let mut seen = Seen::default();
+    let loaded = load::find(options);
+    let plan = loaded.as_ref().ok().map(|l| l.path.clone());
+    let decided = loaded.and_then(|loaded| decide(&loaded, options, (began, began_at), &mut seen));
+    let decision = decided.unwrap_or_else(Decision::Skip);
+    tell(&Explanation { plan, seen, decision, took: began.elapsed() });
+    cold_sys::exec::become_program(&options.command)
+}
+
+fn decide(
+    loaded: &Loaded,
+    options: &Options,
+    (began, began_at): (Instant, Nanos),
+    seen: &mut Seen,
+) -> Result<Decision, Skip> {
+    let ready = match ready(loaded, options, began, seen) {
+        Ok(ready) => ready,
+        Err(skip) => {
+            note(loaded, options, &skip);
+            return Err(skip);
+        }
+    };
+    let control = is_control(loaded, ready.view, options);
+    let target = target(ready.view, began_at)?;
+    let shared = SharedWords::new()?;
+    let process = target.process.as_fd().as_raw_fd();
+    let mut help = || {
+        detached::leave(c"cold-launch", &[process]);
+        let places = ready.places.closed();
+        let engine = (!control).then(|| Engine::new(ready.view, &places, &shared, ready.limits));
+        attend(&target, engine.as_ref(), ready.limits.deadline, |mark, finished| {
+            let kind = match &engine {
+                None => Kind::Control,
+                Some(e) if e.is_stale() => Kind::Skipped(history::Skip::Stale),
+                Some(_) => Kind::Prefetched,
+            };
+            if let Some(path) = history_of(loaded, options) {
+                record::append(path, ready.view, kind, mark, engine.as_ref().map(|e| (e.tally(), finished)));
+            }
+        });
+    };
+    detached::run(&mut help)?;
+    if control {
+        return Ok(Decision::Control);
+    }
+    let (most, still) = prepare::patience(ready.limits.gate, options);
+    hold(&shared, most, still);
+    Ok(Decision::Replay)
+}
+
+fn ready<'a>(
+    loaded: &'a Loaded,
+    options: &Options,
+    began: Instant,
+    seen: &mut Seen,
+) -> Result<Ready<'a>, Skip> {
+    let view = loaded.view()?;
+    prepare::usable(view)?;
+    let (places, mounts) = prepare::places(view)?;
+    let limits = prepare::limits(view, &places, &mounts, options, began, seen)?;
+    Ok(Ready { view, places, limits })
+}
+
+/// Where this start is to be entered, if anywhere.
+fn history_of<'a>(loaded: &'a Loaded, options: &Options) -> Option<&'a Path> {
+    loaded.history.as_deref().filter(|_| options.history)
+}
+
+fn is_control(loaded: &Loaded, view: View<'_>, options: &Options) -> bool {
+    let history = loaded.history.as_deref().filter(|_| options.control_every > 0);
+    history.is_some_and(|path| record::is_control(path, view, options.control_every))
+}
+
+/// Enters a start without replay in the history. In a helper, because a write may wait for a disk.
+fn note(loaded: &Loaded, options: &Options, skip: &Skip) {
+    let (Some(path), Some(kind), Ok(view)) =
+        (history_of(loaded, options), record::kind_of(skip), loaded.view())
+    else {
+        return;
+    };
+    let mut write = || {
+        detached::leave(c"cold-launch", &[]);
+        record::append(path, view, kind, None, None);
+    };
+    // A line less in the history is no reason to say anything.
+    let _ = detached::run(&mut write);
+}
+
+fn target(view: View<'_>, began: Nanos) -> Result<Target, Skip> {
+    let pid = std::process::id().cast_signed();
+    let gone = || cold_sys::Error::io("open", format!("pid {pid}"), std::io::ErrorKind::NotFound.into());
+    let learnt = view.learnt();
+    let watch = Duration::from_nanos(learnt.cold_ready_ns.saturating_mul(4));
+    Ok(Target {
+        process: PidFd::open(pid)?.ok_or_else(gone)?,
+        began,
+        cpu_before: process_cpu(pid).unwrap_or(Nanos(0)),
+        ready_cpu_ns: learnt.own_cpu_ns,
+        watch: watch.clamp(*WATCH.start(), *WATCH.end()),
+    })
+}
+
+/// In the helper: replays while a second thread watches; that thread ends the process.
+fn attend(
+    target: &Target,
+    engine: Option<&Engine<'_>>,
+    deadline: Instant,
+    finish: impl Fn(Option<Mark>, bool) + Sync,
+) {
+    let done = AtomicBool::new(engine.is_none());
+    let watch = || {
+        let mark = watch::watch(target, engine, &done, deadline);
+        let finished = done.load(Ordering::Acquire);
+        if let Some(engine) = engine {
+            engine.stop();
+        }
+        finish(mark, finished);
+        // Not by returning: a thread that a dead server or disk holds would be waited for.
+        detached::end()
+    };
+    let Some(engine) = engine else { watch() };
+    std::thread::scope(|scope| {
+        // Without a second thread there is nobody to end the replay in time: then there is none.
+        if std::thread::Builder::new().stack_size(128 << 10).spawn_scoped(scope, watch).is_ok() {
+            engine.run();
+            done.store(true, Ordering::Release);
+        } else {
+            engine.stop();
+        }
+    });
+}
+
+/// Holds the start back until its critical prefix is there, at most `most`, and no longer than `still`
+/// without progress.
+fn hold(shared: &SharedWords, most: Duration, still: Duration) {
+    let began = Instant::now();
+    let progress = || shared.words().get(word::PROGRESS).map_or(0, |p| p.load(Ordering::Relaxed));
+    let open = || shared.words().get(word::GATE).is_none_or(|g| g.load(Ordering::Acquire) != 0);
+    let (mut seen, mut since) = (progress(), began);
+    while !open() {
+        let now = Instant::now();
+        let left = most.saturating_sub(now - began).min(still.saturating_sub(now - since));
+        if left.is_zero() {
+            return;
+        }
+        shared.wait(word::GATE, 0, left);
+        if progress() != seen {
+            (seen, since) = (progress(), Instant::now());
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! From a command to its plan's bytes.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use cold_plan::Store;
+use cold_plan::format::{self, View};
+use cold_plan::plan::Key;
+use cold_plan::scenario;
+use cold_sys::map::Mapping;
+
+use crate::options::{Options, Skip, Source};
+
+/// A plan's bytes, from an owner who may be trusted.
+#[derive(Debug)]
+pub(crate) struct Loaded {
+    pub(crate) path: PathBuf,
+    /// Where the history of its starts lies; `None` for a plan outside a store.
+    pub(crate) history: Option<PathBuf>,
+    bytes: Mapping,
+}
+
+/// The plan of the command.
+pub(crate) fn find(options: &Options) -> Result<Loaded, Skip> {
+    if cold_sys::exec::has_raised_rights() {
+        return Err(Skip::RaisedRights);
+    }
+    let (dir, name) = match &options.source {
+        Source::File(path) => return Loaded::open(path),
+        Source::Store { dir, scenario } => (dir, scenario),
+    };
+    let cwd = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("/"));
+    let path = std::env::var_os("PATH");
+    let command = scenario::Command { argv: &options.command, cwd: &cwd, path: path.as_deref() };
+    let key = scenario::find(&command, name.as_deref())?;
+    let stores = match dir {
+        Some(dir) => vec![Store::at(dir)],
+        None => Store::lookup(|name| std::env::var_os(name)),
+    };
+    for store in &stores {
+        if let Some(opened) = store.open(&key)? {
+            let history = stores.first().map(|own| own.history_of(&key));
+            let loaded = Loaded::map(&opened.file, opened.len, opened.path, history)?;
+            return loaded.of(&key);
+        }
+    }
+    Err(Skip::NoPlan)
+}
+
+impl Loaded {
+    /// Opens the file and checks whose it is.
+    pub(crate) fn open(path: &Path) -> Result<Self, Skip> {
+        let failed = |why: String| Skip::Unreadable { path: path.to_owned(), why };
+        let (file, meta) = match cold_sys::open::regular(path, true) {
+            Ok(opened) => opened,
+            Err(e) if e.errno() == Some(rustix::io::Errno::NOENT.raw_os_error()) => {
+                return Err(failed("no such file".to_owned()));
+            }
+            Err(e) => return Err(failed(e.to_string())),
+        };
+        if let Some(why) = untrusted(meta.uid(), meta.mode(), rustix::process::geteuid().as_raw()) {
+            return Err(Skip::Untrusted { path: path.to_owned(), why });
+        }
+        if meta.len() > format::MAX_BYTES {
+            return Err(failed(format!("it has {} bytes, which no plan has", meta.len())));
+        }
+        Self::map(&file, meta.len(), path.to_owned(), None)
+    }
+
+    fn map(file: &File, len: u64, path: PathBuf, history: Option<PathBuf>) -> Result<Self, Skip> {
+        match Mapping::of(file, len as usize) {
+            Ok(bytes) => Ok(Self { path, history, bytes }),
+            Err(e) => Err(Skip::Unreadable { path, why: e.to_string() }),
+        }
+    }
+
+    /// A plan under the name of another one is not followed.
+    fn of(self, key: &Key) -> Result<Self, Skip> {
+        if self.view()?.is_for(key) {
+            return Ok(self);
+        }
+        Err(Skip::Untrusted { path: self.path, why: "it is the plan of another command" })
+    }
+
+    pub(crate) fn view(&self) -> Result<View<'_>, Skip> {
+        View::parse(self.bytes.bytes()).map_err(|why| Skip::Format { path: self.path.clone(), why })
+    }
+}
+
+/// A plan says which files this process opens, so whoever can write it must have the same rights or more.
+fn untrusted(owner: u32, mode: u32, euid: u32) -> Option<&'static str> {
+    if owner != euid && owner != 0 {
+        Some("it belongs to another user")
+    } else if mode & 0o022 != 0 {
+        Some("others than its owner may write it")
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::untrusted;
+
+    #[test]
+    fn only_ones_own_plans_and_roots_are_followed() {
+        for (owner, mode, euid, trusted) in [
+            (1000, 0o100_644, 1000, true),
+            (0, 0o100_644, 1000, true),
+            (1001, 0o100_644, 1000, false),
+            (1000, 0o100_644, 0, false),
+            (0, 0o100_600, 0, true),
+            (1000, 0o100_664, 1000, false),
+            (0, 0o100_646, 1000, false),
+        ] {
+            assert_eq!(untrusted(owner, mode, euid).is_none(), trusted, "{owner} {mode:o} {euid}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! The history of a plan's starts: what this one adds to it, and whether this one is a control.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cold_plan::format::View;
+use cold_plan::history::{self, Kind, Mark, Record};
+
+use crate::engine::Tally;
+use crate::options::Skip;
+
+/// What a start adds to the history; `None` where that is nothing about the plan.
+pub(crate) fn kind_of(skip: &Skip) -> Option<Kind> {
+    Some(Kind::Skipped(match skip {
+        Skip::Warm => history::Skip::Warm,
+        Skip::Memory { .. } => history::Skip::Memory,
+        Skip::Busy(_) => history::Skip::DiskBusy,
+        Skip::Off(_) => history::Skip::Disabled,
+        _ => return None,
+    }))
+}
+
+/// Appends a record. In a helper: a write may wait for a disk.
+pub(crate) fn append(
+    path: &Path,
+    view: View<'_>,
+    kind: Kind,
+    mark: Option<Mark>,
+    done: Option<(Tally, bool)>,
+) {
+    let (tally, finished) = done.unwrap_or((Tally::default(), true));
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let record = Record {
+        when_ns: since.as_nanos() as u64,
+        plan: view.id(),
+        kind,
+        mark,
+        bytes: tally.bytes,
+        requests: tally.calls,
+        late: mark.is_some() && !finished,
+    };
+    // Nobody is left to be told; a start less in the history is no harm.
+    let _ = history::append(path, &record);
+}
+
+/// Whether this cold start is every `every`-th one, counted in the history. Where the count begins follows
+/// from the plan, so that not all plans have their controls at once. A history that cannot be read has none.
+pub(crate) fn is_control(path: &Path, view: View<'_>, every: u32) -> bool {
+    if every == 0 {
+        return false;
+    }
+    let key = view.key();
+    let name = [key.executable.as_os_str().as_encoded_bytes(), key.scenario.as_bytes()];
+    let first = cold_model::hash::fnv1a64(&name) % u64::from(every);
+    let is_eligible = |r: &&Record| matches!(r.kind, Kind::Prefetched | Kind::Control);
+    let Ok(records) = history::read(path) else { return false };
+    let eligible = records.iter().filter(is_eligible).count() as u64;
+    eligible % u64::from(every) == first
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_third_cold_start_is_a_control_whatever_lies_between() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("x.log");
+        let bytes = cold_plan::format::encode(&cold_plan::sample::sample()).expect("a plan");
+        let view = View::parse(&bytes).expect("parses");
+        let mut controls = Vec::new();
+        for n in 0..12 {
+            let control = is_control(&path, view, 3);
+            controls.push(control);
+            let kind = if control { Kind::Control } else { Kind::Prefetched };
+            append(&path, view, kind, None, None);
+            if n % 2 == 0 {
+                append(&path, view, Kind::Skipped(history::Skip::Warm), None, None);
+            }
+        }
+        assert_eq!(controls.iter().filter(|c| **c).count(), 4, "{controls:?}");
+        assert!(controls.chunks(3).all(|c| c == &controls[..3]), "{controls:?}");
+        assert!(!is_control(&path, view, 0));
+    }
+}

@@ -1,0 +1,110 @@
+//! Looks after a replay and after the start it is for: ends the one in time, notes how the other went.
+
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use cold_model::Nanos;
+use cold_plan::history::Mark;
+use cold_sys::pidfd::PidFd;
+use cold_sys::time::{monotonic, process_cpu};
+
+use crate::engine::Engine;
+use crate::guard;
+
+/// Between two looks at the program's CPU time. The mark is interpolated between them.
+const LOOK: Duration = Duration::from_millis(5);
+/// The same when it has been running for [`LATER`].
+const LOOK_LATER: Duration = Duration::from_millis(25);
+const LATER: Duration = Duration::from_secs(2);
+/// Time in which tasks waited for memory since the replay began, from which on it ends, microseconds.
+const MEMORY_STALL_US: u64 = 50_000;
+
+/// The program that was started.
+pub(crate) struct Target {
+    /// Held before it became the program; exec keeps it.
+    pub(crate) process: PidFd,
+    /// When the start began.
+    pub(crate) began: Nanos,
+    /// CPU time it had used before it became the program.
+    pub(crate) cpu_before: Nanos,
+    /// CPU time of its own at which a start of this plan is ready; 0 when not known.
+    pub(crate) ready_cpu_ns: u64,
+    /// For how long it is watched at most.
+    pub(crate) watch: Duration,
+}
+
+/// Watches until the replay is `done` (or has to end) and the mark is passed. Returns at once when the
+/// program ends. Says how long after the start began the program had used the CPU time of a start, or
+/// ended; `None` when it did neither while it was watched, or that CPU time is not known.
+///
+/// Counted from the beginning of the launch, not from the exec: what the launcher costs is part of the
+/// start, and a control run's exec comes earlier.
+pub(crate) fn watch(
+    target: &Target,
+    engine: Option<&Engine<'_>>,
+    done: &AtomicBool,
+    deadline: Instant,
+) -> Option<Mark> {
+    let pressure = engine.and_then(|_| File::open("/proc/pressure/memory").ok());
+    let stall = || pressure.as_ref().and_then(guard::memory_stall);
+    let stalled_before = stall();
+    let started = Instant::now();
+    let cpu_ns = target.ready_cpu_ns;
+    let since = |wall_ns, exited| Mark { wall_ns, cpu_ns, exited };
+    let (mut mark, mut marking) = (None, cpu_ns > 0);
+    let mut last = Look { at: target.began, cpu: 0 };
+    loop {
+        let pause = if started.elapsed() > LATER { LOOK_LATER } else { LOOK };
+        // A process that cannot be waited for counts as gone: nothing must stay behind.
+        let exited = target.process.wait(pause).unwrap_or(true);
+        let now = monotonic();
+        if exited {
+            let ended = || since(now.0.saturating_sub(target.began.0), true);
+            return mark.or_else(|| marking.then(ended));
+        }
+        if marking {
+            let look = Look::at(now, target);
+            mark = look.and_then(|l| l.passed(last, target)).map(|wall| since(wall, false));
+            last = look.unwrap_or(last);
+            marking = mark.is_none() && started.elapsed() < target.watch;
+        }
+        let finished = done.load(Ordering::Acquire);
+        if let Some(engine) = engine.filter(|_| !finished) {
+            let pressed =
+                stalled_before.zip(stall()).is_some_and(|(a, b)| b.saturating_sub(a) > MEMORY_STALL_US);
+            if pressed || Instant::now() > deadline {
+                engine.stop();
+            }
+        }
+        // A thread that hangs in the kernel is not waited for.
+        if !marking && (finished || Instant::now() > deadline) {
+            return mark;
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Look {
+    at: Nanos,
+    /// CPU time of the program itself.
+    cpu: u64,
+}
+
+impl Look {
+    fn at(at: Nanos, target: &Target) -> Option<Self> {
+        let cpu = process_cpu(target.process.pid())?;
+        Some(Self { at, cpu: cpu.0.saturating_sub(target.cpu_before.0) })
+    }
+
+    /// When the mark was passed, in nanoseconds since the start began; `None` when it was not.
+    fn passed(self, last: Self, target: &Target) -> Option<u64> {
+        let mark = target.ready_cpu_ns;
+        if self.cpu < mark {
+            return None;
+        }
+        let (time, work) = (self.at.0.saturating_sub(last.at.0), self.cpu.saturating_sub(last.cpu).max(1));
+        let part = u128::from(time) * u128::from(mark.saturating_sub(last.cpu)) / u128::from(work);
+        Some((last.at.0 + part as u64).saturating_sub(target.began.0))
+    }
+}

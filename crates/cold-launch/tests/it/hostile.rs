@@ -1,0 +1,153 @@
+//! A plan that is damaged, stale or made to harm: the program starts all the same.
+
+use std::os::unix::fs::PermissionsExt;
+
+use cold_plan::plan::{FileKind, Identity, Op, Step};
+
+use crate::world::{
+    MIB, add, add_whole, cached, directory, evict, file, gone, launch, plan, put, save, text,
+};
+
+/// The program ran, and at most one line was said about the plan.
+fn started(out: &std::process::Output) -> String {
+    assert_eq!((out.status.code(), text(&out.stdout)), (Some(7), "ran\n".to_owned()), "{out:?}");
+    let said = text(&out.stderr);
+    assert!(said.lines().count() <= 1, "{said}");
+    said
+}
+
+const PROGRAM: [&str; 3] = ["sh", "-c", "echo ran; exit 7"];
+
+#[test]
+fn random_bytes_and_missing_plans() {
+    let dir = directory();
+    let at = dir.path().join("plan");
+    let mut state = 88_172_645_463_325_252_u64;
+    let mut noise = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as u8
+    };
+    let bytes: Vec<u8> = (0..1_000_000).map(|_| noise()).collect();
+    put(&at, &bytes);
+    assert!(started(&launch(&at, &[], &PROGRAM)).contains("cannot be used"));
+    // The same behind a true beginning: every byte of a true plan wrong once in a while.
+    let mut p = plan();
+    add(&mut p, &at, Identity::default(), &[(0, 4096); 50], false);
+    let good = cold_plan::format::encode(&p).expect("a plan");
+    for i in (0..good.len()).step_by(good.len() / 40 + 1) {
+        let mut bad = good.clone();
+        if let Some(b) = bad.get_mut(i) {
+            *b ^= 1 << (i % 8);
+        }
+        put(&at, &bad);
+        started(&launch(&at, &[], &PROGRAM));
+        put(&at, good.get(..i).unwrap_or_default());
+        started(&launch(&at, &[], &PROGRAM));
+    }
+    assert!(started(&launch(&dir.path().join("none"), &[], &PROGRAM)).contains("no such file"));
+    assert!(started(&launch(dir.path(), &[], &PROGRAM)).contains("directory"));
+    gone(dir.path());
+}
+
+#[test]
+fn a_plan_that_others_may_write_is_refused() {
+    let dir = directory();
+    let at = dir.path().join("plan");
+    save(&plan(), &at);
+    std::fs::set_permissions(&at, PermissionsExt::from_mode(0o666)).expect("changed");
+    assert!(started(&launch(&at, &[], &PROGRAM)).contains("may write it"));
+}
+
+#[test]
+fn files_that_were_deleted_replaced_cut_or_made_something_else() {
+    let dir = directory();
+    let at = dir.path().join("plan");
+    let mut p = plan();
+    let make = |name: &str| file(&dir.path().join(name), MIB);
+    let (kept, deleted, replaced, cut, fifo, climbing) =
+        (make("kept"), make("deleted"), make("replaced"), make("cut"), make("fifo"), make("climbing"));
+    for path in [&deleted, &replaced, &cut, &fifo] {
+        add_whole(&mut p, path, true);
+    }
+    // Enough of the plan stays true.
+    for _ in 0..8 {
+        add_whole(&mut p, &kept, false);
+    }
+    let meta = std::fs::metadata(&climbing).expect("stat");
+    let odd =
+        format!("{}/../{}/climbing", dir.path().display(), dir.path().file_name().expect("named").display());
+    let accepted = {
+        let mut q = p.clone();
+        add(&mut q, odd.as_ref(), Identity::of(&meta, [0; 20]), &[(0, MIB as u32)], false);
+        cold_plan::format::encode(&q).is_ok().then_some(q)
+    };
+    save(accepted.as_ref().unwrap_or(&p), &at);
+    std::fs::remove_file(&deleted).expect("removed");
+    std::fs::remove_file(&replaced).expect("removed");
+    file(&replaced, MIB + 5);
+    file(&cut, 10);
+    std::fs::remove_file(&fifo).expect("removed");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo");
+    assert!(made.success());
+    let absent = [&kept, &replaced, &climbing].map(|f| evict(f));
+    let said = started(&launch(&at, &[], &["sh", "-c", "echo ran; sleep 0.5; exit 7"]));
+    assert_eq!(said, "", "stale files are no matter for the user");
+    gone(dir.path());
+    assert!(!absent[0] || cached(&kept) == 256, "what stayed is read");
+    assert!(!absent[1] || cached(&replaced) == 0, "another file is not");
+    assert!(!absent[2] || cached(&climbing) == 0, "nor a path that climbs");
+}
+
+#[test]
+fn a_plan_more_than_half_of_which_is_stale_is_given_up() {
+    let dir = directory();
+    let at = dir.path().join("plan");
+    let (old, kept) = (file(&dir.path().join("old"), 3 * MIB), file(&dir.path().join("kept"), MIB));
+    let mut p = plan();
+    add_whole(&mut p, &old, false);
+    add_whole(&mut p, &kept, false);
+    save(&p, &at);
+    file(&old, 3 * MIB + 1);
+    if !evict(&kept) {
+        return;
+    }
+    started(&launch(&at, &[], &["sh", "-c", "echo ran; sleep 0.3; exit 7"]));
+    gone(dir.path());
+    // What the look at the cache itself touched: two places at most.
+    assert!(cached(&kept) <= 2, "{}", cached(&kept));
+}
+
+#[test]
+fn the_kernels_own_files_and_strange_steps() {
+    let dir = directory();
+    let at = dir.path().join("plan");
+    let mut p = plan();
+    let big = Identity { inode: 1, size: 1 << 40, mtime_ns: 0, ..Identity::default() };
+    for path in
+        ["/proc/kcore", "/proc/self/mem", "/dev/zero", "/dev/tty", "/sys/kernel/debug", "/dev/watchdog"]
+    {
+        add(&mut p, path.as_ref(), big, &[(0, 4096), (1 << 39, 128 << 10)], true);
+    }
+    let data = file(&dir.path().join("data"), MIB);
+    add_whole(&mut p, &data, false);
+    // Steps that do not fit their file's kind.
+    for (op, kind) in
+        [(Op::List, FileKind::Directory), (Op::Stat, FileKind::Name), (Op::Open, FileKind::Regular)]
+    {
+        let file = p.files.len() as u32;
+        p.files.push(cold_plan::plan::PlanFile {
+            path: "/proc/1/root".into(),
+            kind,
+            identity: Identity::default(),
+            need_ns: 0,
+            uses: 1,
+        });
+        p.steps.push(Step { op, critical: false, file, offset: 0, bytes: 0, need_ns: 0 });
+    }
+    save(&p, &at);
+    evict(&data);
+    started(&launch(&at, &[], &PROGRAM));
+    gone(dir.path());
+}

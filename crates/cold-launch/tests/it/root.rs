@@ -1,0 +1,228 @@
+//! What needs root to be set up: other users, a server that never answers, a control group.
+
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use cold_plan::plan::{FileKind, Identity, Op, PlanFile, Step};
+use fuser::{
+    Config, Errno, FileAttr, FileType, Filesystem, Generation, INodeNo, LockOwner, MountOption, OpenFlags,
+    ReplyAttr, ReplyEntry, ReplyOpen, Request, Session,
+};
+
+use crate::world::{
+    LAUNCHER, MIB, add, add_whole, cached, directory, evict, file, gone, launch, plan, save, text,
+};
+
+const NOBODY: u32 = 65534;
+
+/// Copies the launcher to where everybody can execute it.
+fn for_everybody(dir: &Path) -> PathBuf {
+    let copy =
+        PathBuf::from("/tmp").join(format!("cold-launch-{}", dir.file_name().expect("named").display()));
+    std::fs::copy(LAUNCHER, &copy).expect("copied");
+    copy
+}
+
+#[test]
+fn root_does_not_follow_a_users_plan() {
+    if !cold_testbed::need_root() {
+        return;
+    }
+    let dir = directory();
+    let at = dir.path().join("plan");
+    save(&plan(), &at);
+    std::os::unix::fs::chown(&at, Some(NOBODY), None).expect("given away");
+    let out = launch(&at, &[], &["echo", "ran"]);
+    assert_eq!(text(&out.stdout), "ran\n");
+    assert!(text(&out.stderr).contains("belongs to another user"), "{}", text(&out.stderr));
+}
+
+#[test]
+fn an_ordinary_user_reads_other_peoples_files_ahead() {
+    if !cold_testbed::need_root() {
+        return;
+    }
+    let dir = tempfile::Builder::new().prefix("cold-launch-").tempdir_in("/var/tmp").expect("a directory");
+    std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
+        .expect("readable");
+    let at = dir.path().join("plan");
+    let data = file(&dir.path().join("data"), 4 * MIB);
+    let mut p = plan();
+    add_whole(&mut p, &data, true);
+    p.knobs.gate = cold_plan::plan::Gate::Arrived;
+    save(&p, &at);
+    let program = for_everybody(dir.path());
+    let run = || {
+        let mut command = Command::new(&program);
+        command.arg("--plan").arg(&at).args(["--verbose", "--", "id", "-u"]).uid(NOBODY).gid(NOBODY);
+        command.current_dir("/").output().expect("runs")
+    };
+    assert!(evict(&data), "nobody else knows the file");
+    let out = run();
+    assert_eq!(text(&out.stdout), "65534\n");
+    assert!(text(&out.stderr).contains("4194304 of 4194304"), "{}", text(&out.stderr));
+    cold_testbed::until("all came", || (cached(&data) == 1024).then_some(()));
+    // Also without being told by cachestat, which answers owners only.
+    let warm = run();
+    std::fs::remove_file(&program).expect("removed");
+    assert!(text(&warm.stderr).contains("cached already"), "{}", text(&warm.stderr));
+}
+
+/// A file system that knows its root and one file, and never answers to any name but `ok`, which it opens.
+struct Deaf {
+    asked: mpsc::Sender<()>,
+}
+
+impl Deaf {
+    fn attr(ino: INodeNo, kind: FileType) -> FileAttr {
+        let epoch = std::time::UNIX_EPOCH;
+        FileAttr {
+            ino,
+            size: MIB,
+            blocks: MIB / 512,
+            atime: epoch,
+            mtime: epoch,
+            ctime: epoch,
+            crtime: epoch,
+            kind,
+            perm: 0o755,
+            nlink: 1,
+            uid: 0,
+            gid: 0,
+            rdev: 0,
+            blksize: 4096,
+            flags: 0,
+        }
+    }
+}
+
+impl Filesystem for Deaf {
+    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<fuser::FileHandle>, reply: ReplyAttr) {
+        let kind = if ino == INodeNo::ROOT { FileType::Directory } else { FileType::RegularFile };
+        reply.attr(&Duration::from_secs(1), &Self::attr(ino, kind));
+    }
+    fn lookup(&self, _: &Request, _: INodeNo, name: &std::ffi::OsStr, reply: ReplyEntry) {
+        if name == "ok" {
+            return reply.entry(
+                &Duration::from_secs(1),
+                &Self::attr(INodeNo(2), FileType::RegularFile),
+                Generation(0),
+            );
+        }
+        // Never answered, until the connection ends.
+        let _ = self.asked.send(());
+        std::mem::forget(reply);
+    }
+    fn open(&self, _: &Request, _: INodeNo, _: OpenFlags, reply: ReplyOpen) {
+        let _ = self.asked.send(());
+        std::mem::forget(reply);
+    }
+    fn flush(&self, _: &Request, _: INodeNo, _: fuser::FileHandle, _: LockOwner, reply: fuser::ReplyEmpty) {
+        reply.error(Errno::ENOSYS);
+    }
+}
+
+/// Serves a deaf file system at `point` while the value lives.
+struct DeafMount {
+    session: Option<fuser::BackgroundSession>,
+    asked: mpsc::Receiver<()>,
+    point: PathBuf,
+}
+
+impl DeafMount {
+    fn new(point: &Path) -> Self {
+        std::fs::create_dir_all(point).expect("made");
+        let (sender, asked) = mpsc::channel();
+        let mut config = Config::default();
+        config.mount_options = vec![MountOption::FSName("deaf".to_owned())];
+        let session = Session::new(Deaf { asked: sender }, point, &config).expect("mounted");
+        Self { session: Some(session.spawn().expect("served")), asked, point: point.to_owned() }
+    }
+}
+
+impl Drop for DeafMount {
+    fn drop(&mut self) {
+        // By force, which ends what waits for an answer.
+        let _ = Command::new("umount").arg("-f").arg("-l").arg(&self.point).status();
+        drop(self.session.take());
+    }
+}
+
+#[test]
+fn a_server_that_never_answers_is_not_asked() {
+    if !cold_testbed::need_root() || !cold_testbed::need(Path::new("/dev/fuse").exists(), "/dev/fuse") {
+        return;
+    }
+    let dir = directory();
+    let point = dir.path().join("mnt");
+    let mount = DeafMount::new(&point);
+    let at = dir.path().join("plan");
+    let data = file(&dir.path().join("data"), MIB);
+    let link = dir.path().join("link");
+    std::os::unix::fs::symlink(point.join("hangs"), &link).expect("linked");
+    let mut p = plan();
+    let any = Identity { inode: 2, size: MIB, ..Identity::default() };
+    add(&mut p, &point.join("ok"), any, &[(0, 4096)], true);
+    // Also by a link that looks as if it lay elsewhere.
+    add(&mut p, &link, any, &[(0, 4096)], true);
+    for (op, kind, path) in [
+        (Op::Stat, FileKind::Name, point.join("hangs")),
+        (Op::List, FileKind::Directory, point.join("hangs")),
+        (Op::Stat, FileKind::Name, link.join("below")),
+    ] {
+        let file = p.files.len() as u32;
+        p.files.push(PlanFile { path, kind, identity: Identity::default(), need_ns: 0, uses: 1 });
+        p.steps.insert(0, Step { op, critical: true, file, offset: 0, bytes: 0, need_ns: 0 });
+    }
+    for _ in 0..4 {
+        add_whole(&mut p, &data, false);
+    }
+    save(&p, &at);
+    let absent = evict(&data);
+    let began = Instant::now();
+    let out = launch(&at, &[], &["sh", "-c", "echo ran; sleep 0.5"]);
+    assert_eq!((text(&out.stdout), text(&out.stderr)), ("ran\n".to_owned(), String::new()));
+    assert!(began.elapsed() < Duration::from_secs(20));
+    gone(dir.path());
+    assert!(!absent || cached(&data) == 256, "the rest is read");
+    assert!(mount.asked.try_recv().is_err(), "the server was asked");
+}
+
+#[test]
+fn a_program_on_a_server_that_stops_answering_starts_in_time() {
+    if !cold_testbed::need_root() || !cold_testbed::need(Path::new("/dev/fuse").exists(), "/dev/fuse") {
+        return;
+    }
+    let dir = directory();
+    let point = dir.path().join("mnt");
+    let mount = DeafMount::new(&point);
+    let at = dir.path().join("plan");
+    let data = file(&dir.path().join("data"), MIB);
+    let mut p = plan();
+    // The plan says that the program itself lies there, so the server is asked.
+    p.key.executable = point.join("ok");
+    add_whole(&mut p, &data, true);
+    add_whole(&mut p, &data, true);
+    let file = p.files.len() as u32;
+    p.files.push(PlanFile {
+        path: point.join("hangs"),
+        kind: FileKind::Name,
+        identity: Identity::default(),
+        need_ns: 0,
+        uses: 1,
+    });
+    p.steps.insert(0, Step { op: Op::Stat, critical: true, file, offset: 0, bytes: 0, need_ns: 0 });
+    save(&p, &at);
+    evict(&data);
+    let began = Instant::now();
+    let out = launch(&at, &["--deadline", "30000"], &["echo", "ran"]);
+    assert_eq!((text(&out.stdout), text(&out.stderr)), ("ran\n".to_owned(), String::new()));
+    assert!(began.elapsed() < Duration::from_secs(20), "it waited for the deadline");
+    assert!(mount.asked.recv_timeout(Duration::from_secs(20)).is_ok(), "the server was never asked");
+    // The helper that hangs goes when the mount goes.
+    drop(mount);
+    gone(dir.path());
+}

@@ -1,0 +1,139 @@
+//! Plans, files and launchers for the tests.
+
+use std::fs::File;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use cold_plan::Plan;
+use cold_plan::plan::{FileKind, Gate, Identity, Key, Knobs, Learnt, Op, Order, PlanFile, Standing, Step};
+
+/// The launcher.
+pub(crate) const LAUNCHER: &str = env!("CARGO_BIN_EXE_cold-launch");
+pub(crate) const MIB: u64 = 1 << 20;
+
+/// A directory on a disk (not in memory) that the tests may fill.
+pub(crate) fn directory() -> tempfile::TempDir {
+    let dir = tempfile::Builder::new().prefix("cold-launch-").tempdir_in(env!("CARGO_TARGET_TMPDIR"));
+    let dir = dir.expect("a directory");
+    std::fs::set_permissions(dir.path(), PermissionsExt::from_mode(0o755)).expect("readable");
+    dir
+}
+
+/// An empty plan of `/bin/true`.
+pub(crate) fn plan() -> Plan {
+    let executable = std::fs::canonicalize("/bin/true").expect("coreutils");
+    Plan {
+        key: Key { executable, identity: Identity::default(), script: None, scenario: "test".to_owned() },
+        learnt: Learnt { starts: 1, cold_starts: 1, tier: 'A', exact: true, ..Learnt::default() },
+        files: Vec::new(),
+        ranges: Vec::new(),
+        knobs: Knobs {
+            min_uses: 1,
+            gap_bytes: 0,
+            chunk_bytes: 128 << 10,
+            in_flight_bytes: 1 << 20,
+            threads: 1,
+            order: Order::Need,
+            window_us: 0,
+            gate: Gate::Issued,
+            critical_us: 0,
+            metadata: true,
+        },
+        device: None,
+        bound: None,
+        steps: Vec::new(),
+        standing: Standing::Untried,
+        trial: None,
+    }
+}
+
+/// Adds a file of this identity with one step for each of `ranges` (offset, bytes), critical or not.
+pub(crate) fn add(plan: &mut Plan, path: &Path, identity: Identity, ranges: &[(u64, u32)], critical: bool) {
+    let file = plan.files.len() as u32;
+    let path = path.to_owned();
+    plan.files.push(PlanFile { path, kind: FileKind::Regular, identity, need_ns: 0, uses: 1 });
+    let steps = ranges.iter().map(|(offset, bytes)| Step {
+        op: Op::Read,
+        critical,
+        file,
+        offset: *offset,
+        bytes: *bytes,
+        need_ns: 0,
+    });
+    let at = if critical { plan.steps.iter().take_while(|s| s.critical).count() } else { plan.steps.len() };
+    plan.steps.splice(at..at, steps);
+}
+
+/// Adds the whole of an existing file in steps of 128 KiB.
+pub(crate) fn add_whole(plan: &mut Plan, path: &Path, critical: bool) {
+    let meta = std::fs::metadata(path).expect("exists");
+    let step = 128 << 10;
+    let ranges: Vec<(u64, u32)> = (0..meta.len().div_ceil(step)).map(|i| (i * step, step as u32)).collect();
+    add(plan, path, Identity::of(&meta, [0; 20]), &ranges, critical);
+}
+
+/// Writes the plan where only its owner may write.
+pub(crate) fn save(plan: &Plan, path: &Path) {
+    put(path, &cold_plan::format::encode(plan).expect("a plan"));
+}
+
+pub(crate) fn put(path: &Path, bytes: &[u8]) {
+    std::fs::write(path, bytes).expect("written");
+    std::fs::set_permissions(path, PermissionsExt::from_mode(0o644)).expect("readable");
+}
+
+/// A file of `bytes`, on the disk.
+pub(crate) fn file(path: &Path, bytes: u64) -> PathBuf {
+    std::fs::write(path, vec![7_u8; bytes as usize]).expect("written");
+    File::open(path).and_then(|f| f.sync_all()).expect("synced");
+    path.to_owned()
+}
+
+/// Takes a file out of the cache; returns whether that worked.
+pub(crate) fn evict(path: &Path) -> bool {
+    let (file, meta) = cold_sys::open::regular(path, true).expect("open");
+    let waits = [std::time::Duration::from_millis(20); 20];
+    cold_sys::evict::evict_file(&file, &meta, &waits).expect("evicted").after == Some(0)
+}
+
+/// Pages of a file that are in the cache.
+pub(crate) fn cached(path: &Path) -> u64 {
+    let file = File::open(path).expect("open");
+    cold_sys::residency::cachestat(&file, 0, 0).expect("asked").map_or(0, |s| s.cached)
+}
+
+/// `cold-launch OPTIONS -- COMMAND`, not yet started.
+pub(crate) fn launcher(plan: &Path, options: &[&str], command: &[&str]) -> Command {
+    let mut launcher = Command::new(LAUNCHER);
+    launcher.arg("--plan").arg(plan).args(options).arg("--").args(command);
+    launcher
+}
+
+/// Runs it to its end.
+pub(crate) fn launch(plan: &Path, options: &[&str], command: &[&str]) -> Output {
+    launcher(plan, options, command).output().expect("the launcher runs")
+}
+
+pub(crate) fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Helpers whose command line mentions `mark` (a part of the plan's path that no other test uses).
+pub(crate) fn helpers(mark: &str) -> Vec<i32> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    entries
+        .filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok())
+        .filter(|pid: &i32| {
+            let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            comm.trim() == "cold-launch" && text(&line).contains(mark)
+        })
+        .collect()
+}
+
+/// Waits until no helper of this directory is left.
+pub(crate) fn gone(dir: &Path) {
+    let mark = dir.display().to_string();
+    cold_testbed::until("the helper is gone", || helpers(&mark).is_empty().then_some(()));
+}

@@ -1,0 +1,190 @@
+//! A plan for another machine: JSON with paths and build-ids (docs/formats/plan.md, portable form).
+//!
+//! Only what was learnt travels. What was made for one machine (identities, steps, device, bound, trial)
+//! is made anew there: [`import`] takes the identities from the files it finds and names the files that
+//! are missing or others; the caller compiles the steps.
+
+mod document;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::fs::Metadata;
+use std::path::{Path, PathBuf};
+
+use document::Document;
+
+use crate::Plan;
+use crate::format::{FormatError, MAX_FILES, MAX_RANGES, encode};
+use crate::plan::{FileKind, Identity, Key, PlanFile, Range, Standing};
+
+/// Name and version of the form.
+pub const FORMAT: &str = "coldstart.plan/1";
+/// A longer text is no plan: at its limits one has some 700 MiB.
+pub const MAX_BYTES: usize = 1 << 30;
+
+/// Why a text is no plan for this machine.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No JSON, or not of this form.
+    #[error("not an exported plan: {0}")]
+    Json(#[from] serde_json::Error),
+    /// Another form, or a later version of it.
+    #[error(
+        "its format is {0:?}, and this program reads {FORMAT:?}: export it again, or use the newer program"
+    )]
+    Version(String),
+    /// The executable or the script does not exist here.
+    #[error("{path}: {source}; the plan is for a program that is not installed here")]
+    Missing {
+        /// By the plan.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: std::io::Error,
+    },
+    /// It breaks a rule of plans.
+    #[error(transparent)]
+    Plan(#[from] FormatError),
+    /// A number that is no build-id.
+    #[error("{0:?} is no build-id: it is up to 20 bytes in hexadecimal digits")]
+    BuildId(String),
+    /// Larger than any plan.
+    #[error("longer than {} MiB: no plan", MAX_BYTES >> 20)]
+    TooLarge,
+}
+
+/// A plan that came from another machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Imported {
+    /// With the identities of this machine's files and without steps.
+    pub plan: Plan,
+    /// What did not come along.
+    pub dropped: Vec<Dropped>,
+}
+
+/// A file of the exported plan that is not part of the imported one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dropped {
+    /// Its path.
+    pub path: PathBuf,
+    /// Why.
+    pub why: Why,
+}
+
+/// Why a file did not come along.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Why {
+    /// It cannot be looked at; the kernel's answer.
+    Missing(String),
+    /// It is no file of the kind that the plan names.
+    OtherKind,
+    /// Its size is another, and no build-id says that its code is the same.
+    OtherSize {
+        /// Bytes where the plan was learnt.
+        was: u64,
+        /// Bytes here.
+        is: u64,
+    },
+    /// Its build-id is another: another version.
+    OtherBuild,
+    /// Blocks of a disk are not at the same places on another.
+    Blocks,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Missing(why) => write!(f, "{why}"),
+            Self::OtherKind => write!(f, "it is another kind of file here"),
+            Self::OtherSize { was, is } => write!(f, "it has {is} bytes here, and had {was}"),
+            Self::OtherBuild => write!(f, "it is another build (its build-id differs)"),
+            Self::Blocks => write!(f, "a disk's own blocks lie elsewhere on another machine"),
+        }
+    }
+}
+
+/// The plan as JSON text.
+pub fn export(plan: &Plan) -> Result<String, Error> {
+    Ok(serde_json::to_string_pretty(&Document::of(plan))?)
+}
+
+/// Reads an exported plan for this machine. `build_id` reads the build-id of a file, where it has one.
+pub fn import(text: &str, build_id: &dyn Fn(&Path) -> Option<[u8; 20]>) -> Result<Imported, Error> {
+    if text.len() > MAX_BYTES {
+        return Err(Error::TooLarge);
+    }
+    let document = Document::parse(text)?;
+    let counts = [("files", document.files.len(), MAX_FILES), ("ranges", document.ranges.len(), MAX_RANGES)];
+    for (what, found, most) in counts {
+        if found as u64 > most {
+            return Err(FormatError::Budget { what, found: found as u64, most }.into());
+        }
+    }
+    let plan = document.into_plan()?;
+    let key = here(&plan.key, build_id)?;
+    let mut dropped = Vec::new();
+    let mut files = Vec::new();
+    let mut places = HashMap::new();
+    for (place, file) in plan.files.into_iter().enumerate() {
+        match look(&file, build_id) {
+            Ok(identity) => {
+                places.insert(place as u32, files.len() as u32);
+                files.push(PlanFile { identity, ..file });
+            }
+            Err(why) => dropped.push(Dropped { path: file.path, why }),
+        }
+    }
+    // An index beyond the files, in a text that somebody wrote by hand, drops out with them.
+    let range = |r: Range| places.get(&r.file).map(|file| Range { file: *file, ..r });
+    let ranges = plan.ranges.into_iter().filter_map(range).collect();
+    let plan = Plan { key, files, ranges, standing: Standing::Untried, ..plan };
+    encode(&plan)?;
+    Ok(Imported { plan, dropped })
+}
+
+/// The key with this machine's paths and identity.
+fn here(key: &Key, build_id: &dyn Fn(&Path) -> Option<[u8; 20]>) -> Result<Key, Error> {
+    let canonical = |path: &PathBuf| {
+        std::fs::canonicalize(path).map_err(|source| Error::Missing { path: path.clone(), source })
+    };
+    let executable = canonical(&key.executable)?;
+    let meta = executable.metadata().map_err(|source| Error::Missing { path: executable.clone(), source })?;
+    let identity = Identity::of(&meta, build_id(&executable).unwrap_or_default());
+    let script = key.script.as_ref().map(canonical).transpose()?;
+    Ok(Key { executable, identity, script, scenario: key.scenario.clone() })
+}
+
+/// The identity of the file here, if it is the one that the plan means.
+fn look(file: &PlanFile, build_id: &dyn Fn(&Path) -> Option<[u8; 20]>) -> Result<Identity, Why> {
+    let missing = |e: std::io::Error| Why::Missing(e.to_string());
+    let kind_is = |meta: &Metadata, right: bool| if right { Ok(meta.clone()) } else { Err(Why::OtherKind) };
+    match file.kind {
+        FileKind::BlockDevice => Err(Why::Blocks),
+        FileKind::Name => file.path.symlink_metadata().map(|_| Identity::default()).map_err(missing),
+        FileKind::Directory => {
+            let meta = file.path.metadata().map_err(missing)?;
+            kind_is(&meta, meta.is_dir()).map(|_| Identity::default())
+        }
+        FileKind::Regular => {
+            let meta = file.path.metadata().map_err(missing)?;
+            let meta = kind_is(&meta, meta.is_file())?;
+            same_content(file, Identity::of(&meta, build_id(&file.path).unwrap_or_default()))
+        }
+    }
+}
+
+/// Two builds are told apart by their build-ids; without them only the size can tell.
+fn same_content(file: &PlanFile, here: Identity) -> Result<Identity, Why> {
+    let was = &file.identity;
+    if was.build_id != here.build_id {
+        Err(Why::OtherBuild)
+    } else if was.build_id == [0; 20] && was.size != here.size {
+        Err(Why::OtherSize { was: was.size, is: here.size })
+    } else {
+        Ok(here)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+use super::*;
+use crate::plan::Knobs;
+use crate::sample::sample;
+
+/// A plan of files in a directory of their own: a program, a library with a build-id, data without, a
+/// directory, a name, a disk.
+fn world() -> (tempfile::TempDir, Plan) {
+    let dir = tempfile::tempdir().unwrap();
+    let root = std::fs::canonicalize(dir.path()).unwrap();
+    for (name, content) in [("program", "12345"), ("library", "123456789"), ("data", "123"), ("script", "1")]
+    {
+        std::fs::write(root.join(name), content).unwrap();
+    }
+    std::fs::create_dir(root.join("dir")).unwrap();
+    std::os::unix::fs::symlink("data", root.join("name")).unwrap();
+    let file = |name: &str, kind, size, build_id| PlanFile {
+        path: root.join(name),
+        kind,
+        identity: Identity { size, build_id, inode: 99, mtime_ns: 99, ..Identity::default() },
+        need_ns: 5,
+        uses: 3,
+    };
+    let range = |file, need_ns| Range { file, first_page: 0, pages: 1, need_ns, uses: 3, around: false };
+    let mut plan = sample();
+    plan.key.executable = root.join("program");
+    plan.key.script = Some(root.join("script"));
+    plan.files = vec![
+        file("/dev/vda1", FileKind::BlockDevice, 0, [0; 20]),
+        file("program", FileKind::Regular, 5, [0; 20]),
+        file("library", FileKind::Regular, 9, id(1)),
+        file("data", FileKind::Regular, 3, [0; 20]),
+        file("dir", FileKind::Directory, 0, [0; 20]),
+        file("name", FileKind::Name, 0, [0; 20]),
+    ];
+    plan.ranges = vec![range(0, 1), range(1, 2), range(2, 3), range(3, 4)];
+    plan.steps.clear();
+    (dir, plan)
+}
+
+fn id(n: u8) -> [u8; 20] {
+    [n; 20]
+}
+
+/// The library's build-id is 01…; nothing else has one.
+fn build_id(path: &Path) -> Option<[u8; 20]> {
+    path.ends_with("library").then_some(id(1))
+}
+
+#[test]
+fn what_is_the_same_here_comes_along_with_its_own_identity() {
+    let (dir, plan) = world();
+    let imported = import(&export(&plan).unwrap(), &build_id).unwrap();
+    assert_eq!(imported.dropped, [Dropped { path: "/dev/vda1".into(), why: Why::Blocks }]);
+    let new = imported.plan;
+    let meta = new.key.executable.metadata().unwrap();
+    assert_eq!(new.key.identity, Identity::of(&meta, [0; 20]));
+    assert_eq!(new.files.len(), 5);
+    let library = dir.path().join("library").metadata().unwrap();
+    assert_eq!(new.files[1].identity, Identity::of(&library, id(1)));
+    assert_eq!(new.ranges.iter().map(|r| (r.file, r.need_ns)).collect::<Vec<_>>(), [(0, 2), (1, 3), (2, 4)]);
+    assert_eq!((new.learnt, new.knobs), (plan.learnt, plan.knobs));
+    assert_eq!((&new.standing, new.trial, new.bound, &new.device), (&Standing::Untried, None, None, &None));
+    assert!(new.steps.is_empty());
+    // Once more, it is the same.
+    assert_eq!(import(&export(&new).unwrap(), &build_id).unwrap(), Imported { plan: new, dropped: vec![] });
+}
+
+#[test]
+fn what_is_missing_or_another_drops_out_and_is_named() {
+    let (dir, plan) = world();
+    let text = export(&plan).unwrap();
+    std::fs::write(dir.path().join("data"), "1234").unwrap();
+    std::fs::remove_dir(dir.path().join("dir")).unwrap();
+    std::fs::write(dir.path().join("dir"), "").unwrap();
+    std::fs::remove_file(dir.path().join("name")).unwrap();
+    let upgraded = |path: &Path| path.ends_with("library").then_some(id(2));
+    let imported = import(&text, &upgraded).unwrap();
+    let why: Vec<String> = imported.dropped.iter().map(|d| d.why.to_string()).collect();
+    assert_eq!(
+        why[1..],
+        [
+            "it is another build (its build-id differs)",
+            "it has 4 bytes here, and had 3",
+            "it is another kind of file here",
+            "No such file or directory (os error 2)",
+        ]
+    );
+    assert_eq!((imported.plan.files.len(), imported.plan.ranges.len()), (1, 1));
+    // A build-id that is not there any more is another build, too; one that is the same outweighs the
+    // size (debug symbols split off).
+    assert_eq!(import(&text, &|_| None).unwrap().dropped[1].why, Why::OtherBuild);
+    std::fs::write(dir.path().join("library"), "12").unwrap();
+    assert!(import(&text, &build_id).unwrap().plan.files.iter().any(|f| f.path.ends_with("library")));
+}
+
+#[test]
+fn a_program_that_is_not_here_has_no_plan() {
+    let (dir, plan) = world();
+    let text = export(&plan).unwrap();
+    std::fs::remove_file(dir.path().join("script")).unwrap();
+    let error = import(&text, &build_id).unwrap_err().to_string();
+    assert!(error.contains("script: No such file") && error.contains("not installed here"), "{error}");
+}
+
+#[test]
+fn paths_that_are_no_text_travel_as_bytes() {
+    let (dir, mut plan) = world();
+    let odd = dir.path().join(OsString::from_vec(b"odd-\xff".to_vec()));
+    std::fs::write(&odd, "123").unwrap();
+    plan.files[3].path = odd.clone();
+    let imported = import(&export(&plan).unwrap(), &build_id).unwrap();
+    assert!(imported.plan.files.iter().any(|f| f.path == odd), "{:?}", imported.dropped);
+}
+
+#[test]
+fn what_is_no_exported_plan_is_said() {
+    let (_dir, plan) = world();
+    let text = export(&plan).unwrap();
+    let error = |text: &str| import(text, &build_id).unwrap_err();
+    assert!(matches!(error("{"), Error::Json(_)));
+    assert!(matches!(error("{}"), Error::Json(_)));
+    let newer = text.replace("coldstart.plan/1", "coldstart.plan/2").replace("\"knobs\"", "\"buttons\"");
+    assert!(matches!(error(&newer), Error::Version(v) if v == "coldstart.plan/2"));
+    for bad in ["123", "zz", "+1", &"00".repeat(21)] {
+        let text = text.replacen(&"01".repeat(20), bad, 1);
+        assert!(matches!(error(&text), Error::BuildId(_)), "{bad}");
+    }
+    let knobs = Knobs { min_uses: 9, ..plan.knobs };
+    let rules = export(&Plan { knobs, ..plan.clone() }).unwrap();
+    assert!(matches!(error(&rules), Error::Plan(FormatError::Invalid { .. })));
+    let beyond = text.replacen("\"file\": 3", "\"file\": 77", 1);
+    assert_eq!(import(&beyond, &build_id).unwrap().plan.ranges.len(), 2);
+}

@@ -1,0 +1,200 @@
+//! A plan as a picture: which file's pages are read when. Time runs to the right, each file is a row, each
+//! read a box as tall as its share of the file.
+
+use std::fmt::Write;
+
+use cold_model::{Bytes, Nanos};
+use cold_plan::Plan;
+use cold_plan::plan::{Op, Step};
+
+use crate::escape::{line, markup};
+
+const WIDTH: f64 = 1280.0;
+/// Room for the files' names.
+const LEFT: f64 = 330.0;
+const RIGHT: f64 = 30.0;
+const TOP: f64 = 64.0;
+const ROW: f64 = 22.0;
+/// Files drawn; the rest is summed up in the last line. More rows than a page can show help nobody.
+const ROWS: usize = 80;
+/// Blue for what is read before the program begins, orange for the rest (Okabe and Ito).
+const CRITICAL: &str = "#0072b2";
+const TAIL: &str = "#e69f00";
+
+/// The reads of one file.
+struct Row<'a> {
+    path: String,
+    pages: u64,
+    steps: Vec<&'a Step>,
+}
+
+impl Row<'_> {
+    fn bytes(&self) -> u64 {
+        self.steps.iter().map(|s| u64::from(s.bytes)).sum()
+    }
+}
+
+/// Rows by first need.
+fn rows(plan: &Plan) -> Vec<Row<'_>> {
+    let mut place = vec![None; plan.files.len()];
+    let mut rows: Vec<Row<'_>> = Vec::new();
+    for step in plan.steps.iter().filter(|s| s.op == Op::Read) {
+        let Some(slot) = place.get_mut(step.file as usize) else { continue };
+        let at = *slot.get_or_insert_with(|| {
+            let file = &plan.files[step.file as usize];
+            let end = plan
+                .steps
+                .iter()
+                .filter(|s| s.file == step.file)
+                .map(|s| s.offset + u64::from(s.bytes))
+                .max()
+                .unwrap_or(0);
+            let pages = file.identity.size.max(end).div_ceil(4096).max(1);
+            rows.push(Row { path: file.path.to_string_lossy().into_owned(), pages, steps: Vec::new() });
+            rows.len() - 1
+        });
+        rows[at].steps.push(step);
+    }
+    rows.sort_by_key(|r| r.steps.iter().map(|s| s.need_ns).min());
+    rows
+}
+
+/// The picture alone.
+pub fn svg(plan: &Plan) -> String {
+    let rows = rows(plan);
+    let drawn = rows.len().min(ROWS);
+    let last = plan.steps.iter().map(|s| s.need_ns).max().unwrap_or(0);
+    let until = last.max(plan.learnt.cpu_ns).max(1) as f64;
+    let x = |ns: u64| LEFT + (WIDTH - LEFT - RIGHT) * (ns as f64 / until).min(1.0);
+    let bottom = TOP + ROW * drawn as f64;
+    let height = bottom + 70.0;
+    let title = line(&format!("What {} needs when", plan.key.executable.display()), 90);
+    let mut out = String::new();
+    // Writing to a String cannot fail.
+    let _ = write!(
+        out,
+        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" font-family="system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif" font-size="12"><title>{t}</title><rect class="bg" width="{WIDTH}" height="{height}" fill="#ffffff"/><text class="fg" x="20" y="28" font-size="18" font-weight="600">{t}</text>"##,
+        t = markup(&title)
+    );
+    text(&mut out, 20.0, 48.0, "start", &summary(plan, rows.len()));
+    for tick in 0..=8_u32 {
+        let ns = (until * f64::from(tick) / 8.0) as u64;
+        let at = x(ns);
+        let _ = write!(
+            out,
+            r##"<line class="grid" x1="{at:.1}" x2="{at:.1}" y1="{TOP}" y2="{bottom:.1}" stroke="#dcdcdc"/>"##
+        );
+        text(&mut out, at, bottom + 16.0, "middle", &Nanos(ns).to_string());
+    }
+    for (i, row) in rows.iter().take(ROWS).enumerate() {
+        draw(&mut out, row, TOP + ROW * i as f64, &x);
+    }
+    let rest: u64 = rows.iter().skip(ROWS).map(Row::bytes).sum();
+    let mut foot = "need time, waits taken out; blue is read before the program begins".to_owned();
+    if rows.len() > ROWS {
+        let _ = write!(foot, "; {} more files with {} are not drawn", rows.len() - ROWS, Bytes(rest));
+    }
+    text(&mut out, LEFT, bottom + 40.0, "start", &foot);
+    out.push_str("</svg>\n");
+    out
+}
+
+fn summary(plan: &Plan, files: usize) -> String {
+    let reads = plan.steps.iter().filter(|s| s.op == Op::Read);
+    let (n, bytes) = reads.fold((0, 0), |(n, b), s| (n + 1, b + u64::from(s.bytes)));
+    format!("{} in {n} requests, {files} files; scenario {}", Bytes(bytes), plan.key.scenario)
+}
+
+fn text(out: &mut String, x: f64, y: f64, anchor: &str, words: &str) {
+    let _ = write!(
+        out,
+        r##"<text class="muted" x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" fill="#5a5a5a">{}</text>"##,
+        markup(words)
+    );
+}
+
+/// One file: its name, its reads. The place of a box within the row is its place in the file.
+fn draw(out: &mut String, row: &Row<'_>, top: f64, x: &dyn Fn(u64) -> f64) {
+    let name: String = {
+        let n = row.path.chars().count();
+        let cut: String = row.path.chars().skip(n.saturating_sub(44)).collect();
+        if n > 44 { format!("…{cut}") } else { cut }
+    };
+    text(out, LEFT - 8.0, top + ROW / 2.0 + 4.0, "end", &name);
+    let tall = ROW - 4.0;
+    for step in &row.steps {
+        let first = step.offset as f64 / 4096.0 / row.pages as f64;
+        let share = f64::from(step.bytes) / 4096.0 / row.pages as f64;
+        let color = if step.critical { CRITICAL } else { TAIL };
+        let _ = write!(
+            out,
+            r#"<rect x="{:.1}" y="{:.2}" width="3" height="{:.2}" fill="{color}"><title>{}: {} at {}, needed at {}</title></rect>"#,
+            x(step.need_ns),
+            top + 2.0 + tall * first.min(1.0),
+            (tall * share).clamp(0.6, tall),
+            markup(&row.path),
+            Bytes(step.bytes.into()),
+            Bytes(step.offset),
+            Nanos(step.need_ns),
+        );
+    }
+}
+
+/// A page of its own: the picture, and a table with every file.
+pub fn html(plan: &Plan) -> String {
+    let title = markup(&line(&format!("Plan of {}", plan.key.executable.display()), 120));
+    let mut body = String::new();
+    for row in rows(plan) {
+        let need = row.steps.iter().map(|s| s.need_ns).min().unwrap_or(0);
+        let _ = writeln!(
+            body,
+            "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
+            Bytes(row.bytes()),
+            row.steps.len(),
+            Nanos(need),
+            markup(&row.path)
+        );
+    }
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n<style>\
+         body{{font-family:system-ui,sans-serif;margin:2em;max-width:1300px}}\
+         svg{{max-width:100%;height:auto}}td,th{{text-align:left;padding:.15em .8em}}.n{{text-align:right}}\
+         </style></head><body>\n{}\n<table><thead><tr><th class=\"n\">read</th><th class=\"n\">requests</th>\
+         <th class=\"n\">first need</th><th>file</th></tr></thead><tbody>\n{body}</tbody></table>\n</body></html>\n",
+        svg(plan)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use cold_plan::Plan;
+    use cold_plan::plan::FileKind;
+
+    use super::*;
+
+    fn plan() -> Plan {
+        let mut plan = cold_plan::sample::sample();
+        for f in plan.files.iter_mut().filter(|f| f.kind == FileKind::Regular) {
+            f.path = "/opt/<b>&\u{1b}[31m".into();
+        }
+        plan
+    }
+
+    #[test]
+    fn every_read_is_a_box_and_names_stay_text() {
+        let plan = plan();
+        let reads = plan.steps.iter().filter(|s| s.op == Op::Read).count();
+        assert!(reads > 0);
+        let picture = svg(&plan);
+        assert_eq!(picture.matches("width=\"3\"").count(), reads);
+        assert!(!picture.contains("<b>") && !picture.contains('\u{1b}'));
+        let page = html(&plan);
+        assert!(page.contains("<table>") && !page.contains("<b>"));
+    }
+
+    #[test]
+    fn an_empty_plan_is_an_empty_picture() {
+        let plan = Plan { files: Vec::new(), ranges: Vec::new(), steps: Vec::new(), ..plan() };
+        assert!(svg(&plan).ends_with("</svg>\n"));
+    }
+}

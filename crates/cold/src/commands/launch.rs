@@ -1,0 +1,104 @@
+//! `cold launch`: start a program by its plan, by becoming it.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use cold_launch::{Decision, Explanation, Options, Source};
+use cold_model::Bytes;
+
+use crate::cli::TEMPLATE;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::ui::{FAINT, GOOD, Ui, WARN, paint};
+
+const EXAMPLES: &str = "Examples:
+  cold launch -- firefox-esr
+  cold launch --scenario db -- postgres -D /srv/db
+  cold launch --explain -- python3 app.py      what would be done, and why; starts nothing
+";
+
+const AFTER: &str = "\
+The program replaces cold: it has its process id and its exit code is its own. Whatever is wrong with
+a plan, the program starts. `cold-launch` does the same and is smaller: for scripts and overrides.
+
+Exit codes: the program's; 126 it cannot be executed, 127 it is not there; 2 wrong usage.";
+
+/// Flags of `cold launch`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = AFTER)]
+pub(crate) struct Args {
+    /// The command with its arguments, exactly as they are
+    #[arg(last = true, value_name = "CMD ARG", required = true)]
+    argv: Vec<OsString>,
+
+    /// Name of the scenario [default: by the arguments' shape]
+    #[arg(long, value_name = "NAME")]
+    scenario: Option<String>,
+
+    /// Directory of the plans [default: the user's own, then /var/lib/coldstart/plans]
+    #[arg(long, value_name = "DIR")]
+    store: Option<PathBuf>,
+
+    /// Make every K-th cold start without the plan, to compare; 0 never
+    #[arg(long, value_name = "K", default_value_t = 0)]
+    control_every: u32,
+
+    /// Read nothing ahead after this time, in ms
+    #[arg(long, value_name = "MS", default_value_t = 10_000)]
+    deadline: u64,
+
+    /// Say what would be done and why, and start nothing
+    #[arg(long)]
+    explain: bool,
+}
+
+/// Becomes the program, or explains.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
+    if let Some(name) = &args.scenario {
+        cold_plan::scenario::check_name(name).map_err(|e| Failure::usage(e.to_string()))?;
+    }
+    let options = Options {
+        source: Source::Store { dir: args.store.clone(), scenario: args.scenario.clone() },
+        control_every: args.control_every,
+        deadline: Duration::from_millis(args.deadline),
+        ..Options::new(args.argv.clone())
+    };
+    if args.explain {
+        explain(ui, &cold_launch::explain(&options));
+        return Ok(Exit::Done);
+    }
+    let error = cold_launch::launch(&options, &mut |e| {
+        if let Decision::Skip(skip) = &e.decision
+            && skip.is_problem()
+        {
+            ui.warn(format!("no plan followed: {skip}"));
+        }
+    });
+    let missing = error.kind() == std::io::ErrorKind::NotFound;
+    let program = args.argv.first().map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
+    ui.error(&Failure::from(anyhow::anyhow!("cannot execute {program}: {error}")));
+    // As shells, env and nohup have it.
+    crate::exit::now(if missing { 127 } else { 126 })
+}
+
+fn explain(ui: &Ui, e: &Explanation) {
+    match &e.plan {
+        Some(path) => ui.line(format!("plan {}", path.display())),
+        None => ui.line("no plan"),
+    }
+    if let Some(sample) = &e.seen.sample {
+        ui.line(paint(FAINT, format!("  looked at: {sample:?}")));
+    }
+    if let Some(room) = e.seen.room {
+        ui.line(paint(FAINT, format!("  {} of memory may be used", Bytes(room))));
+    }
+    let (style, text) = match &e.decision {
+        Decision::Replay => {
+            let all = Bytes(e.seen.plan_bytes);
+            (GOOD, format!("would be followed: {} of {all} read ahead", Bytes(e.seen.bytes)))
+        }
+        Decision::Control => (WARN, "would be a control start, without the plan".to_owned()),
+        Decision::Skip(skip) => (WARN, format!("would not be followed: {skip}")),
+    };
+    ui.line(format!("  {} ({} µs to find out)", paint(style, text), e.took.as_micros()));
+}

@@ -1,0 +1,20 @@
+//! Where the launcher lies.
+
+use std::path::PathBuf;
+
+use crate::exit::Failure;
+
+/// Name of the static program.
+const NAME: &str = "cold-launch";
+
+/// The launcher beside this program, else the one in PATH.
+pub(crate) fn find() -> Result<PathBuf, Failure> {
+    let beside = std::env::current_exe().ok().and_then(|me| Some(me.parent()?.join(NAME)));
+    if let Some(path) = beside.filter(|p| p.is_file()) {
+        return Ok(path);
+    }
+    cold_bench::command::from_argv(vec![NAME.into()]).map(|(path, _)| path).map_err(|_| {
+        Failure::from(anyhow::anyhow!("{NAME} is neither beside cold nor in PATH"))
+            .hint("`make install` puts it beside cold; in a source tree `cargo build -p cold-launch`")
+    })
+}

@@ -1,0 +1,261 @@
+//! `cold prefetch learn`: traced starts become a plan.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cold_bench::config::Config;
+use cold_bench::session::single::Single;
+use cold_bench::session::starts::Starts;
+use cold_model::bench::{Ending, State};
+use cold_model::recording::Recording;
+use cold_model::recording::manifest::{StackMethod, Subject, Tier};
+use cold_plan::Plan;
+use cold_plan::plan::Key;
+use cold_prefetch::{ObservedStart, With};
+use cold_trace::record::Options;
+
+use super::plans::{self, Place};
+use super::{device, show};
+use crate::cli::TEMPLATE;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::interrupt;
+use crate::progress::Line;
+use crate::recorder::{Watch, manifest};
+use crate::start::Start;
+use crate::ui::Ui;
+
+type Result<T> = std::result::Result<T, Failure>;
+
+const EXAMPLES: &str = "Examples:
+  cold prefetch learn -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/p.html
+  cold prefetch learn --ready port:5432 --scenario db -- postgres -D /srv/db
+  cold prefetch learn --starts 1 --state warm -- python3 app.py    without emptying any cache
+";
+
+const AFTER: &str = "\
+Each start is recorded as `cold trace` does, at the best tier this machine allows, and added to the
+plan: a page is kept when enough of the last 8 starts needed it. Without root nothing is evicted but
+the program's own files; buffered reads are then not seen, which is told.
+
+Exit codes: 0 learnt; 1 failed, or the command failed; 2 wrong usage; 5 the state could not be
+            reached; 130 interrupted (nothing is saved).";
+
+/// Flags of `cold prefetch learn`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = AFTER)]
+pub(crate) struct Args {
+    /// The command with its arguments, exactly as they are
+    #[arg(last = true, value_name = "CMD ARG", required = true)]
+    argv: Vec<OsString>,
+
+    /// Name of the scenario [default: by the arguments' shape]
+    #[arg(long, value_name = "NAME", help_heading = "Learning")]
+    scenario: Option<String>,
+
+    /// How many starts are recorded
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Learning")]
+    starts: u32,
+
+    /// Forget what earlier starts taught
+    #[arg(long, help_heading = "Learning")]
+    fresh: bool,
+
+    /// Keep the recordings, as start-1.cold and so on in this directory
+    #[arg(long, value_name = "DIR", help_heading = "Learning")]
+    keep: Option<PathBuf>,
+
+    /// How much to record: auto (the best this machine allows), A, B, C or D
+    #[arg(long, value_name = "TIER", default_value = "auto", ignore_case = true, value_parser = ["auto", "A", "B", "C", "D"], help_heading = "Learning")]
+    tier: String,
+
+    /// Make touches exact: map and read nothing around faults (root; slower, machine-wide, put back)
+    #[arg(long, help_heading = "Learning")]
+    exact_need: bool,
+
+    /// State before the starts: auto (the second one warm, the others cold), cold, warm, as-is
+    #[arg(long, value_name = "STATE", default_value = "auto", value_parser = ["auto", "cold", "warm", "as-is"], help_heading = "State")]
+    state: String,
+
+    #[command(flatten)]
+    start: Start,
+
+    /// The result as one JSON document on stdout instead of text
+    #[arg(long, help_heading = "Results")]
+    json: bool,
+}
+
+/// Learns and saves.
+pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
+    let store = place.store()?;
+    let key = plans::key(&args.argv, args.scenario.as_deref())?;
+    let config = args.start.single(&args.argv, states(&args.state))?;
+    if let Some(dir) = &args.keep {
+        std::fs::create_dir_all(dir)
+            .map_err(|e| Failure::usage(format!("cannot make the directory {}: {e}", dir.display())))?;
+    }
+    let old = if args.fresh { None } else { earlier(&store, &key, ui) };
+    let interrupt = interrupt()?;
+    let mut line = Line::new(ui);
+    let learnt = Lesson { args, key: &key, store: store.directory(), config: &config, ui }
+        .plan(old, &mut line, &interrupt)
+        .and_then(|(mut plan, missing)| {
+            device::compile(&mut plan, &place.state()?, &mut line, ui);
+            Ok((plan, missing))
+        });
+    line.clear();
+    let (plan, missing) = match learnt {
+        Err(failure) if interrupt.load(Ordering::Relaxed) => {
+            return Err(Failure { exit: Exit::Interrupted, ..failure });
+        }
+        other => other?,
+    };
+    let path = store.save(&plan)?;
+    show::learnt(ui, &plan, &path, &missing, args.json)?;
+    Ok(Exit::Done)
+}
+
+/// The states of which the starts may be; none: as found.
+fn states(state: &str) -> Vec<State> {
+    match state {
+        "cold" => vec![State::Cold],
+        "warm" => vec![State::Warm],
+        "as-is" => Vec::new(),
+        _ => vec![State::Cold, State::Warm],
+    }
+}
+
+/// What earlier starts taught; a plan that cannot be read teaches nothing.
+fn earlier(store: &cold_plan::Store, key: &Key, ui: &Ui) -> Option<Plan> {
+    store.load(key).unwrap_or_else(|e| {
+        ui.warn(format!("the earlier plan is not used: {e}"));
+        None
+    })
+}
+
+struct Lesson<'a> {
+    args: &'a Args,
+    key: &'a Key,
+    store: &'a Path,
+    config: &'a Config,
+    ui: &'a Ui,
+}
+
+impl Lesson<'_> {
+    /// All starts, merged; and what they could not show.
+    fn plan(
+        &self,
+        mut plan: Option<Plan>,
+        line: &mut Line<'_>,
+        interrupt: &AtomicBool,
+    ) -> Result<(Plan, Vec<String>)> {
+        let mut starts =
+            Starts::begin(self.config, line, interrupt).map_err(crate::commands::bench::failure)?;
+        let mut missing = Vec::new();
+        let mut result = Ok(());
+        for n in 0..self.args.starts {
+            // Warm starts tell how long the program computes; cold ones what is read, metadata included.
+            let state = self.config.states.get(usize::from(n == 1)).or(self.config.states.first());
+            match self.start(&mut starts, n, state, line) {
+                Ok(start) => {
+                    for what in &start.missing {
+                        if !missing.contains(what) {
+                            missing.push(what.clone());
+                        }
+                    }
+                    plan = Some(cold_prefetch::merge(plan.as_ref(), self.key, &start, plans::now()));
+                }
+                Err(failure) => {
+                    result = Err(failure);
+                    break;
+                }
+            }
+        }
+        let ended = starts.end().map_err(crate::commands::bench::failure);
+        result?;
+        ended?;
+        plan.map(|plan| (plan, missing)).ok_or_else(|| Failure::usage("no start was made"))
+    }
+
+    /// One recorded start.
+    fn start(
+        &self,
+        starts: &mut Starts<'_>,
+        n: u32,
+        state: Option<&State>,
+        line: &mut Line<'_>,
+    ) -> Result<ObservedStart> {
+        let argv = self.config.commands.first().map(|c| c.argv.as_slice()).unwrap_or_default();
+        let before = manifest::before(Subject::Command, argv, &self.args.start.ready);
+        let directory = self.directory(n);
+        let mut watch = Watch::new(&directory, self.options(), before);
+        let single = starts
+            .one(state, self.args.exact_need, &mut watch, line)
+            .map_err(crate::commands::bench::failure)?
+            .filter(|s| !s.start.interrupted)
+            .ok_or_else(|| Failure::from(anyhow::anyhow!("interrupted; nothing was learnt")))?;
+        self.ended_well(&single)?;
+        line.step(&format!("learning from start {} of {}", n + 1, self.args.starts));
+        let own_cpu = single.start.own_cpu.map_or(0, |t| t.0);
+        let recording: Recording = match &self.args.keep {
+            Some(_) => watch.finish(Some(single))?,
+            None => watch.assemble(Some(single))?,
+        };
+        drop(watch);
+        let excluded = [self.store.to_owned(), directory];
+        let with = With { excluded: &excluded, opened: starts.observed() };
+        let start = cold_prefetch::observe(&recording, &with).map_err(|e| {
+            Failure::from(anyhow::anyhow!("start {} taught nothing: {e}", n + 1))
+                .hint("`cold doctor` tells what can be recorded here")
+        })?;
+        Ok(ObservedStart { own_cpu_ns: own_cpu, ..start })
+    }
+
+    /// A failed start is none that should be made faster.
+    fn ended_well(&self, single: &Single) -> Result<()> {
+        let why = match single.start.ending {
+            _ if self.args.start.ignore_failure => return Ok(()),
+            Ending::TimedOut => "was not ready within --timeout".to_owned(),
+            Ending::Code(c) if c != 0 => format!("failed (exit code {c})"),
+            Ending::Signal(s) => format!("was killed by signal {s}"),
+            _ => {
+                let disturbed: Vec<String> =
+                    single.run.taints.iter().map(cold_bench::diagnose::taints::words).collect();
+                if !disturbed.is_empty() {
+                    self.ui.note(format!(
+                        "a start was disturbed and teaches all the same: {}",
+                        disturbed.join("; ")
+                    ));
+                }
+                return Ok(());
+            }
+        };
+        Err(Failure::from(anyhow::anyhow!("the command {why}; nothing was learnt"))
+            .hint("--ignore-failure learns from it all the same, --output inherit shows what it says"))
+    }
+
+    /// Where the recording of start `n` lies while it is made, or for good.
+    fn directory(&self, n: u32) -> PathBuf {
+        let Some(dir) = &self.args.keep else {
+            return std::env::temp_dir().join(format!("cold-learn-{}-{n}", std::process::id()));
+        };
+        let free = |k: &u32| dir.join(format!("start-{k}.cold")).symlink_metadata().is_err();
+        let number = (1..10_000).find(free).unwrap_or(n);
+        std::path::absolute(dir).unwrap_or_else(|_| dir.clone()).join(format!("start-{number}.cold"))
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            tier: match self.args.tier.to_ascii_uppercase().as_str() {
+                "A" => Some(Tier::A),
+                "B" => Some(Tier::B),
+                "C" => Some(Tier::C),
+                "D" => Some(Tier::D),
+                _ => None,
+            },
+            stacks: Some(StackMethod::None), // who wanted a page does not matter to a plan
+            buffer: None,
+            files: Vec::new(), // known once a start was observed
+        }
+    }
+}

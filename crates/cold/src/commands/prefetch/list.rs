@@ -1,0 +1,175 @@
+//! `cold prefetch list`, `remove`, `prune`: the plans as a whole.
+
+use std::time::{Duration, SystemTime};
+
+use cold_model::Bytes;
+use cold_plan::plan::Standing;
+use cold_plan::store::{Keep, Listed};
+use serde_json::json;
+
+use super::plans::{self, Place, Which};
+use super::show;
+use crate::cli::{EXIT_CODES, TEMPLATE};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::table::{Table, width};
+use crate::ui::Ui;
+use crate::values::count;
+use crate::words::plural;
+
+const EXAMPLES: &str = "Examples:
+  cold prefetch list
+  cold prefetch list --json | jq '.plans[].name'
+";
+const REMOVE_EXAMPLES: &str = "Examples:
+  cold prefetch remove firefox-esr
+  cold prefetch remove --scenario db -- postgres -D /srv/db
+";
+const PRUNE_EXAMPLES: &str = "Examples:
+  cold prefetch prune --older-than 90d
+  cold prefetch prune --max-size 50Mi
+";
+
+/// Flags of `cold prefetch list`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = EXIT_CODES)]
+pub(crate) struct Args {
+    /// One JSON document on stdout instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Flags of `cold prefetch remove`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, before_help = REMOVE_EXAMPLES, after_help = EXIT_CODES)]
+pub(crate) struct RemoveArgs {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Flags of `cold prefetch prune`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, before_help = PRUNE_EXAMPLES, after_help = EXIT_CODES)]
+#[group(required = true, multiple = true)]
+pub(crate) struct PruneArgs {
+    /// Remove plans that were neither used nor learnt for so long: 90d, 12h
+    #[arg(long, value_name = "AGE")]
+    older_than: Option<String>,
+
+    /// Remove the plans not used for the longest time until all together are this small: 50Mi
+    #[arg(long, value_name = "SIZE")]
+    max_size: Option<String>,
+}
+
+/// Lists them.
+pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
+    let store = place.store()?;
+    let listing = store.list()?;
+    for (path, error) in &listing.refused {
+        ui.warn(format!("{}: {error}", plans::name(path)));
+    }
+    if args.json {
+        let plans: Vec<_> = listing
+            .plans
+            .iter()
+            .map(|l| {
+                let mut document = show::document(&l.plan, &l.path);
+                if let Some(map) = document.as_object_mut() {
+                    map.remove("files");
+                    map.remove("schema");
+                }
+                document
+            })
+            .collect();
+        let document = json!({ "schema": "coldstart.plans/1", "directory": store.directory().to_string_lossy(), "plans": plans });
+        ui.line(serde_json::to_string_pretty(&document)?);
+        return Ok(Exit::Done);
+    }
+    if listing.plans.is_empty() {
+        ui.line(format!("no plans in {}", store.directory().display()));
+        return Ok(Exit::Done);
+    }
+    let mut table = Table::new(&["READS", "STARTS", "LEARNT", "GAIN", "NAME", "FOR"]);
+    for l in &listing.plans {
+        table.row(row(l), Vec::new());
+    }
+    for line in table.lines(width()) {
+        ui.line(line);
+    }
+    Ok(Exit::Done)
+}
+
+fn row(l: &Listed) -> Vec<String> {
+    let gain = match (&l.plan.standing, &l.plan.trial) {
+        (Standing::Off(_), _) => "off".to_owned(),
+        (_, Some(t)) => format!("{:.2}×", t.ratio),
+        (_, None) => "untried".to_owned(),
+    };
+    vec![
+        Bytes(show::read_bytes(&l.plan)).to_string(),
+        l.plan.learnt.starts.to_string(),
+        plans::ago(l.plan.learnt.last),
+        gain,
+        plans::name(&l.path),
+        plans::what(&l.plan.key),
+    ]
+}
+
+/// Removes one.
+pub(crate) fn remove(args: &RemoveArgs, place: &Place, ui: &Ui) -> Outcome {
+    let store = place.store()?;
+    let listed = args.which.find(&store)?;
+    store.remove(&listed.plan.key)?;
+    ui.line(format!(
+        "removed {} and its history ({})",
+        plans::name(&listed.path),
+        plans::what(&listed.plan.key)
+    ));
+    Ok(Exit::Done)
+}
+
+/// Removes those that nobody uses.
+pub(crate) fn prune(args: &PruneArgs, place: &Place, ui: &Ui) -> Outcome {
+    let keep = Keep {
+        max_age: args.older_than.as_deref().map(age).transpose()?,
+        max_bytes: args.max_size.as_deref().map(size).transpose()?,
+    };
+    let removed = place.store()?.prune(keep, SystemTime::now())?;
+    for path in &removed {
+        ui.line(format!("removed {}", plans::name(path)));
+    }
+    ui.line(plural(removed.len() as u64, "plan") + " removed");
+    Ok(Exit::Done)
+}
+
+fn size(text: &str) -> Result<u64, Failure> {
+    count(text).ok_or_else(|| Failure::usage(format!("--max-size {text:?} is not a size like 50Mi")))
+}
+
+/// `90d`, `12h`, `30m`, `10s`.
+fn age(text: &str) -> Result<Duration, Failure> {
+    let wrong = || Failure::usage(format!("--older-than {text:?} is not an age like 90d or 12h"));
+    let unit = text.chars().last().ok_or_else(wrong)?;
+    let seconds: u64 = match unit {
+        'd' => 86_400,
+        'h' => 3_600,
+        'm' => 60,
+        's' => 1,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = text.trim_end_matches(unit).parse().map_err(|_| wrong())?;
+    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages() {
+        assert_eq!(age("90d").ok(), Some(Duration::from_hours(90 * 24)));
+        assert_eq!(age("12h").ok(), Some(Duration::from_hours(12)));
+        for bad in ["", "d", "9", "-1d", "1w", "99999999999999999d", "1dd "] {
+            assert!(age(bad).is_err(), "{bad}");
+        }
+    }
+}

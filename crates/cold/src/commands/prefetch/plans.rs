@@ -1,0 +1,191 @@
+//! Which plan a command line or a name means, and where it lies.
+
+use std::ffi::{OsStr, OsString};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cold_plan::plan::{Identity, Key};
+use cold_plan::store::Listed;
+use cold_plan::{Store, scenario};
+
+use crate::exit::Failure;
+
+type Result<T> = std::result::Result<T, Failure>;
+
+/// The flag that names another store.
+#[derive(Debug, Clone, clap::Args)]
+pub(crate) struct Place {
+    /// Directory of the plans [default: /var/lib/coldstart/plans for root, else below ~/.local/state]
+    #[arg(long, value_name = "DIR", global = true)]
+    pub(crate) store: Option<PathBuf>,
+}
+
+impl Place {
+    /// The store.
+    pub(crate) fn store(&self) -> Result<Store> {
+        match &self.store {
+            Some(dir) => Ok(Store::at(std::path::absolute(dir)?)),
+            None => Store::user(|name| std::env::var_os(name))
+                .map_err(|e| Failure::from(e).hint("set HOME, or name a directory with --store")),
+        }
+    }
+}
+
+impl Place {
+    /// Where what is known of devices lies: beside the plans, or among those of a directory that was named.
+    pub(crate) fn state(&self) -> Result<PathBuf> {
+        match &self.store {
+            Some(dir) => Ok(std::path::absolute(dir)?),
+            None => Ok(self.store()?.directory().parent().map(Path::to_owned).unwrap_or_default()),
+        }
+    }
+}
+
+/// The key of a command, its executable's build-id included.
+pub(crate) fn key(argv: &[OsString], scenario: Option<&str>) -> Result<Key> {
+    let path = std::env::var_os("PATH");
+    let cwd = std::env::current_dir()?;
+    let command = scenario::Command { argv, cwd: &cwd, path: path.as_deref() };
+    let mut key = scenario::find(&command, scenario).map_err(|e| Failure::usage(e.to_string()))?;
+    key.identity.build_id = build_id(&key.executable);
+    Ok(key)
+}
+
+/// The build-id of a program or library as plans hold it.
+pub(crate) fn build_id(path: &Path) -> [u8; 20] {
+    let text = cold_symbols::build_id(path).ok().flatten().unwrap_or_default();
+    let mut id = [0; 20];
+    for (byte, at) in id.iter_mut().zip((0..text.len()).step_by(2)) {
+        *byte = text.get(at..at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok()).unwrap_or(0);
+    }
+    id
+}
+
+/// Names one plan: by its name in `cold prefetch list`, or by the command it is for.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Which {
+    /// The plan: its name in `cold prefetch list`, the beginning of it, or the program's name
+    #[arg(value_name = "PLAN", conflicts_with = "argv", required_unless_present = "argv")]
+    name: Option<String>,
+
+    /// Its scenario, where a command is given and the plan was learnt under a name
+    #[arg(long, value_name = "NAME", requires = "argv")]
+    scenario: Option<String>,
+
+    /// The command that the plan is for
+    #[arg(last = true, value_name = "CMD ARG")]
+    argv: Vec<OsString>,
+}
+
+impl Which {
+    /// The command, where one is given, and its scenario.
+    pub(crate) fn command(&self) -> (&[OsString], Option<&str>) {
+        (&self.argv, self.scenario.as_deref())
+    }
+
+    /// The plan it names.
+    pub(crate) fn find(&self, store: &Store) -> Result<Listed> {
+        match &self.name {
+            Some(name) => named(store, name),
+            None => of_command(store, &self.argv, self.scenario.as_deref()),
+        }
+    }
+}
+
+/// The plan of a command.
+pub(crate) fn of_command(store: &Store, argv: &[OsString], scenario: Option<&str>) -> Result<Listed> {
+    let key = key(argv, scenario)?;
+    let line = cold_bench::command::line_of(argv);
+    let learn = match scenario {
+        Some(name) => format!("cold prefetch learn --scenario {name} -- {line}"),
+        None => format!("cold prefetch learn -- {line}"),
+    };
+    let path = store.path_of(&key);
+    let Some(plan) = store.load(&key).map_err(Failure::from)? else {
+        let what = format!("there is no plan for {line} (scenario {})", key.scenario);
+        return Err(Failure::from(anyhow::anyhow!(what)).hint(learn));
+    };
+    let meta = path.metadata()?;
+    Ok(Listed { path, bytes: meta.len(), saved: meta.modified()?, plan })
+}
+
+/// The one plan of that name; a plan that cannot be read is said to be that.
+fn named(store: &Store, name: &str) -> Result<Listed> {
+    let listing = store.list()?;
+    for (path, error) in listing.refused {
+        if self::name(&path) == name {
+            return Err(Failure::from(error));
+        }
+    }
+    let (mut exact, mut near) = (Vec::new(), Vec::new());
+    for listed in listing.plans {
+        let stem = self::name(&listed.path);
+        if stem == name {
+            exact.push(listed);
+        } else if is_called(&listed, name) {
+            near.push(listed);
+        }
+    }
+    let mut found = if exact.is_empty() { near } else { exact };
+    match (found.pop(), found.as_slice()) {
+        (Some(one), []) => Ok(one),
+        (None, _) => Err(Failure::usage(format!("there is no plan {name:?}")).hint("cold prefetch list")),
+        (Some(last), rest) => {
+            let names: Vec<String> = rest
+                .iter()
+                .chain([&last])
+                .map(|l| format!("{} ({})", self::name(&l.path), l.plan.key.scenario))
+                .collect();
+            Err(Failure::usage(format!("{name:?} may be any of {}", names.join(", "))))
+        }
+    }
+}
+
+/// Whether the name is the beginning of the plan's, or its program's.
+pub(crate) fn is_called(listed: &Listed, name: &str) -> bool {
+    let key = &listed.plan.key;
+    let file = |p: &Path| p.file_name() == Some(OsStr::new(name)) || p == Path::new(name);
+    self::name(&listed.path).starts_with(name)
+        || file(&key.executable)
+        || key.script.as_deref().is_some_and(file)
+}
+
+/// What a plan is called in lists: its file without the ending.
+pub(crate) fn name(path: &Path) -> String {
+    path.file_stem().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// What a plan is for, in one line.
+pub(crate) fn what(key: &Key) -> String {
+    match &key.script {
+        Some(script) => format!("{} with {}, {}", key.executable.display(), script.display(), key.scenario),
+        None => format!("{}, {}", key.executable.display(), key.scenario),
+    }
+}
+
+/// Now, seconds since 1970.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+/// How long ago, roughly.
+pub(crate) fn ago(at: u64) -> String {
+    let seconds = now().saturating_sub(at);
+    match seconds {
+        _ if at == 0 => "never".to_owned(),
+        0..120 => format!("{seconds} s ago"),
+        120..7_200 => format!("{} min ago", seconds / 60),
+        7_200..172_800 => format!("{} h ago", seconds / 3600),
+        _ => format!("{} days ago", seconds / 86_400),
+    }
+}
+
+/// Whether the file at `path` still is the one with this identity, read as far as that needs.
+pub(crate) fn still(identity: &Identity, path: &Path) -> std::result::Result<(), &'static str> {
+    let Ok(meta) = path.metadata() else { return Err("is gone") };
+    match identity.matches(&meta) {
+        cold_plan::Match::Same => Ok(()),
+        cold_plan::Match::Touched if build_id(path) == identity.build_id => Ok(()),
+        cold_plan::Match::Touched | cold_plan::Match::Changed => Err("changed"),
+    }
+}

@@ -1,0 +1,85 @@
+//! `cold prefetch export`, `import`: a plan as text, from one machine to another.
+
+use std::path::{Path, PathBuf};
+
+use super::plans::{self, Place, Which};
+use super::{device, show};
+use crate::cli::{EXIT_CODES, TEMPLATE};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::progress::Line;
+use crate::ui::{FAINT, Ui, paint};
+use crate::words::plural;
+
+const EXPORT_EXAMPLES: &str = "Examples:
+  cold prefetch export firefox-esr > firefox.plan.json
+  cold prefetch export -o app.plan.json -- python3 app.py
+";
+const IMPORT_EXAMPLES: &str = "Examples:
+  cold prefetch import firefox.plan.json
+";
+/// No exported plan is larger.
+const MOST: u64 = 256 << 20;
+
+/// Flags of `cold prefetch export`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, before_help = EXPORT_EXAMPLES, after_help = EXIT_CODES)]
+pub(crate) struct ExportArgs {
+    #[command(flatten)]
+    which: Which,
+
+    /// File to write [default: stdout]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// Flags of `cold prefetch import`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, before_help = IMPORT_EXAMPLES, after_help = EXIT_CODES)]
+pub(crate) struct ImportArgs {
+    /// What `cold prefetch export` wrote
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+/// Writes the plan as JSON.
+pub(crate) fn export(args: &ExportArgs, place: &Place, ui: &Ui) -> Outcome {
+    let listed = args.which.find(&place.store()?)?;
+    let text = cold_plan::portable::export(&listed.plan)?;
+    match &args.output {
+        None => ui.line(text),
+        Some(path) => std::fs::write(path, text + "\n")
+            .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?,
+    }
+    Ok(Exit::Done)
+}
+
+/// Makes a plan of this machine of it: identities are those of the files here, steps those for the device here.
+pub(crate) fn import(args: &ImportArgs, place: &Place, ui: &Ui) -> Outcome {
+    let store = place.store()?;
+    let build_id = |path: &Path| Some(plans::build_id(path)).filter(|id| *id != [0; 20]);
+    let imported = cold_plan::portable::import(&text(&args.file)?, &build_id)
+        .map_err(|e| Failure::from(anyhow::anyhow!("{}: {e}", args.file.display())))?;
+    let mut plan = imported.plan;
+    let mut line = Line::new(ui);
+    device::compile(&mut plan, &place.state()?, &mut line, ui);
+    line.clear();
+    let path = store.save(&plan)?;
+    for dropped in &imported.dropped {
+        ui.note(paint(FAINT, format!("  left out: {}: {}", dropped.path.display(), dropped.why)));
+    }
+    let left = plural(imported.dropped.len() as u64, "file");
+    ui.line(format!("imported {} ({}); {left} left out", plans::name(&path), plans::what(&plan.key)));
+    ui.line(format!("  {}", show::contents(&plan)));
+    Ok(Exit::Done)
+}
+
+fn text(path: &Path) -> Result<String, Failure> {
+    let (mut file, meta) = cold_sys::open::regular(path, true)?;
+    if meta.len() > MOST {
+        return Err(Failure::usage(format!("{} is larger than any exported plan", path.display())));
+    }
+    let mut text = String::new();
+    std::io::Read::read_to_string(&mut file, &mut text)
+        .map_err(|e| anyhow::anyhow!("cannot read {}: {e}", path.display()))?;
+    Ok(text)
+}

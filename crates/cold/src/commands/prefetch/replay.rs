@@ -1,0 +1,107 @@
+//! One prefetched start under the recorder: what it got out of its plan.
+
+use cold_bench::session::starts::Starts;
+use cold_model::bench::State;
+use cold_model::recording::manifest::{StackMethod, Subject};
+use cold_model::{Bytes, Nanos};
+use cold_plan::Plan;
+use cold_prefetch::Waste;
+use cold_trace::record::Options;
+use serde_json::{Value, json};
+
+use crate::exit::Failure;
+use crate::progress::Line;
+use crate::recorder::{Watch, manifest};
+use crate::table::{Table, width};
+use crate::ui::{FAINT, Ui, paint};
+use crate::words::{percent, plural};
+
+/// Makes the start from the state `prefetched`; `None` when interrupted, or when nothing here shows it.
+pub(super) fn start(
+    starts: &mut Starts<'_>,
+    plan: &Plan,
+    ready: &str,
+    line: &mut Line<'_>,
+) -> Result<Option<Waste>, Failure> {
+    let directory = std::env::temp_dir().join(format!("cold-replay-{}", std::process::id()));
+    let options = Options { tier: None, stacks: Some(StackMethod::None), buffer: None, files: Vec::new() };
+    let mut watch = Watch::new(&directory, options, manifest::before(Subject::Command, &[], ready));
+    let made = starts
+        .one(Some(&State::Prefetched), false, &mut watch, line)
+        .map_err(crate::commands::bench::failure)?;
+    let Some(single) = made.filter(|s| !s.start.interrupted) else { return Ok(None) };
+    let recording = watch.assemble(Some(single))?;
+    Ok(cold_prefetch::waste(plan, &recording))
+}
+
+/// Tells it: sums, then the files with the longest waits and the most unused bytes.
+pub(super) fn tell(ui: &Ui, waste: &Waste, top: usize) {
+    let t = &waste.total;
+    ui.line(format!(
+        "  of {} planned {} came by the plan: {} used, {} unused ({}); {} late (waited {}); {} not planned (waited {})",
+        t.planned,
+        t.prefetched,
+        t.used,
+        t.unused,
+        percent(t.unused.0, t.prefetched.0),
+        t.late,
+        t.late_wait,
+        t.missing,
+        t.missing_wait,
+    ));
+    if let (Some(requests), Some(bytes)) = (waste.requests, waste.request_bytes) {
+        let planned = plural(u64::from(waste.steps), "read");
+        let text = format!("  {bytes} in {requests} requests, planned {} in {planned}", waste.step_bytes);
+        ui.line(paint(FAINT, text));
+    }
+    let worth = |w: &&cold_prefetch::waste::FileWaste| {
+        let a = &w.amounts;
+        a.unused != Bytes(0) || a.late != Bytes(0) || a.missing != Bytes(0) || a.late_wait != Nanos(0)
+    };
+    let mut table = Table::new(&["PLANNED", "UNUSED", "LATE", "WAITED", "MISSING", "WAITED", "FILE"]);
+    let mut any = false;
+    for w in waste.files.iter().filter(worth).take(top) {
+        let a = &w.amounts;
+        let figures = [a.planned, a.unused, a.late].map(|b| b.to_string());
+        let [planned, unused, late] = figures;
+        let cells = vec![
+            planned,
+            unused,
+            late,
+            a.late_wait.to_string(),
+            a.missing.to_string(),
+            a.missing_wait.to_string(),
+            w.path.display().to_string(),
+        ];
+        table.row(cells, Vec::new());
+        any = true;
+    }
+    for line in table.lines(width()).into_iter().filter(|_| any) {
+        ui.line(line);
+    }
+}
+
+/// The same for programs.
+pub(super) fn document(waste: &Waste) -> Value {
+    let amounts = |a: &cold_prefetch::waste::Amounts| {
+        json!({
+            "planned": a.planned, "prefetched": a.prefetched, "used": a.used, "unused": a.unused,
+            "late": a.late, "in_flight": a.in_flight, "late_wait_ns": a.late_wait,
+            "missing": a.missing, "missing_wait_ns": a.missing_wait,
+        })
+    };
+    let files: Vec<Value> = waste
+        .files
+        .iter()
+        .map(|w| {
+            json!({
+                "path": w.path.to_string_lossy(), "in_plan": w.planned, "metadata": w.metadata,
+                "amounts": amounts(&w.amounts),
+            })
+        })
+        .collect();
+    json!({
+        "total": amounts(&waste.total), "steps": waste.steps, "step_bytes": waste.step_bytes,
+        "requests": waste.requests, "request_bytes": waste.request_bytes, "files": files,
+    })
+}

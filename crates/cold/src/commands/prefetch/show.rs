@@ -1,0 +1,299 @@
+//! `cold prefetch show`: one plan, for people and for programs.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use cold_model::{Bytes, Nanos};
+use cold_plan::Plan;
+use cold_plan::plan::{FileKind, Gate, Op, Order, Standing, Trial};
+use serde_json::{Value, json};
+
+use super::plans::{self, Place, Which};
+use crate::cli::{EXIT_CODES, TEMPLATE};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::table::{Table, width};
+use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN, paint};
+use crate::words::{count, percent, plural};
+
+type Result<T> = std::result::Result<T, Failure>;
+
+const EXAMPLES: &str = "Examples:
+  cold prefetch show firefox-esr                      by name
+  cold prefetch show -- python3 -c 'import json'      by command
+  cold prefetch show firefox-esr --html plan.html     as a picture: what is read when
+";
+
+/// Flags of `cold prefetch show`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = EXIT_CODES)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+
+    /// Files listed, the largest first
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    top: usize,
+
+    /// One JSON document on stdout instead of text
+    #[arg(long)]
+    json: bool,
+
+    /// Write a page with the picture and every file
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Write the picture: which file's pages are read when
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// Shows it.
+pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
+    let listed = args.which.find(&place.store()?)?;
+    let plan = &listed.plan;
+    for (path, text) in
+        [(&args.html, cold_report::plan::html(plan)), (&args.svg, cold_report::plan::svg(plan))]
+    {
+        if let Some(path) = path {
+            std::fs::write(path, text)
+                .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?;
+            ui.note(format!("wrote {}", path.display()));
+        }
+    }
+    if args.json {
+        ui.line(serde_json::to_string_pretty(&document(plan, &listed.path))?);
+        return Ok(Exit::Done);
+    }
+    head(ui, plan, &listed.path);
+    details(ui, plan);
+    ui.line("");
+    for line in files(plan, args.top).lines(width()) {
+        ui.line(line);
+    }
+    Ok(Exit::Done)
+}
+
+/// The summary after learning.
+pub(super) fn learnt(ui: &Ui, plan: &Plan, path: &Path, missing: &[String], as_json: bool) -> Result<()> {
+    if as_json {
+        let mut document = document(plan, path);
+        if let Some(map) = document.as_object_mut() {
+            map.insert("missing".into(), json!(missing));
+        }
+        ui.line(serde_json::to_string_pretty(&document)?);
+        return Ok(());
+    }
+    head(ui, plan, path);
+    details(ui, plan);
+    for what in missing {
+        ui.line(paint(FAINT, format!("  {what}")));
+    }
+    ui.line(format!(
+        "{} cold bench --states cold,prefetched,warm -- …   then: cold launch -- …",
+        paint(STRONG, "next:")
+    ));
+    Ok(())
+}
+
+/// What the plan is for, what it holds, whether it helps.
+fn head(ui: &Ui, plan: &Plan, path: &Path) {
+    ui.line(format!("{}  {}", paint(STRONG, plans::name(path)), plans::what(&plan.key)));
+    ui.line(format!("  {}", contents(plan)));
+    let (style, text) = standing(plan);
+    ui.line(format!("  {}", paint(style, text)));
+}
+
+/// Sizes in one line.
+pub(super) fn contents(plan: &Plan) -> String {
+    let of = |op: Op| plan.steps.iter().filter(move |s| s.op == op);
+    let files = plan.files.iter().filter(|f| f.kind == FileKind::Regular).count() as u64;
+    let critical: u64 = of(Op::Read).filter(|s| s.critical).map(|s| u64::from(s.bytes)).sum();
+    format!(
+        "reads {} of {} in {} ({} before the program begins), looks up {}",
+        Bytes(read_bytes(plan)),
+        plural(files, "file"),
+        plural(of(Op::Read).count() as u64, "request"),
+        Bytes(critical),
+        plural((of(Op::List).count() + of(Op::Stat).count()) as u64, "name"),
+    )
+}
+
+/// Bytes that its steps read.
+pub(super) fn read_bytes(plan: &Plan) -> u64 {
+    plan.steps.iter().filter(|s| s.op == Op::Read).map(|s| u64::from(s.bytes)).sum()
+}
+
+/// Whether it is used and why, with the last trial.
+pub(super) fn standing(plan: &Plan) -> (anstyle::Style, String) {
+    let figures = plan.trial.as_ref().map(trial).unwrap_or_default();
+    match &plan.standing {
+        Standing::Off(why) => (BAD, format!("switched off: {why}")),
+        Standing::Proven => (GOOD, format!("proven: {figures}")),
+        Standing::Untried if figures.is_empty() => (WARN, "not tried against starts without it yet".into()),
+        Standing::Untried => (WARN, format!("not proven: {figures}")),
+    }
+}
+
+/// A trial in words.
+pub(super) fn trial(t: &Trial) -> String {
+    let warm = if t.warm_ns > 0 { format!(", warm {}", Nanos(t.warm_ns)) } else { String::new() };
+    format!(
+        "{} with the plan, {} without{warm}: {:.2} times [{:.2} … {:.2}], {}, {}",
+        Nanos(t.prefetched_ns),
+        Nanos(t.plain_ns),
+        t.ratio,
+        t.low,
+        t.high,
+        plural(u64::from(t.pairs), "pair"),
+        plans::ago(t.at),
+    )
+}
+
+fn details(ui: &Ui, plan: &Plan) {
+    let l = &plan.learnt;
+    let exact = if l.exact { ", exact touches" } else { "" };
+    let tier = format!("tier {}{exact}", l.tier);
+    let starts = format!("{} ({} proved cold)", plural(u64::from(l.starts), "start"), l.cold_starts);
+    let mut lines = vec![format!("learnt from {starts}, {tier}, {}", plans::ago(l.last))];
+    if let Some(b) = &plan.bound {
+        lines.push(format!(
+            "lower bound {} when reading and computing overlap ({} of computing, {} one after the other)",
+            Nanos(b.overlapped_ns),
+            Nanos(b.cpu_ns),
+            Nanos(b.serial_ns)
+        ));
+    }
+    match &plan.device {
+        Some(d) => lines.push(format!(
+            "for {}: {:.0} µs per scattered read, {:.0} MB/s, {} per readahead call",
+            d.name,
+            d.latency_ns / 1e3,
+            1e3 / d.ns_per_byte.max(1e-9),
+            Bytes(d.readahead_cap)
+        )),
+        None => lines.push("its device was not measured: careful settings".to_owned()),
+    }
+    let k = &plan.knobs;
+    let order = if k.order == Order::Physical { "by place on the disk" } else { "by need" };
+    let gate = match k.gate {
+        Gate::None => "begins at once",
+        Gate::Issued => "waits until the first part is issued",
+        Gate::Arrived => "waits until the first part has arrived",
+    };
+    lines.push(format!(
+        "kept if used in {} of 8 starts, gaps up to {}, {} per call, {} in flight, {}, {order}; the program {gate}",
+        k.min_uses,
+        Bytes(k.gap_bytes.into()),
+        Bytes(k.chunk_bytes.into()),
+        if k.in_flight_bytes == 0 { "no limit".to_owned() } else { Bytes(k.in_flight_bytes.into()).to_string() },
+        plural(u64::from(k.threads), "thread"),
+    ));
+    for line in lines {
+        ui.line(paint(FAINT, format!("  {line}")));
+    }
+}
+
+/// Per file: what is read of it, in how many requests, and how often it was used.
+fn files(plan: &Plan, top: usize) -> Table {
+    let mut sums: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for step in plan.steps.iter().filter(|s| s.op == Op::Read) {
+        let sum = sums.entry(step.file).or_default();
+        *sum = (sum.0 + u64::from(step.bytes), sum.1 + 1);
+    }
+    let mut rows: Vec<_> = sums.into_iter().collect();
+    rows.sort_by_key(|(file, (bytes, _))| (std::cmp::Reverse(*bytes), *file));
+    let mut table = Table::new(&["READ", "OF FILE", "REQUESTS", "FIRST NEED", "USES", "FILE"]);
+    for (index, (bytes, requests)) in rows.iter().take(top) {
+        let Some(f) = plan.files.get(*index as usize) else { continue };
+        let share = if f.kind == FileKind::Regular { percent(*bytes, f.identity.size) } else { "-".into() };
+        let cells = vec![
+            Bytes(*bytes).to_string(),
+            share,
+            count(*requests),
+            Nanos(f.need_ns).to_string(),
+            format!("{}/{}", f.uses.count_ones(), plan.learnt.starts.min(8)),
+            f.path.display().to_string(),
+        ];
+        table.row(cells, Vec::new());
+    }
+    table
+}
+
+/// The document of `--json`, docs/formats/plan-json.md.
+pub(super) fn document(plan: &Plan, path: &Path) -> Value {
+    let (k, l) = (&plan.knobs, &plan.learnt);
+    let text = |p: &Path| p.to_string_lossy().into_owned();
+    let mut ranges: Vec<Vec<Value>> = vec![Vec::new(); plan.files.len()];
+    for r in &plan.ranges {
+        if let Some(list) = ranges.get_mut(r.file as usize) {
+            list.push(json!({
+                "first_page": r.first_page, "pages": r.pages, "need_ns": r.need_ns,
+                "uses": r.uses, "around": r.around,
+            }));
+        }
+    }
+    let mut reads_of: Vec<Vec<Value>> = vec![Vec::new(); plan.files.len()];
+    for s in plan.steps.iter().filter(|s| s.op == Op::Read) {
+        if let Some(list) = reads_of.get_mut(s.file as usize) {
+            list.push(
+                json!({ "offset": s.offset, "bytes": s.bytes, "need_ns": s.need_ns, "critical": s.critical }),
+            );
+        }
+    }
+    let files: Vec<Value> = plan
+        .files
+        .iter()
+        .zip(ranges.into_iter().zip(reads_of))
+        .map(|(f, (ranges, reads))| {
+            json!({
+                "path": text(&f.path),
+                "kind": match f.kind {
+                    FileKind::Regular => "regular",
+                    FileKind::Directory => "directory",
+                    FileKind::Name => "name",
+                    FileKind::BlockDevice => "block_device",
+                },
+                "size": f.identity.size, "need_ns": f.need_ns, "uses": f.uses, "ranges": ranges, "reads": reads,
+            })
+        })
+        .collect();
+    let reads = plan.steps.iter().filter(|s| s.op == Op::Read);
+    json!({
+        "schema": "coldstart.plan/1",
+        "name": plans::name(path),
+        "file": text(path),
+        "executable": text(&plan.key.executable),
+        "script": plan.key.script.as_deref().map(text),
+        "scenario": plan.key.scenario,
+        "standing": match &plan.standing {
+            Standing::Untried => json!("untried"),
+            Standing::Proven => json!("proven"),
+            Standing::Off(why) => json!({ "off": why }),
+        },
+        "trial": plan.trial.map(|t| json!({
+            "at": t.at, "pairs": t.pairs, "plain_ns": t.plain_ns, "prefetched_ns": t.prefetched_ns,
+            "warm_ns": t.warm_ns, "ratio": t.ratio, "low": t.low, "high": t.high,
+        })),
+        "learnt": {
+            "starts": l.starts, "cold_starts": l.cold_starts, "tier": l.tier.to_string(), "exact": l.exact,
+            "first": l.first, "last": l.last, "computing_ns": l.cpu_ns, "cold_ready_ns": l.cold_ready_ns,
+        },
+        "knobs": {
+            "min_uses": k.min_uses, "gap_bytes": k.gap_bytes, "chunk_bytes": k.chunk_bytes,
+            "in_flight_bytes": k.in_flight_bytes, "threads": k.threads,
+            "order": if k.order == Order::Physical { "physical" } else { "need" },
+            "window_us": k.window_us,
+            "gate": match k.gate { Gate::None => "none", Gate::Issued => "issued", Gate::Arrived => "arrived" },
+            "critical_us": k.critical_us, "metadata": k.metadata,
+        },
+        "device": plan.device,
+        "bound": plan.bound.map(|b| json!({
+            "computing_ns": b.cpu_ns, "overlapped_ns": b.overlapped_ns, "serial_ns": b.serial_ns,
+            "bytes": b.bytes, "requests": b.requests,
+        })),
+        "bytes": read_bytes(plan),
+        "requests": reads.count(),
+        "steps": plan.steps.len(),
+        "files": files,
+    })
+}

@@ -1,0 +1,164 @@
+//! `cold prefetch status`: what daily use says of the plans, and what follows from it.
+
+use cold_model::Nanos;
+use cold_plan::history::{self, Kind, Record};
+use cold_plan::plan::Standing;
+use cold_plan::store::Listed;
+use cold_prefetch::Judgement;
+use serde_json::{Value, json};
+
+use super::plans::{self, Place};
+use super::show;
+use crate::cli::{EXIT_CODES, TEMPLATE};
+use crate::exit::{Exit, Outcome};
+use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN, paint};
+use crate::words::plural;
+
+const EXAMPLES: &str = "Examples:
+  cold prefetch status
+  cold prefetch status firefox-esr
+  cold prefetch status --apply      switch off what daily use shows to be harmful
+";
+
+/// Flags of `cold prefetch status`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = EXIT_CODES)]
+pub(crate) struct Args {
+    /// Only plans whose name begins so, or of this program
+    #[arg(value_name = "PLAN")]
+    name: Option<String>,
+
+    /// Write the verdicts into the plans: proven, or switched off
+    #[arg(long)]
+    apply: bool,
+
+    /// One JSON document on stdout instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// Shows, and with --apply decides.
+pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
+    let store = place.store()?;
+    let mut documents = Vec::new();
+    for listed in store.list()?.plans {
+        if args.name.as_deref().is_some_and(|n| !plans::is_called(&listed, n)) {
+            continue;
+        }
+        let records = history::read(&store.history_of(&listed.plan.key))?;
+        let judgement = cold_prefetch::judge(&listed.plan, &records);
+        let mut plan = listed.plan.clone();
+        let changed = args.apply && apply(&mut plan, &judgement);
+        if changed {
+            store.save(&plan)?;
+        }
+        if args.json {
+            documents.push(document(&listed, &records, &judgement));
+        } else {
+            tell(ui, &listed, &records, &judgement, changed);
+        }
+    }
+    if args.json {
+        let document = json!({ "schema": "coldstart.plan-status/1", "plans": documents });
+        ui.line(serde_json::to_string_pretty(&document)?);
+    }
+    Ok(Exit::Done)
+}
+
+/// Writes a verdict into the plan; whether that changed anything.
+fn apply(plan: &mut cold_plan::Plan, judgement: &Judgement) -> bool {
+    let standing = match judgement {
+        Judgement::Keep { proven: true, .. } => Standing::Proven,
+        Judgement::Disable { why } => Standing::Off(why.clone()),
+        Judgement::Keep { .. } | Judgement::Refresh { .. } => return false,
+    };
+    let changed = plan.standing != standing;
+    plan.standing = standing;
+    changed
+}
+
+fn words(judgement: &Judgement) -> (&'static str, &str) {
+    match judgement {
+        Judgement::Keep { why, .. } => ("keep", why),
+        Judgement::Refresh { why } => ("learn again", why),
+        Judgement::Disable { why } => ("switch off", why),
+    }
+}
+
+fn median(records: &[Record], kind: Kind) -> Option<Nanos> {
+    let of_kind = records.iter().filter(|r| r.kind == kind);
+    let mut times: Vec<u64> = of_kind.filter_map(|r| Some(r.mark?.wall_ns)).collect();
+    times.sort_unstable();
+    times.get(times.len() / 2).map(|ns| Nanos(*ns))
+}
+
+fn counts(records: &[Record]) -> (usize, usize, Vec<(&'static str, usize)>) {
+    let count = |k: Kind| records.iter().filter(|r| r.kind == k).count();
+    let skipped = history::Skip::ALL
+        .into_iter()
+        .map(|s| (cold_bench::session::skip_words(s), count(Kind::Skipped(s))))
+        .filter(|(_, n)| *n > 0)
+        .collect();
+    (count(Kind::Prefetched), count(Kind::Control), skipped)
+}
+
+fn tell(ui: &Ui, listed: &Listed, records: &[Record], judgement: &Judgement, changed: bool) {
+    ui.line(format!("{}  {}", paint(STRONG, plans::name(&listed.path)), plans::what(&listed.plan.key)));
+    let (style, text) = show::standing(&listed.plan);
+    ui.line(format!("  {}", paint(style, text)));
+    let (prefetched, controls, skipped) = counts(records);
+    if records.is_empty() {
+        ui.line(paint(FAINT, "  no start through the launcher yet"));
+        return;
+    }
+    let time = |kind| median(records, kind).map_or_else(String::new, |t| format!(" (median {t})"));
+    ui.line(format!(
+        "  {} with the plan{}, {} without{}",
+        plural(prefetched as u64, "start"),
+        time(Kind::Prefetched),
+        plural(controls as u64, "control"),
+        time(Kind::Control),
+    ));
+    for (why, n) in skipped {
+        ui.line(paint(FAINT, format!("  {} without it: {why}", plural(n as u64, "start"))));
+    }
+    let (what, why) = words(judgement);
+    let style = match judgement {
+        Judgement::Keep { proven: true, .. } => GOOD,
+        Judgement::Keep { .. } => FAINT,
+        Judgement::Refresh { .. } => WARN,
+        Judgement::Disable { .. } => BAD,
+    };
+    let done = if changed { " (written into the plan)" } else { "" };
+    ui.line(format!("  {}{done}", paint(style, format!("{what}: {why}"))));
+}
+
+fn document(listed: &Listed, records: &[Record], judgement: &Judgement) -> Value {
+    let (prefetched, controls, skipped) = counts(records);
+    let (what, why) = words(judgement);
+    let skipped: serde_json::Map<String, Value> =
+        skipped.into_iter().map(|(why, n)| (why.to_owned(), n.into())).collect();
+    let last = records.iter().rev().take(8).map(|r| {
+        json!({
+            "when_ns": r.when_ns,
+            "what": match r.kind {
+                Kind::Prefetched => "prefetched",
+                Kind::Control => "control",
+                Kind::Skipped(why) => cold_bench::session::skip_words(why),
+            },
+            "ready_ns": r.mark.map(|m| m.wall_ns),
+            "bytes": r.bytes, "requests": r.requests, "late": r.late,
+        })
+    });
+    json!({
+        "name": plans::name(&listed.path),
+        "prefetched": prefetched,
+        "prefetched_median_ns": median(records, Kind::Prefetched),
+        "controls": controls,
+        "control_median_ns": median(records, Kind::Control),
+        "skipped": skipped,
+        "last": last.collect::<Vec<_>>(),
+        "verdict": what,
+        "why": why,
+    })
+}

@@ -1,0 +1,271 @@
+//! `cold prefetch tune`: rival settings of a plan against each other and against no plan, live.
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cold_bench::config::Config;
+use cold_bench::session::starts::Starts;
+use cold_model::bench::State;
+use cold_plan::Plan;
+use cold_plan::plan::Standing;
+use cold_prefetch::tune::{Arm, Limits, Outcome as Made, Space};
+use cold_prefetch::{Tuner, Verdict, Waste};
+use serde_json::json;
+
+use super::plans::{self, Place};
+use super::trial::Trial;
+use super::{device, replay, show};
+use crate::cli::TEMPLATE;
+use crate::commands::bench::failure;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::interrupt;
+use crate::progress::Line;
+use crate::start::Start;
+use crate::ui::{FAINT, STRONG, Ui, paint};
+use crate::words::plural;
+
+type Result<T> = std::result::Result<T, Failure>;
+
+const EXAMPLES: &str = "Examples:
+  cold prefetch tune -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/p.html
+  cold prefetch tune --trial-only --pairs 10 -- python3 app.py    prove or switch off, change nothing else
+";
+
+const AFTER: &str = "\
+Every start is prepared and proved cold. What is found is written into the plan: the best settings,
+the result against starts without the plan with its 95 % interval, and whether it may be used.
+
+Exit codes: 0 the plan helps; 1 failed; 2 wrong usage; 3 it does not help and was switched off;
+            4 not decided; 5 the state could not be reached; 130 interrupted.";
+
+/// Warm starts that are measured for the report.
+const WARM: u32 = 3;
+
+/// Flags of `cold prefetch tune`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = AFTER)]
+pub(crate) struct Args {
+    /// The command with its arguments, exactly as they are
+    #[arg(last = true, value_name = "CMD ARG", required = true)]
+    argv: Vec<OsString>,
+
+    /// Name of the scenario [default: by the arguments' shape]
+    #[arg(long, value_name = "NAME", help_heading = "Trial")]
+    scenario: Option<String>,
+
+    /// Most pairs of starts with and without the plan in the proof
+    #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Trial")]
+    pairs: u32,
+
+    /// Most starts in all
+    #[arg(long, value_name = "N", default_value_t = 200, help_heading = "Trial")]
+    starts: u32,
+
+    /// A smaller gain is none, e.g. 1%
+    #[arg(long, value_name = "PERCENT", default_value = "1%", help_heading = "Trial")]
+    margin: String,
+
+    /// Only try the plan as it is; look for no better settings
+    #[arg(long, help_heading = "Trial")]
+    trial_only: bool,
+
+    /// Seed of the order within pairs [default: from the clock; printed]
+    #[arg(long, value_name = "N", help_heading = "Trial")]
+    seed: Option<u64>,
+
+    #[command(flatten)]
+    start: Start,
+
+    /// The result as one JSON document on stdout instead of text
+    #[arg(long, help_heading = "Results")]
+    json: bool,
+}
+
+/// Tunes and saves.
+pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
+    let store = place.store()?;
+    let plan = plans::of_command(&store, &args.argv, args.scenario.as_deref())?.plan;
+    let limits = Limits {
+        starts: args.starts,
+        proof_pairs: args.pairs,
+        margin: crate::values::percent("--margin", &args.margin)?,
+        seed: args.seed.unwrap_or_else(plans::now),
+        ..Limits::default()
+    };
+    let trial = Trial::beside(&store)?;
+    trial.put(&plan)?;
+    let mut config = args.start.single(&args.argv, vec![State::Cold, State::Prefetched, State::Warm])?;
+    let launcher = trial.launcher(&plan, args.scenario.as_deref())?;
+    for command in &mut config.commands {
+        command.launcher = Some(launcher.clone());
+    }
+    let space =
+        if args.trial_only { Space::none() } else { Space::new(plan.device.as_ref(), plan.learnt.starts) };
+    let interrupt = interrupt()?;
+    let mut line = Line::new(ui);
+    let live = Live { config: &config, plan: &plan, trial: &trial, ready: &args.start.ready, ui };
+    let tuned = live.run(Tuner::new(plan.knobs, space, limits), &mut line, &interrupt);
+    line.clear();
+    let (verdict, waste) = tuned?;
+    if interrupt.load(Ordering::Relaxed) {
+        ui.warn("interrupted: the plan stays as it is");
+        return Ok(Exit::Interrupted);
+    }
+    let mut better = plan.clone();
+    device::steps(&mut better, &verdict.knobs, plan.device.as_ref());
+    better.trial = verdict.trial;
+    better.standing = verdict.standing.clone();
+    store.save(&better)?;
+    let result = Found { plan: &better, verdict: &verdict, waste: waste.as_ref(), seed: limits.seed };
+    tell(ui, args, &result, &store.path_of(&better.key))?;
+    Ok(match verdict.standing {
+        Standing::Proven => Exit::Done,
+        Standing::Off(_) => Exit::GateFailed,
+        Standing::Untried => Exit::Inconclusive,
+    })
+}
+
+struct Live<'a> {
+    config: &'a Config,
+    plan: &'a Plan,
+    trial: &'a Trial,
+    ready: &'a str,
+    ui: &'a Ui,
+}
+
+impl Live<'_> {
+    /// All starts: the tuner's, a few warm ones, and a recorded one with what was found.
+    fn run(
+        &self,
+        mut tuner: Tuner,
+        line: &mut Line<'_>,
+        interrupt: &AtomicBool,
+    ) -> Result<(Verdict, Option<Waste>)> {
+        let mut starts = Starts::begin(self.config, line, interrupt).map_err(failure)?;
+        let searched = self.search(&mut tuner, &mut starts, line, interrupt);
+        let warm = searched.and_then(|()| warm(&mut starts, line, interrupt));
+        let waste = match warm {
+            Ok(_) if interrupt.load(Ordering::Relaxed) => Ok(None),
+            Ok(_) => self.recorded(&tuner, &mut starts, line),
+            Err(_) => Ok(None),
+        };
+        let ended = starts.end().map_err(failure);
+        let warm_ns = warm?;
+        ended?;
+        let waste = waste.unwrap_or_else(|e| {
+            self.ui.note(format!("late and unused bytes are not known: {}", e.error));
+            None
+        });
+        Ok((tuner.verdict(plans::now(), warm_ns), waste))
+    }
+
+    fn recorded(&self, tuner: &Tuner, starts: &mut Starts<'_>, line: &mut Line<'_>) -> Result<Option<Waste>> {
+        let mut best = self.plan.clone();
+        device::steps(&mut best, tuner.best(), self.plan.device.as_ref());
+        self.trial.put(&best)?;
+        replay::start(starts, &best, self.ready, line)
+    }
+
+    fn search(
+        &self,
+        tuner: &mut Tuner,
+        starts: &mut Starts<'_>,
+        line: &mut Line<'_>,
+        interrupt: &AtomicBool,
+    ) -> Result<()> {
+        while let Some(wanted) = tuner.next() {
+            if interrupt.load(Ordering::Relaxed) {
+                return Ok(());
+            }
+            let state = match wanted.arm {
+                Arm::Plain => State::Cold,
+                Arm::With(knobs) => {
+                    let mut candidate = self.plan.clone();
+                    device::steps(&mut candidate, &knobs, self.plan.device.as_ref());
+                    self.trial.put(&candidate)?;
+                    State::Prefetched
+                }
+            };
+            let mut step = Step { line, what: &wanted.why };
+            let made = starts.one(Some(&state), false, &mut (), &mut step).map_err(failure)?;
+            let Some(single) = made else { return Ok(()) };
+            let outcome = if single.run.counts() {
+                Made::Ready(single.run.ready.0)
+            } else {
+                let why: Vec<String> =
+                    single.run.taints.iter().map(cold_bench::diagnose::taints::words).collect();
+                self.ui.note(format!("{}: does not count: {}", wanted.why, why.join("; ")));
+                Made::Void
+            };
+            tuner.record(outcome);
+        }
+        Ok(())
+    }
+}
+
+/// Median of a few warm starts; 0 when none counts.
+fn warm(starts: &mut Starts<'_>, line: &mut Line<'_>, interrupt: &AtomicBool) -> Result<u64> {
+    let mut times = Vec::new();
+    for _ in 0..WARM {
+        if interrupt.load(Ordering::Relaxed) {
+            break;
+        }
+        let mut step = Step { line, what: "a warm start" };
+        let made = starts.one(Some(&State::Warm), false, &mut (), &mut step).map_err(failure)?;
+        times.extend(made.filter(|s| s.run.counts()).map(|s| s.run.ready.0));
+    }
+    times.sort_unstable();
+    Ok(times.get(times.len() / 2).copied().unwrap_or(0))
+}
+
+/// Shows what the tuner wants instead of which command is started.
+struct Step<'a, 'b> {
+    line: &'a mut Line<'b>,
+    what: &'a str,
+}
+
+impl cold_bench::session::Progress for Step<'_, '_> {
+    fn step(&mut self, _what: &str) {
+        self.line.step(self.what);
+    }
+    fn run_done(&mut self, _: &cold_model::bench::Report, _: &cold_model::bench::Run) {}
+    fn warn(&mut self, what: &str) {
+        cold_bench::session::Progress::warn(self.line, what);
+    }
+}
+
+/// What is told at the end.
+struct Found<'a> {
+    plan: &'a Plan,
+    verdict: &'a Verdict,
+    waste: Option<&'a Waste>,
+    seed: u64,
+}
+
+fn tell(ui: &Ui, args: &Args, found: &Found<'_>, path: &Path) -> Result<()> {
+    let Found { plan, verdict, waste, seed } = found;
+    if args.json {
+        let mut document = show::document(plan, path);
+        if let Some(map) = document.as_object_mut() {
+            map.insert("starts".into(), json!(verdict.starts));
+            map.insert("seed".into(), json!(seed));
+            map.insert("waste".into(), waste.map_or(json!(null), replay::document));
+            map.remove("files");
+        }
+        ui.line(serde_json::to_string_pretty(&document)?);
+        return Ok(());
+    }
+    ui.line(format!("{}  {}", paint(STRONG, plans::name(path)), plans::what(&plan.key)));
+    for (_, ratio, taken) in &verdict.tried {
+        let word = if *taken { "taken over" } else { "no better" };
+        ui.line(paint(FAINT, format!("  a candidate took {ratio:.3} times the best so far: {word}")));
+    }
+    let (style, text) = show::standing(plan);
+    ui.line(format!("  {}", paint(style, text)));
+    if let Some(waste) = waste {
+        replay::tell(ui, waste, 10);
+    }
+    ui.line(paint(FAINT, format!("  {} made; seed {seed}", plural(u64::from(verdict.starts), "start"))));
+    Ok(())
+}

@@ -1,0 +1,170 @@
+//! `cold prefetch verify`: does the plan still fit the files?
+
+use std::path::Path;
+
+use cold_bench::session::starts::Starts;
+use cold_model::Bytes;
+use cold_model::bench::State;
+use cold_plan::plan::{FileKind, Op};
+use cold_plan::{Plan, Store};
+use cold_prefetch::Waste;
+use serde_json::json;
+
+use super::plans::{self, Place, Which};
+use super::replay;
+use super::trial::Trial;
+use crate::cli::TEMPLATE;
+use crate::commands::bench::failure;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::interrupt;
+use crate::progress::Line;
+use crate::start::Start;
+use crate::ui::{BAD, GOOD, Ui, WARN, paint};
+use crate::words::{percent, plural};
+
+const EXAMPLES: &str = "Examples:
+  cold prefetch verify firefox-esr
+  cold prefetch verify --replay -- python3 app.py     how much of what it reads is used
+";
+
+const AFTER: &str = "\
+Exit codes: 0 the plan fits; 1 failed; 2 wrong usage; 3 it should be learnt again: the program was
+            replaced, or a tenth of what the plan reads lies in files that changed.";
+
+/// Share of stale bytes from which a plan should be learnt again: one in so many.
+const STALE: u64 = 10;
+
+/// Flags of `cold prefetch verify`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = AFTER)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    which: Which,
+
+    /// Make one prefetched start of the command, recorded, and tell how much of what the plan reads it used
+    #[arg(long, requires = "argv")]
+    replay: bool,
+
+    #[command(flatten)]
+    start: Start,
+
+    /// One JSON document on stdout instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// What no longer fits.
+struct Checked<'a> {
+    /// Files that are gone or changed, and how.
+    stale: Vec<(&'a Path, &'static str, u64)>,
+    /// Bytes that the plan reads, in all and from those.
+    bytes: u64,
+    stale_bytes: u64,
+    executable: std::result::Result<(), &'static str>,
+}
+
+/// Verifies it.
+pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
+    let store = place.store()?;
+    let listed = args.which.find(&store)?;
+    let waste = if args.replay { replayed(args, &store, &listed.plan, ui)? } else { None };
+    let checked = check(&listed.plan);
+    let again = checked.executable.is_err() || checked.stale_bytes * STALE >= checked.bytes.max(1);
+    if args.json {
+        let stale: Vec<_> = checked
+            .stale
+            .iter()
+            .map(|(path, why, bytes)| json!({ "path": path.to_string_lossy(), "why": why, "bytes": bytes }))
+            .collect();
+        let document = json!({
+            "schema": "coldstart.plan-verified/1",
+            "name": plans::name(&listed.path),
+            "executable": checked.executable.err().unwrap_or("unchanged"),
+            "bytes": checked.bytes,
+            "stale_bytes": checked.stale_bytes,
+            "stale": stale,
+            "learn_again": again,
+            "replay": waste.as_ref().map(replay::document),
+        });
+        ui.line(serde_json::to_string_pretty(&document)?);
+    } else {
+        tell(ui, &listed.plan, &checked, again);
+        match &waste {
+            Some(waste) => replay::tell(ui, waste, 20),
+            None if args.replay => ui.warn("nothing on this machine shows which prefetched pages are used"),
+            None => {}
+        }
+    }
+    Ok(if again { Exit::GateFailed } else { Exit::Done })
+}
+
+/// One recorded start that follows the plan.
+fn replayed(args: &Args, store: &Store, plan: &Plan, ui: &Ui) -> Result<Option<Waste>, Failure> {
+    let (argv, scenario) = args.which.command();
+    let trial = Trial::beside(store)?;
+    trial.put(plan)?;
+    let mut config = args.start.single(argv, vec![State::Prefetched])?;
+    let launcher = trial.launcher(plan, scenario)?;
+    for command in &mut config.commands {
+        command.launcher = Some(launcher.clone());
+    }
+    let interrupt = interrupt()?;
+    let mut line = Line::new(ui);
+    let mut starts = Starts::begin(&config, &mut line, &interrupt).map_err(failure)?;
+    let waste = replay::start(&mut starts, plan, &args.start.ready, &mut line);
+    let ended = starts.end().map_err(failure);
+    line.clear();
+    let waste = waste?;
+    ended?;
+    Ok(waste)
+}
+
+fn check(plan: &Plan) -> Checked<'_> {
+    let mut read = vec![0_u64; plan.files.len()];
+    for step in plan.steps.iter().filter(|s| s.op == Op::Read) {
+        if let Some(sum) = read.get_mut(step.file as usize) {
+            *sum += u64::from(step.bytes);
+        }
+    }
+    let mut checked = Checked {
+        stale: Vec::new(),
+        bytes: read.iter().sum(),
+        stale_bytes: 0,
+        executable: plans::still(&plan.key.identity, &plan.key.executable),
+    };
+    for (file, bytes) in plan.files.iter().zip(read) {
+        let fits = match file.kind {
+            FileKind::Regular => plans::still(&file.identity, &file.path),
+            _ => file.path.symlink_metadata().map(drop).map_err(|_| "is gone"),
+        };
+        if let Err(why) = fits {
+            checked.stale_bytes += bytes;
+            checked.stale.push((&file.path, why, bytes));
+        }
+    }
+    checked
+}
+
+fn tell(ui: &Ui, plan: &Plan, checked: &Checked<'_>, again: bool) {
+    if let Err(why) = checked.executable {
+        ui.line(paint(
+            BAD,
+            format!("{} {why}: the plan is of another program", plan.key.executable.display()),
+        ));
+    }
+    for (path, why, bytes) in &checked.stale {
+        ui.line(format!("  {} {why} ({})", path.display(), Bytes(*bytes)));
+    }
+    let of = percent(checked.stale_bytes, checked.bytes);
+    let text = format!(
+        "{} of {} no longer fit: {of} of the {} that the plan reads",
+        plural(checked.stale.len() as u64, "file"),
+        plan.files.len(),
+        Bytes(checked.bytes)
+    );
+    match (checked.stale.is_empty(), again) {
+        (true, false) => ui.line(paint(GOOD, format!("all {} files fit", plan.files.len()))),
+        (_, false) => ui.line(paint(WARN, text)),
+        (_, true) => ui.line(paint(BAD, format!("{text}; learn it again"))),
+    }
+}
