@@ -140,12 +140,17 @@ pub(crate) fn measure_found(place: &Path, found: &Found, effort: Effort) -> Resu
         name: found.name.clone(),
         rotational,
         // The line through one page at a time and long reads: what is left at no bytes.
-        latency_ns: (single.median_ns - 4096.0 * ns_per_byte).max(0.0),
-        ns_per_byte,
+        latency_ns: rounded((single.median_ns - 4096.0 * ns_per_byte).max(0.0), 10.0),
+        ns_per_byte: rounded(ns_per_byte, 10_000.0),
         depths,
         readahead_cap: readahead_cap.unwrap_or(found.stated_cap),
         measured_at: now,
     })
+}
+
+/// Digits that were measured, no more: such a number also comes back from JSON as it was.
+fn rounded(x: f64, parts: f64) -> f64 {
+    (x * parts).round() / parts
 }
 
 /// The file that is read.
