@@ -31,7 +31,8 @@ pub struct DeviceModel {
     pub dev: Dev,
     /// Its name below `/sys/block`, and its model where it has one.
     pub name: String,
-    /// The kernel calls it rotational.
+    /// It has moving heads: the kernel calls it rotational, and a scattered read takes as long as heads take to
+    /// move. Virtual disks are often called rotational and are not.
     pub rotational: bool,
     /// Time of one scattered read before its first byte, nanoseconds.
     pub latency_ns: f64,

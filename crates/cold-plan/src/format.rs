@@ -1,6 +1,6 @@
 //! The bytes of a plan, version 1 (docs/formats/plan.md). Pure.
 //!
-//! [`encode`] writes them, [`View`] reads them in place. What a launcher needs lies in front and is
+//! [`encode()`] writes them, [`View`] reads them in place. What a launcher needs lies in front and is
 //! checked by [`View::parse`]; the evidence (the ranges) lies behind and is read and checked only when
 //! asked for, so that a cold launch does not read it from the disk.
 

@@ -1,7 +1,7 @@
 //! What a start needs, as a file: the plan, its binary format, its place on disk, its history.
 //!
 //! Never traces, never reads pages ahead, never prints. A plan is untrusted input: every count is bounded
-//! by the bytes that are left. Start reading at [`Plan`]; a launcher uses [`format`]'s view, which neither
+//! by the bytes that are left. Start reading at [`Plan`]; a launcher uses [`mod@format`]'s view, which neither
 //! parses nor allocates per range.
 
 pub mod format;

@@ -58,7 +58,7 @@ pub struct Learnt {
     pub first: u64,
     /// See `first`.
     pub last: u64,
-    /// Median time to ready with the waits for storage taken out, nanoseconds: what the start takes when
+    /// Least time to ready with the waits for storage taken out, nanoseconds: what a recorded start takes when
     /// nothing has to be read. Of warm starts where one taught, else of cold ones. 0 when not known.
     pub cpu_ns: u64,
     /// Median time to ready of the cold starts, nanoseconds; 0 when none taught.

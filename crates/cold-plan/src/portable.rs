@@ -18,7 +18,7 @@ use crate::format::{FormatError, MAX_FILES, MAX_RANGES, encode};
 use crate::plan::{FileKind, Identity, Key, PlanFile, Range, Standing};
 
 /// Name and version of the form.
-pub const FORMAT: &str = "coldstart.plan/1";
+pub const FORMAT: &str = "coldstart.plan-export/1";
 /// A longer text is no plan: at its limits one has some 700 MiB.
 pub const MAX_BYTES: usize = 1 << 30;
 

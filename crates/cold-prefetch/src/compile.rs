@@ -13,7 +13,8 @@
 //!    Metadata goes ahead of the data that needs it: blocks of the file system, then names and directories,
 //!    then the opening of a file, then its pages.
 //!
-//! The lower bound is `max(C, max_i(A_i + C − c_i))`, where C is the time to ready without waits, `c_i` the need
+//! The lower bound is `max(C, max_i(A_i + C − c_i))`, where C is the time to ready without waits (of
+//! recorded starts, or of a trial's warm ones where that is less), `c_i` the need
 //! time of step i and `A_i` the time by which its bytes can have arrived at the earliest: the latency once,
 //! then for every step up to i what a request costs beside its bytes at the depth the device is used
 //! with, and its needed bytes (holes not counted). Serially it is `A_n + C`. Names, listings and openings are

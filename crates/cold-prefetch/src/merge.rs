@@ -56,13 +56,14 @@ pub fn merge(plan: Option<&Plan>, key: &Key, start: &ObservedStart, at: u64) -> 
 fn learnt(old: &Learnt, start: &ObservedStart, at: u64) -> Learnt {
     let cold = start.proved_cold;
     let n = u64::from(old.starts);
-    let warm = u64::from(old.starts.saturating_sub(old.cold_starts));
+    let warm = old.starts > old.cold_starts;
     // Warm starts know it better: the first of them replaces what cold ones said.
+    // The least, because recording, and whatever else ran beside it, only adds to it.
     let computing = match (cold, warm) {
-        (true, 0) => median_step(old.cpu_ns, start.computing_ns, old.cold_starts),
-        (true, _) => old.cpu_ns,
-        (false, 0) => start.computing_ns,
-        (false, n) => median_step(old.cpu_ns, start.computing_ns, n as u32),
+        (true, true) => old.cpu_ns,
+        (false, false) => start.computing_ns,
+        _ if old.cpu_ns == 0 => start.computing_ns,
+        _ => old.cpu_ns.min(start.computing_ns),
     };
     Learnt {
         starts: old.starts.saturating_add(1),

@@ -31,6 +31,8 @@ pub use find::{Found, find};
 /// Largest temporary file, and the least that is worth measuring.
 const MOST: u64 = 64 << 20;
 const LEAST: u64 = 8 << 20;
+/// No heads move and no platter turns in less (the half turn of 15,000 rpm is 2 ms).
+const HEADS_NS: f64 = 1e6;
 /// Long reads at a time, where no heads move: one alone leaves the device idle between two.
 const LANES: u32 = 4;
 /// What one readahead call is asked for.
@@ -105,15 +107,17 @@ pub(crate) fn measure_found(place: &Path, found: &Found, effort: Effort) -> Resu
     // Latency and bandwidth twice, before and after the rest, and the better one counts: a neighbour that
     // takes the CPU or the disk for a while makes both only worse.
     let single = |seed| sample::scattered(&subject.direct, subject.bytes, 1, slice * 3 / 4, seed).map_err(io);
+    let single_before = single(1)?;
+    let rotational = found.rotational && single_before.median_ns >= HEADS_NS;
     let bytes = || {
         let (file, bytes, time) = (&subject.direct, subject.bytes, slice);
-        if found.rotational {
+        if rotational {
             sample::slope(file, bytes, time).map_err(io)
         } else {
             sample::streamed(file, bytes, LANES, time).map_err(io)
         }
     };
-    let (single_before, bytes_before) = (single(1)?, bytes()?);
+    let bytes_before = bytes()?;
     let mut depths = Vec::new();
     for (n, depth) in [2, 4, 8, 16, 32].into_iter().enumerate() {
         let found =
@@ -134,14 +138,19 @@ pub(crate) fn measure_found(place: &Path, found: &Found, effort: Effort) -> Resu
     Ok(DeviceModel {
         dev: found.dev,
         name: found.name.clone(),
-        rotational: found.rotational,
+        rotational,
         // The line through one page at a time and long reads: what is left at no bytes.
-        latency_ns: (single.median_ns - 4096.0 * ns_per_byte).max(0.0),
-        ns_per_byte,
+        latency_ns: rounded((single.median_ns - 4096.0 * ns_per_byte).max(0.0), 10.0),
+        ns_per_byte: rounded(ns_per_byte, 10_000.0),
         depths,
         readahead_cap: readahead_cap.unwrap_or(found.stated_cap),
         measured_at: now,
     })
+}
+
+/// Digits that were measured, no more: such a number also comes back from JSON as it was.
+fn rounded(x: f64, parts: f64) -> f64 {
+    (x * parts).round() / parts
 }
 
 /// The file that is read.

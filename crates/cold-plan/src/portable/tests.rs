@@ -122,8 +122,10 @@ fn what_is_no_exported_plan_is_said() {
     let error = |text: &str| import(text, &build_id).unwrap_err();
     assert!(matches!(error("{"), Error::Json(_)));
     assert!(matches!(error("{}"), Error::Json(_)));
-    let newer = text.replace("coldstart.plan/1", "coldstart.plan/2").replace("\"knobs\"", "\"buttons\"");
-    assert!(matches!(error(&newer), Error::Version(v) if v == "coldstart.plan/2"));
+    let newer = text
+        .replace("coldstart.plan-export/1", "coldstart.plan-export/2")
+        .replace("\"knobs\"", "\"buttons\"");
+    assert!(matches!(error(&newer), Error::Version(v) if v == "coldstart.plan-export/2"));
     for bad in ["123", "zz", "+1", &"00".repeat(21)] {
         let text = text.replacen(&"01".repeat(20), bad, 1);
         assert!(matches!(error(&text), Error::BuildId(_)), "{bad}");

@@ -8,11 +8,14 @@ use super::reads::Read;
 use crate::knobs::depth;
 
 pub(super) fn bound(plan: &Plan, reads: &[&Read], device: &DeviceModel) -> Bound {
-    let cpu = match plan.learnt.cpu_ns {
+    let recorded = match plan.learnt.cpu_ns {
         0 => plan.ranges.iter().map(|r| r.need_ns).max().unwrap_or(0),
         known => known,
     };
-    let c = cpu as f64;
+    // Recording slows a start down; a trial's warm starts were not recorded. Need times shrink alike.
+    let warm = plan.trial.map_or(0, |t| t.warm_ns);
+    let cpu = if warm > 0 { recorded.min(warm) } else { recorded };
+    let (c, scale) = (cpu as f64, cpu as f64 / recorded.max(1) as f64);
     let request = request_ns(device);
     // The latency is the first request's; at depth 1 it is each one's.
     let mut arrived = if reads.is_empty() { 0.0 } else { (device.latency_ns - request).max(0.0) };
@@ -23,7 +26,7 @@ pub(super) fn bound(plan: &Plan, reads: &[&Read], device: &DeviceModel) -> Bound
         let goes_on = before.is_some_and(|b| b.file == r.file && b.end == r.first);
         bytes += r.needed * 4096;
         arrived += r.needed as f64 * 4096.0 * device.ns_per_byte + if goes_on { 0.0 } else { request };
-        overlapped = overlapped.max(arrived + c - (r.need_ns as f64).min(c));
+        overlapped = overlapped.max(arrived + c - (r.need_ns as f64 * scale).min(c));
         before = Some(r);
     }
     Bound {

@@ -142,6 +142,22 @@ fn the_bound_is_the_formulas() {
     assert_eq!((b.cpu_ns, b.bytes, b.requests), (100_000_000, 2 << 20, 2));
     close(b.overlapped_ns, 100e6 + first + one);
     close(b.serial_ns, 100e6 + first + 2.0 * one);
+    // A trial's warm starts took half of it: so does all computing.
+    let trial = cold_plan::plan::Trial {
+        at: 1,
+        pairs: 6,
+        plain_ns: 1,
+        prefetched_ns: 1,
+        warm_ns: 50_000_000,
+        ratio: 1.0,
+        low: 1.0,
+        high: 1.0,
+    };
+    plan.trial = Some(trial);
+    compile(&mut plan, &Knobs { chunk_bytes: 1 << 20, ..knobs() }, Some(&device), &nowhere);
+    let b = plan.bound.expect("a device");
+    close(b.overlapped_ns, 50e6 + first + one);
+    assert_eq!(b.cpu_ns, 50_000_000);
 }
 
 #[test]

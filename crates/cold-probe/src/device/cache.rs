@@ -30,7 +30,7 @@ pub fn load(state: &Path, found: &Found) -> Option<DeviceModel> {
     file.take(LARGEST).read_to_string(&mut text).ok()?;
     let model: DeviceModel = serde_json::from_str(&text).ok()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
-    let same = model.dev == found.dev && model.name == found.name && model.rotational == found.rotational;
+    let same = model.dev == found.dev && model.name == found.name;
     let fresh = model.measured_at <= now && now - model.measured_at <= GOOD_FOR;
     (same && fresh && plausible(&model)).then_some(model)
 }

@@ -18,7 +18,7 @@ pub struct Found {
     pub dev: Dev,
     /// Its name below `/sys/block`, and its model where it has one: `sda (Samsung SSD 860)`.
     pub name: String,
-    /// The kernel calls it rotational.
+    /// The kernel calls it rotational, which is no more than a hint.
     pub rotational: bool,
     /// The largest of read-ahead and request size, which bounds a readahead call: what the kernel states.
     pub stated_cap: u64,

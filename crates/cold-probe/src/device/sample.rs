@@ -71,7 +71,7 @@ pub(super) struct Scattered {
 
 impl Scattered {
     pub(super) fn at_depth(&self, depth: u32) -> AtDepth {
-        AtDepth { depth, iops: self.iops }
+        AtDepth { depth, iops: self.iops.round().max(1.0) }
     }
 }
 

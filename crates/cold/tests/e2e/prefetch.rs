@@ -200,3 +200,35 @@ mod root {
         assert!(ran.stdout.contains("switched off"), "{}", ran.stdout);
     }
 }
+
+#[test]
+fn overrides_are_shown_written_and_removed_and_others_files_are_left_alone() {
+    use crate::support::*;
+    cold_testbed::launcher();
+    let place = Place::new();
+    let data = place.path("data/applications");
+    std::fs::create_dir_all(&data).unwrap();
+    std::fs::write(data.join("app.desktop"), "[Desktop Entry]\nExec=app %u\n").unwrap();
+    let own = place.path("home/applications/app.desktop");
+    let run = |words: &[&str]| {
+        let words = [&["prefetch"], words].concat();
+        let home = place.cold(words).env("XDG_DATA_HOME", place.path("home"));
+        home.env("XDG_DATA_DIRS", place.path("data")).run()
+    };
+    let shown = run(&["install", "--desktop", "app", "--print"]).expect(0).stdout;
+    assert!(shown.contains("cold-launch -- app %u") && !own.exists(), "{shown}");
+    run(&["install", "--desktop", "app", "--scenario", "page"]).expect(0);
+    let text = std::fs::read_to_string(&own).unwrap();
+    assert!(text.contains("cold-launch --scenario page -- app %u"), "{text}");
+    run(&["uninstall", "--desktop", "app"]).expect(0);
+    assert!(!own.exists());
+    std::fs::write(&own, "[Desktop Entry]\nExec=mine\n").unwrap();
+    assert!(run(&["install", "--desktop", "app"]).expect(2).error().contains("was not written by cold"));
+    run(&["uninstall", "--desktop", "app"]).expect(2);
+    assert!(own.exists());
+    // A wrapper starts the program with its arguments, plan or no plan.
+    let wrapper = place.text("echo");
+    run(&["install", "--wrapper", &wrapper]).expect(0);
+    let out = std::process::Command::new(&wrapper).arg("a b").output().unwrap();
+    assert_eq!((out.status.code(), out.stdout.as_slice()), (Some(0), &b"a b\n"[..]), "{out:?}");
+}
