@@ -9,7 +9,7 @@ use cold_bench::session::ExactNeed;
 use cold_bench::session::single::Single;
 use cold_model::Known;
 use cold_model::bench::Ending;
-use cold_model::recording::manifest::{FORMAT, StartState, Subject, VERSION};
+use cold_model::recording::manifest::{FORMAT, READY_AT_EXIT, StartState, Subject, VERSION};
 use cold_model::recording::{Manifest, Recording};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
@@ -50,7 +50,7 @@ pub(super) fn before(followed: &Followed, ready: &str) -> Manifest {
     match followed {
         Followed::Command(config) => {
             m.command = config.commands.first().map(|c| c.argv.clone()).unwrap_or_default();
-            m.ready_means = if ready == "exit" { "exit of the tree".into() } else { ready.to_owned() };
+            m.ready_means = if ready == "exit" { READY_AT_EXIT.to_owned() } else { ready.to_owned() };
             m.directory = std::env::current_dir().unwrap_or_default();
             environment(&mut m, std::env::vars_os().collect());
         }
