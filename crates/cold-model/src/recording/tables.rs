@@ -396,10 +396,11 @@ pub enum LookupKind {
     Exec,
     /// getdents64: reads a directory that is open.
     List,
-    /// Changes a directory: mkdir, rmdir, mknod, unlink, symlink; rename and link, which resolve two paths.
+    /// Changes a directory: mkdir, rmdir, mknod, unlink, symlink, bind of a Unix socket; rename and link, which
+    /// resolve two paths.
     Change,
     /// Another call with a path: chdir, statfs, chmod, chown, utimensat, truncate, getxattr,
-    /// `inotify_add_watch`.
+    /// `inotify_add_watch`, connect to a Unix socket.
     Other,
 }
 

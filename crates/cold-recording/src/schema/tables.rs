@@ -275,7 +275,7 @@ table! {
     ended, "ns", "When it returned.";
     pid, "", "Process.";
     tid, "", "Thread.";
-    kind, "", "Family of the call; `list` is getdents64, `change` mkdir, unlink, rename and the like: a rename that worked \
+    kind, "", "Family of the call; `list` is getdents64, `change` mkdir, unlink, rename, bind and the like: a rename that worked \
         has two rows, of its old and its new path.";
     path, "", "The path the program gave, made absolute where its base is known. Null: it could not be read.";
     result, "", "Result; negative: errno (-2: there is no such file).";
