@@ -458,6 +458,13 @@ pub struct Frame {
     pub file: Option<FileIdx>,
     /// Offset in that file, in bytes.
     pub offset: u64,
+    /// Generated code: the memory there is no file's and may be executed, as that of a JIT compiler.
+    pub generated: bool,
+}
+
+impl Frame {
+    /// What generated code is called in reports: its compiler's names for it are not known.
+    pub const GENERATED: &str = "[JIT]";
 }
 
 /// A user stack.
