@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cold_model::recording::manifest::{FileSystem, Subject};
+use cold_model::recording::manifest::{FileSystem, READY_AT_EXIT, Subject};
 use cold_model::recording::tables::Began;
 use cold_model::recording::{DeviceRead, File, FileKind, FillCause, LookupKind};
 use cold_model::{Bytes, Known, Nanos};
@@ -39,6 +39,7 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
             Some(Known::Unknown { unknown }) => Known::unknown(unknown.clone()),
             None => Known::unknown("no command was started"),
         },
+        ended: ended(cx),
         recorded: (m.subject != Subject::Command)
             .then(|| Recorded { lasted: m.end.saturating_sub(m.start), ended_by: m.ended_by }),
         waited: waited(union(cx.waits.iter().map(|w| (w.from, w.to)))),
@@ -82,6 +83,17 @@ fn subject(cx: &Context<'_>) -> String {
         Subject::Machine => "the whole machine".to_string(),
         Subject::Command => line,
     }
+}
+
+/// Start to the end of the last process, unless ready says it.
+fn ended(cx: &Context<'_>) -> Option<Nanos> {
+    let m = &cx.recording.manifest;
+    if m.subject != Subject::Command || m.ready_means == READY_AT_EXIT {
+        return None;
+    }
+    let tree = cx.recording.processes.iter().filter(|p| p.in_tree);
+    let last = tree.map(|p| p.ended).try_fold(None, |last, ended| Some(last.max(Some(ended?))))?;
+    last.map(|at| cx.window.since_start(at))
 }
 
 fn main_waits(cx: &Context<'_>) -> Known<Nanos> {

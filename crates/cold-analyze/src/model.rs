@@ -69,6 +69,9 @@ pub struct Headline {
     pub tier: Tier,
     /// Start to ready.
     pub ready: Known<Nanos>,
+    /// Start to the end of the tree's last process, where ready means something else than that; `None`
+    /// also where a process ran on, or nothing was started.
+    pub ended: Option<Nanos>,
     /// Of what already ran, how long it was recorded; `None` for a command.
     pub recorded: Option<Recorded>,
     /// Time in which at least one task of the tree waited for storage (union of the intervals).

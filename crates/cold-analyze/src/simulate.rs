@@ -7,8 +7,12 @@
 //! time is the recorded one without the waits of faults; one device serves the requests in order, each page
 //! is there when its request is done, and what was read in vain delays what comes after it. Not modelled:
 //! other reads on that device, the count of mapped misses, large folios, read-ahead markers, limits of the
-//! mapping. Measured with windows of 8 MiB and 128 KiB on starts of Firefox, node and java: requests and
-//! bytes of the one predicted from the other within 8 %.
+//! mapping.
+//!
+//! Measured, windows of 8 MiB recorded, 128 KiB predicted, on three starts: node 537 requests where 545 were
+//! seen, Firefox 2189 where about 2390 were (8 % too few), java 485 where about 445 were (9 % too many). Times
+//! are a bound, not a promise: java's start waited half as long with the smaller window, and the replay
+//! (44 ms, where 61 ms were recorded) did not tell so much.
 
 use std::collections::HashMap;
 

@@ -45,10 +45,11 @@ fn frames(cx: &Context<'_>, stack: Option<StackIdx>) -> Vec<String> {
     let stacks = cx.recording.stacks.as_deref().unwrap_or_default();
     let Some(stack) = stack.and_then(|s| stacks.get(s as usize)) else { return Vec::new() };
     // Code without frame pointers leads the walk astray: what it met outside of any code is no caller.
-    let code =
-        |f: &Frame| f.file.is_some_and(|file| cx.executable(file) || cx.layouts.frames.contains_key(f));
+    let code = |f: &Frame| {
+        f.generated || f.file.is_some_and(|file| cx.executable(file) || cx.layouts.frames.contains_key(f))
+    };
     let end = stack.frames.iter().rposition(code).map_or(0, |last| last + 1);
-    // Where nothing is mapped code (a JIT, or no table of mappings) all is shown as it is.
+    // Where nothing is known to be code (no table of mappings) all is shown as it is.
     let shown = if end == 0 { &stack.frames[..] } else { &stack.frames[..end] };
     let mut out: Vec<String> = shown.iter().flat_map(|f| frame(cx, f)).collect();
     if stack.truncated && shown.len() == stack.frames.len() {
@@ -58,7 +59,8 @@ fn frames(cx: &Context<'_>, stack: Option<StackIdx>) -> Vec<String> {
     out
 }
 
-/// One frame in words, innermost inlined function first: ``libc.so.6`fopen``, `libc.so.6+0x1234`, `0x7f… (in no file)`.
+/// One frame in words, innermost inlined function first: ``libc.so.6`fopen``, `libc.so.6+0x1234`,
+/// `[JIT]`, `0x7f… (in no file)`.
 fn frame(cx: &Context<'_>, f: &Frame) -> Vec<String> {
     let module = f.file.map(|file| {
         let path = cx.path(file);
@@ -70,7 +72,8 @@ fn frame(cx: &Context<'_>, f: &Frame) -> Vec<String> {
         }
         (Some(names), None) if !names.is_empty() => names.iter().map(|n| n.function.clone()).collect(),
         (_, Some(module)) => vec![format!("{module}+{:#x}", f.offset)],
-        // Generated code (JIT), or where guessing by frame pointers went astray.
+        (_, None) if f.generated => vec![Frame::GENERATED.to_owned()],
+        // Where guessing by frame pointers went astray, or the kernel's own page of calls.
         (_, None) => vec![format!("{:#x} (in no file)", f.address)],
     }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cold_model::recording::StallCause;
+use cold_model::recording::{LookupKind, StallCause};
 use cold_model::{Bytes, Nanos};
 
 use crate::model::{Analysis, FileUse, MissGroup};
@@ -47,6 +47,15 @@ pub fn searches(groups: &[MissGroup]) -> Vec<Search<'_>> {
     let mut out: Vec<_> = out.into_values().collect();
     out.sort_by_key(|s| (s.name.is_none(), std::cmp::Reverse((s.misses, s.time))));
     out
+}
+
+/// What follows the number of lookups of a family of calls: `12 open`, `2 create, rename or remove`.
+pub const fn calls(kind: LookupKind) -> &'static str {
+    match kind {
+        LookupKind::Change => "create, rename or remove",
+        LookupKind::Other => "by other calls",
+        kind => kind.word(),
+    }
 }
 
 /// A name that tells files apart at a glance: the last component, with the directory before it where the

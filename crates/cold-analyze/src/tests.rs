@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use cold_model::layout::Layouts;
-use cold_model::recording::manifest::Tier;
+use cold_model::recording::manifest::{READY_AT_EXIT, Tier};
+use cold_model::recording::tables::Process;
 use cold_model::recording::{FileIdx, FillCause, LookupKind, Recording, StallCause, TouchKind};
 use cold_model::{Bytes, Known, Nanos};
 use proptest::prelude::*;
@@ -30,6 +31,7 @@ fn the_headline_of_a_small_start() {
     r.fault(1500, 20, f, 500, 500..501);
     let h = plain(&r).headline;
     assert_eq!(h.subject, "prog 'two words'");
+    assert_eq!(h.ended, None, "it ran on");
     assert_eq!(h.ready, Known::Value(long(1000)));
     assert_eq!(h.waited, Known::Value(long(15)));
     assert_eq!(h.waited_sum, Known::Value(long(20)));
@@ -43,6 +45,22 @@ fn the_headline_of_a_small_start() {
     assert_eq!((h.lookups, h.misses, h.processes), (Known::Value(2), Known::Value(1), Known::Value(1)));
     let after = h.after_ready.unwrap();
     assert_eq!((after.read, after.requests, after.waited_sum), (kib(4), 1, long(20)));
+}
+
+#[test]
+fn the_tree_ends_when_its_last_process_does() {
+    let mut r = empty();
+    "stdout:ready".clone_into(&mut r.manifest.ready_means);
+    r.processes[0].ended = Some(ms(1800));
+    let bystander = Process { pid: 99, in_tree: false, ended: None, ..r.processes[0].clone() };
+    let child = Process { pid: 11, ended: Some(ms(1900)), ..r.processes[0].clone() };
+    r.processes.extend([bystander, child]);
+    assert_eq!(plain(&r).headline.ended, Some(long(1900)));
+    r.processes[2].ended = None;
+    assert_eq!(plain(&r).headline.ended, None, "a child ran on");
+    r.processes[2].ended = Some(ms(1900));
+    READY_AT_EXIT.clone_into(&mut r.manifest.ready_means);
+    assert_eq!(plain(&r).headline.ended, None, "ready is the end");
 }
 
 /// Fills of tiers C and D are booked at the end, after the touches that needed them, and after ready.

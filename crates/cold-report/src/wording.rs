@@ -19,13 +19,14 @@ pub(crate) fn base(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().filter(|b| !b.is_empty()).unwrap_or(path)
 }
 
-/// The functions of a frame, innermost first; a frame without a name as file and offset.
+/// The functions of a frame, innermost first; a frame without a name as file and offset, generated code as such.
 pub(crate) fn functions(recording: &Recording, layouts: &Layouts, frame: &Frame) -> Vec<String> {
     if let Some(names) = layouts.frames.get(frame) {
         return names.iter().map(|n| n.function.clone()).collect();
     }
     vec![match frame.file {
         Some(file) => format!("{}+{:#x}", base(&path(recording, file)), frame.offset),
+        None if frame.generated => Frame::GENERATED.to_owned(),
         None => format!("{:#x}", frame.address),
     }]
 }

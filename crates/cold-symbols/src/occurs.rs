@@ -25,7 +25,7 @@ impl Occurs {
     /// As if all of a file of `bytes` occurred, with a frame at every 11th byte.
     #[cfg(any(test, feature = "fuzzing"))]
     pub(crate) fn everything(bytes: u64) -> Self {
-        let frame = |offset| (Frame { address: offset, file: None, offset }, offset);
+        let frame = |offset| (Frame { address: offset, file: None, offset, generated: false }, offset);
         Self {
             ranges: vec![(0, u64::MAX)],
             frames: (0..bytes).step_by(11).map(frame).collect(),

@@ -143,7 +143,7 @@ pub struct Existing {
     pub arguments: Option<Vec<String>>,
     /// Its threads.
     pub threads: Vec<u32>,
-    /// Its mappings of files.
+    /// Its mappings of files, and what else may be executed.
     pub areas: Vec<Area>,
     /// Device and inode of its executable, where known.
     pub executable: Option<(Dev, u64)>,

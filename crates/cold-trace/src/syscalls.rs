@@ -7,7 +7,7 @@ use cold_model::recording::LookupKind;
 pub(crate) enum Class {
     /// Resolves a path, or lists a directory.
     Lookup(LookupKind),
-    /// Inodes and directories by descriptor or address: fstat, fchdir, connect, …
+    /// Inodes and directories by descriptor or address: fstat, fchdir, …
     Directory,
     /// Reads file contents.
     Read,
@@ -71,7 +71,10 @@ fn common(number: libc::c_long) -> Class {
         | libc::SYS_renameat
         | libc::SYS_renameat2
         | libc::SYS_linkat
-        | libc::SYS_symlinkat => Class::Lookup(LookupKind::Change),
+        | libc::SYS_symlinkat
+        // A socket's address may be a path, which is made. (A network is no storage: nobody waits for it
+        // uninterruptibly.)
+        | libc::SYS_bind => Class::Lookup(LookupKind::Change),
         libc::SYS_chdir
         | libc::SYS_chroot
         | libc::SYS_statfs
@@ -81,14 +84,9 @@ fn common(number: libc::c_long) -> Class {
         | libc::SYS_utimensat
         | libc::SYS_getxattr
         | libc::SYS_lgetxattr
-        | libc::SYS_inotify_add_watch => Class::Lookup(LookupKind::Other),
-        // A socket's address may be a path; a network is no storage.
-        libc::SYS_fstat
-        | libc::SYS_fstatfs
-        | libc::SYS_fchdir
-        | libc::SYS_fgetxattr
-        | libc::SYS_connect
-        | libc::SYS_bind => Class::Directory,
+        | libc::SYS_inotify_add_watch
+        | libc::SYS_connect => Class::Lookup(LookupKind::Other),
+        libc::SYS_fstat | libc::SYS_fstatfs | libc::SYS_fchdir | libc::SYS_fgetxattr => Class::Directory,
         libc::SYS_read
         | libc::SYS_pread64
         | libc::SYS_readv

@@ -265,9 +265,10 @@ mod root {
         }
         let expected = [
             "one", "one", "two", "two", "three", "three", "four", "five", "six", "seven", "four", "seven",
-            "absent",
+            "absent", "nine", "nine",
         ];
         assert_eq!(paths, expected, "of the rename that failed only the old path; no path of fstat");
+        assert!(dir.path().join("nine").exists(), "the socket's path was that long");
     }
 
     #[test]

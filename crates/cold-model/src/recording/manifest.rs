@@ -17,6 +17,9 @@ pub const FORMAT: &str = "coldstart.recording";
 /// Version of the format written by this program. All lower ones are read.
 pub const VERSION: u32 = 1;
 
+/// What `ready_means` says where ready is the end of the tree itself.
+pub const READY_AT_EXIT: &str = "exit of the tree";
+
 /// What the machine allowed to be recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
@@ -107,7 +110,7 @@ pub struct Manifest {
     pub start: Nanos,
     /// `CLOCK_MONOTONIC` of ready; unknown where no command was started.
     pub ready: Option<Known<Nanos>>,
-    /// What ready means, in words (`exit of the tree`).
+    /// What ready means, in words: [`READY_AT_EXIT`], or as it was asked for (`stdout:REGEX`).
     pub ready_means: String,
     /// `CLOCK_MONOTONIC` of the end of the recording.
     pub end: Nanos,

@@ -396,10 +396,11 @@ pub enum LookupKind {
     Exec,
     /// getdents64: reads a directory that is open.
     List,
-    /// Changes a directory: mkdir, rmdir, mknod, unlink, symlink; rename and link, which resolve two paths.
+    /// Changes a directory: mkdir, rmdir, mknod, unlink, symlink, bind of a Unix socket; rename and link, which
+    /// resolve two paths.
     Change,
     /// Another call with a path: chdir, statfs, chmod, chown, utimensat, truncate, getxattr,
-    /// `inotify_add_watch`.
+    /// `inotify_add_watch`, connect to a Unix socket.
     Other,
 }
 
@@ -457,6 +458,13 @@ pub struct Frame {
     pub file: Option<FileIdx>,
     /// Offset in that file, in bytes.
     pub offset: u64,
+    /// Generated code: the memory there is no file's and may be executed, as that of a JIT compiler.
+    pub generated: bool,
+}
+
+impl Frame {
+    /// What generated code is called in reports: its compiler's names for it are not known.
+    pub const GENERATED: &str = "[JIT]";
 }
 
 /// A user stack.

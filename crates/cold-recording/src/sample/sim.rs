@@ -163,7 +163,12 @@ impl Sim {
                 .map(|_| {
                     let file = mapped[self.r.below(mapped.len() as u64) as usize];
                     let offset = self.r.below(self.specs[file].pages * u64::from(PAGE));
-                    Frame { address: address(file, offset), file: Some(file as FileIdx), offset }
+                    Frame {
+                        address: address(file, offset),
+                        file: Some(file as FileIdx),
+                        offset,
+                        generated: false,
+                    }
                 })
                 .collect();
             self.out.stacks.get_or_insert_default().push(Stack { frames, truncated: n % 10 == 0 });

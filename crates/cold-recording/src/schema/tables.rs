@@ -21,6 +21,7 @@ pub(crate) struct FrameRow {
     address: u64,
     file: Option<u32>,
     offset: u64,
+    generated: bool,
 }
 
 /// `field: [Kind] unit, documentation`, in the order of the row type. `Id` before the fields is the row's
@@ -275,7 +276,7 @@ table! {
     ended, "ns", "When it returned.";
     pid, "", "Process.";
     tid, "", "Thread.";
-    kind, "", "Family of the call; `list` is getdents64, `change` mkdir, unlink, rename and the like: a rename that worked \
+    kind, "", "Family of the call; `list` is getdents64, `change` mkdir, unlink, rename, bind and the like: a rename that worked \
         has two rows, of its old and its new path.";
     path, "", "The path the program gave, made absolute where its base is known. Null: it could not be read.";
     result, "", "Result; negative: errno (-2: there is no such file).";
@@ -313,6 +314,7 @@ table! {
     address as Kind::Unsigned, "", "Address in the process. Return addresses point behind the call.";
     file as FILE, "", "File mapped there. Null: not known.";
     offset as Kind::Unsigned, "bytes", "Offset in that file.";
+    generated, "", "Generated code: executable memory that is no file's, as that of a JIT compiler.";
 }
 
 /// Stacks as two flat tables.
@@ -320,8 +322,8 @@ pub(crate) fn flat(stacks: &[Stack]) -> (Vec<StackRow>, Vec<FrameRow>) {
     let rows = stacks.iter().map(|s| StackRow { frames: s.frames.len() as u32, truncated: s.truncated });
     let frames = stacks.iter().zip(0u32..).flat_map(|(stack, n)| {
         stack.frames.iter().zip(0u32..).map(move |(frame, depth)| {
-            let Frame { address, file, offset } = *frame;
-            FrameRow { stack: n, depth, address, file, offset }
+            let Frame { address, file, offset, generated } = *frame;
+            FrameRow { stack: n, depth, address, file, offset, generated }
         })
     });
     (rows.collect(), frames.collect())
@@ -343,7 +345,7 @@ pub(crate) fn nested(
     for (row, n) in stacks.into_iter().zip(0u32..) {
         let mut frames = Vec::new();
         while let Some(f) = left.next_if(|f| f.stack == n && f.depth as usize == frames.len()) {
-            frames.push(Frame { address: f.address, file: f.file, offset: f.offset });
+            frames.push(Frame { address: f.address, file: f.file, offset: f.offset, generated: f.generated });
         }
         if frames.len() != row.frames as usize {
             return Err(wrong("a stack has another number of frames than it says"));

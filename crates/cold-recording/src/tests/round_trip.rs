@@ -73,9 +73,11 @@ prop_compose! {
 }
 prop_compose! {
     fn stack(files: u32)(
-        frames in vec((any_u64(), of(0..files), any_u64()), 0..5), truncated in any::<bool>(),
+        frames in vec((any_u64(), of(0..files), any_u64(), any::<bool>()), 0..5), truncated in any::<bool>(),
     ) -> Stack {
-        let frames = frames.into_iter().map(|(address, file, offset)| Frame { address, file, offset });
+        let frames = frames
+            .into_iter()
+            .map(|(address, file, offset, generated)| Frame { address, file, offset, generated });
         Stack { frames: frames.collect(), truncated }
     }
 }

@@ -204,8 +204,8 @@ fn waits_lookups_reads_and_bytes_are_those_of_the_recording() {
 fn frames_have_library_function_and_inlined_functions() {
     let mut recording = sample::small();
     recording.files[0].build_id = Some("be4e976c325246ee9d6b7847a670b2a9ffffffff".to_owned());
-    let frame = |offset| Frame { address: 0x5000_0000 + offset, file: Some(0), offset };
-    let unknown = Frame { address: 0x77, file: None, offset: 0 };
+    let frame = |offset| Frame { address: 0x5000_0000 + offset, file: Some(0), offset, generated: false };
+    let unknown = Frame { address: 0x77, file: None, offset: 0, generated: false };
     recording.stacks =
         Some(vec![Stack { frames: vec![frame(0x2010), frame(0x2100), unknown], truncated: false }]);
     for s in recording.stalls.iter_mut().flatten() {

@@ -235,10 +235,11 @@ fn cards(out: &mut String, h: &Headline) {
         let until = if until.is_empty() { String::new() } else { format!("{until}; ") };
         add("recorded for", (lasted.to_owned(), format!("{until}{processes}")));
     } else {
+        let ended = h.ended.map_or(String::new(), |t| format!("; the tree ended after {t}"));
         let after = h.after_ready.map_or(String::new(), |a| {
             format!("; after it, not counted: {} read, {} of waits", a.read, a.waited_sum)
         });
-        add("start to ready", known(&h.ready, |_| format!("{processes}{after}")));
+        add("start to ready", known(&h.ready, |_| format!("{processes}{ended}{after}")));
     }
     add(
         "waited for storage",

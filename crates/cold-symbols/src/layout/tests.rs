@@ -206,7 +206,7 @@ fn only_recorded_files_are_read_and_only_what_occurs_is_named() {
         file,
         executable: true,
     };
-    let frame = |offset| Frame { address: 0x7000_0000 + offset, file: Some(0), offset };
+    let frame = |offset| Frame { address: 0x7000_0000 + offset, file: Some(0), offset, generated: false };
     // `main` follows `third` in no order: the call may be the last instruction before another function.
     let (inner, outer) = (frame(at("second") + 4), frame(at("third") + 1));
     let recording = Recording {

@@ -15,6 +15,8 @@ use crate::perf::record::{Fault, Map, Record, What};
 use crate::unwind::{Unwinder, Unwound};
 
 const PROT_EXEC: u32 = 4;
+/// Code of the kernel's own in a process.
+const KERNELS: [&[u8]; 3] = [b"[vdso]", b"[vsyscall]", b"[uprobes]"];
 /// Addresses of the kernel have the highest bit set.
 const KERNEL: u64 = 1 << 63;
 
@@ -70,7 +72,7 @@ fn mapped(b: &mut Builder<'_>, at: u64, map: &Map<'_>) {
         return;
     }
     let file = b.files.mapped(map, &b.mounts);
-    let executable = map.prot & PROT_EXEC != 0;
+    let executable = map.prot & PROT_EXEC != 0 && !KERNELS.contains(&map.path);
     let end = map.address.saturating_add(map.bytes);
     b.spaces.put(map.pid, Area { start: map.address, end, offset: map.offset, file, executable });
     let Some(file) = file else { return };
@@ -91,8 +93,8 @@ pub(super) fn existing(b: &mut Builder<'_>, e: &Existing) {
     b.tasks.executable(e.pid, executable);
     for area in &e.areas {
         let file = b.files.area(area, &b.mounts);
-        let place =
-            Area { start: area.start, end: area.end, offset: area.offset, file, executable: area.executable };
+        let executable = area.executable && !KERNELS.contains(&area.path.as_bytes());
+        let place = Area { start: area.start, end: area.end, offset: area.offset, file, executable };
         b.spaces.put(e.pid, place);
         if let Some(file) = file {
             b.mappings.push(Mapping {

@@ -19,7 +19,7 @@ pub struct Area {
     pub offset: u64,
     /// The file; `None` for memory that is no file's.
     pub file: Option<FileIdx>,
-    /// May be executed.
+    /// May be executed; the few pages of its own that the kernel maps (`[vdso]`) do not count.
     pub executable: bool,
 }
 
@@ -128,6 +128,12 @@ impl Spaces {
         self.of_process.get(&pid).map(Rc::as_ref)
     }
 
+    /// The address lies in executable memory that is no file's.
+    pub(super) fn generated(&self, pid: u32, address: u64) -> bool {
+        let area = self.of(pid).and_then(|space| space.find(address));
+        area.is_some_and(|area| area.executable && area.file.is_none())
+    }
+
     /// File and byte offset of an address.
     pub(super) fn find(&self, pid: u32, address: u64) -> Option<(FileIdx, u64)> {
         let area = self.of(pid)?.find(address)?;
@@ -154,6 +160,9 @@ mod tests {
         assert_eq!(s.find(1, 0x9000), None);
         s.put(1, Area { file: None, ..area(0x4000, 0x6000, 0, 0) });
         assert_eq!(s.find(1, 0x4000), None, "anonymous memory lies over it");
+        assert!(!s.generated(1, 0x4000), "which cannot be executed");
+        s.put(1, Area { file: None, executable: true, ..area(0x5000, 0x6000, 0, 0) });
+        assert_eq!([0x4fff, 0x5000, 0x5fff, 0x6000].map(|a| s.generated(1, a)), [false, true, true, false]);
         assert_eq!(s.find(1, 0x3fff), Some((8, 0xfff)));
         assert_eq!(s.find(1, 0x6000), Some((7, 0x15_000)));
         assert_eq!(s.find(2, 0x6000), None);

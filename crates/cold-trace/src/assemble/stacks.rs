@@ -34,7 +34,8 @@ impl Stacks {
         let frame = |address: u64| {
             // A return address may lie just behind the last instruction of a mapping: never looked up there.
             let found = spaces.find(pid, address);
-            Frame { address, file: found.map(|f| f.0), offset: found.map_or(0, |f| f.1) }
+            let generated = found.is_none() && spaces.generated(pid, address);
+            Frame { address, file: found.map(|f| f.0), offset: found.map_or(0, |f| f.1), generated }
         };
         let stack = Stack { frames: addresses.into_iter().map(frame).collect(), truncated };
         if let Some(index) = self.known.get(&stack) {

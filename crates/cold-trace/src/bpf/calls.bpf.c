@@ -8,6 +8,8 @@
 #define AT_FDCWD (-100)
 #define ENOENT 2
 #define O_CREAT_WRONLY_TRUNC 01101u
+#define AF_UNIX 1
+#define SUN_PATH 2 /* offset of sockaddr_un.sun_path */
 #define TS_COMPAT 2u
 #define TIF_32BIT_ARM64 22
 
@@ -126,6 +128,19 @@ static __always_inline u32 open_flags(struct task_state *task)
 	return 0;
 }
 
+/* The path of a socket's address; 0: it has none, being of a network or abstract. */
+static __always_inline u64 socket_path(u64 address)
+{
+	u16 family = 0;
+	char first = 0;
+
+	bpf_probe_read_user(&family, sizeof(family), (void *)address);
+	if (family != AF_UNIX)
+		return 0;
+	bpf_probe_read_user(&first, sizeof(first), (void *)(address + SUN_PATH));
+	return first ? address + SUN_PATH : 0;
+}
+
 /* Where the program's path is; `second`: the new path of two. 0: the call has none. */
 static __always_inline u64 path_address(struct task_state *task, bool second)
 {
@@ -147,6 +162,8 @@ static __always_inline u64 path_address(struct task_state *task, bool second)
 		return second ? task->args[1] : task->args[0];
 	case CALL_PATHS_AT:
 		return second ? task->args[3] : task->args[1];
+	case CALL_SOCKET:
+		return socket_path(task->args[1]);
 	}
 	return 0;
 }
@@ -184,7 +201,7 @@ static __always_inline void tell_call(struct task_state *task, s64 result, const
 	struct cold_call *event;
 	long n = 0;
 
-	if (!out)
+	if (!out || (class == CALL_SOCKET && !address))
 		return;
 	event = &out->event;
 	__builtin_memset(event, 0, sizeof(*event));
@@ -200,6 +217,11 @@ static __always_inline void tell_call(struct task_state *task, s64 result, const
 		n = bpf_probe_read_user_str(out->path, sizeof(out->path), (void *)address);
 	if (n > 0)
 		used = n;
+	/* A socket's path need not end within its address. */
+	if (class == CALL_SOCKET && used > (u32)task->args[2] - SUN_PATH + 1) {
+		used = (u32)task->args[2] - SUN_PATH + 1;
+		out->path[(used - 1) & (COLD_NAME_BYTES - 1)] = 0;
+	}
 	if (used > COLD_NAME_BYTES)
 		used = COLD_NAME_BYTES;
 	if (by_descriptor(task, address, used, result))

@@ -32,6 +32,7 @@ enum Class {
     AdviceFd,
     Advice,
     Mmap,
+    Socket,
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -58,7 +59,7 @@ const OLD_CALLS: [(libc::c_long, Class); 18] = [
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_CALLS: [(libc::c_long, Class); 0] = [];
 
-const CALLS: [(libc::c_long, Class); 49] = [
+const CALLS: [(libc::c_long, Class); 51] = [
     (libc::SYS_openat, Class::OpenAt),
     (libc::SYS_openat2, Class::OpenAt2),
     (libc::SYS_newfstatat, Class::PathAt),
@@ -108,6 +109,8 @@ const CALLS: [(libc::c_long, Class); 49] = [
     (libc::SYS_fadvise64, Class::AdviceFd),
     (libc::SYS_madvise, Class::Advice),
     (libc::SYS_mmap, Class::Mmap),
+    (libc::SYS_connect, Class::Socket),
+    (libc::SYS_bind, Class::Socket),
 ];
 
 /// The bytes of `struct cold_knobs`.

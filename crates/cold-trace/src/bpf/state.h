@@ -31,6 +31,7 @@ enum cold_call_class {
 	CALL_ADVICE_FD, /* fd */
 	CALL_ADVICE,    /* address, bytes, advice */
 	CALL_MMAP,      /* fd in argument 4; only with MAP_POPULATE */
+	CALL_SOCKET,    /* fd, address, its length: of a path where it is AF_UNIX */
 };
 
 #define CALL_NUMBERS 512

@@ -94,7 +94,7 @@ pub(super) fn existing(proc: &ProcFs, pid: u32, at: u64) -> Option<Existing> {
     let maps = proc.maps(pid.cast_signed()).unwrap_or_default();
     let areas: Vec<Area> = maps
         .into_iter()
-        .filter(|m| m.inode != 0)
+        .filter(|m| m.inode != 0 || m.perms[2] == b'x')
         .map(|m| Area {
             start: m.start,
             end: m.end,

@@ -1,11 +1,16 @@
 /* Does what its arguments say, and as little else as a program can: linked statically. */
 #define _GNU_SOURCE
+#include <arpa/inet.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/in.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -91,6 +96,26 @@ static int paths(char *path)
 	return again < 0 || status ? 4 : 0;
 }
 
+/* A path that ends within the address and one that does not; an abstract name and a network, which are none. */
+static int sockets(void)
+{
+	struct sockaddr_un address = {AF_UNIX, "nine, and what follows"};
+	struct sockaddr_in network = {AF_INET, htons(9), {htonl(INADDR_LOOPBACK)}, {0}};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), other = socket(AF_UNIX, SOCK_STREAM, 0);
+	int net = socket(AF_INET, SOCK_DGRAM, 0);
+	if (fd < 0 || other < 0 || net < 0)
+		return 8;
+	if (bind(fd, (void *)&address, offsetof(struct sockaddr_un, sun_path) + 4) || listen(fd, 1))
+		return 9;
+	strcpy(address.sun_path, "nine");
+	if (connect(other, (void *)&address, sizeof(address)) || connect(net, (void *)&network, sizeof(network)))
+		return 10;
+	address.sun_path[0] = 0;
+	close(other);
+	other = socket(AF_UNIX, SOCK_STREAM, 0);
+	return connect(other, (void *)&address, sizeof(address)) ? 0 : 11;
+}
+
 /* changes DIR: makes, names, renames, links and removes things in it; some by descriptor alone. */
 static int changes(const char *dir)
 {
@@ -109,7 +134,7 @@ static int changes(const char *dir)
 		return 6;
 	if (unlink("four") || unlinkat(at, "seven", AT_REMOVEDIR) || !rename("absent", "eight"))
 		return 7;
-	return 0;
+	return sockets();
 }
 
 int main(int argc, char **argv)

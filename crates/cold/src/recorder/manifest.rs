@@ -9,7 +9,7 @@ use cold_bench::session::ExactNeed;
 use cold_bench::session::single::Single;
 use cold_model::Known;
 use cold_model::bench::Ending;
-use cold_model::recording::manifest::{FORMAT, StartState, Subject, VERSION};
+use cold_model::recording::manifest::{FORMAT, READY_AT_EXIT, StartState, Subject, VERSION};
 use cold_model::recording::{Manifest, Recording};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
@@ -48,7 +48,7 @@ pub(crate) fn before(subject: Subject, argv: &[OsString], ready: &str) -> Manife
     match &subject {
         Subject::Command => {
             m.command = argv.to_vec();
-            m.ready_means = if ready == "exit" { "exit of the tree".into() } else { ready.to_owned() };
+            m.ready_means = if ready == "exit" { READY_AT_EXIT.to_owned() } else { ready.to_owned() };
             m.directory = std::env::current_dir().unwrap_or_default();
             environment(&mut m, std::env::vars_os().collect());
         }

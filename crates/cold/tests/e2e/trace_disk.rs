@@ -1,7 +1,7 @@
 //! A recording against a disk that keeps its own account, and a program whose touches are known.
 
 mod root {
-    use std::collections::BTreeSet;
+    use std::collections::{BTreeMap, BTreeSet};
     use std::fs;
     use std::os::unix::fs::MetadataExt;
     use std::path::{Path, PathBuf};
@@ -337,6 +337,45 @@ while True: os.posix_fadvise(f, 0, 0, os.POSIX_FADV_DONTNEED); os.pread(f, 20000
                 assert!(owner.is_none_or(|o| o == read.in_tree), "{read:?}");
             }
             Ok(())
+        });
+    }
+
+    /// Programs that save files at the same time wait for the journal's commit and for their data; no wait
+    /// of theirs is a mere lookup, and each is told with the path it is about.
+    #[test]
+    fn saving_files_waits_for_the_journal_and_for_writing() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let disk = Disk::new(Preset::Cloud);
+        let subject = disk.place.subject();
+        let dir = disk.slow.mount_point().to_str().unwrap().to_owned();
+        attempts(|| {
+            let (r, _) = disk.trace(&[], &[&subject, "renames", &dir, "3", "8"])?;
+            let lookups = r.lookups.as_deref().unwrap();
+            let path_of = |s: &Stall| {
+                let asked = s.lookup.and_then(|l| lookups[l as usize].path.clone());
+                asked.or_else(|| r.files[s.file? as usize].path.clone())
+            };
+            let mut waited: BTreeMap<StallCause, u64> = BTreeMap::new();
+            for s in r.stalls.iter().flatten() {
+                let saves = matches!(s.cause, StallCause::Journal | StallCause::Write);
+                let path = path_of(s).filter(|path| path.starts_with(&dir));
+                assert!(path.is_some() || !saves, "it has a path: {s:?}");
+                let Some(path) = path else { continue };
+                *waited.entry(s.cause).or_default() += s.woken.map_or(0, |woken| woken.0 - s.began.0);
+                if s.lookup.is_none() {
+                    assert!(saves && path.contains("/saved"), "of a descriptor: {path}: {s:?}");
+                }
+            }
+            eprintln!("{waited:?}");
+            let of = |cause| waited.get(&cause).copied().unwrap_or(0);
+            // Files and directory were looked at before: what is left of lookups and locks is little.
+            let (saving, rest) =
+                (of(StallCause::Journal) + of(StallCause::Write), waited.values().sum::<u64>());
+            assert!(of(StallCause::Journal) > 0, "{waited:?}");
+            check(saving * 10 >= rest * 9, || format!("{waited:?}"))
         });
     }
 }

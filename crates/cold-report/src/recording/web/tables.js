@@ -123,7 +123,7 @@ function tablesOf(side, sides) {
   ], a.searches);
   add("Failed lookups by directory", [
     ["directory", "path", (m) => m.directory], ["searched by", "text", (m) => m.search], ["failed", "count", (m) => m.misses], ["time", "time", (m) => m.time], ["of it waited", "time", (m) => m.stall],
-    ["calls", "text", (m) => Object.entries(m.kinds).map(([kind, n]) => `${kind} ${n}`).join(", ")], ["for example", "text", (m) => m.examples.join(", ")],
+    ["calls", "text", (m) => m.calls], ["for example", "text", (m) => m.examples.join(", ")],
   ], a.misses, { all: a.rows.misses });
   add("Pages the program asked for", [
     ["call", "text", (c) => c.call], ["file", "path", path], ["calls", "count", (c) => c.calls], ["bytes", "bytes", (c) => c.bytes], ["time in them", "time", (c) => c.time], ["failed", "count", (c) => c.failed], ["first", "time", (c) => c.first],

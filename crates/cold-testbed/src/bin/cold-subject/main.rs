@@ -4,6 +4,7 @@
 mod asking;
 mod daemon;
 mod memory;
+mod renames;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -99,6 +100,8 @@ enum Order {
     TouchTogether(asking::TouchTogether),
     /// Fault a known number of times, each in a mapping of one page, so that nothing is mapped around
     CountedFaults(asking::CountedFaults),
+    /// Save files: write beside the old one, sync, rename over it; in several threads at the same time
+    Renames(renames::Renames),
     /// Map a file, touch every page and unmap it, again and again
     FaultStorm { file: PathBuf, ms: u64 },
 }
@@ -183,6 +186,7 @@ fn run(order: Order) -> Result<ExitCode, Failure> {
         Order::Ask(ask) => ask.run()?,
         Order::TouchTogether(together) => together.run()?,
         Order::CountedFaults(storm) => storm.run()?,
+        Order::Renames(renames) => renames.run()?,
         Order::FaultStorm { file, ms } => {
             let file = File::open(file)?;
             let end = Instant::now() + Duration::from_millis(ms);

@@ -58,14 +58,19 @@ fn time(h: &Headline) -> String {
     };
     let ready = match (h.ready.value(), h.recorded) {
         (_, Some(recorded)) => format!("recorded for {recorded}"),
-        (Some(t), None) => format!("ready after {t}"),
-        (None, None) => "ready: unknown".to_owned(),
+        (Some(t), None) => format!("ready after {t}{}", ended(h)),
+        (None, None) => format!("ready: unknown{}", ended(h)),
     };
     let unknown = match h.unattributed.value() {
         Some(t) if t.0 > 0 => format!("; for what is unknown: {t}"),
         _ => String::new(),
     };
     format!("{ready}; waited for storage {}{share}{more}{unknown}", h.waited)
+}
+
+/// What came after ready belongs to no figure here: how much later the tree ended tells how much there is.
+fn ended(h: &Headline) -> String {
+    h.ended.map_or(String::new(), |t| format!("; the tree ended after {t}"))
 }
 
 fn bytes(h: &Headline) -> String {

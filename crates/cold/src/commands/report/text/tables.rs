@@ -176,8 +176,9 @@ fn below(s: &cold_analyze::Search<'_>) -> Vec<String> {
     for (k, n) in s.directories.iter().flat_map(|d| &d.kinds) {
         *kinds.entry(*k).or_default() += n;
     }
+    let counted = kinds.iter().filter(|(_, n)| **n > 0);
     let kinds: Vec<String> =
-        kinds.iter().filter(|(_, n)| **n > 0).map(|(k, n)| format!("{} {}", count(*n), k.word())).collect();
+        counted.map(|(k, n)| format!("{} {}", count(*n), cold_analyze::calls(*k))).collect();
     let in_each = |d: &&cold_analyze::model::MissGroup| format!("{} ({})", d.directory, count(d.misses));
     let mut places: Vec<String> = s.directories.iter().take(DIRECTORIES).map(in_each).collect();
     if s.directories.len() > places.len() {
@@ -189,5 +190,5 @@ fn below(s: &cold_analyze::Search<'_>) -> Vec<String> {
             names.push(name);
         }
     }
-    vec![format!("in {}", places.join(", ")), format!("{}: {}", kinds.join(", "), names.join(", "))]
+    vec![format!("in {}", places.join(", ")), format!("{}: {}", kinds.join("; "), names.join(", "))]
 }

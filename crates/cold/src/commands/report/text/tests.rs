@@ -55,6 +55,7 @@ pub(in crate::commands::report) fn analysis() -> Analysis {
             subject: "firefox-esr --headless -screenshot /tmp/p.png file:///tmp/page.html".into(),
             tier: Tier::A,
             ready: Known::Value(Nanos(3210 * MS)),
+            ended: Some(Nanos(4820 * MS)),
             recorded: None,
             waited: Known::Value(Nanos(1890 * MS)),
             waited_sum: Known::Value(Nanos(2400 * MS)),
@@ -111,7 +112,11 @@ pub(in crate::commands::report) fn analysis() -> Analysis {
             misses: 1300,
             time: Nanos(12 * MS),
             stall: Nanos(0),
-            kinds: BTreeMap::from([(LookupKind::Open, 1200), (LookupKind::Stat, 100)]),
+            kinds: BTreeMap::from([
+                (LookupKind::Open, 1200),
+                (LookupKind::Stat, 97),
+                (LookupKind::Change, 3),
+            ]),
             examples: vec!["libgtk-3.so.0".into(), "libX11.so.6".into()],
         }],
         stacks: vec![StackWait {
@@ -168,6 +173,7 @@ fn poor() -> Analysis {
     (h.waited, h.waited_sum, h.waited_main) =
         (Known::unknown("no stalls"), Known::unknown("no stalls"), Known::unknown("no stalls"));
     h.ready = Known::unknown("it was interrupted");
+    h.ended = None;
     a.hardly_needed.clear();
     (a.sections, a.symbols, a.misses, a.stacks, a.suggestions, a.checks) = Default::default();
     a
