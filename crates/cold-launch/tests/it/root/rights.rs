@@ -29,7 +29,8 @@ fn allows_set_uid(dir: &Path) -> bool {
 #[test]
 fn a_set_user_id_launcher_follows_no_plan_that_its_starter_chose() {
     let dir = open_directory();
-    if !cold_testbed::need_root() || !cold_testbed::need(allows_set_uid(dir.path()), "set-user-ID in /var/tmp")
+    if !cold_testbed::need_root()
+        || !cold_testbed::need(allows_set_uid(dir.path()), "set-user-ID in /var/tmp")
     {
         return;
     }
@@ -40,7 +41,8 @@ fn a_set_user_id_launcher_follows_no_plan_that_its_starter_chose() {
     let mut p = plan();
     add_whole(&mut p, &data, true);
     let command = ["true"].map(std::ffi::OsString::from);
-    let here = cold_plan::scenario::Command { argv: &command, cwd: "/".as_ref(), path: Some("/bin".as_ref()) };
+    let here =
+        cold_plan::scenario::Command { argv: &command, cwd: "/".as_ref(), path: Some("/bin".as_ref()) };
     p.key = cold_plan::scenario::find(&here, None).expect("a key");
     // The same plan, trusted in every respect, by file, by store and by the environment.
     let store = cold_plan::Store::at(dir.path().join("state/coldstart/plans"));
@@ -88,7 +90,8 @@ fn metadata_is_read_from_the_device_by_root_and_by_nobody_else() {
         let identity = Identity::default();
         p.files.push(PlanFile { path, kind: FileKind::BlockDevice, identity, need_ns: 0, uses: 1 });
         let read = |i: u64| FIRST + shift + i * MIB;
-        let step = |i| Step { op: Op::Read, critical: true, file: 0, offset: read(i), bytes: 4096, need_ns: 0 };
+        let step =
+            |i| Step { op: Op::Read, critical: true, file: 0, offset: read(i), bytes: 4096, need_ns: 0 };
         p.steps.extend((0..16).map(step));
         save(&p, &at);
         std::os::unix::fs::chown(&at, Some(owner), None).expect("given");

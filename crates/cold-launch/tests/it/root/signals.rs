@@ -48,6 +48,7 @@ fn a_signal_that_ends_the_program_ends_its_helper() {
         gone(dir.path());
         assert!(cached(&data) < 4096, "it read to the end");
     }
-    let left: Vec<_> = std::fs::read_dir(dir.path()).expect("lists").flatten().map(|e| e.file_name()).collect();
+    let left: Vec<_> =
+        std::fs::read_dir(dir.path()).expect("lists").flatten().map(|e| e.file_name()).collect();
     assert_eq!(left, ["plan"]);
 }
