@@ -68,7 +68,7 @@ pub(crate) fn limits(
     }
     let (proc, sys) = (ProcFs::default(), SysFs::default());
     if options.guards.pressure
-        && let Some(why) = guard::is_busy(&proc, &sys, view.key().executable)
+        && let Some(why) = guard::is_busy(&proc, &sys, view)
     {
         return Err(Skip::Busy(why));
     }

@@ -27,6 +27,8 @@ use crate::scenario::key_hash;
 /// How the names of plans and of their histories end.
 const PLAN: &str = "plan";
 const HISTORY: &str = "log";
+/// What became of the plan in its last recorded start, as whoever recorded it writes it.
+const REPLAY: &str = "replay";
 /// How the names of files being written begin.
 pub(crate) const TEMPORARY: &str = ".tmp-";
 /// Longest part of a file name that the executable gives.
@@ -117,6 +119,19 @@ impl Store {
     /// user's own store.
     pub fn history_of(&self, key: &Key) -> PathBuf {
         self.dir.join(format!("{}.{HISTORY}", stem(key)))
+    }
+
+    /// Where what became of this key's plan in its last recorded start is kept.
+    pub fn replay_of(&self, key: &Key) -> PathBuf {
+        self.dir.join(format!("{}.{REPLAY}", stem(key)))
+    }
+
+    /// What [`Store::save_replay`] has kept; `None` when there is nothing.
+    pub fn replay(&self, key: &Key) -> Result<Option<Vec<u8>>> {
+        match self.open_path(&self.replay_of(key)) {
+            Err(Error::Io { source, .. }) if self.means_none(&source) => Ok(None),
+            other => other.and_then(read).map(Some),
+        }
     }
 
     /// Opens the plan of this key for a launcher; `None` when there is none.

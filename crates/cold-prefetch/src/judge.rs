@@ -34,6 +34,8 @@ pub enum Judgement {
     },
 }
 
+/// Pairs without which nothing is decided ([`crate::evidence`]).
+const LEAST: u32 = 6;
 /// Controls after which a plan without a gain is switched off.
 const ENOUGH: u32 = 20;
 /// Launches in a row that found the plan stale.
@@ -83,7 +85,11 @@ pub fn judge(plan: &Plan, history: &[Record]) -> Judgement {
     let proven = e.is_some_and(|e| e.high < 1.0 - MARGIN);
     let why = match e {
         Some(e) if proven => format!("daily use shows a gain: {}", figures(&e)),
+        Some(e) if e.pairs < LEAST => format!("not decided yet, which takes {LEAST} pairs: {}", figures(&e)),
         Some(e) => format!("not decided yet: {}", figures(&e)),
+        None if since.iter().any(|r| r.kind == Kind::Control) => {
+            "no control start can be set against one with the plan yet".to_owned()
+        }
         None => "no control starts yet".to_owned(),
     };
     Judgement::Keep { proven, why }

@@ -71,8 +71,10 @@ pub struct ObservedStart {
     pub own_cpu_ns: u64,
     /// What it could see.
     pub sees: Sees,
-    /// What is missing and what that costs, in sentences.
+    /// What this start could not show and what that costs, in sentences. Another start may show it.
     pub missing: Vec<String>,
+    /// What went wrong in recording it, in sentences.
+    pub faults: Vec<String>,
 }
 
 /// Why a recording teaches nothing.
@@ -158,10 +160,11 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
         own_cpu_ns: 0,
         sees,
         missing,
+        faults: faults(recording),
     })
 }
 
-fn missing(recording: &Recording, sees: Sees, reads: bool, exact: bool, with: &With<'_>) -> Vec<String> {
+fn faults(recording: &Recording) -> Vec<String> {
     let m = &recording.manifest;
     let mut out = Vec::new();
     if !m.complete {
@@ -171,6 +174,12 @@ fn missing(recording: &Recording, sees: Sees, reads: bool, exact: bool, with: &W
         let n = m.lost_events();
         out.push(format!("{n} events were lost: what they would have shown is missing"));
     }
+    out
+}
+
+fn missing(recording: &Recording, sees: Sees, reads: bool, exact: bool, with: &With<'_>) -> Vec<String> {
+    let m = &recording.manifest;
+    let mut out = Vec::new();
     if !reads {
         let how = if with.opened.is_some() {
             "files up to 128 KiB that were opened are taken whole"

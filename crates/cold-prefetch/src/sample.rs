@@ -54,6 +54,7 @@ pub(crate) fn start(files: u32, ranges: &[(u32, u64, u32, u64)]) -> ObservedStar
         own_cpu_ns: 0,
         sees: Sees { pages: true, lookups: true, metadata: false },
         missing: Vec::new(),
+        faults: Vec::new(),
     }
 }
 

@@ -82,8 +82,23 @@ pub struct Verdict {
     pub starts: u32,
     /// Median of the control starts of the search, nanoseconds; `None` without any.
     pub controls_ns: Option<u64>,
-    /// What was tried: knobs, estimate of the ratio to the best of then, taken over or not.
-    pub tried: Vec<(Knobs, f64, bool)>,
+    /// What was tried, in order.
+    pub tried: Vec<Tried>,
+}
+
+/// One candidate of the search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tried {
+    /// What it did differently from the best of then, in words.
+    pub what: String,
+    /// Its knobs.
+    pub knobs: Knobs,
+    /// Pairs that it was given.
+    pub pairs: u32,
+    /// Estimate of its time, as a multiple of that of the best of then.
+    pub ratio: f64,
+    /// It became the best.
+    pub taken: bool,
 }
 
 #[derive(Debug)]
@@ -109,7 +124,7 @@ pub struct Tuner {
     plain: Vec<f64>,
     made: u32,
     random: u64,
-    tried: Vec<(Knobs, f64, bool)>,
+    tried: Vec<Tried>,
     gave_up: bool,
 }
 
@@ -200,7 +215,13 @@ impl Tuner {
                 let hopeless = pairs.len() == 1 && e.ratio > 1.0 + 3.0 * self.limits.margin;
                 if hopeless || pairs.len() as u32 >= self.limits.search_pairs {
                     let better = !hopeless && e.ratio < 1.0 - self.limits.margin;
-                    self.tried.push((candidate, e.ratio, better));
+                    self.tried.push(Tried {
+                        what: candidates::difference(&self.best, &candidate),
+                        knobs: candidate,
+                        pairs: pairs.len() as u32,
+                        ratio: e.ratio,
+                        taken: better,
+                    });
                     if better {
                         self.best = candidate;
                     }

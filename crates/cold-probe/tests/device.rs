@@ -53,6 +53,8 @@ fn a_measurement_is_kept_per_device_and_refused_when_it_is_old_or_anothers() {
     assert_eq!(with(&|m| m.ns_per_byte = 0.0), None);
     assert_eq!(with(&|m| m.depths.clear()), None);
     assert!(with(&|_| {}).is_some());
+    device.identity = "diskseq=4711".to_owned();
+    assert_eq!(load(state.path(), &device), None, "another disk took the number");
     device.name = "another/disk".to_owned();
     assert_eq!(load(state.path(), &device), None);
 }
@@ -115,6 +117,25 @@ mod root {
             }
         }
         assert!(good, "{preset:?}: {last}");
+    }
+
+    #[test]
+    fn a_loop_device_with_the_number_of_another_is_measured_again() {
+        if !need_root() {
+            return;
+        }
+        let state = tempfile::tempdir().expect("a directory");
+        let first = SlowDisk::create(Preset::Cloud, Bytes(256 << 20)).expect("a test disk");
+        let was = found(first.mount_point());
+        let kept = load_or_measure(first.mount_point(), state.path(), Effort::Quick).expect("measured");
+        assert_eq!(load(state.path(), &was), Some(kept));
+        drop(first);
+        // Numbers are given again, the lowest free one first; whichever this one gets, it is another disk.
+        let second = SlowDisk::create(Preset::Fast, Bytes(256 << 20)).expect("a test disk");
+        let is = found(second.mount_point());
+        assert_ne!(was.identity, is.identity);
+        let same_number = cold_probe::device::Found { dev: was.dev, name: was.name.clone(), ..is };
+        assert_eq!(load(state.path(), &same_number), None);
     }
 
     #[test]

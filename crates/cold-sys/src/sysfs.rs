@@ -1,6 +1,7 @@
 //! `/sys` below a root directory. See sysfs(5) and Documentation/ABI/ in the kernel tree.
 
 mod block;
+mod identity;
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

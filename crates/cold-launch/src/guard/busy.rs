@@ -2,8 +2,10 @@
 
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
+use cold_plan::format::View;
+use cold_plan::plan::FileKind;
+use cold_sys::device::{self, Dev};
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 
@@ -12,28 +14,42 @@ use cold_sys::sysfs::SysFs;
 const MEMORY_WAIT: f64 = 10.0;
 /// The same for I/O. It alone says nothing: a cold start just before waits all the time.
 const IO_WAIT: f64 = 30.0;
-/// Requests in flight at one moment on the program's disk, made by others.
+/// Requests in flight at one moment on a disk that the plan would read from, made by others.
 const IN_FLIGHT: u64 = 4;
+/// Devices looked at; the files of a start lie on one or two.
+const DEVICES: usize = 4;
 
 /// Why a replay would compete, as a phrase; `None` when it would not, or nothing tells.
-pub(crate) fn is_busy(proc: &ProcFs, sys: &SysFs, executable: &Path) -> Option<&'static str> {
+pub(crate) fn is_busy(proc: &ProcFs, sys: &SysFs, view: View<'_>) -> Option<&'static str> {
     let share = |kind| proc.pressure(kind).map_or(0.0, |p| p.some.avg10);
     if share("memory") >= MEMORY_WAIT {
         return Some("memory is under pressure");
     }
-    if share("io") >= IO_WAIT && in_flight(sys, executable)? >= IN_FLIGHT {
+    if share("io") >= IO_WAIT && devices(view).into_iter().any(|d| in_flight(sys, d) >= IN_FLIGHT) {
         return Some("the disk is busy");
     }
     None
 }
 
-/// Requests in flight on the device of `path`; `None` where it has no device of its own number.
-fn in_flight(sys: &SysFs, path: &Path) -> Option<u64> {
-    let dev = std::fs::metadata(path).ok()?.dev();
-    let (major, minor) = cold_sys::device::split(dev);
+/// Where the program lies, and where the plan's files lay when it was learnt: asking each of them where it
+/// lies now would read a cold disk. A number that means another disk by now costs a wrong answer, no more.
+fn devices(view: View<'_>) -> Vec<Dev> {
+    let mut found = Vec::with_capacity(DEVICES);
+    found.extend(std::fs::metadata(view.key().executable).ok().map(|m| device::split(m.dev())));
+    for file in view.files().filter(|f| f.kind() == FileKind::Regular) {
+        let dev = file.identity().dev;
+        if found.len() < DEVICES && !found.contains(&(dev.major, dev.minor)) {
+            found.push((dev.major, dev.minor));
+        }
+    }
+    found
+}
+
+/// Requests in flight on a device; 0 where the number is not a block device's (btrfs, overlay).
+fn in_flight(sys: &SysFs, (major, minor): Dev) -> u64 {
     // Of a partition this is the partition's own count.
-    let text = sys.read_opt(format!("dev/block/{major}:{minor}/inflight")).ok()??;
-    Some(text.split_whitespace().filter_map(|n| n.parse::<u64>().ok()).sum())
+    let text = sys.read_opt(format!("dev/block/{major}:{minor}/inflight")).ok().flatten();
+    text.map_or(0, |t| t.split_whitespace().filter_map(|n| n.parse::<u64>().ok()).sum())
 }
 
 /// Microseconds since boot in which some task waited for memory; asked again and again while a replay
@@ -50,10 +66,8 @@ mod tests {
     use super::*;
     use cold_testbed::FakeTree;
 
-    fn tree(memory: &str, io: &str, inflight: &str) -> FakeTree {
+    fn tree(memory: &str, io: &str, inflight: &str, (major, minor): Dev) -> FakeTree {
         let line = |share: &str| format!("some avg10={share} avg60=0.00 avg300=0.00 total=1\n");
-        let dev = std::fs::metadata("/proc/self/exe").expect("stat").dev();
-        let (major, minor) = cold_sys::device::split(dev);
         FakeTree::new()
             .file("proc/pressure/memory", line(memory))
             .file("proc/pressure/io", line(io))
@@ -61,12 +75,20 @@ mod tests {
     }
 
     #[test]
-    fn waits_for_io_count_only_while_the_disk_has_requests() {
-        let exe = std::env::current_exe().expect("known");
-        let busy = |t: FakeTree| is_busy(&ProcFs::new(t.proc()), &SysFs::new(t.sys()), &exe);
-        assert_eq!(busy(tree("0.00", "99.00", "0 0")), None);
-        assert_eq!(busy(tree("0.00", "0.00", "9 9")), None);
-        assert_eq!(busy(tree("0.00", "50.00", "3 5")), Some("the disk is busy"));
-        assert_eq!(busy(tree("12.50", "0.00", "0 0")), Some("memory is under pressure"));
+    fn waits_for_io_count_only_while_a_disk_of_the_plan_has_requests() {
+        let mut plan = cold_plan::sample::sample();
+        let dev = plan.files.iter().find(|f| f.kind == FileKind::Regular).expect("a file").identity.dev;
+        plan.key.executable = std::env::current_exe().expect("known");
+        let own = device::split(std::fs::metadata(&plan.key.executable).expect("stat").dev());
+        let bytes = cold_plan::format::encode(&plan).expect("a plan");
+        let view = View::parse(&bytes).expect("parses");
+        let busy = |t: FakeTree| is_busy(&ProcFs::new(t.proc()), &SysFs::new(t.sys()), view);
+        for at in [own, (dev.major, dev.minor)] {
+            assert_eq!(busy(tree("0.00", "99.00", "0 0", at)), None);
+            assert_eq!(busy(tree("0.00", "0.00", "9 9", at)), None);
+            assert_eq!(busy(tree("0.00", "50.00", "3 5", at)), Some("the disk is busy"));
+            assert_eq!(busy(tree("12.50", "0.00", "0 0", at)), Some("memory is under pressure"));
+        }
+        assert_eq!(busy(tree("0.00", "50.00", "3 5", (250, 9))), None, "another disk");
     }
 }

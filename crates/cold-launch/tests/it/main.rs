@@ -2,6 +2,7 @@
 #![allow(clippy::panic)]
 
 mod hostile;
+mod misfit;
 mod own;
 mod plain;
 mod replay;

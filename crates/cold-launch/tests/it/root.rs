@@ -1,5 +1,9 @@
 //! What needs root to be set up: other users, a server that never answers, a control group.
 
+mod harm;
+mod rights;
+mod signals;
+
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;

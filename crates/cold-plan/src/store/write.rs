@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
 
-use super::{Error, HISTORY, PLAN, Result, Store, TEMPORARY};
+use super::{Error, HISTORY, PLAN, REPLAY, Result, Store, TEMPORARY};
 use crate::Plan;
 use crate::format::encode;
 use crate::plan::Key;
@@ -55,6 +55,11 @@ impl Store {
     /// [`Locked::save`] under a lock of its own.
     pub fn save(&self, plan: &Plan) -> Result<PathBuf> {
         self.lock()?.save(plan)
+    }
+
+    /// Keeps beside the plan of this key what became of it in a recorded start. Removed with the plan.
+    pub fn save_replay(&self, key: &Key, bytes: &[u8]) -> Result<()> {
+        self.lock()?.put(&self.replay_of(key), bytes)
     }
 
     /// [`Locked::remove`] under a lock of its own.
@@ -105,17 +110,21 @@ impl Locked<'_> {
     pub fn save(&self, plan: &Plan) -> Result<PathBuf> {
         let path = self.store.path_of(&plan.key);
         let bytes = encode(plan).map_err(|source| Error::Format { path: path.clone(), source })?;
+        self.put(&path, &bytes)?;
+        Ok(path)
+    }
+
+    fn put(&self, path: &Path, bytes: &[u8]) -> Result<()> {
         // Alone under the lock: a file of this name is a killed process's.
         let temporary = self.store.dir.join(format!("{TEMPORARY}{}", std::process::id()));
         discard(&temporary)?;
-        let written = self.write(&temporary, &bytes).and_then(|()| std::fs::rename(&temporary, &path));
+        let written = self.write(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, path));
         written.map_err(|e| {
             // Whatever was written is of no use to anybody; the first error is the one to tell.
             let _ = std::fs::remove_file(&temporary);
-            Error::io("write", &path, e)
+            Error::io("write", path, e)
         })?;
-        self.sync()?;
-        Ok(path)
+        self.sync()
     }
 
     fn write(&self, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
@@ -144,6 +153,7 @@ impl Locked<'_> {
             return Err(Error::NotInStore { path: path.to_owned(), store: store.clone() });
         }
         discard(&path.with_extension(HISTORY))?;
+        discard(&path.with_extension(REPLAY))?;
         let was_there = discard(path)?;
         self.sync()?;
         Ok(was_there)
@@ -180,8 +190,8 @@ impl Locked<'_> {
     /// Plans with their histories, by their common name.
     fn groups(&self) -> Result<BTreeMap<PathBuf, Group>> {
         let mut groups = BTreeMap::<PathBuf, Group>::new();
-        // The history first: the last file is the plan, where there is one.
-        for extension in [HISTORY, PLAN] {
+        // The plan last: it is what the group is called by, where there is one.
+        for extension in [HISTORY, REPLAY, PLAN] {
             for path in self.store.files(extension)? {
                 let meta = match path.symlink_metadata() {
                     Err(e) if e.kind() == ErrorKind::NotFound => continue,

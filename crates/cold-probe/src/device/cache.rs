@@ -7,6 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use cold_model::DeviceModel;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
+use serde::{Deserialize, Serialize};
 
 use super::{Effort, Error, Found, find, measure_found};
 
@@ -14,6 +15,13 @@ use super::{Effort, Error, Found, find, measure_found};
 const GOOD_FOR: u64 = 30 * 24 * 3600;
 /// No honest file is larger.
 const LARGEST: u64 = 64 << 10;
+
+/// What is kept: the measurement, and of which device it is.
+#[derive(Serialize, Deserialize)]
+struct Kept<M> {
+    identity: String,
+    model: M,
+}
 
 /// `devices/MAJOR:MINOR-NAME.json`; what cannot stand in a file's name becomes `_`.
 pub fn file_name(found: &Found) -> PathBuf {
@@ -28,9 +36,10 @@ pub fn load(state: &Path, found: &Found) -> Option<DeviceModel> {
     let (file, _) = cold_sys::open::regular(&state.join(file_name(found)), false).ok()?;
     let mut text = String::new();
     file.take(LARGEST).read_to_string(&mut text).ok()?;
-    let model: DeviceModel = serde_json::from_str(&text).ok()?;
+    // Without an identity it is of an earlier version, and nobody knows which device that was.
+    let Kept { identity, model } = serde_json::from_str::<Kept<DeviceModel>>(&text).ok()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
-    let same = model.dev == found.dev && model.name == found.name;
+    let same = model.dev == found.dev && model.name == found.name && identity == found.identity;
     let fresh = model.measured_at <= now && now - model.measured_at <= GOOD_FOR;
     (same && fresh && plausible(&model)).then_some(model)
 }
@@ -55,7 +64,8 @@ pub fn save(state: &Path, found: &Found, model: &DeviceModel) -> Result<(), Erro
     };
     let directory = state.join("devices");
     std::fs::create_dir_all(&directory).map_err(io("create", &directory))?;
-    let text = serde_json::to_string_pretty(model).map_err(|e| Error::Io {
+    let kept = Kept { identity: found.identity.clone(), model };
+    let text = serde_json::to_string_pretty(&kept).map_err(|e| Error::Io {
         action: "encode",
         path: path.clone(),
         source: e.into(),

@@ -18,6 +18,8 @@ pub struct Found {
     pub dev: Dev,
     /// Its name below `/sys/block`, and its model where it has one: `sda (Samsung SSD 860)`.
     pub name: String,
+    /// Which device has the name now ([`SysFs::block_identity`]): names of loop devices go round.
+    pub identity: String,
     /// The kernel calls it rotational, which is no more than a hint.
     pub rotational: bool,
     /// The largest of read-ahead and request size, which bounds a readahead call: what the kernel states.
@@ -53,7 +55,9 @@ pub fn find(place: &Path, proc: &ProcFs, sys: &SysFs) -> Result<Found, Error> {
     }
     let (major, minor) = block.disk_dev.unwrap_or(dev);
     let kib = block.max_sectors_kb.unwrap_or(0).max(block.read_ahead_kb.unwrap_or(0));
+    let identity = sys.block_identity(&block.disk);
     Ok(Found {
+        identity,
         dev: Dev { major, minor },
         name: match block.model {
             Some(model) => format!("{} ({model})", block.disk),

@@ -64,6 +64,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     scenario: Option<String>,
 
+    /// Make every K-th cold start without the plan, so that daily use shows what it gains; 0 never
+    #[arg(long, value_name = "K", default_value_t = 10)]
+    control_every: u32,
+
     /// Print what would be written, and where; write nothing
     #[arg(long)]
     print: bool,
@@ -91,6 +95,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let mut launch = vec![super::launcher::find()?.to_string_lossy().into_owned()];
     if let Some(scenario) = &args.scenario {
         launch.extend(["--scenario".to_owned(), scenario.clone()]);
+    }
+    if args.control_every > 0 {
+        launch.extend(["--control-every".to_owned(), args.control_every.to_string()]);
     }
     launch.push("--".to_owned());
     let made = match &args.target {

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use cold_bench::config::Config;
 use cold_bench::session::single::Single;
 use cold_bench::session::starts::Starts;
-use cold_model::bench::{Ending, State};
+use cold_model::bench::{Ending, State, Taint};
 use cold_model::recording::Recording;
 use cold_model::recording::manifest::{StackMethod, Subject, Tier};
 use cold_plan::Plan;
@@ -27,6 +27,11 @@ use crate::ui::Ui;
 
 type Result<T> = std::result::Result<T, Failure>;
 
+/// How often one start is made again because others disturbed it, and how many in all. One that is disturbed
+/// each time (by a program that holds its libraries, say) will be the next time, too: from then on none is.
+const AGAIN: u32 = 2;
+const AGAIN_IN_ALL: u32 = 6;
+
 const EXAMPLES: &str = "Examples:
   cold prefetch learn -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/p.html
   cold prefetch learn --ready port:5432 --scenario db -- postgres -D /srv/db
@@ -35,7 +40,8 @@ const EXAMPLES: &str = "Examples:
 
 const AFTER: &str = "\
 Each start is recorded as `cold trace` does, at the best tier this machine allows, and added to the
-plan: a page is kept when enough of the last 8 starts needed it. Without root nothing is evicted but
+plan: a page is kept when enough of the last 8 starts needed it. A start whose cache others disturbed
+is made again, up to twice. Without root nothing is evicted but
 the program's own files; buffered reads are then not seen, which is told.
 
 Exit codes: 0 learnt; 1 failed, or the command failed; 2 wrong usage; 5 the state could not be
@@ -151,18 +157,15 @@ impl Lesson<'_> {
     ) -> Result<(Plan, Vec<String>)> {
         let mut starts =
             Starts::begin(self.config, line, interrupt).map_err(crate::commands::bench::failure)?;
-        let mut missing = Vec::new();
+        let mut told = Told::default();
         let mut result = Ok(());
+        let mut again = AGAIN_IN_ALL;
         for n in 0..self.args.starts {
             // Warm starts tell how long the program computes; cold ones what is read, metadata included.
             let state = self.config.states.get(usize::from(n == 1)).or(self.config.states.first());
-            match self.start(&mut starts, n, state, line) {
+            match self.undisturbed(&mut starts, n, state, &mut again, line) {
                 Ok(start) => {
-                    for what in &start.missing {
-                        if !missing.contains(what) {
-                            missing.push(what.clone());
-                        }
-                    }
+                    told.add(&start);
                     plan = Some(cold_prefetch::merge(plan.as_ref(), self.key, &start, plans::now()));
                 }
                 Err(failure) => {
@@ -174,17 +177,43 @@ impl Lesson<'_> {
         let ended = starts.end().map_err(crate::commands::bench::failure);
         result?;
         ended?;
-        plan.map(|plan| (plan, missing)).ok_or_else(|| Failure::usage("no start was made"))
+        plan.map(|plan| (plan, told.all())).ok_or_else(|| Failure::usage("no start was made"))
     }
 
-    /// One recorded start.
+    /// One recorded start, made again while others disturb it and `again` allows.
+    fn undisturbed(
+        &self,
+        starts: &mut Starts<'_>,
+        n: u32,
+        state: Option<&State>,
+        again: &mut u32,
+        line: &mut Line<'_>,
+    ) -> Result<ObservedStart> {
+        let mut repeated = 0;
+        loop {
+            let (start, disturbed) = self.start(starts, n, state, line)?;
+            if disturbed.is_empty() {
+                return Ok(start);
+            }
+            let why = disturbed.join("; ");
+            if repeated == AGAIN || *again == 0 {
+                *again = 0;
+                self.ui.note(format!("start {} was disturbed and teaches all the same: {why}", n + 1));
+                return Ok(start);
+            }
+            self.ui.note(format!("start {} was disturbed and is made again: {why}", n + 1));
+            (repeated, *again) = (repeated + 1, *again - 1);
+        }
+    }
+
+    /// One recorded start, and by what its cache was disturbed.
     fn start(
         &self,
         starts: &mut Starts<'_>,
         n: u32,
         state: Option<&State>,
         line: &mut Line<'_>,
-    ) -> Result<ObservedStart> {
+    ) -> Result<(ObservedStart, Vec<String>)> {
         let argv = self.config.commands.first().map(|c| c.argv.as_slice()).unwrap_or_default();
         let before = manifest::before(Subject::Command, argv, &self.args.start.ready);
         let directory = self.directory(n);
@@ -195,6 +224,7 @@ impl Lesson<'_> {
             .filter(|s| !s.start.interrupted)
             .ok_or_else(|| Failure::from(anyhow::anyhow!("interrupted; nothing was learnt")))?;
         self.ended_well(&single)?;
+        let disturbed = disturbances(&single);
         line.step(&format!("learning from start {} of {}", n + 1, self.args.starts));
         let own_cpu = single.start.own_cpu.map_or(0, |t| t.0);
         let recording: Recording = match &self.args.keep {
@@ -208,7 +238,7 @@ impl Lesson<'_> {
             Failure::from(anyhow::anyhow!("start {} taught nothing: {e}", n + 1))
                 .hint("`cold doctor` tells what can be recorded here")
         })?;
-        Ok(ObservedStart { own_cpu_ns: own_cpu, ..start })
+        Ok((ObservedStart { own_cpu_ns: own_cpu, ..start }, disturbed))
     }
 
     /// A failed start is none that should be made faster.
@@ -218,17 +248,7 @@ impl Lesson<'_> {
             Ending::TimedOut => "was not ready within --timeout".to_owned(),
             Ending::Code(c) if c != 0 => format!("failed (exit code {c})"),
             Ending::Signal(s) => format!("was killed by signal {s}"),
-            _ => {
-                let disturbed: Vec<String> =
-                    single.run.taints.iter().map(cold_bench::diagnose::taints::words).collect();
-                if !disturbed.is_empty() {
-                    self.ui.note(format!(
-                        "a start was disturbed and teaches all the same: {}",
-                        disturbed.join("; ")
-                    ));
-                }
-                return Ok(());
-            }
+            _ => return Ok(()),
         };
         Err(Failure::from(anyhow::anyhow!("the command {why}; nothing was learnt"))
             .hint("--ignore-failure learns from it all the same, --output inherit shows what it says"))
@@ -257,5 +277,36 @@ impl Lesson<'_> {
             buffer: None,
             files: Vec::new(), // known once a start was observed
         }
+    }
+}
+
+/// What changed the cache under the start, in words. Who only took CPU or disk time away made it slower, and
+/// nothing that it needs another.
+fn disturbances(single: &Single) -> Vec<String> {
+    let only_slower = |t: &&Taint| {
+        !matches!(t, Taint::Steal { .. } | Taint::BusyMachine { .. } | Taint::ForeignReads { .. })
+    };
+    single.run.taints.iter().filter(only_slower).map(cold_bench::diagnose::taints::words).collect()
+}
+
+/// What the starts of a lesson could not show.
+#[derive(Default)]
+struct Told {
+    /// What none has shown so far; `None` before the first.
+    missing: Option<Vec<String>>,
+    faults: Vec<String>,
+}
+
+impl Told {
+    fn add(&mut self, start: &ObservedStart) {
+        match &mut self.missing {
+            None => self.missing = Some(start.missing.clone()),
+            Some(missing) => missing.retain(|what| start.missing.contains(what)),
+        }
+        self.faults.extend(start.faults.iter().cloned());
+    }
+
+    fn all(self) -> Vec<String> {
+        self.faults.into_iter().chain(self.missing.unwrap_or_default()).collect()
     }
 }

@@ -4,11 +4,12 @@ use cold_bench::session::starts::Starts;
 use cold_model::bench::State;
 use cold_model::recording::manifest::{StackMethod, Subject};
 use cold_model::{Bytes, Nanos};
-use cold_plan::Plan;
+use cold_plan::{Plan, Store};
 use cold_prefetch::Waste;
 use cold_trace::record::Options;
 use serde_json::{Value, json};
 
+use super::plans;
 use crate::exit::Failure;
 use crate::progress::Line;
 use crate::recorder::{Watch, manifest};
@@ -104,4 +105,32 @@ pub(super) fn document(waste: &Waste) -> Value {
         "total": amounts(&waste.total), "steps": waste.steps, "step_bytes": waste.step_bytes,
         "requests": waste.requests, "request_bytes": waste.request_bytes, "files": files,
     })
+}
+
+/// Keeps it beside the plan, for `show`.
+pub(super) fn keep(store: &Store, plan: &Plan, waste: &Waste) -> Result<(), Failure> {
+    let kept = json!({ "at": plans::now(), "steps": fingerprint(plan), "replay": document(waste) });
+    store.save_replay(&plan.key, kept.to_string().as_bytes())?;
+    Ok(())
+}
+
+/// The last recorded start by exactly these steps: seconds since 1970 and [`document`]. `None` when there was none,
+/// or the plan has changed since.
+pub(super) fn kept(store: &Store, plan: &Plan) -> Option<(u64, Value)> {
+    let mut kept: Value = serde_json::from_slice(&store.replay(&plan.key).ok()??).ok()?;
+    if kept["steps"].as_str()? != fingerprint(plan) {
+        return None;
+    }
+    Some((kept["at"].as_u64()?, kept["replay"].take()))
+}
+
+/// The same for the same steps only.
+fn fingerprint(plan: &Plan) -> String {
+    let mut bytes = Vec::with_capacity(plan.steps.len() * 16);
+    for s in &plan.steps {
+        bytes.extend(s.file.to_le_bytes());
+        bytes.extend(s.offset.to_le_bytes());
+        bytes.extend(s.bytes.to_le_bytes());
+    }
+    format!("{:016x}", cold_model::hash::fnv1a64(&[&bytes[..]]))
 }

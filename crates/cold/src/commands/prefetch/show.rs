@@ -9,6 +9,7 @@ use cold_plan::plan::{FileKind, Gate, Op, Order, Standing, Trial};
 use serde_json::{Value, json};
 
 use super::plans::{self, Place, Which};
+use super::replay;
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::table::{Table, width};
@@ -49,8 +50,10 @@ pub(crate) struct Args {
 
 /// Shows it.
 pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
-    let listed = args.which.find(&place.store()?)?;
+    let store = place.store()?;
+    let listed = args.which.find(&store)?;
     let plan = &listed.plan;
+    let replayed = replay::kept(&store, plan);
     for (path, text) in
         [(&args.html, cold_report::plan::html(plan)), (&args.svg, cold_report::plan::svg(plan))]
     {
@@ -61,13 +64,20 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         }
     }
     if args.json {
-        ui.line(serde_json::to_string_pretty(&document(plan, &listed.path))?);
+        let mut document = document(plan, &listed.path);
+        if let (Some(map), Some((at, waste))) = (document.as_object_mut(), replayed) {
+            map.insert("replayed".into(), json!({ "at": at, "waste": waste }));
+        }
+        ui.line(serde_json::to_string_pretty(&document)?);
         return Ok(Exit::Done);
     }
     head(ui, plan, &listed.path);
     details(ui, plan);
+    if let Some((at, waste)) = &replayed {
+        ui.line(paint(FAINT, format!("  {}", last_replay(*at, waste))));
+    }
     ui.line("");
-    for line in files(plan, args.top).lines(width()) {
+    for line in files(plan, replayed.as_ref().map(|(_, waste)| waste), args.top).lines(width()) {
         ui.line(line);
     }
     Ok(Exit::Done)
@@ -193,8 +203,29 @@ fn details(ui: &Ui, plan: &Plan) {
     }
 }
 
-/// Per file: what is read of it, in how many requests, and how often it was used.
-fn files(plan: &Plan, top: usize) -> Table {
+/// A number of a recorded start's document.
+fn amount(amounts: &Value, name: &str) -> u64 {
+    amounts[name].as_u64().unwrap_or(0)
+}
+
+/// What became of the plan in its last recorded start.
+fn last_replay(at: u64, waste: &Value) -> String {
+    let t = |name| amount(&waste["total"], name);
+    format!(
+        "recorded {}: {} unused ({} of what came by the plan), {} late (waited {}), {} not planned (waited {})",
+        plans::ago(at),
+        Bytes(t("unused")),
+        percent(t("unused"), t("prefetched")),
+        Bytes(t("late")),
+        Nanos(t("late_wait_ns")),
+        Bytes(t("missing")),
+        Nanos(t("missing_wait_ns")),
+    )
+}
+
+/// Per file: what is read of it, in how many requests, how often it was used, and, where a start was recorded,
+/// what of it came for nothing or too late.
+fn files(plan: &Plan, waste: Option<&Value>, top: usize) -> Table {
     let mut sums: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for step in plan.steps.iter().filter(|s| s.op == Op::Read) {
         let sum = sums.entry(step.file).or_default();
@@ -202,11 +233,23 @@ fn files(plan: &Plan, top: usize) -> Table {
     }
     let mut rows: Vec<_> = sums.into_iter().collect();
     rows.sort_by_key(|(file, (bytes, _))| (std::cmp::Reverse(*bytes), *file));
-    let mut table = Table::new(&["READ", "OF FILE", "REQUESTS", "FIRST NEED", "USES", "FILE"]);
+    let of: BTreeMap<&str, &Value> = waste
+        .and_then(|w| w["files"].as_array())
+        .into_iter()
+        .flatten()
+        .filter_map(|f| Some((f["path"].as_str()?, &f["amounts"])))
+        .collect();
+    let mut heads = vec!["READ", "OF FILE", "REQUESTS", "FIRST NEED", "USES", "FILE"];
+    if waste.is_some() {
+        heads.splice(5..5, ["UNUSED", "LATE", "WAITED"]);
+    }
+    let mut table = Table::new(&heads);
     for (index, (bytes, requests)) in rows.iter().take(top) {
         let Some(f) = plan.files.get(*index as usize) else { continue };
-        let share = if f.kind == FileKind::Regular { percent(*bytes, f.identity.size) } else { "-".into() };
-        let cells = vec![
+        // Reads are of whole pages, the last of which the file need not fill.
+        let within = (*bytes).min(f.identity.size);
+        let share = if f.kind == FileKind::Regular { percent(within, f.identity.size) } else { "-".into() };
+        let mut cells = vec![
             Bytes(*bytes).to_string(),
             share,
             count(*requests),
@@ -214,6 +257,12 @@ fn files(plan: &Plan, top: usize) -> Table {
             format!("{}/{}", f.uses.count_ones(), plan.learnt.starts.min(8)),
             f.path.display().to_string(),
         ];
+        if waste.is_some() {
+            let a = of.get(f.path.to_string_lossy().as_ref()).copied().unwrap_or(&Value::Null);
+            let bytes = |name| Bytes(amount(a, name)).to_string();
+            let waited = Nanos(amount(a, "late_wait_ns")).to_string();
+            cells.splice(5..5, [bytes("unused"), bytes("late"), waited]);
+        }
         table.row(cells, Vec::new());
     }
     table

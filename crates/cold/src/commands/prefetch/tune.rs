@@ -1,6 +1,7 @@
 //! `cold prefetch tune`: rival settings of a plan against each other and against no plan, live.
 
 use std::ffi::OsString;
+use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,7 +10,7 @@ use cold_bench::session::starts::Starts;
 use cold_model::bench::State;
 use cold_plan::Plan;
 use cold_plan::plan::Standing;
-use cold_prefetch::tune::{Arm, Limits, Outcome as Made, Space};
+use cold_prefetch::tune::{Arm, Limits, Outcome as Made, Space, Tried};
 use cold_prefetch::{Tuner, Verdict, Waste};
 use serde_json::json;
 
@@ -22,6 +23,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::interrupt;
 use crate::progress::Line;
 use crate::start::Start;
+use crate::table::{Table, width};
 use crate::ui::{FAINT, STRONG, Ui, paint};
 use crate::words::plural;
 
@@ -117,6 +119,9 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     better.trial = verdict.trial;
     better.standing = verdict.standing.clone();
     store.save(&better)?;
+    if let Some(waste) = &waste {
+        replay::keep(&store, &better, waste)?;
+    }
     let result = Found { plan: &better, verdict: &verdict, waste: waste.as_ref(), seed: limits.seed };
     tell(ui, args, &result, &store.path_of(&better.key))?;
     Ok(match verdict.standing {
@@ -250,6 +255,10 @@ fn tell(ui: &Ui, args: &Args, found: &Found<'_>, path: &Path) -> Result<()> {
         if let Some(map) = document.as_object_mut() {
             map.insert("starts".into(), json!(verdict.starts));
             map.insert("seed".into(), json!(seed));
+            let tried = verdict.tried.iter().map(
+                |t| json!({ "what": t.what, "ratio": t.ratio, "pairs": t.pairs, "taken_over": t.taken }),
+            );
+            map.insert("tried".into(), tried.collect());
             map.insert("waste".into(), waste.map_or(json!(null), replay::document));
             map.remove("files");
         }
@@ -257,10 +266,7 @@ fn tell(ui: &Ui, args: &Args, found: &Found<'_>, path: &Path) -> Result<()> {
         return Ok(());
     }
     ui.line(format!("{}  {}", paint(STRONG, plans::name(path)), plans::what(&plan.key)));
-    for (_, ratio, taken) in &verdict.tried {
-        let word = if *taken { "taken over" } else { "no better" };
-        ui.line(paint(FAINT, format!("  a candidate took {ratio:.3} times the best so far: {word}")));
-    }
+    tell_tried(ui, &verdict.tried);
     let (style, text) = show::standing(plan);
     ui.line(format!("  {}", paint(style, text)));
     if let Some(waste) = waste {
@@ -268,4 +274,28 @@ fn tell(ui: &Ui, args: &Args, found: &Found<'_>, path: &Path) -> Result<()> {
     }
     ui.line(paint(FAINT, format!("  {} made; seed {seed}", plural(u64::from(verdict.starts), "start"))));
     Ok(())
+}
+
+/// What was varied and what came of it: a table for people, one line for logs.
+fn tell_tried(ui: &Ui, tried: &[Tried]) {
+    if tried.is_empty() {
+        return;
+    }
+    if !std::io::stdout().is_terminal() {
+        let taken = || tried.iter().filter(|t| t.taken);
+        let names: Vec<String> = taken().map(|t| format!("{} ({:.3})", t.what, t.ratio)).collect();
+        let names = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
+        let all = plural(tried.len() as u64, "rival setting");
+        return ui.line(format!("  {all} tried, {} taken over{names}", taken().count()));
+    }
+    let mut table = Table::new(&["TIME", "PAIRS", "OUTCOME", "VARIED"]);
+    for t in tried {
+        let outcome = if t.taken { "taken over" } else { "no better" };
+        let time = format!("{:.3}", t.ratio);
+        table.row(vec![time, t.pairs.to_string(), outcome.to_owned(), t.what.clone()], Vec::new());
+    }
+    ui.line(paint(FAINT, "  rival settings, each against the best before it (1.000: as long):"));
+    for line in table.lines(width()) {
+        ui.line(paint(FAINT, format!("  {line}")));
+    }
 }

@@ -68,6 +68,9 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     let store = place.store()?;
     let listed = args.which.find(&store)?;
     let waste = if args.replay { replayed(args, &store, &listed.plan, ui)? } else { None };
+    if let Some(waste) = &waste {
+        replay::keep(&store, &listed.plan, waste)?;
+    }
     let checked = check(&listed.plan);
     let again = checked.executable.is_err() || checked.stale_bytes * STALE >= checked.bytes.max(1);
     if args.json {

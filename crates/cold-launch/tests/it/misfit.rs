@@ -1,0 +1,100 @@
+//! Plans that fit in part, or not: half of the files replaced by an upgrade, the plan of another scenario.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use cold_plan::Store;
+use cold_plan::history::{Kind, Skip};
+use cold_plan::plan::{Identity, Key};
+
+use crate::world::{LAUNCHER, MIB, add, add_whole, cached, directory, evict, file, gone, plan, save, text};
+
+/// Puts another file there, of the same size, as an upgrade does.
+fn replace(path: &Path, bytes: u64) {
+    let new = path.with_extension("new");
+    std::fs::rename(file(&new, bytes), path).expect("replaced");
+}
+
+/// A store with a plan of `argv` under the scenario `name`.
+fn stored(dir: &Path, argv: &[OsString], name: Option<&str>) -> (Store, Key) {
+    let store = Store::at(dir.join("store"));
+    std::fs::create_dir_all(store.directory()).expect("made");
+    let path = std::env::var_os("PATH");
+    let command = cold_plan::scenario::Command { argv, cwd: "/".as_ref(), path: path.as_deref() };
+    let key = cold_plan::scenario::find(&command, name).expect("a key");
+    (store, key)
+}
+
+/// `cold-launch` by the store, and its helper's end.
+fn from_store(store: &Store, options: &[&str], argv: &[OsString]) -> Output {
+    let mut command = Command::new(LAUNCHER);
+    command.arg("--store").arg(store.directory()).args(["--verbose"]).args(options).arg("--").args(argv);
+    let out = command.output().expect("runs");
+    gone(store.directory());
+    out
+}
+
+fn argv(words: &[&str]) -> Vec<OsString> {
+    words.iter().map(OsString::from).collect()
+}
+
+#[test]
+fn of_a_half_stale_plan_the_rest_is_used_and_of_a_stale_one_nothing() {
+    const BYTES: u64 = 256 << 10;
+    let dir = directory();
+    let argv = argv(&["sh", "-c", "sleep 0.5"]);
+    let (store, key) = stored(dir.path(), &argv, None);
+    let mut p = plan();
+    p.key = key.clone();
+    let files: Vec<PathBuf> = (0..8).map(|n| file(&dir.path().join(format!("f{n}")), BYTES)).collect();
+    for f in &files {
+        add_whole(&mut p, f, false);
+    }
+    save(&p, &store.path_of(&key));
+    let upgraded = |n: usize| {
+        for f in &files[..n] {
+            replace(f, BYTES);
+        }
+        assert!(files.iter().all(|f| evict(f)), "nobody else knows the files");
+        let out = from_store(&store, &[], &argv);
+        assert!(out.status.success(), "{out:?}");
+        files.iter().map(|f| cached(f)).collect::<Vec<_>>()
+    };
+    // Half of the bytes: what is left of it is worth following.
+    assert_eq!(upgraded(4), [[0; 4], [64; 4]].concat());
+    // More: it is given up as soon as that is known, before anything else is read.
+    assert_eq!(upgraded(5), [0; 8]);
+    let records = cold_plan::history::read(&store.history_of(&key)).expect("a history");
+    let kinds: Vec<Kind> = records.iter().map(|r| r.kind).collect();
+    assert_eq!(kinds, [Kind::Prefetched, Kind::Skipped(Skip::Stale)]);
+}
+
+#[test]
+fn a_plan_of_another_scenario_is_not_taken_and_by_name_reads_what_it_names_and_no_more() {
+    let dir = directory();
+    let argv = argv(&["sh", "-c", "sleep 0.5", "--page"]);
+    let (store, other) = stored(dir.path(), &argv, Some("convert"));
+    let data = file(&dir.path().join("data"), 4 * MIB);
+    let mut p = plan();
+    p.key = other.clone();
+    let meta = std::fs::metadata(&data).expect("stat");
+    let ranges: Vec<(u64, u32)> = (0..4).map(|i| (i * MIB, 64 << 10)).collect();
+    add(&mut p, &data, Identity::of(&meta, [0; 20]), &ranges, false);
+    save(&p, &store.path_of(&other));
+    assert!(evict(&data), "nobody else knows the file");
+    // By the shape of its arguments this start has no plan.
+    let out = from_store(&store, &[], &argv);
+    assert!(text(&out.stderr).contains("there is no plan for this command"), "{}", text(&out.stderr));
+    assert_eq!(cached(&data), 0);
+    // Put in the place of its own plan, by hand: it says for which scenario it is.
+    let (_, own) = stored(dir.path(), &argv, None);
+    std::fs::copy(store.path_of(&other), store.path_of(&own)).expect("copied");
+    let out = from_store(&store, &[], &argv);
+    assert!(text(&out.stderr).contains("the plan of another command"), "{}", text(&out.stderr));
+    assert_eq!(cached(&data), 0);
+    // By name it is followed, as far as it goes.
+    let out = from_store(&store, &["--scenario", "convert"], &argv);
+    assert!(text(&out.stderr).contains("262144 of 262144 bytes"), "{}", text(&out.stderr));
+    assert_eq!(cached(&data), 64);
+}

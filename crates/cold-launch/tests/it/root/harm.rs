@@ -1,0 +1,162 @@
+//! Never harmful: a group with too little memory, a busy disk. The witness is what was read, and what the
+//! launcher says; not the time, which belongs to the machine.
+
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use cold_model::Bytes;
+use cold_plan::plan::Identity;
+use cold_sys::cgroup::Hierarchies;
+use cold_sys::procfs::ProcFs;
+use cold_testbed::SlowDisk;
+use cold_testbed::disk::Preset;
+
+use crate::world::{
+    LAUNCHER, MIB, add, add_whole, cached, directory, evict, file, gone, launch, launcher, plan, save, text,
+};
+
+/// A control group with a limit of memory, removed with its value.
+struct Group {
+    dir: PathBuf,
+}
+
+impl Group {
+    /// `None` where no hierarchy has the controller.
+    fn limited(bytes: u64) -> Option<Self> {
+        let mounts = ProcFs::default().mounts().expect("mounts");
+        let tops = Hierarchies::of(&mounts);
+        let v1 = tops.v1.get("memory").map(|top| (top.clone(), "memory.limit_in_bytes"));
+        let v2 = tops.v2.map(|top| (top, "memory.max"));
+        v1.into_iter().chain(v2).find_map(|(top, limit)| {
+            let group = Self { dir: top.join(format!("cold-launch-it-{}", std::process::id())) };
+            std::fs::create_dir(&group.dir).ok()?;
+            std::fs::write(group.dir.join(limit), bytes.to_string()).ok()?;
+            Some(group)
+        })
+    }
+
+    /// The launcher, started inside.
+    fn launcher(&self, plan: &Path, command: &[&str]) -> Command {
+        let mut shell = Command::new("sh");
+        let enter = format!("echo $$ > {}/cgroup.procs && exec \"$@\"", self.dir.display());
+        shell.args(["-c", &enter, "sh", LAUNCHER, "--plan"]).arg(plan).arg("--verbose").args(command);
+        shell
+    }
+
+    fn number(&self, name: &str) -> Option<u64> {
+        std::fs::read_to_string(self.dir.join(name)).ok()?.trim().parse().ok()
+    }
+}
+
+impl Drop for Group {
+    fn drop(&mut self) {
+        // A process that has just ended may still be in it.
+        let gone = || std::fs::remove_dir(&self.dir).is_ok() || !self.dir.exists();
+        for _ in 0..200 {
+            if gone() {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    }
+}
+
+#[test]
+fn a_group_with_less_memory_than_the_plan_gets_half_of_its_room_or_nothing() {
+    if !cold_testbed::need_root() {
+        return;
+    }
+    let group = Group::limited(24 * MIB);
+    let Some(group) = group else {
+        cold_testbed::need(false, "a memory controller");
+        return;
+    };
+    let dir = directory();
+    let at = dir.path().join("plan");
+    let data = file(&dir.path().join("data"), 32 * MIB);
+    // Nothing of it is known to be needed first: it would be all or nothing.
+    let mut p = plan();
+    add_whole(&mut p, &data, false);
+    save(&p, &at);
+    assert!(evict(&data), "nobody else knows the file");
+    let out = group.launcher(&at, &["echo", "ran"]).output().expect("runs");
+    assert_eq!(text(&out.stdout), "ran\n");
+    assert!(text(&out.stderr).contains("too little free memory"), "{}", text(&out.stderr));
+    assert_eq!(cached(&data), 0);
+    // With a first part that fits: that, and of the rest no more than half of the room.
+    let mut p = plan();
+    let meta = std::fs::metadata(&data).expect("stat");
+    let step = |i: u64| (i * (128 << 10), 128 << 10);
+    let all: Vec<(u64, u32)> = (0..256).map(step).collect();
+    let (first, rest) = all.split_at(8);
+    add(&mut p, &data, Identity::of(&meta, [0; 20]), first, true);
+    add(&mut p, &data, Identity::of(&meta, [0; 20]), rest, false);
+    save(&p, &at);
+    let hits = group.number("memory.failcnt");
+    let mut program = group.launcher(&at, &["sleep", "600"]).spawn().expect("runs");
+    cold_testbed::until("the first part came", || (cached(&data) >= 256).then_some(()));
+    gone(dir.path());
+    let bytes = cached(&data) * 4096;
+    program.kill().expect("killed");
+    program.wait().expect("ended");
+    assert!(bytes <= 12 * MIB, "{bytes} bytes read ahead in a group of 24 MiB");
+    assert_eq!(group.number("memory.failcnt"), hits, "the limit was hit");
+}
+
+/// Keeps a file's disk busy with eight scattered reads at a time while `work` runs.
+fn beside_readers<T>(path: &Path, work: impl FnOnce() -> T) -> T {
+    let stop = AtomicBool::new(false);
+    let flags = rustix::fs::OFlags::DIRECT.bits().cast_signed();
+    let file = std::fs::OpenOptions::new().read(true).custom_flags(flags).open(path).expect("open");
+    let pages = file.metadata().expect("stat").len() / 4096;
+    let read = |mut place: u64| {
+        let mut buffer = vec![0_u8; 8192];
+        let at = buffer.as_ptr().align_offset(4096);
+        while !stop.load(Ordering::Relaxed) {
+            place = place.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            file.read_at(&mut buffer[at..at + 4096], (place >> 20) % pages * 4096).expect("read");
+        }
+    };
+    std::thread::scope(|scope| {
+        for n in 0..8 {
+            let read = &read;
+            scope.spawn(move || read(n));
+        }
+        let done = work();
+        stop.store(true, Ordering::Relaxed);
+        done
+    })
+}
+
+#[test]
+fn a_busy_disk_is_left_to_those_who_wait_for_it() {
+    if !cold_testbed::need_root() {
+        return;
+    }
+    let disk = SlowDisk::create(Preset::Cloud, Bytes(320 << 20)).expect("a test disk");
+    let at = disk.mount_point().join("plan");
+    let data = file(&disk.mount_point().join("data"), 4 * MIB);
+    let others = file(&disk.mount_point().join("others"), 64 * MIB);
+    // The program lies elsewhere: what counts is where the plan would read.
+    let mut p = plan();
+    add_whole(&mut p, &data, false);
+    save(&p, &at);
+    beside_readers(&others, || {
+        // The kernel's average over 10 s has to rise first; until then it is followed.
+        cold_testbed::until("the disk is called busy", || {
+            assert!(evict(&data), "nobody else knows the file");
+            let out = launch(&at, &["--verbose"], &["true"]);
+            gone(&at);
+            let busy = text(&out.stderr).contains("the disk is busy");
+            assert!(!busy || cached(&data) == 0, "and read ahead all the same");
+            busy.then_some(())
+        });
+    });
+    // Nobody else reads any more: it is followed again, though the average is still high.
+    assert!(evict(&data), "nobody else knows the file");
+    let out = launcher(&at, &["--verbose"], &["sleep", "0.5"]).output().expect("runs");
+    assert!(text(&out.stderr).contains("4194304 of 4194304 bytes"), "{}", text(&out.stderr));
+    gone(&at);
+}
