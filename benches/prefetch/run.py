@@ -1,12 +1,9 @@
 #!/usr/bin/env python3
-"""Plans against no plan, warm starts and rival ways of reading ahead, on this machine's own disk.
+"""Plans against no plan, warm starts and rival ways of reading ahead.
 
-Usage: benches/prefetch/run.py [--rounds N] [--subjects a,b] [--evict all|files] [--output FILE]
-COLD=path of a release build with cold-launch beside it.
-
-Per subject: learn a plan (3 starts), then one interleaved `cold bench` of the plain command in the
-states cold, prefetched and warm and of each rival in the state cold. Runs that were disturbed do not
-count and are replaced. Writes a Markdown page and, beside it, the raw reports as JSON.
+Writes docs/benchmarks/prefetch.md. Every result is kept as JSON below --work, so that a benchmark that
+was stopped (or given --max-time) goes on where it was; a change of the program needs --fresh.
+COLD=path of a release build with cold-launch (and for test disks cold-testdisk) beside it.
 """
 
 import argparse
@@ -14,208 +11,278 @@ import json
 import os
 import pathlib
 import platform
+import random
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
-import tempfile
+import time
+import types
+
+import disks
+import harm
+import page
+import subjects
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-RIVALS = {
-    "whole": "whole files, page by page (as vmtouch -t)",
-    "pread": "two threads, 1 MiB pread, the plan's ranges",
-    "library": "one readahead call per file",
-}
+OWN = "own"
+BLOCK = 5  # rounds between two looks at the clock; each block observes every command once more
+SLOW = 2.0  # seconds of a cold start from which a block has one round
 
 
-def subjects(work):
-    """Name -> argv of those that are installed here."""
-    page = work / "page.html"
-    page.write_text("<h1>Hello</h1>\n")
-    profile = work / "profile"
-    document = work / "letter.txt"
-    document.write_text("Hello\n")
-    script = work / "app.js"
-    script.write_text("require('http'); require('crypto'); require('zlib'); console.log(1)\n")
-    found = {
-        "python3": ["/usr/bin/python3", "-c", "import json, http.server, sqlite3, asyncio, email, decimal"],
-        "firefox-esr": ["firefox-esr", "--headless", "--profile", str(profile), "-screenshot",
-                        str(work / "shot.png"), f"file://{page}"],
-        "chromium": ["chromium", "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}-c",
-                     f"--screenshot={work / 'chromium.png'}", f"file://{page}"],
-        "libreoffice": ["libreoffice", "--headless", f"-env:UserInstallation=file://{profile}-lo",
-                        "--convert-to", "pdf", "--outdir", str(work), str(document)],
-        "node": ["node", str(script)],
-        "java": ["java", "-version"],
-        "git": ["git", "-C", str(ROOT), "log", "--stat", "-n", "200"],
-    }
-    profile.mkdir()
-    have = {}
-    for name, argv in found.items():
-        path = shutil.which(argv[0])
-        if path:
-            have[name] = [os.path.realpath(path) if name == "python3" else path, *argv[1:]]
-    return have
+class Results:
+    """JSON files of one directory, written at once."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        directory.mkdir(parents=True, exist_ok=True)
+
+    def has(self, name):
+        return (self.directory / f"{name}.json").exists()
+
+    def get(self, name):
+        return json.loads((self.directory / f"{name}.json").read_text()) if self.has(name) else None
+
+    def put(self, name, value):
+        part = self.directory / f"{name}.part"
+        part.write_text(json.dumps(value))
+        part.rename(self.directory / f"{name}.json")
+
+    def all(self):
+        return [json.loads(p.read_text()) for p in sorted(self.directory.glob("*.json"), key=lambda p: p.stat().st_ctime)]
 
 
-def run(argv, ok=(0,), **options):
-    """Runs a command; its output is the result. Ends the benchmark when it fails."""
-    done = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=False, **options)
-    if done.returncode not in ok:
-        sys.exit(f"failed with {done.returncode}: {' '.join(map(str, argv))}")
-    return done.stdout
+class Enough(Exception):
+    """The time is over; what is there is kept."""
 
 
-def plan_list(plan, path):
-    """The plan's reads in its order, for the rivals."""
-    reads = [(r["need_ns"], r["offset"], r["bytes"], f["path"])
-             for f in plan["files"] if f["kind"] == "regular" for r in f["reads"]]
-    path.write_text("".join(f"{offset} {size} {name}\n" for _, offset, size, name in sorted(reads)))
+class Bench:
+    def __init__(self, options, tools, work):
+        self.options, self.tools, self.work = options, tools, work
+        self.run = work / "run"
+        self.run.mkdir(parents=True, exist_ok=True)
+        self.environment = subjects.environment(self.run)
+        self.began = time.monotonic()
+
+    def check_time(self):
+        if self.options.max_time and time.monotonic() - self.began > self.options.max_time:
+            raise Enough
+
+    def cold(self, *words, ok=(0,)):
+        done = subprocess.run([self.tools.cold, "-q", *map(str, words)], stdout=subprocess.PIPE, text=True,
+                              env=self.environment, check=False)
+        if done.returncode not in ok:
+            raise RuntimeError(f"cold {shlex.join(map(str, words))} failed with {done.returncode}")
+        return done.stdout
+
+    def learn(self, store, argv):
+        """The plan, learnt and, unless --quick, tuned."""
+        self.cold("prefetch", "--store", store, "learn", "--evict", self.options.evict, "--json", "--", *argv)
+        if not self.options.quick:
+            self.cold("prefetch", "--store", store, "tune", "--evict", self.options.evict, "--json", "--", *argv,
+                      ok=(0, 3, 4))
+        return json.loads(self.cold("prefetch", "--store", store, "show", "--json", "--", *argv))
+
+    def block(self, store, name, argv, rounds, seed):
+        """Rounds of the plain command in three states, and of the rivals; which comes first is drawn."""
+        lists = self.run / f"{name}.list"
+        common = ["--json", "--evict", self.options.evict, "-r", rounds, "--seed", seed]
+        # Each rival has what the launcher reads; it runs as part of the start.
+        rivals = [w for r in page.RIVALS if r != "none" for w in ("-n", r)]
+        lines = [shlex.join(map(str, [self.tools.rival, r, lists, *argv])) for r in page.RIVALS if r != "none"]
+        calls = {
+            "main": ["bench", *common, "--store", store, "--states", "cold,prefetched,warm", "--", *argv],
+            "rivals": ["bench", *common, "--states", "cold", *rivals, *lines],
+        }
+        order = list(calls)
+        random.Random(seed).shuffle(order)
+        return {kind: json.loads(self.cold(*calls[kind], ok=(0, 4))) for kind in order}
+
+    def subject(self, disk, name, argv, results, log=None):
+        """Goes on with one subject on one disk until it has its rounds."""
+        result = results.get(name)
+        store = self.run / "plans"
+        if result is None:
+            self.check_time()
+            print(f"prefetch: {disk}: {name}: learning", file=sys.stderr)
+            if not subjects.settle(argv, self.environment):
+                print(f"prefetch: {name} fails here and is left out", file=sys.stderr)
+                return
+            plan = self.learn(store, argv)
+            result = {"disk": disk, "subject": name, "argv": argv, "tuned": not self.options.quick, "rounds": 0,
+                      "plan": {k: v for k, v in plan.items() if k != "files"}, "blocks": [],
+                      "used": [f["path"] for f in plan["files"] if f["kind"] != "block_device"],
+                      "reads": reads_of(plan)}
+            results.put(name, result)
+        (self.run / f"{name}.list").write_text(result["reads"])
+        while result["rounds"] < self.options.rounds:
+            self.check_time()
+            left = self.options.rounds - result["rounds"]
+            slow = (result["plan"]["learnt"]["cold_ready_ns"] or 0) / 1e9 > SLOW
+            rounds = min(left, 1 if slow else BLOCK)
+            print(f"prefetch: {disk}: {name}: {result['rounds']} of {self.options.rounds} rounds", file=sys.stderr)
+            result["blocks"].append(self.block(store, name, argv, rounds, 1000 + result["rounds"]))
+            result["rounds"] += rounds
+            results.put(name, result)
+        if log and "logs" not in result:
+            self.check_time()
+            result["logs"] = [self.logged(log, store, argv) for _ in range(3)]
+            results.put(name, result)
+
+    def logged(self, disk, store, argv):
+        """What one prefetched start reads from the test disk."""
+        os.sync()
+        pathlib.Path("/proc/sys/vm/drop_caches").write_text("3")
+        before = disk.reads()
+        subprocess.run([self.tools.launch, "--store", store, "--", *argv], stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment, check=False)
+        time.sleep(1)
+        after = disk.reads()
+        return {"requests": after[0] - before[0], "bytes": after[1] - before[1]}
+
+    def own_disk(self, chosen):
+        results = Results(self.work / "results" / OWN)
+        for name, argv in chosen.items():
+            self.subject(OWN, name, argv, results)
+
+    def test_disk(self, preset, chosen):
+        """The same command lines from a test disk."""
+        results = Results(self.work / "results" / preset)
+        rest = {n: a for n, a in chosen.items()
+                if (r := results.get(n)) is None or r["rounds"] < self.options.rounds or "logs" not in r}
+        if not rest:
+            return
+        self.check_time()
+        used = set()
+        for name, argv in rest.items():
+            used |= self.files_of(name, argv)
+        with disks.TestDisk(self.tools.testdisk, preset) as disk:
+            print(f"prefetch: {preset}: copying", file=sys.stderr)
+            pairs = disks.fill(disk, self.run, used)
+
+            def work():
+                for name, argv in rest.items():
+                    # A disk made anew has no plan yet: what was measured with an older one stays.
+                    if results.has(name):
+                        self.learn(self.run / "plans", argv)
+                    self.subject(preset, name, argv, results, disk)
+
+            try:
+                finished = disks.inside(pairs, work)
+            finally:
+                os.sync()
+            if not finished:
+                raise Enough
+
+    def files_of(self, name, argv):
+        """What starts of the subject use, as seen on the own disk."""
+        own = Results(self.work / "results" / OWN).get(name)
+        if own is None:
+            subjects.settle(argv, self.environment)
+            store = self.work / "sets"
+            self.cold("prefetch", "--store", store, "learn", "--starts", "2", "--state", "warm", "--json", "--", *argv)
+            plan = json.loads(self.cold("prefetch", "--store", store, "show", "--json", "--", *argv))
+            return {f["path"] for f in plan["files"] if f["kind"] != "block_device"}
+        return set(own["used"])
 
 
-def quote(argv):
-    import shlex
-    return " ".join(shlex.quote(str(a)) for a in argv)
+def reads_of(plan):
+    """The plan's reads in its order, for the rivals: "offset bytes path"."""
+    reads = sorted((r["need_ns"], r["offset"], r["bytes"], f["path"])
+                   for f in plan["files"] if f["kind"] == "regular" for r in f["reads"])
+    return "".join(f"{offset} {size} {path}\n" for _, offset, size, path in reads)
 
 
-def measure(cold, rival, name, argv, work, options):
-    """The reports of one subject: (plain in three states, rivals cold), and its plan."""
-    store = work / "plans"
-    common = ["--evict", options.evict]
-    run([cold, "-q", "prefetch", "--store", store, "learn", *common, "--json", "--", *argv])
-    plan = json.loads(run([cold, "prefetch", "--store", store, "show", "--json", "--", *argv]))
-    lists = work / f"{name}.list"
-    plan_list(plan, lists)
-    # Rivals are commands of their own; rounds are interleaved by alternating short benchmarks.
-    plain, rivals = [], []
-    for block in range(options.rounds):
-        seed = str(1000 * block + 17)
-        plain.append(json.loads(run(
-            [cold, "-q", "bench", "--json", "--store", store, *common, "--states", "cold,prefetched,warm",
-             "-r", "1", "--seed", seed, "--", *argv], ok=(0, 4))))
-        rivals.append(json.loads(run(
-            [cold, "-q", "bench", "--json", *common, "--states", "cold", "-r", "1", "--seed", seed]
-            + [w for r in RIVALS for w in ("-n", r)]
-            + [quote([rival, r, lists, *argv]) for r in RIVALS], ok=(0, 4))))
-    return {"subject": name, "plan": plan, "plain": plain, "rivals": rivals}
+def find_tools(work):
+    builds = sorted(ROOT.glob("target/*/release/cold"), key=lambda p: p.stat().st_mtime)
+    cold = pathlib.Path(os.environ.get("COLD") or (builds and builds[-1]) or "")
+    if not cold.is_file():
+        sys.exit("no release build of cold: make, or set COLD")
+    rival = work / "rival"
+    subprocess.run(["cc", "-O2", "-static", "-pthread", "-o", rival, ROOT / "benches/prefetch/rival.c"], check=True)
+    return types.SimpleNamespace(cold=cold, launch=cold.with_name("cold-launch"),
+                                 testdisk=cold.with_name("cold-testdisk"), rival=rival)
 
 
-def times(reports, command, state):
-    """Time to ready per block, seconds; none where no run counts."""
-    out = []
-    for report in reports:
-        index = [i for i, s in enumerate(report["series"]) if s["state"] == state
-                 and (command is None or report["commands"][s["command"]]["name"] == command)]
-        good = [r["ready"] / 1e9 for r in report["runs"] if r["series"] in index and not r["taints"]]
-        out.append(good[-1] if good else None)
-    return out
+def estimate(options, chosen):
+    """A rough time, said beforehand: minutes per subject by disk, from runs on a machine with 2 cores."""
+    per_round = {"own": 8, "sata-ssd": 15, "cloud": 40, "hdd": 90}
+    seconds = sum((per_round[d] * options.rounds + (30 if options.quick else 150)) * len(chosen)
+                  * (0.35 if d == OWN else 1) for d in options.disks)
+    print(f"prefetch: {len(chosen)} subjects ({', '.join(chosen)}) on {', '.join(options.disks)}, {options.rounds} "
+          f"rounds: about {seconds / 60:.0f} minutes in all, less what is done already", file=sys.stderr)
 
 
-def median(values):
-    values = sorted(v for v in values if v is not None)
-    n = len(values)
-    if n == 0:
-        return None
-    return (values[(n - 1) // 2] + values[n // 2]) / 2
-
-
-def ratio(a, b):
-    """Median of the paired ratios with their range, and pairs."""
-    pairs = [x / y for x, y in zip(a, b) if x is not None and y is not None]
-    if not pairs:
-        return "no pair counts"
-    return f"{median(pairs):.3f} [{min(pairs):.3f} … {max(pairs):.3f}], {len(pairs)}"
-
-
-def spread(values):
-    good = sorted(v for v in values if v is not None)
-    if not good:
-        return "no run counts"
-    return f"{median(good):.3f} s [{good[0]:.3f} … {good[-1]:.3f}], {len(good)}"
-
-
-def tables(results):
-    """Table 1: against warm and the bound; table 2: against rivals; table 3: overhead when warm."""
-    one = ["| subject | cold | prefetched | warm | prefetched / cold | prefetched / warm | lower bound | prefetched / max(warm, bound) |",
-           "|---|---|---|---|---|---|---|---|"]
-    two = ["| subject | " + " | ".join(f"prefetched / {RIVALS[r]}" for r in RIVALS) + " | prefetched / no plan |",
-           "|---" * (len(RIVALS) + 2) + "|"]
+def facts(results, options):
+    """Machine, kernel and disks, as the reports say."""
+    lines = []
+    seen = set()
     for r in results:
-        cold, pre, warm = (times(r["plain"], None, s) for s in ("cold", "prefetched", "warm"))
-        bound = (r["plan"]["bound"] or {}).get("overlapped_ns")
-        bound = bound / 1e9 if bound else None
-        floor = max([v for v in (median(warm), bound) if v is not None], default=None)
-        best = median(pre)
-        against = f"{best / floor:.3f}" if best and floor else "unknown"
-        shown = f"{bound:.3f} s" if bound else "unknown"
-        one.append(f"| {r['subject']} | {spread(cold)} | {spread(pre)} | {spread(warm)} | {ratio(pre, cold)} "
-                   f"| {ratio(pre, warm)} | {shown} | {against} |")
-        cells = [ratio(pre, times(r["rivals"], name, "cold")) for name in RIVALS]
-        two.append(f"| {r['subject']} | " + " | ".join(cells) + f" | {ratio(pre, cold)} |")
-    return one, two
-
-
-def overhead(cold, subjects_, work, rounds):
-    """Warm starts through the launcher against bare ones: wall time of the whole, interleaved."""
-    import time
-    launch = pathlib.Path(cold).with_name("cold-launch")
-    lines = ["| subject | bare, warm | through cold-launch, warm | difference of medians |", "|---|---|---|---|"]
-    for name, argv in subjects_.items():
-        bare, through = [], []
-        for i in range(3 + 2 * rounds):
-            pair = [(bare, argv), (through, [launch, "--store", work / "plans", "--", *argv])]
-            for kept, words in pair if i % 2 else reversed(pair):
-                began = time.monotonic()
-                subprocess.run(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL, check=False)
-                if i >= 3:
-                    kept.append(time.monotonic() - began)
-        lines.append(f"| {name} | {spread(bare)} | {spread(through)} "
-                     f"| {(median(through) - median(bare)) * 1e3:+.2f} ms |")
+        machine = next((b["main"]["machine"] for b in r["blocks"]), None)
+        if not machine:
+            continue
+        if not lines:
+            lines += [f"- {machine['cpu']}, {machine['memory'] / 2**30:.0f} GiB, Linux {platform.release()}; "
+                      f"{r['blocks'][0]['main']['started'][:10]}", f"- Eviction: {machine['eviction']}"]
+        if r["disk"] not in seen:
+            seen.add(r["disk"])
+            device = r["plan"].get("device") or {}
+            lines.append(f"- disk `{r['disk']}`: {'; '.join(machine['devices'])}; measured: "
+                         f"{device.get('latency_ns', 0) / 1e3:.0f} µs for a scattered read, "
+                         f"{1e3 / device['ns_per_byte']:.0f} MB/s" if device.get("ns_per_byte") else "")
+    lines.append(f"- rounds wanted: {options.rounds}; what has fewer says so by its number of runs")
     return lines
 
 
-def main():
-    parser = argparse.ArgumentParser()
+def write(options, work):
+    results = [r for d in (OWN, "sata-ssd", "cloud", "hdd") for r in Results(work / "results" / d).all() if r["blocks"]]
+    rows = Results(work / "results" / "harm").all()
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    options.output.write_text(page.page(results, rows, facts(results, options)))
+    print(f"prefetch: wrote {options.output}", file=sys.stderr)
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=10)
-    parser.add_argument("--subjects", default="")
+    parser.add_argument("--subjects", default="", help="comma-separated; all that are installed by default")
+    parser.add_argument("--disks", default=OWN, help="comma-separated of own, sata-ssd, cloud, hdd (root)")
+    parser.add_argument("--quick", action="store_true", help="plans are learnt, not tuned")
+    parser.add_argument("--no-harm", action="store_true", help="leave out table 3")
     parser.add_argument("--evict", default="auto", choices=["auto", "all", "files"])
+    parser.add_argument("--max-time", type=float, help="stop after so many seconds; go on with the same command")
+    parser.add_argument("--fresh", action="store_true", help="forget earlier results")
+    # Not below /tmp, which is no disk on many machines.
+    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("/var/tmp/cold-bench-prefetch"))
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "docs/benchmarks/prefetch.md")
     options = parser.parse_args()
-    builds = sorted(ROOT.glob("target/*/release/cold"), key=lambda p: p.stat().st_mtime)
-    cold = os.environ.get("COLD") or (builds and str(builds[-1]))
-    if not cold:
-        sys.exit("no release build of cold: make, or set COLD")
-    # Not below /tmp, which is no disk on many machines.
-    with tempfile.TemporaryDirectory(dir="/var/tmp", prefix="cold-bench-prefetch-") as name:
-        work = pathlib.Path(name)
-        rival = work / "rival"
-        run(["cc", "-O2", "-static", "-pthread", "-o", rival, ROOT / "benches/prefetch/rival.c"])
-        chosen = subjects(work)
-        if options.subjects:
-            chosen = {k: v for k, v in chosen.items() if k in options.subjects.split(",")}
-        results = []
-        for subject, argv in chosen.items():
-            print(f"prefetch: {subject}", file=sys.stderr)
-            results.append(measure(cold, rival, subject, argv, work, options))
-        three = overhead(cold, chosen, work, options.rounds)
-    one, two = tables(results)
-    machine = results[0]["plain"][0]["machine"] if results else {}
-    text = "\n".join([
-        "# Plans against no plan and rivals", "",
-        f"Written by `make bench-prefetch` ({options.rounds} interleaved rounds; medians, in brackets the least and "
-        "the largest, then how many counted).", "",
-        f"{machine.get('cpu', '')}, Linux {platform.release()}, {'; '.join(machine.get('devices', []))}. "
-        f"Eviction: {machine.get('eviction', '')}.", "",
-        "## 1 Against warm starts and the lower bound", "", *one, "",
-        "## 2 Against rivals, in the same rounds", "",
-        "The rivals read beside the program, which favours them over tools that read first and start then.", "",
-        *two, "",
-        "## 3 Warm starts through the launcher", "", *three, "",
-    ])
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(text)
-    options.output.with_suffix(".json").write_text(json.dumps(results))
-    print(text)
+    options.disks = options.disks.split(",")
+    if unknown := set(options.disks) - {OWN, "sata-ssd", "cloud", "hdd"}:
+        parser.error(f"unknown disks: {', '.join(unknown)}")
+    return options
+
+
+def main():
+    options = parse()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    if options.fresh:
+        shutil.rmtree(options.work, ignore_errors=True)
+    options.work.mkdir(parents=True, exist_ok=True)
+    bench = Bench(options, find_tools(options.work), options.work)
+    chosen = subjects.make(bench.run, [s for s in options.subjects.split(",") if s])
+    estimate(options, chosen)
+    try:
+        for disk in options.disks:
+            bench.own_disk(chosen) if disk == OWN else bench.test_disk(disk, chosen)
+        if OWN in options.disks and not options.no_harm:
+            bench.check_time()
+            done = Results(options.work / "results" / "harm")
+            checks = harm.Harm(bench.tools, bench.run, options.rounds, bench.environment, options.evict)
+            harm.measure(checks, chosen, bench.run / "plans", done, bench.check_time)
+    except Enough:
+        print("prefetch: stopped before the end; the same command goes on", file=sys.stderr)
+    write(options, options.work)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,163 @@
+"""From results to the Markdown page: medians, ranges and bootstrapped intervals of ratios."""
+
+import random
+
+RIVALS = {
+    "none": "no prefetch",
+    "whole": "whole files, page by page (`vmtouch -t`)",
+    "pread": "two threads, 1 MiB `pread`, the plan's ranges",
+    "library": "one `readahead` per file",
+}
+RESAMPLES = 4000
+
+
+def times(blocks, kind, state, command=None, allowed=()):
+    """Times to ready in seconds of the runs that count."""
+    out = []
+    for report in (b[kind] for b in blocks if b.get(kind)):
+        index = {i for i, s in enumerate(report["series"]) if s["state"] == state
+                 and (command is None or report["commands"][s["command"]]["name"] == command)}
+        out += [r["ready"] / 1e9 for r in report["runs"]
+                if r["series"] in index and all(t["kind"] in allowed for t in r["taints"])]
+    return out
+
+
+def tainted(blocks):
+    """Disturbed runs by kind of disturbance; they do not count."""
+    kinds = {}
+    for b in blocks:
+        for report in b.values():
+            for r in report["runs"]:
+                for kind in {t["kind"] for t in r["taints"]}:
+                    kinds[kind] = kinds.get(kind, 0) + 1
+    return kinds
+
+
+def median(values):
+    values = sorted(values)
+    n = len(values)
+    return (values[(n - 1) // 2] + values[n // 2]) / 2 if n else None
+
+
+def ms(seconds):
+    return f"{seconds * 1e3:.0f}" if seconds >= 0.0995 else f"{seconds * 1e3:.1f}"
+
+
+def spread(values):
+    if not values:
+        return "none counts"
+    return f"{ms(median(values))} [{ms(min(values))} … {ms(max(values))}] ({len(values)})"
+
+
+def interval(over, under):
+    """Ratio of medians with its bootstrapped 95 % interval; `under` may be a number."""
+    rng = random.Random(1)
+    fixed = isinstance(under, float)
+    ratios = sorted(
+        median(rng.choices(over, k=len(over))) / (under if fixed else median(rng.choices(under, k=len(under))))
+        for _ in range(RESAMPLES))
+    return median(over) / (under if fixed else median(under)), ratios[RESAMPLES // 40], ratios[-RESAMPLES // 40]
+
+
+def ratio(over, under):
+    if len(over) < 3 or (not isinstance(under, float) and len(under) < 3):
+        return "too few runs"
+    return "{:.2f} [{:.2f} … {:.2f}]".format(*interval(over, under))
+
+
+def bound_of(result):
+    bound = (result["plan"].get("bound") or {}).get("overlapped_ns")
+    return bound / 1e9 if bound else None
+
+
+def table_one(results):
+    lines = ["| disk | subject | cold | prefetched | warm | lower bound | prefetched / cold | prefetched / max(warm, bound) |",
+             "|---|---|---|---|---|---|---|---|"]
+    for r in results:
+        cold, pre, warm = (times(r["blocks"], "main", s) for s in ("cold", "prefetched", "warm"))
+        bound = bound_of(r)
+        floor = max([v for v in (median(warm), bound) if v], default=None)
+        over = "unknown"
+        if floor and pre:
+            over = ratio(pre, warm if floor == median(warm) else floor)
+        lines.append(f"| {r['disk']} | {r['subject']} | {spread(cold)} | {spread(pre)} | {spread(warm)} "
+                     f"| {ms(bound) if bound else 'unknown'} | {ratio(pre, cold)} | {over} |")
+    return lines
+
+
+def table_two(results):
+    lines = ["| disk | subject | " + " | ".join(f"prefetched / {RIVALS[r]}" for r in RIVALS) + " | rivals' medians |",
+             "|---" * (len(RIVALS) + 3) + "|"]
+    for r in results:
+        pre = times(r["blocks"], "main", "prefetched")
+        rivals = {name: times(r["blocks"], "rivals", "cold", name) for name in RIVALS if name != "none"}
+        rivals["none"] = times(r["blocks"], "main", "cold")
+        cells = [ratio(pre, rivals[name]) for name in RIVALS]
+        shown = ", ".join(ms(median(rivals[n])) if rivals[n] else "-" for n in RIVALS)
+        lines.append(f"| {r['disk']} | {r['subject']} | " + " | ".join(cells) + f" | {shown} |")
+    return lines
+
+
+def table_three(rows):
+    lines = ["| case | without plan | through the launcher | ratio or difference | |", "|---|---|---|---|---|"]
+    for r in rows:
+        if not r.get("bare") or not r.get("through"):
+            lines.append(f"| {r['case']} | not measured | | | {r['note']} |")
+            continue
+        if r["compare"] == "difference":
+            rng = random.Random(1)
+            d = sorted(median(rng.choices(r["through"], k=len(r["through"])))
+                       - median(rng.choices(r["bare"], k=len(r["bare"]))) for _ in range(RESAMPLES))
+            middle = median(r["through"]) - median(r["bare"])
+            shown = f"{middle * 1e3:+.2f} ms [{d[RESAMPLES // 40] * 1e3:+.2f} … {d[-RESAMPLES // 40] * 1e3:+.2f}]"
+        else:
+            shown = ratio(r["through"], r["bare"])
+        lines.append(f"| {r['case']} | {spread(r['bare'])} | {spread(r['through'])} | {shown} | {r['note']} |")
+    return lines
+
+
+def table_four(results):
+    lines = ["| disk | subject | plan: requests, MiB | disk, first prefetched start: requests, MiB | requests / plan | bytes / plan |",
+             "|---|---|---|---|---|---|"]
+    for r in results:
+        for log in r.get("logs", [])[:1]:
+            plan, seen = r["plan"], (median([x["requests"] for x in r["logs"]]), median([x["bytes"] for x in r["logs"]]))
+            lines.append(f"| {r['disk']} | {r['subject']} | {plan['requests']}, {plan['bytes'] / 2**20:.1f} "
+                         f"| {seen[0]:.0f}, {seen[1] / 2**20:.1f} | {seen[0] / max(plan['requests'], 1):.2f} "
+                         f"| {seen[1] / max(plan['bytes'], 1):.2f} |")
+    return lines
+
+
+def table_plans(results):
+    lines = ["| disk | subject | plan | runs left out (disturbed) |", "|---|---|---|---|"]
+    for r in results:
+        p = r["plan"]
+        knobs = p["knobs"]
+        device = p.get("device") or {}
+        out = ", ".join(f"{k} {n}" for k, n in sorted(tainted(r["blocks"]).items())) or "none"
+        lines.append(
+            f"| {r['disk']} | {r['subject']} | {p['requests']} requests, {p['bytes'] / 2**20:.1f} MiB, "
+            f"{'tuned' if r['tuned'] else 'learnt only'} ({p['standing'] if isinstance(p['standing'], str) else 'off'}): "
+            f"gap {knobs['gap_bytes'] >> 10} KiB, {knobs['threads']} threads, wait {knobs['gate']}, order {knobs['order']}; "
+            f"device {device.get('latency_ns', 0) / 1e3:.0f} µs | {out} |")
+    return lines
+
+
+def page(results, harm, facts):
+    text = ["# Plans against no plan, warm starts and rivals", "",
+            "Written by `make bench-prefetch`. Times in ms: median [least … largest] (runs that count). Ratios: of "
+            "medians, with 95 % intervals by bootstrap. A run that was disturbed, or not proved cold, does not count "
+            "and is replaced.", "", *facts, "",
+            "## 1 Against warm starts and the lower bound", "", *table_one(results), "",
+            "The lower bound is the plan's (`cold prefetch show`): computing without waits, overlapped perfectly "
+            "with reading on the measured device.", "",
+            "## 2 Against rivals, in the same rounds", "",
+            "Rivals read beside the program from its start on, which favours them over tools that read first and "
+            "start then. Below 1: the plan is faster. Medians in the order of the columns.", "",
+            *table_two(results), "",
+            "## 3 Never harmful", "", *(table_three(harm) if harm else ["Not run."]), ""]
+    four = table_four(results)
+    text += ["## 4 What reaches the disk", "",
+             *(four if len(four) > 2 else ["Not run: needs test disks (`--disks`), whose log is the ground truth."]), "",
+             "## Plans, and what was left out", "", *table_plans(results), ""]
+    return "\n".join(text)
