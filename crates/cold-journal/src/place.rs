@@ -6,19 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
 
-/// `/var/lib/coldstart/journal` for root, else `$XDG_STATE_HOME/coldstart/journal`
-/// (`~/.local/state/coldstart/journal`). Decided by the effective user: under `sudo` with the user's
-/// HOME, root's journal must not lie where the user can write.
+/// `journal` in [`cold_sys::place::state_directory`].
 pub fn default_directory() -> Result<PathBuf> {
-    if rustix::process::geteuid().is_root() {
-        return Ok(PathBuf::from("/var/lib/coldstart/journal"));
-    }
-    // The XDG specification: a relative path is invalid and must be ignored.
-    let absolute = |name| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    absolute("XDG_STATE_HOME")
-        .or_else(|| absolute("HOME").map(|h| h.join(".local/state")))
-        .map(|state| state.join("coldstart/journal"))
-        .ok_or(Error::NoDirectory)
+    let state = cold_sys::place::state_directory(|name| std::env::var_os(name));
+    state.map(|state| state.join("journal")).ok_or(Error::NoDirectory)
 }
 
 /// Creates the directory (mode 0700) where it is missing, and checks it.

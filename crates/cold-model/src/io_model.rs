@@ -4,6 +4,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::recording::tables::Dev;
 
+/// A piece of a file that lies in one piece on its file system's device.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    /// First byte in the file.
+    pub logical: u64,
+    /// First byte on the device.
+    pub physical: u64,
+    /// Bytes.
+    pub bytes: u64,
+}
+
 /// Reads per second at one number of requests in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct AtDepth {

@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod file;
+pub mod hash;
 pub mod io_model;
 pub mod known;
 pub mod layout;
@@ -13,6 +14,6 @@ pub mod recording;
 pub mod units;
 
 pub use file::FileId;
-pub use io_model::DeviceModel;
+pub use io_model::{DeviceModel, Extent};
 pub use known::Known;
 pub use units::{Bytes, Nanos};

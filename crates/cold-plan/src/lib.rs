@@ -4,6 +4,15 @@
 //! by the bytes that are left. Start reading at [`Plan`]; a launcher uses [`format`]'s view, which neither
 //! parses nor allocates per range.
 
+pub mod format;
+pub mod history;
+pub mod identity;
 pub mod plan;
+#[cfg(any(test, feature = "fuzzing"))]
+pub mod sample;
+pub mod scenario;
+pub mod store;
 
+pub use identity::Match;
 pub use plan::Plan;
+pub use store::Store;

@@ -58,7 +58,8 @@ pub struct Learnt {
     pub first: u64,
     /// See `first`.
     pub last: u64,
-    /// Median CPU time of the tree until ready in warm starts, nanoseconds; 0 when no warm start taught.
+    /// Median time to ready with the waits for storage taken out, nanoseconds: what the start takes when
+    /// nothing has to be read. Of warm starts where one taught, else of cold ones. 0 when not known.
     pub cpu_ns: u64,
     /// Median time to ready of the cold starts, nanoseconds; 0 when none taught.
     pub cold_ready_ns: u64,
@@ -210,7 +211,7 @@ pub struct Step {
 /// The least time of a start: `max(C, max_i(t0 + L + B_i/BW + (C - c_i)))`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bound {
-    /// CPU time C until ready, nanoseconds.
+    /// C, nanoseconds: time to ready when nothing has to be read ([`Learnt::cpu_ns`]).
     pub cpu_ns: u64,
     /// With reading and computing overlapped perfectly, nanoseconds.
     pub overlapped_ns: u64,

@@ -64,6 +64,11 @@ impl Credentials {
     }
 }
 
+/// Whether this process acts as root (effective user id 0).
+pub fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 impl ProcFs {
     /// The privileges of this process (`/proc/self/status`).
     pub fn own_credentials(&self) -> Result<Credentials> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::procfs::ProcFs;
+use crate::procfs::{Mount, ProcFs};
 use crate::{Error, Result};
 
 /// The mounted hierarchies.
@@ -18,10 +18,15 @@ pub struct Hierarchies {
 impl Hierarchies {
     /// Reads them from the mount table.
     pub fn find(proc: &ProcFs) -> Result<Self> {
+        Ok(Self::of(&proc.mounts()?))
+    }
+
+    /// Picks them out of a mount table that was read already.
+    pub fn of(mounts: &[Mount]) -> Self {
         let mut found = Self::default();
-        for m in proc.mounts()? {
+        for m in mounts {
             match m.fs_type.as_str() {
-                "cgroup2" => found.v2 = Some(m.mount_point),
+                "cgroup2" => found.v2 = Some(m.mount_point.clone()),
                 // The controllers are among the super options, but the mount point is by convention
                 // named after them (`blkio`, `cpu,cpuacct`), also where options are not repeated.
                 "cgroup" => {
@@ -33,7 +38,7 @@ impl Hierarchies {
                 _ => {}
             }
         }
-        Ok(found)
+        found
     }
 
     /// The directory of this process in version 2.

@@ -6,12 +6,16 @@
 //! Start reading at [`procfs`] and [`open`].
 #![allow(unsafe_code)] // this crate owns kernel access; `undocumented_unsafe_blocks` is denied.
 
+pub mod beneath;
 pub mod caps;
 pub mod cgroup;
 pub mod clock;
+pub mod detached;
 pub mod device;
 pub mod dir;
 pub mod evict;
+pub mod exec;
+pub mod extents;
 pub mod loopdev;
 pub mod mount;
 pub mod observe;
@@ -19,10 +23,13 @@ pub mod open;
 pub mod page;
 pub mod perf_event;
 pub mod pidfd;
+pub mod place;
 pub mod probe;
 pub mod procfs;
+pub mod readahead;
 pub mod reclaim;
 pub mod residency;
+pub mod shared;
 pub mod supervise;
 pub mod sysfs;
 pub mod time;

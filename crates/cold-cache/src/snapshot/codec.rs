@@ -5,6 +5,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 use cold_model::FileId;
+use cold_model::hash::fnv1a64;
 use cold_sys::residency::PageRun;
 
 use super::{Snapshot, SnapshotFile};
@@ -50,9 +51,9 @@ pub enum CodecError {
 
 type Decoded<T> = Result<T, CodecError>;
 
-/// FNV-1a, 64 bit: tells damage by accident; bounds do the rest.
+/// Tells damage by accident; bounds do the rest.
 fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
+    fnv1a64(&[bytes])
 }
 
 /// `bytes` with their last eight replaced by the checksum of the others.

@@ -1,0 +1,241 @@
+//! Does a plan's steps: looks names up, opens, reads ahead, in order, within its limits.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Instant;
+
+use cold_plan::format::View;
+use cold_plan::plan::{Gate, Op, Step};
+use cold_sys::readahead::read_ahead;
+use cold_sys::shared::SharedWords;
+
+use crate::files::Files;
+use crate::flight::Window;
+use crate::places::Places;
+
+/// Names of the numbers that the replay shares with who waits for it.
+pub(crate) mod word {
+    /// 1 when the program may begin.
+    pub(crate) const GATE: usize = 0;
+    /// Counts steps done of the critical prefix.
+    pub(crate) const PROGRESS: usize = 1;
+}
+
+/// Directories and names are looked up by this many threads: such a step waits for one small read after
+/// the other, and only others can use the disk meanwhile.
+const LOOKUP_THREADS: usize = 8;
+/// Fewer lookups per thread are not worth the thread (30 µs).
+const LOOKUPS_PER_THREAD: usize = 8;
+
+/// What a replay may use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Bytes asked for.
+    pub(crate) bytes: u64,
+    /// Bytes in flight; 0 for no bound.
+    pub(crate) in_flight: u64,
+    /// Bytes per call.
+    pub(crate) chunk: u64,
+    /// Threads that read.
+    pub(crate) threads: usize,
+    /// Files open at a time.
+    pub(crate) files: usize,
+    /// When it ends, done or not.
+    pub(crate) deadline: Instant,
+    /// When the program may begin.
+    pub(crate) gate: Gate,
+}
+
+/// What a replay did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Tally {
+    /// Bytes asked for (also of pages that were there already).
+    pub bytes: u64,
+    /// Calls of `readahead`.
+    pub calls: u32,
+    /// Files found as the plan says.
+    pub files: u32,
+    /// Files missing or changed.
+    pub gone: u32,
+    /// Bytes of steps whose file was missing or changed.
+    pub stale_bytes: u64,
+}
+
+/// One replay.
+pub(crate) struct Engine<'a> {
+    view: View<'a>,
+    files: Files<'a>,
+    shared: &'a SharedWords,
+    limits: Limits,
+    next_read: AtomicUsize,
+    next_lookup: AtomicUsize,
+    critical_left: AtomicU32,
+    stop: AtomicBool,
+    bytes: AtomicU64,
+    calls: AtomicU32,
+    stale: AtomicU64,
+}
+
+/// Which steps a thread does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Share {
+    All,
+    Reads,
+    Lookups,
+}
+
+impl<'a> Engine<'a> {
+    pub(crate) fn new(view: View<'a>, places: &'a Places, shared: &'a SharedWords, limits: Limits) -> Self {
+        Self {
+            view,
+            files: Files::new(view, places, limits.files),
+            shared,
+            limits,
+            next_read: 0.into(),
+            next_lookup: 0.into(),
+            critical_left: AtomicU32::new(view.critical_steps().len() as u32),
+            stop: false.into(),
+            bytes: 0.into(),
+            calls: 0.into(),
+            stale: 0.into(),
+        }
+    }
+
+    /// Ends the replay before its next step.
+    pub(crate) fn stop(&self) {
+        self.stop.store(true, Ordering::Relaxed);
+        self.open_gate();
+    }
+
+    pub(crate) fn tally(&self) -> Tally {
+        let (files, gone) = self.files.counts();
+        Tally {
+            bytes: self.bytes.load(Ordering::Relaxed),
+            calls: self.calls.load(Ordering::Relaxed),
+            files,
+            gone,
+            stale_bytes: self.stale.load(Ordering::Relaxed),
+        }
+    }
+
+    /// More than half of the plan's bytes belong to files that are missing or changed.
+    pub(crate) fn is_stale(&self) -> bool {
+        self.stale.load(Ordering::Relaxed) > self.view.read_bytes() / 2
+    }
+
+    /// Does all steps and returns when they are done or the limits are reached.
+    pub(crate) fn run(&self) {
+        if self.view.critical_steps().len() == 0 || self.limits.gate == Gate::None {
+            self.open_gate();
+        }
+        let lookups = self.view.steps().filter(|s| s.op != Op::Read).count();
+        let helpers = (lookups / LOOKUPS_PER_THREAD).min(LOOKUP_THREADS);
+        let own = if helpers == 0 { Share::All } else { Share::Reads };
+        let readers = self.limits.threads.max(1);
+        std::thread::scope(|scope| {
+            // Without more threads (a limit on processes) fewer do the same.
+            let more = (0..helpers).map(|_| Share::Lookups).chain((1..readers).map(|_| Share::Reads));
+            let mut started = 0;
+            for share in more {
+                let work = move || self.work(share, readers);
+                started += usize::from(std::thread::Builder::new().stack_size(256 << 10).spawn_scoped(scope, work).is_ok());
+            }
+            self.work(if started < helpers { Share::All } else { own }, readers);
+        });
+        self.open_gate();
+    }
+
+    fn work(&self, share: Share, readers: usize) {
+        let mut window = Window::new(self.limits.in_flight / readers as u64);
+        let mut in_tail = false;
+        while !self.stop.load(Ordering::Relaxed) && Instant::now() < self.limits.deadline {
+            let Some(step) = self.next(share) else { break };
+            if !step.critical && !in_tail {
+                in_tail = true;
+                self.enter_tail(&mut window);
+            }
+            self.step(step, &mut window);
+        }
+        // Whoever waits for what has been asked for must learn that it came.
+        if self.limits.gate == Gate::Arrived && self.critical_left.load(Ordering::Relaxed) > 0 {
+            self.critical_done(window.drain());
+        }
+    }
+
+    /// The next step that is this thread's business.
+    fn next(&self, share: Share) -> Option<Step> {
+        let counter = if share == Share::Lookups { &self.next_lookup } else { &self.next_read };
+        loop {
+            let step = self.view.steps().nth(counter.fetch_add(1, Ordering::Relaxed))?;
+            match share {
+                Share::All => return Some(step),
+                Share::Reads if step.op == Op::Read => return Some(step),
+                Share::Lookups if step.op != Op::Read => return Some(step),
+                _ => {}
+            }
+        }
+    }
+
+    fn enter_tail(&self, window: &mut Window) {
+        if self.limits.gate == Gate::Arrived {
+            self.critical_done(window.drain());
+        }
+        cold_sys::detached::lower_io_priority();
+    }
+
+    fn step(&self, step: Step, window: &mut Window) {
+        match step.op {
+            Op::Read => return self.read(step, window),
+            Op::Open => drop(self.files.get(step.file)),
+            Op::List => self.files.list(step.file),
+            Op::Stat => self.files.look_up(step.file),
+        }
+        self.critical_done(u32::from(step.critical));
+    }
+
+    fn read(&self, step: Step, window: &mut Window) {
+        let all = u64::from(step.bytes);
+        let Some(file) = self.files.get(step.file) else {
+            self.stale.fetch_add(all, Ordering::Relaxed);
+            if self.is_stale() {
+                self.stop();
+            }
+            return self.critical_done(u32::from(step.critical));
+        };
+        if self.bytes.fetch_add(all, Ordering::Relaxed) + all > self.limits.bytes {
+            self.bytes.fetch_sub(all, Ordering::Relaxed);
+            return self.stop();
+        }
+        let (mut at, end) = (step.offset, step.offset.saturating_add(all));
+        while at < end {
+            let bytes = self.limits.chunk.min(end - at);
+            self.critical_done(window.make_room(bytes));
+            self.calls.fetch_add(1, Ordering::Relaxed);
+            if read_ahead(&file, at, bytes).is_err() {
+                break; // not readable this way (P3): nothing to wait for
+            }
+            at += bytes;
+            // Only the last chunk of a step tells that the step has come.
+            let tells = step.critical && at >= end && self.limits.gate == Gate::Arrived;
+            window.enter(std::sync::Arc::clone(&file), at - bytes, bytes, tells);
+        }
+        if step.critical && (self.limits.gate != Gate::Arrived || at < end) {
+            self.critical_done(1);
+        }
+    }
+
+    fn critical_done(&self, steps: u32) {
+        if steps == 0 {
+            return;
+        }
+        if let Some(progress) = self.shared.words().get(word::PROGRESS) {
+            progress.fetch_add(steps, Ordering::Relaxed);
+        }
+        if self.critical_left.fetch_sub(steps, Ordering::AcqRel) == steps {
+            self.open_gate();
+        }
+    }
+
+    fn open_gate(&self) {
+        self.shared.set_and_wake(word::GATE, 1);
+    }
+}

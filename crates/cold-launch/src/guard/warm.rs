@@ -1,0 +1,71 @@
+//! Are the plan's pages there already?
+
+use cold_plan::format::View;
+use cold_plan::plan::{FileKind, Op, Step};
+use cold_sys::readahead::page_is_ready;
+use cold_sys::residency::cachestat;
+
+use crate::files::Files;
+
+/// Places looked at in a warm start. With 16, two absent ones are more than a tenth.
+const SAMPLES: u64 = 16;
+/// So many absent ones settle it.
+const ENOUGH: u32 = 2;
+
+/// What a look at some of the plan's steps said.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sample {
+    /// Steps looked at.
+    pub looked: u32,
+    /// Of these, steps whose pages were not all cached.
+    pub absent: u32,
+}
+
+impl Sample {
+    /// The start is warm as far as can be seen. A plan without pages is never warm: its lookups are cheap.
+    pub fn is_warm(self) -> bool {
+        self.looked > 0 && self.absent < ENOUGH
+    }
+}
+
+/// Looks at steps spread evenly over the plan's bytes, in order of need, until enough are found absent.
+/// What changed or vanished counts as neither.
+pub(crate) fn sample(view: View<'_>, files: &Files<'_>) -> Sample {
+    let mut sample = Sample::default();
+    let total = view.read_bytes();
+    let (mut passed, mut next) = (0, 0);
+    for step in view.steps().filter(|s| s.op == Op::Read) {
+        passed += u64::from(step.bytes);
+        // The place in the middle of each of the equal parts.
+        if passed * 2 * SAMPLES <= total * (2 * next + 1) {
+            continue;
+        }
+        next = passed * SAMPLES / total.max(1) + 1;
+        let Some(cached) = is_cached(view, files, step) else { continue };
+        sample.looked += 1;
+        sample.absent += u32::from(!cached);
+        if sample.absent >= ENOUGH {
+            break;
+        }
+    }
+    sample
+}
+
+/// `None` when the file is not there as planned, or nobody can say.
+fn is_cached(view: View<'_>, files: &Files<'_>, step: Step) -> Option<bool> {
+    if view.file(step.file)?.kind() != FileKind::Regular {
+        return None;
+    }
+    let file = files.get(step.file)?;
+    if let Ok(Some(stat)) = cachestat(&file, step.offset, u64::from(step.bytes)) {
+        // A plan may end beyond the file's last page by rounding, never by more.
+        let size = view.file(step.file)?.identity().size;
+        let end = (step.offset + u64::from(step.bytes)).min(size);
+        let pages = end.saturating_sub(step.offset).div_ceil(cold_sys::page::page_size());
+        return Some(stat.cached >= pages);
+    }
+    // Other people's files: the kernel says only by reading. An absent page is on its way from here on,
+    // which the replay wants anyway.
+    let last = (step.offset + u64::from(step.bytes)).saturating_sub(1);
+    Some(page_is_ready(&file, step.offset)? && page_is_ready(&file, last)?)
+}

@@ -1,0 +1,270 @@
+//! What daily use says of a plan: one record of 64 bytes per start, appended by the launcher
+//! (docs/formats/plan.md, history).
+//!
+//! Append-only and bounded: above twice [`KEPT`] records the older ones go. A reader skips what is
+//! damaged; records that are appended while another process shortens the file can be lost.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use crate::store::{Error, Result};
+
+/// Records that stay when a history is shortened.
+pub const KEPT: usize = 4096;
+/// Bytes of a record.
+pub const RECORD: usize = 64;
+/// First bytes of every record; the last one is the version.
+const MAGIC: [u8; 4] = *b"CLH1";
+/// A longer file is no history of this program.
+const MAX_BYTES: u64 = 4 * (KEPT * RECORD) as u64;
+
+/// One start through a launcher.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record {
+    /// When it was launched, nanoseconds since 1970.
+    pub when_ns: u64,
+    /// Which plan, by [`crate::format::View::id`]: each save has another.
+    pub plan: u64,
+    /// What the launcher did.
+    pub kind: Kind,
+    /// How fast the program went; `None` where nobody watched it.
+    pub mark: Option<Mark>,
+    /// Bytes of the reads issued.
+    pub bytes: u64,
+    /// Reads issued.
+    pub requests: u32,
+    /// The program came to the mark before everything was issued.
+    pub late: bool,
+}
+
+/// What the launcher did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Kind {
+    /// It issued the plan.
+    Prefetched,
+    /// The plan would have been issued, and was not, to compare.
+    Control,
+    /// It issued nothing.
+    Skipped(Skip),
+}
+
+/// Why a launcher issued nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Skip {
+    /// What the plan names was in the cache already.
+    Warm = 1,
+    /// Too little memory free, or tasks wait for memory.
+    Memory = 2,
+    /// The disk is busy: tasks wait for it already.
+    DiskBusy = 3,
+    /// Too many of its files have changed.
+    Stale = 4,
+    /// The plan is switched off, or the user asked for a plain start.
+    Disabled = 5,
+    /// Another launcher issues the same plan right now.
+    Busy = 6,
+    /// The plan was refused: damaged, another owner, over a budget.
+    Refused = 7,
+    /// The deadline passed before anything was issued.
+    Deadline = 8,
+}
+
+/// The time that the program took for a fixed amount of its own work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mark {
+    /// From the exec until it had used `cpu_ns`, or to its exit, nanoseconds.
+    pub wall_ns: u64,
+    /// CPU time of the started process that was waited for ([`crate::plan::Learnt::own_cpu_ns`]).
+    pub cpu_ns: u64,
+    /// It ended before.
+    pub exited: bool,
+}
+
+/// Offsets in a record.
+mod at {
+    pub(super) const KIND: usize = 4;
+    pub(super) const SKIP: usize = 5;
+    pub(super) const FLAGS: usize = 6;
+    pub(super) const WHEN: usize = 8;
+    pub(super) const PLAN: usize = 16;
+    pub(super) const WALL: usize = 24;
+    pub(super) const CPU: usize = 32;
+    pub(super) const BYTES: usize = 40;
+    pub(super) const REQUESTS: usize = 48;
+    pub(super) const CRC: usize = 60;
+}
+
+/// Bits of the flags.
+mod flag {
+    pub(super) const MARK: u8 = 1;
+    pub(super) const EXITED: u8 = 2;
+    pub(super) const LATE: u8 = 4;
+}
+
+impl Skip {
+    /// All of them, for tables.
+    pub const ALL: [Self; 8] = [
+        Self::Warm,
+        Self::Memory,
+        Self::DiskBusy,
+        Self::Stale,
+        Self::Disabled,
+        Self::Busy,
+        Self::Refused,
+        Self::Deadline,
+    ];
+}
+
+impl Record {
+    /// Its bytes.
+    pub fn encode(&self) -> [u8; RECORD] {
+        let mut out = [0; RECORD];
+        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+        let (kind, skip) = match self.kind {
+            Kind::Prefetched => (1, 0),
+            Kind::Control => (2, 0),
+            Kind::Skipped(why) => (3, why as u8),
+        };
+        let mark = self.mark.unwrap_or(Mark { wall_ns: 0, cpu_ns: 0, exited: false });
+        let flags = u8::from(self.mark.is_some()) * flag::MARK
+            | u8::from(mark.exited) * flag::EXITED
+            | u8::from(self.late) * flag::LATE;
+        put(0, &MAGIC);
+        put(at::KIND, &[kind, skip, flags]);
+        put(at::WHEN, &self.when_ns.to_le_bytes());
+        put(at::PLAN, &self.plan.to_le_bytes());
+        put(at::WALL, &mark.wall_ns.to_le_bytes());
+        put(at::CPU, &mark.cpu_ns.to_le_bytes());
+        put(at::BYTES, &self.bytes.to_le_bytes());
+        put(at::REQUESTS, &self.requests.to_le_bytes());
+        let crc = crc32fast::hash(&out[..at::CRC]);
+        out[at::CRC..].copy_from_slice(&crc.to_le_bytes());
+        out
+    }
+
+    /// The record in these bytes; `None` for anything else.
+    pub fn decode(bytes: &[u8; RECORD]) -> Option<Self> {
+        let crc = u32::from_le_bytes(*bytes.last_chunk()?);
+        if !bytes.starts_with(&MAGIC) || crc != crc32fast::hash(&bytes[..at::CRC]) {
+            return None;
+        }
+        let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
+        let flags = bytes[at::FLAGS];
+        let kind = match (bytes[at::KIND], bytes[at::SKIP]) {
+            (1, 0) => Kind::Prefetched,
+            (2, 0) => Kind::Control,
+            (3, why) => Kind::Skipped(Skip::ALL.into_iter().find(|s| *s as u8 == why)?),
+            _ => return None,
+        };
+        let (wall_ns, cpu_ns) = (u64_at(at::WALL)?, u64_at(at::CPU)?);
+        let mark = Mark { wall_ns, cpu_ns, exited: flags & flag::EXITED != 0 };
+        Some(Self {
+            when_ns: u64_at(at::WHEN)?,
+            plan: u64_at(at::PLAN)?,
+            kind,
+            mark: (flags & flag::MARK != 0).then_some(mark),
+            bytes: u64_at(at::BYTES)?,
+            requests: u32::from_le_bytes(*bytes.get(at::REQUESTS..)?.first_chunk()?),
+            late: flags & flag::LATE != 0,
+        })
+    }
+}
+
+/// Appends a record to the history at `path` (see [`crate::Store::history_of`]), creating file and
+/// directory where they are missing.
+pub fn append(path: &Path, record: &Record) -> Result<()> {
+    let mut file = match open(path, true) {
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            let dir = path.parent().unwrap_or(Path::new("/"));
+            let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
+            made.map_err(|e| Error::io("create", dir, e))?;
+            open(path, true)?
+        }
+        other => other?,
+    };
+    // One write: with O_APPEND it lands in one piece behind what others append.
+    file.write_all(&record.encode()).map_err(|e| Error::io("write", path, e))?;
+    let length = file.metadata().map_err(|e| Error::io("stat", path, e))?.len();
+    if length >= 2 * (KEPT * RECORD) as u64 { shorten(path, &file) } else { Ok(()) }
+}
+
+/// All readable records, the oldest first; none where there is no history.
+pub fn read(path: &Path) -> Result<Vec<Record>> {
+    match open(path, false) {
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(Vec::new()),
+        other => Ok(parse(&content(path, &other?)?)),
+    }
+}
+
+/// The records in these bytes. After damage the next one is found by its first bytes.
+pub fn parse(mut bytes: &[u8]) -> Vec<Record> {
+    let mut records = Vec::with_capacity(bytes.len() / RECORD);
+    while let Some(chunk) = bytes.first_chunk() {
+        let record = Record::decode(chunk);
+        records.extend(record);
+        bytes = match record {
+            Some(_) => &bytes[RECORD..],
+            None => {
+                let next = bytes.windows(MAGIC.len()).skip(1).position(|w| w == MAGIC);
+                next.map_or(&[], |n| &bytes[n + 1..])
+            }
+        };
+    }
+    records
+}
+
+fn content(path: &Path, file: &File) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|e| Error::io("read", path, e))?;
+    Ok(bytes)
+}
+
+/// Opens a history that belongs to this user; a link, a FIFO or somebody else's file is refused.
+fn open(path: &Path, write: bool) -> Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .append(write)
+        .create(write)
+        .mode(0o600)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY).bits().cast_signed())
+        .open(path)
+        .map_err(|e| Error::io("open", path, e))?;
+    let meta = file.metadata().map_err(|e| Error::io("stat", path, e))?;
+    let me = rustix::process::geteuid().as_raw();
+    if !meta.is_file() || meta.uid() != me || meta.mode() & 0o022 != 0 {
+        let why = format!("it is no regular file that only user {me} can write");
+        return Err(Error::untrusted(path, why));
+    }
+    Ok(file)
+}
+
+/// Leaves the last [`KEPT`] records, unless another process is at it.
+fn shorten(path: &Path, file: &File) -> Result<()> {
+    if file.try_lock().is_err() {
+        return Ok(());
+    }
+    let records = parse(&content(path, &open(path, false)?)?);
+    let last = records.get(records.len().saturating_sub(KEPT)..).unwrap_or_default();
+    let bytes: Vec<u8> = last.iter().flat_map(Record::encode).collect();
+    let temporary = path.with_extension(format!("log-{}", std::process::id()));
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(&temporary)
+        .and_then(|mut f| f.write_all(&bytes))
+        .and_then(|()| std::fs::rename(&temporary, path));
+    written.map_err(|e| {
+        // Half a copy is of no use to anybody; the first error is the one to tell.
+        let _ = std::fs::remove_file(&temporary);
+        Error::io("shorten", path, e)
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,235 @@
+//! Where plans lie, who may have written them, and which are there.
+//!
+//! A user has an own store; root's is the system's, which every user may read. A plan that somebody else
+//! could have written is refused: replaying it would read files with our rights.
+
+mod error;
+mod write;
+
+use std::ffi::OsString;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::{ErrorKind, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use rustix::fs::OFlags;
+
+pub use error::{Error, Result};
+pub use write::{Keep, Locked};
+
+use crate::Plan;
+use crate::format::{MAX_BYTES, View};
+use crate::plan::Key;
+use crate::scenario::key_hash;
+
+/// How the names of plans and of their histories end.
+const PLAN: &str = "plan";
+const HISTORY: &str = "log";
+/// Longest part of a file name that the executable gives.
+const MAX_EXECUTABLE: usize = 64;
+
+/// A directory of plans.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Store {
+    dir: PathBuf,
+    /// Written by root, read by all.
+    system: bool,
+}
+
+/// A plan's file, opened and found trustworthy; its content not yet looked at.
+#[derive(Debug)]
+pub struct Opened {
+    /// At its beginning. Never written in place, so it may be mapped.
+    pub file: File,
+    /// Its bytes.
+    pub len: u64,
+    /// Where it lies.
+    pub path: PathBuf,
+}
+
+/// A plan in a store.
+#[derive(Debug)]
+pub struct Listed {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Bytes of its file.
+    pub bytes: u64,
+    /// When it was saved.
+    pub saved: SystemTime,
+    /// The plan.
+    pub plan: Plan,
+}
+
+/// What is in a store.
+#[derive(Debug, Default)]
+pub struct Listing {
+    /// By path.
+    pub plans: Vec<Listed>,
+    /// Files that look like plans and cannot be used, with the reason.
+    pub refused: Vec<(PathBuf, Error)>,
+}
+
+impl Store {
+    /// The store that this user writes; root's is [`Store::system`]. `variable` reads the environment.
+    pub fn user(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
+        let system = rustix::process::geteuid().is_root();
+        let state = cold_sys::place::state_directory(variable).ok_or(Error::NoDirectory)?;
+        Ok(Self { dir: state.join("plans"), system })
+    }
+
+    /// The plans that root learnt for everybody.
+    pub fn system() -> Self {
+        Self { dir: Path::new(cold_sys::place::SYSTEM_STATE).join("plans"), system: true }
+    }
+
+    /// Another directory, as a store of this user.
+    pub fn at(dir: impl Into<PathBuf>) -> Self {
+        Self { dir: dir.into(), system: false }
+    }
+
+    /// The stores that a start of this user looks into, in order: the own one, then the system's.
+    pub fn lookup(variable: impl Fn(&str) -> Option<OsString>) -> Vec<Self> {
+        let own = Self::user(variable).ok().filter(|own| !own.system);
+        own.into_iter().chain([Self::system()]).collect()
+    }
+
+    /// Its directory; it may not exist yet.
+    pub fn directory(&self) -> &Path {
+        &self.dir
+    }
+
+    /// It is the system's.
+    pub fn is_system(&self) -> bool {
+        self.system
+    }
+
+    /// Where the plan of this key lies or would lie: `EXECUTABLE-HASH.plan`, [`key_hash`] as 16
+    /// hexadecimal digits.
+    pub fn path_of(&self, key: &Key) -> PathBuf {
+        self.dir.join(format!("{}.{PLAN}", stem(key)))
+    }
+
+    /// Where the history of this key's starts lies: beside the plan, for the system's plans in the
+    /// user's own store.
+    pub fn history_of(&self, key: &Key) -> PathBuf {
+        self.dir.join(format!("{}.{HISTORY}", stem(key)))
+    }
+
+    /// Opens the plan of this key for a launcher; `None` when there is none.
+    pub fn open(&self, key: &Key) -> Result<Option<Opened>> {
+        let path = self.path_of(key);
+        match self.open_path(&path) {
+            Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+            other => other.map(Some),
+        }
+    }
+
+    /// Loads the plan of this key; `None` when there is none.
+    pub fn load(&self, key: &Key) -> Result<Option<Plan>> {
+        let Some(opened) = self.open(key)? else { return Ok(None) };
+        let path = opened.path.clone();
+        let bytes = read(opened)?;
+        let fault = |source| Error::Format { path: path.clone(), source };
+        let view = View::parse(&bytes).map_err(fault)?;
+        if !view.is_for(key) {
+            return Err(Error::OtherKey { path });
+        }
+        view.to_plan().map(Some).map_err(fault)
+    }
+
+    /// Every plan there is, and what cannot be one. A store that does not exist is empty.
+    pub fn list(&self) -> Result<Listing> {
+        let mut listing = Listing::default();
+        for path in self.files(PLAN)? {
+            match self.listed(&path) {
+                Ok(listed) => listing.plans.push(listed),
+                Err(e) => listing.refused.push((path, e)),
+            }
+        }
+        Ok(listing)
+    }
+
+    fn listed(&self, path: &Path) -> Result<Listed> {
+        let opened = self.open_path(path)?;
+        let meta = opened.file.metadata().map_err(|e| Error::io("stat", path, e))?;
+        let saved = meta.modified().map_err(|e| Error::io("stat", path, e))?;
+        let bytes = opened.len;
+        let plan = crate::format::decode(&read(opened)?);
+        let plan = plan.map_err(|source| Error::Format { path: path.to_owned(), source })?;
+        if self.path_of(&plan.key) != path {
+            return Err(Error::OtherKey { path: path.to_owned() });
+        }
+        Ok(Listed { path: path.to_owned(), bytes, saved, plan })
+    }
+
+    /// Its files of this kind, sorted.
+    fn files(&self, extension: &str) -> Result<Vec<PathBuf>> {
+        let entries = match std::fs::read_dir(&self.dir) {
+            Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+            other => other.map_err(|e| Error::io("list", &self.dir, e))?,
+        };
+        let mut files = Vec::new();
+        for entry in entries {
+            let path = entry.map_err(|e| Error::io("list", &self.dir, e))?.path();
+            if path.extension().is_some_and(|e| e == extension) {
+                files.push(path);
+            }
+        }
+        files.sort();
+        Ok(files)
+    }
+
+    /// Opens without side effects and looks whether it may be believed.
+    fn open_path(&self, path: &Path) -> Result<Opened> {
+        // NOFOLLOW and NONBLOCK: a link or FIFO put there must neither lead astray nor block.
+        let flags = OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY;
+        let file = OpenOptions::new()
+            .read(true)
+            .custom_flags(flags.bits().cast_signed())
+            .open(path)
+            .map_err(|e| Error::io("open", path, e))?;
+        let meta = file.metadata().map_err(|e| Error::io("stat", path, e))?;
+        if !meta.is_file() {
+            return Err(Error::untrusted(path, "it is no regular file".to_owned()));
+        }
+        self.trusted(path, &meta)?;
+        if meta.len() > MAX_BYTES {
+            return Err(Error::untrusted(path, format!("it is larger than {MAX_BYTES} bytes")));
+        }
+        Ok(Opened { file, len: meta.len(), path: path.to_owned() })
+    }
+
+    /// Refuses what belongs to another than the store's owner or can be written by others.
+    fn trusted(&self, path: &Path, meta: &Metadata) -> Result<()> {
+        let owner = if self.system { 0 } else { rustix::process::geteuid().as_raw() };
+        if meta.uid() != owner {
+            return Err(Error::untrusted(path, format!("it belongs to user {}, not to {owner}", meta.uid())));
+        }
+        if meta.mode() & 0o022 != 0 {
+            let why = format!("others may write it (mode {:03o})", meta.mode() & 0o777);
+            return Err(Error::untrusted(path, why));
+        }
+        Ok(())
+    }
+}
+
+fn read(opened: Opened) -> Result<Vec<u8>> {
+    let Opened { file, len, path } = opened;
+    let mut bytes = Vec::with_capacity(len as usize);
+    file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|e| Error::io("read", &path, e))?;
+    Ok(bytes)
+}
+
+/// The part of the file name that plan and history share.
+fn stem(key: &Key) -> String {
+    let name = key.executable.file_name().unwrap_or_default().as_bytes();
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'+' | b'-');
+    let name: String =
+        name.iter().take(MAX_EXECUTABLE).map(|b| if plain(b) { char::from(*b) } else { '_' }).collect();
+    format!("{name}-{:016x}", key_hash(key))
+}
+
+#[cfg(test)]
+mod tests;

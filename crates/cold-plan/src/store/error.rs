@@ -1,0 +1,67 @@
+//! Why a plan was not found, believed or written.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::format::FormatError;
+
+/// A plan that could not be used or kept.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file operation failed.
+    #[error("cannot {action} {path}: {source}")]
+    Io {
+        /// The attempted action as a verb phrase.
+        action: &'static str,
+        /// The path.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: io::Error,
+    },
+    /// Somebody else could have written it.
+    #[error("{path} is not trusted: {why}; inspect it, then remove it or learn the plan again")]
+    Untrusted {
+        /// The file or directory.
+        path: PathBuf,
+        /// What is odd about it.
+        why: String,
+    },
+    /// Its bytes are no plan, or a plan cannot be bytes.
+    #[error("{path}: {source}")]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        source: FormatError,
+    },
+    /// A plan under another plan's name.
+    #[error("{path} holds the plan of another executable, script or scenario than its name says; remove it")]
+    OtherKey {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Not a file of the store.
+    #[error("{path} is no plan of the store {store}")]
+    NotInStore {
+        /// The file.
+        path: PathBuf,
+        /// The store's directory.
+        store: PathBuf,
+    },
+    /// No directory for plans is known.
+    #[error("no directory for plans: neither XDG_STATE_HOME nor HOME is set; set one of them")]
+    NoDirectory,
+}
+
+/// Result of everything about stores.
+pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
+        Self::Io { action, path: path.to_owned(), source }
+    }
+    pub(crate) fn untrusted(path: &Path, why: String) -> Self {
+        Self::Untrusted { path: path.to_owned(), why }
+    }
+}

@@ -1,0 +1,247 @@
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::time::Duration;
+
+use super::*;
+use crate::history::{Kind, Record, Skip, append};
+use crate::plan::Standing;
+use crate::sample::sample;
+
+const SKIPPED: Record = Record {
+    when_ns: 1,
+    plan: 1,
+    kind: Kind::Skipped(Skip::Warm),
+    mark: None,
+    bytes: 0,
+    requests: 0,
+    late: false,
+};
+
+fn store() -> (tempfile::TempDir, Store) {
+    let dir = tempfile::tempdir().unwrap();
+    let store = Store::at(dir.path().join("state/plans"));
+    (dir, store)
+}
+
+fn named(scenario: &str) -> Plan {
+    let mut plan = sample();
+    plan.key.scenario = scenario.to_owned();
+    plan
+}
+
+fn mode(path: &Path) -> u32 {
+    path.metadata().unwrap().mode() & 0o7777
+}
+
+#[test]
+fn a_saved_plan_is_found_by_its_key() {
+    let (_dir, store) = store();
+    let plan = sample();
+    assert!(store.load(&plan.key).unwrap().is_none());
+    assert!(store.list().unwrap().plans.is_empty());
+    assert!(!store.remove(&plan.key).unwrap());
+    let path = store.save(&plan).unwrap();
+    assert_eq!(path, store.path_of(&plan.key));
+    let name = path.file_name().unwrap().to_str().unwrap();
+    assert_eq!(name, format!("python3.11-{:016x}.plan", key_hash(&plan.key)));
+    assert_eq!((mode(&path), mode(store.directory())), (0o600, 0o700));
+    assert_eq!(store.load(&plan.key).unwrap().as_ref(), Some(&plan));
+    let opened = store.open(&plan.key).unwrap().unwrap();
+    assert_eq!((opened.path, opened.len), (path.clone(), path.metadata().unwrap().len()));
+    // Another save takes its place, whole.
+    let proven = Plan { standing: Standing::Proven, ..plan.clone() };
+    store.save(&proven).unwrap();
+    assert_eq!(store.load(&plan.key).unwrap(), Some(proven));
+    assert!(store.load(&named("other").key).unwrap().is_none());
+    std::fs::write(store.history_of(&plan.key), "x").unwrap();
+    assert!(store.remove(&plan.key).unwrap());
+    let left: Vec<_> =
+        std::fs::read_dir(store.directory()).unwrap().map(|e| e.unwrap().file_name()).collect();
+    assert_eq!(left, ["lock"]);
+}
+
+#[test]
+fn names_of_files_are_plain_and_short() {
+    let store = Store::at("/x");
+    let mut key = sample().key;
+    key.executable = format!("/opt/ü {}", "a".repeat(300)).into();
+    let name = store.path_of(&key).file_name().unwrap().to_str().unwrap().to_owned();
+    assert_eq!(name, format!("___{}-{:016x}.plan", "a".repeat(61), key_hash(&key)));
+}
+
+#[test]
+fn what_others_could_have_written_is_refused() {
+    let (_dir, store) = store();
+    let plan = sample();
+    let path = store.save(&plan).unwrap();
+    let refused = |why: &str| {
+        let error = store.load(&plan.key).unwrap_err().to_string();
+        assert!(error.contains(why), "{error} is not about {why}");
+        let listing = store.list().unwrap();
+        assert_eq!((listing.plans.len(), listing.refused.len()), (0, 1));
+    };
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o620)).unwrap();
+    refused("others may write it (mode 620)");
+    let other = path.with_file_name("target");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    std::fs::rename(&path, &other).unwrap();
+    symlink(&other, &path).unwrap();
+    refused("cannot open");
+    std::fs::remove_file(&path).unwrap();
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(rustix::fs::CWD, &path, fifo, 0o600.into(), 0).unwrap();
+    refused("no regular file");
+    std::fs::remove_file(&path).unwrap();
+    std::fs::create_dir(&path).unwrap();
+    refused("no regular file");
+    std::fs::remove_dir(&path).unwrap();
+    std::fs::write(&path, "").unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    File::options().write(true).open(&path).unwrap().set_len(MAX_BYTES + 1).unwrap();
+    refused("larger than");
+}
+
+#[test]
+fn a_damaged_plan_and_a_plan_under_another_name_are_refused_by_name() {
+    let (_dir, store) = store();
+    let path = store.save(&sample()).unwrap();
+    let other = store.path_of(&named("other").key);
+    std::fs::copy(&path, &other).unwrap();
+    assert!(matches!(store.load(&named("other").key), Err(Error::OtherKey { path }) if path == other));
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[300] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    let error = store.load(&sample().key).unwrap_err().to_string();
+    assert!(error.contains(path.to_str().unwrap()) && error.contains("checksum"), "{error}");
+    let listing = store.list().unwrap();
+    assert_eq!(listing.refused.len(), 2);
+    // What cannot be read can be removed.
+    let locked = store.lock().unwrap();
+    assert!(locked.remove_path(&path).unwrap());
+    assert!(!locked.remove_path(&path).unwrap());
+    for outside in ["/etc/passwd".into(), store.directory().join("lock"), store.directory().join("../x.plan")]
+    {
+        assert!(matches!(locked.remove_path(&outside), Err(Error::NotInStore { .. })), "{outside:?}");
+    }
+}
+
+#[test]
+fn a_directory_that_others_write_is_not_written() {
+    let (_dir, store) = store();
+    std::fs::create_dir_all(store.directory()).unwrap();
+    std::fs::set_permissions(store.directory(), std::fs::Permissions::from_mode(0o777)).unwrap();
+    assert!(store.save(&sample()).unwrap_err().to_string().contains("not trusted"));
+}
+
+#[test]
+fn learners_wait_for_each_other() {
+    let (_dir, store) = store();
+    let plan = sample();
+    store.save(&plan).unwrap();
+    let learn = || {
+        for _ in 0..20 {
+            let locked = store.lock().unwrap();
+            let mut plan = store.load(&plan.key).unwrap().unwrap();
+            plan.learnt.starts += 1;
+            locked.save(&plan).unwrap();
+        }
+    };
+    std::thread::scope(|s| (0..4).for_each(|_| drop(s.spawn(learn))));
+    assert_eq!(store.load(&plan.key).unwrap().unwrap().learnt.starts, plan.learnt.starts + 80);
+}
+
+#[test]
+fn a_plan_that_cannot_be_bytes_leaves_the_old_one() {
+    let (_dir, store) = store();
+    let plan = sample();
+    store.save(&plan).unwrap();
+    let bad = Plan { steps: plan.steps.iter().rev().copied().collect(), ..plan.clone() };
+    assert!(matches!(store.save(&bad), Err(Error::Format { .. })));
+    assert_eq!(store.load(&plan.key).unwrap(), Some(plan));
+}
+
+/// Sets when a file was last changed, seconds before `now`.
+fn aged(path: &Path, now: SystemTime, seconds: u64) {
+    let file = File::options().write(true).open(path).unwrap();
+    file.set_modified(now - Duration::from_secs(seconds)).unwrap();
+}
+
+#[test]
+fn pruning_keeps_what_was_used_last() {
+    let (_dir, store) = store();
+    let now = SystemTime::now();
+    let (old, used, new) = (named("old"), named("used"), named("new"));
+    for (plan, age) in [(&old, 900), (&used, 900), (&new, 5)] {
+        aged(&store.save(plan).unwrap(), now, age);
+    }
+    // A history counts as use, and one without plan (of a plan of the system) is pruned like a plan.
+    append(&store.history_of(&used.key), &SKIPPED).unwrap();
+    let lone = store.history_of(&named("system").key);
+    append(&lone, &SKIPPED).unwrap();
+    aged(&lone, now, 800);
+    std::fs::write(store.directory().join(".tmp-1"), "left by a killed process").unwrap();
+    assert!(store.prune(Keep::default(), now).unwrap().is_empty());
+    assert!(!store.directory().join(".tmp-1").exists());
+    let keep = Keep { max_age: Some(Duration::from_secs(600)), max_bytes: None };
+    let mut expected = vec![store.path_of(&old.key), lone];
+    expected.sort();
+    assert_eq!(store.prune(keep, now).unwrap(), expected);
+    assert_eq!(store.list().unwrap().plans.len(), 2);
+    // Room for one of two: the one that was used last stays.
+    let bytes = store.path_of(&new.key).metadata().unwrap().len() + 100;
+    let keep = Keep { max_age: None, max_bytes: Some(bytes) };
+    assert_eq!(store.prune(keep, now).unwrap(), [store.path_of(&new.key)]);
+    assert!(store.history_of(&used.key).exists() && store.path_of(&used.key).exists());
+    let none = Keep { max_age: None, max_bytes: Some(0) };
+    assert_eq!(store.prune(none, now).unwrap().len(), 1);
+    assert!(!store.history_of(&used.key).exists());
+}
+
+#[test]
+fn a_user_looks_into_the_own_store_then_into_the_systems() {
+    let variable = |name: &str| (name == "HOME").then(|| "/home/u".into());
+    let system = Path::new("/var/lib/coldstart/plans");
+    let dirs: Vec<_> = Store::lookup(variable).iter().map(|s| s.directory().to_owned()).collect();
+    let own = Store::user(variable).unwrap();
+    if rustix::process::geteuid().is_root() {
+        // Never the user's whose HOME it happens to have.
+        assert_eq!((dirs, own.directory()), (vec![system.to_owned()], system));
+        assert!(own.is_system());
+    } else {
+        let user = Path::new("/home/u/.local/state/coldstart/plans");
+        assert_eq!((dirs, own.directory()), (vec![user.to_owned(), system.to_owned()], user));
+        assert!(matches!(Store::user(|_| None), Err(Error::NoDirectory)));
+    }
+}
+
+mod root {
+    use cold_testbed::need_root;
+
+    use super::*;
+
+    #[test]
+    fn root_does_not_follow_a_users_plan() {
+        if !need_root() {
+            return;
+        }
+        let (_dir, store) = store();
+        let path = store.save(&sample()).unwrap();
+        std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
+        let error = store.load(&sample().key).unwrap_err().to_string();
+        assert!(error.contains("it belongs to user 65534, not to 0"), "{error}");
+    }
+
+    #[test]
+    fn the_systems_plans_can_be_read_by_all() {
+        if !need_root() {
+            return;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let state = dir.path().join("coldstart");
+        std::fs::create_dir(&state).unwrap();
+        std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o700)).unwrap();
+        let store = Store { dir: state.join("plans"), system: true };
+        let path = store.save(&sample()).unwrap();
+        assert_eq!((mode(&state), mode(store.directory()), mode(&path)), (0o755, 0o755, 0o644));
+        assert!(store.load(&sample().key).unwrap().is_some());
+    }
+}

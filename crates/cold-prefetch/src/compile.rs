@@ -1,0 +1,139 @@
+//! Makes a plan's steps for a device.
+//!
+//! 1. **Keep** a range used in at least S of the last 8 starts; of fewer starts, in as many as there are.
+//! 2. **Merge** neighbours in a file when what is read in vain is at most the gap: the hole between them and,
+//!    where the two are needed at different times (further apart than the window, or on the two sides of the
+//!    critical prefix), the later one's bytes too. So a late range goes in front of early ones only when
+//!    its bytes cost less than its own request.
+//! 3. **Chunk** to at most what one call delivers, and never beyond the last page of the file.
+//! 4. **Order**: the critical prefix first; then by need, or by place on the disk within windows of need time.
+//!    Metadata goes ahead of the data that needs it: blocks of the file system, then names and directories,
+//!    then the opening of a file, then its pages.
+//!
+//! The lower bound is `max(C, max_i(A_i + C − c_i))`, where C is the time to ready without waits, `c_i` the need
+//! time of step i and `A_i` the time by which its bytes can have arrived at the earliest: the latency once,
+//! then for every step up to i what a request costs beside its bytes at the depth the device is used
+//! with, and its needed bytes (holes not counted). Serially it is `A_n + C`. Names, listings and openings are
+//! free in it, because their blocks are in the plan where they are known.
+
+mod bound;
+mod reads;
+
+use std::path::Path;
+
+use cold_model::{DeviceModel, Extent};
+use cold_plan::Plan;
+use cold_plan::plan::{FileKind, Knobs, Op, Order, Step};
+
+use reads::Read;
+
+/// How long before its first need metadata is fetched: opening a file takes several reads one after
+/// another, and nothing of the file can be asked for before.
+const LEAD_NS: u64 = 5_000_000;
+
+/// Fills in knobs, device, steps and bound. `extents` tells where a file lies on its device (asked only for
+/// [`Order::Physical`]); a file of which it does not know comes after the others of its window.
+pub fn compile(
+    plan: &mut Plan,
+    knobs: &Knobs,
+    device: Option<&DeviceModel>,
+    extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
+) {
+    let reads = reads::reads(plan, knobs, device, extents);
+    plan.bound = device.map(|d| bound::bound(plan, &ordered_reads(&reads, knobs), d));
+    let mut steps: Vec<Placed> = reads.iter().map(|r| placed_read(r, knobs)).collect();
+    if knobs.metadata {
+        steps.extend(metadata(plan, knobs, &reads));
+    }
+    steps.sort_by_key(|p| (p.place, p.step.file, p.step.offset));
+    plan.steps = steps.into_iter().map(|p| p.step).collect();
+    plan.knobs = *knobs;
+    plan.device = device.cloned();
+}
+
+/// Whether a history of use suffices, where `starts` could have shown a use.
+pub fn is_kept(uses: u8, min_uses: u8, starts: u32) -> bool {
+    let needed = u32::from(min_uses).min(starts.min(8)).max(1);
+    uses.count_ones() >= needed
+}
+
+/// The starts that could have shown a use of such a file.
+pub(crate) fn starts_of(plan: &Plan, kind: FileKind) -> u32 {
+    match kind {
+        // Blocks of metadata are seen only while they are read.
+        FileKind::BlockDevice => plan.learnt.cold_starts.max(1),
+        _ => plan.learnt.starts,
+    }
+}
+
+/// Sorts steps: tail or critical, time or window, class, place on the disk, need.
+type Place = (bool, u64, u8, u64, u64);
+
+struct Placed {
+    place: Place,
+    step: Step,
+}
+
+fn is_critical(need_ns: u64, knobs: &Knobs) -> bool {
+    need_ns < u64::from(knobs.critical_us) * 1000
+}
+
+fn place(knobs: &Knobs, critical: bool, need_ns: u64, lead_ns: u64, class: u8, physical: u64) -> Place {
+    let at = need_ns.saturating_sub(lead_ns);
+    let window = u64::from(knobs.window_us) * 1000;
+    match knobs.order {
+        Order::Physical if window > 0 => (!critical, at / window, class, physical, need_ns),
+        _ => (!critical, at, class, 0, need_ns),
+    }
+}
+
+fn placed_read(r: &Read, knobs: &Knobs) -> Placed {
+    let (class, lead) = if r.metadata { (0, 2 * LEAD_NS) } else { (3, 0) };
+    Placed {
+        place: place(knobs, r.critical, r.need_ns, lead, class, r.physical),
+        step: Step {
+            op: Op::Read,
+            critical: r.critical,
+            file: r.file,
+            offset: r.first * 4096,
+            bytes: ((r.end - r.first) * 4096) as u32,
+            need_ns: r.need_ns,
+        },
+    }
+}
+
+/// The reads in the order of their steps.
+fn ordered_reads<'a>(reads: &'a [Read], knobs: &Knobs) -> Vec<&'a Read> {
+    let mut out: Vec<&Read> = reads.iter().collect();
+    out.sort_by_key(|r| (placed_read(r, knobs).place, r.file, r.first));
+    out
+}
+
+/// Steps without pages: names, listings, openings.
+fn metadata(plan: &Plan, knobs: &Knobs, reads: &[Read]) -> Vec<Placed> {
+    let mut first_read = vec![None::<u64>; plan.files.len()];
+    for r in reads {
+        if let Some(first) = first_read.get_mut(r.file as usize) {
+            *first = Some(first.map_or(r.need_ns, |n| n.min(r.need_ns)));
+        }
+    }
+    let mut out = Vec::new();
+    for (i, f) in plan.files.iter().enumerate() {
+        let kept = is_kept(f.uses, knobs.min_uses, starts_of(plan, f.kind));
+        let (op, class, need_ns) = match (f.kind, first_read[i]) {
+            (FileKind::Directory, _) if kept => (Op::List, 1, f.need_ns),
+            (FileKind::Name, _) if kept => (Op::Stat, 1, f.need_ns),
+            (FileKind::Regular, Some(first)) => (Op::Open, 2, f.need_ns.min(first)),
+            _ => continue,
+        };
+        let critical = is_critical(need_ns, knobs);
+        out.push(Placed {
+            place: place(knobs, critical, need_ns, LEAD_NS, class, 0),
+            step: Step { op, critical, file: i as u32, offset: 0, bytes: 0, need_ns },
+        });
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! Judges a plan by its daily use.
+//!
+//! Every k-th eligible cold start is made without the plan. Each of these controls is set against one start
+//! with the plan, the nearest one that is not taken yet and was watched for the same amount of CPU time; when
+//! the plan does nothing the two are exchangeable, so the same test as in a tuning applies
+//! ([`crate::evidence`]), and may be asked after each start. Only starts since the plan was last learnt count.
+
+use cold_plan::Plan;
+use cold_plan::history::{Kind, Mark, Record, Skip};
+use cold_plan::plan::Standing;
+
+use crate::evidence::{evidence, median};
+use crate::tune::figures;
+
+/// What to do with a plan.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Judgement {
+    /// Use it as it is.
+    Keep {
+        /// Its gain is shown by daily use alone.
+        proven: bool,
+        /// In one sentence.
+        why: String,
+    },
+    /// Learn it again.
+    Refresh {
+        /// In one sentence.
+        why: String,
+    },
+    /// Switch it off.
+    Disable {
+        /// In one sentence.
+        why: String,
+    },
+}
+
+/// Controls after which a plan without a gain is switched off.
+const ENOUGH: u32 = 20;
+/// Launches in a row that found the plan stale.
+const STALE: usize = 2;
+/// Starts of which two medians are compared, and how much longer the later may be.
+const RECENT: usize = 5;
+const LONGER: f64 = 1.25;
+/// A gain below this is none.
+const MARGIN: f64 = 0.01;
+
+/// Judges by the starts of its history, oldest first.
+pub fn judge(plan: &Plan, history: &[Record]) -> Judgement {
+    if let Standing::Off(why) = &plan.standing {
+        return Judgement::Disable { why: why.clone() };
+    }
+    let since: Vec<Record> =
+        history.iter().filter(|r| r.when_ns / 1_000_000_000 >= plan.learnt.last).copied().collect();
+    let e = evidence(&pairs(&since));
+    if let Some(e) = e {
+        let figures = figures(&e);
+        if e.low > 1.0 {
+            return Judgement::Disable { why: format!("daily starts with the plan are slower: {figures}") };
+        }
+        if e.pairs >= ENOUGH && e.high >= 1.0 - MARGIN && plan.standing != Standing::Proven {
+            return Judgement::Disable { why: format!("daily use shows no gain: {figures}") };
+        }
+    }
+    let launches = since.iter().rev().filter(|r| !matches!(r.kind, Kind::Skipped(s) if s != Skip::Stale));
+    if launches.take(STALE).filter(|r| r.kind == Kind::Skipped(Skip::Stale)).count() == STALE {
+        let why = format!("the last {STALE} launches found too many of its files replaced or removed");
+        return Judgement::Refresh { why };
+    }
+    let with: Vec<f64> = since
+        .iter()
+        .filter(|r| r.kind == Kind::Prefetched)
+        .filter_map(|r| r.mark)
+        .map(|m| m.wall_ns as f64)
+        .collect();
+    if with.len() >= 2 * RECENT {
+        let (before, recent) = with.split_at(with.len() - RECENT);
+        let (was, is) = (median(&mut before.to_vec()), median(&mut recent.to_vec()));
+        if is > LONGER * was {
+            let why = format!("the last {RECENT} starts took {:.2} times as long as those before", is / was);
+            return Judgement::Refresh { why };
+        }
+    }
+    let proven = e.is_some_and(|e| e.high < 1.0 - MARGIN);
+    let why = match e {
+        Some(e) if proven => format!("daily use shows a gain: {}", figures(&e)),
+        Some(e) => format!("not decided yet: {}", figures(&e)),
+        None => "no control starts yet".to_owned(),
+    };
+    Judgement::Keep { proven, why }
+}
+
+/// Each control with the nearest start with plan that no other control has, as times with and without plan.
+/// Also for a table of daily use: what [`evidence`] is asked with.
+pub fn pairs(history: &[Record]) -> Vec<(f64, f64)> {
+    let mut taken = vec![false; history.len()];
+    let mut out = Vec::new();
+    for (i, control) in history.iter().enumerate() {
+        let Some(mark) = control.mark.filter(|_| control.kind == Kind::Control) else { continue };
+        let free = |j: &usize| {
+            let other = history[*j].mark.is_some_and(|m| same_work(m, mark));
+            history[*j].kind == Kind::Prefetched && !taken[*j] && other
+        };
+        let nearest = (0..history.len()).filter(free).min_by_key(|j| (j.abs_diff(i), *j));
+        if let Some((j, with)) = nearest.and_then(|j| Some((j, history[j].mark?))) {
+            taken[j] = true;
+            out.push((with.wall_ns as f64, mark.wall_ns as f64));
+        }
+    }
+    out
+}
+
+/// Both were watched for about the same CPU time: another mark, or another input, is another race.
+fn same_work(a: Mark, b: Mark) -> bool {
+    a.exited == b.exited && a.cpu_ns.abs_diff(b.cpu_ns) <= a.cpu_ns.max(b.cpu_ns) / 10
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::merge::merge;
+    use crate::sample::{Noise, key, start};
+
+    fn plan() -> Plan {
+        merge(None, &key(), &start(1, &[(0, 0, 1, 1)]), 1)
+    }
+
+    fn record(at: u64, kind: Kind, wall_ns: u64) -> Record {
+        let mark = Some(Mark { wall_ns, cpu_ns: 100, exited: false });
+        Record { when_ns: at * 1_000_000_000, plan: 1, kind, mark, bytes: 0, requests: 0, late: false }
+    }
+
+    fn history(n: u64, ratio: f64, spread: f64) -> Vec<Record> {
+        let mut noise = Noise::new(9);
+        (0..n)
+            .map(|i| {
+                let kind = if i % 5 == 4 { Kind::Control } else { Kind::Prefetched };
+                let factor = if kind == Kind::Control { 1.0 } else { ratio };
+                record(i + 1, kind, (1e9 * factor * noise.time(spread)) as u64)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_gain_is_proven_and_harm_switched_off() {
+        let good = judge(&plan(), &history(60, 0.6, 0.05));
+        assert!(matches!(good, Judgement::Keep { proven: true, .. }), "{good:?}");
+        let Judgement::Disable { why } = judge(&plan(), &history(60, 1.3, 0.05)) else { panic!("kept") };
+        assert!(why.contains("slower: 1."), "{why}");
+        let nothing = judge(&plan(), &history(120, 1.0, 0.05));
+        assert!(matches!(nothing, Judgement::Disable { .. }), "{nothing:?}");
+        let few = judge(&plan(), &history(20, 1.0, 0.05));
+        assert!(matches!(few, Judgement::Keep { proven: false, .. }), "{few:?}");
+        assert_eq!(
+            judge(&plan(), &[]),
+            Judgement::Keep { proven: false, why: "no control starts yet".into() }
+        );
+    }
+
+    #[test]
+    fn starts_before_the_plan_was_learnt_again_say_nothing_about_it() {
+        let mut learnt_again = plan();
+        learnt_again.learnt.last = 1000;
+        let kept = judge(&learnt_again, &history(60, 1.3, 0.05));
+        assert!(matches!(kept, Judgement::Keep { proven: false, .. }), "{kept:?}");
+    }
+
+    #[test]
+    fn only_the_same_amount_of_work_is_compared() {
+        let mut h = history(60, 0.6, 0.05);
+        for r in h.iter_mut().filter(|r| r.kind == Kind::Control) {
+            r.mark.as_mut().expect("marked").cpu_ns = 150;
+        }
+        assert!(pairs(&h).is_empty());
+    }
+
+    #[test]
+    fn stale_files_and_slower_starts_ask_for_learning() {
+        let mut h = history(30, 0.6, 0.05);
+        let stale = Record { mark: None, ..record(99, Kind::Skipped(Skip::Stale), 0) };
+        h.push(stale);
+        assert!(matches!(judge(&plan(), &h), Judgement::Keep { .. }));
+        h.push(Record { mark: None, ..record(99, Kind::Skipped(Skip::Warm), 0) });
+        h.push(stale);
+        assert!(matches!(judge(&plan(), &h), Judgement::Refresh { .. }));
+        let mut h = history(30, 0.6, 0.02);
+        for r in h.iter_mut().rev().take(9) {
+            r.mark.as_mut().expect("marked").wall_ns *= 2;
+        }
+        let Judgement::Refresh { why } = judge(&plan(), &h) else { panic!("no refresh") };
+        assert!(why.contains("times as long as those before"), "{why}");
+    }
+}

@@ -1,0 +1,202 @@
+//! One recording → what that start needed: files, page ranges, metadata, each with its need time.
+//!
+//! Need is recorded on cache hits too, so warm starts teach as well as cold ones. The **need time** of a page is
+//! the wall time from the exec to its first touch, less the time in which the touching task waited for
+//! storage before ([`clock`]): when it would be needed if nothing had to be read.
+//!
+//! Not learnt, because a later start cannot use it: files that this start wrote, deleted ones, files of
+//! file systems in memory, of the kernel or on a network, whatever has no path, lookups that found nothing.
+
+mod clock;
+mod metadata;
+mod pages;
+mod select;
+
+use std::path::PathBuf;
+
+use cold_analyze::Window;
+use cold_model::observed;
+use cold_model::recording::manifest::{Subject, Tier};
+use cold_model::recording::{Recording, TouchKind};
+use cold_plan::plan::{FileKind, PlanFile, Range};
+
+use clock::Clock;
+use select::Selection;
+pub(crate) use select::unescape;
+
+/// Adjacent pages whose first needs are at most so far apart are one range.
+pub(crate) const JOIN_NS: u64 = 1_000_000;
+
+/// What else is known beside the recording.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct With<'a> {
+    /// Files at or below these are not learnt: the place of the plans, of the recordings.
+    pub excluded: &'a [PathBuf],
+    /// Files that the command was seen to open, for tiers that see no buffered reads.
+    pub opened: Option<&'a observed::ObservedStart>,
+}
+
+/// Which kinds of need the recording could show. What a start could not see, it cannot call unused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sees {
+    /// Every touch of a regular file's page, by mapping or by reading.
+    pub pages: bool,
+    /// Lookups and listings.
+    pub lookups: bool,
+    /// Blocks of the file systems' metadata: only while they are read, so only in cold starts.
+    pub metadata: bool,
+}
+
+/// What one start needed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ObservedStart {
+    /// Files by first need; each use history is this one start.
+    pub files: Vec<PlanFile>,
+    /// Ranges by first need.
+    pub ranges: Vec<Range>,
+    /// The start was cold, and nothing was found cached that should not have been.
+    pub proved_cold: bool,
+    /// It was asked to be warm.
+    pub warm: bool,
+    /// Tier of the recording, `A` to `D`.
+    pub tier: char,
+    /// Faults were exact to the page, or all that was mapped around them had been read for itself.
+    pub exact: bool,
+    /// Start to ready, nanoseconds.
+    pub ready_ns: u64,
+    /// The same with the waits of the first process' line taken out.
+    pub computing_ns: u64,
+    /// CPU time of the started process itself until ready. Not in a recording: 0 until the caller, who has
+    /// waited for the process, sets it.
+    pub own_cpu_ns: u64,
+    /// What it could see.
+    pub sees: Sees,
+    /// What is missing and what that costs, in sentences.
+    pub missing: Vec<String>,
+}
+
+/// Why a recording teaches nothing.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WhyNot {
+    /// Not the start of a command.
+    #[error("the recording is not of a command's start")]
+    NotACommand,
+    /// Ready is not known.
+    #[error("the command did not become ready while it was recorded ({0})")]
+    NeverReady(String),
+    /// No touches.
+    #[error("the recording has no touches: without perf events or BPF nothing shows what is needed")]
+    NoTouches,
+    /// Pages of another size than plans have.
+    #[error("the recording has pages of {0} bytes, plans have pages of 4096")]
+    PageSize(u32),
+    /// Nothing that a plan could hold.
+    #[error("the start touched no file that a plan could hold")]
+    Nothing,
+}
+
+/// What the recorded start needed.
+pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, WhyNot> {
+    let m = &recording.manifest;
+    if m.subject != Subject::Command {
+        return Err(WhyNot::NotACommand);
+    }
+    if m.page_bytes != 4096 {
+        return Err(WhyNot::PageSize(m.page_bytes));
+    }
+    let window = Window::of(recording);
+    if !window.ready {
+        return Err(WhyNot::NeverReady(m.ready_means.clone()));
+    }
+    if recording.touches.is_none() {
+        return Err(WhyNot::NoTouches);
+    }
+    let clock = Clock::of(recording, window);
+    let cold = m.state.wanted == "cold";
+    let complete = m.complete && m.lost_events() == 0;
+    let full = matches!(m.tier, Tier::A | Tier::B);
+    let touches = recording.touches.as_deref().unwrap_or_default();
+    let reads = m.tier == Tier::A || touches.iter().any(|t| t.kind == TouchKind::Read);
+    let sees = Sees {
+        pages: complete && reads,
+        lookups: complete && recording.lookups.is_some(),
+        metadata: complete && full && cold && recording.fills.is_some(),
+    };
+    let mut selection = Selection::of(recording, with.excluded);
+    let mut ranges = pages::ranges(recording, &clock, &mut selection, reads);
+    if !reads && let Some(opened) = with.opened {
+        pages::add_opened(&mut ranges, opened, &clock, &mut selection);
+    }
+    metadata::blocks(recording, &clock, &mut selection, &mut ranges);
+    metadata::lookups(recording, &clock, &mut selection);
+    let files = selection.finish(&mut ranges);
+    if ranges.is_empty() && !files.iter().any(|f| f.kind == FileKind::Regular) {
+        return Err(WhyNot::Nothing);
+    }
+    // Without a window of one page exactness comes from reading nothing ahead, which shows in cold starts only.
+    let one_page = m.fault_around.value().is_some_and(|b| b.0 <= 4096);
+    let exact = m.exact_need && (one_page || cold);
+    let residual = m.state.residual.as_ref();
+    let unproved = residual.is_none_or(|r| r.value().is_none());
+    let mut missing = missing(recording, sees, reads, exact, with);
+    if cold && unproved {
+        missing.push("that the start was cold is not proved: it counts as found".to_owned());
+    }
+    Ok(ObservedStart {
+        files,
+        ranges,
+        proved_cold: cold && !unproved && m.taints.is_empty(),
+        warm: m.state.wanted == "warm",
+        tier: m.tier.to_string().chars().next().unwrap_or('D'),
+        exact,
+        ready_ns: window.until.saturating_sub(window.start).0,
+        computing_ns: clock.computing(),
+        own_cpu_ns: 0,
+        sees,
+        missing,
+    })
+}
+
+fn missing(recording: &Recording, sees: Sees, reads: bool, exact: bool, with: &With<'_>) -> Vec<String> {
+    let m = &recording.manifest;
+    let mut out = Vec::new();
+    if !m.complete {
+        out.push("the recorder was killed: needs after that are missing".to_owned());
+    }
+    if m.lost_events() > 0 {
+        let n = m.lost_events();
+        out.push(format!("{n} events were lost: what they would have shown is missing"));
+    }
+    if !reads {
+        let how = if with.opened.is_some() {
+            "files up to 128 KiB that were opened are taken whole"
+        } else {
+            "only mapped pages are learnt"
+        };
+        out.push(format!("tier {} does not see which pages were read by system calls: {how}", m.tier));
+    }
+    if recording.stalls.is_none() {
+        out.push(format!(
+            "tier {} does not see waits: need times of a cold start include them, only their order counts",
+            m.tier
+        ));
+    }
+    if recording.lookups.is_none() {
+        out.push(format!("tier {} does not see lookups: directories and names are not learnt", m.tier));
+    }
+    if !sees.metadata {
+        out.push(
+            "blocks of the file systems' metadata are learnt from cold starts at tier A or B only".to_owned(),
+        );
+    }
+    if !exact {
+        out.push(
+            "faults were not exact: pages mapped around a fault are learnt as an upper bound".to_owned(),
+        );
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests;

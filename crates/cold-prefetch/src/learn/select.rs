@@ -1,0 +1,276 @@
+//! Which files can be part of a plan, and as what.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+use std::path::{Path, PathBuf};
+
+use cold_model::recording::manifest::FileSystem;
+use cold_model::recording::tables::Dev;
+use cold_model::recording::{self, FileIdx, PathFrom, Recording};
+use cold_plan::plan::{FileKind, Identity, PlanFile, Range};
+
+/// File systems whose contents the kernel makes up or that hold their files in memory.
+const UNREAL: [&str; 18] = [
+    "tmpfs",
+    "ramfs",
+    "devtmpfs",
+    "hugetlbfs",
+    "proc",
+    "sysfs",
+    "debugfs",
+    "tracefs",
+    "cgroup",
+    "cgroup2",
+    "devpts",
+    "securityfs",
+    "bpf",
+    "mqueue",
+    "configfs",
+    "pipefs",
+    "sockfs",
+    "anon_inodefs",
+];
+/// File systems that another machine or process answers for: a read ahead may hang, or does nothing.
+const REMOTE: [&str; 10] =
+    ["nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "fuse", "autofs", "fuse.sshfs"];
+/// Where such file systems lie, for names whose file system is not known.
+const UNREAL_PLACES: [&str; 3] = ["/proc", "/sys", "/dev"];
+
+/// The files chosen so far.
+pub(super) struct Selection<'a> {
+    files: &'a [recording::File],
+    excluded: &'a [PathBuf],
+    /// Places of file systems that cannot be planned.
+    blind: Vec<PathBuf>,
+    blind_devs: Vec<Dev>,
+    /// When the command was started, nanoseconds since 1970.
+    started: Option<i64>,
+    chosen: Vec<PlanFile>,
+    by_path: HashMap<PathBuf, u32>,
+    by_file: HashMap<FileIdx, Option<u32>>,
+}
+
+impl<'a> Selection<'a> {
+    pub(super) fn of(recording: &'a Recording, excluded: &'a [PathBuf]) -> Self {
+        let m = &recording.manifest;
+        let blind = |f: &&FileSystem| f.blind.is_some() && f.kind != "overlay";
+        let started = m.started_at.parse::<jiff::Timestamp>().ok();
+        Self {
+            files: &recording.files,
+            excluded,
+            blind: m.file_systems.iter().filter(blind).map(|f| unescape(&f.mounted_at)).collect(),
+            blind_devs: m.file_systems.iter().filter(blind).map(|f| f.dev).collect(),
+            started: started.and_then(|t| i64::try_from(t.as_nanosecond()).ok()),
+            chosen: Vec::new(),
+            by_path: HashMap::new(),
+            by_file: HashMap::new(),
+        }
+    }
+
+    /// The plan's number of a regular file or block device, if it can be planned.
+    pub(super) fn file(&mut self, file: FileIdx, need_ns: u64) -> Option<u32> {
+        let chosen = if let Some(known) = self.by_file.get(&file) {
+            *known
+        } else {
+            let chosen = self.choose(file);
+            self.by_file.insert(file, chosen);
+            chosen
+        };
+        if let Some(f) = chosen.and_then(|i| self.chosen.get_mut(i as usize)) {
+            f.need_ns = f.need_ns.min(need_ns);
+        }
+        chosen
+    }
+
+    fn choose(&mut self, file: FileIdx) -> Option<u32> {
+        let row = self.files.get(file as usize)?;
+        let kind = match row.kind {
+            recording::FileKind::Regular => FileKind::Regular,
+            recording::FileKind::BlockDevice => FileKind::BlockDevice,
+            _ => return None,
+        };
+        let size = row.size.filter(|n| *n > 0);
+        let written = self.written(row);
+        let regular = kind == FileKind::Regular;
+        if row.deleted
+            || row.path_from == PathFrom::Unknown
+            || (regular && (size.is_none() || written || !self.real(row)))
+        {
+            return None;
+        }
+        let path = self.place(row.path.as_deref()?)?;
+        if regular == path.starts_with("/dev") {
+            return None;
+        }
+        let identity = Identity {
+            dev: row.dev,
+            inode: if regular { row.inode } else { 0 },
+            size: size.unwrap_or(0),
+            mtime_ns: row.mtime_ns.unwrap_or(0),
+            build_id: row.build_id.as_deref().map_or([0; 20], build_id),
+        };
+        Some(self.put(path, kind, identity, u64::MAX))
+    }
+
+    /// Its file system is one whose files are read from storage of this machine.
+    fn real(&self, row: &recording::File) -> bool {
+        let kind = row.file_system.as_str();
+        !UNREAL.contains(&kind)
+            && !REMOTE.contains(&kind)
+            && !kind.starts_with("fuse.")
+            && !self.blind_devs.contains(&row.dev)
+    }
+
+    /// The start itself made or changed it, so the next one finds another.
+    fn written(&self, row: &recording::File) -> bool {
+        row.mtime_ns.zip(self.started).is_some_and(|(changed, start)| changed >= start)
+    }
+
+    /// A name of this file can be looked up again: it is on such a file system, whatever it is, and was not
+    /// made by this start.
+    pub(super) fn can_be_named(&self, file: FileIdx) -> bool {
+        self.files.get(file as usize).is_some_and(|f| {
+            self.real(f) && !f.deleted && (f.kind == recording::FileKind::Directory || !self.written(f))
+        })
+    }
+
+    /// A path as plans have it: absolute, without `.`, `..` and double slashes.
+    fn place(&self, path: &str) -> Option<PathBuf> {
+        let path = unescape(path);
+        let clean: PathBuf = path.components().collect();
+        let plain = clean.is_absolute()
+            && clean
+                .components()
+                .all(|c| matches!(c, std::path::Component::RootDir | std::path::Component::Normal(_)));
+        (plain && !self.excluded.iter().any(|e| clean.starts_with(e))).then_some(clean)
+    }
+
+    fn in_unreal_place(&self, path: &Path) -> bool {
+        let blind = self.blind.iter().map(PathBuf::as_path).filter(|p| *p != Path::new("/"));
+        UNREAL_PLACES.iter().map(Path::new).chain(blind).any(|p| path.starts_with(p))
+    }
+
+    /// A directory or name, if it can be planned and is not yet there as something better.
+    pub(super) fn name(&mut self, path: &str, kind: FileKind, need_ns: u64) {
+        let Some(path) = self.place(path) else { return };
+        if path == Path::new("/") || self.in_unreal_place(&path) {
+            return;
+        }
+        self.put(path, kind, Identity::default(), need_ns);
+    }
+
+    fn put(&mut self, path: PathBuf, kind: FileKind, identity: Identity, need_ns: u64) -> u32 {
+        let next = self.chosen.len() as u32;
+        let index = *self.by_path.entry(path.clone()).or_insert(next);
+        if index == next {
+            self.chosen.push(PlanFile { path, kind, identity, need_ns, uses: 1 });
+        } else if let Some(f) = self.chosen.get_mut(index as usize) {
+            f.need_ns = f.need_ns.min(need_ns);
+            // Opening a file looks its name up, listing a directory as well.
+            if f.kind == FileKind::Name {
+                (f.kind, f.identity) = (kind, identity);
+            }
+        }
+        index
+    }
+
+    /// A regular file that another source than the recording names.
+    pub(super) fn opened(&mut self, file: &cold_model::observed::ObservedFile) -> Option<u32> {
+        let path = self.place(file.path.to_str()?)?;
+        let changed = self.started.is_some_and(|start| file.mtime_ns >= start);
+        if file.gone
+            || file.elsewhere
+            || file.how.written
+            || file.how.inherited
+            || changed
+            || file.size.0 == 0
+            || self.in_unreal_place(&path)
+        {
+            return None;
+        }
+        let (major, minor) = split(file.id.dev);
+        let identity = Identity {
+            dev: Dev { major, minor },
+            inode: file.id.ino,
+            size: file.size.0,
+            mtime_ns: file.mtime_ns,
+            build_id: [0; 20],
+        };
+        Some(self.put(path, FileKind::Regular, identity, u64::MAX))
+    }
+
+    pub(super) fn earlier(&mut self, file: u32, need_ns: u64) {
+        if let Some(f) = self.chosen.get_mut(file as usize) {
+            f.need_ns = f.need_ns.min(need_ns);
+        }
+    }
+
+    /// The files by first need, and the ranges renumbered and sorted by need.
+    pub(super) fn finish(self, ranges: &mut Vec<Range>) -> Vec<PlanFile> {
+        let mut has_ranges = vec![false; self.chosen.len()];
+        for r in ranges.iter() {
+            if let Some(has) = has_ranges.get_mut(r.file as usize) {
+                *has = true;
+            }
+        }
+        let mut order: Vec<usize> = (0..self.chosen.len())
+            .filter(|&i| {
+                let named = matches!(self.chosen[i].kind, FileKind::Directory | FileKind::Name);
+                (named || has_ranges[i]) && self.chosen[i].need_ns < u64::MAX
+            })
+            .collect();
+        order.sort_by_key(|&i| self.chosen[i].need_ns);
+        let mut new = vec![u32::MAX; self.chosen.len()];
+        for (n, &i) in order.iter().enumerate() {
+            new[i] = n as u32;
+        }
+        ranges.retain_mut(|r| {
+            r.file = new.get(r.file as usize).copied().unwrap_or(u32::MAX);
+            r.file != u32::MAX
+        });
+        ranges.sort_by_key(|r| (r.need_ns, r.file, r.first_page));
+        let mut chosen: Vec<Option<PlanFile>> = self.chosen.into_iter().map(Some).collect();
+        order.into_iter().filter_map(|i| chosen[i].take()).collect()
+    }
+}
+
+/// Splits an `st_dev` as glibc does (sys/sysmacros.h).
+fn split(dev: u64) -> (u32, u32) {
+    let major = (dev >> 32 & 0xffff_f000) | (dev >> 8 & 0xfff);
+    let minor = (dev >> 12 & 0xffff_ff00) | (dev & 0xff);
+    (major as u32, minor as u32)
+}
+
+/// Undoes a recording's `\xNN` for bytes that are not UTF-8.
+pub(crate) fn unescape(text: &str) -> PathBuf {
+    let mut out = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((&byte, after)) = rest.split_first() {
+        let code = (byte == b'\\' && after.first() == Some(&b'x')).then(|| after.get(1..3)).flatten();
+        let code =
+            code.and_then(|c| std::str::from_utf8(c).ok()).and_then(|c| u8::from_str_radix(c, 16).ok());
+        // Only bytes that could not stand as themselves are written so.
+        if let Some(code) = code.filter(|c| *c >= 0x80) {
+            out.push(code);
+            rest = &after[3..];
+        } else {
+            out.push(byte);
+            rest = after;
+        }
+    }
+    PathBuf::from(OsString::from_vec(out))
+}
+
+/// First 20 bytes of a build-id in hexadecimal.
+fn build_id(hex: &str) -> [u8; 20] {
+    let mut out = [0; 20];
+    let bytes = hex.as_bytes().chunks_exact(2).map_while(|pair| {
+        let pair = std::str::from_utf8(pair).ok()?;
+        u8::from_str_radix(pair, 16).ok()
+    });
+    for (to, from) in out.iter_mut().zip(bytes) {
+        *to = from;
+    }
+    out
+}

@@ -1,0 +1,428 @@
+use std::path::Path;
+
+use cold_model::recording::manifest::{FileSystem, Tier};
+use cold_model::recording::tables::{Began, Dev};
+use cold_model::recording::{
+    File, FileKind as Kind, Fill, FillCause, Lookup, LookupKind, Mapping, PathFrom, Process, Stall,
+    StallCause, Thread, Touch,
+};
+use cold_model::{Bytes, FileId, Known, Nanos};
+
+use super::*;
+
+const START: u64 = 1_000_000_000;
+const DISK: Dev = Dev { major: 8, minor: 1 };
+
+fn ms(at: u64) -> Nanos {
+    Nanos(START + at * 1_000_000)
+}
+
+/// Process 10 is started at 0 ms, executes file 0 at 1 ms and is ready at 101 ms. Tier A, warm.
+fn recording() -> Recording {
+    let mut r = Recording {
+        touches: Some(vec![]),
+        fills: Some(vec![]),
+        stalls: Some(vec![]),
+        lookups: Some(vec![]),
+        mappings: Some(vec![]),
+        ..Recording::default()
+    };
+    let m = &mut r.manifest;
+    (m.complete, m.page_bytes, m.tier, m.start, m.end) = (true, 4096, Tier::A, ms(0), ms(300));
+    m.ready = Some(Known::Value(ms(101)));
+    m.started_at = "2026-11-21T10:00:00Z".into();
+    m.state.wanted = "warm".into();
+    m.exact_need = true;
+    m.fault_around = Known::Value(Bytes(4096));
+    process(&mut r, 10, 1, 0, Began::Fork, None);
+    process(&mut r, 10, 1, 1, Began::Exec, None);
+    file(&mut r, "/usr/bin/prog", 100);
+    r.processes[1].executable = Some(0);
+    r
+}
+
+fn process(r: &mut Recording, pid: u32, parent: u32, at: u64, how: Began, ended: Option<u64>) {
+    r.processes.push(Process {
+        began: ms(at),
+        how,
+        pid,
+        parent,
+        name: "prog".into(),
+        executable: None,
+        arguments: None,
+        in_tree: true,
+        ended: ended.map(ms),
+        status: None,
+    });
+    thread(r, pid, pid, at);
+}
+
+fn thread(r: &mut Recording, tid: u32, pid: u32, at: u64) {
+    r.threads.push(Thread { began: ms(at), tid, pid, name: "prog".into(), in_tree: true, ended: None });
+}
+
+fn file(r: &mut Recording, path: &str, pages: u64) -> u32 {
+    r.files.push(File {
+        dev: DISK,
+        inode: r.files.len() as u64 + 20,
+        generation: 0,
+        kind: Kind::Regular,
+        path: Some(path.to_owned()),
+        path_from: PathFrom::OpenFile,
+        deleted: false,
+        file_system: "ext4".into(),
+        size: Some(pages * 4096 - 5),
+        mtime_ns: Some(1),
+        build_id: Some("00ff10".into()),
+    });
+    r.files.len() as u32 - 1
+}
+
+fn touch(r: &mut Recording, at: u64, tid: u32, file: u32, pages: std::ops::Range<u64>, kind: TouchKind) {
+    r.touches.get_or_insert_default().push(Touch {
+        at: ms(at),
+        pid: tid,
+        tid,
+        file,
+        first_page: pages.start,
+        pages: (pages.end - pages.start) as u32,
+        kind,
+        major: None,
+        ip: None,
+        stack: None,
+    });
+}
+
+fn stall(r: &mut Recording, from: u64, to: u64, tid: u32, cause: StallCause) {
+    r.stalls.get_or_insert_default().push(Stall {
+        began: ms(from),
+        woken: Some(ms(to)),
+        ended: Some(ms(to)),
+        pid: tid,
+        tid,
+        cause,
+        file: None,
+        page: None,
+        system_call: None,
+        lookup: None,
+        stack: None,
+    });
+}
+
+fn lookup(r: &mut Recording, at: u64, kind: LookupKind, path: &str, result: i64, file: Option<u32>) {
+    r.lookups.get_or_insert_default().push(Lookup {
+        at: ms(at),
+        ended: ms(at),
+        pid: 10,
+        tid: 10,
+        kind,
+        path: Some(path.to_owned()),
+        result,
+        flags: 0,
+        file,
+        stack: None,
+    });
+}
+
+/// Path, first page, pages, need in ms, around.
+fn learnt(r: &Recording) -> Vec<(String, u64, u32, u64, bool)> {
+    let s = observe(r, &With::default()).expect("teaches");
+    assert!(s.ranges.is_sorted_by_key(|r| r.need_ns) && s.files.is_sorted_by_key(|f| f.need_ns));
+    let path = |n: u32| s.files[n as usize].path.display().to_string();
+    s.ranges.iter().map(|r| (path(r.file), r.first_page, r.pages, r.need_ns / 1_000_000, r.around)).collect()
+}
+
+fn needs(r: &Recording) -> Vec<u64> {
+    learnt(r).iter().map(|l| l.3).collect()
+}
+
+#[test]
+fn waits_of_the_needing_line_are_taken_out() {
+    let mut r = recording();
+    // The main thread waits from 2 to 22 ms; its worker, begun at 30, from 40 to 50.
+    stall(&mut r, 2, 22, 10, StallCause::Fault);
+    thread(&mut r, 11, 10, 30);
+    stall(&mut r, 40, 50, 11, StallCause::Read);
+    stall(&mut r, 60, 70, 10, StallCause::Write);
+    touch(&mut r, 2, 10, 0, 0..1, TouchKind::Fault);
+    touch(&mut r, 25, 10, 0, 10..11, TouchKind::Fault);
+    touch(&mut r, 55, 11, 0, 20..21, TouchKind::Fault);
+    // The main thread did not wait for its worker's read, as far as anybody can see; writing stays.
+    touch(&mut r, 81, 10, 0, 30..31, TouchKind::Fault);
+    assert_eq!(needs(&r), [1, 4, 24, 60]);
+    let s = observe(&r, &With::default()).expect("teaches");
+    assert_eq!((s.ready_ns, s.computing_ns), (101_000_000, 80_000_000));
+}
+
+#[test]
+fn a_childs_needs_follow_its_parents_and_the_parent_waits_for_it() {
+    let mut r = recording();
+    stall(&mut r, 2, 12, 10, StallCause::Exec);
+    // Two waits at the same time count once.
+    process(&mut r, 20, 10, 15, Began::Fork, Some(60));
+    stall(&mut r, 20, 40, 20, StallCause::Read);
+    thread(&mut r, 21, 20, 18);
+    stall(&mut r, 30, 50, 21, StallCause::Fault);
+    touch(&mut r, 18, 20, 0, 0..1, TouchKind::Fault);
+    touch(&mut r, 45, 20, 0, 10..11, TouchKind::Fault);
+    touch(&mut r, 55, 10, 0, 20..21, TouchKind::Fault);
+    touch(&mut r, 71, 10, 0, 30..31, TouchKind::Fault);
+    // 18-1-10; 45-1-10-20; before the child's end 55-1-10; after it 71-1-10-30.
+    assert_eq!(needs(&r), [7, 14, 30, 44]);
+}
+
+#[test]
+fn adjacent_pages_of_one_time_are_one_range_and_each_page_has_its_first_need() {
+    let mut r = recording();
+    touch(&mut r, 10, 10, 0, 5..6, TouchKind::Fault);
+    touch(&mut r, 11, 10, 0, 6..8, TouchKind::Read);
+    touch(&mut r, 40, 10, 0, 0..12, TouchKind::Read);
+    // Beyond the end, and after ready.
+    touch(&mut r, 50, 10, 0, 98..140, TouchKind::Read);
+    touch(&mut r, 150, 10, 0, 60..61, TouchKind::Fault);
+    let path = || "/usr/bin/prog".to_owned();
+    let want = [
+        (path(), 5, 3, 9, false),
+        (path(), 0, 5, 39, false),
+        (path(), 8, 4, 39, false),
+        (path(), 98, 2, 49, false),
+    ];
+    assert_eq!(learnt(&r), want);
+}
+
+#[test]
+fn pages_mapped_around_a_fault_are_marked_unless_they_were_touched() {
+    let mut r = recording();
+    r.manifest.exact_need = false;
+    touch(&mut r, 10, 10, 0, 5..6, TouchKind::Fault);
+    touch(&mut r, 10, 10, 0, 0..16, TouchKind::FaultAround);
+    let all = learnt(&r);
+    assert_eq!(
+        all.iter().map(|l| (l.1, l.2, l.4)).collect::<Vec<_>>(),
+        [(0, 5, true), (5, 1, false), (6, 10, true)]
+    );
+    assert!(!observe(&r, &With::default()).expect("teaches").exact);
+}
+
+#[test]
+fn exactness_by_reading_nothing_ahead_holds_for_cold_starts_only() {
+    let mut r = recording();
+    touch(&mut r, 10, 10, 0, 5..6, TouchKind::Fault);
+    r.manifest.fault_around = Known::unknown("no debugfs");
+    assert!(!observe(&r, &With::default()).expect("teaches").exact);
+    r.manifest.state.wanted = "cold".into();
+    let s = observe(&r, &With::default()).expect("teaches");
+    assert!(s.exact && !s.proved_cold && s.missing.iter().any(|m| m.contains("not proved")), "{s:?}");
+}
+
+type Change = fn(&mut File);
+
+#[test]
+fn what_a_later_start_cannot_use_is_not_learnt() {
+    let mut r = recording();
+    let bad: [(&str, Change); 12] = [
+        ("/home/u/written", |f| f.mtime_ns = Some(1_795_255_200_000_000_001)),
+        ("/home/u/deleted", |f| f.deleted = true),
+        ("/run/user/0/x", |f| f.file_system = "tmpfs".into()),
+        ("/mnt/nfs/x", |f| f.file_system = "nfs4".into()),
+        ("/mnt/fuse/x", |f| f.file_system = "fuse.sshfs".into()),
+        ("memfd:x", |f| f.kind = Kind::Memory),
+        ("pipe:[5]", |f| f.kind = Kind::Other),
+        ("/usr/lib/lost", |f| f.path_from = PathFrom::Unknown),
+        ("/usr/lib/empty", |f| f.size = Some(0)),
+        ("/usr/../lib/up", |_| ()),
+        ("/var/lib/coldstart/plans/p", |_| ()),
+        ("/blind/x", |f| f.dev = Dev { major: 0, minor: 99 }),
+    ];
+    r.manifest.file_systems.push(FileSystem {
+        dev: Dev { major: 0, minor: 99 },
+        kind: "ext4".into(),
+        mounted_at: "/blind".into(),
+        source: String::new(),
+        options: String::new(),
+        read_ahead: Known::default(),
+        blind: Some("direct access".into()),
+    });
+    for (path, change) in bad {
+        let n = file(&mut r, path, 4);
+        change(&mut r.files[n as usize]);
+        touch(&mut r, 10, 10, n, 0..2, TouchKind::Read);
+        lookup(&mut r, 10, LookupKind::Stat, path, 0, Some(n));
+    }
+    touch(&mut r, 5, 10, 0, 0..1, TouchKind::Fault);
+    let store = [std::path::PathBuf::from("/var/lib/coldstart")];
+    let s = observe(&r, &With { excluded: &store, opened: None }).expect("teaches");
+    let names: Vec<_> = s.files.iter().map(|f| f.path.display().to_string()).collect();
+    assert_eq!(s.ranges.len(), 1, "{names:?}");
+    // Their names: of files that are there, those may be looked up.
+    assert_eq!(names, ["/usr/bin/prog", "/usr/lib/lost", "/usr/lib/empty"]);
+    let f = &s.files[0];
+    assert_eq!(
+        (f.identity.inode, f.identity.size, &f.identity.build_id[..4]),
+        (20, 409_595, &[0, 255, 16, 0][..])
+    );
+}
+
+#[test]
+fn before_the_exec_only_the_kernels_reading_of_the_program_counts() {
+    let mut r = recording();
+    let launcher = file(&mut r, "/usr/bin/cold", 50);
+    let ld = file(&mut r, "/lib/ld.so", 50);
+    r.mappings.get_or_insert_default().push(Mapping {
+        at: ms(0),
+        pid: 10,
+        address: 0,
+        bytes: 4096,
+        offset: 0,
+        file: ld,
+        executable: true,
+    });
+    touch(&mut r, 0, 10, launcher, 3..4, TouchKind::Fault);
+    touch(&mut r, 0, 10, 0, 0..1, TouchKind::Read);
+    touch(&mut r, 0, 10, ld, 2..3, TouchKind::Fault);
+    let got: Vec<_> = learnt(&r).into_iter().map(|l| (l.0, l.1, l.3)).collect();
+    assert_eq!(got, [("/usr/bin/prog".to_owned(), 0, 0), ("/lib/ld.so".to_owned(), 2, 0)]);
+}
+
+#[test]
+fn metadata_is_names_directories_and_blocks() {
+    let mut r = recording();
+    r.manifest.state.wanted = "cold".into();
+    touch(&mut r, 20, 10, 0, 0..1, TouchKind::Fault);
+    let dir = file(&mut r, "/etc/conf.d", 1);
+    r.files[dir as usize].kind = Kind::Directory;
+    let device = file(&mut r, "/dev/sda1", 1);
+    r.files[device as usize].kind = Kind::BlockDevice;
+    lookup(&mut r, 5, LookupKind::Open, "/etc//conf.d", 3, Some(dir));
+    lookup(&mut r, 6, LookupKind::List, "/etc/conf.d", 3, Some(dir));
+    lookup(&mut r, 7, LookupKind::Stat, "/usr/lib/link", 0, Some(0));
+    lookup(&mut r, 8, LookupKind::Open, "/usr/bin/prog", 3, Some(0));
+    lookup(&mut r, 9, LookupKind::Open, "/not/there", -2, None);
+    lookup(&mut r, 9, LookupKind::Stat, "/proc/self/maps", 0, None);
+    for (first_page, in_tree) in [(700, true), (900, false), (700, true)] {
+        r.fills.get_or_insert_default().push(Fill {
+            at: ms(4),
+            pid: 10,
+            tid: 10,
+            in_tree,
+            file: device,
+            first_page,
+            pages: 2,
+            cause: FillCause::Metadata,
+        });
+    }
+    let s = observe(&r, &With::default()).expect("teaches");
+    let files: Vec<_> = s.files.iter().map(|f| (f.path.to_str().unwrap_or(""), f.kind)).collect();
+    let want = [
+        ("/dev/sda1", FileKind::BlockDevice),
+        ("/etc/conf.d", FileKind::Directory),
+        ("/usr/lib/link", FileKind::Name),
+        ("/usr/bin/prog", FileKind::Regular),
+    ];
+    assert_eq!(files, want);
+    assert_eq!((s.ranges[0].file, s.ranges[0].first_page, s.ranges[0].pages), (0, 700, 2));
+    assert_eq!(s.sees, Sees { pages: true, lookups: true, metadata: true });
+    // A file is needed from its first lookup on.
+    assert_eq!(s.files[3].need_ns, 7_000_000);
+}
+
+/// An observation twice as slow as the start, with nothing in it.
+fn unobserved() -> observed::ObservedStart {
+    observed::ObservedStart {
+        files: vec![],
+        directories: vec![],
+        kernel_file_opens: 0,
+        unidentified: 0,
+        lookups: 0,
+        misses: 0,
+        misses_by_dir: vec![],
+        misses_elsewhere: 0,
+        processes: 1,
+        threads: 0,
+        duration: Nanos(200_000_000),
+        ending: cold_model::bench::Ending::Code(0),
+        killed_by_force: 0,
+        notes: vec![],
+    }
+}
+
+#[test]
+fn lower_tiers_say_what_they_miss_and_take_small_opened_files_whole() {
+    let mut r = recording();
+    r.manifest.tier = Tier::D;
+    (r.lookups, r.stalls, r.fills) = (None, None, None);
+    touch(&mut r, 20, 10, 0, 0..1, TouchKind::Fault);
+    let opened = |path: &str, size: u64, at: u64| observed::ObservedFile {
+        path: path.into(),
+        id: FileId { dev: 0x801, ino: 77 },
+        size: Bytes(size),
+        mtime_ns: 1,
+        how: observed::How { opened: true, ..observed::How::default() },
+        first: Nanos(at * 1_000_000),
+        elsewhere: false,
+        gone: false,
+    };
+    let seen = observed::ObservedStart {
+        files: vec![
+            opened("/usr/bin/prog", 4096, 1),
+            opened("/usr/lib/large", 129 << 10, 2),
+            opened("/usr/lib/small.py", 9000, 3),
+            opened("/proc/cpuinfo", 100, 4),
+            observed::ObservedFile { gone: true, ..opened("/tmp/x", 100, 4) },
+        ],
+        ..unobserved()
+    };
+    let s = observe(&r, &With { excluded: &[], opened: Some(&seen) }).expect("teaches");
+    let all: Vec<_> =
+        s.ranges.iter().map(|r| (s.files[r.file as usize].path.as_path(), r.pages, r.around)).collect();
+    assert_eq!(all, [(Path::new("/usr/lib/small.py"), 3, true), (Path::new("/usr/bin/prog"), 1, false)]);
+    assert_eq!(s.files[0].identity.dev, DISK);
+    assert_eq!(s.files[0].need_ns, 1_500_000);
+    assert_eq!(s.sees, Sees { pages: false, lookups: false, metadata: false });
+    assert!(s.missing.iter().any(|m| m.contains("system calls: files up to 128 KiB")), "{:?}", s.missing);
+    assert!(s.missing.iter().any(|m| m.contains("lookups")));
+}
+
+#[test]
+fn recordings_that_teach_nothing_say_why() {
+    let r = recording();
+    assert_eq!(observe(&r, &With::default()), Err(WhyNot::Nothing));
+    let change = |f: &dyn Fn(&mut Recording)| {
+        let mut r = recording();
+        f(&mut r);
+        observe(&r, &With::default()).expect_err("nothing")
+    };
+    assert_eq!(change(&|r| r.manifest.subject = Subject::Machine), WhyNot::NotACommand);
+    assert_eq!(change(&|r| r.manifest.page_bytes = 16384), WhyNot::PageSize(16384));
+    assert_eq!(change(&|r| r.touches = None), WhyNot::NoTouches);
+    assert!(matches!(change(&|r| r.manifest.ready = None), WhyNot::NeverReady(_)));
+}
+
+#[test]
+fn lost_events_make_a_start_add_and_never_remove() {
+    let mut r = recording();
+    touch(&mut r, 20, 10, 0, 0..1, TouchKind::Fault);
+    r.manifest.lost.insert("filemap".into(), 3);
+    let s = observe(&r, &With::default()).expect("teaches");
+    assert_eq!(s.sees, Sees { pages: false, lookups: false, metadata: false });
+    assert!(s.missing[0].contains("3 events were lost"));
+}
+
+#[test]
+fn made_up_starts_of_real_shape_are_learnt_whole() {
+    for r in [cold_recording::sample::small(), cold_recording::sample::firefox_like(20_000, 7)] {
+        let s = observe(&r, &With::default()).expect("teaches");
+        let usage = cold_analyze::replay(&r);
+        let needed: u64 = r
+            .files
+            .iter()
+            .zip(&usage)
+            .filter(|(f, _)| f.kind == Kind::Regular && f.path.is_some() && !f.deleted && f.size > Some(0))
+            .map(|(_, u)| u.needed.minus(&u.written).pages())
+            .sum();
+        let regular = |r: &&Range| s.files[r.file as usize].kind == FileKind::Regular;
+        let learnt: u64 = s.ranges.iter().filter(regular).map(|r| u64::from(r.pages)).sum();
+        assert_eq!(learnt, needed);
+        assert!(s.ranges.iter().all(|r| r.need_ns <= s.ready_ns));
+    }
+}

@@ -1,0 +1,102 @@
+//! Plans and recordings for tests.
+
+use std::path::PathBuf;
+
+use cold_model::io_model::{AtDepth, DeviceModel};
+use cold_model::recording::tables::Dev;
+use cold_plan::plan::{FileKind, Identity, Key, PlanFile, Range};
+
+use crate::learn::{ObservedStart, Sees};
+
+pub(crate) fn key() -> Key {
+    Key {
+        executable: "/usr/bin/prog".into(),
+        identity: identity(1 << 20),
+        script: None,
+        scenario: "default".into(),
+    }
+}
+
+pub(crate) fn identity(size: u64) -> Identity {
+    Identity { inode: 7, size, mtime_ns: 1, ..Identity::default() }
+}
+
+/// A start that needed these ranges (file number, first page, pages, need in ms) of files of 1 GiB.
+pub(crate) fn start(files: u32, ranges: &[(u32, u64, u32, u64)]) -> ObservedStart {
+    let ranges: Vec<Range> = ranges
+        .iter()
+        .map(|&(file, first_page, pages, ms)| Range {
+            file,
+            first_page,
+            pages,
+            need_ns: ms * 1_000_000,
+            uses: 1,
+            around: false,
+        })
+        .collect();
+    ObservedStart {
+        files: (0..files)
+            .map(|n| PlanFile {
+                path: PathBuf::from(format!("/usr/lib/f{n}")),
+                kind: FileKind::Regular,
+                identity: identity(1 << 30),
+                need_ns: ranges.iter().filter(|r| r.file == n).map(|r| r.need_ns).min().unwrap_or(0),
+                uses: 1,
+            })
+            .collect(),
+        ranges,
+        proved_cold: false,
+        warm: true,
+        tier: 'A',
+        exact: true,
+        ready_ns: 100_000_000,
+        computing_ns: 100_000_000,
+        own_cpu_ns: 0,
+        sees: Sees { pages: true, lookups: true, metadata: false },
+        missing: Vec::new(),
+    }
+}
+
+pub(crate) fn flash() -> DeviceModel {
+    let at = |depth, iops| AtDepth { depth, iops };
+    DeviceModel {
+        dev: Dev { major: 8, minor: 0 },
+        name: "sda".into(),
+        rotational: false,
+        latency_ns: 100_000.0,
+        ns_per_byte: 2.0,
+        depths: vec![at(1, 9_000.0), at(8, 60_000.0), at(32, 90_000.0)],
+        readahead_cap: 1280 << 10,
+        measured_at: 1,
+    }
+}
+
+pub(crate) fn rotating() -> DeviceModel {
+    DeviceModel {
+        rotational: true,
+        latency_ns: 8_000_000.0,
+        ns_per_byte: 10.0,
+        depths: vec![AtDepth { depth: 1, iops: 124.0 }],
+        ..flash()
+    }
+}
+
+/// Times of starts: log-normal, now and then one that was held up.
+pub(crate) struct Noise(u64);
+
+impl Noise {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        (self.unit() * n as f64) as usize
+    }
+    pub(crate) fn unit(&mut self) -> f64 {
+        crate::random::unit(&mut self.0)
+    }
+    pub(crate) fn time(&mut self, spread: f64) -> f64 {
+        let normal = (0..12).map(|_| self.unit()).sum::<f64>() - 6.0;
+        let held_up = if self.unit() < 0.05 { 1.0 + self.unit() } else { 1.0 };
+        (normal * spread).exp() * held_up
+    }
+}

@@ -1,0 +1,318 @@
+//! Looks for better knobs by trial, then proves the best against starts without a plan.
+//!
+//! **Search**: one coordinate after the other; each candidate meets the best so far in a few pairs in
+//! random order, a start without plan beside each first pair. A candidate that is clearly slower in its first
+//! pair is dropped; it takes over when it is faster by the margin in the estimate. The search only
+//! *chooses*: nothing in it is evidence, so it may be as hasty as it likes.
+//!
+//! **Proof**: the best against no plan, fresh pairs in random order, with a test that may stop at any time
+//! ([`crate::evidence`]): proven as soon as the interval lies below 1 − margin; off as soon as it lies
+//! above 1, or when the pairs are used up without a decision. A plan that does nothing is so called
+//! proven in at most 2.5 % of tunings.
+//!
+//! Pure: [`Tuner::next`] says which start to make, [`Tuner::record`] takes its time.
+
+mod candidates;
+
+use cold_plan::plan::{Knobs, Standing, Trial};
+
+use crate::evidence::{Evidence, evidence, median};
+use crate::random::unit;
+
+pub use candidates::Space;
+
+/// How much may be tried, and what counts as better.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Limits {
+    /// Most starts in all, void ones included.
+    pub starts: u32,
+    /// Pairs per candidate in the search.
+    pub search_pairs: u32,
+    /// Most pairs of the proof. 0: search only.
+    pub proof_pairs: u32,
+    /// Better by less than this is not better (0.01: 1 %).
+    pub margin: f64,
+    /// For the order within pairs.
+    pub seed: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { starts: 200, search_pairs: 3, proof_pairs: 20, margin: 0.01, seed: 1 }
+    }
+}
+
+/// How a start is to be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Arm {
+    /// Without a plan.
+    Plain,
+    /// With the plan compiled with these knobs.
+    With(Knobs),
+}
+
+/// A start to be made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wanted {
+    /// How.
+    pub arm: Arm,
+    /// What it is for, in words.
+    pub why: String,
+}
+
+/// What became of a start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Outcome {
+    /// Time to ready in nanoseconds.
+    Ready(u64),
+    /// It does not count (disturbed, not cold); it is made again.
+    Void,
+}
+
+/// What a tuning ended with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// The best knobs.
+    pub knobs: Knobs,
+    /// The proof's figures; `None` without a valid pair.
+    pub trial: Option<Trial>,
+    /// Whether the plan may be used.
+    pub standing: Standing,
+    /// Starts made.
+    pub starts: u32,
+    /// Median of the control starts of the search, nanoseconds; `None` without any.
+    pub controls_ns: Option<u64>,
+    /// What was tried: knobs, estimate of the ratio to the best of then, taken over or not.
+    pub tried: Vec<(Knobs, f64, bool)>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Search { candidate: Knobs, pairs: Vec<(f64, f64)> },
+    Proof { pairs: Vec<(f64, f64)> },
+    Done,
+}
+
+/// The state of a tuning.
+#[derive(Debug)]
+pub struct Tuner {
+    limits: Limits,
+    space: Space,
+    best: Knobs,
+    phase: Phase,
+    /// Starts still to be made for the present pair, next one last.
+    queue: Vec<Arm>,
+    /// Times of the present pair: candidate (or plan), and best (or none).
+    first: Option<f64>,
+    second: Option<f64>,
+    /// Starts without a plan, from the search.
+    plain: Vec<f64>,
+    made: u32,
+    random: u64,
+    tried: Vec<(Knobs, f64, bool)>,
+    gave_up: bool,
+}
+
+impl Tuner {
+    /// Begins with these knobs. An empty `space` goes straight to the proof.
+    pub fn new(begin: Knobs, space: Space, limits: Limits) -> Self {
+        let random = limits.seed;
+        let mut tuner = Self {
+            limits,
+            space,
+            best: begin,
+            phase: Phase::Done,
+            queue: Vec::new(),
+            first: None,
+            second: None,
+            plain: Vec::new(),
+            made: 0,
+            random,
+            tried: Vec::new(),
+            gave_up: false,
+        };
+        tuner.next_candidate();
+        tuner
+    }
+
+    /// The best knobs so far.
+    pub fn best(&self) -> &Knobs {
+        &self.best
+    }
+
+    /// The next start to make; `None` when all is decided. Ask again only after [`Tuner::record`].
+    #[allow(clippy::should_implement_trait)] // it is no iterator: each answer waits for an outcome
+    pub fn next(&mut self) -> Option<Wanted> {
+        if self.made >= self.limits.starts && !matches!(self.phase, Phase::Done) {
+            self.gave_up = true;
+        }
+        if self.gave_up || matches!(self.phase, Phase::Done) {
+            return None;
+        }
+        let arm = *self.queue.last()?;
+        let why = match &self.phase {
+            Phase::Search { candidate, pairs } => {
+                let n = pairs.len() + 1;
+                let what = candidates::difference(&self.best, candidate);
+                match arm {
+                    Arm::Plain => "control".to_owned(),
+                    Arm::With(k) if k == *candidate => format!("candidate ({what}), pair {n}"),
+                    Arm::With(_) => format!("best so far, against {what}, pair {n}"),
+                }
+            }
+            Phase::Proof { pairs } => {
+                let n = pairs.len() + 1;
+                let most = self.limits.proof_pairs;
+                let which = if arm == Arm::Plain { "without plan" } else { "with plan" };
+                format!("proof, pair {n} of at most {most}, {which}")
+            }
+            Phase::Done => return None,
+        };
+        Some(Wanted { arm, why })
+    }
+
+    /// The outcome of the start that [`Tuner::next`] asked for.
+    pub fn record(&mut self, outcome: Outcome) {
+        self.made += 1;
+        let Outcome::Ready(ns) = outcome else { return };
+        let Some(arm) = self.queue.pop() else { return };
+        let time = ns as f64;
+        match (&self.phase, arm) {
+            (Phase::Search { candidate, .. }, Arm::With(k)) if k == *candidate => self.first = Some(time),
+            (Phase::Search { .. }, Arm::With(_)) | (Phase::Proof { .. }, Arm::Plain) => {
+                self.second = Some(time);
+            }
+            (Phase::Proof { .. }, Arm::With(_)) => self.first = Some(time),
+            _ => self.plain.push(time),
+        }
+        if self.queue.is_empty() {
+            self.pair_done();
+        }
+    }
+
+    fn pair_done(&mut self) {
+        let pair = self.first.take().zip(self.second.take());
+        match &mut self.phase {
+            Phase::Search { candidate, pairs } => {
+                pairs.extend(pair);
+                let candidate = *candidate;
+                let Some(e) = evidence(pairs) else { return self.next_candidate() };
+                let hopeless = pairs.len() == 1 && e.ratio > 1.0 + 3.0 * self.limits.margin;
+                if hopeless || pairs.len() as u32 >= self.limits.search_pairs {
+                    let better = !hopeless && e.ratio < 1.0 - self.limits.margin;
+                    self.tried.push((candidate, e.ratio, better));
+                    if better {
+                        self.best = candidate;
+                    }
+                    self.space.answered(better);
+                    self.next_candidate();
+                } else {
+                    self.queue_pair(Arm::With(candidate), Arm::With(self.best));
+                }
+            }
+            Phase::Proof { pairs } => {
+                pairs.extend(pair);
+                let decided =
+                    evidence(pairs).is_some_and(|e| e.high < 1.0 - self.limits.margin || e.low > 1.0);
+                if decided || pairs.len() as u32 >= self.limits.proof_pairs {
+                    // The pairs are what the verdict is made of: they stay.
+                    self.queue.clear();
+                    let pairs = std::mem::take(pairs);
+                    self.finish(pairs);
+                } else {
+                    self.queue_pair(Arm::With(self.best), Arm::Plain);
+                }
+            }
+            Phase::Done => {}
+        }
+    }
+
+    fn finish(&mut self, pairs: Vec<(f64, f64)>) {
+        self.phase = Phase::Proof { pairs };
+        self.gave_up = true;
+    }
+
+    fn next_candidate(&mut self) {
+        // What the proof may need stays untouched by the search.
+        let reserve = 2 * self.limits.proof_pairs + 2 * self.limits.search_pairs + 1;
+        let affordable = self.made.saturating_add(reserve) <= self.limits.starts;
+        match self.space.next(&self.best).filter(|_| affordable) {
+            Some(candidate) => {
+                self.phase = Phase::Search { candidate, pairs: Vec::new() };
+                self.queue_pair(Arm::With(candidate), Arm::With(self.best));
+                let at = (unit(&mut self.random) * 3.0) as usize;
+                self.queue.insert(at.min(self.queue.len()), Arm::Plain);
+            }
+            None if self.limits.proof_pairs == 0 => self.phase = Phase::Done,
+            None => {
+                self.phase = Phase::Proof { pairs: Vec::new() };
+                self.queue_pair(Arm::With(self.best), Arm::Plain);
+            }
+        }
+    }
+
+    fn queue_pair(&mut self, a: Arm, b: Arm) {
+        self.queue = if unit(&mut self.random) < 0.5 { vec![a, b] } else { vec![b, a] };
+    }
+
+    /// What came of it; also when it was broken off, then without proof. `at`: now, seconds since 1970;
+    /// `warm_ns`: median of warm starts, 0 when not measured.
+    pub fn verdict(&self, at: u64, warm_ns: u64) -> Verdict {
+        let pairs: &[(f64, f64)] = match &self.phase {
+            Phase::Proof { pairs } => pairs,
+            _ => &[],
+        };
+        let e = evidence(pairs);
+        let of =
+            |pick: fn(&(f64, f64)) -> f64| median(&mut pairs.iter().map(pick).collect::<Vec<_>>()) as u64;
+        let trial = e.map(|e| Trial {
+            at,
+            pairs: e.pairs,
+            plain_ns: of(|p| p.1),
+            prefetched_ns: of(|p| p.0),
+            warm_ns,
+            ratio: e.ratio,
+            low: e.low,
+            high: e.high,
+        });
+        Verdict {
+            knobs: self.best,
+            trial,
+            standing: standing(e, &self.limits),
+            starts: self.made,
+            controls_ns: (!self.plain.is_empty()).then(|| median(&mut self.plain.clone()) as u64),
+            tried: self.tried.clone(),
+        }
+    }
+}
+
+fn standing(e: Option<Evidence>, limits: &Limits) -> Standing {
+    let Some(e) = e else { return Standing::Untried };
+    if e.high < 1.0 - limits.margin {
+        return Standing::Proven;
+    }
+    let figures = figures(&e);
+    if e.low > 1.0 {
+        Standing::Off(format!("starts with the plan are slower: {figures}"))
+    } else if e.pairs >= limits.proof_pairs {
+        let margin = limits.margin * 100.0;
+        Standing::Off(format!("no gain of more than {margin:.0} % was shown: {figures}"))
+    } else {
+        Standing::Untried
+    }
+}
+
+/// `0.97 times as long (95 % interval 0.93 to 1.02, 20 pairs)`.
+pub(crate) fn figures(e: &Evidence) -> String {
+    let end = |x: f64| if x.is_finite() && x > 1e-3 { format!("{x:.2}") } else { "unknown".to_owned() };
+    format!(
+        "{:.2} times as long as without (95 % interval {} to {}, {} pairs)",
+        e.ratio,
+        end(e.low),
+        end(e.high),
+        e.pairs
+    )
+}
+
+#[cfg(test)]
+mod tests;

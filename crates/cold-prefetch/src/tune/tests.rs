@@ -1,0 +1,90 @@
+use cold_plan::plan::{Gate, Standing};
+
+use super::*;
+use crate::default_knobs;
+use crate::sample::{Noise, flash};
+
+/// Runs a tuning against a made-up machine.
+fn run(limits: Limits, space: Space, seed: u64, time: impl Fn(Arm, &mut Noise) -> f64) -> Verdict {
+    let mut noise = Noise::new(seed);
+    let mut tuner = Tuner::new(default_knobs(Some(&flash())), space, Limits { seed, ..limits });
+    while let Some(w) = tuner.next() {
+        assert!(!w.why.is_empty());
+        let t = time(w.arm, &mut noise);
+        // One start in twenty is disturbed.
+        let void = noise.unit() < 0.05;
+        tuner.record(if void { Outcome::Void } else { Outcome::Ready((t * 1e9) as u64) });
+    }
+    tuner.verdict(42, 7)
+}
+
+#[test]
+fn a_plan_that_does_nothing_is_rarely_called_proven() {
+    const RUNS: u64 = 400;
+    let mut proven = 0;
+    for seed in 0..RUNS {
+        let v = run(Limits::default(), Space::new(Some(&flash()), 3), seed, |_, n| n.time(0.05));
+        assert!(v.starts <= Limits::default().starts + 60);
+        match v.standing {
+            Standing::Proven => proven += 1,
+            Standing::Off(why) => assert!(why.contains("pairs)"), "{why}"),
+            Standing::Untried => assert!(v.trial.is_none_or(|t| t.pairs < 20)),
+        }
+    }
+    assert!(proven * 100 <= RUNS * 5, "{proven} of {RUNS}");
+}
+
+#[test]
+fn the_better_knobs_are_found_and_proven() {
+    // Waiting for the prefix costs, small gaps cost, many threads help a little.
+    let time = |arm: Arm, noise: &mut Noise| {
+        let base = match arm {
+            Arm::Plain => 1.0,
+            Arm::With(k) => {
+                let gate = match k.gate {
+                    Gate::None => 0.0,
+                    Gate::Issued => 0.1,
+                    Gate::Arrived => 0.2,
+                };
+                0.5 + gate + if k.metadata { 0.0 } else { 0.1 }
+            }
+        };
+        base * noise.time(0.02)
+    };
+    let mut found = 0;
+    for seed in 0..50 {
+        let v = run(Limits::default(), Space::new(Some(&flash()), 3), seed, time);
+        assert_eq!(v.standing, Standing::Proven, "{v:?}");
+        let trial = v.trial.expect("proof");
+        assert!(trial.high < 0.99 && trial.low < trial.ratio && trial.ratio < trial.high);
+        assert!((trial.at, trial.warm_ns) == (42, 7) && trial.prefetched_ns < trial.plain_ns);
+        found += u32::from(v.knobs.gate == Gate::None && v.knobs.metadata);
+    }
+    assert!(found >= 45, "{found} of 50");
+}
+
+#[test]
+fn a_harmful_plan_is_switched_off_with_its_figures() {
+    let time = |arm: Arm, noise: &mut Noise| noise.time(0.02) * if arm == Arm::Plain { 1.0 } else { 1.2 };
+    let v = run(Limits::default(), Space::none(), 3, time);
+    let Standing::Off(why) = v.standing else { panic!("{:?}", v.standing) };
+    assert!(why.starts_with("starts with the plan are slower: 1."), "{why}");
+    assert!(v.starts < 40, "{}", v.starts);
+}
+
+#[test]
+fn a_tuning_without_proof_or_broken_off_decides_nothing() {
+    let limits = Limits { proof_pairs: 0, ..Limits::default() };
+    let v = run(limits, Space::new(None, 1), 1, |_, n| n.time(0.02));
+    assert_eq!((v.standing, v.trial), (Standing::Untried, None));
+    assert!(!v.tried.is_empty());
+    // All void: it ends all the same.
+    let mut tuner =
+        Tuner::new(default_knobs(None), Space::none(), Limits { starts: 30, ..Limits::default() });
+    let mut made = 0;
+    while tuner.next().is_some() {
+        tuner.record(Outcome::Void);
+        made += 1;
+    }
+    assert_eq!((made, tuner.verdict(1, 0).standing), (30, Standing::Untried));
+}

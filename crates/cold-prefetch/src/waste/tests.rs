@@ -1,0 +1,163 @@
+use cold_model::Known;
+use cold_model::recording::manifest::Tier;
+use cold_model::recording::tables::Dev;
+use cold_model::recording::{
+    DeviceRead, File, Fill, FillCause, PathFrom, Recording, Stall, StallCause, Touch, TouchKind, Transfer,
+};
+use cold_plan::plan::{Gate, Knobs, Order};
+
+use super::*;
+use crate::{compile, merge, sample};
+
+const START: u64 = 1_000_000_000;
+
+fn ms(at: u64) -> Nanos {
+    Nanos(START + at * 1_000_000)
+}
+
+/// `/usr/lib/f0` and a file that is not planned, ready after 100 ms.
+fn recording() -> Recording {
+    let mut r = Recording {
+        touches: Some(vec![]),
+        fills: Some(vec![]),
+        stalls: Some(vec![]),
+        device_reads: Some(vec![]),
+        transfers: Some(vec![]),
+        ..Recording::default()
+    };
+    let m = &mut r.manifest;
+    (m.page_bytes, m.tier, m.start, m.end) = (4096, Tier::A, ms(0), ms(200));
+    m.ready = Some(Known::Value(ms(100)));
+    m.state.wanted = "cold".into();
+    for (n, path) in ["/usr/lib/f0", "/usr/lib/other"].into_iter().enumerate() {
+        r.files.push(File {
+            dev: Dev { major: 8, minor: 1 },
+            inode: 7 + n as u64,
+            generation: 0,
+            kind: RecordedKind::Regular,
+            path: Some(path.to_owned()),
+            path_from: PathFrom::OpenFile,
+            deleted: false,
+            file_system: "ext4".into(),
+            size: Some(1 << 30),
+            mtime_ns: Some(1),
+            build_id: None,
+        });
+    }
+    r
+}
+
+fn fill(r: &mut Recording, at: u64, done: u64, file: u32, first: u64, pages: u32, cause: FillCause) {
+    let (pid, in_tree) = if cause == FillCause::Advice { (11, true) } else { (10, true) };
+    let request = r.device_reads.as_ref().map_or(0, Vec::len) as u32;
+    let row = Fill { at: ms(at), pid, tid: pid, in_tree, file, first_page: first, pages, cause };
+    r.fills.get_or_insert_default().push(row);
+    r.transfers.get_or_insert_default().push(Transfer {
+        request,
+        file: Some(file),
+        first_page: first,
+        pages,
+    });
+    r.device_reads.get_or_insert_default().push(DeviceRead {
+        queued: ms(at),
+        issued: Some(ms(at)),
+        completed: Some(ms(done)),
+        dev: Dev { major: 8, minor: 0 },
+        sector: first * 8,
+        bytes: pages * 4096,
+        pid,
+        tid: pid,
+        in_tree,
+        metadata: false,
+        readahead: true,
+    });
+}
+
+fn touch(r: &mut Recording, at: u64, file: u32, first_page: u64, pages: u32, kind: TouchKind) {
+    let row = Touch {
+        at: ms(at),
+        pid: 10,
+        tid: 10,
+        file,
+        first_page,
+        pages,
+        kind,
+        major: None,
+        ip: None,
+        stack: None,
+    };
+    r.touches.get_or_insert_default().push(row);
+}
+
+fn stall(r: &mut Recording, at: u64, until: u64, file: u32, page: u64) {
+    r.stalls.get_or_insert_default().push(Stall {
+        began: ms(at),
+        woken: Some(ms(until)),
+        ended: Some(ms(until)),
+        pid: 10,
+        tid: 10,
+        cause: StallCause::Fault,
+        file: Some(file),
+        page: Some(page),
+        system_call: None,
+        lookup: None,
+        stack: None,
+    });
+}
+
+#[test]
+fn each_page_is_used_unused_late_or_missing() {
+    let mut plan = merge(None, &sample::key(), &sample::start(1, &[(0, 0, 10, 1), (0, 50, 4, 9)]), 1);
+    let knobs = Knobs {
+        min_uses: 1,
+        gap_bytes: 0,
+        chunk_bytes: 1 << 20,
+        in_flight_bytes: 0,
+        threads: 1,
+        order: Order::Need,
+        window_us: 5000,
+        gate: Gate::None,
+        critical_us: 0,
+        metadata: false,
+    };
+    compile(&mut plan, &knobs, None, &|_| None);
+    let mut r = recording();
+    // Pages 0 to 9 were asked for at 1 ms and came at 20; 4 of them were needed later, one too early.
+    fill(&mut r, 1, 20, 0, 0, 10, FillCause::Advice);
+    touch(&mut r, 5, 0, 2, 1, TouchKind::Fault);
+    stall(&mut r, 5, 20, 0, 2);
+    touch(&mut r, 30, 0, 4, 3, TouchKind::Read);
+    touch(&mut r, 31, 0, 9, 1, TouchKind::Fault);
+    // Pages 50 and 51 were wanted before the plan came to them, 52 and 53 came in time and nobody wanted them.
+    fill(&mut r, 40, 50, 0, 50, 2, FillCause::DemandFault);
+    touch(&mut r, 40, 0, 50, 1, TouchKind::Fault);
+    stall(&mut r, 40, 50, 0, 50);
+    fill(&mut r, 45, 55, 0, 52, 2, FillCause::Advice);
+    // Not planned: one page of it, and a whole other file.
+    fill(&mut r, 60, 68, 0, 80, 1, FillCause::DemandFault);
+    touch(&mut r, 60, 0, 80, 1, TouchKind::Fault);
+    stall(&mut r, 60, 68, 0, 80);
+    fill(&mut r, 70, 78, 1, 0, 2, FillCause::BufferedRead);
+    touch(&mut r, 78, 1, 0, 2, TouchKind::Read);
+    let w = waste(&plan, &r).expect("all tables");
+    let pages = |b: Bytes| b.0 / 4096;
+    assert_eq!(w.files.len(), 2);
+    let f = &w.files[0];
+    assert_eq!((f.path.as_path(), f.planned), (Path::new("/usr/lib/f0"), true));
+    let a = f.amounts;
+    assert_eq!((pages(a.planned), pages(a.prefetched), pages(a.used), pages(a.unused)), (14, 12, 5, 7));
+    assert_eq!((pages(a.late), pages(a.in_flight), a.late_wait), (2, 1, Nanos(25_000_000)));
+    assert_eq!((pages(a.missing), a.missing_wait), (1, Nanos(8_000_000)));
+    assert_eq!((w.files[1].planned, pages(w.files[1].amounts.missing)), (false, 2));
+    assert_eq!((w.steps, w.step_bytes), (2, Bytes(14 * 4096)));
+    assert_eq!((w.requests, w.request_bytes), (Some(2), Some(Bytes(12 * 4096))));
+    assert_eq!(pages(w.total.missing), 3);
+}
+
+#[test]
+fn a_recording_without_fills_says_nothing() {
+    let plan = merge(None, &sample::key(), &sample::start(1, &[(0, 0, 1, 1)]), 1);
+    assert_eq!(waste(&plan, &Recording { fills: None, ..recording() }), None);
+    let w = waste(&plan, &recording()).expect("tables");
+    assert_eq!(w.files, []);
+}

@@ -1,0 +1,86 @@
+//! Measured devices, one JSON file each, in the directory of the state.
+
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use cold_model::DeviceModel;
+use cold_sys::procfs::ProcFs;
+use cold_sys::sysfs::SysFs;
+
+use super::{Effort, Error, Found, find, measure_found};
+
+/// A measurement is good for so long.
+const GOOD_FOR: u64 = 30 * 24 * 3600;
+/// No honest file is larger.
+const LARGEST: u64 = 64 << 10;
+
+/// `devices/MAJOR:MINOR-NAME.json`; what cannot stand in a file's name becomes `_`.
+pub fn file_name(found: &Found) -> PathBuf {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
+    let name: String = found.name.chars().map(plain).take(100).collect();
+    PathBuf::from(format!("devices/{}:{}-{name}.json", found.dev.major, found.dev.minor))
+}
+
+/// The measurement kept for this device in `state`; `None` when there is none, it is older than 30 days, of
+/// another device under the same number, or cannot be right.
+pub fn load(state: &Path, found: &Found) -> Option<DeviceModel> {
+    let (file, _) = cold_sys::open::regular(&state.join(file_name(found)), false).ok()?;
+    let mut text = String::new();
+    file.take(LARGEST).read_to_string(&mut text).ok()?;
+    let model: DeviceModel = serde_json::from_str(&text).ok()?;
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
+    let same = model.dev == found.dev && model.name == found.name && model.rotational == found.rotational;
+    let fresh = model.measured_at <= now && now - model.measured_at <= GOOD_FOR;
+    (same && fresh && plausible(&model)).then_some(model)
+}
+
+fn plausible(m: &DeviceModel) -> bool {
+    let good = |x: f64| x.is_finite() && x >= 0.0;
+    good(m.latency_ns)
+        && good(m.ns_per_byte)
+        && m.ns_per_byte > 0.0
+        && m.readahead_cap >= 4096
+        && m.depths.first().is_some_and(|d| d.depth == 1)
+        && m.depths.is_sorted_by(|a, b| a.depth < b.depth)
+        && m.depths.iter().all(|d| good(d.iops) && d.iops > 0.0)
+}
+
+/// Keeps a measurement.
+pub fn save(state: &Path, found: &Found, model: &DeviceModel) -> Result<(), Error> {
+    let path = state.join(file_name(found));
+    let io = |action, path: &Path| {
+        let path = path.to_owned();
+        move |source| Error::Io { action, path, source }
+    };
+    let directory = state.join("devices");
+    std::fs::create_dir_all(&directory).map_err(io("create", &directory))?;
+    let text = serde_json::to_string_pretty(model).map_err(|e| Error::Io {
+        action: "encode",
+        path: path.clone(),
+        source: e.into(),
+    })?;
+    let new = directory.join(format!(".{}.new", std::process::id()));
+    let written = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&new)
+        .and_then(|mut f| f.write_all(text.as_bytes()).and_then(|()| f.sync_all()))
+        .and_then(|()| std::fs::rename(&new, &path));
+    written.map_err(|e| {
+        let _ = std::fs::remove_file(&new);
+        io("write", &path)(e)
+    })
+}
+
+/// The kept measurement of the device behind `place`, or a new one, which is then kept. A directory that
+/// cannot be written only means that the next call measures again.
+pub fn load_or_measure(place: &Path, state: &Path, effort: Effort) -> Result<DeviceModel, Error> {
+    let found = find(place, &ProcFs::default(), &SysFs::default())?;
+    if let Some(model) = load(state, &found) {
+        return Ok(model);
+    }
+    let model = measure_found(place, &found, effort)?;
+    let _ = save(state, &found, &model);
+    Ok(model)
+}

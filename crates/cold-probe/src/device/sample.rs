@@ -1,0 +1,188 @@
+//! Timed reads past the cache.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use cold_model::io_model::AtDepth;
+
+/// Bytes of a scattered read.
+const PAGE: usize = 4096;
+/// Bytes of a long read.
+const LONG: usize = 1 << 20;
+/// Fewer reads than this say nothing, however long they take; so many are always made …
+const LEAST: usize = 12;
+/// … unless this is over.
+const PATIENCE: Duration = Duration::from_secs(4);
+
+/// Memory whose bytes begin at a multiple of 4096, as direct I/O wants it.
+struct Aligned(Vec<u8>, usize, usize);
+
+impl Aligned {
+    fn new(bytes: usize) -> Self {
+        let memory = vec![0_u8; bytes + 4096];
+        let start = memory.as_ptr().align_offset(4096).min(4096);
+        Self(memory, start, bytes)
+    }
+    fn bytes(&mut self) -> &mut [u8] {
+        &mut self.0[self.1..self.1 + self.2]
+    }
+}
+
+/// `SplitMix64` (Steele et al. 2014).
+fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Fills an empty file with bytes that neither compress nor repeat, until `most` or, beyond `least`, until
+/// the time is over. Returns its size.
+pub(super) fn fill(file: &File, most: u64, least: u64, time: Duration) -> io::Result<u64> {
+    let mut buffer = Aligned::new(LONG);
+    let mut state = most;
+    for word in buffer.bytes().chunks_exact_mut(8) {
+        word.copy_from_slice(&random(&mut state).to_le_bytes());
+    }
+    let began = Instant::now();
+    let mut at = 0;
+    while at < most && (at < least || began.elapsed() < time) {
+        for page in buffer.bytes().chunks_exact_mut(PAGE) {
+            page[..8].copy_from_slice(&random(&mut state).to_le_bytes());
+        }
+        file.write_all_at(buffer.bytes(), at)?;
+        at += LONG as u64;
+    }
+    Ok(at)
+}
+
+/// Scattered reads.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Scattered {
+    /// Median time of one.
+    pub(super) median_ns: f64,
+    iops: f64,
+}
+
+impl Scattered {
+    pub(super) fn at_depth(&self, depth: u32) -> AtDepth {
+        AtDepth { depth, iops: self.iops }
+    }
+}
+
+/// Reads pages at random places, `depth` at a time, for about that time.
+pub(super) fn scattered(
+    file: &File,
+    size: u64,
+    depth: u32,
+    time: Duration,
+    seed: u64,
+) -> io::Result<Scattered> {
+    let pages = (size / PAGE as u64).max(1);
+    let done = AtomicU64::new(0);
+    let stop = AtomicBool::new(false);
+    // All begin together: starting 32 threads takes longer than a read.
+    let gate = Barrier::new(depth as usize + 1);
+    let lane = |lane: u64| -> io::Result<Vec<u64>> {
+        let mut buffer = Aligned::new(PAGE);
+        let mut state = seed << 32 | lane;
+        let mut times = Vec::new();
+        gate.wait();
+        while !stop.load(Ordering::Relaxed) {
+            let page = random(&mut state) % pages;
+            let began = Instant::now();
+            file.read_exact_at(buffer.bytes(), page * PAGE as u64)?;
+            times.push(began.elapsed().as_nanos() as u64);
+            done.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(times)
+    };
+    std::thread::scope(|scope| {
+        let lane = &lane;
+        let lanes: Vec<_> = (0..u64::from(depth)).map(|n| scope.spawn(move || lane(n))).collect();
+        gate.wait();
+        let began = Instant::now();
+        loop {
+            let left = time.saturating_sub(began.elapsed());
+            std::thread::sleep(left.max(Duration::from_millis(1)));
+            let enough = done.load(Ordering::Relaxed) as usize >= LEAST.max(2 * depth as usize);
+            let failed = lanes.iter().any(std::thread::ScopedJoinHandle::is_finished);
+            if failed || (enough && began.elapsed() >= time) || began.elapsed() > PATIENCE {
+                break;
+            }
+        }
+        let (n, took) = (done.load(Ordering::Relaxed), began.elapsed());
+        stop.store(true, Ordering::Relaxed);
+        let mut times = Vec::new();
+        for lane in lanes {
+            let of = lane.join().map_err(|_| io::Error::other("a reading thread failed"))?;
+            times.extend(of?);
+        }
+        times.sort_unstable();
+        let median_ns = times.get(times.len() / 2).copied().unwrap_or(0) as f64;
+        Ok(Scattered { median_ns, iops: n as f64 / took.as_secs_f64().max(1e-9) })
+    })
+}
+
+/// Time per byte of a disk with heads, in nanoseconds: reads of two sizes by turns, each beginning where the
+/// one before ended, and the slope between their medians. The size is below every usual limit of a request:
+/// the halves of a larger one may come in the wrong order, and then the heads move.
+pub(super) fn slope(file: &File, size: u64, time: Duration) -> io::Result<f64> {
+    const SIZES: [usize; 2] = [128 << 10, 512 << 10];
+    let mut buffer = Aligned::new(SIZES[1]);
+    let mut times = [Vec::new(), Vec::new()];
+    let began = Instant::now();
+    let mut at = 0;
+    while (times[1].len() < LEAST || began.elapsed() < time) && began.elapsed() < PATIENCE {
+        for (bytes, times) in SIZES.into_iter().zip(&mut times) {
+            if at + bytes as u64 > size {
+                at = 0;
+                file.read_exact_at(&mut buffer.bytes()[..PAGE], at)?;
+                at += PAGE as u64;
+            }
+            let before = Instant::now();
+            file.read_exact_at(&mut buffer.bytes()[..bytes], at)?;
+            times.push(before.elapsed().as_nanos() as u64);
+            at += bytes as u64;
+        }
+    }
+    let [short, long] = times.map(|mut t| {
+        t.sort_unstable();
+        t.get(t.len() / 2).copied().unwrap_or(0) as f64
+    });
+    // Never 0: a cost of nothing is no measurement.
+    Ok(((long - short) / (SIZES[1] - SIZES[0]) as f64).max(1e-3))
+}
+
+/// Time per byte of long reads one after another, in nanoseconds, `lanes` at a time.
+pub(super) fn streamed(file: &File, size: u64, lanes: u32, time: Duration) -> io::Result<f64> {
+    let pieces = (size / LONG as u64).max(1);
+    let next = AtomicU64::new(0);
+    let began = Instant::now();
+    let lane = || -> io::Result<()> {
+        let mut buffer = Aligned::new(LONG);
+        loop {
+            let piece = next.fetch_add(1, Ordering::Relaxed);
+            let enough = piece >= u64::from(4 * lanes);
+            if (enough && began.elapsed() >= time) || began.elapsed() > PATIENCE {
+                next.fetch_sub(1, Ordering::Relaxed);
+                return Ok(());
+            }
+            file.read_exact_at(buffer.bytes(), piece % pieces * LONG as u64)?;
+        }
+    };
+    std::thread::scope(|scope| {
+        let lanes: Vec<_> = (0..lanes).map(|_| scope.spawn(lane)).collect();
+        for lane in lanes {
+            lane.join().map_err(|_| io::Error::other("a reading thread failed"))??;
+        }
+        Ok::<(), io::Error>(())
+    })?;
+    let bytes = next.load(Ordering::Relaxed).max(1) * LONG as u64;
+    Ok(began.elapsed().as_nanos() as f64 / bytes as f64)
+}

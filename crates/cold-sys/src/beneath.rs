@@ -1,0 +1,113 @@
+//! Opening what an untrusted list names, below the root of one mount and never beyond it.
+//!
+//! `openat2(2)` (Linux 5.6) with `RESOLVE_NO_XDEV`: no symbolic link, however it was planted, leads from
+//! the mount that the caller found harmless into another one, whose dead server would hold the caller for
+//! ever. Every object is looked at through `O_PATH` first, which neither wakes a FIFO's other end, nor
+//! acts on a device, nor triggers a mount.
+
+use std::fs::{File, Metadata};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{Mode, OFlags, ResolveFlags};
+
+use crate::open::kind_of;
+use crate::{Error, Result};
+
+/// The root directory of a mount.
+#[derive(Debug)]
+pub struct Beneath {
+    root: OwnedFd,
+    point: PathBuf,
+}
+
+impl Beneath {
+    /// Holds the directory `point`. The way to it must be harmless; that is the caller's knowledge.
+    pub fn at(point: &Path) -> Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let how = ResolveFlags::NO_MAGICLINKS;
+        let root = rustix::fs::openat2(rustix::fs::CWD, point, flags, Mode::empty(), how);
+        let root = root.map_err(|e| Error::io("open", point.display().to_string(), e.into()))?;
+        Ok(Self { root, point: point.to_owned() })
+    }
+
+    fn failed(&self, action: &'static str, rel: &Path, e: std::io::Error) -> Error {
+        Error::io(action, self.point.join(rel).display().to_string(), e)
+    }
+
+    fn open(&self, rel: &Path, flags: OFlags) -> Result<File> {
+        let rel = if rel.as_os_str().is_empty() { Path::new(".") } else { rel };
+        let how = ResolveFlags::NO_XDEV | ResolveFlags::NO_MAGICLINKS;
+        match rustix::fs::openat2(&self.root, rel, flags | OFlags::CLOEXEC, Mode::empty(), how) {
+            Ok(fd) => Ok(File::from(fd)),
+            Err(e) => Err(self.failed("open", rel, e.into())),
+        }
+    }
+
+    /// Looks the name up, so that its directory entry and inode are in memory; does not follow a link at
+    /// its end.
+    pub fn look_up(&self, rel: &Path) -> Result<()> {
+        self.open(rel, OFlags::PATH | OFlags::NOFOLLOW).map(drop)
+    }
+
+    /// Opens a regular file for reading, without reading ahead on its own and, where allowed, without
+    /// changing its access time.
+    pub fn regular(&self, rel: &Path) -> Result<(File, Metadata)> {
+        let (handle, meta) = self.handle(rel)?;
+        if !meta.is_file() {
+            return Err(Error::NotRegular { path: self.point.join(rel), kind: kind_of(&meta) });
+        }
+        let file = self.reopen(rel, &handle, &meta)?;
+        // Advice that cannot be given costs a few pages more, nothing else.
+        let _ = crate::evict::advise_random(&file);
+        Ok((file, meta))
+    }
+
+    /// Opens a block device for reading if its number is one of `allowed` (`st_rdev`).
+    pub fn block_device(&self, rel: &Path, allowed: impl Fn(u64) -> bool) -> Result<(File, Metadata)> {
+        let (handle, meta) = self.handle(rel)?;
+        if !meta.file_type().is_block_device() || !allowed(meta.rdev()) {
+            return Err(Error::NotRegular { path: self.point.join(rel), kind: kind_of(&meta) });
+        }
+        let file = self.reopen(rel, &handle, &meta)?;
+        let _ = crate::evict::advise_random(&file);
+        Ok((file, meta))
+    }
+
+    fn handle(&self, rel: &Path) -> Result<(File, Metadata)> {
+        let handle = self.open(rel, OFlags::PATH)?;
+        let meta = handle.metadata().map_err(|e| self.failed("stat", rel, e))?;
+        Ok((handle, meta))
+    }
+
+    fn reopen(&self, rel: &Path, handle: &File, meta: &Metadata) -> Result<File> {
+        let magic = format!("/proc/self/fd/{}", handle.as_raw_fd());
+        let open = |extra| {
+            let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC | extra;
+            std::fs::OpenOptions::new().read(true).custom_flags(flags).open(&magic)
+        };
+        let euid = rustix::process::geteuid();
+        let quiet = if euid.is_root() || euid.as_raw() == meta.uid() { libc::O_NOATIME } else { 0 };
+        match open(quiet) {
+            Err(e) if quiet != 0 && e.raw_os_error() == Some(libc::EPERM) => open(0),
+            other => other,
+        }
+        .map_err(|e| self.failed("open", rel, e))
+    }
+
+    /// Opens a directory and reads its entries, so that its blocks are in memory; at most `most` entries.
+    pub fn list(&self, rel: &Path, most: usize) -> Result<usize> {
+        let dir = self.open(rel, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NONBLOCK)?;
+        let mut buffer = [std::mem::MaybeUninit::<u8>::uninit(); 16 << 10];
+        let mut entries = rustix::fs::RawDir::new(&dir, &mut buffer);
+        let mut count = 0;
+        while count < most
+            && let Some(entry) = entries.next()
+        {
+            entry.map_err(|e| self.failed("list", rel, e.into()))?;
+            count += 1;
+        }
+        Ok(count)
+    }
+}

@@ -1,0 +1,87 @@
+//! A page of numbers that a process and its copies share, and waiting for them to change.
+
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use crate::{Error, Result};
+
+/// Numbers of 32 bits, all 0 at first, shared with every process forked after this was made.
+#[derive(Debug)]
+pub struct SharedWords {
+    at: *const AtomicU32,
+}
+
+const BYTES: usize = 4096;
+
+// SAFETY: the memory holds atomics only and lives as long as the value.
+unsafe impl Send for SharedWords {}
+// SAFETY: as above.
+unsafe impl Sync for SharedWords {}
+
+impl SharedWords {
+    /// How many there are.
+    pub const COUNT: usize = BYTES / 4;
+
+    /// A new page.
+    pub fn new() -> Result<Self> {
+        // SAFETY: a new anonymous mapping of one page; nothing existing is touched.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                BYTES,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if at == libc::MAP_FAILED {
+            return Err(Error::last_os("map", "a shared page"));
+        }
+        Ok(Self { at: at.cast_const().cast() })
+    }
+
+    /// The numbers.
+    pub fn words(&self) -> &[AtomicU32] {
+        // SAFETY: the mapping has BYTES zeroed bytes, aligned to a page, for as long as `self` lives; any
+        // bits are a valid AtomicU32.
+        unsafe { std::slice::from_raw_parts(self.at, Self::COUNT) }
+    }
+
+    /// Waits until number `index` may differ from `value`, at most `limit`.
+    pub fn wait(&self, index: usize, value: u32, limit: Duration) {
+        let Some(word) = self.words().get(index) else { return };
+        if word.load(Ordering::Acquire) != value {
+            return;
+        }
+        let timeout = libc::timespec {
+            tv_sec: limit.as_secs().cast_signed(),
+            tv_nsec: i64::from(limit.subsec_nanos()),
+        };
+        // SAFETY: `word` and `timeout` live across the call. Not the private kind: other processes wake us.
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                std::ptr::from_ref(word),
+                libc::FUTEX_WAIT,
+                value,
+                &raw const timeout,
+            );
+        }
+    }
+
+    /// Sets number `index` and wakes who waits for it.
+    pub fn set_and_wake(&self, index: usize, value: u32) {
+        let Some(word) = self.words().get(index) else { return };
+        word.store(value, Ordering::Release);
+        // SAFETY: `word` lives across the call.
+        unsafe { libc::syscall(libc::SYS_futex, std::ptr::from_ref(word), libc::FUTEX_WAKE, i32::MAX) };
+    }
+}
+
+impl Drop for SharedWords {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made by `new`; no reference to it outlives `self`.
+        unsafe { libc::munmap(self.at.cast_mut().cast(), BYTES) };
+    }
+}
