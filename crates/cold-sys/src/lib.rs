@@ -17,6 +17,7 @@ pub mod evict;
 pub mod exec;
 pub mod extents;
 pub mod loopdev;
+pub mod mapped;
 pub mod mount;
 pub mod observe;
 pub mod open;
@@ -33,6 +34,7 @@ pub mod shared;
 pub mod supervise;
 pub mod sysfs;
 pub mod time;
+pub mod usage;
 
 mod error;
 #[cfg(feature = "fuzzing")]
