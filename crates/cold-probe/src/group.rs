@@ -55,7 +55,8 @@ impl Group {
         };
         // Processes live in leaves only, so it is made beside our own group (in the root, below it).
         let root = hierarchies.v2.as_deref();
-        let parent = if Some(own.as_path()) == root { own.clone() } else { own.parent().unwrap_or(&own).to_owned() };
+        let parent =
+            if Some(own.as_path()) == root { own.clone() } else { own.parent().unwrap_or(&own).to_owned() };
         let offered = std::fs::read_to_string(parent.join("cgroup.controllers")).unwrap_or_default();
         if !offered.split_whitespace().any(|c| c == "memory") {
             return Err(none(format!("{} has no memory controller", parent.display())));
@@ -111,6 +112,7 @@ impl Group {
 }
 
 fn free_name(parent: &std::path::Path, name: &str) -> PathBuf {
-    let names = (0..u32::MAX).map(|n| parent.join(if n == 0 { name.to_owned() } else { format!("{name}-{n}") }));
+    let names =
+        (0..u32::MAX).map(|n| parent.join(if n == 0 { name.to_owned() } else { format!("{name}-{n}") }));
     names.into_iter().find(|p| !p.exists()).unwrap_or_else(|| parent.join(name))
 }

@@ -4,6 +4,7 @@
 //! (what a trial does), [`trial`] (one trial) and [`experiments`] (the named ones); [`device`] measures a disk.
 
 pub mod device;
+pub mod experiments;
 pub mod group;
 pub mod log;
 pub mod script;

@@ -111,7 +111,9 @@ impl Log {
     /// Files whose cached bytes are looked at, with their names.
     pub fn watch_files(&self, files: &[(&str, &Subject)]) {
         if let Some(mut s) = self.state() {
-            let copy = |(name, f): &(&str, &Subject)| Some((format!("file {name}").into(), f.file().try_clone().ok()?));
+            let copy = |(name, f): &(&str, &Subject)| {
+                Some((format!("file {name}").into(), f.file().try_clone().ok()?))
+            };
             s.files = files.iter().filter_map(copy).collect();
         }
     }
@@ -119,8 +121,10 @@ impl Log {
     /// Processes begin.
     pub(crate) fn begin(&self, processes: Vec<(String, u32)>) {
         if let Some(mut s) = self.state() {
-            s.processes =
-                processes.into_iter().map(|(n, pid)| (format!("process {n}").into(), pid.cast_signed())).collect();
+            s.processes = processes
+                .into_iter()
+                .map(|(n, pid)| (format!("process {n}").into(), pid.cast_signed()))
+                .collect();
         }
     }
 
@@ -234,7 +238,9 @@ impl Shared {
             }
         }
         for (kind, name) in [("memory", "memory_stall_us"), ("io", "io_stall_us")] {
-            rows.extend(proc.pressure(kind).ok().map(|p| (Arc::clone(&machine), name, p.some.total_us as f64)));
+            rows.extend(
+                proc.pressure(kind).ok().map(|p| (Arc::clone(&machine), name, p.some.total_us as f64)),
+            );
         }
         if let Some(d) = self.dev.and_then(DeviceCount::of) {
             for (name, v) in [
@@ -249,16 +255,20 @@ impl Shared {
         let mut s = self.state();
         if let Some(g) = &s.group {
             let m = g.memory();
-            for (name, v) in
-                [("used_bytes", Some(m.used)), ("cache_bytes", Some(m.cache)), ("anonymous_bytes", Some(m.anonymous)), ("refaults", m.refaults)]
-            {
+            for (name, v) in [
+                ("used_bytes", Some(m.used)),
+                ("cache_bytes", Some(m.cache)),
+                ("anonymous_bytes", Some(m.anonymous)),
+                ("refaults", m.refaults),
+            ] {
                 rows.extend(v.map(|v| (Arc::clone(&of_group), name, v as f64)));
             }
         }
         for (name, pid) in &s.processes {
-            for (key, counter, unit) in
-                [("RssFile:", "working_set_file_bytes", 1024.0), ("RssAnon:", "working_set_private_bytes", 1024.0)]
-            {
+            for (key, counter, unit) in [
+                ("RssFile:", "working_set_file_bytes", 1024.0),
+                ("RssAnon:", "working_set_private_bytes", 1024.0),
+            ] {
                 let field = proc.process_field(*pid, "status", key).ok().flatten();
                 rows.extend(field.map(|v| (Arc::clone(name), counter, v as f64 * unit)));
             }
@@ -293,8 +303,7 @@ mod tests {
         let (rows, lost) = log.finish();
         assert_eq!(lost, 0);
         assert!(rows.windows(2).all(|w| w[0].at_ms <= w[1].at_ms));
-        let cached: Vec<f64> =
-            rows.iter().filter(|r| r.counter == "cached_bytes").map(|r| r.value).collect();
+        let cached: Vec<f64> = rows.iter().filter(|r| r.counter == "cached_bytes").map(|r| r.value).collect();
         assert!(cached.len() > 1 && cached.iter().all(|v| *v > 0.0));
         assert!(rows.iter().any(|r| &*r.phase == "waiting"));
         assert_eq!(Log::off().finish().0.len(), 0);

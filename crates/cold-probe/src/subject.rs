@@ -16,8 +16,12 @@ use cold_sys::residency::{Backing, backing, cached_pages};
 use crate::Error;
 
 /// Pauses before each further attempt to evict: pages in another CPU's batch or under writeback go then.
-const WAITS: [Duration; 4] =
-    [Duration::from_millis(5), Duration::from_millis(20), Duration::from_millis(100), Duration::from_millis(400)];
+const WAITS: [Duration; 4] = [
+    Duration::from_millis(5),
+    Duration::from_millis(20),
+    Duration::from_millis(100),
+    Duration::from_millis(400),
+];
 /// Room that must be left on the file system beside the file.
 const SPARE: u64 = 64 << 20;
 
@@ -113,7 +117,8 @@ impl Subject {
     pub fn make_warm(&self, from: u64, to: u64) -> Result<(), Error> {
         let mut buffer = vec![0; 1 << 20];
         let page = 4096;
-        let run = cold_sys::residency::PageRun { first: from / page, pages: (to.div_ceil(page)) - from / page };
+        let run =
+            cold_sys::residency::PageRun { first: from / page, pages: (to.div_ceil(page)) - from / page };
         evict::read_run(&self.file, run, &mut buffer)?;
         let cached = cold_sys::residency::cachestat(&self.file, from, to - from)?;
         match cached {
@@ -132,10 +137,12 @@ impl Subject {
 }
 
 fn check_space(dir: &Path, bytes: u64) -> Result<(), Error> {
-    let space = rustix::fs::statvfs(dir).map_err(|e| Error::io("ask for the free space of", dir)(e.into()))?;
+    let space =
+        rustix::fs::statvfs(dir).map_err(|e| Error::io("ask for the free space of", dir)(e.into()))?;
     let free = space.f_bavail.saturating_mul(space.f_frsize);
     if free < bytes.saturating_add(SPARE) {
-        let why = format!("{} are free, {} and {} to spare are needed", Bytes(free), Bytes(bytes), Bytes(SPARE));
+        let why =
+            format!("{} are free, {} and {} to spare are needed", Bytes(free), Bytes(bytes), Bytes(SPARE));
         return Err(Error::Subject { path: dir.to_owned(), why });
     }
     Ok(())
@@ -152,7 +159,15 @@ fn own(dir: &Path, journal: &Journal) -> Result<(File, PathBuf, Option<Guard>), 
         }
         // The kernel answers ENOTSUP, or, where O_TMPFILE is not known, that a directory was opened.
         Err(e) if matches!(e.raw_os_error(), Some(95 | 21)) => {
-            let path = dir.join(format!(".cold-probe-{}-{:08x}", std::process::id(), Pcg::new(u64::from(std::process::id()), e.raw_os_error().map_or(0, i32::cast_unsigned).into()).next_u32()));
+            let path = dir.join(format!(
+                ".cold-probe-{}-{:08x}",
+                std::process::id(),
+                Pcg::new(
+                    u64::from(std::process::id()),
+                    e.raw_os_error().map_or(0, i32::cast_unsigned).into()
+                )
+                .next_u32()
+            ));
             let (file, guard) = journal.create_file(&path)?;
             Ok((file, path, Some(guard)))
         }

@@ -93,6 +93,8 @@ impl Worker {
         let mut child = Command::new(program)
             .arg0(&crew.name)
             .arg(ARGUMENT)
+            // A Ctrl-C of the terminal is ours to handle.
+            .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -156,7 +158,8 @@ impl Runner {
         self.check()?;
         let workers: Result<Vec<Worker>> =
             crews.iter().map(|c| Worker::start(&self.program, c, group)).collect();
-        let mut workers = workers?;
+        // A worker that was ended with us is no failure of its own.
+        let mut workers = workers.map_err(|e| self.check().err().unwrap_or(e))?;
         let watched = workers.iter().map(|w| (w.name.clone(), w.child.id())).collect();
         log.begin(watched);
         let before = self.dev.and_then(DeviceCount::of);

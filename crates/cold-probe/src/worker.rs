@@ -168,8 +168,7 @@ fn work(crew: &Crew, output: &mut impl Write) -> Result<CrewReport, String> {
     watch(&stop);
     std::thread::scope(|scope| {
         let (gate, stop) = (&gate, &*stop);
-        let running: Vec<_> =
-            prepared.into_iter().map(|p| scope.spawn(move || p.run(gate, stop))).collect();
+        let running: Vec<_> = prepared.into_iter().map(|p| scope.spawn(move || p.run(gate, stop))).collect();
         gate.wait();
         let mut threads = Vec::new();
         for t in running {

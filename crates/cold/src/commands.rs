@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod doctor;
 pub(crate) mod generate;
+pub(crate) mod probe;
 pub(crate) mod report;
 pub(crate) mod trace;
 
@@ -14,7 +15,7 @@ use crate::ui::Ui;
 
 /// Runs the chosen command.
 pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
-    if matches!(command, Command::Bench(_) | Command::Trace(_) | Command::Cache(_)) {
+    if matches!(command, Command::Bench(_) | Command::Trace(_) | Command::Cache(_) | Command::Probe(_)) {
         leftovers::repair(ui);
     }
     match command {
@@ -22,6 +23,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
         Command::Trace(args) => trace::run(&args, ui),
         Command::Report(args) => report::run(&args, ui),
         Command::Cache(args) => cache::run(args, ui),
+        Command::Probe(args) => probe::run(*args, ui),
         Command::Doctor(args) => doctor::run(args, ui),
         Command::Completions(args) => Ok(generate::completions(&args, ui)),
         Command::Man(args) => generate::man(&args),

@@ -56,10 +56,11 @@ impl Line<'_> {
         self.ends(3).map(|()| n)
     }
 
+    /// The documentation's own scripts carry units in parentheses behind the values.
     fn ends(&self, after: usize) -> Result<()> {
         match self.words.get(after) {
-            Some(more) => self.fail(format!("{more:?} is one word too many")),
-            None => Ok(()),
+            Some(more) if !more.starts_with('(') => self.fail(format!("{more:?} is one word too many")),
+            _ => Ok(()),
         }
     }
 
@@ -96,31 +97,20 @@ pub fn script(path: &Path, text: &str) -> Result<Vec<ProcessLine>> {
     for mut l in lines(path, text) {
         let repeat = l.repeat()?;
         if !l.word(0, "PROCESS")?.eq_ignore_ascii_case("PROCESS") {
-            return l.fail(format!("{:?} is not known here: [REPEAT n] PROCESS file.SCP pages …", l.words[0]));
+            return l
+                .fail(format!("{:?} is not known here: [REPEAT n] PROCESS file.SCP pages …", l.words[0]));
         }
         let file = l.word(1, "a .SCP file")?.to_owned();
         let data_pages = l.whole(2, "number of data pages", MOST_PAGES)?;
-        let mut rest: Vec<&str> = l.words.iter().skip(3).copied().collect();
-        // The last word may be a priority class.
-        let class = match rest.last() {
-            Some(w) if w.len() == 1 => {
-                let c = w.chars().next().unwrap_or(' ').to_ascii_uppercase();
-                if !"INHR".contains(c) {
-                    return l.fail(format!("{w:?} is no priority class (I, N, H or R)"));
-                }
-                rest.pop();
-                Some(c)
-            }
-            _ => None,
-        };
-        // Version 2.0: a code page file, then a name. Version 2.1: only a name, which ends in .exe.
-        let program = |w: &&&str| w.to_ascii_lowercase().ends_with(".exe");
-        let name = rest.iter().rfind(program).map(|w| (*w).to_owned());
-        let code: Vec<&&str> = rest.iter().filter(|w| !program(w)).collect();
-        if code.len() > 1 || rest.len() > 2 {
-            return l.fail(format!("{:?} is one word too many", rest.last().unwrap_or(&"")));
+        // Version 2.0: a file of code pages, then perhaps a name; from 2.1 on no such file.
+        let is_program = |w: &&str| w.to_ascii_lowercase().ends_with(".exe");
+        let mut rest = l.words.iter().skip(3).copied().peekable();
+        let code_file = rest.next_if(|w| !is_program(w)).map(str::to_owned);
+        let name = rest.next().map(str::to_owned);
+        let class = rest.next().map(|w| class(&l, w)).transpose()?;
+        if let Some(more) = rest.next() {
+            return l.fail(format!("{more:?} is one word too many"));
         }
-        let code_file = code.first().map(|w| (**w).to_owned());
         sum += repeat;
         if sum > MOST {
             return l.fail(format!("that makes more than {MOST} processes"));
@@ -128,6 +118,16 @@ pub fn script(path: &Path, text: &str) -> Result<Vec<ProcessLine>> {
         found.push(ProcessLine { line: l.number, repeat, file, data_pages, code_file, name, class });
     }
     if found.is_empty() { none(path, "PROCESS") } else { Ok(found) }
+}
+
+/// Only the first letter counts.
+fn class(l: &Line<'_>, word: &str) -> Result<char> {
+    let found =
+        ["IDLE", "NORMAL", "HIGH", "REALTIME"].iter().find(|c| c.starts_with(&word.to_ascii_uppercase()));
+    match found.and_then(|c| c.chars().next()) {
+        Some(c) => Ok(c),
+        None => l.fail(format!("{word:?} is no priority class (Idle, Normal, High, Realtime)")),
+    }
 }
 
 const PRIORITIES: [&str; 7] =
@@ -140,15 +140,19 @@ pub fn process(path: &Path, text: &str) -> Result<Vec<ThreadLine>> {
     for mut l in lines(path, text) {
         let repeat = l.repeat()?;
         if !l.word(0, "THREAD")?.eq_ignore_ascii_case("THREAD") {
-            return l.fail(format!("{:?} is not known here: [REPEAT n] THREAD file.SCT [priority]", l.words[0]));
+            return l
+                .fail(format!("{:?} is not known here: [REPEAT n] THREAD file.SCT [priority]", l.words[0]));
         }
         let file = l.word(1, "a .SCT file")?.to_owned();
         let priority = match l.words.get(2) {
             None => None,
-            Some(w) => match PRIORITIES.iter().find(|p| p.eq_ignore_ascii_case(w)) {
-                Some(p) => Some((*p).to_owned()),
-                None => return l.fail(format!("{w:?} is no priority ({})", PRIORITIES.join(", "))),
-            },
+            Some(w) => {
+                match PRIORITIES.iter().find(|p| p.to_ascii_lowercase().starts_with(&w.to_ascii_lowercase()))
+                {
+                    Some(p) => Some((*p).to_owned()),
+                    None => return l.fail(format!("{w:?} is no priority ({})", PRIORITIES.join(", "))),
+                }
+            }
         };
         l.ends(3)?;
         sum += repeat;
@@ -159,6 +163,9 @@ pub fn process(path: &Path, text: &str) -> Result<Vec<ThreadLine>> {
     }
     if found.is_empty() { none(path, "THREAD") } else { Ok(found) }
 }
+
+const REQUIRED: [&str; 7] =
+    ["THINKTIME", "CYCLEREADS", "FILESEEK", "CPUTIME", "DATAPAGE", "CODEPAGE", "FILEACCESS"];
 
 /// Reads a `.SCT`.
 pub fn thread(path: &Path, text: &str) -> Result<ThreadScript> {
@@ -189,12 +196,19 @@ pub fn thread(path: &Path, text: &str) -> Result<ThreadScript> {
             "FILEATTRIBUTE" => t.sequential = attribute(&l)?,
             "FILEACCESSMODE" => t.mode = mode(&l)?,
             "RECORDSIZE" => t.record = l.whole(1, "record size in bytes", MOST_RECORD)?,
-            "FILEACTION" => t.action = actions(l.word(1, "letters R and W")?).or_else(|why| l.fail(why))?,
+            // The second is how an example of the documentation spells it.
+            "FILEACTION" | "FILEACTIO" => {
+                t.action = actions(l.word(1, "letters R and W")?).or_else(|why| l.fail(why))?
+            }
             _ => return l.fail(format!("{:?} is no keyword of a thread", l.words[0])),
         }
-        if !matches!(keyword.as_str(), "THINKTIME" | "CYCLEREADS" | "FILESEEK" | "CPUTIME" | "DATAPAGE" | "CODEPAGE" | "FUNCTION") {
+        if !matches!(
+            keyword.as_str(),
+            "THINKTIME" | "CYCLEREADS" | "FILESEEK" | "CPUTIME" | "DATAPAGE" | "CODEPAGE" | "FUNCTION"
+        ) {
             l.ends(2)?;
         }
+        let keyword = if keyword == "FUNCTION" { "CODEPAGE".to_owned() } else { keyword };
         if !seen.insert(keyword.clone()) {
             return l.fail(format!("{keyword} stands there a second time"));
         }
@@ -202,10 +216,16 @@ pub fn thread(path: &Path, text: &str) -> Result<ThreadScript> {
             return l.fail("a record has at least 1 byte");
         }
         if t.mode == Mode::Direct && !t.record.is_multiple_of(512) {
-            return l.fail(format!("unbuffered records are multiples of a sector, 512 bytes; {} is none", t.record));
+            return l.fail(format!(
+                "unbuffered records are multiples of a sector, 512 bytes; {} is none",
+                t.record
+            ));
         }
     }
-    if t.access.is_empty() { none(path, "file (FILEACCESS name)") } else { Ok(t) }
+    match REQUIRED.iter().find(|k| !seen.contains(**k)) {
+        Some(missing) => none(path, &format!("{missing}, which every thread needs")),
+        None => Ok(t),
+    }
 }
 
 fn attribute(l: &Line<'_>) -> Result<bool> {

@@ -49,13 +49,20 @@ struct Files {
 
 impl Files {
     /// The path and size behind a name: an existing file, or one of our own.
-    fn get(&mut self, t: &ThreadScript, loaded: &Loaded, o: &Options, journal: &Journal) -> Result<(PathBuf, u64)> {
+    fn get(
+        &mut self,
+        t: &ThreadScript,
+        loaded: &Loaded,
+        o: &Options,
+        journal: &Journal,
+    ) -> Result<(PathBuf, u64)> {
         let path = find(&loaded.directory, &t.access);
         if let Ok((_, meta)) = cold_sys::open::regular(&path, true) {
             let writes = t.action.contains(&crate::spec::Act::W);
             let given_up = o.destroy.iter().any(|d| same(d, &path));
             if writes && !given_up {
-                let why = format!("the script writes it; say --destroy {0} if its content may go", path.display());
+                let why =
+                    format!("the script writes it; say --destroy {0} if its content may go", path.display());
                 return Err(Error::Subject { path, why });
             }
             return Ok((path, meta.len()));
@@ -90,19 +97,33 @@ pub fn run(loaded: &Loaded, o: &Options, runner: &Runner, journal: &Journal, log
             let name = p.name.clone().unwrap_or_else(|| format!("probe {}", crews.len() + 1));
             let limit = Limit::Time { ms: (o.seconds * 1e3).round() as u64, settle: 0.5 };
             let count = works.len() as u64;
-            crews.push(Crew { name, threads: works, limit, seed: o.seed, stream, tick_ms: log.interval_ms() });
+            crews.push(Crew {
+                name,
+                threads: works,
+                limit,
+                seed: o.seed,
+                stream,
+                tick_ms: log.interval_ms(),
+            });
             stream += count;
         }
     }
     for own in files.own.values() {
         own.make_cold()?;
     }
-    let watched: Vec<(String, &Subject)> =
-        files.own.iter().map(|(p, s)| (p.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned()), s)).collect();
+    let watched: Vec<(String, &Subject)> = files
+        .own
+        .iter()
+        .map(|(p, s)| (p.file_name().map_or_else(String::new, |n| n.to_string_lossy().into_owned()), s))
+        .collect();
     log.watch_files(&watched.iter().map(|(n, s)| (n.as_str(), *s)).collect::<Vec<_>>());
     let trial = runner.run(&crews, None, log)?;
     let reports = trial.crews.into_iter().flat_map(|c| c.threads);
-    Ok(places.into_iter().zip(reports).map(|((place, script), report)| Ran { place, script, report }).collect())
+    Ok(places
+        .into_iter()
+        .zip(reports)
+        .map(|((place, script), report)| Ran { place, script, report })
+        .collect())
 }
 
 fn work(

@@ -59,7 +59,13 @@ impl Memory {
 impl Speed {
     /// Measures the loop on one data and one code page: best of five times 2 ms.
     pub fn measure() -> Self {
-        let work = Work::reads("/".into(), PAGE, PAGE, crate::spec::Mode::BUFFERED, crate::variate::Seek::Sequential);
+        let work = Work::reads(
+            "/".into(),
+            PAGE,
+            PAGE,
+            crate::spec::Mode::BUFFERED,
+            crate::variate::Seek::Sequential,
+        );
         let Ok(mut memory) = Memory::new(&work) else { return Self { loops_per_ms: 1.0 } };
         let mut rng = Pcg::new(0, 0);
         let mut best = 1.0_f64;

@@ -35,7 +35,8 @@ impl Target {
             options.custom_flags(rustix::fs::OFlags::DIRECT.bits().cast_signed());
         }
         let path = work.file.display();
-        let named = |what: &str, e: &dyn std::fmt::Display| io::Error::other(format!("cannot {what} {path}: {e}"));
+        let named =
+            |what: &str, e: &dyn std::fmt::Display| io::Error::other(format!("cannot {what} {path}: {e}"));
         let file = options.open(&work.file).map_err(|e| match (work.mode, e.raw_os_error()) {
             (Mode::Direct, Some(22)) => named("open past the cache", &"its file system has no O_DIRECT"),
             _ => named("open", &e),
@@ -46,11 +47,15 @@ impl Target {
                 match advice {
                     FileAdvice::Normal => {}
                     FileAdvice::Random => evict::advise_random(&file).map_err(io::Error::other)?,
-                    FileAdvice::Sequential => rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential)?,
+                    FileAdvice::Sequential => {
+                        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential)?
+                    }
                 }
                 Reach::Calls
             }
-            Mode::Mapped(mapping) => Reach::Mapping(map(&file, work, mapping).map_err(|e| named("map", &e))?, mapping),
+            Mode::Mapped(mapping) => {
+                Reach::Mapping(map(&file, work, mapping).map_err(|e| named("map", &e))?, mapping)
+            }
         };
         let mut buffer = Pages::new(work.record as usize).map_err(io::Error::other)?;
         buffer.fill(0x5a);

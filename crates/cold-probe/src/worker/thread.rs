@@ -106,10 +106,14 @@ impl<'a> Prepared<'a> {
             let left = time.saturating_sub(began.elapsed());
             std::thread::sleep(Duration::from_secs_f64(ms / 1e3).min(left));
         }
-        let repeats = work.repeats.draw_positive(work.variate, &mut self.rng).round().max(1.0) as u64;
+        let repeats = work.repeats.draw_positive(work.variate, &mut self.rng).round() as u64;
         let mut ns = 0;
         for _ in 0..repeats {
             ns += self.actions(c, counts, began)?;
+            ns += self.compute();
+        }
+        if repeats == 0 {
+            // The documentation's example of pure computing says so.
             ns += self.compute();
         }
         if counts {
