@@ -42,7 +42,7 @@ impl Group {
             return Err(none("that takes root".to_owned()));
         }
         let hierarchies = Hierarchies::find(&proc)?;
-        let name = format!("cold-probe-{}-{}", std::process::id(), limit.0);
+        let name = format!("cold-{}", std::process::id());
         if let Some(own) = hierarchies.own_v1(&proc, "memory") {
             let dir = free_name(&own, &name);
             let guard = journal.create_cgroup(&dir)?;

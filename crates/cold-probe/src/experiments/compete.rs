@@ -188,24 +188,24 @@ fn bout(
     let bytes = subjects[0].bytes();
     let seek = Seek::span(bytes / o.record, span * o.unit.0 / o.record);
     let names = pair.names();
-    // Even repetitions change sides, so that neither file nor start order favours one.
+    // Sides change files from one repetition to the next, and the order of starting from one bout to the
+    // next, so that neither favours one.
     let sides = if repeat % 2 == 0 { [1, 0] } else { [0, 1] };
-    let crews: Vec<_> = [0, 1]
-        .into_iter()
-        .zip(pair.modes())
-        .map(|(n, mode)| {
-            let file = subjects[sides[n]].path().to_owned();
-            let work =
-                Work { variate: lab.variate, watch: WATCH, ..Work::reads(file, bytes, o.record, mode, seek) };
-            lab.crew(names[n], vec![work], limit, repeat * 1000 + span * 10 + n as u64)
-        })
-        .collect();
+    let order = if (repeat / 2 + span) % 2 == 0 { [1, 0] } else { [0, 1] };
+    let modes = pair.modes();
+    let crews = order.map(|n| {
+        let file = subjects[sides[n]].path().to_owned();
+        let reads = Work::reads(file, bytes, o.record, modes[n], seek);
+        let work = Work { variate: lab.variate, watch: WATCH, ..reads };
+        lab.crew(names[n], vec![work], limit, repeat * 1000 + span * 10 + n as u64)
+    });
     let trial = lab.runner.run(&crews, Some(&group), &lab.log);
     let memory = group.memory();
     lab.log.watch_group(None);
     let trial = trial?;
-    let thread = |n: usize| trial.crews.get(n).and_then(|c| c.threads.first()).cloned().unwrap_or_default();
-    let threads = [thread(0), thread(1)];
+    // `order` is its own inverse.
+    let threads =
+        order.map(|n| trial.crews.get(n).and_then(|c| c.threads.first()).cloned().unwrap_or_default());
     let cached = [subjects[sides[0]].cached()?, subjects[sides[1]].cached()?];
     Ok(Bout {
         pair,

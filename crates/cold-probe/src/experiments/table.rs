@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::{Lab, Measured, State};
 use crate::Result;
-use crate::spec::{Act, Limit, Mode, Work};
+use crate::spec::{Act, FileAdvice, Limit, Mode, Work};
 use crate::variate::Seek;
 
 /// Sizes.
@@ -16,13 +16,20 @@ pub struct Options {
     pub record: u64,
     /// Records per measurement; as many as the file has when `None`.
     pub count: Option<u64>,
+    /// Only these orders; all when `None`.
+    pub order: Option<&'static str>,
+    /// Only this action; all when `None`.
+    pub action: Option<&'static str>,
+    /// Only this state; both when `None`.
+    pub state: Option<State>,
 }
 
 impl Options {
     /// As published: 1 MB, 4096 bytes.
-    pub const PUBLISHED: Self = Self { bytes: 1 << 20, record: 4096, count: None };
+    pub const PUBLISHED: Self =
+        Self { bytes: 1 << 20, record: 4096, count: None, order: None, action: None, state: None };
     /// 64 MB, 4096 bytes, 2048 of them.
-    pub const MODERN: Self = Self { bytes: 64 << 20, record: 4096, count: Some(2048) };
+    pub const MODERN: Self = Self { bytes: 64 << 20, count: Some(2048), ..Self::PUBLISHED };
 }
 
 /// One line.
@@ -32,7 +39,7 @@ pub struct Row {
     pub order: &'static str,
     /// `read`, `write`, `read-write`.
     pub action: &'static str,
-    /// `direct`, `buffered`, `mapped`.
+    /// `direct`, `buffered`, `exact` (buffered, told that access is random: nothing is read ahead), `mapped`.
     pub mode: &'static str,
     /// The cache before; past the cache it makes no difference, and such lines are measured cold only.
     pub state: State,
@@ -65,10 +72,17 @@ pub const PUBLISHED: [Published; 4] = [
     Published { order: "normal", action: "read-write", direct: 40.66, buffered: 3.16, mapped: 1.31 },
 ];
 
-const MODES: [(Mode, &[State]); 3] = [
-    (Mode::Direct, &[State::Cold]),
-    (Mode::BUFFERED, &[State::Cold, State::Warm]),
-    (Mode::MAPPED, &[State::Cold, State::Warm]),
+/// Orders, actions.
+pub const WORDS: ([&str; 3], [&str; 3]) =
+    (["sequential", "normal", "uniform"], ["read", "write", "read-write"]);
+
+const EXACT: Mode = Mode::Buffered { advice: FileAdvice::Random };
+const MODES: [(&str, Mode, &[State]); 4] = [
+    ("direct", Mode::Direct, &[State::Cold]),
+    ("buffered", Mode::BUFFERED, &[State::Cold, State::Warm]),
+    // Its misses and the device's requests must be equal: the table proves its own counting.
+    ("exact", EXACT, &[State::Cold]),
+    ("mapped", Mode::MAPPED, &[State::Cold, State::Warm]),
 ];
 
 /// Measures all lines. Lines of the same order draw the same places.
@@ -76,29 +90,27 @@ pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Vec<Row>> {
     let subject = lab.subject(o.bytes)?;
     lab.log.watch_files(&[("table", &subject)]);
     let records = (o.bytes / o.record.max(1)).max(1);
-    let orders = [
-        ("sequential", Seek::Sequential),
-        ("normal", Seek::middle(records)),
-        ("uniform", Seek::Uniform { from: 0, to: records }),
-    ];
-    let actions = [("read", vec![Act::R]), ("write", vec![Act::W]), ("read-write", vec![Act::R, Act::W])];
+    let seeks = [Seek::Sequential, Seek::middle(records), Seek::Uniform { from: 0, to: records }];
+    let acts = [vec![Act::R], vec![Act::W], vec![Act::R, Act::W]];
     let mut rows = Vec::new();
-    for (stream, (order, seek)) in (0..).zip(orders) {
-        for (action, acts) in &actions {
-            for (mode, states) in MODES {
-                for state in states {
+    for (stream, (order, seek)) in (0..).zip(WORDS.0.into_iter().zip(seeks)) {
+        for (action, acts) in WORDS.1.into_iter().zip(&acts) {
+            let wanted = o.order.is_none_or(|w| w == order) && o.action.is_none_or(|w| w == action);
+            for (mode, reach, states) in
+                MODES.iter().filter(|m| wanted && (m.0 != "exact" || action == "read"))
+            {
+                for state in states.iter().filter(|s| o.state.is_none_or(|w| w == **s)) {
                     let word = if *state == State::Cold { "cold" } else { "warm" };
-                    lab.say(&format!("{order} {action}, {}, {word}", mode.word()));
+                    lab.say(&format!("{order} {action}, {mode}, {word}"));
                     let work = Work {
                         action: acts.clone(),
                         variate: lab.variate,
-                        ..Work::reads(subject.path().to_owned(), o.bytes, o.record, mode, seek)
+                        ..Work::reads(subject.path().to_owned(), o.bytes, o.record, *reach, seek)
                     };
                     // Of reading and writing, each pair is two actions on one place.
-                    let count = o.count.unwrap_or(records) * acts.len() as u64;
-                    let measured =
-                        lab.measure(&subject, *state, work, Limit::Records { records: count }, stream)?;
-                    rows.push(Row { order, action, mode: mode.word(), state: *state, measured });
+                    let limit = Limit::Records { records: o.count.unwrap_or(records) * acts.len() as u64 };
+                    let measured = lab.measure(&subject, *state, work, limit, stream)?;
+                    rows.push(Row { order, action, mode, state: *state, measured });
                 }
             }
         }

@@ -18,6 +18,7 @@ mod endings;
 mod gates;
 mod input;
 mod interrupted;
+mod probe;
 mod ready;
 mod reference;
 mod report;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use cold_model::Bytes;
-use cold_probe::experiments::{compete, pressure, records, table, timeline};
+use cold_probe::experiments::{State, compete, pressure, records, table, timeline};
 use cold_probe::script;
 use cold_probe::spec::{Act, Mode, actions};
 use cold_probe::variate::Variate;
@@ -126,6 +126,11 @@ fn length(text: &str) -> Result<f64, String> {
     }
 }
 
+/// The constant that is the value of a flag.
+fn word(words: &[&'static str], value: Option<&str>) -> Option<&'static str> {
+    words.iter().find(|w| Some(**w) == value).copied()
+}
+
 /// `table`.
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
@@ -139,6 +144,15 @@ pub(super) struct TableArgs {
     /// Records per line [default: as many as the file has; 2048 with --modern]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     count: Option<u64>,
+    /// Only this order
+    #[arg(long, value_name = "ORDER", value_parser = table::WORDS.0)]
+    order: Option<String>,
+    /// Only this action
+    #[arg(long, value_name = "ACTION", value_parser = table::WORDS.1)]
+    action: Option<String>,
+    /// Only with this cache
+    #[arg(long, value_name = "CACHE", value_parser = ["cold", "warm"])]
+    state: Option<String>,
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -150,6 +164,9 @@ impl TableArgs {
             bytes: self.bytes.unwrap_or(o.bytes),
             record: self.record,
             count: self.count.or(o.count),
+            order: word(&table::WORDS.0, self.order.as_deref()),
+            action: word(&table::WORDS.1, self.action.as_deref()),
+            state: self.state.as_deref().map(|s| if s == "cold" { State::Cold } else { State::Warm }),
         }
     }
 }

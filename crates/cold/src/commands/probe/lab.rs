@@ -58,7 +58,7 @@ impl<'a> Bench<'a> {
         };
         let found = find(place.path(), &ProcFs::default(), &SysFs::default());
         let (dev, device) = match found {
-            Ok(f) => (Some((f.dev.major, f.dev.minor)), Some(f.name)),
+            Ok(f) => (Some((f.dev.major, f.dev.minor)), Some(described(f.name, (f.dev.major, f.dev.minor)))),
             Err(e) => {
                 ui.warn(format!("device requests are not counted: {e}"));
                 (None, None)
@@ -161,6 +161,15 @@ impl Drop for Bench<'_> {
             let _ = keeper.kill();
             let _ = keeper.wait();
         }
+    }
+}
+
+/// The name with what the kernel reads ahead, which explains much of the figures.
+fn described(name: String, dev: (u32, u32)) -> String {
+    let block = SysFs::default().block_device(dev).ok().flatten();
+    match block.and_then(|b| b.read_ahead_kb.zip(b.max_sectors_kb)) {
+        Some((ahead, most)) => format!("{name}, read-ahead {ahead} KiB, requests up to {most} KiB"),
+        None => name,
     }
 }
 

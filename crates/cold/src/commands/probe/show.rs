@@ -129,7 +129,8 @@ pub(super) fn table(ui: &Ui, o: &table::Options, rows: &[table::Row]) {
     ui.line(paint(
         FAINT,
         "MISSES: records not cached when used, as the probe saw it; REQUESTS: reads of the device, everybody's; \
-         READ: bytes the thread had read, NEEDED: bytes of pages it used.",
+         READ: bytes the thread had read, NEEDED: bytes of pages it used. exact: buffered, told that access is \
+         random, so nothing is read ahead and MISSES and REQUESTS must agree.",
     ));
     own_cost(ui, rows.iter().map(|r| &r.measured));
     heading(ui, "In 1993 (386SX/25, 12 MB; ms per record, all began cold), and cold here");
