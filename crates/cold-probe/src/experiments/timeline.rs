@@ -101,34 +101,71 @@ pub fn run(lab: &Lab<'_>, name: &'static str, o: &Options) -> Result<Measured> {
 
 /// The intervals of a phase, out of the rows of a log that are sorted by time.
 pub fn points(rows: &[Sample], phase: &str, interval_ms: f64) -> Vec<Point> {
-    let of = |subject: &'static str, counter: &'static str| {
-        rows.iter().filter(move |r| {
-            r.phase.as_ref() == phase && r.subject.starts_with(subject) && r.counter == counter
-        })
+    let of = |subject: &'static str, counter: &'static str| -> Vec<(f64, f64)> {
+        // The device's totals go on from before; only what a process did belongs to the phase.
+        let mine = |r: &&Sample| subject != "process" || r.phase.as_ref() == phase;
+        let named = rows.iter().filter(|r| r.subject.starts_with(subject) && r.counter == counter);
+        named.filter(mine).map(|r| (r.at_ms, r.value)).collect()
     };
-    let last = |subject, counter, until: f64| {
-        of(subject, counter).take_while(|r| r.at_ms <= until).last().map(|r| r.value)
+    let last = |series: &[(f64, f64)], until: f64| {
+        let n = series.partition_point(|p| p.0 <= until);
+        series.get(n.checked_sub(1)?).map(|p| p.1)
     };
+    let (times, misses) = (of("process", "ms_per_record"), of("process", "missed_share"));
+    let cached = of("file", "cached_bytes");
+    let [reads, writes, written] = ["reads", "writes", "write_bytes"].map(|c| of("device", c));
     let mut found = Vec::new();
-    for r in of("process", "interval_records") {
-        let (from, to) = (r.at_ms, r.at_ms + interval_ms);
-        let here = |counter| of("process", counter).find(|s| (s.at_ms - from).abs() < 1e-6).map(|s| s.value);
-        let change = |counter| {
-            let (a, b) = (last("device", counter, from + 1.0), last("device", counter, to + 1.0));
-            a.zip(b).map(|(a, b)| b - a)
-        };
+    for (from, records) in of("process", "interval_records") {
+        let to = from + interval_ms;
+        // Written at the same time as the records, so equal to the bit.
+        let here = |series: &[(f64, f64)]| last(series, from).filter(|_| records > 0.0);
+        let change =
+            |series: &[(f64, f64)]| last(series, from + 1.0).zip(last(series, to + 1.0)).map(|(a, b)| b - a);
         found.push(Point {
             at_ms: from,
-            per_second: r.value * 1e3 / interval_ms,
-            ms: here("ms_per_record").unwrap_or(0.0),
-            hits: here("missed_share").map(|m| 1.0 - m),
-            cached_bytes: last("file", "cached_bytes", to + 1.0),
-            device_reads: change("reads"),
-            device_writes: change("writes"),
-            written_bytes: change("write_bytes"),
+            per_second: records * 1e3 / interval_ms,
+            ms: here(&times).unwrap_or(0.0),
+            hits: here(&misses).map(|m| 1.0 - m),
+            cached_bytes: last(&cached, to + 1.0),
+            device_reads: change(&reads),
+            device_writes: change(&writes),
+            written_bytes: change(&written),
         });
     }
     let start = found.first().map_or(0.0, |p| p.at_ms);
     found.iter_mut().for_each(|p| p.at_ms -= start);
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn intervals_are_put_together_from_the_rows() {
+        let row = |at_ms, phase: &str, subject: &str, counter, value| Sample {
+            at_ms,
+            phase: phase.into(),
+            subject: subject.into(),
+            counter,
+            value,
+        };
+        let rows = [
+            row(0.0, "making a file", "device", "reads", 100.0),
+            row(5.0, "other", "process buffered", "interval_records", 1.0),
+            row(10.0, "ramp", "process buffered", "interval_records", 50.0),
+            row(10.0, "ramp", "process buffered", "missed_share", 0.4),
+            row(10.0, "ramp", "process buffered", "ms_per_record", 2.0),
+            row(100.0, "ramp", "device", "reads", 120.0),
+            row(100.0, "ramp", "file ramp", "cached_bytes", 8192.0),
+            row(110.0, "ramp", "process buffered", "interval_records", 90.0),
+            row(200.0, "ramp", "device", "reads", 121.0),
+        ];
+        let found = points(&rows, "ramp", 100.0);
+        assert_eq!(found.len(), 2);
+        let (a, b) = (found[0], found[1]);
+        assert_eq!((a.at_ms, a.per_second, a.ms, a.hits), (0.0, 500.0, 2.0, Some(0.6)));
+        assert_eq!((a.device_reads, a.cached_bytes, a.device_writes), (Some(20.0), Some(8192.0), None));
+        assert_eq!((b.at_ms, b.device_reads), (100.0, Some(1.0)));
+    }
 }

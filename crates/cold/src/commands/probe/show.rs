@@ -198,7 +198,7 @@ pub(super) fn timeline(ui: &Ui, modern: bool, o: &timeline::Options, found: &tim
     }
     print(ui, &grid);
     if step > 1 {
-        ui.line(paint(FAINT, format!("Every {step}th interval; --json and --log have all.")));
+        ui.line(paint(FAINT, format!("One interval of {step}; --json and --log have all.")));
     }
     let mut grid = with_figures(&[("ALL", Weight::Word)]);
     grid.row([vec![String::new()], figures(&found.all)].concat());
@@ -422,7 +422,7 @@ pub(super) fn device(ui: &Ui, found: &device::Found) {
     ui.line(format!(
         "{}, {}: t(size) = {} ms + {:.3} ns per byte ({:.0} MB/s), one at a time, scattered",
         m.name,
-        if m.rotational { "rotational" } else { "not rotational" },
+        if m.rotational { "which the kernel calls rotational" } else { "not rotational" },
         ms(m.latency_ns / 1e6),
         m.ns_per_byte,
         1e3 / m.ns_per_byte
