@@ -29,24 +29,65 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Experiment {
     /// Time per record: orders × reads and writes × direct, buffered, mapped; cold and warm
+    #[command(before_help = "Examples:
+  cold probe table                             as published: 1 MiB, records of 4 KiB
+  cold probe table --modern --dir /home        64 MiB on the disk of /home
+  cold probe table --order normal --action read --state cold --json
+")]
     Table(TableArgs),
     /// Random reads of a cold file over time: hit rate against the growing cache
+    #[command(before_help = "Examples:
+  cold probe ramp                              10 MiB, records of 8 KiB, the middle 4 MiB
+  cold probe ramp --action RW --record 4Ki --span 3Mi --html ramp.html
+  cold probe ramp --mode mapped --log ramp.parquet
+")]
     Ramp(TimelineArgs),
     /// Small records read and rewritten in order, over time
+    #[command(before_help = "Examples:
+  cold probe small                             records of 512 bytes, read and rewritten
+  cold probe small --seconds 60 --svg small.svg
+")]
     Small(TimelineArgs),
     /// Time against record size, with the line t = a + b·size
+    #[command(before_help = "Examples:
+  cold probe records                           4 KiB to 64 KiB
+  cold probe records --modern --svg sizes.svg  up to 2 MiB
+")]
     Records(RecordsArgs),
     /// A mapping process against a reading one inside one memory limit (root)
+    #[command(before_help = "Examples:
+  sudo cold probe compete                      8 MiB for both, spans of 1 to 8 MiB
+  sudo cold probe compete --repeat 5 --svg fight.svg --log fight.parquet
+  sudo cold probe compete --modern             128 MiB for both
+")]
     Compete(CompeteArgs),
     /// What the kernel reads around a fault in code and in data
+    #[command(before_help = "Examples:
+  cold probe exec                              the window of one fault, by kind of mapping
+")]
     Exec(SizeArgs),
     /// What each prefetch call really delivers, and its cap
+    #[command(before_help = "Examples:
+  cold probe prefetch                          up to 16 MiB asked at once
+  cold probe prefetch --modern --dir /home     up to 64 MiB, on the disk of /home
+")]
     Prefetch(SizeArgs),
     /// Latency, bandwidth, queue depth, stride and direction of the disk
+    #[command(before_help = "Examples:
+  cold probe device --dir /home                the disk of /home
+")]
     Device(SizeArgs),
     /// A file larger than the memory limit, by ever more threads (root)
+    #[command(before_help = "Examples:
+  sudo cold probe pressure                     40 MiB with 32 MiB of memory
+  sudo cold probe pressure --modern --threads 16
+")]
     Pressure(PressureArgs),
     /// Run a script of the NT Response Probe (.SCR) and print its columns
+    #[command(before_help = "Examples:
+  cold probe script MAIL.SCR --seconds 60
+  cold probe script MAIL.SCR --out MAIL.OUT --destroy ACCESS.DAT
+")]
     Script(ScriptArgs),
 }
 
