@@ -19,6 +19,7 @@ mod gates;
 mod input;
 mod interrupted;
 mod prefetch;
+mod prefetch_use;
 mod ready;
 mod reference;
 mod report;
