@@ -103,6 +103,14 @@ pub(crate) fn cached(path: &Path) -> u64 {
     cold_sys::residency::cachestat(&file, 0, 0).expect("asked").map_or(0, |s| s.cached)
 }
 
+/// Runs a verbose launcher again while strangers' hunger for memory keeps it from following its plan.
+pub(crate) fn calm(run: impl Fn() -> Output) -> Output {
+    cold_testbed::until("memory is not under pressure", || {
+        let out = run();
+        (!text(&out.stderr).contains("memory is under pressure")).then_some(out)
+    })
+}
+
 /// `cold-launch OPTIONS -- COMMAND`, not yet started.
 pub(crate) fn launcher(plan: &Path, options: &[&str], command: &[&str]) -> Command {
     let mut launcher = Command::new(LAUNCHER);

@@ -405,7 +405,7 @@ fn lost_events_make_a_start_add_and_never_remove() {
     r.manifest.lost.insert("filemap".into(), 3);
     let s = observe(&r, &With::default()).expect("teaches");
     assert_eq!(s.sees, Sees { pages: false, lookups: false, metadata: false });
-    assert!(s.missing[0].contains("3 events were lost"));
+    assert!(s.faults[0].contains("3 events were lost"));
 }
 
 #[test]

@@ -20,6 +20,7 @@ mod input;
 mod interrupted;
 mod prefetch;
 mod probe;
+mod prefetch_use;
 mod ready;
 mod reference;
 mod report;

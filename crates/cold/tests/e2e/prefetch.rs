@@ -1,6 +1,6 @@
 //! Plans from learning to launching, against a disk that keeps its own account.
 
-mod root {
+pub(crate) mod root {
     use std::collections::BTreeSet;
     use std::fs;
     use std::path::PathBuf;
@@ -16,53 +16,53 @@ mod root {
     use crate::support::*;
 
     /// Pages that the program touches: groups too far apart to be read in one.
-    const TOUCHED: &str = "0-15,1024-1039,2048-2063,3072-3087,4096-4111,6000-6031";
-    const PAGES: u64 = 8192;
+    pub(crate) const TOUCHED: &str = "0-15,1024-1039,2048-2063,3072-3087,4096-4111,6000-6031";
+    pub(crate) const PAGES: u64 = 8192;
 
-    struct World {
-        slow: SlowDisk,
-        data: PathBuf,
-        place: Place,
+    pub(crate) struct World {
+        pub(crate) slow: SlowDisk,
+        pub(crate) data: PathBuf,
+        pub(crate) place: Place,
     }
 
     impl World {
-        fn new(preset: Preset) -> Self {
+        pub(crate) fn new(preset: Preset) -> Self {
             launcher();
             let slow = SlowDisk::create(preset, Bytes(320 << 20)).expect("a test disk");
             let data = data(slow.mount_point().join("data"), (PAGES * PAGE) as usize);
             Self { data, slow, place: Place::new() }
         }
-        fn store(&self) -> String {
+        pub(crate) fn store(&self) -> String {
             self.place.text("plans")
         }
-        fn program(&self) -> Vec<String> {
+        pub(crate) fn program(&self) -> Vec<String> {
             let data = self.data.to_str().unwrap().to_owned();
             let words =
                 [self.place.subject(), "touch-mapped".into(), "--random".into(), data, TOUCHED.into()];
             words.to_vec()
         }
-        fn cold(&self, command: &[&str], options: &[&str]) -> Cold {
+        pub(crate) fn cold(&self, command: &[&str], options: &[&str]) -> Cold {
             let store = ["--store".to_owned(), self.store()];
             let words = command.iter().chain(options).map(|w| (*w).to_owned());
             let rest = ["--".to_owned()].into_iter().chain(self.program());
             self.place.cold(words.chain(store).chain(rest).collect::<Vec<_>>())
         }
-        fn learn(&self) -> Value {
+        pub(crate) fn learn(&self) -> Value {
             let options = ["--evict", "files", "--starts", "2", "--json"];
             self.cold(&["prefetch", "learn"], &options).run().expect(0).json()
         }
-        fn evict(&self) {
+        pub(crate) fn evict(&self) {
             self.place.cold(["cache", "evict", self.data.to_str().unwrap()]).run().expect(0);
         }
         /// Reads that reached the disk meanwhile.
-        fn reads(&self, start: impl FnOnce()) -> Vec<Request> {
+        pub(crate) fn reads(&self, start: impl FnOnce()) -> Vec<Request> {
             self.slow.reset_log().unwrap();
             start();
             let log = self.slow.log().unwrap();
             log.into_iter().filter(|q| q.op == Op::Read).collect()
         }
         /// What the plan reads of the data.
-        fn planned(&self, plan: &Value) -> Vec<(u64, u64)> {
+        pub(crate) fn planned(&self, plan: &Value) -> Vec<(u64, u64)> {
             let files = plan["files"].as_array().unwrap();
             let data = files.iter().find(|f| f["path"] == self.data.to_str().unwrap()).unwrap();
             let reads = data["reads"].as_array().unwrap();
@@ -216,8 +216,8 @@ fn overrides_are_shown_written_and_removed_and_others_files_are_left_alone() {
         home.env("XDG_DATA_DIRS", place.path("data")).run()
     };
     let shown = run(&["install", "--desktop", "app", "--print"]).expect(0).stdout;
-    assert!(shown.contains("cold-launch -- app %u") && !own.exists(), "{shown}");
-    run(&["install", "--desktop", "app", "--scenario", "page"]).expect(0);
+    assert!(shown.contains("cold-launch --control-every 10 -- app %u") && !own.exists(), "{shown}");
+    run(&["install", "--desktop", "app", "--scenario", "page", "--control-every", "0"]).expect(0);
     let text = std::fs::read_to_string(&own).unwrap();
     assert!(text.contains("cold-launch --scenario page -- app %u"), "{text}");
     run(&["uninstall", "--desktop", "app"]).expect(0);

@@ -1,6 +1,6 @@
 //! As an ordinary user.
 
-mod root {
+pub(crate) mod root {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
 
@@ -10,7 +10,7 @@ mod root {
     use crate::support::*;
 
     /// `cold` from a place that everybody may enter, as nobody, with a home of its own.
-    fn as_nobody(place: &Place, args: &[&str]) -> Cold {
+    pub(crate) fn as_nobody(place: &Place, args: &[&str]) -> Cold {
         let home = place.path("home");
         if !home.exists() {
             fs::create_dir(&home).unwrap();

@@ -1,16 +1,11 @@
 //! What a launcher may do by whose rights.
 
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
 
-use cold_model::Bytes;
-use cold_plan::plan::{FileKind, Identity, Op, PlanFile, Step};
-use cold_testbed::SlowDisk;
-use cold_testbed::disk::{self, Preset};
-
-use crate::world::{LAUNCHER, MIB, add_whole, cached, evict, file, gone, launch, plan, save, text};
+use crate::world::{LAUNCHER, MIB, add_whole, cached, evict, file, plan, save, text};
 
 const NOBODY: u32 = 65534;
 
@@ -71,49 +66,4 @@ fn a_set_user_id_launcher_follows_no_plan_that_its_starter_chose() {
         let said = run(0);
         assert!(!said.contains("set-user-ID"), "{said}");
     }
-}
-
-#[test]
-fn metadata_is_read_from_the_device_by_root_and_by_nobody_else() {
-    const FIRST: u64 = 200 * MIB;
-    if !cold_testbed::need_root() {
-        return;
-    }
-    let slow = SlowDisk::create(Preset::Fast, Bytes(320 << 20)).expect("a test disk");
-    let dir = open_directory();
-    let at = dir.path().join("plan");
-    let program = dir.path().join("cold-launch");
-    std::fs::copy(LAUNCHER, &program).expect("copied");
-    let write = |shift: u64, owner: u32| {
-        let mut p = plan();
-        let path = slow.info().device.clone();
-        let identity = Identity::default();
-        p.files.push(PlanFile { path, kind: FileKind::BlockDevice, identity, need_ns: 0, uses: 1 });
-        let read = |i: u64| FIRST + shift + i * MIB;
-        let step =
-            |i| Step { op: Op::Read, critical: true, file: 0, offset: read(i), bytes: 4096, need_ns: 0 };
-        p.steps.extend((0..16).map(step));
-        save(&p, &at);
-        std::os::unix::fs::chown(&at, Some(owner), None).expect("given");
-        (0..16).map(read).collect::<Vec<u64>>()
-    };
-    let asked = |wanted: &[u64]| {
-        let reads = slow.log().expect("a log").into_iter().filter(|q| q.op == disk::Op::Read);
-        let mut places: Vec<u64> = reads.map(|q| q.offset).filter(|o| wanted.contains(o)).collect();
-        places.sort_unstable();
-        places
-    };
-    let wanted = write(0, 0);
-    let out = launch(&at, &[], &["sleep", "0.5"]);
-    assert_eq!((out.status.code(), text(&out.stderr)), (Some(0), String::new()));
-    gone(dir.path());
-    assert_eq!(asked(&wanted), wanted);
-    let wanted = write(512 << 10, NOBODY);
-    let mut user = Command::new(&program);
-    user.arg("--plan").arg(&at).args(["--", "sleep", "0.5"]).uid(NOBODY).gid(NOBODY).current_dir("/");
-    let out = user.output().expect("runs");
-    assert_eq!((out.status.code(), text(&out.stderr)), (Some(0), String::new()));
-    gone(dir.path());
-    assert_eq!(asked(&wanted), [0_u64; 0]);
-    assert_eq!(std::fs::metadata(&at).expect("stat").uid(), NOBODY);
 }

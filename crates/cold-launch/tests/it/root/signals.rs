@@ -22,6 +22,9 @@ fn slow_plan(at: &Path, data: &Path) {
     save(&p, at);
 }
 
+/// Sends it to a process, or to a process group.
+type Send = fn(Pid, Signal) -> rustix::io::Result<()>;
+
 #[test]
 fn a_signal_that_ends_the_program_ends_its_helper() {
     if !cold_testbed::need_root() {
@@ -34,7 +37,6 @@ fn a_signal_that_ends_the_program_ends_its_helper() {
     slow_plan(&at, &data);
     let one = |pid, signal| kill_process(pid, signal);
     let job = |pid, signal| kill_process_group(pid, signal);
-    type Send = fn(Pid, Signal) -> rustix::io::Result<()>;
     let cases: [(Send, Signal); 4] =
         [(one, Signal::TERM), (job, Signal::TERM), (job, Signal::INT), (one, Signal::KILL)];
     for (send, signal) in cases {

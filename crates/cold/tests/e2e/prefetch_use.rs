@@ -1,0 +1,195 @@
+//! Plans in use: day after day, by an ordinary user, on another machine.
+
+mod root {
+    use std::fs;
+    use std::path::PathBuf;
+    use std::time::Instant;
+
+    use cold_model::Bytes;
+    use cold_plan::{Plan, Store, history};
+    use cold_testbed::disk::{FileSystem, Op, Options, Preset};
+    use cold_testbed::{SlowDisk, launcher, need_root, until};
+    use serde_json::Value;
+
+    use crate::prefetch::root::{PAGES, TOUCHED, World};
+    use crate::support::*;
+    use crate::user::root::as_nobody;
+
+    fn plan_of(w: &World) -> (Store, Plan) {
+        let store = Store::at(w.store());
+        let plan = store.list().unwrap().plans.remove(0).plan;
+        (store, plan)
+    }
+
+    fn status(w: &World, options: &[&str]) -> Value {
+        let store = w.store();
+        let words = [&["prefetch", "status", "--json", "--store", &store], options].concat();
+        w.place.cold(words).run().expect(0).json()["plans"][0].clone()
+    }
+
+    /// Cold starts through the launcher, every second one a control, until that decides.
+    fn used(w: &World, evicted: &[PathBuf], decided: impl Fn(&Value) -> bool) -> Value {
+        let (store, plan) = plan_of(w);
+        let log = store.history_of(&plan.key);
+        for n in 1.. {
+            for file in evicted {
+                w.place.cold(["cache", "evict", file.to_str().unwrap()]).run().expect(0);
+            }
+            let before = history::read(&log).unwrap().len();
+            w.cold(&["launch"], &["--control-every", "2"]).run().expect(0);
+            // The helper writes when the program has ended.
+            until("the start is entered", || (history::read(&log).unwrap().len() > before).then_some(()));
+            let now = status(w, &[]);
+            if decided(&now) {
+                return now;
+            }
+            assert!(n < 100, "never decided: {now}");
+        }
+        panic!("starts end")
+    }
+
+    #[test]
+    fn daily_use_with_controls_proves_a_plan() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let w = World::new(Preset::Cloud);
+        w.learn();
+        let proven = |s: &Value| s["why"].as_str().unwrap().contains("daily use shows a gain");
+        let good = used(&w, std::slice::from_ref(&w.data), proven);
+        assert_eq!(good["verdict"], "keep");
+        let count = |s: &Value, what: &str| s[what].as_u64().unwrap();
+        assert!(count(&good, "controls") >= 6 && count(&good, "prefetched") >= 6, "{good}");
+        assert!(count(&good, "prefetched_median_ns") < count(&good, "control_median_ns"), "{good}");
+        status(&w, &["--apply"]);
+        assert_eq!(plan_of(&w).1.standing, cold_plan::plan::Standing::Proven);
+    }
+
+    #[test]
+    fn a_recorded_start_by_the_plan_is_kept_and_shown_per_file() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let w = World::new(Preset::Cloud);
+        w.learn();
+        let show = |options: &[&str]| w.cold(&["prefetch", "show"], options).run().expect(0);
+        assert!(!show(&[]).stdout.contains("UNUSED"));
+        w.cold(&["prefetch", "verify", "--replay"], &["--evict", "files", "--json"]).run().expect(0);
+        let shown = show(&[]).stdout;
+        assert!(shown.contains("UNUSED") && shown.contains("recorded "), "{shown}");
+        for word in shown.split_whitespace().filter_map(|w| w.strip_suffix('%')) {
+            let share: f64 = word.trim_start_matches('(').parse().unwrap_or(0.0);
+            assert!(share <= 100.0, "{shown}");
+        }
+        let kept = &show(&["--json"]).json()["replayed"]["waste"];
+        let data = w.data.to_str().unwrap();
+        let file = kept["files"].as_array().unwrap().iter().find(|f| f["path"] == data).unwrap();
+        assert_eq!(file["amounts"]["planned"], 112 * PAGE, "{file}");
+        // Of another plan it says nothing, and it goes with its plan.
+        let (store, mut plan) = plan_of(&w);
+        assert!(plan.steps.pop().is_some());
+        store.save(&plan).unwrap();
+        assert!(!show(&[]).stdout.contains("UNUSED"));
+        w.cold(&["prefetch", "remove"], &[]).run().expect(0);
+        let left: Vec<_> = fs::read_dir(w.store()).unwrap().flatten().map(|e| e.path()).collect();
+        assert!(left.iter().all(|p| p.extension().is_none_or(|e| e == "json")), "{left:?}");
+    }
+
+    #[test]
+    fn on_another_tree_changed_and_missing_files_drop_out_by_name() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let w = World::new(Preset::Fast);
+        let file = |name: &str, pages: u64| data(w.slow.mount_point().join(name), (pages * PAGE) as usize);
+        let files = [file("same", 64), file("changed", 64), file("missing", 64)];
+        let touch = |f: &PathBuf| format!("{} touch-mapped --random {} 0-15", w.place.subject(), f.display());
+        let script = w.place.script("app", &files.iter().map(touch).collect::<Vec<_>>().join("\n"));
+        let (here, there, exported) = (w.store(), w.place.text("there"), w.place.text("app.json"));
+        let run = |words: &[&str]| w.place.cold([&["prefetch"], words].concat()).run().expect(0);
+        let learn = ["learn", "--store", &here, "--evict", "files", "--starts", "2", "--", &script];
+        run(&learn);
+        run(&["export", "--store", &here, "-o", &exported, "--", &script]);
+        file("changed", 80);
+        fs::remove_file(&files[2]).unwrap();
+        let said = run(&["import", "--store", &there, &exported]).stderr;
+        let about = |f: &PathBuf| said.lines().find(|l| l.contains(f.to_str().unwrap())).map(str::to_owned);
+        assert_eq!(about(&files[0]), None, "{said}");
+        assert!(about(&files[1]).unwrap().contains("327680 bytes here, and had 262144"), "{said}");
+        assert!(about(&files[2]).unwrap().contains("No such file"), "{said}");
+        let plan = run(&["show", "--json", "--store", &there, "--", &script]).json();
+        let named: Vec<&str> =
+            plan["files"].as_array().unwrap().iter().map(|f| f["path"].as_str().unwrap()).collect();
+        let [same, changed, missing] = files.each_ref().map(|f| named.contains(&f.to_str().unwrap()));
+        assert_eq!((same, changed, missing), (true, false, false), "{named:?}");
+        // What is left is followed.
+        attempts(|| {
+            for f in &files[..2] {
+                w.place.cold(["cache", "evict", f.to_str().unwrap()]).run().expect(0);
+            }
+            w.place.cold(["launch", "--store", &there, "--", "sh", "-c", "sleep 0"]).run().expect(0);
+            let words = ["launch", "--explain", "--store", &there, "--", &script];
+            let said = w.place.cold(words).run().expect(0).stdout;
+            check(said.contains("would be followed"), || said)
+        });
+    }
+
+    #[test]
+    fn an_ordinary_user_learns_and_starts_faster() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        launcher();
+        let place = Place::for_all();
+        fs::create_dir(place.path("disk")).unwrap();
+        let slow = SlowDisk::with(&Options {
+            preset: Preset::Cloud,
+            size: Bytes(320 << 20),
+            file_system: FileSystem::Ext4,
+            mount: Some(place.path("disk")),
+            backing: None,
+        })
+        .unwrap();
+        let file = data(slow.mount_point().join("data"), (PAGES * PAGE) as usize);
+        let subject = place.subject();
+        let program = [subject.as_str(), "touch-mapped", "--random", file.to_str().unwrap(), TOUCHED];
+        let words = |command: &[&'static str]| [command, &["--"], &program].concat();
+        // Without root: the lower tiers, and the user's own store.
+        let learn = ["prefetch", "learn", "--starts", "2", "--json"];
+        let learnt = as_nobody(&place, &words(&learn)).run().expect(0).json();
+        let mine = place.text("home/state/coldstart/plans");
+        assert!(learnt["file"].as_str().unwrap().starts_with(&mine), "{learnt}");
+        assert!(learnt["learnt"]["tier"].as_str().unwrap() > "B", "{learnt}");
+        assert!(!learnt["missing"].as_array().unwrap().is_empty());
+        let files = learnt["files"].as_array().unwrap();
+        let planned = files.iter().find(|f| f["path"] == file.to_str().unwrap()).expect("the data");
+        let reads = planned["reads"].as_array().unwrap().len();
+        let evict = || drop(place.cold(["cache", "evict", file.to_str().unwrap()]).run().expect(0));
+        let start = |command: &[&'static str]| {
+            evict();
+            slow.reset_log().unwrap();
+            let began = Instant::now();
+            as_nobody(&place, &words(command)).run().expect(0);
+            let took = began.elapsed();
+            (slow.log().unwrap().iter().filter(|q| q.op == Op::Read).count(), took)
+        };
+        attempts(|| {
+            evict();
+            let said = as_nobody(&place, &words(&["launch", "--explain"])).run().expect(0).stdout;
+            check(said.contains("would be followed"), || said)?;
+            // The same start through the launcher, with its plan and with a store that has none.
+            let (requests, took) = start(&["launch"]);
+            let (without, plain) = start(&["launch", "--store", "/nonexistent"]);
+            let figures =
+                || format!("{requests} requests in {took:?} ({reads} planned), plain {without}, {plain:?}");
+            // Page by page the program would ask 112 times.
+            check(without > 100, figures)?;
+            check(requests <= reads + reads / 4 + 4, figures)?;
+            check(took < plain, figures)
+        });
+    }
+}
