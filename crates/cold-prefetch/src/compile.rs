@@ -44,7 +44,7 @@ pub fn compile(
     extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
 ) {
     let reads = reads::reads(plan, knobs, device, extents);
-    plan.bound = device.map(|d| bound::bound(plan, &ordered_reads(&reads, knobs), d));
+    plan.bound = device.map(|d| bound::bound(plan, &reads, d));
     let mut steps: Vec<Placed> = reads.iter().map(|r| placed_read(r, knobs)).collect();
     if knobs.metadata {
         steps.extend(metadata(plan, knobs, &reads));
@@ -104,13 +104,6 @@ fn placed_read(r: &Read, knobs: &Knobs) -> Placed {
             need_ns: r.need_ns,
         },
     }
-}
-
-/// The reads in the order of their steps.
-fn ordered_reads<'a>(reads: &'a [Read], knobs: &Knobs) -> Vec<&'a Read> {
-    let mut out: Vec<&Read> = reads.iter().collect();
-    out.sort_by_key(|r| (placed_read(r, knobs).place, r.file, r.first));
-    out
 }
 
 /// Steps without pages: names, listings, openings.

@@ -1,4 +1,7 @@
-//! The least time a start can take.
+//! The least time a start can take, whatever the order of its reads: they are counted in order of need, which
+//! none beats, and a read that goes on where any earlier one ended costs no request of its own.
+
+use std::collections::HashSet;
 
 use cold_model::DeviceModel;
 use cold_plan::Plan;
@@ -7,7 +10,9 @@ use cold_plan::plan::Bound;
 use super::reads::Read;
 use crate::knobs::depth;
 
-pub(super) fn bound(plan: &Plan, reads: &[&Read], device: &DeviceModel) -> Bound {
+pub(super) fn bound(plan: &Plan, reads: &[Read], device: &DeviceModel) -> Bound {
+    let mut reads: Vec<&Read> = reads.iter().collect();
+    reads.sort_by_key(|r| (r.need_ns, r.file, r.first));
     let recorded = match plan.learnt.cpu_ns {
         0 => plan.ranges.iter().map(|r| r.need_ns).max().unwrap_or(0),
         known => known,
@@ -21,13 +26,13 @@ pub(super) fn bound(plan: &Plan, reads: &[&Read], device: &DeviceModel) -> Bound
     let mut arrived = if reads.is_empty() { 0.0 } else { (device.latency_ns - request).max(0.0) };
     let mut overlapped = c;
     let mut bytes = 0;
-    let mut before: Option<&Read> = None;
-    for r in reads {
-        let goes_on = before.is_some_and(|b| b.file == r.file && b.end == r.first);
+    let mut ends = HashSet::with_capacity(reads.len());
+    for r in &reads {
+        let goes_on = ends.contains(&(r.file, r.first));
         bytes += r.needed * 4096;
         arrived += r.needed as f64 * 4096.0 * device.ns_per_byte + if goes_on { 0.0 } else { request };
         overlapped = overlapped.max(arrived + c - (r.need_ns as f64 * scale).min(c));
-        before = Some(r);
+        ends.insert((r.file, r.end));
     }
     Bound {
         cpu_ns: cpu,
