@@ -50,9 +50,11 @@ bench: all
 	./benches/residency.sh
 	./benches/spawn.sh
 
-## Plans against no plan and rival ways of reading ahead; writes docs/benchmarks/prefetch.md (takes long)
+## Plans against no plan, warm starts and rivals; writes docs/benchmarks/prefetch.md. It says how long it takes;
+## ARGS="--disks own,cloud --subjects python3,node --rounds 20 --quick" for parts of it
 bench-prefetch: all
-	./benches/prefetch/run.py
+	$(CARGO) build --release -p cold-testbed
+	./benches/prefetch/run.py $(ARGS)
 
 clean:
 	$(CARGO) clean

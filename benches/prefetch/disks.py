@@ -54,8 +54,8 @@ def units(paths):
         parts = pathlib.PurePath(path).parts
         depth = {"etc": 2, "opt": 3, "var": 4}.get(parts[1] if len(parts) > 1 else "", 0)
         if parts[1:2] == ("usr",):
-            depth = 4 if parts[2:3] in (("lib",), ("share",), ("libexec",)) else 3
-        unit = pathlib.Path(*parts[:depth]) if depth else None
+            depth = 4 if parts[2:3] in (("lib",), ("share",), ("libexec",), ("local",)) else 3
+        unit = pathlib.Path(*parts[:depth]) if 0 < depth <= len(parts) else None
         if unit and unit.is_dir() and not unit.is_symlink():
             found.add(unit)
     return sorted(found)
@@ -95,8 +95,8 @@ def mount(source, target, flags):
         raise OSError(ctypes.get_errno(), f"mount {source} at {target}")
 
 
-def fill(disk, run, used):
-    """Copies everything to the disk; (copy, original) per directory."""
+def fill(disk, run, used, left_out):
+    """Copies everything to the disk, of `run` all but `left_out`; (copy, original) per directory."""
     pairs = []
     for unit in units(used):
         to = disk.mount / "root" / unit.relative_to("/")
@@ -104,7 +104,7 @@ def fill(disk, run, used):
         copy(unit, to, used)
         pairs.append((to, unit))
     shutil.copytree(run, disk.mount / "run", symlinks=True,
-                    ignore=lambda d, names: [n for n in names if n == "plans" or special(pathlib.Path(d, n))
+                    ignore=lambda d, names: [n for n in names if n in left_out or special(pathlib.Path(d, n))
                                              or n.startswith(("Singleton", ".parentlock", "lock"))])
     os.sync()
     return [*pairs, (disk.mount / "run", run)]

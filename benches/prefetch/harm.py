@@ -20,6 +20,7 @@ for name in names:
     sum(range(2000))
 print(total)
 """
+FILES = ("stale", "many", "load")  # directories and files that the cases make
 # A start that rightly went without its plan is what these cases are about.
 SKIPPED = ("not_prefetched",)
 

@@ -28,6 +28,7 @@ import subjects
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OWN = "own"
 BLOCK = 5  # rounds between two looks at the clock; each block observes every command once more
+MANY = 10  # rounds below which the page says so
 SLOW = 2.0  # seconds of a cold start from which a block has one round
 
 
@@ -159,7 +160,8 @@ class Bench:
             used |= self.files_of(name, argv)
         with disks.TestDisk(self.tools.testdisk, preset) as disk:
             print(f"prefetch: {preset}: copying", file=sys.stderr)
-            pairs = disks.fill(disk, self.run, used)
+            left_out = {"plans", "plans-harm", *harm.FILES, *(() if "git" in rest else ("tree",))}
+            pairs = disks.fill(disk, self.run, used, left_out)
 
             def work():
                 for name, argv in rest.items():
@@ -214,7 +216,7 @@ def estimate(options, chosen):
           f"rounds: about {seconds / 60:.0f} minutes in all, less what is done already", file=sys.stderr)
 
 
-def facts(results, options):
+def facts(results):
     """Machine, kernel and disks, as the reports say."""
     lines = []
     seen = set()
@@ -231,7 +233,13 @@ def facts(results, options):
             lines.append(f"- disk `{r['disk']}`: {'; '.join(machine['devices'])}; measured: "
                          f"{device.get('latency_ns', 0) / 1e3:.0f} µs for a scattered read, "
                          f"{1e3 / device['ns_per_byte']:.0f} MB/s" if device.get("ns_per_byte") else "")
-    lines.append(f"- rounds wanted: {options.rounds}; what has fewer says so by its number of runs")
+    names = list(subjects.argvs(pathlib.Path("/")))
+    for disk in (OWN, "sata-ssd", "cloud", "hdd"):
+        there = {r["subject"]: r["rounds"] for r in results if r["disk"] == disk}
+        if missing := [n for n in names if n not in there]:
+            lines.append(f"- not measured on `{disk}`: {', '.join(missing)}")
+        if few := [f"{n} ({k})" for n, k in there.items() if k < MANY]:
+            lines.append(f"- fewer than {MANY} rounds on `{disk}`: {', '.join(few)}")
     return lines
 
 
@@ -239,7 +247,7 @@ def write(options, work):
     results = [r for d in (OWN, "sata-ssd", "cloud", "hdd") for r in Results(work / "results" / d).all() if r["blocks"]]
     rows = Results(work / "results" / "harm").all()
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(page.page(results, rows, facts(results, options)))
+    options.output.write_text(page.page(results, rows, facts(results)))
     print(f"prefetch: wrote {options.output}", file=sys.stderr)
 
 
