@@ -2,7 +2,7 @@
 //!
 //! Need is recorded on cache hits too, so warm starts teach as well as cold ones. The **need time** of a page is
 //! the wall time from the exec to its first touch, less the time in which the touching task waited for
-//! storage before ([`clock`]): when it would be needed if nothing had to be read.
+//! storage before (module `clock`): when it would be needed if nothing had to be read.
 //!
 //! Not learnt, because a later start cannot use it: files that this start wrote, deleted ones, files of
 //! file systems in memory, of the kernel or on a network, whatever has no path, lookups that found nothing.

@@ -1,8 +1,8 @@
 //! Learns plans from recordings, compiles them for a device, tunes and judges them.
 //!
-//! Pure: no I/O, no clock, no printing. [`learn`] turns one recording into what that start needed, [`merge`]
-//! adds it to a plan, [`mod@compile`] makes the plan's steps for a device; [`waste`] says what a prefetched
-//! start got out of them, [`tune`] looks for better knobs and [`judge`] for plans that should be switched off.
+//! Pure: no I/O, no clock, no printing. [`learn`] turns one recording into what that start needed, [`mod@merge`]
+//! adds it to a plan, [`mod@compile`] makes the plan's steps for a device; [`mod@waste`] says what a prefetched
+//! start got out of them, [`tune`] looks for better knobs and [`mod@judge`] for plans that should be switched off.
 
 pub mod compile;
 pub mod evidence;
