@@ -247,7 +247,7 @@ def write(options, work):
     results = [r for d in (OWN, "sata-ssd", "cloud", "hdd") for r in Results(work / "results" / d).all() if r["blocks"]]
     rows = Results(work / "results" / "harm").all()
     options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(page.page(results, rows, facts(results)))
+    options.output.write_text(page.page(results, rows, [*facts(results), *(f"- {n}" for n in options.note)]))
     print(f"prefetch: wrote {options.output}", file=sys.stderr)
 
 
@@ -260,6 +260,8 @@ def parse():
     parser.add_argument("--no-harm", action="store_true", help="leave out table 3")
     parser.add_argument("--evict", default="auto", choices=["auto", "all", "files"])
     parser.add_argument("--max-time", type=float, help="stop after so many seconds; go on with the same command")
+    parser.add_argument("--note", action="append", default=[], help="a line for the page: what was special")
+    parser.add_argument("--page-only", action="store_true", help="measure nothing, write what is there")
     parser.add_argument("--fresh", action="store_true", help="forget earlier results")
     # Not below /tmp, which is no disk on many machines.
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("/var/tmp/cold-bench-prefetch"))
@@ -277,6 +279,9 @@ def main():
     if options.fresh:
         shutil.rmtree(options.work, ignore_errors=True)
     options.work.mkdir(parents=True, exist_ok=True)
+    if options.page_only:
+        write(options, options.work)
+        return
     bench = Bench(options, find_tools(options.work), options.work)
     chosen = subjects.make(bench.run, [s for s in options.subjects.split(",") if s])
     estimate(options, chosen)

@@ -53,8 +53,10 @@ impl Places {
     pub(crate) fn new(mounts: &[Mount], executable: &Path) -> Self {
         let mut places: Vec<Place> = Vec::with_capacity(mounts.len());
         for m in mounts {
-            // A later mount covers what was mounted at and below its point before.
-            places.retain(|p| !p.point.starts_with(&m.mount_point));
+            // A later mount covers what was mounted at and below its point before. But the root that an early
+            // root was exchanged for is listed after /proc, /sys and /dev, which were moved onto it.
+            let is_root = m.mount_point == Path::new("/");
+            places.retain(|p| p.point != m.mount_point && (is_root || !p.point.starts_with(&m.mount_point)));
             let (point, class) = (m.mount_point.clone(), class_of(m));
             places.push(Place { point, dev: m.dev, class, root: OnceLock::new() });
         }
@@ -164,6 +166,19 @@ mod tests {
         let places = Places::new(&mounts, Path::new("/usr/bin/x"));
         assert!(!allowed(&places, "/a/b/x"), "what is at /a answers for /a/b");
         assert!(allowed(&places, "/c/x"));
+    }
+
+    #[test]
+    fn a_root_that_is_listed_late_covers_nothing_but_the_early_root() {
+        let mounts = [
+            mount("/", "rootfs", (0, 2)),
+            mount("/proc", "proc", (0, 21)),
+            mount("/dev", "devtmpfs", (0, 6)),
+            mount("/", "ext4", (254, 0)),
+        ];
+        let places = Places::new(&mounts, Path::new("/usr/bin/x"));
+        assert!(allowed(&places, "/usr/bin/x") && !allowed(&places, "/proc/self/mem"));
+        assert!(places.device(Path::new("/dev/vda")).is_some(), "metadata is read from devices");
     }
 
     #[test]
