@@ -133,9 +133,7 @@ pub fn points(rows: &[Sample], phase: &str, interval_ms: f64) -> Vec<Point> {
         });
     }
     let start = found.first().map_or(0.0, |p| p.at_ms);
-    for p in &mut found {
-        p.at_ms -= start;
-    }
+    found.iter_mut().for_each(|p| p.at_ms -= start);
     found
 }
 
