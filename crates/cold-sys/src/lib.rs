@@ -19,7 +19,6 @@ pub mod extents;
 pub mod folio;
 pub mod loopdev;
 pub mod map;
-pub mod mapped;
 pub mod mount;
 pub mod observe;
 pub mod open;
@@ -36,7 +35,6 @@ pub mod shared;
 pub mod supervise;
 pub mod sysfs;
 pub mod time;
-pub mod usage;
 
 mod error;
 #[cfg(feature = "fuzzing")]
