@@ -105,9 +105,6 @@ impl<'a> Builder<'a> {
             raw::Event::Fork(t) => {
                 self.tasks.fork(head.at, t.pid, t.tid, head.pid, Some(&escape(t.comm)));
             }
-            raw::Event::Existing(t) => {
-                self.tasks.existing(head.at, t.pid, t.tid, t.parent, &escape(t.comm));
-            }
             raw::Event::Comm(t) => self.tasks.rename(t.pid, t.tid, &escape(t.comm)),
             raw::Event::Exec(e) => self.exec(head, e),
             raw::Event::Exit(e) => {

@@ -52,12 +52,15 @@ impl Tasks {
         self.in_tree(pid)
     }
 
-    /// A task that already ran.
-    pub(super) fn existing(&mut self, at: u64, pid: u32, tid: u32, parent: u32, name: &str) {
+    /// A process that already ran, with its threads.
+    pub(super) fn existing(&mut self, at: u64, pid: u32, parent: u32, name: &str, threads: &[(u32, String)]) {
         if !self.images.contains_key(&pid) {
             self.image(at, Began::Existing, pid, parent, name);
         }
-        self.thread(at, pid, tid, name);
+        self.thread(at, pid, pid, name);
+        for (tid, name) in threads {
+            self.thread(at, pid, *tid, name);
+        }
     }
 
     /// A thread, or a process with its first one.

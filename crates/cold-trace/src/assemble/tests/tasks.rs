@@ -4,6 +4,7 @@ use cold_model::Nanos;
 use cold_model::recording::tables::Began;
 
 use super::*;
+use crate::blocks::Existing;
 
 fn exit(at: u64, pid: u32, tid: u32, status: u32, last: u32) -> Vec<u8> {
     Body::new().u32(status).u32(last).by(4, at, pid, tid, 0)
@@ -86,13 +87,30 @@ fn an_exec_ends_the_other_threads_and_the_supervisor_is_no_part_of_the_start() {
 
 #[test]
 fn a_child_born_while_what_runs_is_surveyed_is_one_process() {
-    let r = run(&[
-        task(6, 10, PID, PID, PID, "service"),
-        task(6, 10, 200, 200, 200, "service"),
+    let existing = |pid: u32, threads: &[(u32, &str)]| {
+        Fact::Existing(Box::new(Existing {
+            at: 10,
+            pid,
+            parent: 1,
+            name: "service".to_owned(),
+            arguments: None,
+            threads: threads.iter().map(|(tid, name)| (*tid, (*name).to_owned())).collect(),
+            areas: Vec::new(),
+            executable: None,
+        }))
+    };
+    let mut facts = facts();
+    facts.push(Fact::Follow { at: 10, pid: PID, itself: true });
+    facts.push(existing(PID, &[(PID, "service"), (101, "worker")]));
+    facts.push(existing(200, &[(200, "service")]));
+    let events = [
         task(2, 12, PID, 200, 200, "service"), // its fork was seen, too
         exit(20, 200, 200, 0, 1),
         task(2, 30, PID, 200, 200, "service"), // another one with its number
-    ]);
+    ];
+    let r = assemble(log(&facts, &events), &mut InnermostOnly, &mut Cached(Vec::new()));
+    let names: Vec<_> = r.threads.iter().map(|t| (t.tid, t.name.as_str())).collect();
+    assert_eq!(names, [(PID, "service"), (101, "worker"), (200, "service"), (200, "service")]);
     let rows: Vec<_> = r.processes.iter().map(|p| (p.pid, p.how, p.ended.map(|at| at.0))).collect();
     assert_eq!(
         rows,
