@@ -54,16 +54,21 @@ impl Tasks {
         self.in_tree(pid)
     }
 
-    /// A task that already ran. /proc goes on listing one that has ended until its parent has asked for its
-    /// status; had its number been given away again, that fork would have been seen.
-    pub(super) fn existing(&mut self, at: u64, pid: u32, tid: u32, parent: u32, name: &str) {
-        if self.ended.contains(&tid) {
+    /// A process that already ran, with its threads. /proc goes on listing what has ended until its parent has
+    /// asked for its status; had its number been given away again, that fork would have been seen.
+    pub(super) fn existing(&mut self, at: u64, pid: u32, parent: u32, name: &str, threads: &[(u32, String)]) {
+        if self.ended.contains(&pid) {
             return;
         }
         if !self.images.contains_key(&pid) {
             self.image(at, Began::Existing, pid, parent, name);
         }
-        self.thread(at, pid, tid, name);
+        self.thread(at, pid, pid, name);
+        for (tid, name) in threads {
+            if !self.ended.contains(tid) {
+                self.thread(at, pid, *tid, name);
+            }
+        }
     }
 
     /// A thread, or a process with its first one.
