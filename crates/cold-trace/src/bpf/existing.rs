@@ -9,6 +9,8 @@ const BYTES: u16 = 56;
 
 /// One record for each thread of these processes.
 pub(super) fn records(proc: &ProcFs, pids: &[u32]) -> Vec<u8> {
+    // Before any is looked at: what is seen of its end comes after.
+    let at = monotonic().0;
     let mut out = Vec::new();
     for &pid in pids {
         let Ok(stat) = proc.stat(pid.cast_signed()) else { continue };
@@ -16,14 +18,15 @@ pub(super) fn records(proc: &ProcFs, pids: &[u32]) -> Vec<u8> {
         for thread in threads.flatten() {
             let Some(tid) = thread.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
             let comm = proc.read(format!("{pid}/task/{tid}/comm")).unwrap_or_default();
-            record(&mut out, pid, tid, stat.ppid.cast_unsigned(), comm.trim_end_matches('\n').as_bytes());
+            let name = comm.trim_end_matches('\n').as_bytes();
+            record(&mut out, at, [pid, tid, stat.ppid.cast_unsigned()], name);
         }
     }
     out
 }
 
-fn record(out: &mut Vec<u8>, pid: u32, tid: u32, parent: u32, comm: &[u8]) {
-    out.extend(monotonic().0.to_le_bytes());
+fn record(out: &mut Vec<u8>, at: u64, [pid, tid, parent]: [u32; 3], comm: &[u8]) {
+    out.extend(at.to_le_bytes());
     out.extend([pid, tid].iter().flat_map(|n| n.to_le_bytes()));
     out.extend([KIND, BYTES].iter().flat_map(|n| n.to_le_bytes()));
     out.extend(crate::raw::IN_TREE.to_le_bytes());

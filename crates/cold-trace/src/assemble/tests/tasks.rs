@@ -99,3 +99,23 @@ fn a_child_born_while_what_runs_is_surveyed_is_one_process() {
         [(PID, Began::Existing, None), (200, Began::Existing, Some(20)), (200, Began::Fork, None)]
     );
 }
+
+#[test]
+fn what_ended_before_it_was_surveyed_is_not_born_again() {
+    let r = run(&[
+        task(6, 5, PID, PID, PID, "service"),
+        task(6, 5, PID, PID, 101, "service"),
+        task(2, 10, PID, 200, 200, "cat"),
+        exit(12, 200, 200, 0, 1),
+        exit(13, PID, 101, 0, 0),
+        // Its parent has not waited for it yet, and /proc lists threads for a moment longer, too.
+        task(6, 15, PID, 200, 200, "cat"),
+        task(6, 15, PID, PID, 101, "service"),
+        task(2, 20, PID, 200, 200, "cat"), // another one with its number, and its survey
+        task(6, 25, PID, 200, 200, "cat"),
+    ]);
+    let rows: Vec<_> = r.processes.iter().map(|p| (p.pid, p.how, p.ended.map(|at| at.0))).collect();
+    assert_eq!(rows, [(PID, Began::Existing, None), (200, Began::Fork, Some(12)), (200, Began::Fork, None)]);
+    let threads: Vec<_> = r.threads.iter().map(|t| (t.tid, t.ended.map(|at| at.0))).collect();
+    assert_eq!(threads, [(PID, None), (101, Some(13)), (200, Some(12)), (200, None)]);
+}
