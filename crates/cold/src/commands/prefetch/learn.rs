@@ -106,7 +106,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         other => other?,
     };
     let path = store.save(&plan)?;
-    show::learnt(ui, &plan, &path, &missing, args.json)?;
+    show::learnt(ui, &plan, &path, &missing, &args.planned.words(place)?, args.json)?;
     Ok(Exit::Done)
 }
 

@@ -77,6 +77,22 @@ pub(crate) struct Planned {
     pub(crate) scenario: Option<String>,
 }
 
+impl Planned {
+    /// Flags and command as they are typed for the same plan elsewhere.
+    pub(crate) fn words(&self, place: &Place) -> Result<String> {
+        let mut words: Vec<OsString> = Vec::new();
+        if let Some(dir) = place.named()? {
+            words.extend(["--store".into(), dir.into()]);
+        }
+        if let Some(name) = &self.scenario {
+            words.extend(["--scenario".into(), name.into()]);
+        }
+        words.push("--".into());
+        words.extend_from_slice(&self.argv);
+        Ok(cold_bench::command::line_of(&words))
+    }
+}
+
 /// Names one plan: by its name in `cold prefetch list`, or by the command it is for.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Which {
