@@ -11,6 +11,8 @@ pub mod known;
 pub mod layout;
 pub mod observed;
 pub mod recording;
+#[cfg(feature = "sample")]
+pub mod sample;
 pub mod units;
 
 pub use file::FileId;

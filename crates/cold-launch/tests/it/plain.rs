@@ -6,7 +6,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::world::{
-    LAUNCHER, MIB, add_whole, directory, evict, file, gone, launch, launcher, plan, save, text,
+    LAUNCHER, MIB, WAITS, add_whole, begun, calm, directory, evict, file, gone, helpers, launch, launcher,
+    plan, save, text,
 };
 
 #[test]
@@ -44,8 +45,9 @@ fn nothing_the_program_inherits_is_changed() {
     let mut p = plan();
     add_whole(&mut p, &data, true);
     save(&p, &at);
-    // Signals, limits, priorities, affinity, scheduling and descriptors, as the program itself sees them.
-    let look = "grep -E '^(Sig|Shd|Cpus_allowed_list|NoNewPrivs|Seccomp|Threads|State)' /proc/self/status; \
+    // Signals (SigQ is of all processes of the user), limits, priorities, affinity, scheduling and descriptors,
+    // as the program itself sees them.
+    let look = "grep -E '^(Sig[^Q]|Shd|Cpus_allowed_list|NoNewPrivs|Seccomp|Threads|State)' /proc/self/status; \
                 ionice; nice; ls -l /proc/self/fd | wc -l; ulimit -a; pwd; cat /proc/self/comm";
     for ignore in [false, true] {
         let wrap = if ignore { "trap '' PIPE; exec \"$@\"" } else { "exec \"$@\"" };
@@ -116,11 +118,16 @@ fn a_helper_ends_with_its_program() {
     add_whole(&mut p, &data, false);
     p.learnt.own_cpu_ns = 3_600_000_000_000;
     save(&p, &at);
-    evict(&data);
-    let mut child = launcher(&at, &["--wait", "none"], &["sleep", "60"]).spawn().expect("starts");
     let mark = dir.path().display().to_string();
-    cold_testbed::until("a helper watches", || (!crate::world::helpers(&mark).is_empty()).then_some(()));
-    child.kill().expect("killed");
-    child.wait().expect("waited");
-    gone(dir.path());
+    cold_testbed::attempts(|| {
+        evict(&data);
+        let mut child = begun(&mut launcher(&at, &["--verbose", "--wait", "none"], &WAITS));
+        let watches = !helpers(&mark).is_empty();
+        child.kill().expect("killed");
+        let out = child.wait_with_output().expect("waited");
+        gone(dir.path());
+        calm(&out)?;
+        assert!(watches, "a helper watches");
+        Ok(())
+    });
 }

@@ -16,7 +16,7 @@ mod root {
     use crate::trace::recorded;
 
     /// A process with a second thread and a child, which go on touching and opening what they found before;
-    /// and which starts programs.
+    /// and which starts programs, whose ends it notices late.
     const SERVICE: &str = "
 import mmap, os, sys, threading, time
 os.chdir(sys.argv[1])
@@ -40,7 +40,7 @@ go.set(); print('on', flush=True)
 while True:
     touch(); pid = os.fork()
     if pid == 0: os.dup2(null, 1); os.execv('/bin/cat', ['cat', 'sub/relative'])
-    os.waitpid(pid, 0); time.sleep(0.05)";
+    time.sleep(0.05); os.waitpid(pid, 0)";
 
     fn service(place: &Place) -> Other {
         place.file("data", 64 * PAGE as usize);
