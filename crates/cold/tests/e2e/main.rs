@@ -19,6 +19,7 @@ mod gates;
 mod input;
 mod interrupted;
 mod prefetch;
+mod probe;
 mod prefetch_use;
 mod ready;
 mod reference;
