@@ -28,7 +28,7 @@ pub(crate) struct Args {
 /// The experiments.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Experiment {
-    /// Time per record: orders × reads and writes × direct, buffered, mapped; cold and warm
+    /// Time per record: orders × actions × direct, buffered, mapped; cold, warm
     #[command(before_help = "Examples:
   cold probe table                             as published: 1 MiB, records of 4 KiB
   cold probe table --modern --dir /home        64 MiB on the disk of /home
