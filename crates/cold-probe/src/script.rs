@@ -110,11 +110,11 @@ pub fn load(path: &Path) -> crate::Result<Loaded> {
     let mut processes = Vec::new();
     for p in script(path, &text(path)?)? {
         let file = find(&directory, &p.file);
-        let named = |e: crate::Error| named_by(path, p.line, e);
+        let named = |e: crate::Error| named_by(path, p.line, &e);
         let mut threads = Vec::new();
         for t in process(&file, &text(&file).map_err(named)?)? {
             let of = find(&directory, &t.file);
-            let found = text(&of).map_err(|e| named_by(&file, t.line, e))?;
+            let found = text(&of).map_err(|e| named_by(&file, t.line, &e))?;
             threads.push((t, thread(&of, &found)?));
         }
         processes.push((p, threads));
@@ -123,7 +123,7 @@ pub fn load(path: &Path) -> crate::Result<Loaded> {
 }
 
 /// A file that cannot be read is a mistake of the line that names it.
-fn named_by(path: &Path, line: usize, e: crate::Error) -> crate::Error {
+fn named_by(path: &Path, line: usize, e: &crate::Error) -> crate::Error {
     Mistake { path: path.to_owned(), line, why: e.to_string() }.into()
 }
 

@@ -21,7 +21,7 @@ pub struct Series {
 }
 
 fn bucket(ns: u64) -> u32 {
-    let top = 63 - (ns | 1).leading_zeros();
+    let top = (ns | 1).ilog2();
     if top < FINE {
         return ns as u32;
     }

@@ -21,7 +21,7 @@ pub enum Mode {
     Mapped(Mapping),
 }
 
-/// posix_fadvise(2).
+/// `posix_fadvise(2)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileAdvice {

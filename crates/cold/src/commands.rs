@@ -30,7 +30,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
         Command::Cache(args) => cache::run(args, ui),
         Command::Launch(args) => launch::run(&args, ui),
         Command::Prefetch(args) => prefetch::run(args, ui),
-        Command::Probe(args) => probe::run(*args, ui),
+        Command::Probe(args) => probe::run(&args, ui),
         Command::Doctor(args) => doctor::run(args, ui),
         Command::Completions(args) => Ok(generate::completions(&args, ui)),
         Command::Man(args) => generate::man(&args),

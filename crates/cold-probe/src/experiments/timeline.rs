@@ -133,7 +133,9 @@ pub fn points(rows: &[Sample], phase: &str, interval_ms: f64) -> Vec<Point> {
         });
     }
     let start = found.first().map_or(0.0, |p| p.at_ms);
-    found.iter_mut().for_each(|p| p.at_ms -= start);
+    for p in &mut found {
+        p.at_ms -= start;
+    }
     found
 }
 

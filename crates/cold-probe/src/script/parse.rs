@@ -198,7 +198,7 @@ pub fn thread(path: &Path, text: &str) -> Result<ThreadScript> {
             "RECORDSIZE" => t.record = l.whole(1, "record size in bytes", MOST_RECORD)?,
             // The second is how an example of the documentation spells it.
             "FILEACTION" | "FILEACTIO" => {
-                t.action = actions(l.word(1, "letters R and W")?).or_else(|why| l.fail(why))?
+                t.action = actions(l.word(1, "letters R and W")?).or_else(|why| l.fail(why))?;
             }
             _ => return l.fail(format!("{:?} is no keyword of a thread", l.words[0])),
         }

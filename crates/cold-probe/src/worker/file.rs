@@ -48,7 +48,7 @@ impl Target {
                     FileAdvice::Normal => {}
                     FileAdvice::Random => evict::advise_random(&file).map_err(io::Error::other)?,
                     FileAdvice::Sequential => {
-                        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential)?
+                        rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Sequential)?;
                     }
                 }
                 Reach::Calls

@@ -18,7 +18,7 @@ use lab::Bench;
 pub(crate) use args::Args;
 
 /// Runs the command.
-pub(crate) fn run(args: Args, ui: &Ui) -> Outcome {
+pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let common = args.experiment.common().clone();
     let mut bench = Bench::new(&common, needs_log(&args.experiment), limits_memory(&args.experiment), ui)?;
     let done = experiment(&args.experiment, &mut bench, ui);
@@ -64,7 +64,7 @@ fn experiment(experiment: &Experiment, bench: &mut Bench<'_>, ui: &Ui) -> Result
             let rows = table::run(bench.lab(), &o)?;
             let panels = pictures::table(&rows);
             let document = json!({ "options": o, "rows": rows, "published": table::PUBLISHED });
-            bench.finish("table", document, panels, ui, |ui| show::table(ui, &o, &rows))
+            bench.finish("table", &document, panels, ui, |ui| show::table(ui, &o, &rows))
         }
         Experiment::Ramp(a) => over_time("ramp", a, &a.options(timeline::Options::ramp()), bench, ui),
         Experiment::Small(a) => over_time("small", a, &a.options(timeline::Options::small()), bench, ui),
@@ -74,37 +74,37 @@ fn experiment(experiment: &Experiment, bench: &mut Bench<'_>, ui: &Ui) -> Result
             let fit = records::fit(&rows, "direct", "uniform");
             let panels = pictures::records(&rows);
             let document = json!({ "options": o, "rows": rows, "fit": fit });
-            bench.finish("records", document, panels, ui, |ui| show::records(ui, &rows, fit))
+            bench.finish("records", &document, panels, ui, |ui| show::records(ui, &rows, fit))
         }
         Experiment::Compete(a) => {
             let o = a.options();
             let found = compete::run(bench.lab(), &o)?;
             let panels = pictures::compete(&o, &found);
             let document = json!({ "options": o, "found": found });
-            bench.finish("compete", document, panels, ui, |ui| show::compete(ui, &o, &found))
+            bench.finish("compete", &document, panels, ui, |ui| show::compete(ui, &o, &found))
         }
         Experiment::Exec(a) => {
             let found = exec::run(bench.lab(), a.bytes.unwrap_or(16 << 20))?;
             let document = json!({ "found": found });
-            bench.finish("exec", document, Vec::new(), ui, |ui| show::exec(ui, &found))
+            bench.finish("exec", &document, Vec::new(), ui, |ui| show::exec(ui, &found))
         }
         Experiment::Prefetch(a) => {
             let found = prefetch::run(bench.lab(), a.most())?;
             let panels = pictures::prefetch(&found);
             let document = json!({ "found": found });
-            bench.finish("prefetch", document, panels, ui, |ui| show::prefetch(ui, &found))
+            bench.finish("prefetch", &document, panels, ui, |ui| show::prefetch(ui, &found))
         }
         Experiment::Device(a) => {
             let found = device::run(bench.lab(), a.bytes.unwrap_or(64 << 20))?;
             let panels = pictures::device(&found);
             let document = json!({ "found": found });
-            bench.finish("device", document, panels, ui, |ui| show::device(ui, &found))
+            bench.finish("device", &document, panels, ui, |ui| show::device(ui, &found))
         }
         Experiment::Pressure(a) => {
             let o = a.options();
             let rows = pressure::run(bench.lab(), &o)?;
             let document = json!({ "options": o, "rows": rows });
-            bench.finish("pressure", document, Vec::new(), ui, |ui| show::pressure(ui, &o, &rows))
+            bench.finish("pressure", &document, Vec::new(), ui, |ui| show::pressure(ui, &o, &rows))
         }
         Experiment::Script(a) => {
             let loaded = script::load(&a.file)?;
@@ -121,7 +121,7 @@ fn experiment(experiment: &Experiment, bench: &mut Bench<'_>, ui: &Ui) -> Result
                 let text: String = rows.iter().map(|r| r.join("\t") + "\n").collect();
                 lab::new_file(out, text.as_bytes())?;
             }
-            bench.finish("script", document, Vec::new(), ui, |ui| show::script(ui, &loaded, &ran, &rows))
+            bench.finish("script", &document, Vec::new(), ui, |ui| show::script(ui, &loaded, &ran, &rows))
         }
     }
 }
@@ -141,5 +141,5 @@ fn over_time(
     let panels = pictures::timeline(&points);
     let found = timeline::Found { all, points };
     let document = json!({ "options": o, "found": found });
-    bench.finish(name, document, panels, ui, |ui| show::timeline(ui, a.common.modern, o, &found))
+    bench.finish(name, &document, panels, ui, |ui| show::timeline(ui, a.common.modern, o, &found))
 }

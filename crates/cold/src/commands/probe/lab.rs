@@ -100,7 +100,7 @@ impl<'a> Bench<'a> {
     pub(super) fn finish(
         &mut self,
         name: &'static str,
-        found: Value,
+        found: &Value,
         mut panels: Vec<Panel>,
         ui: &Ui,
         show: impl FnOnce(&Ui),

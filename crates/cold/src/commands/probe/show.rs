@@ -37,7 +37,9 @@ fn rate(v: f64) -> String {
 
 fn print(ui: &Ui, grid: &Grid) {
     let (lines, left) = grid.lines(ui.width());
-    lines.iter().for_each(|l| ui.line(l));
+    for l in lines {
+        ui.line(l);
+    }
     if left > 0 {
         let note = format!("({left} columns do not fit: a wider terminal, COLUMNS=200 or --json shows all)");
         ui.line(paint(FAINT, note));
@@ -292,16 +294,16 @@ pub(super) fn compete(ui: &Ui, o: &compete::Options, found: &compete::Found) {
     });
 }
 
-fn verdict(v: &compete::Verdict, o: &compete::Options) -> String {
-    let [a, b] = v.pair.names();
-    let Some(r) = &v.ratio else {
+fn verdict(verdict: &compete::Verdict, options: &compete::Options) -> String {
+    let [a, b] = verdict.pair.names();
+    let Some(r) = &verdict.ratio else {
         return "No verdict: no two bouts in which both do not fit.".to_owned();
     };
     let rest = format!(
         "interval {:.3} to {:.3}, {} bouts with more than {} wanted",
-        r.interval.low, r.interval.high, v.bouts, o.limit
+        r.interval.low, r.interval.high, verdict.bouts, options.limit
     );
-    match (v.favoured, v.pair) {
+    match (verdict.favoured, verdict.pair) {
         (Some(who), _) => {
             let times = if who == a { 1.0 / r.ratio } else { r.ratio };
             format!(
@@ -325,7 +327,10 @@ fn verdict(v: &compete::Verdict, o: &compete::Options) -> String {
             )
         }
         _ => {
-            format!("No verdict: {} bouts are too few for an interval of 95 % (more with --repeat).", v.bouts)
+            format!(
+                "No verdict: {} bouts are too few for an interval of 95 % (more with --repeat).",
+                verdict.bouts
+            )
         }
     }
 }
