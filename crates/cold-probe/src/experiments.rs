@@ -10,9 +10,9 @@ pub mod table;
 pub mod timeline;
 
 use cold_journal::Journal;
+use cold_sys::residency::PageMap;
 use serde::Serialize;
 
-use crate::Result;
 use crate::log::Log;
 use crate::series::Series;
 use crate::spec::{Crew, Limit, Work};
@@ -20,6 +20,7 @@ use crate::subject::{Place, Subject};
 use crate::trial::{DeviceCount, Runner};
 use crate::variate::Variate;
 use crate::worker::ThreadReport;
+use crate::{Error, Result};
 
 /// Where and with what the experiments are made.
 pub struct Lab<'a> {
@@ -157,11 +158,20 @@ impl Lab<'_> {
     ) -> Result<Measured> {
         subject.make_cold()?;
         if state == State::Warm {
-            subject.make_warm(0, subject.bytes())?;
+            subject.make_warm()?;
         }
         let crew = self.crew(work.mode.word(), vec![work], limit, stream);
         let trial = self.runner.run(&[crew], None, &self.log)?;
         let report = trial.crews.first().and_then(|c| c.threads.first()).cloned().unwrap_or_default();
         Measured::of(&report, trial.device, subject)
     }
+}
+
+/// The subject's pages that have come.
+fn resident(subject: &Subject) -> Result<PageMap> {
+    let meta = subject.file().metadata().map_err(Error::io("stat", subject.path()))?;
+    PageMap::of(subject.file(), &meta)?.ok_or_else(|| Error::Subject {
+        path: subject.path().to_owned(),
+        why: "the kernel does not tell which of its pages are cached".to_owned(),
+    })
 }

@@ -64,6 +64,8 @@ pub struct ThreadReport {
     pub ticks: Vec<Tick>,
     /// Time of `fdatasync` afterwards, nanoseconds, for those that wrote.
     pub flush_ns: Option<u64>,
+    /// The kernel refused the priority that was asked for.
+    pub nice_refused: bool,
 }
 
 /// [`ThreadUsage`] that can be sent.

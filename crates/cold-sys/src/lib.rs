@@ -36,6 +36,7 @@ pub mod shared;
 pub mod supervise;
 pub mod sysfs;
 pub mod time;
+pub mod uring;
 pub mod usage;
 
 mod error;

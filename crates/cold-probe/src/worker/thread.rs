@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use cold_bench::stats::Pcg;
 use cold_sys::usage;
+use rustix::process::setpriority_process;
 
 use super::compute::{Memory, Speed};
 use super::file::Target;
@@ -17,6 +18,21 @@ use crate::variate::Seeker;
 
 /// Most intervals kept: an hour of seconds.
 const MOST_TICKS: u64 = 3600;
+
+/// Turns of the computing loop between two looks at the trial's end: a tenth of a millisecond or so.
+const TURNS: u64 = 500;
+
+/// When a trial is over.
+struct End<'a> {
+    stop: &'a AtomicBool,
+    at: Option<Instant>,
+}
+
+impl End<'_> {
+    fn reached(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.at.is_some_and(|at| Instant::now() >= at)
+    }
+}
 
 /// A thread that is ready to begin.
 pub(super) struct Prepared<'a> {
@@ -70,53 +86,59 @@ impl<'a> Prepared<'a> {
 
     pub(super) fn run(mut self, gate: &Barrier, stop: &AtomicBool) -> io::Result<ThreadReport> {
         let (time, settle) = match self.limit {
-            Limit::Records { .. } => (Duration::MAX, Duration::ZERO),
+            Limit::Records { .. } => (None, Duration::ZERO),
             Limit::Time { ms, settle } => {
                 let time = Duration::from_millis(ms);
-                (time, time.mul_f64(settle.clamp(0.0, 0.99)))
+                (Some(time), time.mul_f64(settle.clamp(0.0, 0.99)))
             }
         };
-        let mut c = Count::new(self.tick, time);
+        // Of this thread alone: Linux has no priorities of processes.
+        let refused = self.work.nice != 0 && setpriority_process(None, self.work.nice).is_err();
+        let mut c = Count::new(self.tick, time.unwrap_or_default());
         gate.wait();
         let began = Instant::now();
+        let end = End { stop, at: time.and_then(|t| began.checked_add(t)) };
         c.settle();
         let mut settled = settle.is_zero();
         let mut done = 0_u64;
-        while !stop.load(Ordering::Relaxed) {
-            let now = began.elapsed();
-            if now >= time || matches!(self.limit, Limit::Records { records } if done >= records) {
+        while !end.reached() {
+            if matches!(self.limit, Limit::Records { records } if done >= records) {
                 break;
             }
-            if !settled && now >= settle {
+            if !settled && began.elapsed() >= settle {
                 settled = true;
                 c.settle();
             }
-            done += self.cycle(&mut c, settled, began, time)?;
+            done += self.cycle(&mut c, settled, began, &end)?;
         }
         // The first to end ends all.
         stop.store(true, Ordering::Relaxed);
-        self.report(c)
+        Ok(ThreadReport { nice_refused: refused, ..self.report(c)? })
     }
 
     /// One cycle; returns its records.
-    fn cycle(&mut self, c: &mut Count, counts: bool, began: Instant, time: Duration) -> io::Result<u64> {
+    fn cycle(&mut self, c: &mut Count, counts: bool, began: Instant, end: &End<'_>) -> io::Result<u64> {
         let work = self.work;
         if !work.think.is_zero() {
             let ms = work.think.draw_positive(work.variate, &mut self.rng);
-            let left = time.saturating_sub(began.elapsed());
+            let left = end.at.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
             std::thread::sleep(Duration::from_secs_f64(ms / 1e3).min(left));
         }
         let repeats = work.repeats.draw_positive(work.variate, &mut self.rng).round() as u64;
         let mut ns = 0;
         for _ in 0..repeats {
+            if end.reached() {
+                // Cut short, it is no cycle.
+                return Ok(0);
+            }
             ns += self.actions(c, counts, began)?;
-            ns += self.compute();
+            ns += self.compute(end);
         }
         if repeats == 0 {
             // The documentation's example of pure computing says so.
-            ns += self.compute();
+            ns += self.compute(end);
         }
-        if counts {
+        if counts && !end.reached() {
             c.cycles.add(ns);
         }
         Ok(repeats * work.action.len() as u64)
@@ -156,12 +178,16 @@ impl<'a> Prepared<'a> {
         Ok(sum)
     }
 
-    fn compute(&mut self) -> u64 {
+    fn compute(&mut self, end: &End<'_>) -> u64 {
         let Some((memory, speed)) = &mut self.memory else { return 0 };
         let ms = self.work.cpu.draw_positive(self.work.variate, &mut self.rng);
-        let turns = (ms * speed.loops_per_ms).round() as u64;
+        let mut turns = (ms * speed.loops_per_ms).round() as u64;
         let before = Instant::now();
-        (0..turns).for_each(|_| memory.turn(self.work, &mut self.rng));
+        while turns > 0 && !end.reached() {
+            let some = turns.min(TURNS);
+            (0..some).for_each(|_| memory.turn(self.work, &mut self.rng));
+            turns -= some;
+        }
         (before.elapsed().as_nanos() as f64 - self.clock_ns).max(0.0) as u64
     }
 
@@ -189,6 +215,7 @@ impl<'a> Prepared<'a> {
             between_ns: between,
             ticks: c.ticks,
             flush_ns: flush,
+            nice_refused: false,
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::path::PathBuf;
 
-use rustix::process::{Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group};
 
 use crate::support::*;
 
@@ -118,24 +118,75 @@ fn a_script_prints_its_columns_and_writes_no_file_that_is_not_given_up() {
     assert!(wrong.error().contains("mail.sct:8:") && wrong.error().contains("'X'"), "{}", wrong.stderr);
 }
 
-#[test]
-fn ctrl_c_leaves_nothing() {
+/// The processes that `cold` started, when there are at least so many.
+fn children(pid: Pid, least: usize) -> Vec<Pid> {
+    until("the workers run", || {
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", pid.as_raw_nonzero()));
+        let pids =
+            children.ok()?.split_whitespace().map(|p| Pid::from_raw(p.parse().unwrap()).unwrap()).collect();
+        Some(pids).filter(|pids: &Vec<Pid>| pids.len() >= least)
+    })
+}
+
+/// Ends an experiment that would last by a signal; nothing of it may be left.
+fn ends_without_a_trace(args: &[&str], processes: usize, signal: Signal, whole_group: bool) {
     let place = Place::new();
-    for whole_group in [true, false] {
-        let started = probe(&place, &["ramp", "--seconds", "600"]).start_as_job();
-        let pid = started.pid();
-        until("the worker runs", || {
-            let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", pid.as_raw_nonzero()));
-            (!children.ok()?.trim().is_empty()).then_some(())
-        });
-        if whole_group {
-            kill_process_group(pid, Signal::INT).unwrap();
-        } else {
-            started.kill(Signal::INT);
-        }
-        started.end().expect(130);
-        assert_eq!(files(&place), [] as [PathBuf; 0]);
+    let started = probe(&place, args).start_as_job();
+    let pid = started.pid();
+    let children = children(pid, processes);
+    if whole_group {
+        kill_process_group(pid, signal).unwrap();
+    } else {
+        started.kill(signal);
     }
+    let code = started.end().code();
+    // A signal that can be caught ends `cold` in order; the second of both is what the shell says of SIGKILL.
+    assert!([130, 128 + signal.as_raw()].contains(&code), "{args:?} {signal:?}: {code}");
+    // Not every machine's first process buries the dead at once.
+    let gone = |pid: &Pid| match fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())) {
+        Ok(stat) => stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X'])),
+        Err(_) => true,
+    };
+    until("its processes are gone", || children.iter().all(gone).then_some(()));
+    until("its group is gone", || cgroups(pid).is_empty().then_some(()));
+    assert_eq!(files(&place), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn interrupts_and_kill_9_leave_nothing() {
+    for (signal, whole_group) in
+        [(Signal::INT, true), (Signal::INT, false), (Signal::TERM, false), (Signal::KILL, false)]
+    {
+        ends_without_a_trace(&["ramp", "--seconds", "600"], 1, signal, whole_group);
+    }
+}
+
+#[test]
+fn priorities_of_a_script_are_nice_values_of_its_threads() {
+    let place = Place::new();
+    fs::write(place.path("mail.scr"), "PROCESS mail.scp 10 none.dat mail.exe Idle\n").unwrap();
+    fs::write(place.path("mail.scp"), "THREAD mail.sct\nTHREAD mail.sct BelowNormal\n").unwrap();
+    fs::write(place.path("mail.sct"), SAMPLE).unwrap();
+    let script = place.text("mail.scr");
+    let started = probe(&place, &["script", &script, "--seconds", "600"]).start_as_job();
+    let worker = children(started.pid(), 1)[0].as_raw_nonzero();
+    until("its threads have their values", || {
+        let mut found: Vec<i32> = fs::read_dir(format!("/proc/{worker}/task"))
+            .ok()?
+            .filter_map(|task| {
+                let stat = fs::read_to_string(task.ok()?.path().join("stat")).ok()?;
+                // Behind the name come the fields from the third on; nice is the nineteenth.
+                stat.rsplit_once(')')?.1.split_whitespace().nth(16)?.parse().ok()
+            })
+            .filter(|nice| *nice != 0)
+            .collect();
+        found.sort_unstable();
+        (found == [12, 15]).then_some(())
+    });
+    started.kill(Signal::INT);
+    started.end().expect(130);
+    let ran = probe(&place, &["script", &script, "--seconds", "0.2"]).run().expect(0);
+    assert!(ran.stdout.contains("process 1, thread 2: its priority is nice 15"), "{}", ran.stdout);
 }
 
 mod root {
@@ -192,7 +243,7 @@ mod root {
     }
 
     #[test]
-    fn the_memory_limit_holds_and_goes_also_after_kill_9() {
+    fn the_memory_limit_holds() {
         if !need_root() {
             return;
         }
@@ -215,13 +266,20 @@ mod root {
             assert_eq!(cgroups(pid), [] as [PathBuf; 0]);
             Ok(())
         });
-        let started = probe(&place, &["compete", "--seconds", "60"]).start_as_job();
-        let pid = started.pid();
-        until("the group is there", || (!cgroups(pid).is_empty()).then_some(()));
-        started.kill(Signal::KILL);
-        let _ = started.end();
-        until("the group has gone", || cgroups(pid).is_empty().then_some(()));
-        until("the file has gone", || files(&place).is_empty().then_some(()));
+    }
+
+    #[test]
+    fn limited_experiments_leave_nothing_when_they_are_ended() {
+        if !need_root() {
+            return;
+        }
+        for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+            // The keeper and both sides; the keeper and one worker.
+            ends_without_a_trace(&["compete", "--seconds", "60"], 3, signal, false);
+            ends_without_a_trace(&["pressure", "--seconds", "60"], 2, signal, false);
+        }
+        // Ctrl-C at a terminal reaches all of the group.
+        ends_without_a_trace(&["compete", "--seconds", "60"], 3, Signal::INT, true);
     }
 
     #[test]

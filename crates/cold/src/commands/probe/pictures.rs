@@ -93,12 +93,15 @@ pub(super) fn compete(o: &compete::Options, found: &compete::Found) -> Vec<Panel
     let mut panels = Vec::new();
     for pair in compete::Pair::ALL {
         let [a, b] = pair.names();
-        let of = |f: &dyn Fn(&compete::Point) -> f64| -> Vec<(f64, f64)> {
+        let of = |f: &dyn Fn(&compete::Point) -> Option<f64>| -> Vec<(f64, f64)> {
             let points = found.points.iter().filter(|p| p.pair == pair);
-            points.map(|p| (p.span as f64 * o.unit.0 as f64 / MIB, f(p))).collect()
+            points.filter_map(|p| Some((p.span as f64 * o.unit.0 as f64 / MIB, f(p)?))).collect()
         };
-        let times = vec![series(a, of(&|p| p.ms[0])), series(b, of(&|p| p.ms[1]))];
-        let cached = vec![series(a, of(&|p| p.cached[0] / MIB)), series(b, of(&|p| p.cached[1] / MIB))];
+        let both = |f: &dyn Fn(&compete::Point, usize) -> Option<f64>| {
+            vec![series(a, of(&|p| f(p, 0))), series(b, of(&|p| f(p, 1)))]
+        };
+        let times = both(&|p, side| Some(p.ms[side]));
+        let cached = both(&|p, side| Some(p.cached[side]? / MIB));
         let x = "MiB of span each";
         panels.push(panel(
             &format!("{a} against {b}: response"),

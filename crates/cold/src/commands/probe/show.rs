@@ -4,7 +4,7 @@ use cold_model::Bytes;
 use cold_probe::experiments::{
     Measured, State, compete, device, exec, prefetch, pressure, records, table, timeline,
 };
-use cold_probe::script::{Loaded, Ran};
+use cold_probe::script::Ran;
 
 use super::grid::{Grid, Weight};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, paint};
@@ -269,8 +269,8 @@ pub(super) fn compete(ui: &Ui, o: &compete::Options, found: &compete::Found) {
                 ratio.map_or("-".to_owned(), |r| {
                     format!("{:.3} to {:.3}{}", r.interval.low, r.interval.high, level(r.interval.level))
                 }),
-                bytes(p.cached[0] as u64),
-                bytes(p.cached[1] as u64),
+                known(p.cached[0], |b| bytes(b as u64)),
+                known(p.cached[1], |b| bytes(b as u64)),
             ]);
         }
         print(ui, &grid);
@@ -307,10 +307,9 @@ fn verdict(verdict: &compete::Verdict, options: &compete::Options) -> String {
         (Some(who), _) => {
             let times = if who == a { 1.0 / r.ratio } else { r.ratio };
             format!(
-                "{} {who} is favoured: the other waits {times:.1} times as long per record ({rest} ).",
+                "{} {who} is favoured: the other waits {times:.1} times as long per record ({rest}).",
                 paint(STRONG, "Verdict:")
             )
-            .replace(" )", ")")
         }
         (None, compete::Pair::Control) if r.interval.is_full() => {
             format!(
@@ -511,7 +510,7 @@ pub(super) fn pressure(ui: &Ui, o: &pressure::Options, rows: &[pressure::Row]) {
 }
 
 /// `script`.
-pub(super) fn script(ui: &Ui, loaded: &Loaded, ran: &[Ran], rows: &[Vec<String>]) {
+pub(super) fn script(ui: &Ui, ran: &[Ran], rows: &[Vec<String>]) {
     let columns = rows.first().map_or(0, Vec::len);
     let widths: Vec<usize> = (0..columns)
         .map(|i| rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0))
@@ -525,11 +524,16 @@ pub(super) fn script(ui: &Ui, loaded: &Loaded, ran: &[Ran], rows: &[Vec<String>]
         FAINT,
         format!("Times in ms, of the second half of the trial; {clock:.0} ns of clock taken off each."),
     ));
-    let asked = loaded.processes.iter().any(|(p, t)| {
-        p.class.is_some_and(|c| c != 'N')
-            || t.iter().any(|t| t.0.priority.as_deref().is_some_and(|p| p != "Normal"))
-    });
-    if asked {
-        ui.warn("priorities of processes and threads are read, and not applied");
+    for r in ran.iter().filter(|r| r.nice != 0) {
+        let (process, thread) = r.place;
+        let who = format!("process {process}, thread {thread}: its priority is nice {}", r.nice);
+        if r.report.nice_refused {
+            ui.warn(format!("{who}, which was refused (below 0 takes root); it ran at 0"));
+        } else {
+            ui.line(paint(FAINT, who));
+        }
+    }
+    if ran.iter().any(|r| r.report.cycles.count == 0) {
+        ui.warn("a thread ended no cycle in the second half of the trial (more with --seconds)");
     }
 }
