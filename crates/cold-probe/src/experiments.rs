@@ -108,7 +108,7 @@ pub struct Measured {
     /// Time until what was written was on the device.
     pub flush_ms: Option<f64>,
     /// The probe's own cost, taken off each time, nanoseconds.
-    pub clock_ns: f64,
+    pub own_ns: f64,
     /// The probe's own time between two records, in no figure, nanoseconds.
     pub between_ns: f64,
 }
@@ -125,7 +125,7 @@ impl Measured {
             cached_bytes: subject.cached()?.map(|b| b.0),
             device,
             flush_ms: t.flush_ns.map(|n| n as f64 / 1e6),
-            clock_ns: t.clock_ns,
+            own_ns: t.own_ns,
             between_ns: t.between_ns,
         })
     }

@@ -42,9 +42,9 @@ pub struct Tick {
 /// What one thread did in the part that counts.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ThreadReport {
-    /// Time of each record's action, less the clock's own cost.
+    /// Time of each record's action, less the probe's own cost.
     pub records: Series,
-    /// Time of each cycle without its pause, less the clock's own cost: the Response Probe's response time.
+    /// Time of each cycle without its pause, less the probe's own cost: the Response Probe's response time.
     pub cycles: Series,
     /// Time of the counted part, nanoseconds.
     pub ns: u64,
@@ -56,8 +56,8 @@ pub struct ThreadReport {
     pub missed: Option<u64>,
     /// Bytes of different pages that were used, in the whole trial.
     pub touched_bytes: u64,
-    /// Cost of the two readings of the clock, which was taken off each time, nanoseconds.
-    pub clock_ns: f64,
+    /// The probe's own cost (clock, finding pages), which was taken off each time, nanoseconds.
+    pub own_ns: f64,
     /// Mean time between two actions, in no response time: choosing the place, asking, counting.
     pub between_ns: f64,
     /// Intervals since the start, where wanted.

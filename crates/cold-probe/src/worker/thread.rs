@@ -10,7 +10,7 @@ use cold_sys::usage;
 use rustix::process::setpriority_process;
 
 use super::compute::{Memory, Speed};
-use super::file::Target;
+use super::file::{Target, own_cost};
 use super::{ThreadReport, Tick};
 use crate::series::Series;
 use crate::spec::{Act, Crew, Limit, Mode, Work};
@@ -42,7 +42,7 @@ pub(super) struct Prepared<'a> {
     memory: Option<(Memory, Speed)>,
     seeker: Seeker,
     rng: Pcg,
-    clock_ns: f64,
+    own_ns: f64,
     tick: Duration,
     watch: bool,
 }
@@ -78,7 +78,7 @@ impl<'a> Prepared<'a> {
             memory,
             seeker: Seeker::new(work.seek, work.variate, work.records()),
             rng: Pcg::new(crew.seed, stream),
-            clock_ns: clock_cost(),
+            own_ns: own_cost(work)?,
             tick: Duration::from_millis(crew.tick_ms),
             watch,
         })
@@ -165,7 +165,7 @@ impl<'a> Prepared<'a> {
             let took = before.elapsed().as_nanos() as f64;
             result?;
             self.target.mark(at);
-            let ns = (took - self.clock_ns).max(0.0).round() as u64;
+            let ns = (took - self.own_ns).max(0.0).round() as u64;
             sum += ns;
             c.tick(began, self.tick, ns, cached);
             if counts {
@@ -188,7 +188,7 @@ impl<'a> Prepared<'a> {
             (0..some).for_each(|_| memory.turn(self.work, &mut self.rng));
             turns -= some;
         }
-        (before.elapsed().as_nanos() as f64 - self.clock_ns).max(0.0) as u64
+        (before.elapsed().as_nanos() as f64 - self.own_ns).max(0.0) as u64
     }
 
     fn report(self, c: Count) -> io::Result<ThreadReport> {
@@ -211,7 +211,7 @@ impl<'a> Prepared<'a> {
             asked: self.watch.then_some(c.asked),
             missed: self.watch.then_some(c.missed),
             touched_bytes: self.target.touched_bytes(),
-            clock_ns: self.clock_ns,
+            own_ns: self.own_ns,
             between_ns: between,
             ticks: c.ticks,
             flush_ns: flush,
@@ -260,18 +260,4 @@ impl Count {
             t.missed += u64::from(cached == Some(false));
         }
     }
-}
-
-/// What two readings of the clock cost with nothing between them, nanoseconds: the median of many, because
-/// an interruption is no cost of the clock.
-fn clock_cost() -> f64 {
-    const TIMES: usize = 2001;
-    let mut found: Vec<u128> = (0..TIMES)
-        .map(|_| {
-            let before = Instant::now();
-            before.elapsed().as_nanos()
-        })
-        .collect();
-    found.sort_unstable();
-    found.get(TIMES / 2).copied().unwrap_or(0) as f64
 }
