@@ -31,8 +31,8 @@ pub(crate) const LONGEST_LINE: u64 = 16 << 20;
 pub struct Tick {
     /// Records.
     pub records: u64,
-    /// Their time, nanoseconds.
-    pub ns: u64,
+    /// Their time less the probe's own cost, nanoseconds.
+    pub ns: f64,
     /// Records that were asked about.
     pub asked: u64,
     /// Of these, not cached before.

@@ -136,7 +136,7 @@ fn map(file: &File, work: &Work, how: Mapping) -> Result<MappedFile, cold_sys::E
 
 /// What using a record costs beside the record itself, nanoseconds: both readings of the clock and, where
 /// pages of a mapping are touched, finding them. Measured on memory that is at hand, so that only our own
-/// instructions are in it; the median of many, because an interruption is no cost of ours.
+/// instructions are in it.
 pub(super) fn own_cost(work: &Work) -> io::Result<f64> {
     match work.mode {
         // Calls and copies are what is measured; beside them there is the clock.
@@ -155,14 +155,20 @@ pub(super) fn own_cost(work: &Work) -> io::Result<f64> {
             };
             let act = if work.writes() { Act::W } else { Act::R };
             hot.act(act, 0)?;
-            Ok(median_ns(|| drop(std::hint::black_box(&mut hot).act(act, 0))))
+            Ok(usual_ns(|| drop(std::hint::black_box(&mut hot).act(act, 0))))
         }
-        _ => Ok(median_ns(|| ())),
+        _ => Ok(clock_cost()),
     }
 }
 
-fn median_ns(mut what: impl FnMut()) -> f64 {
-    const TIMES: usize = 2001;
+/// What two readings of the clock cost with nothing between them, nanoseconds.
+pub(super) fn clock_cost() -> f64 {
+    usual_ns(|| ())
+}
+
+/// The mean without the longest tenth, which was interrupted. (A median would be as coarse as the clock.)
+fn usual_ns(mut what: impl FnMut()) -> f64 {
+    const TIMES: usize = 2000;
     let mut found: Vec<u128> = (0..TIMES)
         .map(|_| {
             let before = Instant::now();
@@ -171,5 +177,6 @@ fn median_ns(mut what: impl FnMut()) -> f64 {
         })
         .collect();
     found.sort_unstable();
-    found.get(TIMES / 2).copied().unwrap_or(0) as f64
+    found.truncate(TIMES * 9 / 10);
+    found.iter().sum::<u128>() as f64 / found.len() as f64
 }

@@ -10,7 +10,7 @@ use cold_sys::usage;
 use rustix::process::setpriority_process;
 
 use super::compute::{Memory, Speed};
-use super::file::{Target, own_cost};
+use super::file::{Target, clock_cost, own_cost};
 use super::{ThreadReport, Tick};
 use crate::series::Series;
 use crate::spec::{Act, Crew, Limit, Mode, Work};
@@ -43,6 +43,7 @@ pub(super) struct Prepared<'a> {
     seeker: Seeker,
     rng: Pcg,
     own_ns: f64,
+    clock_ns: f64,
     tick: Duration,
     watch: bool,
 }
@@ -79,6 +80,7 @@ impl<'a> Prepared<'a> {
             seeker: Seeker::new(work.seek, work.variate, work.records()),
             rng: Pcg::new(crew.seed, stream),
             own_ns: own_cost(work)?,
+            clock_ns: clock_cost(),
             tick: Duration::from_millis(crew.tick_ms),
             watch,
         })
@@ -125,7 +127,7 @@ impl<'a> Prepared<'a> {
             std::thread::sleep(Duration::from_secs_f64(ms / 1e3).min(left));
         }
         let repeats = work.repeats.draw_positive(work.variate, &mut self.rng).round() as u64;
-        let mut ns = 0;
+        let mut ns = 0.0;
         for _ in 0..repeats {
             if end.reached() {
                 // Cut short, it is no cycle.
@@ -139,15 +141,15 @@ impl<'a> Prepared<'a> {
             ns += self.compute(end);
         }
         if counts && !end.reached() {
-            c.cycles.add(ns);
+            c.cycles.add(ns.max(0.0).round() as u64);
         }
         Ok(repeats * work.action.len() as u64)
     }
 
     /// The action string once; returns its time.
-    fn actions(&mut self, c: &mut Count, counts: bool, began: Instant) -> io::Result<u64> {
+    fn actions(&mut self, c: &mut Count, counts: bool, began: Instant) -> io::Result<f64> {
         self.seeker.seek(&mut self.rng);
-        let (mut last, mut sum) = (None, 0);
+        let (mut last, mut sum) = (None, 0.0);
         for act in &self.work.action {
             let at = match (act, last) {
                 (Act::W, Some(at)) => at,
@@ -162,15 +164,15 @@ impl<'a> Prepared<'a> {
             let cached = if due { self.target.is_cached(at) } else { None };
             let before = Instant::now();
             let result = self.target.act(*act, at);
-            let took = before.elapsed().as_nanos() as f64;
+            let took = before.elapsed().as_nanos() as u64;
             result?;
             self.target.mark(at);
-            let ns = (took - self.own_ns).max(0.0).round() as u64;
+            let ns = took as f64 - self.own_ns;
             sum += ns;
             c.tick(began, self.tick, ns, cached);
             if counts {
-                c.records.add(ns);
-                c.acted_ns += took as u64;
+                c.records.add(took);
+                c.acted_ns += took;
                 c.asked += u64::from(cached.is_some());
                 c.missed += u64::from(cached == Some(false));
             }
@@ -178,8 +180,8 @@ impl<'a> Prepared<'a> {
         Ok(sum)
     }
 
-    fn compute(&mut self, end: &End<'_>) -> u64 {
-        let Some((memory, speed)) = &mut self.memory else { return 0 };
+    fn compute(&mut self, end: &End<'_>) -> f64 {
+        let Some((memory, speed)) = &mut self.memory else { return 0.0 };
         let ms = self.work.cpu.draw_positive(self.work.variate, &mut self.rng);
         let mut turns = (ms * speed.loops_per_ms).round() as u64;
         let before = Instant::now();
@@ -188,13 +190,13 @@ impl<'a> Prepared<'a> {
             (0..some).for_each(|_| memory.turn(self.work, &mut self.rng));
             turns -= some;
         }
-        (before.elapsed().as_nanos() as f64 - self.own_ns).max(0.0) as u64
+        before.elapsed().as_nanos() as f64 - self.clock_ns
     }
 
     fn report(self, c: Count) -> io::Result<ThreadReport> {
         let ns = c.since.elapsed().as_nanos() as u64;
         let used = usage::thread().since(c.used);
-        let records = c.records.closed();
+        let records = c.records.closed_less(self.own_ns);
         let between = ns.saturating_sub(c.acted_ns) as f64 / records.count.max(1) as f64;
         let flush = if self.work.writes() {
             let before = Instant::now();
@@ -245,7 +247,7 @@ impl Count {
         self.used = usage::thread();
     }
 
-    fn tick(&mut self, began: Instant, tick: Duration, ns: u64, cached: Option<bool>) {
+    fn tick(&mut self, began: Instant, tick: Duration, ns: f64, cached: Option<bool>) {
         if tick.is_zero() {
             return;
         }
