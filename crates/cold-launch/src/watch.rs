@@ -66,10 +66,10 @@ pub(crate) fn watch(
             marking = mark.is_none() && started.elapsed() < target.watch;
         }
         let finished = done.load(Ordering::Acquire);
-        if let Some(engine) = engine.filter(|_| !finished) {
-            if hunger.as_ref().is_some_and(Hunger::is_felt) || Instant::now() > deadline {
-                engine.stop();
-            }
+        if let Some(engine) = engine.filter(|_| !finished)
+            && (hunger.as_ref().is_some_and(Hunger::is_felt) || Instant::now() > deadline)
+        {
+            engine.stop();
         }
         // A thread that hangs in the kernel is not waited for.
         if !marking && (finished || Instant::now() > deadline) {
