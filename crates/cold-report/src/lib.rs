@@ -1,6 +1,8 @@
 //! Pictures of results: [`terminal`] plots, [`svg`] and self-contained [`html`] pages of a benchmark,
 //! and a page and a picture of a [`recording`].
 //!
+//! [`probe`] draws the charts of experiments.
+//!
 //! A recording is also written for two viewers: [`perfetto`] and [`firefox`].
 //!
 //! Never measures, never opens a file: every function takes a report and returns text. Command lines
@@ -14,6 +16,7 @@ mod gzip;
 pub mod html;
 pub mod perfetto;
 pub mod plan;
+pub mod probe;
 pub mod recording;
 pub mod scene;
 pub mod svg;

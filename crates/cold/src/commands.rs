@@ -6,6 +6,7 @@ pub(crate) mod doctor;
 pub(crate) mod generate;
 pub(crate) mod launch;
 pub(crate) mod prefetch;
+pub(crate) mod probe;
 pub(crate) mod report;
 pub(crate) mod trace;
 
@@ -16,7 +17,10 @@ use crate::ui::Ui;
 
 /// Runs the chosen command.
 pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
-    if matches!(command, Command::Bench(_) | Command::Trace(_) | Command::Cache(_) | Command::Prefetch(_)) {
+    if matches!(
+        command,
+        Command::Bench(_) | Command::Trace(_) | Command::Cache(_) | Command::Prefetch(_) | Command::Probe(_)
+    ) {
         leftovers::repair(ui);
     }
     match command {
@@ -26,6 +30,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
         Command::Cache(args) => cache::run(args, ui),
         Command::Launch(args) => launch::run(&args, ui),
         Command::Prefetch(args) => prefetch::run(args, ui),
+        Command::Probe(args) => probe::run(&args, ui),
         Command::Doctor(args) => doctor::run(args, ui),
         Command::Completions(args) => Ok(generate::completions(&args, ui)),
         Command::Man(args) => generate::man(&args),

@@ -1,6 +1,7 @@
 //! What needs root to be set up: other users, a server that never answers, a control group.
 
 mod harm;
+mod metadata;
 mod rights;
 mod signals;
 

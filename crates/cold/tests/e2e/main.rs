@@ -20,6 +20,7 @@ mod input;
 mod interrupted;
 mod prefetch;
 mod prefetch_use;
+mod probe;
 mod ready;
 mod reference;
 mod report;
