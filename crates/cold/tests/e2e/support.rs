@@ -245,6 +245,7 @@ fn text(file: &mut File) -> String {
 }
 
 /// What a run of `cold` came to.
+#[derive(Debug)]
 pub(crate) struct Ran {
     line: String,
     pub(crate) status: ExitStatus,

@@ -14,7 +14,7 @@ use crate::cli::{EXIT_CODES, TEMPLATE};
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
 #[command(before_help = "Examples:
-  cold probe table                        mapped, buffered or direct, cold and warm, beside 1993's figures
+  cold probe table                        mapped, buffered, direct; cold and warm; beside 1993
   sudo cold probe compete --svg fight.svg who wins when memory is short
   cold probe prefetch --dir /home         what readahead and its like really deliver on that disk
   cold probe ramp --log ramp.parquet      the cache grows, hits become frequent, counters kept
