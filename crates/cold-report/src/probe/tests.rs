@@ -35,6 +35,8 @@ fn points_lie_where_their_values_are() {
     assert!((p[1].1 - p[0].1 - (p[2].1 - p[1].1)).abs() < 0.2);
 }
 
+const WORDS: &[&str] = &["sequential", "normal"];
+
 /// What stands along the axes, upward and across.
 fn labels(scales: (Scale, Scale), points: &[(f64, f64)]) -> [Vec<String>; 2] {
     let of = |values: Vec<f64>, scale, wanted| {
@@ -52,7 +54,6 @@ fn axes_end_at_what_is_drawn() {
     let [across, up] = labels((Scale::Doubling, Scale::Log), &doubled);
     assert_eq!(across, ["4", "8", "16", "32", "64"]);
     assert_eq!(up, ["1", "10", "100"]);
-    const WORDS: &[&str] = &["sequential", "normal"];
     let [across, _] = labels((Scale::Words(WORDS), Scale::Linear), &[(0.0, 1.0), (1.0, 2.0)]);
     assert_eq!(across, WORDS);
     let found = svg("t", "f", &[panel((Scale::Words(WORDS), Scale::Linear), vec![(0.0, 1.0), (1.0, 2.0)])]);

@@ -267,7 +267,7 @@ pub(super) fn script(ui: &Ui, ran: &[Ran], rows: &[Vec<String>], (seconds, repea
         None => {}
         Some(true) => ui.line(format!("The means repeat within 5 % in a trial of {seconds} s.")),
         Some(false) => {
-            ui.warn(format!("the means do not repeat within 5 %, not even in a trial of {seconds} s"))
+            ui.warn(format!("the means do not repeat within 5 %, not even in a trial of {seconds} s"));
         }
     }
     for r in ran.iter().filter(|r| r.nice != 0) {
