@@ -35,6 +35,8 @@ fn points_lie_where_their_values_are() {
     assert!((p[1].1 - p[0].1 - (p[2].1 - p[1].1)).abs() < 0.2);
 }
 
+const WORDS: &[&str] = &["sequential", "normal"];
+
 /// What stands along the axes, upward and across.
 fn labels(scales: (Scale, Scale), points: &[(f64, f64)]) -> [Vec<String>; 2] {
     let of = |values: Vec<f64>, scale, wanted| {
