@@ -1,0 +1,302 @@
+//! A series of starts: cost against index, with the control program and the fitted curve, for terminals, as
+//! SVG and as a page.
+
+use std::fmt::Write;
+
+use cold_bench::stats::median;
+use cold_spawn::growth::Class;
+use cold_spawn::report::{Part, Report, Series};
+use cold_spawn::session::Baseline;
+
+use crate::axis::{Axis, time};
+use crate::escape::{line, markup};
+
+const STYLE: &str = include_str!("html/style.css");
+const WIDTH: f64 = 1280.0;
+const PLOT: f64 = 360.0;
+const LEFT: f64 = 86.0;
+const RIGHT: f64 = 28.0;
+/// Space above a plot for its title, below for its axis.
+const HEAD: f64 = 58.0;
+const FOOT: f64 = 58.0;
+/// Points drawn per series: more cannot be told apart on the width.
+const MOST_POINTS: usize = 4000;
+/// Colours of Okabe & Ito.
+const OWN: &str = "#0072b2";
+const CONTROL: &str = "#767676";
+const FITTED: &str = "#d55e00";
+
+/// Words for a class.
+pub fn class_words(class: Class) -> &'static str {
+    match class {
+        Class::Constant => "constant",
+        Class::Logarithmic => "grows with the logarithm of the number of starts",
+        Class::Linear => "grows linearly with the number of starts (the total with its square)",
+        Class::Quadratic => "grows with the square of the number of starts (the total with its cube)",
+        Class::Step => "changed once, and stays there",
+    }
+}
+
+/// Words for a part of a start.
+pub fn part_words(part: Part) -> &'static str {
+    match part {
+        Part::Create => "create",
+        Part::Exec => "exec",
+        Part::Loading => "loading",
+        Part::Own => "own",
+    }
+}
+
+/// Words for a baseline.
+pub fn baseline_words(baseline: Baseline) -> &'static str {
+    match baseline {
+        Baseline::Create => "a process that exits at once",
+        Baseline::EmptyStatic => "an empty static program",
+        Baseline::EmptyDynamic => "an empty program with the C library",
+    }
+}
+
+/// Largest value that the axis shows: the fit and nearly all points; single slow starts lie above it.
+fn axis(s: &Series, ticks: usize) -> Axis {
+    let times = s.times.unwrap_or_default();
+    let fitted = s.judged.verdict.time.as_ref().map_or(0.0, |f| f.at(s.starts.len() as f64));
+    Axis::new(0.0, (times.p99 * 1.1).max(fitted * 1.1).max(1.0), ticks)
+}
+
+/// A plot in characters: the median of each column's starts, and of the control program's.
+pub fn terminal(s: &Series, width: usize, unicode: bool) -> String {
+    const HEIGHT: usize = 10;
+    let scale = axis(s, 4);
+    let (unit, factor, decimals) = scale.time_unit();
+    let columns = width.saturating_sub(14).clamp(20, 120).min(s.starts.len().max(1));
+    let mut grid = vec![vec![' '; columns]; HEIGHT + 1];
+    let row = |v: f64| HEIGHT - (scale.place(v).clamp(0.0, 1.0) * HEIGHT as f64).round() as usize;
+    let (own, control, edge) = if unicode { ('●', '·', '│') } else { ('o', '.', '|') };
+    for c in 0..columns {
+        let from = c * s.starts.len() / columns;
+        let to = ((c + 1) * s.starts.len() / columns).max(from + 1).min(s.starts.len());
+        let of = |f: fn(&cold_spawn::report::Start) -> u64| {
+            median(&s.starts[from.min(to)..to].iter().map(|t| f(t) as f64).collect::<Vec<_>>())
+        };
+        for (value, glyph) in [(of(|t| t.control_ns), control), (of(|t| t.ns), own)] {
+            if let Some(v) = value {
+                grid[row(v)][c] = glyph;
+            }
+        }
+    }
+    let mut out = String::new();
+    for (r, cells) in grid.iter().enumerate() {
+        let tick = scale.ticks.iter().find(|t| row(**t) == r);
+        let label = tick.map_or(String::new(), |t| format!("{:.decimals$} {unit}", t / factor));
+        let cells: String = cells.iter().collect();
+        let _ = writeln!(out, "{label:>11} {edge}{}", cells.trim_end());
+    }
+    let last = s.starts.last().map_or(0, |t| t.index);
+    let _ = writeln!(out, "{:>13}0{last:>pad$}", "", pad = columns.saturating_sub(1));
+    let _ = write!(out, "{:>13}{own} the command   {control} the empty program in between", "");
+    if unicode { out } else { out.replace('µ', "u") }
+}
+
+/// The picture: one plot per method.
+pub fn svg(report: &Report) -> String {
+    let each = HEAD + PLOT + FOOT;
+    let height = 64.0 + each * report.series.len() as f64 + 30.0;
+    let mut out = String::new();
+    let title = report.command.join(" ");
+    // Writing to a String cannot fail.
+    let _ = write!(
+        out,
+        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" font-family="system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif" font-size="14"><title>{}</title><rect class="bg" width="{WIDTH}" height="{height}" fill="#ffffff"/>"##,
+        markup(&title)
+    );
+    text(&mut out, (LEFT, 32.0), "fg", "font-size=\"20\" font-weight=\"600\"", &line(&title, 100));
+    let sub = format!("cold spawn {}, {}, {}", report.version, report.started, report.machine);
+    text(&mut out, (LEFT, 52.0), "muted", "font-size=\"12\"", &line(&sub, 160));
+    for (i, s) in report.series.iter().enumerate() {
+        plot(&mut out, s, 64.0 + each * i as f64 + HEAD);
+    }
+    out.push_str("</svg>\n");
+    out
+}
+
+fn text(out: &mut String, (x, y): (f64, f64), class: &str, attributes: &str, content: &str) {
+    let fill = if class == "fg" { "#1a1a1a" } else { "#5a5a5a" };
+    let content = markup(content);
+    let _ = write!(
+        out,
+        r#"<text class="{class}" x="{x:.1}" y="{y:.1}" fill="{fill}" {attributes}>{content}</text>"#
+    );
+}
+
+fn rule(out: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), class: &str, stroke: &str) {
+    let _ = write!(
+        out,
+        r#"<line class="{class}" x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" stroke="{stroke}"/>"#
+    );
+}
+
+fn plot(out: &mut String, s: &Series, top: f64) {
+    let scale = axis(s, 6);
+    let (unit, factor, decimals) = scale.time_unit();
+    let last = s.starts.last().map_or(1, |t| t.index.max(1)) as f64;
+    let bottom = top + PLOT;
+    let x = |index: f64| LEFT + (WIDTH - LEFT - RIGHT) * index / last;
+    let y = |v: f64| bottom - scale.place(v).clamp(0.0, 1.0) * PLOT;
+    let verdict = format!("{}: {}", s.method.name(), class_words(s.judged.verdict.class));
+    text(out, (LEFT, top - 34.0), "fg", "font-weight=\"600\"", &verdict);
+    legend(out, s, top - 14.0);
+    for tick in &scale.ticks {
+        rule(out, (LEFT, y(*tick)), (WIDTH - RIGHT, y(*tick)), "grid", "#e2e2e2");
+        let label = format!("{:.decimals$} {unit}", tick / factor);
+        text(out, (LEFT - 9.0, y(*tick) + 5.0), "fg", "text-anchor=\"end\" font-size=\"12\"", &label);
+    }
+    rule(out, (LEFT, bottom), (WIDTH - RIGHT, bottom), "axis", "#5a5a5a");
+    for tick in Axis::new(0.0, last, 8).ticks.iter().filter(|t| **t <= last) {
+        rule(out, (x(*tick), bottom), (x(*tick), bottom + 5.0), "axis", "#5a5a5a");
+        text(
+            out,
+            (x(*tick), bottom + 20.0),
+            "fg",
+            "text-anchor=\"middle\" font-size=\"12\"",
+            &tick.to_string(),
+        );
+    }
+    let middle = f64::midpoint(LEFT, WIDTH - RIGHT);
+    text(
+        out,
+        (middle, bottom + 40.0),
+        "muted",
+        "text-anchor=\"middle\" font-size=\"12\"",
+        "starts before it",
+    );
+    points(out, s, |t| t.control_ns, &x, &y, CONTROL);
+    points(out, s, |t| t.ns, &x, &y, OWN);
+    if let Some(fit) = &s.judged.verdict.time {
+        let at: Vec<String> = (0..=200)
+            .map(|i| last * f64::from(i) / 200.0)
+            .map(|i| format!("{:.1} {:.1}", x(i), y(fit.at(i))))
+            .collect();
+        let _ =
+            write!(out, r#"<path d="M{}" fill="none" stroke="{FITTED}" stroke-width="2.5"/>"#, at.join("L"));
+    }
+}
+
+fn legend(out: &mut String, s: &Series, y: f64) {
+    let own = s.times.map_or(0.0, |t| t.p50);
+    let control = s.control.map_or(0.0, |t| t.p50);
+    let mut entries = vec![
+        (OWN, format!("the command, median {}", time(own))),
+        (CONTROL, format!("the empty program in between, median {}", time(control))),
+    ];
+    if s.judged.verdict.time.is_some() {
+        entries.push((FITTED, "fit, drift taken out".to_owned()));
+    }
+    let mut x = LEFT;
+    for (color, words) in entries {
+        let _ = write!(out, r#"<circle cx="{:.1}" cy="{:.1}" r="5" fill="{color}"/>"#, x + 6.0, y - 5.0);
+        text(out, (x + 18.0, y), "muted", "font-size=\"12\"", &words);
+        x += 40.0 + 7.0 * words.chars().count() as f64;
+    }
+}
+
+/// All points as one path of round dots: far smaller than an element each. Those above the axis lie at its
+/// upper edge.
+fn points(
+    out: &mut String,
+    s: &Series,
+    value: fn(&cold_spawn::report::Start) -> u64,
+    x: &impl Fn(f64) -> f64,
+    y: &impl Fn(f64) -> f64,
+    color: &str,
+) {
+    let step = s.starts.len().div_ceil(MOST_POINTS).max(1);
+    let mut path = String::new();
+    for t in s.starts.iter().step_by(step) {
+        let _ = write!(path, "M{:.1} {:.1}h0", x(t.index as f64), y(value(t) as f64));
+    }
+    let _ = write!(
+        out,
+        r#"<path d="{path}" fill="none" stroke="{color}" stroke-opacity="0.5" stroke-width="3.5" stroke-linecap="round"/>"#
+    );
+}
+
+/// The page: picture, verdicts, causes, figures.
+pub fn html(report: &Report) -> String {
+    let mut out = String::new();
+    let title = markup(&report.command.join(" "));
+    let _ = write!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
+         <title>{title} – cold spawn</title><style>\n{STYLE}</style></head><body><main>\n<h1>{title}</h1>\n"
+    );
+    let _ = writeln!(out, "<figure>{}</figure>", svg(report));
+    for s in &report.series {
+        findings(&mut out, s);
+    }
+    out.push_str("<h2>Times</h2>\n");
+    let head = ["", "starts/s", "median", "p90", "p99", "longest", "user", "system"];
+    let rows = report.series.iter().map(|s| {
+        let t = s.times.unwrap_or_default();
+        let mut row = vec![s.method.name().to_owned(), format!("{:.0}", s.per_second)];
+        row.extend([t.p50, t.p90, t.p99, t.max, s.user_ns, s.system_ns].map(time));
+        row
+    });
+    table(&mut out, &head, rows);
+    out.push_str("<h2>What a start consists of</h2>\n");
+    let rows = report.series.iter().flat_map(|s| {
+        s.parts.iter().map(|p| vec![format!("{}: {}", s.method.name(), part_words(p.part)), time(p.ns)])
+    });
+    table(&mut out, &["", "time"], rows);
+    let rows = report.series.iter().flat_map(|s| {
+        s.baselines.iter().map(|b| {
+            let what = format!("{}: {}", s.method.name(), baseline_words(b.baseline));
+            vec![what, time(b.times.p50), time(b.times.p10), time(b.times.p90)]
+        })
+    });
+    table(&mut out, &["measured beside it", "median", "p10", "p90"], rows);
+    out.push_str("</main></body></html>\n");
+    out
+}
+
+fn findings(out: &mut String, s: &Series) {
+    let j = &s.judged;
+    let level = if j.verdict.grows() { "error" } else { "warning" };
+    let _ = write!(out, "<h2>{}</h2>\n<ul class=\"findings\">", markup(s.method.name()));
+    let _ = write!(out, "<li class=\"{level}\"><b>{}</b></li>", markup(class_words(j.verdict.class)));
+    for c in &j.causes {
+        let words = format!(
+            "{}: now {:.0}, {:+.3} per start, {} in the last observed start",
+            c.name,
+            c.present,
+            c.growth.slope,
+            time(c.ns as f64)
+        );
+        let _ = write!(out, "<li>{}</li>", markup(&words));
+    }
+    for p in j.verdict.predictions.iter().filter(|_| j.verdict.grows()) {
+        let words = format!("at {} starts: {} each, {} in all", p.starts, time(p.each_ns), time(p.total_ns));
+        let _ = write!(out, "<li>{}</li>", markup(&words));
+    }
+    if let Some(why) = &s.not_observed {
+        let _ = write!(out, "<li>{}</li>", markup(&format!("no start was observed: {why}")));
+    }
+    out.push_str("</ul>\n");
+}
+
+fn table(out: &mut String, head: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+    out.push_str("<div class=\"wide\"><table><thead><tr>");
+    for (i, h) in head.iter().enumerate() {
+        let _ = write!(out, "<th{}>{}</th>", if i > 0 { " class=\"n\"" } else { "" }, markup(h));
+    }
+    out.push_str("</tr></thead><tbody>\n");
+    for row in rows {
+        out.push_str("<tr>");
+        for (i, cell) in row.iter().enumerate() {
+            let _ = write!(out, "<td{}>{}</td>", if i > 0 { " class=\"n\"" } else { "" }, markup(cell));
+        }
+        out.push_str("</tr>\n");
+    }
+    out.push_str("</tbody></table></div>\n");
+}

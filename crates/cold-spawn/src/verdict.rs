@@ -1,0 +1,145 @@
+//! Does starting the program get slower? Counts first, because they are exact, then time.
+
+use serde::Serialize;
+
+use crate::cause::{Cause, Observed, causes};
+use crate::evidence::Evidence;
+use crate::growth::{self, Class, Fit, Growth, Kind, judge_points};
+use crate::session::Measured;
+
+/// A counted thing of the observed starts as a whole.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Counted {
+    /// `lookups`, `misses`, `listed_bytes`, `touched_pages`.
+    pub what: &'static str,
+    /// How it grows.
+    pub growth: Growth,
+}
+
+impl Counted {
+    /// Touched pages vary with the memory's layout: they are shown, and decide nothing.
+    pub fn decides(&self) -> bool {
+        self.what != "touched_pages"
+    }
+}
+
+/// From what a verdict was taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum From {
+    /// A count of the observed starts.
+    Counts,
+    /// The time of all starts.
+    Time,
+    /// Too few starts for either.
+    Nothing,
+}
+
+/// The cost of a start at some number of starts.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Prediction {
+    /// Starts before it.
+    pub starts: u64,
+    /// Cost of the next one, nanoseconds.
+    pub each_ns: f64,
+    /// Of all of them together, nanoseconds.
+    pub total_ns: f64,
+}
+
+/// The verdict on one series.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Verdict {
+    /// How the cost of a start depends on how many there were.
+    pub class: Class,
+    /// From what that was taken.
+    pub from: From,
+    /// Exponent p with which the total cost of n starts grows at present: total ~ nᵖ.
+    pub exponent: f64,
+    /// Time of a start that grows for sure: by the verdict's own model. None when time does not show it (yet).
+    pub time: Option<Fit>,
+    /// At present, and at ten times as many starts. Empty without a model of time.
+    pub predictions: Vec<Prediction>,
+}
+
+impl Verdict {
+    /// It gets slower without an end: a step is a change, and none that goes on.
+    pub fn grows(&self) -> bool {
+        matches!(self.class, Class::Logarithmic | Class::Linear | Class::Quadratic)
+    }
+}
+
+/// Everything that was judged of a series.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Judged {
+    /// The verdict.
+    pub verdict: Verdict,
+    /// How time grows, drift taken out; none when there are too few starts.
+    pub time: Option<Growth>,
+    /// By how much the control program's own time drifted, as a share of it.
+    pub drift: f64,
+    /// Counts of the observed starts; empty when there are too few.
+    pub counts: Vec<Counted>,
+    /// What lengthened, what costs most first.
+    pub causes: Vec<Cause>,
+}
+
+/// Judges what was measured. `extrapolate`: a further number of starts to predict.
+pub fn judge(measured: &Measured, extrapolate: Option<u64>) -> Judged {
+    let ns = |t: &cold_sys::spawn::Timing| t.ended.saturating_sub(t.began).0 as f64;
+    let values: Vec<f64> = measured.starts.iter().map(|(_, t)| ns(t)).collect();
+    let control: Vec<f64> = measured.control.iter().map(ns).collect();
+    let all = measured.starts.len() + measured.observed.len();
+    let time = growth::judge_times(&values, &control);
+    let causes = causes(&measured.observed, all);
+    let counts = counts(&measured.observed, all);
+    let verdict = verdict(time.as_ref(), &counts, &causes, extrapolate);
+    Judged { verdict, time, drift: growth::drift(&control), counts, causes }
+}
+
+fn counts(observed: &[Observed], all: usize) -> Vec<Counted> {
+    type Count = (&'static str, fn(&Evidence) -> Option<u64>);
+    let kinds: [Count; 4] = [
+        ("lookups", |e| Some(e.lookups)),
+        ("misses", |e| Some(e.misses)),
+        ("listed_bytes", |e| Some(e.listed.values().map(|s| s.amount).sum())),
+        ("touched_pages", |e| e.touched_pages),
+    ];
+    let judged = |(what, of): Count| {
+        let points: Option<Vec<(f64, f64)>> =
+            observed.iter().map(|(i, e)| Some((*i as f64, of(e)? as f64))).collect();
+        Some(Counted { what, growth: judge_points(&points?, all, Kind::Count)? })
+    };
+    kinds.into_iter().filter_map(judged).collect()
+}
+
+fn verdict(time: Option<&Growth>, counts: &[Counted], causes: &[Cause], extrapolate: Option<u64>) -> Verdict {
+    let exact = counts.iter().filter(|c| c.decides() && c.growth.grows()).map(|c| &c.growth);
+    let counted = causes.iter().map(|c| &c.growth).chain(exact).next();
+    let (class, from) = match (counted, time) {
+        (Some(g), _) => (g.class, From::Counts),
+        (None, Some(g)) => (g.class, From::Time),
+        (None, None) if counts.is_empty() => (Class::Constant, From::Nothing),
+        (None, None) => (Class::Constant, From::Counts),
+    };
+    // Time that does not grow for sure may still be fitted with the counts' class: a slope that is there in
+    // the counts is there in time as well, if it rises at all.
+    let fit = time
+        .and_then(|g| g.fits.iter().find(|f| f.class == class))
+        .filter(|f| class == Class::Constant || time.is_some_and(|g| g.grows() || f.bic < g.fits[0].bic));
+    let starts = time.map_or(0, |g| g.starts) as u64;
+    let wanted = [Some(starts), Some(starts.saturating_mul(10)), extrapolate];
+    let predictions = fit.map_or(Vec::new(), |f| {
+        let at = |n: u64| Prediction { starts: n, each_ns: f.at(n as f64), total_ns: f.total(n as f64) };
+        wanted.into_iter().flatten().map(at).collect()
+    });
+    let n = starts.max(2) as f64;
+    let exponent = match (fit, counted) {
+        (Some(f), _) if f.total(n) > 0.0 => n * f.at(n - 1.0) / f.total(n),
+        (_, Some(g)) => g.exponent,
+        _ => 1.0,
+    };
+    Verdict { class, from, exponent, time: fit.cloned(), predictions }
+}
+
+#[cfg(test)]
+mod tests;
