@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cold_model::recording::StackIdx;
 use serde::Serialize;
 
 use crate::evidence::{Evidence, Spent};
@@ -38,11 +39,13 @@ pub struct Cause {
     pub present: f64,
     /// Wall time of it in the last observed start, nanoseconds; 0 when not told.
     pub ns: u64,
-    /// That, as a share of the time of all lookups and listings in that start; none when not told.
+    /// That, as a share of the time of that start; none when not told.
     pub share: Option<f64>,
-    /// One of its calls in the last observed recording's table of lookups, for the stack that did it.
+    /// The stack of one of its calls, in the recording of the last observed starts.
     #[serde(skip)]
-    pub lookup: Option<usize>,
+    pub stack: Option<StackIdx>,
+    /// That stack in words, outermost frame first; empty when none was recorded.
+    pub code: Vec<String>,
 }
 
 /// Observed starts: the index among all starts, and the evidence.
@@ -54,17 +57,16 @@ const MOSTLY: f64 = 1.25;
 /// Everything that grew, what costs most first. `starts` is the number of all starts.
 pub fn causes(observed: &[Observed], starts: usize) -> Vec<Cause> {
     let Some((_, last)) = observed.last() else { return Vec::new() };
-    let all_ns = last.lookup_ns + last.listed.values().map(|s| s.ns).sum::<u64>();
     let mut found = Vec::new();
     for ((what, name, directory), points) in series(observed) {
         let xy: Vec<(f64, f64)> = points.iter().map(|(i, s)| (*i as f64, s.amount as f64)).collect();
-        let (Some(growth), Some((_, now))) = (judge_points(&xy, starts, Kind::Count), points.last()) else {
+        let (Some(growth), Some((_, now))) = (judge_points(&xy, starts, Kind::Exact), points.last()) else {
             continue;
         };
         if !growth.grows() {
             continue;
         }
-        let share = (all_ns > 0 && now.ns > 0).then(|| now.ns as f64 / all_ns as f64);
+        let share = (last.wall_ns > 0 && now.ns > 0).then(|| now.ns as f64 / last.wall_ns as f64);
         found.push(Cause {
             what,
             name,
@@ -73,7 +75,8 @@ pub fn causes(observed: &[Observed], starts: usize) -> Vec<Cause> {
             present: now.amount as f64,
             ns: now.ns,
             share,
-            lookup: now.lookup,
+            stack: now.stack,
+            code: Vec::new(),
         });
     }
     // A scan is also a growing number of lookups, and of misses or hits: the most telling kind stays.
@@ -103,10 +106,10 @@ fn series(observed: &[Observed]) -> BTreeMap<Key, Vec<(u64, Spent)>> {
             let at = all.entry((what, name, directory)).or_default().entry(*index).or_default();
             at.amount += s.amount;
             at.ns += s.ns;
-            at.lookup = s.lookup.or(at.lookup);
+            at.stack = s.stack.or(at.stack);
         };
         for s in &e.scans {
-            let spent = Spent { amount: s.length(), ns: s.ns, lookup: Some(s.lookup) };
+            let spent = Spent { amount: s.length(), ns: s.ns, stack: s.stack };
             add(What::NameScan, s.template(), s.directory.clone(), spent);
         }
         for (dir, s) in &e.listed {

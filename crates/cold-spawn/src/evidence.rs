@@ -1,12 +1,14 @@
 //! What one observed start did that could lengthen with the number of starts.
 
 mod scans;
+mod starts;
 
 pub use scans::{End, NameScan};
+pub use starts::{Calls, ProcessCalls, Seen, Stages, per_start};
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
-use cold_model::recording::{FileKind, LookupKind, Recording, TouchKind};
+use cold_model::recording::{FileKind, LookupKind, Recording, StackIdx, TouchKind};
 
 /// Counts of one start. Times are the wall time of the calls concerned, nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -29,6 +31,12 @@ pub struct Evidence {
     pub missed_in: BTreeMap<String, Spent>,
     /// All lookups' time.
     pub lookup_ns: u64,
+    /// System calls that returned, by name.
+    pub calls: BTreeMap<String, Calls>,
+    /// From the call that creates the process until it was waited for; 0: not timed.
+    pub wall_ns: u64,
+    /// That, divided.
+    pub stages: Option<Stages>,
 }
 
 /// How much, and how long it took (0: not told).
@@ -38,36 +46,18 @@ pub struct Spent {
     pub amount: u64,
     /// Wall time of the calls, nanoseconds.
     pub ns: u64,
-    /// The last of the calls in the table of lookups, for the stack that did it.
-    pub lookup: Option<usize>,
-}
-
-/// The evidence of each start in a recording of several: one per child of `spawner`, in order of creation.
-pub fn per_start(recording: &Recording, spawner: u32) -> Vec<Evidence> {
-    let mut of_start: HashMap<u32, usize> = HashMap::new();
-    let mut starts = 0;
-    for p in &recording.processes {
-        if of_start.contains_key(&p.pid) {
-            continue; // an exec: the same process
-        }
-        if p.parent == spawner && p.pid != spawner {
-            of_start.insert(p.pid, starts);
-            starts += 1;
-        } else if let Some(start) = of_start.get(&p.parent).copied() {
-            of_start.insert(p.pid, start);
-        }
-    }
-    (0..starts).map(|i| of(recording, |pid| of_start.get(&pid) == Some(&i))).collect()
+    /// The stack of the last of the calls that has one.
+    pub stack: Option<StackIdx>,
 }
 
 /// The evidence of the processes for which `own` holds.
 pub fn of(recording: &Recording, own: impl Fn(u32) -> bool) -> Evidence {
     let mut e = Evidence { scans: scans::find(recording, &own), ..Evidence::default() };
-    for (index, l) in recording.lookups.iter().flatten().enumerate().filter(|(_, l)| own(l.pid)) {
+    for l in recording.lookups.iter().flatten().filter(|l| own(l.pid)) {
         let ns = l.ended.saturating_sub(l.at).0;
         if l.kind == LookupKind::List {
             if let (Some(path), Ok(bytes)) = (&l.path, u64::try_from(l.result)) {
-                add(&mut e.listed, path, bytes, ns, Some(index));
+                add(&mut e.listed, path, bytes, ns, l.stack);
             }
             continue;
         }
@@ -76,9 +66,9 @@ pub fn of(recording: &Recording, own: impl Fn(u32) -> bool) -> Evidence {
         let missed = l.result < 0 && -l.result != i64::from(libc_errno::EEXIST);
         e.misses += u64::from(missed);
         if let Some((dir, _)) = l.path.as_deref().and_then(scans::split) {
-            add(&mut e.looked_up_in, dir, 1, ns, Some(index));
+            add(&mut e.looked_up_in, dir, 1, ns, l.stack);
             if missed {
-                add(&mut e.missed_in, dir, 1, ns, Some(index));
+                add(&mut e.missed_in, dir, 1, ns, l.stack);
             }
         }
     }
@@ -93,11 +83,11 @@ pub(crate) mod libc_errno {
     pub(crate) const EEXIST: i32 = 17;
 }
 
-fn add(map: &mut BTreeMap<String, Spent>, key: &str, amount: u64, ns: u64, lookup: Option<usize>) {
+fn add(map: &mut BTreeMap<String, Spent>, key: &str, amount: u64, ns: u64, stack: Option<StackIdx>) {
     let spent = map.entry(key.to_owned()).or_default();
     spent.amount += amount;
     spent.ns += ns;
-    spent.lookup = lookup.or(spent.lookup);
+    spent.stack = stack.or(spent.stack);
 }
 
 fn read_in_full(recording: &Recording, own: &impl Fn(u32) -> bool, e: &mut Evidence) {
@@ -116,7 +106,10 @@ fn read_in_full(recording: &Recording, own: &impl Fn(u32) -> bool, e: &mut Evide
         if let (Some(path), Some(size)) = (&file.path, file.size)
             && read.len() as u64 == size.div_ceil(page_bytes)
         {
-            add(&mut e.read_in_full, path, size, 0, None);
+            // The reads have no stacks, but who opens a file reads it.
+            let opens = recording.lookups.iter().flatten().rev();
+            let mut opens = opens.filter(|l| own(l.pid) && l.path.as_ref() == Some(path));
+            add(&mut e.read_in_full, path, size, 0, opens.find_map(|l| l.stack));
         }
     }
 }

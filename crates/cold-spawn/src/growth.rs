@@ -21,10 +21,10 @@ pub const BLOCK: usize = 10;
 pub const LEAST_POINTS: usize = 10;
 /// A model with more parameters must have a BIC lower by so much ("very strong", Kass and Raftery 1995).
 pub const MARGIN: f64 = 10.0;
-/// Two-sided p-value that the rank test must reach before a time is called growing.
+/// Two-sided p-value that the rank test must reach before anything is called growing.
 pub const TREND_P: f64 = 0.001;
-/// The same for counts, which hardly vary by chance: 20 points of which 4 lie before a step reach 0.003.
-pub const TREND_P_OF_COUNTS: f64 = 0.01;
+/// The same for a step of an exact count: 20 points of which 4 lie before it reach 0.003.
+pub const TREND_P_OF_STEPS: f64 = 0.01;
 /// Growth over the observed starts below this share of the cost is called constant: the residue of drift
 /// that the control program leaves is about 1 % on a virtual machine.
 pub const LEAST_SHARE: f64 = 0.03;
@@ -53,10 +53,10 @@ pub enum Class {
 /// What the values are, which decides how exact they can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Measured time: noisy.
-    Time,
-    /// Counted events: whole numbers.
-    Count,
+    /// Times, and counts that vary by chance (page faults with the memory's layout).
+    Varying,
+    /// Counts that vary by what a program does: whole numbers.
+    Exact,
 }
 
 /// How a series grows.
@@ -129,7 +129,7 @@ pub fn drift(control: &[f64]) -> f64 {
 /// Judges measured times in start order, drift taken out by the control's. None when there are too few.
 pub fn judge_times(values: &[f64], control: &[f64]) -> Option<Growth> {
     let least = LEAST_SHARE.max(LEAST_OF_DRIFT * drift(control));
-    judge_series(&without_drift(values, control), Kind::Time, least)
+    judge_series(&without_drift(values, control), Kind::Varying, least)
 }
 
 /// Judges a series in start order. None when it is too short: [`LEAST_POINTS`] blocks of [`BLOCK`].
@@ -203,18 +203,19 @@ fn choose(fits: &[Fit], points: &[(f64, f64)], voice: &Voice, kind: Kind) -> Cla
     for f in &fits[1..] {
         let gain = f.at(last) - f.at(first);
         let least = match kind {
-            Kind::Time => voice.least * f.at(first).abs(),
-            Kind::Count => 1.0,
+            Kind::Varying => voice.least * f.at(first).abs(),
+            Kind::Exact => 1.0,
         };
         let needed = if f.parameters > best.parameters { MARGIN } else { 0.0 };
         if f.grows_throughout(first, last) && gain >= least && f.bic + needed < best.bic {
             best = f;
         }
     }
-    let (needed, rises) = match kind {
-        Kind::Time => (TREND_P, voice.slope > 0.0),
+    let (needed, rises) = match (kind, best.class) {
         // A step leaves most pairs of whole numbers equal.
-        Kind::Count => (TREND_P_OF_COUNTS, voice.slope >= 0.0),
+        (Kind::Exact, Class::Step) => (TREND_P_OF_STEPS, voice.slope >= 0.0),
+        (Kind::Exact, _) => (TREND_P, voice.slope >= 0.0),
+        (Kind::Varying, _) => (TREND_P, voice.slope > 0.0),
     };
     let trusted = constant.bic - best.bic >= MARGIN && voice.p < needed && rises;
     if trusted { best.class } else { Class::Constant }

@@ -1,11 +1,13 @@
 //! What a measurement says, as one document: docs/formats/spawn-json.md.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use cold_bench::stats::{mean, quantile};
 use cold_sys::spawn::{Method, Timing};
 use serde::Serialize;
 
+use crate::evidence::{Calls, Evidence, Stages};
 use crate::session::{Baseline, Config, Measured};
 use crate::verdict::{self, Judged};
 
@@ -126,7 +128,7 @@ pub struct Start {
 }
 
 /// Counts of one observed start.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ObservedStart {
     /// Index among all starts.
     pub index: u64,
@@ -140,6 +142,12 @@ pub struct ObservedStart {
     pub touched_pages: Option<u64>,
     /// Wall time of its lookups, nanoseconds.
     pub lookup_ns: u64,
+    /// From the call that creates the process until it was waited for, nanoseconds.
+    pub ns: u64,
+    /// That, divided; none where no exec was seen.
+    pub stages: Option<Stages>,
+    /// System calls that returned, by name.
+    pub calls: BTreeMap<String, Calls>,
 }
 
 /// What became of a repetition in which what starts leave behind was dropped.
@@ -197,6 +205,8 @@ pub struct Series {
     pub baselines: Vec<BaselineTimes>,
     /// The median start in parts; empty when a baseline is missing.
     pub parts: Vec<PartTime>,
+    /// Medians of the observed starts' stages; none where none was seen.
+    pub stages: Option<Stages>,
     /// Growth and its causes.
     pub judged: Judged,
     /// Result of `--confirm`.
@@ -250,6 +260,7 @@ pub fn series(config: &Config, m: &Measured, extrapolate: Option<u64>) -> Series
         failures: m.starts.iter().filter(|(_, t)| t.status != 0).count(),
         parts: parts(&baselines, median(&walls), is_dynamic(&config.program.path)),
         baselines,
+        stages: stages(&m.observed),
         judged: verdict::judge(m, extrapolate),
         confirmation: None,
         not_observed: m.not_observed.clone(),
@@ -297,7 +308,7 @@ fn start(index: u64, t: &Timing, control: &Timing) -> Start {
     }
 }
 
-fn observed(index: u64, e: &crate::evidence::Evidence) -> ObservedStart {
+fn observed(index: u64, e: &Evidence) -> ObservedStart {
     ObservedStart {
         index,
         lookups: e.lookups,
@@ -305,7 +316,24 @@ fn observed(index: u64, e: &crate::evidence::Evidence) -> ObservedStart {
         listed_bytes: e.listed.values().map(|s| s.amount).sum(),
         touched_pages: e.touched_pages,
         lookup_ns: e.lookup_ns,
+        ns: e.wall_ns,
+        stages: e.stages,
+        calls: e.calls.clone(),
     }
+}
+
+/// Medians, each of its own.
+fn stages(observed: &[(u64, Evidence)]) -> Option<Stages> {
+    let all: Vec<Stages> = observed.iter().filter_map(|(_, e)| e.stages).collect();
+    let median = |of: fn(&Stages) -> u64| {
+        quantile(&all.iter().map(|s| of(s) as f64).collect::<Vec<_>>(), 0.5).map(|ns| ns as u64)
+    };
+    Some(Stages {
+        create: median(|s| s.create)?,
+        exec: median(|s| s.exec)?,
+        run: median(|s| s.run)?,
+        exit: median(|s| s.exit)?,
+    })
 }
 
 /// The median start, divided by what the baselines cost. `dynamic`: the program has a loader.

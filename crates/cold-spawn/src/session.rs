@@ -8,7 +8,7 @@ use cold_model::recording::Recording;
 use cold_sys::spawn::client::Spawner;
 use cold_sys::spawn::{Fresh, Method, Program, Setup, Timing};
 
-use crate::evidence::{self, Evidence};
+use crate::evidence::{self, Evidence, Seen};
 use crate::{Error, Result};
 
 /// Pairs of starts per order to the spawners, at most: progress and interrupts are looked at between them.
@@ -73,7 +73,9 @@ pub struct Measured {
     pub baselines: Vec<(Baseline, Vec<Timing>)>,
     /// Observed starts with their index; empty when none could be observed.
     pub observed: Vec<(u64, Evidence)>,
-    /// Why none could be observed.
+    /// Recording of the last of them, for the stacks of what they did.
+    pub recording: Option<Recording>,
+    /// Why none, or no more, could be observed.
     pub not_observed: Option<String>,
     /// Wall time in which the timed starts and their controls ran.
     pub wall: Nanos,
@@ -85,8 +87,8 @@ pub struct Measured {
 pub trait Observer {
     /// Records what descends from this process, from now on.
     fn begin(&mut self, spawner: u32) -> std::result::Result<(), String>;
-    /// Ends, and gives the recording.
-    fn end(&mut self) -> std::result::Result<Recording, String>;
+    /// Ends, and tells.
+    fn end(&mut self) -> std::result::Result<Seen, String>;
 }
 
 /// Hears how far it is.
@@ -130,7 +132,7 @@ impl Observer for Nobody {
     fn begin(&mut self, _: u32) -> std::result::Result<(), String> {
         Err("nobody observes".into())
     }
-    fn end(&mut self) -> std::result::Result<Recording, String> {
+    fn end(&mut self) -> std::result::Result<Seen, String> {
         Err("nobody observes".into())
     }
 }
@@ -262,13 +264,19 @@ impl<'a> Session<'a> {
             return Ok(());
         }
         let timings = self.alone(vec![PROGRAM; OBSERVED_EACH]);
-        let recording = self.observer.end();
-        timings?;
-        match recording {
-            Ok(r) => {
-                for (i, e) in evidence::per_start(&r, self.spawners[0].pid()).into_iter().enumerate() {
-                    self.measured.observed.push((self.next + i as u64, e));
-                }
+        let seen = self.observer.end();
+        let timings = timings?;
+        if self.stopped() {
+            return Ok(());
+        }
+        let told = seen.and_then(|seen| {
+            let each = evidence::per_start(&seen, &timings, self.spawners[0].pid())?;
+            Ok((seen.recording, each))
+        });
+        match told {
+            Ok((recording, each)) => {
+                self.measured.observed.extend((self.next..).zip(each));
+                self.measured.recording = Some(recording);
             }
             Err(why) => self.measured.not_observed = Some(why),
         }

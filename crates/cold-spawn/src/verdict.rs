@@ -1,5 +1,7 @@
 //! Does starting the program get slower? Counts first, because they are exact, then time.
 
+use std::collections::BTreeSet;
+
 use serde::Serialize;
 
 use crate::cause::{Cause, Observed, causes};
@@ -7,11 +9,14 @@ use crate::evidence::Evidence;
 use crate::growth::{self, Class, Fit, Growth, Kind, judge_points};
 use crate::session::Measured;
 
-/// A counted thing of the observed starts as a whole.
+/// A counted thing of the starts as wholes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Counted {
-    /// `lookups`, `misses`, `listed_bytes`, `touched_pages`.
-    pub what: &'static str,
+    /// `lookups`, `misses`, `listed_bytes`, `calls`, `call_bytes`, `touched_pages` of the observed starts,
+    /// `minor_faults` of the timed ones; `calls.NAME` of a system call that became more frequent.
+    pub what: String,
+    /// At the last start.
+    pub present: f64,
     /// How it grows.
     pub growth: Growth,
 }
@@ -27,7 +32,7 @@ impl Counted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum From {
-    /// A count of the observed starts.
+    /// A count of the observed starts, or the page faults of all.
     Counts,
     /// The time of all starts.
     Time,
@@ -77,7 +82,7 @@ pub struct Judged {
     pub time: Option<Growth>,
     /// By how much the control program's own time drifted, as a share of it.
     pub drift: f64,
-    /// Counts of the observed starts; empty when there are too few.
+    /// Counts of the starts; empty when there are too few.
     pub counts: Vec<Counted>,
     /// What lengthened, what costs most first.
     pub causes: Vec<Cause>,
@@ -91,25 +96,58 @@ pub fn judge(measured: &Measured, extrapolate: Option<u64>) -> Judged {
     let all = measured.starts.len() + measured.observed.len();
     let time = growth::judge_times(&values, &control);
     let causes = causes(&measured.observed, all);
-    let counts = counts(&measured.observed, all);
+    let counts = counts(measured, all);
     let verdict = verdict(time.as_ref(), &counts, &causes, extrapolate);
     Judged { verdict, time, drift: growth::drift(&control), counts, causes }
 }
 
-fn counts(observed: &[Observed], all: usize) -> Vec<Counted> {
-    type Count = (&'static str, fn(&Evidence) -> Option<u64>);
-    let kinds: [Count; 4] = [
-        ("lookups", |e| Some(e.lookups)),
-        ("misses", |e| Some(e.misses)),
-        ("listed_bytes", |e| Some(e.listed.values().map(|s| s.amount).sum())),
-        ("touched_pages", |e| e.touched_pages),
+fn counts(measured: &Measured, all: usize) -> Vec<Counted> {
+    type Count = (&'static str, Kind, fn(&Evidence) -> Option<u64>);
+    let kinds: [Count; 6] = [
+        ("lookups", Kind::Exact, |e| Some(e.lookups)),
+        ("misses", Kind::Exact, |e| Some(e.misses)),
+        ("listed_bytes", Kind::Exact, |e| Some(e.listed.values().map(|s| s.amount).sum())),
+        ("calls", Kind::Exact, |e| told(e, e.calls.values().map(|c| c.calls).sum())),
+        // Files of /proc are a byte longer now and then.
+        ("call_bytes", Kind::Varying, |e| told(e, e.calls.values().map(|c| c.bytes).sum())),
+        ("touched_pages", Kind::Exact, |e| e.touched_pages),
     ];
-    let judged = |(what, of): Count| {
-        let points: Option<Vec<(f64, f64)>> =
-            observed.iter().map(|(i, e)| Some((*i as f64, of(e)? as f64))).collect();
-        Some(Counted { what, growth: judge_points(&points?, all, Kind::Count)? })
-    };
-    kinds.into_iter().filter_map(judged).collect()
+    let observed = &measured.observed;
+    let mut found: Vec<Counted> = kinds
+        .into_iter()
+        .filter_map(|(what, kind, of)| counted(what.to_owned(), observed, all, kind, of))
+        .collect();
+    let faults: Vec<f64> = measured.starts.iter().map(|(_, t)| t.minor_faults as f64).collect();
+    if let (Some(growth), Some(last)) = (growth::judge(&faults, Kind::Varying), faults.last()) {
+        found.push(Counted { what: "minor_faults".into(), present: *last, growth });
+    }
+    let names: BTreeSet<&String> = observed.iter().flat_map(|(_, e)| e.calls.keys()).collect();
+    for name in names {
+        let calls = |e: &Evidence| Some(e.calls.get(name).map_or(0, |c| c.calls));
+        let one = counted(format!("calls.{name}"), observed, all, Kind::Exact, calls);
+        found.extend(one.filter(|c| c.growth.grows()));
+    }
+    found
+}
+
+/// A sum over calls, where calls were counted.
+fn told(e: &Evidence, sum: u64) -> Option<u64> {
+    (!e.calls.is_empty()).then_some(sum)
+}
+
+/// None where it was not told of every start.
+fn counted(
+    what: String,
+    observed: &[Observed],
+    all: usize,
+    kind: Kind,
+    of: impl Fn(&Evidence) -> Option<u64>,
+) -> Option<Counted> {
+    let points: Option<Vec<(f64, f64)>> =
+        observed.iter().map(|(i, e)| Some((*i as f64, of(e)? as f64))).collect();
+    let points = points?;
+    let (_, present) = *points.last()?;
+    Some(Counted { what, present, growth: judge_points(&points, all, kind)? })
 }
 
 fn verdict(time: Option<&Growth>, counts: &[Counted], causes: &[Cause], extrapolate: Option<u64>) -> Verdict {

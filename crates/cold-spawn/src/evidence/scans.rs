@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use cold_model::recording::{Lookup, LookupKind, Recording};
+use cold_model::recording::{Lookup, LookupKind, Recording, StackIdx};
 
 use super::libc_errno::{EEXIST, ENOENT};
 
@@ -47,8 +47,10 @@ pub struct NameScan {
     pub end: End,
     /// Wall time of its lookups, nanoseconds.
     pub ns: u64,
-    /// Its last lookup in the table, for the stack that did it.
+    /// Its last lookup in the table.
     pub lookup: usize,
+    /// The stack of the last of its lookups that has one.
+    pub stack: Option<StackIdx>,
 }
 
 impl NameScan {
@@ -115,6 +117,7 @@ pub(super) fn find(recording: &Recording, own: &impl Fn(u32) -> bool) -> Vec<Nam
                 end,
                 ns,
                 lookup: index,
+                stack: l.stack,
             };
             let full = open.len() >= MOST_OPEN;
             match open.get_mut(&key) {
@@ -123,6 +126,7 @@ pub(super) fn find(recording: &Recording, own: &impl Fn(u32) -> bool) -> Vec<Nam
                     (run.last, run.end, run.lookup) = (n, end, index);
                     run.lookups += 1;
                     run.ns += ns;
+                    run.stack = l.stack.or(run.stack);
                 }
                 Some(run) => found.push(std::mem::replace(run, fresh())),
                 None if !full => {

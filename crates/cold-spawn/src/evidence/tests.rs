@@ -101,7 +101,7 @@ fn listed_directories_and_files_read_in_full_are_told() {
     r.files = vec![file("/whole", 10_000), file("/part", 10_000)];
     r.touches = Some(vec![read(0, 0, 1), read(0, 1, 4), read(1, 0, 2)]);
     let e = of(&r, |_| true);
-    assert_eq!(e.listed["/spool"], Spent { amount: 4296, ns: 3000, lookup: Some(2) });
+    assert_eq!(e.listed["/spool"], Spent { amount: 4296, ns: 3000, stack: None });
     assert_eq!(
         e.read_in_full.iter().map(|(p, s)| (p.as_str(), s.amount)).collect::<Vec<_>>(),
         [("/whole", 10_000)]

@@ -71,8 +71,8 @@ pub(super) fn all(points: &[(f64, f64)], kind: Kind) -> Vec<Fit> {
     // Counts are whole numbers: their medians cannot be more exact than rounding (variance 1/12). Times are
     // not more exact than a millionth of their size.
     let floor = match kind {
-        Kind::Count => 1.0 / 12.0,
-        Kind::Time => (points.iter().map(|p| p.1.abs()).sum::<f64>() / n * 1e-6).powi(2).max(1e-300),
+        Kind::Exact => 1.0 / 12.0,
+        Kind::Varying => (points.iter().map(|p| p.1.abs()).sum::<f64>() / n * 1e-6).powi(2).max(1e-300),
     };
     let finish = |class, coefficients: Vec<f64>, parameters: usize| {
         let mut fit = Fit { class, coefficients, parameters, rss: 0.0, bic: 0.0 };

@@ -30,6 +30,7 @@ fn measured(cost: impl Fn(u64) -> f64, names: impl Fn(u64) -> u64) -> Measured {
         end: End::Created,
         ns: 1000,
         lookup: 0,
+        stack: None,
     };
     Measured {
         starts: (0..400).map(|i| (i, timing(cost(i) + (i % 7) as f64))).collect(),
