@@ -4,8 +4,10 @@
 use std::fmt::Write;
 
 use cold_bench::stats::median;
+use cold_spawn::Cause;
+use cold_spawn::cause::What;
 use cold_spawn::growth::Class;
-use cold_spawn::report::{Part, Report, Series};
+use cold_spawn::report::{Confirmation, Part, Report, Series};
 use cold_spawn::session::Baseline;
 
 use crate::axis::{Axis, time};
@@ -37,6 +39,32 @@ pub fn class_words(class: Class) -> &'static str {
     }
 }
 
+/// What distinguishes a series.
+pub fn series_words(s: &Series) -> String {
+    let mut words = vec![s.method.name().to_owned()];
+    if s.cgroup.is_some() {
+        words.push("into a cgroup".into());
+    }
+    if s.jobs > 1 {
+        words.push(format!("{} at once", s.jobs));
+    }
+    if s.parent_bytes > 0 {
+        let pages = if s.huge_pages { " of huge pages" } else { "" };
+        words.push(format!("parent with {} MiB{pages}", s.parent_bytes >> 20));
+    }
+    words.join(", ")
+}
+
+/// Words for a count of starts.
+pub fn count_words(what: &str) -> String {
+    match what.strip_prefix("calls.") {
+        Some(name) => format!("calls of {name}"),
+        None if what == "calls" => "system calls".to_owned(),
+        None if what == "call_bytes" => "bytes read and written".to_owned(),
+        None => what.replace('_', " "),
+    }
+}
+
 /// Words for a part of a start.
 pub fn part_words(part: Part) -> &'static str {
     match part {
@@ -54,6 +82,81 @@ pub fn baseline_words(baseline: Baseline) -> &'static str {
         Baseline::EmptyStatic => "an empty static program",
         Baseline::EmptyDynamic => "an empty program with the C library",
     }
+}
+
+/// What lengthened, by how much, and what it takes.
+pub fn cause_words(c: &Cause) -> String {
+    let what = match c.what {
+        What::NameScan => format!("{} is searched number by number: now {:.0} names", c.name, c.present),
+        What::DirectoryList => format!("{} is listed: now {:.0} bytes of entries", c.name, c.present),
+        What::FileRead => format!("{} is read from its beginning: now {:.0} bytes", c.name, c.present),
+        What::SearchPath => format!("lookups fail in {}: now {:.0}", c.name, c.present),
+        What::Lookups => format!("names are looked up in {}: now {:.0}", c.name, c.present),
+    };
+    let share = c.share.map_or(String::new(), |s| format!(" ({:.0} % of the start)", 100.0 * s));
+    let took = if c.ns > 0 { format!(", {}{share}", time(c.ns as f64)) } else { String::new() };
+    format!("{what}{took}; {:+.3} per start", c.growth.slope)
+}
+
+/// The innermost frames of the code that does it, without those of Rust's own library on the way there.
+pub fn code_words(c: &Cause) -> Option<String> {
+    const FRAMES: usize = 10;
+    let (innermost, others) = c.code.split_last()?;
+    let own = |frame: &&String| {
+        let function = frame.split_once('`').map_or("", |(_, f)| f).trim_start_matches('<');
+        !["std::", "core::", "alloc::"].iter().any(|library| function.starts_with(library))
+    };
+    let shown: Vec<&String> = others.iter().filter(own).chain([innermost]).collect();
+    let from = shown.len().saturating_sub(FRAMES);
+    let mut words = if from > 0 { vec!["…"] } else { Vec::new() };
+    let mut module = "";
+    for frame in &shown[from..] {
+        // ``module`function``: the module where it changes.
+        match frame.split_once('`') {
+            Some((same, function)) if same == module => words.push(function),
+            other => {
+                module = other.map_or("", |(m, _)| m);
+                words.push(frame);
+            }
+        }
+    }
+    Some(format!("by {}", words.join(" → ")))
+}
+
+/// The counts that grow.
+pub fn counts_words(s: &Series) -> Option<String> {
+    let growing = s.judged.counts.iter().filter(|c| c.growth.grows());
+    let each: Vec<String> = growing
+        .map(|c| format!("{} {:.0} ({:+.3} per start)", count_words(&c.what), c.present, c.growth.slope))
+        .collect();
+    (!each.is_empty()).then(|| format!("what grows: {}", each.join(", ")))
+}
+
+/// Why not all was observed.
+pub fn not_observed_words(s: &Series) -> Option<String> {
+    let why = s.not_observed.as_ref()?;
+    Some(match s.observed.len() {
+        0 => format!("no start was recorded, so causes are unknown: {why}"),
+        n => format!("only {n} starts were recorded: {why}"),
+    })
+}
+
+/// What became of the repetition: the verdict, and the rest.
+pub fn confirmation_words(s: &Series, c: &Confirmation) -> (&'static str, String) {
+    if let Some(why) = &c.failed {
+        return ("not confirmed, since it could not be tried:", why.clone());
+    }
+    let dropped = c.dropped.join("; ");
+    let (now, before) = (time(c.median_ns), time(s.times.map_or(0.0, |t| t.p50)));
+    let level = format!("{} starts of {now} (median; {before} before)", c.starts);
+    if c.vanished {
+        return (
+            "confirmed:",
+            format!("growth vanishes when this is dropped before every start: {dropped}; {level}"),
+        );
+    }
+    let remains = c.remains.join(", ");
+    ("not confirmed:", format!("dropping {dropped} does not end it: {remains} still grows; {level}"))
 }
 
 /// Largest value that the axis shows: the fit and nearly all points; single slow starts lie above it.
@@ -142,7 +245,7 @@ fn plot(out: &mut String, s: &Series, top: f64) {
     let bottom = top + PLOT;
     let x = |index: f64| LEFT + (WIDTH - LEFT - RIGHT) * index / last;
     let y = |v: f64| bottom - scale.place(v).clamp(0.0, 1.0) * PLOT;
-    let verdict = format!("{}: {}", s.method.name(), class_words(s.judged.verdict.class));
+    let verdict = format!("{}: {}", series_words(s), class_words(s.judged.verdict.class));
     text(out, (LEFT, top - 34.0), "fg", "font-weight=\"600\"", &verdict);
     legend(out, s, top - 14.0);
     for tick in &scale.ticks {
@@ -239,19 +342,19 @@ pub fn html(report: &Report) -> String {
     let head = ["", "starts/s", "median", "p90", "p99", "longest", "user", "system"];
     let rows = report.series.iter().map(|s| {
         let t = s.times.unwrap_or_default();
-        let mut row = vec![s.method.name().to_owned(), format!("{:.0}", s.per_second)];
+        let mut row = vec![series_words(s), format!("{:.0}", s.per_second)];
         row.extend([t.p50, t.p90, t.p99, t.max, s.user_ns, s.system_ns].map(time));
         row
     });
     table(&mut out, &head, rows);
     out.push_str("<h2>What a start consists of</h2>\n");
     let rows = report.series.iter().flat_map(|s| {
-        s.parts.iter().map(|p| vec![format!("{}: {}", s.method.name(), part_words(p.part)), time(p.ns)])
+        s.parts.iter().map(|p| vec![format!("{}: {}", series_words(s), part_words(p.part)), time(p.ns)])
     });
     table(&mut out, &["", "time"], rows);
     let rows = report.series.iter().flat_map(|s| {
         s.baselines.iter().map(|b| {
-            let what = format!("{}: {}", s.method.name(), baseline_words(b.baseline));
+            let what = format!("{}: {}", series_words(s), baseline_words(b.baseline));
             vec![what, time(b.times.p50), time(b.times.p10), time(b.times.p90)]
         })
     });
@@ -263,24 +366,29 @@ pub fn html(report: &Report) -> String {
 fn findings(out: &mut String, s: &Series) {
     let j = &s.judged;
     let level = if j.verdict.grows() { "error" } else { "warning" };
-    let _ = write!(out, "<h2>{}</h2>\n<ul class=\"findings\">", markup(s.method.name()));
+    let _ = write!(out, "<h2>{}</h2>\n<ul class=\"findings\">", markup(&series_words(s)));
     let _ = write!(out, "<li class=\"{level}\"><b>{}</b></li>", markup(class_words(j.verdict.class)));
     for c in &j.causes {
-        let words = format!(
-            "{}: now {:.0}, {:+.3} per start, {} in the last observed start",
-            c.name,
-            c.present,
-            c.growth.slope,
-            time(c.ns as f64)
-        );
-        let _ = write!(out, "<li>{}</li>", markup(&words));
+        let _ = write!(out, "<li>{}", markup(&cause_words(c)));
+        if let Some(code) = code_words(c) {
+            let _ = write!(out, "<br>{}", markup(&code));
+        }
+        out.push_str("</li>");
+    }
+    if let Some(counts) = counts_words(s) {
+        let _ = write!(out, "<li>{}</li>", markup(&counts));
     }
     for p in j.verdict.predictions.iter().filter(|_| j.verdict.grows()) {
         let words = format!("at {} starts: {} each, {} in all", p.starts, time(p.each_ns), time(p.total_ns));
         let _ = write!(out, "<li>{}</li>", markup(&words));
     }
-    if let Some(why) = &s.not_observed {
-        let _ = write!(out, "<li>{}</li>", markup(&format!("no start was observed: {why}")));
+    if let Some(why) = not_observed_words(s) {
+        let _ = write!(out, "<li>{}</li>", markup(&why));
+    }
+    if let Some(c) = &s.confirmation {
+        let level = if c.vanished { "" } else { " class=\"warning\"" };
+        let (verdict, rest) = confirmation_words(s, c);
+        let _ = write!(out, "<li{level}><b>{verdict}</b> {}</li>", markup(&rest));
     }
     out.push_str("</ul>\n");
 }

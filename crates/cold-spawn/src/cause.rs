@@ -16,7 +16,7 @@ pub enum What {
     NameScan,
     /// A directory that is listed holds more.
     DirectoryList,
-    /// A file that is read in full is longer.
+    /// A file is read from its beginning, and further.
     FileRead,
     /// More lookups fail in one directory: a search path.
     SearchPath,
@@ -115,7 +115,7 @@ fn series(observed: &[Observed]) -> BTreeMap<Key, Vec<(u64, Spent)>> {
         for (dir, s) in &e.listed {
             add(What::DirectoryList, dir.clone(), dir.clone(), *s);
         }
-        for (path, s) in &e.read_in_full {
+        for (path, s) in &e.read_from_start {
             let dir = path.rsplit_once('/').map_or("/", |(d, _)| if d.is_empty() { "/" } else { d });
             add(What::FileRead, path.clone(), dir.to_owned(), *s);
         }

@@ -23,8 +23,8 @@ pub struct Evidence {
     pub scans: Vec<NameScan>,
     /// Per directory that was listed: bytes of entries, and time.
     pub listed: BTreeMap<String, Spent>,
-    /// Per regular file that was read from its first to its last page: its bytes.
-    pub read_in_full: BTreeMap<String, Spent>,
+    /// Per regular file: bytes read from its beginning on without a gap, to the page.
+    pub read_from_start: BTreeMap<String, Spent>,
     /// Per directory: lookups of names in it.
     pub looked_up_in: BTreeMap<String, Spent>,
     /// Per directory: failed lookups of names in it.
@@ -72,7 +72,7 @@ pub fn of(recording: &Recording, own: impl Fn(u32) -> bool) -> Evidence {
             }
         }
     }
-    read_in_full(recording, &own, &mut e);
+    read_from_start(recording, &own, &mut e);
     e
 }
 
@@ -90,7 +90,7 @@ fn add(map: &mut BTreeMap<String, Spent>, key: &str, amount: u64, ns: u64, stack
     spent.stack = stack.or(spent.stack);
 }
 
-fn read_in_full(recording: &Recording, own: &impl Fn(u32) -> bool, e: &mut Evidence) {
+fn read_from_start(recording: &Recording, own: &impl Fn(u32) -> bool, e: &mut Evidence) {
     let Some(touches) = &recording.touches else { return };
     e.touched_pages = Some(touches.iter().filter(|t| own(t.pid)).map(|t| u64::from(t.pages)).sum());
     let mut pages: BTreeMap<u32, std::collections::BTreeSet<u64>> = BTreeMap::new();
@@ -103,13 +103,14 @@ fn read_in_full(recording: &Recording, own: &impl Fn(u32) -> bool, e: &mut Evide
     }
     for (index, read) in pages {
         let Some(file) = recording.files.get(index as usize) else { continue };
-        if let (Some(path), Some(size)) = (&file.path, file.size)
-            && read.len() as u64 == size.div_ceil(page_bytes)
-        {
+        // Its end at that time is not known: a later start of the same recording may have appended to it.
+        let first = read.iter().zip(0..).take_while(|(page, n)| **page == *n).count() as u64;
+        if let (Some(path), Some(size), true) = (&file.path, file.size, first > 0) {
             // The reads have no stacks, but who opens a file reads it.
             let opens = recording.lookups.iter().flatten().rev();
             let mut opens = opens.filter(|l| own(l.pid) && l.path.as_ref() == Some(path));
-            add(&mut e.read_in_full, path, size, 0, opens.find_map(|l| l.stack));
+            let stack = opens.find_map(|l| l.stack);
+            add(&mut e.read_from_start, path, size.min(first * page_bytes), 0, stack);
         }
     }
 }

@@ -17,6 +17,8 @@ use serde::Serialize;
 
 /// Starts whose median makes one point of the fit.
 pub const BLOCK: usize = 10;
+/// Points of a fit, at most; blocks of longer series are larger. The rank test and the slope look at all pairs.
+const MOST_POINTS: usize = 500;
 /// Points needed: with fewer the rank test cannot reach [`TREND_P`].
 pub const LEAST_POINTS: usize = 10;
 /// A model with more parameters must have a BIC lower by so much ("very strong", Kass and Raftery 1995).
@@ -94,6 +96,10 @@ impl Growth {
         let last = self.starts.saturating_sub(1) as f64;
         ratio(self.at(10.0 * last), self.at(last))
     }
+    /// The rank test alone: later ones are larger.
+    pub fn rises(&self) -> bool {
+        self.slope > 0.0 && self.trend_p < TREND_P
+    }
     /// The cost of a start depends on how many there were.
     pub fn grows(&self) -> bool {
         self.class != Class::Constant
@@ -138,10 +144,11 @@ pub fn judge(values: &[f64], kind: Kind) -> Option<Growth> {
 }
 
 fn judge_series(values: &[f64], kind: Kind, least: f64) -> Option<Growth> {
+    let size = BLOCK.max(values.len().div_ceil(MOST_POINTS));
     let points: Vec<(f64, f64)> = values
-        .chunks_exact(BLOCK)
+        .chunks_exact(size)
         .enumerate()
-        .filter_map(|(b, block)| Some(((b * BLOCK) as f64 + (BLOCK - 1) as f64 / 2.0, median(block)?)))
+        .filter_map(|(b, block)| Some(((b * size) as f64 + (size - 1) as f64 / 2.0, median(block)?)))
         .collect();
     judged(&points, values.len(), kind, least)
 }

@@ -386,15 +386,16 @@ fn is_dynamic(program: &Path) -> bool {
 pub fn csv(report: &Report) -> String {
     use std::fmt::Write;
     let mut out = String::from(
-        "method,index,ns,created_ns,control_ns,user_ns,system_ns,minor_faults,major_faults,status\n",
+        "method,parent_bytes,index,ns,created_ns,control_ns,user_ns,system_ns,minor_faults,major_faults,status\n",
     );
     for s in &report.series {
         for t in &s.starts {
             // Writing to a String cannot fail.
             let _ = writeln!(
                 out,
-                "{},{},{},{},{},{},{},{},{},{}",
+                "{},{},{},{},{},{},{},{},{},{},{}",
                 s.method.name(),
+                s.parent_bytes,
                 t.index,
                 t.ns,
                 t.created_ns,

@@ -22,9 +22,10 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Touched pages vary with the memory's layout: they are shown, and decide nothing.
+    /// Touched pages and faults vary with the memory's layout and with what is cached in which pieces: they
+    /// are shown, and decide nothing.
     pub fn decides(&self) -> bool {
-        self.what != "touched_pages"
+        !matches!(self.what.as_str(), "touched_pages" | "minor_faults")
     }
 }
 
@@ -32,7 +33,7 @@ impl Counted {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum From {
-    /// A count of the observed starts, or the page faults of all.
+    /// A count of the observed starts.
     Counts,
     /// The time of all starts.
     Time,
@@ -78,14 +79,24 @@ impl Verdict {
 pub struct Judged {
     /// The verdict.
     pub verdict: Verdict,
-    /// How time grows, drift taken out; none when there are too few starts.
+    /// How wall time grows, drift taken out; none when there are too few starts.
     pub time: Option<Growth>,
+    /// How CPU time does. Wall time that grows alone is waiting, for the machine's load or for others, and
+    /// decides nothing.
+    pub cpu: Option<Growth>,
     /// By how much the control program's own time drifted, as a share of it.
     pub drift: f64,
     /// Counts of the starts; empty when there are too few.
     pub counts: Vec<Counted>,
     /// What lengthened, what costs most first.
     pub causes: Vec<Cause>,
+}
+
+impl Judged {
+    /// Wall time grows, and nothing else.
+    pub fn only_waits(&self) -> bool {
+        self.verdict.class == Class::Constant && self.time.as_ref().is_some_and(Growth::grows)
+    }
 }
 
 /// Judges what was measured. `extrapolate`: a further number of starts to predict.
@@ -95,10 +106,14 @@ pub fn judge(measured: &Measured, extrapolate: Option<u64>) -> Judged {
     let control: Vec<f64> = measured.control.iter().map(ns).collect();
     let all = measured.starts.len() + measured.observed.len();
     let time = growth::judge_times(&values, &control);
+    let busy = |t: &cold_sys::spawn::Timing| (t.user + t.system).0 as f64;
+    let own: Vec<f64> = measured.starts.iter().map(|(_, t)| busy(t)).collect();
+    let cpu = growth::judge_times(&own, &measured.control.iter().map(busy).collect::<Vec<_>>());
     let causes = causes(&measured.observed, all);
     let counts = counts(measured, all);
-    let verdict = verdict(time.as_ref(), &counts, &causes, extrapolate);
-    Judged { verdict, time, drift: growth::drift(&control), counts, causes }
+    let works = cpu.as_ref().is_some_and(Growth::rises);
+    let verdict = verdict(time.as_ref(), works, &counts, &causes, extrapolate);
+    Judged { verdict, time, cpu, drift: growth::drift(&control), counts, causes }
 }
 
 fn counts(measured: &Measured, all: usize) -> Vec<Counted> {
@@ -150,21 +165,29 @@ fn counted(
     Some(Counted { what, present, growth: judge_points(&points, all, kind)? })
 }
 
-fn verdict(time: Option<&Growth>, counts: &[Counted], causes: &[Cause], extrapolate: Option<u64>) -> Verdict {
+/// `works`: CPU time rises too.
+fn verdict(
+    time: Option<&Growth>,
+    works: bool,
+    counts: &[Counted],
+    causes: &[Cause],
+    extrapolate: Option<u64>,
+) -> Verdict {
     let exact = counts.iter().filter(|c| c.decides() && c.growth.grows()).map(|c| &c.growth);
     let counted = causes.iter().map(|c| &c.growth).chain(exact).next();
     let (class, from) = match (counted, time) {
         (Some(g), _) => (g.class, From::Counts),
-        (None, Some(g)) => (g.class, From::Time),
+        (None, Some(g)) => (if works { g.class } else { Class::Constant }, From::Time),
         (None, None) if counts.is_empty() => (Class::Constant, From::Nothing),
         (None, None) => (Class::Constant, From::Counts),
     };
+    let starts = time.map_or(0, |g| g.starts) as u64;
     // Time that does not grow for sure may still be fitted with the counts' class: a slope that is there in
     // the counts is there in time as well, if it rises at all.
-    let fit = time
-        .and_then(|g| g.fits.iter().find(|f| f.class == class))
-        .filter(|f| class == Class::Constant || time.is_some_and(|g| g.grows() || f.bic < g.fits[0].bic));
-    let starts = time.map_or(0, |g| g.starts) as u64;
+    let fit = time.and_then(|g| g.fits.iter().find(|f| f.class == class)).filter(|f| {
+        let rises = f.at(starts as f64) > f.at(0.0);
+        class == Class::Constant || rises && time.is_some_and(|g| g.grows() || f.bic < g.fits[0].bic)
+    });
     let wanted = [Some(starts), Some(starts.saturating_mul(10)), extrapolate];
     let predictions = fit.map_or(Vec::new(), |f| {
         let at = |n: u64| Prediction { starts: n, each_ns: f.at(n as f64), total_ns: f.total(n as f64) };

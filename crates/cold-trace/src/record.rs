@@ -13,9 +13,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
-use cold_model::{Bytes, Nanos};
 use cold_model::recording::manifest::{DiskCounter, Manifest, StackMethod, Subject, Tier};
 use cold_model::recording::{FileKind, Recording};
+use cold_model::{Bytes, Nanos};
 use cold_sys::perf_event::{Stack, Whom};
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;

@@ -335,9 +335,7 @@ mod root {
         let options = Options { stacks: Stacks::Copy, count_calls: true, ..Options::default() };
         let seen = record(&options, &["opens", "1000"]);
         let all = seen.of_actor();
-        let stormy = |record: &&cold_trace::raw::Record<'_>| {
-            matches!(record.event, Event::Call(call) if call.path == Some(b"/nonexistent/storm"))
-        };
+        let stormy = |record: &&cold_trace::raw::Record<'_>| matches!(record.event, Event::Call(call) if call.path == Some(b"/nonexistent/storm"));
         let storm: Vec<_> = all.iter().filter(stormy).collect();
         assert_eq!(storm.len(), 1000);
         let own = |c: &&cold_trace::record::CallCount| c.pid == storm[0].head.pid;

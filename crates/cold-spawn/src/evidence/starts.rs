@@ -81,7 +81,9 @@ pub fn per_start(seen: &Seen, timings: &[Timing], spawner: u32) -> Result<Vec<Ev
         return Err(format!("{} starts were recorded of {} that were made", roots.len(), timings.len()));
     }
     let each = roots.into_iter().zip(timings).enumerate();
-    Ok(each.map(|(i, (root, timing))| start(seen, |pid| of_start.get(&pid) == Some(&i), root, timing)).collect())
+    Ok(each
+        .map(|(i, (root, timing))| start(seen, |pid| of_start.get(&pid) == Some(&i), root, timing))
+        .collect())
 }
 
 fn start(seen: &Seen, own: impl Fn(u32) -> bool, root: u32, timing: &Timing) -> Evidence {
@@ -100,7 +102,7 @@ fn start(seen: &Seen, own: impl Fn(u32) -> bool, root: u32, timing: &Timing) -> 
 fn stages(recording: &Recording, root: u32, timing: &Timing) -> Option<Stages> {
     let mut execs = recording.lookups.iter().flatten();
     let exec = execs.find(|l| l.pid == root && l.kind == LookupKind::Exec && l.result >= 0)?;
-    let ended = recording.processes.iter().filter(|p| p.pid == root).find_map(|p| p.ended)?;
+    let ended = recording.processes.iter().filter(|p| p.pid == root).filter_map(|p| p.ended).max()?;
     let between = |from: Nanos, to: Nanos| to.saturating_sub(from).0;
     Some(Stages {
         create: between(timing.began, exec.at),

@@ -66,7 +66,7 @@ fn numbered_libraries_and_unordered_numbers_are_no_run() {
 }
 
 #[test]
-fn listed_directories_and_files_read_in_full_are_told() {
+fn listed_directories_and_files_read_from_their_start_are_told() {
     let file = |path: &str, size| File {
         dev: cold_model::recording::tables::Dev::default(),
         inode: 1,
@@ -98,13 +98,13 @@ fn listed_directories_and_files_read_in_full_are_told() {
         lookup(LookupKind::List, "/spool", 0, 0),
     ]);
     r.manifest.page_bytes = 4096;
-    r.files = vec![file("/whole", 10_000), file("/part", 10_000)];
-    r.touches = Some(vec![read(0, 0, 1), read(0, 1, 4), read(1, 0, 2)]);
+    r.files = vec![file("/whole", 10_000), file("/part", 10_000), file("/tail", 10_000)];
+    r.touches = Some(vec![read(0, 0, 1), read(0, 1, 4), read(1, 0, 1), read(1, 2, 1), read(2, 1, 2)]);
     let e = of(&r, |_| true);
     assert_eq!(e.listed["/spool"], Spent { amount: 4296, ns: 3000, stack: None });
     assert_eq!(
-        e.read_in_full.iter().map(|(p, s)| (p.as_str(), s.amount)).collect::<Vec<_>>(),
-        [("/whole", 10_000)]
+        e.read_from_start.iter().map(|(p, s)| (p.as_str(), s.amount)).collect::<Vec<_>>(),
+        [("/part", 4096), ("/whole", 10_000)]
     );
     assert_eq!(e.lookups, 0, "listing resolves no path");
 }

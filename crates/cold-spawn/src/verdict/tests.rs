@@ -11,7 +11,7 @@ fn timing(ns: f64) -> Timing {
         created: Nanos(1000),
         ended: Nanos(1000 + ns as u64),
         status: 0,
-        user: Nanos(0),
+        user: Nanos(ns as u64),
         system: Nanos(0),
         minor_faults: 0,
         major_faults: 0,
@@ -61,6 +61,11 @@ fn counts_decide_before_time_does() {
 fn time_decides_where_counts_are_constant() {
     let v = judge(&measured(|i| 500_000.0 + 1000.0 * i as f64, |_| 5), None).verdict;
     assert_eq!((v.class, v.from), (Class::Linear, From::Time));
+    // The same, but the CPU is no busier: load, or somebody else's work.
+    let mut waiting = measured(|i| 500_000.0 + 1000.0 * i as f64, |_| 5);
+    waiting.starts.iter_mut().for_each(|(i, t)| t.user = Nanos(400_000 + *i % 7));
+    let judged = judge(&waiting, None);
+    assert_eq!((judged.verdict.class, judged.only_waits()), (Class::Constant, true));
     let v = judge(&measured(|_| 500_000.0, |_| 5), None).verdict;
     assert_eq!((v.class, v.from, v.grows()), (Class::Constant, From::Time, false));
     assert!((v.exponent - 1.0).abs() < 1e-3 && v.predictions.len() == 2, "{v:?}");

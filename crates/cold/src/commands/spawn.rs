@@ -6,6 +6,7 @@ mod confirm;
 mod exports;
 mod observer;
 mod show;
+mod stacks;
 mod watch;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,11 +44,11 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         series: Vec::new(),
     };
     let mut line = Line::new(ui);
-    for method in build::methods(&args.method) {
+    for kind in build::kinds(args) {
         if interrupt.load(Ordering::Relaxed) {
             break;
         }
-        let config = build::config(args, program.clone(), method, &place, ui);
+        let config = build::config(args, program.clone(), kind, &place, ui);
         let series = one(args, &config, &place, &mut line, &interrupt)?;
         report.series.push(series);
     }
@@ -72,8 +73,12 @@ fn one(
 ) -> Result<report::Series, Failure> {
     let began = std::time::SystemTime::now();
     let mut recorder = Recorder::new(place.recording(), args.no_observe);
-    let measured = measure(config, &mut recorder, line, interrupt)?;
+    let mut measured = measure(config, &mut recorder, line, interrupt)?;
     let mut series = report::series(config, &measured, args.extrapolate);
+    if let Some(recording) = measured.recording.take() {
+        line.step("reading symbols");
+        stacks::name(&mut series.judged.causes, recording);
+    }
     if args.confirm && series.judged.verdict.grows() && !interrupt.load(Ordering::Relaxed) {
         line.step("repeating without what starts leave behind");
         series.confirmation = Some(confirm::confirm(config, &series, place, began, line, interrupt));
@@ -91,9 +96,13 @@ fn measure(
 }
 
 fn failure(e: cold_spawn::Error) -> Failure {
-    let text = e.to_string();
+    let cause = match &e {
+        cold_spawn::Error::Spawner(cold_sys::Error::Io { source, .. }) => Some(source.kind()),
+        cold_spawn::Error::Scratch(_, source) => Some(source.kind()),
+        cold_spawn::Error::Spawner(_) => None,
+    };
     let failure = Failure::from(e);
-    if text.contains("os error 13") {
+    if cause == Some(std::io::ErrorKind::PermissionDenied) {
         failure.hint("check that the file may be executed and does not lie on a noexec mount; see --scratch")
     } else {
         failure

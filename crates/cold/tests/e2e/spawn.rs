@@ -180,6 +180,11 @@ mod root {
                 "{kind}"
             );
             assert_eq!(cause["directory"].as_str(), Some(&*left));
+            let code = cause["code"].to_string();
+            assert!(code.contains("cold_subject::main"), "{kind}: {code}");
+            let [.., last] = &s["observed"].as_array().unwrap()[..] else { panic!("{kind}: {s}") };
+            assert!(last["calls"]["openat"]["calls"].as_u64() > Some(0), "{kind}: {last}");
+            assert!(last["stages"]["run"].as_u64() > Some(0), "{kind}: {last}");
         }
         for (kind, class) in [("constant", "constant"), ("step", "step")] {
             let (s, _) = growing(&place, kind, &["--fail-if", "growth"], 0);
@@ -215,7 +220,8 @@ mod root {
         let subject = place.subject();
         let args = ["spawn", "-n", "300", "--confirm", "--", &subject, "growing", "scan", &left];
         let cold = place.cold(args).start();
-        let layers = || place.temporary().iter().any(|d| Path::new(d).join("confirm/layers-0").exists());
+        let layers =
+            || place.temporary().iter().any(|d| Path::new(d).join("posix-spawn-0/confirm/layers-0").exists());
         until("a repetition", || layers().then_some(()));
         cold.kill(Signal::KILL);
         assert_eq!(cold.end().code(), 137);

@@ -274,8 +274,7 @@ impl Lesson<'_> {
                 _ => None,
             },
             stacks: Some(StackMethod::None), // who wanted a page does not matter to a plan
-            buffer: None,
-            files: Vec::new(), // known once a start was observed
+            ..Options::default()
         }
     }
 }

@@ -9,7 +9,7 @@ const EXAMPLES: &str = "Examples:
   cold spawn -- /bin/true                       starts per second, latency, what a start consists of
   cold spawn -n 5000 --extrapolate 30000 -- ./tool --log   does it get slower, and why?
   cold spawn --confirm -- ./tool --log          … and is what it leaves behind the cause?
-  cold spawn --method all --parent-mb 256 -- /bin/true     fork copies the parent's page tables
+  cold spawn --method all --parent-mb 0,256 -- /bin/true   fork copies the parent's page tables
   cold spawn --fail-if growth -- ./tool         a gate for CI
   cold spawn --watch -- make -j2                how much of a build is creating processes
 ";
@@ -41,11 +41,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOW", default_value = "posix-spawn", value_parser = ["posix-spawn", "vfork", "fork", "clone3", "all"], help_heading = "Starts")]
     pub(crate) method: String,
 
-    /// Touched memory that the starting process holds, in MiB
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Starts")]
-    pub(crate) parent_mb: u32,
+    /// Touched memory that the starting process holds, in MiB; several sizes are measured in turn
+    #[arg(long, value_name = "N[,N…]", default_value = "0", value_delimiter = ',', help_heading = "Starts")]
+    pub(crate) parent_mb: Vec<u32>,
 
-    /// That memory may be made of huge pages
+    /// That memory may be made of huge pages; otherwise it is not
     #[arg(long, requires = "parent_mb", help_heading = "Starts")]
     pub(crate) huge_pages: bool,
 

@@ -30,10 +30,15 @@ pub(super) fn program(args: &Args) -> Result<Program, Failure> {
     Ok(Program { path, argv, env: Vec::new(), cwd: Some(std::env::current_dir()?) })
 }
 
-/// The methods of `--method`, whose values clap has checked.
-pub(super) fn methods(text: &str) -> Vec<Method> {
+/// The series that are asked for: each method of `--method`, whose values clap has checked, with each size
+/// of the parent.
+pub(super) fn kinds(args: &Args) -> Vec<(Method, u32)> {
     let all = [Method::PosixSpawn, Method::Vfork, Method::Fork, Method::Clone3];
-    all.into_iter().filter(|m| text == "all" || text == m.name()).collect()
+    let methods = all.into_iter().filter(|m| args.method == "all" || args.method == m.name());
+    let mut sizes = args.parent_mb.clone();
+    sizes.sort_unstable();
+    sizes.dedup();
+    methods.flat_map(|m| sizes.iter().map(move |mb| (m, *mb)).collect::<Vec<_>>()).collect()
 }
 
 /// Our directory for what a measurement needs; removed with its value, or by whoever finds the journal.
@@ -86,7 +91,13 @@ fn cgroup(journal: &Journal) -> Result<(PathBuf, Guard), String> {
 }
 
 /// What to measure by one method.
-pub(super) fn config(args: &Args, program: Program, method: Method, place: &Place, ui: &Ui) -> Config {
+pub(super) fn config(
+    args: &Args,
+    program: Program,
+    (method, parent_mb): (Method, u32),
+    place: &Place,
+    ui: &Ui,
+) -> Config {
     let cgroup = match (method, &place.cgroup) {
         (Method::Clone3, Ok(dir)) => Some(dir.clone()),
         (Method::Clone3, Err(why)) => {
@@ -96,8 +107,10 @@ pub(super) fn config(args: &Args, program: Program, method: Method, place: &Plac
         _ => None,
     };
     // Each series its own empty programs: a file that was just executed cannot be written again.
-    let scratch = place.directory(method.name()).unwrap_or_else(|_| place.path().to_owned());
-    Config { program, cgroup, scratch, ..plain(args, method) }
+    let name = format!("{}-{parent_mb}", method.name());
+    let scratch = place.directory(&name).unwrap_or_else(|_| place.path().to_owned());
+    let ballast = u64::from(parent_mb) << 20;
+    Config { program, cgroup, scratch, ballast, ..plain(args, method) }
 }
 
 /// What the flags say of the starts, without a program and a place.
@@ -107,7 +120,7 @@ pub(super) fn plain(args: &Args, method: Method) -> Config {
         method,
         starts: args.starts as usize,
         jobs: args.jobs as usize,
-        ballast: u64::from(args.parent_mb) << 20,
+        ballast: 0,
         huge_pages: args.huge_pages,
         cgroup: None,
         scratch: PathBuf::new(),

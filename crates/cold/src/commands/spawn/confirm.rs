@@ -7,9 +7,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
+use cold_report::spawn::count_words;
 use cold_spawn::report::{self, Confirmation, Series};
 use cold_spawn::session::Config;
-use cold_spawn::verdict::From;
+use cold_spawn::verdict::{From, Judged};
 use cold_sys::spawn::Fresh;
 
 use super::build::Place;
@@ -43,8 +44,8 @@ pub(super) fn confirm(
     let mut config = config.clone();
     config.starts = (config.starts / 2).max(LEAST_STARTS).min(config.starts.max(LEAST_STARTS));
     let mut dropped = Vec::new();
-    match prepare(&mut config, series, place, began, &mut dropped) {
-        Ok(()) => repeat(&config, dropped, series.judged.verdict.from, place, line, interrupt),
+    match prepare(&mut config, series, began, &mut dropped) {
+        Ok(()) => repeat(&config, dropped, &series.judged, place, line, interrupt),
         Err(why) => failed(dropped, why),
     }
 }
@@ -63,7 +64,7 @@ fn failed(dropped: Vec<String>, why: String) -> Confirmation {
 fn repeat(
     config: &Config,
     dropped: Vec<String>,
-    from: From,
+    before: &Judged,
     place: &Place,
     line: &mut Line<'_>,
     interrupt: &AtomicBool,
@@ -77,7 +78,7 @@ fn repeat(
     if again.interrupted {
         return failed(dropped, "it was interrupted".into());
     }
-    let remains = remains(&again, from);
+    let remains = remains(&again.judged, before);
     Confirmation {
         dropped,
         starts: again.starts.len(),
@@ -88,28 +89,28 @@ fn repeat(
     }
 }
 
-/// What still grows, by the same kind of evidence that the first verdict had: time grows for more reasons
-/// than counts do.
-fn remains(again: &Series, from: From) -> Vec<String> {
-    let judged = &again.judged;
-    if from == From::Time {
+/// What still grows, by the same evidence that the first verdict had: time grows for more reasons than
+/// counts do.
+fn remains(judged: &Judged, before: &Judged) -> Vec<String> {
+    if before.verdict.from == From::Time {
         return judged.verdict.grows().then(|| "the time of a start".to_owned()).into_iter().collect();
     }
     let causes = judged.causes.iter().filter(|c| c.growth.grows()).map(|c| c.name.clone());
-    let counts = judged.counts.iter().filter(|c| c.growth.grows() && c.decides());
-    causes.chain(counts.map(|c| format!("the number of {}", c.what.replace('_', " ")))).collect()
+    let grew = |what: &str| before.counts.iter().any(|c| c.what == what && c.growth.grows());
+    let counts = judged.counts.iter().filter(|c| c.growth.grows() && c.decides() && grew(&c.what));
+    causes.chain(counts.map(|c| count_words(&c.what))).collect()
 }
 
 /// Decides what is dropped: fresh directories of the user for all starts, and the suspected ones.
 fn prepare(
     config: &mut Config,
     series: &Series,
-    place: &Place,
     began: SystemTime,
     dropped: &mut Vec<String>,
 ) -> Result<(), String> {
     let io = |e: std::io::Error| e.to_string();
-    config.scratch = place.directory("confirm").map_err(io)?;
+    config.scratch = config.scratch.join("confirm");
+    std::fs::create_dir(&config.scratch).map_err(io)?;
     let mut suspects: Vec<PathBuf> = Vec::new();
     for cause in &series.judged.causes {
         let dir = std::fs::canonicalize(&cause.directory).map_err(|e| format!("{}: {e}", cause.directory))?;

@@ -2,11 +2,13 @@
 
 use std::path::Path;
 
+use cold_model::recording::Manifest;
 use cold_model::recording::manifest::{FORMAT, StackMethod, Tier, VERSION};
-use cold_model::recording::{Manifest, Recording};
+use cold_spawn::evidence::{Calls, ProcessCalls, Seen};
 use cold_spawn::session::Observer;
 use cold_sys::page::page_size;
-use cold_trace::record::Options;
+use cold_trace::record::{CallCount, Options};
+use cold_trace::syscalls;
 
 use crate::recorder::{Watch, Whom};
 use crate::unwind::Tables;
@@ -48,16 +50,25 @@ impl Observer for Recorder<'_> {
             page_bytes: u32::try_from(page_size()).unwrap_or(4096),
             ..Manifest::default()
         };
-        let options = Options { stacks: Some(StackMethod::None), ..Options::default() };
+        let options =
+            Options { stacks: Some(StackMethod::UnwindTables), count_calls: true, ..Options::default() };
         let mut watch = Watch::new(self.directory, options, manifest);
         watch.begin(Whom::ChildrenOf(spawner), &[]).map_err(|e| format!("{e:#}"))?;
         self.running = Some(watch);
         Ok(())
     }
 
-    fn end(&mut self) -> Result<Recording, String> {
+    fn end(&mut self) -> Result<Seen, String> {
         let mut watch = self.running.take().ok_or("nothing was recorded")?;
         watch.end(|_| {}).map_err(|e| format!("{e:#}"))?;
-        cold_trace::assemble_dir(self.directory, &mut Tables::default()).map_err(|e| e.to_string())
+        let recording =
+            cold_trace::assemble_dir(self.directory, &mut Tables::default()).map_err(|e| e.to_string())?;
+        Ok(Seen { recording, calls: watch.calls().iter().map(calls).collect() })
     }
+}
+
+fn calls(c: &CallCount) -> ProcessCalls {
+    let name = syscalls::name(c.number).map_or_else(|| format!("call {}", c.number), str::to_owned);
+    let calls = Calls { calls: c.calls, bytes: c.bytes, ns: c.time.0 };
+    ProcessCalls { pid: c.pid, name, calls }
 }

@@ -1,8 +1,10 @@
 //! What was measured, for people: the verdict first.
 
 use cold_report::axis::time;
-use cold_report::spawn::{class_words, part_words, terminal};
-use cold_spawn::cause::{Cause, What};
+use cold_report::spawn::{
+    baseline_words, cause_words, class_words, code_words, confirmation_words, counts_words,
+    not_observed_words, part_words, series_words, terminal,
+};
 use cold_spawn::growth::Class;
 use cold_spawn::report::{Confirmation, Report, Series};
 use cold_spawn::verdict::From;
@@ -23,7 +25,7 @@ pub(super) fn report(ui: &Ui, report: &Report, extrapolate: Option<u64>) {
         let t = s.times.unwrap_or_default();
         let mut row = vec![format!("{:.0}", s.per_second)];
         row.extend([t.p50, t.p90, t.p99, t.max, s.user_ns, s.system_ns].map(time));
-        row.push(method(s));
+        row.push(series_words(s));
         times.row(row, Vec::new());
     }
     ui.line("");
@@ -42,33 +44,25 @@ pub(super) fn report(ui: &Ui, report: &Report, extrapolate: Option<u64>) {
     }
 }
 
-fn method(s: &Series) -> String {
-    let mut words = vec![s.method.name().to_owned()];
-    if s.cgroup.is_some() {
-        words.push("into a cgroup".into());
-    }
-    if s.jobs > 1 {
-        words.push(format!("{} at once", s.jobs));
-    }
-    if s.parent_bytes > 0 {
-        let pages = if s.huge_pages { " of huge pages" } else { "" };
-        words.push(format!("parent with {} MiB{pages}", s.parent_bytes >> 20));
-    }
-    words.join(", ")
-}
-
 fn parts(ui: &Ui, s: &Series) {
     if s.parts.is_empty() {
         return;
     }
     let of: Vec<String> = s.parts.iter().map(|p| format!("{} {}", part_words(p.part), time(p.ns))).collect();
-    ui.line(format!("{}: {}", s.method.name(), of.join(" + ")));
-    let empty: Vec<String> = s
-        .baselines
-        .iter()
-        .map(|b| format!("{} {}", cold_report::spawn::baseline_words(b.baseline), time(b.times.p50)))
-        .collect();
+    ui.line(format!("{}: {}", series_words(s), of.join(" + ")));
+    let empty: Vec<String> =
+        s.baselines.iter().map(|b| format!("{} {}", baseline_words(b.baseline), time(b.times.p50))).collect();
     ui.line(paint(FAINT, format!("  from medians beside it: {}", empty.join(", "))));
+    if let Some(stages) = &s.stages {
+        let stages = [
+            ("create", stages.create),
+            ("exec", stages.exec),
+            ("loading and running", stages.run),
+            ("exit and wait", stages.exit),
+        ];
+        let each = stages.map(|(name, ns)| format!("{name} {}", time(ns as f64))).join(", ");
+        ui.line(paint(FAINT, format!("  as recorded (recording takes time): {each}")));
+    }
     let until = format!("{} until the creating call returned", time(s.created_ns));
     ui.line(paint(FAINT, format!("  {until}; {:.0} minor faults", s.minor_faults)));
 }
@@ -90,13 +84,19 @@ fn series(ui: &Ui, s: &Series, extrapolate: Option<u64>) {
     }
     verdict(ui, s);
     for c in s.judged.causes.iter().take(CAUSES) {
-        ui.line(format!("  {} {}", paint(STRONG, "cause:"), cause(c)));
+        ui.line(format!("  {} {}", paint(STRONG, "cause:"), cause_words(c)));
+        if let Some(code) = code_words(c) {
+            ui.line(format!("    {code}"));
+        }
     }
     if s.judged.causes.len() > CAUSES {
         ui.line(format!("  and {} more (--json)", s.judged.causes.len() - CAUSES));
     }
-    if let Some(why) = &s.not_observed {
-        ui.line(paint(FAINT, format!("  no start was recorded, so causes are unknown: {why}")));
+    if let Some(counts) = counts_words(s) {
+        ui.line(paint(FAINT, format!("  {counts}")));
+    }
+    if let Some(why) = not_observed_words(s) {
+        ui.line(paint(FAINT, format!("  {why}")));
     }
     if s.judged.verdict.grows() && s.judged.verdict.predictions.is_empty() {
         let text = "it does not show in the time yet, so nothing is predicted: more starts (-n) would";
@@ -118,7 +118,7 @@ fn verdict(ui: &Ui, s: &Series) {
     let words = class_words(v.class);
     let from = match v.from {
         From::Counts => "by what the recorded starts did",
-        From::Time if v.class == Class::Constant && !s.judged.counts.is_empty() => {
+        From::Time if v.class == Class::Constant && !s.observed.is_empty() => {
             "in time, and in what the recorded starts did"
         }
         From::Time => "by time",
@@ -132,6 +132,11 @@ fn verdict(ui: &Ui, s: &Series) {
     if v.grows() {
         let of = if v.time.is_some() { "total time" } else { "sum of what is counted" };
         ui.line(format!("  the {of} now grows with the number of starts to the power of {:.2}", v.exponent));
+    }
+    if s.judged.only_waits() {
+        let text =
+            "wall time rises, but CPU time does not: it waits longer, for the machine's load or for others";
+        ui.line(paint(FAINT, format!("  {text}")));
     }
     if let Some(g) = &s.judged.time {
         let slope = if g.slope < 0.0 { "-" } else { "+" };
@@ -151,39 +156,12 @@ fn phrase(words: &str) -> String {
     if words == "constant" { "is constant".to_owned() } else { words.to_owned() }
 }
 
-fn cause(c: &Cause) -> String {
-    let what = match c.what {
-        What::NameScan => format!("{} is searched number by number: now {:.0} names", c.name, c.present),
-        What::DirectoryList => format!("{} is listed: now {:.0} bytes of entries", c.name, c.present),
-        What::FileRead => format!("{} is read in full: now {:.0} bytes", c.name, c.present),
-        What::SearchPath => format!("lookups fail in {}: now {:.0}", c.name, c.present),
-        What::Lookups => format!("names are looked up in {}: now {:.0}", c.name, c.present),
-    };
-    let share = c
-        .share
-        .map_or(String::new(), |s| format!(", {:.0} % of the time of all lookups and listings", 100.0 * s));
-    let took = if c.ns > 0 { format!("; {}{share}", time(c.ns as f64)) } else { String::new() };
-    format!("{what}, {:+.3} per start{took}", c.growth.slope)
-}
-
 fn confirmation(ui: &Ui, s: &Series, c: &Confirmation) {
-    if let Some(why) = &c.failed {
-        ui.line(format!("  {} {why}", paint(WARN, "not confirmed, since it could not be tried:")));
-        return;
-    }
-    let dropped = c.dropped.join("; ");
-    let level = format!(
-        "{} starts of {} (median; {} before)",
-        count(c.starts as u64),
-        time(c.median_ns),
-        time(s.times.map_or(0.0, |t| t.p50))
-    );
-    if c.vanished {
-        let text = format!("growth vanishes when this is dropped before every start: {dropped}; {level}");
-        ui.line(format!("  {} {text}", paint(GOOD, "confirmed:")));
-    } else {
-        let text =
-            format!("dropping {dropped} does not end it: {} still grows; {level}", c.remains.join(", "));
-        ui.line(format!("  {} {text}", paint(BAD, "not confirmed:")));
-    }
+    let style = match (&c.failed, c.vanished) {
+        (Some(_), _) => WARN,
+        (None, true) => GOOD,
+        (None, false) => BAD,
+    };
+    let (verdict, rest) = confirmation_words(s, c);
+    ui.line(format!("  {} {rest}", paint(style, verdict)));
 }
