@@ -60,6 +60,4 @@ pub fn analyze(recording: &Recording, layouts: &Layouts) -> Analysis {
 }
 
 #[cfg(test)]
-mod sample;
-#[cfg(test)]
 mod tests;

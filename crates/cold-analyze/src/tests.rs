@@ -10,8 +10,8 @@ use cold_model::{Bytes, Known, Nanos};
 use proptest::prelude::*;
 
 use crate::model::Reached;
-use crate::sample::{Build, PAGE, empty, kib, long, ms};
 use crate::{Analysis, analyze};
+use cold_model::sample::{PAGE, empty, kib, long, ms};
 
 fn plain(r: &Recording) -> Analysis {
     analyze(r, &Layouts::default())

@@ -59,8 +59,10 @@ pub struct Launcher {
     pub program: PathBuf,
     /// Its arguments, argv\[0\] first; the command's own follow, argv\[0\] first.
     pub arguments: Vec<OsString>,
-    /// What it reads (its own file, the plan, the files of the plan): evicted and proved absent as the command's own files
-    /// are. Those that are not there are left out.
+    /// Name of the plan, for the report.
+    pub plan: String,
+    /// What it reads (its own file, the plan, the files of the plan): evicted and proved absent as the
+    /// command's own files are. Those that are not there are left out.
     pub files: Vec<PathBuf>,
     /// Where it enters what it did ([`cold_plan::history`]), a record per start.
     pub history: PathBuf,

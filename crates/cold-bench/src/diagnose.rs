@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use cold_model::bench::{Report, Run, State, Taint};
+use cold_model::bench::{Command, Report, Run, State, Taint};
 use cold_model::{Bytes, Nanos};
 use serde::Serialize;
 
@@ -58,6 +58,10 @@ fn of_series(report: &Report, series: usize) -> Vec<Finding> {
 
     if let Some((severity, text)) = taints::summary(&runs, counted.len()) {
         add("tainted", severity, text);
+    }
+    if *state == State::Prefetched && !runs.is_empty() {
+        let (severity, text) = followed(&report.commands[report.series[series].command], &runs);
+        add("plan", severity, text);
     }
     if state.begins_cold() {
         if let Some(text) = kept_warm(&runs) {
@@ -120,6 +124,19 @@ fn round(run: &Run) -> u32 {
 
 fn p_value(p: f64) -> String {
     if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") }
+}
+
+/// How many runs followed the plan; why the others did not is told with the taints.
+fn followed(command: &Command, runs: &[&Run]) -> (Severity, String) {
+    let skipped = |r: &&&Run| r.taints.iter().any(|t| matches!(t, Taint::NotPrefetched { .. }));
+    let followed = runs.len() - runs.iter().filter(skipped).count();
+    let severity = match followed {
+        0 => Severity::Error,
+        n if n < runs.len() => Severity::Warning,
+        _ => Severity::Info,
+    };
+    let name = command.plan.as_ref().map_or_else(String::new, |name| format!(" {name}"));
+    (severity, format!("followed the plan{name} in {followed} of {}", count(runs.len(), "run")))
 }
 
 /// Holders of pages that should have been evicted, from the residuals of all runs.

@@ -38,6 +38,7 @@ pub fn command(name: &str) -> Command {
         files: Known::Value(212),
         file_bytes: Known::Value(Bytes(31 << 20)),
         misses: Known::Value(64),
+        plan: None,
         notes: Vec::new(),
     }
 }

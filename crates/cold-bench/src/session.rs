@@ -169,6 +169,7 @@ fn subject<'a>(
         files: Known::unknown("the start was not observed"),
         file_bytes: Known::unknown("the start was not observed"),
         misses: Known::unknown("the start was not observed"),
+        plan: spec.launcher.as_ref().map(|l| l.plan.clone()),
         notes: Vec::new(),
     };
     let mut subject = Subject::unobserved(spec, String::new());

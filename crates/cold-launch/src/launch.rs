@@ -65,7 +65,8 @@ pub fn explain(options: &Options) -> Explanation {
             return Explanation { plan: None, seen, decision: Decision::Skip(skip), took: began.elapsed() };
         }
     };
-    let decision = match ready(&loaded, options, began, &mut seen) {
+    let ready = loaded.view().and_then(|view| ready(view, options, began, &mut seen));
+    let decision = match ready {
         Ok(ready) if is_control(&loaded, ready.view, options) => Decision::Control,
         Ok(_) => Decision::Replay,
         Err(skip) => Decision::Skip(skip),
@@ -94,21 +95,16 @@ fn decide(
     (began, began_at): (Instant, Nanos),
     seen: &mut Seen,
 ) -> Result<Decision, Skip> {
-    let ready = match ready(loaded, options, began, seen) {
-        Ok(ready) => ready,
-        Err(skip) => {
-            note(loaded, options, &skip);
-            return Err(skip);
-        }
-    };
-    let control = is_control(loaded, ready.view, options);
-    let target = target(ready.view, began_at)?;
+    let view = loaded.view()?;
+    let ready = ready(view, options, began, seen).inspect_err(|skip| note(loaded, view, options, skip))?;
+    let control = is_control(loaded, view, options);
+    let target = target(view, began_at)?;
     let shared = SharedWords::new()?;
     let process = target.process.as_fd().as_raw_fd();
     let mut help = || {
         detached::leave(c"cold-launch", &[process]);
         let places = ready.places.closed();
-        let engine = (!control).then(|| Engine::new(ready.view, &places, &shared, ready.limits));
+        let engine = (!control).then(|| Engine::new(view, &places, &shared, ready.limits));
         attend(&target, engine.as_ref(), ready.limits.deadline, |mark, finished| {
             let kind = match &engine {
                 None => Kind::Control,
@@ -116,7 +112,7 @@ fn decide(
                 Some(_) => Kind::Prefetched,
             };
             if let Some(path) = history_of(loaded, options) {
-                record::append(path, ready.view, kind, mark, engine.as_ref().map(|e| (e.tally(), finished)));
+                record::append(path, view, kind, mark, engine.as_ref().map(|e| (e.tally(), finished)));
             }
         });
     };
@@ -129,13 +125,7 @@ fn decide(
     Ok(Decision::Replay)
 }
 
-fn ready<'a>(
-    loaded: &'a Loaded,
-    options: &Options,
-    began: Instant,
-    seen: &mut Seen,
-) -> Result<Ready<'a>, Skip> {
-    let view = loaded.view()?;
+fn ready<'a>(view: View<'a>, options: &Options, began: Instant, seen: &mut Seen) -> Result<Ready<'a>, Skip> {
     prepare::usable(view)?;
     let (places, mounts) = prepare::places(view)?;
     let limits = prepare::limits(view, &places, &mounts, options, began, seen)?;
@@ -153,12 +143,8 @@ fn is_control(loaded: &Loaded, view: View<'_>, options: &Options) -> bool {
 }
 
 /// Enters a start without replay in the history. In a helper, because a write may wait for a disk.
-fn note(loaded: &Loaded, options: &Options, skip: &Skip) {
-    let (Some(path), Some(kind), Ok(view)) =
-        (history_of(loaded, options), record::kind_of(skip), loaded.view())
-    else {
-        return;
-    };
+fn note(loaded: &Loaded, view: View<'_>, options: &Options, skip: &Skip) {
+    let (Some(path), Some(kind)) = (history_of(loaded, options), record::kind_of(skip)) else { return };
     let mut write = || {
         detached::leave(c"cold-launch", &[]);
         record::append(path, view, kind, None, None);

@@ -18,6 +18,8 @@ pub(crate) struct Loaded {
     pub(crate) path: PathBuf,
     /// Where the history of its starts lies; `None` for a plan outside a store.
     pub(crate) history: Option<PathBuf>,
+    /// Which plan it has to be; `None`: whichever it is.
+    key: Option<Key>,
     bytes: Mapping,
 }
 
@@ -41,8 +43,8 @@ pub(crate) fn find(options: &Options) -> Result<Loaded, Skip> {
     for store in &stores {
         if let Some(opened) = store.open(&key)? {
             let history = stores.first().map(|own| own.history_of(&key));
-            let loaded = Loaded::map(&opened.file, opened.len, opened.path, history)?;
-            return loaded.of(&key);
+            let loaded = Loaded::map(&opened.file, opened.len, opened.path)?;
+            return Ok(Loaded { history, key: Some(key), ..loaded });
         }
     }
     Err(Skip::NoPlan)
@@ -65,26 +67,28 @@ impl Loaded {
         if meta.len() > format::MAX_BYTES {
             return Err(failed(format!("it has {} bytes, which no plan has", meta.len())));
         }
-        Self::map(&file, meta.len(), path.to_owned(), None)
+        Self::map(&file, meta.len(), path.to_owned())
     }
 
-    fn map(file: &File, len: u64, path: PathBuf, history: Option<PathBuf>) -> Result<Self, Skip> {
+    fn map(file: &File, len: u64, path: PathBuf) -> Result<Self, Skip> {
         match Mapping::of(file, len as usize) {
-            Ok(bytes) => Ok(Self { path, history, bytes }),
+            Ok(bytes) => Ok(Self { path, history: None, key: None, bytes }),
             Err(e) => Err(Skip::Unreadable { path, why: e.to_string() }),
         }
     }
 
-    /// A plan under the name of another one is not followed.
-    fn of(self, key: &Key) -> Result<Self, Skip> {
-        if self.view()?.is_for(key) {
-            return Ok(self);
-        }
-        Err(Skip::Untrusted { path: self.path, why: "it is the plan of another command" })
-    }
-
+    /// The plan, checked: to be called once, because every step is looked at. One that lies under the name
+    /// of another is not followed.
     pub(crate) fn view(&self) -> Result<View<'_>, Skip> {
-        View::parse(self.bytes.bytes()).map_err(|why| Skip::Format { path: self.path.clone(), why })
+        let view =
+            View::parse(self.bytes.bytes()).map_err(|why| Skip::Format { path: self.path.clone(), why })?;
+        if self.key.as_ref().is_some_and(|key| !view.is_for(key)) {
+            return Err(Skip::Untrusted {
+                path: self.path.clone(),
+                why: "it is the plan of another command",
+            });
+        }
+        Ok(view)
     }
 }
 

@@ -260,6 +260,9 @@ pub struct Command {
     pub file_bytes: Known<Bytes>,
     /// Path resolutions that failed in the observed start.
     pub misses: Known<u64>,
+    /// Name of the plan that its prefetched starts follow.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub plan: Option<String>,
     /// Notes on the observed start (setuid programs not followed, slowdown, …).
     pub notes: Vec<String>,
 }

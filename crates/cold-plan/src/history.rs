@@ -11,6 +11,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
+use crate::plan::tagged;
 use crate::store::{Error, Result, TEMPORARY};
 
 /// Records that stay when a history is shortened.
@@ -52,26 +53,26 @@ pub enum Kind {
     Skipped(Skip),
 }
 
-/// Why a launcher issued nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Skip {
-    /// What the plan names was in the cache already.
-    Warm = 1,
-    /// Too little memory free, or tasks wait for memory.
-    Memory = 2,
-    /// The disk is busy: tasks wait for it already.
-    DiskBusy = 3,
-    /// Too many of its files have changed.
-    Stale = 4,
-    /// The plan is switched off, or the user asked for a plain start.
-    Disabled = 5,
-    /// Another launcher issues the same plan right now.
-    Busy = 6,
-    /// The plan was refused: damaged, another owner, over a budget.
-    Refused = 7,
-    /// The deadline passed before anything was issued.
-    Deadline = 8,
+tagged! {
+    /// Why a launcher issued nothing.
+    pub enum Skip {
+        /// What the plan names was in the cache already.
+        Warm = 1,
+        /// Too little memory free, or tasks wait for memory.
+        Memory = 2,
+        /// The disk is busy: tasks wait for it already.
+        DiskBusy = 3,
+        /// Too many of its files have changed.
+        Stale = 4,
+        /// The plan is switched off, or the user asked for a plain start.
+        Disabled = 5,
+        /// Another launcher issues the same plan right now.
+        Busy = 6,
+        /// The plan was refused: damaged, another owner, over a budget.
+        Refused = 7,
+        /// The deadline passed before anything was issued.
+        Deadline = 8,
+    }
 }
 
 /// The time that the program took for a fixed amount of its own work.
@@ -106,20 +107,6 @@ mod flag {
     pub(super) const LATE: u8 = 4;
 }
 
-impl Skip {
-    /// All of them, for tables.
-    pub const ALL: [Self; 8] = [
-        Self::Warm,
-        Self::Memory,
-        Self::DiskBusy,
-        Self::Stale,
-        Self::Disabled,
-        Self::Busy,
-        Self::Refused,
-        Self::Deadline,
-    ];
-}
-
 impl Record {
     /// Its bytes.
     pub fn encode(&self) -> [u8; RECORD] {
@@ -128,7 +115,7 @@ impl Record {
         let (kind, skip) = match self.kind {
             Kind::Prefetched => (1, 0),
             Kind::Control => (2, 0),
-            Kind::Skipped(why) => (3, why as u8),
+            Kind::Skipped(why) => (3, why.byte()),
         };
         let mark = self.mark.unwrap_or(Mark { wall_ns: 0, cpu_ns: 0, exited: false });
         let set = |yes: bool, bit: u8| if yes { bit } else { 0 };
@@ -159,7 +146,7 @@ impl Record {
         let kind = match (bytes[at::KIND], bytes[at::SKIP]) {
             (1, 0) => Kind::Prefetched,
             (2, 0) => Kind::Control,
-            (3, why) => Kind::Skipped(Skip::ALL.into_iter().find(|s| *s as u8 == why)?),
+            (3, why) => Kind::Skipped(Skip::from_byte(why)?),
             _ => return None,
         };
         let (wall_ns, cpu_ns) = (u64_at(at::WALL)?, u64_at(at::CPU)?);

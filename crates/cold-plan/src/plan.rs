@@ -5,6 +5,37 @@ use std::path::PathBuf;
 use cold_model::DeviceModel;
 use cold_model::recording::tables::Dev;
 
+/// An enum whose variants are bytes in files ([`crate::format`], [`crate::history`]).
+macro_rules! tagged {
+    ($(#[$about:meta])* pub enum $name:ident { $($(#[$of:meta])* $variant:ident = $byte:literal,)* }) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$of])* $variant = $byte,)* }
+
+        impl $name {
+            /// All of them, for tables.
+            pub const ALL: &[Self] = &[$(Self::$variant),*];
+
+            /// The one that this byte means; `None` where it means none.
+            #[inline]
+            pub const fn from_byte(byte: u8) -> Option<Self> {
+                match byte {
+                    $($byte => Some(Self::$variant),)*
+                    _ => None,
+                }
+            }
+
+            /// The byte that means it.
+            #[inline]
+            pub const fn byte(self) -> u8 {
+                self as u8
+            }
+        }
+    };
+}
+pub(crate) use tagged;
+
 /// Everything `cold` knows of one way to start one executable.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
@@ -45,6 +76,7 @@ pub struct Key {
 
 /// How a plan came to be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[cfg_attr(feature = "portable", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct Learnt {
     /// Starts that taught it, in all.
     pub starts: u32,
@@ -83,18 +115,19 @@ pub struct Identity {
     pub build_id: [u8; 20],
 }
 
-/// What is done with a file before its pages are read.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum FileKind {
-    /// A regular file: opened, its pages read.
-    Regular = 0,
-    /// A directory: opened and listed.
-    Directory = 1,
-    /// A name that was looked up and exists (a `stat`, a symbolic link): looked up.
-    Name = 2,
-    /// A block device: its pages are a file system's metadata. Root only.
-    BlockDevice = 3,
+tagged! {
+    /// What is done with a file before its pages are read.
+    #[cfg_attr(feature = "portable", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
+    pub enum FileKind {
+        /// A regular file: opened, its pages read.
+        Regular = 0,
+        /// A directory: opened and listed.
+        Directory = 1,
+        /// A name that was looked up and exists (a `stat`, a symbolic link): looked up.
+        Name = 2,
+        /// A block device: its pages are a file system's metadata. Root only.
+        BlockDevice = 3,
+    }
 }
 
 /// A file of the plan.
@@ -114,6 +147,7 @@ pub struct PlanFile {
 
 /// Pages of a file that starts needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "portable", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct Range {
     /// Index in [`Plan::files`].
     pub file: u32,
@@ -129,30 +163,34 @@ pub struct Range {
     pub around: bool,
 }
 
-/// When the program may begin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Gate {
-    /// At once; the helper issues everything.
-    None = 0,
-    /// When the critical prefix has been issued.
-    Issued = 1,
-    /// When the critical prefix has arrived.
-    Arrived = 2,
+tagged! {
+    /// When the program may begin.
+    #[cfg_attr(feature = "portable", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
+    pub enum Gate {
+        /// At once; the helper issues everything.
+        #[cfg_attr(feature = "portable", serde(rename = "at_once"))]
+        None = 0,
+        /// When the critical prefix has been issued.
+        Issued = 1,
+        /// When the critical prefix has arrived.
+        Arrived = 2,
+    }
 }
 
-/// In which order steps are made.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Order {
-    /// First need.
-    Need = 0,
-    /// By place on the disk within windows of need time.
-    Physical = 1,
+tagged! {
+    /// In which order steps are made.
+    #[cfg_attr(feature = "portable", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
+    pub enum Order {
+        /// First need.
+        Need = 0,
+        /// By place on the disk within windows of need time.
+        Physical = 1,
+    }
 }
 
 /// What the tuner varies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[cfg_attr(feature = "portable", derive(serde::Serialize, serde::Deserialize), serde(deny_unknown_fields))]
 pub struct Knobs {
     /// A range is kept when it was needed in at least so many of the last 8 starts (of fewer starts: of
     /// as many as there are).
@@ -177,18 +215,18 @@ pub struct Knobs {
     pub metadata: bool,
 }
 
-/// What a step does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Op {
-    /// Read pages ahead (`readahead`); of a block device: its metadata.
-    Read = 0,
-    /// Open the file (its inode, its way).
-    Open = 1,
-    /// Open the directory and list it.
-    List = 2,
-    /// Look the name up (`stat` without following the last link).
-    Stat = 3,
+tagged! {
+    /// What a step does.
+    pub enum Op {
+        /// Read pages ahead (`readahead`); of a block device: its metadata.
+        Read = 0,
+        /// Open the file (its inode, its way).
+        Open = 1,
+        /// Open the directory and list it.
+        List = 2,
+        /// Look the name up (`stat` without following the last link).
+        Stat = 3,
+    }
 }
 
 /// One thing a launcher does.

@@ -50,28 +50,8 @@ pub fn sample() -> Plan {
             file("/dev/vda1", FileKind::BlockDevice, Identity::default(), 400_000),
         ],
         ranges: ranges(),
-        knobs: Knobs {
-            min_uses: 2,
-            gap_bytes: 65_536,
-            chunk_bytes: 131_072,
-            in_flight_bytes: 8 << 20,
-            threads: 2,
-            order: Order::Physical,
-            window_us: 50_000,
-            gate: Gate::Issued,
-            critical_us: 20_000,
-            metadata: true,
-        },
-        device: Some(DeviceModel {
-            dev: Dev { major: 254, minor: 0 },
-            name: "vda".into(),
-            rotational: false,
-            latency_ns: 240_000.5,
-            ns_per_byte: 1.25,
-            depths: vec![AtDepth { depth: 1, iops: 4000.0 }, AtDepth { depth: 16, iops: 30_000.0 }],
-            readahead_cap: 4 << 20,
-            measured_at: 1_763_600_000,
-        }),
+        knobs: knobs(),
+        device: Some(device()),
         bound: Some(Bound {
             cpu_ns: 310_000_000,
             overlapped_ns: 420_000_000,
@@ -91,6 +71,34 @@ pub fn sample() -> Plan {
             low: 0.99,
             high: 1.05,
         }),
+    }
+}
+
+fn knobs() -> Knobs {
+    Knobs {
+        min_uses: 2,
+        gap_bytes: 65_536,
+        chunk_bytes: 131_072,
+        in_flight_bytes: 8 << 20,
+        threads: 2,
+        order: Order::Physical,
+        window_us: 50_000,
+        gate: Gate::Issued,
+        critical_us: 20_000,
+        metadata: true,
+    }
+}
+
+fn device() -> DeviceModel {
+    DeviceModel {
+        dev: Dev { major: 254, minor: 0 },
+        name: "vda".into(),
+        rotational: false,
+        latency_ns: 240_000.5,
+        ns_per_byte: 1.25,
+        depths: vec![AtDepth { depth: 1, iops: 4000.0 }, AtDepth { depth: 16, iops: 30_000.0 }],
+        readahead_cap: 4 << 20,
+        measured_at: 1_763_600_000,
     }
 }
 

@@ -256,9 +256,9 @@ impl Shared {
         if let Some(g) = &s.group {
             let m = g.memory();
             for (name, v) in [
-                ("used_bytes", Some(m.used)),
-                ("cache_bytes", Some(m.cache)),
-                ("anonymous_bytes", Some(m.anonymous)),
+                ("used_bytes", m.used),
+                ("cache_bytes", m.cache),
+                ("anonymous_bytes", m.anonymous),
                 ("refaults", m.refaults),
             ] {
                 rows.extend(v.map(|v| (Arc::clone(&of_group), name, v as f64)));

@@ -139,6 +139,8 @@ pub struct Work {
     pub variate: Variate,
     /// Ask before every so many records whether they are cached (cachestat, outside the timed part); 0 never.
     pub watch: u32,
+    /// Its nice value; below 0 takes privileges.
+    pub nice: i32,
 }
 
 impl Work {
@@ -160,6 +162,7 @@ impl Work {
             code_file: None,
             variate: Variate::True,
             watch: 1,
+            nice: 0,
         }
     }
 

@@ -11,9 +11,10 @@ use cold_bench::stats::Pcg;
 use cold_journal::{Guard, Journal};
 use cold_model::Bytes;
 use cold_sys::evict;
-use cold_sys::residency::{Backing, backing, cached_pages};
+use cold_sys::residency::{Backing, PageRun, backing, cached_pages, cachestat};
 
 use crate::Error;
+use crate::group::unused;
 
 /// Pauses before each further attempt to evict: pages in another CPU's batch or under writeback go then.
 const WAITS: [Duration; 4] = [
@@ -22,6 +23,7 @@ const WAITS: [Duration; 4] = [
     Duration::from_millis(100),
     Duration::from_millis(400),
 ];
+const PAGE: u64 = 4096;
 /// Room that must be left on the file system beside the file.
 const SPARE: u64 = 64 << 20;
 
@@ -113,17 +115,13 @@ impl Subject {
         }
     }
 
-    /// Brings the bytes `from..to` into the cache. Proved.
-    pub fn make_warm(&self, from: u64, to: u64) -> Result<(), Error> {
-        let mut buffer = vec![0; 1 << 20];
-        let page = 4096;
-        let run =
-            cold_sys::residency::PageRun { first: from / page, pages: (to.div_ceil(page)) - from / page };
-        evict::read_run(&self.file, run, &mut buffer)?;
-        let cached = cold_sys::residency::cachestat(&self.file, from, to - from)?;
-        match cached {
-            Some(stat) if stat.cached < run.pages => {
-                let why = format!("{} of {} pages went again", run.pages - stat.cached, run.pages);
+    /// Brings all of it into the cache. Proved.
+    pub fn make_warm(&self) -> Result<(), Error> {
+        let all = PageRun { first: 0, pages: self.bytes.div_ceil(PAGE) };
+        evict::read_run(&self.file, all, &mut vec![0; 1 << 20])?;
+        match cachestat(&self.file, 0, self.bytes)? {
+            Some(stat) if stat.cached < all.pages => {
+                let why = format!("{} of {} pages went again", all.pages - stat.cached, all.pages);
                 Err(Error::NotWarm { path: self.path.clone(), why })
             }
             _ => Ok(()),
@@ -132,7 +130,7 @@ impl Subject {
 
     /// Its pages in the cache; `None` where the kernel does not tell.
     pub fn cached(&self) -> Result<Option<Bytes>, Error> {
-        Ok(cached_pages(&self.file, &self.meta()?)?.map(|n| Bytes(n * 4096)))
+        Ok(cached_pages(&self.file, &self.meta()?)?.map(|n| Bytes(n * PAGE)))
     }
 }
 
@@ -159,15 +157,7 @@ fn own(dir: &Path, journal: &Journal) -> Result<(File, PathBuf, Option<Guard>), 
         }
         // The kernel answers ENOTSUP, or, where O_TMPFILE is not known, that a directory was opened.
         Err(e) if matches!(e.raw_os_error(), Some(95 | 21)) => {
-            let path = dir.join(format!(
-                ".cold-probe-{}-{:08x}",
-                std::process::id(),
-                Pcg::new(
-                    u64::from(std::process::id()),
-                    e.raw_os_error().map_or(0, i32::cast_unsigned).into()
-                )
-                .next_u32()
-            ));
+            let path = unused(dir, &format!(".cold-probe-{}", std::process::id()));
             let (file, guard) = journal.create_file(&path)?;
             Ok((file, path, Some(guard)))
         }
@@ -210,7 +200,7 @@ mod tests {
         let subject = Subject::create(&place, 1 << 20, &journal).unwrap();
         subject.make_cold().unwrap();
         assert_eq!(subject.cached().unwrap(), Some(Bytes(0)));
-        subject.make_warm(0, 1 << 20).unwrap();
+        subject.make_warm().unwrap();
         assert_eq!(subject.cached().unwrap(), Some(Bytes(1 << 20)));
         // Another process opens it by its path; here we do, which is the same name.
         assert_eq!(File::open(subject.path()).unwrap().metadata().unwrap().len(), 1 << 20);

@@ -9,7 +9,7 @@ use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use cold_sys::device::Dev;
-use cold_sys::procfs::ProcFs;
+use cold_sys::procfs::{DiskStat, ProcFs};
 use serde::Serialize;
 
 use crate::group::Group;
@@ -20,6 +20,8 @@ use crate::{Error, Result};
 
 /// How often a running trial looks for an interruption.
 const LOOK: Duration = Duration::from_millis(20);
+/// Longest wait for requests that are under way when a trial ends.
+const SETTLE: Duration = Duration::from_millis(300);
 
 /// What the block layer counted of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
@@ -37,10 +39,29 @@ pub struct DeviceCount {
 impl DeviceCount {
     /// The counters of a device now; `None` where this process does not see them.
     pub fn of(dev: Dev) -> Option<Self> {
+        Self::with_those_under_way(dev).map(|(count, _)| count)
+    }
+
+    /// The counters once nothing is under way: requests are counted when they end, and what was asked for
+    /// ahead may end after the last record. A device that is never idle is not waited for.
+    pub fn settled(dev: Dev) -> Option<Self> {
+        let began = Instant::now();
+        loop {
+            let (count, under_way) = Self::with_those_under_way(dev)?;
+            if under_way == 0 || began.elapsed() > SETTLE {
+                return Some(count);
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn with_those_under_way(dev: Dev) -> Option<(Self, u64)> {
         let all = ProcFs::default().diskstats().ok()?;
         let d = all.iter().find(|d| d.dev == dev)?;
-        Some(Self { reads: d.reads, read_bytes: d.read_bytes, writes: d.writes, write_bytes: d.write_bytes })
+        let DiskStat { reads, read_bytes, writes, write_bytes, .. } = *d;
+        Some((Self { reads, read_bytes, writes, write_bytes }, d.in_flight))
     }
+
     fn since(self, before: Self) -> Self {
         Self {
             reads: self.reads.saturating_sub(before.reads),
@@ -169,7 +190,7 @@ impl Runner {
         }
         let reports = self.collect(workers);
         let ns = began.elapsed().as_nanos() as u64;
-        let after = self.dev.and_then(DeviceCount::of);
+        let after = self.dev.and_then(DeviceCount::settled);
         log.end();
         let reports = reports?;
         for (crew, report) in crews.iter().zip(&reports) {
@@ -181,6 +202,7 @@ impl Runner {
 
     fn collect(&self, mut workers: Vec<Worker>) -> Result<Vec<CrewReport>> {
         let (send, receive) = mpsc::channel();
+        let names: Vec<String> = workers.iter().map(|w| w.name.clone()).collect();
         let mut inputs: Vec<Option<ChildStdin>> = workers.iter_mut().map(|w| w.input.take()).collect();
         std::thread::scope(|scope| {
             let mut children = Vec::new();
@@ -218,7 +240,7 @@ impl Runner {
             }
             self.check()?;
             if let Some((n, why)) = failed {
-                return Err(Error::Worker { name: format!("number {}", n + 1), why });
+                return Err(Error::Worker { name: names.get(n).cloned().unwrap_or_default(), why });
             }
             Ok(found.into_iter().flatten().collect())
         })

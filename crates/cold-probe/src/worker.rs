@@ -31,8 +31,8 @@ pub(crate) const LONGEST_LINE: u64 = 16 << 20;
 pub struct Tick {
     /// Records.
     pub records: u64,
-    /// Their time, nanoseconds.
-    pub ns: u64,
+    /// Their time less the probe's own cost, nanoseconds.
+    pub ns: f64,
     /// Records that were asked about.
     pub asked: u64,
     /// Of these, not cached before.
@@ -42,9 +42,9 @@ pub struct Tick {
 /// What one thread did in the part that counts.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ThreadReport {
-    /// Time of each record's action, less the clock's own cost.
+    /// Time of each record's action, less the probe's own cost.
     pub records: Series,
-    /// Time of each cycle without its pause, less the clock's own cost: the Response Probe's response time.
+    /// Time of each cycle without its pause, less the probe's own cost: the Response Probe's response time.
     pub cycles: Series,
     /// Time of the counted part, nanoseconds.
     pub ns: u64,
@@ -56,14 +56,16 @@ pub struct ThreadReport {
     pub missed: Option<u64>,
     /// Bytes of different pages that were used, in the whole trial.
     pub touched_bytes: u64,
-    /// Cost of the two readings of the clock, which was taken off each time, nanoseconds.
-    pub clock_ns: f64,
+    /// The probe's own cost (clock, finding pages), which was taken off each time, nanoseconds.
+    pub own_ns: f64,
     /// Mean time between two actions, in no response time: choosing the place, asking, counting.
     pub between_ns: f64,
     /// Intervals since the start, where wanted.
     pub ticks: Vec<Tick>,
     /// Time of `fdatasync` afterwards, nanoseconds, for those that wrote.
     pub flush_ns: Option<u64>,
+    /// The kernel refused the priority that was asked for.
+    pub nice_refused: bool,
 }
 
 /// [`ThreadUsage`] that can be sent.

@@ -5,8 +5,9 @@ use std::fmt::Write;
 
 use cold_model::{Bytes, Nanos};
 use cold_plan::Plan;
-use cold_plan::plan::{Op, Step};
+use cold_plan::plan::{Key, Op, Step};
 
+use crate::axis::Axis;
 use crate::escape::{line, markup};
 
 const WIDTH: f64 = 1280.0;
@@ -24,13 +25,24 @@ const TAIL: &str = "#e69f00";
 /// The reads of one file.
 struct Row<'a> {
     path: String,
-    pages: u64,
+    /// As the plan knows it.
+    size: u64,
     steps: Vec<&'a Step>,
 }
 
 impl Row<'_> {
     fn bytes(&self) -> u64 {
         self.steps.iter().map(|s| u64::from(s.bytes)).sum()
+    }
+
+    fn first_need(&self) -> u64 {
+        self.steps.iter().map(|s| s.need_ns).min().unwrap_or(0)
+    }
+
+    /// Bytes that its row stands for: reads may go to the end of the last page.
+    fn extent(&self) -> f64 {
+        let end = self.steps.iter().map(|s| s.offset.saturating_add(s.bytes.into())).max().unwrap_or(0);
+        self.size.max(end).max(1) as f64
     }
 }
 
@@ -42,20 +54,13 @@ fn rows(plan: &Plan) -> Vec<Row<'_>> {
         let Some(slot) = place.get_mut(step.file as usize) else { continue };
         let at = *slot.get_or_insert_with(|| {
             let file = &plan.files[step.file as usize];
-            let end = plan
-                .steps
-                .iter()
-                .filter(|s| s.file == step.file)
-                .map(|s| s.offset + u64::from(s.bytes))
-                .max()
-                .unwrap_or(0);
-            let pages = file.identity.size.max(end).div_ceil(4096).max(1);
-            rows.push(Row { path: file.path.to_string_lossy().into_owned(), pages, steps: Vec::new() });
+            let path = file.path.to_string_lossy().into_owned();
+            rows.push(Row { path, size: file.identity.size, steps: Vec::new() });
             rows.len() - 1
         });
         rows[at].steps.push(step);
     }
-    rows.sort_by_key(|r| r.steps.iter().map(|s| s.need_ns).min());
+    rows.sort_by_key(Row::first_need);
     rows
 }
 
@@ -64,11 +69,12 @@ pub fn svg(plan: &Plan) -> String {
     let rows = rows(plan);
     let drawn = rows.len().min(ROWS);
     let last = plan.steps.iter().map(|s| s.need_ns).max().unwrap_or(0);
-    let until = last.max(plan.learnt.cpu_ns).max(1) as f64;
-    let x = |ns: u64| LEFT + (WIDTH - LEFT - RIGHT) * (ns as f64 / until).min(1.0);
+    let axis = Axis::new(0.0, last.max(plan.learnt.cpu_ns) as f64, 8);
+    let (unit, factor, decimals) = axis.time_unit();
+    let x = |ns: f64| LEFT + (WIDTH - LEFT - RIGHT) * axis.place(ns);
     let bottom = TOP + ROW * drawn as f64;
     let height = bottom + 70.0;
-    let title = line(&format!("What {} needs when", plan.key.executable.display()), 90);
+    let title = line(&format!("What {} needs when", program(plan)), 90);
     let mut out = String::new();
     // Writing to a String cannot fail.
     let _ = write!(
@@ -77,14 +83,13 @@ pub fn svg(plan: &Plan) -> String {
         t = markup(&title)
     );
     text(&mut out, 20.0, 48.0, "start", &summary(plan, rows.len()));
-    for tick in 0..=8_u32 {
-        let ns = (until * f64::from(tick) / 8.0) as u64;
-        let at = x(ns);
+    for &tick in &axis.ticks {
+        let at = x(tick);
         let _ = write!(
             out,
             r##"<line class="grid" x1="{at:.1}" x2="{at:.1}" y1="{TOP}" y2="{bottom:.1}" stroke="#dcdcdc"/>"##
         );
-        text(&mut out, at, bottom + 16.0, "middle", &Nanos(ns).to_string());
+        text(&mut out, at, bottom + 16.0, "middle", &format!("{:.decimals$} {unit}", tick / factor));
     }
     for (i, row) in rows.iter().take(ROWS).enumerate() {
         draw(&mut out, row, TOP + ROW * i as f64, &x);
@@ -97,6 +102,15 @@ pub fn svg(plan: &Plan) -> String {
     text(&mut out, LEFT, bottom + 40.0, "start", &foot);
     out.push_str("</svg>\n");
     out
+}
+
+/// The program, or the script that an interpreter runs.
+fn program(plan: &Plan) -> String {
+    let Key { executable, script, .. } = &plan.key;
+    match script {
+        Some(script) => format!("{} with {}", executable.display(), script.display()),
+        None => executable.display().to_string(),
+    }
 }
 
 fn summary(plan: &Plan, files: usize) -> String {
@@ -114,22 +128,21 @@ fn text(out: &mut String, x: f64, y: f64, anchor: &str, words: &str) {
 }
 
 /// One file: its name, its reads. The place of a box within the row is its place in the file.
-fn draw(out: &mut String, row: &Row<'_>, top: f64, x: &dyn Fn(u64) -> f64) {
+fn draw(out: &mut String, row: &Row<'_>, top: f64, x: &dyn Fn(f64) -> f64) {
     let name: String = {
         let n = row.path.chars().count();
         let cut: String = row.path.chars().skip(n.saturating_sub(44)).collect();
         if n > 44 { format!("…{cut}") } else { cut }
     };
     text(out, LEFT - 8.0, top + ROW / 2.0 + 4.0, "end", &name);
-    let tall = ROW - 4.0;
+    let (tall, extent) = (ROW - 4.0, row.extent());
     for step in &row.steps {
-        let first = step.offset as f64 / 4096.0 / row.pages as f64;
-        let share = f64::from(step.bytes) / 4096.0 / row.pages as f64;
+        let (first, share) = (step.offset as f64 / extent, f64::from(step.bytes) / extent);
         let color = if step.critical { CRITICAL } else { TAIL };
         let _ = write!(
             out,
             r#"<rect x="{:.1}" y="{:.2}" width="3" height="{:.2}" fill="{color}"><title>{}: {} at {}, needed at {}</title></rect>"#,
-            x(step.need_ns),
+            x(step.need_ns as f64),
             top + 2.0 + tall * first.min(1.0),
             (tall * share).clamp(0.6, tall),
             markup(&row.path),
@@ -142,16 +155,15 @@ fn draw(out: &mut String, row: &Row<'_>, top: f64, x: &dyn Fn(u64) -> f64) {
 
 /// A page of its own: the picture, and a table with every file.
 pub fn html(plan: &Plan) -> String {
-    let title = markup(&line(&format!("Plan of {}", plan.key.executable.display()), 120));
+    let title = markup(&line(&format!("Plan of {}", program(plan)), 120));
     let mut body = String::new();
     for row in rows(plan) {
-        let need = row.steps.iter().map(|s| s.need_ns).min().unwrap_or(0);
         let _ = writeln!(
             body,
             "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
             Bytes(row.bytes()),
             row.steps.len(),
-            Nanos(need),
+            Nanos(row.first_need()),
             markup(&row.path)
         );
     }
@@ -190,6 +202,14 @@ mod tests {
         assert!(!picture.contains("<b>") && !picture.contains('\u{1b}'));
         let page = html(&plan);
         assert!(page.contains("<table>") && !page.contains("<b>"));
+    }
+
+    #[test]
+    fn the_axis_has_round_times() {
+        let mut plan = plan();
+        plan.learnt.cpu_ns = 317_300_000;
+        let picture = svg(&plan);
+        assert!(picture.contains(">0 ms<") && picture.contains(">50 ms<") && picture.contains(">350 ms<"));
     }
 
     #[test]

@@ -25,6 +25,31 @@ pub enum Scale {
     Linear,
     /// By powers of ten; values of 0 are not drawn.
     Log,
+    /// By powers of two, for what was doubled; values of 0 are not drawn.
+    Doubling,
+    /// Words for 0, 1, 2, …
+    Words(&'static [&'static str]),
+}
+
+impl Scale {
+    /// From a value to its place on an even scale; `None` where it has none.
+    fn even(self, value: f64) -> Option<f64> {
+        let even = match self {
+            Self::Linear | Self::Words(_) => value,
+            Self::Log => value.log10(),
+            Self::Doubling => value.log2(),
+        };
+        even.is_finite().then_some(even)
+    }
+
+    /// Back again.
+    fn value(self, even: f64) -> f64 {
+        match self {
+            Self::Linear | Self::Words(_) => even,
+            Self::Log => 10_f64.powf(even),
+            Self::Doubling => even.exp2(),
+        }
+    }
 }
 
 /// A line of a chart.
@@ -60,8 +85,7 @@ struct Ruler {
 impl Ruler {
     fn new(values: impl Iterator<Item = f64>, scale: Scale, wanted: usize) -> Self {
         let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for v in values.filter(|v| v.is_finite() && (scale == Scale::Linear || *v > 0.0)) {
-            let v = if scale == Scale::Log { v.log10() } else { v };
+        for v in values.filter_map(|v| scale.even(v)) {
             (low, high) = (low.min(v), high.max(v));
         }
         if low > high {
@@ -69,9 +93,17 @@ impl Ruler {
         }
         let axis = match scale {
             Scale::Linear => Axis::new(low, high, wanted),
-            Scale::Log => {
-                let (low, high) = ((low - 1e-9).floor(), (high + 1e-9).ceil().max(low.floor() + 1.0));
-                let step = ((high - low) / 8.0).ceil().max(1.0);
+            // Room at both ends, so that no word is cut.
+            Scale::Words(words) => Axis {
+                low: -0.5,
+                high: words.len() as f64 - 0.5,
+                ticks: (0..words.len()).map(|n| n as f64).collect(),
+            },
+            Scale::Log | Scale::Doubling => {
+                // A power itself is an end, whatever rounding made of it.
+                let low = (low + 1e-9).floor();
+                let high = (high - 1e-9).ceil().max(low + 1.0);
+                let step = ((high - low) / wanted as f64).ceil().max(1.0);
                 let n = ((high - low) / step) as usize;
                 Axis { low, high, ticks: (0..=n).map(|i| low + i as f64 * step).collect() }
             }
@@ -81,18 +113,12 @@ impl Ruler {
 
     /// From 0 to 1; `None` for what has no place.
     fn place(&self, value: f64) -> Option<f64> {
-        let v = match self.scale {
-            Scale::Linear => value,
-            Scale::Log if value > 0.0 => value.log10(),
-            Scale::Log => return None,
-        };
-        let p = self.axis.place(v);
+        let p = self.axis.place(self.scale.even(value)?);
         p.is_finite().then(|| p.clamp(0.0, 1.0))
     }
 
     fn labels(&self) -> Vec<(f64, String)> {
-        let value = |t: f64| if self.scale == Scale::Log { 10_f64.powf(t) } else { t };
-        let text = |v: f64| {
+        let number = |v: f64| {
             let plain = format!("{v:.6}");
             let short = plain.trim_end_matches('0').trim_end_matches('.');
             if v.abs() >= 1e6 {
@@ -103,7 +129,11 @@ impl Ruler {
                 short.to_owned()
             }
         };
-        self.axis.ticks.iter().map(|t| (self.axis.place(*t), text(value(*t)))).collect()
+        let text = |tick: f64| match self.scale {
+            Scale::Words(words) => words.get(tick as usize).map_or_else(String::new, |w| (*w).to_owned()),
+            scale => number(scale.value(tick)),
+        };
+        self.axis.ticks.iter().map(|t| (self.axis.place(*t), text(*t))).collect()
     }
 }
 

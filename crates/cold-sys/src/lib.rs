@@ -37,6 +37,7 @@ pub mod spawn;
 pub mod supervise;
 pub mod sysfs;
 pub mod time;
+pub mod uring;
 pub mod usage;
 
 mod error;

@@ -31,8 +31,6 @@ pub enum MapAdvice {
     WillNeed,
     /// Fault all pages in for reading (Linux 5.14).
     PopulateRead,
-    /// Forget the page table entries, not the cached pages.
-    DontNeed,
 }
 
 /// A mapped file.
@@ -123,12 +121,10 @@ impl MappedFile {
             MapAdvice::Sequential => libc::MADV_SEQUENTIAL,
             MapAdvice::WillNeed => libc::MADV_WILLNEED,
             MapAdvice::PopulateRead => libc::MADV_POPULATE_READ,
-            MapAdvice::DontNeed => libc::MADV_DONTNEED,
         };
         let len = len.min(self.len().saturating_sub(offset)) as usize;
         let Some(at) = self.place(offset, len) else { return Ok(()) };
-        // SAFETY: the range lies in our own mapping; of these kinds only DONTNEED changes content, and only
-        // that of private written pages, which go back to the file's: bytes all the same.
+        // SAFETY: the range lies in our own mapping, and none of these kinds changes its content.
         match unsafe { libc::madvise(at.cast(), len, what) } {
             0 => Ok(()),
             _ => Err(Error::last_os("advise about", "a mapping")),

@@ -15,4 +15,4 @@ pub use disk::SlowDisk;
 pub use fake::FakeTree;
 pub use need::{need, need_root};
 pub use programs::{launcher, subject};
-pub use wait::{PATIENCE, until};
+pub use wait::{PATIENCE, attempts, until};

@@ -21,3 +21,21 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
         std::thread::sleep(Duration::from_millis(5));
     }
 }
+
+/// Tries a scenario five times, and for two minutes, until it says what it came to: on a machine with other
+/// users any single one may be disturbed, and a compiler beside it disturbs all of them until it is done.
+/// What no stranger can have done the scenario does not return but panics about.
+///
+/// # Panics
+/// When each attempt was disturbed, with all their reasons.
+#[track_caller]
+pub fn attempts<T>(mut scenario: impl FnMut() -> Result<T, String>) -> T {
+    let (began, mut reasons) = (Instant::now(), Vec::new());
+    while reasons.len() < 5 || began.elapsed() < PATIENCE * 2 {
+        match scenario() {
+            Ok(value) => return value,
+            Err(why) => reasons.push(why),
+        }
+    }
+    panic!("never undisturbed:\n{}", reasons.join("\n"));
+}

@@ -20,6 +20,7 @@ mod side_band;
 mod space;
 mod stacks;
 mod tasks;
+mod unused;
 
 pub use space::{Area, Space};
 
@@ -47,8 +48,8 @@ pub fn assemble(
     let input = Input::read(log);
     let manifest = manifest(&input);
     let mut builder = Builder::new(&input, &manifest);
-    for (at, event) in input.events() {
-        builder.event(at, &event, unwinder);
+    for event in input.events() {
+        builder.event(&event, unwinder);
     }
     builder.finish(manifest, machine)
 }

@@ -137,12 +137,12 @@ pub struct Existing {
     pub pid: u32,
     /// Its parent.
     pub parent: u32,
-    /// Its `comm`.
+    /// The name of its first thread (`comm`).
     pub name: String,
     /// Its command line, where it could be read.
     pub arguments: Option<Vec<String>>,
-    /// Its threads.
-    pub threads: Vec<u32>,
+    /// Its threads, with their names.
+    pub threads: Vec<(u32, String)>,
     /// Its mappings of files, and what else may be executed.
     pub areas: Vec<Area>,
     /// Device and inode of its executable, where known.

@@ -8,13 +8,11 @@ use std::collections::BTreeMap;
 use std::io;
 
 use cold_model::Bytes;
-use cold_model::recording::manifest::ProgramCost;
-use cold_model::recording::manifest::Tier;
+use cold_model::recording::manifest::{ProgramCost, Tier};
 
 use crate::record::CallCount;
 
 mod consumer;
-mod existing;
 mod knobs;
 mod load;
 mod messages;

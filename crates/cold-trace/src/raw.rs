@@ -140,8 +140,6 @@ pub enum Event<'a> {
     Exit(Exit),
     /// A thread named itself.
     Comm(Task<'a>),
-    /// A task that existed when the recording began.
-    Existing(Task<'a>),
     /// `mm_filemap_fault`, retries left out.
     Fault(Pages),
     /// `mm_filemap_map_pages`: mapped around a fault.

@@ -223,7 +223,11 @@ impl Session {
     /// (an attached process), as do its descendants; false for the supervisor, of which only what it will
     /// start does.
     pub fn follow(&mut self, pid: u32, itself: bool) -> Result<(), Error> {
-        let at = cold_sys::time::monotonic().0;
+        let now = cold_sys::time::monotonic();
+        let at = now.0;
+        if itself {
+            self.manifest.start = now; // nothing of it was recorded before
+        }
         self.fact(&Fact::Follow { at, pid, itself })?;
         if let Some(bpf) = &self.bpf {
             kernel::follow(bpf, pid, itself)?;

@@ -16,6 +16,9 @@ pub(crate) const EXIT_CODES: &str = "\
 Exit codes: 0 done; 1 failed; 2 wrong usage; 3 a gate failed; 4 inconclusive;
             5 the required state could not be reached; 130 interrupted.";
 
+/// Place of the flags of every command in its help: after its own, before --help.
+pub(crate) const LAST: usize = 998;
+
 /// Measures, explains and removes the slowness of a program's first start.
 #[derive(Debug, Parser)]
 #[command(name = "cold", version, help_template = TEMPLATE, after_help = EXIT_CODES, propagate_version = true, max_term_width = 100)]
@@ -30,7 +33,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage; 3 a gate failed; 4 inconclusive;
 ")]
 pub(crate) struct Cli {
     /// Leave out progress, notes and warnings; results and errors stay
-    #[arg(short, long, global = true)]
+    #[arg(short, long, global = true, display_order = LAST)]
     pub(crate) quiet: bool,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -61,4 +64,29 @@ pub(crate) enum Command {
     Completions(commands::generate::CompletionsArgs),
     /// Write the manual pages
     Man(commands::generate::ManArgs),
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    /// Texts that are laid out by hand must not be laid out again.
+    fn check(command: &clap::Command, path: &str) {
+        for text in [command.get_before_help(), command.get_after_help()] {
+            let text = text.unwrap_or_else(|| panic!("{path} has examples and exit codes")).to_string();
+            for line in text.lines() {
+                assert!(line.chars().count() <= 100, "{path}: too long for a help text: {line}");
+            }
+        }
+        for sub in command.get_subcommands() {
+            check(sub, &format!("{path} {}", sub.get_name()));
+        }
+    }
+
+    #[test]
+    fn examples_and_exit_codes_are_there_and_not_wrapped() {
+        check(&Cli::command(), "cold");
+    }
 }

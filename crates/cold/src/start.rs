@@ -1,5 +1,5 @@
-//! How a start is prepared, run and ended: the flags that `cold bench` and `cold trace` share, so that one
-//! name has one meaning.
+//! How a start is prepared, run, recorded and ended: the flags that several commands share, so that one name
+//! has one meaning.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -8,6 +8,7 @@ use cold_bench::command::from_argv;
 use cold_bench::config::{CommandSpec, Config, RunPolicy};
 use cold_bench::ready::Ready;
 use cold_model::bench::State;
+use cold_model::recording::manifest::Tier;
 
 use crate::exit::Failure;
 use crate::values::{eviction, seconds, stream};
@@ -16,6 +17,31 @@ use crate::values::{eviction, seconds, stream};
 pub(crate) const WARMUP: u32 = 3;
 /// Quiet time between preparation and start in milliseconds.
 pub(crate) const IDLE_GAP_MS: u64 = 100;
+
+/// How a start is recorded.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Recorded {
+    /// How much to record: auto (the best this machine allows), A, B, C or D
+    #[arg(long, value_name = "TIER", default_value = "auto", ignore_case = true, value_parser = ["auto", "A", "B", "C", "D"])]
+    tier: String,
+
+    /// Make touches exact: map and read nothing around faults (root; slower, machine-wide, put back)
+    #[arg(long)]
+    pub(crate) exact_need: bool,
+}
+
+impl Recorded {
+    /// The tier that is wanted; `None`: the best.
+    pub(crate) fn tier(&self) -> Option<Tier> {
+        match self.tier.to_ascii_uppercase().as_str() {
+            "A" => Some(Tier::A),
+            "B" => Some(Tier::B),
+            "C" => Some(Tier::C),
+            "D" => Some(Tier::D),
+            _ => None,
+        }
+    }
+}
 
 /// Flags of one start.
 #[derive(Debug, clap::Args)]

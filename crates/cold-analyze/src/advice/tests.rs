@@ -4,7 +4,7 @@ use cold_model::{Bytes, Known};
 
 use super::*;
 use crate::analyze;
-use crate::sample::{Build, PAGE, empty, kib, long};
+use cold_model::sample::{PAGE, empty, kib, long};
 
 fn advice(r: &Recording, layouts: &Layouts) -> Vec<Suggestion> {
     analyze(r, layouts).suggestions

@@ -2,7 +2,7 @@ use cold_model::layout::Layouts;
 use cold_model::recording::{Recording, StallCause};
 
 use super::*;
-use crate::sample::{Build, DISK, PAGE, empty};
+use cold_model::sample::{DISK, PAGE, empty};
 
 fn holds(r: &Recording, id: &str) -> Option<bool> {
     let all = checks(&Context::new(r, &Layouts::default()));

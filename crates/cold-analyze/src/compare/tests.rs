@@ -3,7 +3,7 @@ use cold_model::recording::FillCause;
 
 use super::*;
 use crate::analyze;
-use crate::sample::{Build, PAGE, empty, kib, ms};
+use cold_model::sample::{PAGE, empty, kib, ms};
 
 #[test]
 fn files_are_paired_by_path_and_figures_by_name() {

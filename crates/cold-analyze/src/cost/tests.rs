@@ -1,5 +1,5 @@
 use super::*;
-use crate::sample::{Build, PAGE, empty};
+use cold_model::sample::{PAGE, empty};
 
 /// Ten requests of 4 KiB and ten of 1 MiB; 1 ms each and 9 ms per MiB when nothing is beside them.
 fn sizes(r: &mut Recording, beside: bool) {

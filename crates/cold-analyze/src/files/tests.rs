@@ -2,7 +2,7 @@ use cold_model::layout::{FileLayout, Layouts, Segment};
 use cold_model::recording::{FileKind, FillCause, LookupKind, StallCause, TouchKind};
 
 use super::*;
-use crate::sample::{Build, PAGE, empty, kib, long, process};
+use cold_model::sample::{PAGE, empty, kib, long, process};
 
 #[test]
 fn the_strongest_use_tells_how_a_file_was_reached() {

@@ -1,7 +1,7 @@
 use cold_model::recording::StallCause;
 
 use super::*;
-use crate::sample::{Build, PAGE, empty};
+use cold_model::sample::{PAGE, empty};
 
 #[test]
 fn a_stall_names_the_request_that_carried_its_page_while_it_waited() {

@@ -2,7 +2,7 @@ use cold_model::layout::{FileLayout, Layouts};
 use cold_model::recording::{LookupKind, Recording, StallCause};
 
 use super::*;
-use crate::sample::{Build, empty, long, process};
+use cold_model::sample::{empty, long, process};
 
 /// The search of each (program, kind, path).
 fn searches(r: &Recording, layouts: &Layouts) -> Vec<(String, Option<String>)> {

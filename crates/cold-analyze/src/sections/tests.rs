@@ -1,7 +1,7 @@
 use cold_model::layout::{Layouts, Segment};
 
 use super::*;
-use crate::sample::{Build, PAGE, empty, kib, long};
+use cold_model::sample::{PAGE, empty, kib, long};
 
 #[test]
 fn pages_count_for_every_section_on_them_and_stalls_for_the_largest() {

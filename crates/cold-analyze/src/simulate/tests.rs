@@ -1,8 +1,8 @@
 use cold_model::recording::Mapping;
 
 use super::*;
-use crate::sample::{Build, PAGE, empty, kib, long, ms};
 use crate::usage::replay;
+use cold_model::sample::{PAGE, empty, kib, long, ms};
 
 fn simulated(r: &Recording) -> ReadAround {
     read_around(r, &replay(r), None).unwrap()

@@ -2,7 +2,7 @@ use cold_model::layout::Layouts;
 use cold_model::recording::LookupKind;
 
 use super::*;
-use crate::sample::{Build, empty};
+use cold_model::sample::empty;
 
 #[test]
 fn names_tell_files_apart() {

@@ -1,7 +1,7 @@
 use cold_model::layout::Layouts;
 
 use super::*;
-use crate::sample::{Build, PAGE, empty, long, ms};
+use cold_model::sample::{PAGE, empty, long, ms};
 
 fn layout() -> FileLayout {
     let symbol = |name: &str, offset, bytes| Symbol { name: name.to_string(), offset, bytes };

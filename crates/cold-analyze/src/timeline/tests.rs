@@ -1,5 +1,5 @@
 use super::*;
-use crate::sample::{Build, PAGE, empty, kib, long};
+use cold_model::sample::{PAGE, empty, kib, long};
 
 #[test]
 fn depth_rises_and_falls_with_requests() {

@@ -1,7 +1,7 @@
 use cold_model::recording::TouchKind::{Fault, FaultAround, Read};
 
 use super::*;
-use crate::sample::{Build, PAGE, empty, ms};
+use cold_model::sample::{PAGE, empty, ms};
 
 #[test]
 fn needed_read_unused_and_cached_are_told_apart() {

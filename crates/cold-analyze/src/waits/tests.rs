@@ -1,5 +1,5 @@
 use super::*;
-use crate::sample::{Build, PAGE, empty, long, ms};
+use cold_model::sample::{PAGE, empty, long, ms};
 
 #[test]
 fn overlapping_waits_count_once_in_the_union() {

@@ -1,5 +1,7 @@
 //! Tainted runs in one sentence: how many, and for which reasons how often.
 
+use std::collections::BTreeSet;
+
 use cold_model::bench::{Ending, Run, Taint};
 use cold_model::{Bytes, Nanos};
 
@@ -60,7 +62,7 @@ fn reason(all: &[&Taint]) -> String {
     match first {
         Taint::NotCold { .. } => format!("{up_to}{} stayed cached{}", largest_bytes(), names(all, "held by")),
         Taint::NotWarm { .. } => format!("{up_to}{} of the files were not cached", largest_bytes()),
-        Taint::NotPrefetched { why } => format!("the launcher did not follow the plan: {why}"),
+        Taint::NotPrefetched { .. } => format!("the launcher did not follow the plan: {}", whys(all)),
         Taint::NotRestored { missing, extra, files } => format!(
             "the snapshot was not restored exactly ({missing} missing, {extra} too many, {files} files not the same)"
         ),
@@ -98,6 +100,13 @@ fn amount(taint: &Taint) -> u64 {
         | Taint::NotPrefetched { .. }
         | Taint::Failed { .. } => 0,
     }
+}
+
+/// Each reason of the launcher once.
+fn whys(all: &[&Taint]) -> String {
+    let why = |t: &&Taint| if let Taint::NotPrefetched { why } = t { Some(why.clone()) } else { None };
+    let each: BTreeSet<String> = all.iter().filter_map(why).collect();
+    each.into_iter().collect::<Vec<_>>().join("; ")
 }
 
 /// At most three of the processes named, e.g. ` (held by a[1], b[2])`.

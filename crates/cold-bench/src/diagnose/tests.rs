@@ -137,3 +137,19 @@ fn a_prefetcher_is_claimed_only_with_a_warm_control() {
     }
     assert!(!ids(&r).contains(&"prefetcher"), "it reads all the time");
 }
+
+#[test]
+fn prefetched_starts_say_which_plan_they_followed_and_why_not() {
+    let mut r = report(&[("a", State::Prefetched, noise(120.0, 0.05, 10, 1))]);
+    assert_eq!(text(&r, "plan"), "followed the plan in 10 of 10 runs");
+    r.commands[0].plan = Some("a-0123".into());
+    for (run, why) in r.runs.iter_mut().zip(["the disk was busy", "its files were cached already"]) {
+        run.taints = vec![Taint::NotPrefetched { why: why.into() }];
+    }
+    assert_eq!(text(&r, "plan"), "followed the plan a-0123 in 8 of 10 runs");
+    assert_eq!(
+        text(&r, "tainted"),
+        "2 of 10 runs are tainted: the launcher did not follow the plan: its files were cached already; \
+         the disk was busy (2)"
+    );
+}

@@ -1,9 +1,10 @@
 //! Plans, files and launchers for the tests.
 
 use std::fs::File;
+use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output, Stdio};
 
 use cold_plan::Plan;
 use cold_plan::plan::{FileKind, Gate, Identity, Key, Knobs, Learnt, Op, Order, PlanFile, Standing, Step};
@@ -73,6 +74,25 @@ pub(crate) fn add_whole(plan: &mut Plan, path: &Path, critical: bool) {
     add(plan, path, Identity::of(&meta, [0; 20]), &ranges, critical);
 }
 
+/// A file and a plan that reads all of it, in a directory of their own.
+pub(crate) struct Whole {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) data: PathBuf,
+    /// Where the plan lies.
+    pub(crate) at: PathBuf,
+}
+
+/// Of a file of `bytes`; its plan as `change` leaves it.
+pub(crate) fn whole(bytes: u64, critical: bool, change: impl FnOnce(&mut Plan)) -> Whole {
+    let dir = directory();
+    let (data, at) = (file(&dir.path().join("data"), bytes), dir.path().join("plan"));
+    let mut p = plan();
+    add_whole(&mut p, &data, critical);
+    change(&mut p);
+    save(&p, &at);
+    Whole { dir, data, at }
+}
+
 /// Writes the plan where only its owner may write.
 pub(crate) fn save(plan: &Plan, path: &Path) {
     put(path, &cold_plan::format::encode(plan).expect("a plan"));
@@ -90,11 +110,12 @@ pub(crate) fn file(path: &Path, bytes: u64) -> PathBuf {
     path.to_owned()
 }
 
-/// Takes a file out of the cache; returns whether that worked.
-pub(crate) fn evict(path: &Path) -> bool {
+/// Takes a file that nobody else knows out of the cache.
+#[track_caller]
+pub(crate) fn evict(path: &Path) {
     let (file, meta) = cold_sys::open::regular(path, true).expect("open");
-    let waits = [std::time::Duration::from_millis(20); 20];
-    cold_sys::evict::evict_file(&file, &meta, &waits).expect("evicted").after == Some(0)
+    let gone = || cold_sys::evict::evict_file(&file, &meta, &[]).expect("evicted").after == Some(0);
+    cold_testbed::until("a file of the test's own is out of the cache", || gone().then_some(()));
 }
 
 /// Pages of a file that are in the cache.
@@ -103,12 +124,44 @@ pub(crate) fn cached(path: &Path) -> u64 {
     cold_sys::residency::cachestat(&file, 0, 0).expect("asked").map_or(0, |s| s.cached)
 }
 
-/// Runs a verbose launcher again while strangers' hunger for memory keeps it from following its plan.
-pub(crate) fn calm(run: impl Fn() -> Output) -> Output {
-    cold_testbed::until("memory is not under pressure", || {
-        let out = run();
-        (!text(&out.stderr).contains("memory is under pressure")).then_some(out)
-    })
+/// Exactly so many pages of a file that was evicted have come. `Err`: fewer, which a stranger's hunger for
+/// memory does, too: the replay gives way to it, and the kernel takes pages away again.
+#[track_caller]
+pub(crate) fn came(path: &Path, pages: u64) -> Result<(), String> {
+    let now = cached(path);
+    assert!(now <= pages, "{now} pages of {} came instead of {pages}", path.display());
+    if now == pages { Ok(()) } else { Err(format!("{now} pages of {} instead of {pages}", path.display())) }
+}
+
+/// What a verbose launcher said. `Err`: strangers wait for memory or keep a disk busy, so it does not follow
+/// its plan now.
+pub(crate) fn calm(out: &Output) -> Result<String, String> {
+    let said = text(&out.stderr);
+    let guards = ["memory is under pressure", "the disk is busy", "too little free memory"];
+    if guards.iter().any(|why| said.contains(why)) { Err(said) } else { Ok(said) }
+}
+
+/// A program that says that it runs, and ends with its input.
+pub(crate) const WAITS: [&str; 3] = ["sh", "-c", "echo ran; cat; exit 7"];
+
+/// Starts a launcher and waits until it is its program, which says `ran`: until then it counts as a helper.
+pub(crate) fn begun(launcher: &mut Command) -> Child {
+    launcher.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut program = launcher.spawn().expect("the launcher runs");
+    let mut said = [0; 4];
+    program.stdout.as_mut().expect("piped").read_exact(&mut said).expect("the program runs");
+    assert_eq!(&said, b"ran\n");
+    program
+}
+
+/// A start of [`WAITS`] that lives until its helper has done everything. `dir` is a part of the launcher's
+/// command line that no other test uses.
+pub(crate) fn followed(launcher: &mut Command, dir: &Path) -> Output {
+    let program = begun(launcher);
+    gone(dir);
+    let out = program.wait_with_output().expect("ended");
+    assert_eq!((out.status.code(), text(&out.stdout)), (Some(7), String::new()), "{out:?}");
+    out
 }
 
 /// `cold-launch OPTIONS -- COMMAND`, not yet started.

@@ -4,9 +4,9 @@ use super::layout::{
     self, DEPTH, ENTRY, FILE, HEAD, HEADER, META, RANGE, SECTIONS, STEP, aligned, byte, entry, f64_at,
     header, invalid, meta, present, u32_at, u64_at,
 };
-use super::view::{View, kind, op, range, step, text};
+use super::view::{View, range, step, text};
 use super::{FormatError, MAGIC, MAX_BYTES, MAX_OFFSET, MAX_PATH, MAX_READ_BYTES, MAX_TEXT, VERSION};
-use crate::plan::{FileKind, Op};
+use crate::plan::{FileKind, Gate, Op, Order};
 use crate::scenario;
 
 type Checked<T> = Result<T, FormatError>;
@@ -162,9 +162,10 @@ fn check_facts(view: &View<'_>) -> Checked<()> {
     if !matches!(byte(facts, meta::TIER), 0 | b'A'..=b'D') {
         return wrong("a tier outside A to D");
     }
-    let flags = [meta::EXACT, meta::METADATA, meta::ORDER, meta::DEVICE_ROTATIONAL];
+    let flags = [meta::EXACT, meta::METADATA, meta::DEVICE_ROTATIONAL];
     if flags.iter().any(|at| byte(facts, *at) > 1)
-        || byte(facts, meta::GATE) > 2
+        || Order::from_byte(byte(facts, meta::ORDER)).is_none()
+        || Gate::from_byte(byte(facts, meta::GATE)).is_none()
         || byte(facts, meta::PRESENT) > 7
         || byte(facts, meta::MIN_USES) > 8
     {
@@ -194,7 +195,7 @@ fn check_facts(view: &View<'_>) -> Checked<()> {
 
 fn check_file(record: &[u8; FILE], texts: &[u8]) -> Result<(), &'static str> {
     check_path(texts, record, layout::file::PATH)?;
-    if kind(byte(record, layout::file::KIND)).is_none() {
+    if FileKind::from_byte(byte(record, layout::file::KIND)).is_none() {
         return Err("its kind does not exist");
     }
     if !zero(record, 60, 64) || !zero(record, layout::file::USES + 1, FILE) {
@@ -236,7 +237,7 @@ fn check_steps(view: &mut View<'_>) -> Checked<()> {
 }
 
 fn check_step(record: &[u8; STEP], files: &[[u8; FILE]], chunk: u32) -> Result<(), &'static str> {
-    let op = op(byte(record, layout::step::OP)).ok_or("what it does does not exist")?;
+    let op = Op::from_byte(byte(record, layout::step::OP)).ok_or("what it does does not exist")?;
     if byte(record, layout::step::FLAGS) > layout::step::CRITICAL
         || !zero(record, layout::step::FLAGS + 1, STEP)
     {
@@ -244,7 +245,7 @@ fn check_step(record: &[u8; STEP], files: &[[u8; FILE]], chunk: u32) -> Result<(
     }
     let step = step(record);
     let file = files.get(step.file as usize).ok_or("its file does not exist")?;
-    let of = kind(byte(file, layout::file::KIND)).ok_or("its file has no kind")?;
+    let of = FileKind::from_byte(byte(file, layout::file::KIND)).ok_or("its file has no kind")?;
     match (op, of) {
         (Op::Read, FileKind::Regular | FileKind::BlockDevice) => {
             let bytes = u64::from(step.bytes);
@@ -276,7 +277,10 @@ fn check_range(record: &[u8; RANGE], files: &[[u8; FILE]], last: &mut u64) -> Re
     }
     let range = range(record);
     let file = files.get(range.file as usize).ok_or("its file does not exist")?;
-    if !matches!(kind(byte(file, layout::file::KIND)), Some(FileKind::Regular | FileKind::BlockDevice)) {
+    if !matches!(
+        FileKind::from_byte(byte(file, layout::file::KIND)),
+        Some(FileKind::Regular | FileKind::BlockDevice)
+    ) {
         return Err("its file has no pages");
     }
     if range.pages == 0 || range.first_page > MAX_OFFSET / PAGE - u64::from(range.pages) {

@@ -197,7 +197,10 @@ fn the_records_lie_where_the_document_says() {
         let mut file = Read::new("Files", sections[1], i * layout::FILE);
         assert_eq!(Path::new(file.text("path", sections[4])), expected.path);
         file.identity(&expected.identity);
-        assert_eq!((file.number("need_ns"), file.number("kind")), (expected.need_ns, expected.kind as u64));
+        assert_eq!(
+            (file.number("need_ns"), file.number("kind")),
+            (expected.need_ns, expected.kind.byte().into())
+        );
         assert_eq!(file.number("uses"), u64::from(expected.uses));
         file.end();
     }
@@ -210,7 +213,7 @@ fn the_records_lie_where_the_document_says() {
         assert_eq!((step.number("offset"), step.number("need_ns")), (expected.offset, expected.need_ns));
         assert_eq!(
             (step.number("op"), step.number("critical")),
-            (expected.op as u64, expected.critical.into())
+            (expected.op.byte().into(), expected.critical.into())
         );
         step.end();
     }

@@ -17,7 +17,7 @@ pub fn encode(plan: &Plan) -> Result<Vec<u8>, FormatError> {
         r.u64(layout::file::PATH, texts.add(f.path.as_os_str().as_bytes())?);
         r.identity(layout::file::IDENTITY, &f.identity);
         r.u64(layout::file::NEED, f.need_ns);
-        r.put(layout::file::KIND, &[f.kind as u8]);
+        r.put(layout::file::KIND, &[f.kind.byte()]);
         r.put(layout::file::USES, &[f.uses]);
         files.extend_from_slice(&r.0);
     }
@@ -47,7 +47,7 @@ fn steps(plan: &Plan) -> Vec<u8> {
         r.u32(step::BYTES, s.bytes);
         r.u64(step::OFFSET, s.offset);
         r.u64(step::NEED, s.need_ns);
-        r.put(step::OP, &[s.op as u8]);
+        r.put(step::OP, &[s.op.byte()]);
         r.put(step::FLAGS, &[u8::from(s.critical) * step::CRITICAL]);
         out.extend_from_slice(&r.0);
     }
@@ -96,7 +96,7 @@ fn facts(plan: &Plan, texts: &mut Texts) -> Result<Record<META>, FormatError> {
     let tier = u8::try_from(l.tier).map_err(|_| layout::invalid("facts", 0, "a tier outside A to D"))?;
     r.put(meta::TIER, &[tier, u8::from(l.exact), standing]);
     let k = &plan.knobs;
-    r.put(meta::MIN_USES, &[k.min_uses, k.threads, k.order as u8, k.gate as u8, u8::from(k.metadata)]);
+    r.put(meta::MIN_USES, &[k.min_uses, k.threads, k.order.byte(), k.gate.byte(), u8::from(k.metadata)]);
     r.u32(meta::GAP, k.gap_bytes);
     r.u32(meta::CHUNK, k.chunk_bytes);
     r.u32(meta::IN_FLIGHT, k.in_flight_bytes);

@@ -137,13 +137,9 @@ impl<'a> View<'a> {
             chunk_bytes: n(meta::CHUNK),
             in_flight_bytes: n(meta::IN_FLIGHT),
             threads: b(meta::THREADS),
-            order: if b(meta::ORDER) == 0 { Order::Need } else { Order::Physical },
+            order: Order::from_byte(b(meta::ORDER)).unwrap_or(Order::Need),
             window_us: n(meta::WINDOW),
-            gate: match b(meta::GATE) {
-                0 => Gate::None,
-                1 => Gate::Issued,
-                _ => Gate::Arrived,
-            },
+            gate: Gate::from_byte(b(meta::GATE)).unwrap_or(Gate::None),
             critical_us: n(meta::CRITICAL),
             metadata: b(meta::METADATA) != 0,
         }
@@ -276,7 +272,7 @@ impl<'a> FileView<'a> {
     }
     /// What it is.
     pub fn kind(&self) -> FileKind {
-        kind(byte(self.record, layout::file::KIND)).unwrap_or(FileKind::Name)
+        FileKind::from_byte(byte(self.record, layout::file::KIND)).unwrap_or(FileKind::Name)
     }
     /// What must still be true of it.
     pub fn identity(&self) -> Identity {
@@ -351,31 +347,11 @@ fn utf8(bytes: &[u8]) -> &str {
     std::str::from_utf8(bytes).unwrap_or_default()
 }
 
-pub(super) fn kind(byte: u8) -> Option<FileKind> {
-    Some(match byte {
-        0 => FileKind::Regular,
-        1 => FileKind::Directory,
-        2 => FileKind::Name,
-        3 => FileKind::BlockDevice,
-        _ => return None,
-    })
-}
-
-pub(super) fn op(byte: u8) -> Option<Op> {
-    Some(match byte {
-        0 => Op::Read,
-        1 => Op::Open,
-        2 => Op::List,
-        3 => Op::Stat,
-        _ => return None,
-    })
-}
-
 #[inline]
 pub(super) fn step(record: &[u8; STEP]) -> Step {
     use layout::step;
     Step {
-        op: op(byte(record, step::OP)).unwrap_or(Op::Stat),
+        op: Op::from_byte(byte(record, step::OP)).unwrap_or(Op::Stat),
         critical: byte(record, step::FLAGS) & step::CRITICAL != 0,
         file: u32_at(record, step::FILE),
         offset: u64_at(record, step::OFFSET),

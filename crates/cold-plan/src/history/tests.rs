@@ -20,7 +20,7 @@ fn records() -> impl Strategy<Value = Record> {
     let kind = prop_oneof![
         Just(Kind::Prefetched),
         Just(Kind::Control),
-        prop::sample::select(Skip::ALL.to_vec()).prop_map(Kind::Skipped),
+        prop::sample::select(Skip::ALL).prop_map(Kind::Skipped),
     ];
     let mark = any::<Option<(u64, u64, bool)>>()
         .prop_map(|m| m.map(|(wall_ns, cpu_ns, exited)| Mark { wall_ns, cpu_ns, exited }));

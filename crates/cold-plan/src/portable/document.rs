@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Error, FORMAT};
 use crate::Plan;
-use crate::plan::{FileKind, Gate, Identity, Key, Knobs, Learnt, Order, PlanFile, Range, Standing};
+use crate::plan::{FileKind, Identity, Key, Knobs, Learnt, PlanFile, Range, Standing};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -20,63 +20,10 @@ pub(super) struct Document {
     #[serde(with = "optional_path")]
     script: Option<PathBuf>,
     scenario: String,
-    learnt: Learning,
-    knobs: Setting,
+    learnt: Learnt,
+    knobs: Knobs,
     pub(super) files: Vec<File>,
-    pub(super) ranges: Vec<Piece>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Learning {
-    starts: u32,
-    cold_starts: u32,
-    tier: char,
-    exact: bool,
-    first: u64,
-    last: u64,
-    cpu_ns: u64,
-    cold_ready_ns: u64,
-    own_cpu_ns: u64,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Setting {
-    min_uses: u8,
-    gap_bytes: u32,
-    chunk_bytes: u32,
-    in_flight_bytes: u32,
-    threads: u8,
-    order: By,
-    window_us: u32,
-    gate: When,
-    critical_us: u32,
-    metadata: bool,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum By {
-    Need,
-    Physical,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum When {
-    AtOnce,
-    Issued,
-    Arrived,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Kind {
-    Regular,
-    Directory,
-    Name,
-    BlockDevice,
+    pub(super) ranges: Vec<Range>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -84,22 +31,11 @@ enum Kind {
 pub(super) struct File {
     #[serde(with = "path_text")]
     path: PathBuf,
-    kind: Kind,
+    kind: FileKind,
     size: u64,
     build_id: Option<String>,
     need_ns: u64,
     uses: u8,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(super) struct Piece {
-    file: u32,
-    first_page: u64,
-    pages: u32,
-    need_ns: u64,
-    uses: u8,
-    around: bool,
 }
 
 impl Document {
@@ -117,7 +53,7 @@ impl Document {
     }
 
     pub(super) fn of(plan: &Plan) -> Self {
-        let (key, learnt, knobs) = (&plan.key, &plan.learnt, &plan.knobs);
+        let key = &plan.key;
         Self {
             format: FORMAT.to_owned(),
             executable: key.executable.clone(),
@@ -125,79 +61,22 @@ impl Document {
             size: key.identity.size,
             script: key.script.clone(),
             scenario: key.scenario.clone(),
-            learnt: Learning {
-                starts: learnt.starts,
-                cold_starts: learnt.cold_starts,
-                tier: learnt.tier,
-                exact: learnt.exact,
-                first: learnt.first,
-                last: learnt.last,
-                cpu_ns: learnt.cpu_ns,
-                cold_ready_ns: learnt.cold_ready_ns,
-                own_cpu_ns: learnt.own_cpu_ns,
-            },
-            knobs: Setting {
-                min_uses: knobs.min_uses,
-                gap_bytes: knobs.gap_bytes,
-                chunk_bytes: knobs.chunk_bytes,
-                in_flight_bytes: knobs.in_flight_bytes,
-                threads: knobs.threads,
-                order: match knobs.order {
-                    Order::Need => By::Need,
-                    Order::Physical => By::Physical,
-                },
-                window_us: knobs.window_us,
-                gate: match knobs.gate {
-                    Gate::None => When::AtOnce,
-                    Gate::Issued => When::Issued,
-                    Gate::Arrived => When::Arrived,
-                },
-                critical_us: knobs.critical_us,
-                metadata: knobs.metadata,
-            },
-            files: plan.files.iter().map(file).collect(),
-            ranges: plan.ranges.iter().map(piece).collect(),
+            learnt: plan.learnt,
+            knobs: plan.knobs,
+            files: plan.files.iter().map(File::of).collect(),
+            ranges: plan.ranges.clone(),
         }
     }
 
     /// Without anything of a machine but its files' sizes and build-ids.
     pub(super) fn into_plan(self) -> Result<Plan, Error> {
-        let (learnt, knobs) = (self.learnt, self.knobs);
         let identity = Identity { size: self.size, build_id: number(self.build_id)?, ..Identity::default() };
         Ok(Plan {
             key: Key { executable: self.executable, identity, script: self.script, scenario: self.scenario },
-            learnt: Learnt {
-                starts: learnt.starts,
-                cold_starts: learnt.cold_starts,
-                tier: learnt.tier,
-                exact: learnt.exact,
-                first: learnt.first,
-                last: learnt.last,
-                cpu_ns: learnt.cpu_ns,
-                cold_ready_ns: learnt.cold_ready_ns,
-                own_cpu_ns: learnt.own_cpu_ns,
-            },
-            knobs: Knobs {
-                min_uses: knobs.min_uses,
-                gap_bytes: knobs.gap_bytes,
-                chunk_bytes: knobs.chunk_bytes,
-                in_flight_bytes: knobs.in_flight_bytes,
-                threads: knobs.threads,
-                order: match knobs.order {
-                    By::Need => Order::Need,
-                    By::Physical => Order::Physical,
-                },
-                window_us: knobs.window_us,
-                gate: match knobs.gate {
-                    When::AtOnce => Gate::None,
-                    When::Issued => Gate::Issued,
-                    When::Arrived => Gate::Arrived,
-                },
-                critical_us: knobs.critical_us,
-                metadata: knobs.metadata,
-            },
-            files: self.files.into_iter().map(plan_file).collect::<Result<_, _>>()?,
-            ranges: self.ranges.iter().map(plan_range).collect(),
+            learnt: self.learnt,
+            knobs: self.knobs,
+            files: self.files.into_iter().map(File::into_plan).collect::<Result<_, _>>()?,
+            ranges: self.ranges,
             device: None,
             bound: None,
             steps: Vec::new(),
@@ -207,45 +86,23 @@ impl Document {
     }
 }
 
-fn file(file: &PlanFile) -> File {
-    File {
-        path: file.path.clone(),
-        kind: match file.kind {
-            FileKind::Regular => Kind::Regular,
-            FileKind::Directory => Kind::Directory,
-            FileKind::Name => Kind::Name,
-            FileKind::BlockDevice => Kind::BlockDevice,
-        },
-        size: file.identity.size,
-        build_id: hexadecimal(&file.identity.build_id),
-        need_ns: file.need_ns,
-        uses: file.uses,
+impl File {
+    fn of(file: &PlanFile) -> Self {
+        Self {
+            path: file.path.clone(),
+            kind: file.kind,
+            size: file.identity.size,
+            build_id: hexadecimal(&file.identity.build_id),
+            need_ns: file.need_ns,
+            uses: file.uses,
+        }
     }
-}
 
-fn plan_file(file: File) -> Result<PlanFile, Error> {
-    Ok(PlanFile {
-        path: file.path,
-        kind: match file.kind {
-            Kind::Regular => FileKind::Regular,
-            Kind::Directory => FileKind::Directory,
-            Kind::Name => FileKind::Name,
-            Kind::BlockDevice => FileKind::BlockDevice,
-        },
-        identity: Identity { size: file.size, build_id: number(file.build_id)?, ..Identity::default() },
-        need_ns: file.need_ns,
-        uses: file.uses,
-    })
-}
-
-fn piece(range: &Range) -> Piece {
-    let Range { file, first_page, pages, need_ns, uses, around } = *range;
-    Piece { file, first_page, pages, need_ns, uses, around }
-}
-
-fn plan_range(range: &Piece) -> Range {
-    let Piece { file, first_page, pages, need_ns, uses, around } = *range;
-    Range { file, first_page, pages, need_ns, uses, around }
+    fn into_plan(self) -> Result<PlanFile, Error> {
+        let Self { path, kind, size, build_id, need_ns, uses } = self;
+        let identity = Identity { size, build_id: number(build_id)?, ..Identity::default() };
+        Ok(PlanFile { path, kind, identity, need_ns, uses })
+    }
 }
 
 /// A build-id as `readelf -n` prints it; nothing for none.

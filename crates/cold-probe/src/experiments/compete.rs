@@ -8,11 +8,11 @@ use cold_model::Bytes;
 use serde::Serialize;
 
 use super::{Lab, Times};
-use crate::Result;
 use crate::group::Group;
 use crate::spec::{Advice, Limit, Mapping, Mode, Work};
-use crate::subject::Subject;
+use crate::subject::{Place, Subject};
 use crate::variate::Seek;
+use crate::{Error, Result};
 
 /// Of so many records one is asked about: what asking costs would otherwise slow the faster process most.
 const WATCH: u32 = 16;
@@ -105,7 +105,7 @@ pub struct Bout {
     pub cached: [Option<u64>; 2],
     /// Most memory charged to both at any time; never above the limit.
     pub peak: Option<u64>,
-    /// Their memory that is no cache, at the end.
+    /// Pages of files that were evicted and wanted again.
     pub refaults: Option<u64>,
 }
 
@@ -118,8 +118,8 @@ pub struct Point {
     pub span: u64,
     /// Median over the repetitions of the mean time, milliseconds, of both sides.
     pub ms: [f64; 2],
-    /// Median of each side's cached bytes.
-    pub cached: [f64; 2],
+    /// Median of each side's cached bytes; `None` where the kernel does not tell.
+    pub cached: [Option<f64>; 2],
     /// Time of the first side as a ratio of the second's.
     pub ratio: Option<Comparison>,
 }
@@ -152,6 +152,10 @@ pub struct Found {
 
 /// Runs all bouts; each repetition in an order of its own.
 pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Found> {
+    if let Place::Destroy(path) = &lab.place {
+        let why = "each side needs a file of its own, which only --dir makes".to_owned();
+        return Err(Error::Subject { path: path.clone(), why });
+    }
     let bytes = o.unit.0 * o.spans;
     let subjects = [lab.subject(bytes)?, lab.subject(bytes)?];
     lab.log.watch_files(&[("A", &subjects[0]), ("B", &subjects[1])]);
@@ -229,8 +233,8 @@ fn share(t: &crate::worker::ThreadReport) -> Option<f64> {
 fn judge(o: &Options, bouts: Vec<Bout>) -> Found {
     let (mut points, mut verdicts) = (Vec::new(), Vec::new());
     let ratio = |of: &[&Bout]| paired(&of.iter().map(|b| (b.ms[0].mean, b.ms[1].mean)).collect::<Vec<_>>());
-    let middle = |of: &[&Bout], f: &dyn Fn(&Bout) -> f64| {
-        median(&of.iter().map(|b| f(b)).collect::<Vec<_>>()).unwrap_or(0.0)
+    let middle = |of: &[&Bout], f: &dyn Fn(&Bout) -> Option<f64>| {
+        median(&of.iter().filter_map(|b| f(b)).collect::<Vec<_>>())
     };
     for pair in Pair::ALL {
         for span in 1..=o.spans {
@@ -238,8 +242,8 @@ fn judge(o: &Options, bouts: Vec<Bout>) -> Found {
             points.push(Point {
                 pair,
                 span,
-                ms: [0, 1].map(|n| middle(&of, &|b| b.ms[n].mean)),
-                cached: [0, 1].map(|n| middle(&of, &|b| b.cached[n].unwrap_or(0) as f64)),
+                ms: [0, 1].map(|n| middle(&of, &|b| Some(b.ms[n].mean)).unwrap_or(0.0)),
+                cached: [0, 1].map(|n| middle(&of, &|b| b.cached[n].map(|c| c as f64))),
                 ratio: ratio(&of),
             });
         }

@@ -30,11 +30,15 @@ pub struct Found {
 /// Reads per stride.
 const READS: u64 = 100;
 
-/// Measures; `bytes` is the size of the file for the strides.
+/// Smallest file for the strides: two reads of the longest.
+const LEAST: u64 = 8 << 20;
+
+/// Measures; `bytes` is the size of the file for the strides, at least 8 MiB.
 pub fn run(lab: &Lab<'_>, bytes: u64) -> Result<Found> {
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
     lab.say("latency, bandwidth and depth");
     let model = measure(lab.place.path(), Effort::Usual)?;
+    let bytes = bytes.max(LEAST);
     let subject = lab.subject(bytes)?;
     subject.make_cold()?;
     let direct = std::fs::File::options()

@@ -8,7 +8,7 @@ use cold_sys::residency::PageMap;
 use cold_sys::usage;
 use serde::Serialize;
 
-use super::Lab;
+use super::{Lab, resident};
 use crate::subject::Subject;
 use crate::{Error, Result};
 
@@ -144,14 +144,6 @@ fn mapping(subject: &Subject, kind: Kind) -> Result<MappedFile> {
     };
     map.advise(advice, 0, subject.bytes())?;
     Ok(map)
-}
-
-fn resident(subject: &Subject) -> Result<PageMap> {
-    let meta = subject.file().metadata().map_err(Error::io("stat", subject.path()))?;
-    PageMap::of(subject.file(), &meta)?.ok_or_else(|| Error::Subject {
-        path: subject.path().to_owned(),
-        why: "the kernel does not tell which of its pages are cached".to_owned(),
-    })
 }
 
 /// As many are there as there will be: what was asked for ahead has come.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cold_journal::Journal;
 
-use super::{Loaded, Mistake, ThreadScript, find};
+use super::{Loaded, Mistake, ThreadScript, find, nice};
 use crate::log::Log;
 use crate::spec::{Crew, Limit, Work};
 use crate::subject::{Place, Subject};
@@ -38,6 +38,8 @@ pub struct Ran {
     pub place: (usize, usize),
     /// Its script.
     pub script: ThreadScript,
+    /// The nice value that its priorities came to.
+    pub nice: i32,
     /// What it did.
     pub report: ThreadReport,
 }
@@ -90,8 +92,15 @@ pub fn run(loaded: &Loaded, o: &Options, runner: &Runner, journal: &Journal, log
             for (t, s) in threads {
                 for _ in 0..t.repeat {
                     let (file, bytes) = files.get(s, loaded, o, journal)?;
-                    works.push(work(loaded, p.line, s, (file, bytes), p, o)?);
-                    places.push(((crews.len() + 1, works.len()), s.clone()));
+                    let nice = nice(p.class, t.priority.as_deref());
+                    if bytes < s.record {
+                        let why =
+                            format!("{} has {bytes} bytes, less than a record of {}", s.access, s.record);
+                        let path = find(&loaded.directory, &t.file);
+                        return Err(Mistake { path, line: 0, why }.into());
+                    }
+                    works.push(Work { nice, ..work(loaded, s, (file, bytes), p, o) });
+                    places.push(((crews.len() + 1, works.len()), s.clone(), nice));
                 }
             }
             let name = p.name.clone().unwrap_or_else(|| format!("probe {}", crews.len() + 1));
@@ -122,26 +131,21 @@ pub fn run(loaded: &Loaded, o: &Options, runner: &Runner, journal: &Journal, log
     Ok(places
         .into_iter()
         .zip(reports)
-        .map(|((place, script), report)| Ran { place, script, report })
+        .map(|((place, script, nice), report)| Ran { place, script, nice, report })
         .collect())
 }
 
 fn work(
     loaded: &Loaded,
-    line: usize,
     t: &ThreadScript,
     (file, bytes): (PathBuf, u64),
     p: &super::ProcessLine,
     o: &Options,
-) -> Result<Work> {
-    if bytes < t.record {
-        let why = format!("{} has {bytes} bytes, less than a record of {}", file.display(), t.record);
-        return Err(Mistake { path: loaded.directory.join(&p.file), line, why }.into());
-    }
+) -> Work {
     let seek = if t.sequential { Seek::Sequential } else { Seek::Normal(t.seek) };
     // The built-in code space (version 2.1) is the probe's own program.
     let code_file = p.code_file.as_deref().map(|c| find(&loaded.directory, c)).filter(|c| c.is_file());
-    Ok(Work {
+    Work {
         action: t.action.clone(),
         think: t.think,
         repeats: t.reads,
@@ -153,5 +157,5 @@ fn work(
         variate: o.variate,
         watch: 0,
         ..Work::reads(file, bytes, t.record, t.mode, seek)
-    })
+    }
 }

@@ -85,6 +85,24 @@ fn a_mistake_has_its_line_and_its_reason() {
 }
 
 #[test]
+fn priorities_become_nice_values() {
+    for (class, priority, expected) in [
+        (None, None, 0),
+        (Some('N'), Some("Normal"), 0),
+        (Some('N'), Some("AboveNormal"), -3),
+        (Some('N'), Some("Lowest"), 6),
+        (Some('N'), Some("Idle"), 19),
+        (Some('N'), Some("TimeCritical"), -20),
+        (Some('I'), None, 12),
+        (Some('H'), None, -15),
+        (Some('H'), Some("BelowNormal"), -12),
+        (Some('R'), Some("Idle"), -20),
+    ] {
+        assert_eq!(nice(class, priority), expected, "{class:?} {priority:?}");
+    }
+}
+
+#[test]
 fn a_script_is_loaded_with_its_files_in_any_case() {
     let dir = tempfile::tempdir().unwrap();
     let put = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::time::Instant;
 
 use cold_sys::evict;
 use cold_sys::mapped::{MapAdvice, MapKind, MappedFile, Pages};
@@ -131,4 +132,51 @@ fn map(file: &File, work: &Work, how: Mapping) -> Result<MappedFile, cold_sys::E
     };
     map.advise(advice, 0, work.bytes)?;
     Ok(map)
+}
+
+/// What using a record costs beside the record itself, nanoseconds: both readings of the clock and, where
+/// pages of a mapping are touched, finding them. Measured on memory that is at hand, so that only our own
+/// instructions are in it.
+pub(super) fn own_cost(work: &Work) -> io::Result<f64> {
+    match work.mode {
+        // Calls and copies are what is measured; beside them there is the clock.
+        Mode::Mapped(how) if !how.copy => {
+            let file = File::from(rustix::fs::memfd_create("calibration", rustix::fs::MemfdFlags::CLOEXEC)?);
+            file.set_len(work.record)?;
+            let work = Work { bytes: work.record, ..work.clone() };
+            let map = map(&file, &work, Mapping { exec: false, advice: Advice::Normal, ..how })
+                .map_err(io::Error::other)?;
+            let mut hot = Target {
+                file,
+                reach: Reach::Mapping(map, how),
+                buffer: Pages::new(1).map_err(io::Error::other)?,
+                record: work.record,
+                touched: Vec::new(),
+            };
+            let act = if work.writes() { Act::W } else { Act::R };
+            hot.act(act, 0)?;
+            Ok(usual_ns(|| drop(std::hint::black_box(&mut hot).act(act, 0))))
+        }
+        _ => Ok(clock_cost()),
+    }
+}
+
+/// What two readings of the clock cost with nothing between them, nanoseconds.
+pub(super) fn clock_cost() -> f64 {
+    usual_ns(|| ())
+}
+
+/// The mean without the longest tenth, which was interrupted. (A median would be as coarse as the clock.)
+fn usual_ns(mut what: impl FnMut()) -> f64 {
+    const TIMES: usize = 2000;
+    let mut found: Vec<u128> = (0..TIMES)
+        .map(|_| {
+            let before = Instant::now();
+            what();
+            before.elapsed().as_nanos()
+        })
+        .collect();
+    found.sort_unstable();
+    found.truncate(TIMES * 9 / 10);
+    found.iter().sum::<u128>() as f64 / found.len() as f64
 }

@@ -7,9 +7,10 @@ use std::time::{Duration, Instant};
 
 use cold_bench::stats::Pcg;
 use cold_sys::usage;
+use rustix::process::setpriority_process;
 
 use super::compute::{Memory, Speed};
-use super::file::Target;
+use super::file::{Target, clock_cost, own_cost};
 use super::{ThreadReport, Tick};
 use crate::series::Series;
 use crate::spec::{Act, Crew, Limit, Mode, Work};
@@ -17,6 +18,21 @@ use crate::variate::Seeker;
 
 /// Most intervals kept: an hour of seconds.
 const MOST_TICKS: u64 = 3600;
+
+/// Turns of the computing loop between two looks at the trial's end: a tenth of a millisecond or so.
+const TURNS: u64 = 500;
+
+/// When a trial is over.
+struct End<'a> {
+    stop: &'a AtomicBool,
+    at: Option<Instant>,
+}
+
+impl End<'_> {
+    fn reached(&self) -> bool {
+        self.stop.load(Ordering::Relaxed) || self.at.is_some_and(|at| Instant::now() >= at)
+    }
+}
 
 /// A thread that is ready to begin.
 pub(super) struct Prepared<'a> {
@@ -26,6 +42,7 @@ pub(super) struct Prepared<'a> {
     memory: Option<(Memory, Speed)>,
     seeker: Seeker,
     rng: Pcg,
+    own_ns: f64,
     clock_ns: f64,
     tick: Duration,
     watch: bool,
@@ -62,6 +79,7 @@ impl<'a> Prepared<'a> {
             memory,
             seeker: Seeker::new(work.seek, work.variate, work.records()),
             rng: Pcg::new(crew.seed, stream),
+            own_ns: own_cost(work)?,
             clock_ns: clock_cost(),
             tick: Duration::from_millis(crew.tick_ms),
             watch,
@@ -70,62 +88,68 @@ impl<'a> Prepared<'a> {
 
     pub(super) fn run(mut self, gate: &Barrier, stop: &AtomicBool) -> io::Result<ThreadReport> {
         let (time, settle) = match self.limit {
-            Limit::Records { .. } => (Duration::MAX, Duration::ZERO),
+            Limit::Records { .. } => (None, Duration::ZERO),
             Limit::Time { ms, settle } => {
                 let time = Duration::from_millis(ms);
-                (time, time.mul_f64(settle.clamp(0.0, 0.99)))
+                (Some(time), time.mul_f64(settle.clamp(0.0, 0.99)))
             }
         };
-        let mut c = Count::new(self.tick, time);
+        // Of this thread alone: Linux has no priorities of processes.
+        let refused = self.work.nice != 0 && setpriority_process(None, self.work.nice).is_err();
+        let mut c = Count::new(self.tick, time.unwrap_or_default());
         gate.wait();
         let began = Instant::now();
+        let end = End { stop, at: time.and_then(|t| began.checked_add(t)) };
         c.settle();
         let mut settled = settle.is_zero();
         let mut done = 0_u64;
-        while !stop.load(Ordering::Relaxed) {
-            let now = began.elapsed();
-            if now >= time || matches!(self.limit, Limit::Records { records } if done >= records) {
+        while !end.reached() {
+            if matches!(self.limit, Limit::Records { records } if done >= records) {
                 break;
             }
-            if !settled && now >= settle {
+            if !settled && began.elapsed() >= settle {
                 settled = true;
                 c.settle();
             }
-            done += self.cycle(&mut c, settled, began, time)?;
+            done += self.cycle(&mut c, settled, began, &end)?;
         }
         // The first to end ends all.
         stop.store(true, Ordering::Relaxed);
-        self.report(c)
+        Ok(ThreadReport { nice_refused: refused, ..self.report(c)? })
     }
 
     /// One cycle; returns its records.
-    fn cycle(&mut self, c: &mut Count, counts: bool, began: Instant, time: Duration) -> io::Result<u64> {
+    fn cycle(&mut self, c: &mut Count, counts: bool, began: Instant, end: &End<'_>) -> io::Result<u64> {
         let work = self.work;
         if !work.think.is_zero() {
             let ms = work.think.draw_positive(work.variate, &mut self.rng);
-            let left = time.saturating_sub(began.elapsed());
+            let left = end.at.map_or(Duration::MAX, |at| at.saturating_duration_since(Instant::now()));
             std::thread::sleep(Duration::from_secs_f64(ms / 1e3).min(left));
         }
         let repeats = work.repeats.draw_positive(work.variate, &mut self.rng).round() as u64;
-        let mut ns = 0;
+        let mut ns = 0.0;
         for _ in 0..repeats {
+            if end.reached() {
+                // Cut short, it is no cycle.
+                return Ok(0);
+            }
             ns += self.actions(c, counts, began)?;
-            ns += self.compute();
+            ns += self.compute(end);
         }
         if repeats == 0 {
             // The documentation's example of pure computing says so.
-            ns += self.compute();
+            ns += self.compute(end);
         }
-        if counts {
-            c.cycles.add(ns);
+        if counts && !end.reached() {
+            c.cycles.add(ns.max(0.0).round() as u64);
         }
         Ok(repeats * work.action.len() as u64)
     }
 
     /// The action string once; returns its time.
-    fn actions(&mut self, c: &mut Count, counts: bool, began: Instant) -> io::Result<u64> {
+    fn actions(&mut self, c: &mut Count, counts: bool, began: Instant) -> io::Result<f64> {
         self.seeker.seek(&mut self.rng);
-        let (mut last, mut sum) = (None, 0);
+        let (mut last, mut sum) = (None, 0.0);
         for act in &self.work.action {
             let at = match (act, last) {
                 (Act::W, Some(at)) => at,
@@ -140,15 +164,15 @@ impl<'a> Prepared<'a> {
             let cached = if due { self.target.is_cached(at) } else { None };
             let before = Instant::now();
             let result = self.target.act(*act, at);
-            let took = before.elapsed().as_nanos() as f64;
+            let took = before.elapsed().as_nanos() as u64;
             result?;
             self.target.mark(at);
-            let ns = (took - self.clock_ns).max(0.0).round() as u64;
+            let ns = took as f64 - self.own_ns;
             sum += ns;
             c.tick(began, self.tick, ns, cached);
             if counts {
-                c.records.add(ns);
-                c.acted_ns += took as u64;
+                c.records.add(took);
+                c.acted_ns += took;
                 c.asked += u64::from(cached.is_some());
                 c.missed += u64::from(cached == Some(false));
             }
@@ -156,19 +180,23 @@ impl<'a> Prepared<'a> {
         Ok(sum)
     }
 
-    fn compute(&mut self) -> u64 {
-        let Some((memory, speed)) = &mut self.memory else { return 0 };
+    fn compute(&mut self, end: &End<'_>) -> f64 {
+        let Some((memory, speed)) = &mut self.memory else { return 0.0 };
         let ms = self.work.cpu.draw_positive(self.work.variate, &mut self.rng);
-        let turns = (ms * speed.loops_per_ms).round() as u64;
+        let mut turns = (ms * speed.loops_per_ms).round() as u64;
         let before = Instant::now();
-        (0..turns).for_each(|_| memory.turn(self.work, &mut self.rng));
-        (before.elapsed().as_nanos() as f64 - self.clock_ns).max(0.0) as u64
+        while turns > 0 && !end.reached() {
+            let some = turns.min(TURNS);
+            (0..some).for_each(|_| memory.turn(self.work, &mut self.rng));
+            turns -= some;
+        }
+        before.elapsed().as_nanos() as f64 - self.clock_ns
     }
 
     fn report(self, c: Count) -> io::Result<ThreadReport> {
         let ns = c.since.elapsed().as_nanos() as u64;
         let used = usage::thread().since(c.used);
-        let records = c.records.closed();
+        let records = c.records.closed_less(self.own_ns);
         let between = ns.saturating_sub(c.acted_ns) as f64 / records.count.max(1) as f64;
         let flush = if self.work.writes() {
             let before = Instant::now();
@@ -185,10 +213,11 @@ impl<'a> Prepared<'a> {
             asked: self.watch.then_some(c.asked),
             missed: self.watch.then_some(c.missed),
             touched_bytes: self.target.touched_bytes(),
-            clock_ns: self.clock_ns,
+            own_ns: self.own_ns,
             between_ns: between,
             ticks: c.ticks,
             flush_ns: flush,
+            nice_refused: false,
         })
     }
 }
@@ -218,7 +247,7 @@ impl Count {
         self.used = usage::thread();
     }
 
-    fn tick(&mut self, began: Instant, tick: Duration, ns: u64, cached: Option<bool>) {
+    fn tick(&mut self, began: Instant, tick: Duration, ns: f64, cached: Option<bool>) {
         if tick.is_zero() {
             return;
         }
@@ -233,18 +262,4 @@ impl Count {
             t.missed += u64::from(cached == Some(false));
         }
     }
-}
-
-/// What two readings of the clock cost with nothing between them, nanoseconds: the median of many, because
-/// an interruption is no cost of the clock.
-fn clock_cost() -> f64 {
-    const TIMES: usize = 2001;
-    let mut found: Vec<u128> = (0..TIMES)
-        .map(|_| {
-            let before = Instant::now();
-            before.elapsed().as_nanos()
-        })
-        .collect();
-    found.sort_unstable();
-    found.get(TIMES / 2).copied().unwrap_or(0) as f64
 }

@@ -35,11 +35,36 @@ fn points_lie_where_their_values_are() {
     assert!((p[1].1 - p[0].1 - (p[2].1 - p[1].1)).abs() < 0.2);
 }
 
+/// What stands along the axes, upward and across.
+fn labels(scales: (Scale, Scale), points: &[(f64, f64)]) -> [Vec<String>; 2] {
+    let of = |values: Vec<f64>, scale, wanted| {
+        Ruler::new(values.into_iter(), scale, wanted).labels().into_iter().map(|l| l.1).collect()
+    };
+    [
+        of(points.iter().map(|p| p.0).collect(), scales.0, 10),
+        of(points.iter().map(|p| p.1).collect(), scales.1, 5),
+    ]
+}
+
+#[test]
+fn axes_end_at_what_is_drawn() {
+    let doubled: Vec<(f64, f64)> = [4.0, 8.0, 16.0, 64.0].map(|n: f64| (n, n / 4.0)).to_vec();
+    let [across, up] = labels((Scale::Doubling, Scale::Log), &doubled);
+    assert_eq!(across, ["4", "8", "16", "32", "64"]);
+    assert_eq!(up, ["1", "10", "100"]);
+    const WORDS: &[&str] = &["sequential", "normal"];
+    let [across, _] = labels((Scale::Words(WORDS), Scale::Linear), &[(0.0, 1.0), (1.0, 2.0)]);
+    assert_eq!(across, WORDS);
+    let found = svg("t", "f", &[panel((Scale::Words(WORDS), Scale::Linear), vec![(0.0, 1.0), (1.0, 2.0)])]);
+    let p = places(&found);
+    assert!((p[0].0 - (LEFT + (WIDTH - LEFT - RIGHT) / 4.0)).abs() < 0.2, "{p:?}");
+}
+
 #[test]
 fn names_are_escaped_and_nothing_is_not_a_number() {
     let strange = vec![(f64::NAN, 1.0), (1.0, f64::INFINITY), (2.0, 2.0)];
     for points in [strange, vec![], vec![(0.0, 0.0)], vec![(3.0, 7.0); 4000]] {
-        for scale in [Scale::Linear, Scale::Log] {
+        for scale in [Scale::Linear, Scale::Log, Scale::Doubling, Scale::Words(&["one"])] {
             let page = html("a <script>", "f", &[panel((scale, scale), points.clone())]);
             assert!(page.contains("a &lt;b&gt;") && !page.contains("<script"), "{page}");
             assert!(!page.contains("NaN") && !page.contains("inf"), "{page}");

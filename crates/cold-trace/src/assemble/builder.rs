@@ -86,7 +86,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    pub(super) fn event(&mut self, at: u64, event: &Event<'_>, unwinder: &mut dyn Unwinder) {
+    pub(super) fn event(&mut self, event: &Event<'_>, unwinder: &mut dyn Unwinder) {
         match event {
             Event::Bpf(record) => self.bpf(record, unwinder),
             Event::Perf(record) => side_band::perf(self, record, unwinder),
@@ -94,7 +94,6 @@ impl<'a> Builder<'a> {
             Event::Timed(Timed::Existing(e)) => side_band::existing(self, e),
             Event::Timed(Timed::CommandLine { pid, arguments }) => {
                 self.tasks.arguments(*pid, arguments.clone());
-                let _ = at;
             }
         }
     }
@@ -105,9 +104,6 @@ impl<'a> Builder<'a> {
         match &record.event {
             raw::Event::Fork(t) => {
                 self.tasks.fork(head.at, t.pid, t.tid, head.pid, Some(&escape(t.comm)));
-            }
-            raw::Event::Existing(t) => {
-                self.tasks.existing(head.at, t.pid, t.tid, t.parent, &escape(t.comm));
             }
             raw::Event::Comm(t) => self.tasks.rename(t.pid, t.tid, &escape(t.comm)),
             raw::Event::Exec(e) => self.exec(head, e),
@@ -268,8 +264,6 @@ impl<'a> Builder<'a> {
         touches.cut(&grown);
         let names: HashMap<Dev, String> = manifest.devices.iter().map(|d| (d.dev, d.name.clone())).collect();
         self.files.finish(&self.mounts, |dev| names.get(&dev).cloned());
-        let used: HashSet<Dev> = self.files.rows.iter().map(|f| f.dev).collect();
-        manifest.file_systems.retain(|fs| used.contains(&fs.dev));
         for (class, count) in &self.lost {
             let lost = manifest.lost.entry((*class).to_owned()).or_default();
             *lost = (*lost).max(*count);
@@ -288,7 +282,7 @@ impl<'a> Builder<'a> {
         let wanted = manifest.stacks != recording::manifest::StackMethod::None;
         let has_stacks = wanted || !self.stacks.rows.is_empty();
         let perf = !self.input.perf_events.is_empty();
-        Recording {
+        let mut recording = Recording {
             processes: self.tasks.processes,
             threads: self.tasks.threads,
             files: self.files.rows,
@@ -304,7 +298,11 @@ impl<'a> Builder<'a> {
             mappings: perf.then_some(self.mappings),
             stacks: has_stacks.then_some(self.stacks.rows),
             manifest,
-        }
+        };
+        super::unused::drop_files(&mut recording);
+        let used: HashSet<Dev> = recording.files.iter().map(|f| f.dev).collect();
+        recording.manifest.file_systems.retain(|fs| used.contains(&fs.dev));
+        recording
     }
 
     /// Sizes were told when each file was first seen; the start itself may have written them since. What it

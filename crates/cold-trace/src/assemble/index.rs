@@ -13,13 +13,12 @@ use crate::syscalls::{Class, class};
 /// A fault or call: thread and beginning.
 pub(super) type ContextKey = (u32, u64);
 
-/// Pages that a call got, when it had them.
+/// The first page that a call got, when it had it.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Got {
-    pub(super) at: u64,
-    pub(super) file: FileIdx,
-    pub(super) first: u64,
-    pub(super) last: u64,
+struct Got {
+    at: u64,
+    file: FileIdx,
+    first: u64,
 }
 
 /// The result of the first pass.
@@ -76,7 +75,7 @@ impl Index {
         let Some(file) = files.index(file) else { return };
         self.asked.entry((tid, context)).or_default().push((file, first, last));
         if matches!(record.event, Event::Get(_)) {
-            let got = Got { at: record.head.at, file, first, last };
+            let got = Got { at: record.head.at, file, first };
             self.got.entry((tid, context)).or_default().push(got);
         }
     }
@@ -90,7 +89,6 @@ impl Index {
     pub(super) fn next_got(&self, key: ContextKey, at: u64) -> Option<(FileIdx, u64)> {
         let all = self.got.get(&key)?;
         let next = all.get(all.partition_point(|g| g.at < at))?;
-        debug_assert!(next.first <= next.last);
         Some((next.file, next.first))
     }
 }

@@ -154,25 +154,24 @@ impl Input {
         }
     }
 
-    /// All events with their times, in order of time; those of one time in the order of the log.
-    pub(super) fn events(&self) -> impl Iterator<Item = (u64, Event<'_>)> {
+    /// All events in order of time; those of one time in the order of the log.
+    pub(super) fn events(&self) -> impl Iterator<Item = Event<'_>> {
         self.entries.iter().filter_map(|e| {
             let bytes = || self.blocks.get(e.block as usize)?.get(e.offset as usize..);
-            let event = match e.source {
+            Some(match e.source {
                 Source::Timed => Event::Timed(self.timed.get(e.block as usize)?),
                 Source::Bpf => Event::Bpf(raw::records(bytes()?).next()?.ok()?),
                 Source::Perf => {
                     let bytes = bytes()?;
                     Event::Perf(perf::decode(bytes.get(..perf::length(bytes)?)?, &self.perf_events)?)
                 }
-            };
-            Some((e.at, event))
+            })
         })
     }
 
     /// Only the BPF records.
     pub(super) fn bpf_records(&self) -> impl Iterator<Item = raw::Record<'_>> {
-        self.events().filter_map(|(_, event)| match event {
+        self.events().filter_map(|event| match event {
             Event::Bpf(record) => Some(record),
             _ => None,
         })

@@ -123,9 +123,9 @@ impl Builder<'_> {
         match own {
             Some(page) => {
                 around(p.first, page);
-                around(page + 1, last + 1);
+                around(page.saturating_add(1), last.saturating_add(1));
             }
-            None => around(p.first, last + 1),
+            None => around(p.first, last.saturating_add(1)),
         }
     }
 

@@ -85,9 +85,7 @@ fn mapped(b: &mut Builder<'_>, at: u64, map: &Map<'_>) {
 }
 
 pub(super) fn existing(b: &mut Builder<'_>, e: &Existing) {
-    for tid in std::iter::once(&e.pid).chain(&e.threads) {
-        b.tasks.existing(e.at, e.pid, *tid, e.parent, &e.name);
-    }
+    b.tasks.existing(e.at, e.pid, e.parent, &e.name, &e.threads);
     b.tasks.arguments(e.pid, e.arguments.clone().unwrap_or_default());
     let executable = e.executable.and_then(|(dev, inode)| b.files.by_inode(dev, inode));
     b.tasks.executable(e.pid, executable);

@@ -15,6 +15,8 @@ pub(super) struct Tasks {
     images: HashMap<u32, usize>,
     /// Row of a living thread.
     alive: HashMap<u32, usize>,
+    /// Threads whose end was seen.
+    ended: HashSet<u32>,
     /// The living threads of a process.
     members: HashMap<u32, HashSet<u32>>,
     /// Processes of the start.
@@ -52,12 +54,21 @@ impl Tasks {
         self.in_tree(pid)
     }
 
-    /// A task that already ran.
-    pub(super) fn existing(&mut self, at: u64, pid: u32, tid: u32, parent: u32, name: &str) {
+    /// A process that already ran, with its threads. /proc goes on listing what has ended until its parent has
+    /// asked for its status; had its number been given away again, that fork would have been seen.
+    pub(super) fn existing(&mut self, at: u64, pid: u32, parent: u32, name: &str, threads: &[(u32, String)]) {
+        if self.ended.contains(&pid) {
+            return;
+        }
         if !self.images.contains_key(&pid) {
             self.image(at, Began::Existing, pid, parent, name);
         }
-        self.thread(at, pid, tid, name);
+        self.thread(at, pid, pid, name);
+        for (tid, name) in threads {
+            if !self.ended.contains(tid) {
+                self.thread(at, pid, *tid, name);
+            }
+        }
     }
 
     /// A thread, or a process with its first one.
@@ -132,6 +143,7 @@ impl Tasks {
         status: Option<i32>,
     ) -> bool {
         self.thread_ends(at, tid);
+        self.ended.insert(tid);
         let none_left = self.members.get_mut(&pid).is_none_or(|members| {
             members.remove(&tid);
             members.is_empty()
@@ -184,6 +196,7 @@ impl Tasks {
             return;
         }
         self.alive.insert(tid, self.threads.len());
+        self.ended.remove(&tid);
         self.members.entry(pid).or_default().insert(tid);
         self.threads.push(Thread {
             began: Nanos(at),

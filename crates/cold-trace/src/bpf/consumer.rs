@@ -18,13 +18,6 @@ const PERIOD: Duration = Duration::from_millis(20);
 /// Events are handed on in pieces of about this size, each of whole records.
 const PIECE: usize = 256 << 10;
 
-enum Message {
-    /// Records that user space adds.
-    Records(Vec<u8>),
-    /// Take what is left and end.
-    End,
-}
-
 /// What the thread did.
 pub(super) struct Taken<W> {
     pub(super) sink: W,
@@ -38,7 +31,8 @@ pub(super) struct Taken<W> {
 /// Handle of the thread.
 pub(super) struct Consumer<W> {
     thread: JoinHandle<io::Result<Taken<W>>>,
-    messages: Sender<Message>,
+    /// Dropped, it ends the thread.
+    running: Sender<()>,
 }
 
 struct Piece<W> {
@@ -78,26 +72,20 @@ impl<W: Write> Piece<W> {
 impl<W: Write + Send + 'static> Consumer<W> {
     /// Starts to take events from `map` and to write them to `sink`.
     pub(super) fn start(map: MapHandle, sink: W) -> io::Result<Self> {
-        let (messages, inbox) = channel();
+        let (running, end) = channel();
         let thread =
-            thread::Builder::new().name("cold-events".into()).spawn(move || run(&map, sink, &inbox))?;
-        Ok(Self { thread, messages })
-    }
-
-    /// Adds records among the kernel's.
-    pub(super) fn add(&self, records: Vec<u8>) {
-        // Fails only when the thread has ended, which `end` reports.
-        let _ = self.messages.send(Message::Records(records));
+            thread::Builder::new().name("cold-events".into()).spawn(move || run(&map, sink, &end))?;
+        Ok(Self { thread, running })
     }
 
     /// Takes what is left, then ends.
     pub(super) fn end(self) -> Option<io::Result<Taken<W>>> {
-        let _ = self.messages.send(Message::End);
+        drop(self.running);
         self.thread.join().ok()
     }
 }
 
-fn run<W: Write>(map: &MapHandle, sink: W, inbox: &Receiver<Message>) -> io::Result<Taken<W>> {
+fn run<W: Write>(map: &MapHandle, sink: W, end: &Receiver<()>) -> io::Result<Taken<W>> {
     let piece = RefCell::new(Piece {
         sink,
         pending: Vec::with_capacity(PIECE * 2),
@@ -114,18 +102,10 @@ fn run<W: Write>(map: &MapHandle, sink: W, inbox: &Receiver<Message>) -> io::Res
         builder.add(map, take).map_err(io::Error::other)?;
         let ring = builder.build().map_err(io::Error::other)?;
         loop {
-            let message = inbox.recv_timeout(PERIOD);
+            let last = end.recv_timeout(PERIOD) == Err(RecvTimeoutError::Disconnected);
             ring.consume().map_err(io::Error::other)?;
-            let mut piece = piece.borrow_mut();
-            if let Ok(Message::Records(records)) = &message {
-                for record in crate::raw::records(records).flatten() {
-                    piece.events += u64::from(record.head.bytes > 0);
-                }
-                piece.bytes += records.len() as u64;
-                piece.pending.extend_from_slice(records);
-            }
-            piece.look_is_over();
-            if matches!(message, Ok(Message::End) | Err(RecvTimeoutError::Disconnected)) {
+            piece.borrow_mut().look_is_over();
+            if last {
                 break;
             }
         }

@@ -23,7 +23,6 @@ enum cold_kind {
 	COLD_EXEC = 3,       /* struct cold_exec, then the command line */
 	COLD_EXIT = 4,       /* struct cold_exit */
 	COLD_COMM_SET = 5,   /* struct cold_task */
-	COLD_TASK = 6,       /* struct cold_task: it existed when the recording began */
 	COLD_FAULT = 7,      /* struct cold_pages: mm_filemap_fault, retries left out */
 	COLD_MAP = 8,        /* struct cold_pages: mm_filemap_map_pages */
 	COLD_GET = 9,        /* struct cold_pages: mm_filemap_get_pages */
@@ -113,7 +112,7 @@ struct cold_file_event {
 };
 _Static_assert(sizeof(struct cold_file_event) == 112, "file");
 
-/* Fork: the child, head is the parent. Comm, task: head and task are the same. */
+/* Fork: the child, head is the parent. Comm: head and task are the same. */
 struct cold_task {
 	struct cold_header head;
 	__u32 pid;
@@ -264,8 +263,9 @@ _Static_assert(sizeof(struct cold_stall) == 112, "stall");
 
 /*
  * A system call of the tree: path calls with their path (relative ones with the directory they are
- * relative to in `base`; a rename or link that worked is told twice, with its old path and then its new one), getdents, advice (readahead, fadvise, madvise, mmap with MAP_POPULATE), and
- * in tier B the read family. Path: path_bytes with its NUL, padded to 8; 0: it could not be read.
+ * relative to in `base`; a rename or link that worked is told twice, with its old path and then its
+ * new one), getdents, advice (readahead, fadvise, madvise, mmap with MAP_POPULATE), and in tier B the
+ * read family. Path: path_bytes with its NUL, padded to 8; 0: it could not be read.
  */
 struct cold_call {
 	struct cold_header head; /* at: it returned */

@@ -170,9 +170,9 @@ static __always_inline struct inode *inode_of(struct file *file)
 }
 
 /*
- * Writes COLD_FILE unless as good a one was written; 0: it is lost. `path` is the one it was opened by; may be 0: names
- * then come from any of the inode's own. Global, so that the verifier looks at it once: hence the plain
- * numbers instead of pointers.
+ * Writes COLD_FILE unless as good a one was written; 0: it is lost. `path` is the one it was opened by;
+ * may be 0: names then come from any of the inode's own. Global, so that the verifier looks at it once:
+ * hence the plain numbers instead of pointers.
  */
 __noinline int tell_file(u64 inode_address, u64 path_address, u32 slot)
 {

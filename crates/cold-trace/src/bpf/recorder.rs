@@ -6,8 +6,7 @@ use std::os::fd::AsFd;
 use std::thread;
 use std::time::Duration;
 
-use cold_model::recording::manifest::ProgramCost;
-use cold_model::recording::manifest::Tier;
+use cold_model::recording::manifest::{ProgramCost, Tier};
 use cold_model::{Bytes, Nanos};
 use cold_sys::procfs::ProcFs;
 use libbpf_rs::query::ProgInfoIter;
@@ -15,7 +14,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, Program};
 
 use super::consumer::Consumer;
 use super::support::{PROGRAMS, available, choose};
-use super::{Error, Finished, Follow, Options, Scope, existing, load};
+use super::{Error, Finished, Follow, Options, load};
 use crate::raw::LOSSES;
 use crate::record::{CallCount, facts};
 
@@ -50,14 +49,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
             .map_err(|source| Error::Map { action: "open the buffer of events", source })?;
         let consumer = Consumer::start(events, sink).map_err(Error::Sink)?;
         let links = load::attach(&object)?;
-        let recorder = Self { links, consumer, object, tier, buffer };
-        if options.scope == Scope::Machine {
-            let proc = ProcFs::new("/proc");
-            let mut pids = facts::everybody(&proc);
-            pids.retain(|pid| *pid != std::process::id());
-            recorder.consumer.add(existing::records(&proc, &pids));
-        }
-        Ok(recorder)
+        Ok(Self { links, consumer, object, tier, buffer })
     }
 
     /// The tier that is recorded.
@@ -86,15 +78,13 @@ impl<W: Write + Send + 'static> Recorder<W> {
             let new: Vec<_> =
                 facts::tree(&proc, root).into_iter().filter(|pid| !known.contains(pid)).collect();
             if new.is_empty() {
-                break;
+                return Ok(());
             }
             for pid in &new {
                 self.member(*pid, 1)?;
             }
             known.extend(new);
         }
-        self.consumer.add(existing::records(&proc, &known));
-        Ok(())
     }
 
     fn member(&self, pid: u32, how: u32) -> Result<(), Error> {
@@ -136,12 +126,7 @@ fn losses(object: &Object) -> Result<BTreeMap<String, u64>, Error> {
     let map = load::map(object, "lost")?;
     let mut lost = BTreeMap::new();
     for (class, name) in (0_u32..).zip(LOSSES) {
-        let per_cpu = map
-            .lookup_percpu(&class.to_le_bytes(), MapFlags::ANY)
-            .map_err(|source| Error::Map { action: "read the counts of lost events", source })?
-            .unwrap_or_default();
-        let count = per_cpu.iter().filter_map(|bytes| bytes.first_chunk().copied()).map(u64::from_le_bytes);
-        let count: u64 = count.sum();
+        let [count] = sums(&map, class, "read the counts of lost events")?;
         if count > 0 {
             lost.insert(name.to_owned(), count);
         }
@@ -149,23 +134,30 @@ fn losses(object: &Object) -> Result<BTreeMap<String, u64>, Error> {
     Ok(lost)
 }
 
+/// The 64-bit numbers of a slot, each summed over CPUs.
+fn sums<const N: usize>(map: &impl MapCore, slot: u32, action: &'static str) -> Result<[u64; N], Error> {
+    let per_cpu = map
+        .lookup_percpu(&slot.to_le_bytes(), MapFlags::ANY)
+        .map_err(|source| Error::Map { action, source })?
+        .unwrap_or_default();
+    let mut sums = [0; N];
+    for cpu in &per_cpu {
+        for (sum, word) in sums.iter_mut().zip(cpu.as_chunks().0) {
+            *sum += u64::from_le_bytes(*word);
+        }
+    }
+    Ok(sums)
+}
+
 /// What each program cost, by the programs' own count (`costs.h`).
 fn costs(object: &Object) -> Result<Vec<ProgramCost>, Error> {
     let map = load::map(object, "costs")?;
     let mut costs = Vec::new();
     for (slot, program) in (0_u32..).zip(&PROGRAMS) {
-        let per_cpu = map
-            .lookup_percpu(&slot.to_le_bytes(), MapFlags::ANY)
-            .map_err(|source| Error::Map { action: "read what the BPF programs cost", source })?
-            .unwrap_or_default();
         // `struct cold_cost`: runs, then nanoseconds.
-        let sum = |at| -> u64 {
-            let words = per_cpu.iter().filter_map(|bytes| bytes.get(at..)?.first_chunk().copied());
-            words.map(u64::from_le_bytes).sum()
-        };
-        let (runs, time) = (sum(0), Nanos(sum(8)));
+        let [runs, time] = sums(&map, slot, "read what the BPF programs cost")?;
         if runs > 0 {
-            costs.push(ProgramCost { name: program.name.to_owned(), runs, time });
+            costs.push(ProgramCost { name: program.name.to_owned(), runs, time: Nanos(time) });
         }
     }
     Ok(costs)

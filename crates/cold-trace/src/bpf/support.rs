@@ -31,7 +31,8 @@ pub(super) enum Need {
     InsteadOf(&'static str),
 }
 
-/// All programs, in the order of `enum cold_program` in `costs.h`. Since when: notes at the tracepoints in the kernel's history.
+/// All programs, in the order of `enum cold_program` in `costs.h`; behind them, since when there is such a
+/// tracepoint.
 pub(super) const PROGRAMS: [Program; 24] = [
     of("filemap_fault", "mm_filemap_fault", Need::TierA), // 6.12
     of("filemap_map_pages", "mm_filemap_map_pages", Need::TierA), // 6.12

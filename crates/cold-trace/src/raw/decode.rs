@@ -108,7 +108,6 @@ impl<'a> Cursor<'a> {
             3 => Event::Exec(self.exec()?),
             4 => Event::Exit(Exit { status: self.i32()?, last: self.u32()? != 0 }),
             5 => Event::Comm(self.task()?),
-            6 => Event::Existing(self.task()?),
             7 => Event::Fault(self.pages()?),
             8 => Event::Map(self.pages()?),
             9 => Event::Get(self.pages()?),

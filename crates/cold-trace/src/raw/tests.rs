@@ -72,7 +72,7 @@ fn lengths_that_do_not_fit_are_damage_and_unknown_kinds_are_skipped() {
     let mut odd = record(4, &[0; 8]);
     odd[18] = 31;
     assert!(matches!(records(&odd).next(), Some(Err(Error::Damaged { .. }))));
-    for kind in 1..=19 {
+    for kind in (1..=20).filter(|kind| *kind != 6) {
         let short = record(kind, &[]);
         assert!(matches!(records(&short).next(), Some(Err(Error::Damaged { .. }))), "kind {kind}");
     }

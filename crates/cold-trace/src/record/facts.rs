@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use cold_model::file_system::is_made_up;
 use cold_model::recording::manifest::{Device, DiskCounter, FileSystem, Machine};
 use cold_model::recording::tables::Dev;
 use cold_model::{Bytes, Known};
@@ -69,7 +70,7 @@ pub(crate) fn tree(proc: &ProcFs, pid: u32) -> Vec<u32> {
 }
 
 /// All processes but the kernel's threads.
-pub(crate) fn everybody(proc: &ProcFs) -> Vec<u32> {
+pub(super) fn everybody(proc: &ProcFs) -> Vec<u32> {
     const KERNEL_THREAD: u64 = 0x0020_0000; // PF_KTHREAD
     let user = |pid: &i32| proc.stat(*pid).is_ok_and(|stat| stat.flags & KERNEL_THREAD == 0);
     proc.pids().unwrap_or_default().into_iter().filter(user).map(i32::cast_unsigned).collect()
@@ -106,6 +107,10 @@ pub(super) fn existing(proc: &ProcFs, pid: u32, at: u64) -> Option<Existing> {
             deleted: m.deleted,
         })
         .collect();
+    let named = |tid: u32| {
+        let comm = proc.read(format!("{pid}/task/{tid}/comm")).unwrap_or_default();
+        (tid, comm.trim_end_matches('\n').to_owned())
+    };
     let exe = proc.exe(pid.cast_signed()).ok().map(|p| text(&p));
     let executable = areas.iter().find(|a| Some(&a.path) == exe.as_ref()).map(|a| (a.dev, a.inode));
     Some(Existing {
@@ -114,7 +119,7 @@ pub(super) fn existing(proc: &ProcFs, pid: u32, at: u64) -> Option<Existing> {
         parent: u32::try_from(stat.ppid).unwrap_or(0),
         name: stat.comm,
         arguments: proc.cmdline(pid.cast_signed()).ok().filter(|a| !a.is_empty()),
-        threads: threads(proc, pid),
+        threads: threads(proc, pid).into_iter().map(named).collect(),
         areas,
         executable,
     })
@@ -206,9 +211,7 @@ fn blind(kind: &str, options: &str) -> Option<String> {
     let why = match kind {
         "tmpfs" | "ramfs" | "devtmpfs" => "its files are memory: nothing is read",
         "hugetlbfs" => "its files are huge pages in memory: nothing is read",
-        "proc" | "sysfs" | "debugfs" | "tracefs" | "cgroup" | "cgroup2" | "devpts" | "securityfs" | "bpf" => {
-            "the kernel makes up its contents: nothing is read"
-        }
+        _ if is_made_up(kind) => "the kernel makes up its contents: nothing is read",
         "9p" | "virtiofs" => "it is read from another machine, past the page cache where so configured",
         "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" => "it is read over a network: no device reads",
         "overlay" => "its pages are those of the layers below",

@@ -1,6 +1,5 @@
 //! `cold launch`: start a program by its plan, by becoming it.
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -8,6 +7,7 @@ use cold_launch::{Decision, Explanation, Options, Source};
 use cold_model::Bytes;
 
 use crate::cli::TEMPLATE;
+use crate::commands::prefetch::plans::Planned;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::{FAINT, GOOD, Ui, WARN, paint};
 
@@ -18,8 +18,9 @@ const EXAMPLES: &str = "Examples:
 ";
 
 const AFTER: &str = "\
-The program replaces cold: it has its process id and its exit code is its own. Whatever is wrong with
-a plan, the program starts. `cold-launch` does the same and is smaller: for scripts and overrides.
+The program replaces cold: it has its process id and its exit code is its own. Whatever is wrong
+with a plan, the program starts. `cold-launch` does the same and is smaller: for scripts and
+overrides.
 
 Exit codes: the program's; 126 it cannot be executed, 127 it is not there; 2 wrong usage.";
 
@@ -27,13 +28,8 @@ Exit codes: the program's; 126 it cannot be executed, 127 it is not there; 2 wro
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = AFTER)]
 pub(crate) struct Args {
-    /// The command with its arguments, exactly as they are
-    #[arg(last = true, value_name = "CMD ARG", required = true)]
-    argv: Vec<OsString>,
-
-    /// Name of the scenario [default: by the arguments' shape]
-    #[arg(long, value_name = "NAME")]
-    scenario: Option<String>,
+    #[command(flatten)]
+    planned: Planned,
 
     /// Directory of the plans [default: the user's own, then /var/lib/coldstart/plans]
     #[arg(long, value_name = "DIR")]
@@ -54,14 +50,15 @@ pub(crate) struct Args {
 
 /// Becomes the program, or explains.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
-    if let Some(name) = &args.scenario {
+    let Planned { argv, scenario } = &args.planned;
+    if let Some(name) = scenario {
         cold_plan::scenario::check_name(name).map_err(|e| Failure::usage(e.to_string()))?;
     }
     let options = Options {
-        source: Source::Store { dir: args.store.clone(), scenario: args.scenario.clone() },
+        source: Source::Store { dir: args.store.clone(), scenario: scenario.clone() },
         control_every: args.control_every,
         deadline: Duration::from_millis(args.deadline),
-        ..Options::new(args.argv.clone())
+        ..Options::new(argv.clone())
     };
     if args.explain {
         explain(ui, &cold_launch::explain(&options));
@@ -75,7 +72,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         }
     });
     let missing = error.kind() == std::io::ErrorKind::NotFound;
-    let program = args.argv.first().map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
+    let program = argv.first().map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
     ui.error(&Failure::from(anyhow::anyhow!("cannot execute {program}: {error}")));
     // As shells, env and nohup have it.
     crate::exit::now(if missing { 127 } else { 126 })

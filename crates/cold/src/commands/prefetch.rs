@@ -15,7 +15,7 @@ pub(crate) mod trial;
 mod tune;
 mod verify;
 
-use crate::cli::TEMPLATE;
+use crate::cli::{EXIT_CODES, LAST, TEMPLATE};
 use crate::exit::Outcome;
 use crate::ui::Ui;
 
@@ -28,7 +28,8 @@ const EXAMPLES: &str = "Examples:
 
 /// Subcommands of `cold prefetch`.
 #[derive(Debug, clap::Args)]
-#[command(help_template = TEMPLATE, before_help = EXAMPLES)]
+#[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = EXIT_CODES)]
+#[command(mut_arg("store", |flag| flag.display_order(LAST)))]
 pub(crate) struct Args {
     #[command(flatten)]
     place: plans::Place,
@@ -80,8 +81,8 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Outcome {
         Command::Import(args) => portable::import(&args, place, ui),
         Command::Remove(args) => list::remove(&args, place, ui),
         Command::Prune(args) => list::prune(&args, place, ui),
-        Command::Install(args) => install::run(&args, ui),
+        Command::Install(args) => install::run(&args, place, ui),
         Command::Uninstall(args) => install::remove(&args, ui),
-        Command::ShellFunction(args) => shell::run(&args, ui),
+        Command::ShellFunction(args) => shell::run(&args, place, ui),
     }
 }

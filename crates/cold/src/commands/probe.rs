@@ -114,14 +114,14 @@ fn experiment(experiment: &Experiment, bench: &mut Bench<'_>, ui: &Ui) -> Result
             let rows = script::table(&ran);
             let reports: Vec<Value> = ran
                 .iter()
-                .map(|r| json!({ "process": r.place.0, "thread": r.place.1, "report": r.report }))
+                .map(|r| json!({ "process": r.place.0, "thread": r.place.1, "nice": r.nice, "report": r.report }))
                 .collect();
             let document = json!({ "threads": reports });
             if let Some(out) = &a.out {
                 let text: String = rows.iter().map(|r| r.join("\t") + "\n").collect();
                 lab::new_file(out, text.as_bytes())?;
             }
-            bench.finish("script", &document, Vec::new(), ui, |ui| show::script(ui, &loaded, &ran, &rows))
+            bench.finish("script", &document, Vec::new(), ui, |ui| show::script(ui, &ran, &rows))
         }
     }
 }

@@ -26,7 +26,7 @@ Exit codes: 0 shown and written, also of an incomplete recording; 1 failed; 2 wr
 #[command(help_template = TEMPLATE, after_help = AFTER)]
 #[command(before_help = "Examples:
   cold report firefox-esr.cold                       what cost most, why, and what would help
-  cold report firefox-esr.cold --html firefox.html   as one page: every page needed and read, zoomable
+  cold report firefox-esr.cold --html firefox.html   as a page: every page needed and read
   cold report firefox-esr.cold --file libxul         which parts of one file
   cold report before.cold after.cold                 what changed, file by file
   cold report firefox-esr.cold --perfetto f.pftrace  for ui.perfetto.dev

@@ -12,7 +12,7 @@ use cold_bench::config::Config;
 use cold_bench::session::single::{self, Single};
 use cold_model::bench::Ending;
 use cold_model::recording::Manifest;
-use cold_model::recording::manifest::{EndedBy, StackMethod, Subject, Tier};
+use cold_model::recording::manifest::{EndedBy, StackMethod, Subject};
 use cold_sys::pidfd::PidFd;
 use cold_trace::record::Options;
 
@@ -62,13 +62,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
 
 fn options(args: &Args) -> Result<Options, Failure> {
     Ok(Options {
-        tier: match args.tier.to_ascii_uppercase().as_str() {
-            "A" => Some(Tier::A),
-            "B" => Some(Tier::B),
-            "C" => Some(Tier::C),
-            "D" => Some(Tier::D),
-            _ => None,
-        },
+        tier: args.recorded.tier(),
         stacks: match args.stacks.as_str() {
             _ if args.no_stacks => Some(StackMethod::None),
             "dwarf" => Some(StackMethod::UnwindTables),
@@ -88,7 +82,7 @@ fn start(
     line: &mut Line<'_>,
     interrupt: &AtomicBool,
 ) -> Result<Single, Failure> {
-    single::run(config, args.exact_need, watch, line, interrupt).map_err(super::bench::failure)
+    single::run(config, args.recorded.exact_need, watch, line, interrupt).map_err(super::bench::failure)
 }
 
 /// Records one process, or everybody, until the time is over, the process has ended, or the user has seen

@@ -3,7 +3,7 @@
 pub(crate) mod root {
     use std::collections::BTreeSet;
     use std::fs;
-    use std::path::PathBuf;
+    use std::path::{Path, PathBuf};
 
     use cold_model::Bytes;
     use cold_model::bench::{State, Taint};
@@ -134,6 +134,8 @@ pub(crate) mod root {
                 _ => None,
             });
             check(skipped.is_none(), || format!("skipped: {skipped:?}"))?;
+            let plan = report.commands[0].plan.as_deref().unwrap();
+            assert!(Path::new(&w.store()).join(format!("{plan}.plan")).exists(), "{plan}");
             let (cold, fast) = (runs(&State::Cold), runs(&State::Prefetched));
             check(cold.len() >= 2 && fast.len() >= 2, || format!("{:?}", kinds(&report.runs)))?;
             // 112 pages, one by one, at 0.7 ms against six requests.
@@ -228,7 +230,12 @@ fn overrides_are_shown_written_and_removed_and_others_files_are_left_alone() {
     assert!(own.exists());
     // A wrapper starts the program with its arguments, plan or no plan.
     let wrapper = place.text("echo");
-    run(&["install", "--wrapper", &wrapper]).expect(0);
+    // … and finds the plans where they were named.
+    run(&["install", "--wrapper", &wrapper, "--store", "/srv/p l"]).expect(0);
+    let text = std::fs::read_to_string(&wrapper).unwrap();
+    assert!(text.contains("cold-launch --store '/srv/p l' --control-every 10 -- "), "{text}");
+    let function = run(&["shell-function", "node", "--store", "/srv/p l"]).expect(0).stdout;
+    assert!(function.contains("cold-launch --store '/srv/p l' -- node"), "{function}");
     let out = std::process::Command::new(&wrapper).arg("a b").output().unwrap();
     assert_eq!((out.status.code(), out.stdout.as_slice()), (Some(0), &b"a b\n"[..]), "{out:?}");
 }

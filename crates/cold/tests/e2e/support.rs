@@ -18,7 +18,7 @@ use cold_testbed::disk::Preset;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
-pub(crate) use cold_testbed::{PATIENCE, until};
+pub(crate) use cold_testbed::{PATIENCE, attempts, until};
 pub(crate) const MIB: usize = 1 << 20;
 pub(crate) const PAGE: u64 = 4096;
 
@@ -322,20 +322,6 @@ pub(crate) fn only_busy(run: &Run) -> bool {
 /// Kinds of taints, for messages.
 pub(crate) fn kinds(runs: &[Run]) -> Vec<Vec<&'static str>> {
     runs.iter().map(|r| r.taints.iter().map(Taint::kind).collect()).collect()
-}
-
-/// Tries a scenario five times, and for two minutes: on a machine with other users any single one may be
-/// disturbed, and a compiler beside it disturbs all of them until it is done.
-#[track_caller]
-pub(crate) fn attempts(mut scenario: impl FnMut() -> Result<(), String>) {
-    let (began, mut reasons) = (Instant::now(), Vec::new());
-    while reasons.len() < 5 || began.elapsed() < Duration::from_mins(2) {
-        match scenario() {
-            Ok(()) => return,
-            Err(why) => reasons.push(why),
-        }
-    }
-    panic!("never undisturbed:\n{}", reasons.join("\n"));
 }
 
 /// A condition of a scenario that strangers can spoil.

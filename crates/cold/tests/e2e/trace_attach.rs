@@ -16,15 +16,16 @@ mod root {
     use crate::trace::recorded;
 
     /// A process with a second thread and a child, which go on touching and opening what they found before;
-    /// and which starts programs.
+    /// and which starts programs, whose ends it notices late.
     const SERVICE: &str = "
 import mmap, os, sys, threading, time
 os.chdir(sys.argv[1])
 data = open('data', 'rb', buffering=0); gone = open('gone', 'rb', buffering=0); os.unlink('gone')
-go = threading.Event(); null = os.open('/dev/null', os.O_WRONLY)
+go = threading.Event(); named = threading.Event(); null = os.open('/dev/null', os.O_WRONLY)
 def touch():
     m = mmap.mmap(data.fileno(), 0, prot=mmap.PROT_READ); m[0]; m.close()
 def thread():
+    open(f'/proc/self/task/{threading.get_native_id()}/comm', 'w').write('toucher'); named.set()
     go.wait()
     while True: touch(); os.pread(gone.fileno(), 1, 0); time.sleep(0.02)
 def child(parent):
@@ -33,14 +34,14 @@ def child(parent):
         try: open('sub/missing')
         except OSError: pass
     os._exit(0)
-threading.Thread(target=thread, daemon=True).start()
+threading.Thread(target=thread, daemon=True).start(); named.wait()
 own = os.getpid()
 if os.fork() == 0: child(own)
 go.set(); print('on', flush=True)
 while True:
     touch(); pid = os.fork()
     if pid == 0: os.dup2(null, 1); os.execv('/bin/cat', ['cat', 'sub/relative'])
-    os.waitpid(pid, 0); time.sleep(0.05)";
+    time.sleep(0.05); os.waitpid(pid, 0)";
 
     fn service(place: &Place) -> Other {
         place.file("data", 64 * PAGE as usize);
@@ -75,6 +76,8 @@ while True:
         let who = touchers(r, data.to_str().unwrap());
         assert!(who.contains(&(pid, pid)) && who.contains(&(child, child)), "{who:?} of {pid}, {child}");
         assert!(who.iter().any(|(p, tid)| *p == pid && tid != p), "its second thread: {who:?}");
+        let toucher = r.threads.iter().find(|t| t.pid == pid && t.tid != pid).map(|t| t.name.as_str());
+        assert_eq!(toucher, Some("toucher"), "{:?}", r.threads);
         assert!(r.mappings.iter().flatten().any(|m| m.pid == child), "the child's mappings");
     }
 

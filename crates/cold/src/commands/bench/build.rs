@@ -9,7 +9,7 @@ use cold_bench::params::{Expanded, Parameters, Scan, substitute};
 use cold_model::bench::State;
 
 use super::Args;
-use crate::commands::prefetch::plans::{self, Place};
+use crate::commands::prefetch::plans;
 use crate::commands::prefetch::trial::Trial;
 use crate::exit::{Exit, Failure};
 use crate::values::{count, percent, seconds};
@@ -38,7 +38,7 @@ pub(super) fn launchers(args: &Args, config: &mut Config) -> Result<Vec<Trial>> 
     if !config.states.contains(&State::Prefetched) {
         return Ok(Vec::new());
     }
-    let store = Place { store: args.store.clone() }.store()?;
+    let store = args.place.store()?;
     let scenario = args.scenario.as_deref();
     let mut trials = Vec::new();
     for command in &mut config.commands {

@@ -24,9 +24,6 @@ const COLUMNS: [(Metric, &str); 8] = [
     (Metric::Residual, "cached before"),
 ];
 
-/// Processes named in the proof; all of them are in the JSON.
-const NAMED: usize = 4;
-
 /// Prints everything.
 pub(super) fn report(
     ui: &Ui,
@@ -183,12 +180,6 @@ fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
         )
     } else {
         let most = known.iter().max_by_key(|r| r.bytes);
-        let by = most.map(cold_model::bench::Residual::holders).unwrap_or_default();
-        let held = match by.as_slice() {
-            [] => String::new(),
-            names if names.len() <= NAMED => format!(", held by {}", names.join(", ")),
-            names => format!(", held by {} and {} more", names[..NAMED].join(", "), names.len() - NAMED),
-        };
         let bytes = most.map(|r| r.bytes).unwrap_or_default();
         let marked = runs.iter().filter(|r| r.taints.iter().any(|t| t.kind() == "not_cold")).count();
         let (style, effect) = match marked {
@@ -198,9 +189,7 @@ fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
         let not_absent = all - absent;
         paint(
             style,
-            format!(
-                "not fully cold before {not_absent} of {all} runs: up to {bytes} stayed cached{held}{effect}"
-            ),
+            format!("not fully cold before {not_absent} of {all} runs: up to {bytes} stayed cached{effect}"),
         )
     };
     ui.line(format!("  {name}: {verdict}"));

@@ -9,6 +9,7 @@ use std::io::Write;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use super::plans::Place;
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::{STRONG, Ui, paint};
@@ -91,8 +92,8 @@ struct Override {
 }
 
 /// Writes the override.
-pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
-    let mut launch = vec![super::launcher::find()?.to_string_lossy().into_owned()];
+pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
+    let mut launch = super::launcher::line(place)?;
     if let Some(scenario) = &args.scenario {
         launch.extend(["--scenario".to_owned(), scenario.clone()]);
     }

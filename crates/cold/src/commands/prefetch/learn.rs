@@ -1,6 +1,5 @@
 //! `cold prefetch learn`: traced starts become a plan.
 
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -9,20 +8,20 @@ use cold_bench::session::single::Single;
 use cold_bench::session::starts::Starts;
 use cold_model::bench::{Ending, State, Taint};
 use cold_model::recording::Recording;
-use cold_model::recording::manifest::{StackMethod, Subject, Tier};
+use cold_model::recording::manifest::{StackMethod, Subject};
 use cold_plan::Plan;
 use cold_plan::plan::Key;
 use cold_prefetch::{ObservedStart, With};
 use cold_trace::record::Options;
 
-use super::plans::{self, Place};
+use super::plans::{self, Place, Planned};
 use super::{device, show};
 use crate::cli::TEMPLATE;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::interrupt;
 use crate::progress::Line;
 use crate::recorder::{Watch, manifest};
-use crate::start::Start;
+use crate::start::{Recorded, Start};
 use crate::ui::Ui;
 
 type Result<T> = std::result::Result<T, Failure>;
@@ -40,9 +39,9 @@ const EXAMPLES: &str = "Examples:
 
 const AFTER: &str = "\
 Each start is recorded as `cold trace` does, at the best tier this machine allows, and added to the
-plan: a page is kept when enough of the last 8 starts needed it. A start whose cache others disturbed
-is made again, up to twice. Without root nothing is evicted but
-the program's own files; buffered reads are then not seen, which is told.
+plan: a page is kept when enough of the last 8 starts needed it. A start whose cache others
+disturbed is made again, up to twice. Without root nothing is evicted but the program's own files;
+buffered reads are then not seen, which is told.
 
 Exit codes: 0 learnt; 1 failed, or the command failed; 2 wrong usage; 5 the state could not be
             reached; 130 interrupted (nothing is saved).";
@@ -51,13 +50,8 @@ Exit codes: 0 learnt; 1 failed, or the command failed; 2 wrong usage; 5 the stat
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = AFTER)]
 pub(crate) struct Args {
-    /// The command with its arguments, exactly as they are
-    #[arg(last = true, value_name = "CMD ARG", required = true)]
-    argv: Vec<OsString>,
-
-    /// Name of the scenario [default: by the arguments' shape]
-    #[arg(long, value_name = "NAME", help_heading = "Learning")]
-    scenario: Option<String>,
+    #[command(flatten, next_help_heading = "Learning")]
+    planned: Planned,
 
     /// How many starts are recorded
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Learning")]
@@ -71,13 +65,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR", help_heading = "Learning")]
     keep: Option<PathBuf>,
 
-    /// How much to record: auto (the best this machine allows), A, B, C or D
-    #[arg(long, value_name = "TIER", default_value = "auto", ignore_case = true, value_parser = ["auto", "A", "B", "C", "D"], help_heading = "Learning")]
-    tier: String,
-
-    /// Make touches exact: map and read nothing around faults (root; slower, machine-wide, put back)
-    #[arg(long, help_heading = "Learning")]
-    exact_need: bool,
+    #[command(flatten, next_help_heading = "Learning")]
+    recorded: Recorded,
 
     /// State before the starts: auto (the second one warm, the others cold), cold, warm, as-is
     #[arg(long, value_name = "STATE", default_value = "auto", value_parser = ["auto", "cold", "warm", "as-is"], help_heading = "State")]
@@ -94,8 +83,8 @@ pub(crate) struct Args {
 /// Learns and saves.
 pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     let store = place.store()?;
-    let key = plans::key(&args.argv, args.scenario.as_deref())?;
-    let config = args.start.single(&args.argv, states(&args.state))?;
+    let key = plans::key(&args.planned.argv, args.planned.scenario.as_deref())?;
+    let config = args.start.single(&args.planned.argv, states(&args.state))?;
     if let Some(dir) = &args.keep {
         std::fs::create_dir_all(dir)
             .map_err(|e| Failure::usage(format!("cannot make the directory {}: {e}", dir.display())))?;
@@ -117,7 +106,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         other => other?,
     };
     let path = store.save(&plan)?;
-    show::learnt(ui, &plan, &path, &missing, args.json)?;
+    show::learnt(ui, &plan, &path, &missing, &args.planned.words(place)?, args.json)?;
     Ok(Exit::Done)
 }
 
@@ -219,7 +208,7 @@ impl Lesson<'_> {
         let directory = self.directory(n);
         let mut watch = Watch::new(&directory, self.options(), before);
         let single = starts
-            .one(state, self.args.exact_need, &mut watch, line)
+            .one(state, self.args.recorded.exact_need, &mut watch, line)
             .map_err(crate::commands::bench::failure)?
             .filter(|s| !s.start.interrupted)
             .ok_or_else(|| Failure::from(anyhow::anyhow!("interrupted; nothing was learnt")))?;
@@ -266,13 +255,7 @@ impl Lesson<'_> {
 
     fn options(&self) -> Options {
         Options {
-            tier: match self.args.tier.to_ascii_uppercase().as_str() {
-                "A" => Some(Tier::A),
-                "B" => Some(Tier::B),
-                "C" => Some(Tier::C),
-                "D" => Some(Tier::D),
-                _ => None,
-            },
+            tier: self.args.recorded.tier(),
             stacks: Some(StackMethod::None), // who wanted a page does not matter to a plan
             ..Options::default()
         }

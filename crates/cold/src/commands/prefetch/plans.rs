@@ -17,25 +17,28 @@ type Result<T> = std::result::Result<T, Failure>;
 pub(crate) struct Place {
     /// Directory of the plans [default: /var/lib/coldstart/plans for root, else below ~/.local/state]
     #[arg(long, value_name = "DIR", global = true)]
-    pub(crate) store: Option<PathBuf>,
+    store: Option<PathBuf>,
 }
 
 impl Place {
+    /// The directory, where one is named.
+    pub(crate) fn named(&self) -> Result<Option<PathBuf>> {
+        Ok(self.store.as_ref().map(std::path::absolute).transpose()?)
+    }
+
     /// The store.
     pub(crate) fn store(&self) -> Result<Store> {
-        match &self.store {
-            Some(dir) => Ok(Store::at(std::path::absolute(dir)?)),
+        match self.named()? {
+            Some(dir) => Ok(Store::at(dir)),
             None => Store::user(|name| std::env::var_os(name))
                 .map_err(|e| Failure::from(e).hint("set HOME, or name a directory with --store")),
         }
     }
-}
 
-impl Place {
     /// Where what is known of devices lies: beside the plans, or among those of a directory that was named.
     pub(crate) fn state(&self) -> Result<PathBuf> {
-        match &self.store {
-            Some(dir) => Ok(std::path::absolute(dir)?),
+        match self.named()? {
+            Some(dir) => Ok(dir),
             None => Ok(self.store()?.directory().parent().map(Path::to_owned).unwrap_or_default()),
         }
     }
@@ -59,6 +62,35 @@ pub(crate) fn build_id(path: &Path) -> [u8; 20] {
         *byte = text.get(at..at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok()).unwrap_or(0);
     }
     id
+}
+
+/// A command that is started, and the name its plan goes by.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Planned {
+    /// The command with its arguments, exactly as they are
+    // An argument: not below the heading of the flag.
+    #[arg(last = true, value_name = "CMD ARG", required = true, help_heading = None::<&str>)]
+    pub(crate) argv: Vec<OsString>,
+
+    /// Name of the scenario [default: by the arguments' shape]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) scenario: Option<String>,
+}
+
+impl Planned {
+    /// Flags and command as they are typed for the same plan elsewhere.
+    pub(crate) fn words(&self, place: &Place) -> Result<String> {
+        let mut words: Vec<OsString> = Vec::new();
+        if let Some(dir) = place.named()? {
+            words.extend(["--store".into(), dir.into()]);
+        }
+        if let Some(name) = &self.scenario {
+            words.extend(["--scenario".into(), name.into()]);
+        }
+        words.push("--".into());
+        words.extend_from_slice(&self.argv);
+        Ok(cold_bench::command::line_of(&words))
+    }
 }
 
 /// Names one plan: by its name in `cold prefetch list`, or by the command it is for.

@@ -1,5 +1,6 @@
 //! `cold prefetch shell-function`: text for a shell's start file.
 
+use super::plans::Place;
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::Ui;
@@ -23,8 +24,9 @@ pub(crate) struct Args {
 }
 
 /// Prints the functions.
-pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
-    let launcher = cold_bench::command::line_of(&[super::launcher::find()?.into_os_string()]);
+pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
+    let words: Vec<_> = super::launcher::line(place)?.into_iter().map(Into::into).collect();
+    let launcher = cold_bench::command::line_of(&words);
     for program in &args.programs {
         ui.line(function(program, &launcher, &args.shell)?);
     }

@@ -83,8 +83,15 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The summary after learning.
-pub(super) fn learnt(ui: &Ui, plan: &Plan, path: &Path, missing: &[String], as_json: bool) -> Result<()> {
+/// The summary after learning. `same` are the flags and the command by which others find the plan.
+pub(super) fn learnt(
+    ui: &Ui,
+    plan: &Plan,
+    path: &Path,
+    missing: &[String],
+    same: &str,
+    as_json: bool,
+) -> Result<()> {
     if as_json {
         let mut document = document(plan, path);
         if let Some(map) = document.as_object_mut() {
@@ -98,10 +105,8 @@ pub(super) fn learnt(ui: &Ui, plan: &Plan, path: &Path, missing: &[String], as_j
     for what in missing {
         ui.line(paint(FAINT, format!("  {what}")));
     }
-    ui.line(format!(
-        "{} cold bench --states cold,prefetched,warm -- …   then: cold launch -- …",
-        paint(STRONG, "next:")
-    ));
+    ui.line(format!("{} cold bench --states cold,prefetched,warm {same}", paint(STRONG, "next:")));
+    ui.line(format!("{} cold launch {same}", paint(STRONG, "then:")));
     Ok(())
 }
 

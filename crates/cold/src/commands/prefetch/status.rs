@@ -95,8 +95,8 @@ fn median(records: &[Record], kind: Kind) -> Option<Nanos> {
 fn counts(records: &[Record]) -> (usize, usize, Vec<(&'static str, usize)>) {
     let count = |k: Kind| records.iter().filter(|r| r.kind == k).count();
     let skipped = history::Skip::ALL
-        .into_iter()
-        .map(|s| (cold_bench::session::skip_words(s), count(Kind::Skipped(s))))
+        .iter()
+        .map(|s| (cold_bench::session::skip_words(*s), count(Kind::Skipped(*s))))
         .filter(|(_, n)| *n > 0)
         .collect();
     (count(Kind::Prefetched), count(Kind::Control), skipped)

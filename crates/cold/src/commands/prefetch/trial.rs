@@ -7,7 +7,7 @@ use cold_bench::config::Launcher;
 use cold_plan::plan::FileKind;
 use cold_plan::{Plan, Store};
 
-use super::launcher;
+use super::{launcher, plans};
 use crate::exit::Failure;
 
 /// Name of the process that the launcher leaves beside the program.
@@ -52,7 +52,8 @@ impl Trial {
         let regular = plan.files.iter().filter(|f| f.kind == FileKind::Regular).map(|f| f.path.clone());
         let files = [program.clone(), self.store.path_of(&plan.key)].into_iter().chain(regular).collect();
         let history: PathBuf = self.store.history_of(&plan.key);
-        Ok(Launcher { program, arguments, files, history, helper: HELPER.to_owned() })
+        let name = plans::name(&self.store.path_of(&plan.key));
+        Ok(Launcher { program, arguments, plan: name, files, history, helper: HELPER.to_owned() })
     }
 }
 

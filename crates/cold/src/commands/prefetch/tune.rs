@@ -1,6 +1,5 @@
 //! `cold prefetch tune`: rival settings of a plan against each other and against no plan, live.
 
-use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +13,7 @@ use cold_prefetch::tune::{Arm, Limits, Outcome as Made, Space, Tried};
 use cold_prefetch::{Tuner, Verdict, Waste};
 use serde_json::json;
 
-use super::plans::{self, Place};
+use super::plans::{self, Place, Planned};
 use super::trial::Trial;
 use super::{device, replay, show};
 use crate::cli::TEMPLATE;
@@ -31,7 +30,7 @@ type Result<T> = std::result::Result<T, Failure>;
 
 const EXAMPLES: &str = "Examples:
   cold prefetch tune -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/p.html
-  cold prefetch tune --trial-only --pairs 10 -- python3 app.py    prove or switch off, change nothing else
+  cold prefetch tune --trial-only --pairs 10 -- python3 app.py     prove or switch off, nothing more
 ";
 
 const AFTER: &str = "\
@@ -48,13 +47,8 @@ const WARM: u32 = 3;
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = AFTER)]
 pub(crate) struct Args {
-    /// The command with its arguments, exactly as they are
-    #[arg(last = true, value_name = "CMD ARG", required = true)]
-    argv: Vec<OsString>,
-
-    /// Name of the scenario [default: by the arguments' shape]
-    #[arg(long, value_name = "NAME", help_heading = "Trial")]
-    scenario: Option<String>,
+    #[command(flatten, next_help_heading = "Trial")]
+    planned: Planned,
 
     /// Most pairs of starts with and without the plan in the proof
     #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Trial")]
@@ -87,7 +81,7 @@ pub(crate) struct Args {
 /// Tunes and saves.
 pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     let store = place.store()?;
-    let plan = plans::of_command(&store, &args.argv, args.scenario.as_deref())?.plan;
+    let plan = plans::of_command(&store, &args.planned.argv, args.planned.scenario.as_deref())?.plan;
     let limits = Limits {
         starts: args.starts,
         proof_pairs: args.pairs,
@@ -97,8 +91,9 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     };
     let trial = Trial::beside(&store)?;
     trial.put(&plan)?;
-    let mut config = args.start.single(&args.argv, vec![State::Cold, State::Prefetched, State::Warm])?;
-    let launcher = trial.launcher(&plan, args.scenario.as_deref())?;
+    let mut config =
+        args.start.single(&args.planned.argv, vec![State::Cold, State::Prefetched, State::Warm])?;
+    let launcher = trial.launcher(&plan, args.planned.scenario.as_deref())?;
     for command in &mut config.commands {
         command.launcher = Some(launcher.clone());
     }

@@ -335,7 +335,8 @@ impl CompeteArgs {
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
 pub(super) struct SizeArgs {
-    /// Bytes of the file [default: exec 16Mi; prefetch 16Mi, 64Mi with --modern; device 64Mi]
+    /// Bytes of the file [default: exec 16Mi; prefetch 16Mi, 64Mi with --modern; device 64Mi; exec, device
+    /// at least 8Mi, prefetch 128Ki]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(super) bytes: Option<u64>,
     #[command(flatten)]

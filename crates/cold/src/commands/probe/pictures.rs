@@ -7,6 +7,7 @@ use cold_probe::log::Sample;
 use cold_report::probe::{Panel, Scale, Series};
 
 const MIB: f64 = 1_048_576.0;
+const ORDERS: [&str; 3] = table::WORDS.0;
 
 fn series(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
     Series { name: name.into(), points: points.into_iter().collect() }
@@ -18,11 +19,10 @@ fn panel(title: &str, x: &str, y: &str, scales: (Scale, Scale), series: Vec<Seri
 
 /// Mean time of the reads, by order.
 pub(super) fn table(rows: &[table::Row]) -> Vec<Panel> {
-    let orders = ["sequential", "normal", "uniform"];
     let of = |mode: &str, state: State| {
         let points = rows.iter().filter(|r| r.action == "read" && r.mode == mode && r.state == state);
         points
-            .filter_map(|r| Some((orders.iter().position(|o| *o == r.order)? as f64, r.measured.ms.mean)))
+            .filter_map(|r| Some((ORDERS.iter().position(|o| *o == r.order)? as f64, r.measured.ms.mean)))
             .collect::<Vec<_>>()
     };
     let all = vec![
@@ -32,8 +32,7 @@ pub(super) fn table(rows: &[table::Row]) -> Vec<Panel> {
         series("buffered, warm", of("buffered", State::Warm)),
         series("mapped, warm", of("mapped", State::Warm)),
     ];
-    let x = "0 sequential · 1 normal · 2 uniform";
-    vec![panel("Reading a record", x, "ms per record", (Scale::Linear, Scale::Log), all)]
+    vec![panel("Reading a record", "order", "ms per record", (Scale::Words(&ORDERS), Scale::Log), all)]
 }
 
 /// Hits and cache over time.
@@ -45,22 +44,28 @@ pub(super) fn timeline(points: &[timeline::Point]) -> Vec<Panel> {
     vec![
         panel(
             "Hits",
-            "s",
+            "seconds",
             "% of records",
             linear,
             vec![series("hits", over(&|p| p.hits.map(|h| h * 100.0)))],
         ),
         panel(
             "The file in the cache",
-            "s",
+            "seconds",
             "MiB",
             linear,
             vec![series("cached", over(&|p| p.cached_bytes.map(|b| b / MIB)))],
         ),
-        panel("Records", "s", "per second", linear, vec![series("records", over(&|p| Some(p.per_second)))]),
+        panel(
+            "Records",
+            "seconds",
+            "per second",
+            linear,
+            vec![series("records", over(&|p| Some(p.per_second)))],
+        ),
         panel(
             "Device",
-            "s",
+            "seconds",
             "requests per interval",
             linear,
             vec![series("reads", over(&|p| p.device_reads)), series("writes", over(&|p| p.device_writes))],
@@ -81,7 +86,7 @@ pub(super) fn records(rows: &[records::Row]) -> Vec<Panel> {
             })
             .collect()
     };
-    let log = (Scale::Log, Scale::Log);
+    let log = (Scale::Doubling, Scale::Log);
     vec![
         panel("Time", "KiB per record", "ms", log, lines(&|r| r.measured.ms.mean)),
         panel("Bandwidth", "KiB per record", "MB/s", log, lines(&|r| r.bytes_per_second / 1e6)),
@@ -93,12 +98,15 @@ pub(super) fn compete(o: &compete::Options, found: &compete::Found) -> Vec<Panel
     let mut panels = Vec::new();
     for pair in compete::Pair::ALL {
         let [a, b] = pair.names();
-        let of = |f: &dyn Fn(&compete::Point) -> f64| -> Vec<(f64, f64)> {
+        let of = |f: &dyn Fn(&compete::Point) -> Option<f64>| -> Vec<(f64, f64)> {
             let points = found.points.iter().filter(|p| p.pair == pair);
-            points.map(|p| (p.span as f64 * o.unit.0 as f64 / MIB, f(p))).collect()
+            points.filter_map(|p| Some((p.span as f64 * o.unit.0 as f64 / MIB, f(p)?))).collect()
         };
-        let times = vec![series(a, of(&|p| p.ms[0])), series(b, of(&|p| p.ms[1]))];
-        let cached = vec![series(a, of(&|p| p.cached[0] / MIB)), series(b, of(&|p| p.cached[1] / MIB))];
+        let both = |f: &dyn Fn(&compete::Point, usize) -> Option<f64>| {
+            vec![series(a, of(&|p| f(p, 0))), series(b, of(&|p| f(p, 1)))]
+        };
+        let times = both(&|p, side| Some(p.ms[side]));
+        let cached = both(&|p, side| Some(p.cached[side]? / MIB));
         let x = "MiB of span each";
         panels.push(panel(
             &format!("{a} against {b}: response"),
@@ -124,7 +132,7 @@ pub(super) fn prefetch(found: &prefetch::Found) -> Vec<Panel> {
         let rows = found.rows.iter().filter(|r| r.call == call);
         series(call.word(), rows.map(|r| (r.asked as f64 / MIB, r.delivered as f64 / MIB)))
     });
-    vec![panel("Delivered", "MiB asked", "MiB", (Scale::Log, Scale::Log), lines.to_vec())]
+    vec![panel("Delivered", "MiB asked", "MiB", (Scale::Doubling, Scale::Doubling), lines.to_vec())]
 }
 
 /// Depth and stride.
@@ -140,15 +148,16 @@ pub(super) fn device(found: &device::Found) -> Vec<Panel> {
     };
     let strides = vec![series("forward", direction(true)), series("backward", direction(false))];
     vec![
-        panel("Depth", "requests in flight", "reads per second", (Scale::Log, Scale::Log), vec![depth]),
-        panel("Stride", "KiB", "ms", (Scale::Log, Scale::Linear), strides),
+        panel("Depth", "requests in flight", "reads per second", (Scale::Doubling, Scale::Log), vec![depth]),
+        panel("Stride", "KiB from one read to the next", "ms", (Scale::Doubling, Scale::Linear), strides),
     ]
 }
 
 /// Charts of a log: sizes as they are, totals as rates.
 pub(super) fn counters(rows: &[Sample]) -> Vec<Panel> {
-    let charts: [(&str, &str, &[&str], f64, bool); 6] = [
-        ("Memory of the machine", "MiB", &["available_bytes", "dirty_bytes", "writeback_bytes"], MIB, false),
+    let charts: [(&str, &str, &[&str], f64, bool); 7] = [
+        ("Available memory", "MiB", &["available_bytes"], MIB, false),
+        ("Waiting to be written", "MiB", &["dirty_bytes", "writeback_bytes"], MIB, false),
         ("Files and groups in the cache", "MiB", &["cached_bytes", "cache_bytes", "used_bytes"], MIB, false),
         ("Working sets", "MiB", &["working_set_file_bytes", "working_set_private_bytes"], MIB, false),
         ("Major faults and refaults", "per second", &["major_faults", "refaults"], 1.0, true),
@@ -172,7 +181,7 @@ pub(super) fn counters(rows: &[Sample]) -> Vec<Panel> {
             })
             .collect();
         if !lines.is_empty() {
-            panels.push(panel(title, "s", y, (Scale::Linear, Scale::Linear), lines));
+            panels.push(panel(title, "seconds", y, (Scale::Linear, Scale::Linear), lines));
         }
     }
     panels

@@ -1,14 +1,18 @@
 //! The tables of the experiments.
 
+mod kernel;
+mod memory;
+
 use cold_model::Bytes;
-use cold_probe::experiments::{
-    Measured, State, compete, device, exec, prefetch, pressure, records, table, timeline,
-};
-use cold_probe::script::{Loaded, Ran};
+use cold_probe::experiments::{Measured, State, records, table, timeline};
+use cold_probe::script::Ran;
 
 use super::grid::{Grid, Weight};
-use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, paint};
+use crate::ui::{FAINT, STRONG, Ui, paint};
 use crate::words::{count, percent};
+
+pub(super) use kernel::{device, exec, prefetch};
+pub(super) use memory::{compete, pressure};
 
 const UNKNOWN: &str = "?";
 
@@ -53,9 +57,9 @@ fn heading(ui: &Ui, text: &str) {
 
 /// What the probe itself costs.
 fn own_cost<'a>(ui: &Ui, all: impl Iterator<Item = &'a Measured>) {
-    let (mut clock, mut between, mut least, mut n) = (0.0_f64, 0.0, f64::MAX, 0.0);
+    let (mut own, mut between, mut least, mut n) = (0.0_f64, 0.0, f64::MAX, 0.0);
     for m in all.filter(|m| m.ms.count > 0) {
-        clock = clock.max(m.clock_ns);
+        own = own.max(m.own_ns);
         between += m.between_ns;
         least = least.min(m.ms.mean * 1e6);
         n += 1.0;
@@ -64,7 +68,7 @@ fn own_cost<'a>(ui: &Ui, all: impl Iterator<Item = &'a Measured>) {
         ui.line(paint(
             FAINT,
             format!(
-                "Own cost: {clock:.0} ns of clock per record, taken off (the cheapest line takes {least:.0} ns); {:.0} ns between two records, in no figure.",
+                "Own cost: up to {own:.0} ns per record (clock, finding its pages), taken off (the cheapest line takes {least:.0} ns); {:.0} ns between two records, in no figure.",
                 between / n
             ),
         ));
@@ -244,274 +248,8 @@ pub(super) fn records(ui: &Ui, rows: &[records::Row], fit: Option<records::Fit>)
     own_cost(ui, rows.iter().map(|r| &r.measured));
 }
 
-/// `compete`.
-pub(super) fn compete(ui: &Ui, o: &compete::Options, found: &compete::Found) {
-    for pair in compete::Pair::ALL {
-        let [a, b] = pair.names();
-        heading(ui, &format!("{a} against {b}, {} for both", o.limit));
-        let mut grid = Grid::new(&[
-            ("SPAN EACH", Weight::High),
-            ("FIRST ms", Weight::High),
-            ("SECOND ms", Weight::High),
-            ("RATIO", Weight::High),
-            ("INTERVAL", Weight::High),
-            ("FIRST CACHED", Weight::Middle),
-            ("SECOND CACHED", Weight::Middle),
-        ]);
-        for p in found.points.iter().filter(|p| p.pair == pair) {
-            let ratio = p.ratio.as_ref();
-            let level = |l: f64| if l >= 0.95 { String::new() } else { format!(" ({:.0}%)", l * 100.0) };
-            grid.row(vec![
-                bytes(o.unit.0 * p.span),
-                ms(p.ms[0]),
-                ms(p.ms[1]),
-                ratio.map_or("-".to_owned(), |r| format!("{:.3}", r.ratio)),
-                ratio.map_or("-".to_owned(), |r| {
-                    format!("{:.3} to {:.3}{}", r.interval.low, r.interval.high, level(r.interval.level))
-                }),
-                bytes(p.cached[0] as u64),
-                bytes(p.cached[1] as u64),
-            ]);
-        }
-        print(ui, &grid);
-        if let Some(v) = found.verdicts.iter().find(|v| v.pair == pair) {
-            ui.line(verdict(v, o));
-        }
-    }
-    ui.line("");
-    ui.line(match found.limit_held {
-        Some(true) => format!(
-            "{}: at no time was more than {} charged to both.",
-            paint(GOOD, "The limit held"),
-            o.limit
-        ),
-        Some(false) => format!(
-            "{}: more than {} was charged at some time.",
-            paint(BAD, "The limit did not hold"),
-            o.limit
-        ),
-        None => "Whether the limit held is unknown: this kernel keeps no high-water mark.".to_owned(),
-    });
-}
-
-fn verdict(verdict: &compete::Verdict, options: &compete::Options) -> String {
-    let [a, b] = verdict.pair.names();
-    let Some(r) = &verdict.ratio else {
-        return "No verdict: no two bouts in which both do not fit.".to_owned();
-    };
-    let rest = format!(
-        "interval {:.3} to {:.3}, {} bouts with more than {} wanted",
-        r.interval.low, r.interval.high, verdict.bouts, options.limit
-    );
-    match (verdict.favoured, verdict.pair) {
-        (Some(who), _) => {
-            let times = if who == a { 1.0 / r.ratio } else { r.ratio };
-            format!(
-                "{} {who} is favoured: the other waits {times:.1} times as long per record ({rest} ).",
-                paint(STRONG, "Verdict:")
-            )
-            .replace(" )", ")")
-        }
-        (None, compete::Pair::Control) if r.interval.is_full() => {
-            format!(
-                "{} balanced, as two equals should be: ratio {:.3} ({rest}).",
-                paint(STRONG, "Control:"),
-                r.ratio
-            )
-        }
-        (None, _) if r.interval.is_full() => {
-            format!(
-                "{} neither {a} nor {b} is favoured: ratio {:.3} ({rest}).",
-                paint(STRONG, "Verdict:"),
-                r.ratio
-            )
-        }
-        _ => {
-            format!(
-                "No verdict: {} bouts are too few for an interval of 95 % (more with --repeat).",
-                verdict.bouts
-            )
-        }
-    }
-}
-
-/// `exec`.
-pub(super) fn exec(ui: &Ui, found: &exec::Found) {
-    heading(ui, "One fault in the middle of a cold file");
-    let mut grid = Grid::new(&[
-        ("MAPPING", Weight::Word),
-        ("PAGE", Weight::High),
-        ("CACHED AFTERWARDS", Weight::High),
-        ("PAGES", Weight::High),
-        ("POLICY", Weight::Word),
-    ]);
-    for w in &found.windows {
-        let policy = match w.policy {
-            exec::Policy::Exact => "the page alone",
-            exec::Policy::Forward => "forward from the page",
-            exec::Policy::Around => "around the page",
-            exec::Policy::Backward => "backward from the page",
-        };
-        grid.row(vec![
-            w.kind.word().to_owned(),
-            count(w.page),
-            format!("{}-{}", w.first, w.end.saturating_sub(1).max(w.first)),
-            count(w.end - w.first),
-            policy.to_owned(),
-        ]);
-    }
-    print(ui, &grid);
-    heading(ui, "Series of touches (every fourth page of 256, or one in each mebibyte)");
-    let mut grid = Grid::new(&[
-        ("MAPPING", Weight::Word),
-        ("ORDER", Weight::Word),
-        ("TOUCHES", Weight::High),
-        ("MAJFLT", Weight::High),
-        ("BYTES/TOUCH", Weight::High),
-        ("MEAN ms", Weight::High),
-    ]);
-    for r in &found.rows {
-        grid.row(vec![
-            r.kind.word().to_owned(),
-            r.order.to_owned(),
-            count(r.touches),
-            count(r.major_faults),
-            bytes(r.bytes_per_touch as u64),
-            ms(r.ms),
-        ]);
-    }
-    print(ui, &grid);
-    for (kind, why) in &found.refused {
-        ui.warn(format!("{}: {why} (code cannot be mapped on a file system mounted noexec)", kind.word()));
-    }
-}
-
-/// `prefetch`.
-pub(super) fn prefetch(ui: &Ui, found: &prefetch::Found) {
-    heading(ui, "Asked of a cold file, and come");
-    let mut grid = Grid::new(&[
-        ("CALL", Weight::Word),
-        ("ASKED", Weight::High),
-        ("CAME", Weight::High),
-        ("CALL ms", Weight::High),
-        ("THERE ms", Weight::High),
-        ("REQUESTS", Weight::High),
-    ]);
-    for r in &found.rows {
-        grid.row(vec![
-            r.call.word().to_owned(),
-            bytes(r.asked),
-            bytes(r.delivered),
-            ms(r.call_ms),
-            ms(r.there_ms),
-            known(r.requests, count),
-        ]);
-    }
-    print(ui, &grid);
-    for call in prefetch::Call::ALL {
-        if let Some((_, why)) = found.refused.iter().find(|(c, _)| *c == call) {
-            ui.line(format!("{} is refused: {why}", call.word()));
-        } else {
-            match found.caps.iter().find(|(c, _)| *c == call) {
-                Some((_, cap)) => ui.line(format!("{} is cut at {}, silently.", call.word(), bytes(*cap))),
-                None => ui.line(format!("{} brings all that is asked.", call.word())),
-            }
-        }
-    }
-}
-
-/// `device`.
-pub(super) fn device(ui: &Ui, found: &device::Found) {
-    let m = &found.model;
-    heading(ui, "Reads past the cache");
-    ui.line(format!(
-        "{}, {}: t(size) = {} ms + {:.3} ns per byte ({:.0} MB/s), one at a time, scattered",
-        m.name,
-        if m.rotational { "which the kernel calls rotational" } else { "not rotational" },
-        ms(m.latency_ns / 1e6),
-        m.ns_per_byte,
-        1e3 / m.ns_per_byte
-    ));
-    ui.line(format!("one readahead call delivers at most {}", bytes(m.readahead_cap)));
-    let mut grid = Grid::new(&[
-        ("IN FLIGHT", Weight::High),
-        ("READS/s", Weight::High),
-        ("GAP WORTH READING", Weight::High),
-    ]);
-    for d in &m.depths {
-        grid.row(vec![count(u64::from(d.depth)), count(d.iops as u64), bytes(m.break_even(d.depth))]);
-    }
-    print(ui, &grid);
-    heading(ui, "Distance and direction (4 KiB each)");
-    let mut grid = Grid::new(&[
-        ("STRIDE", Weight::High),
-        ("DIRECTION", Weight::Word),
-        ("MEAN ms", Weight::High),
-        ("P50", Weight::High),
-        ("P99", Weight::High),
-    ]);
-    for r in &found.strides {
-        let direction = if r.stride > 0 { "forward" } else { "backward" };
-        grid.row(vec![
-            bytes(r.stride.unsigned_abs()),
-            direction.to_owned(),
-            ms(r.ms.mean),
-            ms(r.ms.p50),
-            ms(r.ms.p99),
-        ]);
-    }
-    print(ui, &grid);
-}
-
-/// `pressure`.
-pub(super) fn pressure(ui: &Ui, o: &pressure::Options, rows: &[pressure::Row]) {
-    heading(ui, &format!("A file of {} with {} of memory", Bytes(o.bytes), o.limit));
-    let mut grid = Grid::new(&[
-        ("MODE", Weight::Word),
-        ("ORDER", Weight::Word),
-        ("THREADS", Weight::High),
-        ("RECORDS/s FIRST", Weight::High),
-        ("LAST FIFTH", Weight::High),
-        ("MEAN ms", Weight::High),
-        ("P99", Weight::Middle),
-        ("MISSES", Weight::High),
-        ("MAJFLT", Weight::Middle),
-        ("REQUESTS", Weight::High),
-        ("SHOOTDOWNS", Weight::Middle),
-        ("CPUS", Weight::Low),
-        ("PEAK", Weight::Low),
-    ]);
-    for r in rows {
-        grid.row(vec![
-            r.mode.to_owned(),
-            r.order.to_owned(),
-            count(r.threads),
-            count(r.first_per_second as u64),
-            count(r.last_per_second as u64),
-            ms(r.ms.mean),
-            ms(r.ms.p99),
-            r.misses.map_or("-".to_owned(), count),
-            count(r.major_faults),
-            known(r.device, |d| count(d.reads)),
-            known(r.shootdowns, count),
-            format!("{:.2}", r.cpus),
-            known(r.peak, bytes),
-        ]);
-    }
-    print(ui, &grid);
-    let agreed = rows.first().and_then(|r| r.misses.zip(r.device));
-    if let Some((misses, device)) = agreed {
-        let apart = (device.reads as f64 / misses.max(1) as f64 - 1.0) * 100.0;
-        ui.line(format!(
-            "Small scattered records, read exactly: the probe counted {} misses, the block layer {} requests ({apart:+.1}%).",
-            count(misses),
-            count(device.reads)
-        ));
-    }
-}
-
 /// `script`.
-pub(super) fn script(ui: &Ui, loaded: &Loaded, ran: &[Ran], rows: &[Vec<String>]) {
+pub(super) fn script(ui: &Ui, ran: &[Ran], rows: &[Vec<String>]) {
     let columns = rows.first().map_or(0, Vec::len);
     let widths: Vec<usize> = (0..columns)
         .map(|i| rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0))
@@ -520,16 +258,21 @@ pub(super) fn script(ui: &Ui, loaded: &Loaded, ran: &[Ran], rows: &[Vec<String>]
         let cells: Vec<String> = r.iter().zip(&widths).map(|(c, w)| format!("{c:>w$}", w = *w)).collect();
         ui.line(cells.join(" "));
     }
-    let clock = ran.iter().map(|r| r.report.clock_ns).fold(0.0, f64::max);
+    let own = ran.iter().map(|r| r.report.own_ns).fold(0.0, f64::max);
     ui.line(paint(
         FAINT,
-        format!("Times in ms, of the second half of the trial; {clock:.0} ns of clock taken off each."),
+        format!("Times in ms, of the second half of the trial; {own:.0} ns of own cost taken off each."),
     ));
-    let asked = loaded.processes.iter().any(|(p, t)| {
-        p.class.is_some_and(|c| c != 'N')
-            || t.iter().any(|t| t.0.priority.as_deref().is_some_and(|p| p != "Normal"))
-    });
-    if asked {
-        ui.warn("priorities of processes and threads are read, and not applied");
+    for r in ran.iter().filter(|r| r.nice != 0) {
+        let (process, thread) = r.place;
+        let who = format!("process {process}, thread {thread}: its priority is nice {}", r.nice);
+        if r.report.nice_refused {
+            ui.warn(format!("{who}, which was refused (below 0 takes root); it ran at 0"));
+        } else {
+            ui.line(paint(FAINT, who));
+        }
+    }
+    if ran.iter().any(|r| r.report.cycles.count == 0) {
+        ui.warn("a thread ended no cycle in the second half of the trial (more with --seconds)");
     }
 }

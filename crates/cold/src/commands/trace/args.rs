@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use crate::cli::TEMPLATE;
-use crate::start::Start;
+use crate::start::{Recorded, Start};
 
 const EXAMPLES: &str = "Examples:
   cold trace -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/page.html
@@ -18,10 +18,11 @@ const EXAMPLES: &str = "Examples:
 
 const AFTER: &str = "\
 Tiers: A every touch, fill, device read and stall (Linux 6.12, root); B without touches of cached
-       pages (5.8); C perf events: faults only; D the same for an ordinary user. `cold doctor` tells.
+       pages (5.8); C perf events: faults only; D the same for an ordinary user. `cold doctor`
+       tells which one this machine allows.
 
 Exit codes: 0 recorded; 1 failed, or the command failed (its code is told; the recording is kept);
-            2 wrong usage; 5 the state could not be reached; 130 interrupted (the recording is kept).";
+            2 wrong usage; 5 the state could not be reached; 130 interrupted (recording kept).";
 
 /// Flags of `cold trace`.
 #[derive(Debug, clap::Args)]
@@ -39,13 +40,8 @@ pub(crate) struct Args {
     #[arg(long, requires = "output_directory", help_heading = "Recording")]
     pub(crate) overwrite: bool,
 
-    /// How much to record: auto (the best this machine allows), A, B, C or D
-    #[arg(long, value_name = "TIER", default_value = "auto", ignore_case = true, value_parser = ["auto", "A", "B", "C", "D"], help_heading = "Recording")]
-    pub(crate) tier: String,
-
-    /// Make touches exact: map and read nothing around faults (root; slower, machine-wide, put back)
-    #[arg(long, conflicts_with_all = ["attach", "all"], help_heading = "Recording")]
-    pub(crate) exact_need: bool,
+    #[command(flatten, next_help_heading = "Recording")]
+    pub(crate) recorded: Recorded,
 
     /// How to take user stacks: fp (frame pointers), dwarf (a copy, unwound later) or auto (by the tier)
     #[arg(long, value_name = "HOW", default_value = "auto", value_parser = ["auto", "fp", "dwarf"], help_heading = "Recording")]
@@ -60,11 +56,11 @@ pub(crate) struct Args {
     pub(crate) buffer: Option<String>,
 
     /// Follow a running process and what it starts from now on, instead of a command
-    #[arg(long, value_name = "PID", conflicts_with_all = ["argv", "all", "Start"], help_heading = "Recording")]
+    #[arg(long, value_name = "PID", conflicts_with_all = ["argv", "all", "exact_need", "Start"], help_heading = "Recording")]
     pub(crate) attach: Option<u32>,
 
     /// Follow every process of the machine
-    #[arg(long, conflicts_with_all = ["argv", "Start"], help_heading = "Recording")]
+    #[arg(long, conflicts_with_all = ["argv", "exact_need", "Start"], help_heading = "Recording")]
     pub(crate) all: bool,
 
     /// End after this many seconds; without it --attach and --all end with Ctrl-C

@@ -1,30 +1,42 @@
-//! Hand-built recordings for tests: times in milliseconds from the start, pages of 4 KiB.
+//! Recordings built by hand, row by row, for tests of the crates that read them. Not part of a release.
+//!
+//! [`empty`] makes one, the methods this module gives [`Recording`] fill its tables. Times are in milliseconds
+//! from the start, pages have 4 KiB, everything is done by process 10 on one disk; each method gives the row
+//! it added, to be changed where a test wants it otherwise: `r.touch(5, file, 0..1, kind).tid = 11`.
 
-use cold_model::recording::manifest::{Device, FileSystem, Tier};
-use cold_model::recording::tables::{Began, Dev};
-use cold_model::recording::*;
-use cold_model::{Bytes, Known, Nanos};
+use std::ops::Range;
 
-pub(crate) const DISK: Dev = Dev { major: 8, minor: 0 };
-pub(crate) const PAGE: u64 = 4096;
+use crate::recording::manifest::{Device, FileSystem, Tier};
+use crate::recording::tables::{Began, Dev};
+use crate::recording::{
+    DeviceRead, Eviction, File, FileIdx, FileKind, Fill, FillCause, Lookup, LookupKind, PathFrom, Process,
+    Recording, RequestIdx, Stall, StallCause, Touch, TouchKind, Transfer,
+};
+use crate::{Bytes, Known, Nanos};
+
+/// The disk, and the file system on it.
+pub const DISK: Dev = Dev { major: 8, minor: 0 };
+/// Bytes per page.
+pub const PAGE: u64 = 4096;
 const START: u64 = 1_000_000_000;
 
 /// A point in time.
-pub(crate) fn ms(at: u64) -> Nanos {
+pub fn ms(at: u64) -> Nanos {
     Nanos(START + at * 1_000_000)
 }
 
 /// A length.
-pub(crate) fn long(ms: u64) -> Nanos {
+pub fn long(ms: u64) -> Nanos {
     Nanos(ms * 1_000_000)
 }
 
-pub(crate) fn kib(n: u64) -> Bytes {
+/// An amount.
+pub fn kib(n: u64) -> Bytes {
     Bytes(n << 10)
 }
 
 /// A complete tier A recording of `prog`, pid 10, ready after 1 s, ended after 2 s; all tables empty.
-pub(crate) fn empty() -> Recording {
+pub fn empty() -> Recording {
     let mut r = Recording {
         touches: Some(vec![]),
         fills: Some(vec![]),
@@ -73,7 +85,8 @@ pub(crate) fn empty() -> Recording {
     r
 }
 
-pub(crate) fn process(pid: u32, name: &str, executable: Option<FileIdx>) -> Process {
+/// A process of the start that was there from its beginning.
+pub fn process(pid: u32, name: &str, executable: Option<FileIdx>) -> Process {
     Process {
         began: ms(0),
         how: Began::Fork,
@@ -88,26 +101,16 @@ pub(crate) fn process(pid: u32, name: &str, executable: Option<FileIdx>) -> Proc
     }
 }
 
-pub(crate) trait Build {
-    fn file(&mut self, path: &str, size: u64) -> FileIdx;
-    fn touch(&mut self, at: u64, file: FileIdx, pages: std::ops::Range<u64>, kind: TouchKind) -> &mut Touch;
-    fn fill(&mut self, at: u64, file: FileIdx, pages: std::ops::Range<u64>, cause: FillCause) -> &mut Fill;
-    fn evict(&mut self, at: u64, file: FileIdx, pages: std::ops::Range<u64>);
-    fn request(&mut self, at: u64, took: u64, file: FileIdx, pages: std::ops::Range<u64>) -> &mut DeviceRead;
-    fn stall(&mut self, at: u64, took: u64, cause: StallCause) -> &mut Stall;
-    fn lookup(&mut self, at: u64, kind: LookupKind, path: &str, result: i64) -> &mut Lookup;
-    /// A fault on one page that reads a window: touch, fills, request and stall.
-    fn fault(&mut self, at: u64, took: u64, file: FileIdx, page: u64, window: std::ops::Range<u64>);
-}
-
 fn put<T>(table: &mut Option<Vec<T>>, row: T) -> &mut T {
-    let rows = table.get_or_insert_with(Vec::new);
+    let rows = table.get_or_insert_default();
     rows.push(row);
-    rows.last_mut().unwrap()
+    let last = rows.len() - 1;
+    &mut rows[last]
 }
 
-impl Build for Recording {
-    fn file(&mut self, path: &str, size: u64) -> FileIdx {
+impl Recording {
+    /// A regular file of `size` bytes on [`DISK`].
+    pub fn file(&mut self, path: &str, size: u64) -> FileIdx {
         self.files.push(File {
             dev: DISK,
             inode: self.files.len() as u64 + 100,
@@ -123,7 +126,9 @@ impl Build for Recording {
         });
         self.files.len() as FileIdx - 1
     }
-    fn touch(&mut self, at: u64, file: FileIdx, p: std::ops::Range<u64>, kind: TouchKind) -> &mut Touch {
+
+    /// Pages that the main thread touched.
+    pub fn touch(&mut self, at: u64, file: FileIdx, p: Range<u64>, kind: TouchKind) -> &mut Touch {
         let row = Touch {
             at: ms(at),
             pid: 10,
@@ -138,7 +143,9 @@ impl Build for Recording {
         };
         put(&mut self.touches, row)
     }
-    fn fill(&mut self, at: u64, file: FileIdx, p: std::ops::Range<u64>, cause: FillCause) -> &mut Fill {
+
+    /// Pages that came into the cache, by the start's own doing.
+    pub fn fill(&mut self, at: u64, file: FileIdx, p: Range<u64>, cause: FillCause) -> &mut Fill {
         let row = Fill {
             at: ms(at),
             pid: 10,
@@ -151,11 +158,15 @@ impl Build for Recording {
         };
         put(&mut self.fills, row)
     }
-    fn evict(&mut self, at: u64, file: FileIdx, p: std::ops::Range<u64>) {
+
+    /// Pages that left the cache.
+    pub fn evict(&mut self, at: u64, file: FileIdx, p: Range<u64>) {
         let row = Eviction { at: ms(at), file, first_page: p.start, pages: (p.end - p.start) as u32 };
         put(&mut self.evictions, row);
     }
-    fn request(&mut self, at: u64, took: u64, file: FileIdx, p: std::ops::Range<u64>) -> &mut DeviceRead {
+
+    /// A read of the disk, queued and issued at once, which took so long and filled these pages.
+    pub fn request(&mut self, at: u64, took: u64, file: FileIdx, p: Range<u64>) -> &mut DeviceRead {
         let pages = (p.end - p.start) as u32;
         let request = self.device_reads.as_ref().map_or(0, Vec::len) as RequestIdx;
         put(&mut self.transfers, Transfer { request, file: Some(file), first_page: p.start, pages });
@@ -174,7 +185,9 @@ impl Build for Recording {
         };
         put(&mut self.device_reads, row)
     }
-    fn stall(&mut self, at: u64, took: u64, cause: StallCause) -> &mut Stall {
+
+    /// The main thread waited so long.
+    pub fn stall(&mut self, at: u64, took: u64, cause: StallCause) -> &mut Stall {
         let row = Stall {
             began: ms(at),
             woken: Some(ms(at + took)),
@@ -190,7 +203,9 @@ impl Build for Recording {
         };
         put(&mut self.stalls, row)
     }
-    fn lookup(&mut self, at: u64, kind: LookupKind, path: &str, result: i64) -> &mut Lookup {
+
+    /// A lookup of 1 ms, which gave `result` (negative: the error's number).
+    pub fn lookup(&mut self, at: u64, kind: LookupKind, path: &str, result: i64) -> &mut Lookup {
         let row = Lookup {
             at: ms(at),
             ended: ms(at + 1),
@@ -205,7 +220,9 @@ impl Build for Recording {
         };
         put(&mut self.lookups, row)
     }
-    fn fault(&mut self, at: u64, took: u64, file: FileIdx, page: u64, window: std::ops::Range<u64>) {
+
+    /// A fault on one page that reads a window: touch, fills, request and stall.
+    pub fn fault(&mut self, at: u64, took: u64, file: FileIdx, page: u64, window: Range<u64>) {
         self.touch(at, file, page..page + 1, TouchKind::Fault);
         for p in window.clone() {
             let cause = if p == page { FillCause::DemandFault } else { FillCause::ReadAround };
