@@ -151,7 +151,7 @@ impl Log {
                 let mut put = |counter, value| s.put(at, &subject, counter, value);
                 put("interval_records", t.records as f64);
                 if t.records > 0 {
-                    put("ms_per_record", t.ns as f64 / t.records as f64 / 1e6);
+                    put("ms_per_record", t.ns / t.records as f64 / 1e6);
                 }
                 if t.asked > 0 {
                     put("missed_share", t.missed as f64 / t.asked as f64);

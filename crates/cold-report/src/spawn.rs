@@ -169,21 +169,27 @@ fn axis(s: &Series, ticks: usize) -> Axis {
 /// A plot in characters: the median of each column's starts, and of the control program's.
 pub fn terminal(s: &Series, width: usize, unicode: bool) -> String {
     const HEIGHT: usize = 10;
-    let scale = axis(s, 4);
-    let (unit, factor, decimals) = scale.time_unit();
     let columns = width.saturating_sub(14).clamp(20, 120).min(s.starts.len().max(1));
+    let medians: Vec<[Option<f64>; 2]> = (0..columns)
+        .map(|c| {
+            let from = c * s.starts.len() / columns;
+            let to = ((c + 1) * s.starts.len() / columns).max(from + 1).min(s.starts.len());
+            let of = |f: fn(&cold_spawn::report::Start) -> u64| {
+                median(&s.starts[from.min(to)..to].iter().map(|t| f(t) as f64).collect::<Vec<_>>())
+            };
+            [of(|t| t.control_ns), of(|t| t.ns)]
+        })
+        .collect();
+    let highest = medians.iter().flatten().flatten().copied().fold(1.0, f64::max);
+    let scale = Axis::new(0.0, highest, 4);
+    let (unit, factor, decimals) = scale.time_unit();
     let mut grid = vec![vec![' '; columns]; HEIGHT + 1];
     let row = |v: f64| HEIGHT - (scale.place(v).clamp(0.0, 1.0) * HEIGHT as f64).round() as usize;
     let (own, control, edge) = if unicode { ('●', '·', '│') } else { ('o', '.', '|') };
-    for c in 0..columns {
-        let from = c * s.starts.len() / columns;
-        let to = ((c + 1) * s.starts.len() / columns).max(from + 1).min(s.starts.len());
-        let of = |f: fn(&cold_spawn::report::Start) -> u64| {
-            median(&s.starts[from.min(to)..to].iter().map(|t| f(t) as f64).collect::<Vec<_>>())
-        };
-        for (value, glyph) in [(of(|t| t.control_ns), control), (of(|t| t.ns), own)] {
+    for (c, both) in medians.iter().enumerate() {
+        for (value, glyph) in both.iter().zip([control, own]) {
             if let Some(v) = value {
-                grid[row(v)][c] = glyph;
+                grid[row(*v)][c] = glyph;
             }
         }
     }

@@ -97,8 +97,8 @@ fn measure(
 
 fn failure(e: cold_spawn::Error) -> Failure {
     let cause = match &e {
-        cold_spawn::Error::Spawner(cold_sys::Error::Io { source, .. }) => Some(source.kind()),
-        cold_spawn::Error::Scratch(_, source) => Some(source.kind()),
+        cold_spawn::Error::Spawner(cold_sys::Error::Io { source, .. })
+        | cold_spawn::Error::Scratch(_, source) => Some(source.kind()),
         cold_spawn::Error::Spawner(_) => None,
     };
     let failure = Failure::from(e);

@@ -128,7 +128,9 @@ fn ended_by(signal: Signal, method: &str) {
 
 #[test]
 fn a_killed_spawn_leaves_nothing() {
-    ["posix-spawn", "vfork", "fork", "clone3"].into_iter().for_each(|m| ended_by(Signal::KILL, m));
+    for method in ["posix-spawn", "vfork", "fork", "clone3"] {
+        ended_by(Signal::KILL, method);
+    }
 }
 
 #[test]

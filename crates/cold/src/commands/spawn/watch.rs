@@ -165,8 +165,8 @@ fn show(ui: &Ui, w: &Watched, m: &Manifest) {
     let t = &w.tree;
     ui.line(paint(STRONG, w.command.join(" ")));
     ui.line(format!(
-        "  {}, {} executed, {} never executed anything; {} of wall time, {} of CPU time",
-        format!("{} processes", count(t.processes)),
+        "  {} processes, {} executed, {} never executed anything; {} of wall time, {} of CPU time",
+        count(t.processes),
         plural(t.execs, "program"),
         count(t.without_exec),
         time(w.wall_ns as f64),
