@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cold_model::file_system::is_made_up;
 use cold_model::recording::manifest::{FileSystem, READY_AT_EXIT, Subject};
 use cold_model::recording::tables::Began;
 use cold_model::recording::{DeviceRead, File, FileKind, FillCause, LookupKind};
@@ -194,22 +195,8 @@ fn after_ready(cx: &Context<'_>) -> Option<AfterReady> {
 /// Files of it were used, and are such that there would be something to see: the kernel's own file systems
 /// and device nodes hold nothing that could be read from a device.
 fn concerns(cx: &Context<'_>, fs: &FileSystem) -> bool {
-    const NOTHING_TO_SEE: [&str; 12] = [
-        "proc",
-        "sysfs",
-        "devtmpfs",
-        "devpts",
-        "cgroup",
-        "cgroup2",
-        "debugfs",
-        "tracefs",
-        "securityfs",
-        "bpf",
-        "configfs",
-        "mqueue",
-    ];
     let used = |f: &File| f.dev == fs.dev && matches!(f.kind, FileKind::Regular | FileKind::Memory);
-    !NOTHING_TO_SEE.contains(&fs.kind.as_str()) && cx.recording.files.iter().any(used)
+    !is_made_up(&fs.kind) && cx.recording.files.iter().any(used)
 }
 
 fn notes(cx: &Context<'_>) -> Vec<String> {

@@ -1,10 +1,11 @@
 //! The vocabulary of coldstart as types, shared by every crate.
 //!
-//! Never does I/O, reads no clock; what `stat` answered comes in as a value. Start reading at [`units`] (bytes and nanoseconds that print
-//! themselves) and [`known`] (a value the kernel may refuse to tell).
+//! Never does I/O, reads no clock; what `stat` answered comes in as a value. Start reading at [`units`] (bytes
+//! and nanoseconds that print themselves) and [`known`] (a value the kernel may refuse to tell).
 
 pub mod bench;
 pub mod file;
+pub mod file_system;
 pub mod hash;
 pub mod io_model;
 pub mod known;

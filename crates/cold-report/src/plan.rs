@@ -25,13 +25,24 @@ const TAIL: &str = "#e69f00";
 /// The reads of one file.
 struct Row<'a> {
     path: String,
-    pages: u64,
+    /// As the plan knows it.
+    size: u64,
     steps: Vec<&'a Step>,
 }
 
 impl Row<'_> {
     fn bytes(&self) -> u64 {
         self.steps.iter().map(|s| u64::from(s.bytes)).sum()
+    }
+
+    fn first_need(&self) -> u64 {
+        self.steps.iter().map(|s| s.need_ns).min().unwrap_or(0)
+    }
+
+    /// Bytes that its row stands for: reads may go to the end of the last page.
+    fn extent(&self) -> f64 {
+        let end = self.steps.iter().map(|s| s.offset.saturating_add(s.bytes.into())).max().unwrap_or(0);
+        self.size.max(end).max(1) as f64
     }
 }
 
@@ -43,20 +54,13 @@ fn rows(plan: &Plan) -> Vec<Row<'_>> {
         let Some(slot) = place.get_mut(step.file as usize) else { continue };
         let at = *slot.get_or_insert_with(|| {
             let file = &plan.files[step.file as usize];
-            let end = plan
-                .steps
-                .iter()
-                .filter(|s| s.file == step.file)
-                .map(|s| s.offset + u64::from(s.bytes))
-                .max()
-                .unwrap_or(0);
-            let pages = file.identity.size.max(end).div_ceil(4096).max(1);
-            rows.push(Row { path: file.path.to_string_lossy().into_owned(), pages, steps: Vec::new() });
+            let path = file.path.to_string_lossy().into_owned();
+            rows.push(Row { path, size: file.identity.size, steps: Vec::new() });
             rows.len() - 1
         });
         rows[at].steps.push(step);
     }
-    rows.sort_by_key(|r| r.steps.iter().map(|s| s.need_ns).min());
+    rows.sort_by_key(Row::first_need);
     rows
 }
 
@@ -131,10 +135,9 @@ fn draw(out: &mut String, row: &Row<'_>, top: f64, x: &dyn Fn(f64) -> f64) {
         if n > 44 { format!("…{cut}") } else { cut }
     };
     text(out, LEFT - 8.0, top + ROW / 2.0 + 4.0, "end", &name);
-    let tall = ROW - 4.0;
+    let (tall, extent) = (ROW - 4.0, row.extent());
     for step in &row.steps {
-        let first = step.offset as f64 / 4096.0 / row.pages as f64;
-        let share = f64::from(step.bytes) / 4096.0 / row.pages as f64;
+        let (first, share) = (step.offset as f64 / extent, f64::from(step.bytes) / extent);
         let color = if step.critical { CRITICAL } else { TAIL };
         let _ = write!(
             out,
@@ -155,13 +158,12 @@ pub fn html(plan: &Plan) -> String {
     let title = markup(&line(&format!("Plan of {}", program(plan)), 120));
     let mut body = String::new();
     for row in rows(plan) {
-        let need = row.steps.iter().map(|s| s.need_ns).min().unwrap_or(0);
         let _ = writeln!(
             body,
             "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
             Bytes(row.bytes()),
             row.steps.len(),
-            Nanos(need),
+            Nanos(row.first_need()),
             markup(&row.path)
         );
     }

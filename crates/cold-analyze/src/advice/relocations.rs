@@ -45,7 +45,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
         saves_requests: None,
         saves_time: Some(stall).filter(|t| t.0 > 0),
         estimate: format!(
-            "the part of .rela.dyn that was read and holds them, less a {PACKED_PART}th that packed ones \
+            "the part of .rela.dyn that was read and holds them, less the 1/{PACKED_PART} that packed ones \
              take; time: the stalls in that section, scaled alike"
         ),
         files: few(files.iter().map(|p| p.file)),

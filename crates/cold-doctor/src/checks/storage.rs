@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cold_model::Bytes;
+use cold_model::file_system::MADE_UP;
 use cold_sys::procfs::Mount;
 use cold_sys::sysfs::{BlockDevice, BlockKind};
 
@@ -21,26 +22,7 @@ const SPECIAL: &[(&[&str], Special)] = &[
     ),
     (&["9p", "virtiofs", "vboxsf", "drvfs"], Special::Host),
     (&["zfs"], Special::OwnCache),
-    (
-        &[
-            "proc",
-            "sysfs",
-            "debugfs",
-            "tracefs",
-            "securityfs",
-            "cgroup",
-            "cgroup2",
-            "devpts",
-            "mqueue",
-            "bpf",
-            "pstore",
-            "configfs",
-            "binfmt_misc",
-            "efivarfs",
-            "fusectl",
-        ],
-        Special::Kernel,
-    ),
+    (&MADE_UP, Special::Kernel),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

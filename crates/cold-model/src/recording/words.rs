@@ -1,34 +1,14 @@
 //! Kinds and causes in words, the same in every report and export.
 
+use crate::file_system::is_made_up;
+
 use super::tables::{File, LookupKind, StallCause};
 
 impl File {
     /// The kernel makes up its contents: it is on no device, its size means nothing, and that it has lost its
     /// name (as those of a process that has ended) does not mean that anybody deleted it.
     pub fn is_pseudo(&self) -> bool {
-        const KINDS: [&str; 20] = [
-            "anon_inodefs",
-            "binfmt_misc",
-            "bpf",
-            "cgroup",
-            "cgroup2",
-            "configfs",
-            "debugfs",
-            "devpts",
-            "devtmpfs",
-            "efivarfs",
-            "fusectl",
-            "mqueue",
-            "nsfs",
-            "pipefs",
-            "proc",
-            "pstore",
-            "securityfs",
-            "sockfs",
-            "sysfs",
-            "tracefs",
-        ];
-        KINDS.contains(&self.file_system.as_str())
+        is_made_up(&self.file_system)
     }
 }
 

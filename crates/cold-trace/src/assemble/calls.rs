@@ -7,20 +7,16 @@ use super::files::{Files, escape};
 use super::space::Spaces;
 use crate::raw::{Call, Header};
 
-/// `AT_FDCWD`, `MADV_*`, `POSIX_FADV_*` by number.
-const MADVICE: [(u64, &str); 12] = [
+/// `MADV_*` that are about a file's pages (the programs tell no others), and `POSIX_FADV_*`, by number.
+const MADVICE: [(u64, &str); 8] = [
     (0, "NORMAL"),
     (1, "RANDOM"),
     (2, "SEQUENTIAL"),
     (3, "WILLNEED"),
-    (4, "DONTNEED"),
-    (8, "FREE"),
-    (14, "HUGEPAGE"),
     (20, "COLD"),
     (21, "PAGEOUT"),
     (22, "POPULATE_READ"),
     (23, "POPULATE_WRITE"),
-    (25, "COLLAPSE"),
 ];
 const FADVICE: [(u64, &str); 6] =
     [(0, "NORMAL"), (1, "RANDOM"), (2, "SEQUENTIAL"), (3, "WILLNEED"), (4, "DONTNEED"), (5, "NOREUSE")];
@@ -89,22 +85,16 @@ pub(super) fn advice(head: &Header, call: &Call<'_>, files: &mut Files, spaces: 
     let [a0, a1, a2, a3, _, a5] = call.args;
     let mut file = files.index(call.file);
     let number = libc::c_long::from(call.syscall);
-    let mapped = |address: u64| spaces.find(head.pid, address);
     let (text, offset, bytes) = match number {
         libc::SYS_readahead => ("readahead".to_owned(), a1, a2),
         libc::SYS_fadvise64 => (named("fadvise", a3, &FADVICE), a1, a2),
         libc::SYS_madvise => {
             // Memory that is no file's is given back by the thousand; that is no matter of a start.
-            let (found, offset) = mapped(a0)?;
+            let (found, offset) = spaces.find(head.pid, a0)?;
             file = file.or(Some(found));
             (named("madvise", a2, &MADVICE), offset, a1)
         }
         libc::SYS_mmap => ("mmap:POPULATE".to_owned(), a5, a1),
-        libc::SYS_mlock | libc::SYS_mlock2 => {
-            let (found, offset) = mapped(a0)?;
-            file = file.or(Some(found));
-            ("mlock".to_owned(), offset, a1)
-        }
         other => (format!("system call {other}"), 0, 0),
     };
     Some(Advice {

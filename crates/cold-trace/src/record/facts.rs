@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
+use cold_model::file_system::is_made_up;
 use cold_model::recording::manifest::{Device, DiskCounter, FileSystem, Machine};
 use cold_model::recording::tables::Dev;
 use cold_model::{Bytes, Known};
@@ -210,9 +211,7 @@ fn blind(kind: &str, options: &str) -> Option<String> {
     let why = match kind {
         "tmpfs" | "ramfs" | "devtmpfs" => "its files are memory: nothing is read",
         "hugetlbfs" => "its files are huge pages in memory: nothing is read",
-        "proc" | "sysfs" | "debugfs" | "tracefs" | "cgroup" | "cgroup2" | "devpts" | "securityfs" | "bpf" => {
-            "the kernel makes up its contents: nothing is read"
-        }
+        _ if is_made_up(kind) => "the kernel makes up its contents: nothing is read",
         "9p" | "virtiofs" => "it is read from another machine, past the page cache where so configured",
         "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" => "it is read over a network: no device reads",
         "overlay" => "its pages are those of the layers below",

@@ -21,10 +21,11 @@ mod root {
 import mmap, os, sys, threading, time
 os.chdir(sys.argv[1])
 data = open('data', 'rb', buffering=0); gone = open('gone', 'rb', buffering=0); os.unlink('gone')
-go = threading.Event(); null = os.open('/dev/null', os.O_WRONLY)
+go = threading.Event(); named = threading.Event(); null = os.open('/dev/null', os.O_WRONLY)
 def touch():
     m = mmap.mmap(data.fileno(), 0, prot=mmap.PROT_READ); m[0]; m.close()
 def thread():
+    open(f'/proc/self/task/{threading.get_native_id()}/comm', 'w').write('toucher'); named.set()
     go.wait()
     while True: touch(); os.pread(gone.fileno(), 1, 0); time.sleep(0.02)
 def child(parent):
@@ -33,7 +34,7 @@ def child(parent):
         try: open('sub/missing')
         except OSError: pass
     os._exit(0)
-threading.Thread(target=thread, daemon=True).start()
+threading.Thread(target=thread, daemon=True).start(); named.wait()
 own = os.getpid()
 if os.fork() == 0: child(own)
 go.set(); print('on', flush=True)
@@ -75,6 +76,8 @@ while True:
         let who = touchers(r, data.to_str().unwrap());
         assert!(who.contains(&(pid, pid)) && who.contains(&(child, child)), "{who:?} of {pid}, {child}");
         assert!(who.iter().any(|(p, tid)| *p == pid && tid != p), "its second thread: {who:?}");
+        let toucher = r.threads.iter().find(|t| t.pid == pid && t.tid != pid).map(|t| t.name.as_str());
+        assert_eq!(toucher, Some("toucher"), "{:?}", r.threads);
         assert!(r.mappings.iter().flatten().any(|m| m.pid == child), "the child's mappings");
     }
 
@@ -132,11 +135,13 @@ while True:
         }
     }
 
-    /// Waits until events arrive; what is written at the beginning is smaller.
+    /// Waits until processes are followed: those that already run are entered after that.
     fn recording(place: &Place, name: &str) {
         let log = place.path(name).join("events.log");
-        until("it records", || fs::metadata(&log).is_ok_and(|m| m.len() > 200_000).then_some(()));
+        let entered = |log: &[u8]| log.windows(SURVEYED.len()).any(|bytes| bytes == SURVEYED);
+        until("it records", || fs::read(&log).is_ok_and(|log| entered(&log)).then_some(()));
     }
+    const SURVEYED: &[u8] = b"{\"existing\":{";
 
     #[test]
     fn the_end_is_the_processs_own_or_ctrl_c() {
@@ -153,11 +158,16 @@ while True:
         fs::write(end, "").unwrap();
         let ran = started.end().expect(0);
         assert!(ran.stdout.contains("until the process ended"), "{}", ran.stdout);
-        let m = recorded(&place, "e.cold").manifest;
+        let r = recorded(&place, "e.cold");
+        let m = &r.manifest;
         assert_eq!(m.ended_by, Some(EndedBy::Exit));
+        let of_pid = |pid: u32| r.processes.iter().filter(move |p| p.pid == pid);
         assert!(
             m.tier > cold_model::recording::manifest::Tier::B || m.ending == Some(Ending::Code(7)),
-            "{m:?}"
+            "{:?}, lost {:?}, {:?}",
+            m.ending,
+            m.lost,
+            of_pid(short.pid()).collect::<Vec<_>>()
         );
         let ran = place.cold(["trace", "--attach", &pid, "-o", "z.cold"]).run().expect(2);
         assert!(ran.stderr.contains("has ended already"), "a zombie: {}", ran.stderr);

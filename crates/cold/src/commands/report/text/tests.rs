@@ -36,10 +36,8 @@ fn file(file: u32, path: &str, [stall, needed, read, unused]: [u64; 4], reached:
     }
 }
 
-/// An analysis with everything in it.
-#[allow(clippy::too_many_lines)] // one value
-pub(in crate::commands::report) fn analysis() -> Analysis {
-    let files = vec![
+fn files() -> Vec<FileUse> {
+    vec![
         file(0, "/usr/lib/firefox-esr/libxul.so", [900 * MS, 40 << 20, 90 << 20, 50 << 20], Reached::Mapped),
         file(1, "/usr/lib/firefox-esr/omni.ja", [120 * MS, 12 << 20, 12 << 20, 0], Reached::Read),
         file(
@@ -49,45 +47,97 @@ pub(in crate::commands::report) fn analysis() -> Analysis {
             Reached::Mapped,
         ),
         file(3, "/etc/passwd", [0, 0, 0, 0], Reached::LookedUp),
-    ];
+    ]
+}
+
+fn headline() -> Headline {
+    Headline {
+        subject: "firefox-esr --headless -screenshot /tmp/p.png file:///tmp/page.html".into(),
+        tier: Tier::A,
+        ready: Known::Value(Nanos(3210 * MS)),
+        ended: Some(Nanos(4820 * MS)),
+        recorded: None,
+        waited: Known::Value(Nanos(1890 * MS)),
+        waited_sum: Known::Value(Nanos(2400 * MS)),
+        waited_main: Known::Value(Nanos(1500 * MS)),
+        needed: Known::Value(Bytes(53 << 20)),
+        needed_upper: Known::Value(Bytes(10 << 20)),
+        read: Known::Value(Bytes(104 << 20)),
+        read_by_others: Known::Value(Bytes(3 << 20)),
+        unused: Known::Value(Bytes(52 << 20)),
+        cached: Known::Value(Bytes(1 << 20)),
+        requests: Known::Value(1664),
+        mean_request: Known::Value(Bytes(64 * KIB)),
+        mean_service: Known::Value(Nanos(420_000)),
+        mean_queueing: Known::Value(Nanos(90_000)),
+        requests_by_others: Known::Value(41),
+        metadata: Known::Value(Bytes(2 << 20)),
+        refilled: Known::Value(Bytes(0)),
+        unattributed: Known::Value(Nanos(20 * MS)),
+        after_ready: Some(AfterReady { read: Bytes(5 << 20), requests: 70, waited_sum: Nanos(80 * MS) }),
+        causes: BTreeMap::from([
+            (FillCause::DemandFault, Bytes(20 << 20)),
+            (FillCause::ReadAround, Bytes(70 << 20)),
+            (FillCause::ReadAhead, Bytes(14 << 20)),
+        ]),
+        lookups: Known::Value(5120),
+        misses: Known::Value(1377),
+        processes: Known::Value(9),
+        lost: BTreeMap::from([("filemap".into(), 12)]),
+        complete: true,
+        notes: vec!["taint: caches were dropped during the start".into()],
+    }
+}
+
+fn miss() -> MissGroup {
+    MissGroup {
+        directory: "/usr/lib/firefox-esr".into(),
+        search: Some("RPATH of /usr/lib/firefox-esr/libxul.so".into()),
+        misses: 1300,
+        time: Nanos(12 * MS),
+        stall: Nanos(0),
+        kinds: BTreeMap::from([(LookupKind::Open, 1200), (LookupKind::Stat, 97), (LookupKind::Change, 3)]),
+        examples: vec!["libgtk-3.so.0".into(), "libX11.so.6".into()],
+    }
+}
+
+fn stack() -> StackWait {
+    StackWait {
+        stack: Some(0),
+        frames: (0..12).map(|i| format!("libxul.so`outer_{i}")).collect(),
+        stalls: 310,
+        stall: Nanos(420 * MS),
+        causes: BTreeMap::from([(StallCause::Fault, Nanos(400 * MS)), (StallCause::Read, Nanos(20 * MS))]),
+    }
+}
+
+fn suggestion() -> Suggestion {
+    Suggestion {
+        id: "prefetch_plan".into(),
+        what: "Read the needed pages in order before they are asked for".into(),
+        why: "1,664 requests of 64 KiB took 0.42 ms each, one after another".into(),
+        saves_bytes: Some(Bytes(52 << 20)),
+        saves_requests: Some(1100),
+        saves_time: Some(Nanos(1400 * MS)),
+        estimate: "the device's best rate in this recording, applied to the needed bytes".into(),
+        files: vec![0, 1, 2, 3],
+    }
+}
+
+fn checks() -> Vec<Check> {
+    let check = |id: &str, holds, what: &str| Check { id: id.into(), holds, what: what.into() };
+    vec![
+        check("needed_within_read_or_cached", Some(true), "every needed page was read or had been cached"),
+        check("device_reads_agree", Some(false), "recorded device reads are 3.2 % below /proc/diskstats"),
+        check("stalls_attributed", None, "no stalls were recorded"),
+    ]
+}
+
+/// An analysis with everything in it.
+pub(in crate::commands::report) fn analysis() -> Analysis {
     Analysis {
-        headline: Headline {
-            subject: "firefox-esr --headless -screenshot /tmp/p.png file:///tmp/page.html".into(),
-            tier: Tier::A,
-            ready: Known::Value(Nanos(3210 * MS)),
-            ended: Some(Nanos(4820 * MS)),
-            recorded: None,
-            waited: Known::Value(Nanos(1890 * MS)),
-            waited_sum: Known::Value(Nanos(2400 * MS)),
-            waited_main: Known::Value(Nanos(1500 * MS)),
-            needed: Known::Value(Bytes(53 << 20)),
-            needed_upper: Known::Value(Bytes(10 << 20)),
-            read: Known::Value(Bytes(104 << 20)),
-            read_by_others: Known::Value(Bytes(3 << 20)),
-            unused: Known::Value(Bytes(52 << 20)),
-            cached: Known::Value(Bytes(1 << 20)),
-            requests: Known::Value(1664),
-            mean_request: Known::Value(Bytes(64 * KIB)),
-            mean_service: Known::Value(Nanos(420_000)),
-            mean_queueing: Known::Value(Nanos(90_000)),
-            requests_by_others: Known::Value(41),
-            metadata: Known::Value(Bytes(2 << 20)),
-            refilled: Known::Value(Bytes(0)),
-            unattributed: Known::Value(Nanos(20 * MS)),
-            after_ready: Some(AfterReady { read: Bytes(5 << 20), requests: 70, waited_sum: Nanos(80 * MS) }),
-            causes: BTreeMap::from([
-                (FillCause::DemandFault, Bytes(20 << 20)),
-                (FillCause::ReadAround, Bytes(70 << 20)),
-                (FillCause::ReadAhead, Bytes(14 << 20)),
-            ]),
-            lookups: Known::Value(5120),
-            misses: Known::Value(1377),
-            processes: Known::Value(9),
-            lost: BTreeMap::from([("filemap".into(), 12)]),
-            complete: true,
-            notes: vec!["taint: caches were dropped during the start".into()],
-        },
-        files,
+        headline: headline(),
+        files: files(),
         hardly_needed: vec![2],
         sections: vec![SectionUse {
             file: 0,
@@ -106,52 +156,10 @@ pub(in crate::commands::report) fn analysis() -> Analysis {
             first_use: Nanos(240 * MS),
             evidence: SymbolEvidence::Instruction,
         }],
-        misses: vec![MissGroup {
-            directory: "/usr/lib/firefox-esr".into(),
-            search: Some("RPATH of /usr/lib/firefox-esr/libxul.so".into()),
-            misses: 1300,
-            time: Nanos(12 * MS),
-            stall: Nanos(0),
-            kinds: BTreeMap::from([
-                (LookupKind::Open, 1200),
-                (LookupKind::Stat, 97),
-                (LookupKind::Change, 3),
-            ]),
-            examples: vec!["libgtk-3.so.0".into(), "libX11.so.6".into()],
-        }],
-        stacks: vec![StackWait {
-            stack: Some(0),
-            frames: (0..12).map(|i| format!("libxul.so`outer_{i}")).collect(),
-            stalls: 310,
-            stall: Nanos(420 * MS),
-            causes: BTreeMap::from([
-                (StallCause::Fault, Nanos(400 * MS)),
-                (StallCause::Read, Nanos(20 * MS)),
-            ]),
-        }],
-        suggestions: vec![Suggestion {
-            id: "prefetch_plan".into(),
-            what: "Read the needed pages in order before they are asked for".into(),
-            why: "1,664 requests of 64 KiB took 0.42 ms each, one after another".into(),
-            saves_bytes: Some(Bytes(52 << 20)),
-            saves_requests: Some(1100),
-            saves_time: Some(Nanos(1400 * MS)),
-            estimate: "the device's best rate in this recording, applied to the needed bytes".into(),
-            files: vec![0, 1, 2, 3],
-        }],
-        checks: vec![
-            Check {
-                id: "needed_within_read_or_cached".into(),
-                holds: Some(true),
-                what: "every needed page was read or had been cached".into(),
-            },
-            Check {
-                id: "device_reads_agree".into(),
-                holds: Some(false),
-                what: "recorded device reads are 3.2 % below /proc/diskstats".into(),
-            },
-            Check { id: "stalls_attributed".into(), holds: None, what: "no stalls were recorded".into() },
-        ],
+        misses: vec![miss()],
+        stacks: vec![stack()],
+        suggestions: vec![suggestion()],
+        checks: checks(),
     }
 }
 
