@@ -1,13 +1,12 @@
 //! From a command to its plan's bytes.
 
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use cold_plan::Store;
 use cold_plan::format::{self, View};
 use cold_plan::plan::Key;
 use cold_plan::scenario;
+use cold_plan::store::{self, Store, trusted};
 use cold_sys::map::Mapping;
 
 use crate::options::{Options, Skip, Source};
@@ -61,9 +60,10 @@ impl Loaded {
             }
             Err(e) => return Err(failed(e.to_string())),
         };
-        if let Some(why) = untrusted(meta.uid(), meta.mode(), rustix::process::geteuid().as_raw()) {
-            return Err(Skip::Untrusted { path: path.to_owned(), why });
-        }
+        // Root's are everybody's.
+        let mut owners = vec![rustix::process::geteuid().as_raw(), 0];
+        owners.dedup();
+        trusted(path, &meta, &owners)?;
         if meta.len() > format::MAX_BYTES {
             return Err(failed(format!("it has {} bytes, which no plan has", meta.len())));
         }
@@ -83,42 +83,8 @@ impl Loaded {
         let view =
             View::parse(self.bytes.bytes()).map_err(|why| Skip::Format { path: self.path.clone(), why })?;
         if self.key.as_ref().is_some_and(|key| !view.is_for(key)) {
-            return Err(Skip::Untrusted {
-                path: self.path.clone(),
-                why: "it is the plan of another command",
-            });
+            return Err(store::Error::OtherKey { path: self.path.clone() }.into());
         }
         Ok(view)
-    }
-}
-
-/// A plan says which files this process opens, so whoever can write it must have the same rights or more.
-fn untrusted(owner: u32, mode: u32, euid: u32) -> Option<&'static str> {
-    if owner != euid && owner != 0 {
-        Some("it belongs to another user")
-    } else if mode & 0o022 != 0 {
-        Some("others than its owner may write it")
-    } else {
-        None
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::untrusted;
-
-    #[test]
-    fn only_ones_own_plans_and_roots_are_followed() {
-        for (owner, mode, euid, trusted) in [
-            (1000, 0o100_644, 1000, true),
-            (0, 0o100_644, 1000, true),
-            (1001, 0o100_644, 1000, false),
-            (1000, 0o100_644, 0, false),
-            (0, 0o100_600, 0, true),
-            (1000, 0o100_664, 1000, false),
-            (0, 0o100_646, 1000, false),
-        ] {
-            assert_eq!(untrusted(owner, mode, euid).is_none(), trusted, "{owner} {mode:o} {euid}");
-        }
     }
 }

@@ -1,5 +1,20 @@
 //! Measures devices and ways of access.
 //!
-//! Does I/O on purpose and says what it cost; never prints, decides nothing. Start reading at [`device`].
+//! Does I/O on purpose and says what it cost; never prints, decides nothing. Start reading at [`spec`]
+//! (what a trial does), [`trial`] (one trial) and [`experiments`] (the named ones); [`device`] measures a disk.
 
 pub mod device;
+pub mod experiments;
+pub mod group;
+pub mod log;
+pub mod script;
+pub mod series;
+pub mod spec;
+pub mod subject;
+pub mod trial;
+pub mod variate;
+pub mod worker;
+
+mod error;
+
+pub use error::{Error, Result};

@@ -1,6 +1,9 @@
 //! Pictures of results: [`terminal`] plots, [`svg`] and self-contained [`html`] pages of a benchmark,
 //! and a page and a picture of a [`recording`].
 //!
+//! [`probe`] draws the charts of experiments.
+//! A series of starts ([`spawn`]) has its own picture and page.
+//!
 //! A recording is also written for two viewers: [`perfetto`] and [`firefox`].
 //!
 //! Never measures, never opens a file: every function takes a report and returns text. Command lines
@@ -14,8 +17,10 @@ mod gzip;
 pub mod html;
 pub mod perfetto;
 pub mod plan;
+pub mod probe;
 pub mod recording;
 pub mod scene;
+pub mod spawn;
 pub mod svg;
 pub mod terminal;
 mod wording;

@@ -14,7 +14,7 @@ use crate::axis::time;
 use crate::escape::{line, markup};
 use crate::scene::{Point, Scene, figures, run_words};
 
-mod marker;
+pub(crate) mod marker;
 use marker::Marker;
 
 const WIDTH: f64 = 1280.0;

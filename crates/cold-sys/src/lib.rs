@@ -19,6 +19,7 @@ pub mod extents;
 pub mod folio;
 pub mod loopdev;
 pub mod map;
+pub mod mapped;
 pub mod mount;
 pub mod observe;
 pub mod open;
@@ -32,9 +33,12 @@ pub mod readahead;
 pub mod reclaim;
 pub mod residency;
 pub mod shared;
+pub mod spawn;
 pub mod supervise;
 pub mod sysfs;
 pub mod time;
+pub mod uring;
+pub mod usage;
 
 mod error;
 #[cfg(feature = "fuzzing")]

@@ -29,6 +29,7 @@ pub(crate) const LAST: usize = 998;
   cold trace -- python3 -c 'import json'       then: cold report python3.cold
   cold prefetch learn -- python3 -c 'import json'     then: cold launch -- python3 …
   cold cache show --holders /usr/lib/firefox-esr
+  cold probe table                             mapped, buffered or direct: which is faster here
 ")]
 pub(crate) struct Cli {
     /// Leave out progress, notes and warnings; results and errors stay
@@ -51,8 +52,12 @@ pub(crate) enum Command {
     Prefetch(commands::prefetch::Args),
     /// Start a program by its plan
     Launch(commands::launch::Args),
+    /// Measure whether starting a program gets slower the more one starts, and why
+    Spawn(Box<commands::spawn::Args>),
     /// Show, evict, save and restore what the page cache holds
     Cache(commands::cache::Args),
+    /// Measure mapped against buffered access, memory pressure, prefetch calls, devices
+    Probe(Box<commands::probe::Args>),
     /// Tell what this machine allows and what would disturb a measurement
     Doctor(commands::doctor::Args),
     /// Print the completion script of a shell

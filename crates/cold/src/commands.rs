@@ -6,7 +6,9 @@ pub(crate) mod doctor;
 pub(crate) mod generate;
 pub(crate) mod launch;
 pub(crate) mod prefetch;
+pub(crate) mod probe;
 pub(crate) mod report;
+pub(crate) mod spawn;
 pub(crate) mod trace;
 
 use crate::cli::Command;
@@ -16,16 +18,26 @@ use crate::ui::Ui;
 
 /// Runs the chosen command.
 pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
-    if matches!(command, Command::Bench(_) | Command::Trace(_) | Command::Cache(_) | Command::Prefetch(_)) {
+    if matches!(
+        command,
+        Command::Bench(_)
+            | Command::Trace(_)
+            | Command::Cache(_)
+            | Command::Prefetch(_)
+            | Command::Probe(_)
+            | Command::Spawn(_)
+    ) {
         leftovers::repair(ui);
     }
     match command {
         Command::Bench(args) => bench::run(&args, ui),
         Command::Trace(args) => trace::run(&args, ui),
         Command::Report(args) => report::run(&args, ui),
+        Command::Spawn(args) => spawn::run(&args, ui),
         Command::Cache(args) => cache::run(args, ui),
         Command::Launch(args) => launch::run(&args, ui),
         Command::Prefetch(args) => prefetch::run(args, ui),
+        Command::Probe(args) => probe::run(&args, ui),
         Command::Doctor(args) => doctor::run(args, ui),
         Command::Completions(args) => Ok(generate::completions(&args, ui)),
         Command::Man(args) => generate::man(&args),

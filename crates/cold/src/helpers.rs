@@ -3,10 +3,11 @@
 use std::ffi::OsString;
 use std::os::unix::process::parent_id;
 use std::process::ExitCode;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use cold_probe::worker;
 use cold_sys::procfs::ProcFs;
-use cold_sys::{observe, supervise};
+use cold_sys::{observe, spawn, supervise};
 
 use crate::exit::{Exit, Failure};
 use crate::leftovers;
@@ -14,6 +15,18 @@ use crate::ui::Ui;
 
 /// How often a parent that is ending is looked at.
 const PATIENCE: Duration = Duration::from_millis(5);
+/// The hidden first argument of the process that undoes what a killed experiment leaves.
+pub(crate) const KEEPER: &str = "__probe-keeper";
+
+/// Waits for the end of standard input, and then for that of its parent: a parent that ends in order kills
+/// us before.
+fn keep(parent: u32) {
+    let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
+    let began = Instant::now();
+    while parent_id() == parent && began.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(PATIENCE);
+    }
+}
 
 /// Runs as a helper if the arguments say so. Results and most errors go to the caller over a socket.
 pub(crate) fn run(arguments: &[OsString]) -> Option<ExitCode> {
@@ -24,6 +37,13 @@ pub(crate) fn run(arguments: &[OsString]) -> Option<ExitCode> {
     } else if first == observe::HELPER_ARGUMENT {
         let socket = rest.first().and_then(|a| a.to_str()?.parse().ok())?;
         observe::serve(socket).err().map(Failure::from)
+    } else if first == worker::ARGUMENT {
+        worker::serve().err().map(Failure::from)
+    } else if first == KEEPER {
+        keep(parent);
+        None
+    } else if first == spawn::ARGUMENT {
+        spawn::serve::serve(rest).err().map(Failure::from)
     } else {
         return None;
     };

@@ -5,16 +5,11 @@ use std::time::Duration;
 use cold_launch::{Options, Skip, replay_self};
 use cold_testbed::attempts;
 
-use crate::world::{MIB, add_whole, came, directory, evict, file, plan, save};
+use crate::world::{MIB, Whole, came, evict, whole};
 
 #[test]
 fn a_thread_of_the_program_reads_its_plan() {
-    let dir = directory();
-    let at = dir.path().join("plan");
-    let data = file(&dir.path().join("data"), 4 * MIB);
-    let mut p = plan();
-    add_whole(&mut p, &data, true);
-    save(&p, &at);
+    let Whole { dir: _dir, data, at } = whole(4 * MIB, true, |_| {});
     let options = Options { deadline: Duration::from_mins(1), ..Options::new(Vec::new()) };
     attempts(|| {
         evict(&data);

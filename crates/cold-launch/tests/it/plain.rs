@@ -6,8 +6,8 @@ use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use crate::world::{
-    LAUNCHER, MIB, WAITS, add_whole, begun, calm, directory, evict, file, gone, helpers, launch, launcher,
-    plan, save, text,
+    LAUNCHER, MIB, WAITS, Whole, begun, calm, directory, evict, file, gone, helpers, launch, launcher, plan,
+    save, text, whole,
 };
 
 #[test]
@@ -39,12 +39,7 @@ fn what_cannot_be_executed_is_said_as_shells_say_it() {
 
 #[test]
 fn nothing_the_program_inherits_is_changed() {
-    let dir = directory();
-    let at = dir.path().join("plan");
-    let data = file(&dir.path().join("data"), 4 * MIB);
-    let mut p = plan();
-    add_whole(&mut p, &data, true);
-    save(&p, &at);
+    let Whole { dir, data, at } = whole(4 * MIB, true, |_| {});
     // Signals (SigQ is of all processes of the user), limits, priorities, affinity, scheduling and descriptors,
     // as the program itself sees them.
     let look = "grep -E '^(Sig[^Q]|Shd|Cpus_allowed_list|NoNewPrivs|Seccomp|Threads|State)' /proc/self/status; \
@@ -66,12 +61,7 @@ fn nothing_the_program_inherits_is_changed() {
 
 #[test]
 fn the_program_has_no_child_that_it_did_not_make() {
-    let dir = directory();
-    let at = dir.path().join("plan");
-    let data = file(&dir.path().join("data"), 4 * MIB);
-    let mut p = plan();
-    add_whole(&mut p, &data, false);
-    save(&p, &at);
+    let Whole { dir, data, at } = whole(4 * MIB, false, |_| {});
     evict(&data);
     // The children of a shell that has made none, and the shell's own wait, which must not wait.
     let out = launch(&at, &[], &["sh", "-c", "cat /proc/$$/task/$$/children; wait; echo done"]);
@@ -81,16 +71,14 @@ fn the_program_has_no_child_that_it_did_not_make() {
     gone(dir.path());
 }
 
+/// A mark that is never reached keeps the helper watching.
+fn watched(plan: &mut cold_plan::Plan) {
+    plan.learnt.own_cpu_ns = 3_600_000_000_000;
+}
+
 #[test]
 fn who_reads_the_programs_pipe_sees_its_end_when_the_program_ends() {
-    let dir = directory();
-    let at = dir.path().join("plan");
-    let data = file(&dir.path().join("data"), 4 * MIB);
-    let mut p = plan();
-    add_whole(&mut p, &data, false);
-    // A mark that is never reached keeps the helper watching.
-    p.learnt.own_cpu_ns = 3_600_000_000_000;
-    save(&p, &at);
+    let Whole { dir, data, at } = whole(4 * MIB, false, watched);
     evict(&data);
     // The shell closes its output and lives on; the helper lives with it.
     let mut child = launcher(&at, &[], &["sh", "-c", "echo x; exec >&- 2>&-; sleep 30"])
@@ -111,13 +99,7 @@ fn who_reads_the_programs_pipe_sees_its_end_when_the_program_ends() {
 
 #[test]
 fn a_helper_ends_with_its_program() {
-    let dir = directory();
-    let at = dir.path().join("plan");
-    let data = file(&dir.path().join("data"), 4 * MIB);
-    let mut p = plan();
-    add_whole(&mut p, &data, false);
-    p.learnt.own_cpu_ns = 3_600_000_000_000;
-    save(&p, &at);
+    let Whole { dir, data, at } = whole(4 * MIB, false, watched);
     let mark = dir.path().display().to_string();
     cold_testbed::attempts(|| {
         evict(&data);

@@ -6,8 +6,8 @@ use cold_plan::plan::{FileKind, Gate, Identity, Op, PlanFile, Standing, Step};
 use cold_testbed::attempts;
 
 use crate::world::{
-    LAUNCHER, MIB, WAITS, add, add_whole, cached, calm, came, directory, evict, file, followed, gone, launch,
-    launcher, plan, save, text,
+    LAUNCHER, MIB, WAITS, Whole, add, add_whole, cached, calm, came, directory, evict, file, followed, gone,
+    launch, launcher, plan, save, text, whole,
 };
 
 #[test]
@@ -35,12 +35,7 @@ fn exactly_the_ranges_of_the_plan_come_in() {
 
 #[test]
 fn what_is_cached_is_left_alone() {
-    let dir = directory();
-    let at = dir.path().join("plan");
-    let data = file(&dir.path().join("data"), 2 * MIB);
-    let mut p = plan();
-    add_whole(&mut p, &data, true);
-    save(&p, &at);
+    let Whole { dir: _dir, data, at } = whole(2 * MIB, true, |_| {});
     attempts(|| {
         std::fs::read(&data).expect("read");
         let said = text(&launch(&at, &["--verbose"], &["true"]).stderr);
@@ -54,13 +49,8 @@ fn what_is_cached_is_left_alone() {
 
 #[test]
 fn a_plan_that_is_switched_off_is_not_followed() {
-    let dir = directory();
-    let at = dir.path().join("plan");
-    let data = file(&dir.path().join("data"), 2 * MIB);
-    let mut p = plan();
-    add_whole(&mut p, &data, true);
-    p.standing = Standing::Off("it was slower".to_owned());
-    save(&p, &at);
+    let Whole { dir: _dir, data, at } =
+        whole(2 * MIB, true, |p| p.standing = Standing::Off("it was slower".to_owned()));
     evict(&data);
     let out = launch(&at, &["--verbose"], &["true"]);
     assert!(text(&out.stderr).contains("switched off: it was slower"), "{}", text(&out.stderr));
@@ -69,12 +59,7 @@ fn a_plan_that_is_switched_off_is_not_followed() {
 
 #[test]
 fn a_budget_ends_the_replay() {
-    let dir = directory();
-    let at = dir.path().join("plan");
-    let data = file(&dir.path().join("data"), 4 * MIB);
-    let mut p = plan();
-    add_whole(&mut p, &data, false);
-    save(&p, &at);
+    let Whole { dir, data, at } = whole(4 * MIB, false, |_| {});
     attempts(|| {
         evict(&data);
         let mut launcher = launcher(&at, &["--verbose", "--budget", "1048576"], &WAITS);

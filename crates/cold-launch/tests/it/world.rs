@@ -74,6 +74,25 @@ pub(crate) fn add_whole(plan: &mut Plan, path: &Path, critical: bool) {
     add(plan, path, Identity::of(&meta, [0; 20]), &ranges, critical);
 }
 
+/// A file and a plan that reads all of it, in a directory of their own.
+pub(crate) struct Whole {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) data: PathBuf,
+    /// Where the plan lies.
+    pub(crate) at: PathBuf,
+}
+
+/// Of a file of `bytes`; its plan as `change` leaves it.
+pub(crate) fn whole(bytes: u64, critical: bool, change: impl FnOnce(&mut Plan)) -> Whole {
+    let dir = directory();
+    let (data, at) = (file(&dir.path().join("data"), bytes), dir.path().join("plan"));
+    let mut p = plan();
+    add_whole(&mut p, &data, critical);
+    change(&mut p);
+    save(&p, &at);
+    Whole { dir, data, at }
+}
+
 /// Writes the plan where only its owner may write.
 pub(crate) fn save(plan: &Plan, path: &Path) {
     put(path, &cold_plan::format::encode(plan).expect("a plan"));

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let old = args.baseline.as_deref().map(read_baseline).transpose()?;
     let gates = gates(args, &config, old.is_some())?;
     let exports = exports::Exports::check(args)?;
-    let _trials = build::launchers(args, &mut config)?; // the plans that are followed, until the end
+    let _trials = build::launchers(args, &mut config, ui)?; // the plans that are followed, until the end
 
     let interrupt = interrupt()?;
     let mut progress = progress::Shown::new(ui, &config);

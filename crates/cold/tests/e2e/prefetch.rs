@@ -144,6 +144,14 @@ pub(crate) mod root {
             let bytes = fast.iter().filter_map(|r| r.read_bytes.value()).map(|b| b.0).max().unwrap();
             check(bytes >= 112 * PAGE, || format!("the helper's reads are the start's: {bytes}"))
         });
+        // Of a plan that is switched off it says so, and follows it all the same.
+        let store = Store::at(w.store());
+        let mut plan = store.list().unwrap().plans.remove(0).plan;
+        plan.standing = cold_plan::plan::Standing::Off("it cost time".into());
+        store.save(&plan).unwrap();
+        let ran = w.cold(&["bench"], &["--states", "prefetched", "-r", "1", "--evict", "files"]).run();
+        let (warned, followed) = ("is switched off (it cost time)", "followed the plan");
+        assert!(ran.stderr.contains(warned) && ran.stdout.contains(followed), "{ran:?}");
         let left: Vec<_> = fs::read_dir(w.place.path("")).unwrap().flatten().map(|e| e.file_name()).collect();
         assert!(!left.iter().any(|n| n.to_str().unwrap().starts_with("trial-")), "{left:?}");
     }

@@ -7,11 +7,13 @@ use cold_bench::command::{Shell, from_argv, from_line, line_of};
 use cold_bench::config::{CommandSpec, Config, DiskLimit, RunPolicy};
 use cold_bench::params::{Expanded, Parameters, Scan, substitute};
 use cold_model::bench::State;
+use cold_plan::plan::Standing;
 
 use super::Args;
 use crate::commands::prefetch::plans;
 use crate::commands::prefetch::trial::Trial;
 use crate::exit::{Exit, Failure};
+use crate::ui::Ui;
 use crate::values::{count, percent, seconds};
 
 /// Counted runs without any wish.
@@ -34,7 +36,7 @@ pub(super) fn config(args: &Args) -> Result<Config> {
 
 /// Tells each command's prefetched starts which plan to follow. The plans are copies, so that the history of
 /// daily use does not hear of it; they go with the returned values.
-pub(super) fn launchers(args: &Args, config: &mut Config) -> Result<Vec<Trial>> {
+pub(super) fn launchers(args: &Args, config: &mut Config, ui: &Ui) -> Result<Vec<Trial>> {
     if !config.states.contains(&State::Prefetched) {
         return Ok(Vec::new());
     }
@@ -44,6 +46,12 @@ pub(super) fn launchers(args: &Args, config: &mut Config) -> Result<Vec<Trial>> 
     for command in &mut config.commands {
         let found = plans::of_command(&store, &command.argv, scenario);
         let plan = found.map_err(|f| Failure { exit: Exit::StateNotReached, ..f })?.plan;
+        if let Standing::Off(why) = &plan.standing {
+            let name = plans::name(&store.path_of(&plan.key));
+            ui.warn(format!(
+                "the plan {name} is switched off ({why}); measured starts follow it all the same"
+            ));
+        }
         let trial = Trial::beside(&store)?;
         trial.put(&plan)?;
         command.launcher = Some(trial.launcher(&plan, scenario)?);

@@ -62,6 +62,12 @@ pub(super) fn report(
     }
     if let Some(why) = &report.stopped {
         ui.line(format!("{} {why}", paint(BAD, "stopped early:")));
+        if report.runs.iter().any(|r| !r.counts()) {
+            ui.line(format!(
+                "{} cold doctor   (names what would disturb on this machine)",
+                paint(STRONG, "next:")
+            ));
+        }
     }
 }
 

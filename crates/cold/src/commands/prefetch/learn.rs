@@ -257,8 +257,7 @@ impl Lesson<'_> {
         Options {
             tier: self.args.recorded.tier(),
             stacks: Some(StackMethod::None), // who wanted a page does not matter to a plan
-            buffer: None,
-            files: Vec::new(), // known once a start was observed
+            ..Options::default()
         }
     }
 }

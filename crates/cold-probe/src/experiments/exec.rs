@@ -1,0 +1,201 @@
+//! What the kernel reads around a mapped fault: code against data, forward, backward, scattered.
+
+use std::time::{Duration, Instant};
+
+use cold_bench::stats::Pcg;
+use cold_sys::mapped::{MapAdvice, MapKind, MappedFile};
+use cold_sys::residency::PageMap;
+use cold_sys::usage;
+use serde::Serialize;
+
+use super::{Lab, resident};
+use crate::subject::Subject;
+use crate::{Error, Result};
+
+const PAGE: u64 = 4096;
+
+/// A kind of mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// `PROT_READ`.
+    Read,
+    /// `PROT_READ | PROT_EXEC`.
+    Exec,
+    /// `PROT_READ`, `MADV_SEQUENTIAL`.
+    Sequential,
+    /// `PROT_READ`, `MADV_RANDOM`.
+    Random,
+}
+
+impl Kind {
+    /// All.
+    pub const ALL: [Self; 4] = [Self::Read, Self::Exec, Self::Sequential, Self::Random];
+    /// Its word.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Exec => "exec",
+            Self::Sequential => "read, MADV_SEQUENTIAL",
+            Self::Random => "read, MADV_RANDOM",
+        }
+    }
+}
+
+/// Which pages the first fault brought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Policy {
+    /// The page alone.
+    Exact,
+    /// From the page on.
+    Forward,
+    /// Before it as well as after it.
+    Around,
+    /// Only before it.
+    Backward,
+}
+
+/// One fault in the middle of a cold file.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Window {
+    /// Kind of mapping.
+    pub kind: Kind,
+    /// The page that was touched.
+    pub page: u64,
+    /// First page in the cache afterwards.
+    pub first: u64,
+    /// The one after the last.
+    pub end: u64,
+    /// What that is.
+    pub policy: Policy,
+}
+
+/// A series of touches.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Row {
+    /// Kind of mapping.
+    pub kind: Kind,
+    /// `forward`, `backward`, `scattered`.
+    pub order: &'static str,
+    /// Pages touched.
+    pub touches: u64,
+    /// Faults that waited.
+    pub major_faults: u64,
+    /// Bytes in the cache afterwards, per touch.
+    pub bytes_per_touch: f64,
+    /// Mean time of a touch, milliseconds.
+    pub ms: f64,
+}
+
+/// Everything.
+#[derive(Debug, Clone, Serialize)]
+pub struct Found {
+    /// The window of one fault, by kind.
+    pub windows: Vec<Window>,
+    /// Series.
+    pub rows: Vec<Row>,
+    /// Kinds that could not be mapped (code on a file system mounted noexec), with the reason.
+    pub refused: Vec<(Kind, String)>,
+}
+
+/// Runs it on a file of `bytes`; each series touches every fourth page of the middle, or 64 scattered ones.
+pub fn run(lab: &Lab<'_>, bytes: u64) -> Result<Found> {
+    let subject = lab.subject(bytes.max(8 << 20))?;
+    lab.log.watch_files(&[("exec", &subject)]);
+    let mut found = Found { windows: Vec::new(), rows: Vec::new(), refused: Vec::new() };
+    let pages = subject.bytes() / PAGE;
+    let middle = pages / 2 + 500 % 64;
+    let mut rng = Pcg::new(lab.seed, 5);
+    // One place per stretch of 8 windows, so that none is read along with another.
+    let scattered: Vec<u64> = (0..pages / 256).map(|n| n * 256 + u64::from(rng.below(64)) + 64).collect();
+    let mut shuffled = scattered;
+    rng.shuffle(&mut shuffled);
+    for kind in Kind::ALL {
+        lab.runner.check()?;
+        lab.say(kind.word());
+        match window(&subject, kind, middle) {
+            Ok(w) => found.windows.push(w),
+            Err(Error::System(e)) => {
+                found.refused.push((kind, e.to_string()));
+                continue;
+            }
+            Err(e) => return Err(e),
+        }
+        let forward: Vec<u64> = (0..256).step_by(4).map(|n| middle + n).collect();
+        let backward: Vec<u64> = forward.iter().rev().copied().collect();
+        for (order, places) in [("forward", &forward), ("backward", &backward), ("scattered", &shuffled)] {
+            found.rows.push(series(&subject, kind, order, places)?);
+        }
+    }
+    Ok(found)
+}
+
+fn mapping(subject: &Subject, kind: Kind) -> Result<MappedFile> {
+    let map = MappedFile::new(
+        subject.file(),
+        subject.bytes(),
+        MapKind { exec: kind == Kind::Exec, write: false, shared: false },
+    )?;
+    let advice = match kind {
+        Kind::Read | Kind::Exec => return Ok(map),
+        Kind::Sequential => MapAdvice::Sequential,
+        Kind::Random => MapAdvice::Random,
+    };
+    map.advise(advice, 0, subject.bytes())?;
+    Ok(map)
+}
+
+/// As many are there as there will be: what was asked for ahead has come.
+fn settled(subject: &Subject) -> Result<PageMap> {
+    let mut last = resident(subject)?;
+    for _ in 0..100 {
+        std::thread::sleep(Duration::from_millis(30));
+        let now = resident(subject)?;
+        if now.resident() == last.resident() {
+            return Ok(now);
+        }
+        last = now;
+    }
+    Ok(last)
+}
+
+fn window(subject: &Subject, kind: Kind, page: u64) -> Result<Window> {
+    subject.make_cold()?;
+    let map = mapping(subject, kind)?;
+    map.touch(page * PAGE);
+    drop(map);
+    let there = settled(subject)?;
+    let run = there.runs().find(|r| (r.first..r.end()).contains(&page));
+    let (first, end) = run.map_or((page, page), |r| (r.first, r.end()));
+    let policy = match (first < page, end > page + 1) {
+        (false, false) => Policy::Exact,
+        (false, true) => Policy::Forward,
+        (true, true) => Policy::Around,
+        (true, false) => Policy::Backward,
+    };
+    Ok(Window { kind, page, first, end, policy })
+}
+
+fn series(subject: &Subject, kind: Kind, order: &'static str, places: &[u64]) -> Result<Row> {
+    subject.make_cold()?;
+    let map = mapping(subject, kind)?;
+    let before = usage::thread();
+    let began = Instant::now();
+    for page in places {
+        map.touch(page * PAGE);
+    }
+    let ns = began.elapsed().as_nanos() as f64;
+    let used = usage::thread().since(before);
+    drop(map);
+    let cached = settled(subject)?.resident() * PAGE;
+    let n = places.len().max(1) as f64;
+    Ok(Row {
+        kind,
+        order,
+        touches: places.len() as u64,
+        major_faults: used.major_faults,
+        bytes_per_touch: cached as f64 / n,
+        ms: ns / n / 1e6,
+    })
+}

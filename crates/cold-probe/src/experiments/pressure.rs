@@ -1,0 +1,159 @@
+//! A file larger than memory, used by ever more threads: whether rates hold once the cache is full, what
+//! the shooting down of page table entries on other processors costs, and whether the probe's misses are
+//! the device's reads (chapter 7).
+
+use std::sync::Arc;
+
+use cold_model::Bytes;
+use cold_sys::procfs::ProcFs;
+use serde::Serialize;
+
+use super::{Lab, Times};
+use crate::Result;
+use crate::group::Group;
+use crate::series::Series;
+use crate::spec::{Advice, FileAdvice, Limit, Mapping, Mode, Work};
+use crate::trial::DeviceCount;
+use crate::variate::Seek;
+use crate::worker::ThreadReport;
+
+/// Sizes.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Options {
+    /// Memory of the process.
+    pub limit: Bytes,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Most threads; they double from 1 on.
+    pub threads: u64,
+    /// Seconds of each line.
+    pub seconds: f64,
+}
+
+impl Options {
+    /// A file of 40 MB with 32 MB of memory, as in chapter 7.
+    pub const PUBLISHED: Self = Self { limit: Bytes(32 << 20), bytes: 40 << 20, threads: 2, seconds: 3.0 };
+    /// A file of 1 GB with 256 MB of memory, up to 8 threads.
+    pub const MODERN: Self = Self { limit: Bytes(256 << 20), bytes: 1 << 30, threads: 8, seconds: 6.0 };
+}
+
+/// One line.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// How the file is reached.
+    pub mode: &'static str,
+    /// `normal, 512 B`, `uniform`, `sequential`.
+    pub order: &'static str,
+    /// Threads.
+    pub threads: u64,
+    /// Time per record.
+    pub ms: Times,
+    /// Records per second of all threads in the first fifth of the time.
+    pub first_per_second: f64,
+    /// In the last fifth.
+    pub last_per_second: f64,
+    /// Records that were not cached.
+    pub misses: Option<u64>,
+    /// Major faults.
+    pub major_faults: u64,
+    /// What the device did.
+    pub device: Option<DeviceCount>,
+    /// Shoot-downs of page table entries, machine-wide; `null` where the processor does not count them.
+    pub shootdowns: Option<u64>,
+    /// CPU time of all threads as a share of the time of one.
+    pub cpus: f64,
+    /// Most memory that was charged.
+    pub peak: Option<u64>,
+}
+
+/// Runs all lines in a group with the limit.
+pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Vec<Row>> {
+    let subject = lab.subject(o.bytes)?;
+    lab.log.watch_files(&[("pressure", &subject)]);
+    let random = Mode::Mapped(Mapping { shared: true, advice: Advice::Random, ..Mapping::default() });
+    let exact = Mode::Buffered { advice: FileAdvice::Random };
+    let pages = o.bytes / 4096;
+    let mut lines = vec![(exact, "buffered+random", "normal, 512 B", 512, Seek::middle(o.bytes / 512), 1)];
+    let mut threads = 1;
+    while threads <= o.threads {
+        let uniform = Seek::Uniform { from: 0, to: pages };
+        lines.push((Mode::Direct, "direct", "uniform", 4096, uniform, threads));
+        lines.push((Mode::MAPPED, "mapped", "uniform", 4096, uniform, threads));
+        lines.push((random, "mapped+random", "uniform", 4096, uniform, threads));
+        lines.push((Mode::MAPPED, "mapped", "sequential", 4096, Seek::Sequential, threads));
+        threads *= 2;
+    }
+    let mut rows = Vec::new();
+    for (mode, word, order, record, seek, threads) in lines {
+        lab.say(&format!("{word}, {order}, {threads} threads"));
+        subject.make_cold()?;
+        let group = Arc::new(Group::create(&lab.journal, o.limit)?);
+        lab.log.watch_group(Some(&group));
+        let work = Work {
+            variate: lab.variate,
+            ..Work::reads(subject.path().to_owned(), o.bytes, record, mode, seek)
+        };
+        let limit = Limit::Time { ms: (o.seconds * 1e3) as u64, settle: 0.0 };
+        let mut crew = lab.crew(word, vec![work; threads as usize], limit, 0);
+        if crew.tick_ms == 0 {
+            crew.tick_ms = 100;
+        }
+        let before = shootdowns();
+        let trial = lab.runner.run(&[crew.clone()], Some(&group), &lab.log);
+        let after = shootdowns();
+        lab.log.watch_group(None);
+        let peak = group.memory().peak;
+        drop(group);
+        let trial = trial?;
+        let reports = trial.crews.first().map(|c| c.threads.clone()).unwrap_or_default();
+        rows.push(row(
+            (word, order, threads),
+            o,
+            crew.tick_ms,
+            &reports,
+            (trial.device, before.zip(after).map(|(b, a)| a - b), peak),
+        ));
+    }
+    Ok(rows)
+}
+
+type Seen = (Option<DeviceCount>, Option<u64>, Option<u64>);
+
+fn row(
+    (mode, order, threads): (&'static str, &'static str, u64),
+    o: &Options,
+    tick_ms: u64,
+    reports: &[ThreadReport],
+    (device, shootdowns, peak): Seen,
+) -> Row {
+    let all = reports.iter().fold(Series::default(), |sum, r| sum.merged(&r.records));
+    let ticks = (o.seconds * 1e3 / tick_ms as f64) as usize;
+    let fifth = (ticks / 5).max(1);
+    let rate = |from: usize| {
+        let records: u64 =
+            reports.iter().flat_map(|r| r.ticks.iter().skip(from).take(fifth)).map(|t| t.records).sum();
+        records as f64 * 1e3 / (fifth as u64 * tick_ms) as f64
+    };
+    let misses: Option<Vec<u64>> = reports.iter().map(|r| r.missed).collect();
+    Row {
+        mode,
+        order,
+        threads,
+        ms: Times::of(&all),
+        first_per_second: rate(0),
+        last_per_second: rate(ticks.saturating_sub(fifth)),
+        misses: misses.map(|m| m.iter().sum()),
+        major_faults: reports.iter().map(|r| r.used.major_faults).sum(),
+        device,
+        shootdowns,
+        cpus: reports.iter().map(|r| r.used.cpu_us as f64).sum::<f64>() / (o.seconds * 1e6),
+        peak,
+    }
+}
+
+/// The line `TLB` of /proc/interrupts, all processors together.
+fn shootdowns() -> Option<u64> {
+    let text = ProcFs::default().read("interrupts").ok()?;
+    let line = text.lines().find_map(|l| l.trim_start().strip_prefix("TLB:"))?;
+    Some(line.split_whitespace().map_while(|w| w.parse::<u64>().ok()).sum())
+}

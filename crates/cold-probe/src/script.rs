@@ -1,0 +1,181 @@
+//! Scripts of the Response Probe (.SCR, .SCP, .SCT): read, run, and its table of results.
+//!
+//! A trial is described by three kinds of files. A `.SCR` names the processes, a `.SCP` the threads of one
+//! process, a `.SCT` what one thread does. Keywords may be written in either case; `#` begins a comment.
+//! File names are those of the scripts' own directory; a backslash separates directories as a slash does.
+
+mod out;
+mod parse;
+mod run;
+
+use std::path::{Path, PathBuf};
+
+use cold_sys::open;
+
+use crate::spec::{Act, Mode};
+use crate::variate::Normal;
+
+pub use out::table;
+pub use parse::{process, script, thread};
+pub use run::{Options, Ran, run, run_until_it_repeats};
+
+/// Most bytes of a script file.
+const LARGEST: u64 = 1 << 20;
+/// Most processes of a script, and threads of a process, repetitions included.
+pub(crate) const MOST: u64 = 256;
+
+/// A mistake in a script: where, and what.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}:{line}: {why}", path.display())]
+pub struct Mistake {
+    /// The file.
+    pub path: PathBuf,
+    /// Its line, from 1; 0 for the file as a whole.
+    pub line: usize,
+    /// What is wrong, and what would be right.
+    pub why: String,
+}
+
+/// A `PROCESS` line of a `.SCR`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProcessLine {
+    /// Its line.
+    pub line: usize,
+    /// How often.
+    pub repeat: u64,
+    /// The `.SCP`.
+    pub file: String,
+    /// Pages of the data space.
+    pub data_pages: u64,
+    /// The file whose pages are the code space; `None` for the built-in one (version 2.1).
+    pub code_file: Option<String>,
+    /// The process's name.
+    pub name: Option<String>,
+    /// Its priority: I, N, H or R.
+    pub class: Option<char>,
+}
+
+/// A `THREAD` line of a `.SCP`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ThreadLine {
+    /// Its line.
+    pub line: usize,
+    /// How often.
+    pub repeat: u64,
+    /// The `.SCT`.
+    pub file: String,
+    /// Its priority.
+    pub priority: Option<String>,
+}
+
+/// A `.SCT`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ThreadScript {
+    /// Pause, milliseconds.
+    pub think: Normal,
+    /// Turns of action and computing per cycle.
+    pub reads: Normal,
+    /// Place, records.
+    pub seek: Normal,
+    /// Computing, milliseconds.
+    pub cpu: Normal,
+    /// Data page.
+    pub data: Normal,
+    /// Code page.
+    pub code: Normal,
+    /// The file.
+    pub access: String,
+    /// One record after another.
+    pub sequential: bool,
+    /// How it is reached.
+    pub mode: Mode,
+    /// Bytes.
+    pub record: u64,
+    /// What is done.
+    pub action: Vec<Act>,
+}
+
+/// Everything a script says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Loaded {
+    /// Its directory.
+    pub directory: PathBuf,
+    /// Its processes with their threads.
+    pub processes: Vec<(ProcessLine, Vec<(ThreadLine, ThreadScript)>)>,
+}
+
+/// The nice value for a process's class and a thread's priority. Windows NT ranks threads from 1 to 31 (normal
+/// is 8) and lets the higher one run first; here a rank more is 3 nice values less, which is about twice the
+/// share of a busy processor.
+pub fn nice(class: Option<char>, priority: Option<&str>) -> i32 {
+    let realtime = class == Some('R');
+    let base = match class {
+        Some('I') => 4,
+        Some('H') => 13,
+        Some('R') => 24,
+        _ => 8,
+    };
+    let rank = match priority {
+        Some("TimeCritical") => 15 + 16 * i32::from(realtime),
+        Some("Highest") => base + 2,
+        Some("AboveNormal") => base + 1,
+        Some("BelowNormal") => base - 1,
+        Some("Lowest") => base - 2,
+        Some("Idle") => 1 + 15 * i32::from(realtime),
+        _ => base,
+    };
+    (3 * (8 - rank)).clamp(-20, 19)
+}
+
+/// Reads a `.SCR` and all files it names.
+pub fn load(path: &Path) -> crate::Result<Loaded> {
+    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_owned();
+    let mut processes = Vec::new();
+    for p in script(path, &text(path)?)? {
+        let file = find(&directory, &p.file);
+        let named = |e: crate::Error| named_by(path, p.line, &e);
+        let mut threads = Vec::new();
+        for t in process(&file, &text(&file).map_err(named)?)? {
+            let of = find(&directory, &t.file);
+            let found = text(&of).map_err(|e| named_by(&file, t.line, &e))?;
+            threads.push((t, thread(&of, &found)?));
+        }
+        processes.push((p, threads));
+    }
+    Ok(Loaded { directory, processes })
+}
+
+/// A file that cannot be read is a mistake of the line that names it.
+fn named_by(path: &Path, line: usize, e: &crate::Error) -> crate::Error {
+    Mistake { path: path.to_owned(), line, why: e.to_string() }.into()
+}
+
+fn text(path: &Path) -> crate::Result<String> {
+    let (file, meta) = open::regular(path, true)?;
+    if meta.len() > LARGEST {
+        let why = format!("it has {} bytes; a script has at most {LARGEST}", meta.len());
+        return Err(Mistake { path: path.to_owned(), line: 0, why }.into());
+    }
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut std::io::Read::take(file, LARGEST), &mut bytes)
+        .map_err(crate::Error::io("read", path))?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// A name of a script as it lies in the directory: as written, else in whatever case it has there (the
+/// scripts come from a file system that made no difference).
+pub(crate) fn find(directory: &Path, name: &str) -> PathBuf {
+    let name = name.replace('\\', "/");
+    let exact = directory.join(&name);
+    if exact.exists() {
+        return exact;
+    }
+    let parent = exact.parent().unwrap_or(directory);
+    let wanted = exact.file_name().map(|n| n.to_string_lossy().to_lowercase());
+    let entries = std::fs::read_dir(parent).into_iter().flatten().flatten();
+    let same = |e: &std::fs::DirEntry| Some(e.file_name().to_string_lossy().to_lowercase()) == wanted;
+    entries.into_iter().find(same).map_or(exact, |e| e.path())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,223 @@
+//! The file that an experiment uses: its own, without a name, or one that the user gives up.
+
+use std::fs::{File, Metadata};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cold_bench::stats::Pcg;
+use cold_journal::{Guard, Journal};
+use cold_model::Bytes;
+use cold_sys::evict;
+use cold_sys::residency::{Backing, PageRun, backing, cached_pages, cachestat};
+
+use crate::Error;
+use crate::group::unused;
+
+/// Pauses before each further attempt to evict: pages in another CPU's batch or under writeback go then.
+const WAITS: [Duration; 4] = [
+    Duration::from_millis(5),
+    Duration::from_millis(20),
+    Duration::from_millis(100),
+    Duration::from_millis(400),
+];
+const PAGE: u64 = 4096;
+/// Room that must be left on the file system beside the file.
+const SPARE: u64 = 64 << 20;
+
+/// Where files are made.
+#[derive(Debug, Clone)]
+pub enum Place {
+    /// A directory: own files in it, removed also after SIGKILL.
+    Directory(PathBuf),
+    /// An existing file, whose content is destroyed.
+    Destroy(PathBuf),
+}
+
+impl Place {
+    /// The path, for messages and for finding the device.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Directory(path) | Self::Destroy(path) => path,
+        }
+    }
+}
+
+/// A file full of bytes that neither repeat nor compress.
+#[derive(Debug)]
+pub struct Subject {
+    file: File,
+    path: PathBuf,
+    bytes: u64,
+    /// Removes a file that has a name.
+    _guard: Option<Guard>,
+}
+
+impl Subject {
+    /// Makes a file of `bytes` (or takes the given one) and writes it to the device.
+    pub fn create(place: &Place, bytes: u64, journal: &Journal) -> Result<Self, Error> {
+        let (file, path, guard) = match place {
+            Place::Directory(dir) => {
+                check_space(dir, bytes)?;
+                own(dir, journal)?
+            }
+            Place::Destroy(path) => {
+                let (_, meta) = cold_sys::open::regular(path, false)?;
+                if meta.len() < bytes {
+                    let why = format!("it has {}, {} are needed", Bytes(meta.len()), Bytes(bytes));
+                    return Err(Error::Subject { path: path.clone(), why });
+                }
+                let open = File::options().read(true).write(true).open(path);
+                (open.map_err(Error::io("open", path))?, path.clone(), None)
+            }
+        };
+        if backing(&file)? != Backing::PageCache {
+            let why = "its pages are memory, not a cache of a disk: choose a directory on a disk with --dir";
+            return Err(Error::Subject { path: place.path().to_owned(), why: why.to_owned() });
+        }
+        fill(&file, bytes).map_err(Error::io("write a file in", place.path()))?;
+        Ok(Self { file, path, bytes, _guard: guard })
+    }
+
+    /// A path by which another process of the same user can open it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+    /// Its size.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+    /// The open file.
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    fn meta(&self) -> Result<Metadata, Error> {
+        self.file.metadata().map_err(Error::io("stat", &self.path))
+    }
+
+    /// Takes its pages, and nobody else's, out of the cache. Proved: an error when pages stay.
+    pub fn make_cold(&self) -> Result<(), Error> {
+        self.file.sync_data().map_err(Error::io("sync", &self.path))?;
+        let eviction = evict::evict_file(&self.file, &self.meta()?, &WAITS)?;
+        match eviction.after {
+            Some(0) => Ok(()),
+            Some(n) => {
+                let why = format!("{n} of its pages stayed in the cache");
+                Err(Error::NotCold { path: self.path.clone(), why })
+            }
+            None => {
+                let why = "the kernel does not tell which of its pages are cached".to_owned();
+                Err(Error::NotCold { path: self.path.clone(), why })
+            }
+        }
+    }
+
+    /// Brings all of it into the cache. Proved.
+    pub fn make_warm(&self) -> Result<(), Error> {
+        let all = PageRun { first: 0, pages: self.bytes.div_ceil(PAGE) };
+        evict::read_run(&self.file, all, &mut vec![0; 1 << 20])?;
+        match cachestat(&self.file, 0, self.bytes)? {
+            Some(stat) if stat.cached < all.pages => {
+                let why = format!("{} of {} pages went again", all.pages - stat.cached, all.pages);
+                Err(Error::NotWarm { path: self.path.clone(), why })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Its pages in the cache; `None` where the kernel does not tell.
+    pub fn cached(&self) -> Result<Option<Bytes>, Error> {
+        Ok(cached_pages(&self.file, &self.meta()?)?.map(|n| Bytes(n * PAGE)))
+    }
+}
+
+fn check_space(dir: &Path, bytes: u64) -> Result<(), Error> {
+    let space =
+        rustix::fs::statvfs(dir).map_err(|e| Error::io("ask for the free space of", dir)(e.into()))?;
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    if free < bytes.saturating_add(SPARE) {
+        let why =
+            format!("{} are free, {} and {} to spare are needed", Bytes(free), Bytes(bytes), Bytes(SPARE));
+        return Err(Error::Subject { path: dir.to_owned(), why });
+    }
+    Ok(())
+}
+
+/// A file without a name; where the file system has none, one whose name is journalled first.
+fn own(dir: &Path, journal: &Journal) -> Result<(File, PathBuf, Option<Guard>), Error> {
+    let flags = rustix::fs::OFlags::TMPFILE.bits().cast_signed();
+    let unnamed = File::options().read(true).write(true).mode(0o600).custom_flags(flags).open(dir);
+    match unnamed {
+        Ok(file) => {
+            let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
+            Ok((file, path.into(), None))
+        }
+        // The kernel answers ENOTSUP, or, where O_TMPFILE is not known, that a directory was opened.
+        Err(e) if matches!(e.raw_os_error(), Some(95 | 21)) => {
+            let path = unused(dir, &format!(".cold-probe-{}", std::process::id()));
+            let (file, guard) = journal.create_file(&path)?;
+            Ok((file, path, Some(guard)))
+        }
+        Err(e) => Err(Error::io("create a file in", dir)(e)),
+    }
+}
+
+fn fill(file: &File, bytes: u64) -> io::Result<()> {
+    use std::os::unix::fs::FileExt;
+    let mut rng = Pcg::new(bytes, 1993);
+    let mut block = vec![0_u8; 1 << 20];
+    for word in block.chunks_exact_mut(4) {
+        word.copy_from_slice(&rng.next_u32().to_le_bytes());
+    }
+    let mut at = 0;
+    while at < bytes {
+        for page in block.chunks_exact_mut(4096) {
+            page[..4].copy_from_slice(&rng.next_u32().to_le_bytes());
+        }
+        let n = (block.len() as u64).min(bytes - at) as usize;
+        file.write_all_at(&block[..n], at)?;
+        at += n as u64;
+        // No more dirty pages than one step's, so that nobody's memory is needed for a large file.
+        if at.is_multiple_of(64 << 20) {
+            file.sync_data()?;
+        }
+    }
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_without_a_name_is_cold_then_warm_and_leaves_nothing() {
+        let dir = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
+        let journal = Journal::open_in(dir.path().join("journal"));
+        let place = Place::Directory(dir.path().to_owned());
+        let subject = Subject::create(&place, 1 << 20, &journal).unwrap();
+        subject.make_cold().unwrap();
+        assert_eq!(subject.cached().unwrap(), Some(Bytes(0)));
+        subject.make_warm().unwrap();
+        assert_eq!(subject.cached().unwrap(), Some(Bytes(1 << 20)));
+        // Another process opens it by its path; here we do, which is the same name.
+        assert_eq!(File::open(subject.path()).unwrap().metadata().unwrap().len(), 1 << 20);
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "it has a name");
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused_with_its_reason() {
+        let dir = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
+        let journal = Journal::open_in(dir.path().join("journal"));
+        let place = Place::Directory(dir.path().to_owned());
+        let full = Subject::create(&place, 1 << 60, &journal).unwrap_err().to_string();
+        assert!(full.contains("are free"), "{full}");
+        let small = dir.path().join("small");
+        std::fs::write(&small, "precious").unwrap();
+        let why = Subject::create(&Place::Destroy(small.clone()), 1 << 20, &journal).unwrap_err().to_string();
+        assert!(why.contains("8 B"), "{why}");
+        assert_eq!(std::fs::read(&small).unwrap(), b"precious");
+    }
+}

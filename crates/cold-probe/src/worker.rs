@@ -1,0 +1,181 @@
+//! The process that does the work of a [`Crew`]: one of its own, so that it can be put below a memory
+//! limit, has figures of its own, and takes nobody along when its file is cut short under a mapping.
+//!
+//! It talks with its caller in lines of JSON: a [`Crew`] comes in, `"ready"` goes out, `"go"` comes in, a
+//! [`CrewReport`] goes out. `"stop"`, or the end of the input, ends it early. It dies with its caller.
+
+mod compute;
+mod file;
+mod thread;
+
+use std::io::{self, BufRead, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Barrier};
+
+use cold_sys::usage::ThreadUsage;
+use serde::{Deserialize, Serialize};
+
+use crate::series::Series;
+use crate::spec::Crew;
+
+pub use compute::Speed;
+
+/// The hidden first argument that makes `cold` a worker.
+pub const ARGUMENT: &str = "__probe-worker";
+
+/// Most bytes of a line; a crew of many threads takes some hundred bytes for each.
+pub(crate) const LONGEST_LINE: u64 = 16 << 20;
+
+/// What happened in one interval of a thread's time.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+pub struct Tick {
+    /// Records.
+    pub records: u64,
+    /// Their time less the probe's own cost, nanoseconds.
+    pub ns: f64,
+    /// Records that were asked about.
+    pub asked: u64,
+    /// Of these, not cached before.
+    pub missed: u64,
+}
+
+/// What one thread did in the part that counts.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct ThreadReport {
+    /// Time of each record's action, less the probe's own cost.
+    pub records: Series,
+    /// Time of each cycle without its pause, less the probe's own cost: the Response Probe's response time.
+    pub cycles: Series,
+    /// Time of the counted part, nanoseconds.
+    pub ns: u64,
+    /// What the thread used in it.
+    pub used: ThreadUsed,
+    /// Records that were asked about before they were used; `None` where the kernel cannot tell.
+    pub asked: Option<u64>,
+    /// Of these, not (wholly) in the cache before.
+    pub missed: Option<u64>,
+    /// Bytes of different pages that were used, in the whole trial.
+    pub touched_bytes: u64,
+    /// The probe's own cost (clock, finding pages), which was taken off each time, nanoseconds.
+    pub own_ns: f64,
+    /// Mean time between two actions, in no response time: choosing the place, asking, counting.
+    pub between_ns: f64,
+    /// Intervals since the start, where wanted.
+    pub ticks: Vec<Tick>,
+    /// Time of `fdatasync` afterwards, nanoseconds, for those that wrote.
+    pub flush_ns: Option<u64>,
+    /// The kernel refused the priority that was asked for.
+    pub nice_refused: bool,
+}
+
+/// [`ThreadUsage`] that can be sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ThreadUsed {
+    /// Faults that waited for the device.
+    pub major_faults: u64,
+    /// Faults that did not.
+    pub minor_faults: u64,
+    /// Bytes it asked the device for.
+    pub read_bytes: u64,
+    /// Times it slept.
+    pub waits: u64,
+    /// CPU time, microseconds.
+    pub cpu_us: u64,
+}
+
+impl From<ThreadUsage> for ThreadUsed {
+    fn from(u: ThreadUsage) -> Self {
+        Self {
+            major_faults: u.major_faults,
+            minor_faults: u.minor_faults,
+            read_bytes: u.read_bytes,
+            waits: u.waits,
+            cpu_us: u.cpu_us,
+        }
+    }
+}
+
+/// What a process did.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct CrewReport {
+    /// Its threads, in order.
+    pub threads: Vec<ThreadReport>,
+    /// Turns of the computing loop per millisecond; `None` when nothing was computed.
+    pub loops_per_ms: Option<f64>,
+}
+
+/// Answers to the caller.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Answer {
+    /// All is open and calibrated.
+    Ready,
+    /// Done.
+    Done(CrewReport),
+    /// It could not be done.
+    Failed(String),
+}
+
+/// Reads one line of at most [`LONGEST_LINE`] bytes.
+pub(crate) fn line(from: &mut impl BufRead) -> io::Result<String> {
+    let mut text = String::new();
+    io::Read::take(from, LONGEST_LINE).read_line(&mut text)?;
+    if text.is_empty() {
+        return Err(io::ErrorKind::UnexpectedEof.into());
+    }
+    Ok(text)
+}
+
+fn say(to: &mut impl Write, answer: &Answer) -> io::Result<()> {
+    serde_json::to_writer(&mut *to, answer)?;
+    to.write_all(b"\n")?;
+    to.flush()
+}
+
+/// Serves as a worker on standard input and output until the work is done.
+pub fn serve() -> io::Result<()> {
+    // The caller's other descriptors are closed on exec; this ends us when it is killed.
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
+    let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
+    let crew: Crew = serde_json::from_str(&line(&mut input)?)?;
+    drop(input);
+    match work(&crew, &mut output) {
+        Ok(report) => say(&mut output, &Answer::Done(report)),
+        Err(why) => say(&mut output, &Answer::Failed(why)),
+    }
+}
+
+/// Waits in a thread of its own for anything but `"go"`: then the work ends.
+fn watch(stop: &Arc<AtomicBool>) {
+    let stop = Arc::clone(stop);
+    std::thread::spawn(move || {
+        let _ = line(&mut io::stdin().lock());
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+fn work(crew: &Crew, output: &mut impl Write) -> Result<CrewReport, String> {
+    // The memory of the computing loop belongs to the process, so its speed is measured once.
+    let computes = crew.threads.iter().any(|t| !t.cpu.is_zero());
+    let speed = computes.then(Speed::measure);
+    let stop = Arc::new(AtomicBool::new(false));
+    let gate = Barrier::new(crew.threads.len() + 1);
+    let mut prepared = Vec::new();
+    for (n, work) in crew.threads.iter().enumerate() {
+        let stream = crew.stream + n as u64;
+        prepared.push(thread::Prepared::new(work, crew, stream, speed).map_err(|e| e.to_string())?);
+    }
+    say(output, &Answer::Ready).map_err(|e| e.to_string())?;
+    line(&mut io::stdin().lock()).map_err(|_| "the caller has gone".to_owned())?;
+    watch(&stop);
+    std::thread::scope(|scope| {
+        let (gate, stop) = (&gate, &*stop);
+        let running: Vec<_> = prepared.into_iter().map(|p| scope.spawn(move || p.run(gate, stop))).collect();
+        gate.wait();
+        let mut threads = Vec::new();
+        for t in running {
+            threads.push(t.join().map_err(|_| "a thread failed".to_owned())?.map_err(|e| e.to_string())?);
+        }
+        Ok(CrewReport { threads, loops_per_ms: speed.map(|s| s.loops_per_ms) })
+    })
+}

@@ -1,0 +1,230 @@
+//! Mappings that may be touched: a file's pages byte by byte, and page-aligned anonymous memory.
+//!
+//! Reads are volatile, so that a touch whose value nobody uses still happens. A file that is cut short
+//! while it is mapped ends the process with SIGBUS: map files of your own, or in a process of its own.
+
+use std::fs::File;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::AsRawFd;
+
+use crate::{Error, Result};
+
+/// How a file is mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MapKind {
+    /// `PROT_EXEC` beside `PROT_READ`: since Linux 6.16 the kernel reads code in another way than data.
+    pub exec: bool,
+    /// `PROT_WRITE`; with `shared` the writes reach the file.
+    pub write: bool,
+    /// `MAP_SHARED` instead of `MAP_PRIVATE`.
+    pub shared: bool,
+}
+
+/// What the kernel is told of a mapping (madvise(2)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapAdvice {
+    /// No read-around, and touched pages are evicted first.
+    Random,
+    /// Read ahead only, and touched pages are evicted first.
+    Sequential,
+    /// Start reading the whole range.
+    WillNeed,
+    /// Fault all pages in for reading (Linux 5.14).
+    PopulateRead,
+}
+
+/// A mapped file.
+#[derive(Debug)]
+pub struct MappedFile {
+    at: *mut u8,
+    len: usize,
+    kind: MapKind,
+}
+
+// SAFETY: the mapping is plain bytes, read and written by volatile or bulk copies only, and unmapped once.
+unsafe impl Send for MappedFile {}
+
+impl MappedFile {
+    /// Maps the first `len` bytes. Nothing is read yet.
+    pub fn new(file: &File, len: u64, kind: MapKind) -> Result<Self> {
+        let fd = file.as_raw_fd();
+        let subject = || format!("descriptor {fd}");
+        let len = usize::try_from(len)
+            .ok()
+            .filter(|n| *n > 0)
+            .ok_or_else(|| Error::io("map", subject(), std::io::ErrorKind::InvalidInput.into()))?;
+        let mut protection = libc::PROT_READ;
+        if kind.exec {
+            protection |= libc::PROT_EXEC;
+        }
+        if kind.write {
+            protection |= libc::PROT_WRITE;
+        }
+        let flags = if kind.shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+        // SAFETY: a new mapping at an address of the kernel's choice; nothing existing is touched.
+        let at = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, fd, 0) };
+        if at == libc::MAP_FAILED {
+            return Err(Error::last_os("map", subject()));
+        }
+        Ok(Self { at: at.cast(), len, kind })
+    }
+
+    /// Bytes mapped; never 0.
+    #[allow(clippy::len_without_is_empty)] // a mapping is never empty
+    pub fn len(&self) -> u64 {
+        self.len as u64
+    }
+
+    fn place(&self, offset: u64, len: usize) -> Option<*mut u8> {
+        let from = usize::try_from(offset).ok()?;
+        let end = from.checked_add(len)?;
+        // SAFETY: from <= end <= the mapping's length, so the pointer stays inside it.
+        (end <= self.len).then(|| unsafe { self.at.add(from) })
+    }
+
+    /// Reads one byte, as a program does that touches a page; `None` beyond the end.
+    #[inline]
+    pub fn touch(&self, offset: u64) -> Option<u8> {
+        // SAFETY: `place` checked that the byte lies in the mapping, which is readable.
+        self.place(offset, 1).map(|at| unsafe { at.read_volatile() })
+    }
+
+    /// Writes one byte; false beyond the end or where the mapping is not for writing.
+    #[inline]
+    pub fn poke(&mut self, offset: u64, value: u8) -> bool {
+        let Some(at) = self.place(offset, 1).filter(|_| self.kind.write) else { return false };
+        // SAFETY: inside the mapping, which is writable; `self` is borrowed mutably.
+        unsafe { at.write_volatile(value) };
+        true
+    }
+
+    /// Copies bytes out; false when they do not all lie in the mapping.
+    pub fn copy_out(&self, offset: u64, to: &mut [u8]) -> bool {
+        let Some(at) = self.place(offset, to.len()) else { return false };
+        // SAFETY: the source lies in the mapping; `to` is not part of it, as no reference into it is given out.
+        unsafe { std::ptr::copy_nonoverlapping(at, to.as_mut_ptr(), to.len()) };
+        true
+    }
+
+    /// Copies bytes in; false when they do not all lie in it or it is not for writing.
+    pub fn copy_in(&mut self, offset: u64, from: &[u8]) -> bool {
+        let Some(at) = self.place(offset, from.len()).filter(|_| self.kind.write) else { return false };
+        // SAFETY: the destination lies in the writable mapping; `from` is not part of it.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), at, from.len()) };
+        true
+    }
+
+    /// Gives advice for `offset..offset+len`, cut at the mapping's end; `offset` is a multiple of a page.
+    pub fn advise(&self, advice: MapAdvice, offset: u64, len: u64) -> Result<()> {
+        let what = match advice {
+            MapAdvice::Random => libc::MADV_RANDOM,
+            MapAdvice::Sequential => libc::MADV_SEQUENTIAL,
+            MapAdvice::WillNeed => libc::MADV_WILLNEED,
+            MapAdvice::PopulateRead => libc::MADV_POPULATE_READ,
+        };
+        let len = len.min(self.len().saturating_sub(offset)) as usize;
+        let Some(at) = self.place(offset, len) else { return Ok(()) };
+        // SAFETY: the range lies in our own mapping, and none of these kinds changes its content.
+        match unsafe { libc::madvise(at.cast(), len, what) } {
+            0 => Ok(()),
+            _ => Err(Error::last_os("advise about", "a mapping")),
+        }
+    }
+}
+
+impl Drop for MappedFile {
+    fn drop(&mut self) {
+        // SAFETY: exactly the mapping made by `new`; no reference into it exists.
+        unsafe { libc::munmap(self.at.cast(), self.len) };
+    }
+}
+
+/// Anonymous memory that begins at a page: buffers for direct I/O, data pages.
+#[derive(Debug)]
+pub struct Pages {
+    at: *mut u8,
+    len: usize,
+}
+
+// SAFETY: owned memory without thread affinity.
+unsafe impl Send for Pages {}
+
+impl Pages {
+    /// Zeroed memory of at least one byte.
+    pub fn new(len: usize) -> Result<Self> {
+        let len = len.max(1);
+        // SAFETY: a new anonymous mapping; nothing existing is touched.
+        let at = unsafe {
+            libc::mmap(
+                std::ptr::null_mut(),
+                len,
+                libc::PROT_READ | libc::PROT_WRITE,
+                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
+                -1,
+                0,
+            )
+        };
+        if at == libc::MAP_FAILED {
+            return Err(Error::last_os("map", format!("{len} bytes of memory")));
+        }
+        Ok(Self { at: at.cast(), len })
+    }
+}
+
+impl Deref for Pages {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        // SAFETY: `len` initialised (zeroed) bytes that live as long as `self`.
+        unsafe { std::slice::from_raw_parts(self.at, self.len) }
+    }
+}
+
+impl DerefMut for Pages {
+    fn deref_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and `self` is borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
+    }
+}
+
+impl Drop for Pages {
+    fn drop(&mut self) {
+        // SAFETY: exactly the mapping made by `new`; no reference into it outlives `self`.
+        unsafe { libc::munmap(self.at.cast(), self.len) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_and_written_through_its_mapping_and_never_beyond() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[7; 5000]).unwrap();
+        let kind = MapKind { write: true, shared: true, exec: false };
+        let mut map = MappedFile::new(&file, 5000, kind).unwrap();
+        assert_eq!((map.touch(0), map.touch(4999), map.touch(5000)), (Some(7), Some(7), None));
+        assert!(map.poke(4096, 9) && !map.poke(5000, 9));
+        assert!(map.copy_in(10, b"abc") && !map.copy_in(4998, b"abc"));
+        let mut out = [0; 3];
+        assert!(map.copy_out(10, &mut out) && &out == b"abc" && !map.copy_out(u64::MAX, &mut out));
+        map.advise(MapAdvice::Random, 0, u64::MAX).unwrap();
+        let mut told = [0; 5000];
+        std::os::unix::fs::FileExt::read_exact_at(&file, &mut told, 0).unwrap();
+        assert_eq!((told[4096], &told[10..13]), (9, &b"abc"[..]));
+        let only_read = MapKind::default();
+        assert!(!MappedFile::new(&file, 5000, only_read).unwrap().poke(0, 1));
+        assert!(MappedFile::new(&file, 0, only_read).is_err());
+    }
+
+    #[test]
+    fn anonymous_memory_is_aligned_and_zero() {
+        let mut pages = Pages::new(10_000).unwrap();
+        assert_eq!(pages.as_ptr() as usize % crate::page::page_size() as usize, 0);
+        assert!(pages.iter().all(|b| *b == 0));
+        pages[9_999] = 1;
+        assert_eq!(pages.len(), 10_000);
+    }
+}

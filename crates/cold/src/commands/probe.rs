@@ -1,0 +1,153 @@
+//! `cold probe`: experiments on ways of access, memory and devices.
+
+mod args;
+mod grid;
+mod lab;
+mod pictures;
+mod show;
+
+use cold_probe::experiments::{compete, device, exec, prefetch, pressure, records, table, timeline};
+use cold_probe::{Error, script};
+use serde_json::{Value, json};
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::ui::Ui;
+use args::Experiment;
+use lab::Bench;
+
+pub(crate) use args::Args;
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
+    let common = args.experiment.common().clone();
+    let mut bench = Bench::new(&common, needs_log(&args.experiment), limits_memory(&args.experiment), ui)?;
+    let done = experiment(&args.experiment, &mut bench, ui);
+    bench.clear();
+    match done {
+        Ok(()) => Ok(Exit::Done),
+        Err(Error::Interrupted) => {
+            Err(Failure { exit: Exit::Interrupted, error: anyhow::anyhow!("interrupted"), hint: None })
+        }
+        Err(e) => Err(explain(e)),
+    }
+}
+
+/// Adds the next step where there is one.
+fn explain(e: Error) -> Failure {
+    match e {
+        Error::NoLimit { .. } => {
+            Failure::from(e).hint("sudo cold probe …; the other experiments need no root")
+        }
+        Error::NotCold { .. } | Error::NotWarm { .. } => {
+            let failure = Failure::from(e).hint("once more; something else uses or reclaims these pages");
+            Failure { exit: Exit::StateNotReached, ..failure }
+        }
+        Error::Script(_) => Failure { exit: Exit::Usage, ..Failure::from(e) },
+        Error::Subject { .. } => Failure::from(e).hint("another directory with --dir, or less with --bytes"),
+        e => Failure::from(e),
+    }
+}
+
+/// Experiments that are about time keep counters in any case.
+fn needs_log(experiment: &Experiment) -> bool {
+    matches!(experiment, Experiment::Ramp(_) | Experiment::Small(_))
+}
+
+fn limits_memory(experiment: &Experiment) -> bool {
+    matches!(experiment, Experiment::Compete(_) | Experiment::Pressure(_))
+}
+
+fn experiment(experiment: &Experiment, bench: &mut Bench<'_>, ui: &Ui) -> Result<(), Error> {
+    match experiment {
+        Experiment::Table(a) => {
+            let o = a.options();
+            let rows = table::run(bench.lab(), &o)?;
+            let panels = pictures::table(&rows);
+            let document = json!({ "options": o, "rows": rows, "published": table::PUBLISHED });
+            bench.finish("table", &document, panels, ui, |ui| show::table(ui, &o, &rows))
+        }
+        Experiment::Ramp(a) => over_time("ramp", a, &a.options(timeline::Options::ramp()), bench, ui),
+        Experiment::Small(a) => over_time("small", a, &a.options(timeline::Options::small()), bench, ui),
+        Experiment::Records(a) => {
+            let o = a.options();
+            let rows = records::run(bench.lab(), &o)?;
+            let fit = records::fit(&rows, "direct", "uniform");
+            let panels = pictures::records(&rows);
+            let document = json!({ "options": o, "rows": rows, "fit": fit });
+            bench.finish("records", &document, panels, ui, |ui| show::records(ui, &rows, fit))
+        }
+        Experiment::Compete(a) => {
+            let o = a.options();
+            let found = compete::run(bench.lab(), &o)?;
+            let panels = pictures::compete(&o, &found);
+            let document = json!({ "options": o, "found": found });
+            bench.finish("compete", &document, panels, ui, |ui| show::compete(ui, &o, &found))
+        }
+        Experiment::Exec(a) => {
+            let found = exec::run(bench.lab(), a.bytes.unwrap_or(16 << 20))?;
+            let document = json!({ "found": found });
+            bench.finish("exec", &document, Vec::new(), ui, |ui| show::exec(ui, &found))
+        }
+        Experiment::Prefetch(a) => {
+            let found = prefetch::run(bench.lab(), a.most())?;
+            let panels = pictures::prefetch(&found);
+            let document = json!({ "found": found });
+            bench.finish("prefetch", &document, panels, ui, |ui| show::prefetch(ui, &found))
+        }
+        Experiment::Device(a) => {
+            let found = device::run(bench.lab(), a.bytes.unwrap_or(64 << 20))?;
+            let panels = pictures::device(&found);
+            let document = json!({ "found": found });
+            bench.finish("device", &document, panels, ui, |ui| show::device(ui, &found))
+        }
+        Experiment::Pressure(a) => {
+            let o = a.options();
+            let rows = pressure::run(bench.lab(), &o)?;
+            let document = json!({ "options": o, "rows": rows });
+            bench.finish("pressure", &document, Vec::new(), ui, |ui| show::pressure(ui, &o, &rows))
+        }
+        Experiment::Script(a) => scripted(a, bench, ui),
+    }
+}
+
+fn scripted(a: &args::ScriptArgs, bench: &mut Bench<'_>, ui: &Ui) -> Result<(), Error> {
+    let loaded = script::load(&a.file)?;
+    let o = a.options();
+    let lab = bench.lab();
+    let tools = (&lab.runner, &lab.journal, &lab.log);
+    let (ran, seconds, repeats) = if a.until_it_repeats {
+        let (ran, seconds, repeats) = script::run_until_it_repeats(&loaded, &o, 0.05, tools)?;
+        (ran, seconds, Some(repeats))
+    } else {
+        (script::run(&loaded, &o, tools.0, tools.1, tools.2)?, o.seconds, None)
+    };
+    let rows = script::table(&ran);
+    let reports: Vec<Value> = ran
+        .iter()
+        .map(|r| json!({ "process": r.place.0, "thread": r.place.1, "nice": r.nice, "report": r.report }))
+        .collect();
+    let document = json!({ "seconds": seconds, "repeats": repeats, "threads": reports });
+    if let Some(out) = &a.out {
+        let text: String = rows.iter().map(|r| r.join("\t") + "\n").collect();
+        lab::new_file(out, text.as_bytes())?;
+    }
+    bench.finish("script", &document, Vec::new(), ui, |ui| show::script(ui, &ran, &rows, (seconds, repeats)))
+}
+
+fn over_time(
+    name: &'static str,
+    a: &args::TimelineArgs,
+    o: &timeline::Options,
+    bench: &mut Bench<'_>,
+    ui: &Ui,
+) -> Result<(), Error> {
+    let all = timeline::run(bench.lab(), name, o)?;
+    let interval = bench.lab().log.interval_ms() as f64;
+    let mut points = timeline::points(bench.rows(), name, interval);
+    // The last interval is cut short by the end.
+    points.retain(|p| p.at_ms + interval <= o.seconds * 1e3 + 1.0);
+    let panels = pictures::timeline(&points);
+    let found = timeline::Found { all, points };
+    let document = json!({ "options": o, "found": found });
+    bench.finish(name, &document, panels, ui, |ui| show::timeline(ui, a.common.modern, o, &found))
+}

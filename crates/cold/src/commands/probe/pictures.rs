@@ -1,0 +1,197 @@
+//! The charts of the experiments and of the counters.
+
+use std::collections::BTreeMap;
+
+use cold_probe::experiments::{State, compete, device, prefetch, records, table, timeline};
+use cold_probe::log::Sample;
+use cold_report::probe::{Panel, Scale, Series};
+
+const MIB: f64 = 1_048_576.0;
+const ORDERS: [&str; 3] = table::WORDS.0;
+
+fn series(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
+    Series { name: name.into(), points: points.into_iter().collect() }
+}
+
+fn panel(title: &str, x: &str, y: &str, scales: (Scale, Scale), series: Vec<Series>) -> Panel {
+    Panel { title: title.to_owned(), x: x.to_owned(), y: y.to_owned(), scales, series }
+}
+
+/// Mean time of the reads, by order.
+pub(super) fn table(rows: &[table::Row]) -> Vec<Panel> {
+    let of = |mode: &str, state: State| {
+        let points = rows.iter().filter(|r| r.action == "read" && r.mode == mode && r.state == state);
+        points
+            .filter_map(|r| Some((ORDERS.iter().position(|o| *o == r.order)? as f64, r.measured.ms.mean)))
+            .collect::<Vec<_>>()
+    };
+    let all = vec![
+        series("direct", of("direct", State::Cold)),
+        series("buffered, cold", of("buffered", State::Cold)),
+        series("mapped, cold", of("mapped", State::Cold)),
+        series("buffered, warm", of("buffered", State::Warm)),
+        series("mapped, warm", of("mapped", State::Warm)),
+    ];
+    vec![panel("Reading a record", "order", "ms per record", (Scale::Words(&ORDERS), Scale::Log), all)]
+}
+
+/// Hits and cache over time.
+pub(super) fn timeline(points: &[timeline::Point]) -> Vec<Panel> {
+    let over = |f: &dyn Fn(&timeline::Point) -> Option<f64>| -> Vec<(f64, f64)> {
+        points.iter().filter_map(|p| Some((p.at_ms / 1e3, f(p)?))).collect()
+    };
+    let linear = (Scale::Linear, Scale::Linear);
+    vec![
+        panel(
+            "Hits",
+            "seconds",
+            "% of records",
+            linear,
+            vec![series("hits", over(&|p| p.hits.map(|h| h * 100.0)))],
+        ),
+        panel(
+            "The file in the cache",
+            "seconds",
+            "MiB",
+            linear,
+            vec![series("cached", over(&|p| p.cached_bytes.map(|b| b / MIB)))],
+        ),
+        panel(
+            "Records",
+            "seconds",
+            "per second",
+            linear,
+            vec![series("records", over(&|p| Some(p.per_second)))],
+        ),
+        panel(
+            "Device",
+            "seconds",
+            "requests per interval",
+            linear,
+            vec![series("reads", over(&|p| p.device_reads)), series("writes", over(&|p| p.device_writes))],
+        ),
+    ]
+}
+
+/// Time and bandwidth against size.
+pub(super) fn records(rows: &[records::Row]) -> Vec<Panel> {
+    let mut by: BTreeMap<(&str, &str), Vec<&records::Row>> = BTreeMap::new();
+    for r in rows {
+        by.entry((r.mode, r.order)).or_default().push(r);
+    }
+    let lines = |f: &dyn Fn(&records::Row) -> f64| -> Vec<Series> {
+        by.iter()
+            .map(|((mode, order), rows)| {
+                series(format!("{mode}, {order}"), rows.iter().map(|r| (r.record as f64 / 1024.0, f(r))))
+            })
+            .collect()
+    };
+    let log = (Scale::Doubling, Scale::Log);
+    vec![
+        panel("Time", "KiB per record", "ms", log, lines(&|r| r.measured.ms.mean)),
+        panel("Bandwidth", "KiB per record", "MB/s", log, lines(&|r| r.bytes_per_second / 1e6)),
+    ]
+}
+
+/// Response times against the span: the book's curves.
+pub(super) fn compete(o: &compete::Options, found: &compete::Found) -> Vec<Panel> {
+    let mut panels = Vec::new();
+    for pair in compete::Pair::ALL {
+        let [a, b] = pair.names();
+        let of = |f: &dyn Fn(&compete::Point) -> Option<f64>| -> Vec<(f64, f64)> {
+            let points = found.points.iter().filter(|p| p.pair == pair);
+            points.filter_map(|p| Some((p.span as f64 * o.unit.0 as f64 / MIB, f(p)?))).collect()
+        };
+        let both = |f: &dyn Fn(&compete::Point, usize) -> Option<f64>| {
+            vec![series(a, of(&|p| f(p, 0))), series(b, of(&|p| f(p, 1)))]
+        };
+        let times = both(&|p, side| Some(p.ms[side]));
+        let cached = both(&|p, side| Some(p.cached[side]? / MIB));
+        let x = "MiB of span each";
+        panels.push(panel(
+            &format!("{a} against {b}: response"),
+            x,
+            "ms per record",
+            (Scale::Linear, Scale::Log),
+            times,
+        ));
+        panels.push(panel(
+            &format!("{a} against {b}: cached at the end"),
+            x,
+            "MiB",
+            (Scale::Linear, Scale::Linear),
+            cached,
+        ));
+    }
+    panels
+}
+
+/// Delivered against asked.
+pub(super) fn prefetch(found: &prefetch::Found) -> Vec<Panel> {
+    let lines = prefetch::Call::ALL.map(|call| {
+        let rows = found.rows.iter().filter(|r| r.call == call);
+        series(call.word(), rows.map(|r| (r.asked as f64 / MIB, r.delivered as f64 / MIB)))
+    });
+    vec![panel("Delivered", "MiB asked", "MiB", (Scale::Doubling, Scale::Doubling), lines.to_vec())]
+}
+
+/// Depth and stride.
+pub(super) fn device(found: &device::Found) -> Vec<Panel> {
+    let depth = series("reads", found.model.depths.iter().map(|d| (f64::from(d.depth), d.iops)));
+    let direction = |forward: bool| {
+        found
+            .strides
+            .iter()
+            .filter(|r| (r.stride > 0) == forward)
+            .map(|r| (r.stride.unsigned_abs() as f64 / 1024.0, r.ms.mean))
+            .collect::<Vec<_>>()
+    };
+    let strides = vec![series("forward", direction(true)), series("backward", direction(false))];
+    vec![
+        panel("Depth", "requests in flight", "reads per second", (Scale::Doubling, Scale::Log), vec![depth]),
+        panel("Stride", "KiB from one read to the next", "ms", (Scale::Doubling, Scale::Linear), strides),
+    ]
+}
+
+/// Charts of a log: sizes as they are, totals as rates.
+pub(super) fn counters(rows: &[Sample]) -> Vec<Panel> {
+    let charts: [(&str, &str, &[&str], f64, bool); 7] = [
+        ("Available memory", "MiB", &["available_bytes"], MIB, false),
+        ("Waiting to be written", "MiB", &["dirty_bytes", "writeback_bytes"], MIB, false),
+        ("Files and groups in the cache", "MiB", &["cached_bytes", "cache_bytes", "used_bytes"], MIB, false),
+        ("Working sets", "MiB", &["working_set_file_bytes", "working_set_private_bytes"], MIB, false),
+        ("Major faults and refaults", "per second", &["major_faults", "refaults"], 1.0, true),
+        ("Device", "MiB per second", &["read_bytes", "write_bytes"], MIB, true),
+        ("Stalled", "% of the time", &["memory_stall_us", "io_stall_us"], 1e4, true),
+    ];
+    let mut panels = Vec::new();
+    for (title, y, names, unit, is_rate) in charts {
+        let mut by: BTreeMap<(&str, &str), Vec<(f64, f64)>> = BTreeMap::new();
+        for r in rows.iter().filter(|r| names.contains(&r.counter)) {
+            // The machine's whole cache would hide the file's.
+            if !(r.counter == "cached_bytes" && &*r.subject == "machine") {
+                by.entry((&r.subject, r.counter)).or_default().push((r.at_ms / 1e3, r.value / unit));
+            }
+        }
+        let lines: Vec<Series> = by
+            .into_iter()
+            .map(|((subject, counter), points)| {
+                let points = if is_rate { rates(&points) } else { points };
+                series(format!("{subject}: {}", counter.replace('_', " ")), points)
+            })
+            .collect();
+        if !lines.is_empty() {
+            panels.push(panel(title, "seconds", y, (Scale::Linear, Scale::Linear), lines));
+        }
+    }
+    panels
+}
+
+/// Differences over time; one that falls is a new process of the same name.
+fn rates(totals: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let step = |w: &[(f64, f64)]| match w {
+        [(t0, a), (t1, b)] if t1 > t0 && b >= a => Some((*t1, (b - a) / (t1 - t0))),
+        _ => None,
+    };
+    totals.windows(2).filter_map(step).collect()
+}

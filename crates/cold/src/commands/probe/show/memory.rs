@@ -1,0 +1,146 @@
+//! Tables of the experiments below a memory limit.
+
+use cold_model::Bytes;
+use cold_probe::experiments::{compete, pressure};
+
+use super::super::grid::{Grid, Weight};
+use super::{bytes, heading, known, ms, print};
+use crate::ui::{BAD, GOOD, STRONG, Ui, paint};
+use crate::words::count;
+
+/// `compete`.
+pub(in super::super) fn compete(ui: &Ui, o: &compete::Options, found: &compete::Found) {
+    for pair in compete::Pair::ALL {
+        let [a, b] = pair.names();
+        heading(ui, &format!("{a} against {b}, {} for both", o.limit));
+        let mut grid = Grid::new(&[
+            ("SPAN EACH", Weight::High),
+            ("FIRST ms", Weight::High),
+            ("SECOND ms", Weight::High),
+            ("RATIO", Weight::High),
+            ("INTERVAL", Weight::High),
+            ("FIRST CACHED", Weight::Middle),
+            ("SECOND CACHED", Weight::Middle),
+        ]);
+        for p in found.points.iter().filter(|p| p.pair == pair) {
+            let ratio = p.ratio.as_ref();
+            let level = |l: f64| if l >= 0.95 { String::new() } else { format!(" ({:.0}%)", l * 100.0) };
+            grid.row(vec![
+                bytes(o.unit.0 * p.span),
+                ms(p.ms[0]),
+                ms(p.ms[1]),
+                ratio.map_or("-".to_owned(), |r| format!("{:.3}", r.ratio)),
+                ratio.map_or("-".to_owned(), |r| {
+                    format!("{:.3} to {:.3}{}", r.interval.low, r.interval.high, level(r.interval.level))
+                }),
+                known(p.cached[0], |b| bytes(b as u64)),
+                known(p.cached[1], |b| bytes(b as u64)),
+            ]);
+        }
+        print(ui, &grid);
+        if let Some(v) = found.verdicts.iter().find(|v| v.pair == pair) {
+            ui.line(verdict(v, o));
+        }
+    }
+    ui.line("");
+    ui.line(match found.limit_held {
+        Some(true) => format!(
+            "{}: at no time was more than {} charged to both.",
+            paint(GOOD, "The limit held"),
+            o.limit
+        ),
+        Some(false) => format!(
+            "{}: more than {} was charged at some time.",
+            paint(BAD, "The limit did not hold"),
+            o.limit
+        ),
+        None => "Whether the limit held is unknown: this kernel keeps no high-water mark.".to_owned(),
+    });
+}
+
+fn verdict(verdict: &compete::Verdict, options: &compete::Options) -> String {
+    let [a, b] = verdict.pair.names();
+    let Some(r) = &verdict.ratio else {
+        return "No verdict: no two bouts in which both do not fit.".to_owned();
+    };
+    let rest = format!(
+        "interval {:.3} to {:.3}, {} bouts with more than {} wanted",
+        r.interval.low, r.interval.high, verdict.bouts, options.limit
+    );
+    match (verdict.favoured, verdict.pair) {
+        (Some(who), _) => {
+            let times = if who == a { 1.0 / r.ratio } else { r.ratio };
+            format!(
+                "{} {who} is favoured: the other waits {times:.1} times as long per record ({rest}).",
+                paint(STRONG, "Verdict:")
+            )
+        }
+        (None, compete::Pair::Control) if r.interval.is_full() => {
+            format!(
+                "{} balanced, as two equals should be: ratio {:.3} ({rest}).",
+                paint(STRONG, "Control:"),
+                r.ratio
+            )
+        }
+        (None, _) if r.interval.is_full() => {
+            format!(
+                "{} neither {a} nor {b} is favoured: ratio {:.3} ({rest}).",
+                paint(STRONG, "Verdict:"),
+                r.ratio
+            )
+        }
+        _ => {
+            format!(
+                "No verdict: {} bouts are too few for an interval of 95 % (more with --repeat).",
+                verdict.bouts
+            )
+        }
+    }
+}
+
+/// `pressure`.
+pub(in super::super) fn pressure(ui: &Ui, o: &pressure::Options, rows: &[pressure::Row]) {
+    heading(ui, &format!("A file of {} with {} of memory", Bytes(o.bytes), o.limit));
+    let mut grid = Grid::new(&[
+        ("MODE", Weight::Word),
+        ("ORDER", Weight::Word),
+        ("THREADS", Weight::High),
+        ("RECORDS/s FIRST", Weight::High),
+        ("LAST FIFTH", Weight::High),
+        ("MEAN ms", Weight::High),
+        ("P99", Weight::Middle),
+        ("MISSES", Weight::High),
+        ("MAJFLT", Weight::Middle),
+        ("REQUESTS", Weight::High),
+        ("SHOOTDOWNS", Weight::Middle),
+        ("CPUS", Weight::Low),
+        ("PEAK", Weight::Low),
+    ]);
+    for r in rows {
+        grid.row(vec![
+            r.mode.to_owned(),
+            r.order.to_owned(),
+            count(r.threads),
+            count(r.first_per_second as u64),
+            count(r.last_per_second as u64),
+            ms(r.ms.mean),
+            ms(r.ms.p99),
+            r.misses.map_or("-".to_owned(), count),
+            count(r.major_faults),
+            known(r.device, |d| count(d.reads)),
+            known(r.shootdowns, count),
+            format!("{:.2}", r.cpus),
+            known(r.peak, bytes),
+        ]);
+    }
+    print(ui, &grid);
+    let agreed = rows.first().and_then(|r| r.misses.zip(r.device));
+    if let Some((misses, device)) = agreed {
+        let apart = (device.reads as f64 / misses.max(1) as f64 - 1.0) * 100.0;
+        ui.line(format!(
+            "Small scattered records, read exactly: the probe counted {} misses, the block layer {} requests ({apart:+.1}%).",
+            count(misses),
+            count(device.reads)
+        ));
+    }
+}

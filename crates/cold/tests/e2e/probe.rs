@@ -1,0 +1,313 @@
+//! `cold probe`: counts against the disk's own log, limits that hold, scripts, endings.
+
+use std::fs::{self, File};
+use std::path::PathBuf;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::support::*;
+
+/// Everything in a directory, without the names that were there before.
+fn files(place: &Place) -> Vec<PathBuf> {
+    let all = fs::read_dir(place.path("tmp")).unwrap();
+    all.map(|e| e.unwrap().path()).collect()
+}
+
+fn probe(place: &Place, args: &[&str]) -> Cold {
+    let dir = place.text("tmp");
+    place.cold([&["probe"], args, &["--dir", &dir]].concat())
+}
+
+#[test]
+fn every_experiment_that_needs_no_root_runs_and_leaves_nothing() {
+    let place = Place::new();
+    let quick: [&[&str]; 7] = [
+        &["table", "--count", "16"],
+        &["ramp", "--seconds", "0.5", "--interval", "50"],
+        &["small", "--seconds", "0.5", "--interval", "50"],
+        &["records", "--bytes", "1Mi", "--seconds", "0.05"],
+        &["exec"],
+        &["prefetch", "--bytes", "1Mi"],
+        &["device", "--bytes", "8Mi"],
+    ];
+    for args in quick {
+        attempts(|| {
+            let ran = probe(&place, &[args, &["--json"]].concat()).run();
+            check(ran.code() != 5, || ran.stderr.clone())?;
+            let found = ran.expect(0).json();
+            assert_eq!(found["format"], "coldstart-probe");
+            assert_eq!(found["experiment"], args[0]);
+            assert!(!found["result"].is_null());
+            Ok(())
+        });
+        attempts(|| {
+            let ran = probe(&place, args).run();
+            check(ran.code() != 5, || ran.stderr.clone())?;
+            let text = ran.expect(0).stdout;
+            // The first line says where and on what, and may be long; tables are not.
+            assert!(text.lines().filter(|l| l.contains("  ")).all(|l| l.chars().count() <= 220), "{text}");
+            Ok(())
+        });
+    }
+    assert_eq!(files(&place), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn counters_and_pictures_are_written_in_the_forms_that_are_asked_for() {
+    let place = Place::new();
+    let (csv, parquet, svg, html) =
+        (place.text("a.csv"), place.text("a.parquet"), place.text("a.svg"), place.text("a.html"));
+    let short = ["ramp", "--seconds", "0.6", "--interval", "50"];
+    attempts(|| {
+        let ran = probe(&place, &[&short[..], &["--log", &csv, "--svg", &svg]].concat()).run();
+        check(ran.code() != 5, || ran.stderr.clone())?;
+        ran.expect(0);
+        let ran = probe(&place, &[&short[..], &["--log", &parquet, "--html", &html]].concat()).run();
+        check(ran.code() != 5, || ran.stderr.clone())?;
+        ran.expect(0);
+        Ok(())
+    });
+    let text = fs::read_to_string(csv).unwrap();
+    assert!(text.starts_with("at_ms,phase,subject,counter,value\n"), "{text}");
+    for wanted in ["available_bytes", "\"file ramp\",cached_bytes", "working_set_file_bytes", "missed_share"]
+    {
+        assert!(text.contains(wanted), "{wanted} is not in the log");
+    }
+    assert_eq!(&fs::read(parquet).unwrap()[..4], b"PAR1");
+    assert!(fs::read_to_string(svg).unwrap().contains("</svg>"));
+    assert!(fs::read_to_string(html).unwrap().contains("Hits"));
+    let wrong = probe(&place, &["exec", "--log", "x.txt"]).run().expect(2);
+    assert!(wrong.error().contains(".parquet"), "{}", wrong.stderr);
+}
+
+const SAMPLE: &str = "THINKTIME 0 0 (milliseconds)\nCYCLEREADS 100 30 (number)\nFILESEEK 128 42 (records)\n\
+    CPUTIME 0 0 (milliseconds)\nDATAPAGE 0 0 (pages)\nCODEPAGE 0 0 (pages)\nFILEACCESS access.dat (name)\n";
+
+#[test]
+fn a_script_prints_its_columns_and_writes_no_file_that_is_not_given_up() {
+    let place = Place::new();
+    let put = |name: &str, text: &str| fs::write(place.path(name), text).unwrap();
+    put("mail.scr", "PROCESS mail.scp 10 none.dat\nREPEAT 2 PROCESS mail.scp 10 none.dat mail.exe N\n");
+    put("mail.scp", "THREAD mail.sct\n");
+    put("mail.sct", SAMPLE);
+    let (script, out) = (place.text("mail.scr"), place.text("mail.out"));
+    let ran = probe(&place, &["script", &script, "--seconds", "0.4", "--out", &out]).run().expect(0);
+    assert!(ran.stdout.contains("Resp") && ran.stdout.contains("SDev"), "{}", ran.stdout);
+    let rows: Vec<Vec<String>> = fs::read_to_string(&out)
+        .unwrap()
+        .lines()
+        .map(|l| l.split('\t').map(str::to_owned).collect())
+        .collect();
+    assert_eq!((rows.len(), rows[0].len()), (5, 21));
+    assert_eq!((rows[2][2].as_str(), rows[2][3].as_str(), rows[4][0].as_str()), ("R B", "4096", "3"));
+    assert!(rows[2][6].parse::<u64>().unwrap() > 0, "{rows:?}");
+    assert!(!place.path("access.dat").exists());
+
+    put("mail.sct", &format!("{SAMPLE}FILEACTION W\n"));
+    let precious = vec![7_u8; 1 << 20];
+    fs::write(place.path("access.dat"), &precious).unwrap();
+    let refused = probe(&place, &["script", &script, "--seconds", "0.2"]).run().expect(1);
+    assert!(refused.error().contains("--destroy"), "{}", refused.stderr);
+    assert!(fs::read(place.path("access.dat")).unwrap() == precious, "it was written");
+    let given = place.text("access.dat");
+    place.cold(["probe", "script", &script, "--seconds", "0.2", "--destroy", &given]).run().expect(0);
+    assert!(fs::read(place.path("access.dat")).unwrap() != precious, "it was not used");
+
+    put("mail.sct", &format!("{SAMPLE}FILEACTION RXW\n"));
+    let wrong = probe(&place, &["script", &script]).run().expect(2);
+    assert!(wrong.error().contains("mail.sct:8:") && wrong.error().contains("'X'"), "{}", wrong.stderr);
+}
+
+/// The processes that `cold` started, when there are at least so many.
+fn children(pid: Pid, least: usize) -> Vec<Pid> {
+    until("the workers run", || {
+        let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", pid.as_raw_nonzero()));
+        let pids =
+            children.ok()?.split_whitespace().map(|p| Pid::from_raw(p.parse().unwrap()).unwrap()).collect();
+        Some(pids).filter(|pids: &Vec<Pid>| pids.len() >= least)
+    })
+}
+
+/// Ends an experiment that would last by a signal; nothing of it may be left.
+fn ends_without_a_trace(args: &[&str], processes: usize, signal: Signal, whole_group: bool) {
+    let place = Place::new();
+    let started = probe(&place, args).start_as_job();
+    let pid = started.pid();
+    let children = children(pid, processes);
+    if whole_group {
+        kill_process_group(pid, signal).unwrap();
+    } else {
+        started.kill(signal);
+    }
+    let code = started.end().code();
+    // A signal that can be caught ends `cold` in order; the second of both is what the shell says of SIGKILL.
+    assert!([130, 128 + signal.as_raw()].contains(&code), "{args:?} {signal:?}: {code}");
+    // Not every machine's first process buries the dead at once.
+    let gone = |pid: &Pid| match fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())) {
+        Ok(stat) => stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with(['Z', 'X'])),
+        Err(_) => true,
+    };
+    until("its processes are gone", || children.iter().all(gone).then_some(()));
+    until("its group is gone", || cgroups(pid).is_empty().then_some(()));
+    assert_eq!(files(&place), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn interrupts_and_kill_9_leave_nothing() {
+    for (signal, whole_group) in
+        [(Signal::INT, true), (Signal::INT, false), (Signal::TERM, false), (Signal::KILL, false)]
+    {
+        ends_without_a_trace(&["ramp", "--seconds", "600"], 1, signal, whole_group);
+    }
+}
+
+#[test]
+fn priorities_of_a_script_are_nice_values_of_its_threads() {
+    let place = Place::new();
+    fs::write(place.path("mail.scr"), "PROCESS mail.scp 10 none.dat mail.exe Idle\n").unwrap();
+    fs::write(place.path("mail.scp"), "THREAD mail.sct\nTHREAD mail.sct BelowNormal\n").unwrap();
+    fs::write(place.path("mail.sct"), SAMPLE).unwrap();
+    let script = place.text("mail.scr");
+    let started = probe(&place, &["script", &script, "--seconds", "600"]).start_as_job();
+    let worker = children(started.pid(), 1)[0].as_raw_nonzero();
+    until("its threads have their values", || {
+        let mut found: Vec<i32> = fs::read_dir(format!("/proc/{worker}/task"))
+            .ok()?
+            .filter_map(|task| {
+                let stat = fs::read_to_string(task.ok()?.path().join("stat")).ok()?;
+                // Behind the name come the fields from the third on; nice is the nineteenth.
+                stat.rsplit_once(')')?.1.split_whitespace().nth(16)?.parse().ok()
+            })
+            .filter(|nice| *nice != 0)
+            .collect();
+        found.sort_unstable();
+        (found == [12, 15]).then_some(())
+    });
+    started.kill(Signal::INT);
+    started.end().expect(130);
+    let ran = probe(&place, &["script", &script, "--seconds", "0.2"]).run().expect(0);
+    assert!(ran.stdout.contains("process 1, thread 2: its priority is nice 15"), "{}", ran.stdout);
+    let longer = ["script", &script, "--seconds", "0.05", "--until-it-repeats", "--json"];
+    let found = probe(&place, &longer).run().expect(0).json();
+    let seconds = found["result"]["seconds"].as_f64().unwrap();
+    assert!((0.1..=3.2).contains(&seconds) && found["result"]["repeats"].is_boolean(), "{found:#}");
+}
+
+mod root {
+    use cold_model::Bytes;
+    use cold_sys::extents::extents;
+    use cold_testbed::disk::{Op, Preset, Request};
+    use cold_testbed::{SlowDisk, need_root};
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn requests_are_those_of_the_disks_own_log() {
+        if !need_root() {
+            return;
+        }
+        let place = Place::new();
+        let disk = SlowDisk::create(Preset::Hdd, Bytes(256 << 20)).unwrap();
+        // A file of ours, so that we know its blocks: the file system reads some of its own as well, when
+        // it likes (tables of inodes, bitmaps).
+        let file = data(disk.mount_point().join("given up"), MIB);
+        let blocks = extents(&File::open(&file).unwrap()).unwrap().unwrap();
+        let cold = ["probe", "table", "--order", "normal", "--action", "read", "--state", "cold"];
+        let args = [&cold[..], &["--count", "40", "--json", "--destroy", file.to_str().unwrap()]].concat();
+        attempts(|| {
+            disk.reset_log().unwrap();
+            let ran = place.cold(&args).run();
+            check(ran.code() != 5, || ran.stderr.clone())?;
+            let found = ran.expect(0).json();
+            // Nothing but the trials reads these blocks.
+            let log = disk.log().unwrap();
+            let inside = |r: &&Request| {
+                r.op == Op::Read
+                    && blocks.iter().any(|b| (b.physical..b.physical + b.bytes).contains(&r.offset))
+            };
+            let told: Vec<u64> = log.iter().filter(inside).map(|r| r.len.0).collect();
+            let rows = found["result"]["rows"].as_array().unwrap().clone();
+            let sum = |of: &dyn Fn(&Value) -> u64| rows.iter().map(of).sum::<u64>();
+            let requests = sum(&|r| r["device"]["reads"].as_u64().unwrap());
+            let bytes = sum(&|r| r["device"]["read_bytes"].as_u64().unwrap());
+            check((requests, bytes) == (told.len() as u64, told.iter().sum()), || {
+                format!("{requests} requests of {bytes} bytes; the disk has {told:?} of {log:?}")
+            })?;
+            let of = |mode: &str| rows.iter().find(|r| r["mode"] == mode).unwrap();
+            let direct = of("direct");
+            check(direct["device"]["reads"] == 40, || format!("{direct:#}"))?;
+            let exact = of("exact");
+            check(exact["misses"] == exact["device"]["reads"], || format!("{exact:#}"))?;
+            let mean = |mode: &str| of(mode)["ms"]["mean"].as_f64().unwrap();
+            check(mean("mapped") <= mean("buffered") && mean("buffered") <= mean("direct"), || {
+                format!("{rows:#?}")
+            })
+        });
+    }
+
+    #[test]
+    fn the_memory_limit_holds() {
+        if !need_root() {
+            return;
+        }
+        let place = Place::new();
+        let bouts = ["compete", "--spans", "8", "--repeat", "1", "--seconds", "0.2", "--json"];
+        attempts(|| {
+            let started = probe(&place, &bouts).start();
+            let pid = started.pid();
+            let ran = started.end();
+            check(ran.code() != 5, || ran.stderr.clone())?;
+            let found = ran.expect(0).json();
+            let found = &found["result"]["found"];
+            assert_eq!(found["limit_held"], true);
+            let all = found["bouts"].as_array().unwrap();
+            assert_eq!(all.len(), 24);
+            for b in all.iter().filter(|b| b["span"] == 8) {
+                let peak = b["peak"].as_u64().unwrap();
+                assert!(((4 << 20)..=(8 << 20)).contains(&peak), "{b:#}");
+            }
+            assert_eq!(cgroups(pid), [] as [PathBuf; 0]);
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn limited_experiments_leave_nothing_when_they_are_ended() {
+        if !need_root() {
+            return;
+        }
+        for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
+            // The keeper and both sides; the keeper and one worker.
+            ends_without_a_trace(&["compete", "--seconds", "60"], 3, signal, false);
+            ends_without_a_trace(&["pressure", "--seconds", "60"], 2, signal, false);
+        }
+        // Ctrl-C at a terminal reaches all of the group.
+        ends_without_a_trace(&["compete", "--seconds", "60"], 3, Signal::INT, true);
+    }
+
+    #[test]
+    fn an_ordinary_user_measures_and_is_told_what_takes_root() {
+        if !need_root() {
+            return;
+        }
+        let place = Place::for_all();
+        let home = place.path("home");
+        fs::create_dir(&home).unwrap();
+        std::os::unix::fs::chown(&home, Some(65534), Some(65534)).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_cold"), place.path("cold")).unwrap();
+        let nobody = |args: &[&str]| {
+            let mut found = probe(&place, args).env("HOME", &home).env("XDG_STATE_HOME", home.join("state"));
+            found.use_program(&place.path("cold"));
+            found.by_nobody().run()
+        };
+        attempts(|| {
+            let ran = nobody(&["table", "--count", "16", "--json"]);
+            check(ran.code() != 5, || ran.stderr.clone())?;
+            assert_eq!(ran.expect(0).json()["result"]["rows"].as_array().unwrap().len(), 48);
+            Ok(())
+        });
+        let refused = nobody(&["compete"]).expect(1);
+        assert!(refused.error().contains("root"), "{}", refused.stderr);
+    }
+}
