@@ -15,11 +15,19 @@ use crate::options::{Options, Skip, Source};
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) path: PathBuf,
-    /// Where the history of its starts lies; `None` for a plan outside a store.
-    pub(crate) history: Option<PathBuf>,
-    /// Which plan it has to be; `None`: whichever it is.
-    key: Option<Key>,
+    /// Where it was found; `None` for a plan outside a store.
+    pub(crate) place: Option<Place>,
     bytes: Mapping,
+}
+
+/// A plan's place in a store.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) store: Store,
+    /// Which plan it has to be.
+    pub(crate) key: Key,
+    /// Where the history of its starts lies: in the user's own store, of the system's plans too.
+    pub(crate) history: PathBuf,
 }
 
 /// The plan of the command.
@@ -39,11 +47,11 @@ pub(crate) fn find(options: &Options) -> Result<Loaded, Skip> {
         Some(dir) => vec![Store::at(dir)],
         None => Store::lookup(|name| std::env::var_os(name)),
     };
-    for store in &stores {
+    let history = stores.first().map(|own| own.history_of(&key)).unwrap_or_default();
+    for store in stores {
         if let Some(opened) = store.open(&key)? {
-            let history = stores.first().map(|own| own.history_of(&key));
             let loaded = Loaded::map(&opened.file, opened.len, opened.path)?;
-            return Ok(Loaded { history, key: Some(key), ..loaded });
+            return Ok(Loaded { place: Some(Place { store, key, history }), ..loaded });
         }
     }
     Err(Skip::NoPlan)
@@ -72,7 +80,7 @@ impl Loaded {
 
     fn map(file: &File, len: u64, path: PathBuf) -> Result<Self, Skip> {
         match Mapping::of(file, len as usize) {
-            Ok(bytes) => Ok(Self { path, history: None, key: None, bytes }),
+            Ok(bytes) => Ok(Self { path, place: None, bytes }),
             Err(e) => Err(Skip::Unreadable { path, why: e.to_string() }),
         }
     }
@@ -82,7 +90,7 @@ impl Loaded {
     pub(crate) fn view(&self) -> Result<View<'_>, Skip> {
         let view =
             View::parse(self.bytes.bytes()).map_err(|why| Skip::Format { path: self.path.clone(), why })?;
-        if self.key.as_ref().is_some_and(|key| !view.is_for(key)) {
+        if self.place.as_ref().is_some_and(|p| !view.is_for(&p.key)) {
             return Err(store::Error::OtherKey { path: self.path.clone() }.into());
         }
         Ok(view)
