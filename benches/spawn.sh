@@ -1,7 +1,8 @@
 #!/bin/sh
 # Spawn-to-exit of an empty static program as `cold bench` measures it, against a posix_spawn + waitpid
 # loop in C with the same quiet time between starts, and that loop against itself (A/A), interleaved in
-# one run. Usage: benches/spawn.sh [ROUNDS [STARTS]]; COLD=path of a release build.
+# one run. Usage: benches/spawn.sh [ROUNDS [STARTS [SPAWN_ROUNDS]]]; COLD=path of a release build.
+# Then `cold spawn`'s own median against the same loop without a quiet time, in the same way.
 # Prints the medians of every round and the median ratio (above 1: cold reports more). Budget: 1.05.
 set -eu
 rounds=${1:-7}
@@ -36,7 +37,7 @@ int main(int argc, char **argv) {
     long long *t = calloc(n, sizeof *t);
     for (int i = 0; i < n; i++) {
         struct timespec gap = {0, 20000000};
-        nanosleep(&gap, 0);
+        if (argc < 4) nanosleep(&gap, 0);
         char *args[] = {argv[2], 0};
         pid_t pid;
         int status;
@@ -68,6 +69,26 @@ while [ "$i" -lt "$rounds" ]; do
         $1, $2, $2 / $1, $3, $3 / (($1 + $2) / 2) }' | tee -a "$dir/rounds"
     i=$((i + 1))
 done
-awk '{ print $NF }' "$dir/rounds" | sort -n | awk '{ r[NR] = $1 } END {
+ratio() { # FILE
+    awk '{ print $NF }' "$1" | sort -n | awk '{ r[NR] = $1 } END {
     m = NR % 2 ? r[(NR + 1) / 2] : (r[NR / 2] + r[NR / 2 + 1]) / 2
     printf "median ratio %.3f (min %.3f, max %.3f)\n", m, r[1], r[NR] }'
+}
+[ "$rounds" -eq 0 ] || ratio "$dir/rounds"
+
+spawned() { # median in ns as cold spawn reports it, of its own empty programs in between
+    "$cold" -q spawn --json --no-observe -n 2000 --method posix-spawn -- "$dir/empty" |
+        python3 -c 'import json, sys
+print(int(json.load(sys.stdin)["series"][0]["times"]["p50"]))'
+}
+echo "cold spawn"
+i=0
+while [ "$i" -lt "${3:-7}" ]; do
+    a=$("$dir/loop" 2000 "$dir/empty" at-once)
+    c=$(spawned)
+    b=$("$dir/loop" 2000 "$dir/empty" at-once)
+    echo "$a $b $c" | awk '{ printf "loop %d ns  again %d ns (A/A %.3f)  cold %d ns  ratio %.3f\n",
+        $1, $2, $2 / $1, $3, $3 / (($1 + $2) / 2) }' | tee -a "$dir/spawned"
+    i=$((i + 1))
+done
+ratio "$dir/spawned"

@@ -27,6 +27,7 @@ pub mod waits;
 pub use compare::compare;
 pub use join::stall_requests;
 pub use model::{Analysis, compare::Comparison};
+pub use stacks::stack_in_words;
 pub use story::{Search, calls, searches, short_name, story, story_title};
 pub use symbols::symbol_at;
 pub use usage::{Usage, Window, replay};

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use cold_model::Nanos;
-use cold_model::recording::{Frame, StackIdx, Stall, StallCause};
+use cold_model::layout::Layouts;
+use cold_model::recording::{Frame, Recording, StackIdx, Stall, StallCause};
 
 use crate::context::Context;
 use crate::model::StackWait;
@@ -38,6 +39,11 @@ fn in_exec(cx: &Context<'_>, stall: &Stall) -> bool {
         _ => [221, 281], // the numbers of all newer architectures
     };
     stall.cause == StallCause::Exec || stall.system_call.is_some_and(|nr| call().contains(&nr))
+}
+
+/// The frames of a stack in words, outermost first.
+pub fn stack_in_words(recording: &Recording, layouts: &Layouts, stack: StackIdx) -> Vec<String> {
+    frames(&Context::new(recording, layouts), Some(stack))
 }
 
 /// Frames in words, outermost first.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cold_model::bench::{Ending, Residual, State, Taint};
+use cold_model::bench::{Ending, Residual, STILL_COLD, State, Taint};
 use cold_model::{Bytes, Known, Nanos};
 use cold_sys::page::page_size;
 
@@ -26,12 +26,6 @@ const TICKS: u64 = 20;
 /// A warm run may miss this share of the pages that were cached after the last warm-up start: the
 /// kernel's read-around and the program's own temporary files move a few.
 const MISSING_SHARE: f64 = 0.002;
-
-/// A cold run is marked with whatever stayed cached, however little; beyond this share of what a start
-/// leaves in the cache it no longer counts as cold. On a busy machine other processes touch the C
-/// library's hottest pages within milliseconds, and `--evict files` cannot take it from them at all: it
-/// is 9 % of what a small Python start uses.
-const WARM_SHARE: f64 = 0.10;
 
 /// Everything known about a run that may disqualify it.
 #[derive(Debug)]
@@ -94,7 +88,7 @@ pub fn taints(f: &Facts<'_>) -> Vec<Taint> {
 fn state(f: &Facts<'_>, found: &mut Vec<Taint>) {
     if f.state.begins_cold()
         && let Known::Value(r) = f.residual
-        && r.bytes.0 as f64 > f.warm_bytes as f64 * WARM_SHARE
+        && r.bytes.0 as f64 > f.warm_bytes as f64 * STILL_COLD
     {
         found.push(Taint::NotCold { bytes: r.bytes, holders: r.holders() });
     }

@@ -1,7 +1,7 @@
 //! Where journals lie, and whether a journal may be believed.
 
 use std::fs::{DirBuilder, File, Metadata};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
@@ -24,14 +24,10 @@ pub(crate) fn prepare(dir: &Path) -> Result<()> {
 /// with our rights.
 pub(crate) fn trusted(path: &Path, meta: &Metadata) -> Result<()> {
     let me = rustix::process::geteuid().as_raw();
-    let why = if meta.uid() != me {
-        format!("it belongs to user {}, not to {me}", meta.uid())
-    } else if meta.mode() & 0o022 != 0 {
-        format!("others may write it (mode {:03o})", meta.mode() & 0o777)
-    } else {
-        return Ok(());
-    };
-    Err(Error::Untrusted { path: path.to_owned(), why })
+    match cold_sys::place::distrust(meta, &[me]) {
+        Some(why) => Err(Error::Untrusted { path: path.to_owned(), why }),
+        None => Ok(()),
+    }
 }
 
 /// Makes a new or removed name in `dir` survive a power cut.

@@ -5,7 +5,7 @@ mod busy;
 mod memory;
 mod warm;
 
-pub(crate) use busy::{is_busy, memory_stall};
+pub(crate) use busy::{Hunger, is_busy};
 pub(crate) use memory::room;
 pub use warm::Sample;
 pub(crate) use warm::sample;

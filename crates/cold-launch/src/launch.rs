@@ -1,7 +1,7 @@
 //! The start itself: decide, leave a helper behind, become the program.
 
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -14,14 +14,14 @@ use cold_sys::shared::SharedWords;
 use cold_sys::time::{monotonic, process_cpu};
 
 use crate::engine::{Engine, Limits, word};
-use crate::load::{self, Loaded};
+use crate::load::{self, Loaded, Place};
 use crate::options::{Options, Skip};
 use crate::places::Places;
 use crate::prepare::{self, Seen};
 use crate::record;
 use crate::watch::{self, Target};
 
-/// For how long a start is watched for its mark, at least and at most.
+/// For how long a start is watched for its mark, at least and at most, beside the time that its plan may take.
 const WATCH: std::ops::RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_mins(2);
 
 /// What is done for a start.
@@ -98,7 +98,7 @@ fn decide(
     let view = loaded.view()?;
     let ready = ready(view, options, began, seen).inspect_err(|skip| note(loaded, view, options, skip))?;
     let control = is_control(loaded, view, options);
-    let target = target(view, began_at)?;
+    let target = target(view, began_at, options.deadline)?;
     let shared = SharedWords::new()?;
     let process = target.process.as_fd().as_raw_fd();
     let mut help = || {
@@ -111,8 +111,12 @@ fn decide(
                 Some(e) if e.is_stale() => Kind::Skipped(history::Skip::Stale),
                 Some(_) => Kind::Prefetched,
             };
-            if let Some(path) = history_of(loaded, options) {
-                record::append(path, view, kind, mark, engine.as_ref().map(|e| (e.tally(), finished)));
+            if let Some(place) = entered_at(loaded, options) {
+                let done = engine.as_ref().map(|e| (e.tally(), finished));
+                record::append(&place.history, view, kind, mark, done);
+                if control {
+                    record::judge(place, view);
+                }
             }
         });
     };
@@ -133,27 +137,26 @@ fn ready<'a>(view: View<'a>, options: &Options, began: Instant, seen: &mut Seen)
 }
 
 /// Where this start is to be entered, if anywhere.
-fn history_of<'a>(loaded: &'a Loaded, options: &Options) -> Option<&'a Path> {
-    loaded.history.as_deref().filter(|_| options.history)
+fn entered_at<'a>(loaded: &'a Loaded, options: &Options) -> Option<&'a Place> {
+    loaded.place.as_ref().filter(|_| options.history)
 }
 
 fn is_control(loaded: &Loaded, view: View<'_>, options: &Options) -> bool {
-    let history = loaded.history.as_deref().filter(|_| options.control_every > 0);
-    history.is_some_and(|path| record::is_control(path, view, options.control_every))
+    loaded.place.as_ref().is_some_and(|p| record::is_control(&p.history, view, options.control_every))
 }
 
 /// Enters a start without replay in the history. In a helper, because a write may wait for a disk.
 fn note(loaded: &Loaded, view: View<'_>, options: &Options, skip: &Skip) {
-    let (Some(path), Some(kind)) = (history_of(loaded, options), record::kind_of(skip)) else { return };
+    let (Some(place), Some(kind)) = (entered_at(loaded, options), record::kind_of(skip)) else { return };
     let mut write = || {
         detached::leave(c"cold-launch", &[]);
-        record::append(path, view, kind, None, None);
+        record::append(&place.history, view, kind, None, None);
     };
     // A line less in the history is no reason to say anything.
     let _ = detached::run(&mut write);
 }
 
-fn target(view: View<'_>, began: Nanos) -> Result<Target, Skip> {
+fn target(view: View<'_>, began: Nanos, deadline: Duration) -> Result<Target, Skip> {
     let pid = std::process::id().cast_signed();
     let gone = || cold_sys::Error::io("open", format!("pid {pid}"), std::io::ErrorKind::NotFound.into());
     let learnt = view.learnt();
@@ -163,7 +166,8 @@ fn target(view: View<'_>, began: Nanos) -> Result<Target, Skip> {
         began,
         cpu_before: process_cpu(pid).unwrap_or(Nanos(0)),
         ready_cpu_ns: learnt.own_cpu_ns,
-        watch: watch.clamp(*WATCH.start(), *WATCH.end()),
+        // A start that its plan holds up for as long as it may must be known, too.
+        watch: watch.clamp(*WATCH.start(), *WATCH.end()).saturating_add(deadline),
     })
 }
 

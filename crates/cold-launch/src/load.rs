@@ -1,13 +1,12 @@
 //! From a command to its plan's bytes.
 
 use std::fs::File;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use cold_plan::Store;
 use cold_plan::format::{self, View};
 use cold_plan::plan::Key;
 use cold_plan::scenario;
+use cold_plan::store::{self, Store, trusted};
 use cold_sys::map::Mapping;
 
 use crate::options::{Options, Skip, Source};
@@ -16,11 +15,19 @@ use crate::options::{Options, Skip, Source};
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) path: PathBuf,
-    /// Where the history of its starts lies; `None` for a plan outside a store.
-    pub(crate) history: Option<PathBuf>,
-    /// Which plan it has to be; `None`: whichever it is.
-    key: Option<Key>,
+    /// Where it was found; `None` for a plan outside a store.
+    pub(crate) place: Option<Place>,
     bytes: Mapping,
+}
+
+/// A plan's place in a store.
+#[derive(Debug)]
+pub(crate) struct Place {
+    pub(crate) store: Store,
+    /// Which plan it has to be.
+    pub(crate) key: Key,
+    /// Where the history of its starts lies: in the user's own store, of the system's plans too.
+    pub(crate) history: PathBuf,
 }
 
 /// The plan of the command.
@@ -40,11 +47,11 @@ pub(crate) fn find(options: &Options) -> Result<Loaded, Skip> {
         Some(dir) => vec![Store::at(dir)],
         None => Store::lookup(|name| std::env::var_os(name)),
     };
-    for store in &stores {
+    let history = stores.first().map(|own| own.history_of(&key)).unwrap_or_default();
+    for store in stores {
         if let Some(opened) = store.open(&key)? {
-            let history = stores.first().map(|own| own.history_of(&key));
             let loaded = Loaded::map(&opened.file, opened.len, opened.path)?;
-            return Ok(Loaded { history, key: Some(key), ..loaded });
+            return Ok(Loaded { place: Some(Place { store, key, history }), ..loaded });
         }
     }
     Err(Skip::NoPlan)
@@ -61,9 +68,10 @@ impl Loaded {
             }
             Err(e) => return Err(failed(e.to_string())),
         };
-        if let Some(why) = untrusted(meta.uid(), meta.mode(), rustix::process::geteuid().as_raw()) {
-            return Err(Skip::Untrusted { path: path.to_owned(), why });
-        }
+        // Root's are everybody's.
+        let mut owners = vec![rustix::process::geteuid().as_raw(), 0];
+        owners.dedup();
+        trusted(path, &meta, &owners)?;
         if meta.len() > format::MAX_BYTES {
             return Err(failed(format!("it has {} bytes, which no plan has", meta.len())));
         }
@@ -72,7 +80,7 @@ impl Loaded {
 
     fn map(file: &File, len: u64, path: PathBuf) -> Result<Self, Skip> {
         match Mapping::of(file, len as usize) {
-            Ok(bytes) => Ok(Self { path, history: None, key: None, bytes }),
+            Ok(bytes) => Ok(Self { path, place: None, bytes }),
             Err(e) => Err(Skip::Unreadable { path, why: e.to_string() }),
         }
     }
@@ -82,43 +90,9 @@ impl Loaded {
     pub(crate) fn view(&self) -> Result<View<'_>, Skip> {
         let view =
             View::parse(self.bytes.bytes()).map_err(|why| Skip::Format { path: self.path.clone(), why })?;
-        if self.key.as_ref().is_some_and(|key| !view.is_for(key)) {
-            return Err(Skip::Untrusted {
-                path: self.path.clone(),
-                why: "it is the plan of another command",
-            });
+        if self.place.as_ref().is_some_and(|p| !view.is_for(&p.key)) {
+            return Err(store::Error::OtherKey { path: self.path.clone() }.into());
         }
         Ok(view)
-    }
-}
-
-/// A plan says which files this process opens, so whoever can write it must have the same rights or more.
-fn untrusted(owner: u32, mode: u32, euid: u32) -> Option<&'static str> {
-    if owner != euid && owner != 0 {
-        Some("it belongs to another user")
-    } else if mode & 0o022 != 0 {
-        Some("others than its owner may write it")
-    } else {
-        None
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::untrusted;
-
-    #[test]
-    fn only_ones_own_plans_and_roots_are_followed() {
-        for (owner, mode, euid, trusted) in [
-            (1000, 0o100_644, 1000, true),
-            (0, 0o100_644, 1000, true),
-            (1001, 0o100_644, 1000, false),
-            (1000, 0o100_644, 0, false),
-            (0, 0o100_600, 0, true),
-            (1000, 0o100_664, 1000, false),
-            (0, 0o100_646, 1000, false),
-        ] {
-            assert_eq!(untrusted(owner, mode, euid).is_none(), trusted, "{owner} {mode:o} {euid}");
-        }
     }
 }

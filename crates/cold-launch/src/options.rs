@@ -84,14 +84,6 @@ pub enum Skip {
         /// Why.
         why: String,
     },
-    /// The plan is another user's, or others may write it.
-    #[error("the plan {path} is not used: {why}")]
-    Untrusted {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        why: &'static str,
-    },
     /// The file is no plan.
     #[error("the plan {path} cannot be used: {why}")]
     Format {
@@ -135,7 +127,6 @@ impl Skip {
             self,
             Self::Store(_)
                 | Self::Unreadable { .. }
-                | Self::Untrusted { .. }
                 | Self::Format { .. }
                 | Self::RaisedRights
                 | Self::Impossible(_)

@@ -3,10 +3,13 @@
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use cold_plan::format::View;
+use cold_plan::Judgement;
+use cold_plan::format::{StandingView, View};
 use cold_plan::history::{self, Kind, Mark, Record};
+use cold_plan::plan::Standing;
 
 use crate::engine::Tally;
+use crate::load::Place;
 use crate::options::Skip;
 
 /// What a start adds to the history; `None` where that is nothing about the plan.
@@ -41,6 +44,18 @@ pub(crate) fn append(
     };
     // Nobody is left to be told; a start less in the history is no harm.
     let _ = history::append(path, &record);
+}
+
+/// Switches the plan off when its history, of which a control is the latest, shows that it does harm or nothing.
+/// In a helper. Of the system's plans only root can.
+pub(crate) fn judge(place: &Place, view: View<'_>) {
+    let Ok(records) = history::read(&place.history) else { return };
+    let standing = if view.standing() == StandingView::Proven { Standing::Proven } else { Standing::Untried };
+    let judgement = cold_plan::judge(&standing, &view.learnt(), view.trial().as_ref(), &records);
+    if let Judgement::Disable { why } = judgement {
+        // Where it cannot be written it is followed on, and the next control finds the same.
+        let _ = place.store.switch_off(&place.key, view.id(), why);
+    }
 }
 
 /// Whether this cold start is every `every`-th one, counted in the history. Where the count begins follows

@@ -1,24 +1,22 @@
 //! Looks after a replay and after the start it is for: ends the one in time, notes how the other went.
 
-use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cold_model::Nanos;
 use cold_plan::history::Mark;
 use cold_sys::pidfd::PidFd;
+use cold_sys::procfs::ProcFs;
 use cold_sys::time::{monotonic, process_cpu};
 
 use crate::engine::Engine;
-use crate::guard;
+use crate::guard::Hunger;
 
 /// Between two looks at the program's CPU time. The mark is interpolated between them.
 const LOOK: Duration = Duration::from_millis(5);
 /// The same when it has been running for [`LATER`].
 const LOOK_LATER: Duration = Duration::from_millis(25);
 const LATER: Duration = Duration::from_secs(2);
-/// Time in which tasks waited for memory since the replay began, from which on it ends, microseconds.
-const MEMORY_STALL_US: u64 = 50_000;
 
 /// The program that was started.
 pub(crate) struct Target {
@@ -46,9 +44,7 @@ pub(crate) fn watch(
     done: &AtomicBool,
     deadline: Instant,
 ) -> Option<Mark> {
-    let pressure = engine.and_then(|_| File::open("/proc/pressure/memory").ok());
-    let stall = || pressure.as_ref().and_then(guard::memory_stall);
-    let stalled_before = stall();
+    let hunger = engine.and_then(|_| Hunger::since_now(&ProcFs::default()));
     let started = Instant::now();
     let cpu_ns = target.ready_cpu_ns;
     let since = |wall_ns, exited| Mark { wall_ns, cpu_ns, exited };
@@ -70,12 +66,10 @@ pub(crate) fn watch(
             marking = mark.is_none() && started.elapsed() < target.watch;
         }
         let finished = done.load(Ordering::Acquire);
-        if let Some(engine) = engine.filter(|_| !finished) {
-            let pressed =
-                stalled_before.zip(stall()).is_some_and(|(a, b)| b.saturating_sub(a) > MEMORY_STALL_US);
-            if pressed || Instant::now() > deadline {
-                engine.stop();
-            }
+        if let Some(engine) = engine.filter(|_| !finished)
+            && (hunger.as_ref().is_some_and(Hunger::is_felt) || Instant::now() > deadline)
+        {
+            engine.stop();
         }
         // A thread that hangs in the kernel is not waited for.
         if !marking && (finished || Instant::now() > deadline) {

@@ -97,6 +97,12 @@ pub struct ResidualFile {
     pub holders: Vec<String>,
 }
 
+/// A cold start is marked with whatever stayed cached, however little; beyond this share of what a start uses it
+/// does not count as cold. On a busy machine other processes touch the C library's hottest pages within
+/// milliseconds, and evicting single files cannot take it from them at all: it is 9 % of what a small
+/// Python start uses.
+pub const STILL_COLD: f64 = 0.10;
+
 /// A fact, fixed before looking at the time, that disqualifies a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

@@ -11,6 +11,7 @@ pub mod io_model;
 pub mod known;
 pub mod layout;
 pub mod observed;
+pub mod random;
 pub mod recording;
 #[cfg(feature = "sample")]
 pub mod sample;

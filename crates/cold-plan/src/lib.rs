@@ -4,11 +4,13 @@
 //! by the bytes that are left. Start reading at [`Plan`]; a launcher uses [`mod@format`]'s view, which neither
 //! parses nor allocates per range.
 
+pub mod evidence;
 pub mod format;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod history;
 pub mod identity;
+pub mod judge;
 pub mod plan;
 #[cfg(feature = "portable")]
 pub mod portable;
@@ -18,5 +20,6 @@ pub mod scenario;
 pub mod store;
 
 pub use identity::Match;
+pub use judge::{Judgement, judge};
 pub use plan::Plan;
 pub use store::Store;

@@ -86,6 +86,9 @@ pub struct Learnt {
     pub tier: char,
     /// Touches of mapped pages are exact, not widened by fault-around.
     pub exact: bool,
+    /// In no start another thread or process was there beside the first: what needs a page later has to wait for
+    /// it, and nothing else goes on meanwhile.
+    pub one_thread: bool,
     /// First and last time it was learnt, seconds since 1970.
     pub first: u64,
     /// See `first`.
@@ -246,18 +249,20 @@ pub struct Step {
     pub need_ns: u64,
 }
 
-/// The least time of a start: `max(C, max_i(t0 + L + B_i/BW + (C - c_i)))`.
+/// The least time of a start on the plan's device, as far as its model goes. Counted are pages that every start
+/// needed, of regular files on that device.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bound {
-    /// C, nanoseconds: time to ready when nothing has to be read ([`Learnt::cpu_ns`]).
+    /// Time to ready when nothing has to be read, nanoseconds: that of warm starts without a recorder
+    /// ([`Trial::warm_ns`]). 0 when not known; then it is in none of the times.
     pub cpu_ns: u64,
     /// With reading and computing overlapped perfectly, nanoseconds.
     pub overlapped_ns: u64,
     /// Reading everything first, then computing, nanoseconds.
     pub serial_ns: u64,
-    /// Bytes of the kept ranges.
+    /// Bytes of these pages.
     pub bytes: u64,
-    /// Requests of the compiled steps.
+    /// Pieces of the device that they lie in: the fewest requests that read nothing else.
     pub requests: u32,
 }
 

@@ -37,6 +37,7 @@ pub fn sample() -> Plan {
             cold_starts: 3,
             tier: 'A',
             exact: true,
+            one_thread: true,
             first: 1_763_000_000,
             last: 1_763_700_000,
             cpu_ns: 310_000_000,
@@ -129,4 +130,29 @@ fn steps() -> Vec<Step> {
         step(Op::Read, false, 3, 9_000 * 4096, 8192, 400_000),
         step(Op::Read, false, 1, 65_536, 131_072, 1_200_000),
     ]
+}
+
+/// Times of starts: log-normal, now and then one that was held up.
+#[derive(Debug)]
+pub struct Noise(u64);
+
+impl Noise {
+    /// From a seed.
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+    /// Below `n`.
+    pub fn below(&mut self, n: usize) -> usize {
+        (self.unit() * n as f64) as usize
+    }
+    /// In [0, 1).
+    pub fn unit(&mut self) -> f64 {
+        cold_model::random::unit(&mut self.0)
+    }
+    /// A time about 1.
+    pub fn time(&mut self, spread: f64) -> f64 {
+        let normal = (0..12).map(|_| self.unit()).sum::<f64>() - 6.0;
+        let held_up = if self.unit() < 0.05 { 1.0 + self.unit() } else { 1.0 };
+        (normal * spread).exp() * held_up
+    }
 }

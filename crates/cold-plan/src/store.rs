@@ -10,7 +10,7 @@ use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -78,7 +78,7 @@ pub struct Listing {
 impl Store {
     /// The store that this user writes; root's is [`Store::system`]. `variable` reads the environment.
     pub fn user(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
-        let system = rustix::process::geteuid().is_root();
+        let system = cold_sys::caps::is_root();
         let state = cold_sys::place::state_directory(variable).ok_or(Error::NoDirectory)?;
         Ok(Self { dir: state.join("plans"), system })
     }
@@ -226,16 +226,14 @@ impl Store {
 
     /// Refuses what belongs to another than the store's owner or can be written by others.
     fn trusted(&self, path: &Path, meta: &Metadata) -> Result<()> {
-        let owner = if self.system { 0 } else { rustix::process::geteuid().as_raw() };
-        if meta.uid() != owner {
-            return Err(Error::untrusted(path, format!("it belongs to user {}, not to {owner}", meta.uid())));
-        }
-        if meta.mode() & 0o022 != 0 {
-            let why = format!("others may write it (mode {:03o})", meta.mode() & 0o777);
-            return Err(Error::untrusted(path, why));
-        }
-        Ok(())
+        trusted(path, meta, &[if self.system { 0 } else { rustix::process::geteuid().as_raw() }])
     }
+}
+
+/// Refuses what belongs to none of `owners` or can be written by others: who can write a plan says which files
+/// this process opens.
+pub fn trusted(path: &Path, meta: &Metadata, owners: &[u32]) -> Result<()> {
+    cold_sys::place::distrust(meta, owners).map_or(Ok(()), |why| Err(Error::untrusted(path, why)))
 }
 
 fn read(opened: Opened) -> Result<Vec<u8>> {

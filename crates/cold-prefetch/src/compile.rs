@@ -12,15 +12,7 @@
 //! 4. **Order**: the critical prefix first; then by need, or by place on the disk within windows of need time.
 //!    Metadata goes ahead of the data that needs it: blocks of the file system, then names and directories,
 //!    then the opening of a file, then its pages.
-//!
-//! The lower bound is `max(C, max_i(A_i + C − c_i))`, where C is the time to ready without waits (of
-//! recorded starts, or of a trial's warm ones where that is less), `c_i` the need
-//! time of step i and `A_i` the time by which its bytes can have arrived at the earliest: the latency once,
-//! then for every step up to i what a request costs beside its bytes at the depth the device is used
-//! with, and its needed bytes (holes not counted). Serially it is `A_n + C`. Names, listings and openings are
-//! free in it, because their blocks are in the plan where they are known.
 
-mod bound;
 mod reads;
 
 use std::path::Path;
@@ -35,7 +27,7 @@ use reads::Read;
 /// another, and nothing of the file can be asked for before.
 const LEAD_NS: u64 = 5_000_000;
 
-/// Fills in knobs, device, steps and bound. `extents` tells where a file lies on its device (asked only for
+/// Fills in knobs, device and steps. `extents` tells where a file lies on its device (asked only for
 /// [`Order::Physical`]); a file of which it does not know comes after the others of its window.
 pub fn compile(
     plan: &mut Plan,
@@ -44,7 +36,6 @@ pub fn compile(
     extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
 ) {
     let reads = reads::reads(plan, knobs, device, extents);
-    plan.bound = device.map(|d| bound::bound(plan, &reads, d));
     let mut steps: Vec<Placed> = reads.iter().map(|r| placed_read(r, knobs)).collect();
     if knobs.metadata {
         steps.extend(metadata(plan, knobs, &reads));

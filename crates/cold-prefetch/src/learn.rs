@@ -12,12 +12,14 @@ mod metadata;
 mod pages;
 mod select;
 
+use std::collections::HashSet;
 use std::path::PathBuf;
 
 use cold_analyze::Window;
+use cold_model::bench::STILL_COLD;
 use cold_model::observed;
 use cold_model::recording::manifest::{Subject, Tier};
-use cold_model::recording::{Recording, TouchKind};
+use cold_model::recording::{Recording, TouchKind, tables};
 use cold_plan::plan::{FileKind, PlanFile, Range};
 
 use clock::Clock;
@@ -54,7 +56,7 @@ pub struct ObservedStart {
     pub files: Vec<PlanFile>,
     /// Ranges by first need.
     pub ranges: Vec<Range>,
-    /// The start was cold: what stayed cached is known, and is at most a quarter of what was checked.
+    /// The start was cold: what stayed cached before it is known, and little beside what it needed ([`STILL_COLD`]).
     pub proved_cold: bool,
     /// It was asked to be warm.
     pub warm: bool,
@@ -62,6 +64,8 @@ pub struct ObservedStart {
     pub tier: char,
     /// Faults were exact to the page, or all that was mapped around them had been read for itself.
     pub exact: bool,
+    /// No other thread or process of the command was there until ready.
+    pub one_thread: bool,
     /// Start to ready, nanoseconds.
     pub ready_ns: u64,
     /// The same with the waits of the first process' line taken out.
@@ -139,9 +143,7 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
     // Without a window of one page exactness comes from reading nothing ahead, which shows in cold starts only.
     let one_page = m.fault_around.value().is_some_and(|b| b.0 <= 4096);
     let exact = m.exact_need && (one_page || cold);
-    // Libraries that running programs hold stay cached in every start, the later ones too.
-    let left = m.state.residual.as_ref().and_then(|r| r.value()).map(|r| r.bytes.0 + r.unknown_bytes.0);
-    let proved = left.is_some_and(|bytes| bytes <= m.state.checked.0 / 4);
+    let proved = absent_before(recording, &ranges);
     let mut missing = missing(recording, sees, reads, exact, with);
     if cold && !proved {
         missing.push(
@@ -155,6 +157,7 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
         warm: m.state.wanted == "warm",
         tier: m.tier.to_string().chars().next().unwrap_or('D'),
         exact,
+        one_thread: one_thread(recording, window),
         ready_ns: window.until.saturating_sub(window.start).0,
         computing_ns: clock.computing(),
         own_cpu_ns: 0,
@@ -162,6 +165,19 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
         missing,
         faults: faults(recording),
     })
+}
+
+/// What it needs was not cached before it, as far as a measured start has to be cold.
+fn absent_before(recording: &Recording, ranges: &[Range]) -> bool {
+    let residual = recording.manifest.state.residual.as_ref().and_then(|r| r.value());
+    let needed = ranges.iter().map(|r| u64::from(r.pages)).sum::<u64>() * 4096;
+    residual.is_some_and(|r| (r.bytes + r.unknown_bytes).0 as f64 <= STILL_COLD * needed as f64)
+}
+
+/// Threads that were there before the exec are the recorder's way to start the command.
+fn one_thread(recording: &Recording, window: Window) -> bool {
+    let began = |t: &&tables::Thread| t.in_tree && t.began < window.until;
+    recording.threads.iter().filter(began).map(|t| t.tid).collect::<HashSet<_>>().len() == 1
 }
 
 fn faults(recording: &Recording) -> Vec<String> {

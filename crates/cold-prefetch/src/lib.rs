@@ -1,21 +1,19 @@
-//! Learns plans from recordings, compiles them for a device, tunes and judges them.
+//! Learns plans from recordings, compiles them for a device, tunes them.
 //!
 //! Pure: no I/O, no clock, no printing. [`learn`] turns one recording into what that start needed, [`mod@merge`]
-//! adds it to a plan, [`mod@compile`] makes the plan's steps for a device; [`mod@waste`] says what a prefetched
-//! start got out of them, [`tune`] looks for better knobs and [`mod@judge`] for plans that should be switched off.
+//! adds it to a plan, [`mod@compile`] makes the plan's steps for a device, [`bound()`] says what none can beat;
+//! [`mod@waste`] says what a prefetched start got out of the steps, and [`tune`] looks for better knobs.
 
+mod bound;
 pub mod compile;
-pub mod evidence;
-pub mod judge;
 pub mod knobs;
 pub mod learn;
 pub mod merge;
-mod random;
 pub mod tune;
 pub mod waste;
 
+pub use bound::{bound, busiest};
 pub use compile::{compile, is_kept};
-pub use judge::{Judgement, judge};
 pub use knobs::default_knobs;
 pub use learn::{ObservedStart, Sees, WhyNot, With, observe};
 pub use merge::merge;

@@ -71,6 +71,7 @@ fn learnt(old: &Learnt, start: &ObservedStart, at: u64) -> Learnt {
         // A for the best, so the greater letter is the lower tier.
         tier: if n == 0 { start.tier } else { old.tier.max(start.tier) },
         exact: old.exact || start.exact,
+        one_thread: start.one_thread && (n == 0 || old.one_thread),
         first: if n == 0 { at } else { old.first },
         last: at,
         cpu_ns: computing,

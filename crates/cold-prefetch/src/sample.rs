@@ -49,6 +49,7 @@ pub(crate) fn start(files: u32, ranges: &[(u32, u64, u32, u64)]) -> ObservedStar
         warm: true,
         tier: 'A',
         exact: true,
+        one_thread: true,
         ready_ns: 100_000_000,
         computing_ns: 100_000_000,
         own_cpu_ns: 0,
@@ -79,25 +80,5 @@ pub(crate) fn rotating() -> DeviceModel {
         ns_per_byte: 10.0,
         depths: vec![AtDepth { depth: 1, iops: 124.0 }],
         ..flash()
-    }
-}
-
-/// Times of starts: log-normal, now and then one that was held up.
-pub(crate) struct Noise(u64);
-
-impl Noise {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self(seed)
-    }
-    pub(crate) fn below(&mut self, n: usize) -> usize {
-        (self.unit() * n as f64) as usize
-    }
-    pub(crate) fn unit(&mut self) -> f64 {
-        crate::random::unit(&mut self.0)
-    }
-    pub(crate) fn time(&mut self, spread: f64) -> f64 {
-        let normal = (0..12).map(|_| self.unit()).sum::<f64>() - 6.0;
-        let held_up = if self.unit() < 0.05 { 1.0 + self.unit() } else { 1.0 };
-        (normal * spread).exp() * held_up
     }
 }

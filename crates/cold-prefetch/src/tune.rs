@@ -6,7 +6,7 @@
 //! *chooses*: nothing in it is evidence, so it may be as hasty as it likes.
 //!
 //! **Proof**: the best against no plan, fresh pairs in random order, with a test that may stop at any time
-//! ([`crate::evidence`]): proven as soon as the interval lies below 1 − margin; off as soon as it lies
+//! ([`cold_plan::evidence`]): proven as soon as the interval lies below 1 − margin; off as soon as it lies
 //! above 1, or when the pairs are used up without a decision. A plan that does nothing is so called
 //! proven in at most 2.5 % of tunings.
 //!
@@ -14,10 +14,9 @@
 
 mod candidates;
 
+use cold_model::random::unit;
+use cold_plan::evidence::{Evidence, evidence, median};
 use cold_plan::plan::{Knobs, Standing, Trial};
-
-use crate::evidence::{Evidence, evidence, median};
-use crate::random::unit;
 
 pub use candidates::Space;
 
@@ -312,27 +311,14 @@ fn standing(e: Option<Evidence>, limits: &Limits) -> Standing {
     if e.high < 1.0 - limits.margin {
         return Standing::Proven;
     }
-    let figures = figures(&e);
     if e.low > 1.0 {
-        Standing::Off(format!("starts with the plan are slower: {figures}"))
+        Standing::Off(format!("starts with the plan are slower: {e}"))
     } else if e.pairs >= limits.proof_pairs {
         let margin = limits.margin * 100.0;
-        Standing::Off(format!("no gain of more than {margin:.0} % was shown: {figures}"))
+        Standing::Off(format!("no gain of more than {margin:.0} % was shown: {e}"))
     } else {
         Standing::Untried
     }
-}
-
-/// `0.97 times as long (95 % interval 0.93 to 1.02, 20 pairs)`.
-pub(crate) fn figures(e: &Evidence) -> String {
-    let end = |x: f64| if x.is_finite() && x > 1e-3 { format!("{x:.2}") } else { "unknown".to_owned() };
-    format!(
-        "{:.2} times as long as without (95 % interval {} to {}, {} pairs)",
-        e.ratio,
-        end(e.low),
-        end(e.high),
-        e.pairs
-    )
 }
 
 #[cfg(test)]

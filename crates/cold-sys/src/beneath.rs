@@ -6,13 +6,13 @@
 //! acts on a device, nor triggers a mount.
 
 use std::fs::{File, Metadata};
-use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
-use crate::open::kind_of;
+use crate::open::{kind_of, reopen};
 use crate::{Error, Result};
 
 /// The root directory of a mount.
@@ -54,46 +54,24 @@ impl Beneath {
     /// Opens a regular file for reading, without reading ahead on its own and, where allowed, without
     /// changing its access time.
     pub fn regular(&self, rel: &Path) -> Result<(File, Metadata)> {
-        let (handle, meta) = self.handle(rel)?;
-        if !meta.is_file() {
-            return Err(Error::NotRegular { path: self.point.join(rel), kind: kind_of(&meta) });
-        }
-        let file = self.reopen(rel, &handle, &meta)?;
-        // Advice that cannot be given costs a few pages more, nothing else.
-        let _ = crate::evict::advise_random(&file);
-        Ok((file, meta))
+        self.readable(rel, Metadata::is_file)
     }
 
     /// Opens a block device for reading if its number is one of `allowed` (`st_rdev`).
     pub fn block_device(&self, rel: &Path, allowed: impl Fn(u64) -> bool) -> Result<(File, Metadata)> {
-        let (handle, meta) = self.handle(rel)?;
-        if !meta.file_type().is_block_device() || !allowed(meta.rdev()) {
-            return Err(Error::NotRegular { path: self.point.join(rel), kind: kind_of(&meta) });
-        }
-        let file = self.reopen(rel, &handle, &meta)?;
-        let _ = crate::evict::advise_random(&file);
-        Ok((file, meta))
+        self.readable(rel, |meta| meta.file_type().is_block_device() && allowed(meta.rdev()))
     }
 
-    fn handle(&self, rel: &Path) -> Result<(File, Metadata)> {
+    fn readable(&self, rel: &Path, is_right: impl Fn(&Metadata) -> bool) -> Result<(File, Metadata)> {
         let handle = self.open(rel, OFlags::PATH)?;
         let meta = handle.metadata().map_err(|e| self.failed("stat", rel, e))?;
-        Ok((handle, meta))
-    }
-
-    fn reopen(&self, rel: &Path, handle: &File, meta: &Metadata) -> Result<File> {
-        let magic = format!("/proc/self/fd/{}", handle.as_raw_fd());
-        let open = |extra| {
-            let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC | extra;
-            std::fs::OpenOptions::new().read(true).custom_flags(flags).open(&magic)
-        };
-        let euid = rustix::process::geteuid();
-        let quiet = if euid.is_root() || euid.as_raw() == meta.uid() { libc::O_NOATIME } else { 0 };
-        match open(quiet) {
-            Err(e) if quiet != 0 && e.raw_os_error() == Some(libc::EPERM) => open(0),
-            other => other,
+        if !is_right(&meta) {
+            return Err(Error::NotRegular { path: self.point.join(rel), kind: kind_of(&meta) });
         }
-        .map_err(|e| self.failed("open", rel, e))
+        let file = reopen(&handle, &meta).map_err(|e| self.failed("open", rel, e))?;
+        // Advice that cannot be given costs a few pages more, nothing else.
+        let _ = crate::evict::advise_random(&file);
+        Ok((file, meta))
     }
 
     /// Opens a directory and reads its entries, so that its blocks are in memory; at most `most` entries.

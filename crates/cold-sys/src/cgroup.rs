@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use crate::procfs::{Mount, ProcFs};
+use crate::procfs::{Mount, Pressure, ProcFs};
 use crate::{Error, Result};
 
 /// The mounted hierarchies.
@@ -90,8 +90,11 @@ impl Cgroup {
         let path = self.dir.join("io.pressure");
         let text =
             std::fs::read_to_string(&path).map_err(|e| Error::io("read", path.display().to_string(), e))?;
-        text.lines()
-            .find_map(|l| l.strip_prefix("some ")?.split_once("total=")?.1.trim().parse().ok())
-            .ok_or(Error::Parse { file: path, text, expected: "some avg10=… total=…" })
+        let pressure = Pressure::parse(&text);
+        pressure.map(|p| p.some.total_us).ok_or(Error::Parse {
+            file: path,
+            text,
+            expected: Pressure::EXPECTED,
+        })
     }
 }

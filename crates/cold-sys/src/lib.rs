@@ -33,6 +33,7 @@ pub mod readahead;
 pub mod reclaim;
 pub mod residency;
 pub mod shared;
+pub mod spawn;
 pub mod supervise;
 pub mod sysfs;
 pub mod time;

@@ -12,7 +12,6 @@ use crate::{Error, Result};
 /// type is checked, and only then is that same object reopened for reading.
 ///
 /// With `follow` false a symbolic link at the last component is refused as [`Error::NotRegular`].
-/// The access time is left alone where the kernel allows it (`O_NOATIME`; owners and root only).
 pub fn regular(path: &Path, follow: bool) -> Result<(File, Metadata)> {
     let nofollow = if follow { 0 } else { libc::O_NOFOLLOW };
     let subject = || path.display().to_string();
@@ -25,17 +24,24 @@ pub fn regular(path: &Path, follow: bool) -> Result<(File, Metadata)> {
     if !meta.is_file() {
         return Err(Error::NotRegular { path: path.to_owned(), kind: kind_of(&meta) });
     }
-    let magic = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    let reopen = |extra| {
-        std::fs::OpenOptions::new()
-            .read(true)
-            .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC | extra)
-            .open(&magic)
-    };
-    let file = reopen(libc::O_NOATIME)
-        .or_else(|e| if e.raw_os_error() == Some(libc::EPERM) { reopen(0) } else { Err(e) })
-        .map_err(|e| Error::io("open", subject(), e))?;
+    let file = reopen(&handle, &meta).map_err(|e| Error::io("open", subject(), e))?;
     Ok((file, meta))
+}
+
+/// The object that an `O_PATH` descriptor stands for, opened for reading: without waiting, without becoming
+/// anybody's terminal, and without a new access time where the kernel allows that (to owners and root).
+pub(crate) fn reopen(handle: &File, meta: &Metadata) -> std::io::Result<File> {
+    let magic = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    let open = |extra| {
+        let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC | extra;
+        std::fs::OpenOptions::new().read(true).custom_flags(flags).open(&magic)
+    };
+    let euid = rustix::process::geteuid();
+    if !euid.is_root() && euid.as_raw() != meta.uid() {
+        return open(0);
+    }
+    // Root of a user namespace is not everybody's.
+    open(libc::O_NOATIME).or_else(|e| if e.raw_os_error() == Some(libc::EPERM) { open(0) } else { Err(e) })
 }
 
 /// The kind of a directory entry in words.

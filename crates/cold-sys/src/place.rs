@@ -1,6 +1,8 @@
-//! Where `cold` keeps what outlives a run.
+//! Where `cold` keeps what outlives a run, and whether it may be believed.
 
 use std::ffi::OsString;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 /// Root's directory, and that of plans for all users.
@@ -12,10 +14,27 @@ pub const SYSTEM_STATE: &str = "/var/lib/coldstart";
 /// Decided by the effective user: under `sudo` with the user's HOME, root's files must not lie where
 /// the user can write.
 pub fn state_directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
-    if rustix::process::geteuid().is_root() {
+    if crate::caps::is_root() {
         return Some(PathBuf::from(SYSTEM_STATE));
     }
     user_state_directory(variable)
+}
+
+/// Why what lies there cannot be believed, as a phrase: it belongs to none of `owners` (user ids), or others may
+/// write it. `None` when it can.
+pub fn distrust(meta: &Metadata, owners: &[u32]) -> Option<String> {
+    judge(meta.uid(), meta.mode(), owners)
+}
+
+fn judge(owner: u32, mode: u32, owners: &[u32]) -> Option<String> {
+    if !owners.contains(&owner) {
+        let theirs: Vec<String> = owners.iter().map(u32::to_string).collect();
+        Some(format!("it belongs to user {owner}, not to {}", theirs.join(" or ")))
+    } else if mode & 0o022 != 0 {
+        Some(format!("others may write it (mode {:03o})", mode & 0o777))
+    } else {
+        None
+    }
 }
 
 fn user_state_directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
@@ -28,7 +47,7 @@ fn user_state_directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<P
 
 #[cfg(test)]
 mod tests {
-    use super::user_state_directory;
+    use super::{judge, user_state_directory};
 
     #[test]
     fn a_users_state_lies_where_xdg_says() {
@@ -44,5 +63,19 @@ mod tests {
         assert_eq!(with("relative", "/home/u").as_deref(), Some("/home/u/.local/state/coldstart"));
         assert_eq!(with("", ""), None);
         assert_eq!(user_state_directory(|_| None), None);
+    }
+
+    #[test]
+    fn only_what_its_owners_alone_can_write_is_believed() {
+        for (owner, mode, owners, why) in [
+            (1000, 0o100_600, &[1000, 0][..], None),
+            (0, 0o100_644, &[1000, 0], None),
+            (1001, 0o100_600, &[1000, 0], Some("it belongs to user 1001, not to 1000 or 0")),
+            (1000, 0o100_600, &[0], Some("it belongs to user 1000, not to 0")),
+            (1000, 0o100_622, &[1000], Some("others may write it (mode 622)")),
+            (0, 0o100_660, &[0], Some("others may write it (mode 660)")),
+        ] {
+            assert_eq!(judge(owner, mode, owners).as_deref(), why, "{owner} {mode:o} {owners:?}");
+        }
     }
 }

@@ -21,3 +21,9 @@ pub fn process_cpu(pid: i32) -> Option<Nanos> {
     };
     done.then(|| Nanos(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned()))
 }
+
+/// Time between two ticks of the kernel's timer (1/HZ): what the coarse clock advances by.
+pub fn tick() -> Nanos {
+    let t = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);
+    Nanos(t.tv_sec.cast_unsigned() * 1_000_000_000 + t.tv_nsec.cast_unsigned())
+}

@@ -10,6 +10,8 @@ use std::io;
 use cold_model::Bytes;
 use cold_model::recording::manifest::{ProgramCost, Tier};
 
+use crate::record::CallCount;
+
 mod consumer;
 mod knobs;
 mod load;
@@ -57,11 +59,19 @@ pub struct Options {
     pub stacks: Stacks,
     /// Room for events between kernel and reader; rounded up to a power of two.
     pub buffer: Bytes,
+    /// Every system call is counted, and lookups have stacks (the first of each thread, then some).
+    pub count_calls: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { tier: None, scope: Scope::Tree, stacks: Stacks::default(), buffer: DEFAULT_BUFFER }
+        Self {
+            tier: None,
+            scope: Scope::Tree,
+            stacks: Stacks::default(),
+            buffer: DEFAULT_BUFFER,
+            count_calls: false,
+        }
     }
 }
 
@@ -97,6 +107,8 @@ pub struct Finished {
     pub bytes: Bytes,
     /// Size of the buffer.
     pub buffer: Bytes,
+    /// System calls that returned, by process and number; empty where they were not counted.
+    pub calls: Vec<CallCount>,
 }
 
 /// Why recording failed.

@@ -12,10 +12,9 @@ pub mod machine;
 pub mod perf;
 pub mod raw;
 pub mod record;
+pub mod syscalls;
 pub mod unwind;
 pub mod waiting;
-
-mod syscalls;
 
 pub use assemble::assemble;
 pub use record::{Survey, assemble_dir, recover, survey};

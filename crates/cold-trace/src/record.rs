@@ -13,9 +13,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 
-use cold_model::Bytes;
 use cold_model::recording::manifest::{DiskCounter, Manifest, StackMethod, Subject, Tier};
 use cold_model::recording::{FileKind, Recording};
+use cold_model::{Bytes, Nanos};
 use cold_sys::perf_event::{Stack, Whom};
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
@@ -94,13 +94,40 @@ fn own_only(e: &io::Error) -> &'static str {
 pub struct Options {
     /// This tier and no other; `None`: the best that is to be had.
     pub tier: Option<Tier>,
-    /// User stacks at faults (and with BPF at reads, waits and lookups). `None`: by unwind tables where only
+    /// User stacks at faults (with BPF at fills and waits). `None`: by unwind tables where only
     /// stacks of waits are copied (tiers A and B), else by frame pointers.
     pub stacks: Option<StackMethod>,
     /// Bytes of the buffer between kernel and reader (per CPU in tiers C and D); `None`: by the tier.
     pub buffer: Option<usize>,
     /// Files whose cached pages are looked at before and after, for the tiers that see no fills.
     pub files: Vec<PathBuf>,
+    /// Tiers A and B: every system call is counted ([`Finished::calls`]), and lookups have stacks where
+    /// those are taken (of each thread the first 64, then one in 64). Not for what is to be timed.
+    pub count_calls: bool,
+}
+
+/// How often one process called one system call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CallCount {
+    /// Process.
+    pub pid: u32,
+    /// Number of the call: see [`crate::syscalls::name`].
+    pub number: i32,
+    /// Calls that returned.
+    pub calls: u64,
+    /// Bytes read, written, or of directory entries, by the calls that tell them as their result.
+    pub bytes: u64,
+    /// Wall time within them.
+    pub time: Nanos,
+}
+
+/// The end of a recording.
+#[derive(Debug)]
+pub struct Finished {
+    /// The manifest as it was written to the log.
+    pub manifest: Manifest,
+    /// What was called; empty unless [`Options::count_calls`] asked for it.
+    pub calls: Vec<CallCount>,
 }
 
 impl Options {
@@ -276,12 +303,11 @@ impl Session {
 
     /// Ends the recording: drains all buffers, then writes what is known at the end. `complete` adds what
     /// the caller has learnt meanwhile (ready, ending, taints). The log is whole when this returns.
-    pub fn finish(mut self, complete: impl FnOnce(&mut Manifest)) -> Result<Manifest, Error> {
+    pub fn finish(mut self, complete: impl FnOnce(&mut Manifest)) -> Result<Finished, Error> {
         self.manifest.end = cold_sys::time::monotonic();
         self.manifest.disk_counters = facts::difference(&self.counters, &facts::disk_counters(&self.proc));
-        if let Some(bpf) = self.bpf.take() {
-            kernel::finish(bpf, &mut self.manifest)?;
-        }
+        let bpf = self.bpf.take();
+        let calls = bpf.map_or(Ok(Vec::new()), |bpf| kernel::finish(bpf, &mut self.manifest))?;
         for recorder in std::mem::take(&mut self.recorders) {
             let cpu = recorder.finish()?;
             self.manifest.cost.recorder_cpu += cpu;
@@ -292,7 +318,7 @@ impl Session {
         self.manifest.complete = true;
         complete(&mut self.manifest);
         self.fact(&Fact::Manifest(Box::new(self.manifest.clone())))?;
-        Ok(self.manifest)
+        Ok(Finished { manifest: self.manifest, calls })
     }
 
     /// What this crate knows of the manifest at the beginning.

@@ -1,5 +1,9 @@
 //! System calls by what they mean for a start. Numbers are those of the architecture this is built for.
 
+mod names;
+
+pub use names::name;
+
 use cold_model::recording::LookupKind;
 
 /// What a system call is to a recording.

@@ -325,6 +325,29 @@ mod root {
     }
 
     #[test]
+    fn calls_are_counted_and_some_lookups_have_stacks() {
+        if !ready() {
+            return;
+        }
+        let options = Options { stacks: Stacks::Copy, count_calls: true, ..Options::default() };
+        let seen = record(&options, &["opens", "1000"]);
+        let all = seen.of_actor();
+        let stormy = |record: &&cold_trace::raw::Record<'_>| matches!(record.event, Event::Call(call) if call.path == Some(b"/nonexistent/storm"));
+        let storm: Vec<_> = all.iter().filter(stormy).collect();
+        assert_eq!(storm.len(), 1000);
+        let own = |c: &&cold_trace::record::CallCount| c.pid == storm[0].head.pid;
+        let opens = seen.finished.calls.iter().filter(own).find(|c| c.calls >= 1000).unwrap();
+        assert!(cold_trace::syscalls::name(opens.number).unwrap().starts_with("open"), "{opens:?}");
+        assert!(opens.calls < 1100 && opens.time.0 > 0 && opens.bytes == 0, "{opens:?}");
+        let copied = storm.iter().filter(|record| {
+            let Event::Call(call) = record.event else { return false };
+            all.iter().any(|r| matches!(r.event, Event::StackCopy(copy) if copy.context == call.began))
+        });
+        let copied = copied.count();
+        assert!((30..=90).contains(&copied), "the first ones, then one in 64: {copied}");
+    }
+
+    #[test]
     fn tier_b_has_faults_by_address_and_reads_as_calls() {
         if !ready() {
             return;

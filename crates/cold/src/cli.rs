@@ -52,6 +52,8 @@ pub(crate) enum Command {
     Prefetch(commands::prefetch::Args),
     /// Start a program by its plan
     Launch(commands::launch::Args),
+    /// Measure whether starting a program gets slower the more one starts, and why
+    Spawn(Box<commands::spawn::Args>),
     /// Show, evict, save and restore what the page cache holds
     Cache(commands::cache::Args),
     /// Measure mapped against buffered access, memory pressure, prefetch calls, devices

@@ -8,6 +8,7 @@ pub(crate) mod launch;
 pub(crate) mod prefetch;
 pub(crate) mod probe;
 pub(crate) mod report;
+pub(crate) mod spawn;
 pub(crate) mod trace;
 
 use crate::cli::Command;
@@ -19,7 +20,12 @@ use crate::ui::Ui;
 pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
     if matches!(
         command,
-        Command::Bench(_) | Command::Trace(_) | Command::Cache(_) | Command::Prefetch(_) | Command::Probe(_)
+        Command::Bench(_)
+            | Command::Trace(_)
+            | Command::Cache(_)
+            | Command::Prefetch(_)
+            | Command::Probe(_)
+            | Command::Spawn(_)
     ) {
         leftovers::repair(ui);
     }
@@ -27,6 +33,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
         Command::Bench(args) => bench::run(&args, ui),
         Command::Trace(args) => trace::run(&args, ui),
         Command::Report(args) => report::run(&args, ui),
+        Command::Spawn(args) => spawn::run(&args, ui),
         Command::Cache(args) => cache::run(args, ui),
         Command::Launch(args) => launch::run(&args, ui),
         Command::Prefetch(args) => prefetch::run(args, ui),

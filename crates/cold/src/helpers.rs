@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cold_probe::worker;
 use cold_sys::procfs::ProcFs;
-use cold_sys::{observe, supervise};
+use cold_sys::{observe, spawn, supervise};
 
 use crate::exit::{Exit, Failure};
 use crate::leftovers;
@@ -42,6 +42,8 @@ pub(crate) fn run(arguments: &[OsString]) -> Option<ExitCode> {
     } else if first == KEEPER {
         keep(parent);
         None
+    } else if first == spawn::ARGUMENT {
+        spawn::serve::serve(rest).err().map(Failure::from)
     } else {
         return None;
     };

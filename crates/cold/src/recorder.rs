@@ -11,7 +11,7 @@ use cold_model::recording::{Manifest, Recording};
 use cold_recording::log::Writer;
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::monotonic;
-use cold_trace::record::{Options, Session};
+use cold_trace::record::{CallCount, Options, Session};
 
 use crate::unwind::Tables;
 
@@ -39,13 +39,14 @@ pub(crate) struct Watch<'a> {
     new: bool,
     /// The log is whole.
     ended: bool,
+    calls: Vec<CallCount>,
 }
 
 impl<'a> Watch<'a> {
     /// Nothing is attached or written yet.
     pub(crate) fn new(directory: &'a Path, options: Options, manifest: Manifest) -> Self {
         let new = directory.symlink_metadata().is_err();
-        Self { directory, options, manifest, running: None, new, ended: false }
+        Self { directory, options, manifest, running: None, new, ended: false, calls: Vec::new() }
     }
 
     /// Attaches and follows; what was recorded before is void.
@@ -72,11 +73,16 @@ impl<'a> Watch<'a> {
     /// Detaches; nothing is recorded from here on.
     pub(crate) fn end(&mut self, complete: impl FnOnce(&mut Manifest)) -> Result<()> {
         let Some((session, log)) = self.running.take() else { bail!("nothing was recorded") };
-        session.finish(complete)?;
+        self.calls = session.finish(complete)?.calls;
         let log = Arc::into_inner(log).context("the recorder still writes its log")?;
         log.into_inner().unwrap_or_else(PoisonError::into_inner).finish()?;
         self.ended = true;
         Ok(())
+    }
+
+    /// What was called, where the options asked for that; after the end.
+    pub(crate) fn calls(&self) -> &[CallCount] {
+        &self.calls
     }
 
     /// Makes the recording of what was seen, and writes it.

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use cold_plan::format::View;
 use cold_plan::plan::FileKind;
 use cold_sys::device::{self, Dev};
-use cold_sys::procfs::ProcFs;
+use cold_sys::procfs::{Pressure, ProcFs};
 use cold_sys::sysfs::SysFs;
 
 /// Share of the last 10 s in which some task waited for memory, in percent, from which on a replay would
@@ -52,13 +52,35 @@ fn in_flight(sys: &SysFs, (major, minor): Dev) -> u64 {
     text.map_or(0, |t| t.split_whitespace().filter_map(|n| n.parse::<u64>().ok()).sum())
 }
 
-/// Microseconds since boot in which some task waited for memory; asked again and again while a replay
+/// Whether tasks have begun to wait for memory since this was made; asked again and again while a replay
 /// runs, so the file stays open.
-pub(crate) fn memory_stall(file: &File) -> Option<u64> {
+pub(crate) struct Hunger {
+    /// `/proc/pressure/memory`.
+    file: File,
+    before_us: u64,
+}
+
+impl Hunger {
+    /// Time in which tasks waited from which on it counts, microseconds.
+    const FELT_US: u64 = 50_000;
+
+    /// From now on; `None` where the kernel does not tell.
+    pub(crate) fn since_now(proc: &ProcFs) -> Option<Self> {
+        let file = File::open(proc.path("pressure/memory")).ok()?;
+        let before_us = stall_us(&file)?;
+        Some(Self { file, before_us })
+    }
+
+    pub(crate) fn is_felt(&self) -> bool {
+        stall_us(&self.file).is_some_and(|now| now.saturating_sub(self.before_us) > Self::FELT_US)
+    }
+}
+
+/// Microseconds since boot in which some task waited.
+fn stall_us(file: &File) -> Option<u64> {
     let mut buffer = [0_u8; 256];
     let n = std::os::unix::fs::FileExt::read_at(file, &mut buffer, 0).ok()?;
-    let text = std::str::from_utf8(buffer.get(..n)?).ok()?;
-    text.lines().find_map(|l| l.strip_prefix("some ")?.split_once("total=")?.1.trim().parse().ok())
+    Some(Pressure::parse(std::str::from_utf8(buffer.get(..n)?).ok()?)?.some.total_us)
 }
 
 #[cfg(test)]
@@ -90,5 +112,16 @@ mod tests {
             assert_eq!(busy(tree("12.50", "0.00", "0 0", at)), Some("memory is under pressure"));
         }
         assert_eq!(busy(tree("0.00", "50.00", "3 5", (250, 9))), None, "another disk");
+    }
+    #[test]
+    fn hunger_is_felt_when_tasks_have_waited_50_ms_longer() {
+        let waited = |us: u64| format!("some avg10=99.00 avg60=0.00 avg300=0.00 total={us}\nfull total=1\n");
+        let tree = FakeTree::new().file("proc/pressure/memory", waited(7_000_000));
+        let hunger = Hunger::since_now(&ProcFs::new(tree.proc())).expect("told");
+        for (us, felt) in [(7_000_000, false), (7_050_000, false), (7_050_001, true), (1, false)] {
+            std::fs::write(tree.proc().join("pressure/memory"), waited(us)).expect("written");
+            assert_eq!(hunger.is_felt(), felt, "{us}");
+        }
+        assert!(Hunger::since_now(&ProcFs::new("/nonexistent")).is_none());
     }
 }

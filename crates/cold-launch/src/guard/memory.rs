@@ -61,4 +61,11 @@ mod tests {
         put(&mid, "memory.stat", "anon 1\ninactive_file 60000\n");
         assert_eq!(group_room(top, &own, "memory.max", "memory.current"), Some(70_000));
     }
+    #[test]
+    fn without_groups_the_machine_decides_and_where_nothing_tells_nobody() {
+        let tree = cold_testbed::FakeTree::new();
+        assert_eq!(room(&ProcFs::new(tree.proc()), &[]), None);
+        let tree = tree.file("proc/meminfo", "MemTotal: 900 kB\nMemFree: 1 kB\nMemAvailable: 300 kB\n");
+        assert_eq!(room(&ProcFs::new(tree.proc()), &[]), Some(300 << 10));
+    }
 }

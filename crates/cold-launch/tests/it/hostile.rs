@@ -2,13 +2,13 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use cold_plan::plan::{FileKind, Identity, Op, Step};
+use cold_plan::plan::{FileKind, Gate, Identity, Op};
 
 use cold_testbed::attempts;
 
 use crate::world::{
-    MIB, WAITS, add, add_whole, cached, came, directory, evict, file, followed, gone, launch, launcher, plan,
-    put, save, text,
+    MIB, WAITS, add, add_lookup, add_whole, cached, calm, came, directory, evict, file, followed, gone,
+    launch, launcher, plan, put, save, text,
 };
 
 /// The program ran, and at most one line was said about the plan.
@@ -21,18 +21,23 @@ fn started(out: &std::process::Output) -> String {
 
 const PROGRAM: [&str; 3] = ["sh", "-c", "echo ran; exit 7"];
 
+/// Numbers without order, the same ones each time (xorshift).
+fn noise() -> impl FnMut() -> usize {
+    let mut state = 88_172_645_463_325_252_u64;
+    move || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state as usize
+    }
+}
+
 #[test]
 fn random_bytes_and_missing_plans() {
     let dir = directory();
     let at = dir.path().join("plan");
-    let mut state = 88_172_645_463_325_252_u64;
-    let mut noise = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        state as u8
-    };
-    let bytes: Vec<u8> = (0..1_000_000).map(|_| noise()).collect();
+    let mut noise = noise();
+    let bytes: Vec<u8> = (0..1_000_000).map(|_| noise() as u8).collect();
     put(&at, &bytes);
     assert!(started(&launch(&at, &[], &PROGRAM)).contains("cannot be used"));
     // The same behind a true beginning: every byte of a true plan wrong once in a while.
@@ -52,6 +57,43 @@ fn random_bytes_and_missing_plans() {
     assert!(started(&launch(&dir.path().join("none"), &[], &PROGRAM)).contains("no such file"));
     assert!(started(&launch(dir.path(), &[], &PROGRAM)).contains("directory"));
     gone(dir.path());
+}
+
+/// Bytes changed anywhere behind checksums that fit, so that many of them are plans, of whatever they say.
+#[test]
+fn plans_of_a_fuzzer() {
+    let dir = directory();
+    let (at, data) = (dir.path().join("plan"), file(&dir.path().join("data"), MIB));
+    let mut p = plan();
+    p.knobs.gate = Gate::Arrived;
+    for (op, kind, path) in [
+        (Op::Open, FileKind::Regular, data.as_path()),
+        (Op::List, FileKind::Directory, dir.path()),
+        (Op::Stat, FileKind::Name, &at),
+    ] {
+        add_lookup(&mut p, op, kind, path);
+    }
+    add_whole(&mut p, &data, true);
+    add_whole(&mut p, &data, false);
+    let good = cold_plan::format::encode(&p).expect("a plan");
+    let (mut noise, mut followed) = (noise(), 0);
+    for _ in 0..300 {
+        let mut bytes = good.clone();
+        for _ in 0..=noise() % 4 {
+            let place = noise() % bytes.len();
+            if let Some(b) = bytes.get_mut(place) {
+                *b = noise() as u8;
+            }
+        }
+        cold_plan::format::seal(&mut bytes);
+        put(&at, &bytes);
+        evict(&data);
+        let out = launch(&at, &["--verbose", "--deadline", "1000"], &PROGRAM);
+        // What strangers' need for memory keeps back was a plan, too.
+        followed += usize::from(started(&out).contains("are read ahead") || calm(&out).is_err());
+    }
+    gone(dir.path());
+    assert!(followed > 20, "{followed} were followed");
 }
 
 #[test]
@@ -139,15 +181,7 @@ fn the_kernels_own_files_and_strange_steps() {
     for (op, kind) in
         [(Op::List, FileKind::Directory), (Op::Stat, FileKind::Name), (Op::Open, FileKind::Regular)]
     {
-        let file = p.files.len() as u32;
-        p.files.push(cold_plan::plan::PlanFile {
-            path: "/proc/1/root".into(),
-            kind,
-            identity: Identity::default(),
-            need_ns: 0,
-            uses: 1,
-        });
-        p.steps.push(Step { op, critical: false, file, offset: 0, bytes: 0, need_ns: 0 });
+        add_lookup(&mut p, op, kind, "/proc/1/root".as_ref());
     }
     save(&p, &at);
     evict(&data);

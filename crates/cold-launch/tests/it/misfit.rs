@@ -99,7 +99,7 @@ fn a_plan_of_another_scenario_is_not_taken_and_by_name_reads_what_it_names_and_n
     let (_, own) = stored(dir.path(), &argv, None);
     std::fs::copy(store.path_of(&other), store.path_of(&own)).expect("copied");
     let out = from_store(&store, &[], &argv);
-    assert!(text(&out.stderr).contains("the plan of another command"), "{}", text(&out.stderr));
+    assert!(text(&out.stderr).contains("holds the plan of another executable"), "{}", text(&out.stderr));
     assert_eq!(cached(&data), 0);
     // By name it is followed, as far as it goes.
     attempts(|| {

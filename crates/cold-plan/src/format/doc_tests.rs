@@ -151,6 +151,7 @@ fn the_facts_lie_where_the_document_says() {
         ("order", 1),
         ("gate", 1),
         ("metadata", 1),
+        ("one_thread", 1),
         ("gap_bytes", k.gap_bytes.into()),
         ("chunk_bytes", k.chunk_bytes.into()),
         ("in_flight_bytes", k.in_flight_bytes.into()),

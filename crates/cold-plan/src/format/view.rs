@@ -120,6 +120,7 @@ impl<'a> View<'a> {
             cold_starts: u32_at(self.facts, meta::COLD_STARTS),
             tier: char::from(byte(self.facts, meta::TIER)),
             exact: byte(self.facts, meta::EXACT) != 0,
+            one_thread: byte(self.facts, meta::ONE_THREAD) != 0,
             first: n(meta::FIRST),
             last: n(meta::LAST),
             cpu_ns: n(meta::CPU),

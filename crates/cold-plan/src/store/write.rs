@@ -9,10 +9,10 @@ use std::time::{Duration, SystemTime};
 
 use rustix::fs::OFlags;
 
-use super::{Error, HISTORY, PLAN, REPLAY, Result, Store, TEMPORARY};
+use super::{Error, HISTORY, PLAN, REPLAY, Result, Store, TEMPORARY, read};
 use crate::Plan;
-use crate::format::encode;
-use crate::plan::Key;
+use crate::format::{View, encode};
+use crate::plan::{Key, Standing};
 
 /// The file whose lock a changing process holds.
 const LOCK: &str = "lock";
@@ -55,6 +55,22 @@ impl Store {
     /// [`Locked::save`] under a lock of its own.
     pub fn save(&self, plan: &Plan) -> Result<PathBuf> {
         self.lock()?.save(plan)
+    }
+
+    /// Switches the plan of this key off, when it still is the save with this number ([`View::id`]); whether it
+    /// was.
+    pub fn switch_off(&self, key: &Key, id: u64, why: String) -> Result<bool> {
+        let locked = self.lock()?;
+        let Some(opened) = self.open(key)? else { return Ok(false) };
+        let path = opened.path.clone();
+        let bytes = read(opened)?;
+        let fault = |source| Error::Format { path: path.clone(), source };
+        let view = View::parse(&bytes).map_err(fault)?;
+        if view.id() != id || !view.is_for(key) {
+            return Ok(false);
+        }
+        let plan = Plan { standing: Standing::Off(why), ..view.to_plan().map_err(fault)? };
+        locked.save(&plan).map(|_| true)
     }
 
     /// Keeps beside the plan of this key what became of it in a recorded start. Removed with the plan.

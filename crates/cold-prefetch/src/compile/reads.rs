@@ -16,8 +16,6 @@ pub(super) struct Read {
     pub(super) end: u64,
     /// Least need time of the kept pages in it.
     pub(super) need_ns: u64,
-    /// Pages of kept ranges in it.
-    pub(super) needed: u64,
     pub(super) critical: bool,
     /// Of a block device.
     pub(super) metadata: bool,
@@ -138,17 +136,13 @@ fn chunks(
             next += 1;
         }
         let inside = run.pieces[next..].iter().take_while(|p| p.first < end);
-        let (need_ns, needed) = inside.fold((u64::MAX, 0), |(need, pages), p| {
-            (need.min(p.need_ns), pages + p.end.min(end) - p.first.max(at))
-        });
         // A chunk that lies in a gap as a whole is no bridge.
-        if needed > 0 {
+        if let Some(need_ns) = inside.map(|p| p.need_ns).min() {
             out.push(Read {
                 file: index,
                 first: at,
                 end,
                 need_ns,
-                needed,
                 // What is read together is critical together, where the gap rule joined it.
                 critical: is_critical(need_ns, knobs),
                 metadata: file.kind == FileKind::BlockDevice,

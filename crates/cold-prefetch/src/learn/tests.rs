@@ -215,6 +215,38 @@ fn exactness_by_reading_nothing_ahead_holds_for_cold_starts_only() {
     assert!(s.exact && !s.proved_cold && s.missing.iter().any(|m| m.contains("not proved")), "{s:?}");
 }
 
+#[test]
+fn a_start_is_proved_cold_when_little_of_what_it_needs_stayed_cached() {
+    let proved = |absent: Option<(u64, u64)>| {
+        let mut r = recording();
+        r.manifest.state.wanted = "cold".into();
+        // A large file of which 20 pages are needed.
+        r.manifest.state.checked = Bytes(1 << 30);
+        touch(&mut r, 10, 10, 0, 0..20, TouchKind::Read);
+        r.manifest.state.residual = absent.map(|(bytes, unknown)| {
+            let (bytes, unknown_bytes) = (Bytes(bytes * 4096), Bytes(unknown * 4096));
+            Known::Value(cold_model::bench::Residual { bytes, unknown_bytes, ..Default::default() })
+        });
+        observe(&r, &With::default()).expect("teaches").proved_cold
+    };
+    assert!(proved(Some((0, 0))) && proved(Some((1, 1))));
+    assert!(!proved(Some((2, 1))) && !proved(Some((0, 3))) && !proved(None));
+}
+
+#[test]
+fn another_thread_or_process_until_ready_is_seen() {
+    let one = |change: &dyn Fn(&mut Recording)| {
+        let mut r = recording();
+        touch(&mut r, 10, 10, 0, 0..1, TouchKind::Fault);
+        change(&mut r);
+        observe(&r, &With::default()).expect("teaches").one_thread
+    };
+    assert!(one(&|_| ()));
+    assert!(!one(&|r| thread(r, 11, 10, 50)));
+    assert!(!one(&|r| process(r, 20, 10, 15, Began::Fork, Some(60))));
+    assert!(one(&|r| thread(r, 11, 10, 150)), "after ready");
+}
+
 type Change = fn(&mut File);
 
 #[test]

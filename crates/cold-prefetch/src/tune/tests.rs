@@ -2,7 +2,8 @@ use cold_plan::plan::{Gate, Standing};
 
 use super::*;
 use crate::default_knobs;
-use crate::sample::{Noise, flash};
+use crate::sample::flash;
+use cold_plan::sample::Noise;
 
 /// Runs a tuning against a made-up machine.
 fn run(limits: Limits, space: Space, seed: u64, time: impl Fn(Arm, &mut Noise) -> f64) -> Verdict {

@@ -82,6 +82,41 @@ fn same(a: &Path, b: &Path) -> bool {
     a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
 }
 
+/// Most doublings of a trial.
+const DOUBLINGS: u32 = 6;
+
+/// Trials of twice the length each, from `o.seconds` on, until the mean response of every thread is within
+/// `share` of that in the trial before (the documentation's rule), at most 64 times as long. The last trial,
+/// its length in seconds, and whether it repeats the one before.
+pub fn run_until_it_repeats(
+    loaded: &Loaded,
+    o: &Options,
+    share: f64,
+    tools: (&Runner, &Journal, &Log),
+) -> Result<(Vec<Ran>, f64, bool)> {
+    let once = |seconds| run(loaded, &Options { seconds, ..o.clone() }, tools.0, tools.1, tools.2);
+    let (mut seconds, mut last) = (o.seconds, once(o.seconds)?);
+    for _ in 0..DOUBLINGS {
+        seconds *= 2.0;
+        let next = once(seconds)?;
+        let means = |ran: &[Ran]| ran.iter().map(|r| r.report.cycles.mean()).collect::<Vec<_>>();
+        let same = repeats(&means(&last), &means(&next), share);
+        last = next;
+        if same {
+            return Ok((last, seconds, true));
+        }
+    }
+    Ok((last, seconds, false))
+}
+
+/// Whether each mean is that of the trial before, about. A thread without a finished cycle has none.
+fn repeats(before: &[Option<f64>], now: &[Option<f64>], share: f64) -> bool {
+    let same = |(a, b): (&Option<f64>, &Option<f64>)| {
+        a.zip(*b).is_some_and(|(a, b)| (a - b).abs() <= share * a.abs().max(b.abs()))
+    };
+    before.len() == now.len() && before.iter().zip(now).all(same)
+}
+
 /// Runs the script once. Files that the scripts name and that do not exist are made (and go again).
 pub fn run(loaded: &Loaded, o: &Options, runner: &Runner, journal: &Journal, log: &Log) -> Result<Vec<Ran>> {
     let mut files = Files { own: BTreeMap::new() };
@@ -157,5 +192,18 @@ fn work(
         variate: o.variate,
         watch: 0,
         ..Work::reads(file, bytes, t.record, t.mode, seek)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::repeats;
+
+    #[test]
+    fn every_mean_has_to_repeat() {
+        assert!(repeats(&[Some(100.0), Some(3.0)], &[Some(96.0), Some(3.0)], 0.05));
+        assert!(!repeats(&[Some(100.0), Some(3.0)], &[Some(96.0), Some(3.3)], 0.05));
+        assert!(!repeats(&[None], &[None], 0.05));
+        assert!(repeats(&[Some(0.0)], &[Some(0.0)], 0.05));
     }
 }

@@ -35,6 +35,8 @@ fn points_lie_where_their_values_are() {
     assert!((p[1].1 - p[0].1 - (p[2].1 - p[1].1)).abs() < 0.2);
 }
 
+const WORDS: &[&str] = &["sequential", "normal"];
+
 /// What stands along the axes, upward and across.
 fn labels(scales: (Scale, Scale), points: &[(f64, f64)]) -> [Vec<String>; 2] {
     let of = |values: Vec<f64>, scale, wanted| {
@@ -48,7 +50,6 @@ fn labels(scales: (Scale, Scale), points: &[(f64, f64)]) -> [Vec<String>; 2] {
 
 #[test]
 fn axes_end_at_what_is_drawn() {
-    const WORDS: &[&str] = &["sequential", "normal"];
     let doubled: Vec<(f64, f64)> = [4.0, 8.0, 16.0, 64.0].map(|n: f64| (n, n / 4.0)).to_vec();
     let [across, up] = labels((Scale::Doubling, Scale::Log), &doubled);
     assert_eq!(across, ["4", "8", "16", "32", "64"]);

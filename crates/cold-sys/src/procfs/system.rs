@@ -59,6 +59,21 @@ pub struct Pressure {
     pub full: Option<PressureLine>,
 }
 
+impl Pressure {
+    /// What there must be.
+    pub(crate) const EXPECTED: &str = "some avg10=… total=…";
+
+    /// From a pressure file's text, of the machine or of a control group.
+    pub fn parse(text: &str) -> Option<Self> {
+        let line = |name: &str| {
+            let l = text.lines().find(|l| l.starts_with(name))?;
+            let get = |key: &str| l.split_whitespace().find_map(|w| w.strip_prefix(key));
+            Some(PressureLine { avg10: get("avg10=")?.parse().ok()?, total_us: get("total=")?.parse().ok()? })
+        };
+        Some(Self { some: line("some")?, full: line("full") })
+    }
+}
+
 impl ProcFs {
     /// `/proc/meminfo`, in bytes per key.
     pub fn meminfo(&self) -> Result<BTreeMap<String, u64>> {
@@ -110,13 +125,7 @@ impl ProcFs {
     pub fn pressure(&self, kind: &str) -> Result<Pressure> {
         let rel = format!("pressure/{kind}");
         let text = self.read(&rel)?;
-        let line = |name: &str| {
-            let l = text.lines().find(|l| l.starts_with(name))?;
-            let get = |key: &str| l.split_whitespace().find_map(|w| w.strip_prefix(key));
-            Some(PressureLine { avg10: get("avg10=")?.parse().ok()?, total_us: get("total=")?.parse().ok()? })
-        };
-        let some = line("some").ok_or_else(|| self.parse_error(&rel, &text, "some avg10=… total=…"))?;
-        Ok(Pressure { some, full: line("full") })
+        Pressure::parse(&text).ok_or_else(|| self.parse_error(&rel, &text, Pressure::EXPECTED))
     }
 
     /// A sysctl such as `kernel.task_delayacct`, trimmed.

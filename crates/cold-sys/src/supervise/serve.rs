@@ -67,6 +67,16 @@ enum Phase {
     Forced,
 }
 
+/// What waiting comes to.
+enum Ended {
+    /// All children still run.
+    Nobody,
+    /// This one has ended.
+    Child(libc::pid_t),
+    /// There is no child any more.
+    All,
+}
+
 struct Supervisor {
     socket: UnixStream,
     reader: BufReader<UnixStream>,
@@ -197,55 +207,57 @@ impl Supervisor {
     /// Collects every process that has ended.
     fn reap(&mut self, now: Nanos) {
         loop {
-            let (next, helper) = self.next();
-            // Asked before it is waited for: afterwards there are only sums with its children's.
-            let cpu = (next == self.main).then(|| process_cpu(next)).flatten();
-            let mut status = 0;
-            // SAFETY: rusage is plain integers; zero is a valid value.
-            let mut ru: libc::rusage = unsafe { std::mem::zeroed() };
-            // SAFETY: both pointers are valid for writing. __WALL also takes children made with clone.
-            let pid =
-                unsafe { libc::wait4(next, &raw mut status, libc::WNOHANG | libc::__WALL, &raw mut ru) };
-            match pid {
-                0 => return,
-                p if p > 0 => {
-                    self.add(&ru);
-                    if !helper || p == self.main {
-                        self.last = Some(now);
-                    }
-                    if p == self.main {
-                        self.send(&Event::MainEnded { at: now, status, cpu });
-                    }
-                }
-                _ => {
-                    // ECHILD: no descendant is left anywhere, because orphans come to us.
+            let ended = match Self::ended() {
+                Ended::Nobody => return,
+                Ended::All => {
+                    // No descendant is left anywhere, because orphans come to us.
                     self.gone = true;
                     self.usage.peak_memory_floor = own_peak();
                     let usage = self.usage;
                     self.send(&Event::TreeGone { at: self.last.unwrap_or(now), usage });
                     return;
                 }
+                Ended::Child(pid) => pid,
+            };
+            let main = ended == self.main;
+            // Asked before it is waited for: afterwards nobody has its name, and there are only sums of its
+            // CPU time with its children's.
+            let cpu = main.then(|| process_cpu(ended)).flatten();
+            if main || !self.is_helper(ended) {
+                self.last = Some(now);
+            }
+            let mut status = 0;
+            // SAFETY: rusage is plain integers; zero is a valid value.
+            let mut ru: libc::rusage = unsafe { std::mem::zeroed() };
+            // SAFETY: both pointers are valid for writing. __WALL also takes children made with clone.
+            if unsafe { libc::wait4(ended, &raw mut status, libc::__WALL, &raw mut ru) } == ended {
+                self.add(&ru);
+                if main {
+                    self.send(&Event::MainEnded { at: now, status, cpu });
+                }
             }
         }
     }
 
-    /// Which process to wait for (-1: any), and whether it bears the helpers' name: a zombie still has one.
-    fn next(&self) -> (libc::pid_t, bool) {
+    /// A child that has ended and was not waited for.
+    fn ended() -> Ended {
         // SAFETY: siginfo is plain data for which zero is valid.
         let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
         let flags = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT | libc::__WALL;
         // SAFETY: the pointer is valid for writing.
         if unsafe { libc::waitid(libc::P_ALL, 0, &raw mut info, flags) } != 0 {
-            return (-1, false);
+            return Ended::All; // ECHILD, the only error there can be
         }
         // SAFETY: waitid has filled in a child's fields, or left zeros.
         match unsafe { info.si_pid() } {
-            0 => (-1, false),
-            pid => {
-                let comm = || ProcFs::default().comm(pid).ok();
-                (pid, self.helper.as_ref().is_some_and(|name| comm().as_ref() == Some(name)))
-            }
+            0 => Ended::Nobody,
+            pid => Ended::Child(pid),
         }
+    }
+
+    /// It bears the helpers' name, which a zombie still has.
+    fn is_helper(&self, pid: libc::pid_t) -> bool {
+        self.helper.as_ref().is_some_and(|name| ProcFs::default().comm(pid).is_ok_and(|comm| comm == *name))
     }
 
     fn add(&mut self, ru: &libc::rusage) {

@@ -2,6 +2,7 @@
 /* System calls of the tree: lookups with their paths, advice, and what reads are about. */
 #include "context.h"
 #include "names.h"
+#include "stacks.h"
 
 #define MAP_POPULATE 0x8000u
 #define MAP_ANONYMOUS 0x20u
@@ -12,6 +13,8 @@
 #define SUN_PATH 2 /* offset of sockaddr_un.sun_path */
 #define TS_COMPAT 2u
 #define TIF_32BIT_ARM64 22
+#define STACKS_OF_FIRST 64 /* lookups of a thread whose stacks are told */
+#define STACKS_OF_EVERY 64 /* and one in so many of the others */
 
 struct call_scratch {
 	struct cold_call event;
@@ -270,21 +273,66 @@ static __always_inline bool may_be_told(u32 class)
 	return class != CALL_OTHER && class != CALL_FD;
 }
 
+static const struct call_count no_calls;
+
+/* A call that returns. */
+static __always_inline void count_call(struct task_state *task, s64 result)
+{
+	struct call_key key = {.pid = task->pid, .number = task->call};
+	u32 class = task->class;
+	struct call_count *count;
+
+	if (task->call < 0)
+		return; /* a 32-bit one */
+	count = bpf_map_lookup_elem(&call_counts, &key);
+	if (!count) {
+		bpf_map_update_elem(&call_counts, &key, &no_calls, BPF_NOEXIST);
+		count = bpf_map_lookup_elem(&call_counts, &key);
+	}
+	if (!count) {
+		lose(COLD_LOST_CALLS);
+		return;
+	}
+	__sync_fetch_and_add(&count->calls, 1);
+	__sync_fetch_and_add(&count->time, bpf_ktime_get_ns() - task->call_at);
+	if (class >= CALL_LIST && class <= CALL_FD && result > 0)
+		__sync_fetch_and_add(&count->bytes, result);
+}
+
+/*
+ * A lookup's stack is copied. Of many lookups of one thread not every one's: those that look for the same
+ * thing have the same caller.
+ */
+static __always_inline void tell_lookup_stack(void *ctx, struct task_state *task)
+{
+	u32 n = task->looked_up++;
+
+	if (n >= STACKS_OF_FIRST && n % STACKS_OF_EVERY)
+		return;
+	/* A fault on the path's memory may have been within. */
+	context_call(task);
+	tell_stack(ctx, task, true);
+}
+
 PROGRAM(sys_exit, call_exit)
 {
 	struct pt_regs *regs = (void *)ctx[0];
 	struct task_state *task;
 
-	if (!may_be_told(class_of((u32)REGS_CALL(regs))))
+	if (!knobs.count_calls && !may_be_told(class_of((u32)REGS_CALL(regs))))
 		return;
 	task = my_state();
 	if (!task)
 		return;
+	if (task->call_at && knobs.count_calls)
+		count_call(task, ctx[1]);
 	if (task->call_at && told(task)) {
 		tell_call(task, ctx[1], NULL, NULL, false);
 		/* Of one that failed nobody knows on which. */
 		if ((s64)ctx[1] >= 0 && (task->class == CALL_PATHS || task->class == CALL_PATHS_AT))
 			tell_call(task, ctx[1], NULL, NULL, true);
+		if (knobs.count_calls && task->class >= CALL_OPEN && task->class <= CALL_LIST)
+			tell_lookup_stack(ctx, task);
 	}
 	context_none(task);
 }

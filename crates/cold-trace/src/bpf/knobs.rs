@@ -1,7 +1,7 @@
 //! The constants that the programs are loaded with (`struct cold_knobs` in `state.h`).
 
 use super::support::Shapes;
-use super::{Scope, Stacks};
+use super::{Options, Scope, Stacks};
 
 const CALL_NUMBERS: usize = 512;
 
@@ -114,15 +114,15 @@ const CALLS: [(libc::c_long, Class); 51] = [
 ];
 
 /// The bytes of `struct cold_knobs`.
-pub(super) fn bytes(shapes: Shapes, tier_b: bool, scope: Scope, stacks: Stacks) -> Vec<u8> {
-    let stacks = match stacks {
+pub(super) fn bytes(shapes: Shapes, tier_b: bool, options: &Options) -> Vec<u8> {
+    let stacks = match options.stacks {
         Stacks::None => 0,
         Stacks::FramePointers => 1,
         Stacks::Copy => 2,
     };
     let words = [
         std::process::id(),
-        u32::from(scope == Scope::Machine),
+        u32::from(options.scope == Scope::Machine),
         u32::from(tier_b),
         stacks,
         u32::from(shapes.folio),
@@ -131,6 +131,7 @@ pub(super) fn bytes(shapes: Shapes, tier_b: bool, scope: Scope, stacks: Stacks) 
         u32::from(shapes.io_start),
         u32::from(shapes.page_faults),
         cold_sys::page::page_size().trailing_zeros(),
+        u32::from(options.count_calls),
     ];
     let mut calls = [0; CALL_NUMBERS];
     for (number, class) in CALLS.into_iter().chain(OLD_CALLS) {

@@ -23,11 +23,13 @@ pub(super) fn load(support: &Support, tier: Tier, options: &Options, buffer: u32
     // A copy of its own: the ELF reader wants it aligned.
     let bytes = if support.shapes.bpf_loop { NEW } else { OLD }.to_vec();
     let mut open = ObjectBuilder::default().open_memory(&bytes).map_err(failed("open"))?;
-    let knobs = knobs::bytes(support.shapes, tier == Tier::B, options.scope, options.stacks);
+    let knobs = knobs::bytes(support.shapes, tier == Tier::B, options);
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         if name == "events" {
             map.set_max_entries(buffer).map_err(failed("size the buffer of"))?;
+        } else if name == "call_counts" && !options.count_calls {
+            map.set_max_entries(1).map_err(failed("size the counts of"))?;
         } else if name.ends_with(".rodata.knobs") {
             map.set_initial_value(&knobs).map_err(failed("set the constants of"))?;
         }

@@ -16,7 +16,7 @@ use super::consumer::Consumer;
 use super::support::{PROGRAMS, available, choose};
 use super::{Error, Finished, Follow, Options, load};
 use crate::raw::LOSSES;
-use crate::record::facts;
+use crate::record::{CallCount, facts};
 
 /// After the programs are detached, those that were running have ended by then (they take microseconds).
 const QUIET: Duration = Duration::from_millis(20);
@@ -115,6 +115,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
             events: taken.events,
             bytes: taken.bytes,
             buffer: Bytes(buffer),
+            calls: calls(&object)?,
         };
         Ok((finished, taken.sink))
     }
@@ -160,6 +161,25 @@ fn costs(object: &Object) -> Result<Vec<ProgramCost>, Error> {
         }
     }
     Ok(costs)
+}
+
+/// What was called, where that was counted.
+fn calls(object: &Object) -> Result<Vec<CallCount>, Error> {
+    let map = load::map(object, "call_counts")?;
+    let counts = map.keys().filter_map(|key| {
+        let value = map.lookup(&key, MapFlags::ANY).ok()??;
+        // `struct call_key`: pid, number; `struct call_count`: calls, bytes, nanoseconds.
+        let half = |at: usize| Some(u32::from_le_bytes(*key.get(at..)?.first_chunk()?));
+        let word = |at: usize| Some(u64::from_le_bytes(*value.get(at..)?.first_chunk()?));
+        Some(CallCount {
+            pid: half(0)?,
+            number: half(4)?.cast_signed(),
+            calls: word(0)?,
+            bytes: word(8)?,
+            time: Nanos(word(16)?),
+        })
+    });
+    Ok(counts.collect())
 }
 
 /// How often the kernel did not run one of the programs because it already ran on that CPU.

@@ -35,6 +35,7 @@ enum cold_call_class {
 };
 
 #define CALL_NUMBERS 512
+#define CALL_COUNTS 65536
 
 /* Set before loading; the verifier drops what they rule out. Same layout as in knobs.rs. */
 struct cold_knobs {
@@ -48,6 +49,7 @@ struct cold_knobs {
 	u32 io_start;     /* block_io_start tells who made a request */
 	u32 page_faults;  /* page_fault_user tells where each fault begins */
 	u32 page_shift;
+	u32 count_calls;  /* every call is counted, and lookups have stacks */
 	u8 calls[CALL_NUMBERS];
 };
 const volatile struct cold_knobs knobs SEC(".rodata.knobs") = {};
@@ -71,6 +73,23 @@ struct {
 	__type(key, u32);
 	__type(value, u32);
 } tree SEC(".maps");
+
+/* What each process called, where that is counted. Same layout as in recorder.rs. */
+struct call_key {
+	u32 pid;
+	s32 number;
+};
+struct call_count {
+	u64 calls;
+	u64 bytes; /* read, written, or of directory entries */
+	u64 time;  /* ns */
+};
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, CALL_COUNTS);
+	__type(key, struct call_key);
+	__type(value, struct call_count);
+} call_counts SEC(".maps");
 
 /* One thread of the tree. */
 struct task_state {
@@ -100,6 +119,7 @@ struct task_state {
 	u32 stall_state;
 	u32 task_state;
 	u32 pid;
+	u32 looked_up;    /* lookups so far, where each may have a stack */
 };
 
 struct {

@@ -15,7 +15,7 @@ mod without {
     use cold_model::recording::manifest::Manifest;
 
     use super::{Options, SharedSink, Tier};
-    use crate::record::Error;
+    use crate::record::{CallCount, Error};
 
     /// Programs that were not built in: there is no value of it.
     #[derive(Debug)]
@@ -42,7 +42,7 @@ mod without {
     }
 
     #[allow(clippy::needless_pass_by_value)] // as the other one, which ends what it is given
-    pub(in crate::record) fn finish(programs: Programs, _: &mut Manifest) -> Result<(), Error> {
+    pub(in crate::record) fn finish(programs: Programs, _: &mut Manifest) -> Result<Vec<CallCount>, Error> {
         match programs {}
     }
 }
@@ -58,7 +58,7 @@ mod with {
     use super::{Options, SharedSink, Tier};
     use crate::blocks;
     use crate::bpf::{self, Follow, Recorder, Scope, Stacks};
-    use crate::record::Error;
+    use crate::record::{CallCount, Error};
 
     /// The programs, attached.
     pub(in crate::record) type Programs = Recorder<Blocks>;
@@ -96,6 +96,7 @@ mod with {
                 StackMethod::UnwindTables => Stacks::Copy,
             },
             buffer: options.buffer.map_or(bpf::DEFAULT_BUFFER, |bytes| Bytes(bytes as u64)),
+            count_calls: options.count_calls,
         };
         Recorder::attach(&options, Blocks(SharedSink::clone(sink))).map_err(|e| e.to_string())
     }
@@ -105,12 +106,15 @@ mod with {
         programs.follow(whom).map_err(|e| Error::Bpf(e.to_string()))
     }
 
-    pub(in crate::record) fn finish(programs: Programs, manifest: &mut Manifest) -> Result<(), Error> {
+    pub(in crate::record) fn finish(
+        programs: Programs,
+        manifest: &mut Manifest,
+    ) -> Result<Vec<CallCount>, Error> {
         let (finished, _) = programs.finish().map_err(|e| Error::Bpf(e.to_string()))?;
         manifest.lost.extend(finished.lost);
         manifest.cost.recorder_cpu += finished.recorder_cpu;
         manifest.cost.buffers += finished.buffer;
         manifest.cost.programs = finished.programs;
-        Ok(())
+        Ok(finished.calls)
     }
 }

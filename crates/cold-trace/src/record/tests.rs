@@ -32,7 +32,8 @@ fn record(options: &Options, argv: &[&OsStr]) -> Option<(Recording, Log)> {
     session.follow(shell.id(), false).expect("follows");
     shell.stdin.take().expect("piped").write_all(b"go\n").expect("waits");
     assert!(shell.wait().expect("ends").success());
-    let manifest = session.finish(|m| m.ready_means = "exit of the tree".to_owned()).expect("ends");
+    let ended = session.finish(|m| m.ready_means = "exit of the tree".to_owned()).expect("ends");
+    let manifest = ended.manifest;
     assert!(manifest.complete);
     let log = log.lock().expect("not poisoned").clone();
     Some((crate::assemble(log.clone(), &mut InnermostOnly, &mut Here), log))

@@ -1,6 +1,7 @@
 //! `cold prefetch`: learn what a start needs, keep it as a plan, prove that the plan helps.
 
 mod device;
+mod disturbed;
 mod install;
 pub(crate) mod launcher;
 mod learn;

@@ -106,24 +106,32 @@ fn experiment(experiment: &Experiment, bench: &mut Bench<'_>, ui: &Ui) -> Result
             let document = json!({ "options": o, "rows": rows });
             bench.finish("pressure", &document, Vec::new(), ui, |ui| show::pressure(ui, &o, &rows))
         }
-        Experiment::Script(a) => {
-            let loaded = script::load(&a.file)?;
-            let o = a.options();
-            let lab = bench.lab();
-            let ran = script::run(&loaded, &o, &lab.runner, &lab.journal, &lab.log)?;
-            let rows = script::table(&ran);
-            let reports: Vec<Value> = ran
-                .iter()
-                .map(|r| json!({ "process": r.place.0, "thread": r.place.1, "nice": r.nice, "report": r.report }))
-                .collect();
-            let document = json!({ "threads": reports });
-            if let Some(out) = &a.out {
-                let text: String = rows.iter().map(|r| r.join("\t") + "\n").collect();
-                lab::new_file(out, text.as_bytes())?;
-            }
-            bench.finish("script", &document, Vec::new(), ui, |ui| show::script(ui, &ran, &rows))
-        }
+        Experiment::Script(a) => scripted(a, bench, ui),
     }
+}
+
+fn scripted(a: &args::ScriptArgs, bench: &mut Bench<'_>, ui: &Ui) -> Result<(), Error> {
+    let loaded = script::load(&a.file)?;
+    let o = a.options();
+    let lab = bench.lab();
+    let tools = (&lab.runner, &lab.journal, &lab.log);
+    let (ran, seconds, repeats) = if a.until_it_repeats {
+        let (ran, seconds, repeats) = script::run_until_it_repeats(&loaded, &o, 0.05, tools)?;
+        (ran, seconds, Some(repeats))
+    } else {
+        (script::run(&loaded, &o, tools.0, tools.1, tools.2)?, o.seconds, None)
+    };
+    let rows = script::table(&ran);
+    let reports: Vec<Value> = ran
+        .iter()
+        .map(|r| json!({ "process": r.place.0, "thread": r.place.1, "nice": r.nice, "report": r.report }))
+        .collect();
+    let document = json!({ "seconds": seconds, "repeats": repeats, "threads": reports });
+    if let Some(out) = &a.out {
+        let text: String = rows.iter().map(|r| r.join("\t") + "\n").collect();
+        lab::new_file(out, text.as_bytes())?;
+    }
+    bench.finish("script", &document, Vec::new(), ui, |ui| show::script(ui, &ran, &rows, (seconds, repeats)))
 }
 
 fn over_time(

@@ -70,7 +70,7 @@ fn options(args: &Args) -> Result<Options, Failure> {
             _ => None,
         },
         buffer: build::buffer(args)?,
-        files: Vec::new(), // known once a start was observed
+        ..Options::default()
     })
 }
 

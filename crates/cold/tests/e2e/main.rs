@@ -25,6 +25,7 @@ mod ready;
 mod reference;
 mod report;
 mod snapshots;
+mod spawn;
 mod trace;
 mod trace_attach;
 mod trace_disk;

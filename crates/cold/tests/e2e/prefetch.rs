@@ -54,6 +54,23 @@ pub(crate) mod root {
         pub(crate) fn evict(&self) {
             self.place.cold(["cache", "evict", self.data.to_str().unwrap()]).run().expect(0);
         }
+        /// Makes the plan harmful: 96 MiB that nobody needs, before everything else, and waited for.
+        pub(crate) fn harm(&self) -> PathBuf {
+            let huge = data(self.slow.mount_point().join("huge"), 96 << 20);
+            let store = Store::at(self.store());
+            let mut plan = store.list().unwrap().plans.remove(0).plan;
+            let identity = Identity::of(&huge.metadata().unwrap(), [0; 20]);
+            let file = plan.files.len() as u32;
+            let kind = cold_plan::plan::FileKind::Regular;
+            plan.files.push(PlanFile { path: huge.clone(), kind, identity, need_ns: 0, uses: 0xff });
+            let pages = (96 << 20) / PAGE as u32;
+            let range = Range { file, first_page: 0, pages, need_ns: 0, uses: 0xff, around: false };
+            plan.ranges.insert(0, range);
+            let knobs = cold_plan::plan::Knobs { gate: Gate::Arrived, critical_us: 1_000_000, ..plan.knobs };
+            cold_prefetch::compile(&mut plan, &knobs, None, &|_| None);
+            store.save(&plan).unwrap();
+            huge
+        }
         /// Reads that reached the disk meanwhile.
         pub(crate) fn reads(&self, start: impl FnOnce()) -> Vec<Request> {
             self.slow.reset_log().unwrap();
@@ -184,20 +201,7 @@ pub(crate) mod root {
         let _machine = together();
         let w = World::new(Preset::Cloud);
         w.learn();
-        // 96 MiB that nobody needs, before everything else, and waited for.
-        let huge = data(w.slow.mount_point().join("huge"), 96 << 20);
-        let store = Store::at(w.store());
-        let mut plan = store.list().unwrap().plans.remove(0).plan;
-        let identity = Identity::of(&huge.metadata().unwrap(), [0; 20]);
-        let file = plan.files.len() as u32;
-        let kind = cold_plan::plan::FileKind::Regular;
-        plan.files.push(PlanFile { path: huge.clone(), kind, identity, need_ns: 0, uses: 0xff });
-        let pages = (96 << 20) / PAGE as u32;
-        let range = Range { file, first_page: 0, pages, need_ns: 0, uses: 0xff, around: false };
-        plan.ranges.insert(0, range);
-        let knobs = cold_plan::plan::Knobs { gate: Gate::Arrived, critical_us: 1_000_000, ..plan.knobs };
-        cold_prefetch::compile(&mut plan, &knobs, None, &|_| None);
-        store.save(&plan).unwrap();
+        let huge = w.harm();
         attempts(|| {
             w.place.cold(["cache", "evict", huge.to_str().unwrap()]).run().expect(0);
             let options = ["--evict", "files", "--trial-only", "--pairs", "10", "--starts", "60", "--json"];

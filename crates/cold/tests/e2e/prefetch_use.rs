@@ -1,5 +1,54 @@
 //! Plans in use: day after day, by an ordinary user, on another machine.
 
+#[test]
+fn verdicts_on_a_history_are_told_and_written_when_asked() {
+    use cold_plan::history::{Kind, Mark, Record, append};
+    use cold_plan::plan::Standing;
+
+    use crate::support::Place;
+
+    let place = Place::new();
+    let store = cold_plan::Store::at(place.path("plans"));
+    let (mut plan, other) = (cold_plan::sample::sample(), cold_plan::sample::sample());
+    (plan.standing, plan.trial) = (Standing::Untried, None);
+    plan.key.scenario = "slower".into();
+    let good = cold_plan::Plan {
+        key: cold_plan::plan::Key { scenario: "faster".into(), ..other.key },
+        ..plan.clone()
+    };
+    for (plan, ms) in [(&plan, 900), (&good, 300)] {
+        store.save(plan).unwrap();
+        for n in 0..14_u64 {
+            // The fixed part of the time, and a little of its own for each start.
+            let (kind, ms) = if n % 2 == 0 { (Kind::Prefetched, ms) } else { (Kind::Control, 500) };
+            let mark =
+                Some(Mark { wall_ns: ms * 1_000_000 + n * 1000, cpu_ns: 1_000_000, exited: n % 3 == 0 });
+            let when_ns = (plan.learnt.last + n) * 1_000_000_000;
+            let record = Record { when_ns, plan: 1, kind, mark, bytes: 0, requests: 0, late: false };
+            append(&store.history_of(&plan.key), &record).unwrap();
+        }
+    }
+    let run = |options: &[&str]| {
+        let store = place.text("plans");
+        place.cold([&["prefetch", "status", "--store", &store], options].concat()).run().expect(0)
+    };
+    let standing = |plan: &cold_plan::Plan| store.load(&plan.key).unwrap().unwrap().standing;
+    let told = run(&[]).stdout;
+    assert!(told.contains("switch off: daily starts with the plan are slower: 1.8"), "{told}");
+    assert!(told.contains("keep: daily use shows a gain: 0.60"), "{told}");
+    assert_eq!((standing(&plan), standing(&good)), (Standing::Untried, Standing::Untried));
+    let told = run(&["--apply"]).stdout;
+    assert_eq!(told.matches("(written into the plan)").count(), 2, "{told}");
+    assert!(matches!(standing(&plan), Standing::Off(why) if why.contains("slower")));
+    assert_eq!(standing(&good), Standing::Proven);
+    // Once is enough, and the reason stays.
+    let again = run(&["--apply", "--json"]).json();
+    for p in again["plans"].as_array().unwrap() {
+        assert_eq!(p["applied"], false, "{p}");
+    }
+    assert!(run(&[]).stdout.contains("switched off: daily starts with the plan are slower"));
+}
+
 mod root {
     use std::fs;
     use std::path::PathBuf;
@@ -64,6 +113,29 @@ mod root {
         assert!(count(&good, "prefetched_median_ns") < count(&good, "control_median_ns"), "{good}");
         status(&w, &["--apply"]);
         assert_eq!(plan_of(&w).1.standing, cold_plan::plan::Standing::Proven);
+    }
+
+    #[test]
+    fn daily_use_with_controls_switches_a_harmful_plan_off() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let w = World::new(Preset::Cloud);
+        w.learn();
+        let evicted = [w.data.clone(), w.harm()];
+        let off = |s: &Value| s["standing"]["off"].is_string();
+        let bad = used(&w, &evicted, off);
+        let why = bad["standing"]["off"].as_str().unwrap();
+        assert!(why.contains("slower: ") && why.contains("times as long as without"), "{bad}");
+        assert_eq!((&bad["verdict"], &bad["why"]), (&Value::from("switch off"), &Value::from(why)));
+        // Six pairs decide; not all starts must have made one.
+        assert!(bad["controls"].as_u64().unwrap() <= 9, "{bad}");
+        w.evict();
+        let ran = w.cold(&["launch"], &["--explain"]).run().expect(0);
+        assert!(ran.stdout.contains("switched off: daily starts"), "{}", ran.stdout);
+        let told = w.place.cold(["prefetch", "status", "--store", &w.store()]).run().expect(0).stdout;
+        assert!(told.contains("switched off: daily starts with the plan are slower"), "{told}");
     }
 
     #[test]

@@ -187,6 +187,10 @@ fn priorities_of_a_script_are_nice_values_of_its_threads() {
     started.end().expect(130);
     let ran = probe(&place, &["script", &script, "--seconds", "0.2"]).run().expect(0);
     assert!(ran.stdout.contains("process 1, thread 2: its priority is nice 15"), "{}", ran.stdout);
+    let longer = ["script", &script, "--seconds", "0.05", "--until-it-repeats", "--json"];
+    let found = probe(&place, &longer).run().expect(0).json();
+    let seconds = found["result"]["seconds"].as_f64().unwrap();
+    assert!((0.1..=3.2).contains(&seconds) && found["result"]["repeats"].is_boolean(), "{found:#}");
 }
 
 mod root {

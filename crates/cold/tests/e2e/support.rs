@@ -387,13 +387,17 @@ print(*(i for i, b in enumerate(v) if b & 1))";
 
 /// Control groups that a `cold` with this pid made.
 pub(crate) fn cgroups(pid: Pid) -> Vec<PathBuf> {
-    let names = [format!("cold-{pid}"), format!("cold-{pid}-limit")];
+    [format!("cold-{pid}"), format!("cold-{pid}-limit")].iter().flat_map(|n| cgroups_named(n)).collect()
+}
+
+/// Control groups of that name.
+pub(crate) fn cgroups_named(name: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     let mut open = vec![PathBuf::from("/sys/fs/cgroup")];
     while let Some(dir) = open.pop() {
         for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
             if entry.file_type().is_ok_and(|t| t.is_dir()) {
-                if names.iter().any(|n| entry.file_name() == n.as_str()) {
+                if entry.file_name() == name {
                     found.push(entry.path());
                 }
                 open.push(entry.path());

@@ -135,11 +135,13 @@ while True:
         }
     }
 
-    /// Waits until events arrive; what is written at the beginning is smaller.
+    /// Waits until processes are followed: those that already run are entered after that.
     fn recording(place: &Place, name: &str) {
         let log = place.path(name).join("events.log");
-        until("it records", || fs::metadata(&log).is_ok_and(|m| m.len() > 200_000).then_some(()));
+        let entered = |log: &[u8]| log.windows(SURVEYED.len()).any(|bytes| bytes == SURVEYED);
+        until("it records", || fs::read(&log).is_ok_and(|log| entered(&log)).then_some(()));
     }
+    const SURVEYED: &[u8] = b"{\"existing\":{";
 
     #[test]
     fn the_end_is_the_processs_own_or_ctrl_c() {
@@ -156,11 +158,16 @@ while True:
         fs::write(end, "").unwrap();
         let ran = started.end().expect(0);
         assert!(ran.stdout.contains("until the process ended"), "{}", ran.stdout);
-        let m = recorded(&place, "e.cold").manifest;
+        let r = recorded(&place, "e.cold");
+        let m = &r.manifest;
         assert_eq!(m.ended_by, Some(EndedBy::Exit));
+        let of_pid = |pid: u32| r.processes.iter().filter(move |p| p.pid == pid);
         assert!(
             m.tier > cold_model::recording::manifest::Tier::B || m.ending == Some(Ending::Code(7)),
-            "{m:?}"
+            "{:?}, lost {:?}, {:?}",
+            m.ending,
+            m.lost,
+            of_pid(short.pid()).collect::<Vec<_>>()
         );
         let ran = place.cold(["trace", "--attach", &pid, "-o", "z.cold"]).run().expect(2);
         assert!(ran.stderr.contains("has ended already"), "a zombie: {}", ran.stderr);

@@ -7,15 +7,16 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cold_model::Bytes;
-use cold_plan::plan::Identity;
+use cold_plan::plan::{Gate, Identity};
 use cold_sys::cgroup::Hierarchies;
 use cold_sys::procfs::ProcFs;
 use cold_testbed::disk::Preset;
 use cold_testbed::{SlowDisk, attempts};
 
+use super::slow_plan;
 use crate::world::{
-    LAUNCHER, MIB, WAITS, add, add_whole, cached, calm, directory, evict, file, followed, gone, launch,
-    launcher, plan, save, text,
+    LAUNCHER, MIB, WAITS, add, add_whole, begun, cached, calm, directory, evict, file, followed, gone,
+    launch, launcher, plan, save, text,
 };
 
 /// A control group with a limit of memory, removed with its value.
@@ -167,5 +168,28 @@ fn a_busy_disk_is_left_to_those_who_wait_for_it() {
         let said = calm(&followed(&mut launcher(&at, &["--verbose"], &WAITS), &at))?;
         assert!(said.contains("4194304 of 4194304 bytes"), "{said}");
         Ok(())
+    });
+}
+
+#[test]
+fn a_slow_disk_holds_a_program_back_until_the_deadline_and_is_then_left_alone() {
+    if !cold_testbed::need_root() {
+        return;
+    }
+    let disk = SlowDisk::create(Preset::Hdd, Bytes(320 << 20)).expect("a test disk");
+    let data = file(&disk.mount_point().join("data"), 32 * MIB);
+    let dir = directory();
+    let at = dir.path().join("plan");
+    // All of it is critical, and page after page arrives: nothing but the deadline lets the program begin.
+    slow_plan(&at, &data, Gate::Arrived);
+    attempts(|| {
+        evict(&data);
+        let program = begun(&mut launcher(&at, &["--verbose", "--deadline", "500"], &WAITS));
+        let then = cached(&data);
+        gone(dir.path());
+        let (read, out) = (cached(&data), program.wait_with_output().expect("ended"));
+        calm(&out)?;
+        assert!(then < 4096 && read < 4096, "it read to the end: {then}, {read}");
+        if then > 1 { Ok(()) } else { Err(format!("strangers' hunger ended it: {then} pages")) }
     });
 }

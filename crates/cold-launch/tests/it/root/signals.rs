@@ -1,28 +1,15 @@
 //! The helper never outlives its program by more than a look at it, however the program ends.
 
 use std::os::unix::process::CommandExt;
-use std::path::Path;
 
 use cold_model::Bytes;
-use cold_plan::plan::Identity;
+use cold_plan::plan::Gate;
 use cold_testbed::disk::Preset;
 use cold_testbed::{SlowDisk, attempts, until};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::world::{
-    MIB, WAITS, add, begun, cached, calm, directory, evict, file, gone, helpers, launcher, plan, save,
-};
-
-/// A plan of single pages, one after the other, which takes the disk seconds.
-fn slow_plan(at: &Path, data: &Path) {
-    let mut p = plan();
-    p.knobs.in_flight_bytes = 4096;
-    p.knobs.gate = cold_plan::plan::Gate::None;
-    let meta = std::fs::metadata(data).expect("stat");
-    let pages: Vec<(u64, u32)> = (0..4096).map(|i| (i * 8192, 4096)).collect();
-    add(&mut p, data, Identity::of(&meta, [0; 20]), &pages, false);
-    save(&p, at);
-}
+use super::slow_plan;
+use crate::world::{MIB, WAITS, begun, cached, calm, directory, evict, file, gone, helpers, launcher};
 
 /// Sends it to a process, or to a process group.
 type Send = fn(Pid, Signal) -> rustix::io::Result<()>;
@@ -36,7 +23,7 @@ fn a_signal_that_ends_the_program_ends_its_helper() {
     let data = file(&disk.mount_point().join("data"), 32 * MIB);
     let dir = directory();
     let at = dir.path().join("plan");
-    slow_plan(&at, &data);
+    slow_plan(&at, &data, Gate::None);
     let one = |pid, signal| kill_process(pid, signal);
     let job = |pid, signal| kill_process_group(pid, signal);
     let cases: [(Send, Signal); 4] =

@@ -120,12 +120,16 @@ fn raw() -> impl Strategy<Value = Raw> {
 
 fn learnt() -> impl Strategy<Value = Learnt> {
     let tier = prop::sample::select(vec!['A', 'B', 'C', 'D', '\0']);
-    (any::<(u32, u32, bool, u64, u64, u64, u64, u64)>(), tier).prop_map(
-        |((starts, cold_starts, exact, first, last, cpu_ns, cold_ready_ns, own_cpu_ns), tier)| Learnt {
+    (any::<(u32, u32, [bool; 2], u64, u64, u64, u64, u64)>(), tier).prop_map(
+        |(
+            (starts, cold_starts, [exact, one_thread], first, last, cpu_ns, cold_ready_ns, own_cpu_ns),
+            tier,
+        )| Learnt {
             starts,
             cold_starts,
             tier,
             exact,
+            one_thread,
             first,
             last,
             cpu_ns,

@@ -3,6 +3,7 @@
 
 mod asking;
 mod daemon;
+mod growing;
 mod memory;
 mod renames;
 
@@ -102,6 +103,8 @@ enum Order {
     CountedFaults(asking::CountedFaults),
     /// Save files: write beside the old one, sync, rename over it; in several threads at the same time
     Renames(renames::Renames),
+    /// Start that costs more, or not, the more there were before it
+    Growing(growing::Growing),
     /// Map a file, touch every page and unmap it, again and again
     FaultStorm { file: PathBuf, ms: u64 },
 }
@@ -187,6 +190,7 @@ fn run(order: Order) -> Result<ExitCode, Failure> {
         Order::TouchTogether(together) => together.run()?,
         Order::CountedFaults(storm) => storm.run()?,
         Order::Renames(renames) => renames.run()?,
+        Order::Growing(growing) => growing.run()?,
         Order::FaultStorm { file, ms } => {
             let file = File::open(file)?;
             let end = Instant::now() + Duration::from_millis(ms);

@@ -35,7 +35,8 @@ mod root {
         support.shapes.page_faults = false;
         support.shapes.io_start = false; // block_bio_queue stands in for it
         for stacks in [Stacks::None, Stacks::FramePointers, Stacks::Copy] {
-            let options = Options { stacks, ..Options::default() };
+            let count_calls = stacks != Stacks::FramePointers;
+            let options = Options { stacks, count_calls, ..Options::default() };
             let tier = if stacks == Stacks::None { Tier::B } else { Tier::A };
             let object = load::load(&support, tier, &options, 1 << 20).unwrap();
             let links = load::attach(&object).unwrap();

@@ -1,10 +1,8 @@
 //! Compiles a plan for the device its files lie on, which is measured first where nobody has.
 
-use std::collections::HashMap;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use cold_model::recording::tables::Dev;
 use cold_model::{DeviceModel, Extent};
 use cold_plan::Plan;
 use cold_plan::plan::{FileKind, Knobs};
@@ -13,17 +11,23 @@ use cold_probe::device::Effort;
 use crate::progress::Line;
 use crate::ui::Ui;
 
-/// Makes the plan's steps with the knobs that fit the device. Without a measured device careful knobs are
+/// Makes the plan's steps with the knobs that fit the device, and its bound. Without a measured device careful knobs are
 /// used, and that is said. Measurements are kept in `state`.
 pub(super) fn compile(plan: &mut Plan, state: &Path, line: &mut Line<'_>, ui: &Ui) {
     let device = model(plan, state, line, ui);
     let knobs = cold_prefetch::default_knobs(device.as_ref());
     steps(plan, &knobs, device.as_ref());
+    bound(plan);
 }
 
 /// Makes the steps for a device that is known.
 pub(super) fn steps(plan: &mut Plan, knobs: &Knobs, device: Option<&DeviceModel>) {
     cold_prefetch::compile(plan, knobs, device, &extents);
+}
+
+/// Says the least time of such a start on the plan's device, now that files, device and trial are those of now.
+pub(super) fn bound(plan: &mut Plan) {
+    plan.bound = cold_prefetch::bound(plan, &extents);
 }
 
 /// Where a file lies on its device, as far as its file system tells.
@@ -32,17 +36,12 @@ fn extents(path: &Path) -> Option<Vec<Extent>> {
     cold_sys::extents::extents(&file).ok().flatten()
 }
 
-/// A file on the device that most of the plan's bytes are read from.
+/// A file on the device that most of the plan's pages lie on.
 fn busiest(plan: &Plan) -> Option<&Path> {
-    let mut bytes: HashMap<Dev, (u64, &Path)> = HashMap::new();
-    for range in &plan.ranges {
-        let file = plan.files.get(range.file as usize).filter(|f| f.kind == FileKind::Regular);
-        if let Some(file) = file {
-            let entry = bytes.entry(file.identity.dev).or_insert((0, &file.path));
-            entry.0 += u64::from(range.pages);
-        }
-    }
-    bytes.into_iter().max_by_key(|(_, (pages, _))| *pages).map(|(_, (_, path))| path)
+    let dev = cold_prefetch::busiest(plan)?;
+    let of_ranges = plan.ranges.iter().filter_map(|r| plan.files.get(r.file as usize));
+    let mut there = of_ranges.filter(|f| f.kind == FileKind::Regular && f.identity.dev == dev);
+    there.next().map(|f| f.path.as_path())
 }
 
 /// The measurement kept for the device of this file, or a new one: with a temporary file where this user may

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use cold_bench::config::Config;
 use cold_bench::session::single::Single;
 use cold_bench::session::starts::Starts;
-use cold_model::bench::{Ending, State, Taint};
+use cold_model::bench::{Ending, State};
 use cold_model::recording::Recording;
 use cold_model::recording::manifest::{StackMethod, Subject};
 use cold_plan::Plan;
@@ -14,6 +14,7 @@ use cold_plan::plan::Key;
 use cold_prefetch::{ObservedStart, With};
 use cold_trace::record::Options;
 
+use super::disturbed::{self, Patience};
 use super::plans::{self, Place, Planned};
 use super::{device, show};
 use crate::cli::TEMPLATE;
@@ -25,11 +26,6 @@ use crate::start::{Recorded, Start};
 use crate::ui::Ui;
 
 type Result<T> = std::result::Result<T, Failure>;
-
-/// How often one start is made again because others disturbed it, and how many in all. One that is disturbed
-/// each time (by a program that holds its libraries, say) will be the next time, too: from then on none is.
-const AGAIN: u32 = 2;
-const AGAIN_IN_ALL: u32 = 6;
 
 const EXAMPLES: &str = "Examples:
   cold prefetch learn -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/p.html
@@ -148,11 +144,11 @@ impl Lesson<'_> {
             Starts::begin(self.config, line, interrupt).map_err(crate::commands::bench::failure)?;
         let mut told = Told::default();
         let mut result = Ok(());
-        let mut again = AGAIN_IN_ALL;
+        let mut patience = Patience::new();
         for n in 0..self.args.starts {
             // Warm starts tell how long the program computes; cold ones what is read, metadata included.
             let state = self.config.states.get(usize::from(n == 1)).or(self.config.states.first());
-            match self.undisturbed(&mut starts, n, state, &mut again, line) {
+            match self.undisturbed(&mut starts, n, state, &mut patience, line) {
                 Ok(start) => {
                     told.add(&start);
                     plan = Some(cold_prefetch::merge(plan.as_ref(), self.key, &start, plans::now()));
@@ -169,29 +165,27 @@ impl Lesson<'_> {
         plan.map(|plan| (plan, told.all())).ok_or_else(|| Failure::usage("no start was made"))
     }
 
-    /// One recorded start, made again while others disturb it and `again` allows.
+    /// One recorded start, made again while others disturb it and that may help.
     fn undisturbed(
         &self,
         starts: &mut Starts<'_>,
         n: u32,
         state: Option<&State>,
-        again: &mut u32,
+        patience: &mut Patience,
         line: &mut Line<'_>,
     ) -> Result<ObservedStart> {
-        let mut repeated = 0;
         loop {
             let (start, disturbed) = self.start(starts, n, state, line)?;
             if disturbed.is_empty() {
+                patience.next();
                 return Ok(start);
             }
             let why = disturbed.join("; ");
-            if repeated == AGAIN || *again == 0 {
-                *again = 0;
+            if !patience.again() {
                 self.ui.note(format!("start {} was disturbed and teaches all the same: {why}", n + 1));
                 return Ok(start);
             }
             self.ui.note(format!("start {} was disturbed and is made again: {why}", n + 1));
-            (repeated, *again) = (repeated + 1, *again - 1);
         }
     }
 
@@ -213,7 +207,7 @@ impl Lesson<'_> {
             .filter(|s| !s.start.interrupted)
             .ok_or_else(|| Failure::from(anyhow::anyhow!("interrupted; nothing was learnt")))?;
         self.ended_well(&single)?;
-        let disturbed = disturbances(&single);
+        let disturbed = disturbed::lasting(&single);
         line.step(&format!("learning from start {} of {}", n + 1, self.args.starts));
         let own_cpu = single.start.own_cpu.map_or(0, |t| t.0);
         let recording: Recording = match &self.args.keep {
@@ -257,19 +251,9 @@ impl Lesson<'_> {
         Options {
             tier: self.args.recorded.tier(),
             stacks: Some(StackMethod::None), // who wanted a page does not matter to a plan
-            buffer: None,
-            files: Vec::new(), // known once a start was observed
+            ..Options::default()
         }
     }
-}
-
-/// What changed the cache under the start, in words. Who only took CPU or disk time away made it slower, and
-/// nothing that it needs another.
-fn disturbances(single: &Single) -> Vec<String> {
-    let only_slower = |t: &&Taint| {
-        !matches!(t, Taint::Steal { .. } | Taint::BusyMachine { .. } | Taint::ForeignReads { .. })
-    };
-    single.run.taints.iter().filter(only_slower).map(cold_bench::diagnose::taints::words).collect()
 }
 
 /// What the starts of a lesson could not show.

@@ -25,7 +25,7 @@ pub(super) fn start(
     line: &mut Line<'_>,
 ) -> Result<Option<Waste>, Failure> {
     let directory = std::env::temp_dir().join(format!("cold-replay-{}", std::process::id()));
-    let options = Options { tier: None, stacks: Some(StackMethod::None), buffer: None, files: Vec::new() };
+    let options = Options { stacks: Some(StackMethod::None), ..Options::default() };
     let mut watch = Watch::new(&directory, options, manifest::before(Subject::Command, &[], ready));
     let made = starts
         .one(Some(&State::Prefetched), false, &mut watch, line)

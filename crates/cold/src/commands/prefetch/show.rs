@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cold_model::{Bytes, Nanos};
 use cold_plan::Plan;
-use cold_plan::plan::{FileKind, Gate, Op, Order, Standing, Trial};
+use cold_plan::plan::{Bound, FileKind, Gate, Op, Order, Standing, Trial};
 use serde_json::{Value, json};
 
 use super::plans::{self, Place, Which};
@@ -171,12 +171,7 @@ fn details(ui: &Ui, plan: &Plan) {
     let starts = format!("{} ({} proved cold)", plural(u64::from(l.starts), "start"), l.cold_starts);
     let mut lines = vec![format!("learnt from {starts}, {tier}, {}", plans::ago(l.last))];
     if let Some(b) = &plan.bound {
-        lines.push(format!(
-            "lower bound {} when reading and computing overlap ({} of computing, {} one after the other)",
-            Nanos(b.overlapped_ns),
-            Nanos(b.cpu_ns),
-            Nanos(b.serial_ns)
-        ));
+        lines.push(bound(b));
     }
     match &plan.device {
         Some(d) => lines.push(format!(
@@ -205,6 +200,23 @@ fn details(ui: &Ui, plan: &Plan) {
     ));
     for line in lines {
         ui.line(paint(FAINT, format!("  {line}")));
+    }
+}
+
+/// The least time in words.
+fn bound(b: &Bound) -> String {
+    let (least, all) = (Nanos(b.overlapped_ns), Bytes(b.bytes));
+    match b.cpu_ns {
+        0 => format!(
+            "lower bound {least}: what every start needs ({all}) has to be read; how long the program computes is \
+             not known before `cold prefetch tune` has measured warm starts"
+        ),
+        cpu => format!(
+            "lower bound {least}: {} of computing, beside which the {all} that every start needs are read (one \
+             after the other {})",
+            Nanos(cpu),
+            Nanos(b.serial_ns)
+        ),
     }
 }
 
@@ -273,6 +285,15 @@ fn files(plan: &Plan, waste: Option<&Value>, top: usize) -> Table {
     table
 }
 
+/// Whether it is used, for programs.
+pub(super) fn standing_document(standing: &Standing) -> Value {
+    match standing {
+        Standing::Untried => json!("untried"),
+        Standing::Proven => json!("proven"),
+        Standing::Off(why) => json!({ "off": why }),
+    }
+}
+
 /// The document of `--json`, docs/formats/plan-json.md.
 pub(super) fn document(plan: &Plan, path: &Path) -> Value {
     let (k, l) = (&plan.knobs, &plan.learnt);
@@ -319,11 +340,7 @@ pub(super) fn document(plan: &Plan, path: &Path) -> Value {
         "executable": text(&plan.key.executable),
         "script": plan.key.script.as_deref().map(text),
         "scenario": plan.key.scenario,
-        "standing": match &plan.standing {
-            Standing::Untried => json!("untried"),
-            Standing::Proven => json!("proven"),
-            Standing::Off(why) => json!({ "off": why }),
-        },
+        "standing": standing_document(&plan.standing),
         "trial": plan.trial.map(|t| json!({
             "at": t.at, "pairs": t.pairs, "plain_ns": t.plain_ns, "prefetched_ns": t.prefetched_ns,
             "warm_ns": t.warm_ns, "ratio": t.ratio, "low": t.low, "high": t.high,
@@ -342,7 +359,7 @@ pub(super) fn document(plan: &Plan, path: &Path) -> Value {
         },
         "device": plan.device,
         "bound": plan.bound.map(|b| json!({
-            "computing_ns": b.cpu_ns, "overlapped_ns": b.overlapped_ns, "serial_ns": b.serial_ns,
+            "computing_ns": (b.cpu_ns > 0).then_some(b.cpu_ns), "overlapped_ns": b.overlapped_ns, "serial_ns": b.serial_ns,
             "bytes": b.bytes, "requests": b.requests,
         })),
         "bytes": read_bytes(plan),

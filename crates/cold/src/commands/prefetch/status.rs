@@ -1,15 +1,15 @@
 //! `cold prefetch status`: what daily use says of the plans, and what follows from it.
 
 use cold_model::Nanos;
+use cold_plan::Judgement;
 use cold_plan::history::{self, Kind, Record};
 use cold_plan::plan::Standing;
 use cold_plan::store::Listed;
-use cold_prefetch::Judgement;
 use serde_json::{Value, json};
 
 use super::plans::{self, Place};
 use super::show;
-use crate::cli::{EXIT_CODES, TEMPLATE};
+use crate::cli::TEMPLATE;
 use crate::exit::{Exit, Outcome};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN, paint};
 use crate::words::plural;
@@ -17,12 +17,18 @@ use crate::words::plural;
 const EXAMPLES: &str = "Examples:
   cold prefetch status
   cold prefetch status firefox-esr
-  cold prefetch status --apply      switch off what daily use shows to be harmful
+  cold prefetch status --apply      write the verdicts into the plans
 ";
+
+const AFTER: &str = "\
+A plan that daily use with controls (`cold launch --control-every`) shows to be harmful is switched
+off by the launcher itself. --apply does the same, also for a proven gain.
+
+Exit codes: 0 done; 1 failed; 2 wrong usage.";
 
 /// Flags of `cold prefetch status`.
 #[derive(Debug, clap::Args)]
-#[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = EXIT_CODES)]
+#[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = AFTER)]
 pub(crate) struct Args {
     /// Only plans whose name begins so, or of this program
     #[arg(value_name = "PLAN")]
@@ -41,19 +47,19 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     let store = place.store()?;
     let mut documents = Vec::new();
-    for listed in store.list()?.plans {
+    for mut listed in store.list()?.plans {
         if args.name.as_deref().is_some_and(|n| !plans::is_called(&listed, n)) {
             continue;
         }
         let records = history::read(&store.history_of(&listed.plan.key))?;
-        let judgement = cold_prefetch::judge(&listed.plan, &records);
-        let mut plan = listed.plan.clone();
-        let changed = args.apply && apply(&mut plan, &judgement);
+        let plan = &mut listed.plan;
+        let judgement = cold_plan::judge(&plan.standing, &plan.learnt, plan.trial.as_ref(), &records);
+        let changed = args.apply && apply(plan, &judgement);
         if changed {
-            store.save(&plan)?;
+            store.save(plan)?;
         }
         if args.json {
-            documents.push(document(&listed, &records, &judgement));
+            documents.push(document(&listed, &records, &judgement, changed));
         } else {
             tell(ui, &listed, &records, &judgement, changed);
         }
@@ -133,7 +139,7 @@ fn tell(ui: &Ui, listed: &Listed, records: &[Record], judgement: &Judgement, cha
     ui.line(format!("  {}{done}", paint(style, format!("{what}: {why}"))));
 }
 
-fn document(listed: &Listed, records: &[Record], judgement: &Judgement) -> Value {
+fn document(listed: &Listed, records: &[Record], judgement: &Judgement, applied: bool) -> Value {
     let (prefetched, controls, skipped) = counts(records);
     let (what, why) = words(judgement);
     let skipped: serde_json::Map<String, Value> =
@@ -152,6 +158,7 @@ fn document(listed: &Listed, records: &[Record], judgement: &Judgement) -> Value
     });
     json!({
         "name": plans::name(&listed.path),
+        "standing": show::standing_document(&listed.plan.standing),
         "prefetched": prefetched,
         "prefetched_median_ns": median(records, Kind::Prefetched),
         "controls": controls,
@@ -160,5 +167,6 @@ fn document(listed: &Listed, records: &[Record], judgement: &Judgement) -> Value
         "last": last.collect::<Vec<_>>(),
         "verdict": what,
         "why": why,
+        "applied": applied,
     })
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cold_bench::config::Config;
+use cold_bench::session::single::Single;
 use cold_bench::session::starts::Starts;
 use cold_model::bench::State;
 use cold_plan::Plan;
@@ -13,6 +14,7 @@ use cold_prefetch::tune::{Arm, Limits, Outcome as Made, Space, Tried};
 use cold_prefetch::{Tuner, Verdict, Waste};
 use serde_json::json;
 
+use super::disturbed::{self, Patience};
 use super::plans::{self, Place, Planned};
 use super::trial::Trial;
 use super::{device, replay, show};
@@ -34,7 +36,8 @@ const EXAMPLES: &str = "Examples:
 ";
 
 const AFTER: &str = "\
-Every start is prepared and proved cold. What is found is written into the plan: the best settings,
+Every start is prepared and proved cold. One that others slowed down is made again, up to twice and six
+times in all; where they go on it counts, with and without the plan alike. What is found is written into the plan: the best settings,
 the result against starts without the plan with its 95 % interval, and whether it may be used.
 
 Exit codes: 0 the plan helps; 1 failed; 2 wrong usage; 3 it does not help and was switched off;
@@ -113,6 +116,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     device::steps(&mut better, &verdict.knobs, plan.device.as_ref());
     better.trial = verdict.trial;
     better.standing = verdict.standing.clone();
+    device::bound(&mut better);
     store.save(&better)?;
     if let Some(waste) = &waste {
         replay::keep(&store, &better, waste)?;
@@ -174,6 +178,7 @@ impl Live<'_> {
         line: &mut Line<'_>,
         interrupt: &AtomicBool,
     ) -> Result<()> {
+        let mut patience = Patience::new();
         while let Some(wanted) = tuner.next() {
             if interrupt.load(Ordering::Relaxed) {
                 return Ok(());
@@ -190,17 +195,26 @@ impl Live<'_> {
             let mut step = Step { line, what: &wanted.why };
             let made = starts.one(Some(&state), false, &mut (), &mut step).map_err(failure)?;
             let Some(single) = made else { return Ok(()) };
-            let outcome = if single.run.counts() {
-                Made::Ready(single.run.ready.0)
-            } else {
-                let why: Vec<String> =
-                    single.run.taints.iter().map(cold_bench::diagnose::taints::words).collect();
-                self.ui.note(format!("{}: does not count: {}", wanted.why, why.join("; ")));
-                Made::Void
-            };
-            tuner.record(outcome);
+            tuner.record(self.outcome(&single, &wanted.why, &mut patience));
         }
         Ok(())
+    }
+}
+
+impl Live<'_> {
+    /// What a start came to. One that others only slowed down is made again; where they go on it counts: starts
+    /// with and without the plan come in random order, so that it hits both alike.
+    fn outcome(&self, single: &Single, what: &str, patience: &mut Patience) -> Made {
+        let (why, lasting) = (disturbed::all(single).join("; "), disturbed::lasting(single));
+        if why.is_empty() {
+            patience.next();
+        } else if !lasting.is_empty() || patience.again() {
+            self.ui.note(format!("{what}: does not count: {why}"));
+            return Made::Void;
+        } else {
+            self.ui.note(format!("{what}: counts all the same: {why}"));
+        }
+        Made::Ready(single.run.ready.0)
     }
 }
 

@@ -249,7 +249,7 @@ pub(super) fn records(ui: &Ui, rows: &[records::Row], fit: Option<records::Fit>)
 }
 
 /// `script`.
-pub(super) fn script(ui: &Ui, ran: &[Ran], rows: &[Vec<String>]) {
+pub(super) fn script(ui: &Ui, ran: &[Ran], rows: &[Vec<String>], (seconds, repeats): (f64, Option<bool>)) {
     let columns = rows.first().map_or(0, Vec::len);
     let widths: Vec<usize> = (0..columns)
         .map(|i| rows.iter().filter_map(|r| r.get(i)).map(|c| c.chars().count()).max().unwrap_or(0))
@@ -263,6 +263,13 @@ pub(super) fn script(ui: &Ui, ran: &[Ran], rows: &[Vec<String>]) {
         FAINT,
         format!("Times in ms, of the second half of the trial; {own:.0} ns of own cost taken off each."),
     ));
+    match repeats {
+        None => {}
+        Some(true) => ui.line(format!("The means repeat within 5 % in a trial of {seconds} s.")),
+        Some(false) => {
+            ui.warn(format!("the means do not repeat within 5 %, not even in a trial of {seconds} s"));
+        }
+    }
     for r in ran.iter().filter(|r| r.nice != 0) {
         let (process, thread) = r.place;
         let who = format!("process {process}, thread {thread}: its priority is nice {}", r.nice);

@@ -29,6 +29,16 @@ pub struct Evidence {
     pub high: f64,
 }
 
+/// `0.97 times as long as without (95 % interval 0.93 to 1.02, 20 pairs)`: a with a plan, b without.
+impl std::fmt::Display for Evidence {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let end = |x: f64| if x.is_finite() && x > 1e-3 { format!("{x:.2}") } else { "unknown".to_owned() };
+        let (low, high) = (end(self.low), end(self.high));
+        let Self { ratio, pairs, .. } = self;
+        write!(f, "{ratio:.2} times as long as without (95 % interval {low} to {high}, {pairs} pairs)")
+    }
+}
+
 /// Evaluates pairs (a, b) of times; values that are not positive are left out. `None` without pairs.
 pub fn evidence(pairs: &[(f64, f64)]) -> Option<Evidence> {
     let d: Vec<f64> = pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (a / b).ln()).collect();
@@ -73,7 +83,7 @@ fn centre(d: &[f64]) -> f64 {
 }
 
 /// Median; 0 of nothing.
-pub(crate) fn median(values: &mut [f64]) -> f64 {
+pub fn median(values: &mut [f64]) -> f64 {
     values.sort_unstable_by(f64::total_cmp);
     match values.len() {
         0 => 0.0,

@@ -1,0 +1,186 @@
+//! The least time a start can take on the plan's device, whatever the plan and the order of its reads.
+//!
+//! `max(C, max_i(A_i + C − c_i))`: C is the time to ready when nothing has to be read, taken from a trial's
+//! warm starts, which no recorder slowed down; `c_i` is how far the program is when it needs page i, and `A_i`
+//! when the pages up to i can have come at the earliest. So that it holds for every start,
+//!
+//! - only pages count that *every* start of the history needed, and none that was merely mapped around a fault;
+//!   of files on one device, the one that most pages lie on. Metadata does not count: it may be cached.
+//! - `A_i` is the latency once, and then the greater of what the bytes take and what the requests take at the
+//!   depth at which the device does most of them. What lies between two pages may be read along instead of asking twice,
+//!   so the least over all ways of doing that is taken ([`Laid`]). Of a device that does several requests at
+//!   a time, as many as were measured at a time cost none of these.
+//! - `c_i` counts for a program of one thread only: what one thread waits for need not hold up another. `c_i` is
+//!   at most the recorded need time, because recording only adds to it.
+//!
+//! A device that lets bursts through faster than its measured rates can be faster by the burst.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use cold_model::recording::tables::Dev;
+use cold_model::{DeviceModel, Extent};
+use cold_plan::Plan;
+use cold_plan::plan::{Bound, FileKind, Range};
+
+use crate::learn::JOIN_NS;
+
+/// The bound; `None` without a measured device. `extents` tells where a file lies on it; of files that it does not
+/// know only the bytes count.
+pub fn bound(plan: &Plan, extents: &dyn Fn(&Path) -> Option<Vec<Extent>>) -> Option<Bound> {
+    let device = plan.device.as_ref()?;
+    let dev = busiest(plan);
+    let mut places: HashMap<u32, Option<Vec<Extent>>> = HashMap::new();
+    let mut laid = Laid::new(device);
+    let computing = plan.trial.map_or(0, |t| t.warm_ns);
+    let mut least = computing as f64;
+    for r in plan.ranges.iter().filter(|r| by_every_start(r, plan.learnt.starts)) {
+        let file = plan.files.get(r.file as usize);
+        let here =
+            |f: &&cold_plan::plan::PlanFile| f.kind == FileKind::Regular && Some(f.identity.dev) == dev;
+        let Some(file) = file.filter(here) else { continue };
+        let first = r.first_page.saturating_mul(4096);
+        let end =
+            first.saturating_add(u64::from(r.pages) * 4096).min(file.identity.size.next_multiple_of(4096));
+        if first >= end {
+            continue;
+        }
+        match places.entry(r.file).or_insert_with(|| extents(&file.path)) {
+            None => laid.bytes += end - first,
+            // Pieces without a place (holes, packed into metadata) are no reads of their own.
+            Some(list) => list.iter().for_each(|e| laid.add_part(e, first, end)),
+        }
+        // One range joins pages of about one time.
+        let reached = computing.min(r.need_ns + JOIN_NS);
+        let after = if plan.learnt.one_thread { computing - reached } else { 0 };
+        least = least.max(laid.least_ns() + after as f64);
+    }
+    Some(Bound {
+        cpu_ns: computing,
+        overlapped_ns: least as u64,
+        serial_ns: (laid.least_ns() + computing as f64) as u64,
+        bytes: laid.bytes,
+        requests: u32::try_from(laid.runs.len()).unwrap_or(u32::MAX),
+    })
+}
+
+/// The device (`st_dev`) that most of the pages in the plan lie on.
+pub fn busiest(plan: &Plan) -> Option<Dev> {
+    let mut pages: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+    for r in &plan.ranges {
+        let file = plan.files.get(r.file as usize).filter(|f| f.kind == FileKind::Regular);
+        if let Some(Dev { major, minor }) = file.map(|f| f.identity.dev) {
+            *pages.entry((major, minor)).or_default() += u64::from(r.pages);
+        }
+    }
+    pages.into_iter().max_by_key(|(_, pages)| *pages).map(|((major, minor), _)| Dev { major, minor })
+}
+
+/// All of the last 8 starts needed it, as far as there were so many.
+fn by_every_start(r: &Range, starts: u32) -> bool {
+    let known = 0xff_u8 >> (8 - starts.clamp(1, 8));
+    !r.around && r.uses & known == known
+}
+
+/// Weights of bytes against requests, in steps of half an octave, and bytes alone.
+const WEIGHTS: usize = 42;
+
+/// Pages by their place on a device, and what they cost at the least.
+///
+/// Skipping a hole between two of them costs a request, reading it along its bytes; bytes and requests pass the
+/// device beside each other. The least of `max(bytes, requests)` over all choices is at least, for every
+/// weight w between 0 and 1, the sum of `min(w · bytes of the hole, (1 − w) · request)` over the holes, plus
+/// the bytes of the pages times w: a choice for each hole alone. The greatest over some w is a bound (the dual
+/// of a linear program, which falls short of the best choice by less than one hole).
+struct Laid {
+    ns_per_byte: f64,
+    request_ns: f64,
+    latency_ns: f64,
+    /// Requests that are done at the same time.
+    together: f64,
+    /// First byte and the one behind the last; they neither overlap nor touch.
+    runs: BTreeMap<u64, u64>,
+    bytes: u64,
+    weights: [f64; WEIGHTS],
+    /// Per weight the sum over the holes.
+    holes: [f64; WEIGHTS],
+}
+
+impl Laid {
+    fn new(device: &DeviceModel) -> Self {
+        let most = device.depths.iter().map(|d| d.iops).fold(0.0, f64::max);
+        let request_ns = if most > 0.0 { 1e9 / most } else { 0.0 };
+        let depth = device.depths.last().map_or(1, |d| d.depth.max(1));
+        // With heads: half of the measured way to a place nearby is the wait for the platter, and more.
+        // A place still nearer saves of the heads' way only. And they are at one place at a time.
+        let (request_ns, together) =
+            if device.rotational { (request_ns / 2.0, 1) } else { (request_ns, depth) };
+        Self {
+            ns_per_byte: device.ns_per_byte,
+            request_ns,
+            latency_ns: device.latency_ns,
+            together: f64::from(together),
+            runs: BTreeMap::new(),
+            bytes: 0,
+            weights: std::array::from_fn(weight),
+            holes: [0.0; WEIGHTS],
+        }
+    }
+
+    /// The part of bytes `first..end` of a file that lies in this piece of it.
+    fn add_part(&mut self, e: &Extent, first: u64, end: u64) {
+        let (from, to) = (first.max(e.logical), end.min(e.logical.saturating_add(e.bytes)));
+        if from < to {
+            let at = e.physical.saturating_add(from - e.logical);
+            self.add(at, at.saturating_add(to - from));
+        }
+    }
+
+    fn add(&mut self, first: u64, end: u64) {
+        let met: Vec<(u64, u64)> =
+            self.runs.range(..=end).rev().take_while(|(_, e)| **e >= first).map(|(s, e)| (*s, *e)).collect();
+        let all = (met.last().map_or(first, |r| r.0.min(first)), met.first().map_or(end, |r| r.1.max(end)));
+        let before = self.runs.range(..all.0).next_back().map(|(_, e)| *e);
+        let after = self.runs.range(all.1..).next().map(|(s, _)| *s);
+        // Neighbours as they were, backwards, and as they are.
+        let mut right = after;
+        for (s, e) in &met {
+            self.hole(Some(*e), right, -1.0);
+            right = Some(*s);
+            self.runs.remove(s);
+            self.bytes -= e - s;
+        }
+        self.hole(before, right, -1.0);
+        self.hole(before, Some(all.0), 1.0);
+        self.hole(Some(all.1), after, 1.0);
+        self.runs.insert(all.0, all.1);
+        self.bytes += all.1 - all.0;
+    }
+
+    /// Enters (or, with -1, takes out) what lies between two runs.
+    fn hole(&mut self, from: Option<u64>, to: Option<u64>, sign: f64) {
+        let Some(bytes) = to.zip(from).map(|(to, from)| to.saturating_sub(from)) else { return };
+        let along = bytes as f64 * self.ns_per_byte;
+        for (w, sum) in self.weights.iter().zip(&mut self.holes) {
+            *sum += sign * (w * along).min((1.0 - w) * self.request_ns);
+        }
+    }
+
+    /// When all of them can have come at the earliest.
+    fn least_ns(&self) -> f64 {
+        let bytes = self.bytes as f64 * self.ns_per_byte;
+        let free = (self.together - 1.0) * self.request_ns;
+        let all = self.weights.iter().zip(&self.holes);
+        let least = all.map(|(w, holes)| w * bytes + holes - (1.0 - w) * free).fold(0.0, f64::max);
+        if self.bytes == 0 { 0.0 } else { self.latency_ns + least }
+    }
+}
+
+/// The n-th weight of bytes.
+fn weight(n: usize) -> f64 {
+    let odds = 2_f64.powf(n as f64 / 2.0 - 10.0);
+    if n + 1 == WEIGHTS { 1.0 } else { odds / (1.0 + odds) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,166 @@
+use cold_model::io_model::AtDepth;
+use cold_plan::plan::Trial;
+use proptest::prelude::*;
+
+use super::*;
+use crate::merge::merge;
+use crate::sample::{key, rotating, start};
+
+const MS: f64 = 1e6;
+
+/// 1 ms before the first byte, 100 MB/s, 1000 requests a second, 4 at a time.
+fn disk() -> DeviceModel {
+    let at = |depth, iops| AtDepth { depth, iops };
+    DeviceModel {
+        rotational: false,
+        latency_ns: MS,
+        ns_per_byte: 10.0,
+        depths: vec![at(1, 500.0), at(2, 1000.0), at(4, 900.0)],
+        ..rotating()
+    }
+}
+
+/// Of one start whose warm time is 100 ms, with files that lie one behind the other, 1 GiB each.
+fn plan(device: DeviceModel, files: u32, ranges: &[(u32, u64, u32, u64)]) -> Plan {
+    let mut plan = merge(None, &key(), &start(files, ranges), 1);
+    plan.device = Some(device);
+    plan.trial = Some(Trial {
+        at: 1,
+        pairs: 6,
+        plain_ns: 1,
+        prefetched_ns: 1,
+        warm_ns: 100_000_000,
+        ratio: 1.0,
+        low: 1.0,
+        high: 1.0,
+    });
+    plan
+}
+
+fn lies(path: &Path) -> Option<Vec<Extent>> {
+    let number: u64 = path.to_str()?.strip_prefix("/usr/lib/f")?.parse().ok()?;
+    Some(vec![Extent { logical: 0, physical: number << 30, bytes: 1 << 30 }])
+}
+
+fn bound_of(plan: &Plan) -> Bound {
+    bound(plan, &lies).expect("a device")
+}
+
+#[track_caller]
+fn close(got: u64, want: f64) {
+    assert!((got as f64 - want).abs() < 0.01 * want + 10.0, "{got}, not {want}");
+}
+
+#[test]
+fn bytes_take_what_they_take_whatever_the_order() {
+    // 1 MiB at 10 ns per byte is 10.49 ms, and 1 ms before; the other one is needed 5 ms before the end.
+    let ranges = [(0, 0, 256, 0), (0, 256, 256, 95)];
+    let one = f64::from(1 << 20) * 10.0;
+    let b = bound_of(&plan(disk(), 1, &ranges));
+    assert_eq!((b.cpu_ns, b.bytes, b.requests), (100_000_000, 2 << 20, 1));
+    // The first MiB is needed at once: all that is computed comes behind it (but for the joining of ranges).
+    close(b.overlapped_ns, 100.0 * MS - 1.0 * MS + 1.0 * MS + one);
+    close(b.serial_ns, 100.0 * MS + 1.0 * MS + 2.0 * one);
+    // Another thread may go on meanwhile: then nothing is certain but the longer of the two.
+    let mut threads = plan(disk(), 1, &ranges);
+    threads.learnt.one_thread = false;
+    assert_eq!(bound_of(&threads).overlapped_ns, 100_000_000);
+    // Without a warm start it is not known how long it computes; reading takes its time all the same.
+    threads.trial = None;
+    let b = bound_of(&threads);
+    assert_eq!((b.cpu_ns, b.overlapped_ns), (0, b.serial_ns));
+    close(b.serial_ns, MS + 2.0 * one);
+}
+
+#[test]
+fn far_pages_take_requests_and_near_ones_are_read_through() {
+    let pages = |step: u64| (0..11).map(|n| (0, n * step, 1, 0)).collect::<Vec<_>>();
+    let reading = |device, step| bound_of(&plan(device, 1, &pages(step))).serial_ns - 100_000_000;
+    // 78 MiB apart: 11 requests at the best depth (1 ms each), 4 of which come together, and the latency.
+    close(reading(disk(), 20_000), 8.0 * MS);
+    // 4 pages apart: bridging 6 of the 10 holes leaves 5 requests, 1 ms, and 35 pages, 1.43 ms; bridging 5
+    // leaves 6 requests, 2 ms. A part of a hole would be better still: 1.37 ms.
+    let near = reading(disk(), 5);
+    assert!((2.3e6..2.434e6).contains(&(near as f64)), "{near}");
+    // Side by side: bytes only.
+    close(reading(disk(), 1), MS + 11.0 * 40_960.0);
+    // With heads one at a time, and a short way costs half of a usual one: 8.06 ms.
+    let far = reading(rotating(), 20_000);
+    close(far, 8.0 * MS + 10.0 * 1e9 / 124.0 / 2.0);
+}
+
+#[test]
+fn what_some_start_did_not_need_or_another_device_has_does_not_count() {
+    let of = |change: &dyn Fn(&mut Plan)| {
+        let mut p = plan(disk(), 3, &[(0, 0, 10, 0), (1, 0, 8, 0), (2, 0, 4, 0)]);
+        change(&mut p);
+        bound_of(&p).bytes / 4096
+    };
+    assert_eq!(of(&|_| ()), 22);
+    assert_eq!(of(&|p| p.ranges[1].around = true), 14);
+    assert_eq!(of(&|p| p.files[2].identity.dev.minor += 1), 18);
+    assert_eq!(of(&|p| p.files[2].kind = FileKind::BlockDevice), 18);
+    assert_eq!(of(&|p| p.files[0].identity.size = 5000), 14);
+    // Used in two of three starts.
+    let twice = of(&|p| {
+        p.learnt.starts = 3;
+        p.ranges.iter_mut().for_each(|r| r.uses = 0b111);
+        p.ranges[1].uses = 0b110;
+    });
+    assert_eq!(twice, 14);
+    let none = plan(disk(), 1, &[]);
+    assert_eq!(bound_of(&none).overlapped_ns, 100_000_000);
+    assert_eq!(bound(&Plan { device: None, ..none }, &lies), None);
+}
+
+#[test]
+fn files_without_a_known_place_count_by_their_bytes() {
+    let p = plan(disk(), 1, &[(0, 0, 10, 0), (0, 10_000, 10, 0)]);
+    let nowhere = bound(&p, &|_| None).expect("a device");
+    assert_eq!((nowhere.bytes, nowhere.requests), (20 * 4096, 0));
+    close(nowhere.serial_ns, 101.0 * MS + 20.0 * 40_960.0);
+    // A hole in the file is read from nowhere.
+    let holed = |_: &Path| Some(vec![Extent { logical: 4096, physical: 0, bytes: 4096 }]);
+    assert_eq!(bound(&p, &holed).expect("a device").bytes, 4096);
+}
+
+/// The least of `max(bytes, requests)` by trying all ways.
+fn tried(runs: &BTreeMap<u64, u64>, d: &DeviceModel, together: f64, request: f64) -> f64 {
+    let all: Vec<(u64, u64)> = runs.iter().map(|(s, e)| (*s, *e)).collect();
+    let holes: Vec<f64> = all.windows(2).map(|w| (w[1].0 - w[0].1) as f64).collect();
+    let bytes: f64 = all.iter().map(|(s, e)| (e - s) as f64).sum();
+    let way = |bridged: u32| {
+        let (mut bytes, mut requests) = (bytes, 1.0);
+        for (n, hole) in holes.iter().enumerate() {
+            if bridged >> n & 1 == 1 { bytes += hole } else { requests += 1.0 }
+        }
+        (bytes * d.ns_per_byte).max((requests - together) * request)
+    };
+    d.latency_ns + (0..1_u32 << holes.len()).map(way).fold(f64::INFINITY, f64::min)
+}
+
+proptest! {
+    #[test]
+    fn no_choice_of_requests_beats_it(
+        pieces in proptest::collection::vec((0..400_u64, 1..20_u64), 1..10),
+        ns_per_byte in 0.1..20.0_f64,
+    ) {
+        let device = DeviceModel { ns_per_byte, ..disk() };
+        let mut laid = Laid::new(&device);
+        let (mut pages, mut last) = (std::collections::BTreeSet::new(), 0.0);
+        for (first, n) in pieces {
+            laid.add(first * 4096, (first + n) * 4096);
+            pages.extend(first..first + n);
+            prop_assert_eq!(laid.bytes, pages.len() as u64 * 4096);
+            let least = laid.least_ns();
+            prop_assert!(least >= last - 1.0, "more pages never take less");
+            last = least;
+        }
+        prop_assert!(laid.runs.iter().zip(laid.runs.iter().skip(1)).all(|(a, b)| a.1 < b.0));
+        let best = tried(&laid.runs, &device, laid.together, laid.request_ns);
+        prop_assert!(last <= best + 1.0, "{last} and {best} can be had");
+        // Nor is it far below: less than one hole, and what the steps of the weights lose.
+        let hole = 400.0 * 4096.0 * ns_per_byte;
+        prop_assert!(last >= 0.9 * (best - hole.min(laid.request_ns)), "{last} of {best}");
+    }
+}

@@ -1,0 +1,412 @@
+//! What a measurement says, as one document: docs/formats/spawn-json.md.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use cold_bench::stats::{mean, quantile};
+use cold_sys::spawn::{Method, Timing};
+use serde::Serialize;
+
+use crate::evidence::{Calls, Evidence, Stages};
+use crate::session::{Baseline, Config, Measured};
+use crate::verdict::{self, Judged};
+
+/// Value of `schema`.
+pub const SCHEMA: &str = "coldstart.spawn/1";
+
+/// The whole document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// Version of `cold`.
+    pub version: String,
+    /// The command with its arguments.
+    pub command: Vec<String>,
+    /// When it began, UTC.
+    pub started: String,
+    /// Kernel release and processor.
+    pub machine: String,
+    /// One per method that was measured.
+    pub series: Vec<Series>,
+}
+
+/// Distribution of a time, nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+pub struct Times {
+    /// Starts.
+    pub n: usize,
+    /// Mean.
+    pub mean: f64,
+    /// Shortest.
+    pub min: f64,
+    /// Percentiles.
+    pub p10: f64,
+    /// Median.
+    pub p50: f64,
+    /// See `p10`.
+    pub p90: f64,
+    /// See `p10`.
+    pub p95: f64,
+    /// See `p10`.
+    pub p99: f64,
+    /// Longest.
+    pub max: f64,
+}
+
+impl Times {
+    /// None of no values.
+    pub fn of(values: &[f64]) -> Option<Self> {
+        let at = |q| quantile(values, q);
+        Some(Self {
+            n: values.len(),
+            mean: mean(values)?,
+            min: at(0.0)?,
+            p10: at(0.1)?,
+            p50: at(0.5)?,
+            p90: at(0.9)?,
+            p95: at(0.95)?,
+            p99: at(0.99)?,
+            max: at(1.0)?,
+        })
+    }
+}
+
+/// A part of the median start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Creating a process that exits at once, and waiting for it.
+    Create,
+    /// Exec of a static program of one page, over that.
+    Exec,
+    /// Loading the C library, over that.
+    Loading,
+    /// What remains: the program itself, its other libraries, its interpreter.
+    Own,
+}
+
+/// How long a part takes.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct PartTime {
+    /// Which.
+    pub part: Part,
+    /// Difference of medians, nanoseconds; at least 0.
+    pub ns: f64,
+}
+
+/// What an empty start costs.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct BaselineTimes {
+    /// Which.
+    pub baseline: Baseline,
+    /// Its times.
+    pub times: Times,
+}
+
+/// One start of the series.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Start {
+    /// Index among all starts, observed ones included.
+    pub index: u64,
+    /// From the call that creates the process until it was waited for, nanoseconds.
+    pub ns: u64,
+    /// Until the creating call returned: after the exec, except by fork.
+    pub created_ns: u64,
+    /// The control program's start right after it.
+    pub control_ns: u64,
+    /// CPU time in user mode.
+    pub user_ns: u64,
+    /// In the kernel.
+    pub system_ns: u64,
+    /// Minor faults.
+    pub minor_faults: u64,
+    /// Major faults.
+    pub major_faults: u64,
+    /// `wait` status.
+    pub status: i32,
+}
+
+/// Counts of one observed start.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ObservedStart {
+    /// Index among all starts.
+    pub index: u64,
+    /// Path resolutions.
+    pub lookups: u64,
+    /// Failed ones.
+    pub misses: u64,
+    /// Bytes of directory entries.
+    pub listed_bytes: u64,
+    /// Pages touched; none where the tier does not tell.
+    pub touched_pages: Option<u64>,
+    /// Wall time of its lookups, nanoseconds.
+    pub lookup_ns: u64,
+    /// From the call that creates the process until it was waited for, nanoseconds.
+    pub ns: u64,
+    /// That, divided; none where no exec was seen.
+    pub stages: Option<Stages>,
+    /// System calls that returned, by name.
+    pub calls: BTreeMap<String, Calls>,
+}
+
+/// What became of a repetition in which what starts leave behind was dropped.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Confirmation {
+    /// What was dropped before every start, in words.
+    pub dropped: Vec<String>,
+    /// Starts of the repetition.
+    pub starts: usize,
+    /// Growth was gone.
+    pub vanished: bool,
+    /// Median of the repetition, nanoseconds.
+    pub median_ns: f64,
+    /// What still grew.
+    pub remains: Vec<String>,
+    /// Why it could not be done; nothing else holds then.
+    pub failed: Option<String>,
+}
+
+/// One method's series with everything that follows from it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Series {
+    /// How processes were created.
+    pub method: Method,
+    /// The cgroup that processes were created in, for clone3.
+    pub cgroup: Option<String>,
+    /// Spawners at the same time.
+    pub jobs: usize,
+    /// Touched memory of each, bytes.
+    pub parent_bytes: u64,
+    /// It could be made of huge pages.
+    pub huge_pages: bool,
+    /// Starts by all spawners in a second of starting, controls not counted.
+    pub per_second: f64,
+    /// Times of the starts.
+    pub times: Option<Times>,
+    /// The control program's.
+    pub control: Option<Times>,
+    /// Mean CPU time per start in user mode, nanoseconds.
+    pub user_ns: f64,
+    /// In the kernel.
+    pub system_ns: f64,
+    /// The kernel books each short start as a whole, by the mode that its timer's tick met (none: user
+    /// mode). Then both means are estimated from how many ticks met the kernel; their sum is exact.
+    pub by_ticks: bool,
+    /// Median until the creating call returned.
+    pub created_ns: f64,
+    /// Median minor faults.
+    pub minor_faults: f64,
+    /// Major faults of all starts.
+    pub major_faults: u64,
+    /// Starts that did not exit with 0.
+    pub failures: usize,
+    /// Baselines, measured before.
+    pub baselines: Vec<BaselineTimes>,
+    /// The median start in parts; empty when a baseline is missing.
+    pub parts: Vec<PartTime>,
+    /// Medians of the observed starts' stages; none where none was seen.
+    pub stages: Option<Stages>,
+    /// Growth and its causes.
+    pub judged: Judged,
+    /// Result of `--confirm`.
+    pub confirmation: Option<Confirmation>,
+    /// Why no start was observed.
+    pub not_observed: Option<String>,
+    /// It was interrupted.
+    pub interrupted: bool,
+    /// Every start.
+    pub starts: Vec<Start>,
+    /// Observed starts.
+    pub observed: Vec<ObservedStart>,
+}
+
+/// Wall time of a start, nanoseconds.
+fn wall(t: &Timing) -> f64 {
+    t.ended.saturating_sub(t.began).0 as f64
+}
+
+/// Draws everything from what was measured.
+pub fn series(config: &Config, m: &Measured, extrapolate: Option<u64>) -> Series {
+    let walls: Vec<f64> = m.starts.iter().map(|(_, t)| wall(t)).collect();
+    let control: Vec<f64> = m.control.iter().map(wall).collect();
+    let of = |f: fn(&Timing) -> f64| m.starts.iter().map(|(_, t)| f(t)).collect::<Vec<_>>();
+    let median = |v: &[f64]| quantile(v, 0.5).unwrap_or(0.0);
+    let baselines: Vec<BaselineTimes> = m
+        .baselines
+        .iter()
+        .filter_map(|(kind, all)| {
+            let times = Times::of(&all.iter().map(wall).collect::<Vec<_>>())?;
+            Some(BaselineTimes { baseline: *kind, times })
+        })
+        .collect();
+    let cpu = cpu(&m.starts);
+    let busy: f64 = walls.iter().sum::<f64>() / 1e9;
+    Series {
+        method: config.method,
+        cgroup: config.cgroup.as_ref().map(|p| p.display().to_string()),
+        jobs: config.jobs.max(1),
+        parent_bytes: config.ballast,
+        huge_pages: config.huge_pages,
+        per_second: if busy > 0.0 { (walls.len() * config.jobs.max(1)) as f64 / busy } else { 0.0 },
+        times: Times::of(&walls),
+        control: Times::of(&control),
+        user_ns: cpu.user,
+        system_ns: cpu.system,
+        by_ticks: cpu.by_ticks,
+        created_ns: median(&of(|t| t.created.saturating_sub(t.began).0 as f64)),
+        minor_faults: median(&of(|t| t.minor_faults as f64)),
+        major_faults: m.starts.iter().map(|(_, t)| t.major_faults).sum(),
+        failures: m.starts.iter().filter(|(_, t)| t.status != 0).count(),
+        parts: parts(&baselines, median(&walls), is_dynamic(&config.program.path)),
+        baselines,
+        stages: stages(&m.observed),
+        judged: verdict::judge(m, extrapolate),
+        confirmation: None,
+        not_observed: m.not_observed.clone(),
+        interrupted: m.interrupted,
+        starts: m.starts.iter().zip(&m.control).map(|((i, t), c)| start(*i, t, c)).collect(),
+        observed: m.observed.iter().map(|(i, e)| observed(*i, e)).collect(),
+    }
+}
+
+struct Cpu {
+    user: f64,
+    system: f64,
+    by_ticks: bool,
+}
+
+/// Mean CPU times. Kernels that sample (all but `VIRT_CPU_ACCOUNTING`) know the sum exactly and divide it by
+/// the ticks that met the process; of a start shorter than a tick hardly one in ten was met by any, and the
+/// others are booked as user time.
+fn cpu(starts: &[(u64, Timing)]) -> Cpu {
+    let n = starts.len().max(1) as f64;
+    let sum = |f: fn(&Timing) -> u64| starts.iter().map(|(_, t)| f(t) as f64).sum::<f64>() / n;
+    let (user, system) = (sum(|t| t.user.0), sum(|t| t.system.0));
+    let tick = cold_sys::time::tick().0 as f64;
+    let undivided = starts.iter().filter(|(_, t)| t.user.0 == 0 || t.system.0 == 0).count();
+    let by_ticks = user + system < tick && undivided as f64 > 0.9 * n;
+    if !by_ticks {
+        return Cpu { user, system, by_ticks };
+    }
+    let met = starts.iter().filter(|(_, t)| t.system.0 > 0).count() as f64;
+    let system = (met * tick / n).min(user + system);
+    Cpu { user: sum(|t| t.user.0) + sum(|t| t.system.0) - system, system, by_ticks }
+}
+
+fn start(index: u64, t: &Timing, control: &Timing) -> Start {
+    Start {
+        index,
+        ns: t.ended.saturating_sub(t.began).0,
+        created_ns: t.created.saturating_sub(t.began).0,
+        control_ns: control.ended.saturating_sub(control.began).0,
+        user_ns: t.user.0,
+        system_ns: t.system.0,
+        minor_faults: t.minor_faults,
+        major_faults: t.major_faults,
+        status: t.status,
+    }
+}
+
+fn observed(index: u64, e: &Evidence) -> ObservedStart {
+    ObservedStart {
+        index,
+        lookups: e.lookups,
+        misses: e.misses,
+        listed_bytes: e.listed.values().map(|s| s.amount).sum(),
+        touched_pages: e.touched_pages,
+        lookup_ns: e.lookup_ns,
+        ns: e.wall_ns,
+        stages: e.stages,
+        calls: e.calls.clone(),
+    }
+}
+
+/// Medians, each of its own.
+fn stages(observed: &[(u64, Evidence)]) -> Option<Stages> {
+    let all: Vec<Stages> = observed.iter().filter_map(|(_, e)| e.stages).collect();
+    let median = |of: fn(&Stages) -> u64| {
+        quantile(&all.iter().map(|s| of(s) as f64).collect::<Vec<_>>(), 0.5).map(|ns| ns as u64)
+    };
+    Some(Stages {
+        create: median(|s| s.create)?,
+        exec: median(|s| s.exec)?,
+        run: median(|s| s.run)?,
+        exit: median(|s| s.exit)?,
+    })
+}
+
+/// The median start, divided by what the baselines cost. `dynamic`: the program has a loader.
+fn parts(baselines: &[BaselineTimes], median: f64, dynamic: bool) -> Vec<PartTime> {
+    let of = |kind| baselines.iter().find(|b| b.baseline == kind).map(|b| b.times.p50);
+    let (Some(create), Some(exec)) = (of(Baseline::Create), of(Baseline::EmptyStatic)) else {
+        return Vec::new();
+    };
+    let mut marks = vec![(Part::Create, create), (Part::Exec, exec)];
+    if let Some(loading) = of(Baseline::EmptyDynamic).filter(|_| dynamic) {
+        marks.push((Part::Loading, loading));
+    }
+    marks.push((Part::Own, median));
+    let mut before = 0.0;
+    marks
+        .into_iter()
+        .map(|(part, until)| {
+            let ns = (until - before).max(0.0);
+            before = until.max(before);
+            PartTime { part, ns }
+        })
+        .collect()
+}
+
+/// Whether the kernel starts a loader for it. A script is its interpreter's own part.
+fn is_dynamic(program: &Path) -> bool {
+    const PT_INTERP: u32 = 3;
+    const MOST: u64 = 64 << 10;
+    let head = std::fs::File::open(program).and_then(|f| {
+        let mut head = Vec::new();
+        std::io::Read::read_to_end(&mut std::io::Read::take(f, MOST), &mut head).map(|_| head)
+    });
+    let Ok(head) = head else { return false };
+    let word = |at: usize, n: usize| -> Option<u64> {
+        let bytes = head.get(at..at.checked_add(n)?)?;
+        Some(bytes.iter().rev().fold(0, |v, b| v << 8 | u64::from(*b)))
+    };
+    let segments = || -> Option<bool> {
+        if head.get(..5)? != b"\x7fELF\x02" {
+            return None;
+        }
+        let at = usize::try_from(word(32, 8)?).ok()?;
+        let (size, count) = (usize::try_from(word(54, 2)?).ok()?, usize::try_from(word(56, 2)?).ok()?);
+        Some((0..count).any(|i| word(at.saturating_add(i * size), 4) == Some(u64::from(PT_INTERP))))
+    };
+    segments().unwrap_or(false)
+}
+
+/// The series as CSV, one line per start and method.
+pub fn csv(report: &Report) -> String {
+    use std::fmt::Write;
+    let mut out = String::from(
+        "method,parent_bytes,index,ns,created_ns,control_ns,user_ns,system_ns,minor_faults,major_faults,status\n",
+    );
+    for s in &report.series {
+        for t in &s.starts {
+            // Writing to a String cannot fail.
+            let _ = writeln!(
+                out,
+                "{},{},{},{},{},{},{},{},{},{},{}",
+                s.method.name(),
+                s.parent_bytes,
+                t.index,
+                t.ns,
+                t.created_ns,
+                t.control_ns,
+                t.user_ns,
+                t.system_ns,
+                t.minor_faults,
+                t.major_faults,
+                t.status
+            );
+        }
+    }
+    out
+}

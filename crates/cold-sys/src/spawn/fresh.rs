@@ -1,0 +1,153 @@
+//! Forgetting: a directory in which every start finds what the first one found.
+//!
+//! A directory of our own is emptied. Any other is covered by an overlay in a mount namespace of this
+//! process: a layer hides what is to be absent, and whatever a start writes is dropped with the top layer
+//! before the next one. Nobody else sees it, and the kernel removes it with the process.
+
+use std::cell::Cell;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FileType, Mode};
+use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Result};
+
+/// A directory that is renewed before every start of the first program.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Fresh {
+    /// Its content is removed: only for a directory made for this.
+    Emptied(PathBuf),
+    /// It is covered (root).
+    Covered {
+        /// The directory.
+        directory: PathBuf,
+        /// Names in it that are not to be seen.
+        hidden: Vec<Vec<u8>>,
+        /// An empty directory of ours on which the layers are mounted.
+        layers: PathBuf,
+    },
+}
+
+/// Everything that is renewed. The mounts go with the process.
+pub(super) struct Renewal {
+    all: Vec<Fresh>,
+    covered: Cell<bool>,
+}
+
+impl Renewal {
+    pub(super) fn new(fresh: &[Fresh]) -> Result<Self> {
+        if fresh.iter().any(|f| matches!(f, Fresh::Covered { .. })) {
+            private_mounts()?;
+        }
+        for f in fresh {
+            if let Fresh::Covered { hidden, layers, .. } = f {
+                lower_layer(layers, hidden)?;
+            }
+        }
+        Ok(Self { all: fresh.to_vec(), covered: Cell::new(false) })
+    }
+
+    /// To be called before a start.
+    pub(super) fn renew(&self) -> Result<()> {
+        let again = self.covered.replace(true);
+        for f in &self.all {
+            match f {
+                Fresh::Emptied(dir) => {
+                    empty(dir).map_err(|e| Error::io("empty", dir.display().to_string(), e))?;
+                }
+                Fresh::Covered { directory, layers, .. } => {
+                    if again {
+                        uncover(directory)?;
+                        uncover(&layers.join("top"))?;
+                    }
+                    cover(directory, layers)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn private_mounts() -> Result<()> {
+    // SAFETY: this process has one thread, and shares its file system information with nobody.
+    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }
+        .map_err(|e| Error::io("unshare the mounts of", "the spawner", e.into()))?;
+    let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
+    rustix::mount::mount_change("/", flags).map_err(|e| Error::io("make private", "/", e.into()))
+}
+
+fn mount(source: &str, target: &Path, kind: &str, data: &str) -> Result<()> {
+    let fail = |e: io::Error| Error::io("mount", format!("{kind} on {}", target.display()), e);
+    let data = std::ffi::CString::new(data).map_err(|e| fail(e.into()))?;
+    rustix::mount::mount(source, target, kind, MountFlags::empty(), data.as_c_str())
+        .map_err(|e| fail(e.into()))
+}
+
+/// A tmpfs with a whiteout for every hidden name.
+fn lower_layer(layers: &Path, hidden: &[Vec<u8>]) -> Result<()> {
+    use std::os::unix::ffi::OsStrExt;
+    let fail = |e: io::Error| Error::io("write", layers.display().to_string(), e);
+    mount("tmpfs", layers, "tmpfs", "mode=0755")?;
+    let names = layers.join("hidden");
+    fs::create_dir(&names).map_err(fail)?;
+    fs::create_dir(layers.join("top")).map_err(fail)?;
+    for name in hidden {
+        let path = names.join(std::ffi::OsStr::from_bytes(name));
+        let none = rustix::fs::makedev(0, 0);
+        rustix::fs::mknodat(rustix::fs::CWD, &path, FileType::CharacterDevice, Mode::empty(), none)
+            .map_err(|e| fail(e.into()))?;
+    }
+    Ok(())
+}
+
+/// Takes away what [`cover`] has mounted.
+fn uncover(mounted: &Path) -> Result<()> {
+    rustix::mount::unmount(mounted, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
+        .map_err(|e| Error::io("unmount", mounted.display().to_string(), e.into()))
+}
+
+fn cover(directory: &Path, layers: &Path) -> Result<()> {
+    let fail = |e: io::Error| Error::io("write", layers.display().to_string(), e);
+    let top = layers.join("top");
+    mount("tmpfs", &top, "tmpfs", "mode=0755")?;
+    let (upper, work) = (top.join("upper"), top.join("work"));
+    fs::create_dir(&upper).map_err(fail)?;
+    fs::create_dir(&work).map_err(fail)?;
+    like(directory, &upper)?;
+    let escaped =
+        |p: &Path| p.display().to_string().replace('\\', "\\\\").replace(',', "\\,").replace(':', "\\:");
+    let data = format!(
+        "lowerdir={}:{},upperdir={},workdir={}",
+        escaped(&layers.join("hidden")),
+        escaped(directory),
+        escaped(&upper),
+        escaped(&work)
+    );
+    mount("overlay", directory, "overlay", &data)
+}
+
+/// The top layer gives the directory its owner and mode.
+fn like(directory: &Path, upper: &Path) -> Result<()> {
+    use std::os::unix::fs::MetadataExt;
+    let fail = |e: io::Error| Error::io("cover", directory.display().to_string(), e);
+    let meta = fs::metadata(directory).map_err(fail)?;
+    fs::set_permissions(upper, meta.permissions()).map_err(fail)?;
+    std::os::unix::fs::chown(upper, Some(meta.uid()), Some(meta.gid())).map_err(fail)
+}
+
+/// Removes what is in a directory, and not the directory itself.
+fn empty(dir: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(dir)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            fs::remove_dir_all(entry.path())?;
+        } else {
+            fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
+}

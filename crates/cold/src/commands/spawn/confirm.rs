@@ -1,0 +1,181 @@
+//! The experiment that tells a cause from a coincidence: the same starts, but what they leave behind is
+//! dropped before each of them.
+
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
+
+use cold_report::spawn::count_words;
+use cold_spawn::report::{self, Confirmation, Series};
+use cold_spawn::session::Config;
+use cold_spawn::verdict::{From, Judged};
+use cold_sys::spawn::Fresh;
+
+use super::build::Place;
+use super::observer::Recorder;
+use crate::progress::Line;
+
+/// Starts of the repetition: half of the series, but enough to be judged.
+const LEAST_STARTS: usize = 200;
+/// Names hidden in one directory, and their bytes: they are sent to the spawner in one line.
+const MOST_HIDDEN: usize = 100_000;
+/// Places where programs keep what they leave behind.
+const HOMES: [(&str, &str); 7] = [
+    ("HOME", "home"),
+    ("TMPDIR", "tmp"),
+    ("XDG_CACHE_HOME", "cache"),
+    ("XDG_CONFIG_HOME", "config"),
+    ("XDG_DATA_HOME", "data"),
+    ("XDG_STATE_HOME", "state"),
+    ("XDG_RUNTIME_DIR", "run"),
+];
+
+/// Repeats the series. Never fails: what went wrong is part of the answer.
+pub(super) fn confirm(
+    config: &Config,
+    series: &Series,
+    place: &Place,
+    began: SystemTime,
+    line: &mut Line<'_>,
+    interrupt: &AtomicBool,
+) -> Confirmation {
+    let mut config = config.clone();
+    config.starts = (config.starts / 2).max(LEAST_STARTS).min(config.starts.max(LEAST_STARTS));
+    let mut dropped = Vec::new();
+    match prepare(&mut config, series, began, &mut dropped) {
+        Ok(()) => repeat(&config, dropped, &series.judged, place, line, interrupt),
+        Err(why) => failed(dropped, why),
+    }
+}
+
+fn failed(dropped: Vec<String>, why: String) -> Confirmation {
+    Confirmation {
+        dropped,
+        starts: 0,
+        vanished: false,
+        median_ns: 0.0,
+        remains: Vec::new(),
+        failed: Some(why),
+    }
+}
+
+fn repeat(
+    config: &Config,
+    dropped: Vec<String>,
+    before: &Judged,
+    place: &Place,
+    line: &mut Line<'_>,
+    interrupt: &AtomicBool,
+) -> Confirmation {
+    let mut recorder = Recorder::new(place.recording(), false);
+    let measured = match super::measure(config, &mut recorder, line, interrupt) {
+        Ok(measured) => measured,
+        Err(failure) => return failed(dropped, format!("{:#}", failure.error)),
+    };
+    let again = report::series(config, &measured, None);
+    if again.interrupted {
+        return failed(dropped, "it was interrupted".into());
+    }
+    let remains = remains(&again.judged, before);
+    Confirmation {
+        dropped,
+        starts: again.starts.len(),
+        vanished: remains.is_empty(),
+        median_ns: again.times.map_or(0.0, |t| t.p50),
+        remains,
+        failed: None,
+    }
+}
+
+/// What still grows, by the same evidence that the first verdict had: time grows for more reasons than
+/// counts do.
+fn remains(judged: &Judged, before: &Judged) -> Vec<String> {
+    if before.verdict.from == From::Time {
+        return judged.verdict.grows().then(|| "the time of a start".to_owned()).into_iter().collect();
+    }
+    let causes = judged.causes.iter().filter(|c| c.growth.grows()).map(|c| c.name.clone());
+    let grew = |what: &str| before.counts.iter().any(|c| c.what == what && c.growth.grows());
+    let counts = judged.counts.iter().filter(|c| c.growth.grows() && c.decides() && grew(&c.what));
+    causes.chain(counts.map(|c| count_words(&c.what))).collect()
+}
+
+/// Decides what is dropped: fresh directories of the user for all starts, and the suspected ones.
+fn prepare(
+    config: &mut Config,
+    series: &Series,
+    began: SystemTime,
+    dropped: &mut Vec<String>,
+) -> Result<(), String> {
+    let io = |e: std::io::Error| e.to_string();
+    config.scratch = config.scratch.join("confirm");
+    std::fs::create_dir(&config.scratch).map_err(io)?;
+    let mut suspects: Vec<PathBuf> = Vec::new();
+    for cause in &series.judged.causes {
+        let dir = std::fs::canonicalize(&cause.directory).map_err(|e| format!("{}: {e}", cause.directory))?;
+        if !suspects.contains(&dir) {
+            suspects.push(dir);
+        }
+    }
+    // One below another is covered with it.
+    let all = suspects.clone();
+    suspects.retain(|d| !all.iter().any(|o| o != d && d.starts_with(o)));
+    let root = rustix::process::geteuid().is_root();
+    let moved = suspects.iter().all(|d| homes().any(|h| d.starts_with(&h)));
+    if suspects.is_empty() || (!root && moved) {
+        return fresh_homes(config, dropped);
+    }
+    if !root {
+        let names: Vec<String> = suspects.iter().map(|d| d.display().to_string()).collect();
+        return Err(format!("covering {} needs root", names.join(", ")));
+    }
+    for (i, directory) in suspects.into_iter().enumerate() {
+        let hidden = newer(&directory, began).map_err(|e| format!("{}: {e}", directory.display()))?;
+        let layers = config.scratch.join(format!("layers-{i}"));
+        std::fs::create_dir(&layers).map_err(io)?;
+        dropped.push(format!(
+            "what was written to {} ({} names of the series hidden)",
+            directory.display(),
+            hidden.len()
+        ));
+        config.fresh.push(Fresh::Covered { directory, hidden, layers });
+    }
+    Ok(())
+}
+
+/// The user's directories as the program finds them now.
+fn homes() -> impl Iterator<Item = PathBuf> {
+    let set = HOMES.into_iter().filter_map(|(variable, _)| std::env::var_os(variable).map(PathBuf::from));
+    set.chain([std::env::temp_dir()]).filter(|d| d.is_absolute() && d != Path::new("/"))
+}
+
+/// Empty ones for every start.
+fn fresh_homes(config: &mut Config, dropped: &mut Vec<String>) -> Result<(), String> {
+    use std::os::unix::fs::DirBuilderExt;
+    for (variable, name) in HOMES {
+        let dir = config.scratch.join(name);
+        std::fs::DirBuilder::new().mode(0o700).create(&dir).map_err(|e| e.to_string())?;
+        config.program.env.push((variable.into(), dir.as_os_str().as_bytes().to_vec()));
+        config.fresh.push(Fresh::Emptied(dir));
+    }
+    dropped.push(format!("what was left in {}", HOMES.map(|(variable, _)| variable).join(", ")));
+    Ok(())
+}
+
+/// Names in a directory that came since then.
+fn newer(dir: &Path, began: SystemTime) -> std::io::Result<Vec<Vec<u8>>> {
+    let began = began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let mut names = Vec::new();
+    for entry in std::fs::read_dir(dir)?.take(MOST_HIDDEN) {
+        let entry = entry?;
+        let Ok(meta) = entry.metadata() else { continue };
+        let born = meta.created().ok().and_then(|t| t.duration_since(SystemTime::UNIX_EPOCH).ok());
+        // Where a file system keeps no birth time, a file that was not changed since is older for sure.
+        let came = born.map_or(meta.ctime(), |b| i64::try_from(b.as_secs()).unwrap_or(i64::MAX));
+        if came >= i64::try_from(began.as_secs()).unwrap_or(i64::MAX) {
+            names.push(entry.file_name().as_bytes().to_vec());
+        }
+    }
+    Ok(names)
+}
