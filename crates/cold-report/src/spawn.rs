@@ -460,3 +460,45 @@ fn table(out: &mut String, head: &[&str], rows: impl Iterator<Item = Vec<String>
     }
     out.push_str("</tbody></table></div>\n");
 }
+
+#[cfg(test)]
+mod tests {
+    use cold_spawn::growth::{Kind, judge_points};
+
+    use super::*;
+
+    fn cause(code: &[&str]) -> Cause {
+        let points: Vec<(u64, u64)> = (0..20).map(|i| (i, i)).collect();
+        let xy: Vec<(f64, f64)> = points.iter().map(|(i, n)| (*i as f64, *n as f64)).collect();
+        Cause {
+            what: What::NameScan,
+            name: "/log/<a>.{n}".into(),
+            directory: "/log".into(),
+            growth: judge_points(&xy, 20, Kind::Exact).expect("enough points"),
+            points,
+            present: 19.0,
+            ns: 2000,
+            share: Some(0.25),
+            stack: None,
+            code: code.iter().map(|f| (*f).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn code_is_told_without_rusts_own_and_modules_where_they_change() {
+        let code = ["a`main", "a`find", "a`<std::fs::X as Y>::z", "libc.so.6`stat", "libc.so.6`syscall"];
+        let words = code_words(&cause(&code));
+        assert_eq!(words.as_deref(), Some("by a`main → find → libc.so.6`stat → syscall"));
+        assert_eq!(code_words(&cause(&[])), None);
+        let words = cause_words(&cause(&[]));
+        assert!(words.ends_with("now 19 names, 2.00 µs (25 % of the start); +1.000 per start"), "{words}");
+    }
+
+    #[test]
+    fn the_plot_of_a_cause_shows_every_recorded_start() {
+        let mut out = String::new();
+        lengthened(&mut out, &cause(&[]), 19.0, 0.0);
+        assert_eq!(out.matches("class=\"dot\"").count(), 20);
+        assert!(out.contains("/log/&lt;a&gt;.{n}"), "{out}");
+    }
+}
