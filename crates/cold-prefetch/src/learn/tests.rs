@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use cold_model::recording::manifest::{FileSystem, Tier};
-use cold_model::recording::tables::{Began, Dev, DeviceRead, Transfer};
+use cold_model::recording::tables::{Began, Dev};
 use cold_model::recording::{
     File, FileKind as Kind, FillCause, LookupKind, Mapping, PathFrom, Process, StallCause, Thread,
 };
@@ -293,32 +293,10 @@ fn of_inodes_that_were_read_ahead_only_those_of_known_names_are_learnt() {
     // One request by read-ahead around the known inode's page 706, one elsewhere (a directory's blocks), and
     // one page that somebody waited for.
     for (first_page, pages, readahead) in [(704, 8, true), (900, 2, true), (712, 1, false)] {
-        let requests = r.device_reads.get_or_insert_default();
-        requests.push(DeviceRead {
-            queued: ms(4),
-            issued: None,
-            completed: None,
-            dev: DISK,
-            sector: first_page * 8,
-            bytes: pages * 4096,
-            pid: 10,
-            tid: 10,
-            in_tree: true,
-            metadata: true,
-            readahead,
-        });
-        let request = requests.len() as u32 - 1;
-        r.transfers.get_or_insert_default().push(Transfer { request, file: Some(device), first_page, pages });
-        r.fills.get_or_insert_default().push(Fill {
-            at: ms(4),
-            pid: 10,
-            tid: 10,
-            in_tree: true,
-            file: device,
-            first_page,
-            pages,
-            cause: FillCause::Metadata,
-        });
+        let pages = first_page..first_page + pages;
+        let request = r.request(4, 1, device, pages.clone());
+        (request.sector, request.metadata, request.readahead) = (first_page * 8, true, readahead);
+        r.fill(4, device, pages, FillCause::Metadata);
     }
     let with = With { inode_page: Some(|_| Some(((DISK.major, DISK.minor), 706))), ..With::default() };
     let s = observe(&r, &with).expect("teaches");
