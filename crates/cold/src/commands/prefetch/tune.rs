@@ -36,9 +36,10 @@ const EXAMPLES: &str = "Examples:
 ";
 
 const AFTER: &str = "\
-Every start is prepared and proved cold. One that others slowed down is made again, up to twice and six
-times in all; where they go on it counts, with and without the plan alike. What is found is written into the plan: the best settings,
-the result against starts without the plan with its 95 % interval, and whether it may be used.
+Every start is prepared and proved cold. One that others slowed down is made again, up to twice and
+six times in all; where they go on it counts, with and without the plan alike. What is found is
+written into the plan: the best settings, the result against starts without the plan with its 95 %
+interval, and whether it may be used.
 
 Exit codes: 0 the plan helps; 1 failed; 2 wrong usage; 3 it does not help and was switched off;
             4 not decided; 5 the state could not be reached; 130 interrupted.";
