@@ -29,6 +29,9 @@ pub(crate) use select::unescape;
 /// Adjacent pages whose first needs are at most so far apart are one range.
 pub(crate) const JOIN_NS: u64 = 1_000_000;
 
+/// Device (major and minor number) and page where a name's inode lies, for file systems that say.
+pub type InodePage = fn(&Path) -> Option<((u32, u32), u64)>;
+
 /// What else is known beside the recording.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct With<'a> {
@@ -38,8 +41,8 @@ pub struct With<'a> {
     pub opened: Option<&'a observed::ObservedStart>,
     /// Whether a block device may be read here: a container's root often may not, and then no launch may.
     pub readable: Option<fn(&Path) -> bool>,
-    /// Device (major and minor number) and page where a name's inode lies, for file systems that say.
-    pub inode_page: Option<fn(&Path) -> Option<((u32, u32), u64)>>,
+    /// Where inodes lie.
+    pub inode_page: Option<InodePage>,
 }
 
 /// Which kinds of need the recording could show. What a start could not see, it cannot call unused.

@@ -69,9 +69,11 @@ impl<'a> Rounds<'a> {
         let Some((launch, before)) = self.prepared(index, state, round)? else { return Ok(None) };
         let replays = replays(subject, state);
         let start = launch.go(self.interrupt)?;
+        // At once: what follows (the end of a recording above all) is this process' own work, not others'.
+        let cpu = self.proc.cpu_times().ok();
         settle(self.proc, subject);
         self.around.gone(&start)?;
-        let after = self.reading(subject);
+        let after = self.reading(subject).with_cpu(cpu);
         self.preparer.started(index, subject);
         if let Some(line) = &subject.spec.conclude {
             hooks::run("conclude", line, Some(round))?;
