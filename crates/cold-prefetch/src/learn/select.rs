@@ -68,6 +68,11 @@ impl<'a> Selection<'a> {
         }
     }
 
+    /// The names chosen so far.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        self.chosen.iter().filter(|f| f.kind != FileKind::BlockDevice).map(|f| f.path.clone()).collect()
+    }
+
     /// The plan's number of a regular file or block device, if it can be planned.
     pub(super) fn file(&mut self, file: FileIdx, need_ns: u64) -> Option<u32> {
         let chosen = if let Some(known) = self.by_file.get(&file) {

@@ -3,37 +3,23 @@ use std::path::Path;
 use cold_model::recording::manifest::{FileSystem, Tier};
 use cold_model::recording::tables::{Began, Dev};
 use cold_model::recording::{
-    File, FileKind as Kind, Fill, FillCause, Lookup, LookupKind, Mapping, PathFrom, Process, Stall,
-    StallCause, Thread, Touch,
+    File, FileKind as Kind, FillCause, LookupKind, Mapping, PathFrom, Process, StallCause, Thread,
 };
+use cold_model::sample::{DISK, empty, ms};
 use cold_model::{Bytes, FileId, Known, Nanos};
 
 use super::*;
 
-const START: u64 = 1_000_000_000;
-const DISK: Dev = Dev { major: 8, minor: 1 };
-
-fn ms(at: u64) -> Nanos {
-    Nanos(START + at * 1_000_000)
-}
-
 /// Process 10 is started at 0 ms, executes file 0 at 1 ms and is ready at 101 ms. Tier A, warm.
 fn recording() -> Recording {
-    let mut r = Recording {
-        touches: Some(vec![]),
-        fills: Some(vec![]),
-        stalls: Some(vec![]),
-        lookups: Some(vec![]),
-        mappings: Some(vec![]),
-        ..Recording::default()
-    };
+    let mut r = empty();
     let m = &mut r.manifest;
-    (m.complete, m.page_bytes, m.tier, m.start, m.end) = (true, 4096, Tier::A, ms(0), ms(300));
     m.ready = Some(Known::Value(ms(101)));
     m.started_at = "2026-11-21T10:00:00Z".into();
     m.state.wanted = "warm".into();
     m.exact_need = true;
     m.fault_around = Known::Value(Bytes(4096));
+    r.processes.clear();
     process(&mut r, 10, 1, 0, Began::Fork, None);
     process(&mut r, 10, 1, 1, Began::Exec, None);
     file(&mut r, "/usr/bin/prog", 100);
@@ -42,18 +28,8 @@ fn recording() -> Recording {
 }
 
 fn process(r: &mut Recording, pid: u32, parent: u32, at: u64, how: Began, ended: Option<u64>) {
-    r.processes.push(Process {
-        began: ms(at),
-        how,
-        pid,
-        parent,
-        name: "prog".into(),
-        executable: None,
-        arguments: None,
-        in_tree: true,
-        ended: ended.map(ms),
-        status: None,
-    });
+    let process = cold_model::sample::process(pid, "prog", None);
+    r.processes.push(Process { began: ms(at), how, parent, ended: ended.map(ms), ..process });
     thread(r, pid, pid, at);
 }
 
@@ -62,66 +38,24 @@ fn thread(r: &mut Recording, tid: u32, pid: u32, at: u64) {
 }
 
 fn file(r: &mut Recording, path: &str, pages: u64) -> u32 {
-    r.files.push(File {
-        dev: DISK,
-        inode: r.files.len() as u64 + 20,
-        generation: 0,
-        kind: Kind::Regular,
-        path: Some(path.to_owned()),
-        path_from: PathFrom::OpenFile,
-        deleted: false,
-        file_system: "ext4".into(),
-        size: Some(pages * 4096 - 5),
-        mtime_ns: Some(1),
-        build_id: Some("00ff10".into()),
-    });
-    r.files.len() as u32 - 1
+    let n = r.file(path, pages * 4096 - 5);
+    let row = &mut r.files[n as usize];
+    (row.mtime_ns, row.build_id) = (Some(1), Some("00ff10".into()));
+    n
 }
 
 fn touch(r: &mut Recording, at: u64, tid: u32, file: u32, pages: std::ops::Range<u64>, kind: TouchKind) {
-    r.touches.get_or_insert_default().push(Touch {
-        at: ms(at),
-        pid: tid,
-        tid,
-        file,
-        first_page: pages.start,
-        pages: (pages.end - pages.start) as u32,
-        kind,
-        major: None,
-        ip: None,
-        stack: None,
-    });
+    let row = r.touch(at, file, pages, kind);
+    (row.pid, row.tid) = (tid, tid);
 }
 
 fn stall(r: &mut Recording, from: u64, to: u64, tid: u32, cause: StallCause) {
-    r.stalls.get_or_insert_default().push(Stall {
-        began: ms(from),
-        woken: Some(ms(to)),
-        ended: Some(ms(to)),
-        pid: tid,
-        tid,
-        cause,
-        file: None,
-        page: None,
-        system_call: None,
-        lookup: None,
-        stack: None,
-    });
+    let row = r.stall(from, to - from, cause);
+    (row.pid, row.tid) = (tid, tid);
 }
 
 fn lookup(r: &mut Recording, at: u64, kind: LookupKind, path: &str, result: i64, file: Option<u32>) {
-    r.lookups.get_or_insert_default().push(Lookup {
-        at: ms(at),
-        ended: ms(at),
-        pid: 10,
-        tid: 10,
-        kind,
-        path: Some(path.to_owned()),
-        result,
-        flags: 0,
-        file,
-        stack: None,
-    });
+    r.lookup(at, kind, path, result).file = file;
 }
 
 /// Path, first page, pages, need in ms, around.
@@ -283,7 +217,7 @@ fn what_a_later_start_cannot_use_is_not_learnt() {
     }
     touch(&mut r, 5, 10, 0, 0..1, TouchKind::Fault);
     let store = [std::path::PathBuf::from("/var/lib/coldstart")];
-    let s = observe(&r, &With { excluded: &store, opened: None }).expect("teaches");
+    let s = observe(&r, &With { excluded: &store, ..With::default() }).expect("teaches");
     let names: Vec<_> = s.files.iter().map(|f| f.path.display().to_string()).collect();
     assert_eq!(s.ranges.len(), 1, "{names:?}");
     // Their names: of files that are there, those may be looked up.
@@ -291,7 +225,7 @@ fn what_a_later_start_cannot_use_is_not_learnt() {
     let f = &s.files[0];
     assert_eq!(
         (f.identity.inode, f.identity.size, &f.identity.build_id[..4]),
-        (20, 409_595, &[0, 255, 16, 0][..])
+        (100, 409_595, &[0, 255, 16, 0][..])
     );
 }
 
@@ -332,16 +266,7 @@ fn metadata_is_names_directories_and_blocks() {
     lookup(&mut r, 9, LookupKind::Open, "/not/there", -2, None);
     lookup(&mut r, 9, LookupKind::Stat, "/proc/self/maps", 0, None);
     for (first_page, in_tree) in [(700, true), (900, false), (700, true)] {
-        r.fills.get_or_insert_default().push(Fill {
-            at: ms(4),
-            pid: 10,
-            tid: 10,
-            in_tree,
-            file: device,
-            first_page,
-            pages: 2,
-            cause: FillCause::Metadata,
-        });
+        r.fill(4, device, first_page..first_page + 2, FillCause::Metadata).in_tree = in_tree;
     }
     let s = observe(&r, &With::default()).expect("teaches");
     let files: Vec<_> = s.files.iter().map(|f| (f.path.to_str().unwrap_or(""), f.kind)).collect();
@@ -356,6 +281,30 @@ fn metadata_is_names_directories_and_blocks() {
     assert_eq!(s.sees, Sees { pages: true, lookups: true, metadata: true });
     // A file is needed from its first lookup on.
     assert_eq!(s.files[3].need_ns, 7_000_000);
+}
+
+#[test]
+fn of_inodes_that_were_read_ahead_only_those_of_known_names_are_learnt() {
+    let mut r = recording();
+    r.manifest.state.wanted = "cold".into();
+    touch(&mut r, 20, 10, 0, 0..1, TouchKind::Fault);
+    let device = file(&mut r, "/dev/sda1", 1);
+    r.files[device as usize].kind = Kind::BlockDevice;
+    // One request by read-ahead around the known inode's page 706, one elsewhere (a directory's blocks), and
+    // one page that somebody waited for.
+    for (first_page, pages, readahead) in [(704, 8, true), (900, 2, true), (712, 1, false)] {
+        let pages = first_page..first_page + pages;
+        let request = r.request(4, 1, device, pages.clone());
+        (request.sector, request.metadata, request.readahead) = (first_page * 8, true, readahead);
+        r.fill(4, device, pages, FillCause::Metadata);
+    }
+    let with = With { inode_page: Some(|_| Some(((DISK.major, DISK.minor), 706))), ..With::default() };
+    let s = observe(&r, &with).expect("teaches");
+    let device = s.files.iter().position(|f| f.kind == FileKind::BlockDevice).expect("is planned") as u32;
+    let mut pages: Vec<_> =
+        s.ranges.iter().filter(|r| r.file == device).map(|r| (r.first_page, r.pages)).collect();
+    pages.sort_unstable();
+    assert_eq!(pages, [(706, 1), (712, 1), (900, 2)]);
 }
 
 /// An observation twice as slow as the start, with nothing in it.
@@ -386,7 +335,7 @@ fn lower_tiers_say_what_they_miss_and_take_small_opened_files_whole() {
     touch(&mut r, 20, 10, 0, 0..1, TouchKind::Fault);
     let opened = |path: &str, size: u64, at: u64| observed::ObservedFile {
         path: path.into(),
-        id: FileId { dev: 0x801, ino: 77 },
+        id: FileId { dev: 0x800, ino: 77 },
         size: Bytes(size),
         mtime_ns: 1,
         how: observed::How { opened: true, ..observed::How::default() },
@@ -404,7 +353,7 @@ fn lower_tiers_say_what_they_miss_and_take_small_opened_files_whole() {
         ],
         ..unobserved()
     };
-    let s = observe(&r, &With { excluded: &[], opened: Some(&seen) }).expect("teaches");
+    let s = observe(&r, &With { opened: Some(&seen), ..With::default() }).expect("teaches");
     let all: Vec<_> =
         s.ranges.iter().map(|r| (s.files[r.file as usize].path.as_path(), r.pages, r.around)).collect();
     assert_eq!(all, [(Path::new("/usr/lib/small.py"), 3, true), (Path::new("/usr/bin/prog"), 1, false)]);

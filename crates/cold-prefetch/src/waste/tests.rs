@@ -1,108 +1,38 @@
 use cold_model::Known;
-use cold_model::recording::manifest::Tier;
-use cold_model::recording::tables::Dev;
-use cold_model::recording::{
-    DeviceRead, File, Fill, FillCause, PathFrom, Recording, Stall, StallCause, Touch, TouchKind, Transfer,
-};
+use cold_model::recording::{FillCause, Recording, StallCause, TouchKind};
+use cold_model::sample::{empty, ms};
 use cold_plan::plan::{Gate, Knobs, Order};
 
 use super::*;
 use crate::{compile, merge, sample};
 
-const START: u64 = 1_000_000_000;
-
-fn ms(at: u64) -> Nanos {
-    Nanos(START + at * 1_000_000)
-}
-
 /// `/usr/lib/f0` and a file that is not planned, ready after 100 ms.
 fn recording() -> Recording {
-    let mut r = Recording {
-        touches: Some(vec![]),
-        fills: Some(vec![]),
-        stalls: Some(vec![]),
-        device_reads: Some(vec![]),
-        transfers: Some(vec![]),
-        ..Recording::default()
-    };
-    let m = &mut r.manifest;
-    (m.page_bytes, m.tier, m.start, m.end) = (4096, Tier::A, ms(0), ms(200));
-    m.ready = Some(Known::Value(ms(100)));
-    m.state.wanted = "cold".into();
+    let mut r = empty();
+    r.manifest.ready = Some(Known::Value(ms(100)));
     for (n, path) in ["/usr/lib/f0", "/usr/lib/other"].into_iter().enumerate() {
-        r.files.push(File {
-            dev: Dev { major: 8, minor: 1 },
-            inode: 7 + n as u64,
-            generation: 0,
-            kind: RecordedKind::Regular,
-            path: Some(path.to_owned()),
-            path_from: PathFrom::OpenFile,
-            deleted: false,
-            file_system: "ext4".into(),
-            size: Some(1 << 30),
-            mtime_ns: Some(1),
-            build_id: None,
-        });
+        r.file(path, 1 << 30);
+        (r.files[n].inode, r.files[n].mtime_ns) = (7 + n as u64, Some(1));
     }
     r
 }
 
-fn fill(r: &mut Recording, at: u64, done: u64, file: u32, first: u64, pages: u32, cause: FillCause) {
-    let (pid, in_tree) = if cause == FillCause::Advice { (11, true) } else { (10, true) };
-    let request = r.device_reads.as_ref().map_or(0, Vec::len) as u32;
-    let row = Fill { at: ms(at), pid, tid: pid, in_tree, file, first_page: first, pages, cause };
-    r.fills.get_or_insert_default().push(row);
-    r.transfers.get_or_insert_default().push(Transfer {
-        request,
-        file: Some(file),
-        first_page: first,
-        pages,
-    });
-    r.device_reads.get_or_insert_default().push(DeviceRead {
-        queued: ms(at),
-        issued: Some(ms(at)),
-        completed: Some(ms(done)),
-        dev: Dev { major: 8, minor: 0 },
-        sector: first * 8,
-        bytes: pages * 4096,
-        pid,
-        tid: pid,
-        in_tree,
-        metadata: false,
-        readahead: true,
-    });
+/// Pages that came into the cache, and by which request; what was asked for came by another process.
+fn fill(r: &mut Recording, at: u64, done: u64, file: u32, first: u64, pages: u64, cause: FillCause) {
+    let pid = if cause == FillCause::Advice { 11 } else { 10 };
+    let row = r.fill(at, file, first..first + pages, cause);
+    (row.pid, row.tid) = (pid, pid);
+    let row = r.request(at, done - at, file, first..first + pages);
+    (row.pid, row.tid) = (pid, pid);
 }
 
-fn touch(r: &mut Recording, at: u64, file: u32, first_page: u64, pages: u32, kind: TouchKind) {
-    let row = Touch {
-        at: ms(at),
-        pid: 10,
-        tid: 10,
-        file,
-        first_page,
-        pages,
-        kind,
-        major: None,
-        ip: None,
-        stack: None,
-    };
-    r.touches.get_or_insert_default().push(row);
+fn touch(r: &mut Recording, at: u64, file: u32, first: u64, pages: u64, kind: TouchKind) {
+    r.touch(at, file, first..first + pages, kind);
 }
 
 fn stall(r: &mut Recording, at: u64, until: u64, file: u32, page: u64) {
-    r.stalls.get_or_insert_default().push(Stall {
-        began: ms(at),
-        woken: Some(ms(until)),
-        ended: Some(ms(until)),
-        pid: 10,
-        tid: 10,
-        cause: StallCause::Fault,
-        file: Some(file),
-        page: Some(page),
-        system_call: None,
-        lookup: None,
-        stack: None,
-    });
+    let row = r.stall(at, until - at, StallCause::Fault);
+    (row.file, row.page) = (Some(file), Some(page));
 }
 
 #[test]
