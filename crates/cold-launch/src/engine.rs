@@ -20,12 +20,6 @@ pub(crate) mod word {
     pub(crate) const PROGRESS: usize = 1;
 }
 
-/// Directories and names are looked up by this many threads: such a step waits for one small read after
-/// the other, and only others can use the disk meanwhile.
-const LOOKUP_THREADS: usize = 8;
-/// The same where the plan reads the file systems' blocks ahead: then looking up is computing, and threads
-/// only take the CPUs from those that read and from the program (2 ms of 100 on 2 CPUs).
-const LOOKUP_THREADS_WITH_BLOCKS: usize = 1;
 /// Fewer lookups per thread are not worth the thread (30 µs).
 const LOOKUPS_PER_THREAD: usize = 8;
 
@@ -131,10 +125,13 @@ impl<'a> Engine<'a> {
             self.open_gate();
         }
         let lookups = self.view.steps().filter(|s| s.op != Op::Read).count();
-        let most = if self.has_blocks() { LOOKUP_THREADS_WITH_BLOCKS } else { LOOKUP_THREADS };
+        let readers = self.limits.threads.max(1);
+        // A lookup waits for one small read after the other, so on a slow disk more of them at a time are
+        // faster. Where the blocks for it are read ahead it is computing, and threads only take the CPUs from
+        // those that read and from the program: with 8 the gate opened 2 ms late on 2 CPUs.
+        let most = if self.has_blocks() { 1 } else { readers };
         let helpers = (lookups / LOOKUPS_PER_THREAD).min(most);
         let own = if helpers == 0 { Share::All } else { Share::Reads };
-        let readers = self.limits.threads.max(1);
         std::thread::scope(|scope| {
             // Without more threads (a limit on processes) fewer do the same.
             let more = (0..helpers).map(|_| Share::Lookups).chain((1..readers).map(|_| Share::Reads));
