@@ -292,11 +292,7 @@ fn tell_tried(ui: &Ui, tried: &[Tried]) {
         return;
     }
     if !std::io::stdout().is_terminal() {
-        let taken = || tried.iter().filter(|t| t.taken);
-        let names: Vec<String> = taken().map(|t| format!("{} ({:.3})", t.what, t.ratio)).collect();
-        let names = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
-        let all = plural(tried.len() as u64, "rival setting");
-        return ui.line(format!("  {all} tried, {} taken over{names}", taken().count()));
+        return ui.line(format!("  {}", in_one_line(tried)));
     }
     let mut table = Table::new(&["TIME", "PAIRS", "OUTCOME", "VARIED"]);
     for t in tried {
@@ -307,5 +303,26 @@ fn tell_tried(ui: &Ui, tried: &[Tried]) {
     ui.line(paint(FAINT, "  rival settings, each against the best before it (1.000: as long):"));
     for line in table.lines(width()) {
         ui.line(paint(FAINT, format!("  {line}")));
+    }
+}
+
+fn in_one_line(tried: &[Tried]) -> String {
+    let taken = || tried.iter().filter(|t| t.taken);
+    let names: Vec<String> = taken().map(|t| format!("{} ({:.3})", t.what, t.ratio)).collect();
+    let names = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
+    format!("{} tried, {} taken over{names}", plural(tried.len() as u64, "rival setting"), taken().count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_varied_is_told_in_one_line() {
+        let knobs = cold_prefetch::default_knobs(None);
+        let tried = |what: &str, ratio, taken| Tried { what: what.into(), knobs, pairs: 3, ratio, taken };
+        let all = [tried("gap 0 B", 1.2, false), tried("gate none", 0.9, true)];
+        assert_eq!(in_one_line(&all), "2 rival settings tried, 1 taken over: gate none (0.900)");
+        assert_eq!(in_one_line(&all[..1]), "1 rival setting tried, 0 taken over");
     }
 }
