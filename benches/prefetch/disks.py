@@ -39,13 +39,6 @@ class TestDisk:
         if self.process.wait(timeout=60) != 0:
             print(f"prefetch: the test disk was not removed cleanly; run {self.tool} clean", file=sys.stderr)
 
-    def reads(self):
-        """Requests and bytes of all reads so far."""
-        text = subprocess.run([self.tool, "log", str(self.mount)], stdout=subprocess.PIPE, text=True, check=True)
-        rows = [line.split(",") for line in text.stdout.splitlines()[1:]]
-        reads = [int(r[2]) for r in rows if r[0].lower().startswith("r")]
-        return len(reads), sum(reads)
-
 
 def units(paths):
     """The directories that are bound: /usr/lib/X, /usr/share/X, /usr/bin, /etc, and so on."""

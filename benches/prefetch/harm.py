@@ -1,6 +1,7 @@
 """Table 3: starts that a plan cannot help, or that it could harm. On the machine's own disk."""
 
 import contextlib
+import ctypes
 import json
 import os
 import pathlib
@@ -20,9 +21,23 @@ for name in names:
     sum(range(2000))
 print(total)
 """
-FILES = ("stale", "many", "load")  # directories and files that the cases make
+SCATTER = """import os, sys
+fd = os.open(sys.argv[1], os.O_RDONLY)
+os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)
+for i in range(10000):
+    os.pread(fd, 4096, i * 65536)
+"""
+FILES = ("stale", "many", "load", "scatter")  # directories and files that the cases make
 # A start that rightly went without its plan is what these cases are about.
 SKIPPED = ("not_prefetched",)
+
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def cold_cache():
+    os.sync()
+    pathlib.Path("/proc/sys/vm/drop_caches").write_text("3")
 
 
 class Harm:
@@ -116,6 +131,31 @@ class Harm:
                     break
                 time.sleep(0.1)
 
+    def many_ranges(self):
+        """CPU of the helper that issues 10,000 ranges of one page, and what the plan costs a warm start."""
+        big, script = self.run / "scatter", self.run / "scatter.py"
+        if not big.exists():
+            with open(big, "wb") as f:
+                for _ in range(640):
+                    f.write(os.urandom(1 << 20))
+            os.sync()
+        script.write_text(SCATTER)
+        argv = ["/usr/bin/python3", "-S", "-E", str(script), str(big)]
+        self.learn(argv)
+        plan = json.loads(self.cold("prefetch", "--store", self.store, "show", "--json", "--", *argv))
+        launch = [self.tools.launch, "--plan", plan["file"], "--"]
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)  # the helper's CPU time comes to us
+        cpu = []
+        for _ in range(10):
+            cold_cache()
+            program = subprocess.Popen([*launch, "/bin/sleep", "3"], stdin=subprocess.DEVNULL)
+            program.wait()
+            usage = os.wait4(-1, 0)[2]
+            cpu.append(usage.ru_utime + usage.ru_stime)
+        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0)
+        return {"case": "CPU of the helper", "bare": [], "through": cpu, "compare": "value",
+                "note": f"{plan['requests']} requests, {plan['bytes'] / 2**20:.0f} MiB, none cached"}
+
     def busy_disk(self, argv):
         big = self.run / "load"
         if not big.exists():
@@ -144,6 +184,7 @@ def measure(harm, subjects, store, done, check_time):
         "stale": harm.half_stale,
         "memory": harm.small_memory,
         "busy": lambda: harm.busy_disk(python),
+        "ranges": harm.many_ranges,
         "true": lambda: harm.warm("launch overhead, no plan: /bin/true", ["/bin/true"], harm.store, 300),
     }
     for name, argv in subjects.items():

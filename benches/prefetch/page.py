@@ -101,6 +101,9 @@ def table_two(results):
 def table_three(rows):
     lines = ["| case | without plan | through the launcher | ratio or difference | |", "|---|---|---|---|---|"]
     for r in rows:
+        if r.get("through") and r["compare"] == "value":
+            lines.append(f"| {r['case']} | | {spread(r['through'])} | | {r['note']} |")
+            continue
         if not r.get("bare") or not r.get("through"):
             lines.append(f"| {r['case']} | not measured | | | {r['note']} |")
             continue
@@ -117,14 +120,16 @@ def table_three(rows):
 
 
 def table_four(results):
-    lines = ["| disk | subject | plan: requests, MiB | disk, first prefetched start: requests, MiB | requests / plan | bytes / plan |",
-             "|---|---|---|---|---|---|"]
+    lines = ["| disk | subject | plan: requests, MiB | helper at the disk: requests, MiB | requests / plan | bytes / plan "
+             "| launcher and program: requests, MiB |", "|---|---|---|---|---|---|---|"]
     for r in results:
-        for log in r.get("logs", [])[:1]:
-            plan, seen = r["plan"], (median([x["requests"] for x in r["logs"]]), median([x["bytes"] for x in r["logs"]]))
+        if logs := r.get("logs"):
+            plan, seen = r["plan"], {k: median([x[k] for x in logs]) for k in logs[0]}
             lines.append(f"| {r['disk']} | {r['subject']} | {plan['requests']}, {plan['bytes'] / 2**20:.1f} "
-                         f"| {seen[0]:.0f}, {seen[1] / 2**20:.1f} | {seen[0] / max(plan['requests'], 1):.2f} "
-                         f"| {seen[1] / max(plan['bytes'], 1):.2f} |")
+                         f"| {seen['requests']:.0f}, {seen['bytes'] / 2**20:.1f} "
+                         f"| {seen['requests'] / max(plan['requests'], 1):.2f} "
+                         f"| {seen['bytes'] / max(plan['bytes'], 1):.2f} "
+                         f"| {seen['other_requests']:.0f}, {seen['other_bytes'] / 2**20:.1f} |")
     return lines
 
 
@@ -158,6 +163,7 @@ def page(results, harm, facts):
             "## 3 Never harmful", "", *(table_three(harm) if harm else ["Not run."]), ""]
     four = table_four(results)
     text += ["## 4 What reaches the disk", "",
-             *(four if len(four) > 2 else ["Not run: needs test disks (`--disks`), whose log is the ground truth."]), "",
+             "Recorded by `cold trace`, one cold prefetched start, median of 3. A page that the program asks for first "
+             "is the program's.", "", *(four if len(four) > 2 else ["Not run."]), "",
              "## Plans, and what was left out", "", *table_plans(results), ""]
     return "\n".join(text)

@@ -7,6 +7,7 @@ COLD=path of a release build with cold-launch (and for test disks cold-testdisk)
 """
 
 import argparse
+import csv
 import json
 import os
 import pathlib
@@ -100,7 +101,7 @@ class Bench:
         random.Random(seed).shuffle(order)
         return {kind: json.loads(self.cold(*calls[kind], ok=(0, 4))) for kind in order}
 
-    def subject(self, disk, name, argv, results, log=None):
+    def subject(self, disk, name, argv, results):
         """Goes on with one subject on one disk until it has its rounds."""
         result = results.get(name)
         store = self.run / "plans"
@@ -126,21 +127,33 @@ class Bench:
             result["blocks"].append(self.block(store, name, argv, rounds, 1000 + result["rounds"]))
             result["rounds"] += rounds
             results.put(name, result)
-        if log and "logs" not in result:
+        if "logs" not in result:
             self.check_time()
-            result["logs"] = [self.logged(log, store, argv) for _ in range(3)]
+            result["logs"] = [self.logged(store, argv) for _ in range(3)]
             results.put(name, result)
 
-    def logged(self, disk, store, argv):
-        """What one prefetched start reads from the test disk."""
-        os.sync()
-        pathlib.Path("/proc/sys/vm/drop_caches").write_text("3")
-        before = disk.reads()
-        subprocess.run([self.tools.launch, "--store", store, "--", *argv], stdin=subprocess.DEVNULL,
-                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=self.environment, check=False)
-        time.sleep(1)
-        after = disk.reads()
-        return {"requests": after[0] - before[0], "bytes": after[1] - before[1]}
+    def logged(self, store, argv):
+        """What one prefetched start reads, by who asked for it: the plan's helper, or the program and launcher."""
+        made, tables = self.work / "logged.cold", self.work / "logged.csv"
+        shutil.rmtree(tables, ignore_errors=True)
+        self.cold("trace", "--overwrite", "-o", made, "--evict", self.options.evict, "--", self.tools.launch,
+                  "--store", store, "--", *argv)
+        self.cold("report", "--csv", tables, made)
+
+        def rows(name):
+            with open(tables / f"{name}.csv", newline="") as f:
+                return list(csv.DictReader(f))
+
+        named = [r["pid"] for r in rows("processes") if r["name"] == "cold-launch"]
+        # The launcher becomes the program; the helper is whoever else has its name.
+        helpers = {pid for pid in named if pid != named[0]}
+        result = {"requests": 0, "bytes": 0, "other_requests": 0, "other_bytes": 0}
+        for r in rows("device_reads"):
+            if r["in_tree"] == "true":
+                kind = "" if r["pid"] in helpers else "other_"
+                result[kind + "requests"] += 1
+                result[kind + "bytes"] += int(r["bytes"])
+        return result
 
     def own_disk(self, chosen):
         results = Results(self.work / "results" / OWN)
@@ -168,7 +181,7 @@ class Bench:
                     # A disk made anew has no plan yet: what was measured with an older one stays.
                     if results.has(name):
                         self.learn(self.run / "plans", argv)
-                    self.subject(preset, name, argv, results, disk)
+                    self.subject(preset, name, argv, results)
 
             try:
                 finished = disks.inside(pairs, work)

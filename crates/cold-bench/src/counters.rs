@@ -39,7 +39,6 @@ impl Reading {
         if let Ok(v) = proc.vmstat() {
             me.vmstat = VMSTAT.iter().filter_map(|k| Some((*k, *v.get(*k)?))).collect();
         }
-        me.cpu = proc.cpu_times().ok();
         me.disks = proc
             .diskstats()
             .unwrap_or_default()
@@ -48,7 +47,15 @@ impl Reading {
             .map(|d| (d.dev, Disk { reads: d.reads, bytes: d.read_bytes }))
             .collect();
         me.io_stall_us = tree.and_then(|c| c.io_stall_us().ok());
+        // Last: looking at every process is work, too, and not others'.
+        me.cpu = proc.cpu_times().ok();
         me
+    }
+
+    /// The same with the CPU times of a moment before it was taken.
+    #[must_use]
+    pub fn with_cpu(self, cpu: Option<CpuTimes>) -> Self {
+        Self { cpu, ..self }
     }
 
     /// What happened since `earlier`.
@@ -157,6 +164,12 @@ mod tests {
         assert_eq!((a.device_reads, a.device_read_bytes), (Some(15), Some(15 * 8 * 512)));
         assert_eq!(a.other_readers, vec![("indexer[77]".to_owned(), 8192)]);
         assert_eq!(a.io_stall_us, None);
+        let earlier = CpuTimes { total: 16, idle: 10, steal: 5 };
+        let until = |cpu| after.clone().with_cpu(cpu).since(&before).cpu;
+        assert_eq!(
+            (until(Some(earlier)), until(None)),
+            (Some(CpuTimes { total: 1, idle: 0, steal: 1 }), None)
+        );
         std::fs::remove_dir_all(dir).unwrap();
     }
 }

@@ -13,7 +13,7 @@ mod pages;
 mod select;
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cold_analyze::Window;
 use cold_model::bench::STILL_COLD;
@@ -29,6 +29,9 @@ pub(crate) use select::unescape;
 /// Adjacent pages whose first needs are at most so far apart are one range.
 pub(crate) const JOIN_NS: u64 = 1_000_000;
 
+/// Device (major and minor number) and page where a name's inode lies, for file systems that say.
+pub type InodePage = fn(&Path) -> Option<((u32, u32), u64)>;
+
 /// What else is known beside the recording.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct With<'a> {
@@ -36,6 +39,10 @@ pub struct With<'a> {
     pub excluded: &'a [PathBuf],
     /// Files that the command was seen to open, for tiers that see no buffered reads.
     pub opened: Option<&'a observed::ObservedStart>,
+    /// Whether a block device may be read here: a container's root often may not, and then no launch may.
+    pub readable: Option<fn(&Path) -> bool>,
+    /// Where inodes lie.
+    pub inode_page: Option<InodePage>,
 }
 
 /// Which kinds of need the recording could show. What a start could not see, it cannot call unused.
@@ -134,8 +141,8 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
     if !reads && let Some(opened) = with.opened {
         pages::add_opened(&mut ranges, opened, &clock, &mut selection);
     }
-    metadata::blocks(recording, &clock, &mut selection, &mut ranges);
     metadata::lookups(recording, &clock, &mut selection);
+    metadata::blocks(recording, &clock, with, &mut selection, &mut ranges);
     let files = selection.finish(&mut ranges);
     if ranges.is_empty() && !files.iter().any(|f| f.kind == FileKind::Regular) {
         return Err(WhyNot::Nothing);

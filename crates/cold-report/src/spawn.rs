@@ -6,7 +6,7 @@ use std::fmt::Write;
 use cold_bench::stats::median;
 use cold_spawn::Cause;
 use cold_spawn::cause::What;
-use cold_spawn::growth::Class;
+use cold_spawn::growth::{Class, Fit};
 use cold_spawn::report::{Confirmation, Part, Report, Series};
 use cold_spawn::session::Baseline;
 
@@ -21,12 +21,16 @@ const RIGHT: f64 = 28.0;
 /// Space above a plot for its title, below for its axis.
 const HEAD: f64 = 58.0;
 const FOOT: f64 = 58.0;
+/// Height of the plot of what lengthened.
+const CAUSE: f64 = 150.0;
 /// Points drawn per series: more cannot be told apart on the width.
 const MOST_POINTS: usize = 4000;
 /// Colours of Okabe & Ito.
 const OWN: &str = "#0072b2";
 const CONTROL: &str = "#767676";
 const FITTED: &str = "#d55e00";
+/// The page's, where it is dark: the same hues, lighter.
+const DARK: &str = "@media screen and (prefers-color-scheme: dark) { path.own { stroke: #56b4e9; } circle.own, circle.dot { fill: #56b4e9; } path.control { stroke: #a8adb3; } circle.control { fill: #a8adb3; } }\n";
 
 /// Words for a class.
 pub fn class_words(class: Class) -> &'static str {
@@ -159,11 +163,11 @@ pub fn confirmation_words(s: &Series, c: &Confirmation) -> (&'static str, String
     ("not confirmed:", format!("dropping {dropped} does not end it: {remains} still grows; {level}"))
 }
 
-/// Largest value that the axis shows: the fit and nearly all points; single slow starts lie above it.
+/// Largest value that the axis shows: the fit and most points; single slow starts lie at its upper edge.
 fn axis(s: &Series, ticks: usize) -> Axis {
     let times = s.times.unwrap_or_default();
     let fitted = s.judged.verdict.time.as_ref().map_or(0.0, |f| f.at(s.starts.len() as f64));
-    Axis::new(0.0, (times.p99 * 1.1).max(fitted * 1.1).max(1.0), ticks)
+    Axis::new(0.0, (times.p95 * 1.25).max(fitted * 1.1).max(1.0), ticks)
 }
 
 /// A plot in characters: the median of each column's starts, and of the control program's.
@@ -208,24 +212,43 @@ pub fn terminal(s: &Series, width: usize, unicode: bool) -> String {
 
 /// The picture: one plot per method.
 pub fn svg(report: &Report) -> String {
-    let each = HEAD + PLOT + FOOT;
-    let height = 64.0 + each * report.series.len() as f64 + 30.0;
+    let whole = 64.0 + report.series.iter().map(height).sum::<f64>();
     let mut out = String::new();
     let title = report.command.join(" ");
     // Writing to a String cannot fail.
     let _ = write!(
         out,
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" font-family="system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif" font-size="14"><title>{}</title><rect class="bg" width="{WIDTH}" height="{height}" fill="#ffffff"/>"##,
+        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {whole}" width="{WIDTH}" height="{whole}" role="img" font-family="system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif" font-size="14"><title>{}</title><rect class="bg" width="{WIDTH}" height="{whole}" fill="#ffffff"/>"##,
         markup(&title)
     );
     text(&mut out, (LEFT, 32.0), "fg", "font-size=\"20\" font-weight=\"600\"", &line(&title, 100));
     let sub = format!("cold spawn {}, {}, {}", report.version, report.started, report.machine);
     text(&mut out, (LEFT, 52.0), "muted", "font-size=\"12\"", &line(&sub, 160));
-    for (i, s) in report.series.iter().enumerate() {
-        plot(&mut out, s, 64.0 + each * i as f64 + HEAD);
+    let mut top = 64.0;
+    for s in &report.series {
+        plot(&mut out, s, top + HEAD);
+        if let Some(c) = s.judged.causes.first() {
+            lengthened(&mut out, c, last(s), top + HEAD + PLOT + FOOT + HEAD / 2.0);
+        }
+        top += height(s);
     }
     out.push_str("</svg>\n");
     out
+}
+
+/// Of a series: its plot, and that of what lengthened.
+fn height(s: &Series) -> f64 {
+    let cause = if s.judged.causes.is_empty() { 0.0 } else { HEAD / 2.0 + CAUSE + FOOT };
+    HEAD + PLOT + FOOT + cause
+}
+
+/// The index at the right end.
+fn last(s: &Series) -> f64 {
+    s.starts.last().map_or(1, |t| t.index.max(1)) as f64
+}
+
+fn across(index: f64, last: f64) -> f64 {
+    LEFT + (WIDTH - LEFT - RIGHT) * index / last
 }
 
 fn text(out: &mut String, (x, y): (f64, f64), class: &str, attributes: &str, content: &str) {
@@ -247,62 +270,86 @@ fn rule(out: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), class: &st
 fn plot(out: &mut String, s: &Series, top: f64) {
     let scale = axis(s, 6);
     let (unit, factor, decimals) = scale.time_unit();
-    let last = s.starts.last().map_or(1, |t| t.index.max(1)) as f64;
+    let last = last(s);
     let bottom = top + PLOT;
-    let x = |index: f64| LEFT + (WIDTH - LEFT - RIGHT) * index / last;
+    let x = |index: f64| across(index, last);
     let y = |v: f64| bottom - scale.place(v).clamp(0.0, 1.0) * PLOT;
     let verdict = format!("{}: {}", series_words(s), class_words(s.judged.verdict.class));
     text(out, (LEFT, top - 34.0), "fg", "font-weight=\"600\"", &verdict);
     legend(out, s, top - 14.0);
     for tick in &scale.ticks {
-        rule(out, (LEFT, y(*tick)), (WIDTH - RIGHT, y(*tick)), "grid", "#e2e2e2");
-        let label = format!("{:.decimals$} {unit}", tick / factor);
-        text(out, (LEFT - 9.0, y(*tick) + 5.0), "fg", "text-anchor=\"end\" font-size=\"12\"", &label);
+        level(out, y(*tick), &format!("{:.decimals$} {unit}", tick / factor));
     }
+    starts_axis(out, last, bottom);
+    points(out, s, |t| t.control_ns, (&x, &y), ("control", CONTROL));
+    points(out, s, |t| t.ns, (&x, &y), ("own", OWN));
+    if let Some(fit) = &s.judged.verdict.time {
+        curve(out, fit, last, &x, &y);
+    }
+}
+
+/// The amount of the first cause in every recorded start, and its fit.
+fn lengthened(out: &mut String, c: &Cause, last: f64, top: f64) {
+    let bottom = top + CAUSE;
+    let most = c.points.iter().map(|(_, amount)| *amount as f64).fold(1.0, f64::max);
+    let scale = Axis::new(0.0, most, 3);
+    let x = |index: f64| across(index, last);
+    let y = |v: f64| bottom - scale.place(v).clamp(0.0, 1.0) * CAUSE;
+    text(out, (LEFT, top - 14.0), "fg", "font-weight=\"600\"", &line(&cause_words(c), 130));
+    for tick in &scale.ticks {
+        level(out, y(*tick), &tick.to_string());
+    }
+    starts_axis(out, last, bottom);
+    curve(out, &c.growth.fit, last, &x, &y);
+    for (index, amount) in &c.points {
+        let (cx, cy) = (x(*index as f64), y(*amount as f64));
+        let _ = write!(out, r#"<circle class="dot" cx="{cx:.1}" cy="{cy:.1}" r="4" fill="{OWN}"/>"#);
+    }
+}
+
+fn level(out: &mut String, y: f64, label: &str) {
+    rule(out, (LEFT, y), (WIDTH - RIGHT, y), "grid", "#e2e2e2");
+    text(out, (LEFT - 9.0, y + 5.0), "fg", "text-anchor=\"end\" font-size=\"12\"", label);
+}
+
+fn starts_axis(out: &mut String, last: f64, bottom: f64) {
+    let small = "text-anchor=\"middle\" font-size=\"12\"";
     rule(out, (LEFT, bottom), (WIDTH - RIGHT, bottom), "axis", "#5a5a5a");
     for tick in Axis::new(0.0, last, 8).ticks.iter().filter(|t| **t <= last) {
-        rule(out, (x(*tick), bottom), (x(*tick), bottom + 5.0), "axis", "#5a5a5a");
-        text(
-            out,
-            (x(*tick), bottom + 20.0),
-            "fg",
-            "text-anchor=\"middle\" font-size=\"12\"",
-            &tick.to_string(),
-        );
+        let x = across(*tick, last);
+        rule(out, (x, bottom), (x, bottom + 5.0), "axis", "#5a5a5a");
+        text(out, (x, bottom + 20.0), "fg", small, &tick.to_string());
     }
     let middle = f64::midpoint(LEFT, WIDTH - RIGHT);
-    text(
-        out,
-        (middle, bottom + 40.0),
-        "muted",
-        "text-anchor=\"middle\" font-size=\"12\"",
-        "starts before it",
-    );
-    points(out, s, |t| t.control_ns, &x, &y, CONTROL);
-    points(out, s, |t| t.ns, &x, &y, OWN);
-    if let Some(fit) = &s.judged.verdict.time {
-        let at: Vec<String> = (0..=200)
-            .map(|i| last * f64::from(i) / 200.0)
-            .map(|i| format!("{:.1} {:.1}", x(i), y(fit.at(i))))
-            .collect();
-        let _ =
-            write!(out, r#"<path d="M{}" fill="none" stroke="{FITTED}" stroke-width="2.5"/>"#, at.join("L"));
-    }
+    text(out, (middle, bottom + 40.0), "muted", small, "starts before it");
+}
+
+fn curve(out: &mut String, fit: &Fit, last: f64, x: &impl Fn(f64) -> f64, y: &impl Fn(f64) -> f64) {
+    let at: Vec<String> = (0..=200)
+        .map(|i| last * f64::from(i) / 200.0)
+        .map(|i| format!("{:.1} {:.1}", x(i), y(fit.at(i))))
+        .collect();
+    let _ = write!(out, r#"<path d="M{}" fill="none" stroke="{FITTED}" stroke-width="2.5"/>"#, at.join("L"));
 }
 
 fn legend(out: &mut String, s: &Series, y: f64) {
     let own = s.times.map_or(0.0, |t| t.p50);
     let control = s.control.map_or(0.0, |t| t.p50);
     let mut entries = vec![
-        (OWN, format!("the command, median {}", time(own))),
-        (CONTROL, format!("the empty program in between, median {}", time(control))),
+        ("own", OWN, format!("the command, median {}", time(own))),
+        ("control", CONTROL, format!("the empty program in between, median {}", time(control))),
     ];
     if s.judged.verdict.time.is_some() {
-        entries.push((FITTED, "fit, drift taken out".to_owned()));
+        entries.push(("fitted", FITTED, "fit, drift taken out".to_owned()));
     }
     let mut x = LEFT;
-    for (color, words) in entries {
-        let _ = write!(out, r#"<circle cx="{:.1}" cy="{:.1}" r="5" fill="{color}"/>"#, x + 6.0, y - 5.0);
+    for (class, color, words) in entries {
+        let _ = write!(
+            out,
+            r#"<circle class="{class}" cx="{:.1}" cy="{:.1}" r="5" fill="{color}"/>"#,
+            x + 6.0,
+            y - 5.0
+        );
         text(out, (x + 18.0, y), "muted", "font-size=\"12\"", &words);
         x += 40.0 + 7.0 * words.chars().count() as f64;
     }
@@ -314,9 +361,8 @@ fn points(
     out: &mut String,
     s: &Series,
     value: fn(&cold_spawn::report::Start) -> u64,
-    x: &impl Fn(f64) -> f64,
-    y: &impl Fn(f64) -> f64,
-    color: &str,
+    (x, y): (&impl Fn(f64) -> f64, &impl Fn(f64) -> f64),
+    (class, color): (&str, &str),
 ) {
     let step = s.starts.len().div_ceil(MOST_POINTS).max(1);
     let mut path = String::new();
@@ -325,7 +371,7 @@ fn points(
     }
     let _ = write!(
         out,
-        r#"<path d="{path}" fill="none" stroke="{color}" stroke-opacity="0.5" stroke-width="3.5" stroke-linecap="round"/>"#
+        r#"<path class="{class}" d="{path}" fill="none" stroke="{color}" stroke-opacity="0.6" stroke-width="3.5" stroke-linecap="round"/>"#
     );
 }
 
@@ -338,7 +384,7 @@ pub fn html(report: &Report) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>{title} – cold spawn</title><style>\n{STYLE}</style></head><body><main>\n<h1>{title}</h1>\n"
+         <title>{title} – cold spawn</title><style>\n{STYLE}{DARK}</style></head><body><main>\n<h1>{title}</h1>\n"
     );
     let _ = writeln!(out, "<figure>{}</figure>", svg(report));
     for s in &report.series {
@@ -413,4 +459,46 @@ fn table(out: &mut String, head: &[&str], rows: impl Iterator<Item = Vec<String>
         out.push_str("</tr>\n");
     }
     out.push_str("</tbody></table></div>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use cold_spawn::growth::{Kind, judge_points};
+
+    use super::*;
+
+    fn cause(code: &[&str]) -> Cause {
+        let points: Vec<(u64, u64)> = (0..20).map(|i| (i, i)).collect();
+        let xy: Vec<(f64, f64)> = points.iter().map(|(i, n)| (*i as f64, *n as f64)).collect();
+        Cause {
+            what: What::NameScan,
+            name: "/log/<a>.{n}".into(),
+            directory: "/log".into(),
+            growth: judge_points(&xy, 20, Kind::Exact).expect("enough points"),
+            points,
+            present: 19.0,
+            ns: 2000,
+            share: Some(0.25),
+            stack: None,
+            code: code.iter().map(|f| (*f).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn code_is_told_without_rusts_own_and_modules_where_they_change() {
+        let code = ["a`main", "a`find", "a`<std::fs::X as Y>::z", "libc.so.6`stat", "libc.so.6`syscall"];
+        let words = code_words(&cause(&code));
+        assert_eq!(words.as_deref(), Some("by a`main → find → libc.so.6`stat → syscall"));
+        assert_eq!(code_words(&cause(&[])), None);
+        let words = cause_words(&cause(&[]));
+        assert!(words.ends_with("now 19 names, 2.00 µs (25 % of the start); +1.000 per start"), "{words}");
+    }
+
+    #[test]
+    fn the_plot_of_a_cause_shows_every_recorded_start() {
+        let mut out = String::new();
+        lengthened(&mut out, &cause(&[]), 19.0, 0.0);
+        assert_eq!(out.matches("class=\"dot\"").count(), 20);
+        assert!(out.contains("/log/&lt;a&gt;.{n}"), "{out}");
+    }
 }

@@ -35,6 +35,8 @@ pub struct Cause {
     pub directory: String,
     /// How the amount (names, bytes, lookups) grows with the start's index.
     pub growth: Growth,
+    /// Index and amount of every observed start.
+    pub points: Vec<(u64, u64)>,
     /// Amount at the last observed start.
     pub present: f64,
     /// Wall time of it in the last observed start, nanoseconds; 0 when not told.
@@ -72,6 +74,7 @@ pub fn causes(observed: &[Observed], starts: usize) -> Vec<Cause> {
             name,
             directory,
             growth,
+            points: points.iter().map(|(i, s)| (*i, s.amount)).collect(),
             present: now.amount as f64,
             ns: now.ns,
             share,

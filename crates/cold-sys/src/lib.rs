@@ -15,6 +15,7 @@ pub mod device;
 pub mod dir;
 pub mod evict;
 pub mod exec;
+pub mod ext4;
 pub mod extents;
 pub mod folio;
 pub mod loopdev;

@@ -1,6 +1,7 @@
 //! Waiting for conditions instead of for time.
 #![allow(clippy::panic)] // for tests only
 
+use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// No test waits longer for anything; generous, because machines that test are busy.
@@ -30,12 +31,14 @@ pub fn until<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
 /// When each attempt was disturbed, with all their reasons.
 #[track_caller]
 pub fn attempts<T>(mut scenario: impl FnMut() -> Result<T, String>) -> T {
-    let (began, mut reasons) = (Instant::now(), Vec::new());
-    while reasons.len() < 5 || began.elapsed() < PATIENCE * 2 {
+    let (began, mut tries, mut reasons) = (Instant::now(), 0, BTreeMap::<String, u32>::new());
+    while tries < 5 || began.elapsed() < PATIENCE * 2 {
+        tries += 1;
         match scenario() {
             Ok(value) => return value,
-            Err(why) => reasons.push(why),
+            Err(why) => *reasons.entry(why).or_default() += 1,
         }
     }
+    let reasons: Vec<_> = reasons.iter().map(|(why, n)| format!("{n} times: {why}")).collect();
     panic!("never undisturbed:\n{}", reasons.join("\n"));
 }

@@ -102,7 +102,7 @@ pub struct Options {
     /// Files whose cached pages are looked at before and after, for the tiers that see no fills.
     pub files: Vec<PathBuf>,
     /// Tiers A and B: every system call is counted ([`Finished::calls`]), and lookups have stacks where
-    /// those are taken (of each thread the first 64, then one in 64). Not for what is to be timed.
+    /// those are taken (of each thread the first 256, then one in 64). Not for what is to be timed.
     pub count_calls: bool,
 }
 

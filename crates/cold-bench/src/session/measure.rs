@@ -69,9 +69,11 @@ impl<'a> Rounds<'a> {
         let Some((launch, before)) = self.prepared(index, state, round)? else { return Ok(None) };
         let replays = replays(subject, state);
         let start = launch.go(self.interrupt)?;
+        // At once: what follows (the end of a recording above all) is this process' own work, not others'.
+        let cpu = self.proc.cpu_times().ok();
         settle(self.proc, subject);
         self.around.gone(&start)?;
-        let after = Reading::take(self.proc, &subject.devices.devices, self.cgroups.stall_group());
+        let after = self.reading(subject).with_cpu(cpu);
         self.preparer.started(index, subject);
         if let Some(line) = &subject.spec.conclude {
             hooks::run("conclude", line, Some(round))?;
@@ -106,7 +108,7 @@ impl<'a> Rounds<'a> {
             let files = subject.set.iter().flat_map(|s| &s.files).map(|f| f.path.clone()).collect::<Vec<_>>();
             self.around.waiting(launch.supervisor(), &files)?;
             std::thread::sleep(self.config.idle_gap);
-            let before = self.before(index, state);
+            let mut before = self.before(index, state);
             // One more eviction for a few pages that came back; then a small rest is only marked.
             let absent = before.residual.value().is_none_or(|r| r.bytes == Bytes(0));
             let good = match state {
@@ -117,6 +119,9 @@ impl<'a> Rounds<'a> {
             if good || tries == TRIES || self.as_found {
                 if self.config.require_cold && state.begins_cold() {
                     require_cold(subject, &before)?;
+                }
+                if state.begins_cold() && !self.as_found && self.preparer.drop_looked_up()? {
+                    before.reading = self.reading(subject);
                 }
                 return Ok(Some((launch, before)));
             }
@@ -177,7 +182,7 @@ impl<'a> Rounds<'a> {
             _ => (0, 0),
         };
         let changed = subject.set.as_ref().and_then(FileSet::changed);
-        let reading = Reading::take(self.proc, &subject.devices.devices, self.cgroups.stall_group());
+        let reading = self.reading(subject);
         let warm_bytes = self.preparer.warm_bytes(index);
         let not_restored = self.preparer.not_restored().map(|n| Taint::NotRestored {
             missing: Bytes(n.missing),
@@ -185,6 +190,10 @@ impl<'a> Rounds<'a> {
             files: n.files,
         });
         Before { cached, residual, warm_bytes, not_restored, missing, expected, changed, reading }
+    }
+
+    fn reading(&self, subject: &Subject<'_>) -> Reading {
+        Reading::take(self.proc, &subject.devices.devices, self.cgroups.stall_group())
     }
 
     fn is_reached(&self, state: &State, before: &Before) -> bool {

@@ -2,13 +2,13 @@
 
 use std::os::unix::fs::PermissionsExt;
 
-use cold_plan::plan::{FileKind, Gate, Identity, Op, PlanFile, Step};
+use cold_plan::plan::{FileKind, Gate, Identity, Op};
 
 use cold_testbed::attempts;
 
 use crate::world::{
-    MIB, WAITS, add, add_whole, cached, calm, came, directory, evict, file, followed, gone, launch, launcher,
-    plan, put, save, text,
+    MIB, WAITS, add, add_lookup, add_whole, cached, calm, came, directory, evict, file, followed, gone,
+    launch, launcher, plan, put, save, text,
 };
 
 /// The program ran, and at most one line was said about the plan.
@@ -71,10 +71,7 @@ fn plans_of_a_fuzzer() {
         (Op::List, FileKind::Directory, dir.path()),
         (Op::Stat, FileKind::Name, &at),
     ] {
-        let file = p.files.len() as u32;
-        let path = path.to_owned();
-        p.files.push(PlanFile { path, kind, identity: Identity::default(), need_ns: 0, uses: 1 });
-        p.steps.push(Step { op, critical: true, file, offset: 0, bytes: 0, need_ns: 0 });
+        add_lookup(&mut p, op, kind, path);
     }
     add_whole(&mut p, &data, true);
     add_whole(&mut p, &data, false);
@@ -184,15 +181,7 @@ fn the_kernels_own_files_and_strange_steps() {
     for (op, kind) in
         [(Op::List, FileKind::Directory), (Op::Stat, FileKind::Name), (Op::Open, FileKind::Regular)]
     {
-        let file = p.files.len() as u32;
-        p.files.push(PlanFile {
-            path: "/proc/1/root".into(),
-            kind,
-            identity: Identity::default(),
-            need_ns: 0,
-            uses: 1,
-        });
-        p.steps.push(Step { op, critical: false, file, offset: 0, bytes: 0, need_ns: 0 });
+        add_lookup(&mut p, op, kind, "/proc/1/root".as_ref());
     }
     save(&p, &at);
     evict(&data);

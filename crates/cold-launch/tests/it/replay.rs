@@ -1,13 +1,13 @@
 //! What a plan names is read ahead, and no more.
 
 use cold_plan::history::Kind;
-use cold_plan::plan::{FileKind, Gate, Identity, Op, PlanFile, Standing, Step};
+use cold_plan::plan::{FileKind, Gate, Identity, Op, Standing, Step};
 
 use cold_testbed::attempts;
 
 use crate::world::{
-    LAUNCHER, MIB, WAITS, Whole, add, add_whole, cached, calm, came, directory, evict, file, followed, gone,
-    launch, launcher, plan, save, text, whole,
+    LAUNCHER, MIB, WAITS, Whole, add, add_lookup, add_whole, cached, calm, came, directory, evict, file,
+    followed, gone, launch, launcher, plan, save, text, whole,
 };
 
 #[test]
@@ -99,18 +99,15 @@ fn directories_and_names_are_looked_up_beside_the_reads() {
     for f in &files {
         add(&mut p, f, Identity::of(&std::fs::metadata(f).expect("stat"), [0; 20]), &[(0, 4096)], true);
     }
-    let step =
-        |op, file: usize| Step { op, critical: true, file: file as u32, offset: 0, bytes: 0, need_ns: 0 };
-    let lookups: Vec<Step> = (0..files.len()).map(|i| step(Op::Open, i)).collect();
-    p.steps.splice(0..0, lookups);
+    let open = |file| Step { op: Op::Open, critical: true, file, offset: 0, bytes: 0, need_ns: 0 };
+    p.steps.splice(0..0, (0..files.len() as u32).map(open));
     for (op, kind, path) in [
-        (Op::List, FileKind::Directory, dir.path().to_owned()),
-        (Op::Stat, FileKind::Name, dir.path().join("f1")),
-        (Op::Stat, FileKind::Name, dir.path().join("no-such-name")),
-        (Op::List, FileKind::Directory, dir.path().join("no-such-directory")),
+        (Op::List, FileKind::Directory, dir.path()),
+        (Op::Stat, FileKind::Name, &dir.path().join("f1")),
+        (Op::Stat, FileKind::Name, &dir.path().join("no-such-name")),
+        (Op::List, FileKind::Directory, &dir.path().join("no-such-directory")),
     ] {
-        p.files.push(PlanFile { path, kind, identity: Identity::default(), need_ns: 0, uses: 1 });
-        p.steps.insert(0, step(op, p.files.len() - 1));
+        add_lookup(&mut p, op, kind, path);
     }
     save(&p, &at);
     attempts(|| {

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use cold_plan::plan::{FileKind, Gate, Identity, Op, PlanFile, Step};
+use cold_plan::plan::{FileKind, Gate, Identity, Op};
 use fuser::{
     Config, Errno, FileAttr, FileType, Filesystem, Generation, INodeNo, LockOwner, MountOption, OpenFlags,
     ReplyAttr, ReplyEntry, ReplyOpen, Request, Session,
@@ -21,8 +21,8 @@ use fuser::{
 use cold_testbed::attempts;
 
 use crate::world::{
-    LAUNCHER, MIB, WAITS, add, add_whole, calm, came, directory, evict, file, followed, gone, launch,
-    launcher, plan, save, text,
+    LAUNCHER, MIB, WAITS, add, add_lookup, add_whole, calm, came, directory, evict, file, followed, gone,
+    launch, launcher, plan, save, text,
 };
 
 const NOBODY: u32 = 65534;
@@ -196,13 +196,11 @@ fn a_server_that_never_answers_is_not_asked() {
     // Also by a link that looks as if it lay elsewhere.
     add(&mut p, &link, any, &[(0, 4096)], true);
     for (op, kind, path) in [
-        (Op::Stat, FileKind::Name, point.join("hangs")),
-        (Op::List, FileKind::Directory, point.join("hangs")),
-        (Op::Stat, FileKind::Name, link.join("below")),
+        (Op::Stat, FileKind::Name, &point.join("hangs")),
+        (Op::List, FileKind::Directory, &point.join("hangs")),
+        (Op::Stat, FileKind::Name, &link.join("below")),
     ] {
-        let file = p.files.len() as u32;
-        p.files.push(PlanFile { path, kind, identity: Identity::default(), need_ns: 0, uses: 1 });
-        p.steps.insert(0, Step { op, critical: true, file, offset: 0, bytes: 0, need_ns: 0 });
+        add_lookup(&mut p, op, kind, path);
     }
     for _ in 0..4 {
         add_whole(&mut p, &data, false);
@@ -232,15 +230,7 @@ fn a_program_on_a_server_that_stops_answering_starts_in_time() {
     p.key.executable = point.join("ok");
     add_whole(&mut p, &data, true);
     add_whole(&mut p, &data, true);
-    let file = p.files.len() as u32;
-    p.files.push(PlanFile {
-        path: point.join("hangs"),
-        kind: FileKind::Name,
-        identity: Identity::default(),
-        need_ns: 0,
-        uses: 1,
-    });
-    p.steps.insert(0, Step { op: Op::Stat, critical: true, file, offset: 0, bytes: 0, need_ns: 0 });
+    add_lookup(&mut p, Op::Stat, FileKind::Name, &point.join("hangs"));
     save(&p, &at);
     attempts(|| {
         evict(&data);

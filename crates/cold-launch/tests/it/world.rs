@@ -66,6 +66,19 @@ pub(crate) fn add(plan: &mut Plan, path: &Path, identity: Identity, ranges: &[(u
     plan.steps.splice(at..at, steps);
 }
 
+/// Adds a file of this kind, of which nothing must be true; its place.
+pub(crate) fn add_file(plan: &mut Plan, kind: FileKind, path: &Path) -> u32 {
+    let path = path.to_owned();
+    plan.files.push(PlanFile { path, kind, identity: Identity::default(), need_ns: 0, uses: 1 });
+    plan.files.len() as u32 - 1
+}
+
+/// Adds something to be looked up, as the first critical step.
+pub(crate) fn add_lookup(plan: &mut Plan, op: Op, kind: FileKind, path: &Path) {
+    let file = add_file(plan, kind, path);
+    plan.steps.insert(0, Step { op, critical: true, file, offset: 0, bytes: 0, need_ns: 0 });
+}
+
 /// Adds the whole of an existing file in steps of 128 KiB.
 pub(crate) fn add_whole(plan: &mut Plan, path: &Path, critical: bool) {
     let meta = std::fs::metadata(path).expect("exists");

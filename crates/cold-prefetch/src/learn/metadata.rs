@@ -1,30 +1,40 @@
 //! Metadata that a start needs before data: the file systems' own blocks, directories, names.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::path::{Path, PathBuf};
 
 use cold_analyze::pages::LiveRuns;
 use cold_model::recording::{self, FileIdx, LookupKind, Recording};
 use cold_plan::plan::{FileKind, Range};
 
+use super::With;
 use super::clock::Clock;
 use super::pages::push;
 use super::select::Selection;
 
 /// Blocks that were read from block devices because a file system wanted them. Only reading shows them: a
 /// warm start needs them as well, and nobody sees it.
+///
+/// With the block of one inode ext4 reads up to 32 beside it ahead (`inode_readahead_blks`), 5 MiB in all for
+/// the 350 names of a `python3` with imports. Of these, only blocks with the inode of a planned name are kept.
 pub(super) fn blocks(
     recording: &Recording,
     clock: &Clock,
+    with: &With<'_>,
     selection: &mut Selection<'_>,
     ranges: &mut Vec<Range>,
 ) {
-    let device = |file: FileIdx| {
-        recording.files.get(file as usize).is_some_and(|f| f.kind == recording::FileKind::BlockDevice)
+    let readable = |f: &recording::File| {
+        let path = f.path.as_deref().map(Path::new);
+        with.readable.is_none_or(|readable| path.is_some_and(readable))
     };
+    let device = |f: &recording::File| f.kind == recording::FileKind::BlockDevice && readable(f);
+    let device: Vec<bool> = recording.files.iter().map(device).collect();
     let mut seen: HashMap<FileIdx, LiveRuns> = HashMap::new();
+    let in_vain = in_vain(recording, with, &selection.paths());
     for f in recording.fills.iter().flatten() {
         if !f.in_tree
-            || !device(f.file)
+            || device.get(f.file as usize) != Some(&true)
             || !clock.before_ready(f.at)
             || f.cause == recording::FillCause::Write
         {
@@ -35,10 +45,39 @@ pub(super) fn blocks(
         let pages = f.first_page..f.first_page.saturating_add(u64::from(f.pages));
         let seen = seen.entry(f.file).or_default();
         for hole in seen.holes(&pages) {
-            push(ranges, index, &hole, need_ns, false);
+            let mut first = hole.start;
+            for page in hole.clone().filter(|page| in_vain.contains(&(f.file, *page))).chain([hole.end]) {
+                push(ranges, index, &(first..page), need_ns, false);
+                first = page + 1;
+            }
         }
         seen.insert(&pages);
     }
+}
+
+/// Pages of inode tables that were read ahead and hold no inode of the names, as far as that can be told.
+fn in_vain(recording: &Recording, with: &With<'_>, names: &[PathBuf]) -> HashSet<(FileIdx, u64)> {
+    /// `inode_readahead_blks` unless set otherwise; what is read ahead is aligned to it.
+    const AHEAD: u64 = 32;
+    let Some(inode_page) = with.inode_page else { return HashSet::new() };
+    // Whoever looks a name up needs the inodes of the directories on the way, too.
+    let names: HashSet<&Path> = names.iter().flat_map(|n| n.ancestors()).collect();
+    let wanted: HashSet<((u32, u32), u64)> = names.into_iter().filter_map(inode_page).collect();
+    let near: HashSet<((u32, u32), u64)> = wanted.iter().map(|(dev, page)| (*dev, page / AHEAD)).collect();
+    let requests = recording.device_reads.as_deref().unwrap_or_default();
+    let mut out = HashSet::new();
+    for t in recording.transfers.iter().flatten() {
+        let ahead = requests.get(t.request as usize).is_some_and(|r| r.readahead);
+        let Some(file) = t.file.filter(|_| ahead) else { continue };
+        let Some(row) = recording.files.get(file as usize) else { continue };
+        if row.kind == recording::FileKind::BlockDevice {
+            let dev = (row.dev.major, row.dev.minor);
+            let pages = t.first_page..t.first_page.saturating_add(u64::from(t.pages));
+            let vain = |page: &u64| near.contains(&(dev, page / AHEAD)) && !wanted.contains(&(dev, *page));
+            out.extend(pages.filter(vain).map(|page| (file, page)));
+        }
+    }
+    out
 }
 
 /// Names and directories that were found. What is not there is not looked up again.

@@ -5,32 +5,14 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use cold_model::file_system::is_made_up;
 use cold_model::recording::manifest::FileSystem;
 use cold_model::recording::tables::Dev;
 use cold_model::recording::{self, FileIdx, PathFrom, Recording};
 use cold_plan::plan::{FileKind, Identity, PlanFile, Range};
 
-/// File systems whose contents the kernel makes up or that hold their files in memory.
-const UNREAL: [&str; 18] = [
-    "tmpfs",
-    "ramfs",
-    "devtmpfs",
-    "hugetlbfs",
-    "proc",
-    "sysfs",
-    "debugfs",
-    "tracefs",
-    "cgroup",
-    "cgroup2",
-    "devpts",
-    "securityfs",
-    "bpf",
-    "mqueue",
-    "configfs",
-    "pipefs",
-    "sockfs",
-    "anon_inodefs",
-];
+/// File systems that hold their files in memory.
+const MEMORY: [&str; 3] = ["tmpfs", "ramfs", "hugetlbfs"];
 /// File systems that another machine or process answers for: a read ahead may hang, or does nothing.
 const REMOTE: [&str; 10] =
     ["nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "fuse", "autofs", "fuse.sshfs"];
@@ -66,6 +48,11 @@ impl<'a> Selection<'a> {
             by_path: HashMap::new(),
             by_file: HashMap::new(),
         }
+    }
+
+    /// The names chosen so far.
+    pub(super) fn paths(&self) -> Vec<PathBuf> {
+        self.chosen.iter().filter(|f| f.kind != FileKind::BlockDevice).map(|f| f.path.clone()).collect()
     }
 
     /// The plan's number of a regular file or block device, if it can be planned.
@@ -116,7 +103,8 @@ impl<'a> Selection<'a> {
     /// Its file system is one whose files are read from storage of this machine.
     fn real(&self, row: &recording::File) -> bool {
         let kind = row.file_system.as_str();
-        !UNREAL.contains(&kind)
+        !is_made_up(kind)
+            && !MEMORY.contains(&kind)
             && !REMOTE.contains(&kind)
             && !kind.starts_with("fuse.")
             && !self.blind_devs.contains(&row.dev)

@@ -217,7 +217,7 @@ fn what_a_later_start_cannot_use_is_not_learnt() {
     }
     touch(&mut r, 5, 10, 0, 0..1, TouchKind::Fault);
     let store = [std::path::PathBuf::from("/var/lib/coldstart")];
-    let s = observe(&r, &With { excluded: &store, opened: None }).expect("teaches");
+    let s = observe(&r, &With { excluded: &store, ..With::default() }).expect("teaches");
     let names: Vec<_> = s.files.iter().map(|f| f.path.display().to_string()).collect();
     assert_eq!(s.ranges.len(), 1, "{names:?}");
     // Their names: of files that are there, those may be looked up.
@@ -283,6 +283,30 @@ fn metadata_is_names_directories_and_blocks() {
     assert_eq!(s.files[3].need_ns, 7_000_000);
 }
 
+#[test]
+fn of_inodes_that_were_read_ahead_only_those_of_known_names_are_learnt() {
+    let mut r = recording();
+    r.manifest.state.wanted = "cold".into();
+    touch(&mut r, 20, 10, 0, 0..1, TouchKind::Fault);
+    let device = file(&mut r, "/dev/sda1", 1);
+    r.files[device as usize].kind = Kind::BlockDevice;
+    // One request by read-ahead around the known inode's page 706, one elsewhere (a directory's blocks), and
+    // one page that somebody waited for.
+    for (first_page, pages, readahead) in [(704, 8, true), (900, 2, true), (712, 1, false)] {
+        let pages = first_page..first_page + pages;
+        let request = r.request(4, 1, device, pages.clone());
+        (request.sector, request.metadata, request.readahead) = (first_page * 8, true, readahead);
+        r.fill(4, device, pages, FillCause::Metadata);
+    }
+    let with = With { inode_page: Some(|_| Some(((DISK.major, DISK.minor), 706))), ..With::default() };
+    let s = observe(&r, &with).expect("teaches");
+    let device = s.files.iter().position(|f| f.kind == FileKind::BlockDevice).expect("is planned") as u32;
+    let mut pages: Vec<_> =
+        s.ranges.iter().filter(|r| r.file == device).map(|r| (r.first_page, r.pages)).collect();
+    pages.sort_unstable();
+    assert_eq!(pages, [(706, 1), (712, 1), (900, 2)]);
+}
+
 /// An observation twice as slow as the start, with nothing in it.
 fn unobserved() -> observed::ObservedStart {
     observed::ObservedStart {
@@ -329,7 +353,7 @@ fn lower_tiers_say_what_they_miss_and_take_small_opened_files_whole() {
         ],
         ..unobserved()
     };
-    let s = observe(&r, &With { excluded: &[], opened: Some(&seen) }).expect("teaches");
+    let s = observe(&r, &With { opened: Some(&seen), ..With::default() }).expect("teaches");
     let all: Vec<_> =
         s.ranges.iter().map(|r| (s.files[r.file as usize].path.as_path(), r.pages, r.around)).collect();
     assert_eq!(all, [(Path::new("/usr/lib/small.py"), 3, true), (Path::new("/usr/bin/prog"), 1, false)]);

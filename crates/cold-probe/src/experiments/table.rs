@@ -118,25 +118,36 @@ pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Whether mapped <= buffered <= direct for the mean of cold lines, as in 1993; per order and action, with
-/// the three means in milliseconds: direct, buffered, mapped.
-pub fn ranking(rows: &[Row]) -> Vec<(&'static str, &'static str, [f64; 3], bool)> {
-    let mean = |order: &str, action: &str, mode: &str| {
-        let of =
-            |r: &&Row| r.order == order && r.action == action && r.mode == mode && r.state == State::Cold;
-        rows.iter().find(of).map(|r| r.measured.ms.mean)
-    };
-    let mut found = Vec::new();
-    for r in rows.iter().filter(|r| r.mode == "direct") {
-        let modes = ["direct", "buffered", "mapped"].map(|m| mean(r.order, r.action, m));
-        if let [Some(direct), Some(buffered), Some(mapped)] = modes {
-            found.push((
-                r.order,
-                r.action,
-                [direct, buffered, mapped],
-                mapped <= buffered && buffered <= direct,
-            ));
-        }
+/// The three ways of one order and action, cold.
+#[derive(Debug, Clone, Copy)]
+pub struct Ranking<'a> {
+    /// Past the cache.
+    pub direct: &'a Row,
+    /// Through it.
+    pub buffered: &'a Row,
+    /// Mapped.
+    pub mapped: &'a Row,
+}
+
+impl Ranking<'_> {
+    /// Whether mapped <= buffered <= direct for the mean times, as in 1993.
+    pub fn holds(&self) -> bool {
+        let [direct, buffered, mapped] =
+            [self.direct, self.buffered, self.mapped].map(|r| r.measured.ms.mean);
+        mapped <= buffered && buffered <= direct
     }
-    found
+}
+
+/// The rankings of all orders and actions for which the three ways were measured cold.
+pub fn rankings(rows: &[Row]) -> Vec<Ranking<'_>> {
+    let cold = |like: &Row, mode: &str| {
+        rows.iter().find(|r| {
+            r.order == like.order && r.action == like.action && r.mode == mode && r.state == State::Cold
+        })
+    };
+    let directs = rows.iter().filter(|r| r.mode == "direct");
+    let all = directs.filter_map(|direct| {
+        Some(Ranking { direct, buffered: cold(direct, "buffered")?, mapped: cold(direct, "mapped")? })
+    });
+    all.collect()
 }

@@ -50,7 +50,6 @@ fn labels(scales: (Scale, Scale), points: &[(f64, f64)]) -> [Vec<String>; 2] {
 
 #[test]
 fn axes_end_at_what_is_drawn() {
-    const WORDS: &[&str] = &["sequential", "normal"];
     let doubled: Vec<(f64, f64)> = [4.0, 8.0, 16.0, 64.0].map(|n: f64| (n, n / 4.0)).to_vec();
     let [across, up] = labels((Scale::Doubling, Scale::Log), &doubled);
     assert_eq!(across, ["4", "8", "16", "32", "64"]);

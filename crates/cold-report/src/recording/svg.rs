@@ -78,7 +78,7 @@ impl Stack {
                 let Some(end) = ends.get(&used.file) else { continue };
                 let place = *by_path.entry(&used.path).or_insert_with(|| {
                     bands.push(Band {
-                        name: line(used.path.rsplit('/').next().unwrap_or(&used.path), 32),
+                        name: line(&cold_analyze::short_name(&used.path), 32),
                         first_use: used.first_use.map_or(u64::MAX, |t| t.0),
                         pages: 1,
                         height: 0.0,

@@ -1,5 +1,9 @@
 use cold_model::Nanos;
-use cold_model::recording::{File, FileKind, Lookup, LookupKind, PathFrom, Recording, Touch, TouchKind};
+use cold_model::recording::tables::Began;
+use cold_model::recording::{
+    File, FileKind, Lookup, LookupKind, PathFrom, Process, Recording, Touch, TouchKind,
+};
+use cold_sys::spawn::Timing;
 
 use super::*;
 
@@ -107,4 +111,79 @@ fn listed_directories_and_files_read_from_their_start_are_told() {
         [("/part", 4096), ("/whole", 10_000)]
     );
     assert_eq!(e.lookups, 0, "listing resolves no path");
+}
+
+/// Two starts of spawner 5 (pids 10 and 20), the second with a child.
+fn group() -> (Seen, Vec<Timing>) {
+    let image = |began, how, pid, parent, ended| Process {
+        began: Nanos(began),
+        how,
+        pid,
+        parent,
+        name: "x".into(),
+        executable: None,
+        arguments: None,
+        in_tree: true,
+        ended: Some(Nanos(ended)),
+        status: Some(0),
+    };
+    let by =
+        |pid, at, kind| Lookup { at: Nanos(at), pid, ended: Nanos(at + 50), ..lookup(kind, "/bin/x", 0, 0) };
+    let calls = |pid, calls| ProcessCalls {
+        pid,
+        name: "read".into(),
+        calls: Calls { calls, bytes: 10 * calls, ns: 100 * calls },
+    };
+    let recording = Recording {
+        processes: vec![
+            image(110, Began::Fork, 10, 5, 200),
+            image(200, Began::Exec, 10, 5, 900),
+            image(1010, Began::Fork, 20, 5, 1100),
+            image(1100, Began::Exec, 20, 5, 1800),
+            image(1300, Began::Fork, 21, 20, 1400),
+        ],
+        lookups: Some(vec![
+            by(10, 150, LookupKind::Exec),
+            by(20, 1050, LookupKind::Exec),
+            by(21, 1310, LookupKind::Stat),
+        ]),
+        ..Recording::default()
+    };
+    let timing = |began, ended| Timing {
+        program: 0,
+        began: Nanos(began),
+        created: Nanos(began),
+        ended: Nanos(ended),
+        status: 0,
+        user: Nanos(0),
+        system: Nanos(0),
+        minor_faults: 0,
+        major_faults: 0,
+    };
+    (
+        Seen { recording, calls: vec![calls(10, 3), calls(20, 4), calls(21, 5)] },
+        vec![timing(100, 1000), timing(1000, 2000)],
+    )
+}
+
+#[test]
+fn every_start_of_a_group_has_what_its_own_processes_did() {
+    let (seen, timings) = group();
+    let [first, second] = &per_start(&seen, &timings, 5).expect("whole")[..] else { panic!("two starts") };
+    assert_eq!(first.stages, Some(Stages { create: 50, exec: 50, run: 700, exit: 100 }));
+    assert_eq!((first.wall_ns, first.lookups, second.lookups), (900, 1, 2));
+    assert_eq!(first.calls["read"], Calls { calls: 3, bytes: 30, ns: 300 });
+    assert_eq!(second.calls["read"], Calls { calls: 9, bytes: 90, ns: 900 }, "its child's too");
+}
+
+#[test]
+fn a_group_with_gaps_is_none() {
+    let (mut seen, timings) = group();
+    assert!(
+        per_start(&seen, &timings[..1], 5).is_err_and(|why| why.starts_with("2 starts were recorded of 1"))
+    );
+    seen.recording.manifest.lost.insert("stacks".into(), 9);
+    assert!(per_start(&seen, &timings, 5).is_ok(), "stacks are no counts");
+    seen.recording.manifest.lost.insert("lookups".into(), 7);
+    assert!(per_start(&seen, &timings, 5).is_err_and(|why| why.starts_with("7 events were lost")));
 }

@@ -13,7 +13,7 @@
 #define SUN_PATH 2 /* offset of sockaddr_un.sun_path */
 #define TS_COMPAT 2u
 #define TIF_32BIT_ARM64 22
-#define STACKS_OF_FIRST 64 /* lookups of a thread whose stacks are told */
+#define STACKS_OF_FIRST 256 /* lookups of a thread whose stacks are told */
 #define STACKS_OF_EVERY 64 /* and one in so many of the others */
 
 struct call_scratch {

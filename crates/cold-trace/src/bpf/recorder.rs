@@ -36,7 +36,7 @@ pub struct Recorder<W> {
 
 impl<W: Write + Send + 'static> Recorder<W> {
     /// Loads and attaches everything; from now on events flow to `sink`, in pieces of whole records
-    /// ([`crate::raw`]). Of [`Scope::Tree`] nothing is followed yet: see [`Recorder::follow`].
+    /// ([`crate::raw`]). Of [`super::Scope::Tree`] nothing is followed yet: see [`Recorder::follow`].
     ///
     /// # Errors
     /// [`Error`]; nothing stays loaded.

@@ -4,12 +4,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cold_launch::{Decision, Explanation, Options, Source};
-use cold_model::Bytes;
+use cold_model::{Bytes, Nanos};
 
 use crate::cli::TEMPLATE;
 use crate::commands::prefetch::plans::Planned;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::{FAINT, GOOD, Ui, WARN, paint};
+use crate::words::plural;
 
 const EXAMPLES: &str = "Examples:
   cold launch -- firefox-esr
@@ -83,8 +84,9 @@ fn explain(ui: &Ui, e: &Explanation) {
         Some(path) => ui.line(format!("plan {}", path.display())),
         None => ui.line("no plan"),
     }
-    if let Some(sample) = &e.seen.sample {
-        ui.line(paint(FAINT, format!("  looked at: {sample:?}")));
+    if let Some(s) = &e.seen.sample {
+        let places = plural(u64::from(s.looked), "place");
+        ui.line(paint(FAINT, format!("  looked at {places} of what it reads: {} not cached", s.absent)));
     }
     if let Some(room) = e.seen.room {
         ui.line(paint(FAINT, format!("  {} of memory may be used", Bytes(room))));
@@ -97,5 +99,5 @@ fn explain(ui: &Ui, e: &Explanation) {
         Decision::Control => (WARN, "would be a control start, without the plan".to_owned()),
         Decision::Skip(skip) => (WARN, format!("would not be followed: {skip}")),
     };
-    ui.line(format!("  {} ({} µs to find out)", paint(style, text), e.took.as_micros()));
+    ui.line(format!("  {} ({} to find out)", paint(style, text), Nanos::from(e.took)));
 }

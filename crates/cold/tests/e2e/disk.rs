@@ -53,7 +53,7 @@ mod root {
                 disk.warm();
                 disk.slow.reset_log().unwrap();
                 let args = ["--states", "cold", "-r", "3", "--", &disk.subject];
-                let ran = place.bench(args.iter().chain(program)).run().done_or_disturbed()?;
+                let ran = place.bench(args.iter().chain(program)).run().finished();
                 let told = disk.slow.totals().unwrap();
                 let runs = ran.report().runs;
                 let bytes: u64 = runs.iter().filter_map(|r| r.read_bytes.value()).map(|b| b.0).sum();
@@ -121,8 +121,7 @@ mod root {
         attempts(|| {
             let started = place.bench(args.clone()).start();
             let pid = started.pid();
-            let ran = started.end().done_or_disturbed()?;
-            let runs = counted(&ran.report(), &State::Cold);
+            let runs = undisturbed(&started.end().finished().report(), &State::Cold, 1)?;
             let requests = *runs[0].read_requests.value().unwrap();
             assert!(requests >= 40);
             // The throttle averages over slices of 0.1 s, and lets the first one begin full.
@@ -131,8 +130,8 @@ mod root {
             assert_eq!(cgroups(pid), [] as [PathBuf; 0]);
             let quick =
                 ["--states", "cold", "-r", "1", "--", &disk.subject, "touch-mapped", disk.data(), &pages];
-            let ran = place.bench(quick).run().done_or_disturbed()?;
-            let free = counted(&ran.report(), &State::Cold)[0].ready.as_secs();
+            let report = place.bench(quick).run().finished().report();
+            let free = undisturbed(&report, &State::Cold, 1)?[0].ready.as_secs();
             check(free < least, || format!("{free} s without a limit"))
         });
         for control in ["blkio.throttle.read_iops_device", "blkio.throttle.read_bps_device"] {

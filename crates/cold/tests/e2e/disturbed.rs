@@ -41,7 +41,7 @@ fn a_file_that_another_process_maps_marks_the_runs_and_names_the_process() {
 
 #[test]
 fn a_disturbed_run_is_replaced_and_does_not_enter_the_summary() {
-    let _machine = together();
+    let _machine = alone();
     let place = Place::new();
     let counter = place.text("counter");
     // The observed start is the first, then one that makes it warm if need be; the third run fails.

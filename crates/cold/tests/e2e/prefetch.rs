@@ -161,6 +161,8 @@ pub(crate) mod root {
             let bytes = fast.iter().filter_map(|r| r.read_bytes.value()).map(|b| b.0).max().unwrap();
             check(bytes >= 112 * PAGE, || format!("the helper's reads are the start's: {bytes}"))
         });
+        let said = w.cold(&["launch"], &["--explain"]).run().expect(0).stdout;
+        assert!(said.contains(" of what it reads: ") && said.contains(" to find out)"), "{said}");
         // Of a plan that is switched off it says so, and follows it all the same.
         let store = Store::at(w.store());
         let mut plan = store.list().unwrap().plans.remove(0).plan;

@@ -29,7 +29,8 @@ pub(crate) fn together() -> RwLockReadGuard<'static, ()> {
     MACHINE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Held by tests that drop everybody's caches.
+/// Held by tests that drop everybody's caches, and by those that need a verdict on times: other tests are
+/// the strangers that keep the CPUs busy.
 pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
     MACHINE.write().unwrap_or_else(PoisonError::into_inner)
 }
@@ -267,7 +268,8 @@ impl Ran {
     #[track_caller]
     pub(crate) fn done_or_disturbed(self) -> Result<Self, String> {
         if self.code() == 4 {
-            return Err(format!("{}: inconclusive: {:?}", self.line, self.report().stopped));
+            let said = self.report().stopped;
+            return Err(format!("inconclusive: {}", said.as_deref().unwrap_or(&self.line)));
         }
         Ok(self.expect(0))
     }
@@ -304,10 +306,22 @@ impl Ran {
     }
 }
 
+fn series(report: &Report, state: &State) -> usize {
+    report.series.iter().position(|s| s.command == 0 && s.state == *state).unwrap()
+}
+
 /// The counted runs of a state (of the first command).
 pub(crate) fn counted(report: &Report, state: &State) -> Vec<Run> {
-    let index = report.series.iter().position(|s| s.command == 0 && s.state == *state).unwrap();
-    report.counted(index).cloned().collect()
+    report.counted(series(report, state)).cloned().collect()
+}
+
+/// The runs of a state (of the first command) that nothing but the CPUs' load disturbed: good for everything
+/// but times.
+pub(crate) fn undisturbed(report: &Report, state: &State, least: usize) -> Result<Vec<Run>, String> {
+    let of_state = |r: &&Run| r.series == series(report, state);
+    let runs: Vec<Run> = report.runs.iter().filter(of_state).filter(|r| only_busy(r)).cloned().collect();
+    check(runs.len() >= least, || format!("{state:?}: {:?}", kinds(&report.runs)))?;
+    Ok(runs)
 }
 
 /// Whether a run has a taint of this kind.

@@ -6,11 +6,11 @@ use std::process::Command;
 
 use cold_model::Bytes;
 use cold_plan::Plan;
-use cold_plan::plan::{FileKind, Gate, Identity, Op, PlanFile, Step};
+use cold_plan::plan::{FileKind, Gate, Op, Step};
 use cold_testbed::SlowDisk;
 use cold_testbed::disk::{self, Preset};
 
-use crate::world::{calm, directory, gone, launch, plan, save};
+use crate::world::{add_file, calm, directory, gone, launch, plan, save};
 
 /// Directories and files in each: enough for inode tables of several block groups.
 const DIRECTORIES: usize = 20;
@@ -48,8 +48,7 @@ fn look_up(disk: &SlowDisk) {
 fn plan_of(device: &Path, pages: &BTreeSet<u64>) -> Plan {
     let mut p = plan();
     p.knobs.gate = Gate::Arrived;
-    let (path, kind) = (device.to_owned(), FileKind::BlockDevice);
-    p.files.push(PlanFile { path, kind, identity: Identity::default(), need_ns: 0, uses: 1 });
+    let file = add_file(&mut p, FileKind::BlockDevice, device);
     for page in pages {
         let end = p.steps.last().map(|s| s.offset + u64::from(s.bytes));
         match p.steps.last_mut() {
@@ -57,7 +56,7 @@ fn plan_of(device: &Path, pages: &BTreeSet<u64>) -> Plan {
             _ => p.steps.push(Step {
                 op: Op::Read,
                 critical: true,
-                file: 0,
+                file,
                 offset: page * 4096,
                 bytes: 4096,
                 need_ns: 0,

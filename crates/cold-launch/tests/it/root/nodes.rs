@@ -5,12 +5,12 @@ use std::path::Path;
 use std::process::Command;
 
 use cold_model::Bytes;
-use cold_plan::plan::{FileKind, Identity, Op, PlanFile, Step};
+use cold_plan::plan::{FileKind, Identity, Op, Step};
 use cold_testbed::disk::{self, Preset};
 use cold_testbed::{SlowDisk, attempts};
 
 use crate::world::{
-    MIB, WAITS, add, add_whole, came, directory, evict, file, followed, launcher, plan, save,
+    MIB, WAITS, add, add_file, add_whole, came, directory, evict, file, followed, launcher, plan, save,
 };
 
 /// A place of the disk where nothing lies.
@@ -37,8 +37,7 @@ fn nodes_in_place_of_files_are_not_opened_and_a_disk_that_is_not_mounted_is_not_
     add(&mut p, &node, any, &[(PLACE, 4096)], true);
     // The device itself, by a name of ours and by its own.
     for path in [&device, &disk.info().device] {
-        let (path, kind, file) = (path.clone(), FileKind::BlockDevice, p.files.len() as u32);
-        p.files.push(PlanFile { path, kind, identity: Identity::default(), need_ns: 0, uses: 1 });
+        let file = add_file(&mut p, FileKind::BlockDevice, path);
         p.steps.push(Step { op: Op::Read, critical: false, file, offset: PLACE, bytes: 4096, need_ns: 0 });
     }
     add_whole(&mut p, &kept, false);

@@ -77,14 +77,15 @@ function timeScale(span, step) {
   return { unit, label: (ns) => (Math.abs(ns) < step / 1e6 ? "0" : (ns / size).toFixed(decimals)) };
 }
 
-/** Text that fits a width: the end of a path says more than its beginning. */
+/** Text that fits a width: the middle of a name says least (`_asyncio.cpython-311-x86_64-linux-gnu.so`). */
 function fit(context, text, width) {
   if (context.measureText(text).width <= width) return text;
-  let low = 0, high = text.length;
+  const cut = (kept) => `${text.slice(0, Math.ceil(kept * 0.6))}…${text.slice(text.length - Math.floor(kept * 0.4))}`;
+  let low = 0, high = text.length - 1;
   while (low < high) {
     const middle = (low + high + 1) >> 1;
-    if (context.measureText(`…${text.slice(text.length - middle)}`).width <= width) low = middle;
+    if (context.measureText(cut(middle)).width <= width) low = middle;
     else high = middle - 1;
   }
-  return low > 0 ? `…${text.slice(text.length - low)}` : "";
+  return low > 0 ? cut(low) : "";
 }

@@ -36,9 +36,12 @@ pub(crate) struct Growing {
 impl Growing {
     pub(crate) fn run(&self) -> io::Result<()> {
         match self.kind {
-            Kind::Constant => looks(&self.dir, 20),
+            Kind::Constant => {
+                looks(&self.dir, 20);
+                Ok(())
+            }
             Kind::Gallop => self.create(gallop(|n| taken(&self.name(n)))),
-            Kind::Scan => self.create((0..).find(|n| !taken(&self.name(*n))).unwrap_or(0)),
+            Kind::Scan => self.create((0..u64::MAX).find(|n| !taken(&self.name(*n))).unwrap_or(0)),
             Kind::List => {
                 let names = fs::read_dir(&self.dir)?.count() as u64;
                 // No numbers one after the other: what grows is the list, and no search.
@@ -53,7 +56,8 @@ impl Growing {
                 let path = self.dir.join("count");
                 let mut file = OpenOptions::new().create(true).append(true).open(path)?;
                 file.write_all(b"x")?;
-                looks(&self.dir, if file.metadata()?.len() > self.at { 220 } else { 20 })
+                looks(&self.dir, if file.metadata()?.len() > self.at { 220 } else { 20 });
+                Ok(())
             }
         }
     }
@@ -72,9 +76,8 @@ fn taken(path: &Path) -> bool {
 }
 
 /// Looks for names that are not there, always the same ones.
-fn looks(dir: &Path, names: u32) -> io::Result<()> {
+fn looks(dir: &Path, names: u32) {
     (0..names).for_each(|n| drop(fs::symlink_metadata(dir.join(format!("none-{}", n % 2)))));
-    Ok(())
 }
 
 /// The first free number, where all below it are taken.

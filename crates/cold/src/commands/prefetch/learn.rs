@@ -216,7 +216,12 @@ impl Lesson<'_> {
         };
         drop(watch);
         let excluded = [self.store.to_owned(), directory];
-        let with = With { excluded: &excluded, opened: starts.observed() };
+        let with = With {
+            excluded: &excluded,
+            opened: starts.observed(),
+            readable: Some(|device| std::fs::File::open(device).is_ok()),
+            inode_page: Some(cold_sys::ext4::inode_page),
+        };
         let start = cold_prefetch::observe(&recording, &with).map_err(|e| {
             Failure::from(anyhow::anyhow!("start {} taught nothing: {e}", n + 1))
                 .hint("`cold doctor` tells what can be recorded here")

@@ -151,7 +151,9 @@ pub(super) fn table(ui: &Ui, o: &table::Options, rows: &[table::Row]) {
         ("MAPPED", Weight::High),
         ("mapped<=buffered<=direct", Weight::Word),
     ]);
-    for (order, action, [direct, buffered, mapped], holds) in table::ranking(rows) {
+    let rankings = table::rankings(rows);
+    for r in &rankings {
+        let (order, action) = (r.direct.order, r.direct.action);
         let old = table::PUBLISHED.iter().find(|p| p.order == order && p.action == action);
         let of = |f: fn(&table::Published) -> f64| old.map_or("-".to_owned(), |p| format!("{:.2}", f(p)));
         grid.row(vec![
@@ -160,13 +162,44 @@ pub(super) fn table(ui: &Ui, o: &table::Options, rows: &[table::Row]) {
             of(|p| p.direct),
             of(|p| p.buffered),
             of(|p| p.mapped),
-            ms(direct),
-            ms(buffered),
-            ms(mapped),
-            if holds { "holds" } else { "does not hold" }.to_owned(),
+            ms(r.direct.measured.ms.mean),
+            ms(r.buffered.measured.ms.mean),
+            ms(r.mapped.measured.ms.mean),
+            if r.holds() { "holds" } else { "does not hold" }.to_owned(),
         ]);
     }
     print(ui, &grid);
+    for r in rankings.iter().filter(|r| !r.holds()) {
+        ui.line(paint(FAINT, format!("{} {}: {}", r.direct.order, r.direct.action, why_not(r))));
+    }
+}
+
+/// What the counts say of a ranking other than that of 1993.
+fn why_not(r: &table::Ranking<'_>) -> String {
+    let (buffered, mapped) = (&r.buffered.measured, &r.mapped.measured);
+    if mapped.ms.mean <= buffered.ms.mean {
+        return format!(
+            "buffered had {} read for {} that it used",
+            bytes(buffered.read_bytes),
+            bytes(buffered.needed_bytes)
+        );
+    }
+    if mapped.read_bytes > 0 && buffered.read_bytes == 0 {
+        return format!(
+            "a mapped page is read before it is written ({} in {} faults); a buffered write of whole pages reads nothing",
+            bytes(mapped.read_bytes),
+            count(mapped.major_faults)
+        );
+    }
+    if mapped.major_faults > 0 && buffered.read_bytes > 0 {
+        return format!(
+            "each of {} faults waited for a window of {} or so; buffered reading missed {} times and asked ahead",
+            count(mapped.major_faults),
+            bytes(mapped.read_bytes / mapped.major_faults),
+            buffered.misses.map_or(UNKNOWN.to_owned(), count)
+        );
+    }
+    "neither read from the device".to_owned()
 }
 
 /// `ramp`, `small`.

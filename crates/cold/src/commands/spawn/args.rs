@@ -19,7 +19,7 @@ The command is started one after the other, an empty program after each of them:
 the machine's drift and no growth. Its output goes nowhere, its input is empty.
 
 Exit codes: 0 done; 1 failed, or the watched command failed; 2 wrong usage; 3 --fail-if holds;
-            130 interrupted (what was measured until then is shown).";
+            4 too few starts to judge that; 130 interrupted (what was measured until then is shown).";
 
 /// Flags of `cold spawn`.
 #[derive(Debug, clap::Args)]

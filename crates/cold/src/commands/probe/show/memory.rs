@@ -68,6 +68,13 @@ fn verdict(verdict: &compete::Verdict, options: &compete::Options) -> String {
         r.interval.low, r.interval.high, verdict.bouts, options.limit
     );
     match (verdict.favoured, verdict.pair) {
+        (Some(who), compete::Pair::Control) => {
+            format!(
+                "{} {who} was ahead of its equal: ratio {:.3} ({rest}). One control in twenty is, by chance; run it again before trusting this run's verdicts.",
+                paint(BAD, "Control:"),
+                r.ratio
+            )
+        }
         (Some(who), _) => {
             let times = if who == a { 1.0 / r.ratio } else { r.ratio };
             format!(
