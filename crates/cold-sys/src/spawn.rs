@@ -6,7 +6,7 @@
 //! waits for each, and reports all timings of the schedule at its end, so that nothing is written between
 //! two starts. It is a child subreaper; when `cold` dies or gives up, it kills what descends from it.
 //!
-//! [`client`] is the side inside `cold`, [`serve`] the spawner's, [`methods`] the ways to create a process.
+//! [`client`] is the side inside `cold`, [`serve`] the spawner's, `methods` the ways to create a process.
 
 pub mod client;
 mod fresh;
