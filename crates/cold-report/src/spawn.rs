@@ -244,7 +244,8 @@ fn height(s: &Series) -> f64 {
 
 /// The index at the right end.
 fn last(s: &Series) -> f64 {
-    s.starts.last().map_or(1, |t| t.index.max(1)) as f64
+    let timed = s.starts.last().map_or(1, |t| t.index.max(1));
+    s.observed.last().map_or(timed, |o| o.index.max(timed)) as f64
 }
 
 fn across(index: f64, last: f64) -> f64 {
