@@ -154,8 +154,8 @@ def page(results, harm, facts):
             "medians, with 95 % intervals by bootstrap. A run that was disturbed, or not proved cold, does not count "
             "and is replaced.", "", *facts, "",
             "## 1 Against warm starts and the lower bound", "", *table_one(results), "",
-            "The lower bound is the plan's (`cold prefetch show`): computing without waits, overlapped perfectly "
-            "with reading on the measured device.", "",
+            "The lower bound is the plan's (`cold prefetch show`): the least time in which the measured device gives "
+            "the pages that every start needed, overlapped perfectly with computing (known after a trial only).", "",
             "## 2 Against rivals, in the same rounds", "",
             "Rivals read beside the program from its start on, which favours them over tools that read first and "
             "start then. Below 1: the plan is faster. Medians in the order of the columns.", "",
