@@ -119,7 +119,13 @@ fn the_seeds_are_read_to_their_end() {
     assert!(cold_bench::gate::Gate::parse(text("gate").trim()).is_ok());
     assert!(cold_bench::ready::Ready::parse(text("ready").trim()).is_ok());
     assert!(cold_cache::snapshot::Snapshot::decode(&seed("snapshot")).is_ok());
-    assert_eq!(cold_plan::format::decode(&seed("plan")), Ok(cold_plan::sample::sample()));
+    let plan = cold_plan::sample::sample();
+    if std::env::var_os("COLD_WRITE_CORPUS").is_some() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/plan/whole");
+        std::fs::write(path, cold_plan::format::encode(&plan).unwrap()).unwrap();
+    }
+    let found = cold_plan::format::decode(&seed("plan"));
+    assert_eq!(found, Ok(plan), "run this test once with COLD_WRITE_CORPUS=1");
     assert_eq!(cold_plan::history::parse(&seed("plan_history")).len(), 3);
     assert!(cold_plan::portable::import(&text("plan_json"), &|_| None).is_ok());
     let dir = tempfile::tempdir().unwrap();

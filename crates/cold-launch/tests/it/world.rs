@@ -1,7 +1,7 @@
 //! Plans, files and launchers for the tests.
 
 use std::fs::File;
-use std::io::Read;
+use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -154,13 +154,15 @@ pub(crate) fn calm(out: &Output) -> Result<String, String> {
     if guards.iter().any(|why| said.contains(why)) { Err(said) } else { Ok(said) }
 }
 
-/// A program that says that it runs, and ends with its input.
-pub(crate) const WAITS: [&str; 3] = ["sh", "-c", "echo ran; cat; exit 7"];
+/// A program that repeats its input, and ends with it.
+pub(crate) const WAITS: [&str; 3] = ["sh", "-c", "cat; exit 7"];
 
-/// Starts a launcher and waits until it is its program, which says `ran`: until then it counts as a helper.
+/// Starts a launcher and waits until it is its program, which repeats its input: until then it counts as a
+/// helper.
 pub(crate) fn begun(launcher: &mut Command) -> Child {
     launcher.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut program = launcher.spawn().expect("the launcher runs");
+    program.stdin.as_mut().expect("piped").write_all(b"ran\n").expect("the pipe holds it");
     let mut said = [0; 4];
     program.stdout.as_mut().expect("piped").read_exact(&mut said).expect("the program runs");
     assert_eq!(&said, b"ran\n");

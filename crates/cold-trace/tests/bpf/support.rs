@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 use cold_trace::bpf::{Finished, Follow, Options, Recorder};
@@ -59,6 +59,8 @@ pub(crate) fn evict(path: &Path) {
 pub(crate) struct Seen {
     pub(crate) stream: Vec<u8>,
     pub(crate) finished: Finished,
+    /// Its process.
+    actor: u32,
 }
 
 /// Records the actor doing `args`.
@@ -66,10 +68,12 @@ pub(crate) fn record(options: &Options, args: &[&str]) -> Seen {
     let actor = actor();
     let recorder = Recorder::attach(options, Vec::new()).unwrap();
     recorder.follow(Follow::ChildrenOf(std::process::id())).unwrap();
-    let run = Command::new(actor).args(args).output().unwrap();
+    let actor = Command::new(actor).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let pid = actor.id();
+    let run = actor.wait_with_output().unwrap();
     assert!(run.status.success(), "{args:?}: {run:?}");
     let (finished, stream) = recorder.finish().unwrap();
-    Seen { stream, finished }
+    Seen { stream, finished, actor: pid }
 }
 
 impl Seen {
@@ -77,12 +81,12 @@ impl Seen {
         records(&self.stream).map(Result::unwrap)
     }
 
-    /// Only what the actor itself did: other tests of this process run programs too.
+    /// Only what the actor itself and its children did: other tests of this process run programs too, actors
+    /// among them.
     pub(crate) fn of_actor(&self) -> Vec<Record<'_>> {
-        let mut pids = Vec::new();
+        let mut pids = vec![self.actor];
         for record in self.events() {
             match record.event {
-                Event::Exec(exec) if exec.comm == b"actor" => pids.push(record.head.pid),
                 Event::Fork(task) if pids.contains(&record.head.pid) => pids.push(task.pid),
                 _ => {}
             }

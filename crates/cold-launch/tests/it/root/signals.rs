@@ -9,7 +9,7 @@ use cold_testbed::{SlowDisk, attempts, until};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use super::slow_plan;
-use crate::world::{MIB, WAITS, begun, cached, calm, directory, evict, file, gone, helpers, launcher};
+use crate::world::{MIB, begun, cached, calm, directory, evict, file, gone, helpers, launcher};
 
 /// Sends it to a process, or to a process group.
 type Send = fn(Pid, Signal) -> rustix::io::Result<()>;
@@ -32,8 +32,8 @@ fn a_signal_that_ends_the_program_ends_its_helper() {
     for (send, signal) in cases {
         attempts(|| {
             evict(&data);
-            let program = begun(launcher(&at, &["--verbose"], &WAITS).process_group(0));
-            // It follows its plan for seconds, or not at all.
+            let program = begun(launcher(&at, &["--verbose"], &["cat"]).process_group(0));
+            // (No shell: that catches SIGINT.) It follows its plan for seconds, or not at all.
             until("the helper reads", || (cached(&data) > 8 || helpers(&mark).is_empty()).then_some(()));
             let (before, read) = (helpers(&mark), cached(&data));
             send(Pid::from_child(&program), signal).expect("sent");
