@@ -1,6 +1,7 @@
 //! The helper never outlives its program by more than a look at it, however the program ends.
 
 use std::os::unix::process::CommandExt;
+use std::process::Command;
 
 use cold_model::Bytes;
 use cold_plan::plan::Gate;
@@ -32,8 +33,13 @@ fn a_signal_that_ends_the_program_ends_its_helper() {
     for (send, signal) in cases {
         attempts(|| {
             evict(&data);
-            let program = begun(launcher(&at, &["--verbose"], &["cat"]).process_group(0));
-            // (No shell: that catches SIGINT.) It follows its plan for seconds, or not at all.
+            // No shell, because that catches SIGINT.
+            let launcher = launcher(&at, &["--verbose"], &["cat"]);
+            // What a script starts in its background ignores SIGINT, the tests perhaps among it.
+            let mut command = Command::new("env");
+            command.arg("--default-signal=INT").arg(launcher.get_program()).args(launcher.get_args());
+            let program = begun(command.process_group(0));
+            // It follows its plan for seconds, or not at all.
             until("the helper reads", || (cached(&data) > 8 || helpers(&mark).is_empty()).then_some(()));
             let (before, read) = (helpers(&mark), cached(&data));
             send(Pid::from_child(&program), signal).expect("sent");
