@@ -6,7 +6,7 @@ use std::fmt::Write;
 
 use crate::axis::Axis;
 use crate::escape::{line as shorten, markup};
-use crate::svg::marker::Marker;
+use crate::svg::{marker::Marker, text};
 
 const WIDTH: f64 = 1000.0;
 const LEFT: f64 = 84.0;
@@ -173,15 +173,6 @@ pub fn html(title: &str, facts: &str, panels: &[Panel]) -> String {
         markup(title),
         svg(title, facts, panels)
     )
-}
-
-fn text(out: &mut String, (x, y): (f64, f64), class: &str, attributes: &str, content: &str) {
-    let fill = if class == "fg" { "#1a1a1a" } else { "#5a5a5a" };
-    let _ = write!(
-        out,
-        r#"<text class="{class}" x="{x:.1}" y="{y:.1}" fill="{fill}" {attributes}>{}</text>"#,
-        markup(content)
-    );
 }
 
 fn draw(out: &mut String, panel: &Panel, top: f64) {

@@ -12,6 +12,7 @@ use cold_spawn::session::Baseline;
 
 use crate::axis::{Axis, time};
 use crate::escape::{line, markup};
+use crate::svg::text;
 
 const STYLE: &str = include_str!("html/style.css");
 const WIDTH: f64 = 1280.0;
@@ -250,15 +251,6 @@ fn last(s: &Series) -> f64 {
 
 fn across(index: f64, last: f64) -> f64 {
     LEFT + (WIDTH - LEFT - RIGHT) * index / last
-}
-
-fn text(out: &mut String, (x, y): (f64, f64), class: &str, attributes: &str, content: &str) {
-    let fill = if class == "fg" { "#1a1a1a" } else { "#5a5a5a" };
-    let content = markup(content);
-    let _ = write!(
-        out,
-        r#"<text class="{class}" x="{x:.1}" y="{y:.1}" fill="{fill}" {attributes}>{content}</text>"#
-    );
 }
 
 fn rule(out: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), class: &str, stroke: &str) {

@@ -93,7 +93,8 @@ fn machine_lines(report: &Report) -> Vec<String> {
     [first.join(" · "), m.devices.join(" · ")].into_iter().filter(|l| !l.is_empty()).collect()
 }
 
-fn text(out: &mut String, (x, y): (f64, f64), class: &str, attributes: &str, content: &str) {
+/// Words at a place, in one of the two colours for them; `attributes` are more of the element's.
+pub(crate) fn text(out: &mut String, (x, y): (f64, f64), class: &str, attributes: &str, content: &str) {
     let fill = if class == "fg" { "#1a1a1a" } else { "#5a5a5a" };
     let _ = write!(
         out,

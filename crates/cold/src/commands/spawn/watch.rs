@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use cold_bench::command::{from_argv, line_of};
+use cold_bench::command::from_argv;
 use cold_bench::config::{CommandSpec, Config, Eviction, RunPolicy, Stream};
 use cold_bench::ready::Ready;
 use cold_bench::session::single;
@@ -113,21 +113,8 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
 
 fn config(args: &Args) -> Result<Config, Failure> {
     let (program, argv) = from_argv(args.argv.clone()).map_err(|e| Failure::usage(e.to_string()))?;
-    let line = line_of(&args.argv);
-    let command = CommandSpec {
-        name: line.clone(),
-        line,
-        program,
-        argv,
-        parameters: Vec::new(),
-        prepare: None,
-        conclude: None,
-        setup: None,
-        cleanup: None,
-        launcher: None,
-    };
     Ok(Config {
-        commands: vec![command],
+        commands: vec![CommandSpec::new(program, argv)],
         states: Vec::new(),
         runs: RunPolicy { min_runs: 1, max_runs: 1, max_time: None, precision: None },
         warmup: 0,
