@@ -178,26 +178,31 @@ impl Drop for DeafMount {
     }
 }
 
+/// A directory with such a mount in it.
+fn beside_deaf() -> Option<(tempfile::TempDir, DeafMount)> {
+    let can = cold_testbed::need_root() && cold_testbed::need(Path::new("/dev/fuse").exists(), "/dev/fuse");
+    can.then(|| {
+        let dir = directory();
+        let mount = DeafMount::new(&dir.path().join("mnt"));
+        (dir, mount)
+    })
+}
+
 #[test]
 fn a_server_that_never_answers_is_not_asked() {
-    if !cold_testbed::need_root() || !cold_testbed::need(Path::new("/dev/fuse").exists(), "/dev/fuse") {
-        return;
-    }
-    let dir = directory();
-    let point = dir.path().join("mnt");
-    let mount = DeafMount::new(&point);
+    let Some((dir, mount)) = beside_deaf() else { return };
     let at = dir.path().join("plan");
     let data = file(&dir.path().join("data"), MIB);
     let link = dir.path().join("link");
-    std::os::unix::fs::symlink(point.join("hangs"), &link).expect("linked");
+    std::os::unix::fs::symlink(mount.point.join("hangs"), &link).expect("linked");
     let mut p = plan();
     let any = Identity { inode: 2, size: MIB, ..Identity::default() };
-    add(&mut p, &point.join("ok"), any, &[(0, 4096)], true);
+    add(&mut p, &mount.point.join("ok"), any, &[(0, 4096)], true);
     // Also by a link that looks as if it lay elsewhere.
     add(&mut p, &link, any, &[(0, 4096)], true);
     for (op, kind, path) in [
-        (Op::Stat, FileKind::Name, &point.join("hangs")),
-        (Op::List, FileKind::Directory, &point.join("hangs")),
+        (Op::Stat, FileKind::Name, &mount.point.join("hangs")),
+        (Op::List, FileKind::Directory, &mount.point.join("hangs")),
         (Op::Stat, FileKind::Name, &link.join("below")),
     ] {
         add_lookup(&mut p, op, kind, path);
@@ -217,20 +222,15 @@ fn a_server_that_never_answers_is_not_asked() {
 
 #[test]
 fn a_program_on_a_server_that_stops_answering_starts_in_time() {
-    if !cold_testbed::need_root() || !cold_testbed::need(Path::new("/dev/fuse").exists(), "/dev/fuse") {
-        return;
-    }
-    let dir = directory();
-    let point = dir.path().join("mnt");
-    let mount = DeafMount::new(&point);
+    let Some((dir, mount)) = beside_deaf() else { return };
     let at = dir.path().join("plan");
     let data = file(&dir.path().join("data"), MIB);
     let mut p = plan();
     // The plan says that the program itself lies there, so the server is asked.
-    p.key.executable = point.join("ok");
+    p.key.executable = mount.point.join("ok");
     add_whole(&mut p, &data, true);
     add_whole(&mut p, &data, true);
-    add_lookup(&mut p, Op::Stat, FileKind::Name, &point.join("hangs"));
+    add_lookup(&mut p, Op::Stat, FileKind::Name, &mount.point.join("hangs"));
     save(&p, &at);
     attempts(|| {
         evict(&data);

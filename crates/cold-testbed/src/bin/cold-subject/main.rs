@@ -10,7 +10,7 @@ mod renames;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -168,19 +168,7 @@ fn run(order: Order) -> Result<ExitCode, Failure> {
         }
         Order::Sleep { ms } => std::thread::sleep(Duration::from_millis(ms)),
         Order::SpawnTree { depth, width } => spawn_tree(depth, width)?,
-        Order::OpenFiles { dir, n, misses } => {
-            for i in 0..n {
-                let path = dir.join(format!("f{i}"));
-                if File::open(&path).is_err() {
-                    fs::write(&path, "x")?;
-                }
-            }
-            for i in 0..misses {
-                if File::open(dir.join(format!("missing{i}"))).is_ok() {
-                    return Err(format!("missing{i} exists").into());
-                }
-            }
-        }
+        Order::OpenFiles { dir, n, misses } => open_files(&dir, n, misses)?,
         Order::Alloc { mib, linger: seconds } => {
             memory::touch_anonymous(mib << 20)?;
             say("allocated")?;
@@ -200,6 +188,22 @@ fn run(order: Order) -> Result<ExitCode, Failure> {
         }
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Opens `n` files, which are made where they are missing, and looks for `misses` that are not there.
+fn open_files(dir: &Path, n: u32, misses: u32) -> Result<(), Failure> {
+    for i in 0..n {
+        let path = dir.join(format!("f{i}"));
+        if File::open(&path).is_err() {
+            fs::write(&path, "x")?;
+        }
+    }
+    for i in 0..misses {
+        if File::open(dir.join(format!("missing{i}"))).is_ok() {
+            return Err(format!("missing{i} exists").into());
+        }
+    }
+    Ok(())
 }
 
 fn say(text: &str) -> io::Result<()> {
