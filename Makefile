@@ -10,7 +10,7 @@ CARGO ?= cargo
 all: deps
 	@./scripts/deps --can-bpf || echo "make: no clang, pkg-config, libelf or zlib: cold trace gets tiers C and D only" >&2
 	$(CARGO) build --release -p cold $$(./scripts/deps --can-bpf || echo --no-default-features)
-	$(CARGO) build --release -p cold-launch
+	./scripts/launcher
 
 ## Install what is missing, build, measure a real program; leaves demo-out/
 demo: deps

@@ -22,6 +22,8 @@ pub mod loopdev;
 pub mod map;
 pub mod mapped;
 pub mod mount;
+// The launcher is built with musl, too, where the `libc` crate does not know all of ptrace.
+#[cfg(target_env = "gnu")]
 pub mod observe;
 pub mod open;
 pub mod page;

@@ -133,10 +133,12 @@ fn interruptible(method: ReclaimMethod, cgroup: &Path, until: Instant) -> std::i
     let path = cgroup.to_owned();
     let signal = interrupting_signal();
     let asking = std::thread::Builder::new().name("reclaim".into()).spawn(move || ask(method, &path))?;
+    #[allow(clippy::unnecessary_cast)] // musl's is a pointer, the standard library's a number
+    let thread = asking.as_pthread_t() as libc::pthread_t;
     while !asking.is_finished() {
         if Instant::now() >= until {
             // SAFETY: the handle is not joined yet, so the thread's id is valid even if it has ended.
-            unsafe { libc::pthread_kill(asking.as_pthread_t(), signal) };
+            unsafe { libc::pthread_kill(thread, signal) };
         }
         std::thread::sleep(Duration::from_millis(1));
     }
