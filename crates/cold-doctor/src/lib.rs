@@ -20,11 +20,27 @@ mod observation;
 mod processes;
 mod programs;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 pub use context::{Config, Context, Leftover, Probes, Roots};
 pub use finding::{Area, Finding, Status};
 pub use report::{Eviction, Report, SCHEMA, Summary};
+
+/// What the kernel opens by itself to execute this ELF file: the path of its interpreter as it stands in the file,
+/// then what each symbolic link leads to. Empty for a static program, and for what is none.
+///
+/// ```
+/// let names = cold_doctor::interpreter(std::path::Path::new("/usr/bin/env"));
+/// assert!(names.is_empty() || names[0].is_absolute());
+/// ```
+pub fn interpreter(executable: &Path) -> Vec<PathBuf> {
+    /// As the kernel (`MAXSYMLINKS`).
+    const LINKS: usize = 40;
+    let Ok((file, _)) = cold_sys::open::regular(executable, false) else { return Vec::new() };
+    let Some(name) = elf::needs(&file).and_then(|n| n.interpreter) else { return Vec::new() };
+    let next = |p: &PathBuf| Some(p.parent()?.join(std::fs::read_link(p).ok()?));
+    std::iter::successors(Some(PathBuf::from(name)), next).take(LINKS).collect()
+}
 
 /// Why an examination could not begin.
 #[derive(Debug, thiserror::Error)]

@@ -44,7 +44,7 @@ pub fn default_knobs(device: Option<&DeviceModel>) -> Knobs {
         order: Order::Need,
         window_us: 5_000,
         gate: Gate::Issued,
-        critical_us: 2_000,
+        critical_us: 500,
         metadata: true,
     };
     if device.rotational {

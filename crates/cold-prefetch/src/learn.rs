@@ -32,6 +32,9 @@ pub(crate) const JOIN_NS: u64 = 1_000_000;
 /// Device (major and minor number) and page where a name's inode lies, for file systems that say.
 pub type InodePage = fn(&Path) -> Option<((u32, u32), u64)>;
 
+/// The names that the kernel looks up by itself to execute a file: its interpreter, and where links lead.
+pub type Interpreter = fn(&Path) -> Vec<PathBuf>;
+
 /// What else is known beside the recording.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct With<'a> {
@@ -43,6 +46,8 @@ pub struct With<'a> {
     pub readable: Option<fn(&Path) -> bool>,
     /// Where inodes lie.
     pub inode_page: Option<InodePage>,
+    /// What the kernel looks up at an exec, which no system call names.
+    pub interpreter: Option<Interpreter>,
 }
 
 /// Which kinds of need the recording could show. What a start could not see, it cannot call unused.
@@ -141,6 +146,7 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
     if !reads && let Some(opened) = with.opened {
         pages::add_opened(&mut ranges, opened, &clock, &mut selection);
     }
+    metadata::interpreters(recording, &clock, with, &mut selection);
     metadata::lookups(recording, &clock, &mut selection);
     metadata::blocks(recording, &clock, with, &mut selection, &mut ranges);
     let files = selection.finish(&mut ranges);

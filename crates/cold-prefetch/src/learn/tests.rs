@@ -328,6 +328,23 @@ fn unobserved() -> observed::ObservedStart {
 }
 
 #[test]
+fn the_loader_of_an_executed_file_is_looked_up_first() {
+    let mut r = recording();
+    touch(&mut r, 5, 10, 0, 0..4, TouchKind::Fault);
+    lookup(&mut r, 3, LookupKind::Stat, "/etc/late", 0, None);
+    let with = With {
+        interpreter: Some(|path| {
+            vec!["/lib64/ld.so".into(), Path::new("/of").join(path.file_name().expect("a name"))]
+        }),
+        ..With::default()
+    };
+    let s = observe(&r, &with).expect("teaches");
+    let names: Vec<(&Path, u64)> = s.files.iter().map(|f| (f.path.as_path(), f.need_ns)).collect();
+    assert_eq!(names[..2], [(Path::new("/lib64/ld.so"), 0), (Path::new("/of/prog"), 0)], "{names:?}");
+    assert!(names.contains(&(Path::new("/etc/late"), 2_000_000)), "{names:?}");
+}
+
+#[test]
 fn lower_tiers_say_what_they_miss_and_take_small_opened_files_whole() {
     let mut r = recording();
     r.manifest.tier = Tier::D;

@@ -221,6 +221,7 @@ impl Lesson<'_> {
             opened: starts.observed(),
             readable: Some(|device| std::fs::File::open(device).is_ok()),
             inode_page: Some(cold_sys::ext4::inode_page),
+            interpreter: Some(cold_doctor::interpreter),
         };
         let start = cold_prefetch::observe(&recording, &with).map_err(|e| {
             Failure::from(anyhow::anyhow!("start {} taught nothing: {e}", n + 1))
