@@ -28,3 +28,16 @@ pub const MADE_UP: [&str; 20] = [
 pub fn is_made_up(kind: &str) -> bool {
     MADE_UP.contains(&kind)
 }
+
+/// Where the inode of a name is kept, for file systems that keep inodes of neighbouring numbers together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Inode {
+    /// Device (`st_dev`), major and minor number.
+    pub dev: (u32, u32),
+    /// Its number.
+    pub number: u64,
+    /// Within the device the same for inodes that are read with one block.
+    pub block: u64,
+    /// Size in bytes; of a directory, that of its own blocks.
+    pub size: u64,
+}

@@ -5,10 +5,12 @@
 //! storage before (module `clock`): when it would be needed if nothing had to be read.
 //!
 //! Not learnt, because a later start cannot use it: files that this start wrote, deleted ones, files of
-//! file systems in memory, of the kernel or on a network, whatever has no path, lookups that found nothing.
+//! file systems in memory, of the kernel or on a network, whatever has no path, lookups that found nothing,
+//! names whose blocks another one's lookup reads (module `names`).
 
 mod clock;
 mod metadata;
+mod names;
 mod pages;
 mod select;
 
@@ -17,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use cold_analyze::Window;
 use cold_model::bench::STILL_COLD;
+use cold_model::file_system::Inode;
 use cold_model::observed;
 use cold_model::recording::manifest::{Subject, Tier};
 use cold_model::recording::{Recording, TouchKind, tables};
@@ -28,6 +31,9 @@ pub(crate) use select::unescape;
 
 /// Adjacent pages whose first needs are at most so far apart are one range.
 pub(crate) const JOIN_NS: u64 = 1_000_000;
+
+/// Where a name's inode is kept, for file systems that keep neighbours together.
+pub type InodeOf = fn(&Path) -> Option<Inode>;
 
 /// Device (major and minor number) and page where a name's inode lies, for file systems that say.
 pub type InodePage = fn(&Path) -> Option<((u32, u32), u64)>;
@@ -44,6 +50,8 @@ pub struct With<'a> {
     pub opened: Option<&'a observed::ObservedStart>,
     /// Whether a block device may be read here: a container's root often may not, and then no launch may.
     pub readable: Option<fn(&Path) -> bool>,
+    /// Which inodes are read together: not every name has to be looked up again then.
+    pub inode: Option<InodeOf>,
     /// Where inodes lie.
     pub inode_page: Option<InodePage>,
     /// What the kernel looks up at an exec, which no system call names.
@@ -149,6 +157,9 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
     metadata::interpreters(recording, &clock, with, &mut selection);
     metadata::lookups(recording, &clock, &mut selection);
     metadata::blocks(recording, &clock, with, &mut selection, &mut ranges);
+    if let Some(inode) = with.inode {
+        names::thin(&mut selection, &ranges, inode);
+    }
     let files = selection.finish(&mut ranges);
     if ranges.is_empty() && !files.iter().any(|f| f.kind == FileKind::Regular) {
         return Err(WhyNot::Nothing);

@@ -133,7 +133,7 @@ fn contents(old: &Plan, start: &ObservedStart) -> (Vec<PlanFile>, Vec<Range>) {
     for (file, runs) in by_file(&start.files, &start.ranges) {
         paths.entry(&file.path).or_default().new = Some((file, runs));
     }
-    // What one exact start knows, no widened one adds to.
+    // What an exact start knows of a file, no widened one adds to.
     let exact = Exact { before: old.learnt.exact, now: start.exact };
     let mut merged: Vec<(PlanFile, Vec<Run>)> =
         paths.into_values().filter_map(|b| one(b, start.sees, exact)).collect();
@@ -159,6 +159,7 @@ fn by_file<'a>(files: &'a [PlanFile], ranges: &[Range]) -> Vec<(&'a PlanFile, Ve
     out
 }
 
+/// Whether exact starts taught the plan, and whether this is one.
 #[derive(Clone, Copy)]
 struct Exact {
     before: bool,
@@ -169,10 +170,7 @@ struct Exact {
 fn one(both: Both<'_>, seen: Sees, exact: Exact) -> Option<(PlanFile, Vec<Run>)> {
     let (old, new) = match (both.old, both.new) {
         (None, None) => return None,
-        (None, Some((file, runs))) => {
-            let runs = if exact.before && !exact.now { without_around(runs) } else { runs };
-            return kept(file.clone(), runs);
-        }
+        (None, Some((file, runs))) => return kept(file.clone(), runs),
         (Some((file, runs)), None) => {
             let seen = sees(seen, file.kind);
             let uses = shift(file.uses, false, seen);
@@ -184,6 +182,8 @@ fn one(both: Both<'_>, seen: Sees, exact: Exact) -> Option<(PlanFile, Vec<Run>)>
     let (file, mut runs) = old;
     let (now, mut new_runs) = new;
     let same_kind = file.kind == now.kind;
+    // An exact start leaves nothing that is mapped around; one that did not touch the file knows nothing of it.
+    let mut known = exact.before && !runs.iter().any(|r| r.around);
     if !same_kind || changed(file, now) {
         // It may have been seen in another role only: a file that this start merely looked up.
         if !same_kind && file.kind == FileKind::Regular && now.kind != FileKind::Regular {
@@ -191,9 +191,9 @@ fn one(both: Both<'_>, seen: Sees, exact: Exact) -> Option<(PlanFile, Vec<Run>)>
             let uses = shift(file.uses, true, true);
             return kept(PlanFile { uses, ..file.clone() }, pages::overlay(&runs, &[], seen));
         }
-        runs = Vec::new();
+        (runs, known) = (Vec::new(), false);
     }
-    match (exact.before, exact.now) {
+    match (known, exact.now) {
         (true, false) => new_runs = known_only(&runs, new_runs),
         (false, true) => runs = without_around(runs),
         _ => {}

@@ -75,8 +75,8 @@ pub struct Waste {
 }
 
 /// Compares a recording of a prefetched start with its plan. `None` where the recording sees neither fills nor
-/// touches.
-pub fn waste(plan: &Plan, recording: &Recording) -> Option<Waste> {
+/// touches. `launcher`: files that the launcher needs and not the program; no plan can bring them in time.
+pub fn waste(plan: &Plan, recording: &Recording, launcher: &[PathBuf]) -> Option<Waste> {
     recording.fills.as_ref()?;
     recording.touches.as_ref()?;
     let usage = replay(recording);
@@ -96,6 +96,9 @@ pub fn waste(plan: &Plan, recording: &Recording) -> Option<Waste> {
             metadata && f.kind == FileKind::BlockDevice
                 || f.kind == FileKind::Regular && f.identity.inode == row.inode
         });
+        if file.is_none() && launcher.contains(&path) {
+            continue;
+        }
         let pages = file.map_or(&empty, |n| &planned[n]);
         let Some(used) = usage.get(i) else { continue };
         let waits = waited.get(&(i as FileIdx)).map_or(&[][..], Vec::as_slice);

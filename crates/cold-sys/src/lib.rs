@@ -18,6 +18,7 @@ pub mod exec;
 pub mod ext4;
 pub mod extents;
 pub mod folio;
+pub mod inode;
 pub mod loopdev;
 pub mod map;
 pub mod mapped;

@@ -61,15 +61,19 @@ fn in_vain(recording: &Recording, with: &With<'_>, names: &[PathBuf]) -> HashSet
     /// `inode_readahead_blks` unless set otherwise; what is read ahead is aligned to it.
     const AHEAD: u64 = 32;
     let Some(inode_page) = with.inode_page else { return HashSet::new() };
+    let requests = recording.device_reads.as_deref().unwrap_or_default();
+    let is_ahead = |t: &&recording::Transfer| requests.get(t.request as usize).is_some_and(|r| r.readahead);
+    let mut ahead = recording.transfers.iter().flatten().filter(is_ahead).peekable();
+    if ahead.peek().is_none() {
+        return HashSet::new(); // a warm start: where 30,000 inodes lie matters to nobody
+    }
     // Whoever looks a name up needs the inodes of the directories on the way, too.
     let names: HashSet<&Path> = names.iter().flat_map(|n| n.ancestors()).collect();
     let wanted: HashSet<((u32, u32), u64)> = names.into_iter().filter_map(inode_page).collect();
     let near: HashSet<((u32, u32), u64)> = wanted.iter().map(|(dev, page)| (*dev, page / AHEAD)).collect();
-    let requests = recording.device_reads.as_deref().unwrap_or_default();
     let mut out = HashSet::new();
-    for t in recording.transfers.iter().flatten() {
-        let ahead = requests.get(t.request as usize).is_some_and(|r| r.readahead);
-        let Some(file) = t.file.filter(|_| ahead) else { continue };
+    for t in ahead {
+        let Some(file) = t.file else { continue };
         let Some(row) = recording.files.get(file as usize) else { continue };
         if row.kind == recording::FileKind::BlockDevice {
             let dev = (row.dev.major, row.dev.minor);

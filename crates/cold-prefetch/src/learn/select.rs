@@ -19,6 +19,9 @@ const REMOTE: [&str; 10] =
 /// Where such file systems lie, for names whose file system is not known.
 const UNREAL_PLACES: [&str; 3] = ["/proc", "/sys", "/dev"];
 
+/// Need time of what nothing needs.
+pub(super) const NO_NEED: u64 = u64::MAX;
+
 /// The files chosen so far.
 pub(super) struct Selection<'a> {
     files: &'a [recording::File],
@@ -53,6 +56,11 @@ impl<'a> Selection<'a> {
     /// The names chosen so far.
     pub(super) fn paths(&self) -> Vec<PathBuf> {
         self.chosen.iter().filter(|f| f.kind != FileKind::BlockDevice).map(|f| f.path.clone()).collect()
+    }
+
+    /// What was chosen so far. What has no need is not part of the plan.
+    pub(super) fn chosen(&mut self) -> &mut [PlanFile] {
+        &mut self.chosen
     }
 
     /// The plan's number of a regular file or block device, if it can be planned.
@@ -97,7 +105,7 @@ impl<'a> Selection<'a> {
             mtime_ns: row.mtime_ns.unwrap_or(0),
             build_id: row.build_id.as_deref().map_or([0; 20], build_id),
         };
-        Some(self.put(path, kind, identity, u64::MAX))
+        Some(self.put(path, kind, identity, NO_NEED))
     }
 
     /// Its file system is one whose files are read from storage of this machine.
@@ -185,7 +193,7 @@ impl<'a> Selection<'a> {
             mtime_ns: file.mtime_ns,
             build_id: [0; 20],
         };
-        Some(self.put(path, FileKind::Regular, identity, u64::MAX))
+        Some(self.put(path, FileKind::Regular, identity, NO_NEED))
     }
 
     pub(super) fn earlier(&mut self, file: u32, need_ns: u64) {
@@ -205,7 +213,7 @@ impl<'a> Selection<'a> {
         let mut order: Vec<usize> = (0..self.chosen.len())
             .filter(|&i| {
                 let named = matches!(self.chosen[i].kind, FileKind::Directory | FileKind::Name);
-                (named || has_ranges[i]) && self.chosen[i].need_ns < u64::MAX
+                (named || has_ranges[i]) && self.chosen[i].need_ns < NO_NEED
             })
             .collect();
         order.sort_by_key(|&i| self.chosen[i].need_ns);

@@ -11,7 +11,7 @@ use cold_model::{Bytes, FileId, Known, Nanos};
 use super::*;
 
 /// Process 10 is started at 0 ms, executes file 0 at 1 ms and is ready at 101 ms. Tier A, warm.
-fn recording() -> Recording {
+pub(super) fn recording() -> Recording {
     let mut r = empty();
     let m = &mut r.manifest;
     m.ready = Some(Known::Value(ms(101)));
@@ -37,14 +37,21 @@ fn thread(r: &mut Recording, tid: u32, pid: u32, at: u64) {
     r.threads.push(Thread { began: ms(at), tid, pid, name: "prog".into(), in_tree: true, ended: None });
 }
 
-fn file(r: &mut Recording, path: &str, pages: u64) -> u32 {
+pub(super) fn file(r: &mut Recording, path: &str, pages: u64) -> u32 {
     let n = r.file(path, pages * 4096 - 5);
     let row = &mut r.files[n as usize];
     (row.mtime_ns, row.build_id) = (Some(1), Some("00ff10".into()));
     n
 }
 
-fn touch(r: &mut Recording, at: u64, tid: u32, file: u32, pages: std::ops::Range<u64>, kind: TouchKind) {
+pub(super) fn touch(
+    r: &mut Recording,
+    at: u64,
+    tid: u32,
+    file: u32,
+    pages: std::ops::Range<u64>,
+    kind: TouchKind,
+) {
     let row = r.touch(at, file, pages, kind);
     (row.pid, row.tid) = (tid, tid);
 }
@@ -54,7 +61,14 @@ fn stall(r: &mut Recording, from: u64, to: u64, tid: u32, cause: StallCause) {
     (row.pid, row.tid) = (tid, tid);
 }
 
-fn lookup(r: &mut Recording, at: u64, kind: LookupKind, path: &str, result: i64, file: Option<u32>) {
+pub(super) fn lookup(
+    r: &mut Recording,
+    at: u64,
+    kind: LookupKind,
+    path: &str,
+    result: i64,
+    file: Option<u32>,
+) {
     r.lookup(at, kind, path, result).file = file;
 }
 

@@ -83,6 +83,30 @@ fn pages_mapped_around_a_fault_do_not_widen_what_exact_starts_know() {
 }
 
 #[test]
+fn a_file_that_no_exact_start_touched_keeps_what_was_mapped_around() {
+    // An exact start of the first file alone; then widened ones, which touch a second one, too.
+    let exact = start(1, &[(0, 4, 2, 1)]);
+    let mut wide = start(2, &[(0, 4, 1, 1), (0, 5, 11, 1), (1, 0, 1, 2), (1, 1, 15, 2)]);
+    wide.exact = false;
+    (wide.ranges[1].around, wide.ranges[3].around) = (true, true);
+    let mut plan = merge(None, &key(), &exact, 1);
+    for at in 2..4 {
+        plan = merge(Some(&plan), &key(), &wide, at);
+    }
+    assert_eq!(ranges(&plan), [(0, 4, 2, 0b111), (1, 0, 1, 0b11), (1, 1, 15, 0b11)]);
+    // An exact start that does not touch it says nothing of its pages but that it did not need them.
+    plan = merge(Some(&plan), &key(), &exact, 4);
+    assert_eq!(ranges(&plan)[1..], [(1, 0, 1, 0b110), (1, 1, 15, 0b110)]);
+    // One that does, knows better, until the file is replaced.
+    plan = merge(Some(&plan), &key(), &start(2, &[(0, 4, 2, 1), (1, 0, 1, 2)]), 5);
+    plan = merge(Some(&plan), &key(), &wide, 6);
+    assert_eq!(ranges(&plan)[1..], [(1, 0, 1, 0b11011)]);
+    wide.files[1].identity.inode = 8;
+    plan = merge(Some(&plan), &key(), &wide, 7);
+    assert_eq!(ranges(&plan)[1..], [(1, 0, 1, 1), (1, 1, 15, 1)]);
+}
+
+#[test]
 fn one_odd_start_does_not_reorder_a_plan() {
     let mut plan = merge(None, &key(), &start(2, &[(0, 0, 1, 10), (1, 0, 1, 20)]), 1);
     for n in 0..4 {

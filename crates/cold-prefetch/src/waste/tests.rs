@@ -69,7 +69,7 @@ fn each_page_is_used_unused_late_or_missing() {
     stall(&mut r, 60, 68, 0, 80);
     fill(&mut r, 70, 78, 1, 0, 2, FillCause::BufferedRead);
     touch(&mut r, 78, 1, 0, 2, TouchKind::Read);
-    let w = waste(&plan, &r).expect("all tables");
+    let w = waste(&plan, &r, &[]).expect("all tables");
     let pages = |b: Bytes| b.0 / 4096;
     assert_eq!(w.files.len(), 2);
     let f = &w.files[0];
@@ -82,12 +82,15 @@ fn each_page_is_used_unused_late_or_missing() {
     assert_eq!((w.steps, w.step_bytes), (2, Bytes(14 * 4096)));
     assert_eq!((w.requests, w.request_bytes), (Some(2), Some(Bytes(12 * 4096))));
     assert_eq!(pages(w.total.missing), 3);
+    // The launcher's own files count only where they are planned.
+    let w = waste(&plan, &r, &["/usr/lib/f0".into(), "/usr/lib/other".into()]).expect("all tables");
+    assert_eq!((w.files.len(), w.files[0].amounts, pages(w.total.missing)), (1, a, 1));
 }
 
 #[test]
 fn a_recording_without_fills_says_nothing() {
     let plan = merge(None, &sample::key(), &sample::start(1, &[(0, 0, 1, 1)]), 1);
-    assert_eq!(waste(&plan, &Recording { fills: None, ..recording() }), None);
-    let w = waste(&plan, &recording()).expect("tables");
+    assert_eq!(waste(&plan, &Recording { fills: None, ..recording() }, &[]), None);
+    let w = waste(&plan, &recording(), &[]).expect("tables");
     assert_eq!(w.files, []);
 }

@@ -157,8 +157,13 @@ mod root {
         }
         let kept = &show(&["--json"]).json()["replayed"]["waste"];
         let data = w.data.to_str().unwrap();
-        let file = kept["files"].as_array().unwrap().iter().find(|f| f["path"] == data).unwrap();
+        let files = kept["files"].as_array().unwrap();
+        let file = files.iter().find(|f| f["path"] == data).unwrap();
         assert_eq!(file["amounts"]["planned"], 112 * PAGE, "{file}");
+        // What the launcher reads for itself is no need of the program.
+        let own =
+            |f: &&Value| ["cold-launch", ".plan"].iter().any(|e| f["path"].as_str().unwrap().ends_with(e));
+        assert_eq!(files.iter().find(own), None);
         // Of another plan it says nothing, and it goes with its plan.
         let (store, mut plan) = plan_of(&w);
         assert!(plan.steps.pop().is_some());

@@ -220,6 +220,7 @@ impl Lesson<'_> {
             excluded: &excluded,
             opened: starts.observed(),
             readable: Some(|device| std::fs::File::open(device).is_ok()),
+            inode: Some(cold_sys::inode::inode),
             inode_page: Some(cold_sys::ext4::inode_page),
             interpreter: Some(cold_doctor::interpreter),
         };

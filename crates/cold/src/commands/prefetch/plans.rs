@@ -35,6 +35,12 @@ impl Place {
         }
     }
 
+    /// The system's store, where a start of this user also looks into that.
+    pub(crate) fn system(&self) -> Option<Store> {
+        let system = self.store.is_none().then(Store::system)?;
+        (!self.store().is_ok_and(|own| own.is_system())).then_some(system)
+    }
+
     /// Where what is known of devices lies: beside the plans, or among those of a directory that was named.
     pub(crate) fn state(&self) -> Result<PathBuf> {
         match self.named()? {

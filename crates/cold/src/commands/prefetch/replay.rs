@@ -1,5 +1,7 @@
 //! One prefetched start under the recorder: what it got out of its plan.
 
+use std::path::PathBuf;
+
 use cold_bench::session::starts::Starts;
 use cold_model::bench::State;
 use cold_model::recording::manifest::{StackMethod, Subject};
@@ -10,6 +12,7 @@ use cold_trace::record::Options;
 use serde_json::{Value, json};
 
 use super::plans;
+use super::trial::Trial;
 use crate::exit::Failure;
 use crate::progress::Line;
 use crate::recorder::{Watch, manifest};
@@ -21,6 +24,7 @@ use crate::words::{percent, plural};
 pub(super) fn start(
     starts: &mut Starts<'_>,
     plan: &Plan,
+    trial: &Trial,
     ready: &str,
     line: &mut Line<'_>,
 ) -> Result<Option<Waste>, Failure> {
@@ -32,7 +36,10 @@ pub(super) fn start(
         .map_err(crate::commands::bench::failure)?;
     let Some(single) = made.filter(|s| !s.start.interrupted) else { return Ok(None) };
     let recording = watch.assemble(Some(single))?;
-    Ok(cold_prefetch::waste(plan, &recording))
+    // A recording has paths without links.
+    let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
+    let own: Vec<PathBuf> = trial.own_files(plan)?.into_iter().map(real).collect();
+    Ok(cold_prefetch::waste(plan, &recording, &own))
 }
 
 /// Tells it: sums, then the files with the longest waits and the most unused bytes.

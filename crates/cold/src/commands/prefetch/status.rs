@@ -1,16 +1,16 @@
 //! `cold prefetch status`: what daily use says of the plans, and what follows from it.
 
 use cold_model::Nanos;
-use cold_plan::Judgement;
 use cold_plan::history::{self, Kind, Record};
 use cold_plan::plan::Standing;
 use cold_plan::store::Listed;
+use cold_plan::{Judgement, Store};
 use serde_json::{Value, json};
 
 use super::plans::{self, Place};
 use super::show;
 use crate::cli::TEMPLATE;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN, paint};
 use crate::words::plural;
 
@@ -22,7 +22,8 @@ const EXAMPLES: &str = "Examples:
 
 const AFTER: &str = "\
 A plan that daily use with controls (`cold launch --control-every`) shows to be harmful is switched
-off by the launcher itself. --apply does the same, also for a proven gain.
+off by the launcher itself. --apply does the same, also for a proven gain. Of the system's plans
+those that this user has started are shown; root decides on them.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage.";
 
@@ -47,21 +48,20 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     let store = place.store()?;
     let mut documents = Vec::new();
-    for mut listed in store.list()?.plans {
-        if args.name.as_deref().is_some_and(|n| !plans::is_called(&listed, n)) {
+    for mut used in used(&store, place.system().as_ref())? {
+        if args.name.as_deref().is_some_and(|n| !plans::is_called(&used.listed, n)) {
             continue;
         }
-        let records = history::read(&store.history_of(&listed.plan.key))?;
-        let plan = &mut listed.plan;
-        let judgement = cold_plan::judge(&plan.standing, &plan.learnt, plan.trial.as_ref(), &records);
-        let changed = args.apply && apply(plan, &judgement);
+        let plan = &mut used.listed.plan;
+        let judgement = cold_plan::judge(&plan.standing, &plan.learnt, plan.trial.as_ref(), &used.records);
+        let changed = args.apply && !used.system && apply(plan, &judgement);
         if changed {
             store.save(plan)?;
         }
         if args.json {
-            documents.push(document(&listed, &records, &judgement, changed));
+            documents.push(document(&used, &judgement, changed));
         } else {
-            tell(ui, &listed, &records, &judgement, changed);
+            tell(ui, &used, &judgement, changed);
         }
     }
     if args.json {
@@ -69,6 +69,39 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         ui.line(serde_json::to_string_pretty(&document)?);
     }
     Ok(Exit::Done)
+}
+
+/// A plan, and what its starts entered in this user's store.
+struct Used {
+    listed: Listed,
+    records: Vec<Record>,
+    /// It is the system's, and this user's only to follow.
+    system: bool,
+}
+
+/// The plans of the own store; of the system's those that this user has started.
+fn used(own: &Store, system: Option<&Store>) -> Result<Vec<Used>, Failure> {
+    let mut out = Vec::new();
+    for listed in own.list()?.plans {
+        let records = history::read(&own.history_of(&listed.plan.key))?;
+        out.push(Used { listed, records, system: false });
+    }
+    let of_system = match system {
+        Some(system) => system.list()?.plans,
+        None => Vec::new(),
+    };
+    for listed in of_system {
+        let key = &listed.plan.key;
+        // An own plan of the same key goes before, and the history is its.
+        if own.path_of(key).symlink_metadata().is_ok() {
+            continue;
+        }
+        let records = history::read(&own.history_of(key))?;
+        if !records.is_empty() {
+            out.push(Used { listed, records, system: true });
+        }
+    }
+    Ok(out)
 }
 
 /// Writes a verdict into the plan; whether that changed anything.
@@ -108,10 +141,12 @@ fn counts(records: &[Record]) -> (usize, usize, Vec<(&'static str, usize)>) {
     (count(Kind::Prefetched), count(Kind::Control), skipped)
 }
 
-fn tell(ui: &Ui, listed: &Listed, records: &[Record], judgement: &Judgement, changed: bool) {
+fn tell(ui: &Ui, used: &Used, judgement: &Judgement, changed: bool) {
+    let Used { listed, records, system } = used;
     ui.line(format!("{}  {}", paint(STRONG, plans::name(&listed.path)), plans::what(&listed.plan.key)));
     let (style, text) = show::standing(&listed.plan);
-    ui.line(format!("  {}", paint(style, text)));
+    let whose = if *system { ", a plan of the system" } else { "" };
+    ui.line(format!("  {}{whose}", paint(style, text)));
     let (prefetched, controls, skipped) = counts(records);
     if records.is_empty() {
         ui.line(paint(FAINT, "  no start through the launcher yet"));
@@ -139,7 +174,8 @@ fn tell(ui: &Ui, listed: &Listed, records: &[Record], judgement: &Judgement, cha
     ui.line(format!("  {}{done}", paint(style, format!("{what}: {why}"))));
 }
 
-fn document(listed: &Listed, records: &[Record], judgement: &Judgement, applied: bool) -> Value {
+fn document(used: &Used, judgement: &Judgement, applied: bool) -> Value {
+    let Used { listed, records, system } = used;
     let (prefetched, controls, skipped) = counts(records);
     let (what, why) = words(judgement);
     let skipped: serde_json::Map<String, Value> =
@@ -158,6 +194,7 @@ fn document(listed: &Listed, records: &[Record], judgement: &Judgement, applied:
     });
     json!({
         "name": plans::name(&listed.path),
+        "system": system,
         "standing": show::standing_document(&listed.plan.standing),
         "prefetched": prefetched,
         "prefetched_median_ns": median(records, Kind::Prefetched),
@@ -169,4 +206,42 @@ fn document(listed: &Listed, records: &[Record], judgement: &Judgement, applied:
         "why": why,
         "applied": applied,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_the_systems_plans_those_are_shown_that_this_user_started() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let (own, system) = (Store::at(dir.path().join("own")), Store::at(dir.path().join("system")));
+        let named = |scenario: &str| {
+            let mut plan = cold_plan::sample::sample();
+            scenario.clone_into(&mut plan.key.scenario);
+            plan
+        };
+        for (store, scenario) in
+            [(&own, "mine"), (&own, "both"), (&system, "both"), (&system, "used"), (&system, "not")]
+        {
+            store.save(&named(scenario)).expect("saved");
+        }
+        for scenario in ["both", "used"] {
+            let skipped = Kind::Skipped(history::Skip::Warm);
+            let record =
+                Record { when_ns: 1, plan: 1, kind: skipped, mark: None, bytes: 0, requests: 0, late: false };
+            history::append(&own.history_of(&named(scenario).key), &record).expect("appended");
+        }
+        let shown = |system| {
+            let all = used(&own, system).expect("lists");
+            let mut all: Vec<_> =
+                all.iter().map(|u| (u.listed.plan.key.scenario.clone(), u.records.len(), u.system)).collect();
+            all.sort();
+            all
+        };
+        let mine = [("both".to_owned(), 1, false), ("mine".to_owned(), 0, false)];
+        assert_eq!(shown(None), mine);
+        let used = ("used".to_owned(), 1, true);
+        assert_eq!(shown(Some(&system)), [&mine[..], &[used]].concat());
+    }
 }

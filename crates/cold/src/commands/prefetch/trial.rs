@@ -39,6 +39,11 @@ impl Trial {
         Ok(())
     }
 
+    /// What the launcher itself reads: its program and the plan.
+    pub(crate) fn own_files(&self, plan: &Plan) -> Result<Vec<PathBuf>, Failure> {
+        Ok(vec![launcher::find()?, self.store.path_of(&plan.key)])
+    }
+
     /// How a measured start follows it.
     pub(crate) fn launcher(&self, plan: &Plan, scenario: Option<&str>) -> Result<Launcher, Failure> {
         let program = launcher::find()?;
@@ -50,7 +55,7 @@ impl Trial {
         // Also what the plan reads and the program does not: else a useless read would cost nothing the second
         // time, and the plan look better than it is.
         let regular = plan.files.iter().filter(|f| f.kind == FileKind::Regular).map(|f| f.path.clone());
-        let files = [program.clone(), self.store.path_of(&plan.key)].into_iter().chain(regular).collect();
+        let files = self.own_files(plan)?.into_iter().chain(regular).collect();
         let history: PathBuf = self.store.history_of(&plan.key);
         let name = plans::name(&self.store.path_of(&plan.key));
         Ok(Launcher { program, arguments, plan: name, files, history, helper: HELPER.to_owned() })

@@ -169,7 +169,7 @@ impl Live<'_> {
         let mut best = self.plan.clone();
         device::steps(&mut best, tuner.best(), self.plan.device.as_ref());
         self.trial.put(&best)?;
-        replay::start(starts, &best, self.ready, line)
+        replay::start(starts, &best, self.trial, self.ready, line)
     }
 
     fn search(
