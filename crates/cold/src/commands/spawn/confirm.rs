@@ -182,13 +182,17 @@ fn try_out(config: &Config) -> Result<(), String> {
     spawner.finish(&AtomicBool::new(false)).map(drop).map_err(|e| e.to_string())
 }
 
-/// The directory in which it starts and those among its arguments, unless ours lies in them.
+/// The directory in which it starts and those among its arguments that are the user's,
+/// unless ours lies in them.
 fn given(config: &Config) -> Vec<PathBuf> {
     let cwd = config.program.cwd.clone().unwrap_or_default();
     let arguments = config.program.argv.iter().skip(1).map(|a| cwd.join(std::ffi::OsStr::from_bytes(a)));
     let all = std::iter::once(cwd.clone()).chain(arguments).filter(|d| d.is_dir());
     let mut found: Vec<PathBuf> = all.filter_map(|d| std::fs::canonicalize(d).ok()).collect();
-    found.retain(|d| !config.scratch.starts_with(d));
+    // In a user namespace a directory that lies in another's cannot be copied up to be written to.
+    let user = rustix::process::geteuid();
+    let own = |d: &Path| std::fs::metadata(d).is_ok_and(|m| user.is_root() || m.uid() == user.as_raw());
+    found.retain(|d| !config.scratch.starts_with(d) && own(d));
     found.sort_unstable();
     // One below another is covered with it.
     found.dedup_by(|later, earlier| later.starts_with(earlier));
