@@ -51,14 +51,14 @@ pub(super) fn follow(pid: libc::pid_t, program: usize) -> io::Result<Option<Hand
             Stop::Exit => {
                 running.get_or_insert(span);
             }
-            Stop::Exec => {}
             Stop::Signal(libc::SIGTRAP) if loading.is_none() && arch::is_at(pid, entry)? => {
                 request(libc::PTRACE_POKETEXT, pid, entry, text)?;
                 loading = Some(span);
                 from = monotonic();
             }
-            // Stops of job control would hold up the measurement, and nobody is there to end them.
-            Stop::Signal(libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => {}
+            // Another exec is the program's own work. Stops of job control would hold up the measurement,
+            // and nobody is there to end them.
+            Stop::Exec | Stop::Signal(libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => {}
             Stop::Signal(signal) => deliver = signal as usize,
         }
     }

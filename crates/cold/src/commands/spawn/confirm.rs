@@ -250,3 +250,31 @@ fn newer(dir: &Path, began: SystemTime) -> std::io::Result<Vec<Vec<u8>>> {
     }
     Ok(names)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn starts(ns: impl IntoIterator<Item = u64>) -> Vec<Start> {
+        let one = |ns| Start {
+            index: 0,
+            ns,
+            created_ns: 1,
+            control_ns: 100,
+            user_ns: 0,
+            system_ns: 0,
+            minor_faults: 0,
+            major_faults: 0,
+            status: 0,
+        };
+        ns.into_iter().map(one).collect()
+    }
+
+    #[test]
+    fn starts_that_stay_long_did_not_get_rid_of_growth() {
+        let series = starts(200..400);
+        assert!(is_nearer_to_the_end(&starts([390; 50]), &series));
+        assert!(!is_nearer_to_the_end(&starts([220; 50]), &series));
+        assert!(!is_nearer_to_the_end(&starts([]), &series));
+    }
+}
