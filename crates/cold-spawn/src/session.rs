@@ -123,7 +123,7 @@ pub fn run(
             session.time_until(until)?;
         }
     }
-    session.trace()?;
+    session.trace();
     Ok(session.measured)
 }
 
@@ -215,9 +215,9 @@ impl<'a> Session<'a> {
     }
 
     /// Starts that tell where loading ends, each followed by the control: what a stop costs drifts as well.
-    fn trace(&mut self) -> Result<()> {
+    fn trace(&mut self) {
         if self.stopped() {
-            return Ok(());
+            return;
         }
         match self.spawners[0].trace([PROGRAM, CONTROL].repeat(TRACED), self.interrupt) {
             Ok(Some(all)) => {
@@ -228,7 +228,6 @@ impl<'a> Session<'a> {
             Err(e) => self.measured.not_traced = Some(e.to_string()),
         }
         self.next += TRACED as u64;
-        Ok(())
     }
 
     fn stopped(&mut self) -> bool {
