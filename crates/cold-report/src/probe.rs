@@ -19,10 +19,12 @@ const MOST: usize = 12;
 const POINTS: usize = 1500;
 
 /// How values become places.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
     /// Even.
     Linear,
+    /// Even, from 0 to so much, so that charts of the same time can be compared.
+    Time(f64),
     /// By powers of ten; values of 0 are not drawn.
     Log,
     /// By powers of two, for what was doubled; values of 0 are not drawn.
@@ -35,7 +37,7 @@ impl Scale {
     /// From a value to its place on an even scale; `None` where it has none.
     fn even(self, value: f64) -> Option<f64> {
         let even = match self {
-            Self::Linear | Self::Words(_) => value,
+            Self::Linear | Self::Time(_) | Self::Words(_) => value,
             Self::Log => value.log10(),
             Self::Doubling => value.log2(),
         };
@@ -45,7 +47,7 @@ impl Scale {
     /// Back again.
     fn value(self, even: f64) -> f64 {
         match self {
-            Self::Linear | Self::Words(_) => even,
+            Self::Linear | Self::Time(_) | Self::Words(_) => even,
             Self::Log => 10_f64.powf(even),
             Self::Doubling => even.exp2(),
         }
@@ -92,7 +94,10 @@ impl Ruler {
             (low, high) = (0.0, 1.0);
         }
         let axis = match scale {
+            // What is never negative needs no room below 0.
+            Scale::Linear if low == 0.0 && high == 0.0 => Axis::new(0.0, 1.0, wanted),
             Scale::Linear => Axis::new(low, high, wanted),
+            Scale::Time(end) => Axis::new(0.0, end.max(high), wanted),
             // Room at both ends, so that no word is cut.
             Scale::Words(words) => Axis {
                 low: -0.5,

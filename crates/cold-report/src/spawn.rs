@@ -161,7 +161,7 @@ pub fn confirmation_words(s: &Series, c: &Confirmation) -> (&'static str, String
         );
     }
     let remains = c.remains.join(", ");
-    ("not confirmed:", format!("dropping {dropped} does not end it: {remains} still grows; {level}"))
+    ("not confirmed:", format!("dropping {dropped} does not end it (still there: {remains}); {level}"))
 }
 
 /// Largest value that the axis shows: the fit and most points; single slow starts lie at its upper edge.

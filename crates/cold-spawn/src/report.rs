@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use cold_bench::stats::{mean, quantile};
-use cold_sys::spawn::{Method, Timing};
+use cold_sys::spawn::{Handover, Method, Timing};
 use serde::Serialize;
 
 use crate::evidence::{Calls, Evidence, Stages};
@@ -127,6 +127,19 @@ pub struct Start {
     pub status: i32,
 }
 
+/// When the loader hands over, as traced starts tell; what a stop of theirs takes is taken off.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Handed {
+    /// Traced starts.
+    pub starts: usize,
+    /// Median from the end of the exec to the program's entry, nanoseconds; none without a loader.
+    pub loading_ns: Option<f64>,
+    /// From there until it exits: constructors, main, destructors.
+    pub running_ns: f64,
+    /// What was taken off each.
+    pub stop_ns: f64,
+}
+
 /// Counts of one observed start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ObservedStart {
@@ -207,6 +220,10 @@ pub struct Series {
     pub parts: Vec<PartTime>,
     /// Medians of the observed starts' stages; none where none was seen.
     pub stages: Option<Stages>,
+    /// Loading and the program told apart.
+    pub handed: Option<Handed>,
+    /// Why not.
+    pub not_traced: Option<String>,
     /// Growth and its causes.
     pub judged: Judged,
     /// Result of `--confirm`.
@@ -261,6 +278,8 @@ pub fn series(config: &Config, m: &Measured, extrapolate: Option<u64>) -> Series
         parts: parts(&baselines, median(&walls), is_dynamic(&config.program.path)),
         baselines,
         stages: stages(&m.observed),
+        handed: handed(m),
+        not_traced: m.not_traced.clone(),
         judged: verdict::judge(m, extrapolate),
         confirmation: None,
         not_observed: m.not_observed.clone(),
@@ -333,6 +352,23 @@ fn stages(observed: &[(u64, Evidence)]) -> Option<Stages> {
         exec: median(|s| s.exec)?,
         run: median(|s| s.run)?,
         exit: median(|s| s.exit)?,
+    })
+}
+
+/// The empty program has no loader: its first span is a stop and nothing else.
+fn handed(m: &Measured) -> Option<Handed> {
+    let median = |of: &[Handover], f: fn(&Handover) -> u64| {
+        quantile(&of.iter().map(|h| f(h) as f64).collect::<Vec<_>>(), 0.5)
+    };
+    let stop = median(&m.stops, |h| h.loading.0)?;
+    let loading = median(&m.traced, |h| h.loading.0)?;
+    let running = median(&m.traced, |h| h.running.0)?;
+    let has_loader = m.traced.iter().any(|h| h.has_loader);
+    Some(Handed {
+        starts: m.traced.len(),
+        loading_ns: has_loader.then_some((loading - stop).max(0.0)),
+        running_ns: (running - stop).max(0.0),
+        stop_ns: stop,
     })
 }
 

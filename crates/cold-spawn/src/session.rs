@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use cold_model::Nanos;
 use cold_model::recording::Recording;
 use cold_sys::spawn::client::Spawner;
-use cold_sys::spawn::{Fresh, Method, Program, Setup, Timing};
+use cold_sys::spawn::{Fresh, Handover, Method, Program, Setup, Timing};
 
 use crate::evidence::{self, Evidence, Seen};
 use crate::{Error, Result};
@@ -25,6 +25,8 @@ const BASELINE_STARTS: usize = 40;
 const OBSERVED_GROUPS: usize = 5;
 /// Starts of one group.
 const OBSERVED_EACH: usize = 4;
+/// Starts under ptrace, after all others: for where loading ends and the program begins.
+const TRACED: usize = 7;
 
 /// What to do.
 #[derive(Debug, Clone)]
@@ -75,6 +77,12 @@ pub struct Measured {
     pub observed: Vec<(u64, Evidence)>,
     /// Recording of the last of them, for the stacks of what they did.
     pub recording: Option<Recording>,
+    /// Traced starts of the program.
+    pub traced: Vec<Handover>,
+    /// The same of the empty static program: what a stop takes.
+    pub stops: Vec<Handover>,
+    /// Why none could be traced.
+    pub not_traced: Option<String>,
     /// Why none, or no more, could be observed.
     pub not_observed: Option<String>,
     /// Wall time in which the timed starts and their controls ran.
@@ -115,6 +123,7 @@ pub fn run(
             session.time_until(until)?;
         }
     }
+    session.trace();
     Ok(session.measured)
 }
 
@@ -203,6 +212,22 @@ impl<'a> Session<'a> {
             self.measured.baselines.push((*kind, own));
         }
         Ok(())
+    }
+
+    /// Starts that tell where loading ends, each followed by the control: what a stop costs drifts as well.
+    fn trace(&mut self) {
+        if self.stopped() {
+            return;
+        }
+        match self.spawners[0].trace([PROGRAM, CONTROL].repeat(TRACED), self.interrupt) {
+            Ok(Some(all)) => {
+                let (own, control) = all.into_iter().partition(|h| h.program == PROGRAM);
+                (self.measured.traced, self.measured.stops) = (own, control);
+            }
+            Ok(None) => self.measured.interrupted = true,
+            Err(e) => self.measured.not_traced = Some(e.to_string()),
+        }
+        self.next += TRACED as u64;
     }
 
     fn stopped(&mut self) -> bool {

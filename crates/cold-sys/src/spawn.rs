@@ -11,10 +11,12 @@
 pub mod client;
 mod fresh;
 mod guard;
+mod handover;
 mod methods;
 pub mod serve;
 
 pub use fresh::Fresh;
+pub use handover::Handover;
 
 use std::path::PathBuf;
 
@@ -108,11 +110,13 @@ pub struct Timing {
 enum Order {
     Setup(Setup),
     Run { schedule: Vec<usize> },
+    Trace { schedule: Vec<usize> },
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 enum Answer {
     Ready,
     Timings(Vec<Timing>),
+    Handovers(Vec<Handover>),
     Failed { what: String, errno: i32 },
 }

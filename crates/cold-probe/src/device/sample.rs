@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cold_model::io_model::AtDepth;
+use cold_model::random;
 
 /// Bytes of a scattered read.
 const PAGE: usize = 4096;
@@ -32,28 +33,19 @@ impl Aligned {
     }
 }
 
-/// `SplitMix64` (Steele et al. 2014).
-fn random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let mut z = *state;
-    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ (z >> 31)
-}
-
 /// Fills an empty file with bytes that neither compress nor repeat, until `most` or, beyond `least`, until
 /// the time is over. Returns its size.
 pub(super) fn fill(file: &File, most: u64, least: u64, time: Duration) -> io::Result<u64> {
     let mut buffer = Aligned::new(LONG);
     let mut state = most;
     for word in buffer.bytes().chunks_exact_mut(8) {
-        word.copy_from_slice(&random(&mut state).to_le_bytes());
+        word.copy_from_slice(&random::next(&mut state).to_le_bytes());
     }
     let began = Instant::now();
     let mut at = 0;
     while at < most && (at < least || began.elapsed() < time) {
         for page in buffer.bytes().chunks_exact_mut(PAGE) {
-            page[..8].copy_from_slice(&random(&mut state).to_le_bytes());
+            page[..8].copy_from_slice(&random::next(&mut state).to_le_bytes());
         }
         file.write_all_at(buffer.bytes(), at)?;
         at += LONG as u64;
@@ -94,7 +86,7 @@ pub(super) fn scattered(
         let mut times = Vec::new();
         gate.wait();
         while !stop.load(Ordering::Relaxed) {
-            let page = random(&mut state) % pages;
+            let page = random::next(&mut state) % pages;
             let began = Instant::now();
             file.read_exact_at(buffer.bytes(), page * PAGE as u64)?;
             times.push(began.elapsed().as_nanos() as u64);

@@ -31,8 +31,13 @@ pub enum Kind {
 impl Kind {
     /// All.
     pub const ALL: [Self; 4] = [Self::Read, Self::Exec, Self::Sequential, Self::Random];
+    /// Their words.
+    pub const WORDS: [&str; 4] = {
+        let [a, b, c, d] = Self::ALL;
+        [a.word(), b.word(), c.word(), d.word()]
+    };
     /// Its word.
-    pub fn word(self) -> &'static str {
+    pub const fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
             Self::Exec => "exec",
@@ -41,6 +46,9 @@ impl Kind {
         }
     }
 }
+
+/// Orders of a series.
+pub const ORDERS: [&str; 3] = ["forward", "backward", "scattered"];
 
 /// Which pages the first fault brought.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -76,7 +84,7 @@ pub struct Window {
 pub struct Row {
     /// Kind of mapping.
     pub kind: Kind,
-    /// `forward`, `backward`, `scattered`.
+    /// One of [`ORDERS`].
     pub order: &'static str,
     /// Pages touched.
     pub touches: u64,
@@ -99,7 +107,8 @@ pub struct Found {
     pub refused: Vec<(Kind, String)>,
 }
 
-/// Runs it on a file of `bytes`; each series touches every fourth page of the middle, or 64 scattered ones.
+/// Runs it on a file of `bytes`; each series touches every fourth page of a mebibyte in
+/// the middle, or one page in each mebibyte.
 pub fn run(lab: &Lab<'_>, bytes: u64) -> Result<Found> {
     let subject = lab.subject(bytes.max(8 << 20))?;
     lab.log.watch_files(&[("exec", &subject)]);
@@ -124,7 +133,7 @@ pub fn run(lab: &Lab<'_>, bytes: u64) -> Result<Found> {
         }
         let forward: Vec<u64> = (0..256).step_by(4).map(|n| middle + n).collect();
         let backward: Vec<u64> = forward.iter().rev().copied().collect();
-        for (order, places) in [("forward", &forward), ("backward", &backward), ("scattered", &shuffled)] {
+        for (order, places) in ORDERS.into_iter().zip([&forward, &backward, &shuffled]) {
             found.rows.push(series(&subject, kind, order, places)?);
         }
     }

@@ -56,15 +56,11 @@ impl FileSpec {
     }
 }
 
-/// splitmix64.
 struct Random(u64);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
+        cold_model::random::next(&mut self.0)
     }
     /// Below `n`, which is not 0.
     fn below(&mut self, n: u64) -> u64 {

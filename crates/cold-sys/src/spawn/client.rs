@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{ARGUMENT, Answer, Order, Setup, Timing};
+use super::{ARGUMENT, Answer, Handover, Order, Setup, Timing};
 use crate::{Error, Result};
 
 /// How often an interrupt is looked for while starts run.
@@ -63,6 +63,25 @@ impl Spawner {
     /// Timings of the schedule that was begun. None: `interrupt` was set and the schedule did not end soon
     /// after; then the spawner is gone, with what it had started.
     pub fn finish(&mut self, interrupt: &AtomicBool) -> Result<Option<Vec<Timing>>> {
+        match self.finished(interrupt)? {
+            None => Ok(None),
+            Some(Answer::Timings(all)) => Ok(Some(all)),
+            Some(other) => Err(unexpected(other)),
+        }
+    }
+
+    /// Starts the programs in that order under ptrace, which tells when the loader hands over to each. None
+    /// as of [`Spawner::finish`].
+    pub fn trace(&mut self, schedule: Vec<usize>, interrupt: &AtomicBool) -> Result<Option<Vec<Handover>>> {
+        self.send(&Order::Trace { schedule })?;
+        match self.finished(interrupt)? {
+            None => Ok(None),
+            Some(Answer::Handovers(all)) => Ok(Some(all)),
+            Some(other) => Err(unexpected(other)),
+        }
+    }
+
+    fn finished(&mut self, interrupt: &AtomicBool) -> Result<Option<Answer>> {
         let mut interrupted: Option<Instant> = None;
         while !self.readable(LOOK)? {
             if interrupt.load(Ordering::Relaxed)
@@ -72,10 +91,7 @@ impl Spawner {
                 return Ok(None);
             }
         }
-        match self.answer()? {
-            Answer::Timings(all) => Ok(Some(all)),
-            other => Err(unexpected(other)),
-        }
+        self.answer().map(Some)
     }
 
     fn readable(&self, wait: Duration) -> Result<bool> {

@@ -2,7 +2,9 @@
 //!
 //! A directory of our own is emptied. Any other is covered by an overlay in a mount namespace of this
 //! process: a layer hides what is to be absent, and whatever a start writes is dropped with the top layer
-//! before the next one. Nobody else sees it, and the kernel removes it with the process.
+//! before the next one. Nobody else sees it, and the kernel removes it with the process. Without root the
+//! mounts are made in a user namespace, in which everybody but the user is nobody: programs with the
+//! set-user-ID bit run without it there (Linux 5.11 or later; some distributions forbid it).
 
 use std::cell::Cell;
 use std::fs;
@@ -21,7 +23,7 @@ use crate::{Error, Result};
 pub enum Fresh {
     /// Its content is removed: only for a directory made for this.
     Emptied(PathBuf),
-    /// It is covered (root).
+    /// It is covered.
     Covered {
         /// The directory.
         directory: PathBuf,
@@ -72,10 +74,29 @@ impl Renewal {
     }
 }
 
+fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
 fn private_mounts() -> Result<()> {
+    use rustix::thread::UnshareFlags;
+    let (root, uid, gid) = (is_root(), rustix::process::geteuid(), rustix::process::getegid());
+    let what = if root { UnshareFlags::NEWNS } else { UnshareFlags::NEWNS | UnshareFlags::NEWUSER };
     // SAFETY: this process has one thread, and shares its file system information with nobody.
-    unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWNS) }
+    unsafe { rustix::thread::unshare_unsafe(what) }
         .map_err(|e| Error::io("unshare the mounts of", "the spawner", e.into()))?;
+    if !root {
+        // Who it is stays the same, so that programs do what they did before.
+        let maps = [
+            ("setgroups", "deny".to_owned()),
+            ("uid_map", format!("{0} {0} 1", uid.as_raw())),
+            ("gid_map", format!("{0} {0} 1", gid.as_raw())),
+        ];
+        for (name, text) in maps {
+            let path = Path::new("/proc/self").join(name);
+            fs::write(&path, text).map_err(|e| Error::io("write", path.display().to_string(), e))?;
+        }
+    }
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", flags).map_err(|e| Error::io("make private", "/", e.into()))
 }
@@ -121,7 +142,8 @@ fn cover(directory: &Path, layers: &Path) -> Result<()> {
     let escaped =
         |p: &Path| p.display().to_string().replace('\\', "\\\\").replace(',', "\\,").replace(':', "\\:");
     let data = format!(
-        "lowerdir={}:{},upperdir={},workdir={}",
+        "{}lowerdir={}:{},upperdir={},workdir={}",
+        if is_root() { "" } else { "userxattr," },
         escaped(&layers.join("hidden")),
         escaped(directory),
         escaped(&upper),
@@ -136,7 +158,11 @@ fn like(directory: &Path, upper: &Path) -> Result<()> {
     let fail = |e: io::Error| Error::io("cover", directory.display().to_string(), e);
     let meta = fs::metadata(directory).map_err(fail)?;
     fs::set_permissions(upper, meta.permissions()).map_err(fail)?;
-    std::os::unix::fs::chown(upper, Some(meta.uid()), Some(meta.gid())).map_err(fail)
+    match std::os::unix::fs::chown(upper, Some(meta.uid()), Some(meta.gid())) {
+        // Another's directory that everybody may write to: in our namespace its owner has no number.
+        Err(e) if is_root() => Err(fail(e)),
+        _ => Ok(()),
+    }
 }
 
 /// Removes what is in a directory, and not the directory itself.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use cold_model::Nanos;
 
-use super::{Method, Program, Timing, guard};
+use super::{Handover, Method, Program, Timing, guard, handover};
 use crate::time::monotonic;
 use crate::{Error, Result};
 
@@ -116,6 +116,8 @@ struct Shared<'a> {
     mask: libc::sigset_t,
     parent: libc::pid_t,
     errno: *mut c_int,
+    /// It stops after its exec.
+    traced: bool,
 }
 
 /// A word that a child can write whether it shares our memory or has a copy.
@@ -181,9 +183,30 @@ impl Starter {
         Ok(Self { method, cgroup, mask, parent, errno: Word::new()? })
     }
 
+    fn shared<'a>(&self, image: &'a Image, traced: bool) -> Shared<'a> {
+        Shared { image, mask: self.mask, parent: self.parent, errno: self.errno.0, traced }
+    }
+
+    /// One start under ptrace, created by fork whatever the method is: the creation is not timed. None: it
+    /// ended before its entry was reached.
+    pub(super) fn trace(&self, image: &Image, program: usize) -> Result<Option<Handover>> {
+        let fail = |e| Error::io("trace", &image.name, e);
+        if !handover::is_possible() {
+            return Err(fail(io::Error::from(io::ErrorKind::Unsupported)));
+        }
+        let pid = fork(&mut self.shared(image, true)).map_err(fail)?;
+        guard::waits_for(pid);
+        let told = handover::follow(pid, program);
+        guard::waits_for(0);
+        match self.errno.take() {
+            0 => told.map_err(fail),
+            errno => Err(fail(io::Error::from_raw_os_error(errno))),
+        }
+    }
+
     /// One start, until it is waited for.
     pub(super) fn start(&self, image: &Image, program: usize) -> Result<Timing> {
-        let mut shared = Shared { image, mask: self.mask, parent: self.parent, errno: self.errno.0 };
+        let mut shared = self.shared(image, false);
         // Not cleared: the pages of the child's stack must not be touched in the timed part.
         let mut stack = Vec::<u8>::with_capacity(STACK);
         let began = monotonic();
@@ -256,6 +279,10 @@ fn run(arg: *mut c_void) -> ! {
         if let Some(dir) = &shared.image.cwd
             && libc::chdir(dir.as_ptr()) != 0
         {
+            *shared.errno = *libc::__errno_location();
+            libc::_exit(127);
+        }
+        if shared.traced && !handover::ask() {
             *shared.errno = *libc::__errno_location();
             libc::_exit(127);
         }

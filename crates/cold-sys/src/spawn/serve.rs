@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use super::fresh::Renewal;
 use super::methods::{Ballast, Image, Starter};
-use super::{Answer, Order, Setup, Timing, guard};
+use super::{Answer, Handover, Order, Setup, Timing, guard};
 use crate::{Error, Result};
 
 /// Starts a schedule may hold: timings are kept in memory until its end.
@@ -55,7 +55,11 @@ fn answer_all(mut socket: UnixStream, fail: impl Fn(std::io::Error) -> Error) ->
             },
             Order::Run { schedule } => match &prepared {
                 Some(p) => p.run(&schedule).map_or_else(|e| failed(&e), Answer::Timings),
-                None => Answer::Failed { what: "a schedule before the setup".into(), errno: libc::EPROTO },
+                None => without_setup(),
+            },
+            Order::Trace { schedule } => match &prepared {
+                Some(p) => p.trace(&schedule).map_or_else(|e| failed(&e), Answer::Handovers),
+                None => without_setup(),
             },
         };
         if guard::is_ending() {
@@ -65,6 +69,10 @@ fn answer_all(mut socket: UnixStream, fail: impl Fn(std::io::Error) -> Error) ->
         text.push(b'\n');
         socket.write_all(&text).map_err(fail)?;
     }
+}
+
+fn without_setup() -> Answer {
+    Answer::Failed { what: "a schedule before the setup".into(), errno: libc::EPROTO }
 }
 
 fn failed(e: &Error) -> Answer {
@@ -95,6 +103,16 @@ impl Prepared {
     }
 
     fn run(&self, schedule: &[usize]) -> Result<Vec<Timing>> {
+        self.each(schedule, |image, program| self.starter.start(image, program))
+    }
+
+    /// Those that ended before their entry are left out.
+    fn trace(&self, schedule: &[usize]) -> Result<Vec<Handover>> {
+        let all = self.each(schedule, |image, program| self.starter.trace(image, program))?;
+        Ok(all.into_iter().flatten().collect())
+    }
+
+    fn each<T>(&self, schedule: &[usize], one: impl Fn(&Image, usize) -> Result<T>) -> Result<Vec<T>> {
         let mut all = Vec::with_capacity(schedule.len().min(MOST_STARTS));
         for program in schedule.iter().take(MOST_STARTS) {
             let Some(image) = self.images.get(*program) else {
@@ -104,7 +122,7 @@ impl Prepared {
             if *program == 0 {
                 self.renewal.renew()?;
             }
-            all.push(self.starter.start(image, *program)?);
+            all.push(one(image, *program)?);
             if guard::is_ending() {
                 break;
             }

@@ -86,7 +86,8 @@ fn experiment(experiment: &Experiment, bench: &mut Bench<'_>, ui: &Ui) -> Result
         Experiment::Exec(a) => {
             let found = exec::run(bench.lab(), a.bytes.unwrap_or(16 << 20))?;
             let document = json!({ "found": found });
-            bench.finish("exec", &document, Vec::new(), ui, |ui| show::exec(ui, &found))
+            let panels = pictures::exec(&found);
+            bench.finish("exec", &document, panels, ui, |ui| show::exec(ui, &found))
         }
         Experiment::Prefetch(a) => {
             let found = prefetch::run(bench.lab(), a.most())?;
@@ -104,7 +105,8 @@ fn experiment(experiment: &Experiment, bench: &mut Bench<'_>, ui: &Ui) -> Result
             let o = a.options();
             let rows = pressure::run(bench.lab(), &o)?;
             let document = json!({ "options": o, "rows": rows });
-            bench.finish("pressure", &document, Vec::new(), ui, |ui| show::pressure(ui, &o, &rows))
+            let panels = pictures::pressure(&rows);
+            bench.finish("pressure", &document, panels, ui, |ui| show::pressure(ui, &o, &rows))
         }
         Experiment::Script(a) => scripted(a, bench, ui),
     }

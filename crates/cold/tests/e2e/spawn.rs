@@ -37,6 +37,15 @@ fn a_series_has_its_figures_and_every_start_in_csv() {
     let rate = s["per_second"].as_f64().unwrap();
     assert!(rate > 0.0 && rate < 1000.0, "{rate}");
     assert_eq!(s["not_observed"].as_str(), Some("--no-observe"));
+    if cfg!(target_arch = "x86_64") {
+        let handed = &s["handed"];
+        assert_eq!(handed["starts"].as_u64(), Some(7), "{handed} {}", s["not_traced"]);
+        let running = handed["running_ns"].as_f64().unwrap();
+        assert!(
+            running >= 1e6 && handed["stop_ns"].as_f64() > Some(0.0),
+            "it sleeps after its entry: {handed}"
+        );
+    }
     assert_eq!(fs::read_to_string(&csv).unwrap().lines().count(), 121);
     assert!(fs::read_to_string(&svg).unwrap().starts_with("<svg"));
     assert!(fs::read_to_string(&html).unwrap().contains("</html>"));

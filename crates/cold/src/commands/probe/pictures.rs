@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use cold_probe::experiments::{State, compete, device, prefetch, records, table, timeline};
+use cold_probe::experiments::{State, compete, device, exec, prefetch, pressure, records, table, timeline};
 use cold_probe::log::Sample;
 use cold_report::probe::{Panel, Scale, Series};
 
@@ -153,6 +153,65 @@ pub(super) fn device(found: &device::Found) -> Vec<Panel> {
     ]
 }
 
+/// What one fault reads, and what a series of touches costs.
+pub(super) fn exec(found: &exec::Found) -> Vec<Panel> {
+    const KINDS: [&str; 4] = exec::Kind::WORDS;
+    const PAGE_KIB: f64 = 4.0;
+    let kind = |k: exec::Kind| exec::Kind::ALL.iter().position(|o| *o == k).map(|n| n as f64);
+    let window = |pages: &dyn Fn(&exec::Window) -> u64| -> Vec<(f64, f64)> {
+        let windows = found.windows.iter();
+        windows.filter_map(|w| Some((kind(w.kind)?, pages(w) as f64 * PAGE_KIB))).collect()
+    };
+    let windows = vec![
+        series("the page and after it", window(&|w| w.end - w.page)),
+        series("before it", window(&|w| w.page - w.first)),
+    ];
+    let by_order = |f: &dyn Fn(&exec::Row) -> f64| -> Vec<Series> {
+        let of = |kind: exec::Kind| {
+            let rows = found.rows.iter().filter(move |r| r.kind == kind);
+            let place = |r: &exec::Row| exec::ORDERS.iter().position(|o| *o == r.order);
+            rows.filter_map(|r| Some((place(r)? as f64, f(r)))).collect::<Vec<_>>()
+        };
+        exec::Kind::ALL.iter().map(|k| series(k.word(), of(*k))).collect()
+    };
+    let orders = Scale::Words(&exec::ORDERS);
+    vec![
+        panel("One fault brings", "mapping", "KiB", (Scale::Words(&KINDS), Scale::Linear), windows),
+        panel(
+            "Read per touch",
+            "order",
+            "KiB",
+            (orders, Scale::Doubling),
+            by_order(&|r| r.bytes_per_touch / 1024.0),
+        ),
+        panel("A touch", "order", "ms", (orders, Scale::Log), by_order(&|r| r.ms)),
+    ]
+}
+
+/// Rates, times and shoot-downs against threads.
+pub(super) fn pressure(rows: &[pressure::Row]) -> Vec<Panel> {
+    let mut by: BTreeMap<(&str, &str), Vec<&pressure::Row>> = BTreeMap::new();
+    for r in rows {
+        by.entry((r.mode, r.order)).or_default().push(r);
+    }
+    let lines = |f: &dyn Fn(&pressure::Row) -> Option<f64>| -> Vec<Series> {
+        let points = |rows: &[&pressure::Row]| -> Vec<(f64, f64)> {
+            rows.iter().filter_map(|r| Some((r.threads as f64, f(r)?))).collect()
+        };
+        let all = by.iter().map(|((mode, order), rows)| series(format!("{mode}, {order}"), points(rows)));
+        all.filter(|s| !s.points.is_empty()).collect()
+    };
+    let per_record = |r: &pressure::Row| Some(r.shootdowns? as f64 / r.ms.count.max(1) as f64);
+    let log = (Scale::Doubling, Scale::Log);
+    let charts = [
+        ("Records, once memory is full", "per second, all threads", lines(&|r| Some(r.last_per_second))),
+        ("Time of a record", "ms", lines(&|r| Some(r.ms.mean))),
+        ("Page table entries shot down on other processors", "per record", lines(&per_record)),
+    ];
+    let charts = charts.into_iter().filter(|(_, _, lines)| !lines.is_empty());
+    charts.map(|(title, y, lines)| panel(title, "threads", y, log, lines)).collect()
+}
+
 /// Charts of a log: sizes as they are, totals as rates.
 pub(super) fn counters(rows: &[Sample]) -> Vec<Panel> {
     let charts: [(&str, &str, &[&str], f64, bool); 7] = [
@@ -164,6 +223,7 @@ pub(super) fn counters(rows: &[Sample]) -> Vec<Panel> {
         ("Device", "MiB per second", &["read_bytes", "write_bytes"], MIB, true),
         ("Stalled", "% of the time", &["memory_stall_us", "io_stall_us"], 1e4, true),
     ];
+    let end = rows.iter().map(|r| r.at_ms / 1e3).fold(0.0, f64::max);
     let mut panels = Vec::new();
     for (title, y, names, unit, is_rate) in charts {
         let mut by: BTreeMap<(&str, &str), Vec<(f64, f64)>> = BTreeMap::new();
@@ -177,11 +237,14 @@ pub(super) fn counters(rows: &[Sample]) -> Vec<Panel> {
             .into_iter()
             .map(|((subject, counter), points)| {
                 let points = if is_rate { rates(&points) } else { points };
-                series(format!("{subject}: {}", counter.replace('_', " ")), points)
+                // The unit stands at the axis.
+                let what = counter.trim_end_matches("_bytes").trim_end_matches("_us").replace('_', " ");
+                series(format!("{subject}: {what}"), points)
             })
             .collect();
-        if !lines.is_empty() {
-            panels.push(panel(title, "seconds", y, (Scale::Linear, Scale::Linear), lines));
+        // One look at the counters is no course.
+        if lines.iter().any(|l| l.points.len() > 1) {
+            panels.push(panel(title, "seconds", y, (Scale::Time(end), Scale::Linear), lines));
         }
     }
     panels

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
+use cold_bench::stats::quantile;
 use cold_report::spawn::count_words;
-use cold_spawn::report::{self, Confirmation, Series};
+use cold_spawn::report::{self, Confirmation, Series, Start};
 use cold_spawn::session::Config;
-use cold_spawn::verdict::{From, Judged};
-use cold_sys::spawn::Fresh;
+use cold_spawn::verdict::From;
+use cold_sys::spawn::client::Spawner;
+use cold_sys::spawn::{Fresh, Program, Setup};
 
 use super::build::Place;
 use super::observer::Recorder;
@@ -45,7 +47,7 @@ pub(super) fn confirm(
     config.starts = (config.starts / 2).max(LEAST_STARTS).min(config.starts.max(LEAST_STARTS));
     let mut dropped = Vec::new();
     match prepare(&mut config, series, began, &mut dropped) {
-        Ok(()) => repeat(&config, dropped, &series.judged, place, line, interrupt),
+        Ok(()) => repeat(&config, dropped, series, place, line, interrupt),
         Err(why) => failed(dropped, why),
     }
 }
@@ -64,7 +66,7 @@ fn failed(dropped: Vec<String>, why: String) -> Confirmation {
 fn repeat(
     config: &Config,
     dropped: Vec<String>,
-    before: &Judged,
+    before: &Series,
     place: &Place,
     line: &mut Line<'_>,
     interrupt: &AtomicBool,
@@ -78,7 +80,7 @@ fn repeat(
     if again.interrupted {
         return failed(dropped, "it was interrupted".into());
     }
-    let remains = remains(&again.judged, before);
+    let remains = remains(&again, before);
     Confirmation {
         dropped,
         starts: again.starts.len(),
@@ -91,14 +93,36 @@ fn repeat(
 
 /// What still grows, by the same evidence that the first verdict had: time grows for more reasons than
 /// counts do.
-fn remains(judged: &Judged, before: &Judged) -> Vec<String> {
-    if before.verdict.from == From::Time {
-        return judged.verdict.grows().then(|| "the time of a start".to_owned()).into_iter().collect();
+fn remains(again: &Series, before: &Series) -> Vec<String> {
+    if before.judged.verdict.from == From::Time {
+        if again.judged.verdict.grows() {
+            return vec!["the time of a start".to_owned()];
+        }
+        // Half as many starts may be too few for growth to show; but its end is where they would begin.
+        let long = is_nearer_to_the_end(&again.starts, &before.starts);
+        return long.then(|| "the length that a start has reached".to_owned()).into_iter().collect();
     }
+    let (judged, before) = (&again.judged, &before.judged);
     let causes = judged.causes.iter().filter(|c| c.growth.grows()).map(|c| c.name.clone());
     let grew = |what: &str| before.counts.iter().any(|c| c.what == what && c.growth.grows());
     let counts = judged.counts.iter().filter(|c| c.growth.grows() && c.decides() && grew(&c.what));
     causes.chain(counts.map(|c| count_words(&c.what))).collect()
+}
+
+/// Whether the starts take as long as the last of a series rather than as its first, in starts of the empty
+/// program beside them.
+fn is_nearer_to_the_end(again: &[Start], series: &[Start]) -> bool {
+    let level = |starts: &[Start]| {
+        let of =
+            |f: fn(&Start) -> u64| quantile(&starts.iter().map(|s| f(s) as f64).collect::<Vec<_>>(), 0.5);
+        Some(of(|s| s.ns)? / of(|s| s.control_ns)?.max(1.0))
+    };
+    let tenth = (series.len() / 10).max(1).min(series.len());
+    let (first, last) = (level(&series[..tenth]), level(&series[series.len() - tenth..]));
+    match (first, last, level(again)) {
+        (Some(first), Some(last), Some(again)) => again > f64::midpoint(first, last),
+        _ => false,
+    }
 }
 
 /// Decides what is dropped: fresh directories of the user for all starts, and the suspected ones.
@@ -121,16 +145,69 @@ fn prepare(
     // One below another is covered with it.
     let all = suspects.clone();
     suspects.retain(|d| !all.iter().any(|o| o != d && d.starts_with(o)));
-    let root = rustix::process::geteuid().is_root();
-    let moved = suspects.iter().all(|d| homes().any(|h| d.starts_with(&h)));
-    if suspects.is_empty() || (!root && moved) {
-        return fresh_homes(config, dropped);
+    if suspects.is_empty() {
+        fresh_homes(config, dropped)?;
+        // Where nothing was recorded, nothing is suspected; what a start is given is where it may write.
+        if series.observed.is_empty() {
+            cover(config, given(config), began, dropped)?;
+            if let Err(e) = try_out(config) {
+                config.fresh.retain(|f| matches!(f, Fresh::Emptied(_)));
+                dropped.truncate(1);
+                dropped.push(format!("and not what was written to the directories that it is given ({e})"));
+            }
+        }
+        return Ok(());
     }
-    if !root {
-        let names: Vec<String> = suspects.iter().map(|d| d.display().to_string()).collect();
-        return Err(format!("covering {} needs root", names.join(", ")));
+    cover(config, suspects, began, dropped)?;
+    if rustix::process::geteuid().is_root() {
+        return Ok(());
     }
-    for (i, directory) in suspects.into_iter().enumerate() {
+    let names: Vec<String> = series.judged.causes.iter().map(|c| c.directory.clone()).collect();
+    try_out(config).map_err(|e| format!("covering {} needs root: {e}", names.join(", ")))
+}
+
+/// Whether the kernel lets us: without root it takes a user namespace.
+fn try_out(config: &Config) -> Result<(), String> {
+    let nothing = Program { path: PathBuf::new(), ..config.program.clone() };
+    let setup = Setup {
+        method: config.method,
+        programs: vec![nothing],
+        ballast: 0,
+        huge_pages: false,
+        cgroup: None,
+        fresh: config.fresh.clone(),
+    };
+    let mut spawner = Spawner::start(setup).map_err(|e| e.to_string())?;
+    spawner.begin(vec![0]).map_err(|e| e.to_string())?;
+    spawner.finish(&AtomicBool::new(false)).map(drop).map_err(|e| e.to_string())
+}
+
+/// The directory in which it starts and those among its arguments that are the user's,
+/// unless ours lies in them.
+fn given(config: &Config) -> Vec<PathBuf> {
+    let cwd = config.program.cwd.clone().unwrap_or_default();
+    let arguments = config.program.argv.iter().skip(1).map(|a| cwd.join(std::ffi::OsStr::from_bytes(a)));
+    let all = std::iter::once(cwd.clone()).chain(arguments).filter(|d| d.is_dir());
+    let mut found: Vec<PathBuf> = all.filter_map(|d| std::fs::canonicalize(d).ok()).collect();
+    // In a user namespace a directory that lies in another's cannot be copied up to be written to.
+    let user = rustix::process::geteuid();
+    let own = |d: &Path| std::fs::metadata(d).is_ok_and(|m| user.is_root() || m.uid() == user.as_raw());
+    found.retain(|d| !config.scratch.starts_with(d) && own(d));
+    found.sort_unstable();
+    // One below another is covered with it.
+    found.dedup_by(|later, earlier| later.starts_with(earlier));
+    found
+}
+
+/// Has these directories covered.
+fn cover(
+    config: &mut Config,
+    directories: Vec<PathBuf>,
+    began: SystemTime,
+    dropped: &mut Vec<String>,
+) -> Result<(), String> {
+    let io = |e: std::io::Error| e.to_string();
+    for (i, directory) in directories.into_iter().enumerate() {
         let hidden = newer(&directory, began).map_err(|e| format!("{}: {e}", directory.display()))?;
         let layers = config.scratch.join(format!("layers-{i}"));
         std::fs::create_dir(&layers).map_err(io)?;
@@ -142,12 +219,6 @@ fn prepare(
         config.fresh.push(Fresh::Covered { directory, hidden, layers });
     }
     Ok(())
-}
-
-/// The user's directories as the program finds them now.
-fn homes() -> impl Iterator<Item = PathBuf> {
-    let set = HOMES.into_iter().filter_map(|(variable, _)| std::env::var_os(variable).map(PathBuf::from));
-    set.chain([std::env::temp_dir()]).filter(|d| d.is_absolute() && d != Path::new("/"))
 }
 
 /// Empty ones for every start.
@@ -178,4 +249,32 @@ fn newer(dir: &Path, began: SystemTime) -> std::io::Result<Vec<Vec<u8>>> {
         }
     }
     Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn starts(ns: impl IntoIterator<Item = u64>) -> Vec<Start> {
+        let one = |ns| Start {
+            index: 0,
+            ns,
+            created_ns: 1,
+            control_ns: 100,
+            user_ns: 0,
+            system_ns: 0,
+            minor_faults: 0,
+            major_faults: 0,
+            status: 0,
+        };
+        ns.into_iter().map(one).collect()
+    }
+
+    #[test]
+    fn starts_that_stay_long_did_not_get_rid_of_growth() {
+        let series = starts(200..400);
+        assert!(is_nearer_to_the_end(&starts([390; 50]), &series));
+        assert!(!is_nearer_to_the_end(&starts([220; 50]), &series));
+        assert!(!is_nearer_to_the_end(&starts([]), &series));
+    }
 }

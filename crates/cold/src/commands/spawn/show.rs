@@ -63,6 +63,15 @@ fn parts(ui: &Ui, s: &Series) {
         let each = stages.map(|(name, ns)| format!("{name} {}", time(ns as f64))).join(", ");
         ui.line(paint(FAINT, format!("  as recorded (recording takes time): {each}")));
     }
+    if let Some(h) = &s.handed {
+        let loading = h.loading_ns.map_or("no loader".to_owned(), |ns| format!("loading {}", time(ns)));
+        let rest = format!("from its entry to its exit {}", time(h.running_ns));
+        let traced = format!("{} more starts, traced (each stop of {} taken off)", h.starts, time(h.stop_ns));
+        ui.line(paint(FAINT, format!("  {traced}: {loading}, {rest}")));
+    }
+    if let Some(why) = &s.not_traced {
+        ui.line(paint(FAINT, format!("  loading and the program's own work are not told apart: {why}")));
+    }
     let until = format!("{} until the creating call returned", time(s.created_ns));
     ui.line(paint(FAINT, format!("  {until}; {:.0} minor faults", s.minor_faults)));
 }
