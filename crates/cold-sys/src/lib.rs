@@ -23,7 +23,7 @@ pub mod loopdev;
 pub mod map;
 pub mod mapped;
 pub mod mount;
-// The launcher is built with musl, too, where the `libc` crate does not know all of ptrace.
+// The launcher is built with musl, too, where the `libc` crate knows ptrace differently.
 #[cfg(target_env = "gnu")]
 pub mod observe;
 pub mod open;
@@ -37,6 +37,7 @@ pub mod readahead;
 pub mod reclaim;
 pub mod residency;
 pub mod shared;
+#[cfg(target_env = "gnu")]
 pub mod spawn;
 pub mod supervise;
 pub mod sysfs;
