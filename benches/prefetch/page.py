@@ -119,17 +119,26 @@ def table_three(rows):
     return lines
 
 
+def pair(requests, size):
+    return f"{requests:.0f}, {size / 2**20:.1f}"
+
+
 def table_four(results):
-    lines = ["| disk | subject | plan: requests, MiB | helper at the disk: requests, MiB | requests / plan | bytes / plan "
-             "| launcher and program: requests, MiB |", "|---|---|---|---|---|---|---|"]
+    lines = ["| disk | subject | plan: requests, MiB of files | helper at the disk: requests, MiB | requests / plan "
+             "| bytes / plan | blocks of the file system: planned; read by the helper | launcher and program: requests, MiB |",
+             "|---|---|---|---|---|---|---|---|"]
     for r in results:
         if logs := r.get("logs"):
-            plan, seen = r["plan"], {k: median([x[k] for x in logs]) for k in logs[0]}
-            lines.append(f"| {r['disk']} | {r['subject']} | {plan['requests']}, {plan['bytes'] / 2**20:.1f} "
-                         f"| {seen['requests']:.0f}, {seen['bytes'] / 2**20:.1f} "
-                         f"| {seen['requests'] / max(plan['requests'], 1):.2f} "
-                         f"| {seen['bytes'] / max(plan['bytes'], 1):.2f} "
-                         f"| {seen['other_requests']:.0f}, {seen['other_bytes'] / 2**20:.1f} |")
+            seen = {k: median([x[k] for x in logs]) for k in logs[0]}
+            sizes = [int(line.split(" ", 2)[1]) for line in r["reads"].splitlines()]
+            requests, size = len(sizes), sum(sizes)
+            blocks = r["plan"]["requests"] - requests, r["plan"]["bytes"] - size
+            shown = [pair(*p) for p in ((requests, size), (seen["requests"], seen["bytes"]), blocks,
+                                        (seen["metadata_requests"], seen["metadata_bytes"]),
+                                        (seen["other_requests"], seen["other_bytes"]))]
+            lines.append(f"| {r['disk']} | {r['subject']} | {shown[0]} | {shown[1]} "
+                         f"| {seen['requests'] / max(requests, 1):.2f} | {seen['bytes'] / max(size, 1):.2f} "
+                         f"| {shown[2]}; {shown[3]} | {shown[4]} |")
     return lines
 
 
@@ -164,6 +173,7 @@ def page(results, harm, facts):
     four = table_four(results)
     text += ["## 4 What reaches the disk", "",
              "Recorded by `cold trace`, one cold prefetched start, median of 3. A page that the program asks for first "
-             "is the program's.", "", *(four if len(four) > 2 else ["Not run."]), "",
+             "is the program's. A planned request is split where pages of it stayed cached, because others map them "
+             "(the C library on `own`), and where it has more pieces than the disk takes at once.", "", *(four if len(four) > 2 else ["Not run."]), "",
              "## Plans, and what was left out", "", *table_plans(results), ""]
     return "\n".join(text)
