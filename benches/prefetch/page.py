@@ -151,7 +151,7 @@ def table_plans(results):
         out = ", ".join(f"{k} {n}" for k, n in sorted(tainted(r["blocks"]).items())) or "none"
         lines.append(
             f"| {r['disk']} | {r['subject']} | {p['requests']} requests, {p['bytes'] / 2**20:.1f} MiB, "
-            f"{'tuned' if r['tuned'] else 'learnt only'} ({p['standing'] if isinstance(p['standing'], str) else 'off'}): "
+            f"{'tuned' if r['tuned'] else 'learnt only'}{', exact needs' if r.get('exact') else ''} ({p['standing'] if isinstance(p['standing'], str) else 'off'}): "
             f"gap {knobs['gap_bytes'] >> 10} KiB, {knobs['threads']} threads, wait {knobs['gate']}, order {knobs['order']}; "
             f"device {device.get('latency_ns', 0) / 1e3:.0f} µs | {out} |")
     return lines

@@ -80,7 +80,8 @@ class Bench:
 
     def learn(self, store, argv):
         """The plan, learnt and, unless --quick, tuned."""
-        self.cold("prefetch", "--store", store, "learn", "--evict", self.options.evict, "--json", "--", *argv)
+        exact = ["--exact-need"] if self.options.exact_need else []
+        self.cold("prefetch", "--store", store, "learn", *exact, "--evict", self.options.evict, "--json", "--", *argv)
         if not self.options.quick:
             self.cold("prefetch", "--store", store, "tune", "--evict", self.options.evict, "--json", "--", *argv,
                       ok=(0, 3, 4))
@@ -112,7 +113,8 @@ class Bench:
                 print(f"prefetch: {name} fails here and is left out", file=sys.stderr)
                 return
             plan = self.learn(store, argv)
-            result = {"disk": disk, "subject": name, "argv": argv, "tuned": not self.options.quick, "rounds": 0,
+            result = {"disk": disk, "subject": name, "argv": argv, "tuned": not self.options.quick,
+                      "exact": self.options.exact_need, "rounds": 0,
                       "plan": {k: v for k, v in plan.items() if k != "files"}, "blocks": [],
                       "used": [f["path"] for f in plan["files"] if f["kind"] != "block_device"],
                       "reads": reads_of(plan)}
@@ -272,6 +274,7 @@ def parse():
     parser.add_argument("--subjects", default="", help="comma-separated; all that are installed by default")
     parser.add_argument("--disks", default=OWN, help="comma-separated of own, sata-ssd, cloud, hdd (root)")
     parser.add_argument("--quick", action="store_true", help="plans are learnt, not tuned")
+    parser.add_argument("--exact-need", action="store_true", help="plans are learnt with cold prefetch learn --exact-need")
     parser.add_argument("--no-harm", action="store_true", help="leave out table 3")
     parser.add_argument("--evict", default="auto", choices=["auto", "all", "files"])
     parser.add_argument("--max-time", type=float, help="stop after so many seconds; go on with the same command")
