@@ -176,7 +176,7 @@ class Bench:
         for name, argv in rest.items():
             used |= self.files_of(name, argv)
         # The inputs are copied as a whole; a copy of where they lie would hide the results behind it.
-        used = {path for path in used if not path.startswith(f"{self.work}/")}
+        used = {path for path in used if path != str(self.work) and not path.startswith(f"{self.work}/")}
         with disks.TestDisk(self.tools.testdisk, preset) as disk:
             print(f"prefetch: {preset}: copying", file=sys.stderr)
             left_out = {"plans", "plans-harm", *harm.FILES, *(() if "git" in rest else ("tree",))}
