@@ -188,7 +188,9 @@ fn verdict(
         let rises = f.at(starts as f64) > f.at(0.0);
         class == Class::Constant || rises && time.is_some_and(|g| g.grows() || f.bic < g.fits[0].bic)
     });
-    let wanted = [Some(starts), Some(starts.saturating_mul(10)), extrapolate];
+    let ten_times = starts.saturating_mul(10);
+    let further = extrapolate.filter(|n| ![starts, ten_times].contains(n));
+    let wanted = [Some(starts), Some(ten_times), further];
     let predictions = fit.map_or(Vec::new(), |f| {
         let at = |n: u64| Prediction { starts: n, each_ns: f.at(n as f64), total_ns: f.total(n as f64) };
         wanted.into_iter().flatten().map(at).collect()

@@ -17,6 +17,12 @@ pub(super) use memory::{compete, pressure};
 const UNKNOWN: &str = "?";
 
 /// Milliseconds with about four digits that say something.
+/// A ratio with three significant digits, at most six of them behind the point.
+fn digits(v: f64) -> String {
+    let behind = if v > 0.0 { (2.0 - v.log10().floor()).clamp(0.0, 6.0) as usize } else { 0 };
+    format!("{v:.behind$}")
+}
+
 fn ms(v: f64) -> String {
     match v {
         v if v >= 100.0 => format!("{v:.1}"),
@@ -314,5 +320,20 @@ pub(super) fn script(ui: &Ui, ran: &[Ran], rows: &[Vec<String>], (seconds, repea
     }
     if ran.iter().any(|r| r.report.cycles.count == 0) {
         ui.warn("a thread ended no cycle in the second half of the trial (more with --seconds)");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::digits;
+
+    #[test]
+    fn ratios_keep_three_digits_however_small() {
+        for (v, text) in
+            [(0.00037, "0.000370"), (0.0071, "0.00710"), (1.044, "1.04"), (27.64, "27.6"), (235.4, "235")]
+        {
+            assert_eq!(digits(v), text);
+        }
+        assert_eq!((digits(0.0), digits(99_999.0)), ("0".to_owned(), "99999".to_owned()));
     }
 }

@@ -4,7 +4,7 @@ use cold_model::Bytes;
 use cold_probe::experiments::{compete, pressure};
 
 use super::super::grid::{Grid, Weight};
-use super::{bytes, heading, known, ms, print};
+use super::{bytes, digits, heading, known, ms, print};
 use crate::ui::{BAD, GOOD, STRONG, Ui, paint};
 use crate::words::count;
 
@@ -29,9 +29,10 @@ pub(in super::super) fn compete(ui: &Ui, o: &compete::Options, found: &compete::
                 bytes(o.unit.0 * p.span),
                 ms(p.ms[0]),
                 ms(p.ms[1]),
-                ratio.map_or("-".to_owned(), |r| format!("{:.3}", r.ratio)),
+                ratio.map_or("-".to_owned(), |r| digits(r.ratio)),
                 ratio.map_or("-".to_owned(), |r| {
-                    format!("{:.3} to {:.3}{}", r.interval.low, r.interval.high, level(r.interval.level))
+                    let (low, high) = (digits(r.interval.low), digits(r.interval.high));
+                    format!("{low} to {high}{}", level(r.interval.level))
                 }),
                 known(p.cached[0], |b| bytes(b as u64)),
                 known(p.cached[1], |b| bytes(b as u64)),
@@ -63,37 +64,38 @@ fn verdict(verdict: &compete::Verdict, options: &compete::Options) -> String {
     let Some(r) = &verdict.ratio else {
         return "No verdict: no two bouts in which both do not fit.".to_owned();
     };
-    let rest = format!(
-        "interval {:.3} to {:.3}, {} bouts with more than {} wanted",
-        r.interval.low, r.interval.high, verdict.bouts, options.limit
-    );
+    let rest = |low: f64, high: f64| {
+        let (low, high) = (digits(low), digits(high));
+        format!("interval {low} to {high}, {} bouts with more than {} wanted", verdict.bouts, options.limit)
+    };
+    let (low, high) = (r.interval.low, r.interval.high);
+    let (ratio, as_ratio) = (digits(r.ratio), rest(low, high));
     match (verdict.favoured, verdict.pair) {
         (Some(who), compete::Pair::Control) => {
             format!(
-                "{} {who} was ahead of its equal: ratio {:.3} ({rest}). One control in twenty is, by chance; run it again before trusting this run's verdicts.",
-                paint(BAD, "Control:"),
-                r.ratio
+                "{} {who} was ahead of its equal: ratio {ratio} ({as_ratio}). One control in twenty is, by chance; run it again before trusting this run's verdicts.",
+                paint(BAD, "Control:")
             )
         }
         (Some(who), _) => {
-            let times = if who == a { 1.0 / r.ratio } else { r.ratio };
+            let (times, waits) =
+                if who == a { (1.0 / r.ratio, rest(1.0 / high, 1.0 / low)) } else { (r.ratio, as_ratio) };
             format!(
-                "{} {who} is favoured: the other waits {times:.1} times as long per record ({rest}).",
-                paint(STRONG, "Verdict:")
+                "{} {who} is favoured: the other waits {} times as long per record ({waits}).",
+                paint(STRONG, "Verdict:"),
+                digits(times)
             )
         }
         (None, compete::Pair::Control) if r.interval.is_full() => {
             format!(
-                "{} balanced, as two equals should be: ratio {:.3} ({rest}).",
-                paint(STRONG, "Control:"),
-                r.ratio
+                "{} balanced, as two equals should be: ratio {ratio} ({as_ratio}).",
+                paint(STRONG, "Control:")
             )
         }
         (None, _) if r.interval.is_full() => {
             format!(
-                "{} neither {a} nor {b} is favoured: ratio {:.3} ({rest}).",
-                paint(STRONG, "Verdict:"),
-                r.ratio
+                "{} neither {a} nor {b} is favoured: ratio {ratio} ({as_ratio}).",
+                paint(STRONG, "Verdict:")
             )
         }
         _ => {
