@@ -87,6 +87,15 @@ class Harm:
                 (directory / f"{i:04}").write_bytes(os.urandom(size))
         return directory
 
+    def big_file(self, name, mebibytes):
+        path = self.run / name
+        if not path.exists():
+            with open(path, "wb") as f:
+                for _ in range(mebibytes):
+                    f.write(os.urandom(1 << 20))
+            os.sync()
+        return path
+
     def reader(self, directory):
         script = self.run / f"{directory.name}.py"
         script.write_text(READER)
@@ -133,12 +142,7 @@ class Harm:
 
     def many_ranges(self):
         """CPU of the helper that issues 10,000 ranges of one page, and what the plan costs a warm start."""
-        big, script = self.run / "scatter", self.run / "scatter.py"
-        if not big.exists():
-            with open(big, "wb") as f:
-                for _ in range(640):
-                    f.write(os.urandom(1 << 20))
-            os.sync()
+        big, script = self.big_file("scatter", 640), self.run / "scatter.py"
         script.write_text(SCATTER)
         argv = ["/usr/bin/python3", "-S", "-E", str(script), str(big)]
         self.learn(argv)
@@ -157,12 +161,7 @@ class Harm:
                 "note": f"{plan['requests']} requests, {plan['bytes'] / 2**20:.0f} MiB, none cached"}
 
     def busy_disk(self, argv):
-        big = self.run / "load"
-        if not big.exists():
-            with open(big, "wb") as f:
-                for _ in range(512):
-                    f.write(os.urandom(1 << 20))
-            os.sync()
+        big = self.big_file("load", 512)
         self.learn(argv)
         loop = f"while :; do dd if={big} of=/dev/null bs=1M iflag=direct 2>/dev/null; done"
         load = [subprocess.Popen(["/bin/sh", "-c", loop], start_new_session=True) for _ in range(4)]
