@@ -29,15 +29,14 @@ const AT_BASE: u64 = 7;
 const AT_ENTRY: u64 = 9;
 
 /// Follows a child that has asked to be traced, from its creation to its end. None: it ended before its
-/// entry was reached.
+/// entry was reached. A child that cannot be followed is ended: stopped, it would stay for as long as we do.
 pub(super) fn follow(pid: libc::pid_t, program: usize) -> io::Result<Option<Handover>> {
+    follow_to_end(pid, program).inspect_err(|_| end(pid))
+}
+
+fn follow_to_end(pid: libc::pid_t, program: usize) -> io::Result<Option<Handover>> {
     let Stop::Signal(_) = wait(pid)? else { return Ok(None) };
-    let prepared = prepare(pid);
-    if let Err(e) = prepared {
-        end(pid);
-        return Err(e);
-    }
-    let (entry, has_loader, text) = prepared?;
+    let (entry, has_loader, text) = prepare(pid)?;
     let mut from = monotonic();
     let (mut loading, mut running) = (None, None);
     let mut deliver = 0;
