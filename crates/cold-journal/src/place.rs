@@ -1,7 +1,6 @@
 //! Where journals lie, and whether a journal may be believed.
 
-use std::fs::{DirBuilder, File, Metadata};
-use std::os::unix::fs::DirBuilderExt;
+use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
@@ -14,8 +13,7 @@ pub fn default_directory() -> Result<PathBuf> {
 
 /// Creates the directory (mode 0700) where it is missing, and checks it.
 pub(crate) fn prepare(dir: &Path) -> Result<()> {
-    let build = DirBuilder::new().recursive(true).mode(0o700).create(dir);
-    build.map_err(|e| Error::io("create", dir, e))?;
+    cold_sys::place::create_directory(dir, 0o700).map_err(|e| Error::io("create", dir, e))?;
     let meta = dir.metadata().map_err(|e| Error::io("stat", dir, e))?;
     trusted(dir, &meta)
 }

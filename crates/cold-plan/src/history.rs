@@ -4,9 +4,9 @@
 //! Append-only and bounded: above twice [`KEPT`] records the older ones go. A reader skips what is
 //! damaged; records that are appended while another process shortens the file can be lost.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rustix::fs::OFlags;
@@ -169,8 +169,7 @@ pub fn append(path: &Path, record: &Record) -> Result<()> {
     let mut file = match open(path, true) {
         Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
             let dir = path.parent().unwrap_or(Path::new("/"));
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(dir);
-            made.map_err(|e| Error::io("create", dir, e))?;
+            cold_sys::place::create_directory(dir, 0o700).map_err(|e| Error::io("create", dir, e))?;
             open(path, true)?
         }
         other => other?,

@@ -1,9 +1,10 @@
 //! Where `cold` keeps what outlives a run, and whether it may be believed.
 
 use std::ffi::OsString;
-use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::fs::{DirBuilder, Metadata};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 /// Root's directory, and that of plans for all users.
 pub const SYSTEM_STATE: &str = "/var/lib/coldstart";
@@ -18,6 +19,18 @@ pub fn state_directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<Pa
         return Some(PathBuf::from(SYSTEM_STATE));
     }
     user_state_directory(variable)
+}
+
+/// Creates a directory and the missing ones above it with `mode`. The error of one in the user's state
+/// directory says what to do.
+pub fn create_directory(dir: &Path, mode: u32) -> io::Result<()> {
+    let made = DirBuilder::new().recursive(true).mode(mode).create(dir);
+    made.map_err(|e| match user_state_directory(|name| std::env::var_os(name)) {
+        Some(state) if !crate::caps::is_root() && dir.starts_with(&state) => {
+            io::Error::new(e.kind(), format!("{e}; set XDG_STATE_HOME to a directory that you may write"))
+        }
+        _ => e,
+    })
 }
 
 /// Why what lies there cannot be believed, as a phrase: it belongs to none of `owners` (user ids), or others may

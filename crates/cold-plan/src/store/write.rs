@@ -1,9 +1,9 @@
 //! Changing a store: one process at a time, each plan whole or not at all.
 
 use std::collections::BTreeMap;
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -97,8 +97,7 @@ impl Store {
     /// Creates the directory and checks it.
     fn prepare(&self) -> Result<()> {
         let mode = if self.system { 0o755 } else { 0o700 };
-        let build = DirBuilder::new().recursive(true).mode(mode).create(&self.dir);
-        build.map_err(|e| Error::io("create", &self.dir, e))?;
+        cold_sys::place::create_directory(&self.dir, mode).map_err(|e| Error::io("create", &self.dir, e))?;
         let meta = self.dir.metadata().map_err(|e| Error::io("stat", &self.dir, e))?;
         self.trusted(&self.dir, &meta)?;
         if self.system {

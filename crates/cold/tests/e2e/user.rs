@@ -78,4 +78,23 @@ pub(crate) mod root {
         assert!(ran.error().contains("root") || ran.stderr.contains("try: run it as root"), "{}", ran.stderr);
         as_nobody(&place, &["doctor", "--json"]).run().expect(0).json();
     }
+
+    #[test]
+    fn a_home_that_may_not_be_written_is_told_with_what_to_do() {
+        if !need_root() {
+            return;
+        }
+        let place = Place::for_all();
+        for command in
+            [&["spawn", "-n", "200", "--", "/bin/true"][..], &["prefetch", "learn", "--", "/bin/true"]]
+        {
+            let homeless = as_nobody(&place, command).env("HOME", "/nonexistent").env("XDG_STATE_HOME", "");
+            let ran = homeless.run().expect(1);
+            assert!(
+                ran.error().contains("set XDG_STATE_HOME to a directory that you may write"),
+                "{}",
+                ran.stderr
+            );
+        }
+    }
 }
