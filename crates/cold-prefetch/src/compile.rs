@@ -46,6 +46,12 @@ pub fn compile(
     plan.device = device.cloned();
 }
 
+/// Need time (nanoseconds) and bytes of each read that such knobs lead to, wherever the files lie.
+pub(crate) fn asked_for(plan: &Plan, knobs: &Knobs, device: &DeviceModel) -> Vec<(u64, u64)> {
+    let reads = reads::reads(plan, knobs, Some(device), &|_| None);
+    reads.iter().map(|r| (r.need_ns, (r.end - r.first) * 4096)).collect()
+}
+
 /// Whether a history of use suffices, where `starts` could have shown a use.
 pub fn is_kept(uses: u8, min_uses: u8, starts: u32) -> bool {
     let needed = u32::from(min_uses).min(starts.min(8)).max(1);

@@ -1,10 +1,15 @@
 //! The knobs to begin with, from what the device costs.
 
 use cold_model::DeviceModel;
+use cold_plan::Plan;
 use cold_plan::plan::{Gate, Knobs, Order};
+
+use crate::compile::asked_for;
 
 /// Most bytes per call where no device was measured: below every device's silent limit.
 const SAFE_CHUNK: u32 = 128 << 10;
+/// What is needed before is always waited for on a rotating disk: finding libraries takes lookups one after another.
+const LEAST_HELD_US: u32 = 50_000;
 
 /// Where a tuner begins, and what is used when nobody tunes.
 ///
@@ -15,8 +20,9 @@ const SAFE_CHUNK: u32 = 128 << 10;
 /// - The program waits until what `exec` and the loader's first instructions touch is issued (0.5 ms of need):
 ///   libraries have to be found by one lookup after the other, which the helper does as well beside the program.
 ///   With 2 ms, `python3` began 2 to 4 ms later.
-/// - Rotating disks: one thread, by place within 200 ms; the program waits until its first 50 ms are issued,
-///   because each of its own reads in between costs two seeks.
+/// - Rotating disks: one thread, in one sweep over the disk, and the program waits until that is issued
+///   ([`knobs_for`] says of which part): each of its own reads in between costs two seeks. `firefox-esr` on a test
+///   disk took 7.7 s in sweeps of 200 ms of need, held back for the first 50 ms, and 4.6 s in one (3 rounds each).
 /// - S is 2 where break-even is small (a page that one start of eight needs is then not worth reading), else 1.
 pub fn default_knobs(device: Option<&DeviceModel>) -> Knobs {
     let Some(device) = device else {
@@ -51,10 +57,33 @@ pub fn default_knobs(device: Option<&DeviceModel>) -> Knobs {
         metadata: true,
     };
     if device.rotational {
-        Knobs { threads: 1, order: Order::Physical, window_us: 200_000, critical_us: 50_000, ..common }
+        Knobs { threads: 1, order: Order::Physical, window_us: u32::MAX, critical_us: u32::MAX, ..common }
     } else {
         common
     }
+}
+
+/// [`default_knobs`] for a plan. On a rotating disk the program waits for everything but what can be read, with a seek
+/// for each request, in the time that the program computes before it needs the first of it.
+pub fn knobs_for(plan: &Plan, device: Option<&DeviceModel>) -> Knobs {
+    let knobs = default_knobs(device);
+    match device {
+        Some(device) if device.rotational => Knobs { critical_us: held_until(plan, &knobs, device), ..knobs },
+        _ => knobs,
+    }
+}
+
+/// The need time, microseconds, up to which the program waits.
+fn held_until(plan: &Plan, knobs: &Knobs, device: &DeviceModel) -> u32 {
+    let mut asked = asked_for(plan, knobs, device);
+    asked.sort_by_key(|(need_ns, _)| std::cmp::Reverse(*need_ns));
+    let mut reading_ns = 0.0;
+    let too_late = asked.into_iter().find(|(need_ns, bytes)| {
+        reading_ns += device.latency_ns + *bytes as f64 * device.ns_per_byte;
+        reading_ns > *need_ns as f64
+    });
+    let held = too_late.map_or(0, |(need_ns, _)| need_ns / 1000 + 1);
+    u32::try_from(held).unwrap_or(u32::MAX).max(LEAST_HELD_US)
 }
 
 /// The depth that a replay reaches: one request at a time gains nothing from depth on a rotating disk.

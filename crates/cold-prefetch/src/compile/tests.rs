@@ -4,9 +4,9 @@ use cold_plan::plan::{FileKind, Gate};
 use proptest::prelude::*;
 
 use super::*;
-use crate::default_knobs;
 use crate::merge::merge;
 use crate::sample::{flash, identity, key, rotating, start};
+use crate::{default_knobs, knobs_for};
 
 fn nowhere(_: &Path) -> Option<Vec<Extent>> {
     None
@@ -139,6 +139,23 @@ fn defaults_follow_the_device() {
     assert!(slow.chunk_bytes <= slow.in_flight_bytes / 2);
     assert!(fast.chunk_bytes <= 1280 << 10);
     assert!(default_knobs(None).chunk_bytes <= 128 << 10);
+}
+
+#[test]
+fn on_a_rotating_disk_the_program_waits_for_what_would_come_too_late() {
+    let slow = rotating();
+    let held = |ranges: &[(u32, u64, u32, u64)]| {
+        knobs_for(&merge(None, &key(), &start(3, ranges), 1), Some(&slow)).critical_us
+    };
+    // One read of some ms is made while the program computes for 900 ms.
+    assert_eq!(held(&[(0, 0, 1, 1), (1, 0, 1, 900)]), 50_000);
+    // A hundred are not.
+    let mut many: Vec<_> = (0..100).map(|n| (0, n * 1000, 1, 200)).collect();
+    assert_eq!(held(&many), 200_001);
+    // One more, much later, can still be read beside it.
+    many.push((1, 0, 1, 5000));
+    assert_eq!(held(&many), 200_001);
+    assert_eq!(knobs_for(&merge(None, &key(), &start(3, &many), 1), Some(&flash())).critical_us, 500);
 }
 
 #[test]

@@ -98,9 +98,13 @@ impl Space {
             Coordinate::Gate => {
                 [Gate::None, Gate::Issued, Gate::Arrived].map(|gate| Knobs { gate, ..*best }).into()
             }
-            Coordinate::Critical => [best.critical_us / 4, best.critical_us.saturating_mul(4), u32::MAX]
-                .map(|critical_us| Knobs { critical_us, ..*best })
-                .into(),
+            Coordinate::Critical => {
+                let us = match best.critical_us {
+                    u32::MAX => [2_000, 50_000, 500_000],
+                    now => [now / 4, now.saturating_mul(4), u32::MAX],
+                };
+                us.map(|critical_us| Knobs { critical_us, ..*best }).into()
+            }
             Coordinate::Gap => [0, self.gap / 2, self.gap, self.gap * 4]
                 .map(|gap| Knobs { gap_bytes: gap.min(4 << 20) as u32 & !4095, ..*best })
                 .into(),

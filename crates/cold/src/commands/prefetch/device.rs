@@ -15,7 +15,7 @@ use crate::ui::Ui;
 /// used, and that is said. Measurements are kept in `state`.
 pub(super) fn compile(plan: &mut Plan, state: &Path, line: &mut Line<'_>, ui: &Ui) {
     let device = model(plan, state, line, ui);
-    let knobs = cold_prefetch::default_knobs(device.as_ref());
+    let knobs = cold_prefetch::knobs_for(plan, device.as_ref());
     steps(plan, &knobs, device.as_ref());
     bound(plan);
 }
