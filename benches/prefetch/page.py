@@ -2,6 +2,8 @@
 
 import random
 
+from traced import WAITS
+
 RIVALS = {
     "none": "no prefetch",
     "whole": "whole files, page by page (`vmtouch -t`)",
@@ -142,6 +144,16 @@ def table_four(results):
     return lines
 
 
+def table_five(results):
+    lines = ["| disk | subject | " + " | ".join(WAITS.values()) + " | MiB that came late |", "|---" * (len(WAITS) + 3) + "|"]
+    for r in results:
+        if logs := r.get("logs"):
+            seen = {k: median([x[k] for x in logs]) for k in logs[0]}
+            waits = " | ".join(ms(seen[f"wait_{kind}"] / 1e9) for kind in WAITS)
+            lines.append(f"| {r['disk']} | {r['subject']} | {waits} | {seen['late_bytes'] / 2**20:.1f} |")
+    return lines
+
+
 def table_plans(results):
     lines = ["| disk | subject | plan | runs left out (disturbed) |", "|---|---|---|---|"]
     for r in results:
@@ -175,5 +187,11 @@ def page(results, harm, facts):
              "Recorded by `cold trace`, one cold prefetched start, median of 3. A page that the program asks for first "
              "is the program's. A planned request is split where pages of it stayed cached, because others map them "
              "(the C library on `own`), and where it has more pieces than the disk takes at once.", "", *(four if len(four) > 2 else ["Not run."]), "",
+             "## 5 What prefetched starts wait for", "",
+             "From the same starts: time (ms) in which a main thread of the program, or the launcher before it, waited "
+             "uninterruptibly; several that wait at once count once. Pages were coming when the helper had asked for "
+             "them or was about to; late is what the program wanted before it had come. What is left to a warm start's "
+             "time is computing: the helper's, the kernel's, and what tracing adds.", "",
+             *(table_five(results) if len(four) > 2 else ["Not run."]), "",
              "## Plans, and what was left out", "", *table_plans(results), ""]
     return "\n".join(text)

@@ -7,7 +7,6 @@ COLD=path of a release build with cold-launch (and for test disks cold-testdisk)
 """
 
 import argparse
-import csv
 import json
 import os
 import pathlib
@@ -25,6 +24,7 @@ import disks
 import harm
 import page
 import subjects
+import traced
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 OWN = "own"
@@ -135,29 +135,13 @@ class Bench:
             results.put(name, result)
 
     def logged(self, store, argv):
-        """What one prefetched start reads, by who asked for it: the plan's helper, or the program and launcher.
-        Of the helper, blocks of the file system are counted apart: lookups read more of them than is planned."""
+        """What one prefetched start reads and waits for."""
         made, tables = self.work / "logged.cold", self.work / "logged.csv"
         shutil.rmtree(tables, ignore_errors=True)
         self.cold("trace", "--overwrite", "-o", made, "--evict", self.options.evict, "--", self.tools.launch,
                   "--store", store, "--", *argv)
         self.cold("report", "--csv", tables, made)
-
-        def rows(name):
-            with open(tables / f"{name}.csv", newline="") as f:
-                return list(csv.DictReader(f))
-
-        named = [r["pid"] for r in rows("processes") if r["name"] == "cold-launch"]
-        # The launcher becomes the program; the helper is whoever else has its name.
-        helpers = {pid for pid in named if pid != named[0]}
-        blocks = {r["request"] for r in rows("transfers") if r["file_path"].startswith("/dev/")}
-        result = {f"{kind}{what}": 0 for kind in ("", "metadata_", "other_") for what in ("requests", "bytes")}
-        for r in rows("device_reads"):
-            if r["in_tree"] == "true":
-                kind = "other_" if r["pid"] not in helpers else "metadata_" if r["request"] in blocks else ""
-                result[kind + "requests"] += 1
-                result[kind + "bytes"] += int(r["bytes"])
-        return result
+        return traced.judge(tables)
 
     def own_disk(self, chosen):
         results = Results(self.work / "results" / OWN)
