@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::support::*;
@@ -116,4 +116,45 @@ fn completions_mention_every_flag_and_are_valid_scripts() {
     }
     let ran = place.cold(["completions", "tcl"]).run().expect(2);
     assert!(ran.stderr.starts_with("error: "));
+}
+
+/// Anchors of a document's headings, as GitHub makes them.
+fn anchors(text: &str) -> BTreeSet<String> {
+    let headings = text
+        .lines()
+        .filter_map(|l| l.trim_start_matches('#').strip_prefix(' ').filter(|_| l.starts_with('#')));
+    let kept = |c: &char| c.is_alphanumeric() || matches!(c, '-' | '_' | ' ');
+    headings.map(|h| h.to_lowercase().chars().filter(kept).collect::<String>().replace(' ', "-")).collect()
+}
+
+/// Every `.md` file below a directory.
+fn documents(dir: &Path, found: &mut Vec<PathBuf>) {
+    for path in fs::read_dir(dir).unwrap().map(|e| e.unwrap().path()) {
+        if path.is_dir() {
+            documents(&path, found);
+        } else if path.extension().is_some_and(|e| e == "md") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn links_between_the_documents_lead_to_files_and_headings() {
+    let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut all: Vec<PathBuf> = ["README.md", "ARCHITECTURE.md", "CHANGELOG.md"].map(|n| root.join(n)).into();
+    documents(&root.join("docs"), &mut all);
+    let mut links = 0;
+    for path in &all {
+        let text = fs::read_to_string(path).unwrap();
+        let targets = text.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(to, _)| to);
+        for target in targets.filter(|t| !t.contains("://")) {
+            let (file, anchor) = target.split_once('#').unwrap_or((target, ""));
+            let to = if file.is_empty() { path.clone() } else { path.with_file_name("").join(file) };
+            assert!(to.exists(), "{}: {target} is not there", path.display());
+            let there = anchor.is_empty() || anchors(&fs::read_to_string(&to).unwrap()).contains(anchor);
+            assert!(there, "{}: {target}: no such heading", path.display());
+            links += 1;
+        }
+    }
+    assert!(links > 50, "{links} links in {} documents", all.len());
 }
