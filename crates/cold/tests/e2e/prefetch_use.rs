@@ -139,6 +139,67 @@ mod root {
     }
 
     #[test]
+    fn the_tuner_tries_rivals_and_writes_down_what_it_found() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let w = World::new(Preset::Cloud);
+        w.learn();
+        attempts(|| {
+            let options = ["--evict", "files", "--pairs", "8", "--starts", "60", "--json"];
+            let ran = w.cold(&["prefetch", "tune"], &options).run();
+            check(ran.code() == 0, || format!("exit code {}: {}{}", ran.code(), ran.stdout, ran.stderr))?;
+            let told = ran.json();
+            assert!(told["starts"].as_u64().unwrap() <= 60, "{told}");
+            let tried = told["tried"].as_array().unwrap();
+            assert!(!tried.is_empty(), "{told}");
+            for t in tried {
+                let told =
+                    (t["what"].as_str(), t["pairs"].as_u64(), t["ratio"].as_f64(), t["taken_over"].as_bool());
+                let known = matches!(told, (Some(what), Some(1..), Some(ratio), Some(_)) if !what.is_empty() && ratio > 0.0);
+                assert!(known, "{t}");
+            }
+            // 112 pages, one by one, against six requests.
+            assert!(told["trial"]["high"].as_f64().unwrap() < 0.9, "{}", told["trial"]);
+            let files = told["waste"]["files"].as_array().unwrap();
+            let data = files.iter().find(|f| f["path"] == w.data.to_str().unwrap()).unwrap();
+            assert_eq!(data["amounts"]["used"], 112 * PAGE, "{data}");
+            let kept = w.cold(&["prefetch", "show"], &["--json"]).run().expect(0).json();
+            for what in ["standing", "trial", "knobs", "bound"] {
+                assert_eq!(kept[what], told[what], "{what}");
+            }
+            assert_eq!(kept["standing"], "proven");
+            Ok(())
+        });
+    }
+
+    #[test]
+    fn an_upgraded_file_is_left_out_and_learnt_again() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let w = World::new(Preset::Cloud);
+        w.learn();
+        let verify = |code| w.cold(&["prefetch", "verify"], &["--json"]).run().expect(code).json();
+        assert_eq!(verify(0)["stale_bytes"], 0);
+        // As package managers do: a new file takes the name.
+        let new = data(w.slow.mount_point().join("data.new"), ((PAGES + 8) * PAGE) as usize);
+        fs::rename(new, &w.data).unwrap();
+        let verified = verify(3);
+        assert_eq!(verified["stale_bytes"], 112 * PAGE, "{verified}");
+        assert_eq!(verified["stale"][0]["path"], w.data.to_str().unwrap());
+        assert_eq!(verified["learn_again"], true);
+        w.cold(&["launch"], &[]).run().expect(0);
+        attempts(|| {
+            let planned: u64 = w.planned(&w.learn()).iter().map(|(_, bytes)| bytes).sum();
+            check(planned == 112 * PAGE, || format!("{planned} bytes are planned"))
+        });
+        assert_eq!(verify(0)["stale_bytes"], 0);
+    }
+
+    #[test]
     fn a_recorded_start_by_the_plan_is_kept_and_shown_per_file() {
         if !need_root() {
             return;
