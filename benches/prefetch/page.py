@@ -132,9 +132,9 @@ def table_four(results):
     for r in results:
         if logs := r.get("logs"):
             seen = {k: median([x[k] for x in logs]) for k in logs[0]}
-            sizes = [int(line.split(" ", 2)[1]) for line in r["reads"].splitlines()]
-            requests, size = len(sizes), sum(sizes)
-            blocks = r["plan"]["requests"] - requests, r["plan"]["bytes"] - size
+            asked = r["logged"]
+            requests, size = asked["requests"], asked["bytes"]
+            blocks = asked["block_requests"], asked["block_bytes"]
             shown = [pair(*p) for p in ((requests, size), (seen["requests"], seen["bytes"]), blocks,
                                         (seen["metadata_requests"], seen["metadata_bytes"]),
                                         (seen["other_requests"], seen["other_bytes"]))]

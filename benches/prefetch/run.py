@@ -131,6 +131,8 @@ class Bench:
             results.put(name, result)
         if "logs" not in result:
             self.check_time()
+            plan = json.loads(self.cold("prefetch", "--store", store, "show", "--json", "--", *argv))
+            result["logged"] = asked_for(plan)
             result["logs"] = [self.logged(store, argv) for _ in range(3)]
             results.put(name, result)
 
@@ -200,6 +202,16 @@ def reads_of(plan):
     reads = sorted((r["need_ns"], r["offset"], r["bytes"], f["path"])
                    for f in plan["files"] if f["kind"] == "regular" for r in f["reads"])
     return "".join(f"{offset} {size} {path}\n" for _, offset, size, path in reads)
+
+
+def asked_for(plan):
+    """What the plan asks the disk for: of files, and of the file system's own blocks."""
+    sums = {"requests": 0, "bytes": 0, "block_requests": 0, "block_bytes": 0}
+    for f in plan["files"]:
+        kind = "block_" if f["kind"] == "block_device" else ""
+        sums[f"{kind}requests"] += len(f["reads"])
+        sums[f"{kind}bytes"] += sum(r["bytes"] for r in f["reads"])
+    return sums
 
 
 def find_tools(work):
