@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO ?= cargo
 
-.PHONY: all demo test check install uninstall clean deps deps-tests bench bench-prefetch test-kernels
+.PHONY: all audit demo test check install uninstall clean deps deps-tests bench bench-prefetch test-kernels
 
 all: deps
 	@./scripts/deps --can-bpf || echo "make: no clang, pkg-config, libelf or zlib: cold trace gets tiers C and D only" >&2
@@ -28,8 +28,15 @@ test-kernels: deps
 check: deps-tests
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+	$(CARGO) clippy --workspace --lib --bins --exclude cold-testbed --exclude cold-fuzz --locked -- \
+		-D clippy::disallowed_methods -D clippy::disallowed_macros
 	$(CARGO) check -p cold --no-default-features --locked
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+## Dependencies: licences, sources, known vulnerabilities (their list comes from github.com, so it is no part of CI)
+audit:
+	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
+	$(CARGO) deny --hide-inclusion-graph check
 
 ## Compilers and tools, through apt where allowed
 deps:

@@ -1,6 +1,6 @@
 //! Compiles the BPF programs, with feature `bpf` only: the rest of the crate builds without clang.
 
-#![allow(clippy::print_stdout)] // how a build script talks to Cargo
+#![allow(clippy::print_stdout, clippy::disallowed_macros)] // how a build script talks to Cargo
 
 /// What went wrong, as Cargo shows it.
 type Outcome = Result<(), Box<dyn std::error::Error>>;

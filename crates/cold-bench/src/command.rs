@@ -5,6 +5,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use cold_model::Shown as _;
+
 use crate::{Error, Result};
 
 /// How a command line becomes a process.
@@ -67,7 +69,7 @@ fn find(name: &OsStr, search: &OsStr) -> Result<PathBuf> {
         match executable(&path) {
             Ok(()) => return Ok(path),
             Err(reason) if path.is_file() => {
-                seen.get_or_insert(format!("{} {reason}", path.display()));
+                seen.get_or_insert(format!("{} {reason}", path.shown()));
             }
             Err(_) => {}
         }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 
+use cold_model::Shown as _;
 use cold_model::bench::{Command, Report, Run, State, Taint};
 use cold_model::{Bytes, Nanos};
 use serde::Serialize;
@@ -168,7 +169,7 @@ fn kept_warm(runs: &[&Run]) -> Option<String> {
             if more > 0 { format!(" and {more} more") } else { String::new() }
         )
     };
-    let file = most.files.first().map_or(String::new(), |f| format!(", most of {}", f.path.display()));
+    let file = most.files.first().map_or(String::new(), |f| format!(", most of {}", f.path.shown()));
     Some(format!(
         "{who}: up to {} were cached before {} of {} starts{file}",
         most.bytes,

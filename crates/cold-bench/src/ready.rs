@@ -5,6 +5,7 @@ mod http;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cold_model::Shown as _;
 use cold_sys::procfs::ProcFs;
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -148,8 +149,8 @@ impl Ready {
         }
         let what = match self {
             Self::Port(p) => format!("port {p} is already open"),
-            Self::Unix(p) => format!("somebody already listens on {}", p.display()),
-            Self::File(p) => format!("{} already exists", p.display()),
+            Self::Unix(p) => format!("somebody already listens on {}", p.shown()),
+            Self::File(p) => format!("{} already exists", p.shown()),
             Self::Http(t) => format!("{t} already answers"),
             _ => return Ok(()),
         };

@@ -83,17 +83,8 @@ impl Snapshot {
 
     /// Writes the snapshot to `path`, complete or not at all.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let fail = |cause| Error::Path { path: path.to_owned(), cause };
-        let mut name = path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".tmp-{}", std::process::id()));
-        let temporary = path.with_file_name(name);
-        let written =
-            std::fs::write(&temporary, self.encode()).and_then(|()| std::fs::rename(&temporary, path));
-        written.map_err(|e| {
-            // Whatever was written is of no use to anybody; the first error is the one to tell.
-            let _ = std::fs::remove_file(&temporary);
-            fail(e)
-        })
+        let written = cold_sys::whole::write(path, cold_sys::whole::Kind::Result, &self.encode());
+        written.map_err(|cause| Error::Path { path: path.to_owned(), cause })
     }
 
     /// Reads a snapshot file; its content is not trusted.

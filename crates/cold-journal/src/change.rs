@@ -1,10 +1,13 @@
 //! The kinds of change, as they stand in the journal.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cold_model::FileId;
+use cold_model::Shown as _;
 use serde::{Deserialize, Serialize};
+
+use crate::kernel::KernelFile;
 
 /// A change that is about to be made, with all that is needed to undo it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +22,9 @@ pub enum Change {
         old: String,
         /// The value to write.
         new: String,
+        /// What the path stands for, in the kernel's own file systems.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kernel: Option<KernelFile>,
     },
     /// A controller enabled for the children of a cgroup (version 2) that was off before.
     Controller {
@@ -27,12 +33,18 @@ pub enum Change {
         path: PathBuf,
         /// Its name (`io`).
         name: String,
+        /// What the path stands for, in the kernel's own file systems.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kernel: Option<KernelFile>,
     },
     /// A created cgroup; cgroups created inside it go with it, their processes are killed.
     Cgroup {
-        /// The directory.
+        /// The directory, with a name that nobody else can have chosen.
         #[serde(with = "crate::text")]
         path: PathBuf,
+        /// What its parent stands for, in the kernel's own file systems.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        kernel: Option<KernelFile>,
     },
     /// A mounted file system.
     Mount {
@@ -61,7 +73,7 @@ pub enum Change {
     },
     /// A created regular file.
     File {
-        /// Its path, the directory part resolved.
+        /// Its path, the directory part resolved, the name one that nobody else can have chosen.
         #[serde(with = "crate::text")]
         path: PathBuf,
         /// The directory it is created in.
@@ -69,7 +81,7 @@ pub enum Change {
     },
     /// A created directory with everything that will be in it.
     Directory {
-        /// Its path, the directory part resolved.
+        /// Its path, the directory part resolved, the name one that nobody else can have chosen.
         #[serde(with = "crate::text")]
         path: PathBuf,
         /// The directory it is created in.
@@ -110,28 +122,50 @@ impl Change {
     pub(crate) fn ends_with_boot(&self) -> bool {
         !matches!(self, Self::File { .. } | Self::Directory { .. })
     }
+
+    /// Whether undoing it looks at the journals of others, who must not change them meanwhile.
+    pub(crate) fn takes_turn(&self) -> bool {
+        matches!(self, Self::Controller { .. })
+    }
+
+    /// Whether both change the same thing of the machine: a setting, or a group's controller.
+    pub(crate) fn shares(&self, other: &Self) -> bool {
+        let same = |a: (&Path, &Option<KernelFile>), b: (&Path, &Option<KernelFile>)| match (a.1, b.1) {
+            (Some(a), Some(b)) => a.is(b),
+            _ => a.0 == b.0,
+        };
+        match (self, other) {
+            (Self::Setting { path, kernel, .. }, Self::Setting { path: p, kernel: k, .. }) => {
+                same((path, kernel), (p, k))
+            }
+            (Self::Controller { path, kernel, name }, Self::Controller { path: p, kernel: k, name: n }) => {
+                name == n && same((path, kernel), (p, k))
+            }
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Setting { path, old, new } => {
-                write!(f, "setting {} from {old:?} to {new:?}", path.display())
+            Self::Setting { path, old, new, .. } => {
+                write!(f, "setting {} from {old:?} to {new:?}", path.shown())
             }
-            Self::Controller { path, name } => {
-                write!(f, "controller {name} enabled in {}", path.display())
+            Self::Controller { path, name, .. } => {
+                write!(f, "controller {name} enabled in {}", path.shown())
             }
-            Self::Cgroup { path } => write!(f, "cgroup {}", path.display()),
+            Self::Cgroup { path, .. } => write!(f, "cgroup {}", path.shown()),
             Self::Mount { target, fs_type, source } => {
-                write!(f, "mount of {source} ({fs_type}) on {}", target.display())
+                write!(f, "mount of {source} ({fs_type}) on {}", target.shown())
             }
             Self::Loop { number, backing, .. } => {
-                write!(f, "loop device /dev/loop{number} with {}", backing.display())
+                write!(f, "loop device /dev/loop{number} with {}", backing.shown())
             }
-            Self::Service { unit } => write!(f, "stopped service {unit}"),
-            Self::File { path, .. } => write!(f, "file {}", path.display()),
-            Self::Directory { path, .. } => write!(f, "directory {}", path.display()),
-            Self::Process { program, .. } => write!(f, "process {}", program.display()),
+            Self::Service { unit } => write!(f, "stopped service {}", unit.shown()),
+            Self::File { path, .. } => write!(f, "file {}", path.shown()),
+            Self::Directory { path, .. } => write!(f, "directory {}", path.shown()),
+            Self::Process { program, .. } => write!(f, "process {}", program.shown()),
         }
     }
 }

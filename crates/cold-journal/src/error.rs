@@ -3,12 +3,14 @@
 use std::io;
 use std::path::PathBuf;
 
+use cold_model::Shown as _;
+
 /// A change that could not be journalled, made or undone.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A file operation failed.
-    #[error("cannot {action} {path}: {source}")]
+    #[error("cannot {action} {}: {source}", path.shown())]
     Io {
         /// The attempted action as a verb phrase.
         action: &'static str,
@@ -21,7 +23,7 @@ pub enum Error {
     #[error(transparent)]
     Sys(#[from] cold_sys::Error),
     /// The journal or its directory could have been written by somebody else.
-    #[error("{path} is not trusted: {why}; inspect it, then remove it or run as its owner")]
+    #[error("{} is not trusted: {why}; inspect it, then remove it or run as its owner", path.shown())]
     Untrusted {
         /// The file or directory.
         path: PathBuf,
@@ -34,8 +36,18 @@ pub enum Error {
     /// Everything was undone already, so nothing may be changed any more.
     #[error("no change is made any more: the journal was closed by undoing everything")]
     Closed,
+    /// Another process has changed the same thing and not yet put it back.
+    #[error("cannot change {}: {holder} holds it (its journal: {}); try again when that has ended", path.shown(), journal.shown())]
+    Held {
+        /// The setting.
+        path: PathBuf,
+        /// The process, as `name[pid]`.
+        holder: String,
+        /// Its journal.
+        journal: PathBuf,
+    },
     /// The change cannot be made as asked.
-    #[error("cannot {action} {path}: {why}")]
+    #[error("cannot {action} {}: {why}", path.shown())]
     Refused {
         /// The attempted action as a verb phrase.
         action: &'static str,
@@ -70,6 +82,14 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    /// The same about the path by which a user knows the thing.
+    pub(crate) fn of(self, known: &std::path::Path) -> Self {
+        match self {
+            Self::Io { action, source, .. } => Self::io(action, known, source),
+            Self::Refused { action, why, .. } => Self::refused(action, known, why),
+            other => other,
+        }
+    }
     pub(crate) fn io(action: &'static str, path: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::Io { action, path: path.into(), source }
     }

@@ -3,9 +3,13 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{AtFlags, CWD, OFlags};
+use rustix::io::Errno;
 
 use crate::change::{Change, Made};
 use crate::record::{FORMAT, Owner, Record};
@@ -43,54 +47,56 @@ pub(crate) struct Content {
 }
 
 impl JournalFile {
-    /// Creates, locks and syncs the journal of `owner` in `dir`.
+    /// Creates, locks and syncs the journal of `owner` in `dir`. It gets its name when it is locked: another
+    /// process, which may know other pids than ours (a container), must never find it without its owner.
+    #[allow(clippy::disallowed_methods, reason = "removes the hidden name that it has just made")]
     pub(crate) fn create(dir: &Path, owner: &Owner) -> Result<Self> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
-        let n = NEXT.fetch_add(1, Ordering::Relaxed);
-        let path = dir.join(format!("{}-{}-{n}.{SUFFIX}", owner.pid, owner.starttime));
-        let file = OpenOptions::new()
-            .append(true)
-            .create_new(true)
-            .mode(0o600)
-            .open(&path)
-            .map_err(|e| Error::io("create", &path, e))?;
-        // Free: the name is ours, and others leave the journal of a living process alone.
-        file.lock().map_err(|e| Error::io("lock", &path, e))?;
-        let mut this = Self { path, file, len: 0 };
-        this.append(&Record::Header { format: FORMAT.to_owned(), owner: owner.clone() })?;
+        let (file, hidden) = unnamed(dir)?;
+        file.lock().map_err(|e| Error::io("lock a journal in", dir, e))?;
+        let mut this = Self { path: dir.to_owned(), file, len: 0 };
+        let header = Record::Header { format: FORMAT.to_owned(), owner: owner.clone() };
+        let named = this.append(&header).and_then(|()| {
+            let held = PathBuf::from(format!("/proc/self/fd/{}", this.file.as_raw_fd()));
+            let from = hidden.as_ref().unwrap_or(&held);
+            loop {
+                let n = NEXT.fetch_add(1, Ordering::Relaxed);
+                let path = dir.join(format!("{}-{}-{n}.{SUFFIX}", owner.pid, owner.starttime));
+                match rustix::fs::linkat(CWD, from, CWD, &path, AtFlags::SYMLINK_FOLLOW) {
+                    Ok(()) => break Ok(path),
+                    // Of another pid namespace, or of a process whose undoing failed.
+                    Err(Errno::EXIST) => {}
+                    Err(e) => break Err(Error::io("create", path, e.into())),
+                }
+            }
+        });
+        if let Some(hidden) = hidden {
+            let _ = std::fs::remove_file(hidden);
+        }
+        this.path = named?;
         place::sync(dir)?;
         Ok(this)
     }
 
+    /// Reads the journal of another process, which may hold it; `None` when it is gone by now.
+    pub(crate) fn peek(path: &Path) -> Result<Option<Content>> {
+        match open(path, OpenOptions::new().read(true)) {
+            Ok(mut file) => Ok(Some(Content::parse(&read(path, &mut file)?))),
+            Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+
     /// Opens a journal left by another process and reads it; `None` if another process holds it.
     pub(crate) fn open(path: &Path) -> Result<Option<(Self, Content)>> {
-        let mut file = OpenOptions::new()
-            .read(true)
-            .append(true)
-            // NOFOLLOW and NONBLOCK: a link or FIFO put there must neither lead astray nor block.
-            .custom_flags((rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK).bits().cast_signed())
-            .open(path)
-            .map_err(|e| Error::io("open", path, e))?;
-        let meta = file.metadata().map_err(|e| Error::io("stat", path, e))?;
-        if !meta.is_file() {
-            let why = "it is no regular file".to_owned();
-            return Err(Error::Untrusted { path: path.to_owned(), why });
-        }
-        place::trusted(path, &meta)?;
+        let mut file = open(path, OpenOptions::new().read(true).append(true))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(e)) => return Err(Error::io("lock", path, e)),
         }
-        let mut bytes = Vec::new();
-        let read = (&mut file).take(MAX_BYTES + 1).read_to_end(&mut bytes);
-        read.map_err(|e| Error::io("read", path, e))?;
-        let len = bytes.len() as u64;
-        if len > MAX_BYTES {
-            let why = format!("it is larger than {MAX_BYTES} bytes");
-            return Err(Error::Untrusted { path: path.to_owned(), why });
-        }
-        let mut this = Self { path: path.to_owned(), file, len };
+        let bytes = read(path, &mut file)?;
+        let mut this = Self { path: path.to_owned(), file, len: bytes.len() as u64 };
         if !bytes.is_empty() && !bytes.ends_with(b"\n") {
             // A torn last line must not swallow the next record.
             this.append_bytes(b"\n")?;
@@ -119,13 +125,63 @@ impl JournalFile {
         }
     }
 
+    /// Where it lies.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Removes the journal: everything in it is done.
+    #[allow(clippy::disallowed_methods, reason = "its own journal, which it holds")]
     pub(crate) fn remove(self) -> Result<()> {
         match std::fs::remove_file(&self.path) {
             Err(e) if e.kind() != std::io::ErrorKind::NotFound => Err(Error::io("remove", &self.path, e)),
             _ => Ok(()),
         }
     }
+}
+
+/// A file that has no name yet; where the file system has none, with one that no journal has.
+#[allow(clippy::disallowed_methods, reason = "a journal is appended to, line by line")]
+fn unnamed(dir: &Path) -> Result<(File, Option<PathBuf>)> {
+    let mut options = OpenOptions::new();
+    options.read(true).append(true).mode(0o600);
+    match options.clone().custom_flags(OFlags::TMPFILE.bits().cast_signed()).open(dir) {
+        Ok(file) => return Ok((file, None)),
+        Err(e)
+            if matches!(Errno::from_io_error(&e), Some(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL)) => {}
+        Err(e) => return Err(Error::io("create a journal in", dir, e)),
+    }
+    let name = cold_sys::place::random_name().map_err(|e| Error::io("name a journal in", dir, e))?;
+    let path = dir.join(format!(".{name}.new"));
+    let file = options.create_new(true).open(&path).map_err(|e| Error::io("create", &path, e))?;
+    Ok((file, Some(path)))
+}
+
+/// Opens what another process left, with suspicion.
+fn open(path: &Path, options: &OpenOptions) -> Result<File> {
+    let file = options
+        .clone()
+        // NOFOLLOW and NONBLOCK: a link or FIFO put there must neither lead astray nor block.
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+        .open(path)
+        .map_err(|e| Error::io("open", path, e))?;
+    let meta = file.metadata().map_err(|e| Error::io("stat", path, e))?;
+    if !meta.is_file() {
+        let why = "it is no regular file".to_owned();
+        return Err(Error::Untrusted { path: path.to_owned(), why });
+    }
+    place::trusted(path, &meta)?;
+    Ok(file)
+}
+
+fn read(path: &Path, file: &mut File) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| Error::io("read", path, e))?;
+    if bytes.len() as u64 > MAX_BYTES {
+        let why = format!("it is larger than {MAX_BYTES} bytes");
+        return Err(Error::Untrusted { path: path.to_owned(), why });
+    }
+    Ok(bytes)
 }
 
 impl Content {

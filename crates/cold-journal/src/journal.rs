@@ -9,7 +9,8 @@ use cold_sys::procfs::ProcFs;
 use crate::change::{Change, Made};
 use crate::file::{JournalFile, Pending};
 use crate::record::{Owner, Record};
-use crate::undo::{Outcome, Undone, undo};
+use crate::turn::{self, Turn};
+use crate::undo::{Journals, Outcome, Undone, undo};
 use crate::{Error, Result, place};
 
 /// A point at which a process may be killed; see [`Journal::observe`].
@@ -64,6 +65,26 @@ pub struct Guard {
     id: u64,
 }
 
+/// A change that was not made.
+pub(crate) struct Failed {
+    error: Error,
+    /// Something of it may have been made.
+    in_part: bool,
+}
+
+impl Failed {
+    /// Nothing was made.
+    pub(crate) fn at_once(error: impl Into<Error>) -> Self {
+        Self { error: error.into(), in_part: false }
+    }
+}
+
+impl<E: Into<Error>> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Self { error: error.into(), in_part: true }
+    }
+}
+
 impl Journal {
     /// A journal in [`crate::default_directory`].
     pub fn open() -> Result<Self> {
@@ -94,6 +115,7 @@ impl Journal {
     /// Undoes everything that is left, newest first, and closes the journal: later changes are refused
     /// with [`Error::Closed`], so that a thread that goes on while a signal is handled leaves nothing.
     pub fn undo_all(&self) -> Vec<Undone> {
+        let _turn = self.turn_to_undo(|_| true);
         let mut state = self.lock();
         state.closed = true;
         let ids: Vec<u64> = state.pending.iter().rev().map(|p| p.id).collect();
@@ -104,7 +126,7 @@ impl Journal {
     pub(crate) fn change<T>(
         &self,
         change: Change,
-        make: impl FnOnce() -> Result<(T, Made)>,
+        make: impl FnOnce() -> std::result::Result<(T, Made), Failed>,
     ) -> Result<(T, Guard)> {
         let mut state = self.lock();
         if state.closed {
@@ -118,10 +140,15 @@ impl Journal {
         self.step(Step::Recorded);
         let (value, made) = match make() {
             Ok(done) => done,
-            Err(e) => {
-                // It may have been made in part.
-                self.undo_locked(&mut state, id);
-                return Err(e);
+            Err(failed) => {
+                if failed.in_part {
+                    self.undo_locked(&mut state, id);
+                } else {
+                    // What has its name or value now is somebody else's. Should this fail, it stays in the
+                    // journal as not confirmed.
+                    let _ = self.finish(&mut state, id, "never made");
+                }
+                return Err(failed.error);
             }
         };
         self.step(Step::Made);
@@ -138,10 +165,27 @@ impl Journal {
         Ok((value, Guard { journal: self.clone(), id }))
     }
 
+    /// The path of its file, once there is one.
+    pub(crate) fn own_file(&self) -> Option<PathBuf> {
+        self.lock().file.as_ref().map(|file| file.path().to_owned())
+    }
+
+    pub(crate) fn proc(&self) -> &ProcFs {
+        &self.shared.proc
+    }
+
     /// Undoes one change; `None` if that was done before.
     pub(crate) fn undo_one(&self, id: u64) -> Option<Undone> {
+        let _turn = self.turn_to_undo(|p| p.id == id);
         let mut state = self.lock();
         self.undo_locked(&mut state, id)
+    }
+
+    /// The turn, where undoing one of these changes takes it. Always taken before the state is locked: a thread
+    /// that has it waits for the state. Without it (the directory is gone) undoing is better than not.
+    fn turn_to_undo(&self, which: impl Fn(&Pending) -> bool) -> Option<Turn> {
+        let takes = self.lock().pending.iter().any(|p| which(p) && p.change.takes_turn());
+        takes.then(|| turn::take(&self.shared.dir).ok()).flatten()
     }
 
     /// Forgets a change without undoing it.
@@ -156,7 +200,10 @@ impl Journal {
         self.step(Step::BeforeUndo);
         let outcome = match self.rebase(state, at) {
             Ok(Some(outcome)) => Ok(outcome),
-            Ok(None) => undo(&self.shared.proc, &pending),
+            Ok(None) => {
+                let own = state.file.as_ref().map(JournalFile::path);
+                undo(&self.shared.proc, Journals { dir: &self.shared.dir, own }, &pending)
+            }
             Err(e) => Err(e),
         };
         self.step(Step::Undone);
@@ -168,12 +215,12 @@ impl Journal {
     /// Undoing a setting below a newer change of the same setting must not touch the value: the newer
     /// change takes over the old value to go back to.
     fn rebase(&self, state: &mut State, at: usize) -> Result<Option<Outcome>> {
-        let Some(Pending { change: Change::Setting { path, old, .. }, .. }) = state.pending.get(at).cloned()
-        else {
-            return Ok(None);
-        };
-        let newer = state.pending.iter_mut().skip(at + 1).find_map(|p| match &mut p.change {
-            Change::Setting { path: other, old: its_old, .. } if *other == path => Some((p.id, its_old)),
+        let Some(Pending { change, .. }) = state.pending.get(at).cloned() else { return Ok(None) };
+        let Change::Setting { old, .. } = &change else { return Ok(None) };
+        let old = old.clone();
+        let same = state.pending.iter_mut().skip(at + 1).filter(|p| p.change.shares(&change));
+        let newer = same.into_iter().find_map(|p| match &mut p.change {
+            Change::Setting { old: its_old, .. } => Some((p.id, its_old)),
             _ => None,
         });
         let Some((id, its_old)) = newer else { return Ok(None) };

@@ -16,16 +16,19 @@ mod file;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod journal;
+mod kernel;
 mod make;
 mod place;
 mod record;
 mod recover;
 mod text;
+mod turn;
 mod undo;
 
 pub use change::{Change, Made};
 pub use error::{Error, Result};
 pub use journal::{Guard, Journal, Step};
+pub use kernel::KernelFile;
 pub use place::default_directory;
 pub use record::Owner;
 pub use recover::{Leftover, leftovers, recover};

@@ -9,10 +9,11 @@ use crate::{Error, Result};
 /// Identifies the format.
 pub(crate) const FORMAT: &str = "coldstart.journal/1";
 
-/// The process that made the changes.
+/// The process that made the changes, for people. Whether it lives, its lock on the journal tells: its pid
+/// may name another process in the pid namespace of whoever reads this, or none.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Its pid.
+    /// Its pid, in its own pid namespace.
     pub pid: i32,
     /// Its start time (field 22 of `/proc/PID/stat`), which tells it from a later process with that pid.
     pub starttime: u64,
@@ -27,14 +28,8 @@ impl Owner {
     pub(crate) fn me(proc: &ProcFs) -> Result<Self> {
         let pid = i32::try_from(std::process::id())
             .map_err(|_| Error::refused("identify", "/proc/self", "the pid exceeds 31 bits"))?;
-        let stat = proc.stat(pid)?;
+        let stat = proc.own_stat()?;
         Ok(Self { pid, starttime: stat.starttime, boot_id: boot_id(proc)?, comm: stat.comm })
-    }
-    /// Whether it is still running.
-    pub(crate) fn alive(&self, proc: &ProcFs, boot_id: &str) -> bool {
-        let zombie = |s: char| s == 'Z' || s == 'X';
-        self.boot_id == boot_id
-            && proc.stat(self.pid).is_ok_and(|s| s.starttime == self.starttime && !zombie(s.state))
     }
 }
 

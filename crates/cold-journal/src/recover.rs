@@ -7,8 +7,8 @@ use cold_sys::procfs::ProcFs;
 use crate::change::Change;
 use crate::file::{JournalFile, Pending, SUFFIX};
 use crate::record::{Owner, Record, boot_id};
-use crate::undo::{Outcome, Undone, undo};
-use crate::{Error, Result, place};
+use crate::undo::{Journals, Outcome, Undone, undo};
+use crate::{Error, Result, place, turn};
 
 /// The journal of a dead process. While it is held no other process can repair it.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub struct Leftover {
     same_boot: bool,
 }
 
-/// The journals in `dir` whose owner is dead, oldest owner first. Journals of living processes and
+/// The journals in `dir` that nobody holds, oldest owner first: those of living processes and
 /// those which another process is repairing are left out. A missing directory holds none; a directory
 /// or journal that others may write is an error, with which nothing is undone.
 pub fn leftovers(dir: &Path) -> Result<Vec<Leftover>> {
@@ -30,13 +30,12 @@ pub fn leftovers(dir: &Path) -> Result<Vec<Leftover>> {
         other => other.map_err(|e| Error::io("stat", dir, e))?,
     };
     place::trusted(dir, &meta)?;
-    let proc = ProcFs::default();
-    let boot = boot_id(&proc)?;
+    let boot = boot_id(&ProcFs::default())?;
     let mut found = Vec::new();
     for entry in std::fs::read_dir(dir).map_err(|e| Error::io("list", dir, e))? {
         let path = entry.map_err(|e| Error::io("list", dir, e))?.path();
         if path.extension().is_some_and(|e| e == SUFFIX)
-            && let Some(leftover) = Leftover::open(path, &proc, &boot)?
+            && let Some(leftover) = Leftover::open(path, &boot)?
         {
             found.push(leftover);
         }
@@ -56,12 +55,14 @@ pub fn recover(dir: &Path) -> Result<Vec<Undone>> {
 }
 
 impl Leftover {
-    fn open(path: PathBuf, proc: &ProcFs, boot: &str) -> Result<Option<Self>> {
-        // The name tells the owner before it is opened: the journal of a living process is not touched.
-        let named = owner_by_name(&path, boot);
-        if named.as_ref().is_some_and(|o| o.alive(proc, boot)) {
-            return Ok(None);
-        }
+    /// The journal `path` if its owner is dead.
+    pub(crate) fn find(path: &Path, proc: &ProcFs) -> Result<Option<Self>> {
+        Self::open(path.to_owned(), &boot_id(proc)?)
+    }
+
+    fn open(path: PathBuf, boot: &str) -> Result<Option<Self>> {
+        // The lock of its owner tells whether that lives, and nothing else does: its pid may be that of another
+        // process, or of none, in this pid namespace (a container that shares the state directory).
         let (file, content) = match JournalFile::open(&path) {
             Ok(Some(opened)) => opened,
             Ok(None) => return Ok(None),
@@ -72,10 +73,7 @@ impl Leftover {
             Err(e) => return Err(e),
         };
         let same_boot = content.owner.as_ref().is_none_or(|o| o.boot_id == boot);
-        let owner = content.owner.or(named);
-        if owner.as_ref().is_some_and(|o| o.alive(proc, boot)) {
-            return Ok(None);
-        }
+        let owner = content.owner.or_else(|| owner_by_name(&path, boot));
         let leftover =
             Self { path, file, owner, pending: content.pending, damaged: content.damaged, same_boot };
         Ok(Some(leftover))
@@ -112,7 +110,9 @@ impl Leftover {
             let outcome = if !self.same_boot && pending.change.ends_with_boot() {
                 Ok(Outcome::GoneWithReboot)
             } else {
-                undo(&proc, &pending)
+                let dir = self.path.parent().unwrap_or(Path::new("."));
+                let _turn = pending.change.takes_turn().then(|| turn::take(dir)).transpose()?;
+                undo(&proc, Journals { dir, own: Some(&self.path) }, &pending)
             };
             match &outcome {
                 Ok(o) => self.file.append(&Record::Done { id: pending.id, outcome: o.to_string() })?,

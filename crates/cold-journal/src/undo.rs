@@ -14,8 +14,9 @@ use cold_sys::procfs::ProcFs;
 
 use crate::change::{Change, Made};
 use crate::file::Pending;
+use crate::kernel::locate;
 use crate::make::{read_setting, systemctl, write_setting};
-use crate::{Error, Result};
+use crate::{Error, Result, turn};
 
 /// How long processes, mounts and devices get to let go before that is reported.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -34,6 +35,8 @@ pub enum Outcome {
     },
     /// A newer change of the same setting will restore it.
     LeftToNewer,
+    /// Another process still needs it, and will undo it.
+    LeftToOthers,
     /// It was in use; it ends when its last user is gone.
     WhenUnused,
     /// The machine was restarted since.
@@ -49,6 +52,7 @@ impl fmt::Display for Outcome {
             Self::Gone => f.write_str("nothing to undo"),
             Self::ChangedByOthers { found } => write!(f, "left alone, changed by others: {found}"),
             Self::LeftToNewer => f.write_str("left to a newer change of the same setting"),
+            Self::LeftToOthers => f.write_str("left to another process that needs it, too"),
             Self::WhenUnused => f.write_str("in use, ends with its last user"),
             Self::GoneWithReboot => f.write_str("gone with a reboot"),
             Self::AlreadyUndone => f.write_str("already undone"),
@@ -74,20 +78,37 @@ impl fmt::Display for Undone {
     }
 }
 
-pub(crate) fn undo(proc: &ProcFs, pending: &Pending) -> Result<Outcome> {
+/// The journal that a change stands in, and where the others lie.
+#[derive(Clone, Copy)]
+pub(crate) struct Journals<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) own: Option<&'a Path>,
+}
+
+/// Undoes one change. The caller has the turn if [`Change::takes_turn`].
+pub(crate) fn undo(proc: &ProcFs, journals: Journals<'_>, pending: &Pending) -> Result<Outcome> {
     let made = pending.made.as_ref();
     let identity = match made {
         Some(Made::File(id)) => Some(*id),
         _ => None,
     };
     match &pending.change {
-        Change::Setting { path, old, new } => setting(path, old, new, made),
-        Change::Controller { path, name } => controller(path, name),
-        Change::Cgroup { path } => cgroup::remove(proc, path, identity),
+        Change::Setting { path, old, new, kernel } => {
+            let Some(place) = locate(proc, kernel.as_ref(), path)? else { return Ok(Outcome::Gone) };
+            setting(&place.path, old, new, made).map_err(|e| e.of(path))
+        }
+        Change::Controller { path, name, kernel } => {
+            let Some(place) = locate(proc, kernel.as_ref(), path)? else { return Ok(Outcome::Gone) };
+            if turn::holder(journals.dir, journals.own, &pending.change)?.is_some() {
+                return Ok(Outcome::LeftToOthers);
+            }
+            controller(&place.path, name).map_err(|e| e.of(path))
+        }
+        Change::Cgroup { path, kernel } => cgroup::remove(proc, path, kernel.as_ref(), identity),
         Change::Mount { target, fs_type, source } => device::unmount(proc, target, fs_type, source),
         Change::Loop { number, backing, id } => device::detach(*number, backing, *id),
         Change::Service { unit } => service(unit),
-        Change::File { path, parent } => tree::remove_file(path, *parent, identity),
+        Change::File { path, parent } => tree::remove_file(proc, path, *parent, identity),
         Change::Directory { path, parent } => tree::remove_directory(proc, path, *parent, identity),
         Change::Process { token, .. } => match made {
             Some(Made::Process { pid, starttime }) => process::kill(proc, *pid, *starttime, token),

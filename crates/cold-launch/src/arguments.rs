@@ -1,9 +1,11 @@
 //! The command line, by hand: a parser library would be larger than the launcher.
 
 use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
 use cold_launch::{Options, Source};
+use cold_model::Shown as _;
 use cold_plan::plan::Gate;
 
 pub(crate) const HELP: &str = "\
@@ -26,6 +28,27 @@ Options:
 The program replaces cold-launch: it has its process id, and its exit code is its own. Whatever is wrong
 with a plan, the program starts. Learn plans with: cold prefetch learn -- COMMAND
 ";
+
+/// Options whose value may be the next word.
+const VALUED: [&str; 7] =
+    ["--plan", "--store", "--scenario", "--control-every", "--wait", "--deadline", "--budget"];
+
+/// At which of the words behind the launcher's name the command begins; `None` for none. Allocates nothing: what
+/// is to be started must be known before anything can fail.
+pub(crate) fn command_at<'a>(words: impl Iterator<Item = &'a OsStr>) -> Option<usize> {
+    let mut is_value = false;
+    for (at, word) in words.enumerate() {
+        match word.as_bytes() {
+            _ if is_value => is_value = false,
+            b"--" => return Some(at + 1),
+            option if option.starts_with(b"-") => {
+                is_value = VALUED.iter().any(|name| name.as_bytes() == option);
+            }
+            _ => return Some(at),
+        }
+    }
+    None
+}
 
 #[derive(Debug)]
 pub(crate) enum Asked {
@@ -61,7 +84,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Asked, 
             "-h" | "--help" => return Ok(Asked::Help),
             "-V" | "--version" => return Ok(Asked::Version),
             "--" => break,
-            _ if text.starts_with('-') => return Err(format!("unknown option {text}")),
+            _ if word.as_bytes().starts_with(b"-") => return Err(format!("unknown option {}", word.shown())),
             // The first word that is no option begins the command, as with env and nohup.
             _ => {
                 options.command.push(word);
@@ -84,12 +107,12 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Asked, 
 }
 
 fn utf8(name: &str, value: OsString) -> Result<String, String> {
-    value.into_string().map_err(|v| format!("{name}: {} is no text", v.to_string_lossy()))
+    value.into_string().map_err(|v| format!("{name}: {} is no text", v.shown()))
 }
 
 fn number<N: std::str::FromStr>(name: &str, value: &OsStr) -> Result<N, String> {
     let text = value.to_string_lossy();
-    text.parse().map_err(|_| format!("{name}: {text} is no number that fits"))
+    text.parse().map_err(|_| format!("{name}: {} is no number that fits", value.shown()))
 }
 
 fn gate(value: &OsStr) -> Result<Gate, String> {
@@ -97,7 +120,7 @@ fn gate(value: &OsStr) -> Result<Gate, String> {
         Some("none") => Ok(Gate::None),
         Some("issued") => Ok(Gate::Issued),
         Some("arrived") => Ok(Gate::Arrived),
-        _ => Err(format!("--wait: {} is none of none, issued, arrived", value.to_string_lossy())),
+        _ => Err(format!("--wait: {} is none of none, issued, arrived", value.shown())),
     }
 }
 
@@ -119,6 +142,23 @@ mod tests {
             assert_eq!(options.command, ["ls", "--plan"]);
             assert_eq!((options.gate, options.budget), (Some(Gate::Issued), Some(9)));
         }
+    }
+
+    #[test]
+    fn where_the_command_begins_is_known_without_reading_the_options() {
+        for words in [
+            &["--plan", "p", "ls", "-l"][..],
+            &["--plan=p", "--verbose", "ls"],
+            &["--store", "--", "--", "--", "ls"],
+            &["--wait", "none", "--deadline", "5", "--budget", "7", "--", "-x"],
+            &["--scenario", "s", "--control-every=3", ""],
+            &["--control-every", "3", "--verbose", "--store", "ls", "ls"],
+        ] {
+            let Ok(Asked::Start(options, _)) = asked(words) else { panic!("{words:?}") };
+            let at = command_at(words.iter().map(OsStr::new)).expect("a command");
+            assert_eq!(options.command, words[at..], "{words:?}");
+        }
+        assert_eq!(command_at(["--plan", "ls"].iter().map(OsStr::new)), None);
     }
 
     #[test]

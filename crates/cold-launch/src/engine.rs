@@ -18,6 +18,8 @@ pub(crate) mod word {
     pub(crate) const GATE: usize = 0;
     /// Counts steps done of the critical prefix.
     pub(crate) const PROGRESS: usize = 1;
+    /// Counts all steps begun.
+    pub(crate) const STEPS: usize = 2;
 }
 
 /// Fewer lookups per thread are not worth the thread (30 µs).
@@ -192,6 +194,9 @@ impl<'a> Engine<'a> {
     }
 
     fn step(&self, step: Step, window: &mut Window) {
+        if let Some(steps) = self.shared.words().get(word::STEPS) {
+            steps.fetch_add(1, Ordering::Relaxed);
+        }
         match step.op {
             Op::Read => return self.read(step, window),
             Op::Open => drop(self.files.get(step.file)),

@@ -20,6 +20,7 @@ use crate::places::Places;
 use crate::prepare::{self, Seen};
 use crate::record;
 use crate::watch::{self, Target};
+use crate::wrappers;
 
 /// For how long a start is watched for its mark, at least and at most, beside the time that its plan may take.
 const WATCH: std::ops::RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_mins(2);
@@ -80,6 +81,11 @@ pub fn explain(options: &Options) -> Explanation {
 /// Must be called while the process has one thread; with several the command starts without its plan.
 pub fn launch(options: &Options, tell: &mut dyn FnMut(&Explanation)) -> std::io::Error {
     let (began, began_at) = (Instant::now(), monotonic());
+    let other = match wrappers::instead(&options.command) {
+        Ok(other) => other.map(|command| Options { command, ..options.clone() }),
+        Err(endless) => return std::io::Error::other(endless),
+    };
+    let options = other.as_ref().unwrap_or(options);
     let mut seen = Seen::default();
     let loaded = load::find(options);
     let plan = loaded.as_ref().ok().map(|l| l.path.clone());
@@ -97,27 +103,21 @@ fn decide(
 ) -> Result<Decision, Skip> {
     let view = loaded.view()?;
     let ready = ready(view, options, began, seen).inspect_err(|skip| note(loaded, view, options, skip))?;
-    let control = is_control(loaded, view, options);
-    let target = target(view, began_at, options.deadline)?;
     let shared = SharedWords::new()?;
+    if detached::gets_orphans() {
+        return read_first(loaded, view, options, &ready, &shared);
+    }
+    // What cannot be entered cannot be counted: then every start would be a control, for ever.
+    let control = is_control(loaded, view, options)
+        && entered_at(loaded, options).is_some_and(|place| history::can_grow(&place.history));
+    let target = target(view, began_at, options.deadline)?;
     let process = target.process.as_fd().as_raw_fd();
     let mut help = || {
         detached::leave(c"cold-launch", &[process]);
         let places = ready.places.closed();
         let engine = (!control).then(|| Engine::new(view, &places, &shared, ready.limits));
         attend(&target, engine.as_ref(), ready.limits.deadline, |mark, finished| {
-            let kind = match &engine {
-                None => Kind::Control,
-                Some(e) if e.is_stale() => Kind::Skipped(history::Skip::Stale),
-                Some(_) => Kind::Prefetched,
-            };
-            if let Some(place) = entered_at(loaded, options) {
-                let done = engine.as_ref().map(|e| (e.tally(), finished));
-                record::append(&place.history, view, kind, mark, done);
-                if control {
-                    record::judge(place, view);
-                }
-            }
+            enter(loaded, view, options, engine.as_ref(), mark, finished);
         });
     };
     detached::run(&mut help)?;
@@ -126,6 +126,50 @@ fn decide(
     }
     let (most, still) = prepare::patience(ready.limits.gate, options);
     hold(&shared, most, still);
+    Ok(Decision::Replay)
+}
+
+/// Enters a start in the history. In a helper, because a write may wait for a disk.
+fn enter(
+    loaded: &Loaded,
+    view: View<'_>,
+    options: &Options,
+    engine: Option<&Engine<'_>>,
+    mark: Option<Mark>,
+    finished: bool,
+) {
+    let Some(place) = entered_at(loaded, options) else { return };
+    let kind = match engine {
+        None => Kind::Control,
+        Some(e) if e.is_stale() => Kind::Skipped(history::Skip::Stale),
+        Some(_) => Kind::Prefetched,
+    };
+    record::append(&place.history, view, kind, mark, engine.map(|e| (e.tally(), finished)));
+    if engine.is_none() {
+        record::judge(place, view);
+    }
+}
+
+/// The first process of a container, and every other to whom orphans fall, cannot leave a helper behind: the
+/// program would get a child that it does not know. So all of the plan is read before the program begins, which
+/// on every disk measured takes less time than the program waits without. Nobody watches the program, so there
+/// is no mark, and no control.
+fn read_first(
+    loaded: &Loaded,
+    view: View<'_>,
+    options: &Options,
+    ready: &Ready<'_>,
+    shared: &SharedWords,
+) -> Result<Decision, Skip> {
+    let mut help = || {
+        detached::leave(c"cold-launch", &[]);
+        let places = ready.places.closed();
+        let engine = Engine::new(view, &places, shared, ready.limits);
+        engine.run();
+        enter(loaded, view, options, Some(&engine), None, true);
+    };
+    let mut patience = Patience::new(options.deadline, prepare::WITHOUT_PROGRESS);
+    detached::run_to_end(&mut help, &mut || !patience.left(shared, word::STEPS).is_zero())?;
     Ok(Decision::Replay)
 }
 
@@ -142,7 +186,7 @@ fn entered_at<'a>(loaded: &'a Loaded, options: &Options) -> Option<&'a Place> {
 }
 
 fn is_control(loaded: &Loaded, view: View<'_>, options: &Options) -> bool {
-    loaded.place.as_ref().is_some_and(|p| record::is_control(&p.history, view, options.control_every))
+    entered_at(loaded, options).is_some_and(|p| record::is_control(&p.history, view, options.control_every))
 }
 
 /// Enters a start without replay in the history. In a helper, because a write may wait for a disk.
@@ -152,8 +196,10 @@ fn note(loaded: &Loaded, view: View<'_>, options: &Options, skip: &Skip) {
         detached::leave(c"cold-launch", &[]);
         record::append(&place.history, view, kind, None, None);
     };
-    // A line less in the history is no reason to say anything.
-    let _ = detached::run(&mut write);
+    // A line less in the history is no reason to say anything, and none to give the program a child.
+    if !detached::gets_orphans() {
+        let _ = detached::run(&mut write);
+    }
 }
 
 fn target(view: View<'_>, began: Nanos, deadline: Duration) -> Result<Target, Skip> {
@@ -204,19 +250,40 @@ fn attend(
 /// Holds the start back until its critical prefix is there, at most `most`, and no longer than `still`
 /// without progress.
 fn hold(shared: &SharedWords, most: Duration, still: Duration) {
-    let began = Instant::now();
-    let progress = || shared.words().get(word::PROGRESS).map_or(0, |p| p.load(Ordering::Relaxed));
     let open = || shared.words().get(word::GATE).is_none_or(|g| g.load(Ordering::Acquire) != 0);
-    let (mut seen, mut since) = (progress(), began);
+    let mut patience = Patience::new(most, still);
     while !open() {
-        let now = Instant::now();
-        let left = most.saturating_sub(now - began).min(still.saturating_sub(now - since));
+        let left = patience.left(shared, word::PROGRESS);
         if left.is_zero() {
             return;
         }
         shared.wait(word::GATE, 0, left);
-        if progress() != seen {
-            (seen, since) = (progress(), Instant::now());
+    }
+}
+
+/// For how long a helper is waited for.
+struct Patience {
+    began: Instant,
+    most: Duration,
+    still: Duration,
+    /// What the helper had counted, and since when.
+    seen: (u32, Instant),
+}
+
+impl Patience {
+    /// At most `most`, and no longer than `still` without progress.
+    fn new(most: Duration, still: Duration) -> Self {
+        let began = Instant::now();
+        Self { began, most, still, seen: (0, began) }
+    }
+
+    /// What is left of it, while the helper counts in this word.
+    fn left(&mut self, shared: &SharedWords, word: usize) -> Duration {
+        let count = shared.words().get(word).map_or(0, |w| w.load(Ordering::Relaxed));
+        let now = Instant::now();
+        if count != self.seen.0 {
+            self.seen = (count, now);
         }
+        self.most.saturating_sub(now - self.began).min(self.still.saturating_sub(now - self.seen.1))
     }
 }

@@ -16,6 +16,7 @@ mod places;
 mod prepare;
 mod record;
 mod watch;
+mod wrappers;
 
 pub use engine::Tally;
 pub use guard::{Guards, Sample};

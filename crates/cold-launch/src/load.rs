@@ -48,13 +48,22 @@ pub(crate) fn find(options: &Options) -> Result<Loaded, Skip> {
         None => Store::lookup(|name| std::env::var_os(name)),
     };
     let history = stores.first().map(|own| own.history_of(&key)).unwrap_or_default();
+    let mut others = None;
     for store in stores {
-        if let Some(opened) = store.open(&key)? {
+        let opened = match store.open(&key) {
+            // A HOME of somebody else's, as `su` leaves it. It is not this user's to mend.
+            Err(e) if dir.is_none() && !store.is_system() && e.is_others() => {
+                others = Some(e);
+                continue;
+            }
+            other => other?,
+        };
+        if let Some(opened) = opened {
             let loaded = Loaded::map(&opened.file, opened.len, opened.path)?;
             return Ok(Loaded { place: Some(Place { store, key, history }), ..loaded });
         }
     }
-    Err(Skip::NoPlan)
+    Err(others.map_or(Skip::NoPlan, Skip::NotOurs))
 }
 
 impl Loaded {

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use cold_model::Shown as _;
 use cold_plan::format::FormatError;
 use cold_plan::plan::Gate;
 
@@ -70,6 +71,9 @@ pub enum Skip {
     /// Nothing was learnt for this command.
     #[error("there is no plan for this command (learn one: cold prefetch learn -- COMMAND)")]
     NoPlan,
+    /// The user's own store is another user's, and the system's has none.
+    #[error("there is no plan for this command that this user may follow: {0}")]
+    NotOurs(cold_plan::store::Error),
     /// The command cannot be told.
     #[error("cannot tell which plan this command has: {0}")]
     Key(#[from] cold_plan::scenario::ScenarioError),
@@ -77,7 +81,7 @@ pub enum Skip {
     #[error(transparent)]
     Store(#[from] cold_plan::store::Error),
     /// The plan's file cannot be read.
-    #[error("cannot read the plan {path}: {why}")]
+    #[error("cannot read the plan {}: {why}", .path.shown())]
     Unreadable {
         /// The file.
         path: PathBuf,
@@ -85,7 +89,7 @@ pub enum Skip {
         why: String,
     },
     /// The file is no plan.
-    #[error("the plan {path} cannot be used: {why}")]
+    #[error("the plan {} cannot be used: {why}", .path.shown())]
     Format {
         /// The file.
         path: PathBuf,

@@ -111,10 +111,11 @@ fn budget(
     Ok(room.min(wanted))
 }
 
+/// A server or disk that does nothing for so long will not be quicker for being waited for.
+pub(crate) const WITHOUT_PROGRESS: Duration = Duration::from_millis(200);
+
 /// How long the program is held back at most, and for how long without progress.
 pub(crate) fn patience(gate: Gate, options: &Options) -> (Duration, Duration) {
-    /// A server or disk that does nothing for so long will not be quicker for being waited for.
-    const WITHOUT_PROGRESS: Duration = Duration::from_millis(200);
     let most = if gate == Gate::None { Duration::ZERO } else { options.deadline };
     (most, WITHOUT_PROGRESS.min(most))
 }

@@ -6,6 +6,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::Shown as _;
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Known, Nanos};
@@ -43,7 +44,7 @@ impl fmt::Display for State {
             Self::Prefetched => f.pad("prefetched"),
             Self::Light => f.pad("light"),
             Self::Warm => f.pad("warm"),
-            Self::Snapshot(p) => f.pad(&format!("snapshot={}", p.display())),
+            Self::Snapshot(p) => f.pad(&format!("snapshot={}", p.shown())),
         }
     }
 }

@@ -4,6 +4,7 @@
 //! and nanoseconds that print themselves) and [`known`] (a value the kernel may refuse to tell).
 
 pub mod bench;
+pub mod csv;
 pub mod file;
 pub mod file_system;
 pub mod hash;
@@ -15,9 +16,11 @@ pub mod random;
 pub mod recording;
 #[cfg(feature = "sample")]
 pub mod sample;
+pub mod text;
 pub mod units;
 
 pub use file::FileId;
 pub use io_model::{DeviceModel, Extent};
 pub use known::Known;
+pub use text::Shown;
 pub use units::{Bytes, Nanos};

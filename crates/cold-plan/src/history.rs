@@ -9,10 +9,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rustix::fs::OFlags;
+use rustix::fs::{FallocateFlags, OFlags};
+use rustix::io::Errno;
 
 use crate::plan::tagged;
-use crate::store::{Error, Result, TEMPORARY, trusted};
+use crate::store::{Error, Result, trusted};
 
 /// Records that stay when a history is shortened.
 pub const KEPT: usize = 4096;
@@ -163,21 +164,30 @@ impl Record {
     }
 }
 
-/// Appends a record to the history at `path` (see [`crate::Store::history_of`]), creating file and
-/// directory where they are missing.
+/// Appends a record to the history at `path` (see [`crate::Store::history_of`]), creating the file where it is
+/// missing, and the directory where it is the usual one.
 pub fn append(path: &Path, record: &Record) -> Result<()> {
-    let mut file = match open(path, true) {
-        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
-            let dir = path.parent().unwrap_or(Path::new("/"));
-            cold_sys::place::create_directory(dir, 0o700).map_err(|e| Error::io("create", dir, e))?;
-            open(path, true)?
-        }
-        other => other?,
-    };
+    let mut file = open_or_create(path)?;
     // One write: with O_APPEND it lands in one piece behind what others append.
     file.write_all(&record.encode()).map_err(|e| Error::io("write", path, e))?;
     let length = file.metadata().map_err(|e| Error::io("stat", path, e))?.len();
     if length >= 2 * (KEPT * RECORD) as u64 { shorten(path, &file) } else { Ok(()) }
+}
+
+/// Whether one more record could be appended to the history at `path`, as far as can be known beforehand: the
+/// file is there or could be made, its room on the disk is set aside, and no limit forbids it.
+pub fn can_grow(path: &Path) -> bool {
+    let Ok(file) = open_or_create(path) else { return false };
+    let Ok(end) = file.metadata().map(|meta| meta.len()) else { return false };
+    if end.saturating_add(RECORD as u64) > cold_sys::exec::file_size_limit() {
+        return false;
+    }
+    match rustix::fs::fallocate(&file, FallocateFlags::KEEP_SIZE, end, RECORD as u64) {
+        Ok(()) => true,
+        // A file system that sets nothing aside (NFS 4.1, FUSE) says at least whether it is full.
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => rustix::fs::fstatvfs(&file).is_ok_and(|fs| fs.f_bavail > 0),
+        Err(_) => false,
+    }
 }
 
 /// All readable records, the oldest first; none where there is no history.
@@ -208,7 +218,24 @@ fn content(path: &Path, file: &File) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// To be appended to; with its directory where that is missing.
+fn open_or_create(path: &Path) -> Result<File> {
+    match open(path, true) {
+        Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            let dir = path.parent().unwrap_or(Path::new("/"));
+            // A named store that is gone (a trial that has ended) does not come back for a record.
+            if !dir.ends_with(crate::store::USUAL) {
+                return Err(Error::io("open", path, source));
+            }
+            cold_sys::place::create_directory(dir, 0o700).map_err(|e| Error::io("create", dir, e))?;
+            open(path, true)
+        }
+        other => other,
+    }
+}
+
 /// Opens a history that belongs to this user; a link, a FIFO or somebody else's file is refused.
+#[allow(clippy::disallowed_methods, reason = "an append-only file, of which a half record is skipped")]
 fn open(path: &Path, write: bool) -> Result<File> {
     let file = OpenOptions::new()
         .read(true)
@@ -234,20 +261,13 @@ fn shorten(path: &Path, file: &File) -> Result<()> {
     let records = parse(&content(path, &open(path, false)?)?);
     let last = records.get(records.len().saturating_sub(KEPT)..).unwrap_or_default();
     let bytes: Vec<u8> = last.iter().flat_map(Record::encode).collect();
-    // A name that pruning the store removes, should this process die here.
-    let temporary = path.with_file_name(format!("{TEMPORARY}{}-log", std::process::id()));
-    let written = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .mode(0o600)
-        .open(&temporary)
-        .and_then(|mut f| f.write_all(&bytes))
-        .and_then(|()| std::fs::rename(&temporary, path));
-    written.map_err(|e| {
-        // Half a copy is of no use to anybody; the first error is the one to tell.
-        let _ = std::fs::remove_file(&temporary);
-        Error::io("shorten", path, e)
-    })
+    cold_sys::whole::write(path, cold_sys::whole::Kind::Own(0o600), &bytes)
+        .map_err(|e| Error::io("shorten", path, e))
+}
+
+/// Whether these bytes are a history: they begin as one does, and have a record.
+pub(crate) fn is_one(bytes: &[u8]) -> bool {
+    bytes.starts_with(&MAGIC) && !parse(bytes).is_empty()
 }
 
 #[cfg(test)]

@@ -13,6 +13,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use cold_model::Shown as _;
 use cold_model::hash::fnv1a64;
 
 use crate::plan::{Identity, Key};
@@ -41,7 +42,7 @@ pub enum ScenarioError {
     #[error("no command was given")]
     NoCommand,
     /// The program is not there.
-    #[error("cannot find the program {}: no executable file of this name in PATH", .0.display())]
+    #[error("cannot find the program {}: no executable file of this name in PATH", .0.shown())]
     NotFound(OsString),
     /// It is there and cannot be looked at.
     #[error("cannot look at the program {path}: {source}")]

@@ -1,22 +1,27 @@
 //! Where plans lie, who may have written them, and which are there.
 //!
 //! A user has an own store; root's is the system's, which every user may read. A plan that somebody else
-//! could have written is refused: replaying it would read files with our rights.
+//! could have written is refused: replaying it would read files with our rights. Any other directory can be named
+//! as a store, where it is a new or an empty one, or was one before.
 
 mod error;
+mod lock;
+mod own;
 mod write;
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use own::Part;
 use rustix::fs::OFlags;
 
 pub use error::{Error, Result};
+pub use own::Replay;
 pub use write::{Keep, Locked};
 
 use crate::Plan;
@@ -24,13 +29,10 @@ use crate::format::{MAX_BYTES, View};
 use crate::plan::Key;
 use crate::scenario::key_hash;
 
-/// How the names of plans and of their histories end.
-const PLAN: &str = "plan";
-const HISTORY: &str = "log";
-/// What became of the plan in its last recorded start, as whoever recorded it writes it.
-const REPLAY: &str = "replay";
-/// How the names of files being written begin.
-pub(crate) const TEMPORARY: &str = ".tmp-";
+/// The usual store's directory in a state directory.
+const PLANS: &str = "plans";
+/// How the paths of usual stores end, a user's and the system's.
+pub(crate) const USUAL: &str = "coldstart/plans";
 /// Longest part of a file name that the executable gives.
 const MAX_EXECUTABLE: usize = 64;
 
@@ -38,8 +40,18 @@ const MAX_EXECUTABLE: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
     dir: PathBuf,
+    kind: Kind,
+}
+
+/// Whose store it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// The user's own.
+    Own,
     /// Written by root, read by all.
-    system: bool,
+    System,
+    /// A directory that was named; what root or the user wrote there is believed.
+    Named,
 }
 
 /// A plan's file, opened and found trustworthy; its content not yet looked at.
@@ -78,24 +90,24 @@ pub struct Listing {
 impl Store {
     /// The store that this user writes; root's is [`Store::system`]. `variable` reads the environment.
     pub fn user(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
-        let system = cold_sys::caps::is_root();
+        let kind = if cold_sys::caps::is_root() { Kind::System } else { Kind::Own };
         let state = cold_sys::place::state_directory(variable).ok_or(Error::NoDirectory)?;
-        Ok(Self { dir: state.join("plans"), system })
+        Ok(Self { dir: state.join(PLANS), kind })
     }
 
     /// The plans that root learnt for everybody.
     pub fn system() -> Self {
-        Self { dir: Path::new(cold_sys::place::SYSTEM_STATE).join("plans"), system: true }
+        Self { dir: Path::new(cold_sys::place::SYSTEM_STATE).join(PLANS), kind: Kind::System }
     }
 
-    /// Another directory, as a store of this user.
+    /// Another directory, as a store of this user; see [`Store::recognise`].
     pub fn at(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into(), system: false }
+        Self { dir: dir.into(), kind: Kind::Named }
     }
 
     /// The stores that a start of this user looks into, in order: the own one, then the system's.
     pub fn lookup(variable: impl Fn(&str) -> Option<OsString>) -> Vec<Self> {
-        let own = Self::user(variable).ok().filter(|own| !own.system);
+        let own = Self::user(variable).ok().filter(|own| !own.is_system());
         own.into_iter().chain([Self::system()]).collect()
     }
 
@@ -106,24 +118,33 @@ impl Store {
 
     /// It is the system's.
     pub fn is_system(&self) -> bool {
-        self.system
+        self.kind == Kind::System
+    }
+
+    /// It is neither the user's own nor the system's.
+    fn is_named(&self) -> bool {
+        self.kind == Kind::Named
     }
 
     /// Where the plan of this key lies or would lie: `EXECUTABLE-HASH.plan`, [`key_hash`] as 16
     /// hexadecimal digits.
     pub fn path_of(&self, key: &Key) -> PathBuf {
-        self.dir.join(format!("{}.{PLAN}", stem(key)))
+        self.part_of(key, Part::Plan)
     }
 
     /// Where the history of this key's starts lies: beside the plan, for the system's plans in the
     /// user's own store.
     pub fn history_of(&self, key: &Key) -> PathBuf {
-        self.dir.join(format!("{}.{HISTORY}", stem(key)))
+        self.part_of(key, Part::History)
     }
 
     /// Where what became of this key's plan in its last recorded start is kept.
     pub fn replay_of(&self, key: &Key) -> PathBuf {
-        self.dir.join(format!("{}.{REPLAY}", stem(key)))
+        self.part_of(key, Part::Replay)
+    }
+
+    fn part_of(&self, key: &Key, part: Part) -> PathBuf {
+        self.dir.join(format!("{}.{}", stem(key), part.extension()))
     }
 
     /// What [`Store::save_replay`] has kept; `None` when there is nothing.
@@ -159,7 +180,7 @@ impl Store {
     /// Every plan there is, and what cannot be one. A store that does not exist is empty.
     pub fn list(&self) -> Result<Listing> {
         let mut listing = Listing::default();
-        for path in self.files(PLAN)? {
+        for path in self.files(Part::Plan)? {
             match self.listed(&path) {
                 Ok(listed) => listing.plans.push(listed),
                 Err(e) => listing.refused.push((path, e)),
@@ -184,20 +205,20 @@ impl Store {
     /// There is nothing for this user: not there, or a system whose root keeps its plans to itself.
     fn means_none(&self, error: &std::io::Error) -> bool {
         let kind = error.kind();
-        kind == ErrorKind::NotFound || (self.system && kind == ErrorKind::PermissionDenied)
+        kind == ErrorKind::NotFound || (self.is_system() && kind == ErrorKind::PermissionDenied)
     }
 
-    /// Its files of this kind, sorted.
-    fn files(&self, extension: &str) -> Result<Vec<PathBuf>> {
+    /// Files with such names, sorted.
+    fn files(&self, part: Part) -> Result<Vec<PathBuf>> {
         let entries = match std::fs::read_dir(&self.dir) {
             Err(e) if self.means_none(&e) => return Ok(Vec::new()),
             other => other.map_err(|e| Error::io("list", &self.dir, e))?,
         };
         let mut files = Vec::new();
         for entry in entries {
-            let path = entry.map_err(|e| Error::io("list", &self.dir, e))?.path();
-            if path.extension().is_some_and(|e| e == extension) {
-                files.push(path);
+            let entry = entry.map_err(|e| Error::io("list", &self.dir, e))?;
+            if Part::of(&entry.file_name()) == Some(part) {
+                files.push(entry.path());
             }
         }
         files.sort();
@@ -217,23 +238,29 @@ impl Store {
         if !meta.is_file() {
             return Err(Error::untrusted(path, "it is no regular file".to_owned()));
         }
-        self.trusted(path, &meta)?;
+        let me = rustix::process::geteuid().as_raw();
+        let owners: &[u32] = match self.kind {
+            Kind::System => &[0],
+            Kind::Own => &[me],
+            Kind::Named if me == 0 => &[0],
+            Kind::Named => &[me, 0],
+        };
+        trusted(path, &meta, owners)?;
         if meta.len() > MAX_BYTES {
             return Err(Error::untrusted(path, format!("it is larger than {MAX_BYTES} bytes")));
         }
         Ok(Opened { file, len: meta.len(), path: path.to_owned() })
-    }
-
-    /// Refuses what belongs to another than the store's owner or can be written by others.
-    fn trusted(&self, path: &Path, meta: &Metadata) -> Result<()> {
-        trusted(path, meta, &[if self.system { 0 } else { rustix::process::geteuid().as_raw() }])
     }
 }
 
 /// Refuses what belongs to none of `owners` or can be written by others: who can write a plan says which files
 /// this process opens.
 pub fn trusted(path: &Path, meta: &Metadata, owners: &[u32]) -> Result<()> {
-    cold_sys::place::distrust(meta, owners).map_or(Ok(()), |why| Err(Error::untrusted(path, why)))
+    match cold_sys::place::distrust(meta, owners) {
+        None => Ok(()),
+        Some(why) if owners.contains(&meta.uid()) => Err(Error::untrusted(path, why)),
+        Some(why) => Err(Error::Others { path: path.to_owned(), why }),
+    }
 }
 
 fn read(opened: Opened) -> Result<Vec<u8>> {
@@ -246,10 +273,14 @@ fn read(opened: Opened) -> Result<Vec<u8>> {
 /// The part of the file name that plan and history share.
 fn stem(key: &Key) -> String {
     let name = key.executable.file_name().unwrap_or_default().as_bytes();
-    let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'+' | b'-');
     let name: String =
-        name.iter().take(MAX_EXECUTABLE).map(|b| if plain(b) { char::from(*b) } else { '_' }).collect();
+        name.iter().take(MAX_EXECUTABLE).map(|b| if plain(*b) { char::from(*b) } else { '_' }).collect();
     format!("{name}-{:016x}", key_hash(key))
+}
+
+/// What of an executable's name stands in a file's name as it is.
+fn plain(b: u8) -> bool {
+    b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'+' | b'-')
 }
 
 #[cfg(test)]

@@ -166,7 +166,7 @@ fn direct_flags(extra: rustix::fs::OFlags) -> i32 {
 }
 
 fn existing(path: &Path) -> Result<Subject, Error> {
-    let (_, meta) = cold_sys::open::regular(path, true)?;
+    let (looked, meta) = cold_sys::open::regular(path, true)?;
     if meta.len() < LEAST {
         let why = format!("{} bytes are too few", meta.len());
         return Err(Error::NoFile { place: path.to_owned(), why });
@@ -174,7 +174,7 @@ fn existing(path: &Path) -> Result<Subject, Error> {
     let direct = std::fs::OpenOptions::new()
         .read(true)
         .custom_flags(direct_flags(rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY))
-        .open(path)
+        .open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&looked)))
         .map_err(|e| Error::Io { action: "open past the cache", path: path.to_owned(), source: e })?;
     // Its pages may be in use: what is cached of it stays, so the cap is taken from what the kernel states.
     Ok(Subject { direct, buffered: None, bytes: meta.len() & !4095 })

@@ -1,9 +1,10 @@
 //! A control group with a memory limit, of either version, journalled before it is made.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cold_journal::{Guard, Journal};
 use cold_model::Bytes;
+use cold_model::Shown as _;
 use cold_sys::cgroup::{Cgroup, Hierarchies};
 use cold_sys::procfs::ProcFs;
 
@@ -57,7 +58,7 @@ impl Group {
         let parent = if is_root { &*own } else { own.parent().unwrap_or(&own) };
         let offered = std::fs::read_to_string(parent.join("cgroup.controllers")).unwrap_or_default();
         if !offered.split_whitespace().any(|c| c == "memory") {
-            return Err(none(format!("{} has no memory controller", parent.display())));
+            return Err(none(format!("{} has no memory controller", parent.shown())));
         }
         let controller = journal.enable_controller(parent, "memory")?;
         let (cgroup, guard) = limited(journal, parent, "memory.max", limit)?;
@@ -107,22 +108,10 @@ impl Group {
 
 /// A new group in `parent` with its limit in `file`.
 fn limited(journal: &Journal, parent: &Path, file: &str, limit: Bytes) -> Result<(Cgroup, Guard)> {
-    let dir = unused(parent, &format!("cold-{}", std::process::id()));
-    let guard = journal.create_cgroup(&dir)?;
+    let (dir, guard) = journal.create_cgroup(parent, "cold")?;
     let cgroup = Cgroup::at(dir);
     cgroup.set(file, &limit.0.to_string())?;
     Ok((cgroup, guard))
-}
-
-/// A path in `parent` that does not exist: `name`, else `name-1` and so on.
-pub(crate) fn unused(parent: &Path, name: &str) -> PathBuf {
-    let mut path = parent.join(name);
-    let mut n = 0_u64;
-    while path.exists() {
-        n += 1;
-        path = parent.join(format!("{name}-{n}"));
-    }
-    path
 }
 
 #[cfg(test)]
@@ -153,7 +142,10 @@ mod tests {
             let (root, groups, proc, journal) = fake(own, "cpu memory io\n");
             let v2 = root.path().join("v2");
             let group = Group::create_in(&groups, &proc, &journal, Bytes(8 << 20)).unwrap();
-            let dir = v2.join(format!("cold-{}", std::process::id()));
+            let begins = format!("cold-{}-", std::process::id());
+            let made =
+                |e: fs::DirEntry| e.file_name().to_string_lossy().starts_with(&begins).then(|| e.path());
+            let dir = fs::read_dir(&v2).unwrap().find_map(|e| made(e.unwrap())).unwrap();
             assert_eq!(group.version, 2);
             assert_eq!(fs::read_to_string(dir.join("memory.max")).unwrap(), "8388608");
             assert_eq!(fs::read_to_string(v2.join("cgroup.subtree_control")).unwrap().trim(), "+memory");

@@ -16,5 +16,6 @@ pub mod variate;
 pub mod worker;
 
 mod error;
+mod gate;
 
 pub use error::{Error, Result};

@@ -10,6 +10,7 @@ mod run;
 
 use std::path::{Path, PathBuf};
 
+use cold_model::Shown as _;
 use cold_sys::open;
 
 use crate::spec::{Act, Mode};
@@ -26,7 +27,7 @@ pub(crate) const MOST: u64 = 256;
 
 /// A mistake in a script: where, and what.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{}:{line}: {why}", path.display())]
+#[error("{}:{line}: {why}", path.shown())]
 pub struct Mistake {
     /// The file.
     pub path: PathBuf,

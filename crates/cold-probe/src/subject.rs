@@ -14,7 +14,6 @@ use cold_sys::evict;
 use cold_sys::residency::{Backing, PageRun, backing, cached_pages, cachestat};
 
 use crate::Error;
-use crate::group::unused;
 
 /// Pauses before each further attempt to evict: pages in another CPU's batch or under writeback go then.
 const WAITS: [Duration; 4] = [
@@ -64,13 +63,16 @@ impl Subject {
                 own(dir, journal)?
             }
             Place::Destroy(path) => {
-                let (_, meta) = cold_sys::open::regular(path, false)?;
+                // What was looked at is what is written: never the path again, which may be another file by then.
+                let (looked, meta) = cold_sys::open::regular(path, false)?;
                 if meta.len() < bytes {
                     let why = format!("it has {}, {} are needed", Bytes(meta.len()), Bytes(bytes));
                     return Err(Error::Subject { path: path.clone(), why });
                 }
-                let open = File::options().read(true).write(true).open(path);
-                (open.map_err(Error::io("open", path))?, path.clone(), None)
+                let open = File::options().read(true).write(true).open(held_path(&looked));
+                let file = open.map_err(Error::io("open", path))?;
+                let path = held_path(&file);
+                (file, path, None)
             }
         };
         if backing(&file)? != Backing::PageCache {
@@ -134,6 +136,11 @@ impl Subject {
     }
 }
 
+/// By this path another process of the same user opens the very file that we hold.
+pub(crate) fn held_path(file: &File) -> PathBuf {
+    format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd()).into()
+}
+
 fn check_space(dir: &Path, bytes: u64) -> Result<(), Error> {
     let space =
         rustix::fs::statvfs(dir).map_err(|e| Error::io("ask for the free space of", dir)(e.into()))?;
@@ -152,13 +159,12 @@ fn own(dir: &Path, journal: &Journal) -> Result<(File, PathBuf, Option<Guard>), 
     let unnamed = File::options().read(true).write(true).mode(0o600).custom_flags(flags).open(dir);
     match unnamed {
         Ok(file) => {
-            let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
-            Ok((file, path.into(), None))
+            let path = held_path(&file);
+            Ok((file, path, None))
         }
         // The kernel answers ENOTSUP, or, where O_TMPFILE is not known, that a directory was opened.
         Err(e) if matches!(e.raw_os_error(), Some(95 | 21)) => {
-            let path = unused(dir, &format!(".cold-probe-{}", std::process::id()));
-            let (file, guard) = journal.create_file(&path)?;
+            let (path, file, guard) = journal.create_file(dir, ".cold-probe")?;
             Ok((file, path, Some(guard)))
         }
         Err(e) => Err(Error::io("create a file in", dir)(e)),
@@ -205,6 +211,41 @@ mod tests {
         // Another process opens it by its path; here we do, which is the same name.
         assert_eq!(File::open(subject.path()).unwrap().metadata().unwrap().len(), 1 << 20);
         assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "it has a name");
+    }
+
+    #[test]
+    fn only_the_file_that_was_looked_at_is_destroyed() {
+        use std::os::unix::fs::{MetadataExt, symlink};
+        let dir = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
+        let journal = Journal::open_in(dir.path().join("journal"));
+        let [given, precious, link] = ["given", "precious", "link"].map(|n| dir.path().join(n));
+        std::fs::write(&given, vec![1; 1 << 16]).unwrap();
+        std::fs::write(&precious, vec![2; 1 << 16]).unwrap();
+        symlink(&precious, &link).unwrap();
+        Subject::create(&Place::Destroy(link.clone()), 1 << 16, &journal).unwrap_err();
+        let inode = given.metadata().unwrap().ino();
+        let subject = Subject::create(&Place::Destroy(given.clone()), 1 << 16, &journal).unwrap();
+        // Whoever opens it again (a worker) must not find what has taken the name meanwhile.
+        std::fs::rename(&link, &given).unwrap();
+        assert_eq!(File::open(subject.path()).unwrap().metadata().unwrap().ino(), inode);
+        // And while it is opened, names change as fast as they can.
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let [own, other] = ["own", "other"].map(|n| dir.path().join(n));
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    std::fs::write(&own, vec![1; 1 << 12]).unwrap();
+                    std::fs::rename(&own, &given).unwrap();
+                    symlink(&precious, &other).unwrap();
+                    std::fs::rename(&other, &given).unwrap();
+                }
+            });
+            for _ in 0..2000 {
+                let _ = Subject::create(&Place::Destroy(given.clone()), 1 << 12, &journal);
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+        assert_eq!(std::fs::read(&precious).unwrap(), vec![2; 1 << 16]);
     }
 
     #[test]

@@ -208,10 +208,15 @@ impl Runner {
             let mut children = Vec::new();
             for (n, worker) in workers.iter_mut().enumerate() {
                 children.push(rustix::process::Pid::from_child(&worker.child));
-                let send = send.clone();
-                scope.spawn(move || {
-                    let _ = send.send((n, worker.answer()));
+                let (answers, refused) = (send.clone(), send.clone());
+                let waits = std::thread::Builder::new().spawn_scoped(scope, move || {
+                    let _ = answers.send((n, worker.answer()));
                 });
+                if let Err(e) = waits {
+                    // Its end is as good as an answer: it ends all.
+                    let why = format!("no thread to listen to it: {e}");
+                    let _ = refused.send((n, Ok(Answer::Failed(why))));
+                }
             }
             drop(send);
             let mut found: Vec<Option<CrewReport>> = vec![None; children.len()];

@@ -9,12 +9,13 @@ mod file;
 mod thread;
 
 use std::io::{self, BufRead, Write};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Barrier};
 
 use cold_sys::usage::ThreadUsage;
 use serde::{Deserialize, Serialize};
 
+use crate::gate::Gate;
 use crate::series::Series;
 use crate::spec::Crew;
 
@@ -146,12 +147,13 @@ pub fn serve() -> io::Result<()> {
 }
 
 /// Waits in a thread of its own for anything but `"go"`: then the work ends.
-fn watch(stop: &Arc<AtomicBool>) {
+fn watch(stop: &Arc<AtomicBool>) -> io::Result<()> {
     let stop = Arc::clone(stop);
-    std::thread::spawn(move || {
+    let waits = std::thread::Builder::new().spawn(move || {
         let _ = line(&mut io::stdin().lock());
         stop.store(true, Ordering::Relaxed);
     });
+    waits.map(drop)
 }
 
 fn work(crew: &Crew, output: &mut impl Write) -> Result<CrewReport, String> {
@@ -159,7 +161,7 @@ fn work(crew: &Crew, output: &mut impl Write) -> Result<CrewReport, String> {
     let computes = crew.threads.iter().any(|t| !t.cpu.is_zero());
     let speed = computes.then(Speed::measure);
     let stop = Arc::new(AtomicBool::new(false));
-    let gate = Barrier::new(crew.threads.len() + 1);
+    let gate = Gate::default();
     let mut prepared = Vec::new();
     for (n, work) in crew.threads.iter().enumerate() {
         let stream = crew.stream + n as u64;
@@ -167,11 +169,16 @@ fn work(crew: &Crew, output: &mut impl Write) -> Result<CrewReport, String> {
     }
     say(output, &Answer::Ready).map_err(|e| e.to_string())?;
     line(&mut io::stdin().lock()).map_err(|_| "the caller has gone".to_owned())?;
-    watch(&stop);
+    let refused = |e: io::Error| format!("cannot start a thread: {e}");
+    watch(&stop).map_err(refused)?;
     std::thread::scope(|scope| {
         let (gate, stop) = (&gate, &*stop);
-        let running: Vec<_> = prepared.into_iter().map(|p| scope.spawn(move || p.run(gate, stop))).collect();
-        gate.wait();
+        let running = prepared
+            .into_iter()
+            .map(|p| std::thread::Builder::new().spawn_scoped(scope, move || p.run(gate, stop)))
+            .collect::<io::Result<Vec<_>>>();
+        let running = running.inspect_err(|_| gate.give_up()).map_err(refused)?;
+        gate.open(running.len());
         let mut threads = Vec::new();
         for t in running {
             threads.push(t.join().map_err(|_| "a thread failed".to_owned())?.map_err(|e| e.to_string())?);

@@ -21,7 +21,7 @@ pub use error::{Error, Result};
 pub use manifest::manifest_of;
 pub use read::read;
 pub use validate::validate;
-pub use write::{begin, write};
+pub use write::{begin, is_part, make, write};
 
 #[cfg(test)]
 mod tests;

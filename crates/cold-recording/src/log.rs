@@ -57,6 +57,7 @@ pub struct Writer {
 impl Writer {
     /// Creates `dir/events.log`, which must not exist. `start` is the `CLOCK_MONOTONIC` of the recording's
     /// beginning.
+    #[allow(clippy::disallowed_methods, reason = "an append-only log, readable wherever it ends")]
     pub fn create(dir: &Path, page_bytes: u32, start: Nanos) -> Result<Self> {
         let path = dir.join(NAME);
         // O_EXCL also refuses a symbolic link at the last component.

@@ -77,7 +77,7 @@ fn until_it_is_finished_a_recording_is_known_as_unfinished() {
     assert!(unfinished(&dir));
     assert_eq!(manifest_of(&dir).unwrap(), known);
     // Killed between the tables and the manifest: still unfinished, and the log is there.
-    write::put_tables(&dir, &sample).unwrap();
+    write::put_tables(&dir, &sample, cold_sys::whole::Kind::Result).unwrap();
     assert!(unfinished(&dir) && dir.join(log::NAME).exists());
     write(&dir, &sample).unwrap();
     assert_eq!(read(&dir).unwrap(), sample);
@@ -127,6 +127,39 @@ fn planted_links_lead_nowhere() {
     write(&dir, &sample).unwrap();
     assert_eq!(std::fs::read(&victim).unwrap(), b"precious");
     assert_eq!(read(&dir).unwrap(), sample);
+}
+
+/// What is recorded holds command lines; what is exported is a result like others.
+#[test]
+fn a_recording_is_for_its_owner_alone_and_an_export_is_not() {
+    use std::os::unix::fs::PermissionsExt;
+    let sample = sample::small();
+    let place = tempfile::tempdir().unwrap();
+    let modes = |dir: &Path| -> Vec<u32> {
+        let files = names(dir).into_iter().map(|name| dir.join(name));
+        let all = files.chain([dir.to_owned()]);
+        all.map(|p| p.metadata().unwrap().permissions().mode() & 0o777).collect()
+    };
+    let (recorded, exported) = (place.path().join("a.cold"), place.path().join("b.cold"));
+    begin(&recorded, &sample.manifest, false).unwrap();
+    drop(log::Writer::create(&recorded, 4096, Nanos(0)).unwrap());
+    assert_eq!(modes(&recorded), [0o600, 0o600, 0o700]);
+    write(&recorded, &sample).unwrap();
+    write(&exported, &sample).unwrap();
+    let (recorded, exported) = (modes(&recorded), modes(&exported));
+    assert_eq!(recorded.len(), exported.len());
+    assert!(
+        recorded.iter().rev().skip(1).all(|m| *m == 0o600) && recorded.last() == Some(&0o700),
+        "{recorded:?}"
+    );
+    // As a file and a directory that are made without any care.
+    std::fs::write(place.path().join("c"), "").unwrap();
+    std::fs::create_dir(place.path().join("d")).unwrap();
+    let plain = modes(place.path());
+    assert!(
+        exported.iter().rev().skip(1).all(|m| *m == plain[2]) && exported.last() == Some(&plain[3]),
+        "{exported:?}"
+    );
 }
 
 #[test]

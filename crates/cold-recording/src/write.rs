@@ -1,38 +1,54 @@
 //! Writing a recording so that a crash at any moment leaves the old one, an unfinished one, or the new one.
 //!
 //! The order: [`begin`] writes a `recording.json` without a list of tables, the recorder appends to the log,
-//! [`write()`] writes each table under a temporary name, syncs and renames it, then replaces `recording.json`
-//! by one that lists the tables, then removes the log. A recording without that list is unfinished.
+//! [`write()`] writes all tables into files without names, names them, then replaces `recording.json` by one that
+//! lists the tables, then removes the log. A recording without that list is unfinished.
+//!
+//! What is recorded holds command lines and paths of every process: it is for its owner alone.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Write};
-use std::path::Path;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
 
+use cold_model::Shown as _;
 use cold_model::recording::{Manifest, Recording, manifest as model};
+use cold_sys::whole::{Kind, WholeFile};
 
 use crate::manifest::{self, Tables, Written};
 use crate::schema::{Table, Visitor, documented, visit};
 use crate::validate::validate;
 use crate::{Error, Result, columns, log};
 
-/// Suffix of a file that is being written.
+/// Suffix that earlier versions gave to a file that was being written.
 const PARTIAL: &str = "partial";
+/// Files of a recording that is made, whatever the umask.
+const PRIVATE: Kind = Kind::Own(0o600);
 
-/// Creates the directory of a recording, with the manifest as far as it is known. With `overwrite`, an
-/// earlier recording there is replaced; anything else is left alone.
+/// Creates the directory of a recording, for its owner alone, with the manifest as far as it is known. With
+/// `overwrite`, an earlier recording there is replaced; anything else is left alone.
 pub fn begin(dir: &Path, manifest: &Manifest, overwrite: bool) -> Result<()> {
-    match fs::create_dir(dir) {
-        Ok(()) => sync(dir.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))?,
-        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => replaceable(dir, overwrite)?,
-        Err(e) => return Err(Error::io("create", dir)(e)),
-    }
+    make_directory(dir, 0o700, overwrite)?;
     // The log first: an unfinished manifest beside an old log would be recovered as something it is not.
     remove(&dir.join(log::NAME))?;
-    put_manifest(dir, manifest, None)?;
+    put_manifest(dir, manifest, None, PRIVATE)?;
     for table in documented() {
         remove(&dir.join(file_name(table.name)))?;
     }
     sync(dir)
+}
+
+/// Makes the directory of a recording, which must not be there. What is recorded is for nobody else's eyes.
+pub fn make(dir: &Path) -> io::Result<()> {
+    DirBuilder::new().mode(0o700).create(dir)
+}
+
+fn make_directory(dir: &Path, mode: u32, overwrite: bool) -> Result<()> {
+    match DirBuilder::new().mode(mode).create(dir) {
+        Ok(()) => sync(dir.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => replaceable(dir, overwrite),
+        Err(e) => Err(Error::io("create", dir)(e)),
+    }
 }
 
 /// Whether the directory holds a recording that may be replaced.
@@ -42,13 +58,17 @@ fn replaceable(dir: &Path, overwrite: bool) -> Result<()> {
     if !meta.is_dir() {
         return no(format!("it is a {}, not a recording", cold_sys::open::kind_of(&meta)));
     }
+    // Who can replace what is written there says what the recording says.
+    if let Some(why) = cold_sys::place::distrust(&meta, &[cold_sys::caps::effective_user()]) {
+        return no(why);
+    }
     let entries = fs::read_dir(dir).map_err(Error::io("list", dir))?;
     let mut empty = true;
     for entry in entries {
         let name = entry.map_err(Error::io("list", dir))?.file_name();
         empty = false;
-        if !name.to_str().is_some_and(is_ours) {
-            return no(format!("it holds {}, which no recording has", name.display()));
+        if !name.to_str().is_some_and(is_part) {
+            return no(format!("it holds {}, which no recording has", name.shown()));
         }
     }
     if empty || overwrite && fs::symlink_metadata(dir.join(manifest::NAME)).is_ok() {
@@ -65,15 +85,16 @@ pub(crate) fn file_name(table: &str) -> String {
     format!("{table}.parquet")
 }
 
-fn is_ours(name: &str) -> bool {
+/// Whether a recording has a file of this name, while it is made or later.
+pub fn is_part(name: &str) -> bool {
     let name = name.strip_suffix(PARTIAL).and_then(|n| n.strip_suffix('.')).unwrap_or(name);
     name == manifest::NAME
         || name == log::NAME
         || name.strip_suffix(".parquet").is_some_and(|t| documented().iter().any(|d| d.name == t))
 }
 
-/// Writes the whole recording into a directory that [`begin`] made (or that does not exist), and removes the
-/// log of raw events. Format and version of the manifest are set here.
+/// Writes the whole recording into a directory that [`begin`] made, and removes the log of raw events; or into a
+/// new directory, as a result that a user asked for, which others may read as far as the umask says.
 ///
 /// # Errors
 /// [`Error::Inconsistent`] when the recording breaks a rule of the format, before anything is written.
@@ -84,60 +105,72 @@ pub fn write(dir: &Path, recording: &Recording) -> Result<()> {
         return Err(Error::Inconsistent { why });
     }
     validate(recording)?;
-    match manifest::read(dir) {
-        Ok((_, None)) => {}
+    let (kind, new) = match manifest::read(dir) {
+        Ok((_, None)) => (PRIVATE, false),
         Ok((_, Some(_))) => return Err(Error::Exists { path: dir.to_owned() }),
-        // There is nothing, or an empty directory; begin refuses whatever else it may be.
+        // There is nothing, or an empty directory; whatever else it may be is refused.
         Err(Error::Io { .. } | Error::NotARecording { .. }) => {
-            begin(dir, &Manifest { complete: false, ..recording.manifest.clone() }, false)?;
+            let new = dir.symlink_metadata().is_err();
+            make_directory(dir, 0o777, false)?;
+            (Kind::Result, new)
         }
         Err(e) => return Err(e),
+    };
+    let done = put_tables(dir, recording, kind)
+        .and_then(|tables| put_manifest(dir, &recording.manifest, Some(&tables), kind));
+    if done.is_err() && new {
+        let _ = fs::remove_dir(dir); // only if nothing got into it
     }
-    let tables = put_tables(dir, recording)?;
-    sync(dir)?;
-    put_manifest(dir, &recording.manifest, Some(&tables))?;
+    done?;
     sync(dir)?;
     remove(&dir.join(log::NAME))
 }
 
-/// Writes the tables as Parquet files into `dir`, without a manifest.
-pub(crate) fn put_tables(dir: &Path, recording: &Recording) -> Result<Tables> {
-    let mut writer = Files { dir, tables: Tables::new() };
+/// Writes the tables as Parquet files into `dir`, without a manifest: all of them, or none where the disk is full.
+pub(crate) fn put_tables(dir: &Path, recording: &Recording, kind: Kind) -> Result<Tables> {
+    let mut writer = Files { dir, kind, tables: Tables::new(), open: Vec::new() };
     visit(recording, &mut writer)?;
+    for (path, file) in writer.open {
+        file.commit().map_err(Error::io("write", &path))?;
+    }
+    sync(dir)?;
     Ok(writer.tables)
 }
 
 struct Files<'a> {
     dir: &'a Path,
+    kind: Kind,
     tables: Tables,
+    /// Written, without names.
+    open: Vec<(PathBuf, WholeFile)>,
 }
 
 impl Visitor for Files<'_> {
     fn table<R: 'static>(&mut self, table: &Table<R>, rows: &[R]) -> Result<()> {
         let path = self.dir.join(file_name(table.name));
-        let written = replace(&path, |to| {
+        let (file, written) = fill(&path, self.kind, |to| {
             columns::encode(table, rows, to).map_err(|e| io::Error::other(e.to_string()))
         })?;
         if !columns::readable(rows.len(), written.bytes) {
-            remove(&path)?;
             let why = format!("{} has {} rows that are all but alike", table.name, rows.len());
             return Err(Error::Inconsistent { why });
         }
+        self.open.push((path, file));
         self.tables.insert(table.name.to_owned(), Written { rows: rows.len() as u64, ..written });
         Ok(())
     }
 }
 
-fn put_manifest(dir: &Path, manifest: &Manifest, tables: Option<&Tables>) -> Result<()> {
+fn put_manifest(dir: &Path, manifest: &Manifest, tables: Option<&Tables>, kind: Kind) -> Result<()> {
     let path = dir.join(manifest::NAME);
     let document = manifest::document(manifest, tables)
         .map_err(|e| Error::Inconsistent { why: format!("the manifest cannot be written: {e}") })?;
-    replace(&path, |to| to.write_all(&document)).map(drop)
+    cold_sys::whole::write(&path, kind, &document).map_err(Error::io("write", &path))
 }
 
 /// Counts and sums what passes through.
 struct Summed {
-    file: File,
+    file: WholeFile,
     bytes: u64,
     crc: crc32fast::Hasher,
 }
@@ -154,29 +187,23 @@ impl Write for Summed {
     }
 }
 
-/// Writes a file under a temporary name, syncs it and puts it in place. The name's old object, whatever it
-/// is, is replaced and never followed.
-fn replace(path: &Path, fill: impl FnOnce(&mut Summed) -> io::Result<()>) -> Result<Written> {
-    let mut partial = path.as_os_str().to_owned();
-    partial.push(".");
-    partial.push(PARTIAL);
-    let partial = Path::new(&partial);
-    remove(partial)?;
-    let file = OpenOptions::new()
-        .write(true)
-        .create_new(true)
-        .open(partial)
-        .map_err(Error::io("create", partial))?;
-    let mut to = Summed { file, bytes: 0, crc: crc32fast::Hasher::new() };
-    let done = fill(&mut to).and_then(|()| to.file.sync_all());
-    if let Err(e) = done.and_then(|()| fs::rename(partial, path)) {
-        // Most likely the disk is full; what is left of the attempt would keep it so.
-        let _ = fs::remove_file(partial);
-        return Err(Error::io("write", path)(e));
-    }
-    Ok(Written { rows: 0, bytes: to.bytes, crc32: to.crc.finalize() })
+/// Writes a file that gets its name later. The name's old object, whatever it is, is then replaced and never
+/// followed.
+fn fill(
+    path: &Path,
+    kind: Kind,
+    content: impl FnOnce(&mut Summed) -> io::Result<()>,
+) -> Result<(WholeFile, Written)> {
+    let written = || {
+        let mut to = Summed { file: WholeFile::create(path, kind)?, bytes: 0, crc: crc32fast::Hasher::new() };
+        content(&mut to)?;
+        to.flush()?;
+        Ok((to.file, Written { rows: 0, bytes: to.bytes, crc32: to.crc.finalize() }))
+    };
+    written().map_err(Error::io("write", path))
 }
 
+#[allow(clippy::disallowed_methods, reason = "names of a recording, in the directory of one")]
 fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path)(e)),

@@ -3,6 +3,7 @@
 
 use std::fmt::Write;
 
+use cold_model::Shown as _;
 use cold_model::{Bytes, Nanos};
 use cold_plan::Plan;
 use cold_plan::plan::{Key, Op, Step};
@@ -108,8 +109,8 @@ pub fn svg(plan: &Plan) -> String {
 fn program(plan: &Plan) -> String {
     let Key { executable, script, .. } = &plan.key;
     match script {
-        Some(script) => format!("{} with {}", executable.display(), script.display()),
-        None => executable.display().to_string(),
+        Some(script) => format!("{} with {}", executable.shown(), script.shown()),
+        None => executable.shown().to_string(),
     }
 }
 

@@ -7,6 +7,7 @@ use cold_model::Nanos;
 use cold_model::recording::Recording;
 use cold_sys::spawn::client::Spawner;
 use cold_sys::spawn::{Fresh, Handover, Method, Program, Setup, Timing};
+use cold_sys::whole;
 
 use crate::evidence::{self, Evidence, Seen};
 use crate::{Error, Result};
@@ -319,7 +320,8 @@ fn programs(config: &Config) -> Result<(Vec<Program>, Vec<Baseline>)> {
     ] {
         if let Some(image) = image {
             let path = config.scratch.join(name);
-            write_executable(&path, &image).map_err(|e| Error::Scratch(path.clone(), e))?;
+            whole::write(&path, whole::Kind::Own(0o755), &image)
+                .map_err(|e| Error::Scratch(path.clone(), e))?;
             baselines.push((kind, plain(path)));
         }
     }
@@ -332,11 +334,4 @@ fn programs(config: &Config) -> Result<(Vec<Program>, Vec<Baseline>)> {
         programs.push(program);
     }
     Ok((programs, kinds))
-}
-
-fn write_executable(path: &std::path::Path, bytes: &[u8]) -> std::io::Result<()> {
-    use std::io::Write;
-    use std::os::unix::fs::OpenOptionsExt;
-    let mut file = std::fs::OpenOptions::new().create_new(true).write(true).mode(0o755).open(path)?;
-    file.write_all(bytes)
 }

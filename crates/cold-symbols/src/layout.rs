@@ -122,7 +122,7 @@ fn best_symbols<'a>(object: &Object<'a>, debug: Option<(&Path, &Object<'a>)>) ->
     if let Some((path, debug)) = debug {
         let separate = raw_symbols(debug, false);
         if !separate.symbols.is_empty() {
-            return (separate, path.display().to_string());
+            return (separate, path.to_string_lossy().into_owned());
         }
     }
     let dynamic = raw_symbols(object, true);

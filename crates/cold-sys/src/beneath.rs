@@ -10,6 +10,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use cold_model::Shown as _;
 use rustix::fs::{Mode, OFlags, ResolveFlags};
 
 use crate::open::{kind_of, reopen};
@@ -28,12 +29,12 @@ impl Beneath {
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let how = ResolveFlags::NO_MAGICLINKS;
         let root = rustix::fs::openat2(rustix::fs::CWD, point, flags, Mode::empty(), how);
-        let root = root.map_err(|e| Error::io("open", point.display().to_string(), e.into()))?;
+        let root = root.map_err(|e| Error::io("open", point.shown().to_string(), e.into()))?;
         Ok(Self { root, point: point.to_owned() })
     }
 
     fn failed(&self, action: &'static str, rel: &Path, e: std::io::Error) -> Error {
-        Error::io(action, self.point.join(rel).display().to_string(), e)
+        Error::io(action, self.point.join(rel).shown().to_string(), e)
     }
 
     fn open(&self, rel: &Path, flags: OFlags) -> Result<File> {

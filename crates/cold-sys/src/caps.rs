@@ -64,6 +64,11 @@ impl Credentials {
     }
 }
 
+/// As whom this process acts.
+pub fn effective_user() -> u32 {
+    rustix::process::geteuid().as_raw()
+}
+
 /// Whether this process acts as root (effective user id 0).
 pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()

@@ -3,7 +3,11 @@
 
 use std::ffi::{CStr, c_int, c_void};
 use std::os::unix::fs::MetadataExt;
+use std::ptr::null_mut;
 
+use crate::error::errno;
+use crate::mapped::Pages;
+use crate::pidfd::PidFd;
 use crate::{Error, Result};
 
 /// Whether this process has one thread. A fork copies only the calling one; a lock that another one
@@ -15,7 +19,8 @@ pub fn single_threaded() -> bool {
 
 struct Start<'a> {
     job: Option<&'a mut dyn FnMut()>,
-    failed: c_int,
+    /// The copy's process id, or the negative number of an error.
+    made: c_int,
 }
 
 /// Runs in the parent's memory while the parent is suspended: makes the copy that stays, and ends.
@@ -26,55 +31,161 @@ extern "C" fn between(arg: *mut c_void) -> c_int {
     // SAFETY: the process is single-threaded (checked by `run`), so the copy may do anything.
     match unsafe { libc::fork() } {
         0 => {
+            // A history that may not grow, or has become a pipe, must not end the copy half done.
+            crate::stdio::without_signals();
             if let Some(job) = start.job.take() {
                 // A panic must not unwind into the frames of the process this is a copy of.
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(job));
             }
-            // SAFETY: ends this process without running the exit handlers of the one it is a copy of.
-            unsafe { libc::_exit(0) }
+            end()
         }
-        -1 => start.failed = std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EAGAIN),
-        _ => {}
+        -1 => start.made = -errno(),
+        pid => start.made = pid,
     }
-    // SAFETY: as above; `_exit` ends only this process, which shares memory but no threads.
-    unsafe { libc::_exit(0) }
+    // Only this process, which shares memory but no threads.
+    end()
 }
 
 /// Runs `job` in a copy of this process whose parent is init (or the next subreaper), and returns when
 /// the copy exists. The copy ends with `job`. It has this process's group, session, cgroup, limits and
-/// descriptors; see [`leave`].
+/// descriptors; see [`leave`]. Where [`gets_orphans`], it becomes this process's own child.
 ///
 /// The process between the two shares this one's memory (`CLONE_VM`), so page tables are copied once, and
 /// sends no signal when it ends, so that no SIGCHLD stays pending for the program that comes next.
 pub fn run(job: &mut dyn FnMut()) -> Result<()> {
+    copy(job).map(|_| ())
+}
+
+/// Does what [`run`] says, and returns the copy's process id.
+fn copy(job: &mut dyn FnMut()) -> Result<c_int> {
     // Also the stack of `job`; pages that are never touched cost nothing.
     const STACK: usize = 512 << 10;
     let refused = |e| Error::io("start", "a helper process", e);
     if !single_threaded() {
         return Err(refused(std::io::Error::other("this process has several threads")));
     }
-    let mut stack = Vec::<u8>::with_capacity(STACK);
-    let mut start = Start { job: Some(job), failed: 0 };
+    let mut stack = Pages::new(STACK)?;
+    // An error until the contrary is known: the process between may be killed.
+    let mut start = Start { job: Some(job), made: -libc::EAGAIN };
+    crate::emergency::set_elsewhere(true);
     // SAFETY: the stack outlives the process between, because CLONE_VFORK suspends us until it has ended;
-    // the copy has a copy of it. The top is 16-byte aligned as the ABI wants. The memory is only used as
-    // a stack, so that it is not initialised does not matter.
+    // the copy has a copy of it. It begins at a page and has whole ones, so its top is aligned as the ABI wants.
     let pid = unsafe {
-        let top = stack.as_mut_ptr().add(STACK - 16);
-        let top = top.sub(top as usize % 16);
+        let top = stack.as_mut_ptr().add(STACK);
         libc::clone(between, top.cast(), libc::CLONE_VM | libc::CLONE_VFORK, (&raw mut start).cast())
     };
+    let failed = std::io::Error::last_os_error();
+    crate::emergency::set_elsewhere(false);
     if pid < 0 {
-        return Err(refused(std::io::Error::last_os_error()));
+        return Err(refused(failed));
     }
-    // SAFETY: waits for the process just made; it sends no signal when it ends, hence __WCLONE.
-    while unsafe { libc::waitpid(pid, std::ptr::null_mut(), libc::__WCLONE) } < 0
-        && std::io::Error::last_os_error().kind() == std::io::ErrorKind::Interrupted
-    {}
+    take_leave_of(pid);
     // SAFETY: a plain read of a field that the other process may have written before it ended.
-    match unsafe { std::ptr::read_volatile(&raw const start.failed) } {
-        0 => Ok(()),
-        errno => Err(refused(std::io::Error::from_raw_os_error(errno))),
+    match unsafe { std::ptr::read_volatile(&raw const start.made) } {
+        pid if pid > 0 => Ok(pid),
+        error => Err(refused(std::io::Error::from_raw_os_error(-error))),
     }
+}
+
+/// Waits for the process between, which has ended: otherwise the program that comes next would have a dead
+/// child. It sends no signal when it ends, hence `__WCLONE`.
+fn take_leave_of(pid: c_int) {
+    /// A call that fails once is made again; one that is refused will not be allowed later.
+    const TRIES: usize = 16;
+    let _ = (0..TRIES).any(|_| has_ended(pid, libc::__WCLONE).unwrap_or(false));
+}
+
+/// Whether a child has ended; then it has been waited for. Where one call for that fails or is refused there is
+/// another.
+fn has_ended(pid: c_int, options: c_int) -> std::io::Result<bool> {
+    // SAFETY: no memory is passed.
+    let done = unsafe { libc::waitpid(pid, null_mut(), options) };
+    if done >= 0 {
+        return Ok(done == pid);
+    }
+    // SAFETY: all-zero bytes are a valid place to write to.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    // SAFETY: `info` lives across the call.
+    let done =
+        unsafe { libc::waitid(libc::P_PID, pid.cast_unsigned(), &raw mut info, libc::WEXITED | options) };
+    match errno() {
+        // SAFETY: filled in by the kernel, or still zero: then it has not ended.
+        _ if done == 0 => Ok(unsafe { info.si_pid() } == pid),
+        // Nobody's child any more: where SIGCHLD is ignored nobody has to wait.
+        libc::ECHILD => Ok(true),
+        error => Err(std::io::Error::from_raw_os_error(error)),
+    }
+}
+
+/// Whether processes that lose their parent become children of this one, also after it has become another
+/// program: the first process of a container, and who has asked for it (`PR_SET_CHILD_SUBREAPER`).
+pub fn gets_orphans() -> bool {
+    let mut asked: c_int = 0;
+    // SAFETY: a valid place to write to.
+    let told = unsafe { libc::prctl(libc::PR_GET_CHILD_SUBREAPER, &raw mut asked, 0, 0, 0) };
+    std::process::id() == 1 || (told == 0 && asked != 0)
+}
+
+/// As [`run`], where [`gets_orphans`]: returns when the copy has ended. As soon as `patience` says no, it is
+/// killed. One that even then waits in the kernel for a dead disk is left: it cannot be helped.
+pub fn run_to_end(job: &mut dyn FnMut(), patience: &mut dyn FnMut() -> bool) -> Result<()> {
+    /// For so many pauses a killed process is waited for: a fifth of a second.
+    const DYING: u32 = 400;
+    let before = child_signal_is_pending();
+    let pid = copy(job)?;
+    // By number it could be somebody else's where SIGCHLD is ignored: then nobody has to wait for it.
+    let held = PidFd::open(pid).ok().flatten();
+    let mut left = DYING;
+    loop {
+        let ended = has_ended(pid, libc::WNOHANG);
+        if matches!(ended, Ok(true)) {
+            break;
+        }
+        if left < DYING || ended.is_err() || !patience() {
+            // One that has ended meanwhile is found so in the next round.
+            let _ = held.as_ref().map(PidFd::kill);
+            left -= 1;
+            if left == 0 {
+                break;
+            }
+        }
+        pause();
+    }
+    // Where SIGCHLD is blocked, the one of the copy would wait for the program that comes next.
+    if !before && child_signal_is_pending() {
+        take_child_signal();
+    }
+    Ok(())
+}
+
+/// Half a millisecond. By the system call: `std` panics where it is refused.
+fn pause() {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: 500_000 };
+    // SAFETY: `time` lives across the call.
+    unsafe { libc::nanosleep(&raw const time, null_mut()) };
+}
+
+/// The set of signals with SIGCHLD alone.
+fn child_signal() -> libc::sigset_t {
+    // SAFETY: an all-zero set is a valid place to write to.
+    unsafe {
+        let mut set = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        set
+    }
+}
+
+fn child_signal_is_pending() -> bool {
+    let mut set = child_signal();
+    // SAFETY: a set that lives across the calls.
+    unsafe { libc::sigpending(&raw mut set) == 0 && libc::sigismember(&raw const set, libc::SIGCHLD) == 1 }
+}
+
+fn take_child_signal() {
+    let (set, at_once) = (child_signal(), libc::timespec { tv_sec: 0, tv_nsec: 0 });
+    // SAFETY: both live across the call, which does not wait.
+    unsafe { libc::sigtimedwait(&raw const set, null_mut(), &raw const at_once) };
 }
 
 /// Lets go of what a copy has inherited: every descriptor except `keep` (whoever reads a pipe would
@@ -131,6 +242,11 @@ pub fn lower_io_priority() {
 
 /// Ends a copy at once, also while threads of it wait in the kernel, without exit handlers.
 pub fn end() -> ! {
-    // SAFETY: ends this process.
-    unsafe { libc::_exit(0) }
+    // SAFETY: integers only; these end this process. Where a filter refuses the first, the C library's own would end
+    // this thread alone, and the others would stay for ever.
+    unsafe {
+        libc::syscall(libc::SYS_exit_group, 0);
+        libc::kill(libc::getpid(), libc::SIGKILL);
+        libc::_exit(0)
+    }
 }

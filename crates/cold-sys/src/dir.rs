@@ -9,6 +9,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use cold_model::Shown as _;
+
 use crate::{Error, Result};
 
 /// The kind of a directory entry.
@@ -51,7 +53,7 @@ impl Dir {
     /// Opens a directory for listing; a symbolic link at the last component is followed only on demand.
     /// Its access time is left alone where the kernel allows.
     pub fn open(path: &Path, follow: bool) -> Result<Self> {
-        let fail = |e| Error::io("open the directory", path.display().to_string(), e);
+        let fail = |e| Error::io("open the directory", path.shown().to_string(), e);
         let name = CString::new(path.as_os_str().as_bytes()).map_err(|e| fail(e.into()))?;
         let nofollow = if follow { 0 } else { libc::O_NOFOLLOW };
         let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC | libc::O_NONBLOCK | nofollow;

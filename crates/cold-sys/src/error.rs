@@ -40,6 +40,11 @@ pub enum Error {
 /// Result with [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
+/// The number of the last error of this thread. Allocates nothing.
+pub(crate) fn errno() -> i32 {
+    io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO)
+}
+
 impl Error {
     /// An [`Error::Io`] from `errno`.
     pub(crate) fn last_os(action: &'static str, subject: impl Into<String>) -> Self {

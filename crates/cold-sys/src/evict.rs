@@ -10,6 +10,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
+use cold_model::Shown as _;
+
 use crate::page::page_size;
 use crate::procfs::ProcFs;
 use crate::residency::{PageRun, cached_pages, cachestat};
@@ -122,11 +124,7 @@ fn write_pages(file: &File) {
 pub fn drop_caches(proc: &ProcFs, what: DropCaches) -> Result<()> {
     let path = proc.path("sys/vm/drop_caches");
     let text = format!("{}\n", what as u8);
-    std::fs::OpenOptions::new()
-        .write(true)
-        .open(&path)
-        .and_then(|f| io::Write::write_all(&mut &f, text.as_bytes()))
-        .map_err(|e| Error::io("write", path.display().to_string(), e))
+    crate::knob::write(&path, &text).map_err(|e| Error::io("write", path.shown().to_string(), e))
 }
 
 /// Writes all dirty data of the machine and waits for it (sync(2)).

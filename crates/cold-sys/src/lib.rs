@@ -13,12 +13,15 @@ pub mod clock;
 pub mod detached;
 pub mod device;
 pub mod dir;
+pub mod emergency;
 pub mod evict;
 pub mod exec;
 pub mod ext4;
 pub mod extents;
 pub mod folio;
 pub mod inode;
+pub mod kernelfs;
+pub mod knob;
 pub mod loopdev;
 pub mod map;
 pub mod mapped;
@@ -35,15 +38,18 @@ pub mod probe;
 pub mod procfs;
 pub mod readahead;
 pub mod reclaim;
+pub mod remove;
 pub mod residency;
 pub mod shared;
 #[cfg(target_env = "gnu")]
 pub mod spawn;
+pub mod stdio;
 pub mod supervise;
 pub mod sysfs;
 pub mod time;
 pub mod uring;
 pub mod usage;
+pub mod whole;
 
 mod error;
 #[cfg(feature = "fuzzing")]

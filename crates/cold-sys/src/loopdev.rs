@@ -5,6 +5,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 
+use cold_model::Shown as _;
+
 use crate::{Error, Result};
 
 // include/uapi/linux/loop.h
@@ -106,7 +108,7 @@ impl LoopDevice {
             .write(true)
             .custom_flags(libc::O_CLOEXEC)
             .open(&path)
-            .map_err(|e| Error::io("open", path.display().to_string(), e))?;
+            .map_err(|e| Error::io("open", path.shown().to_string(), e))?;
         Ok(Self { number, file })
     }
 
@@ -148,7 +150,7 @@ impl LoopDevice {
     }
 
     fn error(&self, action: &'static str) -> Error {
-        Error::last_os(action, path(self.number).display().to_string())
+        Error::last_os(action, path(self.number).shown().to_string())
     }
 }
 

@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::path::Path;
 
+use cold_model::Shown as _;
 use rustix::mount::{MountFlags, UnmountFlags};
 
 use crate::{Error, Result};
@@ -11,7 +12,7 @@ use crate::{Error, Result};
 /// separated by commas, empty for none. Programs on it get no set-user-id bits and no device nodes.
 pub fn mount(source: &Path, target: &Path, fs_type: &str, read_only: bool, data: &str) -> Result<()> {
     let fail = |e: std::io::Error| {
-        Error::io("mount", format!("{} ({fs_type}) on {}", source.display(), target.display()), e)
+        Error::io("mount", format!("{} ({fs_type}) on {}", source.shown(), target.shown()), e)
     };
     let options = CString::new(data).map_err(|e| fail(e.into()))?;
     let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
@@ -30,5 +31,5 @@ pub fn unmount(target: &Path, detach: bool) -> Result<()> {
         flags |= UnmountFlags::DETACH;
     }
     rustix::mount::unmount(target, flags)
-        .map_err(|e| Error::io("unmount", target.display().to_string(), e.into()))
+        .map_err(|e| Error::io("unmount", target.shown().to_string(), e.into()))
 }

@@ -5,6 +5,8 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
 
+use cold_model::Shown as _;
+
 use crate::{Error, Result};
 
 /// Opens a regular file for reading and nothing else: the path is first resolved with `O_PATH` (which
@@ -14,7 +16,7 @@ use crate::{Error, Result};
 /// With `follow` false a symbolic link at the last component is refused as [`Error::NotRegular`].
 pub fn regular(path: &Path, follow: bool) -> Result<(File, Metadata)> {
     let nofollow = if follow { 0 } else { libc::O_NOFOLLOW };
-    let subject = || path.display().to_string();
+    let subject = || path.shown().to_string();
     let handle = std::fs::OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_PATH | nofollow | libc::O_CLOEXEC)
@@ -26,6 +28,20 @@ pub fn regular(path: &Path, follow: bool) -> Result<(File, Metadata)> {
     }
     let file = reopen(&handle, &meta).map_err(|e| Error::io("open", subject(), e))?;
     Ok((file, meta))
+}
+
+/// Opens a file that somebody named for a program's output: made, or emptied. A FIFO that nobody reads is refused,
+/// where opening it would wait for ever.
+pub fn for_output(path: &Path) -> std::io::Result<File> {
+    use rustix::fs::{Mode, OFlags, fcntl_getfl, fcntl_setfl};
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::TRUNC | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = match rustix::fs::open(path, flags | OFlags::NONBLOCK, Mode::from_raw_mode(0o666)) {
+        Err(rustix::io::Errno::NXIO) => return Err(std::io::Error::other("nobody reads from it")),
+        opened => opened?,
+    };
+    // The program's own writes wait, as it expects.
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file.into())
 }
 
 /// The object that an `O_PATH` descriptor stands for, opened for reading: without waiting, without becoming

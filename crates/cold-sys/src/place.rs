@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use cold_model::Shown as _;
+
 /// Root's directory, and that of plans for all users.
 pub const SYSTEM_STATE: &str = "/var/lib/coldstart";
 
@@ -50,6 +52,54 @@ fn judge(owner: u32, mode: u32, owners: &[u32]) -> Option<String> {
     }
 }
 
+/// Why nobody but root and this user decides what lies at `dir`, or `None` when that is so: of every directory on
+/// the way, links resolved, no other user can replace the next one. A shared directory with the sticky bit (`/tmp`)
+/// is fine: there only its owner can replace a name.
+pub fn exposed(dir: &Path) -> Option<String> {
+    let resolved = match dir.canonicalize() {
+        Ok(resolved) => resolved,
+        Err(e) => return Some(e.to_string()),
+    };
+    let me = rustix::process::geteuid().as_raw();
+    // Inside a user namespace root of the machine has another number; who owns `/` can do anything anyway.
+    let owner = Path::new("/").metadata().map_or(0, |root| root.uid());
+    resolved.ancestors().find_map(|dir| match dir.metadata() {
+        Err(e) => Some(format!("{}: {e}", dir.shown())),
+        Ok(meta) if !meta.is_dir() => Some(format!("{} is no directory", dir.shown())),
+        Ok(meta) => {
+            let mode = if meta.mode() & 0o1000 == 0 { meta.mode() } else { meta.mode() & !0o022 };
+            judge(meta.uid(), mode, &[me, 0, owner]).map(|why| format!("{}: {why}", dir.shown()))
+        }
+    })
+}
+
+/// The directory for what is needed for a while: the first of `$TMPDIR`, `/tmp`,
+/// `/var/tmp` and `fallback` that is a directory in which nobody else can replace our names (see
+/// [`exposed`]): under `sudo` the user's own TMPDIR is none.
+pub fn temporary_directory(
+    variable: impl Fn(&str) -> Option<OsString>,
+    fallback: Option<PathBuf>,
+) -> Option<PathBuf> {
+    let named = variable("TMPDIR").map(PathBuf::from).filter(|dir| dir.is_absolute());
+    let usual = ["/tmp", "/var/tmp"].map(PathBuf::from);
+    let writable = |dir: &PathBuf| rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok();
+    named.into_iter().chain(usual).chain(fallback).find(|dir| exposed(dir).is_none() && writable(dir))
+}
+
+/// 16 hexadecimal digits that nobody can guess, for names in shared directories.
+pub fn random_name() -> io::Result<String> {
+    let mut bytes = [0; 8];
+    let mut have = 0;
+    while have < bytes.len() {
+        match rustix::rand::getrandom(&mut bytes[have..], rustix::rand::GetRandomFlags::empty()) {
+            Ok(got) => have += got,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(e) => return Err(e.into()),
+        }
+    }
+    Ok(format!("{:016x}", u64::from_ne_bytes(bytes)))
+}
+
 fn user_state_directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     // The XDG specification: a relative path is invalid and must be ignored.
     let absolute = |name| variable(name).map(PathBuf::from).filter(|p| p.is_absolute());
@@ -60,7 +110,10 @@ fn user_state_directory(variable: impl Fn(&str) -> Option<OsString>) -> Option<P
 
 #[cfg(test)]
 mod tests {
-    use super::{judge, user_state_directory};
+    use std::os::unix::fs::PermissionsExt as _;
+    use std::path::{Path, PathBuf};
+
+    use super::{exposed, judge, random_name, temporary_directory, user_state_directory};
 
     #[test]
     fn a_users_state_lies_where_xdg_says() {
@@ -90,5 +143,30 @@ mod tests {
         ] {
             assert_eq!(judge(owner, mode, owners).as_deref(), why, "{owner} {mode:o} {owners:?}");
         }
+    }
+
+    #[test]
+    fn names_are_replaced_by_nobody_else_where_things_lie_for_a_while() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let inner = dir.path().join("inner");
+        std::fs::create_dir(&inner).expect("made");
+        assert_eq!((exposed(Path::new("/tmp")), exposed(&inner)), (None, None));
+        let mode =
+            |mode| std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(mode)).expect("set");
+        mode(0o777);
+        assert!(exposed(&inner).is_some_and(|why| why.contains("others may write it")));
+        mode(0o1777);
+        assert_eq!(exposed(&inner), None);
+        let temporary = |named: &Path| temporary_directory(|_| Some(named.into()), None).expect("one");
+        assert_eq!(temporary(&inner), inner);
+        mode(0o777);
+        assert_eq!(temporary(&inner), PathBuf::from("/tmp"));
+        mode(0o700);
+        if crate::caps::is_root() {
+            std::os::unix::fs::chown(dir.path(), Some(65534), None).expect("given away");
+            assert_eq!(temporary(&inner), PathBuf::from("/tmp"), "as with sudo and a user's TMPDIR");
+        }
+        assert_eq!(temporary(Path::new("relative")), PathBuf::from("/tmp"));
+        assert_ne!(random_name().expect("random"), random_name().expect("random"));
     }
 }

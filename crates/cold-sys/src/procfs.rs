@@ -20,6 +20,8 @@ pub use mounts::Mount;
 pub use process::{Fd, Stat};
 pub use system::{CpuTimes, DiskStat, Pressure, PressureLine};
 
+use cold_model::Shown as _;
+
 use crate::{Error, Result};
 
 /// A `/proc` file system, or a directory that looks like one.
@@ -51,7 +53,7 @@ impl ProcFs {
         let mut bytes = Vec::with_capacity(16 << 10);
         std::fs::File::open(&path)
             .and_then(|mut file| std::io::Read::read_to_end(&mut file, &mut bytes))
-            .map_err(|e| Error::io("read", path.display().to_string(), e))?;
+            .map_err(|e| Error::io("read", path.shown().to_string(), e))?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     }
     pub(crate) fn parse_error(&self, rel: &str, text: &str, expected: &'static str) -> Error {

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 pub use block::{BlockDevice, BlockKind};
 
+use cold_model::Shown as _;
+
 use crate::{Error, Result};
 
 /// A `/sys` file system, or a directory that looks like one.
@@ -45,7 +47,7 @@ impl SysFs {
             {
                 Ok(None)
             }
-            Err(e) => Err(Error::io("read", path.display().to_string(), e)),
+            Err(e) => Err(Error::io("read", path.shown().to_string(), e)),
         }
     }
 
@@ -55,7 +57,7 @@ impl SysFs {
         let entries = match std::fs::read_dir(&path) {
             Ok(entries) => entries,
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(e) => return Err(Error::io("list", path.display().to_string(), e)),
+            Err(e) => return Err(Error::io("list", path.shown().to_string(), e)),
         };
         let mut names: Vec<String> =
             entries.filter_map(|e| Some(e.ok()?.file_name().to_string_lossy().into_owned())).collect();

@@ -1,10 +1,13 @@
 //! What the tests of all crates stand on: the slow test disk with its log of block requests,
-//! programs with known behaviour, fake `/proc` and `/sys` trees.
+//! programs with known behaviour, fake `/proc` and `/sys` trees, faults at single system calls.
 //!
 //! For tests only; never shipped, and no product crate may depend on it outside its tests. Start
 //! reading at [`disk::SlowDisk`], [`subject`] and [`need_root`]; docs/testbed.md shows how to use them.
 
 pub mod disk;
+// The launcher is tested with musl, too, where the `libc` crate knows ptrace differently.
+#[cfg(target_env = "gnu")]
+pub mod faults;
 
 mod fake;
 mod need;

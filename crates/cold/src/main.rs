@@ -11,6 +11,7 @@ mod interrupt;
 mod leftovers;
 mod progress;
 mod recorder;
+mod results;
 mod start;
 mod table;
 mod ui;
@@ -27,13 +28,17 @@ fn main() -> ExitCode {
     if let Some(code) = helpers::run(&std::env::args_os().collect::<Vec<_>>()) {
         return code;
     }
-    let cli = cli::Cli::parse();
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) => return ui::Ui::new(false).usage(&told).into(),
+    };
     let ui = ui::Ui::new(cli.quiet);
-    match commands::run(cli.command, &ui) {
-        Ok(exit) => exit.into(),
+    let exit = match commands::run(cli.command, &ui) {
+        Ok(exit) => exit,
         Err(failure) => {
             ui.error(&failure);
-            failure.exit.into()
+            failure.exit
         }
-    }
+    };
+    ui.end(exit).into()
 }

@@ -1,6 +1,7 @@
 //! One moving line for a waiting person, on a terminal only.
 
 use cold_bench::session::Progress;
+use cold_model::Shown as _;
 use cold_model::bench::{Report, Run};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -33,7 +34,7 @@ impl<'a> Line<'a> {
     /// Another step.
     pub(crate) fn step(&mut self, what: &str) {
         // Drawn here and not by a ticking thread: `cold` stays quiet while a start is measured.
-        self.bar.set_message(what.to_owned());
+        self.bar.set_message(what.shown().to_string());
         self.bar.tick();
     }
 }

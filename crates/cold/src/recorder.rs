@@ -1,6 +1,6 @@
 //! Puts the recorder around a start: attached while the supervisor waits, ended when the tree is gone.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
@@ -16,7 +16,10 @@ use cold_trace::record::{CallCount, Options, Session};
 use crate::unwind::Tables;
 
 mod afterwards;
+mod directory;
 pub(crate) mod manifest;
+
+pub(crate) use directory::Directory;
 
 /// Whom to follow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,23 +33,21 @@ pub(crate) enum Whom {
 }
 
 /// The recorder of one recording, and the directory it writes.
-pub(crate) struct Watch<'a> {
-    directory: &'a Path,
+pub(crate) struct Watch {
     options: Options,
     manifest: Manifest,
     running: Option<(Session, Arc<Mutex<Writer>>)>,
-    /// Nothing was there before: what is there after a failure is ours to remove.
-    new: bool,
     /// The log is whole.
     ended: bool,
     calls: Vec<CallCount>,
+    /// The last: dropped when the log is closed.
+    directory: Directory,
 }
 
-impl<'a> Watch<'a> {
+impl Watch {
     /// Nothing is attached or written yet.
-    pub(crate) fn new(directory: &'a Path, options: Options, manifest: Manifest) -> Self {
-        let new = directory.symlink_metadata().is_err();
-        Self { directory, options, manifest, running: None, new, ended: false, calls: Vec::new() }
+    pub(crate) fn new(directory: Directory, options: Options, manifest: Manifest) -> Self {
+        Self { options, manifest, running: None, ended: false, calls: Vec::new(), directory }
     }
 
     /// Attaches and follows; what was recorded before is void.
@@ -56,8 +57,8 @@ impl<'a> Watch<'a> {
         // Now, because --exact-need has changed it by now.
         self.manifest.fault_around = cold_bench::session::fault_around(&ProcFs::default());
         // What may be replaced was decided before anything was done; here it is our own earlier try.
-        cold_recording::begin(self.directory, &self.manifest, true)?;
-        let log = Writer::create(self.directory, self.manifest.page_bytes, self.manifest.start)?;
+        cold_recording::begin(self.directory.path(), &self.manifest, true)?;
+        let log = Writer::create(self.directory.path(), self.manifest.page_bytes, self.manifest.start)?;
         let log = Arc::new(Mutex::new(log));
         self.options.files = files.to_vec();
         let mut session = Session::start(&self.options, self.manifest.clone(), log.clone())?;
@@ -88,8 +89,8 @@ impl<'a> Watch<'a> {
     /// Makes the recording of what was seen, and writes it.
     pub(crate) fn finish(&mut self, single: Option<Single>) -> Result<Recording> {
         let recording = self.assemble(single)?;
-        cold_recording::write(self.directory, &recording)?;
-        self.new = false;
+        cold_recording::write(self.directory.path(), &recording)?;
+        self.directory.keep();
         Ok(recording)
     }
 
@@ -98,7 +99,7 @@ impl<'a> Watch<'a> {
         if !self.ended {
             bail!("nothing was recorded");
         }
-        let mut recording = cold_trace::assemble_dir(self.directory, &mut Tables::default())?;
+        let mut recording = cold_trace::assemble_dir(self.directory.path(), &mut Tables::default())?;
         match single {
             Some(single) => manifest::judged(&mut recording.manifest, single),
             None => manifest::ended(&mut recording),
@@ -108,21 +109,11 @@ impl<'a> Watch<'a> {
     }
 }
 
-impl Around for Watch<'_> {
+impl Around for Watch {
     fn waiting(&mut self, supervisor: u32, files: &[PathBuf]) -> cold_bench::Result<()> {
         self.begin(Whom::ChildrenOf(supervisor), files).map_err(|e| cold_bench::Error::Around(e.into()))
     }
     fn gone(&mut self, start: &Start) -> cold_bench::Result<()> {
         self.end(|m| manifest::started(m, start)).map_err(|e| cold_bench::Error::Around(e.into()))
-    }
-}
-
-impl Drop for Watch<'_> {
-    fn drop(&mut self) {
-        // A start that could not be made leaves nothing that looks like a recording of it.
-        self.running = None;
-        if self.new {
-            let _ = std::fs::remove_dir_all(self.directory);
-        }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::io::IsTerminal;
 
+use cold_model::Shown as _;
+
 use crate::ui::{STRONG, paint};
 
 /// Columns of a terminal; `None` when stdout is no terminal (then nothing is shortened).
@@ -24,9 +26,11 @@ impl Table {
     pub(crate) fn new(head: &[&'static str]) -> Self {
         Self { head: head.to_vec(), rows: Vec::new() }
     }
-    /// Adds a row, with lines to stand below it.
+    /// Adds a row, with lines to stand below it. Cells may hold foreign text; none is styled.
     pub(crate) fn row(&mut self, cells: Vec<String>, below: Vec<String>) {
-        self.rows.push((cells, below));
+        let one_line = |text: String| text.shown().to_string();
+        self.rows
+            .push((cells.into_iter().map(one_line).collect(), below.into_iter().map(one_line).collect()));
     }
     /// The lines of the table; `width` limits them.
     pub(crate) fn lines(&self, width: Option<usize>) -> Vec<String> {
@@ -86,10 +90,15 @@ mod tests {
         let mut t = Table::new(&["SIZE", "PATH"]);
         t.row(vec!["1 KiB".into(), "/a/very/long/path".into()], vec!["held".into()]);
         t.row(vec!["12 KiB".into(), "/b".into()], vec![]);
+        t.row(vec!["1 B".into(), "/c\n99 GiB  /forged".into()], vec!["x\ty".into()]);
         let lines = t.lines(Some(20));
         assert_eq!(lines[1], " 1 KiB  …y/long/path");
         assert_eq!(lines[2], format!("{:10}held", ""));
         assert_eq!(lines[3], "12 KiB  /b");
         assert_eq!(t.lines(None)[1], " 1 KiB  /a/very/long/path");
+        assert_eq!(
+            t.lines(None)[4..],
+            ["   1 B  /c\\n99 GiB  /forged".to_owned(), format!("{:10}x\\ty", "")]
+        );
     }
 }

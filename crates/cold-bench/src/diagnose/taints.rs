@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use cold_model::Shown as _;
 use cold_model::bench::{Ending, Run, Taint};
 use cold_model::{Bytes, Nanos};
 
@@ -73,7 +74,7 @@ fn reason(all: &[&Taint]) -> String {
             format!("other processes read {up_to}{}{}", largest_bytes(), names(all, "among them"))
         }
         Taint::Steal { .. } => format!("the hypervisor took {up_to}{:.0} % of the CPU time", percent()),
-        Taint::FileSetChanged { path } => format!("{} changed", path.display()),
+        Taint::FileSetChanged { path } => format!("{} changed", path.shown()),
         Taint::Failed { ending } => match ending {
             Ending::Code(code) => format!("the command failed with code {code}"),
             Ending::Signal(signal) => format!("signal {signal} killed the command"),

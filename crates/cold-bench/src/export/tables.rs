@@ -3,6 +3,7 @@
 use std::io;
 
 use cold_model::bench::Report;
+use cold_model::csv;
 
 use super::{ExportError, Row, rows};
 
@@ -33,15 +34,10 @@ pub fn csv(report: &Report, mut out: impl io::Write) -> Result<(), ExportError> 
     Ok(())
 }
 
-/// Writes a line of fields, quoted where RFC 4180 asks for it.
+/// Writes a line of fields.
 fn line(out: &mut impl io::Write, fields: impl Iterator<Item = String>) -> io::Result<()> {
-    let quoted: Vec<String> = fields
-        .map(|f| {
-            let plain = !f.contains(['"', ',', '\n', '\r']);
-            if plain { f } else { format!("\"{}\"", f.replace('"', "\"\"")) }
-        })
-        .collect();
-    writeln!(out, "{}", quoted.join(","))
+    let cells: Vec<String> = fields.map(|f| csv::text(&f).into_owned()).collect();
+    writeln!(out, "{}", cells.join(","))
 }
 
 /// Writes `| Command | Mean [ms] | Min [ms] | Max [ms] | Relative |`. The unit is that of the first

@@ -25,8 +25,8 @@ impl<'a> Sink<'a> {
     /// Opens (and empties) an output file, so that a bad path fails before the start.
     pub(super) fn open(stream: &'a Stream) -> Result<Self> {
         let file = match stream {
-            Stream::File(p) => Some(File::create(p).map_err(|source| Error::File {
-                action: "create",
+            Stream::File(p) => Some(cold_sys::open::for_output(p).map_err(|source| Error::File {
+                action: "open",
                 path: p.clone(),
                 source,
             })?),
@@ -63,8 +63,8 @@ pub(super) fn follow(
     mut marker: Option<Regex>,
     mut copy: Option<File>,
     found: Sender<Nanos>,
-) {
-    std::thread::spawn(move || {
+) -> Result<()> {
+    let reads = std::thread::Builder::new().spawn(move || {
         let mut text: Vec<u8> = Vec::new();
         let mut buf = vec![0_u8; 64 << 10];
         while let Ok(n @ 1..) = stream.read(&mut buf) {
@@ -87,4 +87,7 @@ pub(super) fn follow(
             }
         }
     });
+    let refused =
+        |source| Error::File { action: "read", path: "the command's output in a thread".into(), source };
+    reads.map(drop).map_err(refused)
 }

@@ -88,7 +88,7 @@ fn stream(
     }
     let (read, write) =
         std::io::pipe().map_err(|source| Error::File { action: "create", path: "a pipe".into(), source })?;
-    follow(read, marker.cloned(), sink.copy(own)?, found.clone());
+    follow(read, marker.cloned(), sink.copy(own)?, found.clone())?;
     Ok(write.into())
 }
 

@@ -2,9 +2,10 @@
 //! one that throttles.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cold_journal::{Guard, Journal};
+use cold_model::Shown as _;
 use cold_sys::cgroup::{Cgroup, Hierarchies};
 use cold_sys::device::Dev;
 use cold_sys::procfs::ProcFs;
@@ -13,6 +14,9 @@ use cold_sys::sysfs::SysFs;
 use super::Subject;
 use crate::config::{Config, DiskLimit};
 use crate::{Error, Result};
+
+/// How the names of groups begin.
+const PREFIX: &str = "cold";
 
 /// The groups of one benchmark; removed at its end, in the journal until then.
 pub(super) struct TreeCgroups {
@@ -32,14 +36,13 @@ impl TreeCgroups {
         subjects: &[Subject<'_>],
     ) -> Result<Self> {
         let found = Hierarchies::find(proc)?;
-        let name = format!("cold-{}", std::process::id());
         let mut me = Self { stall: None, why_no_stall: String::new(), throttle: None, guards: Vec::new() };
-        if let Err(why) = me.stall_time(proc, &found, &name, journal) {
+        if let Err(why) = me.stall_time(proc, &found, journal) {
             me.why_no_stall = why;
         }
         if let Some(limit) = config.disk_limit {
             let devices = whole_devices(subjects)?;
-            me.throttle(proc, &found, &name, journal, (limit, &devices))?;
+            me.throttle(proc, &found, journal, (limit, &devices))?;
         }
         Ok(me)
     }
@@ -73,8 +76,9 @@ impl TreeCgroups {
         Ok(())
     }
 
-    fn make(&mut self, journal: &Journal, dir: PathBuf) -> Result<Cgroup> {
-        self.guards.push(journal.create_cgroup(&dir)?);
+    fn make(&mut self, journal: &Journal, parent: &Path) -> Result<Cgroup> {
+        let (dir, guard) = journal.create_cgroup(parent, PREFIX)?;
+        self.guards.push(guard);
         Ok(Cgroup::at(dir))
     }
 
@@ -82,11 +86,10 @@ impl TreeCgroups {
         &mut self,
         proc: &ProcFs,
         found: &Hierarchies,
-        name: &str,
         journal: &Journal,
     ) -> std::result::Result<(), String> {
         let own = found.own_v2(proc).ok_or("no version 2 control group is mounted")?;
-        let group = self.make(journal, own.join(name)).map_err(|e| e.to_string())?;
+        let group = self.make(journal, &own).map_err(|e| e.to_string())?;
         group.io_stall_us().map_err(|e| format!("no pressure information: {e}"))?;
         self.stall = Some(group);
         Ok(())
@@ -96,12 +99,11 @@ impl TreeCgroups {
         &mut self,
         proc: &ProcFs,
         found: &Hierarchies,
-        name: &str,
         journal: &Journal,
         (limit, devices): (DiskLimit, &BTreeSet<Dev>),
     ) -> Result<()> {
         if let Some(own) = found.own_v1(proc, "blkio") {
-            let group = self.make(journal, own.join(name))?;
+            let group = self.make(journal, &own)?;
             let throttle = self.throttle.insert(group);
             for dev in devices {
                 for (file, value) in [
@@ -124,12 +126,12 @@ impl TreeCgroups {
             std::fs::read_to_string(root.join(file)).unwrap_or_default().split_whitespace().any(|c| c == "io")
         };
         if !has_io("cgroup.controllers") {
-            return Err(Error::DiskLimit(format!("{} has no io controller", root.display())));
+            return Err(Error::DiskLimit(format!("{} has no io controller", root.shown())));
         }
         if !has_io("cgroup.subtree_control") {
             self.guards.extend(journal.enable_controller(root, "io")?);
         }
-        let group = self.make(journal, root.join(format!("{name}-limit")))?;
+        let group = self.make(journal, root)?;
         // One process can be in one version 2 group only: this one also tells the stall time.
         self.stall = Some(group.clone());
         for dev in devices {
@@ -150,7 +152,7 @@ fn whole_devices(subjects: &[Subject<'_>]) -> Result<BTreeSet<Dev>> {
         if s.devices.devices.is_empty() {
             let why = match s.devices.without.first() {
                 Some((kind, path)) => {
-                    format!("{} is on {kind}, which has no block device", path.display())
+                    format!("{} is on {kind}, which has no block device", path.shown())
                 }
                 None => format!("the files of {} are unknown", s.spec.name),
             };

@@ -6,10 +6,13 @@
 //! devices instead: then only needed pages are in the cache, so only needed pages can be mapped around. Both
 //! are machine-wide, journalled, and put back.
 
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 use cold_journal::{Guard, Journal};
+use cold_model::Shown as _;
 use cold_model::{Bytes, Known};
+use cold_sys::kernelfs;
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
@@ -60,7 +63,7 @@ impl Exactness {
             return Self { how: ExactNeed::NotAsked, guards: Vec::new() };
         }
         let mut guards = Vec::new();
-        let why = match fault_around(journal, proc, &mut guards) {
+        let why = match fault_around(journal, &mut guards) {
             Ok(()) => match maps_whole_folios(proc, files) {
                 None => return Self { how: ExactNeed::FaultAround, guards },
                 // The window stays at one page; small folios come from reading nothing ahead.
@@ -103,7 +106,7 @@ fn maps_whole_folios(proc: &ProcFs, files: Option<&FileSet>) -> Option<String> {
         let Ok((open, meta)) = cold_sys::open::regular(&file.path, false) else { continue };
         match cold_sys::folio::maps_whole_folios(&open, &meta, page_size()) {
             Ok(Some(true)) => {
-                return Some(format!("a fault maps large folios whole, as in {}", file.path.display()));
+                return Some(format!("a fault maps large folios whole, as in {}", file.path.shown()));
             }
             Ok(Some(false)) => only_the_page = true,
             Ok(None) | Err(_) => {}
@@ -122,44 +125,27 @@ fn new_enough(release: &str) -> bool {
     }
 }
 
-/// A guard undoes its change when it is dropped; a mount must not go before what was set in it.
+/// A guard undoes its change when it is dropped; newest first, as everywhere.
 fn drop_newest_first(guards: &mut Vec<Guard>) {
     while guards.pop().is_some() {}
 }
 
-fn debugfs(proc: &ProcFs) -> Option<PathBuf> {
-    proc.mounts().ok()?.into_iter().find(|m| m.fs_type == "debugfs").map(|m| m.mount_point)
-}
-
-/// The kernel's fault-around window as it is now, where debugfs is mounted and readable.
+/// The kernel's fault-around window as it is now, where debugfs can be read (mounted or, by root, without that).
 pub fn window(proc: &ProcFs) -> Known<Bytes> {
-    let Some(dir) = debugfs(proc) else { return Known::unknown("debugfs is not mounted") };
-    let path = dir.join(FAULT_AROUND);
-    match std::fs::read_to_string(&path).map(|t| t.trim().parse().map(Bytes)) {
+    let root = match kernelfs::DEBUGFS.root(proc) {
+        Ok(root) => root,
+        Err(e) => return Known::unknown(format!("debugfs is not mounted ({e})")),
+    };
+    let path = PathBuf::from(format!("/proc/self/fd/{}", root.as_raw_fd())).join(FAULT_AROUND);
+    match std::fs::read_to_string(path).map(|t| t.trim().parse().map(Bytes)) {
         Ok(Ok(bytes)) => Known::Value(bytes),
-        Ok(Err(_)) => Known::unknown(format!("{} is no number", path.display())),
-        Err(e) => Known::unknown(format!("{}: {e}", path.display())),
+        Ok(Err(_)) => Known::unknown(format!("{FAULT_AROUND} in debugfs is no number")),
+        Err(e) => Known::unknown(format!("{FAULT_AROUND} in debugfs: {e}")),
     }
 }
 
-fn fault_around(
-    journal: &Journal,
-    proc: &ProcFs,
-    guards: &mut Vec<Guard>,
-) -> std::result::Result<(), String> {
-    let dir = if let Some(dir) = debugfs(proc) {
-        dir
-    } else {
-        let (dir, guard) = journal
-            .create_directory(&std::env::temp_dir(), "cold-debugfs")
-            .map_err(|e| format!("no place to mount debugfs: {e}"))?;
-        guards.push(guard);
-        let mounted = journal.mount("debugfs".as_ref(), &dir, "debugfs", "");
-        guards.push(mounted.map_err(|e| format!("debugfs cannot be mounted: {e}"))?);
-        dir
-    };
-    let path = dir.join(FAULT_AROUND);
-    let set = journal.set(&path, &page_size().to_string());
+fn fault_around(journal: &Journal, guards: &mut Vec<Guard>) -> std::result::Result<(), String> {
+    let set = journal.set_kernel(&kernelfs::DEBUGFS, FAULT_AROUND.as_ref(), &page_size().to_string());
     guards.push(set.map_err(|e| format!("the fault-around window cannot be set: {e}"))?);
     Ok(())
 }
@@ -170,7 +156,7 @@ fn read_ahead(
     guards: &mut Vec<Guard>,
 ) -> std::result::Result<Vec<String>, String> {
     if let Some((kind, path)) = devices.without.first() {
-        return Err(format!("{} lies on {kind}, whose read-ahead cannot be turned off here", path.display()));
+        return Err(format!("{} lies on {kind}, whose read-ahead cannot be turned off here", path.shown()));
     }
     let mut names = Vec::new();
     for dev in &devices.devices {

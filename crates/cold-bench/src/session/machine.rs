@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use cold_model::Bytes;
+use cold_model::Shown as _;
 use cold_model::bench::Machine;
 use cold_sys::device::Dev;
 use cold_sys::procfs::ProcFs;
@@ -22,7 +23,7 @@ pub(super) fn facts(proc: &ProcFs, subjects: &[Subject<'_>], eviction: &str) -> 
     let mut notes: BTreeSet<String> = BTreeSet::new();
     for s in subjects {
         for (kind, path) in &s.devices.without {
-            notes.insert(format!("{} lies on {kind}: its reads are not seen", path.display()));
+            notes.insert(format!("{} lies on {kind}: its reads are not seen", path.shown()));
         }
     }
     Machine {

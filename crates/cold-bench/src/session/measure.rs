@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use cold_model::Shown as _;
 use cold_model::bench::{Report, Residual, Run, State, Taint};
 use cold_model::{Bytes, Known, Nanos};
 use cold_plan::history::{self, Kind, Skip};
@@ -345,7 +346,7 @@ fn require_cold(subject: &Subject<'_>, before: &Before) -> Result<()> {
 fn no_devices(subject: &Subject<'_>) -> String {
     match subject.devices.without.first() {
         Some((kind, path)) => {
-            format!("{} is on {kind}, which has no block device we can see", path.display())
+            format!("{} is on {kind}, which has no block device we can see", path.shown())
         }
         None if subject.set.is_none() => "its files are unknown".into(),
         None => "its devices are not in /proc/diskstats".into(),

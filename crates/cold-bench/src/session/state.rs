@@ -1,16 +1,17 @@
 //! Bringing the page cache into the wanted state before a run.
 
-use std::io::Write;
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
 use cold_cache::snapshot::{Snapshot, restore};
 use cold_cache::{EvictTarget, Method, evict};
 use cold_journal::{Guard, Journal};
+use cold_model::Shown as _;
 use cold_model::bench::State;
 use cold_sys::evict::{DropCaches, drop_caches};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
-use cold_sys::time::monotonic;
+use cold_sys::whole;
 
 use super::Subject;
 use crate::config::{Config, Eviction};
@@ -184,7 +185,7 @@ impl Preparer {
 fn choose(wanted: Eviction) -> Result<Method> {
     let drop_caches = ProcFs::default().path("sys/vm/drop_caches");
     // Opening does nothing yet; only a write would.
-    let allowed = std::fs::OpenOptions::new().write(true).open(&drop_caches);
+    let allowed = OpenOptions::new().write(true).open(&drop_caches);
     match (wanted, allowed) {
         (Eviction::Files, _) | (Eviction::Auto, Err(_)) => Ok(Method::FILES),
         (Eviction::All | Eviction::Auto, Ok(_)) => Ok(Method::ALL_AND_MAPPED),
@@ -192,7 +193,7 @@ fn choose(wanted: Eviction) -> Result<Method> {
             state: "cold".into(),
             why: format!(
                 "--evict all writes {}, which is refused ({e}); run as root or use --evict files",
-                drop_caches.display()
+                drop_caches.shown()
             ),
         }),
     }
@@ -225,11 +226,10 @@ struct Decoy {
 
 impl Decoy {
     fn create(journal: &Journal) -> Result<Self> {
-        let name = format!("cold-decoy-{}-{}", std::process::id(), monotonic().0);
-        let path = std::env::temp_dir().join(name);
-        let (mut file, guard) = journal.create_file(&path)?;
+        let (dir, guard) = journal.create_private("cold-decoy")?;
+        let path = dir.join("decoy");
         let fail = |source| Error::File { action: "write", path: path.clone(), source };
-        file.write_all(&vec![0x5a; DECOY_BYTES]).and_then(|()| file.sync_all()).map_err(fail)?;
+        whole::write(&path, whole::Kind::Own(0o600), &vec![0x5a; DECOY_BYTES]).map_err(fail)?;
         Ok(Self { path, _guard: guard })
     }
 

@@ -96,8 +96,11 @@ pub(super) fn run(roots: &[PathBuf], options: ScanOptions, progress: &dyn Progre
     }
     let threads = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let parts: Vec<Scan> = std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..threads).map(|_| scope.spawn(|| shared.work())).collect();
-        workers.into_iter().filter_map(|w| w.join().ok()).collect()
+        // This thread works, too: where the kernel refuses others, alone.
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, || shared.work()).ok();
+        let workers: Vec<_> = (1..threads).filter_map(start).collect();
+        let own = shared.work();
+        workers.into_iter().filter_map(|w| w.join().ok()).chain([own]).collect()
     });
     for part in parts {
         scan.dirs.extend(part.dirs);

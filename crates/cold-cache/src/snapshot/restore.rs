@@ -141,20 +141,23 @@ impl Job<'_> {
     fn round(&self, open: &[usize]) -> Vec<(usize, Attempt)> {
         let next = AtomicUsize::new(0);
         let results = Mutex::new(Vec::with_capacity(open.len()));
-        std::thread::scope(|scope| {
-            for _ in 0..READERS.min(open.len()) {
-                scope.spawn(|| {
-                    // One request of at most 1 MiB; exact, because readahead is off.
-                    let mut buffer = vec![0; 1 << 20];
-                    while let Some(i) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
-                        let Some(file) = self.snapshot.files.get(*i) else { continue };
-                        let attempt = self.correct(file, &mut buffer);
-                        if let Ok(mut results) = results.lock() {
-                            results.push((*i, attempt));
-                        }
-                    }
-                });
+        let read = || {
+            // One request of at most 1 MiB; exact, because readahead is off.
+            let mut buffer = vec![0; 1 << 20];
+            while let Some(i) = open.get(next.fetch_add(1, Ordering::Relaxed)) {
+                let Some(file) = self.snapshot.files.get(*i) else { continue };
+                let attempt = self.correct(file, &mut buffer);
+                if let Ok(mut results) = results.lock() {
+                    results.push((*i, attempt));
+                }
             }
+        };
+        std::thread::scope(|scope| {
+            for _ in 1..READERS.min(open.len()) {
+                // Where the kernel refuses a thread, the others read; this one does in any case.
+                let _ = std::thread::Builder::new().spawn_scoped(scope, read);
+            }
+            read();
         });
         let mut results = results.into_inner().unwrap_or_default();
         results.sort_by_key(|r: &(usize, Attempt)| r.0);

@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use cold_model::Shown as _;
+
 use crate::context::Context;
 use crate::finding::Finding;
 use crate::report::Eviction;
@@ -80,7 +82,7 @@ pub(crate) fn cachestat(c: &Context) -> Vec<Finding> {
     let Some(file) = foreign_file(c) else {
         return vec![Finding::unknown(id, "cachestat", "no file to try it on")];
     };
-    let shown = file.display();
+    let shown = file.shown();
     vec![match (c.probes.cachestat)(&file) {
         Ok(Ok(())) => Finding::ok(id, "cachestat works")
             .so("resident and dirty pages are counted without mapping the file"),
@@ -101,7 +103,7 @@ pub(crate) fn mincore(c: &Context) -> Vec<Finding> {
     let Some(file) = foreign_file(c) else {
         return vec![Finding::unknown(id, "mincore on foreign files", "no file to try it on")];
     };
-    let shown = file.display();
+    let shown = file.shown();
     let may_write = (c.probes.writable)(&file);
     vec![match ((c.probes.mincore)(&file), may_write) {
         (Ok(answer), Ok(true)) => Finding::ok(

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use cold_model::Shown as _;
 use cold_sys::procfs::Mount;
 
 use crate::context::Context;
@@ -73,7 +74,7 @@ fn controllers(places: &BTreeMap<&'static str, Place>, layout: &str) -> Finding 
 
 fn creation(c: &Context, places: &BTreeMap<&'static str, Place>) -> Option<Finding> {
     let place = places.get("io").or_else(|| places.values().next())?;
-    let shown = place.directory.display();
+    let shown = place.directory.shown();
     let id = "cgroup.create";
     Some(match place.writable {
         Some(true) => Finding::ok(id, format!("control groups can be made below {shown}"))

@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use cold_model::Shown as _;
+
 use crate::context::{Context, name_processes, processes_count};
 use crate::finding::Finding;
 use crate::processes::Process;
@@ -43,7 +45,7 @@ pub(crate) fn run(c: &Context) -> Vec<Finding> {
     findings.extend(unresolved(program));
     if findings.is_empty() {
         findings.push(
-            Finding::ok("holder", format!("no process maps {} or its libraries", program.path.display()))
+            Finding::ok("holder", format!("no process maps {} or its libraries", program.path.shown()))
                 .so("all its pages can be evicted"),
         );
     }
@@ -87,7 +89,7 @@ fn instances(program: &Program, holders: &[(&Process, Held)]) -> Option<Finding>
             "holder.instance",
             format!("{} runs already: pid {}", program.given, family(&running)),
         )
-        .about(program.path.display().to_string())
+        .about(program.path.shown().to_string())
         .so("what it maps cannot be evicted, so no start is cold; the new start may also just hand over to it")
         .remedy(format!("end it: kill {}", end.join(" ")))
         .pids(running.iter().map(|p| p.pid)),
@@ -194,7 +196,7 @@ fn unresolved(program: &Program) -> Option<Finding> {
             format!("not found: {}", program.unresolved.join(", ")),
         )
         .so("their holders are not listed; the program may fail to start")
-        .remedy(format!("see: ldd {}", program.path.display())),
+        .remedy(format!("see: ldd {}", program.path.shown())),
     )
 }
 

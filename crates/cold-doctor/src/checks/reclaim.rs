@@ -1,6 +1,7 @@
 //! Who takes pages away: DAMON, MGLRU, KSM, and reclaim that is going on.
 
 use cold_model::Bytes;
+use cold_model::Shown as _;
 
 use crate::context::Context;
 use crate::finding::Finding;
@@ -83,7 +84,7 @@ fn kdamond(c: &Context, dir: &str) -> Vec<Finding> {
                      state decays")
                 .remedy(format!(
                     "keep pauses short, or echo off > {} for the measurement (ask the machine's owner)",
-                    c.sys.path(format!("{dir}/state")).display()
+                    c.sys.path(format!("{dir}/state")).shown()
                 ));
             findings.push(finding.pids(pid));
         }

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use cold_model::Shown as _;
+
 use crate::calendar::{self, Crontab};
 use crate::context::Context;
 use crate::finding::Finding;
@@ -100,13 +102,21 @@ fn ask(systemctl: &Path) -> Result<String, String> {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .map_err(|e| format!("cannot run {}: {e}", systemctl.display()))?;
+        .map_err(|e| format!("cannot run {}: {e}", systemctl.shown()))?;
     let Some(mut stdout) = child.stdout.take() else { return Err("no output of systemctl".to_owned()) };
     // Read beside the wait: more than a pipe's 64 KiB would block it.
-    let reader = std::thread::spawn(move || {
+    let reader = std::thread::Builder::new().spawn(move || {
         let mut text = String::new();
         stdout.read_to_string(&mut text).map(|_| text)
     });
+    let reader = match reader {
+        Ok(reader) => reader,
+        Err(e) => {
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(format!("cannot read from systemctl: {e}"));
+        }
+    };
     let began = Instant::now();
     let status = loop {
         match child.try_wait() {
@@ -153,7 +163,7 @@ pub(crate) fn cron(c: &Context) -> Vec<Finding> {
             Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => continue,
             Err(_) => {
-                closed.push(path.display().to_string());
+                closed.push(path.shown().to_string());
                 continue;
             }
         };
@@ -163,7 +173,7 @@ pub(crate) fn cron(c: &Context) -> Vec<Finding> {
         let now = i64::try_from(c.config.now.as_secs()).unwrap_or(0);
         due.extend(found.iter().filter_map(|job| {
             let minutes = job.schedule.due_within(now, HORIZON, c.probes.local_time)?;
-            let what = format!("{} ({})", shorten(&job.command), path.display());
+            let what = format!("{} ({})", shorten(&job.command), path.shown());
             Some(Due { minutes, what, light: false })
         }));
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cold_model::Bytes;
+use cold_model::Shown as _;
 use cold_model::file_system::MADE_UP;
 use cold_sys::procfs::Mount;
 use cold_sys::sysfs::{BlockDevice, BlockKind};
@@ -105,9 +106,9 @@ fn special(fs_type: &str) -> Option<Special> {
 
 fn file_system(target: &Target, device: &Result<Option<BlockDevice>, String>) -> Finding {
     let (id, mount) = ("storage.filesystem", &target.mount);
-    let point = mount.mount_point.display().to_string();
+    let point = mount.mount_point.shown().to_string();
     let others: Vec<String> =
-        target.paths.iter().filter(|p| **p != mount.mount_point).map(|p| p.display().to_string()).collect();
+        target.paths.iter().filter(|p| **p != mount.mount_point).map(|p| p.shown().to_string()).collect();
     let holds = if others.is_empty() { String::new() } else { format!(", holds {}", others.join(", ")) };
     let on = |what: &str| format!("{point}: {}{what}{holds}", mount.fs_type);
     match special(&mount.fs_type) {
@@ -145,7 +146,7 @@ fn file_system(target: &Target, device: &Result<Option<BlockDevice>, String>) ->
 
 fn options(target: &Target) -> Vec<Finding> {
     let mount = &target.mount;
-    let point = mount.mount_point.display().to_string();
+    let point = mount.mount_point.shown().to_string();
     let has = |name: &str| mount.options.split(',').chain(mount.super_options.split(',')).any(|o| o == name);
     let mut findings = Vec::new();
     if has("dax") || has("dax=always") {
@@ -222,7 +223,7 @@ fn kind(d: &BlockDevice) -> String {
             format!("device mapper {}{name}", subsystem.as_ref().map_or(String::new(), |s| format!("{s} ")))
         }
         BlockKind::Md { level } => format!("software RAID {level}"),
-        BlockKind::Loop { backing, .. } => format!("loop on {}", backing.display()),
+        BlockKind::Loop { backing, .. } => format!("loop on {}", backing.shown()),
         BlockKind::Zram => "compressed memory".to_owned(),
         BlockKind::Ram => "RAM disk".to_owned(),
         BlockKind::Virtual => "virtual disk".to_owned(),
@@ -305,7 +306,7 @@ fn behind(d: &BlockDevice) -> Vec<Finding> {
         BlockKind::Loop { backing, direct_io: Some(false) } => findings.push(
             Finding::disturbs(
                 "storage.loop",
-                format!("{} reads {} through the page cache", d.disk, backing.display()),
+                format!("{} reads {} through the page cache", d.disk, backing.shown()),
             )
             .so("its backing file is cached too: a cold read of the file system comes from memory")
             .remedy(format!("losetup --direct-io=on /dev/{}", d.disk)),

@@ -99,7 +99,7 @@ pub(crate) fn exact(c: &Context) -> Vec<Finding> {
     let has_debugfs = known.lines().any(|l| l.split_whitespace().last() == Some("debugfs"));
     vec![match (has_debugfs, c.has(Capability::SysAdmin)) {
         (true, true) => {
-            Finding::ok(id, "debugfs is not mounted; cold trace --exact-need mounts it for itself")
+            Finding::ok(id, "debugfs is not mounted; cold trace --exact-need reaches it without a mount")
                 .so("touches can be recorded exactly")
         }
         (true, false) => Finding::missing(id, "debugfs is not readable, and mounting it needs root")

@@ -1,43 +1,58 @@
 //! Removing a cgroup with its children and processes, on v1 and v2.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use cold_model::FileId;
+use cold_model::Shown as _;
 use cold_sys::pidfd::PidFd;
 use cold_sys::procfs::ProcFs;
 
 use super::{Outcome, PATIENCE, is_gone, until};
+use crate::kernel::{KernelFile, locate};
+use crate::make::write_setting;
 use crate::{Error, Result};
 
-pub(super) fn remove(proc: &ProcFs, path: &Path, identity: Option<FileId>) -> Result<Outcome> {
+pub(super) fn remove(
+    proc: &ProcFs,
+    group: &Path,
+    kernel: Option<&KernelFile>,
+    identity: Option<FileId>,
+) -> Result<Outcome> {
+    let (Some(parent), Some(name)) = (group.parent(), group.file_name()) else { return Ok(Outcome::Gone) };
+    // Only the parent was there when it was journalled.
+    let Some(place) = locate(proc, kernel, parent)? else { return Ok(Outcome::Gone) };
+    let path = place.path.join(name);
     let meta = match path.symlink_metadata() {
         Err(e) if is_gone(&e) => return Ok(Outcome::Gone),
-        other => other.map_err(|e| Error::io("stat", path, e))?,
+        other => other.map_err(|e| Error::io("stat", group, e))?,
     };
+    // Mounted anew it has another device number; its inode's stays.
+    let ours = |id: FileId| if kernel.is_some() { id.ino == meta.ino() } else { id == FileId::of(&meta) };
+    let others = |found: String| Ok(Outcome::ChangedByOthers { found });
     match identity {
-        Some(id) if FileId::of(&meta) != id => {
-            return Ok(Outcome::ChangedByOthers { found: "another cgroup of that name".to_owned() });
+        Some(id) if !ours(id) => return others("another cgroup of that name".to_owned()),
+        // Not confirmed, it has a name that only we knew, and we had put no process into it yet.
+        None if meta.uid() != rustix::process::geteuid().as_raw() => {
+            return others(format!("a cgroup of user {}", meta.uid()));
         }
-        // Not confirmed: we had put no process into it yet, so one with processes is not ours.
-        None if !members(path)?.is_empty() => {
-            return Ok(Outcome::ChangedByOthers { found: "a cgroup with processes".to_owned() });
-        }
+        None if !members(&path)?.is_empty() => return others("a cgroup with processes".to_owned()),
         _ => {}
     }
     // A process may fork while it is killed: kill until the directories can be removed.
     let removed = until(|| {
-        let _ = fs::write(path.join("cgroup.kill"), "1"); // v2, Linux 5.14
-        kill_members(path)?;
-        Ok(remove_tree(path)?.then_some(()))
+        let _ = write_setting(&path.join("cgroup.kill"), "1"); // v2, Linux 5.14
+        kill_members(&path)?;
+        Ok(remove_tree(&path)?.then_some(()))
     })?;
     if removed.is_some() {
         return Ok(Outcome::Restored);
     }
     let name = |pid| proc.comm(pid).unwrap_or_else(|_| "?".to_owned());
-    let holders: Vec<String> = members(path)?.iter().map(|&p| format!("{}[{p}]", name(p))).collect();
+    let holders: Vec<String> = members(&path)?.iter().map(|&p| format!("{}[{p}]", name(p).shown())).collect();
     Err(Error::StillAlive {
-        subject: format!("cgroup {}", path.display()),
+        subject: format!("cgroup {}", group.shown()),
         holders: holders.join(", "),
         seconds: PATIENCE.as_secs(),
     })

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use cold_model::FileId;
+use cold_model::Shown as _;
 use cold_sys::loopdev::LoopDevice;
 use cold_sys::mount;
 use cold_sys::procfs::ProcFs;
@@ -22,7 +23,7 @@ pub(super) fn unmount(proc: &ProcFs, target: &Path, fs_type: &str, source: &str)
         let top = proc.mounts()?.into_iter().rfind(|m| m.mount_point == target);
         let Some(top) = top else { return Ok(Outcome::Gone) };
         if top.fs_type != fs_type || top.source != source {
-            let found = format!("{} ({}) is mounted there", top.source, top.fs_type);
+            let found = format!("{} ({}) is mounted there", top.source.shown(), top.fs_type.shown());
             return Ok(Outcome::ChangedByOthers { found });
         }
         let late = Instant::now() >= deadline;
@@ -41,8 +42,7 @@ pub(super) fn unmount(proc: &ProcFs, target: &Path, fs_type: &str, source: &str)
 
 pub(super) fn detach(number: u32, backing: &Path, id: FileId) -> Result<Outcome> {
     let Some(attached) = attached(number)? else { return Ok(Outcome::Gone) };
-    let others =
-        |found: &Path| Outcome::ChangedByOthers { found: format!("{} is attached", found.display()) };
+    let others = |found: &Path| Outcome::ChangedByOthers { found: format!("{} is attached", found.shown()) };
     if attached != backing {
         return Ok(others(&attached));
     }

@@ -1,28 +1,36 @@
 //! Removing files and directories that were created, and nothing that only has their names.
 
-use std::fs::{self, Metadata};
+use std::io;
 use std::path::Path;
 
 use cold_model::FileId;
+use cold_model::Shown as _;
+use cold_sys::device;
 use cold_sys::procfs::ProcFs;
+use cold_sys::remove::Entry;
 
-use super::{Outcome, is_gone};
+use super::Outcome;
 use crate::{Error, Result};
 
-pub(super) fn remove_file(path: &Path, parent: FileId, identity: Option<FileId>) -> Result<Outcome> {
-    let meta = match recognise(path, parent, identity)? {
-        Found::Ours(meta) => meta,
+pub(super) fn remove_file(
+    proc: &ProcFs,
+    path: &Path,
+    parent: FileId,
+    identity: Option<FileId>,
+) -> Result<Outcome> {
+    let entry = match recognise(proc, path, parent, identity)? {
+        Found::Ours(entry) => entry,
         Found::Other(outcome) => return Ok(outcome),
     };
+    let meta = entry.meta();
     if !meta.is_file() {
-        return Ok(Outcome::ChangedByOthers { found: "it is no regular file".to_owned() });
+        return Ok(others("it is no regular file"));
     }
     if identity.is_none() && meta.len() > 0 {
         // Killed between creating and confirming it we had written nothing yet.
-        return Ok(Outcome::ChangedByOthers { found: format!("a file of {} bytes", meta.len()) });
+        return Ok(others(format!("a file of {} bytes", meta.len())));
     }
-    fs::remove_file(path).map_err(|e| Error::io("remove", path, e))?;
-    Ok(Outcome::Restored)
+    removed(path, entry.unlink())
 }
 
 pub(super) fn remove_directory(
@@ -31,52 +39,82 @@ pub(super) fn remove_directory(
     parent: FileId,
     identity: Option<FileId>,
 ) -> Result<Outcome> {
-    let meta = match recognise(path, parent, identity)? {
-        Found::Ours(meta) => meta,
+    let entry = match recognise(proc, path, parent, identity)? {
+        Found::Ours(entry) => entry,
         Found::Other(outcome) => return Ok(outcome),
     };
-    if !meta.is_dir() {
-        return Ok(Outcome::ChangedByOthers { found: "it is no directory".to_owned() });
+    if !entry.meta().is_dir() {
+        return Ok(others("it is no directory"));
     }
     if identity.is_none() {
         // Not confirmed, so nothing was put into it by us.
-        return match fs::remove_dir(path) {
-            Ok(()) => Ok(Outcome::Restored),
-            Err(e) if e.kind() == std::io::ErrorKind::DirectoryNotEmpty => {
-                Ok(Outcome::ChangedByOthers { found: "a directory that is not empty".to_owned() })
+        return match entry.remove_empty() {
+            Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => {
+                Ok(others("a directory that is not empty"))
             }
-            Err(e) => Err(Error::io("remove", path, e)),
+            done => removed(path, done),
         };
     }
-    // Removing must not reach through a mount into another file system.
+    // Said before anything is removed; the removal itself crosses no mount either.
     if let Some(m) = proc.mounts()?.iter().find(|m| m.mount_point.starts_with(path)) {
-        let why = format!("{} is still mounted; unmount it and repair again", m.mount_point.display());
+        let why = format!("{} is still mounted; unmount it and repair again", m.mount_point.shown());
         return Err(Error::refused("remove", path, why));
     }
-    // Does not follow symbolic links, also not ones put there meanwhile.
-    fs::remove_dir_all(path).map_err(|e| Error::io("remove", path, e))?;
-    Ok(Outcome::Restored)
+    removed(path, entry.remove_tree())
+}
+
+fn removed(path: &Path, done: io::Result<bool>) -> Result<Outcome> {
+    if done.map_err(|e| Error::io("remove", path, e))? {
+        return Ok(Outcome::Restored);
+    }
+    Ok(others(format!("{} is another one", path.shown())))
+}
+
+fn others(found: impl Into<String>) -> Outcome {
+    Outcome::ChangedByOthers { found: found.into() }
 }
 
 enum Found {
-    Ours(Metadata),
+    Ours(Entry),
     Other(Outcome),
 }
 
-/// Whether the name still is in the directory it was created in, and still is what was created.
-fn recognise(path: &Path, parent: FileId, identity: Option<FileId>) -> Result<Found> {
-    let dir = path.parent().unwrap_or(Path::new("/"));
-    for (of, wanted) in [(dir, Some(parent)), (path, identity)] {
-        match of.symlink_metadata() {
-            Err(e) if is_gone(&e) => return Ok(Found::Other(Outcome::Gone)),
-            Err(e) => return Err(Error::io("stat", of, e)),
-            Ok(meta) if wanted.is_some_and(|w| w != FileId::of(&meta)) => {
-                let found = format!("{} is another one", of.display());
-                return Ok(Found::Other(Outcome::ChangedByOthers { found }));
+/// Whether the name still is in the directory it was created in, and still is what was created. Not confirmed, it
+/// has a name that only we knew; what somebody else moved there since is not taken for ours either.
+fn recognise(proc: &ProcFs, path: &Path, parent: FileId, identity: Option<FileId>) -> Result<Found> {
+    let found = Entry::find(path).map_err(|e| Error::io("look for", path, e))?;
+    let Some(entry) = found.filter(|entry| entry.parent() == parent) else {
+        let dir = path.parent().unwrap_or(Path::new("/"));
+        return Ok(match dir.symlink_metadata() {
+            Ok(meta) if FileId::of(&meta) == parent => Found::Other(Outcome::Gone),
+            other => {
+                still_there(proc, path, parent)?;
+                Found::Other(
+                    other.map_or(Outcome::Gone, |_| others(format!("{} is another one", dir.shown()))),
+                )
             }
-            Ok(meta) if of == path => return Ok(Found::Ours(meta)),
-            Ok(_) => {}
-        }
+        });
+    };
+    if identity.is_some_and(|id| id != entry.id()) {
+        return Ok(Found::Other(others(format!("{} is another one", path.shown()))));
     }
-    Ok(Found::Other(Outcome::Gone))
+    let (owner, me) = (std::os::unix::fs::MetadataExt::uid(entry.meta()), rustix::process::geteuid());
+    if identity.is_none() && owner != me.as_raw() {
+        return Ok(Found::Other(others(format!("it belongs to user {owner}"))));
+    }
+    Ok(Found::Ours(entry))
+}
+
+/// An error when the directory is not where it was because the disk it lies on is not mounted now: then what was
+/// made is still there.
+fn still_there(proc: &ProcFs, path: &Path, parent: FileId) -> Result<()> {
+    let (major, minor) = device::split(parent.dev);
+    let size = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/size"));
+    let disk = major != 0 && size.is_ok_and(|size| size.trim() != "0");
+    if disk && proc.mounts()?.iter().all(|m| m.dev != (major, minor)) {
+        let why =
+            format!("the disk {major}:{minor} on which it lies is not mounted; mount it and repair again");
+        return Err(Error::refused("remove", path, why));
+    }
+    Ok(())
 }

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cold_journal::{Journal, recover};
 
-const CHILD: &str = "COLD_JOURNAL_CRASH_CHILD";
+pub(crate) const CHILD: &str = "COLD_JOURNAL_CRASH_CHILD";
 
 /// A scenario: what the child does in the directory given to it.
 pub(crate) type Scenario = fn(&Journal, &Path);
@@ -35,8 +35,8 @@ fn settings(journal: &Journal, world: &Path) {
 fn files(journal: &Journal, world: &Path) {
     let (dir, _d) = journal.create_directory(world, "scratch").expect("directory");
     fs::write(dir.join("inside"), "x").expect("write");
-    let (_file, f) = journal.create_file(&world.join("decoy")).expect("file");
-    fs::write(world.join("decoy"), "content").expect("write");
+    let (decoy, _file, f) = journal.create_file(world, "decoy").expect("file");
+    fs::write(decoy, "content").expect("write");
     f.undo().expect("undo");
 }
 

@@ -65,8 +65,7 @@ fn a_living_process_keeps_its_journal() {
 #[test]
 fn a_released_file_stays() {
     let (dir, journal, _) = world();
-    let path = dir.path().join("keep");
-    let (_file, guard) = journal.create_file(&path).expect("create");
+    let (path, _file, guard) = journal.create_file(dir.path(), "keep").expect("create");
     guard.release().expect("release");
     assert!(path.exists());
     assert_eq!(fs::read_dir(dir.path().join("journal")).expect("list").count(), 0);
@@ -75,8 +74,7 @@ fn a_released_file_stays() {
 #[test]
 fn a_file_that_took_the_name_is_not_removed() {
     let (dir, journal, _) = world();
-    let path = dir.path().join("name");
-    let (_file, guard) = journal.create_file(&path).expect("create");
+    let (path, _file, guard) = journal.create_file(dir.path(), "name").expect("create");
     fs::rename(&path, dir.path().join("moved")).expect("rename");
     fs::write(&path, "somebody else's").expect("write");
     assert!(matches!(guard.undo().expect("undo"), Outcome::ChangedByOthers { .. }));

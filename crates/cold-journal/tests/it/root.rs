@@ -29,8 +29,8 @@ pub(crate) fn scenario(journal: &Journal, world: &Path) {
     let mut guards = Vec::new();
     let mut members = Vec::new();
     for root in cgroup_roots() {
-        let group = root.join(cgroup_name(world));
-        guards.push(journal.create_cgroup(&group).expect("cgroup"));
+        let (group, guard) = journal.create_cgroup(&root, &cgroup_name(world)).expect("cgroup");
+        guards.push(guard);
         fs::create_dir(group.join("inner")).expect("inner cgroup");
         // It is in no journal itself: only the cgroup's removal ends it.
         let mut member = Command::new("sleep");
@@ -76,7 +76,9 @@ fn check(world: &Path) {
         assert!(!Path::new(text.trim()).starts_with(world), "{text} stays attached");
     }
     for root in cgroup_roots() {
-        assert!(!root.join(cgroup_name(world)).exists(), "the cgroup stays in {}", root.display());
+        let names = fs::read_dir(&root).expect("list").map(|e| e.expect("entry").file_name());
+        let ours: Vec<_> = names.filter(|n| n.to_string_lossy().starts_with(&cgroup_name(world))).collect();
+        assert!(ours.is_empty(), "{ours:?} stays in {}", root.display());
     }
 }
 
@@ -140,4 +142,44 @@ fn a_loop_device_that_was_given_another_file_is_left_alone() {
         assert!(matches!(outcome, cold_journal::Outcome::ChangedByOthers { .. }), "{outcome}");
     }
     assert_eq!(theirs.undo().expect("undo"), cold_journal::Outcome::Restored);
+}
+
+#[test]
+fn a_process_killed_in_another_pid_namespace_is_recovered_and_a_living_one_left_alone() {
+    if !need_root() {
+        return;
+    }
+    let base = tempfile::tempdir().expect("tempdir");
+    let world = base.path().canonicalize().expect("path").join("world");
+    fs::create_dir(&world).expect("create");
+    // The child is not the first process of the namespace: that one cannot kill itself. Its `/proc` is ours, where
+    // its number is another process's.
+    let mut child = Command::new("unshare");
+    child.args(["-pf", "sh", "-c", "\"$0\" \"$@\"; exit 0"]).arg(std::env::current_exe().expect("exe"));
+    child
+        .args(["crash::child", "--exact"])
+        .env(crate::crash::CHILD, format!("files|4|{}", base.path().display()));
+    assert!(child.output().expect("run").status.success());
+    assert_eq!(fs::read_dir(&world).expect("list").count(), 1, "it was killed in the middle");
+    // From inside, a living process of the outside is none by its number.
+    let journal = Journal::open_in(base.path().join("living"));
+    let (made, guard) = journal.create_directory(base.path(), "made").expect("directory");
+    let mut inner = Command::new("unshare");
+    inner.args(["-pf", "--mount-proc"]).arg(std::env::current_exe().expect("exe"));
+    inner.args(["root::recovers_in_a_namespace", "--exact"]).env(INNER, journal.directory());
+    assert!(inner.output().expect("run").status.success());
+    assert!(made.exists());
+    guard.undo().expect("undone");
+    let undone = cold_journal::recover(&base.path().join("journal")).expect("recover");
+    assert_eq!(undone.len(), 1, "{undone:?}");
+    assert_eq!(fs::read_dir(&world).expect("list").count(), 0);
+}
+
+const INNER: &str = "COLD_JOURNAL_RECOVER";
+
+/// The inner half of the test above; as a test of its own it does nothing.
+#[test]
+fn recovers_in_a_namespace() {
+    let Some(dir) = std::env::var_os(INNER) else { return };
+    assert!(cold_journal::recover(Path::new(&dir)).expect("recover").is_empty());
 }

@@ -9,7 +9,7 @@ use cold_journal::{Error, Outcome, leftovers, recover};
 use proptest::prelude::*;
 
 /// A line with its checksum.
-fn line(json: &str) -> String {
+pub(crate) fn line(json: &str) -> String {
     format!("{:08x} {json}\n", crc32fast::hash(json.as_bytes()))
 }
 
@@ -20,31 +20,31 @@ fn dead_pid() -> u32 {
     child.id()
 }
 
-fn header(boot: &str) -> String {
+pub(crate) fn header(boot: &str) -> String {
     line(&format!(
         r#"{{"header":{{"format":"coldstart.journal/1","owner":{{"pid":{},"starttime":1,"boot_id":"{boot}","comm":"cold"}}}}}}"#,
         dead_pid()
     ))
 }
 
-fn boot() -> String {
+pub(crate) fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").expect("boot id").trim().to_owned()
 }
 
-fn setting(id: u64, path: &Path, old: &str, new: &str) -> String {
+pub(crate) fn setting(id: u64, path: &Path, old: &str, new: &str) -> String {
     let path = path.display();
     line(&format!(
         r#"{{"change":{{"id":{id},"change":{{"kind":"setting","path":"{path}","old":"{old}","new":"{new}"}}}}}}"#
     ))
 }
 
-struct World {
-    dir: tempfile::TempDir,
-    setting: PathBuf,
+pub(crate) struct World {
+    pub(crate) dir: tempfile::TempDir,
+    pub(crate) setting: PathBuf,
 }
 
 impl World {
-    fn new(value: &str) -> Self {
+    pub(crate) fn new(value: &str) -> Self {
         let dir = tempfile::tempdir().expect("tempdir");
         fs::create_dir(dir.path().join("journal")).expect("create");
         fs::set_permissions(dir.path().join("journal"), PermissionsExt::from_mode(0o700)).expect("chmod");
@@ -52,16 +52,16 @@ impl World {
         fs::write(&setting, value).expect("write");
         Self { dir, setting }
     }
-    fn journal(&self) -> PathBuf {
+    pub(crate) fn journal(&self) -> PathBuf {
         self.dir.path().join("journal")
     }
-    fn write(&self, bytes: impl AsRef<[u8]>) -> PathBuf {
+    pub(crate) fn write(&self, bytes: impl AsRef<[u8]>) -> PathBuf {
         let path = self.journal().join(format!("{}-1-0.journal", dead_pid()));
         fs::write(&path, bytes).expect("write");
         fs::set_permissions(&path, PermissionsExt::from_mode(0o600)).expect("chmod");
         path
     }
-    fn value(&self) -> String {
+    pub(crate) fn value(&self) -> String {
         fs::read_to_string(&self.setting).expect("read").trim().to_owned()
     }
 }
@@ -148,6 +148,27 @@ fn a_journal_locked_by_another_process_is_left_to_it() {
     assert!(leftovers(&w.journal()).expect("list").is_empty());
     drop(held);
     assert_eq!(leftovers(&w.journal()).expect("list").len(), 1);
+}
+
+#[test]
+fn a_journal_that_has_just_begun_is_not_taken_for_a_leftover() {
+    let w = World::new("0");
+    let (dir, done) = (w.journal(), std::sync::atomic::AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(std::sync::atomic::Ordering::Relaxed) {
+                recover(&dir).expect("recover");
+            }
+        });
+        for _ in 0..300 {
+            let journal = cold_journal::Journal::open_in(&dir);
+            let (made, guard) = journal.create_directory(w.dir.path(), "scratch").expect("directory");
+            let held = fs::read_dir(&dir).expect("list").count();
+            assert!(made.exists() && held == 1, "{held} journals");
+            assert_eq!(guard.undo().expect("undone"), Outcome::Restored);
+        }
+        done.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
 }
 
 proptest! {

@@ -21,7 +21,7 @@ fn replace(path: &Path, bytes: u64) {
 }
 
 /// A store with a plan of `argv` under the scenario `name`.
-fn stored(dir: &Path, argv: &[OsString], name: Option<&str>) -> (Store, Key) {
+pub(crate) fn stored(dir: &Path, argv: &[OsString], name: Option<&str>) -> (Store, Key) {
     let store = Store::at(dir.join("store"));
     std::fs::create_dir_all(store.directory()).expect("made");
     let path = std::env::var_os("PATH");

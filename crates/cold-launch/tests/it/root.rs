@@ -1,5 +1,7 @@
 //! What needs root to be set up: other users, a server that never answers, a control group.
 
+mod first;
+mod full;
 mod harm;
 mod metadata;
 mod nodes;

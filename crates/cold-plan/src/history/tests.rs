@@ -78,6 +78,9 @@ fn a_history_is_made_where_it_is_missing_and_grows() {
     assert_eq!(read(&path).unwrap(), [record(1), record(2)]);
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(path.parent().unwrap().metadata().unwrap().permissions().mode() & 0o777, 0o700);
+    let trial = path.with_file_name("trial-7-0123456789abcdef").join("x-0.log");
+    append(&trial, &record(3)).unwrap_err();
+    assert!(!trial.parent().unwrap().exists(), "a trial that has ended does not come back");
 }
 
 #[test]

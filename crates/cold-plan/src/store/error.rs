@@ -27,6 +27,22 @@ pub enum Error {
         /// What is odd about it.
         why: String,
     },
+    /// It is another user's.
+    #[error("{path} is not trusted: {why}; inspect it, then remove it or learn the plan again")]
+    Others {
+        /// The file or directory.
+        path: PathBuf,
+        /// Whose it is.
+        why: String,
+    },
+    /// A directory that holds other things.
+    #[error("{path} is no store of plans: it holds {holds:?}; name a new or an empty directory")]
+    NoStore {
+        /// The directory.
+        path: PathBuf,
+        /// A name in it that no store has.
+        holds: String,
+    },
     /// Its bytes are no plan, or a plan cannot be bytes.
     #[error("{path}: {source}")]
     Format {
@@ -41,14 +57,6 @@ pub enum Error {
         /// The file.
         path: PathBuf,
     },
-    /// Not a file of the store.
-    #[error("{path} is no plan of the store {store}")]
-    NotInStore {
-        /// The file.
-        path: PathBuf,
-        /// The store's directory.
-        store: PathBuf,
-    },
     /// No directory for plans is known.
     #[error("no directory for plans: neither XDG_STATE_HOME nor HOME is set; set one of them")]
     NoDirectory,
@@ -58,6 +66,15 @@ pub enum Error {
 pub type Result<T> = std::result::Result<T, Error>;
 
 impl Error {
+    /// It tells of something of another user's, or that this user may not look into: nothing that is this user's to
+    /// follow or to mend.
+    pub fn is_others(&self) -> bool {
+        match self {
+            Self::Others { .. } => true,
+            Self::Io { source, .. } => source.kind() == io::ErrorKind::PermissionDenied,
+            _ => false,
+        }
+    }
     pub(crate) fn io(action: &'static str, path: &Path, source: io::Error) -> Self {
         Self::Io { action, path: path.to_owned(), source }
     }

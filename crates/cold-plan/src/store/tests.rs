@@ -1,15 +1,15 @@
-use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::time::Duration;
 
 use super::*;
-use crate::history::{Kind, Record, Skip, append};
+use crate::history::{Record, Skip, append};
 use crate::plan::Standing;
 use crate::sample::sample;
 
 const SKIPPED: Record = Record {
     when_ns: 1,
     plan: 1,
-    kind: Kind::Skipped(Skip::Warm),
+    kind: crate::history::Kind::Skipped(Skip::Warm),
     mark: None,
     bytes: 0,
     requests: 0,
@@ -52,11 +52,10 @@ fn a_saved_plan_is_found_by_its_key() {
     store.save(&proven).unwrap();
     assert_eq!(store.load(&plan.key).unwrap(), Some(proven));
     assert!(store.load(&named("other").key).unwrap().is_none());
-    std::fs::write(store.history_of(&plan.key), "x").unwrap();
+    append(&store.history_of(&plan.key), &SKIPPED).unwrap();
+    store.save_replay(&plan.key, &Replay { at: 1, steps: 2, document: "{}" }).unwrap();
     assert!(store.remove(&plan.key).unwrap());
-    let left: Vec<_> =
-        std::fs::read_dir(store.directory()).unwrap().map(|e| e.unwrap().file_name()).collect();
-    assert_eq!(left, ["lock"]);
+    assert_eq!(names(&store), ["lock"]);
 }
 
 #[test]
@@ -114,14 +113,10 @@ fn a_damaged_plan_and_a_plan_under_another_name_are_refused_by_name() {
     assert!(error.contains(path.to_str().unwrap()) && error.contains("checksum"), "{error}");
     let listing = store.list().unwrap();
     assert_eq!(listing.refused.len(), 2);
-    // What cannot be read can be removed.
-    let locked = store.lock().unwrap();
-    assert!(locked.remove_path(&path).unwrap());
-    assert!(!locked.remove_path(&path).unwrap());
-    for outside in ["/etc/passwd".into(), store.directory().join("lock"), store.directory().join("../x.plan")]
-    {
-        assert!(matches!(locked.remove_path(&outside), Err(Error::NotInStore { .. })), "{outside:?}");
-    }
+    // Nobody knows whose they are.
+    assert!(!store.remove(&sample().key).unwrap());
+    assert!(store.prune(Keep { max_age: None, max_bytes: Some(0) }, SystemTime::now()).unwrap().is_empty());
+    assert!(path.exists() && other.exists());
 }
 
 #[test]
@@ -178,9 +173,8 @@ fn pruning_keeps_what_was_used_last() {
     let lone = store.history_of(&named("system").key);
     append(&lone, &SKIPPED).unwrap();
     aged(&lone, now, 800);
-    std::fs::write(store.directory().join(".tmp-1"), "left by a killed process").unwrap();
+    std::fs::write(store.directory().join("notes.log"), "not the store's").unwrap();
     assert!(store.prune(Keep::default(), now).unwrap().is_empty());
-    assert!(!store.directory().join(".tmp-1").exists());
     let keep = Keep { max_age: Some(Duration::from_mins(10)), max_bytes: None };
     let mut expected = vec![store.path_of(&old.key), lone];
     expected.sort();
@@ -193,7 +187,67 @@ fn pruning_keeps_what_was_used_last() {
     assert!(store.history_of(&used.key).exists() && store.path_of(&used.key).exists());
     let none = Keep { max_age: None, max_bytes: Some(0) };
     assert_eq!(store.prune(none, now).unwrap().len(), 1);
-    assert!(!store.history_of(&used.key).exists());
+    assert_eq!(names(&store), ["lock", "notes.log"]);
+}
+
+fn names(store: &Store) -> Vec<String> {
+    let entries = std::fs::read_dir(store.directory()).unwrap();
+    let mut names: Vec<_> = entries.map(|e| e.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_directory_with_other_things_is_no_store_unless_it_was_one_before() {
+    let (_dir, store) = store();
+    std::fs::create_dir_all(store.directory()).unwrap();
+    let note = store.directory().join("notes.txt");
+    std::fs::write(&note, "mine").unwrap();
+    let refused = || {
+        let error = store.save(&sample()).unwrap_err();
+        assert!(
+            matches!(&error, Error::NoStore { holds, .. } if ["notes.txt", "lock"].contains(&holds.as_str())),
+            "{error}"
+        );
+        assert!(matches!(store.recognise(), Err(Error::NoStore { .. })));
+        assert!(matches!(store.prune(Keep::default(), SystemTime::now()), Err(Error::NoStore { .. })));
+        assert!(matches!(store.remove(&sample().key), Err(Error::NoStore { .. })));
+    };
+    refused();
+    assert_eq!(names(&store), ["notes.txt"]);
+    // Other programs have locks, too; and an empty one says nothing.
+    for other in ["4711\n", "", "coldstart plans\nand more"] {
+        std::fs::write(store.directory().join("lock"), other).unwrap();
+        refused();
+        assert_eq!(std::fs::read_to_string(store.directory().join("lock")).unwrap(), other);
+    }
+    // A store of an earlier version, with what its killed processes left.
+    std::fs::write(store.directory().join("lock"), "").unwrap();
+    std::fs::rename(&note, store.directory().join(".tmp-17")).unwrap();
+    store.save(&sample()).unwrap();
+    std::fs::write(&note, "mine").unwrap();
+    store.save(&named("other")).unwrap();
+    assert_eq!(store.list().unwrap().plans.len(), 2);
+}
+
+#[test]
+fn a_plan_that_others_changed_meanwhile_is_not_replaced() {
+    let (_dir, store) = store();
+    let (old, proven) = (sample(), Plan { standing: Standing::Proven, ..sample() });
+    assert!(!store.replace(&old, &proven).unwrap());
+    store.save(&old).unwrap();
+    assert!(store.replace(&old, &proven).unwrap());
+    assert!(!store.replace(&old, &old).unwrap());
+    assert_eq!(store.load(&old.key).unwrap(), Some(proven));
+}
+
+#[test]
+fn plans_are_as_readable_as_their_directory() {
+    let (_dir, store) = store();
+    store.save(&sample()).unwrap();
+    std::fs::set_permissions(store.directory(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = store.save(&sample()).unwrap();
+    assert_eq!((mode(&path), mode(store.directory())), (0o644, 0o755));
 }
 
 #[test]
@@ -228,6 +282,9 @@ mod root {
         std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
         let error = store.load(&sample().key).unwrap_err().to_string();
         assert!(error.contains("it belongs to user 65534, not to 0"), "{error}");
+        assert!(store.load(&sample().key).unwrap_err().is_others());
+        // So it is nothing to remove either.
+        assert!(!store.remove(&sample().key).unwrap() && path.exists());
     }
 
     #[test]
@@ -239,7 +296,7 @@ mod root {
         let state = dir.path().join("coldstart");
         std::fs::create_dir(&state).unwrap();
         std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o700)).unwrap();
-        let store = Store { dir: state.join("plans"), system: true };
+        let store = Store { dir: state.join("plans"), kind: Kind::System };
         let path = store.save(&sample()).unwrap();
         assert_eq!((mode(&state), mode(store.directory()), mode(&path)), (0o755, 0o755, 0o644));
         assert!(store.load(&sample().key).unwrap().is_some());

@@ -1,21 +1,19 @@
 //! Changing a store: one process at a time, each plan whole or not at all.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, Permissions};
-use std::io::{ErrorKind, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::fs::{File, Permissions};
+use std::io::ErrorKind;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use rustix::fs::OFlags;
+use cold_sys::whole::Kind;
 
-use super::{Error, HISTORY, PLAN, REPLAY, Result, Store, TEMPORARY, read};
+use super::own::Part;
+use super::{Error, Replay, Result, Store, lock, read, trusted};
 use crate::Plan;
 use crate::format::{View, encode};
 use crate::plan::{Key, Standing};
-
-/// The file whose lock a changing process holds.
-const LOCK: &str = "lock";
 
 /// A store that only this process changes, until this is dropped. Held while a plan is loaded, changed
 /// and saved, not while starts are recorded.
@@ -36,25 +34,25 @@ pub struct Keep {
 }
 
 impl Store {
-    /// Creates the store where it is missing and waits until no other process changes it.
+    /// Creates the store where it is missing and waits until no other process changes it. A directory that is none
+    /// is refused ([`Store::recognise`]).
     pub fn lock(&self) -> Result<Locked<'_>> {
         self.prepare()?;
-        let path = self.dir.join(LOCK);
-        let file = OpenOptions::new()
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
-            .open(&path)
-            .map_err(|e| Error::io("open", &path, e))?;
-        file.lock().map_err(|e| Error::io("lock", &path, e))?;
-        Ok(Locked { store: self, _lock: file })
+        Ok(Locked { store: self, _lock: lock::take(&self.dir.join(lock::NAME))? })
     }
 
     /// [`Locked::save`] under a lock of its own.
     pub fn save(&self, plan: &Plan) -> Result<PathBuf> {
         self.lock()?.save(plan)
+    }
+
+    /// Saves `new` where the plan there still is `old`; whether it was.
+    pub fn replace(&self, old: &Plan, new: &Plan) -> Result<bool> {
+        let locked = self.lock()?;
+        if self.load(&old.key)?.as_ref() != Some(old) {
+            return Ok(false);
+        }
+        locked.save(new).map(|_| true)
     }
 
     /// Switches the plan of this key off, when it still is the save with this number ([`View::id`]); whether it
@@ -74,8 +72,8 @@ impl Store {
     }
 
     /// Keeps beside the plan of this key what became of it in a recorded start. Removed with the plan.
-    pub fn save_replay(&self, key: &Key, bytes: &[u8]) -> Result<()> {
-        self.lock()?.put(&self.replay_of(key), bytes)
+    pub fn save_replay(&self, key: &Key, replay: &Replay<'_>) -> Result<()> {
+        self.lock()?.put(&self.replay_of(key), replay.text().as_bytes())
     }
 
     /// [`Locked::remove`] under a lock of its own.
@@ -96,11 +94,13 @@ impl Store {
 
     /// Creates the directory and checks it.
     fn prepare(&self) -> Result<()> {
-        let mode = if self.system { 0o755 } else { 0o700 };
+        let mode = if self.is_system() { 0o755 } else { 0o700 };
         cold_sys::place::create_directory(&self.dir, mode).map_err(|e| Error::io("create", &self.dir, e))?;
         let meta = self.dir.metadata().map_err(|e| Error::io("stat", &self.dir, e))?;
-        self.trusted(&self.dir, &meta)?;
-        if self.system {
+        let owner = if self.is_system() { 0 } else { rustix::process::geteuid().as_raw() };
+        trusted(&self.dir, &meta, &[owner])?;
+        self.recognise()?;
+        if self.is_system() {
             // The directory above may have been made for root alone (the journal's is 0700), and
             // creating obeys the umask: users must be able to reach the plans.
             for dir in self.dir.ancestors().take(2) {
@@ -130,24 +130,11 @@ impl Locked<'_> {
     }
 
     fn put(&self, path: &Path, bytes: &[u8]) -> Result<()> {
-        // Alone under the lock: a file of this name is a killed process's.
-        let temporary = self.store.dir.join(format!("{TEMPORARY}{}", std::process::id()));
-        discard(&temporary)?;
-        let written = self.write(&temporary, bytes).and_then(|()| std::fs::rename(&temporary, path));
-        written.map_err(|e| {
-            // Whatever was written is of no use to anybody; the first error is the one to tell.
-            let _ = std::fs::remove_file(&temporary);
-            Error::io("write", path, e)
-        })?;
-        self.sync()
-    }
-
-    fn write(&self, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-        let mode = if self.store.system { 0o644 } else { 0o600 };
-        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(path)?;
-        file.set_permissions(Permissions::from_mode(mode))?;
-        file.write_all(bytes)?;
-        file.sync_all()
+        let dir = &self.store.dir;
+        // Who may list the plans may read them: the system's by everybody, a user's own by nobody else.
+        let readers = dir.metadata().map_err(|e| Error::io("stat", dir, e))?.mode() & 0o044;
+        let written = cold_sys::whole::write(path, Kind::Own(0o600 | readers), bytes);
+        written.map_err(|e| Error::io("write", path, e))
     }
 
     /// Makes new and removed names survive a power cut.
@@ -156,29 +143,22 @@ impl Locked<'_> {
         File::open(dir).and_then(|d| d.sync_all()).map_err(|e| Error::io("sync", dir, e))
     }
 
-    /// Removes a plan and its history; false when there was no plan.
+    /// Removes a plan and its history; false when there was no plan. What only has their names stays.
     pub fn remove(&self, key: &Key) -> Result<bool> {
-        self.remove_path(&self.store.path_of(key))
-    }
-
-    /// Removes a plan's file, whatever is in it, and its history; false when there was none.
-    pub fn remove_path(&self, path: &Path) -> Result<bool> {
-        let store = &self.store.dir;
-        if path.parent() != Some(store) || path.extension().is_none_or(|e| e != PLAN) {
-            return Err(Error::NotInStore { path: path.to_owned(), store: store.clone() });
+        let mut was_there = false;
+        // The plan last: by then this says whether there was one.
+        for part in Part::ALL {
+            let path = self.store.part_of(key, part);
+            was_there = self.store.is_own(&path, part) && discard(&path)?;
         }
-        discard(&path.with_extension(HISTORY))?;
-        discard(&path.with_extension(REPLAY))?;
-        let was_there = discard(path)?;
         self.sync()?;
         Ok(was_there)
     }
 
     /// Removes plans, with their histories, that were neither saved nor used for too long, and the least
     /// recently used of the others until the rest is small enough. Gives the removed plans and
-    /// histories without plan.
+    /// histories without plan. Only what a store wrote counts and goes, by name and content.
     pub fn prune(&self, keep: Keep, now: SystemTime) -> Result<Vec<PathBuf>> {
-        self.discard_temporaries()?;
         let mut groups: Vec<Group> = self.groups()?.into_values().collect();
         // The last used first; equally old ones by name, so that the same ones go each time.
         groups.sort_by(|a, b| b.used.cmp(&a.used).then_with(|| a.files.cmp(&b.files)));
@@ -205,9 +185,8 @@ impl Locked<'_> {
     /// Plans with their histories, by their common name.
     fn groups(&self) -> Result<BTreeMap<PathBuf, Group>> {
         let mut groups = BTreeMap::<PathBuf, Group>::new();
-        // The plan last: it is what the group is called by, where there is one.
-        for extension in [HISTORY, REPLAY, PLAN] {
-            for path in self.store.files(extension)? {
+        for part in Part::ALL {
+            for path in self.store.files(part)?.into_iter().filter(|p| self.store.is_own(p, part)) {
                 let meta = match path.symlink_metadata() {
                     Err(e) if e.kind() == ErrorKind::NotFound => continue,
                     other => other.map_err(|e| Error::io("stat", &path, e))?,
@@ -220,17 +199,6 @@ impl Locked<'_> {
             }
         }
         Ok(groups)
-    }
-
-    fn discard_temporaries(&self) -> Result<()> {
-        let dir = &self.store.dir;
-        for entry in std::fs::read_dir(dir).map_err(|e| Error::io("list", dir, e))? {
-            let path = entry.map_err(|e| Error::io("list", dir, e))?.path();
-            if path.file_name().is_some_and(|n| n.as_encoded_bytes().starts_with(TEMPORARY.as_bytes())) {
-                discard(&path)?;
-            }
-        }
-        Ok(())
     }
 }
 
@@ -248,6 +216,7 @@ impl Group {
 }
 
 /// Removes a file; false when there was none.
+#[allow(clippy::disallowed_methods, reason = "only what its callers have recognised")]
 fn discard(path: &Path) -> Result<bool> {
     match std::fs::remove_file(path) {
         Ok(()) => Ok(true),

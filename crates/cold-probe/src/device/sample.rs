@@ -3,12 +3,13 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cold_model::io_model::AtDepth;
 use cold_model::random;
+
+use crate::gate::Gate;
 
 /// Bytes of a scattered read.
 const PAGE: usize = 4096;
@@ -79,12 +80,14 @@ pub(super) fn scattered(
     let done = AtomicU64::new(0);
     let stop = AtomicBool::new(false);
     // All begin together: starting 32 threads takes longer than a read.
-    let gate = Barrier::new(depth as usize + 1);
+    let gate = Gate::default();
     let lane = |lane: u64| -> io::Result<Vec<u64>> {
         let mut buffer = Aligned::new(PAGE);
         let mut state = seed << 32 | lane;
         let mut times = Vec::new();
-        gate.wait();
+        if !gate.pass() {
+            return Ok(times);
+        }
         while !stop.load(Ordering::Relaxed) {
             let page = random::next(&mut state) % pages;
             let began = Instant::now();
@@ -96,8 +99,10 @@ pub(super) fn scattered(
     };
     std::thread::scope(|scope| {
         let lane = &lane;
-        let lanes: Vec<_> = (0..u64::from(depth)).map(|n| scope.spawn(move || lane(n))).collect();
-        gate.wait();
+        let start = |n| std::thread::Builder::new().spawn_scoped(scope, move || lane(n));
+        let lanes = (0..u64::from(depth)).map(start).collect::<io::Result<Vec<_>>>();
+        let lanes = lanes.inspect_err(|_| gate.give_up())?;
+        gate.open(lanes.len());
         let began = Instant::now();
         loop {
             let left = time.saturating_sub(began.elapsed());
@@ -169,7 +174,8 @@ pub(super) fn streamed(file: &File, size: u64, lanes: u32, time: Duration) -> io
         }
     };
     std::thread::scope(|scope| {
-        let lanes: Vec<_> = (0..lanes).map(|_| scope.spawn(lane)).collect();
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, lane);
+        let lanes = (0..lanes).map(start).collect::<io::Result<Vec<_>>>()?;
         for lane in lanes {
             lane.join().map_err(|_| io::Error::other("a reading thread failed"))??;
         }

@@ -3,6 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cold_model::Bytes;
+use cold_model::Shown as _;
 use cold_sys::mapped::{MapAdvice, MapKind, MappedFile};
 use cold_sys::readahead::read_ahead;
 use cold_sys::residency::{PageRun, cachestat};
@@ -134,7 +135,7 @@ fn cap(rows: &[Row], call: Call) -> Option<u64> {
 fn one(lab: &Lab<'_>, subject: &Subject, call: Call, asked: u64) -> Result<Row> {
     subject.make_cold()?;
     let file = subject.file();
-    let io = |e| cold_sys::Error::io(call.word(), subject.path().display().to_string(), e);
+    let io = |e| cold_sys::Error::io(call.word(), subject.path().shown().to_string(), e);
     let map = match call {
         Call::MadviseWillneed | Call::PopulateRead => {
             Some(MappedFile::new(file, subject.bytes(), MapKind::default())?)

@@ -1,10 +1,11 @@
 //! The rows of a log as CSV or Parquet.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
+use cold_model::csv;
+use cold_sys::whole::{Kind, WholeFile};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType};
 use parquet::errors::ParquetError;
@@ -43,25 +44,26 @@ impl Format {
     }
 }
 
-/// Writes the rows; a file of that name is replaced.
+/// Writes the rows, all of them or nothing; a file of that name is replaced.
 pub fn write(path: &Path, format: Format, rows: &[Sample]) -> io::Result<()> {
-    let file = File::create(path)?;
+    let mut file = WholeFile::create(path, Kind::Result)?;
     match format {
-        Format::Csv => csv(BufWriter::new(file), rows),
-        Format::Parquet => parquet(file, rows).map_err(io::Error::other),
+        Format::Csv => lines(&mut file, rows)?,
+        Format::Parquet => parquet(&mut file, rows).map_err(io::Error::other)?,
     }
+    file.commit()
 }
 
-fn csv(mut to: impl Write, rows: &[Sample]) -> io::Result<()> {
+fn lines(to: &mut WholeFile, rows: &[Sample]) -> io::Result<()> {
     writeln!(to, "at_ms,phase,subject,counter,value")?;
-    let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
     for r in rows {
-        writeln!(to, "{:.3},{},{},{},{}", r.at_ms, quoted(&r.phase), quoted(&r.subject), r.counter, r.value)?;
+        let (phase, subject) = (csv::text(&r.phase), csv::text(&r.subject));
+        writeln!(to, "{:.3},{phase},{subject},{},{}", r.at_ms, r.counter, r.value)?;
     }
-    to.flush()
+    Ok(())
 }
 
-fn parquet(file: File, rows: &[Sample]) -> Result<(), ParquetError> {
+fn parquet(file: &mut WholeFile, rows: &[Sample]) -> Result<(), ParquetError> {
     let schema = Arc::new(parse_message_type(SCHEMA)?);
     let properties = WriterProperties::builder()
         .set_compression(Compression::ZSTD(ZstdLevel::try_new(3)?))
@@ -81,7 +83,7 @@ fn parquet(file: File, rows: &[Sample]) -> Result<(), ParquetError> {
 }
 
 fn column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, File>,
+    group: &mut SerializedRowGroupWriter<'_, &mut WholeFile>,
     values: &[T::T],
 ) -> Result<(), ParquetError> {
     if let Some(mut column) = group.next_column()? {
@@ -117,9 +119,9 @@ mod tests {
         assert_eq!(text.lines().count(), 3001);
         assert_eq!(
             text.lines().nth(2000).unwrap(),
-            "1999.000,\"span \"\"1\"\", run 1\",\"process mapped\",major_faults,13993"
+            "1999.000,\"span \"\"1\"\", run 1\",process mapped,major_faults,13993"
         );
-        let reader = SerializedFileReader::new(File::open(packed).unwrap()).unwrap();
+        let reader = SerializedFileReader::new(std::fs::File::open(packed).unwrap()).unwrap();
         let found: Vec<_> = reader.get_row_iter(None).unwrap().map(Result::unwrap).collect();
         assert_eq!(found.len(), 3000);
         let row = &found[1999];

@@ -1,14 +1,16 @@
 //! A loaded script, run as one trial.
 
 use std::collections::BTreeMap;
+use std::fs::{File, Metadata};
 use std::path::{Path, PathBuf};
 
 use cold_journal::Journal;
+use cold_model::{FileId, Shown as _};
 
 use super::{Loaded, Mistake, ThreadScript, find, nice};
 use crate::log::Log;
 use crate::spec::{Crew, Limit, Work};
-use crate::subject::{Place, Subject};
+use crate::subject::{Place, Subject, held_path};
 use crate::trial::Runner;
 use crate::variate::{Seek, Variate};
 use crate::worker::ThreadReport;
@@ -47,6 +49,8 @@ pub struct Ran {
 /// Files of a trial.
 struct Files {
     own: BTreeMap<PathBuf, Subject>,
+    /// Those that exist, as they were found: workers open them by our descriptors, never by their names again.
+    found: Vec<File>,
 }
 
 impl Files {
@@ -59,14 +63,16 @@ impl Files {
         journal: &Journal,
     ) -> Result<(PathBuf, u64)> {
         let path = find(&loaded.directory, &t.access);
-        if let Ok((_, meta)) = cold_sys::open::regular(&path, true) {
+        if let Ok((file, meta)) = cold_sys::open::regular(&path, true) {
             let writes = t.action.contains(&crate::spec::Act::W);
-            let given_up = o.destroy.iter().any(|d| same(d, &path));
+            let given_up = o.destroy.iter().any(|d| is_file(d, &meta));
             if writes && !given_up {
                 let why =
-                    format!("the script writes it; say --destroy {0} if its content may go", path.display());
+                    format!("the script writes it; say --destroy {0} if its content may go", path.shown());
                 return Err(Error::Subject { path, why });
             }
+            let path = held_path(&file);
+            self.found.push(file);
             return Ok((path, meta.len()));
         }
         if !self.own.contains_key(&path) {
@@ -78,8 +84,8 @@ impl Files {
     }
 }
 
-fn same(a: &Path, b: &Path) -> bool {
-    a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
+fn is_file(path: &Path, meta: &Metadata) -> bool {
+    path.metadata().is_ok_and(|m| FileId::of(&m) == FileId::of(meta))
 }
 
 /// Most doublings of a trial.
@@ -119,7 +125,7 @@ fn repeats(before: &[Option<f64>], now: &[Option<f64>], share: f64) -> bool {
 
 /// Runs the script once. Files that the scripts name and that do not exist are made (and go again).
 pub fn run(loaded: &Loaded, o: &Options, runner: &Runner, journal: &Journal, log: &Log) -> Result<Vec<Ran>> {
-    let mut files = Files { own: BTreeMap::new() };
+    let mut files = Files { own: BTreeMap::new(), found: Vec::new() };
     let (mut crews, mut places, mut stream) = (Vec::new(), Vec::new(), 0);
     for (p, threads) in &loaded.processes {
         for _ in 0..p.repeat {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::time::Instant;
 
 use cold_bench::stats::Pcg;
+use cold_model::Shown as _;
 use cold_sys::mapped::{MapKind, MappedFile, Pages};
 
 use crate::spec::Work;
@@ -32,7 +33,7 @@ impl Memory {
     pub(super) fn new(work: &Work) -> Result<Self, cold_sys::Error> {
         let data = Pages::new((work.data_pages.clamp(1, MOST_PAGES) * PAGE) as usize)?;
         let path = work.code_file.as_deref().unwrap_or(Path::new("/proc/self/exe"));
-        let io = |e| cold_sys::Error::io("open", path.display().to_string(), e);
+        let io = |e| cold_sys::Error::io("open", path.shown().to_string(), e);
         let file = File::open(path).map_err(io)?;
         let bytes = file.metadata().map_err(io)?.len().min(MOST_PAGES * PAGE);
         // A file system mounted noexec refuses code; its pages are then read as data.

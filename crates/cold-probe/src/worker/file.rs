@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::time::Instant;
 
+use cold_model::Shown as _;
 use cold_sys::evict;
 use cold_sys::mapped::{MapAdvice, MapKind, MappedFile, Pages};
 use cold_sys::residency::cachestat;
@@ -35,7 +36,7 @@ impl Target {
         if work.mode == Mode::Direct {
             options.custom_flags(rustix::fs::OFlags::DIRECT.bits().cast_signed());
         }
-        let path = work.file.display();
+        let path = work.file.shown();
         let named =
             |what: &str, e: &dyn std::fmt::Display| io::Error::other(format!("cannot {what} {path}: {e}"));
         let file = options.open(&work.file).map_err(|e| match (work.mode, e.raw_os_error()) {

@@ -1,7 +1,6 @@
 //! One thread's loop: think, seek, act, compute.
 
 use std::io;
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use rustix::process::setpriority_process;
 use super::compute::{Memory, Speed};
 use super::file::{Target, clock_cost, own_cost};
 use super::{ThreadReport, Tick};
+use crate::gate::Gate;
 use crate::series::Series;
 use crate::spec::{Act, Crew, Limit, Mode, Work};
 use crate::variate::Seeker;
@@ -86,7 +86,7 @@ impl<'a> Prepared<'a> {
         })
     }
 
-    pub(super) fn run(mut self, gate: &Barrier, stop: &AtomicBool) -> io::Result<ThreadReport> {
+    pub(super) fn run(mut self, gate: &Gate, stop: &AtomicBool) -> io::Result<ThreadReport> {
         let (time, settle) = match self.limit {
             Limit::Records { .. } => (None, Duration::ZERO),
             Limit::Time { ms, settle } => {
@@ -97,7 +97,9 @@ impl<'a> Prepared<'a> {
         // Of this thread alone: Linux has no priorities of processes.
         let refused = self.work.nice != 0 && setpriority_process(None, self.work.nice).is_err();
         let mut c = Count::new(self.tick, time.unwrap_or_default());
-        gate.wait();
+        if !gate.pass() {
+            return self.report(c);
+        }
         let began = Instant::now();
         let end = End { stop, at: time.and_then(|t| began.checked_add(t)) };
         c.settle();

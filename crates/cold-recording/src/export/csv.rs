@@ -1,38 +1,61 @@
 //! One CSV file per table (RFC 4180, UTF-8, lines end with `\n`).
 //!
 //! Columns are those of the table, in its order; behind each column that names a file stands its path. A
-//! field without quotes that is empty is null, `""` is an empty text. Lists are JSON arrays.
+//! field without quotes that is empty is null, `""` is an empty text. Lists are JSON arrays. What a spreadsheet
+//! would compute has an apostrophe in front ([`cold_model::csv`]).
 
-use std::fs::{self, OpenOptions};
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
+use std::fs;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 
+use cold_model::csv;
 use cold_model::recording::{File, Recording};
+use cold_sys::whole::{Kind as Whole, WholeFile};
 
 use crate::schema::{Cell, Kind, Table, Visitor, visit};
 use crate::{Error, Result};
 
-/// Writes the tables into `dir`, which is created if need be. A file that exists is not overwritten.
+/// Writes the tables into `dir`, which is created if need be: all of them, or none where the disk is full. A file
+/// that exists is not overwritten.
 pub fn write(dir: &Path, recording: &Recording) -> Result<()> {
+    let new = dir.symlink_metadata().is_err();
     fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
-    visit(recording, &mut Tables { dir, files: &recording.files })
+    let mut tables = Tables { dir, files: &recording.files, open: Vec::new() };
+    let written = visit(recording, &mut tables);
+    if written.is_err() && new {
+        let _ = fs::remove_dir(dir); // nothing got into it
+    }
+    written?;
+    for (path, file) in tables.open {
+        file.commit().map_err(cannot_write(&path))?;
+    }
+    Ok(())
+}
+
+fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |e| match e.kind() {
+        io::ErrorKind::AlreadyExists => Error::Exists { path: path.to_owned() },
+        _ => Error::io("write", path)(e),
+    }
 }
 
 struct Tables<'a> {
     dir: &'a Path,
     files: &'a [File],
+    /// Written, without names.
+    open: Vec<(PathBuf, WholeFile)>,
 }
 
 impl Visitor for Tables<'_> {
     fn table<R: 'static>(&mut self, table: &Table<R>, rows: &[R]) -> Result<()> {
         let path = self.dir.join(format!("{}.csv", table.name));
-        let file =
-            OpenOptions::new().write(true).create_new(true).open(&path).map_err(|e| match e.kind() {
-                io::ErrorKind::AlreadyExists => Error::Exists { path: path.clone() },
-                _ => Error::io("create", &path)(e),
-            })?;
-        let mut to = BufWriter::with_capacity(1 << 16, file);
-        self.rows(table, rows, &mut to).and_then(|()| to.flush()).map_err(Error::io("write", &path))
+        let written = WholeFile::create_new(&path, Whole::Result).and_then(|mut file| {
+            self.rows(table, rows, &mut file)?;
+            file.flush()?;
+            Ok(file)
+        });
+        self.open.push((path.clone(), written.map_err(cannot_write(&path))?));
+        Ok(())
     }
 }
 
@@ -84,8 +107,8 @@ fn field(cell: &Cell<'_>, to: &mut impl Write) -> io::Result<()> {
 }
 
 fn text(text: &str, to: &mut impl Write) -> io::Result<()> {
-    if !text.is_empty() && !text.contains(['"', ',', '\n', '\r']) {
-        return to.write_all(text.as_bytes());
+    match text {
+        "" => to.write_all(b"\"\""),
+        text => to.write_all(csv::text(text).as_bytes()),
     }
-    write!(to, "\"{}\"", text.replace('"', "\"\""))
 }

@@ -139,7 +139,8 @@ impl Tables {
         let stated = stated_address(&self.segments, offset, mapped.end.saturating_sub(mapped.start))?;
         let base = mapped.start.checked_sub(stated)?;
         // framehop subtracts the base from addresses inside; a range that wraps would overflow there.
-        (mapped.start < mapped.end).then(|| Module::new(self.path.display().to_string(), mapped, base, info))
+        (mapped.start < mapped.end)
+            .then(|| Module::new(self.path.to_string_lossy().into_owned(), mapped, base, info))
     }
 }
 

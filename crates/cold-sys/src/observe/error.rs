@@ -3,6 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
+use cold_model::Shown as _;
 use cold_model::observed::path_text;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,7 @@ pub enum ObserveError {
         command: String,
     },
     /// The kernel refused to run it.
-    #[error("cannot run {}: {}", path.display(), io::Error::from_raw_os_error(*errno))]
+    #[error("cannot run {}: {}", path.shown(), io::Error::from_raw_os_error(*errno))]
     Exec {
         /// The program.
         #[serde(with = "path_text")]
@@ -32,7 +33,7 @@ pub enum ObserveError {
         errno: i32,
     },
     /// The working directory cannot be entered.
-    #[error("cannot change to directory {}: {}", path.display(), io::Error::from_raw_os_error(*errno))]
+    #[error("cannot change to directory {}: {}", path.shown(), io::Error::from_raw_os_error(*errno))]
     Chdir {
         /// The directory.
         #[serde(with = "path_text")]

@@ -6,6 +6,7 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+use cold_model::Shown as _;
 use cold_model::observed::How;
 
 use super::collect::Collector;
@@ -101,7 +102,7 @@ fn note_lost_privileges(set: &mut Collector, pid: i32, exe: &Path, meta: &Metada
         set.note(format!(
             "{kind} {} ran without its privileges, because it was observed without root: what it would have \
              opened with them is missing from the file set; observe as root to follow it",
-            path.display()
+            path.shown()
         ));
     }
 }

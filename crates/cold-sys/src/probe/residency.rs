@@ -4,6 +4,8 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::path::Path;
 
+use cold_model::Shown as _;
+
 use crate::residency::{PageMap, ask_cachestat};
 use crate::{Error, Result, open};
 
@@ -28,7 +30,7 @@ pub struct Mincore {
 pub fn mincore(path: &Path) -> Result<Mincore> {
     let (file, meta) = open::regular(path, true)?;
     let told = PageMap::as_told(&file, &meta)?.ok_or_else(|| {
-        Error::io("map", path.display().to_string(), io::Error::from_raw_os_error(libc::ENODEV))
+        Error::io("map", path.shown().to_string(), io::Error::from_raw_os_error(libc::ENODEV))
     })?;
     Ok(Mincore { pages: told.pages(), resident: told.resident() })
 }

@@ -2,6 +2,8 @@
 
 use std::os::unix::fs::FileExt;
 
+use cold_model::Shown as _;
+
 use super::{MapEntry, ProcFs};
 use crate::page::page_size;
 use crate::residency::PageRun;
@@ -17,7 +19,7 @@ impl ProcFs {
     /// file; private copies are left out. Same permission as for `maps`; no capability needed.
     pub fn file_pages_of_mapping(&self, pid: i32, map: &MapEntry) -> Result<Vec<PageRun>> {
         let path = self.path(format!("{pid}/pagemap"));
-        let subject = || path.display().to_string();
+        let subject = || path.shown().to_string();
         let file = std::fs::File::open(&path).map_err(|e| Error::io("open", subject(), e))?;
         let page = page_size();
         let (mut at, end) = (map.start / page, map.end / page);

@@ -3,6 +3,8 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use cold_model::Shown as _;
+
 use super::ProcFs;
 use crate::{Error, Result};
 
@@ -50,7 +52,7 @@ impl ProcFs {
     /// The ids of all processes, ascending.
     pub fn pids(&self) -> Result<Vec<i32>> {
         let dir = self.path("");
-        let entries = std::fs::read_dir(&dir).map_err(|e| Error::io("list", dir.display().to_string(), e))?;
+        let entries = std::fs::read_dir(&dir).map_err(|e| Error::io("list", dir.shown().to_string(), e))?;
         let mut pids: Vec<i32> = entries.filter_map(|e| e.ok()?.file_name().to_str()?.parse().ok()).collect();
         pids.sort_unstable();
         Ok(pids)
@@ -64,10 +66,18 @@ impl ProcFs {
             .ok_or_else(|| self.parse_error(&rel, &text, "pid (comm) state ppid … as in proc(5)"))
     }
 
+    /// Of the calling process. Its own number may be another one's here: this `/proc` can be that of another pid
+    /// namespace.
+    pub fn own_stat(&self) -> Result<Stat> {
+        let text = self.read("self/stat")?;
+        parse_stat(&text)
+            .ok_or_else(|| self.parse_error("self/stat", &text, "pid (comm) state ppid … as in proc(5)"))
+    }
+
     /// The executable's path (root or own processes only); ` (deleted)` is kept as the kernel says it.
     pub fn exe(&self, pid: i32) -> Result<PathBuf> {
         let path = self.path(format!("{pid}/exe"));
-        std::fs::read_link(&path).map_err(|e| Error::io("read link", path.display().to_string(), e))
+        std::fs::read_link(&path).map_err(|e| Error::io("read link", path.shown().to_string(), e))
     }
 
     /// The command name.
@@ -84,7 +94,7 @@ impl ProcFs {
     /// Open descriptors (root or own processes only).
     pub fn fds(&self, pid: i32) -> Result<Vec<Fd>> {
         let dir = self.path(format!("{pid}/fd"));
-        let entries = std::fs::read_dir(&dir).map_err(|e| Error::io("list", dir.display().to_string(), e))?;
+        let entries = std::fs::read_dir(&dir).map_err(|e| Error::io("list", dir.shown().to_string(), e))?;
         Ok(entries
             .filter_map(|e| {
                 let e = e.ok()?;

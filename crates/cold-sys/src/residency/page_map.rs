@@ -1,4 +1,4 @@
-//! A set of pages of one file as a bitmap. Pure.
+//! A set of pages of one file. Pure.
 
 /// Consecutive pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -16,17 +16,19 @@ impl PageRun {
     }
 }
 
-/// Which pages of a file are in a set (resident, mapped, …): one bit per page.
+/// Which pages of a file are in a set (resident, mapped, …). Takes memory by its runs, not by the file's size: a
+/// sparse file may have 2^51 pages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PageMap {
     pages: u64,
-    words: Vec<u64>,
+    /// Ascending; between two of them lies at least one page.
+    runs: Vec<PageRun>,
 }
 
 impl PageMap {
     /// The empty set over a file of `pages` pages.
     pub fn new(pages: u64) -> Self {
-        Self { pages, words: vec![0; pages.div_ceil(64) as usize] }
+        Self { pages, runs: Vec::new() }
     }
     /// The set of `runs` over a file of `pages` pages; what lies beyond is cut off.
     pub fn from_runs(pages: u64, runs: impl IntoIterator<Item = PageRun>) -> Self {
@@ -42,42 +44,57 @@ impl PageMap {
     }
     /// Pages in the set.
     pub fn resident(&self) -> u64 {
-        self.words.iter().map(|w| u64::from(w.count_ones())).sum()
+        self.runs.iter().map(|r| r.pages).sum()
     }
     /// Whether `page` is in the set; false beyond the end.
     pub fn contains(&self, page: u64) -> bool {
-        page < self.pages && self.words.get((page / 64) as usize).is_some_and(|w| w >> (page % 64) & 1 == 1)
+        let at = self.runs.partition_point(|r| r.end() <= page);
+        self.runs.get(at).is_some_and(|r| r.first <= page)
     }
     /// Adds a run; what lies beyond the end is cut off.
     pub fn insert(&mut self, run: PageRun) {
-        let end = run.first.saturating_add(run.pages).min(self.pages);
-        let mut page = run.first;
-        while page < end {
-            let bit = page % 64;
-            let count = (64 - bit).min(end - page);
-            let mask = if count == 64 { u64::MAX } else { ((1 << count) - 1) << bit };
-            if let Some(word) = self.words.get_mut((page / 64) as usize) {
-                *word |= mask;
-            }
-            page += count;
+        let (mut first, mut end) = (run.first, run.first.saturating_add(run.pages).min(self.pages));
+        if first >= end {
+            return;
         }
+        // Those that it overlaps or touches become one with it.
+        let from = self.runs.partition_point(|r| r.end() < first);
+        let to = from + self.runs.get(from..).unwrap_or_default().partition_point(|r| r.first <= end);
+        for met in self.runs.drain(from..to) {
+            (first, end) = (first.min(met.first), end.max(met.end()));
+        }
+        self.runs.insert(from, PageRun { first, pages: end - first });
     }
     /// Adds the pages from `first` whose byte of a mincore vector has bit 0 set (the only defined one).
     pub(crate) fn set_from_vector(&mut self, first: u64, vector: &[u8]) {
-        for (page, byte) in (first..).zip(vector) {
-            if byte & 1 == 1
-                && let Some(word) = self.words.get_mut((page / 64) as usize)
-            {
-                *word |= 1 << (page % 64);
+        let mut at = 0;
+        for same in vector.chunk_by(|a, b| a & 1 == b & 1) {
+            let pages = same.len() as u64;
+            if same.first().is_some_and(|byte| byte & 1 == 1) {
+                self.insert(PageRun { first: first + at, pages });
             }
+            at += pages;
         }
     }
     /// Pages in `self` but not in `other`.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
-        let words = self.words.iter().enumerate();
-        let words = words.map(|(i, w)| w & !other.words.get(i).copied().unwrap_or(0)).collect();
-        Self { pages: self.pages, words }
+        let mut left = Self::new(self.pages);
+        let mut others = other.runs.as_slice();
+        for run in &self.runs {
+            let mut at = run.first;
+            others = others.get(others.partition_point(|o| o.end() <= at)..).unwrap_or_default();
+            for o in others.iter().take_while(|o| o.first < run.end()) {
+                if o.first > at {
+                    left.runs.push(PageRun { first: at, pages: o.first - at });
+                }
+                at = o.end();
+            }
+            if at < run.end() {
+                left.runs.push(PageRun { first: at, pages: run.end() - at });
+            }
+        }
+        left
     }
     /// Pages in both.
     #[must_use]
@@ -92,28 +109,7 @@ impl PageMap {
     }
     /// The runs of pages in the set, ascending, as long as possible each.
     pub fn runs(&self) -> impl Iterator<Item = PageRun> + '_ {
-        let mut at = 0;
-        std::iter::from_fn(move || {
-            let first = self.next(at, true)?;
-            let end = self.next(first, false).unwrap_or(self.pages);
-            at = end;
-            Some(PageRun { first, pages: end - first })
-        })
-    }
-    /// The first page from `from` that is (`wanted`) or is not in the set.
-    fn next(&self, from: u64, wanted: bool) -> Option<u64> {
-        let mut index = (from / 64) as usize;
-        let mut keep = u64::MAX << (from % 64);
-        while let Some(word) = self.words.get(index) {
-            let word = if wanted { *word } else { !*word } & keep;
-            if word != 0 {
-                let page = index as u64 * 64 + u64::from(word.trailing_zeros());
-                return (page < self.pages).then_some(page);
-            }
-            keep = u64::MAX;
-            index += 1;
-        }
-        None
+        self.runs.iter().copied()
     }
     /// The pages in the set within `cells` equal parts of the file, as a share from 0 to 1 each: a map
     /// that fits a terminal. Fewer cells than asked for when the file has fewer pages.

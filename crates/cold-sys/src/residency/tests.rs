@@ -74,3 +74,29 @@ fn an_empty_file_has_an_empty_map() {
     assert_eq!(PageMap::new(0).runs().count(), 0);
     assert!(PageMap::new(0).shares(10).is_empty());
 }
+
+#[test]
+fn a_sparse_file_costs_what_is_cached_not_what_it_could_hold() {
+    use std::os::unix::fs::FileExt;
+    if !has_cachestat() {
+        eprintln!("SKIPPED: this kernel has no cachestat");
+        return;
+    }
+    // Not below /tmp, which is no disk on many machines; 8 TiB, or what the file system can hold.
+    let file = tempfile::tempfile_in("/var/tmp").expect("a temporary file");
+    let page = page_size();
+    let tebibytes = (0..=3).rev().find(|n| file.set_len(1 << (40 + n)).is_ok()).expect("a sparse file");
+    let pages = (1 << (40 + tebibytes)) / page;
+    let written = [0, 1, 77_777_777, pages / 2, pages - 1];
+    for at in written {
+        file.write_all_at(b"x", at * page).expect("written");
+    }
+    let began = std::time::Instant::now();
+    let map =
+        PageMap::of(&file, &file.metadata().expect("stat")).expect("asked").expect("an own file is told");
+    let took = began.elapsed();
+    let found: Vec<u64> = map.runs().flat_map(|r| r.first..r.end()).collect();
+    assert_eq!(found, written);
+    // By size it would take 8 s for each tebibyte, and by what is cached 1 ms.
+    assert!(took.as_secs() < 2 << tebibytes, "{took:?}");
+}

@@ -8,14 +8,17 @@
 
 use std::cell::Cell;
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use cold_model::Shown as _;
 use rustix::fs::{FileType, Mode};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::{Error, Result, remove};
 
 /// A directory that is renewed before every start of the first program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +40,9 @@ pub enum Fresh {
 /// Everything that is renewed. The mounts go with the process.
 pub(super) struct Renewal {
     all: Vec<Fresh>,
+    /// The directories that are emptied, in their order: held, so that whatever a start puts in the place of one
+    /// stays.
+    held: Vec<OwnedFd>,
     covered: Cell<bool>,
 }
 
@@ -45,21 +51,28 @@ impl Renewal {
         if fresh.iter().any(|f| matches!(f, Fresh::Covered { .. })) {
             private_mounts()?;
         }
+        let mut held = Vec::new();
         for f in fresh {
-            if let Fresh::Covered { hidden, layers, .. } = f {
-                lower_layer(layers, hidden)?;
+            match f {
+                Fresh::Covered { hidden, layers, .. } => lower_layer(layers, hidden)?,
+                Fresh::Emptied(dir) => {
+                    let dir = remove::hold(dir).map_err(|e| Error::io("open", dir.shown().to_string(), e))?;
+                    held.push(dir);
+                }
             }
         }
-        Ok(Self { all: fresh.to_vec(), covered: Cell::new(false) })
+        Ok(Self { all: fresh.to_vec(), held, covered: Cell::new(false) })
     }
 
     /// To be called before a start.
     pub(super) fn renew(&self) -> Result<()> {
         let again = self.covered.replace(true);
+        let mut held = self.held.iter();
         for f in &self.all {
             match f {
                 Fresh::Emptied(dir) => {
-                    empty(dir).map_err(|e| Error::io("empty", dir.display().to_string(), e))?;
+                    let content = held.next().map_or(Ok(()), remove::content);
+                    content.map_err(|e| Error::io("empty", dir.shown().to_string(), e))?;
                 }
                 Fresh::Covered { directory, layers, .. } => {
                     if again {
@@ -94,15 +107,17 @@ fn private_mounts() -> Result<()> {
         ];
         for (name, text) in maps {
             let path = Path::new("/proc/self").join(name);
-            fs::write(&path, text).map_err(|e| Error::io("write", path.display().to_string(), e))?;
+            let file = fs::OpenOptions::new().write(true).open(&path);
+            let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+            written.map_err(|e| Error::io("write", path.shown().to_string(), e))?;
         }
     }
     let flags = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", flags).map_err(|e| Error::io("make private", "/", e.into()))
 }
 
-fn mount(source: &str, target: &Path, kind: &str, data: &str) -> Result<()> {
-    let fail = |e: io::Error| Error::io("mount", format!("{kind} on {}", target.display()), e);
+fn mount(source: &str, target: &Path, kind: &str, data: &[u8]) -> Result<()> {
+    let fail = |e: io::Error| Error::io("mount", format!("{kind} on {}", target.shown()), e);
     let data = std::ffi::CString::new(data).map_err(|e| fail(e.into()))?;
     rustix::mount::mount(source, target, kind, MountFlags::empty(), data.as_c_str())
         .map_err(|e| fail(e.into()))
@@ -110,9 +125,8 @@ fn mount(source: &str, target: &Path, kind: &str, data: &str) -> Result<()> {
 
 /// A tmpfs with a whiteout for every hidden name.
 fn lower_layer(layers: &Path, hidden: &[Vec<u8>]) -> Result<()> {
-    use std::os::unix::ffi::OsStrExt;
-    let fail = |e: io::Error| Error::io("write", layers.display().to_string(), e);
-    mount("tmpfs", layers, "tmpfs", "mode=0755")?;
+    let fail = |e: io::Error| Error::io("write", layers.shown().to_string(), e);
+    mount("tmpfs", layers, "tmpfs", b"mode=0755")?;
     let names = layers.join("hidden");
     fs::create_dir(&names).map_err(fail)?;
     fs::create_dir(layers.join("top")).map_err(fail)?;
@@ -128,34 +142,41 @@ fn lower_layer(layers: &Path, hidden: &[Vec<u8>]) -> Result<()> {
 /// Takes away what [`cover`] has mounted.
 fn uncover(mounted: &Path) -> Result<()> {
     rustix::mount::unmount(mounted, UnmountFlags::DETACH | UnmountFlags::NOFOLLOW)
-        .map_err(|e| Error::io("unmount", mounted.display().to_string(), e.into()))
+        .map_err(|e| Error::io("unmount", mounted.shown().to_string(), e.into()))
 }
 
 fn cover(directory: &Path, layers: &Path) -> Result<()> {
-    let fail = |e: io::Error| Error::io("write", layers.display().to_string(), e);
+    let fail = |e: io::Error| Error::io("write", layers.shown().to_string(), e);
     let top = layers.join("top");
-    mount("tmpfs", &top, "tmpfs", "mode=0755")?;
+    mount("tmpfs", &top, "tmpfs", b"mode=0755")?;
     let (upper, work) = (top.join("upper"), top.join("work"));
     fs::create_dir(&upper).map_err(fail)?;
     fs::create_dir(&work).map_err(fail)?;
     like(directory, &upper)?;
-    let escaped =
-        |p: &Path| p.display().to_string().replace('\\', "\\\\").replace(',', "\\,").replace(':', "\\:");
-    let data = format!(
-        "{}lowerdir={}:{},upperdir={},workdir={}",
-        if is_root() { "" } else { "userxattr," },
+    let data = [
+        if is_root() { b"lowerdir=".to_vec() } else { b"userxattr,lowerdir=".to_vec() },
         escaped(&layers.join("hidden")),
+        b":".to_vec(),
         escaped(directory),
+        b",upperdir=".to_vec(),
         escaped(&upper),
-        escaped(&work)
-    );
-    mount("overlay", directory, "overlay", &data)
+        b",workdir=".to_vec(),
+        escaped(&work),
+    ];
+    mount("overlay", directory, "overlay", &data.concat())
+}
+
+/// A path among the options of an overlay: byte for byte, or it would be another one.
+fn escaped(path: &Path) -> Vec<u8> {
+    let special = |b: &u8| matches!(b, b'\\' | b',' | b':');
+    let bytes = path.as_os_str().as_bytes().iter();
+    bytes.flat_map(|b| special(b).then_some(b'\\').into_iter().chain([*b])).collect()
 }
 
 /// The top layer gives the directory its owner and mode.
 fn like(directory: &Path, upper: &Path) -> Result<()> {
     use std::os::unix::fs::MetadataExt;
-    let fail = |e: io::Error| Error::io("cover", directory.display().to_string(), e);
+    let fail = |e: io::Error| Error::io("cover", directory.shown().to_string(), e);
     let meta = fs::metadata(directory).map_err(fail)?;
     fs::set_permissions(upper, meta.permissions()).map_err(fail)?;
     match std::os::unix::fs::chown(upper, Some(meta.uid()), Some(meta.gid())) {
@@ -163,17 +184,4 @@ fn like(directory: &Path, upper: &Path) -> Result<()> {
         Err(e) if is_root() => Err(fail(e)),
         _ => Ok(()),
     }
-}
-
-/// Removes what is in a directory, and not the directory itself.
-fn empty(dir: &Path) -> io::Result<()> {
-    for entry in fs::read_dir(dir)? {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            fs::remove_dir_all(entry.path())?;
-        } else {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
 }

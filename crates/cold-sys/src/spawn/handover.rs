@@ -97,11 +97,14 @@ fn peek(pid: libc::pid_t, addr: usize) -> io::Result<usize> {
     if errno == 0 { Ok(word as usize) } else { Err(io::Error::from_raw_os_error(errno)) }
 }
 
-/// Kills a child and waits for it.
+/// Kills a child and waits for it. Also a killed one stops before it exits, and would stay there.
 fn end(pid: libc::pid_t) {
     // SAFETY: a child of ours that was not waited for.
     unsafe { libc::kill(pid, libc::SIGKILL) };
-    while !matches!(wait(pid), Ok(Stop::Ended) | Err(_)) {}
+    while !matches!(wait(pid), Ok(Stop::Ended) | Err(_)) {
+        // One that is gone already is told by the next wait.
+        let _ = request(libc::PTRACE_CONT, pid, 0, 0);
+    }
 }
 
 enum Stop {

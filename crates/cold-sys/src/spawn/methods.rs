@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use cold_model::Nanos;
+use cold_model::Shown as _;
 
 use super::{Handover, Method, Program, Timing, guard, handover};
 use crate::time::monotonic;
@@ -33,7 +34,7 @@ fn pointers(strings: &[CString]) -> Vec<*const c_char> {
 
 impl Image {
     pub(super) fn new(program: &Program) -> Result<Self> {
-        let name = program.path.display().to_string();
+        let name = program.path.shown().to_string();
         let c = |b: &[u8]| {
             CString::new(b).map_err(|_| Error::io("start", &name, io::Error::from_raw_os_error(libc::EINVAL)))
         };
@@ -170,7 +171,7 @@ impl Starter {
                     rustix::fs::OFlags::PATH | rustix::fs::OFlags::DIRECTORY | rustix::fs::OFlags::CLOEXEC,
                     rustix::fs::Mode::empty(),
                 )
-                .map_err(|e| Error::io("open cgroup", dir.display().to_string(), e.into()))?,
+                .map_err(|e| Error::io("open cgroup", dir.shown().to_string(), e.into()))?,
             ),
             _ => None,
         };

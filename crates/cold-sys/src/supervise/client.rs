@@ -9,6 +9,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use cold_model::Nanos;
+use cold_model::Shown as _;
 
 use super::ARGUMENT;
 use super::protocol::{Event, Order};
@@ -50,7 +51,7 @@ pub struct Supervised {
 impl Supervised {
     /// Starts the supervisor and waits until it is ready. The command does not run yet.
     pub fn prepare(spec: Spec) -> Result<Self> {
-        let name = spec.program.display().to_string();
+        let name = spec.program.shown().to_string();
         let (ours, theirs) =
             UnixStream::pair().map_err(|e| Error::io("create a socket pair for", &name, e))?;
         // Only the supervisor's end crosses the exec; it gets its own close-on-exec there.

@@ -7,6 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
 use cold_model::Nanos;
+use cold_model::Shown as _;
 
 use super::child::{self, Image};
 use super::protocol::{Event, Order, Usage};
@@ -98,13 +99,13 @@ impl Supervisor {
         self.helper = helper;
         for dir in &cgroups {
             let file = dir.join("cgroup.procs");
-            if let Err(e) = std::fs::write(&file, "0") {
-                return Ok(self.fail(format!("join cgroup {}", dir.display()), &e));
+            if let Err(e) = crate::knob::write(&file, "0") {
+                return Ok(self.fail(format!("join cgroup {}", dir.shown()), &e));
             }
         }
         let image = match Image::new(&program, argv) {
             Ok(image) => image,
-            Err(e) => return Ok(self.fail(format!("execute {}", program.display()), &e)),
+            Err(e) => return Ok(self.fail(format!("execute {}", program.shown()), &e)),
         };
         let signals = signal_fd()?;
         self.send(&Event::Ready);
@@ -124,7 +125,7 @@ impl Supervisor {
         let served = self.watch(&signals);
         // Whoever removes the groups of a dead `cold` (perhaps we ourselves) kills what is in them.
         for dir in cgroups.iter().filter_map(|d| d.parent()) {
-            let _ = std::fs::write(dir.join("cgroup.procs"), "0");
+            let _ = crate::knob::write(&dir.join("cgroup.procs"), "0");
         }
         Ok(served)
     }

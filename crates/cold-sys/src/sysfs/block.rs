@@ -2,6 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
+use cold_model::Shown as _;
+
 use super::SysFs;
 use crate::device::{self, Dev};
 use crate::{Error, Result};
@@ -85,7 +87,7 @@ impl SysFs {
         let dir = match std::fs::canonicalize(link) {
             Ok(dir) => dir,
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
-            Err(e) => return Err(Error::io("resolve", link.display().to_string(), e)),
+            Err(e) => return Err(Error::io("resolve", link.shown().to_string(), e)),
         };
         let is_partition = dir.join("partition").exists();
         let disk_dir = if is_partition { dir.parent().unwrap_or(&dir) } else { &dir };

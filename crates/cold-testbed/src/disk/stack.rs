@@ -181,8 +181,7 @@ fn backing(journal: &Journal, options: &Options) -> Result<(PathBuf, Option<Owne
         let path = format!("/proc/{}/fd/{}", std::process::id(), memory.as_raw_fd());
         return Ok((PathBuf::from(path), Some(memory)));
     };
-    let path = directory.join(format!("{PREFIX}-{}.img", std::process::id()));
-    let (file, guard) = journal.create_file(&path)?;
+    let (path, file, guard) = journal.create_file(directory, PREFIX)?;
     std::mem::forget(guard);
     file.set_len(size).map_err(|e| Error::io("resize", &path, e))?;
     Ok((path, None))

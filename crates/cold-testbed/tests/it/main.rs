@@ -2,4 +2,5 @@
 
 mod disk;
 mod fake;
+mod faults;
 mod subject;

@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use cold_bench::config::Config;
 use cold_bench::gate::{self, Gate, Outcome as GateOutcome};
 use cold_bench::{Error, baseline, session, summary};
+use cold_model::Shown as _;
 use cold_model::bench::Report;
 
 use crate::exit::{Exit, Failure, Outcome};
@@ -68,8 +69,8 @@ fn gates(args: &Args, config: &Config, has_baseline: bool) -> Result<Vec<Gate>, 
 
 fn read_baseline(path: &std::path::Path) -> Result<Report, Failure> {
     let text = std::fs::read_to_string(path)
-        .map_err(|e| Failure::usage(format!("cannot read the baseline {}: {e}", path.display())))?;
-    baseline::parse(&text).map_err(|e| Failure::usage(format!("{}: {e}", path.display())))
+        .map_err(|e| Failure::usage(format!("cannot read the baseline {}: {e}", path.shown())))?;
+    baseline::parse(&text).map_err(|e| Failure::usage(format!("{}: {e}", path.shown())))
 }
 
 /// The exit code and the next step of a benchmark that could not be made.

@@ -11,6 +11,7 @@ mod who;
 use std::path::PathBuf;
 
 use cold_cache::{Scan, ScanOptions, Skipped};
+use cold_model::Shown as _;
 
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::Outcome;
@@ -115,10 +116,10 @@ fn warn_skipped(skipped: &[Skipped], ui: &Ui) -> usize {
             Skipped::Unreadable { .. } => {}
             Skipped::OtherDevice { path } => ui.note(format!(
                 "not entered: {} is another file system (--cross-device enters it)",
-                path.display()
+                path.shown()
             )),
             Skipped::NoPageCache { path } => {
-                ui.note(format!("not entered: the file system at {} has no page cache", path.display()));
+                ui.note(format!("not entered: the file system at {} has no page cache", path.shown()));
             }
         }
     }

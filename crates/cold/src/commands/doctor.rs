@@ -64,7 +64,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Outcome {
     };
     let report = cold_doctor::examine(Roots::new("/"), Probes::live(), config).map_err(failure)?;
     if args.json {
-        ui.line(serde_json::to_string_pretty(&report)?);
+        ui.json(&report);
     } else {
         show(&report, ui);
     }

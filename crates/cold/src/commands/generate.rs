@@ -1,12 +1,14 @@
 //! `cold completions` and `cold man`: made from the same definitions as `--help`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::CommandFactory;
+use cold_model::Shown as _;
 
 use crate::cli::{Cli, EXIT_CODES, TEMPLATE};
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::results;
 use crate::ui::Ui;
 
 /// Flags of `cold completions`.
@@ -40,10 +42,20 @@ pub(crate) fn completions(args: &CompletionsArgs, ui: &Ui) -> Exit {
 
 /// Writes one page per command.
 pub(crate) fn man(args: &ManArgs) -> Outcome {
-    std::fs::create_dir_all(&args.dir).with_context(|| format!("cannot create {}", args.dir.display()))?;
-    clap_mangen::generate_to(with_examples(Cli::command()), &args.dir)
-        .with_context(|| format!("cannot write the pages into {}", args.dir.display()))?;
+    std::fs::create_dir_all(&args.dir).with_context(|| format!("cannot create {}", args.dir.shown()))?;
+    let mut command = with_examples(Cli::command()).disable_help_subcommand(true);
+    command.build();
+    pages(&command, &args.dir)?;
     Ok(Exit::Done)
+}
+
+/// The page of a command and those of its subcommands.
+fn pages(command: &clap::Command, dir: &Path) -> Result<(), Failure> {
+    let page = clap_mangen::Man::new(command.clone());
+    let mut text = Vec::new();
+    page.render(&mut text).context("cannot make the manual page")?;
+    results::save(&dir.join(page.get_filename()), &text)?;
+    command.get_subcommands().filter(|c| !c.is_hide_set()).try_for_each(|c| pages(c, dir))
 }
 
 /// Moves the examples, which pages do not show where `--help` has them, to the section that they do.

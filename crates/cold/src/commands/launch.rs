@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cold_launch::{Decision, Explanation, Options, Source};
+use cold_model::Shown as _;
 use cold_model::{Bytes, Nanos};
+use cold_sys::exec::Command;
 
 use crate::cli::TEMPLATE;
 use crate::commands::prefetch::plans::Planned;
@@ -65,15 +67,21 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         explain(ui, &cold_launch::explain(&options));
         return Ok(Exit::Done);
     }
+    // From here on the program starts, whatever becomes of this one.
+    if let Some(command) = Command::of(argv) {
+        cold_sys::emergency::arm(command);
+    }
     let error = cold_launch::launch(&options, &mut |e| {
         if let Decision::Skip(skip) = &e.decision
             && skip.is_problem()
+            // Nor is a message a reason to wait, or to be ended by a signal.
+            && cold_sys::stdio::takes_a_line()
         {
             ui.warn(format!("no plan followed: {skip}"));
         }
     });
     let missing = error.kind() == std::io::ErrorKind::NotFound;
-    let program = argv.first().map(|a| a.to_string_lossy().into_owned()).unwrap_or_default();
+    let program = argv.first().map(|a| a.shown().to_string()).unwrap_or_default();
     ui.error(&Failure::from(anyhow::anyhow!("cannot execute {program}: {error}")));
     // As shells, env and nohup have it.
     crate::exit::now(if missing { 127 } else { 126 })
@@ -81,7 +89,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
 
 fn explain(ui: &Ui, e: &Explanation) {
     match &e.plan {
-        Some(path) => ui.line(format!("plan {}", path.display())),
+        Some(path) => ui.line(format!("plan {}", path.shown())),
         None => ui.line("no plan"),
     }
     if let Some(s) = &e.seen.sample {

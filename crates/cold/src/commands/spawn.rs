@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     drop(place);
     exports::write(args, &report)?;
     if args.json {
-        ui.text(&(serde_json::to_string(&report)? + "\n"));
+        ui.json_line(&report);
     } else {
         show::report(ui, &report, args.extrapolate);
     }

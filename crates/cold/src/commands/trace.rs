@@ -33,7 +33,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let followed = build::followed(args)?;
     let duration = args.duration.map(|s| crate::values::seconds("--duration", s)).transpose()?;
     let options = options(args)?;
-    let directory = build::directory(args, &followed)?;
+    let place = build::directory(args, &followed)?;
+    let directory = place.path().to_owned();
     let interrupt = interrupt()?;
     let (subject, argv): (_, &[OsString]) = match &followed {
         Followed::Command(config) => {
@@ -44,7 +45,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     };
     let before = manifest::before(subject, argv, &args.start.ready);
     let mut line = Line::new(ui);
-    let mut watch = Watch::new(&directory, options, before);
+    let mut watch = Watch::new(place, options, before);
     let ended = match &followed {
         Followed::Command(config) => start(config, args, &mut watch, &mut line, &interrupt).map(Some),
         Followed::Process(held) => {
@@ -56,7 +57,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let recorded = ended.and_then(|single| watch.finish(single).map_err(Failure::from));
     line.clear();
     let recording = recorded?;
-    show::summary(ui, &recording, &directory, args.json)?;
+    show::summary(ui, &recording, &directory, args.json);
     Ok(exit(args, &recording.manifest, ui, interrupt.load(Ordering::Relaxed)))
 }
 
@@ -78,7 +79,7 @@ fn options(args: &Args) -> Result<Options, Failure> {
 fn start(
     config: &Config,
     args: &Args,
-    watch: &mut Watch<'_>,
+    watch: &mut Watch,
     line: &mut Line<'_>,
     interrupt: &AtomicBool,
 ) -> Result<Single, Failure> {
@@ -90,7 +91,7 @@ fn start(
 fn wait(
     process: Option<&PidFd>,
     duration: Option<Duration>,
-    watch: &mut Watch<'_>,
+    watch: &mut Watch,
     line: &mut Line<'_>,
     interrupt: &AtomicBool,
 ) -> Result<(), Failure> {

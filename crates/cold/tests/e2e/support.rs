@@ -59,7 +59,7 @@ impl Place {
         let me = Self { dir, _disk: disk };
         fs::copy(cold_testbed::subject(), me.path("cold-subject")).unwrap();
         fs::create_dir(me.path("tmp")).unwrap();
-        fs::set_permissions(me.path("tmp"), PermissionsExt::from_mode(0o777)).unwrap();
+        fs::set_permissions(me.path("tmp"), PermissionsExt::from_mode(0o1777)).unwrap();
         sync(&me.path("cold-subject"));
         me
     }
@@ -176,6 +176,13 @@ impl Cold {
         self.rebuild(command);
         self
     }
+    /// With another umask than ours.
+    pub(crate) fn with_umask(mut self, umask: &str) -> Self {
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", &format!("umask {umask}; exec \"$@\""), "sh"]).arg(self.command.get_program());
+        self.rebuild(command);
+        self
+    }
     /// Where the kernel refuses perf events and BPF, as a container's filter does.
     pub(crate) fn without_perf_events(mut self) -> Self {
         let mut command = Command::new("/usr/bin/python3");
@@ -198,6 +205,14 @@ impl Cold {
     }
     pub(crate) fn run(self) -> Ran {
         self.start().end()
+    }
+    /// With somebody else's standard output.
+    pub(crate) fn run_into(mut self, out: impl Into<Stdio>) -> Ran {
+        let (none, err) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());
+        self.command.stdin(Stdio::null()).stdout(out).stderr(err.try_clone().unwrap());
+        let line = format!("{:?}", self.command);
+        let child = self.command.spawn().unwrap();
+        Started { child, out: none, err, line }.end()
     }
 }
 

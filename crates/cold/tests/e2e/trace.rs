@@ -302,15 +302,12 @@ while True:
     impl Window {
         fn read(_place: &Place) -> Self {
             let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
-            let debugfs: Vec<&str> = mounts
-                .lines()
-                .filter_map(|l| {
-                    let mut words = l.split(' ').skip(1);
-                    words.next().filter(|_| words.next() == Some("debugfs"))
-                })
-                .collect();
-            let fault_around =
-                debugfs.first().and_then(|d| fs::read_to_string(format!("{d}/fault_around_bytes")).ok());
+            // Also where it is mounted nowhere: then it is reached without a mount that others see.
+            let root = cold_sys::kernelfs::DEBUGFS.root(&cold_sys::procfs::ProcFs::default());
+            let fault_around = root.ok().and_then(|root| {
+                let fd = std::os::fd::AsRawFd::as_raw_fd(&root);
+                fs::read_to_string(format!("/proc/self/fd/{fd}/fault_around_bytes")).ok()
+            });
             let mut read_ahead = Vec::new();
             for disk in fs::read_dir("/sys/block").unwrap().flatten() {
                 let file = disk.path().join("queue/read_ahead_kb");
@@ -321,7 +318,7 @@ while True:
                 }
             }
             read_ahead.sort();
-            Self { mounts: debugfs.len(), fault_around, read_ahead }
+            Self { mounts: mounts.matches(" debugfs ").count(), fault_around, read_ahead }
         }
     }
 }

@@ -52,7 +52,7 @@ pub(super) fn launchers(args: &Args, config: &mut Config, ui: &Ui) -> Result<Vec
                 "the plan {name} is switched off ({why}); measured starts follow it all the same"
             ));
         }
-        let trial = Trial::beside(&store)?;
+        let trial = Trial::of(&store)?;
         trial.put(&plan)?;
         command.launcher = Some(trial.launcher(&plan, scenario)?);
         trials.push(trial);

@@ -1,17 +1,17 @@
 //! Files to write: checked before the benchmark, written after it.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use cold_bench::export;
 use cold_bench::gate::GateResult;
 use cold_bench::summary::Analysis;
+use cold_model::Shown as _;
 use cold_model::bench::Report;
 use cold_report::{html, svg};
 
 use super::Args;
 use crate::exit::Failure;
+use crate::results;
 use crate::ui::Ui;
 
 /// What to write where.
@@ -53,7 +53,7 @@ impl Exports {
                 _ => {
                     return Err(Failure::usage(format!(
                         "--plot {}: the name must end in .svg or .html",
-                        p.display()
+                        p.shown()
                     )));
                 }
             };
@@ -62,15 +62,8 @@ impl Exports {
         if wanted.iter().filter(|(_, p)| is_stdout(p)).count() > 1 {
             return Err(Failure::usage("only one result can go to standard output"));
         }
-        for (_, path) in &wanted {
-            let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            if !dir.is_dir() {
-                return Err(Failure::usage(format!(
-                    "cannot write {}: there is no directory {}",
-                    path.display(),
-                    dir.display()
-                )));
-            }
+        for (_, path) in wanted.iter().filter(|(_, path)| !is_stdout(path)) {
+            results::check(path)?;
         }
         Ok(Self { wanted })
     }
@@ -100,10 +93,9 @@ impl Exports {
                 Kind::Html => bytes.extend(html::html(report, analysis, gates).into_bytes()),
             }
             if is_stdout(path) {
-                ui.text(&String::from_utf8_lossy(&bytes));
+                ui.bytes(&bytes);
             } else {
-                save(path, &bytes)
-                    .map_err(|e| anyhow::Error::new(e).context(format!("cannot write {}", path.display())))?;
+                results::save(path, &bytes)?;
             }
         }
         Ok(())
@@ -112,10 +104,4 @@ impl Exports {
 
 fn is_stdout(path: &Path) -> bool {
     path.as_os_str() == "-"
-}
-
-fn save(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let mut out = BufWriter::new(File::create(path)?);
-    out.write_all(bytes)?;
-    out.flush()
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use cold_bench::config::Config;
 use cold_bench::diagnose::taints;
 use cold_bench::session::Progress;
+use cold_model::Shown as _;
 use cold_model::bench::{Report, Run};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
@@ -39,7 +40,7 @@ impl<'a> Shown<'a> {
 impl Progress for Shown<'_> {
     fn step(&mut self, what: &str) {
         // Drawn here and not by a ticking thread: `cold` stays quiet while a start is measured.
-        self.bar.set_message(what.to_owned());
+        self.bar.set_message(what.shown().to_string());
         self.bar.tick();
     }
 

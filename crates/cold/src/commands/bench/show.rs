@@ -39,7 +39,7 @@ pub(super) fn report(
         {
             ui.line(paint(FAINT, format!("  uses {n} files ({b}); {m} lookups find nothing")));
         }
-        ui.line(table(report, analysis, i));
+        ui.lines(&table(report, analysis, i));
         ui.line("");
     }
     for c in &analysis.comparisons {
@@ -55,7 +55,7 @@ pub(super) fn report(
     findings(ui, report, analysis);
     ui.line("");
     let charset = if ui.unicode() { Charset::Unicode } else { Charset::Ascii };
-    ui.line(terminal::plot(report, analysis, ui.width(), charset));
+    ui.lines(&terminal::plot(report, analysis, ui.width(), charset));
     machine(ui, report);
     for g in gates {
         gate(ui, g);

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use cold_cache::overview::overview;
 use cold_cache::{Error, EvictReport, EvictTarget, Method, evict};
+use cold_model::Shown as _;
 use cold_model::{Bytes, Nanos};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
@@ -73,10 +74,11 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
     } else {
         Exit::StateNotReached
     };
+    warn_failed(&report, ui);
     let files = scan.totals().files;
     if args.json {
         let document = to_json(&report, files, before, &super::skipped_json(&scan.skipped));
-        ui.line(serde_json::to_string_pretty(&document)?);
+        ui.json(&document);
         return Ok(exit);
     }
     print(&report, files, before, args, ui);
@@ -103,17 +105,21 @@ fn file_cache() -> Option<Bytes> {
     Some(Bytes(u64::try_from(bytes).ok()?))
 }
 
-fn print(report: &EvictReport, files: u64, before: Option<Bytes>, args: &Args, ui: &Ui) {
+/// Why the command fails, also where the rest is JSON.
+fn warn_failed(report: &EvictReport, ui: &Ui) {
     for (_, reason) in report.failed.iter().take(3) {
         ui.warn(reason);
     }
     if report.failed.len() > 3 {
         ui.warn(format!("{} further files could not be evicted", report.failed.len() - 3));
     }
+}
+
+fn print(report: &EvictReport, files: u64, before: Option<Bytes>, args: &Args, ui: &Ui) {
     if !report.stayed.is_empty() {
         let mut table = Table::new(&["STAYED", "FILE"]);
         for s in report.stayed.iter().take(args.top) {
-            table.row(vec![s.bytes().to_string(), s.path.display().to_string()], reasons(&s.reasons, 4));
+            table.row(vec![s.bytes().to_string(), s.path.shown().to_string()], reasons(&s.reasons, 4));
         }
         table.lines(width()).iter().for_each(|l| ui.line(l));
         if report.stayed.len() > args.top {

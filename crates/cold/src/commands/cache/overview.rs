@@ -34,7 +34,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
         if let Some(object) = document.as_object_mut() {
             object.shift_insert(0, "schema".to_owned(), "cold-cache-overview/1".into());
         }
-        ui.line(serde_json::to_string_pretty(&document)?);
+        ui.json(&document);
         return Ok(Exit::Done);
     }
     ui.line(paint(STRONG, format!("{:>10}  {:>6}  {:<32}  MEANING", "BYTES", "SHARE", "USE")));

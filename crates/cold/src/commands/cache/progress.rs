@@ -54,7 +54,8 @@ pub(super) fn during<T>(ui: &Ui, label: &str, work: impl FnOnce(&Counter) -> T) 
     }
     let (done, wait) = channel::<()>();
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        // Without a thread there is no progress to be seen.
+        let _ = std::thread::Builder::new().spawn_scoped(scope, || {
             let wait = wait;
             if wait.recv_timeout(PATIENCE) != Err(RecvTimeoutError::Timeout) {
                 return;

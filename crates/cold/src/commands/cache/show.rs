@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use cold_cache::{Holders, Scan, ScannedDir, ScannedFile, Totals};
 use cold_model::FileId;
+use cold_model::Shown as _;
 use cold_model::{Bytes, Known};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
@@ -100,7 +101,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
             "skipped": super::skipped_json(&scan.skipped),
             "uninspected_processes": held.as_ref().map(|h| h.uninspected),
         });
-        ui.line(serde_json::to_string_pretty(&document)?);
+        ui.json(&document);
         return Ok(Exit::Done);
     }
     super::warn_skipped(&scan.skipped, ui);
@@ -181,7 +182,7 @@ fn print_trees(trees: &[(PathBuf, Totals)], args: &Args, ui: &Ui) {
             or_unknown(t.dirty),
             t.unknown.to_string(),
             count(t.files),
-            path.display().to_string(),
+            path.shown().to_string(),
         ];
         table.row(cells, Vec::new());
     }
@@ -205,7 +206,7 @@ fn print_files(shown: &[Shown<'_>], args: &Args, held: Option<&Holders>, ui: &Ui
             Bytes(s.file.size).to_string(),
             resident.map_or_else(|| "?".to_owned(), |r| percent(r.min(s.file.size), s.file.size)),
             dirty.unwrap_or_else(|| "unknown".to_owned()),
-            s.path.display().to_string(),
+            s.path.shown().to_string(),
         ];
         let mut below = Vec::new();
         if args.map && s.file.size > 0 {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use cold_cache::snapshot::{CaptureGaps, RestoreReport, Snapshot, capture};
+use cold_model::Shown as _;
 use serde_json::json;
 
 use super::TreeArgs;
@@ -76,7 +77,7 @@ pub(super) fn save(args: &SaveArgs, ui: &Ui) -> Outcome {
             "failed": gaps.failed.iter().map(|(p, r)| json!({"path": p.to_string_lossy(), "reason": r})).collect::<Vec<_>>(),
             "skipped": super::skipped_json(&gaps.skipped),
         });
-        ui.line(serde_json::to_string_pretty(&document)?);
+        ui.json(&document);
     } else {
         print_saved(&snapshot, &gaps, args, ui);
     }
@@ -85,7 +86,7 @@ pub(super) fn save(args: &SaveArgs, ui: &Ui) -> Outcome {
 
 fn print_saved(snapshot: &Snapshot, gaps: &CaptureGaps, args: &SaveArgs, ui: &Ui) {
     let files = plural(snapshot.files.len() as u64, "file");
-    ui.line(format!("{} cached pages of {files} saved in {}", snapshot.resident(), args.file.display()));
+    ui.line(format!("{} cached pages of {files} saved in {}", snapshot.resident(), args.file.shown()));
     if !gaps.unknown.is_empty() {
         let n = plural(gaps.unknown.len() as u64, "file");
         ui.warn(format!("left out: {n} whose residency the kernel does not tell this user (root may ask)"));
@@ -97,7 +98,7 @@ pub(super) fn restore(args: &RestoreArgs, ui: &Ui) -> Outcome {
     let snapshot = Snapshot::load(&args.file)?;
     let report = super::progress::during(ui, "restoring", |p| cold_cache::snapshot::restore(&snapshot, p))?;
     if args.json {
-        ui.line(serde_json::to_string_pretty(&to_json(&report))?);
+        ui.json(&to_json(&report));
     } else {
         print_restored(&report, ui);
     }
@@ -107,7 +108,7 @@ pub(super) fn restore(args: &RestoreArgs, ui: &Ui) -> Outcome {
 fn print_restored(report: &RestoreReport, ui: &Ui) {
     for d in report.different.iter().take(NAMED) {
         let (missing, extra) = (plural(d.missing, "page"), plural(d.extra, "page"));
-        ui.line(format!("different: {}: {missing} missing, {extra} too many", d.path.display()));
+        ui.line(format!("different: {}: {missing} missing, {extra} too many", d.path.shown()));
         for line in d.error.iter().cloned().chain(reasons(&d.reasons, 4)) {
             ui.line(format!("  {line}"));
         }
@@ -118,11 +119,11 @@ fn print_restored(report: &RestoreReport, ui: &Ui) {
         ui.line(if named {
             format!("left alone: {why}")
         } else {
-            format!("left alone: {}: {why}", path.display())
+            format!("left alone: {}: {why}", path.shown())
         });
     }
     for path in report.unknown.iter().take(NAMED) {
-        ui.line(format!("left alone: {}: the kernel does not tell this user what is cached", path.display()));
+        ui.line(format!("left alone: {}: the kernel does not tell this user what is cached", path.shown()));
     }
     let parts = [report.different.len(), report.changed.len(), report.unknown.len()];
     let unnamed: usize = parts.iter().map(|n| n.saturating_sub(NAMED)).sum();

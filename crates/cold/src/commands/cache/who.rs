@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use cold_cache::FileHolders;
 use cold_model::FileId;
+use cold_model::Shown as _;
 use cold_sys::procfs::ProcFs;
 use serde_json::json;
 
@@ -51,12 +52,12 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
             "skipped": super::skipped_json(&scan.skipped),
             "uninspected_processes": found.uninspected,
         });
-        ui.line(serde_json::to_string_pretty(&document)?);
+        ui.json(&document);
         return Ok(Exit::Done);
     }
     super::warn_skipped(&scan.skipped, ui);
     for (path, h) in &held {
-        ui.line(paint(STRONG, path.display()));
+        ui.line(paint(STRONG, path.shown()));
         for line in holders(h) {
             ui.line(format!("  {line}"));
         }

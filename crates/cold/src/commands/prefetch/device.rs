@@ -3,6 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use cold_model::Shown as _;
 use cold_model::{DeviceModel, Extent};
 use cold_plan::Plan;
 use cold_plan::plan::{FileKind, Knobs};
@@ -64,11 +65,11 @@ fn measured(plan: &Plan, path: &Path, state: &Path) -> Result<DeviceModel, cold_
 /// What its reads cost; `None` when that could not be measured.
 fn model(plan: &Plan, state: &Path, line: &mut Line<'_>, ui: &Ui) -> Option<DeviceModel> {
     let path = busiest(plan)?;
-    line.step(&format!("measuring what reads from the device of {} cost", path.display()));
+    line.step(&format!("measuring what reads from the device of {} cost", path.shown()));
     match measured(plan, path, state) {
         Ok(model) => Some(model),
         Err(why) => {
-            ui.note(format!("the device of {} was not measured: {why}", path.display()));
+            ui.note(format!("the device of {} was not measured: {why}", path.shown()));
             None
         }
     }

@@ -1,24 +1,27 @@
 //! `cold prefetch install`, `uninstall`: small files by which a desktop, systemd or a shell starts a
 //! program through the launcher. They can be read before and after, and are removed again as they came.
 
+mod dbus;
 mod desktop;
+mod files;
+mod record;
 mod systemd;
+mod trust;
 mod wrapper;
 
-use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use cold_model::Shown as _;
+
+use super::launcher::Call;
 use super::plans::Place;
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::{STRONG, Ui, paint};
+use files::{Found, Piece, Seen};
+use record::List;
 
 type Result<T> = std::result::Result<T, Failure>;
-
-/// Begins the second line at the latest of every file that this command wrote; files without it are not
-/// touched.
-const MARK: &str = "# Written by `cold prefetch install`";
 
 const EXAMPLES: &str = "Examples:
   cold prefetch install --desktop firefox-esr --print    what would be written
@@ -31,13 +34,15 @@ const REMOVE_EXAMPLES: &str = "Examples:
   cold prefetch uninstall --desktop firefox-esr
   cold prefetch uninstall --systemd postgresql.service
   cold prefetch uninstall --wrapper ~/bin/node
+  cold prefetch uninstall --all                          everything that you (or root) installed
 ";
 
 /// What is overridden.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Target {
-    /// A desktop entry by name (`firefox-esr`): a copy of it in your own applications
+    /// A desktop entry by name (`firefox-esr`): a copy of it in your own applications, or of the D-Bus service that
+    /// starts it
     #[arg(long, value_name = "NAME")]
     desktop: Option<String>,
 
@@ -77,44 +82,65 @@ pub(crate) struct Args {
 /// Flags of `cold prefetch uninstall`.
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, before_help = REMOVE_EXAMPLES, after_help = EXIT_CODES)]
+#[group(id = "removed", required = true, multiple = false)]
 pub(crate) struct RemoveArgs {
-    #[command(flatten)]
-    target: Target,
+    /// What was installed for this desktop entry
+    #[arg(long, value_name = "NAME", group = "removed")]
+    desktop: Option<String>,
+
+    /// The drop-in of this service
+    #[arg(long, value_name = "UNIT", group = "removed")]
+    systemd: Option<String>,
+
+    /// The script at this place
+    #[arg(long, value_name = "PATH", group = "removed")]
+    wrapper: Option<PathBuf>,
+
+    /// Everything that you installed, as root for the system; what was edited since is left alone
+    #[arg(long, group = "removed")]
+    all: bool,
 }
 
-/// A file to write.
+/// What is written for one target.
 struct Override {
-    path: PathBuf,
-    text: String,
-    executable: bool,
+    /// Its files; each needs only those before it.
+    pieces: Vec<Piece>,
     /// What the user has to do before it works.
     next: Option<String>,
 }
 
 /// Writes the override.
 pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
-    let mut launch = super::launcher::line(place)?;
+    let mut call = Call::new(place)?;
     if let Some(scenario) = &args.scenario {
-        launch.extend(["--scenario".to_owned(), scenario.clone()]);
+        cold_plan::scenario::check_name(scenario).map_err(|e| Failure::usage(e.to_string()))?;
+        call.flag("--scenario", scenario);
     }
     if args.control_every > 0 {
-        launch.extend(["--control-every".to_owned(), args.control_every.to_string()]);
+        call.flag("--control-every", &args.control_every.to_string());
     }
-    launch.push("--".to_owned());
     let made = match &args.target {
-        Target { desktop: Some(name), .. } => desktop::make(name, &launch)?,
-        Target { systemd: Some(unit), .. } => systemd::make(unit, &launch)?,
-        Target { wrapper: Some(path), .. } => wrapper::make(path, args.program.as_deref(), &launch)?,
+        Target { desktop: Some(name), .. } => desktop::make(name, &call)?,
+        Target { systemd: Some(unit), .. } => systemd::make(unit, &call)?,
+        Target { wrapper: Some(path), .. } => wrapper::make(path, args.program.as_deref(), &call)?,
         _ => return Err(Failure::usage("nothing is named to be overridden")),
     };
-    ours_or_none(&made.path)?;
+    trust::check(&call, made.pieces.iter().map(|piece| piece.path.as_path()))?;
+    let old: Vec<Option<Seen>> =
+        made.pieces.iter().map(|piece| files::ours_or_none(&piece.path)).collect::<Result<_>>()?;
     if args.print {
-        ui.note(format!("would write {}:", made.path.display()));
-        ui.text(&made.text);
+        for piece in &made.pieces {
+            ui.note(format!("would write {}:", piece.path.shown()));
+            ui.bytes(&piece.text);
+        }
         return Ok(Exit::Done);
     }
-    write(&made)?;
-    ui.line(format!("{} {}", paint(STRONG, "wrote"), made.path.display()));
+    let list = List::own()?;
+    for (piece, old) in made.pieces.iter().zip(&old) {
+        list.add(&piece.path)?;
+        files::write(piece, old.as_ref())?;
+        ui.line(format!("{} {}", paint(STRONG, "wrote"), piece.path.shown()));
+    }
     if let Some(next) = &made.next {
         ui.line(format!("{} {next}", paint(STRONG, "next:")));
     }
@@ -123,62 +149,88 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
 
 /// Removes it.
 pub(crate) fn remove(args: &RemoveArgs, ui: &Ui) -> Outcome {
-    let (path, next) = match &args.target {
-        Target { desktop: Some(name), .. } => (desktop::place(name)?, None),
-        Target { systemd: Some(unit), .. } => (systemd::place(unit)?, Some(systemd::RELOAD)),
-        Target { wrapper: Some(path), .. } => (path.clone(), None),
-        _ => return Err(Failure::usage("nothing is named to be removed")),
+    let paths = match args {
+        RemoveArgs { desktop: Some(name), .. } => desktop::places(name)?,
+        RemoveArgs { systemd: Some(unit), .. } => vec![systemd::place(unit)?],
+        RemoveArgs { wrapper: Some(path), .. } => vec![std::path::absolute(path)?],
+        _ => return remove_all(ui),
     };
-    if !ours_or_none(&path)? {
-        return Err(Failure::from(anyhow::anyhow!("{}: there is nothing to remove", path.display())));
+    let mut found = Vec::new();
+    for path in &paths {
+        found.extend(files::ours_or_none(path)?);
     }
-    std::fs::remove_file(&path).map_err(|e| anyhow::anyhow!("cannot remove {}: {e}", path.display()))?;
-    if let Some(dir) = path.parent().filter(|_| next.is_some()) {
-        let _ = std::fs::remove_dir(dir); // other drop-ins keep it
+    if found.is_empty() {
+        let names: Vec<String> = paths.iter().map(|path| path.shown().to_string()).collect();
+        return Err(Failure::from(anyhow::anyhow!("{}: there is nothing to remove", names.join(", "))));
     }
-    ui.line(format!("{} {}", paint(STRONG, "removed"), path.display()));
-    if let Some(next) = next {
-        ui.line(format!("{} {next}", paint(STRONG, "next:")));
+    // A list that cannot be found is none to tidy.
+    let list = List::own().ok();
+    for seen in &found {
+        take_away(seen, list.as_ref(), ui)?;
     }
+    say_what_is_next(&found, ui);
     Ok(Exit::Done)
 }
 
-/// Whether a file of ours is there; somebody else's is an error.
-fn ours_or_none(path: &Path) -> Result<bool> {
-    let Ok(meta) = path.symlink_metadata() else { return Ok(false) };
-    let text = if meta.is_file() { std::fs::read(path).unwrap_or_default() } else { Vec::new() };
-    let mut lines = text.split(|b| *b == b'\n').take(2);
-    if lines.any(|l| l.starts_with(MARK.as_bytes())) {
-        return Ok(true);
+/// Removes everything on the list that still is as it was written.
+fn remove_all(ui: &Ui) -> Outcome {
+    let list = List::own()?;
+    let mut removed = Vec::new();
+    let mut exit = Exit::Done;
+    // Scripts last: what starts them goes first, or stays because somebody has edited it.
+    let (scripts, others): (Vec<_>, Vec<_>) =
+        list.all()?.into_iter().partition(|path| desktop::made_for(path).is_some());
+    for path in others.into_iter().chain(scripts).filter(|path| !desktop::is_needed(path)) {
+        match take_listed(&path, &list, ui) {
+            Ok(seen) => removed.extend(seen),
+            Err(failure) => {
+                ui.warn(format!("{:#}: it is left alone", failure.error));
+                exit = Exit::Failed;
+            }
+        }
     }
-    Err(Failure::usage(format!("{} exists and was not written by cold: it is left alone", path.display()))
-        .hint("move it away, or name another place"))
+    if removed.is_empty() && exit == Exit::Done {
+        ui.line("nothing is installed");
+    }
+    say_what_is_next(&removed, ui);
+    Ok(exit)
 }
 
-/// Whole or not at all, and never through somebody's symbolic link.
-fn write(made: &Override) -> Result<()> {
-    let fail = |e: std::io::Error| anyhow::anyhow!("cannot write {}: {e}", made.path.display());
-    let dir = made.path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::create_dir_all(dir).map_err(fail)?;
-    let name = made.path.file_name().unwrap_or_default().to_string_lossy();
-    let partial = dir.join(format!(".{name}.{}", std::process::id()));
-    let mode = if made.executable { 0o755 } else { 0o644 };
-    let mut file =
-        std::fs::OpenOptions::new().write(true).create_new(true).mode(mode).open(&partial).map_err(fail)?;
-    let written = file
-        .write_all(made.text.as_bytes())
-        .and_then(|()| file.sync_all())
-        .and_then(|()| std::fs::rename(&partial, &made.path));
-    if written.is_err() {
-        let _ = std::fs::remove_file(&partial);
+/// Removes one of the list if it still is what was written.
+fn take_listed(path: &Path, list: &List, ui: &Ui) -> Result<Option<Seen>> {
+    match files::look(path)? {
+        Some(seen) if seen.found == Found::Ours => {
+            take_away(&seen, Some(list), ui)?;
+            Ok(Some(seen))
+        }
+        Some(seen) if seen.found == Found::Edited => {
+            Err(anyhow::anyhow!("{} was changed since cold wrote it", path.shown()).into())
+        }
+        // Gone, or somebody has put something of their own there: it is no override any more.
+        None | Some(_) => {
+            list.forget(path);
+            Ok(None)
+        }
     }
-    Ok(written.map_err(fail)?)
 }
 
-/// The two lines at the head of every file.
-fn head(how_to_remove: &str, from: Option<&Path>) -> String {
-    let from = from.map_or_else(String::new, |f| format!(" from {}", f.display()));
-    format!("{MARK}{from}.\n# `cold prefetch uninstall {how_to_remove}` removes it.\n")
+fn take_away(seen: &Seen, list: Option<&List>, ui: &Ui) -> Result<()> {
+    files::remove(seen)?;
+    let of_dropin = seen.path.parent().filter(|_| systemd::is_dropin(&seen.path));
+    for dir in of_dropin.into_iter().chain(desktop::made_for(&seen.path).into_iter().flatten()) {
+        let _ = std::fs::remove_dir(dir); // what else lies there keeps it
+    }
+    if let Some(list) = list {
+        list.forget(&seen.path);
+    }
+    ui.line(format!("{} {}", paint(STRONG, "removed"), seen.path.shown()));
+    Ok(())
+}
+
+fn say_what_is_next(removed: &[Seen], ui: &Ui) {
+    if removed.iter().any(|seen| systemd::is_dropin(&seen.path)) {
+        ui.line(format!("{} {}", paint(STRONG, "next:"), systemd::RELOAD));
+    }
 }
 
 /// A directory of the user by the XDG rules: `variable`, else `fallback` below the home directory.
@@ -198,26 +250,4 @@ fn plain_name<'a>(what: &str, name: &'a str) -> Result<&'a str> {
         return Err(Failure::usage(format!("{name:?} is no name of a {what}")));
     }
     Ok(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_it_wrote_is_replaced() {
-        let dir = tempfile::tempdir().expect("a directory");
-        let path = dir.path().join("below/app");
-        let made =
-            |text: &str| Override { path: path.clone(), text: text.to_owned(), executable: true, next: None };
-        assert!(!ours_or_none(&path).expect("nothing there"));
-        write(&made(&format!("#!/bin/sh\n{}", head("--wrapper x", None)))).expect("written");
-        assert!(ours_or_none(&path).expect("ours"));
-        write(&made("#!/bin/sh\n# of somebody\n")).expect("written");
-        assert!(ours_or_none(&path).is_err());
-        std::fs::remove_file(&path).expect("removed");
-        std::os::unix::fs::symlink("/etc/passwd", &path).expect("linked");
-        assert!(ours_or_none(&path).is_err());
-        assert_eq!(std::fs::read_dir(path.parent().expect("below")).expect("lists").count(), 1);
-    }
 }

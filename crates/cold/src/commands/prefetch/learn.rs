@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use cold_bench::config::Config;
 use cold_bench::session::single::Single;
 use cold_bench::session::starts::Starts;
+use cold_journal::{Guard, Journal};
+use cold_model::Shown as _;
 use cold_model::bench::{Ending, State};
 use cold_model::recording::Recording;
 use cold_model::recording::manifest::{StackMethod, Subject};
-use cold_plan::Plan;
 use cold_plan::plan::Key;
+use cold_plan::{Plan, Store};
 use cold_prefetch::{ObservedStart, With};
 use cold_trace::record::Options;
 
@@ -21,7 +23,7 @@ use crate::cli::TEMPLATE;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::interrupt;
 use crate::progress::Line;
-use crate::recorder::{Watch, manifest};
+use crate::recorder::{Directory, Watch, manifest};
 use crate::start::{Recorded, Start};
 use crate::ui::Ui;
 
@@ -41,6 +43,9 @@ buffered reads are then not seen, which is told.
 
 Exit codes: 0 learnt; 1 failed, or the command failed; 2 wrong usage; 5 the state could not be
             reached; 130 interrupted (nothing is saved).";
+
+/// Recordings that one directory keeps.
+const MOST_KEPT: u32 = 10_000;
 
 /// Flags of `cold prefetch learn`.
 #[derive(Debug, clap::Args)]
@@ -79,31 +84,59 @@ pub(crate) struct Args {
 /// Learns and saves.
 pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     let store = place.store()?;
+    store.recognise()?;
     let key = plans::key(&args.planned.argv, args.planned.scenario.as_deref())?;
     let config = args.start.single(&args.planned.argv, states(&args.state))?;
-    if let Some(dir) = &args.keep {
-        std::fs::create_dir_all(dir)
-            .map_err(|e| Failure::usage(format!("cannot make the directory {}: {e}", dir.display())))?;
-    }
-    let old = if args.fresh { None } else { earlier(&store, &key, ui) };
     let interrupt = interrupt()?;
+    let (recordings, _guard) = recordings(args.keep.as_deref())?;
     let mut line = Line::new(ui);
-    let learnt = Lesson { args, key: &key, store: store.directory(), config: &config, ui }
-        .plan(old, &mut line, &interrupt)
-        .and_then(|(mut plan, missing)| {
-            device::compile(&mut plan, &place.state()?, &mut line, ui);
-            Ok((plan, missing))
-        });
+    let lesson = Lesson { args, store: store.directory(), recordings: &recordings, config: &config, ui };
+    let learnt = lesson.starts(&mut line, &interrupt).and_then(|(starts, missing)| {
+        let (plan, path) = save(&store, &key, &starts, args.fresh, place, &mut line, ui)?;
+        Ok((plan, path, missing))
+    });
     line.clear();
-    let (plan, missing) = match learnt {
+    let (plan, path, missing) = match learnt {
         Err(failure) if interrupt.load(Ordering::Relaxed) => {
             return Err(Failure { exit: Exit::Interrupted, ..failure });
         }
         other => other?,
     };
-    let path = store.save(&plan)?;
-    show::learnt(ui, &plan, &path, &missing, &args.planned.words(place)?, args.json)?;
+    show::learnt(ui, &plan, &path, &missing, &args.planned.words(place)?, args.json);
     Ok(Exit::Done)
+}
+
+/// Where the recordings lie: in the directory that is to keep them, else in one of our own for a while.
+fn recordings(keep: Option<&Path>) -> Result<(PathBuf, Option<Guard>)> {
+    let Some(dir) = keep else {
+        let (dir, guard) = Journal::open()?.create_private("cold-learn")?;
+        return Ok((dir, Some(guard)));
+    };
+    let made = std::fs::create_dir_all(dir).and_then(|()| dir.canonicalize());
+    let made = made.map_err(|e| Failure::usage(format!("cannot make the directory {}: {e}", dir.shown())))?;
+    Ok((made, None))
+}
+
+/// Adds the starts to the plan as it is by now: others may have learnt meanwhile. From reading it to writing it
+/// nobody else changes the store.
+fn save(
+    store: &Store,
+    key: &Key,
+    starts: &[ObservedStart],
+    fresh: bool,
+    place: &Place,
+    line: &mut Line<'_>,
+    ui: &Ui,
+) -> Result<(Plan, PathBuf)> {
+    let locked = store.lock()?;
+    let old = if fresh { None } else { earlier(store, key, ui) };
+    let merged = starts
+        .iter()
+        .fold(old, |plan, start| Some(cold_prefetch::merge(plan.as_ref(), key, start, plans::now())));
+    let mut plan = merged.ok_or_else(|| Failure::usage("no start was made"))?;
+    device::compile(&mut plan, &place.state()?, line, ui);
+    let path = locked.save(&plan)?;
+    Ok((plan, path))
 }
 
 /// The states of which the starts may be; none: as found.
@@ -117,7 +150,7 @@ fn states(state: &str) -> Vec<State> {
 }
 
 /// What earlier starts taught; a plan that cannot be read teaches nothing.
-fn earlier(store: &cold_plan::Store, key: &Key, ui: &Ui) -> Option<Plan> {
+fn earlier(store: &Store, key: &Key, ui: &Ui) -> Option<Plan> {
     store.load(key).unwrap_or_else(|e| {
         ui.warn(format!("the earlier plan is not used: {e}"));
         None
@@ -126,23 +159,22 @@ fn earlier(store: &cold_plan::Store, key: &Key, ui: &Ui) -> Option<Plan> {
 
 struct Lesson<'a> {
     args: &'a Args,
-    key: &'a Key,
     store: &'a Path,
+    recordings: &'a Path,
     config: &'a Config,
     ui: &'a Ui,
 }
 
 impl Lesson<'_> {
-    /// All starts, merged; and what they could not show.
-    fn plan(
+    /// All starts, and what they could not show.
+    fn starts(
         &self,
-        mut plan: Option<Plan>,
         line: &mut Line<'_>,
         interrupt: &AtomicBool,
-    ) -> Result<(Plan, Vec<String>)> {
+    ) -> Result<(Vec<ObservedStart>, Vec<String>)> {
         let mut starts =
             Starts::begin(self.config, line, interrupt).map_err(crate::commands::bench::failure)?;
-        let mut told = Told::default();
+        let (mut observed, mut told) = (Vec::new(), Told::default());
         let mut result = Ok(());
         let mut patience = Patience::new();
         for n in 0..self.args.starts {
@@ -151,7 +183,7 @@ impl Lesson<'_> {
             match self.undisturbed(&mut starts, n, state, &mut patience, line) {
                 Ok(start) => {
                     told.add(&start);
-                    plan = Some(cold_prefetch::merge(plan.as_ref(), self.key, &start, plans::now()));
+                    observed.push(start);
                 }
                 Err(failure) => {
                     result = Err(failure);
@@ -162,7 +194,7 @@ impl Lesson<'_> {
         let ended = starts.end().map_err(crate::commands::bench::failure);
         result?;
         ended?;
-        plan.map(|plan| (plan, told.all())).ok_or_else(|| Failure::usage("no start was made"))
+        Ok((observed, told.all()))
     }
 
     /// One recorded start, made again while others disturb it and that may help.
@@ -199,8 +231,9 @@ impl Lesson<'_> {
     ) -> Result<(ObservedStart, Vec<String>)> {
         let argv = self.config.commands.first().map(|c| c.argv.as_slice()).unwrap_or_default();
         let before = manifest::before(Subject::Command, argv, &self.args.start.ready);
-        let directory = self.directory(n);
-        let mut watch = Watch::new(&directory, self.options(), before);
+        let directory = self.directory()?;
+        let path = directory.path().to_owned();
+        let mut watch = Watch::new(directory, self.options(), before);
         let single = starts
             .one(state, self.args.recorded.exact_need, &mut watch, line)
             .map_err(crate::commands::bench::failure)?
@@ -215,7 +248,7 @@ impl Lesson<'_> {
             None => watch.assemble(Some(single))?,
         };
         drop(watch);
-        let excluded = [self.store.to_owned(), directory];
+        let excluded = [self.store.to_owned(), path];
         let with = With {
             excluded: &excluded,
             opened: starts.observed(),
@@ -244,14 +277,11 @@ impl Lesson<'_> {
             .hint("--ignore-failure learns from it all the same, --output inherit shows what it says"))
     }
 
-    /// Where the recording of start `n` lies while it is made, or for good.
-    fn directory(&self, n: u32) -> PathBuf {
-        let Some(dir) = &self.args.keep else {
-            return std::env::temp_dir().join(format!("cold-learn-{}-{n}", std::process::id()));
-        };
-        let free = |k: &u32| dir.join(format!("start-{k}.cold")).symlink_metadata().is_err();
-        let number = (1..10_000).find(free).unwrap_or(n);
-        std::path::absolute(dir).unwrap_or_else(|_| dir.clone()).join(format!("start-{number}.cold"))
+    /// Where the recording of a start lies, for good or for a while. Other lessons may keep theirs there, too.
+    fn directory(&self) -> Result<Directory> {
+        let name = |n| self.recordings.join(format!("start-{n}.cold"));
+        Directory::first_free((1..=MOST_KEPT).map(name))?
+            .ok_or_else(|| Failure::usage(format!("{} is full of recordings", self.recordings.shown())))
     }
 
     fn options(&self) -> Options {

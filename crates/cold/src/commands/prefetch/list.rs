@@ -3,6 +3,7 @@
 use std::time::{Duration, SystemTime};
 
 use cold_model::Bytes;
+use cold_model::Shown as _;
 use cold_plan::plan::Standing;
 use cold_plan::store::{Keep, Listed};
 use serde_json::json;
@@ -81,11 +82,11 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
             })
             .collect();
         let document = json!({ "schema": "coldstart.plans/1", "directory": store.directory().to_string_lossy(), "plans": plans });
-        ui.line(serde_json::to_string_pretty(&document)?);
+        ui.json(&document);
         return Ok(Exit::Done);
     }
     if listing.plans.is_empty() {
-        ui.line(format!("no plans in {}", store.directory().display()));
+        ui.line(format!("no plans in {}", store.directory().shown()));
         return Ok(Exit::Done);
     }
     let mut table = Table::new(&["READS", "STARTS", "LEARNT", "GAIN", "NAME", "FOR"]);

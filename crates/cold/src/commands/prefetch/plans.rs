@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use cold_model::Shown as _;
 use cold_plan::plan::{Identity, Key};
 use cold_plan::store::Listed;
 use cold_plan::{Store, scenario};
@@ -150,9 +151,15 @@ pub(crate) fn of_command(store: &Store, argv: &[OsString], scenario: Option<&str
 /// The one plan of that name; a plan that cannot be read is said to be that.
 fn named(store: &Store, name: &str) -> Result<Listed> {
     let listing = store.list()?;
+    // What cannot be read may be the one that is meant: that there is none would be a guess.
+    let mut unread = None;
     for (path, error) in listing.refused {
-        if self::name(&path) == name {
+        let its = self::name(&path);
+        if its == name {
             return Err(Failure::from(error));
+        }
+        if its.starts_with(name) {
+            unread = Some(error);
         }
     }
     let (mut exact, mut near) = (Vec::new(), Vec::new());
@@ -167,7 +174,10 @@ fn named(store: &Store, name: &str) -> Result<Listed> {
     let mut found = if exact.is_empty() { near } else { exact };
     match (found.pop(), found.as_slice()) {
         (Some(one), []) => Ok(one),
-        (None, _) => Err(Failure::usage(format!("there is no plan {name:?}")).hint("cold prefetch list")),
+        (None, _) => Err(match unread {
+            Some(error) => Failure::from(error),
+            None => Failure::usage(format!("there is no plan {name:?}")).hint("cold prefetch list"),
+        }),
         (Some(last), rest) => {
             let names: Vec<String> = rest
                 .iter()
@@ -196,8 +206,8 @@ pub(crate) fn name(path: &Path) -> String {
 /// What a plan is for, in one line.
 pub(crate) fn what(key: &Key) -> String {
     match &key.script {
-        Some(script) => format!("{} with {}, {}", key.executable.display(), script.display(), key.scenario),
-        None => format!("{}, {}", key.executable.display(), key.scenario),
+        Some(script) => format!("{} with {}, {}", key.executable.shown(), script.shown(), key.scenario),
+        None => format!("{}, {}", key.executable.shown(), key.scenario),
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
+use cold_model::Shown as _;
+
 use super::plans::{self, Place, Which};
 use super::{device, show};
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::progress::Line;
+use crate::results;
 use crate::ui::{FAINT, Ui, paint};
 use crate::words::plural;
 
@@ -46,9 +49,8 @@ pub(crate) fn export(args: &ExportArgs, place: &Place, ui: &Ui) -> Outcome {
     let listed = args.which.find(&place.store()?)?;
     let text = cold_plan::portable::export(&listed.plan)?;
     match &args.output {
-        None => ui.line(text),
-        Some(path) => std::fs::write(path, text + "\n")
-            .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?,
+        None => ui.json_text(&text),
+        Some(path) => results::save(path, text + "\n")?,
     }
     Ok(Exit::Done)
 }
@@ -56,16 +58,17 @@ pub(crate) fn export(args: &ExportArgs, place: &Place, ui: &Ui) -> Outcome {
 /// Makes a plan of this machine of it: identities are those of the files here, steps those for the device here.
 pub(crate) fn import(args: &ImportArgs, place: &Place, ui: &Ui) -> Outcome {
     let store = place.store()?;
+    store.recognise()?;
     let build_id = |path: &Path| Some(plans::build_id(path)).filter(|id| *id != [0; 20]);
     let imported = cold_plan::portable::import(&text(&args.file)?, &build_id)
-        .map_err(|e| Failure::from(anyhow::anyhow!("{}: {e}", args.file.display())))?;
+        .map_err(|e| Failure::from(anyhow::anyhow!("{}: {e}", args.file.shown())))?;
     let mut plan = imported.plan;
     let mut line = Line::new(ui);
     device::compile(&mut plan, &place.state()?, &mut line, ui);
     line.clear();
     let path = store.save(&plan)?;
     for dropped in &imported.dropped {
-        ui.note(paint(FAINT, format!("  left out: {}: {}", dropped.path.display(), dropped.why)));
+        ui.note(paint(FAINT, format!("  left out: {}: {}", dropped.path.shown(), dropped.why)));
     }
     let left = plural(imported.dropped.len() as u64, "file");
     ui.line(format!("imported {} ({}); {left} left out", plans::name(&path), plans::what(&plan.key)));
@@ -76,10 +79,10 @@ pub(crate) fn import(args: &ImportArgs, place: &Place, ui: &Ui) -> Outcome {
 fn text(path: &Path) -> Result<String, Failure> {
     let (mut file, meta) = cold_sys::open::regular(path, true)?;
     if meta.len() > MOST {
-        return Err(Failure::usage(format!("{} is larger than any exported plan", path.display())));
+        return Err(Failure::usage(format!("{} is larger than any exported plan", path.shown())));
     }
     let mut text = String::new();
     std::io::Read::read_to_string(&mut file, &mut text)
-        .map_err(|e| anyhow::anyhow!("cannot read {}: {e}", path.display()))?;
+        .map_err(|e| anyhow::anyhow!("cannot read {}: {e}", path.shown()))?;
     Ok(text)
 }

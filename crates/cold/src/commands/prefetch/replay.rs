@@ -3,9 +3,12 @@
 use std::path::PathBuf;
 
 use cold_bench::session::starts::Starts;
+use cold_journal::Journal;
+use cold_model::Shown as _;
 use cold_model::bench::State;
 use cold_model::recording::manifest::{StackMethod, Subject};
 use cold_model::{Bytes, Nanos};
+use cold_plan::store::Replay;
 use cold_plan::{Plan, Store};
 use cold_prefetch::Waste;
 use cold_trace::record::Options;
@@ -15,7 +18,7 @@ use super::plans;
 use super::trial::Trial;
 use crate::exit::Failure;
 use crate::progress::Line;
-use crate::recorder::{Watch, manifest};
+use crate::recorder::{Directory, Watch, manifest};
 use crate::table::{Table, width};
 use crate::ui::{FAINT, Ui, paint};
 use crate::words::{percent, plural};
@@ -28,9 +31,10 @@ pub(super) fn start(
     ready: &str,
     line: &mut Line<'_>,
 ) -> Result<Option<Waste>, Failure> {
-    let directory = std::env::temp_dir().join(format!("cold-replay-{}", std::process::id()));
+    let (private, _guard) = Journal::open()?.create_private("cold-replay")?;
+    let directory = Directory::make(private.join("start.cold"))?;
     let options = Options { stacks: Some(StackMethod::None), ..Options::default() };
-    let mut watch = Watch::new(&directory, options, manifest::before(Subject::Command, &[], ready));
+    let mut watch = Watch::new(directory, options, manifest::before(Subject::Command, &[], ready));
     let made = starts
         .one(Some(&State::Prefetched), false, &mut watch, line)
         .map_err(crate::commands::bench::failure)?;
@@ -79,7 +83,7 @@ pub(super) fn tell(ui: &Ui, waste: &Waste, top: usize) {
             a.late_wait.to_string(),
             a.missing.to_string(),
             a.missing_wait.to_string(),
-            w.path.display().to_string(),
+            w.path.shown().to_string(),
         ];
         table.row(cells, Vec::new());
         any = true;
@@ -116,8 +120,9 @@ pub(super) fn document(waste: &Waste) -> Value {
 
 /// Keeps it beside the plan, for `show`.
 pub(super) fn keep(store: &Store, plan: &Plan, waste: &Waste) -> Result<(), Failure> {
-    let kept = json!({ "at": plans::now(), "steps": fingerprint(plan), "replay": document(waste) });
-    store.save_replay(&plan.key, kept.to_string().as_bytes())?;
+    let document = document(waste).to_string();
+    let kept = Replay { at: plans::now(), steps: fingerprint(plan), document: &document };
+    store.save_replay(&plan.key, &kept)?;
     Ok(())
 }
 
@@ -125,19 +130,19 @@ pub(super) fn keep(store: &Store, plan: &Plan, waste: &Waste) -> Result<(), Fail
 /// or the plan has changed since.
 pub(super) fn kept(store: &Store, plan: &Plan) -> Option<(u64, Value)> {
     let mut kept: Value = serde_json::from_slice(&store.replay(&plan.key).ok()??).ok()?;
-    if kept["steps"].as_str()? != fingerprint(plan) {
+    if kept["steps"].as_str()? != format!("{:016x}", fingerprint(plan)) {
         return None;
     }
     Some((kept["at"].as_u64()?, kept["replay"].take()))
 }
 
 /// The same for the same steps only.
-fn fingerprint(plan: &Plan) -> String {
+fn fingerprint(plan: &Plan) -> u64 {
     let mut bytes = Vec::with_capacity(plan.steps.len() * 16);
     for s in &plan.steps {
         bytes.extend(s.file.to_le_bytes());
         bytes.extend(s.offset.to_le_bytes());
         bytes.extend(s.bytes.to_le_bytes());
     }
-    format!("{:016x}", cold_model::hash::fnv1a64(&[&bytes[..]]))
+    cold_model::hash::fnv1a64(&[&bytes[..]])
 }

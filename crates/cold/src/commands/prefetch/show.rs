@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use cold_model::Shown as _;
 use cold_model::{Bytes, Nanos};
 use cold_plan::Plan;
 use cold_plan::plan::{Bound, FileKind, Gate, Op, Order, Standing, Trial};
@@ -11,12 +12,11 @@ use serde_json::{Value, json};
 use super::plans::{self, Place, Which};
 use super::replay;
 use crate::cli::{EXIT_CODES, TEMPLATE};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Outcome};
+use crate::results;
 use crate::table::{Table, width};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN, paint};
 use crate::words::{count, percent, plural};
-
-type Result<T> = std::result::Result<T, Failure>;
 
 const EXAMPLES: &str = "Examples:
   cold prefetch show firefox-esr                      by name
@@ -58,9 +58,8 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         [(&args.html, cold_report::plan::html(plan)), (&args.svg, cold_report::plan::svg(plan))]
     {
         if let Some(path) = path {
-            std::fs::write(path, text)
-                .map_err(|e| anyhow::anyhow!("cannot write {}: {e}", path.display()))?;
-            ui.note(format!("wrote {}", path.display()));
+            results::save(path, text)?;
+            ui.note(format!("wrote {}", path.shown()));
         }
     }
     if args.json {
@@ -68,7 +67,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         if let (Some(map), Some((at, waste))) = (document.as_object_mut(), replayed) {
             map.insert("replayed".into(), json!({ "at": at, "waste": waste }));
         }
-        ui.line(serde_json::to_string_pretty(&document)?);
+        ui.json(&document);
         return Ok(Exit::Done);
     }
     head(ui, plan, &listed.path);
@@ -84,21 +83,14 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
 }
 
 /// The summary after learning. `same` are the flags and the command by which others find the plan.
-pub(super) fn learnt(
-    ui: &Ui,
-    plan: &Plan,
-    path: &Path,
-    missing: &[String],
-    same: &str,
-    as_json: bool,
-) -> Result<()> {
+pub(super) fn learnt(ui: &Ui, plan: &Plan, path: &Path, missing: &[String], same: &str, as_json: bool) {
     if as_json {
         let mut document = document(plan, path);
         if let Some(map) = document.as_object_mut() {
             map.insert("missing".into(), json!(missing));
         }
-        ui.line(serde_json::to_string_pretty(&document)?);
-        return Ok(());
+        ui.json(&document);
+        return;
     }
     head(ui, plan, path);
     details(ui, plan);
@@ -107,7 +99,6 @@ pub(super) fn learnt(
     }
     ui.line(format!("{} cold bench --states cold,prefetched,warm {same}", paint(STRONG, "next:")));
     ui.line(format!("{} cold launch {same}", paint(STRONG, "then:")));
-    Ok(())
 }
 
 /// What the plan is for, what it holds, whether it helps.
@@ -272,7 +263,7 @@ fn files(plan: &Plan, waste: Option<&Value>, top: usize) -> Table {
             count(*requests),
             Nanos(f.need_ns).to_string(),
             format!("{}/{}", f.uses.count_ones(), plan.learnt.starts.min(8)),
-            f.path.display().to_string(),
+            f.path.shown().to_string(),
         ];
         if waste.is_some() {
             let a = of.get(f.path.to_string_lossy().as_ref()).copied().unwrap_or(&Value::Null);

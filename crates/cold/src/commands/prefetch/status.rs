@@ -4,7 +4,7 @@ use cold_model::Nanos;
 use cold_plan::history::{self, Kind, Record};
 use cold_plan::plan::Standing;
 use cold_plan::store::Listed;
-use cold_plan::{Judgement, Store};
+use cold_plan::{Judgement, Plan, Store};
 use serde_json::{Value, json};
 
 use super::plans::{self, Place};
@@ -54,9 +54,18 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         }
         let plan = &mut used.listed.plan;
         let judgement = cold_plan::judge(&plan.standing, &plan.learnt, plan.trial.as_ref(), &used.records);
-        let changed = args.apply && !used.system && apply(plan, &judgement);
-        if changed {
-            store.save(plan)?;
+        let decided = (args.apply && !used.system).then(|| apply(plan, &judgement)).flatten();
+        let mut changed = false;
+        if let Some(decided) = decided {
+            changed = store.replace(plan, &decided)?;
+            if changed {
+                *plan = decided;
+            } else {
+                ui.warn(format!(
+                    "{} was changed meanwhile: it stays as it is",
+                    plans::name(&used.listed.path)
+                ));
+            }
         }
         if args.json {
             documents.push(document(&used, &judgement, changed));
@@ -66,7 +75,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     }
     if args.json {
         let document = json!({ "schema": "coldstart.plan-status/1", "plans": documents });
-        ui.line(serde_json::to_string_pretty(&document)?);
+        ui.json(&document);
     }
     Ok(Exit::Done)
 }
@@ -104,16 +113,14 @@ fn used(own: &Store, system: Option<&Store>) -> Result<Vec<Used>, Failure> {
     Ok(out)
 }
 
-/// Writes a verdict into the plan; whether that changed anything.
-fn apply(plan: &mut cold_plan::Plan, judgement: &Judgement) -> bool {
+/// The plan with the verdict; `None` where that changes nothing.
+fn apply(plan: &Plan, judgement: &Judgement) -> Option<Plan> {
     let standing = match judgement {
         Judgement::Keep { proven: true, .. } => Standing::Proven,
         Judgement::Disable { why } => Standing::Off(why.clone()),
-        Judgement::Keep { .. } | Judgement::Refresh { .. } => return false,
+        Judgement::Keep { .. } | Judgement::Refresh { .. } => return None,
     };
-    let changed = plan.standing != standing;
-    plan.standing = standing;
-    changed
+    (plan.standing != standing).then(|| Plan { standing, ..plan.clone() })
 }
 
 fn words(judgement: &Judgement) -> (&'static str, &str) {

@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 
 use cold_bench::config::Launcher;
+use cold_journal::{Guard, Journal};
 use cold_plan::plan::FileKind;
 use cold_plan::{Plan, Store};
 
@@ -13,23 +14,22 @@ use crate::exit::Failure;
 /// Name of the process that the launcher leaves beside the program.
 const HELPER: &str = "cold-launch";
 
-/// The store with the one plan; removed with its value.
+/// The store with the one plan; removed with its value, or by whoever finds the journal.
 pub(crate) struct Trial {
     store: Store,
+    _guard: Guard,
 }
 
 impl Trial {
-    /// Beside `of`, so that the plan lies on the same disk as in daily use.
-    pub(crate) fn beside(of: &Store) -> Result<Self, Failure> {
-        let parent = of.directory().parent().unwrap_or(of.directory());
-        remove_old(parent);
-        for n in 0..1000 {
-            let dir = parent.join(format!("trial-{}-{n}", std::process::id()));
-            if !dir.exists() {
-                return Ok(Self { store: Store::at(dir) });
-            }
-        }
-        Err(Failure::from(anyhow::anyhow!("{} is full of trials", parent.display())))
+    /// In the directory of `of`, so that the plan lies on the same disk as in daily use. Where it is none of ours,
+    /// or others could replace what lies there, in a private one.
+    pub(crate) fn of(of: &Store) -> Result<Self, Failure> {
+        let (journal, dir) = (Journal::open()?, of.directory());
+        let ours = dir.is_dir() && of.recognise().is_ok() && cold_sys::place::exposed(dir).is_none();
+        let beside = ours.then(|| journal.create_directory(dir, "trial")).and_then(Result::ok);
+        // It may be another user's to write.
+        let (dir, guard) = beside.map_or_else(|| journal.create_private("cold-trial"), Ok)?;
+        Ok(Self { store: Store::at(dir), _guard: guard })
     }
 
     /// Puts the plan there in place of the last one. It is used whatever was decided about it.
@@ -59,22 +59,5 @@ impl Trial {
         let history: PathBuf = self.store.history_of(&plan.key);
         let name = plans::name(&self.store.path_of(&plan.key));
         Ok(Launcher { program, arguments, plan: name, files, history, helper: HELPER.to_owned() })
-    }
-}
-
-impl Drop for Trial {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(self.store.directory());
-    }
-}
-
-/// Trials of processes that were killed.
-fn remove_old(parent: &std::path::Path) {
-    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let pid = name.to_str().and_then(|n| n.strip_prefix("trial-")?.split('-').next()?.parse().ok());
-        if pid.is_some_and(|pid: i32| cold_sys::procfs::ProcFs::default().stat(pid).is_err()) {
-            let _ = std::fs::remove_dir_all(entry.path());
-        }
     }
 }

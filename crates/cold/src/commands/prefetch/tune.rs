@@ -8,8 +8,8 @@ use cold_bench::config::Config;
 use cold_bench::session::single::Single;
 use cold_bench::session::starts::Starts;
 use cold_model::bench::State;
-use cold_plan::Plan;
 use cold_plan::plan::Standing;
+use cold_plan::{Plan, Store};
 use cold_prefetch::tune::{Arm, Limits, Outcome as Made, Space, Tried};
 use cold_prefetch::{Tuner, Verdict, Waste};
 use serde_json::json;
@@ -39,7 +39,8 @@ const AFTER: &str = "\
 Every start is prepared and proved cold. One that others slowed down is made again, up to twice and
 six times in all; where they go on it counts, with and without the plan alike. What is found is
 written into the plan: the best settings, the result against starts without the plan with its 95 %
-interval, and whether it may be used.
+interval, and whether it may be used. A plan that was learnt again meanwhile stays as it is: what
+was found is of another one, and nothing is decided.
 
 Exit codes: 0 the plan helps; 1 failed; 2 wrong usage; 3 it does not help and was switched off;
             4 not decided; 5 the state could not be reached; 130 interrupted.";
@@ -85,6 +86,7 @@ pub(crate) struct Args {
 /// Tunes and saves.
 pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     let store = place.store()?;
+    store.recognise()?;
     let plan = plans::of_command(&store, &args.planned.argv, args.planned.scenario.as_deref())?.plan;
     let limits = Limits {
         starts: args.starts,
@@ -93,7 +95,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         seed: args.seed.unwrap_or_else(plans::now),
         ..Limits::default()
     };
-    let trial = Trial::beside(&store)?;
+    let trial = Trial::of(&store)?;
     trial.put(&plan)?;
     let mut config =
         args.start.single(&args.planned.argv, vec![State::Cold, State::Prefetched, State::Warm])?;
@@ -113,22 +115,53 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         ui.warn("interrupted: the plan stays as it is");
         return Ok(Exit::Interrupted);
     }
-    let mut better = plan.clone();
-    device::steps(&mut better, &verdict.knobs, plan.device.as_ref());
-    better.trial = verdict.trial;
-    better.standing = verdict.standing.clone();
-    device::bound(&mut better);
-    store.save(&better)?;
-    if let Some(waste) = &waste {
-        replay::keep(&store, &better, waste)?;
+    let saved = save(&store, &plan, &verdict)?;
+    let better = saved.as_ref().map_or_else(|| tuned_as(&plan, &verdict), Plan::clone);
+    if let (Some(saved), Some(waste)) = (&saved, &waste) {
+        replay::keep(&store, saved, waste)?;
     }
-    let result = Found { plan: &better, verdict: &verdict, waste: waste.as_ref(), seed: limits.seed };
-    tell(ui, args, &result, &store.path_of(&better.key))?;
+    let saved = saved.is_some();
+    let result = Found { plan: &better, verdict: &verdict, waste: waste.as_ref(), seed: limits.seed, saved };
+    tell(ui, args, &result, &store.path_of(&better.key));
+    if !saved {
+        ui.warn("the plan was learnt again meanwhile, or removed: it stays as it is; tune it again");
+        return Ok(Exit::Inconclusive);
+    }
     Ok(match verdict.standing {
         Standing::Proven => Exit::Done,
         Standing::Off(_) => Exit::GateFailed,
         Standing::Untried => Exit::Inconclusive,
     })
+}
+
+/// The plan with what was found.
+fn tuned_as(plan: &Plan, verdict: &Verdict) -> Plan {
+    let mut better = plan.clone();
+    device::steps(&mut better, &verdict.knobs, plan.device.as_ref());
+    better.trial = verdict.trial;
+    better.standing = verdict.standing.clone();
+    device::bound(&mut better);
+    better
+}
+
+/// Writes what was found into the plan as it is by now, and gives that. `None` where it says something else of what
+/// starts need than the one that was tuned: then nothing was found about it.
+fn save(store: &Store, tuned: &Plan, verdict: &Verdict) -> Result<Option<Plan>> {
+    let locked = store.lock()?;
+    let Some(now) = store.load(&tuned.key)?.filter(|now| same_evidence(now, tuned)) else {
+        return Ok(None);
+    };
+    let better = tuned_as(&now, verdict);
+    locked.save(&better)?;
+    Ok(Some(better))
+}
+
+fn same_evidence(a: &Plan, b: &Plan) -> bool {
+    a.key == b.key
+        && a.learnt == b.learnt
+        && a.files == b.files
+        && a.ranges == b.ranges
+        && a.device == b.device
 }
 
 struct Live<'a> {
@@ -256,15 +289,18 @@ struct Found<'a> {
     verdict: &'a Verdict,
     waste: Option<&'a Waste>,
     seed: u64,
+    /// It stands in the plan.
+    saved: bool,
 }
 
-fn tell(ui: &Ui, args: &Args, found: &Found<'_>, path: &Path) -> Result<()> {
-    let Found { plan, verdict, waste, seed } = found;
+fn tell(ui: &Ui, args: &Args, found: &Found<'_>, path: &Path) {
+    let Found { plan, verdict, waste, seed, saved } = found;
     if args.json {
         let mut document = show::document(plan, path);
         if let Some(map) = document.as_object_mut() {
             map.insert("starts".into(), json!(verdict.starts));
             map.insert("seed".into(), json!(seed));
+            map.insert("saved".into(), json!(saved));
             let tried = verdict.tried.iter().map(
                 |t| json!({ "what": t.what, "ratio": t.ratio, "pairs": t.pairs, "taken_over": t.taken }),
             );
@@ -272,8 +308,8 @@ fn tell(ui: &Ui, args: &Args, found: &Found<'_>, path: &Path) -> Result<()> {
             map.insert("waste".into(), waste.map_or(json!(null), replay::document));
             map.remove("files");
         }
-        ui.line(serde_json::to_string_pretty(&document)?);
-        return Ok(());
+        ui.json(&document);
+        return;
     }
     ui.line(format!("{}  {}", paint(STRONG, plans::name(path)), plans::what(&plan.key)));
     tell_tried(ui, &verdict.tried);
@@ -283,7 +319,6 @@ fn tell(ui: &Ui, args: &Args, found: &Found<'_>, path: &Path) -> Result<()> {
         replay::tell(ui, waste, 10);
     }
     ui.line(paint(FAINT, format!("  {} made; seed {seed}", plural(u64::from(verdict.starts), "start"))));
-    Ok(())
 }
 
 /// What was varied and what came of it: a table for people, one line for logs.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use cold_bench::session::starts::Starts;
 use cold_model::Bytes;
+use cold_model::Shown as _;
 use cold_model::bench::State;
 use cold_plan::plan::{FileKind, Op};
 use cold_plan::{Plan, Store};
@@ -89,7 +90,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
             "learn_again": again,
             "replay": waste.as_ref().map(replay::document),
         });
-        ui.line(serde_json::to_string_pretty(&document)?);
+        ui.json(&document);
     } else {
         tell(ui, &listed.plan, &checked, again);
         match &waste {
@@ -104,7 +105,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
 /// One recorded start that follows the plan.
 fn replayed(args: &Args, store: &Store, plan: &Plan, ui: &Ui) -> Result<Option<Waste>, Failure> {
     let (argv, scenario) = args.which.command();
-    let trial = Trial::beside(store)?;
+    let trial = Trial::of(store)?;
     trial.put(plan)?;
     let mut config = args.start.single(argv, vec![State::Prefetched])?;
     let launcher = trial.launcher(plan, scenario)?;
@@ -150,13 +151,10 @@ fn check(plan: &Plan) -> Checked<'_> {
 
 fn tell(ui: &Ui, plan: &Plan, checked: &Checked<'_>, again: bool) {
     if let Err(why) = checked.executable {
-        ui.line(paint(
-            BAD,
-            format!("{} {why}: the plan is of another program", plan.key.executable.display()),
-        ));
+        ui.line(paint(BAD, format!("{} {why}: the plan is of another program", plan.key.executable.shown())));
     }
     for (path, why, bytes) in &checked.stale {
-        ui.line(format!("  {} {why} ({})", path.display(), Bytes(*bytes)));
+        ui.line(format!("  {} {why} ({})", path.shown(), Bytes(*bytes)));
     }
     let of = percent(checked.stale_bytes, checked.bytes);
     let text = format!(

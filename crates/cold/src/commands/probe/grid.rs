@@ -1,5 +1,7 @@
 //! A table of words and figures that fits the terminal: columns give way in the order of their weight.
 
+use cold_model::Shown as _;
+
 use crate::ui::{STRONG, paint};
 
 /// A table.
@@ -27,7 +29,8 @@ impl Grid {
     }
 
     pub(super) fn row(&mut self, cells: Vec<String>) {
-        self.rows.push(cells);
+        // A cell may be foreign text.
+        self.rows.push(cells.into_iter().map(|cell| cell.shown().to_string()).collect());
     }
 
     /// The lines, and how many columns are not in them.

@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use cold_journal::Journal;
+use cold_model::Shown as _;
 use cold_probe::Error;
 use cold_probe::device::find;
 use cold_probe::experiments::Lab;
@@ -18,6 +19,7 @@ use cold_probe::trial::Runner;
 use cold_report::probe::Panel;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
+use cold_sys::whole::{self, Kind, WholeFile};
 use serde_json::{Value, json};
 
 use super::args::Common;
@@ -49,7 +51,7 @@ impl<'a> Bench<'a> {
         if let Some(path) = &common.log
             && Format::of(path).is_none()
         {
-            let why = format!("--log {}: the name ends neither in .csv nor in .parquet", path.display());
+            let why = format!("--log {}: the name ends neither in .csv nor in .parquet", path.shown());
             return Err(Failure::usage(why));
         }
         let place = match &common.destroy {
@@ -130,13 +132,13 @@ impl<'a> Bench<'a> {
                 "version": 1,
                 "experiment": name,
                 "device": self.device,
-                "place": self.lab.place.path().display().to_string(),
+                "place": self.lab.place.path().to_string_lossy().into_owned(),
                 "seed": common.seed,
                 "variate": common.variate(),
                 "kernel": kernel(),
                 "result": found,
             });
-            ui.line(serde_json::to_string_pretty(&document).unwrap_or_default());
+            ui.json(&document);
         } else {
             ui.line(paint(FAINT, &facts));
             show(ui);
@@ -148,7 +150,7 @@ impl<'a> Bench<'a> {
         let device = self.device.as_deref().unwrap_or("a device that is not known");
         format!(
             "{} on {device} · Linux {} · seed {}",
-            self.lab.place.path().display(),
+            self.lab.place.path().shown(),
             kernel(),
             self.common.seed
         )
@@ -193,15 +195,11 @@ fn failed(action: &'static str, path: &Path, source: std::io::Error) -> Error {
 
 /// Writes a file that may have existed: a picture is drawn again.
 fn new_contents(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    std::fs::write(path, bytes).map_err(|e| failed("write", path, e))
+    whole::write(path, Kind::Result, bytes).map_err(|e| failed("write", path, e))
 }
 
 /// Writes a file that does not exist yet.
 pub(super) fn new_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let mut file = std::fs::File::options()
-        .write(true)
-        .create_new(true)
-        .open(path)
-        .map_err(|e| failed("create", path, e))?;
-    file.write_all(bytes).map_err(|e| failed("write", path, e))
+    let mut file = WholeFile::create_new(path, Kind::Result).map_err(|e| failed("create", path, e))?;
+    file.write_all(bytes).and_then(|()| file.commit()).map_err(|e| failed("write", path, e))
 }

@@ -1,33 +1,31 @@
 //! Files to write: checked before anything is read, written before the text.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
 use std::path::Path;
 
+use cold_model::Shown as _;
 use cold_report::recording::{View, html, svg};
 
 use super::Args;
 use super::load::{self, Loaded};
 use crate::exit::Failure;
+use crate::results;
 use crate::ui::Ui;
 
 /// Fails when a result has no place to go.
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
     let files = [&args.html, &args.svg, &args.perfetto, &args.firefox_profile];
-    for path in files.into_iter().chain([&args.csv, &args.parquet]).flatten() {
-        let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        if !dir.is_dir() {
-            return Err(Failure::usage(format!(
-                "cannot write {}: there is no directory {}",
-                path.display(),
-                dir.display()
-            )));
-        }
+    for path in files.into_iter().flatten() {
+        results::check(path)?;
     }
     for dir in [&args.csv, &args.parquet].into_iter().flatten() {
+        let above = dir.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if !above.is_dir() {
+            let (dir, above) = (dir.shown(), above.shown());
+            return Err(Failure::usage(format!("cannot write {dir}: there is no directory {above}")));
+        }
         let empty = std::fs::read_dir(dir).is_ok_and(|mut d| d.next().is_none());
         if dir.symlink_metadata().is_ok() && !empty {
-            return Err(Failure::usage(format!("{} exists: name a new directory", dir.display())));
+            return Err(Failure::usage(format!("{} exists: name a new directory", dir.shown())));
         }
     }
     let one = [
@@ -52,14 +50,14 @@ pub(super) fn write(args: &Args, loaded: &[Loaded], ui: &Ui) -> Result<(), Failu
             [a, b] => html::page_of_two(a.view(), b.view(), &load::comparison(a, b)),
             _ => html::page(&first.recording, &first.layouts, &first.analysis),
         };
-        save(path, page.as_bytes())?;
+        results::save(path, page)?;
     }
     if let Some(path) = &args.svg {
         let picture = match loaded {
             [a, b] => svg::picture_of_two(a.view(), b.view()),
             _ => svg::picture(first.view()),
         };
-        save(path, picture.as_bytes())?;
+        results::save(path, picture)?;
     }
     if let Some(dir) = &args.csv {
         cold_recording::export::csv::write(dir, &first.recording)?;
@@ -70,7 +68,7 @@ pub(super) fn write(args: &Args, loaded: &[Loaded], ui: &Ui) -> Result<(), Failu
     if let Some(path) = &args.perfetto {
         let mut out = Vec::new();
         cold_report::perfetto::write(&first.recording, &first.analysis, &first.layouts, &mut out)?;
-        save(path, &out)?;
+        results::save(path, &out)?;
     }
     if let Some(path) = &args.firefox_profile {
         let mut out = Vec::new();
@@ -78,7 +76,7 @@ pub(super) fn write(args: &Args, loaded: &[Loaded], ui: &Ui) -> Result<(), Failu
         if path.extension().is_some_and(|e| e == "gz") {
             out = cold_report::gzip(&out);
         }
-        save(path, &out)?;
+        results::save(path, &out)?;
     }
     if args.json {
         let document = if let [a, b] = loaded {
@@ -95,7 +93,7 @@ pub(super) fn write(args: &Args, loaded: &[Loaded], ui: &Ui) -> Result<(), Failu
             }
             document
         };
-        ui.line(serde_json::to_string_pretty(&document)?);
+        ui.json(&document);
     }
     Ok(())
 }
@@ -109,13 +107,4 @@ impl Loaded {
             analysis: &self.analysis,
         }
     }
-}
-
-fn save(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
-    let write = || -> io::Result<()> {
-        let mut out = BufWriter::new(File::create(path)?);
-        out.write_all(bytes)?;
-        out.flush()
-    };
-    write().map_err(|e| anyhow::Error::new(e).context(format!("cannot write {}", path.display())).into())
 }

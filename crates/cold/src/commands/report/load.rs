@@ -4,6 +4,7 @@ use std::path::Path;
 
 use cold_analyze::model::Analysis;
 use cold_analyze::model::compare::Comparison;
+use cold_model::Shown as _;
 use cold_model::layout::Layouts;
 use cold_model::recording::Recording;
 
@@ -23,8 +24,7 @@ pub(super) struct Loaded {
 
 /// Reads, or recovers, a recording and analyses it.
 pub(super) fn load(dir: &Path, symbols: bool, line: &mut Line<'_>) -> Result<Loaded, Failure> {
-    let name =
-        dir.file_name().map_or_else(|| dir.display().to_string(), |n| n.to_string_lossy().into_owned());
+    let name = dir.file_name().map_or_else(|| dir.shown().to_string(), |n| n.to_string_lossy().into_owned());
     line.step(&format!("reading {name}"));
     let mut warnings = Vec::new();
     let recording = read(dir, &name, &mut warnings)?;

@@ -53,8 +53,10 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) fn new(args: &Args, journal: &Journal) -> Result<Self, Failure> {
-        let parent = args.scratch.clone().unwrap_or_else(std::env::temp_dir);
-        let (directory, guard) = journal.create_directory(&parent, PREFIX)?;
+        let (directory, guard) = match &args.scratch {
+            Some(parent) => journal.create_directory(parent, PREFIX)?,
+            None => journal.create_private(PREFIX)?,
+        };
         let wanted = matches!(args.method.as_str(), "clone3" | "all");
         let (cgroup, cgroup_guard) = match wanted.then(|| cgroup(journal)) {
             Some(Ok((dir, guard))) => (Ok(dir), Some(guard)),
@@ -85,9 +87,7 @@ fn cgroup(journal: &Journal) -> Result<(PathBuf, Guard), String> {
     let proc = ProcFs::default();
     let found = Hierarchies::find(&proc).map_err(|e| e.to_string())?;
     let own = found.own_v2(&proc).ok_or("no version 2 control group is mounted")?;
-    let dir = own.join(format!("{PREFIX}-{}", std::process::id()));
-    let guard = journal.create_cgroup(&dir).map_err(|e| e.to_string())?;
-    Ok((dir, guard))
+    journal.create_cgroup(&own, PREFIX).map_err(|e| e.to_string())
 }
 
 /// What to measure by one method.

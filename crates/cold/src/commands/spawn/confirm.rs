@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::SystemTime;
 
 use cold_bench::stats::quantile;
+use cold_model::Shown as _;
 use cold_report::spawn::count_words;
 use cold_spawn::report::{self, Confirmation, Series, Start};
 use cold_spawn::session::Config;
@@ -208,12 +209,12 @@ fn cover(
 ) -> Result<(), String> {
     let io = |e: std::io::Error| e.to_string();
     for (i, directory) in directories.into_iter().enumerate() {
-        let hidden = newer(&directory, began).map_err(|e| format!("{}: {e}", directory.display()))?;
+        let hidden = newer(&directory, began).map_err(|e| format!("{}: {e}", directory.shown()))?;
         let layers = config.scratch.join(format!("layers-{i}"));
         std::fs::create_dir(&layers).map_err(io)?;
         dropped.push(format!(
             "what was written to {} ({} names of the series hidden)",
-            directory.display(),
+            directory.shown(),
             hidden.len()
         ));
         config.fresh.push(Fresh::Covered { directory, hidden, layers });

@@ -7,6 +7,7 @@ use cold_spawn::report::{Report, csv};
 
 use super::Args;
 use crate::exit::Failure;
+use crate::results;
 
 fn wanted(args: &Args) -> impl Iterator<Item = &Path> {
     [&args.csv, &args.svg, &args.html].into_iter().flatten().map(std::path::PathBuf::as_path)
@@ -14,14 +15,7 @@ fn wanted(args: &Args) -> impl Iterator<Item = &Path> {
 
 /// Fails when a file could not be written later on.
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
-    for path in wanted(args) {
-        let dir = path.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        if !dir.is_dir() {
-            let (path, dir) = (path.display(), dir.display());
-            return Err(Failure::usage(format!("cannot write {path}: there is no directory {dir}")));
-        }
-    }
-    Ok(())
+    wanted(args).try_for_each(results::check)
 }
 
 /// Writes them all.
@@ -31,9 +25,7 @@ pub(super) fn write(args: &Args, report: &Report) -> Result<(), Failure> {
         [(&args.csv, csv), (&args.svg, picture::svg), (&args.html, picture::html)];
     for (path, text) in kinds {
         if let Some(path) = path {
-            std::fs::write(path, text(report)).map_err(|e| {
-                Failure::from(anyhow::Error::new(e).context(format!("cannot write {}", path.display())))
-            })?;
+            results::save(path, text(report))?;
         }
     }
     Ok(())

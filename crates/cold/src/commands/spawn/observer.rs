@@ -10,7 +10,7 @@ use cold_sys::page::page_size;
 use cold_trace::record::{CallCount, Options};
 use cold_trace::syscalls;
 
-use crate::recorder::{Watch, Whom};
+use crate::recorder::{Directory, Watch, Whom};
 use crate::unwind::Tables;
 
 /// The recorder of a series. It is attached for a few starts at a time and is not there in between.
@@ -18,7 +18,7 @@ pub(super) struct Recorder<'a> {
     directory: &'a Path,
     /// Why nothing is recorded.
     refused: Option<String>,
-    running: Option<Watch<'a>>,
+    running: Option<Watch>,
 }
 
 impl<'a> Recorder<'a> {
@@ -52,7 +52,8 @@ impl Observer for Recorder<'_> {
         };
         let options =
             Options { stacks: Some(StackMethod::UnwindTables), count_calls: true, ..Options::default() };
-        let mut watch = Watch::new(self.directory, options, manifest);
+        let directory = Directory::make(self.directory.to_owned()).map_err(|e| e.to_string())?;
+        let mut watch = Watch::new(directory, options, manifest);
         watch.begin(Whom::ChildrenOf(spawner), &[]).map_err(|e| format!("{e:#}"))?;
         self.running = Some(watch);
         Ok(())

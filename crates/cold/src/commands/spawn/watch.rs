@@ -27,7 +27,7 @@ use crate::commands::bench::failure;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::interrupt;
 use crate::progress::Line;
-use crate::recorder::Watch;
+use crate::recorder::{Directory, Watch};
 use crate::table::{Table, width};
 use crate::ui::{FAINT, STRONG, Ui, WARN, paint};
 use crate::unwind::Tables;
@@ -74,7 +74,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
         ..Manifest::default()
     };
     let options = Options { stacks: Some(StackMethod::None), ..Options::default() };
-    let mut watch = Watch::new(place.recording(), options, manifest);
+    let mut watch = Watch::new(Directory::make(place.recording().to_owned())?, options, manifest);
     let single = single::run(&config, false, &mut watch, &mut line, &interrupt).map_err(failure)?;
     line.step("reading the recording");
     let recording = cold_trace::assemble_dir(place.recording(), &mut Tables::default())?;
@@ -97,7 +97,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
         tree,
     };
     if args.json {
-        ui.text(&(serde_json::to_string(&watched)? + "\n"));
+        ui.json_line(&watched);
     } else {
         show(ui, &watched, &recording.manifest);
     }

@@ -3,12 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use cold_bench::config::Config;
+use cold_model::Shown as _;
 use cold_model::bench::State;
 use cold_sys::pidfd::PidFd;
 use cold_sys::procfs::ProcFs;
 
 use super::Args;
 use crate::exit::Failure;
+use crate::recorder::Directory;
 
 /// Names tried for a recording before the user has to clean up.
 const NAMES: u32 = 1000;
@@ -63,10 +65,10 @@ fn running(pid: u32) -> Result<PidFd> {
     }
 }
 
-/// Where the recording goes: as wished, or named after the program where no file of that name is.
-pub(super) fn directory(args: &Args, followed: &Followed) -> Result<PathBuf> {
+/// Where the recording goes, made now: as wished, or named after the program where no file of that name is.
+pub(super) fn directory(args: &Args, followed: &Followed) -> Result<Directory> {
     if let Some(dir) = &args.output_directory {
-        return wished(dir, args.overwrite);
+        return Ok(Directory::at(wished(dir, args.overwrite)?)?);
     }
     let stem = match followed {
         Followed::Command(config) => {
@@ -79,21 +81,19 @@ pub(super) fn directory(args: &Args, followed: &Followed) -> Result<PathBuf> {
         }
         Followed::Machine => "machine".to_owned(),
     };
-    (1..=NAMES)
-        .map(|n| PathBuf::from(if n == 1 { format!("{stem}.cold") } else { format!("{stem}-{n}.cold") }))
-        .find(|p| p.symlink_metadata().is_err())
-        .ok_or_else(|| {
-            Failure::usage(format!("{stem}.cold to {stem}-{NAMES}.cold exist: name one with -o, or clean up"))
-        })
+    let name = |n| PathBuf::from(if n == 1 { format!("{stem}.cold") } else { format!("{stem}-{n}.cold") });
+    Directory::first_free((1..=NAMES).map(name))?.ok_or_else(|| {
+        Failure::usage(format!("{stem}.cold to {stem}-{NAMES}.cold exist: name one with -o, or clean up"))
+    })
 }
 
 fn wished(dir: &Path, overwrite: bool) -> Result<PathBuf> {
-    let shown = dir.display();
+    let shown = dir.shown();
     let parent = dir.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
     if !parent.is_dir() {
         return Err(Failure::usage(format!(
             "cannot write {shown}: there is no directory {}",
-            parent.display()
+            parent.shown()
         )));
     }
     let Ok(meta) = dir.symlink_metadata() else { return Ok(dir.to_owned()) };

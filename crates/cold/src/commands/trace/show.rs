@@ -8,7 +8,6 @@ use cold_model::recording::{Manifest, Recording};
 use serde_json::json;
 
 use crate::commands::report::{headline, text_view};
-use crate::exit::Failure;
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN, paint};
 use crate::words::{count, wrap};
 
@@ -16,12 +15,7 @@ use crate::words::{count, wrap};
 const NAMED: usize = 4;
 
 /// Prints what was recorded where, how far it can be trusted, and what to do next.
-pub(super) fn summary(
-    ui: &Ui,
-    recording: &Recording,
-    directory: &Path,
-    as_json: bool,
-) -> Result<(), Failure> {
+pub(super) fn summary(ui: &Ui, recording: &Recording, directory: &Path, as_json: bool) {
     // Symbols take seconds; the headline needs none.
     let analysis = cold_analyze::analyze(recording, &Layouts::default());
     let m = &recording.manifest;
@@ -38,8 +32,8 @@ pub(super) fn summary(
             "cost": m.cost,
             "taints": m.taints,
         });
-        ui.line(serde_json::to_string_pretty(&document)?);
-        return Ok(());
+        ui.json(&document);
+        return;
     }
     for line in headline(&analysis.headline, text_view(ui, 10)) {
         ui.line(line);
@@ -55,7 +49,6 @@ pub(super) fn summary(
     ui.line(format!("{} {name} ({} rows)", paint(STRONG, "recorded in"), count(rows as u64)));
     let page = directory.with_extension("html");
     ui.line(format!("{} cold report {name} --html {}", paint(STRONG, "next:"), shown(&page)));
-    Ok(())
 }
 
 /// A path as it can be pasted into a shell.

@@ -1,9 +1,16 @@
 //! A drop-in that resets `ExecStart=` and gives it again through the launcher.
+//!
+//! systemd knows no second choice for a program that is gone. So a shell looks for the launcher and becomes it, or
+//! becomes the program; the service keeps its main process, whose id is the same all the way.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::{Override, Result, head, plain_name, user_directory};
+use cold_model::Shown as _;
+
+use super::files::{self, Piece};
+use super::{Override, Result, desktop, plain_name, user_directory};
+use crate::commands::prefetch::launcher::Call;
 use crate::exit::Failure;
 
 /// Name of the drop-in.
@@ -28,20 +35,35 @@ pub(super) fn place(unit: &str) -> Result<PathBuf> {
     Ok(directories()?.remove(0).join(format!("{}.d", full_name(unit)?)).join(FILE))
 }
 
+/// Whether this is a drop-in of ours.
+pub(super) fn is_dropin(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == FILE)
+}
+
 /// The drop-in.
-pub(super) fn make(unit: &str, launch: &[String]) -> Result<Override> {
+pub(super) fn make(unit: &str, call: &Call) -> Result<Override> {
     let name = full_name(unit)?;
     let path = place(unit)?;
+    desktop::plain(&call.program)?;
+    call.store.as_deref().map(desktop::plain).transpose()?;
     let (source, texts) = unit_files(&name, &directories()?, &path)?;
-    let commands = exec_starts(texts.iter().map(String::as_str));
+    let commands = settings(texts.iter().map(String::as_str), "ExecStart");
     if commands.is_empty() {
         return Err(Failure::usage(format!("{name} has no ExecStart= that could be overridden")));
     }
-    let mut text = head(&format!("--systemd {name}"), Some(&source)) + "[Service]\nExecStart=\n";
-    for command in &commands {
-        text.extend(["ExecStart=", &through(command, launch)?, "\n"]);
+    for key in ["RootDirectory", "RootImage", "NoExecPaths"] {
+        if let Some(value) = settings(texts.iter().map(String::as_str), key).last() {
+            let what =
+                format!("{name} has {key}={value}: neither a shell nor the launcher could be executed there");
+            return Err(Failure::usage(what));
+        }
     }
-    Ok(Override { path, text, executable: false, next: Some(RELOAD.to_owned()) })
+    let mut body = String::from("[Service]\nExecStart=\n");
+    for command in &commands {
+        body.extend(["ExecStart=", &through(command, call)?, "\n"]);
+    }
+    let text = files::sealed("", &format!("--systemd {name}"), Some(&source), body.as_bytes());
+    Ok(Override { pieces: vec![Piece { path, text, mode: files::TEXT }], next: Some(RELOAD.to_owned()) })
 }
 
 /// `cups` is `cups.service`.
@@ -57,8 +79,7 @@ fn full_name(unit: &str) -> Result<String> {
 }
 
 fn directories() -> Result<Vec<PathBuf>> {
-    let root = cold_sys::procfs::ProcFs::default().own_credentials().is_ok_and(|c| c.euid == 0);
-    if root {
+    if cold_sys::caps::is_root() {
         return Ok(SYSTEM.map(PathBuf::from).to_vec());
     }
     let mut dirs = vec![user_directory("XDG_CONFIG_HOME", ".config")?.join("systemd/user")];
@@ -69,7 +90,7 @@ fn directories() -> Result<Vec<PathBuf>> {
 /// The unit's own file, and the texts of it and its drop-ins (without ours) in the order they are read.
 fn unit_files(name: &str, dirs: &[PathBuf], ours: &Path) -> Result<(PathBuf, Vec<String>)> {
     let read = |path: &Path| {
-        std::fs::read_to_string(path).map_err(|e| anyhow::anyhow!("cannot read {}: {e}", path.display()))
+        std::fs::read_to_string(path).map_err(|e| anyhow::anyhow!("cannot read {}: {e}", path.shown()))
     };
     // An instance (`app@1.service`) has its template's file.
     let template = name.split_once('@').map(|(base, _)| format!("{base}@.service"));
@@ -92,8 +113,8 @@ fn unit_files(name: &str, dirs: &[PathBuf], ours: &Path) -> Result<(PathBuf, Vec
     Ok((source, texts))
 }
 
-/// The commands that count after all files: an empty assignment forgets those before it.
-fn exec_starts<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
+/// The values of a key of `[Service]` that count after all files: an empty assignment forgets those before it.
+fn settings<'a>(texts: impl Iterator<Item = &'a str>, wanted: &str) -> Vec<String> {
     let mut commands = Vec::new();
     for text in texts {
         let mut section = String::new();
@@ -103,7 +124,7 @@ fn exec_starts<'a>(texts: impl Iterator<Item = &'a str>) -> Vec<String> {
                 line.clone_into(&mut section);
             } else if section == "[Service]"
                 && let Some((key, value)) = line.split_once('=')
-                && key.trim() == "ExecStart"
+                && key.trim() == wanted
             {
                 match value.trim() {
                     "" => commands.clear(),
@@ -129,8 +150,8 @@ fn joined(text: &str) -> Vec<String> {
     lines
 }
 
-/// A command with the launcher before its program, and its special prefixes before that.
-fn through(command: &str, launch: &[String]) -> Result<String> {
+/// A command with the shell and its two ways before the program, and its special prefixes before that.
+fn through(command: &str, call: &Call) -> Result<String> {
     let at = command.find(|c| !"@-:+!|".contains(c)).unwrap_or(command.len());
     let (prefixes, rest) = command.split_at(at);
     if prefixes.contains('@') {
@@ -138,17 +159,16 @@ fn through(command: &str, launch: &[String]) -> Result<String> {
             "ExecStart={command} gives the program another name (@), which no launcher can pass on"
         )));
     }
-    let words: Vec<String> = launch.iter().map(|w| quoted(w)).collect();
-    Ok(format!("{prefixes}{} {}", words.join(" "), rest.trim_start()))
+    let script = String::from_utf8_lossy(&call.shell_lines(b"\"$@\"", b"; ")).into_owned();
+    // With a colon systemd replaces no variables, and doubled dollars would stay doubled.
+    let script = quoted(&script, !prefixes.contains(':'));
+    Ok(format!("{prefixes}/bin/sh -c {script} sh {}", rest.trim_start()))
 }
 
-/// A word in systemd's quotes, its specifiers escaped.
-fn quoted(word: &str) -> String {
-    let word = word.replace('%', "%%").replace('$', "$$");
-    if word.contains([' ', '\t', '"', '\'', '\\', ';']) {
-        return format!("\"{}\"", word.replace('\\', "\\\\").replace('"', "\\\""));
-    }
-    word
+/// A word in systemd's quotes, its specifiers escaped, and its dollars where variables are replaced.
+fn quoted(word: &str, variables: bool) -> String {
+    let word = word.replace('%', "%%").replace('\\', "\\\\").replace('"', "\\\"");
+    format!("\"{}\"", if variables { word.replace('$', "$$") } else { word })
 }
 
 #[cfg(test)]
@@ -159,15 +179,21 @@ mod tests {
     fn the_last_reset_counts_and_sections_matter() {
         let unit = "[Unit]\nExecStart=/no\n[Service]\n# ExecStart=/no\nExecStart=/usr/sbin/a \\\n  -x\n";
         let dropin = "[Service]\nExecStart=\nExecStart=-/usr/sbin/b\nExecStart = /usr/sbin/c\n";
-        assert_eq!(exec_starts([unit].into_iter()), ["/usr/sbin/a    -x"]);
-        assert_eq!(exec_starts([unit, dropin].into_iter()), ["-/usr/sbin/b", "/usr/sbin/c"]);
+        assert_eq!(settings([unit].into_iter(), "ExecStart"), ["/usr/sbin/a    -x"]);
+        assert_eq!(settings([unit, dropin].into_iter(), "ExecStart"), ["-/usr/sbin/b", "/usr/sbin/c"]);
     }
 
     #[test]
-    fn prefixes_stay_in_front() {
-        let launch = ["/opt/a b/cold-launch".to_owned(), "--".to_owned()];
-        let through = |c: &str| through(c, &launch).map_err(|f| f.error.to_string());
-        assert_eq!(through("-!/bin/x -y").expect("made"), "-!\"/opt/a b/cold-launch\" -- /bin/x -y");
+    fn prefixes_stay_in_front_and_the_program_is_the_second_choice() {
+        let call = Call::to("/opt/a b$/cold-launch");
+        let through = |c: &str| through(c, &call).map_err(|f| f.error.to_string());
+        let script = |d: &str| {
+            let own = format!("'/opt/a b{d}/cold-launch'");
+            let all = format!("\\\"{d}@\\\"");
+            format!("/bin/sh -c \"[ -x {own} ] && exec {own} -- {all}; exec {all}\" sh /bin/x -y")
+        };
+        assert_eq!(through("-!/bin/x -y").expect("made"), format!("-!{}", script("$$")));
+        assert_eq!(through(":/bin/x -y").expect("made"), format!(":{}", script("$")));
         assert!(through("@/bin/x name").is_err());
     }
 

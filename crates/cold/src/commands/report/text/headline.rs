@@ -2,7 +2,7 @@
 
 use cold_analyze::model::Headline;
 use cold_model::recording::FillCause;
-use cold_model::{Bytes, Known};
+use cold_model::{Bytes, Known, Shown as _};
 
 use super::View;
 use crate::ui::{BAD, FAINT, STRONG, WARN, paint};
@@ -11,7 +11,7 @@ use crate::words::{count, percent, plural, wrap};
 /// The lines above everything.
 pub(in crate::commands) fn lines(h: &Headline, view: View) -> Vec<String> {
     // One line, whatever script or class path it was started with; the JSON has all of it.
-    let subject = crate::table::cut(h.subject.replace('\n', " "), view.table);
+    let subject = crate::table::cut(h.subject.replace('\n', " ").shown().to_string(), view.table);
     let mut out = vec![paint(STRONG, subject)];
     let mut say = |style: Option<anstyle::Style>, text: &str| {
         for line in wrap(text, view.columns.saturating_sub(2)) {

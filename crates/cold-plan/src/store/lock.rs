@@ -1,0 +1,64 @@
+//! The lock of a store, which is also its mark: a directory with it was made to hold plans.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::OFlags;
+
+use super::{Error, Result, own};
+
+/// The file whose lock a changing process holds.
+pub(super) const NAME: &str = "lock";
+/// What is in it.
+const MARK: &[u8] = b"coldstart plans\n";
+
+/// Whose a file of this name is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// A store's.
+    Ours,
+    /// Empty: not marked yet.
+    None,
+    /// Another program's.
+    Others,
+}
+
+fn mark(bytes: &[u8]) -> Mark {
+    match bytes {
+        MARK => Mark::Ours,
+        [] => Mark::None,
+        _ => Mark::Others,
+    }
+}
+
+/// What the file says; `None` where there is none that can be read.
+pub(super) fn read(path: &Path) -> Result<Option<Mark>> {
+    let bytes = own::beginning(path, MARK.len() as u64 + 1).map_err(|e| Error::io("read", path, e))?;
+    Ok(bytes.map(|bytes| mark(&bytes)))
+}
+
+/// Takes the lock, waiting for whoever holds it, and marks the directory.
+#[allow(clippy::disallowed_methods, reason = "a lock, and not its content, is what counts")]
+pub(super) fn take(path: &Path) -> Result<File> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
+        .open(path)
+        .map_err(|e| Error::io("open", path, e))?;
+    file.lock().map_err(|e| Error::io("lock", path, e))?;
+    let empty = file.metadata().map_err(|e| Error::io("stat", path, e))?.len() == 0;
+    if empty {
+        // Its place is ours already; a mark that a full disk keeps out is made the next time.
+        let written = file.write_all(MARK);
+        if written.is_err() {
+            let _ = file.set_len(0);
+        }
+    }
+    Ok(file)
+}
