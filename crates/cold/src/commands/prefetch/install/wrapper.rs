@@ -1,5 +1,6 @@
 //! A script that starts a program through the launcher.
 
+use std::fs::Metadata;
 use std::io::Read;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -38,7 +39,10 @@ pub(super) fn make(path: &Path, program: Option<&Path>, call: &Call) -> Result<O
 
 /// The program that the user named; where that is a wrapper, the one that it starts.
 fn named(program: &Path) -> Result<PathBuf> {
-    if !executable(program) {
+    let meta = program
+        .metadata()
+        .map_err(|e| Failure::usage(format!("cannot look at the program {}: {e}", program.shown())))?;
+    if !can_be_executed(&meta) {
         return Err(Failure::usage(format!("{} is no program that can be started", program.shown())));
     }
     real(program).ok_or_else(|| {
@@ -85,7 +89,11 @@ fn program_of(text: &[u8]) -> Option<PathBuf> {
 }
 
 fn executable(path: &Path) -> bool {
-    path.metadata().is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
+    path.metadata().is_ok_and(|meta| can_be_executed(&meta))
+}
+
+fn can_be_executed(meta: &Metadata) -> bool {
+    meta.is_file() && meta.permissions().mode() & 0o111 != 0
 }
 
 fn same(a: &Path, b: &Path) -> bool {
