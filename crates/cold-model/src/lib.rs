@@ -9,6 +9,7 @@ pub mod file;
 pub mod file_system;
 pub mod hash;
 pub mod io_model;
+pub mod kernel;
 pub mod known;
 pub mod layout;
 pub mod observed;

@@ -17,8 +17,10 @@ use crate::{Error, Result};
 const TRIES: usize = 4;
 /// Largest file that is tried, in bytes: the page tables of a mapping are read whole.
 const LARGEST: u64 = 256 << 20;
-/// Bits of `/proc/kpageflags`: the page is part of a folio of several pages.
-const COMPOUND: u64 = 1 << 15 | 1 << 16;
+/// Bits of `/proc/kpageflags`: the first page of a folio of several, and the others.
+const HEAD: u64 = 1 << 15;
+const TAIL: u64 = 1 << 16;
+const COMPOUND: u64 = HEAD | TAIL;
 
 /// Whether a fault on `file` maps pages farther away than `window` bytes (the kernel's fault-around window),
 /// because it maps whole folios. Touches pages that are cached already and no others.
@@ -95,18 +97,122 @@ fn touch(file: &File, bytes: u64, page: u64) -> Result<Touched> {
     Ok(Touched { mapped: mapped?, large })
 }
 
+/// `/proc/kpageflags`, for page numbers of our address space.
+struct Flags {
+    own: File,
+    flags: File,
+    /// The last block that was read: its first frame, a word each.
+    block: (u64, Vec<u64>),
+}
+
+impl Flags {
+    /// Frames that are looked at together; folios of this size or less lie in one block, because they begin at
+    /// multiples of their size.
+    const BLOCK: u64 = 512;
+
+    fn open(proc: &ProcFs) -> Option<Self> {
+        let open = |path: &str| File::open(proc.path(path)).ok();
+        Some(Self { own: open("self/pagemap")?, flags: open("kpageflags")?, block: (0, Vec::new()) })
+    }
+
+    /// The frame of a page of ours; `None` for everybody but root, and where nothing is mapped.
+    fn frame(&self, page: u64) -> Option<u64> {
+        const FRAME: u64 = (1 << 55) - 1;
+        let mut bytes = [0; 8];
+        self.own.read_exact_at(&mut bytes, page * 8).ok()?;
+        Some(u64::from_ne_bytes(bytes) & FRAME).filter(|frame| *frame != 0)
+    }
+
+    fn of(&mut self, frame: u64) -> Option<u64> {
+        let first = frame - frame % Self::BLOCK;
+        if self.block.0 != first || self.block.1.is_empty() {
+            let mut bytes = vec![0; 8 * Self::BLOCK as usize];
+            let n = self.flags.read_at(&mut bytes, first * 8).ok()?;
+            let words = bytes.get(..n)?.chunks_exact(8);
+            self.block =
+                (first, words.map(|w| u64::from_ne_bytes(w.try_into().unwrap_or_default())).collect());
+        }
+        self.block.1.get((frame - first) as usize).copied()
+    }
+
+    fn has(&mut self, frame: u64, bits: u64) -> bool {
+        self.of(frame).is_some_and(|flags| flags & bits != 0)
+    }
+
+    /// Pages of the folio before this frame's, and all of its pages.
+    fn folio(&mut self, frame: u64) -> Option<(u64, u64)> {
+        if self.of(frame)? & COMPOUND == 0 {
+            return Some((0, 1));
+        }
+        let mut head = frame;
+        while self.has(head, TAIL) && head > 0 {
+            head -= 1;
+        }
+        let mut end = head + 1;
+        while self.has(end, TAIL) {
+            end += 1;
+        }
+        Some((frame - head, end - head))
+    }
+}
+
 /// Whether the page at this page number of our address space belongs to a folio of several pages.
 fn in_large_folio(proc: &ProcFs, page: u64) -> Option<bool> {
-    const FRAME: u64 = (1 << 55) - 1;
-    let entry = |path: &str, index: u64| {
-        let mut bytes = [0; 8];
-        let file = File::open(proc.path(path)).ok()?;
-        file.read_exact_at(&mut bytes, index * 8).ok()?;
-        Some(u64::from_ne_bytes(bytes))
+    let mut flags = Flags::open(proc)?;
+    let frame = flags.frame(page)?;
+    Some(flags.of(frame)? & COMPOUND != 0)
+}
+
+/// The folios that hold these pages of a file (sorted), as sorted runs of pages; pages that are not cached are in
+/// none. Reads nothing from the disk: only what is cached is touched, in a mapping of our own.
+///
+/// `None` to everybody but root (`/proc/kpageflags`), where the kernel does not tell what is cached, and before
+/// Linux 5.14.
+pub fn folios(file: &File, meta: &Metadata, pages: &[u64]) -> Result<Option<Vec<PageRun>>> {
+    let proc = ProcFs::default();
+    let Some(mut flags) = Flags::open(&proc) else { return Ok(None) };
+    let Some(cached) = PageMap::of(file, meta)? else { return Ok(None) };
+    let mut folios: Vec<PageRun> = Vec::new();
+    let mut refused = false;
+    let mut pages = pages.iter().copied().peekable();
+    for run in cached.runs() {
+        while let Some(page) = pages.next_if(|page| *page < run.end()) {
+            if page < run.first || folios.last().is_some_and(|folio| page < folio.end()) {
+                continue;
+            }
+            match looked_up(file, page, &mut flags)? {
+                Some((before, pages)) => folios.push(PageRun { first: page.saturating_sub(before), pages }),
+                None => refused = true,
+            }
+        }
+    }
+    // A single page may have gone meanwhile.
+    Ok((!refused || !folios.is_empty()).then_some(folios))
+}
+
+/// Of a cached page: the pages of its folio before it, and all of them. `None`: gone meanwhile, or not told.
+fn looked_up(file: &File, page: u64, flags: &mut Flags) -> Result<Option<(u64, u64)>> {
+    let size = page_size();
+    let subject = || format!("descriptor {}", file.as_raw_fd());
+    let offset = libc::off_t::try_from(page * size);
+    let offset = offset.map_err(|_| Error::io("map", subject(), std::io::ErrorKind::InvalidInput.into()))?;
+    let (len, shared) = (size as usize, libc::MAP_SHARED);
+    // SAFETY: a new mapping of one page at an address of the kernel's choice, which is never dereferenced.
+    let at =
+        unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, shared, file.as_raw_fd(), offset) };
+    if at == libc::MAP_FAILED {
+        return Err(Error::last_os("map", subject()));
+    }
+    // SAFETY: the mapping just made. RANDOM: nothing is read ahead if the page went away meanwhile.
+    let rc = unsafe {
+        libc::madvise(at, len, libc::MADV_RANDOM);
+        libc::madvise(at, len, libc::MADV_POPULATE_READ)
     };
-    // 0 for everybody but root.
-    let frame = entry("self/pagemap", page).map(|e| e & FRAME).filter(|frame| *frame != 0)?;
-    Some(entry("kpageflags", frame)? & COMPOUND != 0)
+    let folio =
+        if rc == 0 { flags.frame(at as u64 / size).and_then(|frame| flags.folio(frame)) } else { None };
+    // SAFETY: unmaps exactly the mapping made above, to which no reference exists.
+    unsafe { libc::munmap(at, len) };
+    Ok(folio)
 }
 
 #[cfg(test)]
@@ -133,14 +239,35 @@ mod tests {
         let (large, meta) = file(4 << 20);
         let answer = maps_whole_folios(&large, &meta, window).expect("asked");
         let release = ProcFs::default().sysctl("kernel.osrelease").expect("readable");
-        let mut numbers = release.split('.').map_while(|n| n.parse::<u32>().ok());
-        match numbers.next().zip(numbers.next()) {
+        if cold_model::kernel::faults_map_whole_folios(&release) {
             // Where its file system has no large folios, nothing can be learnt.
-            Some(version) if version >= (6, 18) => assert_ne!(answer, Some(false)),
-            _ => assert_eq!(answer, None, "files of a disk since 6.18 only"),
+            assert_ne!(answer, Some(false));
+        } else {
+            assert_eq!(answer, None, "files of a disk since 6.18 only");
         }
         // With a window wider than the file nothing is beyond it.
         assert_eq!(maps_whole_folios(&large, &meta, 8 << 20).expect("asked"), None);
+    }
+
+    #[test]
+    fn folios_of_cached_pages_are_told_to_root() {
+        let (small, meta) = file(4096);
+        let told = folios(&small, &meta, &[0, 1, 7, 1023]).expect("asked");
+        let (large, large_meta) = file(4 << 20);
+        let of_large = folios(&large, &large_meta, &[5, 600, 1 << 40]).expect("asked");
+        if !crate::caps::is_root() {
+            assert_eq!((told, of_large), (None, None), "frames are shown to root only");
+            return;
+        }
+        let singles = [0, 1, 7, 1023].map(|first| PageRun { first, pages: 1 });
+        // Where a write of one page makes a larger folio, it begins at a multiple of its size.
+        for (folio, single) in told.expect("told").iter().zip(singles) {
+            assert!(folio.first <= single.first && single.first < folio.end());
+            assert!(folio.pages.is_power_of_two() && folio.first.is_multiple_of(folio.pages));
+        }
+        for (folio, page) in of_large.expect("told").iter().zip([5, 600]) {
+            assert!(folio.first <= page && page < folio.end() && folio.pages.is_power_of_two());
+        }
     }
 
     #[test]

@@ -15,6 +15,7 @@ mod index;
 mod input;
 mod mounts;
 mod pages;
+mod reach;
 mod requests;
 mod side_band;
 mod space;

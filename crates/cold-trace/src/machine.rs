@@ -11,6 +11,9 @@ use cold_sys::residency::PageMap;
 pub trait Machine {
     /// Cached pages as sorted (first page, pages); `None`: not told, or the file is not that one any more.
     fn resident(&mut self, file: &File) -> Option<Vec<(u64, u64)>>;
+    /// The folios of these pages (sorted) as sorted (first page, pages), where the pages are cached; `None`: not
+    /// told. Reads nothing.
+    fn folios(&mut self, file: &File, pages: &[u64]) -> Option<Vec<(u64, u64)>>;
     /// Size in bytes and time of last change in nanoseconds since 1970; `None`: not told, or its path leads to
     /// another inode now.
     fn size_and_mtime(&mut self, file: &File) -> Option<(u64, i64)>;
@@ -22,6 +25,9 @@ pub struct Elsewhere;
 
 impl Machine for Elsewhere {
     fn resident(&mut self, _: &File) -> Option<Vec<(u64, u64)>> {
+        None
+    }
+    fn folios(&mut self, _: &File, _: &[u64]) -> Option<Vec<(u64, u64)>> {
         None
     }
     fn size_and_mtime(&mut self, _: &File) -> Option<(u64, i64)> {
@@ -38,6 +44,11 @@ impl Machine for Here {
         let (open, meta) = opened(file)?;
         let map = PageMap::of(&open, &meta).ok()??;
         Some(map.runs().map(|run| (run.first, run.pages)).collect())
+    }
+    fn folios(&mut self, file: &File, pages: &[u64]) -> Option<Vec<(u64, u64)>> {
+        let (open, meta) = opened(file)?;
+        let folios = cold_sys::folio::folios(&open, &meta, pages).ok()??;
+        Some(folios.into_iter().map(|run| (run.first, run.pages)).collect())
     }
     fn size_and_mtime(&mut self, file: &File) -> Option<(u64, i64)> {
         let meta = std::fs::symlink_metadata(file.path.as_deref()?).ok()?;

@@ -151,6 +151,8 @@ pub struct Session {
     sys: SysFs,
     files: Vec<PathBuf>,
     counters: Vec<DiskCounter>,
+    /// Huge pages of files mapped so far, where the kernel counts them.
+    mapped_huge: Option<u64>,
     /// Opened by `follow`, in tiers C and D.
     plan: Option<Plan>,
     recorders: Vec<Recorder>,
@@ -189,6 +191,7 @@ impl Session {
             files: options.files.clone(),
             // First of all: what this process itself reads in from here on (its own evicted pages) is in both.
             counters: facts::disk_counters(&proc),
+            mapped_huge: facts::mapped_huge(&proc),
             recorders: Vec::new(),
             proc,
             sys,
@@ -306,6 +309,8 @@ impl Session {
     pub fn finish(mut self, complete: impl FnOnce(&mut Manifest)) -> Result<Finished, Error> {
         self.manifest.end = cold_sys::time::monotonic();
         self.manifest.disk_counters = facts::difference(&self.counters, &facts::disk_counters(&self.proc));
+        let mapped_huge = facts::mapped_huge(&self.proc).zip(self.mapped_huge);
+        self.manifest.mapped_huge = mapped_huge.map(|(now, before)| now.saturating_sub(before));
         let bpf = self.bpf.take();
         let calls = bpf.map_or(Ok(Vec::new()), |bpf| kernel::finish(bpf, &mut self.manifest))?;
         for recorder in std::mem::take(&mut self.recorders) {

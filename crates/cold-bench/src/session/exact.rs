@@ -11,6 +11,7 @@ use std::path::PathBuf;
 
 use cold_journal::{Guard, Journal};
 use cold_model::Shown as _;
+use cold_model::kernel::faults_map_whole_folios;
 use cold_model::{Bytes, Known};
 use cold_sys::kernelfs;
 use cold_sys::page::page_size;
@@ -113,16 +114,8 @@ fn maps_whole_folios(proc: &ProcFs, files: Option<&FileSet>) -> Option<String> {
         }
     }
     let release = proc.sysctl("kernel.osrelease").unwrap_or_default();
-    (!only_the_page && new_enough(&release))
+    (!only_the_page && faults_map_whole_folios(&release))
         .then(|| format!("Linux {release} maps large folios whole (since 6.18; no file here had one to try)"))
-}
-
-fn new_enough(release: &str) -> bool {
-    let mut numbers = release.split(['.', '-']).map_while(|n| n.parse::<u32>().ok());
-    match (numbers.next(), numbers.next()) {
-        (Some(major), Some(minor)) => (major, minor) >= (6, 18),
-        _ => true,
-    }
 }
 
 /// A guard undoes its change when it is dropped; newest first, as everywhere.
@@ -176,18 +169,4 @@ fn read_ahead(
         return Err("no device is known whose read-ahead could be turned off".into());
     }
     Ok(names)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unknown_kernels_are_taken_for_new_ones() {
-        for (release, new) in [("6.1.0-37-amd64", false), ("6.18.44-x", true), ("7.0", true), ("5.10", false)]
-        {
-            assert_eq!(new_enough(release), new, "{release}");
-        }
-        assert!(new_enough("") && new_enough("strange"));
-    }
 }

@@ -131,6 +131,10 @@ pub struct Manifest {
     pub exact_need: bool,
     /// The kernel's fault-around window in bytes during the recording, where it could be read.
     pub fault_around: Known<Bytes>,
+    /// Huge pages of files that the whole machine mapped at once during the recording (`thp_file_mapped` of
+    /// vmstat(5)): no event tells of them. `None`: not known.
+    #[serde(default)]
+    pub mapped_huge: Option<u64>,
     /// What user stacks were taken with.
     pub stacks: StackMethod,
     /// Events lost per class (`filemap`, `block`, …). Empty or all 0: nothing was lost.

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use cold_model::kernel::faults_map_whole_folios;
 use cold_model::recording::manifest::{Manifest, Subject, Tier};
 use cold_model::recording::tables::Dev;
 use cold_model::recording::{
@@ -14,7 +15,7 @@ use super::files::{Files, escape};
 use super::index::{ContextKey, Index};
 use super::input::{Event, Input, Timed};
 use super::mounts::Mounts;
-use super::pages::Pages;
+use super::pages::{Pages, Unseen};
 use super::requests::Requests;
 use super::space::Spaces;
 use super::stacks::{self, Stacks};
@@ -25,6 +26,9 @@ use crate::raw;
 use crate::syscalls::{Class, class};
 use crate::unwind::{Unwinder, Unwound};
 use crate::waiting::{Waiting, waiting};
+
+/// The kernel's own window around a fault, bytes (`fault_around_bytes`), where a log does not say.
+const FAULT_AROUND: u64 = 65536;
 
 /// Everything that is being put together.
 pub(super) struct Builder<'a> {
@@ -52,6 +56,8 @@ pub(super) struct Builder<'a> {
     pub(super) tier: Tier,
     /// Bytes per page.
     pub(super) page: u64,
+    /// Bytes of the window around a fault.
+    pub(super) window: u64,
 }
 
 impl<'a> Builder<'a> {
@@ -83,6 +89,7 @@ impl<'a> Builder<'a> {
             lost: HashMap::new(),
             tier: manifest.tier,
             page,
+            window: manifest.fault_around.value().map_or(FAULT_AROUND, |bytes| bytes.0),
         }
     }
 
@@ -260,7 +267,13 @@ impl<'a> Builder<'a> {
         }
         let grown = self.sizes_now(machine);
         let residency = side_band::residency(&mut self, &manifest, machine);
-        let mut touches = std::mem::take(&mut self.pages).finish(&self.files.rows, &self.stack_of, residency);
+        let unseen = Unseen {
+            page: self.page,
+            whole_folios: faults_map_whole_folios(&manifest.machine.kernel),
+            huge: if manifest.mapped_huge.is_some_and(|n| n > 0) { &self.mappings } else { &[] },
+        };
+        let pages = std::mem::take(&mut self.pages);
+        let mut touches = pages.finish(&self.files.rows, &self.stack_of, residency, unseen, machine);
         touches.cut(&grown);
         let names: HashMap<Dev, String> = manifest.devices.iter().map(|d| (d.dev, d.name.clone())).collect();
         self.files.finish(&self.mounts, |dev| names.get(&dev).cloned());

@@ -1,14 +1,17 @@
 //! Touches and fills. Pure.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
+use std::ops::Range;
 
 use cold_model::Nanos;
 use cold_model::recording::manifest::Tier;
-use cold_model::recording::{File, FileIdx, FileKind, Fill, StackIdx, Touch, TouchKind};
+use cold_model::recording::{File, FileIdx, FileKind, Fill, Mapping, StackIdx, Touch, TouchKind};
 
 use super::builder::Builder;
 use super::causes::{Filling, populates};
 use super::index::{ContextKey, read_range};
+use super::reach::{self, Reach};
+use crate::machine::Machine;
 use crate::raw::{self, Doing};
 use crate::syscalls::{Class, class};
 
@@ -30,8 +33,8 @@ pub(super) struct Pages {
     touches: Vec<(Touch, ContextKey)>,
     windows: Vec<(Touch, ContextKey)>,
     fills: Vec<Fill>,
-    /// Fills and evictions of each file: when, first page, pages, whether it came.
-    changes: Vec<(u64, FileIdx, u64, u32, bool)>,
+    /// Fills and evictions of each file, in order of time.
+    changes: Vec<Change>,
     /// A thread's last fault: its beginning, file, page. Retries of one fault repeat it.
     last_fault: HashMap<u32, (u64, FileIdx, u64)>,
     /// A thread's last read, to cut its range where the next one of the same call begins.
@@ -41,12 +44,17 @@ pub(super) struct Pages {
     begun: Vec<(Touch, ContextKey)>,
     /// A thread's last fill within a fault or call.
     last_fill: HashMap<u32, (u64, FileIdx, u64)>,
+    /// Faults, for what they mapped without an event.
+    faults: Vec<reach::Fault>,
     /// Faults by address (tier B): the fault in progress of a thread.
     by_address: HashMap<u32, (u64, FileIdx, u64)>,
 }
 
 /// Pages that were cached before or after, per file, as sorted runs.
 pub(super) type Runs = HashMap<FileIdx, Vec<(u64, u64)>>;
+
+/// When a page of a file came or went, with its folio: (time, file, first page, pages, whether it came).
+type Change = (u64, FileIdx, u64, u32, bool);
 
 /// What looking at the page cache before and after told.
 #[derive(Debug, Default)]
@@ -55,6 +63,17 @@ pub(super) struct Residency {
     /// Pages that came in between, with nobody having seen when: (file, first, pages).
     pub(super) came: Option<Vec<(FileIdx, u64, u32)>>,
     pub(super) end: Nanos,
+}
+
+/// What the kernel maps here without an event.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Unseen<'a> {
+    /// Bytes per page.
+    pub(super) page: u64,
+    /// A fault maps all of a large folio.
+    pub(super) whole_folios: bool,
+    /// Mappings in which huge pages may have been mapped at once; empty where none was on the whole machine.
+    pub(super) huge: &'a [Mapping],
 }
 
 /// The finished tables.
@@ -88,9 +107,23 @@ impl Builder<'_> {
         }
         // What was only asked for may have been used: mapped, it never faults again.
         let asked = p.context.doing == Doing::Fault && populates(p.context.syscall);
-        let kind = if asked { TouchKind::FaultAround } else { TouchKind::Fault };
-        let touch = touch(head, file, page, 1, kind, p.ip);
-        self.pages.touches.push((touch, (head.tid, p.context.at)));
+        let touch = touch(head, file, page, 1, TouchKind::Fault, p.ip);
+        let key = (head.tid, p.context.at);
+        if !asked {
+            self.pages.touches.push((touch, key));
+        }
+        self.may_have_mapped(touch, key, p.address, asked);
+    }
+
+    /// Remembers a fault at this address (0: not known) for what it mapped beside its page.
+    pub(super) fn may_have_mapped(&mut self, touch: Touch, key: ContextKey, address: u64, asked: bool) {
+        let space = self.spaces.of(touch.pid).filter(|_| address != 0);
+        let area = space.and_then(|space| space.find(address)).filter(|area| area.file == Some(touch.file));
+        let whole = (0..u64::MAX, 0..0);
+        let (mapped, window) = area.map_or(whole, |a| reach::around(a, address, self.page, self.window));
+        // Tier A has an event for what is mapped in the window.
+        let window = if self.tier == Tier::A { 0..0 } else { window };
+        self.pages.faults.push(reach::Fault { touch, key, mapped, window, asked });
     }
 
     /// Pages mapped around a fault because they were cached; one of them may be the fault's own.
@@ -176,6 +209,7 @@ impl Builder<'_> {
         if in_tree && self.tier != Tier::A {
             let row = touch(head, file, page, 1, TouchKind::Fault, f.ip);
             self.pages.touches.push((row, (head.tid, head.at)));
+            self.may_have_mapped(row, (head.tid, head.at), f.address, false);
         }
     }
 
@@ -293,9 +327,9 @@ impl Pages {
         self.changes.push((at, file, first, pages, false));
     }
 
-    /// Files of which pages were mapped around a fault.
+    /// Files of which pages may have been mapped beside those that faulted.
     pub(super) fn files_with_windows(&self) -> BTreeSet<FileIdx> {
-        self.windows.iter().map(|(t, _)| t.file).collect()
+        self.windows.iter().map(|(t, _)| t.file).chain(self.faults.iter().map(|f| f.touch.file)).collect()
     }
 
     pub(super) fn last_fill(&self, tid: u32, context: u64) -> Option<(FileIdx, u64)> {
@@ -318,9 +352,16 @@ impl Pages {
         files: &[File],
         stack_of: &HashMap<ContextKey, StackIdx>,
         residency: Residency,
+        unseen: Unseen<'_>,
+        machine: &mut dyn Machine,
     ) -> Finished {
-        let history = History::new(&self.changes, &self.windows);
-        let Self { mut touches, windows, mut fills, begun, .. } = self;
+        let mut of_interest = self.files_with_windows();
+        of_interest.extend(unseen.huge.iter().map(|m| m.file));
+        let Self { mut touches, mut windows, mut fills, begun, changes, faults, .. } = self;
+        let history = History::new(&changes, &of_interest);
+        let mut reach = Reach::new(files, (unseen.page, unseen.whole_folios), &history);
+        windows.extend(reach.of_faults(&faults, machine));
+        windows.extend(reach.of_mappings(unseen.huge, machine));
         add_untold(&mut touches, begun);
         for (window, key) in windows {
             let end = window.first_page.saturating_add(window.pages.into());
@@ -371,37 +412,71 @@ fn add_untold(touches: &mut Vec<(Touch, ContextKey)>, begun: Vec<(Touch, Context
     }
 }
 
-/// When each page of the files with windows came and went.
-struct History(HashMap<(FileIdx, u64), Vec<(u64, bool)>>);
+/// When each page of the files of interest came and went.
+#[derive(Debug)]
+pub(super) struct History<'a> {
+    changes: &'a [Change],
+    /// Places in `changes`, in order of time.
+    of: HashMap<(FileIdx, u64), Vec<u32>>,
+}
 
-impl History {
-    fn new(changes: &[(u64, FileIdx, u64, u32, bool)], windows: &[(Touch, ContextKey)]) -> Self {
-        let files: HashSet<FileIdx> = windows.iter().map(|(t, _)| t.file).collect();
-        let of_interest = || changes.iter().filter(|c| files.contains(&c.1));
-        let mut pages = HashMap::new();
-        if of_interest().map(|c| u64::from(c.3)).sum::<u64>() <= MAX_HISTORY {
-            for (at, file, first, n, came) in of_interest() {
-                for page in *first..first.saturating_add(u64::from(*n)) {
-                    pages.entry((*file, page)).or_insert_with(Vec::new).push((*at, *came));
+impl<'a> History<'a> {
+    fn new(changes: &'a [Change], files: &BTreeSet<FileIdx>) -> Self {
+        let numbered = (0_u32..).zip(changes);
+        let of_interest = || numbered.clone().filter(|(_, c)| files.contains(&c.1));
+        let mut of = HashMap::new();
+        if of_interest().map(|(_, c)| u64::from(c.3)).sum::<u64>() <= MAX_HISTORY {
+            for (place, (_, file, first, pages, _)) in of_interest() {
+                for page in *first..first.saturating_add(u64::from(*pages)) {
+                    of.entry((*file, page)).or_insert_with(Vec::new).push(place);
                 }
             }
         }
-        Self(pages)
+        Self { changes, of }
     }
 
-    /// Whether a page was cached when the window was mapped, as far as is known: what came later was not;
-    /// what never came and is not there in the end was not either.
-    fn cached(&self, window: &Touch, page: u64, after: Option<&Vec<(u64, u64)>>) -> bool {
-        let Some(changes) = self.0.get(&(window.file, page)) else {
-            return after.is_none_or(|runs| holds(runs, page));
-        };
-        let next = changes.partition_point(|c| c.0 <= window.at.0);
-        match (next.checked_sub(1).and_then(|i| changes.get(i)), changes.get(next)) {
-            (Some((_, came)), _) => *came,
+    /// Changes of a page up to the time of a touch, and after it.
+    fn around(
+        &self,
+        touch: &Touch,
+        page: u64,
+    ) -> (impl DoubleEndedIterator<Item = &'a Change>, impl Iterator<Item = &'a Change>) {
+        let changes = self.changes;
+        let places = self.of.get(&(touch.file, page)).map_or(&[][..], Vec::as_slice);
+        let change = move |place: &u32| changes.get(*place as usize);
+        let next = places.partition_point(|place| change(place).is_some_and(|c| c.0 <= touch.at.0));
+        let (before, after) = places.split_at(next);
+        (before.iter().filter_map(change), after.iter().filter_map(change))
+    }
+
+    /// Whether a page was cached at the time of a touch, as far as is known: what came later was not; what never
+    /// came and is not there in the end was not either.
+    fn cached(&self, touch: &Touch, page: u64, after: Option<&Vec<(u64, u64)>>) -> bool {
+        let (mut before, mut later) = self.around(touch, page);
+        match (before.next_back(), later.next()) {
+            (Some(change), _) => change.4,
             // Nothing before: it was there if it leaves next.
-            (None, Some((_, came))) => !came,
-            (None, None) => true,
+            (None, Some(change)) => !change.4,
+            (None, None) => after.is_none_or(|runs| holds(runs, page)),
         }
+    }
+
+    /// The folio that held a page when it was touched, or that came for it, and when it came; `None`: the page was
+    /// cached before, or nothing is known.
+    pub(super) fn folio(&self, touch: &Touch, page: u64) -> Option<(Range<u64>, Nanos)> {
+        let (mut before, mut later) = self.around(touch, page);
+        let there = before.next_back().filter(|change| change.4);
+        let came = there.or_else(|| later.find(|change| change.4))?;
+        Some((came.2..came.2.saturating_add(came.3.into()), Nanos(came.0)))
+    }
+
+    /// When a page came that was not cached at the time of the touch, if that was before `until`.
+    pub(super) fn came(&self, touch: &Touch, page: u64, until: Nanos) -> Option<Nanos> {
+        let (mut before, mut later) = self.around(touch, page);
+        if before.next_back().is_some_and(|change| change.4) {
+            return None;
+        }
+        later.find(|change| change.4).map(|change| Nanos(change.0)).filter(|at| *at < until)
     }
 }
 

@@ -120,7 +120,7 @@ fn faulted(b: &mut Builder<'_>, record: &Record<'_>, fault: &Fault<'_>, unwinder
         let unwound = Unwound { addresses: fault.frames().collect(), truncated: false };
         b.stacks.add(record.pid, unwound, &b.spaces)
     };
-    b.pages.push(Touch {
+    let touch = Touch {
         at: Nanos(record.at),
         pid: record.pid,
         tid: record.tid,
@@ -131,7 +131,9 @@ fn faulted(b: &mut Builder<'_>, record: &Record<'_>, fault: &Fault<'_>, unwinder
         major: Some(fault.major),
         ip: (fault.ip < KERNEL).then_some(fault.ip),
         stack,
-    });
+    };
+    b.pages.push(touch);
+    b.may_have_mapped(touch, (record.tid, 0), fault.address, false);
 }
 
 /// What was cached before and after the start.

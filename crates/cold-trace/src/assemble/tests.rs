@@ -4,11 +4,13 @@ mod damage;
 mod events;
 mod files;
 mod pages;
+mod reach;
 mod tasks;
 mod waits;
 
 use cold_model::recording::tables::Dev;
 use cold_model::recording::{File, Recording, TouchKind};
+use cold_model::{Bytes, Known};
 
 use super::assemble;
 use crate::blocks::{self, Fact};
@@ -16,12 +18,15 @@ use crate::machine::Machine;
 use crate::unwind::InnermostOnly;
 use events::*;
 
-/// A machine whose files have these pages in the cache, by inode.
-struct Cached(Vec<(u64, Vec<(u64, u64)>)>);
+/// A machine whose files have these pages in the cache, by inode, in these folios, if it tells.
+struct Cached(Vec<(u64, Vec<(u64, u64)>)>, Option<Vec<(u64, u64)>>);
 
 impl Machine for Cached {
     fn resident(&mut self, file: &File) -> Option<Vec<(u64, u64)>> {
         self.0.iter().find(|(inode, _)| *inode == file.inode).map(|(_, runs)| runs.clone())
+    }
+    fn folios(&mut self, _: &File, _: &[u64]) -> Option<Vec<(u64, u64)>> {
+        self.1.clone()
     }
     fn size_and_mtime(&mut self, _: &File) -> Option<(u64, i64)> {
         None
@@ -34,13 +39,15 @@ fn log(facts: &[Fact], events: &[Vec<u8>]) -> Vec<(u16, Vec<u8>)> {
     facts.chain(events.iter().map(|e| (blocks::BPF, e.clone()))).collect()
 }
 
-/// Follows the supervisor 1 from time 0 in tier A.
+/// Follows the supervisor 1 from time 0 in tier A, on a kernel whose faults map nothing that no event tells.
 fn facts() -> Vec<Fact> {
-    let manifest = cold_model::recording::Manifest {
+    let mut manifest = cold_model::recording::Manifest {
         tier: cold_model::recording::manifest::Tier::A,
         page_bytes: 4096,
+        fault_around: Known::Value(Bytes(4096)),
         ..Default::default()
     };
+    manifest.machine.kernel = "6.12.0".to_owned();
     vec![Fact::Manifest(Box::new(manifest)), Fact::Follow { at: 0, pid: SUPERVISOR, itself: false }]
 }
 
@@ -49,7 +56,7 @@ fn run(events: &[Vec<u8>]) -> Recording {
 }
 
 fn run_on(events: &[Vec<u8>], cached: Vec<(u64, Vec<(u64, u64)>)>) -> Recording {
-    assemble(log(&facts(), events), &mut InnermostOnly, &mut Cached(cached))
+    assemble(log(&facts(), events), &mut InnermostOnly, &mut Cached(cached, None))
 }
 
 /// Touches as (time, path, first page, pages, kind).

@@ -230,6 +230,11 @@ pub(super) fn disk_counters(proc: &ProcFs) -> Vec<DiskCounter> {
     disks.map(|d| DiskCounter { dev: dev(d.dev), requests: d.reads, bytes: Bytes(d.read_bytes) }).collect()
 }
 
+/// How often a huge page of a file was mapped at once, on the whole machine; `None`: not counted here.
+pub(super) fn mapped_huge(proc: &ProcFs) -> Option<u64> {
+    proc.vmstat().ok()?.get("thp_file_mapped").copied()
+}
+
 /// What was read in between, of the devices that were there all the time and were read at all.
 pub(super) fn difference(before: &[DiskCounter], after: &[DiskCounter]) -> Vec<DiskCounter> {
     let of = |a: &DiskCounter| {

@@ -60,7 +60,7 @@ fn one_block_cut_anywhere_gives_what_is_whole() {
 
 #[test]
 fn a_log_without_facts_says_so() {
-    let r = assemble(log(&[], &everything()), &mut InnermostOnly, &mut Cached(Vec::new()));
+    let r = assemble(log(&[], &everything()), &mut InnermostOnly, &mut Cached(Vec::new(), None));
     assert!(r.manifest.notes.iter().any(|n| n.contains("no manifest")));
     assert_eq!(r.manifest.page_bytes, 4096);
 }
@@ -88,7 +88,7 @@ fn is_sound(r: &Recording) {
 proptest! {
     #[test]
     fn random_bytes_never_panic(blocks in prop::collection::vec((0_u16..5, prop::collection::vec(any::<u8>(), 0..400)), 0..8)) {
-        is_sound(&assemble(blocks, &mut InnermostOnly, &mut Cached(Vec::new())));
+        is_sound(&assemble(blocks, &mut InnermostOnly, &mut Cached(Vec::new(), None)));
     }
 
     #[test]

@@ -114,8 +114,20 @@ pub(super) fn task(kind: u16, at: u64, head_pid: u32, pid: u32, tid: u32, comm: 
 
 /// Kind 7 fault, 8 map, 9 get.
 pub(super) fn pages(kind: u16, at: u64, context: Context, file: Id, first: u64, last: u64) -> Vec<u8> {
-    let body = Body::new().context(context).id(file).u64(first).u64(last);
-    body.u64(0).u64(0x40_1000).u32(0).u32(0).record(kind, at)
+    pages_at(kind, at, context, file, (first, last), 0)
+}
+
+/// By a fault at this address.
+pub(super) fn pages_at(
+    kind: u16,
+    at: u64,
+    context: Context,
+    file: Id,
+    pages: (u64, u64),
+    address: u64,
+) -> Vec<u8> {
+    let body = Body::new().context(context).id(file).u64(pages.0).u64(pages.1);
+    body.u64(address).u64(0x40_1000).u32(0).u32(0).record(kind, at)
 }
 
 pub(super) fn add(at: u64, context: Context, file: Id, index: u64, order: u32) -> Vec<u8> {

@@ -28,7 +28,7 @@ fn rows(mounts: Vec<Mount>, files: &[Vec<u8>]) -> Vec<File> {
         other => panic!("{other:?} is no file"),
     });
     let events: Vec<_> = files.iter().cloned().chain(told).collect();
-    assemble(log(&facts, &events), &mut InnermostOnly, &mut Cached(Vec::new())).files
+    assemble(log(&facts, &events), &mut InnermostOnly, &mut Cached(Vec::new(), None)).files
 }
 
 #[test]
@@ -69,7 +69,7 @@ fn a_file_of_a_layer_is_named_as_the_overlay_shows_it() {
         real,
         pages(7, 20, fault_context(19, id(6), 0), id(6), 0, 0),
     ];
-    let r = assemble(log(&facts, &events), &mut InnermostOnly, &mut Cached(Vec::new()));
+    let r = assemble(log(&facts, &events), &mut InnermostOnly, &mut Cached(Vec::new(), None));
     assert_eq!(r.files.len(), 2, "the shown inode and the real one are one file");
     assert_eq!(r.files[0].path.as_deref(), Some("/merged/x"), "by the mount's options");
     let (file, touch) = (r.lookups.as_ref().unwrap()[0].file.unwrap(), r.touches.as_ref().unwrap()[0].file);
@@ -114,6 +114,9 @@ struct Sized(Vec<(u64, u64)>);
 
 impl Machine for Sized {
     fn resident(&mut self, _: &File) -> Option<Vec<(u64, u64)>> {
+        None
+    }
+    fn folios(&mut self, _: &File, _: &[u64]) -> Option<Vec<(u64, u64)>> {
         None
     }
     fn size_and_mtime(&mut self, file: &File) -> Option<(u64, i64)> {

@@ -156,7 +156,7 @@ fn causes_of_fills() {
 }
 
 /// Perf records of the side-band: process, address, bytes, offset, inode.
-fn perf_map(at: u64, pid: u32, address: u64, bytes: u64, offset: u64, inode: u64) -> Vec<u8> {
+pub(super) fn perf_map(at: u64, pid: u32, address: u64, bytes: u64, offset: u64, inode: u64) -> Vec<u8> {
     let path = Body::new().bytes(b"/lib\0");
     let body = Body::new().u32(pid).u32(pid).u64(address).u64(bytes).u64(offset).u32(8).u32(1);
     let body = body.u64(inode).u64(0).u32(5).u32(2).bytes(&path_bytes(path));
@@ -209,7 +209,7 @@ fn tier_b_turns_addresses_into_pages_by_the_mapping_of_that_time() {
     );
     log.push((blocks::PERF, perf_map(10, PID, 0x5_0000, 0x10000, 0x1_0000, 5)));
     log.push((blocks::PERF, perf_map(30, PID, 0x5_0000, 0x10000, 0, 6)));
-    let r = assemble(log, &mut InnermostOnly, &mut Cached(Vec::new()));
+    let r = assemble(log, &mut InnermostOnly, &mut Cached(Vec::new(), None));
     let rows: Vec<(u64, String, u64, u32)> = touches(&r).into_iter().map(|t| (t.0, t.1, t.2, t.3)).collect();
     assert_eq!(
         rows,

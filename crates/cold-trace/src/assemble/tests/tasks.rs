@@ -104,7 +104,7 @@ fn attached(surveyed: impl IntoIterator<Item = Fact>, events: &[Vec<u8>]) -> Rec
     let mut facts = facts();
     facts.push(Fact::Follow { at: 5, pid: PID, itself: true });
     facts.extend(surveyed);
-    assemble(log(&facts, events), &mut InnermostOnly, &mut Cached(Vec::new()))
+    assemble(log(&facts, events), &mut InnermostOnly, &mut Cached(Vec::new(), None))
 }
 
 fn processes(r: &Recording) -> Vec<(u32, Began, Option<u64>)> {

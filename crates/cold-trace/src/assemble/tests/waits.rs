@@ -78,7 +78,7 @@ fn a_rename_has_two_paths_and_what_the_kernel_waited_for() {
         path("/d/new"),
         stall(60, sync, 51, 59, 3),
     ];
-    let r = assemble(log(&facts, &events), &mut InnermostOnly, &mut Cached(Vec::new()));
+    let r = assemble(log(&facts, &events), &mut InnermostOnly, &mut Cached(Vec::new(), None));
     let rows = r.stalls.as_ref().expect("a table");
     let said: Vec<_> = rows.iter().map(|s| (s.cause, s.lookup, s.file.is_some(), s.page)).collect();
     assert_eq!(

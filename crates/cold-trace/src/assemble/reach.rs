@@ -1,0 +1,257 @@
+//! What faults map without an event: the rest of a large folio, windows where no event tells of them, and whole
+//! huge pages. Pure but for what it asks the machine.
+//!
+//! A page that is mapped never faults, so whether it was touched cannot be told any more: all of it is *perhaps
+//! needed* ([`TouchKind::FaultAround`]), so that what was needed never exceeds what is told. In the kernel
+//! (mm/memory.c, mm/filemap.c):
+//! - `finish_fault` maps the folio of the page it was called for, within the mapping and the page table, since 6.18;
+//! - `do_fault_around` maps what is cached in a window by address; tier A has an event for that;
+//! - `filemap_map_pmd`, before that event, maps a folio of the size of a page table at once and tells nobody.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
+
+use cold_model::Nanos;
+use cold_model::recording::{File, FileIdx, Mapping, Touch, TouchKind};
+
+use super::index::ContextKey;
+use super::pages::History;
+use super::space::Area;
+use crate::machine::Machine;
+
+/// Blocks of mappings that are looked at; 1 Mi of them are 2 TiB. A damaged log must not claim more.
+const MOST_BLOCKS: usize = 1 << 20;
+
+/// A fault of which more may have been mapped than its page.
+#[derive(Debug, Clone)]
+pub(super) struct Fault {
+    /// Its page, when it began.
+    pub(super) touch: Touch,
+    pub(super) key: ContextKey,
+    /// Pages of the file that one page table holds of the mapping.
+    pub(super) mapped: Range<u64>,
+    /// The window around it, where no event tells what of it was mapped; else empty.
+    pub(super) window: Range<u64>,
+    /// The touch is not certain itself: it was asked for by a call that populates.
+    pub(super) asked: bool,
+}
+
+/// Pages of a file around an address: those of its page table, and of those the window of so many bytes.
+pub(super) fn around(area: &Area, address: u64, page: u64, window: u64) -> (Range<u64>, Range<u64>) {
+    let table = page * entries(page);
+    let begin = address - address % table;
+    let (low, high) = (area.start.max(begin), area.end.min(begin.saturating_add(table)));
+    let pages = |from: u64, to: u64| {
+        let at = |address: u64| area.offset.saturating_add(address.saturating_sub(area.start));
+        at(from) / page..at(to).div_ceil(page)
+    };
+    let window = window.clamp(page, table);
+    let from = low.max(address - address % window);
+    let to = high.min(from.saturating_add(window));
+    (pages(low, high), if window > page { pages(from, to.max(from)) } else { 0..0 })
+}
+
+/// Pages that one page table maps: entries have eight bytes.
+fn entries(page: u64) -> u64 {
+    page / 8
+}
+
+/// What is asked about the machine, and of it.
+pub(super) struct Reach<'a> {
+    files: &'a [File],
+    /// Bytes per page.
+    page: u64,
+    /// A fault maps all of a large folio.
+    whole_folios: bool,
+    history: &'a History<'a>,
+    /// The folios of pages that were cached before, as the machine told; `None`: it does not tell.
+    known: HashMap<FileIdx, Option<Vec<(u64, u64)>>>,
+}
+
+impl<'a> Reach<'a> {
+    pub(super) fn new(
+        files: &'a [File],
+        (page, whole_folios): (u64, bool),
+        history: &'a History<'a>,
+    ) -> Self {
+        Self { files, page, whole_folios, history, known: HashMap::new() }
+    }
+
+    /// Rows of what these faults may have mapped, not yet cut to what was cached.
+    pub(super) fn of_faults(
+        &mut self,
+        faults: &[Fault],
+        machine: &mut dyn Machine,
+    ) -> Vec<(Touch, ContextKey)> {
+        if self.whole_folios {
+            let old = faults.iter().filter(|f| self.history.folio(&f.touch, f.touch.first_page).is_none());
+            let pages: BTreeSet<_> = old.map(|f| (f.touch.file, f.touch.first_page)).collect();
+            self.ask(&pages, machine);
+        }
+        let mut next: HashMap<u32, Nanos> = HashMap::new();
+        let mut rows = Vec::new();
+        for fault in faults.iter().rev() {
+            let until = next.insert(fault.touch.tid, fault.touch.at).unwrap_or(Nanos(u64::MAX));
+            self.windows(fault, until, &mut rows);
+            let page = fault.touch.first_page;
+            if self.whole_folios || fault.asked {
+                let (folio, at) = self.folio(fault);
+                let folio = if self.whole_folios { folio } else { page..page.saturating_add(1) };
+                let folio = folio.start.max(fault.mapped.start)..folio.end.min(fault.mapped.end);
+                rows.extend(beside(fault, folio, at).map(|row| (row, fault.key)));
+            }
+        }
+        rows
+    }
+
+    /// The folio of a fault's page, and when it was there.
+    fn folio(&self, fault: &Fault) -> (Range<u64>, Nanos) {
+        let (file, page) = (fault.touch.file, fault.touch.first_page);
+        if let Some((folio, at)) = self.history.folio(&fault.touch, page) {
+            return (folio, at.max(fault.touch.at));
+        }
+        let folio = match self.known.get(&file) {
+            Some(Some(folios)) => {
+                let next = folios.partition_point(|(first, _)| *first <= page);
+                let found = next.checked_sub(1).and_then(|i| folios.get(i));
+                found.map(|(first, pages)| *first..first.saturating_add(*pages))
+            }
+            _ => None,
+        };
+        // Not told: it may be any that one page table holds.
+        let most = entries(self.page);
+        let largest = page - page % most..(page - page % most).saturating_add(most);
+        (folio.filter(|folio| folio.contains(&page)).unwrap_or(largest), fault.touch.at)
+    }
+
+    /// The window of a fault without an event: what was cached when it began, and what came until it was over.
+    /// A fault that had to wait is tried again from the beginning, and then maps what has come.
+    fn windows(&self, fault: &Fault, until: Nanos, rows: &mut Vec<(Touch, ContextKey)>) {
+        let mut parts: Vec<(Range<u64>, Nanos)> = Vec::new();
+        for page in fault.window.clone().filter(|page| *page != fault.touch.first_page) {
+            let came = self.history.came(&fault.touch, page, until);
+            let at = came.unwrap_or(fault.touch.at);
+            match parts.last_mut() {
+                Some((part, same)) if part.end == page && *same == at => part.end += 1,
+                _ => parts.push((page..page.saturating_add(1), at)),
+            }
+        }
+        rows.extend(parts.into_iter().map(|(part, at)| (row(&fault.touch, part, at), fault.key)));
+    }
+
+    /// Rows of folios of the size of a page table in mappings where one of its entries can hold them.
+    pub(super) fn of_mappings(
+        &mut self,
+        mappings: &[Mapping],
+        machine: &mut dyn Machine,
+    ) -> Vec<(Touch, ContextKey)> {
+        let most = entries(self.page);
+        let mut blocks: Vec<(&Mapping, u64)> = Vec::new();
+        for m in mappings {
+            // Page 0 of the file would lie at this address: else no entry of a page table fits a folio.
+            let origin = m.address.wrapping_sub(m.offset);
+            let size = self.files.get(m.file as usize).and_then(|f| f.size);
+            let pages = size.map_or(u64::MAX, |size| size.div_ceil(self.page));
+            let end = m.offset.saturating_add(m.bytes) / self.page;
+            let first = m.offset.div_ceil(self.page).div_ceil(most) * most;
+            let whole =
+                (first..pages.min(end)).step_by(most as usize).filter(|b| b.saturating_add(most) <= end);
+            if origin.is_multiple_of(self.page * most) {
+                blocks.extend(whole.map(|block| (m, block)).take(MOST_BLOCKS.saturating_sub(blocks.len())));
+            }
+        }
+        let at = |m: &Mapping, page| touch(m, page..page.saturating_add(1), m.at);
+        let old = blocks.iter().filter(|(m, block)| self.history.folio(&at(m, *block), *block).is_none());
+        let pages: BTreeSet<_> = old.map(|(m, block)| (m.file, *block)).collect();
+        self.ask(&pages, machine);
+        let mut rows = Vec::new();
+        for (m, block) in blocks {
+            let fault = Fault {
+                touch: at(m, block),
+                key: (m.pid, 0),
+                mapped: 0..u64::MAX,
+                window: 0..0,
+                asked: true,
+            };
+            let (folio, came) = self.folio(&fault);
+            if folio.end.saturating_sub(folio.start) >= most {
+                rows.push((touch(m, folio, came), fault.key));
+            }
+        }
+        rows
+    }
+
+    /// Asks for the folios of pages that have been cached all the time.
+    fn ask(&mut self, pages: &BTreeSet<(FileIdx, u64)>, machine: &mut dyn Machine) {
+        let mut of: HashMap<FileIdx, Vec<u64>> = HashMap::new();
+        for (file, page) in pages {
+            of.entry(*file).or_default().push(*page);
+        }
+        for (index, pages) in of {
+            let Some(file) = self.files.get(index as usize) else { continue };
+            let told = machine.folios(file, &pages);
+            match (self.known.entry(index).or_insert(Some(Vec::new())), told) {
+                (Some(known), Some(told)) => {
+                    known.extend(told);
+                    known.sort_unstable();
+                    known.dedup();
+                }
+                (known, _) => *known = None,
+            }
+        }
+    }
+}
+
+/// The parts of a folio before and behind the page of its fault.
+fn beside(fault: &Fault, folio: Range<u64>, at: Nanos) -> impl Iterator<Item = Touch> {
+    let page = fault.touch.first_page;
+    let parts = if fault.asked {
+        [folio, 0..0]
+    } else {
+        [folio.start..page.min(folio.end), page.saturating_add(1).max(folio.start)..folio.end]
+    };
+    let own = fault.touch;
+    parts.into_iter().filter(|part| part.start < part.end).map(move |part| row(&own, part, at))
+}
+
+fn row(own: &Touch, pages: Range<u64>, at: Nanos) -> Touch {
+    let count = u32::try_from(pages.end.saturating_sub(pages.start)).unwrap_or(u32::MAX);
+    Touch { at, first_page: pages.start, pages: count, kind: TouchKind::FaultAround, major: None, ..*own }
+}
+
+fn touch(m: &Mapping, pages: Range<u64>, at: Nanos) -> Touch {
+    let own = Touch {
+        at,
+        pid: m.pid,
+        tid: m.pid,
+        file: m.file,
+        first_page: 0,
+        pages: 0,
+        kind: TouchKind::FaultAround,
+        major: None,
+        ip: None,
+        stack: None,
+    };
+    row(&own, pages, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_lies_within_the_mapping_and_its_page_table() {
+        let area =
+            |start: u64, end: u64, offset: u64| Area { start, end, offset, file: Some(0), executable: false };
+        // A large mapping of the file's beginning: 2 MiB of it by the page table, 64 KiB around the address.
+        let large = area(0x40_0000, 0x4000_0000, 0);
+        assert_eq!(around(&large, 0x61_2345, 4096, 65536), (0x200..0x400, 0x210..0x220));
+        // A small one that begins and ends within the window.
+        let small = area(0x40_2000, 0x40_5000, 0x7000);
+        assert_eq!(around(&small, 0x40_3000, 4096, 65536), (7..10, 7..10));
+        assert_eq!(around(&small, 0x40_3000, 4096, 4096), (7..10, 0..0), "off");
+        // A damaged log.
+        let damaged = area(0, u64::MAX, u64::MAX);
+        let _ = around(&damaged, u64::MAX, 4096, u64::MAX);
+    }
+}
