@@ -6,6 +6,7 @@ use cold_model::{Bytes, Nanos};
 
 use crate::context::Context;
 use crate::model::Check;
+use crate::usage::Usage;
 use crate::waits::sum;
 
 /// Largest difference between device reads seen and counted by the kernel.
@@ -15,8 +16,11 @@ const ATTRIBUTED: f64 = 0.9;
 /// Least share of used files with a path.
 const RESOLVED: f64 = 0.99;
 
+/// Classes of losses without which touches are not complete.
+const WITH_TOUCHES: [&str; 5] = ["files", "processes", "touches", "mappings", "task_state"];
+
 pub(crate) fn checks(cx: &Context<'_>) -> Vec<Check> {
-    let mut out = vec![complete(cx), no_losses(cx), needed_within(cx)];
+    let mut out = vec![complete(cx), no_losses(cx), needed_within(cx), needed_is_bound(cx)];
     out.extend(device_reads(cx));
     out.extend([stalls_attributed(cx), paths_resolved(cx)]);
     out
@@ -70,6 +74,35 @@ fn needed_within(cx: &Context<'_>) -> Check {
     let at = cx.usage.iter().position(|u| u.contradicted > 0).unwrap_or(0);
     let example = cx.path(at as u32);
     check(ID, Some(false), format!("{bad} touches of {pages} pages without the page, first in {example}"))
+}
+
+/// Every page that was touched is among those told as needed: then that figure is an upper bound.
+fn needed_is_bound(cx: &Context<'_>) -> Check {
+    const ID: &str = "needed_is_upper_bound";
+    let m = &cx.recording.manifest;
+    if cx.recording.touches.is_none() {
+        return check(ID, None, cx.absent("touches"));
+    }
+    let lost: Vec<_> =
+        WITH_TOUCHES.iter().filter(|class| m.lost.get(**class).is_some_and(|n| *n > 0)).collect();
+    if !lost.is_empty() || !m.complete {
+        let what = "events that tell of touches were lost: more was needed than is told";
+        return check(ID, Some(false), what);
+    }
+    if !cx.reads_seen() {
+        let what = "it bounds what was needed through mappings; which pages reads copied is not seen";
+        return check(ID, None, what);
+    }
+    if m.mapped_huge.is_none() {
+        let what = "whether huge pages were mapped at once, without an event, was not recorded";
+        return check(ID, None, what);
+    }
+    let pages = |of: fn(&Usage) -> u64| cx.bytes(cx.usage.iter().map(of).sum());
+    let (exact, upper) = (pages(|u| u.exact.pages()), pages(|u| u.upper.pages()));
+    let what = format!(
+        "{exact} were touched for certain, {upper} more may have been: they were mapped around faults"
+    );
+    check(ID, Some(true), what)
 }
 
 /// One check per device that the kernel counted.

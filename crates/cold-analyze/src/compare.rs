@@ -29,7 +29,7 @@ fn conditions(a: &Recording, b: &Recording) -> Vec<Condition> {
     let (m, n) = (&a.manifest, &b.manifest);
     let around = "needed and unused bytes: one side knows only an upper bound";
     let page = "pages: they have different sizes";
-    let lost = "all figures: the side with losses has lower bounds";
+    let lost = "what lost events tell of: on the side with losses a lower bound";
     let bool_text = |yes: bool| if yes { "yes" } else { "no" }.to_string();
     let all: [(&str, String, String, Option<&str>); 13] = [
         ("tier", m.tier.to_string(), n.tier.to_string(), Some("all figures: the tiers do not see the same")),

@@ -4,11 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use cold_model::layout::Layouts;
 use cold_model::recording::manifest::Tier;
-use cold_model::recording::{DeviceRead, File, FileIdx, FileKind, Lookup, Recording, TouchKind};
+use cold_model::recording::{DeviceRead, File, FileIdx, FileKind, Lookup, Recording};
 use cold_model::{Bytes, Known, Nanos};
 
 use crate::join::stall_requests;
-use crate::usage::{Usage, Window, page_bytes, replay};
+use crate::usage::{Usage, Window, fills_have_times, page_bytes, replay};
 use crate::waits::{Wait, storage_waits};
 
 /// The kernel's "no such file" and "a part of the path is no directory": nothing is there.
@@ -88,10 +88,35 @@ impl<'a> Context<'a> {
         out
     }
 
-    /// Whether every use of a page is seen: some tiers do not see which pages a read copied.
+    /// Whether every use of a page is seen: tiers C and D do not see which pages a read copied.
     pub(crate) fn reads_seen(&self) -> bool {
-        let touches = self.recording.touches.as_deref().unwrap_or_default();
-        self.recording.manifest.tier == Tier::A || touches.iter().any(|t| t.kind == TouchKind::Read)
+        matches!(self.recording.manifest.tier, Tier::A | Tier::B)
+    }
+
+    /// `value`, where reads are seen.
+    pub(crate) fn if_reads_seen<T>(&self, value: Known<T>) -> Known<T> {
+        if self.reads_seen() || value.value().is_none() {
+            return value;
+        }
+        let tier = self.recording.manifest.tier;
+        Known::unknown(format!("tier {tier} does not see which pages buffered reads copied"))
+    }
+
+    /// `value`, unless events of this class of losses were lost, which it depends on.
+    pub(crate) fn unless_lost<T>(&self, class: &str, value: Known<T>) -> Known<T> {
+        match self.recording.manifest.lost.get(class) {
+            Some(n) if *n > 0 => Known::unknown(format!("{n} of {class} were lost")),
+            _ => value,
+        }
+    }
+
+    /// `value`, where each fill has its time and its task.
+    pub(crate) fn if_fills_have_readers<T>(&self, value: Known<T>) -> Known<T> {
+        if fills_have_times(self.recording) || value.value().is_none() {
+            return value;
+        }
+        let tier = self.recording.manifest.tier;
+        Known::unknown(format!("tier {tier} sees what came into the cache, not who read it"))
     }
 
     /// A file's path, or what is known of it.

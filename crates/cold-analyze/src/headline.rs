@@ -9,25 +9,21 @@ use cold_model::recording::{DeviceRead, File, FileKind, FillCause, LookupKind};
 use cold_model::{Bytes, Known, Nanos};
 
 use crate::context::{Context, is_miss};
-use crate::model::{AfterReady, FileUse, Headline, Reached, Recorded};
+use crate::model::{AfterReady, FileUse, Headline, MappedNeed, Reached, Recorded};
 use crate::usage::fills_have_times;
 use crate::waits::{main_thread, sum, union};
 
 pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
     let (r, m) = (cx.recording, &cx.recording.manifest);
     let total = |f: fn(&FileUse) -> Bytes| files.iter().map(f).sum::<Bytes>();
-    let needed = |v| cx.if_table("touches", r.touches.as_ref(), v);
-    let filled = |v| cx.if_table("fills", r.fills.as_ref(), v);
+    let touched = |v| cx.if_table("touches", r.touches.as_ref(), v);
+    let needed = |v| cx.if_reads_seen(touched(v));
+    let filled = |v| cx.if_fills_have_readers(cx.if_table("fills", r.fills.as_ref(), v));
     let both = |v: Bytes| match (needed(v), filled(v)) {
         (Known::Value(_), known) => known,
         (unknown, _) => unknown,
     };
     let waited = |v| cx.if_table("stalls", r.stalls.as_ref(), v);
-    let unused = if cx.reads_seen() {
-        both(total(|f| f.unused))
-    } else {
-        Known::unknown(format!("tier {} does not see which pages buffered reads copied", m.tier))
-    };
     let requests = Requests::of(cx);
     let looked = |v| cx.if_table("lookups", r.lookups.as_ref(), v);
     let metadata = cx.usage.iter().map(|u| u.metadata.pages()).sum();
@@ -52,8 +48,14 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
         read_by_others: filled(
             files.iter().filter(|f| f.reached != Reached::ByOthers).map(|f| f.read_by_others).sum(),
         ),
-        unused,
-        cached: both(total(|f| f.cached)),
+        // A touch that was not seen leaves a page that looks unused; a fill, one that looks as if it had been there.
+        unused: cx.unless_lost("touches", both(total(|f| f.unused))),
+        mapped: (!cx.reads_seen()).then(|| {
+            let (most, upper) = (total(|f| f.needed), total(|f| f.needed_upper));
+            MappedNeed { at_least: most.saturating_sub(upper), at_most: most }
+        }),
+        came_in: (!fills_have_times(r) && r.fills.is_some()).then(|| total(|f| f.read_by_others)),
+        cached: cx.unless_lost("fills", both(total(|f| f.cached))),
         requests: cx.if_table("device reads", r.device_reads.as_ref(), requests.count),
         mean_request: requests.known(cx, requests.mean_bytes()),
         mean_service: requests.known(cx, requests.mean(|r| Some((r.issued?, r.completed?)))),

@@ -90,6 +90,10 @@ pub struct Headline {
     pub read_by_others: Known<Bytes>,
     /// Read by the tree, not needed.
     pub unused: Known<Bytes>,
+    /// Where reads by system call are not seen: what was needed through mappings.
+    pub mapped: Option<MappedNeed>,
+    /// Where fills have no reader: what came into the cache meanwhile, of the files that were looked at.
+    pub came_in: Option<Bytes>,
     /// Needed, and cached before.
     pub cached: Known<Bytes>,
     /// Device requests made by the tree.
@@ -124,6 +128,15 @@ pub struct Headline {
     pub complete: bool,
     /// Notes and taints that belong beside the figures.
     pub notes: Vec<String>,
+}
+
+/// What a start needed of the files that it mapped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct MappedNeed {
+    /// Pages that faulted.
+    pub at_least: Bytes,
+    /// With those that may have been mapped around them.
+    pub at_most: Bytes,
 }
 
 /// What was recorded after ready.

@@ -70,10 +70,15 @@ fn fills_without_a_time_of_their_own_still_brought_what_was_needed() {
     r.manifest.tier = Tier::C;
     let f = r.file("/a", 1000 * PAGE);
     r.touch(100, f, 0..3, TouchKind::Fault);
-    r.fill(1900, f, 0..8, FillCause::Other);
+    r.touch(100, f, 3..5, TouchKind::FaultAround);
+    r.fill(1900, f, 0..8, FillCause::Other).in_tree = false;
     let h = plain(&r).headline;
-    assert_eq!((h.needed, h.read), (Known::Value(kib(12)), Known::Value(kib(32))));
-    assert_eq!(h.cached, Known::Value(kib(0)));
+    // Who read them is not seen, nor what reads by system call needed.
+    let mapped = crate::model::MappedNeed { at_least: kib(12), at_most: kib(20) };
+    assert_eq!((h.mapped, h.came_in), (Some(mapped), Some(kib(32))));
+    for figure in [&h.needed, &h.needed_upper, &h.read, &h.read_by_others, &h.cached, &h.unused] {
+        assert_eq!(figure.value(), None);
+    }
     assert!(h.after_ready.is_none_or(|after| after.read == kib(0)));
 }
 
@@ -87,7 +92,8 @@ fn a_tier_without_tables_says_unknown_and_why() {
     (r.stalls, r.lookups) = (None, None);
     let a = plain(&r);
     let h = &a.headline;
-    assert_eq!(h.needed, Known::Value(kib(12)));
+    assert_eq!(h.mapped.map(|m| (m.at_least, m.at_most)), Some((kib(12), kib(12))));
+    assert_eq!((h.needed.value(), h.came_in), (None, None));
     assert_eq!(h.read, Known::unknown("tier D has no table of fills"));
     assert_eq!(h.waited, Known::unknown("tier D has no table of stalls"));
     assert_eq!(h.mean_service, Known::unknown("tier D has no table of device reads"));
@@ -102,12 +108,28 @@ fn a_tier_without_tables_says_unknown_and_why() {
 #[test]
 fn a_tier_that_does_not_see_reads_knows_no_unused_bytes() {
     let mut r = empty();
-    r.manifest.tier = Tier::B;
     let f = r.file("/a", 1000 * PAGE);
     r.fault(1, 1, f, 0, 0..8);
-    assert_eq!(plain(&r).headline.unused.value(), None);
-    r.touch(2, f, 0..1, TouchKind::Read);
-    assert_eq!(plain(&r).headline.unused, Known::Value(kib(28)));
+    for (tier, unused) in
+        [(Tier::A, Some(kib(28))), (Tier::B, Some(kib(28))), (Tier::C, None), (Tier::D, None)]
+    {
+        r.manifest.tier = tier;
+        assert_eq!(plain(&r).headline.unused.value().copied(), unused, "{tier}");
+    }
+}
+
+/// A lost touch makes a page look unused, a lost fill makes it look as if it had been cached before.
+#[test]
+fn what_depends_on_lost_events_is_unknown() {
+    let mut r = empty();
+    let f = r.file("/a", 1000 * PAGE);
+    r.fault(1, 1, f, 0, 0..8);
+    r.manifest.lost.insert("touches".into(), 3);
+    let h = plain(&r).headline;
+    assert_eq!((h.unused, h.cached), (Known::unknown("3 of touches were lost"), Known::Value(kib(0))));
+    r.manifest.lost = [("fills".into(), 1)].into();
+    let h = plain(&r).headline;
+    assert_eq!((h.unused, h.cached), (Known::Value(kib(28)), Known::unknown("1 of fills were lost")));
 }
 
 #[test]

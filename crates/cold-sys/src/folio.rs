@@ -100,7 +100,7 @@ fn touch(file: &File, bytes: u64, page: u64) -> Result<Touched> {
 /// `/proc/kpageflags`, for page numbers of our address space.
 struct Flags {
     own: File,
-    flags: File,
+    all: File,
     /// The last block that was read: its first frame, a word each.
     block: (u64, Vec<u64>),
 }
@@ -112,7 +112,7 @@ impl Flags {
 
     fn open(proc: &ProcFs) -> Option<Self> {
         let open = |path: &str| File::open(proc.path(path)).ok();
-        Some(Self { own: open("self/pagemap")?, flags: open("kpageflags")?, block: (0, Vec::new()) })
+        Some(Self { own: open("self/pagemap")?, all: open("kpageflags")?, block: (0, Vec::new()) })
     }
 
     /// The frame of a page of ours; `None` for everybody but root, and where nothing is mapped.
@@ -127,7 +127,7 @@ impl Flags {
         let first = frame - frame % Self::BLOCK;
         if self.block.0 != first || self.block.1.is_empty() {
             let mut bytes = vec![0; 8 * Self::BLOCK as usize];
-            let n = self.flags.read_at(&mut bytes, first * 8).ok()?;
+            let n = self.all.read_at(&mut bytes, first * 8).ok()?;
             let words = bytes.get(..n)?.chunks_exact(8);
             self.block =
                 (first, words.map(|w| u64::from_ne_bytes(w.try_into().unwrap_or_default())).collect());

@@ -1,4 +1,5 @@
 use cold_model::layout::Layouts;
+use cold_model::recording::manifest::Tier;
 use cold_model::recording::{Recording, StallCause};
 
 use super::*;
@@ -60,4 +61,24 @@ fn a_touch_without_its_page_is_found() {
     assert_eq!(holds(&r, "needed_within_read_or_cached"), Some(false));
     r.fills = None;
     assert_eq!(holds(&r, "needed_within_read_or_cached"), None);
+}
+
+#[test]
+fn needed_is_a_bound_unless_touches_are_missing() {
+    const ID: &str = "needed_is_upper_bound";
+    let mut r = empty();
+    r.manifest.mapped_huge = Some(0);
+    assert_eq!(holds(&r, ID), Some(true));
+    r.manifest.mapped_huge = None;
+    assert_eq!(holds(&r, ID), None, "recorded by a version that did not ask");
+    r.manifest.mapped_huge = Some(3);
+    r.manifest.lost = [("evictions".into(), 1)].into();
+    assert_eq!(holds(&r, ID), Some(true), "tells of no touch");
+    r.manifest.lost.insert("touches".into(), 1);
+    assert_eq!(holds(&r, ID), Some(false));
+    r.manifest.lost.clear();
+    r.manifest.tier = Tier::C;
+    assert_eq!(holds(&r, ID), None, "what reads copy is not seen");
+    r.touches = None;
+    assert_eq!(holds(&r, ID), None);
 }

@@ -136,7 +136,7 @@ fn warnings(out: &mut String, view: &View<'_>, named: bool) {
             h.lost.iter().filter(|(_, n)| **n > 0).map(|(class, n)| format!("{class} {n}")).collect();
         rows.push((
             "error",
-            format!("{lost} events were lost ({}): every figure below is a lower bound.", classes.join(", ")),
+            format!("{lost} events were lost ({}): what they tell of is a lower bound.", classes.join(", ")),
         ));
     }
     if !h.complete {
@@ -254,7 +254,7 @@ fn cards(out: &mut String, h: &Headline) {
         "needed",
         known(&h.needed, |_| {
             let upper = h.needed_upper.value().filter(|b| b.0 > 0);
-            let upper = upper.map_or(String::new(), |b| format!("{b} of it an upper bound; "));
+            let upper = upper.map_or(String::new(), |b| format!("at most: {b} of it perhaps; "));
             let cached = h.cached.value().map_or(String::new(), |b| format!("{b} was cached"));
             format!("{upper}{cached}")
         }),
@@ -266,6 +266,14 @@ fn cards(out: &mut String, h: &Headline) {
             others.map_or(String::new(), |b| format!("and {b} by others"))
         }),
     );
+    if let Some(mapped) = h.mapped {
+        let value =
+            known(&Known::Value(mapped.at_most), |_| format!("at most; {} for certain", mapped.at_least));
+        add("needed of mapped files", value);
+    }
+    if let Some(bytes) = h.came_in {
+        add("came into the cache", known(&Known::Value(bytes), |_| "who read it is not seen".to_owned()));
+    }
     add(
         "read, not needed",
         known(&h.unused, |u| {

@@ -1,6 +1,6 @@
 //! The figures that matter, and what limits them.
 
-use cold_analyze::model::Headline;
+use cold_analyze::model::{Headline, MappedNeed};
 use cold_model::recording::FillCause;
 use cold_model::{Bytes, Known, Shown as _};
 
@@ -23,7 +23,7 @@ pub(in crate::commands) fn lines(h: &Headline, view: View) -> Vec<String> {
         let lost: Vec<String> =
             h.lost.iter().filter(|(_, n)| **n > 0).map(|(c, n)| format!("{} {c}", count(*n))).collect();
         let text =
-            format!("INCOMPLETE: events were lost ({}); all figures are lower bounds", lost.join(", "));
+            format!("INCOMPLETE: events were lost ({}); what they tell of is a lower bound", lost.join(", "));
         say(Some(BAD), &text);
     }
     if !h.complete {
@@ -74,16 +74,23 @@ fn ended(h: &Headline) -> String {
 }
 
 fn bytes(h: &Headline) -> String {
-    let mut text = format!("needed {}", h.needed);
-    let more: Vec<String> =
-        [(&h.cached, "already cached"), (&h.needed_upper, "only an upper bound: mapped around faults")]
-            .into_iter()
-            .filter_map(|(n, what)| n.value().filter(|b| b.0 > 0).map(|b| format!("{b} {what}")))
-            .collect();
-    if !more.is_empty() {
-        text = format!("{text} ({})", more.join("; "));
+    let mut text = match (h.needed.value(), h.needed_upper.value().filter(|b| b.0 > 0)) {
+        (Some(most), Some(upper)) => {
+            let least = most.saturating_sub(*upper);
+            format!("needed {least} for certain, {most} at most (what lies between was mapped around faults)")
+        }
+        _ => format!("needed {}", h.needed),
+    };
+    if let Some(MappedNeed { at_least, at_most }) = h.mapped {
+        text = format!("{text}; of mapped files {at_least} for certain, {at_most} at most");
+    }
+    if let Some(cached) = h.cached.value().filter(|b| b.0 > 0) {
+        text = format!("{text}; {cached} of it already cached");
     }
     text = format!("{text}; read {}", h.read);
+    if let Some(came_in) = h.came_in {
+        text = format!("{text}; {came_in} came into the cache meanwhile");
+    }
     if let (Some(unused), Some(read)) = (h.unused.value(), h.read.value().filter(|b| b.0 > 0)) {
         text = format!("{text}, of which {unused} ({}) were not needed", percent(unused.0, read.0));
     }

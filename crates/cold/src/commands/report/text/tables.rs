@@ -58,11 +58,13 @@ fn columns(h: &Headline, room: Option<usize>) -> Vec<Column> {
         (h.waited.value().is_some(), h.read.value().is_some(), h.requests.value().is_some());
     // Where there is little room the name is worth more than the two figures that explain least.
     let wide = room.is_none_or(|columns| columns >= WIDE);
-    let all: [Column; 8] = [
+    let all: [Column; 10] = [
         ("WAITED", waited, |f| time(f.stall)),
         ("NEEDED", h.needed.value().is_some(), needed),
+        ("MAPPED", h.mapped.is_some(), needed),
+        ("CAME IN", h.came_in.is_some(), |f| bytes(f.read_by_others)),
         ("READ", read, |f| bytes(f.read)),
-        ("UNUSED", read && h.needed.value().is_some(), |f| bytes(f.unused)),
+        ("UNUSED", h.unused.value().is_some(), |f| bytes(f.unused)),
         ("REQS", requests, |f| count(f.requests)),
         ("FIRST", wide, |f| f.first_use.map_or_else(|| "–".to_owned(), |t| t.to_string())),
         ("HOW", wide, |f| reached(f.reached).to_owned()),

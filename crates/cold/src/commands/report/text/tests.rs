@@ -52,6 +52,8 @@ fn files() -> Vec<FileUse> {
 
 fn headline() -> Headline {
     Headline {
+        mapped: None,
+        came_in: None,
         subject: "firefox-esr --headless -screenshot /tmp/p.png file:///tmp/page.html".into(),
         tier: Tier::A,
         ready: Known::Value(Nanos(3210 * MS)),
