@@ -9,6 +9,7 @@
 //! names whose blocks another one's lookup reads (module `names`).
 
 mod clock;
+mod doubt;
 mod metadata;
 mod names;
 mod pages;
@@ -26,6 +27,7 @@ use cold_model::recording::{Recording, TouchKind, tables};
 use cold_plan::plan::{FileKind, PlanFile, Range};
 
 use clock::Clock;
+pub use doubt::Doubt;
 use select::Selection;
 pub(crate) use select::unescape;
 
@@ -244,7 +246,8 @@ fn missing(recording: &Recording, sees: Sees, reads: bool, exact: bool, with: &W
     }
     if !exact {
         out.push(
-            "faults were not exact: pages mapped around a fault are learnt as an upper bound".to_owned(),
+            "no start was exact: pages that may only have been mapped around a fault are in the plan, too"
+                .to_owned(),
         );
     }
     out

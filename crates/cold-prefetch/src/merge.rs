@@ -75,7 +75,8 @@ fn learnt(old: &Learnt, start: &ObservedStart, at: u64) -> Learnt {
         first: if n == 0 { at } else { old.first },
         last: at,
         cpu_ns: computing,
-        cold_ready_ns: if cold {
+        // Reading nothing ahead makes an exact start slower: it tells the time only where no other does.
+        cold_ready_ns: if cold && !(start.exact && old.cold_ready_ns > 0) {
             median_step(old.cold_ready_ns, start.ready_ns, old.cold_starts)
         } else {
             old.cold_ready_ns
@@ -193,9 +194,11 @@ fn one(both: Both<'_>, seen: Sees, exact: Exact) -> Option<(PlanFile, Vec<Run>)>
         }
         (runs, known) = (Vec::new(), false);
     }
-    match (known, exact.now) {
+    // Folios that were cached before, or that the file system reads in blocks, are mapped around all the same.
+    let exact_now = exact.now && !new_runs.iter().any(|r| r.around);
+    match (known, exact_now) {
         (true, false) => new_runs = known_only(&runs, new_runs),
-        (false, true) => runs = without_around(runs),
+        (false, true) => runs = confirmed(runs, &new_runs),
         _ => {}
     }
     let runs = pages::overlay(&runs, &new_runs, sees(seen, now.kind));
@@ -215,16 +218,17 @@ fn kept(file: PlanFile, runs: Vec<Run>) -> Option<(PlanFile, Vec<Run>)> {
     (file.uses != 0 && (!paged || !runs.is_empty())).then_some((file, runs))
 }
 
-fn without_around(mut runs: Vec<Run>) -> Vec<Run> {
-    runs.retain(|r| !r.around);
-    runs
+/// Old runs after an exact start: what may only have been mapped around a fault has been, unless this start needed
+/// it; then it was needed in those starts, too, as far as anybody knows.
+fn confirmed(runs: Vec<Run>, exact: &[Run]) -> Vec<Run> {
+    known_only(exact, runs).into_iter().map(|run| Run { around: false, ..run }).collect()
 }
 
 /// Of widened runs, the pages that exact starts knew; of others, all.
-fn known_only(known: &[Run], new: Vec<Run>) -> Vec<Run> {
+fn known_only(known: &[Run], widened: Vec<Run>) -> Vec<Run> {
     let known = cold_analyze::pages::Runs::of(known.iter().map(|r| r.first..r.end).collect());
     let mut out = Vec::new();
-    for r in new {
+    for r in widened {
         if r.around {
             out.extend(known.within(&(r.first..r.end)).map(|p| Run { first: p.start, end: p.end, ..r }));
         } else {

@@ -13,7 +13,7 @@ use cold_model::recording::Recording;
 use cold_model::recording::manifest::{StackMethod, Subject};
 use cold_plan::plan::Key;
 use cold_plan::{Plan, Store};
-use cold_prefetch::{ObservedStart, With};
+use cold_prefetch::{Doubt, ObservedStart, With};
 use cold_trace::record::Options;
 
 use super::disturbed::{self, Patience};
@@ -37,9 +37,11 @@ const EXAMPLES: &str = "Examples:
 
 const AFTER: &str = "\
 Each start is recorded as `cold trace` does, at the best tier this machine allows, and added to the
-plan: a page is kept when enough of the last 8 starts needed it. A start whose cache others
-disturbed is made again, up to twice. Without root nothing is evicted but the program's own files;
-buffered reads are then not seen, which is told.
+plan: a page is kept when enough of the last 8 starts needed it. The kernel maps more than was
+touched; where that leaves much uncertain, and reading page by page takes no more than a minute,
+root's last cold start is made with --exact-need, which changes settings of the whole machine for as
+long as it takes. A start whose cache others disturbed is made again, up to twice. Without root
+nothing is evicted but the program's own files; buffered reads are then not seen, which is told.
 
 Exit codes: 0 learnt; 1 failed, or the command failed; 2 wrong usage; 5 the state could not be
             reached; 130 interrupted (nothing is saved).";
@@ -174,15 +176,17 @@ impl Lesson<'_> {
     ) -> Result<(Vec<ObservedStart>, Vec<String>)> {
         let mut starts =
             Starts::begin(self.config, line, interrupt).map_err(crate::commands::bench::failure)?;
-        let (mut observed, mut told) = (Vec::new(), Told::default());
+        let (mut observed, mut told, mut doubt) = (Vec::new(), Told::default(), None);
         let mut result = Ok(());
         let mut patience = Patience::new();
         for n in 0..self.args.starts {
             // Warm starts tell how long the program computes; cold ones what is read, metadata included.
             let state = self.config.states.get(usize::from(n == 1)).or(self.config.states.first());
-            match self.undisturbed(&mut starts, n, state, &mut patience, line) {
-                Ok(start) => {
+            let exact = self.args.recorded.exact_need || self.is_worth_exact(n, state, doubt.as_ref());
+            match self.undisturbed(&mut starts, (n, exact), state, &mut patience, line) {
+                Ok((start, found)) => {
                     told.add(&start);
+                    doubt.get_or_insert(found);
                     observed.push(start);
                 }
                 Err(failure) => {
@@ -197,17 +201,26 @@ impl Lesson<'_> {
         Ok((observed, told.all()))
     }
 
-    /// One recorded start, made again while others disturb it and that may help.
+    /// Whether the last start is made with exact faults: only from a cold cache do they show what is needed, and
+    /// only root can have them.
+    fn is_worth_exact(&self, n: u32, state: Option<&State>, doubt: Option<&Doubt>) -> bool {
+        let is_last_of_several = n > 0 && n + 1 == self.args.starts;
+        let may = state == Some(&State::Cold) && cold_sys::caps::is_root();
+        is_last_of_several && may && doubt.is_some_and(Doubt::is_worth_an_exact_start)
+    }
+
+    /// One recorded start (its number, and whether with exact faults), made again while others disturb it and that
+    /// may help.
     fn undisturbed(
         &self,
         starts: &mut Starts<'_>,
-        n: u32,
+        (n, exact): (u32, bool),
         state: Option<&State>,
         patience: &mut Patience,
         line: &mut Line<'_>,
-    ) -> Result<ObservedStart> {
+    ) -> Result<(ObservedStart, Doubt)> {
         loop {
-            let (start, disturbed) = self.start(starts, n, state, line)?;
+            let (start, disturbed) = self.start(starts, (n, exact), state, line)?;
             if disturbed.is_empty() {
                 patience.next();
                 return Ok(start);
@@ -225,17 +238,17 @@ impl Lesson<'_> {
     fn start(
         &self,
         starts: &mut Starts<'_>,
-        n: u32,
+        (n, exact): (u32, bool),
         state: Option<&State>,
         line: &mut Line<'_>,
-    ) -> Result<(ObservedStart, Vec<String>)> {
+    ) -> Result<((ObservedStart, Doubt), Vec<String>)> {
         let argv = self.config.commands.first().map(|c| c.argv.as_slice()).unwrap_or_default();
         let before = manifest::before(Subject::Command, argv, &self.args.start.ready);
         let directory = self.directory()?;
         let path = directory.path().to_owned();
         let mut watch = Watch::new(directory, self.options(), before);
         let single = starts
-            .one(state, self.args.recorded.exact_need, &mut watch, line)
+            .one(state, exact, &mut watch, line)
             .map_err(crate::commands::bench::failure)?
             .filter(|s| !s.start.interrupted)
             .ok_or_else(|| Failure::from(anyhow::anyhow!("interrupted; nothing was learnt")))?;
@@ -261,7 +274,8 @@ impl Lesson<'_> {
             Failure::from(anyhow::anyhow!("start {} taught nothing: {e}", n + 1))
                 .hint("`cold doctor` tells what can be recorded here")
         })?;
-        Ok((ObservedStart { own_cpu_ns: own_cpu, ..start }, disturbed))
+        let doubt = Doubt::of(&recording, &start);
+        Ok(((ObservedStart { own_cpu_ns: own_cpu, ..start }, doubt), disturbed))
     }
 
     /// A failed start is none that should be made faster.
