@@ -58,6 +58,14 @@ fn for_data(w: &Wait<'_>) -> bool {
     matches!(w.stall.cause, StallCause::Fault | StallCause::Read | StallCause::Exec)
 }
 
+/// Whether the wait is for contents that go through the page cache: nothing else can be read ahead.
+fn for_cached_data(cx: &Context<'_>, w: &Wait<'_>) -> bool {
+    let direct = w.file.and_then(|file| cx.direct.get(file as usize));
+    let past_it =
+        direct.is_some_and(|runs| w.stall.page.map_or(!runs.is_empty(), |page| runs.contains(page)));
+    for_data(w) && !past_it
+}
+
 /// The first few files.
 fn few(files: impl IntoIterator<Item = FileIdx>) -> Vec<FileIdx> {
     files.into_iter().take(FILES).collect()

@@ -8,6 +8,7 @@ use cold_model::recording::{DeviceRead, File, FileIdx, FileKind, Lookup, Recordi
 use cold_model::{Bytes, Known, Nanos};
 
 use crate::join::stall_requests;
+use crate::pages::{Range, Runs};
 use crate::usage::{Usage, Window, fills_have_times, page_bytes, replay};
 use crate::waits::{Wait, storage_waits};
 
@@ -25,6 +26,8 @@ pub(crate) struct Context<'a> {
     pub(crate) page: u64,
     /// Files that were mapped as code.
     code: HashSet<FileIdx>,
+    /// Per row of `files`: pages that requests of the tree brought past the cache.
+    pub(crate) direct: Vec<Runs>,
 }
 
 impl<'a> Context<'a> {
@@ -34,7 +37,8 @@ impl<'a> Context<'a> {
         let page = page_bytes(recording);
         let mappings = recording.mappings.iter().flatten();
         let code = mappings.filter(|m| m.executable).map(|m| m.file).collect();
-        Self { recording, layouts, window, usage: replay(recording), waits, page, code }
+        let direct = direct(recording, window);
+        Self { recording, layouts, window, usage: replay(recording), waits, page, code, direct }
     }
 
     pub(crate) fn bytes(&self, pages: u64) -> Bytes {
@@ -179,4 +183,27 @@ pub(crate) fn is_miss(l: &Lookup) -> bool {
 pub(crate) fn is_library(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path);
     name.strip_suffix(".so").is_some() || name.contains(".so.")
+}
+
+/// Pages of regular files that the tree's requests brought and that never entered the cache (`O_DIRECT`).
+fn direct(recording: &Recording, window: Window) -> Vec<Runs> {
+    let mut brought: Vec<Vec<Range>> = vec![Vec::new(); recording.files.len()];
+    let mut filled = brought.clone();
+    let reads = recording.device_reads.as_deref().unwrap_or_default();
+    for t in recording.transfers.iter().flatten() {
+        let counts = reads.get(t.request as usize).is_some_and(|r| r.in_tree && window.holds(r.queued));
+        if let Some(list) = t.file.filter(|_| counts).and_then(|file| brought.get_mut(file as usize)) {
+            list.push(t.first_page..t.first_page.saturating_add(t.pages.into()));
+        }
+    }
+    for f in recording.fills.iter().flatten() {
+        if let Some(list) = filled.get_mut(f.file as usize) {
+            list.push(f.first_page..f.first_page.saturating_add(f.pages.into()));
+        }
+    }
+    let of = |((file, brought), filled): ((&File, Vec<Range>), Vec<Range>)| match file.kind {
+        FileKind::Regular if !brought.is_empty() => Runs::of(brought).minus(&Runs::of(filled)),
+        _ => Runs::default(),
+    };
+    recording.files.iter().zip(brought).zip(filled).map(of).collect()
 }

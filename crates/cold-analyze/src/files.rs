@@ -41,6 +41,7 @@ pub(crate) fn files(cx: &Context<'_>) -> Vec<FileUse> {
             cached: cx.bytes(u.cached().pages()),
             read_by_others: cx.bytes(u.by_others.pages()),
             refilled: cx.bytes(u.refilled),
+            direct: cx.direct.get(i).map_or(Bytes(0), |runs| cx.bytes(runs.pages())),
             requests: requests.get(&file).copied().unwrap_or(0),
             stalls: count,
             stall,
@@ -99,7 +100,7 @@ impl Reaching {
             Reached::Executed
         } else if self.mapped.contains(&file) {
             Reached::Mapped
-        } else if self.read.contains(&file) {
+        } else if self.read.contains(&file) || cx.direct.get(file as usize).is_some_and(|d| !d.is_empty()) {
             Reached::Read
         } else if self.looked_up.contains(&file) || filled || waited {
             // Filled by the tree without a touch: metadata on the way of a lookup, or read-ahead.

@@ -62,6 +62,8 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
         mean_queueing: requests.known(cx, requests.mean(|r| Some((r.queued, r.issued?)))),
         requests_by_others: cx.if_table("device reads", r.device_reads.as_ref(), requests.by_others),
         metadata: filled(cx.bytes(metadata)),
+        direct: cx.if_table("device reads", r.device_reads.as_ref(), total(|f| f.direct)),
+        written: filled(cx.bytes(cx.usage.iter().map(|u| u.written.pages()).sum())),
         refilled: filled(total(|f| f.refilled)),
         unattributed: waited(sum(cx.waits.iter().filter(|w| w.unattributed()))),
         causes: causes(files),

@@ -108,6 +108,10 @@ pub struct Headline {
     pub requests_by_others: Known<u64>,
     /// Of `read`, what is metadata of file systems.
     pub metadata: Known<Bytes>,
+    /// Read past the cache (`O_DIRECT`), not part of `read`; of files whose reads were waited for.
+    pub direct: Known<Bytes>,
+    /// Made new in the cache by writes: not read.
+    pub written: Known<Bytes>,
     /// Pages the tree filled again after they had been filled once (not part of `read`).
     pub refilled: Known<Bytes>,
     /// Of `waited_sum`, waits of which neither file, lookup nor request is known.
@@ -190,6 +194,8 @@ pub struct FileUse {
     pub read_by_others: Bytes,
     /// Pages the tree filled again.
     pub refilled: Bytes,
+    /// Pages the tree read past the cache (`O_DIRECT`): neither needed in it nor read into it.
+    pub direct: Bytes,
     /// Device requests that brought pages of it.
     pub requests: u64,
     /// Stalls charged to it.

@@ -11,6 +11,7 @@ mod builder;
 mod calls;
 mod causes;
 mod files;
+mod history;
 mod index;
 mod input;
 mod mounts;

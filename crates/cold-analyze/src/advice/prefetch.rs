@@ -2,7 +2,7 @@
 
 use cold_model::Bytes;
 
-use super::{Facts, few, for_data, worth};
+use super::{Facts, few, for_cached_data, worth};
 use crate::model::Suggestion;
 
 pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
@@ -14,7 +14,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
         bytes += f.cx.bytes(wanted.pages()).0;
         requests += wanted.runs().iter().map(|r| f.pieces(f.cx.bytes(r.end - r.start).0)).sum::<u64>();
     }
-    let waited = f.waited(for_data);
+    let waited = f.waited(|w| for_cached_data(f.cx, w));
     let stream = cost.streamed(Bytes(bytes));
     let saved = worth(f, waited.saturating_sub(stream))?;
     // Metadata requests stay: a plan of pages does not replace them.

@@ -320,7 +320,8 @@ pub struct DeviceRead {
 pub struct Transfer {
     /// The request.
     pub request: RequestIdx,
-    /// File; `None` for memory that is no file's (direct I/O).
+    /// File; `None` for memory that is no file's. Of direct I/O the file that the call read, where it was waited for:
+    /// pages of it without a fill went past the cache.
     pub file: Option<FileIdx>,
     /// First page in the file.
     pub first_page: u64,

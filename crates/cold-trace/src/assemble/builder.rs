@@ -47,6 +47,8 @@ pub(super) struct Builder<'a> {
     advice: Vec<recording::Advice>,
     readahead: Vec<Readahead>,
     evictions: Vec<Eviction>,
+    /// Calls of the read family in which a task waited: file and page of their position.
+    waited_reads: HashMap<ContextKey, (FileIdx, u64)>,
     /// What the kernel waits for, by thread and begin of the stall.
     waiting: HashMap<ContextKey, Waiting>,
     /// The stack of a fault or call.
@@ -84,6 +86,7 @@ impl<'a> Builder<'a> {
             advice: Vec::new(),
             readahead: Vec::new(),
             evictions: Vec::new(),
+            waited_reads: HashMap::new(),
             waiting: HashMap::new(),
             stack_of: HashMap::new(),
             lost: HashMap::new(),
@@ -200,6 +203,13 @@ impl<'a> Builder<'a> {
             }
             _ => None,
         };
+        if raw.context.doing == raw::Doing::Call
+            && class(raw.context.syscall) == Class::Read
+            && let Some(file) = self.files.index(raw.context.file)
+            && self.files.row(file).is_some_and(|f| f.kind == FileKind::Regular)
+        {
+            self.waited_reads.insert(key, (file, raw.context.index));
+        }
         let user_fault = raw.context.doing == raw::Doing::Fault && raw.context.syscall < 0;
         let stall = Stall {
             began: Nanos(raw.began.min(head.at)),
@@ -267,12 +277,19 @@ impl<'a> Builder<'a> {
         }
         let grown = self.sizes_now(machine);
         let residency = side_band::residency(&mut self, &manifest, machine);
+        let bpf = matches!(self.tier, Tier::A | Tier::B);
         let unseen = Unseen {
             page: self.page,
             whole_folios: faults_map_whole_folios(&manifest.machine.kernel),
             huge: if manifest.mapped_huge.is_some_and(|n| n > 0) { &self.mappings } else { &[] },
         };
-        let pages = std::mem::take(&mut self.pages);
+        let mut pages = std::mem::take(&mut self.pages);
+        self.waited_reads.retain(|key, _| !pages.filled_in(*key));
+        self.requests.name_direct(&self.waited_reads);
+        let (reads, transfers) = std::mem::take(&mut self.requests).finish();
+        if bpf {
+            pages.read_to_be_written(&reads, &transfers);
+        }
         let mut touches = pages.finish(&self.files.rows, &self.stack_of, residency, unseen, machine);
         touches.cut(&grown);
         let names: HashMap<Dev, String> = manifest.devices.iter().map(|d| (d.dev, d.name.clone())).collect();
@@ -284,14 +301,12 @@ impl<'a> Builder<'a> {
         if self.spaces.full {
             manifest.notes.push("there were too many mappings to follow all of them".to_owned());
         }
-        let bpf = matches!(self.tier, Tier::A | Tier::B);
         let by_time = |m: &Mapping| m.at;
         self.mappings.sort_by_key(by_time);
         self.lookups.sort_by_key(|(l, _)| l.at);
         self.stalls.sort_by_key(|(s, _)| s.began);
         self.advice.sort_by_key(|a| a.at);
         let (lookups, stalls) = self.joined();
-        let (reads, transfers) = self.requests.finish();
         let wanted = manifest.stacks != recording::manifest::StackMethod::None;
         let has_stacks = wanted || !self.stacks.rows.is_empty();
         let perf = !self.input.perf_events.is_empty();

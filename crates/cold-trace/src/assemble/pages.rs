@@ -5,10 +5,13 @@ use std::ops::Range;
 
 use cold_model::Nanos;
 use cold_model::recording::manifest::Tier;
-use cold_model::recording::{File, FileIdx, FileKind, Fill, Mapping, StackIdx, Touch, TouchKind};
+use cold_model::recording::{
+    DeviceRead, File, FileIdx, FileKind, Fill, FillCause, Mapping, StackIdx, Touch, TouchKind, Transfer,
+};
 
 use super::builder::Builder;
 use super::causes::{Filling, populates};
+use super::history::{Change, History};
 use super::index::{ContextKey, read_range};
 use super::reach::{self, Reach};
 use crate::machine::Machine;
@@ -17,9 +20,6 @@ use crate::syscalls::{Class, class};
 
 /// No folio is larger: 2^13 pages is beyond every kernel's limit. A damaged record must not claim more.
 const MAX_ORDER: u32 = 13;
-/// Most pages of all fills together that are told apart when windows are cut to what was cached; 64 Mi
-/// pages are 256 GiB.
-const MAX_HISTORY: u64 = 64 << 20;
 /// A fault-around window beyond this is none (`fault_around_bytes` reaches one page table: 512 pages).
 const MAX_WINDOW: u64 = 512;
 
@@ -44,6 +44,8 @@ pub(super) struct Pages {
     begun: Vec<(Touch, ContextKey)>,
     /// A thread's last fill within a fault or call.
     last_fill: HashMap<u32, (u64, FileIdx, u64)>,
+    /// Faults and calls in which something was filled.
+    filled_in: HashSet<ContextKey>,
     /// Faults, for what they mapped without an event.
     faults: Vec<reach::Fault>,
     /// Faults by address (tier B): the fault in progress of a thread.
@@ -52,9 +54,6 @@ pub(super) struct Pages {
 
 /// Pages that were cached before or after, per file, as sorted runs.
 pub(super) type Runs = HashMap<FileIdx, Vec<(u64, u64)>>;
-
-/// When a page of a file came or went, with its folio: (time, file, first page, pages, whether it came).
-type Change = (u64, FileIdx, u64, u32, bool);
 
 /// What looking at the page cache before and after told.
 #[derive(Debug, Default)]
@@ -262,6 +261,7 @@ impl Builder<'_> {
             self.pages.begun.push((touch(head, file, page, 1, TouchKind::Read, 0), key));
         }
         self.pages.last_fill.insert(head.tid, (add.context.at, file, last));
+        self.pages.filled_in.insert(key);
         for i in 0..=u64::from(add.more) {
             let first_page = add.index.saturating_add(i * u64::from(pages));
             self.pages.changes.push((head.at, file, first_page, pages, true));
@@ -337,6 +337,54 @@ impl Pages {
         Some((last.1, last.2))
     }
 
+    /// Whether something was filled in this fault or call.
+    pub(super) fn filled_in(&self, key: ContextKey) -> bool {
+        self.filled_in.contains(&key)
+    }
+
+    /// A write of a part of a page that was not cached reads the page first: it was read, and needed. Which pages a
+    /// device brought tells them from those that were made new.
+    pub(super) fn read_to_be_written(&mut self, reads: &[DeviceRead], transfers: &[Transfer]) {
+        let mut brought: HashMap<FileIdx, Vec<Range<u64>>> = HashMap::new();
+        for t in transfers {
+            let own = reads.get(t.request as usize).is_some_and(|read| read.in_tree);
+            if let Some(file) = t.file.filter(|_| own) {
+                let end = t.first_page.saturating_add(t.pages.into());
+                brought.entry(file).or_default().push(t.first_page..end);
+            }
+        }
+        for ranges in brought.values_mut() {
+            ranges.sort_unstable_by_key(|range| range.start);
+            ranges.dedup_by(|next, last| {
+                let joins = next.start <= last.end;
+                last.end = if joins { last.end.max(next.end) } else { last.end };
+                joins
+            });
+        }
+        let mut fills = Vec::with_capacity(self.fills.len());
+        for fill in std::mem::take(&mut self.fills) {
+            let ranges = brought.get(&fill.file).filter(|_| fill.cause == FillCause::Write && fill.in_tree);
+            let Some(ranges) = ranges else {
+                fills.push(fill);
+                continue;
+            };
+            let end = fill.first_page.saturating_add(fill.pages.into());
+            let mut at = fill.first_page;
+            while at < end {
+                let was_read = holds_any(ranges, at);
+                let same = (at..end).take_while(|page| holds_any(ranges, *page) == was_read).count() as u64;
+                let cause = if was_read { FillCause::BufferedRead } else { FillCause::Write };
+                let pages = u32::try_from(same).unwrap_or(u32::MAX);
+                fills.push(Fill { first_page: at, pages, cause, ..fill });
+                if was_read {
+                    self.push(Touch { first_page: at, pages, ..of_fill(&fill) });
+                }
+                at = at.saturating_add(same.max(1));
+            }
+        }
+        self.fills = fills;
+    }
+
     /// Where the last page filled of each file ends, in pages.
     pub(super) fn filled(&self) -> HashMap<FileIdx, u64> {
         let mut ends = HashMap::new();
@@ -387,11 +435,32 @@ impl Pages {
         touches.sort_by_key(|t| t.at);
         let fills_by_residency = residency.came.is_some();
         for (file, first_page, pages) in residency.came.unwrap_or_default() {
-            let cause = cold_model::recording::FillCause::Other;
+            let cause = FillCause::Other;
             let at = residency.end;
             fills.push(Fill { at, pid: 0, tid: 0, in_tree: false, file, first_page, pages, cause });
         }
         Finished { touches, fills, fills_by_residency }
+    }
+}
+
+fn holds_any(sorted: &[Range<u64>], page: u64) -> bool {
+    let next = sorted.partition_point(|range| range.start <= page);
+    next.checked_sub(1).and_then(|i| sorted.get(i)).is_some_and(|range| range.contains(&page))
+}
+
+/// A read of what a fill brought, for whoever caused it.
+fn of_fill(fill: &Fill) -> Touch {
+    Touch {
+        at: fill.at,
+        pid: fill.pid,
+        tid: fill.tid,
+        file: fill.file,
+        first_page: fill.first_page,
+        pages: fill.pages,
+        kind: TouchKind::Read,
+        major: None,
+        ip: None,
+        stack: None,
     }
 }
 
@@ -410,78 +479,4 @@ fn add_untold(touches: &mut Vec<(Touch, ContextKey)>, begun: Vec<(Touch, Context
             touches.push((t, key));
         }
     }
-}
-
-/// When each page of the files of interest came and went.
-#[derive(Debug)]
-pub(super) struct History<'a> {
-    changes: &'a [Change],
-    /// Places in `changes`, in order of time.
-    of: HashMap<(FileIdx, u64), Vec<u32>>,
-}
-
-impl<'a> History<'a> {
-    fn new(changes: &'a [Change], files: &BTreeSet<FileIdx>) -> Self {
-        let numbered = (0_u32..).zip(changes);
-        let of_interest = || numbered.clone().filter(|(_, c)| files.contains(&c.1));
-        let mut of = HashMap::new();
-        if of_interest().map(|(_, c)| u64::from(c.3)).sum::<u64>() <= MAX_HISTORY {
-            for (place, (_, file, first, pages, _)) in of_interest() {
-                for page in *first..first.saturating_add(u64::from(*pages)) {
-                    of.entry((*file, page)).or_insert_with(Vec::new).push(place);
-                }
-            }
-        }
-        Self { changes, of }
-    }
-
-    /// Changes of a page up to the time of a touch, and after it.
-    fn around(
-        &self,
-        touch: &Touch,
-        page: u64,
-    ) -> (impl DoubleEndedIterator<Item = &'a Change>, impl Iterator<Item = &'a Change>) {
-        let changes = self.changes;
-        let places = self.of.get(&(touch.file, page)).map_or(&[][..], Vec::as_slice);
-        let change = move |place: &u32| changes.get(*place as usize);
-        let next = places.partition_point(|place| change(place).is_some_and(|c| c.0 <= touch.at.0));
-        let (before, after) = places.split_at(next);
-        (before.iter().filter_map(change), after.iter().filter_map(change))
-    }
-
-    /// Whether a page was cached at the time of a touch, as far as is known: what came later was not; what never
-    /// came and is not there in the end was not either.
-    fn cached(&self, touch: &Touch, page: u64, after: Option<&Vec<(u64, u64)>>) -> bool {
-        let (mut before, mut later) = self.around(touch, page);
-        match (before.next_back(), later.next()) {
-            (Some(change), _) => change.4,
-            // Nothing before: it was there if it leaves next.
-            (None, Some(change)) => !change.4,
-            (None, None) => after.is_none_or(|runs| holds(runs, page)),
-        }
-    }
-
-    /// The folio that held a page when it was touched, or that came for it, and when it came; `None`: the page was
-    /// cached before, or nothing is known.
-    pub(super) fn folio(&self, touch: &Touch, page: u64) -> Option<(Range<u64>, Nanos)> {
-        let (mut before, mut later) = self.around(touch, page);
-        let there = before.next_back().filter(|change| change.4);
-        let came = there.or_else(|| later.find(|change| change.4))?;
-        Some((came.2..came.2.saturating_add(came.3.into()), Nanos(came.0)))
-    }
-
-    /// When a page came that was not cached at the time of the touch, if that was before `until`.
-    pub(super) fn came(&self, touch: &Touch, page: u64, until: Nanos) -> Option<Nanos> {
-        let (mut before, mut later) = self.around(touch, page);
-        if before.next_back().is_some_and(|change| change.4) {
-            return None;
-        }
-        later.find(|change| change.4).map(|change| Nanos(change.0)).filter(|at| *at < until)
-    }
-}
-
-/// Whether sorted runs (first, pages) hold a page.
-pub(super) fn holds(runs: &[(u64, u64)], page: u64) -> bool {
-    let i = runs.partition_point(|r| r.0 <= page);
-    i.checked_sub(1).and_then(|i| runs.get(i)).is_some_and(|r| page - r.0 < r.1)
 }

@@ -14,8 +14,8 @@ use std::ops::Range;
 use cold_model::Nanos;
 use cold_model::recording::{File, FileIdx, Mapping, Touch, TouchKind};
 
+use super::history::History;
 use super::index::ContextKey;
-use super::pages::History;
 use super::space::Area;
 use crate::machine::Machine;
 

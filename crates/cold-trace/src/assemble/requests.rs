@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 
 use cold_model::Nanos;
-use cold_model::recording::{DeviceRead, RequestIdx, Transfer};
+use cold_model::recording::{DeviceRead, FileIdx, RequestIdx, Transfer};
 
 use super::files::Files;
+use super::index::ContextKey;
 use crate::raw::{BORROWED, Done, Header, PART_ANON, Request};
 
 /// `REQ_OP_READ`, in the lowest 8 bits of `cmd_flags`.
@@ -17,6 +18,8 @@ pub(super) struct Requests {
     reads: Vec<DeviceRead>,
     transfers: Vec<Transfer>,
     open: HashMap<u64, usize>,
+    /// Places in `transfers` of memory that is no file's, with the call that asked for it.
+    past_the_cache: Vec<(usize, ContextKey)>,
 }
 
 impl Requests {
@@ -52,10 +55,18 @@ impl Requests {
             readahead: request.readahead,
         });
         self.open.insert(request.rq, index as usize);
-        self.parts(index, request, files, page);
+        let key = (head.tid, if somebody_else { 0 } else { request.context });
+        self.parts(index, request, key, files, page);
     }
 
-    fn parts(&mut self, request: RequestIdx, raw: &Request<'_>, files: &mut Files, page: u64) {
+    fn parts(
+        &mut self,
+        request: RequestIdx,
+        raw: &Request<'_>,
+        key: ContextKey,
+        files: &mut Files,
+        page: u64,
+    ) {
         let first = self.transfers.len();
         for part in raw.parts() {
             let file = if part.state & PART_ANON == 0 { files.index(part.file) } else { None };
@@ -69,6 +80,9 @@ impl Requests {
                 last.pages = sum;
                 continue;
             }
+            if file.is_none() && key.1 != 0 {
+                self.past_the_cache.push((self.transfers.len(), key));
+            }
             self.transfers.push(Transfer { request, file, first_page: index, pages });
         }
     }
@@ -78,6 +92,20 @@ impl Requests {
             && let Some(read) = self.open.remove(&done.rq).and_then(|i| self.reads.get_mut(i))
         {
             read.completed = Some(Nanos(at));
+        }
+    }
+
+    /// Names the files of direct reads: by the calls in which they were waited for, and their positions.
+    pub(super) fn name_direct(&mut self, calls: &HashMap<ContextKey, (FileIdx, u64)>) {
+        let mut done: HashMap<ContextKey, u64> = HashMap::new();
+        for (place, key) in std::mem::take(&mut self.past_the_cache) {
+            let (Some((file, page)), Some(transfer)) = (calls.get(&key), self.transfers.get_mut(place))
+            else {
+                continue;
+            };
+            let done = done.entry(key).or_default();
+            (transfer.file, transfer.first_page) = (Some(*file), page.saturating_add(*done));
+            *done = done.saturating_add(transfer.pages.into());
         }
     }
 

@@ -6,7 +6,8 @@ use cold_model::recording::{FileIdx, Mapping, Touch, TouchKind};
 
 use super::builder::Builder;
 use super::files::escape;
-use super::pages::{Residency, Runs, holds};
+use super::history::holds;
+use super::pages::{Residency, Runs};
 use super::space::Area;
 use super::stacks;
 use crate::blocks::{Existing, PerfClass};

@@ -97,6 +97,8 @@ fn bytes(h: &Headline) -> String {
     for (n, what) in [
         (&h.metadata, "of it metadata of file systems"),
         (&h.refilled, "read again after it had been evicted"),
+        (&h.direct, "read past the cache (O_DIRECT)"),
+        (&h.written, "written, not read"),
         (&h.read_by_others, "of the same files read by others"),
     ] {
         if let Some(b) = n.value().filter(|b| b.0 > 0) {
@@ -126,8 +128,10 @@ fn requests(h: &Headline) -> String {
 
 /// How much each cause brought, most first.
 fn causes(h: &Headline) -> Option<String> {
-    let all: u64 = h.causes.values().map(|b| b.0).sum();
-    let mut list: Vec<(&FillCause, &Bytes)> = h.causes.iter().filter(|(_, b)| b.0 > 0).collect();
+    // Pages that were made new for a write were not read.
+    let read = || h.causes.iter().filter(|(cause, bytes)| **cause != FillCause::Write && bytes.0 > 0);
+    let all: u64 = read().map(|(_, bytes)| bytes.0).sum();
+    let mut list: Vec<(&FillCause, &Bytes)> = read().collect();
     list.sort_by_key(|(c, b)| (std::cmp::Reverse(b.0), **c));
     let words: Vec<String> =
         list.iter().map(|(c, b)| format!("{} {}", cause(**c), percent(b.0, all))).collect();

@@ -54,6 +54,8 @@ fn headline() -> Headline {
     Headline {
         mapped: None,
         came_in: None,
+        direct: Known::Value(Bytes(0)),
+        written: Known::Value(Bytes(0)),
         subject: "firefox-esr --headless -screenshot /tmp/p.png file:///tmp/page.html".into(),
         tier: Tier::A,
         ready: Known::Value(Nanos(3210 * MS)),
