@@ -22,6 +22,9 @@ pub enum Match {
 /// Image-based systems (`OSTree`, Nix) give every file the time 0 or 1: it tells nothing.
 const NO_TIME_NS: i64 = 1_000_000_000;
 
+/// In place of a time: each start writes the file in place, so that its time says nothing.
+pub const WRITTEN_IN_PLACE: i64 = i64::MIN;
+
 impl Identity {
     /// The identity of the file that `meta` describes; `build_id` zero when it has none.
     pub fn of(meta: &Metadata, build_id: [u8; 20]) -> Self {
@@ -42,7 +45,12 @@ impl Identity {
 
     /// The same from the fields of a `stat`. The inode counts only where the time tells nothing: it
     /// changes when a file is restored or reinstalled, and on some file systems with each mount.
+    /// What each start writes in place is the same as long as it is the same inode and no shorter.
     pub fn matches_stat(&self, inode: u64, size: u64, mtime_ns: i64) -> Match {
+        if self.mtime_ns == WRITTEN_IN_PLACE {
+            let same = inode == self.inode && size >= self.size;
+            return if same { Match::Same } else { Match::Changed };
+        }
         if size != self.size {
             Match::Changed
         } else if mtime_ns == self.mtime_ns && (inode == self.inode || mtime_ns > NO_TIME_NS) {
@@ -75,11 +83,15 @@ mod tests {
     #[test]
     fn size_and_time_tell_files_apart_and_a_build_id_knows_better() {
         let built = Identity { build_id: [1; 20], ..OLD };
+        let in_place = Identity { mtime_ns: WRITTEN_IN_PLACE, ..OLD };
         let timeless = Identity { mtime_ns: NO_TIME_NS, ..OLD };
         for (identity, inode, size, mtime_ns, expected) in [
             (OLD, 7, 100, OLD.mtime_ns, Match::Same),
             // Restored from a backup, reinstalled.
             (OLD, 8, 100, OLD.mtime_ns, Match::Same),
+            (in_place, 7, 120, 99, Match::Same),
+            (in_place, 8, 100, 99, Match::Changed),
+            (in_place, 7, 99, 99, Match::Changed),
             (OLD, 7, 101, OLD.mtime_ns, Match::Changed),
             (OLD, 7, 100, OLD.mtime_ns + 1, Match::Changed),
             (built, 7, 100, OLD.mtime_ns + 1, Match::Touched),

@@ -1,6 +1,6 @@
 //! Which files can be part of a plan, and as what.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use cold_model::file_system::is_made_up;
 use cold_model::recording::manifest::FileSystem;
 use cold_model::recording::tables::Dev;
-use cold_model::recording::{self, FileIdx, PathFrom, Recording};
+use cold_model::recording::{self, FileIdx, Fill, FillCause, PathFrom, Recording};
+use cold_plan::identity::WRITTEN_IN_PLACE;
 use cold_plan::plan::{FileKind, Identity, PlanFile, Range};
 
 /// File systems that hold their files in memory.
@@ -29,6 +30,8 @@ pub(super) struct Selection<'a> {
     /// Places of file systems that cannot be planned.
     blind: Vec<PathBuf>,
     blind_devs: Vec<Dev>,
+    /// Files of which the start read pages from storage.
+    read: HashSet<FileIdx>,
     /// When the command was started, nanoseconds since 1970.
     started: Option<i64>,
     chosen: Vec<PlanFile>,
@@ -46,6 +49,7 @@ impl<'a> Selection<'a> {
             excluded,
             blind: m.file_systems.iter().filter(blind).map(|f| unescape(&f.mounted_at)).collect(),
             blind_devs: m.file_systems.iter().filter(blind).map(|f| f.dev).collect(),
+            read: recording.fills.iter().flatten().filter(was_read).map(|fill| fill.file).collect(),
             started: started.and_then(|t| i64::try_from(t.as_nanosecond()).ok()),
             chosen: Vec::new(),
             by_path: HashMap::new(),
@@ -86,11 +90,13 @@ impl<'a> Selection<'a> {
             _ => return None,
         };
         let size = row.size.filter(|n| *n > 0);
+        // What was read from storage was there before: it is written in place. What was not, this start made.
         let written = self.written(row);
+        let made = written && !self.read.contains(&file);
         let regular = kind == FileKind::Regular;
         if row.deleted
             || row.path_from == PathFrom::Unknown
-            || (regular && (size.is_none() || written || !self.real(row)))
+            || (regular && (size.is_none() || made || !self.real(row)))
         {
             return None;
         }
@@ -102,7 +108,7 @@ impl<'a> Selection<'a> {
             dev: row.dev,
             inode: if regular { row.inode } else { 0 },
             size: size.unwrap_or(0),
-            mtime_ns: row.mtime_ns.unwrap_or(0),
+            mtime_ns: if regular && written { WRITTEN_IN_PLACE } else { row.mtime_ns.unwrap_or(0) },
             build_id: row.build_id.as_deref().map_or([0; 20], build_id),
         };
         Some(self.put(path, kind, identity, NO_NEED))
@@ -229,6 +235,12 @@ impl<'a> Selection<'a> {
         let mut chosen: Vec<Option<PlanFile>> = self.chosen.into_iter().map(Some).collect();
         order.into_iter().filter_map(|i| chosen[i].take()).collect()
     }
+}
+
+/// A fill that brought what was on storage before.
+fn was_read(fill: &&Fill) -> bool {
+    use FillCause::{BufferedRead, DemandFault, ReadAhead, ReadAround};
+    fill.in_tree && matches!(fill.cause, BufferedRead | DemandFault | ReadAhead | ReadAround)
 }
 
 /// Splits an `st_dev` as glibc does (sys/sysmacros.h).

@@ -195,6 +195,24 @@ fn another_thread_or_process_until_ready_is_seen() {
     assert!(one(&|r| thread(r, 11, 10, 150)), "after ready");
 }
 
+/// A file that the start read from storage and wrote in place (a database) is known by its inode from then on.
+#[test]
+fn what_the_start_reads_and_writes_in_place_is_learnt() {
+    let mut r = recording();
+    let names = ["/srv/in place", "/srv/made new"];
+    for name in names {
+        let n = file(&mut r, name, 100);
+        r.files[n as usize].mtime_ns = Some(1_795_255_200_000_000_001);
+        touch(&mut r, 20, 10, n, 3..4, TouchKind::Read);
+        let cause = if name == names[0] { FillCause::BufferedRead } else { FillCause::Write };
+        r.fill(20, n, 3..4, cause);
+    }
+    let start = observe(&r, &With::default()).expect("teaches");
+    let learnt = |name: &str| start.files.iter().find(|f| f.path == Path::new(name));
+    assert_eq!(learnt(names[0]).map(|f| f.identity.mtime_ns), Some(cold_plan::identity::WRITTEN_IN_PLACE));
+    assert_eq!(learnt(names[1]), None);
+}
+
 type Change = fn(&mut File);
 
 #[test]

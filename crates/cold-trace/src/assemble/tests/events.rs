@@ -191,8 +191,19 @@ pub(super) fn kernel_stack(at: u64, began: u64, frames: &[u64]) -> Vec<u8> {
 
 /// Parts: file, first page, bytes.
 pub(super) fn request(at: u64, rq: u64, started: u64, sector: u64, parts: &[(Id, u64, u32)]) -> Vec<u8> {
+    request_in(0, at, rq, (started, sector), parts)
+}
+
+/// In the fault or call that began at `context`; started when, at which sector.
+pub(super) fn request_in(
+    context: u64,
+    at: u64,
+    rq: u64,
+    (started, sector): (u64, u64),
+    parts: &[(Id, u64, u32)],
+) -> Vec<u8> {
     let bytes = parts.iter().map(|p| p.2).sum();
-    let body = Body::new().u64(rq).u64(started).u64(0).u64(0).u64(sector).u32(DEV).u32(bytes).u32(0);
+    let body = Body::new().u64(rq).u64(started).u64(0).u64(context).u64(sector).u32(DEV).u32(bytes).u32(0);
     let n = parts.len() as u16;
     let body = body.u16(n).u16(n).u32(0).u32(1);
     parts.iter().fold(body, |b, p| b.id(p.0).u64(p.1).u32(p.2).u32(0)).record(13, at)

@@ -155,6 +155,55 @@ fn causes_of_fills() {
     );
 }
 
+/// A write of part of a page reads the page first, where it is not new: a device brought it.
+#[test]
+fn pages_that_a_write_had_to_read_are_reads() {
+    let f = id(5);
+    let c = call_context(10, libc::SYS_pwrite64, f, 0);
+    let r = run(&[named(f, 100, "data"), add_run(12, c, f, 4, 0, 3), request(13, 1, 13, 8, &[(f, 5, 8192)])]);
+    let rows: Vec<_> = r.fills.iter().flatten().map(|row| (row.first_page, row.pages, row.cause)).collect();
+    let (read, new) = (FillCause::BufferedRead, FillCause::Write);
+    assert_eq!(rows, [(4, 1, new), (5, 1, read), (6, 1, read), (7, 1, new)]);
+    assert_eq!(
+        touches(&r),
+        [(12, "/data".to_owned(), 5, 1, TouchKind::Read), (12, "/data".to_owned(), 6, 1, TouchKind::Read)]
+    );
+}
+
+/// Direct reads bring memory that is no file's; the call in which they were waited for has the file.
+#[test]
+fn direct_reads_have_the_file_of_their_call() {
+    let (f, other) = (id(5), id(6));
+    let c = |at, page| call_context(at, libc::SYS_read, f, page);
+    let r = run(&[
+        named(f, 100, "data"),
+        named(other, 100, "other"),
+        request_in(10, 11, 1, (11, 8), &[(NOWHERE, 0, 8 * 4096)]),
+        request_in(10, 12, 2, (12, 800), &[(NOWHERE, 0, 4096)]),
+        stall(20, c(10, 16), 13, 19, 3),
+        // Compressed: the call filled pages, whatever memory the device wrote to.
+        add(31, c(30, 40), f, 40, 0),
+        request_in(30, 32, 3, (32, 8000), &[(NOWHERE, 0, 4096)]),
+        stall(40, c(30, 40), 33, 39, 3),
+        // Not waited for.
+        request_in(50, 52, 4, (52, 80_000), &[(NOWHERE, 0, 4096)]),
+    ]);
+    let rows: Vec<_> =
+        r.transfers.iter().flatten().map(|t| (t.file.map(|f| path(&r, f)), t.first_page, t.pages)).collect();
+    let data = Some("/data".to_owned());
+    assert_eq!(rows, [(data.clone(), 16, 8), (data, 24, 1), (None, 0, 1), (None, 0, 1)]);
+}
+
+/// Populated pages may be needed, from the moment on when they are there.
+#[test]
+fn what_was_asked_for_may_be_needed_once_it_has_come() {
+    let f = id(5);
+    let mut c = fault_context(10, f, 20);
+    c.syscall = libc::SYS_mlock as i32;
+    let r = run(&[named(f, 100, "lib"), pages(7, 11, c, f, 20, 20), add(12, c, f, 20, 0)]);
+    assert_eq!(touches(&r), [(12, "/lib".to_owned(), 20, 1, TouchKind::FaultAround)]);
+}
+
 /// Perf records of the side-band: process, address, bytes, offset, inode.
 pub(super) fn perf_map(at: u64, pid: u32, address: u64, bytes: u64, offset: u64, inode: u64) -> Vec<u8> {
     let path = Body::new().bytes(b"/lib\0");
