@@ -1,6 +1,6 @@
 //! Does the recording agree with itself and with the machine's own counters?
 
-use cold_model::recording::manifest::DiskCounter;
+use cold_model::recording::manifest::{DiskCounter, Tier};
 use cold_model::recording::{DeviceRead, FileKind};
 use cold_model::{Bytes, Nanos};
 
@@ -93,6 +93,11 @@ fn needed_is_bound(cx: &Context<'_>) -> Check {
         let what = "it bounds what was needed through mappings; which pages reads copied is not seen";
         return check(ID, None, what);
     }
+    if m.tier == Tier::B {
+        let what = "it holds but for reads by io_uring and for pages that were asked for at once (MAP_POPULATE, mlock), \
+                    which tier B does not see";
+        return check(ID, None, what);
+    }
     if m.mapped_huge.is_none() {
         let what = "whether huge pages were mapped at once, without an event, was not recorded";
         return check(ID, None, what);
@@ -100,7 +105,8 @@ fn needed_is_bound(cx: &Context<'_>) -> Check {
     let pages = |of: fn(&Usage) -> u64| cx.bytes(cx.usage.iter().map(of).sum());
     let (exact, upper) = (pages(|u| u.exact.pages()), pages(|u| u.upper.pages()));
     let what = format!(
-        "{exact} were touched for certain, {upper} more may have been: they were mapped around faults"
+        "{exact} were touched for certain, {upper} more may have been: they were mapped around faults (files in \
+         memory apart, whose faults have no events)"
     );
     check(ID, Some(true), what)
 }

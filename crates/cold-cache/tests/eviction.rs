@@ -212,3 +212,34 @@ mod root {
         assert_eq!(cached(&foreign), 0, "DONTNEED works without ownership");
     }
 }
+
+/// An overlay's file has its pages in another inode, which cachestat does not look at: it says 0 whatever is cached.
+#[test]
+fn files_of_an_overlay_are_told_and_evicted() {
+    if !support::need_root() {
+        return;
+    }
+    let scratch = Scratch::new();
+    for name in ["lower", "upper", "work", "merged"] {
+        std::fs::create_dir(scratch.path(name)).expect("made");
+    }
+    let lower = scratch.file("lower/data", 64);
+    let merged = scratch.path("merged");
+    let dir = |name| scratch.path(name).display().to_string();
+    let options = format!("lowerdir={},upperdir={},workdir={}", dir("lower"), dir("upper"), dir("work"));
+    let mount = ["-t", "overlay", "-o", &options, "overlay"];
+    let mounted = std::process::Command::new("mount").args(mount).arg(&merged).status().expect("mount");
+    assert!(mounted.success());
+    let path = merged.join("data");
+    let told = std::panic::catch_unwind(|| {
+        support::retry(|| (std::fs::read(&path).is_ok() && cached(&path) == 64).then_some(()));
+        let scan = cold_cache::scan(std::slice::from_ref(&path), cold_cache::ScanOptions::default(), &());
+        let report = evict(&[target(&path)], Method::FILES).expect("evict");
+        (scan, report, cached(&path), cached(&lower))
+    });
+    let unmounted = std::process::Command::new("umount").arg("-l").arg(&merged).status().expect("umount");
+    assert!(unmounted.success());
+    let (scan, report, above, below) = told.expect("no panic");
+    assert_eq!(scan.expect("scanned").totals().resident.0, 64 * 4096);
+    assert_eq!((report.before.0, report.is_clean(), above, below), (64 * 4096, true, 0, 0), "{report:?}");
+}

@@ -17,7 +17,7 @@
 mod page_map;
 
 use std::fs::{File, Metadata};
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt;
 
 pub use page_map::{PageMap, PageRun};
@@ -76,7 +76,8 @@ const SYS_CACHESTAT: libc::c_long = 451;
 /// Counts the cached pages that intersect `offset..offset+len` (bytes; `len` 0 means to the end).
 ///
 /// `Ok(None)` when the kernel refuses to tell (EPERM: neither owned nor writable), cannot (ENOSYS
-/// before 6.5), or the file has no page cache in this sense (EOPNOTSUPP: hugetlbfs).
+/// before 6.5), the file has no page cache in this sense (EOPNOTSUPP: hugetlbfs), or another file's pages are its
+/// own (overlayfs).
 pub fn cachestat(file: &File, offset: u64, len: u64) -> Result<Option<CacheStat>> {
     cachestat_fd(file.as_raw_fd(), offset, len)
 }
@@ -84,10 +85,20 @@ pub fn cachestat(file: &File, offset: u64, len: u64) -> Result<Option<CacheStat>
 /// [`cachestat`] for a descriptor that the caller keeps open, named in errors by its number.
 pub(crate) fn cachestat_fd(fd: i32, offset: u64, len: u64) -> Result<Option<CacheStat>> {
     match ask_cachestat(fd, offset, len) {
+        Ok(stat) if stat.cached == 0 && is_stacked(fd) => Ok(None),
         Ok(stat) => Ok(Some(stat)),
         Err(e) if matches!(e.raw_os_error(), Some(libc::EPERM | libc::ENOSYS | libc::EOPNOTSUPP)) => Ok(None),
         Err(e) => Err(Error::io("ask cachestat of", format!("descriptor {fd}"), e)),
     }
+}
+
+/// Whether the file lies on overlayfs: its pages are those of a file of another layer, which cachestat does not ask
+/// (it looks at the overlay's own inode, which has none: 0 pages of a file of which mincore tells 168). A mapping is of
+/// the other layer's file, so mincore tells the truth.
+fn is_stacked(fd: i32) -> bool {
+    // SAFETY: callers keep the descriptor open.
+    let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+    rustix::fs::fstatfs(fd).is_ok_and(|stat| stat.f_type == libc::OVERLAYFS_SUPER_MAGIC)
 }
 
 /// The call itself, with the kernel's refusal as it is.

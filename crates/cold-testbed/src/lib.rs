@@ -13,6 +13,7 @@ mod fake;
 mod need;
 mod programs;
 mod wait;
+pub mod ways;
 
 pub use disk::SlowDisk;
 pub use fake::FakeTree;

@@ -77,6 +77,8 @@ fn needed_is_a_bound_unless_touches_are_missing() {
     r.manifest.lost.insert("touches".into(), 1);
     assert_eq!(holds(&r, ID), Some(false));
     r.manifest.lost.clear();
+    r.manifest.tier = Tier::B;
+    assert_eq!(holds(&r, ID), None, "rings are not seen");
     r.manifest.tier = Tier::C;
     assert_eq!(holds(&r, ID), None, "what reads copy is not seen");
     r.touches = None;

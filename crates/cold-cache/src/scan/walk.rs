@@ -9,7 +9,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use cold_model::FileId;
 use cold_sys::dir::{Dir, EntryKind, FileStat, fstat, os_name};
-use cold_sys::residency::{PageMap, cachestat, has_cachestat};
+use cold_sys::residency::{CacheStat, PageMap, cachestat, has_cachestat};
 
 use super::{Residency, Scan, ScanOptions, ScannedDir, ScannedFile, Skipped};
 use crate::{Error, Progress, Result};
@@ -282,12 +282,17 @@ impl Shared<'_> {
         }
     }
 
+    /// What cachestat tells, where the kernel has it and it knows the file's pages.
+    fn asked(&self, file: &File) -> Result<Option<CacheStat>> {
+        if self.has_cachestat { Ok(cachestat(file, 0, 0)?) } else { Ok(None) }
+    }
+
     /// The residency of one open file.
     fn look(&self, name: std::ffi::OsString, file: &File, stat: &FileStat) -> Result<ScannedFile> {
         let residency = if stat.size == 0 {
-            Residency::Told(cold_sys::residency::CacheStat::default())
-        } else if self.has_cachestat {
-            cachestat(file, 0, 0)?.map_or(Residency::Unknown, Residency::Told)
+            Residency::Told(CacheStat::default())
+        } else if let Some(told) = self.asked(file)? {
+            Residency::Told(told)
         } else {
             let meta = file.metadata().map_err(|e| cold_sys::Error::io("stat", "an open file", e))?;
             PageMap::of(file, &meta)?.map_or(Residency::Unknown, |m| Residency::Resident(m.resident()))

@@ -281,11 +281,12 @@ impl<'a> Builder<'a> {
         let unseen = Unseen {
             page: self.page,
             whole_folios: faults_map_whole_folios(&manifest.machine.kernel),
+            fills_seen: bpf,
             huge: if manifest.mapped_huge.is_some_and(|n| n > 0) { &self.mappings } else { &[] },
         };
         let mut pages = std::mem::take(&mut self.pages);
         self.waited_reads.retain(|key, _| !pages.filled_in(*key));
-        self.requests.name_direct(&self.waited_reads);
+        pages.past_the_cache(&self.requests.name_direct(&self.waited_reads));
         let (reads, transfers) = std::mem::take(&mut self.requests).finish();
         if bpf {
             pages.read_to_be_written(&reads, &transfers);

@@ -16,7 +16,7 @@ use super::index::{ContextKey, read_range};
 use super::reach::{self, Reach};
 use crate::machine::Machine;
 use crate::raw::{self, Doing};
-use crate::syscalls::{Class, class};
+use crate::syscalls::has_position;
 
 /// No folio is larger: 2^13 pages is beyond every kernel's limit. A damaged record must not claim more.
 const MAX_ORDER: u32 = 13;
@@ -71,6 +71,8 @@ pub(super) struct Unseen<'a> {
     pub(super) page: u64,
     /// A fault maps all of a large folio.
     pub(super) whole_folios: bool,
+    /// Fills and evictions are told.
+    pub(super) fills_seen: bool,
     /// Mappings in which huge pages may have been mapped at once; empty where none was on the whole machine.
     pub(super) huge: &'a [Mapping],
 }
@@ -253,7 +255,7 @@ impl Builder<'_> {
         let last = add.index.saturating_add(u64::from(add.more) * u64::from(pages));
         // Behind a success the position is where the next page would be wanted, if the call went on.
         let first = self.pages.last_read.get(&head.tid).is_none_or(|(last, _)| *last != key);
-        let reads = first && add.context.doing == Doing::Call && class(add.context.syscall) == Class::Read;
+        let reads = first && add.context.doing == Doing::Call && has_position(add.context.syscall);
         if let Some((_, page)) = wanted.filter(|(of, _)| *of == file)
             && (reads && in_tree && kind == FileKind::Regular && self.index.has_gets)
             && (add.index..last.saturating_add(pages.into())).contains(&page)
@@ -342,6 +344,11 @@ impl Pages {
         self.filled_in.contains(&key)
     }
 
+    /// Forgets what these calls read: tier B, which sees reads by their calls, took it for pages of the cache.
+    pub(super) fn past_the_cache(&mut self, calls: &HashSet<ContextKey>) {
+        self.touches.retain(|(touch, key)| touch.kind != TouchKind::Read || !calls.contains(key));
+    }
+
     /// A write of a part of a page that was not cached reads the page first: it was read, and needed. Which pages a
     /// device brought tells them from those that were made new.
     pub(super) fn read_to_be_written(&mut self, reads: &[DeviceRead], transfers: &[Transfer]) {
@@ -407,9 +414,11 @@ impl Pages {
         of_interest.extend(unseen.huge.iter().map(|m| m.file));
         let Self { mut touches, mut windows, mut fills, begun, changes, faults, .. } = self;
         let history = History::new(&changes, &of_interest);
-        let mut reach = Reach::new(files, (unseen.page, unseen.whole_folios), &history);
-        windows.extend(reach.of_faults(&faults, machine));
-        windows.extend(reach.of_mappings(unseen.huge, machine));
+        let mut reach = Reach::new(files, unseen, &history);
+        for rows in [reach.of_faults(&faults, machine), reach.of_mappings(unseen.huge, machine)] {
+            windows.extend(rows.to_cut);
+            touches.extend(rows.whole);
+        }
         add_untold(&mut touches, begun);
         for (window, key) in windows {
             let end = window.first_page.saturating_add(window.pages.into());

@@ -16,6 +16,7 @@ use cold_model::recording::{File, FileIdx, Mapping, Touch, TouchKind};
 
 use super::history::History;
 use super::index::ContextKey;
+use super::pages::Unseen;
 use super::space::Area;
 use crate::machine::Machine;
 
@@ -56,6 +57,30 @@ fn entries(page: u64) -> u64 {
     page / 8
 }
 
+/// Rows of what may have been mapped.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// To be cut to what was cached.
+    pub(super) to_cut: Vec<(Touch, ContextKey)>,
+    /// As they are.
+    pub(super) whole: Vec<(Touch, ContextKey)>,
+}
+
+impl Rows {
+    fn of(&mut self, to_cut: bool) -> &mut Vec<(Touch, ContextKey)> {
+        if to_cut { &mut self.to_cut } else { &mut self.whole }
+    }
+}
+
+/// The folio of a page.
+struct Folio {
+    pages: Range<u64>,
+    /// When it was there.
+    at: Nanos,
+    /// Seen, or told by the machine; else the largest that there may be.
+    told: bool,
+}
+
 /// What is asked about the machine, and of it.
 pub(super) struct Reach<'a> {
     files: &'a [File],
@@ -63,70 +88,71 @@ pub(super) struct Reach<'a> {
     page: u64,
     /// A fault maps all of a large folio.
     whole_folios: bool,
+    /// Fills and evictions were seen.
+    fills_seen: bool,
     history: &'a History<'a>,
     /// The folios of pages that were cached before, as the machine told; `None`: it does not tell.
     known: HashMap<FileIdx, Option<Vec<(u64, u64)>>>,
 }
 
 impl<'a> Reach<'a> {
-    pub(super) fn new(
-        files: &'a [File],
-        (page, whole_folios): (u64, bool),
-        history: &'a History<'a>,
-    ) -> Self {
-        Self { files, page, whole_folios, history, known: HashMap::new() }
+    pub(super) fn new(files: &'a [File], unseen: Unseen<'_>, history: &'a History<'a>) -> Self {
+        let Unseen { page, whole_folios, fills_seen, .. } = unseen;
+        Self { files, page, whole_folios, fills_seen, history, known: HashMap::new() }
     }
 
-    /// Rows of what these faults may have mapped, not yet cut to what was cached.
-    pub(super) fn of_faults(
-        &mut self,
-        faults: &[Fault],
-        machine: &mut dyn Machine,
-    ) -> Vec<(Touch, ContextKey)> {
+    /// Rows of what these faults may have mapped.
+    pub(super) fn of_faults(&mut self, faults: &[Fault], machine: &mut dyn Machine) -> Rows {
         if self.whole_folios {
             let old = faults.iter().filter(|f| self.history.folio(&f.touch, f.touch.first_page).is_none());
             let pages: BTreeSet<_> = old.map(|f| (f.touch.file, f.touch.first_page)).collect();
             self.ask(&pages, machine);
         }
         let mut next: HashMap<u32, Nanos> = HashMap::new();
-        let mut rows = Vec::new();
+        let mut rows = Rows::default();
         for fault in faults.iter().rev() {
             let until = next.insert(fault.touch.tid, fault.touch.at).unwrap_or(Nanos(u64::MAX));
-            self.windows(fault, until, &mut rows);
+            if fault.window.start < fault.window.end {
+                self.window(fault, until, &mut rows);
+            }
             let page = fault.touch.first_page;
             if self.whole_folios || fault.asked {
-                let (folio, at) = self.folio(fault);
-                let folio = if self.whole_folios { folio } else { page..page.saturating_add(1) };
+                let Folio { pages, at, told } = self.folio(fault);
+                let folio = if self.whole_folios { pages } else { page..page.saturating_add(1) };
                 let folio = folio.start.max(fault.mapped.start)..folio.end.min(fault.mapped.end);
-                rows.extend(beside(fault, folio, at).map(|row| (row, fault.key)));
+                rows.of(self.must_be_cut(told)).extend(beside(fault, folio, at).map(|row| (row, fault.key)));
             }
         }
         rows
     }
 
-    /// The folio of a fault's page, and when it was there.
-    fn folio(&self, fault: &Fault) -> (Range<u64>, Nanos) {
+    /// Where fills and evictions were seen, they tell what was cached. Else what is cached in the end is all there is,
+    /// and tells nothing of a page that was thrown out before: it cuts only what nothing else bounds.
+    fn must_be_cut(&self, told: bool) -> bool {
+        self.fills_seen || !told
+    }
+
+    /// The folio of a fault's page.
+    fn folio(&self, fault: &Fault) -> Folio {
         let (file, page) = (fault.touch.file, fault.touch.first_page);
-        if let Some((folio, at)) = self.history.folio(&fault.touch, page) {
-            return (folio, at.max(fault.touch.at));
+        if let Some((pages, at)) = self.history.folio(&fault.touch, page) {
+            return Folio { pages, at: at.max(fault.touch.at), told: true };
         }
-        let folio = match self.known.get(&file) {
-            Some(Some(folios)) => {
-                let next = folios.partition_point(|(first, _)| *first <= page);
-                let found = next.checked_sub(1).and_then(|i| folios.get(i));
-                found.map(|(first, pages)| *first..first.saturating_add(*pages))
-            }
-            _ => None,
-        };
-        // Not told: it may be any that one page table holds.
+        let known = self.known.get(&file).and_then(Option::as_ref);
+        let found = known.and_then(|folios| {
+            let next = folios.partition_point(|(first, _)| *first <= page);
+            let (first, pages) = folios.get(next.checked_sub(1)?)?;
+            Some(*first..first.saturating_add(*pages)).filter(|folio| folio.contains(&page))
+        });
+        // Not told, or not cached any more: it may be any that one page table holds.
         let most = entries(self.page);
         let largest = page - page % most..(page - page % most).saturating_add(most);
-        (folio.filter(|folio| folio.contains(&page)).unwrap_or(largest), fault.touch.at)
+        Folio { pages: found.unwrap_or(largest), at: fault.touch.at, told: known.is_some() }
     }
 
     /// The window of a fault without an event: what was cached when it began, and what came until it was over.
     /// A fault that had to wait is tried again from the beginning, and then maps what has come.
-    fn windows(&self, fault: &Fault, until: Nanos, rows: &mut Vec<(Touch, ContextKey)>) {
+    fn window(&self, fault: &Fault, until: Nanos, rows: &mut Rows) {
         let mut parts: Vec<(Range<u64>, Nanos)> = Vec::new();
         for page in fault.window.clone().filter(|page| *page != fault.touch.first_page) {
             let came = self.history.came(&fault.touch, page, until);
@@ -136,15 +162,12 @@ impl<'a> Reach<'a> {
                 _ => parts.push((page..page.saturating_add(1), at)),
             }
         }
-        rows.extend(parts.into_iter().map(|(part, at)| (row(&fault.touch, part, at), fault.key)));
+        let parts = parts.into_iter().map(|(part, at)| (row(&fault.touch, part, at), fault.key));
+        rows.of(self.must_be_cut(true)).extend(parts);
     }
 
     /// Rows of folios of the size of a page table in mappings where one of its entries can hold them.
-    pub(super) fn of_mappings(
-        &mut self,
-        mappings: &[Mapping],
-        machine: &mut dyn Machine,
-    ) -> Vec<(Touch, ContextKey)> {
+    pub(super) fn of_mappings(&mut self, mappings: &[Mapping], machine: &mut dyn Machine) -> Rows {
         let most = entries(self.page);
         let mut blocks: Vec<(&Mapping, u64)> = Vec::new();
         for m in mappings {
@@ -164,7 +187,7 @@ impl<'a> Reach<'a> {
         let old = blocks.iter().filter(|(m, block)| self.history.folio(&at(m, *block), *block).is_none());
         let pages: BTreeSet<_> = old.map(|(m, block)| (m.file, *block)).collect();
         self.ask(&pages, machine);
-        let mut rows = Vec::new();
+        let mut rows = Rows::default();
         for (m, block) in blocks {
             let fault = Fault {
                 touch: at(m, block),
@@ -173,9 +196,9 @@ impl<'a> Reach<'a> {
                 window: 0..0,
                 asked: true,
             };
-            let (folio, came) = self.folio(&fault);
-            if folio.end.saturating_sub(folio.start) >= most {
-                rows.push((touch(m, folio, came), fault.key));
+            let Folio { pages, at, told } = self.folio(&fault);
+            if pages.end.saturating_sub(pages.start) >= most {
+                rows.of(self.must_be_cut(told)).push((touch(m, pages, at), fault.key));
             }
         }
         rows

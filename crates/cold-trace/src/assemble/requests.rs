@@ -1,6 +1,6 @@
 //! Requests to devices and what they brought. Pure.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use cold_model::Nanos;
 use cold_model::recording::{DeviceRead, FileIdx, RequestIdx, Transfer};
@@ -95,8 +95,9 @@ impl Requests {
         }
     }
 
-    /// Names the files of direct reads: by the calls in which they were waited for, and their positions.
-    pub(super) fn name_direct(&mut self, calls: &HashMap<ContextKey, (FileIdx, u64)>) {
+    /// Names the files of direct reads: by the calls in which they were waited for, and their positions. Answers
+    /// with these calls.
+    pub(super) fn name_direct(&mut self, calls: &HashMap<ContextKey, (FileIdx, u64)>) -> HashSet<ContextKey> {
         let mut done: HashMap<ContextKey, u64> = HashMap::new();
         for (place, key) in std::mem::take(&mut self.past_the_cache) {
             let (Some((file, page)), Some(transfer)) = (calls.get(&key), self.transfers.get_mut(place))
@@ -107,6 +108,7 @@ impl Requests {
             (transfer.file, transfer.first_page) = (Some(*file), page.saturating_add(*done));
             *done = done.saturating_add(transfer.pages.into());
         }
+        done.into_keys().collect()
     }
 
     /// Both tables, by time of queueing.

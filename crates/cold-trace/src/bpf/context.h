@@ -52,6 +52,23 @@ static __always_inline void context_adds(struct task_state *task, struct cold_id
 		context_call(task);
 }
 
+/* Where a read begins: sendfile, splice and copy_file_range may be given the place of an offset. -1: not known. */
+static __always_inline s64 position_of(struct task_state *task, struct file *file)
+{
+	u64 place = 0;
+	s64 position = -1;
+
+	if (task->class == CALL_SENDFILE)
+		place = task->args[2];
+	else if (task->class == CALL_COPY)
+		place = task->args[1];
+	if (!place)
+		return BPF_CORE_READ(file, f_pos);
+	if (bpf_probe_read_user(&position, sizeof(position), (void *)place))
+		return -1;
+	return position;
+}
+
 /* The file and position of a call of the read family, looked for when they are first needed. */
 static __always_inline void resolve_call(struct task_state *task)
 {
@@ -71,7 +88,7 @@ static __always_inline void resolve_call(struct task_state *task)
 	if (class == CALL_PREAD)
 		task->position = task->args[3];
 	else if (class != CALL_FD)
-		task->position = BPF_CORE_READ(file, f_pos);
+		task->position = position_of(task, file);
 	if (task->context.kind == COLD_CTX_CALL)
 		context_call(task);
 }

@@ -15,6 +15,7 @@ mod disk;
 mod disturbed;
 mod doctor;
 mod endings;
+mod fidelity;
 mod foreign;
 mod gates;
 mod input;

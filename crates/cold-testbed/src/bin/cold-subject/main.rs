@@ -6,6 +6,7 @@ mod daemon;
 mod growing;
 mod memory;
 mod renames;
+mod ways;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -105,6 +106,8 @@ enum Order {
     Renames(renames::Renames),
     /// Start that costs more, or not, the more there were before it
     Growing(growing::Growing),
+    /// Use files in every way there is, each page as planned
+    Ways(ways::Ways),
     /// Map a file, touch every page and unmap it, again and again
     FaultStorm { file: PathBuf, ms: u64 },
 }
@@ -179,6 +182,7 @@ fn run(order: Order) -> Result<ExitCode, Failure> {
         Order::CountedFaults(storm) => storm.run()?,
         Order::Renames(renames) => renames.run()?,
         Order::Growing(growing) => growing.run()?,
+        Order::Ways(order) => ways::run(&order)?,
         Order::FaultStorm { file, ms } => {
             let file = File::open(file)?;
             let end = Instant::now() + Duration::from_millis(ms);

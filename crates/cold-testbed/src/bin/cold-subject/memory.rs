@@ -4,6 +4,7 @@
 use std::ffi::c_void;
 use std::fs::File;
 use std::io;
+use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::{null_mut, read_volatile, write_volatile};
 
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, mmap_anonymous, munmap};
@@ -26,7 +27,8 @@ impl FileMap {
         Self::with(file, ProtFlags::READ, MapFlags::PRIVATE | MapFlags::POPULATE)
     }
 
-    fn with(file: &File, prot: ProtFlags, flags: MapFlags) -> io::Result<Self> {
+    /// Maps the file so.
+    pub(crate) fn with(file: &File, prot: ProtFlags, flags: MapFlags) -> io::Result<Self> {
         let len = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
         // SAFETY: a new mapping at an address of the kernel's choice aliases nothing of ours.
         let start = unsafe { mmap(null_mut(), len, prot, flags, file, 0)? };
@@ -42,8 +44,29 @@ impl FileMap {
 
     /// Switches read-around off.
     pub(crate) fn advise_random(&self) -> io::Result<()> {
-        // SAFETY: the range is our own mapping; the advice does not change its content.
-        unsafe { madvise(self.start, self.len, Advice::Random)? };
+        self.advise(Advice::Random)
+    }
+
+    /// Gives advice that does not change what the mapping holds.
+    pub(crate) fn advise(&self, advice: Advice) -> io::Result<()> {
+        // SAFETY: the range is our own mapping; callers give no advice that changes its content.
+        unsafe { madvise(self.start, self.len, advice)? };
+        Ok(())
+    }
+
+    /// Keeps all its pages in memory.
+    pub(crate) fn lock(&self) -> io::Result<()> {
+        // SAFETY: the range is our own mapping.
+        unsafe { rustix::mm::mlock(self.start, self.len)? };
+        Ok(())
+    }
+
+    /// Writes the first byte of a page of a writable mapping.
+    pub(crate) fn write(&self, page: usize) -> io::Result<()> {
+        let offset = page.checked_mul(page_size()).filter(|&o| o < self.len);
+        let offset = offset.ok_or_else(|| io::Error::other(format!("page {page} lies beyond the file")))?;
+        // SAFETY: the offset is inside the mapping, which lives as long as `self`.
+        unsafe { write_volatile(self.start.cast::<u8>().add(offset), 7) };
         Ok(())
     }
 
@@ -68,6 +91,24 @@ impl Drop for FileMap {
         // SAFETY: the range is our own mapping, and no reference into it exists.
         let _ = unsafe { munmap(self.start, self.len) };
     }
+}
+
+/// Both ends of a pipe, the one to read from first.
+pub(crate) fn pipe() -> io::Result<(File, File)> {
+    let mut ends = [-1; 2];
+    // SAFETY: the array has room for the two descriptors.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: they were just made, and nobody else has them.
+    Ok(unsafe { (File::from_raw_fd(ends[0]), File::from_raw_fd(ends[1])) })
+}
+
+/// Moves bytes of a file, from `at` on, into a pipe.
+pub(crate) fn splice(from: &File, at: &mut i64, into: &File, bytes: usize) -> io::Result<usize> {
+    // SAFETY: `at` is valid for the call; a pipe has no position.
+    let n = unsafe { libc::splice(from.as_raw_fd(), at, into.as_raw_fd(), null_mut(), bytes, 0) };
+    usize::try_from(n).map_err(|_| io::Error::last_os_error())
 }
 
 // SAFETY: the mapping is only read, and it stays until `drop`, which needs the value itself.

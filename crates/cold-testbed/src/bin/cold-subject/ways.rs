@@ -1,0 +1,135 @@
+//! Every way to read a file, each on a file of its own, page by page as `cold_testbed::ways` says.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, IoSliceMut, Read};
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use cold_testbed::ways::{PAGE, WAYS, Way};
+use rustix::mm::{Advice, MapFlags, ProtFlags};
+
+use crate::Failure;
+use crate::memory::{FileMap, pipe, splice};
+
+/// Use each file `DIR/NAME` as the way of that name does; files that are not there are left out.
+#[derive(clap::Args)]
+pub(crate) struct Ways {
+    dir: PathBuf,
+}
+
+pub(crate) fn run(order: &Ways) -> Result<(), Failure> {
+    for way in WAYS {
+        let path = order.dir.join(way.name);
+        if path.exists() {
+            used(way, &path).map_err(|e| format!("{}: {e}", way.name))?;
+        }
+    }
+    Ok(())
+}
+
+fn used(way: &Way, path: &Path) -> Result<(), Failure> {
+    let file = || File::open(path);
+    let pages = way.touched();
+    let touch = |map: &FileMap| pages.iter().try_for_each(|page| map.touch(*page as usize));
+    let advised = |advice| {
+        let map = FileMap::new(&file()?, false)?;
+        map.advise(advice)?;
+        touch(&map)
+    };
+    match way.name {
+        "mapped-in-order" | "mapped-every-64th" => touch(&FileMap::new(&file()?, false)?)?,
+        "mapped-backwards" => {
+            let map = FileMap::new(&file()?, false)?;
+            pages.iter().rev().try_for_each(|page| map.touch(*page as usize))?;
+        }
+        "mapped-random" => advised(Advice::Random)?,
+        "mapped-sequential" => advised(Advice::Sequential)?,
+        "mapped-willneed" => advised(Advice::WillNeed)?,
+        // Kernels without huge pages refuse it, which changes nothing here.
+        "mapped-huge" => advised(Advice::LinuxHugepage).or_else(|_| advised(Advice::Normal))?,
+        "mapped-by-threads" => {
+            let map = FileMap::new(&file()?, false)?;
+            std::thread::scope(|scope| {
+                let part = |n: usize| pages.iter().skip(n).step_by(4);
+                let threads: Vec<_> = (0..4)
+                    .map(|n| {
+                        scope.spawn({
+                            let map = &map;
+                            move || part(n).try_for_each(|page| map.touch(*page as usize))
+                        })
+                    })
+                    .collect();
+                threads
+                    .into_iter()
+                    .try_for_each(|t| t.join().map_err(|_| io::Error::other("a thread died"))?)
+            })?;
+        }
+        "mapped-private-written" | "mapped-shared-written" => {
+            let shared = way.name == "mapped-shared-written";
+            let flags = if shared { MapFlags::SHARED } else { MapFlags::PRIVATE };
+            let file = OpenOptions::new().read(true).write(shared).open(path)?;
+            let map = FileMap::with(&file, ProtFlags::READ | ProtFlags::WRITE, flags)?;
+            pages.iter().try_for_each(|page| map.write(*page as usize))?;
+        }
+        "populated" => touch(&FileMap::populated(&file()?)?)?,
+        "populated-by-advice" => advised(Advice::LinuxPopulateRead)?,
+        "locked" => {
+            let map = FileMap::new(&file()?, false)?;
+            map.lock()?;
+            touch(&map)?;
+        }
+        "read" => drop(file()?.read_to_end(&mut Vec::new())?),
+        "pread" => pages.iter().try_for_each(|page| file()?.read_exact_at(&mut [0; 10], page * PAGE + 50))?,
+        "readv" => {
+            let (mut one, mut two) = (vec![0; PAGE as usize], vec![0; 3 * PAGE as usize]);
+            let n = file()?.read_vectored(&mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut two)])?;
+            whole(n, 4)?;
+        }
+        "preadv" => {
+            let (mut one, mut two) = (vec![0; PAGE as usize], vec![0; 3 * PAGE as usize]);
+            let mut pieces = [IoSliceMut::new(&mut one), IoSliceMut::new(&mut two)];
+            whole(rustix::io::preadv(file()?, &mut pieces, pages[0] * PAGE)?, 4)?;
+        }
+        "sendfile" => {
+            let null = OpenOptions::new().write(true).open("/dev/null")?;
+            let (from, mut at) = (file()?, pages[0] * PAGE);
+            let bytes = pages.len() * PAGE as usize;
+            whole(rustix::fs::sendfile(null, from, Some(&mut at), bytes)?, pages.len())?;
+        }
+        "spliced" => {
+            let (mut out, into) = pipe()?;
+            let (from, mut at) = (file()?, (pages[0] * PAGE).cast_signed());
+            for _ in &pages {
+                whole(splice(&from, &mut at, &into, PAGE as usize)?, 1)?;
+                out.read_exact(&mut vec![0; PAGE as usize])?;
+            }
+        }
+        "io_uring" => {
+            let bytes = pages.len() as u64 * PAGE;
+            cold_sys::uring::read_through(&file()?, pages[0] * PAGE, bytes, PAGE as u32, 2)?;
+        }
+        "direct" => {
+            let file = OpenOptions::new().read(true).custom_flags(libc::O_DIRECT).open(path)?;
+            // Aligned as the strictest device wants it.
+            let bytes = way.direct.len() * PAGE as usize;
+            let mut memory = vec![0; bytes + PAGE as usize];
+            let at = memory.as_ptr().align_offset(PAGE as usize);
+            let part = memory.get_mut(at..at + bytes).ok_or("no memory")?;
+            file.read_exact_at(part, way.direct[0] * PAGE)?;
+        }
+        "written-in-part" => {
+            let file = OpenOptions::new().write(true).open(path)?;
+            pages.iter().try_for_each(|page| file.write_all_at(&[7; 100], page * PAGE + 50))?;
+        }
+        "written" => {
+            let file = OpenOptions::new().write(true).open(path)?;
+            file.write_all_at(&vec![7; 64 * PAGE as usize], 0)?;
+        }
+        name => return Err(format!("nobody knows how to do {name}").into()),
+    }
+    Ok(())
+}
+
+fn whole(bytes: usize, pages: usize) -> io::Result<()> {
+    if bytes == pages * PAGE as usize { Ok(()) } else { Err(io::ErrorKind::UnexpectedEof.into()) }
+}
