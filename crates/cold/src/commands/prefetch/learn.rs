@@ -261,7 +261,8 @@ impl Lesson<'_> {
             Failure::from(anyhow::anyhow!("start {} taught nothing: {e}", n + 1))
                 .hint("`cold doctor` tells what can be recorded here")
         })?;
-        Ok((ObservedStart { own_cpu_ns: own_cpu, ..start }, disturbed))
+        let goes_on = !matches!(self.config.ready, cold_bench::ready::Ready::Exit);
+        Ok((ObservedStart { own_cpu_ns: own_cpu, goes_on, ..start }, disturbed))
     }
 
     /// A failed start is none that should be made faster.
