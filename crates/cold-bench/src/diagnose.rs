@@ -75,6 +75,9 @@ fn of_series(report: &Report, series: usize) -> Vec<Finding> {
             add("prefetcher", Severity::Warning, text);
         }
     }
+    if let Some(text) = outlived(&counted) {
+        add("outlived", Severity::Info, text);
+    }
     if (1..6).contains(&counted.len()) {
         let text = format!("only {} counted: an interval of 95 % needs 6", count(counted.len(), "run"));
         add("few_runs", Severity::Warning, text);
@@ -125,6 +128,22 @@ fn round(run: &Run) -> u32 {
 
 fn p_value(p: f64) -> String {
     if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") }
+}
+
+/// That a start lasts until the whole tree has ended, where that shows in the times.
+fn outlived(counted: &[&Run]) -> Option<String> {
+    let both: Vec<(f64, f64)> =
+        counted.iter().filter_map(|r| Some((r.outlived()?.0 as f64, r.ready.0 as f64))).collect();
+    if both.is_empty() || both.len() * 2 < counted.len() {
+        return None;
+    }
+    let (first, last): (Vec<f64>, Vec<f64>) = both.into_iter().unzip();
+    Some(format!(
+        "its first process ended after {}, the last of its tree after {} (medians): ready is the end of the whole \
+         tree, unless --ready says otherwise",
+        show(median(&first)?),
+        show(median(&last)?)
+    ))
 }
 
 /// How many runs followed the plan; why the others did not is told with the taints.

@@ -8,6 +8,7 @@ use crate::stats::Pcg;
 /// A run of a series in a round (from 0), with its time to ready in milliseconds.
 pub fn run(series: usize, round: u32, sequence: u32, ms: f64, cold: bool) -> Run {
     Run {
+        first_exit: Known::unknown("nobody looked"),
         series,
         round,
         sequence,

@@ -97,7 +97,7 @@ fn run_inner(
     let mut commands = Vec::new();
     for spec in &config.commands {
         progress.step(&format!("observing one start of {}", spec.name));
-        let (subject, command) = subject(config, spec, &proc, interrupt)?;
+        let (subject, command) = subject(config, spec, &proc, progress, interrupt)?;
         for note in &command.notes {
             progress.warn(&format!("{}: {note}", spec.name));
         }
@@ -156,9 +156,10 @@ fn subject<'a>(
     config: &Config,
     spec: &'a CommandSpec,
     proc: &ProcFs,
+    progress: &mut dyn Progress,
     interrupt: &AtomicBool,
 ) -> Result<(Subject<'a>, Command)> {
-    let observed = observe::observe(config, spec, interrupt)?;
+    let observed = observe::observe(config, spec, progress, interrupt)?;
     if interrupt.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);
     }

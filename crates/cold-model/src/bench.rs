@@ -104,6 +104,12 @@ pub struct ResidualFile {
 /// Python start uses.
 pub const STILL_COLD: f64 = 0.10;
 
+/// A tree outlives its first process when it goes on for so long after it and for such a share of the start:
+/// processes that end together are waited for one after the other.
+pub const OUTLIVED_BY: Nanos = Nanos(5_000_000);
+/// See [`OUTLIVED_BY`].
+pub const OUTLIVED_SHARE: f64 = 0.05;
+
 /// A fact, fixed before looking at the time, that disqualifies a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
@@ -217,6 +223,10 @@ pub struct Run {
     pub ready: Nanos,
     /// From just before the clone to the end of the whole tree; unknown when we ended it.
     pub exit: Known<Nanos>,
+    /// From just before the clone to the end of the process that was started, which the tree may outlive; unknown
+    /// when we ended it.
+    #[serde(default = "not_recorded")]
+    pub first_exit: Known<Nanos>,
     /// User CPU time of the tree.
     pub user: Nanos,
     /// System CPU time of the tree.
@@ -245,7 +255,21 @@ pub struct Run {
     pub taints: Vec<Taint>,
 }
 
+/// What reports of earlier versions do not say.
+fn not_recorded() -> Known<Nanos> {
+    Known::unknown("the version of cold that wrote this did not look")
+}
+
 impl Run {
+    /// The end of the process that was started, where that was not the end of the start: the tree went on, and ready
+    /// was the end of the whole of it.
+    pub fn outlived(&self) -> Option<Nanos> {
+        let by_exit = self.exit.value() == Some(&self.ready);
+        let first = *self.first_exit.value().filter(|_| by_exit)?;
+        let after = self.ready.saturating_sub(first);
+        (after >= OUTLIVED_BY && after.0 as f64 >= OUTLIVED_SHARE * self.ready.0 as f64).then_some(first)
+    }
+
     /// Whether the run enters the statistics.
     pub fn counts(&self) -> bool {
         self.taints.is_empty()

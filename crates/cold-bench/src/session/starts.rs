@@ -49,7 +49,7 @@ impl<'a> Starts<'a> {
             (Subject::unobserved(spec, AS_FOUND.into()), Vec::new())
         } else {
             progress.step(&format!("observing one start of {}", spec.name));
-            let (subject, command) = subject(config, spec, &proc, interrupt)?;
+            let (subject, command) = subject(config, spec, &proc, progress, interrupt)?;
             (subject, command.notes)
         };
         let subjects = [subject];
@@ -91,7 +91,7 @@ impl<'a> Starts<'a> {
             as_found: state.is_none(),
         }
         // A warm start is the nearest thing to one whose state nobody knows: only disturbances taint it.
-        .measured(0, state.unwrap_or(&State::Warm), place);
+        .measured(0, state.unwrap_or(&State::Warm), place, progress);
         let (exact, restored) = exactness.restore();
         let measured = measured?;
         restored?;

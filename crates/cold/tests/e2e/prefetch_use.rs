@@ -131,6 +131,14 @@ mod root {
             w.place.cold([words, &ready, &server].concat()).run()
         };
         cold(&["prefetch", "learn", "--starts", "2"]).expect(0);
+        // Learnt again for its words: what is to be typed next makes the same start.
+        let learn = ["prefetch", "learn", "--starts", "1", "--grace", "2"];
+        let server = ["--", &subject, "hold", data];
+        let said = w.place.cold([&learn, &ready[..6], &server].concat()).run().expect(0).stdout;
+        let next = said.lines().find(|l| l.contains("next:")).unwrap();
+        let words =
+            format!("{store} --evict files --ready stdout:holding --grace 2 -- {subject} hold {data}");
+        assert!(next.ends_with(&words), "{next}");
         let plan = plan_of(&w).1;
         assert!(plan.learnt.goes_on, "{:?}", plan.learnt);
         attempts(|| {

@@ -42,9 +42,10 @@ pub(super) fn launchers(args: &Args, config: &mut Config, ui: &Ui) -> Result<Vec
     }
     let store = args.place.store()?;
     let scenario = args.scenario.as_deref();
+    let flags = [args.place.words()?, args.start.words()].concat();
     let mut trials = Vec::new();
     for command in &mut config.commands {
-        let found = plans::of_command(&store, &command.argv, scenario);
+        let found = plans::of_command(&store, &command.argv, scenario, &flags);
         let plan = found.map_err(|f| Failure { exit: Exit::StateNotReached, ..f })?.plan;
         if let Standing::Off(why) = &plan.standing {
             let name = plans::name(&store.path_of(&plan.key));

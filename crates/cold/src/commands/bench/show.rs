@@ -5,7 +5,7 @@ use cold_bench::metric::{Metric, Unit};
 use cold_bench::stats::{Described, Verdict};
 use cold_bench::summary::{Analysis, SeriesComparison, SeriesSummary};
 use cold_bench::{baseline, diagnose, stats, summary};
-use cold_model::bench::{Report, Run};
+use cold_model::bench::{Report, Run, Taint};
 use cold_model::{Bytes, Known};
 use cold_report::terminal::{self, Charset};
 use comfy_table::{CellAlignment, ContentArrangement, Table};
@@ -62,12 +62,18 @@ pub(super) fn report(
     }
     if let Some(why) = &report.stopped {
         ui.line(format!("{} {why}", paint(BAD, "stopped early:")));
-        if report.runs.iter().any(|r| !r.counts()) {
-            ui.line(format!(
-                "{} cold doctor   (names what would disturb on this machine)",
-                paint(STRONG, "next:")
-            ));
-        }
+        let late = |r: &&Run| r.taints.iter().any(|t| matches!(t, Taint::TimedOut { .. }));
+        let (marked, late) =
+            (report.runs.iter().filter(|r| !r.counts()).count(), report.runs.iter().filter(late).count());
+        let next = match () {
+            // Nothing on this machine was in the way: the start itself did not end.
+            () if late > 0 && late * 2 >= marked => {
+                "say with --ready when it is ready, or give it more time with --timeout"
+            }
+            () if marked > 0 => "cold doctor   (names what would disturb on this machine)",
+            () => return,
+        };
+        ui.line(format!("{} {next}", paint(STRONG, "next:")));
     }
 }
 
