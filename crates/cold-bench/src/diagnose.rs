@@ -75,7 +75,7 @@ fn of_series(report: &Report, series: usize) -> Vec<Finding> {
             add("prefetcher", Severity::Warning, text);
         }
     }
-    if let Some(text) = outlived(&counted) {
+    if let Some(text) = outlived(&runs) {
         add("outlived", Severity::Info, text);
     }
     if (1..6).contains(&counted.len()) {
@@ -130,11 +130,12 @@ fn p_value(p: f64) -> String {
     if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") }
 }
 
-/// That a start lasts until the whole tree has ended, where that shows in the times.
-fn outlived(counted: &[&Run]) -> Option<String> {
+/// That a start lasts until the whole tree has ended, where that shows in the times. Of all runs: a disturbance
+/// changes the times, not who ends last.
+fn outlived(runs: &[&Run]) -> Option<String> {
     let both: Vec<(f64, f64)> =
-        counted.iter().filter_map(|r| Some((r.outlived()?.0 as f64, r.ready.0 as f64))).collect();
-    if both.is_empty() || both.len() * 2 < counted.len() {
+        runs.iter().filter_map(|r| Some((r.outlived()?.0 as f64, r.ready.0 as f64))).collect();
+    if both.is_empty() || both.len() * 2 < runs.len() {
         return None;
     }
     let (first, last): (Vec<f64>, Vec<f64>) = both.into_iter().unzip();

@@ -17,7 +17,7 @@ mod state;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cold_journal::Journal;
-use cold_model::bench::{Command, Report, Run, SCHEMA, Series, State};
+use cold_model::bench::{Command, Report, Run, SCHEMA, Series, State, UsedFile};
 use cold_model::observed::ObservedStart;
 use cold_model::{Bytes, Known};
 use cold_sys::procfs::ProcFs;
@@ -170,6 +170,8 @@ fn subject<'a>(
         files: Known::unknown("the start was not observed"),
         file_bytes: Known::unknown("the start was not observed"),
         misses: Known::unknown("the start was not observed"),
+        file_names: None,
+        missed_in: None,
         plan: spec.launcher.as_ref().map(|l| l.plan.clone()),
         notes: Vec::new(),
     };
@@ -180,6 +182,11 @@ fn subject<'a>(
             command.files = Known::Value(o.files.len() as u64);
             command.file_bytes = Known::Value(o.file_bytes());
             command.misses = Known::Value(o.misses);
+            command.missed_in = Some(o.misses_by_dir.clone());
+            let mut names: Vec<UsedFile> =
+                o.files.iter().map(|f| UsedFile { path: f.path.clone(), bytes: f.size }).collect();
+            names.sort_by(|a, b| a.path.cmp(&b.path));
+            command.file_names = Some(names);
             command.notes.clone_from(&o.notes);
             if set.out_of_reach > 0 {
                 command.notes.push(format!(

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use cold_bench::diagnose::{Severity, taints};
 use cold_bench::gate::{GateResult, Outcome};
 use cold_bench::metric::Metric;
-use cold_bench::stats::Verdict;
+use cold_bench::stats::{Undecided, Verdict};
 use cold_bench::summary::{Analysis, SeriesComparison};
 use cold_model::bench::{Ending, Report, Run};
 
@@ -216,10 +216,16 @@ pub fn verdict(verdict: Verdict) -> String {
         Verdict::Faster => "faster".into(),
         Verdict::Slower => "slower".into(),
         Verdict::Same => "the same within the margin".into(),
-        Verdict::Inconclusive { runs_needed: Some(n) } => {
+        Verdict::Inconclusive { why: Undecided::TooFewRuns, runs_needed: Some(n) } => {
+            format!("too few runs; at least {n} more are needed")
+        }
+        Verdict::Inconclusive { why: Undecided::TooFewRuns, runs_needed: None } => "too few runs".into(),
+        Verdict::Inconclusive { why: Undecided::CrossesTheMargin, runs_needed: Some(n) } => {
             format!("inconclusive; about {n} more rounds would decide it")
         }
-        Verdict::Inconclusive { runs_needed: None } => "inconclusive".into(),
+        Verdict::Inconclusive { why: Undecided::CrossesTheMargin, runs_needed: None } => {
+            "inconclusive".into()
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use cold_model::Shown as _;
 use cold_model::bench::{Report, Residual, Run, State, Taint};
+use cold_model::recording::manifest::Load;
 use cold_model::{Bytes, Known, Nanos};
 use cold_plan::history::{self, Kind, Skip};
 
@@ -11,7 +12,7 @@ use super::{Progress, Rounds, Subject};
 use crate::counters::{Activity, Reading};
 use crate::fileset::{Cached, FileSet};
 use crate::launch::{Launch, Start};
-use crate::taint::{Facts, taints};
+use crate::taint::{Facts, load, taints};
 use crate::{Error, Result, hooks};
 
 /// Preparations of a state before a run is made in whatever state was reached.
@@ -39,6 +40,8 @@ pub(super) struct Measured {
     pub(super) start: Start,
     /// Bytes of its files whose residency was looked at before it.
     pub(super) checked: Bytes,
+    /// What others did to the CPUs meanwhile.
+    pub(super) load: Known<Load>,
 }
 
 impl<'a> Rounds<'a> {
@@ -90,7 +93,8 @@ impl<'a> Rounds<'a> {
         let checked = Bytes(before.cached.as_ref().map_or(0, Cached::checked_bytes));
         let skipped = replays.and_then(|before| not_prefetched(subject, before));
         let run = self.judged(subject, state, &start, before, &activity, (lost, skipped), place);
-        Ok(Some(Measured { run, start, checked }))
+        let load = load(&activity, start.usage.user + start.usage.system);
+        Ok(Some(Measured { run, start, checked, load }))
     }
 
     /// Hook, state, supervisor, quiet, proof: everything up to the start.

@@ -11,6 +11,7 @@ use cold_sys::procfs::ProcFs;
 
 use super::cgroups::TreeCgroups;
 use super::exact::Exactness;
+use super::measure::Measured;
 use super::single::Single;
 use super::state::Preparer;
 use super::{Around, Progress, Rounds, Subject, needs_launcher, subject};
@@ -107,7 +108,8 @@ impl<'a> Starts<'a> {
             residual: Some(measured.run.residual.clone()),
         };
         let notes = self.notes.clone();
-        Ok(Some(Single { run: measured.run, start: measured.start, state, notes, exact }))
+        let Measured { run, start, load, .. } = measured;
+        Ok(Some(Single { run, start, state, notes, exact, load }))
     }
 
     /// What the observed start used.

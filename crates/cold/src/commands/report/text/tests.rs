@@ -56,6 +56,8 @@ fn headline() -> Headline {
         tier: Tier::A,
         ready: Known::Value(Nanos(3210 * MS)),
         ended: Some(Nanos(4820 * MS)),
+        first_ended: None,
+        load: None,
         recorded: None,
         waited: Known::Value(Nanos(1890 * MS)),
         waited_sum: Known::Value(Nanos(2400 * MS)),
