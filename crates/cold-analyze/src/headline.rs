@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use cold_model::bench::{BUSY_PERCENT, STEAL_PERCENT, is_outlived};
+use cold_model::figures::percent;
 use cold_model::file_system::is_made_up;
 use cold_model::recording::manifest::{FileSystem, Manifest, READY_AT_EXIT, Subject};
 use cold_model::recording::tables::Began;
@@ -229,10 +230,10 @@ fn busy(m: &Manifest) -> Option<String> {
     let words = [
         (FELT..BUSY_PERCENT)
             .contains(&others)
-            .then(|| format!("other processes used {others:.1}% of the CPUs")),
+            .then(|| format!("other processes used {} of the CPUs", percent(others))),
         (FELT_STEAL..STEAL_PERCENT)
             .contains(&stolen)
-            .then(|| format!("the hypervisor took {stolen:.1}% of the CPU time")),
+            .then(|| format!("the hypervisor took {} of the CPU time", percent(stolen))),
     ];
     let words: Vec<String> = words.into_iter().flatten().collect();
     (!words.is_empty())

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use cold_model::Shown as _;
 use cold_model::bench::{Command, Report, Run, State, Taint};
+use cold_model::figures::{p_value, percent};
 use cold_model::{Bytes, Nanos};
 use serde::Serialize;
 
@@ -124,10 +125,6 @@ fn count(n: usize, what: &str) -> String {
 
 fn round(run: &Run) -> u32 {
     run.round + 1
-}
-
-fn p_value(p: f64) -> String {
-    if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") }
 }
 
 /// That a start lasts until the whole tree has ended, where that shows in the times. Of all runs: a disturbance
@@ -319,10 +316,10 @@ fn drift(times: &[f64]) -> Option<String> {
     let total = per_run * (times.len() - 1) as f64;
     (t.p < TREND_ALPHA && total.abs() >= LEAST_DRIFT).then(|| {
         format!(
-            "drifts: {} by {:.2} % per run, {:.1} % over the series (Theil–Sen slope, Mann–Kendall {})",
+            "drifts: {} by {} per run, {} over the series (Theil–Sen slope, Mann–Kendall {})",
             if per_run > 0.0 { "slower" } else { "faster" },
-            100.0 * per_run.abs(),
-            100.0 * total.abs(),
+            percent(100.0 * per_run.abs()),
+            percent(100.0 * total.abs()),
             p_value(t.p)
         )
     })

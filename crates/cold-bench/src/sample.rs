@@ -39,6 +39,7 @@ pub fn command(name: &str) -> Command {
         files: Known::Value(212),
         file_bytes: Known::Value(Bytes(31 << 20)),
         misses: Known::Value(64),
+        processes: Known::Value(1),
         file_names: None,
         missed_in: None,
         plan: None,

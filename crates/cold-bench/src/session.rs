@@ -170,6 +170,7 @@ fn subject<'a>(
         files: Known::unknown("the start was not observed"),
         file_bytes: Known::unknown("the start was not observed"),
         misses: Known::unknown("the start was not observed"),
+        processes: Known::unknown("the start was not observed"),
         file_names: None,
         missed_in: None,
         plan: spec.launcher.as_ref().map(|l| l.plan.clone()),
@@ -182,6 +183,7 @@ fn subject<'a>(
             command.files = Known::Value(o.files.len() as u64);
             command.file_bytes = Known::Value(o.file_bytes());
             command.misses = Known::Value(o.misses);
+            command.processes = Known::Value(o.processes);
             command.missed_in = Some(o.misses_by_dir.clone());
             let mut names: Vec<UsedFile> =
                 o.files.iter().map(|f| UsedFile { path: f.path.clone(), bytes: f.size }).collect();

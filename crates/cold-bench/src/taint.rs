@@ -1,4 +1,5 @@
-//! From facts to taints. The limits stand here, fixed before any time is looked at.
+//! From facts to taints. The limits stand here (those of steal and load with the type that holds the shares), fixed
+//! before any time is looked at.
 
 use std::path::PathBuf;
 

@@ -253,7 +253,8 @@ pub struct Run {
     pub peak_memory: Known<Bytes>,
     /// What was cached before the start.
     pub residual: Known<Residual>,
-    /// Processes of the tree that were waited for.
+    /// Processes of the tree that `cold` waited for: the first one and orphans. How many there are is
+    /// [`Command::processes`].
     pub processes: u64,
     /// Processes that did not end on SIGTERM and were killed.
     pub killed_by_force: u64,
@@ -283,6 +284,11 @@ impl Run {
     }
 }
 
+/// As [`not_recorded`].
+fn not_recorded_count() -> Known<u64> {
+    Known::unknown("the version of cold that wrote this did not count them")
+}
+
 /// A file that a command's start uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsedFile {
@@ -308,6 +314,10 @@ pub struct Command {
     pub file_bytes: Known<Bytes>,
     /// Path resolutions that failed in the observed start.
     pub misses: Known<u64>,
+    /// Processes of the observed start. (A run counts those only that its supervisor waited for: a parent within the
+    /// tree waits for its children itself.)
+    #[serde(default = "not_recorded_count")]
+    pub processes: Known<u64>,
     /// These files, by path; `None` in reports of earlier versions, and where they are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_names: Option<Vec<UsedFile>>,

@@ -6,6 +6,7 @@ use cold_bench::stats::{Described, Undecided, Verdict};
 use cold_bench::summary::{Analysis, SeriesComparison, SeriesSummary};
 use cold_bench::{baseline, diagnose, stats, summary};
 use cold_model::bench::{Report, Run, Taint};
+use cold_model::figures::percent;
 use cold_model::{Bytes, Known, Shown as _};
 use cold_report::terminal::{self, Charset};
 use comfy_table::{CellAlignment, ContentArrangement, Table};
@@ -38,7 +39,11 @@ pub(super) fn report(
         if let (Known::Value(n), Known::Value(b), Known::Value(m)) =
             (&command.files, &command.file_bytes, &command.misses)
         {
-            ui.line(paint(FAINT, format!("  uses {n} files ({b}); {m} lookups find nothing")));
+            let by = command.processes.value().map_or_else(String::new, |n| format!(" by {}", processes(*n)));
+            ui.line(paint(
+                FAINT,
+                format!("  uses {n} files ({b}), executed, mapped or opened{by}; {m} lookups find nothing"),
+            ));
         }
         ui.lines(&table(report, analysis, i));
         ui.line("");
@@ -117,7 +122,7 @@ fn time(ns: f64) -> String {
 fn interval(d: &Described) -> String {
     match &d.interval {
         Some(i) if i.is_full() => format!("{} … {}", time(i.low), time(i.high)),
-        Some(i) => format!("{} … {} ({:.0} %)", time(i.low), time(i.high), i.level * 100.0),
+        Some(i) => format!("{} … {} ({})", time(i.low), time(i.high), percent(i.level * 100.0)),
         None => "one run".into(),
     }
 }
@@ -133,7 +138,10 @@ fn comparison(c: &SeriesComparison) -> String {
             "  {a} takes {factor}: {}{}",
             paint(
                 WARN,
-                format!("too few runs for a verdict, this interval is of {:.1}%", r.interval.level * 100.0)
+                format!(
+                    "too few runs for a verdict, this interval is of {}",
+                    percent(r.interval.level * 100.0)
+                )
             ),
             runs_needed.map_or_else(String::new, |n| format!(" (at least {n} more for 95%)"))
         ),
@@ -264,6 +272,10 @@ fn news(news: &News) -> String {
         n => format!(" and {} more", crate::words::count(n)),
     };
     format!("{what}: {}{more}", names.join(", "))
+}
+
+fn processes(n: u64) -> String {
+    plural(n, "process").replace("processs", "processes")
 }
 
 fn directories(n: u64) -> String {

@@ -116,6 +116,17 @@ fn head(ui: &Ui, plan: &Plan, path: &Path) {
     ui.line(format!("  {}", paint(style, text)));
 }
 
+/// How much the plan names, each kind by itself.
+pub(super) fn named(plan: &Plan) -> String {
+    let of = |kind| plan.files.iter().filter(|f| f.kind == kind).count() as u64;
+    let names = of(FileKind::Directory) + of(FileKind::Name);
+    let devices = match of(FileKind::BlockDevice) {
+        0 => String::new(),
+        n => format!(" and {}", plural(n, "device")),
+    };
+    format!("{}, {}{devices}", plural(of(FileKind::Regular), "file"), plural(names, "name"))
+}
+
 /// Sizes in one line.
 pub(super) fn contents(plan: &Plan) -> String {
     let of = |op: Op| plan.steps.iter().filter(move |s| s.op == op);

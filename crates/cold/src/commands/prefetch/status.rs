@@ -22,9 +22,11 @@ const EXAMPLES: &str = "Examples:
 
 const AFTER: &str = "\
 A plan that daily use with controls (`cold launch --control-every`) shows to be harmful is switched
-off by the launcher itself. Starts are timed to their mark: until the program has used the CPU time
-of a start to ready, or come to rest (learnt with --ready), or ended (learnt without). --apply does the same, also for a proven gain. Of the system's plans
+off by the launcher itself. --apply does the same, also for a proven gain. Of the system's plans
 those that this user has started are shown; root decides on them.
+
+Starts are timed to their mark: until the program has used the CPU time of a start to ready, or come
+to rest (learnt with --ready), or ended (learnt without).
 
 Exit codes: 0 done; 1 failed; 2 wrong usage.";
 
