@@ -162,12 +162,15 @@ pub struct Found {
     pub limit_held: Option<bool>,
 }
 
-/// Runs all bouts; each repetition in an order of its own.
-pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Found> {
+/// Runs all bouts; each repetition in an order of its own. `begins` is told when nothing is in the way any more.
+pub fn run(lab: &Lab<'_>, o: &Options, begins: impl FnOnce()) -> Result<Found> {
     if let Place::Destroy(path) = &lab.place {
         let why = "each side needs a file of its own, which only --dir makes".to_owned();
         return Err(Error::Subject { path: path.clone(), why });
     }
+    // Whoever may set no limit learns it before files are made.
+    drop(Group::create(&lab.journal, o.limit)?);
+    begins();
     let bytes = o.unit.0 * o.spans;
     let subjects = [lab.subject(bytes)?, lab.subject(bytes)?];
     lab.log.watch_files(&[("A", &subjects[0]), ("B", &subjects[1])]);
