@@ -1,5 +1,6 @@
 //! Does the recording agree with itself and with the machine's own counters?
 
+use cold_model::figures::percent_of as percent;
 use cold_model::recording::manifest::{DiskCounter, Tier};
 use cold_model::recording::{DeviceRead, FileKind};
 use cold_model::{Bytes, Nanos};
@@ -28,10 +29,6 @@ pub(crate) fn checks(cx: &Context<'_>) -> Vec<Check> {
 
 fn check(id: &str, holds: Option<bool>, what: impl Into<String>) -> Check {
     Check { id: id.to_string(), holds, what: what.into() }
-}
-
-fn percent(part: u64, whole: u64) -> f64 {
-    100.0 * part as f64 / whole.max(1) as f64
 }
 
 fn complete(cx: &Context<'_>) -> Check {
@@ -141,7 +138,7 @@ fn one_device(cx: &Context<'_>, id: &str, counter: &DiskCounter, reads: &[Device
     let apart = bytes.abs_diff(counter.bytes.0);
     let holds = apart as f64 <= DEVICE_TOLERANCE * counter.bytes.0.max(bytes) as f64;
     let what = format!(
-        "{name}: {} in {requests} requests seen, {} in {} counted by the kernel ({:.1} % apart)",
+        "{name}: {} in {requests} requests seen, {} in {} counted by the kernel ({} apart)",
         Bytes(bytes),
         counter.bytes,
         counter.requests,
@@ -163,7 +160,7 @@ fn stalls_attributed(cx: &Context<'_>) -> Check {
     let with_request = sum(cx.waits.iter().filter(|w| w.request.is_some()));
     let holds = (total.0 - bare.0) as f64 >= ATTRIBUTED * total.0 as f64;
     let what = format!(
-        "of {total} waited, {:.1} % has a file, lookup or request; {:.1} % a device request",
+        "of {total} waited, {} has a file, lookup or request; {} a device request",
         percent(total.0 - bare.0, total.0),
         percent(with_request.0, total.0)
     );

@@ -131,7 +131,12 @@ pub(crate) fn hardly_needed(cx: &Context<'_>, files: &mut [FileUse]) -> Vec<usiz
 }
 
 fn why(cx: &Context<'_>, f: &FileUse, share: f64) -> String {
-    let mut text = format!("{} of {} read was needed ({:.1} %)", f.needed, f.read, share * 100.0);
+    let mut text = format!(
+        "{} of {} read was needed ({})",
+        f.needed,
+        f.read,
+        cold_model::figures::percent(share * 100.0)
+    );
     let (Some(layout), Some(usage)) = (cx.layouts.files.get(&f.file), cx.usage.get(f.file as usize)) else {
         return text;
     };

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use cold_model::bench::{BUSY_PERCENT, STEAL_PERCENT, is_outlived};
+use cold_model::figures::percent;
 use cold_model::file_system::is_made_up;
-use cold_model::recording::manifest::{FileSystem, READY_AT_EXIT, Subject};
+use cold_model::recording::manifest::{FileSystem, Manifest, READY_AT_EXIT, Subject};
 use cold_model::recording::tables::Began;
 use cold_model::recording::{DeviceRead, File, FileKind, FillCause, LookupKind};
 use cold_model::{Bytes, Known, Nanos};
@@ -12,6 +14,11 @@ use crate::context::{Context, is_miss};
 use crate::model::{AfterReady, FileUse, Headline, MappedNeed, Reached, Recorded};
 use crate::usage::fills_have_times;
 use crate::waits::{main_thread, sum, union};
+
+/// From these shares of the CPUs on, in percent, a start's times are longer than alone, and that is said; what
+/// disqualifies it is more.
+const FELT: f64 = 15.0;
+const FELT_STEAL: f64 = 3.0;
 
 pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
     let (r, m) = (cx.recording, &cx.recording.manifest);
@@ -37,6 +44,7 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
             None => Known::unknown("no command was started"),
         },
         ended: ended(cx),
+        first_ended: first_ended(cx),
         recorded: (m.subject != Subject::Command)
             .then(|| Recorded { lasted: m.end.saturating_sub(m.start), ended_by: m.ended_by }),
         waited: waited(union(cx.waits.iter().map(|w| (w.from, w.to)))),
@@ -73,6 +81,7 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
         after_ready: after_ready(cx),
         lost: m.lost.iter().filter(|(_, n)| **n > 0).map(|(k, n)| (k.clone(), *n)).collect(),
         complete: m.complete,
+        load: m.load.clone(),
         notes: notes(cx),
     }
 }
@@ -99,6 +108,20 @@ fn ended(cx: &Context<'_>) -> Option<Nanos> {
     let tree = cx.recording.processes.iter().filter(|p| p.in_tree);
     let last = tree.map(|p| p.ended).try_fold(None, |last, ended| Some(last.max(Some(ended?))))?;
     last.map(|at| cx.window.since_start(at))
+}
+
+/// Start to the end of the process that was started, where the tree outlived it and ready is the end of that.
+fn first_ended(cx: &Context<'_>) -> Option<Nanos> {
+    let m = &cx.recording.manifest;
+    if m.subject != Subject::Command || m.ready_means != READY_AT_EXIT || !cx.window.ready {
+        return None;
+    }
+    let first = main_thread(cx.recording)?;
+    // Each exec is a row of its own.
+    let rows = cx.recording.processes.iter().filter(|p| p.in_tree && p.pid == first);
+    let ended = rows.map(|p| p.ended).try_fold(Nanos(0), |last, at| Some(last.max(at?)))?;
+    let (ended, ready) = (cx.window.since_start(ended), cx.window.since_start(cx.window.until));
+    is_outlived(ended, ready).then_some(ended)
 }
 
 fn main_waits(cx: &Context<'_>) -> Known<Nanos> {
@@ -203,10 +226,30 @@ fn concerns(cx: &Context<'_>, fs: &FileSystem) -> bool {
     !is_made_up(&fs.kind) && cx.recording.files.iter().any(used)
 }
 
+/// That others had the CPUs, where it was too little to disqualify the start and enough to be felt in its times.
+fn busy(m: &Manifest) -> Option<String> {
+    let load = m.load.as_ref()?.value()?;
+    let (others, stolen) = (load.others_percent(), load.stolen_percent());
+    // A taint of these says it already.
+    let words = [
+        (FELT..BUSY_PERCENT)
+            .contains(&others)
+            .then(|| format!("other processes used {} of the CPUs", percent(others))),
+        (FELT_STEAL..STEAL_PERCENT)
+            .contains(&stolen)
+            .then(|| format!("the hypervisor took {} of the CPU time", percent(stolen))),
+    ];
+    let words: Vec<String> = words.into_iter().flatten().collect();
+    (!words.is_empty())
+        .then(|| format!("{} while it ran: on an idle machine its times may be shorter", words.join(" and ")))
+}
+
 fn notes(cx: &Context<'_>) -> Vec<String> {
     let m = &cx.recording.manifest;
     let mut out = Vec::new();
-    out.extend(m.taints.iter().chain(&m.notes).cloned());
+    out.extend(m.taints.iter().cloned());
+    out.extend(busy(m));
+    out.extend(m.notes.iter().cloned());
     // What the kernel makes up or keeps in memory needs one line, whatever number of mounts.
     let (memory, others): (Vec<_>, Vec<_>) = m
         .file_systems

@@ -11,7 +11,7 @@ pub mod compare;
 
 use std::collections::BTreeMap;
 
-use cold_model::recording::manifest::{EndedBy, Tier};
+use cold_model::recording::manifest::{EndedBy, Load, Tier};
 use cold_model::recording::{FileIdx, FillCause, LookupKind, StackIdx, StallCause};
 use cold_model::{Bytes, Known, Nanos};
 use serde::Serialize;
@@ -72,6 +72,8 @@ pub struct Headline {
     /// Start to the end of the tree's last process, where ready means something else than that; `None`
     /// also where a process ran on, or nothing was started.
     pub ended: Option<Nanos>,
+    /// Start to the end of the first process, where ready is the end of the whole tree and that went on after it.
+    pub first_ended: Option<Nanos>,
     /// Of what already ran, how long it was recorded; `None` for a command.
     pub recorded: Option<Recorded>,
     /// Time in which at least one task of the tree waited for storage (union of the intervals).
@@ -130,6 +132,8 @@ pub struct Headline {
     pub lost: BTreeMap<String, u64>,
     /// The recorder ended in order.
     pub complete: bool,
+    /// What others did to the CPUs during the start; `None`: nobody looked.
+    pub load: Option<Known<Load>>,
     /// Notes and taints that belong beside the figures.
     pub notes: Vec<String>,
 }

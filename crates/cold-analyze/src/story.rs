@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cold_model::figures::percent_of as percent;
 use cold_model::recording::{LookupKind, StallCause};
 use cold_model::{Bytes, Nanos};
 
@@ -72,10 +73,6 @@ pub fn short_name(path: &str) -> String {
         return name.to_owned();
     }
     format!("{parent}/{name}")
-}
-
-fn percent(part: u64, whole: u64) -> String {
-    format!("{:.0} %", 100.0 * part as f64 / whole.max(1) as f64)
 }
 
 /// What [`story`] is about.
@@ -157,9 +154,14 @@ fn costliest(a: &Analysis) -> Option<String> {
     let names: Vec<_> = named.iter().map(|f| format!("{} {}", short_name(&f.path), f.stall)).collect();
     (!names.is_empty()).then(|| {
         let files = if files.len() == 1 { "file" } else { "files" };
-        let of = if files == "file" { String::new() } else { format!(" of {}", a.waited_files()) };
+        let of = if files == "file" {
+            String::new()
+        } else {
+            format!(" of the {} {files} that it waited for", a.waited_files())
+        };
+        let files = if of.is_empty() { " file" } else { "" };
         format!(
-            "{} of the waiting is for {}{of} {files}: {}.",
+            "{} of the waiting is for {}{files}{of}: {}.",
             percent(sum, all.0),
             names.len(),
             names.join(", ")

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use cold_model::layout::Layouts;
-use cold_model::recording::manifest::{READY_AT_EXIT, Tier};
+use cold_model::recording::manifest::{Load, READY_AT_EXIT, Tier};
 use cold_model::recording::tables::Process;
 use cold_model::recording::{FileIdx, FillCause, LookupKind, Recording, StallCause, TouchKind};
 use cold_model::{Bytes, Known, Nanos};
@@ -61,6 +61,29 @@ fn the_tree_ends_when_its_last_process_does() {
     r.processes[2].ended = Some(ms(1900));
     READY_AT_EXIT.clone_into(&mut r.manifest.ready_means);
     assert_eq!(plain(&r).headline.ended, None, "ready is the end");
+    r.manifest.ready = Some(Known::Value(ms(1900)));
+    r.processes[0].ended = Some(ms(1850));
+    assert_eq!(plain(&r).headline.first_ended, None, "5 % later at least");
+    r.processes[0].ended = Some(ms(1200));
+    assert_eq!(plain(&r).headline.first_ended, Some(long(1200)));
+}
+
+#[test]
+fn a_busy_machine_is_told_beside_the_figures() {
+    let mut r = empty();
+    let load = |others, stolen| {
+        Some(Known::Value(Load { capacity: long(1000), others: long(others), stolen: long(stolen) }))
+    };
+    let mut told = |load| {
+        r.manifest.load = load;
+        plain(&r).headline.notes.iter().find(|n| n.contains("idle machine")).cloned()
+    };
+    assert_eq!((told(None), told(load(100, 20))), (None, None));
+    assert!(
+        told(load(380, 0)).is_some_and(|t| t.starts_with("other processes used 38.0% of the CPUs while"))
+    );
+    assert!(told(load(0, 60)).is_some_and(|t| t.contains("the hypervisor took 6.0% of the CPU time")));
+    assert_eq!(told(load(600, 0)), None, "a taint says it");
 }
 
 /// Fills of tiers C and D are booked at the end, after the touches that needed them, and after ready.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use cold_model::Shown as _;
 use cold_model::bench::{Command, Report, Run, State, Taint};
+use cold_model::figures::{p_value, percent};
 use cold_model::{Bytes, Nanos};
 use serde::Serialize;
 
@@ -75,6 +76,9 @@ fn of_series(report: &Report, series: usize) -> Vec<Finding> {
             add("prefetcher", Severity::Warning, text);
         }
     }
+    if let Some(text) = outlived(&runs) {
+        add("outlived", Severity::Info, text);
+    }
     if (1..6).contains(&counted.len()) {
         let text = format!("only {} counted: an interval of 95 % needs 6", count(counted.len(), "run"));
         add("few_runs", Severity::Warning, text);
@@ -123,8 +127,21 @@ fn round(run: &Run) -> u32 {
     run.round + 1
 }
 
-fn p_value(p: f64) -> String {
-    if p < 0.001 { "p < 0.001".into() } else { format!("p = {p:.3}") }
+/// That a start lasts until the whole tree has ended, where that shows in the times. Of all runs: a disturbance
+/// changes the times, not who ends last.
+fn outlived(runs: &[&Run]) -> Option<String> {
+    let both: Vec<(f64, f64)> =
+        runs.iter().filter_map(|r| Some((r.outlived()?.0 as f64, r.ready.0 as f64))).collect();
+    if both.is_empty() || both.len() * 2 < runs.len() {
+        return None;
+    }
+    let (first, last): (Vec<f64>, Vec<f64>) = both.into_iter().unzip();
+    Some(format!(
+        "its first process ended after {}, the last of its tree after {} (medians): ready is the end of the whole \
+         tree, unless --ready says otherwise",
+        show(median(&first)?),
+        show(median(&last)?)
+    ))
 }
 
 /// How many runs followed the plan; why the others did not is told with the taints.
@@ -299,10 +316,10 @@ fn drift(times: &[f64]) -> Option<String> {
     let total = per_run * (times.len() - 1) as f64;
     (t.p < TREND_ALPHA && total.abs() >= LEAST_DRIFT).then(|| {
         format!(
-            "drifts: {} by {:.2} % per run, {:.1} % over the series (Theil–Sen slope, Mann–Kendall {})",
+            "drifts: {} by {} per run, {} over the series (Theil–Sen slope, Mann–Kendall {})",
             if per_run > 0.0 { "slower" } else { "faster" },
-            100.0 * per_run.abs(),
-            100.0 * total.abs(),
+            percent(100.0 * per_run.abs()),
+            percent(100.0 * total.abs()),
             p_value(t.p)
         )
     })

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cold_model::Bytes;
+use cold_model::{Bytes, Nanos};
 
 /// A benchmark that cannot start or go on.
 #[derive(Debug, thiserror::Error)]
@@ -59,6 +59,26 @@ pub enum Error {
         ending: String,
         /// "observed", "warm-up", or "measured".
         which: &'static str,
+    },
+    /// The command was not ready within the time limit.
+    #[error("{command} was not ready within {limit} in its observed start")]
+    NotReady {
+        /// The command's name.
+        command: String,
+        /// The limit.
+        limit: Nanos,
+        /// What would end its starts, where that is known.
+        port: Option<u16>,
+        /// A start was to end with the command.
+        by_exit: bool,
+    },
+    /// The command ended by itself and was never ready.
+    #[error("{command} failed ({ending}, and was never ready) in its observed start")]
+    NeverReady {
+        /// The command's name.
+        command: String,
+        /// How it ended.
+        ending: String,
     },
     /// A run that must be cold is not.
     #[error("{command} is not cold: {bytes} of its files stayed cached{why}")]

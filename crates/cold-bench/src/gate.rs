@@ -8,14 +8,15 @@
 //!
 //! ```text
 //! GATE  = [NAME ':'] LEFT OP LIMIT            NAME: a command's name; without it, every command
-//! LEFT  = 'files' | 'misses' | STATE '/' STATE | STATE '.' FIGURE
+//! LEFT  = 'files' | 'misses' | 'read' | STATE '/' STATE | STATE '.' FIGURE
 //! FIGURE= STAT | METRIC ['.' STAT]            STAT alone is of the time to ready; default: median
 //! STATE = 'cold' | 'prefetched' | 'light' | 'warm' | 'snapshot'
 //! STAT  = 'median' | 'mean' | 'p95' | 'min' | 'max'
 //! OP    = '>' | '>=' | '<' | '<='
-//! LIMIT = NUMBER [ns|us|µs|ms|s | B|KiB|MiB|GiB|KB|MB|GB | 'x']
+//! LIMIT = ['+'] NUMBER [ns|us|µs|ms|s | B|KiB|MiB|GiB|KB|MB|GB | 'x']
 //! ```
-//! `x` is relative to the same figure in the baseline or, without one, of the first command.
+//! `x` is relative to the same figure in the baseline or, without one, of the first command; `+` is by how much it
+//! may differ from that (counts and bytes). `read` is `cold.read_bytes`.
 
 use cold_model::Known;
 use cold_model::bench::{Report, Run, State};
@@ -25,7 +26,9 @@ use crate::metric::{Metric, Unit};
 use crate::stats::{self, Comparison, Interval, compare, interval};
 use crate::{baseline, summary};
 
+mod news;
 mod parse;
+pub use news::{New, News};
 pub use parse::GateError;
 
 /// A condition that fails the benchmark.
@@ -36,7 +39,18 @@ pub struct Gate {
     left: Left,
     op: Op,
     limit: f64,
-    relative: bool,
+    against: Against,
+}
+
+/// What a limit is relative to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Against {
+    /// To nothing: it is the figure itself.
+    Nothing,
+    /// How many times the reference's.
+    Factor,
+    /// By how much more than the reference's.
+    Difference,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -151,6 +165,9 @@ pub struct GateResult {
     /// The answer.
     #[serde(flatten)]
     pub outcome: Outcome,
+    /// What a failed gate on files, misses or bytes read found that the reference does not have.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub news: Option<News>,
 }
 
 /// A value with its interval where it has one.
@@ -185,12 +202,12 @@ impl Gate {
             let name = missing.name();
             return error(format!("the state {name:?} is not measured; add it to --states"));
         }
-        if self.relative && !has_baseline && !matches!(self.left, Left::Ratio(..)) {
+        if self.is_relative() && !has_baseline {
             if commands.len() < 2 {
-                return error("a limit in x needs --baseline FILE or a second command".into());
+                return error("a limit in x or with + needs --baseline FILE or a second command".into());
             }
             if self.command.as_ref() == commands.first() {
-                return error("the first command is the reference of x; name another one".into());
+                return error("the first command is the reference of x and +; name another one".into());
             }
         }
         Ok(())
@@ -198,14 +215,20 @@ impl Gate {
 
     /// The gate's answers, one per command it is about.
     pub fn evaluate(&self, report: &Report, baseline: Option<&Report>) -> Vec<GateResult> {
-        let refers_to_first = self.relative && baseline.is_none() && !matches!(self.left, Left::Ratio(..));
+        let refers_to_first = self.is_relative() && baseline.is_none();
         let mut results: Vec<GateResult> = report
             .commands
             .iter()
             .enumerate()
             .filter(|(_, c)| self.command.as_ref().is_none_or(|name| *name == c.name))
             .filter(|(i, _)| !(refers_to_first && *i == 0))
-            .map(|(i, c)| self.result(&c.name, self.observe(report, baseline, i)))
+            .map(|(i, c)| {
+                let mut result = self.result(&c.name, self.observe(report, baseline, i));
+                if result.outcome == Outcome::Fail {
+                    result.news = self.news(report, baseline, i);
+                }
+                result
+            })
             .collect();
         if results.is_empty() {
             let reason =
@@ -215,12 +238,30 @@ impl Gate {
         results
     }
 
+    fn is_relative(&self) -> bool {
+        self.against != Against::Nothing
+    }
+
+    /// What the command's start has that the reference's has not, where that is what the gate is about.
+    fn news(&self, report: &Report, baseline: Option<&Report>, command: usize) -> Option<News> {
+        let own = report.commands.get(command)?;
+        let reference = match baseline {
+            Some(b) => b.commands.get(baseline::command_of(b, report, command)?)?,
+            None => report.commands.first().filter(|_| command > 0)?,
+        };
+        match self.left {
+            Left::Files | Left::Figure(_, Metric::ReadBytes, _) => news::files(own, reference),
+            Left::Misses => news::misses(own, reference),
+            Left::Ratio(..) | Left::Figure(..) => None,
+        }
+    }
+
     fn result(&self, command: &str, answer: Answer) -> GateResult {
         let (observed, outcome) = match answer {
             Ok(o) => (o.words.clone(), self.judge(&o)),
             Err(reason) => (String::new(), Outcome::Inconclusive { reason, runs_needed: None }),
         };
-        GateResult { gate: self.text.clone(), command: command.to_owned(), observed, outcome }
+        GateResult { gate: self.text.clone(), command: command.to_owned(), observed, outcome, news: None }
     }
 
     fn judge(&self, o: &Observed) -> Outcome {
@@ -259,7 +300,7 @@ impl Gate {
             }
             Left::Figure(state, metric, stat) => {
                 let own = series(report, command, state)?;
-                if !self.relative {
+                if !self.is_relative() {
                     return absolute(report, own, metric, stat);
                 }
                 let (other, with) = match baseline {
@@ -281,7 +322,11 @@ impl Gate {
                     known(report, with, metric)?;
                     return of_comparison(summary::compare_by(report, own, with, metric));
                 }
-                relative(known(report, own, metric)?, known(other, with, metric)?, metric, stat, report.seed)
+                let (mut own, mut with) = (known(report, own, metric)?, known(other, with, metric)?);
+                if self.against == Against::Difference {
+                    return Ok(difference(stat.of(&mut own), stat.of(&mut with), own.len(), metric.unit()));
+                }
+                relative(own, with, metric, stat, report.seed)
             }
         }
     }
@@ -299,7 +344,7 @@ impl Gate {
             None => Err("there is no such command".into()),
         };
         let own = value(report, command)?;
-        if !self.relative {
+        if !self.is_relative() {
             return Ok(Observed { value: own, n: 1, interval: None, words: format!("{own}") });
         }
         let reference = match baseline {
@@ -309,6 +354,9 @@ impl Gate {
             }
             None => value(report, 0)?,
         };
+        if self.against == Against::Difference {
+            return Ok(difference(own, reference, 1, Unit::Count));
+        }
         ratio_of(own, reference, 1, Unit::Count)
     }
 }
@@ -394,6 +442,13 @@ fn ratio_of(own: f64, reference: f64, n: usize, unit: Unit) -> Answer {
         interval: None,
         words: format!("{value:.3}x ({} against {})", show(own), show(reference)),
     })
+}
+
+fn difference(own: f64, reference: f64, n: usize, unit: Unit) -> Observed {
+    let value = own - reference;
+    let (size, which) = (unit.show(value.abs()), if value < 0.0 { "less" } else { "more" });
+    let words = format!("{} against {}, {size} {which}", unit.show(own), unit.show(reference));
+    Observed { value, n, interval: None, words }
 }
 
 fn of_comparison(c: Option<Comparison>) -> Answer {

@@ -14,7 +14,9 @@ use cold_sys::supervise::protocol::{Event, Usage};
 use cold_sys::time::{monotonic, process_cpu};
 
 use crate::config::{CommandSpec, Config, Launcher};
+use crate::lingering::Lingering;
 use crate::ready::{LOOK_EVERY, Ready};
+use crate::session::Progress;
 use crate::{Error, Result};
 
 pub(crate) use watch::Watch;
@@ -31,6 +33,8 @@ pub struct Start {
     pub at: Nanos,
     /// From the clone to ready; `None` when it never got ready.
     pub ready: Option<Nanos>,
+    /// From the clone to the end of the started process itself.
+    pub first_gone: Option<Nanos>,
     /// From the clone to the end of the tree.
     pub gone: Nanos,
     /// CPU time that the started process itself, without what it started, had used when it was ready.
@@ -89,20 +93,28 @@ impl<'a> Launch<'a> {
         self.supervised.pid()
     }
 
-    /// Starts the command and stays until its tree is gone.
-    pub(crate) fn go(mut self, interrupt: &AtomicBool) -> Result<Start> {
-        let fail = |name: &str, source| Error::Start { command: name.to_owned(), source };
-        let (pid, at) = self.supervised.go().map_err(|e| fail(&self.name, e))?;
+    /// Starts the command and stays until its tree is gone. `progress` hears of one that goes on running.
+    pub(crate) fn go(
+        mut self,
+        interrupt: &AtomicBool,
+        mut progress: Option<&mut dyn Progress>,
+    ) -> Result<Start> {
+        let name = std::mem::take(&mut self.name);
+        let fail = |source| Error::Start { command: name.clone(), source };
+        let (pid, at) = self.supervised.go().map_err(fail)?;
         let limit = Nanos(at.0.saturating_add(Nanos::from(self.config.timeout).0));
         let mut start = Start {
             at,
             ready: None,
+            first_gone: None,
             gone: Nanos(0),
             own_cpu: None,
             usage: Usage::default(),
             ending: Ending::Ended,
             interrupted: false,
         };
+        let root = self.supervised.pid().cast_signed();
+        let mut lingering = Lingering::watch(&self.config.ready, &name, root);
         let mut status = None;
         let mut timed_out = false;
         let mut ending = false; // the end has been asked for
@@ -112,9 +124,10 @@ impl<'a> Launch<'a> {
         };
         loop {
             let wait = if ending { IDLE_LOOK } else { look };
-            match self.supervised.event(Some(wait)).map_err(|e| fail(&self.name, e))? {
-                Some(Event::MainEnded { status: s, cpu, .. }) => {
+            match self.supervised.event(Some(wait)).map_err(fail)? {
+                Some(Event::MainEnded { at: ended, status: s, cpu }) => {
                     status = Some(s);
+                    start.first_gone = Some(ended.saturating_sub(at));
                     start.own_cpu = start.own_cpu.or(cpu);
                 }
                 Some(Event::TreeGone { at: gone, usage }) => {
@@ -133,6 +146,9 @@ impl<'a> Launch<'a> {
             if ending {
                 continue;
             }
+            if let (Some(lingering), Some(progress)) = (&mut lingering, &mut progress) {
+                lingering.look(*progress);
+            }
             let grace = if interrupt.load(Ordering::Relaxed) {
                 start.interrupted = true;
                 Some(INTERRUPT_GRACE.min(self.config.grace))
@@ -145,7 +161,7 @@ impl<'a> Launch<'a> {
                 None
             };
             if let Some(grace) = grace {
-                self.supervised.end(grace).map_err(|e| fail(&self.name, e))?;
+                self.supervised.end(grace).map_err(fail)?;
                 ending = true;
             }
         }

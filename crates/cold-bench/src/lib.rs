@@ -15,6 +15,7 @@ pub mod fileset;
 pub mod gate;
 mod hooks;
 pub mod launch;
+mod lingering;
 pub mod metric;
 pub mod params;
 pub mod ready;

@@ -8,6 +8,7 @@ use crate::stats::Pcg;
 /// A run of a series in a round (from 0), with its time to ready in milliseconds.
 pub fn run(series: usize, round: u32, sequence: u32, ms: f64, cold: bool) -> Run {
     Run {
+        first_exit: Known::unknown("nobody looked"),
         series,
         round,
         sequence,
@@ -38,6 +39,9 @@ pub fn command(name: &str) -> Command {
         files: Known::Value(212),
         file_bytes: Known::Value(Bytes(31 << 20)),
         misses: Known::Value(64),
+        processes: Known::Value(1),
+        file_names: None,
+        missed_in: None,
         plan: None,
         notes: Vec::new(),
     }

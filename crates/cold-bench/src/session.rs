@@ -17,7 +17,7 @@ mod state;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cold_journal::Journal;
-use cold_model::bench::{Command, Report, Run, SCHEMA, Series, State};
+use cold_model::bench::{Command, Report, Run, SCHEMA, Series, State, UsedFile};
 use cold_model::observed::ObservedStart;
 use cold_model::{Bytes, Known};
 use cold_sys::procfs::ProcFs;
@@ -97,7 +97,7 @@ fn run_inner(
     let mut commands = Vec::new();
     for spec in &config.commands {
         progress.step(&format!("observing one start of {}", spec.name));
-        let (subject, command) = subject(config, spec, &proc, interrupt)?;
+        let (subject, command) = subject(config, spec, &proc, progress, interrupt)?;
         for note in &command.notes {
             progress.warn(&format!("{}: {note}", spec.name));
         }
@@ -156,9 +156,10 @@ fn subject<'a>(
     config: &Config,
     spec: &'a CommandSpec,
     proc: &ProcFs,
+    progress: &mut dyn Progress,
     interrupt: &AtomicBool,
 ) -> Result<(Subject<'a>, Command)> {
-    let observed = observe::observe(config, spec, interrupt)?;
+    let observed = observe::observe(config, spec, progress, interrupt)?;
     if interrupt.load(Ordering::Relaxed) {
         return Err(Error::Interrupted);
     }
@@ -169,6 +170,9 @@ fn subject<'a>(
         files: Known::unknown("the start was not observed"),
         file_bytes: Known::unknown("the start was not observed"),
         misses: Known::unknown("the start was not observed"),
+        processes: Known::unknown("the start was not observed"),
+        file_names: None,
+        missed_in: None,
         plan: spec.launcher.as_ref().map(|l| l.plan.clone()),
         notes: Vec::new(),
     };
@@ -179,6 +183,12 @@ fn subject<'a>(
             command.files = Known::Value(o.files.len() as u64);
             command.file_bytes = Known::Value(o.file_bytes());
             command.misses = Known::Value(o.misses);
+            command.processes = Known::Value(o.processes);
+            command.missed_in = Some(o.misses_by_dir.clone());
+            let mut names: Vec<UsedFile> =
+                o.files.iter().map(|f| UsedFile { path: f.path.clone(), bytes: f.size }).collect();
+            names.sort_by(|a, b| a.path.cmp(&b.path));
+            command.file_names = Some(names);
             command.notes.clone_from(&o.notes);
             if set.out_of_reach > 0 {
                 command.notes.push(format!(

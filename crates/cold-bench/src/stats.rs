@@ -12,7 +12,7 @@ pub mod trend;
 
 use serde::Serialize;
 
-pub use compare::{Comparison, Verdict};
+pub use compare::{Comparison, Undecided, Verdict};
 pub use interval::Interval;
 pub use rng::Pcg;
 

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::diagnose::{self, Finding};
 use crate::metric::Metric;
-use crate::stats::{self, Comparison, Described, Verdict, compare};
+use crate::stats::{self, Comparison, Described, Undecided, Verdict, compare};
 
 /// Everything computed from a report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -154,7 +154,9 @@ fn comparisons(report: &Report, margin: f64) -> Vec<SeriesComparison> {
             let comparison = compare(report, series, with);
             let verdict = comparison
                 .as_ref()
-                .map_or(Verdict::Inconclusive { runs_needed: None }, |c| c.verdict(margin));
+                .map_or(Verdict::Inconclusive { why: Undecided::TooFewRuns, runs_needed: None }, |c| {
+                    c.verdict(margin)
+                });
             let names = [report.series_name(series), report.series_name(with)];
             SeriesComparison { series, with, names, comparison, verdict }
         })

@@ -1,8 +1,10 @@
-//! From facts to taints. The limits stand here, fixed before any time is looked at.
+//! From facts to taints. The limits stand here (those of steal and load with the type that holds the shares), fixed
+//! before any time is looked at.
 
 use std::path::PathBuf;
 
-use cold_model::bench::{Ending, Residual, STILL_COLD, State, Taint};
+use cold_model::bench::{BUSY_PERCENT, Ending, Residual, STEAL_PERCENT, STILL_COLD, State, Taint};
+use cold_model::recording::manifest::Load;
 use cold_model::{Bytes, Known, Nanos};
 use cold_sys::page::page_size;
 
@@ -14,13 +16,10 @@ const RECLAIMED_PAGES: u64 = 256;
 const FOREIGN_BYTES: u64 = 1 << 20;
 /// … unless the tree itself reads little: then also this share of its reads counts for it.
 const FOREIGN_SHARE: f64 = 0.02;
-/// Steal below this share of the machine's time is normal for a virtual machine. (At 5 % a quarter of
-/// all starts of Python, 130 of 530, were replaced on an idle machine of a shared host.)
-const STEAL_PERCENT: f64 = 10.0;
 /// One or two ticks of 10 ms may be rounding.
 const STEAL_TICKS: u64 = 3;
-/// Others using more than this share of all CPUs compete with the start.
-const BUSY_PERCENT: f64 = 50.0;
+/// `USER_HZ` is 100 on every architecture this runs on: a tick is 10 ms.
+const TICK: u64 = 10_000_000;
 /// Shares are taken of at least this many ticks (10 ms each): shorter runs say nothing.
 const TICKS: u64 = 20;
 /// A warm run may miss this share of the pages that were cached after the last warm-up start: the
@@ -134,19 +133,26 @@ fn foreign_reads(f: &Facts<'_>, found: &mut Vec<Taint>) {
 }
 
 fn cpu(f: &Facts<'_>, found: &mut Vec<Taint>) {
-    let Some(cpu) = f.activity.cpu.filter(|c| c.total >= TICKS) else { return };
-    let percent = |ticks: f64| ticks * 100.0 / cpu.total as f64;
-    let steal = percent(cpu.steal as f64);
-    if steal >= STEAL_PERCENT && cpu.steal >= STEAL_TICKS {
+    let Known::Value(load) = load(f.activity, f.tree_cpu) else { return };
+    let (steal, busy) = (load.stolen_percent(), load.others_percent());
+    if steal >= STEAL_PERCENT && load.stolen.0 >= STEAL_TICKS * TICK {
         found.push(Taint::Steal { percent: steal });
     }
-    // USER_HZ is 100 on every architecture this runs on: one tick is 10 ms.
-    let tree = f.tree_cpu.0 as f64 / 1e7;
-    let others = (cpu.total - cpu.idle.min(cpu.total)) as f64 - cpu.steal as f64 - tree;
-    let busy = percent(others.max(0.0));
     if busy >= BUSY_PERCENT {
         found.push(Taint::BusyMachine { percent: busy });
     }
+}
+
+/// What others did to the CPUs beside a tree that used `tree_cpu`; unknown where the time was too short to tell.
+pub fn load(activity: &Activity, tree_cpu: Nanos) -> Known<Load> {
+    let Some(cpu) = activity.cpu else { return Known::unknown("/proc/stat could not be read") };
+    if cpu.total < TICKS {
+        return Known::unknown("the start was too short: the kernel counts CPU time in ticks of 10 ms");
+    }
+    let busy = Nanos((cpu.total - cpu.idle.min(cpu.total)) * TICK);
+    let stolen = Nanos(cpu.steal * TICK);
+    let others = busy.saturating_sub(stolen).saturating_sub(tree_cpu);
+    Known::Value(Load { capacity: Nanos(cpu.total * TICK), others, stolen })
 }
 
 #[cfg(test)]

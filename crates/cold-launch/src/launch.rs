@@ -1,13 +1,13 @@
 //! The start itself: decide, leave a helper behind, become the program.
 
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cold_model::Nanos;
 use cold_plan::format::View;
-use cold_plan::history::{self, Kind, Mark};
+use cold_plan::history::{self, Kind, Record};
 use cold_sys::detached;
 use cold_sys::pidfd::PidFd;
 use cold_sys::shared::SharedWords;
@@ -116,8 +116,14 @@ fn decide(
         detached::leave(c"cold-launch", &[process]);
         let places = ready.places.closed();
         let engine = (!control).then(|| Engine::new(view, &places, &shared, ready.limits));
-        attend(&target, engine.as_ref(), ready.limits.deadline, |mark, finished| {
-            enter(loaded, view, options, engine.as_ref(), mark, finished);
+        let mut entered = None;
+        attend(&target, engine.as_ref(), ready.limits.deadline, |seen| match &entered {
+            None => entered = enter(loaded, view, options, engine.as_ref(), seen),
+            Some((place, record)) => {
+                if let Some(mark) = seen.mark {
+                    record::add_mark(place, record, mark);
+                }
+            }
         });
     };
     detached::run(&mut help)?;
@@ -129,25 +135,26 @@ fn decide(
     Ok(Decision::Replay)
 }
 
-/// Enters a start in the history. In a helper, because a write may wait for a disk.
-fn enter(
-    loaded: &Loaded,
+/// Enters a start in the history, and says where and what. In a helper, because a write may wait for a disk.
+fn enter<'a>(
+    loaded: &'a Loaded,
     view: View<'_>,
     options: &Options,
     engine: Option<&Engine<'_>>,
-    mark: Option<Mark>,
-    finished: bool,
-) {
-    let Some(place) = entered_at(loaded, options) else { return };
+    seen: watch::Seen,
+) -> Option<(&'a Path, Record)> {
+    let place = entered_at(loaded, options)?;
     let kind = match engine {
         None => Kind::Control,
         Some(e) if e.is_stale() => Kind::Skipped(history::Skip::Stale),
         Some(_) => Kind::Prefetched,
     };
-    record::append(&place.history, view, kind, mark, engine.map(|e| (e.tally(), finished)));
+    let record =
+        record::append(&place.history, view, kind, seen.mark, engine.map(|e| (e.tally(), seen.finished)));
     if engine.is_none() {
         record::judge(place, view);
     }
+    Some((&place.history, record))
 }
 
 /// The first process of a container, and every other to whom orphans fall, cannot leave a helper behind: the
@@ -166,7 +173,8 @@ fn read_first(
         let places = ready.places.closed();
         let engine = Engine::new(view, &places, shared, ready.limits);
         engine.run();
-        enter(loaded, view, options, Some(&engine), None, true);
+        let seen = watch::Seen { mark: None, finished: true };
+        enter(loaded, view, options, Some(&engine), seen);
     };
     let mut patience = Patience::new(options.deadline, prepare::WITHOUT_PROGRESS);
     detached::run_to_end(&mut help, &mut || !patience.left(shared, word::STEPS).is_zero())?;
@@ -212,26 +220,27 @@ fn target(view: View<'_>, began: Nanos, deadline: Duration) -> Result<Target, Sk
         began,
         cpu_before: process_cpu(pid).unwrap_or(Nanos(0)),
         ready_cpu_ns: learnt.own_cpu_ns,
+        goes_on: learnt.goes_on,
         // A start that its plan holds up for as long as it may must be known, too.
         watch: watch.clamp(*WATCH.start(), *WATCH.end()).saturating_add(deadline),
     })
 }
 
-/// In the helper: replays while a second thread watches; that thread ends the process.
+/// In the helper: replays while a second thread watches; that thread ends the process. `tell` hears when the
+/// reading has ended and when the watching has, or both at once.
 fn attend(
     target: &Target,
     engine: Option<&Engine<'_>>,
     deadline: Instant,
-    finish: impl Fn(Option<Mark>, bool) + Sync,
+    mut tell: impl FnMut(watch::Seen) + Send,
 ) {
     let done = AtomicBool::new(engine.is_none());
-    let watch = || {
-        let mark = watch::watch(target, engine, &done, deadline);
-        let finished = done.load(Ordering::Acquire);
+    let mut watch = || {
+        let seen = watch::watch(target, engine, &done, deadline, &mut tell);
         if let Some(engine) = engine {
             engine.stop();
         }
-        finish(mark, finished);
+        tell(seen);
         // Not by returning: a thread that a dead server or disk holds would be waited for.
         detached::end()
     };

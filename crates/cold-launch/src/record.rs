@@ -23,14 +23,14 @@ pub(crate) fn kind_of(skip: &Skip) -> Option<Kind> {
     }))
 }
 
-/// Appends a record. In a helper: a write may wait for a disk.
+/// Appends a record and returns it. In a helper: a write may wait for a disk.
 pub(crate) fn append(
     path: &Path,
     view: View<'_>,
     kind: Kind,
     mark: Option<Mark>,
     done: Option<(Tally, bool)>,
-) {
+) -> Record {
     let (tally, finished) = done.unwrap_or((Tally::default(), true));
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let record = Record {
@@ -44,6 +44,13 @@ pub(crate) fn append(
     };
     // Nobody is left to be told; a start less in the history is no harm.
     let _ = history::append(path, &record);
+    record
+}
+
+/// Adds the mark to a record that was appended before. In a helper, too.
+pub(crate) fn add_mark(path: &Path, record: &Record, mark: Mark) {
+    // As for the record itself.
+    let _ = history::append_mark(path, &Record { mark: Some(mark), ..*record });
 }
 
 /// Switches the plan off when its history, of which a control is the latest, shows that it does harm or nothing.

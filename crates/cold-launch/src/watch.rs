@@ -17,6 +17,9 @@ const LOOK: Duration = Duration::from_millis(5);
 /// The same when it has been running for [`LATER`].
 const LOOK_LATER: Duration = Duration::from_millis(25);
 const LATER: Duration = Duration::from_secs(2);
+/// A program that goes on after it is ready has come to rest when it slept for so long. Servers that look about
+/// twice a second (Python's `serve_forever`) use some 30 µs for it.
+const REST: Nanos = Nanos(500_000_000);
 
 /// The program that was started.
 pub(crate) struct Target {
@@ -28,13 +31,25 @@ pub(crate) struct Target {
     pub(crate) cpu_before: Nanos,
     /// CPU time of its own at which a start of this plan is ready; 0 when not known.
     pub(crate) ready_cpu_ns: u64,
+    /// It goes on after it is ready: its end is no mark, but its coming to rest is.
+    pub(crate) goes_on: bool,
     /// For how long it is watched at most.
     pub(crate) watch: Duration,
 }
 
+/// How a watched start went.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    /// See [`watch`].
+    pub(crate) mark: Option<Mark>,
+    /// Everything was issued.
+    pub(crate) finished: bool,
+}
+
 /// Watches until the replay is `done` (or has to end) and the mark is passed. Returns at once when the
 /// program ends. Says how long after the start began the program had used the CPU time of a start, or
-/// ended; `None` when it did neither while it was watched, or that CPU time is not known.
+/// ended, or came to rest where it is one that goes on; `None` when it did nothing of that while it was watched, or
+/// that CPU time is not known. `read` is told as soon as the reading has ended, if the mark is not passed by then.
 ///
 /// Counted from the beginning of the launch, not from the exec: what the launcher costs is part of the
 /// start, and a control run's exec comes earlier.
@@ -43,37 +58,55 @@ pub(crate) fn watch(
     engine: Option<&Engine<'_>>,
     done: &AtomicBool,
     deadline: Instant,
-) -> Option<Mark> {
+    read: &mut dyn FnMut(Seen),
+) -> Seen {
     let hunger = engine.and_then(|_| Hunger::since_now(&ProcFs::default()));
     let started = Instant::now();
     let cpu_ns = target.ready_cpu_ns;
-    let since = |wall_ns, exited| Mark { wall_ns, cpu_ns, exited };
+    let since = |at: Nanos| Mark {
+        wall_ns: at.0.saturating_sub(target.began.0),
+        cpu_ns,
+        exited: false,
+        rested: false,
+    };
     let (mut mark, mut marking) = (None, cpu_ns > 0);
     let mut last = Look { at: target.began, cpu: 0 };
+    let (mut awake, mut told) = (target.began, engine.is_none());
     loop {
         let pause = if started.elapsed() > LATER { LOOK_LATER } else { LOOK };
         // A process that cannot be waited for counts as gone: nothing must stay behind.
         let exited = target.process.wait(pause).unwrap_or(true);
         let now = monotonic();
+        let finished = done.load(Ordering::Acquire);
         if exited {
-            let ended = || since(now.0.saturating_sub(target.began.0), true);
-            return mark.or_else(|| marking.then(ended));
+            let ended = (marking && !target.goes_on).then(|| Mark { exited: true, ..since(now) });
+            return Seen { mark: mark.or(ended), finished };
         }
         if marking {
             let look = Look::at(now, target);
-            mark = look.and_then(|l| l.passed(last, target)).map(|wall| since(wall, false));
+            mark = look.and_then(|l| l.passed(last, target)).map(since);
+            if let Some(look) = look.filter(|_| target.goes_on && mark.is_none()) {
+                if !look.rests(last, target) {
+                    awake = now;
+                } else if now.saturating_sub(awake) >= REST {
+                    mark = Some(Mark { rested: true, ..since(awake) });
+                }
+            }
             last = look.unwrap_or(last);
             marking = mark.is_none() && started.elapsed() < target.watch;
         }
-        let finished = done.load(Ordering::Acquire);
         if let Some(engine) = engine.filter(|_| !finished)
             && (hunger.as_ref().is_some_and(Hunger::is_felt) || Instant::now() > deadline)
         {
             engine.stop();
         }
         // A thread that hangs in the kernel is not waited for.
-        if !marking && (finished || Instant::now() > deadline) {
-            return mark;
+        let ended = finished || Instant::now() > deadline;
+        if !marking && ended {
+            return Seen { mark, finished };
+        }
+        if ended && !std::mem::replace(&mut told, true) {
+            read(Seen { mark: None, finished });
         }
     }
 }
@@ -91,14 +124,23 @@ impl Look {
         Some(Self { at, cpu: cpu.0.saturating_sub(target.cpu_before.0) })
     }
 
-    /// When the mark was passed, in nanoseconds since the start began; `None` when it was not.
-    fn passed(self, last: Self, target: &Target) -> Option<u64> {
+    /// When the mark was passed; `None` when it was not.
+    fn passed(self, last: Self, target: &Target) -> Option<Nanos> {
         let mark = target.ready_cpu_ns;
         if self.cpu < mark {
             return None;
         }
         let (time, work) = (self.at.0.saturating_sub(last.at.0), self.cpu.saturating_sub(last.cpu).max(1));
         let part = u128::from(time) * u128::from(mark.saturating_sub(last.cpu)) / u128::from(work);
-        Some((last.at.0 + part as u64).saturating_sub(target.began.0))
+        Some(Nanos(last.at.0 + part as u64))
+    }
+
+    /// It has done most of its start and slept since `last`, but for less than a tenth of one CPU. With its pages
+    /// read ahead it needs less CPU time than the recorded starts, of which the mark is the median.
+    fn rests(self, last: Self, target: &Target) -> bool {
+        let (time, work) = (self.at.0.saturating_sub(last.at.0), self.cpu.saturating_sub(last.cpu));
+        self.cpu >= target.ready_cpu_ns / 2
+            && work * 10 < time
+            && ProcFs::default().is_asleep(target.process.pid())
     }
 }

@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::Shown as _;
+use crate::observed::{Misses, path_text};
 use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, Known, Nanos};
@@ -103,6 +104,19 @@ pub struct ResidualFile {
 /// milliseconds, and evicting single files cannot take it from them at all: it is 9 % of what a small
 /// Python start uses.
 pub const STILL_COLD: f64 = 0.10;
+
+/// Steal below this share of the machine's time is normal for a virtual machine. (At 5 % a quarter of
+/// all starts of Python, 130 of 530, were replaced on an idle machine of a shared host.)
+pub const STEAL_PERCENT: f64 = 10.0;
+/// Others using this share of all CPUs, or more, compete with the start.
+pub const BUSY_PERCENT: f64 = 50.0;
+
+/// Whether a tree that ended after `last` went on after the end of its first process: for 5 ms and for 5 % of the
+/// start at least, as processes that end together are waited for one after the other.
+pub fn is_outlived(first: Nanos, last: Nanos) -> bool {
+    let after = last.saturating_sub(first);
+    after.0 >= 5_000_000 && after.0 >= last.0 / 20
+}
 
 /// A fact, fixed before looking at the time, that disqualifies a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -217,6 +231,10 @@ pub struct Run {
     pub ready: Nanos,
     /// From just before the clone to the end of the whole tree; unknown when we ended it.
     pub exit: Known<Nanos>,
+    /// From just before the clone to the end of the process that was started, which the tree may outlive; unknown
+    /// when we ended it.
+    #[serde(default = "not_recorded")]
+    pub first_exit: Known<Nanos>,
     /// User CPU time of the tree.
     pub user: Nanos,
     /// System CPU time of the tree.
@@ -235,7 +253,8 @@ pub struct Run {
     pub peak_memory: Known<Bytes>,
     /// What was cached before the start.
     pub residual: Known<Residual>,
-    /// Processes of the tree that were waited for.
+    /// Processes of the tree that `cold` waited for: the first one and orphans. How many there are is
+    /// [`Command::processes`].
     pub processes: u64,
     /// Processes that did not end on SIGTERM and were killed.
     pub killed_by_force: u64,
@@ -245,11 +264,39 @@ pub struct Run {
     pub taints: Vec<Taint>,
 }
 
+/// What reports of earlier versions do not say.
+fn not_recorded() -> Known<Nanos> {
+    Known::unknown("the version of cold that wrote this did not look")
+}
+
 impl Run {
+    /// The end of the process that was started, where that was not the end of the start: the tree went on, and ready
+    /// was the end of the whole of it.
+    pub fn outlived(&self) -> Option<Nanos> {
+        let by_exit = self.exit.value() == Some(&self.ready);
+        let first = *self.first_exit.value().filter(|_| by_exit)?;
+        is_outlived(first, self.ready).then_some(first)
+    }
+
     /// Whether the run enters the statistics.
     pub fn counts(&self) -> bool {
         self.taints.is_empty()
     }
+}
+
+/// As [`not_recorded`].
+fn not_recorded_count() -> Known<u64> {
+    Known::unknown("the version of cold that wrote this did not count them")
+}
+
+/// A file that a command's start uses.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UsedFile {
+    /// Path.
+    #[serde(with = "path_text")]
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: Bytes,
 }
 
 /// A command of the comparison.
@@ -267,6 +314,16 @@ pub struct Command {
     pub file_bytes: Known<Bytes>,
     /// Path resolutions that failed in the observed start.
     pub misses: Known<u64>,
+    /// Processes of the observed start. (A run counts those only that its supervisor waited for: a parent within the
+    /// tree waits for its children itself.)
+    #[serde(default = "not_recorded_count")]
+    pub processes: Known<u64>,
+    /// These files, by path; `None` in reports of earlier versions, and where they are unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub file_names: Option<Vec<UsedFile>>,
+    /// Directories in which most of them failed, the largest number first; bounded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub missed_in: Option<Vec<Misses>>,
     /// Name of the plan that its prefetched starts follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,

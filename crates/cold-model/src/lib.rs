@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod csv;
+pub mod figures;
 pub mod file;
 pub mod file_system;
 pub mod hash;

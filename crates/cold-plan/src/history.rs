@@ -85,7 +85,12 @@ pub struct Mark {
     pub cpu_ns: u64,
     /// It ended before.
     pub exited: bool,
+    /// It came to rest before: a program that goes on after it is ready, and does nothing until it is asked.
+    pub rested: bool,
 }
+
+/// The kind of a record that adds its mark to a start entered before.
+const MARK: u8 = 4;
 
 /// Offsets in a record.
 mod at {
@@ -106,22 +111,28 @@ mod flag {
     pub(super) const MARK: u8 = 1;
     pub(super) const EXITED: u8 = 2;
     pub(super) const LATE: u8 = 4;
+    pub(super) const RESTED: u8 = 8;
 }
 
 impl Record {
     /// Its bytes.
     pub fn encode(&self) -> [u8; RECORD] {
-        let mut out = [0; RECORD];
-        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
-        let (kind, skip) = match self.kind {
+        let kind = match self.kind {
             Kind::Prefetched => (1, 0),
             Kind::Control => (2, 0),
             Kind::Skipped(why) => (3, why.byte()),
         };
-        let mark = self.mark.unwrap_or(Mark { wall_ns: 0, cpu_ns: 0, exited: false });
+        self.encode_as(kind)
+    }
+
+    fn encode_as(&self, (kind, skip): (u8, u8)) -> [u8; RECORD] {
+        let mut out = [0; RECORD];
+        let mut put = |at: usize, bytes: &[u8]| out[at..at + bytes.len()].copy_from_slice(bytes);
+        let mark = self.mark.unwrap_or(Mark { wall_ns: 0, cpu_ns: 0, exited: false, rested: false });
         let set = |yes: bool, bit: u8| if yes { bit } else { 0 };
         let flags = set(self.mark.is_some(), flag::MARK)
             | set(mark.exited, flag::EXITED)
+            | set(mark.rested, flag::RESTED)
             | set(self.late, flag::LATE);
         put(0, &MAGIC);
         put(at::KIND, &[kind, skip, flags]);
@@ -136,8 +147,24 @@ impl Record {
         out
     }
 
-    /// The record in these bytes; `None` for anything else.
+    /// The record of a start in these bytes; `None` for anything else.
     pub fn decode(bytes: &[u8; RECORD]) -> Option<Self> {
+        match Entry::decode(bytes)? {
+            Entry::Start(record) => Some(record),
+            Entry::Mark(_) => None,
+        }
+    }
+}
+
+/// What the bytes of a record say.
+enum Entry {
+    Start(Record),
+    /// Only moment, plan and mark of it mean something.
+    Mark(Record),
+}
+
+impl Entry {
+    fn decode(bytes: &[u8; RECORD]) -> Option<Self> {
         let crc = u32::from_le_bytes(*bytes.last_chunk()?);
         if !bytes.starts_with(&MAGIC) || crc != crc32fast::hash(&bytes[..at::CRC]) {
             return None;
@@ -145,14 +172,15 @@ impl Record {
         let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let flags = bytes[at::FLAGS];
         let kind = match (bytes[at::KIND], bytes[at::SKIP]) {
-            (1, 0) => Kind::Prefetched,
             (2, 0) => Kind::Control,
             (3, why) => Kind::Skipped(Skip::from_byte(why)?),
+            (1 | MARK, 0) => Kind::Prefetched,
             _ => return None,
         };
         let (wall_ns, cpu_ns) = (u64_at(at::WALL)?, u64_at(at::CPU)?);
-        let mark = Mark { wall_ns, cpu_ns, exited: flags & flag::EXITED != 0 };
-        Some(Self {
+        let (exited, rested) = (flags & flag::EXITED != 0, flags & flag::RESTED != 0);
+        let mark = Mark { wall_ns, cpu_ns, exited, rested };
+        let record = Record {
             when_ns: u64_at(at::WHEN)?,
             plan: u64_at(at::PLAN)?,
             kind,
@@ -160,16 +188,26 @@ impl Record {
             bytes: u64_at(at::BYTES)?,
             requests: u32::from_le_bytes(*bytes.get(at::REQUESTS..)?.first_chunk()?),
             late: flags & flag::LATE != 0,
-        })
+        };
+        Some(if bytes[at::KIND] == MARK { Self::Mark(record) } else { Self::Start(record) })
     }
 }
 
 /// Appends a record to the history at `path` (see [`crate::Store::history_of`]), creating the file where it is
 /// missing, and the directory where it is the usual one.
 pub fn append(path: &Path, record: &Record) -> Result<()> {
+    append_bytes(path, &record.encode())
+}
+
+/// Appends the mark of a start that is in the history already, as [`append`] does.
+pub fn append_mark(path: &Path, record: &Record) -> Result<()> {
+    append_bytes(path, &Record { bytes: 0, requests: 0, ..*record }.encode_as((MARK, 0)))
+}
+
+fn append_bytes(path: &Path, bytes: &[u8; RECORD]) -> Result<()> {
     let mut file = open_or_create(path)?;
     // One write: with O_APPEND it lands in one piece behind what others append.
-    file.write_all(&record.encode()).map_err(|e| Error::io("write", path, e))?;
+    file.write_all(bytes).map_err(|e| Error::io("write", path, e))?;
     let length = file.metadata().map_err(|e| Error::io("stat", path, e))?.len();
     if length >= 2 * (KEPT * RECORD) as u64 { shorten(path, &file) } else { Ok(()) }
 }
@@ -198,15 +236,25 @@ pub fn read(path: &Path) -> Result<Vec<Record>> {
     }
 }
 
-/// The records in these bytes. After damage the next one is found by its first bytes.
+/// The records of starts in these bytes, each with its mark, also where that was appended later. After damage the
+/// next one is found by its first bytes.
 pub fn parse(mut bytes: &[u8]) -> Vec<Record> {
-    let mut records = Vec::with_capacity(bytes.len() / RECORD);
+    let mut records: Vec<Record> = Vec::with_capacity(bytes.len() / RECORD);
     while let Some(chunk) = bytes.first_chunk() {
-        let record = Record::decode(chunk);
-        records.extend(record);
+        let entry = Entry::decode(chunk);
+        match entry {
+            Some(Entry::Start(record)) => records.push(record),
+            Some(Entry::Mark(mark)) => {
+                let same = |r: &&mut Record| (r.when_ns, r.plan) == (mark.when_ns, mark.plan);
+                if let Some(start) = records.iter_mut().rev().find(same) {
+                    (start.mark, start.late) = (mark.mark, mark.late);
+                }
+            }
+            None => {}
+        }
         // Behind damage, the next record begins where its first bytes are.
         let damaged = || bytes.windows(MAGIC.len()).skip(1).position(|w| w == MAGIC).map(|n| n + 1);
-        let next = if record.is_some() { Some(RECORD) } else { damaged() };
+        let next = if entry.is_some() { Some(RECORD) } else { damaged() };
         bytes = next.and_then(|n| bytes.get(n..)).unwrap_or_default();
     }
     records

@@ -131,7 +131,7 @@ mod tests {
     }
 
     fn record(at: u64, kind: Kind, wall_ns: u64) -> Record {
-        let mark = Some(Mark { wall_ns, cpu_ns: 100, exited: false });
+        let mark = Some(Mark { wall_ns, cpu_ns: 100, exited: false, rested: false });
         Record { when_ns: at * 1_000_000_000, plan: 1, kind, mark, bytes: 0, requests: 0, late: false }
     }
 

@@ -89,6 +89,9 @@ pub struct Learnt {
     /// In no start another thread or process was there beside the first: what needs a page later has to wait for
     /// it, and nothing else goes on meanwhile.
     pub one_thread: bool,
+    /// The starts went on after they were ready, as a server does: the end of such a program is no mark.
+    #[cfg_attr(feature = "portable", serde(default))]
+    pub goes_on: bool,
     /// First and last time it was learnt, seconds since 1970.
     pub first: u64,
     /// See `first`.

@@ -38,6 +38,7 @@ pub fn sample() -> Plan {
             tier: 'A',
             exact: true,
             one_thread: true,
+            goes_on: true,
             first: 1_763_000_000,
             last: 1_763_700_000,
             cpu_ns: 310_000_000,

@@ -88,6 +88,9 @@ pub struct ObservedStart {
     pub exact: bool,
     /// No other thread or process of the command was there until ready.
     pub one_thread: bool,
+    /// It went on after it was ready. Not in every recording: false until the caller, who knows what it waited
+    /// for, sets it.
+    pub goes_on: bool,
     /// Start to ready, nanoseconds.
     pub ready_ns: u64,
     /// The same with the waits of the first process' line taken out.
@@ -184,6 +187,7 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
         tier: m.tier.to_string().chars().next().unwrap_or('D'),
         exact,
         one_thread: one_thread(recording, window),
+        goes_on: false,
         ready_ns: window.until.saturating_sub(window.start).0,
         computing_ns: clock.computing(),
         own_cpu_ns: 0,

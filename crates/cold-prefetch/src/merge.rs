@@ -72,6 +72,8 @@ fn learnt(old: &Learnt, start: &ObservedStart, at: u64) -> Learnt {
         tier: if n == 0 { start.tier } else { old.tier.max(start.tier) },
         exact: old.exact || start.exact,
         one_thread: start.one_thread && (n == 0 || old.one_thread),
+        // As the latest was: another condition is another mark.
+        goes_on: start.goes_on,
         first: if n == 0 { at } else { old.first },
         last: at,
         cpu_ns: computing,

@@ -315,7 +315,7 @@ fn standing(e: Option<Evidence>, limits: &Limits) -> Standing {
         Standing::Off(format!("starts with the plan are slower: {e}"))
     } else if e.pairs >= limits.proof_pairs {
         let margin = limits.margin * 100.0;
-        Standing::Off(format!("no gain of more than {margin:.0} % was shown: {e}"))
+        Standing::Off(format!("no gain of more than {} was shown: {e}", cold_model::figures::percent(margin)))
     } else {
         Standing::Untried
     }

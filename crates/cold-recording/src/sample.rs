@@ -160,6 +160,7 @@ fn manifest(r: &Recording, end: Nanos, command: &[&str]) -> Manifest {
         end: Nanos(end.0 + 50_000_000),
         ending: Some(cold_model::bench::Ending::Code(0)),
         ended_by: None,
+        load: None,
         state: StartState {
             wanted: "cold".to_owned(),
             method: "caches dropped and mapped pages reclaimed".to_owned(),

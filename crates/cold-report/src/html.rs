@@ -7,9 +7,10 @@ use std::fmt::Write;
 use cold_bench::diagnose::{Severity, taints};
 use cold_bench::gate::{GateResult, Outcome};
 use cold_bench::metric::Metric;
-use cold_bench::stats::Verdict;
+use cold_bench::stats::{Undecided, Verdict};
 use cold_bench::summary::{Analysis, SeriesComparison};
 use cold_model::bench::{Ending, Report, Run};
+use cold_model::figures::percent;
 
 use crate::axis::time;
 use crate::escape::markup;
@@ -144,10 +145,8 @@ fn figures(out: &mut String, analysis: &Analysis) {
         .map(|s| {
             let d = s.ready();
             let interval = d.and_then(|d| d.interval);
-            let level = interval.map_or_else(
-                || Cell::text("–"),
-                |i| Cell::number(i.level, format!("{:.1} %", 100.0 * i.level)),
-            );
+            let level =
+                interval.map_or_else(|| Cell::text("–"), |i| Cell::number(i.level, percent(100.0 * i.level)));
             vec![
                 Cell::text(&s.name),
                 Cell::number(s.counted as f64, s.counted.to_string()),
@@ -194,7 +193,7 @@ fn comparisons(out: &mut String, all: &[SeriesComparison]) {
             || (Cell::text("–"), Cell::text("–")),
             |x| {
                 let i = x.interval;
-                let text = format!("{:.3} to {:.3} ({:.1} %)", i.low, i.high, 100.0 * i.level);
+                let text = format!("{:.3} to {:.3} ({})", i.low, i.high, percent(100.0 * i.level));
                 (Cell::number(x.ratio, format!("{:.3}", x.ratio)), Cell::text(text))
             },
         );
@@ -216,10 +215,16 @@ pub fn verdict(verdict: Verdict) -> String {
         Verdict::Faster => "faster".into(),
         Verdict::Slower => "slower".into(),
         Verdict::Same => "the same within the margin".into(),
-        Verdict::Inconclusive { runs_needed: Some(n) } => {
+        Verdict::Inconclusive { why: Undecided::TooFewRuns, runs_needed: Some(n) } => {
+            format!("too few runs; at least {n} more are needed")
+        }
+        Verdict::Inconclusive { why: Undecided::TooFewRuns, runs_needed: None } => "too few runs".into(),
+        Verdict::Inconclusive { why: Undecided::CrossesTheMargin, runs_needed: Some(n) } => {
             format!("inconclusive; about {n} more rounds would decide it")
         }
-        Verdict::Inconclusive { runs_needed: None } => "inconclusive".into(),
+        Verdict::Inconclusive { why: Undecided::CrossesTheMargin, runs_needed: None } => {
+            "inconclusive".into()
+        }
     }
 }
 

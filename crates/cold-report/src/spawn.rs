@@ -98,7 +98,9 @@ pub fn cause_words(c: &Cause) -> String {
         What::SearchPath => format!("lookups fail in {}: now {:.0}", c.name, c.present),
         What::Lookups => format!("names are looked up in {}: now {:.0}", c.name, c.present),
     };
-    let share = c.share.map_or(String::new(), |s| format!(" ({:.0} % of the start)", 100.0 * s));
+    let share = c
+        .share
+        .map_or(String::new(), |s| format!(" ({} of the start)", cold_model::figures::percent(100.0 * s)));
     let took = if c.ns > 0 { format!(", {}{share}", time(c.ns as f64)) } else { String::new() };
     format!("{what}{took}; {:+.3} per start", c.growth.slope)
 }
@@ -484,7 +486,7 @@ mod tests {
         assert_eq!(words.as_deref(), Some("by a`main → find → libc.so.6`stat → syscall"));
         assert_eq!(code_words(&cause(&[])), None);
         let words = cause_words(&cause(&[]));
-        assert!(words.ends_with("now 19 names, 2.00 µs (25 % of the start); +1.000 per start"), "{words}");
+        assert!(words.ends_with("now 19 names, 2.00 µs (25.0% of the start); +1.000 per start"), "{words}");
     }
 
     #[test]

@@ -18,6 +18,13 @@ pub(crate) const WARMUP: u32 = 3;
 /// Quiet time between preparation and start in milliseconds.
 pub(crate) const IDLE_GAP_MS: u64 = 100;
 
+/// What holds where no flag says anything else.
+const EVICT: &str = "auto";
+const READY: &str = "exit";
+const TIMEOUT: f64 = 300.0;
+const GRACE: f64 = 5.0;
+const STREAM: &str = "null";
+
 /// How a start is recorded.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Recorded {
@@ -47,7 +54,7 @@ impl Recorded {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Start {
     /// How to evict: auto, all (the whole machine; root), files (only what the command uses)
-    #[arg(long, value_name = "HOW", default_value = "auto", value_parser = ["auto", "all", "files"], help_heading = "State")]
+    #[arg(long, value_name = "HOW", default_value = EVICT, value_parser = ["auto", "all", "files"], help_heading = "State")]
     evict: String,
 
     /// Stop with exit code 5 when a cold start cannot be proved cold
@@ -58,18 +65,18 @@ pub(crate) struct Start {
     #[arg(
         long,
         value_name = "WHEN",
-        default_value = "exit",
+        default_value = READY,
         help_heading = "Start",
-        help = "What ends a start: exit, stdout:REGEX, stderr:REGEX, port:N, unix:PATH, file:PATH, notify, http://…"
+        help = "What ends a start: exit (of the whole tree, also of what goes on after the first process), stdout:REGEX, stderr:REGEX, port:N, unix:PATH, file:PATH, notify, http://…"
     )]
     pub(crate) ready: String,
 
     /// Time limit of a start in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 300.0, help_heading = "Start")]
+    #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT, help_heading = "Start")]
     timeout: f64,
 
     /// Time between SIGTERM and SIGKILL when the tree is ended, in seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 5.0, help_heading = "Start")]
+    #[arg(long, value_name = "SECONDS", default_value_t = GRACE, help_heading = "Start")]
     grace: f64,
 
     /// Accept a command that fails
@@ -77,15 +84,53 @@ pub(crate) struct Start {
     pub(crate) ignore_failure: bool,
 
     /// Standard input of the command: null, inherit or a file
-    #[arg(long, value_name = "FROM", default_value = "null", help_heading = "Start")]
+    #[arg(long, value_name = "FROM", default_value = STREAM, help_heading = "Start")]
     input: String,
 
     /// Its output: null, pipe, inherit or a file
-    #[arg(long, value_name = "TO", default_value = "null", help_heading = "Start")]
+    #[arg(long, value_name = "TO", default_value = STREAM, help_heading = "Start")]
     output: String,
 }
 
+impl Default for Start {
+    /// As no flag is given.
+    fn default() -> Self {
+        Self {
+            evict: EVICT.into(),
+            require_cold: false,
+            ready: READY.into(),
+            timeout: TIMEOUT,
+            grace: GRACE,
+            ignore_failure: false,
+            input: STREAM.into(),
+            output: STREAM.into(),
+        }
+    }
+}
+
 impl Start {
+    /// Those of these flags that are not as by default, as they are typed for the same start elsewhere.
+    pub(crate) fn words(&self) -> Vec<OsString> {
+        let usual = Self::default();
+        let mut words: Vec<OsString> = Vec::new();
+        let mut flag = |name: &str, value: &str, usual: &str| {
+            if value != usual {
+                words.extend([name.into(), value.into()]);
+            }
+        };
+        flag("--evict", &self.evict, &usual.evict);
+        flag("--ready", &self.ready, &usual.ready);
+        flag("--timeout", &self.timeout.to_string(), &usual.timeout.to_string());
+        flag("--grace", &self.grace.to_string(), &usual.grace.to_string());
+        flag("--input", &self.input, &usual.input);
+        flag("--output", &self.output, &usual.output);
+        for (name, set) in [("--require-cold", self.require_cold), ("--ignore-failure", self.ignore_failure)]
+        {
+            words.extend(set.then(|| name.into()));
+        }
+        words
+    }
+
     /// Starts of one command, from these states, one at a time. Without states it can be started as found.
     pub(crate) fn single(&self, argv: &[OsString], states: Vec<State>) -> Result<Config, Failure> {
         let (program, argv) = from_argv(argv.to_vec()).map_err(|e| Failure::usage(e.to_string()))?;
@@ -117,5 +162,46 @@ impl Start {
             input: stream("--input", &self.input)?,
             output: stream("--output", &self.output)?,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Debug, Parser)]
+    struct Cli {
+        #[command(flatten)]
+        start: Start,
+    }
+
+    fn words(typed: &[&str]) -> Vec<OsString> {
+        let typed = std::iter::once("cold").chain(typed.iter().copied());
+        Cli::try_parse_from(typed).expect("parses").start.words()
+    }
+
+    #[test]
+    fn what_was_typed_for_a_start_is_typed_again() {
+        assert_eq!(words(&[]), [""; 0]);
+        let all = [
+            "--evict",
+            "files",
+            "--ready",
+            "port:8099",
+            "--timeout",
+            "2.5",
+            "--grace",
+            "1",
+            "--input",
+            "/tmp/a b",
+            "--output",
+            "inherit",
+            "--require-cold",
+            "--ignore-failure",
+        ];
+        assert_eq!(words(&all), all);
+        assert_eq!(words(&["-i", "--ready", "exit"]), ["--ignore-failure"]);
     }
 }

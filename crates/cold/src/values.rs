@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use cold_bench::config::{Eviction, Stream};
+use cold_bench::config::{DiskLimit, Eviction, Stream};
 
 use crate::exit::Failure;
 
@@ -56,5 +56,41 @@ pub(crate) fn percent(flag: &str, text: &str) -> Result<f64> {
     match number.trim().parse::<f64>() {
         Ok(v) if v.is_finite() && v >= 0.0 && v / scale < 10.0 => Ok(v / scale),
         _ => Err(Failure::usage(format!("{flag} {text:?} is not a share: write 2% or 0.02"))),
+    }
+}
+/// `iops=N,bps=M`, with the suffixes k, M, G (powers of 1000) and Ki, Mi, Gi (of 1024).
+pub(crate) fn disk_limit(text: &str) -> Result<DiskLimit> {
+    let fail = || {
+        Failure::usage(format!(
+            "cannot understand --disk-limit {text:?}: write iops=3000,bps=125M (either alone will do)"
+        ))
+    };
+    let mut limit = DiskLimit { iops: None, bps: None };
+    for part in text.split(',') {
+        let (key, value) = part.split_once('=').ok_or_else(fail)?;
+        let slot = match key {
+            "iops" => &mut limit.iops,
+            "bps" => &mut limit.bps,
+            _ => return Err(fail()),
+        };
+        if slot.replace(count(value).filter(|n| *n > 0).ok_or_else(fail)?).is_some() {
+            return Err(fail());
+        }
+    }
+    Ok(limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_of_a_disk() {
+        let both = DiskLimit { iops: Some(3000), bps: Some(125_000_000) };
+        assert_eq!(disk_limit("iops=3000,bps=125M").expect("parses"), both);
+        assert_eq!(disk_limit("bps=1Gi").expect("parses").bps, Some(1 << 30));
+        for bad in ["", "iops", "iops=x", "iops=0", "iops=1,iops=2", "read=4", "bps=99999999999G"] {
+            assert!(disk_limit(bad).is_err(), "{bad}");
+        }
     }
 }

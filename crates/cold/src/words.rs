@@ -1,5 +1,7 @@
 //! Figures and sentences for people.
 
+pub(crate) use cold_model::figures::percent_of as percent;
+
 /// `1234567` as `1,234,567`.
 pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();
@@ -11,20 +13,6 @@ pub(crate) fn count(n: u64) -> String {
         out.push(c);
     }
     out
-}
-
-/// `part` of `whole` in percent; `-` when there is nothing to be a part of. A little is never printed
-/// as none, and not quite all never as all.
-pub(crate) fn percent(part: u64, whole: u64) -> String {
-    if whole == 0 {
-        return "-".to_owned();
-    }
-    match part as f64 * 100.0 / whole as f64 {
-        p if part == 0 || part >= whole => format!("{p:.0}%"),
-        p if p < 0.1 => "<0.1%".to_owned(),
-        p if p > 99.9 => ">99.9%".to_owned(),
-        p => format!("{p:.1}%"),
-    }
 }
 
 /// `n thing` or `n things`.
@@ -59,15 +47,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_and_percents() {
+    fn counts_and_plurals() {
         assert_eq!(
             (count(0), count(999), count(1000), count(1_234_567)),
             ("0".into(), "999".into(), "1,000".into(), "1,234,567".into())
-        );
-        assert_eq!((percent(0, 0), percent(0, 9), percent(9, 9)), ("-".into(), "0%".into(), "100%".into()));
-        assert_eq!(
-            (percent(1, 100_000), percent(99_999, 100_000), percent(1, 3)),
-            ("<0.1%".into(), ">99.9%".into(), "33.3%".into())
         );
         assert_eq!((plural(1, "page"), plural(2000, "page")), ("1 page".into(), "2,000 pages".into()));
     }

@@ -87,6 +87,6 @@ fn a_library_of_which_only_headers_were_touched_is_hardly_needed() {
     assert_eq!(f.path, "/l.so.1");
     assert_eq!(
         f.hardly_needed.as_deref(),
-        Some("4.00 KiB of 400 KiB read was needed (1.0 %): headers and relocations, none of its code")
+        Some("4.00 KiB of 400 KiB read was needed (1.0%): headers and relocations, none of its code")
     );
 }

@@ -34,10 +34,13 @@ fn the_story_names_causes_files_and_searches() {
     let a = crate::analyze(&r, &Layouts::default());
     let told = story(&a);
     assert!(
-        told[0].starts_with("Of 1.00 s it waited 400 ms for storage, 40 % (page faults 100 %)"),
+        told[0].starts_with("Of 1.00 s it waited 400 ms for storage, 40.0% (page faults 100%)"),
         "{told:?}"
     );
-    assert_eq!(told[1], "100 % of the waiting is for 2 of 2 files: liba.so 300 ms, prog 100 ms.");
+    assert_eq!(
+        told[1],
+        "100% of the waiting is for 2 of the 2 files that it waited for: liba.so 300 ms, prog 100 ms."
+    );
     assert!(told.last().unwrap().contains("most by locale (3 in 3 directories)"), "{told:?}");
     let searches = searches(&a.misses);
     assert_eq!((searches.len(), searches[0].misses, searches[0].directories.len()), (1, 3, 3));

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use cold_model::Shown as _;
 use cold_model::bench::{Ending, Run, Taint};
+use cold_model::figures;
 use cold_model::{Bytes, Nanos};
 
 use super::Severity;
@@ -73,7 +74,9 @@ fn reason(all: &[&Taint]) -> String {
         Taint::ForeignReads { .. } => {
             format!("other processes read {up_to}{}{}", largest_bytes(), names(all, "among them"))
         }
-        Taint::Steal { .. } => format!("the hypervisor took {up_to}{:.0} % of the CPU time", percent()),
+        Taint::Steal { .. } => {
+            format!("the hypervisor took {up_to}{} of the CPU time", figures::percent(percent()))
+        }
         Taint::FileSetChanged { path } => format!("{} changed", path.shown()),
         Taint::Failed { ending } => match ending {
             Ending::Code(code) => format!("the command failed with code {code}"),
@@ -82,7 +85,9 @@ fn reason(all: &[&Taint]) -> String {
             Ending::TimedOut => "the command did not end in time".into(),
         },
         Taint::TimedOut { .. } => format!("not ready within {}", Nanos(largest())),
-        Taint::BusyMachine { .. } => format!("other processes used {up_to}{:.0} % of the CPUs", percent()),
+        Taint::BusyMachine { .. } => {
+            format!("other processes used {up_to}{} of the CPUs", figures::percent(percent()))
+        }
     }
 }
 

@@ -105,7 +105,7 @@ fn drift_and_changes_are_told_apart() {
         noise(100.0, 0.004, 20, 4).iter().enumerate().map(|(i, t)| t + 0.4 * i as f64).collect();
     let r = report(&[("a", State::Warm, drifting)]);
     assert_eq!(ids(&r), ["drift"]);
-    assert!(text(&r, "drift").starts_with("drifts: slower by 0.3"), "{}", text(&r, "drift"));
+    assert!(text(&r, "drift").starts_with("drifts: slower by 0.4%"), "{}", text(&r, "drift"));
     let mut stepped = noise(100.0, 0.01, 10, 5);
     stepped.extend(noise(130.0, 0.01, 10, 6));
     let r = report(&[("a", State::Warm, stepped)]);

@@ -1,6 +1,6 @@
 //! From the text of a gate to a [`Gate`]. Errors name the place and what was expected there.
 
-use super::{Gate, Left, Op, Stat, StateName};
+use super::{Against, Gate, Left, Op, Stat, StateName};
 use crate::metric::{Metric, Unit};
 
 /// Why a gate cannot be used.
@@ -66,12 +66,12 @@ pub(super) fn gate(text: &str) -> Result<Gate, GateError> {
     }
     let left = p.left()?;
     let op = p.op()?;
-    let (limit, relative) = p.limit(left)?;
+    let (limit, against) = p.limit(left)?;
     p.space();
     if p.at < text.len() {
         return Err(p.error("the end of the condition"));
     }
-    Ok(Gate { text: text.to_owned(), command, left, op, limit, relative })
+    Ok(Gate { text: text.to_owned(), command, left, op, limit, against })
 }
 
 struct Parser<'a> {
@@ -138,6 +138,7 @@ impl<'a> Parser<'a> {
         enum First {
             Files,
             Misses,
+            Read,
             State(StateName),
         }
         self.space();
@@ -145,13 +146,15 @@ impl<'a> Parser<'a> {
             |w| match w {
                 "files" => Some(First::Files),
                 "misses" => Some(First::Misses),
+                "read" => Some(First::Read),
                 _ => lookup(&STATES, w).map(First::State),
             },
-            || format!("files, misses or a state ({})", alternatives(&STATES)),
+            || format!("files, misses, read or a state ({})", alternatives(&STATES)),
         )?;
         let state = match first {
             First::Files => return Ok(Left::Files),
             First::Misses => return Ok(Left::Misses),
+            First::Read => return Ok(Left::Figure(StateName::Cold, Metric::ReadBytes, Stat::Median)),
             First::State(s) => s,
         };
         if self.eat('/') {
@@ -207,8 +210,21 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// The limit in nanoseconds, bytes or pure number, and whether it is relative.
-    fn limit(&mut self, left: Left) -> Result<(f64, bool), GateError> {
+    /// The limit in nanoseconds, bytes or pure number, and what it is relative to.
+    fn limit(&mut self, left: Left) -> Result<(f64, Against), GateError> {
+        self.space();
+        let start = self.at;
+        let more = self.eat('+');
+        let countable = match left {
+            Left::Files | Left::Misses => true,
+            Left::Ratio(..) => false,
+            Left::Figure(_, metric, _) => metric.unit() != Unit::Time,
+        };
+        if more && !countable {
+            let here = Parser { text: self.text, at: start };
+            return Err(here.error("no +, which is for counts and bytes; for times write x"));
+        }
+        let against = if more { Against::Difference } else { Against::Nothing };
         self.space();
         let start = self.at;
         let digits = self.take(|c| c.is_ascii_digit() || c == '.');
@@ -220,9 +236,10 @@ impl<'a> Parser<'a> {
         let unit = self.take(char::is_alphabetic);
         let here = Parser { text: self.text, at: start };
         match (left, unit) {
-            (Left::Ratio(..), "" | "x") | (Left::Files | Left::Misses, "") => Ok((number, false)),
+            (Left::Ratio(..), "" | "x") => Ok((number, Against::Nothing)),
+            (Left::Files | Left::Misses, "") => Ok((number, against)),
             (Left::Ratio(..), _) => Err(here.error("no unit or x, since the left side is a ratio")),
-            (_, "x") => Ok((number, true)),
+            (_, "x") if !more => Ok((number, Against::Factor)),
             (Left::Files | Left::Misses, _) => {
                 Err(here.error("no unit or x, since this is a number of things"))
             }
@@ -239,7 +256,7 @@ impl<'a> Parser<'a> {
                         "no unit or x, since this is a number of things".into(),
                     ),
                 };
-                factor.map(|f| (number * f, false)).ok_or_else(|| here.error(expected))
+                factor.map(|f| (number * f, against)).ok_or_else(|| here.error(expected))
             }
         }
     }

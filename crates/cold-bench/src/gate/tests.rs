@@ -131,7 +131,7 @@ fn errors_name_the_place_and_what_was_expected() {
     let message = |gate: &str| Gate::parse(gate).unwrap_err().to_string();
     assert_eq!(
         message("cool.median > 3ms"),
-        "'cool.median > 3ms': at character 1 expected files, misses or a state (cold, prefetched, light, warm, snapshot), \
+        "'cool.median > 3ms': at character 1 expected files, misses, read or a state (cold, prefetched, light, warm, snapshot), \
          found 'cool.median'"
     );
     assert_eq!(
@@ -147,6 +147,59 @@ fn errors_name_the_place_and_what_was_expected() {
     assert!(message("cold.median > 3ms now").contains("expected the end of the condition, found 'now'"));
     assert!(message(":files > 3").contains("the name of a command"));
     assert!(message("").contains("found the end"));
+}
+
+#[test]
+fn more_than_the_baseline_is_told_by_name() {
+    use cold_model::bench::UsedFile;
+    use cold_model::observed::Misses;
+    let mut base = cold_and_warm();
+    let file = |path: &str, bytes| UsedFile { path: path.into(), bytes: Bytes(bytes) };
+    base.commands[0].files = cold_model::Known::Value(2);
+    base.commands[0].misses = cold_model::Known::Value(9);
+    base.commands[0].file_names = Some(vec![file("/a", 1), file("/b", 2)]);
+    base.commands[0].missed_in = Some(vec![Misses { dir: "/lib".into(), count: 9 }]);
+    let mut now = base.clone();
+    let new = (0..30).map(|n| file(&format!("/new/{n:02}"), 100 + n));
+    now.commands[0].files = cold_model::Known::Value(31);
+    now.commands[0].file_names = Some(std::iter::once(file("/b", 7)).chain(new).collect());
+    now.commands[0].misses = cold_model::Known::Value(20);
+    let missed = [("/lib", 12), ("/etc", 8)].map(|(dir, count)| Misses { dir: dir.into(), count });
+    now.commands[0].missed_in = Some(missed.to_vec());
+    for run in &mut now.runs {
+        run.read_bytes = cold_model::Known::Value(Bytes(50 << 20));
+    }
+    for run in &mut base.runs {
+        run.read_bytes = cold_model::Known::Value(Bytes(20 << 20));
+    }
+    let result = |gate: &str, now| Gate::parse(gate).unwrap().evaluate(now, Some(&base)).remove(0);
+    let failed = result("files > +28", &now);
+    assert_eq!((failed.outcome, failed.observed.as_str()), (Outcome::Fail, "31 against 2, 29 more"));
+    let Some(News::Files(new)) = failed.news else { panic!() };
+    assert_eq!((new.count, new.amount, new.largest.len()), (30, 30 * 100 + 435, 20));
+    assert_eq!((new.largest[0].0.0.to_str(), new.largest[0].1), (Some("/new/29"), 129));
+    let passed = result("files > +29", &now);
+    assert_eq!((passed.outcome, passed.news), (Outcome::Pass, None));
+    assert_eq!(result("files < +0", &base).observed, "2 against 2, 0 more");
+    let read = result("read > +20MiB", &now);
+    assert_eq!(read.observed, "50.0 MiB against 20.0 MiB, 30.0 MiB more");
+    assert!(read.outcome == Outcome::Fail && read.news.is_some());
+    assert_eq!(result("read > +30MiB", &now).outcome, Outcome::Pass);
+    let Some(News::Misses(new)) = result("misses > +5", &now).news else { panic!() };
+    let named: Vec<_> = new.largest.iter().map(|(dir, n)| (dir.0.to_str().unwrap(), *n)).collect();
+    assert_eq!(named, [("/etc", 8), ("/lib", 3)]);
+    // A baseline of an earlier version has no names: the gate is answered all the same.
+    let mut old = base.clone();
+    old.commands[0].file_names = None;
+    let failed = Gate::parse("files > +28").unwrap().evaluate(&now, Some(&old)).remove(0);
+    assert_eq!((failed.outcome, failed.news), (Outcome::Fail, None));
+    let message = |gate: &str| Gate::parse(gate).unwrap_err().to_string();
+    assert!(message("cold.median > +3ms").contains("for times write x"), "{}", message("cold.median > +3ms"));
+    assert!(message("cold/warm > +3").contains("no +"));
+    assert!(message("files > +3x").contains("no unit"));
+    let commands = ["a".to_owned()];
+    let alone = Gate::parse("files > +3").unwrap().check(&commands, &[State::Cold], false);
+    assert!(alone.unwrap_err().to_string().contains("needs --baseline"));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use cold_model::Shown as _;
 use cold_model::bench::{Report, Residual, Run, State, Taint};
+use cold_model::recording::manifest::Load;
 use cold_model::{Bytes, Known, Nanos};
 use cold_plan::history::{self, Kind, Skip};
 
@@ -11,7 +12,7 @@ use super::{Progress, Rounds, Subject};
 use crate::counters::{Activity, Reading};
 use crate::fileset::{Cached, FileSet};
 use crate::launch::{Launch, Start};
-use crate::taint::{Facts, taints};
+use crate::taint::{Facts, load, taints};
 use crate::{Error, Result, hooks};
 
 /// Preparations of a state before a run is made in whatever state was reached.
@@ -39,6 +40,8 @@ pub(super) struct Measured {
     pub(super) start: Start,
     /// Bytes of its files whose residency was looked at before it.
     pub(super) checked: Bytes,
+    /// What others did to the CPUs meanwhile.
+    pub(super) load: Known<Load>,
 }
 
 impl<'a> Rounds<'a> {
@@ -53,7 +56,7 @@ impl<'a> Rounds<'a> {
         let (index, state) = (report.series[series].command, &report.series[series].state);
         progress.step(&format!("{} in round {}", report.series_name(series), round + 1));
         let sequence = u32::try_from(report.runs.len()).unwrap_or(u32::MAX);
-        let measured = self.measured(index, state, (series, round, sequence))?;
+        let measured = self.measured(index, state, (series, round, sequence), progress)?;
         Ok(measured.filter(|m| !m.start.interrupted).map(|m| m.run))
     }
 
@@ -63,13 +66,16 @@ impl<'a> Rounds<'a> {
         index: usize,
         state: &State,
         place: (usize, u32, u32),
+        progress: &mut dyn Progress,
     ) -> Result<Option<Measured>> {
         let subjects = self.subjects;
         let subject = &subjects[index];
         let round = place.1;
         let Some((launch, before)) = self.prepared(index, state, round)? else { return Ok(None) };
         let replays = replays(subject, state);
-        let start = launch.go(self.interrupt)?;
+        // An observed start has told it already; looking is work beside a measured one.
+        let unobserved = subject.set.is_none();
+        let start = launch.go(self.interrupt, unobserved.then_some(progress))?;
         // At once: what follows (the end of a recording above all) is this process' own work, not others'.
         let cpu = self.proc.cpu_times().ok();
         settle(self.proc, subject);
@@ -87,7 +93,8 @@ impl<'a> Rounds<'a> {
         let checked = Bytes(before.cached.as_ref().map_or(0, Cached::checked_bytes));
         let skipped = replays.and_then(|before| not_prefetched(subject, before));
         let run = self.judged(subject, state, &start, before, &activity, (lost, skipped), place);
-        Ok(Some(Measured { run, start, checked }))
+        let load = load(&activity, start.usage.user + start.usage.system);
+        Ok(Some(Measured { run, start, checked, load }))
     }
 
     /// Hook, state, supervisor, quiet, proof: everything up to the start.
@@ -163,7 +170,7 @@ impl<'a> Rounds<'a> {
     fn untimed(&mut self, index: usize) -> Result<bool> {
         let subject = &self.subjects[index];
         let launch = Launch::prepare(self.config, subject.spec, None, self.cgroups.directories(), None)?;
-        let start = launch.go(self.interrupt)?;
+        let start = launch.go(self.interrupt, None)?;
         if let Some(line) = &subject.spec.conclude {
             hooks::run("conclude", line, None)?;
         }
@@ -227,6 +234,10 @@ impl<'a> Rounds<'a> {
                 Known::unknown("cold ended it once it was ready")
             } else {
                 Known::Value(start.gone)
+            },
+            first_exit: match start.first_gone.filter(|_| !u.ended) {
+                Some(at) => Known::Value(at),
+                None => Known::unknown("cold ended it once it was ready"),
             },
             user: u.user,
             system: u.system,

@@ -10,7 +10,9 @@ use cold_sys::observe::{Client, ObserveSpec, Streams};
 
 use crate::config::{CommandSpec, Config};
 use crate::launch::Watch;
+use crate::lingering::Lingering;
 use crate::ready::{LOOK_EVERY, Ready};
+use crate::session::Progress;
 use crate::{Error, Result, hooks};
 
 /// Observation slows a start down by some per cent up to a few times; the time limit allows for it.
@@ -21,6 +23,7 @@ const SLOWER: u32 = 4;
 pub(super) fn observe(
     config: &Config,
     spec: &CommandSpec,
+    progress: &mut dyn Progress,
     interrupt: &AtomicBool,
 ) -> Result<std::result::Result<ObservedStart, String>> {
     if let Some(line) = &spec.prepare {
@@ -45,7 +48,8 @@ pub(super) fn observe(
         Ok(client) => client,
         Err(e) => return Ok(Err(e.to_string())),
     };
-    let mut stopped = false;
+    let (mut stopped, mut late) = (false, false);
+    let mut lingering = Lingering::watch(&config.ready, &spec.name, client.observer());
     let mut ready = matches!(config.ready, Ready::Exit);
     let until = Instant::now() + config.timeout * SLOWER;
     let observed = loop {
@@ -56,7 +60,11 @@ pub(super) fn observe(
         }
         ready = ready || watch.look().is_some();
         let over = ready && !matches!(config.ready, Ready::Exit);
+        if let Some(lingering) = &mut lingering {
+            lingering.look(progress);
+        }
         if !stopped && (over || interrupt.load(Ordering::Relaxed) || Instant::now() >= until) {
+            late = !over && Instant::now() >= until;
             client.stop();
             stopped = true;
         }
@@ -65,20 +73,24 @@ pub(super) fn observe(
         hooks::run("conclude", line, None)?;
     }
     ready = ready || watch.last_look().is_some();
-    let failed = match observed.ending {
-        Ending::Code(0) | Ending::Ended => !ready,
-        Ending::TimedOut => true,
-        Ending::Code(_) | Ending::Signal(_) => !config.ignore_failure,
-    };
-    if failed && !interrupt.load(Ordering::Relaxed) {
-        let ending = if ready { ending_words(observed.ending) } else { never_ready(&observed) };
-        return Err(Error::Command { command: spec.name.clone(), ending, which: "observed" });
+    if interrupt.load(Ordering::Relaxed) {
+        return Ok(Ok(observed));
     }
-    Ok(Ok(observed))
-}
-
-fn never_ready(observed: &ObservedStart) -> String {
-    format!("{}, and was never ready", ending_words(observed.ending))
+    let (command, ending) = (spec.name.clone(), ending_words(observed.ending));
+    let by_exit = matches!(config.ready, Ready::Exit);
+    if observed.ending == Ending::TimedOut || late && (by_exit || !ready) {
+        let limit = (config.timeout * SLOWER).into();
+        let port = lingering.and_then(|l| l.port());
+        return Err(Error::NotReady { command, limit, port, by_exit });
+    }
+    if !ready {
+        return Err(Error::NeverReady { command, ending });
+    }
+    match observed.ending {
+        Ending::Code(0) | Ending::Ended | Ending::TimedOut => Ok(Ok(observed)),
+        Ending::Code(_) | Ending::Signal(_) if config.ignore_failure => Ok(Ok(observed)),
+        _ => Err(Error::Command { command, ending, which: "observed" }),
+    }
 }
 
 fn ending_words(ending: Ending) -> String {

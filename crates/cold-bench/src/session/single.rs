@@ -2,9 +2,9 @@
 
 use std::sync::atomic::AtomicBool;
 
-use cold_model::Bytes;
 use cold_model::bench::Run;
-use cold_model::recording::manifest::StartState;
+use cold_model::recording::manifest::{Load, StartState};
+use cold_model::{Bytes, Known};
 
 use super::exact::ExactNeed;
 use super::starts::Starts;
@@ -26,6 +26,8 @@ pub struct Single {
     pub notes: Vec<String>,
     /// Whether touches were exact during the start.
     pub exact: ExactNeed,
+    /// What others did to the CPUs during the start, the recorder among them.
+    pub load: Known<Load>,
 }
 
 /// Starts the first command of `config` once: from its first state, or as found if it names none. With

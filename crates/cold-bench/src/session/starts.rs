@@ -11,6 +11,7 @@ use cold_sys::procfs::ProcFs;
 
 use super::cgroups::TreeCgroups;
 use super::exact::Exactness;
+use super::measure::Measured;
 use super::single::Single;
 use super::state::Preparer;
 use super::{Around, Progress, Rounds, Subject, needs_launcher, subject};
@@ -49,7 +50,7 @@ impl<'a> Starts<'a> {
             (Subject::unobserved(spec, AS_FOUND.into()), Vec::new())
         } else {
             progress.step(&format!("observing one start of {}", spec.name));
-            let (subject, command) = subject(config, spec, &proc, interrupt)?;
+            let (subject, command) = subject(config, spec, &proc, progress, interrupt)?;
             (subject, command.notes)
         };
         let subjects = [subject];
@@ -91,7 +92,7 @@ impl<'a> Starts<'a> {
             as_found: state.is_none(),
         }
         // A warm start is the nearest thing to one whose state nobody knows: only disturbances taint it.
-        .measured(0, state.unwrap_or(&State::Warm), place);
+        .measured(0, state.unwrap_or(&State::Warm), place, progress);
         let (exact, restored) = exactness.restore();
         let measured = measured?;
         restored?;
@@ -107,7 +108,8 @@ impl<'a> Starts<'a> {
             residual: Some(measured.run.residual.clone()),
         };
         let notes = self.notes.clone();
-        Ok(Some(Single { run: measured.run, start: measured.start, state, notes, exact }))
+        let Measured { run, start, load, .. } = measured;
+        Ok(Some(Single { run, start, state, notes, exact, load }))
     }
 
     /// What the observed start used.

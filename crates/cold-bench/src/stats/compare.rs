@@ -48,14 +48,26 @@ pub enum Verdict {
     Slower,
     /// The whole interval lies within 1 ± margin.
     Same,
-    /// The interval crosses a bound of the margin.
+    /// It is not decided.
     Inconclusive {
+        /// Why not.
+        why: Undecided,
         /// Further rounds after which the interval would, at the present ratio and spread, no longer
         /// cross; none when more than 1,000 or when the ratio sits on the bound. A plan for the next
         /// benchmark, not a reason to go on with this one: who adds rounds until the verdict changes is
         /// wrong far more often than 5 %. Stop by precision instead ([`super::Described::precision`]).
         runs_needed: Option<u32>,
     },
+}
+
+/// Why a comparison decides nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Undecided {
+    /// There are too few runs for an interval of 95 %.
+    TooFewRuns,
+    /// The interval crosses a bound of the margin.
+    CrossesTheMargin,
 }
 
 /// Compares paired positive values; none below two pairs.
@@ -147,7 +159,8 @@ impl Comparison {
         let (lower, upper) = (1.0 - margin, 1.0 + margin);
         let Interval { low, high, .. } = self.interval;
         if !self.interval.is_full() {
-            return Verdict::Inconclusive { runs_needed: Some(self.runs_for_level()) };
+            let why = Undecided::TooFewRuns;
+            return Verdict::Inconclusive { why, runs_needed: Some(self.runs_for_level()) };
         }
         if high < lower {
             Verdict::Faster
@@ -158,7 +171,8 @@ impl Comparison {
         } else {
             let nearest =
                 if (self.ratio / lower).ln().abs() < (self.ratio / upper).ln().abs() { lower } else { upper };
-            Verdict::Inconclusive { runs_needed: self.runs_to_leave(nearest) }
+            let why = Undecided::CrossesTheMargin;
+            Verdict::Inconclusive { why, runs_needed: self.runs_to_leave(nearest) }
         }
     }
 

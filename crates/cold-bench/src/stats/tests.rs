@@ -153,11 +153,17 @@ fn verdicts_follow_the_margin_and_say_how_many_runs_are_missing() {
     // Twice the distance to 1.05 as reach: four times the rounds.
     let d = (1.10_f64 / 1.05).ln();
     let half = (2.0 * d).exp() - 1.0;
-    let Verdict::Inconclusive { runs_needed: Some(more) } = at(1.10, half).verdict(0.05) else { panic!() };
+    let Verdict::Inconclusive { why: Undecided::CrossesTheMargin, runs_needed: Some(more) } =
+        at(1.10, half).verdict(0.05)
+    else {
+        panic!()
+    };
     assert!((30..=31).contains(&more), "{more}");
-    assert_eq!(at(1.05, 0.02).verdict(0.05), Verdict::Inconclusive { runs_needed: None });
+    let why = Undecided::CrossesTheMargin;
+    assert_eq!(at(1.05, 0.02).verdict(0.05), Verdict::Inconclusive { why, runs_needed: None });
     let few = paired(&[(2.0, 1.0), (2.1, 1.0), (2.0, 1.1)]).unwrap();
-    assert_eq!(few.verdict(0.0), Verdict::Inconclusive { runs_needed: Some(3) });
+    let why = Undecided::TooFewRuns;
+    assert_eq!(few.verdict(0.0), Verdict::Inconclusive { why, runs_needed: Some(3) });
     assert_eq!(paired(&[(1.0, 1.0)]), None);
 }
 

@@ -1,6 +1,7 @@
 //! What the machine does at the moment, watched for a while.
 
 use cold_model::Bytes;
+use cold_model::figures::percent;
 
 use crate::context::Context;
 use crate::finding::Finding;
@@ -27,8 +28,10 @@ pub(crate) fn steal(c: &Context) -> Vec<Finding> {
     let share = |part: u64, total: u64| if total == 0 { 0.0 } else { 100.0 * part as f64 / total as f64 };
     let (window, boot) = (share(moved.steal, moved.total), share(now.steal, now.total));
     let fact = format!(
-        "the hypervisor took {window:.1} % of the last {:.1} s, {boot:.2} % since boot",
-        seen.seconds()
+        "the hypervisor took {} of the last {:.1} s, {} since boot",
+        percent(window),
+        seen.seconds(),
+        percent(boot)
     );
     vec![if window >= TELLING_PERCENT {
         Finding::disturbs("steal", fact)
@@ -75,8 +78,11 @@ pub(crate) fn processors(c: &Context) -> Vec<Finding> {
     };
     let busy: Vec<Busy> =
         seen.busy().into_iter().filter(|b| b.pid != own && b.cpu_percent >= BUSY_PERCENT).collect();
-    let fact =
-        format!("processors {busy_share:.0} % busy over {:.1} s, load average {average}", seen.seconds());
+    let fact = format!(
+        "processors {} busy over {:.1} s, load average {average}",
+        percent(busy_share),
+        seen.seconds()
+    );
     if busy.is_empty() {
         // Our own share and short-lived processes remain.
         return vec![if busy_share >= 25.0 {
@@ -90,7 +96,7 @@ pub(crate) fn processors(c: &Context) -> Vec<Finding> {
     let names: Vec<String> = busy
         .iter()
         .take(4)
-        .map(|b| format!("{} (pid {}, {:.0} %)", c.name_of(b.pid), b.pid, b.cpu_percent))
+        .map(|b| format!("{} (pid {}, {})", c.name_of(b.pid), b.pid, percent(b.cpu_percent)))
         .collect();
     vec![
         Finding::disturbs("load", format!("{fact}: {}", names.join(", ")))

@@ -13,6 +13,7 @@ mod own;
 mod plain;
 mod replay;
 mod root;
+mod servers;
 mod subject;
 mod world;
 mod wrappers;

@@ -147,12 +147,39 @@ pub struct Manifest {
     pub notes: Vec<String>,
     /// Facts that disqualify the start as a measurement (`caches_dropped`, …), in words.
     pub taints: Vec<String>,
+    /// What others did to the CPUs while the command ran; `None` where no command was started, and in recordings of
+    /// earlier versions.
+    #[serde(default)]
+    pub load: Option<Known<Load>>,
 }
 
 impl Manifest {
     /// Events lost in all.
     pub fn lost_events(&self) -> u64 {
         self.lost.values().sum()
+    }
+}
+
+/// What others did to the CPUs during a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Load {
+    /// CPU time that there was: of all CPUs.
+    pub capacity: Nanos,
+    /// CPU time that processes outside the tree used.
+    pub others: Nanos,
+    /// CPU time that the hypervisor took.
+    pub stolen: Nanos,
+}
+
+impl Load {
+    /// The others' share of all CPU time, in percent.
+    pub fn others_percent(&self) -> f64 {
+        self.others.0 as f64 * 100.0 / self.capacity.0.max(1) as f64
+    }
+
+    /// The hypervisor's share, in percent.
+    pub fn stolen_percent(&self) -> f64 {
+        self.stolen.0 as f64 * 100.0 / self.capacity.0.max(1) as f64
     }
 }
 

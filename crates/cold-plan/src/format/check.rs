@@ -162,7 +162,7 @@ fn check_facts(view: &View<'_>) -> Checked<()> {
     if !matches!(byte(facts, meta::TIER), 0 | b'A'..=b'D') {
         return wrong("a tier outside A to D");
     }
-    let flags = [meta::EXACT, meta::METADATA, meta::ONE_THREAD, meta::DEVICE_ROTATIONAL];
+    let flags = [meta::EXACT, meta::METADATA, meta::ONE_THREAD, meta::GOES_ON, meta::DEVICE_ROTATIONAL];
     if flags.iter().any(|at| byte(facts, *at) > 1)
         || Order::from_byte(byte(facts, meta::ORDER)).is_none()
         || Gate::from_byte(byte(facts, meta::GATE)).is_none()
@@ -171,7 +171,7 @@ fn check_facts(view: &View<'_>) -> Checked<()> {
     {
         return wrong("a choice that does not exist");
     }
-    let gaps = [(84, 88), (146, 148), (204, 208), (268, 272), (321, META)];
+    let gaps = [(84, 88), (147, 148), (204, 208), (268, 272), (321, META)];
     if gaps.iter().any(|(from, to)| !zero(facts, *from, *to)) {
         return wrong("bytes without meaning are not zero");
     }

@@ -152,6 +152,7 @@ fn the_facts_lie_where_the_document_says() {
         ("gate", 1),
         ("metadata", 1),
         ("one_thread", 1),
+        ("goes_on", 1),
         ("gap_bytes", k.gap_bytes.into()),
         ("chunk_bytes", k.chunk_bytes.into()),
         ("in_flight_bytes", k.in_flight_bytes.into()),
@@ -238,7 +239,7 @@ fn the_records_lie_where_the_document_says() {
 
 #[test]
 fn the_history_lies_where_the_document_says() {
-    let mark = Mark { wall_ns: 400_000_000, cpu_ns: 290_000_000, exited: true };
+    let mark = Mark { wall_ns: 400_000_000, cpu_ns: 290_000_000, exited: true, rested: false };
     let record = Record {
         when_ns: 1_763_000_000_000_000_001,
         plan: 0x1234_5678_0000_0abc,

@@ -97,7 +97,7 @@ fn facts(plan: &Plan, texts: &mut Texts) -> Result<Record<META>, FormatError> {
     r.put(meta::TIER, &[tier, u8::from(l.exact), standing]);
     let k = &plan.knobs;
     r.put(meta::MIN_USES, &[k.min_uses, k.threads, k.order.byte(), k.gate.byte(), u8::from(k.metadata)]);
-    r.put(meta::ONE_THREAD, &[u8::from(l.one_thread)]);
+    r.put(meta::ONE_THREAD, &[u8::from(l.one_thread), u8::from(l.goes_on)]);
     r.u32(meta::GAP, k.gap_bytes);
     r.u32(meta::CHUNK, k.chunk_bytes);
     r.u32(meta::IN_FLIGHT, k.in_flight_bytes);

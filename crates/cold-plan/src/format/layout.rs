@@ -83,6 +83,7 @@ pub(super) mod meta {
     pub(in super::super) const GATE: usize = 143;
     pub(in super::super) const METADATA: usize = 144;
     pub(in super::super) const ONE_THREAD: usize = 145;
+    pub(in super::super) const GOES_ON: usize = 146;
     pub(in super::super) const GAP: usize = 148;
     pub(in super::super) const CHUNK: usize = 152;
     pub(in super::super) const IN_FLIGHT: usize = 156;

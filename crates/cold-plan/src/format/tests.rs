@@ -127,7 +127,7 @@ fn contradictions_behind_a_right_checksum_are_refused() {
         (facts, meta::PRESENT, &[0], "absent"),
         (facts, meta::TRIAL + 32, &f64::NAN.to_le_bytes(), "infinite"),
         (facts, meta::ONE_THREAD, &[2], "choice"),
-        (facts, 146, &[1], "without meaning"),
+        (facts, 147, &[1], "without meaning"),
         (files, file::KIND, &[9], "kind"),
         (files, file::PATH, &[1, 0, 0, 0, 18, 0, 0, 0], "not absolute"),
         (steps, step::OP, &[9], "does not exist"),

@@ -121,6 +121,7 @@ impl<'a> View<'a> {
             tier: char::from(byte(self.facts, meta::TIER)),
             exact: byte(self.facts, meta::EXACT) != 0,
             one_thread: byte(self.facts, meta::ONE_THREAD) != 0,
+            goes_on: byte(self.facts, meta::GOES_ON) != 0,
             first: n(meta::FIRST),
             last: n(meta::LAST),
             cpu_ns: n(meta::CPU),

@@ -9,7 +9,7 @@ fn record(n: u64) -> Record {
         when_ns: 1_763_000_000_000_000_000 + n,
         plan: 7,
         kind: Kind::Prefetched,
-        mark: Some(Mark { wall_ns: 400_000_000, cpu_ns: 290_000_000, exited: false }),
+        mark: Some(Mark { wall_ns: 400_000_000, cpu_ns: 290_000_000, exited: false, rested: false }),
         bytes: 20 << 20,
         requests: 180,
         late: true,
@@ -22,8 +22,8 @@ fn records() -> impl Strategy<Value = Record> {
         Just(Kind::Control),
         prop::sample::select(Skip::ALL).prop_map(Kind::Skipped),
     ];
-    let mark = any::<Option<(u64, u64, bool)>>()
-        .prop_map(|m| m.map(|(wall_ns, cpu_ns, exited)| Mark { wall_ns, cpu_ns, exited }));
+    let mark = any::<Option<(u64, u64, bool, bool)>>()
+        .prop_map(|m| m.map(|(wall_ns, cpu_ns, exited, rested)| Mark { wall_ns, cpu_ns, exited, rested }));
     (any::<(u64, u64, u64, u32, bool)>(), kind, mark).prop_map(
         |((when_ns, plan, bytes, requests, late), kind, mark)| Record {
             when_ns,

@@ -47,6 +47,16 @@ impl Options {
     /// 128 MB for both, spans of 16 to 128 MB.
     pub const MODERN: Self =
         Self { limit: Bytes(128 << 20), unit: Bytes(16 << 20), seconds: 6.0, ..Self::PUBLISHED };
+
+    /// Bouts in all.
+    pub fn bouts(&self) -> u64 {
+        Pair::ALL.len() as u64 * self.spans * self.repeats
+    }
+
+    /// The time that they take at least: making files cold comes on top.
+    pub fn least(&self) -> std::time::Duration {
+        std::time::Duration::from_secs_f64(self.seconds * self.bouts() as f64)
+    }
 }
 
 /// Who fights.
@@ -146,36 +156,53 @@ pub struct Found {
     pub points: Vec<Point>,
     /// By pair.
     pub verdicts: Vec<Verdict>,
+    /// It was interrupted: these are the bouts that were over by then.
+    pub interrupted: bool,
     /// The limit held in every bout; `None` where the kernel keeps no high-water mark.
     pub limit_held: Option<bool>,
 }
 
-/// Runs all bouts; each repetition in an order of its own.
-pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Found> {
+/// Runs all bouts; each repetition in an order of its own. `begins` is told when nothing is in the way any more.
+pub fn run(lab: &Lab<'_>, o: &Options, begins: impl FnOnce()) -> Result<Found> {
     if let Place::Destroy(path) = &lab.place {
         let why = "each side needs a file of its own, which only --dir makes".to_owned();
         return Err(Error::Subject { path: path.clone(), why });
     }
+    // Whoever may set no limit learns it before files are made.
+    drop(Group::create(&lab.journal, o.limit)?);
+    begins();
     let bytes = o.unit.0 * o.spans;
     let subjects = [lab.subject(bytes)?, lab.subject(bytes)?];
     lab.log.watch_files(&[("A", &subjects[0]), ("B", &subjects[1])]);
-    let mut rng = Pcg::new(lab.seed, 77);
+    let (bouts, interrupted) = all(o, lab.seed, |(pair, span, repeat), n| {
+        let [a, b] = pair.names();
+        lab.say(&format!("{a} against {b}, span {}, bout {n} of {}", Bytes(o.unit.0 * span), o.bouts()));
+        bout(lab, o, &subjects, (pair, span, repeat))
+    })?;
+    Ok(Found { interrupted, ..judge(o, bouts) })
+}
+
+/// Every bout, and whether an interrupt came before the last. One before the first leaves nothing to tell.
+fn all(
+    o: &Options,
+    seed: u64,
+    mut bout: impl FnMut((Pair, u64, u64), u64) -> Result<Bout>,
+) -> Result<(Vec<Bout>, bool)> {
+    let mut rng = Pcg::new(seed, 77);
     let mut bouts = Vec::new();
     for repeat in 1..=o.repeats {
         let mut order: Vec<(Pair, u64)> =
             Pair::ALL.into_iter().flat_map(|p| (1..=o.spans).map(move |s| (p, s))).collect();
         rng.shuffle(&mut order);
-        for (n, (pair, span)) in (1..).zip(&order) {
-            let [a, b] = pair.names();
-            lab.say(&format!(
-                "{a} against {b}, span {}, run {repeat} ({n} of {})",
-                Bytes(o.unit.0 * span),
-                order.len()
-            ));
-            bouts.push(bout(lab, o, &subjects, (*pair, *span, repeat))?);
+        for (pair, span) in order {
+            match bout((pair, span, repeat), bouts.len() as u64 + 1) {
+                Ok(done) => bouts.push(done),
+                Err(Error::Interrupted) if !bouts.is_empty() => return Ok((bouts, true)),
+                Err(e) => return Err(e),
+            }
         }
     }
-    Ok(judge(o, bouts))
+    Ok((bouts, false))
 }
 
 fn bout(
@@ -239,6 +266,9 @@ fn judge(o: &Options, bouts: Vec<Bout>) -> Found {
     for pair in Pair::ALL {
         for span in 1..=o.spans {
             let of: Vec<&Bout> = bouts.iter().filter(|b| b.pair == pair && b.span == span).collect();
+            if of.is_empty() {
+                continue; // interrupted before its first
+            }
             points.push(Point {
                 pair,
                 span,
@@ -261,7 +291,7 @@ fn judge(o: &Options, bouts: Vec<Bout>) -> Found {
     }
     let peaks: Option<Vec<u64>> = bouts.iter().map(|b| b.peak).collect();
     let limit_held = peaks.map(|p| p.iter().all(|p| *p <= o.limit.0));
-    Found { bouts, points, verdicts, limit_held }
+    Found { bouts, points, verdicts, interrupted: false, limit_held }
 }
 
 #[cfg(test)]
@@ -282,6 +312,25 @@ mod tests {
             peak: Some(8 << 20),
             refaults: None,
         }
+    }
+
+    #[test]
+    fn an_interrupt_leaves_the_bouts_that_are_over() {
+        let o = Options { spans: 2, repeats: 2, ..Options::PUBLISHED };
+        assert_eq!((o.bouts(), o.least().as_secs_f64()), (12, 12.0 * o.seconds));
+        let until = |last: u64| {
+            all(&o, 1, |(pair, span, repeat), n| {
+                if n > last { Err(Error::Interrupted) } else { Ok(bout(pair, span, repeat, 1.0, 2.0)) }
+            })
+        };
+        let (bouts, interrupted) = until(3).expect("three bouts");
+        assert_eq!((bouts.len(), interrupted), (3, true));
+        let found = judge(&o, bouts);
+        assert!(found.points.len() <= 3 && found.points.iter().all(|p| p.ms[0] > 0.0), "none of no bout");
+        assert!(found.verdicts.iter().all(|v| v.favoured.is_none()), "{:?}", found.verdicts);
+        assert!(matches!(until(0), Err(Error::Interrupted)));
+        let (bouts, interrupted) = until(100).expect("all");
+        assert_eq!((bouts.len(), interrupted), (12, false));
     }
 
     #[test]

@@ -208,7 +208,7 @@ fn card(out: &mut String, what: &str, value: &str, detail: &str) {
 }
 
 fn share(part: u64, of: u64) -> Option<String> {
-    (of > 0).then(|| format!("{:.0} %", 100.0 * part as f64 / of as f64))
+    (of > 0).then(|| cold_model::figures::percent_of(part, of))
 }
 
 /// `known` in words with `detail` of the value, or `unknown` with the reason.

@@ -94,6 +94,11 @@ impl Client {
         self.pid
     }
 
+    /// The process that observes: whatever descends from it is the command's.
+    pub fn observer(&self) -> i32 {
+        self.helper.id().cast_signed()
+    }
+
     /// Asks for the end of the tree: SIGTERM, and SIGKILL after the grace time. Returns at once.
     pub fn stop(&mut self) {
         // If the helper is gone already, the reply (or its absence) tells.

@@ -25,6 +25,35 @@ impl ProcFs {
         Ok(listens(&self.read("net/tcp")?) || self.read("net/tcp6").is_ok_and(|t| listens(&t)))
     }
 
+    /// The TCP ports on which one of these processes listens, ascending. Without those that may not be looked at:
+    /// of other users' processes nobody but root sees the sockets.
+    pub fn tcp_ports_of(&self, pids: &[i32]) -> Vec<u16> {
+        let fds = pids.iter().flat_map(|pid| self.fds(*pid).unwrap_or_default());
+        let own: Vec<String> = fds
+            .filter_map(|fd| {
+                let inode = fd.target.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?;
+                Some(inode.to_owned())
+            })
+            .collect();
+        let listening = |text: &str| -> Vec<u16> {
+            let port = |line: &str| {
+                let words: Vec<&str> = line.split_ascii_whitespace().collect();
+                let own = own.iter().any(|inode| words.get(9) == Some(&inode.as_str()));
+                let (_, port) = words.get(1)?.rsplit_once(':')?;
+                let listens = words.get(3) == Some(&TCP_LISTEN);
+                (own && listens).then(|| u16::from_str_radix(port, 16).ok()).flatten()
+            };
+            text.lines().skip(1).filter_map(port).collect()
+        };
+        let mut ports: Vec<u16> = ["net/tcp", "net/tcp6"]
+            .iter()
+            .flat_map(|name| listening(&self.read(name).unwrap_or_default()))
+            .collect();
+        ports.sort_unstable();
+        ports.dedup();
+        ports
+    }
+
     /// Whether somebody listens on the Unix socket at `path`.
     pub fn unix_listens(&self, path: &Path) -> Result<bool> {
         let text = self.read("net/unix")?;
@@ -41,6 +70,19 @@ impl ProcFs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_ports_of_a_process_are_those_of_its_own_sockets() {
+        let one = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let other = std::net::TcpListener::bind("[::1]:0").ok();
+        let client = std::net::TcpStream::connect(one.local_addr().unwrap()).unwrap();
+        let me = i32::try_from(std::process::id()).unwrap();
+        let ports = ProcFs::default().tcp_ports_of(&[me]);
+        assert!(ports.contains(&one.local_addr().unwrap().port()), "{ports:?}");
+        assert!(other.is_none_or(|l| ports.contains(&l.local_addr().unwrap().port())), "{ports:?}");
+        assert!(!ports.contains(&client.local_addr().unwrap().port()), "connected, not listening: {ports:?}");
+        assert_eq!(ProcFs::default().tcp_ports_of(&[]), [0; 0]);
+    }
 
     #[test]
     fn listening_is_told_from_connected() {

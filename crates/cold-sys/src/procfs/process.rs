@@ -66,6 +66,17 @@ impl ProcFs {
             .ok_or_else(|| self.parse_error(&rel, &text, "pid (comm) state ppid … as in proc(5)"))
     }
 
+    /// All threads of a process sleep until something happens; none runs, or waits for a disk. False when that
+    /// cannot be told.
+    pub fn is_asleep(&self, pid: i32) -> bool {
+        let Ok(threads) = std::fs::read_dir(self.path(format!("{pid}/task"))) else { return false };
+        let asleep = |entry: std::io::Result<std::fs::DirEntry>| {
+            let text = std::fs::read_to_string(entry.ok()?.path().join("stat")).ok()?;
+            Some(parse_stat(&text)?.state == 'S')
+        };
+        threads.map(asleep).all(|yes| yes.unwrap_or(false))
+    }
+
     /// Of the calling process. Its own number may be another one's here: this `/proc` can be that of another pid
     /// namespace.
     pub fn own_stat(&self) -> Result<Stat> {

@@ -18,6 +18,8 @@ use crate::{Error, Result};
 
 /// How often processes are killed again while the tree does not go away.
 const KILL_AGAIN_MS: i32 = 10;
+/// For so long a helper may still enter what it did when the program is killed.
+const HELPER_GRACE: Nanos = Nanos(1_000_000_000);
 /// Grace for the tree when `cold` itself has died: short, since nobody waits any more.
 const ORPHAN_GRACE: Nanos = Nanos(2_000_000_000);
 
@@ -65,7 +67,7 @@ pub fn serve(args: &[OsString]) -> Result<Served> {
 enum Phase {
     Running,
     Asked { deadline: Nanos },
-    Forced,
+    Forced { since: Nanos },
 }
 
 /// What waiting comes to.
@@ -140,7 +142,7 @@ impl Supervisor {
                     let left = deadline.saturating_sub(monotonic()).0 / 1_000_000 + 1;
                     i32::try_from(left).unwrap_or(i32::MAX)
                 }
-                Phase::Forced => KILL_AGAIN_MS,
+                Phase::Forced { .. } => KILL_AGAIN_MS,
             };
             // A dead client's socket stays readable for ever: it is left out once noticed.
             let socket = if orphaned { -1 } else { self.socket.as_raw_fd() };
@@ -172,9 +174,9 @@ impl Supervisor {
         if matches!(self.phase, Phase::Running) {
             self.phase = Phase::Asked { deadline: Nanos(now.0.saturating_add(grace.0)) };
             if grace.0 > 0 {
-                Self::signal_tree(libc::SIGTERM);
+                self.signal_tree(libc::SIGTERM, true);
                 // A stopped process takes SIGTERM only when it goes on.
-                Self::signal_tree(libc::SIGCONT);
+                self.signal_tree(libc::SIGCONT, true);
             }
         }
     }
@@ -182,20 +184,23 @@ impl Supervisor {
     fn escalate(&mut self, now: Nanos) {
         match self.phase {
             Phase::Asked { deadline } if now >= deadline => {
-                self.usage.killed_by_force = Self::signal_tree(libc::SIGKILL);
-                self.phase = Phase::Forced;
+                self.usage.killed_by_force = self.signal_tree(libc::SIGKILL, true);
+                self.phase = Phase::Forced { since: now };
             }
-            Phase::Forced => {
-                Self::signal_tree(libc::SIGKILL);
+            Phase::Forced { since } => {
+                self.signal_tree(libc::SIGKILL, now.saturating_sub(since) < HELPER_GRACE);
             }
             _ => {}
         }
     }
 
-    fn signal_tree(signal: i32) -> u64 {
+    /// Signals every process of the tree. A helper ends by itself when the program does, and has its word to leave
+    /// first: a signal in between would leave a start of which nobody knows whether it followed its plan.
+    fn signal_tree(&self, signal: i32, spare_helpers: bool) -> u64 {
         // SAFETY: getpid has no preconditions.
         let me = unsafe { libc::getpid() };
-        let pids = descendants(&ProcFs::default(), me);
+        let mut pids = descendants(&ProcFs::default(), me);
+        pids.retain(|pid| !(spare_helpers && *pid != self.main && self.is_helper(*pid)));
         for &pid in &pids {
             // SAFETY: kill takes integers. The pid cannot have been reused by a stranger: a descendant
             // that ends stays a zombie until its parent or we wait for it, and we are not waiting now.

@@ -73,6 +73,22 @@ fn read_baseline(path: &std::path::Path) -> Result<Report, Failure> {
     baseline::parse(&text).map_err(|e| Failure::usage(format!("{}: {e}", path.shown())))
 }
 
+/// What to do about a start that did not get ready in time: to ignore that would only make it happen again.
+pub(super) fn ready_hint(port: Option<u16>, by_exit: bool) -> String {
+    match (port, by_exit) {
+        (Some(port), _) => format!("a server? --ready port:{port} ends a start when it listens"),
+        (None, true) => {
+            "say with --ready when it is ready, if it does not end by itself (stdout:REGEX, port:N, …); or give it \
+             more time with --timeout"
+                .to_owned()
+        }
+        (None, false) => {
+            "what --ready waits for did not come: --output inherit shows what it says, --timeout gives it more time"
+                .to_owned()
+        }
+    }
+}
+
 /// The exit code and the next step of a benchmark that could not be made.
 pub(super) fn failure(error: Error) -> Failure {
     let (exit, hint) = match &error {
@@ -90,6 +106,16 @@ pub(super) fn failure(error: Error) -> Failure {
             Exit::Failed,
             Some("use --ignore-failure to measure it all the same, --output inherit to see what it says"),
         ),
+        Error::NotReady { port, by_exit, .. } => {
+            return Failure {
+                exit: Exit::Failed,
+                hint: Some(ready_hint(*port, *by_exit)),
+                error: error.into(),
+            };
+        }
+        Error::NeverReady { .. } => {
+            (Exit::Failed, Some("see with --output inherit what it says; --ready says what it is waited for"))
+        }
         Error::Ready(_) => (Exit::Failed, Some("stop what is there, or remove it with --prepare")),
         _ => (Exit::Failed, None),
     };

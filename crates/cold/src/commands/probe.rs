@@ -78,10 +78,19 @@ fn experiment(experiment: &Experiment, bench: &mut Bench<'_>, ui: &Ui) -> Result
         }
         Experiment::Compete(a) => {
             let o = a.options();
-            let found = compete::run(bench.lab(), &o)?;
+            let minutes = o.least().as_secs_f64() / 60.0;
+            let begins = || {
+                ui.note(format!(
+                    "{} of {} s each take {minutes:.1} minutes and a little more; Ctrl-C ends them and shows what there is",
+                    crate::words::plural(o.bouts(), "bout"),
+                    o.seconds
+                ));
+            };
+            let found = compete::run(bench.lab(), &o, begins)?;
             let panels = pictures::compete(&o, &found);
             let document = json!({ "options": o, "found": found });
-            bench.finish("compete", &document, panels, ui, |ui| show::compete(ui, &o, &found))
+            bench.finish("compete", &document, panels, ui, |ui| show::compete(ui, &o, &found))?;
+            if found.interrupted { Err(Error::Interrupted) } else { Ok(()) }
         }
         Experiment::Exec(a) => {
             let found = exec::run(bench.lab(), a.bytes.unwrap_or(16 << 20))?;

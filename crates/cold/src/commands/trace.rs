@@ -12,7 +12,7 @@ use cold_bench::config::Config;
 use cold_bench::session::single::{self, Single};
 use cold_model::bench::Ending;
 use cold_model::recording::Manifest;
-use cold_model::recording::manifest::{EndedBy, StackMethod, Subject};
+use cold_model::recording::manifest::{EndedBy, READY_AT_EXIT, StackMethod, Subject};
 use cold_sys::pidfd::PidFd;
 use cold_trace::record::Options;
 
@@ -132,7 +132,13 @@ fn exit(args: &Args, m: &Manifest, ui: &Ui, interrupted: bool) -> Exit {
     let why = match m.ending {
         Some(Ending::Code(c)) if c != 0 => format!("the command failed (exit code {c})"),
         Some(Ending::Signal(s)) => format!("the command was killed by signal {s}"),
-        Some(Ending::TimedOut) => "the command was not ready within --timeout".to_owned(),
+        Some(Ending::TimedOut) => {
+            let by_exit = m.ready_means == READY_AT_EXIT;
+            format!(
+                "the command was not ready within --timeout ({})",
+                super::bench::ready_hint(None, by_exit)
+            )
+        }
         _ => return Exit::Done,
     };
     ui.warn(format!("{why}; the recording is kept"));

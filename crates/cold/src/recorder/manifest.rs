@@ -9,7 +9,7 @@ use cold_bench::session::ExactNeed;
 use cold_bench::session::single::Single;
 use cold_model::Known;
 use cold_model::bench::Ending;
-use cold_model::recording::manifest::{FORMAT, READY_AT_EXIT, StartState, Subject, VERSION};
+use cold_model::recording::manifest::{FORMAT, Load, READY_AT_EXIT, StartState, Subject, VERSION};
 use cold_model::recording::{Manifest, Recording};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
@@ -123,8 +123,11 @@ pub(super) fn ended(recording: &mut Recording) {
 
 /// Adds what it started from, and what disturbed it.
 pub(super) fn judged(m: &mut Manifest, single: Single) {
-    let Single { run, state, notes, exact, .. } = single;
+    let Single { run, state, notes, exact, load, .. } = single;
     m.state = state;
+    // The recorder's own cost is told by itself.
+    let own = m.cost.recorder_cpu;
+    m.load = Some(load.map(|l| Load { others: l.others.saturating_sub(own), ..l }));
     m.taints = run.taints.iter().map(taints::words).collect();
     m.notes.extend(notes);
     m.exact_need = match exact {

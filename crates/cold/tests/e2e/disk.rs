@@ -108,6 +108,32 @@ mod root {
     }
 
     #[test]
+    fn a_recorded_start_can_be_limited_as_a_measured_one() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let (place, disk) = (Place::new(), Disk::new(Preset::Fast));
+        let pages: Vec<String> = (0..40).map(|i| (i * 97).to_string()).collect();
+        let (pages, at) = (pages.join(","), place.text("limited.cold"));
+        let fixed =
+            ["trace", "--json", "--evict", "files", "--overwrite", "-o", &at, "--disk-limit", "iops=40"];
+        let command = ["--", &disk.subject, "touch-mapped", disk.data(), &pages, "--random"];
+        attempts(|| {
+            let h = place.cold([&fixed[..], &command].concat()).run().expect(0).json()["headline"].clone();
+            let (Some(requests), Some(ready)) = (h["requests"].as_u64(), h["ready"].as_u64()) else {
+                return Err(format!("{h}"));
+            };
+            check(requests >= 40, || format!("{requests} requests: something stayed cached"))?;
+            let least = (requests as f64 / 40.0 - 0.2) * 0.8;
+            assert!(ready as f64 / 1e9 >= least, "{requests} requests in {ready} ns");
+            Ok(())
+        });
+        let none = ["trace", "--state", "as-is", "--disk-limit", "iops=40", "--", "true"];
+        assert!(place.cold(none).run().expect(2).error().contains("--state as-is"));
+    }
+
+    #[test]
     fn a_limit_slows_the_tree_and_is_gone_afterwards() {
         if !need_root() {
             return;

@@ -57,6 +57,36 @@ fn an_earlier_report_is_a_baseline() {
     gated(&place, &["--baseline", &base, "--fail-if", "files > 0.5x"]).expect(3);
 }
 
+#[test]
+fn a_gate_that_fails_names_what_is_new() {
+    let place = Place::new();
+    let (base, dir) = (place.text("base.json"), place.text("files"));
+    fs::create_dir(&dir).unwrap();
+    let subject = place.subject();
+    let bench = |json: &[&str], n: &str, more: &[&str]| {
+        let fixed = ["bench", "--evict", "files", "--states", "warm", "-r", "1", "-n", "it"];
+        let command = ["--", &subject, "open-files", &dir, n];
+        place.cold(fixed.iter().chain(json).chain(more).chain(&command)).run()
+    };
+    // Made once, so that no start writes them.
+    bench(&[], "30", &[]);
+    fs::write(&base, bench(&["--json"], "3", &[]).stdout).unwrap();
+    let gates = ["--baseline", &base, "--fail-if", "files > +20", "--fail-if", "files > +27"];
+    let ran = bench(&[], "30", &gates).expect(3);
+    assert!(ran.stdout.contains("fail: 'files > +20' holds [it: "), "{}", ran.stdout);
+    assert!(ran.stdout.contains("pass: 'files > +27' does not hold [it: "), "{}", ran.stdout);
+    let named = ran.stdout.lines().find(|l| l.contains("27 files not used before, 27 B in all: ")).unwrap();
+    assert!(named.contains(&format!("{dir}/f10 (1 B)")) && named.ends_with(" and 22 more"), "{named}");
+    let document = bench(&["--json"], "30", &gates).expect(3).json();
+    assert_eq!(document["gates"][0]["news"]["count"], 27);
+    // Two or three runs are no proof that there is no difference.
+    let few =
+        place.cold(["bench", "--evict", "files", "-r", "3", "--", &subject, "sleep", "20"]).run().stdout;
+    let verdict = few.lines().find(|l| l.contains("takes") && l.contains("warm [")).unwrap_or_default();
+    assert!(!verdict.contains("no difference proved"), "{few}");
+    assert!(verdict.is_empty() || verdict.contains("too few runs for a verdict"), "{few}");
+}
+
 /// Parses a document with Python's own parser.
 fn python(script: &str, file: &str) {
     let out = Command::new("/usr/bin/python3").args(["-c", script, file]).output().unwrap();

@@ -21,8 +21,8 @@ fn verdicts_on_a_history_are_told_and_written_when_asked() {
         for n in 0..14_u64 {
             // The fixed part of the time, and a little of its own for each start.
             let (kind, ms) = if n % 2 == 0 { (Kind::Prefetched, ms) } else { (Kind::Control, 500) };
-            let mark =
-                Some(Mark { wall_ns: ms * 1_000_000 + n * 1000, cpu_ns: 1_000_000, exited: n % 3 == 0 });
+            let wall_ns = ms * 1_000_000 + n * 1000;
+            let mark = Some(Mark { wall_ns, cpu_ns: 1_000_000, exited: n % 3 == 0, rested: false });
             let when_ns = (plan.learnt.last + n) * 1_000_000_000;
             let record = Record { when_ns, plan: 1, kind, mark, bytes: 0, requests: 0, late: false };
             append(&store.history_of(&plan.key), &record).unwrap();
@@ -55,6 +55,7 @@ mod root {
     use std::time::Instant;
 
     use cold_model::Bytes;
+    use cold_model::bench::Taint;
     use cold_plan::{Plan, Store, history};
     use cold_testbed::disk::{FileSystem, Op, Options, Preset};
     use cold_testbed::{SlowDisk, launcher, need_root, until};
@@ -113,6 +114,45 @@ mod root {
         assert!(count(&good, "prefetched_median_ns") < count(&good, "control_median_ns"), "{good}");
         status(&w, &["--apply"]);
         assert_eq!(plan_of(&w).1.standing, cold_plan::plan::Standing::Proven);
+    }
+
+    #[test]
+    fn a_servers_prefetched_starts_are_known_to_have_followed_the_plan() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let w = World::new(Preset::Fast);
+        let (store, data) = (w.store(), w.data.to_str().unwrap());
+        let ready = ["--ready", "stdout:holding", "--evict", "files", "--store", &store, "--json"];
+        let subject = w.place.subject();
+        let cold = |words: &[&str]| {
+            let server = ["--", &subject, "hold", data];
+            w.place.cold([words, &ready, &server].concat()).run()
+        };
+        cold(&["prefetch", "learn", "--starts", "2"]).expect(0);
+        // Learnt again for its words: what is to be typed next makes the same start.
+        let learn = ["prefetch", "learn", "--starts", "1", "--grace", "2"];
+        let server = ["--", &subject, "hold", data];
+        let said = w.place.cold([&learn, &ready[..6], &server].concat()).run().expect(0).stdout;
+        let next = said.lines().find(|l| l.contains("next:")).unwrap();
+        let words =
+            format!("{store} --evict files --ready stdout:holding --grace 2 -- {subject} hold {data}");
+        assert!(next.ends_with(&words), "{next}");
+        let plan = plan_of(&w).1;
+        assert!(plan.learnt.goes_on, "{:?}", plan.learnt);
+        attempts(|| {
+            let report = cold(&["bench", "--states", "prefetched", "-r", "3", "--idle-gap", "20"]);
+            let report = report.finished().report();
+            let lost = report.runs.iter().flat_map(|r| &r.taints).find_map(|t| match t {
+                Taint::NotPrefetched { why } => Some(why.clone()),
+                _ => None,
+            });
+            assert!(report.runs.iter().all(|r| r.killed_by_force == 0), "{:?}", report.runs);
+            // Strangers may keep it from reading; its word is there all the same.
+            assert_ne!(lost.as_deref(), Some("it left no word of what it did"));
+            check(lost.is_none(), || lost.unwrap_or_default())
+        });
     }
 
     #[test]

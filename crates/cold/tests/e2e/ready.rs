@@ -69,6 +69,44 @@ fn a_line_of_output_tells_and_so_does_the_last_one() {
 }
 
 #[test]
+fn a_server_without_a_condition_is_noticed_and_nobody_is_told_to_ignore_failures() {
+    let place = Place::new();
+    let (port, subject) = (free_port(), place.subject());
+    // The observed start gets four times as long.
+    let args = ["--states", "warm", "-r", "1", "--timeout", "1.5", "--", &subject, "daemon", "--port", &port];
+    let ran = place.bench(args).run().expect(1);
+    let (noticed, hint) = (format!("listens on {port}"), format!("--ready port:{port}"));
+    assert!(
+        ran.stderr.contains("still running after 5 s") && ran.stderr.contains(&noticed),
+        "{}",
+        ran.stderr
+    );
+    assert!(ran.error().contains("was not ready within 6.00 s"), "{}", ran.stderr);
+    let tried = ran.stderr.lines().find(|l| l.contains("try:")).unwrap();
+    assert!(tried.contains(&hint) && !tried.contains("ignore-failure"), "{tried}");
+    assert_eq!(place.processes(), [] as [String; 0]);
+}
+
+#[test]
+fn a_tree_that_outlives_its_first_process_is_told_with_both_times() {
+    let place = Place::new();
+    let script = place.script("leaves", &format!("{} sleep 400 &\nexit 0", place.subject()));
+    let ran = place.cold(["bench", "--evict", "files", "--states", "warm", "-r", "2", "--", &script]).run();
+    let line = ran.stdout.lines().find(|l| l.contains("its first process ended after")).unwrap_or_default();
+    assert!(line.contains("the last of its tree after 4"), "{}", ran.stdout);
+    let report = place.bench(["--states", "warm", "-r", "2", "--", &script]).run().finished().report();
+    for run in report.runs {
+        let first = run.first_exit.value().copied().unwrap_or_default();
+        assert!(run.ready.as_secs() >= 0.4 && first.0 > 0 && first < run.ready, "{run:?}");
+    }
+    let subject = place.subject();
+    let ran = place
+        .cold(["bench", "--evict", "files", "--states", "warm", "-r", "2", "--", &subject, "spin", "20"]);
+    let said = ran.run().stdout;
+    assert!(!said.contains("its first process ended"), "{said}");
+}
+
+#[test]
 fn a_page_that_answers_is_ready_and_its_server_is_ended() {
     let place = Place::new();
     let port = free_port();

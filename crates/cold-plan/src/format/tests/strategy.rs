@@ -120,9 +120,18 @@ fn raw() -> impl Strategy<Value = Raw> {
 
 fn learnt() -> impl Strategy<Value = Learnt> {
     let tier = prop::sample::select(vec!['A', 'B', 'C', 'D', '\0']);
-    (any::<(u32, u32, [bool; 2], u64, u64, u64, u64, u64)>(), tier).prop_map(
+    (any::<(u32, u32, [bool; 3], u64, u64, u64, u64, u64)>(), tier).prop_map(
         |(
-            (starts, cold_starts, [exact, one_thread], first, last, cpu_ns, cold_ready_ns, own_cpu_ns),
+            (
+                starts,
+                cold_starts,
+                [exact, one_thread, goes_on],
+                first,
+                last,
+                cpu_ns,
+                cold_ready_ns,
+                own_cpu_ns,
+            ),
             tier,
         )| Learnt {
             starts,
@@ -130,6 +139,7 @@ fn learnt() -> impl Strategy<Value = Learnt> {
             tier,
             exact,
             one_thread,
+            goes_on,
             first,
             last,
             cpu_ns,

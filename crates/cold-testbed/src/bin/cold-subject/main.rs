@@ -78,7 +78,12 @@ enum Order {
         seconds: f64,
     },
     /// Use the CPU for so many milliseconds of wall time
-    Spin { ms: u64 },
+    Spin {
+        ms: u64,
+        /// Print "done", then do nothing for so many seconds
+        #[arg(long, default_value_t = 0.0)]
+        linger: f64,
+    },
     /// Sleep for so many milliseconds
     Sleep { ms: u64 },
     /// Start WIDTH children, each of which does so DEPTH times over, and wait for all
@@ -163,10 +168,14 @@ fn run(order: Order) -> Result<ExitCode, Failure> {
             say("ignoring")?;
             linger(seconds);
         }
-        Order::Spin { ms } => {
+        Order::Spin { ms, linger: seconds } => {
             let end = Instant::now() + Duration::from_millis(ms);
             while Instant::now() < end {
                 std::hint::spin_loop();
+            }
+            if seconds > 0.0 {
+                say("done")?;
+                linger(seconds);
             }
         }
         Order::Sleep { ms } => std::thread::sleep(Duration::from_millis(ms)),

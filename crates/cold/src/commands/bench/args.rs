@@ -144,7 +144,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Verdict")]
     pub(crate) baseline: Option<PathBuf>,
 
-    /// Exit with 3 if this holds: 'cold.median > 1.10x', 'files > 300', 'cold/warm > 3' (again: any)
+    /// Exit with 3 if this holds: 'cold.median > 1.10x', 'files > 300', 'files > +20' and 'read > +20MiB' (more
+    /// than the baseline), 'cold/warm > 3' (again: any)
     #[arg(long, value_name = "CONDITION", help_heading = "Verdict")]
     pub(crate) fail_if: Vec<String>,
 

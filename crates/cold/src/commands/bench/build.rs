@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use cold_bench::command::{Shell, from_argv, from_line, line_of};
-use cold_bench::config::{CommandSpec, Config, DiskLimit, RunPolicy};
+use cold_bench::config::{CommandSpec, Config, RunPolicy};
 use cold_bench::params::{Expanded, Parameters, Scan, substitute};
 use cold_model::bench::State;
 use cold_plan::plan::Standing;
@@ -14,7 +14,7 @@ use crate::commands::prefetch::plans;
 use crate::commands::prefetch::trial::Trial;
 use crate::exit::{Exit, Failure};
 use crate::ui::Ui;
-use crate::values::{count, percent, seconds};
+use crate::values::{percent, seconds};
 
 /// Counted runs without any wish.
 const RUNS: u32 = 10;
@@ -29,7 +29,7 @@ pub(super) fn config(args: &Args) -> Result<Config> {
         warmup: args.warmup,
         seed: args.seed.unwrap_or_else(clock_seed),
         idle_gap: Duration::from_millis(args.idle_gap),
-        disk_limit: args.disk_limit.as_deref().map(disk_limit).transpose()?,
+        disk_limit: args.disk_limit.as_deref().map(crate::values::disk_limit).transpose()?,
         ..args.start.config(commands(args)?, states(&args.states)?, runs(args)?)?
     })
 }
@@ -42,9 +42,10 @@ pub(super) fn launchers(args: &Args, config: &mut Config, ui: &Ui) -> Result<Vec
     }
     let store = args.place.store()?;
     let scenario = args.scenario.as_deref();
+    let flags = [args.place.words()?, args.start.words()].concat();
     let mut trials = Vec::new();
     for command in &mut config.commands {
-        let found = plans::of_command(&store, &command.argv, scenario);
+        let found = plans::of_command(&store, &command.argv, scenario, &flags);
         let plan = found.map_err(|f| Failure { exit: Exit::StateNotReached, ..f })?.plan;
         if let Standing::Off(why) = &plan.standing {
             let name = plans::name(&store.path_of(&plan.key));
@@ -169,28 +170,6 @@ fn runs(args: &Args) -> Result<RunPolicy> {
     Ok(RunPolicy { min_runs, max_runs, max_time, precision })
 }
 
-/// `iops=N,bps=M`, with the suffixes k, M, G (powers of 1000) and Ki, Mi, Gi (of 1024).
-fn disk_limit(text: &str) -> Result<DiskLimit> {
-    let fail = || {
-        Failure::usage(format!(
-            "cannot understand --disk-limit {text:?}: write iops=3000,bps=125M (either alone will do)"
-        ))
-    };
-    let mut limit = DiskLimit { iops: None, bps: None };
-    for part in text.split(',') {
-        let (key, value) = part.split_once('=').ok_or_else(fail)?;
-        let slot = match key {
-            "iops" => &mut limit.iops,
-            "bps" => &mut limit.bps,
-            _ => return Err(fail()),
-        };
-        if slot.replace(count(value).filter(|n| *n > 0).ok_or_else(fail)?).is_some() {
-            return Err(fail());
-        }
-    }
-    Ok(limit)
-}
-
 fn clock_seed() -> u64 {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     // Nine digits are enough, and can be typed again.
@@ -202,13 +181,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_shares_and_states() {
-        let both = DiskLimit { iops: Some(3000), bps: Some(125_000_000) };
-        assert_eq!(disk_limit("iops=3000,bps=125M").expect("parses"), both);
-        assert_eq!(disk_limit("bps=1Gi").expect("parses").bps, Some(1 << 30));
-        for bad in ["", "iops", "iops=x", "iops=0", "iops=1,iops=2", "read=4", "bps=99999999999G"] {
-            assert!(disk_limit(bad).is_err(), "{bad}");
-        }
+    fn shares_and_states() {
         assert!((percent("--margin", "2.5%").expect("parses") - 0.025).abs() < 1e-12);
         assert!(percent("--margin", "-1%").is_err());
         assert!(states(&["cold".into(), "cold".into()]).is_err());

@@ -1,16 +1,18 @@
 //! The report for people: the figures that matter first, then their proof, then what disturbed.
 
-use cold_bench::gate::{GateResult, Outcome};
+use cold_bench::gate::{GateResult, News, Outcome};
 use cold_bench::metric::{Metric, Unit};
-use cold_bench::stats::{Described, Verdict};
+use cold_bench::stats::{Described, Undecided, Verdict};
 use cold_bench::summary::{Analysis, SeriesComparison, SeriesSummary};
 use cold_bench::{baseline, diagnose, stats, summary};
-use cold_model::bench::{Report, Run};
-use cold_model::{Bytes, Known};
+use cold_model::bench::{Report, Run, Taint};
+use cold_model::figures::percent;
+use cold_model::{Bytes, Known, Shown as _};
 use cold_report::terminal::{self, Charset};
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN, paint};
+use crate::words::plural;
 
 /// Columns beside the time to ready.
 const COLUMNS: [(Metric, &str); 8] = [
@@ -37,7 +39,11 @@ pub(super) fn report(
         if let (Known::Value(n), Known::Value(b), Known::Value(m)) =
             (&command.files, &command.file_bytes, &command.misses)
         {
-            ui.line(paint(FAINT, format!("  uses {n} files ({b}); {m} lookups find nothing")));
+            let by = command.processes.value().map_or_else(String::new, |n| format!(" by {}", processes(*n)));
+            ui.line(paint(
+                FAINT,
+                format!("  uses {n} files ({b}), executed, mapped or opened{by}; {m} lookups find nothing"),
+            ));
         }
         ui.lines(&table(report, analysis, i));
         ui.line("");
@@ -62,12 +68,18 @@ pub(super) fn report(
     }
     if let Some(why) = &report.stopped {
         ui.line(format!("{} {why}", paint(BAD, "stopped early:")));
-        if report.runs.iter().any(|r| !r.counts()) {
-            ui.line(format!(
-                "{} cold doctor   (names what would disturb on this machine)",
-                paint(STRONG, "next:")
-            ));
-        }
+        let late = |r: &&Run| r.taints.iter().any(|t| matches!(t, Taint::TimedOut { .. }));
+        let (marked, late) =
+            (report.runs.iter().filter(|r| !r.counts()).count(), report.runs.iter().filter(late).count());
+        let next = match () {
+            // Nothing on this machine was in the way: the start itself did not end.
+            () if late > 0 && late * 2 >= marked => {
+                "say with --ready when it is ready, or give it more time with --timeout"
+            }
+            () if marked > 0 => "cold doctor   (names what would disturb on this machine)",
+            () => return,
+        };
+        ui.line(format!("{} {next}", paint(STRONG, "next:")));
     }
 }
 
@@ -110,7 +122,7 @@ fn time(ns: f64) -> String {
 fn interval(d: &Described) -> String {
     match &d.interval {
         Some(i) if i.is_full() => format!("{} … {}", time(i.low), time(i.high)),
-        Some(i) => format!("{} … {} ({:.0} %)", time(i.low), time(i.high), i.level * 100.0),
+        Some(i) => format!("{} … {} ({})", time(i.low), time(i.high), percent(i.level * 100.0)),
         None => "one run".into(),
     }
 }
@@ -122,7 +134,18 @@ fn comparison(c: &SeriesComparison) -> String {
     match c.verdict {
         Verdict::Slower | Verdict::Faster => format!("  {a} takes {}", paint(STRONG, factor)),
         Verdict::Same => format!("  {a} takes {factor}: the same within the margin"),
-        Verdict::Inconclusive { runs_needed } => format!(
+        Verdict::Inconclusive { why: Undecided::TooFewRuns, runs_needed } => format!(
+            "  {a} takes {factor}: {}{}",
+            paint(
+                WARN,
+                format!(
+                    "too few runs for a verdict, this interval is of {}",
+                    percent(r.interval.level * 100.0)
+                )
+            ),
+            runs_needed.map_or_else(String::new, |n| format!(" (at least {n} more for 95%)"))
+        ),
+        Verdict::Inconclusive { why: Undecided::CrossesTheMargin, runs_needed } => format!(
             "  {a} takes {factor}: {}{}",
             paint(WARN, "no difference proved"),
             runs_needed.map_or_else(String::new, |n| format!(" (about {n} more rounds would decide)"))
@@ -223,17 +246,60 @@ fn machine(ui: &Ui, report: &Report) {
     }
 }
 
+/// What a failed gate is about, by name.
+fn news(news: &News) -> String {
+    const NAMED: usize = 5;
+    let (new, what, amount): (_, _, fn(u64) -> String) = match news {
+        News::Files(new) => (
+            new,
+            format!("{} not used before, {} in all", plural(new.count, "file"), Bytes(new.amount)),
+            |n| Bytes(n).to_string(),
+        ),
+        News::Misses(new) => (
+            new,
+            format!("{} more in {}", plural(new.amount, "failed lookup"), directories(new.count)),
+            crate::words::count,
+        ),
+    };
+    let names: Vec<String> = new
+        .largest
+        .iter()
+        .take(NAMED)
+        .map(|(path, n)| format!("{} ({})", path.0.shown(), amount(*n)))
+        .collect();
+    let more = match new.count.saturating_sub(names.len() as u64) {
+        0 => String::new(),
+        n => format!(" and {} more", crate::words::count(n)),
+    };
+    format!("{what}: {}{more}", names.join(", "))
+}
+
+fn processes(n: u64) -> String {
+    plural(n, "process").replace("processs", "processes")
+}
+
+fn directories(n: u64) -> String {
+    plural(n, "directory").replace("directorys", "directories")
+}
+
 fn gate(ui: &Ui, g: &GateResult) {
-    let (word, rest) = match &g.outcome {
-        Outcome::Pass => (paint(GOOD, "pass:"), String::new()),
-        Outcome::Fail => (paint(BAD, "fail:"), String::new()),
+    let (word, what) = match &g.outcome {
+        Outcome::Pass => (paint(GOOD, "pass:"), "does not hold".to_owned()),
+        Outcome::Fail => (paint(BAD, "fail:"), "holds".to_owned()),
         Outcome::Inconclusive { reason, runs_needed } => (
             paint(WARN, "inconclusive:"),
             format!(
-                " ({reason}{})",
+                "cannot be decided: {reason}{}",
                 runs_needed.map_or_else(String::new, |n| format!("; about {n} more rounds would decide"))
             ),
         ),
     };
-    ui.line(format!("{word} fail if {} [{}: {}]{rest}", g.gate, g.command, g.observed));
+    let observed = match g.observed.as_str() {
+        "" => g.command.clone(),
+        observed => format!("{}: {observed}", g.command),
+    };
+    ui.line(format!("{word} '{}' {what} [{observed}]", g.gate));
+    if let Some(news) = &g.news {
+        ui.line(format!("  {}", self::news(news)));
+    }
 }

@@ -1,4 +1,4 @@
-//! The report for people: by area, aligned, wrapped to the terminal, what disturbs summed up at the end.
+//! The report for people: the conclusion first, then by area, aligned, wrapped to the terminal.
 
 use anstyle::Style;
 use cold_doctor::{Eviction, Finding, Report, Status};
@@ -15,6 +15,8 @@ pub(super) const MOST_COLUMNS: usize = 110;
 /// The whole report, line by line.
 pub(super) fn lines(report: &Report, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
+    summary(report, width, &mut lines);
+    lines.push(String::new());
     let mut area = None;
     for finding in &report.findings {
         if area != Some(finding.area) {
@@ -26,8 +28,6 @@ pub(super) fn lines(report: &Report, width: usize) -> Vec<String> {
         }
         show(finding, width, &mut lines);
     }
-    lines.push(String::new());
-    summary(report, width, &mut lines);
     lines
 }
 
@@ -63,6 +63,30 @@ fn show(finding: &Finding, width: usize, lines: &mut Vec<String>) {
 
 fn summary(report: &Report, width: usize, lines: &mut Vec<String>) {
     let sum = &report.summary;
+    let disturbing: Vec<&Finding> = report.findings.iter().filter(|f| f.status == Status::Disturbs).collect();
+    let mut headline =
+        |style, text: &str| lines.extend(wrap(text, width).into_iter().map(|line| paint(style, line)));
+    if disturbing.is_empty() {
+        let unsure = if sum.unknown > 0 { ", as far as could be checked" } else { "" };
+        headline(GOOD, &format!("Nothing would disturb a cold measurement now{unsure}."));
+        facts(report, width, lines);
+        return;
+    }
+    let n = disturbing.len();
+    let things = if n == 1 { "1 thing" } else { &format!("{n} things") };
+    headline(BAD, &format!("{things} would disturb a cold measurement now:"));
+    for finding in disturbing {
+        let wrapped = wrap(&finding.fact, width - 4);
+        lines.extend(
+            wrapped.into_iter().enumerate().map(|(i, l)| format!("  {} {l}", if i == 0 { "•" } else { " " })),
+        );
+    }
+    facts(report, width, lines);
+}
+
+/// What can be recorded and evicted here, and how many checks there were.
+fn facts(report: &Report, width: usize, lines: &mut Vec<String>) {
+    let sum = &report.summary;
     let tier = match sum.tier {
         Tier::A => "A (every touch, fill and stall)",
         Tier::B => "B (fills and device reads)",
@@ -78,28 +102,23 @@ fn summary(report: &Report, width: usize, lines: &mut Vec<String>) {
         sum.ok, sum.notes, sum.missing, sum.unknown
     );
     lines.extend(wrap(&facts, width));
-    let disturbing: Vec<&Finding> = report.findings.iter().filter(|f| f.status == Status::Disturbs).collect();
-    let mut headline =
-        |style, text: &str| lines.extend(wrap(text, width).into_iter().map(|line| paint(style, line)));
-    if disturbing.is_empty() {
-        let unsure = if sum.unknown > 0 { ", as far as could be checked" } else { "" };
-        headline(GOOD, &format!("Nothing would disturb a cold measurement now{unsure}."));
-        return;
-    }
-    let n = disturbing.len();
-    let things = if n == 1 { "1 thing" } else { &format!("{n} things") };
-    headline(BAD, &format!("{things} would disturb a cold measurement now:"));
-    for finding in disturbing {
-        let wrapped = wrap(&finding.fact, width - 4);
-        lines.extend(
-            wrapped.into_iter().enumerate().map(|(i, l)| format!("  {} {l}", if i == 0 { "•" } else { " " })),
-        );
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_conclusion_comes_first() {
+        let roots = cold_doctor::Roots::new("/");
+        let config = cold_doctor::Config { window: std::time::Duration::ZERO, ..cold_doctor::Config::new() };
+        let report = cold_doctor::examine(roots, cold_doctor::Probes::live(), config).expect("examines");
+        let lines = lines(&report, 80);
+        let first = anstream::adapter::strip_str(&lines[0]).to_string();
+        assert!(first.contains(" would disturb a cold measurement now"), "{first}");
+        let disturbing = report.findings.iter().filter(|f| f.status == Status::Disturbs).count();
+        assert_eq!(first.starts_with("Nothing"), disturbing == 0, "{first}");
+    }
 
     #[test]
     fn no_line_is_wider_than_the_terminal() {

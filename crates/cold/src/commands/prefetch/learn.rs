@@ -104,7 +104,11 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         }
         other => other?,
     };
-    show::learnt(ui, &plan, &path, &missing, &args.planned.words(place)?, args.json);
+    let next = show::Next {
+        bench: args.planned.words(place, &args.start.words())?,
+        launch: args.planned.words(place, &[])?,
+    };
+    show::learnt(ui, &plan, &path, &missing, &next, args.json);
     Ok(Exit::Done)
 }
 
@@ -275,14 +279,20 @@ impl Lesson<'_> {
                 .hint("`cold doctor` tells what can be recorded here")
         })?;
         let doubt = Doubt::of(&recording, &start);
-        Ok(((ObservedStart { own_cpu_ns: own_cpu, ..start }, doubt), disturbed))
+        let goes_on = !matches!(self.config.ready, cold_bench::ready::Ready::Exit);
+        Ok(((ObservedStart { own_cpu_ns: own_cpu, goes_on, ..start }, doubt), disturbed))
     }
 
     /// A failed start is none that should be made faster.
     fn ended_well(&self, single: &Single) -> Result<()> {
         let why = match single.start.ending {
             _ if self.args.start.ignore_failure => return Ok(()),
-            Ending::TimedOut => "was not ready within --timeout".to_owned(),
+            Ending::TimedOut => {
+                let by_exit = matches!(self.config.ready, cold_bench::ready::Ready::Exit);
+                let why = "the command was not ready within --timeout; nothing was learnt";
+                return Err(Failure::from(anyhow::anyhow!(why))
+                    .hint(crate::commands::bench::ready_hint(None, by_exit)));
+            }
             Ending::Code(c) if c != 0 => format!("failed (exit code {c})"),
             Ending::Signal(s) => format!("was killed by signal {s}"),
             _ => return Ok(()),

@@ -27,6 +27,11 @@ impl Place {
         Ok(self.store.as_ref().map(std::path::absolute).transpose()?)
     }
 
+    /// As it is typed for the same store elsewhere.
+    pub(crate) fn words(&self) -> Result<Vec<OsString>> {
+        Ok(self.named()?.map(|dir| ["--store".into(), dir.into()]).into_iter().flatten().collect())
+    }
+
     /// The store.
     pub(crate) fn store(&self) -> Result<Store> {
         match self.named()? {
@@ -85,15 +90,13 @@ pub(crate) struct Planned {
 }
 
 impl Planned {
-    /// Flags and command as they are typed for the same plan elsewhere.
-    pub(crate) fn words(&self, place: &Place) -> Result<String> {
-        let mut words: Vec<OsString> = Vec::new();
-        if let Some(dir) = place.named()? {
-            words.extend(["--store".into(), dir.into()]);
-        }
+    /// Flags and command as they are typed for the same plan elsewhere; `more` are flags of the start.
+    pub(crate) fn words(&self, place: &Place, more: &[OsString]) -> Result<String> {
+        let mut words = place.words()?;
         if let Some(name) = &self.scenario {
             words.extend(["--scenario".into(), name.into()]);
         }
+        words.extend_from_slice(more);
         words.push("--".into());
         words.extend_from_slice(&self.argv);
         Ok(cold_bench::command::line_of(&words))
@@ -126,19 +129,31 @@ impl Which {
     pub(crate) fn find(&self, store: &Store) -> Result<Listed> {
         match &self.name {
             Some(name) => named(store, name),
-            None => of_command(store, &self.argv, self.scenario.as_deref()),
+            None => of_command(store, &self.argv, self.scenario.as_deref(), &[]),
         }
     }
 }
 
-/// The plan of a command.
-pub(crate) fn of_command(store: &Store, argv: &[OsString], scenario: Option<&str>) -> Result<Listed> {
+/// The plan of a command. `flags` are those of its starts, and of the store: what would be learnt with, if there is
+/// no plan.
+pub(crate) fn of_command(
+    store: &Store,
+    argv: &[OsString],
+    scenario: Option<&str>,
+    flags: &[OsString],
+) -> Result<Listed> {
     let key = key(argv, scenario)?;
     let line = cold_bench::command::line_of(argv);
-    let learn = match scenario {
-        Some(name) => format!("cold prefetch learn --scenario {name} -- {line}"),
-        None => format!("cold prefetch learn -- {line}"),
-    };
+    let named = scenario.map(|name| ["--scenario".into(), name.into()]).into_iter().flatten();
+    let words: Vec<OsString> = ["cold", "prefetch", "learn"]
+        .map(OsString::from)
+        .into_iter()
+        .chain(flags.iter().cloned())
+        .chain(named)
+        .chain(std::iter::once("--".into()))
+        .chain(argv.iter().cloned())
+        .collect();
+    let learn = cold_bench::command::line_of(&words);
     let path = store.path_of(&key);
     let Some(plan) = store.load(&key).map_err(Failure::from)? else {
         let what = format!("there is no plan for {line} (scenario {})", key.scenario);

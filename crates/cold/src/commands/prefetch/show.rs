@@ -82,8 +82,14 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The summary after learning. `same` are the flags and the command by which others find the plan.
-pub(super) fn learnt(ui: &Ui, plan: &Plan, path: &Path, missing: &[String], same: &str, as_json: bool) {
+/// Flags and command as other commands need them: to find the plan, and to make the same start.
+pub(super) struct Next {
+    pub(super) bench: String,
+    pub(super) launch: String,
+}
+
+/// The summary after learning.
+pub(super) fn learnt(ui: &Ui, plan: &Plan, path: &Path, missing: &[String], next: &Next, as_json: bool) {
     if as_json {
         let mut document = document(plan, path);
         if let Some(map) = document.as_object_mut() {
@@ -97,8 +103,9 @@ pub(super) fn learnt(ui: &Ui, plan: &Plan, path: &Path, missing: &[String], same
     for what in missing {
         ui.line(paint(FAINT, format!("  {what}")));
     }
-    ui.line(format!("{} cold bench --states cold,prefetched,warm {same}", paint(STRONG, "next:")));
-    ui.line(format!("{} cold launch {same}", paint(STRONG, "then:")));
+    let Next { bench, launch } = next;
+    ui.line(format!("{} cold bench --states cold,prefetched,warm {bench}", paint(STRONG, "next:")));
+    ui.line(format!("{} cold launch {launch}", paint(STRONG, "then:")));
 }
 
 /// What the plan is for, what it holds, whether it helps.
@@ -107,6 +114,17 @@ fn head(ui: &Ui, plan: &Plan, path: &Path) {
     ui.line(format!("  {}", contents(plan)));
     let (style, text) = standing(plan);
     ui.line(format!("  {}", paint(style, text)));
+}
+
+/// How much the plan names, each kind by itself.
+pub(super) fn named(plan: &Plan) -> String {
+    let of = |kind| plan.files.iter().filter(|f| f.kind == kind).count() as u64;
+    let names = of(FileKind::Directory) + of(FileKind::Name);
+    let devices = match of(FileKind::BlockDevice) {
+        0 => String::new(),
+        n => format!(" and {}", plural(n, "device")),
+    };
+    format!("{}, {}{devices}", plural(of(FileKind::Regular), "file"), plural(names, "name"))
 }
 
 /// Sizes in one line.

@@ -25,6 +25,9 @@ A plan that daily use with controls (`cold launch --control-every`) shows to be 
 off by the launcher itself. --apply does the same, also for a proven gain. Of the system's plans
 those that this user has started are shown; root decides on them.
 
+Starts are timed to their mark: until the program has used the CPU time of a start to ready, or come
+to rest (learnt with --ready), or ended (learnt without).
+
 Exit codes: 0 done; 1 failed; 2 wrong usage.";
 
 /// Flags of `cold prefetch status`.
@@ -131,10 +134,16 @@ fn words(judgement: &Judgement) -> (&'static str, &str) {
     }
 }
 
-fn median(records: &[Record], kind: Kind) -> Option<Nanos> {
+/// Times to the mark of the starts of this kind that came to it.
+fn times(records: &[Record], kind: Kind) -> Vec<u64> {
     let of_kind = records.iter().filter(|r| r.kind == kind);
     let mut times: Vec<u64> = of_kind.filter_map(|r| Some(r.mark?.wall_ns)).collect();
     times.sort_unstable();
+    times
+}
+
+fn median(records: &[Record], kind: Kind) -> Option<Nanos> {
+    let times = times(records, kind);
     times.get(times.len() / 2).map(|ns| Nanos(*ns))
 }
 
@@ -159,13 +168,18 @@ fn tell(ui: &Ui, used: &Used, judgement: &Judgement, changed: bool) {
         ui.line(paint(FAINT, "  no start through the launcher yet"));
         return;
     }
-    let time = |kind| median(records, kind).map_or_else(String::new, |t| format!(" (median {t})"));
+    let time = |kind, starts| match (median(records, kind), times(records, kind).len()) {
+        (Some(t), n) if n == starts => format!(" (median {t} to the mark)"),
+        (Some(t), n) => format!(" (median {t} to the mark, {n} came to it)"),
+        (None, _) if starts > 0 => " (none came to the mark)".to_owned(),
+        (None, _) => String::new(),
+    };
     ui.line(format!(
         "  {} with the plan{}, {} without{}",
         plural(prefetched as u64, "start"),
-        time(Kind::Prefetched),
+        time(Kind::Prefetched, prefetched),
         plural(controls as u64, "control"),
-        time(Kind::Control),
+        time(Kind::Control, controls),
     ));
     for (why, n) in skipped {
         ui.line(paint(FAINT, format!("  {} without it: {why}", plural(n as u64, "start"))));

@@ -87,7 +87,9 @@ pub(crate) struct Args {
 pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     let store = place.store()?;
     store.recognise()?;
-    let plan = plans::of_command(&store, &args.planned.argv, args.planned.scenario.as_deref())?.plan;
+    let flags = [place.words()?, args.start.words()].concat();
+    let scenario = args.planned.scenario.as_deref();
+    let plan = plans::of_command(&store, &args.planned.argv, scenario, &flags)?.plan;
     let limits = Limits {
         starts: args.starts,
         proof_pairs: args.pairs,

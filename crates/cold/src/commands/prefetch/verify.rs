@@ -160,11 +160,11 @@ fn tell(ui: &Ui, plan: &Plan, checked: &Checked<'_>, again: bool) {
     let text = format!(
         "{} of {} no longer fit: {of} of the {} that the plan reads",
         plural(checked.stale.len() as u64, "file"),
-        plan.files.len(),
+        super::show::named(plan),
         Bytes(checked.bytes)
     );
     match (checked.stale.is_empty(), again) {
-        (true, false) => ui.line(paint(GOOD, format!("all {} files fit", plan.files.len()))),
+        (true, false) => ui.line(paint(GOOD, format!("all {} fit", super::show::named(plan)))),
         (_, false) => ui.line(paint(WARN, text)),
         (_, true) => ui.line(paint(BAD, format!("{text}; learn it again"))),
     }

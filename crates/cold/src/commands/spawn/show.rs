@@ -150,11 +150,11 @@ fn verdict(ui: &Ui, s: &Series) {
     if let Some(g) = &s.judged.time {
         let slope = if g.slope < 0.0 { "-" } else { "+" };
         let figures = format!(
-            "time: {slope}{} per start (Theil–Sen; p = {:.2}), {:.0} of BIC against constant; drift {:.0} %",
+            "time: {slope}{} per start (Theil–Sen; {}), {:.0} of BIC against constant; drift {}",
             time(g.slope.abs().max(0.0)),
-            g.trend_p,
+            cold_model::figures::p_value(g.trend_p),
             g.margin,
-            100.0 * s.judged.drift
+            cold_model::figures::percent(100.0 * s.judged.drift)
         );
         ui.line(paint(FAINT, format!("  {figures}")));
     }

@@ -55,6 +55,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SIZE", help_heading = "Recording")]
     pub(crate) buffer: Option<String>,
 
+    /// Limit the tree's reads per device, e.g. iops=3000,bps=125M (root; averages over 0.1 s; not with as-is)
+    #[arg(long, value_name = "LIMIT", conflicts_with_all = ["attach", "all"], help_heading = "State")]
+    pub(crate) disk_limit: Option<String>,
+
     /// Follow a running process and what it starts from now on, instead of a command
     #[arg(long, value_name = "PID", conflicts_with_all = ["argv", "all", "exact_need", "Start"], help_heading = "Recording")]
     pub(crate) attach: Option<u32>,

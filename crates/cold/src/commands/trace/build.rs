@@ -40,7 +40,13 @@ pub(super) fn followed(args: &Args) -> Result<Followed> {
         "as-is" => Vec::new(),
         _ => vec![State::Cold],
     };
-    Ok(Followed::Command(Box::new(args.start.single(&args.argv, states)?)))
+    let disk_limit = args.disk_limit.as_deref().map(crate::values::disk_limit).transpose()?;
+    if disk_limit.is_some() && states.is_empty() {
+        return Err(Failure::usage(
+            "--disk-limit needs to know the devices of the command's files, which --state as-is does not look for",
+        ));
+    }
+    Ok(Followed::Command(Box::new(Config { disk_limit, ..args.start.single(&args.argv, states)? })))
 }
 
 /// A process that can be followed.

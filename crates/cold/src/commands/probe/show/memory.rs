@@ -44,6 +44,13 @@ pub(in super::super) fn compete(ui: &Ui, o: &compete::Options, found: &compete::
         }
     }
     ui.line("");
+    if found.interrupted {
+        let (done, all) = (count(found.bouts.len() as u64), count(o.bouts()));
+        ui.line(format!(
+            "{} after {done} of {all} bouts: these are the figures so far.",
+            paint(BAD, "Interrupted")
+        ));
+    }
     ui.line(match found.limit_held {
         Some(true) => format!(
             "{}: at no time was more than {} charged to both.",

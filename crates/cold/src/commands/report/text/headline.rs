@@ -70,7 +70,11 @@ fn time(h: &Headline) -> String {
 
 /// What came after ready belongs to no figure here: how much later the tree ended tells how much there is.
 fn ended(h: &Headline) -> String {
-    h.ended.map_or(String::new(), |t| format!("; the tree ended after {t}"))
+    match (h.ended, h.first_ended) {
+        (Some(t), _) => format!("; the tree ended after {t}"),
+        (None, Some(t)) => format!(" (the end of the whole tree; its first process ended after {t})"),
+        (None, None) => String::new(),
+    }
 }
 
 fn bytes(h: &Headline) -> String {

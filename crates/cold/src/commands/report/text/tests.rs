@@ -15,6 +15,7 @@ const KIB: u64 = 1024;
 
 fn file(file: u32, path: &str, [stall, needed, read, unused]: [u64; 4], reached: Reached) -> FileUse {
     FileUse {
+        direct: Bytes(0),
         file,
         path: path.into(),
         size: Some(Bytes(needed + unused + 4096)),
@@ -60,6 +61,8 @@ fn headline() -> Headline {
         tier: Tier::A,
         ready: Known::Value(Nanos(3210 * MS)),
         ended: Some(Nanos(4820 * MS)),
+        first_ended: None,
+        load: None,
         recorded: None,
         waited: Known::Value(Nanos(1890 * MS)),
         waited_sum: Known::Value(Nanos(2400 * MS)),
