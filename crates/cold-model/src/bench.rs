@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use crate::Shown as _;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Known, Nanos};
+use crate::{Bytes, Known, Nanos, path_text};
 
 /// Identifies the document and its version.
 pub const SCHEMA: &str = "coldstart.bench/1";
@@ -27,7 +27,7 @@ pub enum State {
     /// Started several times before; sham eviction of a decoy.
     Warm,
     /// The cache holds exactly what a saved snapshot says.
-    Snapshot(PathBuf),
+    Snapshot(#[serde(with = "path_text")] PathBuf),
 }
 
 impl State {
@@ -91,6 +91,7 @@ impl Residual {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResidualFile {
     /// Path.
+    #[serde(with = "path_text")]
     pub path: PathBuf,
     /// Cached bytes.
     pub bytes: Bytes,
@@ -164,6 +165,7 @@ pub enum Taint {
     /// A file of the set changed since it was observed.
     FileSetChanged {
         /// The first such file.
+        #[serde(with = "path_text")]
         path: PathBuf,
     },
     /// The command failed.

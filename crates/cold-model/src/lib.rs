@@ -12,6 +12,7 @@ pub mod io_model;
 pub mod known;
 pub mod layout;
 pub mod observed;
+pub mod path_text;
 pub mod random;
 pub mod recording;
 #[cfg(feature = "sample")]

@@ -55,7 +55,7 @@ fn rows(plan: &Plan) -> Vec<Row<'_>> {
         let Some(slot) = place.get_mut(step.file as usize) else { continue };
         let at = *slot.get_or_insert_with(|| {
             let file = &plan.files[step.file as usize];
-            let path = file.path.to_string_lossy().into_owned();
+            let path = cold_model::path_text::encode(&file.path);
             rows.push(Row { path, size: file.identity.size, steps: Vec::new() });
             rows.len() - 1
         });

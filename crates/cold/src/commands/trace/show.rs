@@ -24,7 +24,7 @@ pub(super) fn summary(ui: &Ui, recording: &Recording, directory: &Path, as_json:
             recording.counts().into_iter().map(|(name, n)| (name.to_owned(), n.into())).collect();
         let document = json!({
             "schema": "coldstart.trace/1",
-            "recording": directory.to_string_lossy(),
+            "recording": cold_model::path_text::encode(directory),
             "headline": analysis.headline,
             "state": m.state,
             "ending": m.ending,
