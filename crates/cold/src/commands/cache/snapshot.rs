@@ -158,6 +158,6 @@ fn to_json(report: &RestoreReport) -> serde_json::Value {
         "evicted_bytes": report.evicted,
         "different": different.collect::<Vec<_>>(),
         "changed": changed.collect::<Vec<_>>(),
-        "unknown": report.unknown.iter().map(|p| path_text::encode(p)).collect::<Vec<_>>(),
+        "unknown": report.unknown.iter().map(path_text::encode).collect::<Vec<_>>(),
     })
 }
