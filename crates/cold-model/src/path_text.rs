@@ -157,6 +157,14 @@ pub mod words {
 mod tests {
     use super::*;
 
+    #[derive(Serialize, Deserialize)]
+    struct One {
+        #[serde(with = "super")]
+        path: PathBuf,
+        #[serde(with = "super::words")]
+        words: Vec<OsString>,
+    }
+
     #[test]
     fn only_names_with_an_escape_look_different() {
         for (bytes, text) in [
@@ -179,13 +187,6 @@ mod tests {
         assert_eq!(decode("/a/caf\\xe9").as_os_str().as_bytes(), b"/a/caf\xe9");
         assert_eq!(decode("/a/\\x41\\x").as_os_str().as_bytes(), b"/a/\\x41\\x");
         assert_eq!(decode("/a/\\xé").as_os_str().as_bytes(), "/a/\\xé".as_bytes());
-        #[derive(Serialize, Deserialize)]
-        struct One {
-            #[serde(with = "super")]
-            path: PathBuf,
-            #[serde(with = "super::words")]
-            words: Vec<OsString>,
-        }
         let old: One = serde_json::from_str(r#"{"path":[47,255],"words":["\\xff",[255]]}"#).unwrap();
         assert_eq!(old.path.as_os_str().as_bytes(), b"/\xff");
         assert_eq!(serde_json::to_string(&old).unwrap(), r#"{"path":"/\\xff","words":["\\xff",[255]]}"#);
