@@ -225,13 +225,12 @@ mod tests {
     #[test]
     fn the_largest_files_are_drawn_though_they_are_needed_last() {
         let mut plan = plan();
-        let (file, step) =
-            (plan.files[0].clone(), plan.steps.iter().find(|s| s.op == Op::Read).unwrap().clone());
+        let (file, step) = (plan.files[0].clone(), *plan.steps.iter().find(|s| s.op == Op::Read).unwrap());
         (plan.files, plan.steps) = (Vec::new(), Vec::new());
         for i in 0..100 {
             plan.files.push(cold_plan::plan::PlanFile { path: format!("/lib/f{i}").into(), ..file.clone() });
             let bytes = if i < 90 { 4096 } else { 8192 };
-            plan.steps.push(Step { file: i, bytes, offset: 0, need_ns: u64::from(i), ..step.clone() });
+            plan.steps.push(Step { file: i, bytes, offset: 0, need_ns: u64::from(i), ..step });
         }
         let picture = svg(&plan);
         assert!((90..100).all(|i| picture.contains(&format!(">/lib/f{i}<"))), "{picture}");
