@@ -10,6 +10,8 @@ use cold_model::recording::Lookup;
 use crate::context::{Context, is_miss};
 use crate::model::MissGroup;
 
+/// How the empty name is shown.
+const EMPTY_NAME: &str = "\"\"";
 /// Names shown per group.
 const EXAMPLES: usize = 5;
 
@@ -50,13 +52,16 @@ pub(crate) fn misses(cx: &Context<'_>) -> Vec<MissGroup> {
     out
 }
 
-/// Directory and name of a lookup; the directory is empty where the path could not be read.
+/// Directory and name of a lookup; the directory is empty where the path could not be read, and where the program
+/// asked for the empty name, which lies in none.
 fn split(l: &Lookup) -> (&str, &str) {
-    let path = l.path.as_deref().unwrap_or_default().trim_end_matches('/');
+    let Some(asked) = l.path.as_deref() else { return ("", "?") };
+    let path = asked.trim_end_matches('/');
     match path.rsplit_once('/') {
         Some(("", name)) => ("/", name),
         Some((directory, name)) => (directory, name),
-        None if path.is_empty() => ("", "?"),
+        None if asked.is_empty() => ("", EMPTY_NAME),
+        None if path.is_empty() => ("/", "/"),
         None => (".", path),
     }
 }

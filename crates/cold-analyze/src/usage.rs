@@ -57,6 +57,9 @@ pub struct Usage {
     pub upper: Runs,
     /// Both.
     pub needed: Runs,
+    /// Of `upper`, pages of a file that nobody could look at in the end (it is deleted): whether they were there at
+    /// all is not known.
+    pub unsure: Runs,
     /// Filled by the tree, written pages excepted.
     pub read: Runs,
     /// Filled by others, and not by the tree.
@@ -82,7 +85,7 @@ impl Usage {
     }
     /// Needed and filled by nobody.
     pub fn cached(&self) -> Runs {
-        self.needed.minus(&self.read).minus(&self.by_others).minus(&self.written)
+        self.needed.minus(&self.unsure).minus(&self.read).minus(&self.by_others).minus(&self.written)
     }
 }
 
@@ -128,7 +131,11 @@ pub fn replay(recording: &Recording) -> Vec<Usage> {
                 FileKind::BlockDevice => !touched,
                 _ => false,
             };
-            Replay { window, metadata, ..Replay::default() }.run(&events, cold)
+            let mut usage = Replay { window, metadata, ..Replay::default() }.run(&events, cold);
+            if !file.deleted {
+                usage.unsure = Runs::default();
+            }
+            usage
         })
         .collect()
 }
@@ -313,6 +320,7 @@ impl Replay {
         let mut out = self.out;
         // The range around a fault is the one the kernel looked at, holes included. In a file of which no
         // page is known to have been cached before a cold start, pages nobody filled are holes.
+        out.unsure = Runs::of(self.around_unknown.clone()).minus(&Runs::of(self.exact.clone()));
         if !cold || self.cached_before {
             self.around.append(&mut self.around_unknown);
         }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use cold_model::Shown as _;
-use cold_model::bench::{Command, Report, Run, State, Taint};
+use cold_model::bench::{Command, Held, Report, Run, State, Taint, most_first};
 use cold_model::figures::{p_value, percent};
 use cold_model::{Bytes, Nanos};
 use serde::Serialize;
@@ -157,29 +157,32 @@ fn followed(command: &Command, runs: &[&Run]) -> (Severity, String) {
     (severity, format!("followed the plan{name} in {followed} of {}", count(runs.len(), "run")))
 }
 
-/// Holders of pages that should have been evicted, from the residuals of all runs.
+/// `held by a[1] 64.0 MiB, b[2] 1.5 MiB, …`, at most so many; `None` where nobody is known.
+pub fn held_by(held: &[Held], at_most: usize) -> Option<String> {
+    let named: Vec<String> = held.iter().take(at_most).map(Held::to_string).collect();
+    let more = if held.len() > named.len() { ", …" } else { "" };
+    (!named.is_empty()).then(|| format!("held by {}{more}", named.join(", ")))
+}
+
+/// Holders of pages that should have been evicted, from the residuals of all runs: those that held most in one
+/// of them first.
 fn kept_warm(runs: &[&Run]) -> Option<String> {
     let residuals: Vec<_> =
         runs.iter().filter_map(|r| r.residual.value()).filter(|r| r.bytes.0 > 0).collect();
     let most = residuals.iter().max_by_key(|r| r.bytes)?;
-    let mut holders: BTreeMap<&str, usize> = BTreeMap::new();
-    for residual in &residuals {
-        let mut names: Vec<&str> =
-            residual.files.iter().flat_map(|f| f.holders.iter().map(String::as_str)).collect();
-        names.sort_unstable();
-        names.dedup();
-        for name in names {
-            *holders.entry(name).or_default() += 1;
-        }
-    }
-    let mut by_runs: Vec<_> = holders.into_iter().collect();
-    by_runs.sort_by_key(|(name, n)| (std::cmp::Reverse(*n), *name));
-    let who = if by_runs.is_empty() {
+    let each: Vec<Vec<Held>> = residuals.iter().map(|r| r.held()).collect();
+    let all = most_first(each.iter().flatten().cloned(), Bytes::max);
+    let who = if all.is_empty() {
         "stayed warm although no process was seen to hold it".to_owned()
     } else {
-        let names: Vec<String> =
-            by_runs.iter().take(3).map(|(name, n)| format!("{name} ({})", count(*n, "run"))).collect();
-        let more = by_runs.len().saturating_sub(3);
+        let runs = |h: &Held| each.iter().filter(|run| run.iter().any(|o| o.holder == h.holder)).count();
+        let bytes = |h: &Held| h.bytes.value().map_or_else(String::new, |b| format!("{b}, "));
+        let names: Vec<String> = all
+            .iter()
+            .take(3)
+            .map(|h| format!("{} ({}{})", h.holder, bytes(h), count(runs(h), "run")))
+            .collect();
+        let more = all.len().saturating_sub(3);
         format!(
             "kept warm by {}{}",
             names.join(", "),

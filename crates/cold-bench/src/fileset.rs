@@ -4,17 +4,18 @@ mod devices;
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use cold_cache::{EvictTarget, Reason, stayed};
 use cold_model::FileId;
-use cold_model::bench::{Residual, ResidualFile};
+use cold_model::bench::{Held, Residual, ResidualFile};
 use cold_model::observed::ObservedStart;
 use cold_model::{Bytes, Known};
 use cold_sys::open;
 use cold_sys::page::page_size;
 use cold_sys::residency::PageMap;
-use std::os::unix::fs::MetadataExt;
 
 pub use devices::{BlockDevices, block_devices};
 
@@ -49,17 +50,28 @@ pub struct FileSet {
 /// Which pages of a file set are cached at one moment.
 #[derive(Debug, Clone, Default)]
 pub struct Cached {
-    maps: HashMap<FileId, (PathBuf, PageMap)>,
+    maps: HashMap<FileId, Looked>,
     unknown_bytes: u64,
+}
+
+/// A file at that moment.
+#[derive(Debug, Clone)]
+struct Looked {
+    path: PathBuf,
+    map: PageMap,
+    /// Size in bytes and modification time in ns since 1970: who writes changes one of them.
+    content: (u64, i64),
+}
+
+/// Size in bytes and modification time in ns since 1970.
+fn content(meta: &Metadata) -> (u64, i64) {
+    (meta.len(), meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()))
 }
 
 impl SetFile {
     /// It should be what was observed, and is not.
     fn differs(&self) -> bool {
-        let same = |m: std::fs::Metadata| {
-            (FileId::of(&m), m.len()) == (self.id, self.size)
-                && m.mtime() * 1_000_000_000 + m.mtime_nsec() == self.mtime_ns
-        };
+        let same = |m: Metadata| FileId::of(&m) == self.id && content(&m) == (self.size, self.mtime_ns);
         !self.written.get() && !self.path.metadata().is_ok_and(same)
     }
 }
@@ -91,13 +103,8 @@ impl FileSet {
             let Ok(meta) = path.metadata() else { continue };
             let id = FileId::of(&meta);
             if meta.is_file() && self.files.iter().all(|f| f.id != id) {
-                self.files.push(SetFile {
-                    path: path.clone(),
-                    id,
-                    size: meta.len(),
-                    mtime_ns: meta.mtime() * 1_000_000_000 + meta.mtime_nsec(),
-                    written: Cell::new(true),
-                });
+                let (size, mtime_ns) = content(&meta);
+                self.files.push(SetFile { path: path.clone(), id, size, mtime_ns, written: Cell::new(true) });
             }
         }
     }
@@ -137,7 +144,8 @@ impl FileSet {
             };
             match PageMap::of(&file, &meta) {
                 Ok(Some(map)) => {
-                    cached.maps.insert(FileId::of(&meta), (f.path.clone(), map));
+                    let looked = Looked { path: f.path.clone(), map, content: content(&meta) };
+                    cached.maps.insert(FileId::of(&meta), looked);
                 }
                 Ok(None) | Err(_) => cached.unknown_bytes += meta.len(),
             }
@@ -146,23 +154,25 @@ impl FileSet {
     }
 }
 
-/// The process that keeps pages mapped, as `name[pid]`.
-fn holder(reason: &Reason) -> Option<String> {
-    match reason {
-        Reason::Mapped { pid, name, .. } => Some(format!("{name}[{pid}]")),
-        _ => None,
-    }
+/// The process that keeps pages mapped, and how much of the file.
+fn held(reason: &Reason) -> Option<Held> {
+    let Reason::Mapped { pid, name, pages, .. } = reason else { return None };
+    let bytes = pages.map_or_else(
+        || Known::unknown("its page tables may not be read"),
+        |pages| Known::Value(Bytes(pages * page_size())),
+    );
+    Some(Held { holder: format!("{name}[{pid}]"), bytes })
 }
 
 impl Cached {
     /// Cached bytes that are known.
     pub fn bytes(&self) -> u64 {
-        self.maps.values().map(|(_, m)| m.resident()).sum::<u64>() * page_size()
+        self.maps.values().map(|l| l.map.resident()).sum::<u64>() * page_size()
     }
 
     /// Bytes whose residency is known, page by page.
     pub fn checked_bytes(&self) -> u64 {
-        self.maps.values().map(|(_, m)| m.pages()).sum::<u64>() * page_size()
+        self.maps.values().map(|l| l.map.pages()).sum::<u64>() * page_size()
     }
 
     /// Bytes of files whose residency is unknown.
@@ -173,12 +183,19 @@ impl Cached {
     /// Bytes that are cached here and not in `later`. A file that `later` does not know counts as gone
     /// only if it was there to be looked at.
     pub fn not_in(&self, later: &Self) -> u64 {
-        let pages: u64 = self
-            .maps
-            .iter()
-            .filter_map(|(id, (_, map))| Some(map.minus(&later.maps.get(id)?.1).resident()))
-            .sum();
-        pages * page_size()
+        self.gone_in(later, |_, _| true)
+    }
+
+    /// As [`Cached::not_in`], for the time of a start: pages of a file that it wrote, cut short or made anew went
+    /// with their content. Nobody took them.
+    pub fn taken_until(&self, later: &Self) -> u64 {
+        self.gone_in(later, |then, now| then.content == now.content)
+    }
+
+    fn gone_in(&self, later: &Self, counts: impl Fn(&Looked, &Looked) -> bool) -> u64 {
+        let pairs = self.maps.iter().filter_map(|(id, then)| Some((then, later.maps.get(id)?)));
+        let pages = pairs.filter(|(then, now)| counts(then, now)).map(|(then, now)| then.map.minus(&now.map));
+        pages.map(|gone| gone.resident()).sum::<u64>() * page_size()
     }
 
     /// The report's form, with the processes that hold what is cached when `name_holders`.
@@ -186,15 +203,15 @@ impl Cached {
         let mut files: Vec<(&FileId, &Path, u64)> = self
             .maps
             .iter()
-            .filter(|(_, (_, m))| m.resident() > 0)
-            .map(|(id, (p, m))| (id, p.as_path(), m.resident() * page_size()))
+            .filter(|(_, l)| l.map.resident() > 0)
+            .map(|(id, l)| (id, l.path.as_path(), l.map.resident() * page_size()))
             .collect();
         files.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.1.cmp(b.1)));
         let mut holders = HashMap::new();
         if name_holders && !files.is_empty() {
             // Names help; without them the bytes still count.
             for s in stayed(files.iter().map(|f| f.1.to_owned())).unwrap_or_default() {
-                holders.insert(s.id, s.reasons.iter().filter_map(holder).collect::<Vec<_>>());
+                holders.insert(s.id, s.reasons.iter().filter_map(held).collect::<Vec<_>>());
             }
         }
         Residual {
@@ -203,10 +220,14 @@ impl Cached {
             files: files
                 .iter()
                 .take(NAMED)
-                .map(|(id, path, bytes)| ResidualFile {
-                    path: path.to_path_buf(),
-                    bytes: Bytes(*bytes),
-                    holders: holders.remove(*id).unwrap_or_default(),
+                .map(|(id, path, bytes)| {
+                    let held = holders.remove(*id).unwrap_or_default();
+                    ResidualFile {
+                        path: path.to_path_buf(),
+                        bytes: Bytes(*bytes),
+                        holders: held.iter().map(|h| h.holder.clone()).collect(),
+                        held,
+                    }
                 })
                 .collect(),
         }

@@ -89,7 +89,7 @@ fn state(f: &Facts<'_>, found: &mut Vec<Taint>) {
         && let Known::Value(r) = f.residual
         && r.bytes.0 as f64 > f.warm_bytes as f64 * STILL_COLD
     {
-        found.push(Taint::NotCold { bytes: r.bytes, holders: r.holders() });
+        found.push(Taint::NotCold { bytes: r.bytes, holders: r.holders(), held: r.held() });
     }
     found.extend(f.not_prefetched.clone().map(|why| Taint::NotPrefetched { why }));
     found.extend(f.not_restored.clone());

@@ -138,7 +138,7 @@ fn params(bytes: &[u8]) {
 
 /// Every file of `/proc` that is read, with these bytes in it.
 fn proc(bytes: &[u8]) {
-    let _ = parse_maps(&String::from_utf8_lossy(bytes));
+    let _ = parse_maps(bytes);
     let dir = tempfile::tempdir().expect("a directory");
     let put = |rel: &str| {
         let path = dir.path().join(rel);

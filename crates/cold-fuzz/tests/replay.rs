@@ -138,7 +138,7 @@ fn the_seeds_are_read_to_their_end() {
         std::fs::write(dir.path().join("table"), table).unwrap();
         assert!(cold_recording::fuzzing::table(&std::fs::File::open(dir.path().join("table")).unwrap()) > 3);
     }
-    assert!(cold_sys::procfs::parse_maps(&text("proc")).len() == 2);
+    assert!(cold_sys::procfs::parse_maps(text("proc")).len() == 2);
 }
 
 #[test]

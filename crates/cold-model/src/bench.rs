@@ -7,10 +7,10 @@ use std::fmt;
 use std::path::PathBuf;
 
 use crate::Shown as _;
-use crate::observed::{Misses, path_text};
+use crate::observed::Misses;
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Known, Nanos};
+use crate::{Bytes, Known, Nanos, path_text};
 
 /// Identifies the document and its version.
 pub const SCHEMA: &str = "coldstart.bench/1";
@@ -28,7 +28,7 @@ pub enum State {
     /// Started several times before; sham eviction of a decoy.
     Warm,
     /// The cache holds exactly what a saved snapshot says.
-    Snapshot(PathBuf),
+    Snapshot(#[serde(with = "path_text")] PathBuf),
 }
 
 impl State {
@@ -76,27 +76,78 @@ pub struct Residual {
 }
 
 impl Residual {
-    /// Who holds the files, each once, those who hold most of the largest file first.
-    pub fn holders(&self) -> Vec<String> {
-        let mut names: Vec<String> = Vec::new();
-        for name in self.files.iter().flat_map(|f| &f.holders) {
-            if !names.contains(name) {
-                names.push(name.clone());
-            }
-        }
-        names
+    /// Who holds the files, each once, those who hold most first; of what they hold of the files named.
+    pub fn held(&self) -> Vec<Held> {
+        most_first(self.files.iter().flat_map(ResidualFile::held), |a, b| Bytes(a.0.saturating_add(b.0)))
     }
+
+    /// The names of [`Residual::held`].
+    pub fn holders(&self) -> Vec<String> {
+        self.held().into_iter().map(|h| h.holder).collect()
+    }
+}
+
+/// A process that keeps pages of a file in the cache.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Held {
+    /// `name[pid]`.
+    pub holder: String,
+    /// Cached bytes that its page tables hold.
+    pub bytes: Known<Bytes>,
+}
+
+impl fmt::Display for Held {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.bytes {
+            Known::Value(bytes) => write!(f, "{} {bytes}", self.holder),
+            Known::Unknown { .. } => f.write_str(&self.holder),
+        }
+    }
+}
+
+/// Every holder once, those that hold most first and those of whom it is not known last; what is told of one
+/// several times is put together by `join`.
+pub fn most_first(all: impl IntoIterator<Item = Held>, join: impl Fn(Bytes, Bytes) -> Bytes) -> Vec<Held> {
+    let mut each: Vec<Held> = Vec::new();
+    for held in all {
+        match each.iter_mut().find(|h| h.holder == held.holder) {
+            None => each.push(held),
+            Some(known) => match (&mut known.bytes, held.bytes) {
+                (Known::Value(a), Known::Value(b)) => *a = join(*a, b),
+                (unknown @ Known::Unknown { .. }, b @ Known::Value(_)) => *unknown = b,
+                (_, Known::Unknown { .. }) => {}
+            },
+        }
+    }
+    each.sort_by_key(|h| std::cmp::Reverse(h.bytes.value().copied()));
+    each
 }
 
 /// One file that stayed cached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResidualFile {
     /// Path.
+    #[serde(with = "path_text")]
     pub path: PathBuf,
     /// Cached bytes.
     pub bytes: Bytes,
     /// Processes that hold it, as `name[pid]`.
     pub holders: Vec<String>,
+    /// The same with what they hold; reports of older versions have none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub held: Vec<Held>,
+}
+
+impl ResidualFile {
+    fn held(&self) -> Vec<Held> {
+        with_bytes(&self.held, &self.holders)
+    }
+}
+
+/// Holders with what they hold; of older reports just the names.
+pub fn with_bytes(held: &[Held], names: &[String]) -> Vec<Held> {
+    let unknown = |name: &String| Held { holder: name.clone(), bytes: Known::unknown("it was not recorded") };
+    if held.is_empty() { names.iter().map(unknown).collect() } else { held.to_vec() }
 }
 
 /// A cold start is marked with whatever stayed cached, however little; beyond this share of what a start uses it
@@ -128,6 +179,9 @@ pub enum Taint {
         bytes: Bytes,
         /// Who holds it, as `name[pid]`.
         holders: Vec<String>,
+        /// The same with what they hold of the files, most first; reports of older versions have none.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        held: Vec<Held>,
     },
     /// Pages of the file set were missing in a run that should be warm.
     NotWarm {
@@ -178,6 +232,7 @@ pub enum Taint {
     /// A file of the set changed since it was observed.
     FileSetChanged {
         /// The first such file.
+        #[serde(with = "path_text")]
         path: PathBuf,
     },
     /// The command failed.

@@ -14,6 +14,7 @@ pub mod kernel;
 pub mod known;
 pub mod layout;
 pub mod observed;
+pub mod path_text;
 pub mod random;
 pub mod recording;
 #[cfg(feature = "sample")]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::bench::Ending;
-use crate::{Bytes, FileId, Nanos};
+use crate::{Bytes, FileId, Nanos, path_text};
 
 /// In which ways a start used a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -111,58 +111,5 @@ impl ObservedStart {
     /// Sizes of all files of the set, summed.
     pub fn file_bytes(&self) -> Bytes {
         self.files.iter().map(|f| f.size).sum()
-    }
-}
-
-/// Paths as text where they are UTF-8, else as an array of bytes, so that no name is lost in JSON.
-pub mod path_text {
-    use std::ffi::OsStr;
-    use std::os::unix::ffi::{OsStrExt, OsStringExt};
-    use std::path::{Path, PathBuf};
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    #[derive(Serialize, Deserialize)]
-    #[serde(untagged)]
-    enum Text {
-        Utf8(String),
-        Bytes(Vec<u8>),
-    }
-
-    fn to_text(bytes: &[u8]) -> Text {
-        std::str::from_utf8(bytes)
-            .map_or_else(|_| Text::Bytes(bytes.to_vec()), |text| Text::Utf8(text.to_owned()))
-    }
-    fn from_text(text: Text) -> Vec<u8> {
-        match text {
-            Text::Utf8(text) => text.into_bytes(),
-            Text::Bytes(bytes) => bytes,
-        }
-    }
-
-    /// For `#[serde(with)]` on a `PathBuf`.
-    pub fn serialize<S: Serializer>(path: &Path, s: S) -> Result<S::Ok, S::Error> {
-        to_text(path.as_os_str().as_bytes()).serialize(s)
-    }
-    /// For `#[serde(with)]` on a `PathBuf`.
-    pub fn deserialize<'de, D: Deserializer<'de>>(d: D) -> Result<PathBuf, D::Error> {
-        Ok(std::ffi::OsString::from_vec(from_text(Text::deserialize(d)?)).into())
-    }
-
-    /// The same for a list of anything like `OsStr`.
-    pub mod list {
-        use super::{Deserialize, Deserializer, OsStr, OsStrExt, OsStringExt, Serializer, Text};
-
-        /// For `#[serde(with)]` on a `Vec` of `PathBuf` or `OsString`.
-        pub fn serialize<S: Serializer, T: AsRef<OsStr>>(list: &[T], s: S) -> Result<S::Ok, S::Error> {
-            s.collect_seq(list.iter().map(|p| super::to_text(p.as_ref().as_bytes())))
-        }
-        /// For `#[serde(with)]` on a `Vec` of `PathBuf` or `OsString`.
-        pub fn deserialize<'de, D: Deserializer<'de>, T: From<std::ffi::OsString>>(
-            d: D,
-        ) -> Result<Vec<T>, D::Error> {
-            let texts = Vec::<Text>::deserialize(d)?;
-            Ok(texts.into_iter().map(|t| std::ffi::OsString::from_vec(super::from_text(t)).into()).collect())
-        }
     }
 }

@@ -29,7 +29,6 @@ use cold_plan::plan::{FileKind, PlanFile, Range};
 use clock::Clock;
 pub use doubt::Doubt;
 use select::Selection;
-pub(crate) use select::unescape;
 
 /// Adjacent pages whose first needs are at most so far apart are one range.
 pub(crate) const JOIN_NS: u64 = 1_000_000;

@@ -18,7 +18,6 @@ use cold_model::{Bytes, Nanos};
 use cold_plan::Plan;
 use cold_plan::plan::{FileKind, Op};
 
-use crate::learn::unescape;
 use file::Facts;
 
 /// Bytes of one file, or of all.
@@ -89,7 +88,7 @@ pub fn waste(plan: &Plan, recording: &Recording, launcher: &[PathBuf]) -> Option
     let mut files = Vec::new();
     let mut total = Amounts::default();
     for (i, row) in recording.files.iter().enumerate() {
-        let Some(path) = row.path.as_deref().map(unescape) else { continue };
+        let Some(path) = row.place() else { continue };
         let metadata = row.kind == RecordedKind::BlockDevice;
         let file = index.get(path.as_path()).copied().filter(|&n| {
             let f = &plan.files[n];

@@ -14,7 +14,7 @@ pub struct Axis {
 }
 
 impl Axis {
-    /// An axis that holds `min` to `max` and ends at ticks, about `wanted` of them. Starts at 0 when the
+    /// An axis that holds `min` to `max` and ends at ticks, about `wanted` of them. Starts at 0 for a single value, and when the
     /// smallest value is less than half of the largest: then the ratio is what the reader looks at.
     pub fn new(min: f64, max: f64, wanted: usize) -> Self {
         let (min, max) =
@@ -22,7 +22,12 @@ impl Axis {
         let min = if (0.0..0.5 * max).contains(&min) { 0.0 } else { min };
         // Equal values still need some room around them.
         let room = (max.abs() * 0.01).max(1.0);
-        let (min, max) = if max > min { (min, max) } else { (min - room, max + room) };
+        let (min, max) = match max > min {
+            true => (min, max),
+            // A lone value has nothing to be compared with but 0: hair's breadths around it say nothing.
+            false if max > 0.0 => (0.0, max),
+            false => (min - room, max + room),
+        };
         let span = max - min;
         let step = step(span / wanted.max(1) as f64);
         let first = (min / step + 1e-9).floor();

@@ -17,7 +17,8 @@ const LEFT: f64 = 330.0;
 const RIGHT: f64 = 30.0;
 const TOP: f64 = 64.0;
 const ROW: f64 = 22.0;
-/// Files drawn; the rest is summed up in the last line. More rows than a page can show help nobody.
+/// Files drawn, those of which most is read; the rest is summed up in the last line. More rows than a page can show
+/// help nobody.
 const ROWS: usize = 80;
 /// Blue for what is read before the program begins, orange for the rest (Okabe and Ito).
 const CRITICAL: &str = "#0072b2";
@@ -55,7 +56,7 @@ fn rows(plan: &Plan) -> Vec<Row<'_>> {
         let Some(slot) = place.get_mut(step.file as usize) else { continue };
         let at = *slot.get_or_insert_with(|| {
             let file = &plan.files[step.file as usize];
-            let path = file.path.to_string_lossy().into_owned();
+            let path = cold_model::path_text::encode(&file.path);
             rows.push(Row { path, size: file.identity.size, steps: Vec::new() });
             rows.len() - 1
         });
@@ -65,10 +66,20 @@ fn rows(plan: &Plan) -> Vec<Row<'_>> {
     rows
 }
 
+/// The rows of which most is read, still by first need.
+fn largest<'a, 'p>(rows: &'a [Row<'p>]) -> Vec<&'a Row<'p>> {
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by_key(|i| std::cmp::Reverse(rows.get(*i).map_or(0, Row::bytes)));
+    order.truncate(ROWS);
+    order.sort_unstable();
+    order.into_iter().filter_map(|i| rows.get(i)).collect()
+}
+
 /// The picture alone.
 pub fn svg(plan: &Plan) -> String {
     let rows = rows(plan);
-    let drawn = rows.len().min(ROWS);
+    let shown = largest(&rows);
+    let drawn = shown.len();
     let last = plan.steps.iter().map(|s| s.need_ns).max().unwrap_or(0);
     let axis = Axis::new(0.0, last.max(plan.learnt.cpu_ns) as f64, 8);
     let (unit, factor, decimals) = axis.time_unit();
@@ -92,13 +103,19 @@ pub fn svg(plan: &Plan) -> String {
         );
         text(&mut out, at, bottom + 16.0, "middle", &format!("{:.decimals$} {unit}", tick / factor));
     }
-    for (i, row) in rows.iter().take(ROWS).enumerate() {
+    for (i, row) in shown.iter().enumerate() {
         draw(&mut out, row, TOP + ROW * i as f64, &x);
     }
-    let rest: u64 = rows.iter().skip(ROWS).map(Row::bytes).sum();
+    let bytes = |rows: &mut dyn Iterator<Item = &Row<'_>>| rows.map(Row::bytes).sum::<u64>();
+    let rest = bytes(&mut rows.iter()) - bytes(&mut shown.iter().copied());
     let mut foot = "need time, waits taken out; blue is read before the program begins".to_owned();
     if rows.len() > ROWS {
-        let _ = write!(foot, "; {} more files with {} are not drawn", rows.len() - ROWS, Bytes(rest));
+        let _ = write!(
+            foot,
+            "; {} more files, of which less is read ({} in all), are not drawn",
+            rows.len() - ROWS,
+            Bytes(rest)
+        );
     }
     text(&mut out, LEFT, bottom + 40.0, "start", &foot);
     out.push_str("</svg>\n");
@@ -203,6 +220,21 @@ mod tests {
         assert!(!picture.contains("<b>") && !picture.contains('\u{1b}'));
         let page = html(&plan);
         assert!(page.contains("<table>") && !page.contains("<b>"));
+    }
+
+    #[test]
+    fn the_largest_files_are_drawn_though_they_are_needed_last() {
+        let mut plan = plan();
+        let (file, step) = (plan.files[0].clone(), *plan.steps.iter().find(|s| s.op == Op::Read).unwrap());
+        (plan.files, plan.steps) = (Vec::new(), Vec::new());
+        for i in 0..100 {
+            plan.files.push(cold_plan::plan::PlanFile { path: format!("/lib/f{i}").into(), ..file.clone() });
+            let bytes = if i < 90 { 4096 } else { 8192 };
+            plan.steps.push(Step { file: i, bytes, offset: 0, need_ns: u64::from(i), ..step });
+        }
+        let picture = svg(&plan);
+        assert!((90..100).all(|i| picture.contains(&format!(">/lib/f{i}<"))), "{picture}");
+        assert!(picture.contains("20 more files, of which less is read (80.0 KiB in all)"), "{picture}");
     }
 
     #[test]

@@ -86,6 +86,9 @@ fn every_chart_draws_and_nothing_goes_wrong() {
         &said,
         &[("offsets", 5_000), ("device", 500), ("depth", 100), timeline, ("frames", 10), ("rows", 20)],
     );
+    let tops: Vec<u64> =
+        said["frameTops"].as_array().unwrap().iter().filter_map(serde_json::Value::as_u64).collect();
+    assert!(tops[0] == 0 && tops[1..].iter().all(|t| *t > 0), "the root is at the top: {tops:?}");
     let comparison = cold_analyze::compare(&recording, &analysis, &recording, &analysis);
     let view = View { name: "one.cold", recording: &recording, layouts: &layouts, analysis: &analysis };
     let said = drawn(browser, &html::page_of_two(view, view, &comparison));

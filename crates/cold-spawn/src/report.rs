@@ -261,7 +261,7 @@ pub fn series(config: &Config, m: &Measured, extrapolate: Option<u64>) -> Series
     let busy: f64 = walls.iter().sum::<f64>() / 1e9;
     Series {
         method: config.method,
-        cgroup: config.cgroup.as_ref().map(|p| p.to_string_lossy().into_owned()),
+        cgroup: config.cgroup.as_ref().map(cold_model::path_text::encode),
         jobs: config.jobs.max(1),
         parent_bytes: config.ballast,
         huge_pages: config.huge_pages,

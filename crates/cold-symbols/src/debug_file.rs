@@ -20,7 +20,7 @@ pub(crate) fn find(object: &Object<'_>, path: &Path, directories: &[PathBuf]) ->
 pub(crate) fn shared(debug: &Object<'_>, path: &Path, directories: &[PathBuf]) -> Option<Image> {
     let (name, id) = debug.gnu_debugaltlink().ok().flatten()?;
     let id = hex(id);
-    let named = path.parent()?.join(crate::identity::path_of(std::str::from_utf8(name).ok()?));
+    let named = path.parent()?.join(cold_model::path_text::decode(std::str::from_utf8(name).ok()?));
     by_build_id(Some(&id), directories).or_else(|| open_with(&named, Some(&id)))
 }
 

@@ -1,33 +1,13 @@
 //! Whether the file at a recorded path still is the file that was recorded.
 
-use std::ffi::OsString;
 use std::fs::Metadata;
-use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 
 use cold_model::recording::File;
 
 /// File systems whose `st_dev` or `st_ino` are not the numbers of the superblock and inode that the
 /// kernel's events name.
 const OTHER_NUMBERS: &[&str] = &["bcachefs", "btrfs", "fuse.mergerfs", "overlay"];
-
-/// The path as bytes: a recording writes `\xNN` for bytes that are not UTF-8.
-pub(crate) fn path_of(text: &str) -> PathBuf {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("\\x") {
-        let (before, tail) = rest.split_at(at);
-        bytes.extend_from_slice(before.as_bytes());
-        // Below 0x80 it would be UTF-8, so a name that really holds these four characters.
-        let byte = tail.get(2..4).and_then(|hex| u8::from_str_radix(hex, 16).ok()).filter(|b| *b >= 0x80);
-        let taken = if byte.is_some() { 4 } else { 2 };
-        bytes.extend_from_slice(byte.as_ref().map_or(&b"\\x"[..], std::slice::from_ref));
-        rest = tail.get(taken..).unwrap_or_default();
-    }
-    bytes.extend_from_slice(rest.as_bytes());
-    OsString::from_vec(bytes).into()
-}
 
 /// Says why it is not the recorded file, or why that cannot be told. A build-id decides where one was
 /// recorded: it outlives copying.
@@ -70,8 +50,6 @@ pub(crate) fn device_numbers(dev: u64) -> (u32, u32) {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::ffi::OsStrExt;
-
     use cold_model::recording::tables::Dev;
     use cold_model::recording::{FileKind, PathFrom};
 
@@ -118,12 +96,5 @@ mod tests {
         assert_eq!(same(&copied, &meta, Some("cd")), Ok(()));
         let overlay = File { file_system: "overlay".to_owned(), inode: 0, ..own };
         assert_eq!(same(&overlay, &meta, None), Ok(()));
-    }
-
-    #[test]
-    fn bytes_that_are_not_utf8_come_back() {
-        assert_eq!(path_of("/a/caf\\xe9").as_os_str().as_bytes(), b"/a/caf\xe9");
-        assert_eq!(path_of("/a/\\x41\\x").as_os_str().as_bytes(), b"/a/\\x41\\x");
-        assert_eq!(path_of("/a/\\xé").as_os_str().as_bytes(), "/a/\\xé".as_bytes());
     }
 }

@@ -50,7 +50,7 @@ pub fn layouts(recording: &Recording, options: &Options, mut progress: impl FnMu
             if row.deleted {
                 return Err("deleted while it was in use".to_owned());
             }
-            let path = identity::path_of(row.path.as_ref().ok_or("its path is not known")?);
+            let path = row.place().ok_or("its path is not known")?;
             let image = open(&path, occurs.program)?;
             let Some(image) = image else { return Ok(None) };
             let object = image.parse().map_err(|e| e.to_string())?;

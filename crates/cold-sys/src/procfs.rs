@@ -47,6 +47,10 @@ impl ProcFs {
     }
     /// The text of `rel`; bytes that are not UTF-8 are replaced.
     pub fn read(&self, rel: impl AsRef<Path>) -> Result<String> {
+        Ok(String::from_utf8_lossy(&self.read_bytes(rel)?).into_owned())
+    }
+    /// What `rel` holds: where names of files stand in it, nothing may be replaced.
+    pub(crate) fn read_bytes(&self, rel: impl AsRef<Path>) -> Result<Vec<u8>> {
         let path = self.path(rel);
         // Room from the start: these files say they are empty, and reading them in bits that grow from 32
         // bytes makes the kernel write the text anew for each.
@@ -54,7 +58,7 @@ impl ProcFs {
         std::fs::File::open(&path)
             .and_then(|mut file| std::io::Read::read_to_end(&mut file, &mut bytes))
             .map_err(|e| Error::io("read", path.shown().to_string(), e))?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
+        Ok(bytes)
     }
     pub(crate) fn parse_error(&self, rel: &str, text: &str, expected: &'static str) -> Error {
         Error::Parse { file: self.path(rel), text: text.chars().take(120).collect(), expected }

@@ -2,7 +2,6 @@
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
 
 use cold_model::recording::{File, FileKind};
 use cold_sys::residency::PageMap;
@@ -51,7 +50,7 @@ impl Machine for Here {
         Some(folios.into_iter().map(|run| (run.first, run.pages)).collect())
     }
     fn size_and_mtime(&mut self, file: &File) -> Option<(u64, i64)> {
-        let meta = std::fs::symlink_metadata(file.path.as_deref()?).ok()?;
+        let meta = std::fs::symlink_metadata(file.place()?).ok()?;
         (meta.is_file() && meta.ino() == file.inode).then(|| (meta.len(), mtime(&meta)))
     }
 }
@@ -65,7 +64,7 @@ fn opened(file: &File) -> Option<(std::fs::File, Metadata)> {
     if file.kind != FileKind::Regular || file.deleted {
         return None;
     }
-    let (open, meta) = cold_sys::open::regular(Path::new(file.path.as_deref()?), false).ok()?;
+    let (open, meta) = cold_sys::open::regular(&file.place()?, false).ok()?;
     same(file, &meta).then_some((open, meta))
 }
 

@@ -381,7 +381,7 @@ fn look(proc: &ProcFs, path: &Path) -> Option<(FileFact, Vec<(u64, u64)>)> {
     let (file, meta) = cold_sys::open::regular(path, false).ok()?;
     let map = cold_sys::residency::PageMap::of(&file, &meta).ok()??;
     let fact = FileFact {
-        path: path.to_string_lossy().into_owned(),
+        path: cold_model::path_text::encode(path),
         dev: facts::superblock(proc, path)?,
         inode: std::os::unix::fs::MetadataExt::ino(&meta),
         kind: FileKind::Regular,

@@ -213,7 +213,7 @@ fn json_text(json: &str) -> String {
 }
 
 /// The error and its causes; a cause that an error's own text already tells is not repeated.
-fn one_line(error: &anyhow::Error) -> String {
+pub(crate) fn one_line(error: &anyhow::Error) -> String {
     let mut text = String::new();
     for cause in error.chain().map(ToString::to_string) {
         if text.is_empty() {

@@ -86,6 +86,23 @@ fn failed_lookups_are_counted_exactly() {
 }
 
 #[test]
+fn the_empty_name_lies_in_no_directory() {
+    let dir = Dir::new();
+    let script = "import os, sys\nos.chdir(sys.argv[1])\nfor i in range(9):\n    try: open('')\n    except FileNotFoundError: pass";
+    let python = |at: &Path| {
+        let args = [Path::new("/usr/bin/python3"), Path::new("-Sc"), Path::new(script), at];
+        observe(&spec(args.map(Path::as_os_str)))
+    };
+    let seen = python(&dir.path("."));
+    let above = dir.path("").parent().unwrap().to_owned();
+    assert!(
+        seen.misses >= 9 && !seen.misses_by_dir.iter().any(|m| m.dir == above),
+        "{:?}",
+        seen.misses_by_dir
+    );
+}
+
+#[test]
 fn a_script_its_interpreter_and_theirs() {
     let dir = Dir::new();
     let f = dir.file("f");

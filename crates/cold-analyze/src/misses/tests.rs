@@ -102,3 +102,17 @@ fn a_group_counts_calls_time_and_waits_and_only_what_was_not_there() {
     assert_eq!(g.examples, ["a", "b", "c", "d", "e"]);
     assert_eq!((g.kinds[&LookupKind::Stat], g.kinds[&LookupKind::Open]), (7, 1));
 }
+
+#[test]
+fn the_empty_name_is_no_directory() {
+    let mut r = empty();
+    let exe = r.file("/usr/bin/x", 1 << 20);
+    r.processes = vec![process(10, "x", Some(exe))];
+    r.lookup(1, LookupKind::Open, "", -2);
+    r.lookup(2, LookupKind::Stat, "/", -2);
+    let layouts = Layouts::default();
+    let groups = misses(&Context::new(&r, &layouts));
+    let mut all: Vec<_> = groups.iter().map(|g| (&*g.directory, g.examples.join(" "))).collect();
+    all.sort_unstable();
+    assert_eq!(all, [("", "\"\"".to_owned()), ("/", "/".to_owned())]);
+}

@@ -96,3 +96,17 @@ fn only_what_happens_up_to_ready_counts() {
     let u = &replay(&r)[0];
     assert_eq!((u.read.pages(), u.needed.pages()), (2, 1));
 }
+
+/// Of a deleted file nobody could see in the end which of the pages around a fault were there.
+#[test]
+fn pages_around_a_fault_of_a_deleted_file_are_not_called_cached() {
+    let mut r = empty();
+    r.manifest.state.wanted = "as found".into();
+    let f = r.file("/a", 16 * PAGE);
+    r.fault(1, 1, f, 0, 0..1);
+    r.touch(2, f, 1..16, FaultAround);
+    assert_eq!(replay(&r)[0].cached().pages(), 15, "it was looked at: they were there");
+    r.files[f as usize].deleted = true;
+    let u = &replay(&r)[0];
+    assert_eq!((u.cached().pages(), u.needed.pages()), (0, 16), "perhaps needed, all the same");
+}

@@ -3,11 +3,14 @@
 use std::collections::BTreeSet;
 
 use cold_model::Shown as _;
-use cold_model::bench::{Ending, Run, Taint};
+use cold_model::bench::{Ending, Run, Taint, most_first, with_bytes};
 use cold_model::figures;
 use cold_model::{Bytes, Nanos};
 
-use super::Severity;
+use super::{Severity, held_by};
+
+/// Processes named in a sentence; all of them are in the JSON.
+const NAMED: usize = 3;
 
 /// Sums up the taints of a series' runs; none when there are none.
 pub(super) fn summary(runs: &[&Run], counted: usize) -> Option<(Severity, String)> {
@@ -62,7 +65,7 @@ fn reason(all: &[&Taint]) -> String {
     let up_to = if all.len() > 1 { "up to " } else { "" };
     let Some(first) = all.first() else { return String::new() };
     match first {
-        Taint::NotCold { .. } => format!("{up_to}{} stayed cached{}", largest_bytes(), names(all, "held by")),
+        Taint::NotCold { .. } => format!("{up_to}{} stayed cached{}", largest_bytes(), holders(all)),
         Taint::NotWarm { .. } => format!("{up_to}{} of the files were not cached", largest_bytes()),
         Taint::NotPrefetched { .. } => format!("the launcher did not follow the plan: {}", whys(all)),
         Taint::NotRestored { missing, extra, files } => format!(
@@ -72,7 +75,7 @@ fn reason(all: &[&Taint]) -> String {
         Taint::PagesReclaimed { .. } => format!("{up_to}{} pages were reclaimed", largest()),
         Taint::Refaults { .. } => format!("{up_to}{} pages had to be read again", largest()),
         Taint::ForeignReads { .. } => {
-            format!("other processes read {up_to}{}{}", largest_bytes(), names(all, "among them"))
+            format!("other processes read {up_to}{}{}", largest_bytes(), readers(all))
         }
         Taint::Steal { .. } => {
             format!("the hypervisor took {up_to}{} of the CPU time", figures::percent(percent()))
@@ -115,19 +118,27 @@ fn whys(all: &[&Taint]) -> String {
     each.into_iter().collect::<Vec<_>>().join("; ")
 }
 
-/// At most three of the processes named, e.g. ` (held by a[1], b[2])`.
-fn names(all: &[&Taint], how: &str) -> String {
-    let mut names: Vec<&str> = all
-        .iter()
-        .flat_map(|t| match t {
-            Taint::NotCold { holders: n, .. } | Taint::ForeignReads { readers: n, .. } => n.as_slice(),
-            _ => &[],
-        })
-        .map(String::as_str)
-        .collect();
-    names.sort_unstable();
-    names.dedup();
-    let more = if names.len() > 3 { ", …" } else { "" };
-    names.truncate(3);
-    if names.is_empty() { String::new() } else { format!(" ({how} {}{more})", names.join(", ")) }
+/// Who is known to hold what stayed, e.g. ` (held by a[1] 64.0 MiB, b[2] 1.5 MiB, …)`.
+fn holders(all: &[&Taint]) -> String {
+    let held = all.iter().filter_map(|t| match t {
+        Taint::NotCold { holders, held, .. } => Some(with_bytes(held, holders)),
+        _ => None,
+    });
+    held_by(&most_first(held.flatten(), Bytes::max), NAMED).map_or_else(String::new, |by| format!(" ({by})"))
+}
+
+/// Processes that read beside, those that read most first in each run, e.g. ` (among them a[1], b[2], …)`.
+fn readers(all: &[&Taint]) -> String {
+    let mut names: Vec<&str> = Vec::new();
+    for t in all {
+        let Taint::ForeignReads { readers, .. } = t else { continue };
+        for name in readers {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+    }
+    let more = if names.len() > NAMED { ", …" } else { "" };
+    names.truncate(NAMED);
+    if names.is_empty() { String::new() } else { format!(" (among them {}{more})", names.join(", ")) }
 }

@@ -52,10 +52,11 @@ fn who_kept_pages_warm_is_named() {
             path: "/usr/lib/firefox-esr/libxul.so".into(),
             bytes: Bytes(34 << 20),
             holders: vec!["firefox-esr[4711]".into()],
+            held: vec![],
         };
         let bytes = Bytes(35 << 20);
         run.residual = Known::Value(Residual { bytes, unknown_bytes: Bytes(0), files: vec![file] });
-        run.taints.push(Taint::NotCold { bytes, holders: vec!["firefox-esr[4711]".into()] });
+        run.taints.push(Taint::NotCold { bytes, holders: vec!["firefox-esr[4711]".into()], held: vec![] });
     }
     assert_eq!(
         text(&r, "kept_warm"),

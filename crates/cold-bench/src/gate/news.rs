@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 
 use cold_model::bench::Command;
-use cold_model::observed::path_text;
+use cold_model::path_text;
 use serde::Serialize;
 
 /// Names that are kept; the rest is counted.

@@ -221,7 +221,11 @@ fn gates_without_an_answer_are_refused_before_anything_runs() {
 #[test]
 fn the_baseline_is_read_back_and_others_are_named() {
     let mut r = cold_and_warm();
-    r.runs[0].taints.push(cold_model::bench::Taint::NotCold { bytes: Bytes(4096), holders: vec![] });
+    r.runs[0].taints.push(cold_model::bench::Taint::NotCold {
+        bytes: Bytes(4096),
+        holders: vec![],
+        held: vec![],
+    });
     let text = serde_json::to_string(&r).unwrap();
     assert_eq!(baseline::parse(&text).unwrap(), r);
     let error = |text: &str| baseline::parse(text).unwrap_err().to_string();

@@ -10,6 +10,7 @@ use cold_plan::history::{self, Kind, Skip};
 
 use super::{Progress, Rounds, Subject};
 use crate::counters::{Activity, Reading};
+use crate::diagnose::held_by;
 use crate::fileset::{Cached, FileSet};
 use crate::launch::{Launch, Start};
 use crate::taint::{Facts, load, taints};
@@ -86,7 +87,7 @@ impl<'a> Rounds<'a> {
             hooks::run("conclude", line, Some(round))?;
         }
         let lost = match (&before.cached, self.preparer.after(index)) {
-            (Some(b), Some(a)) => b.not_in(a),
+            (Some(b), Some(a)) => b.taken_until(a),
             _ => 0,
         };
         let activity = after.since(&before.reading);
@@ -338,9 +339,7 @@ fn require_cold(subject: &Subject<'_>, before: &Before) -> Result<()> {
     match &before.residual {
         Known::Unknown { unknown } => fail(0, format!("; nothing is proved: {unknown}")),
         Known::Value(r) if r.bytes.0 > 0 => {
-            let holders = r.holders();
-            let by =
-                if holders.is_empty() { String::new() } else { format!(", held by {}", holders.join(", ")) };
+            let by = held_by(&r.held(), usize::MAX).map_or_else(String::new, |by| format!(", {by}"));
             fail(r.bytes.0, by)
         }
         Known::Value(r) if r.unknown_bytes.0 > 0 => fail(

@@ -142,7 +142,13 @@ pub(crate) fn reasons(evidence: &Evidence<'_>) -> Vec<Reason> {
         let pages = busy.max(u64::from(sized.is_empty()));
         sized.push((pages, Reason::Busy { pages, uninspected: evidence.uninspected }));
     }
-    sized.sort_by_key(|s| std::cmp::Reverse(s.0));
+    // Who holds most first; of whom it is not known, after those of whom it is; what has no share, last.
+    let rank = |share: u64| match share {
+        u64::MAX => 1,
+        0 => 2,
+        _ => 0,
+    };
+    sized.sort_by_key(|s| (rank(s.0), std::cmp::Reverse(s.0)));
     sized.into_iter().map(|s| s.1).collect()
 }
 

@@ -40,6 +40,10 @@ fn a_mapper_that_could_not_be_read_explains_all_and_an_empty_one_nothing() {
     let mut e = evidence(&holders, &[(0, 5)]);
     let mapped = Reason::Mapped { pid: 7, name: "p7".into(), pages: None, locked: 0 };
     assert_eq!(reasons(&e), [mapped, Reason::Swap]);
+    let both = FileHolders { processes: vec![holder(7), holder(8)], system: vec![] };
+    let mut known = evidence(&both, &[(0, 5)]);
+    known.mapped.insert(8, map(&[(0, 5)]));
+    assert!(matches!(&reasons(&known)[..], [Reason::Mapped { pid: 8, .. }, Reason::Mapped { pid: 7, .. }]));
     e.mapped.insert(7, map(&[]));
     assert_eq!(reasons(&e), [Reason::Busy { pages: 5, uninspected: 0 }, Reason::Swap]);
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::tables::Dev;
 use crate::bench::{Ending, Residual};
-use crate::observed::path_text;
+use crate::path_text;
 use crate::{Bytes, Known, Nanos};
 
 /// Identifies the format; the number is [`VERSION`].
@@ -94,7 +94,7 @@ pub struct Manifest {
     pub subject: Subject,
     /// The command, its arguments from argv\[0\] on; those of the process that was followed; empty for a
     /// whole machine.
-    #[serde(with = "path_text::list")]
+    #[serde(with = "path_text::words")]
     pub command: Vec<OsString>,
     /// Working directory of the command, or of the process when the recording began.
     #[serde(with = "path_text")]

@@ -111,11 +111,11 @@ pub struct File {
     pub generation: u32,
     /// What it is.
     pub kind: FileKind,
-    /// Absolute path as seen from the recorder; `\xNN` stands for bytes that are not UTF-8.
+    /// Absolute path as seen from the recorder, as [`crate::path_text`] writes it: [`File::place`].
     pub path: Option<String>,
     /// How the path was learnt.
     pub path_from: PathFrom,
-    /// It had no name any more when it was recorded.
+    /// It had no name any more when the recording was made: deleted, or replaced by another file.
     pub deleted: bool,
     /// File system type (`ext4`).
     pub file_system: String,

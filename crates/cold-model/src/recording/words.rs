@@ -1,6 +1,9 @@
 //! Kinds and causes in words, the same in every report and export.
 
+use std::path::PathBuf;
+
 use crate::file_system::is_made_up;
+use crate::path_text;
 
 use super::tables::{File, LookupKind, StallCause};
 
@@ -9,6 +12,11 @@ impl File {
     /// name (as those of a process that has ended) does not mean that anybody deleted it.
     pub fn is_pseudo(&self) -> bool {
         is_made_up(&self.file_system)
+    }
+
+    /// Its path, as the file system has it.
+    pub fn place(&self) -> Option<PathBuf> {
+        self.path.as_deref().map(path_text::decode)
     }
 }
 

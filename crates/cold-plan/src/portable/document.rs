@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cold_model::observed::path_text;
+use cold_model::path_text;
 use serde::{Deserialize, Serialize};
 
 use super::{Error, FORMAT};
@@ -131,7 +131,7 @@ fn number(digits: Option<String>) -> Result<[u8; 20], Error> {
 mod optional_path {
     use std::path::PathBuf;
 
-    use cold_model::observed::path_text;
+    use cold_model::path_text;
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     #[derive(Serialize, Deserialize)]

@@ -26,8 +26,8 @@ pub(super) fn blocks(
     ranges: &mut Vec<Range>,
 ) {
     let readable = |f: &recording::File| {
-        let path = f.path.as_deref().map(Path::new);
-        with.readable.is_none_or(|readable| path.is_some_and(readable))
+        let path = f.place();
+        with.readable.is_none_or(|readable| path.as_deref().is_some_and(readable))
     };
     let device = |f: &recording::File| f.kind == recording::FileKind::BlockDevice && readable(f);
     let device: Vec<bool> = recording.files.iter().map(device).collect();
@@ -102,7 +102,7 @@ pub(super) fn interpreters(
         };
         let Some(path) = recording.files.get(file as usize).and_then(|f| f.path.as_deref()) else { continue };
         let need_ns = clock.need(p.began, p.pid);
-        for name in interpreter(&super::unescape(path)) {
+        for name in interpreter(&cold_model::path_text::decode(path)) {
             if let Some(name) = name.to_str() {
                 selection.name(name, FileKind::Name, need_ns);
             }

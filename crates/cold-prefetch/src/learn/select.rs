@@ -1,11 +1,10 @@
 //! Which files can be part of a plan, and as what.
 
 use std::collections::{HashMap, HashSet};
-use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
 use cold_model::file_system::is_made_up;
+use cold_model::path_text;
 use cold_model::recording::manifest::FileSystem;
 use cold_model::recording::tables::Dev;
 use cold_model::recording::{self, FileIdx, Fill, FillCause, PathFrom, Recording};
@@ -47,7 +46,7 @@ impl<'a> Selection<'a> {
         Self {
             files: &recording.files,
             excluded,
-            blind: m.file_systems.iter().filter(blind).map(|f| unescape(&f.mounted_at)).collect(),
+            blind: m.file_systems.iter().filter(blind).map(|f| path_text::decode(&f.mounted_at)).collect(),
             blind_devs: m.file_systems.iter().filter(blind).map(|f| f.dev).collect(),
             read: recording.fills.iter().flatten().filter(was_read).map(|fill| fill.file).collect(),
             started: started.and_then(|t| i64::try_from(t.as_nanosecond()).ok()),
@@ -100,7 +99,7 @@ impl<'a> Selection<'a> {
         {
             return None;
         }
-        let path = self.place(row.path.as_deref()?)?;
+        let path = self.place(&row.place()?)?;
         if regular == path.starts_with("/dev") {
             return None;
         }
@@ -138,8 +137,7 @@ impl<'a> Selection<'a> {
     }
 
     /// A path as plans have it: absolute, without `.`, `..` and double slashes.
-    fn place(&self, path: &str) -> Option<PathBuf> {
-        let path = unescape(path);
+    fn place(&self, path: &Path) -> Option<PathBuf> {
         let clean: PathBuf = path.components().collect();
         let plain = clean.is_absolute()
             && clean
@@ -155,7 +153,7 @@ impl<'a> Selection<'a> {
 
     /// A directory or name, if it can be planned and is not yet there as something better.
     pub(super) fn name(&mut self, path: &str, kind: FileKind, need_ns: u64) {
-        let Some(path) = self.place(path) else { return };
+        let Some(path) = self.place(&path_text::decode(path)) else { return };
         if path == Path::new("/") || self.in_unreal_place(&path) {
             return;
         }
@@ -179,7 +177,7 @@ impl<'a> Selection<'a> {
 
     /// A regular file that another source than the recording names.
     pub(super) fn opened(&mut self, file: &cold_model::observed::ObservedFile) -> Option<u32> {
-        let path = self.place(file.path.to_str()?)?;
+        let path = self.place(&file.path)?;
         let changed = self.started.is_some_and(|start| file.mtime_ns >= start);
         if file.gone
             || file.elsewhere
@@ -248,26 +246,6 @@ fn split(dev: u64) -> (u32, u32) {
     let major = (dev >> 32 & 0xffff_f000) | (dev >> 8 & 0xfff);
     let minor = (dev >> 12 & 0xffff_ff00) | (dev & 0xff);
     (major as u32, minor as u32)
-}
-
-/// Undoes a recording's `\xNN` for bytes that are not UTF-8.
-pub(crate) fn unescape(text: &str) -> PathBuf {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let Some((&byte, after)) = rest.split_first() {
-        let code = (byte == b'\\' && after.first() == Some(&b'x')).then(|| after.get(1..3)).flatten();
-        let code =
-            code.and_then(|c| std::str::from_utf8(c).ok()).and_then(|c| u8::from_str_radix(c, 16).ok());
-        // Only bytes that could not stand as themselves are written so.
-        if let Some(code) = code.filter(|c| *c >= 0x80) {
-            out.push(code);
-            rest = &after[3..];
-        } else {
-            out.push(byte);
-            rest = after;
-        }
-    }
-    PathBuf::from(OsString::from_vec(out))
 }
 
 /// First 20 bytes of a build-id in hexadecimal.

@@ -138,10 +138,13 @@ table! {
     generation, "", "Inode generation; 0 where the tier does not tell.";
     kind, "", "What it is. `block_device`: a device's own page cache, metadata of the file system on it. `memory`: \
         memfd, System V or anonymous shared memory, tmpfs.";
-    path, "", "Absolute path as the recorder sees it; `\\xNN` stands for bytes that are not UTF-8. Null: not known.";
+    path, "", "Absolute path as the recorder sees it, as a text that can be turned back ([paths](paths.md)): \
+        `\\xNN` stands for bytes that are not UTF-8. Null: not known.";
     path_from, "", "How the path was learnt: from an open file of the tree (mounts included), from a mapping's record, \
         from one of the inode's names plus a mount of its file system, or not at all.";
-    deleted, "", "It had no name any more when it was recorded.";
+    deleted, "", "When the recording was made it had no name any more where it had been used: it was deleted, or \
+        replaced by another. A file that was renamed in its directory, or over another file of the recording, has \
+        its new name in `path`.";
     file_system, "", "File system type (`ext4`).";
     size, "bytes", "Size. Null: not known.";
     mtime_ns, "ns since 1970", "Modification time. Null: not known.";

@@ -7,7 +7,7 @@
 use std::fmt::Write;
 
 use cold_analyze::model::Headline;
-use cold_analyze::model::compare::{Comparison, Unit};
+use cold_analyze::model::compare::{Comparison, FigurePair, Unit};
 use cold_analyze::{Analysis, story};
 use cold_model::layout::Layouts;
 use cold_model::recording::Recording;
@@ -15,7 +15,7 @@ use cold_model::{Bytes, Known, Nanos};
 
 use super::View;
 use super::data::block;
-use crate::escape::{line, markup};
+use crate::escape::{line, markup, together};
 
 mod digest;
 
@@ -186,12 +186,12 @@ fn why(out: &mut String, analysis: &Analysis) {
     let _ =
         writeln!(out, "<section class=\"why\" aria-labelledby=\"h-why\"><h2 id=\"h-why\">{title}</h2>\n<ul>");
     for sentence in story {
-        let _ = writeln!(out, "<li>{}</li>", markup(&sentence));
+        let _ = writeln!(out, "<li>{}</li>", markup(&together(&sentence)));
     }
     if let Some(first) = analysis.suggestions.first() {
         let saves =
             first.saves_time.map_or(String::new(), |t| format!(" Saves up to {t}; all advice is below."));
-        let _ = writeln!(out, "<li><b>{}</b>{}</li>", markup(&first.what), markup(&saves));
+        let _ = writeln!(out, "<li><b>{}</b>{}</li>", markup(&first.what), markup(&together(&saves)));
     }
     out.push_str("</ul></section>\n");
 }
@@ -202,8 +202,8 @@ fn card(out: &mut String, what: &str, value: &str, detail: &str) {
         out,
         "<div class=\"card\"><dt>{}</dt><dd><b>{}</b><span>{}</span></dd></div>",
         markup(what),
-        markup(value),
-        markup(detail)
+        markup(&together(value)),
+        markup(&together(detail))
     );
 }
 
@@ -316,13 +316,12 @@ fn compared_cards(out: &mut String, comparison: &Comparison) {
         }
         out.push_str("</ul>\n");
     }
+    // What is as before needs no tile: one line names it.
+    let same = |f: &&FigurePair| f.difference == Some(0);
     out.push_str("<dl class=\"cards two\">\n");
-    for figure in &comparison.headline {
+    for figure in comparison.headline.iter().filter(|f| !same(f)) {
         let side = |k: &Known<u64>| k.value().map_or("unknown".into(), |v| in_unit(figure.unit, *v));
         let change = figure.difference.map_or(String::new(), |d| {
-            if d == 0 {
-                return "the same".into();
-            }
             let sign = if d < 0 { "−" } else { "+" };
             let ratio = figure.ratio.map_or(String::new(), |r| format!(", × {:.2}", r.value()));
             format!("{sign}{}{ratio}", in_unit(figure.unit, d.unsigned_abs()))
@@ -330,4 +329,12 @@ fn compared_cards(out: &mut String, comparison: &Comparison) {
         card(out, &figure.what, &format!("{} → {}", side(&figure.a), side(&figure.b)), &change);
     }
     out.push_str("</dl>\n");
+    let value =
+        |f: &FigurePair| f.a.value().map_or_else(String::new, |v| format!(" {}", in_unit(f.unit, *v)));
+    let equal: Vec<String> =
+        comparison.headline.iter().filter(same).map(|f| format!("{}{}", f.what, value(f))).collect();
+    if !equal.is_empty() {
+        let text = together(&format!("The same in both: {}.", equal.join(", ")));
+        let _ = writeln!(out, "<p class=\"sub\">{}</p>", markup(&text));
+    }
 }

@@ -274,3 +274,17 @@ fn the_picture_is_one_balanced_svg_with_all_kinds_of_marks() {
     }
     assert!(!picture.contains("NaN") && !picture.contains("inf"));
 }
+
+#[test]
+fn a_comparison_has_tiles_of_what_differs() {
+    let recording = sample::firefox_like(2_000, 3);
+    let analysis = analyze(&recording, &Layouts::default());
+    let view = View { name: "", recording: &recording, layouts: &Layouts::default(), analysis: &analysis };
+    let mut comparison = compare(&recording, &analysis, &recording, &analysis);
+    let page = html::page_of_two(view, view, &comparison);
+    assert_eq!(page.matches("<div class=\"card\">").count(), 0);
+    assert!(page.contains("The same in both: time to ready "), "named with their values");
+    comparison.headline[0].difference = Some(-5);
+    let page = html::page_of_two(view, view, &comparison);
+    assert_eq!(page.matches("<div class=\"card\">").count(), 1);
+}

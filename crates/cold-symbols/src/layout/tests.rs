@@ -51,7 +51,7 @@ fn segments_sections_needs_and_relocations_agree_with_readelf() {
         return;
     }
     let own = std::env::current_exe().unwrap();
-    let libc = cold_sys::procfs::parse_maps(&std::fs::read_to_string("/proc/self/maps").unwrap());
+    let libc = cold_sys::procfs::parse_maps(std::fs::read_to_string("/proc/self/maps").unwrap());
     let library = libc.iter().filter_map(|m| m.path.clone()).find(|p| p.ends_with("libc.so.6"));
     let others = ["/usr/bin/python3.11", "/lib/x86_64-linux-gnu/libc.so.6", "/lib64/ld-linux-x86-64.so.2"];
     let others = others.iter().map(PathBuf::from).filter(|p| p.exists());

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use cold_model::Shown as _;
-use cold_model::observed::path_text;
+use cold_model::path_text;
 use serde::{Deserialize, Serialize};
 
 /// Why an observation could not be made.

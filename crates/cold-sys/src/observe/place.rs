@@ -14,6 +14,8 @@ pub(super) struct Place {
     pub(super) shown: PathBuf,
     /// For opening it: starts at the thread's own root, working directory or descriptor.
     pub(super) reach: PathBuf,
+    /// The path was not empty: an empty one leads nowhere, and lies in no directory.
+    pub(super) named: bool,
 }
 
 /// The path of a system call; `None` if the thread's memory cannot be read.
@@ -44,5 +46,9 @@ pub(super) fn resolve(tid: i32, dirfd: i32, path: &Path) -> Place {
         Err(_) => base.join(rel),
     };
     let named = rel.components().filter(|c| *c != Component::CurDir);
-    Place { shown: shown_base.components().chain(named).collect(), reach }
+    Place {
+        shown: shown_base.components().chain(named).collect(),
+        reach,
+        named: !path.as_os_str().is_empty(),
+    }
 }

@@ -5,7 +5,8 @@ use std::ffi::OsString;
 use std::io::{Read, Write};
 use std::path::PathBuf;
 
-use cold_model::observed::{ObservedStart, path_text};
+use cold_model::observed::ObservedStart;
+use cold_model::path_text;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -17,10 +18,10 @@ const MAX_FRAME: u64 = 1 << 30;
 /// What to observe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Request {
-    #[serde(with = "path_text::list")]
+    #[serde(with = "path_text::words")]
     pub(super) argv: Vec<OsString>,
     /// `NAME=value`.
-    #[serde(with = "path_text::list")]
+    #[serde(with = "path_text::words")]
     pub(super) env: Vec<OsString>,
     /// One directory, or none for the helper's own.
     #[serde(with = "path_text::list")]

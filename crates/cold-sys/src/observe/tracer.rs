@@ -212,7 +212,7 @@ impl Tracer {
             if result == -i64::from(libc::ENOENT) || result == -i64::from(libc::ENOTDIR) {
                 let shown = match target {
                     Some(target) => Some(target.shown),
-                    None => place::of_call(tid, call, &args).map(|p| p.shown),
+                    None => place::of_call(tid, call, &args).filter(|p| p.named).map(|p| p.shown),
                 };
                 self.set.miss(shown.and_then(|p| p.parent().map(FsPath::to_owned)));
             }

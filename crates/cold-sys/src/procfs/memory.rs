@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use cold_model::path_text;
+
 use super::ProcFs;
 use crate::Result;
 use crate::device::Dev;
@@ -28,9 +30,10 @@ pub struct MapEntry {
     pub deleted: bool,
 }
 
-/// Parses the text of `/proc/PID/maps`; lines of another form are skipped.
-pub fn parse_maps(text: &str) -> Vec<MapEntry> {
-    text.lines().filter_map(parse_line).collect()
+/// Parses the text of `/proc/PID/maps`; lines of another form are skipped. A name is any bytes but a line feed,
+/// which the kernel writes as `\012`.
+pub fn parse_maps(text: impl AsRef<[u8]>) -> Vec<MapEntry> {
+    path_text::encode_bytes(text.as_ref()).lines().filter_map(parse_line).collect()
 }
 
 fn parse_line(line: &str) -> Option<MapEntry> {
@@ -58,7 +61,7 @@ fn parse_line(line: &str) -> Option<MapEntry> {
         offset: u64::from_str_radix(offset, 16).ok()?,
         dev: (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?),
         inode: inode.parse().ok()?,
-        path: (!path.is_empty()).then(|| PathBuf::from(path.replace("\\012", "\n"))),
+        path: (!path.is_empty()).then(|| path_text::decode(&path.replace("\\012", "\n"))),
         deleted,
     })
 }
@@ -66,7 +69,7 @@ fn parse_line(line: &str) -> Option<MapEntry> {
 impl ProcFs {
     /// The memory mappings of a process.
     pub fn maps(&self, pid: i32) -> Result<Vec<MapEntry>> {
-        Ok(parse_maps(&self.read(format!("{pid}/maps"))?))
+        Ok(parse_maps(self.read_bytes(format!("{pid}/maps"))?))
     }
 }
 
@@ -84,5 +87,18 @@ mod tests {
         assert!(maps[0].deleted);
         assert_eq!((maps[0].dev, maps[0].inode, maps[0].offset), ((0xfe, 0), 1234, 0x1000));
         assert_eq!(maps[1].path, None);
+    }
+
+    #[test]
+    fn a_name_is_any_bytes() {
+        for (printed, name) in [
+            (&b"/tmp/caf\xe9"[..], &b"/tmp/caf\xe9"[..]),
+            (b"/tmp/caf\\xe9", b"/tmp/caf\\xe9"),
+            (b"/tmp/a\\012b", b"/tmp/a\nb"),
+        ] {
+            let line = [b"7f00-7f10 r-xp 00001000 fe:00 1234   ", printed, b"\n"].concat();
+            let path = parse_maps(line)[0].path.clone().unwrap();
+            assert_eq!(std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()), name);
+        }
     }
 }

@@ -1,6 +1,10 @@
 //! `/proc/PID/mountinfo`.
 
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+
+use cold_model::path_text;
 
 use super::ProcFs;
 use crate::Result;
@@ -28,7 +32,10 @@ pub struct Mount {
 impl ProcFs {
     /// All mounts this process sees, in the kernel's order (later ones cover earlier ones).
     pub fn mounts(&self) -> Result<Vec<Mount>> {
-        Ok(self.read("self/mountinfo")?.lines().filter_map(parse_line).collect())
+        Ok(path_text::encode_bytes(&self.read_bytes("self/mountinfo")?)
+            .lines()
+            .filter_map(parse_line)
+            .collect())
     }
 
     /// The mount that holds `path` (an absolute, resolved path): the longest mount point that is a
@@ -57,11 +64,24 @@ fn parse_line(line: &str) -> Option<Mount> {
     })
 }
 
-/// Undoes the kernel's octal escapes of blank, tab, newline and backslash.
+/// Undoes the kernel's octal escapes of blank, tab, newline and backslash, in a text of [`path_text`]: the kernel
+/// writes no other backslash.
 fn unescape(s: &str) -> PathBuf {
-    PathBuf::from(
-        s.replace("\\040", " ").replace("\\011", "\t").replace("\\012", "\n").replace("\\134", "\\"),
-    )
+    let text = path_text::decode_bytes(s);
+    let mut rest = &text[..];
+    let mut name = Vec::with_capacity(rest.len());
+    while let Some((&first, tail)) = rest.split_first() {
+        let escaped = match rest.get(..4) {
+            Some(b"\\040") => Some(b' '),
+            Some(b"\\011") => Some(b'\t'),
+            Some(b"\\012") => Some(b'\n'),
+            Some(b"\\134") => Some(b'\\'),
+            _ => None,
+        };
+        name.push(escaped.unwrap_or(first));
+        rest = if escaped.is_some() { rest.get(4..).unwrap_or_default() } else { tail };
+    }
+    OsString::from_vec(name).into()
 }
 
 #[cfg(test)]

@@ -9,12 +9,13 @@
 use std::cell::Cell;
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
-use rustix::fs::{FileType, Mode};
+use rustix::fs::{FileType, Mode, OFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use serde::{Deserialize, Serialize};
 
@@ -43,16 +44,32 @@ pub(super) struct Renewal {
     /// The directories that are emptied, in their order: held, so that whatever a start puts in the place of one
     /// stays.
     held: Vec<OwnedFd>,
+    programs: Vec<Reachable>,
     covered: Cell<bool>,
 }
 
+/// A program below a directory that is covered. An overlay shows no file system that is mounted below the
+/// directory, so the program may have to be put back into its place.
+struct Reachable {
+    path: PathBuf,
+    file: OwnedFd,
+    size: u64,
+    mtime_ns: (i64, i64),
+}
+
 impl Renewal {
-    pub(super) fn new(fresh: &[Fresh]) -> Result<Self> {
+    pub(super) fn new<'p>(fresh: &[Fresh], programs: impl Iterator<Item = &'p Path>) -> Result<Self> {
         if fresh.iter().any(|f| matches!(f, Fresh::Covered { .. })) {
             private_mounts()?;
         }
+        let mut fresh = fresh.to_vec();
+        // Where our own layers lie is covered last, and uncovered first: the layers of the others are mounts below
+        // it, which its overlay does not show.
+        fresh.sort_by_key(Fresh::holds_layers);
+        // After the mounts have become private: what is mounted elsewhere cannot be bound here.
+        let programs = programs.filter_map(|p| Reachable::below(p, &fresh)).collect();
         let mut held = Vec::new();
-        for f in fresh {
+        for f in &fresh {
             match f {
                 Fresh::Covered { hidden, layers, .. } => lower_layer(layers, hidden)?,
                 Fresh::Emptied(dir) => {
@@ -61,12 +78,19 @@ impl Renewal {
                 }
             }
         }
-        Ok(Self { all: fresh.to_vec(), held, covered: Cell::new(false) })
+        Ok(Self { all: fresh, held, programs, covered: Cell::new(false) })
     }
 
     /// To be called before a start.
     pub(super) fn renew(&self) -> Result<()> {
-        let again = self.covered.replace(true);
+        if self.covered.replace(true) {
+            for f in self.all.iter().rev() {
+                if let Fresh::Covered { directory, layers, .. } = f {
+                    uncover(directory)?;
+                    uncover(&layers.join("top"))?;
+                }
+            }
+        }
         let mut held = self.held.iter();
         for f in &self.all {
             match f {
@@ -74,16 +98,47 @@ impl Renewal {
                     let content = held.next().map_or(Ok(()), remove::content);
                     content.map_err(|e| Error::io("empty", dir.shown().to_string(), e))?;
                 }
-                Fresh::Covered { directory, layers, .. } => {
-                    if again {
-                        uncover(directory)?;
-                        uncover(&layers.join("top"))?;
-                    }
-                    cover(directory, layers)?;
-                }
+                Fresh::Covered { directory, layers, .. } => cover(directory, layers)?,
             }
         }
-        Ok(())
+        self.programs.iter().try_for_each(Reachable::put_back)
+    }
+}
+
+impl Fresh {
+    fn holds_layers(&self) -> bool {
+        matches!(self, Self::Covered { directory, layers, .. } if layers.starts_with(directory))
+    }
+}
+
+impl Reachable {
+    /// `None` for a program that lies elsewhere, or cannot be looked at: its start says so.
+    fn below(program: &Path, fresh: &[Fresh]) -> Option<Self> {
+        let path = fs::canonicalize(program).ok()?;
+        let below = |f: &Fresh| matches!(f, Fresh::Covered { directory, .. } if path.starts_with(directory));
+        if !fresh.iter().any(below) {
+            return None;
+        }
+        let file = rustix::fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+        let meta = fs::metadata(&path).ok()?;
+        Some(Self { path, file, size: meta.len(), mtime_ns: (meta.mtime(), meta.mtime_nsec()) })
+    }
+
+    /// Binds the program to its path, if another file or none is to be seen there.
+    fn put_back(&self) -> Result<()> {
+        let same = |m: fs::Metadata| m.len() == self.size && (m.mtime(), m.mtime_nsec()) == self.mtime_ns;
+        if fs::symlink_metadata(&self.path).is_ok_and(same) {
+            return Ok(());
+        }
+        let fail =
+            |e: io::Error| Error::io("show in the covered directory", self.path.shown().to_string(), e);
+        if let Some(parent) = self.path.parent() {
+            fs::create_dir_all(parent).map_err(fail)?;
+        }
+        let flags = OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::WRONLY;
+        rustix::fs::open(&self.path, flags, Mode::from_raw_mode(0o700)).map_err(|e| fail(e.into()))?;
+        let source = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        rustix::mount::mount_bind(source, &self.path).map_err(|e| fail(e.into()))
     }
 }
 
@@ -175,7 +230,6 @@ fn escaped(path: &Path) -> Vec<u8> {
 
 /// The top layer gives the directory its owner and mode.
 fn like(directory: &Path, upper: &Path) -> Result<()> {
-    use std::os::unix::fs::MetadataExt;
     let fail = |e: io::Error| Error::io("cover", directory.shown().to_string(), e);
     let meta = fs::metadata(directory).map_err(fail)?;
     fs::set_permissions(upper, meta.permissions()).map_err(fail)?;

@@ -98,7 +98,7 @@ impl Prepared {
     fn new(setup: &Setup) -> Result<Self> {
         let images = setup.programs.iter().map(Image::new).collect::<Result<_>>()?;
         let starter = Starter::new(setup.method, setup.cgroup.as_deref())?;
-        let renewal = Renewal::new(&setup.fresh)?;
+        let renewal = Renewal::new(&setup.fresh, setup.programs.iter().map(|p| p.path.as_path()))?;
         Ok(Self { images, starter, renewal, _ballast: Ballast::new(setup.ballast, setup.huge_pages)? })
     }
 

@@ -64,6 +64,8 @@ fn path(
         // The path of a list is the directory's, that of an empty one (`AT_EMPTY_PATH`) the descriptor's.
         None if kind == LookupKind::List => name(file).or_else(|| name(base)),
         None => None,
+        // The empty name was asked for, and there is none: `open("")`.
+        Some([]) if call.result == -i64::from(libc::ENOENT) => Some(String::new()),
         Some([]) => name(file).or_else(|| name(base)).or(Some(String::new())),
         Some(path) => {
             let mut text = escape(path);

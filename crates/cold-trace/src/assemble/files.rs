@@ -1,8 +1,8 @@
 //! The table of files: who is who, and what they are called. Pure.
 
 use std::collections::HashMap;
-use std::fmt::Write;
 
+use cold_model::path_text;
 use cold_model::recording::tables::Dev;
 use cold_model::recording::{File, FileIdx, FileKind, PathFrom};
 
@@ -251,14 +251,7 @@ fn kind(mode: u32, state: u32) -> FileKind {
     }
 }
 
-/// Text of a name: `\xNN` for bytes that are not UTF-8.
+/// Text of a name, as the tables have it.
 pub(super) fn escape(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(bytes.len());
-    for chunk in bytes.utf8_chunks() {
-        text.push_str(chunk.valid());
-        for byte in chunk.invalid() {
-            let _ = write!(text, "\\x{byte:02x}"); // to a String: cannot fail
-        }
-    }
-    text
+    path_text::encode_bytes(bytes).into_owned()
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cold_model::file_system::is_made_up;
+use cold_model::path_text;
 use cold_model::recording::manifest::{Device, DiskCounter, FileSystem, Machine};
 use cold_model::recording::tables::Dev;
 use cold_model::{Bytes, Known};
@@ -17,7 +18,7 @@ fn dev(pair: (u32, u32)) -> Dev {
 }
 
 fn text(path: &Path) -> String {
-    path.to_string_lossy().into_owned()
+    path_text::encode(path)
 }
 
 pub(super) fn mounts(proc: &ProcFs) -> Vec<Mount> {

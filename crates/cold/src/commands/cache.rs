@@ -130,10 +130,14 @@ fn warn_skipped(skipped: &[Skipped], ui: &Ui) -> usize {
 fn skipped_json(skipped: &[Skipped]) -> Vec<serde_json::Value> {
     let one = |s: &Skipped| match s {
         Skipped::Unreadable { path, reason } => {
-            serde_json::json!({"path": path, "why": "unreadable", "reason": reason})
+            serde_json::json!({"path": cold_model::path_text::encode(path), "why": "unreadable", "reason": reason})
         }
-        Skipped::OtherDevice { path } => serde_json::json!({"path": path, "why": "other_device"}),
-        Skipped::NoPageCache { path } => serde_json::json!({"path": path, "why": "no_page_cache"}),
+        Skipped::OtherDevice { path } => {
+            serde_json::json!({"path": cold_model::path_text::encode(path), "why": "other_device"})
+        }
+        Skipped::NoPageCache { path } => {
+            serde_json::json!({"path": cold_model::path_text::encode(path), "why": "no_page_cache"})
+        }
     };
     skipped.iter().map(one).collect()
 }

@@ -1,9 +1,11 @@
-//! What is looked up when the start is over: which files have lost their names since, and the build-ids of
-//! programs and libraries, by which their symbols are found later, elsewhere.
+//! What is looked up when the start is over: what files are called now, and the build-ids of programs and
+//! libraries, by which their symbols are found later, elsewhere.
+
+mod names;
 
 use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::PathBuf;
 
 use cold_model::recording::manifest::Subject;
 use cold_model::recording::{File, FileIdx, FileKind, Recording};
@@ -11,18 +13,11 @@ use cold_model::recording::{File, FileIdx, FileKind, Recording};
 /// Completes the files of a recording that was just made here.
 pub(super) fn add(recording: &mut Recording) {
     if lives_here(recording) {
-        for file in recording.files.iter_mut().filter(|f| f.kind == FileKind::Regular && !f.is_pseudo()) {
-            file.deleted |= file.path.as_ref().is_some_and(|path| is_gone(Path::new(path)));
-        }
+        let began = recording.manifest.started_at.parse::<jiff::Timestamp>().ok();
+        let began = began.and_then(|at| i64::try_from(at.as_nanosecond()).ok());
+        names::look_up(&mut recording.files, began);
     }
     build_ids(recording);
-}
-
-/// No file of that name, in a directory that is there. Where that is not either, the name may be one of
-/// another root directory: a recorder in a chroot is told the names outside of it.
-fn is_gone(path: &Path) -> bool {
-    let none = std::fs::symlink_metadata(path).is_err_and(|e| e.kind() == std::io::ErrorKind::NotFound);
-    none && path.parent().is_some_and(Path::is_dir)
 }
 
 /// Whether the names of the recording are ours: a process in a container has its own. One that has ended
@@ -52,15 +47,15 @@ fn build_ids(recording: &mut Recording) {
             && let Some(path) = still_there(file)
         {
             // What is no ELF file, or cannot be read, has none.
-            file.build_id = cold_symbols::build_id(Path::new(&path)).ok().flatten();
+            file.build_id = cold_symbols::build_id(&path).ok().flatten();
         }
     }
 }
 
 /// Its path, if the file there is the one that was recorded. (Device numbers are not compared: those of
 /// `stat` differ from the superblock's on btrfs and overlayfs.)
-fn still_there(file: &File) -> Option<String> {
-    let path = file.path.clone().filter(|_| file.kind == FileKind::Regular && !file.deleted)?;
+fn still_there(file: &File) -> Option<PathBuf> {
+    let path = file.place().filter(|_| file.kind == FileKind::Regular && !file.deleted)?;
     let meta = std::fs::metadata(&path).ok()?;
     let same = meta.ino() == file.inode && file.size.is_none_or(|s| s == meta.len());
     same.then_some(path)

@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use cold_model::Bytes;
 use cold_model::bench::{State, Taint};
 
 use crate::support::*;
@@ -20,11 +21,25 @@ fn a_file_that_another_process_maps_marks_the_runs_and_names_the_process() {
     assert!(report.stopped.as_ref().unwrap().contains("not_cold"), "{:?}", report.stopped);
     for run in &report.runs {
         let held = run.taints.iter().find_map(|t| match t {
-            Taint::NotCold { bytes, holders } => Some((bytes.0, holders)),
+            Taint::NotCold { bytes, holders, .. } => Some((bytes.0, holders)),
             _ => None,
         });
         let (bytes, holders) = held.unwrap();
         assert!(bytes >= 4 << 20 && holders.contains(&holder), "{bytes} {holders:?}");
+    }
+    // Whoever maps the C library, too, holds less: who holds the file stands first, with its bytes.
+    if rustix::process::geteuid().is_root() {
+        for run in &report.runs {
+            let residual = run.residual.value().unwrap();
+            let held = &residual.files.iter().find(|f| f.path == file).unwrap().held[0];
+            assert_eq!((&held.holder, held.bytes.value()), (&holder, Some(&Bytes(4 << 20))), "{run:?}");
+            assert_eq!(residual.held()[0].holder, holder, "{run:?}");
+        }
+        let findings = ran.json()["findings"].to_string();
+        for text in [format!("kept warm by {holder} ("), format!("(held by {holder} ")] {
+            let (_, bytes) = findings.split_once(&text).unwrap();
+            assert!(bytes.split_once(" MiB").unwrap().0.parse::<f64>().unwrap() >= 4.0, "{findings}");
+        }
     }
     let ran =
         place.bench(["--states", "cold", "-r", "2", "--require-cold"].iter().chain(&command)).run().expect(5);
@@ -72,6 +87,28 @@ fn a_disturbed_run_is_replaced_and_does_not_enter_the_summary() {
         assert_eq!((&summary["counted"], &summary["tainted"]), (&3.into(), &1.into()));
         assert_eq!(summary["taints"]["failed"], 1);
         Ok(())
+    });
+}
+
+/// A start that saves a file of its own in fewer pages than it had: they went with their content, and nobody
+/// took them.
+#[test]
+fn pages_of_a_file_that_the_start_itself_rewrites_are_not_reclaimed() {
+    let _machine = together();
+    let place = Place::new();
+    let saved = place.file("saved", 100 * PAGE as usize);
+    let saved = saved.to_str().unwrap();
+    // By turns 100 pages and 20, so that every other start leaves 80 pages fewer than it found.
+    let save = place.script(
+        "save",
+        &format!("if [ $(wc -c <{saved}) -gt 100000 ]; then n=20; else n=100; fi; cat {saved} >/dev/null; head -c $((n * 4096)) /dev/zero >{saved}"),
+    );
+    attempts(|| {
+        let ran = place.bench(["--states", "warm", "-r", "4", "--", &save]).run().done_or_disturbed()?;
+        let report = ran.report();
+        check(!report.runs.iter().any(|r| tainted(r, "pages_reclaimed")), || {
+            format!("{:?}", kinds(&report.runs))
+        })
     });
 }
 

@@ -222,6 +222,62 @@ mod root {
         assert!(!mounts.contains(&left) && place.temporary().is_empty(), "{mounts}");
     }
 
+    /// The program lies where its starts leave things: copied there a moment ago, or on a mount below, which an
+    /// overlay does not show; and with the place for temporary files there, too.
+    #[test]
+    fn a_program_in_the_covered_directory_starts() {
+        if !need_root() {
+            return;
+        }
+        let place = Place::for_all();
+        for (kind, mounted) in [("new", false), ("mount", true)] {
+            let left = place.text(kind);
+            let (tmp, app) = (format!("{left}/tmp"), format!("{left}/app"));
+            for dir in [&left, &tmp, &app] {
+                fs::create_dir(dir).unwrap();
+            }
+            let _mount = mounted.then(|| Bound::new(&place.path(""), Path::new(&app)));
+            let program = format!("{}/cold-subject", if mounted { &app } else { &left });
+            if !mounted {
+                fs::copy(place.subject(), &program).unwrap();
+            }
+            let args =
+                ["spawn", "-n", "200", "--confirm", "--json", "--", &program, "growing", "scan", &left];
+            let ran = place.cold(args).env("TMPDIR", &tmp).run().expect(0);
+            let c = &ran.json()["series"][0]["confirmation"];
+            assert_eq!((&c["failed"], &c["vanished"]), (&Value::Null, &true.into()), "{kind}: {c}");
+            assert!(Path::new(&program).is_file() && fs::read_dir(&tmp).unwrap().count() == 0, "{kind}");
+        }
+    }
+
+    /// A directory shown at another place, until it is dropped.
+    struct Bound(std::path::PathBuf);
+
+    impl Bound {
+        fn new(from: &Path, at: &Path) -> Self {
+            let ran = std::process::Command::new("mount").arg("--bind").args([from, at]).status().unwrap();
+            assert!(ran.success());
+            Self(at.to_owned())
+        }
+    }
+
+    impl Drop for Bound {
+        fn drop(&mut self) {
+            let _ = std::process::Command::new("umount").arg("-l").arg(&self.0).status();
+        }
+    }
+
+    #[test]
+    fn the_picture_of_a_series_has_lines() {
+        if !need_root() {
+            return;
+        }
+        let place = Place::for_all();
+        let ran = place.cold(["spawn", "-n", "200", "--", &place.subject(), "marker", "x"]).run();
+        let axis = ran.stdout.lines().filter(|line| line.contains(['│', '|']));
+        assert!(axis.count() > 5 && !ran.stdout.contains("\\n"), "{}", ran.stdout);
+    }
+
     #[test]
     fn a_killed_confirmation_leaves_no_mounts() {
         if !need_root() {

@@ -2,6 +2,7 @@
 
 mod root {
     use std::fs;
+    use std::os::unix::ffi::OsStrExt;
     use std::path::{Path, PathBuf};
     use std::process::Command;
 
@@ -188,5 +189,79 @@ memory = os.memfd_create('secret'); os.write(memory, b'x' * 70001); touch(memory
         assert_eq!(new.path.as_deref(), Some(&*replaced), "{new:?}");
         let memory: Vec<_> = r.files.iter().filter(|f| f.path.as_deref() == Some("memfd:secret")).collect();
         assert!(matches!(memory[..], [f] if f.kind == FileKind::Memory), "{memory:?}");
+    }
+
+    /// A file that is renamed over another while the start is followed, and one that gets a new name: the names
+    /// that they have in the end, and only the replaced one is gone.
+    #[test]
+    fn a_file_renamed_over_another_is_the_one_that_is_there() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let place = Place::new();
+        let target = place.text("target");
+        let text = "
+import mmap, os, sys
+def touch(name):
+    f = os.open(name, os.O_RDONLY); sum(mmap.mmap(f, 0, prot=1)[::4096])
+target = sys.argv[1]
+for name, size in ((target, 50001), (target + '.new', 60001), (target + '.plain', 70001)):
+    open(name, 'wb').write(b'x' * size)
+    touch(name)
+os.rename(target + '.new', target)
+os.rename(target + '.plain', target + '.renamed')";
+        let Some(r) = python(&place, "n.cold", ["--state", "as-is"], text, &[&target]) else { return };
+        for (size, name, deleted) in [
+            (50_001, target.clone(), true),
+            (60_001, target.clone(), false),
+            (70_001, target + ".renamed", false),
+        ] {
+            // Their sizes were 0 when they were first seen: by what was touched of them.
+            let pages = size as u64 / PAGE + 1;
+            let of = |i: usize| r.touches.iter().flatten().filter(move |t| t.file as usize == i);
+            let last = |i: &usize| of(*i).map(|t| t.first_page + u64::from(t.pages)).max() == Some(pages);
+            let found: Vec<usize> = (0..r.files.len())
+                .filter(|i| r.files[*i].path.as_deref() == Some(&*name))
+                .filter(last)
+                .collect();
+            let [one] = found[..] else { panic!("{name} {size}: {found:?} {:#?}", r.files) };
+            assert_eq!(r.files[one].deleted, deleted, "{:?}", r.files[one]);
+        }
+    }
+
+    /// Names that are no UTF-8, and names that look like the text of such a name.
+    #[test]
+    fn names_of_any_bytes_are_found_again() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let place = Place::new();
+        let names: [&[u8]; 3] = [b"caf\xe9", b"caf\\xe9", b"caf\\x5cxe9"];
+        let at = |name: &[u8]| place.path("").join(std::ffi::OsStr::from_bytes(name));
+        for (name, size) in names.iter().zip([50_001, 60_001, 70_001]) {
+            data(at(name), size);
+        }
+        let text = "
+import mmap, os, sys
+for name in os.listdir(os.fsencode(sys.argv[1])):
+    if name.startswith(b'caf'):
+        f = os.open(os.path.join(os.fsencode(sys.argv[1]), name), os.O_RDONLY)
+        sum(mmap.mmap(f, 0, prot=1)[::4096])";
+        let dir = place.text("");
+        let Some(r) = python(&place, "u.cold", ["--evict", "files"], text, &[&dir]) else { return };
+        for (name, size) in names.iter().zip([50_001, 60_001, 70_001]) {
+            let row = touched(&r, size);
+            assert_eq!((row.place(), row.deleted), (Some(at(name)), false), "{row:?}");
+            // It was evicted, so it had to be filled.
+            let index = r.files.iter().position(|f| f == row).unwrap();
+            assert!(r.fills.iter().flatten().any(|f| f.file as usize == index), "{row:?}");
+        }
+        let shown = place.cold(["cache", "show", "--json", &dir]).run().expect(0).json();
+        let paths = shown["files"].as_array().unwrap().iter().map(|f| f["path"].as_str().unwrap());
+        let mut paths: Vec<_> = paths.map(cold_model::path_text::decode).collect();
+        paths.retain(|p| names.iter().any(|n| *p == at(n)));
+        assert_eq!(paths.len(), 3, "{shown:#}");
     }
 }

@@ -179,15 +179,17 @@ class Chart {
     context.textBaseline = "alphabetic";
     const time = this.timeTicks(), scale = timeScale(this.view.to - this.view.from, time.step);
     context.textAlign = "center";
+    let end = right;
     for (const tick of time.values) {
       const x = this.x(tick);
       if (x < MARGIN.left - 1 || x > right + 1) continue;
       context.fillRect(x - 0.5, bottom, 1, 4);
       context.fillText(scale.label(tick), x, bottom + 17);
+      end = Math.max(end, x + context.measureText(scale.label(tick)).width / 2);
     }
     context.textAlign = "left";
     context.fillStyle = colors.muted;
-    context.fillText(`${scale.unit} since the start`, right + 8, bottom + 17);
+    context.fillText(`${scale.unit} since the start`, end + 8, bottom + 17);
     context.textAlign = "right";
     context.fillStyle = colors.text;
     if (this.options.axis !== "none") {

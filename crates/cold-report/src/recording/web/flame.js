@@ -1,5 +1,6 @@
 "use strict";
-// Stall time by stack: the outermost function at the bottom, each as wide as the time waited in it.
+// Stall time by stack: the outermost function at the top, where the reader begins, and what it called below it, each
+// as wide as the time waited in it.
 
 /** Narrower boxes are towers of single pixels that say nothing and make the picture high. */
 const LEAST_PART = 0.003;
@@ -85,7 +86,7 @@ class Flame {
     box.setAttribute("aria-label", text);
     // Narrow boxes are for the pointer; keys reach the wide ones.
     if (width < 0.02) box.tabIndex = -1;
-    Object.assign(box.style, { left: `${100 * left}%`, width: `calc(${100 * width}% - 1px)`, bottom: `${depth * this.height}px` });
+    Object.assign(box.style, { left: `${100 * left}%`, width: `calc(${100 * width}% - 1px)`, top: `${depth * this.height}px` });
     // Neighbours differ in brightness, by name, so that zooming does not recolour.
     let sum = 0;
     for (let i = 0; i < node.name.length; i++) sum = (sum * 31 + node.name.charCodeAt(i)) % 997;

@@ -78,6 +78,7 @@ async function build() {
   causeTables(sides);
   windowTables(sides);
   drawn.frames = flames(sides);
+  drawn.frameTops = [...document.querySelectorAll(".frame")].map((frame) => frame.offsetTop);
   if (data.comparison) comparisonTable(data.comparison);
   sides.forEach((side) => tablesOf(side, sides));
   drawn.rows = document.querySelectorAll("#tables tbody tr").length;

@@ -16,6 +16,7 @@ function element(tag, properties, ...children) {
 
 const byId = (id) => document.getElementById(id);
 
+// Between a number and its unit no line breaks: U+00A0.
 /** Three significant digits without exponent. */
 function digits(value) {
   const size = Math.abs(value);
@@ -24,10 +25,10 @@ function digits(value) {
 
 function timeWords(ns) {
   const size = Math.abs(ns);
-  if (size < 999.5) return `${Math.round(ns)} ns`;
-  if (size < 999.5e3) return `${digits(ns / 1e3)} µs`;
-  if (size < 999.5e6) return `${digits(ns / 1e6)} ms`;
-  return `${digits(ns / 1e9)} s`;
+  if (size < 999.5) return `${Math.round(ns)}\u00a0ns`;
+  if (size < 999.5e3) return `${digits(ns / 1e3)}\u00a0µs`;
+  if (size < 999.5e6) return `${digits(ns / 1e6)}\u00a0ms`;
+  return `${digits(ns / 1e9)}\u00a0s`;
 }
 
 function byteWords(bytes) {
@@ -37,11 +38,11 @@ function byteWords(bytes) {
     value /= 1024;
     unit += 1;
   }
-  return unit === 0 ? `${Math.round(value)} B` : `${digits(value)} ${units[unit]}`;
+  return `${unit === 0 ? Math.round(value) : digits(value)}\u00a0${units[unit]}`;
 }
 
 /** For axes: without digits that say nothing. */
-const roundBytes = (bytes) => byteWords(bytes).replace(/\.0+ /, " ");
+const roundBytes = (bytes) => byteWords(bytes).replace(/\.0+(?=\u00a0)/, "");
 const countWords = (n) => n.toLocaleString("en-US").replaceAll(",", "\u202f");
 const hex = (n) => `0x${n.toString(16)}`;
 const baseName = (path) => path.slice(path.lastIndexOf("/") + 1) || path;

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use cold_cache::overview::overview;
 use cold_cache::{Error, EvictReport, EvictTarget, Method, evict};
 use cold_model::Shown as _;
+use cold_model::path_text;
 use cold_model::{Bytes, Nanos};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
@@ -175,14 +176,14 @@ fn to_json(
 ) -> serde_json::Value {
     let stayed = report.stayed.iter().map(|s| {
         json!({
-            "path": s.path.to_string_lossy(), "dev": s.id.dev, "ino": s.id.ino, "bytes": s.bytes(),
+            "path": path_text::encode(&s.path), "dev": s.id.dev, "ino": s.id.ino, "bytes": s.bytes(),
             "reasons": s.reasons.iter().map(reason_json).collect::<Vec<_>>(),
         })
     });
-    let unknown = report.unknown.iter().map(|(p, b)| json!({"path": p.to_string_lossy(), "size_bytes": b}));
-    let failed = report.failed.iter().map(|(p, r)| json!({"path": p.to_string_lossy(), "reason": r}));
+    let unknown = report.unknown.iter().map(|(p, b)| json!({"path": path_text::encode(p), "size_bytes": b}));
+    let failed = report.failed.iter().map(|(p, r)| json!({"path": path_text::encode(p), "reason": r}));
     let reclaim = report.reclaim.as_ref().map(|r| {
-        let refused = r.refused.iter().map(|(p, why)| json!({"cgroup": p.to_string_lossy(), "reason": why}));
+        let refused = r.refused.iter().map(|(p, why)| json!({"cgroup": path_text::encode(p), "reason": why}));
         json!({"cgroups": r.done.len(), "refused": refused.collect::<Vec<_>>()})
     });
     json!({

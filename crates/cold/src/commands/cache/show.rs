@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use cold_cache::{Holders, Scan, ScannedDir, ScannedFile, Totals};
 use cold_model::FileId;
 use cold_model::Shown as _;
+use cold_model::path_text;
 use cold_model::{Bytes, Known};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
@@ -268,7 +269,7 @@ fn totals_json(t: &Totals) -> serde_json::Value {
 fn tree_json(path: &Path, t: &Totals) -> serde_json::Value {
     let mut value = totals_json(t);
     if let Some(object) = value.as_object_mut() {
-        object.shift_insert(0, "path".to_owned(), json!(path.to_string_lossy()));
+        object.shift_insert(0, "path".to_owned(), json!(path_text::encode(path)));
     }
     value
 }
@@ -279,7 +280,7 @@ fn file_json(s: &Shown<'_>, args: &Args, held: Option<&Holders>) -> serde_json::
         None => Known::unknown("the kernel does not tell this user"),
     };
     let mut value = json!({
-        "path": s.path.to_string_lossy(), "dev": s.file.id.dev, "ino": s.file.id.ino,
+        "path": path_text::encode(&s.path), "dev": s.file.id.dev, "ino": s.file.id.ino,
         "size_bytes": s.file.size, "resident_bytes": known(s.file.cached()),
         "dirty_bytes": known(s.file.dirty()),
     });

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use cold_cache::snapshot::{CaptureGaps, RestoreReport, Snapshot, capture};
 use cold_model::Shown as _;
+use cold_model::path_text;
 use serde_json::json;
 
 use super::TreeArgs;
@@ -69,12 +70,12 @@ pub(super) fn save(args: &SaveArgs, ui: &Ui) -> Outcome {
     if args.json {
         let document = json!({
             "schema": "cold-cache-save/1",
-            "file": args.file.to_string_lossy(),
+            "file": path_text::encode(&args.file),
             "complete": complete,
             "files": snapshot.files.len(),
             "resident_bytes": snapshot.resident(),
-            "unknown": gaps.unknown.iter().map(|(p, b)| json!({"path": p.to_string_lossy(), "size_bytes": b})).collect::<Vec<_>>(),
-            "failed": gaps.failed.iter().map(|(p, r)| json!({"path": p.to_string_lossy(), "reason": r})).collect::<Vec<_>>(),
+            "unknown": gaps.unknown.iter().map(|(p, b)| json!({"path": path_text::encode(p), "size_bytes": b})).collect::<Vec<_>>(),
+            "failed": gaps.failed.iter().map(|(p, r)| json!({"path": path_text::encode(p), "reason": r})).collect::<Vec<_>>(),
             "skipped": super::skipped_json(&gaps.skipped),
         });
         ui.json(&document);
@@ -143,11 +144,11 @@ fn print_restored(report: &RestoreReport, ui: &Ui) {
 fn to_json(report: &RestoreReport) -> serde_json::Value {
     let different = report.different.iter().map(|d| {
         json!({
-            "path": d.path.to_string_lossy(), "missing_pages": d.missing, "extra_pages": d.extra,
+            "path": path_text::encode(&d.path), "missing_pages": d.missing, "extra_pages": d.extra,
             "reasons": d.reasons.iter().map(reason_json).collect::<Vec<_>>(), "error": d.error,
         })
     });
-    let changed = report.changed.iter().map(|(p, r)| json!({"path": p.to_string_lossy(), "reason": r}));
+    let changed = report.changed.iter().map(|(p, r)| json!({"path": path_text::encode(p), "reason": r}));
     json!({
         "schema": "cold-cache-restore/1",
         "exact": report.is_exact(),
@@ -157,6 +158,6 @@ fn to_json(report: &RestoreReport) -> serde_json::Value {
         "evicted_bytes": report.evicted,
         "different": different.collect::<Vec<_>>(),
         "changed": changed.collect::<Vec<_>>(),
-        "unknown": report.unknown.iter().map(|p| p.to_string_lossy()).collect::<Vec<_>>(),
+        "unknown": report.unknown.iter().map(path_text::encode).collect::<Vec<_>>(),
     })
 }

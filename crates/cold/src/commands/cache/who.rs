@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use cold_cache::FileHolders;
 use cold_model::FileId;
 use cold_model::Shown as _;
+use cold_model::path_text;
 use cold_sys::procfs::ProcFs;
 use serde_json::json;
 
@@ -44,7 +45,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
     let weight = |h: &FileHolders| h.processes.iter().map(|p| p.resident.unwrap_or(p.mapped)).sum::<u64>();
     held.sort_by(|a, b| weight(b.1).cmp(&weight(a.1)).then_with(|| a.0.cmp(b.0)));
     if args.json {
-        let one = |(path, h): &(&PathBuf, &FileHolders)| json!({"path": path.to_string_lossy(), "holders": holders_json(Some(h))});
+        let one = |(path, h): &(&PathBuf, &FileHolders)| json!({"path": path_text::encode(path), "holders": holders_json(Some(h))});
         let document = json!({
             "schema": "cold-cache-who/1",
             "files": files.len(),

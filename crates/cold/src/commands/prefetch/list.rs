@@ -4,6 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use cold_model::Bytes;
 use cold_model::Shown as _;
+use cold_model::path_text;
 use cold_plan::plan::Standing;
 use cold_plan::store::{Keep, Listed};
 use serde_json::json;
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
                 document
             })
             .collect();
-        let document = json!({ "schema": "coldstart.plans/1", "directory": store.directory().to_string_lossy(), "plans": plans });
+        let document = json!({ "schema": "coldstart.plans/1", "directory": path_text::encode(store.directory()), "plans": plans });
         ui.json(&document);
         return Ok(Exit::Done);
     }

@@ -6,6 +6,7 @@ use cold_bench::session::starts::Starts;
 use cold_journal::Journal;
 use cold_model::Shown as _;
 use cold_model::bench::State;
+use cold_model::path_text;
 use cold_model::recording::manifest::{StackMethod, Subject};
 use cold_model::{Bytes, Nanos};
 use cold_plan::store::Replay;
@@ -107,7 +108,7 @@ pub(super) fn document(waste: &Waste) -> Value {
         .iter()
         .map(|w| {
             json!({
-                "path": w.path.to_string_lossy(), "in_plan": w.planned, "metadata": w.metadata,
+                "path": path_text::encode(&w.path), "in_plan": w.planned, "metadata": w.metadata,
                 "amounts": amounts(&w.amounts),
             })
         })

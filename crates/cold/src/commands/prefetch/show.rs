@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
+use cold_model::path_text;
 use cold_model::{Bytes, Nanos};
 use cold_plan::Plan;
 use cold_plan::plan::{Bound, FileKind, Gate, Op, Order, Standing, Trial};
@@ -284,7 +285,7 @@ fn files(plan: &Plan, waste: Option<&Value>, top: usize) -> Table {
             f.path.shown().to_string(),
         ];
         if waste.is_some() {
-            let a = of.get(f.path.to_string_lossy().as_ref()).copied().unwrap_or(&Value::Null);
+            let a = of.get(&*path_text::encode(&f.path)).copied().unwrap_or(&Value::Null);
             let bytes = |name| Bytes(amount(a, name)).to_string();
             let waited = Nanos(amount(a, "late_wait_ns")).to_string();
             cells.splice(5..5, [bytes("unused"), bytes("late"), waited]);
@@ -306,7 +307,7 @@ pub(super) fn standing_document(standing: &Standing) -> Value {
 /// The document of `--json`, docs/formats/plan-json.md.
 pub(super) fn document(plan: &Plan, path: &Path) -> Value {
     let (k, l) = (&plan.knobs, &plan.learnt);
-    let text = |p: &Path| p.to_string_lossy().into_owned();
+    let text = |p: &Path| path_text::encode(p);
     let mut ranges: Vec<Vec<Value>> = vec![Vec::new(); plan.files.len()];
     for r in &plan.ranges {
         if let Some(list) = ranges.get_mut(r.file as usize) {

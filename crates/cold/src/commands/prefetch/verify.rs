@@ -6,6 +6,7 @@ use cold_bench::session::starts::Starts;
 use cold_model::Bytes;
 use cold_model::Shown as _;
 use cold_model::bench::State;
+use cold_model::path_text;
 use cold_plan::plan::{FileKind, Op};
 use cold_plan::{Plan, Store};
 use cold_prefetch::Waste;
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         let stale: Vec<_> = checked
             .stale
             .iter()
-            .map(|(path, why, bytes)| json!({ "path": path.to_string_lossy(), "why": why, "bytes": bytes }))
+            .map(|(path, why, bytes)| json!({ "path": path_text::encode(path), "why": why, "bytes": bytes }))
             .collect();
         let document = json!({
             "schema": "coldstart.plan-verified/1",

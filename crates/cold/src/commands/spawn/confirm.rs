@@ -1,11 +1,12 @@
 //! The experiment that tells a cause from a coincidence: the same starts, but what they leave behind is
 //! dropped before each of them.
 
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use cold_bench::stats::quantile;
 use cold_model::Shown as _;
@@ -75,7 +76,7 @@ fn repeat(
     let mut recorder = Recorder::new(place.recording(), false);
     let measured = match super::measure(config, &mut recorder, line, interrupt) {
         Ok(measured) => measured,
-        Err(failure) => return failed(dropped, format!("{:#}", failure.error)),
+        Err(failure) => return failed(dropped, crate::ui::one_line(&failure.error)),
     };
     let again = report::series(config, &measured, None);
     if again.interrupted {
@@ -209,7 +210,8 @@ fn cover(
 ) -> Result<(), String> {
     let io = |e: std::io::Error| e.to_string();
     for (i, directory) in directories.into_iter().enumerate() {
-        let hidden = newer(&directory, began).map_err(|e| format!("{}: {e}", directory.shown()))?;
+        let keep = [config.program.path.as_path(), &config.scratch];
+        let hidden = newer(&directory, began, &keep).map_err(|e| format!("{}: {e}", directory.shown()))?;
         let layers = config.scratch.join(format!("layers-{i}"));
         std::fs::create_dir(&layers).map_err(io)?;
         dropped.push(format!(
@@ -235,17 +237,22 @@ fn fresh_homes(config: &mut Config, dropped: &mut Vec<String>) -> Result<(), Str
     Ok(())
 }
 
-/// Names in a directory that came since then.
-fn newer(dir: &Path, began: SystemTime) -> std::io::Result<Vec<Vec<u8>>> {
-    let began = began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+/// Names in a directory that came since then, but those that lead to what is to be kept: the program itself, and
+/// what of ours the repetition needs.
+fn newer(dir: &Path, began: SystemTime, keep: &[&Path]) -> std::io::Result<Vec<Vec<u8>>> {
+    let keep = keep.iter().filter_map(|path| std::fs::canonicalize(path).ok());
+    let kept: Vec<OsString> =
+        keep.filter_map(|path| Some(path.strip_prefix(dir).ok()?.iter().next()?.to_owned())).collect();
+    let nanos = |t: Duration| i128::try_from(t.as_nanos()).unwrap_or(i128::MAX);
+    let began = nanos(began.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default());
     let mut names = Vec::new();
     for entry in std::fs::read_dir(dir)?.take(MOST_HIDDEN) {
         let entry = entry?;
         let Ok(meta) = entry.metadata() else { continue };
         let born = meta.created().ok().and_then(|t| t.duration_since(SystemTime::UNIX_EPOCH).ok());
         // Where a file system keeps no birth time, a file that was not changed since is older for sure.
-        let came = born.map_or(meta.ctime(), |b| i64::try_from(b.as_secs()).unwrap_or(i64::MAX));
-        if came >= i64::try_from(began.as_secs()).unwrap_or(i64::MAX) {
+        let changed = i128::from(meta.ctime()) * 1_000_000_000 + i128::from(meta.ctime_nsec());
+        if born.map_or(changed, nanos) >= began && !kept.contains(&entry.file_name()) {
             names.push(entry.file_name().as_bytes().to_vec());
         }
     }

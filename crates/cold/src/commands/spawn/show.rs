@@ -78,7 +78,7 @@ fn parts(ui: &Ui, s: &Series) {
 
 fn series(ui: &Ui, s: &Series, extrapolate: Option<u64>) {
     ui.line("");
-    ui.line(terminal(s, ui.width(), ui.unicode()));
+    ui.lines(&terminal(s, ui.width(), ui.unicode()));
     ui.line("");
     if s.interrupted {
         ui.line(format!(

@@ -24,7 +24,7 @@ pub(super) fn summary(ui: &Ui, recording: &Recording, directory: &Path, as_json:
             recording.counts().into_iter().map(|(name, n)| (name.to_owned(), n.into())).collect();
         let document = json!({
             "schema": "coldstart.trace/1",
-            "recording": directory.to_string_lossy(),
+            "recording": cold_model::path_text::encode(directory),
             "headline": analysis.headline,
             "state": m.state,
             "ending": m.ending,
@@ -76,11 +76,8 @@ fn state(m: &Manifest) -> Option<(anstyle::Style, String)> {
             if m.taints.iter().any(|taint| taint.starts_with(&same)) {
                 return None;
             }
-            let by = match r.holders().as_slice() {
-                [] => String::new(),
-                names if names.len() <= NAMED => format!(", held by {}", names.join(", ")),
-                names => format!(", held by {} and {} more", names[..NAMED].join(", "), names.len() - NAMED),
-            };
+            let by = cold_bench::diagnose::held_by(&r.held(), NAMED)
+                .map_or_else(String::new, |by| format!(", {by}"));
             let unknown = match r.unknown_bytes {
                 Bytes(0) => String::new(),
                 n => format!("; of {n} the kernel does not tell"),

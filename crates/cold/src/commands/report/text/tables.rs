@@ -181,7 +181,10 @@ fn below(s: &cold_analyze::Search<'_>) -> Vec<String> {
     let counted = kinds.iter().filter(|(_, n)| **n > 0);
     let kinds: Vec<String> =
         counted.map(|(k, n)| format!("{} {}", count(*n), cold_analyze::calls(*k))).collect();
-    let in_each = |d: &&cold_analyze::model::MissGroup| format!("{} ({})", d.directory, count(d.misses));
+    // The empty name lies in none, and a name that could not be read in an unknown one.
+    let place = |d: &str| if d.is_empty() { "–".to_owned() } else { d.to_owned() };
+    let in_each =
+        |d: &&cold_analyze::model::MissGroup| format!("{} ({})", place(&d.directory), count(d.misses));
     let mut places: Vec<String> = s.directories.iter().take(DIRECTORIES).map(in_each).collect();
     if s.directories.len() > places.len() {
         places.push("…".to_owned());
