@@ -48,7 +48,13 @@ impl<'a> Selection<'a> {
             excluded,
             blind: m.file_systems.iter().filter(blind).map(|f| path_text::decode(&f.mounted_at)).collect(),
             blind_devs: m.file_systems.iter().filter(blind).map(|f| f.dev).collect(),
-            read: recording.fills.iter().flatten().filter(was_read).map(|fill| fill.file).collect(),
+            read: recording
+                .fills
+                .iter()
+                .flatten()
+                .filter(|fill| was_read(fill))
+                .map(|fill| fill.file)
+                .collect(),
             started: started.and_then(|t| i64::try_from(t.as_nanosecond()).ok()),
             chosen: Vec::new(),
             by_path: HashMap::new(),
@@ -236,7 +242,7 @@ impl<'a> Selection<'a> {
 }
 
 /// A fill that brought what was on storage before.
-fn was_read(fill: &&Fill) -> bool {
+fn was_read(fill: &Fill) -> bool {
     use FillCause::{BufferedRead, DemandFault, ReadAhead, ReadAround};
     fill.in_tree && matches!(fill.cause, BufferedRead | DemandFault | ReadAhead | ReadAround)
 }

@@ -101,7 +101,7 @@ fn origin(view: &View<'_>) -> String {
     let kernel =
         if m.machine.kernel.is_empty() { String::new() } else { format!("Linux {}", m.machine.kernel) };
     let faults = if m.exact_need {
-        "faults exact to the page".to_owned()
+        "recorded with --exact-need".to_owned()
     } else {
         m.fault_around.value().map_or(String::new(), |b| format!("fault-around {b}"))
     };

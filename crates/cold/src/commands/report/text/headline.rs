@@ -54,6 +54,11 @@ fn time(h: &Headline) -> String {
     };
     let more = match (h.waited_main.value(), h.waited_sum.value()) {
         (None, None) => String::new(),
+        (Some(main), _) if waits_for_others(h, main.0) => format!(
+            "; the first thread itself {main} (when it waited for other tasks, and so for their reads, is not seen), \
+             all tasks together {}",
+            h.waited_sum
+        ),
         _ => format!("; the first thread {}, all tasks together {}", h.waited_main, h.waited_sum),
     };
     let ready = match (h.ready.value(), h.recorded) {
@@ -66,6 +71,11 @@ fn time(h: &Headline) -> String {
         _ => String::new(),
     };
     format!("{ready}; waited for storage {}{share}{more}{unknown}", h.waited)
+}
+
+/// Most of the waiting was other tasks': the first thread may have waited for them, in a pipe, a futex or `wait`.
+fn waits_for_others(h: &Headline, main: u64) -> bool {
+    h.waited.value().is_some_and(|waited| waited.0 > 0 && main < waited.0 / 2)
 }
 
 /// What came after ready belongs to no figure here: how much later the tree ended tells how much there is.
