@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
+use cold_analyze::model::Headline;
 use cold_model::recording::{FileIdx, TouchKind};
 
 use super::View;
@@ -195,7 +196,7 @@ fn figures(view: &View<'_>) -> String {
             None => format!("ready after {}", h.ready),
         },
         format!("waited for storage {}", h.waited),
-        format!("needed {}", h.needed),
+        needed(h),
         format!("read {}, of it {} not needed", h.read, h.unused),
         format!("{} requests", h.requests),
         format!("tier {}, {}", m.tier, line(&m.started_at, 30)),
@@ -342,4 +343,12 @@ fn ready(out: &mut String, p: &Panel<'_>, view: &View<'_>) {
         p.bottom()
     );
     text(out, x, p.top - 8.0, "text-anchor=\"middle\"", &format!("ready {}", time(at.0 as f64)));
+}
+
+/// What was needed, as two figures where a part is uncertain.
+fn needed(h: &Headline) -> String {
+    match (h.needed.value(), h.needed_upper.value().filter(|upper| upper.0 > 0)) {
+        (Some(most), Some(upper)) => format!("needed {} to {most}", most.saturating_sub(*upper)),
+        _ => format!("needed {}", h.needed),
+    }
 }
