@@ -104,8 +104,10 @@ mod root {
     fn filled_is_cached(r: &Recording, file: FileIdx) -> Result<(), String> {
         let path = r.files[file as usize].path.as_ref().unwrap();
         let (filled, now) = (filled(r, file), resident(Path::new(path)));
-        assert!(now.is_subset(&filled), "cached, not filled: {:?}", now.difference(&filled));
-        check(now == filled, || format!("taken away: {:?}", filled.difference(&now)))
+        // First: where the file's beginning was taken away, the recorder has read it again for the build-id.
+        check(filled.is_subset(&now), || format!("taken away: {:?}", filled.difference(&now)))?;
+        assert_eq!(now, filled, "cached, not filled");
+        Ok(())
     }
 
     fn waits(r: &Recording, file: FileIdx, page: u64) -> Vec<&Stall> {
