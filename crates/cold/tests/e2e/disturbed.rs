@@ -2,10 +2,12 @@
 
 use std::fs;
 
-use cold_model::Bytes;
 use cold_model::bench::{State, Taint};
 
 use crate::support::*;
+
+/// Bytes that the holder keeps at least.
+const LEAST: u64 = 2 << 20;
 
 #[test]
 fn a_file_that_another_process_maps_marks_the_runs_and_names_the_process() {
@@ -25,20 +27,22 @@ fn a_file_that_another_process_maps_marks_the_runs_and_names_the_process() {
             _ => None,
         });
         let (bytes, holders) = held.unwrap();
-        assert!(bytes >= 4 << 20 && holders.contains(&holder), "{bytes} {holders:?}");
+        // It maps 4 MiB; background reclaim may take idle pages from it, but never most of them in this time.
+        assert!(bytes >= LEAST && holders.contains(&holder), "{bytes} {holders:?}");
     }
     // Whoever maps the C library, too, holds less: who holds the file stands first, with its bytes.
     if rustix::process::geteuid().is_root() {
         for run in &report.runs {
             let residual = run.residual.value().unwrap();
             let held = &residual.files.iter().find(|f| f.path == file).unwrap().held[0];
-            assert_eq!((&held.holder, held.bytes.value()), (&holder, Some(&Bytes(4 << 20))), "{run:?}");
+            let bytes = held.bytes.value().map_or(0, |bytes| bytes.0);
+            assert!(held.holder == holder && (LEAST..=4 << 20).contains(&bytes), "{run:?}");
             assert_eq!(residual.held()[0].holder, holder, "{run:?}");
         }
         let findings = ran.json()["findings"].to_string();
         for text in [format!("kept warm by {holder} ("), format!("(held by {holder} ")] {
             let (_, bytes) = findings.split_once(&text).unwrap();
-            assert!(bytes.split_once(" MiB").unwrap().0.parse::<f64>().unwrap() >= 4.0, "{findings}");
+            assert!(bytes.split_once(" MiB").unwrap().0.parse::<f64>().unwrap() >= 2.0, "{findings}");
         }
     }
     let ran =
