@@ -80,9 +80,8 @@ fn needed_is_bound(cx: &Context<'_>) -> Check {
     if cx.recording.touches.is_none() {
         return check(ID, None, cx.absent("touches"));
     }
-    let lost: Vec<_> =
-        WITH_TOUCHES.iter().filter(|class| m.lost.get(**class).is_some_and(|n| *n > 0)).collect();
-    if !lost.is_empty() || !m.complete {
+    let lost = WITH_TOUCHES.iter().any(|class| m.lost.get(*class).is_some_and(|n| *n > 0));
+    if lost || !m.complete {
         let what = "events that tell of touches were lost: more was needed than is told";
         return check(ID, Some(false), what);
     }

@@ -15,9 +15,15 @@ pub(crate) fn count(n: u64) -> String {
     out
 }
 
-/// `n thing` or `n things`.
+/// `n thing` or `n things`, for things that end in a sibilant or in `ry`, too.
 pub(crate) fn plural(n: u64, thing: &str) -> String {
-    format!("{} {thing}{}", count(n), if n == 1 { "" } else { "s" })
+    let things = match thing.strip_suffix("ry") {
+        _ if n == 1 => thing.to_owned(),
+        Some(stem) => format!("{stem}ries"),
+        None if thing.ends_with('s') => format!("{thing}es"),
+        None => format!("{thing}s"),
+    };
+    format!("{} {things}", count(n))
 }
 
 /// Breaks `text` at blanks into lines of at most `room` characters; a longer word stays whole.
@@ -53,6 +59,11 @@ mod tests {
             ("0".into(), "999".into(), "1,000".into(), "1,234,567".into())
         );
         assert_eq!((plural(1, "page"), plural(2000, "page")), ("1 page".into(), "2,000 pages".into()));
+        assert_eq!((plural(1, "process"), plural(0, "process")), ("1 process".into(), "0 processes".into()));
+        assert_eq!(
+            (plural(1, "directory"), plural(2, "directory")),
+            ("1 directory".into(), "2 directories".into())
+        );
     }
 
     #[test]

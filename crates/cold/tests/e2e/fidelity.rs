@@ -7,8 +7,7 @@ mod root {
     use std::collections::{BTreeMap, BTreeSet};
     use std::fmt::Write as _;
     use std::fs;
-    use std::path::{Path, PathBuf};
-    use std::process::Command;
+    use std::path::Path;
 
     use cold_analyze::{Usage, analyze, replay};
     use cold_model::Bytes;
@@ -42,27 +41,6 @@ mod root {
         AtMost,
         /// Not all of them, and it says that it cannot know: so many are missing, this is the first.
         Unknown(usize, u64),
-    }
-
-    struct Mounted(PathBuf);
-
-    impl Mounted {
-        fn new(at: PathBuf, args: &[&str]) -> Self {
-            fs::create_dir_all(&at).unwrap();
-            run("mount", &[args, &[at.to_str().unwrap()]].concat());
-            Self(at)
-        }
-    }
-
-    impl Drop for Mounted {
-        fn drop(&mut self) {
-            let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-        }
-    }
-
-    fn run(program: &str, args: &[&str]) {
-        let out = Command::new(program).args(args).output().unwrap();
-        assert!(out.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&out.stderr));
     }
 
     /// A file for each way that can be done there.

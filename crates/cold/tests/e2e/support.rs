@@ -24,6 +24,29 @@ pub(crate) const PAGE: u64 = 4096;
 
 static MACHINE: RwLock<()> = RwLock::new(());
 
+/// A mount, gone with its value.
+pub(crate) struct Mounted(PathBuf);
+
+impl Mounted {
+    pub(crate) fn new(at: PathBuf, args: &[&str]) -> Self {
+        fs::create_dir_all(&at).unwrap();
+        run("mount", &[args, &[at.to_str().unwrap()]].concat());
+        Self(at)
+    }
+}
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("-l").arg(&self.0).status();
+    }
+}
+
+/// Runs a tool that must succeed.
+pub(crate) fn run(program: &str, args: &[&str]) {
+    let out = Command::new(program).args(args).output().unwrap();
+    assert!(out.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&out.stderr));
+}
+
 /// Held by tests that look at residency, so that [`alone`] does not spoil them.
 pub(crate) fn together() -> RwLockReadGuard<'static, ()> {
     MACHINE.read().unwrap_or_else(PoisonError::into_inner)

@@ -3,8 +3,7 @@
 mod root {
     use std::fs;
     use std::os::unix::ffi::OsStrExt;
-    use std::path::{Path, PathBuf};
-    use std::process::Command;
+    use std::path::Path;
 
     use cold_model::Bytes;
     use cold_model::recording::manifest::Tier;
@@ -14,29 +13,6 @@ mod root {
 
     use crate::support::*;
     use crate::trace::recorded;
-
-    /// A mount, gone with its value.
-    struct Mounted(PathBuf);
-
-    impl Mounted {
-        fn new(at: PathBuf, args: &[&str]) -> Self {
-            fs::create_dir_all(&at).unwrap();
-            let out = Command::new("mount").args(args).arg(&at).output().unwrap();
-            assert!(out.status.success(), "mount {args:?}: {}", String::from_utf8_lossy(&out.stderr));
-            Self(at)
-        }
-    }
-
-    impl Drop for Mounted {
-        fn drop(&mut self) {
-            let _ = Command::new("umount").arg("-l").arg(&self.0).status();
-        }
-    }
-
-    fn run(program: &str, args: &[&str]) {
-        let out = Command::new(program).args(args).output().unwrap();
-        assert!(out.status.success(), "{program} {args:?}: {}", String::from_utf8_lossy(&out.stderr));
-    }
 
     /// Records a program of Python. `None`: nothing is promised on this tier.
     fn python(place: &Place, name: &str, state: [&str; 2], text: &str, args: &[&str]) -> Option<Recording> {

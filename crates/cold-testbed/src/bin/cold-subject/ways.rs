@@ -5,7 +5,7 @@ use std::io::{self, IoSliceMut, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use cold_testbed::ways::{PAGE, WAYS, Way};
+use cold_testbed::ways::{Kind, PAGE, WAYS, Way};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::Failure;
@@ -28,6 +28,18 @@ pub(crate) fn run(order: &Ways) -> Result<(), Failure> {
 }
 
 fn used(way: &Way, path: &Path) -> Result<(), Failure> {
+    match way.kind {
+        Kind::Mapped | Kind::Asked => mapped(way, path),
+        Kind::Read | Kind::Uring | Kind::Direct => read(way, path),
+        Kind::Written => written(way, path),
+    }
+}
+
+fn unknown(way: &Way) -> Failure {
+    format!("nobody knows how to do {}", way.name).into()
+}
+
+fn mapped(way: &Way, path: &Path) -> Result<(), Failure> {
     let file = || File::open(path);
     let pages = way.touched();
     let touch = |map: &FileMap| pages.iter().try_for_each(|page| map.touch(*page as usize));
@@ -78,6 +90,15 @@ fn used(way: &Way, path: &Path) -> Result<(), Failure> {
             map.lock()?;
             touch(&map)?;
         }
+        _ => return Err(unknown(way)),
+    }
+    Ok(())
+}
+
+fn read(way: &Way, path: &Path) -> Result<(), Failure> {
+    let file = || File::open(path);
+    let pages = way.touched();
+    match way.name {
         "read" => drop(file()?.read_to_end(&mut Vec::new())?),
         "pread" => pages.iter().try_for_each(|page| file()?.read_exact_at(&mut [0; 10], page * PAGE + 50))?,
         "readv" => {
@@ -117,15 +138,19 @@ fn used(way: &Way, path: &Path) -> Result<(), Failure> {
             let part = memory.get_mut(at..at + bytes).ok_or("no memory")?;
             file.read_exact_at(part, way.direct[0] * PAGE)?;
         }
+        _ => return Err(unknown(way)),
+    }
+    Ok(())
+}
+
+fn written(way: &Way, path: &Path) -> Result<(), Failure> {
+    let file = OpenOptions::new().write(true).open(path)?;
+    match way.name {
         "written-in-part" => {
-            let file = OpenOptions::new().write(true).open(path)?;
-            pages.iter().try_for_each(|page| file.write_all_at(&[7; 100], page * PAGE + 50))?;
+            way.touched().iter().try_for_each(|page| file.write_all_at(&[7; 100], page * PAGE + 50))?;
         }
-        "written" => {
-            let file = OpenOptions::new().write(true).open(path)?;
-            file.write_all_at(&vec![7; 64 * PAGE as usize], 0)?;
-        }
-        name => return Err(format!("nobody knows how to do {name}").into()),
+        "written" => file.write_all_at(&vec![7; 64 * PAGE as usize], 0)?,
+        _ => return Err(unknown(way)),
     }
     Ok(())
 }

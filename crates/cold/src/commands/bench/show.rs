@@ -39,7 +39,10 @@ pub(super) fn report(
         if let (Known::Value(n), Known::Value(b), Known::Value(m)) =
             (&command.files, &command.file_bytes, &command.misses)
         {
-            let by = command.processes.value().map_or_else(String::new, |n| format!(" by {}", processes(*n)));
+            let by = command
+                .processes
+                .value()
+                .map_or_else(String::new, |n| format!(" by {}", plural(*n, "process")));
             ui.line(paint(
                 FAINT,
                 format!("  uses {n} files ({b}), executed, mapped or opened{by}; {m} lookups find nothing"),
@@ -257,7 +260,7 @@ fn news(news: &News) -> String {
         ),
         News::Misses(new) => (
             new,
-            format!("{} more in {}", plural(new.amount, "failed lookup"), directories(new.count)),
+            format!("{} more in {}", plural(new.amount, "failed lookup"), plural(new.count, "directory")),
             crate::words::count,
         ),
     };
@@ -272,14 +275,6 @@ fn news(news: &News) -> String {
         n => format!(" and {} more", crate::words::count(n)),
     };
     format!("{what}: {}{more}", names.join(", "))
-}
-
-fn processes(n: u64) -> String {
-    plural(n, "process").replace("processs", "processes")
-}
-
-fn directories(n: u64) -> String {
-    plural(n, "directory").replace("directorys", "directories")
 }
 
 fn gate(ui: &Ui, g: &GateResult) {

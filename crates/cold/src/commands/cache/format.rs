@@ -27,7 +27,7 @@ pub(super) fn reason(reason: &Reason) -> String {
         Reason::Busy { pages, uninspected } => {
             let pages = plural(*pages, "page");
             if *uninspected > 0 {
-                let others = plural(*uninspected, "process").replace("processs", "processes");
+                let others = plural(*uninspected, "process");
                 format!("{pages} busy, or mapped by one of {others} that may not be inspected")
             } else {
                 format!("{pages} busy: in a CPU's batch, being read, or pinned by I/O")

@@ -168,7 +168,7 @@ pub(in crate::commands::report) fn cause(c: FillCause) -> &'static str {
 
 fn lookups(h: &Headline) -> String {
     let processes = match h.processes.value() {
-        Some(n) => plural(*n, "process").replace("processs", "processes"),
+        Some(n) => plural(*n, "process"),
         None => "processes: unknown".to_owned(),
     };
     match (h.lookups.value(), h.misses.value()) {
