@@ -1,14 +1,17 @@
 //! What would help, one rule per file. A rule says nothing where the recording holds no evidence for it.
 
 mod hints;
+mod in_front;
 mod libraries;
 mod lookups;
 mod metadata;
 mod order;
 mod pack;
+mod packages;
 mod prefetch;
 mod read_around;
 mod relocations;
+mod whole_reads;
 
 use std::cmp::Reverse;
 
@@ -17,7 +20,7 @@ use cold_model::{Bytes, Nanos};
 
 use crate::context::Context;
 use crate::cost::DeviceCost;
-use crate::model::{FileUse, Headline, MissGroup, Suggestion};
+use crate::model::{FileUse, Headline, InFront, MissGroup, PackageUse, Suggestion, WholeRead};
 use crate::waits::{Wait, union};
 
 /// Files named in a suggestion.
@@ -27,14 +30,30 @@ const LEAST_TIME: Nanos = Nanos(1_000_000);
 /// A start that waited less than this part of its time has nothing to gain from storage.
 const FINE_PART: f64 = 0.05;
 
+/// What the analysis found, for the rules to look at.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub(crate) headline: &'a Headline,
+    pub(crate) files: &'a [FileUse],
+    pub(crate) hardly_needed: &'a [usize],
+    pub(crate) misses: &'a [MissGroup],
+    pub(crate) in_front: Option<&'a InFront>,
+    pub(crate) whole_reads: &'a [WholeRead],
+    pub(crate) packages: &'a [PackageUse],
+}
+
 /// What the rules look at.
 struct Facts<'a, 'r> {
     cx: &'a Context<'r>,
-    headline: &'a Headline,
-    files: &'a [FileUse],
-    hardly_needed: &'a [usize],
-    misses: &'a [MissGroup],
+    found: Found<'a>,
     cost: Option<DeviceCost>,
+}
+
+impl<'a> std::ops::Deref for Facts<'a, '_> {
+    type Target = Found<'a>;
+    fn deref(&self) -> &Found<'a> {
+        &self.found
+    }
 }
 
 impl Facts<'_, '_> {
@@ -71,16 +90,13 @@ fn few(files: impl IntoIterator<Item = FileIdx>) -> Vec<FileIdx> {
     files.into_iter().take(FILES).collect()
 }
 
-pub(crate) fn suggestions(
-    cx: &Context<'_>,
-    headline: &Headline,
-    files: &[FileUse],
-    hardly_needed: &[usize],
-    misses: &[MissGroup],
-) -> Vec<Suggestion> {
+pub(crate) fn suggestions(cx: &Context<'_>, found: Found<'_>) -> Vec<Suggestion> {
     let cost = DeviceCost::of(cx.recording);
-    let facts = Facts { cx, headline, files, hardly_needed, misses, cost };
-    let rules: [fn(&Facts<'_, '_>) -> Option<Suggestion>; 10] = [
+    let facts = Facts { cx, found, cost };
+    let rules: [fn(&Facts<'_, '_>) -> Option<Suggestion>; 14] = [
+        in_front::rule,
+        whole_reads::rule,
+        packages::rule,
         prefetch::rule,
         read_around::rule,
         hints::random,
@@ -89,6 +105,7 @@ pub(crate) fn suggestions(
         relocations::rule,
         libraries::rule,
         lookups::rule,
+        lookups::families,
         metadata::rule,
         pack::rule,
     ];
@@ -121,6 +138,12 @@ fn worth(f: &Facts<'_, '_>, saved: Nanos) -> Option<Nanos> {
     // A model may say more than there is: nothing saves more than was waited.
     let saved = saved.min(waited);
     (saved >= LEAST_TIME && saved.0 >= waited.0 / 50).then_some(saved)
+}
+
+/// Elapsed time that somebody would feel: a millisecond, and two hundredths of the start.
+fn felt(f: &Facts<'_, '_>, elapsed: Nanos) -> Option<Nanos> {
+    let start = f.cx.window.since_start(f.cx.window.until);
+    (elapsed >= LEAST_TIME && elapsed.0 >= start.0 / 50).then_some(elapsed)
 }
 
 /// Sum of a figure of files.

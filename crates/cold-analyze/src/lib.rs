@@ -11,24 +11,28 @@ mod context;
 pub mod cost;
 mod files;
 mod headline;
+mod in_front;
 mod join;
 mod misses;
 pub mod model;
+mod packages;
 pub mod pages;
 mod sections;
 pub mod simulate;
 mod stacks;
+mod steps;
 mod story;
 mod symbols;
 pub mod timeline;
 mod usage;
 pub mod waits;
+mod whole_reads;
 
 pub use compare::compare;
 pub use join::stall_requests;
 pub use model::{Analysis, compare::Comparison};
 pub use stacks::stack_in_words;
-pub use story::{Search, calls, searches, short_name, story, story_title};
+pub use story::{Reason, Search, Topic, calls, searches, short_name, story, story_title};
 pub use symbols::symbol_at;
 pub use usage::{Usage, Window, replay};
 
@@ -45,13 +49,28 @@ pub fn analyze(recording: &Recording, layouts: &Layouts) -> Analysis {
     let headline = headline::headline(&cx, &files);
     let misses = misses::misses(&cx);
     let sections = sections::sections(&cx);
-    let suggestions = advice::suggestions(&cx, &headline, &files, &hardly_needed, &misses);
+    let in_front = in_front::in_front(&cx);
+    let whole_reads = whole_reads::whole_reads(&cx, &files);
+    let packages = packages::packages(&cx, &files);
+    let found = advice::Found {
+        headline: &headline,
+        files: &files,
+        hardly_needed: &hardly_needed,
+        misses: &misses,
+        in_front: in_front.as_ref(),
+        whole_reads: &whole_reads,
+        packages: &packages,
+    };
+    let suggestions = advice::suggestions(&cx, found);
     Analysis {
         headline,
         hardly_needed,
         sections,
         symbols: symbols::symbols(&cx),
         misses,
+        in_front,
+        whole_reads,
+        packages,
         stacks: stacks::stacks(&cx),
         suggestions,
         checks: checks::checks(&cx),

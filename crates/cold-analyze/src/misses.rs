@@ -1,5 +1,6 @@
 //! Failed lookups, grouped by the directory that was searched and by what searched there.
 
+mod family;
 mod search;
 
 use std::collections::{BTreeMap, HashMap};
@@ -31,6 +32,7 @@ pub(crate) fn misses(cx: &Context<'_>) -> Vec<MissGroup> {
         let group = groups.entry((directory.to_string(), search.clone())).or_insert_with(|| MissGroup {
             directory: directory.to_string(),
             search,
+            family: None,
             misses: 0,
             time: Nanos(0),
             stall: Nanos(0),
@@ -46,6 +48,18 @@ pub(crate) fn misses(cx: &Context<'_>) -> Vec<MissGroup> {
         }
     }
     let mut out: Vec<_> = groups.into_values().collect();
+    let mut families = family::Families::default();
+    let unrecognised = out.iter().filter(|g| g.search.is_none()).map(|g| g.directory.as_str());
+    let unrecognised: std::collections::HashSet<&str> = unrecognised.collect();
+    for (_, l) in cx.lookups().filter(|(_, l)| is_miss(l)) {
+        let (directory, name) = split(l);
+        if unrecognised.contains(directory) {
+            families.add(directory, name);
+        }
+    }
+    for group in out.iter_mut().filter(|g| g.search.is_none()) {
+        group.family = families.of(&group.directory);
+    }
     out.sort_by(|a, b| {
         (b.misses, b.time).cmp(&(a.misses, a.time)).then_with(|| a.directory.cmp(&b.directory))
     });

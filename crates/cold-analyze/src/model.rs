@@ -31,6 +31,12 @@ pub struct Analysis {
     pub symbols: Vec<SymbolUse>,
     /// Failed lookups grouped by what searched, most first.
     pub misses: Vec<MissGroup>,
+    /// What ran in front of the program; `None`: nothing, or that is not known.
+    pub in_front: Option<InFront>,
+    /// Files read from end to end, those that took longest first.
+    pub whole_reads: Vec<WholeRead>,
+    /// What the program's language loaded, the longest first.
+    pub packages: Vec<PackageUse>,
     /// Stall time by stack, longest first.
     pub stacks: Vec<StackWait>,
     /// What would help, largest expected effect first.
@@ -265,6 +271,82 @@ pub struct SymbolUse {
     pub evidence: SymbolEvidence,
 }
 
+/// Scripts, shims and wrappers that ran before the program itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct InFront {
+    /// The program: the path it was started by, where that is absolute, else that of its file.
+    pub program: String,
+    /// What ran in front of it, in order: of shells the script.
+    pub programs: Vec<String>,
+    /// Other processes that began before the program did.
+    pub processes: u64,
+    /// From the first of them to the program.
+    pub time: Nanos,
+    /// Of it, time in which at least one task waited for storage.
+    pub waited: Nanos,
+}
+
+/// A file that was read from end to end by system calls.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct WholeRead {
+    /// The file.
+    pub file: FileIdx,
+    /// Pages needed of it.
+    pub bytes: Bytes,
+    /// Its size.
+    pub size: Bytes,
+    /// Time in which at least one thread dealt with it and no other file, from its open to its last read: waiting, copying
+    /// into the program, and what the program did between two reads.
+    pub elapsed: Nanos,
+    /// Waits for storage charged to it.
+    pub waited: Nanos,
+}
+
+/// A language with packages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Language {
+    /// Python: `site-packages`, `dist-packages`, its own library.
+    Python,
+    /// Node: `node_modules`.
+    Node,
+    /// Java: jar files.
+    Java,
+    /// Ruby: gems.
+    Ruby,
+}
+
+impl std::fmt::Display for Language {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Python => "Python",
+            Self::Node => "Node",
+            Self::Java => "Java",
+            Self::Ruby => "Ruby",
+        })
+    }
+}
+
+/// A package that was loaded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PackageUse {
+    /// Its language.
+    pub language: Language,
+    /// Its name; `None`: the language's own library.
+    pub name: Option<String>,
+    /// Files of it that were used.
+    pub files: u64,
+    /// Bytes read of them.
+    pub read: Bytes,
+    /// Waits for storage charged to them.
+    pub waited: Nanos,
+    /// Failed lookups below it.
+    pub misses: u64,
+    /// Time of the program's first thread from each look at its files to the next look at something else, the package's
+    /// own work included. What a package does after it loaded another counts for the other.
+    pub elapsed: Nanos,
+}
+
 /// What made a program look in the wrong places.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MissGroup {
@@ -273,6 +355,9 @@ pub struct MissGroup {
     /// What searched there (`PATH`, `LD_LIBRARY_PATH`, `RPATH of /usr/lib/…`, `Python sys.path`,
     /// `node_modules`, `Java class path`, `loader default path`, `locale`, …); `None`: not recognised.
     pub search: Option<String>,
+    /// Where nothing is recognised, but the same names were looked for in several directories side by side: what
+    /// these have in common (`/etc/app/conf.d/NN`, `/srv/*/etc`).
+    pub family: Option<String>,
     /// Failed lookups.
     pub misses: u64,
     /// Time spent in them.

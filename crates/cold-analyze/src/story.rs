@@ -2,22 +2,28 @@
 
 use std::collections::BTreeMap;
 
-use cold_model::figures::percent_of as percent;
+use cold_model::figures::{count, percent_of as percent, plural};
 use cold_model::recording::{LookupKind, StallCause};
 use cold_model::{Bytes, Nanos};
 
-use crate::model::{Analysis, FileUse, MissGroup};
+use crate::model::{Analysis, FileUse, InFront, MissGroup, PackageUse};
 
 /// Files named as the costliest.
 const NAMED: usize = 3;
+/// Packages named.
+const PACKAGES: usize = 5;
+/// What took less than one in so many of the start is not told.
+const FELT: u64 = 50;
 /// Failed lookups are told from one in so many on.
 const MISSED: u64 = 20;
 
 /// Failed lookups of one search, over all its directories.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search<'a> {
-    /// What searched; `None`: not recognised.
+    /// What searched, or the pattern of the directories; `None`: not recognised.
     pub name: Option<&'a str>,
+    /// The name is a pattern of directories.
+    pub family: bool,
     /// Failed lookups.
     pub misses: u64,
     /// Time spent in them.
@@ -32,9 +38,10 @@ pub struct Search<'a> {
 pub fn searches(groups: &[MissGroup]) -> Vec<Search<'_>> {
     let mut out: BTreeMap<Option<&str>, Search<'_>> = BTreeMap::new();
     for group in groups {
-        let name = group.search.as_deref();
+        let name = group.search.as_deref().or(group.family.as_deref());
         let search = out.entry(name).or_insert_with(|| Search {
             name,
+            family: group.search.is_none() && name.is_some(),
             misses: 0,
             time: Nanos(0),
             stall: Nanos(0),
@@ -80,24 +87,50 @@ pub fn story_title(a: &Analysis) -> &'static str {
     if a.headline.recorded.is_none() { "Why it took this long" } else { "What it waited for and read" }
 }
 
+/// What a sentence of the [`story`] is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Topic {
+    /// How long was waited for storage, and for which files.
+    Waiting,
+    /// What else took time on the way to ready.
+    Elapsed,
+    /// What was read, and what of it in vain.
+    Read,
+    /// Failed lookups.
+    Lookups,
+}
+
+/// One sentence of the [`story`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reason {
+    /// What it is about.
+    pub topic: Topic,
+    /// The sentence.
+    pub text: String,
+}
+
 /// Why the start took so long, in a few sentences, the most important first; empty where nothing is known.
-pub fn story(a: &Analysis) -> Vec<String> {
+pub fn story(a: &Analysis) -> Vec<Reason> {
     let h = &a.headline;
     let mut out = Vec::new();
+    let mut say = |topic, text| out.push(Reason { topic, text });
     if let Some(waited) = h.waited.value() {
-        out.push(waiting(a, *waited));
-        out.extend(costliest(a));
+        say(Topic::Waiting, waiting(a, *waited));
+        costliest(a).into_iter().for_each(|text| say(Topic::Waiting, text));
     }
+    elapsed(a).into_iter().for_each(|text| say(Topic::Elapsed, text));
     if let (Some(read), Some(unused), Some(requests)) = (h.read.value(), h.unused.value(), h.requests.value())
         && read.0 > 0
     {
         let most = a.files.iter().max_by_key(|f| f.unused).filter(|f| f.unused.0 > 0);
         let most =
             most.map_or(String::new(), |f| format!(", most of {} ({})", short_name(&f.path), f.unused));
-        out.push(format!(
-            "It read {read} in {requests} requests; {unused} of that ({}) it did not need{most}.",
+        let text = format!(
+            "It read {read} in {}; {unused} of that ({}) it did not need{most}.",
+            plural(*requests, "request"),
             percent(unused.0, read.0)
-        ));
+        );
+        say(Topic::Read, text);
     }
     if let (Some(misses), Some(lookups)) = (h.misses.value(), h.lookups.value())
         && *misses * MISSED >= *lookups
@@ -105,18 +138,77 @@ pub fn story(a: &Analysis) -> Vec<String> {
     {
         let most = searches(&a.misses).into_iter().find(|s| s.name.is_some());
         let most = most.map_or(String::new(), |s| {
-            let several = if s.directories.len() == 1 { "directory" } else { "directories" };
+            let by = if s.family { "in" } else { "by" };
             format!(
-                "; most by {} ({} in {} {several})",
+                "; most {by} {} ({} in {})",
                 s.name.unwrap_or_default(),
-                s.misses,
-                s.directories.len()
+                count(s.misses),
+                plural(s.directories.len() as u64, "directory")
             )
         });
         let time = a.misses.iter().fold(Nanos(0), |sum, m| sum + m.time);
-        out.push(format!("{misses} of {lookups} lookups found nothing and took {time}{most}."));
+        say(
+            Topic::Lookups,
+            format!("{} of {} lookups found nothing and took {time}{most}.", count(*misses), count(*lookups)),
+        );
     }
     out
+}
+
+/// What took a noticeable part of the start, other than waiting, the longest first.
+fn elapsed(a: &Analysis) -> Vec<String> {
+    let ready = a.headline.ready.value().map_or(Nanos(0), |r| *r);
+    let felt = |t: &Nanos| t.0 > 0 && t.0.saturating_mul(FELT) >= ready.0;
+    let mut out: Vec<(Nanos, String)> = Vec::new();
+    out.extend(a.in_front.iter().map(|before| (before.time, in_front(before))));
+    for read in a.whole_reads.iter().take(NAMED) {
+        let path = a.files.iter().find(|f| f.file == read.file).map_or("?", |f| f.path.as_str());
+        let (elapsed, waited) = (read.elapsed, read.waited.min(read.elapsed));
+        let text = format!(
+            "{elapsed} went to reading {} from end to end ({} of {}); {waited} of it waited for storage, the rest is \
+             copying and what the program did between two reads.",
+            short_name(path),
+            read.bytes,
+            read.size
+        );
+        out.push((elapsed, text));
+    }
+    let languages: std::collections::BTreeSet<_> = a.packages.iter().map(|p| p.language).collect();
+    for language in languages {
+        let of_it: Vec<&PackageUse> = a.packages.iter().filter(|p| p.language == language).collect();
+        let time = of_it.iter().fold(Nanos(0), |sum, p| sum + p.elapsed);
+        out.push((time, packages(&of_it, time)));
+    }
+    out.retain(|(time, _)| felt(time));
+    out.sort_by_key(|(time, _)| std::cmp::Reverse(*time));
+    out.into_iter().map(|(_, text)| text).collect()
+}
+
+fn in_front(before: &InFront) -> String {
+    let more = match before.processes {
+        0 => String::new(),
+        n => format!(" and {}", plural(n, "other process")),
+    };
+    format!(
+        "{} went to what ran in front of {}: {}{more}.",
+        before.time,
+        short_name(&before.program),
+        before.programs.join(", ")
+    )
+}
+
+fn packages(all: &[&PackageUse], time: Nanos) -> String {
+    let named = all.iter().take(PACKAGES).map(|p| {
+        let name = p.name.as_deref().unwrap_or("its own library");
+        format!("{name} {} ({})", p.elapsed, plural(p.files, "file"))
+    });
+    let named = named.collect::<Vec<_>>().join(", ");
+    let more = match all.len().saturating_sub(PACKAGES) {
+        0 => String::new(),
+        n => format!(" and {n} more"),
+    };
+    let language = all.first().map_or(String::new(), |p| p.language.to_string());
+    format!("{time} went to loading {language} packages: {named}{more}.")
 }
 
 fn waiting(a: &Analysis, waited: Nanos) -> String {
@@ -152,29 +244,15 @@ fn costliest(a: &Analysis) -> Option<String> {
     let named = files.get(..files.len().min(NAMED)).unwrap_or_default();
     let sum: u64 = named.iter().map(|f| f.stall.0).sum();
     let names: Vec<_> = named.iter().map(|f| format!("{} {}", short_name(&f.path), f.stall)).collect();
-    (!names.is_empty()).then(|| {
-        let files = if files.len() == 1 { "file" } else { "files" };
-        let of = if files == "file" {
-            String::new()
-        } else {
-            format!(" of the {} {files} that it waited for", a.waited_files())
-        };
-        let files = if of.is_empty() { " file" } else { "" };
-        format!(
-            "{} of the waiting is for {}{files}{of}: {}.",
-            percent(sum, all.0),
-            names.len(),
-            names.join(", ")
-        )
-    })
+    let of = match files.len() {
+        0 => return None,
+        all if all == named.len() => plural(all as u64, "file"),
+        all => format!("{} of the {} files that it waited for", named.len(), count(all as u64)),
+    };
+    Some(format!("{} of the waiting is for {of}: {}.", percent(sum, all.0), names.join(", ")))
 }
 
 impl Analysis {
-    /// Number of files that something waited for.
-    pub fn waited_files(&self) -> usize {
-        self.files.iter().filter(|f| f.stall.0 > 0).count()
-    }
-
     /// Sections that were needed, read or waited for, the costliest first.
     pub fn sections_by_cost(&self) -> Vec<&crate::model::SectionUse> {
         let none = Bytes(0);

@@ -1,4 +1,4 @@
-//! How shares and p-values are printed, everywhere.
+//! How counts, shares and p-values are printed, everywhere.
 
 /// A percentage with one decimal. A little is never printed as none, and not quite all never as all.
 pub fn percent(p: f64) -> String {
@@ -31,9 +31,47 @@ pub fn p_value(p: f64) -> String {
     }
 }
 
+/// `1234567` as `1,234,567`.
+pub fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut out = String::new();
+    for (i, c) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(c);
+    }
+    out
+}
+
+/// `n thing` or `n things`, for things that end in a sibilant or in `ry`, too.
+pub fn plural(n: u64, thing: &str) -> String {
+    let things = match thing.strip_suffix("ry") {
+        _ if n == 1 => thing.to_owned(),
+        Some(stem) => format!("{stem}ries"),
+        None if thing.ends_with('s') => format!("{thing}es"),
+        None => format!("{thing}s"),
+    };
+    format!("{} {things}", count(n))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_and_plurals() {
+        assert_eq!(
+            (count(0), count(999), count(1000), count(1_234_567)),
+            ("0".into(), "999".into(), "1,000".into(), "1,234,567".into())
+        );
+        assert_eq!((plural(1, "page"), plural(2000, "page")), ("1 page".into(), "2,000 pages".into()));
+        assert_eq!((plural(1, "process"), plural(0, "process")), ("1 process".into(), "0 processes".into()));
+        assert_eq!(
+            (plural(1, "directory"), plural(2, "directory")),
+            ("1 directory".into(), "2 directories".into())
+        );
+    }
 
     #[test]
     fn shares_are_never_rounded_to_none_or_all() {

@@ -1,30 +1,6 @@
 //! Figures and sentences for people.
 
-pub(crate) use cold_model::figures::percent_of as percent;
-
-/// `1234567` as `1,234,567`.
-pub(crate) fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut out = String::new();
-    for (i, c) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(c);
-    }
-    out
-}
-
-/// `n thing` or `n things`, for things that end in a sibilant or in `ry`, too.
-pub(crate) fn plural(n: u64, thing: &str) -> String {
-    let things = match thing.strip_suffix("ry") {
-        _ if n == 1 => thing.to_owned(),
-        Some(stem) => format!("{stem}ries"),
-        None if thing.ends_with('s') => format!("{thing}es"),
-        None => format!("{thing}s"),
-    };
-    format!("{} {things}", count(n))
-}
+pub(crate) use cold_model::figures::{count, percent_of as percent, plural};
 
 /// Breaks `text` at blanks into lines of at most `room` characters; a longer word stays whole.
 pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
@@ -51,20 +27,6 @@ pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn counts_and_plurals() {
-        assert_eq!(
-            (count(0), count(999), count(1000), count(1_234_567)),
-            ("0".into(), "999".into(), "1,000".into(), "1,234,567".into())
-        );
-        assert_eq!((plural(1, "page"), plural(2000, "page")), ("1 page".into(), "2,000 pages".into()));
-        assert_eq!((plural(1, "process"), plural(0, "process")), ("1 process".into(), "0 processes".into()));
-        assert_eq!(
-            (plural(1, "directory"), plural(2, "directory")),
-            ("1 directory".into(), "2 directories".into())
-        );
-    }
 
     #[test]
     fn wrapping_keeps_words_and_fits() {

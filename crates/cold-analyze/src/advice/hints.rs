@@ -1,5 +1,6 @@
 //! Hints for single files: random access, or all of it at once.
 
+use cold_model::figures::plural;
 use cold_model::{Bytes, Nanos};
 
 use super::{Facts, few, total, worth};
@@ -34,7 +35,7 @@ pub(super) fn random(f: &Facts<'_, '_>) -> Option<Suggestion> {
         what: "Tell the kernel that these files are read at random (madvise MADV_RANDOM on the mapping, \
                posix_fadvise POSIX_FADV_RANDOM on the descriptor that reads)."
             .to_string(),
-        why: format!("{unused} of the {read} read of {} files was not needed.", files.len()),
+        why: format!("{unused} of the {read} read of {} was not needed.", plural(files.len() as u64, "file")),
         saves_bytes: Some(unused),
         saves_requests: None,
         saves_time: Some(saved),

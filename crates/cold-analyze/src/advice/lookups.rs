@@ -1,6 +1,7 @@
 //! Looking in many wrong places.
 
 use cold_model::Nanos;
+use cold_model::figures::count;
 
 use super::Facts;
 use crate::model::Suggestion;
@@ -34,13 +35,50 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     Some(Suggestion {
         id: "too_many_lookups".to_string(),
         what: format!("Shorten or reorder the search paths, most hits first: {}.", named.join(", ")),
-        why: format!("{misses} of {lookups} lookups found nothing; {saved} belong to a search path."),
+        why: format!(
+            "{} of {} lookups found nothing; {} belong to a search path.",
+            count(misses),
+            count(lookups),
+            count(saved)
+        ),
         saves_bytes: None,
         saves_requests: None,
         saves_time: Some(time).filter(|t| t.0 > 0),
         estimate: format!(
             "the time of these lookups, of which {stall} waited for storage; an upper bound: tracing slows \
              system calls, and some lookups will stay"
+        ),
+        files: Vec::new(),
+    })
+}
+
+/// From so many failures on a family of directories is told.
+const FAMILY: u64 = 20;
+/// Families named.
+const FAMILIES: usize = 3;
+
+/// The same names in one directory after the other, by a rule of the program's own.
+pub(super) fn families(f: &Facts<'_, '_>) -> Option<Suggestion> {
+    let searches = crate::story::searches(f.misses);
+    let families: Vec<_> =
+        searches.iter().filter(|s| s.family && s.misses >= FAMILY).take(FAMILIES).collect();
+    if families.is_empty() {
+        return None;
+    }
+    let time: Nanos = families.iter().map(|s| s.time).sum();
+    let stall: Nanos = families.iter().map(|s| s.stall).sum();
+    let named = families.iter().map(|s| {
+        format!("{} ({} in {} directories)", s.name.unwrap_or_default(), s.misses, s.directories.len())
+    });
+    Some(Suggestion {
+        id: "lookups_by_pattern".to_string(),
+        what: "Look for these files in fewer directories, or list the directory above once.".to_string(),
+        why: format!("Failed lookups by pattern: {}.", named.collect::<Vec<_>>().join(", ")),
+        saves_bytes: None,
+        saves_requests: None,
+        saves_time: Some(time).filter(|t| t.0 > 0),
+        estimate: format!(
+            "the time of these lookups, of which {stall} waited for storage; an upper bound: tracing slows system calls"
         ),
         files: Vec::new(),
     })

@@ -1,5 +1,6 @@
 //! A smaller or larger read-around window.
 
+use cold_model::figures::plural;
 use cold_model::recording::StallCause;
 use cold_model::{Bytes, Nanos};
 
@@ -57,7 +58,12 @@ fn suggestion(
         .iter()
         .map(|s| {
             let waits = s.waits.unwrap_or_default();
-            format!("{}: {} in {} requests, {waits}", s.window.unwrap_or_default(), s.bytes, s.requests)
+            format!(
+                "{}: {} in {}, {waits}",
+                s.window.unwrap_or_default(),
+                s.bytes,
+                plural(s.requests, "request")
+            )
         })
         .collect();
     let bound = if model.exact {
@@ -71,9 +77,12 @@ fn suggestion(
         id: id.to_string(),
         what: format!("Set read_ahead_kb of the device to {} instead of {}.", new.0 >> 10, old.0 >> 10),
         why: format!(
-            "Faults read {} with the present window; windows of {}.",
-            model.recorded,
-            table.join("; ")
+            "Replayed, its faults read {} in {} with the present window, and {} in {} with {}.",
+            model.present.bytes,
+            plural(model.present.requests, "request"),
+            best.bytes,
+            plural(best.requests, "request"),
+            best.window.unwrap_or_default(),
         ),
         saves_bytes: (!larger).then(|| model.present.bytes.saturating_sub(best.bytes)).filter(|b| b.0 > 0),
         saves_requests: Some(model.present.requests.saturating_sub(best.requests)).filter(|n| *n > 0),
@@ -81,10 +90,11 @@ fn suggestion(
         estimate: format!(
             "replay of this start's faults with each window, timed by a line through its requests; the replay \
              of the present window reads {} where {} was recorded, and waits {} where faults waited {waited}\
-             {bound}{time}; buffered reads and other programs feel the setting too and are not modelled",
+             {bound}{time}; buffered reads and other programs feel the setting too and are not modelled. Windows of {}",
             model.present.bytes,
             model.recorded,
-            model.present.waits.unwrap_or_default()
+            model.present.waits.unwrap_or_default(),
+            table.join("; ")
         ),
         files: few(f.files.iter().filter(|x| x.unused.0 > 0).map(|x| x.file)),
     }

@@ -116,3 +116,19 @@ fn the_empty_name_is_no_directory() {
     all.sort_unstable();
     assert_eq!(all, [("", "\"\"".to_owned()), ("/", "/".to_owned())]);
 }
+
+#[test]
+fn directories_side_by_side_are_one_family() {
+    let mut r = empty();
+    for i in 0..30 {
+        r.lookup(i * 3, LookupKind::Open, &format!("/srv/app/conf.d/{i:02}/app.toml"), -2);
+        r.lookup(i * 3 + 1, LookupKind::Open, &format!("/srv/app/conf.d/{i:02}/app.json"), -2);
+    }
+    r.lookup(500, LookupKind::Open, "/srv/app/other/x", -2);
+    let a = crate::analyze(&r, &Layouts::default());
+    let searches = crate::searches(&a.misses);
+    let told: Vec<_> = searches.iter().map(|s| (s.name, s.family, s.misses, s.directories.len())).collect();
+    assert_eq!(told, [(Some("/srv/app/conf.d/NN"), true, 60, 30), (None, false, 1, 1)]);
+    let advice = a.suggestions.iter().find(|s| s.id == "lookups_by_pattern").expect("is advised");
+    assert!(advice.why.contains("/srv/app/conf.d/NN (60 in 30 directories)"), "{}", advice.why);
+}

@@ -227,12 +227,16 @@ fn analysis_of(numbers: &Numbers<'_>) -> Value {
             "file": file(s.file), "segment": short(&s.segment), "section": short(&s.section), "size": s.size,
             "needed": s.needed, "read": s.read, "stall": s.stall,
         })).collect::<Vec<_>>(),
+        "packages": a.packages.iter().take(MOST_ROWS).map(|p| json!({
+            "name": p.name.as_deref().map(short), "language": p.language.to_string(), "files": p.files,
+            "read": p.read, "waited": p.waited, "misses": p.misses, "elapsed": p.elapsed,
+        })).collect::<Vec<_>>(),
         "symbols": a.symbols.iter().take(MOST_ROWS).map(|s| json!({
             "file": file(s.file), "symbol": short(&s.symbol), "touches": s.touches, "stall": s.stall,
             "first_use": s.first_use, "evidence": s.evidence,
         })).collect::<Vec<_>>(),
         "misses": a.misses.iter().take(MOST_ROWS).map(|m| json!({
-            "directory": crate::escape::line(&m.directory, 4_096), "search": m.search, "misses": m.misses,
+            "directory": crate::escape::line(&m.directory, 4_096), "search": m.search.as_ref().or(m.family.as_ref()).map(|s| short(s)), "misses": m.misses,
             "time": m.time, "stall": m.stall, "calls": calls(&m.kinds),
             "examples": m.examples.iter().map(|e| short(e)).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
@@ -254,7 +258,7 @@ fn analysis_of(numbers: &Numbers<'_>) -> Value {
         "causes": FILLS.map(|(cause, _)| a.headline.causes.get(&cause).map_or(0, |b| b.0)),
         // How many rows there are in all, where more than those of the page.
         "rows": {
-            "sections": a.sections_by_cost().len(), "symbols": a.symbols.len(), "misses": a.misses.len(),
+            "packages": a.packages.len(), "sections": a.sections_by_cost().len(), "symbols": a.symbols.len(), "misses": a.misses.len(),
             "stacks": a.stacks.len(), "hardly_needed": a.hardly_needed.len(),
         },
     })

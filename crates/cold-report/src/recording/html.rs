@@ -6,9 +6,10 @@
 
 use std::fmt::Write;
 
-use cold_analyze::model::Headline;
 use cold_analyze::model::compare::{Comparison, FigurePair, Unit};
+use cold_analyze::model::{Headline, Suggestion};
 use cold_analyze::{Analysis, story};
+use cold_model::figures::plural;
 use cold_model::layout::Layouts;
 use cold_model::recording::Recording;
 use cold_model::{Bytes, Known, Nanos};
@@ -176,24 +177,57 @@ fn list(out: &mut String, view: &View<'_>, named: bool, rows: &[(&str, String)])
     out.push_str("</ul>\n");
 }
 
-/// Why the start was slow, in words, above all pictures.
+/// Why the start was slow and what would help, in words, above all pictures.
 fn why(out: &mut String, analysis: &Analysis) {
     let story = story(analysis);
-    if story.is_empty() {
+    if !story.is_empty() {
+        let title = cold_analyze::story_title(analysis);
+        let _ = writeln!(
+            out,
+            "<section class=\"why\" aria-labelledby=\"h-why\"><h2 id=\"h-why\">{title}</h2>\n<ul>"
+        );
+        for reason in story {
+            let _ = writeln!(out, "<li>{}</li>", markup(&together(&reason.text)));
+        }
+        out.push_str("</ul></section>\n");
+    }
+    if analysis.suggestions.is_empty() {
         return;
     }
-    let title = cold_analyze::story_title(analysis);
-    let _ =
-        writeln!(out, "<section class=\"why\" aria-labelledby=\"h-why\"><h2 id=\"h-why\">{title}</h2>\n<ul>");
-    for sentence in story {
-        let _ = writeln!(out, "<li>{}</li>", markup(&together(&sentence)));
+    out.push_str(
+        "<section class=\"why\" id=\"help\" aria-labelledby=\"h-help\"><h2 id=\"h-help\">What would help</h2>\n<ol>\n",
+    );
+    for s in &analysis.suggestions {
+        suggestion(out, analysis, s);
     }
-    if let Some(first) = analysis.suggestions.first() {
-        let saves =
-            first.saves_time.map_or(String::new(), |t| format!(" Saves up to {t}; all advice is below."));
-        let _ = writeln!(out, "<li><b>{}</b>{}</li>", markup(&first.what), markup(&together(&saves)));
-    }
-    out.push_str("</ul></section>\n");
+    out.push_str("</ol></section>\n");
+}
+
+/// One suggestion; how it was estimated is there for who asks.
+fn suggestion(out: &mut String, analysis: &Analysis, s: &Suggestion) {
+    let saves = [
+        s.saves_time.map(|t| t.to_string()),
+        s.saves_bytes.map(|b| b.to_string()),
+        s.saves_requests.map(|n| plural(n, "request")),
+    ];
+    let saves: Vec<String> = saves.into_iter().flatten().collect();
+    let saves = if saves.is_empty() { String::new() } else { format!(" Saves up to {}.", saves.join(", ")) };
+    let names: Vec<String> = s
+        .files
+        .iter()
+        .filter_map(|f| analysis.files.iter().find(|x| x.file == *f))
+        .map(|f| line(&cold_analyze::short_name(&f.path), 200))
+        .collect();
+    let names =
+        if names.is_empty() { String::new() } else { format!("<br>Files: {}", markup(&names.join(", "))) };
+    let _ = writeln!(
+        out,
+        "<li><b>{}</b>{}<p>{}{names}</p><details><summary>how this was estimated</summary><p>{}</p></details></li>",
+        markup(&line(&s.what, 4_096)),
+        markup(&together(&saves)),
+        markup(&together(&line(&s.why, 4_096))),
+        markup(&together(&line(&s.estimate, 4_096))),
+    );
 }
 
 /// One figure: what, how much, and a line on what it is made of.

@@ -8,11 +8,13 @@ mod show;
 
 use std::sync::atomic::Ordering;
 
+use cold_bench::command::line_of;
 use cold_bench::config::Config;
 use cold_bench::gate::{self, Gate, Outcome as GateOutcome};
+use cold_bench::summary::Analysis;
 use cold_bench::{Error, baseline, session, summary};
 use cold_model::Shown as _;
-use cold_model::bench::Report;
+use cold_model::bench::{Report, State};
 
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::interrupt;
@@ -39,8 +41,32 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     exports.write(&report, &analysis, &results, ui)?;
     if !exports.take_stdout() {
         show::report(ui, &report, &analysis, old.as_ref(), &results);
+        if let Some(line) = explanation(args, &config, &report, &analysis) {
+            show::next(ui, &line);
+        }
     }
     Ok(exit(&report, &results, interrupt.load(Ordering::Relaxed)))
+}
+
+/// The command that says why the slowest cold start takes as long as it does, as it is typed for the same start. None
+/// where nothing was measured cold, and where hooks prepare a start: `cold trace` has none.
+fn explanation(args: &Args, config: &Config, report: &Report, analysis: &Analysis) -> Option<String> {
+    if report.stopped.is_some() {
+        return None;
+    }
+    let cold = analysis.summary.iter().filter_map(|s| {
+        let series = report.series.get(s.series).filter(|series| series.state == State::Cold)?;
+        Some((s.ready()?.median, series.command))
+    });
+    let slowest = cold.max_by(|a, b| a.0.total_cmp(&b.0)).and_then(|(_, i)| config.commands.get(i));
+    let Some(command) = slowest.filter(|c| c.setup.is_none() && c.prepare.is_none()) else { return None };
+    let mut words = args.start.words();
+    if let Some(limit) = &args.disk_limit {
+        words.extend(["--disk-limit".into(), limit.into()]);
+    }
+    words.push("--".into());
+    words.extend(command.argv.iter().cloned());
+    Some(format!("cold trace {}", line_of(&words)))
 }
 
 /// How the benchmark ends: a failed gate first, then what makes the rest doubtful.

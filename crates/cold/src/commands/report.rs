@@ -21,11 +21,16 @@ use text::View;
 const AFTER: &str = "\
 Exit codes: 0 shown and written, also of an incomplete recording; 1 failed; 2 wrong usage.";
 
+/// Rows of the table of files, and of the others where not all is wanted.
+const ROWS: usize = 10;
+const FEW: usize = 4;
+
 /// Flags of `cold report`.
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, after_help = AFTER)]
 #[command(before_help = "Examples:
   cold report firefox-esr.cold                       what cost most, why, and what would help
+  cold report firefox-esr.cold --details             and everything that it rests on
   cold report firefox-esr.cold --html firefox.html   as a page: every page needed and read
   cold report firefox-esr.cold --file libxul         which parts of one file
   cold report before.cold after.cold                 what changed, file by file
@@ -37,9 +42,13 @@ pub(crate) struct Args {
     #[arg(value_name = "NAME.cold", required = true, num_args = 1..=2)]
     pub(crate) recordings: Vec<PathBuf>,
 
-    /// Rows per table
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 15, help_heading = "Text")]
-    pub(crate) limit: usize,
+    /// Rows per table [default: 10 files, 4 of everything else; with --details 10]
+    #[arg(short = 'n', long, value_name = "N", help_heading = "Text")]
+    pub(crate) limit: Option<usize>,
+
+    /// Also packages, stacks, sections, functions, every check, and how each gain was estimated
+    #[arg(short, long, help_heading = "Text")]
+    pub(crate) details: bool,
 
     /// Details of the files with this text in their path: sections, functions, a map of their pages
     #[arg(long, value_name = "TEXT", help_heading = "Text")]
@@ -101,7 +110,13 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     if args.json {
         return Ok(Exit::Done);
     }
-    let view = text_view(ui, args.limit);
+    let few = if args.details { ROWS } else { FEW };
+    let view = View {
+        limit: args.limit.unwrap_or(ROWS),
+        few: args.limit.unwrap_or(few),
+        details: args.details,
+        ..text_view(ui)
+    };
     let lines = match (&args.file, rest) {
         (Some(pattern), _) => {
             page_map::lines(&first.recording, &first.layouts, &first.analysis, pattern, view)
@@ -118,8 +133,14 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
 }
 
 /// The room there is on this terminal.
-pub(super) fn text_view(ui: &Ui, limit: usize) -> View {
-    View { columns: ui.width().min(text::MOST_COLUMNS), table: crate::table::width(), limit }
+pub(super) fn text_view(ui: &Ui) -> View {
+    View {
+        columns: ui.width().min(text::MOST_COLUMNS),
+        table: crate::table::width(),
+        limit: ROWS,
+        few: FEW,
+        details: false,
+    }
 }
 
 /// The headline alone, for a summary.

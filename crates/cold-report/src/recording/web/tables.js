@@ -96,12 +96,15 @@ function tablesOf(side, sides) {
     if (rows.length > 0) new Table({ title: name(title), columns, rows, all: rows.length, ...options });
   };
   const numbers = files.path.map((_, i) => i), file = (column) => (i) => files[column][i];
-  add("What would help", [
-    ["suggestion", "words", (s) => s.what], ["why", "words", (s) => s.why],
-    ["time saved", "time", (s) => s.saves_time], ["bytes saved", "bytes", (s) => s.saves_bytes], ["requests saved", "count", (s) => s.saves_requests],
-    ["how this was estimated", "words", (s) => s.estimate],
-    ["files", "words", (s) => s.files.map((f) => shortName(files.path[f])).join(", ")],
-  ], a.suggestions);
+  // A page of one recording has them as text, above its pictures.
+  if (sides.length > 1) {
+    add("What would help", [
+      ["suggestion", "words", (s) => s.what], ["why", "words", (s) => s.why],
+      ["time saved", "time", (s) => s.saves_time], ["bytes saved", "bytes", (s) => s.saves_bytes], ["requests saved", "count", (s) => s.saves_requests],
+      ["how this was estimated", "words", (s) => s.estimate],
+      ["files", "words", (s) => s.files.map((f) => shortName(files.path[f])).join(", ")],
+    ], a.suggestions);
+  }
   add("Files", [
     ["file", "path", file("path")], ["waited", "time", file("stall")], ["needed", "bytes", file("needed")], ["of it at most", "bytes", file("needed_upper")], ["read", "bytes", file("read")],
     ["not needed", "bytes", file("unused")], ["was cached", "bytes", file("cached")], ["size", "bytes", file("size")], ["requests", "count", file("requests")], ["waits", "count", file("stalls")],
@@ -110,6 +113,10 @@ function tablesOf(side, sides) {
   add("Read, but hardly needed", [
     ["library", "path", file("path")], ["not needed", "bytes", file("unused")], ["needed", "bytes", file("needed")], ["read", "bytes", file("read")], ["waited", "time", file("stall")],
   ], a.hardly_needed, { all: a.rows.hardly_needed });
+  add("Packages", [
+    ["package", "path", (p) => p.name ?? "its own library"], ["language", "text", (p) => p.language], ["time", "time", (p) => p.elapsed], ["waited", "time", (p) => p.waited],
+    ["read", "bytes", (p) => p.read], ["files", "count", (p) => p.files], ["failed lookups", "count", (p) => p.misses],
+  ], a.packages, { all: a.rows.packages, intro: "Time: of the program's first thread, from each look at its files to the next look at something else. What a package does after it loaded another counts for the other." });
   add("Sections", [
     ["file", "path", path], ["section", "text", (s) => s.section], ["segment", "text", (s) => s.segment], ["size", "bytes", (s) => s.size],
     ["needed", "bytes", (s) => s.needed], ["read", "bytes", (s) => s.read], ["waited", "time", (s) => s.stall],

@@ -82,8 +82,13 @@ pub(super) fn report(
             () if marked > 0 => "cold doctor   (names what would disturb on this machine)",
             () => return,
         };
-        ui.line(format!("{} {next}", paint(STRONG, "next:")));
+        self::next(ui, next);
     }
+}
+
+/// What to do now.
+pub(super) fn next(ui: &Ui, what: &str) {
+    ui.line(format!("{} {what}", paint(STRONG, "next:")));
 }
 
 fn table(report: &Report, analysis: &Analysis, command: usize) -> String {

@@ -23,27 +23,38 @@ pub(crate) struct View {
     pub(crate) columns: usize,
     /// Columns for tables; `None`: nothing is shortened.
     pub(crate) table: Option<usize>,
-    /// Rows per table.
+    /// Rows of the table of files.
     pub(crate) limit: usize,
+    /// Rows of every other table.
+    pub(crate) few: usize,
+    /// Also stacks, sections, functions and the checks that hold.
+    pub(crate) details: bool,
 }
 
-/// Everything, line by line.
+/// The report line by line: the answer first, then what it rests on. Without `details` it fits two screens.
 pub(super) fn lines(analysis: &Analysis, view: View) -> Vec<String> {
     let mut out = headline::lines(&analysis.headline, view);
-    section(&mut out, cold_analyze::story_title(analysis), advice::why(analysis, view));
     let paths = paths(analysis);
+    section(&mut out, cold_analyze::story_title(analysis), advice::why(analysis, view));
+    section(&mut out, "What would help", advice::suggestions(analysis, &paths, view));
     for (title, body) in [
         ("Files that cost most", tables::files(analysis, view)),
         ("Read, but hardly needed", tables::hardly_needed(analysis, view)),
         ("Looked for in vain", tables::misses(analysis, view)),
-        ("Stacks that waited longest", advice::stacks(analysis, view)),
-        ("What would help", advice::suggestions(analysis, &paths, view)),
-        ("Sections of these files", tables::sections(analysis, &paths, view)),
-        ("Functions", tables::symbols(analysis, &paths, view)),
-        ("Checks", advice::checks(analysis, view)),
     ] {
         section(&mut out, title, body);
     }
+    if view.details {
+        for (title, body) in [
+            ("Packages", tables::packages(analysis, view)),
+            ("Stacks that waited longest", advice::stacks(analysis, view)),
+            ("Sections of these files", tables::sections(analysis, &paths, view)),
+            ("Functions", tables::symbols(analysis, &paths, view)),
+        ] {
+            section(&mut out, title, body);
+        }
+    }
+    section(&mut out, "Checks", advice::checks(analysis, view));
     out
 }
 

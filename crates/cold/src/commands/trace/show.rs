@@ -35,10 +35,10 @@ pub(super) fn summary(ui: &Ui, recording: &Recording, directory: &Path, as_json:
         ui.json(&document);
         return;
     }
-    for line in headline(&analysis.headline, text_view(ui, 10)) {
+    for line in headline(&analysis.headline, text_view(ui)) {
         ui.line(line);
     }
-    let columns = text_view(ui, 10).columns;
+    let columns = text_view(ui).columns;
     for (style, text) in state(m).into_iter().chain([cost(m)]) {
         for line in wrap(&text, columns.saturating_sub(2)) {
             ui.line(format!("  {}", paint(style, line)));

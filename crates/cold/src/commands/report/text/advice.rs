@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cold_analyze::model::{Analysis, Suggestion};
-use cold_analyze::short_name;
+use cold_analyze::{Reason, Topic, short_name};
 use cold_model::recording::FileIdx;
 
 use super::View;
@@ -20,12 +20,10 @@ const NAMED: usize = 3;
 /// What cost the time, in sentences.
 pub(super) fn why(a: &Analysis, view: View) -> Vec<String> {
     let mut out = Vec::new();
-    if a.headline.waited.value().is_none() {
-        return out;
-    }
     // What was read and looked up in vain stands in the headline and in tables of its own.
-    for sentence in cold_analyze::story(a).into_iter().take(2) {
-        for (i, line) in wrap(&sentence, view.columns.saturating_sub(4)).into_iter().enumerate() {
+    let told = |r: &Reason| matches!(r.topic, Topic::Waiting | Topic::Elapsed);
+    for reason in cold_analyze::story(a).into_iter().filter(told) {
+        for (i, line) in wrap(&reason.text, view.columns.saturating_sub(4)).into_iter().enumerate() {
             out.push(format!("  {} {line}", if i == 0 { "•" } else { " " }));
         }
     }
@@ -36,7 +34,7 @@ pub(super) fn why(a: &Analysis, view: View) -> Vec<String> {
 pub(super) fn stacks(a: &Analysis, view: View) -> Vec<String> {
     let mut out = Vec::new();
     let known: Vec<_> = a.stacks.iter().filter(|s| !s.frames.is_empty()).collect();
-    for s in known.iter().take(view.limit.min(STACKS)) {
+    for s in known.iter().take(view.few.min(STACKS)) {
         let causes: Vec<String> = s.causes.iter().map(|(c, t)| format!("{} {t}", c.word())).collect();
         let head = format!("{} in {} ({})", s.stall, plural(s.stalls, "stall"), causes.join(", "));
         out.push(format!("  {}", paint(STRONG, head)));
@@ -73,7 +71,7 @@ pub(super) fn suggestions(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: V
             out.push(format!("{mark:>4} {line}"));
         }
     };
-    for (i, s) in a.suggestions.iter().take(view.limit).enumerate() {
+    for (i, s) in a.suggestions.iter().take(view.few).enumerate() {
         put(&format!("{}.", i + 1), &format!("{} ({})", s.what, saves(s)), Some(STRONG));
         put("", &s.why, None);
         let names: Vec<String> =
@@ -83,15 +81,24 @@ pub(super) fn suggestions(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: V
             let more = if more > 0 { format!(" and {} more", count(more as u64)) } else { String::new() };
             put("", &format!("files: {}{more}", names.join(", ")), None);
         }
-        put("", &format!("estimate: {}", s.estimate), Some(FAINT));
+        if view.details {
+            put("", &format!("estimate: {}", s.estimate), Some(FAINT));
+        }
+    }
+    if a.suggestions.len() > view.few {
+        let more = plural((a.suggestions.len() - view.few) as u64, "more suggestion");
+        put("", &format!("… and {more}, and how each gain was estimated (--details)"), Some(FAINT));
+    } else if !view.details && !a.suggestions.is_empty() {
+        put("", "How each gain was estimated: --details", Some(FAINT));
     }
     out
 }
 
-/// What the recording can be trusted for.
+/// What the recording can be trusted for. What holds is only counted without `details`.
 pub(super) fn checks(a: &Analysis, view: View) -> Vec<String> {
     let mut out = Vec::new();
-    for c in &a.checks {
+    let hold = a.checks.iter().filter(|c| c.holds == Some(true)).count();
+    for c in a.checks.iter().filter(|c| view.details || c.holds != Some(true)) {
         let (style, word) = match c.holds {
             Some(true) => (GOOD, "holds"),
             Some(false) => (BAD, "FAILS"),
@@ -101,6 +108,14 @@ pub(super) fn checks(a: &Analysis, view: View) -> Vec<String> {
             let word = if i == 0 { paint(style, format!("{word:6}")) } else { " ".repeat(6) };
             out.push(format!("  {word}  {line}"));
         }
+    }
+    if !view.details && hold > 0 {
+        let all = plural(a.checks.len() as u64, "check");
+        let rest = "--details: all of them, packages, stacks, sections and functions";
+        let line = format!("{} of {all} of this recording hold ({rest})", count(hold as u64));
+        out.extend(
+            wrap(&line, view.columns.saturating_sub(2)).into_iter().map(|l| format!("  {}", paint(FAINT, l))),
+        );
     }
     out
 }

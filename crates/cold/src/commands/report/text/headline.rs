@@ -2,6 +2,7 @@
 
 use cold_analyze::model::{Headline, MappedNeed};
 use cold_model::recording::FillCause;
+use cold_model::recording::manifest::Tier;
 use cold_model::{Bytes, Known, Shown as _};
 
 use super::View;
@@ -40,7 +41,7 @@ pub(in crate::commands) fn lines(h: &Headline, view: View) -> Vec<String> {
         let (read, requests, waited) = (after.read, plural(after.requests, "request"), after.waited_sum);
         say(Some(FAINT), &format!("after ready, not counted: {read} read in {requests}, {waited} of waits"));
     }
-    say(Some(FAINT), &format!("tier {}{}", h.tier, unknowns(h)));
+    say(Some(FAINT), &format!("tier {}: {}{}", h.tier, tier(h.tier), unknowns(h)));
     for note in &h.notes {
         say(Some(WARN), note);
     }
@@ -91,7 +92,9 @@ fn bytes(h: &Headline) -> String {
     let mut text = match (h.needed.value(), h.needed_upper.value().filter(|b| b.0 > 0)) {
         (Some(most), Some(upper)) => {
             let least = most.saturating_sub(*upper);
-            format!("needed {least} for certain, {most} at most (what lies between was mapped around faults)")
+            format!(
+                "needed {least} for certain, {most} at most (around a fault the kernel maps neighbours unasked)"
+            )
         }
         _ => format!("needed {}", h.needed),
     };
@@ -177,6 +180,16 @@ fn lookups(h: &Headline) -> String {
             format!("{}, {vain}; {processes}", plural(*n, "lookup"))
         }
         _ => format!("lookups: unknown; {processes}"),
+    }
+}
+
+/// What a tier sees.
+const fn tier(tier: Tier) -> &'static str {
+    match tier {
+        Tier::A => "every fault, read, request, wait and lookup is seen",
+        Tier::B => "faults by address, every read, request, wait and lookup are seen",
+        Tier::C => "only page faults of mapped files are seen",
+        Tier::D => "only page faults of the program outside the kernel are seen",
     }
 }
 

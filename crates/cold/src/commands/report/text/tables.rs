@@ -97,13 +97,30 @@ pub(super) fn hardly_needed(a: &Analysis, view: View) -> Vec<String> {
         return Vec::new();
     }
     let mut table = Table::new(&["UNUSED", "READ", "NEEDED", "SHARE", "FILE"]);
-    for f in found.iter().take(view.limit) {
+    for f in found.iter().take(view.few) {
         let share = percent(f.needed.0.min(f.read.0), f.read.0);
-        let why = f.hardly_needed.iter().cloned().collect();
+        let why = f.hardly_needed.iter().filter(|_| view.details).cloned().collect();
         table.row(vec![bytes(f.unused), bytes(f.read), bytes(f.needed), share, f.path.clone()], why);
     }
     let mut lines = table.lines(view.table);
-    rest(&mut lines, found.len(), view.limit);
+    rest(&mut lines, found.len(), view.few);
+    lines
+}
+
+/// What the program's language loaded.
+pub(super) fn packages(a: &Analysis, view: View) -> Vec<String> {
+    if a.packages.is_empty() {
+        return Vec::new();
+    }
+    let mut table = Table::new(&["TIME", "WAITED", "READ", "FILES", "MISSES", "PACKAGE"]);
+    for p in a.packages.iter().take(view.few) {
+        let name = p.name.as_deref().map_or_else(|| "its own library".to_owned(), str::to_owned);
+        let name = format!("{}: {name}", p.language);
+        let row = [time(p.elapsed), time(p.waited), bytes(p.read), count(p.files), count(p.misses), name];
+        table.row(row.to_vec(), Vec::new());
+    }
+    let mut lines = table.lines(view.table);
+    rest(&mut lines, a.packages.len(), view.few);
     lines
 }
 
@@ -113,7 +130,7 @@ pub(super) fn sections(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: View
     if used.is_empty() {
         return Vec::new();
     }
-    let limit = view.limit.min(PARTS);
+    let limit = view.few.min(PARTS);
     let (waited, read) = (a.headline.waited.value().is_some(), a.headline.read.value().is_some());
     let shown = [waited, true, read, true, true, true];
     let of = |cells: [String; 6]| -> Vec<String> {
@@ -138,7 +155,7 @@ pub(super) fn symbols(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: View)
     if waited.is_empty() {
         return Vec::new();
     }
-    let limit = view.limit.min(PARTS);
+    let limit = view.few.min(PARTS);
     let mut table = Table::new(&["WAITED", "FAULTS", "FIRST", "FUNCTION"]);
     for s in waited.iter().take(limit) {
         let name = format!("{}`{}", short_name(paths.get(&s.file).copied().unwrap_or("?")), s.symbol);
@@ -161,26 +178,19 @@ pub(super) fn misses(a: &Analysis, view: View) -> Vec<String> {
         return Vec::new();
     }
     let mut table = Table::new(&["MISSES", "TIME", "WAITED", "DIRS", "SEARCHED BY"]);
-    for s in searches.iter().take(view.limit) {
+    for s in searches.iter().take(view.few) {
         let name = s.name.unwrap_or("not recognised").to_owned();
         let row =
             vec![count(s.misses), s.time.to_string(), time(s.stall), count(s.directories.len() as u64), name];
-        table.row(row, below(s));
+        table.row(row, below(s, view.details));
     }
     let mut lines = table.lines(view.table);
-    rest(&mut lines, searches.len(), view.limit);
+    rest(&mut lines, searches.len(), view.few);
     lines
 }
 
-/// Where and for what was searched, and by which calls.
-fn below(s: &cold_analyze::Search<'_>) -> Vec<String> {
-    let mut kinds: BTreeMap<LookupKind, u64> = BTreeMap::new();
-    for (k, n) in s.directories.iter().flat_map(|d| &d.kinds) {
-        *kinds.entry(*k).or_default() += n;
-    }
-    let counted = kinds.iter().filter(|(_, n)| **n > 0);
-    let kinds: Vec<String> =
-        counted.map(|(k, n)| format!("{} {}", count(*n), cold_analyze::calls(*k))).collect();
+/// Where was searched; with `details` also for what, and by which calls.
+fn below(s: &cold_analyze::Search<'_>, details: bool) -> Vec<String> {
     // The empty name lies in none, and a name that could not be read in an unknown one.
     let place = |d: &str| if d.is_empty() { "–".to_owned() } else { d.to_owned() };
     let in_each =
@@ -189,11 +199,22 @@ fn below(s: &cold_analyze::Search<'_>) -> Vec<String> {
     if s.directories.len() > places.len() {
         places.push("…".to_owned());
     }
+    let places = format!("in {}", places.join(", "));
+    if !details {
+        return vec![places];
+    }
+    let mut kinds: BTreeMap<LookupKind, u64> = BTreeMap::new();
+    for (k, n) in s.directories.iter().flat_map(|d| &d.kinds) {
+        *kinds.entry(*k).or_default() += n;
+    }
+    let counted = kinds.iter().filter(|(_, n)| **n > 0);
+    let kinds: Vec<String> =
+        counted.map(|(k, n)| format!("{} {}", count(*n), cold_analyze::calls(*k))).collect();
     let mut names: Vec<&str> = Vec::new();
     for name in s.directories.iter().flat_map(|d| &d.examples) {
         if names.len() < EXAMPLES && !names.contains(&name.as_str()) {
             names.push(name);
         }
     }
-    vec![format!("in {}", places.join(", ")), format!("{}: {}", kinds.join("; "), names.join(", "))]
+    vec![places, format!("{}: {}", kinds.join("; "), names.join(", "))]
 }

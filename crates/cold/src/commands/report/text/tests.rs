@@ -100,11 +100,24 @@ fn miss() -> MissGroup {
     MissGroup {
         directory: "/usr/lib/firefox-esr".into(),
         search: Some("RPATH of /usr/lib/firefox-esr/libxul.so".into()),
+        family: None,
         misses: 1300,
         time: Nanos(12 * MS),
         stall: Nanos(0),
         kinds: BTreeMap::from([(LookupKind::Open, 1200), (LookupKind::Stat, 97), (LookupKind::Change, 3)]),
         examples: vec!["libgtk-3.so.0".into(), "libX11.so.6".into()],
+    }
+}
+
+fn package(name: Option<&str>, ms: u64) -> PackageUse {
+    PackageUse {
+        language: Language::Python,
+        name: name.map(str::to_owned),
+        files: ms / 10,
+        read: Bytes(ms * KIB),
+        waited: Nanos(ms * MS / 4),
+        misses: 3,
+        elapsed: Nanos(ms * MS),
     }
 }
 
@@ -164,6 +177,21 @@ pub(in crate::commands::report) fn analysis() -> Analysis {
             evidence: SymbolEvidence::Instruction,
         }],
         misses: vec![miss()],
+        in_front: Some(InFront {
+            program: "/usr/lib/firefox-esr/firefox-esr".into(),
+            programs: vec!["shims/firefox".into()],
+            processes: 41,
+            time: Nanos(147 * MS),
+            waited: Nanos(12 * MS),
+        }),
+        whole_reads: vec![WholeRead {
+            file: 1,
+            bytes: Bytes(12 << 20),
+            size: Bytes(12 << 20),
+            elapsed: Nanos(220 * MS),
+            waited: Nanos(120 * MS),
+        }],
+        packages: vec![package(Some("lxml"), 410), package(None, 90)],
         stacks: vec![stack()],
         suggestions: vec![suggestion()],
         checks: checks(),
@@ -210,25 +238,55 @@ pub(in crate::commands::report) fn golden(name: &str, lines: &[String]) {
     assert!(wanted == text, "tests/golden/{name} differs (COLD_BLESS=1 writes it):\n{text}");
 }
 
+/// Room for so many columns and rows.
+fn view(columns: usize, table: Option<usize>, limit: usize) -> View {
+    View { columns, table, limit, few: limit, details: false }
+}
+
 #[test]
 fn the_report_reads_as_it_should() {
-    golden("report-100.txt", &plain(&analysis(), View { columns: 100, table: Some(100), limit: 10 }));
-    golden("report-pipe.txt", &plain(&analysis(), View { columns: MOST_COLUMNS, table: None, limit: 2 }));
-    golden("report-unknown.txt", &plain(&poor(), View { columns: 80, table: Some(80), limit: 10 }));
+    golden("report-100.txt", &plain(&analysis(), view(100, Some(100), 10)));
+    let all = View { details: true, ..view(100, Some(100), 10) };
+    golden("report-details.txt", &plain(&analysis(), all));
+    golden("report-pipe.txt", &plain(&analysis(), view(MOST_COLUMNS, None, 2)));
+    golden("report-unknown.txt", &plain(&poor(), view(80, Some(80), 10)));
 }
 
 #[test]
 fn nothing_is_wider_than_the_terminal() {
     for width in [60, 80, 120] {
-        for line in plain(&analysis(), View { columns: width, table: Some(width), limit: 10 }) {
+        for line in plain(&analysis(), view(width, Some(width), 10)) {
             // Only tables of a terminal too narrow for their figures may stick out.
             assert!(line.chars().count() <= width.max(80), "{width}: {line}");
         }
     }
 }
 
+/// As many rows of everything as a large program's start has.
+#[test]
+fn a_long_report_fits_two_screens() {
+    let mut a = analysis();
+    a.files = (0..500)
+        .map(|i| file(i, &format!("/usr/lib/x/lib{i}.so"), [9 * MS, MS, MS, MS], Reached::Mapped))
+        .collect();
+    a.hardly_needed = (0..40).collect();
+    a.misses = (0..60).map(|i| MissGroup { search: Some(format!("RPATH of lib{i}.so")), ..miss() }).collect();
+    a.suggestions = vec![suggestion(); 14];
+    a.stacks = vec![stack(); 300];
+    a.packages = (0..80).map(|i| package(Some(&format!("p{i}")), 900 - i)).collect();
+    let usual = View {
+        limit: crate::commands::report::ROWS,
+        few: crate::commands::report::FEW,
+        ..view(100, Some(100), 0)
+    };
+    let lines = plain(&a, usual);
+    // Two screens of 45 lines.
+    assert!(lines.len() <= 90, "{} lines:\n{}", lines.len(), lines.join("\n"));
+    assert!(plain(&a, View { details: true, ..usual }).len() > lines.len());
+}
+
 #[test]
 fn losses_come_before_every_figure() {
-    let text = plain(&analysis(), View { columns: 100, table: None, limit: 10 });
+    let text = plain(&analysis(), view(100, None, 10));
     assert!(text[1].contains("12 filemap") && text[1].contains("lost"), "{}", text[1]);
 }

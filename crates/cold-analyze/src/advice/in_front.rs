@@ -1,0 +1,27 @@
+//! Scripts and shims that run before the program does.
+
+use super::{Facts, felt};
+use crate::model::Suggestion;
+
+pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
+    let before = f.in_front?;
+    let saved = felt(f, before.time)?;
+    Some(Suggestion {
+        id: "start_directly".to_string(),
+        what: format!("Start {} directly.", before.program),
+        why: format!(
+            "It began {} after {}; {} of that waited for storage.",
+            before.time,
+            before.programs.first().map_or("the command", String::as_str),
+            before.waited
+        ),
+        saves_bytes: None,
+        saves_requests: None,
+        saves_time: Some(saved),
+        estimate:
+            "the time from the first of them to the program; what they set in its environment must be set \
+                   in another way"
+                .to_string(),
+        files: Vec::new(),
+    })
+}
