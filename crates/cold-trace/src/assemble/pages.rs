@@ -20,6 +20,8 @@ use crate::syscalls::has_position;
 
 /// No folio is larger: 2^13 pages is beyond every kernel's limit. A damaged record must not claim more.
 const MAX_ORDER: u32 = 13;
+/// Its inode is not the one whose pages are read.
+const OVERLAY: &str = "overlay";
 /// A fault-around window beyond this is none (`fault_around_bytes` reaches one page table: 512 pages).
 const MAX_WINDOW: u64 = 512;
 
@@ -181,9 +183,31 @@ impl Builder<'_> {
             }
             old.pages = (p.first - old.first_page) as u32;
         }
+        self.read_untold(head, p, file);
         let pages = u32::try_from(last.saturating_sub(p.first).saturating_add(1)).unwrap_or(u32::MAX);
         self.pages.last_read.insert(head.tid, (key, self.pages.touches.len()));
         self.pages.touches.push((touch(head, file, p.first, pages, TouchKind::Read, 0), key));
+    }
+
+    /// What a call had copied before its first event. `filemap_get_pages` tells nothing when the last folio of a batch
+    /// was still being read: it waits for that one, returns those before it, and is called again for the rest.
+    fn read_untold(&mut self, head: &raw::Header, p: &raw::Pages, file: FileIdx) {
+        let key = (head.tid, p.context.at);
+        let first_of_call = self.pages.last_read.get(&head.tid).is_none_or(|(last, _)| *last != key);
+        let of = self.files.index(p.context.file);
+        // A call on an overlay reads the pages of the file below it.
+        let overlay = |of: FileIdx| self.files.row(of).is_some_and(|f| f.file_system == OVERLAY);
+        let begin = p.context.index;
+        if first_of_call
+            && key.1 != 0
+            && p.context.doing == Doing::Call
+            && has_position(p.context.syscall)
+            && begin < p.first
+            && of.is_some_and(|of| of == file || overlay(of))
+        {
+            let pages = u32::try_from(p.first - begin).unwrap_or(u32::MAX);
+            self.pages.touches.push((touch(head, file, begin, pages, TouchKind::Read, 0), key));
+        }
     }
 
     /// Tier B: a read by what its call returned.

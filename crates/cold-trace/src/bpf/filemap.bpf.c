@@ -97,6 +97,8 @@ PROGRAM(mm_filemap_get_pages, filemap_get_pages)
 	/* A read that goes on: a fault on its buffer is over. */
 	if (task->context.kind == COLD_CTX_FAULT && task->call_at)
 		context_call(task);
+	/* Where the call began: what it copied before this has no event of its own where it waited for what lies behind. */
+	resolve_call(task);
 	struct cold_id id = file_behind(task, mapping);
 	event = RESERVE(cold_pages, COLD_LOST_TOUCHES);
 	if (event) {

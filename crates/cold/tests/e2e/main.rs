@@ -38,3 +38,4 @@ mod trace_disk;
 mod trace_places;
 mod trace_storm;
 mod user;
+mod why;
