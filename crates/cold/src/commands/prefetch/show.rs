@@ -32,11 +32,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
 
-    /// Files listed, the largest first
+    /// How many files to list, the largest first
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 
-    /// One JSON document on stdout instead of text
+    /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
 
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
-    /// Write the picture: which file's pages are read when
+    /// Write the picture alone: which file's pages are read when
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }

@@ -32,15 +32,16 @@ type Result<T> = std::result::Result<T, Failure>;
 
 const EXAMPLES: &str = "Examples:
   cold prefetch tune -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/p.html
-  cold prefetch tune --trial-only --pairs 10 -- python3 app.py     prove or switch off, nothing more
+  cold prefetch tune --trial-only --pairs 10 -- python3 app.py     only: does it help?
 ";
 
 const AFTER: &str = "\
-Every start is prepared and proved cold. One that others slowed down is made again, up to twice and
-six times in all; where they go on it counts, with and without the plan alike. What is found is
-written into the plan: the best settings, the result against starts without the plan with its 95 %
-interval, and whether it may be used. A plan that was learnt again meanwhile stays as it is: what
-was found is of another one, and nothing is decided.
+Every start is prepared and proved cold. One that other programs slowed down is made again, up to
+twice, and six times in all. If they go on, such starts count, with and without the plan alike.
+
+Written into the plan: the best settings, the gain against starts without the plan with its 95 %
+interval, and whether the plan may be used. If the plan was learnt again meanwhile, it stays as it
+is and nothing is decided.
 
 Exit codes: 0 the plan helps; 1 failed; 2 wrong usage; 3 it does not help and was switched off;
             4 not decided; 5 the state could not be reached; 130 interrupted.";
@@ -55,30 +56,30 @@ pub(crate) struct Args {
     #[command(flatten, next_help_heading = "Trial")]
     planned: Planned,
 
-    /// Most pairs of starts with and without the plan in the proof
+    /// At most this many pairs of starts with and without the plan in the final comparison
     #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Trial")]
     pairs: u32,
 
-    /// Most starts in all
+    /// At most this many starts in all
     #[arg(long, value_name = "N", default_value_t = 200, help_heading = "Trial")]
     starts: u32,
 
-    /// A smaller gain is none, e.g. 1%
+    /// Smallest gain that counts
     #[arg(long, value_name = "PERCENT", default_value = "1%", help_heading = "Trial")]
     margin: String,
 
-    /// Only try the plan as it is; look for no better settings
+    /// Compare the plan as it is with starts without it; change no setting
     #[arg(long, help_heading = "Trial")]
     trial_only: bool,
 
-    /// Seed of the order within pairs [default: from the clock; printed]
+    /// Seed of the random order within pairs [default: from the clock; printed]
     #[arg(long, value_name = "N", help_heading = "Trial")]
     seed: Option<u64>,
 
     #[command(flatten)]
     start: Start,
 
-    /// The result as one JSON document on stdout instead of text
+    /// Print the result as one JSON document instead of text
     #[arg(long, help_heading = "Results")]
     json: bool,
 }
