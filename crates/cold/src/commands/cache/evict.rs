@@ -158,7 +158,7 @@ fn verdict(report: &EvictReport, files: u64) -> String {
     }
     if !report.unknown.is_empty() {
         let unknown = plural(report.unknown.len() as u64, "file");
-        let why = "neither owned nor writable: asked to leave, but the kernel does not tell";
+        let why = "you neither own nor may write them: eviction was asked for, but the kernel does not tell the result";
         open.push(paint(WARN, format!("unknown for {unknown} of {} ({why})", report.unknown_bytes())));
     }
     if open.is_empty() && report.failed.is_empty() {

@@ -253,7 +253,7 @@ fn summary(t: &Totals) -> String {
     }
     if t.unknown_files > 0 {
         let (files, why) =
-            (plural(t.unknown_files, "file"), "neither owned nor writable: the kernel does not tell");
+            (plural(t.unknown_files, "file"), "you neither own nor may write them: the kernel does not tell");
         parts.push(format!("unknown for {files} of {} ({why})", t.unknown));
     }
     parts.join("; ")

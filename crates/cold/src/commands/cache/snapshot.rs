@@ -90,7 +90,9 @@ fn print_saved(snapshot: &Snapshot, gaps: &CaptureGaps, args: &SaveArgs, ui: &Ui
     ui.line(format!("{} cached pages of {files} saved in {}", snapshot.resident(), args.file.shown()));
     if !gaps.unknown.is_empty() {
         let n = plural(gaps.unknown.len() as u64, "file");
-        ui.warn(format!("left out: {n} whose residency the kernel does not tell this user (root may ask)"));
+        ui.warn(format!(
+            "left out: {n}, as the kernel does not tell this user what is cached of them (root may ask)"
+        ));
     }
 }
 

@@ -38,7 +38,7 @@ const EXAMPLES: &str = "Examples:
 const AFTER: &str = "\
 Each start is recorded as by `cold trace`, with the best tier this machine allows, and added to the
 plan. A page is kept when enough of the last 8 starts needed it. A start whose cache others
-disturbed is made again, up to twice.
+disturbed is made again, at most twice.
 
 The kernel also maps neighbours of a page that is needed. As root, where that leaves much uncertain
 and reading page by page takes no more than a minute, the last cold start is made with --exact-need.
@@ -236,7 +236,7 @@ impl Lesson<'_> {
             }
             let why = disturbed.join("; ");
             if !patience.again() {
-                self.ui.note(format!("start {} was disturbed and teaches all the same: {why}", n + 1));
+                self.ui.note(format!("start {} was disturbed, but is used all the same: {why}", n + 1));
                 return Ok(start);
             }
             self.ui.note(format!("start {} was disturbed and is made again: {why}", n + 1));
@@ -280,7 +280,7 @@ impl Lesson<'_> {
             interpreter: Some(cold_doctor::interpreter),
         };
         let start = cold_prefetch::observe(&recording, &with).map_err(|e| {
-            Failure::from(anyhow::anyhow!("start {} taught nothing: {e}", n + 1))
+            Failure::from(anyhow::anyhow!("nothing could be learnt from start {}: {e}", n + 1))
                 .hint("`cold doctor` tells what can be recorded here")
         })?;
         let doubt = Doubt::of(&recording, &start);

@@ -26,8 +26,8 @@ launcher itself switches a plan off that makes starts slower. --apply does the s
 proven gains. Of the system's plans, those that this user has started are shown; root decides on
 them.
 
-A start is timed until the program has used as much CPU time as a start takes until it is ready. If
-it needs less: until it comes to rest (learnt with --ready), or ends (learnt without).
+A start is timed to its mark: when the program has used as much CPU time as a start takes until it
+is ready. If it needs less: when it comes to rest (learnt with --ready), or ends (learnt without).
 
 Exit codes: 0 done; 1 failed; 2 wrong usage.";
 

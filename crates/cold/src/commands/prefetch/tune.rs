@@ -36,8 +36,8 @@ const EXAMPLES: &str = "Examples:
 ";
 
 const AFTER: &str = "\
-Every start is prepared and proved cold. One that other programs slowed down is made again, up to
-twice, and six times in all. If they go on, such starts count, with and without the plan alike.
+Every start is prepared and proved cold. One that other programs slowed down is made again: each at
+most twice, six repeats in all. If they go on, such starts count, with and without the plan alike.
 
 Written into the plan: the best settings, the gain against starts without the plan with its 95 %
 interval, and whether the plan may be used. If the plan was learnt again meanwhile, it stays as it
@@ -338,7 +338,7 @@ fn tell_tried(ui: &Ui, tried: &[Tried]) {
         let time = format!("{:.3}", t.ratio);
         table.row(vec![time, t.pairs.to_string(), outcome.to_owned(), t.what.clone()], Vec::new());
     }
-    ui.line(paint(FAINT, "  rival settings, each against the best before it (1.000: as long):"));
+    ui.line(paint(FAINT, "  settings tried, each compared with the best before it (1.000: takes as long):"));
     for line in table.lines(width()) {
         ui.line(paint(FAINT, format!("  {line}")));
     }
@@ -348,7 +348,7 @@ fn in_one_line(tried: &[Tried]) -> String {
     let taken = || tried.iter().filter(|t| t.taken);
     let names: Vec<String> = taken().map(|t| format!("{} ({:.3})", t.what, t.ratio)).collect();
     let names = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
-    format!("{} tried, {} taken over{names}", plural(tried.len() as u64, "rival setting"), taken().count())
+    format!("{} tried, {} taken over{names}", plural(tried.len() as u64, "setting"), taken().count())
 }
 
 #[cfg(test)]
@@ -360,7 +360,7 @@ mod tests {
         let knobs = cold_prefetch::default_knobs(None);
         let tried = |what: &str, ratio, taken| Tried { what: what.into(), knobs, pairs: 3, ratio, taken };
         let all = [tried("gap 0 B", 1.2, false), tried("gate none", 0.9, true)];
-        assert_eq!(in_one_line(&all), "2 rival settings tried, 1 taken over: gate none (0.900)");
-        assert_eq!(in_one_line(&all[..1]), "1 rival setting tried, 0 taken over");
+        assert_eq!(in_one_line(&all), "2 settings tried, 1 taken over: gate none (0.900)");
+        assert_eq!(in_one_line(&all[..1]), "1 setting tried, 0 taken over");
     }
 }
