@@ -171,27 +171,32 @@ def table_plans(results):
 
 def page(results, harm, facts):
     text = ["# Plans against no plan, warm starts and rivals", "",
-            "Written by `make bench-prefetch`. Times in ms: median [least … largest] (runs that count). Ratios: of "
-            "medians, with 95 % intervals by bootstrap. A run that was disturbed, or not proved cold, does not count "
-            "and is replaced.", "", *facts, "",
+            "Does a plan make cold starts faster, and is it better than simpler ways of reading ahead "
+            "(rivals)? Written by `make bench-prefetch`; words: [glossary](../glossary.md). Times in ms: "
+            "median [least … largest] (runs that count). Ratios are of medians, with 95 % intervals by "
+            "bootstrap. A run that was disturbed, or not proved cold, does not count and is replaced.", "", *facts, "",
             "## 1 Against warm starts and the lower bound", "", *table_one(results), "",
-            "The lower bound is the plan's (`cold prefetch show`): the least time in which the measured device gives "
-            "the pages that every start needed, overlapped perfectly with computing (known after a trial only).", "",
+            "The lower bound is the plan's (`cold prefetch show`): the least time in which the measured device "
+            "can deliver the pages that every start needed, if reading overlaps perfectly with computing. The "
+            "computing time is known only after `cold prefetch tune`.", "",
             "## 2 Against rivals, in the same rounds", "",
-            "Rivals read beside the program from its start on, which favours them over tools that read first and "
-            "start then. Below 1: the plan is faster. Medians in the order of the columns.", "",
+            "Rivals read beside the program from its start on. That favours them over tools that read first "
+            "and then start the program. Below 1 the plan is faster. The last column has the medians of no "
+            "prefetch and of the three rivals, in the order of the columns.", "",
             *table_two(results), "",
             "## 3 Never harmful", "", *(table_three(harm) if harm else ["Not run."]), ""]
     four = table_four(results)
     text += ["## 4 What reaches the disk", "",
-             "Recorded by `cold trace`, one cold prefetched start, median of 3. A page that the program asks for first "
-             "is the program's. A planned request is split where pages of it stayed cached, because others map them "
-             "(the C library on `own`), and where it has more pieces than the disk takes at once.", "", *(four if len(four) > 2 else ["Not run."]), "",
+             "One cold prefetched start, recorded by `cold trace`; median of 3. A page counts for whoever asked "
+             "for it first, helper or program. A planned request is split where pages of it stayed cached "
+             "because other processes map them (the C library on `own`), and where it has more pieces than the "
+             "disk takes at once.", "", *(four if len(four) > 2 else ["Not run."]), "",
              "## 5 What prefetched starts wait for", "",
-             "From the same starts: time (ms) in which a main thread of the program, or the launcher before it, waited "
-             "uninterruptibly; several that wait at once count once. Pages were coming when the helper had asked for "
-             "them or was about to; late is what the program wanted before it had come. What is left to a warm start's "
-             "time is computing: the helper's, the kernel's, and what tracing adds.", "",
+             "From the same starts: time (ms) in which a main thread of the program, or the launcher before it, "
+             "waited uninterruptibly. Several that wait at once count once. *Pages that were coming*: the "
+             "helper had asked for them, or was about to. *Late*: the program wanted them before they had come. "
+             "The rest of the difference to a warm start is computing: the helper's, the kernel's, and what "
+             "tracing adds.", "",
              *(table_five(results) if len(four) > 2 else ["Not run."]), "",
              "## Plans, and what was left out", "", *table_plans(results), ""]
     return "\n".join(text)

@@ -80,7 +80,7 @@ fn of_series(report: &Report, series: usize) -> Vec<Finding> {
         add("outlived", Severity::Info, text);
     }
     if (1..6).contains(&counted.len()) {
-        let text = format!("only {} counted: an interval of 95 % needs 6", count(counted.len(), "run"));
+        let text = format!("only {} counted: a 95 % interval needs 6", count(counted.len(), "run"));
         add("few_runs", Severity::Warning, text);
     }
     let times: Vec<f64> = counted.iter().map(|r| r.ready.0 as f64).collect();
@@ -96,7 +96,7 @@ fn of_series(report: &Report, series: usize) -> Vec<Finding> {
     }
     for c in &changes {
         let text = format!(
-            "changes its level at round {}: median {} before, {} from there on ({}); do not pool across it",
+            "changes its level at round {}: median {} before, {} from then on ({}); one median does not describe both",
             round(counted[skip + c.at]),
             show(c.before),
             show(c.after),
@@ -137,8 +137,8 @@ fn outlived(runs: &[&Run]) -> Option<String> {
     }
     let (first, last): (Vec<f64>, Vec<f64>) = both.into_iter().unzip();
     Some(format!(
-        "its first process ended after {}, the last of its tree after {} (medians): ready is the end of the whole \
-         tree, unless --ready says otherwise",
+        "its first process ended after {}, the last process it started after {} (medians): a start is ready when all \
+         have ended, unless --ready says otherwise",
         show(median(&first)?),
         show(median(&last)?)
     ))
@@ -208,7 +208,7 @@ fn unproven(runs: &[&Run]) -> Option<String> {
         runs.iter().filter_map(|r| r.residual.value()).map(|r| r.unknown_bytes).filter(|b| b.0 > 0).collect();
     let most = partly.iter().max()?;
     Some(format!(
-        "{} of {} starts are only partly proved cold: the kernel does not tell about up to {most}",
+        "{} of {} starts are only partly proved cold: the kernel does not tell what is cached of up to {most}",
         partly.len(),
         runs.len()
     ))

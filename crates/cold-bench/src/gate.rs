@@ -207,7 +207,7 @@ impl Gate {
                 return error("a limit in x or with + needs --baseline FILE or a second command".into());
             }
             if self.command.as_ref() == commands.first() {
-                return error("the first command is the reference of x and +; name another one".into());
+                return error("x and + compare with the first command; name another one before ':'".into());
             }
         }
         Ok(())
@@ -270,7 +270,7 @@ impl Gate {
             return if holds(o.value) { Outcome::Fail } else { Outcome::Pass };
         };
         if !i.is_full() {
-            let reason = format!("{} runs are too few for an interval of 95 %", o.n);
+            let reason = format!("{} runs are too few for a 95 % interval", o.n);
             return Outcome::Inconclusive {
                 reason,
                 runs_needed: Some(6_u32.saturating_sub(o.n as u32).max(1)),

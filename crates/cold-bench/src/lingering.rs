@@ -40,8 +40,8 @@ impl<'a> Lingering<'a> {
         let (name, seconds) = (self.command, AFTER.as_secs());
         match self.port {
             Some(port) => progress.warn(&format!(
-                "{name} is still running after {seconds} s and listens on {port}: a server? --ready port:{port} \
-                 ends a start when it listens"
+                "{name} is still running after {seconds} s and listens on {port}: a server? With --ready \
+                 port:{port} a start is over when it listens"
             )),
             None => progress.step(&format!(
                 "{name} is still running after {seconds} s; if it does not end by itself, say with --ready when \

@@ -103,7 +103,7 @@ fn programs(f: &Figures<'_>) -> Vec<Use> {
         "shared",
         "shared memory, tmpfs",
         f.get("Shmem"),
-        "files in memory, memfd, System V segments; leaves only to swap",
+        "files in memory, memfd, System V segments; can only be swapped out",
     );
     shared.details =
         vec![f.detail("shared_huge", "ShmemHugePages", "in huge pages", "transparent huge pages")];
@@ -128,7 +128,7 @@ fn caches(f: &Figures<'_>) -> Vec<Use> {
             "mapped",
             "Mapped",
             "mapped by processes",
-            "stays at drop_caches and eviction; includes mapped shared memory",
+            "stays when caches are dropped or files evicted; includes mapped shared memory",
         ),
         f.detail("active", "Active(file)", "active", "used more than once lately"),
         f.detail("inactive", "Inactive(file)", "inactive", "first to be reclaimed"),
@@ -141,7 +141,7 @@ fn caches(f: &Figures<'_>) -> Vec<Use> {
         "buffers",
         "block device cache",
         f.get("Buffers"),
-        "file systems' metadata, raw device reads; leaves with drop_caches",
+        "file systems' metadata, raw device reads; drop_caches drops it",
     );
     vec![files, buffers]
 }

@@ -16,11 +16,12 @@ Usage: cold-launch [OPTIONS] [--] COMMAND [ARGUMENT…]
 Options:
       --plan FILE          Follow this plan, instead of the one in the store
       --store DIR          Look for the plan in this directory
-      --scenario NAME      The scenario, instead of the one derived from the arguments
-      --control-every K    Every K-th cold start goes without its plan, for comparison [default: 0, none]
-      --wait WHEN          When the program begins: none (at once), issued, arrived [default: by the plan]
-      --deadline MS        Reading ahead ends after this time [default: 10000]
-      --budget BYTES       Read ahead at most so many bytes
+      --scenario NAME      Name under which the plan was learnt [default: derived from the arguments]
+      --control-every K    Make every K-th cold start without the plan, to compare [default: 0, none]
+      --wait WHEN          When the program begins: none (at once), issued (its first pages are asked for),
+                           arrived (they are there) [default: by the plan]
+      --deadline MS        Stop reading ahead after this time, in ms [default: 10000]
+      --budget BYTES       Read ahead at most this many bytes
       --verbose            Say what is done
   -h, --help               Print this help
   -V, --version            Print the version

@@ -74,7 +74,9 @@ fn tell(explanation: &Explanation, verbose: bool) {
             let plan = plan.as_deref().unwrap_or(std::path::Path::new("?")).shown();
             format!("{} of {} bytes are read ahead by {plan}", seen.bytes, seen.plan_bytes)
         }
-        Decision::Control if verbose => "a control run: the plan is not followed, for comparison".to_owned(),
+        Decision::Control if verbose => {
+            "a control start: the plan is not followed, for comparison".to_owned()
+        }
         _ => return,
     };
     let took =

@@ -86,7 +86,7 @@ pub fn judge(standing: &Standing, learnt: &Learnt, trial: Option<&Trial>, histor
         Some(e) if e.pairs < LEAST => format!("not decided yet, which takes {LEAST} pairs: {e}"),
         Some(e) => format!("not decided yet: {e}"),
         None if since.iter().any(|r| r.kind == Kind::Control) => {
-            "no control start can be set against one with the plan yet".to_owned()
+            "no control start can be compared with a start by the plan yet".to_owned()
         }
         None => "no control starts yet".to_owned(),
     };

@@ -116,7 +116,7 @@ pub enum WhyNot {
     #[error("the command did not become ready while it was recorded ({0})")]
     NeverReady(String),
     /// No touches.
-    #[error("the recording has no touches: without perf events or BPF nothing shows what is needed")]
+    #[error("the recording does not show which pages were needed: that takes perf events or BPF")]
     NoTouches,
     /// Pages of another size than plans have.
     #[error("the recording has pages of {0} bytes, plans have pages of 4096")]
@@ -213,7 +213,7 @@ fn faults(recording: &Recording) -> Vec<String> {
     let m = &recording.manifest;
     let mut out = Vec::new();
     if !m.complete {
-        out.push("the recorder was killed: needs after that are missing".to_owned());
+        out.push("the recorder was killed: what was needed after that is missing".to_owned());
     }
     if m.lost_events() > 0 {
         let n = m.lost_events();
@@ -235,7 +235,7 @@ fn missing(recording: &Recording, sees: Sees, reads: bool, exact: bool, with: &W
     }
     if recording.stalls.is_none() {
         out.push(format!(
-            "tier {} does not see waits: need times of a cold start include them, only their order counts",
+            "tier {} does not see waits for storage: a cold start shows in which order pages are needed, but not when",
             m.tier
         ));
     }
@@ -249,7 +249,7 @@ fn missing(recording: &Recording, sees: Sees, reads: bool, exact: bool, with: &W
     }
     if !exact {
         out.push(
-            "no start was exact: pages that may only have been mapped around a fault are in the plan, too"
+            "no start was exact: the kernel maps neighbours of a page that is needed, and these are in the plan, too"
                 .to_owned(),
         );
     }

@@ -23,7 +23,7 @@ pub(crate) const LAST: usize = 998;
 #[derive(Debug, Parser)]
 #[command(name = "cold", version, help_template = TEMPLATE, after_help = EXIT_CODES, propagate_version = true, max_term_width = 100)]
 #[command(before_help = "Examples:
-  cold doctor                                  what this machine allows, what would disturb
+  cold doctor                                  what can be measured here, what would disturb it
   cold bench -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/p.html
   cold bench --states cold,light,warm -- python3 -c 'import json'
   cold trace -- python3 -c 'import json'       then: cold report python3.cold
@@ -32,7 +32,7 @@ pub(crate) const LAST: usize = 998;
   cold probe table                             mapped, buffered or direct: which is faster here
 ")]
 pub(crate) struct Cli {
-    /// Leave out progress, notes and warnings; results and errors stay
+    /// Print only results and errors: no progress, notes or warnings
     #[arg(short, long, global = true, display_order = LAST)]
     pub(crate) quiet: bool,
     #[command(subcommand)]
@@ -42,23 +42,23 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Measure cold and warm starts of programs, repeatably, with proof
+    /// Measure cold and warm starts repeatably, and prove that they were cold
     Bench(Box<commands::bench::Args>),
-    /// Record every page one start needed and read, why, and how long it waited
+    /// Record one start: pages needed, pages read, why, and how long it waited
     Trace(Box<commands::trace::Args>),
     /// Tell what a recording says: text, HTML, SVG, CSV, Perfetto, Firefox Profiler
     Report(commands::report::Args),
-    /// Learn what starts need, keep it as plans, prove that they help
+    /// Learn which pages a start needs, keep them as a plan, prove that the plan helps
     Prefetch(commands::prefetch::Args),
-    /// Start a program by its plan
+    /// Start a program and read ahead the pages of its plan
     Launch(commands::launch::Args),
-    /// Measure whether starting a program gets slower the more one starts, and why
+    /// Measure whether a program starts slower with every start, and why
     Spawn(Box<commands::spawn::Args>),
     /// Show, evict, save and restore what the page cache holds
     Cache(commands::cache::Args),
     /// Measure mapped against buffered access, memory pressure, prefetch calls, devices
     Probe(Box<commands::probe::Args>),
-    /// Tell what this machine allows and what would disturb a measurement
+    /// Show what can be measured on this machine, and what would disturb a measurement
     Doctor(commands::doctor::Args),
     /// Print the completion script of a shell
     Completions(commands::generate::CompletionsArgs),

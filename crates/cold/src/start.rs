@@ -28,11 +28,12 @@ const STREAM: &str = "null";
 /// How a start is recorded.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Recorded {
-    /// How much to record: auto (the best this machine allows), A, B, C or D
+    /// How much to record: from A (everything) to D (least), or auto, the best that this machine allows
     #[arg(long, value_name = "TIER", default_value = "auto", ignore_case = true, value_parser = ["auto", "A", "B", "C", "D"])]
     tier: String,
 
-    /// Make touches exact: map and read nothing around faults (root; slower, machine-wide, put back)
+    /// Show exactly which pages are needed: the kernel maps and reads no neighbours of a faulting page meanwhile
+    /// (root; slows the whole machine down; put back afterwards)
     #[arg(long)]
     pub(crate) exact_need: bool,
 }
@@ -53,11 +54,12 @@ impl Recorded {
 /// Flags of one start.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Start {
-    /// How to evict: auto, all (the whole machine; root), files (only what the command uses)
+    /// What to evict before a cold start: all (caches of the whole machine; root), files (only those that the
+    /// command uses), or auto (all where that is allowed, else files)
     #[arg(long, value_name = "HOW", default_value = EVICT, value_parser = ["auto", "all", "files"], help_heading = "State")]
     evict: String,
 
-    /// Stop with exit code 5 when a cold start cannot be proved cold
+    /// Stop with exit code 5 if a cold start cannot be proved cold, page by page
     #[arg(long, help_heading = "State")]
     require_cold: bool,
 
@@ -67,19 +69,19 @@ pub(crate) struct Start {
         value_name = "WHEN",
         default_value = READY,
         help_heading = "Start",
-        help = "What ends a start: exit (of the whole tree, also of what goes on after the first process), stdout:REGEX, stderr:REGEX, port:N, unix:PATH, file:PATH, notify, http://…"
+        help = "When a start is over: exit (the command and every process it started have ended), stdout:REGEX or stderr:REGEX (a line of output), port:N, unix:PATH (a socket), file:PATH, notify (sd_notify) or http://… (a 200 answer). A command that goes on is then ended"
     )]
     pub(crate) ready: String,
 
-    /// Time limit of a start in seconds
+    /// Longest time for a start, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT, help_heading = "Start")]
     timeout: f64,
 
-    /// Time between SIGTERM and SIGKILL when the tree is ended, in seconds
+    /// Seconds from SIGTERM to SIGKILL when the command and its child processes are ended
     #[arg(long, value_name = "SECONDS", default_value_t = GRACE, help_heading = "Start")]
     grace: f64,
 
-    /// Accept a command that fails
+    /// Accept a start whose command fails
     #[arg(short, long, help_heading = "Start")]
     pub(crate) ignore_failure: bool,
 
@@ -87,7 +89,7 @@ pub(crate) struct Start {
     #[arg(long, value_name = "FROM", default_value = STREAM, help_heading = "Start")]
     input: String,
 
-    /// Its output: null, pipe, inherit or a file
+    /// Standard output and error of the command: null, pipe, inherit or a file
     #[arg(long, value_name = "TO", default_value = STREAM, help_heading = "Start")]
     output: String,
 }

@@ -35,12 +35,12 @@ pub(super) fn summary(runs: &[&Run], counted: usize) -> Option<(Severity, String
     } else {
         Severity::Info
     };
-    let verb = if tainted == 1 { "is" } else { "are" };
+    let verb = if tainted == 1 { "does" } else { "do" };
     let end = if counted == 0 { "; no run counts" } else { "" };
     Some((
         severity,
         format!(
-            "{tainted} of {} {verb} tainted: {}{end}",
+            "{tainted} of {} {verb} not count (tainted): {}{end}",
             super::count(runs.len(), "run"),
             reasons.join(", ")
         ),
@@ -73,7 +73,9 @@ fn reason(all: &[&Taint]) -> String {
         ),
         Taint::CachesDropped { .. } => "caches were dropped by another process".into(),
         Taint::PagesReclaimed { .. } => format!("{up_to}{} pages were reclaimed", largest()),
-        Taint::Refaults { .. } => format!("{up_to}{} pages had to be read again", largest()),
+        Taint::Refaults { .. } => {
+            format!("{up_to}{} pages had to be read again after they were reclaimed", largest())
+        }
         Taint::ForeignReads { .. } => {
             format!("other processes read {up_to}{}{}", largest_bytes(), readers(all))
         }

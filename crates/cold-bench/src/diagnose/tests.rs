@@ -33,7 +33,7 @@ fn taints_are_summed_up_by_reason() {
         .push(Taint::ForeignReads { bytes: Bytes(1_288_490_188), readers: vec!["dd[77]".into()] });
     assert_eq!(
         text(&r, "tainted"),
-        "4 of 14 runs are tainted: caches were dropped by another process (3), other processes read 1.20 GiB \
+        "4 of 14 runs do not count (tainted): caches were dropped by another process (3), other processes read 1.20 GiB \
          (among them dd[77]) (1)"
     );
     for run in &mut r.runs {
@@ -41,7 +41,10 @@ fn taints_are_summed_up_by_reason() {
     }
     let all = diagnose(&r);
     assert_eq!(all[0].severity, Severity::Error);
-    assert_eq!(all[0].text, "14 of 14 runs are tainted: the command failed with code 3 (14); no run counts");
+    assert_eq!(
+        all[0].text,
+        "14 of 14 runs do not count (tainted): the command failed with code 3 (14); no run counts"
+    );
 }
 
 #[test]
@@ -150,7 +153,7 @@ fn prefetched_starts_say_which_plan_they_followed_and_why_not() {
     assert_eq!(text(&r, "plan"), "followed the plan a-0123 in 8 of 10 runs");
     assert_eq!(
         text(&r, "tainted"),
-        "2 of 10 runs are tainted: the launcher did not follow the plan: its files were cached already; \
+        "2 of 10 runs do not count (tainted): the launcher did not follow the plan: its files were cached already; \
          the disk was busy (2)"
     );
 }

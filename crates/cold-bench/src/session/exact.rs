@@ -107,15 +107,18 @@ fn maps_whole_folios(proc: &ProcFs, files: Option<&FileSet>) -> Option<String> {
         let Ok((open, meta)) = cold_sys::open::regular(&file.path, false) else { continue };
         match cold_sys::folio::maps_whole_folios(&open, &meta, page_size()) {
             Ok(Some(true)) => {
-                return Some(format!("a fault maps large folios whole, as in {}", file.path.shown()));
+                return Some(format!("a fault maps whole large folios, as in {}", file.path.shown()));
             }
             Ok(Some(false)) => only_the_page = true,
             Ok(None) | Err(_) => {}
         }
     }
     let release = proc.sysctl("kernel.osrelease").unwrap_or_default();
-    (!only_the_page && faults_map_whole_folios(&release))
-        .then(|| format!("Linux {release} maps large folios whole (since 6.18; no file here had one to try)"))
+    (!only_the_page && faults_map_whole_folios(&release)).then(|| {
+        format!(
+            "Linux {release} maps whole large folios on a fault (since 6.18; no file here had one to try)"
+        )
+    })
 }
 
 /// A guard undoes its change when it is dropped; newest first, as everywhere.

@@ -310,10 +310,10 @@ fn not_prefetched(subject: &Subject<'_>, before: usize) -> Option<String> {
         Ok(records) => match records.get(before..).and_then(<[_]>::last) {
             Some(record) => match record.kind {
                 Kind::Prefetched => None,
-                Kind::Control => Some("a control run".to_owned()),
+                Kind::Control => Some("it made a control start, without the plan".to_owned()),
                 Kind::Skipped(why) => Some(skip_words(why).to_owned()),
             },
-            None => Some("it left no word of what it did".to_owned()),
+            None => Some("it recorded nothing of what it did".to_owned()),
         },
         Err(e) => Some(e.to_string()),
     }
@@ -345,7 +345,7 @@ fn require_cold(subject: &Subject<'_>, before: &Before) -> Result<()> {
         Known::Value(r) if r.unknown_bytes.0 > 0 => fail(
             0,
             format!(
-                "; {} more cannot be proved absent (the kernel tells only owners and root)",
+                "; another {} cannot be checked (the kernel tells only their owner and root)",
                 r.unknown_bytes
             ),
         ),

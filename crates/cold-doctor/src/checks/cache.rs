@@ -63,7 +63,7 @@ pub(crate) fn dropped_by_others(c: &Context) -> Vec<Finding> {
                 pages.0, slab.0
             ),
         )
-        .so("runs during which a counter moves are marked as tainted")
+        .so("a run during which caches are dropped does not count")
     } else {
         Finding::ok(id, "nobody has dropped the caches since boot")
             .so("a drop in the middle of a run will be noticed")
@@ -92,7 +92,7 @@ pub(crate) fn cachestat(c: &Context) -> Vec<Finding> {
                 .remedy("Linux 6.5 or later; in a container an old seccomp profile may hide it")
         }
         Ok(Err(e)) => Finding::missing(id, format!("cachestat is refused for {shown}: {e}"))
-            .so("residency of files one neither owns nor may write stays unproven")
+            .so("what is cached of files that you neither own nor may write stays unknown")
             .remedy("run as root: sudo cold …"),
         Err(e) => Finding::unknown(id, "cachestat", e),
     }]
@@ -101,7 +101,7 @@ pub(crate) fn cachestat(c: &Context) -> Vec<Finding> {
 pub(crate) fn mincore(c: &Context) -> Vec<Finding> {
     let id = "mincore";
     let Some(file) = foreign_file(c) else {
-        return vec![Finding::unknown(id, "mincore on foreign files", "no file to try it on")];
+        return vec![Finding::unknown(id, "mincore on others' files", "no file to try it on")];
     };
     let shown = file.shown();
     let may_write = (c.probes.writable)(&file);
@@ -115,17 +115,17 @@ pub(crate) fn mincore(c: &Context) -> Vec<Finding> {
         )
         .so("cold can be proved page by page"),
         (Ok(answer), _) if answer.resident < answer.pages => {
-            Finding::ok(id, format!("mincore tells about foreign files too ({shown})"))
+            Finding::ok(id, format!("mincore tells about others' files too ({shown})"))
                 .so("cold can be proved page by page")
         }
         (Ok(_), _) => Finding::missing(
             id,
             format!(
-                "mincore claims every page of {shown} resident, as it does for all files one may not write"
+                "mincore says that every page of {shown} is cached, as it does for all files that you may not write"
             ),
         )
         .so("for such files neither cold nor warm can be proved; runs say unknown")
         .remedy("run as root: sudo cold …"),
-        (Err(e), _) => Finding::unknown(id, "mincore on foreign files", e),
+        (Err(e), _) => Finding::unknown(id, "mincore on others' files", e),
     }]
 }

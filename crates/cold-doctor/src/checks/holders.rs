@@ -90,7 +90,7 @@ fn instances(program: &Program, holders: &[(&Process, Held)]) -> Option<Finding>
             format!("{} runs already: pid {}", program.given, family(&running)),
         )
         .about(program.path.shown().to_string())
-        .so("what it maps cannot be evicted, so no start is cold; the new start may also just hand over to it")
+        .so("what it maps cannot be evicted, so no start is cold; a new start may just hand over to it")
         .remedy(format!("end it: kill {}", end.join(" ")))
         .pids(running.iter().map(|p| p.pid)),
     )
@@ -146,7 +146,7 @@ fn shared_files(program: &Program, holders: &[(&Process, Held)]) -> Option<Findi
                 names(by_use.iter().map(|(p, _)| p.as_path()), 4)
             ),
         )
-        .so("the pages these use stay warm, as they would for every user; runs count them as residual")
+        .so("these pages stay cached, as they do for every user; runs show them as cached before the start")
         .pids(all),
     )
 }

@@ -36,10 +36,9 @@ pub(crate) fn steal(c: &Context) -> Vec<Finding> {
     vec![if window >= TELLING_PERCENT {
         Finding::disturbs("steal", fact)
             .so("the program stands still at random moments")
-            .remedy("measure when the host is quieter; runs with steal are marked as tainted and repeated")
+            .remedy("measure when the host is quieter; runs with stolen time are marked and repeated")
     } else if now.steal > 0 {
-        Finding::note("steal", fact)
-            .so("it does happen here: runs with steal are marked as tainted and repeated")
+        Finding::note("steal", fact).so("it does happen here: runs with stolen time are marked and repeated")
     } else {
         Finding::ok("steal", "no time stolen by a hypervisor since boot").so("programs run when they can")
     }]
@@ -142,7 +141,7 @@ pub(crate) fn disks(c: &Context) -> Vec<Finding> {
             )
             .about(name)
             .so("a cold start waits behind these requests, and its own cannot be told apart in the disk's counters")
-            .remedy("stop or wait for whoever reads and writes; runs with foreign reads are marked as tainted")
+            .remedy("stop or wait for whoever reads and writes; runs during which others read do not count")
             .pids(readers.iter().filter(|_| reading).map(|b| b.pid)),
         );
     }

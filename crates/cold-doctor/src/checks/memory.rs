@@ -106,7 +106,7 @@ pub(crate) fn swap(c: &Context) -> Vec<Finding> {
     let fact = format!("{} of {size} swap{kind} in use", Bytes(used));
     vec![if used == 0 {
         Finding::note("swap", fact).so(
-            "under memory pressure parts of running programs move out, and their return adds storage reads",
+            "under memory pressure parts of running programs are swapped out; reading them back adds disk reads",
         )
     } else {
         Finding::note("swap", fact)

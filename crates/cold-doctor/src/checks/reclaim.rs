@@ -137,7 +137,7 @@ pub(crate) fn going_on(c: &Context) -> Vec<Finding> {
     vec![if stolen > 0 {
         Finding::disturbs("reclaim", format!("at least {stolen} pages were reclaimed within {seconds:.1} s"))
             .so("pages of a warm start may be among them")
-            .remedy("free memory, or stop the reclaimer named above; tainted runs are repeated")
+            .remedy("free memory, or stop the reclaimer named above; disturbed runs are repeated")
     } else {
         Finding::ok("reclaim", format!("no page was reclaimed within {seconds:.1} s"))
             .so("what is warm stays warm")

@@ -285,14 +285,20 @@ fn read_ahead(d: &BlockDevice) -> Option<Finding> {
             0 => finding("storage.read_ahead", format!("{} reads nothing ahead (read_ahead_kb 0)", d.disk))
                 .so("every fault reads a single page: cold starts take many more requests than elsewhere")
                 .remedy(set),
-            1..=127 => finding("storage.read_ahead", format!("{} reads ahead less than usual ({window})", d.disk))
-                .so("cold starts take more requests than on a machine with the kernel's 128 KiB"),
+            1..=127 => {
+                finding("storage.read_ahead", format!("{} reads ahead less than usual ({window})", d.disk))
+                    .so("cold starts take more requests than on a machine with the kernel's 128 KiB")
+            }
             128 => return None,
             _ => finding(
                 "storage.read_ahead",
-                format!("{} reads ahead {window}, {:.0} times the kernel's 128 KiB", d.disk, kib as f64 / 128.0),
+                format!(
+                    "{} reads ahead {window}, {:.0} times the kernel's 128 KiB",
+                    d.disk,
+                    kib as f64 / 128.0
+                ),
             )
-            .so("fewer requests and more unneeded bytes than with 128 KiB; figures that other machines do not repeat".to_string())
+            .so("fewer requests and more unneeded bytes than on machines with 128 KiB".to_string())
             .remedy(format!("to compare with other machines: {set}")),
         }
         .about(d.disk.clone()),

@@ -24,15 +24,16 @@ pub(crate) fn tiers(c: &Context) -> Vec<Finding> {
     let bpf = refusal(survey, Tier::B).unwrap_or("no reason was given").to_owned();
     let mut findings = vec![match survey.tier {
         Tier::A => Finding::ok("tier", "tier A: BPF on BTF tracepoints, with file map fault events")
-            .so("every touch, fill, device read and stall can be recorded with its file and offset"),
+            .so("every page that is needed (touch) or read into the cache (fill), every disk read and every \
+                 wait for storage (stall) can be recorded, with file and offset"),
         Tier::B => Finding::note("tier", "tier B: BPF on BTF tracepoints, without file map fault events")
-            .so("fills, device reads and stalls can be recorded; of touches only the faults")
+            .so("the same, but of the pages that are needed only those that fault: no buffered reads of cached pages")
             .remedy("Linux 6.12 or later has the missing events"),
         Tier::C => Finding::missing("tier", "tier C: perf events, no BPF")
-            .so("faults can be recorded with file, offset and stack; no fills, device reads or stalls")
+            .so("page faults can be recorded, with file, offset and stack; no disk reads and no waits for storage")
             .remedy(bpf),
         Tier::D => Finding::missing("tier", "tier D: only own processes can be observed")
-            .so("faults of own processes; no device reads, no fills, no stalls per file")
+            .so("page faults of your own processes can be recorded; no disk reads and no waits for storage")
             .remedy(bpf),
     }];
     findings.extend(perf(c));
@@ -92,7 +93,7 @@ pub(crate) fn exact(c: &Context) -> Vec<Finding> {
     if let Ok(Some(bytes)) = c.sys.read_opt("kernel/debug/fault_around_bytes") {
         return vec![
             Finding::ok(id, format!("the fault-around window can be set (now {bytes} bytes)"))
-                .so("touches can be recorded exactly (cold trace --exact-need)"),
+                .so("the pages that are needed can be recorded exactly (cold trace --exact-need)"),
         ];
     }
     let known = c.proc.read_opt("filesystems").ok().flatten().unwrap_or_default();
@@ -100,10 +101,10 @@ pub(crate) fn exact(c: &Context) -> Vec<Finding> {
     vec![match (has_debugfs, c.has(Capability::SysAdmin)) {
         (true, true) => {
             Finding::ok(id, "debugfs is not mounted; cold trace --exact-need reaches it without a mount")
-                .so("touches can be recorded exactly")
+                .so("the pages that are needed can be recorded exactly")
         }
         (true, false) => Finding::missing(id, "debugfs is not readable, and mounting it needs root")
-            .so("pages mapped around a fault are an upper bound of what was needed")
+            .so("the kernel maps neighbours of a faulting page (fault-around): whether they were needed stays unknown")
             .remedy("run cold trace --exact-need as root"),
         (false, _) => Finding::missing(id, "this kernel has no debugfs, so no fault-around window to set")
             .so("cold trace --exact-need turns read-ahead off on the devices instead (root)"),
@@ -118,9 +119,9 @@ pub(crate) fn ptrace(c: &Context) -> Vec<Finding> {
     };
     vec![match (c.probes.ptrace)() {
         Ok(()) => Finding::ok("ptrace", format!("a child can be traced{scope}"))
-            .so("the file set of a command is found by one observed start"),
+            .so("the files of a command are found by observing one start"),
         Err(e) => Finding::missing("ptrace", format!("a child cannot be traced{scope}: {e}"))
-            .so("the file set of a command cannot be found by observing it, so cold cannot be proved")
+            .so("the files of a command cannot be found by observing a start, so cold cannot be proved")
             .remedy("sysctl kernel.yama.ptrace_scope=1; in a container: --cap-add SYS_PTRACE"),
     }]
 }

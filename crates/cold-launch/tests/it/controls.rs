@@ -55,8 +55,8 @@ impl Scene {
                 said = calm(&followed(&mut launcher, self.dir.path()))?;
                 Ok(())
             });
-            assert!(said.contains("a control run") || said.contains("are read ahead"), "{said}");
-            said.contains("a control run")
+            assert!(said.contains("a control start") || said.contains("are read ahead"), "{said}");
+            said.contains("a control start")
         };
         (0..starts).map(|_| run()).collect()
     }

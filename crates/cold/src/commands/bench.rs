@@ -102,14 +102,15 @@ fn read_baseline(path: &std::path::Path) -> Result<Report, Failure> {
 /// What to do about a start that did not get ready in time: to ignore that would only make it happen again.
 pub(super) fn ready_hint(port: Option<u16>, by_exit: bool) -> String {
     match (port, by_exit) {
-        (Some(port), _) => format!("a server? --ready port:{port} ends a start when it listens"),
+        (Some(port), _) => format!("a server? With --ready port:{port} a start is over when it listens"),
         (None, true) => {
             "say with --ready when it is ready, if it does not end by itself (stdout:REGEX, port:N, …); or give it \
              more time with --timeout"
                 .to_owned()
         }
         (None, false) => {
-            "what --ready waits for did not come: --output inherit shows what it says, --timeout gives it more time"
+            "what --ready waits for did not come: see the command's output with --output inherit, or give it more \
+             time with --timeout"
                 .to_owned()
         }
     }
@@ -120,7 +121,9 @@ pub(super) fn failure(error: Error) -> Failure {
     let (exit, hint) = match &error {
         Error::NotCold { .. } => (
             Exit::StateNotReached,
-            Some("end the processes that hold the files, or leave out --require-cold to see marked runs"),
+            Some(
+                "end the processes that hold the files, or leave out --require-cold to measure all the same",
+            ),
         ),
         Error::State { .. } => (Exit::StateNotReached, None),
         Error::DiskLimit(_) => {
@@ -130,7 +133,7 @@ pub(super) fn failure(error: Error) -> Failure {
         Error::Interrupted => (Exit::Interrupted, None),
         Error::Command { .. } => (
             Exit::Failed,
-            Some("use --ignore-failure to measure it all the same, --output inherit to see what it says"),
+            Some("see its output with --output inherit; --ignore-failure measures it all the same"),
         ),
         Error::NotReady { port, by_exit, .. } => {
             return Failure {
@@ -140,7 +143,7 @@ pub(super) fn failure(error: Error) -> Failure {
             };
         }
         Error::NeverReady { .. } => {
-            (Exit::Failed, Some("see with --output inherit what it says; --ready says what it is waited for"))
+            (Exit::Failed, Some("see its output with --output inherit, and check what --ready waits for"))
         }
         Error::Ready(_) => (Exit::Failed, Some("stop what is there, or remove it with --prepare")),
         _ => (Exit::Failed, None),

@@ -21,9 +21,9 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
 #[command(before_help = "Examples:
-  cold cache show --holders /usr/lib/firefox-esr    what is cached of it, and who holds it
+  cold cache show --holders /usr/lib/firefox-esr    what is cached of it, and by which processes
   cold cache overview                               the machine's memory by use
-  cold cache evict /usr/lib/firefox-esr             get it out, and prove it
+  cold cache evict /usr/lib/firefox-esr             evict it, and prove it
   cold cache save warm.snap /usr/lib /home/me       remember which pages are cached …
   cold cache restore warm.snap                      … and bring back exactly these
   cold cache who /lib/x86_64-linux-gnu/libc.so.6    which processes map or open it
@@ -36,13 +36,13 @@ pub(crate) struct Args {
 /// What to do.
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Show how much of files and trees is cached
+    /// Show how much of files and directories is cached
     Show(show::Args),
     /// Show the machine's memory by use
     Overview(overview::Args),
-    /// Take files out of the cache, prove it, and say what stayed and why
+    /// Evict files from the cache, prove it, and say what stayed and why
     Evict(evict::Args),
-    /// Save which pages of files are cached
+    /// Write down which pages of files are cached
     Save(snapshot::SaveArgs),
     /// Bring the cache back to exactly the saved pages
     Restore(snapshot::RestoreArgs),
@@ -53,10 +53,10 @@ enum Action {
 /// Which files a path stands for.
 #[derive(Debug, Clone, Copy, clap::Args)]
 struct TreeArgs {
-    /// Follow symbolic links inside the trees (named paths are always followed)
+    /// Follow symbolic links inside directories (named paths are always followed)
     #[arg(long)]
     follow: bool,
-    /// Enter other file systems mounted inside the trees
+    /// Enter other file systems that are mounted inside directories
     #[arg(long)]
     cross_device: bool,
 }

@@ -15,30 +15,31 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, after_help = AFTER)]
 #[command(before_help = "Examples:
-  cold doctor                                what this machine allows, what would disturb
-  cold doctor -- firefox-esr                 … and who holds this program's files
+  cold doctor                                what can be measured here, what would disturb it
+  cold doctor -- firefox-esr                 … and which processes keep its files cached
   cold doctor /srv/data ~/.cache             file systems and devices of these paths
   sudo cold doctor                           sees more: other users' processes, BPF, caches
   cold doctor --json | jq -r '.findings[] | select(.status == \"disturbs\") | .fact'
 ")]
 pub(crate) struct Args {
-    /// One documented JSON document on stdout instead of text
+    /// Print one JSON document (its fields are documented) instead of text
     #[arg(long)]
     json: bool,
-    /// Undo first what killed runs left changed (settings, cgroups, mounts, files)
+    /// First undo what killed runs of cold left behind (settings, cgroups, mounts, files)
     #[arg(long)]
     repair: bool,
-    /// Paths whose file systems and devices matter [default: / and the home]
+    /// Paths whose file systems and devices are examined [default: / and the home directory]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
-    /// The command to be measured: lists who holds its files
+    /// The command to be measured: also lists the processes that map or open its files
     #[arg(last = true, value_name = "CMD")]
     command: Vec<String>,
 }
 
 /// The statuses, then what the exit code says here.
 const AFTER: &str = "\
-A finding is ok, note, unknown (could not be checked), missing (not available here) or disturbs.
+Each finding is marked ok, note, unknown (could not be checked), missing (not available here) or
+disturbs (would disturb a measurement now).
 
 Exit codes: 0 examined, also when something disturbs (for gates use --json); 1 failed;
             2 wrong usage: no such command or path.";

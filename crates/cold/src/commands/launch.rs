@@ -21,9 +21,9 @@ const EXAMPLES: &str = "Examples:
 ";
 
 const AFTER: &str = "\
-The program replaces cold: it has its process id and its exit code is its own. Whatever is wrong
-with a plan, the program starts. `cold-launch` does the same and is smaller: for scripts and
-overrides.
+cold becomes the program (exec): process id and exit code are the program's own. A helper process
+reads ahead. Whatever is wrong with a plan, the program starts. `cold-launch` does the same and is
+much smaller; use it in scripts.
 
 Exit codes: the program's; 126 it cannot be executed, 127 it is not there; 2 wrong usage.";
 
@@ -38,15 +38,15 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     store: Option<PathBuf>,
 
-    /// Make every K-th cold start without the plan, to compare; 0 never
+    /// Make every K-th cold start without the plan, to measure what the plan gains; 0: never
     #[arg(long, value_name = "K", default_value_t = 0)]
     control_every: u32,
 
-    /// Read nothing ahead after this time, in ms
+    /// Stop reading ahead after this time, in ms
     #[arg(long, value_name = "MS", default_value_t = 10_000)]
     deadline: u64,
 
-    /// Say what would be done and why, and start nothing
+    /// Show what would be done, and why; start nothing
     #[arg(long)]
     explain: bool,
 }

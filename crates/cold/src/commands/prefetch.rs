@@ -40,27 +40,27 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Record starts of a command and make a plan of what they need
+    /// Record starts of a command and make a plan: which pages to read ahead
     Learn(learn::Args),
     /// List the plans
     List(list::Args),
-    /// Show one plan: files, ranges, lower bound, last trial
+    /// Show one plan: its files, what is read when, what it gained
     Show(show::Args),
-    /// Tell whether a plan still fits the files on disk
+    /// Check whether a plan still fits the files on disk
     Verify(verify::Args),
-    /// Try rival settings and no plan; keep the best, or switch it off
+    /// Compare settings of a plan, and no plan; keep the best, or switch it off
     Tune(tune::Args),
-    /// Show what daily use says of the plans
+    /// Show how the plans did in daily use
     Status(status::Args),
     /// Write a plan as JSON, for another machine
     Export(portable::ExportArgs),
-    /// Make a plan of what another machine exported
+    /// Make a plan from what another machine exported
     Import(portable::ImportArgs),
     /// Remove a plan and its history
     Remove(list::RemoveArgs),
     /// Remove plans by age and size
     Prune(list::PruneArgs),
-    /// Put the launcher into a desktop entry, a service or a wrapper
+    /// Make a desktop entry, a service or a command in PATH start by plan
     Install(install::Args),
     /// Remove what install wrote
     Uninstall(install::RemoveArgs),

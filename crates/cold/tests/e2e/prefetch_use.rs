@@ -150,7 +150,7 @@ mod root {
             });
             assert!(report.runs.iter().all(|r| r.killed_by_force == 0), "{:?}", report.runs);
             // Strangers may keep it from reading; its word is there all the same.
-            assert_ne!(lost.as_deref(), Some("it left no word of what it did"));
+            assert_ne!(lost.as_deref(), Some("it recorded nothing of what it did"));
             check(lost.is_none(), || lost.unwrap_or_default())
         });
     }

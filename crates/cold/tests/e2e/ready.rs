@@ -93,7 +93,7 @@ fn a_tree_that_outlives_its_first_process_is_told_with_both_times() {
     let script = place.script("leaves", &format!("{} sleep 400 &\nexit 0", place.subject()));
     let ran = place.cold(["bench", "--evict", "files", "--states", "warm", "-r", "2", "--", &script]).run();
     let line = ran.stdout.lines().find(|l| l.contains("its first process ended after")).unwrap_or_default();
-    assert!(line.contains("the last of its tree after 4"), "{}", ran.stdout);
+    assert!(line.contains("the last process it started after 4"), "{}", ran.stdout);
     let report = place.bench(["--states", "warm", "-r", "2", "--", &script]).run().finished().report();
     for run in report.runs {
         let first = run.first_exit.value().copied().unwrap_or_default();

@@ -14,7 +14,7 @@ const EXAMPLES: &str = "Examples:
   cold bench --states cold,light,warm -r 20 -- python3 -c 'import json'
   cold bench --states cold,prefetched,warm -- python3 app.py   after cold prefetch learn
   cold bench 'git --version' 'hg --version'          two commands, compared
-  cold bench --ready port:8080 -- ./server           until it listens, then it is ended
+  cold bench --ready port:8080 -- ./server           ready when it listens; then it is ended
   cold bench --disk-limit iops=3000,bps=125M -- ./app     as on a small cloud disk
   cold bench -L jobs 1,2,4 'make -j{jobs}' --prepare 'make clean'
   cold bench --json > base.json -- ./app             then, after a change, in CI:
@@ -25,7 +25,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = EXIT_CODES, styles = Styles::plain())]
 pub(crate) struct Args {
-    /// Command lines to compare, each one argument (split into words; no shell unless --shell)
+    /// Command lines to compare, each as one argument (split into words; no shell unless --shell)
     #[arg(value_name = "COMMAND", conflicts_with = "argv")]
     pub(crate) lines: Vec<String>,
 
@@ -33,7 +33,8 @@ pub(crate) struct Args {
     #[arg(last = true, value_name = "CMD ARG")]
     pub(crate) argv: Vec<OsString>,
 
-    /// States to measure: cold, prefetched (cold, by its plan), light (evicted, started once), warm, snapshot=FILE
+    /// States of the cache to measure: cold, prefetched (cold, but started by its plan), light (started once since
+    /// eviction), warm, snapshot=FILE (what `cold cache save` wrote)
     #[arg(
         long,
         value_name = "LIST",
@@ -43,46 +44,47 @@ pub(crate) struct Args {
     )]
     pub(crate) states: Vec<String>,
 
-    /// Which plan a prefetched start follows [default: by the arguments' shape]
+    /// Name under which the plan of a prefetched start was learnt [default: derived from the arguments]
     #[arg(long, value_name = "NAME", help_heading = "State")]
     pub(crate) scenario: Option<String>,
 
     #[command(flatten, next_help_heading = "State")]
     pub(crate) place: Place,
 
-    /// Untimed starts since the last eviction that make a program warm
+    /// How many starts, not measured, make a program warm after an eviction
     #[arg(short, long, value_name = "N", default_value_t = WARMUP, help_heading = "State")]
     pub(crate) warmup: u32,
 
-    /// Limit the tree's reads per device, e.g. iops=3000,bps=125M (root; averages over 0.1 s)
+    /// Limit how fast the command and its child processes read from each disk, e.g. iops=3000,bps=125M (root;
+    /// averaged over 0.1 s)
     #[arg(long, value_name = "LIMIT", help_heading = "State")]
     pub(crate) disk_limit: Option<String>,
 
-    /// Quiet time between preparation and start, the same for every state, in ms
+    /// Quiet time between preparation and start in ms, the same for every state
     #[arg(long, value_name = "MS", default_value_t = IDLE_GAP_MS, help_heading = "State")]
     pub(crate) idle_gap: u64,
 
-    /// Exactly this many counted runs of every command in every state
+    /// Number of runs of every command in every state; disturbed runs do not count and are replaced
     #[arg(short, long, value_name = "N", conflicts_with_all = ["min_runs", "max_runs", "precision"], help_heading = "Runs")]
     pub(crate) runs: Option<u32>,
 
-    /// At least this many counted runs of each [default: 10]
+    /// Least number of runs of each [default: 10]
     #[arg(short, long, value_name = "N", help_heading = "Runs")]
     pub(crate) min_runs: Option<u32>,
 
-    /// At most this many counted runs of each [default: --min-runs, or 200 with --precision]
+    /// Greatest number of runs of each [default: --min-runs, or 200 with --precision]
     #[arg(short = 'M', long, value_name = "N", help_heading = "Runs")]
     pub(crate) max_runs: Option<u32>,
 
-    /// No new round after this many seconds
+    /// Begin no new round (every command in every state once) after this many seconds
     #[arg(long, value_name = "SECONDS", help_heading = "Runs")]
     pub(crate) max_time: Option<f64>,
 
-    /// Go on until every interval's half-width is at most this share of its median, e.g. 2%
+    /// Go on until every 95 % interval is at most ± this share of its median, e.g. 2%
     #[arg(long, value_name = "PERCENT", help_heading = "Runs")]
     pub(crate) precision: Option<String>,
 
-    /// Seed of the order and the bootstraps [default: from the clock; printed]
+    /// Seed of the random order and of the statistics [default: from the clock; printed]
     #[arg(long, value_name = "N", help_heading = "Runs")]
     pub(crate) seed: Option<u64>,
 
@@ -105,11 +107,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "LINE", help_heading = "Hooks")]
     pub(crate) cleanup: Option<String>,
 
-    /// Name of a command in reports (as often as there are commands)
+    /// Name of a command in reports (give it once per command)
     #[arg(short = 'n', long, value_name = "NAME", help_heading = "Commands")]
     pub(crate) command_name: Vec<String>,
 
-    /// Values of {VAR} in command lines, names and hooks: -L VAR a,b,c (again: all combinations)
+    /// Values of {VAR} in command lines, names and hooks: -L VAR a,b,c. Several lists give all combinations
     #[arg(short = 'L', long, num_args = 2, value_names = ["VAR", "VALUES"], action = clap::ArgAction::Append, help_heading = "Commands")]
     pub(crate) parameter_list: Vec<String>,
 
@@ -128,7 +130,7 @@ pub(crate) struct Args {
     )]
     pub(crate) parameter_step_size: Option<String>,
 
-    /// Run command lines with this shell; none (the default) splits and executes directly
+    /// Run command lines with this shell; none splits them into words and executes them directly
     #[arg(short = 'S', long, value_name = "SHELL", default_value = "none", help_heading = "Commands")]
     pub(crate) shell: String,
 
@@ -136,32 +138,32 @@ pub(crate) struct Args {
     #[arg(short = 'N', conflicts_with = "shell", help_heading = "Commands")]
     pub(crate) no_shell: bool,
 
-    /// Smallest difference that matters, e.g. 2%; smaller ones are called the same
+    /// Smallest difference that matters, e.g. 2%; a smaller one counts as the same
     #[arg(long, value_name = "PERCENT", default_value = "0%", help_heading = "Verdict")]
     pub(crate) margin: String,
 
-    /// Compare with an earlier `cold bench --json`
+    /// Compare with an earlier result, written by `cold bench --json`
     #[arg(long, value_name = "FILE", help_heading = "Verdict")]
     pub(crate) baseline: Option<PathBuf>,
 
-    /// Exit with 3 if this holds: 'cold.median > 1.10x', 'files > 300', 'files > +20' and 'read > +20MiB' (more
-    /// than the baseline), 'cold/warm > 3' (again: any)
+    /// Exit with 3 if this is true, e.g. 'cold.median > 1.10x' or 'files > +20' or 'read > +20MiB' (against the
+    /// baseline or the first command), 'files > 300', 'cold/warm > 3'. Several: if any is true
     #[arg(long, value_name = "CONDITION", help_heading = "Verdict")]
     pub(crate) fail_if: Vec<String>,
 
-    /// The full report as one JSON document on stdout instead of text
+    /// Print the full report as one JSON document instead of text
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
 
-    /// Write hyperfine's JSON (schema of version 1; `v2:FILE` for that of version 2; - is stdout)
+    /// Write JSON as hyperfine does (version 1; v2:FILE for version 2; - is stdout)
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) export_json: Vec<String>,
 
-    /// Write hyperfine's CSV
+    /// Write CSV as hyperfine does
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) export_csv: Option<PathBuf>,
 
-    /// Write hyperfine's Markdown table
+    /// Write a Markdown table as hyperfine does
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) export_markdown: Option<PathBuf>,
 

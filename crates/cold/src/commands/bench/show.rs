@@ -211,8 +211,8 @@ fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
         paint(
             WARN,
             format!(
-                "cold as far as the kernel tells: nothing known was cached before {all} runs, but {unknown} \
-                 of its files belong to others, and only owners and root are told"
+                "probably cold: no page was seen cached before any of {all} runs, but {unknown} of its files \
+                 could not be checked (the kernel tells only their owner and root)"
             ),
         )
     } else {

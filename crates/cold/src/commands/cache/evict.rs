@@ -25,20 +25,20 @@ use crate::words::plural;
 #[command(before_help = "Examples:
   cold cache evict /usr/lib/firefox-esr             file by file; needs no root
   cold cache evict --all                            all clean caches of the machine (root)
-  cold cache evict --all --reclaim libc.so.6        also what processes map (root, no swap)
+  cold cache evict --all --reclaim libc.so.6        also pages that processes map (root, no swap)
 
-Dirty data is written first; every file is looked at afterwards; what stayed is
-named with the reason. Ends with 0 when all named files are out, 5 when pages
-stayed or cannot be seen, 1 when files could not be read.
+Dirty data is written first. Every file is checked afterwards. Pages that stayed
+are shown with the reason. Exit code 0: all named files are out of the cache;
+5: pages stayed, or cannot be checked; 1: files could not be read.
 ")]
 pub(super) struct Args {
-    /// Files and trees
+    /// Files and directories (with all below)
     #[arg(required_unless_present = "all")]
     paths: Vec<PathBuf>,
-    /// Drop all clean caches of the machine, metadata included (needs root); named paths are verified
+    /// Drop all clean caches of the machine, metadata included (root); named paths are checked afterwards
     #[arg(long)]
     all: bool,
-    /// Also evict pages that processes map, through memory cgroups (needs root and no active swap)
+    /// Also evict pages that processes map, by memory reclaim of their cgroups (root; no active swap)
     #[arg(long)]
     reclaim: bool,
     /// Show at most this many files that stayed
@@ -46,7 +46,7 @@ pub(super) struct Args {
     top: usize,
     #[command(flatten)]
     tree: TreeArgs,
-    /// One documented JSON document on stdout instead of text
+    /// Print one JSON document (its fields are documented) instead of text
     #[arg(long)]
     json: bool,
 }
@@ -158,7 +158,7 @@ fn verdict(report: &EvictReport, files: u64) -> String {
     }
     if !report.unknown.is_empty() {
         let unknown = plural(report.unknown.len() as u64, "file");
-        let why = "neither owned nor writable: asked to leave, but the kernel does not tell";
+        let why = "you neither own nor may write them: eviction was asked for, but the kernel does not tell the result";
         open.push(paint(WARN, format!("unknown for {unknown} of {} ({why})", report.unknown_bytes())));
     }
     if open.is_empty() && report.failed.is_empty() {

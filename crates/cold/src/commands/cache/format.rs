@@ -20,7 +20,7 @@ pub(super) fn reason(reason: &Reason) -> String {
         Reason::Dirty { pages } => format!("{} dirty, could not be written", plural(*pages, "page")),
         Reason::Writeback { pages } => format!("{} still being written", plural(*pages, "page")),
         Reason::InMemory => {
-            "lives in memory (tmpfs or the like): there is no store to read it from again".to_owned()
+            "lives in memory (tmpfs or the like): there is no disk to read it from again".to_owned()
         }
         Reason::Loop { device } => format!("backs the loop device {device}"),
         Reason::Swap => "is active swap".to_owned(),

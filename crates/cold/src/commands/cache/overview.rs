@@ -19,7 +19,7 @@ use crate::words::percent;
   cold cache overview --json | jq '.uses[] | select(.key == \"files\")'
 ")]
 pub(super) struct Args {
-    /// One documented JSON document on stdout instead of text
+    /// Print one JSON document (its fields are documented) instead of text
     #[arg(long)]
     json: bool,
 }

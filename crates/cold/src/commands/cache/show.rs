@@ -29,7 +29,7 @@ use crate::words::{count, percent, plural};
   cold cache show --map --holders libxul.so         which parts, and who holds them
 ")]
 pub(super) struct Args {
-    /// Files and trees
+    /// Files and directories (with all below)
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     /// Name the processes that map or open each file shown
@@ -38,7 +38,7 @@ pub(super) struct Args {
     /// Draw which parts of each file shown are cached
     #[arg(long)]
     map: bool,
-    /// Sum up directories this many levels below the named trees
+    /// Sum up directories down to this many levels below the named ones
     #[arg(long, value_name = "N", default_value_t = 0)]
     depth: usize,
     /// What comes first
@@ -49,7 +49,7 @@ pub(super) struct Args {
     top: usize,
     #[command(flatten)]
     tree: TreeArgs,
-    /// One documented JSON document on stdout instead of text
+    /// Print one JSON document (its fields are documented) instead of text
     #[arg(long)]
     json: bool,
 }
@@ -253,7 +253,7 @@ fn summary(t: &Totals) -> String {
     }
     if t.unknown_files > 0 {
         let (files, why) =
-            (plural(t.unknown_files, "file"), "neither owned nor writable: the kernel does not tell");
+            (plural(t.unknown_files, "file"), "you neither own nor may write them: the kernel does not tell");
         parts.push(format!("unknown for {files} of {} ({why})", t.unknown));
     }
     parts.join("; ")

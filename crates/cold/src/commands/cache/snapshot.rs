@@ -21,21 +21,21 @@ const NAMED: usize = 10;
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
 #[command(before_help = "Examples:
-  cold cache save warm.snap /usr/lib /usr/share     which pages of these trees are cached now
+  cold cache save warm.snap /usr/lib /usr/share     which pages of these are cached now
   cold bench --states cold,snapshot=warm.snap -- …  a start from this state
 
-Ends with 5 when the snapshot lacks files, because the kernel does not tell this
-user what is cached of them or because they could not be read.
+Exit code 5: the snapshot lacks files, because they could not be read or because
+the kernel does not tell this user what is cached of them.
 ")]
 pub(super) struct SaveArgs {
     /// The snapshot to write (replaced when it exists)
     file: PathBuf,
-    /// Files and trees; also those without a cached page are saved, and emptied by a restore
+    /// Files and directories (with all below). Files without a cached page are saved too: a restore evicts them
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     tree: TreeArgs,
-    /// One documented JSON document on stdout instead of text
+    /// Print one JSON document (its fields are documented) instead of text
     #[arg(long)]
     json: bool,
 }
@@ -44,15 +44,15 @@ pub(super) struct SaveArgs {
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
 #[command(before_help = "Examples:
-  cold cache restore warm.snap         evicts what is too much, reads what is missing, compares
+  cold cache restore warm.snap         evicts what was not cached then, reads what is missing
 
-Files that changed since they were saved are left alone and named. Ends with 0
-when every page of every file is as saved, else with 5.
+Files that changed since are left alone and named. Exit code 0: every page of
+every file is as saved; 5: not.
 ")]
 pub(super) struct RestoreArgs {
     /// A snapshot made by `cold cache save`
     file: PathBuf,
-    /// One documented JSON document on stdout instead of text
+    /// Print one JSON document (its fields are documented) instead of text
     #[arg(long)]
     json: bool,
 }
@@ -90,7 +90,9 @@ fn print_saved(snapshot: &Snapshot, gaps: &CaptureGaps, args: &SaveArgs, ui: &Ui
     ui.line(format!("{} cached pages of {files} saved in {}", snapshot.resident(), args.file.shown()));
     if !gaps.unknown.is_empty() {
         let n = plural(gaps.unknown.len() as u64, "file");
-        ui.warn(format!("left out: {n} whose residency the kernel does not tell this user (root may ask)"));
+        ui.warn(format!(
+            "left out: {n}, as the kernel does not tell this user what is cached of them (root may ask)"
+        ));
     }
 }
 

@@ -21,15 +21,15 @@ use crate::words::plural;
 #[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
 #[command(before_help = "Examples:
   cold cache who /lib/x86_64-linux-gnu/libc.so.6    which processes map or open it
-  cold cache who /usr/lib/firefox-esr               every held file of a tree
+  cold cache who /usr/lib/firefox-esr               every mapped or open file below it
 ")]
 pub(super) struct Args {
-    /// Files and trees
+    /// Files and directories (with all below)
     #[arg(required = true)]
     paths: Vec<PathBuf>,
     #[command(flatten)]
     tree: TreeArgs,
-    /// One documented JSON document on stdout instead of text
+    /// Print one JSON document (its fields are documented) instead of text
     #[arg(long)]
     json: bool,
 }

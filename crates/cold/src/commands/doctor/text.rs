@@ -88,8 +88,8 @@ fn summary(report: &Report, width: usize, lines: &mut Vec<String>) {
 fn facts(report: &Report, width: usize, lines: &mut Vec<String>) {
     let sum = &report.summary;
     let tier = match sum.tier {
-        Tier::A => "A (every touch, fill and stall)",
-        Tier::B => "B (fills and device reads)",
+        Tier::A => "A (every page needed or read, disk reads, waits)",
+        Tier::B => "B (pages read, disk reads, waits, page faults)",
         Tier::C => "C (perf events)",
         Tier::D => "D (own processes only)",
     };

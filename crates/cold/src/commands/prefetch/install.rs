@@ -34,23 +34,23 @@ const REMOVE_EXAMPLES: &str = "Examples:
   cold prefetch uninstall --desktop firefox-esr
   cold prefetch uninstall --systemd postgresql.service
   cold prefetch uninstall --wrapper ~/bin/node
-  cold prefetch uninstall --all                          everything that you (or root) installed
+  cold prefetch uninstall --all                          everything that you installed
 ";
 
 /// What is overridden.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct Target {
-    /// A desktop entry by name (`firefox-esr`): a copy of it in your own applications, or of the D-Bus service that
-    /// starts it
+    /// A desktop entry by name (`firefox-esr`): writes a changed copy of it, or of the D-Bus service that starts it,
+    /// into your own directories
     #[arg(long, value_name = "NAME")]
     desktop: Option<String>,
 
-    /// A service by name: a drop-in (as root the system's services, else your own)
+    /// A service by name: writes a drop-in (as root for the system's services, else for your own)
     #[arg(long, value_name = "UNIT")]
     systemd: Option<String>,
 
-    /// A script at this place, to stand before the program in PATH
+    /// Writes a script to this path, whose directory comes before the program's in PATH
     #[arg(long, value_name = "PATH")]
     wrapper: Option<PathBuf>,
 }
@@ -62,15 +62,15 @@ pub(crate) struct Args {
     #[command(flatten)]
     target: Target,
 
-    /// The program a wrapper starts [default: the next one of its name in PATH]
+    /// The program that the wrapper starts [default: the next one of its name in PATH]
     #[arg(long, value_name = "FILE", requires = "wrapper")]
     program: Option<PathBuf>,
 
-    /// Which plan [default: by the arguments' shape]
+    /// Name under which the plan was learnt [default: derived from the arguments]
     #[arg(long, value_name = "NAME")]
     scenario: Option<String>,
 
-    /// Make every K-th cold start without the plan, so that daily use shows what it gains; 0 never
+    /// Make every K-th cold start without the plan, so that daily use shows what it gains; 0: never
     #[arg(long, value_name = "K", default_value_t = 10)]
     control_every: u32,
 
@@ -96,7 +96,7 @@ pub(crate) struct RemoveArgs {
     #[arg(long, value_name = "PATH", group = "removed")]
     wrapper: Option<PathBuf>,
 
-    /// Everything that you installed, as root for the system; what was edited since is left alone
+    /// Everything that you installed (as root: for the system); files that were edited since are left alone
     #[arg(long, group = "removed")]
     all: bool,
 }

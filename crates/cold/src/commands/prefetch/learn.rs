@@ -36,12 +36,16 @@ const EXAMPLES: &str = "Examples:
 ";
 
 const AFTER: &str = "\
-Each start is recorded as `cold trace` does, at the best tier this machine allows, and added to the
-plan: a page is kept when enough of the last 8 starts needed it. The kernel maps more than was
-touched; where that leaves much uncertain, and reading page by page takes no more than a minute,
-root's last cold start is made with --exact-need, which changes settings of the whole machine for as
-long as it takes. A start whose cache others disturbed is made again, up to twice. Without root
-nothing is evicted but the program's own files; buffered reads are then not seen, which is told.
+Each start is recorded as by `cold trace`, with the best tier this machine allows, and added to the
+plan. A page is kept when enough of the last 8 starts needed it. A start whose cache others
+disturbed is made again, at most twice.
+
+The kernel also maps neighbours of a page that is needed. As root, where that leaves much uncertain
+and reading page by page takes no more than a minute, the last cold start is made with --exact-need.
+That changes settings of the whole machine for as long as it takes.
+
+Without root only the program's own files are evicted, and buffered reads are not seen; the result
+says so.
 
 Exit codes: 0 learnt; 1 failed, or the command failed; 2 wrong usage; 5 the state could not be
             reached; 130 interrupted (nothing is saved).";
@@ -56,11 +60,11 @@ pub(crate) struct Args {
     #[command(flatten, next_help_heading = "Learning")]
     planned: Planned,
 
-    /// How many starts are recorded
+    /// How many starts to record
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Learning")]
     starts: u32,
 
-    /// Forget what earlier starts taught
+    /// Begin anew: forget what was learnt before
     #[arg(long, help_heading = "Learning")]
     fresh: bool,
 
@@ -71,14 +75,15 @@ pub(crate) struct Args {
     #[command(flatten, next_help_heading = "Learning")]
     recorded: Recorded,
 
-    /// State before the starts: auto (the second one warm, the others cold), cold, warm, as-is
+    /// State of the cache before the starts: cold, warm, as-is (evict nothing), or auto (the second start warm, the
+    /// others cold)
     #[arg(long, value_name = "STATE", default_value = "auto", value_parser = ["auto", "cold", "warm", "as-is"], help_heading = "State")]
     state: String,
 
     #[command(flatten)]
     start: Start,
 
-    /// The result as one JSON document on stdout instead of text
+    /// Print the result as one JSON document instead of text
     #[arg(long, help_heading = "Results")]
     json: bool,
 }
@@ -231,7 +236,7 @@ impl Lesson<'_> {
             }
             let why = disturbed.join("; ");
             if !patience.again() {
-                self.ui.note(format!("start {} was disturbed and teaches all the same: {why}", n + 1));
+                self.ui.note(format!("start {} was disturbed, but is used all the same: {why}", n + 1));
                 return Ok(start);
             }
             self.ui.note(format!("start {} was disturbed and is made again: {why}", n + 1));
@@ -275,7 +280,7 @@ impl Lesson<'_> {
             interpreter: Some(cold_doctor::interpreter),
         };
         let start = cold_prefetch::observe(&recording, &with).map_err(|e| {
-            Failure::from(anyhow::anyhow!("start {} taught nothing: {e}", n + 1))
+            Failure::from(anyhow::anyhow!("nothing could be learnt from start {}: {e}", n + 1))
                 .hint("`cold doctor` tells what can be recorded here")
         })?;
         let doubt = Doubt::of(&recording, &start);

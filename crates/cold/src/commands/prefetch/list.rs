@@ -35,7 +35,7 @@ const PRUNE_EXAMPLES: &str = "Examples:
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = EXIT_CODES)]
 pub(crate) struct Args {
-    /// One JSON document on stdout instead of text
+    /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
 }
@@ -53,11 +53,11 @@ pub(crate) struct RemoveArgs {
 #[command(help_template = TEMPLATE, before_help = PRUNE_EXAMPLES, after_help = EXIT_CODES)]
 #[group(required = true, multiple = true)]
 pub(crate) struct PruneArgs {
-    /// Remove plans that were neither used nor learnt for so long: 90d, 12h
+    /// Remove plans that were neither used nor learnt for this long: 90d, 12h
     #[arg(long, value_name = "AGE")]
     older_than: Option<String>,
 
-    /// Remove the plans not used for the longest time until all together are this small: 50Mi
+    /// Remove plans, the longest unused first, until all together have at most this size: 50Mi
     #[arg(long, value_name = "SIZE")]
     max_size: Option<String>,
 }

@@ -84,7 +84,7 @@ pub(crate) struct Planned {
     #[arg(last = true, value_name = "CMD ARG", required = true, help_heading = None::<&str>)]
     pub(crate) argv: Vec<OsString>,
 
-    /// Name of the scenario [default: by the arguments' shape]
+    /// Name for this way of starting the program; each has its own plan [default: derived from the arguments]
     #[arg(long, value_name = "NAME")]
     pub(crate) scenario: Option<String>,
 }
@@ -106,11 +106,11 @@ impl Planned {
 /// Names one plan: by its name in `cold prefetch list`, or by the command it is for.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Which {
-    /// The plan: its name in `cold prefetch list`, the beginning of it, or the program's name
+    /// The plan: its name in `cold prefetch list`, the first letters of that, or the program's name
     #[arg(value_name = "PLAN", conflicts_with = "argv", required_unless_present = "argv")]
     name: Option<String>,
 
-    /// Its scenario, where a command is given and the plan was learnt under a name
+    /// With a command: the name under which the plan was learnt, if it was
     #[arg(long, value_name = "NAME", requires = "argv")]
     scenario: Option<String>,
 

@@ -39,7 +39,7 @@ pub(crate) struct ExportArgs {
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, before_help = IMPORT_EXAMPLES, after_help = EXIT_CODES)]
 pub(crate) struct ImportArgs {
-    /// What `cold prefetch export` wrote
+    /// A file that `cold prefetch export` wrote
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }

@@ -18,7 +18,7 @@ const EXAMPLES: &str = "Examples:
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = EXIT_CODES)]
 pub(crate) struct Args {
-    /// Programs that the shell shall start through the launcher
+    /// Programs that the shell is to start by their plans
     #[arg(required = true, value_name = "PROGRAM")]
     programs: Vec<String>,
 

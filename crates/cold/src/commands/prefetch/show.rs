@@ -32,11 +32,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
 
-    /// Files listed, the largest first
+    /// How many files to list, the largest first
     #[arg(long, value_name = "N", default_value_t = 20)]
     top: usize,
 
-    /// One JSON document on stdout instead of text
+    /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
 
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 
-    /// Write the picture: which file's pages are read when
+    /// Write the picture alone: which file's pages are read when
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -154,7 +154,7 @@ pub(super) fn standing(plan: &Plan) -> (anstyle::Style, String) {
     match &plan.standing {
         Standing::Off(why) => (BAD, format!("switched off: {why}")),
         Standing::Proven => (GOOD, format!("proven: {figures}")),
-        Standing::Untried if figures.is_empty() => (WARN, "not tried against starts without it yet".into()),
+        Standing::Untried if figures.is_empty() => (WARN, "not compared with starts without it yet".into()),
         Standing::Untried => (WARN, format!("not proven: {figures}")),
     }
 }
@@ -176,7 +176,7 @@ pub(super) fn trial(t: &Trial) -> String {
 
 fn details(ui: &Ui, plan: &Plan) {
     let l = &plan.learnt;
-    let exact = if l.exact { ", exact touches" } else { "" };
+    let exact = if l.exact { ", exact pages" } else { "" };
     let tier = format!("tier {}{exact}", l.tier);
     let starts = format!("{} ({} proved cold)", plural(u64::from(l.starts), "start"), l.cold_starts);
     let mut lines = vec![format!("learnt from {starts}, {tier}, {}", plans::ago(l.last))];
@@ -191,17 +191,18 @@ fn details(ui: &Ui, plan: &Plan) {
             1e3 / d.ns_per_byte.max(1e-9),
             Bytes(d.readahead_cap)
         )),
-        None => lines.push("its device was not measured: careful settings".to_owned()),
+        None => lines.push("its disk was not measured: careful settings".to_owned()),
     }
     let k = &plan.knobs;
     let order = if k.order == Order::Physical { "by place on the disk" } else { "by need" };
     let gate = match k.gate {
         Gate::None => "begins at once",
-        Gate::Issued => "waits until the first part is issued",
-        Gate::Arrived => "waits until the first part has arrived",
+        Gate::Issued => "waits until the first part is asked for",
+        Gate::Arrived => "waits until the first part is there",
     };
     lines.push(format!(
-        "kept if used in {} of 8 starts, gaps up to {}, {} per call, {} in flight, {}, {order}; the program {gate}",
+        "keeps what {} of the last 8 starts needed, reads gaps up to {} along, {} per call, {} in flight, {}, {order}; \
+         the program {gate}",
         k.min_uses,
         Bytes(k.gap_bytes.into()),
         Bytes(k.chunk_bytes.into()),
@@ -218,12 +219,12 @@ fn bound(b: &Bound) -> String {
     let (least, all) = (Nanos(b.overlapped_ns), Bytes(b.bytes));
     match b.cpu_ns {
         0 => format!(
-            "lower bound {least}: what every start needs ({all}) has to be read; how long the program computes is \
-             not known before `cold prefetch tune` has measured warm starts"
+            "lower bound {least}: reading the {all} that every start needs takes so long; the program's computing time \
+             is not known before `cold prefetch tune` has measured warm starts"
         ),
         cpu => format!(
-            "lower bound {least}: {} of computing, beside which the {all} that every start needs are read (one \
-             after the other {})",
+            "lower bound {least}: {} of computing, while the {all} that every start needs are read (one after the \
+             other {})",
             Nanos(cpu),
             Nanos(b.serial_ns)
         ),

@@ -21,12 +21,13 @@ const EXAMPLES: &str = "Examples:
 ";
 
 const AFTER: &str = "\
-A plan that daily use with controls (`cold launch --control-every`) shows to be harmful is switched
-off by the launcher itself. --apply does the same, also for a proven gain. Of the system's plans
-those that this user has started are shown; root decides on them.
+Starts by a plan are compared with control starts, which go without it (--control-every). The
+launcher itself switches a plan off that makes starts slower. --apply does the same, and also writes
+proven gains. Of the system's plans, those that this user has started are shown; root decides on
+them.
 
-Starts are timed to their mark: until the program has used the CPU time of a start to ready, or come
-to rest (learnt with --ready), or ended (learnt without).
+A start is timed to its mark: when the program has used as much CPU time as a start takes until it
+is ready. If it needs less: when it comes to rest (learnt with --ready), or ends (learnt without).
 
 Exit codes: 0 done; 1 failed; 2 wrong usage.";
 
@@ -34,7 +35,7 @@ Exit codes: 0 done; 1 failed; 2 wrong usage.";
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = AFTER)]
 pub(crate) struct Args {
-    /// Only plans whose name begins so, or of this program
+    /// Only plans whose name begins with this, or plans of this program
     #[arg(value_name = "PLAN")]
     name: Option<String>,
 
@@ -42,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long)]
     apply: bool,
 
-    /// One JSON document on stdout instead of text
+    /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
 }

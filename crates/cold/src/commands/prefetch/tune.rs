@@ -32,15 +32,16 @@ type Result<T> = std::result::Result<T, Failure>;
 
 const EXAMPLES: &str = "Examples:
   cold prefetch tune -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/p.html
-  cold prefetch tune --trial-only --pairs 10 -- python3 app.py     prove or switch off, nothing more
+  cold prefetch tune --trial-only --pairs 10 -- python3 app.py     only: does it help?
 ";
 
 const AFTER: &str = "\
-Every start is prepared and proved cold. One that others slowed down is made again, up to twice and
-six times in all; where they go on it counts, with and without the plan alike. What is found is
-written into the plan: the best settings, the result against starts without the plan with its 95 %
-interval, and whether it may be used. A plan that was learnt again meanwhile stays as it is: what
-was found is of another one, and nothing is decided.
+Every start is prepared and proved cold. One that other programs slowed down is made again: each at
+most twice, six repeats in all. If they go on, such starts count, with and without the plan alike.
+
+Written into the plan: the best settings, the gain against starts without the plan with its 95 %
+interval, and whether the plan may be used. If the plan was learnt again meanwhile, it stays as it
+is and nothing is decided.
 
 Exit codes: 0 the plan helps; 1 failed; 2 wrong usage; 3 it does not help and was switched off;
             4 not decided; 5 the state could not be reached; 130 interrupted.";
@@ -55,30 +56,30 @@ pub(crate) struct Args {
     #[command(flatten, next_help_heading = "Trial")]
     planned: Planned,
 
-    /// Most pairs of starts with and without the plan in the proof
+    /// At most this many pairs of starts with and without the plan in the final comparison
     #[arg(long, value_name = "N", default_value_t = 20, help_heading = "Trial")]
     pairs: u32,
 
-    /// Most starts in all
+    /// At most this many starts in all
     #[arg(long, value_name = "N", default_value_t = 200, help_heading = "Trial")]
     starts: u32,
 
-    /// A smaller gain is none, e.g. 1%
+    /// Smallest gain that counts
     #[arg(long, value_name = "PERCENT", default_value = "1%", help_heading = "Trial")]
     margin: String,
 
-    /// Only try the plan as it is; look for no better settings
+    /// Compare the plan as it is with starts without it; change no setting
     #[arg(long, help_heading = "Trial")]
     trial_only: bool,
 
-    /// Seed of the order within pairs [default: from the clock; printed]
+    /// Seed of the random order within pairs [default: from the clock; printed]
     #[arg(long, value_name = "N", help_heading = "Trial")]
     seed: Option<u64>,
 
     #[command(flatten)]
     start: Start,
 
-    /// The result as one JSON document on stdout instead of text
+    /// Print the result as one JSON document instead of text
     #[arg(long, help_heading = "Results")]
     json: bool,
 }
@@ -337,7 +338,7 @@ fn tell_tried(ui: &Ui, tried: &[Tried]) {
         let time = format!("{:.3}", t.ratio);
         table.row(vec![time, t.pairs.to_string(), outcome.to_owned(), t.what.clone()], Vec::new());
     }
-    ui.line(paint(FAINT, "  rival settings, each against the best before it (1.000: as long):"));
+    ui.line(paint(FAINT, "  settings tried, each compared with the best before it (1.000: takes as long):"));
     for line in table.lines(width()) {
         ui.line(paint(FAINT, format!("  {line}")));
     }
@@ -347,7 +348,7 @@ fn in_one_line(tried: &[Tried]) -> String {
     let taken = || tried.iter().filter(|t| t.taken);
     let names: Vec<String> = taken().map(|t| format!("{} ({:.3})", t.what, t.ratio)).collect();
     let names = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
-    format!("{} tried, {} taken over{names}", plural(tried.len() as u64, "rival setting"), taken().count())
+    format!("{} tried, {} taken over{names}", plural(tried.len() as u64, "setting"), taken().count())
 }
 
 #[cfg(test)]
@@ -359,7 +360,7 @@ mod tests {
         let knobs = cold_prefetch::default_knobs(None);
         let tried = |what: &str, ratio, taken| Tried { what: what.into(), knobs, pairs: 3, ratio, taken };
         let all = [tried("gap 0 B", 1.2, false), tried("gate none", 0.9, true)];
-        assert_eq!(in_one_line(&all), "2 rival settings tried, 1 taken over: gate none (0.900)");
-        assert_eq!(in_one_line(&all[..1]), "1 rival setting tried, 0 taken over");
+        assert_eq!(in_one_line(&all), "2 settings tried, 1 taken over: gate none (0.900)");
+        assert_eq!(in_one_line(&all[..1]), "1 setting tried, 0 taken over");
     }
 }

@@ -43,14 +43,14 @@ pub(crate) struct Args {
     #[command(flatten)]
     which: Which,
 
-    /// Make one prefetched start of the command, recorded, and tell how much of what the plan reads it used
+    /// Record one prefetched start of the command, and show how much of what the plan reads it used
     #[arg(long, requires = "argv")]
     replay: bool,
 
     #[command(flatten)]
     start: Start,
 
-    /// One JSON document on stdout instead of text
+    /// Print one JSON document instead of text
     #[arg(long)]
     json: bool,
 }

@@ -15,11 +15,11 @@ const EXAMPLES: &str = "Examples:
 ";
 
 const AFTER: &str = "\
-The command is started one after the other, an empty program after each of them: what slows both is
-the machine's drift and no growth. Its output goes nowhere, its input is empty.
+The command is started again and again, and an empty program after each start. What slows down both
+is the machine, not growth. The command's output is dropped, its input is empty.
 
-Exit codes: 0 done; 1 failed, or the watched command failed; 2 wrong usage; 3 --fail-if holds;
-            4 too few starts to judge that; 130 interrupted (what was measured until then is shown).";
+Exit codes: 0 done; 1 failed, or the watched command failed; 2 wrong usage; 3 --fail-if is true;
+            4 too few starts to judge that; 130 interrupted (what was measured so far is shown).";
 
 /// Flags of `cold spawn`.
 #[derive(Debug, clap::Args)]
@@ -29,11 +29,11 @@ pub(crate) struct Args {
     #[arg(last = true, value_name = "CMD ARG", required = true)]
     pub(crate) argv: Vec<OsString>,
 
-    /// Timed starts of each method
+    /// How many starts to measure, for each method
     #[arg(short = 'n', long, value_name = "N", default_value_t = 2000, help_heading = "Starts")]
     pub(crate) starts: u32,
 
-    /// Processes that start it at the same time
+    /// How many processes start it at the same time
     #[arg(short, long, value_name = "J", default_value_t = 1, help_heading = "Starts")]
     pub(crate) jobs: u32,
 
@@ -41,39 +41,39 @@ pub(crate) struct Args {
     #[arg(long, value_name = "HOW", default_value = "posix-spawn", value_parser = ["posix-spawn", "vfork", "fork", "clone3", "all"], help_heading = "Starts")]
     pub(crate) method: String,
 
-    /// Touched memory that the starting process holds, in MiB; several sizes are measured in turn
+    /// Memory that the starting process has in use, in MiB; several sizes are measured in turn
     #[arg(long, value_name = "N[,N…]", default_value = "0", value_delimiter = ',', help_heading = "Starts")]
     pub(crate) parent_mb: Vec<u32>,
 
-    /// That memory may be made of huge pages; otherwise it is not
+    /// Let that memory be made of huge pages
     #[arg(long, requires = "parent_mb", help_heading = "Starts")]
     pub(crate) huge_pages: bool,
 
-    /// Directory for the empty programs; must allow execution [default: the temporary directory]
+    /// Directory for the empty programs; programs must be executable there [default: the temporary directory]
     #[arg(long, value_name = "DIR", help_heading = "Starts")]
     pub(crate) scratch: Option<PathBuf>,
 
-    /// Predict the cost of so many starts
+    /// Predict the cost of this many starts
     #[arg(long, value_name = "N", help_heading = "Growth")]
     pub(crate) extrapolate: Option<u64>,
 
-    /// Record no start: growth is judged by time alone, and its cause stays unknown
+    /// Record no start: growth is then judged by time alone, and its cause stays unknown
     #[arg(long, help_heading = "Growth")]
     pub(crate) no_observe: bool,
 
-    /// Repeat with what starts leave behind dropped before each of them: growth must vanish
+    /// Check the cause: repeat, but drop what each start left behind before the next one; growth must vanish
     #[arg(long, conflicts_with = "watch", help_heading = "Growth")]
     pub(crate) confirm: bool,
 
-    /// Exit with 3 if this holds: growth
+    /// Exit with 3 if starts get slower and slower
     #[arg(long, value_name = "WHAT", value_parser = ["growth"], conflicts_with = "watch", help_heading = "Growth")]
     pub(crate) fail_if: Option<String>,
 
-    /// Run the command once and tell of the processes that it creates (root)
+    /// Run the command once and show which processes it creates (root)
     #[arg(long, conflicts_with_all = ["starts", "jobs", "method", "parent_mb", "extrapolate", "no_observe", "csv", "svg", "html"], help_heading = "Command trees")]
     pub(crate) watch: bool,
 
-    /// Everything as one JSON document on stdout instead of text
+    /// Print everything as one JSON document instead of text
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,
 

@@ -155,7 +155,9 @@ fn prepare(
             if let Err(e) = try_out(config) {
                 config.fresh.retain(|f| matches!(f, Fresh::Emptied(_)));
                 dropped.truncate(1);
-                dropped.push(format!("and not what was written to the directories that it is given ({e})"));
+                dropped.push(format!(
+                    "but not what was written to its working directory and the directories among its arguments ({e})"
+                ));
             }
         }
         return Ok(());
@@ -165,7 +167,7 @@ fn prepare(
         return Ok(());
     }
     let names: Vec<String> = series.judged.causes.iter().map(|c| c.directory.clone()).collect();
-    try_out(config).map_err(|e| format!("covering {} needs root: {e}", names.join(", ")))
+    try_out(config).map_err(|e| format!("hiding what was written to {} needs root: {e}", names.join(", ")))
 }
 
 /// Whether the kernel lets us: without root it takes a user namespace.

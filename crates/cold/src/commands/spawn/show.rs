@@ -52,7 +52,7 @@ fn parts(ui: &Ui, s: &Series) {
     ui.line(format!("{}: {}", series_words(s), of.join(" + ")));
     let empty: Vec<String> =
         s.baselines.iter().map(|b| format!("{} {}", baseline_words(b.baseline), time(b.times.p50))).collect();
-    ui.line(paint(FAINT, format!("  from medians beside it: {}", empty.join(", "))));
+    ui.line(paint(FAINT, format!("  from the medians of empty programs beside it: {}", empty.join(", "))));
     if let Some(stages) = &s.stages {
         let stages = [
             ("create", stages.create),
@@ -108,7 +108,7 @@ fn series(ui: &Ui, s: &Series, extrapolate: Option<u64>) {
         ui.line(paint(FAINT, format!("  {why}")));
     }
     if s.judged.verdict.grows() && s.judged.verdict.predictions.is_empty() {
-        let text = "it does not show in the time yet, so nothing is predicted: more starts (-n) would";
+        let text = "the time does not show it yet, so nothing is predicted; more starts (-n) may";
         ui.line(paint(FAINT, format!("  {text}")));
     }
     if s.judged.verdict.grows() || extrapolate.is_some() {
@@ -143,14 +143,13 @@ fn verdict(ui: &Ui, s: &Series) {
         ui.line(format!("  the {of} now grows with the number of starts to the power of {:.2}", v.exponent));
     }
     if s.judged.only_waits() {
-        let text =
-            "wall time rises, but CPU time does not: it waits longer, for the machine's load or for others";
+        let text = "wall time rises, but CPU time does not: it waits longer, because the machine is busy or others work";
         ui.line(paint(FAINT, format!("  {text}")));
     }
     if let Some(g) = &s.judged.time {
         let slope = if g.slope < 0.0 { "-" } else { "+" };
         let figures = format!(
-            "time: {slope}{} per start (Theil–Sen; {}), {:.0} of BIC against constant; drift {}",
+            "time: {slope}{} per start (Theil–Sen; {}); BIC better than constant by {:.0}; empty program drifts {}",
             time(g.slope.abs().max(0.0)),
             cold_model::figures::p_value(g.trend_p),
             g.margin,

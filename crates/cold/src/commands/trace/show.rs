@@ -80,7 +80,7 @@ fn state(m: &Manifest) -> Option<(anstyle::Style, String)> {
                 .map_or_else(String::new, |by| format!(", {by}"));
             let unknown = match r.unknown_bytes {
                 Bytes(0) => String::new(),
-                n => format!("; of {n} the kernel does not tell"),
+                n => format!("; the kernel does not tell what is cached of {n}"),
             };
             (BAD, format!("not fully cold: {} stayed cached{by}{unknown}", r.bytes))
         }
@@ -96,7 +96,7 @@ fn cost(m: &Manifest) -> (anstyle::Style, String) {
     let time = if programs == 0 {
         String::new()
     } else {
-        format!(", {} in the kernel's programs", cold_model::Nanos(programs))
+        format!(", {} in BPF programs", cold_model::Nanos(programs))
     };
     let text = format!(
         "own cost: {} events ({}){time}, {} of the recorder",
