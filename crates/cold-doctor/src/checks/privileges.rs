@@ -52,7 +52,7 @@ pub(crate) fn user(c: &Context) -> Vec<Finding> {
         let finding =
             if lacking.iter().all(|(cap, _)| minor(*cap)) { Finding::note } else { Finding::missing };
         let remedy = if c.is_root() {
-            "nothing if the machine's owner withholds them; in a container: --cap-add"
+            "in a container: --cap-add; else ask the machine's owner, who withholds them"
         } else {
             "run as root: sudo cold …"
         };

@@ -27,7 +27,8 @@ pub(crate) fn tiers(c: &Context) -> Vec<Finding> {
             .so("every page that is needed (touch) or read into the cache (fill), every disk read and every \
                  wait for storage (stall) can be recorded, with file and offset"),
         Tier::B => Finding::note("tier", "tier B: BPF on BTF tracepoints, without file map fault events")
-            .so("the same, but of the pages that are needed only those that fault: no buffered reads of cached pages")
+            .so("pages read into the cache, disk reads and waits for storage can be recorded; of the pages that are \
+                 needed those that fault, not buffered reads of cached ones")
             .remedy("Linux 6.12 or later has the missing events"),
         Tier::C => Finding::missing("tier", "tier C: perf events, no BPF")
             .so("page faults can be recorded, with file, offset and stack; no disk reads and no waits for storage")

@@ -221,8 +221,10 @@ pub(crate) fn name(path: &Path) -> String {
 /// What a plan is for, in one line.
 pub(crate) fn what(key: &Key) -> String {
     match &key.script {
-        Some(script) => format!("{} with {}, {}", key.executable.shown(), script.shown(), key.scenario),
-        None => format!("{}, {}", key.executable.shown(), key.scenario),
+        Some(script) => {
+            format!("{} with {}, scenario {}", key.executable.shown(), script.shown(), key.scenario)
+        }
+        None => format!("{}, scenario {}", key.executable.shown(), key.scenario),
     }
 }
 

@@ -219,7 +219,7 @@ fn bound(b: &Bound) -> String {
     let (least, all) = (Nanos(b.overlapped_ns), Bytes(b.bytes));
     match b.cpu_ns {
         0 => format!(
-            "lower bound {least}: reading the {all} that every start needs takes so long; the program's computing time \
+            "lower bound {least}: reading the {all} that every start needs takes that long; the program's computing time \
              is not known before `cold prefetch tune` has measured warm starts"
         ),
         cpu => format!(
