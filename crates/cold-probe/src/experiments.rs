@@ -86,7 +86,7 @@ impl Times {
 }
 
 /// What one process with one thread did with one file.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Measured {
     /// Time per record.
     pub ms: Times,
