@@ -89,6 +89,8 @@ fn headline() -> Headline {
         ]),
         lookups: Known::Value(5120),
         misses: Known::Value(1377),
+        files: Known::Value(396),
+        files_needed: Known::Value(393),
         processes: Known::Value(9),
         lost: BTreeMap::from([("filemap".into(), 12)]),
         complete: true,
