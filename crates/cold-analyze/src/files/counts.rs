@@ -43,3 +43,46 @@ fn has_contents(file: &File) -> bool {
         _ => false,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use cold_model::layout::Layouts;
+    use cold_model::recording::{Recording, TouchKind};
+    use cold_model::sample::{PAGE, empty, process};
+
+    use super::*;
+    use crate::files::files;
+
+    fn of(r: &Recording) -> (Known<u64>, Known<u64>) {
+        let layouts = Layouts::default();
+        let cx = Context::new(r, &layouts);
+        counts(&cx, &files(&cx))
+    }
+
+    #[test]
+    fn what_was_opened_counts_even_unread_and_what_is_no_file_does_not() {
+        let mut r = empty();
+        r.processes.push(process(11, "p", Some(0)));
+        let program = r.file("/bin/p", 9 * PAGE);
+        let [unread, needed, proc, directory, named, nameless, looked_at, missing] =
+            ["/unread", "/needed", "/proc/1/stat", "/dir", "/dev/shm/x", "memfd:x", "/stat", "/theirs"]
+                .map(|path| r.file(path, 9 * PAGE));
+        r.files[proc as usize].file_system = "proc".into();
+        r.files[directory as usize].kind = FileKind::Directory;
+        r.files[named as usize].kind = FileKind::Memory;
+        r.files[nameless as usize].kind = FileKind::Memory;
+        r.touch(2, program, 0..1, TouchKind::Fault);
+        r.touch(2, needed, 0..2, TouchKind::Read);
+        for file in [unread, needed, proc, directory, named, nameless] {
+            r.lookup(1, LookupKind::Open, "/any", 3).file = Some(file);
+        }
+        r.lookup(1, LookupKind::Stat, "/stat", 0).file = Some(looked_at);
+        r.lookup(1, LookupKind::Open, "/refused", -13).file = Some(missing);
+        assert_eq!(of(&r), (Known::Value(4), Known::Value(2)), "program, unread, needed, named memory");
+        r.lookup(3, LookupKind::Open, "/any", 3);
+        let (all, known) = of(&r);
+        assert!(all.value().is_none() && known == Known::Value(2), "{all:?}: an open of an unknown file");
+        r.lookups = None;
+        assert_eq!(of(&r).0.value(), None);
+    }
+}

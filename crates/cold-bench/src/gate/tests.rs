@@ -96,7 +96,7 @@ fn the_unknown_never_passes() {
     assert_eq!(
         result.outcome,
         Outcome::Inconclusive {
-            reason: "3 runs are too few for an interval of 95 %".into(),
+            reason: "3 runs are too few for an interval of 95%".into(),
             runs_needed: Some(3)
         }
     );

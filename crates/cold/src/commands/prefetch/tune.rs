@@ -38,7 +38,7 @@ const EXAMPLES: &str = "Examples:
 const AFTER: &str = "\
 Every start is prepared and proved cold. One that others slowed down is made again, up to twice and
 six times in all; where they go on it counts, with and without the plan alike. What is found is
-written into the plan: the best settings, the result against starts without the plan with its 95 %
+written into the plan: the best settings, the result against starts without the plan with its 95%
 interval, and whether it may be used. A plan that was learnt again meanwhile stays as it is: what
 was found is of another one, and nothing is decided.
 

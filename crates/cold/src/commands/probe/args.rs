@@ -395,7 +395,7 @@ pub(super) struct ScriptArgs {
     /// Length of the trial, of which the second half counts
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = length)]
     seconds: f64,
-    /// Double the trial until each thread's mean response is within 5 % of the trial before (64 times at most)
+    /// Double the trial until each thread's mean response is within 5% of the trial before (64 times at most)
     #[arg(long)]
     pub(super) until_it_repeats: bool,
     /// Size of files that the script names and that do not exist; they are made in --dir

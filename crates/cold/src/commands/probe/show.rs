@@ -283,10 +283,10 @@ pub(super) fn records(ui: &Ui, rows: &[records::Row], fit: Option<records::Fit>)
         let speed =
             if f.ns_per_byte > 0.0 { format!("{:.0} MB/s", 1e3 / f.ns_per_byte) } else { UNKNOWN.to_owned() };
         ui.line(format!(
-            "Direct, scattered: t(size) = {} ms + {:.3} ns per byte ({speed}); the line explains {:.1}% of the variance.",
+            "Direct, scattered: t(size) = {} ms + {:.3} ns per byte ({speed}); the line explains {} of the variance.",
             ms(f.fixed_ms),
             f.ns_per_byte,
-            f.r2 * 100.0
+            cold_model::figures::percent(f.r2 * 100.0)
         ));
     }
     let best = rows.iter().filter(|r| r.mode == "direct" && r.order == "fixed");
@@ -317,9 +317,9 @@ pub(super) fn script(ui: &Ui, ran: &[Ran], rows: &[Vec<String>], (seconds, repea
     ));
     match repeats {
         None => {}
-        Some(true) => ui.line(format!("The means repeat within 5 % in a trial of {seconds} s.")),
+        Some(true) => ui.line(format!("The means repeat within 5% in a trial of {seconds} s.")),
         Some(false) => {
-            ui.warn(format!("the means do not repeat within 5 %, not even in a trial of {seconds} s"));
+            ui.warn(format!("the means do not repeat within 5%, not even in a trial of {seconds} s"));
         }
     }
     for r in ran.iter().filter(|r| r.nice != 0) {
