@@ -52,7 +52,7 @@ def spread(values):
 
 
 def interval(over, under):
-    """Ratio of medians with its bootstrapped 95 % interval; `under` may be a number."""
+    """Ratio of medians with its bootstrapped 95% interval; `under` may be a number."""
     rng = random.Random(1)
     fixed = isinstance(under, float)
     ratios = sorted(
@@ -173,7 +173,7 @@ def page(results, harm, facts):
     text = ["# Plans against no plan, warm starts and rivals", "",
             "Does a plan make cold starts faster, and is it better than simpler ways of reading ahead "
             "(rivals)? Written by `make bench-prefetch`; words: [glossary](../glossary.md). Times in ms: "
-            "median [least … largest] (runs that count). Ratios are of medians, with 95 % intervals by "
+            "median [least … largest] (runs that count). Ratios are of medians, with 95% intervals by "
             "bootstrap. A run that was disturbed, or not proved cold, does not count and is replaced.", "", *facts, "",
             "## 1 Against warm starts and the lower bound", "", *table_one(results), "",
             "The lower bound is the plan's (`cold prefetch show`): the least time in which the measured device "

@@ -186,7 +186,11 @@ fn paths_resolved(cx: &Context<'_>) -> Check {
         return check(ID, None, "no file was touched or filled");
     }
     let holds = (all - without) as f64 >= RESOLVED * all as f64;
-    check(ID, Some(holds), format!("{} of {all} used files have a path", all - without))
+    check(
+        ID,
+        Some(holds),
+        format!("{} of {all} files with touched or filled pages have a path", all - without),
+    )
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Each file's part, and the libraries of which hardly anything was needed.
 
+mod counts;
+
 use std::collections::{BTreeSet, HashMap};
 
 use cold_model::recording::{FileIdx, LookupKind, TouchKind};
@@ -7,6 +9,8 @@ use cold_model::{Bytes, Nanos};
 
 use crate::context::{Context, is_library};
 use crate::model::{FileUse, Reached};
+
+pub(crate) use counts::counts;
 
 /// A library is hardly needed below this part of what was read of it …
 const HARDLY_PART: f64 = 0.1;

@@ -33,6 +33,7 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
     let waited = |v| cx.if_table("stalls", r.stalls.as_ref(), v);
     let requests = Requests::of(cx);
     let looked = |v| cx.if_table("lookups", r.lookups.as_ref(), v);
+    let (files_used, files_needed) = crate::files::counts(cx, files);
     let metadata = cx.usage.iter().map(|u| u.metadata.pages()).sum();
     Headline {
         subject: subject(cx),
@@ -77,6 +78,8 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
         causes: causes(files),
         lookups: looked(cx.lookups().filter(|(_, l)| l.kind != LookupKind::List).count() as u64),
         misses: looked(cx.lookups().filter(|(_, l)| is_miss(l)).count() as u64),
+        files: files_used,
+        files_needed,
         processes: processes(cx),
         after_ready: after_ready(cx),
         lost: m.lost.iter().filter(|(_, n)| **n > 0).map(|(k, n)| (k.clone(), *n)).collect(),

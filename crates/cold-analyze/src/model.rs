@@ -130,6 +130,10 @@ pub struct Headline {
     pub lookups: Known<u64>,
     /// Failed ones.
     pub misses: Known<u64>,
+    /// Regular files that the tree executed, mapped or opened: those that `cold bench` counts.
+    pub files: Known<u64>,
+    /// Those of them of which pages were needed.
+    pub files_needed: Known<u64>,
     /// Processes of the tree.
     pub processes: Known<u64>,
     /// What the recording holds from after ready, not counted above; `None`: nothing, or ready is unknown.

@@ -80,7 +80,7 @@ fn of_series(report: &Report, series: usize) -> Vec<Finding> {
         add("outlived", Severity::Info, text);
     }
     if (1..6).contains(&counted.len()) {
-        let text = format!("only {} counted: a 95 % interval needs 6", count(counted.len(), "run"));
+        let text = format!("only {} counted: a 95% interval needs 6", count(counted.len(), "run"));
         add("few_runs", Severity::Warning, text);
     }
     let times: Vec<f64> = counted.iter().map(|r| r.ready.0 as f64).collect();
@@ -360,7 +360,7 @@ fn two_modes(counted: &[&Run], times: &[f64]) -> Option<String> {
     ))
 }
 
-/// A figure whose values in both modes do not overlap and whose medians are 20 % or more apart.
+/// A figure whose values in both modes do not overlap and whose medians are 20% or more apart.
 fn differs(metric: Metric, counted: &[&Run], m: &modes::Modes) -> Option<String> {
     let values = |runs: &[usize]| metric.of_all(runs.iter().map(|i| counted[*i])).value().cloned();
     let (fast, slow) = (values(&m.fast_runs)?, values(&m.slow_runs)?);

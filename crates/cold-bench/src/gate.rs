@@ -1,6 +1,6 @@
 //! `--fail-if`: conditions on figures, with three answers.
 //!
-//! A gate fails when its condition is true. Times vary, so they are judged by their 95 % interval: a
+//! A gate fails when its condition is true. Times vary, so they are judged by their 95% interval: a
 //! gate fails when the whole interval meets the condition, passes when none of it does, and is
 //! inconclusive when it crosses the limit. Counts (files, misses, bytes, requests, faults) are judged
 //! as they are, and so are `min` and `max`, which have no interval. Whatever is unknown makes a gate
@@ -270,7 +270,7 @@ impl Gate {
             return if holds(o.value) { Outcome::Fail } else { Outcome::Pass };
         };
         if !i.is_full() {
-            let reason = format!("{} runs are too few for a 95 % interval", o.n);
+            let reason = format!("{} runs are too few for a 95% interval", o.n);
             return Outcome::Inconclusive {
                 reason,
                 runs_needed: Some(6_u32.saturating_sub(o.n as u32).max(1)),
@@ -400,7 +400,7 @@ fn absolute(report: &Report, series: usize, metric: Metric, stat: Stat) -> Answe
     } else {
         let own = interval::of_median(&values, report.seed);
         let own = own.ok_or("a single run has no interval")?;
-        // Below six runs no statistic has an interval of 95 %; the median's says so.
+        // Below six runs no statistic has an interval of 95%; the median's says so.
         if stat == Stat::Median || !own.is_full() {
             Some(own)
         } else {

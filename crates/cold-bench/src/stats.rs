@@ -80,13 +80,13 @@ pub struct Described {
     pub min: f64,
     /// Largest.
     pub max: f64,
-    /// 95 % quantile, type 7.
+    /// 95% quantile, type 7.
     pub p95: f64,
 }
 
 impl Described {
-    /// Half the width of the interval relative to the median (0.02 for ± 2 %): what a benchmark that runs
-    /// until it is precise enough waits for. None while the interval does not reach 95 %.
+    /// Half the width of the interval relative to the median (0.02 for ± 2%): what a benchmark that runs
+    /// until it is precise enough waits for. None while the interval does not reach 95%.
     pub fn precision(&self) -> Option<f64> {
         let i = self.interval.filter(Interval::is_full)?;
         (self.median > 0.0).then(|| (i.high - i.low) / 2.0 / self.median)

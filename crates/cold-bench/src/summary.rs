@@ -61,7 +61,7 @@ pub struct SeriesComparison {
     pub verdict: Verdict,
 }
 
-/// Computes everything. `margin` is the relative difference that does not matter (0.02 for 2 %).
+/// Computes everything. `margin` is the relative difference that does not matter (0.02 for 2%).
 pub fn analyze(report: &Report, margin: f64) -> Analysis {
     Analysis {
         summary: (0..report.series.len()).map(|i| summarize(report, i)).collect(),
@@ -105,7 +105,7 @@ pub fn times(report: &Report, series: usize) -> Vec<f64> {
 }
 
 /// Compares two series of one report: within the rounds in which both count, or as independent series
-/// when fewer than six rounds (the least for 95 %) have both.
+/// when fewer than six rounds (the least for 95%) have both.
 pub fn compare(report: &Report, series: usize, with: usize) -> Option<Comparison> {
     compare_by(report, series, with, Metric::Ready)
 }

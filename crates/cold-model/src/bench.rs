@@ -152,17 +152,17 @@ pub fn with_bytes(held: &[Held], names: &[String]) -> Vec<Held> {
 
 /// A cold start is marked with whatever stayed cached, however little; beyond this share of what a start uses it
 /// does not count as cold. On a busy machine other processes touch the C library's hottest pages within
-/// milliseconds, and evicting single files cannot take it from them at all: it is 9 % of what a small
+/// milliseconds, and evicting single files cannot take it from them at all: it is 9% of what a small
 /// Python start uses.
 pub const STILL_COLD: f64 = 0.10;
 
-/// Steal below this share of the machine's time is normal for a virtual machine. (At 5 % a quarter of
+/// Steal below this share of the machine's time is normal for a virtual machine. (At 5% a quarter of
 /// all starts of Python, 130 of 530, were replaced on an idle machine of a shared host.)
 pub const STEAL_PERCENT: f64 = 10.0;
 /// Others using this share of all CPUs, or more, compete with the start.
 pub const BUSY_PERCENT: f64 = 50.0;
 
-/// Whether a tree that ended after `last` went on after the end of its first process: for 5 ms and for 5 % of the
+/// Whether a tree that ended after `last` went on after the end of its first process: for 5 ms and for 5% of the
 /// start at least, as processes that end together are waited for one after the other.
 pub fn is_outlived(first: Nanos, last: Nanos) -> bool {
     let after = last.saturating_sub(first);

@@ -4,14 +4,14 @@
 //! about 0 whatever the noise, and for every λ the product of 1 + tanh(λ·(m − d)) over the pairs is a
 //! martingale that begins at 1 (for m = 0; for a true centre above m it falls). By Ville's inequality it
 //! ever exceeds 40 with a probability of at most 1/40, however often and whenever one looks: the mean over a few
-//! λ (for effects from 0.3 % to 30 %) keeps that. So stopping as soon as it is reached is no cheating, as
+//! λ (for effects from 0.3% to 30%) keeps that. So stopping as soon as it is reached is no cheating, as
 //! it would be with a test for a fixed number of pairs. The interval is the set of centres that neither side
-//! rejects; it holds the true one with 95 % at all times at once. The least number of pairs that can
+//! rejects; it holds the true one with 95% at all times at once. The least number of pairs that can
 //! decide is 6, as with Wilcoxon's test.
 
 /// Inverse scales of effects that are looked for.
 const LAMBDAS: [f64; 5] = [3.0, 10.0, 30.0, 100.0, 300.0];
-/// One side of 95 %.
+/// One side of 95%.
 const REJECTED: f64 = 40.0;
 /// Ratios beyond e^±FAR are not told apart.
 const FAR: f64 = 5.0;
@@ -23,19 +23,19 @@ pub struct Evidence {
     pub pairs: u32,
     /// Hodges–Lehmann estimate of a/b.
     pub ratio: f64,
-    /// 95 % interval that holds at every look.
+    /// 95% interval that holds at every look.
     pub low: f64,
     /// See `low`.
     pub high: f64,
 }
 
-/// `0.97 times as long as without (95 % interval 0.93 to 1.02, 20 pairs)`: a with a plan, b without.
+/// `0.97 times as long as without (95% interval 0.93 to 1.02, 20 pairs)`: a with a plan, b without.
 impl std::fmt::Display for Evidence {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let end = |x: f64| if x.is_finite() && x > 1e-3 { format!("{x:.2}") } else { "unknown".to_owned() };
         let (low, high) = (end(self.low), end(self.high));
         let Self { ratio, pairs, .. } = self;
-        write!(f, "{ratio:.2} times as long as without (95 % interval {low} to {high}, {pairs} pairs)")
+        write!(f, "{ratio:.2} times as long as without (95% interval {low} to {high}, {pairs} pairs)")
     }
 }
 

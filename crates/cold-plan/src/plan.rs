@@ -295,7 +295,7 @@ pub struct Trial {
     pub warm_ns: u64,
     /// With the plan divided by without: estimate.
     pub ratio: f64,
-    /// Its 95 % interval.
+    /// Its 95% interval.
     pub low: f64,
     /// See `low`.
     pub high: f64,

@@ -10,12 +10,13 @@
 
 mod clock;
 mod doubt;
+mod left_out;
 mod metadata;
 mod names;
 mod pages;
 mod select;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use cold_analyze::Window;
@@ -28,6 +29,7 @@ use cold_plan::plan::{FileKind, PlanFile, Range};
 
 use clock::Clock;
 pub use doubt::Doubt;
+pub use left_out::LeftOut;
 use select::Selection;
 
 /// Adjacent pages whose first needs are at most so far apart are one range.
@@ -75,6 +77,8 @@ pub struct Sees {
 pub struct ObservedStart {
     /// Files by first need; each use history is this one start.
     pub files: Vec<PlanFile>,
+    /// Regular files of which it needed pages beside those, by why no plan can hold them.
+    pub left_out: BTreeMap<LeftOut, u64>,
     /// Ranges by first need.
     pub ranges: Vec<Range>,
     /// The start was cold: what stayed cached before it is known, and little beside what it needed ([`STILL_COLD`]).
@@ -103,6 +107,18 @@ pub struct ObservedStart {
     pub missing: Vec<String>,
     /// What went wrong in recording it, in sentences.
     pub faults: Vec<String>,
+}
+
+impl ObservedStart {
+    /// Regular files that a plan can read ahead.
+    pub fn readable(&self) -> u64 {
+        self.files.iter().filter(|f| f.kind == FileKind::Regular).count() as u64
+    }
+
+    /// Regular files of which it needed pages.
+    pub fn needed(&self) -> u64 {
+        self.readable() + self.left_out.values().sum::<u64>()
+    }
 }
 
 /// Why a recording teaches nothing.
@@ -164,6 +180,7 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
     if let Some(inode) = with.inode {
         names::thin(&mut selection, &ranges, inode);
     }
+    let left_out = selection.left_out();
     let files = selection.finish(&mut ranges);
     if ranges.is_empty() && !files.iter().any(|f| f.kind == FileKind::Regular) {
         return Err(WhyNot::Nothing);
@@ -180,6 +197,7 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
     }
     Ok(ObservedStart {
         files,
+        left_out,
         ranges,
         proved_cold: cold && proved,
         warm: m.state.wanted == "warm",

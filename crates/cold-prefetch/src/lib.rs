@@ -15,7 +15,7 @@ pub mod waste;
 pub use bound::{bound, busiest};
 pub use compile::{compile, is_kept};
 pub use knobs::{default_knobs, knobs_for};
-pub use learn::{Doubt, ObservedStart, Sees, WhyNot, With, observe};
+pub use learn::{Doubt, LeftOut, ObservedStart, Sees, WhyNot, With, observe};
 pub use merge::merge;
 pub use tune::{Tuner, Verdict};
 pub use waste::{Waste, waste};

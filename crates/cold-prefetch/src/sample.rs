@@ -1,5 +1,6 @@
 //! Plans and recordings for tests.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use cold_model::io_model::{AtDepth, DeviceModel};
@@ -44,6 +45,7 @@ pub(crate) fn start(files: u32, ranges: &[(u32, u64, u32, u64)]) -> ObservedStar
                 uses: 1,
             })
             .collect(),
+        left_out: BTreeMap::new(),
         ranges,
         proved_cold: false,
         warm: true,

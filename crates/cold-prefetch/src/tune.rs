@@ -8,7 +8,7 @@
 //! **Proof**: the best against no plan, fresh pairs in random order, with a test that may stop at any time
 //! ([`cold_plan::evidence`]): proven as soon as the interval lies below 1 − margin; off as soon as it lies
 //! above 1, or when the pairs are used up without a decision. A plan that does nothing is so called
-//! proven in at most 2.5 % of tunings.
+//! proven in at most 2.5% of tunings.
 //!
 //! Pure: [`Tuner::next`] says which start to make, [`Tuner::record`] takes its time.
 
@@ -29,7 +29,7 @@ pub struct Limits {
     pub search_pairs: u32,
     /// Most pairs of the proof. 0: search only.
     pub proof_pairs: u32,
-    /// Better by less than this is not better (0.01: 1 %).
+    /// Better by less than this is not better (0.01: 1%).
     pub margin: f64,
     /// For the order within pairs.
     pub seed: u64,

@@ -61,9 +61,9 @@ pub struct Times {
     pub sd: f64,
     /// Shortest.
     pub min: f64,
-    /// Median, to 1.6 %.
+    /// Median, to 1.6%.
     pub p50: f64,
-    /// 99th percentile, to 1.6 %.
+    /// 99th percentile, to 1.6%.
     pub p99: f64,
     /// Longest.
     pub max: f64,
@@ -86,7 +86,7 @@ impl Times {
 }
 
 /// What one process with one thread did with one file.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Measured {
     /// Time per record.
     pub ms: Times,

@@ -1,4 +1,4 @@
-//! Times of many events in little memory: exact moments, percentiles to 1.6 %.
+//! Times of many events in little memory: exact moments, percentiles to 1.6%.
 
 use serde::{Deserialize, Serialize};
 
@@ -106,7 +106,7 @@ impl Series {
     pub fn max(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max)
     }
-    /// The time that a share `q` of the closed series does not exceed, to 1.6 %.
+    /// The time that a share `q` of the closed series does not exceed, to 1.6%.
     pub fn percentile(&self, q: f64) -> Option<f64> {
         let wanted = (q.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
         let mut seen = 0;

@@ -81,7 +81,7 @@ mod root {
     /// One disk at a time: three at once would measure each other.
     static ALONE: Mutex<()> = Mutex::new(());
 
-    /// Latency and bandwidth within 15 % of the disk's figures. What its server adds to the model's time of a
+    /// Latency and bandwidth within 15% of the disk's figures. What its server adds to the model's time of a
     /// page is the disk's own as far as anybody can see: it is taken from the log.
     fn is_measured(preset: Preset, ns_per_byte: f64) {
         if !need_root() {

@@ -10,7 +10,6 @@ use cold_bench::metric::Metric;
 use cold_bench::stats::{Undecided, Verdict};
 use cold_bench::summary::{Analysis, SeriesComparison};
 use cold_model::bench::{Ending, Report, Run};
-use cold_model::figures::percent;
 
 use crate::axis::time;
 use crate::escape::markup;
@@ -145,8 +144,7 @@ fn figures(out: &mut String, analysis: &Analysis) {
         .map(|s| {
             let d = s.ready();
             let interval = d.and_then(|d| d.interval);
-            let level =
-                interval.map_or_else(|| Cell::text("–"), |i| Cell::number(i.level, percent(100.0 * i.level)));
+            let level = interval.map_or_else(|| Cell::text("–"), |i| Cell::number(i.level, i.level_shown()));
             vec![
                 Cell::text(&s.name),
                 Cell::number(s.counted as f64, s.counted.to_string()),
@@ -193,7 +191,7 @@ fn comparisons(out: &mut String, all: &[SeriesComparison]) {
             || (Cell::text("–"), Cell::text("–")),
             |x| {
                 let i = x.interval;
-                let text = format!("{:.3} to {:.3} ({})", i.low, i.high, percent(100.0 * i.level));
+                let text = format!("{:.3} to {:.3} ({})", i.low, i.high, i.level_shown());
                 (Cell::number(x.ratio, format!("{:.3}", x.ratio)), Cell::text(text))
             },
         );

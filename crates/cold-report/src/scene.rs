@@ -65,11 +65,9 @@ impl<'a> Scene<'a> {
 pub fn figures(s: &SeriesSummary) -> String {
     let tainted = if s.tainted > 0 { format!(", {} tainted", s.tainted) } else { String::new() };
     let Some(d) = s.ready() else { return format!("no run counts{tainted}") };
-    let interval = d.interval.map_or(String::new(), |i| {
-        let level = 100.0 * i.level;
-        let shown = if level.fract() == 0.0 { format!("{level:.0}") } else { format!("{level:.1}") };
-        format!(" [{} to {}, {shown} %]", time(i.low), time(i.high))
-    });
+    let interval = d
+        .interval
+        .map_or(String::new(), |i| format!(" [{} to {}, {}]", time(i.low), time(i.high), i.level_shown()));
     let runs = if s.counted == 1 { "run" } else { "runs" };
     format!("median {}{interval}, {} {runs}{tainted}", time(d.median), s.counted)
 }

@@ -28,7 +28,7 @@ pub const TREND_P: f64 = 0.001;
 /// The same for a step of an exact count: 20 points of which 4 lie before it reach 0.003.
 pub const TREND_P_OF_STEPS: f64 = 0.01;
 /// Growth over the observed starts below this share of the cost is called constant: the residue of drift
-/// that the control program leaves is about 1 % on a virtual machine.
+/// that the control program leaves is about 1% on a virtual machine.
 pub const LEAST_SHARE: f64 = 0.03;
 /// Where the control program itself drifted, growth below this share of that drift is called constant: load
 /// slows two programs alike, but not to the percent.

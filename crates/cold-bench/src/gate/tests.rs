@@ -96,7 +96,7 @@ fn the_unknown_never_passes() {
     assert_eq!(
         result.outcome,
         Outcome::Inconclusive {
-            reason: "3 runs are too few for a 95 % interval".into(),
+            reason: "3 runs are too few for a 95% interval".into(),
             runs_needed: Some(3)
         }
     );

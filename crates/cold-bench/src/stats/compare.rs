@@ -4,10 +4,10 @@
 //! the logarithm of a/b, over the rounds the Hodges–Lehmann estimate (the median of all pairwise means)
 //! with the interval that inverts Wilcoxon's signed-rank test. When both series are the same command,
 //! a and b of a round are exchangeable, so the distribution of the log ratio is symmetric and the
-//! interval excludes 1 in at most 5 % of comparisons for *every* noise: skewed, bimodal, drifting from
+//! interval excludes 1 in at most 5% of comparisons for *every* noise: skewed, bimodal, drifting from
 //! round to round. Neither alternative does both: in simulations of 10 to 20 rounds the percentile
-//! bootstrap of the median ratio called 7 to 9 % of identical commands different, and the exact sign
-//! test found a 5 % delay at sd 2 % in only 94 % of 10-round comparisons (this one: at least 95 %, a test).
+//! bootstrap of the median ratio called 7 to 9% of identical commands different, and the exact sign
+//! test found a 5% delay at sd 2% in only 94% of 10-round comparisons (this one: at least 95%, a test).
 //! Independent series (a baseline from a file) use the two-sample Hodges–Lehmann shift with the
 //! interval that inverts the Mann–Whitney test, exact when both have the same distribution.
 
@@ -28,9 +28,9 @@ pub enum Design {
 /// The ratio of two series.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Comparison {
-    /// Hodges–Lehmann estimate of a/b: 1.05 means that a takes 5 % longer.
+    /// Hodges–Lehmann estimate of a/b: 1.05 means that a takes 5% longer.
     pub ratio: f64,
-    /// Its interval; of a level below 95 % when there are too few runs.
+    /// Its interval; of a level below 95% when there are too few runs.
     pub interval: Interval,
     /// Paired rounds, or the smaller number of runs when independent.
     pub n: usize,
@@ -55,7 +55,7 @@ pub enum Verdict {
         /// Further rounds after which the interval would, at the present ratio and spread, no longer
         /// cross; none when more than 1,000 or when the ratio sits on the bound. A plan for the next
         /// benchmark, not a reason to go on with this one: who adds rounds until the verdict changes is
-        /// wrong far more often than 5 %. Stop by precision instead ([`super::Described::precision`]).
+        /// wrong far more often than 5%. Stop by precision instead ([`super::Described::precision`]).
         runs_needed: Option<u32>,
     },
 }
@@ -64,7 +64,7 @@ pub enum Verdict {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Undecided {
-    /// There are too few runs for an interval of 95 %.
+    /// There are too few runs for an interval of 95%.
     TooFewRuns,
     /// The interval crosses a bound of the margin.
     CrossesTheMargin,
@@ -140,7 +140,7 @@ fn mann_whitney_counts(m: usize, n: usize) -> Vec<f64> {
     counts.swap_remove(n)
 }
 
-/// How many ordered values to leave out at each end for 95 %, and the level: 0.95, or the level of
+/// How many ordered values to leave out at each end for 95%, and the level: 0.95, or the level of
 /// leaving out none when that is less. The statistic is symmetric, so both tails are equal.
 fn cut_of(probabilities: &[f64]) -> (usize, f64) {
     let mut tail = 0.0;
@@ -154,7 +154,7 @@ fn cut_of(probabilities: &[f64]) -> (usize, f64) {
 }
 
 impl Comparison {
-    /// The verdict against a margin (0.02 for 2 %). Without 95 % it is always inconclusive.
+    /// The verdict against a margin (0.02 for 2%). Without 95% it is always inconclusive.
     pub fn verdict(&self, margin: f64) -> Verdict {
         let (lower, upper) = (1.0 - margin, 1.0 + margin);
         let Interval { low, high, .. } = self.interval;

@@ -4,8 +4,9 @@
 //! return the values themselves). So the interval here is the wider, at each end, of the percentile
 //! bootstrap (10,000 draws) and the exact order-statistic interval from the binomial distribution,
 //! which holds for every continuous distribution. Below 6 values even minimum to maximum does not
-//! reach 95 %; then that range is returned with the level it does reach (5 values: 93.75 %).
+//! reach 95%; then that range is returned with the level it does reach (5 values: 93.75%).
 
+use cold_model::figures::percent;
 use serde::Serialize;
 
 use super::{Pcg, quantile_sorted, sorted};
@@ -27,14 +28,19 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether it reaches 95 %.
+    /// Whether it reaches 95%.
     pub fn is_full(&self) -> bool {
         self.level >= LEVEL
+    }
+
+    /// Its level as it is printed: `95%`, or the lower one that it reaches.
+    pub fn level_shown(&self) -> String {
+        if self.is_full() { "95%".to_owned() } else { percent(self.level * 100.0) }
     }
 }
 
 /// Number of values to leave out at each end so that the order-statistic interval of the median keeps
-/// 95 %; none when even leaving out none does not reach it.
+/// 95%; none when even leaving out none does not reach it.
 pub fn order_statistic_cut(n: usize) -> Option<usize> {
     // P(at most k of n values lie below the median), in logarithms so that n = 2000 does not underflow.
     let mut log_term = -(n as f64) * std::f64::consts::LN_2;

@@ -4,7 +4,7 @@
 //! The share of the variance that stays within the groups is small for two modes. How small it gets by
 //! chance is simulated for series of the same length from three unimodal families: normal (lognormal
 //! times), uniform (the least favourable unimodal one, as in Hartigan's dip test) and exponential (a
-//! long tail of slow starts); the smallest of their 1 % quantiles is the threshold. Tests that look for
+//! long tail of slow starts); the smallest of their 1% quantiles is the threshold. Tests that look for
 //! outliers see nothing when half of the runs are slow: 5 × 0.10 s and 5 × 0.25 s have a MAD of 0.075 s.
 
 use serde::Serialize;

@@ -44,6 +44,9 @@ fn few_values_give_their_range_with_the_level_it_reaches() {
     let i = interval::of_median(&[3.0, 1.0, 2.0], 1).unwrap();
     assert_eq!((i.low, i.high, i.level), (1.0, 3.0, 0.75));
     assert!(!i.is_full());
+    assert_eq!(i.level_shown(), "75.0%");
+    let full = interval::of_median(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 1).unwrap();
+    assert_eq!(full.level_shown(), "95%");
     assert!(interval::of_median(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0], 1).unwrap().is_full());
 }
 
@@ -92,7 +95,7 @@ fn a_command_against_itself_is_called_different_in_at_most_5_percent() {
                 wrong_paired += usize::from(different(paired(&pairs)));
                 wrong_independent += usize::from(different(independent(&a, &b)));
             }
-            // 5 % of 2000 and three standard deviations of that count.
+            // 5% of 2000 and three standard deviations of that count.
             assert!(wrong_paired <= 129, "paired, n = {n}, bimodal {bimodal}: {wrong_paired}");
             assert!(wrong_independent <= 129, "independent, n = {n}, bimodal {bimodal}: {wrong_independent}");
         }
@@ -116,7 +119,7 @@ fn five_percent_slower_is_found_in_at_least_95_percent() {
 
 #[test]
 fn the_signed_rank_and_mann_whitney_limits_match_the_tables() {
-    // R: psignrank and pwilcox tables at 2.5 % per side. n = 10: W ≤ 8; (10, 10): U ≤ 23; (5, 8): U ≤ 6.
+    // R: psignrank and pwilcox tables at 2.5% per side. n = 10: W ≤ 8; (10, 10): U ≤ 23; (5, 8): U ≤ 6.
     let pairs: Vec<(f64, f64)> = (0..10).map(|i| (f64::exp(f64::from(1 << i)), 1.0)).collect();
     let c = paired(&pairs).unwrap();
     let mut walsh: Vec<f64> = (0..10)

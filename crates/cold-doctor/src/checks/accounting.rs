@@ -1,12 +1,15 @@
 //! Pressure and delay accounting: who waited for storage, and how long.
 
+use cold_model::figures::percent;
+
 use crate::context::Context;
 use crate::finding::Finding;
 
 pub(crate) fn psi(c: &Context) -> Vec<Finding> {
     vec![match c.proc.pressure("io") {
         Ok(io) => {
-            Finding::ok("psi", format!("pressure stall information is on (io some {:.2} %)", io.some.avg10))
+            let some = percent(io.some.avg10);
+            Finding::ok("psi", format!("pressure stall information is on (io some {some} of the last 10 s)"))
                 .so("time in which tasks waited for storage is known machine-wide and per cgroup")
         }
         // A kernel with PSI compiled in but off answers EOPNOTSUPP to the read; without it the file is absent.

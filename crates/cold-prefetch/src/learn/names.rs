@@ -19,7 +19,7 @@ use cold_plan::plan::{FileKind, PlanFile, Range};
 use super::InodeOf;
 use super::select::{NO_NEED, Selection};
 
-/// Names per block of a directory; so many at random places hit 98 % of the blocks.
+/// Names per block of a directory; so many at random places hit 98% of the blocks.
 const PER_BLOCK: u64 = 4;
 
 /// A name that needs no lookup, and what stands for it.

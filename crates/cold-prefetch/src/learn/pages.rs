@@ -46,6 +46,7 @@ pub(super) fn ranges(
         let list = if t.kind == TouchKind::FaultAround { &mut around } else { &mut exact };
         list.push(need(t, clock));
     }
+    let touched: HashSet<FileIdx> = exact.iter().chain(&around).map(|n| n.file).collect();
     let mut out = Vec::new();
     let mut take = |needs: Vec<Need>, allowed: &dyn Fn(&Usage) -> Runs, around: bool| {
         for (file, found) in first_needs(needs, &usage, allowed) {
@@ -64,6 +65,10 @@ pub(super) fn ranges(
     if !reads_seen {
         let filled = filled(recording, clock, &usage);
         take(filled, &|u| u.read.minus(&u.needed).minus(&u.metadata), true);
+    }
+    // Those of which no page was asked for.
+    for file in touched {
+        selection.made(file);
     }
     out
 }

@@ -1,6 +1,6 @@
 //! Which files can be part of a plan, and as what.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use cold_model::file_system::is_made_up;
@@ -10,6 +10,8 @@ use cold_model::recording::tables::Dev;
 use cold_model::recording::{self, FileIdx, Fill, FillCause, PathFrom, Recording};
 use cold_plan::identity::WRITTEN_IN_PLACE;
 use cold_plan::plan::{FileKind, Identity, PlanFile, Range};
+
+use super::LeftOut;
 
 /// File systems that hold their files in memory.
 const MEMORY: [&str; 3] = ["tmpfs", "ramfs", "hugetlbfs"];
@@ -35,7 +37,7 @@ pub(super) struct Selection<'a> {
     started: Option<i64>,
     chosen: Vec<PlanFile>,
     by_path: HashMap<PathBuf, u32>,
-    by_file: HashMap<FileIdx, Option<u32>>,
+    by_file: HashMap<FileIdx, Result<u32, LeftOut>>,
 }
 
 impl<'a> Selection<'a> {
@@ -81,33 +83,62 @@ impl<'a> Selection<'a> {
             self.by_file.insert(file, chosen);
             chosen
         };
-        if let Some(f) = chosen.and_then(|i| self.chosen.get_mut(i as usize)) {
+        let chosen = chosen.ok()?;
+        if let Some(f) = self.chosen.get_mut(chosen as usize) {
             f.need_ns = f.need_ns.min(need_ns);
         }
-        chosen
+        Some(chosen)
     }
 
-    fn choose(&mut self, file: FileIdx) -> Option<u32> {
-        let row = self.files.get(file as usize)?;
+    /// A file of which all needed pages were new.
+    pub(super) fn made(&mut self, file: FileIdx) {
+        if self.is_regular(file) {
+            self.by_file.entry(file).or_insert(Err(LeftOut::Made));
+        }
+    }
+
+    fn is_regular(&self, file: FileIdx) -> bool {
+        self.files.get(file as usize).is_some_and(|f| f.kind == recording::FileKind::Regular)
+    }
+
+    /// How many regular files were asked for and are not in the plan, by the reason.
+    pub(super) fn left_out(&self) -> BTreeMap<LeftOut, u64> {
+        let mut out = BTreeMap::new();
+        for (file, chosen) in &self.by_file {
+            if let (Err(why), true) = (chosen, self.is_regular(*file)) {
+                *out.entry(*why).or_insert(0) += 1;
+            }
+        }
+        out
+    }
+
+    fn choose(&mut self, file: FileIdx) -> Result<u32, LeftOut> {
+        let row = self.files.get(file as usize).ok_or(LeftOut::Unnamed)?;
         let kind = match row.kind {
             recording::FileKind::Regular => FileKind::Regular,
             recording::FileKind::BlockDevice => FileKind::BlockDevice,
-            _ => return None,
+            _ => return Err(LeftOut::Unnamed),
         };
         let size = row.size.filter(|n| *n > 0);
         // What was read from storage was there before: it is written in place. What was not, this start made.
         let written = self.written(row);
         let made = written && !self.read.contains(&file);
         let regular = kind == FileKind::Regular;
-        if row.deleted
-            || row.path_from == PathFrom::Unknown
-            || (regular && (size.is_none() || made || !self.real(row)))
-        {
-            return None;
+        if regular && !self.real(row) {
+            return Err(LeftOut::NoDevice);
         }
-        let path = self.place(&row.place()?)?;
+        if row.deleted || (regular && made) {
+            return Err(LeftOut::Made);
+        }
+        if row.path_from == PathFrom::Unknown || (regular && size.is_none()) {
+            return Err(LeftOut::Unnamed);
+        }
+        let named = row.place().ok_or(LeftOut::Unnamed)?;
+        let path = self
+            .place(&named)
+            .ok_or_else(|| if self.is_ours(&named) { LeftOut::OurOwn } else { LeftOut::Unnamed })?;
         if regular == path.starts_with("/dev") {
-            return None;
+            return Err(LeftOut::NoDevice);
         }
         let identity = Identity {
             dev: row.dev,
@@ -116,7 +147,7 @@ impl<'a> Selection<'a> {
             mtime_ns: if regular && written { WRITTEN_IN_PLACE } else { row.mtime_ns.unwrap_or(0) },
             build_id: row.build_id.as_deref().map_or([0; 20], build_id),
         };
-        Some(self.put(path, kind, identity, NO_NEED))
+        Ok(self.put(path, kind, identity, NO_NEED))
     }
 
     /// Its file system is one whose files are read from storage of this machine.
@@ -149,7 +180,11 @@ impl<'a> Selection<'a> {
             && clean
                 .components()
                 .all(|c| matches!(c, std::path::Component::RootDir | std::path::Component::Normal(_)));
-        (plain && !self.excluded.iter().any(|e| clean.starts_with(e))).then_some(clean)
+        (plain && !self.is_ours(&clean)).then_some(clean)
+    }
+
+    fn is_ours(&self, path: &Path) -> bool {
+        self.excluded.iter().any(|e| path.starts_with(e))
     }
 
     fn in_unreal_place(&self, path: &Path) -> bool {

@@ -211,6 +211,8 @@ fn what_the_start_reads_and_writes_in_place_is_learnt() {
     let learnt = |name: &str| start.files.iter().find(|f| f.path == Path::new(name));
     assert_eq!(learnt(names[0]).map(|f| f.identity.mtime_ns), Some(cold_plan::identity::WRITTEN_IN_PLACE));
     assert_eq!(learnt(names[1]), None);
+    assert_eq!((start.needed(), start.readable()), (2, 1));
+    assert_eq!(start.left_out, [(LeftOut::Made, 1)].into());
 }
 
 type Change = fn(&mut File);
@@ -254,6 +256,9 @@ fn what_a_later_start_cannot_use_is_not_learnt() {
     assert_eq!(s.ranges.len(), 1, "{names:?}");
     // Their names: of files that are there, those may be looked up.
     assert_eq!(names, ["/usr/bin/prog", "/usr/lib/lost", "/usr/lib/empty"]);
+    // The two that are no regular files are not counted.
+    let why = [(LeftOut::Made, 2), (LeftOut::NoDevice, 4), (LeftOut::OurOwn, 1), (LeftOut::Unnamed, 3)];
+    assert_eq!((s.left_out.clone(), s.needed(), s.readable()), (why.into(), 11, 1));
     let f = &s.files[0];
     assert_eq!(
         (f.identity.inode, f.identity.size, &f.identity.build_id[..4]),

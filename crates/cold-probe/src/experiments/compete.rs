@@ -143,7 +143,7 @@ pub struct Verdict {
     pub bouts: usize,
     /// Time of the first side as a ratio of the second's.
     pub ratio: Option<Comparison>,
-    /// The side that the kernel favours; `None` when the interval holds 1, or is of less than 95 %.
+    /// The side that the kernel favours; `None` when the interval holds 1, or is of less than 95%.
     pub favoured: Option<&'static str>,
 }
 

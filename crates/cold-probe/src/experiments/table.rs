@@ -1,11 +1,17 @@
-//! Tables 6.1 and 6.2 of "Optimizing Windows NT" (Blake 1993), cold and warm.
+//! Tables 6.1 and 6.2 of "Optimizing Windows NT" (Blake 1993), cold and warm, in rounds.
 
+mod answer;
+
+use cold_bench::stats::{Pcg, median};
 use serde::Serialize;
 
 use super::{Lab, Measured, State};
-use crate::Result;
 use crate::spec::{Act, FileAdvice, Limit, Mode, Work};
+use crate::subject::Subject;
 use crate::variate::Seek;
+use crate::{Error, Result};
+
+pub use answer::{Answer, Other, answers};
 
 /// Sizes.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -22,14 +28,28 @@ pub struct Options {
     pub action: Option<&'static str>,
     /// Only this state; both when `None`.
     pub state: Option<State>,
+    /// Rounds; each measures every line once.
+    pub repeats: u64,
 }
 
 impl Options {
     /// As published: 1 MB, 4096 bytes.
-    pub const PUBLISHED: Self =
-        Self { bytes: 1 << 20, record: 4096, count: None, order: None, action: None, state: None };
+    pub const PUBLISHED: Self = Self {
+        bytes: 1 << 20,
+        record: 4096,
+        count: None,
+        order: None,
+        action: None,
+        state: None,
+        repeats: 10,
+    };
     /// 64 MB, 4096 bytes, 2048 of them.
     pub const MODERN: Self = Self { bytes: 64 << 20, count: Some(2048), ..Self::PUBLISHED };
+
+    /// Records that the file has.
+    fn records(&self) -> u64 {
+        (self.bytes / self.record.max(1)).max(1)
+    }
 }
 
 /// One line.
@@ -43,9 +63,38 @@ pub struct Row {
     pub mode: &'static str,
     /// The cache before; past the cache it makes no difference, and such lines are measured cold only.
     pub state: State,
-    /// The figures.
+    /// Of each round the time per record: its mean, and where something was written its share of the flush,
+    /// without which writing past the cache could not be compared with writing into it.
+    pub rounds_ms: Vec<f64>,
+    /// The figures of one round, the same for all lines: in it all used the same places.
     #[serde(flatten)]
     pub measured: Measured,
+}
+
+impl Row {
+    /// Of all rounds of a line, and the one to show.
+    fn of(line: &Line, rounds: &[Measured], shown: usize) -> Option<Self> {
+        let Line { order, action, mode, state, .. } = *line;
+        let rounds_ms = rounds.iter().map(whole_ms).collect();
+        Some(Self { order, action, mode, state, rounds_ms, measured: rounds.get(shown)?.clone() })
+    }
+}
+
+fn whole_ms(m: &Measured) -> f64 {
+    m.ms.mean + m.flush_ms.map_or(0.0, |flush| flush / m.ms.count.max(1) as f64)
+}
+
+/// The round in which the lines' means are, all in all, nearest to their medians over the rounds.
+fn usual_round(lines: &[Vec<Measured>], rounds: usize) -> usize {
+    let away = |round: usize| -> f64 {
+        let line = |all: &Vec<Measured>| {
+            let means: Vec<f64> = all.iter().map(|m| m.ms.mean).collect();
+            let (middle, mine) = (median(&means)?, means.get(round)?);
+            (middle > 0.0 && *mine > 0.0).then(|| (mine / middle).ln().abs())
+        };
+        lines.iter().filter_map(line).sum()
+    };
+    (0..rounds).min_by(|a, b| away(*a).total_cmp(&away(*b))).unwrap_or(0)
 }
 
 /// A line of 1993: a 386SX/25 with 12 MB and a disk of 120 MB; ms per record. "Cached" was measured after
@@ -85,37 +134,112 @@ const MODES: [(&str, Mode, &[State]); 4] = [
     ("mapped", Mode::MAPPED, &[State::Cold, State::Warm]),
 ];
 
-/// Measures all lines. Lines of the same order draw the same places.
-pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Vec<Row>> {
+/// One line to measure.
+struct Line {
+    order: &'static str,
+    action: &'static str,
+    mode: &'static str,
+    state: State,
+    reach: Mode,
+    seek: Seek,
+    acts: Vec<Act>,
+    /// Of the random numbers: lines of the same order draw the same places.
+    stream: u64,
+}
+
+/// Everything.
+#[derive(Debug, Clone, Serialize)]
+pub struct Found {
+    /// The lines.
+    pub rows: Vec<Row>,
+    /// What they come to.
+    pub answers: Vec<Answer>,
+    /// Rounds that were measured whole; others are left out.
+    pub rounds: usize,
+    /// The round whose figures the lines show, from 1: the one nearest to the medians of all.
+    pub shown: usize,
+    /// It was interrupted after these.
+    pub interrupted: bool,
+}
+
+/// Measures all lines in each round, in an order of its own, so that what changes with time meets all alike.
+pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Found> {
     let subject = lab.subject(o.bytes)?;
     lab.log.watch_files(&[("table", &subject)]);
-    let records = (o.bytes / o.record.max(1)).max(1);
+    let lines = lines(o);
+    let (measured, interrupted) =
+        rounds(&lines, o.repeats, lab.seed, |line, round| one(lab, o, &subject, line, round))?;
+    let rounds = measured.first().map_or(0, Vec::len);
+    let shown = usual_round(&measured, rounds);
+    let rows: Vec<Row> = lines.iter().zip(&measured).filter_map(|(l, m)| Row::of(l, m, shown)).collect();
+    Ok(Found { answers: answers(&rows), rows, rounds, shown: shown + 1, interrupted })
+}
+
+fn lines(o: &Options) -> Vec<Line> {
+    let records = o.records();
     let seeks = [Seek::Sequential, Seek::middle(records), Seek::Uniform { from: 0, to: records }];
     let acts = [vec![Act::R], vec![Act::W], vec![Act::R, Act::W]];
-    let mut rows = Vec::new();
+    let mut lines = Vec::new();
     for (stream, (order, seek)) in (0..).zip(WORDS.0.into_iter().zip(seeks)) {
         for (action, acts) in WORDS.1.into_iter().zip(&acts) {
             let wanted = o.order.is_none_or(|w| w == order) && o.action.is_none_or(|w| w == action);
             for (mode, reach, states) in
-                MODES.iter().filter(|m| wanted && (m.0 != "exact" || action == "read"))
+                MODES.into_iter().filter(|m| wanted && (m.0 != "exact" || action == "read"))
             {
-                for state in states.iter().filter(|s| o.state.is_none_or(|w| w == **s)) {
-                    let word = if *state == State::Cold { "cold" } else { "warm" };
-                    lab.say(&format!("{order} {action}, {mode}, {word}"));
-                    let work = Work {
-                        action: acts.clone(),
-                        variate: lab.variate,
-                        ..Work::reads(subject.path().to_owned(), o.bytes, o.record, *reach, seek)
-                    };
-                    // Of reading and writing, each pair is two actions on one place.
-                    let limit = Limit::Records { records: o.count.unwrap_or(records) * acts.len() as u64 };
-                    let measured = lab.measure(&subject, *state, work, limit, stream)?;
-                    rows.push(Row { order, action, mode, state: *state, measured });
+                for state in states.iter().copied().filter(|s| o.state.is_none_or(|w| w == *s)) {
+                    let acts = acts.clone();
+                    lines.push(Line { order, action, mode, state, reach, seek, acts, stream });
                 }
             }
         }
     }
-    Ok(rows)
+    lines
+}
+
+/// What each line measured in each round, and whether an interrupt came before the last. The lines of a round
+/// that was cut short are dropped; an interrupt in the first leaves nothing to tell.
+fn rounds<L, T>(
+    lines: &[L],
+    repeats: u64,
+    seed: u64,
+    mut one: impl FnMut(&L, u64) -> Result<T>,
+) -> Result<(Vec<Vec<T>>, bool)> {
+    let mut rng = Pcg::new(seed, 78);
+    let mut all: Vec<Vec<T>> = lines.iter().map(|_| Vec::new()).collect();
+    for round in 0..repeats {
+        let mut order: Vec<usize> = (0..lines.len()).collect();
+        rng.shuffle(&mut order);
+        for n in order {
+            match one(&lines[n], round) {
+                Ok(found) => all[n].push(found),
+                Err(Error::Interrupted) if round > 0 => {
+                    for found in &mut all {
+                        found.truncate(round as usize);
+                    }
+                    return Ok((all, true));
+                }
+                Err(e) => return Err(e),
+            }
+        }
+    }
+    Ok((all, false))
+}
+
+fn one(lab: &Lab<'_>, o: &Options, subject: &Subject, line: &Line, round: u64) -> Result<Measured> {
+    let Line { order, action, mode, .. } = line;
+    let word = if line.state == State::Cold { "cold" } else { "warm" };
+    lab.say(&format!("round {} of {}: {order} {action}, {mode}, {word}", round + 1, o.repeats));
+    let work = Work {
+        action: line.acts.clone(),
+        variate: lab.variate,
+        ..Work::reads(subject.path().to_owned(), o.bytes, o.record, line.reach, line.seek)
+    };
+    let records = o.count.unwrap_or(o.records());
+    // Of reading and writing, each pair is two actions on one place.
+    let limit = Limit::Records { records: records * line.acts.len() as u64 };
+    // Each round draws other places: what holds only for some would else look proved.
+    let stream = round * WORDS.0.len() as u64 + line.stream;
+    lab.measure(subject, line.state, work, limit, stream)
 }
 
 /// The three ways of one order and action, cold.
@@ -150,4 +274,55 @@ pub fn rankings(rows: &[Row]) -> Vec<Ranking<'_>> {
         Some(Ranking { direct, buffered: cold(direct, "buffered")?, mapped: cold(direct, "mapped")? })
     });
     all.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Times;
+    use super::*;
+
+    #[test]
+    fn each_round_takes_every_line_once_and_one_cut_short_is_dropped() {
+        let lines = ["a", "b", "c"];
+        let until = |last: usize| {
+            let mut seen = Vec::new();
+            let found = rounds(&lines, 4, 7, |line, round| {
+                seen.push(*line);
+                if seen.len() > last { Err(Error::Interrupted) } else { Ok((*line, round)) }
+            });
+            found.map(|f| (f, seen))
+        };
+        let ((all, interrupted), seen) = until(100).expect("all rounds");
+        assert!(!interrupted);
+        for (line, found) in lines.iter().zip(&all) {
+            assert_eq!(*found, (0..4).map(|round| (*line, round)).collect::<Vec<_>>());
+        }
+        assert!(seen.chunks(3).any(|round| round != lines), "each in an order of its own: {seen:?}");
+        let ((all, interrupted), _) = until(8).expect("two rounds");
+        assert!(interrupted && all.iter().all(|found| found.len() == 2), "{all:?}");
+        assert!(matches!(until(2), Err(Error::Interrupted)), "no round was whole");
+    }
+
+    #[test]
+    fn all_lines_show_the_usual_round_and_compare_with_the_flush() {
+        let lines = lines(&Options { order: Some("normal"), action: Some("write"), ..Options::PUBLISHED });
+        let names: Vec<_> = lines.iter().map(|l| (l.mode, l.state)).collect();
+        let (cold, warm) = (State::Cold, State::Warm);
+        let wanted =
+            [("direct", cold), ("buffered", cold), ("buffered", warm), ("mapped", cold), ("mapped", warm)];
+        assert_eq!(names, wanted);
+        let round = |mean, flush_ms, misses| Measured {
+            ms: Times { count: 4, mean, ..Times::default() },
+            flush_ms,
+            misses: Some(misses),
+            ..Measured::default()
+        };
+        let rounds = [round(3.0, Some(8.0), 3), round(1.0, Some(4.0), 1), round(2.0, None, 2)];
+        let row = Row::of(&lines[0], &rounds, 2).expect("three rounds");
+        assert_eq!((row.rounds_ms, row.measured.misses), (vec![5.0, 2.0, 2.0], Some(2)));
+        // The middle of one line is the worst of the other: what is nearest to both is shown.
+        let other = [round(10.0, None, 0), round(11.0, None, 0), round(40.0, None, 0)];
+        assert_eq!(usual_round(&[rounds.to_vec(), other.to_vec()], 3), 0);
+        assert_eq!(usual_round(&[rounds.to_vec()], 3), 2);
+    }
 }

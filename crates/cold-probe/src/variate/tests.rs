@@ -59,7 +59,7 @@ const GOLDEN_ZIPF: [u64; 8] = [147, 486, 105, 5, 0, 222, 526, 0];
 
 #[test]
 fn normal_places_lie_together_in_the_file() {
-    // 2560 records, deviation 10 % of them: what fio spreads to 741 records stays at 256 here.
+    // 2560 records, deviation 10% of them: what fio spreads to 741 records stays at 256 here.
     let mut rng = Pcg::new(7, 0);
     let mut seeker = Seeker::new(Seek::Normal(Normal { mean: 1280.0, sd: 256.0 }), Variate::True, 2560);
     let places: Vec<f64> = (0..100_000).map(|_| seeker.seek(&mut rng) as f64).collect();

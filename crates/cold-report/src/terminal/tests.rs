@@ -32,8 +32,8 @@ fn unicode_plot() {
   0 ms ┤
        └────────────────────────────────────
         1                             run 12
-● cold: median 402 ms [390 ms to 410 ms, 93.8 %], 5 runs, 1 tainted ○
-■ warm: median 100 ms [99.0 ms to 102 ms, 93.8 %], 5 runs, 1 tainted □
+● cold: median 402 ms [390 ms to 410 ms, 93.8%], 5 runs, 1 tainted ○
+■ warm: median 100 ms [99.0 ms to 102 ms, 93.8%], 5 runs, 1 tainted □
 ↑ 1 tainted above the axis
 ";
     let drawn = plot(&r, &analyze(&r, 0.0), 72, Charset::Unicode);

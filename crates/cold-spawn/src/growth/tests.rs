@@ -2,7 +2,7 @@ use cold_bench::stats::Pcg;
 
 use super::*;
 
-/// A series of `n` starts: `cost(i)` in µs with 8 % noise, one start in 20 much slower, and slow drift of
+/// A series of `n` starts: `cost(i)` in µs with 8% noise, one start in 20 much slower, and slow drift of
 /// the machine that the control program shares.
 fn made(n: usize, seed: u64, cost: impl Fn(f64) -> f64) -> (Vec<f64>, Vec<f64>) {
     let mut rng = Pcg::new(seed, 1);
@@ -123,7 +123,7 @@ fn clustered_points_are_judged_by_their_places() {
 
 #[test]
 fn strong_drift_that_the_control_shares_only_about_is_no_growth() {
-    // Load that slows the control by 60 % and the program by 70 %.
+    // Load that slows the control by 60% and the program by 70%.
     let ramp = |i: usize, by: f64| 1.0 + by * i as f64 / 1000.0;
     let mut rng = Pcg::new(5, 1);
     let mut noisy = |v: f64| v * (1.0 + 0.05 * rng.normal());

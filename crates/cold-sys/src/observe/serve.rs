@@ -15,7 +15,7 @@ use super::spawn;
 use super::tracer::{End, Tracer};
 
 /// How long a request to stop, a deadline or the caller's death may stay unnoticed while the tree is
-/// silent. Waking 100 times a second costs less than 0.1 % of a CPU.
+/// silent. Waking 100 times a second costs less than 0.1% of a CPU.
 const TICK: Duration = Duration::from_millis(10);
 /// Between two rounds of SIGKILL at a tree that goes on forking.
 const KILL_AGAIN: Duration = Duration::from_millis(50);

@@ -61,10 +61,19 @@ fn experiment(experiment: &Experiment, bench: &mut Bench<'_>, ui: &Ui) -> Result
     match experiment {
         Experiment::Table(a) => {
             let o = a.options();
-            let rows = table::run(bench.lab(), &o)?;
-            let panels = pictures::table(&rows);
-            let document = json!({ "options": o, "rows": rows, "published": table::PUBLISHED });
-            bench.finish("table", &document, panels, ui, |ui| show::table(ui, &o, &rows))
+            let found = table::run(bench.lab(), &o)?;
+            let panels = pictures::table(&found.rows);
+            let document = json!({
+                "options": o,
+                "rows": found.rows,
+                "published": table::PUBLISHED,
+                "answers": found.answers,
+                "rounds": found.rounds,
+                "shown": found.shown,
+                "interrupted": found.interrupted,
+            });
+            bench.finish("table", &document, panels, ui, |ui| show::table(ui, &o, &found))?;
+            if found.interrupted { Err(Error::Interrupted) } else { Ok(()) }
         }
         Experiment::Ramp(a) => over_time("ramp", a, &a.options(timeline::Options::ramp()), bench, ui),
         Experiment::Small(a) => over_time("small", a, &a.options(timeline::Options::small()), bench, ui),

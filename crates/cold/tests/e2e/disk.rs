@@ -103,7 +103,7 @@ mod root {
             let [a, b] = medians[..] else { unreachable!() };
             // The head has to move for at least 19 of them: 5.2 ms is the shortest move with half a turn.
             assert!(a > 95.0 && b > 95.0, "{a} and {b} ms cannot be");
-            check((a - b).abs() < a.min(b) * 0.2, || format!("{a} and {b} ms differ by more than 20 %"))
+            check((a - b).abs() < a.min(b) * 0.2, || format!("{a} and {b} ms differ by more than 20%"))
         });
     }
 

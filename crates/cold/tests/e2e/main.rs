@@ -11,6 +11,7 @@ mod support;
 mod bench;
 mod cache;
 mod commands;
+mod counts;
 mod disk;
 mod disturbed;
 mod doctor;

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use serde_json::{Value, json};
 
 use crate::support::*;
 
@@ -22,7 +23,7 @@ fn probe(place: &Place, args: &[&str]) -> Cold {
 fn every_experiment_that_needs_no_root_runs_and_leaves_nothing() {
     let place = Place::new();
     let quick: [&[&str]; 7] = [
-        &["table", "--count", "16"],
+        &["table", "--count", "16", "--repeat", "2"],
         &["ramp", "--seconds", "0.5", "--interval", "50"],
         &["small", "--seconds", "0.5", "--interval", "50"],
         &["records", "--bytes", "1Mi", "--seconds", "0.05"],
@@ -50,6 +51,54 @@ fn every_experiment_that_needs_no_root_runs_and_leaves_nothing() {
         });
     }
     assert_eq!(files(&place), [] as [PathBuf; 0]);
+}
+
+#[test]
+fn a_table_ends_with_the_answer_in_words_and_the_json_with_what_proves_it() {
+    let place = Place::new();
+    let read = ["table", "--order", "sequential", "--action", "read"];
+    attempts(|| {
+        let ran = probe(&place, &[&read[..], &["--repeat", "6", "--json"]].concat()).run();
+        check(ran.code() != 5, || ran.stderr.clone())?;
+        let result = ran.expect(0).json()["result"].clone();
+        assert_eq!((&result["rounds"], &result["interrupted"]), (&json!(6), &json!(false)));
+        assert!(
+            result["rows"].as_array().unwrap().iter().all(|r| r["rounds_ms"].as_array().unwrap().len() == 6)
+        );
+        let answers = result["answers"].as_array().unwrap();
+        let states: Vec<_> = answers.iter().map(|a| a["state"].as_str().unwrap()).collect();
+        assert_eq!(states, ["cold", "warm"]);
+        for a in answers {
+            let others = a["others"].as_array().unwrap();
+            let slower = |o: &Value| o["comparison"]["interval"]["low"].as_f64().unwrap() > 1.0;
+            assert!(others.iter().all(|o| slower(o) == (o["verdict"] == "slower")), "{a}");
+            assert_eq!(a["proved"], json!(others.iter().all(slower)), "{a}");
+        }
+        // A request for each page can be hidden by nothing: the other ways make a handful.
+        let direct = answers[0]["others"].as_array().unwrap().iter().find(|o| o["mode"] == "direct");
+        check(direct.is_some_and(|o| o["verdict"] == "slower"), || format!("{}", answers[0]))
+    });
+    attempts(|| {
+        let ran = probe(&place, &[&read[..], &["--repeat", "6"]].concat()).run();
+        check(ran.code() != 5, || ran.stderr.clone())?;
+        let text = ran.expect(0).stdout;
+        let (_, answer) = text.split_once("\nThe answer, over 6 rounds\n").expect("it ends with the answer");
+        for state in ["Cold: ", "Warm: "] {
+            let line = answer.lines().find_map(|l| l.strip_prefix(state)).expect(answer);
+            let words = ["map it", "read it", "no difference proved"];
+            assert!(words.iter().any(|w| line.starts_with(&format!("{w} for sequential read ("))), "{line}");
+            assert!(line.contains("× [") && line.contains(" … "), "an interval stands behind it: {line}");
+        }
+        Ok(())
+    });
+    attempts(|| {
+        let ran = probe(&place, &[&read[..], &["--repeat", "1", "--state", "warm"]].concat()).run();
+        check(ran.code() != 5, || ran.stderr.clone())?;
+        let text = ran.expect(0).stdout;
+        assert!(text.contains("Warm: too few rounds for sequential read ("), "{text}");
+        assert!(!text.contains("Cold: "), "{text}");
+        Ok(())
+    });
 }
 
 #[test]
@@ -213,7 +262,8 @@ mod root {
         let file = data(disk.mount_point().join("given up"), MIB);
         let blocks = extents(&File::open(&file).unwrap()).unwrap().unwrap();
         let cold = ["probe", "table", "--order", "normal", "--action", "read", "--state", "cold"];
-        let args = [&cold[..], &["--count", "40", "--json", "--destroy", file.to_str().unwrap()]].concat();
+        let more = ["--count", "40", "--repeat", "1", "--json", "--destroy", file.to_str().unwrap()];
+        let args = [&cold[..], &more].concat();
         attempts(|| {
             disk.reset_log().unwrap();
             let ran = place.cold(&args).run();
@@ -301,7 +351,7 @@ mod root {
             found.by_nobody().run()
         };
         attempts(|| {
-            let ran = nobody(&["table", "--count", "16", "--json"]);
+            let ran = nobody(&["table", "--count", "16", "--repeat", "2", "--json"]);
             check(ran.code() != 5, || ran.stderr.clone())?;
             assert_eq!(ran.expect(0).json()["result"]["rows"].as_array().unwrap().len(), 48);
             Ok(())

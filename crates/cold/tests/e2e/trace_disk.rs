@@ -192,7 +192,7 @@ mod root {
         }
         let off = |a: u64, b: u64| a.abs_diff(b) as f64 / b.max(1) as f64;
         let sums = format!("waited {waited} ns, device {device} ns, service {service} ns, way {way} ns");
-        eprintln!("{} pages: {sums}: {:.2} % off", pages.len(), 100.0 * off(waited, device));
+        eprintln!("{} pages: {sums}: {:.2}% off", pages.len(), 100.0 * off(waited, device));
         check(off(waited, device) <= 0.05, || format!("not the device's time: {sums}"))?;
         check(off(waited, service + way) <= 0.05, || format!("not the log's time: {sums}"))?;
         // The way is short unless the CPUs are busy: the loop device and the disk's server need them.

@@ -207,7 +207,7 @@ function causeTables(sides) {
     return element("table", { class: "bars" }, element("caption", {}, sideTitle(sides, side, "start to ready, by the start's own processes")),
       element("thead", {}, element("tr", {}, ...["cause", "", "bytes", "share"].map((h, i) => element("th", { scope: "col", class: i > 1 ? "n" : "" }, h)))),
       element("tbody", {}, ...rows.map(([name, bytes]) => element("tr", {}, element("th", { scope: "row" }, name), element("td", { class: "wide" }, bar(bytes / most)),
-        element("td", { class: "n" }, byteWords(bytes)), element("td", { class: "n" }, `${((100 * bytes) / sum).toFixed(1)} %`)))));
+        element("td", { class: "n" }, byteWords(bytes)), element("td", { class: "n" }, shareWords(bytes, sum))))));
   }));
 }
 

@@ -77,8 +77,7 @@ class Flame {
   }
 
   frame(node, depth, left, width, outer) {
-    const part = this.root.time > 0 ? ((100 * node.time) / this.root.time).toFixed(1) : "0";
-    const text = `${node.name === "…" ? "callers not recorded (the stack was cut)" : node.name}: ${timeWords(node.time)} in ${plural(node.stalls, "wait")}, ${part} % of all`;
+    const text = `${node.name === "…" ? "callers not recorded (the stack was cut)" : node.name}: ${timeWords(node.time)} in ${plural(node.stalls, "wait")}, ${shareWords(node.time, this.root.time)} of all`;
     const box = element("button", { type: "button", class: `frame${outer ? " outer" : ""}${this.matches(node) ? " found" : ""}`, title: text, onclick: () => {
       this.top = node;
       this.show();

@@ -43,6 +43,14 @@ function byteWords(bytes) {
 
 /** For axes: without digits that say nothing. */
 const roundBytes = (bytes) => byteWords(bytes).replace(/\.0+(?=\u00a0)/, "");
+/** A share as everywhere else (`cold_model::figures`): a little is never none, not quite all never all. */
+function shareWords(part, whole) {
+  if (!(whole > 0)) return "–";
+  const p = (100 * Math.min(part, whole)) / whole;
+  if (p === 0 || p === 100) return `${p}%`;
+  return p < 0.1 ? "<0.1%" : p > 99.9 ? ">99.9%" : `${p.toFixed(1)}%`;
+}
+
 const countWords = (n) => n.toLocaleString("en-US").replaceAll(",", "\u202f");
 const hex = (n) => `0x${n.toString(16)}`;
 const baseName = (path) => path.slice(path.lastIndexOf("/") + 1) || path;

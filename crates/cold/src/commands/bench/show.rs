@@ -6,7 +6,6 @@ use cold_bench::stats::{Described, Undecided, Verdict};
 use cold_bench::summary::{Analysis, SeriesComparison, SeriesSummary};
 use cold_bench::{baseline, diagnose, stats, summary};
 use cold_model::bench::{Report, Run, Taint};
-use cold_model::figures::percent;
 use cold_model::{Bytes, Known, Shown as _};
 use cold_report::terminal::{self, Charset};
 use comfy_table::{CellAlignment, ContentArrangement, Table};
@@ -99,7 +98,7 @@ fn table(report: &Report, analysis: &Analysis, command: usize) -> String {
     let columns: Vec<_> = COLUMNS.into_iter().filter(|(m, _)| known(*m)).collect();
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    let mut head = vec![String::new(), "ready".into(), "95 % interval".into(), "runs".into()];
+    let mut head = vec![String::new(), "ready".into(), "95% interval".into(), "runs".into()];
     head.extend(columns.iter().map(|(_, name)| (*name).to_owned()));
     table.set_header(head);
     for r in rows {
@@ -130,7 +129,7 @@ fn time(ns: f64) -> String {
 fn interval(d: &Described) -> String {
     match &d.interval {
         Some(i) if i.is_full() => format!("{} … {}", time(i.low), time(i.high)),
-        Some(i) => format!("{} … {} ({})", time(i.low), time(i.high), percent(i.level * 100.0)),
+        Some(i) => format!("{} … {} ({})", time(i.low), time(i.high), i.level_shown()),
         None => "one run".into(),
     }
 }
@@ -146,10 +145,7 @@ fn comparison(c: &SeriesComparison) -> String {
             "  {a} takes {factor}: {}{}",
             paint(
                 WARN,
-                format!(
-                    "too few runs for a verdict, this interval is of {}",
-                    percent(r.interval.level * 100.0)
-                )
+                format!("too few runs for a verdict, this interval is of {}", r.interval.level_shown())
             ),
             runs_needed.map_or_else(String::new, |n| format!(" (at least {n} more for 95%)"))
         ),

@@ -100,10 +100,11 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     let lesson = Lesson { args, store: store.directory(), recordings: &recordings, config: &config, ui };
     let learnt = lesson.starts(&mut line, &interrupt).and_then(|(starts, missing)| {
         let (plan, path) = save(&store, &key, &starts, args.fresh, place, &mut line, ui)?;
-        Ok((plan, path, missing))
+        let told = show::Beside { missing, last: starts.into_iter().next_back() };
+        Ok((plan, path, told))
     });
     line.clear();
-    let (plan, path, missing) = match learnt {
+    let (plan, path, told) = match learnt {
         Err(failure) if interrupt.load(Ordering::Relaxed) => {
             return Err(Failure { exit: Exit::Interrupted, ..failure });
         }
@@ -113,7 +114,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         bench: args.planned.words(place, &args.start.words())?,
         launch: args.planned.words(place, &[])?,
     };
-    show::learnt(ui, &plan, &path, &missing, &next, args.json);
+    show::learnt(ui, &plan, &path, &told, &next, args.json);
     Ok(Exit::Done)
 }
 

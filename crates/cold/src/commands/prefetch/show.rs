@@ -8,6 +8,7 @@ use cold_model::path_text;
 use cold_model::{Bytes, Nanos};
 use cold_plan::Plan;
 use cold_plan::plan::{Bound, FileKind, Gate, Op, Order, Standing, Trial};
+use cold_prefetch::ObservedStart;
 use serde_json::{Value, json};
 
 use super::plans::{self, Place, Which};
@@ -89,19 +90,49 @@ pub(super) struct Next {
     pub(super) launch: String,
 }
 
+/// What the recordings of a lesson tell beside the plan.
+pub(super) struct Beside {
+    /// What none could show, and what went wrong.
+    pub(super) missing: Vec<String>,
+    /// The last start.
+    pub(super) last: Option<ObservedStart>,
+}
+
+/// Of how many files the last start needed pages, and how many of them can be read ahead.
+fn last_start(start: &ObservedStart) -> String {
+    let needed = format!("the last start needed pages of {}", plural(start.needed(), "file"));
+    if start.left_out.is_empty() {
+        return format!("{needed}; all of them can be read ahead");
+    }
+    let why: Vec<String> =
+        start.left_out.iter().map(|(why, n)| format!("{} {}", count(*n), why.words())).collect();
+    format!(
+        "{needed}; {} of them can be read ahead, the others not: {}",
+        count(start.readable()),
+        why.join(", ")
+    )
+}
+
 /// The summary after learning.
-pub(super) fn learnt(ui: &Ui, plan: &Plan, path: &Path, missing: &[String], next: &Next, as_json: bool) {
+pub(super) fn learnt(ui: &Ui, plan: &Plan, path: &Path, told: &Beside, next: &Next, as_json: bool) {
     if as_json {
         let mut document = document(plan, path);
         if let Some(map) = document.as_object_mut() {
-            map.insert("missing".into(), json!(missing));
+            map.insert("missing".into(), json!(told.missing));
+            let last = told.last.as_ref();
+            let counts = |s: &ObservedStart| {
+                let left_out: BTreeMap<_, _> = s.left_out.iter().map(|(why, n)| (why.name(), n)).collect();
+                json!({ "files_needed": s.needed(), "files_readable": s.readable(), "left_out": left_out })
+            };
+            map.insert("last_start".into(), last.map_or(Value::Null, counts));
         }
         ui.json(&document);
         return;
     }
     head(ui, plan, path);
     details(ui, plan);
-    for what in missing {
+    let counts = told.last.as_ref().map(last_start);
+    for what in counts.iter().chain(&told.missing) {
         ui.line(paint(FAINT, format!("  {what}")));
     }
     let Next { bench, launch } = next;

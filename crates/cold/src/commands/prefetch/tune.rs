@@ -39,7 +39,7 @@ const AFTER: &str = "\
 Every start is prepared and proved cold. One that other programs slowed down is made again: each at
 most twice, six repeats in all. If they go on, such starts count, with and without the plan alike.
 
-Written into the plan: the best settings, the gain against starts without the plan with its 95 %
+Written into the plan: the best settings, the gain against starts without the plan with its 95%
 interval, and whether the plan may be used. If the plan was learnt again meanwhile, it stays as it
 is and nothing is decided.
 

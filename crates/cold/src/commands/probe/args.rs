@@ -14,7 +14,7 @@ use crate::cli::{EXIT_CODES, TEMPLATE};
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
 #[command(before_help = "Examples:
-  cold probe table                        mapped, buffered, direct; cold and warm; beside 1993
+  cold probe table                        map it, read it, or go past the cache? cold and warm
   sudo cold probe compete --svg fight.svg who wins when memory is short
   cold probe prefetch --dir /home         what readahead and its like really deliver on that disk
   cold probe ramp --log ramp.parquet      the cache grows, hits become frequent, counters kept
@@ -33,6 +33,7 @@ pub(super) enum Experiment {
   cold probe table                             as published: 1 MiB, records of 4 KiB
   cold probe table --modern --dir /home        64 MiB on the disk of /home
   cold probe table --order normal --action read --state cold --json
+  cold probe table --repeat 1                  one round: figures without an answer
 ")]
     Table(TableArgs),
     /// Random reads of a cold file over time: hit rate against the growing cache
@@ -194,6 +195,9 @@ pub(super) struct TableArgs {
     /// Only with this cache
     #[arg(long, value_name = "CACHE", value_parser = ["cold", "warm"])]
     state: Option<String>,
+    /// Rounds, each of which measures every line once; the answer needs 6 at least
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    repeat: u64,
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -208,6 +212,7 @@ impl TableArgs {
             order: word(&table::WORDS.0, self.order.as_deref()),
             action: word(&table::WORDS.1, self.action.as_deref()),
             state: self.state.as_deref().map(|s| if s == "cold" { State::Cold } else { State::Warm }),
+            repeats: self.repeat,
         }
     }
 }
@@ -390,7 +395,7 @@ pub(super) struct ScriptArgs {
     /// Length of the trial, of which the second half counts
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = length)]
     seconds: f64,
-    /// Double the trial until each thread's mean response is within 5 % of the trial before (64 times at most)
+    /// Double the trial until each thread's mean response is within 5% of the trial before (64 times at most)
     #[arg(long)]
     pub(super) until_it_repeats: bool,
     /// Size of files that the script names and that do not exist; they are made in --dir

@@ -1,5 +1,6 @@
 //! The tables of the experiments.
 
+mod answer;
 mod kernel;
 mod memory;
 
@@ -16,13 +17,13 @@ pub(super) use memory::{compete, pressure};
 
 const UNKNOWN: &str = "?";
 
-/// Milliseconds with about four digits that say something.
 /// A ratio with three significant digits, at most six of them behind the point.
 fn digits(v: f64) -> String {
     let behind = if v > 0.0 { (2.0 - v.log10().floor()).clamp(0.0, 6.0) as usize } else { 0 };
     format!("{v:.behind$}")
 }
 
+/// Milliseconds with about four digits that say something.
 fn ms(v: f64) -> String {
     match v {
         v if v >= 100.0 => format!("{v:.1}"),
@@ -120,7 +121,8 @@ fn with_figures(words: &[(&'static str, Weight)]) -> Grid {
 }
 
 /// `table`.
-pub(super) fn table(ui: &Ui, o: &table::Options, rows: &[table::Row]) {
+pub(super) fn table(ui: &Ui, o: &table::Options, found: &table::Found) {
+    let rows = &found.rows;
     heading(ui, &format!("Records of {} in a file of {}", Bytes(o.record), Bytes(o.bytes)));
     let mut grid = with_figures(&[
         ("ORDER", Weight::Word),
@@ -138,13 +140,24 @@ pub(super) fn table(ui: &Ui, o: &table::Options, rows: &[table::Row]) {
         grid.row([words, figures(&r.measured)].concat());
     }
     print(ui, &grid);
+    let round = match found.rounds {
+        1 => String::new(),
+        n => format!("Round {} of {n}, the one nearest to the medians of all. ", found.shown),
+    };
     ui.line(paint(
         FAINT,
-        "MISSES: records not cached when used, as the probe saw it; REQUESTS: reads of the device, everybody's; \
+        format!("{round}\
+         MISSES: records not cached when used, as the probe saw it; REQUESTS: reads of the device, everybody's; \
          READ: bytes the thread had read, NEEDED: bytes of pages it used. exact: buffered, told that access is \
-         random, so nothing is read ahead and MISSES and REQUESTS must agree.",
+         random, so nothing is read ahead and MISSES and REQUESTS must agree."),
     ));
     own_cost(ui, rows.iter().map(|r| &r.measured));
+    beside_1993(ui, rows);
+    answer::answer(ui, o, found);
+}
+
+/// The rankings, published and here.
+fn beside_1993(ui: &Ui, rows: &[table::Row]) {
     heading(ui, "In 1993 (386SX/25, 12 MB; ms per record, all began cold), and cold here");
     let mut grid = Grid::new(&[
         ("ORDER", Weight::Word),
@@ -270,10 +283,10 @@ pub(super) fn records(ui: &Ui, rows: &[records::Row], fit: Option<records::Fit>)
         let speed =
             if f.ns_per_byte > 0.0 { format!("{:.0} MB/s", 1e3 / f.ns_per_byte) } else { UNKNOWN.to_owned() };
         ui.line(format!(
-            "Direct, scattered: t(size) = {} ms + {:.3} ns per byte ({speed}); the line explains {:.1}% of the variance.",
+            "Direct, scattered: t(size) = {} ms + {:.3} ns per byte ({speed}); the line explains {} of the variance.",
             ms(f.fixed_ms),
             f.ns_per_byte,
-            f.r2 * 100.0
+            cold_model::figures::percent(f.r2 * 100.0)
         ));
     }
     let best = rows.iter().filter(|r| r.mode == "direct" && r.order == "fixed");
@@ -304,9 +317,9 @@ pub(super) fn script(ui: &Ui, ran: &[Ran], rows: &[Vec<String>], (seconds, repea
     ));
     match repeats {
         None => {}
-        Some(true) => ui.line(format!("The means repeat within 5 % in a trial of {seconds} s.")),
+        Some(true) => ui.line(format!("The means repeat within 5% in a trial of {seconds} s.")),
         Some(false) => {
-            ui.warn(format!("the means do not repeat within 5 %, not even in a trial of {seconds} s"));
+            ui.warn(format!("the means do not repeat within 5%, not even in a trial of {seconds} s"));
         }
     }
     for r in ran.iter().filter(|r| r.nice != 0) {

@@ -1,12 +1,14 @@
 //! Tables of the experiments below a memory limit.
 
+use std::cmp::Ordering;
+
 use cold_model::Bytes;
 use cold_probe::experiments::{compete, pressure};
 
 use super::super::grid::{Grid, Weight};
 use super::{bytes, digits, heading, known, ms, print};
 use crate::ui::{BAD, GOOD, STRONG, Ui, paint};
-use crate::words::count;
+use crate::words::{count, percent};
 
 /// `compete`.
 pub(in super::super) fn compete(ui: &Ui, o: &compete::Options, found: &compete::Found) {
@@ -24,7 +26,6 @@ pub(in super::super) fn compete(ui: &Ui, o: &compete::Options, found: &compete::
         ]);
         for p in found.points.iter().filter(|p| p.pair == pair) {
             let ratio = p.ratio.as_ref();
-            let level = |l: f64| if l >= 0.95 { String::new() } else { format!(" ({:.0}%)", l * 100.0) };
             grid.row(vec![
                 bytes(o.unit.0 * p.span),
                 ms(p.ms[0]),
@@ -32,7 +33,11 @@ pub(in super::super) fn compete(ui: &Ui, o: &compete::Options, found: &compete::
                 ratio.map_or("-".to_owned(), |r| digits(r.ratio)),
                 ratio.map_or("-".to_owned(), |r| {
                     let (low, high) = (digits(r.interval.low), digits(r.interval.high));
-                    format!("{low} to {high}{}", level(r.interval.level))
+                    let level = Some(r.interval).filter(|i| !i.is_full());
+                    format!(
+                        "{low} to {high}{}",
+                        level.map_or_else(String::new, |i| format!(" ({})", i.level_shown()))
+                    )
                 }),
                 known(p.cached[0], |b| bytes(b as u64)),
                 known(p.cached[1], |b| bytes(b as u64)),
@@ -107,7 +112,7 @@ fn verdict(verdict: &compete::Verdict, options: &compete::Options) -> String {
         }
         _ => {
             format!(
-                "No verdict: {} bouts are too few for an interval of 95 % (more with --repeat).",
+                "No verdict: {} bouts are too few for an interval of 95% (more with --repeat).",
                 verdict.bouts
             )
         }
@@ -152,9 +157,13 @@ pub(in super::super) fn pressure(ui: &Ui, o: &pressure::Options, rows: &[pressur
     print(ui, &grid);
     let agreed = rows.first().and_then(|r| r.misses.zip(r.device));
     if let Some((misses, device)) = agreed {
-        let apart = (device.reads as f64 / misses.max(1) as f64 - 1.0) * 100.0;
+        let more = match device.reads.cmp(&misses) {
+            Ordering::Equal => "as many".to_owned(),
+            Ordering::Greater => format!("{} more", percent(device.reads - misses, misses)),
+            Ordering::Less => format!("{} fewer", percent(misses - device.reads, misses)),
+        };
         ui.line(format!(
-            "Small scattered records, read exactly: the probe counted {} misses, the block layer {} requests ({apart:+.1}%).",
+            "Small scattered records, read exactly: the probe counted {} misses, the block layer {} requests ({more}).",
             count(misses),
             count(device.reads)
         ));

@@ -174,12 +174,26 @@ fn lookups(h: &Headline) -> String {
         Some(n) => plural(*n, "process"),
         None => "processes: unknown".to_owned(),
     };
+    let rest = format!("{}; {processes}", files(h));
     match (h.lookups.value(), h.misses.value()) {
         (Some(n), Some(m)) => {
             let vain = format!("{} found nothing", count(*m));
-            format!("{}, {vain}; {processes}", plural(*n, "lookup"))
+            format!("{}, {vain}; {rest}", plural(*n, "lookup"))
         }
-        _ => format!("lookups: unknown; {processes}"),
+        _ => format!("lookups: unknown; {rest}"),
+    }
+}
+
+/// Two counts of files, each with what it is of.
+fn files(h: &Headline) -> String {
+    let needed = match (h.files.value(), h.files_needed.value()) {
+        (_, None) => String::new(),
+        (Some(all), Some(n)) if all == n => ", pages of all of them needed".to_owned(),
+        (_, Some(n)) => format!(", pages of {} needed", count(*n)),
+    };
+    match h.files.value() {
+        Some(n) => format!("{} executed, mapped or opened{needed}", plural(*n, "file")),
+        None => format!("files executed, mapped or opened: unknown{needed}"),
     }
 }
 
@@ -208,6 +222,7 @@ fn unknowns(h: &Headline) -> String {
         ("read", why(&h.read)),
         ("requests", why(&h.requests)),
         ("lookups", why(&h.lookups)),
+        ("files", why(&h.files)),
     ];
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (name, why) in figures {

@@ -26,7 +26,7 @@ fn file(file: u32, path: &str, [stall, needed, read, unused]: [u64; 4], reached:
         cached: Bytes(needed.saturating_sub(read)),
         read_by_others: Bytes(0),
         refilled: Bytes(0),
-        hardly_needed: (file == 2).then(|| "6 % of what was read was needed: 3 functions".into()),
+        hardly_needed: (file == 2).then(|| "6.0% of what was read was needed: 3 functions".into()),
         requests: read / (64 * KIB),
         stalls: stall / MS,
         stall: Nanos(stall),
@@ -89,6 +89,8 @@ fn headline() -> Headline {
         ]),
         lookups: Known::Value(5120),
         misses: Known::Value(1377),
+        files: Known::Value(396),
+        files_needed: Known::Value(393),
         processes: Known::Value(9),
         lost: BTreeMap::from([("filemap".into(), 12)]),
         complete: true,
@@ -148,7 +150,7 @@ fn checks() -> Vec<Check> {
     let check = |id: &str, holds, what: &str| Check { id: id.into(), holds, what: what.into() };
     vec![
         check("needed_within_read_or_cached", Some(true), "every needed page was read or had been cached"),
-        check("device_reads_agree", Some(false), "recorded device reads are 3.2 % below /proc/diskstats"),
+        check("device_reads_agree", Some(false), "recorded device reads are 3.2% below /proc/diskstats"),
         check("stalls_attributed", None, "no stalls were recorded"),
     ]
 }
