@@ -95,7 +95,10 @@ fn a_table_ends_with_the_answer_in_words_and_the_json_with_what_proves_it() {
         let ran = probe(&place, &[&read[..], &["--repeat", "1", "--state", "warm"]].concat()).run();
         check(ran.code() != 5, || ran.stderr.clone())?;
         let text = ran.expect(0).stdout;
-        assert!(text.contains("Warm: too few rounds for sequential read ("), "{text}");
+        assert!(
+            text.contains("Warm: too few rounds (one has no interval: --repeat 10) for sequential read."),
+            "{text}"
+        );
         assert!(!text.contains("Cold: "), "{text}");
         Ok(())
     });

@@ -36,7 +36,7 @@ pub(super) fn answer(ui: &Ui, o: &Options, found: &Found) {
 
 /// The cases by what is to be done: what is not proved comes last.
 fn sentences<'a>(answers: impl Iterator<Item = &'a Answer>) -> Vec<String> {
-    let mut groups: Vec<(&'static str, Vec<String>)> = Vec::new();
+    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for a in answers {
         let Some((advice, case)) = case(a) else { continue };
         match groups.iter_mut().find(|g| g.0 == advice) {
@@ -44,30 +44,33 @@ fn sentences<'a>(answers: impl Iterator<Item = &'a Answer>) -> Vec<String> {
             None => groups.push((advice, vec![case])),
         }
     }
-    groups.sort_by_key(|g| [NO_DIFFERENCE, TOO_FEW].contains(&g.0));
+    groups.sort_by_key(|g| [NO_DIFFERENCE, TOO_FEW].iter().any(|open| g.0.starts_with(open)));
     groups.iter().map(|(advice, cases)| format!("{advice} for {}.", cases.join(", "))).collect()
 }
 
 /// What to do in a case, and the case with what is known of it.
-fn case(a: &Answer) -> Option<(&'static str, String)> {
+fn case(a: &Answer) -> Option<(String, String)> {
     let open = a.others.iter().find(|o| o.verdict != Verdict::Slower);
     let next = open.or(a.others.first())?;
-    let (advice, known) = match next.verdict {
+    let name = format!("{} {}", a.order, a.action);
+    Some(match next.verdict {
         Verdict::Inconclusive { why: Undecided::TooFewRuns, runs_needed } => {
+            // All cases have as many rounds: said once.
             let more = runs_needed.map_or_else(
-                || "one round has no interval: --repeat 10".to_owned(),
+                || "one has no interval: --repeat 10".to_owned(),
                 |n| format!("at least {} for 95%", plural_more(n)),
             );
-            (TOO_FEW, more)
+            (format!("{TOO_FEW} ({more})"), name)
         }
         Verdict::Inconclusive { why: Undecided::CrossesTheMargin, runs_needed } => {
             let more =
                 runs_needed.map_or_else(String::new, |n| format!(", about {} would decide", plural_more(n)));
-            (NO_DIFFERENCE, format!("{} beside {}{more}", times(next), a.least))
+            (NO_DIFFERENCE.to_owned(), format!("{name} ({} beside {}{more})", times(next), a.least))
         }
-        Verdict::Slower | Verdict::Faster | Verdict::Same => (advice(a.least, a.action), times(next)),
-    };
-    Some((advice, format!("{} {} ({known})", a.order, a.action)))
+        Verdict::Slower | Verdict::Faster | Verdict::Same => {
+            (advice(a.least, a.action).to_owned(), format!("{name} ({})", times(next)))
+        }
+    })
 }
 
 fn plural_more(n: u32) -> String {
@@ -144,9 +147,9 @@ mod tests {
             let all = told(&[("read", "direct", rounds(9.0, n, &[1.0])), ("read", "mapped", vec![1.0; n])]);
             all.join("|")
         };
-        assert_eq!(of(1), "too few rounds for normal read (one round has no interval: --repeat 10).");
-        assert_eq!(of(4), "too few rounds for normal read (at least 2 more rounds for 95%).");
-        assert_eq!(of(5), "too few rounds for normal read (at least 1 more round for 95%).");
+        assert_eq!(of(1), "too few rounds (one has no interval: --repeat 10) for normal read.");
+        assert_eq!(of(4), "too few rounds (at least 2 more rounds for 95%) for normal read.");
+        assert_eq!(of(5), "too few rounds (at least 1 more round for 95%) for normal read.");
         assert!(of(6).starts_with("map it for normal read (direct 9.00× ["), "{}", of(6));
     }
 }
