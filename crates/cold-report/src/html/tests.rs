@@ -41,5 +41,5 @@ fn the_page_shows_every_run_with_its_taints_and_unknowns() {
     assert!(runs.contains("title=\"caches were dropped by another process\">caches dropped</td>"));
     assert!(runs.contains("title=\"delay accounting is off\">unknown</td>"));
     assert!(!page.contains("<h2>Gates</h2>"));
-    assert!(page.contains("1 of 10 runs is tainted"));
+    assert!(page.contains("1 of 10 runs does not count (tainted)"));
 }
