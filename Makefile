@@ -24,8 +24,8 @@ test: deps-tests
 test-kernels: deps
 	./scripts/kernels
 
-## The same for arm64, cross-compiled, and the pure tests in qemu-user; builds a kernel with pages of 64 KiB (half an
-## hour the first time; installs a cross compiler and qemu)
+## The same for arm64, cross-compiled, and the pure tests in qemu-user; builds a kernel with pages of 64 KiB
+## (45 minutes of CPU the first time; installs a cross compiler and qemu)
 test-arm64: deps
 	./scripts/arm64
 

@@ -48,6 +48,7 @@ MACHINES = {
         # Tier B wants the tracepoint of faults, which arm64 does not have there.
         "6.1": Kernel("bookworm", "C", r"^linux-image-6\.1\.0-[0-9]+-cloud-arm64-unsigned$", limited=True),
         "6.12": Kernel("trixie", "A", r"^linux-image-6\.12\.[0-9.]+\+deb13-cloud-arm64-unsigned$"),
+        "6.12-16k": Kernel("trixie", "A", r"^linux-image-6\.12\.[0-9.]+\+deb13-arm64-16k-unsigned$", page=16384),
         "6.12-64k": Kernel("trixie", "A", page=65536),
     }),
 }
