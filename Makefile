@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO ?= cargo
 
-.PHONY: all audit demo test check install uninstall clean deps deps-tests bench bench-prefetch test-kernels
+.PHONY: all audit demo test check install uninstall clean deps deps-tests bench bench-prefetch test-kernels test-arm64
 
 all: deps
 	@./scripts/deps --can-bpf || echo "make: no clang, pkg-config, libelf or zlib: cold trace gets tiers C and D only" >&2
@@ -23,6 +23,11 @@ test: deps-tests
 ## The tracer under Debian's kernels 6.1 and 6.12, in qemu (needs the network once, no root)
 test-kernels: deps
 	./scripts/kernels
+
+## The same for arm64, cross-compiled, and the pure tests in qemu-user; builds a kernel with pages of 64 KiB
+## (45 minutes of CPU the first time; installs a cross compiler and qemu)
+test-arm64: deps
+	./scripts/arm64
 
 ## Formatting, lints and documentation, warnings as errors
 check: deps-tests

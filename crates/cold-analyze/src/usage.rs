@@ -99,7 +99,7 @@ pub(crate) fn end_page(file: &File, page_bytes: u64) -> u64 {
 }
 
 /// Bytes per page; 4096 where a damaged manifest says nothing usable.
-pub(crate) fn page_bytes(recording: &Recording) -> u64 {
+pub fn page_bytes(recording: &Recording) -> u64 {
     match u64::from(recording.manifest.page_bytes) {
         n if n.is_power_of_two() => n,
         _ => 4096,

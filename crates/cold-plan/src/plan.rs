@@ -5,6 +5,9 @@ use std::path::PathBuf;
 use cold_model::DeviceModel;
 use cold_model::recording::tables::Dev;
 
+/// Bytes of a plan's page, the unit of its steps and ranges, whatever the machine's pages are.
+pub const PAGE: u64 = 4096;
+
 /// An enum whose variants are bytes in files ([`crate::format`], [`crate::history`]).
 macro_rules! tagged {
     ($(#[$about:meta])* pub enum $name:ident { $($(#[$of:meta])* $variant:ident = $byte:literal,)* }) => {
@@ -157,7 +160,7 @@ pub struct PlanFile {
 pub struct Range {
     /// Index in [`Plan::files`].
     pub file: u32,
-    /// First page (of 4096 bytes).
+    /// First page (of [`PAGE`] bytes).
     pub first_page: u64,
     /// Pages, at least 1.
     pub pages: u32,
@@ -244,9 +247,9 @@ pub struct Step {
     pub critical: bool,
     /// Index in [`Plan::files`].
     pub file: u32,
-    /// First byte, a multiple of 4096; 0 for steps without pages.
+    /// First byte, a multiple of [`PAGE`]; 0 for steps without pages.
     pub offset: u64,
-    /// Bytes, a multiple of 4096; at most [`Knobs::chunk_bytes`].
+    /// Bytes, a multiple of [`PAGE`]; at most [`Knobs::chunk_bytes`].
     pub bytes: u32,
     /// Need time of its first page, nanoseconds (waits taken out).
     pub need_ns: u64,

@@ -21,7 +21,7 @@ use std::path::Path;
 use cold_model::recording::tables::Dev;
 use cold_model::{DeviceModel, Extent};
 use cold_plan::Plan;
-use cold_plan::plan::{Bound, FileKind, Range};
+use cold_plan::plan::{Bound, FileKind, PAGE, Range};
 
 use crate::learn::JOIN_NS;
 
@@ -39,9 +39,9 @@ pub fn bound(plan: &Plan, extents: &dyn Fn(&Path) -> Option<Vec<Extent>>) -> Opt
         let here =
             |f: &&cold_plan::plan::PlanFile| f.kind == FileKind::Regular && Some(f.identity.dev) == dev;
         let Some(file) = file.filter(here) else { continue };
-        let first = r.first_page.saturating_mul(4096);
+        let first = r.first_page.saturating_mul(PAGE);
         let end =
-            first.saturating_add(u64::from(r.pages) * 4096).min(file.identity.size.next_multiple_of(4096));
+            first.saturating_add(u64::from(r.pages) * PAGE).min(file.identity.size.next_multiple_of(PAGE));
         if first >= end {
             continue;
         }

@@ -19,7 +19,7 @@ use std::path::Path;
 
 use cold_model::{DeviceModel, Extent};
 use cold_plan::Plan;
-use cold_plan::plan::{FileKind, Knobs, Op, Order, Step};
+use cold_plan::plan::{FileKind, Knobs, Op, Order, PAGE, Step};
 
 use reads::Read;
 
@@ -49,7 +49,7 @@ pub fn compile(
 /// Need time (nanoseconds) and bytes of each read that such knobs lead to, wherever the files lie.
 pub(crate) fn asked_for(plan: &Plan, knobs: &Knobs, device: &DeviceModel) -> Vec<(u64, u64)> {
     let reads = reads::reads(plan, knobs, Some(device), &|_| None);
-    reads.iter().map(|r| (r.need_ns, (r.end - r.first) * 4096)).collect()
+    reads.iter().map(|r| (r.need_ns, (r.end - r.first) * PAGE)).collect()
 }
 
 /// Whether a history of use suffices, where `starts` could have shown a use.
@@ -96,8 +96,8 @@ fn placed_read(r: &Read, knobs: &Knobs) -> Placed {
             op: Op::Read,
             critical: r.critical,
             file: r.file,
-            offset: r.first * 4096,
-            bytes: ((r.end - r.first) * 4096) as u32,
+            offset: r.first * PAGE,
+            bytes: ((r.end - r.first) * PAGE) as u32,
             need_ns: r.need_ns,
         },
     }

@@ -25,7 +25,7 @@ use cold_model::file_system::Inode;
 use cold_model::observed;
 use cold_model::recording::manifest::{Subject, Tier};
 use cold_model::recording::{Recording, TouchKind, tables};
-use cold_plan::plan::{FileKind, PlanFile, Range};
+use cold_plan::plan::{FileKind, PAGE, PlanFile, Range};
 
 use clock::Clock;
 pub use doubt::Doubt;
@@ -134,8 +134,8 @@ pub enum WhyNot {
     /// No touches.
     #[error("the recording does not show which pages were needed: that takes perf events or BPF")]
     NoTouches,
-    /// Pages of another size than plans have.
-    #[error("the recording has pages of {0} bytes, plans have pages of 4096")]
+    /// Pages that are no whole number of a plan's, which no machine has.
+    #[error("the recording has pages of {0} bytes, which is no multiple of a plan's {PAGE}: it is damaged")]
     PageSize(u32),
     /// Nothing that a plan could hold.
     #[error("the start touched no file that a plan could hold")]
@@ -148,7 +148,8 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
     if m.subject != Subject::Command {
         return Err(WhyNot::NotACommand);
     }
-    if m.page_bytes != 4096 {
+    let page = u64::from(m.page_bytes);
+    if page == 0 || !page.is_multiple_of(PAGE) {
         return Err(WhyNot::PageSize(m.page_bytes));
     }
     let window = Window::of(recording);
@@ -172,7 +173,7 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
     let mut selection = Selection::of(recording, with.excluded);
     let mut ranges = pages::ranges(recording, &clock, &mut selection, reads);
     if !reads && let Some(opened) = with.opened {
-        pages::add_opened(&mut ranges, opened, &clock, &mut selection);
+        pages::add_opened(&mut ranges, opened, &clock, &mut selection, page);
     }
     metadata::interpreters(recording, &clock, with, &mut selection);
     metadata::lookups(recording, &clock, &mut selection);
@@ -182,11 +183,12 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
     }
     let left_out = selection.left_out();
     let files = selection.finish(&mut ranges);
+    let ranges = pages::in_plan_pages(&ranges, &files, page);
     if ranges.is_empty() && !files.iter().any(|f| f.kind == FileKind::Regular) {
         return Err(WhyNot::Nothing);
     }
     // Without a window of one page exactness comes from reading nothing ahead, which shows in cold starts only.
-    let one_page = m.fault_around.value().is_some_and(|b| b.0 <= 4096);
+    let one_page = m.fault_around.value().is_some_and(|b| b.0 <= page);
     let exact = m.exact_need && (one_page || cold);
     let proved = absent_before(recording, &ranges);
     let mut missing = missing(recording, sees, reads, exact, with);
@@ -217,7 +219,7 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
 /// What it needs was not cached before it, as far as a measured start has to be cold.
 fn absent_before(recording: &Recording, ranges: &[Range]) -> bool {
     let residual = recording.manifest.state.residual.as_ref().and_then(|r| r.value());
-    let needed = ranges.iter().map(|r| u64::from(r.pages)).sum::<u64>() * 4096;
+    let needed = ranges.iter().map(|r| u64::from(r.pages)).sum::<u64>() * PAGE;
     residual.is_some_and(|r| (r.bytes + r.unknown_bytes).0 as f64 <= STILL_COLD * needed as f64)
 }
 

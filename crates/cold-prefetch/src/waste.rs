@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use cold_analyze::pages::Runs;
-use cold_analyze::{Window, replay, stall_requests, waits};
+use cold_analyze::{Window, page_bytes, replay, stall_requests, waits};
 use cold_model::recording::{FileIdx, FileKind as RecordedKind, Recording};
 use cold_model::{Bytes, Nanos};
 use cold_plan::Plan;
@@ -79,7 +79,8 @@ pub fn waste(plan: &Plan, recording: &Recording, launcher: &[PathBuf]) -> Option
     recording.fills.as_ref()?;
     recording.touches.as_ref()?;
     let usage = replay(recording);
-    let planned = planned_pages(plan);
+    let page = page_bytes(recording);
+    let planned = planned_pages(plan, page);
     let index: HashMap<&Path, usize> =
         plan.files.iter().enumerate().map(|(i, f)| (f.path.as_path(), i)).collect();
     let all = Facts::of(recording);
@@ -111,7 +112,7 @@ pub fn waste(plan: &Plan, recording: &Recording, launcher: &[PathBuf]) -> Option
     // Files that the start did not come near.
     for (f, pages) in plan.files.iter().zip(&planned).filter(|(_, p)| !p.is_empty()) {
         if !files.iter().any(|w| w.planned && w.path == f.path) {
-            let amounts = Amounts { planned: bytes(pages.pages()), ..Amounts::default() };
+            let amounts = Amounts { planned: bytes(pages.pages(), page), ..Amounts::default() };
             total.add(&amounts);
             let metadata = f.kind == FileKind::BlockDevice;
             files.push(FileWaste { path: f.path.clone(), planned: true, metadata, amounts });
@@ -147,17 +148,17 @@ impl Amounts {
     }
 }
 
-fn bytes(pages: u64) -> Bytes {
-    Bytes(pages.saturating_mul(4096))
+fn bytes(pages: u64, page: u64) -> Bytes {
+    Bytes(pages.saturating_mul(page))
 }
 
-/// Per file of the plan the pages of its read steps.
-fn planned_pages(plan: &Plan) -> Vec<Runs> {
+/// Per file of the plan the pages of its read steps, as the recording counts pages: of `page` bytes.
+fn planned_pages(plan: &Plan, page: u64) -> Vec<Runs> {
     let mut of = vec![Vec::new(); plan.files.len()];
     for s in plan.steps.iter().filter(|s| s.op == Op::Read) {
         if let Some(list) = of.get_mut(s.file as usize) {
-            let first = s.offset / 4096;
-            list.push(first..first.saturating_add(u64::from(s.bytes) / 4096));
+            let end = s.offset.saturating_add(u64::from(s.bytes)).div_ceil(page);
+            list.push(s.offset / page..end);
         }
     }
     of.into_iter().map(Runs::of).collect()

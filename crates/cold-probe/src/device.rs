@@ -208,7 +208,12 @@ fn cap(file: &File) -> io::Result<Option<u64>> {
     if cold_sys::evict::advise_dontneed(file).is_err() {
         return Ok(None);
     }
-    let cached = || cold_sys::residency::cachestat(file, 0, 0).ok().flatten().map(|s| s.cached * 4096);
+    let cached = || {
+        cold_sys::residency::cachestat(file, 0, 0)
+            .ok()
+            .flatten()
+            .map(|s| s.cached * cold_sys::page::page_size())
+    };
     if cached() != Some(0) {
         return Ok(None);
     }

@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cold_sys::device::Dev;
+use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
 use cold_sys::residency::cachestat;
 
@@ -279,7 +280,7 @@ impl Shared {
         }
         for (name, file) in &s.files {
             if let Ok(Some(c)) = cachestat(file, 0, 0) {
-                rows.push((Arc::clone(name), "cached_bytes", c.cached as f64 * 4096.0));
+                rows.push((Arc::clone(name), "cached_bytes", (c.cached * page_size()) as f64));
             }
         }
         let at = self.began.elapsed().as_secs_f64() * 1e3;

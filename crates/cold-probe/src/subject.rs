@@ -11,6 +11,7 @@ use cold_bench::stats::Pcg;
 use cold_journal::{Guard, Journal};
 use cold_model::Bytes;
 use cold_sys::evict;
+use cold_sys::page::{page_size, pages_of};
 use cold_sys::residency::{Backing, PageRun, backing, cached_pages, cachestat};
 
 use crate::Error;
@@ -22,7 +23,6 @@ const WAITS: [Duration; 4] = [
     Duration::from_millis(100),
     Duration::from_millis(400),
 ];
-const PAGE: u64 = 4096;
 /// Room that must be left on the file system beside the file.
 const SPARE: u64 = 64 << 20;
 
@@ -119,7 +119,7 @@ impl Subject {
 
     /// Brings all of it into the cache. Proved.
     pub fn make_warm(&self) -> Result<(), Error> {
-        let all = PageRun { first: 0, pages: self.bytes.div_ceil(PAGE) };
+        let all = PageRun { first: 0, pages: pages_of(self.bytes) };
         evict::read_run(&self.file, all, &mut vec![0; 1 << 20])?;
         match cachestat(&self.file, 0, self.bytes)? {
             Some(stat) if stat.cached < all.pages => {
@@ -132,7 +132,7 @@ impl Subject {
 
     /// Its pages in the cache; `None` where the kernel does not tell.
     pub fn cached(&self) -> Result<Option<Bytes>, Error> {
-        Ok(cached_pages(&self.file, &self.meta()?)?.map(|n| Bytes(n * PAGE)))
+        Ok(cached_pages(&self.file, &self.meta()?)?.map(|n| Bytes(n * page_size())))
     }
 }
 

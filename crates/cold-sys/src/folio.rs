@@ -106,9 +106,11 @@ struct Flags {
 }
 
 impl Flags {
-    /// Frames that are looked at together; folios of this size or less lie in one block, because they begin at
-    /// multiples of their size.
-    const BLOCK: u64 = 512;
+    /// Frames that are looked at together: as many as a page table has entries of eight bytes, so that the largest
+    /// folio lies in one block, because folios begin at multiples of their size.
+    fn block() -> u64 {
+        page_size() / 8
+    }
 
     fn open(proc: &ProcFs) -> Option<Self> {
         let open = |path: &str| File::open(proc.path(path)).ok();
@@ -124,9 +126,9 @@ impl Flags {
     }
 
     fn of(&mut self, frame: u64) -> Option<u64> {
-        let first = frame - frame % Self::BLOCK;
+        let first = frame - frame % Self::block();
         if self.block.0 != first || self.block.1.is_empty() {
-            let mut bytes = vec![0; 8 * Self::BLOCK as usize];
+            let mut bytes = vec![0; 8 * Self::block() as usize];
             let n = self.all.read_at(&mut bytes, first * 8).ok()?;
             let words = bytes.get(..n)?.chunks_exact(8);
             self.block =

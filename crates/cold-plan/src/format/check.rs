@@ -6,13 +6,10 @@ use super::layout::{
 };
 use super::view::{View, range, step, text};
 use super::{FormatError, MAGIC, MAX_BYTES, MAX_OFFSET, MAX_PATH, MAX_READ_BYTES, MAX_TEXT, VERSION};
-use crate::plan::{FileKind, Gate, Op, Order};
+use crate::plan::{FileKind, Gate, Op, Order, PAGE};
 use crate::scenario;
 
 type Checked<T> = Result<T, FormatError>;
-
-/// Bytes of a page, the unit of steps and ranges.
-const PAGE: u64 = 4096;
 
 /// See [`View::parse`].
 pub(super) fn view(bytes: &[u8]) -> Checked<View<'_>> {

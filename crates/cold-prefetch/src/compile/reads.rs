@@ -4,7 +4,7 @@ use std::path::Path;
 
 use cold_model::{DeviceModel, Extent};
 use cold_plan::Plan;
-use cold_plan::plan::{FileKind, Knobs, Order, PlanFile};
+use cold_plan::plan::{FileKind, Knobs, Order, PAGE, PlanFile};
 
 use super::{is_critical, is_kept, starts_of};
 
@@ -44,7 +44,7 @@ pub(super) fn reads(
     extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
 ) -> Vec<Read> {
     let cap = device.map_or(u64::MAX, |d| d.readahead_cap);
-    let chunk = (u64::from(knobs.chunk_bytes).min(cap) / 4096).max(1);
+    let chunk = (u64::from(knobs.chunk_bytes).min(cap) / PAGE).max(1);
     let mut out = Vec::new();
     for (index, pieces) in kept(plan, knobs).into_iter().enumerate() {
         let Some(file) = plan.files.get(index).filter(|_| !pieces.is_empty()) else { continue };
@@ -70,9 +70,9 @@ fn kept(plan: &Plan, knobs: &Knobs) -> Vec<Vec<Piece>> {
             continue;
         }
         let last = match file.kind {
-            FileKind::Regular => file.identity.size.div_ceil(4096),
+            FileKind::Regular => file.identity.size.div_ceil(PAGE),
             // Whatever can be named as an offset in bytes.
-            _ => i64::MAX as u64 / 4096,
+            _ => i64::MAX as u64 / PAGE,
         };
         let end = r.first_page.saturating_add(u64::from(r.pages)).min(last);
         if r.first_page < end {
@@ -93,7 +93,7 @@ fn kept(plan: &Plan, knobs: &Knobs) -> Vec<Vec<Piece>> {
 
 fn runs(pieces: Vec<Piece>, knobs: &Knobs) -> Vec<Run> {
     let window = u64::from(knobs.window_us) * 1000;
-    let gap_pages = u64::from(knobs.gap_bytes) / 4096;
+    let gap_pages = u64::from(knobs.gap_bytes) / PAGE;
     let mut out: Vec<Run> = Vec::new();
     for p in pieces {
         if let Some(run) = out.last_mut()
@@ -166,12 +166,12 @@ fn places(file: &PlanFile, extents: &dyn Fn(&Path) -> Option<Vec<Extent>>) -> Ve
 /// Place of a page, and the first page that lies elsewhere.
 fn physical(file: &PlanFile, places: &[Extent], page: u64) -> (u64, u64) {
     if file.kind == FileKind::BlockDevice {
-        return (page * 4096, u64::MAX);
+        return (page * PAGE, u64::MAX);
     }
-    let at = page * 4096;
+    let at = page * PAGE;
     let i = places.partition_point(|e| e.logical <= at);
     let inside = i.checked_sub(1).and_then(|i| places.get(i)).filter(|e| at - e.logical < e.bytes);
-    let next = places.get(i).map_or(u64::MAX, |e| e.logical.div_ceil(4096));
+    let next = places.get(i).map_or(u64::MAX, |e| e.logical.div_ceil(PAGE));
     match inside {
         Some(e) => {
             // Extents that go on where the one before ends are no boundary.
@@ -183,7 +183,7 @@ fn physical(file: &PlanFile, places: &[Extent], page: u64) -> (u64, u64) {
             while let Some(next) = places.get(n).filter(|next| goes_on(last, next)) {
                 (last, n) = (next, n + 1);
             }
-            let end = last.logical.saturating_add(last.bytes).div_ceil(4096).max(page + 1);
+            let end = last.logical.saturating_add(last.bytes).div_ceil(PAGE).max(page + 1);
             (e.physical.saturating_add(at - e.logical), end)
         }
         None => (u64::MAX, next.max(page + 1)),

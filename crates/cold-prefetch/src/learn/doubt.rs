@@ -1,7 +1,9 @@
 //! How much of what a start needed is uncertain, and what certainty would cost. Pure.
 
+use cold_analyze::page_bytes;
 use cold_model::Nanos;
 use cold_model::recording::Recording;
+use cold_plan::plan::PAGE;
 
 use super::ObservedStart;
 
@@ -29,10 +31,12 @@ impl Doubt {
             ranges.map(|r| u64::from(r.pages)).sum::<u64>()
         };
         let each = one_page(recording);
+        // The start reads pages of this machine, of which one may be several of a plan.
+        let read = (pages(false) * PAGE).div_ceil(page_bytes(recording));
         Self {
             uncertain: pages(true),
             pages: pages(false),
-            page_by_page: each.map(|each| Nanos(each.0.saturating_mul(pages(false)))),
+            page_by_page: each.map(|each| Nanos(each.0.saturating_mul(read))),
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use cold_analyze::pages::LiveRuns;
 use cold_model::recording::tables::Began;
 use cold_model::recording::{self, FileIdx, LookupKind, Recording};
-use cold_plan::plan::{FileKind, Range};
+use cold_plan::plan::{FileKind, PAGE, Range};
 
 use super::With;
 use super::clock::Clock;
@@ -58,8 +58,8 @@ pub(super) fn blocks(
 
 /// Pages of inode tables that were read ahead and hold no inode of the names, as far as that can be told.
 fn in_vain(recording: &Recording, with: &With<'_>, names: &[PathBuf]) -> HashSet<(FileIdx, u64)> {
-    /// `inode_readahead_blks` unless set otherwise; what is read ahead is aligned to it.
-    const AHEAD: u64 = 32;
+    /// `inode_readahead_blks` of 4096 bytes unless set otherwise; what is read ahead is aligned to it.
+    const AHEAD: u64 = 32 * PAGE;
     let Some(inode_page) = with.inode_page else { return HashSet::new() };
     let requests = recording.device_reads.as_deref().unwrap_or_default();
     let is_ahead = |t: &&recording::Transfer| requests.get(t.request as usize).is_some_and(|r| r.readahead);
@@ -69,8 +69,12 @@ fn in_vain(recording: &Recording, with: &With<'_>, names: &[PathBuf]) -> HashSet
     }
     // Whoever looks a name up needs the inodes of the directories on the way, too.
     let names: HashSet<&Path> = names.iter().flat_map(|n| n.ancestors()).collect();
-    let wanted: HashSet<((u32, u32), u64)> = names.into_iter().filter_map(inode_page).collect();
-    let near: HashSet<((u32, u32), u64)> = wanted.iter().map(|(dev, page)| (*dev, page / AHEAD)).collect();
+    // A cached page of this machine may hold several of a plan's.
+    let each = u64::from(recording.manifest.page_bytes) / PAGE;
+    let group = (AHEAD / PAGE / each.max(1)).max(1);
+    let here = |(dev, page): ((u32, u32), u64)| (dev, page / each.max(1));
+    let wanted: HashSet<((u32, u32), u64)> = names.into_iter().filter_map(inode_page).map(here).collect();
+    let near: HashSet<((u32, u32), u64)> = wanted.iter().map(|(dev, page)| (*dev, page / group)).collect();
     let mut out = HashSet::new();
     for t in ahead {
         let Some(file) = t.file else { continue };
@@ -78,7 +82,7 @@ fn in_vain(recording: &Recording, with: &With<'_>, names: &[PathBuf]) -> HashSet
         if row.kind == recording::FileKind::BlockDevice {
             let dev = (row.dev.major, row.dev.minor);
             let pages = t.first_page..t.first_page.saturating_add(u64::from(t.pages));
-            let vain = |page: &u64| near.contains(&(dev, page / AHEAD)) && !wanted.contains(&(dev, *page));
+            let vain = |page: &u64| near.contains(&(dev, page / group)) && !wanted.contains(&(dev, *page));
             out.extend(pages.filter(vain).map(|page| (file, page)));
         }
     }

@@ -8,7 +8,7 @@ use cold_model::Nanos;
 use cold_model::observed;
 use cold_model::recording::tables::Began;
 use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, Touch, TouchKind};
-use cold_plan::plan::Range;
+use cold_plan::plan::{FileKind as PlanKind, PAGE, PlanFile, Range};
 
 use super::JOIN_NS;
 use super::clock::Clock;
@@ -151,6 +151,23 @@ fn first_needs(
     out
 }
 
+/// Recorded pages, of `page` bytes, as a plan counts them. A plan serves every kernel for its processor: some of arm64
+/// have pages of 64 KiB. The last page of a file ends with it.
+pub(super) fn in_plan_pages(ranges: &[Range], files: &[PlanFile], page: u64) -> Vec<Range> {
+    let each = page / PAGE;
+    let mut out = Vec::with_capacity(ranges.len());
+    for r in ranges {
+        let last = match files.get(r.file as usize) {
+            Some(f) if f.kind == PlanKind::Regular => f.identity.size.div_ceil(PAGE),
+            _ => u64::MAX,
+        };
+        let first = r.first_page.saturating_mul(each);
+        let end = first.saturating_add(u64::from(r.pages) * each).min(last);
+        push(&mut out, r.file, &(first..end), r.need_ns, r.around);
+    }
+    out
+}
+
 /// Appends the pages; a run longer than a range can tell becomes several.
 pub(super) fn push(out: &mut Vec<Range>, file: u32, pages: &Pages, need_ns: u64, around: bool) {
     let mut first = pages.start;
@@ -167,6 +184,7 @@ pub(super) fn add_opened(
     opened: &observed::ObservedStart,
     clock: &Clock,
     selection: &mut Selection<'_>,
+    page: u64,
 ) {
     let known: HashSet<u32> = ranges.iter().map(|r| r.file).collect();
     for f in opened.files.iter().filter(|f| f.how.opened && f.size.0 <= WHOLE_BYTES) {
@@ -175,6 +193,6 @@ pub(super) fn add_opened(
         let slower = (opened.duration.0 as f64 / clock.window_ns().max(1) as f64).max(1.0);
         let need_ns = ((f.first.0 as f64 / slower) as u64).min(clock.window_ns());
         selection.earlier(file, need_ns);
-        push(ranges, file, &(0..f.size.0.div_ceil(4096)), need_ns, true);
+        push(ranges, file, &(0..f.size.0.div_ceil(page)), need_ns, true);
     }
 }

@@ -344,6 +344,33 @@ fn of_inodes_that_were_read_ahead_only_those_of_known_names_are_learnt() {
     assert_eq!(pages, [(706, 1), (712, 1), (900, 2)]);
 }
 
+#[test]
+fn pages_of_64_kib_become_those_of_plans_up_to_the_end_of_the_file() {
+    let mut r = recording();
+    r.manifest.state.wanted = "cold".into();
+    (r.manifest.page_bytes, r.manifest.fault_around) = (64 << 10, Known::Value(Bytes(64 << 10)));
+    // 100 pages of 4096 bytes are 6.25 of 64 KiB.
+    touch(&mut r, 10, 10, 0, 1..3, TouchKind::Fault);
+    touch(&mut r, 20, 10, 0, 6..7, TouchKind::Fault);
+    let device = file(&mut r, "/dev/sda1", 1);
+    r.files[device as usize].kind = Kind::BlockDevice;
+    // The known inode's page is 706 / 16 = 44; what was read with it holds others. 46 lies 32 blocks further.
+    for pages in [44..46, 46..47] {
+        let request = r.request(4, 1, device, pages.clone());
+        (request.metadata, request.readahead) = (true, true);
+        r.fill(4, device, pages, FillCause::Metadata);
+    }
+    let with = With { inode_page: Some(|_| Some(((DISK.major, DISK.minor), 706))), ..With::default() };
+    let s = observe(&r, &with).expect("teaches");
+    assert!(s.exact, "a window of one page");
+    let of = |kind| {
+        let here = s.ranges.iter().filter(|r| s.files[r.file as usize].kind == kind);
+        here.map(|r| (r.first_page, r.pages)).collect::<Vec<_>>()
+    };
+    assert_eq!(of(FileKind::Regular), [(16, 32), (96, 4)]);
+    assert_eq!(of(FileKind::BlockDevice), [(44 * 16, 16), (46 * 16, 16)]);
+}
+
 /// An observation twice as slow as the start, with nothing in it.
 fn unobserved() -> observed::ObservedStart {
     observed::ObservedStart {
@@ -428,7 +455,7 @@ fn recordings_that_teach_nothing_say_why() {
         observe(&r, &With::default()).expect_err("nothing")
     };
     assert_eq!(change(&|r| r.manifest.subject = Subject::Machine), WhyNot::NotACommand);
-    assert_eq!(change(&|r| r.manifest.page_bytes = 16384), WhyNot::PageSize(16384));
+    assert_eq!(change(&|r| r.manifest.page_bytes = 2048), WhyNot::PageSize(2048));
     assert_eq!(change(&|r| r.touches = None), WhyNot::NoTouches);
     assert!(matches!(change(&|r| r.manifest.ready = None), WhyNot::NeverReady(_)));
 }

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 
 use cold_analyze::pages::{LiveRuns, Range, Runs};
-use cold_analyze::{Usage, Window};
+use cold_analyze::{Usage, Window, page_bytes};
 use cold_model::recording::{FileIdx, FillCause, Recording, RequestIdx, TouchKind};
 use cold_model::{Bytes, Nanos};
 
-use super::{Amounts, bytes};
+use super::Amounts;
 
 /// Pages that a readahead call brought.
 struct Asked {
@@ -25,6 +25,8 @@ pub(super) struct Facts {
     touched: HashMap<FileIdx, Vec<(Nanos, Range)>>,
     /// Requests that carried pages asked for.
     requests: HashSet<RequestIdx>,
+    /// Bytes of a page.
+    page: u64,
 }
 
 impl Facts {
@@ -42,6 +44,7 @@ impl Facts {
             demanded: HashMap::new(),
             touched: HashMap::new(),
             requests: HashSet::new(),
+            page: page_bytes(recording),
         };
         let carried = Carried::of(recording);
         for f in recording.fills.iter().flatten() {
@@ -82,6 +85,7 @@ impl Facts {
         waits: &[(Nanos, u64, Nanos)],
         metadata: bool,
     ) -> Amounts {
+        let bytes = |pages| super::bytes(pages, self.page);
         let asked = self.asked.get(&file).map_or(&[][..], Vec::as_slice);
         let brought = Runs::of(asked.iter().map(|a| a.pages.clone()).collect()).and(planned);
         if metadata {

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use cold_bench::stats::Pcg;
 use cold_sys::mapped::{MapAdvice, MapKind, MappedFile};
+use cold_sys::page::page_size;
 use cold_sys::residency::PageMap;
 use cold_sys::usage;
 use serde::Serialize;
@@ -12,6 +13,7 @@ use super::{Lab, resident};
 use crate::subject::Subject;
 use crate::{Error, Result};
 
+/// The unit of touches and windows; a page of the machine may be several.
 const PAGE: u64 = 4096;
 
 /// A kind of mapping.
@@ -69,7 +71,7 @@ pub enum Policy {
 pub struct Window {
     /// Kind of mapping.
     pub kind: Kind,
-    /// The page that was touched.
+    /// The page that was touched, as all three counted in 4096 bytes.
     pub page: u64,
     /// First page in the cache afterwards.
     pub first: u64,
@@ -175,9 +177,11 @@ fn window(subject: &Subject, kind: Kind, page: u64) -> Result<Window> {
     map.touch(page * PAGE);
     drop(map);
     let there = settled(subject)?;
-    let run = there.runs().find(|r| (r.first..r.end()).contains(&page));
-    let (first, end) = run.map_or((page, page), |r| (r.first, r.end()));
-    let policy = match (first < page, end > page + 1) {
+    let each = (page_size() / PAGE).max(1);
+    let run = there.runs().find(|r| (r.first..r.end()).contains(&(page / each)));
+    let (first, end) = run.map_or((page, page), |r| (r.first * each, r.end() * each));
+    let own = page - page % each;
+    let policy = match (first < own, end > own + each) {
         (false, false) => Policy::Exact,
         (false, true) => Policy::Forward,
         (true, true) => Policy::Around,
@@ -197,7 +201,7 @@ fn series(subject: &Subject, kind: Kind, order: &'static str, places: &[u64]) ->
     let ns = began.elapsed().as_nanos() as f64;
     let used = usage::thread().since(before);
     drop(map);
-    let cached = settled(subject)?.resident() * PAGE;
+    let cached = settled(subject)?.resident() * page_size();
     let n = places.len().max(1) as f64;
     Ok(Row {
         kind,

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use cold_model::Bytes;
 use cold_model::Shown as _;
 use cold_sys::mapped::{MapAdvice, MapKind, MappedFile};
+use cold_sys::page::{page_size, pages_of};
 use cold_sys::readahead::read_ahead;
 use cold_sys::residency::{PageRun, cachestat};
 use cold_sys::{evict, uring};
@@ -151,7 +152,7 @@ fn one(lab: &Lab<'_>, subject: &Subject, call: Call, asked: u64) -> Result<Row> 
             rustix::fs::fadvise(file, 0, all, rustix::fs::Advice::WillNeed).map_err(|e| io(e.into()))?;
         }
         (Call::Read, _) => {
-            let run = PageRun { first: 0, pages: asked / 4096 };
+            let run = PageRun { first: 0, pages: pages_of(asked) };
             evict::read_run(file, run, &mut vec![0; 1 << 20])?;
         }
         (Call::UringWillneed, _) => uring::will_need(file, 0, asked).map_err(io)?,
@@ -177,7 +178,7 @@ fn one(lab: &Lab<'_>, subject: &Subject, call: Call, asked: u64) -> Result<Row> 
     }
     let requests =
         before.zip(lab.runner.dev.and_then(DeviceCount::of)).map(|(b, a)| a.reads.saturating_sub(b.reads));
-    Ok(Row { call, asked, delivered: there * 4096, call_ms, there_ms, requests })
+    Ok(Row { call, asked, delivered: there * page_size(), call_ms, there_ms, requests })
 }
 
 #[cfg(test)]

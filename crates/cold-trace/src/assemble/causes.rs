@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(call(libc::SYS_io_uring_enter, true), Some(StallCause::OtherStorage));
         assert_eq!(stall(Doing::Fault, -1, false, None), Some(StallCause::Other));
         assert_eq!(call(libc::SYS_clone, false), None, "vfork waits for its child");
-        assert_eq!(call(libc::SYS_rename, true), Some(StallCause::Lookup));
+        assert_eq!(call(libc::SYS_renameat, true), Some(StallCause::Lookup));
         assert_eq!(call(libc::SYS_connect, true), Some(StallCause::Lookup), "a socket's path");
     }
 
@@ -194,11 +194,11 @@ mod tests {
     fn what_the_kernel_itself_waited_for() {
         let call = |nr: libc::c_long, iowait, what| stall(Doing::Call, nr as i32, iowait, Some(what));
         for iowait in [true, false] {
-            assert_eq!(call(libc::SYS_rename, iowait, Waiting::Journal), Some(StallCause::Journal));
+            assert_eq!(call(libc::SYS_renameat, iowait, Waiting::Journal), Some(StallCause::Journal));
             assert_eq!(call(libc::SYS_fsync, iowait, Waiting::Journal), Some(StallCause::Journal));
         }
         assert_eq!(
-            call(libc::SYS_rename, true, Waiting::Write),
+            call(libc::SYS_renameat, true, Waiting::Write),
             Some(StallCause::Write),
             "it discards blocks"
         );

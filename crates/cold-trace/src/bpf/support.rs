@@ -43,7 +43,7 @@ pub(super) const PROGRAMS: [Program; 24] = [
     of("ra_order", "page_cache_ra_order", Need::Optional),
     of("ra_sync", "page_cache_sync_ra", Need::Optional),
     of("ra_async", "page_cache_async_ra", Need::Optional),
-    of("fault_user", "page_fault_user", Need::TierB), // x86; arm64 since 2025
+    of("fault_user", "page_fault_user", Need::TierB), // x86; arm64 has none, up to 7.2 at least
     of("fault_kernel", "page_fault_kernel", Need::Optional),
     of("io_start", "block_io_start", Need::Optional), // 6.5
     of("bio_queue", "block_bio_queue", Need::InsteadOf("block_io_start")),
