@@ -61,9 +61,9 @@ fn a_rename_has_two_paths_and_what_the_kernel_waited_for() {
     use crate::waiting::{KernelFunction, Waiting};
     let function = |start, what| KernelFunction { start, end: start + 0x100, what };
     let functions = vec![function(0x1000, Waiting::Journal), function(0x3000, Waiting::Lock)];
-    let rename = call_context(10, libc::SYS_rename, NOWHERE, 0);
+    let rename = call_context(10, libc::SYS_renameat, NOWHERE, 0);
     let sync = call_context(50, libc::SYS_fsync, id(5), 0);
-    let path = |path| Call { path: Some(path), ..Call::new(libc::SYS_rename, 10, 45) }.record();
+    let path = |path| Call { path: Some(path), ..Call::new(libc::SYS_renameat, 10, 45) }.record();
     let mut facts = facts();
     facts.push(Fact::KernelFunctions(functions));
     let events = [
