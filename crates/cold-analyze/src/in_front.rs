@@ -1,5 +1,7 @@
 //! What ran in front of the program: scripts, shims and wrappers that end in an exec or wait for a child.
 
+use std::collections::BTreeMap;
+
 use cold_model::Nanos;
 use cold_model::recording::tables::Began;
 use cold_model::recording::{Process, Recording};
@@ -88,22 +90,21 @@ fn chain<'a>(cx: &Context<'a>, root: u32, pid: u32) -> impl Iterator<Item = &'a 
 
 /// The child program that lives for most of the start.
 fn lasting_child(cx: &Context<'_>, pid: u32) -> Option<u32> {
-    let most = MOST * cx.window.since_start(cx.window.until).0 as f64;
-    let mut children: Vec<(Nanos, u32)> = Vec::new();
+    // Per child: its first program and its end.
+    let mut lives: BTreeMap<u32, (Option<Nanos>, Nanos)> = BTreeMap::new();
     for p in tree(cx.recording).filter(|p| p.parent == pid && p.pid != pid) {
-        let Some(first) = images(cx, p.pid).first().map(|p| p.began) else { continue };
-        let ends = tree(cx.recording).filter(|q| q.pid == p.pid).map(|q| q.ended.unwrap_or(cx.window.until));
-        let lived = ends.max()?.min(cx.window.until).saturating_sub(first);
-        if lived.0 as f64 > most {
-            children.push((lived, p.pid));
+        let (first, end) = lives.entry(p.pid).or_default();
+        if p.how == Began::Exec {
+            *first = Some(first.map_or(p.began, |t| t.min(p.began)));
         }
+        *end = p.ended.unwrap_or(cx.window.until).min(cx.window.until).max(*end);
     }
-    children.sort_unstable();
-    children.dedup();
-    match children.as_slice() {
-        [(_, only)] => Some(*only),
-        _ => None,
-    }
+    let most = MOST * cx.window.since_start(cx.window.until).0 as f64;
+    let lasting = |(first, end): &(Option<Nanos>, Nanos)| {
+        first.is_some_and(|first| end.saturating_sub(first).0 as f64 > most)
+    };
+    let mut children = lives.iter().filter(|(_, life)| lasting(life)).map(|(pid, _)| *pid);
+    children.next().filter(|_| children.next().is_none())
 }
 
 /// Name of the executed file.

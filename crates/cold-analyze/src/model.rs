@@ -351,6 +351,13 @@ pub struct PackageUse {
     pub elapsed: Nanos,
 }
 
+impl PackageUse {
+    /// Its name, or in words whose own library it is.
+    pub fn shown(&self) -> String {
+        self.name.clone().unwrap_or_else(|| format!("{}'s own library", self.language))
+    }
+}
+
 /// What made a program look in the wrong places.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MissGroup {

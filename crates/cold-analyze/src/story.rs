@@ -198,10 +198,10 @@ fn in_front(before: &InFront) -> String {
 }
 
 fn packages(all: &[&PackageUse], time: Nanos) -> String {
-    let named = all.iter().take(PACKAGES).map(|p| {
-        let name = p.name.as_deref().unwrap_or("its own library");
-        format!("{name} {} ({})", p.elapsed, plural(p.files, "file"))
-    });
+    let named = all
+        .iter()
+        .take(PACKAGES)
+        .map(|p| format!("{} {} ({})", p.shown(), p.elapsed, plural(p.files, "file")));
     let named = named.collect::<Vec<_>>().join(", ");
     let more = match all.len().saturating_sub(PACKAGES) {
         0 => String::new(),

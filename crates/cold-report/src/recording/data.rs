@@ -228,7 +228,7 @@ fn analysis_of(numbers: &Numbers<'_>) -> Value {
             "needed": s.needed, "read": s.read, "stall": s.stall,
         })).collect::<Vec<_>>(),
         "packages": a.packages.iter().take(MOST_ROWS).map(|p| json!({
-            "name": p.name.as_deref().map(short), "language": p.language.to_string(), "files": p.files,
+            "name": short(&p.shown()), "language": p.language.to_string(), "files": p.files,
             "read": p.read, "waited": p.waited, "misses": p.misses, "elapsed": p.elapsed,
         })).collect::<Vec<_>>(),
         "symbols": a.symbols.iter().take(MOST_ROWS).map(|s| json!({

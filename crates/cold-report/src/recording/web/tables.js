@@ -114,7 +114,7 @@ function tablesOf(side, sides) {
     ["library", "path", file("path")], ["not needed", "bytes", file("unused")], ["needed", "bytes", file("needed")], ["read", "bytes", file("read")], ["waited", "time", file("stall")],
   ], a.hardly_needed, { all: a.rows.hardly_needed });
   add("Packages", [
-    ["package", "path", (p) => p.name ?? "its own library"], ["language", "text", (p) => p.language], ["time", "time", (p) => p.elapsed], ["waited", "time", (p) => p.waited],
+    ["package", "path", (p) => p.name], ["language", "text", (p) => p.language], ["time", "time", (p) => p.elapsed], ["waited", "time", (p) => p.waited],
     ["read", "bytes", (p) => p.read], ["files", "count", (p) => p.files], ["failed lookups", "count", (p) => p.misses],
   ], a.packages, { all: a.rows.packages, intro: "Time: of the program's first thread, from each look at its files to the next look at something else. What a package does after it loaded another counts for the other." });
   add("Sections", [

@@ -112,12 +112,12 @@ pub(super) fn packages(a: &Analysis, view: View) -> Vec<String> {
     if a.packages.is_empty() {
         return Vec::new();
     }
-    let mut table = Table::new(&["TIME", "WAITED", "READ", "FILES", "MISSES", "PACKAGE"]);
+    let mut table = Table::new(&["TIME", "WAITED", "READ", "FILES", "MISSES", "LANGUAGE", "PACKAGE"]);
     for p in a.packages.iter().take(view.few) {
-        let name = p.name.as_deref().map_or_else(|| "its own library".to_owned(), str::to_owned);
-        let name = format!("{}: {name}", p.language);
-        let row = [time(p.elapsed), time(p.waited), bytes(p.read), count(p.files), count(p.misses), name];
-        table.row(row.to_vec(), Vec::new());
+        let language = p.language.to_string();
+        let figures = [time(p.elapsed), time(p.waited), bytes(p.read), count(p.files), count(p.misses)];
+        let row = figures.into_iter().chain([language, p.shown()]);
+        table.row(row.collect(), Vec::new());
     }
     let mut lines = table.lines(view.table);
     rest(&mut lines, a.packages.len(), view.few);
