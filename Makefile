@@ -25,7 +25,7 @@ test-kernels: deps
 	./scripts/kernels
 
 ## The same for arm64, cross-compiled, and the pure tests in qemu-user; builds a kernel with pages of 64 KiB
-## (45 minutes of CPU the first time; installs a cross compiler and qemu)
+## (about an hour of CPU the first time; installs a cross compiler and qemu)
 test-arm64: deps
 	./scripts/arm64
 
