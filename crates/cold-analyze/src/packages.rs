@@ -149,7 +149,7 @@ fn ruby(path: &str) -> Option<Key> {
         let (name, version) = directory.rsplit_once('-')?;
         return some(Language::Ruby, name).filter(|_| version.starts_with(|c: char| c.is_ascii_digit()));
     }
-    (path.contains("/lib/ruby/") && path.ends_with(".rb")).then_some((Language::Ruby, None))
+    (path.contains("/lib/ruby/") && ends(path, "rb")).then_some((Language::Ruby, None))
 }
 
 /// `NAME.jar`; `lib/modules` and the shared archive are the JDK's own.
@@ -158,8 +158,12 @@ fn java(path: &str) -> Option<Key> {
     if let Some(jar) = name.strip_suffix(".jar") {
         return some(Language::Java, jar);
     }
-    let own = path.ends_with("/lib/modules") || (name.starts_with("classes") && name.ends_with(".jsa"));
+    let own = path.ends_with("/lib/modules") || (name.starts_with("classes") && ends(name, "jsa"));
     own.then_some((Language::Java, None))
+}
+
+fn ends(name: &str, extension: &str) -> bool {
+    name.rsplit_once('.').is_some_and(|(_, e)| e == extension)
 }
 
 #[cfg(test)]

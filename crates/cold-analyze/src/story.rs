@@ -116,9 +116,13 @@ pub fn story(a: &Analysis) -> Vec<Reason> {
     let mut say = |topic, text| out.push(Reason { topic, text });
     if let Some(waited) = h.waited.value() {
         say(Topic::Waiting, waiting(a, *waited));
-        costliest(a).into_iter().for_each(|text| say(Topic::Waiting, text));
+        if let Some(text) = costliest(a) {
+            say(Topic::Waiting, text);
+        }
     }
-    elapsed(a).into_iter().for_each(|text| say(Topic::Elapsed, text));
+    for text in elapsed(a) {
+        say(Topic::Elapsed, text);
+    }
     if let (Some(read), Some(unused), Some(requests)) = (h.read.value(), h.unused.value(), h.requests.value())
         && read.0 > 0
     {

@@ -59,7 +59,7 @@ fn explanation(args: &Args, config: &Config, report: &Report, analysis: &Analysi
         Some((s.ready()?.median, series.command))
     });
     let slowest = cold.max_by(|a, b| a.0.total_cmp(&b.0)).and_then(|(_, i)| config.commands.get(i));
-    let Some(command) = slowest.filter(|c| c.setup.is_none() && c.prepare.is_none()) else { return None };
+    let command = slowest.filter(|c| c.setup.is_none() && c.prepare.is_none())?;
     let mut words = args.start.words();
     if let Some(limit) = &args.disk_limit {
         words.extend(["--disk-limit".into(), limit.into()]);
