@@ -135,8 +135,10 @@ impl Target {
         let (mut out, mut err) = (tempfile::tempfile()?, tempfile::tempfile()?);
         // The shell stops itself, so that it is traced before the program begins. Not by PTRACE_TRACEME: only a
         // process that was seized tells a stop of job control from a signal.
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", "kill -STOP $$; exec \"$@\"", "sh"]).arg(&self.program).args(&self.args);
+        // Before that, signals that this process ignores (a shell's background job does SIGINT) are what they are elsewhere.
+        let mut command = Command::new("/usr/bin/env");
+        let shell = ["--default-signal", "/bin/sh", "-c", "kill -STOP $$; exec \"$@\"", "sh"];
+        command.args(shell).arg(&self.program).args(&self.args);
         command.envs(self.env.iter().cloned()).env(MARK, &mark).current_dir(&self.cwd);
         command.stdin(Stdio::null()).stdout(out.try_clone()?).stderr(err.try_clone()?);
         #[allow(clippy::zombie_processes)] // the tracer waits for it
