@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cold_model::Shown as _;
+use cold_sys::listening;
 use cold_sys::procfs::ProcFs;
 use regex::bytes::{Regex, RegexBuilder};
 
@@ -133,7 +134,7 @@ impl Ready {
     /// Looks now. Always false for conditions that are not polled.
     pub(crate) fn holds(&self, proc: &ProcFs) -> bool {
         match self {
-            Self::Port(p) => proc.tcp_listens(*p).unwrap_or(false),
+            Self::Port(p) => listening::listens(*p).unwrap_or_else(|| proc.tcp_listens(*p).unwrap_or(false)),
             Self::Unix(p) => proc.unix_listens(p).unwrap_or(false),
             // lstat: a dangling link counts as there, as for `test -e || test -L`.
             Self::File(p) => p.symlink_metadata().is_ok(),

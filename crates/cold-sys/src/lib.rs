@@ -22,6 +22,7 @@ pub mod folio;
 pub mod inode;
 pub mod kernelfs;
 pub mod knob;
+pub mod listening;
 pub mod loopdev;
 pub mod map;
 pub mod mapped;

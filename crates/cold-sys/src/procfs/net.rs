@@ -11,8 +11,8 @@ const TCP_LISTEN: &str = "0A";
 const SO_ACCEPTCON: u32 = 0x0001_0000;
 
 impl ProcFs {
-    /// Whether somebody in this network namespace listens on TCP `port`, on any address. Looking does
-    /// not connect, so the program never sees a stranger's connection.
+    /// Whether somebody in this network namespace listens on TCP `port`, on any address: for where
+    /// [`crate::listening`] is not told. Looking does not connect, so the program never sees a stranger's connection.
     pub fn tcp_listens(&self, port: u16) -> Result<bool> {
         let hex = format!(":{port:04X}");
         let listens = |text: &str| {
