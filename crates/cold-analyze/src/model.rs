@@ -11,6 +11,7 @@ pub mod compare;
 
 use std::collections::BTreeMap;
 
+use cold_model::figures::plural;
 use cold_model::recording::manifest::{EndedBy, Load, Tier};
 use cold_model::recording::{FileIdx, FillCause, LookupKind, StackIdx, StallCause};
 use cold_model::{Bytes, Known, Nanos};
@@ -381,6 +382,13 @@ pub struct MissGroup {
     pub examples: Vec<String>,
 }
 
+impl MissGroup {
+    /// What searched, or the pattern of the directories; `None`: not recognised.
+    pub fn searched(&self) -> Option<&str> {
+        self.search.as_deref().or(self.family.as_deref())
+    }
+}
+
 /// Stall time of one stack.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StackWait {
@@ -415,6 +423,18 @@ pub struct Suggestion {
     pub estimate: String,
     /// Files concerned, at most 10.
     pub files: Vec<FileIdx>,
+}
+
+impl Suggestion {
+    /// What it saves, a phrase each: time, bytes, requests; empty where nothing is known.
+    pub fn savings(&self) -> Vec<String> {
+        let known = [
+            self.saves_time.map(|t| t.to_string()),
+            self.saves_bytes.map(|b| b.to_string()),
+            self.saves_requests.map(|n| plural(n, "request")),
+        ];
+        known.into_iter().flatten().collect()
+    }
 }
 
 /// One consistency check.

@@ -38,7 +38,7 @@ pub struct Search<'a> {
 pub fn searches(groups: &[MissGroup]) -> Vec<Search<'_>> {
     let mut out: BTreeMap<Option<&str>, Search<'_>> = BTreeMap::new();
     for group in groups {
-        let name = group.search.as_deref().or(group.family.as_deref());
+        let name = group.searched();
         let search = out.entry(name).or_insert_with(|| Search {
             name,
             family: group.search.is_none() && name.is_some(),

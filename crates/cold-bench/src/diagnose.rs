@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use cold_model::Shown as _;
 use cold_model::bench::{Command, Held, Report, Run, State, Taint, most_first};
-use cold_model::figures::{p_value, percent};
+use cold_model::figures::{p_value, percent, plural};
 use cold_model::{Bytes, Nanos};
 use serde::Serialize;
 
@@ -120,7 +120,7 @@ fn show(ns: f64) -> String {
 }
 
 fn count(n: usize, what: &str) -> String {
-    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+    plural(n as u64, what)
 }
 
 fn round(run: &Run) -> u32 {

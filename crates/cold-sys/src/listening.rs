@@ -17,7 +17,6 @@ const DONE: u16 = 3;
 const DUMP: u16 = 0x1 | 0x300;
 /// `1 << TCP_LISTEN` (`net/tcp_states.h`).
 const LISTENING: u32 = 1 << 10;
-const FAMILIES: [u8; 2] = [libc::AF_INET as u8, libc::AF_INET6 as u8];
 /// `struct nlmsghdr`, and `struct inet_diag_req_v2` behind it.
 const HEAD: usize = 16;
 const REQUEST: usize = HEAD + 56;
@@ -28,16 +27,9 @@ const ANSWER: usize = 32 << 10;
 
 /// Whether somebody in this network namespace listens on TCP `port`, on any address. `None`: the kernel does not tell.
 pub fn listens(port: u16) -> Option<bool> {
-    let mut answered = false;
-    for family in FAMILIES {
-        match ports(family, port) {
-            Ok(true) => return Some(true),
-            Ok(false) => answered = true,
-            // Where IPv6 is off.
-            Err(_) => {}
-        }
-    }
-    answered.then_some(false)
+    let over_4 = ports(libc::AF_INET as u8, port).ok()?;
+    // Refused where IPv6 is off: then nobody listens there.
+    Some(over_4 || ports(libc::AF_INET6 as u8, port).unwrap_or(false))
 }
 
 fn ports(family: u8, port: u16) -> rustix::io::Result<bool> {

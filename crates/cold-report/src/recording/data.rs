@@ -236,7 +236,7 @@ fn analysis_of(numbers: &Numbers<'_>) -> Value {
             "first_use": s.first_use, "evidence": s.evidence,
         })).collect::<Vec<_>>(),
         "misses": a.misses.iter().take(MOST_ROWS).map(|m| json!({
-            "directory": crate::escape::line(&m.directory, 4_096), "search": m.search.as_ref().or(m.family.as_ref()).map(|s| short(s)), "misses": m.misses,
+            "directory": crate::escape::line(&m.directory, 4_096), "search": m.searched().map(short), "misses": m.misses,
             "time": m.time, "stall": m.stall, "calls": calls(&m.kinds),
             "examples": m.examples.iter().map(|e| short(e)).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),

@@ -151,11 +151,11 @@ fn warnings(out: &mut String, view: &View<'_>, named: bool) {
     rows.extend(others.filter(|n| !m.taints.contains(n)).map(|n| ("note", n.clone())));
     // What does not disqualify the figures waits until somebody asks.
     let (notes, grave): (Vec<_>, Vec<_>) = rows.into_iter().partition(|(class, _)| *class == "note");
-    let (some, many) = (notes.len(), if notes.len() == 1 { "" } else { "s" });
+    let some = notes.len();
     list(out, view, named, &grave);
     if some > 0 {
         let of = if named { markup(&line(view.name, 60)) } else { "this recording".into() };
-        let _ = write!(out, "<details><summary>{some} note{many} on {of}</summary>");
+        let _ = write!(out, "<details><summary>{} on {of}</summary>", plural(some as u64, "note"));
         list(out, view, named, &notes);
         out.push_str("</details>\n");
     }
@@ -205,12 +205,7 @@ fn why(out: &mut String, analysis: &Analysis) {
 
 /// One suggestion; how it was estimated is there for who asks.
 fn suggestion(out: &mut String, analysis: &Analysis, s: &Suggestion) {
-    let saves = [
-        s.saves_time.map(|t| t.to_string()),
-        s.saves_bytes.map(|b| b.to_string()),
-        s.saves_requests.map(|n| plural(n, "request")),
-    ];
-    let saves: Vec<String> = saves.into_iter().flatten().collect();
+    let saves = s.savings();
     let saves = if saves.is_empty() { String::new() } else { format!(" Saves up to {}.", saves.join(", ")) };
     let names: Vec<String> = s
         .files
@@ -258,11 +253,8 @@ fn cards(out: &mut String, h: &Headline) {
     let of_ready = |n: u64| share(n, ready).map_or(String::new(), |s| format!("{s} of it; "));
     out.push_str("<dl class=\"cards\">\n");
     let mut add = |what: &str, (value, detail): (String, String)| card(out, what, &value, &detail);
-    let processes = match h.processes.value() {
-        Some(1) => "1 process".to_owned(),
-        Some(n) => format!("{n} processes"),
-        None => "processes unknown".to_owned(),
-    };
+    let processes =
+        h.processes.value().map_or_else(|| "processes unknown".to_owned(), |n| plural(*n, "process"));
     if let Some(recorded) = h.recorded {
         let text = recorded.to_string();
         let (lasted, until) = text.split_once(", ").unwrap_or((&text, ""));

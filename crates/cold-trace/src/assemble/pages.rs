@@ -1,5 +1,7 @@
 //! Touches and fills. Pure.
 
+mod reads;
+
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
@@ -12,7 +14,7 @@ use cold_model::recording::{
 use super::builder::Builder;
 use super::causes::{Filling, populates};
 use super::history::{Change, History};
-use super::index::{ContextKey, read_range};
+use super::index::ContextKey;
 use super::reach::{self, Reach};
 use crate::machine::Machine;
 use crate::raw::{self, Doing};
@@ -20,8 +22,6 @@ use crate::syscalls::has_position;
 
 /// No folio is larger: 2^13 pages is beyond every kernel's limit. A damaged record must not claim more.
 const MAX_ORDER: u32 = 13;
-/// Its inode is not the one whose pages are read.
-const OVERLAY: &str = "overlay";
 /// A fault-around window beyond this is none (`fault_around_bytes` reaches one page table: 512 pages).
 const MAX_WINDOW: u64 = 512;
 
@@ -162,63 +162,6 @@ impl Builder<'_> {
                 around(page.saturating_add(1), last.saturating_add(1));
             }
             None => around(p.first, last.saturating_add(1)),
-        }
-    }
-
-    /// Pages copied by a read. A large read reports what is left of it again and again.
-    fn read(&mut self, head: &raw::Header, p: &raw::Pages) {
-        let Some(file) = self.files.index(p.file) else { return };
-        let last = self.inside(file, p.first, p.last);
-        let key = (head.tid, p.context.at);
-        if let Some((before, index)) = self.pages.last_read.get(&head.tid)
-            && *before == key
-            && key.1 != 0
-            && let Some((old, _)) = self.pages.touches.get_mut(*index)
-            && old.file == file
-            && old.first_page <= p.first
-            && old.first_page.saturating_add(old.pages.into()) > p.first
-        {
-            if old.first_page == p.first {
-                return;
-            }
-            old.pages = (p.first - old.first_page) as u32;
-        }
-        self.read_untold(head, p, file);
-        let pages = u32::try_from(last.saturating_sub(p.first).saturating_add(1)).unwrap_or(u32::MAX);
-        self.pages.last_read.insert(head.tid, (key, self.pages.touches.len()));
-        self.pages.touches.push((touch(head, file, p.first, pages, TouchKind::Read, 0), key));
-    }
-
-    /// What a call had copied before its first event. `filemap_get_pages` tells nothing when the last folio of a batch
-    /// was still being read: it waits for that one, returns those before it, and is called again for the rest.
-    fn read_untold(&mut self, head: &raw::Header, p: &raw::Pages, file: FileIdx) {
-        let key = (head.tid, p.context.at);
-        let first_of_call = self.pages.last_read.get(&head.tid).is_none_or(|(last, _)| *last != key);
-        let of = self.files.index(p.context.file);
-        // A call on an overlay reads the pages of the file below it.
-        let overlay = |of: FileIdx| self.files.row(of).is_some_and(|f| f.file_system == OVERLAY);
-        let begin = p.context.index;
-        if first_of_call
-            && key.1 != 0
-            && p.context.doing == Doing::Call
-            && has_position(p.context.syscall)
-            && begin < p.first
-            && of.is_some_and(|of| of == file || overlay(of))
-        {
-            let pages = u32::try_from(p.first - begin).unwrap_or(u32::MAX);
-            self.pages.touches.push((touch(head, file, begin, pages, TouchKind::Read, 0), key));
-        }
-    }
-
-    /// Tier B: a read by what its call returned.
-    pub(super) fn read_call(&mut self, head: &raw::Header, call: &raw::Call<'_>) {
-        let Some((first, last)) = read_range(call, self.page, false) else { return };
-        let Some(file) = self.files.index(call.file) else { return };
-        let regular = self.files.row(file).is_some_and(|f| f.kind == FileKind::Regular);
-        if regular {
-            let pages = u32::try_from(last - first + 1).unwrap_or(u32::MAX);
-            let row = touch(head, file, first, pages, TouchKind::Read, 0);
-            self.pages.touches.push((row, (head.tid, call.began)));
         }
     }
 
@@ -443,7 +386,7 @@ impl Pages {
             windows.extend(rows.to_cut);
             touches.extend(rows.whole);
         }
-        add_untold(&mut touches, begun);
+        reads::add_untold(&mut touches, begun);
         for (window, key) in windows {
             let end = window.first_page.saturating_add(window.pages.into());
             let mut first = window.first_page;
@@ -494,22 +437,5 @@ fn of_fill(fill: &Fill) -> Touch {
         major: None,
         ip: None,
         stack: None,
-    }
-}
-
-/// Adds what reads began with where no read of the same call tells of it.
-fn add_untold(touches: &mut Vec<(Touch, ContextKey)>, begun: Vec<(Touch, ContextKey)>) {
-    let of_interest: HashSet<ContextKey> = begun.iter().map(|(_, key)| *key).collect();
-    let mut told: HashMap<ContextKey, Vec<(FileIdx, u64, u64)>> = HashMap::new();
-    for (t, key) in touches.iter().filter(|(t, key)| t.kind == TouchKind::Read && of_interest.contains(key)) {
-        let range = (t.file, t.first_page, t.first_page.saturating_add(t.pages.into()));
-        told.entry(*key).or_default().push(range);
-    }
-    for (t, key) in begun {
-        let ranges = told.entry(key).or_default();
-        if !ranges.iter().any(|r| r.0 == t.file && (r.1..r.2).contains(&t.first_page)) {
-            ranges.push((t.file, t.first_page, t.first_page.saturating_add(1)));
-            touches.push((t, key));
-        }
     }
 }

@@ -112,7 +112,7 @@ fn a_read_that_made_its_page_itself_is_a_touch() {
 }
 
 /// A batch whose last folio is still on its way is copied without an event, up to that folio: seen on a slow disk, where
-/// a program that read a file from end to end was told to need 84 % of it.
+/// a program that read a file from end to end was told to need 84% of it.
 #[test]
 fn what_a_read_copied_before_its_first_event_is_a_touch() {
     let f = id(5);

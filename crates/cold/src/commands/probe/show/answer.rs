@@ -74,7 +74,7 @@ fn case(a: &Answer) -> Option<(String, String)> {
 }
 
 fn plural_more(n: u32) -> String {
-    if n == 1 { "1 more round".to_owned() } else { format!("{n} more rounds") }
+    plural(n.into(), "more round")
 }
 
 fn advice(mode: &str, action: &str) -> &'static str {

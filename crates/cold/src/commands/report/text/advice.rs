@@ -50,14 +50,7 @@ pub(super) fn stacks(a: &Analysis, view: View) -> Vec<String> {
 
 /// What it saves, in one phrase.
 fn saves(s: &Suggestion) -> String {
-    let parts: Vec<String> = [
-        s.saves_time.map(|t| t.to_string()),
-        s.saves_bytes.map(|b| b.to_string()),
-        s.saves_requests.map(|n| plural(n, "request")),
-    ]
-    .into_iter()
-    .flatten()
-    .collect();
+    let parts = s.savings();
     if parts.is_empty() { "effect unknown".to_owned() } else { format!("saves {}", parts.join(", ")) }
 }
 
