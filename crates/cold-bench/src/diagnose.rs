@@ -9,10 +9,10 @@ use cold_model::Shown as _;
 use cold_model::bench::{Command, Held, Report, Run, State, Taint, most_first};
 use cold_model::figures::{p_value, percent, plural};
 use cold_model::{Bytes, Nanos};
+use cold_stats::{changepoint, mad, median, modes, trend};
 use serde::Serialize;
 
 use crate::metric::Metric;
-use crate::stats::{changepoint, mad, median, modes, trend};
 
 pub mod taints;
 

@@ -14,7 +14,7 @@ pub use tables::{csv, markdown};
 
 use cold_model::bench::{Command, Ending, Report, Run};
 
-use crate::stats::{self, Described};
+use cold_stats::Described;
 
 /// Why an export failed.
 #[derive(Debug, thiserror::Error)]
@@ -47,9 +47,9 @@ fn rows(report: &Report) -> Vec<Row<'_>> {
         Some(Row {
             name: format!("{} ({})", command.name, s.state),
             command,
-            time: stats::describe(&seconds(|r| r.ready.as_secs()), report.seed)?,
-            user: stats::mean(&seconds(|r| r.user.as_secs()))?,
-            system: stats::mean(&seconds(|r| r.system.as_secs()))?,
+            time: cold_stats::describe(&seconds(|r| r.ready.as_secs()), report.seed)?,
+            user: cold_stats::mean(&seconds(|r| r.user.as_secs()))?,
+            system: cold_stats::mean(&seconds(|r| r.system.as_secs()))?,
             runs,
         })
     };

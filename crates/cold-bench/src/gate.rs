@@ -20,10 +20,10 @@
 
 use cold_model::Known;
 use cold_model::bench::{Report, Run, State};
+use cold_stats::{Comparison, Interval, compare, interval};
 use serde::Serialize;
 
 use crate::metric::{Metric, Unit};
-use crate::stats::{self, Comparison, Interval, compare, interval};
 use crate::{baseline, summary};
 
 mod news;
@@ -104,9 +104,9 @@ enum Stat {
 impl Stat {
     fn of(self, values: &mut [f64]) -> f64 {
         let v = match self {
-            Self::Median => return interval::median_of_draw(values),
-            Self::Mean => stats::mean(values),
-            Self::P95 => stats::quantile(values, 0.95),
+            Self::Median => cold_stats::median_of(values),
+            Self::Mean => cold_stats::mean(values),
+            Self::P95 => cold_stats::quantile(values, 0.95),
             Self::Min => values.iter().copied().min_by(f64::total_cmp),
             Self::Max => values.iter().copied().max_by(f64::total_cmp),
         };

@@ -3,7 +3,7 @@
 use cold_model::bench::{Command, Ending, Machine, Report, Residual, Run, SCHEMA, Series, State};
 use cold_model::{Bytes, Known, Nanos};
 
-use crate::stats::Pcg;
+use cold_stats::Pcg;
 
 /// A run of a series in a round (from 0), with its time to ready in milliseconds.
 pub fn run(series: usize, round: u32, sequence: u32, ms: f64, cold: bool) -> Run {

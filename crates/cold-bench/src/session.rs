@@ -20,11 +20,11 @@ use cold_journal::Journal;
 use cold_model::bench::{Command, Report, Run, SCHEMA, Series, State, UsedFile};
 use cold_model::observed::ObservedStart;
 use cold_model::{Bytes, Known};
+use cold_stats::Pcg;
 use cold_sys::procfs::ProcFs;
 
 use crate::config::{CommandSpec, Config};
 use crate::fileset::{BlockDevices, FileSet, block_devices};
-use crate::stats::rng::Pcg;
 use crate::{Error, Result, hooks};
 
 use cgroups::TreeCgroups;

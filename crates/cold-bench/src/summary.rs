@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use cold_model::Known;
 use cold_model::bench::{Report, Run, State};
+use cold_stats::{Comparison, Described, Undecided, Verdict, compare};
 use serde::Serialize;
 
 use crate::diagnose::{self, Finding};
 use crate::metric::Metric;
-use crate::stats::{self, Comparison, Described, Undecided, Verdict, compare};
 
 /// Everything computed from a report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -84,9 +84,8 @@ pub fn summarize(report: &Report, series: usize) -> SeriesSummary {
         }
     }
     let describe = |metric: Metric| match metric.of_all(counted.iter().copied()) {
-        Known::Value(v) => {
-            stats::describe(&v, report.seed).map_or_else(|| Known::unknown("no run counts"), Known::Value)
-        }
+        Known::Value(v) => cold_stats::describe(&v, report.seed)
+            .map_or_else(|| Known::unknown("no run counts"), Known::Value),
         Known::Unknown { unknown } => Known::Unknown { unknown },
     };
     SeriesSummary {

@@ -15,7 +15,6 @@ pub mod known;
 pub mod layout;
 pub mod observed;
 pub mod path_text;
-pub mod random;
 pub mod recording;
 #[cfg(feature = "sample")]
 pub mod sample;

@@ -3,9 +3,11 @@
 //! Every k-th eligible cold start is made without the plan. Each of these controls is set against one start
 //! with the plan, the nearest one that is not taken yet and was watched for the same amount of CPU time; when
 //! the plan does nothing the two are exchangeable, so the same test as in a tuning applies
-//! ([`crate::evidence`]), and may be asked after each start. Only starts with what was last learnt or tuned count.
+//! ([`cold_stats::sequential`]), and may be asked after each start. Only starts with what was last learnt or tuned
+//! count, here and in the figures that people are shown ([`Daily`]).
 
-use crate::evidence::{evidence, median};
+use cold_stats::{Comparison, median, median_u64, sequential};
+
 use crate::history::{Kind, Mark, Record, Skip};
 use crate::plan::{Learnt, Standing, Trial};
 
@@ -31,12 +33,12 @@ pub enum Judgement {
     },
 }
 
-/// Pairs without which nothing is decided ([`crate::evidence`]).
-const LEAST: u32 = 6;
+/// Pairs without which nothing is decided ([`cold_stats::sequential`]).
+const LEAST: usize = 6;
 /// Pairs that are looked at: all pairs of these are compared.
 const MOST: usize = 1000;
 /// Controls after which a plan without a gain is switched off.
-const ENOUGH: u32 = 20;
+const ENOUGH: usize = 20;
 /// Launches in a row that found the plan stale.
 const STALE: usize = 2;
 /// Starts of which two medians are compared, and how much longer the later may be.
@@ -45,20 +47,83 @@ const LONGER: f64 = 1.25;
 /// A gain below this is none.
 const MARGIN: f64 = 0.01;
 
+/// Starts of one kind, and how long they took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Timed {
+    /// Starts.
+    pub starts: usize,
+    /// Of these, those that came to their mark.
+    pub marked: usize,
+    /// Median of their times to the mark, nanoseconds; none where none came to it.
+    pub median_ns: Option<u64>,
+}
+
+/// Daily use of a plan since it was last learnt or tuned: what [`judge`] goes by, in figures.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Daily {
+    /// Starts with the plan.
+    pub prefetched: Timed,
+    /// Control starts.
+    pub controls: Timed,
+    /// Starts in which nothing was issued, by the reason.
+    pub skipped: Vec<(Skip, usize)>,
+    /// Starts before that, which say nothing about it.
+    pub earlier: usize,
+}
+
+impl Daily {
+    /// Of a whole history.
+    pub fn of(learnt: &Learnt, trial: Option<&Trial>, history: &[Record]) -> Self {
+        let since = since(learnt, trial, history);
+        let count = |kind| since.iter().filter(|r| r.kind == kind).count();
+        let timed = |kind| {
+            let times = times(&since, kind);
+            Timed { starts: count(kind), marked: times.len(), median_ns: median_u64(times) }
+        };
+        let skipped = Skip::ALL.iter().map(|why| (*why, count(Kind::Skipped(*why))));
+        Self {
+            prefetched: timed(Kind::Prefetched),
+            controls: timed(Kind::Control),
+            skipped: skipped.filter(|(_, n)| *n > 0).collect(),
+            earlier: history.len() - since.len(),
+        }
+    }
+}
+
+/// The starts since the plan was last learnt or tuned.
+fn since(learnt: &Learnt, trial: Option<&Trial>, history: &[Record]) -> Vec<Record> {
+    let made = learnt.last.max(trial.map_or(0, |t| t.at));
+    history.iter().filter(|r| r.when_ns / 1_000_000_000 >= made).copied().collect()
+}
+
+/// Times to the mark of the starts of a kind that came to it, oldest first.
+fn times(history: &[Record], kind: Kind) -> Vec<u64> {
+    history.iter().filter(|r| r.kind == kind).filter_map(|r| Some(r.mark?.wall_ns)).collect()
+}
+
+/// `0.97 times as long as without (95% interval 0.93 to 1.02, 20 pairs)`: pairs with a plan and without.
+pub fn gain_words(gain: &Comparison) -> String {
+    let end = |x: f64| if x.is_finite() && x > 1e-3 { format!("{x:.2}") } else { "unknown".to_owned() };
+    let (low, high) = (end(gain.interval.low), end(gain.interval.high));
+    format!("{:.2} times as long as without (95% interval {low} to {high}, {} pairs)", gain.ratio, gain.n)
+}
+
 /// Judges a plan of this standing by the starts of its history, oldest first.
 pub fn judge(standing: &Standing, learnt: &Learnt, trial: Option<&Trial>, history: &[Record]) -> Judgement {
     if let Standing::Off(why) = standing {
         return Judgement::Disable { why: why.clone() };
     }
-    let made = learnt.last.max(trial.map_or(0, |t| t.at));
-    let since: Vec<Record> = history.iter().filter(|r| r.when_ns / 1_000_000_000 >= made).copied().collect();
-    let e = evidence(&pairs(&since));
-    if let Some(e) = e {
-        if e.low > 1.0 {
-            return Judgement::Disable { why: format!("daily starts with the plan are slower: {e}") };
+    let since = since(learnt, trial, history);
+    let gain = sequential(&pairs(&since));
+    let proven = gain.as_ref().is_some_and(|g| g.interval.high < 1.0 - MARGIN);
+    if let Some(g) = &gain {
+        if g.interval.low > 1.0 {
+            return Judgement::Disable {
+                why: format!("daily starts with the plan are slower: {}", gain_words(g)),
+            };
         }
-        if e.pairs >= ENOUGH && e.high >= 1.0 - MARGIN && *standing != Standing::Proven {
-            return Judgement::Disable { why: format!("daily use shows no gain: {e}") };
+        if g.n >= ENOUGH && !proven && *standing != Standing::Proven {
+            return Judgement::Disable { why: format!("daily use shows no gain: {}", gain_words(g)) };
         }
     }
     let launches = since.iter().rev().filter(|r| !matches!(r.kind, Kind::Skipped(s) if s != Skip::Stale));
@@ -66,31 +131,31 @@ pub fn judge(standing: &Standing, learnt: &Learnt, trial: Option<&Trial>, histor
         let why = format!("the last {STALE} launches found too many of its files replaced or removed");
         return Judgement::Refresh { why };
     }
-    let with: Vec<f64> = since
-        .iter()
-        .filter(|r| r.kind == Kind::Prefetched)
-        .filter_map(|r| r.mark)
-        .map(|m| m.wall_ns as f64)
-        .collect();
-    if with.len() >= 2 * RECENT {
-        let (before, recent) = with.split_at(with.len() - RECENT);
-        let (was, is) = (median(&mut before.to_vec()), median(&mut recent.to_vec()));
-        if is > LONGER * was {
-            let why = format!("the last {RECENT} starts took {:.2} times as long as those before", is / was);
-            return Judgement::Refresh { why };
-        }
+    if let Some(longer) = longer(&since) {
+        let why = format!("the last {RECENT} starts took {longer:.2} times as long as those before");
+        return Judgement::Refresh { why };
     }
-    let proven = e.is_some_and(|e| e.high < 1.0 - MARGIN);
-    let why = match e {
-        Some(e) if proven => format!("daily use shows a gain: {e}"),
-        Some(e) if e.pairs < LEAST => format!("not decided yet, which takes {LEAST} pairs: {e}"),
-        Some(e) => format!("not decided yet: {e}"),
+    let why = match gain.as_ref().map(|g| (g.n, gain_words(g))) {
+        Some((_, words)) if proven => format!("daily use shows a gain: {words}"),
+        Some((n, words)) if n < LEAST => format!("not decided yet, which takes {LEAST} pairs: {words}"),
+        Some((_, words)) => format!("not decided yet: {words}"),
         None if since.iter().any(|r| r.kind == Kind::Control) => {
             "no control start can be compared with a start by the plan yet".to_owned()
         }
         None => "no control starts yet".to_owned(),
     };
     Judgement::Keep { proven, why }
+}
+
+/// How many times as long as before the last starts with the plan took, where that is too long.
+fn longer(since: &[Record]) -> Option<f64> {
+    let with: Vec<f64> = times(since, Kind::Prefetched).into_iter().map(|ns| ns as f64).collect();
+    let (before, recent) = with.split_at_checked(with.len().checked_sub(RECENT)?)?;
+    if before.len() < RECENT {
+        return None;
+    }
+    let ratio = median(recent)? / median(before)?;
+    (ratio > LONGER).then_some(ratio)
 }
 
 /// Each control with the nearest start with plan that no other control has, as times with and without plan;
@@ -172,6 +237,29 @@ mod tests {
         assert!(matches!(of(1, None), Judgement::Disable { .. }));
         let off = judge(&Standing::Off("why".into()), &Learnt::default(), None, &[]);
         assert_eq!(off, Judgement::Disable { why: "why".into() });
+    }
+
+    /// `prefetch status` shows these figures beside the verdict: they are of the same starts, by the same median.
+    #[test]
+    fn the_figures_shown_are_those_of_the_starts_that_are_judged() {
+        let mark = |wall_ns| Some(Mark { wall_ns, cpu_ns: 100, exited: false, rested: false });
+        let of = |at, kind, mark| Record { mark, ..record(at, kind, 0) };
+        let warm = Kind::Skipped(Skip::Warm);
+        let all = [
+            of(5, Kind::Prefetched, mark(900)),
+            of(10, Kind::Prefetched, mark(10)),
+            of(11, Kind::Prefetched, mark(20)),
+            of(12, Kind::Prefetched, None),
+            of(13, Kind::Control, None),
+            of(14, warm, None),
+        ];
+        let daily = Daily::of(&Learnt { last: 10, ..Learnt::default() }, None, &all);
+        assert_eq!(daily.prefetched, Timed { starts: 3, marked: 2, median_ns: Some(15) });
+        assert_eq!(daily.controls, Timed { starts: 1, marked: 0, median_ns: None }, "unknown, not 0");
+        assert_eq!((daily.skipped, daily.earlier), (vec![(Skip::Warm, 1)], 1));
+        let tuned = crate::sample::sample().trial.map(|t| Trial { at: 12, ..t });
+        let daily = Daily::of(&Learnt { last: 10, ..Learnt::default() }, tuned.as_ref(), &all);
+        assert_eq!((daily.prefetched.starts, daily.earlier), (1, 3));
     }
 
     #[test]

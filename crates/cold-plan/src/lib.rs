@@ -4,7 +4,6 @@
 //! by the bytes that are left. Start reading at [`Plan`]; a launcher uses [`mod@format`]'s view, which neither
 //! parses nor allocates per range.
 
-pub mod evidence;
 pub mod format;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
@@ -20,6 +19,6 @@ pub mod scenario;
 pub mod store;
 
 pub use identity::Match;
-pub use judge::{Judgement, judge};
+pub use judge::{Daily, Judgement, judge};
 pub use plan::Plan;
 pub use store::Store;

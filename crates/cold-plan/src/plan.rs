@@ -260,8 +260,8 @@ pub struct Step {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Bound {
     /// Time to ready when nothing has to be read, nanoseconds: that of warm starts without a recorder
-    /// ([`Trial::warm_ns`]). 0 when not known; then it is in none of the times.
-    pub cpu_ns: u64,
+    /// ([`Trial::warm_ns`]); none when not measured, and then it is in none of the times.
+    pub cpu_ns: Option<u64>,
     /// With reading and computing overlapped perfectly, nanoseconds.
     pub overlapped_ns: u64,
     /// Reading everything first, then computing, nanoseconds.
@@ -294,8 +294,8 @@ pub struct Trial {
     pub plain_ns: u64,
     /// With it.
     pub prefetched_ns: u64,
-    /// Warm; 0 when not measured.
-    pub warm_ns: u64,
+    /// Warm; none when not measured.
+    pub warm_ns: Option<u64>,
     /// With the plan divided by without: estimate.
     pub ratio: f64,
     /// Its 95% interval.

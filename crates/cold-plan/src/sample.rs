@@ -3,6 +3,7 @@
 use cold_model::DeviceModel;
 use cold_model::io_model::AtDepth;
 use cold_model::recording::tables::Dev;
+use cold_stats::Pcg;
 
 use crate::Plan;
 use crate::plan::{
@@ -55,7 +56,7 @@ pub fn sample() -> Plan {
         knobs: knobs(),
         device: Some(device()),
         bound: Some(Bound {
-            cpu_ns: 310_000_000,
+            cpu_ns: Some(310_000_000),
             overlapped_ns: 420_000_000,
             serial_ns: 610_000_000,
             bytes: 139_264,
@@ -68,7 +69,7 @@ pub fn sample() -> Plan {
             pairs: 12,
             plain_ns: 2_400_000_000,
             prefetched_ns: 2_448_000_000,
-            warm_ns: 330_000_000,
+            warm_ns: Some(330_000_000),
             ratio: 1.02,
             low: 0.99,
             high: 1.05,
@@ -135,12 +136,12 @@ fn steps() -> Vec<Step> {
 
 /// Times of starts: log-normal, now and then one that was held up.
 #[derive(Debug)]
-pub struct Noise(u64);
+pub struct Noise(Pcg);
 
 impl Noise {
     /// From a seed.
     pub fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(Pcg::new(seed, 1))
     }
     /// Below `n`.
     pub fn below(&mut self, n: usize) -> usize {
@@ -148,7 +149,7 @@ impl Noise {
     }
     /// In [0, 1).
     pub fn unit(&mut self) -> f64 {
-        cold_model::random::unit(&mut self.0)
+        self.0.unit()
     }
     /// A time about 1.
     pub fn time(&mut self, spread: f64) -> f64 {

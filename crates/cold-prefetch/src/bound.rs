@@ -32,7 +32,8 @@ pub fn bound(plan: &Plan, extents: &dyn Fn(&Path) -> Option<Vec<Extent>>) -> Opt
     let dev = busiest(plan);
     let mut places: HashMap<u32, Option<Vec<Extent>>> = HashMap::new();
     let mut laid = Laid::new(device);
-    let computing = plan.trial.map_or(0, |t| t.warm_ns);
+    let cpu_ns = plan.trial.and_then(|t| t.warm_ns);
+    let computing = cpu_ns.unwrap_or(0);
     let mut least = computing as f64;
     for r in plan.ranges.iter().filter(|r| by_every_start(r, plan.learnt.starts)) {
         let file = plan.files.get(r.file as usize);
@@ -56,7 +57,7 @@ pub fn bound(plan: &Plan, extents: &dyn Fn(&Path) -> Option<Vec<Extent>>) -> Opt
         least = least.max(laid.least_ns() + after as f64);
     }
     Some(Bound {
-        cpu_ns: computing,
+        cpu_ns,
         overlapped_ns: least as u64,
         serial_ns: (laid.least_ns() + computing as f64) as u64,
         bytes: laid.bytes,

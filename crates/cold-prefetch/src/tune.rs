@@ -6,7 +6,7 @@
 //! *chooses*: nothing in it is evidence, so it may be as hasty as it likes.
 //!
 //! **Proof**: the best against no plan, fresh pairs in random order, with a test that may stop at any time
-//! ([`cold_plan::evidence`]): proven as soon as the interval lies below 1 − margin; off as soon as it lies
+//! ([`cold_stats::sequential`]): proven as soon as the interval lies below 1 − margin; off as soon as it lies
 //! above 1, or when the pairs are used up without a decision. A plan that does nothing is so called
 //! proven in at most 2.5% of tunings.
 //!
@@ -14,9 +14,9 @@
 
 mod candidates;
 
-use cold_model::random::unit;
-use cold_plan::evidence::{Evidence, evidence, median};
+use cold_plan::judge::gain_words;
 use cold_plan::plan::{Knobs, Standing, Trial};
+use cold_stats::{Comparison, Pcg, median_u64, sequential};
 
 pub use candidates::Space;
 
@@ -120,9 +120,9 @@ pub struct Tuner {
     first: Option<f64>,
     second: Option<f64>,
     /// Starts without a plan, from the search.
-    plain: Vec<f64>,
+    plain: Vec<u64>,
     made: u32,
-    random: u64,
+    rng: Pcg,
     tried: Vec<Tried>,
     gave_up: bool,
 }
@@ -130,7 +130,7 @@ pub struct Tuner {
 impl Tuner {
     /// Begins with these knobs. An empty `space` goes straight to the proof.
     pub fn new(begin: Knobs, space: Space, limits: Limits) -> Self {
-        let random = limits.seed;
+        let rng = Pcg::new(limits.seed, 1);
         let mut tuner = Self {
             limits,
             space,
@@ -141,7 +141,7 @@ impl Tuner {
             second: None,
             plain: Vec::new(),
             made: 0,
-            random,
+            rng,
             tried: Vec::new(),
             gave_up: false,
         };
@@ -197,7 +197,7 @@ impl Tuner {
                 self.second = Some(time);
             }
             (Phase::Proof { .. }, Arm::With(_)) => self.first = Some(time),
-            _ => self.plain.push(time),
+            _ => self.plain.push(ns),
         }
         if self.queue.is_empty() {
             self.pair_done();
@@ -210,7 +210,7 @@ impl Tuner {
             Phase::Search { candidate, pairs } => {
                 pairs.extend(pair);
                 let candidate = *candidate;
-                let Some(e) = evidence(pairs) else { return self.next_candidate() };
+                let Some(e) = sequential(pairs) else { return self.next_candidate() };
                 let hopeless = pairs.len() == 1 && e.ratio > 1.0 + 3.0 * self.limits.margin;
                 if hopeless || pairs.len() as u32 >= self.limits.search_pairs {
                     let better = !hopeless && e.ratio < 1.0 - self.limits.margin;
@@ -233,7 +233,7 @@ impl Tuner {
             Phase::Proof { pairs } => {
                 pairs.extend(pair);
                 let decided =
-                    evidence(pairs).is_some_and(|e| e.high < 1.0 - self.limits.margin || e.low > 1.0);
+                    sequential(pairs).is_some_and(|e| is_better(&e, &self.limits) || e.interval.low > 1.0);
                 if decided || pairs.len() as u32 >= self.limits.proof_pairs {
                     // The pairs are what the verdict is made of: they stay.
                     self.queue.clear();
@@ -260,7 +260,7 @@ impl Tuner {
             Some(candidate) => {
                 self.phase = Phase::Search { candidate, pairs: Vec::new() };
                 self.queue_pair(Arm::With(candidate), Arm::With(self.best));
-                let at = (unit(&mut self.random) * 3.0) as usize;
+                let at = (self.rng.unit() * 3.0) as usize;
                 self.queue.insert(at.min(self.queue.len()), Arm::Plain);
             }
             None if self.limits.proof_pairs == 0 => self.phase = Phase::Done,
@@ -272,50 +272,56 @@ impl Tuner {
     }
 
     fn queue_pair(&mut self, a: Arm, b: Arm) {
-        self.queue = if unit(&mut self.random) < 0.5 { vec![a, b] } else { vec![b, a] };
+        self.queue = if self.rng.unit() < 0.5 { vec![a, b] } else { vec![b, a] };
     }
 
     /// What came of it; also when it was broken off, then without proof. `at`: now, seconds since 1970;
-    /// `warm_ns`: median of warm starts, 0 when not measured.
-    pub fn verdict(&self, at: u64, warm_ns: u64) -> Verdict {
+    /// `warm`: times of warm starts, nanoseconds, as many as there are.
+    pub fn verdict(&self, at: u64, warm: &[u64]) -> Verdict {
         let pairs: &[(f64, f64)] = match &self.phase {
             Phase::Proof { pairs } => pairs,
             _ => &[],
         };
-        let e = evidence(pairs);
-        let of =
-            |pick: fn(&(f64, f64)) -> f64| median(&mut pairs.iter().map(pick).collect::<Vec<_>>()) as u64;
-        let trial = e.map(|e| Trial {
-            at,
-            pairs: e.pairs,
-            plain_ns: of(|p| p.1),
-            prefetched_ns: of(|p| p.0),
-            warm_ns,
-            ratio: e.ratio,
-            low: e.low,
-            high: e.high,
+        let gain = sequential(pairs);
+        let of = |pick: fn(&(f64, f64)) -> f64| median_u64(pairs.iter().map(|p| pick(p) as u64));
+        let trial = gain.as_ref().and_then(|gain| {
+            Some(Trial {
+                at,
+                pairs: gain.n as u32,
+                plain_ns: of(|p| p.1)?,
+                prefetched_ns: of(|p| p.0)?,
+                warm_ns: median_u64(warm.iter().copied()),
+                ratio: gain.ratio,
+                low: gain.interval.low,
+                high: gain.interval.high,
+            })
         });
         Verdict {
             knobs: self.best,
             trial,
-            standing: standing(e, &self.limits),
+            standing: standing(gain.as_ref(), &self.limits),
             starts: self.made,
-            controls_ns: (!self.plain.is_empty()).then(|| median(&mut self.plain.clone()) as u64),
+            controls_ns: median_u64(self.plain.iter().copied()),
             tried: self.tried.clone(),
         }
     }
 }
 
-fn standing(e: Option<Evidence>, limits: &Limits) -> Standing {
-    let Some(e) = e else { return Standing::Untried };
-    if e.high < 1.0 - limits.margin {
+/// Better by the margin, whatever the truth within the interval is.
+fn is_better(gain: &Comparison, limits: &Limits) -> bool {
+    gain.interval.high < 1.0 - limits.margin
+}
+
+fn standing(gain: Option<&Comparison>, limits: &Limits) -> Standing {
+    let Some(gain) = gain else { return Standing::Untried };
+    if is_better(gain, limits) {
         return Standing::Proven;
     }
-    if e.low > 1.0 {
-        Standing::Off(format!("starts with the plan are slower: {e}"))
-    } else if e.pairs >= limits.proof_pairs {
-        let margin = limits.margin * 100.0;
-        Standing::Off(format!("no gain of more than {} was shown: {e}", cold_model::figures::percent(margin)))
+    if gain.interval.low > 1.0 {
+        Standing::Off(format!("starts with the plan are slower: {}", gain_words(gain)))
+    } else if gain.n as u32 >= limits.proof_pairs {
+        let margin = cold_model::figures::percent(limits.margin * 100.0);
+        Standing::Off(format!("no gain of more than {margin} was shown: {}", gain_words(gain)))
     } else {
         Standing::Untried
     }

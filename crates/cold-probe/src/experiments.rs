@@ -10,11 +10,11 @@ pub mod table;
 pub mod timeline;
 
 use cold_journal::Journal;
+use cold_stats::Histogram;
 use cold_sys::residency::PageMap;
 use serde::Serialize;
 
 use crate::log::Log;
-use crate::series::Series;
 use crate::spec::{Crew, Limit, Work};
 use crate::subject::{Place, Subject};
 use crate::trial::{DeviceCount, Runner};
@@ -71,15 +71,15 @@ pub struct Times {
 
 impl Times {
     /// The figures of a closed series.
-    pub fn of(s: &Series) -> Self {
+    pub fn of(s: &Histogram) -> Self {
         let ms = |ns: Option<f64>| ns.unwrap_or(0.0) / 1e6;
         Self {
             count: s.count,
             mean: ms(s.mean()),
             sd: ms(s.sd()),
             min: ms(s.min().map(|n| n as f64)),
-            p50: ms(s.percentile(0.5)),
-            p99: ms(s.percentile(0.99)),
+            p50: ms(s.quantile(0.5)),
+            p99: ms(s.quantile(0.99)),
             max: ms(s.max().map(|n| n as f64)),
         }
     }

@@ -8,7 +8,6 @@ pub mod experiments;
 pub mod group;
 pub mod log;
 pub mod script;
-pub mod series;
 pub mod spec;
 pub mod subject;
 pub mod trial;

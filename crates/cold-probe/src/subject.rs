@@ -7,9 +7,9 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use cold_bench::stats::Pcg;
 use cold_journal::{Guard, Journal};
 use cold_model::Bytes;
+use cold_stats::Pcg;
 use cold_sys::evict;
 use cold_sys::page::{page_size, pages_of};
 use cold_sys::residency::{Backing, PageRun, backing, cached_pages, cachestat};

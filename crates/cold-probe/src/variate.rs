@@ -1,6 +1,6 @@
 //! Random numbers as the experiments of 1993 drew them, and as theory has them.
 
-use cold_bench::stats::Pcg;
+use cold_stats::Pcg;
 use serde::{Deserialize, Serialize};
 
 /// Uniform numbers that the Response Probe adds up for one normal number.

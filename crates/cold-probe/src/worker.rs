@@ -12,11 +12,11 @@ use std::io::{self, BufRead, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use cold_stats::Histogram;
 use cold_sys::usage::ThreadUsage;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::Gate;
-use crate::series::Series;
 use crate::spec::Crew;
 
 pub use compute::Speed;
@@ -44,9 +44,9 @@ pub struct Tick {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ThreadReport {
     /// Time of each record's action, less the probe's own cost.
-    pub records: Series,
+    pub records: Histogram,
     /// Time of each cycle without its pause, less the probe's own cost: the Response Probe's response time.
-    pub cycles: Series,
+    pub cycles: Histogram,
     /// Time of the counted part, nanoseconds.
     pub ns: u64,
     /// What the thread used in it.

@@ -7,9 +7,9 @@ use std::fmt::Write;
 use cold_bench::diagnose::{Severity, taints};
 use cold_bench::gate::{GateResult, Outcome};
 use cold_bench::metric::Metric;
-use cold_bench::stats::{Undecided, Verdict};
 use cold_bench::summary::{Analysis, SeriesComparison};
 use cold_model::bench::{Ending, Report, Run};
+use cold_stats::{Undecided, Verdict};
 
 use crate::axis::time;
 use crate::escape::markup;

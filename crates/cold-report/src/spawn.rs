@@ -3,12 +3,12 @@
 
 use std::fmt::Write;
 
-use cold_bench::stats::median;
 use cold_spawn::Cause;
 use cold_spawn::cause::What;
 use cold_spawn::growth::{Class, Fit};
 use cold_spawn::report::{Confirmation, Part, Report, Series};
 use cold_spawn::session::Baseline;
+use cold_stats::median;
 
 use crate::axis::{Axis, time};
 use crate::escape::{line, markup};
@@ -154,7 +154,8 @@ pub fn confirmation_words(s: &Series, c: &Confirmation) -> (&'static str, String
         return ("not confirmed, since it could not be tried:", why.clone());
     }
     let dropped = c.dropped.join("; ");
-    let (now, before) = (time(c.median_ns), time(s.times.map_or(0.0, |t| t.p50)));
+    let known = |ns: Option<f64>| ns.map_or_else(|| "unknown".to_owned(), time);
+    let (now, before) = (known(c.median_ns), known(s.times.map(|t| t.p50)));
     let level = format!("{} starts of {now} (median; {before} before)", c.starts);
     if c.vanished {
         return (

@@ -12,7 +12,7 @@ mod fits;
 
 pub use fits::Fit;
 
-use cold_bench::stats::{median, quantile, trend};
+use cold_stats::{median, quantile, trend};
 use serde::Serialize;
 
 /// Starts whose median makes one point of the fit.

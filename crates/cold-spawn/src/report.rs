@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use cold_bench::stats::{mean, quantile};
+use cold_stats::{mean, median, median_u64, quantile};
 use cold_sys::spawn::{Handover, Method, Timing};
 use serde::Serialize;
 
@@ -172,8 +172,8 @@ pub struct Confirmation {
     pub starts: usize,
     /// Growth was gone.
     pub vanished: bool,
-    /// Median of the repetition, nanoseconds.
-    pub median_ns: f64,
+    /// Median of the repetition, nanoseconds; none where none was made.
+    pub median_ns: Option<f64>,
     /// What still grew.
     pub remains: Vec<String>,
     /// Why it could not be done; nothing else holds then.
@@ -207,9 +207,9 @@ pub struct Series {
     /// mode). Then both means are estimated from how many ticks met the kernel; their sum is exact.
     pub by_ticks: bool,
     /// Median until the creating call returned.
-    pub created_ns: f64,
+    pub created_ns: Option<f64>,
     /// Median minor faults.
-    pub minor_faults: f64,
+    pub minor_faults: Option<f64>,
     /// Major faults of all starts.
     pub major_faults: u64,
     /// Starts that did not exit with 0.
@@ -248,7 +248,6 @@ pub fn series(config: &Config, m: &Measured, extrapolate: Option<u64>) -> Series
     let walls: Vec<f64> = m.starts.iter().map(|(_, t)| wall(t)).collect();
     let control: Vec<f64> = m.control.iter().map(wall).collect();
     let of = |f: fn(&Timing) -> f64| m.starts.iter().map(|(_, t)| f(t)).collect::<Vec<_>>();
-    let median = |v: &[f64]| quantile(v, 0.5).unwrap_or(0.0);
     let baselines: Vec<BaselineTimes> = m
         .baselines
         .iter()
@@ -344,25 +343,23 @@ fn observed(index: u64, e: &Evidence) -> ObservedStart {
 /// Medians, each of its own.
 fn stages(observed: &[(u64, Evidence)]) -> Option<Stages> {
     let all: Vec<Stages> = observed.iter().filter_map(|(_, e)| e.stages).collect();
-    let median = |of: fn(&Stages) -> u64| {
-        quantile(&all.iter().map(|s| of(s) as f64).collect::<Vec<_>>(), 0.5).map(|ns| ns as u64)
-    };
+    let middle = |of: fn(&Stages) -> u64| median_u64(all.iter().map(of));
     Some(Stages {
-        create: median(|s| s.create)?,
-        exec: median(|s| s.exec)?,
-        run: median(|s| s.run)?,
-        exit: median(|s| s.exit)?,
+        create: middle(|s| s.create)?,
+        exec: middle(|s| s.exec)?,
+        run: middle(|s| s.run)?,
+        exit: middle(|s| s.exit)?,
     })
 }
 
 /// The empty program has no loader: its first span is a stop and nothing else.
 fn handed(m: &Measured) -> Option<Handed> {
-    let median = |of: &[Handover], f: fn(&Handover) -> u64| {
-        quantile(&of.iter().map(|h| f(h) as f64).collect::<Vec<_>>(), 0.5)
+    let middle = |of: &[Handover], f: fn(&Handover) -> u64| {
+        median(&of.iter().map(|h| f(h) as f64).collect::<Vec<_>>())
     };
-    let stop = median(&m.stops, |h| h.loading.0)?;
-    let loading = median(&m.traced, |h| h.loading.0)?;
-    let running = median(&m.traced, |h| h.running.0)?;
+    let stop = middle(&m.stops, |h| h.loading.0)?;
+    let loading = middle(&m.traced, |h| h.loading.0)?;
+    let running = middle(&m.traced, |h| h.running.0)?;
     let has_loader = m.traced.iter().any(|h| h.has_loader);
     Some(Handed {
         starts: m.traced.len(),
@@ -373,9 +370,10 @@ fn handed(m: &Measured) -> Option<Handed> {
 }
 
 /// The median start, divided by what the baselines cost. `dynamic`: the program has a loader.
-fn parts(baselines: &[BaselineTimes], median: f64, dynamic: bool) -> Vec<PartTime> {
+fn parts(baselines: &[BaselineTimes], median: Option<f64>, dynamic: bool) -> Vec<PartTime> {
     let of = |kind| baselines.iter().find(|b| b.baseline == kind).map(|b| b.times.p50);
-    let (Some(create), Some(exec)) = (of(Baseline::Create), of(Baseline::EmptyStatic)) else {
+    let (Some(create), Some(exec), Some(median)) = (of(Baseline::Create), of(Baseline::EmptyStatic), median)
+    else {
         return Vec::new();
     };
     let mut marks = vec![(Part::Create, create), (Part::Exec, exec)];

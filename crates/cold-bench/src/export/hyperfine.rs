@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 
 use super::{ExportError, Row, exit_code, memory, rows};
 use crate::metric::Metric;
-use crate::stats;
 
 #[derive(Serialize)]
 struct V1<'a> {
@@ -118,13 +117,13 @@ fn measurement(run: &Run) -> Map<String, Value> {
 fn summary(row: &Row<'_>) -> Map<String, Value> {
     let one = |(name, unit, figure): &(&str, &str, Figure)| {
         let values: Vec<f64> = row.runs.iter().map(|r| figure(r)).collect::<Option<_>>()?;
-        let sorted = stats::sorted(&values);
+        let sorted = cold_stats::sorted(&values);
         let summary = json!({
             "unit": unit,
             "count": values.len(),
-            "mean": stats::mean(&values)?,
-            "stddev": stats::sd(&values),
-            "median": stats::quantile_sorted(&sorted, 0.5)?,
+            "mean": cold_stats::mean(&values)?,
+            "stddev": cold_stats::sd(&values),
+            "median": cold_stats::quantile_sorted(&sorted, 0.5)?,
             "min": sorted.first()?,
             "max": sorted.last()?,
         });

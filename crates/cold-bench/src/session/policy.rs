@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 use cold_model::bench::{Report, Taint};
 
 use crate::config::{Config, RunPolicy};
-use crate::stats::interval::of_median;
 
 /// Attempts of one series within one round; a disturbance usually lasts no longer than two starts.
 const PER_ROUND: u32 = 3;
@@ -53,9 +52,7 @@ impl Policy {
     fn is_precise(&self, report: &Report, series: usize) -> bool {
         let Some(wanted) = self.runs.precision else { return true };
         let times: Vec<f64> = report.counted(series).map(|r| r.ready.as_secs()).collect();
-        let Some(i) = of_median(&times, self.seed) else { return false };
-        let Some(median) = crate::stats::median(&times) else { return false };
-        i.is_full() && (i.high - i.low) / 2.0 <= wanted * median
+        cold_stats::describe(&times, self.seed).and_then(|d| d.precision()).is_some_and(|p| p <= wanted)
     }
 
     /// Takes note of a run; says whether it is to be replaced now.

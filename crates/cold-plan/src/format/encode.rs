@@ -106,13 +106,13 @@ fn facts(plan: &Plan, texts: &mut Texts) -> Result<Record<META>, FormatError> {
     let mut here = 0;
     if let Some(b) = &plan.bound {
         here |= present::BOUND;
-        r.u64s(meta::BOUND, &[b.cpu_ns, b.overlapped_ns, b.serial_ns, b.bytes]);
+        r.u64s(meta::BOUND, &[b.cpu_ns.unwrap_or(0), b.overlapped_ns, b.serial_ns, b.bytes]);
         r.u32(meta::BOUND_REQUESTS, b.requests);
     }
     if let Some(t) = &plan.trial {
         here |= present::TRIAL;
         let ratio = [t.ratio, t.low, t.high].map(f64::to_bits);
-        r.u64s(meta::TRIAL, &[t.at, t.plain_ns, t.prefetched_ns, t.warm_ns]);
+        r.u64s(meta::TRIAL, &[t.at, t.plain_ns, t.prefetched_ns, t.warm_ns.unwrap_or(0)]);
         r.u64s(meta::TRIAL + 32, &ratio);
         r.u32(meta::TRIAL_PAIRS, t.pairs);
     }

@@ -151,7 +151,7 @@ impl<'a> View<'a> {
     pub fn bound(&self) -> Option<Bound> {
         let n = |i: usize| u64_at(self.facts, meta::BOUND + 8 * i);
         self.has(present::BOUND).then(|| Bound {
-            cpu_ns: n(0),
+            cpu_ns: known(n(0)),
             overlapped_ns: n(1),
             serial_ns: n(2),
             bytes: n(3),
@@ -167,7 +167,7 @@ impl<'a> View<'a> {
             pairs: u32_at(self.facts, meta::TRIAL_PAIRS),
             plain_ns: n(1),
             prefetched_ns: n(2),
-            warm_ns: n(3),
+            warm_ns: known(n(3)),
             ratio: f64::from_bits(n(4)),
             low: f64::from_bits(n(5)),
             high: f64::from_bits(n(6)),
@@ -377,4 +377,9 @@ pub(super) fn range(record: &[u8; RANGE]) -> Range {
 
 pub(super) fn depth(record: &[u8; DEPTH]) -> AtDepth {
     AtDepth { depth: u32_at(record, layout::depth::DEPTH), iops: f64_at(record, layout::depth::IOPS) }
+}
+
+/// A time that was measured: where it was not, a plan holds 0.
+fn known(ns: u64) -> Option<u64> {
+    (ns > 0).then_some(ns)
 }

@@ -16,7 +16,7 @@ fn run(limits: Limits, space: Space, seed: u64, time: impl Fn(Arm, &mut Noise) -
         let void = noise.unit() < 0.05;
         tuner.record(if void { Outcome::Void } else { Outcome::Ready((t * 1e9) as u64) });
     }
-    tuner.verdict(42, 7)
+    tuner.verdict(42, &[9, 7, 5, 7])
 }
 
 #[test]
@@ -58,7 +58,7 @@ fn the_better_knobs_are_found_and_proven() {
         assert_eq!(v.standing, Standing::Proven, "{v:?}");
         let trial = v.trial.expect("proof");
         assert!(trial.high < 0.99 && trial.low < trial.ratio && trial.ratio < trial.high);
-        assert!((trial.at, trial.warm_ns) == (42, 7) && trial.prefetched_ns < trial.plain_ns);
+        assert!((trial.at, trial.warm_ns) == (42, Some(7)) && trial.prefetched_ns < trial.plain_ns);
         found += u32::from(v.knobs.gate == Gate::None && v.knobs.metadata);
     }
     assert!(found >= 45, "{found} of 50");
@@ -87,5 +87,5 @@ fn a_tuning_without_proof_or_broken_off_decides_nothing() {
         tuner.record(Outcome::Void);
         made += 1;
     }
-    assert_eq!((made, tuner.verdict(1, 0).standing), (30, Standing::Untried));
+    assert_eq!((made, tuner.verdict(1, &[]).standing), (30, Standing::Untried));
 }

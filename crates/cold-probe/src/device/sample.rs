@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use cold_model::io_model::AtDepth;
-use cold_model::random;
+use cold_stats::{Pcg, median_u64};
 
 use crate::gate::Gate;
 
@@ -38,15 +38,15 @@ impl Aligned {
 /// the time is over. Returns its size.
 pub(super) fn fill(file: &File, most: u64, least: u64, time: Duration) -> io::Result<u64> {
     let mut buffer = Aligned::new(LONG);
-    let mut state = most;
+    let mut rng = Pcg::new(most, 0);
     for word in buffer.bytes().chunks_exact_mut(8) {
-        word.copy_from_slice(&random::next(&mut state).to_le_bytes());
+        word.copy_from_slice(&rng.next_u64().to_le_bytes());
     }
     let began = Instant::now();
     let mut at = 0;
     while at < most && (at < least || began.elapsed() < time) {
         for page in buffer.bytes().chunks_exact_mut(PAGE) {
-            page[..8].copy_from_slice(&random::next(&mut state).to_le_bytes());
+            page[..8].copy_from_slice(&rng.next_u64().to_le_bytes());
         }
         file.write_all_at(buffer.bytes(), at)?;
         at += LONG as u64;
@@ -83,13 +83,13 @@ pub(super) fn scattered(
     let gate = Gate::default();
     let lane = |lane: u64| -> io::Result<Vec<u64>> {
         let mut buffer = Aligned::new(PAGE);
-        let mut state = seed << 32 | lane;
+        let mut rng = Pcg::new(seed, lane);
         let mut times = Vec::new();
         if !gate.pass() {
             return Ok(times);
         }
         while !stop.load(Ordering::Relaxed) {
-            let page = random::next(&mut state) % pages;
+            let page = rng.next_u64() % pages;
             let began = Instant::now();
             file.read_exact_at(buffer.bytes(), page * PAGE as u64)?;
             times.push(began.elapsed().as_nanos() as u64);
@@ -120,8 +120,7 @@ pub(super) fn scattered(
             let of = lane.join().map_err(|_| io::Error::other("a reading thread failed"))?;
             times.extend(of?);
         }
-        times.sort_unstable();
-        let median_ns = times.get(times.len() / 2).copied().unwrap_or(0) as f64;
+        let median_ns = median_u64(times).ok_or_else(|| io::Error::other("no read ended"))? as f64;
         Ok(Scattered { median_ns, iops: n as f64 / took.as_secs_f64().max(1e-9) })
     })
 }
@@ -148,12 +147,11 @@ pub(super) fn slope(file: &File, size: u64, time: Duration) -> io::Result<f64> {
             at += bytes as u64;
         }
     }
-    let [short, long] = times.map(|mut t| {
-        t.sort_unstable();
-        t.get(t.len() / 2).copied().unwrap_or(0) as f64
-    });
+    let [Some(short), Some(long)] = times.map(median_u64) else {
+        return Err(io::Error::other("no read ended"));
+    };
     // Never 0: a cost of nothing is no measurement.
-    Ok(((long - short) / (SIZES[1] - SIZES[0]) as f64).max(1e-3))
+    Ok(((long as f64 - short as f64) / (SIZES[1] - SIZES[0]) as f64).max(1e-3))
 }
 
 /// Time per byte of long reads one after another, in nanoseconds, `lanes` at a time.

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use cold_bench::stats::compare::{Comparison, paired};
-use cold_bench::stats::{Pcg, median};
 use cold_model::Bytes;
+use cold_stats::compare::{Comparison, paired};
+use cold_stats::{Pcg, median};
 use serde::Serialize;
 
 use super::{Lab, Times};

@@ -2,11 +2,11 @@
 //! matter.
 
 use cold_model::DeviceModel;
+use cold_stats::Histogram;
 use serde::Serialize;
 
 use super::{Lab, Times};
 use crate::device::{Effort, measure};
-use crate::series::Series;
 use crate::{Error, Result};
 
 /// Reads of one stride.
@@ -51,7 +51,7 @@ pub fn run(lab: &Lab<'_>, bytes: u64) -> Result<Found> {
     for step in [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20] {
         for stride in [i64::from(step), -i64::from(step)] {
             lab.say(&format!("stride {stride}"));
-            let mut series = Series::default();
+            let mut series = Histogram::default();
             // The first read moves the heads there and does not count.
             for n in 0..=READS.min(bytes / step as u64 - 1) {
                 lab.runner.check()?;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use cold_bench::stats::Pcg;
+use cold_stats::Pcg;
 use cold_sys::mapped::{MapAdvice, MapKind, MappedFile};
 use cold_sys::page::page_size;
 use cold_sys::residency::PageMap;

@@ -5,13 +5,13 @@
 use std::sync::Arc;
 
 use cold_model::Bytes;
+use cold_stats::Histogram;
 use cold_sys::procfs::ProcFs;
 use serde::Serialize;
 
 use super::{Lab, Times};
 use crate::Result;
 use crate::group::Group;
-use crate::series::Series;
 use crate::spec::{Advice, FileAdvice, Limit, Mapping, Mode, Work};
 use crate::trial::DeviceCount;
 use crate::variate::Seek;
@@ -126,7 +126,7 @@ fn row(
     reports: &[ThreadReport],
     (device, shootdowns, peak): Seen,
 ) -> Row {
-    let all = reports.iter().fold(Series::default(), |sum, r| sum.merged(&r.records));
+    let all = reports.iter().fold(Histogram::default(), |sum, r| sum.merged(&r.records));
     let ticks = (o.seconds * 1e3 / tick_ms as f64) as usize;
     let fifth = (ticks / 5).max(1);
     let rate = |from: usize| {

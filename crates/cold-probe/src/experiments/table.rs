@@ -2,7 +2,7 @@
 
 mod answer;
 
-use cold_bench::stats::{Pcg, median};
+use cold_stats::{Pcg, median};
 use serde::Serialize;
 
 use super::{Lab, Measured, State};

@@ -118,7 +118,7 @@ fn a_script_is_loaded_with_its_files_in_any_case() {
 
 #[test]
 fn no_bytes_make_it_panic() {
-    let mut rng = cold_bench::stats::Pcg::new(1, 1);
+    let mut rng = cold_stats::Pcg::new(1, 1);
     let words = [
         "PROCESS",
         "REPEAT",

@@ -4,8 +4,8 @@ use std::fs::File;
 use std::path::Path;
 use std::time::Instant;
 
-use cold_bench::stats::Pcg;
 use cold_model::Shown as _;
+use cold_stats::Pcg;
 use cold_sys::mapped::{MapKind, MappedFile, Pages};
 
 use crate::spec::Work;

@@ -4,7 +4,8 @@ use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use cold_bench::stats::Pcg;
+use cold_stats::Histogram;
+use cold_stats::Pcg;
 use cold_sys::usage;
 use rustix::process::setpriority_process;
 
@@ -12,7 +13,6 @@ use super::compute::{Memory, Speed};
 use super::file::{Target, clock_cost, own_cost};
 use super::{ThreadReport, Tick};
 use crate::gate::Gate;
-use crate::series::Series;
 use crate::spec::{Act, Crew, Limit, Mode, Work};
 use crate::variate::Seeker;
 
@@ -50,8 +50,8 @@ pub(super) struct Prepared<'a> {
 
 /// What is counted while it runs.
 struct Count {
-    records: Series,
-    cycles: Series,
+    records: Histogram,
+    cycles: Histogram,
     /// Records since the start, counted or not.
     turn: u64,
     asked: u64,
@@ -227,8 +227,8 @@ impl<'a> Prepared<'a> {
 impl Count {
     fn new(tick: Duration, time: Duration) -> Self {
         let ticks = if tick.is_zero() { 0 } else { (time.as_millis() / tick.as_millis().max(1)) as u64 + 2 };
-        let mut series = [Series::default(), Series::default()];
-        series.iter_mut().for_each(Series::reserve);
+        let mut series = [Histogram::default(), Histogram::default()];
+        series.iter_mut().for_each(Histogram::reserve);
         let [records, cycles] = series;
         Self {
             records,

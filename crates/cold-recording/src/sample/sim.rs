@@ -8,6 +8,7 @@ use cold_model::recording::tables::{
     Stall, StallCause,
 };
 use cold_model::recording::{FileIdx, Recording};
+use cold_stats::Pcg;
 
 use super::{BYSTANDER, CHILD, MAIN, PAGE, START};
 
@@ -56,11 +57,11 @@ impl FileSpec {
     }
 }
 
-struct Random(u64);
+struct Random(Pcg);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        cold_model::random::next(&mut self.0)
+        self.0.next_u64()
     }
     /// Below `n`, which is not 0.
     fn below(&mut self, n: u64) -> u64 {
@@ -110,7 +111,7 @@ impl Sim {
         specs.push(FileSpec::data("/dev/vda1", 4096));
         let ready = specs.iter().map(|s| vec![u64::from(s.warm); s.pages as usize]).collect();
         let mut sim = Self {
-            r: Random(seed),
+            r: Random(Pcg::new(seed, 1)),
             out: crate::schema::every_table(),
             specs,
             ready,

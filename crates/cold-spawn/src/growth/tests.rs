@@ -1,4 +1,4 @@
-use cold_bench::stats::Pcg;
+use cold_stats::Pcg;
 
 use super::*;
 

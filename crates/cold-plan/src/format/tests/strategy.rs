@@ -149,9 +149,14 @@ fn learnt() -> impl Strategy<Value = Learnt> {
     )
 }
 
+/// A measured time is not 0.
+fn known(ns: u64) -> Option<u64> {
+    Some(ns).filter(|ns| *ns > 0)
+}
+
 fn bounds() -> impl Strategy<Value = Bound> {
     any::<(u64, u64, u64, u64, u32)>().prop_map(|(cpu_ns, overlapped_ns, serial_ns, bytes, requests)| Bound {
-        cpu_ns,
+        cpu_ns: known(cpu_ns),
         overlapped_ns,
         serial_ns,
         bytes,
@@ -166,7 +171,7 @@ fn trials() -> impl Strategy<Value = Trial> {
             pairs,
             plain_ns,
             prefetched_ns,
-            warm_ns,
+            warm_ns: known(warm_ns),
             ratio,
             low,
             high,

@@ -1,7 +1,7 @@
 //! The answer of the table: which way is the fastest, line by line, with the intervals that prove it.
 
-use cold_bench::stats::compare::{Comparison, Undecided, Verdict, paired};
-use cold_bench::stats::median;
+use cold_stats::compare::{Comparison, Undecided, Verdict, paired};
+use cold_stats::median;
 use serde::Serialize;
 
 use super::{Row, State};

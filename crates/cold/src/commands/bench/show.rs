@@ -2,12 +2,12 @@
 
 use cold_bench::gate::{GateResult, News, Outcome};
 use cold_bench::metric::{Metric, Unit};
-use cold_bench::stats::{Described, Undecided, Verdict};
 use cold_bench::summary::{Analysis, SeriesComparison, SeriesSummary};
-use cold_bench::{baseline, diagnose, stats, summary};
+use cold_bench::{baseline, diagnose, summary};
 use cold_model::bench::{Report, Run, Taint};
 use cold_model::{Bytes, Known, Shown as _};
 use cold_report::terminal::{self, Charset};
+use cold_stats::{Described, Undecided, Verdict};
 use comfy_table::{CellAlignment, ContentArrangement, Table};
 
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN, paint};
@@ -166,7 +166,7 @@ fn against_baseline(ui: &Ui, report: &Report, old: &Report) {
             continue;
         };
         let (now, then) = (summary::times(report, i), summary::times(old, j));
-        match stats::compare::independent(&now, &then) {
+        match cold_stats::compare::independent(&now, &then) {
             Some(c) => ui.line(format!(
                 "  {name} takes {} its baseline [{:.3} … {:.3}]",
                 paint(STRONG, format!("{:.3}×", c.ratio)),

@@ -192,7 +192,7 @@ pub(super) fn standing(plan: &Plan) -> (anstyle::Style, String) {
 
 /// A trial in words.
 pub(super) fn trial(t: &Trial) -> String {
-    let warm = if t.warm_ns > 0 { format!(", warm {}", Nanos(t.warm_ns)) } else { String::new() };
+    let warm = t.warm_ns.map_or(String::new(), |ns| format!(", warm {}", Nanos(ns)));
     format!(
         "{} with the plan, {} without{warm}: {:.2} times [{:.2} … {:.2}], {}, {}",
         Nanos(t.prefetched_ns),
@@ -249,11 +249,11 @@ fn details(ui: &Ui, plan: &Plan) {
 fn bound(b: &Bound) -> String {
     let (least, all) = (Nanos(b.overlapped_ns), Bytes(b.bytes));
     match b.cpu_ns {
-        0 => format!(
+        None => format!(
             "lower bound {least}: reading the {all} that every start needs takes that long; the program's computing time \
              is not known before `cold prefetch tune` has measured warm starts"
         ),
-        cpu => format!(
+        Some(cpu) => format!(
             "lower bound {least}: {} of computing, while the {all} that every start needs are read (one after the \
              other {})",
             Nanos(cpu),
@@ -401,7 +401,7 @@ pub(super) fn document(plan: &Plan, path: &Path) -> Value {
         },
         "device": plan.device,
         "bound": plan.bound.map(|b| json!({
-            "computing_ns": (b.cpu_ns > 0).then_some(b.cpu_ns), "overlapped_ns": b.overlapped_ns, "serial_ns": b.serial_ns,
+            "computing_ns": b.cpu_ns, "overlapped_ns": b.overlapped_ns, "serial_ns": b.serial_ns,
             "bytes": b.bytes, "requests": b.requests,
         })),
         "bytes": read_bytes(plan),

@@ -1,7 +1,8 @@
 //! `cold prefetch status`: what daily use says of the plans, and what follows from it.
 
 use cold_model::Nanos;
-use cold_plan::history::{self, Kind, Record};
+use cold_plan::history::{self, Kind, Record, Skip};
+use cold_plan::judge::{Daily, Timed};
 use cold_plan::plan::Standing;
 use cold_plan::store::Listed;
 use cold_plan::{Judgement, Plan, Store};
@@ -135,27 +136,19 @@ fn words(judgement: &Judgement) -> (&'static str, &str) {
     }
 }
 
-/// Times to the mark of the starts of this kind that came to it.
-fn times(records: &[Record], kind: Kind) -> Vec<u64> {
-    let of_kind = records.iter().filter(|r| r.kind == kind);
-    let mut times: Vec<u64> = of_kind.filter_map(|r| Some(r.mark?.wall_ns)).collect();
-    times.sort_unstable();
-    times
+/// Its daily use, as far as the verdict goes by it.
+fn daily(Used { listed, records, .. }: &Used) -> Daily {
+    Daily::of(&listed.plan.learnt, listed.plan.trial.as_ref(), records)
 }
 
-fn median(records: &[Record], kind: Kind) -> Option<Nanos> {
-    let times = times(records, kind);
-    times.get(times.len() / 2).map(|ns| Nanos(*ns))
-}
-
-fn counts(records: &[Record]) -> (usize, usize, Vec<(&'static str, usize)>) {
-    let count = |k: Kind| records.iter().filter(|r| r.kind == k).count();
-    let skipped = history::Skip::ALL
-        .iter()
-        .map(|s| (cold_bench::session::skip_words(*s), count(Kind::Skipped(*s))))
-        .filter(|(_, n)| *n > 0)
-        .collect();
-    (count(Kind::Prefetched), count(Kind::Control), skipped)
+/// ` (median 310 ms to the mark)`; nothing where there was no start.
+fn time_words(timed: &Timed) -> String {
+    match timed.median_ns.map(Nanos) {
+        Some(t) if timed.marked == timed.starts => format!(" (median {t} to the mark)"),
+        Some(t) => format!(" (median {t} to the mark, {} came to it)", timed.marked),
+        None if timed.starts > 0 => " (none came to the mark)".to_owned(),
+        None => String::new(),
+    }
 }
 
 fn tell(ui: &Ui, used: &Used, judgement: &Judgement, changed: bool) {
@@ -164,26 +157,25 @@ fn tell(ui: &Ui, used: &Used, judgement: &Judgement, changed: bool) {
     let (style, text) = show::standing(&listed.plan);
     let whose = if *system { ", a plan of the system" } else { "" };
     ui.line(format!("  {}{whose}", paint(style, text)));
-    let (prefetched, controls, skipped) = counts(records);
     if records.is_empty() {
         ui.line(paint(FAINT, "  no start through the launcher yet"));
         return;
     }
-    let time = |kind, starts| match (median(records, kind), times(records, kind).len()) {
-        (Some(t), n) if n == starts => format!(" (median {t} to the mark)"),
-        (Some(t), n) => format!(" (median {t} to the mark, {n} came to it)"),
-        (None, _) if starts > 0 => " (none came to the mark)".to_owned(),
-        (None, _) => String::new(),
-    };
+    let Daily { prefetched, controls, skipped, earlier } = daily(used);
     ui.line(format!(
         "  {} with the plan{}, {} without{}",
-        plural(prefetched as u64, "start"),
-        time(Kind::Prefetched, prefetched),
-        plural(controls as u64, "control"),
-        time(Kind::Control, controls),
+        plural(prefetched.starts as u64, "start"),
+        time_words(&prefetched),
+        plural(controls.starts as u64, "control"),
+        time_words(&controls),
     ));
     for (why, n) in skipped {
+        let why = cold_bench::session::skip_words(why);
         ui.line(paint(FAINT, format!("  {} without it: {why}", plural(n as u64, "start"))));
+    }
+    if earlier > 0 {
+        let earlier = plural(earlier as u64, "start");
+        ui.line(paint(FAINT, format!("  {earlier} before it was last learnt or tuned say nothing about it")));
     }
     let (what, why) = words(judgement);
     let style = match judgement {
@@ -198,10 +190,10 @@ fn tell(ui: &Ui, used: &Used, judgement: &Judgement, changed: bool) {
 
 fn document(used: &Used, judgement: &Judgement, applied: bool) -> Value {
     let Used { listed, records, system } = used;
-    let (prefetched, controls, skipped) = counts(records);
+    let Daily { prefetched, controls, skipped, earlier } = daily(used);
     let (what, why) = words(judgement);
-    let skipped: serde_json::Map<String, Value> =
-        skipped.into_iter().map(|(why, n)| (why.to_owned(), n.into())).collect();
+    let words_of = |(why, n): (Skip, usize)| (cold_bench::session::skip_words(why).to_owned(), n.into());
+    let skipped: serde_json::Map<String, Value> = skipped.into_iter().map(words_of).collect();
     let last = records.iter().rev().take(8).map(|r| {
         json!({
             "when_ns": r.when_ns,
@@ -218,11 +210,12 @@ fn document(used: &Used, judgement: &Judgement, applied: bool) -> Value {
         "name": plans::name(&listed.path),
         "system": system,
         "standing": show::standing_document(&listed.plan.standing),
-        "prefetched": prefetched,
-        "prefetched_median_ns": median(records, Kind::Prefetched),
-        "controls": controls,
-        "control_median_ns": median(records, Kind::Control),
+        "prefetched": prefetched.starts,
+        "prefetched_median_ns": prefetched.median_ns,
+        "controls": controls.starts,
+        "control_median_ns": controls.median_ns,
         "skipped": skipped,
+        "earlier": earlier,
         "last": last.collect::<Vec<_>>(),
         "verdict": what,
         "why": why,

@@ -185,20 +185,20 @@ impl Live<'_> {
     ) -> Result<(Verdict, Option<Waste>)> {
         let mut starts = Starts::begin(self.config, line, interrupt).map_err(failure)?;
         let searched = self.search(&mut tuner, &mut starts, line, interrupt);
-        let warm = searched.and_then(|()| warm(&mut starts, line, interrupt));
+        let warm = searched.and_then(|()| warm_starts(&mut starts, line, interrupt));
         let waste = match warm {
             Ok(_) if interrupt.load(Ordering::Relaxed) => Ok(None),
             Ok(_) => self.recorded(&tuner, &mut starts, line),
             Err(_) => Ok(None),
         };
         let ended = starts.end().map_err(failure);
-        let warm_ns = warm?;
+        let warm = warm?;
         ended?;
         let waste = waste.unwrap_or_else(|e| {
             self.ui.note(format!("late and unused bytes are not known: {}", e.error));
             None
         });
-        Ok((tuner.verdict(plans::now(), warm_ns), waste))
+        Ok((tuner.verdict(plans::now(), &warm), waste))
     }
 
     fn recorded(&self, tuner: &Tuner, starts: &mut Starts<'_>, line: &mut Line<'_>) -> Result<Option<Waste>> {
@@ -255,8 +255,8 @@ impl Live<'_> {
     }
 }
 
-/// Median of a few warm starts; 0 when none counts.
-fn warm(starts: &mut Starts<'_>, line: &mut Line<'_>, interrupt: &AtomicBool) -> Result<u64> {
+/// Times of a few warm starts, of those that count.
+fn warm_starts(starts: &mut Starts<'_>, line: &mut Line<'_>, interrupt: &AtomicBool) -> Result<Vec<u64>> {
     let mut times = Vec::new();
     for _ in 0..WARM {
         if interrupt.load(Ordering::Relaxed) {
@@ -266,8 +266,7 @@ fn warm(starts: &mut Starts<'_>, line: &mut Line<'_>, interrupt: &AtomicBool) ->
         let made = starts.one(Some(&State::Warm), false, &mut (), &mut step).map_err(failure)?;
         times.extend(made.filter(|s| s.run.counts()).map(|s| s.run.ready.0));
     }
-    times.sort_unstable();
-    Ok(times.get(times.len() / 2).copied().unwrap_or(0))
+    Ok(times)
 }
 
 /// Shows what the tuner wants instead of which command is started.

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
-use cold_bench::stats::quantile;
 use cold_model::Shown as _;
 use cold_report::spawn::count_words;
 use cold_spawn::report::{self, Confirmation, Series, Start};
 use cold_spawn::session::Config;
 use cold_spawn::verdict::From;
+use cold_stats::median;
 use cold_sys::spawn::client::Spawner;
 use cold_sys::spawn::{Fresh, Program, Setup};
 
@@ -59,7 +59,7 @@ fn failed(dropped: Vec<String>, why: String) -> Confirmation {
         dropped,
         starts: 0,
         vanished: false,
-        median_ns: 0.0,
+        median_ns: None,
         remains: Vec::new(),
         failed: Some(why),
     }
@@ -87,7 +87,7 @@ fn repeat(
         dropped,
         starts: again.starts.len(),
         vanished: remains.is_empty(),
-        median_ns: again.times.map_or(0.0, |t| t.p50),
+        median_ns: again.times.map(|t| t.p50),
         remains,
         failed: None,
     }
@@ -115,8 +115,7 @@ fn remains(again: &Series, before: &Series) -> Vec<String> {
 /// program beside them.
 fn is_nearer_to_the_end(again: &[Start], series: &[Start]) -> bool {
     let level = |starts: &[Start]| {
-        let of =
-            |f: fn(&Start) -> u64| quantile(&starts.iter().map(|s| f(s) as f64).collect::<Vec<_>>(), 0.5);
+        let of = |f: fn(&Start) -> u64| median(&starts.iter().map(|s| f(s) as f64).collect::<Vec<_>>());
         Some(of(|s| s.ns)? / of(|s| s.control_ns)?.max(1.0))
     };
     let tenth = (series.len() / 10).max(1).min(series.len());

@@ -72,8 +72,10 @@ fn parts(ui: &Ui, s: &Series) {
     if let Some(why) = &s.not_traced {
         ui.line(paint(FAINT, format!("  loading and the program's own work are not told apart: {why}")));
     }
-    let until = format!("{} until the creating call returned", time(s.created_ns));
-    ui.line(paint(FAINT, format!("  {until}; {:.0} minor faults", s.minor_faults)));
+    if let (Some(created), Some(faults)) = (s.created_ns, s.minor_faults) {
+        let until = format!("{} until the creating call returned", time(created));
+        ui.line(paint(FAINT, format!("  {until}; {faults:.0} minor faults")));
+    }
 }
 
 fn series(ui: &Ui, s: &Series, extrapolate: Option<u64>) {

@@ -1,8 +1,8 @@
 //! The answer of the table in words: map it, read it, or go past the cache.
 
-use cold_bench::stats::compare::{Undecided, Verdict};
 use cold_probe::experiments::State;
 use cold_probe::experiments::table::{Answer, Found, Options, Other};
+use cold_stats::compare::{Undecided, Verdict};
 
 use super::{digits, heading};
 use crate::ui::{BAD, FAINT, STRONG, Ui, paint};

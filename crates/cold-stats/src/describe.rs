@@ -1,20 +1,8 @@
-//! Descriptive statistics, intervals, comparisons, trends and modes of short series (1 to 200 values).
-//!
-//! Pure: the same values and seed give the same bits on every machine. Values are plain `f64` of one
-//! unit (nanoseconds in this crate); every function says what it returns for too few of them.
-
-pub mod changepoint;
-pub mod compare;
-pub mod interval;
-pub mod modes;
-pub mod rng;
-pub mod trend;
+//! One series in figures: quantiles, mean, deviations, and all of them with an interval.
 
 use serde::Serialize;
 
-pub use compare::{Comparison, Undecided, Verdict};
-pub use interval::Interval;
-pub use rng::Pcg;
+use crate::interval::{self, Interval};
 
 /// A sorted copy; not-a-number sorts last and never occurs in measured values.
 pub fn sorted(values: &[f64]) -> Vec<f64> {
@@ -23,14 +11,19 @@ pub fn sorted(values: &[f64]) -> Vec<f64> {
     v
 }
 
-/// Quantile `q` (0 to 1) of sorted values by linear interpolation (Hyndman & Fan 1996, type 7: the
-/// default of R, `NumPy` and spreadsheets). None when empty.
-pub fn quantile_sorted(sorted: &[f64], q: f64) -> Option<f64> {
-    let last = sorted.len().checked_sub(1)?;
+/// Quantile `q` (0 to 1) of `n` values of which `value` gives the i-th smallest, by linear interpolation
+/// (Hyndman & Fan 1996, type 7: the default of R, `NumPy` and spreadsheets). None when there are none.
+pub fn quantile_by(n: u64, q: f64, value: impl Fn(u64) -> f64) -> Option<f64> {
+    let last = n.checked_sub(1)?;
     let h = q.clamp(0.0, 1.0) * last as f64;
-    let low = (h.floor() as usize).min(last);
-    let high = (low + 1).min(last);
-    Some(sorted[low] + (h - low as f64) * (sorted[high] - sorted[low]))
+    let low = (h.floor() as u64).min(last);
+    let (below, above) = (value(low), value((low + 1).min(last)));
+    Some(below + (h - low as f64) * (above - below))
+}
+
+/// [`quantile_by`] of sorted values.
+pub fn quantile_sorted(sorted: &[f64], q: f64) -> Option<f64> {
+    quantile_by(sorted.len() as u64, q, |i| sorted[i as usize])
 }
 
 /// Quantile of unsorted values, type 7.
@@ -40,7 +33,24 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
 
 /// Median: the middle value, or the mean of the two middle ones. None when empty.
 pub fn median(values: &[f64]) -> Option<f64> {
-    quantile(values, 0.5)
+    median_of(&mut values.to_vec())
+}
+
+/// The same of values that may be reordered: found by selection, in linear time.
+pub fn median_of(values: &mut [f64]) -> Option<f64> {
+    let n = values.len();
+    if n == 0 {
+        return None;
+    }
+    let (below, &mut upper, _) = values.select_nth_unstable_by(n / 2, f64::total_cmp);
+    let lower = if n % 2 == 1 { upper } else { below.iter().copied().max_by(f64::total_cmp)? };
+    // As in `quantile_by`, so that a median is the quantile of one half to the last bit.
+    Some(lower + 0.5 * (upper - lower))
+}
+
+/// The median of whole numbers (nanoseconds, counts), rounded down. None when empty.
+pub fn median_u64(values: impl IntoIterator<Item = u64>) -> Option<u64> {
+    median_of(&mut values.into_iter().map(|v| v as f64).collect::<Vec<_>>()).map(|m| m as u64)
 }
 
 /// Arithmetic mean. None when empty.
@@ -108,17 +118,3 @@ pub fn describe(values: &[f64], seed: u64) -> Option<Described> {
         p95: quantile_sorted(&s, 0.95)?,
     })
 }
-
-/// Distribution function of the standard normal (Abramowitz & Stegun 7.1.26, error below 1.5e-7).
-pub(crate) fn normal_cdf(z: f64) -> f64 {
-    let x = z.abs() / std::f64::consts::SQRT_2;
-    let t = 1.0 / (1.0 + 0.327_591_1 * x);
-    let poly = t
-        * (0.254_829_592
-            + t * (-0.284_496_736 + t * (1.421_413_741 + t * (-1.453_152_027 + t * 1.061_405_429))));
-    let upper = 0.5 * poly * (-x * x).exp();
-    if z > 0.0 { 1.0 - upper } else { upper }
-}
-
-#[cfg(test)]
-mod tests;

@@ -13,7 +13,8 @@
 
 use serde::Serialize;
 
-use super::{Interval, interval::LEVEL, quantile_sorted, sorted};
+use crate::interval::{Interval, LEVEL};
+use crate::{quantile_sorted, sorted};
 
 /// How two series were compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -23,6 +24,8 @@ pub enum Design {
     Paired,
     /// As independent series.
     Independent,
+    /// In pairs that were looked at one by one ([`crate::sequential`]).
+    Sequential,
 }
 
 /// The ratio of two series.
@@ -55,7 +58,7 @@ pub enum Verdict {
         /// Further rounds after which the interval would, at the present ratio and spread, no longer
         /// cross; none when more than 1,000 or when the ratio sits on the bound. A plan for the next
         /// benchmark, not a reason to go on with this one: who adds rounds until the verdict changes is
-        /// wrong far more often than 5%. Stop by precision instead ([`super::Described::precision`]).
+        /// wrong far more often than 5%. Stop by precision instead ([`crate::Described::precision`]).
         runs_needed: Option<u32>,
     },
 }
@@ -78,12 +81,19 @@ pub fn paired(pairs: &[(f64, f64)]) -> Option<Comparison> {
     if n < 2 {
         return None;
     }
-    let mut walsh = Vec::with_capacity(n * (n + 1) / 2);
-    for (i, x) in logs.iter().enumerate() {
-        walsh.extend(logs[i..].iter().map(|y| f64::midpoint(*x, *y)));
-    }
     let (cut, level) = cut_of(&signed_rank_counts(n));
-    from_sorted(&sorted(&walsh), cut, level, n, Design::Paired)
+    from_sorted(&walsh(&logs), cut, level, n, Design::Paired)
+}
+
+/// The means of all pairs of values, each with itself, too; sorted. Their median is the Hodges–Lehmann estimate.
+pub(crate) fn walsh(values: &[f64]) -> Vec<f64> {
+    let n = values.len();
+    let mut means = Vec::with_capacity(n * (n + 1) / 2);
+    for (i, x) in values.iter().enumerate() {
+        means.extend(values[i..].iter().map(|y| f64::midpoint(*x, *y)));
+    }
+    means.sort_unstable_by(f64::total_cmp);
+    means
 }
 
 /// Compares independent positive values; none when either is empty or both have one value.
@@ -190,7 +200,7 @@ impl Comparison {
 
     fn runs_for_level(&self) -> u32 {
         let least = match self.design {
-            Design::Paired => 6,
+            Design::Paired | Design::Sequential => 6,
             Design::Independent => 4,
         };
         u32::try_from(least.max(self.n + 1) - self.n).unwrap_or(1)

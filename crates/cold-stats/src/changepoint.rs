@@ -6,7 +6,7 @@
 
 use serde::Serialize;
 
-use super::{Pcg, median, sorted};
+use crate::{Pcg, median, sorted};
 
 /// Values needed in a segment before it is searched.
 pub const LEAST: usize = 8;

@@ -1,5 +1,14 @@
-use super::compare::{independent, paired};
-use super::*;
+use crate::compare::{Comparison, Undecided, Verdict, independent, paired};
+use crate::{
+    Interval, Pcg, changepoint, compare, describe, interval, mad, median, median_u64, modes, quantile, sd,
+    trend,
+};
+
+/// A start time about 1: log-normal, now and then one that was held up.
+pub(crate) fn held_up(rng: &mut Pcg, spread: f64) -> f64 {
+    let held_up = if rng.unit() < 0.05 { 1.0 + rng.unit() } else { 1.0 };
+    (spread * rng.normal()).exp() * held_up
+}
 
 #[test]
 fn quantiles_are_type_7() {
@@ -9,6 +18,8 @@ fn quantiles_are_type_7() {
     assert_eq!(quantile(&v, 0.95), Some(3.849_999_999_999_999_6));
     assert_eq!(quantile(&v, 1.0), Some(4.0));
     assert_eq!(median(&[]), None);
+    assert_eq!(median_u64([7, 1, 4, 3]), Some(3), "no time is invented: 3.5 is rounded down");
+    assert_eq!(median_u64([]), None, "what was never measured is unknown and not 0");
     assert_eq!(mad(&[1.0, 1.0, 2.0, 2.0, 4.0, 6.0, 9.0]), Some(1.0));
     assert_eq!(sd(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]), Some((32.0_f64 / 7.0).sqrt()));
     assert_eq!(sd(&[1.0]), None);
@@ -20,6 +31,8 @@ fn the_generator_is_pcg32_and_its_stream_is_pinned() {
     let mut rng = Pcg::new(42, 54);
     let first: Vec<u32> = (0..6).map(|_| rng.next_u32()).collect();
     assert_eq!(first, [0xa15c_02b7, 0x7b47_f409, 0xba1d_3330, 0x83d2_f293, 0xbfa4_784b, 0xcbed_606e]);
+    let mut again = Pcg::new(42, 54);
+    assert_eq!(again.next_u64(), 0xa15c_02b7_7b47_f409);
     let mut counts = [0_u32; 7];
     for _ in 0..70_000 {
         counts[rng.below(7) as usize] += 1;

@@ -9,7 +9,7 @@
 
 use serde::Serialize;
 
-use super::{Pcg, median, quantile};
+use crate::{Pcg, median, quantile};
 
 /// Values needed before modes are judged.
 pub const LEAST: usize = 6;

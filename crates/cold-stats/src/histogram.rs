@@ -1,13 +1,15 @@
-//! Times of many events in little memory: exact moments, percentiles to 1.6%.
+//! Times of many events in little memory: exact moments, quantiles to 1.6%.
 
 use serde::{Deserialize, Serialize};
+
+use crate::quantile_by;
 
 /// Buckets per power of two.
 const FINE: u32 = 6;
 
 /// Times in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Series {
+pub struct Histogram {
     /// How many.
     pub count: u64,
     mean: f64,
@@ -39,7 +41,7 @@ fn value(bucket: u32) -> f64 {
     (f64::from(low + (1 << FINE)) + 0.5) * width
 }
 
-impl Series {
+impl Histogram {
     /// Makes room, so that no later addition has to.
     pub fn reserve(&mut self) {
         if self.buckets.is_empty() {
@@ -106,17 +108,20 @@ impl Series {
     pub fn max(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max)
     }
-    /// The time that a share `q` of the closed series does not exceed, to 1.6%.
-    pub fn percentile(&self, q: f64) -> Option<f64> {
-        let wanted = (q.clamp(0.0, 1.0) * self.count as f64).ceil().max(1.0) as u64;
+    /// Quantile `q` of the closed series, as of single values ([`quantile_by`]), each to 1.6%.
+    pub fn quantile(&self, q: f64) -> Option<f64> {
+        quantile_by(self.count, q, |i| self.nth(i))
+    }
+
+    /// The i-th shortest, from 0: the middle of its bucket.
+    fn nth(&self, i: u64) -> f64 {
         let mut seen = 0;
-        for (b, n) in &self.sparse {
+        let holds = |(_, n): &&(u32, u64)| {
             seen += n;
-            if seen >= wanted {
-                return Some(value(*b).clamp(self.min as f64, self.max as f64));
-            }
-        }
-        None
+            seen > i
+        };
+        let bucket = self.sparse.iter().find(holds);
+        bucket.map_or(self.max as f64, |(b, _)| value(*b).clamp(self.min as f64, self.max as f64))
     }
 
     /// Both series as one (of closed ones).
@@ -148,38 +153,50 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_exact_and_percentiles_close() {
-        let mut s = Series::default();
+    fn moments_are_exact_and_quantiles_close() {
+        let mut s = Histogram::default();
         (1..=10_000).for_each(|n| s.add(n * 1000));
         let s = s.closed();
         assert_eq!((s.count, s.min(), s.max()), (10_000, Some(1000), Some(10_000_000)));
         assert!((s.mean().unwrap() - 5_000_500.0).abs() < 1.0);
         assert!((s.sd().unwrap() / 2_886_895.68 - 1.0).abs() < 1e-6, "{:?}", s.sd());
         for q in [0.01, 0.5, 0.95, 0.99, 1.0] {
-            let (found, exact) = (s.percentile(q).unwrap(), q * 1e7);
+            let (found, exact) = (s.quantile(q).unwrap(), q * 1e7);
             assert!((found / exact - 1.0).abs() < 0.017, "{q}: {found} {exact}");
         }
         let text = serde_json::to_string(&s).unwrap();
-        assert_eq!(serde_json::from_str::<Series>(&text).unwrap(), s);
+        assert_eq!(serde_json::from_str::<Histogram>(&text).unwrap(), s);
+    }
+
+    /// Of few values the definitions of a quantile differ: it is the one of the whole project, type 7.
+    #[test]
+    fn quantiles_are_those_of_single_values() {
+        let few = [10, 20, 40];
+        let mut s = Histogram::default();
+        few.iter().for_each(|n| s.add(*n));
+        let s = s.closed();
+        for q in [0.0, 0.25, 0.5, 0.9, 1.0] {
+            assert_eq!(s.quantile(q), crate::quantile(&few.map(|n| n as f64), q), "{q}");
+        }
     }
 
     #[test]
     fn the_own_cost_is_taken_off_the_whole() {
-        let mut s = Series::default();
+        let mut s = Histogram::default();
         // A clock with steps of 10 ns shows 25 like this; none of it is the record's.
         (0..1000).for_each(|n| s.add(20 + n % 2 * 10));
         s.add(1_000_000);
         let s = s.closed_less(25.0);
         assert!((s.mean().unwrap() - 999_975.0 / 1001.0).abs() < 1e-6, "{:?}", s.mean());
         assert_eq!((s.min(), s.max(), s.count), (Some(0), Some(999_975), 1001));
-        assert!((s.percentile(0.25).unwrap(), s.percentile(1.0).unwrap() > 980_000.0) == (0.0, true));
+        assert!((s.quantile(0.25).unwrap(), s.quantile(1.0).unwrap() > 980_000.0) == (0.0, true));
     }
 
     #[test]
     fn no_times_have_no_figures_and_parts_add_up() {
-        let none = Series::default().closed();
-        assert_eq!((none.mean(), none.sd(), none.percentile(0.5)), (None, None, None));
-        let (mut a, mut b, mut both) = (Series::default(), Series::default(), Series::default());
+        let none = Histogram::default().closed();
+        assert_eq!((none.mean(), none.sd(), none.quantile(0.5)), (None, None, None));
+        let (mut a, mut b, mut both) = (Histogram::default(), Histogram::default(), Histogram::default());
         for n in 0..500 {
             a.add(n);
             b.add(n * n);
@@ -189,7 +206,7 @@ mod tests {
         let (sum, both) = (a.closed().merged(&b.closed()), both.closed());
         assert_eq!((sum.count, sum.min(), sum.max()), (both.count, both.min(), both.max()));
         assert!((sum.sd().unwrap() - both.sd().unwrap()).abs() < 1e-6);
-        assert_eq!(sum.percentile(0.9), both.percentile(0.9));
+        assert_eq!(sum.quantile(0.9), both.quantile(0.9));
         assert_eq!(none.merged(&both), both);
     }
 

@@ -1,7 +1,9 @@
 //! A random generator whose stream never changes between versions or machines.
 
-/// PCG XSH-RR 64/32 (O'Neill 2014). Not for secrets. The order of runs and every bootstrap come from
-/// it, so a printed seed reproduces both; library generators reserve the right to change theirs.
+/// PCG XSH-RR 64/32 (O'Neill 2014). Not for secrets. The order of runs, every bootstrap, the places that a probe
+/// reads and the pairs of a tuning come from it, so a printed seed reproduces them; library generators reserve
+/// the right to change theirs. Reports hold their seed and their intervals are computed on every read: another
+/// generator would change those of old reports, which is why there is this one and no second.
 #[derive(Debug, Clone)]
 pub struct Pcg {
     state: u64,
@@ -24,6 +26,12 @@ impl Pcg {
         self.state = old.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(self.increment);
         let xorshifted = (((old >> 18) ^ old) >> 27) as u32;
         xorshifted.rotate_right((old >> 59) as u32)
+    }
+
+    /// The next 64 bits: two draws, the first the upper half.
+    pub fn next_u64(&mut self) -> u64 {
+        let upper = u64::from(self.next_u32());
+        upper << 32 | u64::from(self.next_u32())
     }
 
     /// A number below `n` without bias (Lemire's method with rejection); 0 when `n` is 0.

@@ -9,6 +9,10 @@
 //! rejects; it holds the true one with 95% at all times at once. The least number of pairs that can
 //! decide is 6, as with Wilcoxon's test.
 
+use crate::compare::{Comparison, Design, walsh};
+use crate::interval::{Interval, LEVEL};
+use crate::quantile_sorted;
+
 /// Inverse scales of effects that are looked for.
 const LAMBDAS: [f64; 5] = [3.0, 10.0, 30.0, 100.0, 300.0];
 /// One side of 95%.
@@ -16,42 +20,14 @@ const REJECTED: f64 = 40.0;
 /// Ratios beyond e^±FAR are not told apart.
 const FAR: f64 = 5.0;
 
-/// What the pairs say about a/b.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Evidence {
-    /// Pairs.
-    pub pairs: u32,
-    /// Hodges–Lehmann estimate of a/b.
-    pub ratio: f64,
-    /// 95% interval that holds at every look.
-    pub low: f64,
-    /// See `low`.
-    pub high: f64,
-}
-
-/// `0.97 times as long as without (95% interval 0.93 to 1.02, 20 pairs)`: a with a plan, b without.
-impl std::fmt::Display for Evidence {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let end = |x: f64| if x.is_finite() && x > 1e-3 { format!("{x:.2}") } else { "unknown".to_owned() };
-        let (low, high) = (end(self.low), end(self.high));
-        let Self { ratio, pairs, .. } = self;
-        write!(f, "{ratio:.2} times as long as without (95% interval {low} to {high}, {pairs} pairs)")
-    }
-}
-
-/// Evaluates pairs (a, b) of times; values that are not positive are left out. `None` without pairs.
-pub fn evidence(pairs: &[(f64, f64)]) -> Option<Evidence> {
+/// Compares pairs (a, b) of times; values that are not positive are left out. None without pairs. An end that the
+/// pairs do not bound is 0 or infinite.
+pub fn sequential(pairs: &[(f64, f64)]) -> Option<Comparison> {
     let d: Vec<f64> = pairs.iter().filter(|(a, b)| *a > 0.0 && *b > 0.0).map(|(a, b)| (a / b).ln()).collect();
-    if d.is_empty() {
-        return None;
-    }
+    let ratio = quantile_sorted(&walsh(&d), 0.5)?.exp();
     let negated: Vec<f64> = d.iter().map(|x| -x).collect();
-    Some(Evidence {
-        pairs: d.len() as u32,
-        ratio: centre(&d).exp(),
-        low: (-upper(&negated)).exp(),
-        high: upper(&d).exp(),
-    })
+    let interval = Interval { low: (-upper(&negated)).exp(), high: upper(&d).exp(), level: LEVEL };
+    Some(Comparison { ratio, interval, n: d.len(), design: Design::Sequential })
 }
 
 /// The least centre that the pairs reject from above.
@@ -73,40 +49,23 @@ fn capital(d: &[f64], m: f64) -> f64 {
     LAMBDAS.iter().map(|l| one(*l)).sum::<f64>() / LAMBDAS.len() as f64
 }
 
-/// Median of all pairwise means.
-fn centre(d: &[f64]) -> f64 {
-    let mut walsh: Vec<f64> = Vec::with_capacity(d.len() * (d.len() + 1) / 2);
-    for (i, x) in d.iter().enumerate() {
-        walsh.extend(d[i..].iter().map(|y| f64::midpoint(*x, *y)));
-    }
-    median(&mut walsh)
-}
-
-/// Median; 0 of nothing.
-pub fn median(values: &mut [f64]) -> f64 {
-    values.sort_unstable_by(f64::total_cmp);
-    match values.len() {
-        0 => 0.0,
-        n if n % 2 == 1 => values[n / 2],
-        n => f64::midpoint(values[n / 2 - 1], values[n / 2]),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::Noise;
+    use crate::tests::held_up;
+    use crate::{Pcg, Verdict, median};
 
     #[test]
     fn six_equal_pairs_decide_and_five_do_not() {
         for faster in [0.9, 0.5, 0.1] {
-            let six = evidence(&[(faster, 1.0); 6]).expect("pairs");
-            assert!(six.high < 1.0 && six.low.is_finite(), "{six:?}");
+            let six = sequential(&[(faster, 1.0); 6]).expect("pairs");
+            assert!(six.verdict(0.0) == Verdict::Faster && six.interval.low.is_finite(), "{six:?}");
             assert!((six.ratio - faster).abs() < 1e-9);
-            assert!(evidence(&[(faster, 1.0); 5]).expect("pairs").high >= 1.0);
+            let five = sequential(&[(faster, 1.0); 5]).expect("pairs").verdict(0.0);
+            assert!(matches!(five, Verdict::Inconclusive { .. }), "{five:?}");
         }
-        assert!(evidence(&[(1.25, 1.0); 6]).expect("pairs").low > 1.0);
-        assert_eq!(evidence(&[(0.0, 1.0)]), None);
+        assert_eq!(sequential(&[(1.25, 1.0); 6]).expect("pairs").verdict(0.0), Verdict::Slower);
+        assert_eq!(sequential(&[(0.0, 1.0)]), None);
     }
 
     const RUNS: usize = 1000;
@@ -114,21 +73,22 @@ mod tests {
     #[test]
     fn identical_ways_are_rarely_called_different_however_often_one_looks() {
         // Skewed noise with outliers and a drift over the pairs; a look after each of 40 pairs.
-        let mut noise = Noise::new(5);
+        let mut noise = Pcg::new(5, 1);
         let (mut faster, mut slower) = (0, 0);
         for _ in 0..RUNS {
-            let spread = [0.01, 0.05, 0.3][noise.below(3)];
+            let spread = [0.01, 0.05, 0.3][noise.below(3) as usize];
             let mut pairs = Vec::new();
             for n in 0..40 {
                 let drift = 1.0 + f64::from(n) * 0.02;
-                pairs.push(drift * noise.time(spread) / (drift * noise.time(spread)));
+                pairs.push(drift * held_up(&mut noise, spread) / (drift * held_up(&mut noise, spread)));
                 let d: Vec<f64> = pairs.iter().map(|r: &f64| r.ln()).collect();
                 let negated: Vec<f64> = d.iter().map(|x| -x).collect();
                 // What the ends of the interval are found by.
                 let (below, above) = (capital(&d, 0.0) >= REJECTED, capital(&negated, 0.0) >= REJECTED);
                 if below || above {
-                    let e = evidence(&pairs.iter().map(|r| (*r, 1.0)).collect::<Vec<_>>()).expect("pairs");
-                    assert_eq!((e.high < 1.0 + 1e-9, e.low > 1.0 - 1e-9), (below, above));
+                    let e = sequential(&pairs.iter().map(|r| (*r, 1.0)).collect::<Vec<_>>()).expect("pairs");
+                    let Interval { low, high, .. } = e.interval;
+                    assert_eq!((high < 1.0 + 1e-9, low > 1.0 - 1e-9), (below, above));
                     if below {
                         faster += 1;
                     } else {
@@ -143,20 +103,20 @@ mod tests {
 
     #[test]
     fn a_real_gain_is_found_soon() {
-        let mut noise = Noise::new(6);
-        let mut needed: Vec<f64> = (0..200)
+        let mut noise = Pcg::new(6, 1);
+        let needed: Vec<f64> = (0..200)
             .map(|_| {
                 let mut pairs = Vec::new();
                 while pairs.len() < 100 {
-                    pairs.push((0.9 * noise.time(0.03), noise.time(0.03)));
-                    if evidence(&pairs).is_some_and(|e| e.high < 1.0) {
+                    pairs.push((0.9 * held_up(&mut noise, 0.03), held_up(&mut noise, 0.03)));
+                    if sequential(&pairs).is_some_and(|e| e.interval.high < 1.0) {
                         break;
                     }
                 }
                 pairs.len() as f64
             })
             .collect();
-        let middle = median(&mut needed);
-        assert!(middle <= 10.0, "{middle}");
+        let middle = median(&needed);
+        assert!(middle.is_some_and(|m| m <= 10.0), "{middle:?}");
     }
 }

@@ -9,7 +9,8 @@
 use cold_model::figures::percent;
 use serde::Serialize;
 
-use super::{Pcg, quantile_sorted, sorted};
+use crate::describe::median_of;
+use crate::{Pcg, quantile_sorted, sorted};
 
 /// Draws of every bootstrap.
 pub const DRAWS: usize = 10_000;
@@ -71,22 +72,8 @@ pub fn of_median(values: &[f64], seed: u64) -> Option<Interval> {
         // Counts are often all equal; every draw would be too.
         return Some(Interval { low: first, high: last, level: LEVEL });
     }
-    let b = bootstrap(values, seed, median_of_draw)?;
+    let b = bootstrap(values, seed, |draw| median_of(draw).unwrap_or(f64::NAN))?;
     Some(Interval { low: b.low.min(s[cut]), high: b.high.max(s[s.len() - 1 - cut]), level: LEVEL })
-}
-
-/// Median of values that may be reordered; not-a-number when empty.
-pub fn median_of_draw(draw: &mut [f64]) -> f64 {
-    let n = draw.len();
-    if n == 0 {
-        return f64::NAN;
-    }
-    let (below, &mut upper, _) = draw.select_nth_unstable_by(n / 2, f64::total_cmp);
-    if n % 2 == 1 {
-        upper
-    } else {
-        f64::midpoint(below.iter().copied().fold(f64::NEG_INFINITY, f64::max), upper)
-    }
 }
 
 /// Percentile bootstrap interval of a statistic of one series. None below two values.
