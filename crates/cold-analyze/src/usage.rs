@@ -116,7 +116,11 @@ type Timeline<'a> = Vec<(Nanos, Range, Event<'a>)>;
 
 /// Replays every file of the recording; one entry per row of `files`.
 pub fn replay(recording: &Recording) -> Vec<Usage> {
-    let window = Window::of(recording);
+    replay_within(recording, Window::of(recording))
+}
+
+/// The same for another time that counts.
+pub fn replay_within(recording: &Recording, window: Window) -> Vec<Usage> {
     let cold = recording.manifest.state.wanted == "cold";
     let files = &recording.files;
     timelines(recording, window)

@@ -42,6 +42,12 @@ impl Axis {
         (value - self.low) / (self.high - self.low)
     }
 
+    /// A value of a time axis, in its unit.
+    pub fn time_label(&self, ns: f64) -> String {
+        let (unit, factor, decimals) = self.time_unit();
+        format!("{:.decimals$} {unit}", ns / factor)
+    }
+
     /// Unit for nanoseconds on this axis, its length in nanoseconds, and the decimals its ticks need.
     pub fn time_unit(&self) -> (&'static str, f64, usize) {
         let (unit, factor) = match self.high {

@@ -11,83 +11,21 @@ use cold_bench::summary::{Analysis, SeriesComparison};
 use cold_model::bench::{Ending, Report, Run};
 use cold_stats::{Undecided, Verdict};
 
-use crate::axis::time;
 use crate::escape::markup;
+use crate::page::{self, Cell, table};
 use crate::svg;
-
-const STYLE: &str = include_str!("html/style.css");
-const SCRIPT: &str = include_str!("html/script.js");
 
 /// The page of a report.
 pub fn html(report: &Report, analysis: &Analysis, gates: &[GateResult]) -> String {
-    let mut out = String::new();
-    let title = markup(&svg::title(report));
-    // Writing to a String cannot fail.
-    let _ = write!(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>{title} – cold bench</title><style>\n{STYLE}</style></head><body><main>\n<h1>{title}</h1>\n"
-    );
-    let _ = writeln!(out, "<figure>{}</figure>", svg::svg(report, analysis));
-    findings(&mut out, report, analysis);
-    gate_table(&mut out, gates);
-    figures(&mut out, analysis);
-    comparisons(&mut out, &analysis.comparisons);
-    runs(&mut out, report);
-    commands(&mut out, report);
-    machine(&mut out, report);
-    let _ = write!(out, "</main><script>\n{SCRIPT}</script></body></html>\n");
-    out
-}
-
-/// A table; the first `text` columns are text, the others figures.
-fn table(out: &mut String, class: &str, head: &[&str], text: usize, rows: &[Vec<Cell>]) {
-    let _ = write!(out, "<div class=\"wide\"><table class=\"{class}\"><thead><tr>");
-    for (i, name) in head.iter().enumerate() {
-        let kind = if i < text { "" } else { " class=\"n\"" };
-        let _ = write!(out, "<th scope=\"col\"{kind}>{}</th>", markup(name));
-    }
-    out.push_str("</tr></thead><tbody>\n");
-    for row in rows {
-        out.push_str("<tr>");
-        for (i, cell) in row.iter().enumerate() {
-            let kind = if i < text { "" } else { " class=\"n\"" };
-            let sort = cell.sort.map_or(String::new(), |v| format!(" data-v=\"{v}\""));
-            let hover = if cell.hover.is_empty() {
-                String::new()
-            } else {
-                format!(" title=\"{}\"", markup(&cell.hover))
-            };
-            let _ = write!(out, "<td{kind}{sort}{hover}>{}</td>", markup(&cell.text));
-        }
-        out.push_str("</tr>\n");
-    }
-    out.push_str("</tbody></table></div>\n");
-}
-
-/// One cell: what is shown, by what it is sorted, what hovering shows.
-#[derive(Default)]
-struct Cell {
-    text: String,
-    sort: Option<f64>,
-    hover: String,
-}
-
-impl Cell {
-    fn text(text: impl Into<String>) -> Self {
-        Self { text: text.into(), ..Self::default() }
-    }
-    fn number(value: f64, text: impl Into<String>) -> Self {
-        Self { text: text.into(), sort: Some(value), hover: String::new() }
-    }
-    fn unknown(why: &str) -> Self {
-        Self { text: "unknown".into(), sort: None, hover: why.to_owned() }
-    }
-    fn time(ns: Option<f64>) -> Self {
-        ns.map_or_else(|| Self::text("–"), |v| Self::number(v, time(v)))
-    }
+    let mut below = String::new();
+    findings(&mut below, report, analysis);
+    gate_table(&mut below, gates);
+    figures(&mut below, analysis);
+    comparisons(&mut below, &analysis.comparisons);
+    runs(&mut below, report);
+    commands(&mut below, report);
+    machine(&mut below, report);
+    page::report(&svg::title(report), "cold bench", &svg::svg(report, analysis), &below)
 }
 
 fn findings(out: &mut String, report: &Report, analysis: &Analysis) {
@@ -130,8 +68,7 @@ fn gate_table(out: &mut String, gates: &[GateResult]) {
         };
         vec![Cell::text(&g.gate), Cell::text(&g.command), Cell::text(&g.observed), Cell::text(answer)]
     };
-    let rows: Vec<_> = gates.iter().map(row).collect();
-    table(out, "", &["fails if", "command", "observed", "answer"], 4, &rows);
+    table(out, "", &["fails if", "command", "observed", "answer"], 4, gates.iter().map(row));
 }
 
 fn figures(out: &mut String, analysis: &Analysis) {
@@ -161,7 +98,7 @@ fn figures(out: &mut String, analysis: &Analysis) {
             ]
         })
         .collect();
-    table(out, "sortable", &head, 1, &rows);
+    table(out, "sortable", &head, 1, rows);
     out.push_str("<h2>Medians of the other figures</h2>\n");
     let others: Vec<Metric> = Metric::ALL.into_iter().filter(|m| *m != Metric::Ready).collect();
     let names: Vec<String> = others.iter().map(|m| m.name().replace('_', " ")).collect();
@@ -178,7 +115,7 @@ fn figures(out: &mut String, analysis: &Analysis) {
             std::iter::once(Cell::text(&s.name)).chain(others.iter().map(cell)).collect()
         })
         .collect();
-    table(out, "sortable", &head, 1, &rows);
+    table(out, "sortable", &head, 1, rows);
 }
 
 fn comparisons(out: &mut String, all: &[SeriesComparison]) {
@@ -203,8 +140,7 @@ fn comparisons(out: &mut String, all: &[SeriesComparison]) {
             interval,
         ]
     };
-    let rows: Vec<_> = all.iter().map(row).collect();
-    table(out, "sortable", &["series", "against", "verdict", "ratio", "interval"], 3, &rows);
+    table(out, "sortable", &["series", "against", "verdict", "ratio", "interval"], 3, all.iter().map(row));
 }
 
 /// A verdict in words.
@@ -231,8 +167,7 @@ fn runs(out: &mut String, report: &Report) {
     let names: Vec<String> = Metric::ALL.iter().map(|m| m.name().replace('_', " ")).collect();
     let mut head = vec!["series", "taints", "ending", "run", "round"];
     head.extend(names.iter().map(String::as_str));
-    let rows: Vec<_> = report.runs.iter().map(|r| run_row(report, r)).collect();
-    table(out, "sortable runs", &head, 3, &rows);
+    table(out, "sortable runs", &head, 3, report.runs.iter().map(|r| run_row(report, r)));
 }
 
 fn run_row(report: &Report, run: &Run) -> Vec<Cell> {
@@ -286,7 +221,7 @@ fn commands(out: &mut String, report: &Report) {
             ]
         })
         .collect();
-    table(out, "", &["name", "command line", "notes", "files", "their size", "failed lookups"], 3, &rows);
+    table(out, "", &["name", "command line", "notes", "files", "their size", "failed lookups"], 3, rows);
 }
 
 fn machine(out: &mut String, report: &Report) {

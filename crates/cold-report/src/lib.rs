@@ -11,10 +11,12 @@
 //! is drawn where; the others only draw it.
 
 pub mod axis;
+mod chart;
 pub mod escape;
 pub mod firefox;
 mod gzip;
 pub mod html;
+mod page;
 pub mod perfetto;
 pub mod plan;
 pub mod probe;

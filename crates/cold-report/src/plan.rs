@@ -9,13 +9,15 @@ use cold_plan::Plan;
 use cold_plan::plan::{Key, Op, Step};
 
 use crate::axis::Axis;
-use crate::escape::{line, markup};
+use crate::chart::{self, Ink, text};
+use crate::escape::markup;
+use crate::page::{self, Cell, table};
 
 const WIDTH: f64 = 1280.0;
 /// Room for the files' names.
 const LEFT: f64 = 330.0;
 const RIGHT: f64 = 30.0;
-const TOP: f64 = 64.0;
+const TOP: f64 = chart::HEADING;
 const ROW: f64 = 22.0;
 /// Files drawn, those of which most is read; the rest is summed up in the last line. More rows than a page can show
 /// help nobody.
@@ -82,26 +84,14 @@ pub fn svg(plan: &Plan) -> String {
     let drawn = shown.len();
     let last = plan.steps.iter().map(|s| s.need_ns).max().unwrap_or(0);
     let axis = Axis::new(0.0, last.max(plan.learnt.cpu_ns) as f64, 8);
-    let (unit, factor, decimals) = axis.time_unit();
     let x = |ns: f64| LEFT + (WIDTH - LEFT - RIGHT) * axis.place(ns);
     let bottom = TOP + ROW * drawn as f64;
-    let height = bottom + 70.0;
-    let title = line(&format!("What {} needs when", program(plan)), 90);
-    let mut out = String::new();
-    // Writing to a String cannot fail.
-    let _ = write!(
-        out,
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" font-family="system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif" font-size="12"><title>{t}</title><rect class="bg" width="{WIDTH}" height="{height}" fill="#ffffff"/><text class="fg" x="20" y="28" font-size="18" font-weight="600">{t}</text>"##,
-        t = markup(&title)
-    );
-    text(&mut out, 20.0, 48.0, "start", &summary(plan, rows.len()));
+    let title = format!("What {} needs when", program(plan));
+    let mut out = chart::open(&title, WIDTH, bottom + 70.0, 12.0);
+    chart::heading(&mut out, 20.0, &title, &summary(plan, rows.len()));
     for &tick in &axis.ticks {
-        let at = x(tick);
-        let _ = write!(
-            out,
-            r##"<line class="grid" x1="{at:.1}" x2="{at:.1}" y1="{TOP}" y2="{bottom:.1}" stroke="#dcdcdc"/>"##
-        );
-        text(&mut out, at, bottom + 16.0, "middle", &format!("{:.decimals$} {unit}", tick / factor));
+        chart::grid(&mut out, (x(tick), TOP), (x(tick), bottom));
+        chart::foot(&mut out, (x(tick), bottom), &axis.time_label(tick));
     }
     for (i, row) in shown.iter().enumerate() {
         draw(&mut out, row, TOP + ROW * i as f64, &x);
@@ -117,9 +107,8 @@ pub fn svg(plan: &Plan) -> String {
             Bytes(rest)
         );
     }
-    text(&mut out, LEFT, bottom + 40.0, "start", &foot);
-    out.push_str("</svg>\n");
-    out
+    text(&mut out, (LEFT, bottom + 40.0), Ink::Muted, "", &foot);
+    chart::close(out)
 }
 
 /// The program, or the script that an interpreter runs.
@@ -137,14 +126,6 @@ fn summary(plan: &Plan, files: usize) -> String {
     format!("{} in {n} requests, {files} files; scenario {}", Bytes(bytes), plan.key.scenario)
 }
 
-fn text(out: &mut String, x: f64, y: f64, anchor: &str, words: &str) {
-    let _ = write!(
-        out,
-        r##"<text class="muted" x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" fill="#5a5a5a">{}</text>"##,
-        markup(words)
-    );
-}
-
 /// One file: its name, its reads. The place of a box within the row is its place in the file.
 fn draw(out: &mut String, row: &Row<'_>, top: f64, x: &dyn Fn(f64) -> f64) {
     let name: String = {
@@ -152,7 +133,7 @@ fn draw(out: &mut String, row: &Row<'_>, top: f64, x: &dyn Fn(f64) -> f64) {
         let cut: String = row.path.chars().skip(n.saturating_sub(44)).collect();
         if n > 44 { format!("…{cut}") } else { cut }
     };
-    text(out, LEFT - 8.0, top + ROW / 2.0 + 4.0, "end", &name);
+    text(out, (LEFT - 8.0, top + ROW / 2.0 + 4.0), Ink::Muted, "text-anchor=\"end\"", &name);
     let (tall, extent) = (ROW - 4.0, row.extent());
     for step in &row.steps {
         let (first, share) = (step.offset as f64 / extent, f64::from(step.bytes) / extent);
@@ -173,26 +154,16 @@ fn draw(out: &mut String, row: &Row<'_>, top: f64, x: &dyn Fn(f64) -> f64) {
 
 /// A page of its own: the picture, and a table with every file.
 pub fn html(plan: &Plan) -> String {
-    let title = markup(&line(&format!("Plan of {}", program(plan)), 120));
-    let mut body = String::new();
-    for row in rows(plan) {
-        let _ = writeln!(
-            body,
-            "<tr><td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td><td>{}</td></tr>",
-            Bytes(row.bytes()),
-            row.steps.len(),
-            Nanos(row.first_need()),
-            markup(&row.path)
-        );
-    }
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>{title}</title>\n<style>\
-         body{{font-family:system-ui,sans-serif;margin:2em;max-width:1300px}}\
-         svg{{max-width:100%;height:auto}}td,th{{text-align:left;padding:.15em .8em}}.n{{text-align:right}}\
-         </style></head><body>\n{}\n<table><thead><tr><th class=\"n\">read</th><th class=\"n\">requests</th>\
-         <th class=\"n\">first need</th><th>file</th></tr></thead><tbody>\n{body}</tbody></table>\n</body></html>\n",
-        svg(plan)
-    )
+    let mut files = String::new();
+    let cells = |row: Row<'_>| {
+        let bytes = Cell::number(row.bytes() as f64, Bytes(row.bytes()).to_string());
+        let requests = Cell::number(row.steps.len() as f64, row.steps.len().to_string());
+        let need = Cell::number(row.first_need() as f64, Nanos(row.first_need()).to_string());
+        vec![Cell::text(row.path), bytes, requests, need]
+    };
+    let head = ["file", "read", "requests", "first need"];
+    table(&mut files, "sortable", &head, 1, rows(plan).into_iter().map(cells));
+    page::report(&format!("Plan of {}", program(plan)), "cold prefetch", &svg(plan), &files)
 }
 
 #[cfg(test)]
@@ -219,7 +190,7 @@ mod tests {
         assert_eq!(picture.matches("width=\"3\"").count(), reads);
         assert!(!picture.contains("<b>") && !picture.contains('\u{1b}'));
         let page = html(&plan);
-        assert!(page.contains("<table>") && !page.contains("<b>"));
+        assert!(page.contains("<table ") && !page.contains("<b>"));
     }
 
     #[test]

@@ -5,8 +5,9 @@
 use std::fmt::Write;
 
 use crate::axis::Axis;
+use crate::chart::{self, Ink, marker::Marker, text};
 use crate::escape::{line as shorten, markup};
-use crate::svg::{marker::Marker, text};
+use crate::page;
 
 const WIDTH: f64 = 1000.0;
 const LEFT: f64 = 84.0;
@@ -149,49 +150,43 @@ fn height(panel: &Panel) -> f64 {
 
 /// All charts below each other. `facts` is a line on what was measured where.
 pub fn svg(title: &str, facts: &str, panels: &[Panel]) -> String {
-    let total = 76.0 + panels.iter().map(height).sum::<f64>();
-    let mut out = String::new();
-    // Writing to a String cannot fail.
-    let _ = write!(
-        out,
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {total:.0}" width="{WIDTH}" height="{total:.0}" role="img" font-family="system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif" font-size="13"><title>{}</title><rect class="bg" width="{WIDTH}" height="{total:.0}" fill="#ffffff"/>"##,
-        markup(title)
-    );
-    text(&mut out, (24.0, 34.0), "fg", "font-size=\"20\" font-weight=\"600\"", &shorten(title, 90));
-    text(&mut out, (24.0, 56.0), "muted", "font-size=\"12\"", &shorten(facts, 150));
-    let mut top = 76.0;
+    let total = chart::HEADING + 12.0 + panels.iter().map(height).sum::<f64>();
+    let mut out = chart::open(title, WIDTH, total, 13.0);
+    chart::heading(&mut out, 24.0, title, facts);
+    let mut top = chart::HEADING + 12.0;
     for panel in panels {
         draw(&mut out, panel, top);
         top += height(panel);
     }
     if panels.is_empty() {
-        text(&mut out, (24.0, 72.0), "muted", "", "nothing to draw");
+        text(&mut out, (24.0, 72.0), Ink::Muted, "", "nothing to draw");
     }
-    out.push_str("</svg>\n");
-    out
+    chart::close(out)
 }
 
 /// A page with the same charts: no script, no request.
 pub fn html(title: &str, facts: &str, panels: &[Panel]) -> String {
-    format!(
-        "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>{}</title>\n<style>body{{margin:0;background:#fff}}svg{{display:block;max-width:100%;height:auto;margin:auto}}@media (prefers-color-scheme:dark){{body{{background:#14171a}}.bg{{fill:#14171a}}.fg{{fill:#e8e8e8}}.muted{{fill:#a8a8a8}}.grid{{stroke:#33383d}}}}</style></head>\n<body>{}</body></html>\n",
-        markup(title),
-        svg(title, facts, panels)
-    )
+    page::report(title, "cold probe", &svg(title, facts, panels), "")
 }
 
 fn draw(out: &mut String, panel: &Panel, top: f64) {
     let shown: Vec<&Series> = panel.series.iter().take(MOST).collect();
     let left_out = panel.series.len() - shown.len();
-    text(out, (24.0, top + 20.0), "fg", "font-size=\"15\" font-weight=\"600\"", &shorten(&panel.title, 90));
+    text(
+        out,
+        (24.0, top + 20.0),
+        Ink::Strong,
+        "font-size=\"15\" font-weight=\"600\"",
+        &shorten(&panel.title, 90),
+    );
     for (i, s) in shown.iter().enumerate() {
         let y = top + 34.0 + LEGEND * (i as f64 + 0.6);
         Marker::of(i).draw(out, (LEFT + 7.0, y - 4.0), 5.0, true, "");
-        text(out, (LEFT + 20.0, y), "fg", "", &shorten(&s.name, 100));
+        text(out, (LEFT + 20.0, y), Ink::Strong, "", &shorten(&s.name, 100));
     }
     if left_out > 0 {
         let y = top + 34.0 + LEGEND * (shown.len() as f64 + 0.6);
-        text(out, (LEFT + 20.0, y), "muted", "", &format!("and {left_out} more, not drawn"));
+        text(out, (LEFT + 20.0, y), Ink::Muted, "", &format!("and {left_out} more, not drawn"));
     }
     let plot_top = top + 34.0 + LEGEND * panel.series.len().min(MOST + 1) as f64 + 12.0;
     let bottom = plot_top + PLOT;
@@ -200,29 +195,15 @@ fn draw(out: &mut String, panel: &Panel, top: f64) {
     let up = Ruler::new(all().map(|p| p.1), panel.scales.1, 5);
     let x = |v: f64| across.place(v).map(|p| LEFT + p * (WIDTH - LEFT - RIGHT));
     let y = |v: f64| up.place(v).map(|p| bottom - p * PLOT);
+    let sides = (LEFT, WIDTH - RIGHT);
     for (place, label) in up.labels() {
-        let at = bottom - place * PLOT;
-        let _ = write!(
-            out,
-            r##"<line class="grid" x1="{LEFT}" y1="{at:.1}" x2="{:.1}" y2="{at:.1}" stroke="#e2e2e2"/>"##,
-            WIDTH - RIGHT
-        );
-        text(out, (LEFT - 8.0, at + 4.0), "fg", "text-anchor=\"end\"", &label);
+        chart::level(out, sides, bottom - place * PLOT, &label);
     }
     for (place, label) in across.labels() {
-        let at = LEFT + place * (WIDTH - LEFT - RIGHT);
-        text(out, (at, bottom + 18.0), "fg", "text-anchor=\"middle\"", &label);
+        chart::foot(out, (LEFT + place * (WIDTH - LEFT - RIGHT), bottom), &label);
     }
-    text(
-        out,
-        (f64::midpoint(LEFT, WIDTH - RIGHT), bottom + 38.0),
-        "muted",
-        "text-anchor=\"middle\"",
-        &panel.x,
-    );
-    let middle = f64::midpoint(plot_top, bottom);
-    let turned = format!("text-anchor=\"middle\" transform=\"rotate(-90 20 {middle:.1})\"");
-    text(out, (20.0, middle), "muted", &turned, &panel.y);
+    chart::under(out, sides, bottom, &panel.x);
+    chart::beside(out, 20.0, (plot_top, bottom), &panel.y);
     for (i, s) in shown.iter().enumerate() {
         curve(out, i, s, &x, &y);
     }

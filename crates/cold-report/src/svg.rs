@@ -2,8 +2,7 @@
 //! right, figures of each series above, the machine below.
 //!
 //! Colours are those of Okabe & Ito (told apart with colour-blind eyes), and every series has its own
-//! marker shape, so the picture also works printed without colour. Looks are set by attributes; classes
-//! (`fg`, `muted`, `grid`, `bg`) let the HTML page override them for a dark background.
+//! marker shape, so the picture also works printed without colour.
 
 use std::fmt::Write;
 
@@ -11,11 +10,9 @@ use cold_bench::summary::Analysis;
 use cold_model::bench::Report;
 
 use crate::axis::time;
+use crate::chart::{self, Ink, marker::Marker, rule, text};
 use crate::escape::{line, markup};
 use crate::scene::{Point, Scene, figures, run_words};
-
-pub(crate) mod marker;
-use marker::Marker;
 
 const WIDTH: f64 = 1280.0;
 const PLOT_HEIGHT: f64 = 420.0;
@@ -38,7 +35,7 @@ struct Layout {
 pub fn svg(report: &Report, analysis: &Analysis) -> String {
     let scene = Scene::new(report, analysis, 6);
     let legend = scene.series.len() as f64 * LEGEND_LINE;
-    let top = 64.0 + legend + 30.0;
+    let top = chart::HEADING + legend + 30.0;
     let strips = WIDTH - RIGHT - STRIP * scene.series.len().max(1) as f64;
     let layout = Layout {
         top,
@@ -49,31 +46,24 @@ pub fn svg(report: &Report, analysis: &Analysis) -> String {
     let machine = machine_lines(report);
     let height = layout.bottom + 74.0 + 18.0 * machine.len() as f64;
 
-    let mut out = String::new();
-    // Writing to a String cannot fail.
-    let _ = write!(
-        out,
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" font-family="system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif" font-size="14"><title>{}</title><rect class="bg" width="{WIDTH}" height="{height}" fill="#ffffff"/>"##,
-        markup(&title(report))
-    );
-    text(&mut out, (LEFT, 32.0), "fg", "font-size=\"20\" font-weight=\"600\"", &line(&title(report), 100));
+    let title = title(report);
+    let mut out = chart::open(&title, WIDTH, height, 14.0);
     let sub = format!("cold bench {}, {}, seed {}", report.version, report.started, report.seed);
-    text(&mut out, (LEFT, 52.0), "muted", "font-size=\"12\"", &line(&sub, 150));
+    chart::heading(&mut out, LEFT, &title, &sub);
     draw_legend(&mut out, &scene);
     draw_axes(&mut out, &scene, &layout);
     if scene.points.is_empty() {
         let middle = (f64::midpoint(layout.main.0, layout.main.1), f64::midpoint(layout.top, layout.bottom));
-        text(&mut out, middle, "muted", "text-anchor=\"middle\"", "no runs");
+        text(&mut out, middle, Ink::Muted, "text-anchor=\"middle\"", "no runs");
     }
     draw_intervals(&mut out, &scene, &layout);
     draw_points(&mut out, &scene, &layout);
     draw_medians(&mut out, &scene, &layout);
     for (i, text_line) in machine.iter().enumerate() {
         let y = layout.bottom + 66.0 + 18.0 * i as f64;
-        text(&mut out, (LEFT, y), "muted", "font-size=\"12\"", &line(text_line, 175));
+        text(&mut out, (LEFT, y), Ink::Muted, "font-size=\"12\"", &line(text_line, 175));
     }
-    out.push_str("</svg>\n");
-    out
+    chart::close(out)
 }
 
 /// The commands' names.
@@ -93,26 +83,9 @@ fn machine_lines(report: &Report) -> Vec<String> {
     [first.join(" · "), m.devices.join(" · ")].into_iter().filter(|l| !l.is_empty()).collect()
 }
 
-/// Words at a place, in one of the two colours for them; `attributes` are more of the element's.
-pub(crate) fn text(out: &mut String, (x, y): (f64, f64), class: &str, attributes: &str, content: &str) {
-    let fill = if class == "fg" { "#1a1a1a" } else { "#5a5a5a" };
-    let _ = write!(
-        out,
-        r#"<text class="{class}" x="{x:.1}" y="{y:.1}" fill="{fill}" {attributes}>{}</text>"#,
-        markup(content)
-    );
-}
-
-fn rule(out: &mut String, (x1, y1): (f64, f64), (x2, y2): (f64, f64), class: &str, attributes: &str) {
-    let _ = write!(
-        out,
-        r#"<line class="{class}" x1="{x1:.1}" y1="{y1:.1}" x2="{x2:.1}" y2="{y2:.1}" {attributes}/>"#
-    );
-}
-
 fn draw_legend(out: &mut String, scene: &Scene<'_>) {
     for (i, s) in scene.series.iter().enumerate() {
-        let y = 64.0 + LEGEND_LINE * (i as f64 + 0.6);
+        let y = chart::HEADING + LEGEND_LINE * (i as f64 + 0.6);
         Marker::of(i).draw(out, (LEFT + 7.0, y - 5.0), 6.0, true, "");
         let _ = write!(
             out,
@@ -125,7 +98,7 @@ fn draw_legend(out: &mut String, scene: &Scene<'_>) {
     }
     if scene.points.iter().any(|p| !p.run.counts()) {
         let note = "hollow: tainted, not counted";
-        text(out, (WIDTH - RIGHT, 52.0), "muted", "font-size=\"12\" text-anchor=\"end\"", note);
+        text(out, (WIDTH - RIGHT, 52.0), Ink::Muted, "font-size=\"12\" text-anchor=\"end\"", note);
     }
 }
 
@@ -147,27 +120,17 @@ fn draw_axes(out: &mut String, scene: &Scene<'_>, l: &Layout) {
     let (unit, factor, decimals) = scene.axis.time_unit();
     for tick in &scene.axis.ticks {
         let y = l.y(scene, *tick);
-        for (from, to) in [l.main, l.strips] {
-            rule(out, (from, y), (to, y), "grid", "stroke=\"#e2e2e2\"");
-        }
-        let label = format!("{:.decimals$}", tick / factor);
-        text(out, (LEFT - 9.0, y + 5.0), "fg", "text-anchor=\"end\"", &label);
+        chart::level(out, l.main, y, &format!("{:.decimals$}", tick / factor));
+        chart::grid(out, (l.strips.0, y), (l.strips.1, y));
     }
-    let middle = f64::midpoint(l.top, l.bottom);
-    let turned = format!("text-anchor=\"middle\" transform=\"rotate(-90 24 {middle:.1})\"");
-    text(out, (24.0, middle), "fg", &turned, &format!("time to ready [{unit}]"));
-    for (from, to) in [l.main, l.strips] {
-        rule(out, (from, l.bottom), (to, l.bottom), "axis", "stroke=\"#5a5a5a\"");
+    chart::beside(out, 24.0, (l.top, l.bottom), &format!("time to ready [{unit}]"));
+    for n in run_ticks(scene.points.len()) {
+        chart::foot(out, (l.x(scene, n - 1), l.bottom), &n.to_string());
     }
-    let count = scene.points.len();
-    for n in run_ticks(count) {
-        let x = l.x(scene, n - 1);
-        rule(out, (x, l.bottom), (x, l.bottom + 5.0), "axis", "stroke=\"#5a5a5a\"");
-        text(out, (x, l.bottom + 20.0), "fg", "text-anchor=\"middle\"", &n.to_string());
+    for (panel, what) in [(l.main, "run, in the order they were made"), (l.strips, "spread")] {
+        chart::base(out, panel, l.bottom);
+        chart::under(out, panel, l.bottom, what);
     }
-    let under = |x: (f64, f64)| (f64::midpoint(x.0, x.1), l.bottom + 40.0);
-    text(out, under(l.main), "fg", "text-anchor=\"middle\"", "run, in the order they were made");
-    text(out, under(l.strips), "fg", "text-anchor=\"middle\"", "spread");
     for i in 0..scene.series.len() {
         Marker::of(i).draw(out, (l.strip(i), l.bottom + 15.0), 5.0, true, "");
     }
@@ -238,7 +201,7 @@ fn draw_points(out: &mut String, scene: &Scene<'_>, l: &Layout) {
             let (shift, anchor) =
                 if x > f64::midpoint(l.main.0, l.main.1) { (-8.0, "end") } else { (8.0, "start") };
             let looks = format!("font-size=\"11\" text-anchor=\"{anchor}\"");
-            text(out, (x + shift, y - 10.0), "muted", &looks, &time(p.time));
+            text(out, (x + shift, y - 10.0), Ink::Muted, &looks, &time(p.time));
         }
         let aside = l.strip(p.run.series) + spread(scene, i, l, p);
         marker.draw(out, (aside, place.1), if many { 2.3 } else { 3.5 }, p.run.counts(), &words);

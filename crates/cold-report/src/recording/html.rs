@@ -2,7 +2,7 @@
 //!
 //! Headline, warnings and figures are plain markup, so they show at once and without scripts; the
 //! pictures and tables are drawn by `web/*.js` from one compressed block of data. The page's own policy
-//! allows exactly that script and that style, by digest, and no request to anywhere.
+//! ([`crate::page`]) allows exactly that script and that style.
 
 use std::fmt::Write;
 
@@ -17,8 +17,7 @@ use cold_model::{Bytes, Known, Nanos};
 use super::View;
 use super::data::block;
 use crate::escape::{line, markup, together};
-
-mod digest;
+use crate::page::Page;
 
 const STYLE: &str = include_str!("web/style.css");
 const SECTIONS: &str = include_str!("web/sections.html");
@@ -54,20 +53,9 @@ fn render(views: &[View<'_>], comparison: Option<&Comparison>) -> String {
         .map(|v| if v.name.is_empty() { line(&v.analysis.headline.subject, 120) } else { line(v.name, 60) })
         .collect::<Vec<_>>()
         .join(" – ");
-    let title = markup(&title);
     let mut out = String::new();
     // Writing to a String cannot fail.
-    let _ = write!(
-        out,
-        "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src '{}'; \
-         script-src '{}'; base-uri 'none'; form-action 'none'\">\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\
-         <title>{title} – cold report</title><style>{STYLE}</style></head><body>\n<header>",
-        digest::source(STYLE),
-        digest::source(&script)
-    );
-    let _ = writeln!(out, "<h1>{title}</h1>");
+    let _ = writeln!(out, "<header><h1>{}</h1>", markup(&title));
     for view in views {
         let _ = writeln!(out, "<p class=\"sub\">{}</p>", markup(&origin(view)));
     }
@@ -83,12 +71,9 @@ fn render(views: &[View<'_>], comparison: Option<&Comparison>) -> String {
         Some(c) => compared_cards(&mut out, c),
     }
     out.push_str(SECTIONS);
-    let _ = write!(
-        out,
-        "</main>\n<script type=\"application/octet-stream\" id=\"data\">{}</script>\n<script>{script}</script></body></html>\n",
-        block(views, comparison)
-    );
-    out
+    let data = block(views, comparison);
+    let _ = write!(out, "</main>\n<script type=\"application/octet-stream\" id=\"data\">{data}</script>");
+    Page { title: &title, program: "cold report", style: STYLE, script: &script }.html(&out)
 }
 
 /// What was recorded, when, where and how.

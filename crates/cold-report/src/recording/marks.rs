@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
+use cold_analyze::pages::Runs;
+use cold_analyze::{Usage, Window, replay_within};
 use cold_model::Nanos;
-use cold_model::recording::{FileIdx, FillCause, Recording, Touch, TouchKind};
+use cold_model::recording::{FileIdx, FillCause, Recording, TouchKind};
 
 /// Fills and touches of neighbouring pages within this time are one mark, at the time of the first:
 /// a window of 32 single-page folios enters the cache within some microseconds.
@@ -43,49 +45,54 @@ pub(super) struct Marks {
     pub(super) touches: Vec<TouchMark>,
 }
 
-/// Joined runs `[from, to)` of pages, sorted.
-pub(super) type Runs = Vec<(u64, u64)>;
+/// Per file the pages that count as needed, by the analysis' own rule: of what the kernel maps around a fault
+/// only what was there, and of the start only what came before ready. Later marks, which no figure counts, go by
+/// the same rule over the whole recording.
+struct Needed {
+    until: Nanos,
+    to_ready: Vec<Pages>,
+    to_end: Vec<Pages>,
+}
 
-/// Per file, the pages needed.
-pub(super) fn needed(touches: &[Touch]) -> HashMap<FileIdx, Runs> {
-    let mut files: HashMap<FileIdx, Runs> = HashMap::new();
-    for t in touches {
-        let end = t.first_page.saturating_add(u64::from(t.pages));
-        let runs = files.entry(t.file).or_default();
-        match runs.last_mut() {
-            // Touches that go on where the last one ended are the common case.
-            Some(last) if t.first_page >= last.0 && t.first_page <= last.1 => last.1 = last.1.max(end),
-            _ => runs.push((t.first_page, end)),
+/// Of one file.
+struct Pages {
+    needed: Runs,
+    /// With what is metadata, of which nobody sees the use.
+    used: Runs,
+}
+
+impl Needed {
+    fn of(recording: &Recording) -> Self {
+        let window = Window::of(recording);
+        let whole = Window { until: recording.manifest.end.max(window.until), ..window };
+        Self {
+            until: window.until,
+            to_ready: Self::within(recording, window),
+            to_end: if whole == window { Vec::new() } else { Self::within(recording, whole) },
         }
     }
-    for runs in files.values_mut() {
-        runs.sort_unstable();
-        let mut joined: Runs = Vec::with_capacity(runs.len());
-        for &(from, to) in runs.iter() {
-            match joined.last_mut() {
-                Some(last) if from <= last.1 => last.1 = last.1.max(to),
-                _ => joined.push((from, to)),
-            }
-        }
-        *runs = joined;
+
+    fn within(recording: &Recording, window: Window) -> Vec<Pages> {
+        let of = |u: Usage| Pages { used: u.needed.or(&u.metadata), needed: u.needed };
+        replay_within(recording, window).into_iter().map(of).collect()
     }
-    files
+
+    /// Those of a file, as far as a mark of this time goes by them.
+    fn pages(&self, at: Nanos, file: FileIdx) -> Option<&Pages> {
+        let late = at > self.until && !self.to_end.is_empty();
+        (if late { &self.to_end } else { &self.to_ready }).get(file as usize)
+    }
 }
 
 /// Splits pages `[from, to)` at the borders of the runs: `(from, to, inside)`.
-fn split(runs: &[(u64, u64)], from: u64, to: u64, mut each: impl FnMut(u64, u64, bool)) {
+fn split(runs: &Runs, from: u64, to: u64, mut each: impl FnMut(u64, u64, bool)) {
     let mut at = from;
-    let first = runs.partition_point(|r| r.1 <= from);
-    for &(begin, end) in runs.get(first..).unwrap_or_default() {
-        if begin >= to {
-            break;
+    for inside in runs.within(&(from..to)) {
+        if inside.start > at {
+            each(at, inside.start, false);
         }
-        if begin > at {
-            each(at, begin, false);
-        }
-        let inside = end.min(to);
-        each(at.max(begin), inside, true);
-        at = inside;
+        at = inside.end;
+        each(inside.start, inside.end, true);
     }
     if at < to {
         each(at, to, false);
@@ -95,31 +102,31 @@ fn split(runs: &[(u64, u64)], from: u64, to: u64, mut each: impl FnMut(u64, u64,
 impl Marks {
     /// All marks of a recording.
     pub(super) fn new(recording: &Recording) -> Self {
-        let touches = recording.touches.as_deref().unwrap_or_default();
-        let needed = needed(touches);
+        let needed = Needed::of(recording);
         let mut marks = Self::default();
         for fill in recording.fills.iter().flatten() {
+            let Some(pages) = needed.pages(fill.at, fill.file) else { continue };
             let end = fill.first_page.saturating_add(u64::from(fill.pages));
-            let runs = needed.get(&fill.file).map_or(&[][..], Vec::as_slice);
             // Of metadata and of what was written no tier sees the use: they are not called unused.
             let blind = matches!(fill.cause, FillCause::Metadata | FillCause::Write);
-            split(runs, fill.first_page, end, |from, to, used| {
-                let used = used || blind;
+            split(&pages.used, fill.first_page, end, |from, to, used| {
                 marks.fill(FillMark {
                     at: fill.at,
                     file: fill.file,
                     first: from,
                     pages: to - from,
                     cause: fill.cause,
-                    used,
+                    used: used || blind,
                     in_tree: fill.in_tree,
                     pid: fill.pid,
                     tid: fill.tid,
                 });
             });
         }
-        for t in touches {
-            marks.touch(TouchMark {
+        for t in recording.touches.iter().flatten() {
+            let Some(pages) = needed.pages(t.at, t.file) else { continue };
+            let end = t.first_page.saturating_add(u64::from(t.pages));
+            let mark = TouchMark {
                 at: t.at,
                 file: t.file,
                 first: t.first_page,
@@ -127,7 +134,15 @@ impl Marks {
                 kind: t.kind,
                 pid: t.pid,
                 tid: t.tid,
-            });
+            };
+            if t.kind == TouchKind::FaultAround {
+                let around = t.first_page..end;
+                for r in pages.needed.within(&around) {
+                    marks.touch(TouchMark { first: r.start, pages: r.end - r.start, ..mark });
+                }
+            } else {
+                marks.touch(mark);
+            }
         }
         marks
     }
@@ -209,19 +224,67 @@ fn largest<T: Copy>(rows: &[T], pages: impl Fn(&T) -> u64, key: impl Fn(&T) -> K
 
 #[cfg(test)]
 mod tests {
-    use super::split;
+    use cold_analyze::replay;
+    use cold_model::recording::TouchKind::{Fault, FaultAround};
+    use cold_model::sample::{PAGE, empty};
+
+    use super::*;
 
     #[test]
     fn pages_are_split_where_their_use_changes() {
-        let runs = [(2, 4), (6, 9)];
-        let mut out = Vec::new();
-        split(&runs, 0, 8, |a, b, used| out.push((a, b, used)));
-        assert_eq!(out, [(0, 2, false), (2, 4, true), (4, 6, false), (6, 8, true)]);
-        out.clear();
-        split(&runs, 4, 6, |a, b, used| out.push((a, b, used)));
-        assert_eq!(out, [(4, 6, false)]);
-        out.clear();
-        split(&runs, 7, 12, |a, b, used| out.push((a, b, used)));
-        assert_eq!(out, [(7, 9, true), (9, 12, false)]);
+        let runs = Runs::of(vec![2..4, 6..9]);
+        let parts = |from, to| {
+            let mut out = Vec::new();
+            split(&runs, from, to, |a, b, used| out.push((a, b, used)));
+            out
+        };
+        assert_eq!(parts(0, 8), [(0, 2, false), (2, 4, true), (4, 6, false), (6, 8, true)]);
+        assert_eq!(parts(4, 6), [(4, 6, false)]);
+        assert_eq!(parts(7, 12), [(7, 9, true), (9, 12, false)]);
+    }
+
+    /// The pages of the tree's fills until ready that a picture shows as read and not needed.
+    fn shown_unused(r: &Recording) -> Vec<Runs> {
+        let mut of = vec![Vec::new(); r.files.len()];
+        let until = Window::of(r).until;
+        for m in Marks::new(r).fills.iter().filter(|m| !m.used && m.in_tree && m.at <= until) {
+            of[m.file as usize].push(m.first..m.first + m.pages);
+        }
+        of.into_iter().map(Runs::of).collect()
+    }
+
+    #[test]
+    fn the_picture_calls_unused_what_the_figures_call_unused() {
+        let mut r = empty();
+        let f = r.file("/a", 100 * PAGE);
+        r.fault(1, 1, f, 10, 8..16);
+        // Mapped around a fault that found nothing there (a hole), and read in only later.
+        r.touch(4, f, 18..22, FaultAround);
+        r.fill(5, f, 18..24, FillCause::ReadAround);
+        // Read before ready, and needed only after it.
+        r.fill(6, f, 40..42, FillCause::ReadAhead);
+        r.touch(1500, f, 40..41, Fault);
+        let figures = replay(&r)[0].unused();
+        assert_eq!(figures.runs(), [8..10, 11..16, 18..24, 40..42]);
+        assert_eq!(shown_unused(&r), [figures]);
+        let around = |m: &&TouchMark| m.kind == FaultAround;
+        let drawn =
+            Marks::new(&r).touches.iter().filter(around).map(|m| (m.first, m.pages)).collect::<Vec<_>>();
+        assert!(!drawn.iter().any(|(first, _)| *first >= 18), "holes are not drawn: {drawn:?}");
+
+        let r = cold_recording::sample::firefox_like(20_000, 3);
+        let figures: Vec<Runs> = replay(&r).iter().map(Usage::unused).collect();
+        assert!(figures.iter().map(Runs::pages).sum::<u64>() > 100);
+        assert_eq!(shown_unused(&r), figures);
+    }
+
+    #[test]
+    fn after_ready_the_whole_recording_tells() {
+        let mut r = empty();
+        let f = r.file("/a", 100 * PAGE);
+        r.fill(1400, f, 40..44, FillCause::ReadAhead);
+        r.touch(1500, f, 40..41, Fault);
+        let fills: Vec<_> = Marks::new(&r).fills.iter().map(|m| (m.first, m.pages, m.used)).collect();
+        assert_eq!(fills, [(40, 1, true), (41, 3, false)]);
     }
 }

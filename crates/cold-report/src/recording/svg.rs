@@ -14,7 +14,8 @@ use super::View;
 use super::marks::Marks;
 use super::names::{FILLS, fill};
 use crate::axis::{Axis, time};
-use crate::escape::{line, markup};
+use crate::chart::{self, Ink, text};
+use crate::escape::line;
 
 mod strokes;
 use strokes::Strokes;
@@ -150,32 +151,21 @@ fn render(views: &[View<'_>]) -> String {
     let panel = HEIGHTS[usize::from(views.len() > 1)];
     let height = HEAD + (panel + FOOT) * views.len() as f64;
     let title = views.first().map_or(String::new(), |v| line(&v.analysis.headline.subject, 90));
-    let mut out = String::new();
-    // Writing to a String cannot fail.
-    let _ = write!(
-        out,
-        r##"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" width="{WIDTH}" height="{height}" role="img" font-family="system-ui, 'DejaVu Sans', Helvetica, Arial, sans-serif" font-size="12" fill="#1a1a1a"><title>{}</title><rect width="{WIDTH}" height="{height}" fill="#ffffff"/>"##,
-        markup(&title)
-    );
-    text(&mut out, LEFT, 28.0, "font-size=\"19\" font-weight=\"600\"", &title);
+    let mut out = chart::open(&title, WIDTH, height, 12.0);
+    text(&mut out, (LEFT, 28.0), Ink::Strong, "font-size=\"19\" font-weight=\"600\"", &title);
     legend(&mut out, &marks, views);
     for (side, (view, marks)) in views.iter().zip(&marks).enumerate() {
         let top = HEAD + (panel + FOOT) * side as f64;
         let start = view.recording.manifest.start.0;
         let place = Panel { top, height: panel, axis: &axis, stack: &stack, side, start };
         if views.len() > 1 {
-            text(&mut out, LEFT, top - 24.0, "font-weight=\"600\"", &line(view.name, 60));
+            text(&mut out, (LEFT, top - 24.0), Ink::Strong, "font-weight=\"600\"", &line(view.name, 60));
         }
         frame(&mut out, &place);
         draw(&mut out, &place, view, marks);
         ready(&mut out, &place, view);
     }
-    out.push_str("</svg>\n");
-    out
-}
-
-fn text(out: &mut String, x: f64, y: f64, looks: &str, content: &str) {
-    let _ = write!(out, r#"<text x="{x:.1}" y="{y:.1}" {looks}>{}</text>"#, markup(content));
+    chart::close(out)
 }
 
 /// The figures of a recording in a line.
@@ -209,18 +199,14 @@ fn legend(out: &mut String, marks: &[Marks], views: &[View<'_>]) {
     for (i, view) in views.iter().enumerate() {
         let h = &view.analysis.headline;
         let sound = h.complete && h.lost.values().all(|n| *n == 0);
-        let style = if sound {
-            "fill=\"#5a5a5a\"".to_owned()
-        } else {
-            format!("fill=\"{STALL}\" font-weight=\"600\"")
-        };
-        text(out, LEFT, 48.0 + 16.0 * i as f64, &style, &figures(view));
+        let (ink, style) = if sound { (Ink::Muted, "") } else { (Ink::Of(STALL), "font-weight=\"600\"") };
+        text(out, (LEFT, 48.0 + 16.0 * i as f64), ink, style, &figures(view));
     }
     let y = 90.0;
     let mut x = LEFT;
     let mut item = |out: &mut String, swatch: &str, words: &str| {
         let _ = write!(out, r#"<g transform="translate({x:.1} {y:.1})">{swatch}</g>"#);
-        text(out, x + 20.0, y + 4.0, "font-size=\"11.5\"", words);
+        text(out, (x + 20.0, y + 4.0), Ink::Strong, "font-size=\"11.5\"", words);
         // About 6.1 units per character of this size.
         x += 36.0 + 6.1 * words.chars().count() as f64;
     };
@@ -247,9 +233,9 @@ fn legend(out: &mut String, marks: &[Marks], views: &[View<'_>]) {
     item(out, &format!("<path d=\"M1 0h13M1 -4v8M14 -4v8\" stroke=\"{STALL}\" fill=\"none\"/>"), "waiting");
     text(
         out,
-        WIDTH - 20.0,
-        y + 24.0,
-        "font-size=\"11.5\" fill=\"#5a5a5a\" text-anchor=\"end\"",
+        (WIDTH - 20.0, y + 24.0),
+        Ink::Muted,
+        "font-size=\"11.5\" text-anchor=\"end\"",
         "dashed: read, not needed",
     );
 }
@@ -270,10 +256,10 @@ fn frame(out: &mut String, p: &Panel<'_>) {
     let (unit, factor, decimals) = p.axis.time_unit();
     for tick in &p.axis.ticks {
         let x = p.x(p.start + *tick as u64);
-        let _ = write!(out, r##"<path d="M{x:.1} {:.1}V{:.1}" stroke="#dedede"/>"##, p.top, p.bottom());
-        text(out, x, p.bottom() + 16.0, "text-anchor=\"middle\"", &format!("{:.decimals$}", tick / factor));
+        chart::grid(out, (x, p.top), (x, p.bottom()));
+        chart::foot(out, (x, p.bottom()), &format!("{:.decimals$}", tick / factor));
     }
-    text(out, right + 26.0, p.bottom() + 16.0, "fill=\"#5a5a5a\"", &format!("{unit} since the start"));
+    text(out, (right + 26.0, p.bottom() + 20.0), Ink::Muted, "", &format!("{unit} since the start"));
     let _ = write!(
         out,
         r##"<rect x="{LEFT}" y="{:.1}" width="{:.1}" height="{:.1}" fill="none" stroke="#8a8a8a"/>"##,
@@ -281,9 +267,7 @@ fn frame(out: &mut String, p: &Panel<'_>) {
         right - LEFT,
         p.height
     );
-    let middle = p.top + p.height / 2.0;
-    let turned = format!("text-anchor=\"middle\" fill=\"#5a5a5a\" transform=\"rotate(-90 28 {middle:.1})\"");
-    text(out, 28.0, middle, &turned, "files in the order of their first use →");
+    chart::beside(out, 28.0, (p.top, p.bottom()), "files in the order of their first use →");
     // The largest bands get their names first; what would overlap stays without.
     bands.sort_by(|a, b| b.height.total_cmp(&a.height));
     let mut taken: Vec<f64> = Vec::new();
@@ -291,7 +275,7 @@ fn frame(out: &mut String, p: &Panel<'_>) {
         let y = p.y_of(band.low + band.height / 2.0);
         if taken.iter().all(|other| (other - y).abs() >= 12.5) {
             taken.push(y);
-            text(out, right + 10.0, y + 4.0, "font-size=\"11\"", &band.name);
+            text(out, (right + 10.0, y + 4.0), Ink::Strong, "font-size=\"11\"", &band.name);
         }
     }
 }
@@ -342,7 +326,13 @@ fn ready(out: &mut String, p: &Panel<'_>, view: &View<'_>) {
         p.top - 4.0,
         p.bottom()
     );
-    text(out, x, p.top - 8.0, "text-anchor=\"middle\"", &format!("ready {}", time(at.0 as f64)));
+    text(
+        out,
+        (x, p.top - 8.0),
+        Ink::Strong,
+        "text-anchor=\"middle\"",
+        &format!("ready {}", time(at.0 as f64)),
+    );
 }
 
 /// What was needed, as two figures where a part is uncertain.

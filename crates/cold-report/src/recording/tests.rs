@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use base64::Engine;
-use cold_analyze::{Analysis, analyze, compare};
+use cold_analyze::{Analysis, analyze, compare, replay};
 use cold_model::layout::{FileLayout, Layouts, Section, Symbol};
 use cold_model::recording::{FillCause, Recording, TouchKind};
 use cold_recording::sample;
@@ -86,12 +86,19 @@ fn the_data_block_gives_back_every_page_that_was_read_or_needed() {
         (0..i64::from(pages)).map(move |p| (path.clone(), first.cast_signed() + p))
     };
     let touches = recording.touches.as_ref().unwrap();
-    let needed: HashSet<_> = touches.iter().flat_map(|t| each(t.file, t.first_page, t.pages)).collect();
+    let usage = replay(&recording);
+    let needed: HashSet<_> = (0..)
+        .zip(&usage)
+        .flat_map(|(file, u)| u.needed.runs().iter().map(move |r| (file, r)))
+        .flat_map(|(file, r)| each(file, r.start, (r.end - r.start) as u32))
+        .collect();
     assert!(needed.len() > 1000);
     assert_eq!(pages(&json, &sides[0]["touches"], |_| true), needed);
     for (number, kind) in [(0, TouchKind::Fault), (1, TouchKind::FaultAround), (2, TouchKind::Read)] {
         let of_kind = touches.iter().filter(|t| t.kind == kind);
-        let expected: HashSet<_> = of_kind.flat_map(|t| each(t.file, t.first_page, t.pages)).collect();
+        let there = |page: &(String, i64)| needed.contains(page);
+        let expected: HashSet<_> =
+            of_kind.flat_map(|t| each(t.file, t.first_page, t.pages)).filter(there).collect();
         assert_eq!(pages(&json, &sides[0]["touches"], |k| k == number), expected, "{kind:?}");
     }
     let fills = recording.fills.as_ref().unwrap();

@@ -5,9 +5,9 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-/// The policy's source expression for inline text (`sha256-…`).
+/// The policy's source expression for inline text (`'sha256-…'`).
 pub(super) fn source(text: &str) -> String {
-    format!("sha256-{}", STANDARD.encode(sha256(text.as_bytes())))
+    format!("'sha256-{}'", STANDARD.encode(sha256(text.as_bytes())))
 }
 
 /// The first 32 bits of the fractional parts of the `root`-th roots of the first primes.
