@@ -68,6 +68,21 @@ pub fn mtime_ns(seconds: i64, nanoseconds: i64) -> i64 {
     seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }
 
+/// The first 20 bytes of a build-id in hexadecimal, as `readelf -n` prints it, zeros behind a shorter one; none
+/// where it is no such number.
+pub fn build_id_of(digits: &str) -> Option<[u8; 20]> {
+    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
+    let mut build_id = [0; 20];
+    for (i, pair) in pairs.iter().enumerate() {
+        let text = std::str::from_utf8(pair).ok().filter(|p| p.bytes().all(|b| b.is_ascii_hexdigit()))?;
+        let byte = u8::from_str_radix(text, 16).ok()?;
+        if let Some(slot) = build_id.get_mut(i) {
+            *slot = byte;
+        }
+    }
+    Some(build_id)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -100,6 +115,17 @@ mod tests {
             (timeless, 8, 100, NO_TIME_NS, Match::Changed),
         ] {
             assert_eq!(identity.matches_stat(inode, size, mtime_ns), expected, "{identity:?}");
+        }
+    }
+
+    #[test]
+    fn build_ids_are_read_as_readelf_prints_them() {
+        let mut start = [0; 20];
+        start[..2].copy_from_slice(&[0xab, 0x01]);
+        assert_eq!((build_id_of("ab01"), build_id_of("AB01")), (Some(start), Some(start)));
+        assert_eq!(build_id_of(&"07".repeat(32)), Some([7; 20]), "what is longer is cut");
+        for bad in ["a", "zz", "+1", "ab0"] {
+            assert_eq!(build_id_of(bad), None, "{bad}");
         }
     }
 

@@ -33,6 +33,27 @@ pub enum Judgement {
     },
 }
 
+impl Judgement {
+    /// What to do, and why.
+    pub fn words(&self) -> (&'static str, &str) {
+        match self {
+            Self::Keep { why, .. } => ("keep", why),
+            Self::Refresh { why } => ("learn again", why),
+            Self::Disable { why } => ("switch off", why),
+        }
+    }
+
+    /// The plan's standing by this; none where it stays what it is.
+    pub fn standing(&self, now: &Standing) -> Option<Standing> {
+        let standing = match self {
+            Self::Keep { proven: true, .. } => Standing::Proven,
+            Self::Disable { why } => Standing::Off(why.clone()),
+            Self::Keep { .. } | Self::Refresh { .. } => return None,
+        };
+        (standing != *now).then_some(standing)
+    }
+}
+
 /// Pairs without which nothing is decided ([`cold_stats::sequential`]).
 const LEAST: usize = 6;
 /// Pairs that are looked at: all pairs of these are compared.
@@ -222,6 +243,19 @@ mod tests {
         let few = judged(&history(20, 1.0, 0.05));
         assert!(matches!(few, Judgement::Keep { proven: false, .. }), "{few:?}");
         assert_eq!(judged(&[]), Judgement::Keep { proven: false, why: "no control starts yet".into() });
+    }
+
+    #[test]
+    fn only_what_is_decided_changes_a_standing() {
+        let off = Judgement::Disable { why: "slow".into() };
+        assert_eq!(off.standing(&Standing::Proven), Some(Standing::Off("slow".into())));
+        assert_eq!(off.standing(&Standing::Off("slow".into())), None);
+        let keep = |proven| Judgement::Keep { proven, why: String::new() };
+        assert_eq!(keep(true).standing(&Standing::Untried), Some(Standing::Proven));
+        assert_eq!(
+            (keep(true).standing(&Standing::Proven), keep(false).standing(&Standing::Untried)),
+            (None, None)
+        );
     }
 
     #[test]

@@ -4,6 +4,9 @@
 //! by the bytes that are left. Start reading at [`Plan`]; a launcher uses [`mod@format`]'s view, which neither
 //! parses nor allocates per range.
 
+#[cfg(feature = "portable")]
+pub mod document;
+pub mod fit;
 pub mod format;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;

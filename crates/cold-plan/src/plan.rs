@@ -64,6 +64,65 @@ pub struct Plan {
     pub trial: Option<Trial>,
 }
 
+/// What is read of one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Reads {
+    /// Bytes.
+    pub bytes: u64,
+    /// Calls.
+    pub requests: u64,
+}
+
+impl Plan {
+    /// The steps that read pages.
+    pub fn reads(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter().filter(|s| s.op == Op::Read)
+    }
+
+    /// Bytes that its steps read.
+    pub fn read_bytes(&self) -> u64 {
+        self.reads().map(|s| u64::from(s.bytes)).sum()
+    }
+
+    /// The same for each of its files.
+    pub fn reads_by_file(&self) -> Vec<Reads> {
+        let mut of = vec![Reads::default(); self.files.len()];
+        for step in self.reads() {
+            if let Some(reads) = of.get_mut(step.file as usize) {
+                reads.bytes += u64::from(step.bytes);
+                reads.requests += 1;
+            }
+        }
+        of
+    }
+
+    /// The same number for the same reads only.
+    pub fn steps_hash(&self) -> u64 {
+        let mut bytes = Vec::with_capacity(self.steps.len() * 16);
+        for s in &self.steps {
+            bytes.extend(s.file.to_le_bytes());
+            bytes.extend(s.offset.to_le_bytes());
+            bytes.extend(s.bytes.to_le_bytes());
+        }
+        cold_model::hash::fnv1a64(&[&bytes[..]])
+    }
+
+    /// Files of a kind.
+    pub fn count(&self, kind: FileKind) -> usize {
+        self.files.iter().filter(|f| f.kind == kind).count()
+    }
+
+    /// Both say the same of what starts need, and are for the same device: what a trial of one shows holds for the
+    /// other.
+    pub fn needs_the_same(&self, other: &Self) -> bool {
+        self.key == other.key
+            && self.learnt == other.learnt
+            && self.files == other.files
+            && self.ranges == other.ranges
+            && self.device == other.device
+    }
+}
+
 /// Which plan this is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Key {
@@ -258,9 +317,11 @@ pub struct Step {
 /// The least time of a start on the plan's device, as far as its model goes. Counted are pages that every start
 /// needed, of regular files on that device.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "portable", derive(serde::Serialize))]
 pub struct Bound {
     /// Time to ready when nothing has to be read, nanoseconds: that of warm starts without a recorder
     /// ([`Trial::warm_ns`]); none when not measured, and then it is in none of the times.
+    #[cfg_attr(feature = "portable", serde(rename = "computing_ns"))]
     pub cpu_ns: Option<u64>,
     /// With reading and computing overlapped perfectly, nanoseconds.
     pub overlapped_ns: u64,
@@ -274,6 +335,7 @@ pub struct Bound {
 
 /// Whether a plan may be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[cfg_attr(feature = "portable", derive(serde::Serialize), serde(rename_all = "snake_case"))]
 pub enum Standing {
     /// Learnt, not yet tried against control runs. Used.
     Untried,
@@ -285,6 +347,7 @@ pub enum Standing {
 
 /// The result of a trial: starts with the plan against starts without, interleaved.
 #[derive(Debug, Clone, Copy, PartialEq)]
+#[cfg_attr(feature = "portable", derive(serde::Serialize))]
 pub struct Trial {
     /// When, seconds since 1970.
     pub at: u64,

@@ -14,9 +14,16 @@
 
 mod candidates;
 
+use std::path::Path;
+
+use cold_model::Extent;
+use cold_plan::Plan;
 use cold_plan::judge::gain_words;
 use cold_plan::plan::{Knobs, Standing, Trial};
 use cold_stats::{Comparison, Pcg, median_u64, sequential};
+use serde::Serialize;
+
+use crate::{bound, compile};
 
 pub use candidates::Space;
 
@@ -85,18 +92,31 @@ pub struct Verdict {
     pub tried: Vec<Tried>,
 }
 
+impl Verdict {
+    /// The plan with what was found: compiled with the best knobs, tried, and bounded anew, since a trial may have
+    /// measured warm starts. `extents` tells where a file lies on the device.
+    pub fn applied_to(&self, plan: &Plan, extents: &dyn Fn(&Path) -> Option<Vec<Extent>>) -> Plan {
+        let mut better = Plan { trial: self.trial, standing: self.standing.clone(), ..plan.clone() };
+        compile(&mut better, &self.knobs, plan.device.as_ref(), extents);
+        better.bound = bound(&better, extents);
+        better
+    }
+}
+
 /// One candidate of the search.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Tried {
     /// What it did differently from the best of then, in words.
     pub what: String,
     /// Its knobs.
+    #[serde(skip)]
     pub knobs: Knobs,
     /// Pairs that it was given.
     pub pairs: u32,
     /// Estimate of its time, as a multiple of that of the best of then.
     pub ratio: f64,
     /// It became the best.
+    #[serde(rename = "taken_over")]
     pub taken: bool,
 }
 

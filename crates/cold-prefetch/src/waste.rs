@@ -14,14 +14,15 @@ use std::path::{Path, PathBuf};
 use cold_analyze::pages::Runs;
 use cold_analyze::{Window, page_bytes, replay, stall_requests, waits};
 use cold_model::recording::{FileIdx, FileKind as RecordedKind, Recording};
-use cold_model::{Bytes, Nanos};
+use cold_model::{Bytes, Nanos, path_text};
 use cold_plan::Plan;
-use cold_plan::plan::{FileKind, Op};
+use cold_plan::plan::FileKind;
+use serde::{Deserialize, Serialize};
 
 use file::Facts;
 
 /// Bytes of one file, or of all.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Amounts {
     /// In the steps.
     pub planned: Bytes,
@@ -36,19 +37,23 @@ pub struct Amounts {
     /// Of `late`, those that were on their way.
     pub in_flight: Bytes,
     /// Time that tasks waited for late pages.
+    #[serde(rename = "late_wait_ns")]
     pub late_wait: Nanos,
     /// Needed for certain, read on demand, not planned.
     pub missing: Bytes,
     /// Time that tasks waited for missing pages.
+    #[serde(rename = "missing_wait_ns")]
     pub missing_wait: Nanos,
 }
 
 /// One file's part.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileWaste {
     /// Its path.
+    #[serde(with = "path_text")]
     pub path: PathBuf,
     /// It is in the plan.
+    #[serde(rename = "in_plan")]
     pub planned: bool,
     /// It is a file system's metadata.
     pub metadata: bool,
@@ -56,8 +61,8 @@ pub struct FileWaste {
     pub amounts: Amounts,
 }
 
-/// What became of a plan in one start.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What became of a plan in one start. In JSON: docs/formats/plan-json.md, `replay`; kept beside the plan, too.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waste {
     /// Files with any amount, the longest waits first, then the most unused bytes.
     pub files: Vec<FileWaste>,
@@ -123,12 +128,11 @@ pub fn waste(plan: &Plan, recording: &Recording, launcher: &[PathBuf]) -> Option
         key(b).cmp(&key(a)).then_with(|| a.path.cmp(&b.path))
     });
     let (requests, request_bytes) = all.requests(recording).unzip();
-    let reads = || plan.steps.iter().filter(|s| s.op == Op::Read);
     Some(Waste {
         files,
         total,
-        steps: reads().count() as u32,
-        step_bytes: reads().map(|s| Bytes(s.bytes.into())).sum(),
+        steps: plan.reads().count() as u32,
+        step_bytes: Bytes(plan.read_bytes()),
         requests,
         request_bytes,
     })
@@ -155,7 +159,7 @@ fn bytes(pages: u64, page: u64) -> Bytes {
 /// Per file of the plan the pages of its read steps, as the recording counts pages: of `page` bytes.
 fn planned_pages(plan: &Plan, page: u64) -> Vec<Runs> {
     let mut of = vec![Vec::new(); plan.files.len()];
-    for s in plan.steps.iter().filter(|s| s.op == Op::Read) {
+    for s in plan.reads() {
         if let Some(list) = of.get_mut(s.file as usize) {
             let end = s.offset.saturating_add(u64::from(s.bytes)).div_ceil(page);
             list.push(s.offset / page..end);

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use cold_model::Shown as _;
 use cold_model::{Bytes, Nanos};
 use cold_plan::Plan;
-use cold_plan::plan::{Key, Op, Step};
+use cold_plan::plan::{Key, Step};
 
 use crate::axis::Axis;
 use crate::chart::{self, Ink, text};
@@ -54,7 +54,7 @@ impl Row<'_> {
 fn rows(plan: &Plan) -> Vec<Row<'_>> {
     let mut place = vec![None; plan.files.len()];
     let mut rows: Vec<Row<'_>> = Vec::new();
-    for step in plan.steps.iter().filter(|s| s.op == Op::Read) {
+    for step in plan.reads() {
         let Some(slot) = place.get_mut(step.file as usize) else { continue };
         let at = *slot.get_or_insert_with(|| {
             let file = &plan.files[step.file as usize];
@@ -121,9 +121,8 @@ fn program(plan: &Plan) -> String {
 }
 
 fn summary(plan: &Plan, files: usize) -> String {
-    let reads = plan.steps.iter().filter(|s| s.op == Op::Read);
-    let (n, bytes) = reads.fold((0, 0), |(n, b), s| (n + 1, b + u64::from(s.bytes)));
-    format!("{} in {n} requests, {files} files; scenario {}", Bytes(bytes), plan.key.scenario)
+    let (bytes, requests) = (Bytes(plan.read_bytes()), plan.reads().count());
+    format!("{bytes} in {requests} requests, {files} files; scenario {}", plan.key.scenario)
 }
 
 /// One file: its name, its reads. The place of a box within the row is its place in the file.
@@ -184,7 +183,7 @@ mod tests {
     #[test]
     fn every_read_is_a_box_and_names_stay_text() {
         let plan = plan();
-        let reads = plan.steps.iter().filter(|s| s.op == Op::Read).count();
+        let reads = plan.reads().count();
         assert!(reads > 0);
         let picture = svg(&plan);
         assert_eq!(picture.matches("width=\"3\"").count(), reads);
@@ -196,7 +195,7 @@ mod tests {
     #[test]
     fn the_largest_files_are_drawn_though_they_are_needed_last() {
         let mut plan = plan();
-        let (file, step) = (plan.files[0].clone(), *plan.steps.iter().find(|s| s.op == Op::Read).unwrap());
+        let (file, step) = (plan.files[0].clone(), *plan.reads().next().unwrap());
         (plan.files, plan.steps) = (Vec::new(), Vec::new());
         for i in 0..100 {
             plan.files.push(cold_plan::plan::PlanFile { path: format!("/lib/f{i}").into(), ..file.clone() });

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Error, FORMAT};
 use crate::Plan;
+use crate::identity::build_id_of;
 use crate::plan::{FileKind, Identity, Key, Knobs, Learnt, PlanFile, Range, Standing};
 
 #[derive(Serialize, Deserialize)]
@@ -116,15 +117,8 @@ fn hexadecimal(build_id: &[u8; 20]) -> Option<String> {
 
 fn number(digits: Option<String>) -> Result<[u8; 20], Error> {
     let Some(digits) = digits else { return Ok([0; 20]) };
-    let mut build_id = [0; 20];
-    let pairs = digits.as_bytes().as_chunks::<2>();
-    let right = pairs.1.is_empty() && pairs.0.len() <= build_id.len();
-    for (byte, pair) in build_id.iter_mut().zip(pairs.0) {
-        let value = std::str::from_utf8(pair).ok().filter(|p| p.bytes().all(|b| b.is_ascii_hexdigit()));
-        let value = value.and_then(|p| u8::from_str_radix(p, 16).ok());
-        *byte = value.ok_or_else(|| Error::BuildId(digits.clone()))?;
-    }
-    if right { Ok(build_id) } else { Err(Error::BuildId(digits)) }
+    // Longer than what is written is nothing that we wrote.
+    build_id_of(&digits).filter(|_| digits.len() <= 40).ok_or(Error::BuildId(digits))
 }
 
 /// [`path_text`] for a path that may be absent.

@@ -1,7 +1,10 @@
 //! Files of which a start needed pages, and that no plan can hold.
 
+use serde::Serialize;
+
 /// Why not.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LeftOut {
     /// The start made or removed it: the next one finds another, or none.
     Made,
@@ -14,16 +17,6 @@ pub enum LeftOut {
 }
 
 impl LeftOut {
-    /// Its name in JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Made => "made",
-            Self::NoDevice => "no_device",
-            Self::OurOwn => "our_own",
-            Self::Unnamed => "unnamed",
-        }
-    }
-
     /// The reason in words, as said of one or several files.
     pub fn words(self) -> &'static str {
         match self {

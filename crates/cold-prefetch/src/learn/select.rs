@@ -8,7 +8,7 @@ use cold_model::path_text;
 use cold_model::recording::manifest::FileSystem;
 use cold_model::recording::tables::Dev;
 use cold_model::recording::{self, FileIdx, Fill, FillCause, PathFrom, Recording};
-use cold_plan::identity::WRITTEN_IN_PLACE;
+use cold_plan::identity::{WRITTEN_IN_PLACE, build_id_of};
 use cold_plan::plan::{FileKind, Identity, PlanFile, Range};
 
 use super::LeftOut;
@@ -145,7 +145,7 @@ impl<'a> Selection<'a> {
             inode: if regular { row.inode } else { 0 },
             size: size.unwrap_or(0),
             mtime_ns: if regular && written { WRITTEN_IN_PLACE } else { row.mtime_ns.unwrap_or(0) },
-            build_id: row.build_id.as_deref().map_or([0; 20], build_id),
+            build_id: row.build_id.as_deref().and_then(build_id_of).unwrap_or_default(),
         };
         Ok(self.put(path, kind, identity, NO_NEED))
     }
@@ -287,17 +287,4 @@ fn split(dev: u64) -> (u32, u32) {
     let major = (dev >> 32 & 0xffff_f000) | (dev >> 8 & 0xfff);
     let minor = (dev >> 12 & 0xffff_ff00) | (dev & 0xff);
     (major as u32, minor as u32)
-}
-
-/// First 20 bytes of a build-id in hexadecimal.
-fn build_id(hex: &str) -> [u8; 20] {
-    let mut out = [0; 20];
-    let bytes = hex.as_bytes().chunks_exact(2).map_while(|pair| {
-        let pair = std::str::from_utf8(pair).ok()?;
-        u8::from_str_radix(pair, 16).ok()
-    });
-    for (to, from) in out.iter_mut().zip(bytes) {
-        *to = from;
-    }
-    out
 }

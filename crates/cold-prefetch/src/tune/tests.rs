@@ -74,6 +74,19 @@ fn a_harmful_plan_is_switched_off_with_its_figures() {
 }
 
 #[test]
+fn what_was_found_goes_into_the_plan_with_the_bound_that_follows() {
+    let mut plan = crate::merge(None, &crate::sample::key(), &crate::sample::start(1, &[(0, 0, 8, 0)]), 1);
+    plan.device = Some(flash());
+    let v = run(Limits::default(), Space::none(), 3, |arm, n| {
+        n.time(0.01) * if arm == Arm::Plain { 1.0 } else { 0.5 }
+    });
+    let better = v.applied_to(&plan, &|_| None);
+    assert_eq!((&better.standing, better.trial, better.knobs), (&Standing::Proven, v.trial, v.knobs));
+    assert_eq!(better.bound.expect("a device").cpu_ns, Some(7), "the warm starts of the trial");
+    assert!(better.reads().next().is_some() && better.needs_the_same(&plan));
+}
+
+#[test]
 fn a_tuning_without_proof_or_broken_off_decides_nothing() {
     let limits = Limits { proof_pairs: 0, ..Limits::default() };
     let v = run(limits, Space::new(None, 1), 1, |_, n| n.time(0.02));

@@ -18,7 +18,7 @@ pub(super) fn compile(plan: &mut Plan, state: &Path, line: &mut Line<'_>, ui: &U
     let device = model(plan, state, line, ui);
     let knobs = cold_prefetch::knobs_for(plan, device.as_ref());
     steps(plan, &knobs, device.as_ref());
-    bound(plan);
+    plan.bound = cold_prefetch::bound(plan, &extents);
 }
 
 /// Makes the steps for a device that is known.
@@ -26,13 +26,8 @@ pub(super) fn steps(plan: &mut Plan, knobs: &Knobs, device: Option<&DeviceModel>
     cold_prefetch::compile(plan, knobs, device, &extents);
 }
 
-/// Says the least time of such a start on the plan's device, now that files, device and trial are those of now.
-pub(super) fn bound(plan: &mut Plan) {
-    plan.bound = cold_prefetch::bound(plan, &extents);
-}
-
 /// Where a file lies on its device, as far as its file system tells.
-fn extents(path: &Path) -> Option<Vec<Extent>> {
+pub(super) fn extents(path: &Path) -> Option<Vec<Extent>> {
     let (file, _) = cold_sys::open::regular(path, true).ok()?;
     cold_sys::extents::extents(&file).ok().flatten()
 }

@@ -5,12 +5,12 @@ use std::time::{Duration, SystemTime};
 use cold_model::Bytes;
 use cold_model::Shown as _;
 use cold_model::path_text;
+use cold_plan::document::Document;
 use cold_plan::plan::Standing;
 use cold_plan::store::{Keep, Listed};
 use serde_json::json;
 
 use super::plans::{self, Place, Which};
-use super::show;
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::table::{Table, width};
@@ -70,19 +70,13 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         ui.warn(format!("{}: {error}", plans::name(path)));
     }
     if args.json {
-        let plans: Vec<_> = listing
-            .plans
-            .iter()
-            .map(|l| {
-                let mut document = show::document(&l.plan, &l.path);
-                if let Some(map) = document.as_object_mut() {
-                    map.remove("files");
-                    map.remove("schema");
-                }
-                document
-            })
-            .collect();
-        let document = json!({ "schema": "coldstart.plans/1", "directory": path_text::encode(store.directory()), "plans": plans });
+        let names: Vec<String> = listing.plans.iter().map(|l| plans::name(&l.path)).collect();
+        let plans = listing.plans.iter().zip(&names);
+        let document = json!({
+            "schema": "coldstart.plans/1",
+            "directory": path_text::encode(store.directory()),
+            "plans": plans.map(|(l, name)| Document::brief(&l.plan, name, &l.path)).collect::<Vec<_>>(),
+        });
         ui.json(&document);
         return Ok(Exit::Done);
     }
@@ -107,7 +101,7 @@ fn row(l: &Listed) -> Vec<String> {
         (_, None) => "untried".to_owned(),
     };
     vec![
-        Bytes(show::read_bytes(&l.plan)).to_string(),
+        Bytes(l.plan.read_bytes()).to_string(),
         l.plan.learnt.starts.to_string(),
         plans::ago(l.plan.learnt.last),
         gain,

@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use cold_model::Shown as _;
-use cold_plan::plan::{Identity, Key};
+use cold_plan::identity::build_id_of;
+use cold_plan::plan::Key;
 use cold_plan::store::Listed;
 use cold_plan::{Store, scenario};
 
@@ -68,12 +69,8 @@ pub(crate) fn key(argv: &[OsString], scenario: Option<&str>) -> Result<Key> {
 
 /// The build-id of a program or library as plans hold it.
 pub(crate) fn build_id(path: &Path) -> [u8; 20] {
-    let text = cold_symbols::build_id(path).ok().flatten().unwrap_or_default();
-    let mut id = [0; 20];
-    for (byte, at) in id.iter_mut().zip((0..text.len()).step_by(2)) {
-        *byte = text.get(at..at + 2).and_then(|hex| u8::from_str_radix(hex, 16).ok()).unwrap_or(0);
-    }
-    id
+    let digits = cold_symbols::build_id(path).ok().flatten();
+    digits.as_deref().and_then(build_id_of).unwrap_or_default()
 }
 
 /// A command that is started, and the name its plan goes by.
@@ -242,15 +239,5 @@ pub(crate) fn ago(at: u64) -> String {
         120..7_200 => format!("{} min ago", seconds / 60),
         7_200..172_800 => format!("{} h ago", seconds / 3600),
         _ => format!("{} days ago", seconds / 86_400),
-    }
-}
-
-/// Whether the file at `path` still is the one with this identity, read as far as that needs.
-pub(crate) fn still(identity: &Identity, path: &Path) -> std::result::Result<(), &'static str> {
-    let Ok(meta) = path.metadata() else { return Err("is gone") };
-    match identity.matches(&meta) {
-        cold_plan::Match::Same => Ok(()),
-        cold_plan::Match::Touched if build_id(path) == identity.build_id => Ok(()),
-        cold_plan::Match::Touched | cold_plan::Match::Changed => Err("changed"),
     }
 }

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
+use cold_plan::portable::{Error, MAX_BYTES};
 
 use super::plans::{self, Place, Which};
 use super::{device, show};
@@ -20,8 +21,6 @@ const EXPORT_EXAMPLES: &str = "Examples:
 const IMPORT_EXAMPLES: &str = "Examples:
   cold prefetch import firefox.plan.json
 ";
-/// No exported plan is larger.
-const MOST: u64 = 256 << 20;
 
 /// Flags of `cold prefetch export`.
 #[derive(Debug, clap::Args)]
@@ -78,11 +77,26 @@ pub(crate) fn import(args: &ImportArgs, place: &Place, ui: &Ui) -> Outcome {
 
 fn text(path: &Path) -> Result<String, Failure> {
     let (mut file, meta) = cold_sys::open::regular(path, true)?;
-    if meta.len() > MOST {
-        return Err(Failure::usage(format!("{} is larger than any exported plan", path.shown())));
+    if meta.len() > MAX_BYTES as u64 {
+        return Err(Failure::usage(format!("{}: {}", path.shown(), Error::TooLarge)));
     }
     let mut text = String::new();
     std::io::Read::read_to_string(&mut file, &mut text)
         .map_err(|e| anyhow::anyhow!("cannot read {}: {e}", path.shown()))?;
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_large_is_refused_unread_by_the_library_s_own_bound() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("plan");
+        let file = std::fs::File::create(&path).expect("made");
+        file.set_len(MAX_BYTES as u64 + 1).expect("sparse");
+        let refused = text(&path).expect_err("too large");
+        assert!(refused.error.to_string().contains("longer than 1024 MiB"), "{}", refused.error);
+    }
 }

@@ -6,14 +6,13 @@ use cold_bench::session::starts::Starts;
 use cold_journal::Journal;
 use cold_model::Shown as _;
 use cold_model::bench::State;
-use cold_model::path_text;
 use cold_model::recording::manifest::{StackMethod, Subject};
 use cold_model::{Bytes, Nanos};
 use cold_plan::store::Replay;
 use cold_plan::{Plan, Store};
 use cold_prefetch::Waste;
 use cold_trace::record::Options;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
 
 use super::plans;
 use super::trial::Trial;
@@ -94,56 +93,30 @@ pub(super) fn tell(ui: &Ui, waste: &Waste, top: usize) {
     }
 }
 
-/// The same for programs.
-pub(super) fn document(waste: &Waste) -> Value {
-    let amounts = |a: &cold_prefetch::waste::Amounts| {
-        json!({
-            "planned": a.planned, "prefetched": a.prefetched, "used": a.used, "unused": a.unused,
-            "late": a.late, "in_flight": a.in_flight, "late_wait_ns": a.late_wait,
-            "missing": a.missing, "missing_wait_ns": a.missing_wait,
-        })
-    };
-    let files: Vec<Value> = waste
-        .files
-        .iter()
-        .map(|w| {
-            json!({
-                "path": path_text::encode(&w.path), "in_plan": w.planned, "metadata": w.metadata,
-                "amounts": amounts(&w.amounts),
-            })
-        })
-        .collect();
-    json!({
-        "total": amounts(&waste.total), "steps": waste.steps, "step_bytes": waste.step_bytes,
-        "requests": waste.requests, "request_bytes": waste.request_bytes, "files": files,
-    })
+/// The last recorded start by a plan, as it is kept beside it.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Kept {
+    /// Seconds since 1970.
+    pub(super) at: u64,
+    /// Which steps it followed, [`Plan::steps_hash`] in hexadecimal.
+    #[serde(skip_serializing)]
+    steps: String,
+    #[serde(rename(deserialize = "replay"))]
+    pub(super) waste: Waste,
 }
 
 /// Keeps it beside the plan, for `show`.
 pub(super) fn keep(store: &Store, plan: &Plan, waste: &Waste) -> Result<(), Failure> {
-    let document = document(waste).to_string();
-    let kept = Replay { at: plans::now(), steps: fingerprint(plan), document: &document };
-    store.save_replay(&plan.key, &kept)?;
+    let document = serde_json::to_string(waste)?;
+    store.save_replay(
+        &plan.key,
+        &Replay { at: plans::now(), steps: plan.steps_hash(), document: &document },
+    )?;
     Ok(())
 }
 
-/// The last recorded start by exactly these steps: seconds since 1970 and [`document`]. `None` when there was none,
-/// or the plan has changed since.
-pub(super) fn kept(store: &Store, plan: &Plan) -> Option<(u64, Value)> {
-    let mut kept: Value = serde_json::from_slice(&store.replay(&plan.key).ok()??).ok()?;
-    if kept["steps"].as_str()? != format!("{:016x}", fingerprint(plan)) {
-        return None;
-    }
-    Some((kept["at"].as_u64()?, kept["replay"].take()))
-}
-
-/// The same for the same steps only.
-fn fingerprint(plan: &Plan) -> u64 {
-    let mut bytes = Vec::with_capacity(plan.steps.len() * 16);
-    for s in &plan.steps {
-        bytes.extend(s.file.to_le_bytes());
-        bytes.extend(s.offset.to_le_bytes());
-        bytes.extend(s.bytes.to_le_bytes());
-    }
-    cold_model::hash::fnv1a64(&[&bytes[..]])
+/// The last recorded start by exactly these steps. `None` when there was none, or the plan has changed since.
+pub(super) fn kept(store: &Store, plan: &Plan) -> Option<Kept> {
+    let kept: Kept = serde_json::from_slice(&store.replay(&plan.key).ok()??).ok()?;
+    (kept.steps == format!("{:016x}", plan.steps_hash())).then_some(kept)
 }

@@ -1,18 +1,19 @@
 //! `cold prefetch show`: one plan, for people and for programs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
-use cold_model::path_text;
 use cold_model::{Bytes, Nanos};
 use cold_plan::Plan;
-use cold_plan::plan::{Bound, FileKind, Gate, Op, Order, Standing, Trial};
-use cold_prefetch::ObservedStart;
-use serde_json::{Value, json};
+use cold_plan::document::Document;
+use cold_plan::plan::{Bound, FileKind, Gate, Op, Order, Reads, Standing, Trial};
+use cold_prefetch::waste::Amounts;
+use cold_prefetch::{LeftOut, ObservedStart, Waste};
+use serde::Serialize;
 
 use super::plans::{self, Place, Which};
-use super::replay;
+use super::replay::{self, Kept};
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Outcome};
 use crate::results;
@@ -65,23 +66,51 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         }
     }
     if args.json {
-        let mut document = document(plan, &listed.path);
-        if let (Some(map), Some((at, waste))) = (document.as_object_mut(), replayed) {
-            map.insert("replayed".into(), json!({ "at": at, "waste": waste }));
-        }
-        ui.json(&document);
+        let name = plans::name(&listed.path);
+        ui.json(&Shown { plan: Document::of(plan, &name, &listed.path), replayed: replayed.as_ref() });
         return Ok(Exit::Done);
     }
     head(ui, plan, &listed.path);
     details(ui, plan);
-    if let Some((at, waste)) = &replayed {
-        ui.line(paint(FAINT, format!("  {}", last_replay(*at, waste))));
+    if let Some(kept) = &replayed {
+        ui.line(paint(FAINT, format!("  {}", last_replay(kept))));
     }
     ui.line("");
-    for line in files(plan, replayed.as_ref().map(|(_, waste)| waste), args.top).lines(width()) {
+    for line in files(plan, replayed.as_ref().map(|kept| &kept.waste), args.top).lines(width()) {
         ui.line(line);
     }
     Ok(Exit::Done)
+}
+
+/// The document of `--json`.
+#[derive(Serialize)]
+struct Shown<'a> {
+    #[serde(flatten)]
+    plan: Document<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    replayed: Option<&'a Kept>,
+}
+
+/// That of a lesson.
+#[derive(Serialize)]
+struct Taught<'a> {
+    #[serde(flatten)]
+    plan: Document<'a>,
+    missing: &'a [String],
+    last_start: Option<LastStart<'a>>,
+}
+
+#[derive(Serialize)]
+struct LastStart<'a> {
+    files_needed: u64,
+    files_readable: u64,
+    left_out: &'a BTreeMap<LeftOut, u64>,
+}
+
+impl<'a> LastStart<'a> {
+    fn of(start: &'a ObservedStart) -> Self {
+        Self { files_needed: start.needed(), files_readable: start.readable(), left_out: &start.left_out }
+    }
 }
 
 /// Flags and command as other commands need them: to find the plan, and to make the same start.
@@ -116,17 +145,12 @@ fn last_start(start: &ObservedStart) -> String {
 /// The summary after learning.
 pub(super) fn learnt(ui: &Ui, plan: &Plan, path: &Path, told: &Beside, next: &Next, as_json: bool) {
     if as_json {
-        let mut document = document(plan, path);
-        if let Some(map) = document.as_object_mut() {
-            map.insert("missing".into(), json!(told.missing));
-            let last = told.last.as_ref();
-            let counts = |s: &ObservedStart| {
-                let left_out: BTreeMap<_, _> = s.left_out.iter().map(|(why, n)| (why.name(), n)).collect();
-                json!({ "files_needed": s.needed(), "files_readable": s.readable(), "left_out": left_out })
-            };
-            map.insert("last_start".into(), last.map_or(Value::Null, counts));
-        }
-        ui.json(&document);
+        let name = plans::name(path);
+        ui.json(&Taught {
+            plan: Document::of(plan, &name, path),
+            missing: &told.missing,
+            last_start: told.last.as_ref().map(LastStart::of),
+        });
         return;
     }
     head(ui, plan, path);
@@ -150,7 +174,7 @@ fn head(ui: &Ui, plan: &Plan, path: &Path) {
 
 /// How much the plan names, each kind by itself.
 pub(super) fn named(plan: &Plan) -> String {
-    let of = |kind| plan.files.iter().filter(|f| f.kind == kind).count() as u64;
+    let of = |kind| plan.count(kind) as u64;
     let names = of(FileKind::Directory) + of(FileKind::Name);
     let devices = match of(FileKind::BlockDevice) {
         0 => String::new(),
@@ -161,22 +185,16 @@ pub(super) fn named(plan: &Plan) -> String {
 
 /// Sizes in one line.
 pub(super) fn contents(plan: &Plan) -> String {
-    let of = |op: Op| plan.steps.iter().filter(move |s| s.op == op);
-    let files = plan.files.iter().filter(|f| f.kind == FileKind::Regular).count() as u64;
-    let critical: u64 = of(Op::Read).filter(|s| s.critical).map(|s| u64::from(s.bytes)).sum();
+    let names = plan.steps.iter().filter(|s| matches!(s.op, Op::List | Op::Stat)).count() as u64;
+    let critical: u64 = plan.reads().filter(|s| s.critical).map(|s| u64::from(s.bytes)).sum();
     format!(
         "reads {} of {} in {} ({} before the program begins), looks up {}",
-        Bytes(read_bytes(plan)),
-        plural(files, "file"),
-        plural(of(Op::Read).count() as u64, "request"),
+        Bytes(plan.read_bytes()),
+        plural(plan.count(FileKind::Regular) as u64, "file"),
+        plural(plan.reads().count() as u64, "request"),
         Bytes(critical),
-        plural((of(Op::List).count() + of(Op::Stat).count()) as u64, "name"),
+        plural(names, "name"),
     )
-}
-
-/// Bytes that its steps read.
-pub(super) fn read_bytes(plan: &Plan) -> u64 {
-    plan.steps.iter().filter(|s| s.op == Op::Read).map(|s| u64::from(s.bytes)).sum()
 }
 
 /// Whether it is used and why, with the last trial.
@@ -262,151 +280,51 @@ fn bound(b: &Bound) -> String {
     }
 }
 
-/// A number of a recorded start's document.
-fn amount(amounts: &Value, name: &str) -> u64 {
-    amounts[name].as_u64().unwrap_or(0)
-}
-
 /// What became of the plan in its last recorded start.
-fn last_replay(at: u64, waste: &Value) -> String {
-    let t = |name| amount(&waste["total"], name);
+fn last_replay(kept: &Kept) -> String {
+    let t = &kept.waste.total;
     format!(
         "recorded {}: {} unused ({} of what came by the plan), {} late (waited {}), {} not planned (waited {})",
-        plans::ago(at),
-        Bytes(t("unused")),
-        percent(t("unused"), t("prefetched")),
-        Bytes(t("late")),
-        Nanos(t("late_wait_ns")),
-        Bytes(t("missing")),
-        Nanos(t("missing_wait_ns")),
+        plans::ago(kept.at),
+        t.unused,
+        percent(t.unused.0, t.prefetched.0),
+        t.late,
+        t.late_wait,
+        t.missing,
+        t.missing_wait,
     )
 }
 
 /// Per file: what is read of it, in how many requests, how often it was used, and, where a start was recorded,
 /// what of it came for nothing or too late.
-fn files(plan: &Plan, waste: Option<&Value>, top: usize) -> Table {
-    let mut sums: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
-    for step in plan.steps.iter().filter(|s| s.op == Op::Read) {
-        let sum = sums.entry(step.file).or_default();
-        *sum = (sum.0 + u64::from(step.bytes), sum.1 + 1);
-    }
-    let mut rows: Vec<_> = sums.into_iter().collect();
-    rows.sort_by_key(|(file, (bytes, _))| (std::cmp::Reverse(*bytes), *file));
-    let of: BTreeMap<&str, &Value> = waste
-        .and_then(|w| w["files"].as_array())
-        .into_iter()
-        .flatten()
-        .filter_map(|f| Some((f["path"].as_str()?, &f["amounts"])))
-        .collect();
+fn files(plan: &Plan, waste: Option<&Waste>, top: usize) -> Table {
+    let mut rows: Vec<_> =
+        plan.files.iter().zip(plan.reads_by_file()).filter(|(_, r)| r.requests > 0).collect();
+    rows.sort_by_key(|(_, reads)| std::cmp::Reverse(reads.bytes));
+    let of: HashMap<&Path, &Amounts> =
+        waste.iter().flat_map(|w| &w.files).map(|f| (f.path.as_path(), &f.amounts)).collect();
     let mut heads = vec!["READ", "OF FILE", "REQUESTS", "FIRST NEED", "USES", "FILE"];
     if waste.is_some() {
         heads.splice(5..5, ["UNUSED", "LATE", "WAITED"]);
     }
     let mut table = Table::new(&heads);
-    for (index, (bytes, requests)) in rows.iter().take(top) {
-        let Some(f) = plan.files.get(*index as usize) else { continue };
+    for (f, Reads { bytes, requests }) in rows.into_iter().take(top) {
         // Reads are of whole pages, the last of which the file need not fill.
-        let within = (*bytes).min(f.identity.size);
+        let within = bytes.min(f.identity.size);
         let share = if f.kind == FileKind::Regular { percent(within, f.identity.size) } else { "-".into() };
         let mut cells = vec![
-            Bytes(*bytes).to_string(),
+            Bytes(bytes).to_string(),
             share,
-            count(*requests),
+            count(requests),
             Nanos(f.need_ns).to_string(),
             format!("{}/{}", f.uses.count_ones(), plan.learnt.starts.min(8)),
             f.path.shown().to_string(),
         ];
         if waste.is_some() {
-            let a = of.get(&*path_text::encode(&f.path)).copied().unwrap_or(&Value::Null);
-            let bytes = |name| Bytes(amount(a, name)).to_string();
-            let waited = Nanos(amount(a, "late_wait_ns")).to_string();
-            cells.splice(5..5, [bytes("unused"), bytes("late"), waited]);
+            let a = of.get(&*f.path).copied().copied().unwrap_or_default();
+            cells.splice(5..5, [a.unused.to_string(), a.late.to_string(), a.late_wait.to_string()]);
         }
         table.row(cells, Vec::new());
     }
     table
-}
-
-/// Whether it is used, for programs.
-pub(super) fn standing_document(standing: &Standing) -> Value {
-    match standing {
-        Standing::Untried => json!("untried"),
-        Standing::Proven => json!("proven"),
-        Standing::Off(why) => json!({ "off": why }),
-    }
-}
-
-/// The document of `--json`, docs/formats/plan-json.md.
-pub(super) fn document(plan: &Plan, path: &Path) -> Value {
-    let (k, l) = (&plan.knobs, &plan.learnt);
-    let text = |p: &Path| path_text::encode(p);
-    let mut ranges: Vec<Vec<Value>> = vec![Vec::new(); plan.files.len()];
-    for r in &plan.ranges {
-        if let Some(list) = ranges.get_mut(r.file as usize) {
-            list.push(json!({
-                "first_page": r.first_page, "pages": r.pages, "need_ns": r.need_ns,
-                "uses": r.uses, "around": r.around,
-            }));
-        }
-    }
-    let mut reads_of: Vec<Vec<Value>> = vec![Vec::new(); plan.files.len()];
-    for s in plan.steps.iter().filter(|s| s.op == Op::Read) {
-        if let Some(list) = reads_of.get_mut(s.file as usize) {
-            list.push(
-                json!({ "offset": s.offset, "bytes": s.bytes, "need_ns": s.need_ns, "critical": s.critical }),
-            );
-        }
-    }
-    let files: Vec<Value> = plan
-        .files
-        .iter()
-        .zip(ranges.into_iter().zip(reads_of))
-        .map(|(f, (ranges, reads))| {
-            json!({
-                "path": text(&f.path),
-                "kind": match f.kind {
-                    FileKind::Regular => "regular",
-                    FileKind::Directory => "directory",
-                    FileKind::Name => "name",
-                    FileKind::BlockDevice => "block_device",
-                },
-                "size": f.identity.size, "need_ns": f.need_ns, "uses": f.uses, "ranges": ranges, "reads": reads,
-            })
-        })
-        .collect();
-    let reads = plan.steps.iter().filter(|s| s.op == Op::Read);
-    json!({
-        "schema": "coldstart.plan/1",
-        "name": plans::name(path),
-        "file": text(path),
-        "executable": text(&plan.key.executable),
-        "script": plan.key.script.as_deref().map(text),
-        "scenario": plan.key.scenario,
-        "standing": standing_document(&plan.standing),
-        "trial": plan.trial.map(|t| json!({
-            "at": t.at, "pairs": t.pairs, "plain_ns": t.plain_ns, "prefetched_ns": t.prefetched_ns,
-            "warm_ns": t.warm_ns, "ratio": t.ratio, "low": t.low, "high": t.high,
-        })),
-        "learnt": {
-            "starts": l.starts, "cold_starts": l.cold_starts, "tier": l.tier.to_string(), "exact": l.exact,
-            "first": l.first, "last": l.last, "computing_ns": l.cpu_ns, "cold_ready_ns": l.cold_ready_ns,
-        },
-        "knobs": {
-            "min_uses": k.min_uses, "gap_bytes": k.gap_bytes, "chunk_bytes": k.chunk_bytes,
-            "in_flight_bytes": k.in_flight_bytes, "threads": k.threads,
-            "order": if k.order == Order::Physical { "physical" } else { "need" },
-            "window_us": k.window_us,
-            "gate": match k.gate { Gate::None => "none", Gate::Issued => "issued", Gate::Arrived => "arrived" },
-            "critical_us": k.critical_us, "metadata": k.metadata,
-        },
-        "device": plan.device,
-        "bound": plan.bound.map(|b| json!({
-            "computing_ns": b.cpu_ns, "overlapped_ns": b.overlapped_ns, "serial_ns": b.serial_ns,
-            "bytes": b.bytes, "requests": b.requests,
-        })),
-        "bytes": read_bytes(plan),
-        "requests": reads.count(),
-        "steps": plan.steps.len(),
-        "files": files,
-    })
 }

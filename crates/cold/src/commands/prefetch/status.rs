@@ -3,7 +3,6 @@
 use cold_model::Nanos;
 use cold_plan::history::{self, Kind, Record, Skip};
 use cold_plan::judge::{Daily, Timed};
-use cold_plan::plan::Standing;
 use cold_plan::store::Listed;
 use cold_plan::{Judgement, Plan, Store};
 use serde_json::{Value, json};
@@ -59,9 +58,10 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         }
         let plan = &mut used.listed.plan;
         let judgement = cold_plan::judge(&plan.standing, &plan.learnt, plan.trial.as_ref(), &used.records);
-        let decided = (args.apply && !used.system).then(|| apply(plan, &judgement)).flatten();
+        let decided = judgement.standing(&plan.standing).filter(|_| args.apply && !used.system);
         let mut changed = false;
-        if let Some(decided) = decided {
+        if let Some(standing) = decided {
+            let decided = Plan { standing, ..plan.clone() };
             changed = store.replace(plan, &decided)?;
             if changed {
                 *plan = decided;
@@ -118,24 +118,6 @@ fn used(own: &Store, system: Option<&Store>) -> Result<Vec<Used>, Failure> {
     Ok(out)
 }
 
-/// The plan with the verdict; `None` where that changes nothing.
-fn apply(plan: &Plan, judgement: &Judgement) -> Option<Plan> {
-    let standing = match judgement {
-        Judgement::Keep { proven: true, .. } => Standing::Proven,
-        Judgement::Disable { why } => Standing::Off(why.clone()),
-        Judgement::Keep { .. } | Judgement::Refresh { .. } => return None,
-    };
-    (plan.standing != standing).then(|| Plan { standing, ..plan.clone() })
-}
-
-fn words(judgement: &Judgement) -> (&'static str, &str) {
-    match judgement {
-        Judgement::Keep { why, .. } => ("keep", why),
-        Judgement::Refresh { why } => ("learn again", why),
-        Judgement::Disable { why } => ("switch off", why),
-    }
-}
-
 /// Its daily use, as far as the verdict goes by it.
 fn daily(Used { listed, records, .. }: &Used) -> Daily {
     Daily::of(&listed.plan.learnt, listed.plan.trial.as_ref(), records)
@@ -177,7 +159,7 @@ fn tell(ui: &Ui, used: &Used, judgement: &Judgement, changed: bool) {
         let earlier = plural(earlier as u64, "start");
         ui.line(paint(FAINT, format!("  {earlier} before it was last learnt or tuned say nothing about it")));
     }
-    let (what, why) = words(judgement);
+    let (what, why) = judgement.words();
     let style = match judgement {
         Judgement::Keep { proven: true, .. } => GOOD,
         Judgement::Keep { .. } => FAINT,
@@ -191,7 +173,7 @@ fn tell(ui: &Ui, used: &Used, judgement: &Judgement, changed: bool) {
 fn document(used: &Used, judgement: &Judgement, applied: bool) -> Value {
     let Used { listed, records, system } = used;
     let Daily { prefetched, controls, skipped, earlier } = daily(used);
-    let (what, why) = words(judgement);
+    let (what, why) = judgement.words();
     let words_of = |(why, n): (Skip, usize)| (cold_bench::session::skip_words(why).to_owned(), n.into());
     let skipped: serde_json::Map<String, Value> = skipped.into_iter().map(words_of).collect();
     let last = records.iter().rev().take(8).map(|r| {
@@ -209,7 +191,7 @@ fn document(used: &Used, judgement: &Judgement, applied: bool) -> Value {
     json!({
         "name": plans::name(&listed.path),
         "system": system,
-        "standing": show::standing_document(&listed.plan.standing),
+        "standing": listed.plan.standing,
         "prefetched": prefetched.starts,
         "prefetched_median_ns": prefetched.median_ns,
         "controls": controls.starts,

@@ -8,11 +8,12 @@ use cold_bench::config::Config;
 use cold_bench::session::single::Single;
 use cold_bench::session::starts::Starts;
 use cold_model::bench::State;
+use cold_plan::document::Document;
 use cold_plan::plan::Standing;
 use cold_plan::{Plan, Store};
 use cold_prefetch::tune::{Arm, Limits, Outcome as Made, Space, Tried};
 use cold_prefetch::{Tuner, Verdict, Waste};
-use serde_json::json;
+use serde::Serialize;
 
 use super::disturbed::{self, Patience};
 use super::plans::{self, Place, Planned};
@@ -119,7 +120,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         return Ok(Exit::Interrupted);
     }
     let saved = save(&store, &plan, &verdict)?;
-    let better = saved.as_ref().map_or_else(|| tuned_as(&plan, &verdict), Plan::clone);
+    let better = saved.clone().unwrap_or_else(|| verdict.applied_to(&plan, &device::extents));
     if let (Some(saved), Some(waste)) = (&saved, &waste) {
         replay::keep(&store, saved, waste)?;
     }
@@ -137,34 +138,16 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     })
 }
 
-/// The plan with what was found.
-fn tuned_as(plan: &Plan, verdict: &Verdict) -> Plan {
-    let mut better = plan.clone();
-    device::steps(&mut better, &verdict.knobs, plan.device.as_ref());
-    better.trial = verdict.trial;
-    better.standing = verdict.standing.clone();
-    device::bound(&mut better);
-    better
-}
-
 /// Writes what was found into the plan as it is by now, and gives that. `None` where it says something else of what
 /// starts need than the one that was tuned: then nothing was found about it.
 fn save(store: &Store, tuned: &Plan, verdict: &Verdict) -> Result<Option<Plan>> {
     let locked = store.lock()?;
-    let Some(now) = store.load(&tuned.key)?.filter(|now| same_evidence(now, tuned)) else {
+    let Some(now) = store.load(&tuned.key)?.filter(|now| now.needs_the_same(tuned)) else {
         return Ok(None);
     };
-    let better = tuned_as(&now, verdict);
+    let better = verdict.applied_to(&now, &device::extents);
     locked.save(&better)?;
     Ok(Some(better))
-}
-
-fn same_evidence(a: &Plan, b: &Plan) -> bool {
-    a.key == b.key
-        && a.learnt == b.learnt
-        && a.files == b.files
-        && a.ranges == b.ranges
-        && a.device == b.device
 }
 
 struct Live<'a> {
@@ -295,22 +278,32 @@ struct Found<'a> {
     saved: bool,
 }
 
+/// The same for programs.
+#[derive(Serialize)]
+struct Tuned<'a> {
+    schema: &'static str,
+    #[serde(flatten)]
+    plan: Document<'a>,
+    starts: u32,
+    seed: u64,
+    saved: bool,
+    tried: &'a [Tried],
+    waste: Option<&'a Waste>,
+}
+
 fn tell(ui: &Ui, args: &Args, found: &Found<'_>, path: &Path) {
     let Found { plan, verdict, waste, seed, saved } = found;
     if args.json {
-        let mut document = show::document(plan, path);
-        if let Some(map) = document.as_object_mut() {
-            map.insert("starts".into(), json!(verdict.starts));
-            map.insert("seed".into(), json!(seed));
-            map.insert("saved".into(), json!(saved));
-            let tried = verdict.tried.iter().map(
-                |t| json!({ "what": t.what, "ratio": t.ratio, "pairs": t.pairs, "taken_over": t.taken }),
-            );
-            map.insert("tried".into(), tried.collect());
-            map.insert("waste".into(), waste.map_or(json!(null), replay::document));
-            map.remove("files");
-        }
-        ui.json(&document);
+        let name = plans::name(path);
+        ui.json(&Tuned {
+            schema: cold_plan::document::SCHEMA,
+            plan: Document::brief(plan, &name, path),
+            starts: verdict.starts,
+            seed: *seed,
+            saved: *saved,
+            tried: &verdict.tried,
+            waste: *waste,
+        });
         return;
     }
     ui.line(format!("{}  {}", paint(STRONG, plans::name(path)), plans::what(&plan.key)));

@@ -1,13 +1,11 @@
 //! `cold prefetch verify`: does the plan still fit the files?
 
-use std::path::Path;
-
 use cold_bench::session::starts::Starts;
 use cold_model::Bytes;
 use cold_model::Shown as _;
 use cold_model::bench::State;
 use cold_model::path_text;
-use cold_plan::plan::{FileKind, Op};
+use cold_plan::fit::{Fit, Stale};
 use cold_plan::{Plan, Store};
 use cold_prefetch::Waste;
 use serde_json::json;
@@ -33,9 +31,6 @@ const AFTER: &str = "\
 Exit codes: 0 the plan fits; 1 failed; 2 wrong usage; 3 it should be learnt again: the program was
             replaced, or a tenth of what the plan reads lies in files that changed.";
 
-/// Share of stale bytes from which a plan should be learnt again: one in so many.
-const STALE: u64 = 10;
-
 /// Flags of `cold prefetch verify`.
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = AFTER)]
@@ -55,16 +50,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// What no longer fits.
-struct Checked<'a> {
-    /// Files that are gone or changed, and how.
-    stale: Vec<(&'a Path, &'static str, u64)>,
-    /// Bytes that the plan reads, in all and from those.
-    bytes: u64,
-    stale_bytes: u64,
-    executable: std::result::Result<(), &'static str>,
-}
-
 /// Verifies it.
 pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     let store = place.store()?;
@@ -73,27 +58,23 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     if let Some(waste) = &waste {
         replay::keep(&store, &listed.plan, waste)?;
     }
-    let checked = check(&listed.plan);
-    let again = checked.executable.is_err() || checked.stale_bytes * STALE >= checked.bytes.max(1);
+    let fit = Fit::of(&listed.plan, &plans::build_id);
+    let again = fit.should_be_learnt_again();
     if args.json {
-        let stale: Vec<_> = checked
-            .stale
-            .iter()
-            .map(|(path, why, bytes)| json!({ "path": path_text::encode(path), "why": why, "bytes": bytes }))
-            .collect();
+        let stale = |s: &Stale<'_>| json!({ "path": path_text::encode(s.path), "why": s.why.to_string(), "bytes": s.bytes });
         let document = json!({
             "schema": "coldstart.plan-verified/1",
             "name": plans::name(&listed.path),
-            "executable": checked.executable.err().unwrap_or("unchanged"),
-            "bytes": checked.bytes,
-            "stale_bytes": checked.stale_bytes,
-            "stale": stale,
+            "executable": fit.executable.map_or("unchanged".to_owned(), |why| why.to_string()),
+            "bytes": fit.bytes,
+            "stale_bytes": fit.stale_bytes,
+            "stale": fit.stale.iter().map(stale).collect::<Vec<_>>(),
             "learn_again": again,
-            "replay": waste.as_ref().map(replay::document),
+            "replay": waste,
         });
         ui.json(&document);
     } else {
-        tell(ui, &listed.plan, &checked, again);
+        tell(ui, &listed.plan, &fit, again);
         match &waste {
             Some(waste) => replay::tell(ui, waste, 20),
             None if args.replay => ui.warn("nothing on this machine shows which prefetched pages are used"),
@@ -124,47 +105,21 @@ fn replayed(args: &Args, store: &Store, plan: &Plan, ui: &Ui) -> Result<Option<W
     Ok(waste)
 }
 
-fn check(plan: &Plan) -> Checked<'_> {
-    let mut read = vec![0_u64; plan.files.len()];
-    for step in plan.steps.iter().filter(|s| s.op == Op::Read) {
-        if let Some(sum) = read.get_mut(step.file as usize) {
-            *sum += u64::from(step.bytes);
-        }
-    }
-    let mut checked = Checked {
-        stale: Vec::new(),
-        bytes: read.iter().sum(),
-        stale_bytes: 0,
-        executable: plans::still(&plan.key.identity, &plan.key.executable),
-    };
-    for (file, bytes) in plan.files.iter().zip(read) {
-        let fits = match file.kind {
-            FileKind::Regular => plans::still(&file.identity, &file.path),
-            _ => file.path.symlink_metadata().map(drop).map_err(|_| "is gone"),
-        };
-        if let Err(why) = fits {
-            checked.stale_bytes += bytes;
-            checked.stale.push((&file.path, why, bytes));
-        }
-    }
-    checked
-}
-
-fn tell(ui: &Ui, plan: &Plan, checked: &Checked<'_>, again: bool) {
-    if let Err(why) = checked.executable {
+fn tell(ui: &Ui, plan: &Plan, fit: &Fit<'_>, again: bool) {
+    if let Some(why) = fit.executable {
         ui.line(paint(BAD, format!("{} {why}: the plan is of another program", plan.key.executable.shown())));
     }
-    for (path, why, bytes) in &checked.stale {
+    for Stale { path, why, bytes } in &fit.stale {
         ui.line(format!("  {} {why} ({})", path.shown(), Bytes(*bytes)));
     }
-    let of = percent(checked.stale_bytes, checked.bytes);
+    let of = percent(fit.stale_bytes, fit.bytes);
     let text = format!(
         "{} of {} no longer fit: {of} of the {} that the plan reads",
-        plural(checked.stale.len() as u64, "file"),
+        plural(fit.stale.len() as u64, "file"),
         super::show::named(plan),
-        Bytes(checked.bytes)
+        Bytes(fit.bytes)
     );
-    match (checked.stale.is_empty(), again) {
+    match (fit.stale.is_empty(), again) {
         (true, false) => ui.line(paint(GOOD, format!("all {} fit", super::show::named(plan)))),
         (_, false) => ui.line(paint(WARN, text)),
         (_, true) => ui.line(paint(BAD, format!("{text}; learn it again"))),
