@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use cold_model::Nanos;
 use cold_plan::format::View;
-use cold_plan::history::{self, Kind, Record};
+use cold_plan::history::{self, LaunchKind, Record};
 use cold_sys::detached;
 use cold_sys::pidfd::PidFd;
 use cold_sys::shared::SharedWords;
@@ -145,9 +145,9 @@ fn enter<'a>(
 ) -> Option<(&'a Path, Record)> {
     let place = entered_at(loaded, options)?;
     let kind = match engine {
-        None => Kind::Control,
-        Some(e) if e.is_stale() => Kind::Skipped(history::Skip::Stale),
-        Some(_) => Kind::Prefetched,
+        None => LaunchKind::Control,
+        Some(e) if e.is_stale() => LaunchKind::Skipped(history::Skip::Stale),
+        Some(_) => LaunchKind::Prefetched,
     };
     let record =
         record::append(&place.history, view, kind, seen.mark, engine.map(|e| (e.tally(), seen.finished)));

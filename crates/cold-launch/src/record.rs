@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use cold_plan::Judgement;
 use cold_plan::format::{StandingView, View};
-use cold_plan::history::{self, Kind, Mark, Record};
+use cold_plan::history::{self, LaunchKind, Mark, Record};
 use cold_plan::plan::Standing;
 
 use crate::engine::Tally;
@@ -13,8 +13,8 @@ use crate::load::Place;
 use crate::options::Skip;
 
 /// What a start adds to the history; `None` where that is nothing about the plan.
-pub(crate) fn kind_of(skip: &Skip) -> Option<Kind> {
-    Some(Kind::Skipped(match skip {
+pub(crate) fn kind_of(skip: &Skip) -> Option<LaunchKind> {
+    Some(LaunchKind::Skipped(match skip {
         Skip::Warm => history::Skip::Warm,
         Skip::Memory { .. } => history::Skip::Memory,
         Skip::Busy(_) => history::Skip::DiskBusy,
@@ -27,7 +27,7 @@ pub(crate) fn kind_of(skip: &Skip) -> Option<Kind> {
 pub(crate) fn append(
     path: &Path,
     view: View<'_>,
-    kind: Kind,
+    kind: LaunchKind,
     mark: Option<Mark>,
     done: Option<(Tally, bool)>,
 ) -> Record {
@@ -74,7 +74,7 @@ pub(crate) fn is_control(path: &Path, view: View<'_>, every: u32) -> bool {
     let key = view.key();
     let name = [key.executable.as_os_str().as_encoded_bytes(), key.scenario.as_bytes()];
     let first = cold_model::hash::fnv1a64(&name) % u64::from(every);
-    let is_eligible = |r: &&Record| matches!(r.kind, Kind::Prefetched | Kind::Control);
+    let is_eligible = |r: &&Record| matches!(r.kind, LaunchKind::Prefetched | LaunchKind::Control);
     let Ok(records) = history::read(path) else { return false };
     let eligible = records.iter().filter(is_eligible).count() as u64;
     eligible % u64::from(every) == first
@@ -94,10 +94,10 @@ mod tests {
         for n in 0..12 {
             let control = is_control(&path, view, 3);
             controls.push(control);
-            let kind = if control { Kind::Control } else { Kind::Prefetched };
+            let kind = if control { LaunchKind::Control } else { LaunchKind::Prefetched };
             append(&path, view, kind, None, None);
             if n % 2 == 0 {
-                append(&path, view, Kind::Skipped(history::Skip::Warm), None, None);
+                append(&path, view, LaunchKind::Skipped(history::Skip::Warm), None, None);
             }
         }
         assert_eq!(controls.iter().filter(|c| **c).count(), 4, "{controls:?}");

@@ -32,7 +32,7 @@ pub struct Record {
     /// Which plan, by [`crate::format::View::id`]: each save has another.
     pub plan: u64,
     /// What the launcher did.
-    pub kind: Kind,
+    pub kind: LaunchKind,
     /// How fast the program went; `None` where nobody watched it.
     pub mark: Option<Mark>,
     /// Bytes of the reads issued.
@@ -45,7 +45,7 @@ pub struct Record {
 
 /// What the launcher did.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
+pub enum LaunchKind {
     /// It issued the plan.
     Prefetched,
     /// The plan would have been issued, and was not, to compare.
@@ -118,9 +118,9 @@ impl Record {
     /// Its bytes.
     pub fn encode(&self) -> [u8; RECORD] {
         let kind = match self.kind {
-            Kind::Prefetched => (1, 0),
-            Kind::Control => (2, 0),
-            Kind::Skipped(why) => (3, why.byte()),
+            LaunchKind::Prefetched => (1, 0),
+            LaunchKind::Control => (2, 0),
+            LaunchKind::Skipped(why) => (3, why.byte()),
         };
         self.encode_as(kind)
     }
@@ -172,9 +172,9 @@ impl Entry {
         let u64_at = |at: usize| Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?));
         let flags = bytes[at::FLAGS];
         let kind = match (bytes[at::KIND], bytes[at::SKIP]) {
-            (2, 0) => Kind::Control,
-            (3, why) => Kind::Skipped(Skip::from_byte(why)?),
-            (1 | MARK, 0) => Kind::Prefetched,
+            (2, 0) => LaunchKind::Control,
+            (3, why) => LaunchKind::Skipped(Skip::from_byte(why)?),
+            (1 | MARK, 0) => LaunchKind::Prefetched,
             _ => return None,
         };
         let (wall_ns, cpu_ns) = (u64_at(at::WALL)?, u64_at(at::CPU)?);

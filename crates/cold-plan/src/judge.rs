@@ -8,7 +8,7 @@
 
 use cold_stats::{Comparison, median, median_u64, sequential};
 
-use crate::history::{Kind, Mark, Record, Skip};
+use crate::history::{LaunchKind, Mark, Record, Skip};
 use crate::plan::{Learnt, Standing, Trial};
 
 /// What to do with a plan.
@@ -101,10 +101,10 @@ impl Daily {
             let times = times(&since, kind);
             Timed { starts: count(kind), marked: times.len(), median_ns: median_u64(times) }
         };
-        let skipped = Skip::ALL.iter().map(|why| (*why, count(Kind::Skipped(*why))));
+        let skipped = Skip::ALL.iter().map(|why| (*why, count(LaunchKind::Skipped(*why))));
         Self {
-            prefetched: timed(Kind::Prefetched),
-            controls: timed(Kind::Control),
+            prefetched: timed(LaunchKind::Prefetched),
+            controls: timed(LaunchKind::Control),
             skipped: skipped.filter(|(_, n)| *n > 0).collect(),
             earlier: history.len() - since.len(),
         }
@@ -118,7 +118,7 @@ fn since(learnt: &Learnt, trial: Option<&Trial>, history: &[Record]) -> Vec<Reco
 }
 
 /// Times to the mark of the starts of a kind that came to it, oldest first.
-fn times(history: &[Record], kind: Kind) -> Vec<u64> {
+fn times(history: &[Record], kind: LaunchKind) -> Vec<u64> {
     history.iter().filter(|r| r.kind == kind).filter_map(|r| Some(r.mark?.wall_ns)).collect()
 }
 
@@ -147,8 +147,9 @@ pub fn judge(standing: &Standing, learnt: &Learnt, trial: Option<&Trial>, histor
             return Judgement::Disable { why: format!("daily use shows no gain: {}", gain_words(g)) };
         }
     }
-    let launches = since.iter().rev().filter(|r| !matches!(r.kind, Kind::Skipped(s) if s != Skip::Stale));
-    if launches.take(STALE).filter(|r| r.kind == Kind::Skipped(Skip::Stale)).count() == STALE {
+    let launches =
+        since.iter().rev().filter(|r| !matches!(r.kind, LaunchKind::Skipped(s) if s != Skip::Stale));
+    if launches.take(STALE).filter(|r| r.kind == LaunchKind::Skipped(Skip::Stale)).count() == STALE {
         let why = format!("the last {STALE} launches found too many of its files replaced or removed");
         return Judgement::Refresh { why };
     }
@@ -160,7 +161,7 @@ pub fn judge(standing: &Standing, learnt: &Learnt, trial: Option<&Trial>, histor
         Some((_, words)) if proven => format!("daily use shows a gain: {words}"),
         Some((n, words)) if n < LEAST => format!("not decided yet, which takes {LEAST} pairs: {words}"),
         Some((_, words)) => format!("not decided yet: {words}"),
-        None if since.iter().any(|r| r.kind == Kind::Control) => {
+        None if since.iter().any(|r| r.kind == LaunchKind::Control) => {
             "no control start can be compared with a start by the plan yet".to_owned()
         }
         None => "no control starts yet".to_owned(),
@@ -170,7 +171,7 @@ pub fn judge(standing: &Standing, learnt: &Learnt, trial: Option<&Trial>, histor
 
 /// How many times as long as before the last starts with the plan took, where that is too long.
 fn longer(since: &[Record]) -> Option<f64> {
-    let with: Vec<f64> = times(since, Kind::Prefetched).into_iter().map(|ns| ns as f64).collect();
+    let with: Vec<f64> = times(since, LaunchKind::Prefetched).into_iter().map(|ns| ns as f64).collect();
     let (before, recent) = with.split_at_checked(with.len().checked_sub(RECENT)?)?;
     if before.len() < RECENT {
         return None;
@@ -185,10 +186,10 @@ fn pairs(history: &[Record]) -> Vec<(f64, f64)> {
     let mut taken = vec![false; history.len()];
     let mut out = Vec::new();
     for (i, control) in history.iter().enumerate() {
-        let Some(mark) = control.mark.filter(|_| control.kind == Kind::Control) else { continue };
+        let Some(mark) = control.mark.filter(|_| control.kind == LaunchKind::Control) else { continue };
         let free = |j: &usize| {
             let other = history[*j].mark.is_some_and(|m| same_work(m, mark));
-            history[*j].kind == Kind::Prefetched && !taken[*j] && other
+            history[*j].kind == LaunchKind::Prefetched && !taken[*j] && other
         };
         let nearest = (0..history.len()).filter(free).min_by_key(|j| (j.abs_diff(i), *j));
         if let Some((j, with)) = nearest.and_then(|j| Some((j, history[j].mark?))) {
@@ -216,7 +217,7 @@ mod tests {
         judge(&Standing::Untried, &Learnt { last: 1, ..Learnt::default() }, None, history)
     }
 
-    fn record(at: u64, kind: Kind, wall_ns: u64) -> Record {
+    fn record(at: u64, kind: LaunchKind, wall_ns: u64) -> Record {
         let mark = Some(Mark { wall_ns, cpu_ns: 100, exited: false, rested: false });
         Record { when_ns: at * 1_000_000_000, plan: 1, kind, mark, bytes: 0, requests: 0, late: false }
     }
@@ -225,8 +226,8 @@ mod tests {
         let mut noise = Noise::new(9);
         (0..n)
             .map(|i| {
-                let kind = if i % 5 == 4 { Kind::Control } else { Kind::Prefetched };
-                let factor = if kind == Kind::Control { 1.0 } else { ratio };
+                let kind = if i % 5 == 4 { LaunchKind::Control } else { LaunchKind::Prefetched };
+                let factor = if kind == LaunchKind::Control { 1.0 } else { ratio };
                 record(i + 1, kind, (1e9 * factor * noise.time(spread)) as u64)
             })
             .collect()
@@ -278,13 +279,13 @@ mod tests {
     fn the_figures_shown_are_those_of_the_starts_that_are_judged() {
         let mark = |wall_ns| Some(Mark { wall_ns, cpu_ns: 100, exited: false, rested: false });
         let of = |at, kind, mark| Record { mark, ..record(at, kind, 0) };
-        let warm = Kind::Skipped(Skip::Warm);
+        let warm = LaunchKind::Skipped(Skip::Warm);
         let all = [
-            of(5, Kind::Prefetched, mark(900)),
-            of(10, Kind::Prefetched, mark(10)),
-            of(11, Kind::Prefetched, mark(20)),
-            of(12, Kind::Prefetched, None),
-            of(13, Kind::Control, None),
+            of(5, LaunchKind::Prefetched, mark(900)),
+            of(10, LaunchKind::Prefetched, mark(10)),
+            of(11, LaunchKind::Prefetched, mark(20)),
+            of(12, LaunchKind::Prefetched, None),
+            of(13, LaunchKind::Control, None),
             of(14, warm, None),
         ];
         let daily = Daily::of(&Learnt { last: 10, ..Learnt::default() }, None, &all);
@@ -300,7 +301,7 @@ mod tests {
     fn a_short_program_that_often_ends_before_the_mark_is_judged_all_the_same() {
         // With its pages there it needs a little less CPU time, and ends; without, it passes the mark.
         let mut h = history(60, 1.3, 0.05);
-        for r in h.iter_mut().filter(|r| r.kind == Kind::Prefetched) {
+        for r in h.iter_mut().filter(|r| r.kind == LaunchKind::Prefetched) {
             r.mark.as_mut().expect("marked").exited = true;
         }
         assert!(matches!(judged(&h), Judgement::Disable { .. }), "{:?}", judged(&h));
@@ -309,7 +310,7 @@ mod tests {
     #[test]
     fn only_the_same_amount_of_work_is_compared() {
         let mut h = history(60, 0.6, 0.05);
-        for r in h.iter_mut().filter(|r| r.kind == Kind::Control) {
+        for r in h.iter_mut().filter(|r| r.kind == LaunchKind::Control) {
             r.mark.as_mut().expect("marked").cpu_ns = 150;
         }
         assert!(pairs(&h).is_empty());
@@ -318,10 +319,10 @@ mod tests {
     #[test]
     fn stale_files_and_slower_starts_ask_for_learning() {
         let mut h = history(30, 0.6, 0.05);
-        let stale = Record { mark: None, ..record(99, Kind::Skipped(Skip::Stale), 0) };
+        let stale = Record { mark: None, ..record(99, LaunchKind::Skipped(Skip::Stale), 0) };
         h.push(stale);
         assert!(matches!(judged(&h), Judgement::Keep { .. }));
-        h.push(Record { mark: None, ..record(99, Kind::Skipped(Skip::Warm), 0) });
+        h.push(Record { mark: None, ..record(99, LaunchKind::Skipped(Skip::Warm), 0) });
         h.push(stale);
         assert!(matches!(judged(&h), Judgement::Refresh { .. }));
         let mut h = history(30, 0.6, 0.02);

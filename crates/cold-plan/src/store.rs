@@ -40,12 +40,12 @@ const MAX_EXECUTABLE: usize = 64;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Store {
     dir: PathBuf,
-    kind: Kind,
+    kind: StoreKind,
 }
 
 /// Whose store it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum StoreKind {
     /// The user's own.
     Own,
     /// Written by root, read by all.
@@ -90,19 +90,19 @@ pub struct Listing {
 impl Store {
     /// The store that this user writes; root's is [`Store::system`]. `variable` reads the environment.
     pub fn user(variable: impl Fn(&str) -> Option<OsString>) -> Result<Self> {
-        let kind = if cold_sys::caps::is_root() { Kind::System } else { Kind::Own };
+        let kind = if cold_sys::caps::is_root() { StoreKind::System } else { StoreKind::Own };
         let state = cold_sys::place::state_directory(variable).ok_or(Error::NoDirectory)?;
         Ok(Self { dir: state.join(PLANS), kind })
     }
 
     /// The plans that root learnt for everybody.
     pub fn system() -> Self {
-        Self { dir: Path::new(cold_sys::place::SYSTEM_STATE).join(PLANS), kind: Kind::System }
+        Self { dir: Path::new(cold_sys::place::SYSTEM_STATE).join(PLANS), kind: StoreKind::System }
     }
 
     /// Another directory, as a store of this user; see [`Store::recognise`].
     pub fn at(dir: impl Into<PathBuf>) -> Self {
-        Self { dir: dir.into(), kind: Kind::Named }
+        Self { dir: dir.into(), kind: StoreKind::Named }
     }
 
     /// The stores that a start of this user looks into, in order: the own one, then the system's.
@@ -118,12 +118,12 @@ impl Store {
 
     /// It is the system's.
     pub fn is_system(&self) -> bool {
-        self.kind == Kind::System
+        self.kind == StoreKind::System
     }
 
     /// It is neither the user's own nor the system's.
     fn is_named(&self) -> bool {
-        self.kind == Kind::Named
+        self.kind == StoreKind::Named
     }
 
     /// Where the plan of this key lies or would lie: `EXECUTABLE-HASH.plan`, [`key_hash`] as 16
@@ -240,10 +240,10 @@ impl Store {
         }
         let me = rustix::process::geteuid().as_raw();
         let owners: &[u32] = match self.kind {
-            Kind::System => &[0],
-            Kind::Own => &[me],
-            Kind::Named if me == 0 => &[0],
-            Kind::Named => &[me, 0],
+            StoreKind::System => &[0],
+            StoreKind::Own => &[me],
+            StoreKind::Named if me == 0 => &[0],
+            StoreKind::Named => &[me, 0],
         };
         trusted(path, &meta, owners)?;
         if meta.len() > MAX_BYTES {

@@ -68,7 +68,7 @@ pub struct Wanted {
 
 /// What became of a start.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Outcome {
+pub enum Made {
     /// Time to ready in nanoseconds.
     Ready(u64),
     /// It does not count (disturbed, not cold); it is made again.
@@ -77,7 +77,7 @@ pub enum Outcome {
 
 /// What a tuning ended with.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verdict {
+pub struct TuningVerdict {
     /// The best knobs.
     pub knobs: Knobs,
     /// The proof's figures; `None` without a valid pair.
@@ -92,7 +92,7 @@ pub struct Verdict {
     pub tried: Vec<Tried>,
 }
 
-impl Verdict {
+impl TuningVerdict {
     /// The plan with what was found: compiled with the best knobs, tried, and bounded anew, since a trial may have
     /// measured warm starts. `extents` tells where a file lies on the device.
     pub fn applied_to(&self, plan: &Plan, extents: &dyn Fn(&Path) -> Option<Vec<Extent>>) -> Plan {
@@ -206,9 +206,9 @@ impl Tuner {
     }
 
     /// The outcome of the start that [`Tuner::next`] asked for.
-    pub fn record(&mut self, outcome: Outcome) {
+    pub fn record(&mut self, outcome: Made) {
         self.made += 1;
-        let Outcome::Ready(ns) = outcome else { return };
+        let Made::Ready(ns) = outcome else { return };
         let Some(arm) = self.queue.pop() else { return };
         let time = ns as f64;
         match (&self.phase, arm) {
@@ -297,7 +297,7 @@ impl Tuner {
 
     /// What came of it; also when it was broken off, then without proof. `at`: now, seconds since 1970;
     /// `warm`: times of warm starts, nanoseconds, as many as there are.
-    pub fn verdict(&self, at: u64, warm: &[u64]) -> Verdict {
+    pub fn verdict(&self, at: u64, warm: &[u64]) -> TuningVerdict {
         let pairs: &[(f64, f64)] = match &self.phase {
             Phase::Proof { pairs } => pairs,
             _ => &[],
@@ -316,7 +316,7 @@ impl Tuner {
                 high: gain.interval.high,
             })
         });
-        Verdict {
+        TuningVerdict {
             knobs: self.best,
             trial,
             standing: standing(gain.as_ref(), &self.limits),

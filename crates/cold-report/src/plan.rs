@@ -27,14 +27,14 @@ const CRITICAL: &str = "#0072b2";
 const TAIL: &str = "#e69f00";
 
 /// The reads of one file.
-struct Row<'a> {
+struct FileRow<'a> {
     path: String,
     /// As the plan knows it.
     size: u64,
     steps: Vec<&'a Step>,
 }
 
-impl Row<'_> {
+impl FileRow<'_> {
     fn bytes(&self) -> u64 {
         self.steps.iter().map(|s| u64::from(s.bytes)).sum()
     }
@@ -51,27 +51,27 @@ impl Row<'_> {
 }
 
 /// Rows by first need.
-fn rows(plan: &Plan) -> Vec<Row<'_>> {
+fn rows(plan: &Plan) -> Vec<FileRow<'_>> {
     let mut place = vec![None; plan.files.len()];
-    let mut rows: Vec<Row<'_>> = Vec::new();
+    let mut rows: Vec<FileRow<'_>> = Vec::new();
     for step in plan.reads() {
         let Some(slot) = place.get_mut(step.file as usize) else { continue };
         let at = *slot.get_or_insert_with(|| {
             let file = &plan.files[step.file as usize];
             let path = cold_model::path_text::encode(&file.path);
-            rows.push(Row { path, size: file.identity.size, steps: Vec::new() });
+            rows.push(FileRow { path, size: file.identity.size, steps: Vec::new() });
             rows.len() - 1
         });
         rows[at].steps.push(step);
     }
-    rows.sort_by_key(Row::first_need);
+    rows.sort_by_key(FileRow::first_need);
     rows
 }
 
 /// The rows of which most is read, still by first need.
-fn largest<'a, 'p>(rows: &'a [Row<'p>]) -> Vec<&'a Row<'p>> {
+fn largest<'a, 'p>(rows: &'a [FileRow<'p>]) -> Vec<&'a FileRow<'p>> {
     let mut order: Vec<usize> = (0..rows.len()).collect();
-    order.sort_by_key(|i| std::cmp::Reverse(rows.get(*i).map_or(0, Row::bytes)));
+    order.sort_by_key(|i| std::cmp::Reverse(rows.get(*i).map_or(0, FileRow::bytes)));
     order.truncate(ROWS);
     order.sort_unstable();
     order.into_iter().filter_map(|i| rows.get(i)).collect()
@@ -96,7 +96,7 @@ pub fn svg(plan: &Plan) -> String {
     for (i, row) in shown.iter().enumerate() {
         draw(&mut out, row, TOP + ROW * i as f64, &x);
     }
-    let bytes = |rows: &mut dyn Iterator<Item = &Row<'_>>| rows.map(Row::bytes).sum::<u64>();
+    let bytes = |rows: &mut dyn Iterator<Item = &FileRow<'_>>| rows.map(FileRow::bytes).sum::<u64>();
     let rest = bytes(&mut rows.iter()) - bytes(&mut shown.iter().copied());
     let mut foot = "need time, waits taken out; blue is read before the program begins".to_owned();
     if rows.len() > ROWS {
@@ -126,7 +126,7 @@ fn summary(plan: &Plan, files: usize) -> String {
 }
 
 /// One file: its name, its reads. The place of a box within the row is its place in the file.
-fn draw(out: &mut String, row: &Row<'_>, top: f64, x: &dyn Fn(f64) -> f64) {
+fn draw(out: &mut String, row: &FileRow<'_>, top: f64, x: &dyn Fn(f64) -> f64) {
     let name: String = {
         let n = row.path.chars().count();
         let cut: String = row.path.chars().skip(n.saturating_sub(44)).collect();
@@ -154,7 +154,7 @@ fn draw(out: &mut String, row: &Row<'_>, top: f64, x: &dyn Fn(f64) -> f64) {
 /// A page of its own: the picture, and a table with every file.
 pub fn html(plan: &Plan) -> String {
     let mut files = String::new();
-    let cells = |row: Row<'_>| {
+    let cells = |row: FileRow<'_>| {
         let bytes = Cell::number(row.bytes() as f64, Bytes(row.bytes()).to_string());
         let requests = Cell::number(row.steps.len() as f64, row.steps.len().to_string());
         let need = Cell::number(row.first_need() as f64, Nanos(row.first_need()).to_string());

@@ -33,7 +33,7 @@ pub fn quantile(values: &[f64], q: f64) -> Option<f64> {
 
 /// Median: the middle value, or the mean of the two middle ones. None when empty.
 pub fn median(values: &[f64]) -> Option<f64> {
-    median_of(&mut values.to_vec())
+    quantile(values, 0.5)
 }
 
 /// The same of values that may be reordered: found by selection, in linear time.

@@ -18,6 +18,11 @@ fn quantiles_are_type_7() {
     assert_eq!(quantile(&v, 0.95), Some(3.849_999_999_999_999_6));
     assert_eq!(quantile(&v, 1.0), Some(4.0));
     assert_eq!(median(&[]), None);
+    // By selection, as every draw of a bootstrap is described: the same to the last bit.
+    for n in 1..40 {
+        let v: Vec<f64> = (0..n).map(|i| 1.0 / f64::from((i * 7) % 11 + 1)).collect();
+        assert_eq!(crate::median_of(&mut v.clone()), median(&v), "{n}");
+    }
     assert_eq!(median_u64([7, 1, 4, 3]), Some(3), "no time is invented: 3.5 is rounded down");
     assert_eq!(median_u64([]), None, "what was never measured is unknown and not 0");
     assert_eq!(mad(&[1.0, 1.0, 2.0, 2.0, 4.0, 6.0, 9.0]), Some(1.0));

@@ -6,7 +6,7 @@ use cold_model::Shown as _;
 use cold_model::bench::{Report, Residual, Run, State, Taint};
 use cold_model::recording::manifest::Load;
 use cold_model::{Bytes, Known, Nanos};
-use cold_plan::history::{self, Kind, Skip};
+use cold_plan::history::{self, LaunchKind, Skip};
 
 use super::{Progress, Rounds, Subject};
 use crate::counters::{Activity, Reading};
@@ -309,9 +309,9 @@ fn not_prefetched(subject: &Subject<'_>, before: usize) -> Option<String> {
     match history::read(&launcher.history) {
         Ok(records) => match records.get(before..).and_then(<[_]>::last) {
             Some(record) => match record.kind {
-                Kind::Prefetched => None,
-                Kind::Control => Some("it made a control start, without the plan".to_owned()),
-                Kind::Skipped(why) => Some(skip_words(why).to_owned()),
+                LaunchKind::Prefetched => None,
+                LaunchKind::Control => Some("it made a control start, without the plan".to_owned()),
+                LaunchKind::Skipped(why) => Some(skip_words(why).to_owned()),
             },
             None => Some("it recorded nothing of what it did".to_owned()),
         },

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use cold_plan::Store;
-use cold_plan::history::{Kind, Skip};
+use cold_plan::history::{LaunchKind, Skip};
 use cold_plan::plan::{Identity, Key};
 use cold_testbed::attempts;
 
@@ -72,10 +72,11 @@ fn of_a_half_stale_plan_the_rest_is_used_and_of_a_stale_one_nothing() {
     // More: it is given up as soon as that is known, before anything else is read.
     upgraded(5, [0; 8]);
     let records = cold_plan::history::read(&store.history_of(&key)).expect("a history");
-    let others_need = [Kind::Skipped(Skip::DiskBusy), Kind::Skipped(Skip::Memory)];
-    let mut kinds: Vec<Kind> = records.iter().map(|r| r.kind).filter(|k| !others_need.contains(k)).collect();
+    let others_need = [LaunchKind::Skipped(Skip::DiskBusy), LaunchKind::Skipped(Skip::Memory)];
+    let mut kinds: Vec<LaunchKind> =
+        records.iter().map(|r| r.kind).filter(|k| !others_need.contains(k)).collect();
     kinds.dedup(); // of repeated attempts
-    assert_eq!(kinds, [Kind::Prefetched, Kind::Skipped(Skip::Stale)]);
+    assert_eq!(kinds, [LaunchKind::Prefetched, LaunchKind::Skipped(Skip::Stale)]);
 }
 
 #[test]

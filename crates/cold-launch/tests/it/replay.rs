@@ -1,6 +1,6 @@
 //! What a plan names is read ahead, and no more.
 
-use cold_plan::history::Kind;
+use cold_plan::history::LaunchKind;
 use cold_plan::plan::{FileKind, Gate, Identity, Op, Standing, Step};
 
 use cold_testbed::attempts;
@@ -159,16 +159,16 @@ fn five_starts() -> Result<(), String> {
     run()?;
     came(&data, 256)?;
     let records = cold_plan::history::read(&store.history_of(&key)).expect("a history");
-    let kinds: Vec<Kind> = records.iter().map(|r| r.kind).collect();
+    let kinds: Vec<LaunchKind> = records.iter().map(|r| r.kind).collect();
     assert_eq!(kinds.len(), 5, "{records:?}");
-    assert_eq!(kinds.iter().filter(|k| **k == Kind::Control).count(), 2, "{kinds:?}");
+    assert_eq!(kinds.iter().filter(|k| **k == LaunchKind::Control).count(), 2, "{kinds:?}");
     assert!(kinds[0] != kinds[1] && kinds[0] == kinds[2] && kinds[1] == kinds[3], "{kinds:?}");
-    assert_eq!(kinds[4], Kind::Skipped(cold_plan::history::Skip::Warm));
+    assert_eq!(kinds[4], LaunchKind::Skipped(cold_plan::history::Skip::Warm));
     for r in records.iter().take(4) {
         let mark = r.mark.expect("watched");
         // Reached or not, it took at least the CPU time it stands for.
         assert!(mark.exited || mark.wall_ns >= mark.cpu_ns, "{r:?}");
-        let bytes = if r.kind == Kind::Prefetched { MIB } else { 0 };
+        let bytes = if r.kind == LaunchKind::Prefetched { MIB } else { 0 };
         assert!(r.bytes <= bytes, "{r:?}");
         if r.bytes < bytes {
             return Err(format!("the program was done before the replay: {r:?}"));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use cold_model::Nanos;
-use cold_plan::history::{self, Kind, Record};
+use cold_plan::history::{self, LaunchKind, Record};
 use cold_plan::plan::Learnt;
 use cold_sys::time::{monotonic, process_cpu};
 use cold_testbed::{attempts, until};
@@ -82,7 +82,7 @@ fn a_start_is_entered_when_its_reading_has_ended_and_gets_its_mark_later() {
         let server = scene.start();
         let record = scene.entered("the start is entered while the server serves", |r| r.mark.is_none());
         scene.end(server);
-        if record.kind != Kind::Prefetched || record.bytes != MIB {
+        if record.kind != LaunchKind::Prefetched || record.bytes != MIB {
             return Err(format!("a stranger kept it from reading: {record:?}"));
         }
         let ended = scene.entered("its end is entered", |r| r.mark.is_some_and(|m| m.exited));

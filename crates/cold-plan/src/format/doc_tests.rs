@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::format::{encode, layout};
-use crate::history::{Kind, Mark, Record};
+use crate::history::{LaunchKind, Mark, Record};
 use crate::plan::Identity;
 use crate::sample::sample;
 
@@ -243,7 +243,7 @@ fn the_history_lies_where_the_document_says() {
     let record = Record {
         when_ns: 1_763_000_000_000_000_001,
         plan: 0x1234_5678_0000_0abc,
-        kind: Kind::Control,
+        kind: LaunchKind::Control,
         mark: Some(mark),
         bytes: 20 << 20,
         requests: 180,

@@ -8,7 +8,7 @@ fn record(n: u64) -> Record {
     Record {
         when_ns: 1_763_000_000_000_000_000 + n,
         plan: 7,
-        kind: Kind::Prefetched,
+        kind: LaunchKind::Prefetched,
         mark: Some(Mark { wall_ns: 400_000_000, cpu_ns: 290_000_000, exited: false, rested: false }),
         bytes: 20 << 20,
         requests: 180,
@@ -18,9 +18,9 @@ fn record(n: u64) -> Record {
 
 fn records() -> impl Strategy<Value = Record> {
     let kind = prop_oneof![
-        Just(Kind::Prefetched),
-        Just(Kind::Control),
-        prop::sample::select(Skip::ALL).prop_map(Kind::Skipped),
+        Just(LaunchKind::Prefetched),
+        Just(LaunchKind::Control),
+        prop::sample::select(Skip::ALL).prop_map(LaunchKind::Skipped),
     ];
     let mark = any::<Option<(u64, u64, bool, bool)>>()
         .prop_map(|m| m.map(|(wall_ns, cpu_ns, exited, rested)| Mark { wall_ns, cpu_ns, exited, rested }));
@@ -64,7 +64,7 @@ fn the_bytes_stay() {
     let bytes = record(0).encode();
     assert_eq!(&bytes[..8], b"CLH1\x01\0\x05\0");
     assert_eq!(bytes[24..32], 400_000_000_u64.to_le_bytes());
-    let skipped = Record { kind: Kind::Skipped(Skip::Stale), mark: None, late: false, ..record(0) };
+    let skipped = Record { kind: LaunchKind::Skipped(Skip::Stale), mark: None, late: false, ..record(0) };
     assert_eq!(&skipped.encode()[..8], b"CLH1\x03\x04\0\0");
 }
 

@@ -9,7 +9,7 @@ use crate::sample::sample;
 const SKIPPED: Record = Record {
     when_ns: 1,
     plan: 1,
-    kind: crate::history::Kind::Skipped(Skip::Warm),
+    kind: crate::history::LaunchKind::Skipped(Skip::Warm),
     mark: None,
     bytes: 0,
     requests: 0,
@@ -296,7 +296,7 @@ mod root {
         let state = dir.path().join("coldstart");
         std::fs::create_dir(&state).unwrap();
         std::fs::set_permissions(&state, std::fs::Permissions::from_mode(0o700)).unwrap();
-        let store = Store { dir: state.join("plans"), kind: Kind::System };
+        let store = Store { dir: state.join("plans"), kind: StoreKind::System };
         let path = store.save(&sample()).unwrap();
         assert_eq!((mode(&state), mode(store.directory()), mode(&path)), (0o755, 0o755, 0o644));
         assert!(store.load(&sample().key).unwrap().is_some());

@@ -6,7 +6,7 @@ use crate::sample::flash;
 use cold_plan::sample::Noise;
 
 /// Runs a tuning against a made-up machine.
-fn run(limits: Limits, space: Space, seed: u64, time: impl Fn(Arm, &mut Noise) -> f64) -> Verdict {
+fn run(limits: Limits, space: Space, seed: u64, time: impl Fn(Arm, &mut Noise) -> f64) -> TuningVerdict {
     let mut noise = Noise::new(seed);
     let mut tuner = Tuner::new(default_knobs(Some(&flash())), space, Limits { seed, ..limits });
     while let Some(w) = tuner.next() {
@@ -14,7 +14,7 @@ fn run(limits: Limits, space: Space, seed: u64, time: impl Fn(Arm, &mut Noise) -
         let t = time(w.arm, &mut noise);
         // One start in twenty is disturbed.
         let void = noise.unit() < 0.05;
-        tuner.record(if void { Outcome::Void } else { Outcome::Ready((t * 1e9) as u64) });
+        tuner.record(if void { Made::Void } else { Made::Ready((t * 1e9) as u64) });
     }
     tuner.verdict(42, &[9, 7, 5, 7])
 }
@@ -97,7 +97,7 @@ fn a_tuning_without_proof_or_broken_off_decides_nothing() {
         Tuner::new(default_knobs(None), Space::none(), Limits { starts: 30, ..Limits::default() });
     let mut made = 0;
     while tuner.next().is_some() {
-        tuner.record(Outcome::Void);
+        tuner.record(Made::Void);
         made += 1;
     }
     assert_eq!((made, tuner.verdict(1, &[]).standing), (30, Standing::Untried));

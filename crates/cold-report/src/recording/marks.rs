@@ -65,10 +65,13 @@ impl Needed {
     fn of(recording: &Recording) -> Self {
         let window = Window::of(recording);
         let whole = Window { until: recording.manifest.end.max(window.until), ..window };
+        let late = |at: Nanos| at > window.until;
+        let goes_on = recording.fills.iter().flatten().any(|f| late(f.at))
+            || recording.touches.iter().flatten().any(|t| late(t.at));
         Self {
             until: window.until,
             to_ready: Self::within(recording, window),
-            to_end: if whole == window { Vec::new() } else { Self::within(recording, whole) },
+            to_end: if goes_on { Self::within(recording, whole) } else { Vec::new() },
         }
     }
 

@@ -33,7 +33,7 @@ const EXAMPLES: &str = "Examples:
 #[command(mut_arg("store", |flag| flag.display_order(LAST)))]
 pub(crate) struct Args {
     #[command(flatten)]
-    place: plans::Place,
+    place: plans::StorePlace,
     #[command(subcommand)]
     command: Command,
 }

@@ -70,7 +70,7 @@ fn pruning_and_removing_take_only_what_the_store_wrote() {
     let store = Store::at(place.path("plans"));
     let plan = cold_plan::sample::sample();
     let path = store.save(&plan).unwrap();
-    let skipped = history::Kind::Skipped(history::Skip::Warm);
+    let skipped = history::LaunchKind::Skipped(history::Skip::Warm);
     let record = history::Record {
         when_ns: 1,
         plan: 1,

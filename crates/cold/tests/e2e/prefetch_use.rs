@@ -2,7 +2,7 @@
 
 #[test]
 fn verdicts_on_a_history_are_told_and_written_when_asked() {
-    use cold_plan::history::{Kind, Mark, Record, append};
+    use cold_plan::history::{LaunchKind, Mark, Record, append};
     use cold_plan::plan::Standing;
 
     use crate::support::Place;
@@ -20,7 +20,8 @@ fn verdicts_on_a_history_are_told_and_written_when_asked() {
         store.save(plan).unwrap();
         for n in 0..14_u64 {
             // The fixed part of the time, and a little of its own for each start.
-            let (kind, ms) = if n % 2 == 0 { (Kind::Prefetched, ms) } else { (Kind::Control, 500) };
+            let (kind, ms) =
+                if n % 2 == 0 { (LaunchKind::Prefetched, ms) } else { (LaunchKind::Control, 500) };
             let wall_ns = ms * 1_000_000 + n * 1000;
             let mark = Some(Mark { wall_ns, cpu_ns: 1_000_000, exited: n % 3 == 0, rested: false });
             let when_ns = (plan.learnt.last + n) * 1_000_000_000;

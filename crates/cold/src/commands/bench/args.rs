@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::builder::Styles;
 
 use crate::cli::{EXIT_CODES, TEMPLATE};
-use crate::commands::prefetch::plans::Place;
+use crate::commands::prefetch::plans::StorePlace;
 use crate::start::{IDLE_GAP_MS, Start, WARMUP};
 
 const EXAMPLES: &str = "Examples:
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     pub(crate) scenario: Option<String>,
 
     #[command(flatten, next_help_heading = "State")]
-    pub(crate) place: Place,
+    pub(crate) place: StorePlace,
 
     /// How many starts, not measured, make a program warm after an eviction
     #[arg(short, long, value_name = "N", default_value_t = WARMUP, help_heading = "State")]

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use cold_model::Shown as _;
 
 use super::launcher::Call;
-use super::plans::Place;
+use super::plans::StorePlace;
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::{STRONG, Ui, paint};
@@ -110,7 +110,7 @@ struct Override {
 }
 
 /// Writes the override.
-pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
+pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     let mut call = Call::new(place)?;
     if let Some(scenario) = &args.scenario {
         cold_plan::scenario::check_name(scenario).map_err(|e| Failure::usage(e.to_string()))?;

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use super::plans::Place;
+use super::plans::StorePlace;
 use crate::exit::Failure;
 
 /// Name of the static program.
@@ -35,7 +35,7 @@ pub(super) struct Call {
 
 impl Call {
     /// Looks for the launcher.
-    pub(super) fn new(place: &Place) -> Result<Self, Failure> {
+    pub(super) fn new(place: &StorePlace) -> Result<Self, Failure> {
         let program = find()?;
         let program = program.canonicalize().unwrap_or(program);
         Ok(Self { program, store: place.named()?.map(resolved), flags: Vec::new() })

@@ -17,7 +17,7 @@ use cold_prefetch::{Doubt, ObservedStart, With};
 use cold_trace::record::Options;
 
 use super::disturbed::{self, Patience};
-use super::plans::{self, Place, Planned};
+use super::plans::{self, Planned, StorePlace};
 use super::{device, show};
 use crate::cli::TEMPLATE;
 use crate::exit::{Exit, Failure, Outcome};
@@ -89,7 +89,7 @@ pub(crate) struct Args {
 }
 
 /// Learns and saves.
-pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
+pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     let store = place.store()?;
     store.recognise()?;
     let key = plans::key(&args.planned.argv, args.planned.scenario.as_deref())?;
@@ -136,7 +136,7 @@ fn save(
     key: &Key,
     starts: &[ObservedStart],
     fresh: bool,
-    place: &Place,
+    place: &StorePlace,
     line: &mut Line<'_>,
     ui: &Ui,
 ) -> Result<(Plan, PathBuf)> {
@@ -169,6 +169,17 @@ fn earlier(store: &Store, key: &Key, ui: &Ui) -> Option<Plan> {
     })
 }
 
+/// A start to be recorded.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    /// From 1.
+    number: u32,
+    /// From which state; none: as found.
+    state: Option<&'a State>,
+    /// With exact faults.
+    exact: bool,
+}
+
 struct Lesson<'a> {
     args: &'a Args,
     store: &'a Path,
@@ -193,7 +204,8 @@ impl Lesson<'_> {
             // Warm starts tell how long the program computes; cold ones what is read, metadata included.
             let state = self.config.states.get(usize::from(n == 1)).or(self.config.states.first());
             let exact = self.args.recorded.exact_need || self.is_worth_exact(n, state, doubt.as_ref());
-            match self.undisturbed(&mut starts, (n, exact), state, &mut patience, line) {
+            let wanted = Wanted { number: n + 1, state, exact };
+            match self.undisturbed(&mut starts, wanted, &mut patience, line) {
                 Ok((start, found)) => {
                     told.add(&start);
                     doubt.get_or_insert(found);
@@ -219,28 +231,26 @@ impl Lesson<'_> {
         is_last_of_several && may && doubt.is_some_and(Doubt::is_worth_an_exact_start)
     }
 
-    /// One recorded start (its number, and whether with exact faults), made again while others disturb it and that
-    /// may help.
+    /// One recorded start, made again while others disturb it and that may help.
     fn undisturbed(
         &self,
         starts: &mut Starts<'_>,
-        (n, exact): (u32, bool),
-        state: Option<&State>,
+        wanted: Wanted<'_>,
         patience: &mut Patience,
         line: &mut Line<'_>,
     ) -> Result<(ObservedStart, Doubt)> {
         loop {
-            let (start, disturbed) = self.start(starts, (n, exact), state, line)?;
+            let (start, disturbed) = self.start(starts, wanted, line)?;
             if disturbed.is_empty() {
                 patience.next();
                 return Ok(start);
             }
-            let why = disturbed.join("; ");
+            let (n, why) = (wanted.number, disturbed.join("; "));
             if !patience.again() {
-                self.ui.note(format!("start {} was disturbed, but is used all the same: {why}", n + 1));
+                self.ui.note(format!("start {n} was disturbed, but is used all the same: {why}"));
                 return Ok(start);
             }
-            self.ui.note(format!("start {} was disturbed and is made again: {why}", n + 1));
+            self.ui.note(format!("start {n} was disturbed and is made again: {why}"));
         }
     }
 
@@ -248,8 +258,7 @@ impl Lesson<'_> {
     fn start(
         &self,
         starts: &mut Starts<'_>,
-        (n, exact): (u32, bool),
-        state: Option<&State>,
+        Wanted { number, state, exact }: Wanted<'_>,
         line: &mut Line<'_>,
     ) -> Result<((ObservedStart, Doubt), Vec<String>)> {
         let argv = self.config.commands.first().map(|c| c.argv.as_slice()).unwrap_or_default();
@@ -264,7 +273,7 @@ impl Lesson<'_> {
             .ok_or_else(|| Failure::from(anyhow::anyhow!("interrupted; nothing was learnt")))?;
         self.ended_well(&single)?;
         let disturbed = disturbed::lasting(&single);
-        line.step(&format!("learning from start {} of {}", n + 1, self.args.starts));
+        line.step(&format!("learning from start {number} of {}", self.args.starts));
         let own_cpu = single.start.own_cpu.map_or(0, |t| t.0);
         let recording: Recording = match &self.args.keep {
             Some(_) => watch.finish(Some(single))?,
@@ -281,7 +290,7 @@ impl Lesson<'_> {
             interpreter: Some(cold_doctor::interpreter),
         };
         let start = cold_prefetch::observe(&recording, &with).map_err(|e| {
-            Failure::from(anyhow::anyhow!("nothing could be learnt from start {}: {e}", n + 1))
+            Failure::from(anyhow::anyhow!("nothing could be learnt from start {number}: {e}"))
                 .hint("`cold doctor` tells what can be recorded here")
         })?;
         let doubt = Doubt::of(&recording, &start);

@@ -10,7 +10,7 @@ use cold_plan::plan::Standing;
 use cold_plan::store::{Keep, Listed};
 use serde_json::json;
 
-use super::plans::{self, Place, Which};
+use super::plans::{self, StorePlace, Which};
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::table::{Table, width};
@@ -63,7 +63,7 @@ pub(crate) struct PruneArgs {
 }
 
 /// Lists them.
-pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
+pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     let store = place.store()?;
     let listing = store.list()?;
     for (path, error) in &listing.refused {
@@ -111,7 +111,7 @@ fn row(l: &Listed) -> Vec<String> {
 }
 
 /// Removes one.
-pub(crate) fn remove(args: &RemoveArgs, place: &Place, ui: &Ui) -> Outcome {
+pub(crate) fn remove(args: &RemoveArgs, place: &StorePlace, ui: &Ui) -> Outcome {
     let store = place.store()?;
     let listed = args.which.find(&store)?;
     store.remove(&listed.plan.key)?;
@@ -124,7 +124,7 @@ pub(crate) fn remove(args: &RemoveArgs, place: &Place, ui: &Ui) -> Outcome {
 }
 
 /// Removes those that nobody uses.
-pub(crate) fn prune(args: &PruneArgs, place: &Place, ui: &Ui) -> Outcome {
+pub(crate) fn prune(args: &PruneArgs, place: &StorePlace, ui: &Ui) -> Outcome {
     let keep = Keep {
         max_age: args.older_than.as_deref().map(age).transpose()?,
         max_bytes: args.max_size.as_deref().map(size).transpose()?,

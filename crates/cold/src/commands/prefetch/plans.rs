@@ -16,13 +16,13 @@ type Result<T> = std::result::Result<T, Failure>;
 
 /// The flag that names another store.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct Place {
+pub(crate) struct StorePlace {
     /// Directory of the plans [default: /var/lib/coldstart/plans for root, else below ~/.local/state]
     #[arg(long, value_name = "DIR", global = true)]
     store: Option<PathBuf>,
 }
 
-impl Place {
+impl StorePlace {
     /// The directory, where one is named.
     pub(crate) fn named(&self) -> Result<Option<PathBuf>> {
         Ok(self.store.as_ref().map(std::path::absolute).transpose()?)
@@ -88,7 +88,7 @@ pub(crate) struct Planned {
 
 impl Planned {
     /// Flags and command as they are typed for the same plan elsewhere; `more` are flags of the start.
-    pub(crate) fn words(&self, place: &Place, more: &[OsString]) -> Result<String> {
+    pub(crate) fn words(&self, place: &StorePlace, more: &[OsString]) -> Result<String> {
         let mut words = place.words()?;
         if let Some(name) = &self.scenario {
             words.extend(["--scenario".into(), name.into()]);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use cold_model::Shown as _;
 use cold_plan::portable::{Error, MAX_BYTES};
 
-use super::plans::{self, Place, Which};
+use super::plans::{self, StorePlace, Which};
 use super::{device, show};
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Failure, Outcome};
@@ -44,7 +44,7 @@ pub(crate) struct ImportArgs {
 }
 
 /// Writes the plan as JSON.
-pub(crate) fn export(args: &ExportArgs, place: &Place, ui: &Ui) -> Outcome {
+pub(crate) fn export(args: &ExportArgs, place: &StorePlace, ui: &Ui) -> Outcome {
     let listed = args.which.find(&place.store()?)?;
     let text = cold_plan::portable::export(&listed.plan)?;
     match &args.output {
@@ -55,7 +55,7 @@ pub(crate) fn export(args: &ExportArgs, place: &Place, ui: &Ui) -> Outcome {
 }
 
 /// Makes a plan of this machine of it: identities are those of the files here, steps those for the device here.
-pub(crate) fn import(args: &ImportArgs, place: &Place, ui: &Ui) -> Outcome {
+pub(crate) fn import(args: &ImportArgs, place: &StorePlace, ui: &Ui) -> Outcome {
     let store = place.store()?;
     store.recognise()?;
     let build_id = |path: &Path| Some(plans::build_id(path)).filter(|id| *id != [0; 20]);

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 
 use super::launcher::{Call, quoted};
-use super::plans::Place;
+use super::plans::StorePlace;
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::ui::Ui;
@@ -28,7 +28,7 @@ pub(crate) struct Args {
 }
 
 /// Prints the functions.
-pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
+pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     let call = Call::new(place)?;
     let functions: Vec<Vec<u8>> =
         args.programs.iter().map(|p| function(p, &call.words(), &args.shell)).collect::<Result<_, _>>()?;

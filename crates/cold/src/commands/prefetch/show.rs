@@ -12,7 +12,7 @@ use cold_prefetch::waste::Amounts;
 use cold_prefetch::{LeftOut, ObservedStart, Waste};
 use serde::Serialize;
 
-use super::plans::{self, Place, Which};
+use super::plans::{self, StorePlace, Which};
 use super::replay::{self, Kept};
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Outcome};
@@ -52,7 +52,7 @@ pub(crate) struct Args {
 }
 
 /// Shows it.
-pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
+pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     let store = place.store()?;
     let listed = args.which.find(&store)?;
     let plan = &listed.plan;

@@ -1,13 +1,13 @@
 //! `cold prefetch status`: what daily use says of the plans, and what follows from it.
 
 use cold_model::Nanos;
-use cold_plan::history::{self, Kind, Record, Skip};
+use cold_plan::history::{self, LaunchKind, Record, Skip};
 use cold_plan::judge::{Daily, Timed};
 use cold_plan::store::Listed;
 use cold_plan::{Judgement, Plan, Store};
 use serde_json::{Value, json};
 
-use super::plans::{self, Place};
+use super::plans::{self, StorePlace};
 use super::show;
 use crate::cli::TEMPLATE;
 use crate::exit::{Exit, Failure, Outcome};
@@ -49,7 +49,7 @@ pub(crate) struct Args {
 }
 
 /// Shows, and with --apply decides.
-pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
+pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     let store = place.store()?;
     let mut documents = Vec::new();
     for mut used in used(&store, place.system().as_ref())? {
@@ -180,9 +180,9 @@ fn document(used: &Used, judgement: &Judgement, applied: bool) -> Value {
         json!({
             "when_ns": r.when_ns,
             "what": match r.kind {
-                Kind::Prefetched => "prefetched",
-                Kind::Control => "control",
-                Kind::Skipped(why) => cold_bench::session::skip_words(why),
+                LaunchKind::Prefetched => "prefetched",
+                LaunchKind::Control => "control",
+                LaunchKind::Skipped(why) => cold_bench::session::skip_words(why),
             },
             "ready_ns": r.mark.map(|m| m.wall_ns),
             "bytes": r.bytes, "requests": r.requests, "late": r.late,
@@ -224,7 +224,7 @@ mod tests {
             store.save(&named(scenario)).expect("saved");
         }
         for scenario in ["both", "used"] {
-            let skipped = Kind::Skipped(history::Skip::Warm);
+            let skipped = LaunchKind::Skipped(history::Skip::Warm);
             let record =
                 Record { when_ns: 1, plan: 1, kind: skipped, mark: None, bytes: 0, requests: 0, late: false };
             history::append(&own.history_of(&named(scenario).key), &record).expect("appended");

@@ -11,12 +11,12 @@ use cold_model::bench::State;
 use cold_plan::document::Document;
 use cold_plan::plan::Standing;
 use cold_plan::{Plan, Store};
-use cold_prefetch::tune::{Arm, Limits, Outcome as Made, Space, Tried};
-use cold_prefetch::{Tuner, Verdict, Waste};
+use cold_prefetch::tune::{Arm, Limits, Made, Space, Tried};
+use cold_prefetch::{Tuner, TuningVerdict, Waste};
 use serde::Serialize;
 
 use super::disturbed::{self, Patience};
-use super::plans::{self, Place, Planned};
+use super::plans::{self, Planned, StorePlace};
 use super::trial::Trial;
 use super::{device, replay, show};
 use crate::cli::TEMPLATE;
@@ -86,7 +86,7 @@ pub(crate) struct Args {
 }
 
 /// Tunes and saves.
-pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
+pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     let store = place.store()?;
     store.recognise()?;
     let flags = [place.words()?, args.start.words()].concat();
@@ -140,7 +140,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
 
 /// Writes what was found into the plan as it is by now, and gives that. `None` where it says something else of what
 /// starts need than the one that was tuned: then nothing was found about it.
-fn save(store: &Store, tuned: &Plan, verdict: &Verdict) -> Result<Option<Plan>> {
+fn save(store: &Store, tuned: &Plan, verdict: &TuningVerdict) -> Result<Option<Plan>> {
     let locked = store.lock()?;
     let Some(now) = store.load(&tuned.key)?.filter(|now| now.needs_the_same(tuned)) else {
         return Ok(None);
@@ -165,7 +165,7 @@ impl Live<'_> {
         mut tuner: Tuner,
         line: &mut Line<'_>,
         interrupt: &AtomicBool,
-    ) -> Result<(Verdict, Option<Waste>)> {
+    ) -> Result<(TuningVerdict, Option<Waste>)> {
         let mut starts = Starts::begin(self.config, line, interrupt).map_err(failure)?;
         let searched = self.search(&mut tuner, &mut starts, line, interrupt);
         let warm = searched.and_then(|()| warm_starts(&mut starts, line, interrupt));
@@ -271,7 +271,7 @@ impl cold_bench::session::Progress for Step<'_, '_> {
 /// What is told at the end.
 struct Found<'a> {
     plan: &'a Plan,
-    verdict: &'a Verdict,
+    verdict: &'a TuningVerdict,
     waste: Option<&'a Waste>,
     seed: u64,
     /// It stands in the plan.

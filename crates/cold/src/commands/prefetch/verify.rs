@@ -10,7 +10,7 @@ use cold_plan::{Plan, Store};
 use cold_prefetch::Waste;
 use serde_json::json;
 
-use super::plans::{self, Place, Which};
+use super::plans::{self, StorePlace, Which};
 use super::replay;
 use super::trial::Trial;
 use crate::cli::TEMPLATE;
@@ -51,7 +51,7 @@ pub(crate) struct Args {
 }
 
 /// Verifies it.
-pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
+pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     let store = place.store()?;
     let listed = args.which.find(&store)?;
     let waste = if args.replay { replayed(args, &store, &listed.plan, ui)? } else { None };
