@@ -9,6 +9,7 @@ mod exact;
 mod machine;
 mod measure;
 mod observe;
+pub mod patience;
 mod policy;
 pub mod single;
 pub mod starts;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cold_bench::config::Config;
+use cold_bench::session::patience::{self, Patience};
 use cold_bench::session::single::Single;
 use cold_bench::session::starts::Starts;
 use cold_journal::{Guard, Journal};
@@ -16,7 +17,6 @@ use cold_plan::{Plan, Store};
 use cold_prefetch::{Doubt, ObservedStart, With};
 use cold_trace::record::Options;
 
-use super::disturbed::{self, Patience};
 use super::plans::{self, Planned, StorePlace};
 use super::{device, show};
 use crate::cli::TEMPLATE;
@@ -199,7 +199,7 @@ impl Lesson<'_> {
             Starts::begin(self.config, line, interrupt).map_err(crate::commands::bench::failure)?;
         let (mut observed, mut told, mut doubt) = (Vec::new(), Told::default(), None);
         let mut result = Ok(());
-        let mut patience = Patience::new();
+        let mut patience = Patience::default();
         for n in 0..self.args.starts {
             // Warm starts tell how long the program computes; cold ones what is read, metadata included.
             let state = self.config.states.get(usize::from(n == 1)).or(self.config.states.first());
@@ -272,7 +272,7 @@ impl Lesson<'_> {
             .filter(|s| !s.start.interrupted)
             .ok_or_else(|| Failure::from(anyhow::anyhow!("interrupted; nothing was learnt")))?;
         self.ended_well(&single)?;
-        let disturbed = disturbed::lasting(&single);
+        let disturbed = patience::lasting(&single);
         line.step(&format!("learning from start {number} of {}", self.args.starts));
         let own_cpu = single.start.own_cpu.map_or(0, |t| t.0);
         let recording: Recording = match &self.args.keep {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cold_bench::config::Config;
+use cold_bench::session::patience::{self, Patience};
 use cold_bench::session::single::Single;
 use cold_bench::session::starts::Starts;
 use cold_model::bench::State;
@@ -15,7 +16,6 @@ use cold_prefetch::tune::{Arm, Limits, Made, Space, Tried};
 use cold_prefetch::{Tuner, TuningVerdict, Waste};
 use serde::Serialize;
 
-use super::disturbed::{self, Patience};
 use super::plans::{self, Planned, StorePlace};
 use super::trial::Trial;
 use super::{device, replay, show};
@@ -198,7 +198,7 @@ impl Live<'_> {
         line: &mut Line<'_>,
         interrupt: &AtomicBool,
     ) -> Result<()> {
-        let mut patience = Patience::new();
+        let mut patience = Patience::default();
         while let Some(wanted) = tuner.next() {
             if interrupt.load(Ordering::Relaxed) {
                 return Ok(());
@@ -225,7 +225,7 @@ impl Live<'_> {
     /// What a start came to. One that others only slowed down is made again; where they go on it counts: starts
     /// with and without the plan come in random order, so that it hits both alike.
     fn outcome(&self, single: &Single, what: &str, patience: &mut Patience) -> Made {
-        let (why, lasting) = (disturbed::all(single).join("; "), disturbed::lasting(single));
+        let (why, lasting) = (patience::all(single).join("; "), patience::lasting(single));
         if why.is_empty() {
             patience.next();
         } else if !lasting.is_empty() || patience.again() {

@@ -1,8 +1,9 @@
-//! Starts that others disturbed: made again while that can help.
+//! Starts of a lesson or a tuning that others disturbed: made again while that can help.
 
-use cold_bench::diagnose::taints::words;
-use cold_bench::session::single::Single;
 use cold_model::bench::Taint;
+
+use crate::diagnose::taints::words;
+use crate::session::single::Single;
 
 /// How often one start is made again because others disturbed it, and how many in all. One that is disturbed
 /// each time (by a program that holds its libraries, say) will be the next time, too: from then on none is.
@@ -10,18 +11,21 @@ const AGAIN: u32 = 2;
 const AGAIN_IN_ALL: u32 = 6;
 
 /// How often starts may still be made again.
-pub(super) struct Patience {
+#[derive(Debug)]
+pub struct Patience {
     here: u32,
     in_all: u32,
 }
 
-impl Patience {
-    pub(super) fn new() -> Self {
+impl Default for Patience {
+    fn default() -> Self {
         Self { here: AGAIN, in_all: AGAIN_IN_ALL }
     }
+}
 
+impl Patience {
     /// Whether this start is to be made again; if not, the next one begins.
-    pub(super) fn again(&mut self) -> bool {
+    pub fn again(&mut self) -> bool {
         let again = self.here > 0 && self.in_all > 0;
         if again {
             (self.here, self.in_all) = (self.here - 1, self.in_all - 1);
@@ -32,18 +36,18 @@ impl Patience {
     }
 
     /// The start was not disturbed.
-    pub(super) fn next(&mut self) {
+    pub fn next(&mut self) {
         self.here = AGAIN;
     }
 }
 
 /// Everything that disturbed the start, in words.
-pub(super) fn all(single: &Single) -> Vec<String> {
+pub fn all(single: &Single) -> Vec<String> {
     single.run.taints.iter().map(words).collect()
 }
 
 /// What changed the start itself, or the cache under it.
-pub(super) fn lasting(single: &Single) -> Vec<String> {
+pub fn lasting(single: &Single) -> Vec<String> {
     single.run.taints.iter().filter(|t| !only_slows(t)).map(words).collect()
 }
 
@@ -58,12 +62,12 @@ mod tests {
 
     #[test]
     fn each_start_is_made_again_twice_and_when_that_does_not_help_none_is_any_more() {
-        let mut patience = Patience::new();
+        let mut patience = Patience::default();
         assert_eq!([patience.again(), patience.again()], [true, true]);
         patience.next();
         assert_eq!([patience.again(), patience.again(), patience.again()], [true, true, false]);
         assert!(!patience.again(), "never again");
-        let mut patience = Patience::new();
+        let mut patience = Patience::default();
         for _ in 0..6 {
             assert!(patience.again());
             patience.next();
