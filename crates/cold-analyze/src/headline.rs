@@ -59,7 +59,7 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
         ),
         // A touch that was not seen leaves a page that looks unused; a fill, one that looks as if it had been there.
         unused: cx.unless_lost("touches", both(total(|f| f.unused))),
-        mapped: (!cx.reads_seen()).then(|| {
+        mapped: (!cx.reads_seen() && r.touches.is_some()).then(|| {
             let (most, upper) = (total(|f| f.needed), total(|f| f.needed_upper));
             MappedNeed { at_least: most.saturating_sub(upper), at_most: most }
         }),

@@ -119,7 +119,7 @@ impl TreeCgroups {
         }
         // Version 2: the io controller must be on in the parent, which may then hold no processes
         // itself; only the root may hold some. So the group lies at the root.
-        let Some(root) = &found.v2 else {
+        let Some(root) = found.v2.as_ref().map(|v2| &*v2.at) else {
             return Err(Error::DiskLimit("no blkio or io control group is mounted".into()));
         };
         let has_io = |file: &str| {
