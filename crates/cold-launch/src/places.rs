@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use cold_model::file_system::Origin;
 use cold_sys::beneath::Beneath;
 use cold_sys::device::{self, Dev};
 use cold_sys::procfs::Mount;
@@ -22,13 +23,10 @@ enum Class {
 }
 
 fn class_of(mount: &Mount) -> Class {
-    match mount.fs_type.as_str() {
-        // Anonymous device numbers, but disks below.
-        "btrfs" | "bcachefs" | "overlay" | "zfs" | "ubifs" | "aufs" => Class::Local,
+    match Origin::of(&mount.fs_type) {
         // Of these, fuseblk has a block device's number, but a server in between.
-        "fuseblk" | "autofs" | "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "9p" | "afs" | "coda"
-        | "virtiofs" | "orangefs" | "lustre" | "gpfs" => Class::Server,
-        t if t == "fuse" || t.starts_with("fuse.") => Class::Server,
+        origin if origin.may_hang() => Class::Server,
+        Origin::Volume | Origin::Layers => Class::Local,
         // Of the rest, what has a block device's number has a disk, and procfs and its kin have none.
         _ if mount.dev.0 != 0 => Class::Local,
         _ => Class::Kernel,

@@ -3,11 +3,8 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
+use cold_model::file_system::numbers_differ;
 use cold_model::recording::File;
-
-/// File systems whose `st_dev` or `st_ino` are not the numbers of the superblock and inode that the
-/// kernel's events name.
-const OTHER_NUMBERS: &[&str] = &["bcachefs", "btrfs", "fuse.mergerfs", "overlay"];
 
 /// Says why it is not the recorded file, or why that cannot be told. A build-id decides where one was
 /// recorded: it outlives copying.
@@ -28,7 +25,7 @@ pub(crate) fn same(recorded: &File, meta: &Metadata, build_id: Option<&str>) -> 
     if recorded.mtime_ns.is_some_and(|recorded| recorded != mtime) {
         return Err("modification time differs: it was changed since the recording".to_owned());
     }
-    if OTHER_NUMBERS.contains(&recorded.file_system.as_str()) {
+    if numbers_differ(&recorded.file_system) {
         return Ok(());
     }
     let (major, minor) = device_numbers(meta.dev());

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use cold_model::file_system::is_made_up;
+use cold_model::file_system::Origin;
 use cold_model::path_text;
 use cold_model::recording::manifest::FileSystem;
 use cold_model::recording::tables::Dev;
@@ -13,11 +13,6 @@ use cold_plan::plan::{FileKind, Identity, PlanFile, Range};
 
 use super::LeftOut;
 
-/// File systems that hold their files in memory.
-const MEMORY: [&str; 3] = ["tmpfs", "ramfs", "hugetlbfs"];
-/// File systems that another machine or process answers for: a read ahead may hang, or does nothing.
-const REMOTE: [&str; 10] =
-    ["nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "fuse", "autofs", "fuse.sshfs"];
 /// Where such file systems lie, for names whose file system is not known.
 const UNREAL_PLACES: [&str; 3] = ["/proc", "/sys", "/dev"];
 
@@ -43,7 +38,7 @@ pub(super) struct Selection<'a> {
 impl<'a> Selection<'a> {
     pub(super) fn of(recording: &'a Recording, excluded: &'a [PathBuf]) -> Self {
         let m = &recording.manifest;
-        let blind = |f: &&FileSystem| f.blind.is_some() && f.kind != "overlay";
+        let blind = |f: &&FileSystem| f.blind.is_some() && Origin::of(&f.kind) != Origin::Layers;
         let started = m.started_at.parse::<jiff::Timestamp>().ok();
         Self {
             files: &recording.files,
@@ -152,12 +147,9 @@ impl<'a> Selection<'a> {
 
     /// Its file system is one whose files are read from storage of this machine.
     fn real(&self, row: &recording::File) -> bool {
-        let kind = row.file_system.as_str();
-        !is_made_up(kind)
-            && !MEMORY.contains(&kind)
-            && !REMOTE.contains(&kind)
-            && !kind.starts_with("fuse.")
-            && !self.blind_devs.contains(&row.dev)
+        let origin = Origin::of(&row.file_system);
+        // A read ahead from elsewhere may hang, or does nothing.
+        !origin.reads_nothing() && !origin.may_hang() && !self.blind_devs.contains(&row.dev)
     }
 
     /// The start itself made or changed it, so the next one finds another.

@@ -3,6 +3,7 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
+use cold_model::file_system::Origin;
 use cold_model::recording::tables::Dev;
 use cold_sys::device;
 use cold_sys::procfs::ProcFs;
@@ -43,7 +44,7 @@ pub fn find(place: &Path, proc: &ProcFs, sys: &SysFs) -> Result<Found, Error> {
         let Some(mount) = mount else { return Err(none("its mount is not known".to_owned())) };
         let source = Path::new(&mount.source).metadata().ok().filter(|m| m.file_type().is_block_device());
         dev = match source {
-            Some(m) if mount.fs_type != "overlay" => device::split(m.rdev()),
+            Some(m) if Origin::of(&mount.fs_type) != Origin::Layers => device::split(m.rdev()),
             _ => return Err(none(format!("{} has no block device of its own", mount.fs_type))),
         };
     }

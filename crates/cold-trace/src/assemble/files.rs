@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use cold_model::file_system::Origin;
 use cold_model::path_text;
 use cold_model::recording::tables::Dev;
 use cold_model::recording::{File, FileIdx, FileKind, PathFrom};
@@ -185,7 +186,7 @@ impl Files {
             // A mapping is of a regular file, of memory, or of a character device.
             row.kind = match fs {
                 _ if memory => FileKind::Memory,
-                Some("tmpfs" | "ramfs" | "hugetlbfs") => FileKind::Memory,
+                Some(fs) if Origin::of(fs) == Origin::Memory => FileKind::Memory,
                 _ if anonymous || path.starts_with("/dev/") => FileKind::Other,
                 _ => FileKind::Regular,
             };

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use cold_model::file_system::is_made_up;
+use cold_model::file_system::Origin;
 use cold_model::path_text;
 use cold_model::recording::manifest::{Device, DiskCounter, FileSystem, Machine};
 use cold_model::recording::tables::Dev;
@@ -209,18 +209,17 @@ pub(super) fn file_systems(proc: &ProcFs, sys: &SysFs) -> Vec<FileSystem> {
 
 /// Why a file system's reads do not show as fills or device reads.
 fn blind(kind: &str, options: &str) -> Option<String> {
-    let why = match kind {
-        "tmpfs" | "ramfs" | "devtmpfs" => "its files are memory: nothing is read",
-        "hugetlbfs" => "its files are huge pages in memory: nothing is read",
-        _ if is_made_up(kind) => "the kernel makes up its contents: nothing is read",
-        "9p" | "virtiofs" => "it is read from another machine, past the page cache where so configured",
-        "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" => "it is read over a network: no device reads",
-        "overlay" => "its pages are those of the layers below",
-        "fuse" | "fuseblk" => "a process serves it: device reads show as that process'",
-        _ if options.split(',').any(|o| o == "dax" || o == "dax=always") => {
+    let why = match Origin::of(kind) {
+        Origin::Memory => "its files are memory: nothing is read",
+        Origin::Kernel => "the kernel makes up its contents: nothing is read",
+        Origin::Host => "it is read from another machine, past the page cache where so configured",
+        Origin::Network => "it is read over a network: no device reads",
+        Origin::Layers => "its pages are those of the layers below",
+        Origin::Process => "a process serves it: device reads show as that process'",
+        Origin::Device | Origin::Volume if options.split(',').any(|o| o == "dax" || o == "dax=always") => {
             "direct access (DAX): its pages are not cached"
         }
-        _ => return None,
+        Origin::Device | Origin::Volume | Origin::Automount => return None,
     };
     Some(format!("{kind}: {why}"))
 }
