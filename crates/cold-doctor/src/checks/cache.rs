@@ -87,7 +87,7 @@ pub(crate) fn cachestat(c: &Context) -> Vec<Finding> {
         Ok(Ok(())) => Finding::ok(id, "cachestat works")
             .so("resident and dirty pages are counted without mapping the file"),
         Ok(Err(e)) if e.raw_os_error() == Some(libc::ENOSYS) => {
-            let (what, remedy) = if c.kernel() < (6, 5) {
+            let (what, remedy) = if c.since((6, 5)) == Some(false) {
                 ("this kernel has no cachestat (Linux 6.5)", "Linux 6.5 or later")
             } else {
                 (

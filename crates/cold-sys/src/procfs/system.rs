@@ -132,6 +132,12 @@ impl ProcFs {
     pub fn sysctl(&self, name: &str) -> Result<String> {
         Ok(self.read(format!("sys/{}", name.replace('.', "/")))?.trim().to_owned())
     }
+
+    /// The kernel's release (`uname -r`); empty where it cannot be read, which is no version
+    /// ([`cold_model::kernel::since`]).
+    pub fn kernel_release(&self) -> String {
+        self.sysctl("kernel.osrelease").unwrap_or_default()
+    }
 }
 
 fn parse_disk(line: &str) -> Option<DiskStat> {

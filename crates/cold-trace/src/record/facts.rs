@@ -129,7 +129,7 @@ pub(super) fn existing(proc: &ProcFs, pid: u32, at: u64) -> Option<Existing> {
 pub(super) fn machine(proc: &ProcFs) -> Machine {
     let online = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Machine {
-        kernel: proc.sysctl("kernel.osrelease").unwrap_or_default(),
+        kernel: proc.kernel_release(),
         architecture: std::env::consts::ARCH.to_owned(),
         cpu: proc.cpu_model().unwrap_or_else(|| "unknown model".to_owned()),
         cpus: online as u32,

@@ -135,7 +135,7 @@ impl<'a> Bench<'a> {
                 "place": self.lab.place.path().to_string_lossy().into_owned(),
                 "seed": common.seed,
                 "variate": common.variate(),
-                "kernel": kernel(),
+                "kernel": ProcFs::default().kernel_release(),
                 "result": found,
             });
             ui.json(&document);
@@ -151,7 +151,7 @@ impl<'a> Bench<'a> {
         format!(
             "{} on {device} · Linux {} · seed {}",
             self.lab.place.path().shown(),
-            kernel(),
+            ProcFs::default().kernel_release(),
             self.common.seed
         )
     }
@@ -173,10 +173,6 @@ fn described(name: String, dev: (u32, u32)) -> String {
         Some((ahead, most)) => format!("{name}, read-ahead {ahead} KiB, requests up to {most} KiB"),
         None => name,
     }
-}
-
-fn kernel() -> String {
-    ProcFs::default().sysctl("kernel.osrelease").unwrap_or_default()
 }
 
 fn keeper(program: &Path) -> std::io::Result<Child> {
