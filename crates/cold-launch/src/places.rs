@@ -6,9 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use cold_model::Dev;
 use cold_model::file_system::Origin;
 use cold_sys::beneath::Beneath;
-use cold_sys::device::{self, Dev};
 use cold_sys::procfs::Mount;
 
 /// What kind of thing answers below a mount point.
@@ -28,7 +28,7 @@ fn class_of(mount: &Mount) -> Class {
         origin if origin.may_hang() => Class::Server,
         Origin::Volume | Origin::Layers => Class::Local,
         // Of the rest, what has a block device's number has a disk, and procfs and its kin have none.
-        _ if mount.dev.0 != 0 => Class::Local,
+        _ if !mount.dev.is_anonymous() => Class::Local,
         _ => Class::Kernel,
     }
 }
@@ -132,8 +132,8 @@ impl Places {
 
     /// Whether `rdev` is the block device of a mounted local file system.
     pub(crate) fn is_mounted_device(&self, rdev: u64) -> bool {
-        let dev = device::split(rdev);
-        self.places.iter().any(|p| p.class == Class::Local && p.dev == dev && dev.0 != 0)
+        let dev = Dev::of_number(rdev);
+        self.places.iter().any(|p| p.class == Class::Local && p.dev == dev && !dev.is_anonymous())
     }
 }
 
@@ -141,9 +141,9 @@ impl Places {
 mod tests {
     use super::*;
 
-    fn mount(point: &str, fs_type: &str, dev: Dev) -> Mount {
+    fn mount(point: &str, fs_type: &str, (major, minor): (u32, u32)) -> Mount {
         Mount {
-            dev,
+            dev: Dev::new(major, minor),
             root: "/".into(),
             mount_point: point.into(),
             options: String::new(),

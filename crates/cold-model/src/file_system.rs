@@ -1,5 +1,7 @@
 //! What a file system's type (`ext4`, `fuse.sshfs`: as mountinfo prints it) tells.
 
+use crate::Dev;
+
 /// Where the contents of a file system's files come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
@@ -69,8 +71,8 @@ pub fn numbers_differ(fs_type: &str) -> bool {
 /// Where the inode of a name is kept, for file systems that keep inodes of neighbouring numbers together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inode {
-    /// Device (`st_dev`), major and minor number.
-    pub dev: (u32, u32),
+    /// Device (`st_dev`).
+    pub dev: Dev,
     /// Its number.
     pub number: u64,
     /// Within the device the same for inodes that are read with one block.

@@ -73,7 +73,7 @@ fn pages_that_came_otherwise_are_not_read_again() {
 fn files_without_a_window_do_not_spoil_the_rest() {
     let mut r = two_faults();
     let f = r.file("/dev/shm/x", 1000 * PAGE);
-    r.files[f as usize].dev = cold_model::recording::tables::Dev { major: 0, minor: 99 };
+    r.files[f as usize].dev = cold_model::Dev::new(0, 99);
     r.touch(2, f, 5..6, TouchKind::Fault);
     let out = simulated(&r);
     assert_eq!((out.present.bytes, out.recorded), (kib(256), kib(256)));

@@ -159,7 +159,7 @@ fn read_ahead(
         let sys = SysFs::default();
         let found = sys.block_device(*dev).map_err(|e| e.to_string())?;
         let whole = found.and_then(|d| d.disk_dev).unwrap_or(*dev);
-        let name = format!("{}:{}", whole.0, whole.1);
+        let name = whole.to_string();
         if names.contains(&name) {
             continue;
         }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use cold_model::Bytes;
+use cold_model::Dev;
 use cold_model::Shown as _;
 use cold_model::bench::Machine;
-use cold_sys::device::Dev;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 

@@ -66,7 +66,7 @@ pub(crate) fn run(c: &Context) -> Vec<Finding> {
 
 /// The block device of a mount: by number, else (btrfs and others with anonymous numbers) by source.
 fn device_of(c: &Context, mount: &Mount) -> Result<Option<BlockDevice>, String> {
-    if mount.dev.0 != 0 {
+    if !mount.dev.is_anonymous() {
         return c.sys.block_device(mount.dev).map_err(|e| e.to_string());
     }
     let Some(_) = mount.source.strip_prefix("/dev/") else { return Ok(None) };

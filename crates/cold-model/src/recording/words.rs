@@ -14,6 +14,11 @@ impl File {
         Origin::of(&self.file_system) == Origin::Kernel
     }
 
+    /// What is shown where no path of it is known.
+    pub fn without_path(&self) -> String {
+        format!("unknown file {} inode {}", self.dev, self.inode)
+    }
+
     /// Its path, as the file system has it.
     pub fn place(&self) -> Option<PathBuf> {
         self.path.as_deref().map(path_text::decode)

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
+use cold_model::Dev;
 use cold_model::file_system::Origin;
 use cold_model::path_text;
 use cold_model::recording::manifest::FileSystem;
-use cold_model::recording::tables::Dev;
 use cold_model::recording::{self, FileIdx, Fill, FillCause, PathFrom, Recording};
 use cold_plan::identity::WRITTEN_IN_PLACE;
 use cold_plan::plan::{FileKind, Identity, PlanFile, Range};
@@ -222,9 +222,8 @@ impl<'a> Selection<'a> {
         {
             return None;
         }
-        let (major, minor) = split(file.id.dev);
         let identity = Identity {
-            dev: Dev { major, minor },
+            dev: Dev::of_number(file.id.dev),
             inode: file.id.ino,
             size: file.size.0,
             mtime_ns: file.mtime_ns,
@@ -272,13 +271,6 @@ impl<'a> Selection<'a> {
 fn was_read(fill: &Fill) -> bool {
     use FillCause::{BufferedRead, DemandFault, ReadAhead, ReadAround};
     fill.in_tree && matches!(fill.cause, BufferedRead | DemandFault | ReadAhead | ReadAround)
-}
-
-/// Splits an `st_dev` as glibc does (sys/sysmacros.h).
-fn split(dev: u64) -> (u32, u32) {
-    let major = (dev >> 32 & 0xffff_f000) | (dev >> 8 & 0xfff);
-    let minor = (dev >> 12 & 0xffff_ff00) | (dev & 0xff);
-    (major as u32, minor as u32)
 }
 
 /// First 20 bytes of a build-id in hexadecimal.

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use cold_journal::Journal;
-use cold_model::Shown as _;
+use cold_model::{Dev, Shown as _};
 use cold_probe::Error;
 use cold_probe::device::find;
 use cold_probe::experiments::Lab;
@@ -60,7 +60,7 @@ impl<'a> Bench<'a> {
         };
         let found = find(place.path(), &ProcFs::default(), &SysFs::default());
         let (dev, device) = match found {
-            Ok(f) => (Some((f.dev.major, f.dev.minor)), Some(described(f.name, (f.dev.major, f.dev.minor)))),
+            Ok(f) => (Some(f.dev), Some(described(f.name, f.dev))),
             Err(e) => {
                 ui.warn(format!("device requests are not counted: {e}"));
                 (None, None)
@@ -167,7 +167,7 @@ impl Drop for Bench<'_> {
 }
 
 /// The name with what the kernel reads ahead, which explains much of the figures.
-fn described(name: String, dev: (u32, u32)) -> String {
+fn described(name: String, dev: Dev) -> String {
     let block = SysFs::default().block_device(dev).ok().flatten();
     match block.and_then(|b| b.read_ahead_kb.zip(b.max_sectors_kb)) {
         Some((ahead, most)) => format!("{name}, read-ahead {ahead} KiB, requests up to {most} KiB"),
