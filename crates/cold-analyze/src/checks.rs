@@ -133,7 +133,7 @@ fn one_device(cx: &Context<'_>, id: &str, counter: &DiskCounter, reads: &[Device
         .devices
         .iter()
         .find(|d| d.dev == counter.dev)
-        .map_or_else(|| format!("{}:{}", counter.dev.major, counter.dev.minor), |d| d.name.clone());
+        .map_or_else(|| counter.dev.to_string(), |d| d.name.clone());
     let apart = bytes.abs_diff(counter.bytes.0);
     let holds = apart as f64 <= DEVICE_TOLERANCE * counter.bytes.0.max(bytes) as f64;
     let what = format!(

@@ -130,7 +130,7 @@ impl<'a> Context<'a> {
             Some(device) if f.kind == FileKind::BlockDevice => self.metadata_of(f, device),
             Some(path) if f.deleted => format!("{path} (deleted)"),
             Some(path) => path.clone(),
-            None => format!("unknown file {}:{} inode {}", f.dev.major, f.dev.minor, f.inode),
+            None => f.without_path(),
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cold_model::bench::{BUSY_PERCENT, STEAL_PERCENT, is_outlived};
 use cold_model::figures::percent;
-use cold_model::file_system::is_made_up;
+use cold_model::file_system::Origin;
 use cold_model::recording::manifest::{FileSystem, Manifest, READY_AT_EXIT, Subject};
 use cold_model::recording::tables::Began;
 use cold_model::recording::{DeviceRead, File, FileKind, FillCause, LookupKind};
@@ -59,7 +59,7 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
         ),
         // A touch that was not seen leaves a page that looks unused; a fill, one that looks as if it had been there.
         unused: cx.unless_lost("touches", both(total(|f| f.unused))),
-        mapped: (!cx.reads_seen()).then(|| {
+        mapped: (!cx.reads_seen() && r.touches.is_some()).then(|| {
             let (most, upper) = (total(|f| f.needed), total(|f| f.needed_upper));
             MappedNeed { at_least: most.saturating_sub(upper), at_most: most }
         }),
@@ -226,7 +226,7 @@ fn after_ready(cx: &Context<'_>) -> Option<AfterReady> {
 /// and device nodes hold nothing that could be read from a device.
 fn concerns(cx: &Context<'_>, fs: &FileSystem) -> bool {
     let used = |f: &File| f.dev == fs.dev && matches!(f.kind, FileKind::Regular | FileKind::Memory);
-    !is_made_up(&fs.kind) && cx.recording.files.iter().any(used)
+    Origin::of(&fs.kind) != Origin::Kernel && cx.recording.files.iter().any(used)
 }
 
 /// That others had the CPUs, where it was too little to disqualify the start and enough to be felt in its times.
@@ -259,7 +259,7 @@ fn notes(cx: &Context<'_>) -> Vec<String> {
         .iter()
         .filter(|fs| concerns(cx, fs))
         .filter_map(|fs| Some((fs, fs.blind.as_ref()?)))
-        .partition(|(_, why)| why.ends_with("nothing is read"));
+        .partition(|(fs, _)| Origin::of(&fs.kind).reads_nothing());
     if !memory.is_empty() {
         let names: Vec<_> = memory.iter().map(|(fs, _)| format!("{} ({})", fs.mounted_at, fs.kind)).collect();
         out.push(format!("Files that no device holds, so that nothing is read: {}.", names.join(", ")));

@@ -16,6 +16,7 @@
 
 use std::collections::HashMap;
 
+use cold_model::kernel::code_is_read_forward;
 use cold_model::recording::{FileIdx, FillCause, Recording, TouchKind};
 use cold_model::{Bytes, Nanos};
 use serde::Serialize;
@@ -147,7 +148,7 @@ impl Faults {
         }
         let limits = recording.manifest.devices.iter().filter_map(|d| d.max_request.value());
         let max_request = limits.map(|b| b.0).filter(|n| *n >= page).min().unwrap_or(MAX_REQUEST);
-        let forward = if reads_forward(&recording.manifest.machine.kernel) {
+        let forward = if code_is_read_forward(&recording.manifest.machine.kernel) {
             executable_pages(recording, page)
         } else {
             HashMap::new()
@@ -239,12 +240,6 @@ fn filled_otherwise(
     let by_faults = causes.filter(|(c, _)| matches!(c, FillCause::DemandFault | FillCause::ReadAround));
     let pages = by_faults.fold(0u64, |sum, (_, n)| sum.saturating_add(*n));
     (there, Bytes(pages.saturating_mul(page_bytes(recording))))
-}
-
-/// Linux 6.16 and later read forward only for executable mappings.
-fn reads_forward(kernel: &str) -> bool {
-    let mut numbers = kernel.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse::<u32>().unwrap_or(0));
-    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 16)
 }
 
 fn executable_pages(recording: &Recording, page: u64) -> HashMap<FileIdx, Runs> {

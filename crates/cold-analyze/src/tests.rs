@@ -126,6 +126,10 @@ fn a_tier_without_tables_says_unknown_and_why() {
     assert_eq!((h.misses.value(), h.requests.value(), h.waited_main.value()), (None, None, None));
     assert!(a.suggestions.is_empty());
     assert_eq!(plain(&Recording::default()).headline.needed.value(), None);
+    // A container that refuses perf events: no fault was seen, which is not "none was needed".
+    r.touches = None;
+    let h = plain(&r).headline;
+    assert_eq!((h.needed.value(), h.mapped.map(|m| m.at_most)), (None, None));
 }
 
 #[test]

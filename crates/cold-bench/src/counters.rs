@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
+use cold_model::Dev;
 use cold_sys::cgroup::Cgroup;
-use cold_sys::device::Dev;
 use cold_sys::procfs::{CpuTimes, ProcFs};
 
 /// Cumulative counters at one moment. What cannot be read is absent.
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn differences_name_the_reader_and_leave_unknowns_unknown() {
         let dir = std::env::temp_dir().join(format!("cold-counters-{}", std::process::id()));
-        let devices = BTreeSet::from([(8, 0)]);
+        let devices = BTreeSet::from([Dev::new(8, 0)]);
         let before = Reading::take(&tree(&dir, 1, 10, 4096), &devices, None);
         let after = Reading::take(&tree(&dir, 3, 25, 12288), &devices, None);
         let a = after.since(&before);

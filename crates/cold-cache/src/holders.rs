@@ -10,7 +10,6 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use cold_model::FileId;
-use cold_sys::device;
 use cold_sys::procfs::{MapEntry, ProcFs};
 
 use crate::Result;
@@ -116,7 +115,7 @@ impl Wanted {
         if map.inode == 0 {
             return None;
         }
-        let shown = FileId { dev: device::join(map.dev), ino: map.inode };
+        let shown = FileId { dev: map.dev.number(), ino: map.inode };
         if self.ids.contains(&shown) {
             return Some(shown);
         }

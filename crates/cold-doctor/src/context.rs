@@ -191,11 +191,9 @@ impl Context {
         self.credentials.euid == 0
     }
 
-    /// Major and minor version of the kernel; (0, 0) for a release of another form, which then counts as
-    /// older than anything.
-    pub(crate) fn kernel(&self) -> (u32, u32) {
-        let mut numbers = self.release.split(|c: char| !c.is_ascii_digit()).map(|n| n.parse().unwrap_or(0));
-        (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+    /// Whether the kernel is of this version or later; `None`: its release tells no version.
+    pub(crate) fn since(&self, version: (u32, u32)) -> Option<bool> {
+        cold_model::kernel::since(&self.release, version)
     }
 
     /// Processes by the names that `wanted` lists, see [`Process::is_called`].

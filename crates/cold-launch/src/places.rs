@@ -6,8 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
+use cold_model::Dev;
+use cold_model::file_system::Origin;
 use cold_sys::beneath::Beneath;
-use cold_sys::device::{self, Dev};
 use cold_sys::procfs::Mount;
 
 /// What kind of thing answers below a mount point.
@@ -22,15 +23,12 @@ enum Class {
 }
 
 fn class_of(mount: &Mount) -> Class {
-    match mount.fs_type.as_str() {
-        // Anonymous device numbers, but disks below.
-        "btrfs" | "bcachefs" | "overlay" | "zfs" | "ubifs" | "aufs" => Class::Local,
+    match Origin::of(&mount.fs_type) {
         // Of these, fuseblk has a block device's number, but a server in between.
-        "fuseblk" | "autofs" | "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "9p" | "afs" | "coda"
-        | "virtiofs" | "orangefs" | "lustre" | "gpfs" => Class::Server,
-        t if t == "fuse" || t.starts_with("fuse.") => Class::Server,
+        origin if origin.may_hang() => Class::Server,
+        Origin::Volume | Origin::Layers => Class::Local,
         // Of the rest, what has a block device's number has a disk, and procfs and its kin have none.
-        _ if mount.dev.0 != 0 => Class::Local,
+        _ if !mount.dev.is_anonymous() => Class::Local,
         _ => Class::Kernel,
     }
 }
@@ -134,8 +132,8 @@ impl Places {
 
     /// Whether `rdev` is the block device of a mounted local file system.
     pub(crate) fn is_mounted_device(&self, rdev: u64) -> bool {
-        let dev = device::split(rdev);
-        self.places.iter().any(|p| p.class == Class::Local && p.dev == dev && dev.0 != 0)
+        let dev = Dev::of_number(rdev);
+        self.places.iter().any(|p| p.class == Class::Local && p.dev == dev && !dev.is_anonymous())
     }
 }
 
@@ -143,9 +141,9 @@ impl Places {
 mod tests {
     use super::*;
 
-    fn mount(point: &str, fs_type: &str, dev: Dev) -> Mount {
+    fn mount(point: &str, fs_type: &str, (major, minor): (u32, u32)) -> Mount {
         Mount {
-            dev,
+            dev: Dev::new(major, minor),
             root: "/".into(),
             mount_point: point.into(),
             options: String::new(),

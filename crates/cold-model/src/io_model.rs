@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::recording::tables::Dev;
+use crate::Dev;
 
 /// A piece of a file that lies in one piece on its file system's device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

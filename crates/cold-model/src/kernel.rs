@@ -1,16 +1,25 @@
 //! The kernel's version, and what depends on it.
 
-/// Major and minor number of a release as `uname -r` prints it (`6.18.44-x`); `None` where it begins with none.
-pub fn version(release: &str) -> Option<(u32, u32)> {
+/// Whether the kernel of a release (`uname -r`: `6.18.44-x`) is of this version (major, minor) or later; `None` where
+/// the release begins with no version. What claims a fact needs `Some`; what bounds one takes an unknown kernel for a
+/// new one.
+pub fn since(release: &str, version: (u32, u32)) -> Option<bool> {
     let mut numbers = release.split(['.', '-', '+']).map_while(|n| n.parse::<u32>().ok());
-    numbers.next().zip(numbers.next())
+    let found = numbers.next().zip(numbers.next())?;
+    Some(found >= version)
 }
 
-/// Whether a fault on a file's page maps the whole of its large folio, whatever the fault-around window: so since
-/// 6.18 (`finish_fault` in mm/memory.c). Unknown kernels are taken for new ones: then what may have been touched is
-/// told too large, and never too small.
+/// Whether a fault on a file's page maps the whole of its large folio, whatever the fault-around window may be: so
+/// since 6.18 (`finish_fault` in mm/memory.c). If unknown, yes: then what may have been touched is told too large, and
+/// never too small.
 pub fn faults_map_whole_folios(release: &str) -> bool {
-    version(release).is_none_or(|version| version >= (6, 18))
+    since(release, (6, 18)).unwrap_or(true)
+}
+
+/// Whether read-ahead of an executable mapping begins at the faulting page: so since 6.16 (`do_sync_mmap_readahead` in
+/// mm/filemap.c). If unknown, yes.
+pub fn code_is_read_forward(release: &str) -> bool {
+    since(release, (6, 16)).unwrap_or(true)
 }
 
 #[cfg(test)]
@@ -23,7 +32,11 @@ mod tests {
         {
             assert_eq!(faults_map_whole_folios(release), new, "{release}");
         }
-        assert!(faults_map_whole_folios("") && faults_map_whole_folios("strange"));
-        assert_eq!((version("6.12+deb"), version("6")), (Some((6, 12)), None));
+        for release in ["", "strange", "6"] {
+            assert!(faults_map_whole_folios(release) && code_is_read_forward(release));
+            assert_eq!(since(release, (5, 0)), None);
+        }
+        assert!(!code_is_read_forward("6.15.9"));
+        assert_eq!((since("6.12+deb", (6, 12)), since("6.12+deb", (6, 13))), (Some(true), Some(false)));
     }
 }

@@ -5,6 +5,7 @@
 
 pub mod bench;
 pub mod csv;
+pub mod device;
 pub mod figures;
 pub mod file;
 pub mod file_system;
@@ -21,6 +22,7 @@ pub mod sample;
 pub mod text;
 pub mod units;
 
+pub use device::Dev;
 pub use file::FileId;
 pub use io_model::{DeviceModel, Extent};
 pub use known::Known;

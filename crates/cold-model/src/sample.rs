@@ -6,8 +6,9 @@
 
 use std::ops::Range;
 
+use crate::Dev;
 use crate::recording::manifest::{Device, FileSystem, Tier};
-use crate::recording::tables::{Began, Dev};
+use crate::recording::tables::Began;
 use crate::recording::{
     DeviceRead, Eviction, File, FileIdx, FileKind, Fill, FillCause, Lookup, LookupKind, PathFrom, Process,
     Recording, RequestIdx, Stall, StallCause, Touch, TouchKind, Transfer,
@@ -15,7 +16,7 @@ use crate::recording::{
 use crate::{Bytes, Known, Nanos};
 
 /// The disk, and the file system on it.
-pub const DISK: Dev = Dev { major: 8, minor: 0 };
+pub const DISK: Dev = Dev::new(8, 0);
 /// Bytes per page.
 pub const PAGE: u64 = 4096;
 const START: u64 = 1_000_000_000;

@@ -3,7 +3,7 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
-use cold_model::recording::tables::Dev;
+use cold_model::Dev;
 
 use crate::plan::Identity;
 
@@ -28,9 +28,8 @@ pub const WRITTEN_IN_PLACE: i64 = i64::MIN;
 impl Identity {
     /// The identity of the file that `meta` describes; `build_id` zero when it has none.
     pub fn of(meta: &Metadata, build_id: [u8; 20]) -> Self {
-        let dev = meta.dev();
         Self {
-            dev: Dev { major: rustix::fs::major(dev), minor: rustix::fs::minor(dev) },
+            dev: Dev::of_number(meta.dev()),
             inode: meta.ino(),
             size: meta.size(),
             mtime_ns: mtime_ns(meta.mtime(), meta.mtime_nsec()),
@@ -87,13 +86,8 @@ pub fn build_id_of(digits: &str) -> Option<[u8; 20]> {
 mod tests {
     use super::*;
 
-    const OLD: Identity = Identity {
-        dev: Dev { major: 8, minor: 1 },
-        inode: 7,
-        size: 100,
-        mtime_ns: 5_000_000_000,
-        build_id: [0; 20],
-    };
+    const OLD: Identity =
+        Identity { dev: Dev::new(8, 1), inode: 7, size: 100, mtime_ns: 5_000_000_000, build_id: [0; 20] };
 
     #[test]
     fn size_and_time_tell_files_apart_and_a_build_id_knows_better() {

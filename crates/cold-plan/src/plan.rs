@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use cold_model::Dev;
 use cold_model::DeviceModel;
-use cold_model::recording::tables::Dev;
 
 /// Bytes of a plan's page, the unit of its steps and ranges, whatever the machine's pages are.
 pub const PAGE: u64 = 4096;

@@ -1,8 +1,8 @@
 //! One small plan with everything in it, for tests, the fuzzer's seed and the documentation's check.
 
+use cold_model::Dev;
 use cold_model::DeviceModel;
 use cold_model::io_model::AtDepth;
-use cold_model::recording::tables::Dev;
 use cold_stats::Pcg;
 
 use crate::Plan;
@@ -13,7 +13,7 @@ use crate::plan::{
 /// The plan of a script's start, two of whose files are read.
 pub fn sample() -> Plan {
     let id = |inode, size| Identity {
-        dev: Dev { major: 254, minor: 1 },
+        dev: Dev::new(254, 1),
         inode,
         size,
         mtime_ns: 1_700_000_000_123_456_789,
@@ -94,7 +94,7 @@ fn knobs() -> Knobs {
 
 fn device() -> DeviceModel {
     DeviceModel {
-        dev: Dev { major: 254, minor: 0 },
+        dev: Dev::new(254, 0),
         name: "vda".into(),
         rotational: false,
         latency_ns: 240_000.5,

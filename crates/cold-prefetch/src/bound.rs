@@ -18,7 +18,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
-use cold_model::recording::tables::Dev;
+use cold_model::Dev;
 use cold_model::{DeviceModel, Extent};
 use cold_plan::Plan;
 use cold_plan::plan::{Bound, FileKind, PAGE, Range};
@@ -67,14 +67,14 @@ pub fn bound(plan: &Plan, extents: &dyn Fn(&Path) -> Option<Vec<Extent>>) -> Opt
 
 /// The device (`st_dev`) that most of the pages in the plan lie on.
 pub fn busiest(plan: &Plan) -> Option<Dev> {
-    let mut pages: BTreeMap<(u32, u32), u64> = BTreeMap::new();
+    let mut pages: BTreeMap<Dev, u64> = BTreeMap::new();
     for r in &plan.ranges {
         let file = plan.files.get(r.file as usize).filter(|f| f.kind == FileKind::Regular);
-        if let Some(Dev { major, minor }) = file.map(|f| f.identity.dev) {
-            *pages.entry((major, minor)).or_default() += u64::from(r.pages);
+        if let Some(dev) = file.map(|f| f.identity.dev) {
+            *pages.entry(dev).or_default() += u64::from(r.pages);
         }
     }
-    pages.into_iter().max_by_key(|(_, pages)| *pages).map(|((major, minor), _)| Dev { major, minor })
+    pages.into_iter().max_by_key(|(_, pages)| *pages).map(|(dev, _)| dev)
 }
 
 /// All of the last 8 starts needed it, as far as there were so many.

@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use cold_analyze::Window;
+use cold_model::Dev;
 use cold_model::bench::STILL_COLD;
 use cold_model::file_system::Inode;
 use cold_model::observed;
@@ -39,7 +40,7 @@ pub(crate) const JOIN_NS: u64 = 1_000_000;
 pub type InodeOf = fn(&Path) -> Option<Inode>;
 
 /// Device (major and minor number) and page where a name's inode lies, for file systems that say.
-pub type InodePage = fn(&Path) -> Option<((u32, u32), u64)>;
+pub type InodePage = fn(&Path) -> Option<(Dev, u64)>;
 
 /// The names that the kernel looks up by itself to execute a file: its interpreter, and where links lead.
 pub type Interpreter = fn(&Path) -> Vec<PathBuf>;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use cold_model::Dev;
 use cold_model::io_model::{AtDepth, DeviceModel};
-use cold_model::recording::tables::Dev;
 use cold_plan::plan::{FileKind, Identity, Key, PlanFile, Range};
 
 use crate::learn::{ObservedStart, Sees};
@@ -65,7 +65,7 @@ pub(crate) fn start(files: u32, ranges: &[(u32, u64, u32, u64)]) -> ObservedStar
 pub(crate) fn flash() -> DeviceModel {
     let at = |depth, iops| AtDepth { depth, iops };
     DeviceModel {
-        dev: Dev { major: 8, minor: 0 },
+        dev: Dev::new(8, 0),
         name: "sda".into(),
         rotational: false,
         latency_ns: 100_000.0,

@@ -54,7 +54,7 @@ impl Group {
             return Err(none("no control groups with a memory controller are mounted".to_owned()));
         };
         // Processes live in leaves only, so it is made beside our own group (in the root, below it).
-        let is_root = groups.v2.as_ref() == Some(&own);
+        let is_root = groups.v2.as_ref().is_some_and(|v2| v2.at == own);
         let parent = if is_root { &*own } else { own.parent().unwrap_or(&own) };
         let offered = std::fs::read_to_string(parent.join("cgroup.controllers")).unwrap_or_default();
         if !offered.split_whitespace().any(|c| c == "memory") {
@@ -118,6 +118,8 @@ fn limited(journal: &Journal, parent: &Path, file: &str, limit: Bytes) -> Result
 mod tests {
     use std::fs;
 
+    use cold_sys::cgroup::Hierarchy;
+
     use super::*;
 
     /// A tree of version 2 whose kernel does nothing: files are what was written.
@@ -130,7 +132,10 @@ mod tests {
         fs::create_dir_all(path("v2").join(own.trim_start_matches('/'))).unwrap();
         fs::write(path("v2/cgroup.controllers"), controllers).unwrap();
         fs::write(path("v2/cgroup.subtree_control"), "cpu\n").unwrap();
-        let groups = Hierarchies { v2: Some(path("v2")), v1: [("cpu".to_owned(), path("v1"))].into() };
+        let groups = Hierarchies {
+            v2: Some(Hierarchy { at: path("v2"), root: "/".into() }),
+            v1: [("cpu".to_owned(), Hierarchy { at: path("v1"), root: "/".into() })].into(),
+        };
         let proc = ProcFs::new(path("proc"));
         let journal = Journal::open_in(path("journal"));
         (root, groups, proc, journal)

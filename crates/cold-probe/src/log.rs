@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use cold_sys::device::Dev;
+use cold_model::Dev;
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
 use cold_sys::residency::cachestat;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
-use cold_sys::device::Dev;
+use cold_model::Dev;
 use cold_sys::procfs::{DiskStat, ProcFs};
 use serde::Serialize;
 

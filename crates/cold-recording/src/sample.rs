@@ -7,10 +7,11 @@
 
 use std::collections::BTreeMap;
 
+use cold_model::Dev;
 use cold_model::recording::manifest::{
     Cost, Device, DiskCounter, FileSystem, Machine, ProgramCost, StackMethod, StartState, Subject, Tier,
 };
-use cold_model::recording::tables::{Began, Dev, Process, Thread};
+use cold_model::recording::tables::{Began, Process, Thread};
 use cold_model::recording::{Manifest, Recording, manifest};
 use cold_model::{Bytes, Known, Nanos};
 
@@ -215,7 +216,7 @@ fn device() -> Device {
 
 fn file_system() -> FileSystem {
     FileSystem {
-        dev: Dev { major: 254, minor: 1 },
+        dev: Dev::new(254, 1),
         kind: "ext4".to_owned(),
         mounted_at: "/".to_owned(),
         source: "/dev/vda1".to_owned(),

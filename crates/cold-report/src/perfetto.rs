@@ -13,9 +13,9 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, Write};
 
 use cold_analyze::Analysis;
+use cold_model::Dev;
 use cold_model::Known;
 use cold_model::layout::Layouts;
-use cold_model::recording::tables::Dev;
 use cold_model::recording::{DeviceRead, FileIdx, Lookup, Recording, Stall};
 
 use crate::wording;
@@ -201,7 +201,7 @@ impl<'a> Exporter<'a, '_> {
         for (number, (dev, mut requests)) in devices.into_iter().enumerate() {
             let number = number as u64;
             let known = self.recording.manifest.devices.iter().find(|d| d.dev == dev);
-            let name = known.map_or_else(|| format!("{}:{}", dev.major, dev.minor), |d| d.name.clone());
+            let name = known.map_or_else(|| dev.to_string(), |d| d.name.clone());
             let parent = uuid(DEVICE, number);
             self.trace.track(parent, 0, 1000 + number, &format!("device {name}"))?;
             let counter = uuid(IN_FLIGHT, number);

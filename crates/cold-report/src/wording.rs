@@ -6,10 +6,7 @@ use cold_model::recording::{FileIdx, Frame, Recording, Stack};
 /// The file's path, or what is known of it.
 pub(crate) fn path(recording: &Recording, file: FileIdx) -> String {
     match recording.files.get(file as usize) {
-        Some(f) => f
-            .path
-            .clone()
-            .unwrap_or_else(|| format!("unknown file {}:{} inode {}", f.dev.major, f.dev.minor, f.inode)),
+        Some(f) => f.path.clone().unwrap_or_else(|| f.without_path()),
         None => format!("file {file}, which the recording does not list"),
     }
 }

@@ -3,11 +3,9 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
+use cold_model::Dev;
+use cold_model::file_system::numbers_differ;
 use cold_model::recording::File;
-
-/// File systems whose `st_dev` or `st_ino` are not the numbers of the superblock and inode that the
-/// kernel's events name.
-const OTHER_NUMBERS: &[&str] = &["bcachefs", "btrfs", "fuse.mergerfs", "overlay"];
 
 /// Says why it is not the recorded file, or why that cannot be told. A build-id decides where one was
 /// recorded: it outlives copying.
@@ -28,37 +26,28 @@ pub(crate) fn same(recorded: &File, meta: &Metadata, build_id: Option<&str>) -> 
     if recorded.mtime_ns.is_some_and(|recorded| recorded != mtime) {
         return Err("modification time differs: it was changed since the recording".to_owned());
     }
-    if OTHER_NUMBERS.contains(&recorded.file_system.as_str()) {
+    if numbers_differ(&recorded.file_system) {
         return Ok(());
     }
-    let (major, minor) = device_numbers(meta.dev());
+    let dev = Dev::of_number(meta.dev());
     if recorded.inode != meta.ino() {
         return Err("inode differs: it was replaced since the recording".to_owned());
     }
-    if (recorded.dev.major, recorded.dev.minor) != (major, minor) {
-        return Err(format!("it lies on another device ({major}:{minor}) than the recorded file"));
+    if recorded.dev != dev {
+        return Err(format!("it lies on another device ({dev}) than the recorded file"));
     }
     Ok(())
 }
 
-/// `st_dev` split as glibc's `gnu_dev_major` and `gnu_dev_minor` do.
-pub(crate) fn device_numbers(dev: u64) -> (u32, u32) {
-    let major = (dev >> 8 & 0xfff) | (dev >> 32 & !0xfff);
-    let minor = (dev & 0xff) | (dev >> 12 & !0xff);
-    (major as u32, minor as u32)
-}
-
 #[cfg(test)]
 mod tests {
-    use cold_model::recording::tables::Dev;
     use cold_model::recording::{FileKind, PathFrom};
 
     use super::*;
 
     fn recorded(meta: &Metadata) -> File {
-        let (major, minor) = device_numbers(meta.dev());
         File {
-            dev: Dev { major, minor },
+            dev: Dev::of_number(meta.dev()),
             inode: meta.ino(),
             generation: 0,
             kind: FileKind::Regular,
@@ -84,7 +73,7 @@ mod tests {
             (File { size: Some(5), ..own.clone() }, "size differs"),
             (File { mtime_ns: Some(7), ..own.clone() }, "modification time differs"),
             (File { inode: own.inode + 1, ..own.clone() }, "inode differs"),
-            (File { dev: Dev { major: 999, minor: 1 }, ..own.clone() }, "another device"),
+            (File { dev: Dev::new(999, 1), ..own.clone() }, "another device"),
             (File { size: None, mtime_ns: None, ..own.clone() }, "neither build-id"),
             (File { build_id: Some("ab".to_owned()), ..own.clone() }, "build-id differs"),
         ];

@@ -8,13 +8,23 @@ use cold_model::Shown as _;
 use crate::procfs::{Mount, Pressure, ProcFs};
 use crate::{Error, Result};
 
+/// A mounted hierarchy, or the part of one that a container is shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hierarchy {
+    /// Mount point.
+    pub at: PathBuf,
+    /// The group that is mounted there; `/` but in a container without a cgroup namespace, where
+    /// `/proc/self/cgroup` has the host's paths and the mount begins at the container's group.
+    pub root: PathBuf,
+}
+
 /// The mounted hierarchies.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hierarchies {
-    /// Mount point of version 2, if mounted (alone or beside version 1).
-    pub v2: Option<PathBuf>,
-    /// Mount points of version 1 by controller.
-    pub v1: BTreeMap<String, PathBuf>,
+    /// Version 2, if mounted (alone or beside version 1).
+    pub v2: Option<Hierarchy>,
+    /// Version 1 by controller.
+    pub v1: BTreeMap<String, Hierarchy>,
 }
 
 impl Hierarchies {
@@ -27,14 +37,15 @@ impl Hierarchies {
     pub fn of(mounts: &[Mount]) -> Self {
         let mut found = Self::default();
         for m in mounts {
+            let mounted = Hierarchy { at: m.mount_point.clone(), root: m.root.clone() };
             match m.fs_type.as_str() {
-                "cgroup2" => found.v2 = Some(m.mount_point.clone()),
+                "cgroup2" => found.v2 = Some(mounted),
                 // The controllers are among the super options, but the mount point is by convention
                 // named after them (`blkio`, `cpu,cpuacct`), also where options are not repeated.
                 "cgroup" => {
                     let names = m.mount_point.file_name().and_then(|n| n.to_str()).unwrap_or_default();
                     for c in names.split(',').filter(|c| !c.is_empty()) {
-                        found.v1.insert(c.to_owned(), m.mount_point.clone());
+                        found.v1.insert(c.to_owned(), mounted.clone());
                     }
                 }
                 _ => {}
@@ -45,22 +56,25 @@ impl Hierarchies {
 
     /// The directory of this process in version 2.
     pub fn own_v2(&self, proc: &ProcFs) -> Option<PathBuf> {
-        own(proc, self.v2.as_deref()?, str::is_empty)
+        self.v2.as_ref()?.own(proc, str::is_empty)
     }
 
     /// The directory of this process in the version 1 hierarchy of `controller`.
     pub fn own_v1(&self, proc: &ProcFs, controller: &str) -> Option<PathBuf> {
-        own(proc, self.v1.get(controller)?, |cs| cs.split(',').any(|c| c == controller))
+        self.v1.get(controller)?.own(proc, |cs| cs.split(',').any(|c| c == controller))
     }
 }
 
-fn own(proc: &ProcFs, mount: &Path, is_it: impl Fn(&str) -> bool) -> Option<PathBuf> {
-    let pid = i32::try_from(std::process::id()).ok()?;
-    let groups = proc.cgroups(pid).ok()?;
-    let (_, _, path) = groups.into_iter().find(|(_, controllers, _)| is_it(controllers))?;
-    let dir = mount.join(path.strip_prefix("/").ok()?);
-    // A path that leads out of the mounted part ("/..") is of no use.
-    (!path.components().any(|c| c.as_os_str() == "..") && dir.is_dir()).then_some(dir)
+impl Hierarchy {
+    /// The directory of this process, where the mounted part holds it.
+    fn own(&self, proc: &ProcFs, is_it: impl Fn(&str) -> bool) -> Option<PathBuf> {
+        let pid = i32::try_from(std::process::id()).ok()?;
+        let groups = proc.cgroups(pid).ok()?;
+        let (_, _, path) = groups.into_iter().find(|(_, controllers, _)| is_it(controllers))?;
+        let dir = self.at.join(path.strip_prefix(&self.root).ok()?);
+        // A path that leads out of the mounted part ("/..") is of no use.
+        (!path.components().any(|c| c.as_os_str() == "..") && dir.is_dir()).then_some(dir)
+    }
 }
 
 /// A control group. Making and removing one is the journal's business.
@@ -99,5 +113,40 @@ impl Cgroup {
             text,
             expected: Pressure::EXPECTED,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// As runc mounts version 1 for a container without a cgroup namespace.
+    #[test]
+    fn a_containers_own_group_is_found_where_its_part_of_the_hierarchy_is_mounted() {
+        let root = tempfile::tempdir().unwrap();
+        let process = root.path().join("proc").join(std::process::id().to_string());
+        fs::create_dir_all(&process).unwrap();
+        fs::write(process.join("cgroup"), "4:memory:/box/c1/own\n7:blkio:/box/c1\n1:cpu:/box/c2\n0::/\n")
+            .unwrap();
+        let mounted = |name: &str, root_of_mount: &str| {
+            let at = root.path().join(name);
+            fs::create_dir_all(at.join("own")).unwrap();
+            (name.to_owned(), Hierarchy { at, root: root_of_mount.into() })
+        };
+        let found = Hierarchies {
+            v2: Some(mounted("v2", "/..").1),
+            v1: ["memory", "blkio", "cpu"].map(|name| mounted(name, "/box/c1")).into(),
+        };
+        let proc = ProcFs::new(root.path().join("proc"));
+        assert_eq!(found.own_v1(&proc, "memory"), Some(root.path().join("memory/own")));
+        assert_eq!(found.own_v1(&proc, "blkio"), Some(root.path().join("blkio")));
+        assert_eq!(found.own_v1(&proc, "cpu"), None, "its group is not in the part that is mounted");
+        assert_eq!(
+            found.own_v2(&proc),
+            None,
+            "mounted from above the namespace: where we are below it is unknown"
+        );
     }
 }

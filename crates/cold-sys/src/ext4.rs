@@ -4,8 +4,8 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
 
-use crate::device::{self, Dev};
 use crate::procfs::ProcFs;
+use cold_model::Dev;
 
 /// Where the superblock begins, and its magic number.
 const SUPERBLOCK: u64 = 1024;
@@ -18,7 +18,7 @@ const INCOMPAT_META_BG: u32 = 0x10;
 /// inode. `None` where that is no ext2, ext3 or ext4, or the device may not be read (root only).
 pub fn inode_page(path: &Path) -> Option<(Dev, u64)> {
     let meta = path.symlink_metadata().ok()?;
-    let dev = device::split(meta.dev());
+    let dev = Dev::of_number(meta.dev());
     let mounts = ProcFs::default().mounts().ok()?;
     let mount = mounts.iter().find(|m| m.dev == dev && m.fs_type.starts_with("ext"))?;
     let disk = File::open(&mount.source).ok()?;

@@ -12,6 +12,7 @@ use crate::page::{page_size, pages_of};
 use crate::procfs::{MapEntry, ProcFs};
 use crate::residency::{PageMap, PageRun};
 use crate::{Error, Result};
+use cold_model::Dev;
 
 /// Pages of a file that are tried.
 const TRIES: usize = 4;
@@ -82,7 +83,7 @@ fn touch(file: &File, bytes: u64, page: u64) -> Result<Touched> {
         end: start + len as u64,
         perms: *b"r--s",
         offset: 0,
-        dev: (0, 0),
+        dev: Dev::default(),
         inode: 0,
         path: None,
         deleted: false,

@@ -10,7 +10,7 @@ use std::path::Path;
 use cold_model::file_system::Inode;
 use rustix::fs::{Mode, OFlags};
 
-use crate::device;
+use cold_model::Dev;
 
 /// `f_type` of the file systems (linux/magic.h).
 const EXT: i64 = 0xEF53;
@@ -29,7 +29,7 @@ pub fn inode(path: &Path) -> Option<Inode> {
     let kind = rustix::fs::fstatfs(&name).ok()?.f_type as i64;
     let number = stat.st_ino;
     Some(Inode {
-        dev: device::split(stat.st_dev),
+        dev: Dev::of_number(stat.st_dev),
         number,
         block: number.saturating_sub(first(kind)?) / TOGETHER,
         size: u64::try_from(stat.st_size).ok()?,
@@ -60,7 +60,7 @@ mod tests {
         // Temporary files may lie in memory.
         if let Some(found) = inode(&file) {
             let meta = std::fs::metadata(&file).expect("is there");
-            assert_eq!((found.dev, found.number, found.size), (device::split(meta.dev()), meta.ino(), 5));
+            assert_eq!((found.dev, found.number, found.size), (Dev::of_number(meta.dev()), meta.ino(), 5));
             assert_ne!(inode(&link).expect("same file system").number, found.number);
         }
         assert_eq!(inode(Path::new("/proc/self/status")), None);

@@ -11,7 +11,6 @@ pub mod caps;
 pub mod cgroup;
 pub mod clock;
 pub mod detached;
-pub mod device;
 pub mod dir;
 pub mod emergency;
 pub mod evict;

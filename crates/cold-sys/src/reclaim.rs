@@ -196,7 +196,7 @@ mod tests {
 
     fn mount(fs_type: &str, mount_point: &Path) -> Mount {
         Mount {
-            dev: (0, 30),
+            dev: cold_model::Dev::new(0, 30),
             root: "/".into(),
             mount_point: mount_point.into(),
             options: "rw".into(),

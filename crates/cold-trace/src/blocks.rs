@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use cold_model::recording::tables::Dev;
+use cold_model::Dev;
 use cold_model::recording::{FileKind, Manifest};
 use serde::{Deserialize, Serialize};
 

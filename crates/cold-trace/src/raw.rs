@@ -3,7 +3,7 @@
 //! A stream is records one behind the other; [`records`] walks it. Nothing here knows what an event
 //! means for a recording.
 
-use cold_model::recording::tables::Dev;
+use cold_model::Dev;
 
 mod decode;
 mod event;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use cold_model::file_system::is_made_up;
+use cold_model::file_system::Origin;
 use cold_model::recording::{File, FileIdx, FileKind, LookupKind};
 use cold_model::{Bytes, Known};
 
@@ -38,7 +38,7 @@ pub(crate) fn counts(cx: &Context<'_>, files: &[FileUse]) -> (Known<u64>, Known<
 fn has_contents(file: &File) -> bool {
     let named = || file.path.as_ref().is_some_and(|p| p.starts_with('/'));
     match file.kind {
-        FileKind::Regular => !is_made_up(&file.file_system),
+        FileKind::Regular => Origin::of(&file.file_system) != Origin::Kernel,
         FileKind::Memory => named(),
         _ => false,
     }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use cold_sys::device::{self, Dev};
+use cold_model::Dev;
 use cold_sys::procfs::ProcFs;
 
 use super::FileSet;
@@ -24,11 +24,11 @@ pub fn block_devices(proc: &ProcFs, set: &FileSet) -> BlockDevices {
     let mut found = BlockDevices::default();
     let mut seen = BTreeSet::new();
     for f in &set.files {
-        let dev = device::split(f.id.dev);
+        let dev = Dev::of_number(f.id.dev);
         if !seen.insert(dev) {
             continue;
         }
-        if dev.0 != 0 {
+        if !dev.is_anonymous() {
             found.devices.insert(dev);
             continue;
         }
@@ -36,7 +36,7 @@ pub fn block_devices(proc: &ProcFs, set: &FileSet) -> BlockDevices {
         let source = mount.as_ref().and_then(|m| Path::new(&m.source).metadata().ok());
         match source {
             Some(m) if m.file_type().is_block_device() => {
-                found.devices.insert(device::split(m.rdev()));
+                found.devices.insert(Dev::of_number(m.rdev()));
             }
             _ => {
                 let kind = mount.map_or_else(|| "unknown".to_owned(), |m| m.fs_type);

@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use cold_journal::{Guard, Journal};
+use cold_model::Dev;
 use cold_model::Shown as _;
 use cold_sys::cgroup::{Cgroup, Hierarchies};
-use cold_sys::device::Dev;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 
@@ -111,7 +111,7 @@ impl TreeCgroups {
                     ("blkio.throttle.read_bps_device", limit.bps),
                 ] {
                     if let Some(value) = value {
-                        throttle.set(file, &format!("{}:{} {value}", dev.0, dev.1))?;
+                        throttle.set(file, &format!("{dev} {value}"))?;
                     }
                 }
             }
@@ -119,7 +119,7 @@ impl TreeCgroups {
         }
         // Version 2: the io controller must be on in the parent, which may then hold no processes
         // itself; only the root may hold some. So the group lies at the root.
-        let Some(root) = &found.v2 else {
+        let Some(root) = found.v2.as_ref().map(|v2| &*v2.at) else {
             return Err(Error::DiskLimit("no blkio or io control group is mounted".into()));
         };
         let has_io = |file: &str| {
@@ -138,7 +138,7 @@ impl TreeCgroups {
             let parts = [("riops", limit.iops), ("rbps", limit.bps)];
             let limits: Vec<String> =
                 parts.iter().filter_map(|(k, v)| Some(format!("{k}={}", (*v)?))).collect();
-            group.set("io.max", &format!("{}:{} {}", dev.0, dev.1, limits.join(" ")))?;
+            group.set("io.max", &format!("{dev} {}", limits.join(" ")))?;
         }
         Ok(())
     }

@@ -113,7 +113,7 @@ fn maps_whole_folios(proc: &ProcFs, files: Option<&FileSet>) -> Option<String> {
             Ok(None) | Err(_) => {}
         }
     }
-    let release = proc.sysctl("kernel.osrelease").unwrap_or_default();
+    let release = proc.kernel_release();
     (!only_the_page && faults_map_whole_folios(&release)).then(|| {
         format!(
             "Linux {release} maps whole large folios on a fault (since 6.18; no file here had one to try)"
@@ -159,7 +159,7 @@ fn read_ahead(
         let sys = SysFs::default();
         let found = sys.block_device(*dev).map_err(|e| e.to_string())?;
         let whole = found.and_then(|d| d.disk_dev).unwrap_or(*dev);
-        let name = format!("{}:{}", whole.0, whole.1);
+        let name = whole.to_string();
         if names.contains(&name) {
             continue;
         }

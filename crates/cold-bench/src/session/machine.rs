@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use cold_model::Bytes;
+use cold_model::Dev;
 use cold_model::Shown as _;
 use cold_model::bench::Machine;
-use cold_sys::device::Dev;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 
@@ -27,7 +27,7 @@ pub(super) fn facts(proc: &ProcFs, subjects: &[Subject<'_>], eviction: &str) -> 
         }
     }
     Machine {
-        kernel: proc.sysctl("kernel.osrelease").unwrap_or_default(),
+        kernel: proc.kernel_release(),
         cpu: cpu(proc),
         memory: Bytes(proc.meminfo().ok().and_then(|m| m.get("MemTotal").copied()).unwrap_or(0)),
         devices: names.iter().filter(|d| devices.contains(&d.dev)).map(|d| device(d.dev, &d.name)).collect(),

@@ -42,7 +42,7 @@ pub(crate) fn delays(c: &Context) -> Vec<Finding> {
             .so("waits for storage are not known per task; the stall time of a tree comes from pressure stall information alone")
             .remedy(remedy),
         // Before 5.14 it was on by default and had no sysctl.
-        Ok(None) if c.kernel() < (5, 14) && c.kernel() != (0, 0) => {
+        Ok(None) if c.since((5, 14)) == Some(false) => {
             Finding::note(id, "this kernel cannot tell whether delay accounting is on")
                 .so("stall times are shown where they are not 0")
         }

@@ -87,9 +87,17 @@ pub(crate) fn cachestat(c: &Context) -> Vec<Finding> {
         Ok(Ok(())) => Finding::ok(id, "cachestat works")
             .so("resident and dirty pages are counted without mapping the file"),
         Ok(Err(e)) if e.raw_os_error() == Some(libc::ENOSYS) => {
-            Finding::missing(id, "this kernel has no cachestat (Linux 6.5)")
+            let (what, remedy) = if c.since((6, 5)) == Some(false) {
+                ("this kernel has no cachestat (Linux 6.5)", "Linux 6.5 or later")
+            } else {
+                (
+                    "cachestat is refused by a filter that does not know it",
+                    "a newer seccomp profile, or --security-opt seccomp=unconfined",
+                )
+            };
+            Finding::missing(id, what)
                 .so("residency comes from mincore; dirty pages cannot be told apart")
-                .remedy("Linux 6.5 or later; in a container an old seccomp profile may hide it")
+                .remedy(remedy)
         }
         Ok(Err(e)) => Finding::missing(id, format!("cachestat is refused for {shown}: {e}"))
             .so("what is cached of files that you neither own nor may write stays unknown")

@@ -64,7 +64,7 @@ pub(crate) fn large_folios(c: &Context) -> Vec<Finding> {
     let types: BTreeSet<String> = targets.into_iter().map(|t| t.mount.fs_type).collect();
     let with: Vec<&str> = LARGE_FOLIOS
         .iter()
-        .filter(|(name, since)| types.contains(*name) && c.kernel() >= *since)
+        .filter(|(name, since)| types.contains(*name) && c.since(*since) == Some(true))
         .map(|(name, _)| *name)
         .collect();
     let thp = c.sys.path("kernel/mm/transparent_hugepage").is_dir();

@@ -133,8 +133,10 @@ pub(crate) fn package_locks(c: &Context) -> Vec<Finding> {
         let Ok(meta) = std::fs::metadata(c.roots.path(path)) else { continue };
         // Inodes alone could meet on two file systems; the device differs from st_dev on btrfs, so a pid
         // that we know or the same device is asked for as well.
-        let dev = cold_sys::device::split(meta.dev());
-        if let Some(lock) = locks.iter().find(|l| l.inode == meta.ino() && (l.dev == dev || l.dev.0 == 0)) {
+        let dev = cold_model::Dev::of_number(meta.dev());
+        if let Some(lock) =
+            locks.iter().find(|l| l.inode == meta.ino() && (l.dev == dev || l.dev.is_anonymous()))
+        {
             findings.push(finding(path, Some(lock.pid).filter(|p| *p > 0)));
         }
     }

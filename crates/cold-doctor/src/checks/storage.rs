@@ -5,37 +5,13 @@ use std::path::{Path, PathBuf};
 
 use cold_model::Bytes;
 use cold_model::Shown as _;
-use cold_model::file_system::MADE_UP;
+use cold_model::file_system::{Origin, caches_itself};
 use cold_sys::procfs::Mount;
 use cold_sys::sysfs::{BlockDevice, BlockKind};
 
 use crate::context::Context;
 use crate::finding::Finding;
 use crate::programs::canonical;
-
-/// What a file system without a block device of its own means for a cold start.
-const SPECIAL: &[(&[&str], Special)] = &[
-    (&["tmpfs", "ramfs", "devtmpfs", "rootfs", "hugetlbfs"], Special::Memory),
-    (&["overlay", "aufs", "fuse.fuse-overlayfs", "unionfs"], Special::Layered),
-    (
-        &["nfs", "nfs4", "cifs", "smb3", "ceph", "afs", "lustre", "glusterfs", "beegfs", "gpfs"],
-        Special::Remote,
-    ),
-    (&["9p", "virtiofs", "vboxsf", "drvfs"], Special::Host),
-    (&["zfs"], Special::OwnCache),
-    (&MADE_UP, Special::Kernel),
-];
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Special {
-    Memory,
-    Layered,
-    Remote,
-    Host,
-    Fuse,
-    OwnCache,
-    Kernel,
-}
 
 /// A mount and the examined paths on it.
 pub(crate) struct Target {
@@ -90,18 +66,13 @@ pub(crate) fn run(c: &Context) -> Vec<Finding> {
 
 /// The block device of a mount: by number, else (btrfs and others with anonymous numbers) by source.
 fn device_of(c: &Context, mount: &Mount) -> Result<Option<BlockDevice>, String> {
-    if mount.dev.0 != 0 {
+    if !mount.dev.is_anonymous() {
         return c.sys.block_device(mount.dev).map_err(|e| e.to_string());
     }
     let Some(_) = mount.source.strip_prefix("/dev/") else { return Ok(None) };
     let node = canonical(&c.roots, Path::new(&mount.source)).unwrap_or_else(|| PathBuf::from(&mount.source));
     let Some(name) = node.file_name() else { return Ok(None) };
     c.sys.block_device_named(&name.to_string_lossy()).map_err(|e| e.to_string())
-}
-
-fn special(fs_type: &str) -> Option<Special> {
-    let listed = SPECIAL.iter().find(|(names, _)| names.contains(&fs_type)).map(|(_, s)| *s);
-    listed.or_else(|| (fs_type == "fuse" || fs_type.starts_with("fuse.")).then_some(Special::Fuse))
 }
 
 fn file_system(target: &Target, device: &Result<Option<BlockDevice>, String>) -> Finding {
@@ -111,29 +82,31 @@ fn file_system(target: &Target, device: &Result<Option<BlockDevice>, String>) ->
         target.paths.iter().filter(|p| **p != mount.mount_point).map(|p| p.shown().to_string()).collect();
     let holds = if others.is_empty() { String::new() } else { format!(", holds {}", others.join(", ")) };
     let on = |what: &str| format!("{point}: {}{what}{holds}", mount.fs_type);
-    match special(&mount.fs_type) {
-        Some(Special::Memory) => Finding::missing(id, on(", in memory"))
+    match Origin::of(&mount.fs_type) {
+        Origin::Memory => Finding::missing(id, on(", in memory"))
             .so("its pages are the files themselves and cannot be evicted: a start from here is never cold")
             .remedy("measure a copy on a disk file system"),
-        Some(Special::Layered) => Finding::note(id, on(", layers over other directories"))
+        Origin::Layers => Finding::note(id, on(", layers over other directories"))
             .so("pages belong to the file systems below, shared with every container on the same layers; \
                  recordings name the lower inodes")
             .remedy("give the lower directory's path to see its device"),
-        Some(Special::Remote) => Finding::disturbs(id, on(&format!(" from {}", mount.source)))
+        Origin::Network => Finding::disturbs(id, on(&format!(" from {}", mount.source)))
             .so("the server's cache and the network decide a cold read, and neither is under control here")
             .remedy("measure a copy on a local disk"),
-        Some(Special::Host) => Finding::disturbs(id, on(&format!(" from {}", mount.source)))
+        Origin::Host => Finding::disturbs(id, on(&format!(" from {}", mount.source)))
             .so("the host caches these files: a cold read in the guest may come from the host's memory")
             .remedy("measure a copy on the guest's own disk, or drop the host's caches too"),
-        Some(Special::Fuse) => Finding::disturbs(id, on(&format!(" ({})", mount.source)))
+        Origin::Process => Finding::disturbs(id, on(&format!(" ({})", mount.source)))
             .so("a user-space server with a cache of its own answers cold reads")
             .remedy("measure a copy on a disk file system"),
-        Some(Special::OwnCache) => Finding::disturbs(id, on(" with a cache of its own (ARC)"))
-            .so("drop_caches does not empty it and mincore does not see it: cold cannot be proved")
-            .remedy("zfs set primarycache=metadata on a test dataset, or measure on another file system"),
-        Some(Special::Kernel) => Finding::note(id, on(", made by the kernel when read"))
+        Origin::Volume if caches_itself(&mount.fs_type) => {
+            Finding::disturbs(id, on(" with a cache of its own (ARC)"))
+                .so("drop_caches does not empty it and mincore does not see it: cold cannot be proved")
+                .remedy("zfs set primarycache=metadata on a test dataset, or measure on another file system")
+        }
+        Origin::Kernel => Finding::note(id, on(", made by the kernel when read"))
             .so("it has neither pages nor a device: nothing in it can be cold"),
-        None => match device {
+        Origin::Device | Origin::Volume | Origin::Automount => match device {
             Ok(Some(d)) => Finding::ok(id, on(&format!(" on {}", d.name)))
                 .so("pages can be evicted and come from this device"),
             Ok(None) => Finding::unknown(id, &on(""), format!("no block device found for {}", mount.source))
@@ -163,7 +136,9 @@ fn options(target: &Target) -> Vec<Finding> {
         );
     }
     // A mount without relatime or noatime keeps strict access times.
-    if special(&mount.fs_type).is_none() && !["relatime", "noatime", "ro"].iter().any(|o| has(o)) {
+    let origin = Origin::of(&mount.fs_type);
+    let on_disks = matches!(origin, Origin::Device | Origin::Volume) && !caches_itself(&mount.fs_type);
+    if on_disks && !["relatime", "noatime", "ro"].iter().any(|o| has(o)) {
         findings.push(
             Finding::note("storage.atime", format!("{point} keeps strict access times"))
                 .so("each first read of a file dirties its inode, so starts also write")

@@ -69,7 +69,10 @@ fn perf(c: &Context) -> Option<Finding> {
                 format!("perf events refused (perf_event_paranoid {level}): {refusal}"),
             )
             .so("not even own faults can be sampled")
-            .remedy("sysctl kernel.perf_event_paranoid=2; in a container: --cap-add PERFMON"),
+            .remedy(
+                "sysctl kernel.perf_event_paranoid=2; in a container --cap-add PERFMON and a seccomp profile that \
+                 allows perf_event_open",
+            ),
         ),
     }
 }

@@ -242,7 +242,7 @@ fn a_package_manager_holds_its_lock_and_a_scanner_decides_about_opens() {
     tree.file("proc/701/fdinfo/5", "fanotify mnt_id:1b mflags:0 mask:10000 ignored_mask:0\n");
     tree.report_with(probes(), config()); // without the lock: must not fail
     let lock = tree.path("var/lib/dpkg/lock").metadata().expect("exists");
-    let (major, minor) = cold_sys::device::split(lock.dev());
+    let cold_model::Dev { major, minor } = cold_model::Dev::of_number(lock.dev());
     tree.file(
         "proc/locks",
         &format!("1: POSIX  ADVISORY  WRITE 700 {major:02x}:{minor:02x}:{} 0 EOF\n", lock.ino()),

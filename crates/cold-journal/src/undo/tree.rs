@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 
+use cold_model::Dev;
 use cold_model::FileId;
 use cold_model::Shown as _;
-use cold_sys::device;
 use cold_sys::procfs::ProcFs;
 use cold_sys::remove::Entry;
 
@@ -108,12 +108,11 @@ fn recognise(proc: &ProcFs, path: &Path, parent: FileId, identity: Option<FileId
 /// An error when the directory is not where it was because the disk it lies on is not mounted now: then what was
 /// made is still there.
 fn still_there(proc: &ProcFs, path: &Path, parent: FileId) -> Result<()> {
-    let (major, minor) = device::split(parent.dev);
-    let size = std::fs::read_to_string(format!("/sys/dev/block/{major}:{minor}/size"));
-    let disk = major != 0 && size.is_ok_and(|size| size.trim() != "0");
-    if disk && proc.mounts()?.iter().all(|m| m.dev != (major, minor)) {
-        let why =
-            format!("the disk {major}:{minor} on which it lies is not mounted; mount it and repair again");
+    let dev = Dev::of_number(parent.dev);
+    let size = std::fs::read_to_string(format!("/sys/dev/block/{dev}/size"));
+    let disk = !dev.is_anonymous() && size.is_ok_and(|size| size.trim() != "0");
+    if disk && proc.mounts()?.iter().all(|m| m.dev != dev) {
+        let why = format!("the disk {dev} on which it lies is not mounted; mount it and repair again");
         return Err(Error::refused("remove", path, why));
     }
     Ok(())

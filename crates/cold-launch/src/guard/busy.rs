@@ -3,9 +3,9 @@
 use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 
+use cold_model::Dev;
 use cold_plan::format::View;
 use cold_plan::plan::FileKind;
-use cold_sys::device::{self, Dev};
 use cold_sys::procfs::{Pressure, ProcFs};
 use cold_sys::sysfs::SysFs;
 
@@ -35,20 +35,20 @@ pub(crate) fn is_busy(proc: &ProcFs, sys: &SysFs, view: View<'_>) -> Option<&'st
 /// lies now would read a cold disk. A number that means another disk by now costs a wrong answer, no more.
 fn devices(view: View<'_>) -> Vec<Dev> {
     let mut found = Vec::with_capacity(DEVICES);
-    found.extend(std::fs::metadata(view.key().executable).ok().map(|m| device::split(m.dev())));
+    found.extend(std::fs::metadata(view.key().executable).ok().map(|m| Dev::of_number(m.dev())));
     for file in view.files().filter(|f| f.kind() == FileKind::Regular) {
         let dev = file.identity().dev;
-        if found.len() < DEVICES && !found.contains(&(dev.major, dev.minor)) {
-            found.push((dev.major, dev.minor));
+        if found.len() < DEVICES && !found.contains(&dev) {
+            found.push(dev);
         }
     }
     found
 }
 
 /// Requests in flight on a device; 0 where the number is not a block device's (btrfs, overlay).
-fn in_flight(sys: &SysFs, (major, minor): Dev) -> u64 {
+fn in_flight(sys: &SysFs, dev: Dev) -> u64 {
     // Of a partition this is the partition's own count.
-    let text = sys.read_opt(format!("dev/block/{major}:{minor}/inflight")).ok().flatten();
+    let text = sys.read_opt(format!("dev/block/{dev}/inflight")).ok().flatten();
     text.map_or(0, |t| t.split_whitespace().filter_map(|n| n.parse::<u64>().ok()).sum())
 }
 
@@ -88,12 +88,12 @@ mod tests {
     use super::*;
     use cold_testbed::FakeTree;
 
-    fn tree(memory: &str, io: &str, inflight: &str, (major, minor): Dev) -> FakeTree {
+    fn tree(memory: &str, io: &str, inflight: &str, dev: Dev) -> FakeTree {
         let line = |share: &str| format!("some avg10={share} avg60=0.00 avg300=0.00 total=1\n");
         FakeTree::new()
             .file("proc/pressure/memory", line(memory))
             .file("proc/pressure/io", line(io))
-            .file(&format!("sys/dev/block/{major}:{minor}/inflight"), inflight)
+            .file(&format!("sys/dev/block/{dev}/inflight"), inflight)
     }
 
     #[test]
@@ -101,17 +101,17 @@ mod tests {
         let mut plan = cold_plan::sample::sample();
         let dev = plan.files.iter().find(|f| f.kind == FileKind::Regular).expect("a file").identity.dev;
         plan.key.executable = std::env::current_exe().expect("known");
-        let own = device::split(std::fs::metadata(&plan.key.executable).expect("stat").dev());
+        let own = Dev::of_number(std::fs::metadata(&plan.key.executable).expect("stat").dev());
         let bytes = cold_plan::format::encode(&plan).expect("a plan");
         let view = View::parse(&bytes).expect("parses");
         let busy = |t: FakeTree| is_busy(&ProcFs::new(t.proc()), &SysFs::new(t.sys()), view);
-        for at in [own, (dev.major, dev.minor)] {
+        for at in [own, dev] {
             assert_eq!(busy(tree("0.00", "99.00", "0 0", at)), None);
             assert_eq!(busy(tree("0.00", "0.00", "9 9", at)), None);
             assert_eq!(busy(tree("0.00", "50.00", "3 5", at)), Some("the disk is busy"));
             assert_eq!(busy(tree("12.50", "0.00", "0 0", at)), Some("memory is under pressure"));
         }
-        assert_eq!(busy(tree("0.00", "50.00", "3 5", (250, 9))), None, "another disk");
+        assert_eq!(busy(tree("0.00", "50.00", "3 5", Dev::new(250, 9))), None, "another disk");
     }
     #[test]
     fn hunger_is_felt_when_tasks_have_waited_50_ms_longer() {

@@ -1,6 +1,6 @@
 //! How much memory there is for pages that are read ahead.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use cold_sys::cgroup::Hierarchies;
 use cold_sys::procfs::{Mount, ProcFs};
@@ -10,11 +10,11 @@ use cold_sys::procfs::{Mount, ProcFs};
 pub(crate) fn room(proc: &ProcFs, mounts: &[Mount]) -> Option<u64> {
     let machine = proc.meminfo().ok().and_then(|m| m.get("MemAvailable").copied());
     let groups = Hierarchies::of(mounts);
-    let v2 = groups.v2.as_deref().zip(groups.own_v2(proc));
-    let v1 = groups.v1.get("memory").map(PathBuf::as_path).zip(groups.own_v1(proc, "memory"));
-    let v2 = v2.and_then(|(top, own)| group_room(top, &own, "memory.max", "memory.current"));
+    let v2 = groups.v2.as_ref().zip(groups.own_v2(proc));
+    let v1 = groups.v1.get("memory").zip(groups.own_v1(proc, "memory"));
+    let v2 = v2.and_then(|(top, own)| group_room(&top.at, &own, "memory.max", "memory.current"));
     let v1 =
-        v1.and_then(|(top, own)| group_room(top, &own, "memory.limit_in_bytes", "memory.usage_in_bytes"));
+        v1.and_then(|(top, own)| group_room(&top.at, &own, "memory.limit_in_bytes", "memory.usage_in_bytes"));
     [machine, v2, v1].into_iter().flatten().min()
 }
 

@@ -7,10 +7,9 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::tables::Dev;
 use crate::bench::{Ending, Residual};
 use crate::path_text;
-use crate::{Bytes, Known, Nanos};
+use crate::{Bytes, Dev, Known, Nanos};
 
 /// Identifies the format; the number is [`VERSION`].
 pub const FORMAT: &str = "coldstart.recording";

@@ -3,16 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{FileIdx, RequestIdx, StackIdx};
-use crate::Nanos;
-
-/// A device number split as the kernel splits it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-pub struct Dev {
-    /// Major number.
-    pub major: u32,
-    /// Minor number.
-    pub minor: u32,
-}
+use crate::{Dev, Nanos};
 
 /// What began a process image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

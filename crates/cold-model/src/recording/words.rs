@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::file_system::is_made_up;
+use crate::file_system::Origin;
 use crate::path_text;
 
 use super::tables::{File, LookupKind, StallCause};
@@ -11,7 +11,12 @@ impl File {
     /// The kernel makes up its contents: it is on no device, its size means nothing, and that it has lost its
     /// name (as those of a process that has ended) does not mean that anybody deleted it.
     pub fn is_pseudo(&self) -> bool {
-        is_made_up(&self.file_system)
+        Origin::of(&self.file_system) == Origin::Kernel
+    }
+
+    /// What is shown where no path of it is known.
+    pub fn without_path(&self) -> String {
+        format!("unknown file {} inode {}", self.dev, self.inode)
     }
 
     /// Its path, as the file system has it.

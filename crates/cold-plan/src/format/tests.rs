@@ -1,8 +1,8 @@
 use std::path::PathBuf;
 
+use cold_model::Dev;
 use cold_model::DeviceModel;
 use cold_model::io_model::AtDepth;
-use cold_model::recording::tables::Dev;
 use proptest::prelude::*;
 
 use super::*;

@@ -4,9 +4,9 @@ use std::ffi::{CStr, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
+use cold_model::Dev;
 use cold_model::DeviceModel;
 use cold_model::io_model::AtDepth;
-use cold_model::recording::tables::Dev;
 
 use super::layout::{self, DEPTH, FILE, META, RANGE, STEP, byte, f64_at, meta, present, u32_at, u64_at};
 use super::{FormatError, check};

@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use cold_analyze::pages::LiveRuns;
+use cold_model::Dev;
 use cold_model::recording::tables::Began;
 use cold_model::recording::{self, FileIdx, LookupKind, Recording};
 use cold_plan::plan::{FileKind, PAGE, Range};
@@ -72,15 +73,15 @@ fn in_vain(recording: &Recording, with: &With<'_>, names: &[PathBuf]) -> HashSet
     // A cached page of this machine may hold several of a plan's.
     let each = u64::from(recording.manifest.page_bytes) / PAGE;
     let group = (AHEAD / PAGE / each.max(1)).max(1);
-    let here = |(dev, page): ((u32, u32), u64)| (dev, page / each.max(1));
-    let wanted: HashSet<((u32, u32), u64)> = names.into_iter().filter_map(inode_page).map(here).collect();
-    let near: HashSet<((u32, u32), u64)> = wanted.iter().map(|(dev, page)| (*dev, page / group)).collect();
+    let here = |(dev, page): (Dev, u64)| (dev, page / each.max(1));
+    let wanted: HashSet<(Dev, u64)> = names.into_iter().filter_map(inode_page).map(here).collect();
+    let near: HashSet<(Dev, u64)> = wanted.iter().map(|(dev, page)| (*dev, page / group)).collect();
     let mut out = HashSet::new();
     for t in ahead {
         let Some(file) = t.file else { continue };
         let Some(row) = recording.files.get(file as usize) else { continue };
         if row.kind == recording::FileKind::BlockDevice {
-            let dev = (row.dev.major, row.dev.minor);
+            let dev = row.dev;
             let pages = t.first_page..t.first_page.saturating_add(u64::from(t.pages));
             let vain = |page: &u64| near.contains(&(dev, page / group)) && !wanted.contains(&(dev, *page));
             out.extend(pages.filter(vain).map(|page| (file, page)));

@@ -13,6 +13,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
 
+use cold_model::Dev;
 use cold_model::file_system::Inode;
 use cold_plan::plan::{FileKind, PlanFile, Range};
 
@@ -56,7 +57,7 @@ fn spare(files: &[PlanFile], ranges: &[Range], inode: InodeOf) -> Vec<Spare> {
         planned.iter().filter_map(|&i| Some((i, inode(&files[i].path)?))).collect();
 
     // By block, what stands for it.
-    let mut blocks: HashMap<((u32, u32), u64), usize> = HashMap::new();
+    let mut blocks: HashMap<(Dev, u64), usize> = HashMap::new();
     let rank = |i: usize| (files[i].kind == FileKind::Name, inodes.get(&i).map(|n| n.number), &files[i].path);
     for (&i, n) in &inodes {
         let first = blocks.entry((n.dev, n.block)).or_insert(i);

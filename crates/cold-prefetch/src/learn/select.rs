@@ -3,21 +3,16 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use cold_model::file_system::is_made_up;
+use cold_model::Dev;
+use cold_model::file_system::Origin;
 use cold_model::path_text;
 use cold_model::recording::manifest::FileSystem;
-use cold_model::recording::tables::Dev;
 use cold_model::recording::{self, FileIdx, Fill, FillCause, PathFrom, Recording};
 use cold_plan::identity::{WRITTEN_IN_PLACE, build_id_of};
 use cold_plan::plan::{FileKind, Identity, PlanFile, Range};
 
 use super::LeftOut;
 
-/// File systems that hold their files in memory.
-const MEMORY: [&str; 3] = ["tmpfs", "ramfs", "hugetlbfs"];
-/// File systems that another machine or process answers for: a read ahead may hang, or does nothing.
-const REMOTE: [&str; 10] =
-    ["nfs", "nfs4", "cifs", "smb3", "ceph", "9p", "virtiofs", "fuse", "autofs", "fuse.sshfs"];
 /// Where such file systems lie, for names whose file system is not known.
 const UNREAL_PLACES: [&str; 3] = ["/proc", "/sys", "/dev"];
 
@@ -43,7 +38,7 @@ pub(super) struct Selection<'a> {
 impl<'a> Selection<'a> {
     pub(super) fn of(recording: &'a Recording, excluded: &'a [PathBuf]) -> Self {
         let m = &recording.manifest;
-        let blind = |f: &&FileSystem| f.blind.is_some() && f.kind != "overlay";
+        let blind = |f: &&FileSystem| f.blind.is_some() && Origin::of(&f.kind) != Origin::Layers;
         let started = m.started_at.parse::<jiff::Timestamp>().ok();
         Self {
             files: &recording.files,
@@ -152,12 +147,9 @@ impl<'a> Selection<'a> {
 
     /// Its file system is one whose files are read from storage of this machine.
     fn real(&self, row: &recording::File) -> bool {
-        let kind = row.file_system.as_str();
-        !is_made_up(kind)
-            && !MEMORY.contains(&kind)
-            && !REMOTE.contains(&kind)
-            && !kind.starts_with("fuse.")
-            && !self.blind_devs.contains(&row.dev)
+        let origin = Origin::of(&row.file_system);
+        // A read ahead from elsewhere may hang, or does nothing.
+        !origin.reads_nothing() && !origin.may_hang() && !self.blind_devs.contains(&row.dev)
     }
 
     /// The start itself made or changed it, so the next one finds another.
@@ -230,9 +222,8 @@ impl<'a> Selection<'a> {
         {
             return None;
         }
-        let (major, minor) = split(file.id.dev);
         let identity = Identity {
-            dev: Dev { major, minor },
+            dev: Dev::of_number(file.id.dev),
             inode: file.id.ino,
             size: file.size.0,
             mtime_ns: file.mtime_ns,
@@ -280,11 +271,4 @@ impl<'a> Selection<'a> {
 fn was_read(fill: &Fill) -> bool {
     use FillCause::{BufferedRead, DemandFault, ReadAhead, ReadAround};
     fill.in_tree && matches!(fill.cause, BufferedRead | DemandFault | ReadAhead | ReadAround)
-}
-
-/// Splits an `st_dev` as glibc does (sys/sysmacros.h).
-fn split(dev: u64) -> (u32, u32) {
-    let major = (dev >> 32 & 0xffff_f000) | (dev >> 8 & 0xfff);
-    let minor = (dev >> 12 & 0xffff_ff00) | (dev & 0xff);
-    (major as u32, minor as u32)
 }

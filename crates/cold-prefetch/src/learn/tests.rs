@@ -1,7 +1,8 @@
 use std::path::Path;
 
+use cold_model::Dev;
 use cold_model::recording::manifest::{FileSystem, Tier};
-use cold_model::recording::tables::{Began, Dev};
+use cold_model::recording::tables::Began;
 use cold_model::recording::{
     File, FileKind as Kind, FillCause, LookupKind, Mapping, PathFrom, Process, StallCause, Thread,
 };
@@ -232,10 +233,10 @@ fn what_a_later_start_cannot_use_is_not_learnt() {
         ("/usr/lib/empty", |f| f.size = Some(0)),
         ("/usr/../lib/up", |_| ()),
         ("/var/lib/coldstart/plans/p", |_| ()),
-        ("/blind/x", |f| f.dev = Dev { major: 0, minor: 99 }),
+        ("/blind/x", |f| f.dev = Dev::new(0, 99)),
     ];
     r.manifest.file_systems.push(FileSystem {
-        dev: Dev { major: 0, minor: 99 },
+        dev: Dev::new(0, 99),
         kind: "ext4".into(),
         mounted_at: "/blind".into(),
         source: String::new(),
@@ -335,7 +336,7 @@ fn of_inodes_that_were_read_ahead_only_those_of_known_names_are_learnt() {
         (request.sector, request.metadata, request.readahead) = (first_page * 8, true, readahead);
         r.fill(4, device, pages, FillCause::Metadata);
     }
-    let with = With { inode_page: Some(|_| Some(((DISK.major, DISK.minor), 706))), ..With::default() };
+    let with = With { inode_page: Some(|_| Some((DISK, 706))), ..With::default() };
     let s = observe(&r, &with).expect("teaches");
     let device = s.files.iter().position(|f| f.kind == FileKind::BlockDevice).expect("is planned") as u32;
     let mut pages: Vec<_> =
@@ -360,7 +361,7 @@ fn pages_of_64_kib_become_those_of_plans_up_to_the_end_of_the_file() {
         (request.metadata, request.readahead) = (true, true);
         r.fill(4, device, pages, FillCause::Metadata);
     }
-    let with = With { inode_page: Some(|_| Some(((DISK.major, DISK.minor), 706))), ..With::default() };
+    let with = With { inode_page: Some(|_| Some((DISK, 706))), ..With::default() };
     let s = observe(&r, &with).expect("teaches");
     assert!(s.exact, "a window of one page");
     let of = |kind| {

@@ -27,7 +27,7 @@ struct Kept<M> {
 pub fn file_name(found: &Found) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name: String = found.name.chars().map(plain).take(100).collect();
-    PathBuf::from(format!("devices/{}:{}-{name}.json", found.dev.major, found.dev.minor))
+    PathBuf::from(format!("devices/{}-{name}.json", found.dev))
 }
 
 /// The measurement kept for this device in `state`; `None` when there is none, it is older than 30 days, of

@@ -3,8 +3,8 @@
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 
-use cold_model::recording::tables::Dev;
-use cold_sys::device;
+use cold_model::Dev;
+use cold_model::file_system::Origin;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::{BlockKind, SysFs};
 
@@ -38,27 +38,26 @@ pub fn find(place: &Path, proc: &ProcFs, sys: &SysFs) -> Result<Found, Error> {
         path.metadata().map_err(|e| Error::Io { action: "stat", path: place.to_owned(), source: e })?;
     let none = |why: String| Error::NoDevice { place: place.to_owned(), why };
     let mount = proc.mount_of(&path)?;
-    let mut dev = device::split(meta.dev());
-    if dev.0 == 0 {
+    let mut dev = Dev::of_number(meta.dev());
+    if dev.is_anonymous() {
         let Some(mount) = mount else { return Err(none("its mount is not known".to_owned())) };
         let source = Path::new(&mount.source).metadata().ok().filter(|m| m.file_type().is_block_device());
         dev = match source {
-            Some(m) if mount.fs_type != "overlay" => device::split(m.rdev()),
+            Some(m) if Origin::of(&mount.fs_type) != Origin::Layers => Dev::of_number(m.rdev()),
             _ => return Err(none(format!("{} has no block device of its own", mount.fs_type))),
         };
     }
     let Some(block) = sys.block_device(dev)? else {
-        return Err(none(format!("the kernel knows no device {}:{}", dev.0, dev.1)));
+        return Err(none(format!("the kernel knows no device {dev}")));
     };
     if matches!(block.kind, BlockKind::Zram | BlockKind::Ram) {
         return Err(none(format!("{} is memory", block.disk)));
     }
-    let (major, minor) = block.disk_dev.unwrap_or(dev);
     let kib = block.max_sectors_kb.unwrap_or(0).max(block.read_ahead_kb.unwrap_or(0));
     let identity = sys.block_identity(&block.disk);
     Ok(Found {
         identity,
-        dev: Dev { major, minor },
+        dev: block.disk_dev.unwrap_or(dev),
         name: match block.model {
             Some(model) => format!("{} ({model})", block.disk),
             None => block.disk,

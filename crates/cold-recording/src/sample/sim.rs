@@ -2,10 +2,11 @@
 
 use std::collections::HashSet;
 
+use cold_model::Dev;
 use cold_model::Nanos;
 use cold_model::recording::tables::{
-    Advice, Dev, Eviction, File, FileKind, FillCause, Frame, Lookup, LookupKind, Mapping, PathFrom, Stack,
-    Stall, StallCause,
+    Advice, Eviction, File, FileKind, FillCause, Frame, Lookup, LookupKind, Mapping, PathFrom, Stack, Stall,
+    StallCause,
 };
 use cold_model::recording::{FileIdx, Recording};
 use cold_stats::Pcg;
@@ -16,8 +17,8 @@ mod disk;
 mod pages;
 
 /// The disk; its first partition holds the file system.
-pub(super) const DISK: Dev = Dev { major: 254, minor: 0 };
-const PARTITION: Dev = Dev { major: 254, minor: 1 };
+pub(super) const DISK: Dev = Dev::new(254, 0);
+const PARTITION: Dev = Dev::new(254, 1);
 /// Read-around and read-ahead window in pages (128 KiB).
 const WINDOW: u64 = 32;
 /// `ENOENT`.

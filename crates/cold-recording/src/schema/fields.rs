@@ -2,9 +2,10 @@
 
 use std::borrow::Cow;
 
+use cold_model::Dev;
 use cold_model::Nanos;
 use cold_model::recording::tables::{
-    Began, Dev, FileKind, FillCause, LookupKind, PathFrom, ReadaheadKind, StallCause, TouchKind,
+    Began, FileKind, FillCause, LookupKind, PathFrom, ReadaheadKind, StallCause, TouchKind,
 };
 use parquet::data_type::ByteArray;
 
@@ -123,7 +124,7 @@ impl Field for Vec<String> {
 impl Field for Dev {
     const KIND: Kind = Kind::Text;
     fn cell(&self) -> Cell<'_> {
-        Cell::Text(format!("{}:{}", self.major, self.minor).into())
+        Cell::Text(self.to_string().into())
     }
     fn from_value(value: Value) -> Result<Self, String> {
         let Value::Text(text) = value else { return wrong() };

@@ -1,8 +1,9 @@
 //! Any recording that keeps the rules comes back as it was.
 
+use cold_model::Dev;
 use cold_model::recording::tables::{
-    Began, Dev, File, FileKind, Frame, Lookup, LookupKind, PathFrom, Process, Stack, Stall, StallCause,
-    Touch, TouchKind,
+    Began, File, FileKind, Frame, Lookup, LookupKind, PathFrom, Process, Stack, Stall, StallCause, Touch,
+    TouchKind,
 };
 use proptest::collection::vec;
 use proptest::option::of;

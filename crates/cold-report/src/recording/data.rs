@@ -294,7 +294,7 @@ fn devices_of(numbers: &Numbers<'_>) -> Value {
         .iter()
         .map(|dev| {
             let known = all.iter().find(|d| d.dev == *dev);
-            let number = || format!("{}:{}", dev.major, dev.minor);
+            let number = || dev.to_string();
             json!({
                 "name": known.map_or_else(number, |d| short(&d.name)),
                 "model": known.and_then(|d| d.model.as_deref()).map(short),

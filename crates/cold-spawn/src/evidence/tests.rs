@@ -72,7 +72,7 @@ fn numbered_libraries_and_unordered_numbers_are_no_run() {
 #[test]
 fn listed_directories_and_files_read_from_their_start_are_told() {
     let file = |path: &str, size| File {
-        dev: cold_model::recording::tables::Dev::default(),
+        dev: cold_model::Dev::default(),
         inode: 1,
         generation: 0,
         kind: FileKind::Regular,

@@ -149,9 +149,8 @@ fn a_stripped_program_is_named_by_its_debug_file() {
 fn recorded(path: &Path) -> cold_model::recording::File {
     use std::os::unix::fs::MetadataExt;
     let meta = std::fs::metadata(path).unwrap();
-    let (major, minor) = identity::device_numbers(meta.dev());
     cold_model::recording::File {
-        dev: cold_model::recording::tables::Dev { major, minor },
+        dev: cold_model::Dev::of_number(meta.dev()),
         inode: meta.ino(),
         generation: 0,
         kind: FileKind::Regular,

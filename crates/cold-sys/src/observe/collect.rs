@@ -11,10 +11,10 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
-use cold_model::FileId;
 use cold_model::bench::Ending;
 use cold_model::observed::{How, Misses, ObservedFile, ObservedStart};
 use cold_model::{Bytes, Nanos};
+use cold_model::{Dev, FileId};
 
 use crate::procfs::{MapEntry, ProcFs};
 
@@ -43,7 +43,7 @@ pub(super) struct Collector {
     /// Device to: is it a kernel file system?
     kernel_devices: HashMap<u64, bool>,
     /// Mapped files by the device and inode that `maps` prints, which need not be those of `stat`.
-    mapped: HashSet<((u32, u32), u64)>,
+    mapped: HashSet<(Dev, u64)>,
     directories: HashMap<FileId, PathBuf>,
     misses_by_dir: HashMap<PathBuf, u64>,
     notes: BTreeSet<String>,

@@ -3,8 +3,8 @@
 use std::io::ErrorKind;
 
 use super::ProcFs;
-use crate::device::Dev;
 use crate::{Error, Result};
+use cold_model::Dev;
 
 /// `/proc/loadavg`.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -92,10 +92,8 @@ fn parse_lock(line: &str) -> Option<Lock> {
     if w.get(1) == Some(&"->") {
         return None;
     }
-    let mut id = w.get(5)?.split(':');
-    let mut hex = || u32::from_str_radix(id.next()?, 16).ok();
-    let dev = (hex()?, hex()?);
-    Some(Lock { pid: w.get(4)?.parse().ok()?, dev, inode: id.next()?.parse().ok()? })
+    let (dev, inode) = w.get(5)?.rsplit_once(':')?;
+    Some(Lock { pid: w.get(4)?.parse().ok()?, dev: Dev::parse_hex(dev)?, inode: inode.parse().ok()? })
 }
 
 #[cfg(test)]
@@ -105,7 +103,7 @@ mod tests {
     #[test]
     fn a_held_lock_and_a_waiter() {
         let held = parse_lock("1: POSIX  ADVISORY  WRITE 4321 fe:00:1234 0 EOF");
-        assert_eq!(held, Some(Lock { pid: 4321, dev: (0xfe, 0), inode: 1234 }));
+        assert_eq!(held, Some(Lock { pid: 4321, dev: Dev::new(0xfe, 0), inode: 1234 }));
         assert_eq!(parse_lock("1: -> POSIX  ADVISORY  WRITE 4322 fe:00:1234 0 EOF"), None);
     }
 }

@@ -6,7 +6,7 @@ use cold_model::path_text;
 
 use super::ProcFs;
 use crate::Result;
-use crate::device::Dev;
+use cold_model::Dev;
 
 /// One line of `/proc/PID/maps`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -48,7 +48,6 @@ fn parse_line(line: &str) -> Option<MapEntry> {
     };
     let (range, perms, offset, dev, inode) = (field(), field(), field(), field(), field());
     let (start, end) = range.split_once('-')?;
-    let (major, minor) = dev.split_once(':')?;
     let path = rest.trim_start();
     let (path, deleted) = match path.strip_suffix(" (deleted)") {
         Some(p) => (p, true),
@@ -59,7 +58,7 @@ fn parse_line(line: &str) -> Option<MapEntry> {
         end: u64::from_str_radix(end, 16).ok()?,
         perms: perms.as_bytes().try_into().ok()?,
         offset: u64::from_str_radix(offset, 16).ok()?,
-        dev: (u32::from_str_radix(major, 16).ok()?, u32::from_str_radix(minor, 16).ok()?),
+        dev: Dev::parse_hex(dev)?,
         inode: inode.parse().ok()?,
         path: (!path.is_empty()).then(|| path_text::decode(&path.replace("\\012", "\n"))),
         deleted,
@@ -85,7 +84,7 @@ mod tests {
         assert_eq!(maps.len(), 2);
         assert_eq!(maps[0].path.as_deref(), Some(std::path::Path::new("/tmp/a b")));
         assert!(maps[0].deleted);
-        assert_eq!((maps[0].dev, maps[0].inode, maps[0].offset), ((0xfe, 0), 1234, 0x1000));
+        assert_eq!((maps[0].dev, maps[0].inode, maps[0].offset), (Dev::new(0xfe, 0), 1234, 0x1000));
         assert_eq!(maps[1].path, None);
     }
 

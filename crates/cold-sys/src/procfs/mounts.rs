@@ -8,7 +8,7 @@ use cold_model::path_text;
 
 use super::ProcFs;
 use crate::Result;
-use crate::device::{self, Dev};
+use cold_model::Dev;
 
 /// One line of `mountinfo` (proc(5)).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ fn parse_line(line: &str) -> Option<Mount> {
     let l: Vec<&str> = left.split(' ').collect();
     let r: Vec<&str> = right.split(' ').collect();
     Some(Mount {
-        dev: device::parse(l.get(2)?)?,
+        dev: Dev::parse(l.get(2)?)?,
         root: unescape(l.get(3)?),
         mount_point: unescape(l.get(4)?),
         options: (*l.get(5)?).to_owned(),
@@ -95,7 +95,7 @@ mod tests {
         );
         let m = m.expect("parses");
         assert_eq!(m.mount_point, Path::new("/mnt/a b"));
-        assert_eq!((m.dev, m.fs_type.as_str(), m.source.as_str()), ((98, 0), "ext4", "/dev/root"));
+        assert_eq!((m.dev, m.fs_type.as_str(), m.source.as_str()), (Dev::new(98, 0), "ext4", "/dev/root"));
         assert_eq!((m.options.as_str(), m.super_options.as_str()), ("rw,noatime", "rw,errors=continue"));
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::ProcFs;
 use crate::Result;
-use crate::device::Dev;
+use cold_model::Dev;
 
 /// Cumulative figures of one block device since boot (`/proc/diskstats`,
 /// Documentation/admin-guide/iostats.rst).
@@ -132,13 +132,19 @@ impl ProcFs {
     pub fn sysctl(&self, name: &str) -> Result<String> {
         Ok(self.read(format!("sys/{}", name.replace('.', "/")))?.trim().to_owned())
     }
+
+    /// The kernel's release (`uname -r`); empty where it cannot be read, which is no version
+    /// ([`cold_model::kernel::since`]).
+    pub fn kernel_release(&self) -> String {
+        self.sysctl("kernel.osrelease").unwrap_or_default()
+    }
 }
 
 fn parse_disk(line: &str) -> Option<DiskStat> {
     let w: Vec<&str> = line.split_ascii_whitespace().collect();
     let n = |i: usize| w.get(i).and_then(|s| s.parse::<u64>().ok());
     Some(DiskStat {
-        dev: (w.first()?.parse().ok()?, w.get(1)?.parse().ok()?),
+        dev: Dev::new(w.first()?.parse().ok()?, w.get(1)?.parse().ok()?),
         name: (*w.get(2)?).to_owned(),
         reads: n(3)?,
         reads_merged: n(4)?,
@@ -157,7 +163,7 @@ mod tests {
     #[test]
     fn a_disk_line_of_linux_6() {
         let d = parse_disk(" 254       0 vda 100 5 2048 33 7 0 56 2 1 30 35 0 0 0 0 4 1").expect("parses");
-        assert_eq!((d.dev, d.name.as_str()), ((254, 0), "vda"));
+        assert_eq!((d.dev, d.name.as_str()), (Dev::new(254, 0), "vda"));
         assert_eq!((d.reads, d.reads_merged, d.read_bytes, d.read_ms), (100, 5, 2048 * 512, 33));
         assert_eq!((d.writes, d.write_bytes, d.in_flight), (7, 56 * 512, 1));
     }

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use cold_model::Shown as _;
 
 use super::SysFs;
-use crate::device::{self, Dev};
 use crate::{Error, Result};
+use cold_model::Dev;
 
 /// What stands behind a block device.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub struct BlockDevice {
 impl SysFs {
     /// The block device with this number, or `None` when there is none (an anonymous device).
     pub fn block_device(&self, dev: Dev) -> Result<Option<BlockDevice>> {
-        self.block_at(&self.path(format!("dev/block/{}:{}", dev.0, dev.1)))
+        self.block_at(&self.path(format!("dev/block/{dev}")))
     }
 
     /// The block device of this kernel name (`sda1`, `dm-0`).
@@ -105,7 +105,7 @@ impl SysFs {
             model: attr("device/model")?,
             slaves: self.list(disk_dir.join("slaves"))?,
             name: file_name(&dir),
-            disk_dev: attr("dev")?.as_deref().and_then(device::parse),
+            disk_dev: attr("dev")?.as_deref().and_then(Dev::parse),
             disk,
         }))
     }

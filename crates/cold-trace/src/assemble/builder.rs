@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
+use cold_model::Dev;
 use cold_model::kernel::faults_map_whole_folios;
 use cold_model::recording::manifest::{Manifest, Subject, Tier};
-use cold_model::recording::tables::Dev;
 use cold_model::recording::{
     Eviction, FileIdx, FileKind, Lookup, Mapping, Readahead, ReadaheadKind, Recording, StackIdx, Stall,
 };

@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use cold_model::Dev;
+use cold_model::file_system::Origin;
 use cold_model::path_text;
-use cold_model::recording::tables::Dev;
 use cold_model::recording::{File, FileIdx, FileKind, PathFrom};
 
 use super::mounts::Mounts;
@@ -142,7 +143,7 @@ impl Files {
         if map.inode == 0 {
             return None;
         }
-        let dev = Dev { major: map.dev.0, minor: map.dev.1 };
+        let dev = map.dev;
         let exact = Id { dev, inode: map.inode, generation: map.generation };
         let index = if self.by_id.contains_key(&exact) || self.real.contains_key(&exact) {
             self.index(exact)
@@ -185,7 +186,7 @@ impl Files {
             // A mapping is of a regular file, of memory, or of a character device.
             row.kind = match fs {
                 _ if memory => FileKind::Memory,
-                Some("tmpfs" | "ramfs" | "hugetlbfs") => FileKind::Memory,
+                Some(fs) if Origin::of(fs) == Origin::Memory => FileKind::Memory,
                 _ if anonymous || path.starts_with("/dev/") => FileKind::Other,
                 _ => FileKind::Regular,
             };

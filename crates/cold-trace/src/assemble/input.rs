@@ -44,7 +44,7 @@ pub(super) enum Timed {
 #[derive(Debug)]
 pub(super) struct Resident {
     pub(super) after: bool,
-    pub(super) dev: cold_model::recording::tables::Dev,
+    pub(super) dev: cold_model::Dev,
     pub(super) inode: u64,
     pub(super) runs: Vec<(u64, u64)>,
 }

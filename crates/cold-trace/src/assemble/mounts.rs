@@ -1,6 +1,6 @@
 //! From a name below a file system's root to a path that the recorder can use. Pure.
 
-use cold_model::recording::tables::Dev;
+use cold_model::Dev;
 
 use crate::blocks::Mount;
 

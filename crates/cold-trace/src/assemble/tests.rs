@@ -8,7 +8,7 @@ mod reach;
 mod tasks;
 mod waits;
 
-use cold_model::recording::tables::Dev;
+use cold_model::Dev;
 use cold_model::recording::{File, Recording, TouchKind};
 use cold_model::{Bytes, Known};
 

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use cold_model::Dev;
 use cold_sys::perf_event::sample;
 
 use crate::blocks::{PerfClass, PerfEvent};
@@ -102,7 +103,7 @@ pub struct Map<'a> {
     /// Offset in the file, in bytes.
     pub offset: u64,
     /// Device.
-    pub dev: (u32, u32),
+    pub dev: Dev,
     /// Inode; 0: no file.
     pub inode: u64,
     /// Generation.
@@ -232,7 +233,7 @@ pub fn decode<'a>(record: &'a [u8], events: &Events) -> Option<Record<'a>> {
 fn map(mut body: Bytes<'_>) -> Option<Map<'_>> {
     let (pid, _tid) = (body.u32()?, body.u32()?);
     let (address, bytes, offset) = (body.u64()?, body.u64()?, body.u64()?);
-    let dev = (body.u32()?, body.u32()?);
+    let dev = Dev::new(body.u32()?, body.u32()?);
     let (inode, generation) = (body.u64()?, body.u64()? as u32);
     let (prot, _flags) = (body.u32()?, body.u32()?);
     Some(Map { pid, address, bytes, offset, dev, inode, generation, prot, path: body.text() })

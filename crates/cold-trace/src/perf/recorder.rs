@@ -1,7 +1,7 @@
 //! Perf events, live: opened per CPU, drained into the log.
 
 use std::collections::BTreeSet;
-use std::io;
+use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -56,7 +56,26 @@ impl Rings {
     }
 
     /// Opens the events of the plan for this thread and all that it creates, or for everybody.
+    ///
+    /// The buffers are mapped by the first call, all of one size: that is halved until the kernel lets the
+    /// user lock so much (`kernel.perf_event_mlock_kb` of each CPU and `RLIMIT_MEMLOCK` make one allowance,
+    /// of which the first CPUs must not take everything).
     pub fn add(&mut self, whom: Whom) -> io::Result<()> {
+        let mapped = !self.buffers.is_empty();
+        loop {
+            match self.add_everywhere(whom) {
+                Err(e)
+                    if e.kind() == ErrorKind::QuotaExceeded && !mapped && self.plan.buffer > LEAST_BUFFER =>
+                {
+                    (self.buffers, self.others, self.described) = Default::default();
+                    self.plan.buffer /= 2;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn add_everywhere(&mut self, whom: Whom) -> io::Result<()> {
         for cpu in self.cpus.clone() {
             match self.add_on(whom, cpu) {
                 // It went offline since the list was read.
@@ -88,31 +107,10 @@ impl Rings {
                     event.write_into(ring)?;
                     self.others.push(event);
                 }
-                None => self.map(&spec, event, cpu)?,
+                None => self.buffers.push(Ring::map(event, self.plan.buffer).map_err(too_much)?),
             }
         }
         Ok(())
-    }
-
-    /// Maps the buffer of a CPU; halves it until the kernel lets the user lock so much.
-    fn map(&mut self, spec: &Spec, first: Event, cpu: u32) -> io::Result<()> {
-        let mut event = first;
-        loop {
-            match Ring::map(event, self.plan.buffer) {
-                Ok(ring) => {
-                    self.buffers.push(ring);
-                    return Ok(());
-                }
-                Err(e) if e.raw_os_error() == Some(libc::EPERM) && self.plan.buffer > LEAST_BUFFER => {
-                    self.plan.buffer /= 2;
-                    event = Event::open(spec, cpu)?;
-                    if let Some(last) = self.described.last_mut() {
-                        last.id = event.id();
-                    }
-                }
-                Err(e) => return Err(e),
-            }
-        }
     }
 
     /// What the records mean.
@@ -141,6 +139,13 @@ impl Rings {
         sink.lock().unwrap_or_else(PoisonError::into_inner).tick()?;
         result.map(|()| execs)
     }
+}
+
+/// A mapping is refused where it would lock more memory than the user may.
+fn too_much(e: io::Error) -> io::Error {
+    let why = "no memory may be locked for its buffers; other recordings of this user may hold what \
+               kernel.perf_event_mlock_kb and `ulimit -l` allow";
+    if e.raw_os_error() == Some(libc::EPERM) { io::Error::new(ErrorKind::QuotaExceeded, why) } else { e }
 }
 
 /// Drains in a thread of its own until it is stopped.

@@ -1,6 +1,6 @@
 //! From bytes to [`super::Event`]: every field through one bounded cursor.
 
-use cold_model::recording::tables::Dev;
+use cold_model::Dev;
 
 use super::{
     Add, Call, Context, Delete, Doing, Done, Error, Event, Exec, Exit, FileEvent, HEADER_BYTES, Header, Id,

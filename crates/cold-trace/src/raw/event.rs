@@ -1,7 +1,7 @@
 //! What a record can say, kind by kind. Times are `CLOCK_MONOTONIC` in nanoseconds, pages and page numbers
 //! are of the machine's page size.
 
-use cold_model::recording::tables::Dev;
+use cold_model::Dev;
 
 use super::Id;
 

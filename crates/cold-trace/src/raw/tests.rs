@@ -1,4 +1,4 @@
-use cold_model::recording::tables::Dev;
+use cold_model::Dev;
 
 use super::{Error, Event, FILE_FULL, records};
 
@@ -43,7 +43,7 @@ fn a_file_has_its_path_from_the_root_down() {
     assert!(one.head.in_tree());
     assert_eq!((one.head.at, one.head.pid, one.head.tid), (5, 10, 11));
     let Event::File(file) = one.event else { panic!("{one:?}") };
-    assert_eq!(file.file.dev, Dev { major: 8, minor: 300 });
+    assert_eq!(file.file.dev, Dev::new(8, 300));
     assert_eq!((file.file.inode, file.file.generation, file.mtime_sec), (42, 7, -1));
     assert_eq!((file.path(), file.fs), (b"/usr/lib/libc.so.6".to_vec(), &b"ext4"[..]));
     assert_eq!(file.shown.known(), None);

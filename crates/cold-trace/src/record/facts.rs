@@ -3,19 +3,15 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use cold_model::file_system::is_made_up;
+use cold_model::Dev;
+use cold_model::file_system::Origin;
 use cold_model::path_text;
 use cold_model::recording::manifest::{Device, DiskCounter, FileSystem, Machine};
-use cold_model::recording::tables::Dev;
 use cold_model::{Bytes, Known};
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 
 use crate::blocks::{Area, Existing, Mount};
-
-fn dev(pair: (u32, u32)) -> Dev {
-    Dev { major: pair.0, minor: pair.1 }
-}
 
 fn text(path: &Path) -> String {
     path_text::encode(path)
@@ -24,7 +20,7 @@ fn text(path: &Path) -> String {
 pub(super) fn mounts(proc: &ProcFs) -> Vec<Mount> {
     let mounts = proc.mounts().unwrap_or_default().into_iter();
     let mount = |m: cold_sys::procfs::Mount| Mount {
-        dev: dev(m.dev),
+        dev: m.dev,
         root: text(&m.root),
         point: text(&m.mount_point),
         kind: m.fs_type,
@@ -36,7 +32,7 @@ pub(super) fn mounts(proc: &ProcFs) -> Vec<Mount> {
 
 /// The device of the superblock that a path lies on, which `st_dev` is not on btrfs.
 pub(super) fn superblock(proc: &ProcFs, path: &Path) -> Option<Dev> {
-    proc.mount_of(path).ok().flatten().map(|m| dev(m.dev))
+    proc.mount_of(path).ok().flatten().map(|m| m.dev)
 }
 
 /// CPUs online (`0-3,5`); CPU 0 where the list cannot be read.
@@ -102,7 +98,7 @@ pub(super) fn existing(proc: &ProcFs, pid: u32, at: u64) -> Option<Existing> {
             end: m.end,
             offset: m.offset,
             executable: m.perms[2] == b'x',
-            dev: dev(m.dev),
+            dev: m.dev,
             inode: m.inode,
             path: m.path.as_deref().map(text).unwrap_or_default(),
             deleted: m.deleted,
@@ -129,7 +125,7 @@ pub(super) fn existing(proc: &ProcFs, pid: u32, at: u64) -> Option<Existing> {
 pub(super) fn machine(proc: &ProcFs) -> Machine {
     let online = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     Machine {
-        kernel: proc.sysctl("kernel.osrelease").unwrap_or_default(),
+        kernel: proc.kernel_release(),
         architecture: std::env::consts::ARCH.to_owned(),
         cpu: proc.cpu_model().unwrap_or_else(|| "unknown model".to_owned()),
         cpus: online as u32,
@@ -147,7 +143,7 @@ fn distribution(path: &Path) -> String {
 
 pub(super) fn devices(proc: &ProcFs, sys: &SysFs) -> Vec<Device> {
     let disks = proc.diskstats().unwrap_or_default();
-    let number = |name: &str| disks.iter().find(|d| d.name == name).map(|d| dev(d.dev));
+    let number = |name: &str| disks.iter().find(|d| d.name == name).map(|d| d.dev);
     let mut out = Vec::new();
     for disk in &disks {
         let Ok(Some(block)) = sys.block_device(disk.dev) else { continue };
@@ -162,7 +158,7 @@ pub(super) fn devices(proc: &ProcFs, sys: &SysFs) -> Vec<Device> {
         let kib = |n: Option<u64>, what: &str| known(n.map(|n| Bytes(n.saturating_mul(1024))), what);
         let whole = (block.disk != block.name).then_some(block.disk.as_str());
         out.push(Device {
-            dev: dev(disk.dev),
+            dev: disk.dev,
             name: disk.name.clone(),
             partition_of: whole.and_then(|disk| number(disk).zip(attribute("start"))),
             model: block.model,
@@ -209,18 +205,17 @@ pub(super) fn file_systems(proc: &ProcFs, sys: &SysFs) -> Vec<FileSystem> {
 
 /// Why a file system's reads do not show as fills or device reads.
 fn blind(kind: &str, options: &str) -> Option<String> {
-    let why = match kind {
-        "tmpfs" | "ramfs" | "devtmpfs" => "its files are memory: nothing is read",
-        "hugetlbfs" => "its files are huge pages in memory: nothing is read",
-        _ if is_made_up(kind) => "the kernel makes up its contents: nothing is read",
-        "9p" | "virtiofs" => "it is read from another machine, past the page cache where so configured",
-        "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" => "it is read over a network: no device reads",
-        "overlay" => "its pages are those of the layers below",
-        "fuse" | "fuseblk" => "a process serves it: device reads show as that process'",
-        _ if options.split(',').any(|o| o == "dax" || o == "dax=always") => {
+    let why = match Origin::of(kind) {
+        Origin::Memory => "its files are memory: nothing is read",
+        Origin::Kernel => "the kernel makes up its contents: nothing is read",
+        Origin::Host => "it is read from another machine, past the page cache where so configured",
+        Origin::Network => "it is read over a network: no device reads",
+        Origin::Layers => "its pages are those of the layers below",
+        Origin::Process => "a process serves it: device reads show as that process'",
+        Origin::Device | Origin::Volume if options.split(',').any(|o| o == "dax" || o == "dax=always") => {
             "direct access (DAX): its pages are not cached"
         }
-        _ => return None,
+        Origin::Device | Origin::Volume | Origin::Automount => return None,
     };
     Some(format!("{kind}: {why}"))
 }
@@ -228,7 +223,7 @@ fn blind(kind: &str, options: &str) -> Option<String> {
 /// Reads of every disk so far.
 pub(super) fn disk_counters(proc: &ProcFs) -> Vec<DiskCounter> {
     let disks = proc.diskstats().unwrap_or_default().into_iter();
-    disks.map(|d| DiskCounter { dev: dev(d.dev), requests: d.reads, bytes: Bytes(d.read_bytes) }).collect()
+    disks.map(|d| DiskCounter { dev: d.dev, requests: d.reads, bytes: Bytes(d.read_bytes) }).collect()
 }
 
 /// How often a huge page of a file was mapped at once, on the whole machine; `None`: not counted here.

@@ -125,9 +125,9 @@ impl Progress for Shown<'_, '_> {
 
 fn machine() -> String {
     let proc = ProcFs::default();
-    let release = proc.sysctl("kernel.osrelease").unwrap_or_default();
+    let release = proc.kernel_release();
     let cpus = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    format!("Linux {}, {cpus} × {}", release.trim(), proc.cpu_model().unwrap_or_default())
+    format!("Linux {}, {cpus} × {}", release, proc.cpu_model().unwrap_or_default())
 }
 
 fn exit(args: &Args, report: &Report, ui: &Ui, interrupted: bool) -> Exit {

@@ -436,7 +436,7 @@ mod root {
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
         for words in [["install", "--systemd", &unit.0], ["install", "--wrapper", wrapper.to_str().unwrap()]]
         {
-            as_root(&w, &words).with_umask("077").run().expect(0);
+            as_root(&w, &words).after("umask 077").run().expect(0);
         }
         assert_eq!((mode(&unit.dropin()), mode(&wrapper)), (0o644, 0o755));
         assert_eq!((mode(unit.dropin().parent().unwrap()), mode(&w.path("opt"))), (0o755, 0o755));

@@ -259,7 +259,7 @@ mod root {
             return;
         }
         let w = World::new();
-        w.cold("trace -o @new.cold --evict files -- /bin/true").with_umask("022").run().expect(0);
+        w.cold("trace -o @new.cold --evict files -- /bin/true").after("umask 022").run().expect(0);
         let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode(w.place.path("new.cold")), 0o700);
         let files: Vec<_> =

@@ -162,7 +162,7 @@ buffer = ctypes.create_string_buffer(code, len(code))
 program = ctypes.create_string_buffer(struct.pack('HxxxxxxQ', len(code) // 8, ctypes.addressof(buffer)), 16)
 prctl = ctypes.CDLL(None, use_errno=True).prctl
 assert prctl(38, 1, 0, 0, 0) == 0 and prctl(22, 2, program, 0, 0) == 0, ctypes.get_errno()
-os.execv(sys.argv[1], sys.argv[1:])";
+os.execvp(sys.argv[1], sys.argv[1:])";
 
 /// `cold`, about to run.
 pub(crate) struct Cold {
@@ -191,27 +191,24 @@ impl Cold {
         }
         self.command = command;
     }
-    /// As an ordinary user, by setpriv; needs root.
-    pub(crate) fn by_nobody(mut self) -> Self {
-        let mut command = Command::new("setpriv");
-        command.args(["--reuid=65534", "--regid=65534", "--clear-groups", "--"]);
-        command.arg(self.command.get_program());
+    /// Started by another program, which gets it as its last arguments.
+    pub(crate) fn by(mut self, program: &str, args: &[&str]) -> Self {
+        let mut command = Command::new(program);
+        command.args(args).arg(self.command.get_program());
         self.rebuild(command);
         self
     }
-    /// With another umask than ours.
-    pub(crate) fn with_umask(mut self, umask: &str) -> Self {
-        let mut command = Command::new("/bin/sh");
-        command.args(["-c", &format!("umask {umask}; exec \"$@\""), "sh"]).arg(self.command.get_program());
-        self.rebuild(command);
-        self
+    /// As an ordinary user, by setpriv; needs root.
+    pub(crate) fn by_nobody(self) -> Self {
+        self.by("setpriv", &["--reuid=65534", "--regid=65534", "--clear-groups", "--"])
+    }
+    /// From a shell that did this before.
+    pub(crate) fn after(self, done: &str) -> Self {
+        self.by("/bin/sh", &["-c", &format!("{done}; exec \"$@\""), "sh"])
     }
     /// Where the kernel refuses perf events and BPF, as a container's filter does.
-    pub(crate) fn without_perf_events(mut self) -> Self {
-        let mut command = Command::new("/usr/bin/python3");
-        command.args(["-c", REFUSE]).arg(self.command.get_program());
-        self.rebuild(command);
-        self
+    pub(crate) fn without_perf_events(self) -> Self {
+        self.by("/usr/bin/python3", &["-c", REFUSE])
     }
     pub(crate) fn start(mut self) -> Started {
         let (out, err) = (tempfile::tempfile().unwrap(), tempfile::tempfile().unwrap());

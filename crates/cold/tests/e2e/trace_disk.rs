@@ -58,11 +58,10 @@ mod root {
 
         /// What was recorded of this disk.
         fn reads<'a>(&self, r: &'a Recording) -> impl Iterator<Item = (u32, &'a DeviceRead)> {
-            let number = cold_sys::device::split(self.data.metadata().unwrap().dev());
+            let number = cold_model::Dev::of_number(self.data.metadata().unwrap().dev());
             let start = r.manifest.start;
             let all = r.device_reads.iter().flatten().enumerate();
-            all.filter(move |(_, d)| number == (d.dev.major, d.dev.minor) && d.queued >= start)
-                .map(|(i, d)| (i as u32, d))
+            all.filter(move |(_, d)| number == d.dev && d.queued >= start).map(|(i, d)| (i as u32, d))
         }
 
         #[track_caller]

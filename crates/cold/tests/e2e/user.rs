@@ -3,20 +3,27 @@
 pub(crate) mod root {
     use std::fs;
     use std::os::unix::fs::PermissionsExt;
+    use std::path::PathBuf;
 
     use cold_model::bench::{Run, State};
     use cold_testbed::need_root;
 
     use crate::support::*;
 
-    /// `cold` from a place that everybody may enter, as nobody, with a home of its own.
-    pub(crate) fn as_nobody(place: &Place, args: &[&str]) -> Cold {
+    /// A home of its own for nobody, and `cold` where everybody may start it.
+    pub(crate) fn home_of_nobody(place: &Place) -> PathBuf {
         let home = place.path("home");
         if !home.exists() {
             fs::create_dir(&home).unwrap();
             fs::set_permissions(&home, PermissionsExt::from_mode(0o777)).unwrap();
             fs::copy(env!("CARGO_BIN_EXE_cold"), place.path("cold")).unwrap();
         }
+        home
+    }
+
+    /// `cold` as nobody.
+    pub(crate) fn as_nobody(place: &Place, args: &[&str]) -> Cold {
+        let home = home_of_nobody(place);
         let mut found = place.cold(args).env("HOME", &home).env("XDG_STATE_HOME", home.join("state"));
         found.use_program(&place.path("cold"));
         found.by_nobody()

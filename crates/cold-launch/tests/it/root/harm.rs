@@ -29,8 +29,8 @@ impl Group {
     fn limited(bytes: u64) -> Option<Self> {
         let mounts = ProcFs::default().mounts().expect("mounts");
         let tops = Hierarchies::of(&mounts);
-        let v1 = tops.v1.get("memory").map(|top| (top.clone(), "memory.limit_in_bytes"));
-        let v2 = tops.v2.map(|top| (top, "memory.max"));
+        let v1 = tops.v1.get("memory").map(|top| (top.at.clone(), "memory.limit_in_bytes"));
+        let v2 = tops.v2.map(|top| (top.at, "memory.max"));
         v1.into_iter().chain(v2).find_map(|(top, limit)| {
             let group = Self { dir: top.join(format!("cold-launch-it-{}", std::process::id())) };
             std::fs::create_dir(&group.dir).ok()?;

@@ -14,7 +14,7 @@ fn inode(path: &Path) -> Option<Inode> {
     }
     let number = name.rsplit_once('-').and_then(|(_, n)| n.parse().ok()).unwrap_or(1_000_000);
     let size = if path == Path::new("/2-blocks") { 8192 } else { 4096 };
-    Some(Inode { dev: (8, 1), number, block: number / 16, size })
+    Some(Inode { dev: Dev::new(8, 1), number, block: number / 16, size })
 }
 
 /// The program is there, touched at 20 ms, with inode 1,000,000; names are looked up at their times (ms).

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cold_model::recording::tables::Dev;
+use cold_model::Dev;
 use cold_model::recording::{DeviceRead, Recording, StackIdx, Stall};
 use serde_json::{Value, json};
 

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use cold_model::file_system::Origin;
 use cold_model::recording::{FileIdx, FileKind, Touch, TouchKind};
 
 use super::touch;
@@ -9,9 +10,6 @@ use crate::assemble::builder::Builder;
 use crate::assemble::index::{ContextKey, read_range};
 use crate::raw::{self, Doing};
 use crate::syscalls::has_position;
-
-/// Its inode is not the one whose pages are read.
-const OVERLAY: &str = "overlay";
 
 impl Builder<'_> {
     /// Pages copied by a read. A large read reports what is left of it again and again.
@@ -44,8 +42,9 @@ impl Builder<'_> {
         let key = (head.tid, p.context.at);
         let first_of_call = self.pages.last_read.get(&head.tid).is_none_or(|(last, _)| *last != key);
         let of = self.files.index(p.context.file);
-        // A call on an overlay reads the pages of the file below it.
-        let overlay = |of: FileIdx| self.files.row(of).is_some_and(|f| f.file_system == OVERLAY);
+        // A call on an overlay reads the pages of the file below it: another inode.
+        let overlay =
+            |of: FileIdx| self.files.row(of).is_some_and(|f| Origin::of(&f.file_system) == Origin::Layers);
         let begin = p.context.index;
         if first_of_call
             && key.1 != 0

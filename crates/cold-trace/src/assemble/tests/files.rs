@@ -87,7 +87,7 @@ fn memory_devices_and_deleted_files() {
     let said: Vec<_> = files.iter().map(|f| (f.path.as_deref(), f.kind, f.deleted)).collect();
     assert_eq!(said[0], (Some("memfd:x"), FileKind::Memory, true));
     assert_eq!(said[1].1, FileKind::BlockDevice);
-    assert_eq!((files[1].dev, files[1].size), (Dev { major: 254, minor: 3 }, None));
+    assert_eq!((files[1].dev, files[1].size), (Dev::new(254, 3), None));
     assert_eq!(said[2], (Some("/tmp/gone"), FileKind::Regular, true));
     assert_eq!(super::super::files::escape(b"a\xff\xfeb"), "a\\xff\\xfeb");
 }

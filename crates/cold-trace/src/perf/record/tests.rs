@@ -42,7 +42,7 @@ fn mappings_names_forks_exits_and_losses() {
     assert_eq!((one.at, one.pid, one.tid), (99, 6, 7));
     let What::Map(m) = one.what else { panic!("{one:?}") };
     assert_eq!((m.pid, m.address, m.bytes, m.offset), (10, 0x7000, 0x2000, 0x1000));
-    assert_eq!((m.dev, m.inode, m.generation, m.prot, m.path), ((8, 3), 42, 9, 5, &b"/lib/x.so"[..]));
+    assert_eq!((m.dev, m.inode, m.generation, m.prot, m.path), (Dev::new(8, 3), 42, 9, 5, &b"/lib/x.so"[..]));
     let by_build_id = record(MMAP2, MISC_BUILD_ID, &body);
     assert_eq!(decode(&by_build_id, &none), None, "has no inode where one is expected");
 

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use cold_journal::Journal;
-use cold_model::Shown as _;
+use cold_model::{Dev, Shown as _};
 use cold_probe::Error;
 use cold_probe::device::find;
 use cold_probe::experiments::Lab;
@@ -60,7 +60,7 @@ impl<'a> Bench<'a> {
         };
         let found = find(place.path(), &ProcFs::default(), &SysFs::default());
         let (dev, device) = match found {
-            Ok(f) => (Some((f.dev.major, f.dev.minor)), Some(described(f.name, (f.dev.major, f.dev.minor)))),
+            Ok(f) => (Some(f.dev), Some(described(f.name, f.dev))),
             Err(e) => {
                 ui.warn(format!("device requests are not counted: {e}"));
                 (None, None)
@@ -135,7 +135,7 @@ impl<'a> Bench<'a> {
                 "place": self.lab.place.path().to_string_lossy().into_owned(),
                 "seed": common.seed,
                 "variate": common.variate(),
-                "kernel": kernel(),
+                "kernel": ProcFs::default().kernel_release(),
                 "result": found,
             });
             ui.json(&document);
@@ -151,7 +151,7 @@ impl<'a> Bench<'a> {
         format!(
             "{} on {device} · Linux {} · seed {}",
             self.lab.place.path().shown(),
-            kernel(),
+            ProcFs::default().kernel_release(),
             self.common.seed
         )
     }
@@ -167,16 +167,12 @@ impl Drop for Bench<'_> {
 }
 
 /// The name with what the kernel reads ahead, which explains much of the figures.
-fn described(name: String, dev: (u32, u32)) -> String {
+fn described(name: String, dev: Dev) -> String {
     let block = SysFs::default().block_device(dev).ok().flatten();
     match block.and_then(|b| b.read_ahead_kb.zip(b.max_sectors_kb)) {
         Some((ahead, most)) => format!("{name}, read-ahead {ahead} KiB, requests up to {most} KiB"),
         None => name,
     }
-}
-
-fn kernel() -> String {
-    ProcFs::default().sysctl("kernel.osrelease").unwrap_or_default()
 }
 
 fn keeper(program: &Path) -> std::io::Result<Child> {

@@ -7,9 +7,9 @@ use std::fs::Metadata;
 use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use cold_model::Dev;
 use cold_model::path_text;
 use cold_model::recording::{File, FileKind};
-use cold_sys::device;
 
 /// Entries of a directory that are looked at for a lost file: reading the names of 100,000 takes 0.1 s.
 const MOST_ENTRIES: usize = 100_000;
@@ -73,7 +73,7 @@ fn identity(meta: &Metadata) -> (u64, u64) {
 fn now(file: &File, path: &Path, began: Option<i64>) -> Now {
     match std::fs::symlink_metadata(path) {
         Ok(meta) => {
-            let comparable = device::split(meta.dev()) == (file.dev.major, file.dev.minor);
+            let comparable = Dev::of_number(meta.dev()) == file.dev;
             let changed = meta.ctime().saturating_mul(1_000_000_000).saturating_add(meta.ctime_nsec());
             let new = began.is_some_and(|began| changed >= began.saturating_sub(TICK_NS));
             if comparable && new && meta.ino() != file.inode { Now::Another } else { Now::Itself }
