@@ -117,7 +117,7 @@ type Timeline<'a> = Vec<(Nanos, Range, Event<'a>)>;
 /// Replays every file of the recording; one entry per row of `files`.
 pub fn replay(recording: &Recording) -> Vec<Usage> {
     let window = Window::of(recording);
-    let cold = recording.manifest.state.wanted == "cold";
+    let cold = recording.manifest.state.is_cold();
     let files = &recording.files;
     timelines(recording, window)
         .into_iter()
