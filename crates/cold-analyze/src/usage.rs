@@ -10,7 +10,7 @@ use cold_model::recording::manifest::Tier;
 use cold_model::recording::{File, FileKind, FillCause, Recording, Touch, TouchKind};
 use cold_model::{Known, Nanos};
 
-use crate::pages::{LiveRuns, Range, Runs};
+use cold_model::pages::{LiveRuns, Range, Runs};
 
 /// The time that counts: from the start to ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
