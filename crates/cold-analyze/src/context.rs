@@ -8,9 +8,9 @@ use cold_model::recording::{DeviceRead, File, FileIdx, FileKind, Lookup, Recordi
 use cold_model::{Bytes, Known, Nanos};
 
 use crate::join::stall_requests;
-use crate::pages::{Range, Runs};
 use crate::usage::{Usage, Window, fills_have_times, page_bytes, replay};
 use crate::waits::{Wait, storage_waits};
+use cold_model::pages::{Range, Runs};
 
 /// The kernel's "no such file" and "a part of the path is no directory": nothing is there.
 const NOT_THERE: [i64; 2] = [-2, -20];

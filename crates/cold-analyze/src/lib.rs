@@ -16,7 +16,6 @@ mod join;
 mod misses;
 pub mod model;
 mod packages;
-pub mod pages;
 mod sections;
 pub mod simulate;
 mod stacks;

@@ -8,7 +8,7 @@ use cold_model::{Bytes, Nanos};
 
 use crate::context::Context;
 use crate::model::SectionUse;
-use crate::pages::Runs;
+use cold_model::pages::Runs;
 
 /// Pages that hold at least one of the bytes.
 pub(crate) fn pages_of(offset: u64, bytes: u64, page: u64) -> Runs {

@@ -22,8 +22,8 @@ use cold_model::{Bytes, Nanos};
 use serde::Serialize;
 
 use crate::cost::DeviceCost;
-use crate::pages::{LiveRuns, Range, Runs};
 use crate::usage::{Usage, Window, end_page, page_bytes};
+use cold_model::pages::{LiveRuns, Range, Runs};
 
 mod clock;
 use clock::{Clock, fault_waits};

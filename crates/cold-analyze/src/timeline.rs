@@ -6,8 +6,8 @@ use cold_model::recording::{FillCause, Recording, StallCause, TouchKind};
 use cold_model::{Bytes, Nanos};
 use serde::Serialize;
 
-use crate::pages::{LiveRuns, Range};
 use crate::usage::{Window, end_page, page_bytes};
+use cold_model::pages::{LiveRuns, Range};
 
 /// Requests in the devices (and their queues) from a moment on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

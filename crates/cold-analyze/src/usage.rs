@@ -10,7 +10,7 @@ use cold_model::recording::manifest::Tier;
 use cold_model::recording::{File, FileKind, FillCause, Recording, Touch, TouchKind};
 use cold_model::{Known, Nanos};
 
-use crate::pages::{LiveRuns, Range, Runs};
+use cold_model::pages::{LiveRuns, Range, Runs};
 
 /// The time that counts: from the start to ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,7 +121,7 @@ pub fn replay(recording: &Recording) -> Vec<Usage> {
 
 /// The same for another time that counts.
 pub fn replay_within(recording: &Recording, window: Window) -> Vec<Usage> {
-    let cold = recording.manifest.state.wanted == "cold";
+    let cold = recording.manifest.state.is_cold();
     let files = &recording.files;
     timelines(recording, window)
         .into_iter()

@@ -228,7 +228,7 @@ fn confirmed(runs: Vec<Run>, exact: &[Run]) -> Vec<Run> {
 
 /// Of widened runs, the pages that exact starts knew; of others, all.
 fn known_only(known: &[Run], widened: Vec<Run>) -> Vec<Run> {
-    let known = cold_analyze::pages::Runs::of(known.iter().map(|r| r.first..r.end).collect());
+    let known = cold_model::pages::Runs::of(known.iter().map(|r| r.first..r.end).collect());
     let mut out = Vec::new();
     for r in widened {
         if r.around {

@@ -11,8 +11,8 @@ mod file;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use cold_analyze::pages::Runs;
 use cold_analyze::{Window, page_bytes, replay, stall_requests, waits};
+use cold_model::pages::Runs;
 use cold_model::recording::{FileIdx, FileKind as RecordedKind, Recording};
 use cold_model::{Bytes, Nanos, path_text};
 use cold_plan::Plan;

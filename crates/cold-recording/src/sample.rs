@@ -197,6 +197,7 @@ fn manifest(r: &Recording, end: Nanos, command: &[&str]) -> Manifest {
         disk_counters: vec![DiskCounter { dev: sim::DISK, requests, bytes: Bytes(read) }],
         notes: vec!["This recording is made up.".to_owned()],
         taints: Vec::new(),
+        disqualified_by: Vec::new(),
     }
 }
 

@@ -5,8 +5,8 @@ use cold_model::recording::{FileIdx, Recording, StallCause};
 use cold_model::{Bytes, Nanos};
 
 use crate::cost::DeviceCost;
-use crate::pages::Range;
 use crate::usage::Window;
+use cold_model::pages::Range;
 
 /// The recorded waits of faults, merged and in order.
 pub(super) fn fault_waits(recording: &Recording) -> Vec<(Nanos, Nanos)> {

@@ -208,7 +208,10 @@ impl<'a> Rounds<'a> {
     fn is_reached(&self, state: &State, before: &Before) -> bool {
         let quiet = Activity::default();
         let facts = facts(self, state, before, &quiet, 0, None);
-        !taints(&facts).iter().any(|t| matches!(t.kind(), "not_cold" | "not_warm" | "not_restored"))
+        let other = |t: &Taint| {
+            matches!(t, Taint::NotCold { .. } | Taint::NotWarm { .. } | Taint::NotRestored { .. })
+        };
+        !taints(&facts).iter().any(other)
     }
 
     #[allow(clippy::too_many_arguments)]
@@ -225,7 +228,7 @@ impl<'a> Rounds<'a> {
         let facts = Facts { not_prefetched, ..facts(self, state, &before, activity, lost, Some(start)) };
         let found = taints(&facts);
         let u = &start.usage;
-        let foreign = found.iter().any(|t| t.kind() == "foreign_reads");
+        let foreign = found.iter().any(|t| matches!(t, Taint::ForeignReads { .. }));
         Run {
             series,
             round,

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::bench::{Ending, Residual};
+use crate::bench::{Ending, Residual, State, Taint};
 use crate::path_text;
 use crate::{Bytes, Dev, Known, Nanos};
 
@@ -144,8 +144,11 @@ pub struct Manifest {
     pub disk_counters: Vec<DiskCounter>,
     /// What the reader has to know: missing tables with the reason, disturbances, blind file systems.
     pub notes: Vec<String>,
-    /// Facts that disqualify the start as a measurement (`caches_dropped`, …), in words.
+    /// What disqualifies the start as a measurement, in words for people.
     pub taints: Vec<String>,
+    /// The same for programs; recordings of earlier versions have none.
+    #[serde(default)]
+    pub disqualified_by: Vec<Taint>,
     /// What others did to the CPUs while the command ran; `None` where no command was started, and in recordings of
     /// earlier versions.
     #[serde(default)]
@@ -198,7 +201,7 @@ pub enum StackMethod {
 /// State of the cache before the start.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StartState {
-    /// `cold`, `warm`, or `as found`.
+    /// The state of a benchmark ([`State`]), or `as found`.
     pub wanted: String,
     /// How it was made.
     pub method: String,
@@ -206,6 +209,13 @@ pub struct StartState {
     pub checked: Bytes,
     /// What was cached all the same.
     pub residual: Option<Known<Residual>>,
+}
+
+impl StartState {
+    /// The start was prepared as a cold one, without a plan.
+    pub fn is_cold(&self) -> bool {
+        self.wanted == State::Cold.to_string()
+    }
 }
 
 /// The machine.

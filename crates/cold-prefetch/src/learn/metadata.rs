@@ -3,8 +3,8 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use cold_analyze::pages::LiveRuns;
 use cold_model::Dev;
+use cold_model::pages::LiveRuns;
 use cold_model::recording::tables::Began;
 use cold_model::recording::{self, FileIdx, LookupKind, Recording};
 use cold_plan::plan::{FileKind, PAGE, Range};

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cold_analyze::pages::{LiveRuns, Range as Pages, Runs};
 use cold_analyze::{Usage, replay};
 use cold_model::Nanos;
 use cold_model::observed;
+use cold_model::pages::{LiveRuns, Range as Pages, Runs};
 use cold_model::recording::tables::Began;
 use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, Touch, TouchKind};
 use cold_plan::plan::{FileKind as PlanKind, PAGE, PlanFile, Range};

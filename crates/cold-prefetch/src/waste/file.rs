@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cold_analyze::pages::{LiveRuns, Range, Runs};
 use cold_analyze::{Usage, Window, page_bytes};
+use cold_model::pages::{LiveRuns, Range, Runs};
 use cold_model::recording::{FileIdx, FillCause, Recording, RequestIdx, TouchKind};
 use cold_model::{Bytes, Nanos};
 

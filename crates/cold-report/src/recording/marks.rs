@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use cold_analyze::pages::Runs;
 use cold_analyze::{Usage, Window, replay_within};
 use cold_model::Nanos;
+use cold_model::pages::Runs;
 use cold_model::recording::{FileIdx, FillCause, Recording, TouchKind};
 
 /// Fills and touches of neighbouring pages within this time are one mark, at the time of the first:

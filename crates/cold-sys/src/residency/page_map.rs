@@ -1,5 +1,7 @@
 //! A set of pages of one file. Pure.
 
+use cold_model::pages::Runs;
+
 /// Consecutive pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageRun {
@@ -21,22 +23,18 @@ impl PageRun {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PageMap {
     pages: u64,
-    /// Ascending; between two of them lies at least one page.
-    runs: Vec<PageRun>,
+    set: Runs,
 }
 
 impl PageMap {
     /// The empty set over a file of `pages` pages.
     pub fn new(pages: u64) -> Self {
-        Self { pages, runs: Vec::new() }
+        Self { pages, set: Runs::default() }
     }
     /// The set of `runs` over a file of `pages` pages; what lies beyond is cut off.
     pub fn from_runs(pages: u64, runs: impl IntoIterator<Item = PageRun>) -> Self {
-        let mut map = Self::new(pages);
-        for run in runs {
-            map.insert(run);
-        }
-        map
+        let cut = |run: PageRun| run.first..run.first.saturating_add(run.pages).min(pages);
+        Self { pages, set: Runs::of(runs.into_iter().map(cut).collect()) }
     }
     /// Pages of the file.
     pub fn pages(&self) -> u64 {
@@ -44,26 +42,15 @@ impl PageMap {
     }
     /// Pages in the set.
     pub fn resident(&self) -> u64 {
-        self.runs.iter().map(|r| r.pages).sum()
+        self.set.pages()
     }
     /// Whether `page` is in the set; false beyond the end.
     pub fn contains(&self, page: u64) -> bool {
-        let at = self.runs.partition_point(|r| r.end() <= page);
-        self.runs.get(at).is_some_and(|r| r.first <= page)
+        self.set.contains(page)
     }
     /// Adds a run; what lies beyond the end is cut off.
     pub fn insert(&mut self, run: PageRun) {
-        let (mut first, mut end) = (run.first, run.first.saturating_add(run.pages).min(self.pages));
-        if first >= end {
-            return;
-        }
-        // Those that it overlaps or touches become one with it.
-        let from = self.runs.partition_point(|r| r.end() < first);
-        let to = from + self.runs.get(from..).unwrap_or_default().partition_point(|r| r.first <= end);
-        for met in self.runs.drain(from..to) {
-            (first, end) = (first.min(met.first), end.max(met.end()));
-        }
-        self.runs.insert(from, PageRun { first, pages: end - first });
+        self.set.insert(&(run.first..run.first.saturating_add(run.pages).min(self.pages)));
     }
     /// Adds the pages from `first` whose byte of a mincore vector has bit 0 set (the only defined one).
     pub(crate) fn set_from_vector(&mut self, first: u64, vector: &[u8]) {
@@ -79,27 +66,12 @@ impl PageMap {
     /// Pages in `self` but not in `other`.
     #[must_use]
     pub fn minus(&self, other: &Self) -> Self {
-        let mut left = Self::new(self.pages);
-        let mut others = other.runs.as_slice();
-        for run in &self.runs {
-            let mut at = run.first;
-            others = others.get(others.partition_point(|o| o.end() <= at)..).unwrap_or_default();
-            for o in others.iter().take_while(|o| o.first < run.end()) {
-                if o.first > at {
-                    left.runs.push(PageRun { first: at, pages: o.first - at });
-                }
-                at = o.end();
-            }
-            if at < run.end() {
-                left.runs.push(PageRun { first: at, pages: run.end() - at });
-            }
-        }
-        left
+        Self { pages: self.pages, set: self.set.minus(&other.set) }
     }
     /// Pages in both.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
-        self.minus(&self.minus(other))
+        Self { pages: self.pages, set: self.set.and(&other.set) }
     }
     /// Adds every page of `other` that this file has.
     pub fn unite(&mut self, other: &Self) {
@@ -109,7 +81,7 @@ impl PageMap {
     }
     /// The runs of pages in the set, ascending, as long as possible each.
     pub fn runs(&self) -> impl Iterator<Item = PageRun> + '_ {
-        self.runs.iter().copied()
+        self.set.runs().iter().map(|r| PageRun { first: r.start, pages: r.end - r.start })
     }
     /// The pages in the set within `cells` equal parts of the file, as a share from 0 to 1 each: a map
     /// that fits a terminal. Fewer cells than asked for when the file has fewer pages.

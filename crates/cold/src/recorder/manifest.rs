@@ -129,6 +129,7 @@ pub(super) fn judged(m: &mut Manifest, single: Single) {
     let own = m.cost.recorder_cpu;
     m.load = Some(load.map(|l| Load { others: l.others.saturating_sub(own), ..l }));
     m.taints = run.taints.iter().map(taints::words).collect();
+    m.disqualified_by = run.taints;
     m.notes.extend(notes);
     m.exact_need = match exact {
         ExactNeed::NotAsked => false,

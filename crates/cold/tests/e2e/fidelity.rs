@@ -61,7 +61,7 @@ mod root {
     fn judge(r: &Recording, usage: &[Usage], dir: &Path, way: &Way) -> Result<Said, String> {
         let path = dir.join(way.name);
         let of_file = r.files.iter().position(|f| f.path.as_deref() == path.to_str());
-        let pages = |runs: &cold_analyze::pages::Runs| -> BTreeSet<u64> {
+        let pages = |runs: &cold_model::pages::Runs| -> BTreeSet<u64> {
             runs.runs().iter().flat_map(|run| run.start..run.end).collect()
         };
         let none = Usage::default();

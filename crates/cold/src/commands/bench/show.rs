@@ -214,7 +214,8 @@ fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
     } else {
         let most = known.iter().max_by_key(|r| r.bytes);
         let bytes = most.map(|r| r.bytes).unwrap_or_default();
-        let marked = runs.iter().filter(|r| r.taints.iter().any(|t| t.kind() == "not_cold")).count();
+        let marked =
+            runs.iter().filter(|r| r.taints.iter().any(|t| matches!(t, Taint::NotCold { .. }))).count();
         let (style, effect) = match marked {
             0 => (WARN, String::new()),
             n => (BAD, format!("; {n} of them do not count")),

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use cold_model::Bytes;
+use cold_model::bench::Taint;
 use cold_model::layout::Layouts;
 use cold_model::recording::{Manifest, Recording};
 use serde_json::json;
@@ -58,22 +59,21 @@ fn shown(path: &Path) -> String {
 
 /// What is proved of the cache before the start; `None` where a taint among the notes above has said so.
 fn state(m: &Manifest) -> Option<(anstyle::Style, String)> {
-    let wanted = &m.state.wanted;
+    let (wanted, cold) = (&m.state.wanted, m.state.is_cold());
     let Some(residual) = &m.state.residual else {
         return Some((FAINT, format!("state before: {wanted}")));
     };
     Some(match residual {
         cold_model::Known::Unknown { unknown } => (WARN, format!("{wanted}: not proved: {unknown}")),
-        cold_model::Known::Value(r) if wanted == "cold" && r.bytes.0 == 0 && r.unknown_bytes.0 == 0 => {
+        cold_model::Known::Value(r) if cold && r.bytes.0 == 0 && r.unknown_bytes.0 == 0 => {
             let text = format!(
                 "cold, proved: all {} of its files were absent ({})",
                 m.state.checked, m.state.method
             );
             (GOOD, text)
         }
-        cold_model::Known::Value(r) if wanted == "cold" => {
-            let same = format!("{} stayed cached", r.bytes);
-            if m.taints.iter().any(|taint| taint.starts_with(&same)) {
+        cold_model::Known::Value(r) if cold => {
+            if m.disqualified_by.iter().any(|taint| matches!(taint, Taint::NotCold { .. })) {
                 return None;
             }
             let by = cold_bench::diagnose::held_by(&r.held(), NAMED)

@@ -16,7 +16,10 @@ proptest! {
     #[test]
     fn runs_are_the_sets_they_stand_for(a in ranges(), b in ranges()) {
         let (sa, sb) = (set(&a), set(&b));
+        let mut one_by_one = Runs::default();
+        a.iter().for_each(|range| one_by_one.insert(range));
         let (ra, rb) = (Runs::of(a), Runs::of(b));
+        prop_assert_eq!(&one_by_one, &ra);
         prop_assert_eq!(set(ra.runs()), sa.clone());
         prop_assert_eq!(ra.pages(), sa.len() as u64);
         prop_assert!(ra.runs().windows(2).all(|w| w[0].end < w[1].start));

@@ -55,6 +55,20 @@ impl Runs {
             .map(move |x| x.start.max(r.start)..x.end.min(r.end))
             .filter(|x| x.start < x.end)
     }
+    /// Puts a range in.
+    pub fn insert(&mut self, r: &Range) {
+        if r.start >= r.end {
+            return;
+        }
+        // Those that it overlaps or touches become one with it.
+        let from = self.0.partition_point(|x| x.end < r.start);
+        let to = from + self.0[from..].partition_point(|x| x.start <= r.end);
+        let (mut start, mut end) = (r.start, r.end);
+        for met in self.0.drain(from..to) {
+            (start, end) = (start.min(met.start), end.max(met.end));
+        }
+        self.0.insert(from, start..end);
+    }
     /// Pages in both.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
