@@ -3,7 +3,7 @@
 //! Every k-th eligible cold start is made without the plan. Each of these controls is set against one start
 //! with the plan, the nearest one that is not taken yet and was watched for the same amount of CPU time; when
 //! the plan does nothing the two are exchangeable, so the same test as in a tuning applies
-//! ([`cold_stats::sequential`]), and may be asked after each start. Only starts with what was last learnt or tuned
+//! ([`mod@cold_stats::sequential`]), and may be asked after each start. Only starts with what was last learnt or tuned
 //! count, here and in the figures that people are shown ([`Daily`]).
 
 use cold_stats::{Comparison, median, median_u64, sequential};
@@ -54,7 +54,7 @@ impl Judgement {
     }
 }
 
-/// Pairs without which nothing is decided ([`cold_stats::sequential`]).
+/// Pairs without which nothing is decided ([`mod@cold_stats::sequential`]).
 const LEAST: usize = 6;
 /// Pairs that are looked at: all pairs of these are compared.
 const MOST: usize = 1000;

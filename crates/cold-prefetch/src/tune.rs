@@ -6,7 +6,7 @@
 //! *chooses*: nothing in it is evidence, so it may be as hasty as it likes.
 //!
 //! **Proof**: the best against no plan, fresh pairs in random order, with a test that may stop at any time
-//! ([`cold_stats::sequential`]): proven as soon as the interval lies below 1 − margin; off as soon as it lies
+//! ([`mod@cold_stats::sequential`]): proven as soon as the interval lies below 1 − margin; off as soon as it lies
 //! above 1, or when the pairs are used up without a decision. A plan that does nothing is so called
 //! proven in at most 2.5% of tunings.
 //!

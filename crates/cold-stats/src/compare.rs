@@ -24,7 +24,7 @@ pub enum Design {
     Paired,
     /// As independent series.
     Independent,
-    /// In pairs that were looked at one by one ([`crate::sequential`]).
+    /// In pairs that were looked at one by one ([`mod@crate::sequential`]).
     Sequential,
 }
 

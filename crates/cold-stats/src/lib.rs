@@ -2,7 +2,7 @@
 //!
 //! Pure: the same values and seed give the same bits on every machine. Values are plain `f64` of one unit, and
 //! every function says what it returns for too few of them: what nothing was measured of is none, never 0.
-//! Start reading at [`describe`]; then [`interval`] and [`compare`] (rounds of a benchmark) or [`sequential`]
+//! Start reading at [`describe`]; then [`interval`] and [`compare`] (rounds of a benchmark) or [`mod@sequential`]
 //! (pairs that are looked at one by one).
 
 pub mod changepoint;

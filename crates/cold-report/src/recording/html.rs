@@ -2,7 +2,7 @@
 //!
 //! Headline, warnings and figures are plain markup, so they show at once and without scripts; the
 //! pictures and tables are drawn by `web/*.js` from one compressed block of data. The page's own policy
-//! ([`crate::page`]) allows exactly that script and that style.
+//! (`page.rs`) allows exactly that script and that style.
 
 use std::fmt::Write;
 
