@@ -18,7 +18,6 @@ use crate::stats::{self, Described};
 
 /// Why an export failed.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ExportError {
     /// The output cannot be written.
     #[error("cannot write the export: {0}")]

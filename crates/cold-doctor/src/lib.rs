@@ -44,7 +44,6 @@ pub fn interpreter(executable: &Path) -> Vec<PathBuf> {
 
 /// Why an examination could not begin.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The command is neither a path nor found through PATH.
     #[error("no such command: {name} (not found {searched})")]

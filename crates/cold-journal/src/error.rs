@@ -7,7 +7,6 @@ use cold_model::Shown as _;
 
 /// A change that could not be journalled, made or undone.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// A file operation failed.
     #[error("cannot {action} {}: {source}", path.shown())]

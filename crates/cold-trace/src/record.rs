@@ -40,7 +40,6 @@ const STACK_BYTES: u32 = 8 << 10;
 
 /// What cannot be recorded.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The tier that was asked for is not to be had.
     #[error("tier {tier} cannot be used: {reason}")]
