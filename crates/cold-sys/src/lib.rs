@@ -52,8 +52,10 @@ pub mod uring;
 pub mod usage;
 pub mod whole;
 
+mod child;
 mod error;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod helper;
 
 pub use error::{Error, Result};

@@ -9,8 +9,9 @@ use std::path::{Path, PathBuf};
 
 use super::error::{ObserveError, Result};
 use super::protocol::Request;
-use super::signals::SavedMask;
 use super::{filter, ptrace};
+use crate::child::{Image, Mask, NO_PROGRAM};
+use crate::error::errno;
 
 /// Where execvp(3) searches when PATH is not set.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -38,35 +39,15 @@ pub(super) struct Start {
     pub(super) failure: Option<ObserveError>,
 }
 
-struct Prepared {
-    program: CString,
-    argv: Vec<CString>,
-    envp: Vec<CString>,
-    cwd: Option<CString>,
-    filter: Vec<libc::sock_filter>,
-}
-
-fn c_string(bytes: &[u8]) -> Result<CString> {
-    CString::new(bytes).map_err(|_| ObserveError::Nul)
-}
-
-fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
-    strings.iter().map(|s| s.as_ptr()).chain(std::iter::once(std::ptr::null())).collect()
-}
-
 /// Forks, seizes and releases the child.
-pub(super) fn spawn(request: &Request, mask: &SavedMask) -> Result<Spawned> {
+pub(super) fn spawn(request: &Request, mask: &Mask) -> Result<Spawned> {
     let program = find_program(request)?;
-    let prepared = Prepared {
-        program: c_string(program.as_os_str().as_bytes())?,
-        argv: request.argv.iter().map(|a| c_string(a.as_bytes())).collect::<Result<_>>()?,
-        envp: request.env.iter().map(|e| c_string(e.as_bytes())).collect::<Result<_>>()?,
-        cwd: request.cwd.first().map(|d| c_string(d.as_os_str().as_bytes())).transpose()?,
-        filter: filter::program(),
-    };
+    let (argv, env) = (request.argv.iter().map(|a| a.as_bytes()), request.env.iter().map(|e| e.as_bytes()));
+    let image = Image::new(&program, request.cwd.first().map(PathBuf::as_path), argv, env);
+    let image = image.map_err(|_| ObserveError::Nul)?;
+    let filter = filter::program();
     let (go_reader, mut go) = std::io::pipe().map_err(|e| ObserveError::os("create a pipe", &e))?;
     let (reports, report) = std::io::pipe().map_err(|e| ObserveError::os("create a pipe", &e))?;
-    let (argv, envp) = (pointers(&prepared.argv), pointers(&prepared.envp));
     // SAFETY: this process has one thread; the child calls only async-signal-safe functions on memory
     // prepared above, and leaves by exec or _exit.
     let pid = unsafe { libc::fork() };
@@ -76,7 +57,7 @@ pub(super) fn spawn(request: &Request, mask: &SavedMask) -> Result<Spawned> {
     if pid == 0 {
         // The child's copy of this end would keep its own wait from ever seeing the parent's death.
         drop(go);
-        child(&prepared, &argv, &envp, mask, &go_reader, &report);
+        child(&image, &filter, mask, &go_reader, &report);
     }
     drop((go_reader, report));
     if let Err(e) = ptrace::seize(pid) {
@@ -93,10 +74,9 @@ pub(super) fn spawn(request: &Request, mask: &SavedMask) -> Result<Spawned> {
 
 /// The child between fork and exec.
 fn child(
-    prepared: &Prepared,
-    argv: &[*const libc::c_char],
-    envp: &[*const libc::c_char],
-    mask: &SavedMask,
+    image: &Image,
+    filter: &[libc::sock_filter],
+    mask: &Mask,
     go: &PipeReader,
     report: &PipeWriter,
 ) -> ! {
@@ -109,7 +89,7 @@ fn child(
     let fail = |what: u8| -> ! {
         tell(what);
         // SAFETY: _exit ends the child without running anything of the parent's.
-        unsafe { libc::_exit(127) }
+        unsafe { libc::_exit(NO_PROGRAM) }
     };
     let mut byte = 0u8;
     // SAFETY: reads one byte into a live variable.
@@ -117,30 +97,21 @@ fn child(
         fail(EXEC_FAILED); // the observer died before it could seize us
     }
     mask.restore();
-    if let Some(cwd) = &prepared.cwd {
-        // SAFETY: a NUL-terminated string.
-        if unsafe { libc::chdir(cwd.as_ptr()) } != 0 {
-            fail(CHDIR_FAILED);
-        }
+    if !image.enter() {
+        fail(CHDIR_FAILED);
     }
-    if !install(&prepared.filter) {
+    if !install(filter) {
         // Without CAP_SYS_ADMIN a filter is allowed only to who renounces set-user-ID programs.
         // SAFETY: prctl with integers.
         let renounced =
             errno() == libc::EACCES && unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } == 0;
-        if !renounced || !install(&prepared.filter) {
+        if !renounced || !install(filter) {
             fail(FILTER_FAILED);
         }
         tell(NO_NEW_PRIVS);
     }
-    // SAFETY: the arrays end with a null pointer and point to strings that live until the exec.
-    unsafe { libc::execve(prepared.program.as_ptr(), argv.as_ptr(), envp.as_ptr()) };
+    image.execute();
     fail(EXEC_FAILED)
-}
-
-fn errno() -> i32 {
-    // SAFETY: the address of this thread's errno is always valid.
-    unsafe { *libc::__errno_location() }
 }
 
 fn install(filter: &[libc::sock_filter]) -> bool {
