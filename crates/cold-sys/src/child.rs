@@ -37,7 +37,8 @@ fn c_string(bytes: impl Into<Vec<u8>>) -> io::Result<CString> {
 /// A program, ready for exec.
 pub(crate) struct Image {
     path: CString,
-    cwd: Option<CString>,
+    /// The directory that it is started in, where that is not this process's own.
+    pub(crate) cwd: Option<CString>,
     argv: Strings,
     env: Strings,
 }
@@ -62,11 +63,6 @@ impl Image {
     /// The program's file.
     pub(crate) fn path(&self) -> &CStr {
         &self.path
-    }
-
-    /// The directory that it is started in, where that is not this process's own.
-    pub(crate) fn cwd(&self) -> Option<&CStr> {
-        self.cwd.as_deref()
     }
 
     /// The arguments, as exec takes them.

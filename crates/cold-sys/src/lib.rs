@@ -48,6 +48,7 @@ pub mod stdio;
 pub mod supervise;
 pub mod sysfs;
 pub mod time;
+pub mod tree;
 pub mod uring;
 pub mod usage;
 pub mod whole;

@@ -16,12 +16,9 @@
 pub mod client;
 pub mod protocol;
 pub mod serve;
-mod tree;
 
 /// First argument that makes `cold` a supervisor instead of a command.
 pub const ARGUMENT: &str = "__supervise";
-
-pub use tree::descendants;
 
 /// Reads the lines of `bytes` as messages of either side.
 #[cfg(feature = "fuzzing")]

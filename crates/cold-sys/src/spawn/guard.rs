@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::child::{self, Mask};
-use crate::procfs::ProcFs;
-use crate::supervise::descendants;
+use crate::tree;
 
 /// Ends the spawner: sent by the kernel when `cold` dies, by `cold` when a start must not be waited for.
 pub(super) const END: libc::c_int = libc::SIGUSR1;
@@ -57,11 +56,9 @@ pub(super) fn is_ending() -> bool {
 
 /// Kills whatever descends from this process, and waits until it is gone.
 pub(super) fn end_tree() {
-    let proc = ProcFs::default();
-    let own = std::process::id().cast_signed();
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
-        descendants(&proc, own).into_iter().for_each(kill);
+        tree::signal(libc::SIGKILL, |_| false);
         // SAFETY: waits for children of ours, without blocking; no status is wanted.
         while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
         if std::io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {

@@ -186,7 +186,7 @@ fn posix_spawn(image: &Image, mask: Mask) -> io::Result<libc::pid_t> {
         libc::posix_spawnattr_setflags(&raw mut attributes, flags as libc::c_short);
         let mut actions: libc::posix_spawn_file_actions_t = std::mem::zeroed();
         libc::posix_spawn_file_actions_init(&raw mut actions);
-        if let Some(dir) = image.cwd() {
+        if let Some(dir) = &image.cwd {
             libc::posix_spawn_file_actions_addchdir_np(&raw mut actions, dir.as_ptr());
         }
         let result = libc::posix_spawn(

@@ -9,12 +9,11 @@ use cold_model::Nanos;
 use cold_model::Shown as _;
 
 use super::protocol::{Event, Order, Usage};
-use super::tree::descendants;
 use crate::child::{self, Image, Mask, Stack, Start};
 use crate::helper::Channel;
 use crate::procfs::ProcFs;
 use crate::time::{monotonic, process_cpu};
-use crate::{Error, Result};
+use crate::{Error, Result, tree};
 
 /// How often processes are killed again while the tree does not go away.
 const KILL_AGAIN_MS: i32 = 10;
@@ -162,9 +161,7 @@ impl Supervisor {
         if matches!(self.phase, Phase::Running) {
             self.phase = Phase::Asked { deadline: Nanos(now.0.saturating_add(grace.0)) };
             if grace.0 > 0 {
-                self.signal_tree(libc::SIGTERM, true);
-                // A stopped process takes SIGTERM only when it goes on.
-                self.signal_tree(libc::SIGCONT, true);
+                tree::ask_to_end(|pid| self.may_leave_its_word(pid));
             }
         }
     }
@@ -172,30 +169,21 @@ impl Supervisor {
     fn escalate(&mut self, now: Nanos) {
         match self.phase {
             Phase::Asked { deadline } if now >= deadline => {
-                self.usage.killed_by_force = self.signal_tree(libc::SIGKILL, true);
+                self.usage.killed_by_force = tree::signal(libc::SIGKILL, |pid| self.may_leave_its_word(pid));
                 self.phase = Phase::Forced { since: now };
             }
             Phase::Forced { since } => {
-                self.signal_tree(libc::SIGKILL, now.saturating_sub(since) < HELPER_GRACE);
+                let in_time = now.saturating_sub(since) < HELPER_GRACE;
+                tree::signal(libc::SIGKILL, |pid| in_time && self.may_leave_its_word(pid));
             }
             _ => {}
         }
     }
 
-    /// Signals every process of the tree. A helper ends by itself when the program does, and has its word to leave
-    /// first: a signal in between would leave a start of which nobody knows whether it followed its plan.
-    fn signal_tree(&self, signal: i32, spare_helpers: bool) -> u64 {
-        // SAFETY: getpid has no preconditions.
-        let me = unsafe { libc::getpid() };
-        let mut pids = descendants(&ProcFs::default(), me);
-        pids.retain(|pid| !(spare_helpers && *pid != self.main && self.is_helper(*pid)));
-        for &pid in &pids {
-            // SAFETY: kill takes integers. The pid cannot have been reused by a stranger: a descendant
-            // that ends stays a zombie until its parent or we wait for it, and we are not waiting now.
-            // (A parent inside the tree may; the window is the microseconds since the scan.)
-            unsafe { libc::kill(pid, signal) };
-        }
-        pids.len() as u64
+    /// A helper ends by itself when the program does, and has its word to leave first: a signal in between would
+    /// leave a start of which nobody knows whether it followed its plan.
+    fn may_leave_its_word(&self, pid: libc::pid_t) -> bool {
+        pid != self.main && self.is_helper(pid)
     }
 
     /// Collects every process that has ended.
