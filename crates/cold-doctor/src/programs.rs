@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use cold_sys::open;
+use cold_sys::{open, search};
 
 use crate::context::{Config, Roots};
 use crate::{Error, elf};
@@ -112,14 +112,13 @@ fn find(roots: &Roots, name: &str, search_path: &str) -> Result<PathBuf, Error> 
 /// The program named after `#!`; for `env` the one that env will find.
 fn interpreter(roots: &Roots, path: &Path, search_path: &str) -> Option<PathBuf> {
     let (file, _) = open::regular(&roots.path(path), true).ok()?;
-    // The kernel reads 256 bytes (BINPRM_BUF_SIZE).
-    let mut bytes = [0; 256];
-    let len = std::os::unix::fs::FileExt::read_at(&file, &mut bytes, 0).ok()?;
-    let text = String::from_utf8_lossy(bytes.get(..len)?);
-    let mut words = text.strip_prefix("#!")?.lines().next()?.split_whitespace();
-    let named = canonical(roots, Path::new(words.next()?))?;
+    let mut head = [0; search::SHEBANG_BYTES];
+    let len = std::os::unix::fs::FileExt::read_at(&file, &mut head, 0).ok()?;
+    let (named, argument) = search::shebang(head.get(..len)?)?;
+    let named = canonical(roots, Path::new(named))?;
     if named.file_name()? == "env" {
-        let target = words.find(|w| !w.starts_with('-') && !w.contains('='))?;
+        let words: Vec<String> = search::words(argument).filter_map(|word| word.into_string().ok()).collect();
+        let target = words.iter().find(|w| !w.starts_with('-') && !w.contains('='))?;
         return find(roots, target, search_path).ok();
     }
     Some(named)

@@ -41,6 +41,7 @@ pub mod readahead;
 pub mod reclaim;
 pub mod remove;
 pub mod residency;
+pub mod search;
 pub mod shared;
 #[cfg(target_env = "gnu")]
 pub mod spawn;

@@ -1,7 +1,7 @@
 //! Starting the command under the filter: everything is prepared before `fork`, the child allocates
 //! nothing.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -12,9 +12,7 @@ use super::protocol::Request;
 use super::{filter, ptrace};
 use crate::child::{Image, Mask, NO_PROGRAM};
 use crate::error::errno;
-
-/// Where execvp(3) searches when PATH is not set.
-const DEFAULT_PATH: &str = "/bin:/usr/bin";
+use crate::search;
 
 /// The report of the child: one byte that says what, then an error number.
 const NO_NEW_PRIVS: u8 = b'n';
@@ -134,27 +132,18 @@ fn install(filter: &[libc::sock_filter]) -> bool {
 fn find_program(request: &Request) -> Result<PathBuf> {
     let name = request.argv.first().ok_or(ObserveError::NoCommand)?;
     let cwd = request.cwd.first().map_or(Path::new(""), |d| d.as_path());
-    let is_file = |p: &Path| std::fs::metadata(cwd.join(p)).is_ok_and(|m| m.is_file());
     if name.as_bytes().contains(&b'/') {
         return Ok(PathBuf::from(name)); // exec gives the reason if it cannot be run
     }
     let path = request.env.iter().find_map(|e| e.as_bytes().strip_prefix(b"PATH="));
-    let path = path.map_or(OsStr::new(DEFAULT_PATH), OsStr::from_bytes);
-    let candidates = || std::env::split_paths(path).map(|dir| dir.join(name)).filter(|p| is_file(p));
-    if let Some(found) = candidates().find(|p| may_execute(&cwd.join(p))) {
+    let path = path.map(OsStr::from_bytes);
+    if let Some(found) = search::find(name, path, cwd) {
         return Ok(found);
     }
-    let command = name.to_string_lossy().into_owned();
-    Err(match candidates().next() {
-        Some(found) => ObserveError::Exec { path: found, errno: libc::EACCES },
-        None => ObserveError::NotFound { command },
+    Err(match search::candidates(name, path).find(|file| cwd.join(file).is_file()) {
+        Some(path) => ObserveError::Exec { path, errno: libc::EACCES },
+        None => ObserveError::NotFound { command: name.to_string_lossy().into_owned() },
     })
-}
-
-fn may_execute(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: a NUL-terminated string.
-    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) == 0 }
 }
 
 impl Spawned {

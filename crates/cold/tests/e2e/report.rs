@@ -1,6 +1,7 @@
 //! `cold report` of made-up recordings: what it says, writes and refuses.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use cold_model::recording::Recording;
