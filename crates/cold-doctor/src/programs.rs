@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use cold_symbols::Needs;
 use cold_sys::{open, search};
 
 use crate::context::{Config, Roots};
-use crate::{Error, elf};
+use crate::{Error, loader_cache};
 
 /// Scripts that name scripts are followed this deep; the kernel stops at 5.
 const MAX_SCRIPTS: usize = 4;
@@ -143,7 +144,7 @@ impl<'a> Resolver<'a> {
         let mut queue = vec![start.to_owned()];
         while let Some(path) = queue.pop() {
             let Ok((file, _)) = open::regular(&self.roots.path(&path), true) else { continue };
-            let Some(needs) = elf::needs(&file) else { continue };
+            let Some(needs) = cold_symbols::needs(&file) else { continue };
             if let Some(loader) = needs.interpreter.as_deref().map(Path::new) {
                 self.program.libraries.extend(canonical(self.roots, loader));
             }
@@ -160,16 +161,16 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn locate(&self, name: &str, from: &Path, needs: &elf::Needs) -> Option<PathBuf> {
+    fn locate(&self, name: &str, from: &Path, needs: &Needs) -> Option<PathBuf> {
         let origin = from.parent().unwrap_or(Path::new("/")).to_string_lossy();
         let search = needs.search.iter().map(|d| d.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin));
-        let cached = elf::cached_paths(&self.cache, name).into_iter().map(PathBuf::from);
+        let cached = loader_cache::paths(&self.cache, name).into_iter().map(PathBuf::from);
         let default = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"].iter().map(|d| Path::new(d).join(name));
         search.map(|d| Path::new(&d).join(name)).chain(cached).chain(default).find_map(|candidate| {
             let path = canonical(self.roots, &candidate)?;
             // The cache also lists libraries of other word sizes.
             let (file, _) = open::regular(&self.roots.path(&path), true).ok()?;
-            (elf::needs(&file)?.wide == needs.wide).then_some(path)
+            (cold_symbols::needs(&file)?.wide == needs.wide).then_some(path)
         })
     }
 }

@@ -293,7 +293,8 @@ fn every_field_lies_where_it_is_read() {
         let mut owned = vec![false; bytes];
         for field in &layout.fields {
             let name = format!("{}.{}", layout.structure, field.name);
-            let (at, len) = (c[&offset(layout.structure, field.name)], c[&size(layout.structure, field.name)]);
+            let (at, len) =
+                (c[&offset(layout.structure, field.name)], c[&size(layout.structure, field.name)]);
             owned[at..at + len].fill(true);
             let Some(check) = field.check else { continue };
             let mut record = empty(&c, layout.kind, bytes);
