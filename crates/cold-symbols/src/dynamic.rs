@@ -142,10 +142,7 @@ mod tests {
     /// leaves them without sections.
     fn image(wide: bool) -> Vec<u8> {
         let names = b"\0libx.so.1\0$ORIGIN/a:/b\0/c\0";
-        let word = |n: u64| match wide {
-            true => n.to_le_bytes().to_vec(),
-            false => (n as u32).to_be_bytes().to_vec(),
-        };
+        let word = |n: u64| if wide { n.to_le_bytes().to_vec() } else { (n as u32).to_be_bytes().to_vec() };
         let quad = |n: u32| if wide { n.to_le_bytes() } else { n.to_be_bytes() };
         let half = |n: u16| if wide { n.to_le_bytes() } else { n.to_be_bytes() };
         let (header, each, entry) = if wide { (64, 56, 16) } else { (52, 32, 8) };

@@ -31,22 +31,21 @@ pub fn may_execute(file: &Path) -> bool {
 }
 
 /// The interpreter of the script that begins with `head`, and its argument: the rest of the line, which may have
-/// blanks within. `None` for what the kernel takes for no script (`load_script` in fs/binfmt_script.c).
+/// blanks within. `None` for what the kernel takes for no script (`load_script` in `fs/binfmt_script.c`).
 pub fn shebang(head: &[u8]) -> Option<(&OsStr, &OsStr)> {
-    let blank = |b: &u8| matches!(b, b' ' | b'\t');
-    let trimmed = |text: &'_ [u8]| text.iter().position(|b| !blank(b));
+    let is_blank = |b: &u8| matches!(b, b' ' | b'\t');
     let head = head.get(..SHEBANG_BYTES).unwrap_or(head);
     let text = head.strip_prefix(b"#!")?;
     let line = text.split(|b| *b == b'\n').next()?;
-    let line = line.get(trimmed(line)?..)?;
-    let end = line.iter().position(|b| blank(b) || *b == 0);
+    let line = line.get(line.iter().position(|b| !is_blank(b))?..)?;
+    let end = line.iter().position(|b| is_blank(b) || *b == 0);
     // A name that goes on behind what the kernel looks at is not executed.
-    let is_cut = head.len() == SHEBANG_BYTES && !text.contains(&b'\n');
-    let (interpreter, rest) = line.split_at(end.or((!is_cut).then_some(line.len()))?);
+    let is_whole = head.len() < SHEBANG_BYTES || text.contains(&b'\n');
+    let (interpreter, rest) = line.split_at(end.or(is_whole.then_some(line.len()))?);
     let rest = rest.split(|b| *b == 0).next()?;
-    let argument = trimmed(rest).and_then(|at| rest.get(at..)).unwrap_or_default();
-    let last = argument.iter().rposition(|b| !blank(b)).map_or(0, |at| at + 1);
-    let words = (OsStr::from_bytes(interpreter), OsStr::from_bytes(argument.get(..last)?));
+    let first = rest.iter().position(|b| !is_blank(b)).unwrap_or(rest.len());
+    let last = rest.iter().rposition(|b| !is_blank(b)).map_or(first, |at| at + 1);
+    let words = (OsStr::from_bytes(interpreter), OsStr::from_bytes(rest.get(first..last)?));
     (!interpreter.is_empty()).then_some(words)
 }
 

@@ -1,4 +1,4 @@
-//! What client and helper say to each other ([`crate::helper`]).
+//! What client and helper say to each other (`helper`).
 
 use std::ffi::OsString;
 use std::path::PathBuf;
