@@ -131,4 +131,9 @@ mod tests {
         let line = line_of(&argv);
         assert_eq!(shlex::split(&line).expect("splits"), ["python3", "-c", "import json; x='1'"]);
     }
+
+    #[test]
+    fn without_path_programs_are_looked_up_where_exec_will_look() {
+        assert_eq!(find(OsStr::new("sh"), None).unwrap(), Path::new("/bin/sh"));
+    }
 }

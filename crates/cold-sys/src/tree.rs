@@ -52,3 +52,40 @@ pub(crate) fn ask_to_end(spared: impl Fn(i32) -> bool + Copy) {
     // A stopped process takes SIGTERM only when it goes on.
     signal(libc::SIGCONT, spared);
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{BufRead, BufReader};
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn descendants_come_behind_their_parents_and_who_has_ended_does_not() {
+        let script = "sh -c 'sleep 1000 & echo $!; wait' & echo $!; wait";
+        let mut root = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();
+        let lines = BufReader::new(root.stdout.take().unwrap()).lines();
+        let mut told: Vec<i32> = lines.take(2).map(|line| line.unwrap().parse().unwrap()).collect();
+        let (proc, id) = (ProcFs::default(), root.id().cast_signed());
+        let found = descendants(&proc, id);
+        let parent = proc.stat(found[1]).unwrap().ppid;
+        assert_eq!(parent, found[0], "the younger one is the other's child: {found:?}");
+        told.sort_unstable();
+        let mut sorted = found.clone();
+        sorted.sort_unstable();
+        assert_eq!(sorted, told);
+        assert_eq!(descendants(&proc, found[0]), [found[1]]);
+        for pid in found.iter().chain([&id]) {
+            // SAFETY: processes of this test; none was waited for but by their parents, which live.
+            unsafe { libc::kill(*pid, libc::SIGKILL) };
+        }
+        // Nobody has waited for it yet.
+        let until = Instant::now() + Duration::from_secs(10);
+        while proc.stat(id).unwrap().state != 'Z' && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(!descendants(&proc, std::process::id().cast_signed()).contains(&id));
+        root.wait().unwrap();
+    }
+}
