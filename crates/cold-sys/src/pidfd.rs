@@ -56,9 +56,12 @@ impl PidFd {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let ended = is_readable(self.fd.as_fd(), Some(left));
-            match ended.map_err(|e| Error::io("wait for", format!("pid {}", self.pid), e))? {
-                false if !left.is_zero() => {}
-                ended => return Ok(ended),
+            if ended.map_err(|e| Error::io("wait for", format!("pid {}", self.pid), e))? {
+                return Ok(true);
+            }
+            // Before it a signal has ended the wait.
+            if Instant::now() >= deadline {
+                return Ok(false);
             }
         }
     }
