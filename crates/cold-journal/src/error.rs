@@ -96,3 +96,10 @@ impl Error {
         Self::Refused { action, path: path.into(), why: why.into() }
     }
 }
+
+/// Whether the error says that there is no such thing (any more).
+pub(crate) fn is_gone(e: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let gone = [Errno::NOENT, Errno::NODEV, Errno::NXIO, Errno::NOTDIR, Errno::SRCH];
+    e.raw_os_error().is_some_and(|n| gone.iter().any(|g| g.raw_os_error() == n))
+}

@@ -13,7 +13,6 @@
 pub mod axis;
 pub mod escape;
 pub mod firefox;
-mod gzip;
 pub mod html;
 pub mod perfetto;
 pub mod plan;
@@ -24,5 +23,3 @@ pub mod spawn;
 pub mod svg;
 pub mod terminal;
 mod wording;
-
-pub use gzip::gzip;

@@ -148,6 +148,8 @@ fn the_page_names_no_other_place_and_forbids_all_requests() {
         page.split("Content-Security-Policy\" content=\"").nth(1).unwrap().split('"').next().unwrap();
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
     assert!(policy.contains("script-src 'sha256-") && !policy.contains("unsafe"), "{policy}");
+    // The first example of FIPS 180-4.
+    assert_eq!(html::policy_source("abc"), "sha256-ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=");
 }
 
 /// A recording whose every text tries to leave its place.

@@ -242,9 +242,9 @@ impl<'a> Builder<'a> {
 
     fn ahead(&mut self, head: &raw::Header, r: &raw::ReadaheadEvent, in_tree: bool) {
         let kind = match r.kind {
-            1 => ReadaheadKind::Sync,
-            2 => ReadaheadKind::Async,
-            3 => ReadaheadKind::Order,
+            raw::READAHEAD_SYNC => ReadaheadKind::Sync,
+            raw::READAHEAD_ASYNC => ReadaheadKind::Async,
+            raw::READAHEAD_ORDER => ReadaheadKind::Order,
             _ => ReadaheadKind::Unbounded,
         };
         let Some(file) = self.files.index(r.file) else { return };
