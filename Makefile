@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO ?= cargo
 
-.PHONY: all audit demo test check install uninstall clean deps deps-tests bench bench-prefetch test-kernels test-arm64
+.PHONY: all audit demo test check install uninstall clean deps deps-tests deps-kernels deps-arm64 bench bench-prefetch test-kernels test-arm64
 
 all: deps
 	@./scripts/deps --can-bpf || echo "make: no clang, pkg-config, libelf or zlib: cold trace gets tiers C and D only" >&2
@@ -20,13 +20,13 @@ demo: deps
 test: deps-tests
 	./scripts/test
 
-## The tracer under Debian's kernels 6.1 and 6.12, in qemu (needs the network once, no root)
-test-kernels: deps
+## The tracer under Debian's kernels 6.1 and 6.12, in qemu (needs the network once, root only to install qemu)
+test-kernels: deps-kernels
 	./scripts/kernels
 
 ## The same for arm64, cross-compiled, and the pure tests in qemu-user; builds a kernel with pages of 64 KiB
 ## (about an hour of CPU the first time; installs a cross compiler and qemu)
-test-arm64: deps
+test-arm64: deps-arm64
 	./scripts/arm64
 
 ## Formatting, lints and documentation, warnings as errors
@@ -49,6 +49,12 @@ deps:
 
 deps-tests:
 	@./scripts/deps --tests
+
+deps-kernels:
+	@./scripts/deps --kernels
+
+deps-arm64:
+	@./scripts/deps --arm64
 
 ## Program, man pages and completions below PREFIX
 install: all

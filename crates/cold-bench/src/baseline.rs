@@ -5,7 +5,6 @@ use serde_json::Value;
 
 /// Why a document cannot be a baseline.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum BaselineError {
     /// Not JSON.
     #[error("is not JSON ({0}); a baseline is the file that `cold bench --json` wrote")]

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
+use cold_sys::search;
 
 use crate::{Error, Result};
 
@@ -46,12 +47,11 @@ pub fn from_line(line: &str, shell: &Shell) -> Result<(PathBuf, Vec<OsString>)> 
 /// Finds the program of ready-made arguments.
 pub fn from_argv(argv: Vec<OsString>) -> Result<(PathBuf, Vec<OsString>)> {
     let first = argv.first().map(OsString::as_os_str).unwrap_or_default();
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
-    Ok((find(first, &path)?, argv))
+    Ok((find(first, std::env::var_os("PATH").as_deref())?, argv))
 }
 
-/// The file that executing `name` means, searched in `search` as execvp(3) does.
-fn find(name: &OsStr, search: &OsStr) -> Result<PathBuf> {
+/// The file that executing `name` means, searched along `path` (the value of PATH) as execvp(3) does.
+fn find(name: &OsStr, path: Option<&OsStr>) -> Result<PathBuf> {
     let fail = |reason: String| Error::Program { program: name.to_string_lossy().into_owned(), reason };
     if name.is_empty() {
         return Err(fail("no command is given".into()));
@@ -63,18 +63,12 @@ fn find(name: &OsStr, search: &OsStr) -> Result<PathBuf> {
             Err(reason) => Err(fail(reason)),
         };
     }
-    let mut seen = None;
-    for dir in std::env::split_paths(search) {
-        let path = dir.join(name);
-        match executable(&path) {
-            Ok(()) => return Ok(path),
-            Err(reason) if path.is_file() => {
-                seen.get_or_insert(format!("{} {reason}", path.shown()));
-            }
-            Err(_) => {}
-        }
+    if let Some(found) = search::find(name, path, Path::new("")) {
+        return Ok(found);
     }
-    Err(fail(seen.unwrap_or_else(|| "no such command in PATH".into())))
+    let seen = search::candidates(name, path).filter(|file| file.is_file());
+    let mut reasons = seen.filter_map(|file| Some(format!("{} {}", file.shown(), executable(&file).err()?)));
+    Err(fail(reasons.next().unwrap_or_else(|| "no such command in PATH".into())))
 }
 
 fn executable(path: &Path) -> std::result::Result<(), String> {
@@ -87,6 +81,9 @@ fn executable(path: &Path) -> std::result::Result<(), String> {
     }
     if meta.permissions().mode() & 0o111 == 0 {
         return Err("is not executable (chmod +x?)".into());
+    }
+    if !search::may_execute(path) {
+        return Err("may not be executed by this user, or lies on a file system mounted with noexec".into());
     }
     Ok(())
 }
@@ -133,5 +130,10 @@ mod tests {
         let argv: Vec<OsString> = ["python3", "-c", "import json; x='1'"].map(Into::into).to_vec();
         let line = line_of(&argv);
         assert_eq!(shlex::split(&line).expect("splits"), ["python3", "-c", "import json; x='1'"]);
+    }
+
+    #[test]
+    fn without_path_programs_are_looked_up_where_exec_will_look() {
+        assert_eq!(find(OsStr::new("sh"), None).unwrap(), Path::new("/bin/sh"));
     }
 }

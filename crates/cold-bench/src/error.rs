@@ -6,7 +6,6 @@ use cold_model::{Bytes, Nanos};
 
 /// A benchmark that cannot start or go on.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// `--ready` is wrong or already holds.
     #[error(transparent)]

@@ -18,7 +18,6 @@ use cold_stats::Described;
 
 /// Why an export failed.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ExportError {
     /// The output cannot be written.
     #[error("cannot write the export: {0}")]

@@ -5,12 +5,12 @@ mod devices;
 use std::cell::Cell;
 use std::collections::HashMap;
 use std::fs::Metadata;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use cold_cache::{EvictTarget, Reason, stayed};
 use cold_model::FileId;
 use cold_model::bench::{Held, Residual, ResidualFile};
+use cold_model::file::Content;
 use cold_model::observed::ObservedStart;
 use cold_model::{Bytes, Known};
 use cold_sys::open;
@@ -59,19 +59,15 @@ pub struct Cached {
 struct Looked {
     path: PathBuf,
     map: PageMap,
-    /// Size in bytes and modification time in ns since 1970: who writes changes one of them.
-    content: (u64, i64),
-}
-
-/// Size in bytes and modification time in ns since 1970.
-fn content(meta: &Metadata) -> (u64, i64) {
-    (meta.len(), meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()))
+    /// Who writes changes it.
+    content: Content,
 }
 
 impl SetFile {
     /// It should be what was observed, and is not.
     fn differs(&self) -> bool {
-        let same = |m: Metadata| FileId::of(&m) == self.id && content(&m) == (self.size, self.mtime_ns);
+        let observed = Content { size: self.size, mtime_ns: self.mtime_ns };
+        let same = |m: Metadata| FileId::of(&m) == self.id && Content::of(&m) == observed;
         !self.written.get() && !self.path.metadata().is_ok_and(same)
     }
 }
@@ -103,7 +99,7 @@ impl FileSet {
             let Ok(meta) = path.metadata() else { continue };
             let id = FileId::of(&meta);
             if meta.is_file() && self.files.iter().all(|f| f.id != id) {
-                let (size, mtime_ns) = content(&meta);
+                let Content { size, mtime_ns } = Content::of(&meta);
                 self.files.push(SetFile { path: path.clone(), id, size, mtime_ns, written: Cell::new(true) });
             }
         }
@@ -144,7 +140,7 @@ impl FileSet {
             };
             match PageMap::of(&file, &meta) {
                 Ok(Some(map)) => {
-                    let looked = Looked { path: f.path.clone(), map, content: content(&meta) };
+                    let looked = Looked { path: f.path.clone(), map, content: Content::of(&meta) };
                     cached.maps.insert(FileId::of(&meta), looked);
                 }
                 Ok(None) | Err(_) => cached.unknown_bytes += meta.len(),

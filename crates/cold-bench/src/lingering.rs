@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use cold_sys::procfs::ProcFs;
-use cold_sys::supervise::descendants;
+use cold_sys::tree::descendants;
 
 use crate::ready::Ready;
 use crate::session::Progress;

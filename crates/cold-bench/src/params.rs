@@ -9,7 +9,6 @@ use decimal::Decimal;
 
 /// Parameters that do not fit together.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum ParamError {
     /// A name twice.
     #[error("the parameter {0:?} is given twice; use one --parameter-list with all its values")]

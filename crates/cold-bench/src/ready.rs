@@ -39,7 +39,6 @@ pub enum Ready {
 
 /// Why a `--ready` text is not understood, or cannot be used now.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ReadyError {
     /// Not one of the forms.
     #[error(

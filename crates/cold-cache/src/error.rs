@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 /// A failed operation on the page cache.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The kernel refused something.
     #[error("{0}")]

@@ -59,7 +59,6 @@ impl Method {
 
 /// Why pages of a file stayed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Reason {
     /// A process has them mapped.
     Mapped {

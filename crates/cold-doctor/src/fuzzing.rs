@@ -1,17 +1,10 @@
-//! The readers of programs, the loader's cache and crontabs for arbitrary bytes.
+//! The readers of the loader's cache and of crontabs for arbitrary bytes.
 
-use std::fs::File;
-
-use crate::{calendar, elf};
-
-/// Reads the file as an ELF file.
-pub fn program(file: &File) {
-    let _ = elf::needs(file);
-}
+use crate::{calendar, loader_cache};
 
 /// Looks a library up in `cache`.
 pub fn loader_cache(cache: &[u8]) {
-    let _ = elf::cached_paths(cache, "libc.so.6");
+    let _ = loader_cache::paths(cache, "libc.so.6");
 }
 
 /// Reads a crontab of a user and of the system, and asks when its jobs are due.

@@ -12,10 +12,10 @@ pub mod finding;
 pub mod report;
 
 mod calendar;
-mod elf;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod known;
+mod loader_cache;
 mod observation;
 mod processes;
 mod programs;
@@ -37,14 +37,13 @@ pub fn interpreter(executable: &Path) -> Vec<PathBuf> {
     /// As the kernel (`MAXSYMLINKS`).
     const LINKS: usize = 40;
     let Ok((file, _)) = cold_sys::open::regular(executable, false) else { return Vec::new() };
-    let Some(name) = elf::needs(&file).and_then(|n| n.interpreter) else { return Vec::new() };
+    let Some(name) = cold_symbols::needs(&file).and_then(|n| n.interpreter) else { return Vec::new() };
     let next = |p: &PathBuf| Some(p.parent()?.join(std::fs::read_link(p).ok()?));
     std::iter::successors(Some(PathBuf::from(name)), next).take(LINKS).collect()
 }
 
 /// Why an examination could not begin.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The command is neither a path nor found through PATH.
     #[error("no such command: {name} (not found {searched})")]

@@ -4,10 +4,11 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use cold_sys::open;
+use cold_symbols::Needs;
+use cold_sys::{open, search};
 
 use crate::context::{Config, Roots};
-use crate::{Error, elf};
+use crate::{Error, loader_cache};
 
 /// Scripts that name scripts are followed this deep; the kernel stops at 5.
 const MAX_SCRIPTS: usize = 4;
@@ -112,14 +113,13 @@ fn find(roots: &Roots, name: &str, search_path: &str) -> Result<PathBuf, Error> 
 /// The program named after `#!`; for `env` the one that env will find.
 fn interpreter(roots: &Roots, path: &Path, search_path: &str) -> Option<PathBuf> {
     let (file, _) = open::regular(&roots.path(path), true).ok()?;
-    // The kernel reads 256 bytes (BINPRM_BUF_SIZE).
-    let mut bytes = [0; 256];
-    let len = std::os::unix::fs::FileExt::read_at(&file, &mut bytes, 0).ok()?;
-    let text = String::from_utf8_lossy(bytes.get(..len)?);
-    let mut words = text.strip_prefix("#!")?.lines().next()?.split_whitespace();
-    let named = canonical(roots, Path::new(words.next()?))?;
+    let mut head = [0; search::SHEBANG_BYTES];
+    let len = std::os::unix::fs::FileExt::read_at(&file, &mut head, 0).ok()?;
+    let (named, argument) = search::shebang(head.get(..len)?)?;
+    let named = canonical(roots, Path::new(named))?;
     if named.file_name()? == "env" {
-        let target = words.find(|w| !w.starts_with('-') && !w.contains('='))?;
+        let words: Vec<String> = search::words(argument).filter_map(|word| word.into_string().ok()).collect();
+        let target = words.iter().find(|w| !w.starts_with('-') && !w.contains('='))?;
         return find(roots, target, search_path).ok();
     }
     Some(named)
@@ -144,7 +144,7 @@ impl<'a> Resolver<'a> {
         let mut queue = vec![start.to_owned()];
         while let Some(path) = queue.pop() {
             let Ok((file, _)) = open::regular(&self.roots.path(&path), true) else { continue };
-            let Some(needs) = elf::needs(&file) else { continue };
+            let Some(needs) = cold_symbols::needs(&file) else { continue };
             if let Some(loader) = needs.interpreter.as_deref().map(Path::new) {
                 self.program.libraries.extend(canonical(self.roots, loader));
             }
@@ -161,16 +161,16 @@ impl<'a> Resolver<'a> {
         }
     }
 
-    fn locate(&self, name: &str, from: &Path, needs: &elf::Needs) -> Option<PathBuf> {
+    fn locate(&self, name: &str, from: &Path, needs: &Needs) -> Option<PathBuf> {
         let origin = from.parent().unwrap_or(Path::new("/")).to_string_lossy();
         let search = needs.search.iter().map(|d| d.replace("${ORIGIN}", &origin).replace("$ORIGIN", &origin));
-        let cached = elf::cached_paths(&self.cache, name).into_iter().map(PathBuf::from);
+        let cached = loader_cache::paths(&self.cache, name).into_iter().map(PathBuf::from);
         let default = ["/lib64", "/usr/lib64", "/lib", "/usr/lib"].iter().map(|d| Path::new(d).join(name));
         search.map(|d| Path::new(&d).join(name)).chain(cached).chain(default).find_map(|candidate| {
             let path = canonical(self.roots, &candidate)?;
             // The cache also lists libraries of other word sizes.
             let (file, _) = open::regular(&self.roots.path(&path), true).ok()?;
-            (elf::needs(&file)?.wide == needs.wide).then_some(path)
+            (cold_symbols::needs(&file)?.wide == needs.wide).then_some(path)
         })
     }
 }

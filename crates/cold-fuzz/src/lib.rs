@@ -64,7 +64,7 @@ fn crontab(bytes: &[u8]) {
 
 /// A program file.
 fn elf(bytes: &[u8]) {
-    cold_doctor::fuzzing::program(&in_memory(bytes));
+    let _ = cold_symbols::needs(&in_memory(bytes));
 }
 
 fn in_memory(bytes: &[u8]) -> File {

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::kernel::KernelFile;
 
+/// The environment variable of a process that must not survive, and of everything that inherits its environment.
+pub(crate) const TOKEN_VARIABLE: &str = "COLD_JOURNAL_TOKEN";
+
 /// A change that is about to be made, with all that is needed to undo it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]

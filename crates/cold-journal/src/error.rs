@@ -7,7 +7,6 @@ use cold_model::Shown as _;
 
 /// A change that could not be journalled, made or undone.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// A file operation failed.
     #[error("cannot {action} {}: {source}", path.shown())]
@@ -96,4 +95,11 @@ impl Error {
     pub(crate) fn refused(action: &'static str, path: impl Into<PathBuf>, why: impl Into<String>) -> Self {
         Self::Refused { action, path: path.into(), why: why.into() }
     }
+}
+
+/// Whether the error says that there is no such thing (any more).
+pub(crate) fn is_gone(e: &std::io::Error) -> bool {
+    use rustix::io::Errno;
+    let gone = [Errno::NOENT, Errno::NODEV, Errno::NXIO, Errno::NOTDIR, Errno::SRCH];
+    e.raw_os_error().is_some_and(|n| gone.iter().any(|g| g.raw_os_error() == n))
 }

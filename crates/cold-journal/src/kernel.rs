@@ -8,7 +8,7 @@ use cold_sys::kernelfs::{self, KernelFs};
 use cold_sys::procfs::ProcFs;
 use serde::{Deserialize, Serialize};
 
-use crate::undo::is_gone;
+use crate::error::is_gone;
 use crate::{Error, Result};
 
 /// A file or directory of one of the kernel's own file systems.

@@ -21,6 +21,8 @@ mod make;
 mod place;
 mod record;
 mod recover;
+mod service;
+mod setting;
 mod text;
 mod turn;
 mod undo;

@@ -1,7 +1,6 @@
 //! The changes a caller can make. Each is journalled, made, and comes back with its guard.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
-use std::io::Read;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -12,17 +11,12 @@ use cold_sys::kernelfs::KernelFs;
 use cold_sys::loopdev::{self, LoopDevice};
 use cold_sys::procfs::ProcFs;
 
-use crate::change::{Change, Made};
+use crate::change::{Change, Made, TOKEN_VARIABLE};
 use crate::journal::{Failed, Guard, Journal};
 use crate::kernel::{KernelFile, locate};
 use crate::recover::Leftover;
 use crate::turn::{self, Turn};
-use crate::{Error, Result};
-
-/// Marks a process started by [`Journal::spawn`] and everything that inherits its environment.
-pub(crate) const TOKEN_VARIABLE: &str = "COLD_JOURNAL_TOKEN";
-/// No setting is longer than a page.
-const MAX_SETTING: u64 = 4096;
+use crate::{Error, Result, service, setting};
 
 impl Journal {
     /// Writes `value` to a file below /sys or /proc. Undoing writes the value of before, but only if
@@ -47,15 +41,15 @@ impl Journal {
         let wanted = |old| Change::Setting {
             path: path.to_owned(),
             old,
-            new: canonical(value),
+            new: setting::canonical(value),
             kernel: kernel.cloned(),
         };
         let _turn = self.turn_for(path, &wanted(String::new()))?;
-        let change = wanted(read_setting(&place.path).map_err(|e| e.of(path))?);
+        let change = wanted(setting::read(&place.path).map_err(|e| e.of(path))?);
         let ((), guard) = self.change(change, || {
-            write_setting(&place.path, value).map_err(|e| Failed::at_once(e.of(path)))?;
+            setting::write(&place.path, value).map_err(|e| Failed::at_once(e.of(path)))?;
             // The kernel may round it (fault_around_bytes) or print it in another form.
-            Ok(((), Made::Value(read_setting(&place.path)?)))
+            Ok(((), Made::Value(setting::read(&place.path)?)))
         })?;
         Ok(guard)
     }
@@ -94,14 +88,14 @@ impl Journal {
         let kernel = KernelFile::of(self.proc(), &path)?;
         let change = Change::Controller { path: path.clone(), name: name.to_owned(), kernel };
         let _turn = turn::take(self.directory())?;
-        let on = read_setting(&path)?.split_whitespace().any(|c| c == name);
+        let on = setting::read(&path)?.split_whitespace().any(|c| c == name);
         let own = self.own_file();
         if on && turn::holder(self.directory(), own.as_deref(), &change)?.is_none() {
             return Ok(None);
         }
         let ((), guard) = self.change(change, || {
             if !on {
-                write_setting(&path, &format!("+{name}")).map_err(Failed::at_once)?;
+                setting::write(&path, &format!("+{name}")).map_err(Failed::at_once)?;
             }
             Ok(((), Made::Plain))
         })?;
@@ -187,11 +181,11 @@ impl Journal {
 
     /// Stops a running systemd service; `None` if it does not run. Undoing starts it again.
     pub fn stop_service(&self, unit: &str) -> Result<Option<Guard>> {
-        if systemctl(&["is-active", "--quiet", unit]).is_err() {
+        if service::systemctl(&["is-active", "--quiet", unit]).is_err() {
             return Ok(None);
         }
         let ((), guard) = self.change(Change::Service { unit: unit.to_owned() }, || {
-            systemctl(&["stop", unit])?;
+            service::systemctl(&["stop", unit])?;
             Ok(((), Made::Plain))
         })?;
         Ok(Some(guard))
@@ -256,45 +250,6 @@ impl Journal {
             Ok((child, Made::Process { pid, starttime }))
         })
     }
-}
-
-/// The value of a setting in the form in which it can be written back: blanks are single, and of a
-/// choice (`always [madvise] never`) only the chosen one is kept.
-pub(crate) fn canonical(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let chosen = words.iter().find_map(|w| w.strip_prefix('[')?.strip_suffix(']'));
-    chosen.map_or_else(|| words.join(" "), str::to_owned)
-}
-
-/// Reads a setting in its [`canonical`] form.
-pub(crate) fn read_setting(path: &Path) -> Result<String> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|f| f.take(MAX_SETTING + 1).read_to_end(&mut bytes));
-    read.map_err(|e| Error::io("read", path, e))?;
-    if bytes.len() as u64 > MAX_SETTING {
-        return Err(Error::refused("read", path, "it is longer than 4096 bytes, which no setting is"));
-    }
-    match std::str::from_utf8(&bytes) {
-        Ok(text) => Ok(canonical(text)),
-        Err(_) => Err(Error::refused("read", path, "it is not text")),
-    }
-}
-
-/// Writes a setting in one piece; never creates a file.
-pub(crate) fn write_setting(path: &Path, value: &str) -> Result<()> {
-    cold_sys::knob::write(path, &format!("{value}\n")).map_err(|e| Error::io("write", path, e))
-}
-
-/// Runs `systemctl`.
-pub(crate) fn systemctl(arguments: &[&str]) -> Result<()> {
-    let command = format!("systemctl {}", arguments.join(" "));
-    let fail = |why: String| Error::Command { command: command.clone(), why };
-    let output = Command::new("systemctl").args(arguments).output().map_err(|e| fail(e.to_string()))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let text = String::from_utf8_lossy(&output.stderr);
-    Err(fail(format!("{}{}{}", output.status, if text.is_empty() { "" } else { ": " }, text.trim())))
 }
 
 fn is_busy(e: &cold_sys::Error) -> bool {

@@ -13,10 +13,11 @@ use std::time::{Duration, Instant};
 use cold_sys::procfs::ProcFs;
 
 use crate::change::{Change, Made};
+use crate::error::is_gone;
 use crate::file::Pending;
 use crate::kernel::locate;
-use crate::make::{read_setting, systemctl, write_setting};
-use crate::{Error, Result, turn};
+use crate::service::systemctl;
+use crate::{Error, Result, setting, turn};
 
 /// How long processes, mounts and devices get to let go before that is reported.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -95,7 +96,7 @@ pub(crate) fn undo(proc: &ProcFs, journals: Journals<'_>, pending: &Pending) -> 
     match &pending.change {
         Change::Setting { path, old, new, kernel } => {
             let Some(place) = locate(proc, kernel.as_ref(), path)? else { return Ok(Outcome::Gone) };
-            setting(&place.path, old, new, made).map_err(|e| e.of(path))
+            restore(&place.path, old, new, made).map_err(|e| e.of(path))
         }
         Change::Controller { path, name, kernel } => {
             let Some(place) = locate(proc, kernel.as_ref(), path)? else { return Ok(Outcome::Gone) };
@@ -108,8 +109,8 @@ pub(crate) fn undo(proc: &ProcFs, journals: Journals<'_>, pending: &Pending) -> 
         Change::Mount { target, fs_type, source } => device::unmount(proc, target, fs_type, source),
         Change::Loop { number, backing, id } => device::detach(*number, backing, *id),
         Change::Service { unit } => service(unit),
-        Change::File { path, parent } => tree::remove_file(proc, path, *parent, identity),
-        Change::Directory { path, parent } => tree::remove_directory(proc, path, *parent, identity),
+        Change::File { path, parent } => tree::remove(proc, path, *parent, identity, tree::file),
+        Change::Directory { path, parent } => tree::remove(proc, path, *parent, identity, tree::directory),
         Change::Process { token, .. } => match made {
             Some(Made::Process { pid, starttime }) => process::kill(proc, *pid, *starttime, token),
             _ => process::kill_by_token(proc, token),
@@ -117,8 +118,8 @@ pub(crate) fn undo(proc: &ProcFs, journals: Journals<'_>, pending: &Pending) -> 
     }
 }
 
-fn setting(path: &Path, old: &str, new: &str, made: Option<&Made>) -> Result<Outcome> {
-    let found = match read_setting(path) {
+fn restore(path: &Path, old: &str, new: &str, made: Option<&Made>) -> Result<Outcome> {
+    let found = match setting::read(path) {
         // The device or cgroup it belonged to is gone.
         Err(Error::Io { source, .. }) if is_gone(&source) => return Ok(Outcome::Gone),
         other => other?,
@@ -133,8 +134,8 @@ fn setting(path: &Path, old: &str, new: &str, made: Option<&Made>) -> Result<Out
     if !ours {
         return Ok(Outcome::ChangedByOthers { found: format!("{found:?}") });
     }
-    write_setting(path, old)?;
-    let now = read_setting(path)?;
+    setting::write(path, old)?;
+    let now = setting::read(path)?;
     if now == old {
         return Ok(Outcome::Restored);
     }
@@ -142,7 +143,7 @@ fn setting(path: &Path, old: &str, new: &str, made: Option<&Made>) -> Result<Out
 }
 
 fn controller(path: &Path, name: &str) -> Result<Outcome> {
-    let on = match read_setting(path) {
+    let on = match setting::read(path) {
         Err(Error::Io { source, .. }) if is_gone(&source) => return Ok(Outcome::Gone),
         other => other?.split_whitespace().any(|c| c == name),
     };
@@ -150,7 +151,7 @@ fn controller(path: &Path, name: &str) -> Result<Outcome> {
         return Ok(Outcome::Gone);
     }
     // Refused (EBUSY) while a child that somebody else made uses it: then it stays in the journal.
-    write_setting(path, &format!("-{name}"))?;
+    setting::write(path, &format!("-{name}"))?;
     Ok(Outcome::Restored)
 }
 
@@ -162,15 +163,8 @@ fn service(unit: &str) -> Result<Outcome> {
     Ok(Outcome::Restored)
 }
 
-/// Whether the error says that there is no such thing (any more).
-pub(crate) fn is_gone(e: &std::io::Error) -> bool {
-    use rustix::io::Errno;
-    let gone = [Errno::NOENT, Errno::NODEV, Errno::NXIO, Errno::NOTDIR, Errno::SRCH];
-    e.raw_os_error().is_some_and(|n| gone.iter().any(|g| g.raw_os_error() == n))
-}
-
 /// Calls `attempt` until it gives a value or [`PATIENCE`] is over.
-pub(crate) fn until<T>(mut attempt: impl FnMut() -> Result<Option<T>>) -> Result<Option<T>> {
+fn until<T>(mut attempt: impl FnMut() -> Result<Option<T>>) -> Result<Option<T>> {
     let deadline = Instant::now() + PATIENCE;
     let mut pause = Duration::from_millis(1);
     loop {

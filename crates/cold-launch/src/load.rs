@@ -7,7 +7,7 @@ use cold_plan::format::{self, View};
 use cold_plan::plan::Key;
 use cold_plan::scenario;
 use cold_plan::store::{self, Store, trusted};
-use cold_sys::map::Mapping;
+use cold_sys::map::{self, Mmap};
 
 use crate::options::{Options, Skip, Source};
 
@@ -17,7 +17,7 @@ pub(crate) struct Loaded {
     pub(crate) path: PathBuf,
     /// Where it was found; `None` for a plan outside a store.
     pub(crate) place: Option<Place>,
-    bytes: Mapping,
+    bytes: Mmap,
 }
 
 /// A plan's place in a store.
@@ -88,7 +88,7 @@ impl Loaded {
     }
 
     fn map(file: &File, len: u64, path: PathBuf) -> Result<Self, Skip> {
-        match Mapping::of(file, len as usize) {
+        match map::whole(file, len as usize) {
             Ok(bytes) => Ok(Self { path, place: None, bytes }),
             Err(e) => Err(Skip::Unreadable { path, why: e.to_string() }),
         }
@@ -97,8 +97,7 @@ impl Loaded {
     /// The plan, checked: to be called once, because every step is looked at. One that lies under the name
     /// of another is not followed.
     pub(crate) fn view(&self) -> Result<View<'_>, Skip> {
-        let view =
-            View::parse(self.bytes.bytes()).map_err(|why| Skip::Format { path: self.path.clone(), why })?;
+        let view = View::parse(&self.bytes).map_err(|why| Skip::Format { path: self.path.clone(), why })?;
         if self.place.as_ref().is_some_and(|p| !view.is_for(&p.key)) {
             return Err(store::Error::OtherKey { path: self.path.clone() }.into());
         }

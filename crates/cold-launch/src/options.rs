@@ -66,7 +66,6 @@ impl Options {
 
 /// Why a start goes without its plan.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Skip {
     /// Nothing was learnt for this command.
     #[error("there is no plan for this command (learn one: cold prefetch learn -- COMMAND)")]

@@ -12,6 +12,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
+use cold_sys::search;
+
 /// `PID:DEVICE.INODE,…` of the wrappers that this process has been.
 const PASSED: &str = "COLD_LAUNCH_WRAPPERS";
 /// Wrappers are short. A longer file is not even opened: every launch asks this.
@@ -54,25 +56,24 @@ fn forget(is_set: bool) {
     }
 }
 
-/// The directories of PATH.
-fn path() -> Vec<PathBuf> {
-    std::env::var_os("PATH").map(|path| std::env::split_paths(&path).collect()).unwrap_or_default()
-}
-
 /// The file that exec takes for this word.
 fn find(word: &OsStr) -> Option<PathBuf> {
     if word.as_bytes().contains(&b'/') {
         return Some(word.into());
     }
-    path().into_iter().map(|dir| dir.join(word)).find(|file| is_executable(file))
+    let path = std::env::var_os("PATH");
+    search::candidates(word, path.as_deref()).find(|file| is_executable(file))
 }
 
 /// The first program in PATH of the wrapper's name that is none itself.
 fn behind(wrapper: &Path) -> Option<PathBuf> {
-    let name = wrapper.file_name()?;
-    path().into_iter().map(|dir| dir.join(name)).find(|file| is_executable(file) && !is_wrapper(file))
+    let path = std::env::var_os("PATH");
+    let all = search::candidates(wrapper.file_name()?, path.as_deref());
+    all.into_iter().find(|file| is_executable(file) && !is_wrapper(file))
 }
 
+/// By its mode alone, one call instead of the two of [`search::may_execute`]: every launch asks this, and a file
+/// that others only may execute costs no more than a look at whether it is a wrapper.
 fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }

@@ -40,7 +40,6 @@ pub const MAX_OFFSET: u64 = i64::MAX.cast_unsigned();
 
 /// Why bytes are no plan, or a plan cannot be bytes.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum FormatError {
     /// Another kind of file.
     #[error("not a plan (its first bytes are not \"COLDPLAN\")")]

@@ -4,6 +4,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
 use cold_model::Dev;
+use cold_model::file::mtime_ns;
 
 use crate::plan::Identity;
 
@@ -32,14 +33,14 @@ impl Identity {
             dev: Dev::of_number(meta.dev()),
             inode: meta.ino(),
             size: meta.size(),
-            mtime_ns: mtime_ns(meta.mtime(), meta.mtime_nsec()),
+            mtime_ns: mtime_ns(meta),
             build_id,
         }
     }
 
     /// Whether the file that `meta` describes is still this one.
     pub fn matches(&self, meta: &Metadata) -> Match {
-        self.matches_stat(meta.ino(), meta.size(), mtime_ns(meta.mtime(), meta.mtime_nsec()))
+        self.matches_stat(meta.ino(), meta.size(), mtime_ns(meta))
     }
 
     /// The same from the fields of a `stat`. The inode counts only where the time tells nothing: it
@@ -60,11 +61,6 @@ impl Identity {
             Match::Touched
         }
     }
-}
-
-/// Seconds and nanoseconds as nanoseconds since 1970; the years 1678 to 2262 fit.
-pub fn mtime_ns(seconds: i64, nanoseconds: i64) -> i64 {
-    seconds.saturating_mul(1_000_000_000).saturating_add(nanoseconds)
 }
 
 /// The first 20 bytes of a build-id in hexadecimal, as `readelf -n` prints it, zeros behind a shorter one; none

@@ -24,7 +24,6 @@ pub const MAX_BYTES: usize = 1 << 30;
 
 /// Why a text is no plan for this machine.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// No JSON, or not of this form.
     #[error("not an exported plan: {0}")]
@@ -73,7 +72,6 @@ pub struct Dropped {
 
 /// Why a file did not come along.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum Why {
     /// It cannot be looked at; the kernel's answer.
     Missing(String),

@@ -36,7 +36,6 @@ pub struct Command<'a> {
 
 /// Why a command line has no key.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum ScenarioError {
     /// Nothing to start.
     #[error("no command was given")]

@@ -124,7 +124,6 @@ impl ObservedStart {
 
 /// Why a recording teaches nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum WhyNot {
     /// Not the start of a command.
     #[error("the recording is not of a command's start")]

@@ -58,7 +58,6 @@ impl Effort {
 
 /// Why there is no measurement.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// No block device of this machine behind it.
     #[error("{place} is on no block device that can be measured: {why}")]

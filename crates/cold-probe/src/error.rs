@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 /// What failed, on what, and why.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// A file operation failed.
     #[error("cannot {action} {path}: {source}")]

@@ -14,7 +14,6 @@ pub mod axis;
 mod chart;
 pub mod escape;
 pub mod firefox;
-mod gzip;
 pub mod html;
 mod page;
 pub mod perfetto;
@@ -26,5 +25,3 @@ pub mod spawn;
 pub mod svg;
 pub mod terminal;
 mod wording;
-
-pub use gzip::gzip;

@@ -159,4 +159,17 @@ mod tests {
         let told = String::from_utf8_lossy(&out.stderr);
         assert!(told.contains("calling init") && told.contains("libc.so.6"), "{told}");
     }
+
+    #[test]
+    fn only_one_of_them_and_no_script_has_a_loader() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let is_dynamic = |content: &[u8]| {
+            let path = dir.path().join("program");
+            std::fs::write(&path, content).expect("write");
+            crate::report::is_dynamic(&path)
+        };
+        assert!(is_dynamic(&dynamic_image().expect("glibc")));
+        assert!(!is_dynamic(&static_image().expect("this processor")));
+        assert!(!is_dynamic(b"#!/bin/sh\n"));
+    }
 }

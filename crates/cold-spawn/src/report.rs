@@ -393,27 +393,9 @@ fn parts(baselines: &[BaselineTimes], median: Option<f64>, dynamic: bool) -> Vec
 }
 
 /// Whether the kernel starts a loader for it. A script is its interpreter's own part.
-fn is_dynamic(program: &Path) -> bool {
-    const PT_INTERP: u32 = 3;
-    const MOST: u64 = 64 << 10;
-    let head = std::fs::File::open(program).and_then(|f| {
-        let mut head = Vec::new();
-        std::io::Read::read_to_end(&mut std::io::Read::take(f, MOST), &mut head).map(|_| head)
-    });
-    let Ok(head) = head else { return false };
-    let word = |at: usize, n: usize| -> Option<u64> {
-        let bytes = head.get(at..at.checked_add(n)?)?;
-        Some(bytes.iter().rev().fold(0, |v, b| v << 8 | u64::from(*b)))
-    };
-    let segments = || -> Option<bool> {
-        if head.get(..5)? != b"\x7fELF\x02" {
-            return None;
-        }
-        let at = usize::try_from(word(32, 8)?).ok()?;
-        let (size, count) = (usize::try_from(word(54, 2)?).ok()?, usize::try_from(word(56, 2)?).ok()?);
-        Some((0..count).any(|i| word(at.saturating_add(i * size), 4) == Some(u64::from(PT_INTERP))))
-    };
-    segments().unwrap_or(false)
+pub(crate) fn is_dynamic(program: &Path) -> bool {
+    let needs = std::fs::File::open(program).ok().and_then(|file| cold_symbols::needs(&file));
+    needs.is_some_and(|needs| needs.interpreter.is_some())
 }
 
 /// The series as CSV, one line per start and method.

@@ -57,9 +57,14 @@ impl Image {
         Ok(Self { path, meta, cache: ReadCache::new(file), left })
     }
 
+    /// Its bytes.
+    pub(crate) fn reader(&self) -> Reader<'_> {
+        Reader { cache: &self.cache, left: &self.left }
+    }
+
     /// Parses the headers.
     pub(crate) fn parse(&self) -> Result<Object<'_>, Error> {
-        let reader = Reader { cache: &self.cache, left: &self.left };
+        let reader = self.reader();
         let damaged = |why: String| Error::Damaged { path: self.path.clone(), why };
         let parsed = object::File::parse(reader).map_err(|e| damaged(e.to_string()))?;
         match parsed {

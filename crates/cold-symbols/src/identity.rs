@@ -4,6 +4,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
 use cold_model::Dev;
+use cold_model::file::mtime_ns;
 use cold_model::file_system::numbers_differ;
 use cold_model::recording::File;
 
@@ -22,7 +23,7 @@ pub(crate) fn same(recorded: &File, meta: &Metadata, build_id: Option<&str>) -> 
     if recorded.size.is_some_and(|size| size != meta.len()) {
         return Err("size differs: it was replaced or changed since the recording".to_owned());
     }
-    let mtime = meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec());
+    let mtime = mtime_ns(meta);
     if recorded.mtime_ns.is_some_and(|recorded| recorded != mtime) {
         return Err("modification time differs: it was changed since the recording".to_owned());
     }
@@ -56,7 +57,7 @@ mod tests {
             deleted: false,
             file_system: "ext4".to_owned(),
             size: Some(meta.len()),
-            mtime_ns: Some(meta.mtime() * 1_000_000_000 + meta.mtime_nsec()),
+            mtime_ns: Some(mtime_ns(meta)),
             build_id: None,
         }
     }

@@ -2,13 +2,14 @@
 //!
 //! [`layouts`] reads the ELF files that a recording names, provided they still are the recorded ones,
 //! and only what the recording needs of them: symbols on pages that occur, names of frames that occur.
-//! [`unwind::Unwinder`] turns a copied stack into a list of addresses. Every file is untrusted: counts
+//! [`needs`] is what a program asks the dynamic loader for. [`unwind::Unwinder`] turns a copied stack into a list of addresses. Every file is untrusted: counts
 //! and reads are bounded, damage is an [`Error`] or an entry in `Layouts::missing`, never a panic.
 //!
 //! Never downloads anything: separate debug files are taken from this machine or not at all.
 
 mod debug_file;
 mod demangle;
+mod dynamic;
 mod elf;
 mod error;
 #[cfg(feature = "fuzzing")]
@@ -19,6 +20,7 @@ mod lines;
 mod occurs;
 pub mod unwind;
 
+pub use dynamic::{Needs, needs};
 pub use elf::build_id;
 pub use error::Error;
 pub use layout::{Options, layouts};

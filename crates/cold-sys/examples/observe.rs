@@ -10,8 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut args = std::env::args_os().skip(1);
     let first = args.next().ok_or("usage: observe FILE CMD [ARG…]")?;
     if first == HELPER_ARGUMENT {
-        let socket = args.next().and_then(|s| s.to_str()?.parse().ok()).ok_or("no socket")?;
-        return Ok(serve(socket)?);
+        return Ok(serve(&args.collect::<Vec<_>>())?);
     }
     let spec = ObserveSpec {
         argv: args.collect(),

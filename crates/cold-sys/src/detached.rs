@@ -5,8 +5,8 @@ use std::ffi::{CStr, c_int, c_void};
 use std::os::unix::fs::MetadataExt;
 use std::ptr::null_mut;
 
+use crate::child::{self, Stack};
 use crate::error::errno;
-use crate::mapped::Pages;
 use crate::pidfd::PidFd;
 use crate::{Error, Result};
 
@@ -64,21 +64,15 @@ fn copy(job: &mut dyn FnMut()) -> Result<c_int> {
     if !single_threaded() {
         return Err(refused(std::io::Error::other("this process has several threads")));
     }
-    let mut stack = Pages::new(STACK)?;
+    let stack = Stack::new(STACK).map_err(refused)?;
     // An error until the contrary is known: the process between may be killed.
     let mut start = Start { job: Some(job), made: -libc::EAGAIN };
     crate::emergency::set_elsewhere(true);
-    // SAFETY: the stack outlives the process between, because CLONE_VFORK suspends us until it has ended;
-    // the copy has a copy of it. It begins at a page and has whole ones, so its top is aligned as the ABI wants.
-    let pid = unsafe {
-        let top = stack.as_mut_ptr().add(STACK);
-        libc::clone(between, top.cast(), libc::CLONE_VM | libc::CLONE_VFORK, (&raw mut start).cast())
-    };
-    let failed = std::io::Error::last_os_error();
+    // SAFETY: `between` gets the `Start` that it expects, and ends without a change to other memory; this process
+    // has one thread (checked above). The copy has a copy of the stack.
+    let pid = unsafe { stack.vfork(between, (&raw mut start).cast(), 0) };
     crate::emergency::set_elsewhere(false);
-    if pid < 0 {
-        return Err(refused(failed));
-    }
+    let pid = pid.map_err(refused)?;
     take_leave_of(pid);
     // SAFETY: a plain read of a field that the other process may have written before it ended.
     match unsafe { std::ptr::read_volatile(&raw const start.made) } {
@@ -165,25 +159,14 @@ fn pause() {
     unsafe { libc::nanosleep(&raw const time, null_mut()) };
 }
 
-/// The set of signals with SIGCHLD alone.
-fn child_signal() -> libc::sigset_t {
-    // SAFETY: an all-zero set is a valid place to write to.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        libc::sigaddset(&raw mut set, libc::SIGCHLD);
-        set
-    }
-}
-
 fn child_signal_is_pending() -> bool {
-    let mut set = child_signal();
+    let mut set = child::set_of(&[libc::SIGCHLD]);
     // SAFETY: a set that lives across the calls.
     unsafe { libc::sigpending(&raw mut set) == 0 && libc::sigismember(&raw const set, libc::SIGCHLD) == 1 }
 }
 
 fn take_child_signal() {
-    let (set, at_once) = (child_signal(), libc::timespec { tv_sec: 0, tv_nsec: 0 });
+    let (set, at_once) = (child::set_of(&[libc::SIGCHLD]), libc::timespec { tv_sec: 0, tv_nsec: 0 });
     // SAFETY: both live across the call, which does not wait.
     unsafe { libc::sigtimedwait(&raw const set, null_mut(), &raw const at_once) };
 }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 /// A failed kernel interaction.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// A system call or file operation failed.
     #[error("cannot {action} {subject}: {source}")]

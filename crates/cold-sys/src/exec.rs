@@ -7,6 +7,8 @@ use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::search::DEFAULT_PATH;
+
 /// By their numbers the signals that this process was started to ignore, of those that it has handled since, and of
 /// SIGPIPE, which Rust's runtime ignores before `main`. An ignored signal stays ignored across exec, a handled one
 /// is at its default again.
@@ -15,8 +17,6 @@ static IGNORED_AT_START: AtomicU64 = AtomicU64::new(0);
 static MASK_AT_START: AtomicU64 = AtomicU64::new(UNKNOWN);
 /// SIGKILL and SIGSTOP are never blocked, so no mask has all bits.
 const UNKNOWN: u64 = u64::MAX;
-/// Searched where PATH is not set, as glibc has it; the rules for a plan's key have the same.
-const DEFAULT_PATH: &[u8] = b"/bin:/usr/bin";
 /// Runs what the kernel does not know as a program, as `execvp` has it.
 const SHELL: &CStr = c"/bin/sh";
 
@@ -157,7 +157,7 @@ impl Command {
         }
         let mut buffer = [0_u8; libc::PATH_MAX as usize];
         let (mut reason, mut denied) = (libc::ENOENT, false);
-        for dir in variable(b"PATH=").unwrap_or(DEFAULT_PATH).split(|b| *b == b':') {
+        for dir in variable(b"PATH=").unwrap_or(DEFAULT_PATH.as_bytes()).split(|b| *b == b':') {
             // An empty entry is the working directory.
             let parts = [dir, if dir.is_empty() { b"" } else { b"/" }, name, b"\0"];
             let Some(file) = join(&mut buffer, &parts) else { continue };

@@ -8,6 +8,8 @@ use std::fs::{File, Metadata};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 
+use memmap2::{Advice, MmapOptions, MmapRaw};
+
 use crate::page::{page_size, pages_of};
 use crate::procfs::{MapEntry, ProcFs};
 use crate::residency::{PageMap, PageRun};
@@ -59,28 +61,26 @@ struct Touched {
     large: Option<bool>,
 }
 
+/// Maps part of the file, never to be dereferenced: pages are touched by madvise, which answers with an error where
+/// a load would end in SIGBUS. Nothing is read ahead of them, should they have gone away meanwhile.
+fn mapped(file: &File, offset: u64, bytes: u64) -> Result<MmapRaw> {
+    let map = MmapOptions::new().offset(offset).len(bytes as usize).map_raw_read_only(file);
+    let map = map.map_err(|e| Error::io("map", format!("descriptor {}", file.as_raw_fd()), e))?;
+    let _ = map.advise(Advice::Random);
+    Ok(map)
+}
+
 /// Maps the file, touches one page, and looks at the page tables.
 fn touch(file: &File, bytes: u64, page: u64) -> Result<Touched> {
-    let fd = file.as_raw_fd();
-    let subject = || format!("descriptor {fd}");
-    let len = (pages_of(bytes) * page_size()) as usize;
-    // SAFETY: a new mapping at an address of the kernel's choice, which is never dereferenced here: the
-    // page is touched by madvise, which answers with an error where a load would end in SIGBUS.
-    let at = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, fd, 0) };
-    if at == libc::MAP_FAILED {
-        return Err(Error::last_os("map", subject()));
+    let map = mapped(file, 0, pages_of(bytes) * page_size())?;
+    let (start, touched) = (map.as_ptr() as u64, page * page_size());
+    if map.advise_range(Advice::PopulateRead, touched as usize, page_size() as usize).is_err() {
+        // Nothing is mapped, so nothing is learnt.
+        return Ok(Touched { mapped: Vec::new(), large: None });
     }
-    let start = at as u64;
-    let touched = start + page * page_size();
-    // SAFETY: both ranges lie within the mapping just made. RANDOM: nothing is read ahead if the page went
-    // away meanwhile.
-    let rc = unsafe {
-        libc::madvise(at, len, libc::MADV_RANDOM);
-        libc::madvise(touched as *mut libc::c_void, page_size() as usize, libc::MADV_POPULATE_READ)
-    };
-    let map = MapEntry {
+    let entry = MapEntry {
         start,
-        end: start + len as u64,
+        end: start + map.len() as u64,
         perms: *b"r--s",
         offset: 0,
         dev: Dev::default(),
@@ -90,12 +90,8 @@ fn touch(file: &File, bytes: u64, page: u64) -> Result<Touched> {
     };
     let proc = ProcFs::default();
     let own = i32::try_from(std::process::id()).unwrap_or(0);
-    // Where populating is refused nothing is mapped, so nothing is learnt.
-    let mapped = if rc == 0 { proc.file_pages_of_mapping(own, &map) } else { Ok(Vec::new()) };
-    let large = if rc == 0 { in_large_folio(&proc, touched / page_size()) } else { None };
-    // SAFETY: unmaps exactly the mapping made above, to which no reference exists.
-    unsafe { libc::munmap(at, len) };
-    Ok(Touched { mapped: mapped?, large })
+    let large = in_large_folio(&proc, (start + touched) / page_size());
+    Ok(Touched { mapped: proc.file_pages_of_mapping(own, &entry)?, large })
 }
 
 /// `/proc/kpageflags`, for page numbers of our address space.
@@ -195,27 +191,11 @@ pub fn folios(file: &File, meta: &Metadata, pages: &[u64]) -> Result<Option<Vec<
 
 /// Of a cached page: the pages of its folio before it, and all of them. `None`: gone meanwhile, or not told.
 fn looked_up(file: &File, page: u64, flags: &mut Flags) -> Result<Option<(u64, u64)>> {
-    let size = page_size();
-    let subject = || format!("descriptor {}", file.as_raw_fd());
-    let offset = libc::off_t::try_from(page * size);
-    let offset = offset.map_err(|_| Error::io("map", subject(), std::io::ErrorKind::InvalidInput.into()))?;
-    let (len, shared) = (size as usize, libc::MAP_SHARED);
-    // SAFETY: a new mapping of one page at an address of the kernel's choice, which is never dereferenced.
-    let at =
-        unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, shared, file.as_raw_fd(), offset) };
-    if at == libc::MAP_FAILED {
-        return Err(Error::last_os("map", subject()));
+    let map = mapped(file, page * page_size(), page_size())?;
+    if map.advise(Advice::PopulateRead).is_err() {
+        return Ok(None);
     }
-    // SAFETY: the mapping just made. RANDOM: nothing is read ahead if the page went away meanwhile.
-    let rc = unsafe {
-        libc::madvise(at, len, libc::MADV_RANDOM);
-        libc::madvise(at, len, libc::MADV_POPULATE_READ)
-    };
-    let folio =
-        if rc == 0 { flags.frame(at as u64 / size).and_then(|frame| flags.folio(frame)) } else { None };
-    // SAFETY: unmaps exactly the mapping made above, to which no reference exists.
-    unsafe { libc::munmap(at, len) };
-    Ok(folio)
+    Ok(flags.frame(map.as_ptr() as u64 / page_size()).and_then(|frame| flags.folio(frame)))
 }
 
 #[cfg(test)]

@@ -40,6 +40,7 @@ pub mod readahead;
 pub mod reclaim;
 pub mod remove;
 pub mod residency;
+pub mod search;
 pub mod shared;
 #[cfg(target_env = "gnu")]
 pub mod spawn;
@@ -47,12 +48,15 @@ pub mod stdio;
 pub mod supervise;
 pub mod sysfs;
 pub mod time;
+pub mod tree;
 pub mod uring;
 pub mod usage;
 pub mod whole;
 
+mod child;
 mod error;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
+mod helper;
 
 pub use error::{Error, Result};

@@ -3,51 +3,24 @@
 use std::fs::File;
 use std::os::fd::AsRawFd;
 
+use memmap2::MmapOptions;
+
 use crate::{Error, Result};
 
-/// A whole file, mapped for reading.
+pub use memmap2::{Mmap, MmapMut};
+
+/// Maps the first `len` bytes of `file`, which has as many, for reading.
 ///
 /// For files that are replaced by rename and never written in place, by owners whom the caller trusts: one
 /// that is cut short meanwhile ends this process by SIGBUS.
-#[derive(Debug)]
-pub struct Mapping {
-    at: *const u8,
-    len: usize,
+pub fn whole(file: &File, len: usize) -> Result<Mmap> {
+    // SAFETY: as said above, nobody writes to it.
+    let map = unsafe { MmapOptions::new().len(len).map_copy_read_only(file) };
+    map.map_err(|e| Error::io("map", format!("descriptor {}", file.as_raw_fd()), e))
 }
 
-// SAFETY: the memory is only read and lives as long as the value.
-unsafe impl Send for Mapping {}
-// SAFETY: as above.
-unsafe impl Sync for Mapping {}
-
-impl Mapping {
-    /// Maps the first `len` bytes of `file`, which has as many.
-    pub fn of(file: &File, len: usize) -> Result<Self> {
-        if len == 0 {
-            return Ok(Self { at: std::ptr::NonNull::dangling().as_ptr(), len });
-        }
-        let fd = file.as_raw_fd();
-        // SAFETY: a new private mapping; nothing existing is touched.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, libc::MAP_PRIVATE, fd, 0) };
-        if at == libc::MAP_FAILED {
-            return Err(Error::last_os("map", format!("descriptor {fd}")));
-        }
-        Ok(Self { at: at.cast_const().cast(), len })
-    }
-
-    /// The bytes.
-    pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the mapping has `len` readable bytes for as long as `self` lives, or `len` is 0 and the
-        // pointer is aligned and not null.
-        unsafe { std::slice::from_raw_parts(self.at, self.len) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        if self.len > 0 {
-            // SAFETY: the mapping made by `of`; no reference to it outlives `self`.
-            unsafe { libc::munmap(self.at.cast_mut().cast(), self.len) };
-        }
-    }
+/// Zeroed memory of at least one byte that begins at a page: buffers for direct I/O, stacks.
+pub fn pages(len: usize) -> Result<MmapMut> {
+    let map = MmapMut::map_anon(len.max(1));
+    map.map_err(|e| Error::io("map", format!("{len} bytes of memory"), e))
 }

@@ -1,10 +1,9 @@
-//! Mappings that may be touched: a file's pages byte by byte, and page-aligned anonymous memory.
+//! Mapped files that may be touched, page by page and byte by byte, mapped in any of the ways programs do.
 //!
 //! Reads are volatile, so that a touch whose value nobody uses still happens. A file that is cut short
 //! while it is mapped ends the process with SIGBUS: map files of your own, or in a process of its own.
 
 use std::fs::File;
-use std::ops::{Deref, DerefMut};
 use std::os::fd::AsRawFd;
 
 use crate::{Error, Result};
@@ -139,60 +138,6 @@ impl Drop for MappedFile {
     }
 }
 
-/// Anonymous memory that begins at a page: buffers for direct I/O, data pages.
-#[derive(Debug)]
-pub struct Pages {
-    at: *mut u8,
-    len: usize,
-}
-
-// SAFETY: owned memory without thread affinity.
-unsafe impl Send for Pages {}
-
-impl Pages {
-    /// Zeroed memory of at least one byte.
-    pub fn new(len: usize) -> Result<Self> {
-        let len = len.max(1);
-        // SAFETY: a new anonymous mapping; nothing existing is touched.
-        let at = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                len,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_PRIVATE | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        };
-        if at == libc::MAP_FAILED {
-            return Err(Error::last_os("map", format!("{len} bytes of memory")));
-        }
-        Ok(Self { at: at.cast(), len })
-    }
-}
-
-impl Deref for Pages {
-    type Target = [u8];
-    fn deref(&self) -> &[u8] {
-        // SAFETY: `len` initialised (zeroed) bytes that live as long as `self`.
-        unsafe { std::slice::from_raw_parts(self.at, self.len) }
-    }
-}
-
-impl DerefMut for Pages {
-    fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above, and `self` is borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.at, self.len) }
-    }
-}
-
-impl Drop for Pages {
-    fn drop(&mut self) {
-        // SAFETY: exactly the mapping made by `new`; no reference into it outlives `self`.
-        unsafe { libc::munmap(self.at.cast(), self.len) };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::io::Write;
@@ -217,14 +162,5 @@ mod tests {
         let only_read = MapKind::default();
         assert!(!MappedFile::new(&file, 5000, only_read).unwrap().poke(0, 1));
         assert!(MappedFile::new(&file, 0, only_read).is_err());
-    }
-
-    #[test]
-    fn anonymous_memory_is_aligned_and_zero() {
-        let mut pages = Pages::new(10_000).unwrap();
-        assert_eq!(pages.as_ptr() as usize % crate::page::page_size() as usize, 0);
-        assert!(pages.iter().all(|b| *b == 0));
-        pages[9_999] = 1;
-        assert_eq!(pages.len(), 10_000);
     }
 }

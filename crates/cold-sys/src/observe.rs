@@ -52,6 +52,7 @@ pub use serve::serve;
 /// Reads `bytes` as a message of either side.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn fuzz(bytes: &[u8]) {
-    let _ = protocol::receive::<protocol::Request>(bytes);
-    let _ = protocol::receive::<protocol::Reply>(bytes);
+    let (mut orders, mut replies) = (bytes, bytes);
+    let _ = crate::helper::receive::<protocol::Order>(&mut orders);
+    let _ = crate::helper::receive::<protocol::Reply>(&mut replies);
 }

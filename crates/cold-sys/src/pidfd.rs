@@ -3,10 +3,10 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, Signal};
 
+use crate::helper::is_readable;
 use crate::procfs::ProcFs;
 use crate::{Error, Result};
 
@@ -55,16 +55,13 @@ impl PidFd {
         let deadline = Instant::now() + limit;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
-            let timeout = Timespec {
-                tv_sec: i64::try_from(left.as_secs()).unwrap_or(i64::MAX),
-                tv_nsec: i64::from(left.subsec_nanos()),
-            };
-            let mut fds = [PollFd::new(&self.fd, PollFlags::IN)];
-            match rustix::event::poll(&mut fds, Some(&timeout)) {
-                Ok(0) => return Ok(false),
-                Ok(_) => return Ok(true),
-                Err(Errno::INTR) => {}
-                Err(e) => return Err(Error::io("wait for", format!("pid {}", self.pid), e.into())),
+            let ended = is_readable(self.fd.as_fd(), Some(left));
+            if ended.map_err(|e| Error::io("wait for", format!("pid {}", self.pid), e))? {
+                return Ok(true);
+            }
+            // Before it a signal has ended the wait.
+            if Instant::now() >= deadline {
+                return Ok(false);
             }
         }
     }

@@ -13,22 +13,17 @@
 //! [`client`] is the side inside `cold`; [`serve`](serve::serve) runs in the supervisor, which is `cold`
 //! itself started again with the hidden argument [`ARGUMENT`]; [`protocol`] is what they say.
 
-mod child;
 pub mod client;
 pub mod protocol;
 pub mod serve;
-mod tree;
 
 /// First argument that makes `cold` a supervisor instead of a command.
 pub const ARGUMENT: &str = "__supervise";
 
-pub use tree::descendants;
-
 /// Reads the lines of `bytes` as messages of either side.
 #[cfg(feature = "fuzzing")]
 pub(crate) fn fuzz(bytes: &[u8]) {
-    for line in bytes.split(|b| *b == b'\n') {
-        let _ = serde_json::from_slice::<protocol::Order>(line);
-        let _ = serde_json::from_slice::<protocol::Event>(line);
-    }
+    let (mut orders, mut events) = (bytes, bytes);
+    while let Ok(Some(_)) = crate::helper::receive::<protocol::Order>(&mut orders) {}
+    while let Ok(Some(_)) = crate::helper::receive::<protocol::Event>(&mut events) {}
 }

@@ -50,7 +50,7 @@ mod tests {
     #[test]
     fn touching_fresh_memory_counts_as_minor_faults() {
         let before = super::thread();
-        let mut pages = crate::mapped::Pages::new(100 * crate::page::page_size() as usize).unwrap();
+        let mut pages = crate::map::pages(100 * crate::page::page_size() as usize).unwrap();
         pages.iter_mut().for_each(|b| *b = 1);
         let used = super::thread().since(before);
         // Huge pages may cover many at once.

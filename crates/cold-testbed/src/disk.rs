@@ -77,7 +77,6 @@ pub struct Info {
 
 /// What went wrong with a test disk.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// A file or socket operation failed.
     #[error("cannot {action} {path}: {source}")]

@@ -113,7 +113,6 @@ pub struct Finished {
 
 /// Why recording failed.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The kernel or our rights do not allow it.
     #[error(transparent)]

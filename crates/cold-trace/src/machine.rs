@@ -3,6 +3,7 @@
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
+use cold_model::file::Content;
 use cold_model::recording::{File, FileKind};
 use cold_sys::residency::PageMap;
 
@@ -15,7 +16,7 @@ pub trait Machine {
     fn folios(&mut self, file: &File, pages: &[u64]) -> Option<Vec<(u64, u64)>>;
     /// Size in bytes and time of last change in nanoseconds since 1970; `None`: not told, or its path leads to
     /// another inode now.
-    fn size_and_mtime(&mut self, file: &File) -> Option<(u64, i64)>;
+    fn content(&mut self, file: &File) -> Option<Content>;
 }
 
 /// Another machine, or another boot: knows nothing.
@@ -29,7 +30,7 @@ impl Machine for Elsewhere {
     fn folios(&mut self, _: &File, _: &[u64]) -> Option<Vec<(u64, u64)>> {
         None
     }
-    fn size_and_mtime(&mut self, _: &File) -> Option<(u64, i64)> {
+    fn content(&mut self, _: &File) -> Option<Content> {
         None
     }
 }
@@ -49,15 +50,10 @@ impl Machine for Here {
         let folios = cold_sys::folio::folios(&open, &meta, pages).ok()??;
         Some(folios.into_iter().map(|run| (run.first, run.pages)).collect())
     }
-    fn size_and_mtime(&mut self, file: &File) -> Option<(u64, i64)> {
+    fn content(&mut self, file: &File) -> Option<Content> {
         let meta = std::fs::symlink_metadata(file.place()?).ok()?;
-        (meta.is_file() && meta.ino() == file.inode).then(|| (meta.len(), mtime(&meta)))
+        (meta.is_file() && meta.ino() == file.inode).then(|| Content::of(&meta))
     }
-}
-
-/// Modification time, nanoseconds since 1970.
-pub(crate) fn mtime(meta: &Metadata) -> i64 {
-    meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec())
 }
 
 fn opened(file: &File) -> Option<(std::fs::File, Metadata)> {
@@ -65,10 +61,5 @@ fn opened(file: &File) -> Option<(std::fs::File, Metadata)> {
         return None;
     }
     let (open, meta) = cold_sys::open::regular(&file.place()?, false).ok()?;
-    same(file, &meta).then_some((open, meta))
-}
-
-/// By inode and size: devices of `stat` and of the page cache differ on btrfs and overlayfs.
-fn same(file: &File, meta: &Metadata) -> bool {
-    meta.ino() == file.inode && file.size.is_none_or(|size| size == meta.len())
+    file.is_still(&meta).then_some((open, meta))
 }

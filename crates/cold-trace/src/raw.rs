@@ -47,6 +47,13 @@ pub const STALL_IOWAIT: u32 = 1;
 /// [`Stall::state`]: [`Stall::woken`] holds.
 pub const STALL_WOKEN: u32 = 2;
 
+/// [`ReadaheadEvent::kind`]: the reader waits for it.
+pub const READAHEAD_SYNC: u32 = 1;
+/// [`ReadaheadEvent::kind`]: the reader goes on meanwhile.
+pub const READAHEAD_ASYNC: u32 = 2;
+/// [`ReadaheadEvent::kind`]: in folios of an order.
+pub const READAHEAD_ORDER: u32 = 3;
+
 /// Names of the classes of lost events, in the order of `enum cold_loss`.
 pub const LOSSES: [&str; 13] = [
     "files",

@@ -21,7 +21,7 @@ use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 
 use crate::blocks::{self, Fact, FileFact, Sink};
-use crate::machine::{Elsewhere, Here, mtime};
+use crate::machine::{Elsewhere, Here};
 use crate::perf::recorder::{Plan, Recorder, Rings, SharedSink};
 use crate::unwind::Unwinder;
 use crate::waiting::kernel_functions;
@@ -40,7 +40,6 @@ const STACK_BYTES: u32 = 8 << 10;
 
 /// What cannot be recorded.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// The tier that was asked for is not to be had.
     #[error("tier {tier} cannot be used: {reason}")]
@@ -386,7 +385,7 @@ fn look(proc: &ProcFs, path: &Path) -> Option<(FileFact, Vec<(u64, u64)>)> {
         inode: std::os::unix::fs::MetadataExt::ino(&meta),
         kind: FileKind::Regular,
         size: meta.len(),
-        mtime_ns: mtime(&meta),
+        mtime_ns: cold_model::file::mtime_ns(&meta),
     };
     Some((fact, map.runs().map(|run| (run.first, run.pages)).collect()))
 }

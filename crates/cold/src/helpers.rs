@@ -35,8 +35,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Option<ExitCode> {
     let failed = if first == supervise::ARGUMENT {
         supervise::serve::serve(rest).err().map(Failure::from)
     } else if first == observe::HELPER_ARGUMENT {
-        let socket = rest.first().and_then(|a| a.to_str()?.parse().ok())?;
-        observe::serve(socket).err().map(Failure::from)
+        observe::serve(rest).err().map(Failure::from)
     } else if first == worker::ARGUMENT {
         worker::serve().err().map(Failure::from)
     } else if first == KEEPER {

@@ -5,7 +5,6 @@ use crate::metric::{Metric, Unit};
 
 /// Why a gate cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum GateError {
     /// Not of the grammar.
     #[error("'{text}': at character {position} expected {expected}, found {found}")]

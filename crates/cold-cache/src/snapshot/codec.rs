@@ -27,7 +27,6 @@ const MIN_FILE: usize = 4 + 1 + 3 * 8 + 8 + 4 + 1;
 
 /// Why bytes are no snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum CodecError {
     /// Another kind of file.
     #[error("not a cache snapshot (its first bytes are not {:?})", String::from_utf8_lossy(MAGIC))]

@@ -9,10 +9,10 @@ use cold_model::Shown as _;
 use cold_sys::pidfd::PidFd;
 use cold_sys::procfs::ProcFs;
 
-use super::{Outcome, PATIENCE, is_gone, until};
+use super::{Outcome, PATIENCE, until};
+use crate::error::is_gone;
 use crate::kernel::{KernelFile, locate};
-use crate::make::write_setting;
-use crate::{Error, Result};
+use crate::{Error, Result, setting};
 
 pub(super) fn remove(
     proc: &ProcFs,
@@ -42,7 +42,7 @@ pub(super) fn remove(
     }
     // A process may fork while it is killed: kill until the directories can be removed.
     let removed = until(|| {
-        let _ = write_setting(&path.join("cgroup.kill"), "1"); // v2, Linux 5.14
+        let _ = setting::write(&path.join("cgroup.kill"), "1"); // v2, Linux 5.14
         kill_members(&path)?;
         Ok(remove_tree(&path)?.then_some(()))
     })?;

@@ -10,7 +10,8 @@ use cold_sys::mount;
 use cold_sys::procfs::ProcFs;
 use rustix::io::Errno;
 
-use super::{Outcome, is_gone, until};
+use super::{Outcome, until};
+use crate::error::is_gone;
 use crate::{Error, Result};
 
 /// A mount is busy for moments when an indexer or a shell looks at it; after this it is detached.

@@ -8,7 +8,7 @@ use cold_sys::pidfd::PidFd;
 use cold_sys::procfs::ProcFs;
 
 use super::{Outcome, PATIENCE};
-use crate::make::TOKEN_VARIABLE;
+use crate::change::TOKEN_VARIABLE;
 use crate::{Error, Result};
 
 /// How long programs that are just being started are waited for, because nobody can tell yet whose they are.

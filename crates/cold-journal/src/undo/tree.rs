@@ -12,42 +12,40 @@ use cold_sys::remove::Entry;
 use super::Outcome;
 use crate::{Error, Result};
 
-pub(super) fn remove_file(
+/// Removes what was created, by the way of its kind.
+pub(super) fn remove(
     proc: &ProcFs,
     path: &Path,
     parent: FileId,
     identity: Option<FileId>,
+    kind: fn(&ProcFs, &Path, Entry, bool) -> Result<Outcome>,
 ) -> Result<Outcome> {
-    let entry = match recognise(proc, path, parent, identity)? {
-        Found::Ours(entry) => entry,
-        Found::Other(outcome) => return Ok(outcome),
-    };
+    match recognise(proc, path, parent, identity)? {
+        Found::Ours(entry) => kind(proc, path, entry, identity.is_some()),
+        Found::Other(outcome) => Ok(outcome),
+    }
+}
+
+/// A regular file; one that is not confirmed only while it is empty.
+pub(super) fn file(_: &ProcFs, path: &Path, entry: Entry, confirmed: bool) -> Result<Outcome> {
     let meta = entry.meta();
     if !meta.is_file() {
         return Ok(others("it is no regular file"));
     }
-    if identity.is_none() && meta.len() > 0 {
+    if !confirmed && meta.len() > 0 {
         // Killed between creating and confirming it we had written nothing yet.
         return Ok(others(format!("a file of {} bytes", meta.len())));
     }
     removed(path, entry.unlink())
 }
 
-pub(super) fn remove_directory(
-    proc: &ProcFs,
-    path: &Path,
-    parent: FileId,
-    identity: Option<FileId>,
-) -> Result<Outcome> {
-    let entry = match recognise(proc, path, parent, identity)? {
-        Found::Ours(entry) => entry,
-        Found::Other(outcome) => return Ok(outcome),
-    };
+/// A directory with all that is in it; one that is not confirmed only while it is empty.
+pub(super) fn directory(proc: &ProcFs, path: &Path, entry: Entry, confirmed: bool) -> Result<Outcome> {
     if !entry.meta().is_dir() {
         return Ok(others("it is no directory"));
     }
-    if identity.is_none() {
-        // Not confirmed, so nothing was put into it by us.
+    if !confirmed {
+        // Nothing was put into it by us.
         return match entry.remove_empty() {
             Err(e) if e.kind() == io::ErrorKind::DirectoryNotEmpty => {
                 Ok(others("a directory that is not empty"))

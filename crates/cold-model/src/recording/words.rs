@@ -1,5 +1,7 @@
 //! Kinds and causes in words, the same in every report and export.
 
+use std::fs::Metadata;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use crate::file_system::Origin;
@@ -12,6 +14,12 @@ impl File {
     /// name (as those of a process that has ended) does not mean that anybody deleted it.
     pub fn is_pseudo(&self) -> bool {
         Origin::of(&self.file_system) == Origin::Kernel
+    }
+
+    /// Whether the file that `meta` describes is this one, by inode and size: device numbers of `stat` differ from
+    /// those of the page cache on btrfs and overlayfs.
+    pub fn is_still(&self, meta: &Metadata) -> bool {
+        meta.ino() == self.inode && self.size.is_none_or(|size| size == meta.len())
     }
 
     /// What is shown where no path of it is known.

@@ -5,14 +5,10 @@ use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, AtFlags, CWD, accessat};
+use cold_sys::search;
 
 use super::{Command, ScenarioError};
 
-/// What glibc's `execvp` searches when PATH is not set.
-const DEFAULT_PATH: &str = "/bin:/usr/bin";
-/// Bytes of a script that the kernel looks at (`BINPRM_BUF_SIZE`).
-const SHEBANG: u64 = 256;
 /// Interpreters that are scripts themselves: the kernel follows so many.
 const NESTED: usize = 4;
 
@@ -54,12 +50,9 @@ pub(super) fn shebang(program: &Program) -> Result<Option<PathBuf>, ScenarioErro
     let place = Place { cwd: program.cwd.clone(), search: program.search.clone() };
     let mut file = program.path.clone();
     for _ in 0..=NESTED {
-        let Some(line) = first_line(&file)? else {
+        let Some((interpreter, argv)) = first_line(&file)? else {
             return Ok((file != program.path).then_some(file));
         };
-        let mut words = words(&line).into_iter();
-        let interpreter = words.next().unwrap_or_default();
-        let argv: Vec<OsString> = std::iter::once(interpreter.clone()).chain(words).collect();
         let by_env = Path::new(&interpreter).file_name() == Some(OsStr::new("env"));
         file = match by_env.then(|| through_env(&argv, &place)).flatten() {
             Some((inner, place)) => {
@@ -86,45 +79,31 @@ impl Place {
         if word.as_bytes().contains(&b'/') {
             return canonical(&self.cwd.join(word));
         }
-        let path = self.search.as_deref().unwrap_or(OsStr::new(DEFAULT_PATH));
-        // An empty entry is the working directory.
-        let dirs = path.as_bytes().split(|b| *b == b':').map(|d| self.cwd.join(OsStr::from_bytes(d)));
-        let found = dirs.map(|d| d.join(word)).find(|file| is_executable(file));
-        match found {
-            Some(file) if !word.is_empty() => canonical(&file),
+        match search::find(word, self.search.as_deref(), &self.cwd) {
+            Some(file) if !word.is_empty() => canonical(&self.cwd.join(file)),
             _ => Err(ScenarioError::NotFound(word.to_owned())),
         }
     }
-}
-
-fn is_executable(file: &Path) -> bool {
-    file.is_file() && accessat(CWD, file, Access::EXEC_OK, AtFlags::EACCESS).is_ok()
 }
 
 fn canonical(path: &Path) -> Result<PathBuf, ScenarioError> {
     std::fs::canonicalize(path).map_err(|source| ScenarioError::Io { path: path.to_owned(), source })
 }
 
-/// What stands behind `#!` in the first line; `None` for what is no script, or cannot be read (an
-/// executable need not be readable, a script must be).
-fn first_line(path: &Path) -> Result<Option<Vec<u8>>, ScenarioError> {
+/// The interpreter of a script and its argument vector; `None` for what is no script, or cannot be read (an
+/// executable need not be readable, a script must be). The kernel passes all arguments as one; `env -S` splits it,
+/// and to others it does not matter here.
+fn first_line(path: &Path) -> Result<Option<(OsString, Vec<OsString>)>, ScenarioError> {
     let io = |source| ScenarioError::Io { path: path.to_owned(), source };
     let Ok((file, _)) = cold_sys::open::regular(path, false) else { return Ok(None) };
     // Without, the kernel reads four pages and marks the second: when the program touches it, the kernel reads ahead
     // from there on, on a disk with a window of 8 MiB 3 MiB of `python3.11`, in front of what is needed sooner.
     let _ = cold_sys::evict::advise_random(&file);
-    let mut bytes = Vec::with_capacity(SHEBANG as usize);
-    file.take(SHEBANG).read_to_end(&mut bytes).map_err(io)?;
-    let Some(line) = bytes.strip_prefix(b"#!") else { return Ok(None) };
-    let line = line.split(|b| *b == b'\n').next().unwrap_or_default().trim_ascii();
-    Ok((!line.is_empty()).then(|| line.to_vec()))
-}
-
-/// The interpreter and its arguments. The kernel passes all of them as one; `env -S` splits it, and to
-/// others it does not matter here.
-fn words(line: &[u8]) -> Vec<OsString> {
-    let words = line.split(|b| matches!(b, b' ' | b'\t')).filter(|w| !w.is_empty());
-    words.map(|w| OsStr::from_bytes(w).to_owned()).collect()
+    let mut bytes = Vec::with_capacity(search::SHEBANG_BYTES);
+    file.take(search::SHEBANG_BYTES as u64).read_to_end(&mut bytes).map_err(io)?;
+    let Some((interpreter, argument)) = search::shebang(&bytes) else { return Ok(None) };
+    let argv = std::iter::once(interpreter.to_owned()).chain(search::words(argument));
+    Ok(Some((interpreter.to_owned(), argv.collect())))
 }
 
 /// The command inside `env …`, and where it is looked up; `None` when there is none, or behind options
@@ -156,7 +135,7 @@ fn through_env(argv: &[OsString], at: &Place) -> Option<(Vec<OsString>, Place)> 
             ("-S" | "--split-string", value) => {
                 let line = value.map_or_else(|| rest.next().cloned(), |v| Some(v.into()))?;
                 let mut inner = vec![argv.first()?.clone()];
-                inner.extend(words(line.as_bytes()));
+                inner.extend(search::words(&line));
                 inner.extend(rest.cloned());
                 return through_env(&inner, &place);
             }

@@ -7,7 +7,6 @@ use crate::format::FormatError;
 
 /// A plan that could not be used or kept.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum Error {
     /// A file operation failed.
     #[error("cannot {action} {path}: {source}")]

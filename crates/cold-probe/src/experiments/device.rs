@@ -46,7 +46,7 @@ pub fn run(lab: &Lab<'_>, bytes: u64) -> Result<Found> {
         .custom_flags(rustix::fs::OFlags::DIRECT.bits().cast_signed())
         .open(subject.path())
         .map_err(Error::io("open past the cache", subject.path()))?;
-    let mut page = cold_sys::mapped::Pages::new(4096)?;
+    let mut page = cold_sys::map::pages(4096)?;
     let mut strides = Vec::new();
     for step in [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20] {
         for stride in [i64::from(step), -i64::from(step)] {

@@ -6,7 +6,8 @@ use std::time::Instant;
 
 use cold_model::Shown as _;
 use cold_stats::Pcg;
-use cold_sys::mapped::{MapKind, MappedFile, Pages};
+use cold_sys::map::{self, MmapMut};
+use cold_sys::mapped::{MapKind, MappedFile};
 
 use crate::spec::Work;
 use crate::variate::fold;
@@ -24,14 +25,14 @@ const MOST_PAGES: u64 = 1 << 18;
 
 /// Memory that the loop touches.
 pub(super) struct Memory {
-    data: Pages,
+    data: MmapMut,
     code: MappedFile,
     sink: u64,
 }
 
 impl Memory {
     pub(super) fn new(work: &Work) -> Result<Self, cold_sys::Error> {
-        let data = Pages::new((work.data_pages.clamp(1, MOST_PAGES) * PAGE) as usize)?;
+        let data = map::pages((work.data_pages.clamp(1, MOST_PAGES) * PAGE) as usize)?;
         let path = work.code_file.as_deref().unwrap_or(Path::new("/proc/self/exe"));
         let io = |e| cold_sys::Error::io("open", path.shown().to_string(), e);
         let file = File::open(path).map_err(io)?;

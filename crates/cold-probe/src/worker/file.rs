@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use cold_model::Shown as _;
 use cold_sys::evict;
-use cold_sys::mapped::{MapAdvice, MapKind, MappedFile, Pages};
+use cold_sys::map::{self, MmapMut};
+use cold_sys::mapped::{MapAdvice, MapKind, MappedFile};
 use cold_sys::residency::cachestat;
 
 use crate::spec::{Act, Advice, FileAdvice, Mapping, Mode, Work};
@@ -18,7 +19,7 @@ const PAGE: u64 = 4096;
 pub(super) struct Target {
     file: File,
     reach: Reach,
-    buffer: Pages,
+    buffer: MmapMut,
     record: u64,
     /// One bit per page that was used.
     touched: Vec<u64>,
@@ -59,7 +60,7 @@ impl Target {
                 Reach::Mapping(map(&file, work, mapping).map_err(|e| named("map", &e))?, mapping)
             }
         };
-        let mut buffer = Pages::new(work.record as usize).map_err(io::Error::other)?;
+        let mut buffer = map::pages(work.record as usize).map_err(io::Error::other)?;
         buffer.fill(0x5a);
         let touched = vec![0; work.bytes.div_ceil(PAGE).div_ceil(64) as usize];
         Ok(Self { file, reach, buffer, record: work.record, touched })
@@ -150,7 +151,7 @@ pub(super) fn own_cost(work: &Work) -> io::Result<f64> {
             let mut hot = Target {
                 file,
                 reach: Reach::Mapping(map, how),
-                buffer: Pages::new(1).map_err(io::Error::other)?,
+                buffer: map::pages(1).map_err(io::Error::other)?,
                 record: work.record,
                 touched: Vec::new(),
             };

@@ -1,48 +1,22 @@
 //! What the dynamic loader is told: needed libraries, run paths, relocations. See elf(5).
 
 use cold_model::layout::FileLayout;
-use object::{Object as _, ObjectSection as _};
+use object::{Object as _, ObjectSection as _, elf};
 
+use crate::dynamic::Table;
 use crate::elf::{Object, section_bytes};
 
-/// Longest dynamic table; the largest programs have below 300 entries.
-const MAX_TABLE: u64 = 1 << 20;
-/// Longest table of strings or of relocations that is read (libxul's relocations: 14 MiB).
+/// Longest table of relocations that is read (libxul's: 14 MiB).
 const MAX_BYTES: u64 = 256 << 20;
-/// Most needed libraries or run paths that are listed.
-const MAX_NAMES: usize = 4096;
-
-const DT_NULL: u64 = 0;
-const DT_NEEDED: u64 = 1;
-const DT_RPATH: u64 = 15;
-const DT_RUNPATH: u64 = 29;
-const DT_RELR: u64 = 36;
-const DT_RELACOUNT: u64 = 0x6fff_fff9;
-const DT_RELCOUNT: u64 = 0x6fff_fffa;
 
 /// Fills the facts of the dynamic section in.
 pub(super) fn read(object: &Object<'_>, layout: &mut FileLayout) {
-    let table = section_bytes(object, ".dynamic", MAX_TABLE).unwrap_or_default();
+    let table = Table::of_object(object);
     let width = if object.is_64() { 8 } else { 4 };
-    let number = |bytes: &[u8]| number(bytes, object.is_little_endian());
-    let entries: Vec<(u64, u64)> = table
-        .chunks_exact(2 * width)
-        .filter_map(|entry| entry.split_at_checked(width))
-        .map(|(tag, value)| (number(tag), number(value)))
-        .take_while(|(tag, _)| *tag != DT_NULL)
-        .collect();
-    let strings = section_bytes(object, ".dynstr", MAX_BYTES).unwrap_or_default();
-    let text = |at: u64| {
-        let tail = strings.get(usize::try_from(at).ok()?..)?;
-        let end = tail.iter().take(4096).position(|b| *b == 0)?;
-        Some(String::from_utf8_lossy(tail.get(..end)?).into_owned()).filter(|t| !t.is_empty())
-    };
-    let values = |wanted: u64| entries.iter().filter(move |(tag, _)| *tag == wanted).map(|(_, value)| *value);
-    layout.needed = values(DT_NEEDED).filter_map(text).take(MAX_NAMES).collect();
-    let paths: Vec<String> = values(DT_RUNPATH).chain(values(DT_RPATH)).filter_map(text).collect();
-    layout.run_path = paths.iter().flat_map(|p| p.split(':')).take(MAX_NAMES).map(str::to_owned).collect();
-    layout.relr = values(DT_RELR).next().is_some();
-    let stated = values(DT_RELACOUNT).chain(values(DT_RELCOUNT)).next();
+    layout.needed = table.texts(elf::DT_NEEDED).collect();
+    layout.run_path = table.run_path();
+    layout.relr = table.values(elf::DT_RELR).next().is_some();
+    let stated = table.values(elf::DT_RELACOUNT).chain(table.values(elf::DT_RELCOUNT)).next();
     layout.relative_relocations =
         stated.map_or_else(|| counted(object, width), |count| count.min(room(object, width)));
 }

@@ -159,7 +159,7 @@ fn recorded(path: &Path) -> cold_model::recording::File {
         deleted: false,
         file_system: "ext4".to_owned(),
         size: Some(meta.len()),
-        mtime_ns: Some(meta.mtime() * 1_000_000_000 + meta.mtime_nsec()),
+        mtime_ns: Some(cold_model::file::mtime_ns(&meta)),
         build_id: None,
     }
 }

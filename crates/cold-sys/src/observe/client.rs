@@ -1,11 +1,7 @@
 //! The caller's side: starts the helper, asks, stops, gets the result.
 
 use std::ffi::{OsStr, OsString};
-use std::io::Write;
-use std::net::Shutdown;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
-use std::os::unix::net::UnixStream;
-use std::os::unix::process::CommandExt;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -13,7 +9,8 @@ use std::time::Duration;
 use cold_model::observed::ObservedStart;
 
 use super::error::{ObserveError, Result};
-use super::protocol::{self, Reply, Request};
+use super::protocol::{Order, Reply, Request};
+use crate::helper::{self, Channel};
 
 /// The hidden first argument with which the program that contains [`super::serve`] is started; the
 /// second is the number of the socket.
@@ -56,7 +53,7 @@ impl Streams {
 #[derive(Debug)]
 pub struct Client {
     helper: Child,
-    stream: UnixStream,
+    channel: Channel,
     pid: i32,
 }
 
@@ -64,23 +61,15 @@ impl Client {
     /// Starts `spec` under a helper process, which is `program` (normally `/proc/self/exe`) called with
     /// [`HELPER_ARGUMENT`]. Returns when the command's program runs.
     pub fn start(program: &OsStr, spec: &ObserveSpec, streams: Streams) -> Result<Self> {
-        let (stream, theirs) = UnixStream::pair().map_err(|e| ObserveError::os("create a socket", &e))?;
-        let fd = theirs.as_raw_fd();
-        let mut command = Command::new(program);
-        command.arg(HELPER_ARGUMENT).arg(fd.to_string());
-        command.stdin(streams.stdin).stdout(streams.stdout).stderr(streams.stderr);
-        // SAFETY: fcntl is async-signal-safe, and the closure touches nothing but an integer.
-        unsafe {
-            command.pre_exec(move || match libc::fcntl(fd, libc::F_SETFD, 0) {
-                0 => Ok(()),
-                _ => Err(std::io::Error::last_os_error()),
-            });
-        }
-        let helper = command.spawn().map_err(|e| ObserveError::os("start the observing process", &e))?;
-        drop(theirs);
+        let set_up = |command: &mut Command| {
+            command.stdin(streams.stdin).stdout(streams.stdout).stderr(streams.stderr);
+        };
+        let started = helper::start(program, HELPER_ARGUMENT, set_up);
+        let (helper, channel) = started.map_err(|e| ObserveError::os("start the observing process", &e))?;
         // The pid is filled in below; until then Drop already cleans up on every error.
-        let mut client = Self { helper, stream, pid: 0 };
-        protocol::send(&client.stream, &request(spec))?;
+        let mut client = Self { helper, channel, pid: 0 };
+        let sent = client.channel.send(&Order::Observe(request(spec)));
+        sent.map_err(|e| ObserveError::os("write to the observing process", &e))?;
         match client.reply()? {
             Reply::Started(pid) => client.pid = pid,
             Reply::Failed(e) => return Err(e),
@@ -102,7 +91,7 @@ impl Client {
     /// Asks for the end of the tree: SIGTERM, and SIGKILL after the grace time. Returns at once.
     pub fn stop(&mut self) {
         // If the helper is gone already, the reply (or its absence) tells.
-        let _ = self.stream.write_all(b"s");
+        let _ = self.channel.send(&Order::End);
     }
 
     /// Waits until the whole tree is gone.
@@ -112,10 +101,8 @@ impl Client {
 
     /// The result, if the tree is gone within `limit`. After `Some` or an error nothing more comes.
     pub fn wait_timeout(&mut self, limit: Duration) -> Result<Option<ObservedStart>> {
-        let mut poll = libc::pollfd { fd: self.stream.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-        let limit = i32::try_from(limit.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: `poll` is one live pollfd. An interruption counts as nothing yet.
-        if unsafe { libc::poll(&raw mut poll, 1, limit) } <= 0 {
+        // An error is told by the reply, too. An interruption counts as nothing yet.
+        if !self.channel.is_readable(Some(limit)).unwrap_or(true) {
             return Ok(None);
         }
         self.result().map(Some)
@@ -130,8 +117,10 @@ impl Client {
     }
 
     fn reply(&mut self) -> Result<Reply> {
-        if let Some(reply) = protocol::receive(&self.stream)? {
-            return Ok(reply);
+        match self.channel.receive() {
+            Ok(Some(reply)) => return Ok(reply),
+            Err(e) if e.raw_os_error().is_none() => return Err(ObserveError::protocol(e)),
+            Ok(None) | Err(_) => {}
         }
         let status = self.helper.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
         Err(ObserveError::HelperDied { status })
@@ -141,14 +130,14 @@ impl Client {
 impl AsFd for Client {
     /// Becomes readable when the result is there.
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.stream.as_fd()
+        self.channel.as_fd()
     }
 }
 
 impl Drop for Client {
     fn drop(&mut self) {
         // The helper sees the end of the stream and kills what is left of the tree.
-        let _ = self.stream.shutdown(Shutdown::Both);
+        self.channel.close();
         let _ = self.helper.wait();
     }
 }

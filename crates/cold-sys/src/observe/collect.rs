@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime};
 
 use cold_model::bench::Ending;
+use cold_model::file::mtime_ns;
 use cold_model::observed::{How, Misses, ObservedFile, ObservedStart};
 use cold_model::{Bytes, Nanos};
 use cold_model::{Dev, FileId};
@@ -153,7 +154,7 @@ impl Collector {
             path,
             id,
             size: Bytes(meta.size()),
-            mtime_ns: meta.mtime().saturating_mul(1_000_000_000).saturating_add(meta.mtime_nsec()),
+            mtime_ns: mtime_ns(&meta),
             how,
             first: Nanos::from(self.started.elapsed()),
             elsewhere,

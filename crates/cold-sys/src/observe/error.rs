@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 
 /// Why an observation could not be made.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
-#[non_exhaustive]
 pub enum ObserveError {
     /// An empty argument vector.
     #[error("no command to observe")]

@@ -2,7 +2,7 @@
 
 use std::fs::{File, Metadata};
 use std::io::Read;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -12,11 +12,10 @@ use cold_model::observed::How;
 use super::collect::Collector;
 use super::place::{self, Place};
 use crate::procfs::ProcFs;
+use crate::search;
 
 /// The kernel follows at most this many interpreters of interpreters (fs/exec.c, `exec_binprm`).
 const MAX_SCRIPT_DEPTH: usize = 5;
-/// Bytes of a script the kernel looks at (`BINPRM_BUF_SIZE`).
-const SHEBANG_BYTES: u64 = 256;
 
 /// The file an exec names, held before the exec replaces the memory that names it.
 #[derive(Debug)]
@@ -67,10 +66,8 @@ pub(super) fn executed(set: &mut Collector, pid: i32, target: Option<Target>) {
 /// The path after `#!`.
 fn interpreter(script: File) -> Option<PathBuf> {
     let mut head = Vec::new();
-    script.take(SHEBANG_BYTES).read_to_end(&mut head).ok()?;
-    let line = head.strip_prefix(b"#!")?.split(|b| *b == b'\n').next()?;
-    let path = line.split(|b| matches!(b, b' ' | b'\t')).find(|word| !word.is_empty())?;
-    Some(std::ffi::OsString::from_vec(path.to_vec()).into())
+    script.take(search::SHEBANG_BYTES as u64).read_to_end(&mut head).ok()?;
+    search::shebang(&head).map(|(interpreter, _)| interpreter.into())
 }
 
 /// Under observation without root the kernel ignores set-user-ID bits and file capabilities: the

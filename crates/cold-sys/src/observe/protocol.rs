@@ -1,19 +1,22 @@
-//! What client and helper say to each other: JSON in frames with a length, over a socket pair. After
-//! the request the client sends at most one byte, which means "end the tree now".
+//! What client and helper say to each other (`helper`).
 
 use std::ffi::OsString;
-use std::io::{Read, Write};
 use std::path::PathBuf;
 
 use cold_model::observed::ObservedStart;
 use cold_model::path_text;
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use super::error::{ObserveError, Result};
+use super::error::ObserveError;
 
-/// Larger than any result: 1 GiB holds some millions of files.
-const MAX_FRAME: u64 = 1 << 30;
+/// From the client.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// Comes first.
+    Observe(Request),
+    /// End the tree now.
+    End,
+}
 
 /// What to observe.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -41,32 +44,6 @@ pub(super) enum Reply {
     Failed(ObserveError),
 }
 
-pub(super) fn send(mut to: impl Write, message: &impl Serialize) -> Result<()> {
-    let body = serde_json::to_vec(message).map_err(ObserveError::protocol)?;
-    let mut frame = (body.len() as u64).to_le_bytes().to_vec();
-    frame.extend(body);
-    to.write_all(&frame).map_err(|e| ObserveError::os("write to the observing process", &e))
-}
-
-/// The next message; `None` when the other side is gone.
-pub(super) fn receive<T: DeserializeOwned>(mut from: impl Read) -> Result<Option<T>> {
-    let mut length = [0u8; 8];
-    if from.read_exact(&mut length).is_err() {
-        return Ok(None);
-    }
-    let length = u64::from_le_bytes(length);
-    if length > MAX_FRAME {
-        return Err(ObserveError::protocol(format!("a message of {length} bytes")));
-    }
-    let mut body = Vec::new();
-    match from.take(length).read_to_end(&mut body) {
-        Ok(n) if n as u64 == length => {
-            serde_json::from_slice(&body).map(Some).map_err(ObserveError::protocol)
-        }
-        _ => Ok(None),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::ffi::OsStringExt;
@@ -86,19 +63,7 @@ mod tests {
 
     #[test]
     fn names_that_are_not_utf8_survive() {
-        let mut wire = Vec::new();
-        send(&mut wire, &request()).unwrap();
-        assert_eq!(receive::<Request>(wire.as_slice()).unwrap(), Some(request()));
-    }
-
-    #[test]
-    fn a_message_cut_off_anywhere_is_an_end_and_nonsense_is_an_error() {
-        let mut wire = Vec::new();
-        send(&mut wire, &request()).unwrap();
-        for n in 0..wire.len() {
-            assert_eq!(receive::<Request>(&wire[..n]).unwrap(), None, "{n} bytes");
-        }
-        assert!(receive::<Request>([0xff; 16].as_slice()).is_err(), "a length beyond reason");
-        assert!(receive::<Request>(b"\x02\0\0\0\0\0\0\0{}".as_slice()).is_err());
+        let line = serde_json::to_vec(&request()).unwrap();
+        assert_eq!(serde_json::from_slice::<Request>(&line).unwrap(), request());
     }
 }

@@ -5,6 +5,9 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use crate::child::{self, Mask};
+use crate::exec;
+
 static TICKED: AtomicBool = AtomicBool::new(false);
 
 extern "C" fn tick(_: libc::c_int) {
@@ -12,51 +15,19 @@ extern "C" fn tick(_: libc::c_int) {
 }
 extern "C" fn nothing(_: libc::c_int) {}
 
-/// The signal mask the command is to inherit.
-pub(super) struct SavedMask(libc::sigset_t);
-
-impl SavedMask {
-    /// Makes it the current one, with `SIGPIPE` at its default again (Rust's runtime ignores it).
-    /// Async-signal-safe.
-    pub(super) fn restore(&self) {
-        // SAFETY: signal and sigprocmask with valid arguments; the set was filled by the kernel.
-        unsafe {
-            libc::signal(libc::SIGPIPE, libc::SIG_DFL);
-            libc::sigprocmask(libc::SIG_SETMASK, &raw const self.0, ptr::null_mut());
-        }
-    }
-}
-
 /// Installs the handlers and returns the mask from before. Handlers, unlike ignored signals, are not
 /// inherited over exec, so the command finds every signal as the caller left it.
-pub(super) fn install() -> SavedMask {
-    handle(libc::SIGALRM, tick);
+pub(super) fn install() -> Mask {
+    // Above all no SA_RESTART: `waitpid` has to return.
+    exec::handle(libc::SIGALRM, tick, 0);
     // A terminal sends these to the whole group: the command decides what they mean, its observer
     // stays to tell the result. SIGTERM ends the helper, and the tree with it.
     for signal in [libc::SIGINT, libc::SIGQUIT, libc::SIGHUP] {
         if !is_ignored(signal) {
-            handle(signal, nothing);
+            exec::handle(signal, nothing, 0);
         }
     }
-    let mut old = MaybeUninit::<libc::sigset_t>::zeroed();
-    let mut alarm = MaybeUninit::<libc::sigset_t>::zeroed();
-    // SAFETY: both sets are live local variables, zero is a valid set, and `old` is filled by the call.
-    unsafe {
-        libc::sigemptyset(alarm.as_mut_ptr());
-        libc::sigaddset(alarm.as_mut_ptr(), libc::SIGALRM);
-        libc::sigprocmask(libc::SIG_UNBLOCK, alarm.as_ptr(), old.as_mut_ptr());
-        SavedMask(old.assume_init())
-    }
-}
-
-fn handle(signal: i32, handler: extern "C" fn(libc::c_int)) {
-    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
-    // SAFETY: a zeroed sigaction is valid: no flags (above all no SA_RESTART: `waitpid` has to return)
-    // and an empty mask; the handlers above only store an atomic.
-    unsafe {
-        (*action.as_mut_ptr()).sa_sigaction = handler as *const () as libc::sighandler_t;
-        libc::sigaction(signal, action.as_ptr(), ptr::null_mut());
-    }
+    Mask::change(libc::SIG_UNBLOCK, &child::set_of(&[libc::SIGALRM]))
 }
 
 fn is_ignored(signal: i32) -> bool {

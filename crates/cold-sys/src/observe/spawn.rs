@@ -1,7 +1,7 @@
 //! Starting the command under the filter: everything is prepared before `fork`, the child allocates
 //! nothing.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::OsStr;
 use std::io::{PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
@@ -9,11 +9,10 @@ use std::path::{Path, PathBuf};
 
 use super::error::{ObserveError, Result};
 use super::protocol::Request;
-use super::signals::SavedMask;
 use super::{filter, ptrace};
-
-/// Where execvp(3) searches when PATH is not set.
-const DEFAULT_PATH: &str = "/bin:/usr/bin";
+use crate::child::{Image, Mask, NO_PROGRAM};
+use crate::error::errno;
+use crate::search;
 
 /// The report of the child: one byte that says what, then an error number.
 const NO_NEW_PRIVS: u8 = b'n';
@@ -38,35 +37,15 @@ pub(super) struct Start {
     pub(super) failure: Option<ObserveError>,
 }
 
-struct Prepared {
-    program: CString,
-    argv: Vec<CString>,
-    envp: Vec<CString>,
-    cwd: Option<CString>,
-    filter: Vec<libc::sock_filter>,
-}
-
-fn c_string(bytes: &[u8]) -> Result<CString> {
-    CString::new(bytes).map_err(|_| ObserveError::Nul)
-}
-
-fn pointers(strings: &[CString]) -> Vec<*const libc::c_char> {
-    strings.iter().map(|s| s.as_ptr()).chain(std::iter::once(std::ptr::null())).collect()
-}
-
 /// Forks, seizes and releases the child.
-pub(super) fn spawn(request: &Request, mask: &SavedMask) -> Result<Spawned> {
+pub(super) fn spawn(request: &Request, mask: &Mask) -> Result<Spawned> {
     let program = find_program(request)?;
-    let prepared = Prepared {
-        program: c_string(program.as_os_str().as_bytes())?,
-        argv: request.argv.iter().map(|a| c_string(a.as_bytes())).collect::<Result<_>>()?,
-        envp: request.env.iter().map(|e| c_string(e.as_bytes())).collect::<Result<_>>()?,
-        cwd: request.cwd.first().map(|d| c_string(d.as_os_str().as_bytes())).transpose()?,
-        filter: filter::program(),
-    };
+    let (argv, env) = (request.argv.iter().map(|a| a.as_bytes()), request.env.iter().map(|e| e.as_bytes()));
+    let image = Image::new(&program, request.cwd.first().map(PathBuf::as_path), argv, env);
+    let image = image.map_err(|_| ObserveError::Nul)?;
+    let filter = filter::program();
     let (go_reader, mut go) = std::io::pipe().map_err(|e| ObserveError::os("create a pipe", &e))?;
     let (reports, report) = std::io::pipe().map_err(|e| ObserveError::os("create a pipe", &e))?;
-    let (argv, envp) = (pointers(&prepared.argv), pointers(&prepared.envp));
     // SAFETY: this process has one thread; the child calls only async-signal-safe functions on memory
     // prepared above, and leaves by exec or _exit.
     let pid = unsafe { libc::fork() };
@@ -76,7 +55,7 @@ pub(super) fn spawn(request: &Request, mask: &SavedMask) -> Result<Spawned> {
     if pid == 0 {
         // The child's copy of this end would keep its own wait from ever seeing the parent's death.
         drop(go);
-        child(&prepared, &argv, &envp, mask, &go_reader, &report);
+        child(&image, &filter, mask, &go_reader, &report);
     }
     drop((go_reader, report));
     if let Err(e) = ptrace::seize(pid) {
@@ -93,10 +72,9 @@ pub(super) fn spawn(request: &Request, mask: &SavedMask) -> Result<Spawned> {
 
 /// The child between fork and exec.
 fn child(
-    prepared: &Prepared,
-    argv: &[*const libc::c_char],
-    envp: &[*const libc::c_char],
-    mask: &SavedMask,
+    image: &Image,
+    filter: &[libc::sock_filter],
+    mask: &Mask,
     go: &PipeReader,
     report: &PipeWriter,
 ) -> ! {
@@ -109,7 +87,7 @@ fn child(
     let fail = |what: u8| -> ! {
         tell(what);
         // SAFETY: _exit ends the child without running anything of the parent's.
-        unsafe { libc::_exit(127) }
+        unsafe { libc::_exit(NO_PROGRAM) }
     };
     let mut byte = 0u8;
     // SAFETY: reads one byte into a live variable.
@@ -117,30 +95,21 @@ fn child(
         fail(EXEC_FAILED); // the observer died before it could seize us
     }
     mask.restore();
-    if let Some(cwd) = &prepared.cwd {
-        // SAFETY: a NUL-terminated string.
-        if unsafe { libc::chdir(cwd.as_ptr()) } != 0 {
-            fail(CHDIR_FAILED);
-        }
+    if !image.enter() {
+        fail(CHDIR_FAILED);
     }
-    if !install(&prepared.filter) {
+    if !install(filter) {
         // Without CAP_SYS_ADMIN a filter is allowed only to who renounces set-user-ID programs.
         // SAFETY: prctl with integers.
         let renounced =
             errno() == libc::EACCES && unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) } == 0;
-        if !renounced || !install(&prepared.filter) {
+        if !renounced || !install(filter) {
             fail(FILTER_FAILED);
         }
         tell(NO_NEW_PRIVS);
     }
-    // SAFETY: the arrays end with a null pointer and point to strings that live until the exec.
-    unsafe { libc::execve(prepared.program.as_ptr(), argv.as_ptr(), envp.as_ptr()) };
+    image.execute();
     fail(EXEC_FAILED)
-}
-
-fn errno() -> i32 {
-    // SAFETY: the address of this thread's errno is always valid.
-    unsafe { *libc::__errno_location() }
 }
 
 fn install(filter: &[libc::sock_filter]) -> bool {
@@ -163,27 +132,18 @@ fn install(filter: &[libc::sock_filter]) -> bool {
 fn find_program(request: &Request) -> Result<PathBuf> {
     let name = request.argv.first().ok_or(ObserveError::NoCommand)?;
     let cwd = request.cwd.first().map_or(Path::new(""), |d| d.as_path());
-    let is_file = |p: &Path| std::fs::metadata(cwd.join(p)).is_ok_and(|m| m.is_file());
     if name.as_bytes().contains(&b'/') {
         return Ok(PathBuf::from(name)); // exec gives the reason if it cannot be run
     }
     let path = request.env.iter().find_map(|e| e.as_bytes().strip_prefix(b"PATH="));
-    let path = path.map_or(OsStr::new(DEFAULT_PATH), OsStr::from_bytes);
-    let candidates = || std::env::split_paths(path).map(|dir| dir.join(name)).filter(|p| is_file(p));
-    if let Some(found) = candidates().find(|p| may_execute(&cwd.join(p))) {
+    let path = path.map(OsStr::from_bytes);
+    if let Some(found) = search::find(name, path, cwd) {
         return Ok(found);
     }
-    let command = name.to_string_lossy().into_owned();
-    Err(match candidates().next() {
-        Some(found) => ObserveError::Exec { path: found, errno: libc::EACCES },
-        None => ObserveError::NotFound { command },
+    Err(match search::candidates(name, path).find(|file| cwd.join(file).is_file()) {
+        Some(path) => ObserveError::Exec { path, errno: libc::EACCES },
+        None => ObserveError::NotFound { command: name.to_string_lossy().into_owned() },
     })
-}
-
-fn may_execute(path: &Path) -> bool {
-    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
-    // SAFETY: a NUL-terminated string.
-    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::X_OK, libc::AT_EACCESS) == 0 }
 }
 
 impl Spawned {

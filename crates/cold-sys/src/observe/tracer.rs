@@ -17,6 +17,7 @@ use super::image::{self, Target};
 use super::ptrace::{self, SyscallInfo, Waited};
 use super::{filter, place};
 use crate::procfs::ProcFs;
+use crate::tree;
 
 /// `PTRACE_EVENT_STOP` of linux/ptrace.h; libc exports it for musl only.
 const EVENT_STOP: i32 = 128;
@@ -284,30 +285,16 @@ impl Tracer {
         }
     }
 
-    fn signal_all(&self, signal: i32) -> u64 {
-        let mut processes: Vec<i32> = self.tasks.values().map(|t| t.process).collect();
-        processes.sort_unstable();
-        processes.dedup();
-        for pid in &processes {
-            // SAFETY: kill takes integers. The pid cannot have been reused: we have not waited for it.
-            unsafe { libc::kill(*pid, signal) };
-        }
-        processes.len() as u64
-    }
-
     /// Asks every process of the tree to end.
     pub(super) fn ask_to_end(&mut self, why: End) {
         self.end.get_or_insert(why);
-        self.signal_all(libc::SIGTERM);
-        // A process in a job-control stop sees SIGTERM only after SIGCONT.
-        self.signal_all(libc::SIGCONT);
+        tree::ask_to_end(|_| false);
     }
 
-    /// Kills every process of the tree; to be repeated until the tree is gone, because one that was
-    /// just being made is not known yet.
+    /// Kills every process of the tree; to be repeated until the tree is gone.
     pub(super) fn kill(&mut self, why: End) {
         self.end.get_or_insert(why);
-        let n = self.signal_all(libc::SIGKILL);
+        let n = tree::signal(libc::SIGKILL, |_| false);
         self.killed_by_force = self.killed_by_force.max(n);
     }
 

@@ -2,8 +2,9 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, RawFd};
-use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use memmap2::{MmapOptions, MmapRaw};
 
 use super::Event;
 use crate::page::page_size;
@@ -16,18 +17,14 @@ const DATA_TAIL: usize = 1032;
 /// A mapped buffer of one event, which owns that event.
 #[derive(Debug)]
 pub struct Ring {
+    /// Before the event, so that it goes first.
+    memory: MmapRaw,
     event: Event,
-    base: NonNull<u8>,
-    mapped: usize,
     /// Bytes of the data area, a power of two.
     size: usize,
     /// Records that crossed the end of the buffer are put together here.
     joined: Vec<u8>,
 }
-
-// SAFETY: the mapping belongs to this value alone (no clone, no pointer leaves it), and it is not tied
-// to the thread that made it.
-unsafe impl Send for Ring {}
 
 impl Ring {
     /// Maps a buffer of at least `bytes` for `event`. `EPERM` when it exceeds what the user may lock
@@ -36,22 +33,8 @@ impl Ring {
         let page = page_size() as usize;
         let size = bytes.max(page).checked_next_power_of_two().ok_or(io::ErrorKind::InvalidInput)?;
         let mapped = size.checked_add(page).ok_or(io::ErrorKind::InvalidInput)?;
-        // SAFETY: a new shared mapping at an address of the kernel's choice, of a descriptor we own.
-        let base = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                mapped,
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED,
-                event.fd.as_raw_fd(),
-                0,
-            )
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Self { event, base, mapped, size, joined: Vec::new() })
+        let memory = MmapOptions::new().len(mapped).map_raw(&event.fd)?;
+        Ok(Self { memory, event, size, joined: Vec::new() })
     }
 
     /// The event that owns the buffer.
@@ -100,7 +83,7 @@ impl Ring {
     fn word(&self, offset: usize) -> &AtomicU64 {
         // SAFETY: both offsets lie in the first page, which is mapped readable and writable for as long as
         // self lives, and are multiples of 8; the kernel accesses them atomically too.
-        unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast::<u64>()) }
+        unsafe { AtomicU64::from_ptr(self.memory.as_mut_ptr().add(offset).cast::<u64>()) }
     }
 
     /// `len` bytes from `begin` of the data area; both are within its size.
@@ -108,13 +91,8 @@ impl Ring {
         debug_assert!(begin + len <= self.size);
         // SAFETY: begin + len is at most `size` (see the only callers), and the data area begins one page
         // after the base. The kernel does not write between tail and head, and these bytes lie there.
-        unsafe { std::slice::from_raw_parts(self.base.as_ptr().add(self.mapped - self.size + begin), len) }
-    }
-}
-
-impl Drop for Ring {
-    fn drop(&mut self) {
-        // SAFETY: unmaps exactly the mapping made in `map`, to which no reference exists any more.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.mapped) };
+        unsafe {
+            std::slice::from_raw_parts(self.memory.as_ptr().add(self.memory.len() - self.size + begin), len)
+        }
     }
 }

@@ -1,13 +1,13 @@
 //! `cold`'s side of the spawner.
 
-use std::io::{BufRead, BufReader, Write};
-use std::os::fd::{AsFd, AsRawFd};
-use std::os::unix::net::UnixStream;
+use std::ffi::OsStr;
+use std::io;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::{ARGUMENT, Answer, Handover, Order, Setup, Timing};
+use crate::helper::{self, Channel};
 use crate::{Error, Result};
 
 /// How often an interrupt is looked for while starts run.
@@ -21,28 +21,18 @@ const PATIENCE: Duration = Duration::from_secs(6);
 #[derive(Debug)]
 pub struct Spawner {
     process: Child,
-    socket: UnixStream,
-    reader: BufReader<UnixStream>,
+    channel: Channel,
 }
 
 impl Spawner {
     /// Starts a spawner and gives it its setup; its ballast is touched when this returns.
     pub fn start(setup: Setup) -> Result<Self> {
-        let fail = |what, e| Error::io(what, "the spawner", e);
-        let (ours, theirs) = UnixStream::pair().map_err(|e| fail("create a socket pair for", e))?;
-        rustix::io::fcntl_setfd(theirs.as_fd(), rustix::io::FdFlags::empty())
-            .map_err(|e| fail("pass a socket to", e.into()))?;
-        let process = Command::new("/proc/self/exe")
-            .arg(ARGUMENT)
-            .arg(theirs.as_raw_fd().to_string())
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(|e| fail("start", e))?;
-        drop(theirs);
-        let reader = BufReader::new(ours.try_clone().map_err(|e| fail("duplicate the socket of", e))?);
-        let mut me = Self { process, socket: ours, reader };
+        let set_up = |command: &mut Command| {
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        };
+        let started = helper::start(OsStr::new("/proc/self/exe"), ARGUMENT, set_up);
+        let (process, channel) = started.map_err(|e| Error::io("start", "the spawner", e))?;
+        let mut me = Self { process, channel };
         match me.ask(&Order::Setup(setup))? {
             Answer::Ready => Ok(me),
             other => Err(unexpected(other)),
@@ -83,7 +73,7 @@ impl Spawner {
 
     fn finished(&mut self, interrupt: &AtomicBool) -> Result<Option<Answer>> {
         let mut interrupted: Option<Instant> = None;
-        while !self.readable(LOOK)? {
+        while !self.channel.is_readable(Some(LOOK)).map_err(|e| Error::io("hear from", "the spawner", e))? {
             if interrupt.load(Ordering::Relaxed)
                 && interrupted.get_or_insert_with(Instant::now).elapsed() >= GRACE
             {
@@ -94,22 +84,6 @@ impl Spawner {
         self.answer().map(Some)
     }
 
-    fn readable(&self, wait: Duration) -> Result<bool> {
-        if !self.reader.buffer().is_empty() {
-            return Ok(true);
-        }
-        let wait = rustix::event::Timespec {
-            tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
-            tv_nsec: i64::from(wait.subsec_nanos()),
-        };
-        let mut fds = [rustix::event::PollFd::new(&self.socket, rustix::event::PollFlags::IN)];
-        match rustix::event::poll(&mut fds, Some(&wait)) {
-            Ok(n) => Ok(n > 0),
-            Err(rustix::io::Errno::INTR) => Ok(false),
-            Err(e) => Err(Error::io("hear from", "the spawner", e.into())),
-        }
-    }
-
     /// Ends the spawner and everything it has started.
     fn end(&mut self) {
         let signal = rustix::process::Signal::from_named_raw(super::guard::END);
@@ -117,7 +91,7 @@ impl Spawner {
             // A spawner that is gone already is what is wanted.
             let _ = rustix::process::kill_process(rustix::process::Pid::from_child(&self.process), signal);
         }
-        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+        self.channel.close();
         let until = Instant::now() + PATIENCE;
         while matches!(self.process.try_wait(), Ok(None)) && Instant::now() < until {
             std::thread::sleep(Duration::from_millis(1));
@@ -131,21 +105,15 @@ impl Spawner {
         self.answer()
     }
 
-    fn send(&mut self, order: &Order) -> Result<()> {
-        let fail = |e| Error::io("speak to", "the spawner", e);
-        let mut line = serde_json::to_vec(order).map_err(|e| fail(e.into()))?;
-        line.push(b'\n');
-        self.socket.write_all(&line).map_err(fail)
+    fn send(&self, order: &Order) -> Result<()> {
+        self.channel.send(order).map_err(|e| Error::io("speak to", "the spawner", e))
     }
 
     fn answer(&mut self) -> Result<Answer> {
-        let fail = |e| Error::io("hear from", "the spawner", e);
-        let mut line = String::new();
-        if self.reader.read_line(&mut line).map_err(fail)? == 0 {
-            let early = "it ended early (killed from outside, or out of memory?)";
-            return Err(fail(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, early)));
-        }
-        serde_json::from_str(&line).map_err(|e| fail(e.into()))
+        let early = "it ended early (killed from outside, or out of memory?)";
+        let early = || io::Error::new(io::ErrorKind::UnexpectedEof, early);
+        let answer = self.channel.receive().and_then(|answer| answer.ok_or_else(early));
+        answer.map_err(|e| Error::io("hear from", "the spawner", e))
     }
 }
 
@@ -158,12 +126,12 @@ impl Drop for Spawner {
 fn unexpected(answer: Answer) -> Error {
     match answer {
         Answer::Failed { what, errno } => {
-            Error::Io { action: "start:", subject: what, source: std::io::Error::from_raw_os_error(errno) }
+            Error::Io { action: "start:", subject: what, source: io::Error::from_raw_os_error(errno) }
         }
         other => Error::io(
             "understand",
             "the spawner",
-            std::io::Error::new(std::io::ErrorKind::InvalidData, format!("unexpected answer {other:?}")),
+            io::Error::new(io::ErrorKind::InvalidData, format!("unexpected answer {other:?}")),
         ),
     }
 }

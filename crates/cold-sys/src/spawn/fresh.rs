@@ -15,6 +15,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
+use cold_model::file::Content;
 use rustix::fs::{FileType, Mode, OFlags};
 use rustix::mount::{MountFlags, MountPropagationFlags, UnmountFlags};
 use serde::{Deserialize, Serialize};
@@ -53,8 +54,7 @@ pub(super) struct Renewal {
 struct Reachable {
     path: PathBuf,
     file: OwnedFd,
-    size: u64,
-    mtime_ns: (i64, i64),
+    content: Content,
 }
 
 impl Renewal {
@@ -121,13 +121,12 @@ impl Reachable {
         }
         let file = rustix::fs::open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
         let meta = fs::metadata(&path).ok()?;
-        Some(Self { path, file, size: meta.len(), mtime_ns: (meta.mtime(), meta.mtime_nsec()) })
+        Some(Self { path, file, content: Content::of(&meta) })
     }
 
     /// Binds the program to its path, if another file or none is to be seen there.
     fn put_back(&self) -> Result<()> {
-        let same = |m: fs::Metadata| m.len() == self.size && (m.mtime(), m.mtime_nsec()) == self.mtime_ns;
-        if fs::symlink_metadata(&self.path).is_ok_and(same) {
+        if fs::symlink_metadata(&self.path).is_ok_and(|m| Content::of(&m) == self.content) {
             return Ok(());
         }
         let fail =

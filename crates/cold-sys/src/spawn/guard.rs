@@ -3,8 +3,8 @@
 use std::sync::atomic::{AtomicBool, AtomicI32, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::procfs::ProcFs;
-use crate::supervise::descendants;
+use crate::child::{self, Mask};
+use crate::tree;
 
 /// Ends the spawner: sent by the kernel when `cold` dies, by `cold` when a start must not be waited for.
 pub(super) const END: libc::c_int = libc::SIGUSR1;
@@ -30,19 +30,12 @@ fn kill(pid: i32) {
 /// Prepares this process: requests to end that a terminal sends to everybody are for `cold` to answer,
 /// orphans come here, and the death of `cold` ends a start that hangs.
 pub(super) fn prepare() {
-    // SAFETY: the sets and the action are valid; the handler only stores, loads and calls kill(2). Without
-    // SA_RESTART wait4 returns; prctl takes integers.
+    // Without SA_RESTART: wait4 returns.
+    crate::exec::handle(END, end, 0);
+    let not_ours = child::set_of(&[libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT]);
+    Mask::change(libc::SIG_SETMASK, &not_ours);
+    // SAFETY: integers only.
     unsafe {
-        let mut action: libc::sigaction = std::mem::zeroed();
-        action.sa_sigaction = end as *const () as usize;
-        libc::sigemptyset(&raw mut action.sa_mask);
-        libc::sigaction(END, &raw const action, std::ptr::null_mut());
-        let mut blocked: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut blocked);
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
-            libc::sigaddset(&raw mut blocked, signal);
-        }
-        libc::sigprocmask(libc::SIG_SETMASK, &raw const blocked, std::ptr::null_mut());
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
         libc::prctl(libc::PR_SET_PDEATHSIG, END);
     }
@@ -63,11 +56,9 @@ pub(super) fn is_ending() -> bool {
 
 /// Kills whatever descends from this process, and waits until it is gone.
 pub(super) fn end_tree() {
-    let proc = ProcFs::default();
-    let own = std::process::id().cast_signed();
     let until = Instant::now() + PATIENCE;
     while Instant::now() < until {
-        descendants(&proc, own).into_iter().for_each(kill);
+        tree::signal(libc::SIGKILL, |_| false);
         // SAFETY: waits for children of ours, without blocking; no status is wanted.
         while unsafe { libc::waitpid(-1, std::ptr::null_mut(), libc::WNOHANG) } > 0 {}
         if std::io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD) {

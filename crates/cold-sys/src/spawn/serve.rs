@@ -1,14 +1,12 @@
 //! The spawner's side: single-threaded, in its own process.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Write};
-use std::os::fd::{FromRawFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
 
 use super::fresh::Renewal;
-use super::methods::{Ballast, Image, Starter};
+use super::methods::{Starter, Subject, ballast};
 use super::{Answer, Handover, Order, Setup, Timing, guard};
+use crate::helper::Channel;
+use crate::map::MmapMut;
 use crate::{Error, Result};
 
 /// Starts a schedule may hold: timings are kept in memory until its end.
@@ -16,35 +14,17 @@ const MOST_STARTS: usize = 1 << 20;
 
 /// Runs the spawner until the socket closes. `args`: the number of the socket's descriptor.
 pub fn serve(args: &[OsString]) -> Result<()> {
-    let fd = args.first().and_then(|a| a.to_str()).and_then(|a| a.parse::<RawFd>().ok());
-    let Some(fd) = fd.filter(|fd| *fd > 2) else {
-        return Err(Error::Parse {
-            file: PathBuf::from("command line"),
-            text: format!("{args:?}"),
-            expected: "a descriptor (this argument is for cold's own use)",
-        });
-    };
-    // SAFETY: `cold` passes this descriptor to us and to nobody else in this process.
-    let socket = UnixStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    let fail = |e| Error::io("use", "the spawner's socket", e);
-    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC).map_err(|e| fail(e.into()))?;
+    let channel = Channel::adopt(args)?;
     guard::prepare();
-    let answered = answer_all(socket, fail);
+    let answered = answer_all(channel);
     guard::end_tree();
     answered
 }
 
-fn answer_all(mut socket: UnixStream, fail: impl Fn(std::io::Error) -> Error) -> Result<()> {
-    let fail = &fail;
-    let mut reader = BufReader::new(socket.try_clone().map_err(fail)?);
+fn answer_all(mut channel: Channel) -> Result<()> {
+    let fail = |e| Error::io("use", "the spawner's socket", e);
     let mut prepared: Option<Prepared> = None;
-    let mut line = String::new();
-    loop {
-        line.clear();
-        if reader.read_line(&mut line).map_err(fail)? == 0 {
-            return Ok(());
-        }
-        let order: Order = serde_json::from_str(&line).map_err(|e| fail(e.into()))?;
+    while let Some(order) = channel.receive::<Order>().map_err(fail)? {
         let answer = match order {
             Order::Setup(setup) => match Prepared::new(&setup) {
                 Ok(p) => {
@@ -65,10 +45,9 @@ fn answer_all(mut socket: UnixStream, fail: impl Fn(std::io::Error) -> Error) ->
         if guard::is_ending() {
             return Ok(());
         }
-        let mut text = serde_json::to_vec(&answer).map_err(|e| fail(e.into()))?;
-        text.push(b'\n');
-        socket.write_all(&text).map_err(fail)?;
+        channel.send(&answer).map_err(fail)?;
     }
+    Ok(())
 }
 
 fn without_setup() -> Answer {
@@ -88,41 +67,41 @@ fn failed(e: &Error) -> Answer {
 }
 
 struct Prepared {
-    images: Vec<Image>,
+    subjects: Vec<Subject>,
     starter: Starter,
     renewal: Renewal,
-    _ballast: Ballast,
+    _ballast: Option<MmapMut>,
 }
 
 impl Prepared {
     fn new(setup: &Setup) -> Result<Self> {
-        let images = setup.programs.iter().map(Image::new).collect::<Result<_>>()?;
+        let subjects = setup.programs.iter().map(Subject::new).collect::<Result<_>>()?;
         let starter = Starter::new(setup.method, setup.cgroup.as_deref())?;
         let renewal = Renewal::new(&setup.fresh, setup.programs.iter().map(|p| p.path.as_path()))?;
-        Ok(Self { images, starter, renewal, _ballast: Ballast::new(setup.ballast, setup.huge_pages)? })
+        Ok(Self { subjects, starter, renewal, _ballast: ballast(setup.ballast, setup.huge_pages)? })
     }
 
     fn run(&self, schedule: &[usize]) -> Result<Vec<Timing>> {
-        self.each(schedule, |image, program| self.starter.start(image, program))
+        self.each(schedule, |subject, program| self.starter.start(subject, program))
     }
 
     /// Those that ended before their entry are left out.
     fn trace(&self, schedule: &[usize]) -> Result<Vec<Handover>> {
-        let all = self.each(schedule, |image, program| self.starter.trace(image, program))?;
+        let all = self.each(schedule, |subject, program| self.starter.trace(subject, program))?;
         Ok(all.into_iter().flatten().collect())
     }
 
-    fn each<T>(&self, schedule: &[usize], one: impl Fn(&Image, usize) -> Result<T>) -> Result<Vec<T>> {
+    fn each<T>(&self, schedule: &[usize], one: impl Fn(&Subject, usize) -> Result<T>) -> Result<Vec<T>> {
         let mut all = Vec::with_capacity(schedule.len().min(MOST_STARTS));
         for program in schedule.iter().take(MOST_STARTS) {
-            let Some(image) = self.images.get(*program) else {
+            let Some(subject) = self.subjects.get(*program) else {
                 let e = std::io::Error::from_raw_os_error(libc::EINVAL);
-                return Err(Error::io("start", format!("program {program} of {}", self.images.len()), e));
+                return Err(Error::io("start", format!("program {program} of {}", self.subjects.len()), e));
             };
             if *program == 0 {
                 self.renewal.renew()?;
             }
-            all.push(one(image, *program)?);
+            all.push(one(subject, *program)?);
             if guard::is_ending() {
                 break;
             }

@@ -1,9 +1,6 @@
 //! `cold`'s side of the supervisor.
 
-use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
-use std::os::unix::net::UnixStream;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -13,6 +10,7 @@ use cold_model::Shown as _;
 
 use super::ARGUMENT;
 use super::protocol::{Event, Order};
+use crate::helper::{self, Channel};
 use crate::{Error, Result};
 
 /// What to start, and how.
@@ -43,8 +41,7 @@ pub struct Spec {
 #[derive(Debug)]
 pub struct Supervised {
     supervisor: Child,
-    socket: UnixStream,
-    reader: BufReader<UnixStream>,
+    channel: Channel,
     gone: bool,
 }
 
@@ -52,23 +49,13 @@ impl Supervised {
     /// Starts the supervisor and waits until it is ready. The command does not run yet.
     pub fn prepare(spec: Spec) -> Result<Self> {
         let name = spec.program.shown().to_string();
-        let (ours, theirs) =
-            UnixStream::pair().map_err(|e| Error::io("create a socket pair for", &name, e))?;
-        // Only the supervisor's end crosses the exec; it gets its own close-on-exec there.
-        let theirs = inheritable(theirs.into())?;
-        let mut supervisor = Command::new("/proc/self/exe");
-        supervisor
-            .arg(ARGUMENT)
-            .arg(theirs.as_raw_fd().to_string())
-            .args(&spec.argv)
-            .envs(spec.env)
-            .stdin(spec.stdin)
-            .stdout(spec.stdout)
-            .stderr(spec.stderr);
-        let supervisor = supervisor.spawn().map_err(|e| Error::io("start the supervisor of", &name, e))?;
-        drop(theirs);
-        let reader = ours.try_clone().map_err(|e| Error::io("duplicate the socket of", &name, e))?;
-        let mut me = Self { supervisor, socket: ours, reader: BufReader::new(reader), gone: false };
+        let set_up = |command: &mut Command| {
+            let streams = command.stdin(spec.stdin).stdout(spec.stdout).stderr(spec.stderr);
+            streams.args(&spec.argv).envs(spec.env);
+        };
+        let started = helper::start(OsStr::new("/proc/self/exe"), ARGUMENT, set_up);
+        let (supervisor, channel) = started.map_err(|e| Error::io("start the supervisor of", &name, e))?;
+        let mut me = Self { supervisor, channel, gone: false };
         let Spec { program, cgroups, helper, .. } = spec;
         me.order(&Order::Prepare { program, cgroups, helper })?;
         match me.event(None)? {
@@ -93,24 +80,17 @@ impl Supervised {
 
     /// The next event, or `None` when none came within `wait` (`None`: for ever).
     pub fn event(&mut self, wait: Option<Duration>) -> Result<Option<Event>> {
-        // A zero time-out would mean "for ever" to the socket.
-        let wait = wait.map(|w| w.max(Duration::from_micros(1)));
         let fail = |e| Error::io("hear from", "the supervisor", e);
-        while self.reader.buffer().is_empty() && !readable(self.socket.as_fd(), wait) {
+        while !self.channel.is_readable(wait).map_err(fail)? {
             if wait.is_some() {
                 return Ok(None);
             }
         }
-        let mut line = String::new();
-        let n = self.reader.read_line(&mut line).map_err(fail)?;
-        if n == 0 {
+        let Some(event) = self.channel.receive::<Event>().map_err(fail)? else {
             self.gone = true;
-            return Err(fail(std::io::Error::new(
-                std::io::ErrorKind::UnexpectedEof,
-                "it ended early (killed from outside?)",
-            )));
-        }
-        let event: Event = serde_json::from_str(&line).map_err(|e| fail(e.into()))?;
+            let early = "it ended early (killed from outside?)";
+            return Err(fail(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, early)));
+        };
         if matches!(event, Event::TreeGone { .. } | Event::Failed { .. }) {
             self.gone = true;
         }
@@ -126,11 +106,8 @@ impl Supervised {
         }
     }
 
-    fn order(&mut self, order: &Order) -> Result<()> {
-        let fail = |e| Error::io("speak to", "the supervisor", e);
-        let mut line = serde_json::to_vec(order).map_err(|e| fail(e.into()))?;
-        line.push(b'\n');
-        self.socket.write_all(&line).map_err(fail)
+    fn order(&self, order: &Order) -> Result<()> {
+        self.channel.send(order).map_err(|e| Error::io("speak to", "the supervisor", e))
     }
 
     fn unexpected(event: Option<Event>) -> Error {
@@ -160,37 +137,9 @@ impl Drop for Supervised {
             }
         }
         // Closing the socket releases a supervisor that still waits for orders.
-        let _ = self.socket.shutdown(std::net::Shutdown::Both);
+        self.channel.close();
         if self.gone {
             let _ = self.supervisor.wait();
         }
     }
-}
-
-fn inheritable(fd: OwnedFd) -> Result<OwnedFd> {
-    // SAFETY: fcntl on a descriptor we own.
-    if unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_SETFD, 0) } < 0 {
-        return Err(Error::last_os("pass on", "the supervisor's socket"));
-    }
-    Ok(fd)
-}
-
-/// Whether `fd` becomes readable within `wait`.
-fn readable(fd: std::os::fd::BorrowedFd<'_>, wait: Option<Duration>) -> bool {
-    let (ts, ptr);
-    let ptr = match wait {
-        None => std::ptr::null(),
-        Some(w) => {
-            ts = libc::timespec {
-                tv_sec: w.as_secs().try_into().unwrap_or(i64::MAX),
-                tv_nsec: w.subsec_nanos().into(),
-            };
-            ptr = &raw const ts;
-            ptr
-        }
-    };
-    let mut p = libc::pollfd { fd: fd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
-    // SAFETY: one valid pollfd; the time-out is null or points to a live timespec.
-    // A signal ends the wait with -1: nothing is readable then, and reading would block for ever.
-    unsafe { libc::ppoll(&raw mut p, 1, ptr, std::ptr::null()) > 0 }
 }

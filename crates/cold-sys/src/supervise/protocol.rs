@@ -1,4 +1,4 @@
-//! Messages between `cold` and the supervisor: one JSON document per line over a socket pair.
+//! Messages between `cold` and the supervisor (`helper`).
 //!
 //! Arguments and environment do not travel here: they are the supervisor's own, so they need not be
 //! UTF-8.

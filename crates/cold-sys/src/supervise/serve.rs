@@ -1,20 +1,19 @@
 //! The supervisor's side: runs single-threaded in its own process.
 
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Write};
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
-use std::os::unix::net::UnixStream;
-use std::path::PathBuf;
+use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use cold_model::Nanos;
 use cold_model::Shown as _;
 
-use super::child::{self, Image};
 use super::protocol::{Event, Order, Usage};
-use super::tree::descendants;
+use crate::child::{self, Image, Mask, Stack, Start};
+use crate::helper::Channel;
 use crate::procfs::ProcFs;
 use crate::time::{monotonic, process_cpu};
-use crate::{Error, Result};
+use crate::{Error, Result, tree};
 
 /// How often processes are killed again while the tree does not go away.
 const KILL_AGAIN_MS: i32 = 10;
@@ -35,25 +34,13 @@ pub enum Served {
 /// Runs the supervisor. `args` are the arguments after [`super::ARGUMENT`]: the number of the control
 /// socket's descriptor, then the command's argv.
 pub fn serve(args: &[OsString]) -> Result<Served> {
-    let fd = args.first().and_then(|a| a.to_str()).and_then(|a| a.parse::<RawFd>().ok());
-    let (Some(fd), Some(argv)) = (fd.filter(|fd| *fd > 2), args.get(1..)) else {
-        return Err(Error::Parse {
-            file: PathBuf::from("command line"),
-            text: format!("{args:?}"),
-            expected: "a descriptor and a command (this argument is for cold's own use)",
-        });
-    };
-    // SAFETY: `cold` passes this descriptor to us and to nobody else in this process.
-    let socket = UnixStream::from(unsafe { OwnedFd::from_raw_fd(fd) });
-    set_cloexec(socket.as_raw_fd());
-    let mask = child::block_all_signals();
+    let channel = Channel::adopt(args)?;
+    let argv = args.get(1..).unwrap_or_default();
+    let mask = Mask::block_all();
     // SAFETY: prctl with integer arguments only.
     unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) };
-    let reader =
-        BufReader::new(socket.try_clone().map_err(|e| Error::io("duplicate", "the supervisor's socket", e))?);
     Supervisor {
-        socket,
-        reader,
+        channel,
         usage: Usage::default(),
         phase: Phase::Running,
         main: 0,
@@ -81,8 +68,7 @@ enum Ended {
 }
 
 struct Supervisor {
-    socket: UnixStream,
-    reader: BufReader<UnixStream>,
+    channel: Channel,
     usage: Usage,
     phase: Phase,
     main: libc::pid_t,
@@ -94,7 +80,7 @@ struct Supervisor {
 }
 
 impl Supervisor {
-    fn run(mut self, argv: &[OsString], mask: libc::sigset_t) -> Result<Served> {
+    fn run(mut self, argv: &[OsString], mask: Mask) -> Result<Served> {
         let Some(Order::Prepare { program, cgroups, helper }) = self.order() else {
             return Ok(Served::Orphaned);
         };
@@ -105,7 +91,8 @@ impl Supervisor {
                 return Ok(self.fail(format!("join cgroup {}", dir.shown()), &e));
             }
         }
-        let image = match Image::new(&program, argv) {
+        let words = argv.iter().map(|word| word.as_bytes());
+        let image = match Image::new(&program, None, words, child::environment(&[])) {
             Ok(image) => image,
             Err(e) => return Ok(self.fail(format!("execute {}", program.shown()), &e)),
         };
@@ -117,12 +104,12 @@ impl Supervisor {
             Some(_) => return Ok(Served::Complete),
             None => return Ok(Served::Orphaned),
         }
-        match child::spawn(&image, mask) {
+        match start(&image, mask) {
             Ok((pid, at)) => {
                 self.main = pid;
                 self.send(&Event::Started { pid, at });
             }
-            Err(e) => return Ok(self.fail(format!("execute {}", child::display(&image)), &e)),
+            Err(e) => return Ok(self.fail(format!("execute {}", image.path().to_string_lossy()), &e)),
         }
         let served = self.watch(&signals);
         // Whoever removes the groups of a dead `cold` (perhaps we ourselves) kills what is in them.
@@ -145,7 +132,7 @@ impl Supervisor {
                 Phase::Forced { .. } => KILL_AGAIN_MS,
             };
             // A dead client's socket stays readable for ever: it is left out once noticed.
-            let socket = if orphaned { -1 } else { self.socket.as_raw_fd() };
+            let socket = if orphaned { -1 } else { self.channel.as_fd().as_raw_fd() };
             let (child, order) = poll2(signals.as_raw_fd(), socket, timeout);
             let now = monotonic();
             if child {
@@ -174,9 +161,7 @@ impl Supervisor {
         if matches!(self.phase, Phase::Running) {
             self.phase = Phase::Asked { deadline: Nanos(now.0.saturating_add(grace.0)) };
             if grace.0 > 0 {
-                self.signal_tree(libc::SIGTERM, true);
-                // A stopped process takes SIGTERM only when it goes on.
-                self.signal_tree(libc::SIGCONT, true);
+                tree::ask_to_end(|pid| self.may_leave_its_word(pid));
             }
         }
     }
@@ -184,30 +169,21 @@ impl Supervisor {
     fn escalate(&mut self, now: Nanos) {
         match self.phase {
             Phase::Asked { deadline } if now >= deadline => {
-                self.usage.killed_by_force = self.signal_tree(libc::SIGKILL, true);
+                self.usage.killed_by_force = tree::signal(libc::SIGKILL, |pid| self.may_leave_its_word(pid));
                 self.phase = Phase::Forced { since: now };
             }
             Phase::Forced { since } => {
-                self.signal_tree(libc::SIGKILL, now.saturating_sub(since) < HELPER_GRACE);
+                let in_time = now.saturating_sub(since) < HELPER_GRACE;
+                tree::signal(libc::SIGKILL, |pid| in_time && self.may_leave_its_word(pid));
             }
             _ => {}
         }
     }
 
-    /// Signals every process of the tree. A helper ends by itself when the program does, and has its word to leave
-    /// first: a signal in between would leave a start of which nobody knows whether it followed its plan.
-    fn signal_tree(&self, signal: i32, spare_helpers: bool) -> u64 {
-        // SAFETY: getpid has no preconditions.
-        let me = unsafe { libc::getpid() };
-        let mut pids = descendants(&ProcFs::default(), me);
-        pids.retain(|pid| !(spare_helpers && *pid != self.main && self.is_helper(*pid)));
-        for &pid in &pids {
-            // SAFETY: kill takes integers. The pid cannot have been reused by a stranger: a descendant
-            // that ends stays a zombie until its parent or we wait for it, and we are not waiting now.
-            // (A parent inside the tree may; the window is the microseconds since the scan.)
-            unsafe { libc::kill(pid, signal) };
-        }
-        pids.len() as u64
+    /// A helper ends by itself when the program does, and has its word to leave first: a signal in between would
+    /// leave a start of which nobody knows whether it followed its plan.
+    fn may_leave_its_word(&self, pid: libc::pid_t) -> bool {
+        pid != self.main && self.is_helper(pid)
     }
 
     /// Collects every process that has ended.
@@ -285,20 +261,32 @@ impl Supervisor {
         Served::Complete
     }
 
-    fn send(&mut self, event: &Event) {
-        if let Ok(mut line) = serde_json::to_vec(event) {
-            line.push(b'\n');
-            // A client that has gone is noticed by the end of its orders.
-            let _ = self.socket.write_all(&line);
-        }
+    fn send(&self, event: &Event) {
+        // A client that has gone is noticed by the end of its orders.
+        let _ = self.channel.send(event);
     }
 
     /// The next order; `None` when the client has gone.
     fn order(&mut self) -> Option<Order> {
-        let mut line = String::new();
-        match self.reader.read_line(&mut line) {
-            Ok(n) if n > 0 => serde_json::from_str(&line).ok(),
-            _ => None,
+        self.channel.receive().ok().flatten()
+    }
+}
+
+/// Starts the program. Returns its pid and the time just before the clone; where it comes to no program, why: the
+/// child is already waited for then.
+fn start(image: &Image, mask: Mask) -> std::io::Result<(libc::pid_t, Nanos)> {
+    let stack = Stack::new(Start::STACK)?;
+    let failed = AtomicU32::new(0);
+    let parent = std::process::id().cast_signed();
+    let start = Start { image: Some(image), mask, parent, failed: &failed, last: || true };
+    let at = monotonic();
+    let pid = start.vfork(&stack)?;
+    match failed.load(Ordering::Acquire) {
+        0 => Ok((pid, at)),
+        errno => {
+            // SAFETY: waits for the child just created; no status is wanted.
+            unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) };
+            Err(std::io::Error::from_raw_os_error(errno.cast_signed()))
         }
     }
 }
@@ -312,17 +300,10 @@ fn own_peak() -> u64 {
     }
 }
 
-fn set_cloexec(fd: RawFd) {
-    // SAFETY: fcntl on a descriptor we own.
-    unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) };
-}
-
 fn signal_fd() -> Result<OwnedFd> {
     // SAFETY: the set is valid; the returned descriptor is ours alone.
     unsafe {
-        let mut set: libc::sigset_t = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        let set = child::set_of(&[libc::SIGCHLD]);
         let fd = libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
         if fd < 0 {
             return Err(Error::last_os("create", "a signal descriptor"));

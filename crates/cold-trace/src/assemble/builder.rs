@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use cold_model::Dev;
+use cold_model::file::Content;
 use cold_model::kernel::faults_map_whole_folios;
 use cold_model::recording::manifest::{Manifest, Subject, Tier};
 use cold_model::recording::{
@@ -241,9 +242,9 @@ impl<'a> Builder<'a> {
 
     fn ahead(&mut self, head: &raw::Header, r: &raw::ReadaheadEvent, in_tree: bool) {
         let kind = match r.kind {
-            1 => ReadaheadKind::Sync,
-            2 => ReadaheadKind::Async,
-            3 => ReadaheadKind::Order,
+            raw::READAHEAD_SYNC => ReadaheadKind::Sync,
+            raw::READAHEAD_ASYNC => ReadaheadKind::Async,
+            raw::READAHEAD_ORDER => ReadaheadKind::Order,
             _ => ReadaheadKind::Unbounded,
         };
         let Some(file) = self.files.index(r.file) else { return };
@@ -345,12 +346,14 @@ impl<'a> Builder<'a> {
                 continue;
             }
             let index = index as FileIdx;
-            let now = machine.size_and_mtime(file).filter(|_| !file.deleted);
+            let now = machine.content(file).filter(|_| !file.deleted);
             let end = filled.get(&index).copied().unwrap_or(0);
             match now {
-                Some((size, mtime)) if file.size != Some(size) || file.mtime_ns != Some(mtime) => {
+                Some(Content { size, mtime_ns })
+                    if (file.size, file.mtime_ns) != (Some(size), Some(mtime_ns)) =>
+                {
                     changed.insert(index, size.div_ceil(self.page));
-                    (file.size, file.mtime_ns) = (Some(size), Some(mtime));
+                    (file.size, file.mtime_ns) = (Some(size), Some(mtime_ns));
                 }
                 None if file.size.is_some_and(|size| size.div_ceil(self.page) < end) => {
                     changed.insert(index, end);

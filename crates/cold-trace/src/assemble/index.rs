@@ -7,7 +7,7 @@ use cold_model::recording::FileIdx;
 use super::files::Files;
 use super::input::Input;
 use super::mounts::Mounts;
-use crate::raw::{Call, Event, Record};
+use crate::raw::{Call, Event, READAHEAD_SYNC, Record};
 use crate::syscalls::{Class, class};
 
 /// A fault or call: thread and beginning.
@@ -60,7 +60,7 @@ impl Index {
         let tid = record.head.tid;
         let (context, file, first, last) = match record.event {
             Event::Get(get) => (get.context.at, get.file, get.first, get.last),
-            Event::Readahead(r) if r.asked > 0 && r.kind == 1 => {
+            Event::Readahead(r) if r.asked > 0 && r.kind == READAHEAD_SYNC => {
                 (r.context, r.file, r.index, r.index.saturating_add(r.asked - 1))
             }
             Event::Call(call) if class(call.syscall) == Class::Read => {

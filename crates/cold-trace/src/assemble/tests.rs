@@ -28,7 +28,7 @@ impl Machine for Cached {
     fn folios(&mut self, _: &File, _: &[u64]) -> Option<Vec<(u64, u64)>> {
         self.1.clone()
     }
-    fn size_and_mtime(&mut self, _: &File) -> Option<(u64, i64)> {
+    fn content(&mut self, _: &File) -> Option<cold_model::file::Content> {
         None
     }
 }

@@ -66,7 +66,6 @@ const fn of(name: &'static str, tracepoint: &'static str, need: Need) -> Program
 
 /// Why BPF cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Why {
     /// Rights are missing.
     #[error("recording by BPF needs {}: run as root, or give the program these capabilities", .0.join(" and "))]

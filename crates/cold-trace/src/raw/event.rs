@@ -178,7 +178,7 @@ pub struct ReadaheadEvent {
     pub mmap_miss: u32,
     /// Order of folios.
     pub order: u32,
-    /// As in `enum cold_readahead_kind`: 1 sync, 2 async, 3 order, 4 unbounded.
+    /// [`READAHEAD_SYNC`](super::READAHEAD_SYNC) and its like; anything else knows no bounds of the window.
     pub kind: u32,
 }
 

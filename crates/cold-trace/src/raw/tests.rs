@@ -1,3 +1,5 @@
+mod layout;
+
 use cold_model::Dev;
 
 use super::{Error, Event, FILE_FULL, records};

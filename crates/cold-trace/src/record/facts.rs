@@ -61,7 +61,7 @@ pub(super) fn threads(proc: &ProcFs, pid: u32) -> Vec<u32> {
 
 /// The process and its descendants; without this one, which may be a child of the shell that it follows.
 pub(crate) fn tree(proc: &ProcFs, pid: u32) -> Vec<u32> {
-    let below = cold_sys::supervise::descendants(proc, pid.cast_signed());
+    let below = cold_sys::tree::descendants(proc, pid.cast_signed());
     let below = below.into_iter().map(i32::cast_unsigned).filter(|pid| *pid != std::process::id());
     std::iter::once(pid).chain(below).collect()
 }

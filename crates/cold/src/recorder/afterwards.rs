@@ -4,7 +4,6 @@
 mod names;
 
 use std::collections::BTreeSet;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use cold_model::recording::manifest::Subject;
@@ -52,11 +51,9 @@ fn build_ids(recording: &mut Recording) {
     }
 }
 
-/// Its path, if the file there is the one that was recorded. (Device numbers are not compared: those of
-/// `stat` differ from the superblock's on btrfs and overlayfs.)
+/// Its path, if the file there is the one that was recorded.
 fn still_there(file: &File) -> Option<PathBuf> {
     let path = file.place().filter(|_| file.kind == FileKind::Regular && !file.deleted)?;
     let meta = std::fs::metadata(&path).ok()?;
-    let same = meta.ino() == file.inode && file.size.is_none_or(|s| s == meta.len());
-    same.then_some(path)
+    file.is_still(&meta).then_some(path)
 }

@@ -1,6 +1,7 @@
 //! `cold report` of made-up recordings: what it says, writes and refuses.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use cold_model::recording::Recording;
@@ -57,9 +58,14 @@ fn every_export_is_written_and_the_recording_reads_back_the_same() {
     let page = fs::read_to_string(place.path("p.html")).unwrap();
     assert!(page.starts_with("<!") && !page.contains("src=\"http"), "self-contained");
     assert!(fs::read_to_string(place.path("p.svg")).unwrap().contains("</svg>"));
-    let profile: serde_json::Value =
-        serde_json::from_slice(&fs::read(place.path("p.json")).unwrap()).unwrap();
+    let plain = fs::read(place.path("p.json")).unwrap();
+    let profile: serde_json::Value = serde_json::from_slice(&plain).unwrap();
     assert!(profile["threads"].as_array().is_some_and(|t| !t.is_empty()));
+    place.cold(["report", "--no-symbols", &dir, "--firefox-profile", "p.json.gz"]).run().expect(0);
+    let mut unpacked = Vec::new();
+    let packed = fs::File::open(place.path("p.json.gz")).unwrap();
+    flate2::read::GzDecoder::new(packed).read_to_end(&mut unpacked).unwrap();
+    assert!(unpacked == plain, "the same profile, compressed");
     assert!(fs::metadata(place.path("p.pftrace")).unwrap().len() > 1000);
     let csv = fs::read_to_string(place.path("csv/fills.csv")).unwrap();
     assert_eq!(csv.lines().count(), 1 + recording.fills.as_ref().unwrap().len());

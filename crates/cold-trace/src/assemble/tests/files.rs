@@ -1,5 +1,6 @@
 //! Names and identities.
 
+use cold_model::file::Content;
 use cold_model::recording::{FileKind, PathFrom};
 
 use super::*;
@@ -119,8 +120,9 @@ impl Machine for Sized {
     fn folios(&mut self, _: &File, _: &[u64]) -> Option<Vec<(u64, u64)>> {
         None
     }
-    fn size_and_mtime(&mut self, file: &File) -> Option<(u64, i64)> {
-        self.0.iter().find(|(inode, _)| *inode == file.inode).map(|(_, size)| (*size, 77))
+    fn content(&mut self, file: &File) -> Option<Content> {
+        let found = self.0.iter().find(|(inode, _)| *inode == file.inode);
+        found.map(|(_, size)| Content { size: *size, mtime_ns: 77 })
     }
 }
 

@@ -33,7 +33,6 @@ pub(super) fn reason(reason: &Reason) -> String {
                 format!("{pages} busy: in a CPU's batch, being read, or pinned by I/O")
             }
         }
-        other => format!("{other:?}"),
     }
 }
 
@@ -104,6 +103,5 @@ pub(super) fn reason_json(reason: &Reason) -> serde_json::Value {
         Reason::Swap => serde_json::json!({"kind": "swap"}),
         Reason::Busy { pages, uninspected } => serde_json::json!(
             {"kind": "busy", "pages": pages, "uninspected_processes": uninspected}),
-        other => serde_json::json!({"kind": "other", "text": format!("{other:?}")}),
     }
 }

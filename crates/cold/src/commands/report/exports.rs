@@ -1,9 +1,12 @@
 //! Files to write: checked before anything is read, written before the text.
 
+use std::io::Write as _;
 use std::path::Path;
 
 use cold_model::Shown as _;
 use cold_report::recording::{View, html, svg};
+use flate2::Compression;
+use flate2::write::GzEncoder;
 
 use super::Args;
 use super::load::{self, Loaded};
@@ -74,7 +77,9 @@ pub(super) fn write(args: &Args, loaded: &[Loaded], ui: &Ui) -> Result<(), Failu
         let mut out = Vec::new();
         cold_report::firefox::write(&first.recording, &first.analysis, &first.layouts, &mut out)?;
         if path.extension().is_some_and(|e| e == "gz") {
-            out = cold_report::gzip(&out);
+            let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+            packed.write_all(&out)?;
+            out = packed.finish()?;
         }
         results::save(path, &out)?;
     }

@@ -6,6 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
+use cold_sys::search;
 
 use super::files::{self, Piece};
 use super::{Override, Result, trust};
@@ -54,10 +55,10 @@ fn named(program: &Path) -> Result<PathBuf> {
 /// The first program of that name in PATH which is not the script itself. A wrapper in another directory of PATH
 /// stands for the program that it starts: two that start each other would never end.
 fn next_in_path(name: &Path, script: &Path) -> Result<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let path = std::env::var_os("PATH");
     // What a relative directory means changes with the directory that the script is called in.
-    let dirs = std::env::split_paths(&path).filter(|dir| dir.is_absolute());
-    let candidates = dirs.map(|dir| dir.join(name)).filter(|p| executable(p) && !same(p, script));
+    let all = search::candidates(name.as_os_str(), path.as_deref()).filter(|file| file.is_absolute());
+    let candidates = all.filter(|p| executable(p) && !same(p, script));
     candidates.filter_map(|p| real(&p)).find(|program| !same(program, script)).ok_or_else(|| {
         Failure::usage(format!("there is no other {} in PATH", name.shown())).hint("name it with --program")
     })
