@@ -74,6 +74,7 @@ pub fn analyze(recording: &Recording, layouts: &Layouts) -> Analysis {
         suggestions,
         checks: checks::checks(&cx),
         files,
+        usage: cx.usage,
     }
 }
 

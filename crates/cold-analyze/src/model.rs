@@ -17,6 +17,8 @@ use cold_model::recording::{FileIdx, FillCause, LookupKind, StackIdx, StallCause
 use cold_model::{Bytes, Known, Nanos};
 use serde::Serialize;
 
+use crate::usage::Usage;
+
 /// Everything the reports say about one recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Analysis {
@@ -44,6 +46,10 @@ pub struct Analysis {
     pub suggestions: Vec<Suggestion>,
     /// Facts that hold or not, with their figures: what the recording can be trusted for.
     pub checks: Vec<Check>,
+    /// Per row of the recording's files what became of its pages up to ready: for pictures, which must not find it by
+    /// a rule of their own.
+    #[serde(skip)]
+    pub usage: Vec<Usage>,
 }
 
 /// A recording of what already ran: it has neither a start nor ready.

@@ -36,10 +36,9 @@ impl Origin {
             | "pstore" | "securityfs" | "sockfs" | "sysfs" | "tracefs" => Self::Kernel,
             "overlay" | "aufs" | "unionfs" => Self::Layers,
             "nfs" | "nfs4" | "cifs" | "smb3" | "ceph" | "afs" | "coda" | "lustre" | "gpfs" | "beegfs"
-            | "orangefs" => Self::Network,
+            | "orangefs" | "fuse.glusterfs" => Self::Network,
             "9p" | "virtiofs" | "vboxsf" | "drvfs" => Self::Host,
             "autofs" => Self::Automount,
-            "fuse.glusterfs" => Self::Network,
             "fuse" | "fuseblk" => Self::Process,
             other if other.starts_with("fuse.") => Self::Process,
             _ => Self::Device,

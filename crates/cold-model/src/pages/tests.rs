@@ -17,7 +17,9 @@ proptest! {
     fn runs_are_the_sets_they_stand_for(a in ranges(), b in ranges()) {
         let (sa, sb) = (set(&a), set(&b));
         let mut one_by_one = Runs::default();
-        a.iter().for_each(|range| one_by_one.insert(range));
+        for range in &a {
+            one_by_one.insert(range);
+        }
         let (ra, rb) = (Runs::of(a), Runs::of(b));
         prop_assert_eq!(&one_by_one, &ra);
         prop_assert_eq!(set(ra.runs()), sa.clone());

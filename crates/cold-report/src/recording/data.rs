@@ -62,7 +62,8 @@ const REDUCTIONS: [Reduction; 7] = [
 
 /// The data block of one or two recordings, as base64; the last reduction's even if it is too large.
 pub(super) fn block(views: &[View<'_>], comparison: Option<&Comparison>) -> String {
-    let marks: Vec<Marks> = views.iter().map(|view| Marks::new(view.recording)).collect();
+    let marks: Vec<Marks> =
+        views.iter().map(|view| Marks::new(view.recording, &view.analysis.usage)).collect();
     let mut out = String::new();
     for (level, reduction) in (1..).zip(REDUCTIONS) {
         let raw = raw(views, &marks, comparison, reduction);

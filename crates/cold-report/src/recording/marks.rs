@@ -48,42 +48,27 @@ pub(super) struct Marks {
 /// Per file the pages that count as needed, by the analysis' own rule: of what the kernel maps around a fault
 /// only what was there, and of the start only what came before ready. Later marks, which no figure counts, go by
 /// the same rule over the whole recording.
-struct Needed {
+struct Needed<'a> {
     until: Nanos,
-    to_ready: Vec<Pages>,
-    to_end: Vec<Pages>,
+    to_ready: &'a [Usage],
+    to_end: Vec<Usage>,
 }
 
-/// Of one file.
-struct Pages {
-    needed: Runs,
-    /// With what is metadata, of which nobody sees the use.
-    used: Runs,
-}
-
-impl Needed {
-    fn of(recording: &Recording) -> Self {
+impl<'a> Needed<'a> {
+    fn of(recording: &Recording, to_ready: &'a [Usage]) -> Self {
         let window = Window::of(recording);
         let whole = Window { until: recording.manifest.end.max(window.until), ..window };
         let late = |at: Nanos| at > window.until;
         let goes_on = recording.fills.iter().flatten().any(|f| late(f.at))
             || recording.touches.iter().flatten().any(|t| late(t.at));
-        Self {
-            until: window.until,
-            to_ready: Self::within(recording, window),
-            to_end: if goes_on { Self::within(recording, whole) } else { Vec::new() },
-        }
-    }
-
-    fn within(recording: &Recording, window: Window) -> Vec<Pages> {
-        let of = |u: Usage| Pages { used: u.needed.or(&u.metadata), needed: u.needed };
-        replay_within(recording, window).into_iter().map(of).collect()
+        let to_end = if goes_on { replay_within(recording, whole) } else { Vec::new() };
+        Self { until: window.until, to_ready, to_end }
     }
 
     /// Those of a file, as far as a mark of this time goes by them.
-    fn pages(&self, at: Nanos, file: FileIdx) -> Option<&Pages> {
+    fn pages(&self, at: Nanos, file: FileIdx) -> Option<&Usage> {
         let late = at > self.until && !self.to_end.is_empty();
-        (if late { &self.to_end } else { &self.to_ready }).get(file as usize)
+        (if late { &self.to_end } else { self.to_ready }).get(file as usize)
     }
 }
 
@@ -103,16 +88,16 @@ fn split(runs: &Runs, from: u64, to: u64, mut each: impl FnMut(u64, u64, bool)) 
 }
 
 impl Marks {
-    /// All marks of a recording.
-    pub(super) fn new(recording: &Recording) -> Self {
-        let needed = Needed::of(recording);
+    /// All marks of a recording; `to_ready` as in its analysis.
+    pub(super) fn new(recording: &Recording, to_ready: &[Usage]) -> Self {
+        let needed = Needed::of(recording, to_ready);
         let mut marks = Self::default();
         for fill in recording.fills.iter().flatten() {
             let Some(pages) = needed.pages(fill.at, fill.file) else { continue };
             let end = fill.first_page.saturating_add(u64::from(fill.pages));
             // Of metadata and of what was written no tier sees the use: they are not called unused.
             let blind = matches!(fill.cause, FillCause::Metadata | FillCause::Write);
-            split(&pages.used, fill.first_page, end, |from, to, used| {
+            let mut mark = |from, to, used| {
                 marks.fill(FillMark {
                     at: fill.at,
                     file: fill.file,
@@ -124,6 +109,13 @@ impl Marks {
                     pid: fill.pid,
                     tid: fill.tid,
                 });
+            };
+            split(&pages.needed, fill.first_page, end, |from, to, needed| {
+                if needed {
+                    mark(from, to, true);
+                } else {
+                    split(&pages.metadata, from, to, &mut mark);
+                }
             });
         }
         for t in recording.touches.iter().flatten() {
@@ -250,7 +242,7 @@ mod tests {
     fn shown_unused(r: &Recording) -> Vec<Runs> {
         let mut of = vec![Vec::new(); r.files.len()];
         let until = Window::of(r).until;
-        for m in Marks::new(r).fills.iter().filter(|m| !m.used && m.in_tree && m.at <= until) {
+        for m in Marks::new(r, &replay(r)).fills.iter().filter(|m| !m.used && m.in_tree && m.at <= until) {
             of[m.file as usize].push(m.first..m.first + m.pages);
         }
         of.into_iter().map(Runs::of).collect()
@@ -271,8 +263,12 @@ mod tests {
         assert_eq!(figures.runs(), [8..10, 11..16, 18..24, 40..42]);
         assert_eq!(shown_unused(&r), [figures]);
         let around = |m: &&TouchMark| m.kind == FaultAround;
-        let drawn =
-            Marks::new(&r).touches.iter().filter(around).map(|m| (m.first, m.pages)).collect::<Vec<_>>();
+        let drawn = Marks::new(&r, &replay(&r))
+            .touches
+            .iter()
+            .filter(around)
+            .map(|m| (m.first, m.pages))
+            .collect::<Vec<_>>();
         assert!(!drawn.iter().any(|(first, _)| *first >= 18), "holes are not drawn: {drawn:?}");
 
         let r = cold_recording::sample::firefox_like(20_000, 3);
@@ -287,7 +283,8 @@ mod tests {
         let f = r.file("/a", 100 * PAGE);
         r.fill(1400, f, 40..44, FillCause::ReadAhead);
         r.touch(1500, f, 40..41, Fault);
-        let fills: Vec<_> = Marks::new(&r).fills.iter().map(|m| (m.first, m.pages, m.used)).collect();
+        let fills: Vec<_> =
+            Marks::new(&r, &replay(&r)).fills.iter().map(|m| (m.first, m.pages, m.used)).collect();
         assert_eq!(fills, [(40, 1, true), (41, 3, false)]);
     }
 }

@@ -141,7 +141,7 @@ impl Panel<'_> {
 }
 
 fn render(views: &[View<'_>]) -> String {
-    let marks: Vec<Marks> = views.iter().map(|v| Marks::new(v.recording)).collect();
+    let marks: Vec<Marks> = views.iter().map(|v| Marks::new(v.recording, &v.analysis.usage)).collect();
     let stack = Stack::new(views, &marks);
     let span = views.iter().map(|v| {
         let m = &v.recording.manifest;

@@ -154,7 +154,7 @@ impl Collector {
             path,
             id,
             size: Bytes(meta.size()),
-            mtime_ns: mtime_ns(&meta),
+            mtime_ns: mtime_ns(meta),
             how,
             first: Nanos::from(self.started.elapsed()),
             elsewhere,

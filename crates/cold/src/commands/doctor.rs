@@ -78,7 +78,7 @@ fn failure(error: cold_doctor::Error) -> Failure {
         Error::NoSuchCommand { .. } => Some("give the program's path, or check its spelling"),
         Error::NotExecutable { .. } => Some("name a program, or its interpreter and then the script"),
         Error::Path { .. } => Some("name a file or directory that exists and that you may see"),
-        _ => None,
+        Error::Proc(_) => None,
     };
     let mut failure = Failure::from(error);
     if let Some(hint) = hint {

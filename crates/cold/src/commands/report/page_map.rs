@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
+use cold_analyze::Usage;
 use cold_analyze::model::{Analysis, FileUse};
 use cold_model::layout::{FileLayout, Layouts};
+use cold_model::pages::Runs;
 use cold_model::recording::Recording;
 use cold_model::{Bytes, Nanos};
-use cold_sys::residency::{PageMap, PageRun};
 
 use super::text::{View, section};
 use crate::table::Table;
@@ -17,13 +18,13 @@ use crate::words::{count, plural};
 const CELLS: usize = 64;
 /// Rows of the map at most: a larger file gets larger cells.
 const ROWS: u64 = 48;
-/// Pages that are looked at, of a file that claims to be larger (4 TiB; its bits take 128 MiB).
+/// Pages that are looked at, of a file that claims to be larger (4 TiB).
 const MOST_PAGES: u64 = 1 << 30;
 
 /// Pages of one file by what happened to them.
 struct Pages {
-    needed: PageMap,
-    read: PageMap,
+    needed: Runs,
+    read: Runs,
     /// When each page was first needed, from the start.
     first: BTreeMap<u64, Nanos>,
     count: u64,
@@ -74,7 +75,7 @@ fn one(
         out.push(paint(FAINT, format!("  no sections or symbols: {why}")));
     }
     let layout = layouts.files.get(&f.file);
-    let pages = pages(recording, f);
+    let pages = pages(recording, analysis.usage.get(f.file as usize), f);
     let page = u64::from(recording.manifest.page_bytes.max(1));
     section(out, "Pages", map(&pages, page, layout));
     section(out, "Runs of needed pages", runs(&pages, page, layout, view));
@@ -88,38 +89,22 @@ fn one(
     section(out, "Functions", symbols);
 }
 
-fn pages(recording: &Recording, f: &FileUse) -> Pages {
+fn pages(recording: &Recording, usage: Option<&Usage>, f: &FileUse) -> Pages {
     let page = u64::from(recording.manifest.page_bytes.max(1));
-    let touches = recording.touches.iter().flatten().filter(|t| t.file == f.file);
-    let fills = recording.fills.iter().flatten().filter(|x| x.file == f.file);
-    let last = touches.clone().map(|t| t.first_page.saturating_add(t.pages.into()));
-    let last = last.chain(fills.clone().map(|x| x.first_page.saturating_add(x.pages.into()))).max();
-    let of_size = f.size.map(|b| b.0.div_ceil(page));
-    let pages = of_size.or(last).unwrap_or(0).min(MOST_PAGES);
-    let mut me = Pages {
-        needed: PageMap::new(pages),
-        read: PageMap::new(pages),
-        first: BTreeMap::new(),
-        count: pages,
-    };
-    for t in touches {
-        let Some(run) = clip(t.first_page, t.pages, pages) else { continue };
+    let needed = usage.map(|u| u.needed.clone()).unwrap_or_default();
+    let read = usage.map(|u| u.read.or(&u.by_others).or(&u.written)).unwrap_or_default();
+    let last = [&needed, &read].into_iter().filter_map(|set| Some(set.runs().last()?.end)).max();
+    let count = f.size.map(|b| b.0.div_ceil(page)).or(last).unwrap_or(0).min(MOST_PAGES);
+    let mut first = BTreeMap::new();
+    for t in recording.touches.iter().flatten().filter(|t| t.file == f.file) {
         let at = t.at.saturating_sub(recording.manifest.start);
-        for p in run.first..run.end() {
-            me.first.entry(p).and_modify(|first| *first = (*first).min(at)).or_insert(at);
+        let touched = t.first_page..t.first_page.saturating_add(t.pages.into());
+        for p in needed.within(&touched).flatten() {
+            first.entry(p).and_modify(|first: &mut Nanos| *first = (*first).min(at)).or_insert(at);
         }
-        me.needed.insert(run);
     }
-    for run in fills.filter_map(|x| clip(x.first_page, x.pages, pages)) {
-        me.read.insert(run);
-    }
-    me
-}
-
-/// A run of a file that may have been larger then, cut to what there is.
-fn clip(first: u64, pages: u32, all: u64) -> Option<PageRun> {
-    let pages = u64::from(pages).min(all.saturating_sub(first));
-    (pages > 0).then_some(PageRun { first, pages })
+    let there = Runs::one(0..count);
+    Pages { needed: needed.and(&there), read: read.and(&there), first, count }
 }
 
 /// One letter per cell: the best thing that can be said of its pages.
@@ -130,7 +115,7 @@ fn map(pages: &Pages, page: u64, layout: Option<&FileLayout>) -> Vec<String> {
     let cell = pages.count.div_ceil(CELLS as u64 * ROWS).max(1);
     let letter = |first: u64| {
         let range = first..(first + cell).min(pages.count);
-        let any = |m: &PageMap| range.clone().any(|p| m.contains(p));
+        let any = |set: &Runs| set.within(&range).next().is_some();
         match (any(&pages.needed), any(&pages.read)) {
             (true, true) => '#',
             (true, false) => 'c',
@@ -167,16 +152,21 @@ fn section_at(layout: Option<&FileLayout>, offset: u64) -> Option<String> {
 }
 
 fn runs(pages: &Pages, page: u64, layout: Option<&FileLayout>, view: View) -> Vec<String> {
-    let all: Vec<PageRun> = pages.needed.runs().collect();
+    let all = pages.needed.runs();
     if all.is_empty() {
         return Vec::new();
     }
     let mut table = Table::new(&["OFFSET", "BYTES", "FIRST USE", "SECTION"]);
     for run in all.iter().take(view.limit) {
-        let first = pages.first.range(run.first..run.end()).map(|(_, t)| *t).min().unwrap_or_default();
-        let section = section_at(layout, run.first * page).unwrap_or_default();
+        let first = pages.first.range(run.clone()).map(|(_, t)| *t).min().unwrap_or_default();
+        let section = section_at(layout, run.start * page).unwrap_or_default();
         table.row(
-            vec![count(run.first * page), Bytes(run.pages * page).to_string(), first.to_string(), section],
+            vec![
+                count(run.start * page),
+                Bytes((run.end - run.start) * page).to_string(),
+                first.to_string(),
+                section,
+            ],
             Vec::new(),
         );
     }

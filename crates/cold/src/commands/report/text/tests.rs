@@ -197,6 +197,7 @@ pub(in crate::commands::report) fn analysis() -> Analysis {
         stacks: vec![stack()],
         suggestions: vec![suggestion()],
         checks: checks(),
+        usage: Vec::new(),
     }
 }
 
