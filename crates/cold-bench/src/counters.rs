@@ -154,10 +154,10 @@ mod tests {
 
     #[test]
     fn differences_name_the_reader_and_leave_unknowns_unknown() {
-        let dir = std::env::temp_dir().join(format!("cold-counters-{}", std::process::id()));
+        let dir = tempfile::tempdir().unwrap();
         let devices = BTreeSet::from([Dev::new(8, 0)]);
-        let before = Reading::take(&tree(&dir, 1, 10, 4096), &devices, None);
-        let after = Reading::take(&tree(&dir, 3, 25, 12288), &devices, None);
+        let before = Reading::take(&tree(dir.path(), 1, 10, 4096), &devices, None);
+        let after = Reading::take(&tree(dir.path(), 3, 25, 12288), &devices, None);
         let a = after.since(&before);
         assert_eq!(a.page_cache_drops, Some(2));
         assert_eq!(a.slab_drops, None, "this kernel does not count them");
@@ -170,6 +170,5 @@ mod tests {
             (until(Some(earlier)), until(None)),
             (Some(CpuTimes { total: 1, idle: 0, steal: 1 }), None)
         );
-        std::fs::remove_dir_all(dir).unwrap();
     }
 }

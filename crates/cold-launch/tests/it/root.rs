@@ -33,7 +33,9 @@ const NOBODY: u32 = 65534;
 fn for_everybody(dir: &Path) -> PathBuf {
     let copy =
         PathBuf::from("/tmp").join(format!("cold-launch-{}", dir.file_name().expect("named").display()));
-    std::fs::copy(LAUNCHER, &copy).expect("copied");
+    // By another process: what a test beside this forks meanwhile would hold it open for writing, and then nobody can
+    // execute it.
+    assert!(Command::new("cp").arg(LAUNCHER).arg(&copy).status().expect("runs").success());
     copy
 }
 

@@ -103,10 +103,11 @@ pub(crate) fn limit(resource: Resource, value: u64) -> io::Result<()> {
     told(unsafe { libc::setrlimit(resource, &raw const limit) })
 }
 
-/// Gives a descriptor this number as well.
+/// Gives a descriptor this number as well, across an exec: also where it has the number already, by chance, and dup2
+/// would leave it to be closed.
 pub(crate) fn as_number(fd: i32, number: i32) -> io::Result<()> {
     // SAFETY: integers; the child's own descriptors.
-    told(unsafe { libc::dup2(fd, number) })
+    told(unsafe { if fd == number { libc::fcntl(fd, libc::F_SETFD, 0) } else { libc::dup2(fd, number) } })
 }
 
 /// Has orphans fall to this process, and to the program that it becomes.

@@ -86,27 +86,26 @@ mod tests {
 
     #[test]
     fn listening_is_told_from_connected() {
-        let dir = std::env::temp_dir().join(format!("cold-net-{}", std::process::id()));
-        std::fs::create_dir_all(dir.join("net")).unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir(dir.path().join("net")).unwrap();
         std::fs::write(
-            dir.join("net/tcp"),
+            dir.path().join("net/tcp"),
             "  sl  local_address rem_address   st\n\
              0: 0100007F:1F90 00000000:0000 0A 00000000:00000000\n\
              1: 0100007F:2000 0100007F:1F90 01 00000000:00000000\n",
         )
         .unwrap();
         std::fs::write(
-            dir.join("net/unix"),
+            dir.path().join("net/unix"),
             "Num       RefCount Protocol Flags    Type St Inode Path\n\
              ffff8881: 00000002 00000000 00010000 0001 01 12345 /tmp/a b.sock\n\
              ffff8882: 00000003 00000000 00000000 0001 03 12346 /tmp/c.sock\n",
         )
         .unwrap();
-        let p = ProcFs::new(&dir);
+        let p = ProcFs::new(dir.path());
         assert!(p.tcp_listens(8080).unwrap());
         assert!(!p.tcp_listens(0x2000).unwrap());
         assert!(p.unix_listens(Path::new("/tmp/a b.sock")).unwrap());
         assert!(!p.unix_listens(Path::new("/tmp/c.sock")).unwrap());
-        std::fs::remove_dir_all(dir).unwrap();
     }
 }
