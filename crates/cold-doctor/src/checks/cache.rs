@@ -87,13 +87,13 @@ pub(crate) fn cachestat(c: &Context) -> Vec<Finding> {
         Ok(Ok(())) => Finding::ok(id, "cachestat works")
             .so("resident and dirty pages are counted without mapping the file"),
         Ok(Err(e)) if e.raw_os_error() == Some(libc::ENOSYS) => {
-            let (what, remedy) = if c.since((6, 5)) == Some(false) {
-                ("this kernel has no cachestat (Linux 6.5)", "Linux 6.5 or later")
-            } else {
+            let (what, remedy) = if c.since((6, 5)) == Some(true) {
                 (
                     "cachestat is refused by a filter that does not know it",
                     "a newer seccomp profile, or --security-opt seccomp=unconfined",
                 )
+            } else {
+                ("this kernel has no cachestat (Linux 6.5)", "Linux 6.5 or later")
             };
             Finding::missing(id, what)
                 .so("residency comes from mincore; dirty pages cannot be told apart")
