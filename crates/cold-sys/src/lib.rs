@@ -40,6 +40,7 @@ pub mod readahead;
 pub mod reclaim;
 pub mod remove;
 pub mod residency;
+pub mod ringbuf;
 pub mod search;
 pub mod shared;
 #[cfg(target_env = "gnu")]

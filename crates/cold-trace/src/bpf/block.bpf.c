@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Reads from block devices, from submission to completion, and which pages of which file they bring. */
+#include "call.h"
 #include "folio.h"
 #include "names.h"
 #include "state.h"
@@ -51,8 +52,10 @@ static __always_inline struct bio_state who_runs(void)
 		struct task_state *task = bpf_map_lookup_elem(&tasks, &tid);
 
 		who.flags |= COLD_IN_TREE;
-		if (task)
+		if (task) {
+			notice_call(task);
 			who.context = task->context.at;
+		}
 	}
 	return who;
 }

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* System calls of the tree: lookups with their paths, advice, and what reads are about. */
-#include "context.h"
+#include "call.h"
 #include "names.h"
 #include "stacks.h"
 
-#define MAP_POPULATE 0x8000u
-#define MAP_ANONYMOUS 0x20u
 #define AT_FDCWD (-100)
 #define ENOENT 2
 #define O_CREAT_WRONLY_TRUNC 01101u
 #define AF_UNIX 1
 #define SUN_PATH 2 /* offset of sockaddr_un.sun_path */
-#define TS_COMPAT 2u
-#define TIF_32BIT_ARM64 22
 #define STACKS_OF_FIRST 256 /* lookups of a thread whose stacks are told */
 #define STACKS_OF_EVERY 64 /* and one in so many of the others */
 
@@ -30,70 +26,21 @@ struct open_how {
 	u64 flags;
 };
 
-static __always_inline bool is_compat(void)
-{
-#if defined(__TARGET_ARCH_x86)
-	return CURRENT(thread_info.status) & TS_COMPAT;
-#else
-	return CURRENT(thread_info.flags) >> TIF_32BIT_ARM64 & 1;
-#endif
-}
-
-static __always_inline void read_args(u64 *args, struct pt_regs *regs)
-{
-#if defined(__TARGET_ARCH_x86)
-	args[0] = regs->di;
-	args[1] = regs->si;
-	args[2] = regs->dx;
-	args[3] = regs->r10;
-	args[4] = regs->r8;
-	args[5] = regs->r9;
-#else
-	bpf_core_read(args, 48, &regs->regs);
-	args[0] = regs->orig_x0;
-#endif
-}
-
-static __always_inline u32 class_of(u64 number)
-{
-	if (number >= CALL_NUMBERS)
-		return CALL_OTHER;
-	/* 6.1's verifier loses the bound when the number is spilled: again, where the compiler cannot see it. */
-	barrier_var(number);
-	return knobs.calls[number & (CALL_NUMBERS - 1)];
-}
-
 PROGRAM(sys_enter, call_enter)
 {
 	struct pt_regs *regs = (void *)ctx[0];
 	u64 number = ctx[1];
-	struct task_state *task = my_state();
+	bool compat = is_compat();
+	struct task_state *task;
 
+	if (passes_over() && !compat && !is_told(class_in(regs, number)))
+		return;
+	task = my_state();
 	if (!task)
 		return;
-	context_none(task);
-	task->resolved = 0;
-	task->position = -1;
-	__builtin_memset(&task->call_file, 0, sizeof(task->call_file));
-	task->call_at = bpf_ktime_get_ns();
-	task->regs = (u64)regs;
-	task->ip = REGS_IP_OF(regs);
-	if (is_compat()) {
+	if (compat)
 		lose(COLD_LOST_COMPAT);
-		context_call(task);
-		return;
-	}
-	task->call = number;
-	context_call(task);
-	task->class = class_of(number);
-	if (task->class == CALL_OTHER)
-		return;
-	read_args(task->args, regs);
-	if (task->class == CALL_MMAP && (!(task->args[3] & MAP_POPULATE) || task->args[3] & MAP_ANONYMOUS))
-		task->class = CALL_OTHER;
-	/* The position moves while it reads. */
-	if (knobs.tier_b && task->class != CALL_FD)
-		resolve_call(task);
+	call_begins(task, regs, number);
 }
 
 static __always_inline struct cold_id directory_of(s32 fd)
@@ -245,34 +192,6 @@ static __always_inline void tell_call(struct task_state *task, s64 result, const
 	output(out, bytes, sizeof(*out), COLD_LOST_CALLS);
 }
 
-/* madvise: what is about a file's pages; giving memory back is heap management. */
-static __always_inline bool told(struct task_state *task)
-{
-	u32 class = task->class, advice = task->args[2];
-
-	if (class == CALL_OTHER || class == CALL_FD)
-		return false;
-	if (class >= CALL_READ && class <= CALL_COPY)
-		return knobs.tier_b;
-	if (class == CALL_ADVICE)
-		return advice <= 3 || (advice >= 20 && advice <= 23);
-	return true;
-}
-
-/*
- * Most calls leave nothing to tell: their end is passed over before anything is looked up. The next call
- * or the next fault then ends their context; nothing else waits or reads in between but what the kernel
- * has left to do for the call itself. Where faults are not told, each call must be ended here.
- */
-static __always_inline bool may_be_told(u32 class)
-{
-	if (!knobs.page_faults)
-		return true;
-	if (class >= CALL_READ && class <= CALL_COPY)
-		return knobs.tier_b;
-	return class != CALL_OTHER && class != CALL_FD;
-}
-
 static const struct call_count no_calls;
 
 /* A call that returns. */
@@ -319,14 +238,14 @@ PROGRAM(sys_exit, call_exit)
 	struct pt_regs *regs = (void *)ctx[0];
 	struct task_state *task;
 
-	if (!knobs.count_calls && !may_be_told(class_of((u32)REGS_CALL(regs))))
+	if (passes_over() && !calls_noticed && !is_compat() && !is_told(class_in(regs, (u32)REGS_CALL(regs))))
 		return;
 	task = my_state();
 	if (!task)
 		return;
 	if (task->call_at && knobs.count_calls)
 		count_call(task, ctx[1]);
-	if (task->call_at && told(task)) {
+	if (task->call_at && is_told(task->class)) {
 		tell_call(task, ctx[1], NULL, NULL, false);
 		/* Of one that failed nobody knows on which. */
 		if ((s64)ctx[1] >= 0 && (task->class == CALL_PATHS || task->class == CALL_PATHS_AT))

@@ -21,6 +21,7 @@ static __always_inline void context_none(struct task_state *task)
 	tell_adds();
 	__builtin_memset(&task->context, 0, sizeof(task->context));
 	task->context.syscall = -1;
+	not_noticed(task);
 	task->call_at = 0;
 	task->call = -1;
 	task->class = CALL_OTHER;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* Page faults: where a context begins; in tier B also the touches themselves, by address. */
-#include "context.h"
+#include "call.h"
 
 static __always_inline bool may_not_fault(void)
 {
@@ -21,6 +21,8 @@ static __always_inline void page_fault(u64 address, struct pt_regs *regs, u32 er
 	 */
 	if (!task || (kernel && ((s64)address < 0 || may_not_fault())))
 		return;
+	if (kernel)
+		notice_call(task);
 	context_fault(task, address, kernel);
 	if (!kernel) {
 		task->ip = REGS_IP_OF(regs);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The page cache: faults, mapped and read ranges, fills, evictions, decisions to read ahead. */
-#include "context.h"
+#include "call.h"
 #include "folio.h"
 #include "names.h"
 #include "stacks.h"
@@ -45,7 +45,7 @@ PROGRAM(mm_filemap_fault, filemap_fault)
 {
 	struct address_space *mapping = (void *)ctx[0];
 	u64 index = ctx[1];
-	struct task_state *task = my_state();
+	struct task_state *task = my_context();
 	struct cold_pages *event;
 
 	if (!task)
@@ -73,7 +73,7 @@ PROGRAM(mm_filemap_fault, filemap_fault)
 PROGRAM(mm_filemap_map_pages, filemap_map_pages)
 {
 	struct address_space *mapping = (void *)ctx[0];
-	struct task_state *task = my_state();
+	struct task_state *task = my_context();
 	struct cold_pages *event;
 
 	if (!task)
@@ -89,7 +89,7 @@ PROGRAM(mm_filemap_map_pages, filemap_map_pages)
 PROGRAM(mm_filemap_get_pages, filemap_get_pages)
 {
 	struct address_space *mapping = (void *)ctx[0];
-	struct task_state *task = my_state();
+	struct task_state *task = my_context();
 	struct cold_pages *event;
 
 	if (!task)
@@ -153,7 +153,7 @@ PROGRAM(mm_filemap_add_to_page_cache, filemap_add)
 		run->next = index + (1ull << (order & 31));
 		return;
 	}
-	task = my_state();
+	task = my_context();
 	if (!task) {
 		if (!is_self())
 			add_of_others(BPF_CORE_READ(mapping, host), index, order);
@@ -204,7 +204,7 @@ static __always_inline void readahead(u64 *ctx, struct file_ra_state *ra, u64 as
 
 	if (is_self())
 		return;
-	struct task_state *task = my_state();
+	struct task_state *task = my_context();
 	/* As a number: a typed pointer cannot be handed to a function that the verifier looks at once. */
 	bpf_probe_read_kernel(&inode, sizeof(inode), ctx);
 	if (task) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The tree of processes, and when its tasks wait. */
-#include "context.h"
+#include "call.h"
 #include "stacks.h"
 
 #define SIGNAL_GROUP_EXIT 4u
@@ -62,6 +62,7 @@ PROGRAM(sched_process_exit, process_exit)
 	struct task_struct *task = (void *)bpf_get_current_task();
 	u64 id = bpf_get_current_pid_tgid();
 	u32 pid = id >> 32, tid = id, last;
+	struct task_state *state;
 	struct cold_exit *event;
 
 	(void)ctx;
@@ -81,6 +82,9 @@ PROGRAM(sched_process_exit, process_exit)
 		SUBMIT(event);
 	}
 	tell_adds();
+	state = bpf_map_lookup_elem(&tasks, &tid);
+	if (state)
+		not_noticed(state);
 	bpf_map_delete_elem(&tasks, &tid);
 	if (last)
 		bpf_map_delete_elem(&tree, &pid);
@@ -148,6 +152,7 @@ PROGRAM(sched_switch, task_switch)
 	task->began = bpf_ktime_get_ns();
 	task->stall_state = BPF_CORE_READ_BITFIELD(prev, in_iowait) ? COLD_S_IOWAIT : 0;
 	task->task_state = state;
+	notice_call(task);
 	resolve_call(task);
 	tell_stack(ctx, task, true);
 	/* A fault's storage wait has its page. */

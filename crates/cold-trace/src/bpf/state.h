@@ -120,6 +120,7 @@ struct task_state {
 	u32 task_state;
 	u32 pid;
 	u32 looked_up;    /* lookups so far, where each may have a stack */
+	u32 noticed;      /* the call was passed over, then something happened in it: counted in `calls_noticed` */
 };
 
 struct {
@@ -214,6 +215,9 @@ struct {
 
 static const struct task_state no_task;
 
+/* Calls under way whose end must be looked at although they leave nothing to tell: see call.h. */
+u32 calls_noticed;
+
 static __always_inline void lose_many(u32 class, u64 n)
 {
 	u64 *count = bpf_map_lookup_elem(&lost, &class);
@@ -245,6 +249,14 @@ static __always_inline bool followed(u32 pid)
 static __always_inline bool is_self(void)
 {
 	return bpf_get_current_pid_tgid() >> 32 == knobs.self;
+}
+
+static __always_inline void not_noticed(struct task_state *task)
+{
+	if (!task->noticed)
+		return;
+	task->noticed = 0;
+	__sync_fetch_and_add(&calls_noticed, -1);
 }
 
 /* Of a task of the tree; NULL when the table is full, which is counted. */
