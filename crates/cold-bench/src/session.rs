@@ -34,7 +34,6 @@ use state::Preparer;
 
 pub use around::Around;
 pub use exact::{ExactNeed, window as fault_around};
-pub use measure::skip_words;
 
 /// What happens, for whoever shows it. Times and results are in the report; this is for waiting people.
 pub trait Progress {

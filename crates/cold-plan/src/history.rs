@@ -76,6 +76,22 @@ tagged! {
     }
 }
 
+impl Skip {
+    /// The reason in words, for the sentence "the launcher issued nothing: …".
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Warm => "its files were cached already",
+            Self::Memory => "too little memory was free",
+            Self::DiskBusy => "the disk was busy",
+            Self::Stale => "too many of its files had changed",
+            Self::Disabled => "the plan is switched off",
+            Self::Busy => "another start was following it",
+            Self::Refused => "the plan was refused",
+            Self::Deadline => "the deadline had passed",
+        }
+    }
+}
+
 /// The time that the program took for a fixed amount of its own work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Mark {
@@ -309,7 +325,7 @@ fn shorten(path: &Path, file: &File) -> Result<()> {
     let records = parse(&content(path, &open(path, false)?)?);
     let last = records.get(records.len().saturating_sub(KEPT)..).unwrap_or_default();
     let bytes: Vec<u8> = last.iter().flat_map(Record::encode).collect();
-    cold_sys::whole::write(path, cold_sys::whole::Kind::Own(0o600), &bytes)
+    cold_sys::whole::write(path, cold_sys::whole::Ownership::Own(0o600), &bytes)
         .map_err(|e| Error::io("shorten", path, e))
 }
 

@@ -6,7 +6,7 @@ use cold_model::Shown as _;
 use cold_model::bench::{Report, Residual, Run, State, Taint};
 use cold_model::recording::manifest::Load;
 use cold_model::{Bytes, Known, Nanos};
-use cold_plan::history::{self, LaunchKind, Skip};
+use cold_plan::history::{self, LaunchKind};
 
 use super::{Progress, Rounds, Subject};
 use crate::counters::{Activity, Reading};
@@ -314,25 +314,11 @@ fn not_prefetched(subject: &Subject<'_>, before: usize) -> Option<String> {
             Some(record) => match record.kind {
                 LaunchKind::Prefetched => None,
                 LaunchKind::Control => Some("it made a control start, without the plan".to_owned()),
-                LaunchKind::Skipped(why) => Some(skip_words(why).to_owned()),
+                LaunchKind::Skipped(why) => Some(why.words().to_owned()),
             },
             None => Some("it recorded nothing of what it did".to_owned()),
         },
         Err(e) => Some(e.to_string()),
-    }
-}
-
-/// Why a launcher issued nothing, in words.
-pub fn skip_words(why: Skip) -> &'static str {
-    match why {
-        Skip::Warm => "its files were cached already",
-        Skip::Memory => "too little memory was free",
-        Skip::DiskBusy => "the disk was busy",
-        Skip::Stale => "too many of its files had changed",
-        Skip::Disabled => "the plan is switched off",
-        Skip::Busy => "another start was following it",
-        Skip::Refused => "the plan was refused",
-        Skip::Deadline => "the deadline had passed",
     }
 }
 

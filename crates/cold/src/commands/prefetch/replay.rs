@@ -11,6 +11,7 @@ use cold_model::{Bytes, Nanos};
 use cold_plan::store::Replay;
 use cold_plan::{Plan, Store};
 use cold_prefetch::Waste;
+use cold_prefetch::waste::Amounts;
 use cold_trace::record::Options;
 use serde::{Deserialize, Serialize};
 
@@ -46,11 +47,10 @@ pub(super) fn start(
     Ok(cold_prefetch::waste(plan, &recording, &own))
 }
 
-/// Tells it: sums, then the files with the longest waits and the most unused bytes.
-pub(super) fn tell(ui: &Ui, waste: &Waste, top: usize) {
-    let t = &waste.total;
-    ui.line(format!(
-        "  of {} planned {} came by the plan: {} used, {} unused ({}); {} late (waited {}); {} not planned (waited {})",
+/// How much of a plan came by it, was used, late or missing, in one line.
+pub(super) fn amounts(t: &Amounts) -> String {
+    format!(
+        "of {} planned {} came by the plan: {} used, {} unused ({}); {} late (waited {}); {} not planned (waited {})",
         t.planned,
         t.prefetched,
         t.used,
@@ -60,7 +60,12 @@ pub(super) fn tell(ui: &Ui, waste: &Waste, top: usize) {
         t.late_wait,
         t.missing,
         t.missing_wait,
-    ));
+    )
+}
+
+/// Prints sums, then the files with the longest waits and the most unused bytes.
+pub(super) fn print_waste(ui: &Ui, waste: &Waste, top: usize) {
+    ui.line(format!("  {}", amounts(&waste.total)));
     if let (Some(requests), Some(bytes)) = (waste.requests, waste.request_bytes) {
         let planned = plural(u64::from(waste.steps), "read");
         let text = format!("  {bytes} in {requests} requests, planned {} in {planned}", waste.step_bytes);

@@ -282,17 +282,7 @@ fn bound(b: &Bound) -> String {
 
 /// What became of the plan in its last recorded start.
 fn last_replay(kept: &Kept) -> String {
-    let t = &kept.waste.total;
-    format!(
-        "recorded {}: {} unused ({} of what came by the plan), {} late (waited {}), {} not planned (waited {})",
-        plans::ago(kept.at),
-        t.unused,
-        percent(t.unused.0, t.prefetched.0),
-        t.late,
-        t.late_wait,
-        t.missing,
-        t.missing_wait,
-    )
+    format!("recorded {}: {}", plans::ago(kept.at), replay::amounts(&kept.waste.total))
 }
 
 /// Per file: what is read of it, in how many requests, how often it was used, and, where a start was recorded,

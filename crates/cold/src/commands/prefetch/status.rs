@@ -1,11 +1,14 @@
 //! `cold prefetch status`: what daily use says of the plans, and what follows from it.
 
+use std::collections::BTreeMap;
+
 use cold_model::Nanos;
-use cold_plan::history::{self, LaunchKind, Record, Skip};
+use cold_plan::history::{self, LaunchKind, Record};
 use cold_plan::judge::{Daily, Timed};
+use cold_plan::plan::Standing;
 use cold_plan::store::Listed;
 use cold_plan::{Judgement, Plan, Store};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::plans::{self, StorePlace};
 use super::show;
@@ -73,14 +76,13 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
             }
         }
         if args.json {
-            documents.push(document(&used, &judgement, changed));
+            documents.push(PlanStatus::of(&used, &judgement, changed));
         } else {
-            tell(ui, &used, &judgement, changed);
+            print(ui, &used, &judgement, changed);
         }
     }
     if args.json {
-        let document = json!({ "schema": "coldstart.plan-status/1", "plans": documents });
-        ui.json(&document);
+        ui.json(&Document { schema: "coldstart.plan-status/1", plans: documents });
     }
     Ok(Exit::Done)
 }
@@ -133,7 +135,7 @@ fn time_words(timed: &Timed) -> String {
     }
 }
 
-fn tell(ui: &Ui, used: &Used, judgement: &Judgement, changed: bool) {
+fn print(ui: &Ui, used: &Used, judgement: &Judgement, changed: bool) {
     let Used { listed, records, system } = used;
     ui.line(format!("{}  {}", paint(STRONG, plans::name(&listed.path)), plans::what(&listed.plan.key)));
     let (style, text) = show::standing(&listed.plan);
@@ -152,7 +154,7 @@ fn tell(ui: &Ui, used: &Used, judgement: &Judgement, changed: bool) {
         time_words(&controls),
     ));
     for (why, n) in skipped {
-        let why = cold_bench::session::skip_words(why);
+        let why = why.words();
         ui.line(paint(FAINT, format!("  {} without it: {why}", plural(n as u64, "start"))));
     }
     if earlier > 0 {
@@ -170,39 +172,79 @@ fn tell(ui: &Ui, used: &Used, judgement: &Judgement, changed: bool) {
     ui.line(format!("  {}{done}", paint(style, format!("{what}: {why}"))));
 }
 
-fn document(used: &Used, judgement: &Judgement, applied: bool) -> Value {
-    let Used { listed, records, system } = used;
-    let Daily { prefetched, controls, skipped, earlier } = daily(used);
-    let (what, why) = judgement.words();
-    let words_of = |(why, n): (Skip, usize)| (cold_bench::session::skip_words(why).to_owned(), n.into());
-    let skipped: serde_json::Map<String, Value> = skipped.into_iter().map(words_of).collect();
-    let last = records.iter().rev().take(8).map(|r| {
-        json!({
-            "when_ns": r.when_ns,
-            "what": match r.kind {
+/// All plans as `--json` prints them.
+#[derive(Serialize)]
+struct Document {
+    schema: &'static str,
+    plans: Vec<PlanStatus>,
+}
+
+#[derive(Serialize)]
+struct PlanStatus {
+    name: String,
+    system: bool,
+    standing: Standing,
+    prefetched: usize,
+    prefetched_median_ns: Option<u64>,
+    controls: usize,
+    control_median_ns: Option<u64>,
+    skipped: BTreeMap<&'static str, usize>,
+    earlier: usize,
+    /// Newest first.
+    last: Vec<LastStart>,
+    verdict: &'static str,
+    why: String,
+    applied: bool,
+}
+
+#[derive(Serialize)]
+struct LastStart {
+    when_ns: u64,
+    what: &'static str,
+    ready_ns: Option<u64>,
+    bytes: u64,
+    requests: u32,
+    late: bool,
+}
+
+impl LastStart {
+    fn of(record: &Record) -> Self {
+        Self {
+            when_ns: record.when_ns,
+            what: match record.kind {
                 LaunchKind::Prefetched => "prefetched",
                 LaunchKind::Control => "control",
-                LaunchKind::Skipped(why) => cold_bench::session::skip_words(why),
+                LaunchKind::Skipped(why) => why.words(),
             },
-            "ready_ns": r.mark.map(|m| m.wall_ns),
-            "bytes": r.bytes, "requests": r.requests, "late": r.late,
-        })
-    });
-    json!({
-        "name": plans::name(&listed.path),
-        "system": system,
-        "standing": listed.plan.standing,
-        "prefetched": prefetched.starts,
-        "prefetched_median_ns": prefetched.median_ns,
-        "controls": controls.starts,
-        "control_median_ns": controls.median_ns,
-        "skipped": skipped,
-        "earlier": earlier,
-        "last": last.collect::<Vec<_>>(),
-        "verdict": what,
-        "why": why,
-        "applied": applied,
-    })
+            ready_ns: record.mark.map(|m| m.wall_ns),
+            bytes: record.bytes,
+            requests: record.requests,
+            late: record.late,
+        }
+    }
+}
+
+impl PlanStatus {
+    fn of(used: &Used, judgement: &Judgement, applied: bool) -> Self {
+        let Used { listed, records, system } = used;
+        let Daily { prefetched, controls, skipped, earlier } = daily(used);
+        let (verdict, why) = judgement.words();
+        Self {
+            name: plans::name(&listed.path),
+            system: *system,
+            standing: listed.plan.standing.clone(),
+            prefetched: prefetched.starts,
+            prefetched_median_ns: prefetched.median_ns,
+            controls: controls.starts,
+            control_median_ns: controls.median_ns,
+            skipped: skipped.into_iter().map(|(why, n)| (why.words(), n)).collect(),
+            earlier,
+            last: records.iter().rev().take(8).map(LastStart::of).collect(),
+            verdict,
+            why: why.to_owned(),
+            applied,
+        }
+    }
 }
 
 #[cfg(test)]

@@ -126,7 +126,7 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     }
     let saved = saved.is_some();
     let result = Found { plan: &better, verdict: &verdict, waste: waste.as_ref(), seed: limits.seed, saved };
-    tell(ui, args, &result, &store.path_of(&better.key));
+    print(ui, args, &result, &store.path_of(&better.key));
     if !saved {
         ui.warn("the plan was learnt again meanwhile, or removed: it stays as it is; tune it again");
         return Ok(Exit::Inconclusive);
@@ -291,7 +291,7 @@ struct Tuned<'a> {
     waste: Option<&'a Waste>,
 }
 
-fn tell(ui: &Ui, args: &Args, found: &Found<'_>, path: &Path) {
+fn print(ui: &Ui, args: &Args, found: &Found<'_>, path: &Path) {
     let Found { plan, verdict, waste, seed, saved } = found;
     if args.json {
         let name = plans::name(path);
@@ -307,17 +307,17 @@ fn tell(ui: &Ui, args: &Args, found: &Found<'_>, path: &Path) {
         return;
     }
     ui.line(format!("{}  {}", paint(STRONG, plans::name(path)), plans::what(&plan.key)));
-    tell_tried(ui, &verdict.tried);
+    print_tried(ui, &verdict.tried);
     let (style, text) = show::standing(plan);
     ui.line(format!("  {}", paint(style, text)));
     if let Some(waste) = waste {
-        replay::tell(ui, waste, 10);
+        replay::print_waste(ui, waste, 10);
     }
     ui.line(paint(FAINT, format!("  {} made; seed {seed}", plural(u64::from(verdict.starts), "start"))));
 }
 
 /// What was varied and what came of it: a table for people, one line for logs.
-fn tell_tried(ui: &Ui, tried: &[Tried]) {
+fn print_tried(ui: &Ui, tried: &[Tried]) {
     if tried.is_empty() {
         return;
     }

@@ -8,7 +8,7 @@ use cold_model::path_text;
 use cold_plan::fit::{Fit, Stale};
 use cold_plan::{Plan, Store};
 use cold_prefetch::Waste;
-use serde_json::json;
+use serde::Serialize;
 
 use super::plans::{self, StorePlace, Which};
 use super::replay;
@@ -61,27 +61,51 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     let fit = Fit::of(&listed.plan, &plans::build_id);
     let again = fit.should_be_learnt_again();
     if args.json {
-        let stale = |s: &Stale<'_>| json!({ "path": path_text::encode(s.path), "why": s.why.to_string(), "bytes": s.bytes });
-        let document = json!({
-            "schema": "coldstart.plan-verified/1",
-            "name": plans::name(&listed.path),
-            "executable": fit.executable.map_or("unchanged".to_owned(), |why| why.to_string()),
-            "bytes": fit.bytes,
-            "stale_bytes": fit.stale_bytes,
-            "stale": fit.stale.iter().map(stale).collect::<Vec<_>>(),
-            "learn_again": again,
-            "replay": waste,
+        ui.json(&Document {
+            schema: "coldstart.plan-verified/1",
+            name: plans::name(&listed.path),
+            executable: fit.executable.map_or("unchanged".to_owned(), |why| why.to_string()),
+            bytes: fit.bytes,
+            stale_bytes: fit.stale_bytes,
+            stale: fit.stale.iter().map(StaleFile::of).collect(),
+            learn_again: again,
+            replay: waste.as_ref(),
         });
-        ui.json(&document);
     } else {
-        tell(ui, &listed.plan, &fit, again);
+        print(ui, &listed.plan, &fit, again);
         match &waste {
-            Some(waste) => replay::tell(ui, waste, 20),
+            Some(waste) => replay::print_waste(ui, waste, 20),
             None if args.replay => ui.warn("nothing on this machine shows which prefetched pages are used"),
             None => {}
         }
     }
     Ok(if again { Exit::GateFailed } else { Exit::Done })
+}
+
+/// What `--json` prints.
+#[derive(Serialize)]
+struct Document<'a> {
+    schema: &'static str,
+    name: String,
+    executable: String,
+    bytes: u64,
+    stale_bytes: u64,
+    stale: Vec<StaleFile>,
+    learn_again: bool,
+    replay: Option<&'a Waste>,
+}
+
+#[derive(Serialize)]
+struct StaleFile {
+    path: String,
+    why: String,
+    bytes: u64,
+}
+
+impl StaleFile {
+    fn of(Stale { path, why, bytes }: &Stale<'_>) -> Self {
+        Self { path: path_text::encode(path), why: why.to_string(), bytes: *bytes }
+    }
 }
 
 /// One recorded start that follows the plan.
@@ -105,7 +129,7 @@ fn replayed(args: &Args, store: &Store, plan: &Plan, ui: &Ui) -> Result<Option<W
     Ok(waste)
 }
 
-fn tell(ui: &Ui, plan: &Plan, fit: &Fit<'_>, again: bool) {
+fn print(ui: &Ui, plan: &Plan, fit: &Fit<'_>, again: bool) {
     if let Some(why) = fit.executable {
         ui.line(paint(BAD, format!("{} {why}: the plan is of another program", plan.key.executable.shown())));
     }

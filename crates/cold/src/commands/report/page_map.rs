@@ -79,12 +79,7 @@ fn one(
     let page = u64::from(recording.manifest.page_bytes.max(1));
     section(out, "Pages", map(&pages, page, layout));
     section(out, "Runs of needed pages", runs(&pages, page, layout, view));
-    let own = Analysis {
-        sections: analysis.sections.iter().filter(|s| s.file == f.file).cloned().collect(),
-        symbols: analysis.symbols.iter().filter(|s| s.file == f.file).cloned().collect(),
-        ..analysis.clone()
-    };
-    let (sections, symbols) = super::text::parts(&own, view);
+    let (sections, symbols) = super::text::parts(analysis, f.file, view);
     section(out, "Sections", sections);
     section(out, "Functions", symbols);
 }

@@ -48,8 +48,8 @@ pub(super) fn lines(analysis: &Analysis, view: View) -> Vec<String> {
         for (title, body) in [
             ("Packages", tables::packages(analysis, view)),
             ("Stacks that waited longest", advice::stacks(analysis, view)),
-            ("Sections of these files", tables::sections(analysis, &paths, view)),
-            ("Functions", tables::symbols(analysis, &paths, view)),
+            ("Sections of these files", tables::sections(analysis, &paths, None, view)),
+            ("Functions", tables::symbols(analysis, &paths, None, view)),
         ] {
             section(&mut out, title, body);
         }
@@ -72,8 +72,8 @@ fn paths(analysis: &Analysis) -> BTreeMap<FileIdx, &str> {
     analysis.files.iter().map(|f| (f.file, f.path.as_str())).collect()
 }
 
-/// The tables of sections and of functions alone, for one file.
-pub(super) fn parts(analysis: &Analysis, view: View) -> (Vec<String>, Vec<String>) {
-    let paths = paths(analysis);
-    (tables::sections(analysis, &paths, view), tables::symbols(analysis, &paths, view))
+/// The tables of sections and of functions alone, of one file.
+pub(super) fn parts(analysis: &Analysis, file: FileIdx, view: View) -> (Vec<String>, Vec<String>) {
+    let (paths, only) = (paths(analysis), Some(file));
+    (tables::sections(analysis, &paths, only, view), tables::symbols(analysis, &paths, only, view))
 }

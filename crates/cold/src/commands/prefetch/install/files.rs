@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use cold_model::hash::fnv1a64;
 use cold_model::{FileId, Shown as _};
-use cold_sys::whole::{Kind, WholeFile};
+use cold_sys::whole::{Ownership, WholeFile};
 use rustix::fs::{AtFlags, Mode, OFlags};
 use rustix::io::Errno;
 
@@ -146,7 +146,7 @@ pub(super) fn ours_or_none(path: &Path) -> Result<Option<Seen>> {
 pub(super) fn write(piece: &Piece, old: Option<&Seen>) -> Result<()> {
     let made = || {
         make_directories(parent(&piece.path))?;
-        let kind = Kind::Own(piece.mode);
+        let kind = Ownership::Own(piece.mode);
         let mut file = match old {
             Some(_) => WholeFile::create(&piece.path, kind)?,
             None => WholeFile::create_new(&piece.path, kind)?,

@@ -124,9 +124,15 @@ pub(super) fn packages(a: &Analysis, view: View) -> Vec<String> {
     lines
 }
 
-/// Parts of ELF files that were needed, or waited for.
-pub(super) fn sections(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: View) -> Vec<String> {
-    let used = a.sections_by_cost();
+/// Parts of ELF files that were needed, or waited for; of `only` this file.
+pub(super) fn sections(
+    a: &Analysis,
+    paths: &BTreeMap<FileIdx, &str>,
+    only: Option<FileIdx>,
+    view: View,
+) -> Vec<String> {
+    let mut used = a.sections_by_cost();
+    used.retain(|s| only.is_none_or(|file| s.file == file));
     if used.is_empty() {
         return Vec::new();
     }
@@ -149,9 +155,15 @@ pub(super) fn sections(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: View
     lines
 }
 
-/// Functions whose pages were waited for.
-pub(super) fn symbols(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: View) -> Vec<String> {
-    let waited: Vec<_> = a.symbols.iter().filter(|s| s.stall.0 > 0).collect();
+/// Functions whose pages were waited for; of `only` this file.
+pub(super) fn symbols(
+    a: &Analysis,
+    paths: &BTreeMap<FileIdx, &str>,
+    only: Option<FileIdx>,
+    view: View,
+) -> Vec<String> {
+    let waited: Vec<_> =
+        a.symbols.iter().filter(|s| s.stall.0 > 0 && only.is_none_or(|file| s.file == file)).collect();
     if waited.is_empty() {
         return Vec::new();
     }
