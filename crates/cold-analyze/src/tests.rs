@@ -74,16 +74,19 @@ fn a_busy_machine_is_told_beside_the_figures() {
     let load = |others, stolen| {
         Some(Known::Value(Load { capacity: long(1000), others: long(others), stolen: long(stolen) }))
     };
-    let mut told = |load| {
+    let mut text_of_load = |load| {
         r.manifest.load = load;
         plain(&r).headline.notes.iter().find(|n| n.contains("idle machine")).cloned()
     };
-    assert_eq!((told(None), told(load(100, 20))), (None, None));
+    assert_eq!((text_of_load(None), text_of_load(load(100, 20))), (None, None));
     assert!(
-        told(load(380, 0)).is_some_and(|t| t.starts_with("other processes used 38.0% of the CPUs while"))
+        text_of_load(load(380, 0))
+            .is_some_and(|t| t.starts_with("other processes used 38.0% of the CPUs while"))
     );
-    assert!(told(load(0, 60)).is_some_and(|t| t.contains("the hypervisor took 6.0% of the CPU time")));
-    assert_eq!(told(load(600, 0)), None, "a taint says it");
+    assert!(
+        text_of_load(load(0, 60)).is_some_and(|t| t.contains("the hypervisor took 6.0% of the CPU time"))
+    );
+    assert_eq!(text_of_load(load(600, 0)), None, "a taint says it");
 }
 
 /// Fills of tiers C and D are booked at the end, after the touches that needed them, and after ready.

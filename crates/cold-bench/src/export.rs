@@ -28,7 +28,7 @@ pub enum ExportError {
 }
 
 /// A series as hyperfine would show it; times in seconds.
-struct Row<'a> {
+struct ExportRow<'a> {
     name: String,
     command: &'a Command,
     runs: Vec<&'a Run>,
@@ -38,12 +38,12 @@ struct Row<'a> {
     system: f64,
 }
 
-fn rows(report: &Report) -> Vec<Row<'_>> {
+fn rows(report: &Report) -> Vec<ExportRow<'_>> {
     let row = |(i, s): (usize, &cold_model::bench::Series)| {
         let command = report.commands.get(s.command)?;
         let runs: Vec<&Run> = report.counted(i).collect();
         let seconds = |f: fn(&Run) -> f64| -> Vec<f64> { runs.iter().map(|r| f(r)).collect() };
-        Some(Row {
+        Some(ExportRow {
             name: format!("{} ({})", command.name, s.state),
             command,
             time: cold_stats::describe(&seconds(|r| r.ready.as_secs()), report.seed)?,

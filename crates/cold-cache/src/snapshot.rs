@@ -83,7 +83,7 @@ impl Snapshot {
 
     /// Writes the snapshot to `path`, complete or not at all.
     pub fn save(&self, path: &Path) -> Result<()> {
-        let written = cold_sys::whole::write(path, cold_sys::whole::Kind::Result, &self.encode());
+        let written = cold_sys::whole::write(path, cold_sys::whole::Ownership::Result, &self.encode());
         written.map_err(|cause| Error::Path { path: path.to_owned(), cause })
     }
 

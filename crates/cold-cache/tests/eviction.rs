@@ -170,7 +170,7 @@ mod root {
         let Some(path) = std::env::var_os("COLD_TEST_FOREIGN_FILE") else { return };
         let path = Path::new(&path);
         let (file, meta) = cold_sys::open::regular(path, false).expect("open");
-        assert!(!cold_sys::residency::is_told(&file, &meta));
+        assert!(!cold_sys::residency::shows_residency(&file, &meta));
         assert_eq!(cold_sys::residency::PageMap::of(&file, &meta).expect("mincore"), None);
         assert_eq!(cold_sys::residency::cached_pages(&file, &meta).expect("cachestat"), None);
         let report = evict(&[target(path)], Method::FILES).expect("evict");

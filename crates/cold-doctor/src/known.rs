@@ -4,7 +4,7 @@
 
 /// What kind of disturbance a program is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum Disturbance {
     /// Reads files ahead of their use: a cold start is no longer cold.
     Prefetcher,
     /// Moves profiles or caches into memory.
@@ -30,13 +30,13 @@ pub(crate) struct Known {
     pub(crate) names: &'static [&'static str],
     /// Unit files it is installed as.
     pub(crate) units: &'static [&'static str],
-    pub(crate) kind: Kind,
+    pub(crate) kind: Disturbance,
     /// What it is, in words.
     pub(crate) what: &'static str,
 }
 
 const fn known(
-    kind: Kind,
+    kind: Disturbance,
     what: &'static str,
     names: &'static [&'static str],
     units: &'static [&'static str],
@@ -44,7 +44,7 @@ const fn known(
     Known { names, units, kind, what }
 }
 
-use Kind::{Containers, Indexer, Job, MemoryProfile, OnAccess, PackageDaemon, Prefetcher, Sync};
+use Disturbance::{Containers, Indexer, Job, MemoryProfile, OnAccess, PackageDaemon, Prefetcher, Sync};
 
 /// The table.
 pub(crate) const KNOWN: &[Known] = &[

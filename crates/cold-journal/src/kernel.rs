@@ -26,7 +26,7 @@ pub struct KernelFile {
 }
 
 /// Where a file is now. The path is good as long as this is held.
-pub(crate) struct Place {
+pub(crate) struct CurrentPath {
     pub(crate) path: PathBuf,
     _root: Option<OwnedFd>,
 }
@@ -50,7 +50,7 @@ impl KernelFile {
         (&self.fs_type, &self.path) == (&other.fs_type, &other.path)
     }
 
-    fn place(&self, proc: &ProcFs) -> std::result::Result<Place, String> {
+    fn place(&self, proc: &ProcFs) -> std::result::Result<CurrentPath, String> {
         let kind = &self.fs_type;
         let fs = kernelfs::known(kind).ok_or_else(|| format!("{kind} is not known to this version"))?;
         let plain = |c: &Component<'_>| matches!(c, Component::RootDir | Component::Normal(_));
@@ -62,14 +62,14 @@ impl KernelFile {
         })?;
         let within = self.path.strip_prefix("/").unwrap_or(&self.path);
         let path = PathBuf::from(format!("/proc/self/fd/{}", root.as_raw_fd())).join(within);
-        Ok(Place { path, _root: Some(root) })
+        Ok(CurrentPath { path, _root: Some(root) })
     }
 }
 
 /// Where to find what had this path; `None` when it is gone, though its file system is there. An error when the
 /// file system is not.
-pub(crate) fn locate(proc: &ProcFs, kernel: Option<&KernelFile>, path: &Path) -> Result<Option<Place>> {
-    let Some(kernel) = kernel else { return Ok(Some(Place { path: path.to_owned(), _root: None })) };
+pub(crate) fn locate(proc: &ProcFs, kernel: Option<&KernelFile>, path: &Path) -> Result<Option<CurrentPath>> {
+    let Some(kernel) = kernel else { return Ok(Some(CurrentPath { path: path.to_owned(), _root: None })) };
     let place = kernel.place(proc).map_err(|why| Error::refused("reach", path, why))?;
     match place.path.symlink_metadata() {
         Err(e) if is_gone(&e) => Ok(None),

@@ -14,10 +14,10 @@ use cold_sys::shared::SharedWords;
 use cold_sys::time::{monotonic, process_cpu};
 
 use crate::engine::{Engine, Limits, word};
-use crate::load::{self, Loaded, Place};
+use crate::load::{self, Loaded, PlanPlace};
 use crate::options::{Options, Skip};
 use crate::places::Places;
-use crate::prepare::{self, Seen};
+use crate::prepare::{self, Conditions};
 use crate::record;
 use crate::watch::{self, Target};
 use crate::wrappers;
@@ -42,7 +42,7 @@ pub struct Explanation {
     /// The plan's file, where one was found.
     pub plan: Option<PathBuf>,
     /// What was seen.
-    pub seen: Seen,
+    pub seen: Conditions,
     /// What is done.
     pub decision: Decision,
     /// Time that finding out took.
@@ -59,7 +59,7 @@ struct Ready<'a> {
 /// Says what [`launch`] would do now, and does nothing.
 pub fn explain(options: &Options) -> Explanation {
     let began = Instant::now();
-    let mut seen = Seen::default();
+    let mut seen = Conditions::default();
     let loaded = match load::find(options) {
         Ok(loaded) => loaded,
         Err(skip) => {
@@ -86,7 +86,7 @@ pub fn launch(options: &Options, tell: &mut dyn FnMut(&Explanation)) -> std::io:
         Err(endless) => return std::io::Error::other(endless),
     };
     let options = other.as_ref().unwrap_or(options);
-    let mut seen = Seen::default();
+    let mut seen = Conditions::default();
     let loaded = load::find(options);
     let plan = loaded.as_ref().ok().map(|l| l.path.clone());
     let decided = loaded.and_then(|loaded| decide(&loaded, options, (began, began_at), &mut seen));
@@ -99,7 +99,7 @@ fn decide(
     loaded: &Loaded,
     options: &Options,
     (began, began_at): (Instant, Nanos),
-    seen: &mut Seen,
+    seen: &mut Conditions,
 ) -> Result<Decision, Skip> {
     let view = loaded.view()?;
     let ready = ready(view, options, began, seen).inspect_err(|skip| note(loaded, view, options, skip))?;
@@ -113,7 +113,7 @@ fn decide(
     let target = target(view, began_at, options.deadline)?;
     let process = target.process.as_fd().as_raw_fd();
     let mut help = || {
-        detached::leave(c"cold-launch", &[process]);
+        detached::drop_inherited(c"cold-launch", &[process]);
         let places = ready.places.closed();
         let engine = (!control).then(|| Engine::new(view, &places, &shared, ready.limits));
         let mut entered = None;
@@ -169,7 +169,7 @@ fn read_first(
     shared: &SharedWords,
 ) -> Result<Decision, Skip> {
     let mut help = || {
-        detached::leave(c"cold-launch", &[]);
+        detached::drop_inherited(c"cold-launch", &[]);
         let places = ready.places.closed();
         let engine = Engine::new(view, &places, shared, ready.limits);
         engine.run();
@@ -181,7 +181,12 @@ fn read_first(
     Ok(Decision::Replay)
 }
 
-fn ready<'a>(view: View<'a>, options: &Options, began: Instant, seen: &mut Seen) -> Result<Ready<'a>, Skip> {
+fn ready<'a>(
+    view: View<'a>,
+    options: &Options,
+    began: Instant,
+    seen: &mut Conditions,
+) -> Result<Ready<'a>, Skip> {
     prepare::usable(view)?;
     let (places, mounts) = prepare::places(view)?;
     let limits = prepare::limits(view, &places, &mounts, options, began, seen)?;
@@ -189,7 +194,7 @@ fn ready<'a>(view: View<'a>, options: &Options, began: Instant, seen: &mut Seen)
 }
 
 /// Where this start is to be entered, if anywhere.
-fn entered_at<'a>(loaded: &'a Loaded, options: &Options) -> Option<&'a Place> {
+fn entered_at<'a>(loaded: &'a Loaded, options: &Options) -> Option<&'a PlanPlace> {
     loaded.place.as_ref().filter(|_| options.history)
 }
 
@@ -201,7 +206,7 @@ fn is_control(loaded: &Loaded, view: View<'_>, options: &Options) -> bool {
 fn note(loaded: &Loaded, view: View<'_>, options: &Options, skip: &Skip) {
     let (Some(place), Some(kind)) = (entered_at(loaded, options), record::kind_of(skip)) else { return };
     let mut write = || {
-        detached::leave(c"cold-launch", &[]);
+        detached::drop_inherited(c"cold-launch", &[]);
         record::append(&place.history, view, kind, None, None);
     };
     // A line less in the history is no reason to say anything, and none to give the program a child.

@@ -23,4 +23,4 @@ pub use guard::{Guards, Sample};
 pub use launch::{Decision, Explanation, explain, launch};
 pub use options::{Options, Skip, Source};
 pub use own::{Replay, replay_self};
-pub use prepare::Seen;
+pub use prepare::Conditions;

@@ -16,13 +16,13 @@ use crate::options::{Options, Skip, Source};
 pub(crate) struct Loaded {
     pub(crate) path: PathBuf,
     /// Where it was found; `None` for a plan outside a store.
-    pub(crate) place: Option<Place>,
+    pub(crate) place: Option<PlanPlace>,
     bytes: Mmap,
 }
 
 /// A plan's place in a store.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct PlanPlace {
     pub(crate) store: Store,
     /// Which plan it has to be.
     pub(crate) key: Key,
@@ -60,7 +60,7 @@ pub(crate) fn find(options: &Options) -> Result<Loaded, Skip> {
         };
         if let Some(opened) = opened {
             let loaded = Loaded::map(&opened.file, opened.len, opened.path)?;
-            return Ok(Loaded { place: Some(Place { store, key, history }), ..loaded });
+            return Ok(Loaded { place: Some(PlanPlace { store, key, history }), ..loaded });
         }
     }
     Err(others.map_or(Skip::NoPlan, Skip::NotOurs))

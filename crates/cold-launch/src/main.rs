@@ -43,7 +43,7 @@ fn start(words: Words) -> c_int {
             return USAGE;
         }
     };
-    let error = launch(&options, &mut |explanation| tell(explanation, verbose));
+    let error = launch(&options, &mut |explanation| explain(explanation, verbose));
     let program = options.command.first().map(|p| p.shown().to_string()).unwrap_or_default();
     say(&format!("cannot execute {program}: {error}"));
     // As shells, env and nohup have it.
@@ -66,7 +66,7 @@ fn result(text: &str) -> c_int {
     }
 }
 
-fn tell(explanation: &Explanation, verbose: bool) {
+fn explain(explanation: &Explanation, verbose: bool) {
     let Explanation { plan, seen, decision, took } = explanation;
     let said = match decision {
         Decision::Skip(skip) if skip.is_problem() || verbose => format!("no plan followed: {skip}"),

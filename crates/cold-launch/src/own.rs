@@ -10,7 +10,7 @@ use cold_sys::shared::SharedWords;
 use crate::engine::{Engine, Tally, word};
 use crate::load;
 use crate::options::{Options, Skip, Source};
-use crate::prepare::{self, Seen};
+use crate::prepare::{self, Conditions};
 
 /// A replay going on in a thread of this process.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub fn replay_self(plan: &Path, options: &Options) -> Result<Replay, Skip> {
         let view = loaded.view()?;
         prepare::usable(view)?;
         let (places, mounts) = prepare::places(view)?;
-        let limits = prepare::limits(view, &places, &mounts, &options, began, &mut Seen::default())?;
+        let limits = prepare::limits(view, &places, &mounts, &options, began, &mut Conditions::default())?;
         (places, limits)
     };
     let shared = Arc::new(SharedWords::new()?);

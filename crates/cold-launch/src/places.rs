@@ -34,7 +34,7 @@ fn class_of(mount: &Mount) -> Class {
 }
 
 #[derive(Debug)]
-struct Place {
+struct MountPoint {
     point: PathBuf,
     dev: Dev,
     class: Class,
@@ -65,24 +65,24 @@ fn is_plain(path: &Path) -> bool {
 /// The mounts that paths lead into.
 #[derive(Debug)]
 pub(crate) struct Places {
-    places: Vec<Place>,
+    places: Vec<MountPoint>,
 }
 
 impl Places {
     /// From the mount table, in the kernel's order. A server's mount is walked into only where the program
     /// itself (`executable`) lies on it: then its exec would wait for the same server.
     pub(crate) fn new(mounts: &[Mount], executable: &Path) -> Self {
-        let mut places: Vec<Place> = Vec::with_capacity(mounts.len());
+        let mut places: Vec<MountPoint> = Vec::with_capacity(mounts.len());
         for m in mounts {
             // A later mount covers what was mounted at and below its point before. But the root that an early
             // root was exchanged for is listed after /proc, /sys and /dev, which were moved onto it.
             let is_root = m.mount_point == Path::new("/");
-            let covers = |p: &Place| behind(&p.point, &m.mount_point).is_some();
+            let covers = |p: &MountPoint| behind(&p.point, &m.mount_point).is_some();
             places.retain(|p| if is_root { p.point != m.mount_point } else { !covers(p) });
             let (point, class) = (m.mount_point.clone(), class_of(m));
-            places.push(Place { point, dev: m.dev, class, root: OnceLock::new() });
+            places.push(MountPoint { point, dev: m.dev, class, root: OnceLock::new() });
         }
-        let own = |p: &&mut Place| p.class == Class::Server && behind(executable, &p.point).is_some();
+        let own = |p: &&mut MountPoint| p.class == Class::Server && behind(executable, &p.point).is_some();
         for place in places.iter_mut().filter(own) {
             place.class = Class::Local;
         }
@@ -91,7 +91,7 @@ impl Places {
 
     /// The same table with no directory open, for a helper that has closed its descriptors.
     pub(crate) fn closed(&self) -> Self {
-        let closed = |p: &Place| Place { point: p.point.clone(), root: OnceLock::new(), ..*p };
+        let closed = |p: &MountPoint| MountPoint { point: p.point.clone(), root: OnceLock::new(), ..*p };
         Self { places: self.places.iter().map(closed).collect() }
     }
 
@@ -104,11 +104,11 @@ impl Places {
     }
 
     /// The local mount that `path` leads into, and the rest of the path.
-    fn place<'p>(&self, path: &'p Path) -> Option<(&Place, &'p Path)> {
+    fn place<'p>(&self, path: &'p Path) -> Option<(&MountPoint, &'p Path)> {
         if !is_plain(path) {
             return None;
         }
-        let mut deepest: Option<(&Place, &Path)> = None;
+        let mut deepest: Option<(&MountPoint, &Path)> = None;
         for place in &self.places {
             let Some(rest) = behind(path, &place.point) else { continue };
             // Also on the way there nobody may be asked who might not answer.

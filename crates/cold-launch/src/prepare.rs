@@ -22,7 +22,7 @@ const MOST_THREADS: u8 = 32;
 
 /// What was seen on the way to a decision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Seen {
+pub struct Conditions {
     /// A look at the plan's pages; `None` when not looked.
     pub sample: Option<Sample>,
     /// Free memory for this start; `None` when not asked, or nothing tells.
@@ -55,7 +55,7 @@ pub(crate) fn limits(
     mounts: &[cold_sys::procfs::Mount],
     options: &Options,
     began: Instant,
-    seen: &mut Seen,
+    seen: &mut Conditions,
 ) -> Result<Limits, Skip> {
     seen.plan_bytes = view.read_bytes();
     let open_files = OPEN_FILES.min(cold_sys::exec::open_files_limit() / 4).max(1) as usize;
@@ -93,7 +93,7 @@ fn budget(
     mounts: &[cold_sys::procfs::Mount],
     options: &Options,
     proc: &ProcFs,
-    seen: &mut Seen,
+    seen: &mut Conditions,
 ) -> Result<u64, Skip> {
     let all = view.read_bytes();
     let wanted = options.budget.map_or(all, |b| b.min(all));

@@ -9,7 +9,7 @@ use cold_plan::history::{self, LaunchKind, Mark, Record};
 use cold_plan::plan::Standing;
 
 use crate::engine::Tally;
-use crate::load::Place;
+use crate::load::PlanPlace;
 use crate::options::Skip;
 
 /// What a start adds to the history; `None` where that is nothing about the plan.
@@ -55,7 +55,7 @@ pub(crate) fn add_mark(path: &Path, record: &Record, mark: Mark) {
 
 /// Switches the plan off when its history, of which a control is the latest, shows that it does harm or nothing.
 /// In a helper. Of the system's plans only root can.
-pub(crate) fn judge(place: &Place, view: View<'_>) {
+pub(crate) fn judge(place: &PlanPlace, view: View<'_>) {
     let Ok(records) = history::read(&place.history) else { return };
     let standing = if view.standing() == StandingView::Proven { Standing::Proven } else { Standing::Untried };
     let judgement = cold_plan::judge(&standing, &view.learnt(), view.trial().as_ref(), &records);

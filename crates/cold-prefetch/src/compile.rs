@@ -68,10 +68,10 @@ pub(crate) fn starts_of(plan: &Plan, kind: FileKind) -> u32 {
 }
 
 /// Sorts steps: tail or critical, time or window, class, place on the disk, need.
-type Place = (bool, u64, u8, u64, u64);
+type SortKey = (bool, u64, u8, u64, u64);
 
 struct Placed {
-    place: Place,
+    place: SortKey,
     step: Step,
 }
 
@@ -79,7 +79,7 @@ fn is_critical(need_ns: u64, knobs: &Knobs) -> bool {
     need_ns < u64::from(knobs.critical_us) * 1000
 }
 
-fn place(knobs: &Knobs, critical: bool, need_ns: u64, lead_ns: u64, class: u8, physical: u64) -> Place {
+fn place(knobs: &Knobs, critical: bool, need_ns: u64, lead_ns: u64, class: u8, physical: u64) -> SortKey {
     let at = need_ns.saturating_sub(lead_ns);
     let window = u64::from(knobs.window_us) * 1000;
     match knobs.order {

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::log::Log;
 use crate::spec::{Crew, Limit, Work};
-use crate::subject::{Place, Subject};
+use crate::subject::{ProbeTarget, Subject};
 use crate::trial::{DeviceCount, Runner};
 use crate::variate::Variate;
 use crate::worker::ThreadReport;
@@ -27,7 +27,7 @@ pub struct Lab<'a> {
     /// Starts the workers.
     pub runner: Runner,
     /// Where the files lie.
-    pub place: Place,
+    pub place: ProbeTarget,
     /// What is changed on the way.
     pub journal: Journal,
     /// Counters beside it.

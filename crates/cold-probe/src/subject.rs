@@ -28,14 +28,14 @@ const SPARE: u64 = 64 << 20;
 
 /// Where files are made.
 #[derive(Debug, Clone)]
-pub enum Place {
+pub enum ProbeTarget {
     /// A directory: own files in it, removed also after SIGKILL.
     Directory(PathBuf),
     /// An existing file, whose content is destroyed.
     Destroy(PathBuf),
 }
 
-impl Place {
+impl ProbeTarget {
     /// The path, for messages and for finding the device.
     pub fn path(&self) -> &Path {
         match self {
@@ -56,13 +56,13 @@ pub struct Subject {
 
 impl Subject {
     /// Makes a file of `bytes` (or takes the given one) and writes it to the device.
-    pub fn create(place: &Place, bytes: u64, journal: &Journal) -> Result<Self, Error> {
+    pub fn create(place: &ProbeTarget, bytes: u64, journal: &Journal) -> Result<Self, Error> {
         let (file, path, guard) = match place {
-            Place::Directory(dir) => {
+            ProbeTarget::Directory(dir) => {
                 check_space(dir, bytes)?;
                 own(dir, journal)?
             }
-            Place::Destroy(path) => {
+            ProbeTarget::Destroy(path) => {
                 // What was looked at is what is written: never the path again, which may be another file by then.
                 let (looked, meta) = cold_sys::open::regular(path, false)?;
                 if meta.len() < bytes {
@@ -202,7 +202,7 @@ mod tests {
     fn a_file_without_a_name_is_cold_then_warm_and_leaves_nothing() {
         let dir = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
         let journal = Journal::open_in(dir.path().join("journal"));
-        let place = Place::Directory(dir.path().to_owned());
+        let place = ProbeTarget::Directory(dir.path().to_owned());
         let subject = Subject::create(&place, 1 << 20, &journal).unwrap();
         subject.make_cold().unwrap();
         assert_eq!(subject.cached().unwrap(), Some(Bytes(0)));
@@ -222,9 +222,9 @@ mod tests {
         std::fs::write(&given, vec![1; 1 << 16]).unwrap();
         std::fs::write(&precious, vec![2; 1 << 16]).unwrap();
         symlink(&precious, &link).unwrap();
-        Subject::create(&Place::Destroy(link.clone()), 1 << 16, &journal).unwrap_err();
+        Subject::create(&ProbeTarget::Destroy(link.clone()), 1 << 16, &journal).unwrap_err();
         let inode = given.metadata().unwrap().ino();
-        let subject = Subject::create(&Place::Destroy(given.clone()), 1 << 16, &journal).unwrap();
+        let subject = Subject::create(&ProbeTarget::Destroy(given.clone()), 1 << 16, &journal).unwrap();
         // Whoever opens it again (a worker) must not find what has taken the name meanwhile.
         std::fs::rename(&link, &given).unwrap();
         assert_eq!(File::open(subject.path()).unwrap().metadata().unwrap().ino(), inode);
@@ -241,7 +241,7 @@ mod tests {
                 }
             });
             for _ in 0..2000 {
-                let _ = Subject::create(&Place::Destroy(given.clone()), 1 << 12, &journal);
+                let _ = Subject::create(&ProbeTarget::Destroy(given.clone()), 1 << 12, &journal);
             }
             stop.store(true, std::sync::atomic::Ordering::Relaxed);
         });
@@ -252,12 +252,13 @@ mod tests {
     fn what_cannot_be_used_is_refused_with_its_reason() {
         let dir = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
         let journal = Journal::open_in(dir.path().join("journal"));
-        let place = Place::Directory(dir.path().to_owned());
+        let place = ProbeTarget::Directory(dir.path().to_owned());
         let full = Subject::create(&place, 1 << 60, &journal).unwrap_err().to_string();
         assert!(full.contains("are free"), "{full}");
         let small = dir.path().join("small");
         std::fs::write(&small, "precious").unwrap();
-        let why = Subject::create(&Place::Destroy(small.clone()), 1 << 20, &journal).unwrap_err().to_string();
+        let why =
+            Subject::create(&ProbeTarget::Destroy(small.clone()), 1 << 20, &journal).unwrap_err().to_string();
         assert!(why.contains("8 B"), "{why}");
         assert_eq!(std::fs::read(&small).unwrap(), b"precious");
     }

@@ -129,7 +129,7 @@ impl Worker {
             group.add(me.child.id())?;
         }
         let text = serde_json::to_string(crew).map_err(|e| failed(crew, e.to_string()))?;
-        me.tell(&text)?;
+        me.send(&text)?;
         match me.answer()? {
             Answer::Ready => Ok(me),
             Answer::Failed(why) => Err(failed(crew, why)),
@@ -137,7 +137,7 @@ impl Worker {
         }
     }
 
-    fn tell(&mut self, text: &str) -> Result<()> {
+    fn send(&mut self, text: &str) -> Result<()> {
         let Some(input) = &mut self.input else { return Ok(()) };
         let sent = input.write_all(text.as_bytes()).and_then(|()| input.write_all(b"\n"));
         match sent.and_then(|()| input.flush()) {
@@ -186,7 +186,7 @@ impl Runner {
         let before = self.dev.and_then(DeviceCount::of);
         let began = Instant::now();
         for w in &mut workers {
-            w.tell("\"go\"")?;
+            w.send("\"go\"")?;
         }
         let reports = self.collect(workers);
         let ns = began.elapsed().as_nanos() as u64;

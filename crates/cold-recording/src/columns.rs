@@ -17,7 +17,7 @@ use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
-use crate::schema::{About, Cell, Kind, Row, Table, Value};
+use crate::schema::{About, Cell, ColumnKind, RowReader, Table, Value};
 use crate::{Error, Result};
 
 mod pages;
@@ -40,11 +40,13 @@ fn most_text(file_bytes: u64) -> u64 {
     (64 << 20) + file_bytes.saturating_mul(128)
 }
 
-fn physical(kind: Kind) -> Physical {
+fn physical(kind: ColumnKind) -> Physical {
     match kind {
-        Kind::Bool => Physical::BOOLEAN,
-        Kind::Time | Kind::Int | Kind::Unsigned | Kind::Id | Kind::Ref(_) => Physical::INT64,
-        Kind::Text | Kind::Choice(_) | Kind::List => Physical::BYTE_ARRAY,
+        ColumnKind::Bool => Physical::BOOLEAN,
+        ColumnKind::Time | ColumnKind::Int | ColumnKind::Unsigned | ColumnKind::Id | ColumnKind::Ref(_) => {
+            Physical::INT64
+        }
+        ColumnKind::Text | ColumnKind::Choice(_) | ColumnKind::List => Physical::BYTE_ARRAY,
     }
 }
 
@@ -58,8 +60,8 @@ fn parquet_type(about: &About) -> std::result::Result<Type, ParquetError> {
             .build()
     };
     match about.kind {
-        Kind::Text | Kind::Choice(_) => text(about.name, repetition),
-        Kind::List => {
+        ColumnKind::Text | ColumnKind::Choice(_) => text(about.name, repetition),
+        ColumnKind::List => {
             let list = Type::group_type_builder("list")
                 .with_repetition(Repetition::REPEATED)
                 .with_fields(vec![Arc::new(text("element", Repetition::REQUIRED)?)])
@@ -71,7 +73,7 @@ fn parquet_type(about: &About) -> std::result::Result<Type, ParquetError> {
                 .with_fields(vec![Arc::new(list)])
                 .build()
         }
-        Kind::Unsigned => Type::primitive_type_builder(about.name, Physical::INT64)
+        ColumnKind::Unsigned => Type::primitive_type_builder(about.name, Physical::INT64)
             .with_repetition(repetition)
             .with_logical_type(Some(LogicalType::integer(64, false)))
             .with_converted_type(ConvertedType::UINT_64)
@@ -97,7 +99,7 @@ fn properties<R>(table: &Table<R>) -> WriterProperties {
         .set_max_row_group_row_count(Some(GROUP));
     for column in table.columns {
         let about = column.about;
-        let sorted = matches!(about.kind, Kind::Ref("device_reads" | "lookups"));
+        let sorted = matches!(about.kind, ColumnKind::Ref("device_reads" | "lookups"));
         if physical(about.kind) == Physical::INT64 && (sorted || !about.dictionary) {
             // Times, offsets and addresses are near the one before them.
             let path = ColumnPath::from(about.name);
@@ -169,7 +171,7 @@ impl Batch {
     }
 
     fn write(&self, about: &About, to: &mut ColumnWriter<'_>) -> std::result::Result<(), ParquetError> {
-        let list = about.kind == Kind::List;
+        let list = about.kind == ColumnKind::List;
         let definitions = (about.optional || list).then_some(&self.definitions[..]);
         let repetitions = list.then_some(&self.repetitions[..]);
         match to {
@@ -286,13 +288,13 @@ fn read_group<R>(
             let about = &column.about;
             let value = values.next(about, text).map_err(|e| format!("{}, row {number}: {e}", about.name))?;
             match (about.kind, &value) {
-                (Kind::Id, Value::Int(v)) if usize::try_from(*v) != Ok(number) => {
+                (ColumnKind::Id, Value::Int(v)) if usize::try_from(*v) != Ok(number) => {
                     Err(format!("{} of row {number} is {v}", about.name))
                 }
                 _ => Ok(value),
             }
         };
-        let row = (table.row)(&mut Row { next: &mut next });
+        let row = (table.row)(&mut RowReader { next: &mut next });
         rows.push(row.map_err(|e| format!("row {number}: {e}"))?);
     }
     Ok(())
@@ -311,7 +313,7 @@ impl Values {
     fn next(&mut self, about: &About, text: &mut Budget) -> std::result::Result<Value, String> {
         let short = "it has fewer values than rows";
         let present = i16::from(about.optional);
-        let list = about.kind == Kind::List;
+        let list = about.kind == ColumnKind::List;
         let level = if about.optional || list { self.definitions.next().ok_or(short)? } else { present };
         if level < present {
             self.repetitions.next();
@@ -321,12 +323,12 @@ impl Values {
             return self.list(level > present, present, text).map(Value::List);
         }
         Ok(match about.kind {
-            Kind::Bool => Value::Bool(self.bools.next().ok_or(short)?),
-            Kind::Unsigned => Value::Unsigned(self.ints.next().ok_or(short)?.cast_unsigned()),
-            Kind::Text | Kind::Choice(_) => {
+            ColumnKind::Bool => Value::Bool(self.bools.next().ok_or(short)?),
+            ColumnKind::Unsigned => Value::Unsigned(self.ints.next().ok_or(short)?.cast_unsigned()),
+            ColumnKind::Text | ColumnKind::Choice(_) => {
                 let value = self.texts.next().ok_or(short)?;
                 // Words become one byte each; they cost nothing.
-                text.take(if about.kind == Kind::Text { value.len() } else { 0 })?;
+                text.take(if about.kind == ColumnKind::Text { value.len() } else { 0 })?;
                 Value::Text(value)
             }
             _ => Value::Int(self.ints.next().ok_or(short)?),
@@ -382,7 +384,7 @@ fn read_all<T: DataType>(
     levels: &mut (Vec<i16>, Vec<i16>),
     values: &mut Vec<T::T>,
 ) -> std::result::Result<(), String> {
-    let list = about.kind == Kind::List;
+    let list = about.kind == ColumnKind::List;
     let mut records = 0;
     while records < count {
         let definitions = (about.optional || list).then_some(&mut levels.0);

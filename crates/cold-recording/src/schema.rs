@@ -14,7 +14,7 @@ use crate::Result;
 
 /// What a column holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ColumnKind {
     /// True or false.
     Bool,
     /// A point of `CLOCK_MONOTONIC` in nanoseconds; a signed 64-bit integer, so that differences work.
@@ -35,7 +35,7 @@ pub enum Kind {
     Ref(&'static str),
 }
 
-impl Kind {
+impl ColumnKind {
     /// Type in words, as the documentation and DuckDB name it.
     pub fn name(self) -> &'static str {
         match self {
@@ -54,7 +54,7 @@ pub struct About {
     /// Name.
     pub name: &'static str,
     /// What it holds.
-    pub kind: Kind,
+    pub kind: ColumnKind,
     /// It may be null: not known, or not applicable.
     pub optional: bool,
     /// Unit, where it has one.
@@ -80,17 +80,17 @@ pub(crate) struct Table<R: 'static> {
     pub(crate) doc: &'static str,
     pub(crate) columns: &'static [Column<R>],
     /// Makes a row of the values of one, in the order of the columns.
-    pub(crate) row: fn(&mut Row<'_>) -> std::result::Result<R, String>,
+    pub(crate) row: fn(&mut RowReader<'_>) -> std::result::Result<R, String>,
     /// What is wrong with a row, beyond its references; the number is the page size.
     pub(crate) check: fn(&R, u64) -> Option<&'static str>,
 }
 
 /// The values of one row while it is read.
-pub(crate) struct Row<'a> {
+pub(crate) struct RowReader<'a> {
     pub(crate) next: &'a mut dyn FnMut() -> std::result::Result<Value, String>,
 }
 
-impl Row<'_> {
+impl RowReader<'_> {
     /// The next column's value.
     pub(crate) fn take<F: Field>(&mut self) -> std::result::Result<F, String> {
         F::from_value((self.next)()?)

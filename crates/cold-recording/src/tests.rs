@@ -77,7 +77,7 @@ fn until_it_is_finished_a_recording_is_known_as_unfinished() {
     assert!(unfinished(&dir));
     assert_eq!(manifest_of(&dir).unwrap(), known);
     // Killed between the tables and the manifest: still unfinished, and the log is there.
-    write::put_tables(&dir, &sample, cold_sys::whole::Kind::Result).unwrap();
+    write::put_tables(&dir, &sample, cold_sys::whole::Ownership::Result).unwrap();
     assert!(unfinished(&dir) && dir.join(log::NAME).exists());
     write(&dir, &sample).unwrap();
     assert_eq!(read(&dir).unwrap(), sample);

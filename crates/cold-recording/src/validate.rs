@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use cold_model::recording::{Recording, manifest};
 
-use crate::schema::{Cell, Kind, Table, Visitor, visit};
+use crate::schema::{Cell, ColumnKind, Table, Visitor, visit};
 use crate::{Error, Result};
 
 /// Checks that every reference leads to a row, every table is sorted by its first column of time (transfers:
@@ -43,15 +43,15 @@ impl Visitor for Check {
         for column in table.columns {
             let about = column.about;
             let target = match about.kind {
-                Kind::Ref(target) => self.rows.get(target).map_or(0, |n| *n as u64),
+                ColumnKind::Ref(target) => self.rows.get(target).map_or(0, |n| *n as u64),
                 _ => u64::MAX,
             };
-            let limit = if about.kind == Kind::Unsigned { u64::MAX } else { i64::MAX as u64 };
+            let limit = if about.kind == ColumnKind::Unsigned { u64::MAX } else { i64::MAX as u64 };
             let bad = |n, why: String| {
                 let (table, column) = (table.name, about.name);
                 Err(Error::Inconsistent { why: format!("{table}, row {n}: {column} {why}") })
             };
-            if !matches!(about.kind, Kind::Ref(_) | Kind::Time | Kind::Int) {
+            if !matches!(about.kind, ColumnKind::Ref(_) | ColumnKind::Time | ColumnKind::Int) {
                 continue;
             }
             for (n, row) in rows.iter().enumerate() {
@@ -77,8 +77,8 @@ impl Visitor for Check {
 impl Check {
     /// Sorted by the first column of time, or by the request where there is none.
     fn order<R: 'static>(table: &Table<R>, rows: &[R]) -> Result<()> {
-        let time = table.columns.iter().find(|c| c.about.kind == Kind::Time);
-        let request = table.columns.iter().find(|c| c.about.kind == Kind::Ref("device_reads"));
+        let time = table.columns.iter().find(|c| c.about.kind == ColumnKind::Time);
+        let request = table.columns.iter().find(|c| c.about.kind == ColumnKind::Ref("device_reads"));
         let Some(column) = time.or(request) else { return Ok(()) };
         let mut last = 0;
         for (n, row) in rows.iter().enumerate() {

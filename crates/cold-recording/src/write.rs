@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
 use cold_model::recording::{Manifest, Recording, manifest as model};
-use cold_sys::whole::{Kind, WholeFile};
+use cold_sys::whole::{Ownership, WholeFile};
 
 use crate::manifest::{self, Tables, Written};
 use crate::schema::{Table, Visitor, documented, visit};
@@ -23,7 +23,7 @@ use crate::{Error, Result, columns, log};
 /// Suffix that earlier versions gave to a file that was being written.
 const PARTIAL: &str = "partial";
 /// Files of a recording that is made, whatever the umask.
-const PRIVATE: Kind = Kind::Own(0o600);
+const PRIVATE: Ownership = Ownership::Own(0o600);
 
 /// Creates the directory of a recording, for its owner alone, with the manifest as far as it is known. With
 /// `overwrite`, an earlier recording there is replaced; anything else is left alone.
@@ -112,7 +112,7 @@ pub fn write(dir: &Path, recording: &Recording) -> Result<()> {
         Err(Error::Io { .. } | Error::NotARecording { .. }) => {
             let new = dir.symlink_metadata().is_err();
             make_directory(dir, 0o777, false)?;
-            (Kind::Result, new)
+            (Ownership::Result, new)
         }
         Err(e) => return Err(e),
     };
@@ -127,7 +127,7 @@ pub fn write(dir: &Path, recording: &Recording) -> Result<()> {
 }
 
 /// Writes the tables as Parquet files into `dir`, without a manifest: all of them, or none where the disk is full.
-pub(crate) fn put_tables(dir: &Path, recording: &Recording, kind: Kind) -> Result<Tables> {
+pub(crate) fn put_tables(dir: &Path, recording: &Recording, kind: Ownership) -> Result<Tables> {
     let mut writer = Files { dir, kind, tables: Tables::new(), open: Vec::new() };
     visit(recording, &mut writer)?;
     for (path, file) in writer.open {
@@ -139,7 +139,7 @@ pub(crate) fn put_tables(dir: &Path, recording: &Recording, kind: Kind) -> Resul
 
 struct Files<'a> {
     dir: &'a Path,
-    kind: Kind,
+    kind: Ownership,
     tables: Tables,
     /// Written, without names.
     open: Vec<(PathBuf, WholeFile)>,
@@ -161,7 +161,7 @@ impl Visitor for Files<'_> {
     }
 }
 
-fn put_manifest(dir: &Path, manifest: &Manifest, tables: Option<&Tables>, kind: Kind) -> Result<()> {
+fn put_manifest(dir: &Path, manifest: &Manifest, tables: Option<&Tables>, kind: Ownership) -> Result<()> {
     let path = dir.join(manifest::NAME);
     let document = manifest::document(manifest, tables)
         .map_err(|e| Error::Inconsistent { why: format!("the manifest cannot be written: {e}") })?;
@@ -191,7 +191,7 @@ impl Write for Summed {
 /// followed.
 fn fill(
     path: &Path,
-    kind: Kind,
+    kind: Ownership,
     content: impl FnOnce(&mut Summed) -> io::Result<()>,
 ) -> Result<(WholeFile, Written)> {
     let written = || {

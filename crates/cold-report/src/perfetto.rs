@@ -21,7 +21,7 @@ use cold_model::recording::{DeviceRead, FileIdx, Lookup, Recording, Stall};
 use crate::wording;
 use flows::Flows;
 use slices::{Slice, Step, lanes, nested};
-use trace::{Event, Kind, Trace, Value};
+use trace::{Event, Trace, TrackEventType, Value};
 
 /// Files with a track of their own: the costliest.
 const MAX_FILES: usize = 50;
@@ -91,11 +91,11 @@ impl<'a> Exporter<'a, '_> {
             ("complete", Value::Bool(manifest.complete)),
         ];
         let event = Event { name: "recording", annotations, ..Event::default() };
-        self.trace.event(Kind::Begin, track, manifest.start.0, &event)?;
+        self.trace.event(TrackEventType::Begin, track, manifest.start.0, &event)?;
         let mut end = manifest.end.max(manifest.start);
         if let Some(Known::Value(ready)) = &manifest.ready {
             let event = Event { name: "ready", ..Event::default() };
-            self.trace.event(Kind::Instant, track, ready.0, &event)?;
+            self.trace.event(TrackEventType::Instant, track, ready.0, &event)?;
             end = end.max(*ready);
         }
         self.trace.end(track, end.0)
@@ -174,7 +174,7 @@ impl<'a> Exporter<'a, '_> {
         let flows: &Flows = self.flows;
         let (flows, flows_ending) = flows.of_stall(index);
         let event = Event { name: &name, annotations, flows, flows_ending };
-        self.trace.event(Kind::Begin, track, at, &event)
+        self.trace.event(TrackEventType::Begin, track, at, &event)
     }
 
     fn lookup(&mut self, track: u64, at: u64, lookup: &Lookup) -> io::Result<()> {
@@ -186,7 +186,7 @@ impl<'a> Exporter<'a, '_> {
             annotations.push(("stack", Value::Text(stack)));
         }
         let event = Event { name: lookup.kind.word(), annotations, ..Event::default() };
-        self.trace.event(Kind::Begin, track, at, &event)
+        self.trace.event(TrackEventType::Begin, track, at, &event)
     }
 
     /// Per device its requests in lanes, and how many are in flight.
@@ -282,7 +282,7 @@ impl<'a> Exporter<'a, '_> {
         let flows: &Flows = self.flows;
         let (flows, flows_ending) = flows.of_request(index);
         self.trace.event(
-            Kind::Begin,
+            TrackEventType::Begin,
             track,
             r.queued.0,
             &Event { name: &name, annotations, flows, flows_ending },

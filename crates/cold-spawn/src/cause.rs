@@ -6,7 +6,7 @@ use cold_model::recording::StackIdx;
 use serde::Serialize;
 
 use crate::evidence::{Evidence, Spent};
-use crate::growth::{Growth, Kind, judge_points};
+use crate::growth::{Growth, ValueKind, judge_points};
 
 /// What lengthened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -62,7 +62,8 @@ pub fn causes(observed: &[Observed], starts: usize) -> Vec<Cause> {
     let mut found = Vec::new();
     for ((what, name, directory), points) in series(observed) {
         let xy: Vec<(f64, f64)> = points.iter().map(|(i, s)| (*i as f64, s.amount as f64)).collect();
-        let (Some(growth), Some((_, now))) = (judge_points(&xy, starts, Kind::Exact), points.last()) else {
+        let (Some(growth), Some((_, now))) = (judge_points(&xy, starts, ValueKind::Exact), points.last())
+        else {
             continue;
         };
         if !growth.grows() {

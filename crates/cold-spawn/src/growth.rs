@@ -54,7 +54,7 @@ pub enum Class {
 
 /// What the values are, which decides how exact they can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum ValueKind {
     /// Times, and counts that vary by chance (page faults with the memory's layout).
     Varying,
     /// Counts that vary by what a program does: whole numbers.
@@ -135,15 +135,15 @@ pub fn drift(control: &[f64]) -> f64 {
 /// Judges measured times in start order, drift taken out by the control's. None when there are too few.
 pub fn judge_times(values: &[f64], control: &[f64]) -> Option<Growth> {
     let least = LEAST_SHARE.max(LEAST_OF_DRIFT * drift(control));
-    judge_series(&without_drift(values, control), Kind::Varying, least)
+    judge_series(&without_drift(values, control), ValueKind::Varying, least)
 }
 
 /// Judges a series in start order. None when it is too short: [`LEAST_POINTS`] blocks of [`BLOCK`].
-pub fn judge(values: &[f64], kind: Kind) -> Option<Growth> {
+pub fn judge(values: &[f64], kind: ValueKind) -> Option<Growth> {
     judge_series(values, kind, LEAST_SHARE)
 }
 
-fn judge_series(values: &[f64], kind: Kind, least: f64) -> Option<Growth> {
+fn judge_series(values: &[f64], kind: ValueKind, least: f64) -> Option<Growth> {
     let size = BLOCK.max(values.len().div_ceil(MOST_POINTS));
     let points: Vec<(f64, f64)> = values
         .chunks_exact(size)
@@ -155,11 +155,11 @@ fn judge_series(values: &[f64], kind: Kind, least: f64) -> Option<Growth> {
 
 /// Judges points (index of the start, value) that need not be evenly spaced: counts of the starts that were
 /// observed. `starts` is the number of all starts.
-pub fn judge_points(points: &[(f64, f64)], starts: usize, kind: Kind) -> Option<Growth> {
+pub fn judge_points(points: &[(f64, f64)], starts: usize, kind: ValueKind) -> Option<Growth> {
     judged(points, starts, kind, LEAST_SHARE)
 }
 
-fn judged(points: &[(f64, f64)], starts: usize, kind: Kind, least: f64) -> Option<Growth> {
+fn judged(points: &[(f64, f64)], starts: usize, kind: ValueKind, least: f64) -> Option<Growth> {
     if points.len() < LEAST_POINTS || points.iter().any(|(x, y)| !x.is_finite() || !y.is_finite()) {
         return None;
     }
@@ -202,7 +202,7 @@ struct Voice {
 }
 
 /// The simplest model that no richer one beats by the margin.
-fn choose(fits: &[Fit], points: &[(f64, f64)], voice: &Voice, kind: Kind) -> Class {
+fn choose(fits: &[Fit], points: &[(f64, f64)], voice: &Voice, kind: ValueKind) -> Class {
     let constant = &fits[0];
     let (first, last) = (points[0].0, points[points.len() - 1].0);
     let mut best = constant;
@@ -210,8 +210,8 @@ fn choose(fits: &[Fit], points: &[(f64, f64)], voice: &Voice, kind: Kind) -> Cla
     for f in &fits[1..] {
         let gain = f.at(last) - f.at(first);
         let least = match kind {
-            Kind::Varying => voice.least * f.at(first).abs(),
-            Kind::Exact => 1.0,
+            ValueKind::Varying => voice.least * f.at(first).abs(),
+            ValueKind::Exact => 1.0,
         };
         let needed = if f.parameters > best.parameters { MARGIN } else { 0.0 };
         if f.grows_throughout(first, last) && gain >= least && f.bic + needed < best.bic {
@@ -220,9 +220,9 @@ fn choose(fits: &[Fit], points: &[(f64, f64)], voice: &Voice, kind: Kind) -> Cla
     }
     let (needed, rises) = match (kind, best.class) {
         // A step leaves most pairs of whole numbers equal.
-        (Kind::Exact, Class::Step) => (TREND_P_OF_STEPS, voice.slope >= 0.0),
-        (Kind::Exact, _) => (TREND_P, voice.slope >= 0.0),
-        (Kind::Varying, _) => (TREND_P, voice.slope > 0.0),
+        (ValueKind::Exact, Class::Step) => (TREND_P_OF_STEPS, voice.slope >= 0.0),
+        (ValueKind::Exact, _) => (TREND_P, voice.slope >= 0.0),
+        (ValueKind::Varying, _) => (TREND_P, voice.slope > 0.0),
     };
     let trusted = constant.bic - best.bic >= MARGIN && voice.p < needed && rises;
     if trusted { best.class } else { Class::Constant }

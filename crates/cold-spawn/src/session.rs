@@ -320,7 +320,7 @@ fn programs(config: &Config) -> Result<(Vec<Program>, Vec<Baseline>)> {
     ] {
         if let Some(image) = image {
             let path = config.scratch.join(name);
-            whole::write(&path, whole::Kind::Own(0o755), &image)
+            whole::write(&path, whole::Ownership::Own(0o755), &image)
                 .map_err(|e| Error::Scratch(path.clone(), e))?;
             baselines.push((kind, plain(path)));
         }

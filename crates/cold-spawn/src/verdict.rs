@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::cause::{Cause, Observed, causes};
 use crate::evidence::Evidence;
-use crate::growth::{self, Class, Fit, Growth, Kind, judge_points};
+use crate::growth::{self, Class, Fit, Growth, ValueKind, judge_points};
 use crate::session::Measured;
 
 /// A counted thing of the starts as wholes.
@@ -117,15 +117,15 @@ pub fn judge(measured: &Measured, extrapolate: Option<u64>) -> Judged {
 }
 
 fn counts(measured: &Measured, all: usize) -> Vec<Counted> {
-    type Count = (&'static str, Kind, fn(&Evidence) -> Option<u64>);
+    type Count = (&'static str, ValueKind, fn(&Evidence) -> Option<u64>);
     let kinds: [Count; 6] = [
-        ("lookups", Kind::Exact, |e| Some(e.lookups)),
-        ("misses", Kind::Exact, |e| Some(e.misses)),
-        ("listed_bytes", Kind::Exact, |e| Some(e.listed.values().map(|s| s.amount).sum())),
-        ("calls", Kind::Exact, |e| told(e, e.calls.values().map(|c| c.calls).sum())),
+        ("lookups", ValueKind::Exact, |e| Some(e.lookups)),
+        ("misses", ValueKind::Exact, |e| Some(e.misses)),
+        ("listed_bytes", ValueKind::Exact, |e| Some(e.listed.values().map(|s| s.amount).sum())),
+        ("calls", ValueKind::Exact, |e| of_counted_calls(e, e.calls.values().map(|c| c.calls).sum())),
         // Files of /proc are a byte longer now and then.
-        ("call_bytes", Kind::Varying, |e| told(e, e.calls.values().map(|c| c.bytes).sum())),
-        ("touched_pages", Kind::Exact, |e| e.touched_pages),
+        ("call_bytes", ValueKind::Varying, |e| of_counted_calls(e, e.calls.values().map(|c| c.bytes).sum())),
+        ("touched_pages", ValueKind::Exact, |e| e.touched_pages),
     ];
     let observed = &measured.observed;
     let mut found: Vec<Counted> = kinds
@@ -133,20 +133,20 @@ fn counts(measured: &Measured, all: usize) -> Vec<Counted> {
         .filter_map(|(what, kind, of)| counted(what.to_owned(), observed, all, kind, of))
         .collect();
     let faults: Vec<f64> = measured.starts.iter().map(|(_, t)| t.minor_faults as f64).collect();
-    if let (Some(growth), Some(last)) = (growth::judge(&faults, Kind::Varying), faults.last()) {
+    if let (Some(growth), Some(last)) = (growth::judge(&faults, ValueKind::Varying), faults.last()) {
         found.push(Counted { what: "minor_faults".into(), present: *last, growth });
     }
     let names: BTreeSet<&String> = observed.iter().flat_map(|(_, e)| e.calls.keys()).collect();
     for name in names {
         let calls = |e: &Evidence| Some(e.calls.get(name).map_or(0, |c| c.calls));
-        let one = counted(format!("calls.{name}"), observed, all, Kind::Exact, calls);
+        let one = counted(format!("calls.{name}"), observed, all, ValueKind::Exact, calls);
         found.extend(one.filter(|c| c.growth.grows()));
     }
     found
 }
 
 /// A sum over calls, where calls were counted.
-fn told(e: &Evidence, sum: u64) -> Option<u64> {
+fn of_counted_calls(e: &Evidence, sum: u64) -> Option<u64> {
     (!e.calls.is_empty()).then_some(sum)
 }
 
@@ -155,7 +155,7 @@ fn counted(
     what: String,
     observed: &[Observed],
     all: usize,
-    kind: Kind,
+    kind: ValueKind,
     of: impl Fn(&Evidence) -> Option<u64>,
 ) -> Option<Counted> {
     let points: Option<Vec<(f64, f64)>> =

@@ -24,7 +24,7 @@ struct Start<'a> {
 }
 
 /// Runs in the parent's memory while the parent is suspended: makes the copy that stays, and ends.
-extern "C" fn between(arg: *mut c_void) -> c_int {
+extern "C" fn intermediate(arg: *mut c_void) -> c_int {
     // SAFETY: `arg` is the `Start` that `run` keeps alive while this process has not ended; the caller's
     // thread is suspended, so nobody else uses it.
     let start = unsafe { &mut *arg.cast::<Start<'_>>() };
@@ -48,7 +48,7 @@ extern "C" fn between(arg: *mut c_void) -> c_int {
 
 /// Runs `job` in a copy of this process whose parent is init (or the next subreaper), and returns when
 /// the copy exists. The copy ends with `job`. It has this process's group, session, cgroup, limits and
-/// descriptors; see [`leave`]. Where [`gets_orphans`], it becomes this process's own child.
+/// descriptors; see [`drop_inherited`]. Where [`gets_orphans`], it becomes this process's own child.
 ///
 /// The process between the two shares this one's memory (`CLONE_VM`), so page tables are copied once, and
 /// sends no signal when it ends, so that no SIGCHLD stays pending for the program that comes next.
@@ -70,7 +70,7 @@ fn copy(job: &mut dyn FnMut()) -> Result<c_int> {
     crate::emergency::set_elsewhere(true);
     // SAFETY: `between` gets the `Start` that it expects, and ends without a change to other memory; this process
     // has one thread (checked above). The copy has a copy of the stack.
-    let pid = unsafe { stack.vfork(between, (&raw mut start).cast(), 0) };
+    let pid = unsafe { stack.vfork(intermediate, (&raw mut start).cast(), 0) };
     crate::emergency::set_elsewhere(false);
     let pid = pid.map_err(refused)?;
     take_leave_of(pid);
@@ -81,7 +81,7 @@ fn copy(job: &mut dyn FnMut()) -> Result<c_int> {
     }
 }
 
-/// Waits for the process between, which has ended: otherwise the program that comes next would have a dead
+/// Waits for the intermediate process, which has ended: otherwise the program that comes next would have a dead
 /// child. It sends no signal when it ends, hence `__WCLONE`.
 fn take_leave_of(pid: c_int) {
     /// A call that fails once is made again; one that is refused will not be allowed later.
@@ -174,7 +174,7 @@ fn take_child_signal() {
 /// Lets go of what a copy has inherited: every descriptor except `keep` (whoever reads a pipe would
 /// otherwise wait for its end until the copy ends), the working directory (it would hold a mount), and
 /// the name (`ps`, `/proc/PID/comm`).
-pub fn leave(name: &CStr, keep: &[i32]) {
+pub fn drop_inherited(name: &CStr, keep: &[i32]) {
     let mut keep: Vec<u32> = keep.iter().filter_map(|fd| u32::try_from(*fd).ok()).collect();
     keep.sort_unstable();
     let mut first = 0;

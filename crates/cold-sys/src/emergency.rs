@@ -53,7 +53,7 @@ enum Why {
 pub fn arm(command: Command) {
     COMMAND.store(command.slots, Ordering::Release);
     // Before its message, which would go to whatever lies in the place of standard error.
-    std::panic::set_hook(Box::new(|_| leave(Why::Panic)));
+    std::panic::set_hook(Box::new(|_| exec_command(Why::Panic)));
     let stack = libc::stack_t { ss_sp: HANDLERS.0.get().cast::<c_void>(), ss_flags: 0, ss_size: STACK };
     // SAFETY: memory of this size that stays where it is and that nobody else uses.
     unsafe { libc::sigaltstack(&raw const stack, null_mut()) };
@@ -68,11 +68,11 @@ pub(crate) fn set_elsewhere(yes: bool) {
 }
 
 extern "C" fn on_signal(signal: c_int) {
-    leave(Why::Signal(signal));
+    exec_command(Why::Signal(signal));
 }
 
 /// Becomes the command. Async-signal-safe.
-fn leave(why: Why) -> ! {
+fn exec_command(why: Why) -> ! {
     let slots = COMMAND.load(Ordering::Acquire);
     if ELSEWHERE.load(Ordering::Acquire) || slots.is_null() {
         crate::detached::end();
@@ -144,7 +144,7 @@ pub struct Allocator;
 impl Allocator {
     fn checked(at: *mut u8) -> *mut u8 {
         if at.is_null() && !COMMAND.load(Ordering::Acquire).is_null() {
-            leave(Why::Memory);
+            exec_command(Why::Memory);
         }
         at
     }

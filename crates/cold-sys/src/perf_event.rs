@@ -51,7 +51,7 @@ pub const UNWIND_REGISTERS: u64 = 1 << 29 | 1 << 30 | 1 << 31 | 1 << 32;
 
 /// What is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum EventKind {
     /// Nothing: only the side-band records.
     SideBand,
     /// Page faults that the kernel booked as minor.
@@ -60,7 +60,7 @@ pub enum Kind {
     MajorFaults,
 }
 
-impl Kind {
+impl EventKind {
     /// `PERF_COUNT_SW_*`.
     fn config(self) -> u64 {
         match self {
@@ -95,7 +95,7 @@ pub enum Stack {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spec {
     /// What.
-    pub kind: Kind,
+    pub kind: EventKind,
     /// Whose.
     pub whom: Whom,
     /// Leave out what happens in kernel mode; all that `perf_event_paranoid` 2 allows an ordinary user.
@@ -111,7 +111,7 @@ impl Spec {
     pub fn sample_type(&self) -> u64 {
         sample::ALWAYS
             | match (self.kind, self.stack) {
-                (Kind::SideBand, _) | (_, Stack::None) => 0,
+                (EventKind::SideBand, _) | (_, Stack::None) => 0,
                 (_, Stack::FramePointers) => sample::CALLCHAIN,
                 (_, Stack::Copy(_)) => sample::REGS_USER | sample::STACK_USER,
             }
@@ -233,7 +233,7 @@ fn attr(spec: &Spec) -> Attr {
         COMM, COMM_EXEC, EXCLUDE_CALLCHAIN_KERNEL, EXCLUDE_HV, EXCLUDE_KERNEL, INHERIT, MMAP, MMAP_DATA,
         MMAP2, SAMPLE_ID_ALL, TASK, USE_CLOCKID, WATERMARK,
     };
-    let side_band = spec.kind == Kind::SideBand;
+    let side_band = spec.kind == EventKind::SideBand;
     let mut flags = WATERMARK | SAMPLE_ID_ALL | USE_CLOCKID | EXCLUDE_HV | EXCLUDE_CALLCHAIN_KERNEL;
     for (bits, wanted) in [
         (INHERIT, matches!(spec.whom, Whom::Thread(_))),

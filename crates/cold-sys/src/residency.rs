@@ -8,7 +8,7 @@
 //!
 //! **Truth.** Since 5.2 mincore answers "all resident" for a file that the caller neither owns nor may
 //! write (`can_do_mincore`, mm/mincore.c), and since 6.12 cachestat answers EPERM for such a file.
-//! [`is_told`] applies the kernel's rule beforehand; the functions here return `None` instead of a lie.
+//! [`shows_residency`] applies the kernel's rule beforehand; the functions here return `None` instead of a lie.
 //!
 //! **File systems.** tmpfs and ramfs keep their only copy in these pages, so all that was written is
 //! resident (tmpfs pages that were swapped out are not). Files on hugetlbfs and DAX have no page cache:
@@ -130,7 +130,7 @@ pub fn has_cachestat() -> bool {
 /// `file_permission(MAY_WRITE)`).
 ///
 /// Stricter than the kernel where the mount is read-only for us; then the answer is "not told".
-pub fn is_told(file: &File, meta: &Metadata) -> bool {
+pub fn shows_residency(file: &File, meta: &Metadata) -> bool {
     // SAFETY: geteuid has no preconditions.
     let euid = unsafe { libc::geteuid() };
     euid == meta.uid() || (cap_fowner() && owner_is_mapped(meta.uid())) || may_write(file)
@@ -211,7 +211,7 @@ impl PageMap {
     /// `Ok(None)` when the kernel would not tell the truth (see the module's head) or the file is on
     /// hugetlbfs. Touches no page. A file that shrinks meanwhile shows its lost pages as absent.
     pub fn of(file: &File, meta: &Metadata) -> Result<Option<Self>> {
-        if !is_told(file, meta) {
+        if !shows_residency(file, meta) {
             return Ok(None);
         }
         let pages = pages_of(meta.len());
@@ -219,7 +219,7 @@ impl PageMap {
     }
 
     /// What mincore answers, true or not; `Ok(None)` when the file cannot be mapped.
-    pub(crate) fn as_told(file: &File, meta: &Metadata) -> Result<Option<Self>> {
+    pub(crate) fn as_answered(file: &File, meta: &Metadata) -> Result<Option<Self>> {
         let pages = pages_of(meta.len());
         Self::of_parts(file, pages, &[PageRun { first: 0, pages }])
     }

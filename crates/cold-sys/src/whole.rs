@@ -24,7 +24,7 @@ const TRIES: usize = 16;
 
 /// Who may have which name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum Ownership {
     /// A result that a user named: symbolic links are followed (where the kernel would,
     /// `fs.protected_symlinks`), an existing file keeps its mode and owner, a new one obeys the umask. What is
     /// no regular file (`/dev/stdout`, a FIFO) is written as it is.
@@ -38,11 +38,11 @@ pub enum Kind {
 pub struct WholeFile {
     out: BufWriter<File>,
     /// `None`: written in place, because it is no regular file.
-    place: Option<Place>,
+    place: Option<Destination>,
 }
 
 #[derive(Debug)]
-struct Place {
+struct Destination {
     directory: OwnedFd,
     name: OsString,
     /// The hidden name that it has until it is whole.
@@ -52,7 +52,7 @@ struct Place {
 }
 
 /// Writes `bytes` as the whole file `path`.
-pub fn write(path: &Path, kind: Kind, bytes: &[u8]) -> io::Result<()> {
+pub fn write(path: &Path, kind: Ownership, bytes: &[u8]) -> io::Result<()> {
     let mut file = WholeFile::create(path, kind)?;
     file.write_all(bytes)?;
     file.commit()
@@ -60,8 +60,8 @@ pub fn write(path: &Path, kind: Kind, bytes: &[u8]) -> io::Result<()> {
 
 impl WholeFile {
     /// Begins a file that will have the name `path`. What has that name stays until [`WholeFile::commit`].
-    pub fn create(path: &Path, kind: Kind) -> io::Result<Self> {
-        if kind == Kind::Result
+    pub fn create(path: &Path, kind: Ownership) -> io::Result<Self> {
+        if kind == Ownership::Result
             && let Some(file) = in_place(path)?
         {
             return Ok(Self { out: BufWriter::with_capacity(1 << 16, file), place: None });
@@ -71,20 +71,20 @@ impl WholeFile {
 
     /// As [`WholeFile::create`], but the name must be free, also at the end
     /// ([`io::ErrorKind::AlreadyExists`]).
-    pub fn create_new(path: &Path, kind: Kind) -> io::Result<Self> {
+    pub fn create_new(path: &Path, kind: Ownership) -> io::Result<Self> {
         if path.symlink_metadata().is_ok() {
             return Err(Errno::EXIST.into());
         }
         Self::begin(path, kind, true)
     }
 
-    fn begin(path: &Path, kind: Kind, new: bool) -> io::Result<Self> {
-        let path = if kind == Kind::Result && !new { followed(path)? } else { path.to_owned() };
+    fn begin(path: &Path, kind: Ownership, new: bool) -> io::Result<Self> {
+        let path = if kind == Ownership::Result && !new { followed(path)? } else { path.to_owned() };
         let (parent, name) = split(&path)?;
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(parent, flags, Mode::empty())?;
         let old = stat_at(&directory, name)?;
-        if let (Kind::Result, Some(old)) = (kind, &old) {
+        if let (Ownership::Result, Some(old)) = (kind, &old) {
             if old.is_dir() {
                 return Err(Errno::ISDIR.into());
             }
@@ -92,12 +92,12 @@ impl WholeFile {
             rustix::fs::accessat(&directory, name, Access::WRITE_OK, AtFlags::EACCESS)?;
         }
         let (file, hidden) = nameless(&directory, kind)?;
-        let place = Place { directory, name: name.to_owned(), hidden, new };
+        let place = Destination { directory, name: name.to_owned(), hidden, new };
         let this = Self { out: BufWriter::with_capacity(1 << 16, file), place: Some(place) };
         match (kind, old) {
-            (Kind::Own(mode), _) => rustix::fs::fchmod(this.file(), Mode::from_raw_mode(mode))?,
-            (Kind::Result, Some(old)) => keep_owner_and_mode(this.file(), &old)?,
-            (Kind::Result, None) => {}
+            (Ownership::Own(mode), _) => rustix::fs::fchmod(this.file(), Mode::from_raw_mode(mode))?,
+            (Ownership::Result, Some(old)) => keep_owner_and_mode(this.file(), &old)?,
+            (Ownership::Result, None) => {}
         }
         Ok(this)
     }
@@ -133,13 +133,13 @@ impl Write for WholeFile {
 
 impl Drop for WholeFile {
     fn drop(&mut self) {
-        if let Some(Place { directory, hidden: Some(hidden), .. }) = &self.place {
+        if let Some(Destination { directory, hidden: Some(hidden), .. }) = &self.place {
             let _ = rustix::fs::unlinkat(directory, hidden, AtFlags::empty());
         }
     }
 }
 
-impl Place {
+impl Destination {
     fn put(&mut self, file: &File) -> io::Result<()> {
         if self.hidden.is_none() {
             let own = magic_link(file);
@@ -239,10 +239,10 @@ fn stat_at(directory: &OwnedFd, name: &OsStr) -> io::Result<Option<Metadata>> {
 }
 
 /// A file without a name in the directory; with a hidden one where the file system has none without.
-fn nameless(directory: &OwnedFd, kind: Kind) -> io::Result<(File, Option<OsString>)> {
+fn nameless(directory: &OwnedFd, kind: Ownership) -> io::Result<(File, Option<OsString>)> {
     let mode = Mode::from_raw_mode(match kind {
-        Kind::Result => 0o666,
-        Kind::Own(_) => 0o600,
+        Ownership::Result => 0o666,
+        Ownership::Own(_) => 0o600,
     });
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     match rustix::fs::openat(directory, ".", flags | OFlags::TMPFILE, mode) {

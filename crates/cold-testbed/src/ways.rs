@@ -7,7 +7,7 @@ pub const PAGES: u64 = 768;
 
 /// How a way reaches the pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum Access {
     /// Through a mapping, page by page.
     Mapped,
     /// Through a mapping whose pages were asked for at once: they never fault.
@@ -28,42 +28,42 @@ pub struct Way {
     /// Its name, and its file's.
     pub name: &'static str,
     /// How.
-    pub kind: Kind,
+    pub kind: Access,
     /// First page, page behind the last, step.
     pages: (u64, u64, u64),
     /// Pages read past the cache.
     pub direct: &'static [u64],
 }
 
-const fn way(name: &'static str, kind: Kind, pages: (u64, u64, u64)) -> Way {
+const fn way(name: &'static str, kind: Access, pages: (u64, u64, u64)) -> Way {
     Way { name, kind, pages, direct: &[] }
 }
 
 /// All of them, in the order in which they are tried.
 pub const WAYS: &[Way] = &[
-    way("mapped-in-order", Kind::Mapped, (0, PAGES, 1)),
-    way("mapped-backwards", Kind::Mapped, (0, PAGES, 1)),
-    way("mapped-every-64th", Kind::Mapped, (0, PAGES, 64)),
-    way("mapped-random", Kind::Mapped, (0, PAGES, 7)),
-    way("mapped-sequential", Kind::Mapped, (0, PAGES, 1)),
-    way("mapped-willneed", Kind::Mapped, (0, PAGES, 5)),
-    way("mapped-huge", Kind::Mapped, (0, PAGES, 97)),
-    way("mapped-by-threads", Kind::Mapped, (0, PAGES, 3)),
-    way("mapped-private-written", Kind::Mapped, (0, PAGES, 9)),
-    way("mapped-shared-written", Kind::Mapped, (0, PAGES, 9)),
-    way("populated", Kind::Asked, (0, PAGES, 16)),
-    way("populated-by-advice", Kind::Asked, (0, PAGES, 16)),
-    way("locked", Kind::Asked, (0, PAGES, 16)),
-    way("read", Kind::Read, (0, PAGES, 1)),
-    way("pread", Kind::Read, (3, PAGES, 50)),
-    way("readv", Kind::Read, (0, 4, 1)),
-    way("preadv", Kind::Read, (100, 104, 1)),
-    way("sendfile", Kind::Read, (10, 50, 1)),
-    way("spliced", Kind::Read, (20, 40, 1)),
-    way("io_uring", Kind::Uring, (200, 210, 1)),
-    Way { direct: &[8, 9, 10, 11], ..way("direct", Kind::Direct, (0, 0, 1)) },
-    way("written-in-part", Kind::Written, (16, PAGES, 16)),
-    way("written", Kind::Written, (0, 0, 1)),
+    way("mapped-in-order", Access::Mapped, (0, PAGES, 1)),
+    way("mapped-backwards", Access::Mapped, (0, PAGES, 1)),
+    way("mapped-every-64th", Access::Mapped, (0, PAGES, 64)),
+    way("mapped-random", Access::Mapped, (0, PAGES, 7)),
+    way("mapped-sequential", Access::Mapped, (0, PAGES, 1)),
+    way("mapped-willneed", Access::Mapped, (0, PAGES, 5)),
+    way("mapped-huge", Access::Mapped, (0, PAGES, 97)),
+    way("mapped-by-threads", Access::Mapped, (0, PAGES, 3)),
+    way("mapped-private-written", Access::Mapped, (0, PAGES, 9)),
+    way("mapped-shared-written", Access::Mapped, (0, PAGES, 9)),
+    way("populated", Access::Asked, (0, PAGES, 16)),
+    way("populated-by-advice", Access::Asked, (0, PAGES, 16)),
+    way("locked", Access::Asked, (0, PAGES, 16)),
+    way("read", Access::Read, (0, PAGES, 1)),
+    way("pread", Access::Read, (3, PAGES, 50)),
+    way("readv", Access::Read, (0, 4, 1)),
+    way("preadv", Access::Read, (100, 104, 1)),
+    way("sendfile", Access::Read, (10, 50, 1)),
+    way("spliced", Access::Read, (20, 40, 1)),
+    way("io_uring", Access::Uring, (200, 210, 1)),
+    Way { direct: &[8, 9, 10, 11], ..way("direct", Access::Direct, (0, 0, 1)) },
+    way("written-in-part", Access::Written, (16, PAGES, 16)),
+    way("written", Access::Written, (0, 0, 1)),
 ];
 
 impl Way {
@@ -74,6 +74,6 @@ impl Way {
     }
     /// Whether it changes its file.
     pub fn writes(&self) -> bool {
-        self.kind == Kind::Written || self.name == "mapped-shared-written"
+        self.kind == Access::Written || self.name == "mapped-shared-written"
     }
 }

@@ -21,7 +21,7 @@ pub struct CopiedStack<'a> {
 
 /// Where the stack was taken.
 #[derive(Debug, Clone, Copy)]
-pub struct Place<'a> {
+pub struct StackOrigin<'a> {
     /// Process.
     pub pid: u32,
     /// Its mappings at that time. Spaces of equal [`Space::revision`] are equal.
@@ -42,7 +42,7 @@ pub struct Unwound {
 /// Unwinds copied stacks. It reads the mapped files, so it is called after the start only.
 pub trait Unwinder {
     /// The addresses of one stack; at least the instruction pointer.
-    fn unwind(&mut self, stack: &CopiedStack<'_>, place: &Place<'_>) -> Unwound;
+    fn unwind(&mut self, stack: &CopiedStack<'_>, place: &StackOrigin<'_>) -> Unwound;
 }
 
 /// Knows the innermost frame only.
@@ -50,7 +50,7 @@ pub trait Unwinder {
 pub struct InnermostOnly;
 
 impl Unwinder for InnermostOnly {
-    fn unwind(&mut self, stack: &CopiedStack<'_>, _: &Place<'_>) -> Unwound {
+    fn unwind(&mut self, stack: &CopiedStack<'_>, _: &StackOrigin<'_>) -> Unwound {
         Unwound { addresses: vec![stack.ip], truncated: true }
     }
 }

@@ -9,12 +9,12 @@ use crate::ui::Ui;
 /// Undoes leftovers at the start of a command, and says so.
 pub(crate) fn repair(ui: &Ui) {
     match default_directory().and_then(|dir| recover(&dir)) {
-        Ok(undone) => undone.iter().for_each(|u| tell(ui, u)),
+        Ok(undone) => undone.iter().for_each(|u| print(ui, u)),
         Err(e) => ui.warn(format!("cannot undo what an earlier run left: {e} (see `cold doctor`)")),
     }
 }
 
-fn tell(ui: &Ui, undone: &Undone) {
+fn print(ui: &Ui, undone: &Undone) {
     match &undone.outcome {
         Ok(_) => ui.note(format!("left by an earlier run: {undone}")),
         Err(_) => ui.warn(format!("left by an earlier run: {undone}")),

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use cold_model::Shown as _;
-use cold_sys::whole::{self, Kind};
+use cold_sys::whole::{self, Ownership};
 
 use crate::exit::Failure;
 
@@ -28,6 +28,6 @@ pub(crate) fn check(path: &Path) -> Result<(), Failure> {
 
 /// Writes it. What had this name before stays as it was until all of the new file is on the disk.
 pub(crate) fn save(path: &Path, bytes: impl AsRef<[u8]>) -> Result<(), Failure> {
-    let written = whole::write(path, Kind::Result, bytes.as_ref());
+    let written = whole::write(path, Ownership::Result, bytes.as_ref());
     Ok(written.with_context(|| format!("cannot write {}", path.shown()))?)
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::Path;
 
 use cold_symbols::unwind::Registers;
-use cold_trace::unwind::{CopiedStack, Place, Unwinder, Unwound};
+use cold_trace::unwind::{CopiedStack, StackOrigin, Unwinder, Unwound};
 
 /// Joins what the recorder asks with who can read unwind tables.
 #[derive(Default)]
@@ -15,7 +15,7 @@ pub(crate) struct Tables {
 }
 
 impl Tables {
-    fn tell(&mut self, place: &Place<'_>) {
+    fn tell(&mut self, place: &StackOrigin<'_>) {
         let revision = place.space.revision();
         if self.told.insert(place.pid, revision) == Some(revision) {
             return;
@@ -32,7 +32,7 @@ impl Tables {
 }
 
 impl Unwinder for Tables {
-    fn unwind(&mut self, stack: &CopiedStack<'_>, place: &Place<'_>) -> Unwound {
+    fn unwind(&mut self, stack: &CopiedStack<'_>, place: &StackOrigin<'_>) -> Unwound {
         self.tell(place);
         let registers = match stack.lr {
             Some(lr) => Registers::Aarch64 { pc: stack.ip, sp: stack.sp, fp: stack.fp, lr },

@@ -6,7 +6,7 @@ use cold_model::bench::{Report, Run};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::{ExportError, Row, exit_code, memory, rows};
+use super::{ExportError, ExportRow, exit_code, memory, rows};
 use crate::metric::Metric;
 
 #[derive(Serialize)]
@@ -91,7 +91,7 @@ fn write(document: &impl Serialize, mut out: impl io::Write) -> Result<(), Expor
     Ok(())
 }
 
-fn parameters(row: &Row<'_>, value: impl Fn(&str) -> Value) -> Map<String, Value> {
+fn parameters(row: &ExportRow<'_>, value: impl Fn(&str) -> Value) -> Map<String, Value> {
     row.command.parameters.iter().map(|(name, v)| (name.clone(), value(v))).collect()
 }
 
@@ -114,7 +114,7 @@ fn measurement(run: &Run) -> Map<String, Value> {
 }
 
 /// Only metrics known in every run, so that all describe the same runs.
-fn summary(row: &Row<'_>) -> Map<String, Value> {
+fn summary(row: &ExportRow<'_>) -> Map<String, Value> {
     let one = |(name, unit, figure): &(&str, &str, Figure)| {
         let values: Vec<f64> = row.runs.iter().map(|r| figure(r)).collect::<Option<_>>()?;
         let sorted = cold_stats::sorted(&values);

@@ -5,7 +5,7 @@ use std::io;
 use cold_model::bench::Report;
 use cold_model::csv;
 
-use super::{ExportError, Row, rows};
+use super::{ExportError, ExportRow, rows};
 
 /// Writes `command,mean,stddev,median,user,system,min,max,parameter_*`; times in seconds.
 pub fn csv(report: &Report, mut out: impl io::Write) -> Result<(), ExportError> {
@@ -66,7 +66,7 @@ pub fn markdown(report: &Report, mut out: impl io::Write) -> Result<(), ExportEr
     Ok(())
 }
 
-fn relative(row: &Row<'_>, fastest: &Row<'_>) -> String {
+fn relative(row: &ExportRow<'_>, fastest: &ExportRow<'_>) -> String {
     let ratio = row.time.mean / fastest.time.mean;
     match (row.time.sd, fastest.time.sd) {
         (Some(a), Some(b)) => {

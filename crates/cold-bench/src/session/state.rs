@@ -229,7 +229,7 @@ impl Decoy {
         let (dir, guard) = journal.create_private("cold-decoy")?;
         let path = dir.join("decoy");
         let fail = |source| Error::File { action: "write", path: path.clone(), source };
-        whole::write(&path, whole::Kind::Own(0o600), &vec![0x5a; DECOY_BYTES]).map_err(fail)?;
+        whole::write(&path, whole::Ownership::Own(0o600), &vec![0x5a; DECOY_BYTES]).map_err(fail)?;
         Ok(Self { path, _guard: guard })
     }
 

@@ -17,7 +17,7 @@ const WANTED: &[(&str, &str, &str)] = &[
 ];
 
 /// Where one controller is, and whether we may make a group for it.
-struct Place {
+struct Controller {
     /// 1 or 2.
     version: u8,
     /// The directory of the group this process is in.
@@ -53,7 +53,7 @@ pub(crate) fn run(c: &Context) -> Vec<Finding> {
     findings
 }
 
-fn controllers(places: &BTreeMap<&'static str, Place>, layout: &str) -> Finding {
+fn controllers(places: &BTreeMap<&'static str, Controller>, layout: &str) -> Finding {
     let have: Vec<String> = WANTED
         .iter()
         .filter_map(|(name, v1_name, _)| {
@@ -72,7 +72,7 @@ fn controllers(places: &BTreeMap<&'static str, Place>, layout: &str) -> Finding 
         .remedy("as root: echo '+io +memory +pids' > /sys/fs/cgroup/cgroup.subtree_control (v2)")
 }
 
-fn creation(c: &Context, places: &BTreeMap<&'static str, Place>) -> Option<Finding> {
+fn creation(c: &Context, places: &BTreeMap<&'static str, Controller>) -> Option<Finding> {
     let place = places.get("io").or_else(|| places.values().next())?;
     let shown = place.directory.shown();
     let id = "cgroup.create";
@@ -104,7 +104,7 @@ fn delegated(c: &Context) -> Option<PathBuf> {
 }
 
 /// Proactive reclaim of one group: evicts a tree's own pages without touching the machine's.
-fn reclaim_file(places: &BTreeMap<&'static str, Place>) -> Option<Finding> {
+fn reclaim_file(places: &BTreeMap<&'static str, Controller>) -> Option<Finding> {
     let place = places.get("memory")?;
     let name = if place.version == 2 { "memory.reclaim" } else { "memory.force_empty" };
     // The root group of v2 has no memory.reclaim; groups below it do from 5.19 on.
@@ -122,7 +122,7 @@ fn reclaim_file(places: &BTreeMap<&'static str, Place>) -> Option<Finding> {
     })
 }
 
-fn places(c: &Context, mounts: &[Mount]) -> BTreeMap<&'static str, Place> {
+fn places(c: &Context, mounts: &[Mount]) -> BTreeMap<&'static str, Controller> {
     let own = c.proc.read("self/cgroup").unwrap_or_default();
     let own: Vec<(&str, &str)> = own
         .lines()
@@ -150,7 +150,7 @@ fn places(c: &Context, mounts: &[Mount]) -> BTreeMap<&'static str, Place> {
         if let Some((version, directory)) = found {
             let directory = c.roots.path(&directory);
             let writable = (c.probes.writable)(&directory).ok();
-            places.insert(*name, Place { version, directory, writable });
+            places.insert(*name, Controller { version, directory, writable });
         }
     }
     places

@@ -4,7 +4,7 @@ use std::os::unix::fs::MetadataExt;
 
 use crate::context::{Context, name_processes};
 use crate::finding::Finding;
-use crate::known::{KNOWN, Kind, Known, PACKAGE_LOCK_FILES, PACKAGE_LOCKS, UNIT_DIRECTORIES};
+use crate::known::{Disturbance, KNOWN, Known, PACKAGE_LOCK_FILES, PACKAGE_LOCKS, UNIT_DIRECTORIES};
 use crate::processes::Process;
 
 /// Share of one CPU in percent from which a daemon counts as working.
@@ -51,26 +51,28 @@ fn one(c: &Context, known: &Known) -> Option<Finding> {
         .remedy(stop.clone())
     };
     let finding = match known.kind {
-        Kind::Prefetcher => Finding::disturbs("program.prefetcher", fact("is running"))
+        Disturbance::Prefetcher => Finding::disturbs("program.prefetcher", fact("is running"))
             .so("it reads files before they are asked for, so evicted pages come back by themselves")
             .remedy(stop),
-        Kind::MemoryProfile => Finding::disturbs("program.memory_profile", fact("is running"))
+        Disturbance::MemoryProfile => Finding::disturbs("program.memory_profile", fact("is running"))
             .so("profiles live in tmpfs: their part of a start is never cold")
             .remedy(stop),
-        Kind::OnAccess => Finding::disturbs("program.on_access", fact("is running"))
+        Disturbance::OnAccess => Finding::disturbs("program.on_access", fact("is running"))
             .so("each open waits until the file is scanned, which also reads the whole file into the cache")
             .remedy(stop),
-        Kind::Indexer => {
+        Disturbance::Indexer => {
             by_work("it reads files whenever something changes: foreign reads, pages that warm up")
         }
-        Kind::Job => Finding::disturbs("program.job", fact("is running"))
+        Disturbance::Job => Finding::disturbs("program.job", fact("is running"))
             .so("it reads or writes much, and may replace the very files that are measured")
             .remedy("wait until it is done"),
-        Kind::PackageDaemon => {
+        Disturbance::PackageDaemon => {
             by_work("it wakes up on its own to refresh and to install, which replaces files")
         }
-        Kind::Sync => by_work("it reads what programs write, also profiles that a start touches"),
-        Kind::Containers => by_work("pulls and starts of containers read and write much, on the same disks"),
+        Disturbance::Sync => by_work("it reads what programs write, also profiles that a start touches"),
+        Disturbance::Containers => {
+            by_work("pulls and starts of containers read and write much, on the same disks")
+        }
     };
     Some(finding.about(known.what).pids(processes.iter().map(|p| p.pid)))
 }
@@ -80,7 +82,7 @@ fn one(c: &Context, known: &Known) -> Option<Finding> {
 pub(crate) fn installed(c: &Context) -> Vec<Finding> {
     let mut findings = Vec::new();
     for known in KNOWN {
-        if !matches!(known.kind, Kind::Prefetcher | Kind::MemoryProfile | Kind::OnAccess)
+        if !matches!(known.kind, Disturbance::Prefetcher | Disturbance::MemoryProfile | Disturbance::OnAccess)
             || c.called(known.names).next().is_some()
         {
             continue;

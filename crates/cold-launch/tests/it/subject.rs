@@ -80,14 +80,14 @@ pub(crate) fn before(
 }
 
 /// The result of a system call as the standard library has it.
-pub(crate) fn told(result: impl Into<i64>) -> io::Result<()> {
+pub(crate) fn check(result: impl Into<i64>) -> io::Result<()> {
     if result.into() < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 /// Closes a descriptor.
 pub(crate) fn close(fd: i32) -> io::Result<()> {
     // SAFETY: an integer; the child's own descriptor.
-    told(unsafe { libc::close(fd) })
+    check(unsafe { libc::close(fd) })
 }
 
 /// How the C library calls the number of a resource.
@@ -100,18 +100,18 @@ pub(crate) type Resource = libc::__rlimit_resource_t;
 pub(crate) fn limit(resource: Resource, value: u64) -> io::Result<()> {
     let limit = libc::rlimit { rlim_cur: value, rlim_max: value };
     // SAFETY: `limit` lives across the call.
-    told(unsafe { libc::setrlimit(resource, &raw const limit) })
+    check(unsafe { libc::setrlimit(resource, &raw const limit) })
 }
 
 /// Gives a descriptor this number as well, across an exec: also where it has the number already, by chance, and dup2
 /// would leave it to be closed.
 pub(crate) fn as_number(fd: i32, number: i32) -> io::Result<()> {
     // SAFETY: integers; the child's own descriptors.
-    told(unsafe { if fd == number { libc::fcntl(fd, libc::F_SETFD, 0) } else { libc::dup2(fd, number) } })
+    check(unsafe { if fd == number { libc::fcntl(fd, libc::F_SETFD, 0) } else { libc::dup2(fd, number) } })
 }
 
 /// Has orphans fall to this process, and to the program that it becomes.
 pub(crate) fn subreaper() -> io::Result<()> {
     // SAFETY: integers only.
-    told(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
+    check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })
 }

@@ -27,7 +27,7 @@ pub(super) struct Program {
 
 /// The program that a command runs in the end, `env` looked through, and its arguments.
 pub(super) fn program(command: &Command<'_>) -> Result<(Program, Vec<OsString>), ScenarioError> {
-    let mut at = Place { cwd: command.cwd.to_owned(), search: command.path.map(OsStr::to_owned) };
+    let mut at = SearchContext { cwd: command.cwd.to_owned(), search: command.path.map(OsStr::to_owned) };
     let mut argv = command.argv.to_vec();
     loop {
         let word = argv.first().ok_or(ScenarioError::NoCommand)?.clone();
@@ -47,7 +47,7 @@ pub(super) fn program(command: &Command<'_>) -> Result<(Program, Vec<OsString>),
 
 /// The interpreter of a script, without symbolic links; `None` for what is no script.
 pub(super) fn shebang(program: &Program) -> Result<Option<PathBuf>, ScenarioError> {
-    let place = Place { cwd: program.cwd.clone(), search: program.search.clone() };
+    let place = SearchContext { cwd: program.cwd.clone(), search: program.search.clone() };
     let mut file = program.path.clone();
     for _ in 0..=NESTED {
         let Some((interpreter, argv)) = first_line(&file)? else {
@@ -68,12 +68,12 @@ pub(super) fn shebang(program: &Program) -> Result<Option<PathBuf>, ScenarioErro
 
 /// Where and along which PATH names are looked up.
 #[derive(Debug, Clone)]
-struct Place {
+struct SearchContext {
     cwd: PathBuf,
     search: Option<OsString>,
 }
 
-impl Place {
+impl SearchContext {
     /// As `execvp` finds it: with a slash as it is, else along PATH.
     fn executable(&self, word: &OsStr) -> Result<PathBuf, ScenarioError> {
         if word.as_bytes().contains(&b'/') {
@@ -108,7 +108,7 @@ fn first_line(path: &Path) -> Result<Option<(OsString, Vec<OsString>)>, Scenario
 
 /// The command inside `env …`, and where it is looked up; `None` when there is none, or behind options
 /// that this does not know.
-fn through_env(argv: &[OsString], at: &Place) -> Option<(Vec<OsString>, Place)> {
+fn through_env(argv: &[OsString], at: &SearchContext) -> Option<(Vec<OsString>, SearchContext)> {
     let mut place = at.clone();
     let mut rest = argv.iter().skip(1);
     while let Some(word) = rest.next() {

@@ -7,7 +7,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use cold_sys::whole::Kind;
+use cold_sys::whole::Ownership;
 
 use super::own::Part;
 use super::{Error, Replay, Result, Store, lock, read, trusted};
@@ -133,7 +133,7 @@ impl Locked<'_> {
         let dir = &self.store.dir;
         // Who may list the plans may read them: the system's by everybody, a user's own by nobody else.
         let readers = dir.metadata().map_err(|e| Error::io("stat", dir, e))?.mode() & 0o044;
-        let written = cold_sys::whole::write(path, Kind::Own(0o600 | readers), bytes);
+        let written = cold_sys::whole::write(path, Ownership::Own(0o600 | readers), bytes);
         written.map_err(|e| Error::io("write", path, e))
     }
 

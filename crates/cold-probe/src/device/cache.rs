@@ -71,7 +71,7 @@ pub fn save(state: &Path, found: &Found, model: &DeviceModel) -> Result<(), Erro
         source: e.into(),
     })?;
     // For everybody: what a device can do is no secret, and users look into root's directory, too.
-    cold_sys::whole::write(&path, cold_sys::whole::Kind::Own(0o644), text.as_bytes())
+    cold_sys::whole::write(&path, cold_sys::whole::Ownership::Own(0o644), text.as_bytes())
         .map_err(io("write", &path))
 }
 

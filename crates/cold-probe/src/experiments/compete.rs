@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::{Lab, Times};
 use crate::group::Group;
 use crate::spec::{Advice, Limit, Mapping, Mode, Work};
-use crate::subject::{Place, Subject};
+use crate::subject::{ProbeTarget, Subject};
 use crate::variate::Seek;
 use crate::{Error, Result};
 
@@ -164,7 +164,7 @@ pub struct Found {
 
 /// Runs all bouts; each repetition in an order of its own. `begins` is told when nothing is in the way any more.
 pub fn run(lab: &Lab<'_>, o: &Options, begins: impl FnOnce()) -> Result<Found> {
-    if let Place::Destroy(path) = &lab.place {
+    if let ProbeTarget::Destroy(path) = &lab.place {
         let why = "each side needs a file of its own, which only --dir makes".to_owned();
         return Err(Error::Subject { path: path.clone(), why });
     }

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 
 /// Reads of one stride.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct StrideRow {
     /// Bytes from one read's start to the next; negative is backward.
     pub stride: i64,
     /// Time per read of 4 KiB past the cache.
@@ -24,7 +24,7 @@ pub struct Found {
     /// Latency, bandwidth, depths, cap.
     pub model: DeviceModel,
     /// Strides, forward and backward.
-    pub strides: Vec<Row>,
+    pub strides: Vec<StrideRow>,
 }
 
 /// Reads per stride.
@@ -63,7 +63,7 @@ pub fn run(lab: &Lab<'_>, bytes: u64) -> Result<Found> {
                     series.add(began.elapsed().as_nanos() as u64);
                 }
             }
-            strides.push(Row { stride, ms: Times::of(&series.closed()) });
+            strides.push(StrideRow { stride, ms: Times::of(&series.closed()) });
         }
     }
     Ok(Found { model, strides })

@@ -19,7 +19,7 @@ const PAGE: u64 = 4096;
 /// A kind of mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum MappingKind {
     /// `PROT_READ`.
     Read,
     /// `PROT_READ | PROT_EXEC`.
@@ -30,7 +30,7 @@ pub enum Kind {
     Random,
 }
 
-impl Kind {
+impl MappingKind {
     /// All.
     pub const ALL: [Self; 4] = [Self::Read, Self::Exec, Self::Sequential, Self::Random];
     /// Their words.
@@ -70,7 +70,7 @@ pub enum Policy {
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Window {
     /// Kind of mapping.
-    pub kind: Kind,
+    pub kind: MappingKind,
     /// The page that was touched, as all three counted in 4096 bytes.
     pub page: u64,
     /// First page in the cache afterwards.
@@ -83,9 +83,9 @@ pub struct Window {
 
 /// A series of touches.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Row {
+pub struct TouchRow {
     /// Kind of mapping.
-    pub kind: Kind,
+    pub kind: MappingKind,
     /// One of [`ORDERS`].
     pub order: &'static str,
     /// Pages touched.
@@ -104,9 +104,9 @@ pub struct Found {
     /// The window of one fault, by kind.
     pub windows: Vec<Window>,
     /// Series.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TouchRow>,
     /// Kinds that could not be mapped (code on a file system mounted noexec), with the reason.
-    pub refused: Vec<(Kind, String)>,
+    pub refused: Vec<(MappingKind, String)>,
 }
 
 /// Runs it on a file of `bytes`; each series touches every fourth page of a mebibyte in
@@ -122,7 +122,7 @@ pub fn run(lab: &Lab<'_>, bytes: u64) -> Result<Found> {
     let scattered: Vec<u64> = (0..pages / 256).map(|n| n * 256 + u64::from(rng.below(64)) + 64).collect();
     let mut shuffled = scattered;
     rng.shuffle(&mut shuffled);
-    for kind in Kind::ALL {
+    for kind in MappingKind::ALL {
         lab.runner.check()?;
         lab.say(kind.word());
         match window(&subject, kind, middle) {
@@ -142,16 +142,16 @@ pub fn run(lab: &Lab<'_>, bytes: u64) -> Result<Found> {
     Ok(found)
 }
 
-fn mapping(subject: &Subject, kind: Kind) -> Result<MappedFile> {
+fn mapping(subject: &Subject, kind: MappingKind) -> Result<MappedFile> {
     let map = MappedFile::new(
         subject.file(),
         subject.bytes(),
-        MapKind { exec: kind == Kind::Exec, write: false, shared: false },
+        MapKind { exec: kind == MappingKind::Exec, write: false, shared: false },
     )?;
     let advice = match kind {
-        Kind::Read | Kind::Exec => return Ok(map),
-        Kind::Sequential => MapAdvice::Sequential,
-        Kind::Random => MapAdvice::Random,
+        MappingKind::Read | MappingKind::Exec => return Ok(map),
+        MappingKind::Sequential => MapAdvice::Sequential,
+        MappingKind::Random => MapAdvice::Random,
     };
     map.advise(advice, 0, subject.bytes())?;
     Ok(map)
@@ -171,7 +171,7 @@ fn settled(subject: &Subject) -> Result<PageMap> {
     Ok(last)
 }
 
-fn window(subject: &Subject, kind: Kind, page: u64) -> Result<Window> {
+fn window(subject: &Subject, kind: MappingKind, page: u64) -> Result<Window> {
     subject.make_cold()?;
     let map = mapping(subject, kind)?;
     map.touch(page * PAGE);
@@ -190,7 +190,7 @@ fn window(subject: &Subject, kind: Kind, page: u64) -> Result<Window> {
     Ok(Window { kind, page, first, end, policy })
 }
 
-fn series(subject: &Subject, kind: Kind, order: &'static str, places: &[u64]) -> Result<Row> {
+fn series(subject: &Subject, kind: MappingKind, order: &'static str, places: &[u64]) -> Result<TouchRow> {
     subject.make_cold()?;
     let map = mapping(subject, kind)?;
     let before = usage::thread();
@@ -203,7 +203,7 @@ fn series(subject: &Subject, kind: Kind, order: &'static str, places: &[u64]) ->
     drop(map);
     let cached = settled(subject)?.resident() * page_size();
     let n = places.len().max(1) as f64;
-    Ok(Row {
+    Ok(TouchRow {
         kind,
         order,
         touches: places.len() as u64,

@@ -73,7 +73,7 @@ impl Call {
 
 /// One call.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct CallRow {
     /// Which.
     pub call: Call,
     /// Bytes asked for.
@@ -92,7 +92,7 @@ pub struct Row {
 #[derive(Debug, Clone, Serialize)]
 pub struct Found {
     /// All calls.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CallRow>,
     /// Calls the kernel refused, with its answer.
     pub refused: Vec<(Call, String)>,
     /// Most that one call delivered of more that was asked: its silent cap; by call.
@@ -127,13 +127,13 @@ pub fn run(lab: &Lab<'_>, most: u64) -> Result<Found> {
 
 /// The most that came, if of the most that was asked for not all came. What is missing of a smaller request
 /// is no cap: somebody else evicted it.
-fn cap(rows: &[Row], call: Call) -> Option<u64> {
+fn cap(rows: &[CallRow], call: Call) -> Option<u64> {
     let of = || rows.iter().filter(|r| r.call == call);
     let largest = of().max_by_key(|r| r.asked)?;
     (largest.delivered < largest.asked).then(|| of().map(|r| r.delivered).max())?
 }
 
-fn one(lab: &Lab<'_>, subject: &Subject, call: Call, asked: u64) -> Result<Row> {
+fn one(lab: &Lab<'_>, subject: &Subject, call: Call, asked: u64) -> Result<CallRow> {
     subject.make_cold()?;
     let file = subject.file();
     let io = |e| cold_sys::Error::io(call.word(), subject.path().shown().to_string(), e);
@@ -178,7 +178,7 @@ fn one(lab: &Lab<'_>, subject: &Subject, call: Call, asked: u64) -> Result<Row> 
     }
     let requests =
         before.zip(lab.runner.dev.and_then(DeviceCount::of)).map(|(b, a)| a.reads.saturating_sub(b.reads));
-    Ok(Row { call, asked, delivered: there * page_size(), call_ms, there_ms, requests })
+    Ok(CallRow { call, asked, delivered: there * page_size(), call_ms, there_ms, requests })
 }
 
 #[cfg(test)]
@@ -187,7 +187,7 @@ mod tests {
 
     #[test]
     fn only_the_largest_request_tells_a_cap() {
-        let row = |asked, delivered| Row {
+        let row = |asked, delivered| CallRow {
             call: Call::Readahead,
             asked,
             delivered,

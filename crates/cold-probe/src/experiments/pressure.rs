@@ -39,7 +39,7 @@ impl Options {
 
 /// One line.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct PressureRow {
     /// How the file is reached.
     pub mode: &'static str,
     /// `normal, 512 B`, `uniform`, `sequential`.
@@ -67,7 +67,7 @@ pub struct Row {
 }
 
 /// Runs all lines in a group with the limit.
-pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Vec<Row>> {
+pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Vec<PressureRow>> {
     let subject = lab.subject(o.bytes)?;
     lab.log.watch_files(&[("pressure", &subject)]);
     let random = Mode::Mapped(Mapping { shared: true, advice: Advice::Random, ..Mapping::default() });
@@ -125,7 +125,7 @@ fn row(
     tick_ms: u64,
     reports: &[ThreadReport],
     (device, shootdowns, peak): Seen,
-) -> Row {
+) -> PressureRow {
     let all = reports.iter().fold(Histogram::default(), |sum, r| sum.merged(&r.records));
     let ticks = (o.seconds * 1e3 / tick_ms as f64) as usize;
     let fifth = (ticks / 5).max(1);
@@ -135,7 +135,7 @@ fn row(
         records as f64 * 1e3 / (fifth as u64 * tick_ms) as f64
     };
     let misses: Option<Vec<u64>> = reports.iter().map(|r| r.missed).collect();
-    Row {
+    PressureRow {
         mode,
         order,
         threads,

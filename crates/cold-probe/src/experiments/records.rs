@@ -29,7 +29,7 @@ impl Options {
 
 /// One line.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct RecordRow {
     /// Bytes of a record.
     pub record: u64,
     /// `fixed`, `sequential`, `uniform`.
@@ -55,7 +55,7 @@ pub struct Fit {
 }
 
 /// Measures all lines, each on a cold file.
-pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Vec<Row>> {
+pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Vec<RecordRow>> {
     let subject = lab.subject(o.bytes)?;
     lab.log.watch_files(&[("records", &subject)]);
     let copy = Mode::Mapped(Mapping { shared: true, copy: true, ..Mapping::default() });
@@ -88,7 +88,7 @@ pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Vec<Row>> {
             let measured = lab.measure(&subject, State::Cold, work, limit, 0)?;
             let ms = measured.ms.mean;
             let bytes_per_second = if ms > 0.0 { record as f64 / ms * 1e3 } else { 0.0 };
-            rows.push(Row { record, order, mode: mode.word(), bytes_per_second, measured });
+            rows.push(RecordRow { record, order, mode: mode.word(), bytes_per_second, measured });
         }
         record *= 2;
     }
@@ -96,7 +96,7 @@ pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Vec<Row>> {
 }
 
 /// The fit of one mode and order, weighted alike; `None` below three sizes.
-pub fn fit(rows: &[Row], mode: &str, order: &str) -> Option<Fit> {
+pub fn fit(rows: &[RecordRow], mode: &str, order: &str) -> Option<Fit> {
     let points: Vec<(f64, f64)> = rows
         .iter()
         .filter(|r| r.mode == mode && r.order == order && r.measured.ms.count > 0)

@@ -54,7 +54,7 @@ impl Options {
 
 /// One line.
 #[derive(Debug, Clone, Serialize)]
-pub struct Row {
+pub struct TableRow {
     /// `sequential`, `normal`, `uniform`.
     pub order: &'static str,
     /// `read`, `write`, `read-write`.
@@ -71,7 +71,7 @@ pub struct Row {
     pub measured: Measured,
 }
 
-impl Row {
+impl TableRow {
     /// Of all rounds of a line, and the one to show.
     fn of(line: &Line, rounds: &[Measured], shown: usize) -> Option<Self> {
         let Line { order, action, mode, state, .. } = *line;
@@ -151,7 +151,7 @@ struct Line {
 #[derive(Debug, Clone, Serialize)]
 pub struct Found {
     /// The lines.
-    pub rows: Vec<Row>,
+    pub rows: Vec<TableRow>,
     /// What they come to.
     pub answers: Vec<Answer>,
     /// Rounds that were measured whole; others are left out.
@@ -171,7 +171,8 @@ pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Found> {
         rounds(&lines, o.repeats, lab.seed, |line, round| one(lab, o, &subject, line, round))?;
     let rounds = measured.first().map_or(0, Vec::len);
     let shown = usual_round(&measured, rounds);
-    let rows: Vec<Row> = lines.iter().zip(&measured).filter_map(|(l, m)| Row::of(l, m, shown)).collect();
+    let rows: Vec<TableRow> =
+        lines.iter().zip(&measured).filter_map(|(l, m)| TableRow::of(l, m, shown)).collect();
     Ok(Found { answers: answers(&rows), rows, rounds, shown: shown + 1, interrupted })
 }
 
@@ -246,11 +247,11 @@ fn one(lab: &Lab<'_>, o: &Options, subject: &Subject, line: &Line, round: u64) -
 #[derive(Debug, Clone, Copy)]
 pub struct Ranking<'a> {
     /// Past the cache.
-    pub direct: &'a Row,
+    pub direct: &'a TableRow,
     /// Through it.
-    pub buffered: &'a Row,
+    pub buffered: &'a TableRow,
     /// Mapped.
-    pub mapped: &'a Row,
+    pub mapped: &'a TableRow,
 }
 
 impl Ranking<'_> {
@@ -263,8 +264,8 @@ impl Ranking<'_> {
 }
 
 /// The rankings of all orders and actions for which the three ways were measured cold.
-pub fn rankings(rows: &[Row]) -> Vec<Ranking<'_>> {
-    let cold = |like: &Row, mode: &str| {
+pub fn rankings(rows: &[TableRow]) -> Vec<Ranking<'_>> {
+    let cold = |like: &TableRow, mode: &str| {
         rows.iter().find(|r| {
             r.order == like.order && r.action == like.action && r.mode == mode && r.state == State::Cold
         })
@@ -318,7 +319,7 @@ mod tests {
             ..Measured::default()
         };
         let rounds = [round(3.0, Some(8.0), 3), round(1.0, Some(4.0), 1), round(2.0, None, 2)];
-        let row = Row::of(&lines[0], &rounds, 2).expect("three rounds");
+        let row = TableRow::of(&lines[0], &rounds, 2).expect("three rounds");
         assert_eq!((row.rounds_ms, row.measured.misses), (vec![5.0, 2.0, 2.0], Some(2)));
         // The middle of one line is the worst of the other: what is nearest to both is shown.
         let other = [round(10.0, None, 0), round(11.0, None, 0), round(40.0, None, 0)];

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use cold_model::csv;
-use cold_sys::whole::{Kind, WholeFile};
+use cold_sys::whole::{Ownership, WholeFile};
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::data_type::{ByteArray, ByteArrayType, DataType, DoubleType};
 use parquet::errors::ParquetError;
@@ -46,7 +46,7 @@ impl Format {
 
 /// Writes the rows, all of them or nothing; a file of that name is replaced.
 pub fn write(path: &Path, format: Format, rows: &[Sample]) -> io::Result<()> {
-    let mut file = WholeFile::create(path, Kind::Result)?;
+    let mut file = WholeFile::create(path, Ownership::Result)?;
     match format {
         Format::Csv => lines(&mut file, rows)?,
         Format::Parquet => parquet(&mut file, rows).map_err(io::Error::other)?,

@@ -10,7 +10,7 @@ use cold_model::{FileId, Shown as _};
 use super::{Loaded, Mistake, ThreadScript, find, nice};
 use crate::log::Log;
 use crate::spec::{Crew, Limit, Work};
-use crate::subject::{Place, Subject, held_path};
+use crate::subject::{ProbeTarget, Subject, held_path};
 use crate::trial::Runner;
 use crate::variate::{Seek, Variate};
 use crate::worker::ThreadReport;
@@ -76,7 +76,7 @@ impl Files {
             return Ok((path, meta.len()));
         }
         if !self.own.contains_key(&path) {
-            let made = Subject::create(&Place::Directory(o.place.clone()), o.file_bytes, journal)?;
+            let made = Subject::create(&ProbeTarget::Directory(o.place.clone()), o.file_bytes, journal)?;
             self.own.insert(path.clone(), made);
         }
         let made = self.own.get(&path).map(|s| (s.path().to_owned(), s.bytes()));

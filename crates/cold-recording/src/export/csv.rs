@@ -10,9 +10,9 @@ use std::path::{Path, PathBuf};
 
 use cold_model::csv;
 use cold_model::recording::{File, Recording};
-use cold_sys::whole::{Kind as Whole, WholeFile};
+use cold_sys::whole::{Ownership, WholeFile};
 
-use crate::schema::{Cell, Kind, Table, Visitor, visit};
+use crate::schema::{Cell, ColumnKind, Table, Visitor, visit};
 use crate::{Error, Result};
 
 /// Writes the tables into `dir`, which is created if need be: all of them, or none where the disk is full. A file
@@ -49,7 +49,7 @@ struct Tables<'a> {
 impl Visitor for Tables<'_> {
     fn table<R: 'static>(&mut self, table: &Table<R>, rows: &[R]) -> Result<()> {
         let path = self.dir.join(format!("{}.csv", table.name));
-        let written = WholeFile::create_new(&path, Whole::Result).and_then(|mut file| {
+        let written = WholeFile::create_new(&path, Ownership::Result).and_then(|mut file| {
             self.rows(table, rows, &mut file)?;
             file.flush()?;
             Ok(file)
@@ -64,7 +64,7 @@ impl Tables<'_> {
         for (n, column) in table.columns.iter().enumerate() {
             let (comma, name) = (if n > 0 { "," } else { "" }, column.about.name);
             write!(to, "{comma}{name}")?;
-            if column.about.kind == Kind::Ref("files") {
+            if column.about.kind == ColumnKind::Ref("files") {
                 write!(to, ",{name}_path")?;
             }
         }
@@ -76,7 +76,7 @@ impl Tables<'_> {
                 }
                 let cell = (column.cell)(row, number);
                 field(&cell, to)?;
-                if column.about.kind == Kind::Ref("files") {
+                if column.about.kind == ColumnKind::Ref("files") {
                     to.write_all(b",")?;
                     if let Some(path) = self.path(&cell) {
                         text(path, to)?;

@@ -17,8 +17,8 @@ fn generated() -> String {
         for About { name, kind, optional, unit, doc, .. } in columns {
             let null = if optional { ", null" } else { "" };
             let refers = match kind {
-                Kind::Ref(target) => format!(" Row of [`{target}`](#{target})."),
-                Kind::Choice(words) if words.iter().any(|w| !doc.contains(&format!("`{w}`"))) => {
+                ColumnKind::Ref(target) => format!(" Row of [`{target}`](#{target})."),
+                ColumnKind::Choice(words) if words.iter().any(|w| !doc.contains(&format!("`{w}`"))) => {
                     format!(" One of `{}`.", words.join("`, `"))
                 }
                 _ => String::new(),

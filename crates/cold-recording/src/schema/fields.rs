@@ -9,7 +9,7 @@ use cold_model::recording::tables::{
 };
 use parquet::data_type::ByteArray;
 
-use super::Kind;
+use super::ColumnKind;
 
 /// A value on its way out.
 pub(crate) enum Cell<'a> {
@@ -35,7 +35,7 @@ pub(crate) enum Value {
 /// A type that fills a column.
 pub(crate) trait Field: Sized {
     /// The column's kind, unless the table says another.
-    const KIND: Kind;
+    const KIND: ColumnKind;
     const OPTIONAL: bool = false;
     /// Few distinct values are expected.
     const DICTIONARY: bool = true;
@@ -52,7 +52,7 @@ fn utf8(text: &ByteArray) -> Result<&str, String> {
 }
 
 impl Field for bool {
-    const KIND: Kind = Kind::Bool;
+    const KIND: ColumnKind = ColumnKind::Bool;
     fn cell(&self) -> Cell<'_> {
         Cell::Bool(*self)
     }
@@ -64,7 +64,7 @@ impl Field for bool {
 macro_rules! number {
     ($($t:ty: $kind:ident, $dictionary:expr, $cell:ident;)*) => {$(
         impl Field for $t {
-            const KIND: Kind = Kind::$kind;
+            const KIND: ColumnKind = ColumnKind::$kind;
             const DICTIONARY: bool = $dictionary;
             fn cell(&self) -> Cell<'_> {
                 Cell::$cell((*self).into())
@@ -89,7 +89,7 @@ number! {
 }
 
 impl Field for Nanos {
-    const KIND: Kind = Kind::Time;
+    const KIND: ColumnKind = ColumnKind::Time;
     const DICTIONARY: bool = false;
     fn cell(&self) -> Cell<'_> {
         Cell::Unsigned(self.0)
@@ -100,7 +100,7 @@ impl Field for Nanos {
 }
 
 impl Field for String {
-    const KIND: Kind = Kind::Text;
+    const KIND: ColumnKind = ColumnKind::Text;
     fn cell(&self) -> Cell<'_> {
         Cell::Text(self.into())
     }
@@ -110,7 +110,7 @@ impl Field for String {
 }
 
 impl Field for Vec<String> {
-    const KIND: Kind = Kind::List;
+    const KIND: ColumnKind = ColumnKind::List;
     fn cell(&self) -> Cell<'_> {
         Cell::List(self)
     }
@@ -122,7 +122,7 @@ impl Field for Vec<String> {
 
 /// `MAJOR:MINOR`, as lsblk and mountinfo write it.
 impl Field for Dev {
-    const KIND: Kind = Kind::Text;
+    const KIND: ColumnKind = ColumnKind::Text;
     fn cell(&self) -> Cell<'_> {
         Cell::Text(self.to_string().into())
     }
@@ -136,7 +136,7 @@ impl Field for Dev {
 }
 
 impl<F: Field> Field for Option<F> {
-    const KIND: Kind = F::KIND;
+    const KIND: ColumnKind = F::KIND;
     const OPTIONAL: bool = true;
     const DICTIONARY: bool = F::DICTIONARY;
     fn cell(&self) -> Cell<'_> {
@@ -150,7 +150,7 @@ impl<F: Field> Field for Option<F> {
 macro_rules! words {
     ($($t:ident { $($variant:ident = $word:literal),* })*) => {$(
         impl Field for $t {
-            const KIND: Kind = Kind::Choice(&[$($word),*]);
+            const KIND: ColumnKind = ColumnKind::Choice(&[$($word),*]);
             fn cell(&self) -> Cell<'_> {
                 Cell::Word(match self { $(Self::$variant => $word),* })
             }

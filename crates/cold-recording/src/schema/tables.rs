@@ -5,7 +5,7 @@ use cold_model::recording::tables::{
     Thread, Touch, Transfer,
 };
 
-use super::{About, Cell, Column, Field, Kind, Table};
+use super::{About, Cell, Column, ColumnKind, Field, Table};
 use crate::{Error, Result};
 
 /// A stack without its frames.
@@ -24,7 +24,7 @@ pub(crate) struct FrameRow {
     generated: bool,
 }
 
-/// `field: [Kind] unit, documentation`, in the order of the row type. `Id` before the fields is the row's
+/// `field: [ColumnKind] unit, documentation`, in the order of the row type. `Id` before the fields is the row's
 /// number.
 macro_rules! table {
     (
@@ -41,7 +41,7 @@ macro_rules! table {
             columns: &[
                 $(Column {
                     about: About {
-                        name: stringify!($id), kind: Kind::Id, optional: false, unit: "", doc: $id_doc,
+                        name: stringify!($id), kind: ColumnKind::Id, optional: false, unit: "", doc: $id_doc,
                         dictionary: false,
                     },
                     cell: |_, n| Cell::Int(i64::try_from(n).unwrap_or(i64::MAX)),
@@ -79,7 +79,7 @@ macro_rules! column {
     };
 }
 
-const fn kind_of<R, F: Field>(_: fn(&R) -> &F) -> Kind {
+const fn kind_of<R, F: Field>(_: fn(&R) -> &F) -> ColumnKind {
     F::KIND
 }
 const fn optional_of<R, F: Field>(_: fn(&R) -> &F) -> bool {
@@ -89,8 +89,8 @@ const fn dictionary_of<R, F: Field>(_: fn(&R) -> &F) -> bool {
     F::DICTIONARY
 }
 
-const FILE: Kind = Kind::Ref("files");
-const STACK: Kind = Kind::Ref("stacks");
+const FILE: ColumnKind = ColumnKind::Ref("files");
+const STACK: ColumnKind = ColumnKind::Ref("stacks");
 
 /// The last byte of a page range must be a file offset, which the kernel keeps in a signed 64-bit integer.
 fn range(first: u64, pages: u32, page_bytes: u64) -> Option<&'static str> {
@@ -134,7 +134,7 @@ table! {
     id file: "Number of the file, to which the columns `file` and `executable` of other tables refer.";
     check |_, _| None;
     dev, "", "Device of its superblock (`s_dev`; on btrfs and overlayfs `st_dev` differs), `MAJOR:MINOR`.";
-    inode as Kind::Unsigned, "", "Inode number.";
+    inode as ColumnKind::Unsigned, "", "Inode number.";
     generation, "", "Inode generation; 0 where the tier does not tell.";
     kind, "", "What it is. `block_device`: a device's own page cache, metadata of the file system on it. `memory`: \
         memfd, System V or anonymous shared memory, tmpfs.";
@@ -163,7 +163,7 @@ table! {
     kind, "", "`fault`: a fault on exactly this page, retries included. `fault_around`: mapped around a fault because \
         it was cached, an upper bound of what was needed. `read`: copied by a buffered read.";
     major, "", "The kernel booked it as a major fault, which says nothing about waiting. Null: not told.";
-    ip as Kind::Unsigned, "", "Address of the user instruction that faulted. Null: not known.";
+    ip as ColumnKind::Unsigned, "", "Address of the user instruction that faulted. Null: not known.";
     stack as STACK, "", "User stack. Null: none was taken.";
 }
 
@@ -219,8 +219,8 @@ table! {
     tid, "", "Thread.";
     call, "", "`readahead`, `fadvise:WILLNEED`, `madvise:POPULATE_READ`, `mmap:POPULATE`, …";
     file as FILE, "", "File. Null: not known.";
-    offset as Kind::Unsigned, "bytes", "First byte in the file, as the program gave it.";
-    bytes as Kind::Unsigned, "bytes", "Length as the program gave it; 0 for \"to the end\" where the call means that.";
+    offset as ColumnKind::Unsigned, "bytes", "First byte in the file, as the program gave it.";
+    bytes as ColumnKind::Unsigned, "bytes", "Length as the program gave it; 0 for \"to the end\" where the call means that.";
     result, "", "What the call returned; negative: errno.";
 }
 
@@ -245,7 +245,7 @@ table! {
     TRANSFERS: Transfer = "transfers", "A B",
         "What each request brought: one row per run of consecutive pages of one file. Sorted by request.";
     check |r, page| range(r.first_page, r.pages, page);
-    request as Kind::Ref("device_reads"), "", "The request.";
+    request as ColumnKind::Ref("device_reads"), "", "The request.";
     file as FILE, "", "File. Null: memory that is no file's (direct I/O).";
     first_page, "pages", "First page in the file.";
     pages, "pages", "Number of pages.";
@@ -267,7 +267,7 @@ table! {
     file as FILE, "", "File. Null: not known.";
     page, "pages", "Page in that file. Null: not known.";
     system_call, "", "Number of the system call in progress. Null: a fault from user mode.";
-    lookup as Kind::Ref("lookups"), "", "The lookup in progress. Null: none.";
+    lookup as ColumnKind::Ref("lookups"), "", "The lookup in progress. Null: none.";
     stack as STACK, "", "User stack. Null: none was taken.";
 }
 
@@ -294,7 +294,7 @@ table! {
         .then_some("a mapping beyond the address space");
     at, "ns", "When.";
     pid, "", "Process.";
-    address as Kind::Unsigned, "", "First address.";
+    address as ColumnKind::Unsigned, "", "First address.";
     bytes, "bytes", "Length.";
     offset, "bytes", "Offset in the file.";
     file as FILE, "", "File.";
@@ -314,9 +314,9 @@ table! {
     check |_, _| None;
     stack as STACK, "", "Stack.";
     depth, "", "0 is the innermost frame.";
-    address as Kind::Unsigned, "", "Address in the process. Return addresses point behind the call.";
+    address as ColumnKind::Unsigned, "", "Address in the process. Return addresses point behind the call.";
     file as FILE, "", "File mapped there. Null: not known.";
-    offset as Kind::Unsigned, "bytes", "Offset in that file.";
+    offset as ColumnKind::Unsigned, "bytes", "Offset in that file.";
     generated, "", "Generated code: executable memory that is no file's, as that of a JIT compiler.";
 }
 

@@ -18,9 +18,9 @@ fn names_are_unique_and_references_lead_somewhere() {
                 column.name
             );
             assert!(!column.optional || column.doc.contains("Null: "), "{}.{}", table.name, column.name);
-            if let Kind::Ref(target) = column.kind {
+            if let ColumnKind::Ref(target) = column.kind {
                 let target = all.iter().find(|t| t.name == target).unwrap();
-                assert_eq!(target.columns[0].kind, Kind::Id);
+                assert_eq!(target.columns[0].kind, ColumnKind::Id);
             }
         }
     }
@@ -31,7 +31,7 @@ fn names_are_unique_and_references_lead_somewhere() {
 fn words_are_those_of_the_model() {
     use cold_model::recording::tables::{FileKind, FillCause, StallCause};
     fn same<T: Field + serde::de::DeserializeOwned + serde::Serialize>() {
-        let Kind::Choice(words) = T::KIND else { panic!("no choice") };
+        let ColumnKind::Choice(words) = T::KIND else { panic!("no choice") };
         for word in words {
             let value: T = serde_json::from_value((*word).into()).unwrap();
             let Cell::Word(written) = value.cell() else { panic!("no word") };

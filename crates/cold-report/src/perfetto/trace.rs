@@ -10,7 +10,7 @@ use super::proto::Message;
 
 /// Kinds of event (`TrackEvent.Type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum TrackEventType {
     Begin = 1,
     End = 2,
     Instant = 3,
@@ -188,7 +188,7 @@ impl<'a> Trace<'a> {
     /// A value of a counter.
     pub(super) fn count(&mut self, track: u64, at: u64, value: i64) -> io::Result<()> {
         self.event.clear();
-        self.event.uint(9, Kind::Counter as u64).uint(11, track).int(30, value);
+        self.event.uint(9, TrackEventType::Counter as u64).uint(11, track).int(30, value);
         self.packet.uint(8, at).message(11, &self.event);
         self.finish()
     }
@@ -196,13 +196,19 @@ impl<'a> Trace<'a> {
     /// The end of the slice that began last on this track.
     pub(super) fn end(&mut self, track: u64, at: u64) -> io::Result<()> {
         self.event.clear();
-        self.event.uint(9, Kind::End as u64).uint(11, track);
+        self.event.uint(9, TrackEventType::End as u64).uint(11, track);
         self.packet.uint(8, at).message(11, &self.event);
         self.finish()
     }
 
     /// Begins a slice, or marks an instant.
-    pub(super) fn event(&mut self, kind: Kind, track: u64, at: u64, event: &Event<'_>) -> io::Result<()> {
+    pub(super) fn event(
+        &mut self,
+        kind: TrackEventType,
+        track: u64,
+        at: u64,
+        event: &Event<'_>,
+    ) -> io::Result<()> {
         self.event.clear();
         self.data.clear();
         let name = self.event_names.number(event.name, &mut self.data);

@@ -144,7 +144,7 @@ pub fn confirmation_words(s: &Series, c: &Confirmation) -> (&'static str, String
 
 #[cfg(test)]
 pub(super) mod tests {
-    use cold_spawn::growth::{Kind, judge_points};
+    use cold_spawn::growth::{ValueKind, judge_points};
 
     use super::*;
 
@@ -155,7 +155,7 @@ pub(super) mod tests {
             what: What::NameScan,
             name: "/log/<a>.{n}".into(),
             directory: "/log".into(),
-            growth: judge_points(&xy, 20, Kind::Exact).expect("enough points"),
+            growth: judge_points(&xy, 20, ValueKind::Exact).expect("enough points"),
             points,
             present: 19.0,
             ns: 2000,

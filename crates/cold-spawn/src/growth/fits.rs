@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{Class, Kind};
+use super::{Class, ValueKind};
 
 /// Points each level of a step must have.
 const LEAST_SIDE: usize = 3;
@@ -66,13 +66,13 @@ impl Fit {
 }
 
 /// All models, those with fewer parameters first.
-pub(super) fn all(points: &[(f64, f64)], kind: Kind) -> Vec<Fit> {
+pub(super) fn all(points: &[(f64, f64)], kind: ValueKind) -> Vec<Fit> {
     let n = points.len() as f64;
     // Counts are whole numbers: their medians cannot be more exact than rounding (variance 1/12). Times are
     // not more exact than a millionth of their size.
     let floor = match kind {
-        Kind::Exact => 1.0 / 12.0,
-        Kind::Varying => (points.iter().map(|p| p.1.abs()).sum::<f64>() / n * 1e-6).powi(2).max(1e-300),
+        ValueKind::Exact => 1.0 / 12.0,
+        ValueKind::Varying => (points.iter().map(|p| p.1.abs()).sum::<f64>() / n * 1e-6).powi(2).max(1e-300),
     };
     let finish = |class, coefficients: Vec<f64>, parameters: usize| {
         let mut fit = Fit { class, coefficients, parameters, rss: 0.0, bic: 0.0 };

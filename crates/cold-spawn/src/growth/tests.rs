@@ -57,7 +57,7 @@ fn a_cost_that_falls_does_not_grow() {
 #[test]
 fn counts_are_exact_and_so_are_their_fits() {
     let one_more_each: Vec<f64> = (0..200).map(|i| 40.0 + f64::from(i)).collect();
-    let g = judge(&one_more_each, Kind::Exact).expect("long");
+    let g = judge(&one_more_each, ValueKind::Exact).expect("long");
     assert_eq!(g.class, Class::Linear);
     assert!((g.fit.coefficients[1] - 1.0).abs() < 1e-9 && (g.slope - 1.0).abs() < 1e-9, "{g:?}");
     assert!((g.at(29_999.0) - 30_039.0).abs() < 1e-6);
@@ -65,30 +65,30 @@ fn counts_are_exact_and_so_are_their_fits() {
     assert!((g.total(30_000) / sum - 1.0).abs() < 1e-4);
     // The total of a + i is n·a + n²/2: at n = 200 its local exponent is n(a + n)/(n·a + n²/2) = 1.71.
     assert!((g.exponent - 1.71).abs() < 0.02, "{}", g.exponent);
-    let constant = judge(&[41.0; 200], Kind::Exact).expect("long");
+    let constant = judge(&[41.0; 200], ValueKind::Exact).expect("long");
     assert_eq!((constant.class, constant.exponent), (Class::Constant, 1.0));
     let square: Vec<f64> = (0..200).map(|i| 10.0 + f64::from(i * i)).collect();
-    assert_eq!(judge(&square, Kind::Exact).expect("long").class, Class::Quadratic);
+    assert_eq!(judge(&square, ValueKind::Exact).expect("long").class, Class::Quadratic);
     let doubling: Vec<f64> = (0..2000).map(|i| 5.0 + (f64::from(i) + 1.0).log2().floor()).collect();
-    assert_eq!(judge(&doubling, Kind::Exact).expect("long").class, Class::Logarithmic);
+    assert_eq!(judge(&doubling, ValueKind::Exact).expect("long").class, Class::Logarithmic);
     // One more in the last start only: below what a step needs.
     let mut blip = vec![41.0; 200];
     blip[199] = 99.0;
-    assert_eq!(judge(&blip, Kind::Exact).expect("long").class, Class::Constant);
+    assert_eq!(judge(&blip, ValueKind::Exact).expect("long").class, Class::Constant);
 }
 
 #[test]
 fn too_short_or_not_numbers_is_no_verdict() {
-    assert!(judge(&[1.0; 99], Kind::Varying).is_none());
-    assert!(judge(&[f64::NAN; 200], Kind::Varying).is_none());
-    assert!(judge_points(&[(0.0, 1.0); 9], 9, Kind::Exact).is_none());
+    assert!(judge(&[1.0; 99], ValueKind::Varying).is_none());
+    assert!(judge(&[f64::NAN; 200], ValueKind::Varying).is_none());
+    assert!(judge_points(&[(0.0, 1.0); 9], 9, ValueKind::Exact).is_none());
 }
 
 #[test]
 fn sparse_points_of_counts_suffice() {
     let points: Vec<(f64, f64)> =
         (0..12).map(|i| (f64::from(i) * 80.0, 12.0 + f64::from(i) * 80.0)).collect();
-    let g = judge_points(&points, 1000, Kind::Exact).expect("enough");
+    let g = judge_points(&points, 1000, ValueKind::Exact).expect("enough");
     assert_eq!(g.class, Class::Linear);
     assert!((g.slope - 1.0).abs() < 1e-9);
 }
@@ -99,7 +99,7 @@ fn clusters(count: impl Fn(f64) -> f64) -> Growth {
         .flat_map(|g| (0..4).map(move |i| f64::from(g * 500 + i + g * 4)))
         .map(|x| (x, count(x)))
         .collect();
-    judge_points(&points, 2020, Kind::Exact).expect("enough")
+    judge_points(&points, 2020, ValueKind::Exact).expect("enough")
 }
 
 #[test]

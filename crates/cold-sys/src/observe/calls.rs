@@ -6,7 +6,7 @@
 
 /// What the call does, as far as the observer cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum CallKind {
     /// Opens a file; the flags are found there.
     Open(Flags),
     /// Replaces the program.
@@ -47,7 +47,7 @@ pub(super) struct Call {
     /// Number.
     pub(super) nr: u32,
     /// What it does.
-    pub(super) kind: Kind,
+    pub(super) kind: CallKind,
     /// Where its path lies.
     pub(super) path: Path,
     /// The argument in which `AT_EMPTY_PATH` makes it look at a descriptor instead of a path: the
@@ -55,11 +55,11 @@ pub(super) struct Call {
     pub(super) empty_path_arg: Option<u32>,
 }
 
-const fn call(nr: u32, kind: Kind, path: Path) -> Call {
+const fn call(nr: u32, kind: CallKind, path: Path) -> Call {
     Call { nr, kind, path, empty_path_arg: None }
 }
 const fn stat_at(nr: u32, flags: u32) -> Call {
-    Call { nr, kind: Kind::Lookup, path: Path::At, empty_path_arg: Some(flags) }
+    Call { nr, kind: CallKind::Lookup, path: Path::At, empty_path_arg: Some(flags) }
 }
 
 /// The system calls of one ABI.
@@ -73,7 +73,7 @@ pub(super) struct Abi {
     pub(super) calls: &'static [Call],
 }
 
-use Kind::{Exec, IoUring, Lookup, Open, Ptrace};
+use CallKind::{Exec, IoUring, Lookup, Open, Ptrace};
 use Path::{At, Cwd, None as NoPath};
 
 #[cfg(target_arch = "x86_64")]

@@ -10,7 +10,7 @@ use cold_model::Shown as _;
 use cold_model::observed::How;
 
 use super::collect::Collector;
-use super::place::{self, Place};
+use super::place::{self, PathArgument};
 use crate::procfs::ProcFs;
 use crate::search;
 
@@ -30,7 +30,7 @@ pub(super) struct Target {
 }
 
 impl Target {
-    pub(super) fn new(place: &Place) -> Self {
+    pub(super) fn new(place: &PathArgument) -> Self {
         let (file, meta) = match crate::open::regular(&place.reach, true) {
             Ok((file, meta)) => (Some(file), Some(meta)),
             Err(_) => (None, std::fs::metadata(&place.reach).ok()),

@@ -9,7 +9,7 @@ use super::ptrace;
 
 /// A path argument, seen from here.
 #[derive(Debug, Clone)]
-pub(super) struct Place {
+pub(super) struct PathArgument {
     /// For people: absolute, as text; symbolic links are not resolved.
     pub(super) shown: PathBuf,
     /// For opening it: starts at the thread's own root, working directory or descriptor.
@@ -19,7 +19,7 @@ pub(super) struct Place {
 }
 
 /// The path of a system call; `None` if the thread's memory cannot be read.
-pub(super) fn of_call(tid: i32, call: &Call, args: &[u64; 6]) -> Option<Place> {
+pub(super) fn of_call(tid: i32, call: &Call, args: &[u64; 6]) -> Option<PathArgument> {
     let (dirfd, addr) = match call.path {
         calls::Path::Cwd => (libc::AT_FDCWD, args[0]),
         calls::Path::At => (args[0] as i32, args[1]),
@@ -30,7 +30,7 @@ pub(super) fn of_call(tid: i32, call: &Call, args: &[u64; 6]) -> Option<Place> {
 }
 
 /// `path` as thread `tid` understands it.
-pub(super) fn resolve(tid: i32, dirfd: i32, path: &Path) -> Place {
+pub(super) fn resolve(tid: i32, dirfd: i32, path: &Path) -> PathArgument {
     let (base, rel) = if let Ok(rel) = path.strip_prefix("/") {
         (PathBuf::from(format!("/proc/{tid}/root")), rel)
     } else if dirfd == libc::AT_FDCWD {
@@ -46,7 +46,7 @@ pub(super) fn resolve(tid: i32, dirfd: i32, path: &Path) -> Place {
         Err(_) => base.join(rel),
     };
     let named = rel.components().filter(|c| *c != Component::CurDir);
-    Place {
+    PathArgument {
         shown: shown_base.components().chain(named).collect(),
         reach,
         named: !path.as_os_str().is_empty(),

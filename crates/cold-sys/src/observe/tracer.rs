@@ -11,7 +11,7 @@ use std::time::Instant;
 use cold_model::bench::Ending;
 use cold_model::observed::{How, ObservedStart};
 
-use super::calls::{self, Call, Flags, Kind};
+use super::calls::{self, Call, CallKind, Flags};
 use super::collect::Collector;
 use super::image::{self, Target};
 use super::ptrace::{self, SyscallInfo, Waited};
@@ -185,7 +185,7 @@ impl Tracer {
         }
         let Some(call) = calls::find(arch, nr) else { return ptrace::resume(tid, 0) };
         let mut target = None;
-        if call.kind == Kind::Exec {
+        if call.kind == CallKind::Exec {
             target = place::of_call(tid, call, &args).map(|p| Target::new(&p));
             if let Some(task) = self.tasks.get(&tid).filter(|t| !t.borrows_memory) {
                 self.set.maps(task.process);
@@ -219,13 +219,13 @@ impl Tracer {
             }
         }
         match call.kind {
-            Kind::Open(flags) if result >= 0 => self.opened(tid, result, flags, &args),
-            Kind::Ptrace if result == -i64::from(libc::EPERM) && is_attach(args[0]) => self.note(format!(
+            CallKind::Open(flags) if result >= 0 => self.opened(tid, result, flags, &args),
+            CallKind::Ptrace if result == -i64::from(libc::EPERM) && is_attach(args[0]) => self.note(format!(
                 "{} wanted to trace a process (crash reporter, debugger, sandbox?) and could not while it was \
                  observed",
                 name(tid)
             )),
-            Kind::IoUring if result >= 0 => {
+            CallKind::IoUring if result >= 0 => {
                 self.note(format!(
                     "{} uses io_uring: a file it opens through the ring is seen only if it is mapped or still \
                      open at the end",

@@ -6,7 +6,7 @@ fn own_tid() -> i32 {
 }
 
 /// One event of this thread on every CPU, with its buffer.
-fn rings(kind: Kind) -> Option<Vec<Ring>> {
+fn rings(kind: EventKind) -> Option<Vec<Ring>> {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u32;
     let spec = Spec { kind, whom: Whom::Thread(own_tid()), user_only: true, stack: Stack::None, wake_at: 1 };
     let open = |cpu| Ring::map(Event::open(&spec, cpu)?, 64 << 10);
@@ -36,7 +36,7 @@ fn records(bytes: &[u8]) -> Vec<(u32, usize)> {
 
 #[test]
 fn every_new_page_is_one_sample_and_the_buffer_wraps_on_whole_records() {
-    let Some(mut rings) = rings(Kind::MinorFaults) else { return };
+    let Some(mut rings) = rings(EventKind::MinorFaults) else { return };
     let page = crate::page::page_size() as usize;
     let len = 500 * page;
     let (mut samples, mut bytes) = (0, 0);
@@ -70,9 +70,9 @@ fn every_new_page_is_one_sample_and_the_buffer_wraps_on_whole_records() {
 
 #[test]
 fn events_of_one_cpu_share_a_buffer_and_are_told_apart() {
-    let Some(rings) = rings(Kind::SideBand) else { return };
+    let Some(rings) = rings(EventKind::SideBand) else { return };
     let spec = Spec {
-        kind: Kind::MajorFaults,
+        kind: EventKind::MajorFaults,
         whom: Whom::Thread(own_tid()),
         user_only: true,
         stack: Stack::Copy(8192),

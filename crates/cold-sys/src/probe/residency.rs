@@ -29,7 +29,7 @@ pub struct Mincore {
 /// Asks mincore about `path`.
 pub fn mincore(path: &Path) -> Result<Mincore> {
     let (file, meta) = open::regular(path, true)?;
-    let told = PageMap::as_told(&file, &meta)?.ok_or_else(|| {
+    let told = PageMap::as_answered(&file, &meta)?.ok_or_else(|| {
         Error::io("map", path.shown().to_string(), io::Error::from_raw_os_error(libc::ENODEV))
     })?;
     Ok(Mincore { pages: told.pages(), resident: told.resident() })

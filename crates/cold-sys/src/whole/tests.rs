@@ -16,7 +16,7 @@ fn the_old_file_stays_until_the_new_one_is_whole() {
     let path = dir.path().join("result");
     std::fs::write(&path, "old").expect("written");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).expect("changed");
-    let mut file = WholeFile::create(&path, Kind::Result).expect("begun");
+    let mut file = WholeFile::create(&path, Ownership::Result).expect("begun");
     file.write_all(b"new").expect("written");
     assert_eq!(std::fs::read(&path).expect("read"), b"old");
     drop(file);
@@ -24,7 +24,7 @@ fn the_old_file_stays_until_the_new_one_is_whole() {
         (std::fs::read(&path).expect("read"), names(dir.path())),
         (b"old".to_vec(), vec!["result".into()])
     );
-    write(&path, Kind::Result, b"new").expect("written");
+    write(&path, Ownership::Result, b"new").expect("written");
     assert_eq!(
         (std::fs::read(&path).expect("read"), names(dir.path())),
         (b"new".to_vec(), vec!["result".into()])
@@ -36,11 +36,11 @@ fn the_old_file_stays_until_the_new_one_is_whole() {
 fn a_free_name_is_not_taken_from_anybody() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("new");
-    let file = WholeFile::create_new(&path, Kind::Own(0o600)).expect("begun");
+    let file = WholeFile::create_new(&path, Ownership::Own(0o600)).expect("begun");
     std::fs::write(&path, "another's").expect("written");
     assert_eq!(file.commit().expect_err("refused").kind(), io::ErrorKind::AlreadyExists);
     assert_eq!(std::fs::read(&path).expect("read"), b"another's");
-    let again = WholeFile::create_new(&path, Kind::Own(0o600)).expect_err("refused");
+    let again = WholeFile::create_new(&path, Ownership::Own(0o600)).expect_err("refused");
     assert_eq!(again.kind(), io::ErrorKind::AlreadyExists);
     assert_eq!(names(dir.path()), ["new"]);
 }
@@ -51,14 +51,14 @@ fn links_of_results_are_followed_and_links_of_our_own_names_replaced() {
     let (target, link) = (dir.path().join("target"), dir.path().join("link"));
     std::fs::write(&target, "precious").expect("written");
     symlink("target", &link).expect("linked");
-    write(&link, Kind::Result, b"through").expect("written");
+    write(&link, Ownership::Result, b"through").expect("written");
     assert_eq!(std::fs::read(&target).expect("read"), b"through");
-    write(&link, Kind::Own(0o600), b"own").expect("written");
+    write(&link, Ownership::Own(0o600), b"own").expect("written");
     assert_eq!(std::fs::read(&target).expect("read"), b"through", "never through the link");
     let meta = link.symlink_metadata().expect("there");
     assert!(meta.is_file() && meta.mode() & 0o777 == 0o600);
     symlink("round", dir.path().join("round")).expect("linked");
-    assert!(write(&dir.path().join("round"), Kind::Result, b"x").is_err());
+    assert!(write(&dir.path().join("round"), Ownership::Result, b"x").is_err());
 }
 
 #[test]
@@ -75,19 +75,19 @@ fn a_link_that_another_user_put_into_a_shared_directory_is_refused() {
     }
     let uid = Some(Uid::from_raw(65534));
     rustix::fs::chownat(rustix::fs::CWD, &link, uid, None, AtFlags::SYMLINK_NOFOLLOW).expect("given away");
-    let refused = write(&link, Kind::Result, b"x").expect_err("refused");
+    let refused = write(&link, Ownership::Result, b"x").expect_err("refused");
     assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
     assert!(!target.exists());
 }
 
 #[test]
 fn what_is_no_file_is_written_as_it_is() {
-    let error = write(Path::new("/dev/full"), Kind::Result, b"x").expect_err("full");
+    let error = write(Path::new("/dev/full"), Ownership::Result, b"x").expect_err("full");
     assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));
-    write(Path::new("/dev/null"), Kind::Result, b"x").expect("written");
+    write(Path::new("/dev/null"), Ownership::Result, b"x").expect("written");
     assert!(Path::new("/dev/null").metadata().expect("there").file_type().is_char_device());
     for directory in ["/", "/tmp", "/tmp/", "/tmp/.", ".."] {
-        assert!(write(Path::new(directory), Kind::Result, b"x").is_err(), "{directory}");
+        assert!(write(Path::new(directory), Ownership::Result, b"x").is_err(), "{directory}");
     }
 }
 
@@ -101,7 +101,7 @@ fn a_hidden_name_goes_with_its_file() {
             rustix::fs::openat(open(), name, OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, Mode::RUSR)
         };
         let (file, hidden) = with_random_name(make).expect("made");
-        let place = Place { directory: open(), name: "whole".into(), hidden: Some(hidden), new };
+        let place = Destination { directory: open(), name: "whole".into(), hidden: Some(hidden), new };
         let mut file = WholeFile { out: BufWriter::new(File::from(file)), place: Some(place) };
         file.write_all(b"x").expect("written");
         assert_eq!(names(dir.path()).len(), 1);

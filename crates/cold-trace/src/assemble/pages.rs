@@ -386,7 +386,7 @@ impl Pages {
             windows.extend(rows.to_cut);
             touches.extend(rows.whole);
         }
-        reads::add_untold(&mut touches, begun);
+        reads::add_without_event(&mut touches, begun);
         for (window, key) in windows {
             let end = window.first_page.saturating_add(window.pages.into());
             let mut first = window.first_page;

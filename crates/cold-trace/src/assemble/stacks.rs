@@ -7,7 +7,7 @@ use cold_model::recording::{Frame, Stack, StackIdx};
 use super::space::{Space, Spaces};
 use crate::perf::record::Fault;
 use crate::raw::StackCopy;
-use crate::unwind::{CopiedStack, Place, Unwinder, Unwound};
+use crate::unwind::{CopiedStack, StackOrigin, Unwinder, Unwound};
 
 /// Most frames that are kept of a stack.
 const MAX_FRAMES: usize = 256;
@@ -56,7 +56,7 @@ impl Stacks {
         files: &[cold_model::recording::File],
         unwinder: &mut dyn Unwinder,
     ) -> Option<StackIdx> {
-        let place = Place { pid, space: spaces.of(pid).unwrap_or(&self.nothing), files };
+        let place = StackOrigin { pid, space: spaces.of(pid).unwrap_or(&self.nothing), files };
         let unwound = unwinder.unwind(copy, &place);
         self.add(pid, unwound, spaces)
     }

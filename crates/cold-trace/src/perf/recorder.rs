@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cold_model::Nanos;
-use cold_sys::perf_event::{self, Event, Kind, Ring, Spec, Stack, Whom};
+use cold_sys::perf_event::{self, Event, EventKind, Ring, Spec, Stack, Whom};
 use cold_sys::procfs::ProcFs;
 
 use super::record;
@@ -90,12 +90,12 @@ impl Rings {
         let copies = matches!(self.plan.stack, Stack::Copy(_));
         let minor = if copies { Stack::None } else { self.plan.stack };
         let kinds = [
-            (Kind::SideBand, PerfClass::SideBand, Stack::None),
-            (Kind::MinorFaults, PerfClass::Minor, minor),
-            (Kind::MajorFaults, PerfClass::Major, self.plan.stack),
+            (EventKind::SideBand, PerfClass::SideBand, Stack::None),
+            (EventKind::MinorFaults, PerfClass::Minor, minor),
+            (EventKind::MajorFaults, PerfClass::Major, self.plan.stack),
         ];
         for (kind, class, stack) in kinds {
-            if kind != Kind::SideBand && !self.plan.faults {
+            if kind != EventKind::SideBand && !self.plan.faults {
                 continue;
             }
             let wake_at = (self.plan.buffer / 4) as u32;

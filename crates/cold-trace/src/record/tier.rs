@@ -3,7 +3,7 @@
 use std::io;
 
 use cold_model::recording::manifest::Tier;
-use cold_sys::perf_event::{Event, Kind, Spec, Stack, Whom};
+use cold_sys::perf_event::{Event, EventKind, Spec, Stack, Whom};
 use cold_sys::procfs::ProcFs;
 
 use super::{Error, Options, kernel};
@@ -85,7 +85,7 @@ fn perf(proc: &ProcFs) -> Result<(), String> {
 
 /// Opens one event of this thread and closes it again.
 pub(super) fn try_perf(user_only: bool) -> io::Result<()> {
-    let (kind, stack) = (Kind::MajorFaults, Stack::None);
+    let (kind, stack) = (EventKind::MajorFaults, Stack::None);
     let spec = Spec { kind, whom: Whom::Thread(0), user_only, stack, wake_at: 1 };
     Event::open(&spec, 0).map(drop)
 }

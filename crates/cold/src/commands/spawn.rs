@@ -33,7 +33,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let program = build::program(args)?;
     exports::check(args)?;
     let journal = Journal::open()?;
-    let place = build::Place::new(args, &journal)?;
+    let place = build::Scratch::new(args, &journal)?;
     let interrupt = interrupt()?;
     let mut report = Report {
         schema: SCHEMA,
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
 fn one(
     args: &Args,
     config: &Config,
-    place: &build::Place,
+    place: &build::Scratch,
     line: &mut Line<'_>,
     interrupt: &AtomicBool,
 ) -> Result<report::Series, Failure> {

@@ -8,7 +8,7 @@ use crate::support::*;
 #[test]
 fn a_cold_start_reads_what_a_warm_one_finds_cached() {
     let _machine = together();
-    let place = Place::new();
+    let place = Sandbox::new();
     let file = place.file("data", 8 * MIB);
     attempts(|| {
         let args = ["--states", "cold,warm", "-r", "3", "--", &place.subject(), "touch-mapped"];
@@ -46,7 +46,7 @@ fn a_cold_start_reads_what_a_warm_one_finds_cached() {
 #[test]
 fn a_light_start_lies_between_and_repeats_one_start_after_an_eviction() {
     let _machine = together();
-    let place = Place::new();
+    let place = Sandbox::new();
     let (log, file) = (place.text("log"), place.file("data", 2 * MIB));
     let line = format!("echo x >> {log}; exec {} touch-mapped {} 0-99", place.subject(), file.display());
     let script = place.script("run", &line);
@@ -67,7 +67,7 @@ fn a_light_start_lies_between_and_repeats_one_start_after_an_eviction() {
 #[test]
 fn the_text_says_what_was_measured_and_what_was_proved() {
     let _machine = together();
-    let place = Place::new();
+    let place = Sandbox::new();
     attempts(|| {
         let args =
             ["bench", "--evict", "files", "-r", "2", "--seed", "7", "--", &place.subject(), "sleep", "10"];

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::support::*;
 
 /// Evicts the file and touches exactly these pages.
-fn touch(place: &Place, path: &str, pages: &str) -> Result<(), String> {
+fn touch(place: &Sandbox, path: &str, pages: &str) -> Result<(), String> {
     let ran = place.cold(["cache", "evict", path]).run();
     check(ran.code() == 0, || ran.stdout.clone())?;
     let mut command = Command::new(place.path("cold-subject"));
@@ -18,7 +18,7 @@ fn touch(place: &Place, path: &str, pages: &str) -> Result<(), String> {
 #[test]
 fn show_tells_exactly_the_pages_that_were_touched() {
     let _machine = together();
-    let place = Place::new();
+    let place = Sandbox::new();
     let file = place.file("data", 4 * MIB + 100);
     let path = file.to_str().unwrap();
     attempts(|| {
@@ -48,7 +48,7 @@ fn show_tells_exactly_the_pages_that_were_touched() {
 
 #[test]
 fn a_tree_counts_hard_links_once_and_names_who_holds_a_file() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let dir = place.path("tree");
     fs::create_dir_all(dir.join("below")).unwrap();
     let file = data(dir.join("below/data"), MIB);
@@ -72,7 +72,7 @@ fn a_tree_counts_hard_links_once_and_names_who_holds_a_file() {
 #[test]
 fn evict_proves_that_no_page_is_left_or_says_who_holds_them() {
     let _machine = together();
-    let place = Place::new();
+    let place = Sandbox::new();
     let file = place.file("data", 2 * MIB);
     let path = file.to_str().unwrap();
     fs::write(&file, vec![1; 2 * MIB]).unwrap(); // dirty, too
@@ -98,7 +98,7 @@ fn evict_proves_that_no_page_is_left_or_says_who_holds_them() {
 #[test]
 fn restore_brings_back_the_residency_map_page_for_page() {
     let _machine = together();
-    let place = Place::new();
+    let place = Sandbox::new();
     let (a, b, snapshot) = (place.file("a", 3 * MIB), place.file("b", MIB), place.text("state.snap"));
     let (path_a, path_b) = (a.to_str().unwrap(), b.to_str().unwrap());
     attempts(|| {
@@ -125,7 +125,7 @@ fn restore_brings_back_the_residency_map_page_for_page() {
 
 #[test]
 fn the_overview_sums_to_the_machines_memory() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let document = place.cold(["cache", "overview", "--json"]).run().expect(0).json();
     let uses = document["uses"].as_array().unwrap();
     let sum: i64 = uses.iter().filter_map(|u| u["bytes"].as_i64()).sum();

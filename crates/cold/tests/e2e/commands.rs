@@ -6,7 +6,7 @@ use crate::support::*;
 
 #[test]
 fn hooks_run_around_the_starts_in_their_order_also_after_a_failure() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let log = place.text("log");
     let script = place.script("run", &format!("echo run $HYPERFINE_ITERATION >> {log}"));
     let say = |what: &str| format!("echo {what} $HYPERFINE_ITERATION >> {log}");
@@ -44,7 +44,7 @@ fn hooks_run_around_the_starts_in_their_order_also_after_a_failure() {
 
 #[test]
 fn parameters_make_commands_and_names() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let line = format!("{} sleep {{ms}}", place.subject());
     let fixed = ["--states", "warm", "-w", "1", "-r", "1"];
     let list = ["-L", "ms", "0,1,2", "-n", "sleep of {ms} ms", &line];
@@ -62,7 +62,7 @@ fn parameters_make_commands_and_names() {
 #[test]
 fn the_slower_of_two_commands_is_found_and_the_seed_repeats_the_order() {
     let _machine = alone();
-    let place = Place::new();
+    let place = Sandbox::new();
     let lines = [40, 1].map(|ms| format!("{} sleep {ms}", place.subject()));
     let fixed = ["--states", "warm", "-w", "1", "-r", "6", "-n", "slow", "-n", "quick"];
     let order = |seed: &str| {
@@ -88,7 +88,7 @@ fn the_slower_of_two_commands_is_found_and_the_seed_repeats_the_order() {
 
 #[test]
 fn shells_streams_and_several_hooks() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let (log, input, output) = (place.text("log"), place.text("input"), place.text("output"));
     fs::write(&input, "from the file\n").unwrap();
     let line = format!("read x; echo \"$x\" | tee -a {log}");

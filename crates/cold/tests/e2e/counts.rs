@@ -15,7 +15,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::new();
+        let place = Sandbox::new();
         for (name, bytes) in [("read", 100_000), ("empty", 0), ("unread", 100_000)] {
             place.file(name, bytes);
         }

@@ -43,7 +43,7 @@ mod root {
             return;
         }
         let _machine = together();
-        let (place, disk) = (Place::new(), Disk::new(Preset::SataSsd));
+        let (place, disk) = (Sandbox::new(), Disk::new(Preset::SataSsd));
         let programs: [&[&str]; 2] = [
             &["touch-mapped", disk.data(), "0,40,1000-1100,3000"],
             &["read-ranges", disk.data(), "0:4096", "1000000:300000", "9000000:5000000"],
@@ -73,7 +73,7 @@ mod root {
             return;
         }
         let _machine = together();
-        let (place, disk) = (Place::new(), Disk::new(Preset::Hdd));
+        let (place, disk) = (Sandbox::new(), Disk::new(Preset::Hdd));
         // 20 pages far apart, each a seek of about 8 ms, one after the other.
         let pages: Vec<String> = (0..20).map(|i| (i * 997 % 4096).to_string()).collect();
         let pages = pages.join(",");
@@ -113,7 +113,7 @@ mod root {
             return;
         }
         let _machine = together();
-        let (place, disk) = (Place::new(), Disk::new(Preset::Fast));
+        let (place, disk) = (Sandbox::new(), Disk::new(Preset::Fast));
         let pages: Vec<String> = (0..40).map(|i| (i * 97).to_string()).collect();
         let (pages, at) = (pages.join(","), place.text("limited.cold"));
         let fixed =
@@ -139,7 +139,7 @@ mod root {
             return;
         }
         let _machine = together();
-        let (place, disk) = (Place::new(), Disk::new(Preset::Fast));
+        let (place, disk) = (Sandbox::new(), Disk::new(Preset::Fast));
         let pages: Vec<String> = (0..40).map(|i| (i * 97).to_string()).collect();
         let (pages, limit) = (pages.join(","), "--disk-limit");
         let args = ["--states", "cold", "-r", "1", limit, "iops=40", "--", &disk.subject, "touch-mapped"];

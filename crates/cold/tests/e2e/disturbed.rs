@@ -12,7 +12,7 @@ const LEAST: u64 = 2 << 20;
 #[test]
 fn a_file_that_another_process_maps_marks_the_runs_and_names_the_process() {
     let _machine = together();
-    let place = Place::new();
+    let place = Sandbox::new();
     let file = place.file("data", 4 * MIB);
     let path = file.to_str().unwrap();
     let other = Other::start(&place.subject(), &["hold", path], "holding");
@@ -61,7 +61,7 @@ fn a_file_that_another_process_maps_marks_the_runs_and_names_the_process() {
 #[test]
 fn a_disturbed_run_is_replaced_and_does_not_enter_the_summary() {
     let _machine = alone();
-    let place = Place::new();
+    let place = Sandbox::new();
     let counter = place.text("counter");
     // The observed start is the first, then one that makes it warm if need be; the third run fails.
     let args = [
@@ -99,7 +99,7 @@ fn a_disturbed_run_is_replaced_and_does_not_enter_the_summary() {
 #[test]
 fn pages_of_a_file_that_the_start_itself_rewrites_are_not_reclaimed() {
     let _machine = together();
-    let place = Place::new();
+    let place = Sandbox::new();
     let saved = place.file("saved", 100 * PAGE as usize);
     let saved = saved.to_str().unwrap();
     // By turns 100 pages and 20, so that every other start leaves 80 pages fewer than it found.
@@ -127,7 +127,7 @@ mod root {
             return;
         }
         let _machine = alone();
-        let place = Place::new();
+        let place = Sandbox::new();
         let once = place.text("once");
         // In the background of the first run: eight drops in 1.6 s.
         let dropper = "for i in 1 2 3 4 5 6 7 8; do sleep 0.2; echo 1 > /proc/sys/vm/drop_caches; done";
@@ -160,7 +160,7 @@ mod root {
             return;
         }
         let _machine = together();
-        let place = Place::new();
+        let place = Sandbox::new();
         let (big, stop, log) = (place.file("big", 32 * MIB), place.text("stop"), place.text("log"));
         let reader = "
 import os, sys
@@ -201,7 +201,7 @@ import time; time.sleep(600)";
             return;
         }
         let _machine = alone();
-        let place = Place::new();
+        let place = Sandbox::new();
         let file = place.file("data", 2 * MIB);
         let other = locker(&file);
         let args = ["bench", "--evict", "all", "--states", "cold", "-r", "1", "--require-cold", "--"];

@@ -4,7 +4,7 @@ use crate::support::*;
 
 #[test]
 fn doctor_examines_this_machine() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let document = place.cold(["doctor", "--json"]).run().expect(0).json();
     let findings = document["findings"].as_array().unwrap();
     assert!(findings.len() > 15, "{}", findings.len());
@@ -19,7 +19,7 @@ fn doctor_examines_this_machine() {
 
 #[test]
 fn doctor_names_who_holds_the_files_of_a_command() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let other = Other::start(&place.subject(), &["hold", &place.subject()], "holding");
     let ran = place.cold(["doctor", "--json", "--", &place.subject()]).run().expect(0);
     assert!(ran.stdout.contains(&other.pid().to_string()), "{}", ran.stdout);

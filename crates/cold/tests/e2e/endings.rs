@@ -8,7 +8,7 @@ const NOBODY: [String; 0] = [];
 
 #[test]
 fn a_failing_command_ends_the_benchmark_and_says_how_it_failed() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let log = place.text("log");
     let failing = place.script("failing", "exit 7");
     let ran = place
@@ -26,7 +26,7 @@ fn a_failing_command_ends_the_benchmark_and_says_how_it_failed() {
 
 #[test]
 fn a_run_that_hangs_is_ended_at_its_time_limit_and_replaced() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let log = place.text("log");
     // The observed start is quick, the second start hangs with a child, the third is killed from within.
     let text = format!(
@@ -52,7 +52,7 @@ fn a_run_that_hangs_is_ended_at_its_time_limit_and_replaced() {
 
 #[test]
 fn a_program_that_ignores_sigterm_is_killed_after_the_grace_time() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let args =
         ["--states", "warm", "-w", "1", "-r", "1", "--grace", "0.3", "--ready", "stdout:ignoring", "--"];
     let runs = place

@@ -15,7 +15,7 @@ mod root {
     use cold_model::recording::Recording;
     use cold_model::recording::manifest::Tier;
     use cold_testbed::disk::{FileSystem, Options, Preset};
-    use cold_testbed::ways::{Kind, PAGES, WAYS, Way};
+    use cold_testbed::ways::{Access, PAGES, WAYS, Way};
     use cold_testbed::{SlowDisk, need_root};
 
     use crate::support::*;
@@ -82,19 +82,19 @@ mod root {
     }
 
     /// Whether a recording of this tier has to hold what is touched so.
-    fn must_be_seen(tier: Tier, kind: Kind) -> bool {
+    fn must_be_seen(tier: Tier, kind: Access) -> bool {
         match kind {
-            Kind::Mapped => true,
-            Kind::Read | Kind::Written | Kind::Direct => tier <= Tier::B,
+            Access::Mapped => true,
+            Access::Read | Access::Written | Access::Direct => tier <= Tier::B,
             // Tier B sees calls that read, and a ring needs none; faults by address, and pages that were asked for
             // never fault.
-            Kind::Uring | Kind::Asked => tier == Tier::A,
+            Access::Uring | Access::Asked => tier == Tier::A,
         }
     }
 
     /// Records the ways on the files of `dir`, and judges each.
     fn recorded_ways(
-        place: &Place,
+        place: &Sandbox,
         dir: &Path,
         flags: &[&str],
     ) -> Result<(Recording, BTreeMap<&'static str, Said>), String> {
@@ -149,7 +149,7 @@ mod root {
             let claims = bound == Some(true) && on_disk;
             must(!lacks || !claims, format!("{}: the bound is no bound", way.name));
             // What the program asked for itself comes ahead of it all the same, in large folios.
-            let asked = way.kind == Kind::Asked || ["mapped-willneed", "mapped-huge"].contains(&way.name);
+            let asked = way.kind == Access::Asked || ["mapped-willneed", "mapped-huge"].contains(&way.name);
             if r.manifest.exact_need && !asked && seen && told.starts_with("ext4, ") {
                 must(said == Said::Same, format!("{}: {said:?}", way.name));
             }
@@ -172,7 +172,7 @@ mod root {
             return;
         }
         let _machine = alone();
-        let place = Place::new();
+        let place = Sandbox::new();
         let (ext4, xfs, btrfs) = (disk(FileSystem::Ext4), disk(FileSystem::Xfs), disk(FileSystem::Btrfs));
         let below = |disk: &SlowDisk, name: &str| disk.mount_point().join(name);
         for disk in [&ext4, &xfs, &btrfs] {
@@ -180,7 +180,7 @@ mod root {
         }
         // Read-only images and stacked file systems have their files on the ext4 disk.
         let (source, lower) = (below(&ext4, "source"), below(&ext4, "lower"));
-        files(&source, |way| !way.writes() && way.kind != Kind::Direct);
+        files(&source, |way| !way.writes() && way.kind != Access::Direct);
         files(&lower, |way| !way.writes());
         let image = below(&ext4, "image");
         run("mksquashfs", &[source.to_str().unwrap(), image.to_str().unwrap(), "-quiet", "-no-progress"]);
@@ -197,7 +197,7 @@ mod root {
         let on_loop = Mounted::new(place.path("loop"), &["-o", "loop", looped.to_str().unwrap()]);
         files(&place.path("loop/ways"), |_| true);
         let memory = Mounted::new(place.path("memory"), &["-t", "tmpfs", "none"]);
-        files(&place.path("memory/ways"), |way| way.kind != Kind::Direct);
+        files(&place.path("memory/ways"), |way| way.kind != Access::Direct);
 
         let places = [
             ("ext4", below(&ext4, "ways"), true),

@@ -28,7 +28,7 @@ fn clean(ran: &Ran) {
 #[test]
 fn names_of_processes_and_files_neither_forge_lines_nor_reach_the_terminal() {
     let _machine = together();
-    let place = Place::new();
+    let place = Sandbox::new();
     let file = place.file("data\nforged \u{1b}[2J\u{9b}8m\u{202e}", 8 * PAGE as usize);
     let path = file.to_str().unwrap();
     let _holder = Other::start("/usr/bin/python3", &["-c", HOLDER, path], "holds");
@@ -65,7 +65,7 @@ fn roots_temporary_files_lie_in_no_directory_of_a_user() {
         return;
     }
     let _machine = together();
-    let place = Place::new();
+    let place = Sandbox::new();
     let theirs = place.path("tmp");
     assert!(Command::new("chown").arg("65534:65534").arg(&theirs).status().unwrap().success());
     let (script, log) = (place.text("look"), place.text("log"));

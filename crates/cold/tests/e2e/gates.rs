@@ -8,11 +8,11 @@ use serde_json::Value;
 use crate::support::*;
 
 /// `cold bench` of a short program; the counts of its files do not depend on the machine's mood.
-fn gated(place: &Place, more: &[&str]) -> Ran {
+fn gated(place: &Sandbox, more: &[&str]) -> Ran {
     gated_runs(place, "2", more)
 }
 
-fn gated_runs(place: &Place, runs: &str, more: &[&str]) -> Ran {
+fn gated_runs(place: &Sandbox, runs: &str, more: &[&str]) -> Ran {
     let fixed = ["--states", "cold,warm", "-r", runs];
     place.bench(fixed.iter().chain(more).chain(&["--", &place.subject(), "sleep", "5"])).run()
 }
@@ -20,7 +20,7 @@ fn gated_runs(place: &Place, runs: &str, more: &[&str]) -> Ran {
 #[test]
 fn a_gate_fails_passes_or_cannot_tell() {
     let _machine = alone();
-    let place = Place::new();
+    let place = Sandbox::new();
     attempts(|| gated(&place, &["--fail-if", "files > 100000"]).done_or_disturbed().map(drop));
     let ran = gated(&place, &["--fail-if", "files > 100000", "--fail-if", "files >= 1"]).expect(3);
     let gates = ran.json()["gates"].clone();
@@ -41,7 +41,7 @@ fn a_gate_fails_passes_or_cannot_tell() {
 #[test]
 fn an_earlier_report_is_a_baseline() {
     let _machine = alone();
-    let place = Place::new();
+    let place = Sandbox::new();
     let base = place.text("base.json");
     let earlier = |runs| {
         let ran = attempts(|| gated_runs(&place, runs, &[]).done_or_disturbed());
@@ -59,7 +59,7 @@ fn an_earlier_report_is_a_baseline() {
 
 #[test]
 fn a_gate_that_fails_names_what_is_new() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let (base, dir) = (place.text("base.json"), place.text("files"));
     fs::create_dir(&dir).unwrap();
     let subject = place.subject();
@@ -95,7 +95,7 @@ fn python(script: &str, file: &str) {
 
 #[test]
 fn every_export_is_written_and_can_be_parsed() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let path = |name: &str| place.text(name);
     let v2 = format!("v2:{}", path("v2.json"));
     let flags = ["--export-json", &path("v1.json"), "--export-json", &v2, "--export-csv", &path("o.csv")];

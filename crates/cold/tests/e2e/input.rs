@@ -8,7 +8,7 @@ use crate::support::*;
 
 /// Runs `cold bench` with these flags on a command that leaves a trace; there must be none.
 #[track_caller]
-fn refused(place: &Place, flags: &[&str], code: i32, says: &str) {
+fn refused(place: &Sandbox, flags: &[&str], code: i32, says: &str) {
     let trace = place.text("trace");
     let script = place.script("run", &format!("echo x >> {trace}"));
     let ran = place.cold([&["bench", "-r", "1"], flags, &["--", &script]].concat()).run().expect(code);
@@ -19,7 +19,7 @@ fn refused(place: &Place, flags: &[&str], code: i32, says: &str) {
 
 #[test]
 fn a_command_that_cannot_be_started_is_named() {
-    let place = Place::new();
+    let place = Sandbox::new();
     fs::write(place.path("plain"), "text").unwrap();
     fs::set_permissions(place.path("plain"), PermissionsExt::from_mode(0o644)).unwrap();
     let setup = ["bench", "--setup", &format!("touch {}", place.text("trace")), "--"];
@@ -36,7 +36,7 @@ fn a_command_that_cannot_be_started_is_named() {
 
 #[test]
 fn wrong_values_are_named() {
-    let place = Place::new();
+    let place = Sandbox::new();
     for (flags, says) in [
         (&["--states", "cold,lukewarm"][..], "lukewarm"),
         (&["--states", "cold,cold"], "twice"),
@@ -67,7 +67,7 @@ fn wrong_values_are_named() {
 
 #[test]
 fn contradictions_are_refused() {
-    let place = Place::new();
+    let place = Sandbox::new();
     for flags in [
         &["--min-runs", "3"][..],
         &["--precision", "2%"],
@@ -85,7 +85,7 @@ fn contradictions_are_refused() {
 
 #[test]
 fn what_already_holds_cannot_tell_when_a_command_is_ready() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     refused(&place, &["--ready", &format!("port:{port}")], 1, &format!("port {port} is already open"));
@@ -95,7 +95,7 @@ fn what_already_holds_cannot_tell_when_a_command_is_ready() {
 
 #[test]
 fn a_baseline_must_be_ours() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let file = place.text("base.json");
     for (text, says) in [
         (r#"{"results": [{"command": "x", "mean": 1.0, "times": [1.0]}]}"#, "hyperfine"),
@@ -113,7 +113,7 @@ fn a_baseline_must_be_ours() {
 
 #[test]
 fn a_snapshot_that_cannot_be_read_is_named_before_anything_starts() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let file = place.text("state.snap");
     for (bytes, says) in
         [(None, "state.snap"), (Some(&b"garbage"[..]), "state.snap"), (Some(b""), "state.snap")]
@@ -143,7 +143,7 @@ mod root {
         if !need_root() || !need(std::path::Path::new("/dev/shm").is_dir(), "/dev/shm") {
             return;
         }
-        let place = Place::new();
+        let place = Sandbox::new();
         let shm = tempfile::tempdir_in("/dev/shm").unwrap();
         let program = shm.path().join("cold-subject");
         fs::copy(place.path("cold-subject"), &program).unwrap();

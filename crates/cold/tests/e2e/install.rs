@@ -12,12 +12,12 @@ use crate::support::*;
 /// A user with a home, programs, and a `cold` of their own. Root's overrides are remembered in the machine's own
 /// list, which tests leave alone.
 struct World {
-    place: Place,
+    place: Sandbox,
 }
 
 impl World {
     fn new() -> Self {
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         let me = Self { place };
         fs::create_dir(me.path("cold")).unwrap();
         fs::copy(env!("CARGO_BIN_EXE_cold"), me.path("cold/cold")).unwrap();

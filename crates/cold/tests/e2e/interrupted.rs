@@ -7,7 +7,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use crate::support::*;
 
 /// A benchmark that hangs in its start number `hang` (1 is the observed one); it has begun that start.
-fn hanging(place: &Place, hang: usize, more: &[&str]) -> Started {
+fn hanging(place: &Sandbox, hang: usize, more: &[&str]) -> Started {
     let log = place.text("log");
     let _ = std::fs::remove_file(&log);
     let text = format!(
@@ -24,7 +24,7 @@ fn hanging(place: &Place, hang: usize, more: &[&str]) -> Started {
     started
 }
 
-fn nothing_stays(place: &Place, pid: Pid) {
+fn nothing_stays(place: &Sandbox, pid: Pid) {
     assert_eq!(place.processes(), [] as [String; 0]);
     assert_eq!(cgroups(pid), [] as [PathBuf; 0]);
     assert_eq!(place.temporary(), [] as [PathBuf; 0]);
@@ -32,7 +32,7 @@ fn nothing_stays(place: &Place, pid: Pid) {
 
 #[test]
 fn ctrl_c_ends_the_tree_runs_the_cleanup_and_exits_with_130() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let cleaned = place.text("cleaned");
     for (hang, whole_group) in [(1, true), (1, false), (3, true), (3, false)] {
         let started = hanging(&place, hang, &["--cleanup", &format!("echo x >> {cleaned}")]);
@@ -54,7 +54,7 @@ fn ctrl_c_ends_the_tree_runs_the_cleanup_and_exits_with_130() {
 #[test]
 fn after_kill_9_the_tree_ends_by_itself_and_the_next_benchmark_is_right() {
     let _machine = together();
-    let place = Place::new();
+    let place = Sandbox::new();
     for (hang, more) in [(1, &["--ready", "notify"][..]), (3, &[])] {
         let started = hanging(&place, hang, more);
         let pid = started.pid();
@@ -72,7 +72,7 @@ fn after_kill_9_the_tree_ends_by_itself_and_the_next_benchmark_is_right() {
 
 #[test]
 fn when_even_the_supervisor_is_killed_repair_undoes_what_is_left() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let started = hanging(&place, 3, &[]);
     let pid = started.pid();
     // Stopped first, or one of them would undo everything when the other dies.

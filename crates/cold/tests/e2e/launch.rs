@@ -9,13 +9,13 @@ use crate::support::*;
 
 /// `cold launch` of a script that says "ran" and ends with 7, whose plan cannot be used.
 struct Scene {
-    place: Place,
+    place: Sandbox,
     words: Vec<String>,
 }
 
 impl Scene {
     fn new() -> Self {
-        let place = Place::new();
+        let place = Sandbox::new();
         let script = place.script("program", "echo ran; exit 7");
         let store = cold_plan::Store::at(place.path("store"));
         std::fs::create_dir(store.directory()).expect("made");

@@ -22,7 +22,7 @@ pub(crate) mod root {
     pub(crate) struct World {
         pub(crate) slow: SlowDisk,
         pub(crate) data: PathBuf,
-        pub(crate) place: Place,
+        pub(crate) place: Sandbox,
     }
 
     impl World {
@@ -30,7 +30,7 @@ pub(crate) mod root {
             launcher();
             let slow = SlowDisk::create(preset, Bytes(320 << 20)).expect("a test disk");
             let data = data(slow.mount_point().join("data"), (PAGES * PAGE) as usize);
-            Self { data, slow, place: Place::new() }
+            Self { data, slow, place: Sandbox::new() }
         }
         pub(crate) fn store(&self) -> String {
             self.place.text("plans")

@@ -18,32 +18,32 @@ fn names(dir: &Path) -> Vec<String> {
     names
 }
 
-fn trials(place: &Place) -> Vec<PathBuf> {
+fn trials(place: &Sandbox) -> Vec<PathBuf> {
     let of = |dir: PathBuf| names(&dir).into_iter().map(move |n| dir.join(n));
     let all = of(place.path("")).chain(of(place.path("plans")));
     all.filter(|p| p.file_name().unwrap().as_bytes().starts_with(b"trial-") && p.is_dir()).collect()
 }
 
 /// One start of `command`, learnt in the store `plans` without emptying any cache.
-fn learn(place: &Place, more: &[&str], command: &[&str]) -> Cold {
+fn learn(place: &Sandbox, more: &[&str], command: &[&str]) -> Cold {
     let store = place.text("plans");
     let words = ["prefetch", "learn", "--starts", "1", "--state", "as-is", "--store", &store];
     place.cold([&words[..], more, &["--"], command].concat())
 }
 
-fn starts(place: &Place) -> Vec<u32> {
+fn starts(place: &Sandbox) -> Vec<u32> {
     Store::at(place.path("plans")).list().unwrap().plans.iter().map(|l| l.plan.learnt.starts).collect()
 }
 
 /// A program that ends at once, unless `HOLD` names a file that is there.
-fn held(place: &Place) -> String {
+fn held(place: &Sandbox) -> String {
     let text = "echo x >> \"${0%/*}/log\"; while test -n \"$HOLD\" && test -e \"$HOLD\"; do sleep 0.02; done";
     place.script("held", text)
 }
 
 #[test]
 fn a_directory_beside_the_store_that_looks_like_a_trial_stays() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let command = [place.subject(), "sleep".into(), "1".into()];
     let command: Vec<&str> = command.iter().map(String::as_str).collect();
     learn(&place, &[], &command).run().expect(0);
@@ -66,7 +66,7 @@ fn a_directory_beside_the_store_that_looks_like_a_trial_stays() {
 
 #[test]
 fn pruning_and_removing_take_only_what_the_store_wrote() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let store = Store::at(place.path("plans"));
     let plan = cold_plan::sample::sample();
     let path = store.save(&plan).unwrap();
@@ -105,7 +105,7 @@ fn pruning_and_removing_take_only_what_the_store_wrote() {
 
 #[test]
 fn a_directory_that_is_no_store_is_refused_and_left_as_it_is() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let home = place.path("home");
     fs::create_dir(&home).unwrap();
     fs::set_permissions(&home, PermissionsExt::from_mode(0o755)).unwrap();
@@ -134,7 +134,7 @@ fn a_directory_that_is_no_store_is_refused_and_left_as_it_is() {
 
 #[test]
 fn two_lessons_at_once_lose_no_start_and_no_kept_recording() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let program = held(&place);
     attempts(|| {
         for made in ["log", "plans", "kept"].map(|name| place.path(name)) {
@@ -159,7 +159,7 @@ fn two_lessons_at_once_lose_no_start_and_no_kept_recording() {
 
 #[test]
 fn what_is_learnt_while_a_plan_is_tuned_is_kept() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let program = held(&place);
     learn(&place, &[], &[&program]).run().expect(0);
     let learnt = place.lines("log").len();
@@ -178,7 +178,7 @@ fn what_is_learnt_while_a_plan_is_tuned_is_kept() {
 
 #[test]
 fn two_recordings_started_together_get_two_names() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let program = held(&place);
     let hold = place.path("hold");
     fs::write(&hold, "").unwrap();
@@ -196,7 +196,7 @@ fn two_recordings_started_together_get_two_names() {
 
 #[test]
 fn an_export_that_cannot_be_written_leaves_the_old_one() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let store = Store::at(place.path("plans"));
     let mut plan = cold_plan::sample::sample();
     plan.files[0].path = Path::new(OsStr::from_bytes(b"/usr/lib/\xff\xfe")).to_owned();
@@ -231,7 +231,7 @@ mod root {
     use crate::user::root::as_nobody;
 
     /// A directory for temporary files that only this user can write.
-    fn private(place: &Place) -> PathBuf {
+    fn private(place: &Sandbox) -> PathBuf {
         let dir = place.path("private");
         fs::create_dir(&dir).unwrap();
         dir
@@ -242,7 +242,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         let shared = place.path("shared");
         fs::create_dir(&shared).unwrap();
         fs::set_permissions(&shared, PermissionsExt::from_mode(0o1777)).unwrap();
@@ -284,7 +284,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::new();
+        let place = Sandbox::new();
         let (program, private, hold) = (held(&place), private(&place), place.path("hold"));
         let after_kill = |command: Cold, began: usize| {
             fs::write(&hold, "").unwrap();
@@ -314,7 +314,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::new();
+        let place = Sandbox::new();
         let theirs = private(&place);
         std::os::unix::fs::chown(&theirs, Some(65534), Some(65534)).unwrap();
         let before = theirs.metadata().unwrap();
@@ -332,7 +332,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::new();
+        let place = Sandbox::new();
         let (program, hold, store) = (held(&place), place.path("hold"), place.text("plans"));
         learn(&place, &[], &[&program]).run().expect(0);
         let began = place.lines("log").len();
@@ -358,7 +358,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         fs::create_dir(place.path("plans")).unwrap();
         fs::set_permissions(place.path("plans"), PermissionsExt::from_mode(0o755)).unwrap();
         let command = [&place.subject(), "sleep", "1"];
@@ -375,7 +375,7 @@ mod root {
     }
 
     /// Removes the system's plan of a program with its value.
-    struct OfSystem<'a>(&'a Place, String);
+    struct OfSystem<'a>(&'a Sandbox, String);
 
     impl Drop for OfSystem<'_> {
         fn drop(&mut self) {
@@ -388,7 +388,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         let program = place.subject();
         let command = ["--", &program, "sleep", "1"];
         let _gone = OfSystem(&place, program.clone());

@@ -5,9 +5,9 @@ fn verdicts_on_a_history_are_told_and_written_when_asked() {
     use cold_plan::history::{LaunchKind, Mark, Record, append};
     use cold_plan::plan::Standing;
 
-    use crate::support::Place;
+    use crate::support::Sandbox;
 
-    let place = Place::new();
+    let place = Sandbox::new();
     let store = cold_plan::Store::at(place.path("plans"));
     let (mut plan, other) = (cold_plan::sample::sample(), cold_plan::sample::sample());
     (plan.standing, plan.trial) = (Standing::Untried, None);
@@ -323,7 +323,7 @@ mod root {
         }
         let _machine = together();
         launcher();
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         fs::create_dir(place.path("disk")).unwrap();
         let slow = SlowDisk::with(&Options {
             preset: Preset::Cloud,

@@ -9,19 +9,19 @@ use serde_json::{Value, json};
 use crate::support::*;
 
 /// Everything in a directory, without the names that were there before.
-fn files(place: &Place) -> Vec<PathBuf> {
+fn files(place: &Sandbox) -> Vec<PathBuf> {
     let all = fs::read_dir(place.path("tmp")).unwrap();
     all.map(|e| e.unwrap().path()).collect()
 }
 
-fn probe(place: &Place, args: &[&str]) -> Cold {
+fn probe(place: &Sandbox, args: &[&str]) -> Cold {
     let dir = place.text("tmp");
     place.cold([&["probe"], args, &["--dir", &dir]].concat())
 }
 
 #[test]
 fn every_experiment_that_needs_no_root_runs_and_leaves_nothing() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let quick: [&[&str]; 7] = [
         &["table", "--count", "16", "--repeat", "2"],
         &["ramp", "--seconds", "0.5", "--interval", "50"],
@@ -55,7 +55,7 @@ fn every_experiment_that_needs_no_root_runs_and_leaves_nothing() {
 
 #[test]
 fn a_table_ends_with_the_answer_in_words_and_the_json_with_what_proves_it() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let read = ["table", "--order", "sequential", "--action", "read"];
     attempts(|| {
         let ran = probe(&place, &[&read[..], &["--repeat", "6", "--json"]].concat()).run();
@@ -106,7 +106,7 @@ fn a_table_ends_with_the_answer_in_words_and_the_json_with_what_proves_it() {
 
 #[test]
 fn counters_and_pictures_are_written_in_the_forms_that_are_asked_for() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let (csv, parquet, svg, html) =
         (place.text("a.csv"), place.text("a.parquet"), place.text("a.svg"), place.text("a.html"));
     let short = ["ramp", "--seconds", "0.6", "--interval", "50"];
@@ -136,7 +136,7 @@ const SAMPLE: &str = "THINKTIME 0 0 (milliseconds)\nCYCLEREADS 100 30 (number)\n
 
 #[test]
 fn a_script_prints_its_columns_and_writes_no_file_that_is_not_given_up() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let put = |name: &str, text: &str| fs::write(place.path(name), text).unwrap();
     put("mail.scr", "PROCESS mail.scp 10 none.dat\nREPEAT 2 PROCESS mail.scp 10 none.dat mail.exe N\n");
     put("mail.scp", "THREAD mail.sct\n");
@@ -181,7 +181,7 @@ fn children(pid: Pid, least: usize) -> Vec<Pid> {
 
 /// Ends an experiment that would last by a signal; nothing of it may be left.
 fn ends_without_a_trace(args: &[&str], processes: usize, signal: Signal, whole_group: bool) {
-    let place = Place::new();
+    let place = Sandbox::new();
     let started = probe(&place, args).start_as_job();
     let pid = started.pid();
     let children = children(pid, processes);
@@ -214,7 +214,7 @@ fn interrupts_and_kill_9_leave_nothing() {
 
 #[test]
 fn priorities_of_a_script_are_nice_values_of_its_threads() {
-    let place = Place::new();
+    let place = Sandbox::new();
     fs::write(place.path("mail.scr"), "PROCESS mail.scp 10 none.dat mail.exe Idle\n").unwrap();
     fs::write(place.path("mail.scp"), "THREAD mail.sct\nTHREAD mail.sct BelowNormal\n").unwrap();
     fs::write(place.path("mail.sct"), SAMPLE).unwrap();
@@ -258,7 +258,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::new();
+        let place = Sandbox::new();
         let disk = SlowDisk::create(Preset::Hdd, Bytes(256 << 20)).unwrap();
         // A file of ours, so that we know its blocks: the file system reads some of its own as well, when
         // it likes (tables of inodes, bitmaps).
@@ -303,7 +303,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::new();
+        let place = Sandbox::new();
         let bouts = ["compete", "--spans", "8", "--repeat", "1", "--seconds", "0.2", "--json"];
         attempts(|| {
             let started = probe(&place, &bouts).start();
@@ -343,7 +343,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         let home = place.path("home");
         fs::create_dir(&home).unwrap();
         std::os::unix::fs::chown(&home, Some(65534), Some(65534)).unwrap();

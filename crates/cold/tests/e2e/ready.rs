@@ -13,7 +13,7 @@ fn free_port() -> String {
 }
 
 /// Two warm runs until `ready`; nothing is alive afterwards.
-fn runs(place: &Place, ready: &str, more: &[&str], command: &[&str]) -> Vec<Run> {
+fn runs(place: &Sandbox, ready: &str, more: &[&str], command: &[&str]) -> Vec<Run> {
     let fixed = ["--states", "warm", "-w", "1", "-r", "2", "--timeout", "60", "--ready", ready];
     let ran = place.bench(fixed.iter().chain(more).chain(&["--"]).chain(command)).run().finished();
     assert_eq!(place.processes(), [] as [String; 0], "--ready {ready}");
@@ -25,7 +25,7 @@ fn runs(place: &Place, ready: &str, more: &[&str], command: &[&str]) -> Vec<Run>
 
 #[test]
 fn a_daemon_that_forks_twice_is_awaited_by_its_port_socket_file_and_notification() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let (port, socket, file) = (free_port(), place.text("socket"), place.text("ready"));
     let remove = format!("rm -f {socket} {file}");
     let cases = [
@@ -49,7 +49,7 @@ fn a_daemon_that_forks_twice_is_awaited_by_its_port_socket_file_and_notification
 
 #[test]
 fn a_line_of_output_tells_and_so_does_the_last_one() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let subject = place.subject();
     let marker = |more: &[&'static str]| [&[subject.as_str(), "marker", "ready on 8080"], more].concat();
     let cases: [(&str, Vec<&str>); 3] = [
@@ -70,7 +70,7 @@ fn a_line_of_output_tells_and_so_does_the_last_one() {
 
 #[test]
 fn a_server_without_a_condition_is_noticed_and_nobody_is_told_to_ignore_failures() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let (port, subject) = (free_port(), place.subject());
     // The observed start gets four times as long.
     let args = ["--states", "warm", "-r", "1", "--timeout", "1.5", "--", &subject, "daemon", "--port", &port];
@@ -89,7 +89,7 @@ fn a_server_without_a_condition_is_noticed_and_nobody_is_told_to_ignore_failures
 
 #[test]
 fn a_tree_that_outlives_its_first_process_is_told_with_both_times() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let script = place.script("leaves", &format!("{} sleep 400 &\nexit 0", place.subject()));
     let ran = place.cold(["bench", "--evict", "files", "--states", "warm", "-r", "2", "--", &script]).run();
     let line = ran.stdout.lines().find(|l| l.contains("its first process ended after")).unwrap_or_default();
@@ -108,7 +108,7 @@ fn a_tree_that_outlives_its_first_process_is_told_with_both_times() {
 
 #[test]
 fn a_page_that_answers_is_ready_and_its_server_is_ended() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let port = free_port();
     fs::write(place.path("index.html"), "hello").unwrap();
     let directory = place.path("");

@@ -8,14 +8,14 @@ use std::process::Command;
 use crate::support::*;
 
 /// Help of a command, 100 columns wide.
-fn help(place: &Place, command: &[String]) -> String {
+fn help(place: &Sandbox, command: &[String]) -> String {
     let mut args = command.to_vec();
     args.push("--help".to_owned());
     place.cold(args).run().expect(0).stdout
 }
 
 /// Every command with its help, found by reading the help.
-fn commands(place: &Place) -> Vec<(Vec<String>, String)> {
+fn commands(place: &Sandbox) -> Vec<(Vec<String>, String)> {
     let mut found = Vec::new();
     let mut open = vec![Vec::<String>::new()];
     while let Some(command) = open.pop() {
@@ -50,7 +50,7 @@ fn flags(help: &str) -> BTreeSet<String> {
 
 #[test]
 fn the_reference_is_the_help_of_every_command() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let dir = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference");
     let bless = std::env::var_os("COLD_BLESS").is_some();
     let mut expected = BTreeSet::new();
@@ -79,7 +79,7 @@ fn the_reference_is_the_help_of_every_command() {
 
 #[test]
 fn man_pages_mention_every_flag() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let dir = place.path("man");
     place.cold(["man", dir.to_str().unwrap()]).run().expect(0);
     for (command, help) in commands(&place) {
@@ -96,7 +96,7 @@ fn man_pages_mention_every_flag() {
 
 #[test]
 fn completions_mention_every_flag_and_are_valid_scripts() {
-    let place = Place::new();
+    let place = Sandbox::new();
     let all: BTreeSet<String> = commands(&place).iter().flat_map(|(_, help)| flags(help)).collect();
     assert!(all.len() > 40 && all.contains("--require-cold") && all.contains("--reclaim"), "{all:?}");
     for shell in ["bash", "zsh", "fish"] {

@@ -10,7 +10,7 @@ use cold_recording::sample;
 use crate::support::*;
 
 /// A recording on disk.
-fn written(place: &Place, name: &str, recording: &Recording) -> String {
+fn written(place: &Sandbox, name: &str, recording: &Recording) -> String {
     cold_recording::write(&place.path(name), recording).unwrap();
     place.text(name)
 }
@@ -27,7 +27,7 @@ fn golden(name: &str, text: &str) {
 
 #[test]
 fn text_of_one_of_two_and_of_one_file() {
-    let place = Place::for_all();
+    let place = Sandbox::for_all();
     let a = written(&place, "a.cold", &sample::small());
     let b = written(&place, "b.cold", &sample::firefox_like(2000, 1));
     let one = place.cold(["report", "--no-symbols", &a]).run().expect(0);
@@ -44,7 +44,7 @@ fn text_of_one_of_two_and_of_one_file() {
 
 #[test]
 fn every_export_is_written_and_the_recording_reads_back_the_same() {
-    let place = Place::for_all();
+    let place = Sandbox::for_all();
     let recording = sample::firefox_like(3000, 7);
     let dir = written(&place, "a.cold", &recording);
     let args = ["report", "--no-symbols", &dir, "--json"];
@@ -81,7 +81,7 @@ fn every_export_is_written_and_the_recording_reads_back_the_same() {
 
 #[test]
 fn what_is_no_recording_or_a_damaged_one_is_said() {
-    let place = Place::for_all();
+    let place = Sandbox::for_all();
     let ran = place.cold(["report", "missing.cold"]).run().expect(1);
     assert!(ran.error().contains("missing.cold"), "{}", ran.stderr);
     fs::create_dir(place.path("empty.cold")).unwrap();
@@ -121,7 +121,7 @@ fn what_is_no_recording_or_a_damaged_one_is_said() {
 }
 
 #[track_caller]
-fn refused(place: &Place, dir: &Path, file: &Path) {
+fn refused(place: &Sandbox, dir: &Path, file: &Path) {
     let ran = place.cold(["report", "--no-symbols", dir.to_str().unwrap()]).run().expect(1);
     let (line, path) = (ran.error(), file.to_str().unwrap());
     assert!(line.contains(&format!("{path} ")) && !line.contains("panicked"), "{path}: {}", ran.stderr);

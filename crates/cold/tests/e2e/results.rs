@@ -13,12 +13,12 @@ use crate::support::*;
 
 /// What the commands here work on.
 struct World {
-    place: Place,
+    place: Sandbox,
 }
 
 impl World {
     fn new() -> Self {
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         cold_recording::write(&place.path("a.cold"), &recordings::small()).unwrap();
         cold_plan::Store::at(place.path("plans")).save(&plans::sample()).unwrap();
         place.file("data", MIB);
@@ -154,7 +154,7 @@ mod root {
     struct Full(PathBuf);
 
     impl Full {
-        fn new(place: &Place) -> Self {
+        fn new(place: &Sandbox) -> Self {
             let dir = place.path("full");
             fs::create_dir(&dir).unwrap();
             let mut mount = Command::new("mount");

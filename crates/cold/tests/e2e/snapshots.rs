@@ -7,7 +7,7 @@ use crate::support::*;
 #[test]
 fn a_start_from_a_snapshot_finds_exactly_the_saved_pages() {
     let _machine = together();
-    let place = Place::new();
+    let place = Sandbox::new();
     let (file, snapshot) = (place.file("data", 4 * MIB), place.path("state.snap"));
     let path = file.to_str().unwrap();
     let saved = [1_u64, 7, 8, 500, 1023];

@@ -5,7 +5,7 @@ use std::fs;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Place, cgroups_named, until};
+use crate::support::{Sandbox, cgroups_named, until};
 
 fn series(document: &Value) -> &Vec<Value> {
     document["series"].as_array().unwrap()
@@ -13,7 +13,7 @@ fn series(document: &Value) -> &Vec<Value> {
 
 #[test]
 fn a_series_has_its_figures_and_every_start_in_csv() {
-    let place = Place::for_all();
+    let place = Sandbox::for_all();
     let (csv, svg, html) = (place.text("s.csv"), place.text("s.svg"), place.text("s.html"));
     let args =
         ["spawn", "-n", "120", "--json", "--no-observe", "--csv", &csv, "--svg", &svg, "--html", &html];
@@ -54,7 +54,7 @@ fn a_series_has_its_figures_and_every_start_in_csv() {
 
 #[test]
 fn all_methods_start_it_and_only_copies_pay_for_the_parents_memory() {
-    let place = Place::for_all();
+    let place = Sandbox::for_all();
     let args = ["spawn", "-n", "20", "--json", "--no-observe", "--method", "all", "--parent-mb", "128", "--"];
     let ran = place.cold(args.into_iter().chain([place.subject().as_str(), "spin", "0"])).run().expect(0);
     let document = ran.json();
@@ -73,7 +73,7 @@ fn all_methods_start_it_and_only_copies_pay_for_the_parents_memory() {
 
 #[test]
 fn a_jobs_series_keeps_all_starts_apart() {
-    let place = Place::for_all();
+    let place = Sandbox::for_all();
     let args = ["spawn", "-n", "50", "--jobs", "3", "--json", "--no-observe", "--"];
     let ran = place.cold(args.into_iter().chain([place.subject().as_str(), "spin", "0"])).run().expect(0);
     let document = ran.json();
@@ -83,7 +83,7 @@ fn a_jobs_series_keeps_all_starts_apart() {
 
 #[test]
 fn what_cannot_be_executed_is_named_for_every_method() {
-    let place = Place::for_all();
+    let place = Sandbox::for_all();
     let script = place.script("broken", "exit 0");
     fs::write(&script, "#!/nonexistent/interpreter\n").unwrap();
     for method in ["posix-spawn", "vfork", "fork", "clone3"] {
@@ -98,7 +98,7 @@ fn what_cannot_be_executed_is_named_for_every_method() {
 
 #[test]
 fn too_few_starts_and_failing_ones_are_told() {
-    let place = Place::for_all();
+    let place = Sandbox::for_all();
     let subject = place.subject();
     let few = ["spawn", "-n", "30", "--no-observe", "--fail-if", "growth", "--", &subject, "spin", "0"];
     let ran = place.cold(few).run().expect(4);
@@ -111,7 +111,7 @@ fn too_few_starts_and_failing_ones_are_told() {
 
 /// Waits until neither a process nor a file of it is left.
 #[track_caller]
-fn gone(place: &Place, what: &str) {
+fn gone(place: &Sandbox, what: &str) {
     let processes = || place.processes().is_empty().then_some(());
     until(&format!("{what}: the end of {:?}", place.processes()), processes);
     let files = || place.temporary().is_empty().then_some(());
@@ -120,7 +120,7 @@ fn gone(place: &Place, what: &str) {
 
 /// Ends `cold` in the midst of a start that would take ten minutes.
 fn ended_by(signal: Signal, method: &str) {
-    let place = Place::for_all();
+    let place = Sandbox::for_all();
     let subject = place.subject();
     let args = ["spawn", "-n", "9", "--no-observe", "--method", method, "--", &subject, "sleep", "600000"];
     let cold = place.cold(args).start();
@@ -155,7 +155,7 @@ mod root {
     use cold_testbed::need_root;
 
     /// `--json` of a program that grows in a known way, and the directory it leaves things in.
-    fn growing(place: &Place, kind: &str, more: &[&str], code: i32) -> (Value, String) {
+    fn growing(place: &Sandbox, kind: &str, more: &[&str], code: i32) -> (Value, String) {
         let left = place.text(kind);
         fs::create_dir(&left).unwrap();
         let subject = place.subject();
@@ -170,7 +170,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         for (kind, class, what, suffix) in [
             ("scan", "linear", "name_scan", "/report.{n}.log"),
             ("list", "linear", "directory_list", ""),
@@ -208,7 +208,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         let (s, left) = growing(&place, "scan", &["--confirm", "--extrapolate", "30000"], 0);
         let slope = s["judged"]["causes"][0]["growth"]["slope"].as_f64().unwrap();
         assert!((slope - 1.0).abs() < 1e-6, "one name more per start: {slope}");
@@ -229,7 +229,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         for (kind, mounted) in [("new", false), ("mount", true)] {
             let left = place.text(kind);
             let (tmp, app) = (format!("{left}/tmp"), format!("{left}/app"));
@@ -272,7 +272,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         let ran = place.cold(["spawn", "-n", "200", "--", &place.subject(), "marker", "x"]).run();
         let axis = ran.stdout.lines().filter(|line| line.contains(['│', '|']));
         assert!(axis.count() > 5 && !ran.stdout.contains("\\n"), "{}", ran.stdout);
@@ -283,7 +283,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         let left = place.text("left");
         fs::create_dir(&left).unwrap();
         let subject = place.subject();
@@ -303,7 +303,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         let subject = place.subject();
         let ran = place
             .cold(["spawn", "--watch", "--json", "--", &subject, "spawn-tree", "2", "3"])

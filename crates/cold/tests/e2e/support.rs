@@ -61,12 +61,12 @@ pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
 /// A directory that everybody may enter, with a copy of the program under test. It goes away with its
 /// value. As root it lies on a test disk, which nobody else reads; else not below /tmp, which is no disk
 /// on many machines.
-pub(crate) struct Place {
+pub(crate) struct Sandbox {
     dir: tempfile::TempDir,
     _disk: Option<SlowDisk>, // after the directory: it is dropped later
 }
 
-impl Place {
+impl Sandbox {
     pub(crate) fn new() -> Self {
         Self::on_test_disk(rustix::process::geteuid().is_root())
     }

@@ -8,13 +8,13 @@ use rustix::process::Signal;
 use crate::support::*;
 
 /// The recording that a run has left.
-pub(crate) fn recorded(place: &Place, name: &str) -> Recording {
+pub(crate) fn recorded(place: &Sandbox, name: &str) -> Recording {
     cold_recording::read(&place.path(name)).unwrap_or_else(|e| panic!("{e}"))
 }
 
 #[test]
 fn wrong_usage_is_found_before_anything_is_done() {
-    let place = Place::for_all();
+    let place = Sandbox::for_all();
     fs::create_dir(place.path("there.cold")).unwrap();
     fs::write(place.path("there.cold/recording.json"), "{}").unwrap();
     fs::create_dir(place.path("other")).unwrap();
@@ -43,7 +43,7 @@ fn wrong_usage_is_found_before_anything_is_done() {
 
 #[test]
 fn a_failing_command_is_recorded_and_its_code_told() {
-    let place = Place::for_all();
+    let place = Sandbox::for_all();
     let args = ["trace", "--state", "as-is", "-o", "f.cold", "--", "sh", "-c", "exit 7"];
     let ran = place.cold(args).run().expect(1);
     assert!(ran.stderr.contains("exit code 7"), "{}", ran.stderr);
@@ -61,7 +61,7 @@ fn a_failing_command_is_recorded_and_its_code_told() {
 
 #[test]
 fn ctrl_c_ends_the_command_and_keeps_the_recording() {
-    let place = Place::for_all();
+    let place = Sandbox::for_all();
     let subject = place.subject();
     let args = ["trace", "--state", "as-is", "-o", "i.cold", "--", &subject, "sleep", "600000"];
     let started = place.cold(args).start_as_job();
@@ -77,7 +77,7 @@ fn ctrl_c_ends_the_command_and_keeps_the_recording() {
 
 #[test]
 fn a_start_that_cannot_be_made_leaves_no_recording() {
-    let place = Place::for_all();
+    let place = Sandbox::for_all();
     let file = place.script("fails", "exit 3");
     let ran = place.cold(["trace", "--evict", "files", "-o", "n.cold", "--", &file]).run().expect(1);
     assert!(ran.error().contains("exit code 3"), "{}", ran.stderr);
@@ -96,7 +96,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         let out = place.path("home/u.cold");
         let out = out.to_str().unwrap();
         let args = ["trace", "--evict", "files", "-o", out, "--", "/usr/bin/python3", "-S", "-c", "pass"];
@@ -114,7 +114,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         let out = home_of_nobody(&place).join("u.cold");
         let path = out.to_str().unwrap();
         let args = [
@@ -147,7 +147,7 @@ mod root {
         if !need_root() {
             return;
         }
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         let nobody = |args: &[&str]| as_nobody(&place, args).without_perf_events().run();
         let home = home_of_nobody(&place);
         let out = home.join("u.cold");
@@ -228,7 +228,7 @@ while True:
     }
 
     fn killed(phase: Phase) -> Result<(), String> {
-        let place = Place::new();
+        let place = Sandbox::new();
         let (window, before) = (Window::read(&place), programs());
         let (subject, file) = (place.subject(), place.text("small"));
         place.file("small", 64 * PAGE as usize);
@@ -271,7 +271,7 @@ while True:
             return;
         }
         let _machine = alone();
-        let place = Place::new();
+        let place = Sandbox::new();
         let window = || Window::read(&place);
         let (before, programs_before) = (window(), programs());
         let subject = place.subject();
@@ -316,7 +316,7 @@ while True:
     }
 
     impl Window {
-        fn read(_place: &Place) -> Self {
+        fn read(_place: &Sandbox) -> Self {
             let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
             // Also where it is mounted nowhere: then it is reached without a mount that others see.
             let root = cold_sys::kernelfs::DEBUGFS.root(&cold_sys::procfs::ProcFs::default());

@@ -43,7 +43,7 @@ while True:
     if pid == 0: os.dup2(null, 1); os.execv('/bin/cat', ['cat', 'sub/relative'])
     time.sleep(0.05); os.waitpid(pid, 0)";
 
-    fn service(place: &Place) -> Other {
+    fn service(place: &Sandbox) -> Other {
         place.file("data", 64 * PAGE as usize);
         place.file("gone", PAGE as usize);
         let _ = fs::create_dir(place.path("sub"));
@@ -60,7 +60,7 @@ while True:
         touches.map(|t| (t.pid, t.tid)).collect()
     }
 
-    fn known(r: &Recording, service: &Other, place: &Place) {
+    fn known(r: &Recording, service: &Other, place: &Sandbox) {
         let pid = service.pid();
         let of = |how| r.processes.iter().filter(move |p| p.how == how && p.in_tree);
         assert!(of(Began::Existing).any(|p| p.pid == pid), "{:?}", r.processes);
@@ -89,7 +89,7 @@ while True:
             return;
         }
         let _machine = together();
-        let place = Place::new();
+        let place = Sandbox::new();
         let service = service(&place);
         let pid = service.pid().to_string();
         for tier in ["auto", "C", "D"] {
@@ -123,7 +123,7 @@ while True:
     }
 
     /// What only the tiers with lookups tell.
-    fn by_events(r: &Recording, place: &Place) {
+    fn by_events(r: &Recording, place: &Sandbox) {
         let path = |name: &str| place.path(".").canonicalize().unwrap().join(name).display().to_string();
         let gone = r.files.iter().find(|f| f.path.as_deref() == Some(&path("gone")));
         assert!(gone.is_some_and(|f| f.deleted), "deleted before the recording began: {:?}", r.files);
@@ -138,7 +138,7 @@ while True:
     }
 
     /// Waits until processes are followed: those that already run are entered after that.
-    fn recording(place: &Place, name: &str) {
+    fn recording(place: &Sandbox, name: &str) {
         let log = place.path(name).join("events.log");
         let entered = |log: &[u8]| log.windows(SURVEYED.len()).any(|bytes| bytes == SURVEYED);
         until("it records", || fs::read(&log).is_ok_and(|log| entered(&log)).then_some(()));
@@ -150,7 +150,7 @@ while True:
         if !need_root() {
             return;
         }
-        let place = Place::new();
+        let place = Sandbox::new();
         let (script, end) = ("echo on; until [ -e \"$0\" ]; do sleep 0.01; done; exit 7", place.path("end"));
         let short = Other::start("/bin/sh", &["-c", script, end.to_str().unwrap()], "on");
         let pid = short.pid().to_string();
@@ -194,7 +194,7 @@ while True:
             return;
         }
         let _machine = together();
-        let place = Place::new();
+        let place = Sandbox::new();
         let service = service(&place);
         for tier in ["auto", "C"] {
             let args = ["trace", "--all", "--tier", tier, "--duration", "1.5", "-o", "m.cold", "--overwrite"];

@@ -23,14 +23,14 @@ mod root {
     struct Disk {
         slow: SlowDisk,
         data: PathBuf,
-        place: Place,
+        place: Sandbox,
     }
 
     impl Disk {
         fn new(preset: Preset) -> Self {
             let slow = SlowDisk::create(preset, Bytes(128 << 20)).expect("a test disk");
             let data = data(slow.mount_point().join("data"), (PAGES * PAGE) as usize);
-            Self { data, slow, place: Place::new() }
+            Self { data, slow, place: Sandbox::new() }
         }
 
         fn text(&self) -> &str {

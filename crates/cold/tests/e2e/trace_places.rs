@@ -15,7 +15,7 @@ mod root {
     use crate::trace::recorded;
 
     /// Records a program of Python. `None`: nothing is promised on this tier.
-    fn python(place: &Place, name: &str, state: [&str; 2], text: &str, args: &[&str]) -> Option<Recording> {
+    fn python(place: &Sandbox, name: &str, state: [&str; 2], text: &str, args: &[&str]) -> Option<Recording> {
         let fixed = ["trace", state[0], state[1], "-o", name, "--", "/usr/bin/python3", "-S", "-c", text];
         place.cold(fixed.iter().chain(args)).run().expect(0);
         let r = recorded(place, name);
@@ -23,7 +23,7 @@ mod root {
     }
 
     /// Records a program that reads all of `file` by read and by mapping.
-    fn record(place: &Place, name: &str, file: &Path) -> Option<Recording> {
+    fn record(place: &Sandbox, name: &str, file: &Path) -> Option<Recording> {
         let text = "import mmap, sys\nf = open(sys.argv[1], 'rb')\nm = mmap.mmap(f.fileno(), 0, prot=1)\nsum(m[::4096])\nf.read()";
         python(place, name, ["--evict", "files"], text, &[file.to_str().unwrap()])
     }
@@ -59,7 +59,7 @@ mod root {
             return;
         }
         let _machine = together();
-        let place = Place::new();
+        let place = Sandbox::new();
         let size = 3 * PAGE + 17;
         for dir in ["lower", "upper", "work", "source"] {
             fs::create_dir(place.path(dir)).unwrap();
@@ -103,7 +103,7 @@ mod root {
         let image = disk.mount_point().join("image");
         fs::File::create(&image).unwrap().set_len(200 << 20).unwrap();
         run("mkfs.btrfs", &["-q", image.to_str().unwrap()]);
-        let place = Place::new();
+        let place = Sandbox::new();
         let mounted = Mounted::new(place.path("btrfs"), &["-o", "loop", image.to_str().unwrap()]);
         run("btrfs", &["-q", "subvolume", "create", &place.text("btrfs/sub")]);
         let file = data(place.path("btrfs/sub/inside"), 40_001);
@@ -128,7 +128,7 @@ mod root {
         let disk =
             SlowDisk::with(&Options { preset, size, file_system, mount: None, backing: None }).unwrap();
         let file = data(disk.mount_point().join("inside"), 40_001);
-        let place = Place::new();
+        let place = Sandbox::new();
         named(record(&place, "x.cold", &file), &file, 40_001, FileKind::Regular);
     }
 
@@ -139,7 +139,7 @@ mod root {
             return;
         }
         let _machine = together();
-        let place = Place::new();
+        let place = Sandbox::new();
         let (doomed, replaced) = (place.text("doomed"), place.text("replaced"));
         for (name, size) in [("doomed", 40_001), ("replaced", 50_001), ("replaced.new", 60_001)] {
             place.file(name, size);
@@ -175,7 +175,7 @@ memory = os.memfd_create('secret'); os.write(memory, b'x' * 70001); touch(memory
             return;
         }
         let _machine = together();
-        let place = Place::new();
+        let place = Sandbox::new();
         let target = place.text("target");
         let text = "
 import mmap, os, sys
@@ -213,7 +213,7 @@ os.rename(target + '.plain', target + '.renamed')";
             return;
         }
         let _machine = together();
-        let place = Place::new();
+        let place = Sandbox::new();
         let names: [&[u8]; 3] = [b"caf\xe9", b"caf\\xe9", b"caf\\x5cxe9"];
         let at = |name: &[u8]| place.path("").join(std::ffi::OsStr::from_bytes(name));
         for (name, size) in names.iter().zip([50_001, 60_001, 70_001]) {

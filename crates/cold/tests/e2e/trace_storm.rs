@@ -10,7 +10,7 @@ mod root {
     use crate::support::*;
     use crate::trace::recorded;
 
-    fn storm(place: &Place, options: &[&str], program: &[&str]) -> Option<(Recording, String)> {
+    fn storm(place: &Sandbox, options: &[&str], program: &[&str]) -> Option<(Recording, String)> {
         let _ = fs::remove_dir_all(place.path("s.cold"));
         let fixed = ["trace", "--state", "as-is", "--no-stacks", "--output", "inherit", "-o", "s.cold"];
         let ran = place.cold(fixed.iter().chain(options).chain(&["--"]).chain(program)).run().expect(0);
@@ -43,7 +43,7 @@ mod root {
             return;
         }
         let _machine = together();
-        let place = Place::new();
+        let place = Sandbox::new();
         let (subject, file) = (place.subject(), place.file("small", 64 * PAGE as usize));
         let file = file.to_str().unwrap();
         let (mappings, rounds) = (5000_u64, 20);
@@ -80,7 +80,7 @@ mod root {
             return;
         }
         let _machine = together();
-        let place = Place::new();
+        let place = Sandbox::new();
         let (subject, dir) = (place.subject(), place.text("many"));
         fs::create_dir(&dir).unwrap();
         let program = [&subject, "open-files", &dir, "2000", "--misses", "20000"];

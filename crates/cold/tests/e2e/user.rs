@@ -11,7 +11,7 @@ pub(crate) mod root {
     use crate::support::*;
 
     /// A home of its own for nobody, and `cold` where everybody may start it.
-    pub(crate) fn home_of_nobody(place: &Place) -> PathBuf {
+    pub(crate) fn home_of_nobody(place: &Sandbox) -> PathBuf {
         let home = place.path("home");
         if !home.exists() {
             fs::create_dir(&home).unwrap();
@@ -22,7 +22,7 @@ pub(crate) mod root {
     }
 
     /// `cold` as nobody.
-    pub(crate) fn as_nobody(place: &Place, args: &[&str]) -> Cold {
+    pub(crate) fn as_nobody(place: &Sandbox, args: &[&str]) -> Cold {
         let home = home_of_nobody(place);
         let mut found = place.cold(args).env("HOME", &home).env("XDG_STATE_HOME", home.join("state"));
         found.use_program(&place.path("cold"));
@@ -35,7 +35,7 @@ pub(crate) mod root {
             return;
         }
         let _machine = together();
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         fs::create_dir(place.path("lib")).unwrap();
         let args = ["bench", "--states", "cold,warm", "-r", "2", "--idle-gap", "20"];
         let python = ["--", "/usr/bin/python3", "-S", "-c", "pass"];
@@ -70,7 +70,7 @@ pub(crate) mod root {
             return;
         }
         let _machine = together();
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         let file = place.file("data", MIB);
         fs::set_permissions(&file, PermissionsExt::from_mode(0o644)).unwrap();
         let path = file.to_str().unwrap();
@@ -91,7 +91,7 @@ pub(crate) mod root {
         if !need_root() {
             return;
         }
-        let place = Place::for_all();
+        let place = Sandbox::for_all();
         for command in
             [&["spawn", "-n", "200", "--", "/bin/true"][..], &["prefetch", "learn", "--", "/bin/true"]]
         {

@@ -26,7 +26,7 @@ with open(os.path.join(here, 'model.bin'), 'rb') as f:
     while f.read(1 << 20): pass
 ";
 
-    fn newcomers_app(place: &Place) -> String {
+    fn newcomers_app(place: &Sandbox) -> String {
         fs::write(place.path("app.py"), APP).unwrap();
         place.file("model.bin", MODEL);
         fs::create_dir_all(place.path("site-packages/slowly")).unwrap();
@@ -48,7 +48,7 @@ with open(os.path.join(here, 'model.bin'), 'rb') as f:
             return;
         }
         let _machine = together();
-        let place = Place::new();
+        let place = Sandbox::new();
         let shim = newcomers_app(&place);
         place.cold(["trace", "--evict", "files", "-o", "a.cold", "--", &shim]).run().expect(0);
         let ran = place.cold(["report", "--no-symbols", "--json", "a.cold"]).run().expect(0);
@@ -106,7 +106,7 @@ with open(os.path.join(here, 'model.bin'), 'rb') as f:
             return;
         }
         let _machine = together();
-        let place = Place::new();
+        let place = Sandbox::new();
         let data = place.file("data", 1 << 20);
         let subject = place.subject();
         let start = [

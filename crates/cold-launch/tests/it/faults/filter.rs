@@ -3,7 +3,7 @@
 
 use std::process::Command;
 
-use crate::subject::{before, told};
+use crate::subject::{before, check};
 
 /// System calls have numbers below this, with some room (470 are known in Linux 6.18).
 pub(super) const CALLS: i64 = 480;
@@ -22,8 +22,8 @@ pub(super) fn refusing(command: &mut Command, number: i64, errno: i32) -> &mut C
         let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_ptr().cast_mut() };
         // SAFETY: the program lives across the calls; the kernel copies it.
         unsafe {
-            told(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
-            told(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter))
+            check(libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))?;
+            check(libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const filter))
         }
     })
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::io::Read;
 use std::process::{Command, Stdio};
 
-use crate::subject::{before, told};
+use crate::subject::{before, check};
 
 /// Whose calls are counted: those of the launcher and of the process between it and its helper, or the helper's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,7 @@ struct Traced {
 /// Starts the command and asks `fails` before each call on one side, until the launcher is its program.
 pub(super) fn traced(command: &mut Command, side: Side, fails: &mut dyn FnMut(Call) -> Option<i32>) -> Ran {
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    before(command, || told(ptrace(libc::PTRACE_TRACEME, 0, 0)));
+    before(command, || check(ptrace(libc::PTRACE_TRACEME, 0, 0)));
     #[allow(clippy::zombie_processes)] // `follow` waits for it, and for all that it makes
     let mut child = command.spawn().expect("the launcher runs");
     let main = child.id().cast_signed();

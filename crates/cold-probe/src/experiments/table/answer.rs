@@ -4,7 +4,7 @@ use cold_stats::compare::{Comparison, Undecided, Verdict, paired};
 use cold_stats::median;
 use serde::Serialize;
 
-use super::{Row, State};
+use super::{State, TableRow};
 
 /// The ways that compete. `exact` is there to prove the counting.
 const WAYS: [&str; 3] = ["mapped", "buffered", "direct"];
@@ -39,7 +39,7 @@ pub struct Other {
 }
 
 impl Other {
-    fn of(row: &Row, least: &Row) -> Self {
+    fn of(row: &TableRow, least: &TableRow) -> Self {
         let rounds = row.rounds_ms.iter().copied().zip(least.rounds_ms.iter().copied());
         let comparison = paired(&rounds.collect::<Vec<_>>());
         let none = Verdict::Inconclusive { why: Undecided::TooFewRuns, runs_needed: None };
@@ -49,15 +49,15 @@ impl Other {
 }
 
 /// The answers to all that was measured in two ways at least, in the order of the lines.
-pub fn answers(rows: &[Row]) -> Vec<Answer> {
+pub fn answers(rows: &[TableRow]) -> Vec<Answer> {
     let mut found: Vec<Answer> = Vec::new();
     for like in rows {
         if found.iter().any(|a| (a.order, a.action, a.state) == (like.order, like.action, like.state)) {
             continue;
         }
-        let same = |r: &&Row| (r.order, r.action, r.state) == (like.order, like.action, like.state);
-        let timed = |r: &Row| Some((median(&r.rounds_ms)?, WAYS.iter().position(|w| *w == r.mode)?));
-        let mut by_time: Vec<((f64, usize), &Row)> =
+        let same = |r: &&TableRow| (r.order, r.action, r.state) == (like.order, like.action, like.state);
+        let timed = |r: &TableRow| Some((median(&r.rounds_ms)?, WAYS.iter().position(|w| *w == r.mode)?));
+        let mut by_time: Vec<((f64, usize), &TableRow)> =
             rows.iter().filter(same).filter_map(|r| Some((timed(r)?, r))).collect();
         by_time.sort_by(|((a, n), _), ((b, m), _)| a.total_cmp(b).then(n.cmp(m)));
         let [(_, least), others @ ..] = &by_time[..] else { continue };
@@ -77,8 +77,8 @@ mod tests {
     use super::super::super::Measured;
     use super::*;
 
-    fn row(mode: &'static str, state: State, rounds_ms: Vec<f64>) -> Row {
-        Row { order: "normal", action: "read", mode, state, rounds_ms, measured: Measured::default() }
+    fn row(mode: &'static str, state: State, rounds_ms: Vec<f64>) -> TableRow {
+        TableRow { order: "normal", action: "read", mode, state, rounds_ms, measured: Measured::default() }
     }
 
     /// Ten rounds around a time, each of which the whole machine makes slower or faster.

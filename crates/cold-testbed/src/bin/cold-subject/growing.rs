@@ -8,7 +8,7 @@ use clap::ValueEnum;
 
 /// How the cost of a start depends on how many there were in the same directory.
 #[derive(Clone, Copy, ValueEnum)]
-pub(crate) enum Kind {
+pub(crate) enum CostGrowth {
     /// Not at all: always the same lookups
     Constant,
     /// Doubles the number until a name is free, then halves the distance
@@ -25,7 +25,7 @@ pub(crate) enum Kind {
 
 #[derive(clap::Args)]
 pub(crate) struct Growing {
-    kind: Kind,
+    kind: CostGrowth,
     /// The directory that holds what starts leave behind
     dir: PathBuf,
     /// First start after the step
@@ -36,23 +36,23 @@ pub(crate) struct Growing {
 impl Growing {
     pub(crate) fn run(&self) -> io::Result<()> {
         match self.kind {
-            Kind::Constant => {
+            CostGrowth::Constant => {
                 looks(&self.dir, 20);
                 Ok(())
             }
-            Kind::Gallop => self.create(gallop(|n| taken(&self.name(n)))),
-            Kind::Scan => self.create((0..u64::MAX).find(|n| !taken(&self.name(*n))).unwrap_or(0)),
-            Kind::List => {
+            CostGrowth::Gallop => self.create(gallop(|n| taken(&self.name(n)))),
+            CostGrowth::Scan => self.create((0..u64::MAX).find(|n| !taken(&self.name(*n))).unwrap_or(0)),
+            CostGrowth::List => {
                 let names = fs::read_dir(&self.dir)?.count() as u64;
                 // No numbers one after the other: what grows is the list, and no search.
                 self.create(names.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20)
             }
-            Kind::File => {
+            CostGrowth::File => {
                 let path = self.dir.join("log");
                 OpenOptions::new().create(true).append(true).open(&path)?.write_all(&[b'x'; 8192])?;
                 fs::read(path).map(drop)
             }
-            Kind::Step => {
+            CostGrowth::Step => {
                 let path = self.dir.join("count");
                 let mut file = OpenOptions::new().create(true).append(true).open(path)?;
                 file.write_all(b"x")?;

@@ -5,7 +5,7 @@ use std::io::{self, IoSliceMut, Read};
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use cold_testbed::ways::{Kind, PAGE, WAYS, Way};
+use cold_testbed::ways::{Access, PAGE, WAYS, Way};
 use rustix::mm::{Advice, MapFlags, ProtFlags};
 
 use crate::Failure;
@@ -29,9 +29,9 @@ pub(crate) fn run(order: &Ways) -> Result<(), Failure> {
 
 fn used(way: &Way, path: &Path) -> Result<(), Failure> {
     match way.kind {
-        Kind::Mapped | Kind::Asked => mapped(way, path),
-        Kind::Read | Kind::Uring | Kind::Direct => read(way, path),
-        Kind::Written => written(way, path),
+        Access::Mapped | Access::Asked => mapped(way, path),
+        Access::Read | Access::Uring | Access::Direct => read(way, path),
+        Access::Written => written(way, path),
     }
 }
 

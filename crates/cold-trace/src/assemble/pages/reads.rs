@@ -30,7 +30,7 @@ impl Builder<'_> {
             }
             old.pages = (p.first - old.first_page) as u32;
         }
-        self.read_untold(head, p, file);
+        self.add_copied_before(head, p, file);
         let pages = u32::try_from(last.saturating_sub(p.first).saturating_add(1)).unwrap_or(u32::MAX);
         self.pages.last_read.insert(head.tid, (key, self.pages.touches.len()));
         self.pages.touches.push((touch(head, file, p.first, pages, TouchKind::Read, 0), key));
@@ -38,7 +38,7 @@ impl Builder<'_> {
 
     /// What a call had copied before its first event. `filemap_get_pages` tells nothing when the last folio of a batch
     /// was still being read: it waits for that one, returns those before it, and is called again for the rest.
-    fn read_untold(&mut self, head: &raw::Header, p: &raw::Pages, file: FileIdx) {
+    fn add_copied_before(&mut self, head: &raw::Header, p: &raw::Pages, file: FileIdx) {
         let key = (head.tid, p.context.at);
         let first_of_call = self.pages.last_read.get(&head.tid).is_none_or(|(last, _)| *last != key);
         let of = self.files.index(p.context.file);
@@ -72,7 +72,7 @@ impl Builder<'_> {
 }
 
 /// Adds what reads began with where no read of the same call tells of it.
-pub(super) fn add_untold(touches: &mut Vec<(Touch, ContextKey)>, begun: Vec<(Touch, ContextKey)>) {
+pub(super) fn add_without_event(touches: &mut Vec<(Touch, ContextKey)>, begun: Vec<(Touch, ContextKey)>) {
     let of_interest: HashSet<ContextKey> = begun.iter().map(|(_, key)| *key).collect();
     let mut told: HashMap<ContextKey, Vec<(FileIdx, u64, u64)>> = HashMap::new();
     for (t, key) in touches.iter().filter(|(t, key)| t.kind == TouchKind::Read && of_interest.contains(key)) {

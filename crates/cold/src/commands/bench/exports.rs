@@ -16,11 +16,11 @@ use crate::ui::Ui;
 
 /// What to write where.
 pub(super) struct Exports {
-    wanted: Vec<(Kind, PathBuf)>,
+    wanted: Vec<(ExportFormat, PathBuf)>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ExportFormat {
     Native,
     HyperfineV1,
     HyperfineV2,
@@ -35,21 +35,21 @@ impl Exports {
     pub(super) fn check(args: &Args) -> Result<Self, Failure> {
         let mut wanted = Vec::new();
         if args.json {
-            wanted.push((Kind::Native, PathBuf::from("-")));
+            wanted.push((ExportFormat::Native, PathBuf::from("-")));
         }
         for text in &args.export_json {
             let (kind, path) = match text.strip_prefix("v2:") {
-                Some(path) => (Kind::HyperfineV2, path),
-                None => (Kind::HyperfineV1, text.strip_prefix("v1:").unwrap_or(text)),
+                Some(path) => (ExportFormat::HyperfineV2, path),
+                None => (ExportFormat::HyperfineV1, text.strip_prefix("v1:").unwrap_or(text)),
             };
             wanted.push((kind, path.into()));
         }
-        wanted.extend(args.export_csv.iter().map(|p| (Kind::Csv, p.clone())));
-        wanted.extend(args.export_markdown.iter().map(|p| (Kind::Markdown, p.clone())));
+        wanted.extend(args.export_csv.iter().map(|p| (ExportFormat::Csv, p.clone())));
+        wanted.extend(args.export_markdown.iter().map(|p| (ExportFormat::Markdown, p.clone())));
         for p in &args.plot {
             let kind = match p.extension().and_then(|e| e.to_str()) {
-                Some("svg") => Kind::Svg,
-                Some("html" | "htm") => Kind::Html,
+                Some("svg") => ExportFormat::Svg,
+                Some("html" | "htm") => ExportFormat::Html,
                 _ => {
                     return Err(Failure::usage(format!(
                         "--plot {}: the name must end in .svg or .html",
@@ -84,13 +84,13 @@ impl Exports {
         for (kind, path) in &self.wanted {
             let mut bytes = Vec::new();
             match kind {
-                Kind::Native => export::json(report, analysis, gates, &mut bytes)?,
-                Kind::HyperfineV1 => export::json_v1(report, &mut bytes)?,
-                Kind::HyperfineV2 => export::json_v2(report, &mut bytes)?,
-                Kind::Csv => export::csv(report, &mut bytes)?,
-                Kind::Markdown => export::markdown(report, &mut bytes)?,
-                Kind::Svg => bytes.extend(svg::svg(report, analysis).into_bytes()),
-                Kind::Html => bytes.extend(html::html(report, analysis, gates).into_bytes()),
+                ExportFormat::Native => export::json(report, analysis, gates, &mut bytes)?,
+                ExportFormat::HyperfineV1 => export::json_v1(report, &mut bytes)?,
+                ExportFormat::HyperfineV2 => export::json_v2(report, &mut bytes)?,
+                ExportFormat::Csv => export::csv(report, &mut bytes)?,
+                ExportFormat::Markdown => export::markdown(report, &mut bytes)?,
+                ExportFormat::Svg => bytes.extend(svg::svg(report, analysis).into_bytes()),
+                ExportFormat::Html => bytes.extend(html::html(report, analysis, gates).into_bytes()),
             }
             if is_stdout(path) {
                 ui.bytes(&bytes);

@@ -48,12 +48,16 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
         }
     }
     ui.line(paint(STRONG, format!("{:>10}  {:>6}  total", Bytes(found.total), "100%")));
-    let told = |b: Option<u64>| b.map_or_else(|| "unknown".to_owned(), |b| Bytes(b).to_string());
+    let bytes_or_unknown = |b: Option<u64>| b.map_or_else(|| "unknown".to_owned(), |b| Bytes(b).to_string());
     ui.line("");
-    ui.line(format!("available to programs without swapping: about {}", told(found.available)));
+    ui.line(format!("available to programs without swapping: about {}", bytes_or_unknown(found.available)));
     match found.swap_total {
         Some(0) => ui.line("swap: none"),
-        total => ui.line(format!("swap: {} free of {}", told(found.swap_free), told(total))),
+        total => ui.line(format!(
+            "swap: {} free of {}",
+            bytes_or_unknown(found.swap_free),
+            bytes_or_unknown(total)
+        )),
     }
     Ok(Exit::Done)
 }

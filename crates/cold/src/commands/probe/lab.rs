@@ -14,12 +14,12 @@ use cold_probe::Error;
 use cold_probe::device::find;
 use cold_probe::experiments::Lab;
 use cold_probe::log::{Format, Log, Sample, write};
-use cold_probe::subject::Place;
+use cold_probe::subject::ProbeTarget;
 use cold_probe::trial::Runner;
 use cold_report::probe::Panel;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
-use cold_sys::whole::{self, Kind, WholeFile};
+use cold_sys::whole::{self, Ownership, WholeFile};
 use serde_json::{Value, json};
 
 use super::args::Common;
@@ -55,8 +55,8 @@ impl<'a> Bench<'a> {
             return Err(Failure::usage(why));
         }
         let place = match &common.destroy {
-            Some(file) => Place::Destroy(file.clone()),
-            None => Place::Directory(common.dir.clone()),
+            Some(file) => ProbeTarget::Destroy(file.clone()),
+            None => ProbeTarget::Directory(common.dir.clone()),
         };
         let found = find(place.path(), &ProcFs::default(), &SysFs::default());
         let (dev, device) = match found {
@@ -191,11 +191,11 @@ fn failed(action: &'static str, path: &Path, source: std::io::Error) -> Error {
 
 /// Writes a file that may have existed: a picture is drawn again.
 fn new_contents(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    whole::write(path, Kind::Result, bytes).map_err(|e| failed("write", path, e))
+    whole::write(path, Ownership::Result, bytes).map_err(|e| failed("write", path, e))
 }
 
 /// Writes a file that does not exist yet.
 pub(super) fn new_file(path: &Path, bytes: &[u8]) -> Result<(), Error> {
-    let mut file = WholeFile::create_new(path, Kind::Result).map_err(|e| failed("create", path, e))?;
+    let mut file = WholeFile::create_new(path, Ownership::Result).map_err(|e| failed("create", path, e))?;
     file.write_all(bytes).and_then(|()| file.commit()).map_err(|e| failed("write", path, e))
 }

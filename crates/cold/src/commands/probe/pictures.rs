@@ -18,7 +18,7 @@ fn panel(title: &str, x: &str, y: &str, scales: (Scale, Scale), series: Vec<Seri
 }
 
 /// Mean time of the reads, by order.
-pub(super) fn table(rows: &[table::Row]) -> Vec<Panel> {
+pub(super) fn table(rows: &[table::TableRow]) -> Vec<Panel> {
     let of = |mode: &str, state: State| {
         let points = rows.iter().filter(|r| r.action == "read" && r.mode == mode && r.state == state);
         points
@@ -74,12 +74,12 @@ pub(super) fn timeline(points: &[timeline::Point]) -> Vec<Panel> {
 }
 
 /// Time and bandwidth against size.
-pub(super) fn records(rows: &[records::Row]) -> Vec<Panel> {
-    let mut by: BTreeMap<(&str, &str), Vec<&records::Row>> = BTreeMap::new();
+pub(super) fn records(rows: &[records::RecordRow]) -> Vec<Panel> {
+    let mut by: BTreeMap<(&str, &str), Vec<&records::RecordRow>> = BTreeMap::new();
     for r in rows {
         by.entry((r.mode, r.order)).or_default().push(r);
     }
-    let lines = |f: &dyn Fn(&records::Row) -> f64| -> Vec<Series> {
+    let lines = |f: &dyn Fn(&records::RecordRow) -> f64| -> Vec<Series> {
         by.iter()
             .map(|((mode, order), rows)| {
                 series(format!("{mode}, {order}"), rows.iter().map(|r| (r.record as f64 / 1024.0, f(r))))
@@ -155,9 +155,9 @@ pub(super) fn device(found: &device::Found) -> Vec<Panel> {
 
 /// What one fault reads, and what a series of touches costs.
 pub(super) fn exec(found: &exec::Found) -> Vec<Panel> {
-    const KINDS: [&str; 4] = exec::Kind::WORDS;
+    const KINDS: [&str; 4] = exec::MappingKind::WORDS;
     const PAGE_KIB: f64 = 4.0;
-    let kind = |k: exec::Kind| exec::Kind::ALL.iter().position(|o| *o == k).map(|n| n as f64);
+    let kind = |k: exec::MappingKind| exec::MappingKind::ALL.iter().position(|o| *o == k).map(|n| n as f64);
     let window = |pages: &dyn Fn(&exec::Window) -> u64| -> Vec<(f64, f64)> {
         let windows = found.windows.iter();
         windows.filter_map(|w| Some((kind(w.kind)?, pages(w) as f64 * PAGE_KIB))).collect()
@@ -166,13 +166,13 @@ pub(super) fn exec(found: &exec::Found) -> Vec<Panel> {
         series("the page and after it", window(&|w| w.end - w.page)),
         series("before it", window(&|w| w.page - w.first)),
     ];
-    let by_order = |f: &dyn Fn(&exec::Row) -> f64| -> Vec<Series> {
-        let of = |kind: exec::Kind| {
+    let by_order = |f: &dyn Fn(&exec::TouchRow) -> f64| -> Vec<Series> {
+        let of = |kind: exec::MappingKind| {
             let rows = found.rows.iter().filter(move |r| r.kind == kind);
-            let place = |r: &exec::Row| exec::ORDERS.iter().position(|o| *o == r.order);
+            let place = |r: &exec::TouchRow| exec::ORDERS.iter().position(|o| *o == r.order);
             rows.filter_map(|r| Some((place(r)? as f64, f(r)))).collect::<Vec<_>>()
         };
-        exec::Kind::ALL.iter().map(|k| series(k.word(), of(*k))).collect()
+        exec::MappingKind::ALL.iter().map(|k| series(k.word(), of(*k))).collect()
     };
     let orders = Scale::Words(&exec::ORDERS);
     vec![
@@ -189,19 +189,19 @@ pub(super) fn exec(found: &exec::Found) -> Vec<Panel> {
 }
 
 /// Rates, times and shoot-downs against threads.
-pub(super) fn pressure(rows: &[pressure::Row]) -> Vec<Panel> {
-    let mut by: BTreeMap<(&str, &str), Vec<&pressure::Row>> = BTreeMap::new();
+pub(super) fn pressure(rows: &[pressure::PressureRow]) -> Vec<Panel> {
+    let mut by: BTreeMap<(&str, &str), Vec<&pressure::PressureRow>> = BTreeMap::new();
     for r in rows {
         by.entry((r.mode, r.order)).or_default().push(r);
     }
-    let lines = |f: &dyn Fn(&pressure::Row) -> Option<f64>| -> Vec<Series> {
-        let points = |rows: &[&pressure::Row]| -> Vec<(f64, f64)> {
+    let lines = |f: &dyn Fn(&pressure::PressureRow) -> Option<f64>| -> Vec<Series> {
+        let points = |rows: &[&pressure::PressureRow]| -> Vec<(f64, f64)> {
             rows.iter().filter_map(|r| Some((r.threads as f64, f(r)?))).collect()
         };
         let all = by.iter().map(|((mode, order), rows)| series(format!("{mode}, {order}"), points(rows)));
         all.filter(|s| !s.points.is_empty()).collect()
     };
-    let per_record = |r: &pressure::Row| Some(r.shootdowns? as f64 / r.ms.count.max(1) as f64);
+    let per_record = |r: &pressure::PressureRow| Some(r.shootdowns? as f64 / r.ms.count.max(1) as f64);
     let log = (Scale::Doubling, Scale::Log);
     let charts = [
         ("Records, once memory is full", "per second, all threads", lines(&|r| Some(r.last_per_second))),

@@ -157,7 +157,7 @@ pub(super) fn table(ui: &Ui, o: &table::Options, found: &table::Found) {
 }
 
 /// The rankings, published and here.
-fn beside_1993(ui: &Ui, rows: &[table::Row]) {
+fn beside_1993(ui: &Ui, rows: &[table::TableRow]) {
     heading(ui, "In 1993 (386SX/25, 12 MB; ms per record, all began cold), and cold here");
     let mut grid = Grid::new(&[
         ("ORDER", Weight::Word),
@@ -266,7 +266,7 @@ pub(super) fn timeline(ui: &Ui, modern: bool, o: &timeline::Options, found: &tim
 }
 
 /// `records`.
-pub(super) fn records(ui: &Ui, rows: &[records::Row], fit: Option<records::Fit>) {
+pub(super) fn records(ui: &Ui, rows: &[records::RecordRow], fit: Option<records::Fit>) {
     heading(ui, "Time against record size, cold");
     let mut grid = with_figures(&[
         ("RECORD", Weight::High),

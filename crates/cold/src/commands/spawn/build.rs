@@ -42,7 +42,7 @@ pub(super) fn kinds(args: &Args) -> Vec<(Method, u32)> {
 }
 
 /// Our directory for what a measurement needs; removed with its value, or by whoever finds the journal.
-pub(super) struct Place {
+pub(super) struct Scratch {
     directory: PathBuf,
     recording: PathBuf,
     _cgroup: Option<Guard>,
@@ -51,7 +51,7 @@ pub(super) struct Place {
     cgroup: Result<PathBuf, String>,
 }
 
-impl Place {
+impl Scratch {
     pub(super) fn new(args: &Args, journal: &Journal) -> Result<Self, Failure> {
         let (directory, guard) = match &args.scratch {
             Some(parent) => journal.create_directory(parent, PREFIX)?,
@@ -95,7 +95,7 @@ pub(super) fn config(
     args: &Args,
     program: Program,
     (method, parent_mb): (Method, u32),
-    place: &Place,
+    place: &Scratch,
     ui: &Ui,
 ) -> Config {
     let cgroup = match (method, &place.cgroup) {

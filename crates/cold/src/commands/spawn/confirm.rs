@@ -17,7 +17,7 @@ use cold_stats::median;
 use cold_sys::spawn::client::Spawner;
 use cold_sys::spawn::{Fresh, Program, Setup};
 
-use super::build::Place;
+use super::build::Scratch;
 use super::observer::Recorder;
 use crate::progress::Line;
 
@@ -40,7 +40,7 @@ const HOMES: [(&str, &str); 7] = [
 pub(super) fn confirm(
     config: &Config,
     series: &Series,
-    place: &Place,
+    place: &Scratch,
     began: SystemTime,
     line: &mut Line<'_>,
     interrupt: &AtomicBool,
@@ -69,7 +69,7 @@ fn repeat(
     config: &Config,
     dropped: Vec<String>,
     before: &Series,
-    place: &Place,
+    place: &Scratch,
     line: &mut Line<'_>,
     interrupt: &AtomicBool,
 ) -> Confirmation {

@@ -21,7 +21,7 @@ use cold_trace::record::Options;
 use serde::Serialize;
 
 use super::Args;
-use super::build::Place;
+use super::build::Scratch;
 use super::observer::refused;
 use crate::commands::bench::failure;
 use crate::exit::{Exit, Failure, Outcome};
@@ -64,7 +64,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
     }
     let config = config(args)?;
     let journal = Journal::open()?;
-    let place = Place::new(args, &journal)?;
+    let place = Scratch::new(args, &journal)?;
     let interrupt = interrupt()?;
     let mut line = Line::new(ui);
     let manifest = Manifest {
@@ -135,7 +135,7 @@ fn config(args: &Args) -> Result<Config, Failure> {
 /// Medians of the empty programs, static and with the C library.
 fn empty(
     args: &Args,
-    place: &Place,
+    place: &Scratch,
     interrupt: &std::sync::atomic::AtomicBool,
 ) -> Result<(Option<f64>, Option<f64>), Failure> {
     let scratch = place.directory("empty")?;

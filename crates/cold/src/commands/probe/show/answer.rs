@@ -102,12 +102,12 @@ fn times(other: &Other) -> String {
 #[cfg(test)]
 mod tests {
     use cold_probe::experiments::Measured;
-    use cold_probe::experiments::table::{Row, answers};
+    use cold_probe::experiments::table::{TableRow, answers};
 
     use super::*;
 
-    fn told(rows: &[(&'static str, &'static str, Vec<f64>)]) -> Vec<String> {
-        let row = |(action, mode, rounds_ms): &(&'static str, &'static str, Vec<f64>)| Row {
+    fn answer_of(rows: &[(&'static str, &'static str, Vec<f64>)]) -> Vec<String> {
+        let row = |(action, mode, rounds_ms): &(&'static str, &'static str, Vec<f64>)| TableRow {
             order: "normal",
             action,
             mode,
@@ -115,7 +115,7 @@ mod tests {
             rounds_ms: rounds_ms.clone(),
             measured: Measured::default(),
         };
-        let rows: Vec<Row> = rows.iter().map(row).collect();
+        let rows: Vec<TableRow> = rows.iter().map(row).collect();
         sentences(answers(&rows).iter())
     }
 
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn what_is_proved_is_advised_and_what_is_not_is_called_so() {
-        let all = told(&[
+        let all = answer_of(&[
             ("read-write", "buffered", rounds(1.0, 10, &[1.0, 1.1, 0.9])),
             ("read-write", "mapped", rounds(1.0, 10, &[1.05, 0.95, 1.1])),
             ("read", "direct", rounds(9.0, 10, &[1.0])),
@@ -144,7 +144,8 @@ mod tests {
     #[test]
     fn too_few_rounds_say_how_many_more() {
         let of = |n| {
-            let all = told(&[("read", "direct", rounds(9.0, n, &[1.0])), ("read", "mapped", vec![1.0; n])]);
+            let all =
+                answer_of(&[("read", "direct", rounds(9.0, n, &[1.0])), ("read", "mapped", vec![1.0; n])]);
             all.join("|")
         };
         assert_eq!(of(1), "too few rounds (one has no interval: --repeat 10) for normal read.");

@@ -120,7 +120,7 @@ fn verdict(verdict: &compete::Verdict, options: &compete::Options) -> String {
 }
 
 /// `pressure`.
-pub(in super::super) fn pressure(ui: &Ui, o: &pressure::Options, rows: &[pressure::Row]) {
+pub(in super::super) fn pressure(ui: &Ui, o: &pressure::Options, rows: &[pressure::PressureRow]) {
     heading(ui, &format!("A file of {} with {} of memory", Bytes(o.bytes), o.limit));
     let mut grid = Grid::new(&[
         ("MODE", Weight::Word),
