@@ -45,9 +45,9 @@ pub enum Fact {
     Manifest(Box<Manifest>),
     /// This process is followed from here on.
     Follow {
-        /// When.
+        /// `CLOCK_MONOTONIC` in nanoseconds, read just before following began.
         at: u64,
-        /// Its pid.
+        /// Process id; the pids of a log are those that the recorder's `/proc` shows.
         pid: u32,
         /// It belongs to the start itself. False for the supervisor, whose children do.
         itself: bool,
@@ -62,9 +62,9 @@ pub enum Fact {
     CommandLine {
         /// When it was read.
         at: u64,
-        /// Process.
+        /// Process that called exec.
         pid: u32,
-        /// Arguments.
+        /// `/proc/PID/cmdline`, the program's own name first.
         arguments: Vec<String>,
     },
     /// What `stat` says of a file.
@@ -73,11 +73,11 @@ pub enum Fact {
     Resident {
         /// Whether this was looked at after the start, not before it.
         after: bool,
-        /// Device.
+        /// Device of the superblock, as in [`FileFact::dev`].
         dev: Dev,
-        /// Inode.
+        /// Inode number (`st_ino`).
         inode: u64,
-        /// The pages.
+        /// Ascending, no two adjacent.
         runs: Vec<(u64, u64)>,
     },
     /// The functions of the kernel by which its own stacks are understood.
@@ -92,7 +92,7 @@ pub enum Fact {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PerfClass {
-    /// No samples.
+    /// Takes no samples; its records tell of mappings, names, forks and exits.
     SideBand,
     /// A page fault that was booked as minor.
     Minor,
@@ -118,7 +118,7 @@ pub struct Mount {
     pub dev: Dev,
     /// The directory of the file system that is mounted.
     pub root: String,
-    /// Where.
+    /// Mount point, from the root directory of the recorder.
     pub point: String,
     /// File system type.
     pub kind: String,
@@ -133,9 +133,9 @@ pub struct Mount {
 pub struct Existing {
     /// When it was looked at.
     pub at: u64,
-    /// Process.
+    /// Process (thread group), not a kernel thread.
     pub pid: u32,
-    /// Its parent.
+    /// Parent process at that time; 0: none in this pid namespace.
     pub parent: u32,
     /// The name of its first thread (`comm`).
     pub name: String,
@@ -152,7 +152,7 @@ pub struct Existing {
 /// A mapping, as `/proc/PID/maps` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Area {
-    /// First address.
+    /// First address, inclusive.
     pub start: u64,
     /// Address behind the last.
     pub end: u64,
@@ -160,9 +160,9 @@ pub struct Area {
     pub offset: u64,
     /// May be executed.
     pub executable: bool,
-    /// Device.
+    /// Device of the file's superblock; 0:0 for memory that is no file's.
     pub dev: Dev,
-    /// Inode.
+    /// Inode number; 0 for memory that is no file's.
     pub inode: u64,
     /// Path, without ` (deleted)`.
     pub path: String,
@@ -177,9 +177,9 @@ pub struct FileFact {
     pub path: String,
     /// Device of the superblock, as the mount of the path says.
     pub dev: Dev,
-    /// Inode.
+    /// Inode number (`st_ino`).
     pub inode: u64,
-    /// Kind.
+    /// Type; so far only regular files are written down.
     pub kind: FileKind,
     /// Size in bytes.
     pub size: u64,

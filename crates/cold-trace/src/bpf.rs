@@ -29,7 +29,7 @@ pub const DEFAULT_BUFFER: Bytes = Bytes(64 << 20);
 /// What stacks are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stacks {
-    /// None.
+    /// No stacks: an event tells what happened, not from where in the program.
     None,
     /// By frame pointers, at fills and stalls.
     #[default]
@@ -53,9 +53,9 @@ pub enum Scope {
 pub struct Options {
     /// [`Tier::A`] or [`Tier::B`]; `None` takes the best the kernel has.
     pub tier: Option<Tier>,
-    /// Whose events.
+    /// Which processes count as the start's own.
     pub scope: Scope,
-    /// Stacks.
+    /// Which user stacks are taken, and how.
     pub stacks: Stacks,
     /// Room for events between kernel and reader; rounded up to a power of two.
     pub buffer: Bytes,
@@ -101,9 +101,9 @@ pub struct Finished {
     pub programs: Vec<ProgramCost>,
     /// CPU time of the thread that reads the events.
     pub recorder_cpu: cold_model::Nanos,
-    /// Events received.
+    /// Records taken out of the ring buffer, from attaching to the end.
     pub events: u64,
-    /// Their bytes.
+    /// Bytes of these records, their headers included.
     pub bytes: Bytes,
     /// Size of the buffer.
     pub buffer: Bytes,
@@ -131,7 +131,7 @@ pub enum Error {
     /// A step of loading or attaching failed.
     #[error("cannot {action} the BPF programs: {source}{}", messages::tail(messages))]
     Load {
-        /// The step.
+        /// The step, to follow "cannot": `open`, `load`, `attach`, …
         action: &'static str,
         /// What libbpf returned.
         source: libbpf_rs::Error,

@@ -85,7 +85,7 @@ pub enum Error {
     Damaged {
         /// Byte of the record's beginning.
         at: usize,
-        /// Its kind.
+        /// Its kind, as in `enum cold_kind`.
         kind: u16,
         /// Its length, as its header says.
         bytes: u16,
@@ -97,9 +97,9 @@ pub enum Error {
 pub struct Header {
     /// `CLOCK_MONOTONIC`, nanoseconds.
     pub at: u64,
-    /// Process.
+    /// Process (thread group) of the task; with [`BORROWED`] of whichever task was interrupted.
     pub pid: u32,
-    /// Thread.
+    /// Thread of that process; equal to `pid` for its first one.
     pub tid: u32,
     /// Kind, as in `enum cold_kind`.
     pub kind: u16,
@@ -116,14 +116,14 @@ impl Header {
     }
 }
 
-/// An inode.
+/// What names an inode while it exists; all zeros where there is none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Id {
     /// Device of its superblock.
     pub dev: Dev,
-    /// Number.
+    /// Inode number (`i_ino`).
     pub inode: u64,
-    /// Generation.
+    /// `i_generation`: tells apart files that bear one number one after the other.
     pub generation: u32,
 }
 
@@ -134,14 +134,14 @@ impl Id {
     }
 }
 
-/// One record.
+/// What a record says, by its kind (`enum cold_kind`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
-    /// A file.
+    /// A file, when it is first seen and when its full path becomes known.
     File(FileEvent<'a>),
     /// A fork; the header is the parent's.
     Fork(Task<'a>),
-    /// An exec.
+    /// A successful exec; the header is the process that called it.
     Exec(Exec<'a>),
     /// The end of a thread.
     Exit(Exit),
@@ -151,25 +151,25 @@ pub enum Event<'a> {
     Fault(Pages),
     /// `mm_filemap_map_pages`: mapped around a fault.
     Map(Pages),
-    /// `mm_filemap_get_pages`: read.
+    /// `mm_filemap_get_pages`: a read took these pages from the cache, filled first where they were missing.
     Get(Pages),
-    /// A fill.
+    /// Folios entered the page cache.
     Add(Add),
-    /// An eviction.
+    /// A folio left the page cache.
     Delete(Delete),
-    /// Read-ahead.
+    /// The kernel decided what to read ahead.
     Readahead(ReadaheadEvent),
     /// A read request.
     Request(Request<'a>),
-    /// Its completion.
+    /// A read request, or only its first bytes, was completed.
     Done(Done),
-    /// A wait.
+    /// A task waited (for storage or uninterruptibly) and runs again.
     Stall(Stall),
     /// A system call.
     Call(Call<'a>),
     /// A fault by address.
     PageFault(PageFault),
-    /// A stack.
+    /// A user stack, unwound by frame pointers in the kernel.
     Stack(StackEvent<'a>),
     /// A stack to be unwound.
     StackCopy(StackCopy<'a>),
@@ -182,9 +182,9 @@ pub enum Event<'a> {
 /// A record with its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// Header.
+    /// When, whose and of which kind.
     pub head: Header,
-    /// The rest.
+    /// What follows the header, decoded by its kind.
     pub event: Event<'a>,
 }
 
@@ -193,7 +193,7 @@ pub fn records(stream: &[u8]) -> Records<'_> {
     Records { stream, at: 0 }
 }
 
-/// See [`records`].
+/// Iterator over the records of a stream, made by [`records`]; what it yields borrows from the stream.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
     stream: &'a [u8],

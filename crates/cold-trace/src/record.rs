@@ -44,15 +44,15 @@ pub enum Error {
     /// The tier that was asked for is not to be had.
     #[error("tier {tier} cannot be used: {reason}")]
     Tier {
-        /// The tier.
+        /// The one of [`Options::tier`] where that is given, else the last that was tried.
         tier: Tier,
-        /// Why not.
+        /// What the kernel or missing rights said against it.
         reason: String,
     },
     /// Perf events could not be opened although a trial worked.
     #[error("cannot follow process {pid} with perf events: {source}{}", own_only(source))]
     Follow {
-        /// The process.
+        /// Process that [`Session::follow`] was called with; a thread or child of it may be what was refused.
         pid: u32,
         /// The kernel's answer.
         source: io::Error,
@@ -108,7 +108,7 @@ pub struct Options {
 /// How often one process called one system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CallCount {
-    /// Process.
+    /// Process (thread group) that called, by its number in the initial pid namespace.
     pub pid: u32,
     /// Number of the call: see [`crate::syscalls::name`].
     pub number: i32,

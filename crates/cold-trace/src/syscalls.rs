@@ -21,7 +21,6 @@ pub(crate) enum Class {
     Advice,
     /// Makes a process; vfork waits for it uninterruptibly.
     Clone,
-    /// Anything else.
     Other,
 }
 

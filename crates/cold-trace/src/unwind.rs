@@ -7,11 +7,11 @@ pub use crate::assemble::{Area, Space};
 /// Registers and stack bytes at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CopiedStack<'a> {
-    /// Instruction pointer.
+    /// Instruction pointer: where the thread ran, not a return address.
     pub ip: u64,
     /// Stack pointer: the address of the first byte of `bytes`.
     pub sp: u64,
-    /// Frame pointer.
+    /// Frame pointer: rbp, on arm64 x29. In code built without frame pointers it may hold anything.
     pub fp: u64,
     /// Link register, where the architecture has one.
     pub lr: Option<u64>,
@@ -22,7 +22,7 @@ pub struct CopiedStack<'a> {
 /// Where the stack was taken.
 #[derive(Debug, Clone, Copy)]
 pub struct StackOrigin<'a> {
-    /// Process.
+    /// Process (thread group) of the thread whose stack it is.
     pub pid: u32,
     /// Its mappings at that time. Spaces of equal [`Space::revision`] are equal.
     pub space: &'a Space,

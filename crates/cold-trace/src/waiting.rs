@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// A function of the running kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelFunction {
-    /// Address.
+    /// First address, from `/proc/kallsyms` of the running kernel.
     pub start: u64,
     /// Address behind it: where the next one begins.
     pub end: u64,

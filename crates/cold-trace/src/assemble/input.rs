@@ -23,7 +23,6 @@ enum Source {
     Timed,
 }
 
-/// An event.
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // made one at a time on the stack, never kept
 pub(super) enum Event<'a> {

@@ -8,10 +8,10 @@ use cold_model::recording::FileIdx;
 /// Mappings in all spaces together; a damaged log must not fill the memory by forking large ones.
 const MAX_AREAS: usize = 8 << 20;
 
-/// A mapping.
+/// One stretch of a process' memory with one file behind it, or none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Area {
-    /// First address.
+    /// First address, inclusive.
     pub start: u64,
     /// Address behind the last.
     pub end: u64,

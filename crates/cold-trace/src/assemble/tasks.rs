@@ -23,7 +23,7 @@ pub(super) struct Tasks {
     tree: HashSet<u32>,
     /// Processes that are followed but are not the start: the supervisor.
     parents: HashSet<u32>,
-    /// Everybody counts.
+    /// The whole machine is recorded: every process belongs to the start, but for `parents`.
     pub(super) everybody: bool,
 }
 

@@ -79,7 +79,7 @@ pub enum Why {
     /// The kernel is locked down.
     #[error("the kernel is locked down ({0}): BPF may not read kernel memory")]
     Lockdown(String),
-    /// No BTF.
+    /// The kernel's type information (BTF) is missing or cannot be read; with what libbpf said.
     #[error("this kernel has no type information ({0}): it needs CONFIG_DEBUG_INFO_BTF")]
     NoBtf(String),
     /// The kernel's pids are not ours.
@@ -87,7 +87,7 @@ pub enum Why {
         "this process is in a pid namespace of its own, and the kernel's events name others: run outside"
     )]
     PidNamespace,
-    /// Too old.
+    /// The kernel lacks these tracepoints, without which not even tier B works.
     #[error("this kernel has no tracepoint {}", .0.join(", "))]
     Tracepoints(Vec<&'static str>),
 }

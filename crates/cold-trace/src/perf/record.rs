@@ -21,7 +21,7 @@ const CONTEXT: u64 = u64::MAX - 4095;
 pub struct Events(HashMap<u64, PerfEvent>);
 
 impl Events {
-    /// Adds events.
+    /// Adds events; one with a known number replaces what was said of it.
     pub fn extend(&mut self, events: &[PerfEvent]) {
         self.0.extend(events.iter().map(|e| (e.id, *e)));
     }
@@ -35,16 +35,16 @@ impl Events {
     }
 }
 
-/// One record.
+/// One decoded record: when, of whom, what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// When.
+    /// `CLOCK_MONOTONIC` in nanoseconds.
     pub at: u64,
     /// Process and thread in whose context it was written.
     pub pid: u32,
-    /// Thread.
+    /// Thread that ran then: of a fork the maker, not what was made.
     pub tid: u32,
-    /// What.
+    /// What its kind and its body say.
     pub what: What<'a>,
 }
 
@@ -55,60 +55,60 @@ pub enum What<'a> {
     Map(Map<'a>),
     /// A task got a name.
     Comm {
-        /// Process.
+        /// Process (thread group) of the named thread.
         pid: u32,
-        /// Thread.
+        /// Thread that bears the name from now on.
         tid: u32,
         /// By an exec.
         exec: bool,
-        /// The name.
+        /// `comm`, up to its NUL.
         name: &'a [u8],
     },
     /// A process or thread was made.
     Fork {
         /// New process (of a new thread: its process).
         pid: u32,
-        /// New thread.
+        /// New thread; of a new process its first one.
         tid: u32,
         /// Process that made it.
         parent: u32,
     },
     /// A thread ended.
     Exit {
-        /// Process.
+        /// Process (thread group) that the thread belonged to.
         pid: u32,
-        /// Thread.
+        /// Thread that ended; its process may go on.
         tid: u32,
     },
     /// Records of one event were lost.
     Lost {
-        /// The event.
+        /// Number of the event ([`PerfEvent::id`]).
         id: u64,
-        /// How many.
+        /// Records lost since the last such record.
         count: u64,
     },
     /// A page fault.
     Fault(Fault<'a>),
 }
 
-/// A mapping.
+/// A mapping that was made, as `PERF_RECORD_MMAP2` tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Map<'a> {
-    /// Process.
+    /// Process (thread group) whose memory it is in.
     pub pid: u32,
-    /// First address.
+    /// First address, inclusive.
     pub address: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub bytes: u64,
     /// Offset in the file, in bytes.
     pub offset: u64,
-    /// Device.
+    /// Device of the file's superblock; 0:0 for memory that is no file's.
     pub dev: Dev,
     /// Inode; 0: no file.
     pub inode: u64,
-    /// Generation.
+    /// Generation of the inode; 0: not told, or the file system keeps none.
     pub generation: u32,
-    /// `PROT_*`.
+    /// Protection bits (`PROT_READ`, `PROT_EXEC`, …) when it was made.
     pub prot: u32,
     /// As the kernel prints it.
     pub path: &'a [u8],

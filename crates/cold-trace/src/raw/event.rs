@@ -37,17 +37,17 @@ pub struct Context {
 /// A file, when it is first seen, and again when its full path became known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileEvent<'a> {
-    /// Inode.
+    /// The inode behind the names; on a stacked file system the lower one that holds the pages.
     pub file: Id,
-    /// Bytes.
+    /// Size in bytes when it was seen.
     pub size: u64,
     /// Modification time, seconds since 1970.
     pub mtime_sec: i64,
-    /// And nanoseconds.
+    /// Nanoseconds within that second.
     pub mtime_nsec: u32,
-    /// `st_mode`.
+    /// Type and permissions, as `st_mode` of stat(2).
     pub mode: u32,
-    /// Links.
+    /// Hard links when it was seen; 0: unlinked.
     pub nlink: u32,
     /// Of a block device's cache: the device.
     pub bdev: Dev,
@@ -76,13 +76,13 @@ impl FileEvent<'_> {
 /// A task: the child of a fork, a new name, or one that existed before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Task<'a> {
-    /// Process.
+    /// Process (thread group) it is or belongs to.
     pub pid: u32,
-    /// Thread.
+    /// The task itself; equal to `pid`: the first thread of its process.
     pub tid: u32,
-    /// Parent process.
+    /// Process (thread group) of its parent.
     pub parent: u32,
-    /// `comm`.
+    /// Name (`comm`) without its NUL, at most 15 bytes.
     pub comm: &'a [u8],
 }
 
@@ -97,14 +97,14 @@ pub struct Exec<'a> {
     pub arguments: &'a [u8],
     /// Bytes of the whole command line.
     pub argument_bytes: u32,
-    /// `comm`.
+    /// Name (`comm`) after the exec, without its NUL.
     pub comm: &'a [u8],
 }
 
 /// The end of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit {
-    /// `wait` status.
+    /// As `wait` tells it: of the thread, or with `last` of the whole process.
     pub status: i32,
     /// It was the last of its process.
     pub last: bool,
@@ -115,9 +115,9 @@ pub struct Exit {
 pub struct Pages {
     /// The fault or call it happened in.
     pub context: Context,
-    /// File.
+    /// The file that is mapped or read.
     pub file: Id,
-    /// First page.
+    /// First page, from the file's beginning; of a fault the only one.
     pub first: u64,
     /// Last page, inclusive.
     pub last: u64,
@@ -134,7 +134,7 @@ pub struct Pages {
 pub struct Add {
     /// The fault or call it happened in.
     pub context: Context,
-    /// File.
+    /// File whose cache they entered.
     pub file: Id,
     /// First page of the first.
     pub index: u64,
@@ -147,9 +147,9 @@ pub struct Add {
 /// A folio that left it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Delete {
-    /// File.
+    /// File whose cache it left.
     pub file: Id,
-    /// First page.
+    /// Its first page, from the file's beginning.
     pub index: u64,
     /// `1 << order` pages.
     pub order: u32,
@@ -160,9 +160,9 @@ pub struct Delete {
 pub struct ReadaheadEvent {
     /// Fault or call.
     pub context: u64,
-    /// File.
+    /// File to read ahead in.
     pub file: Id,
-    /// Page.
+    /// Page at which the kernel was called to read ahead.
     pub index: u64,
     /// First page of the window.
     pub start: u64,
@@ -174,7 +174,7 @@ pub struct ReadaheadEvent {
     pub async_size: u32,
     /// The file's limit.
     pub ra_pages: u32,
-    /// Mapped misses.
+    /// `file_ra_state.mmap_miss`: the kernel's running count of mapped accesses that missed the cache.
     pub mmap_miss: u32,
     /// Order of folios.
     pub order: u32,
@@ -187,9 +187,9 @@ pub struct ReadaheadEvent {
 pub struct Part {
     /// File; zeros where the memory is no file's.
     pub file: Id,
-    /// First page.
+    /// First page in that file; 0 without one.
     pub index: u64,
-    /// Bytes.
+    /// Bytes that the bio asks for.
     pub bytes: u32,
     /// [`PART_ANON`](super::PART_ANON).
     pub state: u32,
@@ -208,17 +208,17 @@ pub struct Request<'a> {
     pub context: u64,
     /// First sector of 512 bytes on the whole device.
     pub sector: u64,
-    /// Device.
+    /// Whole disk, not the partition.
     pub dev: Dev,
-    /// Bytes.
+    /// Bytes the request asks for in all.
     pub bytes: u32,
     /// Operation and flags.
     pub op: u32,
     /// Bios in the request; more than parts: the rest was not told apart.
     pub bios: u16,
-    /// `REQ_META`.
+    /// Flagged by the file system as metadata (`REQ_META`).
     pub metadata: bool,
-    /// `REQ_RAHEAD`.
+    /// Flagged as read-ahead (`REQ_RAHEAD`).
     pub readahead: bool,
     pub(super) parts: &'a [u8],
 }
@@ -226,7 +226,7 @@ pub struct Request<'a> {
 /// A completion of a request or of its first bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Done {
-    /// The request.
+    /// The request it is of ([`Request::rq`]); free for another one once `left` is 0.
     pub rq: u64,
     /// Bytes completed now.
     pub bytes: u32,
@@ -264,7 +264,7 @@ pub struct Call<'a> {
     pub began: u64,
     /// Result, negative errno.
     pub result: i64,
-    /// Arguments.
+    /// Argument registers at its beginning; those that the call does not take mean nothing.
     pub args: [u64; 6],
     /// Opened, executed, or behind the descriptor.
     pub file: Id,
@@ -272,7 +272,7 @@ pub struct Call<'a> {
     pub base: Id,
     /// File position before, where the call uses it.
     pub position: Option<u64>,
-    /// Number.
+    /// Number in the architecture's table ([`crate::syscalls::name`]).
     pub syscall: i32,
     /// Flags of the open family.
     pub open_flags: u32,
@@ -285,7 +285,7 @@ pub struct Call<'a> {
 /// A page fault by address (tier B).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageFault {
-    /// Address.
+    /// Address whose access faulted.
     pub address: u64,
     /// User instruction; 0: not known.
     pub ip: u64,

@@ -6,7 +6,7 @@ pub(super) const IN_TREE: u32 = crate::raw::IN_TREE;
 /// Minor 1 of major 8, as the kernel's `dev_t`.
 pub(super) const DEV: u32 = 8 << 20 | 1;
 
-/// `struct cold_id`.
+/// `struct cold_id`: inode number and device, of generation 0.
 #[derive(Clone, Copy)]
 pub(super) struct Id(pub(super) u64, pub(super) u32);
 

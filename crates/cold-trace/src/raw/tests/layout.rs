@@ -14,7 +14,7 @@ use crate::raw::{self, Doing, Event, Part, Record, Request, records};
 
 /// Behind the structure, for fields that say how much follows.
 const TAIL: usize = 512;
-/// Of these.
+/// Each byte of it.
 const BEHIND: u8 = b'a';
 
 /// What a field that lies in these bytes is decoded to.
