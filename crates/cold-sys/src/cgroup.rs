@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// A mounted hierarchy, or the part of one that a container is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hierarchy {
-    /// Mount point.
+    /// Where it is mounted, by the mount table of the process that was asked about.
     pub at: PathBuf,
     /// The group that is mounted there; `/` but in a container without a cgroup namespace, where
     /// `/proc/self/cgroup` has the host's paths and the mount begins at the container's group.
@@ -89,7 +89,7 @@ impl Cgroup {
         Self { dir }
     }
 
-    /// Its directory.
+    /// Its directory, below the mount of its hierarchy.
     pub fn dir(&self) -> &Path {
         &self.dir
     }

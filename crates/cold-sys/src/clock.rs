@@ -3,7 +3,7 @@
 /// A point of local civil time, to the minute.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LocalTime {
-    /// Year (2026).
+    /// Year in full: 2026.
     pub year: i32,
     /// Month, 1 to 12.
     pub month: u32,

@@ -16,7 +16,7 @@ use crate::{Error, Result};
 /// The kind of a directory entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
-    /// A directory.
+    /// A directory (`DT_DIR`).
     Directory,
     /// A regular file.
     Regular,
@@ -31,15 +31,15 @@ pub enum EntryKind {
 /// The fields of `stat` that a scan needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStat {
-    /// Device.
+    /// `st_dev`, in the C library's encoding of `dev_t`.
     pub dev: u64,
-    /// Inode.
+    /// `st_ino`; names a file together with `dev`.
     pub ino: u64,
-    /// Hard links.
+    /// Hard links (`st_nlink`): names under which a scan may meet it; 0: deleted while open.
     pub links: u64,
     /// Size in bytes.
     pub size: u64,
-    /// Kind.
+    /// Type by `st_mode`, so never [`EntryKind::Unknown`].
     pub kind: EntryKind,
 }
 

@@ -19,7 +19,7 @@ pub enum Error {
     /// The path is not a regular file, so it is not opened (a FIFO or device could block or act).
     #[error("{path} is not a regular file ({kind})")]
     NotRegular {
-        /// The path.
+        /// The path as it was to be opened.
         path: PathBuf,
         /// What it is instead: "directory", "FIFO", "character device", …
         kind: &'static str,
@@ -27,7 +27,7 @@ pub enum Error {
     /// A kernel text file does not have the documented form.
     #[error("{file}: cannot understand {text:?} (expected {expected})")]
     Parse {
-        /// The file.
+        /// The file it was read from, or what else it came from ("command line").
         file: PathBuf,
         /// The offending text, shortened.
         text: String,

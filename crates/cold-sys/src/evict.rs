@@ -24,7 +24,7 @@ pub enum DropCaches {
     PageCache = 1,
     /// Dentries, inodes and other reclaimable slab objects.
     Slab = 2,
-    /// Both.
+    /// Both at once.
     All = 3,
 }
 

@@ -22,7 +22,7 @@ use crate::{Error, Result};
 /// More than any message has: 1 GiB holds some millions of files of an observed start.
 const LONGEST: u64 = 1 << 30;
 
-/// One end.
+/// One end of the socket pair, with what came in and is not read yet.
 #[derive(Debug)]
 pub(crate) struct Channel(BufReader<UnixStream>);
 

@@ -67,7 +67,7 @@ struct LoopConfig {
 pub struct Backing {
     /// Device of the backing file, as `st_dev` (on most file systems).
     pub dev: u64,
-    /// Its inode.
+    /// Inode number of the backing file (`lo_inode`).
     pub ino: u64,
     /// The backing file is read and written past the page cache.
     pub direct_io: bool,

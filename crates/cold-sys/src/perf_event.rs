@@ -19,7 +19,7 @@ pub use ring::Ring;
 
 /// `PERF_SAMPLE_*`: what a sample holds, in the order in which the kernel writes it.
 pub mod sample {
-    /// Instruction pointer.
+    /// Instruction at which it happened: the program's, or the kernel's in kernel mode.
     pub const IP: u64 = 1;
     /// Process and thread.
     pub const TID: u64 = 1 << 1;
@@ -27,11 +27,11 @@ pub mod sample {
     pub const TIME: u64 = 1 << 2;
     /// Address: of a fault, the byte that was touched.
     pub const ADDR: u64 = 1 << 3;
-    /// Call chain.
+    /// Call chain: how many addresses, then these, innermost first.
     pub const CALLCHAIN: u64 = 1 << 5;
-    /// CPU.
+    /// Number of the CPU, then 4 bytes reserved.
     pub const CPU: u64 = 1 << 7;
-    /// User registers.
+    /// User registers, those of [`UNWIND_REGISTERS`](super::UNWIND_REGISTERS), behind their ABI (0: there are none).
     pub const REGS_USER: u64 = 1 << 12;
     /// Copy of the user stack.
     pub const STACK_USER: u64 = 1 << 13;
@@ -71,7 +71,7 @@ impl EventKind {
     }
 }
 
-/// Whose events.
+/// Whose activity an event follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whom {
     /// Everybody's on this CPU (`CAP_PERFMON`, or `kernel.perf_event_paranoid` at most 0).
@@ -83,7 +83,7 @@ pub enum Whom {
 /// How a fault's stack is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stack {
-    /// Not.
+    /// No stack, only the instruction pointer.
     None,
     /// By the kernel, along frame pointers.
     FramePointers,
@@ -94,9 +94,9 @@ pub enum Stack {
 /// One event on one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spec {
-    /// What.
+    /// What is sampled, if anything.
     pub kind: EventKind,
-    /// Whose.
+    /// Whom it follows.
     pub whom: Whom,
     /// Leave out what happens in kernel mode; all that `perf_event_paranoid` 2 allows an ordinary user.
     pub user_only: bool,
@@ -215,7 +215,7 @@ impl Event {
         self.id
     }
 
-    /// Its CPU.
+    /// The CPU it was opened on: it sees nothing that happens on others.
     pub fn cpu(&self) -> u32 {
         self.cpu
     }

@@ -46,7 +46,7 @@ pub struct ReclaimReport {
 pub struct ReclaimRoot {
     /// Mount point of the hierarchy with the memory controller.
     pub path: PathBuf,
-    /// Its method.
+    /// Which of its cgroups' files is written to.
     pub method: ReclaimMethod,
 }
 

@@ -32,7 +32,7 @@ pub struct CacheStat {
     pub cached: u64,
     /// Changed and not yet being written.
     pub dirty: u64,
-    /// Being written.
+    /// Marked as being written to the store right now.
     pub writeback: u64,
     /// Have been in the cache and left a shadow entry (not an upper bound: shadows are reclaimed).
     pub evicted: u64,

@@ -41,7 +41,7 @@ impl SharedWords {
         Ok(Self { at: at.cast_const().cast() })
     }
 
-    /// The numbers.
+    /// All of them, [`Self::COUNT`]; every process that shares the page sees and changes the same.
     pub fn words(&self) -> &[AtomicU32] {
         // SAFETY: the mapping has BYTES zeroed bytes, aligned to a page, for as long as `self` lives; any
         // bits are a valid AtomicU32.

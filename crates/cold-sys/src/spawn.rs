@@ -94,15 +94,15 @@ pub struct Timing {
     pub created: Nanos,
     /// It was gone and waited for.
     pub ended: Nanos,
-    /// `wait` status.
+    /// As wait4(2) fills it in: exit code or signal, not yet told apart.
     pub status: i32,
     /// CPU time of it and the descendants it waited for, in user mode.
     pub user: Nanos,
     /// In the kernel.
     pub system: Nanos,
-    /// Minor faults.
+    /// `ru_minflt` of it and the descendants it waited for.
     pub minor_faults: u64,
-    /// Major faults.
+    /// `ru_majflt` of the same: faults that had to wait for storage.
     pub major_faults: u64,
 }
 

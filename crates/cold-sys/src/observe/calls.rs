@@ -44,7 +44,7 @@ pub(super) enum Path {
 /// One system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Call {
-    /// Number.
+    /// Number, its ABI's `ignored_bits` cleared.
     pub(super) nr: u32,
     /// What it does.
     pub(super) kind: CallKind,

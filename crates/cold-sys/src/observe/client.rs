@@ -34,11 +34,11 @@ pub struct ObserveSpec {
 /// The three standard streams of the command.
 #[derive(Debug)]
 pub struct Streams {
-    /// Standard input.
+    /// Standard input of the helper, which the command inherits.
     pub stdin: Stdio,
-    /// Standard output.
+    /// Standard output, as `stdin`.
     pub stdout: Stdio,
-    /// Standard error.
+    /// Standard error, as `stdin`.
     pub stderr: Stdio,
 }
 

@@ -231,7 +231,6 @@ impl Collector {
         }
     }
 
-    /// The result.
     pub(super) fn finish(mut self, ending: Ending, killed_by_force: u64) -> ObservedStart {
         for file in self.files.iter_mut().filter(|f| !f.elsewhere) {
             file.gone |= !leads_to(&file.path, file.id);

@@ -19,25 +19,25 @@ pub enum ObserveError {
     /// Not in PATH.
     #[error("{command}: command not found in PATH")]
     NotFound {
-        /// The command.
+        /// First word of the command, a name without a slash.
         command: String,
     },
     /// The kernel refused to run it.
     #[error("cannot run {}: {}", path.shown(), io::Error::from_raw_os_error(*errno))]
     Exec {
-        /// The program.
+        /// The file as it was found in PATH or given with a slash.
         #[serde(with = "path_text")]
         path: PathBuf,
-        /// Error number.
+        /// Of execve(2); `EACCES` too where PATH has the file but nobody may execute it.
         errno: i32,
     },
     /// The working directory cannot be entered.
     #[error("cannot change to directory {}: {}", path.shown(), io::Error::from_raw_os_error(*errno))]
     Chdir {
-        /// The directory.
+        /// The directory that was asked for.
         #[serde(with = "path_text")]
         path: PathBuf,
-        /// Error number.
+        /// Of chdir(2).
         errno: i32,
     },
     /// Tracing is not allowed here.
@@ -47,7 +47,7 @@ pub enum ObserveError {
         io::Error::from_raw_os_error(*errno)
     )]
     Denied {
-        /// Error number.
+        /// Of ptrace(2) when it was to attach to the new process.
         errno: i32,
     },
     /// The filter cannot be installed.
@@ -57,13 +57,13 @@ pub enum ObserveError {
         io::Error::from_raw_os_error(*errno)
     )]
     Filter {
-        /// Error number.
+        /// Of seccomp(2).
         errno: i32,
     },
     /// A request to the kernel failed while following the tree.
     #[error("following the command failed: {}; it needs Linux 5.3 or later", io::Error::from_raw_os_error(*errno))]
     Trace {
-        /// Error number.
+        /// Of ptrace(2) or waitpid(2).
         errno: i32,
     },
     /// Anything else the kernel refused.
@@ -71,7 +71,7 @@ pub enum ObserveError {
     Os {
         /// As a verb phrase.
         action: String,
-        /// Error number.
+        /// What the kernel answered; `EIO` where it gave no number.
         errno: i32,
     },
     /// The command died before its program ran.
@@ -80,13 +80,13 @@ pub enum ObserveError {
     /// The helper process is gone.
     #[error("the observing helper process ended without a result ({status}); its tree was killed with it")]
     HelperDied {
-        /// How.
+        /// Its exit code or signal, in words.
         status: String,
     },
     /// The helper and its caller do not understand each other.
     #[error("the observing helper process sent something unexpected: {detail}")]
     Protocol {
-        /// What.
+        /// What came, or why it cannot be read.
         detail: String,
     },
 }

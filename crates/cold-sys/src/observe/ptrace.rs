@@ -57,16 +57,14 @@ pub(super) enum SyscallInfo {
     Seccomp {
         /// `AUDIT_ARCH_*`.
         arch: u32,
-        /// Number.
         nr: u64,
-        /// Arguments.
         args: [u64; 6],
         /// `SECCOMP_RET_DATA` of the filter.
         data: u32,
     },
     /// The call returned this (a negative error number on failure).
     Exit(i64),
-    /// Something else.
+    /// At the entry of a call, or in none.
     Other,
 }
 
@@ -100,7 +98,6 @@ pub(super) fn syscall_info(tid: i32) -> Result<SyscallInfo> {
 pub(super) enum Waited {
     /// A thread stopped.
     Stopped {
-        /// Which.
         tid: i32,
         /// The stop signal; `SIGTRAP | 0x80` at a system call.
         signal: i32,

@@ -37,7 +37,7 @@ pub struct Lock {
     pub pid: i32,
     /// Device as the kernel prints it (`s_dev`).
     pub dev: Dev,
-    /// Inode.
+    /// Inode number of the locked file.
     pub inode: u64,
 }
 

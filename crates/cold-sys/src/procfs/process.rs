@@ -11,23 +11,23 @@ use crate::{Error, Result};
 /// The fields of `/proc/PID/stat` that somebody here uses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stat {
-    /// Process id.
+    /// Process id in the pid namespace of this /proc.
     pub pid: i32,
     /// Command name, at most 15 bytes.
     pub comm: String,
     /// State letter: R, S, D, Z, T, …
     pub state: char,
-    /// Parent.
+    /// Parent's process id; 0: none in that pid namespace.
     pub ppid: i32,
-    /// Process group.
+    /// Process group, named by the pid of its leader, who may be gone.
     pub pgrp: i32,
-    /// Session.
+    /// Session, named by the pid of its leader, who may be gone.
     pub session: i32,
     /// Flags (`PF_*`; `0x0020_0000` is a kernel thread).
     pub flags: u64,
-    /// Minor faults.
+    /// Minor faults since it began, without those of its children.
     pub minflt: u64,
-    /// Major faults.
+    /// Major faults since it began, without those of its children.
     pub majflt: u64,
     /// User time in clock ticks.
     pub utime: u64,
@@ -42,7 +42,7 @@ pub struct Stat {
 /// One entry of `/proc/PID/fd`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fd {
-    /// Descriptor number.
+    /// Number of the descriptor in its process.
     pub fd: i32,
     /// Where the link points, as printed (`/path`, `socket:[…]`, `/path (deleted)`).
     pub target: PathBuf,

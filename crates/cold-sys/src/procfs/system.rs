@@ -12,19 +12,19 @@ use cold_model::Dev;
 pub struct DiskStat {
     /// Major and minor number.
     pub dev: Dev,
-    /// Name (`vda`).
+    /// Kernel name of the disk or partition (`vda`, `vda1`).
     pub name: String,
     /// Read requests completed (after merging).
     pub reads: u64,
     /// Read requests merged into others before they were issued.
     pub reads_merged: u64,
-    /// Bytes read.
+    /// Bytes read by these requests.
     pub read_bytes: u64,
     /// Sum of the read requests' times in milliseconds.
     pub read_ms: u64,
     /// Write requests completed.
     pub writes: u64,
-    /// Bytes written.
+    /// Bytes written by these requests.
     pub write_bytes: u64,
     /// Requests in flight now.
     pub in_flight: u64,

@@ -2,7 +2,7 @@
 
 use cold_model::pages::Runs;
 
-/// Consecutive pages.
+/// Consecutive pages of one file; never empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PageRun {
     /// First page, counted from the file's start.

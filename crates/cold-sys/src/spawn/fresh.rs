@@ -30,7 +30,8 @@ pub enum Fresh {
     Emptied(PathBuf),
     /// It is covered.
     Covered {
-        /// The directory.
+        /// Where the overlay is mounted: it shows what is there but for `hidden`; what is
+        /// written is gone at the next start.
         directory: PathBuf,
         /// Names in it that are not to be seen.
         hidden: Vec<Vec<u8>>,

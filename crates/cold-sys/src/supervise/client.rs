@@ -27,11 +27,11 @@ pub struct Spec {
     /// Name (`comm`, at most 15 bytes) of helpers of the tree that are not the program: what they use
     /// counts, and they are waited for, but the time of the tree's end is without them.
     pub helper: Option<String>,
-    /// Standard input.
+    /// Standard input of the supervisor, which the command inherits.
     pub stdin: Stdio,
-    /// Standard output.
+    /// Standard output, as `stdin`.
     pub stdout: Stdio,
-    /// Standard error.
+    /// Standard error, as `stdin`.
     pub stderr: Stdio,
 }
 

@@ -73,9 +73,9 @@ pub struct Usage {
     pub user: Nanos,
     /// System CPU time.
     pub system: Nanos,
-    /// Minor faults.
+    /// Faults without input or output (`ru_minflt`).
     pub minor_faults: u64,
-    /// Major faults.
+    /// Faults that had to wait for storage (`ru_majflt`).
     pub major_faults: u64,
     /// Bytes whose reading from block devices the tree caused (`ru_inblock`, 512-byte units).
     pub read_bytes: u64,

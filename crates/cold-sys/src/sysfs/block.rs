@@ -20,23 +20,23 @@ pub enum BlockKind {
     },
     /// Software RAID with its level (`raid1`).
     Md {
-        /// `md/level`.
+        /// `md/level` as it is there: `raid1`, `linear`.
         level: String,
     },
     /// A file presented as a disk.
     Loop {
-        /// The file.
+        /// Path of the file (`loop/backing_file`); ends with ` (deleted)` when it was removed.
         backing: PathBuf,
         /// Whether it is read past the page cache.
         direct_io: Option<bool>,
     },
-    /// Compressed memory.
+    /// zram: a disk in compressed memory.
     Zram,
     /// A RAM disk.
     Ram,
     /// A disk of a virtual machine (virtio-blk, xen-blkfront).
     Virtual,
-    /// `NVMe`.
+    /// A drive attached by `NVMe`.
     Nvme,
     /// Any other disk (SATA, SAS, USB, MMC, virtio-scsi).
     Disk,
