@@ -64,15 +64,15 @@ pub enum Error {
     NoDevice {
         /// What was asked for.
         place: PathBuf,
-        /// Why.
+        /// What lies there instead, or what is not known.
         why: String,
     },
     /// Neither room nor a file to read.
     #[error("nothing to measure with in {place}: {why}; name a file of at least 8 MiB on that disk instead")]
     NoFile {
-        /// The directory.
+        /// The directory without room, or the file that is too small.
         place: PathBuf,
-        /// Why.
+        /// How much is there.
         why: String,
     },
     /// An operation failed.
@@ -80,7 +80,7 @@ pub enum Error {
     Io {
         /// The attempted action.
         action: &'static str,
-        /// The path.
+        /// What it was attempted on.
         path: PathBuf,
         /// The kernel's answer.
         source: io::Error,

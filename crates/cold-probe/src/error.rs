@@ -11,7 +11,7 @@ pub enum Error {
     Io {
         /// The attempted action.
         action: &'static str,
-        /// The path.
+        /// What it was attempted on.
         path: PathBuf,
         /// The kernel's answer.
         source: io::Error,
@@ -21,29 +21,29 @@ pub enum Error {
     Subject {
         /// What was named.
         path: PathBuf,
-        /// Why not.
+        /// What is wrong with it, and where there is a choice what to choose instead.
         why: String,
     },
     /// The file could not be taken out of the cache.
     #[error("{path} is not cold: {why}")]
     NotCold {
-        /// The file.
+        /// The experiment's file, as this process opens it.
         path: PathBuf,
-        /// Why.
+        /// How many pages stayed, or that the kernel does not tell.
         why: String,
     },
     /// The file could not be kept in the cache.
     #[error("{path} is not warm: {why}")]
     NotWarm {
-        /// The file.
+        /// The experiment's file, as this process opens it.
         path: PathBuf,
-        /// Why.
+        /// How many of its pages went again.
         why: String,
     },
     /// A worker process failed.
     #[error("the process {name} failed: {why}")]
     Worker {
-        /// Its name.
+        /// Name of its crew ([`Crew::name`](crate::spec::Crew::name)).
         name: String,
         /// What it said.
         why: String,
@@ -51,7 +51,7 @@ pub enum Error {
     /// No memory limit can be set.
     #[error("no memory limit can be set: {why}")]
     NoLimit {
-        /// Why.
+        /// The right or the controller that is missing.
         why: String,
     },
     /// A line of a script.
@@ -60,7 +60,7 @@ pub enum Error {
     /// The user asked to stop.
     #[error("interrupted")]
     Interrupted,
-    /// The device.
+    /// The device could not be measured.
     #[error(transparent)]
     Device(#[from] crate::device::Error),
     /// A change of the system.

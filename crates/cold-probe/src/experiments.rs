@@ -53,19 +53,19 @@ pub enum State {
 /// Times in milliseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Times {
-    /// How many.
+    /// How many were timed.
     pub count: u64,
-    /// Mean.
+    /// Arithmetic mean.
     pub mean: f64,
     /// Standard deviation; 0 for one.
     pub sd: f64,
-    /// Shortest.
+    /// Shortest, exact.
     pub min: f64,
     /// Median, to 1.6%.
     pub p50: f64,
     /// 99th percentile, to 1.6%.
     pub p99: f64,
-    /// Longest.
+    /// Longest, exact.
     pub max: f64,
 }
 

@@ -17,7 +17,7 @@ pub struct GroupMemory {
     pub used: Option<u64>,
     /// Cached pages of files.
     pub cache: Option<u64>,
-    /// Anonymous memory.
+    /// Memory of no file: `rss` of version 1, `anon` of version 2.
     pub anonymous: Option<u64>,
     /// Most that ever was charged (version 2: from 5.19 on).
     pub peak: Option<u64>,

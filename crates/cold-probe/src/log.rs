@@ -27,7 +27,7 @@ pub use write::{Format, write};
 /// Rows kept at most: an hour at ten a second of forty counters; later ones are counted as lost.
 const MOST: usize = 1_500_000;
 
-/// A row.
+/// What one counter of one subject said at one time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     /// Milliseconds since the log began.
@@ -38,7 +38,7 @@ pub struct Sample {
     pub subject: Arc<str>,
     /// Its name, with its unit.
     pub counter: &'static str,
-    /// Its value.
+    /// In the counter's unit: of events the total so far, of sizes and rates the figure of the moment.
     pub value: f64,
 }
 
@@ -67,7 +67,7 @@ pub struct Log {
 }
 
 impl Log {
-    /// Keeps nothing.
+    /// A log without samples; what it is told is forgotten.
     pub fn off() -> Self {
         Self { shared: None, thread: None }
     }
@@ -119,7 +119,7 @@ impl Log {
         }
     }
 
-    /// Processes begin.
+    /// Looks at these processes (name, pid) from now on, at no others.
     pub(crate) fn begin(&self, processes: Vec<(String, u32)>) {
         if let Some(mut s) = self.state() {
             s.processes = processes

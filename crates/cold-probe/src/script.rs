@@ -29,7 +29,7 @@ pub(crate) const MOST: u64 = 256;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}:{line}: {why}", path.shown())]
 pub struct Mistake {
-    /// The file.
+    /// The `.SCR`, `.SCP` or `.SCT` it is in.
     pub path: PathBuf,
     /// Its line, from 1; 0 for the file as a whole.
     pub line: usize,
@@ -40,9 +40,9 @@ pub struct Mistake {
 /// A `PROCESS` line of a `.SCR`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessLine {
-    /// Its line.
+    /// Line in the `.SCR`, from 1.
     pub line: usize,
-    /// How often.
+    /// Processes that it makes (`REPEAT n`), 1 where it does not say.
     pub repeat: u64,
     /// The `.SCP`.
     pub file: String,
@@ -59,38 +59,38 @@ pub struct ProcessLine {
 /// A `THREAD` line of a `.SCP`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ThreadLine {
-    /// Its line.
+    /// Line in the `.SCP`, from 1.
     pub line: usize,
-    /// How often.
+    /// Threads that it makes (`REPEAT n`), 1 where it does not say.
     pub repeat: u64,
     /// The `.SCT`.
     pub file: String,
-    /// Its priority.
+    /// Name of its priority in full (`AboveNormal`), where one is stated.
     pub priority: Option<String>,
 }
 
 /// A `.SCT`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ThreadScript {
-    /// Pause, milliseconds.
+    /// Pause before each cycle, milliseconds (`THINKTIME`).
     pub think: Normal,
     /// Turns of action and computing per cycle.
     pub reads: Normal,
-    /// Place, records.
+    /// Record at which an action begins (`FILESEEK`); unused where `sequential`.
     pub seek: Normal,
-    /// Computing, milliseconds.
+    /// Computing after each action, milliseconds (`CPUTIME`).
     pub cpu: Normal,
-    /// Data page.
+    /// Number of the data page that computing writes (`DATAPAGE`).
     pub data: Normal,
-    /// Code page.
+    /// Number of the code page that computing reads (`CODEPAGE`).
     pub code: Normal,
-    /// The file.
+    /// The file to read or write, as the script names it (`FILEACCESS`).
     pub access: String,
     /// One record after another.
     pub sequential: bool,
     /// How it is reached.
     pub mode: Mode,
-    /// Bytes.
+    /// Bytes of a record (`RECORDSIZE`); 4096 where it does not say.
     pub record: u64,
     /// What is done.
     pub action: Vec<Act>,
@@ -99,7 +99,7 @@ pub struct ThreadScript {
 /// Everything a script says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Loaded {
-    /// Its directory.
+    /// Where the files that it names are looked for.
     pub directory: PathBuf,
     /// Its processes with their threads.
     pub processes: Vec<(ProcessLine, Vec<(ThreadLine, ThreadScript)>)>,

@@ -17,7 +17,7 @@ pub enum Mode {
         /// What the kernel is told of the file first.
         advice: FileAdvice,
     },
-    /// A mapping.
+    /// By loads and stores in a mapping of the file.
     Mapped(Mapping),
 }
 
@@ -25,7 +25,7 @@ pub enum Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileAdvice {
-    /// None.
+    /// No advice: the read-ahead that is configured.
     #[default]
     Normal,
     /// Exactly what is asked for is read.
@@ -37,7 +37,7 @@ pub enum FileAdvice {
 /// How a file is mapped and touched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Mapping {
-    /// `PROT_EXEC`.
+    /// With `PROT_EXEC` too, as code is mapped.
     pub exec: bool,
     /// `MAP_SHARED`; a private mapping's writes never reach the file.
     pub shared: bool,
@@ -47,11 +47,11 @@ pub struct Mapping {
     pub advice: Advice,
 }
 
-/// madvise(2).
+/// What is told of a mapping by madvise(2).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Advice {
-    /// None.
+    /// No advice: the kernel reads around a fault.
     #[default]
     Normal,
     /// `MADV_RANDOM`: one page per fault, evicted first.
@@ -183,12 +183,12 @@ impl Work {
 pub enum Limit {
     /// After so many records of each thread; all count.
     Records {
-        /// How many.
+        /// Records read or written, counting each letter of the action; the first thread there ends all.
         records: u64,
     },
     /// After a time; cycles that begin after the share `settle` of it count.
     Time {
-        /// Milliseconds.
+        /// From the start signal on, milliseconds.
         ms: u64,
         /// 0.5 is the rule of 1993.
         settle: f64,
@@ -200,7 +200,7 @@ pub enum Limit {
 pub struct Crew {
     /// Its name in tables and in the process list.
     pub name: String,
-    /// Its threads.
+    /// What each of its threads does, all at the same time.
     pub threads: Vec<Work>,
     /// When they end.
     pub limit: Limit,

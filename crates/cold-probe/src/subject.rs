@@ -87,7 +87,7 @@ impl Subject {
     pub fn path(&self) -> &Path {
         &self.path
     }
-    /// Its size.
+    /// Bytes that are used, all written when this was made; a file that was given up may be longer.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }

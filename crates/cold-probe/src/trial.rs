@@ -28,11 +28,11 @@ const SETTLE: Duration = Duration::from_millis(300);
 pub struct DeviceCount {
     /// Read requests, after merging.
     pub reads: u64,
-    /// Bytes read.
+    /// Bytes that these requests brought.
     pub read_bytes: u64,
-    /// Write requests.
+    /// Write requests, after merging.
     pub writes: u64,
-    /// Bytes written.
+    /// Bytes that these requests wrote.
     pub write_bytes: u64,
 }
 
@@ -83,7 +83,7 @@ pub struct Trial {
     pub ns: u64,
 }
 
-/// Runs trials.
+/// Starts workers and runs trials with them.
 #[derive(Clone)]
 pub struct Runner {
     /// The program that is a worker when its first argument says so: `cold` itself.

@@ -31,14 +31,14 @@ impl Variate {
 /// A quantity that varies around its mean. Its unit is the field's.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Normal {
-    /// Mean.
+    /// Arithmetic mean.
     pub mean: f64,
     /// Stated standard deviation.
     pub sd: f64,
 }
 
 impl Normal {
-    /// Always `mean`.
+    /// A quantity that does not vary: it is `mean` each time, and draws no random number.
     pub fn fixed(mean: f64) -> Self {
         Self { mean, sd: 0.0 }
     }
@@ -48,7 +48,7 @@ impl Normal {
         self.mean == 0.0 && self.sd == 0.0
     }
 
-    /// A value.
+    /// A value; it may be negative.
     pub fn draw(&self, variate: Variate, rng: &mut Pcg) -> f64 {
         if self.sd == 0.0 { self.mean } else { self.mean + variate.standard(rng) * self.sd }
     }
@@ -89,14 +89,14 @@ pub enum Seek {
     Normal(Normal),
     /// Each of `from..to` (records) alike.
     Uniform {
-        /// First record.
+        /// First record, inclusive.
         from: u64,
         /// The one after the last.
         to: u64,
     },
     /// Record 0 most often, record n in proportion to 1/(n+1)^theta, 0 < theta < 1; in order, not hashed.
     Zipf {
-        /// The exponent.
+        /// How much the first are preferred: nearly all alike at 0, most of all at 1.
         theta: f64,
     },
 }
@@ -114,7 +114,7 @@ impl Seek {
     }
 }
 
-/// Draws places.
+/// Draws where action strings begin, one record after another.
 #[derive(Debug, Clone)]
 pub struct Seeker {
     seek: Seek,

@@ -30,7 +30,7 @@ pub(crate) const LONGEST_LINE: u64 = 16 << 20;
 /// What happened in one interval of a thread's time.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Tick {
-    /// Records.
+    /// Records read or written in it.
     pub records: u64,
     /// Their time less the probe's own cost, nanoseconds.
     pub ns: f64,
@@ -111,7 +111,7 @@ pub struct CrewReport {
 pub enum Answer {
     /// All is open and calibrated.
     Ready,
-    /// Done.
+    /// All threads have ended; what they did.
     Done(CrewReport),
     /// It could not be done.
     Failed(String),

@@ -54,7 +54,7 @@ pub(super) fn fill(file: &File, most: u64, least: u64, time: Duration) -> io::Re
     Ok(at)
 }
 
-/// Scattered reads.
+/// What reads of single pages at random places came to.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Scattered {
     /// Median time of one.

@@ -17,14 +17,14 @@ use crate::{Error, Result};
 /// Of so many records one is asked about: what asking costs would otherwise slow the faster process most.
 const WATCH: u32 = 16;
 
-/// Sizes.
+/// Memory, spans, records and repetitions.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Options {
     /// Memory of both together.
     pub limit: Bytes,
     /// Bytes of one unit; spans are 1 to `spans` units.
     pub unit: Bytes,
-    /// Largest span.
+    /// Largest span, in units; each side's file has this size.
     pub spans: u64,
     /// Bytes of a record.
     pub record: u64,
@@ -59,7 +59,7 @@ impl Options {
     }
 }
 
-/// Who fights.
+/// Two ways of reading that compete for memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pair {
@@ -94,10 +94,10 @@ impl Pair {
     }
 }
 
-/// One trial.
+/// One trial of a pair at one span; figures of both sides come in the order of [`Pair::names`].
 #[derive(Debug, Clone, Serialize)]
 pub struct Bout {
-    /// Who.
+    /// The two sides.
     pub pair: Pair,
     /// Span in units.
     pub span: u64,
@@ -122,7 +122,7 @@ pub struct Bout {
 /// One pair over its repetitions at one span.
 #[derive(Debug, Clone, Serialize)]
 pub struct Point {
-    /// Who.
+    /// The two sides; their figures come in the order of [`Pair::names`].
     pub pair: Pair,
     /// Span in units.
     pub span: u64,
@@ -137,7 +137,7 @@ pub struct Point {
 /// What a pair comes to, over the spans at which both do not fit.
 #[derive(Debug, Clone, Serialize)]
 pub struct Verdict {
-    /// Who.
+    /// The two sides; first and second are those of [`Pair::names`].
     pub pair: Pair,
     /// Bouts that it rests on.
     pub bouts: usize,
@@ -147,14 +147,14 @@ pub struct Verdict {
     pub favoured: Option<&'static str>,
 }
 
-/// Everything.
+/// All bouts and what they prove.
 #[derive(Debug, Clone, Serialize)]
 pub struct Found {
     /// As they ran.
     pub bouts: Vec<Bout>,
     /// By pair and span.
     pub points: Vec<Point>,
-    /// By pair.
+    /// One per pair, in the order of [`Pair::ALL`].
     pub verdicts: Vec<Verdict>,
     /// It was interrupted: these are the bouts that were over by then.
     pub interrupted: bool,

@@ -18,7 +18,7 @@ pub struct StrideRow {
     pub ms: Times,
 }
 
-/// Everything.
+/// What the device costs, and whether distance and direction matter.
 #[derive(Debug, Clone, Serialize)]
 pub struct Found {
     /// Latency, bandwidth, depths, cap.

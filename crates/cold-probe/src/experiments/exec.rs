@@ -20,9 +20,9 @@ const PAGE: u64 = 4096;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MappingKind {
-    /// `PROT_READ`.
+    /// `PROT_READ`, as data is mapped.
     Read,
-    /// `PROT_READ | PROT_EXEC`.
+    /// `PROT_READ | PROT_EXEC`, as code is mapped.
     Exec,
     /// `PROT_READ`, `MADV_SEQUENTIAL`.
     Sequential,
@@ -31,14 +31,14 @@ pub enum MappingKind {
 }
 
 impl MappingKind {
-    /// All.
+    /// All, in the order of the tables.
     pub const ALL: [Self; 4] = [Self::Read, Self::Exec, Self::Sequential, Self::Random];
-    /// Their words.
+    /// [`Self::word`] of each of [`Self::ALL`], in its order.
     pub const WORDS: [&str; 4] = {
         let [a, b, c, d] = Self::ALL;
         [a.word(), b.word(), c.word(), d.word()]
     };
-    /// Its word.
+    /// What the tables call it.
     pub const fn word(self) -> &'static str {
         match self {
             Self::Read => "read",
@@ -88,7 +88,7 @@ pub struct TouchRow {
     pub kind: MappingKind,
     /// One of [`ORDERS`].
     pub order: &'static str,
-    /// Pages touched.
+    /// Places touched, each once and in a page of its own (4096 bytes).
     pub touches: u64,
     /// Faults that waited.
     pub major_faults: u64,
@@ -98,12 +98,12 @@ pub struct TouchRow {
     pub ms: f64,
 }
 
-/// Everything.
+/// What all kinds of mapping came to.
 #[derive(Debug, Clone, Serialize)]
 pub struct Found {
     /// The window of one fault, by kind.
     pub windows: Vec<Window>,
-    /// Series.
+    /// One per kind that could be mapped and order, in the order of [`MappingKind::ALL`] and [`ORDERS`].
     pub rows: Vec<TouchRow>,
     /// Kinds that could not be mapped (code on a file system mounted noexec), with the reason.
     pub refused: Vec<(MappingKind, String)>,

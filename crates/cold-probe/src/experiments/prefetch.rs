@@ -26,17 +26,17 @@ const QUIET_MS: f64 = 100.0;
 const PIECE: u32 = 128 << 10;
 const DEPTH: u32 = 32;
 
-/// A call.
+/// A way to ask the kernel for pages before they are needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Call {
     /// readahead(2).
     Readahead,
-    /// `POSIX_FADV_WILLNEED`.
+    /// posix_fadvise(2) with `POSIX_FADV_WILLNEED`.
     FadviseWillneed,
-    /// `MADV_WILLNEED`.
+    /// madvise(2) of a mapping with `MADV_WILLNEED`.
     MadviseWillneed,
-    /// `MADV_POPULATE_READ`.
+    /// madvise(2) of a mapping with `MADV_POPULATE_READ` (Linux 5.14), which waits for the pages.
     PopulateRead,
     /// pread(2) of everything, 1 MiB at a time.
     Read,
@@ -47,7 +47,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// All.
+    /// All, in the order of the tables.
     pub const ALL: [Self; 7] = [
         Self::Readahead,
         Self::FadviseWillneed,
@@ -57,7 +57,7 @@ impl Call {
         Self::UringWillneed,
         Self::UringRead,
     ];
-    /// Its name.
+    /// What the tables call it.
     pub fn word(self) -> &'static str {
         match self {
             Self::Readahead => "readahead",
@@ -71,10 +71,10 @@ impl Call {
     }
 }
 
-/// One call.
+/// What one call for one number of bytes did with a cold file.
 #[derive(Debug, Clone, Serialize)]
 pub struct CallRow {
-    /// Which.
+    /// By which the bytes were asked for.
     pub call: Call,
     /// Bytes asked for.
     pub asked: u64,
@@ -91,7 +91,7 @@ pub struct CallRow {
 /// What it comes to.
 #[derive(Debug, Clone, Serialize)]
 pub struct Found {
-    /// All calls.
+    /// One per call and number of bytes, ascending; none from a refusal on.
     pub rows: Vec<CallRow>,
     /// Calls the kernel refused, with its answer.
     pub refused: Vec<(Call, String)>,

@@ -17,7 +17,7 @@ use crate::trial::DeviceCount;
 use crate::variate::Seek;
 use crate::worker::ThreadReport;
 
-/// Sizes.
+/// Memory, file, threads and time.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Options {
     /// Memory of the process.
@@ -37,14 +37,14 @@ impl Options {
     pub const MODERN: Self = Self { limit: Bytes(256 << 20), bytes: 1 << 30, threads: 8, seconds: 6.0 };
 }
 
-/// One line.
+/// What one mode and order came to with so many threads.
 #[derive(Debug, Clone, Serialize)]
 pub struct PressureRow {
     /// How the file is reached.
     pub mode: &'static str,
     /// `normal, 512 B`, `uniform`, `sequential`.
     pub order: &'static str,
-    /// Threads.
+    /// Threads of the one process, all alike.
     pub threads: u64,
     /// Time per record.
     pub ms: Times,
@@ -54,7 +54,7 @@ pub struct PressureRow {
     pub last_per_second: f64,
     /// Records that were not cached.
     pub misses: Option<u64>,
-    /// Major faults.
+    /// Faults that waited for the device, of all threads.
     pub major_faults: u64,
     /// What the device did.
     pub device: Option<DeviceCount>,

@@ -7,12 +7,12 @@ use crate::Result;
 use crate::spec::{Limit, Mapping, Mode, Work};
 use crate::variate::{Normal, Seek};
 
-/// Sizes.
+/// The file, the range of record sizes, the time.
 #[derive(Debug, Clone, Serialize)]
 pub struct Options {
     /// Bytes of the file.
     pub bytes: u64,
-    /// Smallest record.
+    /// Bytes of the smallest record; below 512 it is 512.
     pub from: u64,
     /// Largest; sizes double from `from` on.
     pub to: u64,
@@ -27,7 +27,7 @@ impl Options {
     pub const MODERN: Self = Self { bytes: 256 << 20, from: 4096, to: 2 << 20, seconds: 0.5 };
 }
 
-/// One line.
+/// What one record size came to in one order and mode.
 #[derive(Debug, Clone, Serialize)]
 pub struct RecordRow {
     /// Bytes of a record.
@@ -38,7 +38,7 @@ pub struct RecordRow {
     pub mode: &'static str,
     /// Bytes per second.
     pub bytes_per_second: f64,
-    /// The figures.
+    /// Times and counts that it rests on.
     #[serde(flatten)]
     pub measured: Measured,
 }

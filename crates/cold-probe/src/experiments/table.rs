@@ -13,7 +13,7 @@ use crate::{Error, Result};
 
 pub use answer::{Answer, Other, answers};
 
-/// Sizes.
+/// The file, its records, and which lines are measured how often.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct Options {
     /// Bytes of the file.
@@ -52,7 +52,7 @@ impl Options {
     }
 }
 
-/// One line.
+/// What one order, action, mode and state of the cache came to.
 #[derive(Debug, Clone, Serialize)]
 pub struct TableRow {
     /// `sequential`, `normal`, `uniform`.
@@ -109,7 +109,7 @@ pub struct Published {
     pub direct: f64,
     /// Through the cache.
     pub buffered: f64,
-    /// Mapped.
+    /// By a mapping.
     pub mapped: f64,
 }
 
@@ -121,7 +121,7 @@ pub const PUBLISHED: [Published; 4] = [
     Published { order: "normal", action: "read-write", direct: 40.66, buffered: 3.16, mapped: 1.31 },
 ];
 
-/// Orders, actions.
+/// The orders and the actions, by the words of tables and options.
 pub const WORDS: ([&str; 3], [&str; 3]) =
     (["sequential", "normal", "uniform"], ["read", "write", "read-write"]);
 
@@ -147,10 +147,10 @@ struct Line {
     stream: u64,
 }
 
-/// Everything.
+/// The table and what it proves.
 #[derive(Debug, Clone, Serialize)]
 pub struct Found {
-    /// The lines.
+    /// By order, then action, mode and state.
     pub rows: Vec<TableRow>,
     /// What they come to.
     pub answers: Vec<Answer>,
@@ -248,9 +248,9 @@ fn one(lab: &Lab<'_>, o: &Options, subject: &Subject, line: &Line, round: u64) -
 pub struct Ranking<'a> {
     /// Past the cache.
     pub direct: &'a TableRow,
-    /// Through it.
+    /// Through the cache, by calls.
     pub buffered: &'a TableRow,
-    /// Mapped.
+    /// Through the cache, by a mapping.
     pub mapped: &'a TableRow,
 }
 

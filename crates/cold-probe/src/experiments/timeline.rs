@@ -9,7 +9,7 @@ use crate::spec::{Act, Limit, Mode, Work};
 use crate::variate::Seek;
 use crate::{Error, Result};
 
-/// What runs.
+/// What is done with which file, how and for how long.
 #[derive(Debug, Clone, Serialize)]
 pub struct Options {
     /// Bytes of the file.
@@ -22,7 +22,7 @@ pub struct Options {
     pub action: Vec<Act>,
     /// How the file is reached.
     pub mode: Mode,
-    /// Seconds.
+    /// Time of the trial in seconds, all of which counts.
     pub seconds: f64,
 }
 
@@ -49,7 +49,7 @@ impl Options {
     }
 }
 
-/// One interval.
+/// What happened in one interval of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Point {
     /// Its begin, milliseconds.
@@ -75,7 +75,7 @@ pub struct Point {
 pub struct Found {
     /// Over the whole time.
     pub all: Measured,
-    /// By interval.
+    /// One per interval, in order of time.
     pub points: Vec<Point>,
 }
 

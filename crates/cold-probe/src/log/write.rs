@@ -15,7 +15,7 @@ use parquet::schema::parser::parse_message_type;
 
 use super::Sample;
 
-/// The columns.
+/// Columns of the Parquet file; a CSV has the same.
 const SCHEMA: &str = "message counters {
     REQUIRED DOUBLE at_ms;
     REQUIRED BYTE_ARRAY phase (UTF8);

@@ -13,7 +13,7 @@ type Result<T> = std::result::Result<T, Mistake>;
 const LARGEST: f64 = 1e12;
 /// Most pages of data.
 const MOST_PAGES: u64 = 1 << 18;
-/// Largest record.
+/// Most bytes of a record.
 const MOST_RECORD: u64 = 16 << 20;
 
 /// A line without comment, in words.

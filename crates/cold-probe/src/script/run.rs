@@ -23,7 +23,7 @@ pub struct Options {
     pub seconds: f64,
     /// Where files are made that the scripts name and that do not exist.
     pub place: PathBuf,
-    /// Their size.
+    /// Bytes of each file that is made.
     pub file_bytes: u64,
     /// Files the user gives up: only these are written among those that exist.
     pub destroy: Vec<PathBuf>,
@@ -38,7 +38,7 @@ pub struct Options {
 pub struct Ran {
     /// Number of its process, from 1, and its own in it.
     pub place: (usize, usize),
-    /// Its script.
+    /// The `.SCT` that it ran.
     pub script: ThreadScript,
     /// The nice value that its priorities came to.
     pub nice: i32,

@@ -29,7 +29,7 @@ pub struct Answer {
 /// A way beside the one with the least median.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Other {
-    /// Its name.
+    /// `mapped`, `buffered` or `direct`.
     pub mode: &'static str,
     /// Its time as a ratio of the least, within rounds; none with fewer than two rounds.
     pub comparison: Option<Comparison>,
