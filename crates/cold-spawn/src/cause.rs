@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::evidence::{Evidence, Spent};
 use crate::growth::{Growth, ValueKind, judge_points};
 
-/// What lengthened.
+/// Kinds of things whose amount grows with the number of starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {

@@ -25,7 +25,7 @@ struct Machine {
     number: u16,
     /// `exit_group(0)`.
     exit: &'static [u8],
-    /// glibc's loader.
+    /// Path of glibc's dynamic loader, which the interpreter of a dynamic program names.
     loader: &'static str,
 }
 

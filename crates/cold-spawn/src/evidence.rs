@@ -13,9 +13,9 @@ use cold_model::recording::{FileKind, LookupKind, Recording, StackIdx, TouchKind
 /// Counts of one start. Times are the wall time of the calls concerned, nanoseconds.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Evidence {
-    /// Path resolutions.
+    /// System calls that resolve a path; listing a directory is not counted.
     pub lookups: u64,
-    /// Failed ones.
+    /// Those that failed, but not because the name was there already (`EEXIST`).
     pub misses: u64,
     /// Pages faulted in, mapped around or read, where the tier tells.
     pub touched_pages: Option<u64>,
@@ -35,7 +35,7 @@ pub struct Evidence {
     pub calls: BTreeMap<String, Calls>,
     /// From the call that creates the process until it was waited for; 0: not timed.
     pub wall_ns: u64,
-    /// That, divided.
+    /// The same time by what happened in it; `None` where no exec was seen.
     pub stages: Option<Stages>,
 }
 

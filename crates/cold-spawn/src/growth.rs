@@ -64,9 +64,9 @@ pub enum ValueKind {
 /// How a series grows.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Growth {
-    /// The verdict.
+    /// The model that describes it best, after all tests; constant when nothing is sure.
     pub class: Class,
-    /// Its fit.
+    /// Fit of the model of `class`.
     pub fit: Fit,
     /// Every model's fit, simplest first.
     pub fits: Vec<Fit>,

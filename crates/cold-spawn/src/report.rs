@@ -17,7 +17,7 @@ pub const SCHEMA: &str = "coldstart.spawn/1";
 /// The whole document.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Report {
-    /// [`SCHEMA`].
+    /// Always [`SCHEMA`].
     pub schema: &'static str,
     /// Version of `cold`.
     pub version: String,
@@ -34,23 +34,23 @@ pub struct Report {
 /// Distribution of a time, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Times {
-    /// Starts.
+    /// How many times it is of.
     pub n: usize,
-    /// Mean.
+    /// Arithmetic mean.
     pub mean: f64,
-    /// Shortest.
+    /// Shortest of all.
     pub min: f64,
-    /// Percentiles.
+    /// 10th percentile.
     pub p10: f64,
-    /// Median.
+    /// Median (50th percentile).
     pub p50: f64,
-    /// See `p10`.
+    /// 90th percentile.
     pub p90: f64,
-    /// See `p10`.
+    /// 95th percentile.
     pub p95: f64,
-    /// See `p10`.
+    /// 99th percentile.
     pub p99: f64,
-    /// Longest.
+    /// Longest of all.
     pub max: f64,
 }
 
@@ -89,7 +89,7 @@ pub enum Part {
 /// How long a part takes.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct PartTime {
-    /// Which.
+    /// What the time goes into.
     pub part: Part,
     /// Difference of medians, nanoseconds; at least 0.
     pub ns: f64,
@@ -98,9 +98,9 @@ pub struct PartTime {
 /// What an empty start costs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct BaselineTimes {
-    /// Which.
+    /// What is started instead of the program.
     pub baseline: Baseline,
-    /// Its times.
+    /// Wall times of its starts, each until it was waited for.
     pub times: Times,
 }
 
@@ -119,18 +119,18 @@ pub struct Start {
     pub user_ns: u64,
     /// In the kernel.
     pub system_ns: u64,
-    /// Minor faults.
+    /// Minor faults of the start: of it and the descendants it waited for.
     pub minor_faults: u64,
-    /// Major faults.
+    /// Major faults of the same: those that had to wait for storage.
     pub major_faults: u64,
-    /// `wait` status.
+    /// As wait4(2) fills it in: exit code or signal; 0: exit code 0.
     pub status: i32,
 }
 
 /// When the loader hands over, as traced starts tell; what a stop of theirs takes is taken off.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Handed {
-    /// Traced starts.
+    /// Traced starts that the medians are of.
     pub starts: usize,
     /// Median from the end of the exec to the program's entry, nanoseconds; none without a loader.
     pub loading_ns: Option<f64>,
@@ -145,9 +145,9 @@ pub struct Handed {
 pub struct ObservedStart {
     /// Index among all starts.
     pub index: u64,
-    /// Path resolutions.
+    /// System calls that resolve a path, of all its processes; listing a directory is not counted.
     pub lookups: u64,
-    /// Failed ones.
+    /// Those that failed, but not because the name was there already (`EEXIST`).
     pub misses: u64,
     /// Bytes of directory entries.
     pub listed_bytes: u64,
@@ -222,7 +222,7 @@ pub struct Series {
     pub stages: Option<Stages>,
     /// Loading and the program told apart.
     pub handed: Option<Handed>,
-    /// Why not.
+    /// Why no start could be traced.
     pub not_traced: Option<String>,
     /// Growth and its causes.
     pub judged: Judged,
@@ -232,9 +232,9 @@ pub struct Series {
     pub not_observed: Option<String>,
     /// It was interrupted.
     pub interrupted: bool,
-    /// Every start.
+    /// Every timed start, in the order in which they began.
     pub starts: Vec<Start>,
-    /// Observed starts.
+    /// Every observed start by its index; its time is in no distribution.
     pub observed: Vec<ObservedStart>,
 }
 

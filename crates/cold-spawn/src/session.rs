@@ -32,11 +32,11 @@ const TRACED: usize = 7;
 /// What to do.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The program.
+    /// What is started again and again.
     pub program: Program,
     /// How processes are created.
     pub method: Method,
-    /// Timed starts.
+    /// Starts of the program that are timed; observed and traced ones come on top.
     pub starts: usize,
     /// Spawners that start programs at the same time, at least 1.
     pub jobs: usize,

@@ -26,9 +26,9 @@ pub struct Program {
 /// What the tree consisted of.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Tree {
-    /// Processes created.
+    /// Processes seen, those that already ran at the beginning included.
     pub processes: u64,
-    /// Programs executed.
+    /// Times that a process executed a program.
     pub execs: u64,
     /// Processes that never executed a program.
     pub without_exec: u64,

@@ -77,7 +77,7 @@ impl Verdict {
 /// Everything that was judged of a series.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Judged {
-    /// The verdict.
+    /// How the cost of a start grows, and from what that was taken.
     pub verdict: Verdict,
     /// How wall time grows, drift taken out; none when there are too few starts.
     pub time: Option<Growth>,

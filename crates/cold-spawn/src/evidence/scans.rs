@@ -37,9 +37,9 @@ pub struct NameScan {
     pub prefix: String,
     /// What stands behind it.
     pub suffix: String,
-    /// First and last integer looked at.
+    /// First integer looked at.
     pub first: u64,
-    /// See `first`.
+    /// Last integer looked at, inclusive.
     pub last: u64,
     /// Lookups, repeated ones of the same name included.
     pub lookups: u64,

@@ -15,16 +15,16 @@ const NEEDED: [&str; 4] = ["processes", "lookups", "touches", "task_state"];
 /// What was seen of a group of starts.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// The recording.
+    /// All starts of the group in one recording.
     pub recording: Recording,
-    /// System calls.
+    /// Counts of system calls by process, of all processes of the recording.
     pub calls: Vec<ProcessCalls>,
 }
 
 /// How often one system call returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Calls {
-    /// Calls.
+    /// Calls that returned.
     pub calls: u64,
     /// Bytes read, written, or of directory entries.
     pub bytes: u64,
@@ -35,11 +35,11 @@ pub struct Calls {
 /// How often one process called one system call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProcessCalls {
-    /// Process.
+    /// Process (thread group) that called, as the recording names it.
     pub pid: u32,
     /// Name of the call.
     pub name: String,
-    /// How often.
+    /// Calls, bytes and time, summed over the whole recording.
     pub calls: Calls,
 }
 

@@ -12,7 +12,7 @@ const FALLING_SHARE: f64 = 0.25;
 /// One fitted model.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Fit {
-    /// Which model.
+    /// The model that is fitted.
     pub class: Class,
     /// Constant: a. Logarithmic, linear: a, b. Quadratic: a, b, c. Step: level before, level after, index of
     /// the first start of the second level.
