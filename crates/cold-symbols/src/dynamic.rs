@@ -25,7 +25,7 @@ pub struct Needs {
     pub needed: Vec<String>,
     /// `DT_RUNPATH` and `DT_RPATH`, split; may contain `$ORIGIN`.
     pub search: Vec<String>,
-    /// 64-bit.
+    /// An ELF file of 64 bits (`ELFCLASS64`); false: of 32 bits.
     pub wide: bool,
 }
 

@@ -57,7 +57,7 @@ impl Image {
         Ok(Self { path, meta, cache: ReadCache::new(file), left })
     }
 
-    /// Its bytes.
+    /// Its bytes. All readers share the cache and the number of bytes that may still be read.
     pub(crate) fn reader(&self) -> Reader<'_> {
         Reader { cache: &self.cache, left: &self.left }
     }

@@ -11,13 +11,13 @@ pub enum Error {
     /// It does not begin like an ELF file.
     #[error("{path} is not an ELF file")]
     NotElf {
-        /// The file.
+        /// The file as it was named to be opened.
         path: PathBuf,
     },
     /// It begins like one and goes on differently, or is larger than any program is.
     #[error("{path} is a damaged ELF file: {why}")]
     Damaged {
-        /// The file.
+        /// The file as it was named to be opened.
         path: PathBuf,
         /// What was wrong.
         why: String,

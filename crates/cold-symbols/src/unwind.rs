@@ -22,24 +22,24 @@ pub const MAX_FRAMES: usize = 256;
 /// Registers of a thread at the moment its stack was copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Registers {
-    /// x86-64.
+    /// Of a thread on x86-64.
     X86_64 {
-        /// Instruction pointer.
+        /// Instruction pointer (rip).
         ip: u64,
-        /// Stack pointer.
+        /// Stack pointer (rsp): address of the first byte of the copied stack.
         sp: u64,
-        /// Frame pointer.
+        /// rbp: the frame pointer in code that keeps one, else any value.
         bp: u64,
     },
-    /// aarch64.
+    /// Of a thread on arm64.
     Aarch64 {
-        /// Program counter.
+        /// Program counter (pc).
         pc: u64,
-        /// Stack pointer.
+        /// Stack pointer (sp): address of the first byte of the copied stack.
         sp: u64,
-        /// Frame pointer.
+        /// x29: the frame pointer in code that keeps one, else any value.
         fp: u64,
-        /// Link register.
+        /// x30, the link register: return address of a function that calls no other.
         lr: u64,
     },
 }
