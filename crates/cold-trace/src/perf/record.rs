@@ -40,7 +40,7 @@ impl Events {
 pub struct Record<'a> {
     /// `CLOCK_MONOTONIC` in nanoseconds.
     pub at: u64,
-    /// Process and thread in whose context it was written.
+    /// Process (thread group) that ran when it was written.
     pub pid: u32,
     /// Thread that ran then: of a fork the maker, not what was made.
     pub tid: u32,
