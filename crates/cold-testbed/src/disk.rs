@@ -39,9 +39,9 @@ pub enum FileSystem {
 /// What disk is wanted.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Its speed.
+    /// How late it answers.
     pub preset: Preset,
-    /// Its size.
+    /// Bytes of the block device, file system included.
     pub size: Bytes,
     /// Its file system.
     pub file_system: FileSystem,
@@ -61,17 +61,17 @@ pub struct Info {
     pub mount_point: PathBuf,
     /// Its block device, `/dev/loopN`.
     pub device: PathBuf,
-    /// N.
+    /// Number of the loop device: N of `/dev/loopN`.
     pub number: u32,
     /// The server's control socket.
     pub control: PathBuf,
-    /// The supervisor.
+    /// Process id of `cold-testdisk create`, which made the disk and takes it down at its end.
     pub supervisor: i32,
-    /// Its speed.
+    /// How late it answers.
     pub preset: Preset,
     /// Its file system.
     pub file_system: FileSystem,
-    /// Its size.
+    /// Bytes of the block device, file system included.
     pub size: Bytes,
 }
 
@@ -83,7 +83,7 @@ pub enum Error {
     Io {
         /// The attempted action.
         action: &'static str,
-        /// The path.
+        /// What it was attempted on.
         path: PathBuf,
         /// The kernel's answer.
         source: std::io::Error,

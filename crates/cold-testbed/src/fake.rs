@@ -68,7 +68,7 @@ impl FakeTree {
         self
     }
 
-    /// The root.
+    /// Directory that stands for `/`.
     pub fn root(&self) -> &Path {
         self.root.path()
     }

@@ -61,7 +61,7 @@ impl std::fmt::Display for Fault {
 /// One fault at one call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Injection {
-    /// The call.
+    /// The call, by what it is and what it is about.
     pub key: Key,
     /// Which one of the equal ones, from 1.
     pub nth: usize,
@@ -80,11 +80,11 @@ impl std::fmt::Display for Injection {
 pub struct Target {
     /// The executable; its helpers are known by it.
     pub program: PathBuf,
-    /// Arguments.
+    /// Arguments, without the program's own name.
     pub args: Vec<OsString>,
     /// Variables added to the environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Working directory.
+    /// Directory in which the program starts.
     pub cwd: PathBuf,
     /// What paths are called in keys.
     pub names: Names,
@@ -121,7 +121,7 @@ impl Ran {
     pub fn processes(&self) -> Vec<i32> {
         marked(&self.mark)
     }
-    /// Kills them.
+    /// Kills them with SIGKILL, and those that they make meanwhile.
     pub fn end_processes(&self) {
         end_marked(&self.mark);
     }

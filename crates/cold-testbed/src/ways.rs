@@ -22,12 +22,12 @@ pub enum Access {
     Direct,
 }
 
-/// One way.
+/// One way to read a file, with the pages that it touches.
 #[derive(Debug, Clone)]
 pub struct Way {
     /// Its name, and its file's.
     pub name: &'static str,
-    /// How.
+    /// Through what its pages are reached.
     pub kind: Access,
     /// First page, page behind the last, step.
     pages: (u64, u64, u64),

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Op {
-    /// Read.
+    /// Read bytes from the disk.
     Read,
-    /// Written.
+    /// Wrote bytes to the disk.
     Write,
     /// Flushed the disk's cache.
     Flush,
@@ -25,7 +25,7 @@ pub struct Request {
     pub op: Op,
     /// Bytes from the disk's start.
     pub offset: u64,
-    /// Length.
+    /// Bytes to read or write; 0 for a flush.
     pub len: Bytes,
     /// When it arrived (`CLOCK_MONOTONIC`).
     pub arrival: Nanos,
@@ -38,15 +38,15 @@ pub struct Request {
 /// Sums since the last [`crate::SlowDisk::reset_log`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Totals {
-    /// Read requests.
+    /// Read requests, as they came from the loop device.
     pub reads: u64,
-    /// Bytes read.
+    /// Bytes asked for by them.
     pub read_bytes: Bytes,
-    /// Write requests.
+    /// Write requests, as they came from the loop device.
     pub writes: u64,
-    /// Bytes written.
+    /// Bytes written by them.
     pub written_bytes: Bytes,
-    /// Flushes.
+    /// Flush requests.
     pub flushes: u64,
 }
 

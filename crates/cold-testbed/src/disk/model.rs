@@ -44,7 +44,7 @@ pub struct Model {
 }
 
 impl Preset {
-    /// Its figures.
+    /// What it adds to a request's time, and what the kernel is told.
     pub fn model(self) -> Model {
         let plain = Model {
             controller_ns: 0,

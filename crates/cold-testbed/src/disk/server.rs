@@ -41,7 +41,7 @@ pub struct Serve {
     pub backing: PathBuf,
     /// Size in bytes.
     pub size: u64,
-    /// Delays.
+    /// By how much answers are delayed.
     pub model: Model,
     /// Path of the control socket.
     pub control: PathBuf,

@@ -54,7 +54,7 @@ pub fn choose(
     in_rounds.take(choice.most.unwrap_or(usize::MAX)).cloned().collect()
 }
 
-/// splitmix64.
+/// Pseudo-random numbers by splitmix64.
 struct Random(u64);
 
 impl Random {
