@@ -5,9 +5,8 @@ use std::process::ExitCode;
 /// How `cold` ends. The numbers are documented in `--help` and docs/reference/exit-codes.md.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
-    /// Done.
     Done = 0,
-    /// Something failed.
+    /// Something failed that has no code of its own.
     Failed = 1,
     /// The command line is wrong.
     Usage = 2,

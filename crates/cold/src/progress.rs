@@ -31,7 +31,7 @@ impl<'a> Line<'a> {
         self.bar.finish_and_clear();
     }
 
-    /// Another step.
+    /// Names the step that begins and draws the line once.
     pub(crate) fn step(&mut self, what: &str) {
         // Drawn here and not by a ticking thread: `cold` stays quiet while a start is measured.
         self.bar.set_message(what.shown().to_string());

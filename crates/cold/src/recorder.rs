@@ -28,7 +28,7 @@ pub(crate) enum Whom {
     ChildrenOf(u32),
     /// This process and what it starts from now on.
     Process(u32),
-    /// Everybody.
+    /// All processes but `cold` itself.
     Everybody,
 }
 

@@ -73,7 +73,7 @@ impl Exports {
         self.wanted.iter().any(|(_, p)| is_stdout(p))
     }
 
-    /// Writes everything.
+    /// Writes each document that was asked for, to its file or to standard output.
     pub(super) fn write(
         &self,
         report: &Report,

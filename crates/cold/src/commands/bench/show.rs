@@ -25,7 +25,6 @@ const COLUMNS: [(Metric, &str); 8] = [
     (Metric::Residual, "cached before"),
 ];
 
-/// Prints everything.
 pub(super) fn report(
     ui: &Ui,
     report: &Report,

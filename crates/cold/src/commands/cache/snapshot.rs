@@ -57,7 +57,6 @@ pub(super) struct RestoreArgs {
     json: bool,
 }
 
-/// Runs `save`.
 pub(super) fn save(args: &SaveArgs, ui: &Ui) -> Outcome {
     let (snapshot, gaps) =
         super::progress::during(ui, "looking at files", |p| capture(&args.paths, args.tree.options(), p))?;
@@ -96,7 +95,6 @@ fn print_saved(snapshot: &Snapshot, gaps: &CaptureGaps, args: &SaveArgs, ui: &Ui
     }
 }
 
-/// Runs `restore`.
 pub(super) fn restore(args: &RestoreArgs, ui: &Ui) -> Outcome {
     let snapshot = Snapshot::load(&args.file)?;
     let report = super::progress::during(ui, "restoring", |p| cold_cache::snapshot::restore(&snapshot, p))?;

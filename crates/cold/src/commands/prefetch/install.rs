@@ -147,7 +147,7 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Removes it.
+/// Removes what was written for the one thing that is named, or else everything on the list.
 pub(crate) fn remove(args: &RemoveArgs, ui: &Ui) -> Outcome {
     let paths = match args {
         RemoveArgs { desktop: Some(name), .. } => desktop::places(name)?,

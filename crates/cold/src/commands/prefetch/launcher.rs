@@ -29,7 +29,7 @@ pub(super) struct Call {
     pub(super) program: PathBuf,
     /// The directory of plans that is passed on, links resolved as far as it exists.
     pub(super) store: Option<PathBuf>,
-    /// Flags.
+    /// What [`Call::flag`] has added, each name followed by its value.
     flags: Vec<OsString>,
 }
 

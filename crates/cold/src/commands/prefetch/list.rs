@@ -62,7 +62,6 @@ pub(crate) struct PruneArgs {
     max_size: Option<String>,
 }
 
-/// Lists them.
 pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     let store = place.store()?;
     let listing = store.list()?;
@@ -110,7 +109,7 @@ fn row(l: &Listed) -> Vec<String> {
     ]
 }
 
-/// Removes one.
+/// Removes one plan and its history.
 pub(crate) fn remove(args: &RemoveArgs, place: &StorePlace, ui: &Ui) -> Outcome {
     let store = place.store()?;
     let listed = args.which.find(&store)?;

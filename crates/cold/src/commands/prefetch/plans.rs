@@ -33,7 +33,7 @@ impl StorePlace {
         Ok(self.named()?.map(|dir| ["--store".into(), dir.into()]).into_iter().flatten().collect())
     }
 
-    /// The store.
+    /// The store that is named, else the user's own.
     pub(crate) fn store(&self) -> Result<Store> {
         match self.named()? {
             Some(dir) => Ok(Store::at(dir)),

@@ -51,7 +51,6 @@ pub(crate) struct Args {
     svg: Option<PathBuf>,
 }
 
-/// Shows it.
 pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     let store = place.store()?;
     let listed = args.which.find(&store)?;

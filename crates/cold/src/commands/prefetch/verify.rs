@@ -50,7 +50,6 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Verifies it.
 pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     let store = place.store()?;
     let listed = args.which.find(&store)?;

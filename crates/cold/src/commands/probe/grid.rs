@@ -4,7 +4,6 @@ use cold_model::Shown as _;
 
 use crate::ui::{STRONG, paint};
 
-/// A table.
 pub(super) struct Grid {
     head: Vec<(&'static str, Weight)>,
     rows: Vec<Vec<String>>,

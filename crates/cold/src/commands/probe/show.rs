@@ -120,7 +120,6 @@ fn with_figures(words: &[(&'static str, Weight)]) -> Grid {
     Grid::new(&[words, &FIGURES[..]].concat())
 }
 
-/// `table`.
 pub(super) fn table(ui: &Ui, o: &table::Options, found: &table::Found) {
     let rows = &found.rows;
     heading(ui, &format!("Records of {} in a file of {}", Bytes(o.record), Bytes(o.bytes)));
@@ -221,7 +220,7 @@ fn why_not(r: &table::Ranking<'_>) -> String {
     "neither read from the device".to_owned()
 }
 
-/// `ramp`, `small`.
+/// The experiments `ramp` and `small`.
 pub(super) fn timeline(ui: &Ui, modern: bool, o: &timeline::Options, found: &timeline::Found) {
     let place = o.span.map_or("in order".to_owned(), |s| format!("normal over the middle {}", Bytes(s)));
     let size = if modern { "modern sizes" } else { "" };
@@ -265,7 +264,6 @@ pub(super) fn timeline(ui: &Ui, modern: bool, o: &timeline::Options, found: &tim
     own_cost(ui, std::iter::once(&found.all));
 }
 
-/// `records`.
 pub(super) fn records(ui: &Ui, rows: &[records::RecordRow], fit: Option<records::Fit>) {
     heading(ui, "Time against record size, cold");
     let mut grid = with_figures(&[
@@ -300,7 +298,6 @@ pub(super) fn records(ui: &Ui, rows: &[records::RecordRow], fit: Option<records:
     own_cost(ui, rows.iter().map(|r| &r.measured));
 }
 
-/// `script`.
 pub(super) fn script(ui: &Ui, ran: &[Ran], rows: &[Vec<String>], (seconds, repeats): (f64, Option<bool>)) {
     let columns = rows.first().map_or(0, Vec::len);
     let widths: Vec<usize> = (0..columns)

@@ -76,7 +76,6 @@ impl Scratch {
     pub(super) fn recording(&self) -> &Path {
         &self.recording
     }
-    /// Its path.
     pub(super) fn path(&self) -> &Path {
         &self.directory
     }

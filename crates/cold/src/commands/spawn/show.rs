@@ -16,7 +16,6 @@ use crate::words::{count, plural};
 /// Causes that are printed; all are in the JSON.
 const CAUSES: usize = 5;
 
-/// Prints everything.
 pub(super) fn report(ui: &Ui, report: &Report, extrapolate: Option<u64>) {
     ui.line(paint(STRONG, report.command.join(" ")));
     ui.line(paint(FAINT, format!("  {}", report.machine)));

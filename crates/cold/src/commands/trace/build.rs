@@ -23,7 +23,7 @@ pub(super) enum Followed {
     Command(Box<Config>),
     /// A process that runs already, held so that its pid stays its own.
     Process(PidFd),
-    /// Everybody.
+    /// All processes but `cold` itself.
     Machine,
 }
 

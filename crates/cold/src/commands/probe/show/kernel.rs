@@ -7,7 +7,6 @@ use super::{bytes, heading, known, ms, print};
 use crate::ui::Ui;
 use crate::words::count;
 
-/// `exec`.
 pub(in super::super) fn exec(ui: &Ui, found: &exec::Found) {
     heading(ui, "One fault in the middle of a cold file");
     let mut grid = Grid::new(&[
@@ -58,7 +57,6 @@ pub(in super::super) fn exec(ui: &Ui, found: &exec::Found) {
     }
 }
 
-/// `prefetch`.
 pub(in super::super) fn prefetch(ui: &Ui, found: &prefetch::Found) {
     heading(ui, "Asked of a cold file, and come");
     let mut grid = Grid::new(&[
@@ -92,7 +90,6 @@ pub(in super::super) fn prefetch(ui: &Ui, found: &prefetch::Found) {
     }
 }
 
-/// `device`.
 pub(in super::super) fn device(ui: &Ui, found: &device::Found) {
     let m = &found.model;
     heading(ui, "Reads past the cache");

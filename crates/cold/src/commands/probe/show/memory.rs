@@ -10,7 +10,6 @@ use super::{bytes, digits, heading, known, ms, print};
 use crate::ui::{BAD, GOOD, STRONG, Ui, paint};
 use crate::words::{count, percent};
 
-/// `compete`.
 pub(in super::super) fn compete(ui: &Ui, o: &compete::Options, found: &compete::Found) {
     for pair in compete::Pair::ALL {
         let [a, b] = pair.names();
@@ -119,7 +118,6 @@ fn verdict(verdict: &compete::Verdict, options: &compete::Options) -> String {
     }
 }
 
-/// `pressure`.
 pub(in super::super) fn pressure(ui: &Ui, o: &pressure::Options, rows: &[pressure::PressureRow]) {
     heading(ui, &format!("A file of {} with {} of memory", Bytes(o.bytes), o.limit));
     let mut grid = Grid::new(&[
