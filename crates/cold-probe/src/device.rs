@@ -70,9 +70,9 @@ pub enum Error {
     /// Neither room nor a file to read.
     #[error("nothing to measure with in {place}: {why}; name a file of at least 8 MiB on that disk instead")]
     NoFile {
-        /// The directory without room, or the file that is too small.
+        /// The directory in which no file can be made, or the file that is too small.
         place: PathBuf,
-        /// How much is there.
+        /// How much room or file there is, or why no temporary file can be made.
         why: String,
     },
     /// An operation failed.

@@ -55,7 +55,7 @@ pub enum State {
 pub struct Times {
     /// How many were timed.
     pub count: u64,
-    /// Arithmetic mean.
+    /// Mean of all of them, exact.
     pub mean: f64,
     /// Standard deviation; 0 for one.
     pub sd: f64,

@@ -38,7 +38,7 @@ pub struct Sample {
     pub subject: Arc<str>,
     /// Its name, with its unit.
     pub counter: &'static str,
-    /// In the counter's unit: of events the total so far, of sizes and rates the figure of the moment.
+    /// In the counter's unit: the total so far, or the figure of the moment or of the interval.
     pub value: f64,
 }
 

@@ -31,7 +31,7 @@ impl Variate {
 /// A quantity that varies around its mean. Its unit is the field's.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Normal {
-    /// Arithmetic mean.
+    /// What it varies around, in the unit of the field that holds it.
     pub mean: f64,
     /// Stated standard deviation.
     pub sd: f64,

@@ -36,19 +36,19 @@ pub struct Report {
 pub struct Times {
     /// How many times it is of.
     pub n: usize,
-    /// Arithmetic mean.
+    /// Arithmetic mean of all of them.
     pub mean: f64,
     /// Shortest of all.
     pub min: f64,
-    /// 10th percentile.
+    /// 10th percentile; like the others interpolated between the two nearest times.
     pub p10: f64,
     /// Median (50th percentile).
     pub p50: f64,
-    /// 90th percentile.
+    /// 90th percentile, interpolated.
     pub p90: f64,
-    /// 95th percentile.
+    /// 95th percentile, interpolated.
     pub p95: f64,
-    /// 99th percentile.
+    /// 99th percentile, interpolated.
     pub p99: f64,
     /// Longest of all.
     pub max: f64,

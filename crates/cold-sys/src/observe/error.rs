@@ -28,7 +28,7 @@ pub enum ObserveError {
         /// The file as it was found in PATH or given with a slash.
         #[serde(with = "path_text")]
         path: PathBuf,
-        /// Of execve(2); `EACCES` too where PATH has the file but nobody may execute it.
+        /// Of execve(2); `EACCES` too where PATH has the file but it cannot be executed.
         errno: i32,
     },
     /// The working directory cannot be entered.

@@ -46,7 +46,7 @@ pub struct Totals {
     pub writes: u64,
     /// Bytes written by them.
     pub written_bytes: Bytes,
-    /// Flush requests.
+    /// Flush requests, which move no bytes.
     pub flushes: u64,
 }
 
