@@ -32,7 +32,7 @@ const DEPTH: u32 = 32;
 pub enum Call {
     /// readahead(2).
     Readahead,
-    /// posix_fadvise(2) with `POSIX_FADV_WILLNEED`.
+    /// `posix_fadvise(2)` with `POSIX_FADV_WILLNEED`.
     FadviseWillneed,
     /// madvise(2) of a mapping with `MADV_WILLNEED`.
     MadviseWillneed,
