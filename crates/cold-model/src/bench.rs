@@ -126,10 +126,10 @@ pub fn most_first(all: impl IntoIterator<Item = Held>, join: impl Fn(Bytes, Byte
 /// One file that stayed cached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResidualFile {
-    /// Path.
+    /// Absolute path as the file set has it: where the file lay when the command's start was observed.
     #[serde(with = "path_text")]
     pub path: PathBuf,
-    /// Cached bytes.
+    /// Cached pages of this file in bytes, whole pages.
     pub bytes: Bytes,
     /// Processes that hold it, as `name[pid]`.
     pub holders: Vec<String>,
@@ -204,17 +204,17 @@ pub enum Taint {
     },
     /// Somebody dropped caches during the run (vmstat `drop_pagecache`, `drop_slab`).
     CachesDropped {
-        /// How often.
+        /// Writes to `drop_caches` during the run: the larger of the two counters' increases.
         times: u64,
     },
     /// Memory was reclaimed during the run (vmstat `pgsteal_*`).
     PagesReclaimed {
-        /// Pages reclaimed.
+        /// Pages reclaimed on the whole machine during the run, or cached pages of the file set that went, if more.
         pages: u64,
     },
     /// Pages that had been cached before had to be read again (vmstat `workingset_refault_file`).
     Refaults {
-        /// Pages.
+        /// Increase of the counter over the run, of the whole machine.
         pages: u64,
     },
     /// Other processes read from the same devices.
@@ -237,12 +237,12 @@ pub enum Taint {
     },
     /// The command failed.
     Failed {
-        /// How.
+        /// How it ended. An exit code of 0: it ended well, but was never ready.
         ending: Ending,
     },
     /// The command did not get ready, or did not end, in time.
     TimedOut {
-        /// The limit.
+        /// The benchmark's time limit of one start.
         limit: Nanos,
     },
     /// Other processes used a large share of the CPUs.
@@ -339,7 +339,7 @@ impl Run {
     }
 }
 
-/// As [`not_recorded`].
+/// What reports of earlier versions do not say of counts, as [`not_recorded`] of times.
 fn not_recorded_count() -> Known<u64> {
     Known::unknown("the version of cold that wrote this did not count them")
 }
@@ -347,10 +347,10 @@ fn not_recorded_count() -> Known<u64> {
 /// A file that a command's start uses.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UsedFile {
-    /// Path.
+    /// Absolute path as the kernel printed it during the observed start, without symbolic links.
     #[serde(with = "path_text")]
     pub path: PathBuf,
-    /// Its size.
+    /// Size of the file when the observed start first used it.
     pub bytes: Bytes,
 }
 
@@ -391,14 +391,14 @@ pub struct Command {
 pub struct Series {
     /// Index into [`Report::commands`].
     pub command: usize,
-    /// The state.
+    /// Cache state that each of its runs starts from.
     pub state: State,
 }
 
 /// Facts about the machine that belong beside the figures.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Machine {
-    /// Kernel release.
+    /// `uname -r`; empty where it could not be read.
     pub kernel: String,
     /// CPU model and count.
     pub cpu: String,
@@ -415,7 +415,7 @@ pub struct Machine {
 /// A whole `cold bench`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// [`SCHEMA`].
+    /// [`SCHEMA`]; a document with another is no report that this version reads.
     pub schema: String,
     /// Version of `cold`.
     pub version: String,
@@ -423,9 +423,9 @@ pub struct Report {
     pub started: String,
     /// Seed of the order and of every bootstrap.
     pub seed: u64,
-    /// The machine.
+    /// The machine on which all runs were made.
     pub machine: Machine,
-    /// Commands.
+    /// Commands that are compared, in the order given; [`Series::command`] counts in this list.
     pub commands: Vec<Command>,
     /// Series: every command in every state.
     pub series: Vec<Series>,

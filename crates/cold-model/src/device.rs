@@ -7,14 +7,14 @@ use serde::{Deserialize, Serialize};
 /// A device number, split as the kernel splits it. Printed as `8:1`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct Dev {
-    /// Major number.
+    /// Major number: the driver's; 0 where the kernel made the number up ([`Dev::is_anonymous`]).
     pub major: u32,
-    /// Minor number.
+    /// Minor number: the device, or partition, among those of one major.
     pub minor: u32,
 }
 
 impl Dev {
-    /// The pair.
+    /// The device of a major and a minor number, taken as they are.
     pub const fn new(major: u32, minor: u32) -> Self {
         Self { major, minor }
     }

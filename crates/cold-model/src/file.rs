@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 pub struct FileId {
     /// `st_dev` as `stat` gives it.
     pub dev: u64,
-    /// `st_ino`.
+    /// `st_ino` as `stat` gives it; unique only within `dev`.
     pub ino: u64,
 }
 
 /// What changes when somebody writes a file or replaces it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Content {
-    /// Bytes.
+    /// Length in bytes (`st_size`).
     pub size: u64,
     /// Modification time, ns since 1970.
     pub mtime_ns: i64,

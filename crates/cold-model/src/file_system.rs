@@ -70,9 +70,9 @@ pub fn numbers_differ(fs_type: &str) -> bool {
 /// Where the inode of a name is kept, for file systems that keep inodes of neighbouring numbers together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inode {
-    /// Device (`st_dev`).
+    /// Device as `stat` gives it (`st_dev`), not the superblock's.
     pub dev: Dev,
-    /// Its number.
+    /// Inode number (`st_ino`).
     pub number: u64,
     /// Within the device the same for inodes that are read with one block.
     pub block: u64,

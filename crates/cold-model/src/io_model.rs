@@ -11,7 +11,7 @@ pub struct Extent {
     pub logical: u64,
     /// First byte on the device.
     pub physical: u64,
-    /// Bytes.
+    /// Length in bytes, the same in the file and on the device.
     pub bytes: u64,
 }
 

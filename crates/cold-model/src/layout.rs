@@ -13,7 +13,7 @@ pub struct Segment {
     pub offset: u64,
     /// Bytes in the file.
     pub bytes: u64,
-    /// Virtual address.
+    /// Virtual address of its first byte, as the program header has it: before relocation.
     pub address: u64,
     /// `r--`, `r-x`, `rw-`.
     pub access: String,
@@ -35,7 +35,7 @@ pub struct Section {
 /// A function or object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Symbol {
-    /// Demangled name.
+    /// Demangled name; as the symbol table has it where it cannot be demangled.
     pub name: String,
     /// Offset in the file, in bytes.
     pub offset: u64,
@@ -57,9 +57,9 @@ pub struct FileLayout {
     /// Facts for the advice: relative relocations (`R_*_RELATIVE`) in plain form, and whether the file
     /// has them packed (`DT_RELR`).
     pub relative_relocations: u64,
-    /// Has `DT_RELR`.
+    /// The dynamic section has `DT_RELR`: relative relocations are packed.
     pub relr: bool,
-    /// `DT_NEEDED` names.
+    /// Libraries it needs directly: names in `DT_NEEDED`, in the order of the dynamic section.
     pub needed: Vec<String>,
     /// `DT_RPATH` or `DT_RUNPATH`, split, as written.
     pub run_path: Vec<String>,

@@ -23,11 +23,11 @@ impl Runs {
         }
         Self(out)
     }
-    /// One run.
+    /// The set of one range; empty where the range is.
     pub fn one(range: Range) -> Self {
         Self(if range.start < range.end { vec![range] } else { Vec::new() })
     }
-    /// The runs.
+    /// The runs, ascending, with a gap between any two.
     pub fn runs(&self) -> &[Range] {
         &self.0
     }

@@ -26,12 +26,12 @@ pub fn ms(at: u64) -> Nanos {
     Nanos(START + at * 1_000_000)
 }
 
-/// A length.
+/// A length of so many milliseconds; [`ms`] is a point in time.
 pub fn long(ms: u64) -> Nanos {
     Nanos(ms * 1_000_000)
 }
 
-/// An amount.
+/// So many KiB, in bytes.
 pub fn kib(n: u64) -> Bytes {
     Bytes(n << 10)
 }

@@ -55,7 +55,7 @@ pub enum Subject {
     Command,
     /// A process that already ran, and what it started from then on.
     Process {
-        /// Its pid.
+        /// Process id that recording was attached to.
         pid: u32,
     },
     /// Every process of the machine.
@@ -68,7 +68,7 @@ pub enum Subject {
 pub enum EndedBy {
     /// The time that was asked for was over.
     Duration,
-    /// Ctrl-C.
+    /// A signal asked `cold` to end: SIGINT (Ctrl-C), SIGTERM or SIGHUP.
     Interrupt,
     /// The process that was followed ended.
     Exit,
@@ -77,7 +77,7 @@ pub enum EndedBy {
 /// Everything about a recording that is not in a table.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Manifest {
-    /// [`FORMAT`].
+    /// [`FORMAT`]; anything else is not a recording.
     pub format: String,
     /// Version of the format.
     pub version: u32,
@@ -87,7 +87,7 @@ pub struct Manifest {
     pub complete: bool,
     /// Bytes per page.
     pub page_bytes: u32,
-    /// Tier.
+    /// What could be recorded; decides which tables there can be.
     pub tier: Tier,
     /// What was followed.
     pub subject: Subject,
@@ -120,7 +120,7 @@ pub struct Manifest {
     pub ended_by: Option<EndedBy>,
     /// The cache state asked for and what was proved of it.
     pub state: StartState,
-    /// The machine.
+    /// The machine it was recorded on.
     pub machine: Machine,
     /// Block devices, whole disks and those stacked on them.
     pub devices: Vec<Device>,
@@ -218,29 +218,29 @@ impl StartState {
     }
 }
 
-/// The machine.
+/// The machine of a recording: what its times depend on beside disks and file systems.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Machine {
-    /// `uname -r`.
+    /// `uname -r`; empty where it could not be read.
     pub kernel: String,
-    /// `uname -m`.
+    /// Architecture the recorder was built for, by Rust's name for it (`x86_64`, `aarch64`).
     pub architecture: String,
-    /// CPU model.
+    /// `model name` in `/proc/cpuinfo`; `unknown model` where it says none.
     pub cpu: String,
-    /// CPUs online.
+    /// CPUs that the recorder could use: those online, less what affinity and cgroup quota forbid it.
     pub cpus: u32,
-    /// Memory.
+    /// `MemTotal` of `/proc/meminfo`; 0 where it could not be read.
     pub memory: Bytes,
-    /// Distribution.
+    /// `PRETTY_NAME` of os-release(5); empty where there is none.
     pub os: String,
 }
 
 /// A block device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Device {
-    /// Number.
+    /// Number of this device; partitions have their own.
     pub dev: Dev,
-    /// Name (`vda`).
+    /// The kernel's name for it (`vda`, `vda1`), as in `/proc/diskstats`.
     pub name: String,
     /// Model, where it has one.
     pub model: Option<String>,
@@ -252,7 +252,7 @@ pub struct Device {
     pub max_request: Known<Bytes>,
     /// Scheduler in use.
     pub scheduler: Known<String>,
-    /// Capacity.
+    /// Capacity in bytes.
     pub size: Known<Bytes>,
     /// For a partition: the whole disk. First sector of it in 512 bytes.
     pub partition_of: Option<(Dev, u64)>,
@@ -261,9 +261,9 @@ pub struct Device {
 /// A file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileSystem {
-    /// `s_dev`.
+    /// Device number of its superblock (`s_dev`), as mountinfo prints it.
     pub dev: Dev,
-    /// Type (`ext4`).
+    /// Type as mountinfo prints it (`ext4`, `fuse.sshfs`).
     pub kind: String,
     /// Where it is mounted; the mount whose root is the file system's, where there is one.
     pub mounted_at: String,
@@ -295,9 +295,9 @@ pub struct Cost {
 /// One BPF program's cost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramCost {
-    /// Name.
+    /// Name of the program's function in the BPF object.
     pub name: String,
-    /// Runs.
+    /// How often it ran, all CPUs together.
     pub runs: u64,
     /// Time of all runs, estimated from those that were timed: without what the kernel spends to call it.
     pub time: Nanos,
@@ -306,10 +306,10 @@ pub struct ProgramCost {
 /// Reads of a device as `/proc/diskstats` counted them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DiskCounter {
-    /// Device.
+    /// Disk or partition; those of which nothing was read have no row.
     pub dev: Dev,
     /// Read requests completed.
     pub requests: u64,
-    /// Bytes read.
+    /// Bytes of these requests.
     pub bytes: Bytes,
 }

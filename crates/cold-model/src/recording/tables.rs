@@ -22,7 +22,7 @@ pub enum Began {
 pub struct Process {
     /// When it began.
     pub began: Nanos,
-    /// How.
+    /// What began it; [`Began::Existing`] images may have begun long before `began`.
     pub how: Began,
     /// Process id (thread group id) in the initial pid namespace.
     pub pid: u32,
@@ -42,14 +42,14 @@ pub struct Process {
     pub status: Option<i32>,
 }
 
-/// One thread.
+/// A thread, from its clone or when it was first seen. An exec ends all of its process but the first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thread {
     /// When it began, or was first seen.
     pub began: Nanos,
-    /// Thread id.
+    /// Thread id; that of a process' first thread is the process id.
     pub tid: u32,
-    /// Its process.
+    /// Process it runs in (thread group id).
     pub pid: u32,
     /// Last `comm` seen.
     pub name: String,
@@ -65,7 +65,7 @@ pub struct Thread {
 pub enum FileKind {
     /// A regular file.
     Regular,
-    /// A directory.
+    /// A directory. What is filled of it counts as metadata.
     Directory,
     /// A symbolic link.
     Symlink,
@@ -73,7 +73,7 @@ pub enum FileKind {
     BlockDevice,
     /// Memory with a file's face: memfd, System V or anonymous shared memory, tmpfs.
     Memory,
-    /// Anything else.
+    /// A FIFO, a socket or a character device; or nothing told what it is.
     Other,
 }
 
@@ -96,7 +96,7 @@ pub enum PathFrom {
 pub struct File {
     /// Device of its superblock (the kernel's `s_dev`; `st_dev` differs on btrfs subvolumes and overlayfs).
     pub dev: Dev,
-    /// Inode number.
+    /// Inode number of the kernel's inode, from which `st_ino` differs on btrfs and overlayfs.
     pub inode: u64,
     /// Inode generation; 0 where the tier does not tell.
     pub generation: u32,
@@ -135,23 +135,23 @@ pub enum TouchKind {
 pub struct Touch {
     /// When: for a fault its beginning, for a read its success.
     pub at: Nanos,
-    /// Process.
+    /// Process whose thread touched them, as [`Process::pid`].
     pub pid: u32,
-    /// Thread.
+    /// Thread that faulted or read.
     pub tid: u32,
-    /// File.
+    /// File that holds the pages.
     pub file: FileIdx,
-    /// First page.
+    /// Index of the first page in the file, from 0.
     pub first_page: u64,
     /// Number of pages, at least 1.
     pub pages: u32,
-    /// How.
+    /// By a fault, around one, or by a read; tells whether it is exact.
     pub kind: TouchKind,
     /// The kernel booked it as a major fault (tiers B to D; says nothing about waiting). `None`: not told.
     pub major: Option<bool>,
     /// User instruction that faulted, as an address.
     pub ip: Option<u64>,
-    /// User stack.
+    /// User stack at the fault or in the call; `None` where none was taken.
     pub stack: Option<StackIdx>,
 }
 
@@ -184,30 +184,30 @@ pub struct Fill {
     pub at: Nanos,
     /// Process in whose context it was added.
     pub pid: u32,
-    /// Thread.
+    /// Thread in whose context it was added.
     pub tid: u32,
     /// That process belongs to the start's tree.
     pub in_tree: bool,
-    /// File.
+    /// File that it caches a part of.
     pub file: FileIdx,
-    /// First page.
+    /// Index in the file of the folio's first page.
     pub first_page: u64,
     /// Pages: 1 << order.
     pub pages: u32,
-    /// Why.
+    /// Why it was filled, worked out from the events around it when they were assembled.
     pub cause: FillCause,
 }
 
 /// A folio that left the page cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Eviction {
-    /// When.
+    /// When the kernel removed it (`mm_filemap_delete_from_page_cache`): reclaimed, evicted or truncated.
     pub at: Nanos,
-    /// File.
+    /// File that it cached a part of.
     pub file: FileIdx,
-    /// First page.
+    /// Index in the file of the folio's first page.
     pub first_page: u64,
-    /// Pages.
+    /// Number of pages in the folio, a power of two.
     pub pages: u32,
 }
 
@@ -228,15 +228,15 @@ pub enum ReadaheadKind {
 /// One decision to read ahead or around.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Readahead {
-    /// When.
+    /// When the kernel entered that path.
     pub at: Nanos,
-    /// Process.
+    /// Process in whose context it was decided.
     pub pid: u32,
-    /// Thread.
+    /// Thread in whose context it was decided.
     pub tid: u32,
     /// That process belongs to the start's tree.
     pub in_tree: bool,
-    /// File.
+    /// File that is read.
     pub file: FileIdx,
     /// Path of the decision.
     pub kind: ReadaheadKind,
@@ -263,9 +263,9 @@ pub struct Advice {
     pub at: Nanos,
     /// When it returned.
     pub ended: Nanos,
-    /// Process.
+    /// Process that made the call.
     pub pid: u32,
-    /// Thread.
+    /// Thread that made the call.
     pub tid: u32,
     /// `readahead`, `fadvise:WILLNEED`, `madvise:POPULATE_READ`, `mmap:POPULATE`, …
     pub call: String,
@@ -292,11 +292,11 @@ pub struct DeviceRead {
     pub dev: Dev,
     /// First sector of 512 bytes on the whole device.
     pub sector: u64,
-    /// Bytes.
+    /// Bytes that the whole request reads, as the driver got it.
     pub bytes: u32,
     /// Process that made it.
     pub pid: u32,
-    /// Thread.
+    /// Thread that made it; 0, as `pid`, where the events do not tell who did.
     pub tid: u32,
     /// That process belongs to the start's tree.
     pub in_tree: bool,
@@ -309,14 +309,14 @@ pub struct DeviceRead {
 /// Pages that a request brought: one row per contiguous run of pages of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transfer {
-    /// The request.
+    /// The request that brought them.
     pub request: RequestIdx,
     /// File; `None` for memory that is no file's. Of direct I/O the file that the call read, where it was waited for:
     /// pages of it without a fill went past the cache.
     pub file: Option<FileIdx>,
     /// First page in the file.
     pub first_page: u64,
-    /// Pages.
+    /// Number of pages, at least 1; a part of a page counts whole.
     pub pages: u32,
 }
 
@@ -354,11 +354,11 @@ pub struct Stall {
     pub woken: Option<Nanos>,
     /// When it ran again; `None` when it never did.
     pub ended: Option<Nanos>,
-    /// Process.
+    /// Process of the task that waited.
     pub pid: u32,
-    /// Thread.
+    /// Thread id of the task that waited.
     pub tid: u32,
-    /// What for.
+    /// What it waited for, worked out from the fault or call it was in.
     pub cause: StallCause,
     /// File, where known.
     pub file: Option<FileIdx>,
@@ -368,7 +368,7 @@ pub struct Stall {
     pub system_call: Option<u32>,
     /// The lookup in progress, as its index in the table of lookups.
     pub lookup: Option<u32>,
-    /// User stack.
+    /// User stack as the task waited; `None` where none was taken.
     pub stack: Option<StackIdx>,
 }
 
@@ -403,9 +403,9 @@ pub struct Lookup {
     pub at: Nanos,
     /// When it returned.
     pub ended: Nanos,
-    /// Process.
+    /// Process that made the call.
     pub pid: u32,
-    /// Thread.
+    /// Thread that made the call.
     pub tid: u32,
     /// Family of the call.
     pub kind: LookupKind,
@@ -418,24 +418,24 @@ pub struct Lookup {
     pub flags: u32,
     /// The file found, where known.
     pub file: Option<FileIdx>,
-    /// User stack.
+    /// User stack in the call; `None` where none was taken.
     pub stack: Option<StackIdx>,
 }
 
 /// A file mapped into a process.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mapping {
-    /// When.
+    /// When it was mapped; of what was mapped before the recording, when that was found out.
     pub at: Nanos,
-    /// Process.
+    /// Process in whose address space it lies.
     pub pid: u32,
-    /// First address.
+    /// Virtual address of its first byte.
     pub address: u64,
-    /// Bytes.
+    /// Length in bytes of the address range, which may reach beyond the end of the file.
     pub bytes: u64,
     /// Offset in the file, in bytes.
     pub offset: u64,
-    /// File.
+    /// File that is mapped.
     pub file: FileIdx,
     /// May be executed.
     pub executable: bool,
@@ -462,7 +462,7 @@ impl Frame {
 /// A user stack.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Stack {
-    /// Innermost first.
+    /// Frames from the innermost (where it was taken) outwards.
     pub frames: Vec<Frame>,
     /// It goes on beyond the last frame (limit reached, or it could not be unwound further).
     pub truncated: bool,
