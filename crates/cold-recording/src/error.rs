@@ -11,7 +11,7 @@ pub enum Error {
     Io {
         /// The attempted action as a verb phrase.
         action: &'static str,
-        /// The path.
+        /// The file or directory that it was attempted on.
         path: PathBuf,
         /// The kernel's answer.
         source: io::Error,
@@ -22,13 +22,13 @@ pub enum Error {
     /// The path is taken.
     #[error("{path} already exists; choose another name, or allow it to be overwritten")]
     Exists {
-        /// The path.
+        /// Directory of a recording, or file of an export, that is in the way.
         path: PathBuf,
     },
     /// The path is taken by something that this program will not replace.
     #[error("{path} exists and is not replaced: {why}; choose another name")]
     NotReplaced {
-        /// The path.
+        /// The directory that was to hold the recording.
         path: PathBuf,
         /// What it is.
         why: String,
@@ -36,7 +36,7 @@ pub enum Error {
     /// There is no recording here.
     #[error("{path} is not a recording: {why}")]
     NotARecording {
-        /// The path.
+        /// The directory that was to be read.
         path: PathBuf,
         /// What is missing.
         why: String,
@@ -46,7 +46,7 @@ pub enum Error {
         "{path} has format version {found}, this program reads up to version {known}; update coldstart to read it"
     )]
     Future {
-        /// The file.
+        /// The later file: `recording.json`, or the log of raw events.
         path: PathBuf,
         /// Version of the file.
         found: u64,
@@ -56,13 +56,13 @@ pub enum Error {
     /// The recorder did not end in order; its raw events may still be recovered from the log.
     #[error("{dir} was not finished: its recorder was killed, or still runs")]
     Unfinished {
-        /// The recording.
+        /// Directory of the recording.
         dir: PathBuf,
     },
     /// A file does not hold what the format promises.
     #[error("{path} is damaged: {why}; record again")]
     Damaged {
-        /// The file.
+        /// The file; where tables contradict each other, the recording's directory.
         path: PathBuf,
         /// What is wrong.
         why: String,
@@ -76,9 +76,9 @@ pub enum Error {
     /// A block larger than the log allows.
     #[error("an event block of {bytes} bytes is larger than the {limit} that a log holds")]
     BlockTooLarge {
-        /// Its size.
+        /// Length of the payload that was to be appended.
         bytes: usize,
-        /// The limit.
+        /// [`crate::log::MAX_PAYLOAD`].
         limit: u32,
     },
 }

@@ -18,7 +18,7 @@ pub fn log(file: File, bytes: u64) {
     }
 }
 
-/// `recording.json`.
+/// Bytes in place of `recording.json`; whether they are one does not matter.
 pub fn manifest(bytes: &[u8]) {
     let _ = crate::manifest::parse(bytes, Path::new("fuzz"));
 }

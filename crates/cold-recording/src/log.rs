@@ -161,14 +161,14 @@ fn block_header(length: u32, kind: u16, flags: u16, sequence: u64, payload: &[u8
     header
 }
 
-/// One block.
+/// A block as [`Writer::append`] wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     /// What the writer called it.
     pub kind: u16,
     /// Its number, counted from 0.
     pub sequence: u64,
-    /// Its bytes.
+    /// The appended bytes, without the header; its checksum was right.
     pub payload: Vec<u8>,
 }
 

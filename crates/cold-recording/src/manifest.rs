@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Result};
 
-/// Its name.
+/// Name of the manifest's file in a recording's directory.
 pub const NAME: &str = "recording.json";
 /// Largest that is read.
 const MOST: u64 = 64 << 20;
@@ -17,7 +17,6 @@ const MOST: u64 = 64 << 20;
 /// What `recording.json` says about a table's file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Written {
-    /// Rows.
     pub(crate) rows: u64,
     /// Bytes of the file.
     pub(crate) bytes: u64,

@@ -23,7 +23,7 @@ pub enum ColumnKind {
     Int,
     /// An identity or address of 64 bits; unsigned, because all of them may be used.
     Unsigned,
-    /// UTF-8.
+    /// Text in UTF-8 that may be anything.
     Text,
     /// One of these words.
     Choice(&'static [&'static str]),
@@ -51,7 +51,7 @@ impl ColumnKind {
 /// What is said about a column.
 #[derive(Debug, Clone, Copy)]
 pub struct About {
-    /// Name.
+    /// Name of the column, the same in every format.
     pub name: &'static str,
     /// What it holds.
     pub kind: ColumnKind,

@@ -21,7 +21,7 @@ pub(super) const DISK: Dev = Dev::new(254, 0);
 const PARTITION: Dev = Dev::new(254, 1);
 /// Read-around and read-ahead window in pages (128 KiB).
 const WINDOW: u64 = 32;
-/// `ENOENT`.
+/// `-ENOENT`, as a lookup of a missing name returns it.
 const NO_ENTRY: i64 = -2;
 /// Where libraries are mapped; each file gets room of its own.
 const BASE: u64 = 0x7f00_0000_0000;
