@@ -6,10 +6,10 @@ use serde_json::Value;
 /// Why a document cannot be a baseline.
 #[derive(Debug, thiserror::Error)]
 pub enum BaselineError {
-    /// Not JSON.
+    /// The text is no JSON; where it stops being some.
     #[error("is not JSON ({0}); a baseline is the file that `cold bench --json` wrote")]
     NotJson(serde_json::Error),
-    /// hyperfine's export.
+    /// hyperfine's export, told by its `results`; of which version, in words.
     #[error(
         "is {0}, which holds no cache states and no taints; a baseline is the file that `cold bench --json` wrote"
     )]

@@ -55,7 +55,7 @@ impl CommandSpec {
 /// A program that reads what a plan says and then becomes the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Launcher {
-    /// Its file.
+    /// The launcher's executable file, started in place of the command's.
     pub program: PathBuf,
     /// Its arguments, argv\[0\] first; the command's own follow, argv\[0\] first.
     pub arguments: Vec<OsString>,
@@ -120,7 +120,7 @@ pub struct DiskLimit {
 /// A whole benchmark.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The commands.
+    /// Commands to compare; relative gates without a baseline refer to the first.
     pub commands: Vec<CommandSpec>,
     /// The states each is measured in.
     pub states: Vec<State>,

@@ -15,15 +15,15 @@ pub enum Error {
     Start {
         /// The command's name.
         command: String,
-        /// Why not.
+        /// What failed on the way to the first instruction of the command, with the kernel's answer.
         source: cold_sys::Error,
     },
     /// The command cannot be found or executed.
     #[error("{program}: {reason}")]
     Program {
-        /// As typed.
+        /// Its name, or the line that holds none, as typed.
         program: String,
-        /// Why not.
+        /// What is wrong with it, in words.
         reason: String,
     },
     /// Interrupted before a run was made.
@@ -34,7 +34,7 @@ pub enum Error {
     File {
         /// The attempted action as a verb phrase.
         action: &'static str,
-        /// The file.
+        /// The file; where it has no name, words for it (`a pipe`).
         path: PathBuf,
         /// The kernel's answer.
         source: std::io::Error,
@@ -54,7 +54,7 @@ pub enum Error {
     Command {
         /// The command's name.
         command: String,
-        /// How.
+        /// How it ended, in words (`exit code 1`, `signal 9`).
         ending: String,
         /// "observed", "warm-up", or "measured".
         which: &'static str,
@@ -64,7 +64,7 @@ pub enum Error {
     NotReady {
         /// The command's name.
         command: String,
-        /// The limit.
+        /// Time limit of one start ([`crate::config::Config::timeout`]).
         limit: Nanos,
         /// What would end its starts, where that is known.
         port: Option<u16>,
@@ -92,9 +92,9 @@ pub enum Error {
     /// A state that cannot be reached on this machine.
     #[error("cannot reach the state {state}: {why}")]
     State {
-        /// The state.
+        /// Its name, as `--states` takes it.
         state: String,
-        /// Why not.
+        /// What is missing or refused, in words.
         why: String,
     },
     /// `--disk-limit` cannot be set.

@@ -144,7 +144,7 @@ pub enum Outcome {
     Pass,
     /// Cannot be told.
     Inconclusive {
-        /// Why.
+        /// What is unknown, too few, or undecided, in words.
         reason: String,
         /// Further rounds that would probably decide it, where that can be estimated.
         runs_needed: Option<u32>,
@@ -162,7 +162,7 @@ pub struct GateResult {
     pub command: String,
     /// What was observed, in words; empty when unknown.
     pub observed: String,
-    /// The answer.
+    /// Whether the condition is met; its fields stand beside the others in JSON.
     #[serde(flatten)]
     pub outcome: Outcome,
     /// What a failed gate on files, misses or bytes read found that the reference does not have.

@@ -18,9 +18,9 @@ pub enum Metric {
     System,
     /// Time waited for storage.
     Stall,
-    /// Major faults.
+    /// Faults that needed a page not in the cache: [`Run::major_faults`].
     MajorFaults,
-    /// Minor faults.
+    /// All other faults, those that waited for a page in flight included: [`Run::minor_faults`].
     MinorFaults,
     /// Bytes read from storage.
     ReadBytes,
@@ -40,7 +40,7 @@ pub enum Metric {
 pub enum Unit {
     /// Nanoseconds: varies from run to run, is judged by intervals.
     Time,
-    /// Bytes.
+    /// An amount of bytes, shown in binary units.
     Bytes,
     /// A number of things.
     Count,
@@ -93,7 +93,7 @@ impl Metric {
         }
     }
 
-    /// Its unit.
+    /// What the numbers of [`Metric::of`] count.
     pub fn unit(self) -> Unit {
         match self {
             Self::Ready | Self::Exit | Self::User | Self::System | Self::Stall => Unit::Time,

@@ -79,9 +79,9 @@ pub struct Expanded {
 /// A `--parameter-scan`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scan<'a> {
-    /// Name.
+    /// Name of the parameter: `{NAME}` in a command is replaced.
     pub name: &'a str,
-    /// First value.
+    /// First value, as typed: an integer or a decimal.
     pub min: &'a str,
     /// Last value, if the steps meet it.
     pub max: &'a str,

@@ -23,7 +23,7 @@ pub enum GateError {
     Unanswerable {
         /// The gate as typed.
         text: String,
-        /// Why.
+        /// What is not measured or has nothing to be compared with, in words.
         what: String,
     },
 }

@@ -27,7 +27,7 @@ const FAULT_AROUND: &str = "fault_around_bytes";
 /// Whether touches were exact, and by which means.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ExactNeed {
-    /// Nobody asked.
+    /// It was not asked for: the kernel maps and reads neighbours as usual.
     NotAsked,
     /// Faults mapped one page each.
     FaultAround,

@@ -35,7 +35,7 @@ struct Before {
 
 /// One measured start.
 pub(super) struct Measured {
-    /// Judged.
+    /// As it goes into the report, its taints found.
     pub(super) run: Run,
     /// What it was judged from.
     pub(super) start: Start,
