@@ -20,7 +20,7 @@ use crate::{quantile_sorted, sorted};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Design {
-    /// Within rounds.
+    /// Round by round: the ratio of both runs of a round comes first.
     Paired,
     /// As independent series.
     Independent,
@@ -53,7 +53,7 @@ pub enum Verdict {
     Same,
     /// It is not decided.
     Inconclusive {
-        /// Why not.
+        /// What keeps the interval from deciding.
         why: Undecided,
         /// Further rounds after which the interval would, at the present ratio and spread, no longer
         /// cross; none when more than 1,000 or when the ratio sits on the bound. A plan for the next

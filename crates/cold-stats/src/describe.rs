@@ -76,19 +76,19 @@ pub fn mad(values: &[f64]) -> Option<f64> {
 pub struct Described {
     /// Number of values.
     pub n: usize,
-    /// Median.
+    /// Median: the mean of the two middle values where their number is even.
     pub median: f64,
     /// Interval of the median; none for a single value.
     pub interval: Option<Interval>,
-    /// Mean.
+    /// Arithmetic mean of all values; outliers are not left out.
     pub mean: f64,
     /// Sample standard deviation; none for a single value.
     pub sd: Option<f64>,
     /// Median absolute deviation.
     pub mad: f64,
-    /// Smallest.
+    /// Smallest of all values, outliers included.
     pub min: f64,
-    /// Largest.
+    /// Largest of all values, outliers included.
     pub max: f64,
     /// 95% quantile, type 7.
     pub p95: f64,

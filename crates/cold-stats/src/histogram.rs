@@ -10,7 +10,7 @@ const FINE: u32 = 6;
 /// Times in nanoseconds.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Histogram {
-    /// How many.
+    /// Number of times that were added.
     pub count: u64,
     mean: f64,
     squares: f64,
@@ -100,11 +100,11 @@ impl Histogram {
     pub fn sd(&self) -> Option<f64> {
         (self.count > 1).then(|| (self.squares / (self.count - 1) as f64).sqrt())
     }
-    /// The shortest.
+    /// The shortest time in nanoseconds, exact; `None` without events.
     pub fn min(&self) -> Option<u64> {
         (self.count > 0).then_some(self.min)
     }
-    /// The longest.
+    /// The longest time in nanoseconds, exact; `None` without events.
     pub fn max(&self) -> Option<u64> {
         (self.count > 0).then_some(self.max)
     }

@@ -20,9 +20,9 @@ pub const LEVEL: f64 = 0.95;
 /// A confidence interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Interval {
-    /// Lower end.
+    /// Lower end, in the unit of the statistic that it is of.
     pub low: f64,
-    /// Upper end.
+    /// Upper end, in the unit of the statistic that it is of.
     pub high: f64,
     /// Its level: 0.95, or less when there are too few values for it.
     pub level: f64,

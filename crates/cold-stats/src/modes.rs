@@ -18,7 +18,7 @@ const LEAST_RATIO: f64 = 1.05;
 const SIMULATIONS: usize = 2000;
 const ALPHA: f64 = 0.01;
 
-/// Two modes.
+/// A series split into a faster and a slower mode.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Modes {
     /// Median of the faster mode.
