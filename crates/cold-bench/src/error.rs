@@ -15,7 +15,7 @@ pub enum Error {
     Start {
         /// The command's name.
         command: String,
-        /// What failed on the way to the first instruction of the command, with the kernel's answer.
+        /// The call that failed while it was prepared, let go or waited for.
         source: cold_sys::Error,
     },
     /// The command cannot be found or executed.

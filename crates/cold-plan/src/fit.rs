@@ -31,7 +31,7 @@ impl fmt::Display for Misfit {
 /// A file that no longer fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stale<'a> {
-    /// Its path.
+    /// Absolute path of the file, as the plan has it.
     pub path: &'a Path,
     /// What is wrong with it.
     pub why: Misfit,

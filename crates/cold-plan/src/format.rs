@@ -23,9 +23,9 @@ pub const VERSION: u32 = 1;
 pub const MAX_BYTES: u64 = 512 << 20;
 /// Most files of a plan. A start of a large office suite names some 3,000.
 pub const MAX_FILES: u64 = 65_536;
-/// Most steps.
+/// Most steps of a plan; more are refused before any is looked at.
 pub const MAX_STEPS: u64 = 1_048_576;
-/// Most ranges.
+/// Most ranges of a plan; more are refused before any is looked at.
 pub const MAX_RANGES: u64 = 4_194_304;
 /// Most queue depths of the device model.
 pub const MAX_DEPTHS: u64 = 64;
@@ -63,14 +63,14 @@ pub enum FormatError {
     /// More than a plan may have.
     #[error("{found} {what} are more than a plan may have ({most})")]
     Budget {
-        /// Of what.
+        /// What there is too much of, in the plural (`steps`, `bytes of text`).
         what: &'static str,
-        /// How many.
+        /// How many the plan has, or would have.
         found: u64,
-        /// The limit.
+        /// How many a plan may have at most.
         most: u64,
     },
-    /// Inner contradiction.
+    /// The checksums fit, but a record breaks a rule of the format.
     #[error("{section} {index} is invalid: {why}")]
     Invalid {
         /// Of which kind: `file`, `step`, …

@@ -37,7 +37,7 @@ pub struct Record {
     pub mark: Option<Mark>,
     /// Bytes of the reads issued.
     pub bytes: u64,
-    /// Reads issued.
+    /// Calls of `readahead` that the launcher made.
     pub requests: u32,
     /// The program came to the mark before everything was issued.
     pub late: bool,
@@ -131,7 +131,7 @@ mod flag {
 }
 
 impl Record {
-    /// Its bytes.
+    /// The record as it is appended to a history, its checksum included.
     pub fn encode(&self) -> [u8; RECORD] {
         let kind = match self.kind {
             LaunchKind::Prefetched => (1, 0),

@@ -71,7 +71,7 @@ const MARGIN: f64 = 0.01;
 /// Starts of one kind, and how long they took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Timed {
-    /// Starts.
+    /// All of this kind, whether they came to their mark or not.
     pub starts: usize,
     /// Of these, those that came to their mark.
     pub marked: usize,
@@ -84,7 +84,7 @@ pub struct Timed {
 pub struct Daily {
     /// Starts with the plan.
     pub prefetched: Timed,
-    /// Control starts.
+    /// Starts that went without the plan to compare ([`LaunchKind::Control`]).
     pub controls: Timed,
     /// Starts in which nothing was issued, by the reason.
     pub skipped: Vec<(Skip, usize)>,

@@ -67,9 +67,9 @@ pub struct Plan {
 /// What is read of one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Reads {
-    /// Bytes.
+    /// Sum over the steps that read pages of it.
     pub bytes: u64,
-    /// Calls.
+    /// Number of these steps.
     pub requests: u64,
 }
 
@@ -154,9 +154,9 @@ pub struct Learnt {
     /// The starts went on after they were ready, as a server does: the end of such a program is no mark.
     #[cfg_attr(feature = "portable", serde(default))]
     pub goes_on: bool,
-    /// First and last time it was learnt, seconds since 1970.
+    /// First time it was learnt, seconds since 1970.
     pub first: u64,
-    /// See `first`.
+    /// Last time it was learnt, seconds since 1970.
     pub last: u64,
     /// Least time to ready with the waits for storage taken out, nanoseconds: what a recorded start takes when
     /// nothing has to be read. Of warm starts where one taught, else of cold ones. 0 when not known.
@@ -173,7 +173,7 @@ pub struct Learnt {
 pub struct Identity {
     /// Device (`st_dev`). Not compared: it may change at each boot.
     pub dev: Dev,
-    /// Inode.
+    /// Inode number; compared only where the modification time tells nothing.
     pub inode: u64,
     /// Size in bytes.
     pub size: u64,
@@ -201,7 +201,7 @@ tagged! {
 /// A file of the plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlanFile {
-    /// Absolute path.
+    /// Absolute path, at most [`crate::format::MAX_PATH`] bytes.
     pub path: PathBuf,
     /// What it is.
     pub kind: FileKind,
@@ -249,7 +249,7 @@ tagged! {
     /// In which order steps are made.
     #[cfg_attr(feature = "portable", derive(serde::Serialize, serde::Deserialize), serde(rename_all = "snake_case"))]
     pub enum Order {
-        /// First need.
+        /// As they are first needed, wherever they lie on the disk.
         Need = 0,
         /// By place on the disk within windows of need time.
         Physical = 1,
@@ -300,7 +300,7 @@ tagged! {
 /// One thing a launcher does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// What.
+    /// What is done with the file.
     pub op: Op,
     /// Part of the critical prefix. Critical steps come first.
     pub critical: bool,
@@ -351,18 +351,18 @@ pub enum Standing {
 pub struct Trial {
     /// When, seconds since 1970.
     pub at: u64,
-    /// Pairs.
+    /// Pairs of starts, one with the plan and one without, of which both counted.
     pub pairs: u32,
     /// Median time to ready without plan, nanoseconds.
     pub plain_ns: u64,
-    /// With it.
+    /// Median time to ready with the plan, nanoseconds.
     pub prefetched_ns: u64,
     /// Warm; none when not measured.
     pub warm_ns: Option<u64>,
     /// With the plan divided by without: estimate.
     pub ratio: f64,
-    /// Its 95% interval.
+    /// Lower end of the 95% interval of `ratio`.
     pub low: f64,
-    /// See `low`.
+    /// Upper end of the 95% interval of `ratio`.
     pub high: f64,
 }

@@ -64,9 +64,9 @@ pub struct Imported {
 /// A file of the exported plan that is not part of the imported one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dropped {
-    /// Its path.
+    /// Path that the exported plan has for it.
     pub path: PathBuf,
-    /// Why.
+    /// What is different on this machine.
     pub why: Why,
 }
 
@@ -81,7 +81,7 @@ pub enum Why {
     OtherSize {
         /// Bytes where the plan was learnt.
         was: u64,
-        /// Bytes here.
+        /// Bytes of the file that is at its path on this machine.
         is: u64,
     },
     /// Its build-id is another: another version.

@@ -143,7 +143,7 @@ impl Noise {
     pub fn new(seed: u64) -> Self {
         Self(Pcg::new(seed, 1))
     }
-    /// Below `n`.
+    /// A whole number from 0 to below `n`, each equally likely.
     pub fn below(&mut self, n: usize) -> usize {
         (self.unit() * n as f64) as usize
     }

@@ -59,7 +59,7 @@ enum StoreKind {
 pub struct Opened {
     /// At its beginning. Never written in place, so it may be mapped.
     pub file: File,
-    /// Its bytes.
+    /// Length in bytes when it was opened; at most [`MAX_BYTES`].
     pub len: u64,
     /// Where it lies.
     pub path: PathBuf,
@@ -74,14 +74,14 @@ pub struct Listed {
     pub bytes: u64,
     /// When it was saved.
     pub saved: SystemTime,
-    /// The plan.
+    /// What the file holds; its key is the one that the file's name stands for.
     pub plan: Plan,
 }
 
 /// What is in a store.
 #[derive(Debug, Default)]
 pub struct Listing {
-    /// By path.
+    /// Plans that can be used, sorted by path.
     pub plans: Vec<Listed>,
     /// Files that look like plans and cannot be used, with the reason.
     pub refused: Vec<(PathBuf, Error)>,

@@ -262,7 +262,7 @@ impl<'a> View<'a> {
 }
 
 impl<'a> FileView<'a> {
-    /// Absolute path.
+    /// Absolute path, as it stands in the plan's bytes.
     pub fn path(&self) -> &'a Path {
         path(text(self.texts, self.record, layout::file::PATH))
     }

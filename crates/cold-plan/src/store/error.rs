@@ -13,7 +13,7 @@ pub enum Error {
     Io {
         /// The attempted action as a verb phrase.
         action: &'static str,
-        /// The path.
+        /// The file or directory that it was attempted on.
         path: PathBuf,
         /// The kernel's answer.
         source: io::Error,
@@ -37,7 +37,7 @@ pub enum Error {
     /// A directory that holds other things.
     #[error("{path} is no store of plans: it holds {holds:?}; name a new or an empty directory")]
     NoStore {
-        /// The directory.
+        /// The directory that was to be used as a store.
         path: PathBuf,
         /// A name in it that no store has.
         holds: String,
@@ -45,7 +45,7 @@ pub enum Error {
     /// Its bytes are no plan, or a plan cannot be bytes.
     #[error("{path}: {source}")]
     Format {
-        /// The file.
+        /// The file that holds it, or was to hold it.
         path: PathBuf,
         /// What is wrong.
         source: FormatError,
@@ -53,7 +53,7 @@ pub enum Error {
     /// A plan under another plan's name.
     #[error("{path} holds the plan of another executable, script or scenario than its name says; remove it")]
     OtherKey {
-        /// The file.
+        /// The file, which lies in a store under that other name.
         path: PathBuf,
     },
     /// No directory for plans is known.

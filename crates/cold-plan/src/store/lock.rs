@@ -17,11 +17,11 @@ const MARK: &[u8] = b"coldstart plans\n";
 /// Whose a file of this name is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mark {
-    /// A store's.
+    /// It holds the mark: the directory is a store.
     Ours,
     /// Empty: not marked yet.
     None,
-    /// Another program's.
+    /// It holds something else: another program's lock.
     Others,
 }
 

@@ -18,7 +18,7 @@ const DIGITS: usize = 16;
 pub(super) enum Part {
     /// What a launcher reads.
     Plan,
-    /// Its starts.
+    /// The starts made by it, a record each.
     History,
     /// What became of it in its last recorded start, as whoever recorded it writes it.
     Replay,
