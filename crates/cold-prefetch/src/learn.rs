@@ -131,7 +131,7 @@ pub enum WhyNot {
     /// Ready is not known.
     #[error("the command did not become ready while it was recorded ({0})")]
     NeverReady(String),
-    /// No touches.
+    /// It has no table of touches: neither perf events nor BPF recorded it.
     #[error("the recording does not show which pages were needed: that takes perf events or BPF")]
     NoTouches,
     /// Pages that are no whole number of a plan's, which no machine has.

@@ -60,7 +60,7 @@ pub enum Arm {
 /// A start to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wanted {
-    /// How.
+    /// With the plan, by these knobs, or without it.
     pub arm: Arm,
     /// What it is for, in words.
     pub why: String,
@@ -84,7 +84,7 @@ pub struct TuningVerdict {
     pub trial: Option<Trial>,
     /// Whether the plan may be used.
     pub standing: Standing,
-    /// Starts made.
+    /// Starts made in all, void ones included.
     pub starts: u32,
     /// Median of the control starts of the search, nanoseconds; `None` without any.
     pub controls_ns: Option<u64>,
@@ -108,7 +108,7 @@ impl TuningVerdict {
 pub struct Tried {
     /// What it did differently from the best of then, in words.
     pub what: String,
-    /// Its knobs.
+    /// All its knobs, also those that it shares with the best of then.
     #[serde(skip)]
     pub knobs: Knobs,
     /// Pairs that it was given.

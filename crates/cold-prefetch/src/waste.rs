@@ -49,7 +49,7 @@ pub struct Amounts {
 /// One file's part.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileWaste {
-    /// Its path.
+    /// Absolute path: as the recording has it, else as the plan does.
     #[serde(with = "path_text")]
     pub path: PathBuf,
     /// It is in the plan.
@@ -57,7 +57,7 @@ pub struct FileWaste {
     pub planned: bool,
     /// It is a file system's metadata.
     pub metadata: bool,
-    /// Its bytes.
+    /// What became of its pages, in bytes of whole pages.
     pub amounts: Amounts,
 }
 
@@ -66,11 +66,11 @@ pub struct FileWaste {
 pub struct Waste {
     /// Files with any amount, the longest waits first, then the most unused bytes.
     pub files: Vec<FileWaste>,
-    /// Sums.
+    /// Sums over `files`.
     pub total: Amounts,
-    /// Reads in the plan, and their bytes.
+    /// Reads in the plan.
     pub steps: u32,
-    /// See `steps`.
+    /// Bytes that these reads ask for.
     pub step_bytes: Bytes,
     /// Requests that brought prefetched pages from the devices; `None` at tiers that see none.
     pub requests: Option<u32>,

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-/// Why not.
+/// Why no plan can hold a file that was needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LeftOut {
