@@ -59,7 +59,7 @@ pub struct Tally {
     pub stale_bytes: u64,
 }
 
-/// One replay.
+/// A replay under way; its threads share it.
 pub(crate) struct Engine<'a> {
     view: View<'a>,
     files: Files<'a>,

@@ -29,7 +29,7 @@ pub enum Source {
 pub struct Options {
     /// The program and its arguments.
     pub command: Vec<OsString>,
-    /// The plan.
+    /// Where the plan is.
     pub source: Source,
     /// When the program may begin, instead of what the plan says.
     pub gate: Option<Gate>,
@@ -82,17 +82,17 @@ pub enum Skip {
     /// The plan's file cannot be read.
     #[error("cannot read the plan {}: {why}", .path.shown())]
     Unreadable {
-        /// The file.
+        /// The plan's file, as it was named or as its store names it.
         path: PathBuf,
-        /// Why.
+        /// The kernel's answer, or what is wrong with the file, in words.
         why: String,
     },
     /// The file is no plan.
     #[error("the plan {} cannot be used: {why}", .path.shown())]
     Format {
-        /// The file.
+        /// The plan's file, as it was named or as its store names it.
         path: PathBuf,
-        /// Why.
+        /// What is wrong with its content.
         why: FormatError,
     },
     /// This process has rights that its starter has not.

@@ -40,7 +40,7 @@ pub(crate) struct Target {
 /// How a watched start went.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Seen {
-    /// See [`watch`].
+    /// When it passed its mark; `None`: not while it was watched, or nobody can tell ([`watch`]).
     pub(crate) mark: Option<Mark>,
     /// Everything was issued.
     pub(crate) finished: bool,
