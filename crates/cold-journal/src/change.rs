@@ -71,7 +71,7 @@ pub enum Change {
     },
     /// A service that was running and is stopped (systemd).
     Service {
-        /// The unit.
+        /// Name of the unit, as `systemctl` takes it.
         unit: String,
     },
     /// A created regular file.
@@ -92,7 +92,7 @@ pub enum Change {
     },
     /// A process that must not survive.
     Process {
-        /// Its program.
+        /// Its program, as whoever started it named it.
         #[serde(with = "crate::text")]
         program: PathBuf,
         /// Value of the environment variable `COLD_JOURNAL_TOKEN`, by which it and what it started are
@@ -111,7 +111,7 @@ pub enum Made {
     File(FileId),
     /// The started process: its pid and start time (field 22 of `/proc/PID/stat`).
     Process {
-        /// Its pid.
+        /// Process id, in the pid namespace of the process that started it.
         pid: i32,
         /// Clock ticks since boot.
         starttime: u64,

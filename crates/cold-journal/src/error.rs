@@ -13,7 +13,7 @@ pub enum Error {
     Io {
         /// The attempted action as a verb phrase.
         action: &'static str,
-        /// The path.
+        /// The file, directory or program that it was attempted on.
         path: PathBuf,
         /// The kernel's answer.
         source: io::Error,
@@ -38,11 +38,11 @@ pub enum Error {
     /// Another process has changed the same thing and not yet put it back.
     #[error("cannot change {}: {holder} holds it (its journal: {}); try again when that has ended", path.shown(), journal.shown())]
     Held {
-        /// The setting.
+        /// The file that sets it, in `/proc`, `/sys` or a control group.
         path: PathBuf,
         /// The process, as `name[pid]`.
         holder: String,
-        /// Its journal.
+        /// The file of the journal in which that process noted its change.
         journal: PathBuf,
     },
     /// The change cannot be made as asked.
@@ -50,9 +50,9 @@ pub enum Error {
     Refused {
         /// The attempted action as a verb phrase.
         action: &'static str,
-        /// The path.
+        /// What it was attempted on: a setting, a file, a directory, a mount point.
         path: PathBuf,
-        /// Why.
+        /// What stands against it, in words.
         why: String,
     },
     /// A command that makes or undoes a change failed.

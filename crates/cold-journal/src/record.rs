@@ -19,7 +19,7 @@ pub struct Owner {
     pub starttime: u64,
     /// The boot it ran in.
     pub boot_id: String,
-    /// Its name.
+    /// Its `comm`, at most 15 bytes, when it made the journal.
     pub comm: String,
 }
 

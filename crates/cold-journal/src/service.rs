@@ -4,7 +4,7 @@ use std::process::Command;
 
 use crate::{Error, Result};
 
-/// Runs `systemctl`.
+/// Runs `systemctl` to its end; fails with what it wrote to its standard error.
 pub(crate) fn systemctl(arguments: &[&str]) -> Result<()> {
     let command = format!("systemctl {}", arguments.join(" "));
     let fail = |why: String| Error::Command { command: command.clone(), why };

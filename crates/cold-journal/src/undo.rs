@@ -64,7 +64,7 @@ impl fmt::Display for Outcome {
 /// A change and how undoing it went.
 #[derive(Debug)]
 pub struct Undone {
-    /// The change.
+    /// The change, as the journal has it.
     pub change: Change,
     /// What was done, or why it could not be done (it is tried again by the next recovery).
     pub outcome: Result<Outcome>,
