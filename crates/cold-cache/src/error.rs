@@ -32,15 +32,15 @@ pub enum Error {
     Snapshot {
         /// The snapshot file.
         path: PathBuf,
-        /// Why.
+        /// Why its bytes are no snapshot for this machine.
         cause: crate::snapshot::CodecError,
     },
     /// A path that was named is not there, or cannot be read or written.
     #[error("{path}: {cause}")]
     Path {
-        /// The path.
+        /// The file or directory that could not be reached.
         path: PathBuf,
-        /// Why.
+        /// The kernel's answer.
         cause: std::io::Error,
     },
 }

@@ -62,9 +62,9 @@ impl Method {
 pub enum Reason {
     /// A process has them mapped.
     Mapped {
-        /// Process id.
+        /// Process id, as `/proc` names it.
         pid: i32,
-        /// Its name.
+        /// Its `comm`, at most 15 bytes.
         name: String,
         /// Pages of the cache that it maps; unknown where its pagemap could not be read.
         pages: Option<u64>,
@@ -73,24 +73,24 @@ pub enum Reason {
     },
     /// Mapped by nobody, but beside mapped pages: parts of a large folio, which leaves as a whole.
     LargeFolio {
-        /// Pages.
+        /// Resident pages of the file, mapped by nobody, that can share a folio with a mapped one.
         pages: u64,
     },
     /// Changed and not written (a read-only or failing store).
     Dirty {
-        /// Pages.
+        /// Dirty pages of the whole file, by cachestat(2).
         pages: u64,
     },
-    /// Being written.
+    /// Being written to storage when it was looked at.
     Writeback {
-        /// Pages.
+        /// Pages of the whole file under writeback, by cachestat(2).
         pages: u64,
     },
     /// The file lives in memory (tmpfs, ramfs, hugetlbfs): nothing to evict to.
     InMemory,
     /// It backs a loop device.
     Loop {
-        /// Device name.
+        /// The kernel's name of the device (`loop0`).
         device: String,
     },
     /// It is active swap.
@@ -98,7 +98,7 @@ pub enum Reason {
     /// None of the above: in a CPU's LRU batch, being read, or pinned by I/O. `uninspected` processes
     /// could not be asked.
     Busy {
-        /// Pages.
+        /// Pages that no other reason explains.
         pages: u64,
         /// Processes that may map them but could not be inspected.
         uninspected: u64,
@@ -108,9 +108,9 @@ pub enum Reason {
 /// A file of which pages stayed in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stayed {
-    /// Path.
+    /// Path by which it was to be evicted.
     pub path: PathBuf,
-    /// Identity.
+    /// Device and inode of the file that was opened there.
     pub id: FileId,
     /// Pages that stayed.
     pub pages: u64,

@@ -17,7 +17,7 @@ use crate::Result;
 /// A process that holds a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Holder {
-    /// Process id.
+    /// Process id, as `/proc` names it.
     pub pid: i32,
     /// Command name (at most 15 bytes, as the kernel keeps it).
     pub name: String,
@@ -55,7 +55,7 @@ impl From<SystemHolder> for crate::Reason {
 /// All holders of one file; processes with the most resident bytes first.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileHolders {
-    /// Processes.
+    /// Processes that map it or have it open.
     pub processes: Vec<Holder>,
     /// Loop devices and swap.
     pub system: Vec<SystemHolder>,

@@ -31,9 +31,9 @@ pub struct Overview {
     pub total: u64,
     /// `MemAvailable`: an estimate of what programs could get without swapping.
     pub available: Option<u64>,
-    /// `SwapTotal`.
+    /// `SwapTotal` in bytes: swap space in use or free; `None` where the kernel does not tell.
     pub swap_total: Option<u64>,
-    /// `SwapFree`.
+    /// `SwapFree` in bytes: swap space not in use; `None` where the kernel does not tell.
     pub swap_free: Option<u64>,
     /// Disjoint uses that sum to `total`.
     pub uses: Vec<Use>,

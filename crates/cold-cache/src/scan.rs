@@ -42,11 +42,11 @@ pub enum Residency {
 pub struct ScannedFile {
     /// Name within its directory.
     pub name: OsString,
-    /// Identity.
+    /// Device and inode: what makes two links one file.
     pub id: FileId,
     /// Size in bytes.
     pub size: u64,
-    /// Its pages.
+    /// Its cached pages, as far as this user is told.
     pub residency: Residency,
 }
 
@@ -86,19 +86,19 @@ pub struct ScannedDir {
 pub enum Skipped {
     /// It could not be opened or listed.
     Unreadable {
-        /// Path.
+        /// The entry, or the directory whose list could not be read to its end.
         path: PathBuf,
         /// The kernel's words.
         reason: String,
     },
     /// A directory on another file system.
     OtherDevice {
-        /// Path.
+        /// The directory, which was not entered.
         path: PathBuf,
     },
     /// A file system without a page cache (proc, sysfs, …) or a mount trigger; its files are not opened.
     NoPageCache {
-        /// Path.
+        /// The directory, which was not listed.
         path: PathBuf,
     },
 }
@@ -119,9 +119,9 @@ pub struct Scan {
 /// Sums over files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Totals {
-    /// Files.
+    /// Regular files that were looked at; further links to one count in [`Scan::repeated`].
     pub files: u64,
-    /// Their sizes.
+    /// Sum of their sizes, holes included.
     pub size: Bytes,
     /// Whole pages in the cache, of files that are told.
     pub resident: Bytes,
@@ -129,7 +129,7 @@ pub struct Totals {
     pub dirty: Bytes,
     /// Files whose residency is unknown.
     pub unknown_files: u64,
-    /// Their sizes.
+    /// Sum of the sizes of these files.
     pub unknown: Bytes,
 }
 

@@ -69,7 +69,7 @@ impl SnapshotFile {
     fn map(&self) -> PageMap {
         PageMap::from_runs(self.pages(), self.runs.iter().copied())
     }
-    /// Resident pages.
+    /// Number of resident pages, of [`Snapshot::page_size`] bytes each.
     pub fn resident(&self) -> u64 {
         self.runs.iter().map(|r| r.pages).sum()
     }

@@ -37,10 +37,10 @@ pub enum CodecError {
     /// Cut short or changed.
     #[error("damaged: the checksum does not fit (cut short, or changed after it was saved)")]
     Checksum,
-    /// Inner contradiction.
+    /// The checksum fits, and the content contradicts itself or the format.
     #[error("damaged: {0}")]
     Invalid(&'static str),
-    /// Too large.
+    /// Longer than [`MAX_BYTES`].
     #[error("larger than {} GiB: no snapshot of this program", MAX_BYTES >> 30)]
     TooLarge,
     /// Saved with other pages.

@@ -34,7 +34,7 @@ const ROUNDS: u32 = 5;
 /// A file whose pages are not those of the snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// Path.
+    /// Absolute path, as the snapshot has it.
     pub path: PathBuf,
     /// Pages of the snapshot that are not in the cache.
     pub missing: u64,
@@ -53,7 +53,7 @@ pub struct RestoreReport {
     pub identical: u64,
     /// Bytes that the snapshot wants in the cache, of files that still are what they were.
     pub wanted: Bytes,
-    /// Bytes read.
+    /// Bytes read to bring missing pages, those that were read again included.
     pub read: Bytes,
     /// Bytes evicted (as seen when the restore began).
     pub evicted: Bytes,
