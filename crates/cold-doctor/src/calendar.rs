@@ -138,7 +138,7 @@ pub(crate) fn parse_crontab(text: &str, with_user: bool) -> Crontab {
     table
 }
 
-/// `NAME = value`.
+/// A line of a crontab that sets a variable of the environment: `NAME = value`.
 fn is_setting(line: &str) -> bool {
     line.split_once('=').is_some_and(|(name, _)| {
         let name = name.trim();

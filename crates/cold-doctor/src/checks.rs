@@ -28,7 +28,7 @@ pub struct Check {
     pub area: Area,
     /// It needs counters that were watched for a while, so it runs after those that do not.
     pub observes: bool,
-    /// Does it.
+    /// Looks at the machine and says what it found; empty where the check does not apply.
     pub run: fn(&Context) -> Vec<Finding>,
 }
 

@@ -41,7 +41,7 @@ pub enum Area {
     Tracing,
     /// Emptying and inspecting the page cache.
     Cache,
-    /// Control groups.
+    /// Control groups: which controllers can be used, and whether a group can be made.
     Cgroups,
     /// Stall and pressure accounting.
     Accounting,

@@ -46,7 +46,6 @@ const fn known(
 
 use Disturbance::{Containers, Indexer, Job, MemoryProfile, OnAccess, PackageDaemon, Prefetcher, Sync};
 
-/// The table.
 pub(crate) const KNOWN: &[Known] = &[
     known(Prefetcher, "preload", &["preload"], &["preload.service"]),
     known(Prefetcher, "preload-ng", &["preload-ng"], &["preload-ng.service"]),

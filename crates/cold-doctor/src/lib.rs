@@ -48,7 +48,7 @@ pub enum Error {
     /// The command is neither a path nor found through PATH.
     #[error("no such command: {name} (not found {searched})")]
     NoSuchCommand {
-        /// As given.
+        /// First word of the command, as given.
         name: String,
         /// Where it was looked for, in words.
         searched: String,
@@ -62,7 +62,7 @@ pub enum Error {
     /// A given path cannot be examined.
     #[error("cannot examine {path}: {cause}")]
     Path {
-        /// As given.
+        /// The path to examine, as given.
         path: PathBuf,
         /// The kernel's answer (in the message, so it is not repeated as the error's source).
         cause: std::io::Error,

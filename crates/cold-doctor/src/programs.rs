@@ -44,7 +44,7 @@ const SHARED_DIRECTORIES: &[&str] = &[
 /// A command, resolved. All paths are absolute, without symbolic links, as a process sees them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Program {
-    /// As typed.
+    /// Its first word, as typed.
     pub(crate) given: String,
     /// The file that exec is given.
     pub(crate) path: PathBuf,

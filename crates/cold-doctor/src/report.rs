@@ -33,7 +33,7 @@ pub struct Summary {
     pub missing: usize,
     /// See [`Status::Disturbs`].
     pub disturbing: usize,
-    /// Tracing tier.
+    /// The tier that a recording made now would have.
     pub tier: Tier,
     /// How pages can be evicted.
     pub eviction: Eviction,
@@ -42,17 +42,17 @@ pub struct Summary {
 /// An examination of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// [`SCHEMA`].
+    /// Always [`SCHEMA`].
     pub schema: &'static str,
     /// Version of coldstart.
     pub version: &'static str,
-    /// Kernel release.
+    /// `uname -r`.
     pub kernel: String,
     /// Effective user id the examination ran with.
     pub euid: u32,
     /// The command and its arguments, as given.
     pub command: Vec<String>,
-    /// The sum.
+    /// How many findings have which status, and what is possible here.
     pub summary: Summary,
     /// Findings in the order of [`checks::CHECKS`].
     pub findings: Vec<Finding>,
