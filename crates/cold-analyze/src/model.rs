@@ -95,7 +95,7 @@ pub struct Headline {
     pub waited_sum: Known<Nanos>,
     /// Time the first process' first thread waited for storage.
     pub waited_main: Known<Nanos>,
-    /// Needed.
+    /// Pages touched, each once; those of `needed_upper` included.
     pub needed: Known<Bytes>,
     /// Of `needed`, the part that is only an upper bound (mapped around a fault).
     pub needed_upper: Known<Bytes>,
@@ -133,9 +133,9 @@ pub struct Headline {
     pub unattributed: Known<Nanos>,
     /// Bytes filled per cause, by the tree.
     pub causes: BTreeMap<FillCause, Bytes>,
-    /// Lookups and those that failed.
+    /// Path resolutions of the tree.
     pub lookups: Known<u64>,
-    /// Failed ones.
+    /// Of `lookups`, those that found nothing there; refusals are none.
     pub misses: Known<u64>,
     /// Regular files that the tree executed, mapped or opened: those that `cold bench` counts.
     pub files: Known<u64>,
@@ -175,11 +175,11 @@ pub struct AfterReady {
     pub waited_sum: Nanos,
 }
 
-/// How a file was reached first.
+/// The strongest use that the tree made of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reached {
-    /// Executed.
+    /// Run by an exec: a program, or the interpreter of one.
     Executed,
     /// Mapped into memory.
     Mapped,
@@ -201,11 +201,11 @@ pub struct FileUse {
     pub path: String,
     /// Size of the file, where known.
     pub size: Option<Bytes>,
-    /// Pages needed.
+    /// Pages touched, each once; those of `needed_upper` included.
     pub needed: Bytes,
     /// Of these, only known as an upper bound.
     pub needed_upper: Bytes,
-    /// Pages read.
+    /// Pages filled by the tree, each once; written ones excepted.
     pub read: Bytes,
     /// Pages read but not needed.
     pub unused: Bytes,
@@ -221,7 +221,7 @@ pub struct FileUse {
     pub requests: u64,
     /// Stalls charged to it.
     pub stalls: u64,
-    /// Their time.
+    /// Length of these stalls, summed over tasks; what lies after ready is cut off.
     pub stall: Nanos,
     /// First touch or lookup, from the start.
     pub first_use: Option<Nanos>,
@@ -239,11 +239,11 @@ pub struct FileUse {
 /// has more of it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SectionUse {
-    /// File.
+    /// Row of the file that has the section.
     pub file: FileIdx,
     /// Segment it lies in (`LOAD r-x`), where it does.
     pub segment: String,
-    /// Section name.
+    /// Name of the section (`.text`), or words for the headers before the first.
     pub section: String,
     /// Its size in the file.
     pub size: Bytes,
@@ -268,9 +268,9 @@ pub enum SymbolEvidence {
 /// One function's part. Only faults that name it exactly count; a page of many functions names none.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SymbolUse {
-    /// File.
+    /// Row of the file that has the function.
     pub file: FileIdx,
-    /// Demangled name.
+    /// Demangled name, as its layout has it.
     pub symbol: String,
     /// Touches by faults of exactly its pages.
     pub touches: u64,
@@ -300,11 +300,11 @@ pub struct InFront {
 /// A file that was read from end to end by system calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct WholeRead {
-    /// The file.
+    /// Row of the file in the recording.
     pub file: FileIdx,
     /// Pages needed of it.
     pub bytes: Bytes,
-    /// Its size.
+    /// Size of the whole file; `bytes` may be somewhat less.
     pub size: Bytes,
     /// Time in which at least one thread dealt with it and no other file, from its open to its last read: waiting, copying
     /// into the program, and what the program did between two reads.
@@ -323,7 +323,7 @@ pub enum Language {
     Node,
     /// Java: jar files.
     Java,
-    /// Ruby: gems.
+    /// Ruby: gems, and its own library.
     Ruby,
 }
 
@@ -341,7 +341,7 @@ impl std::fmt::Display for Language {
 /// A package that was loaded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PackageUse {
-    /// Its language.
+    /// Language that the path of its files tells.
     pub language: Language,
     /// Its name; `None`: the language's own library.
     pub name: Option<String>,
@@ -376,7 +376,7 @@ pub struct MissGroup {
     /// Where nothing is recognised, but the same names were looked for in several directories side by side: what
     /// these have in common (`/etc/app/conf.d/NN`, `/srv/*/etc`).
     pub family: Option<String>,
-    /// Failed lookups.
+    /// Lookups in this directory that found nothing.
     pub misses: u64,
     /// Time spent in them.
     pub time: Nanos,
@@ -398,15 +398,15 @@ impl MissGroup {
 /// Stall time of one stack.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StackWait {
-    /// The stack.
+    /// Row in the recording's stacks; `None`: waits without one, or those of the kernel in an exec.
     pub stack: Option<StackIdx>,
     /// Frames in words, outermost first (``python3.11`Py_RunMain``).
     pub frames: Vec<String>,
-    /// Stalls.
+    /// Waits for storage at this stack, from the start to ready.
     pub stalls: u64,
-    /// Their time.
+    /// Length of these waits, summed over tasks.
     pub stall: Nanos,
-    /// By cause.
+    /// The same length by what was waited for.
     pub causes: BTreeMap<StallCause, Nanos>,
 }
 

@@ -17,7 +17,6 @@ pub(crate) enum Step<'a> {
 }
 
 impl Step<'_> {
-    /// The thread.
     pub(crate) fn tid(&self) -> u32 {
         match self {
             Self::Looked(l) => l.tid,

@@ -10,7 +10,7 @@ use crate::model::{Analysis, FileUse, InFront, MissGroup, PackageUse};
 
 /// Files named as the costliest.
 const NAMED: usize = 3;
-/// Packages named.
+/// Packages named; of the others the number is told.
 const PACKAGES: usize = 5;
 /// What took less than one in so many of the start is not told.
 const FELT: u64 = 50;
@@ -24,7 +24,7 @@ pub struct Search<'a> {
     pub name: Option<&'a str>,
     /// The name is a pattern of directories.
     pub family: bool,
-    /// Failed lookups.
+    /// Lookups that found nothing, summed over `directories`.
     pub misses: u64,
     /// Time spent in them.
     pub time: Nanos,
@@ -96,7 +96,7 @@ pub enum Topic {
     Elapsed,
     /// What was read, and what of it in vain.
     Read,
-    /// Failed lookups.
+    /// Lookups that found nothing, and who made them.
     Lookups,
 }
 
@@ -105,7 +105,7 @@ pub enum Topic {
 pub struct Reason {
     /// What it is about.
     pub topic: Topic,
-    /// The sentence.
+    /// The sentence in English, its full stop included.
     pub text: String,
 }
 

@@ -12,11 +12,11 @@ use cold_model::pages::{LiveRuns, Range};
 /// Requests in the devices (and their queues) from a moment on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Depth {
-    /// From when.
+    /// From this moment to that of the next point.
     pub at: Nanos,
     /// Of the tree.
     pub own: u32,
-    /// Of others.
+    /// Of processes outside the tree.
     pub others: u32,
 }
 
@@ -53,7 +53,7 @@ pub struct SizeBucket {
     pub below: Bytes,
     /// Requests of the tree in the window.
     pub requests: u64,
-    /// Their bytes.
+    /// Sum of the sizes of these requests.
     pub bytes: Bytes,
 }
 
@@ -82,9 +82,9 @@ pub fn request_sizes(recording: &Recording) -> Vec<SizeBucket> {
 /// One wait of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Waiting {
-    /// From.
+    /// When the thread left the CPU.
     pub from: Nanos,
-    /// To.
+    /// When it was woken, else when it ran again; the recording's end where neither was seen.
     pub to: Nanos,
     /// For what; locks included.
     pub cause: StallCause,
@@ -95,9 +95,9 @@ pub struct Waiting {
 /// The waits of one thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ThreadWaits {
-    /// Process.
+    /// Process that the thread belongs to.
     pub pid: u32,
-    /// Thread.
+    /// Thread id.
     pub tid: u32,
     /// Name, where known.
     pub name: String,
@@ -139,7 +139,7 @@ pub fn stalls_by_thread(recording: &Recording) -> Vec<ThreadWaits> {
 /// Bytes so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Progress {
-    /// Until when.
+    /// The moment up to which is counted.
     pub at: Nanos,
     /// Touched for certain, each page once.
     pub needed: Bytes,

@@ -55,7 +55,7 @@ pub struct Usage {
     pub exact: Runs,
     /// Mapped around a fault and not known to have been absent: perhaps touched. Without `exact`.
     pub upper: Runs,
-    /// Both.
+    /// All of `exact` and `upper`.
     pub needed: Runs,
     /// Of `upper`, pages of a file that nobody could look at in the end (it is deleted): whether they were there at
     /// all is not known.
@@ -74,7 +74,7 @@ pub struct Usage {
     pub causes: BTreeMap<FillCause, u64>,
     /// Pages of exact touches that were known to be absent and were not filled for them.
     pub contradicted: u64,
-    /// First touch.
+    /// When the first page of it was touched, by any kind of touch; `CLOCK_MONOTONIC`.
     pub first_touch: Option<Nanos>,
 }
 

@@ -11,7 +11,7 @@ use crate::usage::Window;
 /// A wait for storage inside the window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wait<'a> {
-    /// Its row.
+    /// The whole stall, as the recording has it.
     pub stall: &'a Stall,
     /// Index of that row.
     pub index: usize,
@@ -26,7 +26,7 @@ pub struct Wait<'a> {
 }
 
 impl Wait<'_> {
-    /// Its length.
+    /// How much of the stall lies within the window.
     pub fn length(&self) -> Nanos {
         self.to.saturating_sub(self.from)
     }

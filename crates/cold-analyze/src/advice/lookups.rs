@@ -9,7 +9,7 @@ use crate::model::Suggestion;
 /// Fewer misses, or a smaller part of all lookups, are normal.
 const LEAST: u64 = 100;
 const PART: f64 = 0.2;
-/// Searches named.
+/// Searches that the advice names: those with most misses.
 const NAMED: usize = 3;
 
 pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
@@ -54,7 +54,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
 
 /// From so many failures on a family of directories is told.
 const FAMILY: u64 = 20;
-/// Families named.
+/// Families that the advice names: those with most misses.
 const FAMILIES: usize = 3;
 
 /// The same names in one directory after the other, by a rule of the program's own.

@@ -41,9 +41,9 @@ pub struct Condition {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unit {
-    /// Nanoseconds.
+    /// A length of time, in nanoseconds.
     Nanos,
-    /// Bytes.
+    /// An amount of bytes.
     Bytes,
     /// A plain number.
     Count,
@@ -56,11 +56,11 @@ pub struct FigurePair {
     pub id: String,
     /// What it is, in words.
     pub what: String,
-    /// Unit.
+    /// What `a`, `b` and `difference` are counted in.
     pub unit: Unit,
-    /// In *a*.
+    /// Its value in *a*, where it is known.
     pub a: Known<u64>,
-    /// In *b*.
+    /// Its value in *b*, where it is known.
     pub b: Known<u64>,
     /// b − a, where both are known.
     pub difference: Option<i64>,
@@ -83,11 +83,11 @@ impl Ratio {
 /// Bytes one cause filled in both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CausePair {
-    /// Cause.
+    /// Why they were filled.
     pub cause: FillCause,
-    /// In *a*.
+    /// Bytes that the tree of *a* filled for it.
     pub a: Bytes,
-    /// In *b*.
+    /// Bytes that the tree of *b* filled for it.
     pub b: Bytes,
     /// b − a in bytes.
     pub difference: i64,
@@ -100,11 +100,11 @@ pub struct CausePair {
 /// One file in both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FilePair {
-    /// Its path.
+    /// The path that it has in both, or in the one that used it.
     pub path: String,
     /// In *a*; `None`: *a* did not use it.
     pub a: Option<Side>,
-    /// In *b*.
+    /// In *b*; `None`: *b* did not use it.
     pub b: Option<Side>,
     /// b − a; a file that one side did not use counts there as 0.
     pub difference: SideDifference,
@@ -117,29 +117,29 @@ pub struct FilePair {
 pub struct Side {
     /// Index in that side's [`super::Analysis::files`].
     pub index: usize,
-    /// Pages needed.
+    /// As [`super::FileUse::needed`].
     pub needed: Bytes,
     /// Pages read by the tree.
     pub read: Bytes,
     /// Pages read but not needed.
     pub unused: Bytes,
-    /// Stall time.
+    /// Waits for storage charged to it, summed over tasks.
     pub stall: Nanos,
-    /// Device requests.
+    /// Device requests that brought pages of it.
     pub requests: u64,
 }
 
 /// The differences of a file's figures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct SideDifference {
-    /// Bytes needed.
+    /// Bytes of pages that *b* needed more than *a*.
     pub needed: i64,
-    /// Bytes read.
+    /// Bytes of pages that the tree of *b* read more than that of *a*.
     pub read: i64,
-    /// Bytes unused.
+    /// Bytes of pages that were read, not needed, in *b* more than in *a*.
     pub unused: i64,
     /// Nanoseconds of stall.
     pub stall: i64,
-    /// Device requests.
+    /// Device requests for it in *b* more than in *a*.
     pub requests: i64,
 }
