@@ -5,9 +5,9 @@ use cold_model::Nanos;
 /// A linear axis from `low` to `high` with ticks at 1, 2 or 5 times a power of ten.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis {
-    /// Lower end.
+    /// Value at its beginning: not above the smallest that it holds.
     pub low: f64,
-    /// Upper end.
+    /// Value at its end: not below the largest that it holds.
     pub high: f64,
     /// Positions of the ticks, all between both ends.
     pub ticks: Vec<f64>,

@@ -22,7 +22,7 @@ const POINTS: usize = 1500;
 /// How values become places.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Scale {
-    /// Even.
+    /// Values as they are: equal differences are equal lengths.
     Linear,
     /// Even, from 0 to so much, so that charts of the same time can be compared.
     Time(f64),
@@ -45,7 +45,7 @@ impl Scale {
         even.is_finite().then_some(even)
     }
 
-    /// Back again.
+    /// The inverse of `even`: from a place to its value.
     fn value(self, even: f64) -> f64 {
         match self {
             Self::Linear | Self::Time(_) | Self::Words(_) => even,
@@ -58,16 +58,16 @@ impl Scale {
 /// A line of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Its name.
+    /// Name in the legend; cut after 100 characters.
     pub name: String,
     /// Its points by x.
     pub points: Vec<(f64, f64)>,
 }
 
-/// A chart.
+/// One chart: lines over two axes of its own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panel {
-    /// Its title.
+    /// Heading of the chart; cut after 90 characters.
     pub title: String,
     /// What is to the right, with its unit.
     pub x: String,
@@ -75,7 +75,7 @@ pub struct Panel {
     pub y: String,
     /// Scales of both axes.
     pub scales: (Scale, Scale),
-    /// Its lines.
+    /// Lines in the order of the legend; beyond the twelfth they are only counted.
     pub series: Vec<Series>,
 }
 

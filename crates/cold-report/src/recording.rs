@@ -27,7 +27,7 @@ pub struct View<'a> {
     pub recording: &'a Recording,
     /// Sections and symbols of its files; may be empty.
     pub layouts: &'a Layouts,
-    /// The answer.
+    /// What was worked out from them.
     pub analysis: &'a Analysis,
 }
 

@@ -20,10 +20,10 @@ pub struct Scene<'a> {
     report: &'a Report,
 }
 
-/// One run.
+/// A run as it is drawn.
 #[derive(Debug, Clone, Copy)]
 pub struct Point<'a> {
-    /// The run.
+    /// The run, which may be tainted.
     pub run: &'a Run,
     /// Time to ready in nanoseconds.
     pub time: f64,

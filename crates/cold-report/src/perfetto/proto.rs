@@ -45,14 +45,12 @@ impl Message {
         self.uint(field, value.cast_unsigned())
     }
 
-    /// fixed64.
     pub(super) fn fixed64(&mut self, field: u32, value: u64) -> &mut Self {
         self.varint(u64::from(field) << 3 | 1);
         self.0.extend_from_slice(&value.to_le_bytes());
         self
     }
 
-    /// bytes.
     fn bytes(&mut self, field: u32, value: &[u8]) -> &mut Self {
         self.varint(u64::from(field) << 3 | 2);
         self.varint(value.len() as u64);
@@ -60,7 +58,6 @@ impl Message {
         self
     }
 
-    /// string.
     pub(super) fn string(&mut self, field: u32, value: &str) -> &mut Self {
         self.bytes(field, value.as_bytes())
     }

@@ -72,7 +72,7 @@ impl Interned {
     }
 }
 
-/// Writes packets.
+/// Writes the packets of one sequence; a string that repeats is written once.
 pub(super) struct Trace<'a> {
     out: &'a mut dyn Write,
     begun: bool,
@@ -150,7 +150,7 @@ impl<'a> Trace<'a> {
         })
     }
 
-    /// A process.
+    /// The track of a process; it lies below no other.
     pub(super) fn process(
         &mut self,
         uuid: u64,
@@ -169,7 +169,7 @@ impl<'a> Trace<'a> {
         })
     }
 
-    /// A thread.
+    /// The track of a thread; `ids`: its process' and its own.
     pub(super) fn thread(
         &mut self,
         uuid: u64,
