@@ -126,7 +126,7 @@ pub fn most_first(all: impl IntoIterator<Item = Held>, join: impl Fn(Bytes, Byte
 /// One file that stayed cached.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResidualFile {
-    /// Absolute path as the file set has it: where the file lay when the command's start was observed.
+    /// Absolute path, as the file set that was looked at has it.
     #[serde(with = "path_text")]
     pub path: PathBuf,
     /// Cached pages of this file in bytes, whole pages.

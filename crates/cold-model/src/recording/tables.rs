@@ -42,7 +42,7 @@ pub struct Process {
     pub status: Option<i32>,
 }
 
-/// A thread, from its clone or when it was first seen. An exec ends all of its process but the first.
+/// A thread, from its clone or when it was first seen; an exec ends all threads of a process but the first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Thread {
     /// When it began, or was first seen.
