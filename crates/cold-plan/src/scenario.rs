@@ -46,7 +46,7 @@ pub enum ScenarioError {
     /// It is there and cannot be looked at.
     #[error("cannot look at the program {path}: {source}")]
     Io {
-        /// The file that was looked at: the program, or the script that it is.
+        /// The program, the script or its interpreter, whichever was looked at.
         path: PathBuf,
         /// The kernel's answer.
         source: std::io::Error,
