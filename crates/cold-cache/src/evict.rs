@@ -108,7 +108,7 @@ pub enum Reason {
 /// A file of which pages stayed in the cache.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stayed {
-    /// Path by which it was to be evicted.
+    /// Path under which it was opened.
     pub path: PathBuf,
     /// Device and inode of the file that was opened there.
     pub id: FileId,
