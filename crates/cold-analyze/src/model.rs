@@ -179,7 +179,7 @@ pub struct AfterReady {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Reached {
-    /// Run by an exec: a program, or the interpreter of one.
+    /// Executed: a program, a script, or what interprets it.
     Executed,
     /// Mapped into memory.
     Mapped,

@@ -16,7 +16,7 @@ pub struct Depth {
     pub at: Nanos,
     /// Of the tree.
     pub own: u32,
-    /// Of processes outside the tree.
+    /// Of other processes, or of nobody who is known.
     pub others: u32,
 }
 
@@ -97,7 +97,7 @@ pub struct Waiting {
 pub struct ThreadWaits {
     /// Process that the thread belongs to.
     pub pid: u32,
-    /// Thread id.
+    /// Thread id, as [`cold_model::recording::Thread::tid`].
     pub tid: u32,
     /// Name, where known.
     pub name: String,
