@@ -27,7 +27,7 @@ pub struct View<'a> {
     pub recording: &'a Recording,
     /// Sections and symbols of its files; may be empty.
     pub layouts: &'a Layouts,
-    /// What was worked out from them.
+    /// What was worked out from recording and layouts.
     pub analysis: &'a Analysis,
 }
 
