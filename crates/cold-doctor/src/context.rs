@@ -135,7 +135,7 @@ pub struct Context {
     pub(crate) processes: Vec<Process>,
     /// The command, resolved; `None` without one.
     pub(crate) program: Option<Program>,
-    /// `uname -r`.
+    /// Kernel release, as `uname -r` prints it.
     pub(crate) release: String,
     /// Answers that cost something and are needed twice.
     pub(crate) recording: OnceCell<Survey>,

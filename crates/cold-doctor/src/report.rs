@@ -42,11 +42,11 @@ pub struct Summary {
 /// An examination of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Report {
-    /// Always [`SCHEMA`].
+    /// Name and version of this document: [`SCHEMA`].
     pub schema: &'static str,
     /// Version of coldstart.
     pub version: &'static str,
-    /// `uname -r`.
+    /// Kernel release, as `uname -r` prints it.
     pub kernel: String,
     /// Effective user id the examination ran with.
     pub euid: u32,
