@@ -8,9 +8,7 @@ CARGO ?= cargo
 .PHONY: all audit demo test check install uninstall clean deps deps-tests deps-kernels deps-arm64 bench bench-prefetch test-kernels test-arm64
 
 all: deps
-	@./scripts/deps --can-bpf || echo "make: no clang, pkg-config, libelf or zlib: cold trace gets tiers C and D only" >&2
-	$(CARGO) build --release -p cold $$(./scripts/deps --can-bpf || echo --no-default-features)
-	./scripts/launcher
+	CARGO=$(CARGO) ./scripts/build
 
 ## Install what is missing, build, measure a real program; leaves demo-out/
 demo: deps

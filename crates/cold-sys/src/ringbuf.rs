@@ -36,6 +36,7 @@ impl RingPositions {
         self.put_in().saturating_sub(taken)
     }
 
+    #[allow(clippy::cast_ptr_alignment)] // a mapping begins at a page, and so do both words
     fn word(&self, offset: usize) -> u64 {
         // SAFETY: both words lie in the mapping's two pages, aligned to pages, for as long as `self` lives; the
         // kernel and the reader of the ring write them as whole words.
