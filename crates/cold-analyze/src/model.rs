@@ -65,7 +65,7 @@ impl std::fmt::Display for Recorded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let until = match self.ended_by {
             Some(EndedBy::Duration) => ", the time that was asked for",
-            Some(EndedBy::Interrupt) => ", until Ctrl-C",
+            Some(EndedBy::Interrupt) => ", until it was interrupted",
             Some(EndedBy::Exit) => ", until the process ended",
             None => "",
         };

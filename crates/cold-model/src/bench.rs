@@ -404,11 +404,11 @@ pub struct Machine {
     pub cpu: String,
     /// Memory in bytes.
     pub memory: Bytes,
-    /// Block devices of the file set: name, `read_ahead_kb`, scheduler, rotational, file system.
+    /// Block devices of the file set: name, `read_ahead_kb`, `max_sectors_kb`, scheduler, rotational.
     pub devices: Vec<String>,
     /// How pages were evicted.
     pub eviction: String,
-    /// Anything else worth keeping (governor, DAMON, swap, THP).
+    /// What the device list cannot show: files on file systems without a block device.
     pub notes: Vec<String>,
 }
 

@@ -123,7 +123,7 @@ pub struct Work {
     pub action: Vec<Act>,
     /// Pause before each cycle, milliseconds.
     pub think: Normal,
-    /// Action and compute phases per cycle; at least one.
+    /// Action and compute phases per cycle, rounded; a draw of 0 only computes.
     pub repeats: Normal,
     /// Computing after each action, milliseconds at the calibrated speed.
     pub cpu: Normal,
@@ -181,7 +181,7 @@ impl Work {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "until", rename_all = "snake_case")]
 pub enum Limit {
-    /// After so many records of each thread; all count.
+    /// When the first thread has used so many records; all count.
     Records {
         /// Records read or written, counting each letter of the action; the first thread there ends all.
         records: u64,

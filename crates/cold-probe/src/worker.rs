@@ -51,7 +51,8 @@ pub struct ThreadReport {
     pub ns: u64,
     /// What the thread used in it.
     pub used: ThreadUsed,
-    /// Records that were asked about before they were used; `None` where the kernel cannot tell.
+    /// Records that were asked about before they were used; `None` where nothing was asked: past the cache, not
+    /// wanted, or the kernel cannot tell.
     pub asked: Option<u64>,
     /// Of these, not (wholly) in the cache before.
     pub missed: Option<u64>,

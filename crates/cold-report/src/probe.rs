@@ -217,8 +217,10 @@ fn curve(
     y: &dyn Fn(f64) -> Option<f64>,
 ) {
     let step = s.points.len().div_ceil(POINTS).max(1);
-    let places: Vec<(f64, f64)> =
-        s.points.iter().step_by(step).filter_map(|(a, b)| Some((x(*a)?, y(*b)?))).collect();
+    // The last point, too: a thinned line ends where its series does.
+    let last = s.points.last().filter(|_| s.points.len() % step != 1 && step > 1);
+    let thinned = s.points.iter().step_by(step).chain(last);
+    let places: Vec<(f64, f64)> = thinned.filter_map(|(a, b)| Some((x(*a)?, y(*b)?))).collect();
     let mut path = String::new();
     for (i, (a, b)) in places.iter().enumerate() {
         let _ = write!(path, "{}{a:.1} {b:.1}", if i == 0 { "M" } else { "L" });

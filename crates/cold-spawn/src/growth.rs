@@ -42,7 +42,7 @@ const CONTROL_REACH: usize = 25;
 pub enum Class {
     /// Does not grow.
     Constant,
-    /// a + b·ln(i).
+    /// a + b·ln(i + 1).
     Logarithmic,
     /// a + b·i: the total is quadratic.
     Linear,

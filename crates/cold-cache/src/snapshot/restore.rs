@@ -55,7 +55,7 @@ pub struct RestoreReport {
     pub wanted: Bytes,
     /// Bytes read to bring missing pages, those that were read again included.
     pub read: Bytes,
-    /// Bytes evicted (as seen when the restore began).
+    /// Bytes evicted, over all rounds: a page that came back meanwhile counts again.
     pub evicted: Bytes,
     /// Files that are not what they were, gone or unreadable, with the reason; left as they are.
     pub changed: Vec<(PathBuf, String)>,

@@ -24,7 +24,7 @@ pub struct Process {
     pub began: Nanos,
     /// What began it; [`Began::Existing`] images may have begun long before `began`.
     pub how: Began,
-    /// Process id (thread group id) in the initial pid namespace.
+    /// Process id (thread group id): of the initial pid namespace in tiers A and B, of the recorder's in C and D.
     pub pid: u32,
     /// Parent's process id at that time; 0 when not known.
     pub parent: u32,

@@ -120,7 +120,7 @@ pub fn script(path: &Path, text: &str) -> Result<Vec<ProcessLine>> {
     if found.is_empty() { none(path, "PROCESS") } else { Ok(found) }
 }
 
-/// Only the first letter counts.
+/// A beginning of one of the four names is enough; its first letter stands for the class.
 fn class(l: &Line<'_>, word: &str) -> Result<char> {
     let found =
         ["IDLE", "NORMAL", "HIGH", "REALTIME"].iter().find(|c| c.starts_with(&word.to_ascii_uppercase()));

@@ -108,7 +108,7 @@ table! {
     check |_, _| None;
     began, "ns", "When the image began.";
     how, "", "What began it: `existing` (it already ran when the recording began), `fork`, `exec`.";
-    pid, "", "Process id (thread group id) in the initial pid namespace.";
+    pid, "", "Process id (thread group id): of the initial pid namespace in tiers A and B, of the recorder's in C and D.";
     parent, "", "Parent's process id at that time; 0 when not known.";
     name, "", "The kernel's `comm`, at most 15 bytes.";
     executable as FILE, "", "The executed file. Null: not known.";

@@ -64,7 +64,7 @@ pub(super) fn spawn(request: &Request, mask: &Mask) -> Result<Spawned> {
             libc::kill(pid, libc::SIGKILL);
             libc::waitpid(pid, std::ptr::null_mut(), 0);
         }
-        return Err(ObserveError::Denied { errno: e.raw_os_error().unwrap_or(0) });
+        return Err(ObserveError::Denied { errno: e.raw_os_error().unwrap_or(libc::EIO) });
     }
     go.write_all(b"g").map_err(|e| ObserveError::os("release the child", &e))?;
     Ok(Spawned { pid, reports })
