@@ -67,8 +67,18 @@ pub(crate) fn starts_of(plan: &Plan, kind: FileKind) -> u32 {
     }
 }
 
-/// Sorts steps: tail or critical, time or window, class, place on the disk, need.
-type SortKey = (bool, u64, u8, u64, u64);
+/// What steps are sorted by, the first difference deciding.
+#[derive(PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
+struct SortKey {
+    /// Not of the critical prefix.
+    tail: bool,
+    /// Need time in ns, or the number of its window.
+    time: u64,
+    class: u8,
+    /// Place on the disk; 0 where the order is by need alone.
+    physical: u64,
+    need_ns: u64,
+}
 
 struct Placed {
     place: SortKey,
@@ -83,8 +93,10 @@ fn place(knobs: &Knobs, critical: bool, need_ns: u64, lead_ns: u64, class: u8, p
     let at = need_ns.saturating_sub(lead_ns);
     let window = u64::from(knobs.window_us) * 1000;
     match knobs.order {
-        Order::Physical if window > 0 => (!critical, at / window, class, physical, need_ns),
-        _ => (!critical, at, class, 0, need_ns),
+        Order::Physical if window > 0 => {
+            SortKey { tail: !critical, time: at / window, class, physical, need_ns }
+        }
+        _ => SortKey { tail: !critical, time: at, class, physical: 0, need_ns },
     }
 }
 

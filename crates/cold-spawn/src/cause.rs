@@ -60,7 +60,7 @@ const MOSTLY: f64 = 1.25;
 pub fn causes(observed: &[Observed], starts: usize) -> Vec<Cause> {
     let Some((_, last)) = observed.last() else { return Vec::new() };
     let mut found = Vec::new();
-    for ((what, name, directory), points) in series(observed) {
+    for (Subject { what, name, directory }, points) in series(observed) {
         let xy: Vec<(f64, f64)> = points.iter().map(|(i, s)| (*i as f64, s.amount as f64)).collect();
         let (Some(growth), Some((_, now))) = (judge_points(&xy, starts, ValueKind::Exact), points.last())
         else {
@@ -100,14 +100,20 @@ pub fn causes(observed: &[Observed], starts: usize) -> Vec<Cause> {
     found
 }
 
-type Key = (What, String, String);
+/// What grows, by name and directory.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+struct Subject {
+    what: What,
+    name: String,
+    directory: String,
+}
 
 /// One amount per observed start and thing; a start that did not do it counts 0.
-fn series(observed: &[Observed]) -> BTreeMap<Key, Vec<(u64, Spent)>> {
-    let mut all: BTreeMap<Key, BTreeMap<u64, Spent>> = BTreeMap::new();
+fn series(observed: &[Observed]) -> BTreeMap<Subject, Vec<(u64, Spent)>> {
+    let mut all: BTreeMap<Subject, BTreeMap<u64, Spent>> = BTreeMap::new();
     for (index, e) in observed {
         let mut add = |what, name: String, directory: String, s: Spent| {
-            let at = all.entry((what, name, directory)).or_default().entry(*index).or_default();
+            let at = all.entry(Subject { what, name, directory }).or_default().entry(*index).or_default();
             at.amount += s.amount;
             at.ns += s.ns;
             at.stack = s.stack.or(at.stack);

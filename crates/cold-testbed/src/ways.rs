@@ -29,14 +29,21 @@ pub struct Way {
     pub name: &'static str,
     /// Through what its pages are reached.
     pub kind: Access,
-    /// First page, page behind the last, step.
-    pages: (u64, u64, u64),
+    pages: Every,
     /// Pages read past the cache.
     pub direct: &'static [u64],
 }
 
-const fn way(name: &'static str, kind: Access, pages: (u64, u64, u64)) -> Way {
-    Way { name, kind, pages, direct: &[] }
+/// The pages `from`, `from + step`, … below `to`.
+#[derive(Debug, Clone, Copy)]
+struct Every {
+    from: u64,
+    to: u64,
+    step: u64,
+}
+
+const fn way(name: &'static str, kind: Access, (from, to, step): (u64, u64, u64)) -> Way {
+    Way { name, kind, pages: Every { from, to, step }, direct: &[] }
 }
 
 /// All of them, in the order in which they are tried.
@@ -69,7 +76,7 @@ pub const WAYS: &[Way] = &[
 impl Way {
     /// The pages of the cache that it touches, ascending.
     pub fn touched(&self) -> Vec<u64> {
-        let (first, end, step) = self.pages;
+        let Every { from: first, to: end, step } = self.pages;
         (first..end).step_by(step as usize).collect()
     }
     /// Whether it changes its file.

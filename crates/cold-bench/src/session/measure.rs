@@ -21,6 +21,25 @@ const TRIES: u32 = 3;
 /// Devices get this long to finish what the start has asked for.
 const SETTLE: Duration = Duration::from_millis(200);
 
+/// Which run of a benchmark this is.
+#[derive(Clone, Copy)]
+pub(super) struct Turn {
+    /// As [`Run::series`].
+    pub(super) series: usize,
+    /// As [`Run::round`].
+    pub(super) round: u32,
+    /// As [`Run::sequence`].
+    pub(super) sequence: u32,
+}
+
+/// What was found out after a start, beside the machine's activity.
+struct AfterStart {
+    /// Bytes of the command's files that were cached before it and are no more.
+    lost: u64,
+    /// Why its launcher did not follow the plan, where it should have.
+    not_prefetched: Option<String>,
+}
+
 /// What was known just before the start.
 struct Before {
     cached: Option<Cached>,
@@ -57,7 +76,7 @@ impl<'a> Rounds<'a> {
         let (index, state) = (report.series[series].command, &report.series[series].state);
         progress.step(&format!("{} in round {}", report.series_name(series), round + 1));
         let sequence = u32::try_from(report.runs.len()).unwrap_or(u32::MAX);
-        let measured = self.measured(index, state, (series, round, sequence), progress)?;
+        let measured = self.measured(index, state, Turn { series, round, sequence }, progress)?;
         Ok(measured.filter(|m| !m.start.interrupted).map(|m| m.run))
     }
 
@@ -66,12 +85,12 @@ impl<'a> Rounds<'a> {
         &mut self,
         index: usize,
         state: &State,
-        place: (usize, u32, u32),
+        turn: Turn,
         progress: &mut dyn Progress,
     ) -> Result<Option<Measured>> {
         let subjects = self.subjects;
         let subject = &subjects[index];
-        let round = place.1;
+        let round = turn.round;
         let Some((launch, before)) = self.prepared(index, state, round)? else { return Ok(None) };
         let replays = replays(subject, state);
         // An observed start has told it already; looking is work beside a measured one.
@@ -92,8 +111,9 @@ impl<'a> Rounds<'a> {
         };
         let activity = after.since(&before.reading);
         let checked = Bytes(before.cached.as_ref().map_or(0, Cached::checked_bytes));
-        let skipped = replays.and_then(|before| not_prefetched(subject, before));
-        let run = self.judged(subject, state, &start, before, &activity, (lost, skipped), place);
+        let not_prefetched = replays.and_then(|before| not_prefetched(subject, before));
+        let run =
+            self.judged(subject, state, &start, before, &activity, AfterStart { lost, not_prefetched }, turn);
         let load = load(&activity, start.usage.user + start.usage.system);
         Ok(Some(Measured { run, start, checked, load }))
     }
@@ -222,8 +242,8 @@ impl<'a> Rounds<'a> {
         start: &Start,
         before: Before,
         activity: &Activity,
-        (lost, not_prefetched): (u64, Option<String>),
-        (series, round, sequence): (usize, u32, u32),
+        AfterStart { lost, not_prefetched }: AfterStart,
+        Turn { series, round, sequence }: Turn,
     ) -> Run {
         let facts = Facts { not_prefetched, ..facts(self, state, &before, activity, lost, Some(start)) };
         let found = taints(&facts);

@@ -11,7 +11,7 @@ use cold_sys::procfs::ProcFs;
 
 use super::cgroups::TreeCgroups;
 use super::exact::Exactness;
-use super::measure::Measured;
+use super::measure::{Measured, Turn};
 use super::single::Single;
 use super::state::Preparer;
 use super::{Around, Progress, Rounds, Subject, needs_launcher, subject};
@@ -79,7 +79,7 @@ impl<'a> Starts<'a> {
             &self.subjects[0].devices,
         );
         progress.step(&format!("starting {}", self.subjects[0].spec.name));
-        let place = (0, self.made, self.made);
+        let turn = Turn { series: 0, round: self.made, sequence: self.made };
         self.made += 1;
         let measured = Rounds {
             config: self.config,
@@ -92,7 +92,7 @@ impl<'a> Starts<'a> {
             as_found: state.is_none(),
         }
         // A warm start is the nearest thing to one whose state nobody knows: only disturbances taint it.
-        .measured(0, state.unwrap_or(&State::Warm), place, progress);
+        .measured(0, state.unwrap_or(&State::Warm), turn, progress);
         let (exact, restored) = exactness.restore();
         let measured = measured?;
         restored?;

@@ -138,28 +138,42 @@ impl Facts {
     }
 }
 
-/// First page, page behind the last, request.
-type Run = (u64, u64, RequestIdx);
+/// Pages that a request carried.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct CarriedRun {
+    first: u64,
+    /// One past the last page.
+    end: u64,
+    request: RequestIdx,
+}
+
+/// The runs of one file, by first page.
+#[derive(Default)]
+struct CarriedRuns {
+    runs: Vec<CarriedRun>,
+    /// Pages of the longest.
+    longest: u64,
+}
 
 /// Which request carried which pages.
 struct Carried<'a> {
     recording: &'a Recording,
-    /// By first page, with the longest run.
-    of: HashMap<FileIdx, (Vec<Run>, u64)>,
+    of: HashMap<FileIdx, CarriedRuns>,
 }
 
 impl<'a> Carried<'a> {
     fn of(recording: &'a Recording) -> Self {
-        let mut of: HashMap<FileIdx, (Vec<Run>, u64)> = HashMap::new();
+        let mut of: HashMap<FileIdx, CarriedRuns> = HashMap::new();
         for t in recording.transfers.iter().flatten() {
             if let Some(file) = t.file {
-                let (list, longest) = of.entry(file).or_default();
-                list.push((t.first_page, t.first_page.saturating_add(u64::from(t.pages)), t.request));
-                *longest = (*longest).max(u64::from(t.pages));
+                let carried = of.entry(file).or_default();
+                let (first, pages) = (t.first_page, u64::from(t.pages));
+                carried.runs.push(CarriedRun { first, end: first.saturating_add(pages), request: t.request });
+                carried.longest = carried.longest.max(pages);
             }
         }
-        for (list, _) in of.values_mut() {
-            list.sort_unstable();
+        for carried in of.values_mut() {
+            carried.runs.sort_unstable();
         }
         Self { recording, of }
     }
@@ -172,13 +186,14 @@ impl<'a> Carried<'a> {
         at: Nanos,
         used: &mut HashSet<RequestIdx>,
     ) -> Option<Nanos> {
-        let (list, longest) = self.of.get(&file)?;
-        let from = list.partition_point(|c| c.0.saturating_add(*longest) <= pages.start);
+        let CarriedRuns { runs, longest } = self.of.get(&file)?;
+        let from = runs.partition_point(|c| c.first.saturating_add(*longest) <= pages.start);
         let mut arrived = None;
-        for (_, end, request) in list[from..].iter().take_while(|c| c.0 < pages.end) {
-            let read = self.recording.device_reads.as_ref().and_then(|r| r.get(*request as usize));
-            if let Some(read) = read.filter(|r| *end > pages.start && r.completed.is_none_or(|c| c >= at)) {
-                used.insert(*request);
+        for run in runs[from..].iter().take_while(|c| c.first < pages.end) {
+            let read = self.recording.device_reads.as_ref().and_then(|r| r.get(run.request as usize));
+            if let Some(read) = read.filter(|r| run.end > pages.start && r.completed.is_none_or(|c| c >= at))
+            {
+                used.insert(run.request);
                 arrived = arrived.max(Some(read.completed.unwrap_or(Nanos(u64::MAX))));
             }
         }

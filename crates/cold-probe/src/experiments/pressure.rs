@@ -111,20 +111,27 @@ pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Vec<PressureRow>> {
             o,
             crew.tick_ms,
             &reports,
-            (trial.device, before.zip(after).map(|(b, a)| a - b), peak),
+            Observed { device: trial.device, shootdowns: before.zip(after).map(|(b, a)| a - b), peak },
         ));
     }
     Ok(rows)
 }
 
-type Seen = (Option<DeviceCount>, Option<u64>, Option<u64>);
+/// What was seen of the machine during a trial; `None` where the kernel does not tell.
+struct Observed {
+    device: Option<DeviceCount>,
+    /// Invalidations of other processors' address translations.
+    shootdowns: Option<u64>,
+    /// Most memory of the group, bytes.
+    peak: Option<u64>,
+}
 
 fn row(
     (mode, order, threads): (&'static str, &'static str, u64),
     o: &Options,
     tick_ms: u64,
     reports: &[ThreadReport],
-    (device, shootdowns, peak): Seen,
+    Observed { device, shootdowns, peak }: Observed,
 ) -> PressureRow {
     let all = reports.iter().fold(Histogram::default(), |sum, r| sum.merged(&r.records));
     let ticks = (o.seconds * 1e3 / tick_ms as f64) as usize;

@@ -102,11 +102,18 @@ pub fn fit(rows: &[RecordRow], mode: &str, order: &str) -> Option<Fit> {
         .filter(|r| r.mode == mode && r.order == order && r.measured.ms.count > 0)
         .map(|r| (r.record as f64, r.measured.ms.mean))
         .collect();
-    line(&points).map(|(a, b, r2)| Fit { fixed_ms: a, ns_per_byte: b * 1e6, r2 })
+    line(&points).map(|l| Fit { fixed_ms: l.intercept, ns_per_byte: l.slope * 1e6, r2: l.r2 })
 }
 
-/// Least squares: intercept, slope, share explained.
-fn line(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
+struct Line {
+    intercept: f64,
+    slope: f64,
+    /// Share of the variance that it explains.
+    r2: f64,
+}
+
+/// The line of least squares.
+fn line(points: &[(f64, f64)]) -> Option<Line> {
     if points.len() < 3 {
         return None;
     }
@@ -117,7 +124,7 @@ fn line(points: &[(f64, f64)]) -> Option<(f64, f64, f64)> {
     let yy: f64 = points.iter().map(|p| (p.1 - my).powi(2)).sum();
     let slope = xy / xx;
     let r2 = if yy > 0.0 { slope * xy / yy } else { 1.0 };
-    Some((my - slope * mx, slope, r2))
+    Some(Line { intercept: my - slope * mx, slope, r2 })
 }
 
 #[cfg(test)]
@@ -125,10 +132,11 @@ mod tests {
     #[test]
     fn the_line_is_that_of_least_squares() {
         let exact: Vec<(f64, f64)> = (1..=5).map(|n| (f64::from(n), 3.0 + 2.0 * f64::from(n))).collect();
-        let (a, b, r2) = super::line(&exact).unwrap();
+        let super::Line { intercept: a, slope: b, r2 } = super::line(&exact).unwrap();
         assert!((a - 3.0).abs() < 1e-9 && (b - 2.0).abs() < 1e-9 && (r2 - 1.0).abs() < 1e-9);
         // R: lm(c(1,3,2,5) ~ c(1,2,3,4)): intercept 0, slope 1.1, R² 0.6914286.
-        let (a, b, r2) = super::line(&[(1.0, 1.0), (2.0, 3.0), (3.0, 2.0), (4.0, 5.0)]).unwrap();
+        let super::Line { intercept: a, slope: b, r2 } =
+            super::line(&[(1.0, 1.0), (2.0, 3.0), (3.0, 2.0), (4.0, 5.0)]).unwrap();
         assert!(a.abs() < 1e-9 && (b - 1.1).abs() < 1e-9 && (r2 - 0.691_428_6).abs() < 1e-6);
         assert!(super::line(&exact[..2]).is_none());
     }

@@ -98,9 +98,11 @@ pub fn run_until_it_repeats(
     loaded: &Loaded,
     o: &Options,
     share: f64,
-    tools: (&Runner, &Journal, &Log),
+    runner: &Runner,
+    journal: &Journal,
+    log: &Log,
 ) -> Result<(Vec<Ran>, f64, bool)> {
-    let once = |seconds| run(loaded, &Options { seconds, ..o.clone() }, tools.0, tools.1, tools.2);
+    let once = |seconds| run(loaded, &Options { seconds, ..o.clone() }, runner, journal, log);
     let (mut seconds, mut last) = (o.seconds, once(o.seconds)?);
     for _ in 0..DOUBLINGS {
         seconds *= 2.0;

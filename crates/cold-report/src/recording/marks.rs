@@ -176,21 +176,14 @@ impl Marks {
             let end = ends.entry(file).or_default();
             *end = (*end).max(first.saturating_add(pages));
         }
-        let cell = |at: Nanos, file: FileIdx, first: u64| {
+        let cell = |at: Nanos, file: FileIdx, first: u64, kind: u8, used: bool| {
             let end = ends.get(&file).copied().unwrap_or(0);
-            (at.0 / time.max(1), file, first / end.div_ceil(rows.max(1)).max(1))
+            let row = first / end.div_ceil(rows.max(1)).max(1);
+            Cell { column: at.0 / time.max(1), file, row, kind, used }
         };
         Self {
-            fills: largest(
-                &self.fills,
-                |m| m.pages,
-                |m| (cell(m.at, m.file, m.first), m.cause as u8, m.used),
-            ),
-            touches: largest(
-                &self.touches,
-                |m| m.pages,
-                |m| (cell(m.at, m.file, m.first), m.kind as u8, true),
-            ),
+            fills: largest(&self.fills, |m| m.pages, |m| cell(m.at, m.file, m.first, m.cause as u8, m.used)),
+            touches: largest(&self.touches, |m| m.pages, |m| cell(m.at, m.file, m.first, m.kind as u8, true)),
         }
     }
 
@@ -200,12 +193,22 @@ impl Marks {
     }
 }
 
-/// A cell, and what is told apart within it.
-type Key = ((u64, FileIdx, u64), u8, bool);
+/// Marks of which one is drawn: those of one kind that begin in the same cell.
+#[derive(PartialEq, Eq, Hash)]
+struct Cell {
+    /// Column: time in widths of a cell.
+    column: u64,
+    file: FileIdx,
+    /// Row within the file, in heights of a cell.
+    row: u64,
+    /// Cause of a fill, kind of a touch.
+    kind: u8,
+    used: bool,
+}
 
 /// The row with the most pages of each key, in their order.
-fn largest<T: Copy>(rows: &[T], pages: impl Fn(&T) -> u64, key: impl Fn(&T) -> Key) -> Vec<T> {
-    let mut best: HashMap<Key, usize> = HashMap::new();
+fn largest<T: Copy>(rows: &[T], pages: impl Fn(&T) -> u64, key: impl Fn(&T) -> Cell) -> Vec<T> {
+    let mut best: HashMap<Cell, usize> = HashMap::new();
     for (i, row) in rows.iter().enumerate() {
         let kept = best.entry(key(row)).or_insert(i);
         if pages(row) > pages(&rows[*kept]) {

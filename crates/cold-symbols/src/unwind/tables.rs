@@ -2,10 +2,11 @@
 
 use std::fs::Metadata;
 use std::ops::{Deref, Range};
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
+use cold_model::file::{Content, FileId};
 use cold_model::layout::Segment;
 use framehop::{ExplicitModuleSectionInfo, Module};
 use object::{Object as _, ObjectSection as _};
@@ -33,7 +34,7 @@ pub(super) struct Part(Arc<Lazy>);
 
 struct Lazy {
     path: PathBuf,
-    identity: (u64, u64, u64),
+    identity: (FileId, Content),
     offset: u64,
     bytes: u64,
     read: OnceLock<Vec<u8>>,
@@ -56,8 +57,8 @@ impl Lazy {
     }
 }
 
-fn identity(meta: &Metadata) -> (u64, u64, u64) {
-    (meta.dev(), meta.ino(), meta.len())
+fn identity(meta: &Metadata) -> (FileId, Content) {
+    (FileId::of(meta), Content::of(meta))
 }
 
 /// The virtual address that the file states for the first byte of an executable mapping of `bytes` from

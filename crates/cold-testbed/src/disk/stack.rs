@@ -74,7 +74,7 @@ impl Stack {
         if built.is_err() {
             journal.undo_all();
         }
-        let (info, server, memory) = built?;
+        let Layers { info, server, memory } = built?;
         Ok(Self { journal, info, server, _memory: memory })
     }
 
@@ -98,7 +98,12 @@ impl Drop for Stack {
     }
 }
 
-type Layers = (Info, Child, Option<OwnedFd>);
+struct Layers {
+    info: Info,
+    server: Child,
+    /// Holds the memory behind the disk, where it is not a file.
+    memory: Option<OwnedFd>,
+}
 
 // The guards are forgotten, because the journal itself undoes all in reverse order, in `take_down` or
 // after our death.
@@ -157,7 +162,7 @@ fn layers(journal: &Journal, options: &Options, mut server: Command) -> Result<L
     let text = serde_json::to_string(&info).map_err(|e| Error::part("description", e.to_string()))?;
     let path = directory.join(INFO);
     fs::write(&path, text).map_err(|e| Error::io("write", path, e))?;
-    Ok((info, server, memory))
+    Ok(Layers { info, server, memory })
 }
 
 /// Lets the server mount, and waits until it has or has failed.

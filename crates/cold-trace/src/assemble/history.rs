@@ -9,8 +9,23 @@ use cold_model::recording::{FileIdx, Touch};
 /// Most pages of all fills together that are told apart when windows are cut to what was cached; 64 Mi
 /// pages are 256 GiB.
 const MAX_HISTORY: u64 = 64 << 20;
-/// When a page of a file came or went, with its folio: (time, file, first page, pages, whether it came).
-pub(super) type Change = (u64, FileIdx, u64, u32, bool);
+
+/// A folio of a file came into the cache or left it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Change {
+    pub(super) at: Nanos,
+    pub(super) file: FileIdx,
+    pub(super) first_page: u64,
+    pub(super) pages: u32,
+    /// It came; false: it went.
+    pub(super) came: bool,
+}
+
+impl Change {
+    fn pages(&self) -> Range<u64> {
+        self.first_page..self.first_page.saturating_add(self.pages.into())
+    }
+}
 
 /// When each page of the files of interest came and went.
 #[derive(Debug)]
@@ -23,12 +38,12 @@ pub(super) struct History<'a> {
 impl<'a> History<'a> {
     pub(super) fn new(changes: &'a [Change], files: &BTreeSet<FileIdx>) -> Self {
         let numbered = (0_u32..).zip(changes);
-        let of_interest = || numbered.clone().filter(|(_, c)| files.contains(&c.1));
+        let of_interest = || numbered.clone().filter(|(_, c)| files.contains(&c.file));
         let mut of = HashMap::new();
-        if of_interest().map(|(_, c)| u64::from(c.3)).sum::<u64>() <= MAX_HISTORY {
-            for (place, (_, file, first, pages, _)) in of_interest() {
-                for page in *first..first.saturating_add(u64::from(*pages)) {
-                    of.entry((*file, page)).or_insert_with(Vec::new).push(place);
+        if of_interest().map(|(_, c)| u64::from(c.pages)).sum::<u64>() <= MAX_HISTORY {
+            for (place, change) in of_interest() {
+                for page in change.pages() {
+                    of.entry((change.file, page)).or_insert_with(Vec::new).push(place);
                 }
             }
         }
@@ -44,7 +59,7 @@ impl<'a> History<'a> {
         let changes = self.changes;
         let places = self.of.get(&(touch.file, page)).map_or(&[][..], Vec::as_slice);
         let change = move |place: &u32| changes.get(*place as usize);
-        let next = places.partition_point(|place| change(place).is_some_and(|c| c.0 <= touch.at.0));
+        let next = places.partition_point(|place| change(place).is_some_and(|c| c.at <= touch.at));
         let (before, after) = places.split_at(next);
         (before.iter().filter_map(change), after.iter().filter_map(change))
     }
@@ -54,9 +69,9 @@ impl<'a> History<'a> {
     pub(super) fn cached(&self, touch: &Touch, page: u64, after: Option<&Vec<(u64, u64)>>) -> bool {
         let (mut before, mut later) = self.around(touch, page);
         match (before.next_back(), later.next()) {
-            (Some(change), _) => change.4,
+            (Some(change), _) => change.came,
             // Nothing before: it was there if it leaves next.
-            (None, Some(change)) => !change.4,
+            (None, Some(change)) => !change.came,
             (None, None) => after.is_none_or(|runs| holds(runs, page)),
         }
     }
@@ -65,18 +80,18 @@ impl<'a> History<'a> {
     /// cached before, or nothing is known.
     pub(super) fn folio(&self, touch: &Touch, page: u64) -> Option<(Range<u64>, Nanos)> {
         let (mut before, mut later) = self.around(touch, page);
-        let there = before.next_back().filter(|change| change.4);
-        let came = there.or_else(|| later.find(|change| change.4))?;
-        Some((came.2..came.2.saturating_add(came.3.into()), Nanos(came.0)))
+        let there = before.next_back().filter(|change| change.came);
+        let came = there.or_else(|| later.find(|change| change.came))?;
+        Some((came.pages(), came.at))
     }
 
     /// When a page came that was not cached at the time of the touch, if that was before `until`.
     pub(super) fn came(&self, touch: &Touch, page: u64, until: Nanos) -> Option<Nanos> {
         let (mut before, mut later) = self.around(touch, page);
-        if before.next_back().is_some_and(|change| change.4) {
+        if before.next_back().is_some_and(|change| change.came) {
             return None;
         }
-        later.find(|change| change.4).map(|change| Nanos(change.0)).filter(|at| *at < until)
+        later.find(|change| change.came).map(|change| change.at).filter(|at| *at < until)
     }
 }
 

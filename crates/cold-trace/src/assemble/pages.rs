@@ -233,7 +233,7 @@ impl Builder<'_> {
         self.pages.filled_in.insert(key);
         for i in 0..=u64::from(add.more) {
             let first_page = add.index.saturating_add(i * u64::from(pages));
-            self.pages.changes.push((head.at, file, first_page, pages, true));
+            self.pages.changes.push(Change { at: Nanos(head.at), file, first_page, pages, came: true });
             self.pages.fills.push(Fill {
                 at: Nanos(head.at),
                 pid: head.pid,
@@ -293,7 +293,7 @@ impl Pages {
     }
 
     pub(super) fn evicted(&mut self, at: u64, file: FileIdx, first: u64, pages: u32) {
-        self.changes.push((at, file, first, pages, false));
+        self.changes.push(Change { at: Nanos(at), file, first_page: first, pages, came: false });
     }
 
     /// Files of which pages may have been mapped beside those that faulted.

@@ -134,12 +134,12 @@ fn scripted(a: &args::ScriptArgs, bench: &mut Bench<'_>, ui: &Ui) -> Result<(), 
     let loaded = script::load(&a.file)?;
     let o = a.options();
     let lab = bench.lab();
-    let tools = (&lab.runner, &lab.journal, &lab.log);
+    let (runner, journal, log) = (&lab.runner, &lab.journal, &lab.log);
     let (ran, seconds, repeats) = if a.until_it_repeats {
-        let (ran, seconds, repeats) = script::run_until_it_repeats(&loaded, &o, 0.05, tools)?;
+        let (ran, seconds, repeats) = script::run_until_it_repeats(&loaded, &o, 0.05, runner, journal, log)?;
         (ran, seconds, Some(repeats))
     } else {
-        (script::run(&loaded, &o, tools.0, tools.1, tools.2)?, o.seconds, None)
+        (script::run(&loaded, &o, runner, journal, log)?, o.seconds, None)
     };
     let rows = script::table(&ran);
     let reports: Vec<Value> = ran
