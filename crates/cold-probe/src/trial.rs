@@ -1,21 +1,22 @@
 //! One trial: processes that work side by side, and what the block layer saw of it.
 
-use std::io::{BufRead, BufReader, Write};
+use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Child, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use cold_model::Dev;
+use cold_sys::helper::{self, Channel, any_is_readable};
 use cold_sys::procfs::{DiskStat, ProcFs};
 use serde::Serialize;
 
 use crate::group::Group;
 use crate::log::Log;
 use crate::spec::Crew;
-use crate::worker::{ARGUMENT, Answer, CrewReport, LONGEST_LINE};
+use crate::worker::{ARGUMENT, Answer, CrewReport, Order};
 use crate::{Error, Result};
 
 /// How often a running trial looks for an interruption.
@@ -98,8 +99,7 @@ pub struct Runner {
 struct Worker {
     name: String,
     child: Child,
-    input: Option<ChildStdin>,
-    output: BufReader<ChildStdout>,
+    channel: Channel,
 }
 
 impl Drop for Worker {
@@ -111,25 +111,19 @@ impl Drop for Worker {
 
 impl Worker {
     fn start(program: &PathBuf, crew: &Crew, group: Option<&Group>) -> Result<Self> {
-        let mut child = Command::new(program)
-            .arg0(&crew.name)
-            .arg(ARGUMENT)
+        let set_up = |command: &mut std::process::Command| {
             // A Ctrl-C of the terminal is ours to handle.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .map_err(Error::io("start", program))?;
-        let (input, output) = (child.stdin.take(), child.stdout.take());
-        let Some(output) = output else { return Err(failed(crew, "it has no output".to_owned())) };
-        let mut me = Self { name: crew.name.clone(), child, input, output: BufReader::new(output) };
+            command.arg0(&crew.name).process_group(0);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        };
+        let started = helper::start(program.as_os_str(), ARGUMENT, set_up);
+        let (child, channel) = started.map_err(Error::io("start", program))?;
+        let mut me = Self { name: crew.name.clone(), child, channel };
         // Before it touches anything, so that its pages are charged to the group.
         if let Some(group) = group {
             group.add(me.child.id())?;
         }
-        let text = serde_json::to_string(crew).map_err(|e| failed(crew, e.to_string()))?;
-        me.send(&text)?;
+        me.send(crew)?;
         match me.answer()? {
             Answer::Ready => Ok(me),
             Answer::Failed(why) => Err(failed(crew, why)),
@@ -137,21 +131,14 @@ impl Worker {
         }
     }
 
-    fn send(&mut self, text: &str) -> Result<()> {
-        let Some(input) = &mut self.input else { return Ok(()) };
-        let sent = input.write_all(text.as_bytes()).and_then(|()| input.write_all(b"\n"));
-        match sent.and_then(|()| input.flush()) {
-            Ok(()) => Ok(()),
-            Err(e) => Err(self.died(&e.to_string())),
-        }
+    fn send(&mut self, message: &impl Serialize) -> Result<()> {
+        self.channel.send(message).map_err(|e| self.died(&e.to_string()))
     }
 
     fn answer(&mut self) -> Result<Answer> {
-        let mut text = String::new();
-        let read = std::io::Read::take(&mut self.output, LONGEST_LINE).read_line(&mut text);
-        match read {
-            Ok(n) if n > 0 => serde_json::from_str(&text).map_err(|e| self.died(&e.to_string())),
-            Ok(_) => Err(self.died("it ended without an answer")),
+        match self.channel.receive() {
+            Ok(Some(answer)) => Ok(answer),
+            Ok(None) => Err(self.died("it ended without an answer")),
             Err(e) => Err(self.died(&e.to_string())),
         }
     }
@@ -186,7 +173,7 @@ impl Runner {
         let before = self.dev.and_then(DeviceCount::of);
         let began = Instant::now();
         for w in &mut workers {
-            w.send("\"go\"")?;
+            w.send(&Order::Go)?;
         }
         let reports = self.collect(workers);
         let ns = began.elapsed().as_nanos() as u64;
@@ -201,53 +188,40 @@ impl Runner {
     }
 
     fn collect(&self, mut workers: Vec<Worker>) -> Result<Vec<CrewReport>> {
-        let (send, receive) = mpsc::channel();
-        let names: Vec<String> = workers.iter().map(|w| w.name.clone()).collect();
-        let mut inputs: Vec<Option<ChildStdin>> = workers.iter_mut().map(|w| w.input.take()).collect();
-        std::thread::scope(|scope| {
-            let mut children = Vec::new();
-            for (n, worker) in workers.iter_mut().enumerate() {
-                children.push(rustix::process::Pid::from_child(&worker.child));
-                let (answers, refused) = (send.clone(), send.clone());
-                let waits = std::thread::Builder::new().spawn_scoped(scope, move || {
-                    let _ = answers.send((n, worker.answer()));
-                });
-                if let Err(e) = waits {
-                    // Its end is as good as an answer: it ends all.
-                    let why = format!("no thread to listen to it: {e}");
-                    let _ = refused.send((n, Ok(Answer::Failed(why))));
-                }
-            }
-            drop(send);
-            let mut found: Vec<Option<CrewReport>> = vec![None; children.len()];
-            let mut failed = None;
-            loop {
-                match receive.recv_timeout(LOOK) {
-                    Ok((n, answer)) => {
-                        match answer {
-                            Ok(Answer::Done(report)) => found[n] = Some(report),
-                            Ok(Answer::Failed(why)) => failed = failed.or(Some((n, why))),
-                            Ok(Answer::Ready) => failed = failed.or(Some((n, "it began twice".to_owned()))),
-                            Err(e) => failed = failed.or(Some((n, e.to_string()))),
-                        }
-                        // Closing an input tells its worker to stop.
-                        inputs.clear();
-                    }
-                    Err(mpsc::RecvTimeoutError::Timeout) if self.interrupt.load(Ordering::Relaxed) => {
-                        inputs.clear();
-                        for pid in &children {
-                            let _ = rustix::process::kill_process(*pid, rustix::process::Signal::KILL);
-                        }
-                    }
-                    Err(mpsc::RecvTimeoutError::Timeout) => {}
-                    Err(mpsc::RecvTimeoutError::Disconnected) => break,
-                }
-            }
+        let mut found: Vec<Option<CrewReport>> = vec![None; workers.len()];
+        let mut failed = None;
+        let mut working: Vec<usize> = (0..workers.len()).collect();
+        while !working.is_empty() {
+            // Dropped, they are killed.
             self.check()?;
-            if let Some((n, why)) = failed {
-                return Err(Error::Worker { name: names.get(n).cloned().unwrap_or_default(), why });
+            let fds: Vec<_> = working.iter().map(|n| workers[*n].channel.as_fd()).collect();
+            any_is_readable(&fds, Some(LOOK)).map_err(Error::io("wait for", &self.program))?;
+            for n in std::mem::take(&mut working) {
+                let Some(worker) = workers.get_mut(n) else { continue };
+                if !worker.channel.is_readable(Some(Duration::ZERO)).unwrap_or(true) {
+                    working.push(n);
+                    continue;
+                }
+                let why = match worker.answer() {
+                    Ok(Answer::Done(report)) => {
+                        found[n] = Some(report);
+                        None
+                    }
+                    Ok(Answer::Failed(why)) => Some(Error::Worker { name: worker.name.clone(), why }),
+                    Ok(Answer::Ready) => {
+                        let why = "it began twice".to_owned();
+                        Some(Error::Worker { name: worker.name.clone(), why })
+                    }
+                    Err(e) => Some(e),
+                };
+                failed = failed.or(why);
+                // The first to end ends all. One that is gone says so itself.
+                for other in &workers {
+                    let _ = other.channel.send(&Order::Stop);
+                }
             }
-            Ok(found.into_iter().flatten().collect())
-        })
+        }
+        self.check()?;
+        failed.map_or_else(|| Ok(found.into_iter().flatten().collect()), Err)
     }
 }

@@ -1,21 +1,26 @@
 //! The process that does the work of a [`Crew`]: one of its own, so that it can be put below a memory
 //! limit, has figures of its own, and takes nobody along when its file is cut short under a mapping.
 //!
-//! It talks with its caller in lines of JSON: a [`Crew`] comes in, `"ready"` goes out, `"go"` comes in, a
-//! [`CrewReport`] goes out. `"stop"`, or the end of the input, ends it early. It dies with its caller.
+//! It talks with its caller over a [`Channel`]: a [`Crew`] comes in, [`Answer::Ready`] goes out, [`Order::Go`] comes
+//! in, [`Answer::Done`] goes out. [`Order::Stop`], or the caller's end, ends the work early.
 
 mod compute;
 mod file;
 mod thread;
 
-use std::io::{self, BufRead, Write};
+use std::ffi::OsString;
+use std::io;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use cold_stats::Histogram;
+use cold_sys::helper::{Channel, any_is_readable};
 use cold_sys::usage::ThreadUsage;
 use serde::{Deserialize, Serialize};
 
+use crate::Error;
 use crate::gate::Gate;
 use crate::spec::Crew;
 
@@ -23,9 +28,6 @@ pub use compute::Speed;
 
 /// The hidden first argument that makes `cold` a worker.
 pub const ARGUMENT: &str = "__probe-worker";
-
-/// Most bytes of a line; a crew of many threads takes some hundred bytes for each.
-pub(crate) const LONGEST_LINE: u64 = 16 << 20;
 
 /// What happened in one interval of a thread's time.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
@@ -106,6 +108,14 @@ pub struct CrewReport {
     pub loops_per_ms: Option<f64>,
 }
 
+/// What the caller says after the [`Crew`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Order {
+    Go,
+    Stop,
+}
+
 /// Answers to the caller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -118,46 +128,40 @@ pub enum Answer {
     Failed(String),
 }
 
-/// Reads one line of at most [`LONGEST_LINE`] bytes.
-pub(crate) fn line(from: &mut impl BufRead) -> io::Result<String> {
-    let mut text = String::new();
-    io::Read::take(from, LONGEST_LINE).read_line(&mut text)?;
-    if text.is_empty() {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+/// Serves as a worker until the work is done. `args` are the arguments after [`ARGUMENT`].
+///
+/// # Errors
+/// They name no socket, or the caller says no [`Crew`], or is gone when the answer is there.
+pub fn serve(args: &[OsString]) -> crate::Result<()> {
+    let failed = |e: io::Error| Error::Worker { name: ARGUMENT.to_owned(), why: e.to_string() };
+    // This ends us when the caller is killed.
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .map_err(|e| failed(e.into()))?;
+    let mut channel = Channel::adopt(args)?;
+    let crew: Option<Crew> = channel.receive().map_err(failed)?;
+    let Some(crew) = crew else { return Ok(()) };
+    let answer = match work(&crew, &mut channel) {
+        Ok(report) => Answer::Done(report),
+        Err(why) => Answer::Failed(why),
+    };
+    channel.send(&answer).map_err(failed)
+}
+
+/// Sets `stop` at the caller's next word, or its end.
+fn watch(channel: &Channel, stop: &Arc<AtomicBool>) -> io::Result<()> {
+    // It may have come with the last one.
+    if channel.is_readable(Some(Duration::ZERO))? {
+        stop.store(true, Ordering::Relaxed);
     }
-    Ok(text)
-}
-
-fn say(to: &mut impl Write, answer: &Answer) -> io::Result<()> {
-    serde_json::to_writer(&mut *to, answer)?;
-    to.write_all(b"\n")?;
-    to.flush()
-}
-
-/// Serves as a worker on standard input and output until the work is done.
-pub fn serve() -> io::Result<()> {
-    // The caller's other descriptors are closed on exec; this ends us when it is killed.
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))?;
-    let (mut input, mut output) = (io::stdin().lock(), io::stdout().lock());
-    let crew: Crew = serde_json::from_str(&line(&mut input)?)?;
-    drop(input);
-    match work(&crew, &mut output) {
-        Ok(report) => say(&mut output, &Answer::Done(report)),
-        Err(why) => say(&mut output, &Answer::Failed(why)),
-    }
-}
-
-/// Waits in a thread of its own for anything but `"go"`: then the work ends.
-fn watch(stop: &Arc<AtomicBool>) -> io::Result<()> {
-    let stop = Arc::clone(stop);
+    let (fd, stop) = (channel.as_fd().try_clone_to_owned()?, Arc::clone(stop));
     let waits = std::thread::Builder::new().spawn(move || {
-        let _ = line(&mut io::stdin().lock());
+        while let Ok(false) = any_is_readable(&[fd.as_fd()], None) {}
         stop.store(true, Ordering::Relaxed);
     });
     waits.map(drop)
 }
 
-fn work(crew: &Crew, output: &mut impl Write) -> Result<CrewReport, String> {
+fn work(crew: &Crew, channel: &mut Channel) -> Result<CrewReport, String> {
     // The memory of the computing loop belongs to the process, so its speed is measured once.
     let computes = crew.threads.iter().any(|t| !t.cpu.is_zero());
     let speed = computes.then(Speed::measure);
@@ -168,10 +172,14 @@ fn work(crew: &Crew, output: &mut impl Write) -> Result<CrewReport, String> {
         let stream = crew.stream + n as u64;
         prepared.push(thread::Prepared::new(work, crew, stream, speed).map_err(|e| e.to_string())?);
     }
-    say(output, &Answer::Ready).map_err(|e| e.to_string())?;
-    line(&mut io::stdin().lock()).map_err(|_| "the caller has gone".to_owned())?;
+    channel.send(&Answer::Ready).map_err(|e| e.to_string())?;
+    match channel.receive() {
+        Ok(Some(Order::Go)) => {}
+        Ok(Some(Order::Stop) | None) => return Err("it was ended before it began".to_owned()),
+        Err(e) => return Err(e.to_string()),
+    }
     let refused = |e: io::Error| format!("cannot start a thread: {e}");
-    watch(&stop).map_err(refused)?;
+    watch(channel, &stop).map_err(refused)?;
     std::thread::scope(|scope| {
         let (gate, stop) = (&gate, &*stop);
         let running = prepared

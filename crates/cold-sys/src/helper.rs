@@ -24,10 +24,13 @@ const LONGEST: u64 = 1 << 30;
 
 /// One end of the socket pair, with what came in and is not read yet.
 #[derive(Debug)]
-pub(crate) struct Channel(BufReader<UnixStream>);
+pub struct Channel(BufReader<UnixStream>);
 
 /// Starts `program` as the helper that `argument` names. `set_up` gets the command with both arguments.
-pub(crate) fn start(
+///
+/// # Errors
+/// No socket pair, or the program cannot be started.
+pub fn start(
     program: &OsStr,
     argument: &str,
     set_up: impl FnOnce(&mut Command),
@@ -50,7 +53,10 @@ pub(crate) fn start(
 
 impl Channel {
     /// The helper's end, in the helper. `args` are the arguments after the hidden one.
-    pub(crate) fn adopt(args: &[OsString]) -> Result<Self> {
+    ///
+    /// # Errors
+    /// They do not name an open socket.
+    pub fn adopt(args: &[OsString]) -> Result<Self> {
         let refused = || Error::Parse {
             file: PathBuf::from("command line"),
             text: format!("{args:?}"),
@@ -67,26 +73,35 @@ impl Channel {
         Ok(Self(BufReader::new(unsafe { OwnedFd::from_raw_fd(fd) }.into())))
     }
 
-    /// Sends a message.
-    pub(crate) fn send(&self, message: &impl Serialize) -> io::Result<()> {
+    /// Sends a message; waits while the other side reads nothing and the socket is full.
+    ///
+    /// # Errors
+    /// The other side is gone (`BrokenPipe`).
+    pub fn send(&self, message: &impl Serialize) -> io::Result<()> {
         let mut line = serde_json::to_vec(message)?;
         line.push(b'\n');
         self.0.get_ref().write_all(&line)
     }
 
     /// The next message; `None` when the other side is gone.
-    pub(crate) fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
+    ///
+    /// # Errors
+    /// It is no such message, or longer than 1 GiB.
+    pub fn receive<T: DeserializeOwned>(&mut self) -> io::Result<Option<T>> {
         receive(&mut self.0)
     }
 
     /// Whether a message, or the other side's end, is there within `wait` (`None`: for ever). A signal ends the
     /// wait early.
-    pub(crate) fn is_readable(&self, wait: Option<Duration>) -> io::Result<bool> {
+    ///
+    /// # Errors
+    /// Those of poll(2).
+    pub fn is_readable(&self, wait: Option<Duration>) -> io::Result<bool> {
         Ok(!self.0.buffer().is_empty() || is_readable(self.as_fd(), wait)?)
     }
 
     /// Tells the other side that nothing more comes, and wants nothing more from it.
-    pub(crate) fn close(&self) {
+    pub fn close(&self) {
         // It may be gone already.
         let _ = self.0.get_ref().shutdown(std::net::Shutdown::Both);
     }
@@ -115,11 +130,21 @@ pub(crate) fn receive<T: DeserializeOwned>(from: &mut impl BufRead) -> io::Resul
 
 /// Whether there is something to read within `wait` (`None`: for ever). A signal ends the wait early.
 pub(crate) fn is_readable(fd: BorrowedFd<'_>, wait: Option<Duration>) -> io::Result<bool> {
+    any_is_readable(&[fd], wait)
+}
+
+/// Whether one of these has something to read, or its end, within `wait` (`None`: for ever). A signal ends the
+/// wait early.
+///
+/// # Errors
+/// Those of poll(2).
+pub fn any_is_readable(fds: &[BorrowedFd<'_>], wait: Option<Duration>) -> io::Result<bool> {
     let wait = wait.map(|wait| Timespec {
         tv_sec: i64::try_from(wait.as_secs()).unwrap_or(i64::MAX),
         tv_nsec: i64::from(wait.subsec_nanos()),
     });
-    match rustix::event::poll(&mut [PollFd::new(&fd, PollFlags::IN)], wait.as_ref()) {
+    let mut polled: Vec<PollFd<'_>> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    match rustix::event::poll(&mut polled, wait.as_ref()) {
         Ok(n) => Ok(n > 0),
         Err(Errno::INTR) => Ok(false),
         Err(e) => Err(e.into()),

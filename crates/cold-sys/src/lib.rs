@@ -18,6 +18,7 @@ pub mod exec;
 pub mod ext4;
 pub mod extents;
 pub mod folio;
+pub mod helper;
 pub mod inode;
 pub mod kernelfs;
 pub mod knob;
@@ -58,6 +59,5 @@ mod child;
 mod error;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
-mod helper;
 
 pub use error::{Error, Result};

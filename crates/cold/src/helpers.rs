@@ -37,7 +37,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Option<ExitCode> {
     } else if first == observe::HELPER_ARGUMENT {
         observe::serve(rest).err().map(Failure::from)
     } else if first == worker::ARGUMENT {
-        worker::serve().err().map(Failure::from)
+        worker::serve(rest).err().map(Failure::from)
     } else if first == KEEPER {
         keep(parent);
         None
