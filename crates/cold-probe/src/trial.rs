@@ -2,7 +2,7 @@
 
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -110,7 +110,7 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    fn start(program: &PathBuf, crew: &Crew, group: Option<&Group>) -> Result<Self> {
+    fn start(program: &Path, crew: &Crew, group: Option<&Group>) -> Result<Self> {
         let set_up = |command: &mut std::process::Command| {
             // A Ctrl-C of the terminal is ours to handle.
             command.arg0(&crew.name).process_group(0);

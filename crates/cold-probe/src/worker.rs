@@ -1,8 +1,8 @@
 //! The process that does the work of a [`Crew`]: one of its own, so that it can be put below a memory
 //! limit, has figures of its own, and takes nobody along when its file is cut short under a mapping.
 //!
-//! It talks with its caller over a [`Channel`]: a [`Crew`] comes in, [`Answer::Ready`] goes out, [`Order::Go`] comes
-//! in, [`Answer::Done`] goes out. [`Order::Stop`], or the caller's end, ends the work early.
+//! It talks with its caller over a [`Channel`]: a [`Crew`] comes in, [`Answer::Ready`] goes out, `Order::Go` comes
+//! in, [`Answer::Done`] goes out. `Order::Stop`, or the caller's end, ends the work early.
 
 mod compute;
 mod file;
