@@ -64,3 +64,6 @@ impl ProcFs {
         Error::Parse { file: self.path(rel), text: text.chars().take(120).collect(), expected }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,5 +1,6 @@
 //! Listening sockets: `/proc/net/tcp`, `tcp6`, `unix`.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use super::ProcFs;
@@ -56,56 +57,28 @@ impl ProcFs {
 
     /// Whether somebody listens on the Unix socket at `path`.
     pub fn unix_listens(&self, path: &Path) -> Result<bool> {
-        let text = self.read("net/unix")?;
-        Ok(text.lines().skip(1).any(|l| {
-            let mut words = l.splitn(8, ' ').filter(|w| !w.is_empty());
-            // Num RefCount Protocol Flags Type St Inode Path; the path may contain blanks.
-            let flags = words.nth(3).and_then(|f| u32::from_str_radix(f, 16).ok()).unwrap_or(0);
-            flags & SO_ACCEPTCON != 0
-                && l.split_once('/').is_some_and(|(_, rest)| Path::new(&format!("/{rest}")) == path)
-        }))
+        let table = self.read_bytes("net/unix")?;
+        Ok(table
+            .split(|b| *b == b'\n')
+            .skip(1)
+            .filter_map(unix_socket)
+            .any(|(flags, name)| flags & SO_ACCEPTCON != 0 && name == path.as_os_str().as_bytes()))
     }
+}
+
+/// Flags and name of a line of `/proc/net/unix`: Num `RefCount` Protocol Flags Type St Inode Path. The name is as it
+/// was given to bind(2), which may be none below the root directory; that of no file begins with `@`.
+fn unix_socket(line: &[u8]) -> Option<(u32, &[u8])> {
+    let mut rest = line;
+    let words = [(); 7].map(|()| {
+        let word = rest.trim_ascii_start();
+        let (word, tail) = word.split_at(word.iter().position(|b| *b == b' ').unwrap_or(word.len()));
+        rest = tail;
+        word
+    });
+    let flags = u32::from_str_radix(std::str::from_utf8(words[3]).ok()?, 16).ok()?;
+    Some((flags, rest.strip_prefix(b" ").unwrap_or_default()))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_ports_of_a_process_are_those_of_its_own_sockets() {
-        let one = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let other = std::net::TcpListener::bind("[::1]:0").ok();
-        let client = std::net::TcpStream::connect(one.local_addr().unwrap()).unwrap();
-        let me = i32::try_from(std::process::id()).unwrap();
-        let ports = ProcFs::default().tcp_ports_of(&[me]);
-        assert!(ports.contains(&one.local_addr().unwrap().port()), "{ports:?}");
-        assert!(other.is_none_or(|l| ports.contains(&l.local_addr().unwrap().port())), "{ports:?}");
-        assert!(!ports.contains(&client.local_addr().unwrap().port()), "connected, not listening: {ports:?}");
-        assert_eq!(ProcFs::default().tcp_ports_of(&[]), [0; 0]);
-    }
-
-    #[test]
-    fn listening_is_told_from_connected() {
-        let dir = tempfile::tempdir().unwrap();
-        std::fs::create_dir(dir.path().join("net")).unwrap();
-        std::fs::write(
-            dir.path().join("net/tcp"),
-            "  sl  local_address rem_address   st\n\
-             0: 0100007F:1F90 00000000:0000 0A 00000000:00000000\n\
-             1: 0100007F:2000 0100007F:1F90 01 00000000:00000000\n",
-        )
-        .unwrap();
-        std::fs::write(
-            dir.path().join("net/unix"),
-            "Num       RefCount Protocol Flags    Type St Inode Path\n\
-             ffff8881: 00000002 00000000 00010000 0001 01 12345 /tmp/a b.sock\n\
-             ffff8882: 00000003 00000000 00000000 0001 03 12346 /tmp/c.sock\n",
-        )
-        .unwrap();
-        let p = ProcFs::new(dir.path());
-        assert!(p.tcp_listens(8080).unwrap());
-        assert!(!p.tcp_listens(0x2000).unwrap());
-        assert!(p.unix_listens(Path::new("/tmp/a b.sock")).unwrap());
-        assert!(!p.unix_listens(Path::new("/tmp/c.sock")).unwrap());
-    }
-}
+mod tests;
