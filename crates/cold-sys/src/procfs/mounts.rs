@@ -64,8 +64,8 @@ fn parse_line(line: &str) -> Option<Mount> {
     })
 }
 
-/// Undoes the kernel's octal escapes of blank, tab, newline and backslash, in a text of [`path_text`]: the kernel
-/// writes no other backslash.
+/// Undoes the kernel's octal escapes of blank, tab, newline, backslash and (in sources) `#`, in a text of
+/// [`path_text`]: the kernel writes no other backslash.
 fn unescape(s: &str) -> PathBuf {
     let text = path_text::decode_bytes(s);
     let mut rest = &text[..];
@@ -75,6 +75,7 @@ fn unescape(s: &str) -> PathBuf {
             Some(b"\\040") => Some(b' '),
             Some(b"\\011") => Some(b'\t'),
             Some(b"\\012") => Some(b'\n'),
+            Some(b"\\043") => Some(b'#'),
             Some(b"\\134") => Some(b'\\'),
             _ => None,
         };
@@ -85,17 +86,4 @@ fn unescape(s: &str) -> PathBuf {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_mount_point_with_a_blank_and_optional_fields() {
-        let m = parse_line(
-            "36 35 98:0 /sub /mnt/a\\040b rw,noatime master:1 - ext4 /dev/root rw,errors=continue",
-        );
-        let m = m.expect("parses");
-        assert_eq!(m.mount_point, Path::new("/mnt/a b"));
-        assert_eq!((m.dev, m.fs_type.as_str(), m.source.as_str()), (Dev::new(98, 0), "ext4", "/dev/root"));
-        assert_eq!((m.options.as_str(), m.super_options.as_str()), ("rw,noatime", "rw,errors=continue"));
-    }
-}
+mod tests;
