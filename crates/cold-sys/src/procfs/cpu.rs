@@ -10,3 +10,17 @@ impl ProcFs {
         model.map(|(_, name)| name.trim().to_owned())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::fake;
+
+    #[test]
+    fn the_first_processors_name_is_told_where_there_is_one() {
+        let x86 = "model\t\t: 85\nmodel name\t: A: 3.00GHz\nstepping\t: 7\n\nmodel name\t: B\n";
+        let (_dir, proc) = fake(&[("cpuinfo", x86)]);
+        assert_eq!(proc.cpu_model().as_deref(), Some("A: 3.00GHz"));
+        let (_dir, arm) = fake(&[("cpuinfo", "processor\t: 0\nCPU part\t: 0xd0c\n")]);
+        assert_eq!(arm.cpu_model(), None);
+    }
+}

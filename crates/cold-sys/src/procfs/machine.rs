@@ -97,13 +97,4 @@ fn parse_lock(line: &str) -> Option<Lock> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_held_lock_and_a_waiter() {
-        let held = parse_lock("1: POSIX  ADVISORY  WRITE 4321 fe:00:1234 0 EOF");
-        assert_eq!(held, Some(Lock { pid: 4321, dev: Dev::new(0xfe, 0), inode: 1234 }));
-        assert_eq!(parse_lock("1: -> POSIX  ADVISORY  WRITE 4322 fe:00:1234 0 EOF"), None);
-    }
-}
+mod tests;

@@ -89,6 +89,53 @@ mod tests {
     }
 
     #[test]
+    fn a_file_is_deleted_where_the_mark_is_the_end_of_its_name() {
+        let is = |printed: &str| {
+            let maps = parse_maps(format!("7f00-7f10 r-xp 00001000 fe:00 1234 {printed}\n"));
+            (maps[0].path.clone().unwrap(), maps[0].deleted)
+        };
+        assert_eq!(is("/tmp/a (deleted)"), ("/tmp/a".into(), true));
+        assert_eq!(is("/tmp/a (deleted) (deleted)"), ("/tmp/a (deleted)".into(), true));
+        assert_eq!(is("/tmp/a (deleted)/b"), ("/tmp/a (deleted)/b".into(), false));
+        assert_eq!(is("[heap]"), ("[heap]".into(), false));
+    }
+
+    #[test]
+    fn lines_of_another_form_are_left_out() {
+        for line in [
+            "",
+            "7f00 r-xp 0 fe:00 1 /x",
+            "7f00-7fzz r-xp 0 fe:00 1 /x",
+            "7f00-7f10 rx 0 fe:00 1 /x",
+            "7f00-7f10 r-xp 0 fe00 1 /x",
+            "7f00-7f10 r-xp 0 fe:00 -1 /x",
+            "7f00-7f10 r-xp 0 fe:00",
+            "1ffffffffffffffff-7f10 r-xp 0 fe:00 1 /x",
+        ] {
+            assert_eq!(parse_maps(line), [], "{line:?}");
+        }
+        let highest = "ffffffffff600000-ffffffffffffffff --xp 00000000 00:00 0                  [vsyscall]";
+        assert_eq!(parse_maps(highest)[0].end, u64::MAX);
+    }
+
+    /// A mapping of our own, of which we know everything.
+    #[test]
+    fn the_kernel_writes_it_so() {
+        use std::os::unix::fs::MetadataExt;
+        let file = tempfile::tempfile_in("/var/tmp").unwrap();
+        let page = crate::page::page_size();
+        file.set_len(3 * page).unwrap();
+        let map =
+            memmap2::MmapOptions::new().offset(page).len(page as usize).map_raw_read_only(&file).unwrap();
+        let own = i32::try_from(std::process::id()).unwrap();
+        let start = map.as_ptr() as u64;
+        let maps = ProcFs::default().maps(own).unwrap();
+        let found = maps.iter().find(|m| m.start == start).expect("mapped");
+        assert_eq!((found.end, found.offset, &found.perms), (start + page, page, b"r--s"));
+        assert_eq!((found.inode, found.deleted), (file.metadata().unwrap().ino(), true));
+    }
+
+    #[test]
     fn a_name_is_any_bytes() {
         for (printed, name) in [
             (&b"/tmp/caf\xe9"[..], &b"/tmp/caf\xe9"[..]),

@@ -172,16 +172,4 @@ fn parse_stat(text: &str) -> Option<Stat> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_command_name_with_parentheses() {
-        let line = "42 (a) b (c)) S 1 42 42 0 -1 4194304 10 0 3 0 5 6 0 0 20 0 1 0 777 0 0 0 0 0 0 0 0 0 \
-                    0 0 0 0 0 0 17 0 0 0 9 0 0";
-        let s = parse_stat(line).expect("parses");
-        assert_eq!((s.pid, s.comm.as_str(), s.state, s.ppid), (42, "a) b (c)", 'S', 1));
-        assert_eq!((s.minflt, s.majflt, s.utime, s.stime, s.starttime), (10, 3, 5, 6, 777));
-        assert_eq!(s.delayacct_blkio_ticks, 9);
-    }
-}
+mod tests;

@@ -157,14 +157,4 @@ fn parse_disk(line: &str) -> Option<DiskStat> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_disk_line_of_linux_6() {
-        let d = parse_disk(" 254       0 vda 100 5 2048 33 7 0 56 2 1 30 35 0 0 0 0 4 1").expect("parses");
-        assert_eq!((d.dev, d.name.as_str()), (Dev::new(254, 0), "vda"));
-        assert_eq!((d.reads, d.reads_merged, d.read_bytes, d.read_ms), (100, 5, 2048 * 512, 33));
-        assert_eq!((d.writes, d.write_bytes, d.in_flight), (7, 56 * 512, 1));
-    }
-}
+mod tests;
