@@ -21,7 +21,7 @@ impl PidFd {
     /// Holds the process that has `pid` now; `None` if there is none.
     pub fn open(pid: i32) -> Result<Option<Self>> {
         // Negative numbers and 0 mean process groups elsewhere; here they are nobody.
-        let Some(raw) = Pid::from_raw(pid).filter(|_| pid > 0) else { return Ok(None) };
+        let Some(raw) = Some(pid).filter(|pid| *pid > 0).and_then(Pid::from_raw) else { return Ok(None) };
         match rustix::process::pidfd_open(raw, PidfdFlags::empty()) {
             Ok(fd) => Ok(Some(Self { pid, fd })),
             Err(Errno::SRCH) => Ok(None),
@@ -70,5 +70,50 @@ impl PidFd {
 impl AsFd for PidFd {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Child, Command};
+
+    use super::*;
+
+    fn child() -> (Child, i32) {
+        let child = Command::new("sleep").arg("1000").spawn().expect("started");
+        let pid = child.id().cast_signed();
+        (child, pid)
+    }
+
+    #[test]
+    fn numbers_of_groups_and_of_nobody_are_no_process() {
+        for pid in [0, -1, i32::MIN, i32::MAX] {
+            assert!(PidFd::open(pid).expect("no error").is_none(), "{pid}");
+        }
+    }
+
+    #[test]
+    fn another_start_of_the_same_number_is_another_process() {
+        let (mut child, pid) = child();
+        let proc = ProcFs::default();
+        let started = proc.stat(pid).expect("lives").starttime;
+        assert!(PidFd::open_exact(&proc, pid, started + 1).expect("no error").is_none());
+        let held = PidFd::open_exact(&proc, pid, started).expect("no error").expect("lives");
+        held.kill().expect("killed");
+        child.wait().expect("waited for");
+        assert!(PidFd::open_exact(&proc, pid, started).expect("no error").is_none(), "it has ended");
+    }
+
+    #[test]
+    fn the_end_of_a_process_is_seen_before_and_after_it_is_waited_for() {
+        let (mut child, pid) = child();
+        let held = PidFd::open(pid).expect("no error").expect("lives");
+        assert!(!held.wait(Duration::ZERO).expect("looked"), "it lives");
+        held.kill().expect("killed");
+        assert!(held.wait(Duration::from_secs(60)).expect("looked"));
+        held.kill().expect("a zombie is no error");
+        child.wait().expect("waited for");
+        held.kill().expect("nor is one that is gone");
+        assert!(held.wait(Duration::ZERO).expect("looked"));
     }
 }
