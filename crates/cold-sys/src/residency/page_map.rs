@@ -87,6 +87,9 @@ impl PageMap {
     /// that fits a terminal. Fewer cells than asked for when the file has fewer pages.
     pub fn shares(&self, cells: u64) -> Vec<f64> {
         let cells = cells.min(self.pages);
+        if cells == 0 {
+            return Vec::new();
+        }
         let edge = |cell: u64| (u128::from(cell) * u128::from(self.pages) / u128::from(cells)) as u64;
         let mut inside = vec![0_u64; cells as usize];
         for run in self.runs() {

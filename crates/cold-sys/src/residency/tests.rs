@@ -100,3 +100,103 @@ fn a_sparse_file_costs_what_is_cached_not_what_it_could_hold() {
     // By size it would take 8 s for each tebibyte, and by what is cached 1 ms.
     assert!(took.as_secs() < 2 << tebibytes, "{took:?}");
 }
+
+#[test]
+fn only_the_lowest_bit_of_an_answer_counts() {
+    let mut map = PageMap::new(104);
+    map.set_from_vector(100, &[1, 0xfe, 3, 0xff, 1, 1]);
+    assert_eq!(map.runs().collect::<Vec<_>>(), [run(100, 1), run(102, 2)], "and nothing behind the end");
+    map.set_from_vector(0, &[]);
+    assert_eq!(map.resident(), 3);
+}
+
+#[test]
+fn a_share_is_that_of_the_pages_of_its_part() {
+    // Ten pages in three parts: 0..3, 3..6, 6..10.
+    let map = PageMap::from_runs(10, [run(2, 5)]);
+    assert_eq!(map.shares(3), [1.0 / 3.0, 1.0, 0.25]);
+    assert_eq!(map.shares(10)[1..4], [0.0, 1.0, 1.0]);
+    assert_eq!(map.shares(0), [0.0; 0]);
+    // The pages of the largest file there can be do not run over.
+    let all = PageMap::from_runs(1 << 51, [run(0, u64::MAX)]);
+    assert_eq!((all.resident(), all.shares(3)), (1 << 51, vec![1.0; 3]));
+}
+
+#[test]
+fn what_lies_behind_the_end_is_cut_off_wherever_it_comes_from() {
+    let mut map = PageMap::from_runs(10, [run(10, 1), run(u64::MAX, u64::MAX), run(8, u64::MAX)]);
+    assert_eq!(map.runs().collect::<Vec<_>>(), [run(8, 2)]);
+    map.unite(&PageMap::from_runs(20, [run(5, 1), run(9, 10)]));
+    map.insert(run(u64::MAX, 1));
+    assert_eq!(map.runs().collect::<Vec<_>>(), [run(5, 1), run(8, 2)]);
+    let shared = map.and(&PageMap::from_runs(20, [run(0, 9)]));
+    assert_eq!((shared.pages(), shared.runs().collect()), (10, vec![run(5, 1), run(8, 1)]));
+}
+
+/// Changed pages that nobody writes: neither this test nor a stranger evicts them.
+fn changed(pages: u64, at: &[u64]) -> File {
+    let file = tempfile::tempfile_in("/var/tmp").expect("a file");
+    file.set_len(pages * page_size()).expect("sparse");
+    for page in at {
+        std::os::unix::fs::FileExt::write_all_at(&file, b"x", page * page_size()).expect("written");
+    }
+    file
+}
+
+#[test]
+fn a_file_that_shrinks_is_absent_behind_its_end() {
+    let file = changed(8, &[0, 1, 2, 3, 4, 5, 6, 7]);
+    let before = file.metadata().expect("stat");
+    file.set_len(2 * page_size() + 1).expect("cut");
+    let map = PageMap::of(&file, &before).expect("asked").expect("an own file is told");
+    assert_eq!((map.pages(), map.runs().collect()), (8, vec![run(0, 3)]));
+    file.set_len(0).expect("cut");
+    let map = PageMap::of(&file, &before).expect("asked").expect("told");
+    assert_eq!((map.pages(), map.resident()), (8, 0));
+}
+
+#[test]
+fn a_file_that_grows_is_looked_at_as_far_as_it_was_known() {
+    let file = changed(2, &[0, 1]);
+    let before = file.metadata().expect("stat");
+    std::os::unix::fs::FileExt::write_all_at(&file, &vec![1; 4 * page_size() as usize], 0).expect("grown");
+    let map = PageMap::of(&file, &before).expect("asked").expect("told");
+    assert_eq!((map.pages(), map.resident()), (2, 2));
+}
+
+#[test]
+fn only_the_parts_of_a_file_that_hold_something_are_asked_about() {
+    if !has_cachestat() {
+        eprintln!("SKIPPED: this kernel has no cachestat");
+        return;
+    }
+    // Halved down to 1024, of which nobody asks further: the first, two neighbours in the middle, and the last.
+    let file = changed(8192, &[0, 4095, 4096, 8191]);
+    let found = parts(&file, 8192).expect("asked");
+    assert_eq!(found, [run(0, 1024), run(3072, 2048), run(7168, 1024)]);
+    assert_eq!(parts(&file, 512).expect("asked"), [run(0, 512)], "small ones are not worth a question");
+    assert_eq!(parts(&changed(8192, &[]), 8192).expect("asked"), [], "nothing is cached");
+}
+
+#[test]
+fn a_file_that_is_cached_whole_is_one_part() {
+    let all: Vec<u64> = (0..1200).collect();
+    let file = changed(1200, &all);
+    assert_eq!(parts(&file, 1200).expect("asked"), [run(0, 1200)]);
+    assert_eq!(cached_pages(&file, &file.metadata().expect("stat")).expect("asked"), Some(1200));
+}
+
+#[test]
+fn what_is_memory_itself_is_no_cache() {
+    let flags = rustix::fs::MemfdFlags::CLOEXEC;
+    let memory = File::from(rustix::fs::memfd_create("cold-test", flags).expect("made"));
+    assert_eq!(backing(&memory).expect("told"), Backing::Memory);
+    match rustix::fs::memfd_create("cold-test", flags | rustix::fs::MemfdFlags::HUGETLB) {
+        Ok(huge) => {
+            let huge = File::from(huge);
+            assert_eq!(backing(&huge).expect("told"), Backing::HugePages);
+            assert_eq!(cachestat(&huge, 0, 0).expect("no error"), None);
+        }
+        Err(e) => eprintln!("this kernel has no huge pages: {e}"),
+    }
+}
