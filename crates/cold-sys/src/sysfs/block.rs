@@ -141,3 +141,6 @@ impl SysFs {
 fn file_name(path: &Path) -> String {
     path.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
+
+#[cfg(test)]
+mod tests;
