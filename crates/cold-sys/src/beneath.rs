@@ -90,3 +90,6 @@ impl Beneath {
         Ok(count)
     }
 }
+
+#[cfg(test)]
+mod tests;

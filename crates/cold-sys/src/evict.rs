@@ -162,3 +162,6 @@ pub fn read_run(file: &File, run: PageRun, buffer: &mut [u8]) -> Result<u64> {
     }
     Ok(at - start)
 }
+
+#[cfg(test)]
+mod tests;

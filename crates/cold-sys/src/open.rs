@@ -81,3 +81,84 @@ pub fn kind_of(meta: &Metadata) -> &'static str {
         "file of unknown kind"
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read, Write};
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    use super::*;
+
+    fn fifo(path: &Path) {
+        let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+        rustix::fs::mknodat(rustix::fs::CWD, path, rustix::fs::FileType::Fifo, mode, 0).expect("made");
+    }
+
+    fn kind(path: &Path, follow: bool) -> &'static str {
+        match regular(path, follow) {
+            Err(Error::NotRegular { kind, path: named }) => {
+                assert_eq!(named, path);
+                kind
+            }
+            other => panic!("{}: {other:?}", path.display()),
+        }
+    }
+
+    #[test]
+    fn what_could_block_or_act_is_named_and_not_opened() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let at = |name: &str| dir.path().join(name);
+        // Nobody writes to it: opening it would wait for ever.
+        fifo(&at("fifo"));
+        let _listener = UnixListener::bind(at("socket")).expect("bound");
+        std::fs::write(at("file"), "x").expect("written");
+        symlink("file", at("link")).expect("linked");
+        symlink("fifo", at("to fifo")).expect("linked");
+        assert_eq!((kind(&at("fifo"), true), kind(&at("to fifo"), true)), ("FIFO", "FIFO"));
+        assert_eq!((kind(&at("socket"), true), kind(dir.path(), true)), ("socket", "directory"));
+        assert_eq!(kind(Path::new("/dev/null"), true), "character device");
+        assert_eq!(kind(&at("link"), false), "symbolic link");
+        assert_eq!(regular(&at("link"), true).expect("followed").1.len(), 1);
+        let error = regular(&at("none"), true).expect_err("absent");
+        assert_eq!(error.errno(), Some(libc::ENOENT));
+    }
+
+    #[test]
+    fn what_was_looked_at_is_opened_whatever_has_its_name_now() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("file");
+        std::fs::write(&path, "first").expect("written");
+        let handle =
+            std::fs::OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(&path).expect("held");
+        let meta = handle.metadata().expect("stat");
+        std::fs::remove_file(&path).expect("removed");
+        fifo(&path);
+        let mut text = String::new();
+        reopen(&handle, &meta).expect("opened").read_to_string(&mut text).expect("read");
+        assert_eq!(text, "first");
+    }
+
+    #[test]
+    fn output_empties_what_is_there_and_makes_what_is_not() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("out");
+        for text in ["longer", "x"] {
+            for_output(&path).expect("opened").write_all(text.as_bytes()).expect("written");
+            assert_eq!(std::fs::read_to_string(&path).expect("read"), text);
+        }
+        assert_eq!(for_output(dir.path()).expect_err("a directory").raw_os_error(), Some(libc::EISDIR));
+    }
+
+    #[test]
+    fn a_fifo_without_a_reader_is_refused_and_with_one_writes_wait() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("fifo");
+        fifo(&path);
+        assert_eq!(for_output(&path).expect_err("refused").to_string(), "nobody reads from it");
+        // For reading and writing it opens at once.
+        let _reader = File::options().read(true).write(true).open(&path).expect("opened");
+        let out = for_output(&path).expect("read from");
+        assert!(!rustix::fs::fcntl_getfl(&out).expect("flags").contains(rustix::fs::OFlags::NONBLOCK));
+    }
+}

@@ -49,3 +49,45 @@ pub fn page_is_ready(file: &File, offset: u64) -> Option<bool> {
     }
     (io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN)).then_some(false)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    /// Of two pages and a byte, changed and not written, so that nobody can evict them.
+    fn file() -> (File, u64) {
+        let page = crate::page::page_size();
+        let mut file = tempfile::tempfile_in("/var/tmp").expect("a file");
+        file.write_all(&vec![7; 2 * page as usize + 1]).expect("written");
+        (file, page)
+    }
+
+    #[test]
+    fn pages_that_are_there_are_ready_and_behind_the_end_nothing_is_waited_for() {
+        let (file, page) = file();
+        for offset in [0, page, 2 * page, 3 * page, 1 << 40] {
+            // Where the file system cannot say it is unknown, and never "not yet".
+            assert_ne!(page_is_ready(&file, offset), Some(false), "{offset}");
+            await_page(&file, offset).expect("no error");
+        }
+    }
+
+    #[test]
+    fn no_file_reaches_beyond_the_largest_offset() {
+        let (file, _) = file();
+        assert_eq!(page_is_ready(&file, u64::MAX), None);
+        read_ahead(&file, u64::MAX, 4096).expect("nothing to do");
+    }
+
+    #[test]
+    fn what_has_no_pages_is_an_error_and_never_ready() {
+        let directory = File::open("/var/tmp").expect("opens");
+        assert_eq!(page_is_ready(&directory, 0), None);
+        assert_eq!(await_page(&directory, 0).expect_err("a directory").raw_os_error(), Some(libc::EISDIR));
+        let (pipe, _other) = io::pipe().expect("a pipe");
+        let pipe = File::from(std::os::fd::OwnedFd::from(pipe));
+        assert_eq!(read_ahead(&pipe, 0, 4096).expect_err("a pipe").raw_os_error(), Some(libc::EINVAL));
+    }
+}

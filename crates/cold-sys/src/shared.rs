@@ -85,3 +85,36 @@ impl Drop for SharedWords {
         unsafe { libc::munmap(self.at.cast_mut().cast(), BYTES) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_of_the_process_writes_into_the_same_page() {
+        let shared = SharedWords::new().unwrap();
+        assert_eq!(shared.words().len(), SharedWords::COUNT);
+        assert!(shared.words().iter().all(|word| word.load(Ordering::Relaxed) == 0));
+        // SAFETY: the copy writes to one word and ends.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            shared.set_and_wake(SharedWords::COUNT - 1, 7);
+            // SAFETY: ends the copy.
+            unsafe { libc::_exit(0) };
+        }
+        // SAFETY: a child of this test; no status is wanted.
+        assert_eq!(unsafe { libc::waitpid(pid, std::ptr::null_mut(), 0) }, pid);
+        assert_eq!(shared.words()[SharedWords::COUNT - 1].load(Ordering::Acquire), 7);
+    }
+
+    #[test]
+    fn nobody_waits_for_what_is_so_already_or_is_no_number() {
+        let shared = SharedWords::new().unwrap();
+        let for_ever = Duration::from_secs(i64::MAX.cast_unsigned());
+        shared.wait(0, 1, for_ever);
+        shared.wait(SharedWords::COUNT, 0, for_ever);
+        shared.set_and_wake(SharedWords::COUNT, 1);
+        shared.wait(0, 0, Duration::ZERO);
+        assert!(shared.words().iter().all(|word| word.load(Ordering::Relaxed) == 0));
+    }
+}
