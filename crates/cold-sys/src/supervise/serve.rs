@@ -158,11 +158,17 @@ impl Supervisor {
 
     fn end(&mut self, now: Nanos, grace: Nanos) {
         self.usage.ended = true;
-        if matches!(self.phase, Phase::Running) {
-            self.phase = Phase::Asked { deadline: Nanos(now.0.saturating_add(grace.0)) };
-            if grace.0 > 0 {
-                tree::ask_to_end(|pid| self.may_leave_its_word(pid));
+        let due = Nanos(now.0.saturating_add(grace.0));
+        match &mut self.phase {
+            Phase::Running => {
+                self.phase = Phase::Asked { deadline: due };
+                if grace.0 > 0 {
+                    tree::ask_to_end(|pid| self.may_leave_its_word(pid));
+                }
             }
+            // Nobody waits for so long any more: `cold` has died, or wants it by force.
+            Phase::Asked { deadline } => *deadline = due.min(*deadline),
+            Phase::Forced { .. } => {}
         }
     }
 
@@ -325,3 +331,6 @@ fn poll2(a: RawFd, b: RawFd, timeout_ms: i32) -> (bool, bool) {
     unsafe { libc::poll(fds.as_mut_ptr(), 2, timeout_ms) };
     (fds[0].revents != 0, fds[1].revents != 0)
 }
+
+#[cfg(test)]
+mod tests;
