@@ -192,3 +192,68 @@ pub(super) fn find(arch: u32, nr: u64) -> Option<&'static Call> {
     let nr = u32::try_from(nr).ok()? & !abi.ignored_bits;
     abi.calls.iter().find(|call| call.nr == nr)
 }
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    /// The calls by the names that the kernel's headers have for their numbers.
+    fn named(name: &str) -> Option<(CallKind, Path)> {
+        Some(match name {
+            "open" => (Open(Flags::Arg(1)), Cwd),
+            "creat" => (Open(Flags::Create), Cwd),
+            "openat" => (Open(Flags::Arg(2)), At),
+            "openat2" => (Open(Flags::Pointer(2)), At),
+            "open_by_handle_at" => (Open(Flags::Arg(2)), NoPath),
+            "execve" => (Exec, Cwd),
+            "execveat" => (Exec, At),
+            "stat" | "lstat" | "oldstat" | "oldlstat" | "stat64" | "lstat64" | "access" | "readlink" => {
+                (Lookup, Cwd)
+            }
+            "newfstatat" | "fstatat64" | "statx" | "faccessat" | "faccessat2" | "readlinkat" => (Lookup, At),
+            "ptrace" => (Ptrace, NoPath),
+            "io_uring_setup" => (IoUring, NoPath),
+            _ => return None,
+        })
+    }
+
+    fn agrees(header: &str, arch: u32) {
+        // Debian's place, then that of others; in linux-libc-dev.
+        let paths =
+            ["/usr/include/x86_64-linux-gnu/asm", "/usr/include/asm"].map(|dir| format!("{dir}/{header}"));
+        let Some(text) = paths.iter().find_map(|path| std::fs::read_to_string(path).ok()) else {
+            eprintln!("SKIPPED (needs the kernel's headers)");
+            return;
+        };
+        let mut seen = 0;
+        for line in text.lines() {
+            // `#define __NR_openat 257`, in x32's `(__X32_SYSCALL_BIT + 257)`.
+            let Some((name, number)) = line.strip_prefix("#define __NR_").and_then(|l| l.split_once(' '))
+            else {
+                continue;
+            };
+            let digits = number.trim_start_matches("(__X32_SYSCALL_BIT + ").trim_end_matches(')');
+            let Ok(nr) = digits.parse::<u64>() else { continue };
+            let nr = if digits == number { nr } else { nr | 0x4000_0000 };
+            let found = find(arch, nr).map(|call| (call.kind, call.path));
+            assert_eq!(found, named(name), "{header}: {name} is {number}");
+            seen += 1;
+        }
+        assert!(seen > 300, "{header} has other lines than expected: {seen}");
+    }
+
+    #[test]
+    fn the_tables_have_the_numbers_of_the_kernels_headers() {
+        agrees("unistd_64.h", 0xC000_003E);
+        agrees("unistd_32.h", 0x4000_0003);
+        agrees("unistd_x32.h", 0xC000_003E);
+    }
+
+    #[test]
+    fn a_number_of_another_size_or_architecture_is_no_call() {
+        assert!(find(0xC000_003E, 2).is_some());
+        assert!(find(0xC000_003E, 2 | 1 << 32).is_none());
+        assert!(find(0x4000_0003, 0x4000_0005).is_none(), "only x32 has that bit");
+        assert!(find(0xC000_00B7, 56).is_none(), "another architecture's");
+    }
+}

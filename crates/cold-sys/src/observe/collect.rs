@@ -306,3 +306,6 @@ const KERNEL_FS: &[i64] = &[
     0x6e73_6673, // nsfs
     0x6573_5543, // fusectl
 ];
+
+#[cfg(test)]
+mod tests;

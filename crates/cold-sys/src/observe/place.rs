@@ -52,3 +52,51 @@ pub(super) fn resolve(tid: i32, dirfd: i32, path: &Path) -> PathArgument {
         named: !path.as_os_str().is_empty(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    fn own() -> i32 {
+        std::process::id().cast_signed()
+    }
+
+    fn from(dirfd: i32, path: &str) -> (PathBuf, PathBuf) {
+        let place = resolve(own(), dirfd, Path::new(path));
+        assert_eq!(place.named, !path.is_empty());
+        (place.shown, place.reach)
+    }
+
+    #[test]
+    fn a_path_begins_where_the_thread_says() {
+        let dir = tempfile::tempdir().unwrap();
+        let held = std::fs::File::open(dir.path()).unwrap();
+        let (fd, of) = (held.as_raw_fd(), |rest: &str| PathBuf::from(format!("/proc/{}/{rest}", own())));
+        let cwd = std::env::current_dir().unwrap();
+        let canonical = dir.path().canonicalize().unwrap();
+        for (dirfd, path, shown, reach) in [
+            (libc::AT_FDCWD, "/usr//bin/./x", PathBuf::from("/usr/bin/x"), of("root/usr/bin/x")),
+            (fd, "/usr/../x", PathBuf::from("/usr/../x"), of("root/usr/../x")),
+            (libc::AT_FDCWD, "/", PathBuf::from("/"), of("root")),
+            (libc::AT_FDCWD, "a/./b", cwd.join("a/b"), of("cwd/a/b")),
+            (libc::AT_FDCWD, "./a", cwd.join("a"), of("cwd/a")),
+            (fd, "a/b", canonical.join("a/b"), of(&format!("fd/{fd}/a/b"))),
+            (fd, "", canonical, of(&format!("fd/{fd}"))),
+            (i32::MAX, "a", of(&format!("fd/{}/a", i32::MAX)), of(&format!("fd/{}/a", i32::MAX))),
+        ] {
+            assert_eq!(from(dirfd, path), (shown, reach), "{dirfd} {path:?}");
+        }
+    }
+
+    #[test]
+    fn what_the_thread_calls_itself_is_not_this_process() {
+        let other = std::os::unix::process::parent_id().cast_signed();
+        let reach = |path: &str| resolve(other, libc::AT_FDCWD, Path::new(path)).reach;
+        assert_eq!(reach("/proc/self/maps"), Path::new("/proc").join(other.to_string()).join("maps"));
+        assert_eq!(reach("/proc/self"), Path::new("/proc").join(other.to_string()));
+        let root = PathBuf::from(format!("/proc/{other}/root"));
+        assert_eq!(reach("/proc/selfish/x"), root.join("proc/selfish/x"));
+    }
+}
