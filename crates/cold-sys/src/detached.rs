@@ -233,3 +233,6 @@ pub fn end() -> ! {
         libc::_exit(0)
     }
 }
+
+#[cfg(test)]
+mod tests;

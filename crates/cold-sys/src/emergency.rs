@@ -172,3 +172,32 @@ unsafe impl GlobalAlloc for Allocator {
         Self::checked(unsafe { System.realloc(at, layout, size) })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Line;
+
+    fn text(line: &Line) -> &[u8] {
+        &line.bytes[..line.len]
+    }
+
+    #[test]
+    fn numbers_have_no_zeros_in_front() {
+        for (number, shown) in
+            [(0, "0"), (7, "7"), (10, "10"), (100, "100"), (105, "105"), (133, "133"), (999, "999")]
+        {
+            let mut line = Line::new();
+            line.number(number);
+            assert_eq!(text(&line), shown.as_bytes());
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_cut_off() {
+        let mut line = Line::new();
+        line.put(&[b'a'; 100]);
+        line.put(&[b'b'; 100]);
+        line.number(123);
+        assert_eq!(text(&line), [[b'a'; 100].as_slice(), &[b'b'; 28]].concat());
+    }
+}

@@ -265,3 +265,6 @@ pub fn file_size_limit() -> u64 {
     // SAFETY: a valid place to write to.
     soft_limit(|limit| unsafe { libc::getrlimit(libc::RLIMIT_FSIZE, limit) }).unwrap_or(u64::MAX)
 }
+
+#[cfg(test)]
+mod tests;

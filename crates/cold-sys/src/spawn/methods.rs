@@ -225,3 +225,6 @@ fn wait(pid: libc::pid_t) -> io::Result<(i32, libc::rusage)> {
 fn time(t: libc::timeval) -> Nanos {
     Nanos(t.tv_sec.cast_unsigned() * 1_000_000_000 + t.tv_usec.cast_unsigned() * 1000)
 }
+
+#[cfg(test)]
+mod tests;

@@ -109,3 +109,6 @@ impl Prepared {
         Ok(all)
     }
 }
+
+#[cfg(test)]
+mod tests;
