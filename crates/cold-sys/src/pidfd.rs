@@ -79,10 +79,26 @@ mod tests {
 
     use super::*;
 
-    fn child() -> (Child, i32) {
+    /// Ends with its test, however that ends.
+    struct Sleeper(Child);
+
+    impl Sleeper {
+        fn end(&mut self) {
+            let _ = self.0.kill();
+            self.0.wait().expect("waited for");
+        }
+    }
+
+    impl Drop for Sleeper {
+        fn drop(&mut self) {
+            self.end();
+        }
+    }
+
+    fn child() -> (Sleeper, i32) {
         let child = Command::new("sleep").arg("1000").spawn().expect("started");
         let pid = child.id().cast_signed();
-        (child, pid)
+        (Sleeper(child), pid)
     }
 
     #[test]
@@ -100,7 +116,7 @@ mod tests {
         assert!(PidFd::open_exact(&proc, pid, started + 1).expect("no error").is_none());
         let held = PidFd::open_exact(&proc, pid, started).expect("no error").expect("lives");
         held.kill().expect("killed");
-        child.wait().expect("waited for");
+        child.end();
         assert!(PidFd::open_exact(&proc, pid, started).expect("no error").is_none(), "it has ended");
     }
 
@@ -112,7 +128,7 @@ mod tests {
         held.kill().expect("killed");
         assert!(held.wait(Duration::from_secs(60)).expect("looked"));
         held.kill().expect("a zombie is no error");
-        child.wait().expect("waited for");
+        child.end();
         held.kill().expect("nor is one that is gone");
         assert!(held.wait(Duration::ZERO).expect("looked"));
     }

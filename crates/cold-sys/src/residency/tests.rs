@@ -174,6 +174,8 @@ fn only_the_parts_of_a_file_that_hold_something_are_asked_about() {
     let file = changed(8192, &[0, 4095, 4096, 8191]);
     let found = parts(&file, 8192).expect("asked");
     assert_eq!(found, [run(0, 1024), run(3072, 2048), run(7168, 1024)]);
+    let tenth: Vec<u64> = (0..200).collect();
+    assert_eq!(parts(&changed(2048, &tenth), 2048).expect("asked"), [run(0, 1024)], "less than a quarter");
     assert_eq!(parts(&file, 512).expect("asked"), [run(0, 512)], "small ones are not worth a question");
     assert_eq!(parts(&changed(8192, &[]), 8192).expect("asked"), [], "nothing is cached");
 }

@@ -130,6 +130,8 @@ fn the_use_of_a_mapped_device_stands_in_front_of_its_identifier() {
     let hex = "0123456789abcdef0123456789abcdef";
     for (uuid, expected) in [
         (format!("LVM-{hex}{hex}"), Some("LVM")),
+        // That of LVM has letters of both kinds.
+        (format!("LVM-A1b{hex}{}", &hex[3..]), Some("LVM")),
         (format!("CRYPT-LUKS2-{hex}-root"), Some("CRYPT-LUKS2")),
         (format!("CRYPT-VERITY-{hex}-usr"), Some("CRYPT-VERITY")),
         ("mpath-3600508b".into(), None),
