@@ -36,3 +36,22 @@ pub fn local_time(unix: i64) -> Option<LocalTime> {
         weekday: unsigned(tm.tm_wday)?,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn civil_time_is_what_date_says() {
+        // The first of all, a leap day, both sides of a year, behind 32 bits.
+        for unix in [0, 951_782_400, 1_767_225_599, 1_767_225_600, 4_294_967_296] {
+            let mut date = std::process::Command::new("date");
+            let date = date.args(["-d", &format!("@{unix}"), "+%Y %-m %-d %-H %-M %w"]);
+            let said = date.output().expect("runs").stdout;
+            let t = local_time(unix).expect("known");
+            let told = format!("{} {} {} {} {} {}", t.year, t.month, t.day, t.hour, t.minute, t.weekday);
+            assert_eq!(told, String::from_utf8_lossy(&said).trim(), "{unix}");
+        }
+        assert_eq!(local_time(i64::MAX), None, "a year that no calendar has");
+    }
+}

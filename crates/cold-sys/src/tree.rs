@@ -62,6 +62,35 @@ mod tests {
     use super::*;
 
     #[test]
+    fn children_of_the_dead_are_found_and_the_dead_are_not() {
+        let dir = tempfile::tempdir().unwrap();
+        // 1 ─ 10 ─ 11 (zombie) ─ 12, 10 ─ 13 (dead) ─ 9; 20 is another's.
+        for (pid, state, parent) in [
+            (1, 'S', 0),
+            (10, 'R', 1),
+            (11, 'Z', 10),
+            (12, 'D', 11),
+            (13, 'X', 10),
+            (9, 'T', 13),
+            (20, 'S', 2),
+        ] {
+            let place = dir.path().join(pid.to_string());
+            std::fs::create_dir(&place).unwrap();
+            let line = format!("{pid} (x) {state} {parent} 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 777\n");
+            std::fs::write(place.join("stat"), line).unwrap();
+        }
+        let proc = ProcFs::new(dir.path());
+        let found = |root| {
+            let mut found = descendants(&proc, root);
+            assert!(found.len() < 2 || root != 1 || found[0] == 10, "parents first: {found:?}");
+            found.sort_unstable();
+            found
+        };
+        assert_eq!((found(1), found(10), found(11)), (vec![9, 10, 12], vec![9, 12], vec![12]));
+        assert_eq!((found(12), found(99)), (vec![], vec![]));
+    }
+
+    #[test]
     fn descendants_come_behind_their_parents_and_who_has_ended_does_not() {
         let script = "sh -c 'sleep 1000 & echo $!; wait' & echo $!; wait";
         let mut root = Command::new("sh").args(["-c", script]).stdout(Stdio::piped()).spawn().unwrap();

@@ -86,7 +86,10 @@ mod tests {
             (fd, "", canonical, of(&format!("fd/{fd}"))),
             (i32::MAX, "a", of(&format!("fd/{}/a", i32::MAX)), of(&format!("fd/{}/a", i32::MAX))),
         ] {
-            assert_eq!(from(dirfd, path), (shown, reach), "{dirfd} {path:?}");
+            let found = from(dirfd, path);
+            assert_eq!(found, (shown, reach), "{dirfd} {path:?}");
+            // As text: with a slash behind it a file's descriptor leads nowhere.
+            assert!(!found.1.as_os_str().as_encoded_bytes().ends_with(b"/"), "{path:?}");
         }
     }
 

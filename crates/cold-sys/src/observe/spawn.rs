@@ -171,3 +171,60 @@ impl Spawned {
         start
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn request(argv: &[&str], env: &[&str], cwd: &Path) -> Request {
+        Request {
+            argv: argv.iter().map(Into::into).collect(),
+            env: env.iter().map(Into::into).collect(),
+            cwd: vec![cwd.to_owned()],
+            deadline_ns: None,
+            grace_ns: 0,
+        }
+    }
+
+    #[test]
+    fn a_program_is_searched_in_the_path_and_the_directory_of_the_request() {
+        let dir = tempfile::tempdir().unwrap();
+        for (name, mode) in [("plain/it", 0o644), ("right/it", 0o755)] {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        }
+        let find = |argv: &[&str], env: &[&str]| find_program(&request(argv, env, dir.path()));
+        assert_eq!(find(&["it"], &["XPATH=x", "PATH=plain:right", "PATH=none"]), Ok("right/it".into()));
+        let denied = ObserveError::Exec { path: "plain/it".into(), errno: libc::EACCES };
+        assert_eq!(find(&["it"], &["PATH=none:plain"]), Err(denied));
+        assert_eq!(find(&["it"], &["PATH=none"]), Err(ObserveError::NotFound { command: "it".into() }));
+        assert_eq!(find(&[""], &[]), Err(ObserveError::NotFound { command: String::new() }));
+        assert_eq!(find(&["./none"], &["PATH=right"]), Ok("./none".into()), "the kernel says what is wrong");
+        assert_eq!(find(&[], &[]), Err(ObserveError::NoCommand));
+    }
+
+    #[test]
+    fn a_childs_reports_are_read_whole_and_the_last_failure_counts() {
+        let told = |bytes: &[u8]| {
+            let (reports, mut end) = std::io::pipe().unwrap();
+            end.write_all(bytes).unwrap();
+            drop(end);
+            let start = Spawned { pid: 0, reports }.start(&request(&["/a/b"], &[], Path::new("/c")));
+            (start.no_new_privs, start.failure)
+        };
+        let report = |what: u8, errno: i32| [&[what][..], &errno.to_ne_bytes()].concat();
+        assert_eq!(told(b""), (false, None));
+        assert_eq!(told(&report(NO_NEW_PRIVS, 0)), (true, None));
+        let exec = ObserveError::Exec { path: "/a/b".into(), errno: libc::ENOENT };
+        let both = [report(NO_NEW_PRIVS, 0), report(EXEC_FAILED, libc::ENOENT)].concat();
+        assert_eq!(told(&both), (true, Some(exec)));
+        let nowhere = ObserveError::Chdir { path: "/c".into(), errno: libc::EACCES };
+        assert_eq!(told(&report(CHDIR_FAILED, libc::EACCES)), (false, Some(nowhere)));
+        assert_eq!(told(&report(FILTER_FAILED, 1)), (false, Some(ObserveError::Filter { errno: 1 })));
+        assert_eq!(told(&report(EXEC_FAILED, libc::ENOENT)[..4]), (false, None), "it died while it told");
+    }
+}

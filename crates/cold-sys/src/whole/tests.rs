@@ -81,6 +81,42 @@ fn a_link_that_another_user_put_into_a_shared_directory_is_refused() {
 }
 
 #[test]
+fn a_full_disk_leaves_the_old_file_and_nothing_else_as_root() {
+    if !crate::caps::is_root() {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    crate::mount::mount(Path::new("none"), dir.path(), "tmpfs", false, "size=64k").expect("mounted");
+    let path = dir.path().join("result");
+    let (began, full) =
+        (write(&path, Ownership::Result, b"old"), write(&path, Ownership::Result, &[1; 1 << 20]));
+    let own = write(&path, Ownership::Own(0o600), &[1; 1 << 20]);
+    let (left, names) = (std::fs::read(&path), names(dir.path()));
+    crate::mount::unmount(dir.path(), true).expect("unmounted");
+    began.expect("there is room");
+    for refused in [full, own] {
+        assert_eq!(refused.expect_err("no room").raw_os_error(), Some(libc::ENOSPC));
+    }
+    assert_eq!((left.expect("stays"), names), (b"old".to_vec(), vec!["result".to_owned()]));
+}
+
+#[test]
+fn a_link_to_what_is_not_there_yet_is_followed_from_its_own_directory() {
+    let dir = tempfile::tempdir().expect("a directory");
+    std::fs::create_dir(dir.path().join("inner")).expect("made");
+    symlink("../new", dir.path().join("inner/second")).expect("linked");
+    symlink("inner/second", dir.path().join("first")).expect("linked");
+    write(&dir.path().join("first"), Ownership::Result, b"x").expect("written");
+    assert_eq!(std::fs::read(dir.path().join("new")).expect("made"), b"x");
+    // As many links as the kernel follows, and one more.
+    for n in 0..=MOST_LINKS {
+        symlink(format!("l{}", n + 1), dir.path().join(format!("l{n}"))).expect("linked");
+    }
+    assert!(followed(&dir.path().join("l2")).is_ok());
+    assert_eq!(followed(&dir.path().join("l0")).expect_err("too many").raw_os_error(), Some(libc::ELOOP));
+}
+
+#[test]
 fn what_is_no_file_is_written_as_it_is() {
     let error = write(Path::new("/dev/full"), Ownership::Result, b"x").expect_err("full");
     assert_eq!(error.raw_os_error(), Some(libc::ENOSPC));

@@ -58,6 +58,7 @@ fn a_directory_is_named_once_and_only_where_it_was_opened() {
     let held = std::fs::File::open(dir.path()).expect("opens");
     let mut set = collector();
     set.file_at_link(&link(&held), MAPPED);
+    assert_eq!(set.directories.len(), 0);
     set.file_at_link(&link(&std::fs::File::open("/").expect("opens")), OPENED);
     set.file_at_link(&link(&held), OPENED);
     set.file_at_link(&link(&held), OPENED);

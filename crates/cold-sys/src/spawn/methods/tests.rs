@@ -80,7 +80,8 @@ fn every_page_of_the_ballast_is_touched() {
 #[test]
 fn a_traced_start_tells_whether_there_is_a_loader() {
     let starter = Starter::new(Method::Vfork, None).expect("prepared");
-    let told = match starter.trace(&subject("/bin/sh", &["sh", "-c", "exit 3"], None), 2) {
+    let dir = tempfile::tempdir().expect("a directory");
+    let told = match starter.trace(&subject("/bin/sh", &["sh", "-c", "echo > mark"], Some(dir.path())), 2) {
         Err(e) if e.errno() == Some(libc::EPERM) => {
             eprintln!("SKIPPED (tracing is refused): {e}");
             return;
@@ -88,6 +89,7 @@ fn a_traced_start_tells_whether_there_is_a_loader() {
         told => told.expect("traced").expect("its entry was reached"),
     };
     assert_eq!((told.program, told.has_loader), (2, true));
+    assert!(dir.path().join("mark").exists(), "it did what it does without a breakpoint");
     assert!(told.loading.0 > 0 && told.running.0 > 0, "{told:?}");
     let error = starter.trace(&subject("/no/such/program", &["x"], None), 0).expect_err("refused");
     assert_eq!(error.errno(), Some(libc::ENOENT));
