@@ -126,7 +126,7 @@ mod tests {
         let held = PidFd::open(pid).expect("no error").expect("lives");
         assert!(!held.wait(Duration::ZERO).expect("looked"), "it lives");
         held.kill().expect("killed");
-        assert!(held.wait(Duration::from_secs(60)).expect("looked"));
+        assert!(held.wait(Duration::from_mins(1)).expect("looked"));
         held.kill().expect("a zombie is no error");
         child.end();
         held.kill().expect("nor is one that is gone");

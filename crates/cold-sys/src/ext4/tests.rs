@@ -40,7 +40,9 @@ fn device(words: &[(usize, u32)]) -> Bytes {
     put(1024 + 0x38, &MAGIC.to_le_bytes());
     put(1024 + 0x28, &100_u32.to_le_bytes());
     put(1024 + 0x58, &128_u16.to_le_bytes());
-    words.iter().for_each(|(at, word)| put(1024 + at, &word.to_le_bytes()));
+    for (at, word) in words {
+        put(1024 + at, &word.to_le_bytes());
+    }
     // The first group's table, where descriptors follow a superblock in block 1 of 1024 bytes, and one in
     // block 0 of 2048.
     put(2048 + 8, &5_u32.to_le_bytes());

@@ -221,10 +221,8 @@ mod tests {
         // Debian's place, then that of others; in linux-libc-dev.
         let paths =
             ["/usr/include/x86_64-linux-gnu/asm", "/usr/include/asm"].map(|dir| format!("{dir}/{header}"));
-        let Some(text) = paths.iter().find_map(|path| std::fs::read_to_string(path).ok()) else {
-            eprintln!("SKIPPED (needs the kernel's headers)");
-            return;
-        };
+        let text = paths.iter().find_map(|path| std::fs::read_to_string(path).ok());
+        let text = text.expect("the kernel's headers, on which those of the C library depend");
         let mut seen = 0;
         for line in text.lines() {
             // `#define __NR_openat 257`, in x32's `(__X32_SYSCALL_BIT + 257)`.

@@ -89,8 +89,8 @@ fn a_full_disk_leaves_the_old_file_and_nothing_else_as_root() {
     crate::mount::mount(Path::new("none"), dir.path(), "tmpfs", false, "size=64k").expect("mounted");
     let path = dir.path().join("result");
     let (began, full) =
-        (write(&path, Ownership::Result, b"old"), write(&path, Ownership::Result, &[1; 1 << 20]));
-    let own = write(&path, Ownership::Own(0o600), &[1; 1 << 20]);
+        (write(&path, Ownership::Result, b"old"), write(&path, Ownership::Result, &vec![1; 1 << 20]));
+    let own = write(&path, Ownership::Own(0o600), &vec![1; 1 << 20]);
     let (left, names) = (std::fs::read(&path), names(dir.path()));
     crate::mount::unmount(dir.path(), true).expect("unmounted");
     began.expect("there is room");

@@ -72,7 +72,7 @@ fn every_page_of_the_ballast_is_touched() {
     let held = ballast(5 * page + 1, false).expect("held").expect("some");
     assert_eq!(held.len() as u64, 5 * page + 1);
     assert!(held.iter().step_by(page as usize).all(|byte| *byte == 1));
-    let error = ballast(1 << 60, false).err().expect("more than there is");
+    let error = ballast(1 << 60, false).expect_err("more than there is");
     assert_eq!(error.errno(), Some(libc::ENOMEM), "{error}");
 }
 

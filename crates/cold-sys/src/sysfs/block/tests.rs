@@ -18,7 +18,9 @@ impl Tree {
             symlink(&to, tree.0.path().join("class/block").join(name)).expect("linked");
             symlink(&to, tree.0.path().join("dev/block").join(number)).expect("linked");
         }
-        attributes.iter().for_each(|(rel, text)| tree.put(rel, text));
+        for (rel, text) in attributes {
+            tree.put(rel, text);
+        }
         tree
     }
 
@@ -103,7 +105,9 @@ fn a_kind_is_told_by_what_the_driver_shows_before_the_name() {
         subsystem: subsystem.map(Into::into),
     };
     let file = |direct_io| BlockKind::Loop { backing: "/a b (deleted)".into(), direct_io };
-    let cases: [(&str, &[(&str, &str)], BlockKind); 13] = [
+    /// A name, the attributes that are there, and what the device is.
+    type Case = (&'static str, &'static [(&'static str, &'static str)], BlockKind);
+    let cases: [Case; 13] = [
         ("dm-0", &[("dm/name", "root"), ("dm/uuid", "")], dm("root", None)),
         ("dm-1", &[("dm/name", "root")], dm("root", None)),
         ("md127", &[("md/level", "raid1")], BlockKind::Md { level: "raid1".into() }),
@@ -120,7 +124,9 @@ fn a_kind_is_told_by_what_the_driver_shows_before_the_name() {
     ];
     for (name, attributes, kind) in cases {
         let tree = Tree::new(&[(name, "9:9")], &[]);
-        attributes.iter().for_each(|(rel, text)| tree.put(&format!("{name}/{rel}"), text));
+        for (rel, text) in attributes {
+            tree.put(&format!("{name}/{rel}"), text);
+        }
         assert_eq!(tree.named(name).kind, kind, "{name}");
     }
 }
