@@ -98,6 +98,9 @@ fn a_number_without_a_device_is_none_and_a_link_in_a_circle_an_error() {
     assert!(error.to_string().contains("class/block/round"), "{error}");
 }
 
+/// A name, the attributes that are there, and what the device is.
+type Case = (&'static str, &'static [(&'static str, &'static str)], BlockKind);
+
 #[test]
 fn a_kind_is_told_by_what_the_driver_shows_before_the_name() {
     let dm = |name: &str, subsystem: Option<&str>| BlockKind::DeviceMapper {
@@ -105,8 +108,6 @@ fn a_kind_is_told_by_what_the_driver_shows_before_the_name() {
         subsystem: subsystem.map(Into::into),
     };
     let file = |direct_io| BlockKind::Loop { backing: "/a b (deleted)".into(), direct_io };
-    /// A name, the attributes that are there, and what the device is.
-    type Case = (&'static str, &'static [(&'static str, &'static str)], BlockKind);
     let cases: [Case; 13] = [
         ("dm-0", &[("dm/name", "root"), ("dm/uuid", "")], dm("root", None)),
         ("dm-1", &[("dm/name", "root")], dm("root", None)),
