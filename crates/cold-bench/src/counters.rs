@@ -61,12 +61,10 @@ impl Reading {
     /// What happened since `earlier`.
     pub fn since(&self, earlier: &Self) -> Activity {
         let vm = |k| Some(self.vmstat.get(k)?.saturating_sub(*earlier.vmstat.get(k)?));
+        // A sum over some of them would be taken for all.
         let disk = |f: fn(&Disk) -> u64| {
-            let known = self
-                .disks
-                .iter()
-                .filter_map(|(dev, now)| Some(f(now).saturating_sub(f(earlier.disks.get(dev)?))));
-            (!self.disks.is_empty()).then(|| known.sum())
+            let each = |(dev, now): (&Dev, &Disk)| Some(f(now).saturating_sub(f(earlier.disks.get(dev)?)));
+            if self.disks.is_empty() { None } else { self.disks.iter().map(each).sum() }
         };
         let own = i32::try_from(std::process::id()).unwrap_or(0);
         let read_since = |id: &(i32, u64), now: &Reader| {
@@ -170,5 +168,63 @@ mod tests {
             (until(Some(earlier)), until(None)),
             (Some(CpuTimes { total: 1, idle: 0, steal: 1 }), None)
         );
+    }
+
+    /// A reading by hand: devices with (reads, bytes), readers as (pid, start time, name, bytes).
+    fn reading(disks: &[(Dev, u64, u64)], readers: &[(i32, u64, &str, u64)]) -> Reading {
+        Reading {
+            disks: disks
+                .iter()
+                .map(|(dev, reads, bytes)| (*dev, Disk { reads: *reads, bytes: *bytes }))
+                .collect(),
+            readers: readers
+                .iter()
+                .map(|(pid, started, comm, bytes)| {
+                    ((*pid, *started), Reader { comm: (*comm).to_owned(), bytes: *bytes })
+                })
+                .collect(),
+            ..Reading::default()
+        }
+    }
+
+    #[test]
+    fn a_number_that_another_process_took_is_another_reader() {
+        let before = reading(&[], &[(50, 1, "old", 900), (51, 1, "idle", 5)]);
+        let after = reading(&[], &[(50, 2, "new", 100), (51, 1, "idle", 5), (52, 3, "most", 4096)]);
+        let readers = after.since(&before).other_readers;
+        assert_eq!(readers, [("most[52]".to_owned(), 4096), ("new[50]".to_owned(), 100)]);
+    }
+
+    #[test]
+    fn what_cold_reads_itself_is_not_others() {
+        let own = i32::try_from(std::process::id()).unwrap();
+        let before = reading(&[], &[(own, 1, "cold", 1000)]);
+        let a = reading(&[], &[(own, 1, "cold", 1500)]).since(&before);
+        assert_eq!((a.own_read_bytes, a.other_readers), (500, vec![]));
+    }
+
+    #[test]
+    fn reads_of_several_devices_are_summed_and_a_counter_that_went_back_is_no_huge_number() {
+        let (a, b) = (Dev::new(8, 0), Dev::new(259, 0));
+        let activity =
+            reading(&[(a, 12, 5000), (b, 1, 100)], &[]).since(&reading(&[(a, 10, 1000), (b, 7, 900)], &[]));
+        assert_eq!((activity.device_reads, activity.device_read_bytes), (Some(2), Some(4000)));
+    }
+
+    #[test]
+    fn a_device_without_an_earlier_reading_leaves_its_reads_unknown() {
+        let (a, b) = (Dev::new(8, 0), Dev::new(259, 0));
+        let after = reading(&[(a, 12, 5000), (b, 7, 900)], &[]);
+        for before in [reading(&[], &[]), reading(&[(a, 12, 5000)], &[])] {
+            let activity = after.since(&before);
+            assert_eq!((activity.device_reads, activity.device_read_bytes), (None, None));
+        }
+    }
+
+    #[test]
+    fn a_machine_that_tells_nothing_leaves_everything_unknown() {
+        let dir = tempfile::tempdir().unwrap();
+        let take = || Reading::take(&ProcFs::new(dir.path()), &BTreeSet::from([Dev::new(8, 0)]), None);
+        assert_eq!(take().since(&take()), Activity::default());
     }
 }
