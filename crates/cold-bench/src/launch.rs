@@ -194,3 +194,39 @@ fn ending_of(status: Option<i32>, ended: bool, timed_out: bool) -> Ending {
 fn libc_wifsignaled(status: i32) -> bool {
     !matches!(status & 0x7f, 0 | 0x7f)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
+    use super::*;
+
+    /// The status that wait(2) tells of a shell line.
+    fn waited(line: &str) -> i32 {
+        Command::new("/bin/sh").arg("-c").arg(line).status().unwrap().into_raw()
+    }
+
+    #[test]
+    fn an_ending_is_read_from_the_status_as_the_kernel_packs_it() {
+        for (line, ending) in [
+            ("exit 0", Ending::Code(0)),
+            ("exit 1", Ending::Code(1)),
+            ("exit 255", Ending::Code(255)),
+            ("kill -KILL $$", Ending::Signal(9)),
+            ("kill -TERM $$", Ending::Signal(15)),
+        ] {
+            assert_eq!(ending_of(Some(waited(line)), false, false), ending, "{line}");
+        }
+        // With a core dumped bit 7 is set: no part of the signal's number.
+        assert_eq!(ending_of(Some(0x80 | 11), false, false), Ending::Signal(11));
+    }
+
+    #[test]
+    fn what_we_ended_is_no_signal_of_its_own_and_the_time_limit_comes_first() {
+        let killed = waited("kill -TERM $$");
+        assert_eq!(ending_of(Some(killed), true, false), Ending::Ended);
+        assert_eq!(ending_of(Some(killed), true, true), Ending::TimedOut);
+        assert_eq!(ending_of(None, false, false), Ending::Ended, "nobody saw it end");
+    }
+}

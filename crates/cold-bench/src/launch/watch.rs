@@ -136,3 +136,50 @@ impl NotifySocket {
         false
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether a socket that was sent these is ready.
+    fn told(messages: &[&[u8]]) -> bool {
+        let notify = NotifySocket::bind().unwrap();
+        let sender = UnixDatagram::unbound().unwrap();
+        let to = SocketAddr::from_abstract_name(&notify.name).unwrap();
+        for m in messages {
+            sender.send_to_addr(m, &to).unwrap();
+        }
+        notify.is_ready()
+    }
+
+    #[test]
+    fn ready_is_a_line_of_a_message_as_sd_notify_sends_it() {
+        let cases: [(&[&[u8]], bool); 8] = [
+            (&[], false),
+            (&[b"READY=1"], true),
+            (&[b"READY=1\n"], true),
+            (&[b"STATUS=up\nREADY=1\nMAINPID=4"], true),
+            (&[b"STATUS=warming up", b"WATCHDOG=1", b"READY=1"], true),
+            (&[b"READY=0"], false),
+            (&[b"STATUS=not READY=1 yet"], false),
+            (&[b"READY=11\nXREADY=1"], false),
+        ];
+        for (messages, ready) in cases {
+            assert_eq!(told(messages), ready, "{messages:?}");
+        }
+    }
+
+    #[test]
+    fn two_starts_do_not_hear_of_each_other() {
+        let (a, b) = (NotifySocket::bind().unwrap(), NotifySocket::bind().unwrap());
+        let to = SocketAddr::from_abstract_name(&a.name).unwrap();
+        UnixDatagram::unbound().unwrap().send_to_addr(b"READY=1", &to).unwrap();
+        assert_eq!((b.is_ready(), a.is_ready()), (false, true));
+    }
+
+    #[test]
+    fn input_from_a_file_that_is_not_there_names_it() {
+        let why = input(&Stream::File("/nowhere/in".into())).unwrap_err().to_string();
+        assert!(why.starts_with("cannot open /nowhere/in: "), "{why}");
+    }
+}
