@@ -234,3 +234,6 @@ impl Cached {
         set.map_or_else(|| Known::unknown(why_not), |c| Known::Value(c.residual(name_holders)))
     }
 }
+
+#[cfg(test)]
+mod tests;

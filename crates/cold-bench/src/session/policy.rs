@@ -117,3 +117,6 @@ fn most_frequent<'a>(kinds: impl Iterator<Item = &'a str>) -> &'a str {
     }
     counts.into_iter().max_by_key(|(_, n)| *n).map_or("of unknown cause", |(k, _)| k)
 }
+
+#[cfg(test)]
+mod tests;
