@@ -161,3 +161,6 @@ fn comparisons(report: &Report, margin: f64) -> Vec<SeriesComparison> {
         })
         .collect()
 }
+
+#[cfg(test)]
+mod tests;

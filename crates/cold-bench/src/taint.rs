@@ -262,4 +262,109 @@ mod tests {
         assert_eq!(kinds_with(11 << 20, |_, _| {}, &State::Prefetched), ["not_cold"]);
         assert!(kinds(|f, _| f.missing = 1 << 20, &State::Prefetched).is_empty());
     }
+
+    #[test]
+    fn each_limit_disqualifies_from_where_the_table_of_limits_says() {
+        type Change = fn(&mut Facts<'_>, &mut Activity);
+        let cases: [(&str, State, Change, Change); 9] = [
+            (
+                "pages_reclaimed",
+                State::Cold,
+                |_, a| a.reclaimed_pages = Some(255),
+                |_, a| {
+                    a.reclaimed_pages = Some(256);
+                },
+            ),
+            (
+                "refaults",
+                State::Warm,
+                |_, a| a.refaulted_pages = Some(255),
+                |_, a| a.refaulted_pages = Some(256),
+            ),
+            // 0.2% of 100 MiB.
+            ("not_warm", State::Light, |f, _| f.missing = 209_715, |f, _| f.missing = 209_716),
+            // Of a small file set 16 pages may go.
+            (
+                "pages_reclaimed",
+                State::Cold,
+                |f, _| (f.expected, f.lost) = (1 << 20, 16 * page_size()),
+                |f, _| {
+                    (f.expected, f.lost) = (1 << 20, 17 * page_size());
+                },
+            ),
+            // 1 MiB beside 2% of the tree's own 50 MiB.
+            (
+                "foreign_reads",
+                State::Cold,
+                |_, a| a.device_read_bytes = Some(52 << 20),
+                |_, a| {
+                    a.device_read_bytes = Some((52 << 20) + 1);
+                },
+            ),
+            // What cold itself read is not foreign.
+            (
+                "foreign_reads",
+                State::Cold,
+                |_, a| (a.device_read_bytes, a.own_read_bytes) = (Some(60 << 20), 8 << 20),
+                |_, a| (a.device_read_bytes, a.own_read_bytes) = (Some(60 << 20), 7 << 20),
+            ),
+            (
+                "steal",
+                State::Cold,
+                |_, a| a.cpu.as_mut().unwrap().steal = 19,
+                |_, a| {
+                    a.cpu.as_mut().unwrap().steal = 20;
+                },
+            ),
+            // 100 of 200 ticks are not the tree's 90: 5%.
+            (
+                "busy_machine",
+                State::Cold,
+                |f, _| f.tree_cpu = Nanos(10_000_000),
+                |f, _| f.tree_cpu = Nanos(0),
+            ),
+            (
+                "failed",
+                State::Cold,
+                |f, _| (f.ending, f.ignore_failure) = (Ending::Signal(9), true),
+                |f, _| {
+                    f.ending = Ending::Signal(9);
+                },
+            ),
+        ];
+        for (kind, state, good, bad) in cases {
+            assert!(kinds(good, &state).is_empty(), "{kind} in {state}: {:?}", kinds(good, &state));
+            assert_eq!(kinds(bad, &state), [kind]);
+        }
+    }
+
+    #[test]
+    fn a_drop_explains_the_pages_that_went_with_it() {
+        let dropped = |f: &mut Facts<'_>, a: &mut Activity| {
+            (a.slab_drops, a.reclaimed_pages, f.lost) = (Some(3), Some(9000), 90 << 20);
+        };
+        assert_eq!(kinds(dropped, &State::Cold), ["caches_dropped"]);
+    }
+
+    #[test]
+    fn a_start_that_was_never_ready_counts_as_failed_even_where_failures_are_ignored() {
+        let never = |f: &mut Facts<'_>, _: &mut Activity| (f.never_ready, f.ignore_failure) = (true, true);
+        assert_eq!(kinds(never, &State::Warm), ["failed"]);
+    }
+
+    #[test]
+    fn less_than_twenty_ticks_say_nothing_about_the_load() {
+        let of = |total, idle, steal, tree| {
+            let cpu = Some(CpuTimes { total, idle, steal });
+            load(&Activity { cpu, ..Activity::default() }, Nanos(tree)).value().copied()
+        };
+        assert_eq!(of(19, 0, 19, 0), None);
+        let all = of(20, 5, 3, 40_000_000).unwrap();
+        // Of 15 busy ticks 3 were stolen and 4 the tree's own.
+        let (capacity, others, stolen) = (all.capacity.0, all.others.0, all.stolen.0);
+        assert_eq!((capacity, others, stolen), (200_000_000, 80_000_000, 30_000_000));
+        // Idle time that went on beyond the total, and a tree that used more than was counted, are nobody's load.
+        assert_eq!(of(20, 25, 0, 0).unwrap().others, Nanos(0));
+        assert_eq!(of(20, 10, 0, 900_000_000).unwrap().others, Nanos(0));
+    }
 }
