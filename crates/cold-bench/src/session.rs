@@ -257,3 +257,6 @@ impl Rounds<'_> {
         self.interrupt.load(Ordering::Relaxed)
     }
 }
+
+#[cfg(test)]
+mod tests;

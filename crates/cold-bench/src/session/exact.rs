@@ -173,3 +173,62 @@ fn read_ahead(
     }
     Ok(names)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use cold_model::Dev;
+
+    use super::*;
+
+    fn journal(dir: &Path) -> Journal {
+        Journal::open_in(dir.join("journal"))
+    }
+
+    #[test]
+    fn what_was_not_asked_for_changes_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let journal = journal(dir.path());
+        let devices = BlockDevices { devices: [Dev::new(8, 0)].into(), ..BlockDevices::default() };
+        let exact = Exactness::reach(false, &journal, &ProcFs::new(dir.path()), None, &devices);
+        assert!(exact.guards.is_empty());
+        let (how, restored) = exact.restore();
+        assert_eq!(how, ExactNeed::NotAsked);
+        restored.unwrap();
+        assert!(!journal.directory().exists(), "nothing was journalled");
+    }
+
+    #[test]
+    fn read_ahead_is_left_alone_where_it_cannot_be_turned_off_everywhere() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut guards = Vec::new();
+        let mut why =
+            |devices: BlockDevices| read_ahead(&journal(dir.path()), &devices, &mut guards).unwrap_err();
+        assert_eq!(why(BlockDevices::default()), "no device is known whose read-ahead could be turned off");
+        // One file of many on a network: its read-ahead would map neighbours all the same.
+        let mixed = BlockDevices {
+            devices: [Dev::new(8, 0)].into(),
+            without: vec![("nfs".into(), "/mnt/lib.so".into())],
+        };
+        assert_eq!(why(mixed), "/mnt/lib.so lies on nfs, whose read-ahead cannot be turned off here");
+        let gone = BlockDevices { devices: [Dev::new(4095, 77)].into(), ..BlockDevices::default() };
+        let why = why(gone);
+        assert!(why.starts_with("read-ahead cannot be turned off: ") && why.contains("4095:77"), "{why}");
+        assert!(guards.is_empty());
+    }
+
+    #[test]
+    fn a_kernel_that_no_file_can_tell_about_is_judged_by_its_version() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("sys/kernel")).unwrap();
+        for (release, whole) in
+            [("6.12.9-amd64", false), ("6.17.0", false), ("6.18.0-rc1", true), ("7.0.0", true)]
+        {
+            std::fs::write(dir.path().join("sys/kernel/osrelease"), format!("{release}\n")).unwrap();
+            let why = maps_whole_folios(&ProcFs::new(dir.path()), None);
+            assert_eq!(why.is_some(), whole, "{release}: {why:?}");
+            assert!(why.is_none_or(|why| why.contains(release)));
+        }
+    }
+}

@@ -392,3 +392,6 @@ fn settle(proc: &cold_sys::procfs::ProcFs, subject: &Subject<'_>) {
         std::thread::sleep(Duration::from_millis(2));
     }
 }
+
+#[cfg(test)]
+mod tests;
