@@ -190,4 +190,41 @@ mod tests {
             assert!(e.contains(part), "{bad}: {e}");
         }
     }
+
+    #[test]
+    fn what_holds_before_the_start_cannot_tell_when_it_is_ready() {
+        let dir = tempfile::tempdir().unwrap();
+        let proc = ProcFs::default();
+        let check =
+            |text: String| Ready::parse(&text).unwrap().check_not_yet(&proc).map_err(|e| e.to_string());
+        let path = dir.path().join("made");
+        assert_eq!(check(format!("file:{}", path.display())), Ok(()));
+        // A link to nothing is there, too: the command could only replace it.
+        std::os::unix::fs::symlink("/nowhere", &path).unwrap();
+        let why = check(format!("file:{}", path.display())).unwrap_err();
+        assert!(why.contains("made already exists before the start"), "{why}");
+        let socket = dir.path().join("socket");
+        assert_eq!(check(format!("unix:{}", socket.display())), Ok(()));
+        let listener = std::os::unix::net::UnixListener::bind(&socket).unwrap();
+        let why = check(format!("unix:{}", socket.display())).unwrap_err();
+        assert!(why.starts_with("somebody already listens on "), "{why}");
+        drop(listener);
+        assert_eq!(check(format!("unix:{}", socket.display())), Ok(()), "the name is there, nobody listens");
+        let tcp = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = tcp.local_addr().unwrap().port();
+        assert_eq!(
+            check(format!("port:{port}")).unwrap_err(),
+            format!(
+                "port {port} is already open before the start, so it cannot tell when the command is ready"
+            )
+        );
+    }
+
+    #[test]
+    fn line_ends_are_those_of_lines_and_a_bad_expression_is_told_in_one() {
+        let Ok(Ready::Stdout(marker)) = Ready::parse("stdout:^ready$") else { panic!("parses") };
+        assert!(marker.is_match(b"starting\nready\nserving\n") && !marker.is_match(b"not ready\n"));
+        let why = Ready::parse("stderr:a(b").unwrap_err().to_string();
+        assert_eq!(why, "bad regular expression in --ready \"stderr:a(b\": unclosed group");
+    }
 }

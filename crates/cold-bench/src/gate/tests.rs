@@ -243,6 +243,73 @@ fn the_baseline_is_read_back_and_others_are_named() {
     assert!(error(&serde_json::to_string(&r).unwrap()).contains("run 0 names a series"));
 }
 
+#[test]
+fn a_command_is_found_in_the_baseline_by_its_name_or_when_both_have_just_one() {
+    let of = |names: &[&str]| {
+        let series: Vec<_> = names.iter().map(|n| (*n, State::Cold, vec![1.0])).collect();
+        report(&series)
+    };
+    let find = |baseline: &[&str], now: &[&str], n| baseline::command_of(&of(baseline), &of(now), n);
+    assert_eq!(find(&["x", "a"], &["a", "b"], 0), Some(1));
+    assert_eq!(find(&["old"], &["new"], 0), Some(0), "it was renamed");
+    assert_eq!(find(&["old"], &["new", "other"], 0), None);
+    assert_eq!(find(&["old", "older"], &["new"], 0), None);
+    assert_eq!(find(&["a"], &["a"], 1), None, "there is no such command");
+    let series = |state: &State| baseline::series_of(&of(&["x", "a"]), &of(&["a"]), 0, state);
+    assert_eq!((series(&State::Cold), series(&State::Warm)), (Some(1), None));
+}
+
+#[test]
+fn a_baseline_whose_series_name_no_command_is_damaged() {
+    let mut r = cold_and_warm();
+    r.series[1].command = 1;
+    let why = baseline::parse(&serde_json::to_string(&r).unwrap()).unwrap_err().to_string();
+    assert!(why.ends_with("is damaged: series 1 names a command that is not there"), "{why}");
+    for (text, found) in
+        [("{\"schema\": 7}", "7"), ("{\"schema\": null}", "null"), ("{\"schema\": []}", "[]")]
+    {
+        let why = baseline::parse(text).unwrap_err().to_string();
+        assert!(why.starts_with(&format!("has the schema {found:?}")), "{why}");
+    }
+    assert!(baseline::parse("[]").unwrap_err().to_string().contains("no \"schema\""));
+}
+
+#[test]
+fn a_fail_outweighs_what_is_unknown_and_that_a_pass() {
+    let result = |outcome| GateResult {
+        gate: String::new(),
+        command: String::new(),
+        observed: String::new(),
+        outcome,
+        news: None,
+    };
+    let unknown = || Outcome::Inconclusive { reason: "r".into(), runs_needed: None };
+    let of = |outcomes: Vec<Outcome>| overall(&outcomes.into_iter().map(result).collect::<Vec<_>>()).clone();
+    assert_eq!(of(vec![Outcome::Fail, unknown(), Outcome::Pass]), Outcome::Fail);
+    assert_eq!(of(vec![Outcome::Pass, unknown(), Outcome::Pass]), unknown());
+    assert_eq!(of(vec![]), Outcome::Pass);
+}
+
+#[test]
+fn a_ratio_to_nothing_is_no_pass() {
+    let r = report(&[("a", State::Warm, vec![100.0; 8])]);
+    // Warm runs read nothing: half of nothing, and twice of it, cannot be told.
+    for gate in ["warm.read_bytes > 2x", "warm.requests < 0.5x", "warm.major_faults.max > 1x"] {
+        assert_eq!(outcome(gate, &r, Some(&r)), "inconclusive", "{gate}");
+    }
+    assert_eq!(outcome("warm.read_bytes > +0B", &r, Some(&r)), "pass");
+    assert_eq!(outcome("warm.major_faults >= +0", &r, Some(&r)), "fail");
+}
+
+#[test]
+fn two_snapshots_leave_open_which_one_is_meant() {
+    let of = |name: &str| State::Snapshot(name.into());
+    let one = report(&[("a", of("x"), vec![100.0; 8])]);
+    assert_eq!(outcome("snapshot.median < 1s", &one, None), "fail");
+    let two = report(&[("a", of("x"), vec![100.0; 8]), ("a", of("y"), vec![100.0; 8])]);
+    assert_eq!(outcome("snapshot.median < 1s", &two, None), "inconclusive");
+}
+
 proptest! {
     #[test]
     fn any_text_parses_or_is_refused(text in ".{0,60}") {

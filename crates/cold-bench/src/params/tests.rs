@@ -85,6 +85,44 @@ fn substitution_is_done_once_and_leaves_other_braces() {
     assert_eq!(substitute("x {a} {b} {c} {{a}} ${d} {", &p), "x {b} 2 {c} {{b}} ${d} {");
 }
 
+#[test]
+fn as_many_commands_as_are_allowed_are_made_and_no_more() {
+    assert_eq!(scan("1", "10000", None).unwrap().len(), 10_000);
+    assert_eq!(scan("0", "10000", None), Err(ParamError::TooMany(10_001)));
+    let p = Parameters::new(&lists(&[("a", &vec!["x"; 5000].join(","))]), None, None).unwrap();
+    assert_eq!(p.expand(&strings(&["1", "2"]), &[]).unwrap().len(), 10_000);
+    assert_eq!(p.expand(&strings(&["1", "2", "3"]), &[]), Err(ParamError::TooMany(15_000)));
+}
+
+#[test]
+fn numbers_of_more_digits_than_are_exact_are_refused() {
+    for text in
+        ["", "-", ".", "+.", "1.2.3", "1e3", "0x10", " 1", "١", "1234567890123456", "0.1234567890123456"]
+    {
+        assert_eq!(scan(text, "5", Some("1")), Err(ParamError::NotANumber(text.into())), "{text:?}");
+    }
+    let most = "999999999999999";
+    assert_eq!(scan(most, most, None).unwrap(), [most]);
+    let finest = "0.000000000000001";
+    let twice = "0.000000000000002";
+    assert_eq!(scan(finest, twice, Some(finest)).unwrap(), [finest, twice]);
+    assert_eq!(scan("-.5", "5.", Some("5")).unwrap(), ["-0.5", "4.5"]);
+    assert_eq!(scan("-0", "0", None).unwrap(), ["0"]);
+}
+
+#[test]
+fn names_of_results_are_given_where_there_are_more_than_commands() {
+    let p = Parameters::new(&lists(&[("a", "1,2")]), None, None).unwrap();
+    let names = |given: &[&str]| -> Vec<String> {
+        let all = p.expand(&strings(&["x {a}", "y {a}"]), &strings(given)).unwrap();
+        all.into_iter().map(|e| e.name).collect()
+    };
+    // Two names are those of the two commands; a third makes them names of results, in their order.
+    assert_eq!(names(&["n", "m"]), ["n", "m", "n", "m"]);
+    assert_eq!(names(&["n", "m", "o"]), ["n", "m", "o", "y 2"]);
+    assert_eq!(names(&["n"]), ["n", "y 1", "n", "y 2"]);
+}
+
 proptest! {
     #[test]
     fn lists_round_trip(values in prop::collection::vec("[a-z,\\\\ ]{0,6}", 1..6)) {
