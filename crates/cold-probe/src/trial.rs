@@ -225,3 +225,6 @@ impl Runner {
         failed.map_or_else(|| Ok(found.into_iter().flatten().collect()), Err)
     }
 }
+
+#[cfg(test)]
+mod tests;
