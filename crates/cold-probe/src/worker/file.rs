@@ -182,3 +182,6 @@ fn usual_ns(mut what: impl FnMut()) -> f64 {
     found.truncate(TIMES * 9 / 10);
     found.iter().sum::<u128>() as f64 / found.len() as f64
 }
+
+#[cfg(test)]
+mod tests;

@@ -265,3 +265,6 @@ impl Count {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
