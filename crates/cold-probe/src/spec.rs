@@ -211,3 +211,38 @@ pub struct Crew {
     /// Length of the intervals of [`crate::worker::Tick`], milliseconds; 0 keeps none.
     pub tick_ms: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_is_letters_of_either_case_and_not_too_many() {
+        assert_eq!(actions("rWR"), Ok(vec![Act::R, Act::W, Act::R]));
+        assert_eq!(actions(&"R".repeat(1000)).map(|a| a.len()), Ok(1000));
+        for text in ["", &"R".repeat(1001)] {
+            assert_eq!(actions(text), Err("an action is 1 to 1000 letters R and W".to_owned()));
+        }
+        for (text, why) in [("RxR", "'x' in \"RxR\""), ("R W", "' '"), ("Ｒ", "'Ｒ'"), ("R\n", "'\\n'")] {
+            let found = actions(text).unwrap_err();
+            assert!(found.starts_with(why) && found.ends_with("is neither R nor W"), "{found}");
+        }
+    }
+
+    #[test]
+    fn a_file_has_the_whole_records_that_fit_and_one_at_least() {
+        let records = |bytes, record| {
+            Work::reads("/f".into(), bytes, record, Mode::BUFFERED, Seek::Sequential).records()
+        };
+        for (bytes, record, expected) in [
+            (8192, 4096, 2),
+            (8191, 4096, 1),
+            (100, 4096, 1),
+            (0, 4096, 1),
+            (10, 0, 10),
+            (u64::MAX, 1, u64::MAX),
+        ] {
+            assert_eq!(records(bytes, record), expected, "{bytes} in records of {record}");
+        }
+    }
+}

@@ -262,4 +262,48 @@ mod tests {
         assert!(why.contains("8 B"), "{why}");
         assert_eq!(std::fs::read(&small).unwrap(), b"precious");
     }
+
+    #[test]
+    fn a_file_that_somebody_maps_is_not_cold_and_says_how_much_stayed() {
+        let dir = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
+        let journal = Journal::open_in(dir.path().join("journal"));
+        let subject =
+            Subject::create(&ProbeTarget::Directory(dir.path().to_owned()), 1 << 16, &journal).unwrap();
+        subject.make_warm().unwrap();
+        let map = cold_sys::mapped::MappedFile::new(subject.file(), 1 << 16, Default::default()).unwrap();
+        map.touch(0);
+        let why = subject.make_cold().unwrap_err().to_string();
+        assert!(why.contains(" is not cold: ") && why.ends_with("of its pages stayed in the cache"), "{why}");
+        drop(map);
+        subject.make_cold().unwrap();
+    }
+
+    #[test]
+    fn memory_is_no_disk_to_measure() {
+        if !cold_testbed::need(
+            backing(&File::open("/dev/shm").unwrap()).ok() == Some(Backing::Memory),
+            "/dev/shm",
+        ) {
+            return;
+        }
+        let dir = tempfile::Builder::new().tempdir_in("/dev/shm").unwrap();
+        let journal = Journal::open_in(dir.path().join("journal"));
+        let place = ProbeTarget::Directory(dir.path().to_owned());
+        let why = Subject::create(&place, 4096, &journal).unwrap_err().to_string();
+        assert!(why.contains("its pages are memory"), "{why}");
+    }
+
+    #[test]
+    fn content_ends_where_it_was_asked_to_and_no_page_is_another() {
+        let dir = tempfile::tempdir().unwrap();
+        for bytes in [0, 1, 4096, 4097, (1 << 20) - 1, (3 << 20) + 5] {
+            let path = dir.path().join(bytes.to_string());
+            let file = File::create(&path).unwrap();
+            fill(&file, bytes).unwrap();
+            let content = std::fs::read(&path).unwrap();
+            assert_eq!(content.len() as u64, bytes);
+            let pages: std::collections::HashSet<&[u8]> = content.chunks(4096).collect();
+            assert_eq!(pages.len() as u64, bytes.div_ceil(4096), "{bytes} bytes compress");
+        }
+    }
 }

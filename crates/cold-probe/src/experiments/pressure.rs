@@ -164,3 +164,57 @@ fn shootdowns() -> Option<u64> {
     let line = text.lines().find_map(|l| l.trim_start().strip_prefix("TLB:"))?;
     Some(line.split_whitespace().map_while(|w| w.parse::<u64>().ok()).sum())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::worker::{ThreadUsed, Tick};
+
+    const SECOND: Options = Options { seconds: 1.0, ..Options::PUBLISHED };
+
+    /// A thread that used so many records in each tenth of a second.
+    fn thread(records: &[u64], missed: Option<u64>) -> ThreadReport {
+        let mut times = Histogram::default();
+        times.add(1000);
+        ThreadReport {
+            records: times.closed(),
+            missed,
+            used: ThreadUsed { major_faults: 3, cpu_us: 250_000, ..ThreadUsed::default() },
+            ticks: records.iter().map(|n| Tick { records: *n, ..Tick::default() }).collect(),
+            ..ThreadReport::default()
+        }
+    }
+
+    fn of(reports: &[ThreadReport], o: &Options, tick_ms: u64) -> PressureRow {
+        row(("mapped", "uniform", 2), o, tick_ms, reports, (None, None, None))
+    }
+
+    #[test]
+    fn rates_are_those_of_the_first_and_last_fifth_of_all_threads() {
+        let falls = thread(&[50, 30, 9, 9, 9, 9, 9, 9, 2, 4], Some(1));
+        let row = of(&[falls.clone(), falls], &SECOND, 100);
+        assert_eq!((row.first_per_second, row.last_per_second), (800.0, 60.0));
+    }
+
+    #[test]
+    fn what_comes_after_the_time_is_in_no_rate_and_who_stopped_early_did_nothing() {
+        let late = thread(&[10, 10, 0, 0, 0, 0, 0, 0, 1, 1, 500], Some(0));
+        assert_eq!(of(&[late], &SECOND, 100).last_per_second, 10.0);
+        let early = thread(&[10, 10, 10], Some(0));
+        assert_eq!(of(&[early], &SECOND, 100).last_per_second, 0.0);
+    }
+
+    #[test]
+    fn a_time_shorter_than_an_interval_still_has_a_rate() {
+        let brief = Options { seconds: 0.05, ..SECOND };
+        let row = of(&[thread(&[7], Some(0))], &brief, 100);
+        assert_eq!((row.first_per_second, row.last_per_second), (70.0, 70.0));
+    }
+
+    #[test]
+    fn figures_are_sums_over_the_threads_and_misses_only_where_all_told_theirs() {
+        let row = of(&[thread(&[], Some(4)), thread(&[], Some(5))], &SECOND, 100);
+        assert_eq!((row.ms.count, row.misses, row.major_faults, row.cpus), (2, Some(9), 6, 0.5));
+        assert_eq!(of(&[thread(&[], Some(4)), thread(&[], None)], &SECOND, 100).misses, None);
+    }
+}

@@ -106,3 +106,67 @@ fn sequences_wrap_and_uniform_stays_inside() {
     let mut tiny = Seeker::new(Seek::Uniform { from: 0, to: 9 }, Variate::Nt, 0);
     assert_eq!(tiny.seek(&mut rng), 0);
 }
+
+#[test]
+fn folding_is_a_wave_between_the_ends() {
+    // Twice the length is a whole wave: up, then down again.
+    let wave = |v: f64, max: f64| {
+        let at = v.rem_euclid(2.0 * max);
+        if at > max { 2.0 * max - at } else { at }
+    };
+    for max in [1.0, 7.0, 1024.0] {
+        for n in -60..=60 {
+            let v = f64::from(n) * max / 10.0;
+            assert!((fold(v, max) - wave(v, max)).abs() < 1e-9 * max, "{v} in {max}");
+        }
+    }
+}
+
+#[test]
+fn no_place_lies_beyond_the_file_whatever_is_asked_for() {
+    let mut rng = Pcg::new(11, 0);
+    let far = |mean, sd| Seek::Normal(Normal { mean, sd });
+    let seeks = [
+        far(f64::MAX, 1.0),
+        far(-1e18, 1e17),
+        far(f64::NAN, 0.0),
+        far(0.0, f64::INFINITY),
+        Seek::Uniform { from: 90, to: 200 },
+        Seek::Uniform { from: 500, to: 600 },
+        Seek::Uniform { from: 7, to: 3 },
+        Seek::Zipf { theta: 0.0 },
+        Seek::Zipf { theta: 1.0 },
+        Seek::Zipf { theta: f64::INFINITY },
+    ];
+    for records in [0, 1, 2, 100] {
+        for seek in seeks {
+            for variate in [Variate::Nt, Variate::True] {
+                let mut seeker = Seeker::new(seek, variate, records);
+                let beyond = (0..200).map(|_| seeker.seek(&mut rng)).find(|at| *at >= records.max(1));
+                assert_eq!(beyond, None, "{seek:?} of {records}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_quantity_that_does_not_vary_draws_no_number() {
+    let (mut used, mut unused) = (Pcg::new(5, 0), Pcg::new(5, 0));
+    assert_eq!(Normal::fixed(-3.0).draw_positive(Variate::True, &mut used), 3.0);
+    assert_eq!(used.next_u64(), unused.next_u64());
+    let narrow = Normal { mean: 0.0, sd: 1.0 };
+    assert!(!narrow.is_zero() && (0..100).all(|_| narrow.draw_positive(Variate::Nt, &mut used) >= 0.0));
+}
+
+#[test]
+fn each_record_of_a_range_is_drawn_and_the_end_is_not() {
+    let mut rng = Pcg::new(2, 0);
+    let mut seeker = Seeker::new(Seek::Uniform { from: 3, to: 6 }, Variate::True, 6);
+    let found: std::collections::BTreeSet<u64> = (0..200).map(|_| seeker.seek(&mut rng)).collect();
+    assert_eq!(found, [3, 4, 5].into());
+    // After a seek the next read goes on from there, over the end to the first.
+    seeker.advance(5);
+    assert_eq!(seeker.here(), 0);
+    seeker.advance(2);
+    assert_eq!(seeker.here(), 3);
+}
