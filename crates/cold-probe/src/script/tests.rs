@@ -140,3 +140,57 @@ fn no_bytes_make_it_panic() {
         let _ = (script(&at("a"), &text), process(&at("b"), &text), thread(&at("c"), &text));
     }
 }
+
+#[test]
+fn names_are_found_below_directories_of_another_system_and_exactly_where_both_are_there() {
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::create_dir(dir.path().join("sub")).unwrap();
+    for name in ["sub/One.SCP", "two.sct", "TWO.SCT"] {
+        std::fs::write(dir.path().join(name), "").unwrap();
+    }
+    let found = |name: &str| find(dir.path(), name).strip_prefix(dir.path()).unwrap().to_owned();
+    assert_eq!(found("sub\\one.scp"), at("sub/One.SCP"));
+    assert_eq!((found("TWO.SCT"), found("two.sct")), (at("TWO.SCT"), at("two.sct")));
+    // What is not there keeps its name, for the message.
+    assert_eq!((found("None.sct"), found("none\\x.sct")), (at("None.sct"), at("none/x.sct")));
+}
+
+#[test]
+fn a_script_that_is_too_large_is_refused_and_one_that_is_no_text_has_a_line() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("main.scr");
+    let why = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        load(&path).unwrap_err().to_string()
+    };
+    let large = why(&vec![b'#'; (LARGEST + 1) as usize]);
+    assert!(large.ends_with("main.scr:0: it has 1048577 bytes; a script has at most 1048576"), "{large}");
+    assert!(why(&vec![b'#'; LARGEST as usize]).ends_with("it names no PROCESS"));
+    let binary = why(b"# fine\n\xff\xfe\0 1");
+    assert!(binary.contains("main.scr:2: ") && binary.contains("is not known here"), "{binary}");
+    assert!(load(dir.path()).unwrap_err().to_string().contains("directory"));
+}
+
+#[test]
+fn a_row_of_the_table_has_milliseconds_and_a_dash_for_what_did_not_happen() {
+    let ran = |report: crate::worker::ThreadReport| Ran {
+        place: (2, 3),
+        script: ThreadScript {
+            reads: Normal { mean: 100.0, sd: 2.5 },
+            ..thread(&at("X.SCT"), SAMPLES[3]).unwrap()
+        },
+        nice: 0,
+        report,
+    };
+    let nothing = crate::worker::ThreadReport { ns: 1_500_000, ..Default::default() };
+    let mut cycles = cold_stats::Histogram::default();
+    cycles.add(2_000_000);
+    cycles.add(4_000_000);
+    let two = crate::worker::ThreadReport { cycles: cycles.closed(), ..nothing.clone() };
+    let rows = table(&[ran(nothing), ran(two)]);
+    assert_eq!((rows.len(), rows.iter().all(|r| r.len() == 21)), (4, true));
+    assert_eq!(rows[2][..11], ["2", "3", "S U", "2048", "1.500", "-", "0", "-", "-", "-", "-"]);
+    // Two responses of 2 and 4 ms: 6 ms in all, a deviation of the square root of 2.
+    assert_eq!(rows[3][4..11], ["1.500", "6.000", "2", "3.000", "1.414", "2.000", "4.000"]);
+    assert_eq!(rows[3][13..15], ["100", "2.5"]);
+}
