@@ -222,3 +222,47 @@ fn cap(file: &File) -> io::Result<Option<u64>> {
     let _ = cold_sys::evict::advise_dontneed(file);
     Ok(got)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_in_whole_pages_and_a_small_one_not_at_all() {
+        let dir = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
+        let path = dir.path().join("f");
+        let existing = |bytes| {
+            File::create(&path).unwrap().set_len(bytes).unwrap();
+            existing(&path)
+        };
+        assert_eq!(existing(LEAST).unwrap().bytes, LEAST);
+        let odd = existing(LEAST + 8191).unwrap();
+        assert_eq!(odd.bytes, LEAST + 4096);
+        assert!(odd.buffered.is_none(), "its pages are left in the cache: they may be in use");
+        let why = existing(LEAST - 1).err().unwrap().to_string();
+        assert!(why.contains("8388607 bytes are too few; name a file of at least 8 MiB"), "{why}");
+    }
+
+    #[test]
+    fn a_fifo_or_a_directory_is_no_file_to_read_and_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        // A FIFO that nobody writes would be waited for.
+        let fifo = dir.path().join("fifo");
+        let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+        assert!(made.success());
+        for place in [&*fifo, dir.path()] {
+            let why = existing(place).err().unwrap().to_string();
+            assert!(why.contains("not a regular file"), "{why}");
+        }
+    }
+
+    #[test]
+    fn what_was_measured_comes_back_from_json_as_it_was() {
+        for x in [123_456.789_012_3, 0.333_333_333, 1e-3, 0.0] {
+            let kept = rounded(x, 10_000.0);
+            assert!((kept - x).abs() <= 0.5 / 10_000.0);
+            let text = serde_json::to_string(&kept).unwrap();
+            assert_eq!(serde_json::from_str::<f64>(&text).unwrap().to_bits(), kept.to_bits());
+        }
+    }
+}
