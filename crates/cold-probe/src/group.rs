@@ -185,4 +185,26 @@ mod tests {
         let why = Group::create_in(&none, &proc, &journal, Bytes(8 << 20)).unwrap_err().to_string();
         assert!(why.contains("mounted"), "{why}");
     }
+
+    #[test]
+    fn version_1_is_limited_below_our_own_group_and_told_in_its_own_words() {
+        let (root, mut groups, proc, journal) = fake("/", "memory\n");
+        let v1 = root.path().join("v1");
+        fs::create_dir_all(v1.join("session")).unwrap();
+        let process = root.path().join("proc").join(std::process::id().to_string());
+        fs::write(process.join("cgroup"), "9:memory:/session\n0::/\n").unwrap();
+        groups.v1.insert("memory".into(), Hierarchy { at: v1.clone(), root: "/".into() });
+        let group = Group::create_in(&groups, &proc, &journal, Bytes(8 << 20)).unwrap();
+        let dir = group.cgroup.dir().to_owned();
+        assert_eq!((group.version, dir.parent()), (1, Some(&*v1.join("session"))));
+        assert_eq!(fs::read_to_string(dir.join("memory.limit_in_bytes")).unwrap(), "8388608");
+        fs::write(dir.join("memory.usage_in_bytes"), "5000\n").unwrap();
+        // What is no number is not known.
+        fs::write(dir.join("memory.max_usage_in_bytes"), "max\n").unwrap();
+        fs::write(dir.join("memory.stat"), "cache 2\ntotal_cache 70\nrss_huge 9\nrss 1\n").unwrap();
+        let known =
+            GroupMemory { used: Some(5000), cache: Some(2), anonymous: Some(1), peak: None, refaults: None };
+        assert_eq!(group.memory(), known);
+        fs::remove_dir_all(&dir).unwrap();
+    }
 }

@@ -309,4 +309,38 @@ mod tests {
         assert!(rows.iter().any(|r| &*r.phase == "waiting"));
         assert_eq!(Log::off().finish().0.len(), 0);
     }
+
+    #[test]
+    fn intervals_of_threads_become_rows_and_what_was_not_there_becomes_none() {
+        use crate::spec::Limit;
+        use crate::worker::{ThreadReport, Tick};
+        let log = Log::start(Duration::from_secs(3600), None);
+        log.phase("ramp");
+        let tick = |records, ns, asked, missed| Tick { records, ns, asked, missed };
+        let ticks = vec![tick(4, 8e6, 2, 1), tick(0, 0.0, 0, 0), tick(1, 5e6, 0, 0)];
+        let thread = |ticks| ThreadReport { ticks, ..ThreadReport::default() };
+        let limit = Limit::Records { records: 1 };
+        let crew = Crew { name: "mapped".into(), threads: vec![], limit, seed: 1, stream: 0, tick_ms: 100 };
+        let began = log.shared.as_ref().unwrap().began + Duration::from_millis(20);
+        let report = |threads| CrewReport { threads, loops_per_ms: None };
+        log.ticks(began, &crew, &report(vec![thread(ticks)]));
+        log.ticks(began, &crew, &report(vec![thread(vec![]), thread(vec![tick(3, 3e6, 0, 0)])]));
+        let rows = log.finish().0;
+        let of = |subject: &str| -> Vec<(f64, &str, f64)> {
+            let mine = rows.iter().filter(|r| &*r.subject == subject && &*r.phase == "ramp");
+            mine.map(|r| (r.at_ms, r.counter, r.value)).collect()
+        };
+        let expected = [
+            (20.0, "interval_records", 4.0),
+            (20.0, "ms_per_record", 2.0),
+            (20.0, "missed_share", 0.5),
+            (120.0, "interval_records", 0.0),
+            (220.0, "interval_records", 1.0),
+            (220.0, "ms_per_record", 5.0),
+        ];
+        assert_eq!(of("process mapped"), expected);
+        let second = [(20.0, "interval_records", 3.0), (20.0, "ms_per_record", 1.0)];
+        assert_eq!(of("process mapped thread 2"), second);
+        assert_eq!(of("process mapped thread 1"), []);
+    }
 }

@@ -129,6 +129,32 @@ fn line(points: &[(f64, f64)]) -> Option<Line> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+    use crate::experiments::Times;
+
+    #[test]
+    fn a_fit_is_of_one_way_and_order_and_of_sizes_that_were_timed() {
+        let row = |record: u64, mode, order, count, mean| RecordRow {
+            record,
+            order,
+            mode,
+            bytes_per_second: 0.0,
+            measured: Measured { ms: Times { count, mean, ..Times::default() }, ..Measured::default() },
+        };
+        // 2 ms and 5 ns a byte.
+        let ms = |record: u64| 2.0 + 5e-6 * record as f64;
+        let mut rows: Vec<RecordRow> =
+            [4096, 8192].into_iter().map(|n| row(n, "direct", "uniform", 1, ms(n))).collect();
+        rows.push(row(16384, "direct", "sequential", 1, 77.0));
+        rows.push(row(16384, "mapped", "uniform", 1, 77.0));
+        rows.push(row(16384, "direct", "uniform", 0, 77.0));
+        assert_eq!(fit(&rows, "direct", "uniform"), None, "two sizes are no line");
+        rows.push(row(1 << 20, "direct", "uniform", 1, ms(1 << 20)));
+        let found = fit(&rows, "direct", "uniform").unwrap();
+        assert!((found.fixed_ms - 2.0).abs() < 1e-9 && (found.ns_per_byte - 5.0).abs() < 1e-9, "{found:?}");
+        assert!((found.r2 - 1.0).abs() < 1e-9);
+    }
+
     #[test]
     fn the_line_is_that_of_least_squares() {
         let exact: Vec<(f64, f64)> = (1..=5).map(|n| (f64::from(n), 3.0 + 2.0 * f64::from(n))).collect();

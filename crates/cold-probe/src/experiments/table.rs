@@ -326,4 +326,60 @@ mod tests {
         assert_eq!(usual_round(&[rounds.to_vec(), other.to_vec()], 3), 0);
         assert_eq!(usual_round(&[rounds.to_vec()], 3), 2);
     }
+
+    fn row(order: &'static str, mode: &'static str, state: State, mean: f64) -> TableRow {
+        let measured = Measured { ms: Times { count: 1, mean, ..Times::default() }, ..Measured::default() };
+        TableRow { order, action: "read", mode, state, rounds_ms: vec![mean], measured }
+    }
+
+    #[test]
+    fn a_ranking_is_of_the_three_ways_cold_and_a_tie_does_not_break_it() {
+        let warm = row("normal", "mapped", State::Warm, 99.0);
+        let of = |mapped, buffered, direct| {
+            let all = [("direct", direct), ("buffered", buffered), ("mapped", mapped)];
+            let cold = all.map(|(mode, ms)| row("normal", mode, State::Cold, ms));
+            let rows = [vec![warm.clone()], cold.to_vec()].concat();
+            let found = rankings(&rows);
+            assert_eq!(found.len(), 1);
+            found[0].holds()
+        };
+        assert!(of(1.0, 2.0, 3.0) && of(2.0, 2.0, 2.0));
+        assert!(!of(3.0, 2.0, 3.0) && !of(1.0, 4.0, 3.0));
+        let two = ["direct", "buffered"].map(|mode| row("normal", mode, State::Cold, 1.0));
+        let other = row("uniform", "mapped", State::Cold, 1.0);
+        assert_eq!(
+            rankings(&[two.to_vec(), vec![other]].concat()).len(),
+            0,
+            "of one order, or there is none"
+        );
+    }
+
+    #[test]
+    fn every_line_is_there_once_and_those_of_an_order_draw_the_same_places() {
+        let all = lines(&Options::PUBLISHED);
+        let names: std::collections::BTreeSet<_> =
+            all.iter().map(|l| (l.order, l.action, l.mode, l.state == State::Warm)).collect();
+        // Five of each order and action, and the exact way of reading.
+        assert_eq!((all.len(), names.len()), (3 * (3 * 5 + 1), 48));
+        for l in &all {
+            assert_eq!(Some(l.stream as usize), WORDS.0.iter().position(|w| *w == l.order));
+            assert_eq!(l.acts.len(), if l.action == "read-write" { 2 } else { 1 });
+            assert!(l.mode != "direct" || l.state == State::Cold, "past the cache it makes no difference");
+        }
+        let warm = lines(&Options { state: Some(State::Warm), ..Options::PUBLISHED });
+        assert!(warm.len() == 18 && warm.iter().all(|l| ["buffered", "mapped"].contains(&l.mode)));
+    }
+
+    #[test]
+    fn a_line_without_times_has_no_say_in_which_round_is_usual() {
+        let ms = |means: &[f64]| -> Vec<Measured> {
+            let times = means.iter().map(|mean| Times { count: 1, mean: *mean, ..Times::default() });
+            times.map(|ms| Measured { ms, ..Measured::default() }).collect()
+        };
+        assert_eq!(usual_round(&[ms(&[0.0, 0.0, 0.0]), ms(&[9.0, 1.0, 2.0])], 3), 2);
+        assert_eq!(usual_round(&[], 0), 0);
+        // Nothing was timed: the flush is not shared out by zero.
+        let flushed = Measured { flush_ms: Some(4.0), ..Measured::default() };
+        assert_eq!(whole_ms(&flushed), 4.0);
+    }
 }
