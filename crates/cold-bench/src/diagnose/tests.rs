@@ -157,3 +157,148 @@ fn prefetched_starts_say_which_plan_they_followed_and_why_not() {
          the disk was busy (2)"
     );
 }
+
+/// A report of one cold series with quiet times, changed run by run.
+fn cold(runs: usize, mut change: impl FnMut(usize, &mut Run)) -> Report {
+    let mut r = report(&[("a", State::Cold, noise(400.0, 0.03, runs, 1))]);
+    for (i, run) in r.runs.iter_mut().enumerate() {
+        change(i, run);
+    }
+    r
+}
+
+#[test]
+fn how_much_a_taint_matters_depends_on_how_many_runs_are_left() {
+    let severity = |tainted: usize| {
+        let r = cold(10, |i, run| {
+            if i < tainted {
+                run.taints = vec![Taint::CachesDropped { times: 1 }];
+            }
+        });
+        diagnose(&r).into_iter().find(|f| f.id == "tainted").map(|f| f.severity)
+    };
+    assert_eq!([0, 5, 6].map(severity), [None, Some(Severity::Info), Some(Severity::Warning)]);
+    assert_eq!([9, 10].map(severity), [Some(Severity::Warning), Some(Severity::Error)]);
+}
+
+#[test]
+fn of_several_runs_the_most_is_told_and_the_most_frequent_reason_first() {
+    let r = cold(8, |i, run| {
+        run.taints = match i {
+            0 => vec![Taint::Steal { percent: 12.0 }],
+            1 => vec![Taint::PagesReclaimed { pages: 300 }, Taint::TimedOut { limit: Nanos(3_000_000_000) }],
+            2 => vec![Taint::PagesReclaimed { pages: 4000 }],
+            _ => vec![],
+        };
+    });
+    let found = text(&r, "tainted");
+    let expected = "3 of 8 runs do not count (tainted): up to 4000 pages were reclaimed (2), the hypervisor took 12.0% \
+                    of the CPU time (1), not ready within 3.00 s (1)";
+    assert_eq!(found, expected);
+    let one = cold(8, |i, run| run.taints.extend((i == 3).then_some(Taint::Refaults { pages: 256 })));
+    assert!(text(&one, "tainted").starts_with("1 of 8 runs does not count (tainted): 256 pages had"));
+}
+
+#[test]
+fn three_of_those_who_hold_or_read_are_named_and_each_once() {
+    let held = |pid: u64| Held { holder: format!("p[{pid}]"), bytes: Known::Value(Bytes(pid << 20)) };
+    let words = taints::words(&Taint::NotCold {
+        bytes: Bytes(10 << 20),
+        holders: vec![],
+        held: [1, 4, 2, 3].map(held).to_vec(),
+    });
+    let expected = "10.0 MiB stayed cached (held by p[4] 4.00 MiB, p[3] 3.00 MiB, p[2] 2.00 MiB, …)";
+    assert_eq!(words, expected);
+    let r = cold(8, |i, run| {
+        if i < 2 {
+            let readers = ["a[1]", "b[2]"].map(str::to_owned).to_vec();
+            run.taints = vec![Taint::ForeignReads { bytes: Bytes(2 << 20), readers }];
+        }
+    });
+    let found = text(&r, "tainted");
+    assert!(found.contains("up to 2.00 MiB (among them a[1], b[2]) (2)"), "{found}");
+}
+
+#[test]
+fn less_than_six_runs_are_named_and_none_at_all_is_an_error_of_its_own() {
+    let few = |counted: usize| {
+        let r = cold(8, |i, run| {
+            if i >= counted {
+                run.taints = vec![Taint::CachesDropped { times: 1 }];
+            }
+        });
+        diagnose(&r).into_iter().find(|f| f.id == "few_runs").map(|f| f.text)
+    };
+    assert_eq!([few(0), few(6)], [None, None]);
+    assert_eq!(few(1).as_deref(), Some("only 1 run counted: a 95% interval needs 6"));
+    assert_eq!(few(5).as_deref(), Some("only 5 runs counted: a 95% interval needs 6"));
+}
+
+#[test]
+fn what_the_kernel_does_not_tell_of_some_files_leaves_the_start_partly_proved() {
+    let r = cold(8, |i, run| {
+        let unknown_bytes = Bytes(if i < 3 { (i as u64 + 1) << 20 } else { 0 });
+        run.residual = Known::Value(Residual { unknown_bytes, ..Residual::default() });
+    });
+    let expected = "3 of 8 starts are only partly proved cold: the kernel does not tell what is cached of up to 3.00 MiB";
+    assert_eq!(text(&r, "unproven"), expected);
+}
+
+#[test]
+fn what_nobody_was_seen_to_hold_stayed_all_the_same() {
+    let r = cold(8, |i, run| {
+        let bytes = Bytes(if i == 5 { 8192 } else { 0 });
+        run.residual = Known::Value(Residual { bytes, ..Residual::default() });
+    });
+    let expected = "stayed warm although no process was seen to hold it: up to 8.00 KiB were cached before 1 of 8 starts";
+    assert_eq!(text(&r, "kept_warm"), expected);
+}
+
+#[test]
+fn of_many_holders_three_are_named_with_their_runs_and_the_rest_is_counted() {
+    let r = cold(8, |i, run| {
+        let held = |pid: u64| Held { holder: format!("p[{pid}]"), bytes: Known::Value(Bytes(pid << 12)) };
+        // The fifth holds something in one run only.
+        let held = (1..=4 + u64::from(i == 0)).map(held).collect();
+        let file = ResidualFile { path: "/lib/x".into(), bytes: Bytes(1 << 20), holders: vec![], held };
+        run.residual =
+            Known::Value(Residual { bytes: Bytes(1 << 20), files: vec![file], ..Residual::default() });
+    });
+    let found = text(&r, "kept_warm");
+    let named =
+        "kept warm by p[5] (20.0 KiB, 1 run), p[4] (16.0 KiB, 8 runs), p[3] (12.0 KiB, 8 runs) and 2 more: ";
+    assert!(found.starts_with(named) && found.ends_with("before 8 of 8 starts, most of /lib/x"), "{found}");
+}
+
+#[test]
+fn a_tree_that_outlives_its_first_process_is_named_when_most_runs_show_it() {
+    let outlived = |runs: usize, after: u64| {
+        let r = cold(10, |i, run| {
+            run.exit = Known::Value(run.ready);
+            let first = if i < runs { Nanos(run.ready.0 - after) } else { run.ready };
+            run.first_exit = Known::Value(first);
+        });
+        ids(&r).contains(&"outlived")
+    };
+    // 5% of about 400 ms.
+    assert!(outlived(10, 40_000_000) && outlived(5, 40_000_000) && !outlived(4, 40_000_000));
+    assert!(!outlived(10, 5_000_000));
+    // A start that --ready ends is over before its tree.
+    let by_ready = cold(10, |_, run| {
+        run.exit = Known::Value(Nanos(run.ready.0 + 1));
+        run.first_exit = Known::Value(Nanos(1));
+    });
+    assert!(!ids(&by_ready).contains(&"outlived"));
+}
+
+#[test]
+fn a_plan_that_no_start_followed_is_an_error() {
+    let followed = |n: usize| {
+        let mut r = report(&[("a", State::Prefetched, noise(100.0, 0.03, 4, 1))]);
+        for run in r.runs.iter_mut().skip(n) {
+            run.taints = vec![Taint::NotPrefetched { why: "it is switched off".into() }];
+        }
+        diagnose(&r).into_iter().find(|f| f.id == "plan").map(|f| f.severity).unwrap()
+    };
+    assert_eq!([0, 1, 4].map(followed), [Severity::Error, Severity::Warning, Severity::Info]);
+}
