@@ -121,7 +121,8 @@ mod tests {
         let both = [("queue/read_ahead_kb", "128"), ("queue/max_sectors_kb", "1280")];
         let Some(larger) = cap(&both) else { return };
         assert_eq!(larger, 1280 << 10);
-        assert_eq!(cap(&both[..1]), Some(128 << 10));
+        let long = [("queue/read_ahead_kb", "4096"), both[1]];
+        assert_eq!((cap(&long), cap(&long[..1])), (Some(4096 << 10), Some(4096 << 10)));
         assert_eq!(cap(&[("queue/read_ahead_kb", "0")]), Some(128 << 10), "turned off, it bounds nothing");
         assert_eq!(cap(&[]), Some(128 << 10));
     }

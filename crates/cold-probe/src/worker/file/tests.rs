@@ -123,6 +123,12 @@ fn a_record_is_cached_when_all_of_its_pages_are() {
     assert_eq!((target.is_cached(1), target.is_cached(0)), (Some(false), Some(false)), "half of it is");
     target.file.read_exact_at(&mut page, 3 * PAGE).unwrap();
     assert_eq!((target.is_cached(1), target.is_cached(0)), (Some(true), Some(false)));
+    // Records smaller than a page: 8 to 15 lie in the second page, which is not cached, 16 to 31 in the next two.
+    let small = Target::open(&work(&path, 8 * PAGE, 512, Mode::BUFFERED, Act::R)).unwrap();
+    assert_eq!(
+        [9, 15, 16, 31].map(|n| small.is_cached(n)),
+        [Some(false), Some(false), Some(true), Some(true)]
+    );
 }
 
 #[test]
