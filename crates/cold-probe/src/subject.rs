@@ -270,7 +270,9 @@ mod tests {
         let subject =
             Subject::create(&ProbeTarget::Directory(dir.path().to_owned()), 1 << 16, &journal).unwrap();
         subject.make_warm().unwrap();
-        let map = cold_sys::mapped::MappedFile::new(subject.file(), 1 << 16, Default::default()).unwrap();
+        let map =
+            cold_sys::mapped::MappedFile::new(subject.file(), 1 << 16, cold_sys::mapped::MapKind::default())
+                .unwrap();
         map.touch(0);
         let why = subject.make_cold().unwrap_err().to_string();
         assert!(why.contains(" is not cold: ") && why.ends_with("of its pages stayed in the cache"), "{why}");

@@ -151,8 +151,8 @@ mod tests {
 
     #[test]
     fn figures_that_no_device_has_are_not_believed() {
-        let found = device("sda");
         type Change = fn(&mut DeviceModel);
+        let found = device("sda");
         let changes: [(Change, bool); 12] = [
             (|_| {}, true),
             (|m| m.latency_ns = 0.0, true),

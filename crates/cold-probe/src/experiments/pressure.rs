@@ -189,26 +189,30 @@ mod tests {
         row(("mapped", "uniform", 2), o, tick_ms, reports, (None, None, None))
     }
 
+    fn rates(row: &PressureRow) -> (f64, f64) {
+        (row.first_per_second, row.last_per_second)
+    }
+
     #[test]
     fn rates_are_those_of_the_first_and_last_fifth_of_all_threads() {
         let falls = thread(&[50, 30, 9, 9, 9, 9, 9, 9, 2, 4], Some(1));
         let row = of(&[falls.clone(), falls], &SECOND, 100);
-        assert_eq!((row.first_per_second, row.last_per_second), (800.0, 60.0));
+        assert_eq!(rates(&row), (800.0, 60.0));
     }
 
     #[test]
     fn what_comes_after_the_time_is_in_no_rate_and_who_stopped_early_did_nothing() {
         let late = thread(&[10, 10, 0, 0, 0, 0, 0, 0, 1, 1, 500], Some(0));
-        assert_eq!(of(&[late], &SECOND, 100).last_per_second, 10.0);
+        assert_eq!(rates(&of(&[late], &SECOND, 100)), (100.0, 10.0));
         let early = thread(&[10, 10, 10], Some(0));
-        assert_eq!(of(&[early], &SECOND, 100).last_per_second, 0.0);
+        assert_eq!(rates(&of(&[early], &SECOND, 100)), (100.0, 0.0));
     }
 
     #[test]
     fn a_time_shorter_than_an_interval_still_has_a_rate() {
         let brief = Options { seconds: 0.05, ..SECOND };
         let row = of(&[thread(&[7], Some(0))], &brief, 100);
-        assert_eq!((row.first_per_second, row.last_per_second), (70.0, 70.0));
+        assert_eq!(rates(&row), (70.0, 70.0));
     }
 
     #[test]
