@@ -176,8 +176,13 @@ fn window(subject: &Subject, kind: MappingKind, page: u64) -> Result<Window> {
     let map = mapping(subject, kind)?;
     map.touch(page * PAGE);
     drop(map);
-    let there = settled(subject)?;
-    let each = (page_size() / PAGE).max(1);
+    let (first, end, policy) = brought(&settled(subject)?, page, (page_size() / PAGE).max(1));
+    Ok(Window { kind, page, first, end, policy })
+}
+
+/// First page, the one after the last, and the policy that a fault at `page` shows, all counted in 4096 bytes;
+/// `each` of them are a page of the machine, in which `there` counts.
+fn brought(there: &PageMap, page: u64, each: u64) -> (u64, u64, Policy) {
     let run = there.runs().find(|r| (r.first..r.end()).contains(&(page / each)));
     let (first, end) = run.map_or((page, page), |r| (r.first * each, r.end() * each));
     let own = page - page % each;
@@ -187,7 +192,7 @@ fn window(subject: &Subject, kind: MappingKind, page: u64) -> Result<Window> {
         (true, true) => Policy::Around,
         (true, false) => Policy::Backward,
     };
-    Ok(Window { kind, page, first, end, policy })
+    (first, end, policy)
 }
 
 fn series(subject: &Subject, kind: MappingKind, order: &'static str, places: &[u64]) -> Result<TouchRow> {
@@ -211,4 +216,48 @@ fn series(subject: &Subject, kind: MappingKind, order: &'static str, places: &[u
         bytes_per_touch: cached as f64 / n,
         ms: ns / n / 1e6,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use cold_sys::residency::PageRun;
+
+    use super::*;
+
+    /// What a fault at `page` brought where these runs of the machine's pages are cached afterwards.
+    fn found(runs: &[(u64, u64)], page: u64, each: u64) -> (u64, u64, Policy) {
+        let runs = runs.iter().map(|(first, pages)| PageRun { first: *first, pages: *pages });
+        brought(&PageMap::from_runs(1000, runs), page, each)
+    }
+
+    #[test]
+    fn the_window_of_a_fault_is_the_run_around_it() {
+        for (run, policy) in [
+            ((100, 1), Policy::Exact),
+            ((100, 2), Policy::Forward),
+            ((99, 2), Policy::Backward),
+            ((99, 3), Policy::Around),
+            ((84, 32), Policy::Around),
+        ] {
+            assert_eq!(found(&[run], 100, 1), (run.0, run.0 + run.1, policy));
+        }
+    }
+
+    #[test]
+    fn other_cached_pages_belong_to_no_window() {
+        assert_eq!(
+            found(&[(90, 10), (101, 5)], 100, 1),
+            (100, 100, Policy::Exact),
+            "the page itself is gone again"
+        );
+        assert_eq!(found(&[(90, 9), (100, 1), (102, 5)], 100, 1), (100, 101, Policy::Exact));
+    }
+
+    #[test]
+    fn a_machines_page_of_several_is_no_read_ahead() {
+        // 64 KiB each: page 100 lies in the seventh, which is 96 to 112.
+        assert_eq!(found(&[(6, 1)], 100, 16), (96, 112, Policy::Exact));
+        assert_eq!(found(&[(6, 2)], 100, 16), (96, 128, Policy::Forward));
+        assert_eq!(found(&[(5, 2)], 111, 16), (80, 112, Policy::Backward));
+    }
 }
