@@ -219,7 +219,7 @@ mod tests {
             assert_eq!(ending_of(Some(waited(line)), false, false), ending, "{line}");
         }
         // With a core dumped bit 7 is set: no part of the signal's number.
-        assert_eq!(ending_of(Some(0x80 | 11), false, false), Ending::Signal(11));
+        assert_eq!(ending_of(Some(0x80 | 0xb), false, false), Ending::Signal(11));
     }
 
     #[test]

@@ -314,7 +314,7 @@ mod tests {
     fn intervals_of_threads_become_rows_and_what_was_not_there_becomes_none() {
         use crate::spec::Limit;
         use crate::worker::{ThreadReport, Tick};
-        let log = Log::start(Duration::from_secs(3600), None);
+        let log = Log::start(Duration::from_hours(1), None);
         log.phase("ramp");
         let tick = |records, ns, asked, missed| Tick { records, ns, asked, missed };
         let ticks = vec![tick(4, 8e6, 2, 1), tick(0, 0.0, 0, 0), tick(1, 5e6, 0, 0)];

@@ -198,24 +198,7 @@ fn work(crew: &Crew, channel: &mut Channel) -> Result<CrewReport, String> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{BufReader, Cursor};
-
     use super::*;
-
-    #[test]
-    fn a_line_that_never_ends_is_cut() {
-        let text = line(&mut BufReader::new(io::repeat(b'x'))).unwrap();
-        assert_eq!(text.len() as u64, LONGEST_LINE);
-    }
-
-    #[test]
-    fn lines_come_one_by_one_and_their_end_is_an_error() {
-        let mut input = Cursor::new(b"\"go\"\n\n\"stop\"".to_vec());
-        let mut next = || line(&mut input).map_err(|e| e.kind());
-        assert_eq!([next(), next(), next()], ["\"go\"\n", "\n", "\"stop\""].map(|t| Ok(t.to_owned())));
-        assert_eq!(next(), Err(io::ErrorKind::UnexpectedEof));
-        assert_eq!(line(&mut Cursor::new(b"\xff\n")).unwrap_err().kind(), io::ErrorKind::InvalidData);
-    }
 
     #[test]
     fn what_a_worker_says_is_one_line_and_is_read_back() {
@@ -229,13 +212,9 @@ mod tests {
         };
         let report = CrewReport { threads: vec![thread], loops_per_ms: Some(0.1) };
         for answer in [Answer::Ready, Answer::Failed("two\nlines".into()), Answer::Done(report)] {
-            let mut sent = Vec::new();
-            say(&mut sent, &answer).unwrap();
-            assert_eq!(sent.iter().filter(|b| **b == b'\n').count(), 1, "{answer:?}");
-            assert_eq!(
-                serde_json::from_str::<Answer>(&line(&mut Cursor::new(sent)).unwrap()).unwrap(),
-                answer
-            );
+            let sent = serde_json::to_string(&answer).unwrap();
+            assert!(!sent.contains('\n'), "{answer:?}");
+            assert_eq!(serde_json::from_str::<Answer>(&sent).unwrap(), answer);
         }
     }
 }

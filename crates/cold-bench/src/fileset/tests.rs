@@ -55,9 +55,12 @@ fn set_of(names: &[&str]) -> (tempfile::TempDir, FileSet) {
     (dir, set)
 }
 
-/// What was cached of files, each given as inode, length in pages and cached runs of pages.
-fn cached(files: &[(u64, u64, &[(u64, u64)])]) -> Cached {
-    let looked = |(ino, pages, runs): &(u64, u64, &[(u64, u64)])| {
+/// A file: inode, length in pages and cached runs of pages.
+type OfFile<'a> = (u64, u64, &'a [(u64, u64)]);
+
+/// What was cached of files.
+fn cached(files: &[OfFile<'_>]) -> Cached {
+    let looked = |(ino, pages, runs): &OfFile<'_>| {
         let runs = runs.iter().map(|(first, pages)| PageRun { first: *first, pages: *pages });
         let map = PageMap::from_runs(*pages, runs);
         let content = Content { size: pages * page_size(), mtime_ns: 7 };
@@ -199,8 +202,7 @@ fn pages_of_a_file_that_the_start_changed_were_taken_by_nobody() {
 #[test]
 fn the_residual_names_the_twenty_largest_and_counts_all() {
     let runs: Vec<[(u64, u64); 1]> = (1..=22).map(|n| [(0, if n == 5 { 3 } else { n })]).collect();
-    let mut files: Vec<(u64, u64, &[(u64, u64)])> =
-        runs.iter().zip(1..).map(|(r, n)| (n, 30, r.as_slice())).collect();
+    let mut files: Vec<OfFile<'_>> = runs.iter().zip(1..).map(|(r, n)| (n, 30, r.as_slice())).collect();
     files.push((99, 30, &[]));
     let residual = cached(&files).residual(false);
     assert_eq!(residual.bytes, Bytes((22 * 23 / 2 - 2) * page_size()));

@@ -186,7 +186,13 @@ mod tests {
     }
 
     fn of(reports: &[ThreadReport], o: &Options, tick_ms: u64) -> PressureRow {
-        row(("mapped", "uniform", 2), o, tick_ms, reports, (None, None, None))
+        row(
+            ("mapped", "uniform", 2),
+            o,
+            tick_ms,
+            reports,
+            Observed { device: None, shootdowns: None, peak: None },
+        )
     }
 
     fn rates(row: &PressureRow) -> (f64, f64) {

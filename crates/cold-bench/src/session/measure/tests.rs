@@ -57,7 +57,9 @@ fn judged(proc: &Path, start: &Start, activity: &Activity) -> Run {
         as_found: false,
     };
     let before = before(Known::Value(Residual::default()));
-    rounds.judged(&subjects[0], &State::Cold, start, before, activity, (0, None), (0, 3, 7))
+    let after = AfterStart { lost: 0, not_prefetched: None };
+    let turn = Turn { series: 0, round: 3, sequence: 7 };
+    rounds.judged(&subjects[0], &State::Cold, start, before, activity, after, turn)
 }
 
 /// A /proc without control groups; with `io`, of a kernel that keeps an account of it.

@@ -23,19 +23,23 @@ fn tainted(taints: &[Option<Taint>]) -> Report {
     r
 }
 
-fn not_cold() -> Option<Taint> {
-    Some(Taint::NotCold { bytes: Bytes(4096), holders: vec![], held: vec![] })
+fn not_cold() -> Taint {
+    Taint::NotCold { bytes: Bytes(4096), holders: vec![], held: vec![] }
 }
 
-fn steal() -> Option<Taint> {
-    Some(Taint::Steal { percent: 20.0 })
+fn steal() -> Taint {
+    Taint::Steal { percent: 20.0 }
 }
 
 #[test]
 fn rounds_go_on_until_the_least_number_of_runs_counts() {
     let p = policy(3, 9, 1);
     assert_eq!(p.next_round(&tainted(&[None, None])), Some(vec![0]));
-    assert_eq!(p.next_round(&tainted(&[None, steal(), None])), Some(vec![0]), "a disturbed run is none");
+    assert_eq!(
+        p.next_round(&tainted(&[None, Some(steal()), None])),
+        Some(vec![0]),
+        "a disturbed run is none"
+    );
     assert_eq!(p.next_round(&tainted(&[None, None, None])), None);
 }
 
@@ -84,7 +88,7 @@ fn when_the_time_is_over_it_is_said_which_series_is_short() {
 #[test]
 fn a_disturbed_run_is_replaced_twice_in_its_round_and_anew_in_the_next() {
     let mut p = policy(3, 9, 1);
-    let r = tainted(&[None, steal(), steal(), steal()]);
+    let r = tainted(&[None, Some(steal()), Some(steal()), Some(steal())]);
     assert!(!p.note(&r, 0, true, 0), "a good run needs no replacement");
     let round =
         |p: &mut Policy, n| [p.note(&r, 0, false, n), p.note(&r, 0, false, n), p.note(&r, 0, false, n)];
@@ -96,22 +100,22 @@ fn a_disturbed_run_is_replaced_twice_in_its_round_and_anew_in_the_next() {
 #[test]
 fn five_starts_with_nothing_but_lasting_troubles_are_hopeless() {
     let failed = || Some(Taint::Failed { ending: Ending::Code(1) });
-    let four = [not_cold(), not_cold(), not_cold(), failed()];
+    let four = [Some(not_cold()), Some(not_cold()), Some(not_cold()), failed()];
     assert_eq!(give_up(&tainted(&four), 0, 20), None, "four may be chance");
-    let five = [not_cold(), not_cold(), failed(), not_cold(), not_cold()];
+    let five = [Some(not_cold()), Some(not_cold()), failed(), Some(not_cold()), Some(not_cold())];
     assert_eq!(
         give_up(&tainted(&five), 0, 20).as_deref(),
         Some("gave up after 5 disturbed runs, most of them not_cold")
     );
-    for passing in [None, steal()] {
-        let one_of_them = [not_cold(), not_cold(), passing, not_cold(), not_cold()];
+    for passing in [None, Some(steal())] {
+        let one_of_them = [Some(not_cold()), Some(not_cold()), passing, Some(not_cold()), Some(not_cold())];
         assert_eq!(give_up(&tainted(&one_of_them), 0, 20), None);
     }
 }
 
 #[test]
 fn passing_disturbances_are_borne_as_often_as_runs_are_wanted_and_ten_times_at_least() {
-    let disturbed = |n: usize| tainted(&vec![steal(); n]);
+    let disturbed = |n: usize| tainted(&vec![Some(steal()); n]);
     assert_eq!(give_up(&disturbed(9), 0, 3), None);
     assert!(give_up(&disturbed(10), 0, 3).is_some());
     assert_eq!(give_up(&disturbed(19), 0, 20), None);
@@ -122,7 +126,7 @@ fn passing_disturbances_are_borne_as_often_as_runs_are_wanted_and_ten_times_at_l
 fn the_troubles_of_one_series_are_not_those_of_another() {
     let mut r = report(&[("a", State::Cold, vec![100.0; 6]), ("a", State::Warm, vec![100.0; 6])]);
     for run in r.runs.iter_mut().filter(|run| run.series == 0) {
-        run.taints.extend(not_cold());
+        run.taints.extend(Some(not_cold()));
     }
     let mut p = policy(6, 6, 2);
     assert!(!p.note(&r, 0, false, 5), "given up: no replacement");

@@ -76,7 +76,9 @@ fn used_pages_are_counted_once_and_each_that_a_record_reaches_into() {
     {
         let mut target = Target::open(&work(&path, 70 * PAGE, record, Mode::BUFFERED, Act::R)).unwrap();
         assert_eq!(target.touched_bytes(), 0);
-        records.iter().for_each(|n| target.mark(*n));
+        for n in &records {
+            target.mark(*n);
+        }
         let each: BTreeSet<u64> =
             records.iter().flat_map(|n| n * record..(n + 1) * record).map(|byte| byte / PAGE).collect();
         assert_eq!(target.touched_bytes(), each.len() as u64 * PAGE, "records of {record}");

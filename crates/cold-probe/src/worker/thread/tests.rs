@@ -74,7 +74,7 @@ fn a_cycle_is_as_many_action_strings_as_it_repeats() {
 fn only_each_nth_record_is_asked_about_and_none_past_the_cache() {
     let (_dir, path) = file_of(16);
     let asked = |watch, mode| {
-        let work = Work { watch, mode, ..work(&path, 16, "R") };
+        let work = Work { mode, watch, ..work(&path, 16, "R") };
         let r = ran(&work, 10, &AtomicBool::new(false)).unwrap();
         (r.asked, r.missed)
     };
