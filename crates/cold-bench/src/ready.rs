@@ -185,6 +185,7 @@ mod tests {
             ("port:99999", "1 to 65535"),
             ("http:ftp://x/", "http://"),
             ("http://example.org/", "IP address or localhost"),
+            ("http://127.0.0.1:0/", "port 0"),
         ] {
             let e = Ready::parse(bad).expect_err(bad).to_string();
             assert!(e.contains(part), "{bad}: {e}");

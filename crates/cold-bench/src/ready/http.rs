@@ -37,6 +37,9 @@ impl HttpTarget {
             Some((n, p)) if !p.ends_with(']') => (n, p.parse().map_err(|_| "the port is not a number")?),
             _ => (host, 80),
         };
+        if port == 0 {
+            return Err("port 0 is nobody's");
+        }
         let name = name.trim_start_matches('[').trim_end_matches(']');
         let ip = if name == "localhost" {
             IpAddr::V4(Ipv4Addr::LOCALHOST)
