@@ -180,7 +180,7 @@ while True:
         recording(&place, "c.cold");
         started.kill(Signal::INT);
         let ran = started.end().expect(0);
-        assert!(ran.stdout.contains("until Ctrl-C"), "{}", ran.stdout);
+        assert!(ran.stdout.contains("until it was interrupted"), "{}", ran.stdout);
         assert_eq!(recorded(&place, "c.cold").manifest.ended_by, Some(EndedBy::Interrupt));
         let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
         let thread = tasks.map(|t| t.file_name()).find(|t| t != pid.as_str()).unwrap();
