@@ -18,5 +18,5 @@ pub mod ways;
 pub use disk::SlowDisk;
 pub use fake::FakeTree;
 pub use need::{need, need_root};
-pub use programs::{launcher, subject};
+pub use programs::{executable, launcher, subject};
 pub use wait::{PATIENCE, attempts, until};

@@ -1,7 +1,8 @@
 //! Finding the testbed's programs from the tests of any crate.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
 /// The path of `cold-subject`, the program with known behaviour (`cold-subject --help`).
@@ -51,4 +52,19 @@ fn build(cargo: &std::ffi::OsStr, dir: &Path) -> Result<(), String> {
     }
     let output = command.output().map_err(|e| format!("cargo build: {e}"))?;
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }
+}
+
+/// Writes a program of these bytes that everybody may execute, by another process: what a test beside this forks
+/// meanwhile would hold a file of ours open for writing, and then nobody can execute it (`ETXTBSY`).
+///
+/// # Panics
+/// Where it cannot be written.
+pub fn executable(path: &Path, bytes: impl AsRef<[u8]>) {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "cat > \"$0\" && chmod 755 \"$0\""]).arg(path).stdin(Stdio::piped());
+    let mut shell = shell.spawn().expect("sh starts");
+    let mut input = shell.stdin.take().expect("piped");
+    input.write_all(bytes.as_ref()).expect("taken");
+    drop(input);
+    assert!(shell.wait().expect("ends").success(), "cannot write {}", path.display());
 }

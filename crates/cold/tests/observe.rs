@@ -107,11 +107,8 @@ fn a_script_its_interpreter_and_theirs() {
     let dir = Dir::new();
     let f = dir.file("f");
     let (inner, outer) = (dir.path("inner"), dir.path("outer"));
-    std::fs::write(&inner, format!("#! /bin/sh\nexec cat {}\n", f.display())).unwrap();
-    std::fs::write(&outer, format!("#!{} word\n", inner.display())).unwrap();
-    for script in [&inner, &outer] {
-        std::fs::set_permissions(script, PermissionsExt::from_mode(0o755)).unwrap();
-    }
+    cold_testbed::executable(&inner, format!("#! /bin/sh\nexec cat {}\n", f.display()));
+    cold_testbed::executable(&outer, format!("#!{} word\n", inner.display()));
     let mut spec = spec(["./outer"]);
     spec.cwd = Some(dir.path(""));
     let seen = observe(&spec);
@@ -267,12 +264,9 @@ mod root {
     /// A helper that gives up root before it observes, in a directory that everybody may enter.
     fn as_nobody(dir: &Dir) -> PathBuf {
         let (copy, wrapper) = (dir.path("cold"), dir.path("cold-as-nobody"));
-        std::fs::copy(env!("CARGO_BIN_EXE_cold"), &copy).unwrap();
+        cold_testbed::executable(&copy, std::fs::read(env!("CARGO_BIN_EXE_cold")).unwrap());
         let setpriv = "exec setpriv --reuid=65534 --regid=65534 --clear-groups";
-        std::fs::write(&wrapper, format!("#!/bin/sh\n{setpriv} {} \"$@\"\n", copy.display())).unwrap();
-        for path in [&copy, &wrapper] {
-            std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
-        }
+        cold_testbed::executable(&wrapper, format!("#!/bin/sh\n{setpriv} {} \"$@\"\n", copy.display()));
         wrapper
     }
 
@@ -284,8 +278,8 @@ mod root {
         let dir = Dir::new();
         let (wrapper, f) = (as_nobody(&dir), dir.file("f"));
         let (actor_copy, privileged) = (dir.path("actor"), dir.path("privileged"));
-        std::fs::copy(actor(), &actor_copy).unwrap();
-        std::fs::copy("/bin/cat", &privileged).unwrap();
+        cold_testbed::executable(&actor_copy, std::fs::read(actor()).unwrap());
+        cold_testbed::executable(&privileged, std::fs::read("/bin/cat").unwrap());
         std::fs::set_permissions(&privileged, PermissionsExt::from_mode(0o4755)).unwrap();
         let observe = |spec| Client::start(wrapper.as_ref(), &spec, Streams::null()).unwrap().wait().unwrap();
 

@@ -33,9 +33,7 @@ const NOBODY: u32 = 65534;
 fn for_everybody(dir: &Path) -> PathBuf {
     let copy =
         PathBuf::from("/tmp").join(format!("cold-launch-{}", dir.file_name().expect("named").display()));
-    // By another process: what a test beside this forks meanwhile would hold it open for writing, and then nobody can
-    // execute it.
-    assert!(Command::new("cp").arg(LAUNCHER).arg(&copy).status().expect("runs").success());
+    cold_testbed::executable(&copy, std::fs::read(LAUNCHER).expect("read"));
     copy
 }
 

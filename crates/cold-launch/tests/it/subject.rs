@@ -3,7 +3,6 @@
 #![allow(unsafe_code)] // what is set between fork and exec
 
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -54,8 +53,7 @@ fn bytes() -> Vec<u8> {
 /// The program, in this directory.
 pub(crate) fn make(dir: &Path) -> PathBuf {
     let path = dir.join("subject");
-    std::fs::write(&path, bytes()).expect("written");
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("executable");
+    cold_testbed::executable(&path, bytes());
     path
 }
 

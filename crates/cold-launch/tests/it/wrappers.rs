@@ -1,6 +1,5 @@
 //! Scripts that start a program through the launcher, and each other.
 
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -11,8 +10,7 @@ use crate::world::{LAUNCHER, directory, text};
 fn script(dir: &Path, name: &str, text: &str) -> PathBuf {
     std::fs::create_dir_all(dir).expect("made");
     let path = dir.join(name);
-    std::fs::write(&path, text).expect("written");
-    std::fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).expect("executable");
+    cold_testbed::executable(&path, text);
     path
 }
 

@@ -40,8 +40,7 @@ impl World {
     /// A program that says that it was started, and how.
     fn program(&self, name: impl AsRef<Path>) {
         let path = self.place.path("").join(name);
-        fs::write(&path, "#!/bin/sh\nprintf 'app'\nprintf ' <%s>' \"$@\"\n").unwrap();
-        fs::set_permissions(&path, PermissionsExt::from_mode(0o755)).unwrap();
+        cold_testbed::executable(&path, "#!/bin/sh\nprintf 'app'\nprintf ' <%s>' \"$@\"\n");
     }
     /// `cold prefetch` as an ordinary user.
     fn cold<S: AsRef<OsStr>>(&self, words: impl IntoIterator<Item = S>) -> Cold {

@@ -65,8 +65,7 @@ fn launch_finds_the_program_of_a_name_as_shells_do() {
     let scene = Scene::new();
     // No interpreter is named: the shell's business, as with env and nohup.
     let plain = scene.place.path("plain");
-    std::fs::write(&plain, "echo \"$1\"; exit 5\n").expect("written");
-    std::fs::set_permissions(&plain, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("set");
+    cold_testbed::executable(&plain, "echo \"$1\"; exit 5\n");
     let mut command = Command::new(env!("CARGO_BIN_EXE_cold"));
     command.args(["launch", "--", "plain", "word"]);
     command.env("PATH", format!("/nonexistent:{}:/usr/bin:/bin", scene.place.text("")));

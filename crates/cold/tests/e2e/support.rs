@@ -102,8 +102,7 @@ impl Sandbox {
     }
     /// A shell script that can be executed.
     pub(crate) fn script(&self, name: &str, text: &str) -> String {
-        fs::write(self.path(name), format!("#!/bin/sh\n{text}\n")).unwrap();
-        fs::set_permissions(self.path(name), PermissionsExt::from_mode(0o755)).unwrap();
+        cold_testbed::executable(&self.path(name), format!("#!/bin/sh\n{text}\n"));
         self.text(name)
     }
     /// Lines of a log that scripts and hooks append to.

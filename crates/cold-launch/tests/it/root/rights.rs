@@ -30,7 +30,7 @@ fn a_set_user_id_launcher_follows_no_plan_that_its_starter_chose() {
         return;
     }
     let program = dir.path().join("cold-launch");
-    std::fs::copy(LAUNCHER, &program).expect("copied");
+    cold_testbed::executable(&program, std::fs::read(LAUNCHER).expect("read"));
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o4755)).expect("set");
     let data = file(&dir.path().join("data"), MIB);
     let mut p = plan();
