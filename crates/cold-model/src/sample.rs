@@ -7,6 +7,8 @@
 use std::ops::Range;
 
 use crate::Dev;
+use crate::bench::Ending;
+use crate::observed::{ObservedFile, ObservedStart};
 use crate::recording::manifest::{Device, FileSystem, Tier};
 use crate::recording::tables::Began;
 use crate::recording::{
@@ -34,6 +36,26 @@ pub fn long(ms: u64) -> Nanos {
 /// So many KiB, in bytes.
 pub fn kib(n: u64) -> Bytes {
     Bytes(n << 10)
+}
+
+/// An observed start that used these files, of one process that ended well, with nothing else in it.
+pub fn observed(files: Vec<ObservedFile>) -> ObservedStart {
+    ObservedStart {
+        files,
+        directories: vec![],
+        kernel_file_opens: 0,
+        unidentified: 0,
+        lookups: 0,
+        misses: 0,
+        misses_by_dir: vec![],
+        misses_elsewhere: 0,
+        processes: 1,
+        threads: 0,
+        duration: Nanos(1),
+        ending: Ending::Code(0),
+        killed_by_force: 0,
+        notes: vec![],
+    }
 }
 
 /// A complete tier A recording of `prog`, pid 10, ready after 1 s, ended after 2 s; all tables empty.

@@ -1,8 +1,8 @@
 use std::fs;
 use std::os::unix::fs::symlink;
 
-use cold_model::bench::Ending;
 use cold_model::observed::{How, ObservedFile};
+use cold_model::sample::observed;
 use cold_model::{Dev, Nanos};
 use cold_sys::procfs::ProcFs;
 use cold_sys::residency::PageRun;
@@ -24,25 +24,6 @@ fn seen(path: &Path) -> ObservedFile {
     }
 }
 
-fn start(files: Vec<ObservedFile>) -> ObservedStart {
-    ObservedStart {
-        files,
-        directories: vec![],
-        kernel_file_opens: 0,
-        unidentified: 0,
-        lookups: 0,
-        misses: 0,
-        misses_by_dir: vec![],
-        misses_elsewhere: 0,
-        processes: 1,
-        threads: 0,
-        duration: Nanos(1),
-        ending: Ending::Code(0),
-        killed_by_force: 0,
-        notes: vec![],
-    }
-}
-
 /// A directory with files of these names, and the set of a start that used them.
 fn set_of(names: &[&str]) -> (tempfile::TempDir, FileSet) {
     let dir = tempfile::tempdir().unwrap();
@@ -51,7 +32,7 @@ fn set_of(names: &[&str]) -> (tempfile::TempDir, FileSet) {
         fs::write(&path, name.as_bytes()).unwrap();
         seen(&path)
     });
-    let set = FileSet::of(&start(files.collect()));
+    let set = FileSet::of(&observed(files.collect()));
     (dir, set)
 }
 
@@ -75,7 +56,7 @@ fn files_of_another_mount_namespace_are_out_of_reach_and_counted() {
     let here = dir.path().join("here");
     fs::write(&here, "x").unwrap();
     let there = |size| ObservedFile { elsewhere: true, size: Bytes(size), ..seen(&here) };
-    let set = FileSet::of(&start(vec![there(4000), seen(&here), there(96)]));
+    let set = FileSet::of(&observed(vec![there(4000), seen(&here), there(96)]));
     assert_eq!((set.files.len(), set.out_of_reach), (1, 4096));
     assert_eq!(set.cached().unknown_bytes(), 4096);
 }
@@ -88,7 +69,7 @@ fn what_the_start_writes_or_removes_may_be_another_file_each_time() {
     let wrote = ObservedFile { how: How { written: true, ..How::default() }, ..seen(&path) };
     let replaced = ObservedFile { gone: true, ..seen(&path) };
     for (file, asked) in [(seen(&path), true), (wrote, false), (replaced, false)] {
-        let set = FileSet::of(&start(vec![file]));
+        let set = FileSet::of(&observed(vec![file]));
         assert_eq!(set.targets()[0].id.is_some(), asked, "evicted only as the file that it was");
         fs::write(&path, "longer than before").unwrap();
         assert_eq!(set.changed().is_some(), asked);
@@ -172,7 +153,7 @@ fn what_was_just_written_is_cached_whole_and_the_last_page_counts_as_one() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("f");
     fs::write(&path, vec![1; page_size() as usize + 1]).unwrap();
-    let cached = FileSet::of(&start(vec![seen(&path)])).cached();
+    let cached = FileSet::of(&observed(vec![seen(&path)])).cached();
     assert_eq!((cached.bytes(), cached.checked_bytes()), (2 * page_size(), 2 * page_size()));
     assert_eq!(cached.not_in(&cached), 0);
     let residual = cached.residual(false);

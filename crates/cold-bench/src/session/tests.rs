@@ -8,7 +8,6 @@ use std::time::Duration;
 use cold_cache::ScanOptions;
 use cold_cache::snapshot::capture;
 use cold_journal::Journal;
-use cold_model::bench::Ending;
 use cold_model::observed::{How, ObservedFile};
 use cold_model::{Dev, FileId, Nanos};
 use cold_sys::page::page_size;
@@ -50,22 +49,7 @@ fn using<'a>(spec: &'a CommandSpec, paths: &[PathBuf]) -> Subject<'a> {
         let (id, size, first) = (FileId::of(&meta), Bytes(meta.len()), Nanos(0));
         ObservedFile { path: path.clone(), id, size, mtime_ns, how, first, elsewhere: false, gone: false }
     };
-    let observed = ObservedStart {
-        files: paths.iter().map(seen).collect(),
-        directories: vec![],
-        kernel_file_opens: 0,
-        unidentified: 0,
-        lookups: 0,
-        misses: 0,
-        misses_by_dir: vec![],
-        misses_elsewhere: 0,
-        processes: 1,
-        threads: 0,
-        duration: Nanos(1),
-        ending: Ending::Code(0),
-        killed_by_force: 0,
-        notes: vec![],
-    };
+    let observed = cold_model::sample::observed(paths.iter().map(seen).collect());
     let set = Some(FileSet::of(&observed));
     Subject { set, ..Subject::unobserved(spec, String::new()) }
 }

@@ -374,22 +374,7 @@ fn pages_of_64_kib_become_those_of_plans_up_to_the_end_of_the_file() {
 
 /// An observation twice as slow as the start, with nothing in it.
 fn unobserved() -> observed::ObservedStart {
-    observed::ObservedStart {
-        files: vec![],
-        directories: vec![],
-        kernel_file_opens: 0,
-        unidentified: 0,
-        lookups: 0,
-        misses: 0,
-        misses_by_dir: vec![],
-        misses_elsewhere: 0,
-        processes: 1,
-        threads: 0,
-        duration: Nanos(200_000_000),
-        ending: cold_model::bench::Ending::Code(0),
-        killed_by_force: 0,
-        notes: vec![],
-    }
+    observed::ObservedStart { duration: Nanos(200_000_000), ..cold_model::sample::observed(vec![]) }
 }
 
 #[test]

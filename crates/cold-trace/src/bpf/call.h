@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause */
 /*
- * When a system call is looked at. Of 62,000 calls of a cold start of Firefox 11,000 leave something to tell.
+ * When a system call is looked at. Of 69,400 calls of a cold start of Firefox 13,500 leave something to tell.
  * These are looked at when they begin and when they end. The others are passed over, and only if something
  * happens in one (a wait, a page that comes, a fault of the kernel's) it is noticed then: its number, its
  * arguments and its file's position are still those that it began with.
@@ -70,7 +70,7 @@ static __always_inline u32 class_in(struct pt_regs *regs, u64 number)
 }
 
 /* Whether a call of this class leaves something to tell when it ends. */
-static __always_inline bool is_told(u32 class)
+static __always_inline bool is_recorded(u32 class)
 {
 	if (class >= CALL_READ && class <= CALL_COPY)
 		return knobs.tier_b;

@@ -33,7 +33,7 @@ PROGRAM(sys_enter, call_enter)
 	bool compat = is_compat();
 	struct task_state *task;
 
-	if (passes_over() && !compat && !is_told(class_in(regs, number)))
+	if (passes_over() && !compat && !is_recorded(class_in(regs, number)))
 		return;
 	task = my_state();
 	if (!task)
@@ -238,14 +238,14 @@ PROGRAM(sys_exit, call_exit)
 	struct pt_regs *regs = (void *)ctx[0];
 	struct task_state *task;
 
-	if (passes_over() && !calls_noticed && !is_compat() && !is_told(class_in(regs, (u32)REGS_CALL(regs))))
+	if (passes_over() && !calls_noticed && !is_compat() && !is_recorded(class_in(regs, (u32)REGS_CALL(regs))))
 		return;
 	task = my_state();
 	if (!task)
 		return;
 	if (task->call_at && knobs.count_calls)
 		count_call(task, ctx[1]);
-	if (task->call_at && is_told(task->class)) {
+	if (task->call_at && is_recorded(task->class)) {
 		tell_call(task, ctx[1], NULL, NULL, false);
 		/* Of one that failed nobody knows on which. */
 		if ((s64)ctx[1] >= 0 && (task->class == CALL_PATHS || task->class == CALL_PATHS_AT))

@@ -90,8 +90,8 @@ impl<W: Write + Send + 'static> Consumer<W> {
     }
 }
 
-/// When events are taken out. Taking them costs CPU time that the start wants (15 MiB of a cold Firefox: 30 ms of
-/// its 1.3 s on two CPUs), so they are left in the buffer while it works, and taken when it rests: when none has
+/// When events are taken out. Taking them costs CPU time that the start wants (17 MB of a cold Firefox: 31 to 37 ms,
+/// beside 1.3 s on two CPUs), so they are left in the buffer while it works, and taken when it rests: when none has
 /// come since the look before. But never later than [`LEFT_AT_MOST`] or than a part of the buffer is full.
 struct Pace {
     /// Bytes of the buffer.
