@@ -1,0 +1,8 @@
+//! A start as a model: what a page cache reads under a policy, and when a disk delivers it. The same recorded
+//! accesses give requests, bytes and time under another read-around, another disk or a plan.
+//!
+//! Never does I/O, never looks at a clock, and gives the same result for the same input on any machine.
+//!
+//! Start reading at [`op`]: what programs do, and what a page cache answers.
+
+pub mod op;

@@ -1,0 +1,168 @@
+//! What programs do with files, and what a page cache answers: the words that policies and the clock share.
+//!
+//! Pages are of one size, given with the files; page numbers count from the start of the file.
+
+/// A file, as a number of the simulation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FileId(pub u32);
+
+/// An open file (Linux' `struct file`): read-ahead state belongs to it, cached pages to the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpenId(pub u32);
+
+/// A mapping of a file into one address space.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MapId(pub u32);
+
+/// What a program told the kernel of its accesses (`madvise`, `posix_fadvise`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Pattern {
+    /// Nothing.
+    #[default]
+    Normal,
+    /// `MADV_SEQUENTIAL`, `POSIX_FADV_SEQUENTIAL`.
+    Sequential,
+    /// `MADV_RANDOM`, `POSIX_FADV_RANDOM`.
+    Random,
+    /// `MADV_HUGEPAGE`; of a mapping only.
+    Huge,
+}
+
+/// One thing a program does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Op {
+    /// Opens a file.
+    Open {
+        /// A number that no other open file has.
+        open: OpenId,
+        /// The file.
+        file: FileId,
+    },
+    /// Maps a part of an open file.
+    Map {
+        /// A number that no other mapping has.
+        map: MapId,
+        /// The open file, whose read-ahead state faults use.
+        open: OpenId,
+        /// Address of its first page, in pages: faults map around in aligned windows of addresses.
+        address: u64,
+        /// First page of the file.
+        first: u64,
+        /// Pages.
+        pages: u64,
+        /// It may be executed: Linux reads code forward since 6.16.
+        exec: bool,
+    },
+    /// Unmaps all of a mapping.
+    Unmap {
+        /// The mapping.
+        map: MapId,
+    },
+    /// Touches a page through a mapping. A fault where the page is not mapped yet, else nothing.
+    Touch {
+        /// The mapping.
+        map: MapId,
+        /// Page of the file.
+        page: u64,
+        /// A write: no pages are mapped around it.
+        write: bool,
+    },
+    /// Reads by `read` or `pread`.
+    Read {
+        /// The open file.
+        open: OpenId,
+        /// First byte in the file.
+        offset: u64,
+        /// Bytes asked for; what lies behind the end of the file is not read.
+        bytes: u64,
+    },
+    /// Asks for pages: `readahead`, `POSIX_FADV_WILLNEED`, `MADV_WILLNEED`.
+    WillNeed {
+        /// The open file.
+        open: OpenId,
+        /// First page.
+        first: u64,
+        /// Pages; the kernel caps them for each call.
+        pages: u64,
+    },
+    /// Tells the pattern of an open file.
+    AdviseOpen {
+        /// The open file.
+        open: OpenId,
+        /// Its pattern from now on.
+        pattern: Pattern,
+    },
+    /// Tells the pattern of a mapping.
+    AdviseMap {
+        /// The mapping.
+        map: MapId,
+        /// Its pattern from now on.
+        pattern: Pattern,
+    },
+    /// Drops clean pages that nobody maps (`POSIX_FADV_DONTNEED`).
+    DontNeed {
+        /// The file.
+        file: FileId,
+        /// First page.
+        first: u64,
+        /// Pages.
+        pages: u64,
+    },
+}
+
+/// Why pages are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Why {
+    /// Somebody waits for one of them.
+    Demand,
+    /// A marker was met: nobody waits yet.
+    Ahead,
+    /// Asked for by advice or a plan.
+    Advice,
+}
+
+/// A run of missing pages that the cache wants read. They are in flight until [`PageCache::arrived`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageRead {
+    /// The file.
+    pub file: FileId,
+    /// First page.
+    pub first: u64,
+    /// Pages, at least one.
+    pub pages: u64,
+    /// Why.
+    pub why: Why,
+}
+
+/// How far an access came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// It is done.
+    Done,
+    /// It waits for a page that is in flight. When that has arrived, do it again with the same progress.
+    Waits {
+        /// The file.
+        file: FileId,
+        /// The page.
+        page: u64,
+    },
+}
+
+/// Where an access goes on after it waited. Of a new access: the default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Progress {
+    /// Bytes that a read has copied.
+    pub copied: u64,
+    /// The fault is a retry: the kernel counts and decides nothing a second time.
+    pub retried: bool,
+}
+
+/// A page cache under some policy: decides what is read, knows nothing of time.
+pub trait PageCache {
+    /// Does what the program does. Appends what is to be read, in the order in which it is sent: runs of
+    /// one call go to the disk together, where neighbours may become one request.
+    fn access(&mut self, op: &Op, progress: &mut Progress, reads: &mut Vec<PageRead>) -> Access;
+
+    /// The pages of a read are there.
+    fn arrived(&mut self, read: &PageRead);
+}
