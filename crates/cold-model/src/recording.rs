@@ -14,8 +14,8 @@ mod words;
 pub use manifest::Manifest;
 pub use tables::{
     Advice, DeviceRead, Eviction, File, FileKind, Fill, FillCause, Frame, Lookup, LookupKind, Mapping,
-    PathFrom, Process, Readahead, ReadaheadKind, Stack, Stall, StallCause, Thread, Touch, TouchKind,
-    Transfer,
+    OffCpu, OffCpuReason, PathFrom, Process, Readahead, ReadaheadKind, Stack, Stall, StallCause, Thread,
+    Touch, TouchKind, Transfer,
 };
 
 /// Index of a row in [`Recording::files`].
@@ -52,6 +52,8 @@ pub struct Recording {
     pub transfers: Option<Vec<Transfer>>,
     /// Intervals in which a task of the tree did not run because it waited. Its own tree only.
     pub stalls: Option<Vec<Stall>>,
+    /// Times without a CPU, by beginning; those of [`Self::stalls`] among them.
+    pub off_cpu: Option<Vec<OffCpu>>,
     /// Path resolutions with their results. Its own tree only.
     pub lookups: Option<Vec<Lookup>>,
     /// File mappings of the tree's processes, to turn addresses into file offsets.
@@ -78,6 +80,7 @@ impl Recording {
             ("device_reads", of(self.device_reads.as_ref())),
             ("transfers", of(self.transfers.as_ref())),
             ("stalls", of(self.stalls.as_ref())),
+            ("off_cpu", of(self.off_cpu.as_ref())),
             ("lookups", of(self.lookups.as_ref())),
             ("mappings", of(self.mappings.as_ref())),
             ("stacks", of(self.stacks.as_ref())),

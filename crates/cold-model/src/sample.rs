@@ -69,6 +69,7 @@ pub fn empty() -> Recording {
         device_reads: Some(vec![]),
         transfers: Some(vec![]),
         stalls: Some(vec![]),
+        off_cpu: Some(vec![]),
         lookups: Some(vec![]),
         mappings: Some(vec![]),
         stacks: Some(vec![]),

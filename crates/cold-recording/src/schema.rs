@@ -124,6 +124,7 @@ pub(crate) fn visit(r: &Recording, visitor: &mut impl Visitor) -> Result<()> {
     some(visitor, &tables::DEVICE_READS, r.device_reads.as_ref())?;
     some(visitor, &tables::TRANSFERS, r.transfers.as_ref())?;
     some(visitor, &tables::STALLS, r.stalls.as_ref())?;
+    some(visitor, &tables::OFF_CPU, r.off_cpu.as_ref())?;
     some(visitor, &tables::LOOKUPS, r.lookups.as_ref())?;
     some(visitor, &tables::MAPPINGS, r.mappings.as_ref())?;
     if let Some(stacks) = &r.stacks {
@@ -150,6 +151,7 @@ pub(crate) fn collect(source: &mut impl Source) -> Result<Recording> {
         device_reads: source.rows(&tables::DEVICE_READS)?,
         transfers: source.rows(&tables::TRANSFERS)?,
         stalls: source.rows(&tables::STALLS)?,
+        off_cpu: source.rows(&tables::OFF_CPU)?,
         lookups: source.rows(&tables::LOOKUPS)?,
         mappings: source.rows(&tables::MAPPINGS)?,
         stacks: tables::nested(stacks, frames)?,
@@ -201,6 +203,7 @@ pub(crate) fn every_table() -> Recording {
         device_reads: Some(Vec::new()),
         transfers: Some(Vec::new()),
         stalls: Some(Vec::new()),
+        off_cpu: Some(Vec::new()),
         lookups: Some(Vec::new()),
         mappings: Some(Vec::new()),
         stacks: Some(Vec::new()),

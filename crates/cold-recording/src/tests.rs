@@ -27,7 +27,7 @@ fn what_is_written_is_read() {
     for sample in [sample::small(), sample::firefox_like(30_000, 3)] {
         let dir = finished(&sample);
         assert_eq!(read(dir.path()).unwrap(), sample);
-        assert_eq!(names(dir.path()).len(), 16);
+        assert_eq!(names(dir.path()).len(), 17);
     }
 }
 
@@ -42,6 +42,7 @@ fn a_table_that_was_not_recorded_stays_absent() {
         device_reads: None,
         transfers: None,
         stalls: None,
+        off_cpu: None,
         lookups: None,
         stacks: None,
         touches: Some(Vec::new()),

@@ -15,6 +15,7 @@ mod history;
 mod index;
 mod input;
 mod mounts;
+mod off_cpu;
 mod pages;
 mod reach;
 mod requests;

@@ -46,6 +46,8 @@ pub const PART_ANON: u32 = 1;
 pub const STALL_IOWAIT: u32 = 1;
 /// [`Stall::state`]: [`Stall::woken`] holds.
 pub const STALL_WOKEN: u32 = 2;
+/// [`Off::state`]: it could have gone on.
+pub const OFF_RUNNABLE: u32 = 4;
 
 /// [`ReadaheadEvent::kind`]: the reader waits for it.
 pub const READAHEAD_SYNC: u32 = 1;
@@ -165,6 +167,8 @@ pub enum Event<'a> {
     Done(Done),
     /// A task waited (for storage or uninterruptibly) and runs again.
     Stall(Stall),
+    /// A task was off the CPU for another reason and runs again.
+    Off(Off),
     /// A system call.
     Call(Call<'a>),
     /// A fault by address.

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 use cold_model::Dev;
 use cold_model::Nanos;
 use cold_model::recording::tables::{
-    Advice, Eviction, File, FileKind, FillCause, Frame, Lookup, LookupKind, Mapping, PathFrom, Stack, Stall,
-    StallCause,
+    Advice, Eviction, File, FileKind, FillCause, Frame, Lookup, LookupKind, Mapping, OffCpu, OffCpuReason,
+    PathFrom, Stack, Stall, StallCause,
 };
 use cold_model::recording::{FileIdx, Recording};
 use cold_stats::Pcg;
@@ -354,6 +354,7 @@ impl Sim {
         }
         let ended = until + 3_000 + self.r.below(30_000);
         let fault = cause == StallCause::Fault;
+        let system_call = (!fault).then_some(if cause == StallCause::Lookup { 257 } else { 0 });
         self.out.stalls.get_or_insert_default().push(Stall {
             began: Nanos(task.clock + 900),
             woken: Some(Nanos(until)),
@@ -363,9 +364,19 @@ impl Sim {
             cause,
             file: Some(file as FileIdx),
             page: Some(page),
-            system_call: (!fault).then_some(if cause == StallCause::Lookup { 257 } else { 0 }),
+            system_call,
             lookup,
             stack: Some(self.r.below(200) as u32),
+        });
+        self.out.off_cpu.get_or_insert_default().push(OffCpu {
+            began: Nanos(task.clock + 900),
+            woken: Some(Nanos(until)),
+            ended: Nanos(ended),
+            pid: task.pid,
+            tid: task.tid,
+            reason: OffCpuReason::Storage,
+            system_call,
+            waker: None,
         });
         self.events += 1;
         task.clock = ended;
@@ -388,6 +399,7 @@ impl Sim {
         sorted(&mut out.readahead, |t| t.at);
         sorted(&mut out.advice, |t| t.at);
         sorted(&mut out.stalls, |t| t.began);
+        sorted(&mut out.off_cpu, |t| t.began);
         sorted(&mut out.mappings, |t| t.at);
         out.transfers.iter_mut().for_each(|t| t.sort_by_key(|t| t.request));
         out

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use cold_model::Dev;
 use cold_model::Nanos;
 use cold_model::recording::tables::{
-    Began, FileKind, FillCause, LookupKind, PathFrom, ReadaheadKind, StallCause, TouchKind,
+    Began, FileKind, FillCause, LookupKind, OffCpuReason, PathFrom, ReadaheadKind, StallCause, TouchKind,
 };
 use parquet::data_type::ByteArray;
 
@@ -184,6 +184,9 @@ words! {
     StallCause {
         Fault = "fault", Read = "read", Lookup = "lookup", Exec = "exec", Write = "write",
         OtherStorage = "other_storage", Journal = "journal", Lock = "lock", Other = "other"
+    }
+    OffCpuReason {
+        Storage = "storage", Lock = "lock", Event = "event", Sleep = "sleep", Runnable = "runnable", Other = "other"
     }
     LookupKind {
         Open = "open", Stat = "stat", Access = "access", Readlink = "readlink", Exec = "exec", List = "list",

@@ -1,8 +1,8 @@
 //! Every table with its columns, in the documented order.
 
 use cold_model::recording::tables::{
-    Advice, DeviceRead, Eviction, File, Fill, Frame, Lookup, Mapping, Process, Readahead, Stack, Stall,
-    Thread, Touch, Transfer,
+    Advice, DeviceRead, Eviction, File, Fill, Frame, Lookup, Mapping, OffCpu, Process, Readahead, Stack,
+    Stall, Thread, Touch, Transfer,
 };
 
 use super::{About, Cell, Column, ColumnKind, Field, Table};
@@ -269,6 +269,23 @@ table! {
     system_call, "", "Number of the system call in progress. Null: a fault from user mode.";
     lookup as ColumnKind::Ref("lookups"), "", "The lookup in progress. Null: none.";
     stack as STACK, "", "User stack. Null: none was taken.";
+}
+
+table! {
+    OFF_CPU: OffCpu = "off_cpu", "A B",
+        "Intervals in which a task of the tree was off the CPU and came back: those of `stalls`, and all others. Not where \
+        every process is recorded.";
+    check |r, _| (r.ended < r.began).then_some("an interval that ends before it begins");
+    began, "ns", "When the task left the CPU.";
+    woken, "ns", "When it was woken; from then on it waited for a CPU. Null: not seen, or it was runnable all the time.";
+    ended, "ns", "When it ran again.";
+    pid, "", "Process.";
+    tid, "", "Thread.";
+    reason, "", "`storage`. `lock`: of the kernel. `event`: in a system call, for what another task, a timer or a network \
+        does (pipe, socket, futex, poll, a child's end). `sleep`: it asked for it. `runnable`: for nothing but a CPU. `other`: \
+        none of these, or not known.";
+    system_call, "", "Number of the system call in progress. Null: none was, or it is not known.";
+    waker, "", "Thread that woke it. Null: an interrupt did (a timer, a device), or it is not known.";
 }
 
 table! {

@@ -7,7 +7,8 @@ use cold_model::file::Content;
 use cold_model::kernel::faults_map_whole_folios;
 use cold_model::recording::manifest::{Manifest, Subject, Tier};
 use cold_model::recording::{
-    Eviction, FileIdx, FileKind, Lookup, Mapping, Readahead, ReadaheadKind, Recording, StackIdx, Stall,
+    Eviction, FileIdx, FileKind, Lookup, Mapping, OffCpu, Readahead, ReadaheadKind, Recording, StackIdx,
+    Stall,
 };
 use cold_model::{Nanos, recording};
 
@@ -21,7 +22,7 @@ use super::requests::Requests;
 use super::space::Spaces;
 use super::stacks::{self, Stacks};
 use super::tasks::Tasks;
-use super::{calls, side_band};
+use super::{calls, off_cpu, side_band};
 use crate::machine::Machine;
 use crate::raw;
 use crate::syscalls::{Class, class};
@@ -44,6 +45,7 @@ pub(super) struct Builder<'a> {
     pub(super) mappings: Vec<Mapping>,
     requests: Requests,
     stalls: Vec<(Stall, ContextKey)>,
+    off_cpu: Vec<OffCpu>,
     lookups: Vec<(Lookup, ContextKey)>,
     advice: Vec<recording::Advice>,
     readahead: Vec<Readahead>,
@@ -83,6 +85,7 @@ impl<'a> Builder<'a> {
             mappings: Vec::new(),
             requests: Requests::default(),
             stalls: Vec::new(),
+            off_cpu: Vec::new(),
             lookups: Vec::new(),
             advice: Vec::new(),
             readahead: Vec::new(),
@@ -126,6 +129,7 @@ impl<'a> Builder<'a> {
                 }
             }
             raw::Event::Stall(s) if in_tree => self.stall(head, s),
+            raw::Event::Off(o) if in_tree => self.off_cpu.push(off_cpu::off(head, o)),
             raw::Event::Call(c) if in_tree => self.call(head, c),
             raw::Event::Request(r) => self.requests.issued(head, r, in_tree, &mut self.files, self.page),
             raw::Event::Done(d) => self.requests.done(head.at, d),
@@ -155,7 +159,11 @@ impl<'a> Builder<'a> {
                 self.page_event(head, &record.event, in_tree);
             }
             raw::Event::PageFault(f) => self.page_fault(head, f, in_tree),
-            raw::Event::Stall(_) | raw::Event::Call(_) | raw::Event::File(_) | raw::Event::Unknown => {}
+            raw::Event::Stall(_)
+            | raw::Event::Off(_)
+            | raw::Event::Call(_)
+            | raw::Event::File(_)
+            | raw::Event::Unknown => {}
         }
     }
 
@@ -191,6 +199,7 @@ impl<'a> Builder<'a> {
         let iowait = raw.state & raw::STALL_IOWAIT != 0;
         let waiting = self.waiting.remove(&(head.tid, raw.began));
         let cause = causes::stall(raw.context.doing, raw.context.syscall, iowait, waiting);
+        self.off_cpu.push(off_cpu::stall(head, raw, cause));
         let Some(cause) = cause else { return };
         let place = match raw.context.doing {
             raw::Doing::Fault => {
@@ -307,6 +316,7 @@ impl<'a> Builder<'a> {
         self.mappings.sort_by_key(by_time);
         self.lookups.sort_by_key(|(l, _)| l.at);
         self.stalls.sort_by_key(|(s, _)| s.began);
+        self.off_cpu.sort_by_key(|o| o.began);
         self.advice.sort_by_key(|a| a.at);
         let (lookups, stalls) = self.joined();
         let wanted = manifest.stacks != recording::manifest::StackMethod::None;
@@ -324,6 +334,7 @@ impl<'a> Builder<'a> {
             device_reads: bpf.then_some(reads),
             transfers: bpf.then_some(transfers),
             stalls: bpf.then_some(stalls),
+            off_cpu: (bpf && manifest.subject != Subject::Machine).then_some(self.off_cpu),
             lookups: bpf.then_some(lookups),
             mappings: perf.then_some(self.mappings),
             stacks: has_stacks.then_some(self.stacks.rows),

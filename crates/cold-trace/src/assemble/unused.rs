@@ -41,6 +41,7 @@ fn each_name(r: &mut Recording, mut f: impl FnMut(&mut FileIdx)) {
         device_reads: _,
         transfers,
         stalls,
+        off_cpu: _,
         lookups,
         mappings,
         stacks,

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use cold_model::{Bytes, Nanos};
 use cold_sys::ringbuf::RingPositions;
 use libbpf_rs::{MapCore, MapHandle, RingBufferBuilder};
+use rustix::process::setpriority_process;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Between two looks.
@@ -20,6 +21,8 @@ const PERIOD: Duration = Duration::from_millis(20);
 const LEFT_AT_MOST: Duration = Duration::from_secs(1);
 /// Or until so much of the buffer is full (a quarter): the rest holds what comes until the next look.
 const FULL: u64 = 4;
+/// The thread's niceness while there is room: it works on CPUs that are idle, and gets 1.5 % of a busy one.
+const LOWEST: i32 = 19;
 /// Events are handed on in pieces of about this size, each of whole records.
 const PIECE: usize = 256 << 10;
 
@@ -92,7 +95,8 @@ impl<W: Write + Send + 'static> Consumer<W> {
 
 /// When events are taken out. Taking them costs CPU time that the start wants (17 MB of a cold Firefox: 31 to 37 ms,
 /// beside 1.3 s on two CPUs), so they are left in the buffer while it works, and taken when it rests: when none has
-/// come since the look before. But never later than [`LEFT_AT_MOST`] or than a part of the buffer is full.
+/// come since the look before. But never later than [`LEFT_AT_MOST`] or than a part of the buffer is full: only
+/// then it is urgent, and no matter of idle CPUs.
 struct Pace {
     /// Bytes of the buffer.
     size: u64,
@@ -101,15 +105,31 @@ struct Pace {
     taken: Instant,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    No,
+    Yes,
+    Urgently,
+}
+
 impl Pace {
-    fn is_due(&mut self, put_in: u64, waiting: u64, now: Instant) -> bool {
+    fn due(&mut self, put_in: u64, waiting: u64, now: Instant) -> Due {
         let rests = std::mem::replace(&mut self.put_in, put_in) == put_in;
-        let due = rests || waiting >= self.size / FULL || now - self.taken >= LEFT_AT_MOST;
-        if due {
-            self.taken = now;
-        }
+        let due = if waiting >= self.size / FULL {
+            Due::Urgently
+        } else if rests || now - self.taken >= LEFT_AT_MOST {
+            Due::Yes
+        } else {
+            return Due::No;
+        };
+        self.taken = now;
         due
     }
+}
+
+/// Sets the calling thread's niceness. Where that is refused it stays as it is, and only disturbs more.
+fn be_nice(niceness: i32) {
+    let _refused = setpriority_process(None, niceness);
 }
 
 fn run<W: Write>(map: &MapHandle, sink: W, end: &Receiver<()>) -> io::Result<Taken<W>> {
@@ -130,14 +150,24 @@ fn run<W: Write>(map: &MapHandle, sink: W, end: &Receiver<()>) -> io::Result<Tak
         let ring = builder.build().map_err(io::Error::other)?;
         let positions = RingPositions::of(map).map_err(io::Error::other)?;
         let mut pace = Pace { size: map.max_entries().into(), put_in: 0, taken: Instant::now() };
+        be_nice(LOWEST);
         loop {
             let last = end.recv_timeout(PERIOD) == Err(RecvTimeoutError::Disconnected);
-            if pace.is_due(positions.put_in(), positions.waiting(), Instant::now()) || last {
-                ring.consume().map_err(io::Error::other)?;
-                piece.borrow_mut().look_is_over();
+            let due = pace.due(positions.put_in(), positions.waiting(), Instant::now());
+            if due == Due::No && !last {
+                continue;
             }
+            let waited_for = due == Due::Urgently || last;
+            if waited_for {
+                be_nice(0);
+            }
+            ring.consume().map_err(io::Error::other)?;
+            piece.borrow_mut().look_is_over();
             if last {
                 break;
+            }
+            if waited_for {
+                be_nice(LOWEST);
             }
         }
     }
@@ -156,12 +186,12 @@ mod tests {
         let began = Instant::now();
         let at = |ms| began + Duration::from_millis(ms);
         let mut pace = Pace { size: 64 << 20, put_in: 0, taken: began };
-        assert!(!pace.is_due(1 << 20, 1 << 20, at(20)), "events come");
-        assert!(!pace.is_due(2 << 20, 2 << 20, at(40)));
-        assert!(pace.is_due(2 << 20, 2 << 20, at(60)), "none came");
-        assert!(pace.is_due(18 << 20, 16 << 20, at(80)), "a quarter is full");
-        assert!(!pace.is_due(19 << 20, 1 << 20, at(1079)));
-        assert!(pace.is_due(20 << 20, 2 << 20, at(1080)), "a second is over");
-        assert!(!pace.is_due(21 << 20, 3 << 20, at(1100)), "and counts from there");
+        assert_eq!(pace.due(1 << 20, 1 << 20, at(20)), Due::No, "events come");
+        assert_eq!(pace.due(2 << 20, 2 << 20, at(40)), Due::No);
+        assert_eq!(pace.due(2 << 20, 2 << 20, at(60)), Due::Yes, "none came");
+        assert_eq!(pace.due(18 << 20, 16 << 20, at(80)), Due::Urgently, "a quarter is full");
+        assert_eq!(pace.due(19 << 20, 1 << 20, at(1079)), Due::No);
+        assert_eq!(pace.due(20 << 20, 2 << 20, at(1080)), Due::Yes, "a second is over");
+        assert_eq!(pace.due(21 << 20, 3 << 20, at(1100)), Due::No, "and counts from there");
     }
 }

@@ -37,6 +37,7 @@ enum cold_kind {
 	COLD_STACK = 18,     /* struct cold_stack, then frames */
 	COLD_STACK_COPY = 19,/* struct cold_stack_copy, then the bytes of the stack */
 	COLD_WAIT = 20,      /* struct cold_stack, then frames of the kernel: where a stall waits */
+	COLD_OFF = 21,       /* struct cold_off */
 };
 
 /* cold_header.flags */
@@ -246,6 +247,7 @@ _Static_assert(sizeof(struct cold_done) == 48, "done");
 /* cold_stall.state */
 #define COLD_S_IOWAIT 1u  /* in_iowait */
 #define COLD_S_WOKEN 2u   /* `woken` was seen */
+#define COLD_S_RUNNABLE 4u /* it could have gone on: preempted, or it gave the CPU to another */
 
 struct cold_stall {
 	struct cold_header head; /* at: it ran again */
@@ -256,10 +258,22 @@ struct cold_stall {
 	__u64 ip;
 	__u32 task_state; /* prev_state as sched_switch tells it */
 	__u32 state;
-	__u32 waker;      /* tid of the task in whose context it was woken; 0: not seen */
+	__u32 waker;      /* tid of the task that woke it; 0: not known, or an interrupt did */
 	__u32 pad;
 };
 _Static_assert(sizeof(struct cold_stall) == 112, "stall");
+
+/* A task was off the CPU without waiting uninterruptibly. */
+struct cold_off {
+	struct cold_header head; /* at: it ran again */
+	__u64 began;
+	__u64 woken;
+	__s32 syscall; /* in progress; -1: none */
+	__u32 state;   /* COLD_S_* */
+	__u32 waker;   /* as in cold_stall */
+	__u32 pad;
+};
+_Static_assert(sizeof(struct cold_off) == 56, "off");
 
 /*
  * A system call of the tree: path calls with their path (relative ones with the directory they are

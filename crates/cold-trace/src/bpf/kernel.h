@@ -55,6 +55,9 @@ enum {
 #define PF_KTHREAD 0x00200000u
 #define TASK_UNINTERRUPTIBLE 2u
 #define TASK_NOLOAD 0x400u
+#define TASK_DEAD 0x80u
+#define SERVING_INTERRUPT 0xff0100u /* preempt_count: NMI, hard interrupts, a soft interrupt being served */
+#define THREAD_SIZE (16u << 10) /* x86, without KASAN */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -171,10 +174,12 @@ struct signal_struct {
 };
 struct thread_info {
 	unsigned long flags;
-	u32 status; /* x86 */
+	u32 status;        /* x86 */
+	u64 preempt_count; /* arm64; its upper half is something else */
 };
 struct task_struct {
 	struct thread_info thread_info;
+	void *stack;
 	unsigned int __state;
 	unsigned int flags;
 	s32 pid;

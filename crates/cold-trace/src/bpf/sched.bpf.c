@@ -103,7 +103,70 @@ static __always_inline u32 state_of_task(struct task_struct *task)
 	return bpf_core_field_exists(old->state) ? old->state : task->__state;
 }
 
-static __always_inline void runs_again(struct task_state *task, u32 tid)
+/*
+ * Whether it is the current task's doing that this program runs, and no interrupt's. `preempt_count` would say it, but
+ * on x86 that is a variable of the CPU, whose address not every kernel tells (KALLSYMS_ALL). Interrupts that come while
+ * the kernel runs have a stack of their own there; those that come while the program runs have not, but then no call
+ * is in progress. Where it cannot be known (before 5.17; soft interrupts that a call serves at its end, as for packets
+ * to the own machine) nobody's doing is the answer.
+ */
+static __always_inline bool by_current_task(u64 *ctx)
+{
+#if defined(COLD_OLD)
+	(void)ctx;
+	return false;
+#elif defined(__TARGET_ARCH_x86)
+	struct task_struct *me = bpf_get_current_task_btf();
+	struct add_run *run = add_run();
+
+	if (!run)
+		return false;
+	/* Through memory: of a pointer that it knows as one the verifier allows no arithmetic. */
+	*(volatile u64 *)&run->stack = (u64)ctx;
+	if (*(volatile u64 *)&run->stack - (u64)me->stack >= THREAD_SIZE)
+		return false;
+	return me->flags & PF_KTHREAD || REGS_CALL((struct pt_regs *)bpf_task_pt_regs(me)) >= 0;
+#else
+	(void)ctx;
+	return !(CURRENT(thread_info.preempt_count) & SERVING_INTERRUPT);
+#endif
+}
+
+/* The call that the current task is in, looked at when it began or not. */
+static __always_inline s32 current_call(struct task_state *task)
+{
+#ifdef COLD_OLD
+	return task->call_at ? task->call : -1;
+#else
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+
+	(void)task;
+	return is_compat() ? -1 : REGS_CALL(regs);
+#endif
+}
+
+static __always_inline void tell_off(struct task_state *task, u32 tid)
+{
+	struct cold_off *event = RESERVE(cold_off, COLD_LOST_STALLS);
+
+	if (!event)
+		return;
+	event->head.at = bpf_ktime_get_ns();
+	event->head.pid = task->pid;
+	event->head.tid = tid;
+	event->head.kind = COLD_OFF;
+	event->head.bytes = sizeof(*event);
+	event->head.flags = COLD_IN_TREE;
+	event->began = task->began;
+	event->woken = task->woken;
+	event->syscall = task->off_call;
+	event->state = task->stall_state | (task->woken ? COLD_S_WOKEN : 0);
+	event->waker = task->waker;
+	event->pad = 0;
+	SUBMIT(event);
+}
+
+static __always_inline void tell_stall(struct task_state *task, u32 tid)
 {
 	struct cold_stall *event = RESERVE(cold_stall, COLD_LOST_STALLS);
 
@@ -125,6 +188,14 @@ static __always_inline void runs_again(struct task_state *task, u32 tid)
 		event->pad = 0;
 		SUBMIT(event);
 	}
+}
+
+static __always_inline void runs_again(struct task_state *task, u32 tid)
+{
+	if (task->stalls)
+		tell_stall(task, tid);
+	else
+		tell_off(task, tid);
 	task->began = 0;
 }
 
@@ -140,7 +211,10 @@ PROGRAM(sched_switch, task_switch)
 	/* The current task's. At most what runs on the CPUs at the end of a recording is not told. */
 	tell_adds();
 	u32 state = knobs.prev_state ? (u32)ARG(3) : state_of_task(prev);
-	if (preempted || !state || !waits(prev, state))
+	bool runnable = preempted || !state, stalls = !runnable && waits(prev, state);
+
+	/* Of every process of the machine only what waits for storage or a lock. */
+	if (!prev->pid || state & TASK_DEAD || (knobs.all && !stalls))
 		return;
 	/* The current task is still the one that leaves. */
 	task = my_state();
@@ -149,7 +223,13 @@ PROGRAM(sched_switch, task_switch)
 	/* First of all: it may be woken while the rest of this runs. */
 	task->woken = 0;
 	task->waker = 0;
+	task->stalls = stalls;
 	task->began = bpf_ktime_get_ns();
+	if (!stalls) {
+		task->stall_state = runnable ? COLD_S_RUNNABLE : 0;
+		task->off_call = current_call(task);
+		return;
+	}
 	task->stall_state = BPF_CORE_READ_BITFIELD(prev, in_iowait) ? COLD_S_IOWAIT : 0;
 	task->task_state = state;
 	notice_call(task);
@@ -169,6 +249,7 @@ PROGRAM(sched_waking, task_waking)
 
 	if (task && task->began && !task->woken) {
 		task->woken = bpf_ktime_get_ns();
-		task->waker = (u32)bpf_get_current_pid_tgid();
+		if (by_current_task(ctx))
+			task->waker = (u32)bpf_get_current_pid_tgid();
 	}
 }

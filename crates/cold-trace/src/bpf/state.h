@@ -112,11 +112,13 @@ struct task_state {
 	struct cold_id known;
 	u64 stack_of;     /* the context whose stack was written */
 	u64 copied_of;    /* and whose stack was copied */
-	u64 began;        /* of the stall; 0: it runs */
+	u64 began;        /* it is off the CPU since; 0: it runs */
 	u64 woken;
 	struct cold_context stalled;
-	u32 waker;
-	u32 stall_state;
+	u32 waker;        /* 0: none that is known */
+	u32 stall_state;  /* COLD_S_* */
+	u32 stalls;       /* it waits uninterruptibly */
+	s32 off_call;     /* the call it is in, where it does not; -1: none */
 	u32 task_state;
 	u32 pid;
 	u32 looked_up;    /* lookups so far, where each may have a stack */
@@ -138,6 +140,7 @@ struct add_run {
 	struct cold_add add;
 	u64 next; /* page behind the run */
 	u64 mapping;
+	u64 stack; /* no part of it: see by_current_task() */
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -4,7 +4,7 @@ use cold_model::Dev;
 
 use super::{
     Add, Call, Context, Delete, Doing, Done, Error, Event, Exec, Exit, FileEvent, HEADER_BYTES, Header, Id,
-    PageFault, Pages, Part, RUN, ReadaheadEvent, Record, Request, StackCopy, StackEvent, Stall, Task,
+    Off, PageFault, Pages, Part, RUN, ReadaheadEvent, Record, Request, StackCopy, StackEvent, Stall, Task,
 };
 
 const PART_BYTES: usize = 32;
@@ -138,6 +138,13 @@ impl<'a> Cursor<'a> {
             18 => Event::Stack(self.stack()?),
             19 => Event::StackCopy(self.stack_copy()?),
             20 => Event::Wait(self.stack()?),
+            21 => Event::Off(Off {
+                began: self.u64()?,
+                woken: self.u64()?,
+                syscall: self.i32()?,
+                state: self.u32()?,
+                waker: self.u32()?,
+            }),
             _ => Event::Unknown,
         })
     }

@@ -253,7 +253,22 @@ pub struct Stall {
     pub task_state: u32,
     /// `STALL_*` flags.
     pub state: u32,
-    /// Thread in whose context it was woken; 0: not seen.
+    /// Thread that woke it; 0: not known, or an interrupt did.
+    pub waker: u32,
+}
+
+/// A task was off the CPU without waiting uninterruptibly; it ran again at the header's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Off {
+    /// It left the CPU.
+    pub began: u64,
+    /// It was woken, with [`STALL_WOKEN`](super::STALL_WOKEN).
+    pub woken: u64,
+    /// Number of the call in progress; -1: none.
+    pub syscall: i32,
+    /// [`STALL_WOKEN`](super::STALL_WOKEN), [`OFF_RUNNABLE`](super::OFF_RUNNABLE).
+    pub state: u32,
+    /// Thread that woke it; 0: not known, or an interrupt did.
     pub waker: u32,
 }
 

@@ -149,6 +149,18 @@ pub(super) fn stall(at: u64, context: Context, began: u64, woken: u64, state: u3
     body.u32(2).u32(state).u32(0).u32(0).record(15, at)
 }
 
+/// From `began` to `at`, woken in between.
+pub(super) fn off(
+    at: u64,
+    (began, woken): (u64, u64),
+    call: libc::c_long,
+    state: u32,
+    waker: u32,
+) -> Vec<u8> {
+    let body = Body::new().u64(began).u64(woken).u32((call as i32).cast_unsigned());
+    body.u32(state).u32(waker).u32(0).record(21, at)
+}
+
 pub(super) struct Call {
     pub(super) number: libc::c_long,
     pub(super) began: u64,

@@ -1,7 +1,7 @@
 //! Stalls, lookups, requests, stacks.
 
 use cold_model::Nanos;
-use cold_model::recording::{LookupKind, StallCause};
+use cold_model::recording::{LookupKind, OffCpuReason, StallCause};
 
 use super::*;
 
@@ -54,6 +54,30 @@ fn faults_locks_and_vfork() {
     assert_eq!(causes, [StallCause::Fault, StallCause::Other, StallCause::OtherStorage]);
     assert_eq!((rows[0].page, rows[0].system_call, rows[1].woken), (Some(3), None, None));
     assert_eq!(rows[2].file, None, "unknown stays unknown");
+}
+
+#[test]
+fn every_time_without_a_cpu_has_its_reason_and_who_ended_it() {
+    use OffCpuReason::{Event, Other, Runnable, Sleep, Storage};
+    let woken = crate::raw::STALL_WOKEN;
+    let r = run(&[
+        named(id(5), 10, "lib"),
+        stall(20, fault_context(10, id(5), 3), 12, 19, 3),
+        off(31, (25, 30), libc::SYS_futex, woken, 77),
+        off(41, (35, 40), libc::SYS_clock_nanosleep, woken, 0),
+        off(51, (45, 0), -1, crate::raw::OFF_RUNNABLE, 0),
+        off(61, (55, 54), -1, woken, 0),
+        stall(70, call_context(62, libc::SYS_clone, NOWHERE, 0), 63, 69, 2),
+    ]);
+    let rows = r.off_cpu.expect("a table");
+    let reasons: Vec<_> = rows.iter().map(|o| o.reason).collect();
+    assert_eq!(reasons, [Storage, Event, Sleep, Runnable, Other, Event]);
+    let (futex, preempted) = (&rows[1], &rows[3]);
+    assert_eq!((futex.began, futex.woken, futex.ended), (Nanos(25), Some(Nanos(30)), Nanos(31)));
+    assert_eq!((futex.system_call, futex.waker), (Some(libc::SYS_futex as u32), Some(77)));
+    assert_eq!((rows[2].waker, preempted.woken, preempted.system_call), (None, None, None));
+    assert_eq!(rows[4].woken, Some(Nanos(55)), "another CPU's clock");
+    assert_eq!(r.stalls.expect("a table").len(), 1, "a wait for a child is none for storage");
 }
 
 #[test]

@@ -165,6 +165,9 @@ fn layouts() -> Vec<Layout> {
             head, context, context.at => context.at, began => began, woken => woken, address => address, ip => ip,
             task_state => task_state, state => state, waker => waker, pad,
         }
+        COLD_OFF cold_off Off {
+            head, began => began, woken => woken, syscall => syscall, state => state, waker => waker, pad,
+        }
         COLD_CALL cold_call Call {
             head, began => began, result => result, args[0] => args[0], args[1] => args[1], args[2] => args[2],
             args[3] => args[3], args[4] => args[4], args[5] => args[5],
@@ -203,6 +206,7 @@ fn constants() -> Vec<(&'static str, u64)> {
         ("COLD_PART_ANON", raw::PART_ANON),
         ("COLD_S_IOWAIT", raw::STALL_IOWAIT),
         ("COLD_S_WOKEN", raw::STALL_WOKEN),
+        ("COLD_S_RUNNABLE", raw::OFF_RUNNABLE),
         ("COLD_RA_SYNC", raw::READAHEAD_SYNC),
         ("COLD_RA_ASYNC", raw::READAHEAD_ASYNC),
         ("COLD_RA_ORDER", raw::READAHEAD_ORDER),
