@@ -6,6 +6,7 @@
 
 mod advice;
 mod checks;
+pub mod clock;
 mod compare;
 mod context;
 pub mod cost;

@@ -12,8 +12,8 @@ use crate::observed::{ObservedFile, ObservedStart};
 use crate::recording::manifest::{Device, FileSystem, Tier};
 use crate::recording::tables::Began;
 use crate::recording::{
-    DeviceRead, Eviction, File, FileIdx, FileKind, Fill, FillCause, Lookup, LookupKind, PathFrom, Process,
-    Recording, RequestIdx, Stall, StallCause, Touch, TouchKind, Transfer,
+    DeviceRead, Eviction, File, FileIdx, FileKind, Fill, FillCause, Lookup, LookupKind, OffCpu, OffCpuReason,
+    PathFrom, Process, Recording, RequestIdx, Stall, StallCause, Touch, TouchKind, Transfer,
 };
 use crate::{Bytes, Known, Nanos};
 
@@ -226,6 +226,21 @@ impl Recording {
             stack: None,
         };
         put(&mut self.stalls, row)
+    }
+
+    /// Task `tid` of process 10 had no CPU for so long.
+    pub fn off_cpu(&mut self, at: u64, took: u64, tid: u32, reason: OffCpuReason) -> &mut OffCpu {
+        let row = OffCpu {
+            began: ms(at),
+            woken: (reason != OffCpuReason::Runnable).then_some(ms(at + took)),
+            ended: ms(at + took),
+            pid: 10,
+            tid,
+            reason,
+            system_call: None,
+            waker: None,
+        };
+        put(&mut self.off_cpu, row)
     }
 
     /// A lookup of 1 ms, which gave `result` (negative: the error's number).

@@ -1,14 +1,13 @@
 //! One recording → what that start needed: files, page ranges, metadata, each with its need time.
 //!
 //! Need is recorded on cache hits too, so warm starts teach as well as cold ones. The **need time** of a page is
-//! the wall time from the exec to its first touch, less the time in which the touching task waited for
-//! storage before (module `clock`): when it would be needed if nothing had to be read.
+//! the time from the exec to its first touch by the dependency clock (`cold_analyze::clock`): when it would be needed
+//! if nothing had to be read.
 //!
 //! Not learnt, because a later start cannot use it: files that this start wrote, deleted ones, files of
 //! file systems in memory, of the kernel or on a network, whatever has no path, lookups that found nothing,
 //! names whose blocks another one's lookup reads (module `names`).
 
-mod clock;
 mod doubt;
 mod left_out;
 mod metadata;
@@ -20,6 +19,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use cold_analyze::Window;
+use cold_analyze::clock::DependencyClock;
 use cold_model::Dev;
 use cold_model::bench::STILL_COLD;
 use cold_model::file_system::Inode;
@@ -28,7 +28,6 @@ use cold_model::recording::manifest::{Subject, Tier};
 use cold_model::recording::{Recording, TouchKind, tables};
 use cold_plan::plan::{FileKind, PAGE, PlanFile, Range};
 
-use clock::Clock;
 pub use doubt::Doubt;
 pub use left_out::LeftOut;
 use select::Selection;
@@ -159,7 +158,7 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
     if recording.touches.is_none() {
         return Err(WhyNot::NoTouches);
     }
-    let clock = Clock::of(recording, window);
+    let clock = DependencyClock::of(recording, window);
     let cold = m.state.wanted == "cold";
     let complete = m.complete && m.lost_events() == 0;
     let full = matches!(m.tier, Tier::A | Tier::B);

@@ -407,7 +407,8 @@ pub struct OffCpu {
     pub reason: OffCpuReason,
     /// Number of the system call in progress; `None`: none was, or it is not known.
     pub system_call: Option<u32>,
-    /// Thread id of the task that woke it; `None`: an interrupt did (a timer, a device), or it is not known.
+    /// Thread id of the task that woke it, or made it: a new task's first interval lasts until it first runs.
+    /// `None`: an interrupt did (a timer, a device), or it is not known.
     pub waker: Option<u32>,
 }
 

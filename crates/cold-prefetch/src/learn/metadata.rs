@@ -10,9 +10,9 @@ use cold_model::recording::{self, FileIdx, LookupKind, Recording};
 use cold_plan::plan::{FileKind, PAGE, Range};
 
 use super::With;
-use super::clock::Clock;
 use super::pages::push;
 use super::select::Selection;
+use cold_analyze::clock::DependencyClock;
 
 /// Blocks that were read from block devices because a file system wanted them. Only reading shows them: a
 /// warm start needs them as well, and nobody sees it.
@@ -21,7 +21,7 @@ use super::select::Selection;
 /// the 350 names of a `python3` with imports. Of these, only blocks with the inode of a planned name are kept.
 pub(super) fn blocks(
     recording: &Recording,
-    clock: &Clock,
+    clock: &DependencyClock,
     with: &With<'_>,
     selection: &mut Selection<'_>,
     ranges: &mut Vec<Range>,
@@ -94,7 +94,7 @@ fn in_vain(recording: &Recording, with: &With<'_>, names: &[PathBuf]) -> HashSet
 /// directories on the way there: 4 ms behind what is being read ahead for it, on a disk of 40 µs per read.
 pub(super) fn interpreters(
     recording: &Recording,
-    clock: &Clock,
+    clock: &DependencyClock,
     with: &With<'_>,
     selection: &mut Selection<'_>,
 ) {
@@ -116,7 +116,7 @@ pub(super) fn interpreters(
 }
 
 /// Names and directories that were found. What is not there is not looked up again.
-pub(super) fn lookups(recording: &Recording, clock: &Clock, selection: &mut Selection<'_>) {
+pub(super) fn lookups(recording: &Recording, clock: &DependencyClock, selection: &mut Selection<'_>) {
     for l in recording.lookups.iter().flatten() {
         if l.result < 0 || !clock.before_ready(l.at) || l.at < clock.exec() && l.kind != LookupKind::Exec {
             continue;

@@ -11,8 +11,8 @@ use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, Touch, Touc
 use cold_plan::plan::{FileKind as PlanKind, PAGE, PlanFile, Range};
 
 use super::JOIN_NS;
-use super::clock::Clock;
 use super::select::Selection;
+use cold_analyze::clock::DependencyClock;
 
 /// Files up to this size are read whole by the kernel at the first read (the default read-ahead), so
 /// they are taken whole where it is not seen which pages were read.
@@ -29,7 +29,7 @@ struct Need {
 /// All ranges of regular files, in no particular order.
 pub(super) fn ranges(
     recording: &Recording,
-    clock: &Clock,
+    clock: &DependencyClock,
     selection: &mut Selection<'_>,
     reads_seen: bool,
 ) -> Vec<Range> {
@@ -73,7 +73,7 @@ pub(super) fn ranges(
     out
 }
 
-fn need(t: &Touch, clock: &Clock) -> Need {
+fn need(t: &Touch, clock: &DependencyClock) -> Need {
     let pages = t.first_page..t.first_page.saturating_add(u64::from(t.pages));
     Need { file: t.file, pages, at_ns: clock.need(t.at, t.tid) }
 }
@@ -86,7 +86,7 @@ fn known_to_the_program(recording: &Recording) -> HashSet<FileIdx> {
 
 /// Where reads are not seen, what was read from storage stands for them: an upper bound by read-ahead.
 /// At tiers C and D its times are not known either; the file's first mapping or touch stands for them.
-fn filled(recording: &Recording, clock: &Clock, usage: &[Usage]) -> Vec<Need> {
+fn filled(recording: &Recording, clock: &DependencyClock, usage: &[Usage]) -> Vec<Need> {
     let mut first: HashMap<FileIdx, u64> = HashMap::new();
     for m in recording.mappings.iter().flatten().filter(|m| clock.before_ready(m.at)) {
         let need = clock.need(m.at, m.pid);
@@ -182,7 +182,7 @@ pub(super) fn push(out: &mut Vec<Range>, file: u32, pages: &Pages, need_ns: u64,
 pub(super) fn add_opened(
     ranges: &mut Vec<Range>,
     opened: &observed::ObservedStart,
-    clock: &Clock,
+    clock: &DependencyClock,
     selection: &mut Selection<'_>,
     page: u64,
 ) {

@@ -4,7 +4,8 @@ use cold_model::Dev;
 use cold_model::recording::manifest::{FileSystem, Tier};
 use cold_model::recording::tables::Began;
 use cold_model::recording::{
-    File, FileKind as Kind, FillCause, LookupKind, Mapping, PathFrom, Process, StallCause, Thread,
+    File, FileKind as Kind, FillCause, LookupKind, Mapping, OffCpuReason, PathFrom, Process, StallCause,
+    Thread,
 };
 use cold_model::sample::{DISK, empty, ms};
 use cold_model::{Bytes, FileId, Known, Nanos};
@@ -57,9 +58,10 @@ pub(super) fn touch(
     (row.pid, row.tid) = (tid, tid);
 }
 
-fn stall(r: &mut Recording, from: u64, to: u64, tid: u32, cause: StallCause) {
+fn waits(r: &mut Recording, from: u64, to: u64, tid: u32, cause: StallCause) {
     let row = r.stall(from, to - from, cause);
     (row.pid, row.tid) = (tid, tid);
+    r.off_cpu(from, to - from, tid, OffCpuReason::Storage).system_call = Some(0);
 }
 
 pub(super) fn lookup(
@@ -89,10 +91,10 @@ fn needs(r: &Recording) -> Vec<u64> {
 fn waits_of_the_needing_line_are_taken_out() {
     let mut r = recording();
     // The main thread waits from 2 to 22 ms; its worker, begun at 30, from 40 to 50.
-    stall(&mut r, 2, 22, 10, StallCause::Fault);
+    waits(&mut r, 2, 22, 10, StallCause::Fault);
     thread(&mut r, 11, 10, 30);
-    stall(&mut r, 40, 50, 11, StallCause::Read);
-    stall(&mut r, 60, 70, 10, StallCause::Write);
+    waits(&mut r, 40, 50, 11, StallCause::Read);
+    waits(&mut r, 60, 70, 10, StallCause::Write);
     touch(&mut r, 2, 10, 0, 0..1, TouchKind::Fault);
     touch(&mut r, 25, 10, 0, 10..11, TouchKind::Fault);
     touch(&mut r, 55, 11, 0, 20..21, TouchKind::Fault);
@@ -106,18 +108,20 @@ fn waits_of_the_needing_line_are_taken_out() {
 #[test]
 fn a_childs_needs_follow_its_parents_and_the_parent_waits_for_it() {
     let mut r = recording();
-    stall(&mut r, 2, 12, 10, StallCause::Exec);
-    // Two waits at the same time count once.
+    waits(&mut r, 2, 12, 10, StallCause::Exec);
     process(&mut r, 20, 10, 15, Began::Fork, Some(60));
-    stall(&mut r, 20, 40, 20, StallCause::Read);
+    waits(&mut r, 20, 40, 20, StallCause::Read);
     thread(&mut r, 21, 20, 18);
-    stall(&mut r, 30, 50, 21, StallCause::Fault);
+    waits(&mut r, 30, 50, 21, StallCause::Fault);
+    let child = r.off_cpu(57, 3, 10, OffCpuReason::Event);
+    child.waker = Some(20);
     touch(&mut r, 18, 20, 0, 0..1, TouchKind::Fault);
     touch(&mut r, 45, 20, 0, 10..11, TouchKind::Fault);
     touch(&mut r, 55, 10, 0, 20..21, TouchKind::Fault);
     touch(&mut r, 71, 10, 0, 30..31, TouchKind::Fault);
-    // 18-1-10; 45-1-10-20; before the child's end 55-1-10; after it 71-1-10-30.
-    assert_eq!(needs(&r), [7, 14, 30, 44]);
+    // 18-1-10; 45-1-10-20; before the wait for the child 55-1-10. That would not have been one, for without its wait
+    // the child ends at 60-1-10-20, and the parent asks at 57-1-10: 71-1-10-3.
+    assert_eq!(needs(&r), [7, 14, 44, 57]);
 }
 
 #[test]

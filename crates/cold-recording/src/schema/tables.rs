@@ -285,7 +285,7 @@ table! {
         does (pipe, socket, futex, poll, a child's end). `sleep`: it asked for it. `runnable`: for nothing but a CPU. `other`: \
         none of these, or not known.";
     system_call, "", "Number of the system call in progress. Null: none was, or it is not known.";
-    waker, "", "Thread that woke it. Null: an interrupt did (a timer, a device), or it is not known.";
+    waker, "", "Thread that woke it, or made it: a new task's first interval lasts until it first runs. Null: an interrupt did (a timer, a device), or it is not known.";
 }
 
 table! {

@@ -15,6 +15,20 @@ static __always_inline void task_event(struct cold_task *event, u16 kind, struct
 	head_of(&event->head, kind, sizeof(*event));
 }
 
+/* Until it first runs, a new task waits for a CPU: off_cpu tells by this who made it. */
+static __always_inline void is_born(struct task_struct *child, u32 pid)
+{
+	struct task_state *state = state_of(BPF_CORE_READ(child, pid), pid);
+
+	if (!state)
+		return;
+	state->woken = state->began = bpf_ktime_get_ns();
+	state->waker = (u32)bpf_get_current_pid_tgid();
+	state->stalls = 0;
+	state->stall_state = COLD_S_RUNNABLE;
+	state->off_call = -1;
+}
+
 PROGRAM(sched_process_fork, process_fork)
 {
 	struct task_struct *parent = (void *)ctx[0], *child = (void *)ctx[1];
@@ -29,6 +43,8 @@ PROGRAM(sched_process_fork, process_fork)
 		return;
 	if (pid != from && bpf_map_update_elem(&tree, &pid, &one, BPF_ANY))
 		lose(COLD_LOST_PROCESSES);
+	if (!knobs.all)
+		is_born(child, pid);
 	event = RESERVE(cold_task, COLD_LOST_PROCESSES);
 	if (!event)
 		return;

@@ -38,5 +38,6 @@ mod trace_attach;
 mod trace_disk;
 mod trace_places;
 mod trace_storm;
+mod trace_waits;
 mod user;
 mod why;
