@@ -5,4 +5,5 @@
 //!
 //! Start reading at [`op`]: what programs do, and what a page cache answers.
 
+pub mod disk;
 pub mod op;
