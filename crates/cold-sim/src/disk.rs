@@ -8,6 +8,7 @@
 //! Everything is arithmetic on given times, so the same requests give the same times on any machine.
 
 mod heads;
+pub(crate) mod layout;
 mod limit;
 mod preset;
 #[cfg(test)]
@@ -17,6 +18,7 @@ use cold_model::DeviceModel;
 use cold_stats::Pcg;
 
 pub use heads::Heads;
+pub use layout::Layout;
 pub use limit::{Limit, Unit};
 pub use preset::Preset;
 
@@ -75,11 +77,8 @@ impl Model {
         let per_second = |ns_per_byte: f64| (ns_per_byte > 0.0).then(|| (1e9 / ns_per_byte) as u64);
         let most = device.depths.iter().map(|d| d.iops).fold(0.0, f64::max);
         let depth = device.depths.iter().map(|d| d.depth).max().unwrap_or(1).max(1);
-        let rate = (most >= 1.0 && !device.rotational).then(|| Limit {
-            unit: Unit::Requests { of: u64::MAX },
-            per_second: most as u64,
-            burst: 1,
-        });
+        let rate = Limit { unit: Unit::Requests { of: u64::MAX }, per_second: most as u64, burst: 1 };
+        let rate = (most >= 1.0 && !device.rotational).then_some(rate);
         let heads = device.rotational.then(|| Heads::constant(device.latency_ns.max(0.0) as u64));
         Self {
             latency_ns: if heads.is_some() { 0 } else { device.latency_ns.max(0.0) as u64 },

@@ -13,9 +13,9 @@ pub enum Preset {
     Cloud,
     /// No delay.
     Fast,
-    /// An NVMe SSD with flash.
+    /// A fast SSD with flash (`NVMe`).
     Nvme,
-    /// An NVMe SSD with Optane memory.
+    /// An SSD with Optane memory.
     Optane,
     /// eMMC 5.1.
     Emmc,

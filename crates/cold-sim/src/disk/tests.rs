@@ -113,7 +113,7 @@ fn a_measured_device_gives_its_own_figures_back() {
     let one = disk(model.clone()).submit(0, 4096, 4096).done_ns;
     assert!(one.abs_diff(900_000 + 31_129) < 100, "{one}");
     // So many requests in a second, however many wait.
-    let all = done(model.clone(), &[(0, 4096); 3000]);
+    let all = done(model.clone(), &vec![(0, 4096); 3000]);
     assert!(all[2999].abs_diff(1_000 * MS) < 10 * MS, "{}", all[2999]);
     // Long ones at the measured bandwidth.
     let long = done(model, &[(0, 1 << 20); 100]);
