@@ -73,6 +73,11 @@ impl Layout {
         self.files.len()
     }
 
+    /// Pages of a file; 0 of one that was not added.
+    pub fn pages(&self, file: FileId) -> u64 {
+        self.files.get(file.0 as usize).map_or(0, |place| place.pages)
+    }
+
     /// Bytes of a disk that files lie in, from its beginning on.
     pub fn used(&self, disk: usize) -> u64 {
         self.ends.get(disk).copied().unwrap_or(0)

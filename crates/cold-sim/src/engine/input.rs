@@ -61,9 +61,10 @@ impl Costs {
 }
 
 impl Default for Costs {
-    /// Measured on a virtual machine with Linux 6.18 (docs/concepts/simulation.md says how).
+    /// Measured on a virtual machine with Linux 6.18 (docs/concepts/simulation.md says how). Each
+    /// request that finds its device idle, and each interrupt, is an exit to the hypervisor there.
     fn default() -> Self {
-        Self { request_ns: 5_000, page_ns: 250, wait_ns: 3_000 }
+        Self { request_ns: 4_500, page_ns: 900, wait_ns: 25_000 }
     }
 }
 

@@ -11,14 +11,15 @@ use cold_sim::disk::{Disk, Layout, Model};
 use cold_sim::engine::{
     Costs, Event, Gate, Input, Machine, Outcome, PlanStep, Replay, Start, Step, Task, run,
 };
-use cold_sim::op::{FileId, Op};
+use cold_sim::op::{FileId, Op, OpenId};
+use cold_sim::oracle::Exact;
 use cold_stats::{Pcg, median_u64};
 use cold_testbed::disk::Request;
 use cold_testbed::{SlowDisk, until};
 
-use crate::exact::{Exact, OPEN};
-
-pub(crate) const PAGE: u64 = 4096;
+const PAGE: u64 = 4096;
+/// What the programs' only file is open as, by all of them.
+const OPEN: OpenId = OpenId(0);
 pub(crate) const DISK: Bytes = Bytes(256 << 20);
 /// Pages of the file that programs read.
 const PAGES: u64 = 16_384;
@@ -149,6 +150,7 @@ impl Truth {
                     Step::Signal(event) => signal(event),
                     Step::Await(event) => wait(event),
                     Step::Sleep(ns) => std::thread::sleep(std::time::Duration::from_nanos(ns)),
+                    Step::Access(Op::Open { .. }) => {}
                     ref other => panic!("nobody knows how to do {other:?}"),
                 }
                 done.push(match step {
@@ -180,7 +182,7 @@ impl Truth {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let machine = Machine { processors, costs: Costs::NONE };
         let mut disks = [Disk::new(model, DISK.0, 0)];
-        run(&input, &machine, &mut Exact::default(), &mut disks).expect("an outcome")
+        run(&input, &machine, &mut Exact::new(&layout), &mut disks).expect("an outcome")
     }
 }
 
@@ -235,8 +237,9 @@ fn scattered(places: &[u64], pages: u64, think: Step) -> Vec<Step> {
 /// All of them. The number of reads fits a disk of 100 requests per second.
 pub(crate) fn programs() -> Vec<Program> {
     let program = |name, steps: Vec<Vec<Step>>| {
-        let tasks = steps.into_iter().map(|steps| Task { start: Start::AtOnce, steps });
-        Program { name, tasks: tasks.collect(), helper: None }
+        let open = Step::Access(Op::Open { open: OPEN, file: FileId(0) });
+        let task = |steps: Vec<Step>| Task { start: Start::AtOnce, steps: [vec![open], steps].concat() };
+        Program { name, tasks: steps.into_iter().map(task).collect(), helper: None }
     };
     let some = places(7, 64);
     let few: Vec<u64> = some[..120].to_vec();
