@@ -9,3 +9,4 @@ pub mod disk;
 pub mod engine;
 pub mod op;
 pub mod oracle;
+pub mod spread;
