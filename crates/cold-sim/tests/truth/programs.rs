@@ -36,7 +36,13 @@ pub(crate) struct Way {
 impl Way {
     /// The model of a test disk as a program sees it.
     pub(crate) fn model(&self, model: Model) -> Model {
-        Model { channel_bandwidth: self.bytes_per_second, ..model.behind(self.request_ns) }
+        let copied = self.bytes_per_second;
+        // What has passed the bus is copied: the times add up.
+        let both = |bus: u64| {
+            copied.map_or(bus, |n| (1.0 / (1.0 / n.max(1) as f64 + 1.0 / bus.max(1) as f64)) as u64)
+        };
+        let (channel_bandwidth, bandwidth) = (copied, model.bandwidth.map(both));
+        Model { channel_bandwidth, bandwidth, ..model.behind(self.request_ns) }
     }
 }
 

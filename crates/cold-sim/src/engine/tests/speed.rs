@@ -27,5 +27,6 @@ fn touches_of_mapped_pages_are_near_free() {
         assert!(outcome.sent.is_empty());
         took.last().is_some_and(|took| took.as_secs_f64() <= 1.0)
     });
+    eprintln!("{touches} touches: {took:?}");
     assert!(fast, "{touches} touches took {took:?}");
 }
