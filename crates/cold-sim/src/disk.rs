@@ -24,6 +24,9 @@ pub use preset::Preset;
 
 use limit::Bucket;
 
+/// No measurement has more requests at a time.
+const MOST_CHANNELS: u32 = 4096;
+
 /// The figures of a disk.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Model {
@@ -83,7 +86,7 @@ impl Model {
         Self {
             latency_ns: if heads.is_some() { 0 } else { device.latency_ns.max(0.0) as u64 },
             bandwidth: per_second(device.ns_per_byte),
-            channels: if device.rotational { 1 } else { depth as usize },
+            channels: if device.rotational { 1 } else { depth.min(MOST_CHANNELS) as usize },
             heads,
             limits: rate.into_iter().collect(),
             ..Self::default()

@@ -7,6 +7,9 @@
 //! - A helper that replays a plan is one more set of tasks ([`Replay`]).
 //! - The end is the mark [`Step::Ready`], or else the end of the last task of the program.
 //!
+//! Simulating takes as long as there are steps, requests and, while more tasks compute than there are processors,
+//! slices of a millisecond.
+//!
 //! The same input gives the same outcome, to the nanosecond. Start reading at [`run`], then `core.rs`.
 
 mod core;

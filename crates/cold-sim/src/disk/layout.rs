@@ -5,6 +5,8 @@
 //! before it ends joins that request whole, if both fit (a plug looks at its last request only). Pages arrive when
 //! their whole bio has.
 
+use std::collections::BTreeMap;
+
 use cold_model::io_model::Extent;
 
 use crate::op::{FileId, PageRead};
@@ -29,7 +31,7 @@ pub struct Layout {
     page_bytes: u64,
     files: Vec<Place>,
     /// Behind everything known of each disk.
-    ends: Vec<u64>,
+    ends: BTreeMap<usize, u64>,
 }
 
 /// A run of pages that arrives as one.
@@ -60,7 +62,7 @@ pub(crate) struct Submission {
 impl Layout {
     /// No files yet; pages of so many bytes (at least 1).
     pub fn new(page_bytes: u64) -> Self {
-        Self { page_bytes: page_bytes.max(1), files: Vec::new(), ends: Vec::new() }
+        Self { page_bytes: page_bytes.max(1), files: Vec::new(), ends: BTreeMap::new() }
     }
 
     /// Bytes of a page.
@@ -80,7 +82,7 @@ impl Layout {
 
     /// Bytes of a disk that files lie in, from its beginning on.
     pub fn used(&self, disk: usize) -> u64 {
-        self.ends.get(disk).copied().unwrap_or(0)
+        self.ends.get(&disk).copied().unwrap_or(0)
     }
 
     /// Adds a file of `bytes` on the disk of this number. Where nobody knows its extents, it lies in one piece, a gap
@@ -98,12 +100,8 @@ impl Layout {
         };
         extents.sort_by_key(|e| e.logical);
         let end = extents.iter().map(|e| e.physical.saturating_add(e.bytes)).max().unwrap_or(0);
-        if self.ends.len() <= disk {
-            self.ends.resize(disk + 1, 0);
-        }
-        if let Some(known) = self.ends.get_mut(disk) {
-            *known = end.max(*known);
-        }
+        let known = self.ends.entry(disk).or_default();
+        *known = end.max(*known);
         self.files.push(Place { disk, pages, extents });
         id
     }

@@ -40,10 +40,10 @@ pub(super) struct Processors {
 
 impl Processors {
     pub(super) fn new(processors: usize, tasks: usize) -> Self {
-        let processors = processors.max(1);
-        let slice = BASE_SLICE_NS * u64::from(1 + processors.min(8).ilog2());
+        let slice = BASE_SLICE_NS * u64::from(1 + processors.clamp(1, 8).ilog2());
         Self {
-            slots: vec![None; processors],
+            // More than tasks are never used.
+            slots: vec![None; processors.min(tasks).max(1)],
             ready: BTreeSet::new(),
             clocks: vec![0; tasks],
             left: vec![0; tasks],
@@ -159,7 +159,9 @@ impl Processors {
         let most = most.filter_map(|(i, s)| s.map(|s| (self.clocks[s.task], i))).max();
         self.leave = match (self.ready.first(), most) {
             (Some((least, ..)), Some((most, slot))) => {
-                Some((now.saturating_add(least.saturating_add(self.slice).saturating_sub(most)), slot))
+                // At the end of all time nobody leaves for another.
+                let gap = least.saturating_add(self.slice).saturating_sub(most);
+                now.checked_add(gap).filter(|at| *at < u64::MAX).map(|at| (at, slot))
             }
             _ => None,
         };

@@ -91,3 +91,14 @@ fn two_that_wake_each_other_all_the_time_leave_a_third_its_share() {
     assert!(hog_ends < 40 * MS, "{hog_ends}: a third of the processor is 30 ms");
     assert_eq!(outcome.time_ns, 110 * MS);
 }
+
+#[test]
+fn times_without_end_come_to_one() {
+    let mut world = World::new(1);
+    let late = || Step::Sleep(u64::MAX - 10 * MS);
+    let forever = || at_once(vec![late(), Step::Compute(u64::MAX), touch(0, 0), Step::Compute(u64::MAX)]);
+    let outcome = world.try_run(&[forever(), forever(), forever()], None).expect("an outcome");
+    assert_eq!(outcome.time_ns, u64::MAX);
+    world.machine.processors = usize::MAX;
+    assert_eq!(world.run(&[at_once(vec![Step::Compute(MS)])]).time_ns, MS);
+}
