@@ -12,7 +12,7 @@ use cold_model::io_model::Extent;
 use crate::op::{FileId, PageRead};
 
 /// Largest bio: 256 vectors (`BIO_MAX_VECS`), each one page where pages are not neighbours in memory.
-const BIO_PAGES: u64 = 256;
+pub(crate) const BIO_PAGES: u64 = 256;
 /// Between files whose place is not known.
 const GAP: u64 = 1 << 20;
 

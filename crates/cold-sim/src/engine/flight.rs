@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::disk::layout::Submission;
+use crate::disk::layout::{BIO_PAGES, Submission};
 use crate::op::{FileId, PageRead};
 
 /// A run of pages on its way.
@@ -84,13 +84,11 @@ impl Flight {
         Some(done)
     }
 
-    /// The bio that brings a page.
+    /// The bio that brings a page. One read may lie within another: where Windows bridges pages that are there or
+    /// coming, they are read again.
     pub(super) fn bringing(&mut self, file: FileId, page: u64) -> Option<&mut OnWay> {
-        let (_, (end, number)) =
-            self.pages.range(..=(file, page)).next_back().filter(|(k, _)| k.0 == file)?;
-        if page >= *end {
-            return None;
-        }
+        let near = (file, page.saturating_sub(BIO_PAGES - 1))..=(file, page);
+        let (_, (_, number)) = self.pages.range(near).rev().find(|(_, (end, _))| page < *end)?;
         self.bios.get_mut(*number as usize)?.as_mut()
     }
 
@@ -102,5 +100,30 @@ impl Flight {
     /// The read that a bio belongs to.
     pub(super) fn read(&self, number: u32) -> Option<PageRead> {
         self.bios.get(number as usize)?.as_ref().map(|b| b.read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Layout;
+    use crate::op::Why;
+
+    #[test]
+    fn a_page_is_found_in_the_read_around_another_and_at_the_far_end_of_a_long_one() {
+        let mut layout = Layout::new(4096);
+        let file = layout.add(0, 1000 * 4096, None);
+        let mut flight = Flight::default();
+        for (first, pages) in [(10, 2), (8, 8), (300, 256)] {
+            let read = PageRead { file, first, pages, why: Why::Demand };
+            flight.enter(layout.submission(&[read], |_| u64::MAX));
+        }
+        let mut first = |page| flight.bringing(file, page).map(|bio| bio.read.first);
+        assert_eq!(
+            [7, 8, 9, 10, 11, 12, 15, 16].map(&mut first),
+            [None, Some(8), Some(8), Some(10), Some(10), Some(8), Some(8), None]
+        );
+        assert_eq!([299, 300, 555, 556].map(&mut first), [None, Some(300), Some(300), None]);
+        assert!(flight.bringing(FileId(1), 10).is_none());
     }
 }
