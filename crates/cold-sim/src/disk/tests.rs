@@ -130,6 +130,8 @@ fn names_lead_to_presets_and_no_two_are_the_same() {
     for preset in Preset::ALL {
         assert_eq!(Preset::named(preset.name()), Some(preset));
         assert!(!preset.source().is_empty());
+        let row = format!("| `{}` |", preset.name());
+        assert!(include_str!("../../../../docs/concepts/simulation.md").contains(&row), "{row}");
     }
     assert_eq!(Preset::named("floppy"), None);
 }

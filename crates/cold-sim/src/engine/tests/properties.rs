@@ -8,7 +8,7 @@ use crate::disk::Preset;
 const FILES: u32 = 3;
 const EVENTS: u32 = 6;
 
-/// A step, and how it is told: events are only awaited where a task before signals them.
+/// Kind of a step, and two numbers for it.
 fn step() -> impl Strategy<Value = (u8, u64, u64)> {
     (0_u8..6, 0_u64..2 * MS, 0_u64..1000)
 }
@@ -44,8 +44,6 @@ fn world(preset: usize, processors: usize, window: u64) -> World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 300, ..ProptestConfig::default() })]
-
     #[test]
     fn times_add_up_and_are_never_below_the_least(
         given in prop::collection::vec(prop::collection::vec(step(), 0..40), 1..EVENTS as usize),
