@@ -3,6 +3,10 @@
 //!
 //! Never does I/O, never looks at a clock, and gives the same result for the same input on any machine.
 //!
-//! Start reading at [`op`]: what programs do, and what a page cache answers.
+//! Start reading at [`op`]: what programs do, and what a page cache answers; then [`mod@disk`] and [`engine`].
 
+pub mod disk;
+pub mod engine;
 pub mod op;
+pub mod oracle;
+pub mod spread;

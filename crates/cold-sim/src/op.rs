@@ -163,6 +163,7 @@ pub trait PageCache {
     /// one call go to the disk together, where neighbours may become one request.
     fn access(&mut self, op: &Op, progress: &mut Progress, reads: &mut Vec<PageRead>) -> Access;
 
-    /// The pages of a read are there.
+    /// The pages of a read are there. Of a run that takes several requests it is called for each part that comes as
+    /// one, in the order in which they come.
     fn arrived(&mut self, read: &PageRead);
 }

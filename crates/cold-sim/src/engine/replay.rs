@@ -1,0 +1,278 @@
+//! A helper that replays a plan, by the rules of `cold-launch` (docs/concepts/replay.md): its threads take the
+//! steps in order, ask for pages in chunks, and wait for their oldest chunk before more is in flight than allowed.
+//!
+//! What a helper costs before its first step, its deadline and budget, and the fallback for changed files are left
+//! out: they end a replay, they are no part of one that works.
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::op::{FileId, Op, OpenId, Pattern};
+
+use super::input::{Event, Step};
+
+/// Chunks in flight of one thread at most, as `cold-launch/src/flight.rs` has it.
+const MOST_CHUNKS: usize = 128;
+
+/// When the program may begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gate {
+    /// At once.
+    None,
+    /// When the critical steps have been asked for.
+    Issued,
+    /// When the critical steps have come.
+    Arrived,
+}
+
+/// A step of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PlanStep {
+    /// Pages of a file are asked for.
+    Read {
+        /// The file.
+        file: FileId,
+        /// The helper's own open file, the same in all steps of the file; it is opened at the first.
+        open: OpenId,
+        /// First page.
+        first: u64,
+        /// Pages.
+        pages: u64,
+        /// The program may wait for it.
+        critical: bool,
+    },
+    /// Something that only computes: a name is looked up whose blocks are there.
+    LookUp {
+        /// CPU time, nanoseconds.
+        ns: u64,
+        /// The program may wait for it.
+        critical: bool,
+    },
+}
+
+impl PlanStep {
+    fn critical(&self) -> bool {
+        match self {
+            Self::Read { critical, .. } | Self::LookUp { critical, .. } => *critical,
+        }
+    }
+    fn is_read(&self) -> bool {
+        matches!(self, Self::Read { .. })
+    }
+}
+
+/// A helper and its plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replay {
+    /// In order.
+    pub steps: Vec<PlanStep>,
+    /// Threads that read, at least one.
+    pub threads: usize,
+    /// More threads, which look names up; with none, those that read do that, too.
+    pub lookup_threads: usize,
+    /// Pages per call, at least one.
+    pub chunk_pages: u64,
+    /// Pages in flight of all threads together; 0 for no limit.
+    pub in_flight_pages: u64,
+    /// When the program may begin.
+    pub gate: Gate,
+    /// What then happens: the program's first task begins on it.
+    pub opens: Event,
+}
+
+/// What the threads of a replay share.
+#[derive(Debug)]
+pub(super) struct Shared<'a> {
+    replay: &'a Replay,
+    page_bytes: u64,
+    next_read: usize,
+    next_look_up: usize,
+    critical_left: usize,
+    open: BTreeSet<OpenId>,
+    running: usize,
+}
+
+/// Which steps a thread takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Share {
+    All,
+    Reads,
+    LookUps,
+}
+
+/// What a thread does next: a step of the simulation, or counting a critical step.
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    Step(Step),
+    Critical,
+}
+
+#[derive(Debug)]
+struct Chunk {
+    open: OpenId,
+    last_page: u64,
+    pages: u64,
+    tells: bool,
+}
+
+/// A thread of a replay, as a source of steps.
+#[derive(Debug)]
+pub(super) struct Thread {
+    share: Share,
+    next: VecDeque<Next>,
+    chunks: VecDeque<Chunk>,
+    pages: u64,
+    bound: u64,
+    in_tail: bool,
+    ended: bool,
+}
+
+/// The threads, and what they share.
+pub(super) fn threads(replay: &Replay, page_bytes: u64) -> (Shared<'_>, Vec<Thread>) {
+    let readers = replay.threads.max(1);
+    let own = if replay.lookup_threads == 0 { Share::All } else { Share::Reads };
+    let shares = std::iter::repeat_n(own, readers)
+        .chain(std::iter::repeat_n(Share::LookUps, replay.lookup_threads))
+        .map(|share| Thread {
+            share,
+            next: VecDeque::new(),
+            chunks: VecDeque::new(),
+            pages: 0,
+            // A bound below a page per thread would be none.
+            bound: match replay.in_flight_pages {
+                0 => 0,
+                pages => (pages / readers as u64).max(1),
+            },
+            in_tail: false,
+            ended: false,
+        });
+    let mut threads: Vec<Thread> = shares.collect();
+    let critical_left = replay.steps.iter().filter(|s| s.critical()).count();
+    if (critical_left == 0 || replay.gate == Gate::None)
+        && let Some(first) = threads.first_mut()
+    {
+        first.next.push_back(Next::Step(Step::Signal(replay.opens)));
+    }
+    let shared = Shared {
+        replay,
+        page_bytes,
+        next_read: 0,
+        next_look_up: 0,
+        critical_left,
+        open: BTreeSet::new(),
+        running: threads.len(),
+    };
+    (shared, threads)
+}
+
+impl Shared<'_> {
+    /// The next step that is this thread's business.
+    fn take(&mut self, share: Share) -> Option<PlanStep> {
+        let at = if share == Share::LookUps { &mut self.next_look_up } else { &mut self.next_read };
+        loop {
+            let step = self.replay.steps.get(*at)?;
+            *at += 1;
+            match share {
+                Share::All => return Some(*step),
+                Share::Reads if step.is_read() => return Some(*step),
+                Share::LookUps if !step.is_read() => return Some(*step),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Thread {
+    /// What it does next; `None` when it has ended.
+    pub(super) fn next(&mut self, shared: &mut Shared<'_>) -> Option<Step> {
+        loop {
+            match self.next.pop_front() {
+                Some(Next::Step(step)) => return Some(step),
+                Some(Next::Critical) => {
+                    shared.critical_left = shared.critical_left.saturating_sub(1);
+                    if shared.critical_left == 0 {
+                        return Some(Step::Signal(shared.replay.opens));
+                    }
+                }
+                None if self.ended => return None,
+                None => self.fill(shared),
+            }
+        }
+    }
+
+    fn fill(&mut self, shared: &mut Shared<'_>) {
+        let Some(step) = shared.take(self.share) else {
+            self.ended = true;
+            if shared.replay.gate == Gate::Arrived && shared.critical_left > 0 {
+                self.drain(shared.page_bytes);
+            }
+            shared.running -= 1;
+            if shared.running == 0 {
+                self.next.push_back(Next::Step(Step::Signal(shared.replay.opens)));
+            }
+            return;
+        };
+        if !step.critical() && !self.in_tail {
+            self.in_tail = true;
+            if shared.replay.gate == Gate::Arrived {
+                self.drain(shared.page_bytes);
+            }
+        }
+        match step {
+            PlanStep::LookUp { ns, critical } => {
+                self.next.push_back(Next::Step(Step::Compute(ns)));
+                self.next.extend(critical.then_some(Next::Critical));
+            }
+            PlanStep::Read { file, open, first, pages, critical } => {
+                if shared.open.insert(open) {
+                    self.access(Op::Open { open, file });
+                    self.access(Op::AdviseOpen { open, pattern: Pattern::Random });
+                }
+                self.read(shared, open, (first, pages), critical);
+            }
+        }
+    }
+
+    fn read(&mut self, shared: &Shared<'_>, open: OpenId, (first, pages): (u64, u64), critical: bool) {
+        let end = first.saturating_add(pages);
+        let mut at = first;
+        let waits = critical && shared.replay.gate == Gate::Arrived;
+        while at < end {
+            let pages = shared.replay.chunk_pages.max(1).min(end - at);
+            while self.is_full(pages) {
+                self.await_oldest(shared.page_bytes);
+            }
+            self.access(Op::WillNeed { open, first: at, pages });
+            at = at.saturating_add(pages);
+            // Only the last chunk of a step tells that the step has come.
+            self.chunks.push_back(Chunk { open, last_page: at - 1, pages, tells: waits && at >= end });
+            self.pages = self.pages.saturating_add(pages);
+        }
+        if critical && !waits {
+            self.next.push_back(Next::Critical);
+        }
+    }
+
+    fn is_full(&self, pages: u64) -> bool {
+        let over = self.bound > 0 && self.pages > 0 && self.pages.saturating_add(pages) > self.bound;
+        self.chunks.len() >= MOST_CHUNKS || over
+    }
+
+    fn drain(&mut self, page_bytes: u64) {
+        while !self.chunks.is_empty() {
+            self.await_oldest(page_bytes);
+        }
+    }
+
+    /// One byte of the oldest chunk's last page is read.
+    fn await_oldest(&mut self, page_bytes: u64) {
+        let Some(chunk) = self.chunks.pop_front() else { return };
+        self.pages = self.pages.saturating_sub(chunk.pages);
+        let offset = chunk.last_page.saturating_mul(page_bytes);
+        self.access(Op::Read { open: chunk.open, offset, bytes: 1 });
+        self.next.extend(chunk.tells.then_some(Next::Critical));
+    }
+
+    fn access(&mut self, op: Op) {
+        self.next.push_back(Next::Step(Step::Access(op)));
+    }
+}

@@ -1,0 +1,144 @@
+//! A helper that replays a plan beside the program.
+
+use super::*;
+use crate::disk::Preset;
+
+const GATE: Event = Event(u32::MAX);
+
+fn read(first: u64, pages: u64, critical: bool) -> PlanStep {
+    PlanStep::Read { file: FileId(0), open: OpenId(70), first, pages, critical }
+}
+
+fn replay(steps: Vec<PlanStep>, gate: Gate) -> Replay {
+    Replay { steps, threads: 1, lookup_threads: 0, chunk_pages: 100, in_flight_pages: 0, gate, opens: GATE }
+}
+
+/// A millisecond per request and one at a time; the program computes 1 ms before each of its pages.
+fn world() -> World {
+    let mut world = World::new(1);
+    world.model.channels = 1;
+    world.machine.processors = 2;
+    world
+}
+
+fn program(pages: &[u64]) -> Vec<Task> {
+    vec![on(GATE.0, pages.iter().flat_map(|p| [Step::Compute(MS), touch(0, *p)]).collect())]
+}
+
+#[track_caller]
+fn with(world: &World, tasks: &[Task], replay: &Replay) -> Outcome {
+    let outcome = world.try_run(tasks, Some(replay)).expect("an outcome");
+    adds_up(&outcome);
+    outcome
+}
+
+#[test]
+fn a_plan_in_order_of_need_overlaps_reading_with_computing() {
+    let world = world();
+    let tasks = program(&[0, 100, 200, 300]);
+    let none = with(&world, &tasks, &replay(vec![], Gate::None));
+    assert_eq!(none.time_ns, 8 * MS);
+    let steps: Vec<PlanStep> = [0, 100, 200, 300].map(|p| read(p, 1, false)).to_vec();
+    let outcome = with(&world, &tasks, &replay(steps.clone(), Gate::None));
+    assert_eq!((outcome.time_ns, outcome.path.storage()), (4 * MS, 0));
+    assert_eq!(file(&outcome, FileId(0)).pages, [0, 0, 4]);
+    // The wrong order: the first page comes last.
+    let outcome = with(&world, &tasks, &replay(steps.into_iter().rev().collect(), Gate::None));
+    assert_eq!(outcome.time_ns, 7 * MS);
+    assert_eq!(ns(&outcome.tasks[0], Kind::Advice), 3 * MS);
+}
+
+#[test]
+fn the_gate_holds_the_program_back() {
+    let world = world();
+    let tasks = program(&[0, 100]);
+    let steps = vec![read(0, 1, true), read(100, 1, true), read(500, 1, false)];
+    for (gate, begins) in [(Gate::None, 0), (Gate::Issued, 0), (Gate::Arrived, 2 * MS)] {
+        let outcome = with(&world, &tasks, &replay(steps.clone(), gate));
+        assert_eq!(outcome.tasks[0].lived.map(|l| l.0), Some(begins), "{gate:?}");
+    }
+    // Where a queue is full, even asking takes time.
+    let mut world = world;
+    world.model.queue = 1;
+    let outcome = with(&world, &tasks, &replay(steps, Gate::Issued));
+    assert_eq!(outcome.tasks[0].lived.map(|l| l.0), Some(MS));
+    // Nothing critical: at once; and a plan that ends opens every gate.
+    let outcome = with(&world, &tasks, &replay(vec![], Gate::Arrived));
+    assert_eq!(outcome.tasks[0].lived.map(|l| l.0), Some(0));
+}
+
+#[test]
+fn no_more_is_in_flight_than_allowed_and_chunks_are_no_larger() {
+    let world = world();
+    let mut plan = replay(vec![read(0, 40, false), read(100, 5, false)], Gate::None);
+    plan.chunk_pages = 10;
+    plan.in_flight_pages = 20;
+    let tasks = [at_once(vec![Step::Sleep(100 * MS)])];
+    let outcome = with(&world, &tasks, &plan);
+    let sent: Vec<_> = outcome.sent.iter().map(|s| (s.bytes / PAGE, s.sent_ns / MS)).collect();
+    assert_eq!(sent, [(10, 0), (10, 0), (10, 1), (10, 2), (5, 3)]);
+    assert_eq!(outcome.helpers.len(), 1);
+    assert_eq!(outcome.helpers[0].lived, Some((0, 3 * MS)), "it does not wait for what it asked for last");
+}
+
+#[test]
+fn threads_share_the_plan_and_the_bound() {
+    let world = world();
+    let steps: Vec<PlanStep> = (0..4).map(|n| read(100 * n, 10, false)).collect();
+    let mut plan = replay(steps, Gate::None);
+    (plan.threads, plan.in_flight_pages) = (2, 20);
+    let outcome = with(&world, &[at_once(vec![Step::Sleep(100 * MS)])], &plan);
+    let sent: Vec<_> = outcome.sent.iter().map(|s| (s.offset / PAGE, s.sent_ns / MS)).collect();
+    // The first has taken its second step before it waits for room: threads put a plan out of order.
+    assert_eq!(sent, [(256, 0), (456, 0), (356, 1), (556, 2)]);
+}
+
+#[test]
+fn lookups_take_cpu_time_of_their_own_threads_or_of_those_that_read() {
+    let mut world = world();
+    world.machine.processors = 3;
+    let look_up = PlanStep::LookUp { ns: 2 * MS, critical: true };
+    let mut plan = replay(vec![look_up, read(0, 1, true)], Gate::Issued);
+    let tasks = program(&[0]);
+    let outcome = with(&world, &tasks, &plan);
+    assert_eq!(outcome.tasks[0].lived.map(|l| l.0), Some(2 * MS));
+    assert_eq!(outcome.sent[0].sent_ns, 2 * MS);
+    plan.lookup_threads = 1;
+    let outcome = with(&world, &tasks, &plan);
+    assert_eq!(outcome.sent[0].sent_ns, 0);
+    assert_eq!(outcome.tasks[0].lived.map(|l| l.0), Some(2 * MS));
+    assert_eq!(outcome.time_ns, 3 * MS);
+}
+
+/// The first table of docs/concepts/replay.md, measured with real launches on the test disks long before there was a
+/// simulation: a program touches places of 8 KiB, evenly spread over 256 MiB, and works at each; a plan of exactly
+/// these, 1 MiB in flight. What a warm start takes is computing; loop and FUSE are taken to add 0.2 ms.
+#[test]
+fn launches_that_were_measured_take_what_they_took() {
+    let measured = [
+        (Preset::SataSsd, 1000, 110, 704, 116),
+        (Preset::Cloud, 600, 68, 627, 194),
+        (Preset::Hdd, 200, 25, 1476, 1120),
+    ];
+    for (preset, places, warm, without, with_plan) in measured {
+        let mut world = World::new(0);
+        let pages = 65_536;
+        world.layout.add(0, pages * PAGE, None);
+        world.cache = Plain::new(1, pages as usize, 32);
+        world.machine.processors = 2;
+        world.model = preset.model().behind(200 * US);
+        let at = |n: u64| n * pages / places / 4 * 4;
+        let steps = (0..places)
+            .flat_map(|n| [Step::Compute(warm * MS / places), touch(0, at(n)), touch(0, at(n) + 1)]);
+        let tasks = [on(GATE.0, steps.collect())];
+        let time = |plan: Vec<PlanStep>| {
+            let plan = Replay { in_flight_pages: 256, ..replay(plan, Gate::None) };
+            with(&world, &tasks, &plan).time_ns / MS
+        };
+        let plan = || (0..places).map(|n| read(at(n), 2, false)).collect();
+        eprintln!("{}: {} and {} ms", preset.name(), time(vec![]), time(plan()));
+        for (is, should) in [(time(vec![]), without), (time(plan()), with_plan)] {
+            assert!(is.abs_diff(should) * 10 <= should, "{}: {is} and not {should} ms", preset.name());
+        }
+    }
+}
