@@ -1,0 +1,97 @@
+//! Reads by `read` and `pread`.
+
+use crate::cached::{Cached, Folio};
+use crate::op::{Access, FileId, OpenId, PageRead, Progress};
+use crate::policy::Policy;
+
+use super::Cache;
+
+impl Cache {
+    pub(super) fn read(
+        &mut self,
+        open: OpenId,
+        offset: u64,
+        bytes: u64,
+        progress: &mut Progress,
+        reads: &mut Vec<PageRead>,
+    ) -> Access {
+        let Some(o) = self.opens.get(&open) else { return Access::Done };
+        let file = o.file;
+        let Some(f) = self.files.get(file.0 as usize) else { return Access::Done };
+        let page_bytes = self.machine.page_bytes;
+        let asked_end = offset.saturating_add(bytes);
+        let end = asked_end.min(f.about.bytes);
+        loop {
+            let at = offset.saturating_add(progress.copied);
+            if at >= end {
+                self.ended(open, offset, progress.copied);
+                return Access::Done;
+            }
+            let page = at / page_bytes;
+            // What lies behind the end of the file counts as asked for, too.
+            let last = asked_end.div_ceil(page_bytes);
+            let Some(ready) = self.batch(open, file, page, last, reads) else { return Access::Done };
+            if ready == page {
+                return Access::Waits { file, page };
+            }
+            progress.copied = ready.saturating_mul(page_bytes).min(end).saturating_sub(offset);
+        }
+    }
+
+    /// Makes pages from `page` on come; one past the last one that can be copied now.
+    fn batch(
+        &mut self,
+        open: OpenId,
+        file: FileId,
+        page: u64,
+        last: u64,
+        reads: &mut Vec<PageRead>,
+    ) -> Option<u64> {
+        if let Policy::Linux(_) = self.policy {
+            let mut reader = self.reader(open, reads)?;
+            if !reader.file.page(page).present() {
+                reader.miss(page, last - page);
+            }
+            let (ready, marked) = ready_run(reader.file, page, last);
+            if let Some(folio) = marked {
+                reader.marker(folio.first, folio, last.saturating_sub(folio.first));
+            }
+            return Some(ready);
+        }
+        let f = self.files.get_mut(file.0 as usize)?;
+        if !f.cached.page(page).present() {
+            self.policy.read(&mut f.cached, file, page, last, reads);
+        }
+        Some(ready_run(&f.cached, page, last).0)
+    }
+
+    fn ended(&mut self, open: OpenId, offset: u64, copied: u64) {
+        let last_page = match self.policy {
+            Policy::Linux(version) => version.rules(),
+            _ => return,
+        };
+        let Some(o) = self.opens.get_mut(&open).filter(|_| copied > 0) else { return };
+        let end = offset.saturating_add(copied);
+        o.ra.previous = Some(if last_page.remembers_last_page { end - 1 } else { end });
+    }
+}
+
+/// The pages from `page` on, before `last`, that are ready in one run, up to and with the first folio that carries
+/// a marker; and that folio, which may still be coming.
+fn ready_run(file: &Cached, page: u64, last: u64) -> (u64, Option<Folio>) {
+    let mut at = page;
+    while at < last {
+        let Some(folio) = file.folio(at) else { break };
+        let state = file.page(at);
+        if state.ready() {
+            at = folio.end().min(last);
+        }
+        if state.marked() {
+            return (at, Some(folio));
+        }
+        if !state.ready() {
+            break;
+        }
+    }
+    (at, None)
+}

@@ -1,0 +1,61 @@
+//! Which policy a kernel follows: operations to try on it, and what each policy says of them.
+//!
+//! Pure: somebody else does the operations ([`Workload`]) on a kernel and looks at what is cached and mapped after
+//! each; a [`Follower`] says what a policy expected.
+
+mod workload;
+
+use cold_model::pages::Runs;
+
+use crate::op::{Access, FileId, MapId, Op, PageCache, PageRead, Progress};
+use crate::{Cache, Machine, Policy, SimFile};
+
+pub use workload::Workload;
+
+/// Tries of one operation: each waits for a page, of which it has no more than this.
+const TRIES: u64 = 1 << 24;
+
+/// A policy that does the same operations as a kernel. Every read arrives at once.
+pub struct Follower {
+    policy: Policy,
+    cache: Cache,
+    reads: Vec<PageRead>,
+}
+
+impl Follower {
+    /// With an empty cache.
+    pub fn new(policy: Policy, machine: Machine, files: &[SimFile]) -> Self {
+        Self { policy, cache: Cache::new(policy, machine, files), reads: Vec::new() }
+    }
+
+    /// The policy.
+    pub fn policy(&self) -> Policy {
+        self.policy
+    }
+
+    /// Does an operation to its end; what was read for it.
+    pub fn step(&mut self, op: &Op) -> &[PageRead] {
+        let (mut progress, mut arrived) = (Progress::default(), 0);
+        self.reads.clear();
+        for _ in 0..TRIES {
+            let access = self.cache.access(op, &mut progress, &mut self.reads);
+            let new = self.reads.iter().skip(arrived);
+            new.for_each(|read| self.cache.arrived(read));
+            arrived = self.reads.len();
+            if access == Access::Done {
+                break;
+            }
+        }
+        &self.reads
+    }
+
+    /// The cached pages of a file.
+    pub fn cached(&self, file: FileId) -> Runs {
+        self.cache.cached_pages(file)
+    }
+
+    /// The pages of the file that a mapping shows, without copies made by writes.
+    pub fn mapped(&self, map: MapId) -> Runs {
+        self.cache.mapped_pages(map)
+    }
+}
