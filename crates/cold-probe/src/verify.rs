@@ -125,6 +125,9 @@ fn one_case(
     let workload = Workload::new(effort.seed, case, machine.page_bytes, files);
     for (at, op) in (0..effort.operations).zip(workload) {
         player.play(&op)?;
+        for (follower, _) in &mut followers {
+            follower.step(&op);
+        }
         let Some(file) = player.file_of(&op) else { continue };
         let cached = player.cached(file)?;
         let Some(before) = seen.get_mut(file.0 as usize) else { continue };
@@ -135,7 +138,6 @@ fn one_case(
         before.clone_from(&cached);
         let mapped = player.map_of(&op).map(|map| player.mapped(map).map(|pages| (map, pages))).transpose()?;
         for (follower, (followed, first)) in followers.iter_mut().filter(|(_, (_, first))| first.is_none()) {
-            follower.step(&op);
             let differs = |what, kernel: &Runs, policy: &Runs| Difference {
                 case,
                 at,

@@ -85,6 +85,12 @@ impl Mapping {
         (from, to)
     }
 
+    /// The page table of a page has been made: something in it was mapped.
+    pub(crate) fn has_table(&self, page: u64) -> bool {
+        let (from, to) = self.table(page);
+        self.entries.first_set(from, to).is_some()
+    }
+
     /// The pages of the mapping that share the page table with this one.
     pub(crate) fn table(&self, page: u64) -> (u64, u64) {
         let slot = self.address.saturating_add(page.saturating_sub(self.first)) % TABLE;

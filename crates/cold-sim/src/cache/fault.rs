@@ -84,7 +84,7 @@ impl Cache {
             return false;
         }
         let state = reader.file.page(fault.page);
-        let counts = !rules.code_always || !(exec || pattern == Pattern::Sequential);
+        let counts = !rules.code_never_misses || !(exec || pattern == Pattern::Sequential);
         if state.ready() && counts {
             reader.ra.forgive(1);
         }
@@ -120,14 +120,11 @@ impl Cache {
 
     /// Maps the page that was found without fault-around.
     fn map_found(&mut self, fault: Fault, folio: Folio, rules: &Rules) {
-        let (Some(mapping), Some(f)) = (self.maps.get_mut(&fault.map), self.files.get(fault.file.0 as usize))
-        else {
-            return;
-        };
+        let Some(mapping) = self.maps.get_mut(&fault.map) else { return };
         if fault.write {
             mapping.copied(fault.page);
         } else if rules.maps_whole_folios {
-            map_folio(mapping, folio, fault.page, f.cached.pages);
+            map_folio(mapping, folio, fault.page);
         } else {
             mapping.map(fault.page);
         }
@@ -182,6 +179,7 @@ fn map_window(mapping: &mut Mapping, f: &File, page: u64, window: u64, rules: &R
     let (from, to) = mapping.around(page, window);
     let to = to.min(f.cached.pages);
     let (mut hits, mut at) = (0_u32, from);
+    let mut no_table = rules.no_table_at_end && !mapping.has_table(page);
     while let Some(next) = f.cached.next_present(at, to) {
         let Some(folio) = f.cached.folio(next) else { break };
         at = folio.end();
@@ -189,12 +187,12 @@ fn map_window(mapping: &mut Mapping, f: &File, page: u64, window: u64, rules: &R
         if !state.ready() || state.marked() {
             continue;
         }
-        let (first, end) = if rules.maps_whole_folios {
-            let (first, end) = mapping.table(page);
-            (first.max(folio.first), end.min(folio.end()).min(f.cached.pages))
-        } else {
-            (next, folio.end().min(to))
-        };
+        if no_table && folio.end() >= f.cached.pages {
+            return 0;
+        }
+        no_table = false;
+        let whole = rules.maps_whole_folios && fits(mapping, folio, page);
+        let (first, end) = if whole { (folio.first, folio.end()) } else { (next, folio.end().min(to)) };
         for page in first..end {
             let already = mapping.filled(page);
             if !already {
@@ -206,12 +204,17 @@ fn map_window(mapping: &mut Mapping, f: &File, page: u64, window: u64, rules: &R
     hits
 }
 
-/// Maps a folio as far as mapping, page table and file reach; where something of it is mapped already, one page.
-fn map_folio(mapping: &mut Mapping, folio: Folio, page: u64, file_pages: u64) {
+/// The mapping and the page table of the page that was touched have room for all of the folio.
+fn fits(mapping: &Mapping, folio: Folio, page: u64) -> bool {
     let (from, to) = mapping.table(page);
-    let (from, to) = (from.max(folio.first), to.min(folio.end()).min(file_pages));
-    if (from..to).any(|at| mapping.filled(at)) {
+    from <= folio.first && folio.end() <= to
+}
+
+/// Maps a whole folio. The page alone, where the folio reaches out of the mapping or the page table, or where
+/// something of it is mapped already.
+fn map_folio(mapping: &mut Mapping, folio: Folio, page: u64) {
+    if !fits(mapping, folio, page) || (folio.first..folio.end()).any(|at| mapping.filled(at)) {
         return mapping.map(page);
     }
-    (from..to).for_each(|at| mapping.map(at));
+    (folio.first..folio.end()).for_each(|at| mapping.map(at));
 }

@@ -110,14 +110,13 @@ impl Reader<'_> {
 
     fn around(&mut self, fault: &Faulted) {
         let forward = fault.exec && self.rules.code_forward;
-        let always = fault.exec && self.rules.code_always;
-        if self.ra.window == 0 || (fault.pattern == Pattern::Random && !always) {
+        if self.ra.window == 0 || (fault.pattern == Pattern::Random && !forward) {
             return;
         }
         if fault.pattern == Pattern::Sequential {
             return self.miss(fault.page, self.ra.window);
         }
-        if !always {
+        if !(fault.exec && self.rules.code_never_misses) {
             self.ra.misses = (self.ra.misses + 1).min(MOST_MISSES);
             if self.ra.misses > TOO_MANY_MISSES {
                 return;

@@ -30,12 +30,16 @@ pub(crate) enum Forgives {
 /// The rules of one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rules {
-    /// Code is read forward from the fault, inside its mapping, and no further (6.16).
+    /// Code is read forward from the fault, inside its mapping, and no further, even where `MADV_RANDOM` was told
+    /// (6.16; the latter seen on 6.18).
     pub(crate) code_forward: bool,
-    /// Code and sequential mappings do not count misses; code is read forward even where `MADV_RANDOM` was told (7.x).
-    pub(crate) code_always: bool,
+    /// Code and sequential mappings do not count misses (7.x).
+    pub(crate) code_never_misses: bool,
     /// A fault maps the whole of a large folio (6.18).
     pub(crate) maps_whole_folios: bool,
+    /// Fault-around fails where there is no page table yet and the first folio it finds has the last page of the file:
+    /// only what may map the folio in one piece makes the table, and that stops short of the end (seen on 6.18.44).
+    pub(crate) no_table_at_end: bool,
     /// `MADV_HUGEPAGE` reads aligned blocks of 2 MiB (5.18).
     pub(crate) huge: bool,
     /// How large folios are.
@@ -51,8 +55,9 @@ pub(crate) struct Rules {
 /// Linux before large folios.
 const V5_10: Rules = Rules {
     code_forward: false,
-    code_always: false,
+    code_never_misses: false,
     maps_whole_folios: false,
+    no_table_at_end: false,
     huge: false,
     folios: Folios::Single,
     forgives: Forgives::MappedPage,
@@ -62,8 +67,8 @@ const V5_10: Rules = Rules {
 const V6_1: Rules = Rules { huge: true, folios: Folios::GrowNoPairs, remembers_last_page: false, ..V5_10 };
 const V6_12: Rules = Rules { folios: Folios::Grow, forgives: Forgives::PageAround, on_demand: false, ..V6_1 };
 const V6_16: Rules = Rules { code_forward: true, folios: Folios::Kept, ..V6_12 };
-const V6_18: Rules = Rules { maps_whole_folios: true, ..V6_16 };
-const V7: Rules = Rules { code_always: true, forgives: Forgives::Fault, ..V6_18 };
+const V6_18: Rules = Rules { maps_whole_folios: true, no_table_at_end: true, ..V6_16 };
+const V7: Rules = Rules { code_never_misses: true, forgives: Forgives::Fault, ..V6_18 };
 
 /// A version of Linux whose page cache is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
