@@ -61,6 +61,9 @@ pub struct Followed {
     pub policy: Policy,
     /// Operations that were compared: of each series those up to the first difference.
     pub operations: u64,
+    /// Touches after which pages that were read for them were not mapped yet, because they came later than the page
+    /// that was touched.
+    pub late: u64,
     /// First differences, one for each series that has one.
     pub differences: Vec<Difference>,
 }
@@ -82,7 +85,7 @@ pub fn verify(
     policies: &[Policy],
     effort: Effort,
 ) -> Result<Verified> {
-    let followed = |policy: &Policy| Followed { policy: *policy, operations: 0, differences: Vec::new() };
+    let followed = |policy: &Policy| Followed { policy: *policy, operations: 0, late: 0, differences: Vec::new() };
     let mut all = Verified { followed: policies.iter().map(followed).collect(), void: 0 };
     for case in 0..effort.cases {
         let mut outcome = None;
@@ -96,15 +99,77 @@ pub fn verify(
             all.void += 1;
             continue;
         };
-        for (sum, (operations, difference)) in all.followed.iter_mut().zip(outcomes) {
-            sum.operations += operations;
-            sum.differences.extend(difference);
+        for (sum, outcome) in all.followed.iter_mut().zip(outcomes) {
+            sum.operations += outcome.operations;
+            sum.late += outcome.late;
+            sum.differences.extend(outcome.difference);
         }
     }
     Ok(all)
 }
 
-type Outcome = (u64, Option<Difference>);
+/// How one series went for a policy.
+#[derive(Debug, Default)]
+struct Outcome {
+    operations: u64,
+    late: u64,
+    difference: Option<Difference>,
+}
+
+/// What the kernel has after an operation.
+struct Seen {
+    case: u64,
+    at: u64,
+    op: Op,
+    file: FileId,
+    cached: Runs,
+    mapped: Option<(MapId, Runs)>,
+}
+
+impl Seen {
+    fn differs(&self, what: What, kernel: &Runs, policy: &Runs) -> Difference {
+        Difference {
+            case: self.case,
+            at: self.at,
+            op: self.op,
+            what,
+            only_kernel: kernel.minus(policy),
+            only_policy: policy.minus(kernel),
+        }
+    }
+
+    /// Compares with a policy that did the same.
+    fn judge(&self, follower: &mut Follower, outcome: &mut Outcome) {
+        outcome.operations += 1;
+        let expected = follower.cached(self.file);
+        if self.cached != expected {
+            outcome.difference = Some(self.differs(What::Cached(self.file), &self.cached, &expected));
+            return;
+        }
+        let Some((map, pages)) = &self.mapped else { return };
+        let expected = follower.mapped(*map);
+        if *pages == expected {
+            return;
+        }
+        let (more, less) = (pages.minus(&expected), expected.minus(pages));
+        if more.is_empty() && follower.came_late(&self.op, *map, &less) {
+            outcome.late += 1;
+        } else {
+            outcome.difference = Some(self.differs(What::Mapped(*map), pages, &expected));
+        }
+    }
+
+    /// Pages are gone that the operation did not drop.
+    fn disturbed(&self, before: &Runs) -> bool {
+        let gone = before.minus(&self.cached);
+        match self.op {
+            Op::DontNeed { first, pages, .. } => {
+                !gone.minus(&Runs::one(first..first.saturating_add(pages))).is_empty()
+            }
+            _ => !gone.is_empty(),
+        }
+    }
+}
 
 /// One series; `None` where pages went away that nobody of us dropped.
 fn one_case(
@@ -120,8 +185,8 @@ fn one_case(
     }
     let mut player = Player::new(subjects);
     let mut followers: Vec<_> =
-        policies.iter().map(|p| (Follower::new(*p, machine, files), (0, None::<Difference>))).collect();
-    let mut seen = vec![Runs::default(); subjects.len()];
+        policies.iter().map(|p| (Follower::new(*p, machine, files), Outcome::default())).collect();
+    let mut before = vec![Runs::default(); subjects.len()];
     let workload = Workload::new(effort.seed, case, machine.page_bytes, files);
     for (at, op) in (0..effort.operations).zip(workload) {
         player.play(&op)?;
@@ -129,35 +194,17 @@ fn one_case(
             follower.step(&op);
         }
         let Some(file) = player.file_of(&op) else { continue };
-        let cached = player.cached(file)?;
-        let Some(before) = seen.get_mut(file.0 as usize) else { continue };
-        let gone = !before.minus(&cached).is_empty();
-        if gone && !matches!(op, Op::DontNeed { .. }) {
+        let mapped = player.map_of(&op).map(|map| player.mapped(map).map(|pages| (map, pages))).transpose()?;
+        let seen = Seen { case, at, op, file, cached: player.cached(file)?, mapped };
+        let Some(before) = before.get_mut(file.0 as usize) else { continue };
+        if seen.disturbed(before) {
             return Ok(None);
         }
-        before.clone_from(&cached);
-        let mapped = player.map_of(&op).map(|map| player.mapped(map).map(|pages| (map, pages))).transpose()?;
-        for (follower, (followed, first)) in followers.iter_mut().filter(|(_, (_, first))| first.is_none()) {
-            let differs = |what, kernel: &Runs, policy: &Runs| Difference {
-                case,
-                at,
-                op,
-                what,
-                only_kernel: kernel.minus(policy),
-                only_policy: policy.minus(kernel),
-            };
-            let expected = follower.cached(file);
-            if cached != expected {
-                *first = Some(differs(What::Cached(file), &cached, &expected));
-            } else if let Some((map, pages)) = &mapped {
-                let expected = follower.mapped(*map);
-                if *pages != expected {
-                    *first = Some(differs(What::Mapped(*map), pages, &expected));
-                }
-            }
-            *followed += 1;
+        for (follower, outcome) in followers.iter_mut().filter(|(_, o)| o.difference.is_none()) {
+            seen.judge(follower, outcome);
         }
-        if followers.iter().all(|(_, (_, first))| first.is_some()) {
+        *before = seen.cached;
+        if followers.iter().all(|(_, outcome)| outcome.difference.is_some()) {
             break;
         }
     }

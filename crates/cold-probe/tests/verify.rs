@@ -40,9 +40,10 @@ fn the_running_kernel_follows_the_policy_of_its_version() {
     let outcome = verify(&subjects, &files, Machine::default(), &[Policy::Linux(version)], effort).unwrap();
     let own = &outcome.followed[0];
     println!(
-        "{version:?}: window {} pages, {} operations, {} cases differ, {} void",
+        "{version:?}: window {} pages, {} operations, {} late, {} cases differ, {} void",
         files[0].window_pages,
         own.operations,
+        own.late,
         own.differences.len(),
         outcome.void
     );

@@ -97,6 +97,13 @@ impl Cache {
         self.maps.get(&map).map_or_else(Runs::default, Mapping::file_pages)
     }
 
+    /// Takes pages out of a mapping, as far as they are in it. They stay in the cache.
+    pub fn forget_mapped(&mut self, map: MapId, pages: &Runs) {
+        if let Some(m) = self.maps.get_mut(&map) {
+            m.forget(pages);
+        }
+    }
+
     /// Puts single pages in as if they had been read before.
     pub fn preload(&mut self, file: FileId, first: u64, pages: u64) {
         let Some(f) = self.files.get_mut(file.0 as usize) else { return };

@@ -2,15 +2,18 @@
 
 use cold_model::pages::Runs;
 
+use crate::cached::Folio;
 use crate::op::{OpenId, Pattern};
 use crate::sparse::Sparse;
 
 /// Pages of address space that a page table of the lowest level covers.
-const TABLE: u64 = 512;
+pub(crate) const TABLE: u64 = 512;
 /// The entry shows the cached page.
 const FILE: u8 = 1;
 /// The entry shows a copy of its own, made by a write.
 const OWN: u8 = 2;
+/// One entry for all pages of a table shows a folio.
+const HUGE: u8 = 3;
 
 /// A mapping of a part of a file. Pages are those of the file.
 #[derive(Debug, Clone)]
@@ -42,7 +45,7 @@ impl Mapping {
     #[inline]
     pub(crate) fn mapped(&self, page: u64, write: bool) -> bool {
         let entry = self.entries.get(page);
-        entry == OWN || (entry == FILE && !write)
+        entry == OWN || (entry != 0 && !write)
     }
 
     /// Something is mapped at the page.
@@ -54,7 +57,7 @@ impl Mapping {
     pub(crate) fn holds(&self, from: u64, to: u64) -> bool {
         let mut at = from;
         while let Some(page) = self.entries.first_set(at, to) {
-            if self.entries.get(page) == FILE {
+            if self.entries.get(page) != OWN {
                 return true;
             }
             at = page + 1;
@@ -64,15 +67,38 @@ impl Mapping {
 
     /// The pages that show the cached page.
     pub(crate) fn file_pages(&self) -> Runs {
-        self.entries.runs(|entry| entry == FILE)
+        self.entries.runs(|entry| entry == FILE || entry == HUGE)
     }
 
     pub(crate) fn map(&mut self, page: u64) {
         self.entries.set(page, FILE);
     }
 
+    /// Maps a folio that has a whole page table's pages by one entry.
+    pub(crate) fn map_huge(&mut self, folio: Folio) {
+        (folio.first..folio.end()).for_each(|page| self.entries.set(page, HUGE));
+    }
+
     pub(crate) fn copied(&mut self, page: u64) {
         self.entries.set(page, OWN);
+    }
+
+    /// A write to a page that the cache's page is mapped at. Whether the copy is made of it; where one entry maps
+    /// a whole table, that goes, and the write faults.
+    pub(crate) fn written(&mut self, page: u64) -> bool {
+        let huge = self.entries.get(page) == HUGE;
+        if huge {
+            let (from, to) = self.table(page);
+            (from..to).for_each(|page| self.entries.set(page, 0));
+        } else {
+            self.copied(page);
+        }
+        !huge
+    }
+
+    /// Pages are no longer mapped.
+    pub(crate) fn forget(&mut self, pages: &Runs) {
+        pages.runs().iter().cloned().flatten().for_each(|page| self.entries.set(page, 0));
     }
 
     /// The pages that `window` pages of fault-around cover: aligned by address, and from the mapping's begin where
@@ -120,7 +146,16 @@ mod tests {
         let mut map = Mapping::new(OpenId(0), 0, 0, 10, false);
         map.map(3);
         assert!(map.mapped(3, false) && !map.mapped(3, true) && map.holds(0, 10));
-        map.copied(3);
+        assert!(map.written(3));
         assert!(map.mapped(3, true) && map.filled(3) && !map.holds(0, 10));
+    }
+
+    #[test]
+    fn a_write_to_a_huge_entry_takes_it_away() {
+        let mut map = Mapping::new(OpenId(0), 512, 0, 1024, false);
+        map.map_huge(Folio { first: 512, pages: 512 });
+        assert!(map.mapped(600, false) && !map.mapped(600, true) && map.holds(600, 601));
+        assert!(!map.written(600));
+        assert!(!map.filled(512) && !map.filled(1023) && map.file_pages().is_empty());
     }
 }

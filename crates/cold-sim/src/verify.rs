@@ -49,6 +49,18 @@ impl Follower {
         &self.reads
     }
 
+    /// The kernel mapped less than the policy after a touch, and only pages that were read for it: when the page that
+    /// was waited for had come, these had not. Then the policy goes on from there, and this is true.
+    pub fn came_late(&mut self, op: &Op, map: MapId, missing: &Runs) -> bool {
+        let Op::Touch { page, .. } = *op else { return false };
+        let read = Runs::of(self.reads.iter().map(|r| r.first..r.first.saturating_add(r.pages)).collect());
+        let late = !missing.contains(page) && missing.minus(&read).is_empty();
+        if late {
+            self.cache.forget_mapped(map, missing);
+        }
+        late
+    }
+
     /// The cached pages of a file.
     pub fn cached(&self, file: FileId) -> Runs {
         self.cache.cached_pages(file)

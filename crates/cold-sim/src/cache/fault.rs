@@ -2,7 +2,7 @@
 
 use crate::cached::Folio;
 use crate::linux::{Faulted, Forgives, Rules};
-use crate::mapping::Mapping;
+use crate::mapping::{Mapping, TABLE};
 use crate::op::{Access, FileId, MapId, PageRead, Pattern, Progress};
 use crate::policy::{Policy, Touched};
 
@@ -21,9 +21,7 @@ impl Cache {
         if mapping.mapped(page, write) {
             return Access::Done;
         }
-        if mapping.filled(page) {
-            // The copy is made of what is mapped already.
-            mapping.copied(page);
+        if mapping.filled(page) && mapping.written(page) {
             return Access::Done;
         }
         let open = self.opens.get(&mapping.open);
@@ -179,7 +177,7 @@ fn map_window(mapping: &mut Mapping, f: &File, page: u64, window: u64, rules: &R
     let (from, to) = mapping.around(page, window);
     let to = to.min(f.cached.pages);
     let (mut hits, mut at) = (0_u32, from);
-    let mut no_table = rules.no_table_at_end && !mapping.has_table(page);
+    let mut no_table = !mapping.has_table(page);
     while let Some(next) = f.cached.next_present(at, to) {
         let Some(folio) = f.cached.folio(next) else { break };
         at = folio.end();
@@ -187,10 +185,14 @@ fn map_window(mapping: &mut Mapping, f: &File, page: u64, window: u64, rules: &R
         if !state.ready() || state.marked() {
             continue;
         }
-        if no_table && folio.end() >= f.cached.pages {
+        let first_without_table = std::mem::take(&mut no_table);
+        if first_without_table && rules.no_table_at_end && folio.end() >= f.cached.pages {
             return 0;
         }
-        no_table = false;
+        if first_without_table && fills_table(mapping, folio, page) {
+            mapping.map_huge(folio);
+            return 0;
+        }
         let whole = rules.maps_whole_folios && fits(mapping, folio, page);
         let (first, end) = if whole { (folio.first, folio.end()) } else { (next, folio.end().min(to)) };
         for page in first..end {
@@ -210,9 +212,17 @@ fn fits(mapping: &Mapping, folio: Folio, page: u64) -> bool {
     from <= folio.first && folio.end() <= to
 }
 
+/// One entry can map the folio in place of a page table.
+fn fills_table(mapping: &Mapping, folio: Folio, page: u64) -> bool {
+    mapping.table(page) == (folio.first, folio.end()) && folio.pages == TABLE
+}
+
 /// Maps a whole folio. The page alone, where the folio reaches out of the mapping or the page table, or where
 /// something of it is mapped already.
 fn map_folio(mapping: &mut Mapping, folio: Folio, page: u64) {
+    if !mapping.has_table(page) && fills_table(mapping, folio, page) {
+        return mapping.map_huge(folio);
+    }
     if !fits(mapping, folio, page) || (folio.first..folio.end()).any(|at| mapping.filled(at)) {
         return mapping.map(page);
     }
