@@ -186,14 +186,15 @@ fn map_window(mapping: &mut Mapping, f: &File, page: u64, window: u64, rules: &R
             continue;
         }
         let first_without_table = std::mem::take(&mut no_table);
-        if first_without_table && rules.no_table_at_end && folio.end() >= f.cached.pages {
+        let at_end = rules.stops_at_end && folio.end() >= f.cached.pages;
+        if first_without_table && at_end {
             return 0;
         }
         if first_without_table && fills_table(mapping, folio, page) {
             mapping.map_huge(folio);
             return 0;
         }
-        let whole = rules.maps_whole_folios && fits(mapping, folio, page);
+        let whole = rules.maps_whole_folios && !at_end && fits(mapping, folio, page);
         let (first, end) = if whole { (folio.first, folio.end()) } else { (next, folio.end().min(to)) };
         for page in first..end {
             let already = mapping.filled(page);

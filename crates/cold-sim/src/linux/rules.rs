@@ -37,9 +37,9 @@ pub(crate) struct Rules {
     pub(crate) code_never_misses: bool,
     /// A fault maps the whole of a large folio (6.18).
     pub(crate) maps_whole_folios: bool,
-    /// Fault-around fails where there is no page table yet and the first folio it finds has the last page of the file:
-    /// only what may map the folio in one piece makes the table, and that stops short of the end (seen on 6.18.44).
-    pub(crate) no_table_at_end: bool,
+    /// Fault-around does not map the folio with the last page of the file as a whole, and maps nothing where it is the
+    /// first one found and there is no page table yet: what maps a folio in one piece makes the table (6.18.44).
+    pub(crate) stops_at_end: bool,
     /// `MADV_HUGEPAGE` reads aligned blocks of 2 MiB (5.18).
     pub(crate) huge: bool,
     /// How large folios are.
@@ -57,7 +57,7 @@ const V5_10: Rules = Rules {
     code_forward: false,
     code_never_misses: false,
     maps_whole_folios: false,
-    no_table_at_end: false,
+    stops_at_end: false,
     huge: false,
     folios: Folios::Single,
     forgives: Forgives::MappedPage,
@@ -67,7 +67,7 @@ const V5_10: Rules = Rules {
 const V6_1: Rules = Rules { huge: true, folios: Folios::GrowNoPairs, remembers_last_page: false, ..V5_10 };
 const V6_12: Rules = Rules { folios: Folios::Grow, forgives: Forgives::PageAround, on_demand: false, ..V6_1 };
 const V6_16: Rules = Rules { code_forward: true, folios: Folios::Kept, ..V6_12 };
-const V6_18: Rules = Rules { maps_whole_folios: true, no_table_at_end: true, ..V6_16 };
+const V6_18: Rules = Rules { maps_whole_folios: true, stops_at_end: true, ..V6_16 };
 const V7: Rules = Rules { code_never_misses: true, forgives: Forgives::Fault, ..V6_18 };
 
 /// A version of Linux whose page cache is known.
