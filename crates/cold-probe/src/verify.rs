@@ -4,13 +4,18 @@
 
 mod player;
 
-use cold_model::pages::Runs;
-use cold_sim::op::{FileId, MapId, Op};
-use cold_sim::verify::{Follower, Workload};
-use cold_sim::{Machine, Policy, SimFile};
+use std::os::unix::fs::MetadataExt;
 
-use crate::Result;
-use crate::subject::Subject;
+use cold_journal::Journal;
+use cold_model::Dev;
+use cold_model::pages::Runs;
+use cold_sim::verify::{Difference, Follower, Outcome, Seen, Workload};
+use cold_sim::{Machine, Policy, SimFile};
+use cold_sys::page::page_size;
+use cold_sys::sysfs::SysFs;
+
+use crate::subject::{ProbeTarget, Subject};
+use crate::{Error, Result};
 
 pub use player::Player;
 
@@ -26,32 +31,6 @@ pub struct Effort {
     pub operations: u64,
     /// Chooses the operations.
     pub seed: u64,
-}
-
-/// The first operation of a series after which the kernel had other pages than the policy.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Difference {
-    /// The series.
-    pub case: u64,
-    /// The operation, counted from 0.
-    pub at: u64,
-    /// What it was.
-    pub op: Op,
-    /// The file or the mapping that differs.
-    pub what: What,
-    /// Pages of the kernel that the policy does not have.
-    pub only_kernel: Runs,
-    /// Pages of the policy that the kernel does not have.
-    pub only_policy: Runs,
-}
-
-/// What differs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum What {
-    /// Cached pages of a file.
-    Cached(FileId),
-    /// Mapped pages of a mapping.
-    Mapped(MapId),
 }
 
 /// How far the kernel did what a policy says.
@@ -75,6 +54,33 @@ pub struct Verified {
     pub followed: Vec<Followed>,
     /// Series that were given up: each try was disturbed, or went otherwise than the one before.
     pub void: u64,
+}
+
+/// Makes files of these sizes in a directory, and says what a model has to know of them.
+pub fn subjects_and_files(
+    target: &ProbeTarget,
+    bytes: &[u64],
+    large_folios: bool,
+    journal: &Journal,
+) -> Result<(Vec<Subject>, Vec<SimFile>)> {
+    let path = target.path();
+    let subjects =
+        bytes.iter().map(|n| Subject::create(target, *n, journal)).collect::<Result<Vec<_>>>()?;
+    let meta = path.metadata().map_err(Error::io("stat", path))?;
+    let device = SysFs::default().block_device(Dev::of_number(meta.dev()))?;
+    let kib = device.and_then(|d| d.read_ahead_kb.zip(d.max_sectors_kb));
+    let Some((window, request)) = kib else {
+        let why = "it lies on no block device whose read-ahead is known: choose a directory on a disk";
+        return Err(Error::Subject { path: path.to_owned(), why: why.to_owned() });
+    };
+    let pages = |kib: u64| kib.saturating_mul(1024) / page_size();
+    let about = |n: &u64| SimFile {
+        bytes: *n,
+        window_pages: pages(window),
+        io_pages: pages(request),
+        large_folios,
+    };
+    Ok((subjects, bytes.iter().map(about).collect()))
 }
 
 /// Does the operations on `subjects` (described by `files`, in the same order) and compares with each policy.
@@ -118,69 +124,6 @@ fn settled(mut one: impl FnMut() -> Result<Option<Vec<Outcome>>>) -> Result<Opti
     Ok(None)
 }
 
-/// How one series went for a policy.
-#[derive(Debug, Default)]
-struct Outcome {
-    operations: u64,
-    late: u64,
-    difference: Option<Difference>,
-}
-
-/// What the kernel has after an operation.
-struct Seen {
-    case: u64,
-    at: u64,
-    op: Op,
-    file: FileId,
-    cached: Runs,
-    mapped: Option<(MapId, Runs)>,
-}
-
-impl Seen {
-    fn differs(&self, what: What, kernel: &Runs, policy: &Runs) -> Difference {
-        Difference {
-            case: self.case,
-            at: self.at,
-            op: self.op,
-            what,
-            only_kernel: kernel.minus(policy),
-            only_policy: policy.minus(kernel),
-        }
-    }
-
-    /// Compares with a policy that did the same.
-    fn judge(&self, follower: &mut Follower, outcome: &mut Outcome) {
-        outcome.operations += 1;
-        let expected = follower.cached(self.file);
-        if self.cached != expected {
-            outcome.difference = Some(self.differs(What::Cached(self.file), &self.cached, &expected));
-            return;
-        }
-        let Some((map, pages)) = &self.mapped else { return };
-        let expected = follower.mapped(*map);
-        if *pages == expected {
-            return;
-        }
-        let (more, less) = (pages.minus(&expected), expected.minus(pages));
-        if more.is_empty() && follower.came_late(&self.op, *map, &less) {
-            outcome.late += 1;
-        } else {
-            outcome.difference = Some(self.differs(What::Mapped(*map), pages, &expected));
-        }
-    }
-
-    /// Pages are gone that the operation did not drop.
-    fn disturbed(&self, before: &Runs) -> bool {
-        let gone = before.minus(&self.cached);
-        match self.op {
-            Op::DontNeed { first, pages, .. } => {
-                !gone.minus(&Runs::one(first..first.saturating_add(pages))).is_empty()
-            }
-            _ => !gone.is_empty(),
-        }
-    }
-}
-
 /// One series; `None` where pages went away that nobody of us dropped.
 fn one_case(
     subjects: &[Subject],
@@ -210,7 +153,7 @@ fn one_case(
         if seen.disturbed(before) {
             return Ok(None);
         }
-        for (follower, outcome) in followers.iter_mut().filter(|(_, o)| o.difference.is_none()) {
+        for (follower, outcome) in &mut followers {
             seen.judge(follower, outcome);
         }
         *before = seen.cached;

@@ -1,11 +1,10 @@
 //! The model of Linux' page cache against the running kernel.
 
 use cold_journal::Journal;
-use cold_probe::subject::{ProbeTarget, Subject};
-use cold_probe::verify::{Effort, verify};
-use cold_sim::{LinuxVersion, Machine, Policy, SimFile};
+use cold_probe::subject::ProbeTarget;
+use cold_probe::verify::{Effort, subjects_and_files, verify};
+use cold_sim::{LinuxVersion, Machine, Policy};
 use cold_sys::procfs::ProcFs;
-use cold_sys::sysfs::SysFs;
 
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
@@ -16,20 +15,9 @@ fn the_running_kernel_follows_the_policy_of_its_version() {
     let place = std::env::var("COLD_VERIFY_DIR").unwrap_or_else(|_| "/var/tmp".to_owned());
     let state = tempfile::tempdir().unwrap();
     let journal = Journal::open_in(state.path());
-    let target = ProbeTarget::Directory(place.clone().into());
+    let target = ProbeTarget::Directory(place.into());
     let sizes = [16 << 20, (4 << 20) + 100, 700 << 10, (40 << 10) + 1, 4096];
-    let subjects: Vec<_> = sizes.map(|bytes| Subject::create(&target, bytes, &journal).unwrap()).into();
-    let dev = cold_model::Dev::of_number(std::os::unix::fs::MetadataExt::dev(&std::fs::metadata(&place).unwrap()));
-    let device = SysFs::default().block_device(dev).unwrap().unwrap();
-    let pages = |kib: Option<u64>| kib.unwrap() / 4;
-    let files: Vec<_> = sizes
-        .map(|bytes| SimFile {
-            bytes,
-            window_pages: pages(device.read_ahead_kb),
-            io_pages: pages(device.max_sectors_kb),
-            large_folios: true,
-        })
-        .into();
+    let (subjects, files) = subjects_and_files(&target, &sizes, true, &journal).unwrap();
     let release = ProcFs::default().sysctl("kernel.osrelease").unwrap();
     let version = LinuxVersion::of_release(release.trim());
     let effort = Effort {

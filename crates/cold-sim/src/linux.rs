@@ -6,4 +6,4 @@ mod walk;
 
 pub(crate) use reader::{Faulted, Limits, ReadAhead, Reader};
 pub use rules::LinuxVersion;
-pub(crate) use rules::{Forgives, Rules};
+pub(crate) use rules::{Forgives, Remembers, Rules};

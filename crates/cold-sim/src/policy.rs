@@ -56,6 +56,22 @@ const WINDOWS_DATA: u64 = 4;
 const FREEBSD: u64 = 16;
 
 impl Policy {
+    /// One of each kind, and each version of Linux.
+    pub const ALL: [Self; 12] = [
+        Self::Linux(LinuxVersion::V5_10),
+        Self::Linux(LinuxVersion::V6_1),
+        Self::Linux(LinuxVersion::V6_12),
+        Self::Linux(LinuxVersion::V6_16),
+        Self::Linux(LinuxVersion::V6_18),
+        Self::Linux(LinuxVersion::V7),
+        Self::Windows,
+        Self::FreeBsd,
+        Self::Fixed { pages: 16, placed: Placed::Aligned },
+        Self::Fixed { pages: 32, placed: Placed::Centred },
+        Self::Whole,
+        Self::Nothing,
+    ];
+
     /// Reads what a fault brings in; of other policies than Linux'.
     pub(crate) fn fault(self, file: &mut Cached, touched: &Touched, reads: &mut Vec<PageRead>) {
         let Touched { page, first, end, .. } = *touched;

@@ -3,6 +3,7 @@
 //! Pure: somebody else does the operations ([`Workload`]) on a kernel and looks at what is cached and mapped after
 //! each; a [`Follower`] says what a policy expected.
 
+mod judge;
 mod workload;
 
 use cold_model::pages::Runs;
@@ -10,6 +11,7 @@ use cold_model::pages::Runs;
 use crate::op::{Access, FileId, MapId, Op, PageCache, PageRead, Progress};
 use crate::{Cache, Machine, Policy, SimFile};
 
+pub use judge::{Difference, Outcome, Seen, What};
 pub use workload::Workload;
 
 /// Tries of one operation: each waits for a page, of which it has no more than this.

@@ -19,6 +19,8 @@ use cold_sys::residency::{PageMap, PageRun, cachestat};
 use crate::subject::Subject;
 use crate::{Error, Result};
 
+/// Between two looks at pages that are coming.
+const LOOKS: Duration = Duration::from_millis(5);
 /// Reads that nobody waits for are waited for so long.
 const SETTLES: Duration = Duration::from_secs(5);
 
@@ -164,19 +166,25 @@ impl<'a> Player<'a> {
         let meta = subject.file().metadata().map_err(Error::io("stat", subject.path()))?;
         let begun = Instant::now();
         let untold = |why: &str| Error::Subject { path: subject.path().to_owned(), why: why.to_owned() };
+        let mut before = None;
         loop {
             let Some(pages) = PageMap::of(subject.file(), &meta)? else {
                 return Err(untold("the kernel does not tell which of its pages are cached"));
             };
-            // Folios in flight count here; before Linux 6.5 nothing tells of them, and a moment must do.
-            let all = cachestat(subject.file(), 0, 0)?.map(|stat| stat.cached);
-            if all.is_none() && begun.elapsed() < Duration::from_millis(20) {
-                std::thread::sleep(Duration::from_millis(5));
-            } else if all.is_none_or(|all| all <= pages.resident()) {
+            let complete = match cachestat(subject.file(), 0, 0)? {
+                // It counts pages in flight, too.
+                Some(stat) => stat.cached <= pages.resident(),
+                // Before Linux 6.5 nothing tells of them: no more come for a while.
+                None => before.as_ref() == Some(&pages),
+            };
+            if complete {
                 return Ok(Runs::of(pages.runs().map(|run| run.first..run.end()).collect()));
-            } else if begun.elapsed() > SETTLES {
+            }
+            if begun.elapsed() > SETTLES {
                 return Err(untold("reads of it do not end"));
             }
+            std::thread::sleep(LOOKS.min(begun.elapsed()));
+            before = Some(pages);
         }
     }
 

@@ -1,6 +1,7 @@
 //! Reads by `read` and `pread`.
 
 use crate::cached::{Cached, Folio};
+use crate::linux::Remembers;
 use crate::op::{Access, FileId, OpenId, PageRead, Progress};
 use crate::policy::Policy;
 
@@ -24,7 +25,9 @@ impl Cache {
         loop {
             let at = offset.saturating_add(progress.copied);
             if at >= end {
-                self.ended(open, offset, progress.copied);
+                if progress.copied > 0 {
+                    self.remember(open, at, true);
+                }
                 return Access::Done;
             }
             let page = at / page_bytes;
@@ -34,7 +37,9 @@ impl Cache {
             if ready == page {
                 return Access::Waits { file, page };
             }
-            progress.copied = ready.saturating_mul(page_bytes).min(end).saturating_sub(offset);
+            let copied_to = ready.saturating_mul(page_bytes).min(end);
+            progress.copied = copied_to.saturating_sub(offset);
+            self.remember(open, copied_to, false);
         }
     }
 
@@ -65,14 +70,16 @@ impl Cache {
         Some(ready_run(&f.cached, page, last).0)
     }
 
-    fn ended(&mut self, open: OpenId, offset: u64, copied: u64) {
-        let last_page = match self.policy {
-            Policy::Linux(version) => version.rules(),
-            _ => return,
-        };
-        let Some(o) = self.opens.get_mut(&open).filter(|_| copied > 0) else { return };
-        let end = offset.saturating_add(copied);
-        o.ra.previous = Some(if last_page.remembers_last_page { end - 1 } else { end });
+    /// Remembers where a read has come to.
+    fn remember(&mut self, open: OpenId, at: u64, ended: bool) {
+        let Policy::Linux(version) = self.policy else { return };
+        let Some(o) = self.opens.get_mut(&open) else { return };
+        match version.rules().remembers {
+            Remembers::LastPage if ended => o.ra.previous = at.checked_sub(1),
+            Remembers::Copied => o.ra.previous = Some(at),
+            Remembers::End if ended => o.ra.previous = Some(at),
+            Remembers::LastPage | Remembers::End => {}
+        }
     }
 }
 

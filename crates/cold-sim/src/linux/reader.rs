@@ -83,7 +83,7 @@ pub(crate) struct Reader<'a> {
 impl Reader<'_> {
     /// A fault on a page that is not cached.
     pub(crate) fn fault(&mut self, fault: &Faulted) {
-        if fault.huge && self.rules.huge && self.limits.max_order >= HUGE_ORDER {
+        if fault.huge && self.rules.huge {
             self.huge(fault);
         } else {
             self.around(fault);
@@ -324,7 +324,8 @@ impl Reader<'_> {
         self.send(first, at, why);
         if at < end {
             // A page was there: the rest comes in single pages.
-            self.plain(at, size.saturating_sub(at - first), self.ra.ahead, why);
+            let done = if self.rules.rest_only { at - first } else { 0 };
+            self.plain(at, size.saturating_sub(done), self.ra.ahead, why);
         }
     }
 

@@ -27,6 +27,17 @@ pub(crate) enum Forgives {
     Fault,
 }
 
+/// Which place is remembered of a read, to tell whether the next goes on there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remembers {
+    /// That of its last page (5.10).
+    LastPage,
+    /// That behind what was copied until now, also while the read goes on (6.1).
+    Copied,
+    /// That behind its last byte, at its end (6.12).
+    End,
+}
+
 /// The rules of one version.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rules {
@@ -40,7 +51,7 @@ pub(crate) struct Rules {
     /// Fault-around does not map the folio with the last page of the file as a whole, and maps nothing where it is the
     /// first one found and there is no page table yet: what maps a folio in one piece makes the table (6.18.44).
     pub(crate) stops_at_end: bool,
-    /// `MADV_HUGEPAGE` reads aligned blocks of 2 MiB (5.18).
+    /// `MADV_HUGEPAGE` reads aligned blocks of 2 MiB, on any file system (5.18).
     pub(crate) huge: bool,
     /// How large folios are.
     pub(crate) folios: Folios,
@@ -48,8 +59,11 @@ pub(crate) struct Rules {
     pub(crate) forgives: Forgives,
     /// Windows may be pushed on by a miss at their end, and merge with the next (to 6.1).
     pub(crate) on_demand: bool,
-    /// The place after a read is that of its last page, not of the byte behind it (5.10).
-    pub(crate) remembers_last_page: bool,
+    /// What is remembered of a read.
+    pub(crate) remembers: Remembers,
+    /// Where a window meets a page that is there, what is left of it comes in single pages; else as many as in all of
+    /// it, from there on (to 6.12).
+    pub(crate) rest_only: bool,
 }
 
 /// Linux before large folios.
@@ -62,11 +76,12 @@ const V5_10: Rules = Rules {
     folios: Folios::Single,
     forgives: Forgives::MappedPage,
     on_demand: true,
-    remembers_last_page: true,
+    remembers: Remembers::LastPage,
+    rest_only: false,
 };
-const V6_1: Rules = Rules { huge: true, folios: Folios::GrowNoPairs, remembers_last_page: false, ..V5_10 };
-const V6_12: Rules = Rules { folios: Folios::Grow, forgives: Forgives::PageAround, on_demand: false, ..V6_1 };
-const V6_16: Rules = Rules { code_forward: true, folios: Folios::Kept, ..V6_12 };
+const V6_1: Rules = Rules { huge: true, folios: Folios::GrowNoPairs, remembers: Remembers::Copied, ..V5_10 };
+const V6_12: Rules = Rules { folios: Folios::Grow, forgives: Forgives::PageAround, on_demand: false, remembers: Remembers::End, ..V6_1 };
+const V6_16: Rules = Rules { code_forward: true, folios: Folios::Kept, rest_only: true, ..V6_12 };
 const V6_18: Rules = Rules { maps_whole_folios: true, stops_at_end: true, ..V6_16 };
 const V7: Rules = Rules { code_never_misses: true, forgives: Forgives::Fault, ..V6_18 };
 
