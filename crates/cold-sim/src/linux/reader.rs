@@ -227,7 +227,10 @@ impl Reader<'_> {
 
     /// The next missing page behind `page`, if it is near.
     fn gap(&self, page: u64, most: u64) -> Option<u64> {
-        let start = next_missing(self.file, page.saturating_add(1), most)?;
+        let found = next_missing(self.file, page.saturating_add(1), most);
+        // To 6.1 the search ended on the last page that it looked at, and that counted as missing.
+        let last = self.rules.on_demand.then_some(page.saturating_add(most));
+        let start = found.or(last)?;
         (start - page <= most).then_some(start)
     }
 
@@ -247,7 +250,7 @@ impl Reader<'_> {
         let behind = self.ra.start.saturating_add(self.ra.size);
         if page > 0 && (page == self.expected(marked.map_or(1, |f| f.pages)) || page == behind) {
             self.ra.start = behind;
-            self.ra.size = next_window(self.ra.size, most);
+            self.ra.size = self.ra.size.max(next_window(self.ra.size, most));
             self.ra.ahead = self.ra.size;
         } else if let Some(_folio) = marked.filter(|_| page > 0) {
             let Some(start) = self.gap(page, most) else { return };
