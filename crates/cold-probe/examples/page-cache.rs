@@ -1,15 +1,15 @@
 //! Writes down what this machine's page cache does with the operations of `cold_sim::verify`, as JSON: the truth that
 //! `cold-sim` is tested against for kernels that are not running.
 //!
-//! usage: page-cache DIRECTORY SEED CASES OPERATIONS LARGE-FOLIOS(true|false)
+//! usage: page-cache DIRECTORY SEED CASES OPERATIONS
 
 use std::error::Error;
 
 use cold_journal::Journal;
 use cold_model::pages::Runs;
 use cold_probe::subject::{ProbeTarget, Subject};
-use cold_probe::verify::{Player, subjects_and_files};
-use cold_sim::verify::Workload;
+use cold_probe::verify::{Ground, Player};
+use cold_sim::{LinuxVersion, Policy};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
 use serde_json::{Value, json};
@@ -18,26 +18,28 @@ const BYTES: [u64; 4] = [(4 << 20) + 100, 700 << 10, (40 << 10) + 1, 4096];
 
 fn main() -> Result<(), Box<dyn Error>> {
     let args: Vec<String> = std::env::args().collect();
-    let [_, directory, seed, cases, operations, large] = args.as_slice() else {
-        return Err("usage: page-cache DIRECTORY SEED CASES OPERATIONS LARGE-FOLIOS".into());
+    let [_, directory, seed, cases, operations] = args.as_slice() else {
+        return Err("usage: page-cache DIRECTORY SEED CASES OPERATIONS".into());
     };
     let (seed, cases, operations): (u64, u64, u64) = (seed.parse()?, cases.parse()?, operations.parse()?);
     let state = std::path::Path::new(directory).join("journal");
     let target = ProbeTarget::Directory(directory.into());
-    let (subjects, files) = subjects_and_files(&target, &BYTES, large.parse()?, &Journal::open_in(state))?;
+    let ground = Ground::new(&target, &BYTES, &Journal::open_in(state))?;
+    let release = ProcFs::default().sysctl("kernel.osrelease")?;
     let mut all = Vec::new();
     for case in 0..cases {
-        for subject in &subjects {
+        for subject in &ground.subjects {
             subject.make_cold()?;
         }
-        let workload = Workload::new(seed, case, page_size(), &files);
-        all.push(one(&subjects, workload.take(operations as usize))?);
+        let workload = ground.workload(seed, case);
+        all.push(one(&ground.subjects, workload.take(operations as usize))?);
     }
+    let files = ground.files(Policy::Linux(LinuxVersion::of_release(release.trim())));
     let about = files.first().ok_or("no file")?;
     println!(
         "{}",
         json!({
-            "kernel": ProcFs::default().sysctl("kernel.osrelease")?,
+            "kernel": release,
             "seed": seed,
             "operations": operations,
             "page_bytes": page_size(),

@@ -2,21 +2,16 @@
 //! cached and mapped compared after every one. Looks with mincore, cachestat and the own page table, which touch
 //! nothing.
 
+mod ground;
 mod player;
 
-use std::os::unix::fs::MetadataExt;
-
-use cold_journal::Journal;
-use cold_model::Dev;
 use cold_model::pages::Runs;
-use cold_sim::verify::{Difference, Follower, Outcome, Seen, Workload};
-use cold_sim::{Machine, Policy, SimFile};
-use cold_sys::page::page_size;
-use cold_sys::sysfs::SysFs;
+use cold_sim::Policy;
+use cold_sim::verify::{Difference, Follower, Outcome, Seen};
 
-use crate::subject::{ProbeTarget, Subject};
-use crate::{Error, Result};
+use crate::Result;
 
+pub use ground::Ground;
 pub use player::Player;
 
 /// Tries of a case that other processes disturb.
@@ -40,9 +35,8 @@ pub struct Followed {
     pub policy: Policy,
     /// Operations that were compared: of each series those up to the first difference.
     pub operations: u64,
-    /// Touches after which pages that were read for them were not mapped yet, because they came later than the page
-    /// that was touched.
-    pub late: u64,
+    /// Touches after which other pages were mapped than expected, by the time at which pages came alone.
+    pub timing: u64,
     /// First differences, one for each series that has one.
     pub differences: Vec<Difference>,
 }
@@ -56,51 +50,18 @@ pub struct Verified {
     pub void: u64,
 }
 
-/// Makes files of these sizes in a directory, and says what a model has to know of them.
-pub fn subjects_and_files(
-    target: &ProbeTarget,
-    bytes: &[u64],
-    large_folios: bool,
-    journal: &Journal,
-) -> Result<(Vec<Subject>, Vec<SimFile>)> {
-    let path = target.path();
-    let subjects =
-        bytes.iter().map(|n| Subject::create(target, *n, journal)).collect::<Result<Vec<_>>>()?;
-    let meta = path.metadata().map_err(Error::io("stat", path))?;
-    let device = SysFs::default().block_device(Dev::of_number(meta.dev()))?;
-    let kib = device.and_then(|d| d.read_ahead_kb.zip(d.max_sectors_kb));
-    let Some((window, request)) = kib else {
-        let why = "it lies on no block device whose read-ahead is known: choose a directory on a disk";
-        return Err(Error::Subject { path: path.to_owned(), why: why.to_owned() });
-    };
-    let pages = |kib: u64| kib.saturating_mul(1024) / page_size();
-    let about = |n: &u64| SimFile {
-        bytes: *n,
-        window_pages: pages(window),
-        io_pages: pages(request),
-        large_folios,
-    };
-    Ok((subjects, bytes.iter().map(about).collect()))
-}
-
-/// Does the operations on `subjects` (described by `files`, in the same order) and compares with each policy.
-pub fn verify(
-    subjects: &[Subject],
-    files: &[SimFile],
-    machine: Machine,
-    policies: &[Policy],
-    effort: Effort,
-) -> Result<Verified> {
-    let followed = |policy: &Policy| Followed { policy: *policy, operations: 0, late: 0, differences: Vec::new() };
+/// Does the operations and compares with each policy.
+pub fn verify(ground: &Ground, policies: &[Policy], effort: Effort) -> Result<Verified> {
+    let followed = |policy: &Policy| Followed { policy: *policy, operations: 0, timing: 0, differences: Vec::new() };
     let mut all = Verified { followed: policies.iter().map(followed).collect(), void: 0 };
     for case in 0..effort.cases {
-        let Some(outcomes) = settled(|| one_case(subjects, files, machine, policies, effort, case))? else {
+        let Some(outcomes) = settled(|| one_case(ground, policies, effort, case))? else {
             all.void += 1;
             continue;
         };
         for (sum, outcome) in all.followed.iter_mut().zip(outcomes) {
             sum.operations += outcome.operations;
-            sum.late += outcome.late;
+            sum.timing += outcome.timing;
             sum.differences.extend(outcome.difference);
         }
     }
@@ -126,21 +87,19 @@ fn settled(mut one: impl FnMut() -> Result<Option<Vec<Outcome>>>) -> Result<Opti
 
 /// One series; `None` where pages went away that nobody of us dropped.
 fn one_case(
-    subjects: &[Subject],
-    files: &[SimFile],
-    machine: Machine,
+    ground: &Ground,
     policies: &[Policy],
     effort: Effort,
     case: u64,
 ) -> Result<Option<Vec<Outcome>>> {
-    for subject in subjects {
+    for subject in &ground.subjects {
         subject.make_cold()?;
     }
-    let mut player = Player::new(subjects);
+    let mut player = Player::new(&ground.subjects);
     let mut followers: Vec<_> =
-        policies.iter().map(|p| (Follower::new(*p, machine, files), Outcome::default())).collect();
-    let mut before = vec![Runs::default(); subjects.len()];
-    let workload = Workload::new(effort.seed, case, machine.page_bytes, files);
+        policies.iter().map(|p| (Follower::new(*p, ground.machine, &ground.files(*p)), Outcome::default())).collect();
+    let mut before = vec![Runs::default(); ground.subjects.len()];
+    let workload = ground.workload(effort.seed, case);
     for (at, op) in (0..effort.operations).zip(workload) {
         player.play(&op)?;
         for (follower, _) in &mut followers {

@@ -2,8 +2,8 @@
 
 use cold_journal::Journal;
 use cold_probe::subject::ProbeTarget;
-use cold_probe::verify::{Effort, subjects_and_files, verify};
-use cold_sim::{LinuxVersion, Machine, Policy};
+use cold_probe::verify::{Effort, Ground, verify};
+use cold_sim::{LinuxVersion, Policy};
 use cold_sys::procfs::ProcFs;
 
 fn number(name: &str, default: u64) -> u64 {
@@ -17,7 +17,7 @@ fn the_running_kernel_follows_the_policy_of_its_version() {
     let journal = Journal::open_in(state.path());
     let target = ProbeTarget::Directory(place.into());
     let sizes = [16 << 20, (4 << 20) + 100, 700 << 10, (40 << 10) + 1, 4096];
-    let (subjects, files) = subjects_and_files(&target, &sizes, true, &journal).unwrap();
+    let ground = Ground::new(&target, &sizes, &journal).unwrap();
     let release = ProcFs::default().sysctl("kernel.osrelease").unwrap();
     let version = LinuxVersion::of_release(release.trim());
     let effort = Effort {
@@ -25,13 +25,13 @@ fn the_running_kernel_follows_the_policy_of_its_version() {
         operations: number("COLD_VERIFY_OPERATIONS", 200),
         seed: number("COLD_VERIFY_SEED", 1),
     };
-    let outcome = verify(&subjects, &files, Machine::default(), &[Policy::Linux(version)], effort).unwrap();
+    let outcome = verify(&ground, &[Policy::Linux(version)], effort).unwrap();
     let own = &outcome.followed[0];
     println!(
-        "{version:?}: window {} pages, {} operations, {} late, {} cases differ, {} void",
-        files[0].window_pages,
+        "{version:?}: window {} pages, {} operations, {} by timing, {} cases differ, {} void",
+        ground.files(own.policy)[0].window_pages,
         own.operations,
-        own.late,
+        own.timing,
         own.differences.len(),
         outcome.void
     );

@@ -39,10 +39,22 @@ pub struct Machine {
     pub max_order: u32,
 }
 
+impl Machine {
+    /// What Linux does with pages of a size; `arm64` wants code in folios of 64 KiB.
+    pub fn of(page_bytes: u64, arm64: bool) -> Self {
+        const AROUND: u64 = 64 << 10;
+        let around = (AROUND / page_bytes.max(1)).max(1);
+        let exec_order = if arm64 { around.ilog2() } else { 0 };
+        // A block of a page table, which has eight bytes for each page, but at most what the cache's tree can hold.
+        let max_order = (page_bytes / 8).max(1).ilog2().min(11);
+        Self { page_bytes, fault_around: around, exec_order, max_order }
+    }
+}
+
 impl Default for Machine {
     /// x86-64.
     fn default() -> Self {
-        Self { page_bytes: 4096, fault_around: 16, exec_order: 0, max_order: 9 }
+        Self::of(4096, false)
     }
 }
 
@@ -97,10 +109,11 @@ impl Cache {
         self.maps.get(&map).map_or_else(Runs::default, Mapping::file_pages)
     }
 
-    /// Takes pages out of a mapping, as far as they are in it. They stay in the cache.
-    pub fn forget_mapped(&mut self, map: MapId, pages: &Runs) {
+    /// Maps cached pages, and takes pages out of a mapping: what another clock than the simulation's led to.
+    pub fn correct_mapped(&mut self, map: MapId, more: &Runs, less: &Runs) {
         if let Some(m) = self.maps.get_mut(&map) {
-            m.forget(pages);
+            m.forget(less);
+            more.runs().iter().cloned().flatten().for_each(|page| m.map(page));
         }
     }
 

@@ -51,16 +51,19 @@ impl Follower {
         &self.reads
     }
 
-    /// The kernel mapped less than the policy after a touch, and only pages that were read for it: when the page that
-    /// was waited for had come, these had not. Then the policy goes on from there, and this is true.
-    pub fn came_late(&mut self, op: &Op, map: MapId, missing: &Runs) -> bool {
+    /// After a touch the kernel mapped others than the policy, but only of the pages that were read for it. Which
+    /// pages fault-around finds depends on what has come when the fault is tried again: less than everything, where
+    /// the page that was waited for came first; more than nothing, where a read-ahead that nobody waits for was
+    /// quick. Then the policy goes on from there, and this is true.
+    pub fn timing_alone(&mut self, op: &Op, map: MapId, more: &Runs, less: &Runs) -> bool {
         let Op::Touch { page, .. } = *op else { return false };
         let read = Runs::of(self.reads.iter().map(|r| r.first..r.first.saturating_add(r.pages)).collect());
-        let late = !missing.contains(page) && missing.minus(&read).is_empty();
-        if late {
-            self.cache.forget_mapped(map, missing);
+        let others = |pages: &Runs| !pages.contains(page) && pages.minus(&read).is_empty();
+        let timing = others(more) && others(less);
+        if timing {
+            self.cache.correct_mapped(map, more, less);
         }
-        late
+        timing
     }
 
     /// The cached pages of a file.

@@ -60,7 +60,7 @@ fn follow(document: &Value, files: &[SimFile], policy: Policy, case: usize) -> O
     Some(outcome)
 }
 
-/// Each series that a kernel did, by the rules of a version: operations compared, those whose pages came late, and the
+/// Each series that a kernel did, by the rules of a version: operations compared, those that differ by timing, and the
 /// first differences.
 fn followed(name: &str, version: LinuxVersion) -> Vec<Outcome> {
     let path = format!("{}/tests/golden/{name}.json", env!("CARGO_MANIFEST_DIR"));
@@ -79,8 +79,8 @@ fn followed(name: &str, version: LinuxVersion) -> Vec<Outcome> {
 fn is_followed(name: &str, version: LinuxVersion) {
     let outcomes = followed(name, version);
     let operations: u64 = outcomes.iter().map(|o| o.operations).sum();
-    let late: u64 = outcomes.iter().map(|o| o.late).sum();
-    println!("{name}: {} series, {operations} operations, {late} late", outcomes.len());
+    let timing: u64 = outcomes.iter().map(|o| o.timing).sum();
+    println!("{name}: {} series, {operations} operations, {timing} by timing", outcomes.len());
     let differences: Vec<_> = outcomes.into_iter().filter_map(|o| o.difference).collect();
     differences.iter().for_each(|difference| println!("{difference:?}"));
     assert_eq!(differences, []);

@@ -19,8 +19,10 @@ use cold_sys::residency::{PageMap, PageRun, cachestat};
 use crate::subject::Subject;
 use crate::{Error, Result};
 
-/// Between two looks at pages that are coming.
-const LOOKS: Duration = Duration::from_millis(5);
+/// Between two looks at pages that are coming, at most.
+const LOOKS: Duration = Duration::from_millis(2);
+/// Where the kernel does not tell of pages in flight: no more come after such a time without any.
+const QUIET: Duration = Duration::from_millis(20);
 /// Reads that nobody waits for are waited for so long.
 const SETTLES: Duration = Duration::from_secs(5);
 
@@ -166,7 +168,8 @@ impl<'a> Player<'a> {
         let meta = subject.file().metadata().map_err(Error::io("stat", subject.path()))?;
         let begun = Instant::now();
         let untold = |why: &str| Error::Subject { path: subject.path().to_owned(), why: why.to_owned() };
-        let mut before = None;
+        // What is there, and since when no more came.
+        let mut last = (None, begun);
         loop {
             let Some(pages) = PageMap::of(subject.file(), &meta)? else {
                 return Err(untold("the kernel does not tell which of its pages are cached"));
@@ -174,8 +177,8 @@ impl<'a> Player<'a> {
             let complete = match cachestat(subject.file(), 0, 0)? {
                 // It counts pages in flight, too.
                 Some(stat) => stat.cached <= pages.resident(),
-                // Before Linux 6.5 nothing tells of them: no more come for a while.
-                None => before.as_ref() == Some(&pages),
+                // Before Linux 6.5 nothing tells of them.
+                None => last.1.elapsed() > QUIET && last.0.as_ref() == Some(&pages),
             };
             if complete {
                 return Ok(Runs::of(pages.runs().map(|run| run.first..run.end()).collect()));
@@ -183,8 +186,10 @@ impl<'a> Player<'a> {
             if begun.elapsed() > SETTLES {
                 return Err(untold("reads of it do not end"));
             }
+            if last.0.as_ref() != Some(&pages) {
+                last = (Some(pages), Instant::now());
+            }
             std::thread::sleep(LOOKS.min(begun.elapsed()));
-            before = Some(pages);
         }
     }
 

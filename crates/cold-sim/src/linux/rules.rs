@@ -129,6 +129,16 @@ impl LinuxVersion {
         }
     }
 
+    /// Whether files of a file system (as `/proc/mounts` names it) are kept in large folios: XFS since 5.18, ext4 since
+    /// 6.16, unless its data are journalled. Others are taken for ones without.
+    pub fn has_large_folios(self, file_system: &str) -> bool {
+        match file_system {
+            "xfs" => self >= Self::V6_1,
+            "ext4" => self >= Self::V6_16,
+            _ => false,
+        }
+    }
+
     pub(crate) fn rules(self) -> &'static Rules {
         match self {
             Self::V5_10 => &V5_10,
@@ -138,5 +148,31 @@ impl LinuxVersion {
             Self::V6_18 => &V6_18,
             Self::V7 => &V7,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_has_the_rules_of_the_newest_version_that_is_not_newer() {
+        let of = |release: &str| LinuxVersion::of_release(release).name();
+        assert_eq!((of("5.10.0-30-amd64"), of("5.18"), of("6.1.0-50")), ("linux-5.10", "linux-6.1", "linux-6.1"));
+        assert_eq!((of("6.12.107+deb13"), of("6.15.9"), of("6.16.1")), ("linux-6.12", "linux-6.12", "linux-6.16"));
+        assert_eq!((of("6.18.44-x"), of("6.19"), of("7.3.4"), of("strange")), (
+            "linux-6.18",
+            "linux-6.18",
+            "linux-7",
+            "linux-7"
+        ));
+    }
+
+    #[test]
+    fn file_systems_got_large_folios_at_different_times() {
+        let first = |name| LinuxVersion::ALL.into_iter().find(|v| v.has_large_folios(name));
+        assert_eq!(first("xfs"), Some(LinuxVersion::V6_1));
+        assert_eq!(first("ext4"), Some(LinuxVersion::V6_16));
+        assert_eq!(first("vfat"), None);
     }
 }

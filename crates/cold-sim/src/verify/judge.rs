@@ -36,9 +36,9 @@ pub enum What {
 pub struct Outcome {
     /// Operations that were compared: those up to the first difference.
     pub operations: u64,
-    /// Touches after which pages that were read for them were not mapped yet, because they came later than the page
-    /// that was touched.
-    pub late: u64,
+    /// Touches after which other pages were mapped than expected, by the time at which pages came alone
+    /// ([`Follower::timing_alone`]).
+    pub timing: u64,
     /// The first difference.
     pub difference: Option<Difference>,
 }
@@ -89,8 +89,8 @@ impl Seen {
             return;
         }
         let (more, less) = (pages.minus(&expected), expected.minus(pages));
-        if more.is_empty() && follower.came_late(&self.op, *map, &less) {
-            outcome.late += 1;
+        if follower.timing_alone(&self.op, *map, &more, &less) {
+            outcome.timing += 1;
         } else {
             outcome.difference = Some(self.differs(What::Mapped(*map), pages, &expected));
         }
