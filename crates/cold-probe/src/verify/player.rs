@@ -26,7 +26,8 @@ const QUIET: Duration = Duration::from_millis(20);
 /// Reads that nobody waits for are waited for so long.
 const SETTLES: Duration = Duration::from_secs(5);
 
-/// Open files and mappings of the files of a simulation.
+/// Open files and mappings of the files of a simulation. Mappings lie where the operations say, so two that play at
+/// once in one process are in each other's way.
 pub struct Player<'a> {
     subjects: &'a [Subject],
     opens: HashMap<OpenId, (FileId, File)>,
