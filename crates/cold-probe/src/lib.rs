@@ -12,6 +12,7 @@ pub mod spec;
 pub mod subject;
 pub mod trial;
 pub mod variate;
+pub mod verify;
 pub mod worker;
 
 mod error;

@@ -3,10 +3,23 @@
 //!
 //! Never does I/O, never looks at a clock, and gives the same result for the same input on any machine.
 //!
-//! Start reading at [`op`]: what programs do, and what a page cache answers; then [`mod@disk`] and [`engine`].
+//! Start reading at [`op`]: what programs do, and what a page cache answers; then [`Cache`], the page cache, and
+//! [`Policy`], what it reads; then [`mod@disk`] and [`engine`], when it comes.
 
 pub mod disk;
 pub mod engine;
 pub mod op;
 pub mod oracle;
 pub mod spread;
+pub mod verify;
+
+mod cache;
+mod cached;
+mod linux;
+mod mapping;
+mod policy;
+mod sparse;
+
+pub use cache::{Cache, Machine, SimFile};
+pub use linux::LinuxVersion;
+pub use policy::{Placed, Policy};

@@ -54,6 +54,16 @@ pub fn advise_random(file: &File) -> Result<()> {
     advise(file, 0, 0, libc::POSIX_FADV_RANDOM, "turn off readahead for")
 }
 
+/// Reads through this descriptor, and mappings made of it, read ahead twice as far as usual.
+pub fn advise_sequential(file: &File) -> Result<()> {
+    advise(file, 0, 0, libc::POSIX_FADV_SEQUENTIAL, "double readahead for")
+}
+
+/// Takes back [`advise_random`] and [`advise_sequential`].
+pub fn advise_normal(file: &File) -> Result<()> {
+    advise(file, 0, 0, libc::POSIX_FADV_NORMAL, "set usual readahead for")
+}
+
 /// Starts reading exactly these pages without waiting. Such a call reads at most the device's largest
 /// request and says nothing when it cuts (mm/readahead.c, `force_page_cache_ra`), so it is made in chunks
 /// of 128 KiB, below every device's limit.

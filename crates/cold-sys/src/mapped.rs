@@ -19,9 +19,23 @@ pub struct MapKind {
     pub shared: bool,
 }
 
+/// Which part of a file is mapped, and where to. Bytes, multiples of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MapPlace {
+    /// First byte of the file.
+    pub offset: u64,
+    /// Address of that byte, where nothing else is mapped; 0: of the kernel's choice. Page faults map around
+    /// themselves by address, so the same touches may do different things elsewhere.
+    pub address: u64,
+}
+
 /// What the kernel is told of a mapping (madvise(2)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MapAdvice {
+    /// Nothing: takes back what was told.
+    Normal,
+    /// Read in huge pages.
+    Huge,
     /// No read-around, and touched pages are evicted first.
     Random,
     /// Read ahead only, and touched pages are evicted first.
@@ -46,6 +60,11 @@ unsafe impl Send for MappedFile {}
 impl MappedFile {
     /// Maps the first `len` bytes. Nothing is read yet.
     pub fn new(file: &File, len: u64, kind: MapKind) -> Result<Self> {
+        Self::at(file, MapPlace::default(), len, kind)
+    }
+
+    /// Maps `len` bytes of a part of the file. An error where the address is taken.
+    pub fn at(file: &File, place: MapPlace, len: u64, kind: MapKind) -> Result<Self> {
         let fd = file.as_raw_fd();
         let subject = || format!("descriptor {fd}");
         let len = usize::try_from(len)
@@ -59,9 +78,14 @@ impl MappedFile {
         if kind.write {
             protection |= libc::PROT_WRITE;
         }
-        let flags = if kind.shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
-        // SAFETY: a new mapping at an address of the kernel's choice; nothing existing is touched.
-        let at = unsafe { libc::mmap(std::ptr::null_mut(), len, protection, flags, fd, 0) };
+        let mut flags = if kind.shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+        if place.address != 0 {
+            flags |= libc::MAP_FIXED_NOREPLACE;
+        }
+        let (address, offset) = (place.address as usize as *mut _, place.offset.cast_signed());
+        // SAFETY: a new mapping at an address of the kernel's choice, or at one where nothing is (NOREPLACE);
+        // nothing existing is touched.
+        let at = unsafe { libc::mmap(address, len, protection, flags, fd, offset) };
         if at == libc::MAP_FAILED {
             return Err(Error::last_os("map", subject()));
         }
@@ -116,6 +140,8 @@ impl MappedFile {
     /// Gives advice for `offset..offset+len`, cut at the mapping's end; `offset` is a multiple of a page.
     pub fn advise(&self, advice: MapAdvice, offset: u64, len: u64) -> Result<()> {
         let what = match advice {
+            MapAdvice::Normal => libc::MADV_NORMAL,
+            MapAdvice::Huge => libc::MADV_HUGEPAGE,
             MapAdvice::Random => libc::MADV_RANDOM,
             MapAdvice::Sequential => libc::MADV_SEQUENTIAL,
             MapAdvice::WillNeed => libc::MADV_WILLNEED,
@@ -143,6 +169,18 @@ mod tests {
     use std::io::Write;
 
     use super::*;
+
+    #[test]
+    fn a_part_is_mapped_at_an_address_where_nothing_else_is() {
+        let page = crate::page::page_size();
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&vec![1; page as usize]).unwrap();
+        file.write_all(&[2; 10]).unwrap();
+        let place = MapPlace { offset: page, address: (1 << 40) + 3 * page };
+        let map = MappedFile::at(&file, place, 10, MapKind::default()).unwrap();
+        assert_eq!((map.touch(0), map.at as u64), (Some(2), place.address));
+        assert!(MappedFile::at(&file, place, 10, MapKind::default()).is_err(), "taken");
+    }
 
     #[test]
     fn a_file_is_read_and_written_through_its_mapping_and_never_beyond() {

@@ -1,0 +1,67 @@
+//! The model of Linux' page cache against the running kernel. More operations, another seed, another disk:
+//! `COLD_VERIFY_CASES`, `COLD_VERIFY_OPERATIONS`, `COLD_VERIFY_SEED`, `COLD_VERIFY_DIR`.
+
+use cold_journal::Journal;
+use cold_probe::Error;
+use cold_probe::subject::ProbeTarget;
+use cold_probe::verify::{Effort, Ground, Verified, verify};
+use cold_sim::{LinuxVersion, Policy};
+use cold_sys::procfs::ProcFs;
+
+/// The last is aligned to a page, the others are not.
+const BYTES: [u64; 5] = [(4 << 20) + 100, 700 << 10, (40 << 10) + 1, 4096, 16 << 20];
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
+}
+
+/// Compares; `None` where the directory lies on no disk. Once more where somebody sets the disk meanwhile.
+fn compared(policies: &[Policy], cases: u64) -> Option<Verified> {
+    let place = std::env::var("COLD_VERIFY_DIR").unwrap_or_else(|_| "/var/tmp".to_owned());
+    let effort = Effort {
+        cases: number("COLD_VERIFY_CASES", cases),
+        operations: number("COLD_VERIFY_OPERATIONS", 200),
+        seed: number("COLD_VERIFY_SEED", 1),
+    };
+    let state = tempfile::tempdir().unwrap();
+    let journal = Journal::open_in(state.path());
+    let target = ProbeTarget::Directory(place.into());
+    for _ in 0..10 {
+        match Ground::new(&target, &BYTES, &journal).and_then(|ground| verify(&ground, policies, effort)) {
+            Ok(verified) => return Some(verified),
+            Err(Error::Subject { why, .. }) if why.contains("meanwhile") => {}
+            Err(Error::Subject { why, .. }) if std::env::var("CI").is_err() => {
+                println!("SKIPPED: {why}");
+                return None;
+            }
+            Err(e) => panic!("{e}"),
+        }
+    }
+    panic!("read-ahead was set during each try");
+}
+
+fn own_version() -> LinuxVersion {
+    LinuxVersion::of_release(ProcFs::default().sysctl("kernel.osrelease").unwrap().trim())
+}
+
+#[test]
+fn the_running_kernel_does_what_the_model_of_its_version_says_and_no_other() {
+    let Some(verified) = compared(&Policy::ALL, 25) else { return };
+    let version = own_version();
+    let own = verified.followed.iter().find(|f| f.policy == Policy::Linux(version)).unwrap();
+    println!(
+        "{:?}: {} operations, {} by timing, {} series differ, {} void",
+        own.policy,
+        own.operations,
+        own.timing,
+        own.differences.len(),
+        verified.void
+    );
+    own.differences.iter().for_each(|difference| println!("{difference:?}"));
+    assert_eq!(own.differences, []);
+    assert!(own.operations > 1000, "{own:?}");
+    // What is new in 7 shows after a hundred misses only.
+    let alike = |policy| version >= LinuxVersion::V6_18 && policy == Policy::Linux(LinuxVersion::V7);
+    let follows = verified.follows();
+    assert!(follows.iter().all(|p| *p == own.policy || alike(*p)), "{follows:?}");
+}

@@ -1,0 +1,178 @@
+//! What differs between versions of Linux, as data. Sources: mm/readahead.c, mm/filemap.c and mm/memory.c of 5.10,
+//! 6.1, 6.12 and 7.3; of 6.18 what its page cache was seen to do.
+
+use cold_model::kernel::since;
+
+/// How large folios are chosen for a window, on file systems that have them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Folios {
+    /// Single pages only (before 5.18).
+    Single,
+    /// Each window four times that of the page that started it; no folios of two pages (6.1).
+    GrowNoPairs,
+    /// Each window four times that of the folio that started it (6.12).
+    Grow,
+    /// The size is kept with the open file and grows by four with each read-ahead (6.16).
+    Kept,
+}
+
+/// How often a fault may miss before read-around is given up, and what takes a miss back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Forgives {
+    /// Each page that is newly mapped around a fault (to 6.1).
+    MappedPage,
+    /// Each page around a fault that is mapped or was before (6.12).
+    PageAround,
+    /// A fault whose page is there (7.x).
+    Fault,
+}
+
+/// Which place is remembered of a read, to tell whether the next goes on there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remembers {
+    /// That of its last page (5.10).
+    LastPage,
+    /// That behind what was copied until now, also while the read goes on (6.1).
+    Copied,
+    /// That behind its last byte, at its end (6.12).
+    End,
+}
+
+/// The rules of one version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rules {
+    /// Code is read forward from the fault, inside its mapping, and no further, even where `MADV_RANDOM` was told
+    /// (6.16; the latter seen on 6.18).
+    pub(crate) code_forward: bool,
+    /// Code and sequential mappings do not count misses (7.x).
+    pub(crate) code_never_misses: bool,
+    /// A fault maps the whole of a large folio (6.18).
+    pub(crate) maps_whole_folios: bool,
+    /// Fault-around does not map the folio with the last page of the file as a whole, and maps nothing where it is the
+    /// first one found and there is no page table yet: what maps a folio in one piece makes the table (6.18.44).
+    pub(crate) stops_at_end: bool,
+    /// `MADV_HUGEPAGE` reads aligned blocks of 2 MiB, on any file system (5.18).
+    pub(crate) huge: bool,
+    /// How large folios are.
+    pub(crate) folios: Folios,
+    /// What takes a miss back.
+    pub(crate) forgives: Forgives,
+    /// Windows may be pushed on by a miss at their end, and merge with the next (to 6.1).
+    pub(crate) on_demand: bool,
+    /// What is remembered of a read.
+    pub(crate) remembers: Remembers,
+    /// Where a window meets a page that is there, what is left of it comes in single pages; else as many as in all of
+    /// it, from there on (to 6.12).
+    pub(crate) rest_only: bool,
+}
+
+/// Linux before large folios.
+const V5_10: Rules = Rules {
+    code_forward: false,
+    code_never_misses: false,
+    maps_whole_folios: false,
+    stops_at_end: false,
+    huge: false,
+    folios: Folios::Single,
+    forgives: Forgives::MappedPage,
+    on_demand: true,
+    remembers: Remembers::LastPage,
+    rest_only: false,
+};
+const V6_1: Rules = Rules { huge: true, folios: Folios::GrowNoPairs, remembers: Remembers::Copied, ..V5_10 };
+const V6_12: Rules = Rules { folios: Folios::Grow, forgives: Forgives::PageAround, on_demand: false, remembers: Remembers::End, ..V6_1 };
+const V6_16: Rules = Rules { code_forward: true, folios: Folios::Kept, rest_only: true, ..V6_12 };
+const V6_18: Rules = Rules { maps_whole_folios: true, stops_at_end: true, ..V6_16 };
+const V7: Rules = Rules { code_never_misses: true, forgives: Forgives::Fault, ..V6_18 };
+
+/// A version of Linux whose page cache is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LinuxVersion {
+    /// 5.10: single pages.
+    V5_10,
+    /// 6.1: large folios on XFS.
+    V6_1,
+    /// 6.12: one rule for what begins a window.
+    V6_12,
+    /// 6.16: code is read forward, folios keep their size.
+    V6_16,
+    /// 6.18: faults map whole folios.
+    V6_18,
+    /// 7.x: misses count otherwise.
+    V7,
+}
+
+impl LinuxVersion {
+    /// All, the oldest first.
+    pub const ALL: [Self; 6] = [Self::V5_10, Self::V6_1, Self::V6_12, Self::V6_16, Self::V6_18, Self::V7];
+
+    /// The version whose rules a kernel follows best, by its release (`uname -r`). An unknown one counts as new.
+    pub fn of_release(release: &str) -> Self {
+        let firsts = [((5, 18), Self::V5_10), ((6, 11), Self::V6_1), ((6, 16), Self::V6_12), ((6, 18), Self::V6_16)];
+        for (first_of_next, version) in firsts {
+            if since(release, first_of_next) == Some(false) {
+                return version;
+            }
+        }
+        if since(release, (7, 0)) == Some(false) { Self::V6_18 } else { Self::V7 }
+    }
+
+    /// Its name on a command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V5_10 => "linux-5.10",
+            Self::V6_1 => "linux-6.1",
+            Self::V6_12 => "linux-6.12",
+            Self::V6_16 => "linux-6.16",
+            Self::V6_18 => "linux-6.18",
+            Self::V7 => "linux-7",
+        }
+    }
+
+    /// Whether files of a file system (as `/proc/mounts` names it) are kept in large folios: XFS since 5.18, ext4 since
+    /// 6.16, unless its data are journalled. Others are taken for ones without.
+    pub fn has_large_folios(self, file_system: &str) -> bool {
+        match file_system {
+            "xfs" => self >= Self::V6_1,
+            "ext4" => self >= Self::V6_16,
+            _ => false,
+        }
+    }
+
+    pub(crate) fn rules(self) -> &'static Rules {
+        match self {
+            Self::V5_10 => &V5_10,
+            Self::V6_1 => &V6_1,
+            Self::V6_12 => &V6_12,
+            Self::V6_16 => &V6_16,
+            Self::V6_18 => &V6_18,
+            Self::V7 => &V7,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_release_has_the_rules_of_the_newest_version_that_is_not_newer() {
+        let of = |release: &str| LinuxVersion::of_release(release).name();
+        assert_eq!((of("5.10.0-30-amd64"), of("5.18"), of("6.1.0-50")), ("linux-5.10", "linux-6.1", "linux-6.1"));
+        assert_eq!((of("6.12.107+deb13"), of("6.15.9"), of("6.16.1")), ("linux-6.12", "linux-6.12", "linux-6.16"));
+        assert_eq!((of("6.18.44-x"), of("6.19"), of("7.3.4"), of("strange")), (
+            "linux-6.18",
+            "linux-6.18",
+            "linux-7",
+            "linux-7"
+        ));
+    }
+
+    #[test]
+    fn file_systems_got_large_folios_at_different_times() {
+        let first = |name| LinuxVersion::ALL.into_iter().find(|v| v.has_large_folios(name));
+        assert_eq!(first("xfs"), Some(LinuxVersion::V6_1));
+        assert_eq!(first("ext4"), Some(LinuxVersion::V6_16));
+        assert_eq!(first("vfat"), None);
+    }
+}
