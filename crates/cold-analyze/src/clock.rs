@@ -27,7 +27,7 @@ use crate::usage::Window;
 use crate::waits::main_thread;
 
 mod events;
-mod spans;
+pub mod spans;
 #[cfg(test)]
 mod tests;
 

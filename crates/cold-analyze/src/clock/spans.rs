@@ -6,14 +6,14 @@ use cold_model::recording::{OffCpuReason, Recording, StallCause, TouchKind};
 
 /// Disjoint spans of time with the total before each.
 #[derive(Debug, Default)]
-pub(super) struct Spans {
+pub struct Spans {
     spans: Vec<(u64, u64)>,
     before: Vec<u64>,
 }
 
 impl Spans {
     /// From spans in any order, which may overlap.
-    pub(super) fn of(mut all: Vec<(u64, u64)>) -> Self {
+    pub fn of(mut all: Vec<(u64, u64)>) -> Self {
         all.retain(|(from, to)| from < to);
         all.sort_unstable();
         let mut out = Self::default();
@@ -34,8 +34,13 @@ impl Spans {
         out
     }
 
-    /// How much of the time until then they cover.
-    pub(super) fn until(&self, at: u64) -> u64 {
+    /// Begin and end of each, in order.
+    pub fn into_inner(self) -> Vec<(u64, u64)> {
+        self.spans
+    }
+
+    /// How much of the time until then they cover, nanoseconds.
+    pub fn until(&self, at: u64) -> u64 {
         let n = self.spans.partition_point(|s| s.0 < at);
         match n.checked_sub(1).and_then(|i| Some((self.before.get(i)?, self.spans.get(i)?))) {
             Some((before, (from, to))) => before + (*to).min(at).saturating_sub(*from),
@@ -45,16 +50,16 @@ impl Spans {
 }
 
 /// A wait for storage is known by thread and beginning.
-pub(super) type Waits = HashSet<(u32, u64)>;
+pub type Waits = HashSet<(u32, u64)>;
 
 /// The waits for storage that no prefetch removes: for writing.
-pub(super) fn for_writing(recording: &Recording) -> Waits {
+pub fn for_writing(recording: &Recording) -> Waits {
     let stalls = recording.stalls.iter().flatten();
     stalls.filter(|s| s.cause == StallCause::Write).map(|s| (s.tid, s.began.0)).collect()
 }
 
 /// When any task waited for storage, but for `writing`.
-pub(super) fn storage(recording: &Recording, writing: &Waits) -> Spans {
+pub fn storage(recording: &Recording, writing: &Waits) -> Spans {
     let rows = recording.off_cpu.iter().flatten();
     let storage =
         rows.filter(|o| o.reason == OffCpuReason::Storage && !writing.contains(&(o.tid, o.began.0)));
@@ -66,7 +71,7 @@ const SOON_NS: u64 = 5_000_000;
 
 /// When each thread was on a CPU only because pages were missing: from the beginning of a fault until it waits, and
 /// from the first folio that it added until the request that reads them is issued.
-pub(super) fn reading(recording: &Recording) -> HashMap<u32, Spans> {
+pub fn reading(recording: &Recording) -> HashMap<u32, Spans> {
     let mut all: HashMap<u32, Vec<(u64, u64)>> = HashMap::new();
     let touches = recording.touches.iter().flatten().filter(|t| t.kind == TouchKind::Fault);
     let faults = by_thread(touches.map(|t| (t.tid, t.at.0)));

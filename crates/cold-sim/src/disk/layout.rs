@@ -75,6 +75,11 @@ impl Layout {
         self.files.len()
     }
 
+    /// Number of disks that files lie on, those between them included.
+    pub fn disks(&self) -> usize {
+        self.ends.keys().next_back().map_or(0, |last| last + 1)
+    }
+
     /// Pages of a file; 0 of one that was not added.
     pub fn pages(&self, file: FileId) -> u64 {
         self.files.get(file.0 as usize).map_or(0, |place| place.pages)

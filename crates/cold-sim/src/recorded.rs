@@ -1,0 +1,180 @@
+//! A recorded start as the input of a simulation: its files, what its threads compute and access, and who waits for
+//! whom.
+//!
+//! What the recording's disk and read-around did is left out; what the program did stays. Between two accesses a thread
+//! computes as long as it was on a CPU, less the time in which it ran only because pages were missing
+//! (`cold_analyze::clock`). It waits for the threads it waited for, and sleeps where a timer or somebody outside woke it.
+//!
+//! Accesses are the touches that have an event: faults, and what buffered reads got. Pages that were mapped around a fault
+//! have none, so only recordings with exact needs show all of them. Blocks of the file system's metadata are read where
+//! the recorded start read them. Advice is not repeated.
+
+mod accesses;
+mod places;
+#[cfg(test)]
+mod tests;
+mod threads;
+
+use std::collections::{BTreeSet, HashMap};
+
+use cold_analyze::Window;
+use cold_model::Bytes;
+use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, TouchKind};
+
+use crate::disk::Layout;
+use crate::engine::{Start, Step, Task};
+use crate::op::FileId;
+use crate::{LinuxVersion, Policy, SimFile};
+
+/// `read_ahead_kb` where a recording does not know it: Linux' default.
+const WINDOW: u64 = 128 << 10;
+/// `max_sectors_kb` where it does not: `BLK_DEF_MAX_SECTORS_CAP` of 5.10 to 6.12.
+const LARGEST: u64 = 1280 << 10;
+
+/// What cannot be simulated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WhyNot {
+    /// Nothing was recorded of what waits were for.
+    #[error(
+        "the recording does not tell who waited for whom: that takes BPF (tiers A and B), and a recording of a start \
+         by this version"
+    )]
+    NoWaits,
+    /// No page of a file was touched.
+    #[error("the recorded start touched no page of a file on a disk")]
+    NoTouches,
+}
+
+/// A start to be simulated.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// Threads, the first one first.
+    pub tasks: Vec<Task>,
+    /// The recording's file of each [`FileId`].
+    pub names: Vec<FileIdx>,
+    /// What was there before the start: file, first page, pages.
+    pub cached: Vec<(FileId, u64, u64)>,
+    /// Where the files lay, each disk of the recording a disk of its own.
+    pub layout: Layout,
+    /// The policy of the kernel that was recorded.
+    pub policy: Policy,
+    /// Pages that some access needs, metadata of file systems left out.
+    pub needed_pages: u64,
+    files: Vec<OnDisk>,
+    page_bytes: u64,
+}
+
+/// A file, and the type of its file system, where that decides the size of folios.
+#[derive(Debug, Clone)]
+struct OnDisk {
+    file: SimFile,
+    system: Option<String>,
+}
+
+impl Recorded {
+    /// The start that was recorded.
+    ///
+    /// # Errors
+    /// [`WhyNot`]
+    pub fn of(recording: &Recording) -> Result<Self, WhyNot> {
+        if recording.off_cpu.is_none() || recording.touches.is_none() {
+            return Err(WhyNot::NoWaits);
+        }
+        let window = Window::of(recording);
+        let page_bytes = u64::from(recording.manifest.page_bytes).max(1);
+        let names = used_files(recording);
+        let ids: HashMap<FileIdx, FileId> =
+            names.iter().enumerate().map(|(n, file)| (*file, FileId(n as u32))).collect();
+        if ids.is_empty() {
+            return Err(WhyNot::NoTouches);
+        }
+        let (setup, accesses) = accesses::of(recording, &ids, window);
+        let needed: BTreeSet<(FileId, u64)> = accesses.iter().flat_map(accesses::Found::pages).collect();
+        let mut tasks = threads::of(recording, accesses, window);
+        match tasks.first_mut() {
+            Some(first) => drop(first.steps.splice(0..0, setup.into_iter().map(Step::Access))),
+            None => tasks.push(Task { start: Start::AtOnce, steps: Vec::new() }),
+        }
+        let version = LinuxVersion::of_release(&recording.manifest.machine.kernel);
+        Ok(Self {
+            tasks,
+            cached: cached(recording, &ids),
+            layout: places::of(recording, &names, page_bytes),
+            policy: Policy::Linux(version),
+            needed_pages: needed.len() as u64,
+            files: names.iter().map(|file| sim_file(recording, *file, page_bytes)).collect(),
+            names,
+            page_bytes,
+        })
+    }
+
+    /// The files as a policy sees them, with a read-ahead window of so many bytes; `None`: each file system's own.
+    pub fn files(&self, policy: Policy, window: Option<Bytes>) -> Vec<SimFile> {
+        let large = |system: &str| match policy {
+            Policy::Linux(version) => version.has_large_folios(system),
+            _ => false,
+        };
+        let of = |f: &OnDisk| SimFile {
+            window_pages: window.map_or(f.file.window_pages, |w| w.0 / self.page_bytes),
+            large_folios: f.system.as_deref().is_some_and(large),
+            ..f.file
+        };
+        self.files.iter().map(of).collect()
+    }
+}
+
+/// Files on disks with touches, and devices whose metadata was read, in order of their numbers.
+fn used_files(recording: &Recording) -> Vec<FileIdx> {
+    let touched = recording.touches.iter().flatten().filter(|t| t.kind != TouchKind::FaultAround);
+    let metadata = recording.fills.iter().flatten().filter(|f| f.in_tree && f.cause == FillCause::Metadata);
+    let used: BTreeSet<FileIdx> = touched.map(|t| t.file).chain(metadata.map(|f| f.file)).collect();
+    let on_disk = |file: &FileIdx| {
+        let kind = recording.files.get(*file as usize).map(|f| f.kind);
+        matches!(kind, Some(FileKind::Regular | FileKind::BlockDevice))
+    };
+    used.into_iter().filter(on_disk).collect()
+}
+
+fn sim_file(recording: &Recording, index: FileIdx, page_bytes: u64) -> OnDisk {
+    let file = recording.files.get(index as usize);
+    let system = file.and_then(|f| recording.manifest.file_systems.iter().find(|fs| fs.dev == f.dev));
+    let window = system.and_then(|fs| fs.read_ahead.value().copied()).map_or(WINDOW, |b| b.0);
+    let largest = places::device_of(recording, index)
+        .and_then(|d| d.max_request.value().copied())
+        .map_or(LARGEST, |b| b.0);
+    // Where data go through the journal, ext4 keeps them in single pages.
+    let plain = system.filter(|fs| !fs.options.split(',').any(|option| option == "data=journal"));
+    OnDisk {
+        file: SimFile {
+            bytes: places::bytes(recording, index, page_bytes),
+            window_pages: window / page_bytes,
+            io_pages: largest / page_bytes,
+            large_folios: false,
+        },
+        system: plain.map(|fs| fs.kind.clone()),
+    }
+}
+
+/// Pages that were touched and that nothing brought in, and what others brought in.
+fn cached(recording: &Recording, ids: &HashMap<FileIdx, FileId>) -> Vec<(FileId, u64, u64)> {
+    let Some(fills) = &recording.fills else { return Vec::new() };
+    let mut filled: BTreeSet<(FileIdx, u64)> = BTreeSet::new();
+    let mut out = Vec::new();
+    for f in fills {
+        let Some(id) = ids.get(&f.file) else { continue };
+        if f.in_tree {
+            filled.extend((0..u64::from(f.pages)).map(|n| (f.file, f.first_page.saturating_add(n))));
+        } else {
+            out.push((*id, f.first_page, u64::from(f.pages)));
+        }
+    }
+    for t in recording.touches.iter().flatten().filter(|t| t.kind != TouchKind::FaultAround) {
+        let Some(id) = ids.get(&t.file) else { continue };
+        for page in (0..u64::from(t.pages)).map(|n| t.first_page.saturating_add(n)) {
+            if filled.insert((t.file, page)) {
+                out.push((*id, page, 1));
+            }
+        }
+    }
+    out
+}

@@ -1,0 +1,156 @@
+//! What threads do with files, in order of time.
+
+use std::collections::HashMap;
+
+use cold_analyze::Window;
+use cold_model::recording::tables::Began;
+use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, Touch, TouchKind};
+
+use crate::op::{FileId, MapId, Op, OpenId, Pattern};
+
+/// An access of a thread.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    pub(super) at: u64,
+    pub(super) tid: u32,
+    pub(super) op: Op,
+    /// File and pages that it needs; none of a file system's metadata.
+    needs: Option<(FileId, u64, u64)>,
+}
+
+impl Found {
+    /// The pages that it needs.
+    pub(super) fn pages(&self) -> impl Iterator<Item = (FileId, u64)> + use<> {
+        let needs = self.needs;
+        needs.into_iter().flat_map(|(file, first, pages)| {
+            (first..first.saturating_add(pages)).map(move |page| (file, page))
+        })
+    }
+}
+
+/// Open files and mappings, made when they are first used, before the start: when they were made changes nothing that is
+/// read.
+struct Handles<'a> {
+    recording: &'a Recording,
+    ids: &'a HashMap<FileIdx, FileId>,
+    page_bytes: u64,
+    setup: Vec<Op>,
+    /// Of each process and file: Linux keeps read-ahead state with the open file, and a loader maps all segments of one.
+    opens: HashMap<(u32, FileIdx), OpenId>,
+    maps: HashMap<(u32, usize), MapId>,
+    mapped: HashMap<(u32, FileIdx), Vec<usize>>,
+    parents: HashMap<u32, u32>,
+}
+
+impl<'a> Handles<'a> {
+    fn of(recording: &'a Recording, ids: &'a HashMap<FileIdx, FileId>) -> Self {
+        let mut mapped: HashMap<(u32, FileIdx), Vec<usize>> = HashMap::new();
+        for (row, m) in recording.mappings.iter().flatten().enumerate() {
+            mapped.entry((m.pid, m.file)).or_default().push(row);
+        }
+        let forked = recording.processes.iter().filter(|p| p.how == Began::Fork);
+        Self {
+            recording,
+            ids,
+            page_bytes: u64::from(recording.manifest.page_bytes).max(1),
+            setup: Vec::new(),
+            opens: HashMap::new(),
+            maps: HashMap::new(),
+            mapped,
+            parents: forked.map(|p| (p.pid, p.parent)).collect(),
+        }
+    }
+
+    fn open(&mut self, pid: u32, file: FileIdx) -> Option<OpenId> {
+        let id = *self.ids.get(&file)?;
+        if let Some(open) = self.opens.get(&(pid, file)) {
+            return Some(*open);
+        }
+        let open = OpenId(self.opens.len() as u32);
+        self.opens.insert((pid, file), open);
+        self.setup.push(Op::Open { open, file: id });
+        if self.recording.files.get(file as usize).is_some_and(|f| f.kind == FileKind::BlockDevice) {
+            // A file system reads block by block.
+            self.setup.push(Op::AdviseOpen { open, pattern: Pattern::Random });
+        }
+        Some(open)
+    }
+
+    /// The mapping through which a process touched a page: its own last one before that time, else its parent's, whose
+    /// copy it got.
+    fn map(&mut self, pid: u32, file: FileIdx, page: u64, at: u64) -> Option<MapId> {
+        let (byte, rows) = (page.checked_mul(self.page_bytes)?, self.recording.mappings.as_deref()?);
+        let holds = |row: &&usize| {
+            rows.get(**row).is_some_and(|m| m.at.0 <= at && byte >= m.offset && byte - m.offset < m.bytes)
+        };
+        let mut of = pid;
+        // Bounded: a damaged recording may make a process its own ancestor.
+        let row = (0..64).find_map(|_| {
+            let found = self.mapped.get(&(of, file)).and_then(|rows| rows.iter().rev().find(holds));
+            of = self.parents.get(&of).copied().unwrap_or(of);
+            found.copied()
+        })?;
+        if let Some(map) = self.maps.get(&(pid, row)) {
+            return Some(*map);
+        }
+        let mapping = rows.get(row)?;
+        let open = self.open(pid, file)?;
+        let map = MapId(self.maps.len() as u32);
+        self.maps.insert((pid, row), map);
+        self.setup.push(Op::Map {
+            map,
+            open,
+            address: mapping.address / self.page_bytes,
+            first: mapping.offset / self.page_bytes,
+            pages: mapping.bytes.div_ceil(self.page_bytes),
+            exec: mapping.executable,
+        });
+        Some(map)
+    }
+
+    fn touch(&mut self, t: &Touch) -> Option<Op> {
+        let read = |open: OpenId, page_bytes: u64| Op::Read {
+            open,
+            offset: t.first_page.saturating_mul(page_bytes),
+            bytes: u64::from(t.pages).saturating_mul(page_bytes),
+        };
+        if t.kind == TouchKind::Fault
+            && let Some(map) = self.map(t.pid, t.file, t.first_page, t.at.0)
+        {
+            return Some(Op::Touch { map, page: t.first_page, write: false });
+        }
+        // A fault on a mapping that nobody saw reads at least its page.
+        Some(read(self.open(t.pid, t.file)?, self.page_bytes))
+    }
+}
+
+/// What has to be done before the start, and the accesses in the window, in order of time.
+pub(super) fn of(
+    recording: &Recording,
+    ids: &HashMap<FileIdx, FileId>,
+    window: Window,
+) -> (Vec<Op>, Vec<Found>) {
+    let mut handles = Handles::of(recording, ids);
+    let mut out = Vec::new();
+    for t in recording.touches.iter().flatten() {
+        let in_window = t.at >= window.start && t.at <= window.until;
+        if !in_window || t.kind == TouchKind::FaultAround {
+            continue;
+        }
+        let Some(file) = ids.get(&t.file).copied() else { continue };
+        if let Some(op) = handles.touch(t) {
+            let needs = Some((file, t.first_page, u64::from(t.pages)));
+            out.push(Found { at: t.at.0, tid: t.tid, op, needs });
+        }
+    }
+    let metadata = recording.fills.iter().flatten().filter(|f| f.in_tree && f.cause == FillCause::Metadata);
+    for f in metadata.filter(|f| f.at >= window.start && f.at <= window.until) {
+        if let Some(open) = handles.open(0, f.file) {
+            let (offset, bytes) = (f.first_page.saturating_mul(handles.page_bytes), u64::from(f.pages));
+            let op = Op::Read { open, offset, bytes: bytes.saturating_mul(handles.page_bytes) };
+            out.push(Found { at: f.at.0, tid: f.tid, op, needs: None });
+        }
+    }
+    out.sort_by_key(|found| found.at);
+    (handles.setup, out)
+}

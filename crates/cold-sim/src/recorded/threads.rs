@@ -1,0 +1,157 @@
+//! Threads as steps: accesses, what is computed between them, and who waits for whom.
+
+use std::collections::{HashMap, HashSet};
+
+use cold_analyze::Window;
+use cold_analyze::clock::spans::{self, Spans};
+use cold_analyze::waits::main_thread;
+use cold_model::recording::tables::Began;
+use cold_model::recording::{OffCpu, OffCpuReason, Recording};
+
+use crate::engine::{Event, Start, Step, Task};
+
+use super::accesses::Found;
+
+/// A thread while its steps are gathered.
+struct Thread {
+    began: u64,
+    start: Start,
+    /// With their times; of one time, in the order in which they were added.
+    steps: Vec<(u64, Step)>,
+    /// When it did not run, or only because pages were missing.
+    idle: Vec<(u64, u64)>,
+}
+
+struct Threads {
+    of: HashMap<u32, Thread>,
+    events: u32,
+}
+
+/// The threads of the tree up to ready, the first one first.
+pub(super) fn of(recording: &Recording, accesses: Vec<Found>, window: Window) -> Vec<Task> {
+    let main = main_thread(recording);
+    let mut threads = Threads { of: HashMap::new(), events: 0 };
+    for t in recording.threads.iter().filter(|t| t.in_tree && t.began <= window.until) {
+        let began = t.began.0.max(window.start.0);
+        threads.of.entry(t.tid).or_insert(Thread {
+            began,
+            start: Start::AtOnce,
+            steps: Vec::new(),
+            idle: Vec::new(),
+        });
+    }
+    let made = threads.made(recording, window);
+    threads.waits(recording, window, &made);
+    for found in accesses {
+        threads.step(found.tid, found.at, Step::Access(found.op));
+    }
+    if window.ready
+        && let Some(main) = main
+    {
+        threads.step(main, window.until.0, Step::Ready);
+    }
+    let mut reading = spans::reading(recording);
+    let mut tids: Vec<u32> = threads.of.keys().copied().collect();
+    tids.sort_unstable_by_key(|tid| (Some(*tid) != main, *tid));
+    let each = tids.into_iter().filter_map(|tid| {
+        let thread = threads.of.remove(&tid)?;
+        Some(thread.task(reading.remove(&tid).unwrap_or_default(), window.until.0))
+    });
+    each.collect()
+}
+
+impl Threads {
+    fn event(&mut self) -> Event {
+        self.events += 1;
+        Event(self.events)
+    }
+
+    fn step(&mut self, tid: u32, at: u64, step: Step) {
+        if let Some(thread) = self.of.get_mut(&tid) {
+            thread.steps.push((at, step));
+        }
+    }
+
+    /// Each thread begins when its maker has come there. Answers with the intervals that said who that was.
+    fn made(&mut self, recording: &Recording, window: Window) -> HashSet<(u32, u64)> {
+        let mut said = HashSet::new();
+        let mut maker: HashMap<u32, (u32, u64)> = HashMap::new();
+        for o in recording.off_cpu.iter().flatten() {
+            if o.reason == OffCpuReason::Runnable
+                && let Some(waker) = o.waker
+                && o.began <= window.until
+                && !maker.contains_key(&o.tid)
+            {
+                maker.insert(o.tid, (waker, o.began.0));
+                said.insert((o.tid, o.began.0));
+            }
+        }
+        let forked = recording.processes.iter().filter(|p| p.how == Began::Fork);
+        let parents: HashMap<u32, u32> = forked.map(|p| (p.pid, p.parent)).collect();
+        for t in recording.threads.iter().filter(|t| t.in_tree && t.began <= window.until) {
+            let told = if t.tid == t.pid { parents.get(&t.pid).copied() } else { Some(t.pid) };
+            let made = maker.get(&t.tid).copied().or(told.map(|by| (by, t.began.0)));
+            let Some((by, at)) = made.filter(|(by, _)| *by != t.tid && self.of.contains_key(by)) else {
+                continue;
+            };
+            let event = self.event();
+            self.step(by, at, Step::Signal(event));
+            if let Some(thread) = self.of.get_mut(&t.tid) {
+                (thread.start, thread.began) = (Start::On(event), at);
+            }
+        }
+        said
+    }
+
+    fn waits(&mut self, recording: &Recording, window: Window, made: &HashSet<(u32, u64)>) {
+        let writing = spans::for_writing(recording);
+        let storage = spans::storage(recording, &writing);
+        let in_window = |o: &&OffCpu| o.began <= window.until && o.ended >= window.start;
+        for o in recording.off_cpu.iter().flatten().filter(in_window) {
+            let Some(thread) = self.of.get_mut(&o.tid) else { continue };
+            thread.idle.push((o.began.0, o.ended.0));
+            let (from, to) = (o.began.0, o.woken.unwrap_or(o.ended).0);
+            if made.contains(&(o.tid, from)) {
+                continue;
+            }
+            let waker = o.waker.filter(|waker| *waker != o.tid && self.of.contains_key(waker));
+            match (o.reason, waker) {
+                (OffCpuReason::Storage, _) if writing.contains(&(o.tid, from)) => {
+                    self.step(o.tid, from, Step::Sleep(to.saturating_sub(from)));
+                }
+                (OffCpuReason::Storage | OffCpuReason::Runnable, _) | (OffCpuReason::Lock, None) => {}
+                (OffCpuReason::Event | OffCpuReason::Lock, Some(waker)) => {
+                    let event = self.event();
+                    self.step(waker, to, Step::Signal(event));
+                    self.step(o.tid, from, Step::Await(event));
+                }
+                (OffCpuReason::Event | OffCpuReason::Sleep | OffCpuReason::Other, _) => {
+                    let waited = storage.until(to).saturating_sub(storage.until(from));
+                    self.step(o.tid, from, Step::Sleep(to.saturating_sub(from).saturating_sub(waited)));
+                }
+            }
+        }
+    }
+}
+
+impl Thread {
+    fn task(mut self, reading: Spans, until: u64) -> Task {
+        self.steps.sort_by_key(|(at, _)| *at);
+        let idle = Spans::of(self.idle.into_iter().chain(reading.into_inner()).collect());
+        let computed = |from: u64, to: u64| {
+            let idle = idle.until(to).saturating_sub(idle.until(from));
+            to.saturating_sub(from).saturating_sub(idle)
+        };
+        let mut steps = Vec::with_capacity(self.steps.len() * 2);
+        let mut now = self.began;
+        for (at, step) in self.steps.into_iter().filter(|(at, _)| *at <= until) {
+            let ns = computed(now, at);
+            if ns > 0 {
+                steps.push(Step::Compute(ns));
+            }
+            now = now.max(at);
+            steps.push(step);
+        }
+        Task { start: self.start, steps }
+    }
+}
