@@ -1,7 +1,8 @@
 //! Discrete events: programs compute, access files, wait for each other and for disks, on so many processors.
 //!
-//! - A [`PageCache`](crate::op::PageCache) says what an access reads and which page it waits for; the layout makes requests of it; a
-//!   disk says when each is done; then the cache hears that the pages are there, and who waited goes on.
+//! - A [`PageCache`](crate::op::PageCache) says what an access reads and which page it waits for; the layout
+//!   makes requests of it; a disk says when each is done; then the cache hears that the pages are there, and who
+//!   waited goes on.
 //! - Time passes for computing, for reading (the CPU time that requests and pages cost), for waiting. Each task's
 //!   time from its beginning to the end is divided among the [`Kind`]s without a remainder.
 //! - A helper that replays a plan is one more set of tasks ([`Replay`]).

@@ -11,7 +11,8 @@ use cold_model::io_model::Extent;
 
 use crate::op::{FileId, PageRead};
 
-/// Largest bio: 256 vectors (`BIO_MAX_VECS`), each one page where pages are not neighbours in memory.
+/// Pages of a bio: 256 vectors (`BIO_MAX_VECS`), each one page where pages are not neighbours in memory. Where they
+/// are, a bio has more, up to the 2 MiB that one piece of a call asks for, and they come later.
 pub(crate) const BIO_PAGES: u64 = 256;
 /// Between files whose place is not known.
 const GAP: u64 = 1 << 20;

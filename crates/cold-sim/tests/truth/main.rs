@@ -131,4 +131,35 @@ mod root {
             });
         }
     }
+
+    /// Pages of one call that come at once, and requests of half as many.
+    #[test]
+    fn pages_come_when_their_whole_bio_has() {
+        if !need_root() {
+            return;
+        }
+        let _alone = ALONE.lock();
+        let slow = SlowDisk::create(OnTestbed::Hdd, DISK).expect("a test disk");
+        // One call asks for all of it; an open file keeps what was set when it was opened.
+        let read_ahead = format!("/sys/block/{}/queue/read_ahead_kb", slow.device_name());
+        std::fs::write(read_ahead, "8192").expect("read_ahead_kb");
+        let truth = Truth::new(&slow);
+        attempts(|| {
+            let model = truth.way(&slow).model(Preset::Hdd.model());
+            let (came, simulated) = (truth.blocks_come()?, truth.blocks_simulated(model));
+            eprintln!("pages came after {came:.1?} ms, simulated {simulated:.1?}");
+            // The kernel asks in pieces of 2 MiB. A bio has 256 pages at least, and all of such a piece where the pages
+            // happen to be neighbours in memory: then they come with the last of it.
+            let slack = |ns: f64| WITHIN * ns + 2.0;
+            let in_time = came.iter().enumerate().all(|(n, is)| {
+                let (first, last) = (simulated[n], simulated[n | 3]);
+                *is >= first - slack(first) && *is <= last + slack(last)
+            });
+            // A request takes 5.3 ms.
+            let together = |times: &[f64]| times.chunks(2).filter(|two| two[1] - two[0] < 2.0).count();
+            assert_eq!(together(&simulated), simulated.len() / 2);
+            let by_bio = together(&came) * 4 >= simulated.len() / 2 * 3;
+            if in_time && by_bio { Ok(()) } else { Err(format!("{came:?} {simulated:?}")) }
+        });
+    }
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use cold_model::{Bytes, Extent};
 use cold_sim::disk::{Disk, Layout, Model};
 use cold_sim::engine::{
-    Costs, Event, Gate, Input, Machine, Outcome, PlanStep, Replay, Start, Step, Task, run,
+    Costs, Event, Gate, Input, Machine, Outcome, PlanStep, Replay, Start, Step, Task, TaskTimes, run,
 };
 use cold_sim::op::{FileId, Op, OpenId};
 use cold_sim::oracle::Exact;
@@ -24,6 +24,9 @@ pub(crate) const DISK: Bytes = Bytes(256 << 20);
 /// Pages of the file that programs read.
 const PAGES: u64 = 16_384;
 const US: u64 = 1000;
+/// Pages that one of the test disk's requests has at most, and how many such blocks one call asks for.
+const BLOCK: u64 = 128;
+const BLOCKS: u64 = 16;
 
 /// What loop, FUSE and the kernel's part of a read add to what the model says of a test disk: for each request, and
 /// for each byte. It changes with what else the machine does.
@@ -179,12 +182,49 @@ impl Truth {
         Ran { took_ns, log: slow.log().expect("log"), tasks }
     }
 
+    /// One call asks for 8 MiB: when the last page of each block of 512 KiB has come, milliseconds after the call.
+    pub(crate) fn blocks_come(&self) -> Result<Vec<f64>, String> {
+        self.evict();
+        let began = Instant::now();
+        cold_sys::readahead::read_ahead(&self.file, 0, BLOCKS * BLOCK * PAGE).expect("readahead");
+        let mut came = Vec::new();
+        while (came.len() as u64) < BLOCKS {
+            let last = ((came.len() as u64 + 1) * BLOCK - 1) * PAGE;
+            if cold_sys::readahead::page_is_ready(&self.file, last) == Some(true) {
+                came.push(began.elapsed().as_secs_f64() * 1e3);
+            } else if began.elapsed().as_secs() > 5 {
+                return Err("somebody has taken pages away".to_owned());
+            } else {
+                std::thread::sleep(std::time::Duration::from_micros(200));
+            }
+        }
+        Ok(came)
+    }
+
+    /// The same in the simulation.
+    pub(crate) fn blocks_simulated(&self, model: Model) -> Vec<f64> {
+        let open = Step::Access(Op::Open { open: OPEN, file: FileId(0) });
+        let ask = Step::Access(Op::WillNeed { open: OPEN, first: 0, pages: BLOCKS * BLOCK });
+        let asked = Event(0);
+        let mut tasks = vec![Task { start: Start::AtOnce, steps: vec![open, ask, Step::Signal(asked)] }];
+        let waits =
+            |n: u64| Task { start: Start::On(asked), steps: vec![read(((n + 1) * BLOCK - 1) * PAGE, 1)] };
+        tasks.extend((0..BLOCKS).map(waits));
+        let outcome = self.outcome(&tasks, None, model);
+        let end = |t: &TaskTimes| t.lived.map_or(0.0, |(_, end)| end as f64 / 1e6);
+        outcome.tasks.iter().skip(1).map(end).collect()
+    }
+
     /// Simulates what ran on such a disk, with the time between reads that it took. What reading costs the processors
     /// is part of the way that was measured.
     pub(crate) fn simulate(&self, program: &Program, ran: &Ran, model: Model) -> Outcome {
+        self.outcome(&ran.tasks, program.helper.as_ref(), model)
+    }
+
+    fn outcome(&self, tasks: &[Task], replay: Option<&Replay>, model: Model) -> Outcome {
         let mut layout = Layout::new(PAGE);
         layout.add(0, PAGES * PAGE, Some(&self.extents));
-        let input = Input { tasks: &ran.tasks, replay: program.helper.as_ref(), layout: &layout };
+        let input = Input { tasks, replay, layout: &layout };
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let machine = Machine { processors, costs: Costs::NONE };
         let mut disks = [Disk::new(model, DISK.0, 0)];
