@@ -15,10 +15,11 @@ mod places;
 mod tests;
 mod threads;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use cold_analyze::Window;
 use cold_model::Bytes;
+use cold_model::pages::{Range, Runs};
 use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, TouchKind};
 
 use crate::disk::Layout;
@@ -30,6 +31,9 @@ use crate::{LinuxVersion, Policy, SimFile};
 const WINDOW: u64 = 128 << 10;
 /// `max_sectors_kb` where it does not: `BLK_DEF_MAX_SECTORS_CAP` of 5.10 to 6.12.
 const LARGEST: u64 = 1280 << 10;
+
+/// A start that needs more is damaged: 1 TiB.
+const MOST_PAGES: u64 = 1 << 28;
 
 /// What cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -43,6 +47,9 @@ pub enum WhyNot {
     /// No page of a file was touched.
     #[error("the recorded start touched no page of a file on a disk")]
     NoTouches,
+    /// More pages than any start needs.
+    #[error("the recorded start is said to have touched {0} pages: the recording is damaged")]
+    TooLarge(u64),
 }
 
 /// A start to be simulated.
@@ -89,20 +96,29 @@ impl Recorded {
             return Err(WhyNot::NoTouches);
         }
         let (setup, accesses) = accesses::of(recording, &ids, window);
-        let needed: BTreeSet<(FileId, u64)> = accesses.iter().flat_map(accesses::Found::pages).collect();
+        let needed = by_file(accesses.iter().filter_map(|found| found.needs));
+        let needed_pages = needed.values().map(Runs::pages).fold(0, u64::saturating_add);
+        if needed_pages > MOST_PAGES {
+            return Err(WhyNot::TooLarge(needed_pages));
+        }
         let mut tasks = threads::of(recording, accesses, window);
         match tasks.first_mut() {
             Some(first) => drop(first.steps.splice(0..0, setup.into_iter().map(Step::Access))),
             None => tasks.push(Task { start: Start::AtOnce, steps: Vec::new() }),
         }
+        let bytes = places::bytes(recording, &names, page_bytes);
         let version = LinuxVersion::of_release(&recording.manifest.machine.kernel);
         Ok(Self {
             tasks,
-            cached: cached(recording, &ids),
-            layout: places::of(recording, &names, page_bytes),
+            cached: cached(recording, &ids, &needed),
+            layout: places::of(recording, &names, &bytes, page_bytes),
             policy: Policy::Linux(version),
-            needed_pages: needed.len() as u64,
-            files: names.iter().map(|file| sim_file(recording, *file, page_bytes)).collect(),
+            needed_pages,
+            files: names
+                .iter()
+                .zip(bytes)
+                .map(|(file, n)| sim_file(recording, *file, n, page_bytes))
+                .collect(),
             names,
             page_bytes,
         })
@@ -135,7 +151,7 @@ fn used_files(recording: &Recording) -> Vec<FileIdx> {
     used.into_iter().filter(on_disk).collect()
 }
 
-fn sim_file(recording: &Recording, index: FileIdx, page_bytes: u64) -> OnDisk {
+fn sim_file(recording: &Recording, index: FileIdx, bytes: u64, page_bytes: u64) -> OnDisk {
     let file = recording.files.get(index as usize);
     let system = file.and_then(|f| recording.manifest.file_systems.iter().find(|fs| fs.dev == f.dev));
     let window = system.and_then(|fs| fs.read_ahead.value().copied()).map_or(WINDOW, |b| b.0);
@@ -146,7 +162,7 @@ fn sim_file(recording: &Recording, index: FileIdx, page_bytes: u64) -> OnDisk {
     let plain = system.filter(|fs| !fs.options.split(',').any(|option| option == "data=journal"));
     OnDisk {
         file: SimFile {
-            bytes: places::bytes(recording, index, page_bytes),
+            bytes,
             window_pages: window / page_bytes,
             io_pages: largest / page_bytes,
             large_folios: false,
@@ -155,26 +171,29 @@ fn sim_file(recording: &Recording, index: FileIdx, page_bytes: u64) -> OnDisk {
     }
 }
 
-/// Pages that were touched and that nothing brought in, and what others brought in.
-fn cached(recording: &Recording, ids: &HashMap<FileIdx, FileId>) -> Vec<(FileId, u64, u64)> {
+/// Pages that were touched and that nothing of the start brought in: they were there, or others brought them.
+fn cached(
+    recording: &Recording,
+    ids: &HashMap<FileIdx, FileId>,
+    needed: &BTreeMap<FileId, Runs>,
+) -> Vec<(FileId, u64, u64)> {
     let Some(fills) = &recording.fills else { return Vec::new() };
-    let mut filled: BTreeSet<(FileIdx, u64)> = BTreeSet::new();
-    let mut out = Vec::new();
-    for f in fills {
-        let Some(id) = ids.get(&f.file) else { continue };
-        if f.in_tree {
-            filled.extend((0..u64::from(f.pages)).map(|n| (f.file, f.first_page.saturating_add(n))));
-        } else {
-            out.push((*id, f.first_page, u64::from(f.pages)));
-        }
+    let own = fills.iter().filter(|f| f.in_tree);
+    let filled = by_file(own.filter_map(|f| Some((*ids.get(&f.file)?, f.first_page, u64::from(f.pages)))));
+    let none = Runs::default();
+    let missing = |(file, runs): (&FileId, &Runs)| {
+        let file = *file;
+        let there = runs.minus(filled.get(&file).unwrap_or(&none));
+        there.runs().iter().map(|r| (file, r.start, r.end - r.start)).collect::<Vec<_>>()
+    };
+    needed.iter().flat_map(missing).collect()
+}
+
+/// Runs of pages of each file, from first pages and numbers of pages.
+fn by_file(pages: impl Iterator<Item = (FileId, u64, u64)>) -> BTreeMap<FileId, Runs> {
+    let mut ranges: BTreeMap<FileId, Vec<Range>> = BTreeMap::new();
+    for (file, first, pages) in pages {
+        ranges.entry(file).or_default().push(first..first.saturating_add(pages));
     }
-    for t in recording.touches.iter().flatten().filter(|t| t.kind != TouchKind::FaultAround) {
-        let Some(id) = ids.get(&t.file) else { continue };
-        for page in (0..u64::from(t.pages)).map(|n| t.first_page.saturating_add(n)) {
-            if filled.insert((t.file, page)) {
-                out.push((*id, page, 1));
-            }
-        }
-    }
-    out
+    ranges.into_iter().map(|(file, ranges)| (file, Runs::of(ranges))).collect()
 }

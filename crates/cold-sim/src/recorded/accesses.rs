@@ -14,18 +14,8 @@ pub(super) struct Found {
     pub(super) at: u64,
     pub(super) tid: u32,
     pub(super) op: Op,
-    /// File and pages that it needs; none of a file system's metadata.
-    needs: Option<(FileId, u64, u64)>,
-}
-
-impl Found {
-    /// The pages that it needs.
-    pub(super) fn pages(&self) -> impl Iterator<Item = (FileId, u64)> + use<> {
-        let needs = self.needs;
-        needs.into_iter().flat_map(|(file, first, pages)| {
-            (first..first.saturating_add(pages)).map(move |page| (file, page))
-        })
-    }
+    /// File, first page and pages that it needs; none of a file system's metadata.
+    pub(super) needs: Option<(FileId, u64, u64)>,
 }
 
 /// Open files and mappings, made when they are first used, before the start: when they were made changes nothing that is

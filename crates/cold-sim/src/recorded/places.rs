@@ -18,30 +18,37 @@ pub(super) fn device_of(recording: &Recording, file: FileIdx) -> Option<&Device>
     recording.manifest.devices.iter().find(|d| d.dev == dev)
 }
 
-/// Size of a file, or as far as pages of it were seen where nobody knows it.
-pub(super) fn bytes(recording: &Recording, index: FileIdx, page_bytes: u64) -> u64 {
-    let file = recording.files.get(index as usize);
-    let known = file.filter(|f| f.kind != FileKind::BlockDevice).and_then(|f| f.size).unwrap_or(0);
+/// Size of each file, or as far as pages of it were seen where nobody knows it.
+pub(super) fn bytes(recording: &Recording, names: &[FileIdx], page_bytes: u64) -> Vec<u64> {
     let touches = recording.touches.iter().flatten().map(|t| (t.file, t.first_page, t.pages));
     let fills = recording.fills.iter().flatten().map(|f| (f.file, f.first_page, f.pages));
-    let seen = touches.chain(fills).filter(|(file, _, _)| *file == index);
-    let end = seen.map(|(_, first, pages)| first.saturating_add(u64::from(pages))).max().unwrap_or(0);
-    if known > 0 { known } else { end.saturating_mul(page_bytes) }
+    let mut ends: HashMap<FileIdx, u64> = HashMap::new();
+    for (file, first, pages) in touches.chain(fills) {
+        let end = ends.entry(file).or_default();
+        *end = first.saturating_add(u64::from(pages)).max(*end);
+    }
+    let of = |index: &FileIdx| {
+        let file = recording.files.get(*index as usize).filter(|f| f.kind != FileKind::BlockDevice);
+        let known = file.and_then(|f| f.size).filter(|size| *size > 0);
+        known.unwrap_or_else(|| ends.get(index).copied().unwrap_or(0).saturating_mul(page_bytes))
+    };
+    names.iter().map(of).collect()
 }
 
 /// All files, each whole disk a disk of its own, numbered as they come.
-pub(super) fn of(recording: &Recording, names: &[FileIdx], page_bytes: u64) -> Layout {
+pub(super) fn of(recording: &Recording, names: &[FileIdx], bytes: &[u64], page_bytes: u64) -> Layout {
     let mut layout = Layout::new(page_bytes);
     let mut seen = seen(recording, page_bytes);
     let mut disks: Vec<Option<Dev>> = Vec::new();
-    for file in names {
+    for (file, bytes) in names.iter().zip(bytes.iter().copied()) {
         let dev = device_of(recording, *file).map(|d| d.partition_of.map_or(d.dev, |(whole, _)| whole));
         let disk = disks.iter().position(|d| *d == dev).unwrap_or_else(|| {
             disks.push(dev);
             disks.len() - 1
         });
-        let bytes = bytes(recording, *file, page_bytes);
-        let extents = seen.remove(file).map(|runs| filled_up(&runs, bytes.next_multiple_of(page_bytes)));
+        let extents = seen
+            .remove(file)
+            .map(|runs| filled_up(&runs, bytes.div_ceil(page_bytes).saturating_mul(page_bytes)));
         layout.add(disk, bytes, extents.as_deref());
     }
     layout

@@ -1,1 +1,208 @@
+use cold_model::recording::tables::Began;
+use cold_model::recording::{
+    FileKind, FillCause, Mapping, OffCpuReason, Process, Recording, Thread, TouchKind,
+};
+use cold_model::sample::{empty, ms, process};
+use cold_model::{Bytes, Known, Nanos};
 
+use super::*;
+use crate::disk::{Disk, Model};
+use crate::engine::{Costs, Input, Kind, Machine, Outcome, run};
+use crate::op::{Op, Pattern};
+use crate::{Cache, Machine as Pages};
+
+const MS: u64 = 1_000_000;
+
+/// `prog`, pid 10, ready after 100 ms, with a file of 100 pages mapped from its third page on.
+fn recording() -> Recording {
+    let mut r = empty();
+    r.manifest.ready = Some(Known::Value(ms(100)));
+    thread(&mut r, 10, 10, 0);
+    let file = r.file("/data", 100 * 4096);
+    let row = Mapping {
+        at: ms(1),
+        pid: 10,
+        address: 0x7f00_0000_2000,
+        bytes: 90 * 4096,
+        offset: 2 * 4096,
+        file,
+        executable: false,
+    };
+    r.mappings.get_or_insert_default().push(row);
+    r
+}
+
+fn thread(r: &mut Recording, tid: u32, pid: u32, at: u64) {
+    r.threads.push(Thread { began: ms(at), tid, pid, name: "t".into(), in_tree: true, ended: None });
+}
+
+/// Simulated on a disk whose reads take `latency` ms each, on as many processors as are wanted.
+fn simulated(start: &Recorded, latency: u64) -> Outcome {
+    let mut cache = Cache::new(Policy::Nothing, Pages::default(), &start.files(Policy::Nothing, None));
+    for (file, first, pages) in &start.cached {
+        cache.preload(*file, *first, *pages);
+    }
+    let model = Model { latency_ns: latency * MS, ..Model::default() };
+    let mut disks = vec![Disk::new(model, 1 << 40, 0); start.layout.disks().max(1)];
+    let machine = Machine { processors: 8, costs: Costs::NONE };
+    let input = Input { tasks: &start.tasks, replay: None, layout: &start.layout };
+    run(&input, &machine, &mut cache, &mut disks).unwrap()
+}
+
+fn faults(r: &mut Recording, at: u64, page: u64, waited: u64, tid: u32) {
+    let touch = r.touch(at, 0, page..page + 1, TouchKind::Fault);
+    touch.tid = tid;
+    r.fill(at, 0, page..page + 1, FillCause::DemandFault).tid = tid;
+    r.off_cpu(at, waited, tid, OffCpuReason::Storage);
+}
+
+#[test]
+fn the_recorded_disk_is_taken_out_and_another_put_in() {
+    let mut r = recording();
+    faults(&mut r, 10, 5, 20, 10);
+    faults(&mut r, 40, 50, 30, 10);
+    let start = Recorded::of(&r).unwrap();
+    assert_eq!(start.needed_pages, 2);
+    for (latency, ready) in [(0, 50), (7, 64)] {
+        let out = simulated(&start, latency);
+        assert_eq!((out.time_ns / MS, out.sent.len()), (ready, 2));
+        assert_eq!(out.path.of(Kind::Computing), 50 * MS);
+    }
+}
+
+#[test]
+fn who_waited_for_a_thread_waits_for_it_whatever_that_waits_for() {
+    let mut r = recording();
+    thread(&mut r, 11, 10, 5);
+    // The worker is made at 5, reads from 20 to 40, and wakes the first thread at 50, which waits from 10 on.
+    r.off_cpu(5, 1, 11, OffCpuReason::Runnable).waker = Some(10);
+    r.off_cpu(10, 40, 10, OffCpuReason::Event).waker = Some(11);
+    faults(&mut r, 20, 7, 20, 11);
+    r.off_cpu.as_mut().unwrap().sort_by_key(|o| o.began);
+    let start = Recorded::of(&r).unwrap();
+    // The worker computes from 6 to 20 and from 40 to 50, the first thread from 50 to 100.
+    for (latency, ready) in [(0, 5 + 14 + 10 + 50), (3, 5 + 14 + 3 + 10 + 50)] {
+        assert_eq!(simulated(&start, latency).time_ns / MS, ready);
+    }
+}
+
+#[test]
+fn timers_take_their_time_but_that_of_reading_and_writing_takes_all() {
+    let mut r = recording();
+    thread(&mut r, 11, 10, 0);
+    r.off_cpu(10, 30, 10, OffCpuReason::Event);
+    faults(&mut r, 15, 7, 10, 11);
+    let written = r.off_cpu(60, 10, 10, OffCpuReason::Storage);
+    written.system_call = Some(74);
+    r.stall(60, 10, cold_model::recording::StallCause::Write);
+    r.off_cpu.as_mut().unwrap().sort_by_key(|o| o.began);
+    let start = Recorded::of(&r).unwrap();
+    assert_eq!(simulated(&start, 0).time_ns / MS, 90);
+}
+
+#[test]
+fn pages_that_nothing_brought_in_were_there() {
+    let mut r = recording();
+    r.touch(10, 0, 20..21, TouchKind::Fault);
+    r.touch(20, 0, 30..33, TouchKind::Read);
+    // A stranger's.
+    r.fill(15, 0, 31..32, FillCause::ReadAhead).in_tree = false;
+    faults(&mut r, 40, 50, 5, 10);
+    let start = Recorded::of(&r).unwrap();
+    let mut cached = start.cached.clone();
+    cached.sort_unstable_by_key(|c| c.1);
+    assert_eq!(cached, [(FileId(0), 20, 1), (FileId(0), 30, 3)]);
+    let out = simulated(&start, 1);
+    assert_eq!((out.sent.len(), start.needed_pages), (1, 5));
+}
+
+#[test]
+fn a_child_touches_through_its_parents_mapping_and_pages_count_from_it() {
+    let mut r = recording();
+    let fork = process(20, "child", None);
+    r.processes.push(Process { began: ms(5), how: Began::Fork, parent: 10, ..fork });
+    thread(&mut r, 20, 20, 5);
+    let touch = r.touch(30, 0, 9..10, TouchKind::Fault);
+    (touch.pid, touch.tid) = (20, 20);
+    // Outside of every mapping: it needs the page all the same.
+    r.touch(40, 0, 99..100, TouchKind::Fault);
+    let start = Recorded::of(&r).unwrap();
+    let ops = |task: usize| {
+        let steps = start.tasks[task].steps.iter();
+        steps.filter_map(|s| if let Step::Access(op) = s { Some(*op) } else { None }).collect::<Vec<_>>()
+    };
+    assert_eq!(ops(1), [Op::Touch { map: crate::op::MapId(0), page: 9, write: false }]);
+    let Some(Op::Map { address, first, pages, exec, .. }) =
+        ops(0).iter().find(|o| matches!(o, Op::Map { .. })).copied()
+    else {
+        panic!("{:?}", ops(0));
+    };
+    assert_eq!((address, first, pages, exec), (0x7f00_0000_2, 2, 90, false));
+    assert!(ops(0).iter().any(|o| matches!(o, Op::Read { offset, bytes: 4096, .. } if *offset == 99 * 4096)));
+}
+
+#[test]
+fn metadata_is_read_block_by_block() {
+    let mut r = recording();
+    let device = r.file("/dev/sda", 0);
+    r.files[device as usize].kind = FileKind::BlockDevice;
+    r.fill(10, device, 500..501, FillCause::Metadata);
+    r.touch(20, 0, 5..6, TouchKind::Fault);
+    let start = Recorded::of(&r).unwrap();
+    let advised = |s: &Step| matches!(s, Step::Access(Op::AdviseOpen { pattern: Pattern::Random, .. }));
+    assert!(start.tasks[0].steps.iter().any(advised));
+    let out = simulated(&start, 1);
+    assert_eq!((out.sent.len(), out.bytes(), start.needed_pages), (1, 4096, 1));
+}
+
+#[test]
+fn files_lie_where_requests_showed_them() {
+    let mut r = recording();
+    faults(&mut r, 10, 20, 5, 10);
+    faults(&mut r, 20, 60, 5, 10);
+    r.request(10, 5, 0, 20..22).sector = 8000;
+    r.request(20, 5, 0, 60..61).sector = 90_000;
+    let start = Recorded::of(&r).unwrap();
+    let places: Vec<u64> = simulated(&start, 1).sent.iter().map(|s| s.offset).collect();
+    assert_eq!(places, [8000 * 512, 90_000 * 512]);
+}
+
+#[test]
+fn the_window_is_the_recordings_or_another_and_folios_follow_the_policy() {
+    let mut r = recording();
+    faults(&mut r, 10, 20, 5, 10);
+    r.manifest.machine.kernel = "6.18.1".into();
+    let start = Recorded::of(&r).unwrap();
+    assert_eq!(start.policy, Policy::Linux(LinuxVersion::V6_18));
+    let file = start.files(start.policy, None)[0];
+    assert_eq!((file.window_pages, file.io_pages, file.bytes, file.large_folios), (32, 320, 409_600, true));
+    assert_eq!(start.files(start.policy, Some(Bytes(8192)))[0].window_pages, 2);
+    assert!(!start.files(Policy::Windows, None)[0].large_folios);
+    r.manifest.file_systems[0].options = "rw,data=journal".into();
+    assert!(!Recorded::of(&r).unwrap().files(start.policy, None)[0].large_folios);
+}
+
+#[test]
+fn what_cannot_be_simulated_says_why() {
+    let r = recording();
+    assert_eq!(Recorded::of(&r).unwrap_err(), WhyNot::NoTouches);
+    assert_eq!(Recorded::of(&Recording { off_cpu: None, ..r }).unwrap_err(), WhyNot::NoWaits);
+}
+
+#[test]
+fn made_up_tables_do_no_harm() {
+    let mut r = recording();
+    faults(&mut r, 10, 20, 5, 10);
+    let odd = r.off_cpu(20, 5, 10, OffCpuReason::Event);
+    (odd.waker, odd.ended, odd.woken) = (Some(10), Nanos(0), Some(Nanos(u64::MAX)));
+    r.off_cpu(30, 5, 99, OffCpuReason::Event).waker = Some(10);
+    r.touch(40, 77, 1..2, TouchKind::Fault);
+    r.touch(50, 0, u64::MAX - 3..u64::MAX, TouchKind::Read);
+    r.request(10, 5, 0, 1..2).sector = u64::MAX;
+    r.transfers.as_mut().unwrap()[0].first_page = u64::MAX;
+    r.mappings.as_mut().unwrap()[0].bytes = u64::MAX;
+    let start = Recorded::of(&r).unwrap();
+    let _ = simulated(&start, 1);
+    r.touches.as_mut().unwrap()[0].pages = u32::MAX;
+    assert!(matches!(Recorded::of(&r).unwrap_err(), WhyNot::TooLarge(_)));
+}
