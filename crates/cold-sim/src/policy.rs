@@ -57,11 +57,12 @@ const FREEBSD: u64 = 16;
 
 impl Policy {
     /// One of each kind, and each version of Linux.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Linux(LinuxVersion::V5_10),
         Self::Linux(LinuxVersion::V6_1),
         Self::Linux(LinuxVersion::V6_12),
         Self::Linux(LinuxVersion::V6_16),
+        Self::Linux(LinuxVersion::V6_17),
         Self::Linux(LinuxVersion::V6_18),
         Self::Linux(LinuxVersion::V7),
         Self::Windows,
