@@ -57,8 +57,12 @@ pub(crate) struct Rules {
     pub(crate) folios: Folios,
     /// What takes a miss back.
     pub(crate) forgives: Forgives,
+    /// A window that reaches the end of the file has no marker (7.x).
+    pub(crate) no_marker_at_end: bool,
     /// Windows may be pushed on by a miss at their end, and merge with the next (to 6.1).
     pub(crate) on_demand: bool,
+    /// A window is never smaller than the one before (6.1).
+    pub(crate) never_shrinks: bool,
     /// What is remembered of a read.
     pub(crate) remembers: Remembers,
     /// Where a window meets a page that is there, what is left of it comes in single pages; else as many as in all of
@@ -75,16 +79,31 @@ const V5_10: Rules = Rules {
     huge: false,
     folios: Folios::Single,
     forgives: Forgives::MappedPage,
+    no_marker_at_end: false,
     on_demand: true,
+    never_shrinks: false,
     remembers: Remembers::LastPage,
     rest_only: false,
 };
-const V6_1: Rules = Rules { huge: true, folios: Folios::GrowNoPairs, remembers: Remembers::Copied, ..V5_10 };
-const V6_12: Rules = Rules { folios: Folios::Grow, forgives: Forgives::PageAround, on_demand: false, remembers: Remembers::End, ..V6_1 };
+const V6_1: Rules = Rules {
+    huge: true,
+    never_shrinks: true,
+    folios: Folios::GrowNoPairs,
+    remembers: Remembers::Copied,
+    ..V5_10
+};
+const V6_12: Rules = Rules {
+    folios: Folios::Grow,
+    forgives: Forgives::PageAround,
+    on_demand: false,
+    remembers: Remembers::End,
+    ..V6_1
+};
 const V6_16: Rules = Rules { rest_only: true, ..V6_12 };
 const V6_17: Rules = Rules { code_forward: true, folios: Folios::Kept, ..V6_16 };
 const V6_18: Rules = Rules { maps_whole_folios: true, stops_at_end: true, ..V6_17 };
-const V7: Rules = Rules { code_never_misses: true, forgives: Forgives::Fault, ..V6_18 };
+const V7: Rules =
+    Rules { code_never_misses: true, no_marker_at_end: true, forgives: Forgives::Fault, ..V6_18 };
 
 /// A version of Linux whose page cache is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -112,7 +131,13 @@ impl LinuxVersion {
 
     /// The version whose rules a kernel follows best, by its release (`uname -r`). An unknown one counts as new.
     pub fn of_release(release: &str) -> Self {
-        let firsts = [((5, 18), Self::V5_10), ((6, 11), Self::V6_1), ((6, 16), Self::V6_12), ((6, 17), Self::V6_16), ((6, 18), Self::V6_17)];
+        let firsts = [
+            ((5, 18), Self::V5_10),
+            ((6, 11), Self::V6_1),
+            ((6, 16), Self::V6_12),
+            ((6, 17), Self::V6_16),
+            ((6, 18), Self::V6_17),
+        ];
         for (first_of_next, version) in firsts {
             if since(release, first_of_next) == Some(false) {
                 return version;
@@ -164,14 +189,18 @@ mod tests {
     #[test]
     fn a_release_has_the_rules_of_the_newest_version_that_is_not_newer() {
         let of = |release: &str| LinuxVersion::of_release(release).name();
-        assert_eq!((of("5.10.0-30-amd64"), of("5.18"), of("6.1.0-50")), ("linux-5.10", "linux-6.1", "linux-6.1"));
-        assert_eq!((of("6.12.107+deb13"), of("6.15.9"), of("6.16.1")), ("linux-6.12", "linux-6.12", "linux-6.16"));
-        assert_eq!((of("6.18.44-x"), of("6.19"), of("7.3.4"), of("strange")), (
-            "linux-6.18",
-            "linux-6.18",
-            "linux-7",
-            "linux-7"
-        ));
+        assert_eq!(
+            (of("5.10.0-30-amd64"), of("5.18"), of("6.1.0-50")),
+            ("linux-5.10", "linux-6.1", "linux-6.1")
+        );
+        assert_eq!(
+            (of("6.12.107+deb13"), of("6.15.9"), of("6.16.1")),
+            ("linux-6.12", "linux-6.12", "linux-6.16")
+        );
+        assert_eq!(
+            (of("6.18.44-x"), of("6.19"), of("7.3.4"), of("strange")),
+            ("linux-6.18", "linux-6.18", "linux-7", "linux-7")
+        );
     }
 
     #[test]
