@@ -7,7 +7,7 @@
 //!
 //! Accesses are the touches that have an event: faults, and what buffered reads got. Pages that were mapped around a fault
 //! have none, so only recordings with exact needs show all of them. Blocks of the file system's metadata are read where
-//! the recorded start read them. Advice is not repeated.
+//! the recorded start read them. What the program asked for ahead it asks for again; of other advice nothing is known.
 
 mod accesses;
 mod places;

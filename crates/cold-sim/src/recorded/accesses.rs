@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use cold_analyze::Window;
 use cold_model::recording::tables::Began;
-use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, Touch, TouchKind};
+use cold_model::recording::{Advice, FileIdx, FileKind, FillCause, Recording, Touch, TouchKind};
 
 use crate::op::{FileId, MapId, Op, OpenId, Pattern};
 
@@ -98,6 +98,22 @@ impl<'a> Handles<'a> {
         Some(map)
     }
 
+    /// What a program asks for ahead; other advice says nothing of pages that are to come.
+    fn asked(&mut self, advice: &Advice) -> Option<Op> {
+        if !matches!(advice.call.as_str(), "readahead" | "fadvise:WILLNEED" | "madvise:WILLNEED") || advice.result < 0 {
+            return None;
+        }
+        let file = advice.file?;
+        let size = self.recording.files.get(file as usize)?.size?;
+        let end = match advice.bytes {
+            0 => size,
+            bytes => advice.offset.saturating_add(bytes).min(size),
+        };
+        let (first, end) = (advice.offset / self.page_bytes, end.div_ceil(self.page_bytes));
+        let open = self.open(advice.pid, file)?;
+        (first < end).then_some(Op::WillNeed { open, first, pages: end - first })
+    }
+
     fn touch(&mut self, t: &Touch) -> Option<Op> {
         let read = |open: OpenId, page_bytes: u64| Op::Read {
             open,
@@ -140,6 +156,9 @@ pub(super) fn of(
             let op = Op::Read { open, offset, bytes: bytes.saturating_mul(handles.page_bytes) };
             out.push(Found { at: f.at.0, tid: f.tid, op, needs: None });
         }
+    }
+    for a in recording.advice.iter().flatten().filter(|a| a.at >= window.start && a.at <= window.until) {
+        out.extend(handles.asked(a).map(|op| Found { at: a.at.0, tid: a.tid, op, needs: None }));
     }
     out.sort_by_key(|found| found.at);
     (handles.setup, out)

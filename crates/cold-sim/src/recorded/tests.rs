@@ -1,5 +1,6 @@
 use cold_model::recording::tables::Began;
 use cold_model::recording::{
+    Advice, 
     FileKind, FillCause, Mapping, OffCpuReason, Process, Recording, Thread, TouchKind,
 };
 use cold_model::sample::{empty, ms, process};
@@ -137,8 +138,40 @@ fn a_child_touches_through_its_parents_mapping_and_pages_count_from_it() {
     else {
         panic!("{:?}", ops(0));
     };
-    assert_eq!((address, first, pages, exec), (0x7f00_0000_2, 2, 90, false));
+    assert_eq!((address, first, pages, exec), (0x7f00_0000_2000 / 4096, 2, 90, false));
     assert!(ops(0).iter().any(|o| matches!(o, Op::Read { offset, bytes: 4096, .. } if *offset == 99 * 4096)));
+}
+
+#[test]
+fn pages_that_the_program_asks_for_are_asked_for() {
+    let mut r = recording();
+    faults(&mut r, 10, 20, 5, 10);
+    for (call, pages) in [("readahead", 30), ("madvise:WILLNEED", 2), ("madvise:DONTNEED", 7), ("fadvise:WILLNEED", 0)] {
+        let row = Advice {
+            at: ms(5),
+            ended: ms(5),
+            pid: 10,
+            tid: 10,
+            call: call.into(),
+            file: Some(0),
+            offset: 40 * 4096,
+            bytes: pages * 4096,
+            result: 0,
+        };
+        r.advice.get_or_insert_default().push(row);
+    }
+    let start = Recorded::of(&r).unwrap();
+    let asked: Vec<(u64, u64)> = start.tasks[0]
+        .steps
+        .iter()
+        .filter_map(|s| match s {
+            Step::Access(Op::WillNeed { first, pages, .. }) => Some((*first, *pages)),
+            _ => None,
+        })
+        .collect();
+    // A length of 0 goes to the end of the file.
+    assert_eq!(asked, [(40, 30), (40, 2), (40, 60)]);
+    assert_eq!(start.needed_pages, 1);
 }
 
 #[test]
