@@ -1,7 +1,7 @@
 //! What other read-around windows would have read: a small replay of the mapped faults.
 //!
 //! The model: a fault on a missing page reads its window, which lies around the page (half before it), or
-//! from it on for executable mappings of Linux 6.16 and later; pages that are there are skipped, each hole is
+//! from it on for executable mappings of Linux 6.17 and later; pages that are there are skipped, each hole is
 //! a request, split at the device's limit; nothing goes beyond the file. Pages that came in other ways
 //! (reads, advice, other processes, cached before) are there from the beginning. Time: the program's own
 //! time is the recorded one without the waits of faults; one device serves the requests in order, each page

@@ -16,10 +16,10 @@ pub fn faults_map_whole_folios(release: &str) -> bool {
     since(release, (6, 18)).unwrap_or(true)
 }
 
-/// Whether read-ahead of an executable mapping begins at the faulting page: so since 6.16 (`do_sync_mmap_readahead` in
-/// mm/filemap.c). If unknown, yes.
+/// Whether read-ahead of an executable mapping begins at the faulting page: so since 6.17 (`do_sync_mmap_readahead` in
+/// mm/filemap.c; 6.16.12 and 6.17.13 were seen to differ). If unknown, yes.
 pub fn code_is_read_forward(release: &str) -> bool {
-    since(release, (6, 16)).unwrap_or(true)
+    since(release, (6, 17)).unwrap_or(true)
 }
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ mod tests {
             assert!(faults_map_whole_folios(release) && code_is_read_forward(release));
             assert_eq!(since(release, (5, 0)), None);
         }
-        assert!(!code_is_read_forward("6.15.9"));
+        assert!(!code_is_read_forward("6.16.12"));
         assert_eq!((since("6.12+deb", (6, 12)), since("6.12+deb", (6, 13))), (Some(true), Some(false)));
     }
 }

@@ -61,7 +61,8 @@ impl Verified {
 
 /// Does the operations and compares with each policy.
 pub fn verify(ground: &Ground, policies: &[Policy], effort: Effort) -> Result<Verified> {
-    let followed = |policy: &Policy| Followed { policy: *policy, operations: 0, timing: 0, differences: Vec::new() };
+    let followed =
+        |policy: &Policy| Followed { policy: *policy, operations: 0, timing: 0, differences: Vec::new() };
     let mut all = Verified { followed: policies.iter().map(followed).collect(), void: 0 };
     for case in 0..effort.cases {
         let Some(outcomes) = settled(|| one_case(ground, policies, effort, case))? else {
@@ -96,18 +97,15 @@ fn settled(mut one: impl FnMut() -> Result<Option<Vec<Outcome>>>) -> Result<Opti
 }
 
 /// One series; `None` where pages went away that nobody of us dropped.
-fn one_case(
-    ground: &Ground,
-    policies: &[Policy],
-    effort: Effort,
-    case: u64,
-) -> Result<Option<Vec<Outcome>>> {
+fn one_case(ground: &Ground, policies: &[Policy], effort: Effort, case: u64) -> Result<Option<Vec<Outcome>>> {
     for subject in &ground.subjects {
         subject.make_cold()?;
     }
     let mut player = Player::new(&ground.subjects);
-    let mut followers: Vec<_> =
-        policies.iter().map(|p| (Follower::new(*p, ground.machine, &ground.files(*p)), Outcome::default())).collect();
+    let mut followers: Vec<_> = policies
+        .iter()
+        .map(|p| (Follower::new(*p, ground.machine, &ground.files(*p)), Outcome::default()))
+        .collect();
     let mut before = vec![Runs::default(); ground.subjects.len()];
     let workload = ground.workload(effort.seed, case);
     for (at, op) in (0..effort.operations).zip(workload) {
@@ -116,7 +114,8 @@ fn one_case(
             follower.step(&op);
         }
         let Some(file) = player.file_of(&op) else { continue };
-        let mapped = player.map_of(&op).map(|map| player.mapped(map).map(|pages| (map, pages))).transpose()?;
+        let mapped =
+            player.map_of(&op).map(|map| player.mapped(map).map(|pages| (map, pages))).transpose()?;
         let seen = Seen { case, at, op, file, cached: player.cached(file)?, mapped };
         let Some(before) = before.get_mut(file.0 as usize) else { continue };
         if seen.disturbed(before) {

@@ -216,13 +216,11 @@ impl PageCache for Cache {
             Op::Unmap { map } => self.unmap(map),
             Op::WillNeed { open, first, pages } => self.will_need(open, first, pages, reads),
             Op::AdviseOpen { open, pattern } => self.advise_open(open, pattern),
-            Op::AdviseMap { map, pattern } => {
-                match self.maps.get_mut(&map) {
-                    Some(m) if pattern == Pattern::Huge => m.huge = true,
-                    Some(m) => m.pattern = pattern,
-                    None => {}
-                }
-            }
+            Op::AdviseMap { map, pattern } => match self.maps.get_mut(&map) {
+                Some(m) if pattern == Pattern::Huge => m.huge = true,
+                Some(m) => m.pattern = pattern,
+                None => {}
+            },
             Op::DontNeed { file, first, pages } => self.dont_need(file, first, pages),
         }
         Access::Done

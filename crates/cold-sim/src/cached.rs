@@ -138,11 +138,10 @@ mod tests {
         assert!(!file.add(4, 2, false), "its first page is there");
         assert!(!file.add(12, 1, false), "inside another");
         let folio = Folio { first: 8, pages: 8 };
-        assert_eq!((file.folio(13), file.folio(4), file.folio(5)), (
-            Some(folio),
-            Some(Folio { first: 4, pages: 1 }),
-            None
-        ));
+        assert_eq!(
+            (file.folio(13), file.folio(4), file.folio(5)),
+            (Some(folio), Some(Folio { first: 4, pages: 1 }), None)
+        );
         assert!(file.page(15).marked() && !file.page(15).ready());
         file.arrive(0, 16);
         file.unmark(folio);

@@ -50,7 +50,7 @@ pub enum Op {
         first: u64,
         /// Pages.
         pages: u64,
-        /// It may be executed: Linux reads code forward since 6.16.
+        /// It may be executed: Linux reads code forward since 6.17.
         exec: bool,
     },
     /// Unmaps all of a mapping.

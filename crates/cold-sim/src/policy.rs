@@ -1,5 +1,7 @@
 //! Read-around policies: Linux by version, other systems, and the simplest ones to compare with.
 
+use std::fmt;
+
 use crate::cached::Cached;
 use crate::linux::LinuxVersion;
 use crate::op::{FileId, PageRead, Pattern, Why};
@@ -57,11 +59,12 @@ const FREEBSD: u64 = 16;
 
 impl Policy {
     /// One of each kind, and each version of Linux.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Linux(LinuxVersion::V5_10),
         Self::Linux(LinuxVersion::V6_1),
         Self::Linux(LinuxVersion::V6_12),
         Self::Linux(LinuxVersion::V6_16),
+        Self::Linux(LinuxVersion::V6_17),
         Self::Linux(LinuxVersion::V6_18),
         Self::Linux(LinuxVersion::V7),
         Self::Windows,
@@ -71,6 +74,24 @@ impl Policy {
         Self::Whole,
         Self::Nothing,
     ];
+
+    /// The policy of a name, as [`Display`](fmt::Display) writes it; windows have their pages behind a colon
+    /// (`aligned:16`). `None` for what is no name, and for windows of no pages.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let simple = Self::ALL.into_iter().filter(|p| !matches!(p, Self::Fixed { .. }));
+        let placed = |word| match word {
+            "aligned" => Some(Placed::Aligned),
+            "centred" => Some(Placed::Centred),
+            _ => None,
+        };
+        match name.split_once(':') {
+            None => simple.into_iter().find(|p| p.to_string() == name),
+            Some((word, pages)) => {
+                let pages = pages.parse().ok().filter(|n| *n > 0)?;
+                Some(Self::Fixed { pages, placed: placed(word)? })
+            }
+        }
+    }
 
     /// Reads what a fault brings in; of other policies than Linux'.
     pub(crate) fn fault(self, file: &mut Cached, touched: &Touched, reads: &mut Vec<PageRead>) {
@@ -116,6 +137,20 @@ impl Policy {
             bridged(file, id, (from, to), reads);
         } else {
             holes(file, id, from, to.saturating_sub(from), Why::Demand, reads);
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Linux(version) => f.write_str(version.name()),
+            Self::Windows => f.write_str("windows"),
+            Self::FreeBsd => f.write_str("freebsd"),
+            Self::Fixed { pages, placed: Placed::Aligned } => write!(f, "aligned:{pages}"),
+            Self::Fixed { pages, placed: Placed::Centred } => write!(f, "centred:{pages}"),
+            Self::Whole => f.write_str("whole"),
+            Self::Nothing => f.write_str("nothing"),
         }
     }
 }
@@ -174,4 +209,21 @@ fn take(file: &mut Cached, id: FileId, (from, to): (u64, u64), why: Why, reads: 
         file.add(page, 0, false);
     }
     reads.push(PageRead { file: id, first: from, pages: to - from, why });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_policy_is_found_by_its_name() {
+        for policy in Policy::ALL {
+            assert_eq!(Policy::of_name(&policy.to_string()), Some(policy));
+        }
+        let window = Policy::Fixed { pages: 5, placed: Placed::Centred };
+        assert_eq!(Policy::of_name("centred:5"), Some(window));
+        for name in ["", "linux", "linux-6.2", "aligned", "aligned:0", "aligned:-1", "left:3", "windows:8"] {
+            assert_eq!(Policy::of_name(name), None, "{name}");
+        }
+    }
 }

@@ -75,7 +75,10 @@ mod tests {
         for page in [0, 511, 512, 1 << 50] {
             sparse.set(page, 7);
         }
-        assert_eq!((sparse.get(511), sparse.get(513), sparse.get(1 << 50), sparse.get(u64::MAX)), (7, 0, 7, 0));
+        assert_eq!(
+            (sparse.get(511), sparse.get(513), sparse.get(1 << 50), sparse.get(u64::MAX)),
+            (7, 0, 7, 0)
+        );
         assert_eq!(sparse.first_set(1, 1 << 51), Some(511));
         assert_eq!(sparse.first_set(513, 1 << 51), Some(1 << 50));
         assert_eq!(sparse.first_set(513, 1 << 50), None);

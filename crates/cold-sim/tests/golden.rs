@@ -88,23 +88,63 @@ fn is_followed(name: &str, version: LinuxVersion) {
 }
 
 #[test]
-fn linux_6_1_with_single_pages() {
+fn linux_5_10_on_ext4() {
+    is_followed("5.10-ext4", LinuxVersion::V5_10);
+}
+
+#[test]
+fn linux_5_10_on_xfs() {
+    is_followed("5.10-xfs", LinuxVersion::V5_10);
+}
+
+#[test]
+fn linux_6_1_on_ext4() {
     is_followed("6.1-ext4", LinuxVersion::V6_1);
 }
 
 #[test]
-fn linux_6_1_with_large_folios() {
+fn linux_6_1_on_xfs() {
     is_followed("6.1-xfs", LinuxVersion::V6_1);
 }
 
 #[test]
-fn linux_6_12_with_single_pages() {
+fn linux_6_12_on_ext4() {
     is_followed("6.12-ext4", LinuxVersion::V6_12);
 }
 
 #[test]
-fn linux_6_12_with_large_folios() {
+fn linux_6_12_on_xfs() {
     is_followed("6.12-xfs", LinuxVersion::V6_12);
+}
+
+#[test]
+fn linux_6_16_on_ext4() {
+    is_followed("6.16-ext4", LinuxVersion::V6_16);
+}
+
+#[test]
+fn linux_6_16_on_xfs() {
+    is_followed("6.16-xfs", LinuxVersion::V6_16);
+}
+
+#[test]
+fn linux_6_17_on_ext4() {
+    is_followed("6.17-ext4", LinuxVersion::V6_17);
+}
+
+#[test]
+fn linux_6_17_on_xfs() {
+    is_followed("6.17-xfs", LinuxVersion::V6_17);
+}
+
+#[test]
+fn linux_7_3_on_ext4() {
+    is_followed("7.3-ext4", LinuxVersion::V7);
+}
+
+#[test]
+fn linux_7_3_on_xfs() {
+    is_followed("7.3-xfs", LinuxVersion::V7);
 }
 
 #[test]

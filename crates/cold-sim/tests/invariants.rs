@@ -77,7 +77,8 @@ fn numbers_at_their_limits_are_no_accident() {
     let file = SimFile { bytes: u64::MAX, window_pages: u64::MAX, io_pages: 64, large_folios: true };
     let small = SimFile { bytes: 0, window_pages: 32, io_pages: 0, large_folios: false };
     for policy in Policy::ALL.into_iter().filter(|p| *p != Policy::Whole) {
-        let mut cache = Cache::new(policy, Machine::default(), &[SimFile { window_pages: 32, ..file }, small]);
+        let mut cache =
+            Cache::new(policy, Machine::default(), &[SimFile { window_pages: 32, ..file }, small]);
         let (open, map) = (cold_sim::op::OpenId(0), cold_sim::op::MapId(0));
         let last = u64::MAX / 4096;
         let ops = [

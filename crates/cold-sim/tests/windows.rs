@@ -135,11 +135,8 @@ fn windows_of_reads_grow_and_end_at_folios() {
 #[test]
 fn a_call_that_asks_for_pages_is_cut_at_the_devices_largest_request() {
     let asked = |about, pages| -> u64 {
-        let reads = Program::on(MODERN, Machine::default(), about).does(Op::WillNeed {
-            open: OPEN,
-            first: 0,
-            pages,
-        });
+        let reads =
+            Program::on(MODERN, Machine::default(), about).does(Op::WillNeed { open: OPEN, first: 0, pages });
         reads.iter().map(|(first, last)| last - first + 1).sum()
     };
     assert_eq!(asked(ABOUT, 4000), 1024);

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// How a file is mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MapKind {
-    /// `PROT_EXEC` beside `PROT_READ`: since Linux 6.16 the kernel reads code in another way than data.
+    /// `PROT_EXEC` beside `PROT_READ`: since Linux 6.17 the kernel reads code in another way than data.
     pub exec: bool,
     /// `PROT_WRITE`; with `shared` the writes reach the file.
     pub write: bool,

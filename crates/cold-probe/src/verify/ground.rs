@@ -51,7 +51,8 @@ impl Ground {
         let path = target.path();
         let unusable = |why: &str| Error::Subject { path: path.to_owned(), why: why.to_owned() };
         let resolved = path.canonicalize().map_err(Error::io("resolve", path))?;
-        let mount = ProcFs::default().mount_of(&resolved)?.ok_or_else(|| unusable("its mount is not known"))?;
+        let mount =
+            ProcFs::default().mount_of(&resolved)?.ok_or_else(|| unusable("its mount is not known"))?;
         let Some(limits) = Limits::of(path)? else {
             let why = "it lies on no block device whose read-ahead is known: choose a directory on a disk";
             return Err(unusable(why));

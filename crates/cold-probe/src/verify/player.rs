@@ -22,7 +22,7 @@ use crate::{Error, Result};
 /// Between two looks at pages that are coming, at most.
 const LOOKS: Duration = Duration::from_millis(2);
 /// Where the kernel does not tell of pages in flight: no more come after such a time without any.
-const QUIET: Duration = Duration::from_millis(20);
+const QUIET: Duration = Duration::from_millis(50);
 /// Reads that nobody waits for are waited for so long.
 const SETTLES: Duration = Duration::from_secs(5);
 

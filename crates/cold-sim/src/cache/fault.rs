@@ -134,7 +134,11 @@ impl Cache {
             return Access::Done;
         };
         if f.cached.page(page).ready() {
-            if write { mapping.copied(page) } else { mapping.map(page) }
+            if write {
+                mapping.copied(page)
+            } else {
+                mapping.map(page)
+            }
             return Access::Done;
         }
         if !f.cached.page(page).present() {

@@ -201,7 +201,7 @@ impl Reader<'_> {
         }
         if page == self.expected(folio.pages) {
             self.ra.start = self.ra.start.saturating_add(self.ra.size);
-            self.ra.size = self.ra.size.max(next_window(self.ra.size, most));
+            self.ra.size = self.next_in_line(most);
         } else {
             let Some(start) = self.gap(page, most) else { return };
             self.ra.start = start;
@@ -217,6 +217,12 @@ impl Reader<'_> {
             _ => folio.pages.trailing_zeros(),
         };
         self.window_at(self.ra.start, order, Why::Ahead);
+    }
+
+    /// Pages of the window that follows the last one.
+    fn next_in_line(&self, most: u64) -> u64 {
+        let least = if self.rules.never_shrinks { self.ra.size } else { 0 };
+        next_window(self.ra.size, most).max(least)
     }
 
     /// Where the marker of the last window is.
@@ -250,7 +256,7 @@ impl Reader<'_> {
         let behind = self.ra.start.saturating_add(self.ra.size);
         if page > 0 && (page == self.expected(marked.map_or(1, |f| f.pages)) || page == behind) {
             self.ra.start = behind;
-            self.ra.size = self.ra.size.max(next_window(self.ra.size, most));
+            self.ra.size = self.next_in_line(most);
             self.ra.ahead = self.ra.size;
         } else if let Some(_folio) = marked.filter(|_| page > 0) {
             let Some(start) = self.gap(page, most) else { return };
@@ -314,11 +320,12 @@ impl Reader<'_> {
         }
         let mark = first.saturating_add(size).saturating_sub(self.ra.ahead);
         let end = first.saturating_add(size).min(self.file.pages);
+        let marks = self.marks(first, size);
         let mut at = first;
         while at < end {
             let order = self.fitting(at, end, order);
             let pages = 1 << order;
-            let marked = at == mark - mark % pages;
+            let marked = marks && at == mark - mark % pages;
             if !self.file.add(at, order, marked) {
                 break;
             }
@@ -330,6 +337,11 @@ impl Reader<'_> {
             let done = if self.rules.rest_only { at - first } else { 0 };
             self.plain(at, size.saturating_sub(done), self.ra.ahead, why);
         }
+    }
+
+    /// A window of so many pages gets a marker.
+    fn marks(&self, first: u64, pages: u64) -> bool {
+        !self.rules.no_marker_at_end || first.saturating_add(pages) < self.file.pages
     }
 
     /// The order that folios of a window of `size` have; `None`: single pages, by the plain rule.
@@ -366,7 +378,7 @@ impl Reader<'_> {
         if first >= end {
             return;
         }
-        let mark = (end - first).checked_sub(ahead).map(|n| first + n);
+        let mark = (end - first).checked_sub(ahead).filter(|_| self.marks(first, pages)).map(|n| first + n);
         let mut at = first;
         while at < end {
             let hole = self.file.next_present(at, end).unwrap_or(end);

@@ -12,7 +12,7 @@ pub(crate) enum Folios {
     GrowNoPairs,
     /// Each window four times that of the folio that started it (6.12).
     Grow,
-    /// The size is kept with the open file and grows by four with each read-ahead (6.16).
+    /// The size is kept with the open file and grows by four with each read-ahead (6.17).
     Kept,
 }
 
@@ -42,7 +42,7 @@ pub(crate) enum Remembers {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rules {
     /// Code is read forward from the fault, inside its mapping, and no further, even where `MADV_RANDOM` was told
-    /// (6.16; the latter seen on 6.18).
+    /// (6.17).
     pub(crate) code_forward: bool,
     /// Code and sequential mappings do not count misses (7.x).
     pub(crate) code_never_misses: bool,
@@ -57,8 +57,12 @@ pub(crate) struct Rules {
     pub(crate) folios: Folios,
     /// What takes a miss back.
     pub(crate) forgives: Forgives,
+    /// A window that reaches the end of the file has no marker (7.x).
+    pub(crate) no_marker_at_end: bool,
     /// Windows may be pushed on by a miss at their end, and merge with the next (to 6.1).
     pub(crate) on_demand: bool,
+    /// A window is never smaller than the one before (6.1).
+    pub(crate) never_shrinks: bool,
     /// What is remembered of a read.
     pub(crate) remembers: Remembers,
     /// Where a window meets a page that is there, what is left of it comes in single pages; else as many as in all of
@@ -75,15 +79,31 @@ const V5_10: Rules = Rules {
     huge: false,
     folios: Folios::Single,
     forgives: Forgives::MappedPage,
+    no_marker_at_end: false,
     on_demand: true,
+    never_shrinks: false,
     remembers: Remembers::LastPage,
     rest_only: false,
 };
-const V6_1: Rules = Rules { huge: true, folios: Folios::GrowNoPairs, remembers: Remembers::Copied, ..V5_10 };
-const V6_12: Rules = Rules { folios: Folios::Grow, forgives: Forgives::PageAround, on_demand: false, remembers: Remembers::End, ..V6_1 };
-const V6_16: Rules = Rules { code_forward: true, folios: Folios::Kept, rest_only: true, ..V6_12 };
-const V6_18: Rules = Rules { maps_whole_folios: true, stops_at_end: true, ..V6_16 };
-const V7: Rules = Rules { code_never_misses: true, forgives: Forgives::Fault, ..V6_18 };
+const V6_1: Rules = Rules {
+    huge: true,
+    never_shrinks: true,
+    folios: Folios::GrowNoPairs,
+    remembers: Remembers::Copied,
+    ..V5_10
+};
+const V6_12: Rules = Rules {
+    folios: Folios::Grow,
+    forgives: Forgives::PageAround,
+    on_demand: false,
+    remembers: Remembers::End,
+    ..V6_1
+};
+const V6_16: Rules = Rules { rest_only: true, ..V6_12 };
+const V6_17: Rules = Rules { code_forward: true, folios: Folios::Kept, ..V6_16 };
+const V6_18: Rules = Rules { maps_whole_folios: true, stops_at_end: true, ..V6_17 };
+const V7: Rules =
+    Rules { code_never_misses: true, no_marker_at_end: true, forgives: Forgives::Fault, ..V6_18 };
 
 /// A version of Linux whose page cache is known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -94,8 +114,10 @@ pub enum LinuxVersion {
     V6_1,
     /// 6.12: one rule for what begins a window.
     V6_12,
-    /// 6.16: code is read forward, folios keep their size.
+    /// 6.16: large folios on ext4; what is left of a window is read and no more.
     V6_16,
+    /// 6.17: code is read forward, folios keep their size.
+    V6_17,
     /// 6.18: faults map whole folios.
     V6_18,
     /// 7.x: misses count otherwise.
@@ -104,11 +126,18 @@ pub enum LinuxVersion {
 
 impl LinuxVersion {
     /// All, the oldest first.
-    pub const ALL: [Self; 6] = [Self::V5_10, Self::V6_1, Self::V6_12, Self::V6_16, Self::V6_18, Self::V7];
+    pub const ALL: [Self; 7] =
+        [Self::V5_10, Self::V6_1, Self::V6_12, Self::V6_16, Self::V6_17, Self::V6_18, Self::V7];
 
     /// The version whose rules a kernel follows best, by its release (`uname -r`). An unknown one counts as new.
     pub fn of_release(release: &str) -> Self {
-        let firsts = [((5, 18), Self::V5_10), ((6, 11), Self::V6_1), ((6, 16), Self::V6_12), ((6, 18), Self::V6_16)];
+        let firsts = [
+            ((5, 18), Self::V5_10),
+            ((6, 11), Self::V6_1),
+            ((6, 16), Self::V6_12),
+            ((6, 17), Self::V6_16),
+            ((6, 18), Self::V6_17),
+        ];
         for (first_of_next, version) in firsts {
             if since(release, first_of_next) == Some(false) {
                 return version;
@@ -124,6 +153,7 @@ impl LinuxVersion {
             Self::V6_1 => "linux-6.1",
             Self::V6_12 => "linux-6.12",
             Self::V6_16 => "linux-6.16",
+            Self::V6_17 => "linux-6.17",
             Self::V6_18 => "linux-6.18",
             Self::V7 => "linux-7",
         }
@@ -145,6 +175,7 @@ impl LinuxVersion {
             Self::V6_1 => &V6_1,
             Self::V6_12 => &V6_12,
             Self::V6_16 => &V6_16,
+            Self::V6_17 => &V6_17,
             Self::V6_18 => &V6_18,
             Self::V7 => &V7,
         }
@@ -158,14 +189,18 @@ mod tests {
     #[test]
     fn a_release_has_the_rules_of_the_newest_version_that_is_not_newer() {
         let of = |release: &str| LinuxVersion::of_release(release).name();
-        assert_eq!((of("5.10.0-30-amd64"), of("5.18"), of("6.1.0-50")), ("linux-5.10", "linux-6.1", "linux-6.1"));
-        assert_eq!((of("6.12.107+deb13"), of("6.15.9"), of("6.16.1")), ("linux-6.12", "linux-6.12", "linux-6.16"));
-        assert_eq!((of("6.18.44-x"), of("6.19"), of("7.3.4"), of("strange")), (
-            "linux-6.18",
-            "linux-6.18",
-            "linux-7",
-            "linux-7"
-        ));
+        assert_eq!(
+            (of("5.10.0-30-amd64"), of("5.18"), of("6.1.0-50")),
+            ("linux-5.10", "linux-6.1", "linux-6.1")
+        );
+        assert_eq!(
+            (of("6.12.107+deb13"), of("6.15.9"), of("6.16.1")),
+            ("linux-6.12", "linux-6.12", "linux-6.16")
+        );
+        assert_eq!(
+            (of("6.18.44-x"), of("6.19"), of("7.3.4"), of("strange")),
+            ("linux-6.18", "linux-6.18", "linux-7", "linux-7")
+        );
     }
 
     #[test]
