@@ -2,12 +2,13 @@
 //! `cold-sim` is tested against for kernels that are not running.
 //!
 //! usage: page-cache DIRECTORY SEED CASES OPERATIONS
+#![allow(clippy::print_stdout)] // a program
 
 use std::error::Error;
 
 use cold_journal::Journal;
 use cold_model::pages::Runs;
-use cold_probe::subject::{ProbeTarget, Subject};
+use cold_probe::subject::ProbeTarget;
 use cold_probe::verify::{Ground, Player};
 use cold_sim::{LinuxVersion, Policy};
 use cold_sys::page::page_size;
@@ -32,7 +33,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             subject.make_cold()?;
         }
         let workload = ground.workload(seed, case);
-        all.push(one(&ground.subjects, workload.take(operations as usize))?);
+        all.push(one(&ground, workload.take(operations as usize))?);
     }
     let files = ground.files(Policy::Linux(LinuxVersion::of_release(release.trim())));
     let about = files.first().ok_or("no file")?;
@@ -55,9 +56,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 /// Of each operation: what came into the cache, what went, and what the touched mapping shows now; `null` where
 /// nothing was looked at.
-fn one(subjects: &[Subject], ops: impl Iterator<Item = cold_sim::op::Op>) -> Result<Value, Box<dyn Error>> {
-    let mut player = Player::new(subjects);
-    let mut cached = vec![Runs::default(); subjects.len()];
+fn one(ground: &Ground, ops: impl Iterator<Item = cold_sim::op::Op>) -> Result<Value, Box<dyn Error>> {
+    let mut player = Player::new(ground);
+    let mut cached = vec![Runs::default(); ground.subjects.len()];
     let mut seen = Vec::new();
     for op in ops {
         player.play(&op)?;

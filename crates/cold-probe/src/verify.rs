@@ -101,7 +101,7 @@ fn one_case(ground: &Ground, policies: &[Policy], effort: Effort, case: u64) -> 
     for subject in &ground.subjects {
         subject.make_cold()?;
     }
-    let mut player = Player::new(&ground.subjects);
+    let mut player = Player::new(ground);
     let mut followers: Vec<_> = policies
         .iter()
         .map(|p| (Follower::new(*p, ground.machine, &ground.files(*p)), Outcome::default()))

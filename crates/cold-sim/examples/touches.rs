@@ -1,4 +1,5 @@
 //! How many touches a second the page cache takes, on the processor that runs it.
+#![allow(clippy::print_stdout)] // a program
 
 use std::time::Instant;
 

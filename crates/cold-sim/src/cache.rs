@@ -26,6 +26,9 @@ pub struct SimFile {
     pub large_folios: bool,
 }
 
+/// No device is asked for more pages at once, whatever a recording says: 4 GiB of 4 KiB.
+const MOST_PAGES: u64 = 1 << 20;
+
 /// What all files share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Machine {
@@ -91,7 +94,11 @@ impl Cache {
             max_order: machine.max_order.min(15),
         };
         let file = |about: &SimFile| File {
-            about: *about,
+            about: SimFile {
+                window_pages: about.window_pages.min(MOST_PAGES),
+                io_pages: about.io_pages.min(MOST_PAGES),
+                ..*about
+            },
             cached: Cached::new(about.bytes.div_ceil(page_bytes)),
             maps: Vec::new(),
         };

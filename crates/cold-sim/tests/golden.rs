@@ -1,5 +1,6 @@
 //! What the page caches of kernels that are not running did, written down by scripts/page-cache: the model of their
 //! version does the same.
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)] // the lints know only functions marked as tests
 
 use cold_model::pages::Runs;
 use cold_sim::op::{FileId, MapId, Op};
@@ -82,7 +83,9 @@ fn is_followed(name: &str, version: LinuxVersion) {
     let timing: u64 = outcomes.iter().map(|o| o.timing).sum();
     println!("{name}: {} series, {operations} operations, {timing} by timing", outcomes.len());
     let differences: Vec<_> = outcomes.into_iter().filter_map(|o| o.difference).collect();
-    differences.iter().for_each(|difference| println!("{difference:?}"));
+    for difference in &differences {
+        println!("{difference:?}");
+    }
     assert_eq!(differences, []);
     assert!(operations > 1000, "{operations}");
 }

@@ -41,7 +41,9 @@ fn check(policy: Policy, files: &[SimFile], seed: u64, newest_first: bool) -> Re
             // Only what is waited for comes, and by chance what was read last.
             let awaited = |r: &PageRead| r.file == file && r.first <= page && page < r.first + r.pages;
             let (come, stay): (Vec<_>, Vec<_>) = flying.0.iter().partition(|r| awaited(r));
-            come.iter().for_each(|read| cache.arrived(read));
+            for read in &come {
+                cache.arrived(read);
+            }
             flying.0 = stay;
             if newest_first && let Some(read) = flying.0.pop() {
                 cache.arrived(&read);
@@ -77,8 +79,7 @@ fn numbers_at_their_limits_are_no_accident() {
     let file = SimFile { bytes: u64::MAX, window_pages: u64::MAX, io_pages: 64, large_folios: true };
     let small = SimFile { bytes: 0, window_pages: 32, io_pages: 0, large_folios: false };
     for policy in Policy::ALL.into_iter().filter(|p| *p != Policy::Whole) {
-        let mut cache =
-            Cache::new(policy, Machine::default(), &[SimFile { window_pages: 32, ..file }, small]);
+        let mut cache = Cache::new(policy, Machine::default(), &[file, small]);
         let (open, map) = (cold_sim::op::OpenId(0), cold_sim::op::MapId(0));
         let last = u64::MAX / 4096;
         let ops = [

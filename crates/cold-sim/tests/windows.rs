@@ -43,7 +43,9 @@ impl Program {
             }
             all.append(&mut reads);
         }
-        reads.iter().for_each(|read| self.cache.arrived(read));
+        for read in &reads {
+            self.cache.arrived(read);
+        }
         all.append(&mut reads);
         all.iter().map(|r| (r.first, r.first + r.pages - 1)).collect()
     }

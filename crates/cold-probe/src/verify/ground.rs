@@ -21,6 +21,8 @@ pub struct Ground {
     pub subjects: Vec<Subject>,
     /// This machine.
     pub machine: Machine,
+    /// The block device below.
+    pub(super) device: Dev,
     place: PathBuf,
     limits: Limits,
     files: Vec<SimFile>,
@@ -66,6 +68,7 @@ impl Ground {
             large_folios: false,
         };
         Ok(Self {
+            device: Dev::of_number(path.metadata().map_err(Error::io("stat", path))?.dev()),
             place: path.to_owned(),
             limits,
             subjects,

@@ -17,19 +17,20 @@ use cold_sys::readahead::read_ahead;
 use cold_sys::residency::{PageMap, PageRun, cachestat};
 
 use crate::subject::Subject;
+use crate::verify::Ground;
 use crate::{Error, Result};
 
 /// Between two looks at pages that are coming, at most.
 const LOOKS: Duration = Duration::from_millis(2);
-/// Where the kernel does not tell of pages in flight: no more come after such a time without any.
-const QUIET: Duration = Duration::from_millis(50);
+/// Where the kernel does not tell of pages in flight: no more come after such a time with an idle device.
+const QUIET: Duration = Duration::from_millis(20);
 /// Reads that nobody waits for are waited for so long.
 const SETTLES: Duration = Duration::from_secs(5);
 
 /// Open files and mappings of the files of a simulation. Mappings lie where the operations say, so two that play at
 /// once in one process are in each other's way.
 pub struct Player<'a> {
-    subjects: &'a [Subject],
+    ground: &'a Ground,
     opens: HashMap<OpenId, (FileId, File)>,
     maps: HashMap<MapId, Mapped>,
     buffer: Vec<u8>,
@@ -45,10 +46,10 @@ struct Mapped {
 }
 
 impl<'a> Player<'a> {
-    /// Nothing open; [`FileId`] is the place in `subjects`.
-    pub fn new(subjects: &'a [Subject]) -> Self {
+    /// Nothing open; [`FileId`] is the place among the ground's files.
+    pub fn new(ground: &'a Ground) -> Self {
         Self {
-            subjects,
+            ground,
             opens: HashMap::new(),
             maps: HashMap::new(),
             buffer: Vec::new(),
@@ -57,7 +58,7 @@ impl<'a> Player<'a> {
     }
 
     fn subject(&self, file: FileId) -> Result<&'a Subject> {
-        self.subjects.get(file.0 as usize).ok_or_else(|| unknown("file", file.0))
+        self.ground.subjects.get(file.0 as usize).ok_or_else(|| unknown("file", file.0))
     }
 
     fn opened(&self, open: OpenId) -> Result<&(FileId, File)> {
@@ -178,8 +179,8 @@ impl<'a> Player<'a> {
             let complete = match cachestat(subject.file(), 0, 0)? {
                 // It counts pages in flight, too.
                 Some(stat) => stat.cached <= pages.resident(),
-                // Before Linux 6.5 nothing tells of them.
-                None => last.1.elapsed() > QUIET && last.0.as_ref() == Some(&pages),
+                // Before Linux 6.5 the device tells.
+                None => last.1.elapsed() > QUIET && last.0.as_ref() == Some(&pages) && !self.reads()?,
             };
             if complete {
                 return Ok(Runs::of(pages.runs().map(|run| run.first..run.end()).collect()));
@@ -187,11 +188,17 @@ impl<'a> Player<'a> {
             if begun.elapsed() > SETTLES {
                 return Err(untold("reads of it do not end"));
             }
-            if last.0.as_ref() != Some(&pages) {
+            if last.0.as_ref() != Some(&pages) || self.reads()? {
                 last = (Some(pages), Instant::now());
             }
             std::thread::sleep(LOOKS.min(begun.elapsed()));
         }
+    }
+
+    /// The device has requests in flight.
+    fn reads(&self) -> Result<bool> {
+        let disks = self.proc.diskstats()?;
+        Ok(disks.iter().any(|disk| disk.dev == self.ground.device && disk.in_flight > 0))
     }
 
     /// The pages of the file that a mapping of ours shows.

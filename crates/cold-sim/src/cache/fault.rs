@@ -135,9 +135,9 @@ impl Cache {
         };
         if f.cached.page(page).ready() {
             if write {
-                mapping.copied(page)
+                mapping.copied(page);
             } else {
-                mapping.map(page)
+                mapping.map(page);
             }
             return Access::Done;
         }
