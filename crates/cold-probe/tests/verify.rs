@@ -63,8 +63,12 @@ fn the_running_kernel_does_what_the_model_of_its_version_says_and_no_other() {
     }
     assert_eq!(own.differences, []);
     assert!(own.operations > 1000, "{own:?}");
-    // What is new in 7 shows after a hundred misses only.
-    let alike = |policy| version >= LinuxVersion::V6_18 && policy == Policy::Linux(LinuxVersion::V7);
+    // What is new in 7 shows after a hundred misses and at ends of files, what is new in 6.18 in large folios only.
+    let place = |version| LinuxVersion::ALL.iter().position(|v| *v == version).unwrap();
+    let alike = |policy| match policy {
+        Policy::Linux(other) => place(other).abs_diff(place(version)) <= 1,
+        _ => false,
+    };
     let follows = verified.follows();
-    assert!(follows.iter().all(|p| *p == own.policy || alike(*p)), "{follows:?}");
+    assert!(follows.iter().all(|p| alike(*p)), "{follows:?}");
 }
