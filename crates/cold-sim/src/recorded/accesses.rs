@@ -100,7 +100,9 @@ impl<'a> Handles<'a> {
 
     /// What a program asks for ahead; other advice says nothing of pages that are to come.
     fn asked(&mut self, advice: &Advice) -> Option<Op> {
-        if !matches!(advice.call.as_str(), "readahead" | "fadvise:WILLNEED" | "madvise:WILLNEED") || advice.result < 0 {
+        if !matches!(advice.call.as_str(), "readahead" | "fadvise:WILLNEED" | "madvise:WILLNEED")
+            || advice.result < 0
+        {
             return None;
         }
         let file = advice.file?;

@@ -1,7 +1,6 @@
 use cold_model::recording::tables::Began;
 use cold_model::recording::{
-    Advice, 
-    FileKind, FillCause, Mapping, OffCpuReason, Process, Recording, Thread, TouchKind,
+    Advice, FileKind, FillCause, Mapping, OffCpuReason, Process, Recording, Thread, TouchKind,
 };
 use cold_model::sample::{empty, ms, process};
 use cold_model::{Bytes, Known, Nanos};
@@ -146,7 +145,9 @@ fn a_child_touches_through_its_parents_mapping_and_pages_count_from_it() {
 fn pages_that_the_program_asks_for_are_asked_for() {
     let mut r = recording();
     faults(&mut r, 10, 20, 5, 10);
-    for (call, pages) in [("readahead", 30), ("madvise:WILLNEED", 2), ("madvise:DONTNEED", 7), ("fadvise:WILLNEED", 0)] {
+    for (call, pages) in
+        [("readahead", 30), ("madvise:WILLNEED", 2), ("madvise:DONTNEED", 7), ("fadvise:WILLNEED", 0)]
+    {
         let row = Advice {
             at: ms(5),
             ended: ms(5),
