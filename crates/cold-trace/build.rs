@@ -52,19 +52,19 @@ fn programs() -> Outcome {
             "-Werror",
         ]);
         clang.arg("-Isrc/bpf").arg("-I").arg(&headers).args([define, target]);
-        run(clang.args(["-c", "src/bpf/all.bpf.c", "-o"]).arg(&object))?;
+        run("clang", clang.args(["-c", "src/bpf/all.bpf.c", "-o"]).arg(&object))?;
         // libbpf reads BTF as it is; relocations of its line numbers would be a quarter of the object.
-        run(Command::new("llvm-strip").args(["-g", "-R", ".rel.BTF", "-R", ".rel.BTF.ext"]).arg(&object))?;
+        let sections = ["-g", "-R", ".rel.BTF", "-R", ".rel.BTF.ext"];
+        run("llvm-strip", Command::new("llvm-strip").args(sections).arg(&object))?;
     }
     Ok(())
 }
 
 #[cfg(feature = "bpf")]
-fn run(command: &mut std::process::Command) -> Outcome {
-    let done = command.output().map_err(|e| format!("{}: {e}; {NEEDS}", command.get_program().display()))?;
+fn run(name: &str, command: &mut std::process::Command) -> Outcome {
+    let done = command.output().map_err(|e| format!("{name}: {e}; {NEEDS}"))?;
     if done.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&done.stderr);
-    Err(format!("{} failed: {said}\n{NEEDS}", command.get_program().display()).into())
+    Err(format!("{name} failed: {}\n{NEEDS}", String::from_utf8_lossy(&done.stderr)).into())
 }
