@@ -24,6 +24,14 @@ pub enum Error {
         /// What is wrong with it, and where there is a choice what to choose instead.
         why: String,
     },
+    /// Somebody set the device otherwise meanwhile.
+    #[error(
+        "read-ahead of the device of {path} was set meanwhile: what was compared means nothing, try again"
+    )]
+    Reset {
+        /// Directory of the files.
+        path: PathBuf,
+    },
     /// The file could not be taken out of the cache.
     #[error("{path} is not cold: {why}")]
     NotCold {

@@ -84,8 +84,7 @@ impl Ground {
         if Limits::of(&self.place)? == Some(self.limits) {
             return Ok(());
         }
-        let why = "read-ahead of its device was set meanwhile: try again".to_owned();
-        Err(Error::Subject { path: self.place.clone(), why })
+        Err(Error::Reset { path: self.place.clone() })
     }
 
     /// Operations on the files.
