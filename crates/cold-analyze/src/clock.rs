@@ -20,19 +20,21 @@
 use std::collections::HashMap;
 
 use cold_model::Nanos;
+use cold_model::recording::Recording;
 use cold_model::recording::tables::Began;
-use cold_model::recording::{OffCpuReason, Recording};
 
 use crate::usage::Window;
 use crate::waits::main_thread;
 
-mod events;
+pub mod events;
 pub mod spans;
 #[cfg(test)]
 mod tests;
+pub mod waits;
 
 use events::{Event, Kind};
-use spans::{Spans, Waits};
+use spans::Spans;
+use waits::{Takes, Waits};
 
 /// From here on a task's clock shows this, and runs or stands.
 #[derive(Debug, Clone, Copy)]
@@ -78,8 +80,7 @@ pub struct DependencyClock {
     main: Option<u32>,
     start: u64,
     tasks: HashMap<u32, Task>,
-    /// When any task waited for storage.
-    storage: Spans,
+    waits: Waits,
     /// What the first process' clock shows at the exec.
     zero: u64,
 }
@@ -96,14 +97,13 @@ impl DependencyClock {
             .map(|p| p.began.0)
             .min()
             .unwrap_or(window.start.0);
-        let writing = spans::for_writing(recording);
         let mut clock = Self {
             exec,
             until: window.until.0,
             main,
             start: window.start.0,
             tasks: HashMap::new(),
-            storage: spans::storage(recording, &writing),
+            waits: Waits::of(recording),
             zero: 0,
         };
         if recording.off_cpu.is_some() {
@@ -112,7 +112,7 @@ impl DependencyClock {
             }
         }
         for event in events::of(recording) {
-            clock.pass(recording, &event, &writing);
+            clock.pass(recording, &event);
         }
         clock.zero = main.map_or(0, |main| clock.shows(main, exec));
         clock
@@ -144,16 +144,10 @@ impl DependencyClock {
     }
 
     fn shows(&self, tid: u32, at: u64) -> u64 {
-        self.tasks.get(&tid).and_then(|t| t.clock(at)).unwrap_or_else(|| self.passed(self.start, at))
+        self.tasks.get(&tid).and_then(|t| t.clock(at)).unwrap_or_else(|| self.waits.passed(self.start, at))
     }
 
-    /// Time that passed while no task waited for storage.
-    fn passed(&self, from: u64, to: u64) -> u64 {
-        let waited = self.storage.until(to).saturating_sub(self.storage.until(from));
-        to.saturating_sub(from).saturating_sub(waited)
-    }
-
-    fn pass(&mut self, recording: &Recording, event: &Event, writing: &Waits) {
+    fn pass(&mut self, recording: &Recording, event: &Event) {
         let (at, tid) = (event.at, event.tid);
         let rows = recording.off_cpu.as_deref().unwrap_or_default();
         match event.kind {
@@ -176,15 +170,11 @@ impl DependencyClock {
             Kind::Woken(row) => {
                 let Some(off) = rows.get(row) else { return };
                 let own = self.shows(tid, at);
-                let waker = off.waker.filter(|w| self.tasks.get(w).is_some_and(|t| !t.anchors.is_empty()));
-                let passed = self.passed(off.began.0, at);
-                let woken = match (off.reason, waker) {
-                    (OffCpuReason::Storage, _) if writing.contains(&(tid, off.began.0)) => {
-                        own + at.saturating_sub(off.began.0)
-                    }
-                    (OffCpuReason::Storage | OffCpuReason::Runnable, _) | (OffCpuReason::Lock, None) => own,
-                    (OffCpuReason::Event | OffCpuReason::Lock, Some(waker)) => own.max(self.shows(waker, at)),
-                    (OffCpuReason::Event | OffCpuReason::Sleep | OffCpuReason::Other, _) => own + passed,
+                let is_task = |waker| self.tasks.get(&waker).is_some_and(|t| !t.anchors.is_empty());
+                let woken = match self.waits.takes(off, is_task) {
+                    Takes::Nothing => own,
+                    Takes::Until(waker) => own.max(self.shows(waker, at)),
+                    Takes::Time(ns) => own.saturating_add(ns),
                 };
                 if let Some(task) = self.tasks.get_mut(&tid) {
                     task.woken = woken;
@@ -205,7 +195,7 @@ impl DependencyClock {
     }
 
     fn born(&mut self, at: u64, tid: u32, maker: Option<u32>) {
-        let clock = maker.map_or_else(|| self.passed(self.start, at), |maker| self.shows(maker, at));
+        let clock = maker.map_or_else(|| self.waits.passed(self.start, at), |maker| self.shows(maker, at));
         let task = self.tasks.entry(tid).or_default();
         task.set(at, clock, true);
         (task.woken, task.ended) = (clock, false);

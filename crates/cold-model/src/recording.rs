@@ -8,6 +8,7 @@
 //! from the start of the file. Files, stacks and requests are named by their index in their table.
 
 pub mod manifest;
+mod off_cpu;
 pub mod tables;
 mod words;
 

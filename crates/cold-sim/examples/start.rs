@@ -24,7 +24,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         in_tree().count(),
         in_tree().map(|d| u64::from(d.bytes)).sum::<u64>() as f64 / 1e6,
         (cold_analyze::Window::of(&recording).until.0 - recording.manifest.start.0) as f64 / 1e6,
-        start.needed_pages as f64 * 4096.0 / 1e6,
+        start.needed_pages as f64 * f64::from(recording.manifest.page_bytes) / 1e6,
         start.tasks.len(),
     );
     let windows: Vec<u64> = args.map(|w| w.parse()).collect::<Result<_, _>>()?;

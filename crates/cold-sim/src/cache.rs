@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use cold_model::pages::Runs;
 
 use crate::cached::Cached;
+use crate::disk::Layout;
 use crate::linux::{Limits, ReadAhead, Reader};
 use crate::mapping::Mapping;
 use crate::op::{Access, FileId, MapId, Op, OpenId, PageCache, PageRead, Pattern, Progress, Why};
@@ -104,6 +105,19 @@ impl Cache {
         };
         let files = files.iter().map(file).collect();
         Self { policy, machine, files, opens: HashMap::new(), maps: HashMap::new() }
+    }
+
+    /// An empty cache of the files of a layout, which reads exactly what is needed or asked for: nothing around it and
+    /// nothing ahead.
+    pub fn exact(layout: &Layout) -> Self {
+        let machine = Machine::of(layout.page_bytes(), false);
+        let file = |n: usize| SimFile {
+            bytes: layout.pages(FileId(n as u32)).saturating_mul(layout.page_bytes()),
+            window_pages: 0,
+            io_pages: MOST_PAGES,
+            large_folios: false,
+        };
+        Self::new(Policy::Nothing, machine, &(0..layout.files()).map(file).collect::<Vec<_>>())
     }
 
     /// The pages of a file that are in the cache and readable.

@@ -4,11 +4,11 @@
 //! It is no strict bound: a disk that serves in order of arrival can be faster with another order, and where
 //! requests are dear a hole read along is cheaper than exactness. `cold_prefetch::bound` is one.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 
 use crate::disk::{Disk, Layout};
 use crate::engine::{Costs, Error, Event, Gate, Input, Machine, PlanStep, Replay, run};
-use crate::op::{Access, FileId, MapId, Op, OpenId, PageCache, PageRead, Progress, Why};
+use crate::op::{Access, FileId, MapId, Op, OpenId, PageCache, PageRead, Progress};
 
 /// Open files of the helper count from here down.
 const OPENS: u32 = u32::MAX;
@@ -119,63 +119,10 @@ impl PageCache for Needs<'_> {
     fn arrived(&mut self, _: &PageRead) {}
 }
 
-/// A cache that reads exactly what is needed or asked for, nothing around it and nothing ahead.
-#[derive(Debug)]
-pub struct Exact<'a> {
-    layout: &'a Layout,
-    names: Names,
-    /// Whether the page has come.
-    pages: BTreeMap<(FileId, u64), bool>,
-}
-
-impl<'a> Exact<'a> {
-    /// An empty one.
-    pub fn new(layout: &'a Layout) -> Self {
-        Self { layout, names: Names::default(), pages: BTreeMap::new() }
-    }
-
-    fn ask(&mut self, (file, first, end): (FileId, u64, u64), why: Why, reads: &mut Vec<PageRead>) {
-        for page in first..end {
-            if self.pages.contains_key(&(file, page)) {
-                continue;
-            }
-            self.pages.insert((file, page), false);
-            match reads.last_mut() {
-                Some(last) if last.file == file && last.first.saturating_add(last.pages) == page => {
-                    last.pages += 1;
-                }
-                _ => reads.push(PageRead { file, first: page, pages: 1, why }),
-            }
-        }
-    }
-}
-
-impl PageCache for Exact<'_> {
-    fn access(&mut self, op: &Op, _: &mut Progress, reads: &mut Vec<PageRead>) -> Access {
-        self.names.hear(op);
-        if let Op::WillNeed { open, first, pages } = *op
-            && let Some(file) = self.names.opens.get(&open)
-        {
-            let end = first.saturating_add(pages).min(self.layout.pages(*file));
-            self.ask((*file, first, end), Why::Advice, reads);
-            return Access::Done;
-        }
-        let Some((file, first, end)) = self.names.needed(op, self.layout) else { return Access::Done };
-        self.ask((file, first, end), Why::Demand, reads);
-        let missing = (first..end).find(|page| self.pages.get(&(file, *page)) != Some(&true));
-        missing.map_or(Access::Done, |page| Access::Waits { file, page })
-    }
-
-    fn arrived(&mut self, read: &PageRead) {
-        for page in read.first..read.first.saturating_add(read.pages) {
-            self.pages.insert((read.file, page), true);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Cache;
     use crate::disk::{Limit, Model, Unit};
     use crate::engine::{Outcome, Start, Step, Task};
 
@@ -208,7 +155,7 @@ mod tests {
         let input = Input { tasks, replay, layout };
         let machine = Machine { processors: 2, costs: Costs::NONE };
         let mut disks = [Disk::new(model, 1 << 30, 0)];
-        run(&input, &machine, &mut Exact::new(layout), &mut disks).expect("an outcome")
+        run(&input, &machine, &mut Cache::exact(layout), &mut disks).expect("an outcome")
     }
 
     #[test]

@@ -32,10 +32,10 @@ pub fn spread(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Cache;
     use crate::disk::{Disk, Layout, Model};
     use crate::engine::{Costs, Input, Machine, Start, Step, Task, run};
     use crate::op::{FileId, Op, OpenId};
-    use crate::oracle::Exact;
 
     #[test]
     fn the_interval_is_that_of_a_sum_of_lognormal_times() {
@@ -55,7 +55,7 @@ mod tests {
                 let model = Model { latency_ns: 1_000_000, jitter, ..Model::default() };
                 let input = Input { tasks, replay: None, layout };
                 let machine = Machine { processors: 1, costs: Costs::NONE };
-                run(&input, &machine, &mut Exact::new(layout), &mut [Disk::new(model, 1 << 30, seed)])
+                run(&input, &machine, &mut Cache::exact(layout), &mut [Disk::new(model, 1 << 30, seed)])
             }
         };
         let s = spread(1000, simulate(SIGMA)).expect("outcomes").expect("some");

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use cold_model::recording::Recording;
 use cold_model::recording::tables::Began;
+use cold_model::recording::{Recording, Thread};
 
 /// One event of one task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -28,14 +28,21 @@ pub(super) enum Kind {
     Ended,
 }
 
-/// All of them. Of tasks whose making is not among the times off the CPU, the first thread of their process or of its
-/// parent counts as the maker.
-pub(super) fn of(recording: &Recording) -> Vec<Event> {
+/// All threads, and who made each as far as the tables of threads and processes say: the first thread of its process,
+/// or of the parent. The times off the CPU know better where they tell of a thread's first interval.
+pub fn makers(recording: &Recording) -> impl Iterator<Item = (&Thread, Option<u32>)> {
     let forked = recording.processes.iter().filter(|p| p.how == Began::Fork);
     let parents: HashMap<u32, u32> = forked.map(|p| (p.pid, p.parent)).collect();
-    let mut events = Vec::new();
-    for t in &recording.threads {
+    recording.threads.iter().map(move |t| {
         let maker = if t.tid == t.pid { parents.get(&t.pid).copied() } else { Some(t.pid) };
+        (t, maker)
+    })
+}
+
+/// All of them.
+pub(super) fn of(recording: &Recording) -> Vec<Event> {
+    let mut events = Vec::new();
+    for (t, maker) in makers(recording) {
         events.push(Event { at: t.began.0, kind: Kind::Born { maker }, tid: t.tid });
         events.extend(t.ended.map(|ended| Event { at: ended.0, kind: Kind::Ended, tid: t.tid }));
     }

@@ -1,8 +1,8 @@
 //! Times in which something else goes on than what a clock counts.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
-use cold_model::recording::{OffCpuReason, Recording, StallCause, TouchKind};
+use cold_model::recording::{Recording, StallCause, TouchKind};
 
 /// Disjoint spans of time with the total before each.
 #[derive(Debug, Default)]
@@ -47,23 +47,6 @@ impl Spans {
             None => 0,
         }
     }
-}
-
-/// A wait for storage is known by thread and beginning.
-pub type Waits = HashSet<(u32, u64)>;
-
-/// The waits for storage that no prefetch removes: for writing.
-pub fn for_writing(recording: &Recording) -> Waits {
-    let stalls = recording.stalls.iter().flatten();
-    stalls.filter(|s| s.cause == StallCause::Write).map(|s| (s.tid, s.began.0)).collect()
-}
-
-/// When any task waited for storage, but for `writing`.
-pub fn storage(recording: &Recording, writing: &Waits) -> Spans {
-    let rows = recording.off_cpu.iter().flatten();
-    let storage =
-        rows.filter(|o| o.reason == OffCpuReason::Storage && !writing.contains(&(o.tid, o.began.0)));
-    Spans::of(storage.map(|o| (o.began.0, o.woken.unwrap_or(o.ended).0)).collect())
 }
 
 /// A request is made so soon behind the folios that it reads: longer spans belong to something else.

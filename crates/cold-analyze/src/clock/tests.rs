@@ -1,6 +1,6 @@
 use cold_model::Known;
 use cold_model::recording::manifest::Subject;
-use cold_model::recording::{FillCause, Process, StallCause, Thread, TouchKind};
+use cold_model::recording::{FillCause, OffCpuReason, Process, StallCause, Thread, TouchKind};
 use cold_model::sample::{empty, ms, process};
 
 use super::*;

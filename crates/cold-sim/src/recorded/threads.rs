@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use cold_analyze::Window;
+use cold_analyze::clock::events::makers;
 use cold_analyze::clock::spans::{self, Spans};
+use cold_analyze::clock::waits::{self, Takes, Waits};
 use cold_analyze::waits::main_thread;
-use cold_model::recording::tables::Began;
 use cold_model::recording::{OffCpu, OffCpuReason, Recording};
 
 use crate::engine::{Event, Start, Step, Task};
@@ -86,10 +87,7 @@ impl Threads {
                 said.insert((o.tid, o.began.0));
             }
         }
-        let forked = recording.processes.iter().filter(|p| p.how == Began::Fork);
-        let parents: HashMap<u32, u32> = forked.map(|p| (p.pid, p.parent)).collect();
-        for t in recording.threads.iter().filter(|t| t.in_tree && t.began <= window.until) {
-            let told = if t.tid == t.pid { parents.get(&t.pid).copied() } else { Some(t.pid) };
+        for (t, told) in makers(recording).filter(|(t, _)| t.in_tree && t.began <= window.until) {
             let made = maker.get(&t.tid).copied().or(told.map(|by| (by, t.began.0)));
             let Some((by, at)) = made.filter(|(by, _)| *by != t.tid && self.of.contains_key(by)) else {
                 continue;
@@ -104,30 +102,21 @@ impl Threads {
     }
 
     fn waits(&mut self, recording: &Recording, window: Window, made: &HashSet<(u32, u64)>) {
-        let writing = spans::for_writing(recording);
-        let storage = spans::storage(recording, &writing);
+        let rules = Waits::of(recording);
         let in_window = |o: &&OffCpu| o.began <= window.until && o.ended >= window.start;
         for o in recording.off_cpu.iter().flatten().filter(in_window) {
             let Some(thread) = self.of.get_mut(&o.tid) else { continue };
             thread.idle.push((o.began.0, o.ended.0));
-            let (from, to) = (o.began.0, o.woken.unwrap_or(o.ended).0);
-            if made.contains(&(o.tid, from)) {
+            if made.contains(&(o.tid, o.began.0)) {
                 continue;
             }
-            let waker = o.waker.filter(|waker| *waker != o.tid && self.of.contains_key(waker));
-            match (o.reason, waker) {
-                (OffCpuReason::Storage, _) if writing.contains(&(o.tid, from)) => {
-                    self.step(o.tid, from, Step::Sleep(to.saturating_sub(from)));
-                }
-                (OffCpuReason::Storage | OffCpuReason::Runnable, _) | (OffCpuReason::Lock, None) => {}
-                (OffCpuReason::Event | OffCpuReason::Lock, Some(waker)) => {
+            match rules.takes(o, |waker| self.of.contains_key(&waker)) {
+                Takes::Nothing => {}
+                Takes::Time(ns) => self.step(o.tid, o.began.0, Step::Sleep(ns)),
+                Takes::Until(waker) => {
                     let event = self.event();
-                    self.step(waker, to, Step::Signal(event));
-                    self.step(o.tid, from, Step::Await(event));
-                }
-                (OffCpuReason::Event | OffCpuReason::Sleep | OffCpuReason::Other, _) => {
-                    let waited = storage.until(to).saturating_sub(storage.until(from));
-                    self.step(o.tid, from, Step::Sleep(to.saturating_sub(from).saturating_sub(waited)));
+                    self.step(waker, waits::end(o), Step::Signal(event));
+                    self.step(o.tid, o.began.0, Step::Await(event));
                 }
             }
         }

@@ -7,12 +7,12 @@ use std::sync::{Barrier, Condvar, Mutex};
 use std::time::Instant;
 
 use cold_model::{Bytes, Extent};
+use cold_sim::Cache;
 use cold_sim::disk::{Disk, Layout, Model};
 use cold_sim::engine::{
     Costs, Event, Gate, Input, Machine, Outcome, PlanStep, Replay, Start, Step, Task, TaskTimes, run,
 };
 use cold_sim::op::{FileId, Op, OpenId};
-use cold_sim::oracle::Exact;
 use cold_stats::{Pcg, median_u64};
 use cold_testbed::disk::Request;
 use cold_testbed::{SlowDisk, until};
@@ -228,7 +228,7 @@ impl Truth {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let machine = Machine { processors, costs: Costs::NONE };
         let mut disks = [Disk::new(model, DISK.0, 0)];
-        run(&input, &machine, &mut Exact::new(&layout), &mut disks).expect("an outcome")
+        run(&input, &machine, &mut Cache::exact(&layout), &mut disks).expect("an outcome")
     }
 }
 

@@ -161,18 +161,24 @@ static __always_inline s32 current_call(struct task_state *task)
 #endif
 }
 
+/* Of a task that is not the current one yet: it runs again now. */
+static __always_inline void head_of_next(struct cold_header *head, struct task_state *task, u32 tid, u16 kind, u16 bytes)
+{
+	head->at = bpf_ktime_get_ns();
+	head->pid = task->pid;
+	head->tid = tid;
+	head->kind = kind;
+	head->bytes = bytes;
+	head->flags = COLD_IN_TREE;
+}
+
 static __always_inline void tell_off(struct task_state *task, u32 tid)
 {
 	struct cold_off *event = RESERVE(cold_off, COLD_LOST_STALLS);
 
 	if (!event)
 		return;
-	event->head.at = bpf_ktime_get_ns();
-	event->head.pid = task->pid;
-	event->head.tid = tid;
-	event->head.kind = COLD_OFF;
-	event->head.bytes = sizeof(*event);
-	event->head.flags = COLD_IN_TREE;
+	head_of_next(&event->head, task, tid, COLD_OFF, sizeof(*event));
 	event->began = task->began;
 	event->woken = task->woken;
 	event->syscall = task->off_call;
@@ -187,12 +193,7 @@ static __always_inline void tell_stall(struct task_state *task, u32 tid)
 	struct cold_stall *event = RESERVE(cold_stall, COLD_LOST_STALLS);
 
 	if (event) {
-		event->head.at = bpf_ktime_get_ns();
-		event->head.pid = task->pid;
-		event->head.tid = tid;
-		event->head.kind = COLD_STALL;
-		event->head.bytes = sizeof(*event);
-		event->head.flags = COLD_IN_TREE;
+		head_of_next(&event->head, task, tid, COLD_STALL, sizeof(*event));
 		event->context = task->stalled;
 		event->began = task->began;
 		event->woken = task->woken;
