@@ -10,6 +10,7 @@ pub mod clock;
 mod compare;
 mod context;
 pub mod cost;
+mod faults;
 mod files;
 mod headline;
 mod in_front;

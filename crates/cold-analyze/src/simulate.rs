@@ -1,255 +1,220 @@
-//! What other read-around windows would have read: a small replay of the mapped faults.
+//! A recorded start as the input of a simulation: its files, what its threads compute and access, and who waits for
+//! whom.
 //!
-//! The model: a fault on a missing page reads its window, which lies around the page (half before it), or
-//! from it on for executable mappings of Linux 6.17 and later; pages that are there are skipped, each hole is
-//! a request, split at the device's limit; nothing goes beyond the file. Pages that came in other ways
-//! (reads, advice, other processes, cached before) are there from the beginning. Time: the program's own
-//! time is the recorded one without the waits of faults; one device serves the requests in order, each page
-//! is there when its request is done, and what was read in vain delays what comes after it. Not modelled:
-//! other reads on that device, the count of mapped misses, large folios, read-ahead markers, limits of the
-//! mapping.
+//! What the recording's disk and read-around did is left out; what the program did stays. Between two accesses a thread
+//! computes as long as it was on a CPU, less the time in which it ran only because pages were missing
+//! (`crate::clock`). It waits for the threads it waited for, and sleeps where a timer or somebody outside woke it.
 //!
-//! Measured, windows of 8 MiB recorded, 128 KiB predicted, on three starts: node 537 requests where 545 were
-//! seen, Firefox 2189 where about 2390 were (8 % too few), java 485 where about 445 were (9 % too many). Times
-//! are a bound, not a promise: java's start waited half as long with the smaller window, and the replay
-//! (44 ms, where 61 ms were recorded) did not tell so much.
+//! Accesses are the touches that have an event: faults, and what buffered reads got. Pages that were mapped around a fault
+//! have none, so only recordings with exact needs show all of them. Blocks of the file system's metadata are read where
+//! the recorded start read them. What the program asked for ahead it asks for again; of other advice nothing is known.
 
-use std::collections::HashMap;
-
-use cold_model::kernel::code_is_read_forward;
-use cold_model::recording::{FileIdx, FillCause, Recording, TouchKind};
-use cold_model::{Bytes, Nanos};
-use serde::Serialize;
-
-use crate::cost::DeviceCost;
-use crate::usage::{Usage, Window, end_page, page_bytes};
-use cold_model::pages::{LiveRuns, Range, Runs};
-
-mod clock;
-use clock::{Clock, fault_waits};
-
-/// Windows that are tried, in bytes.
-pub const WINDOWS: [u64; 8] =
-    [16 << 10, 32 << 10, 64 << 10, 128 << 10, 256 << 10, 512 << 10, 1 << 20, 2 << 20];
-/// The kernel maps around a fault within one page table at most.
-const MOST_AROUND: u64 = 512;
-/// Linux' limit of a request where the device's is not known (`BLK_DEF_MAX_SECTORS`).
-pub(crate) const MAX_REQUEST: u64 = 1280 << 10;
-
-/// One window's outcome.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Simulated {
-    /// The window; `None`: each file system's present one.
-    pub window: Option<Bytes>,
-    /// Bytes read for faults.
-    pub bytes: Bytes,
-    /// Requests for them.
-    pub requests: u64,
-    /// Faults that read.
-    pub faults: u64,
-    /// Time the program waited for its pages; `None` without a device cost.
-    pub waits: Option<Nanos>,
-}
-
-/// All windows, and how far the model can be trusted.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ReadAround {
-    /// With the windows in force.
-    pub present: Simulated,
-    /// With each of [`WINDOWS`].
-    pub others: Vec<Simulated>,
-    /// What the recorded faults really read.
-    pub recorded: Bytes,
-    /// The largest window in force.
-    pub present_window: Bytes,
-    /// Faults were exact. Else pages mapped around a fault are taken as needed, which makes small windows
-    /// look worse than they are.
-    pub exact: bool,
-}
-
-/// Replays the mapped faults up to ready, of files whose file system has a known window: one in memory
-/// reads nothing around. `None`: no such faults, or no fills.
-pub fn read_around(recording: &Recording, usage: &[Usage], cost: Option<&DeviceCost>) -> Option<ReadAround> {
-    recording.fills.as_ref()?;
-    let windows: HashMap<_, _> = recording
-        .manifest
-        .file_systems
-        .iter()
-        .filter_map(|fs| Some((fs.dev, fs.read_ahead.value()?.0)))
-        .collect();
-    let window = |file: FileIdx| windows.get(&recording.files.get(file as usize)?.dev).copied();
-    let replay = Faults::of(recording, usage, |file| window(file).is_some());
-    let present: HashMap<FileIdx, u64> =
-        replay.touches.iter().filter_map(|t| Some((t.file, window(t.file)?))).collect();
-    let largest = present.values().copied().max()?;
-    Some(ReadAround {
-        present: replay.run(None, |file| present.get(&file).copied().unwrap_or(largest), cost),
-        others: WINDOWS.iter().map(|&w| replay.run(Some(Bytes(w)), |_| w, cost)).collect(),
-        recorded: replay.recorded,
-        present_window: Bytes(largest),
-        exact: replay.exact,
-    })
-}
-
-/// The first touch of pages.
-struct First {
-    at: Nanos,
-    file: FileIdx,
-    pages: Range,
-    /// Mapped around a fault: nothing waits for those that are still under way.
-    around: bool,
-}
-
-struct Faults {
-    page: u64,
-    max_request: u64,
-    /// First touches of pages in order.
-    touches: Vec<First>,
-    /// Pages there from the beginning.
-    there: HashMap<FileIdx, LiveRuns>,
-    ends: Vec<u64>,
-    /// Pages of mappings whose faults read forward only.
-    forward: HashMap<FileIdx, Runs>,
-    recorded: Bytes,
-    waits: Vec<(Nanos, Nanos)>,
-    exact: bool,
-}
-
-impl Faults {
-    fn of(recording: &Recording, usage: &[Usage], wanted: impl Fn(FileIdx) -> bool) -> Self {
-        let (window, page) = (Window::of(recording), page_bytes(recording));
-        let ends: Vec<u64> = recording.files.iter().map(|f| end_page(f, page)).collect();
-        let (mut there, recorded) = filled_otherwise(recording, usage, &ends);
-        let mut touches = Vec::new();
-        let mut seen: HashMap<FileIdx, LiveRuns> = HashMap::new();
-        let mut exact = true;
-        let mut all: Vec<_> =
-            recording.touches.iter().flatten().filter(|t| window.holds(t.at) && wanted(t.file)).collect();
-        all.sort_by_key(|t| t.at);
-        for t in all {
-            let Some(&end) = ends.get(t.file as usize) else { continue };
-            let last = t.first_page.saturating_add(u64::from(t.pages)).min(end);
-            let range = t.first_page..last;
-            let around = t.kind == TouchKind::FaultAround;
-            if t.kind == TouchKind::Read {
-                there.entry(t.file).or_default().insert(&range);
-                continue;
-            }
-            exact &= !around;
-            // Only what may have been needed: of a range around a fault, the pages that were there.
-            let needed = usage.get(t.file as usize).map(|u| &u.needed);
-            let range = range.start..range.end.min(range.start.saturating_add(MOST_AROUND));
-            let seen = seen.entry(t.file).or_default();
-            for hole in seen.holes(&range) {
-                let first = |pages| First { at: t.at, file: t.file, pages, around };
-                touches.extend(needed.iter().flat_map(|n| n.within(&hole)).map(first));
-            }
-            seen.insert(&range);
-        }
-        let limits = recording.manifest.devices.iter().filter_map(|d| d.max_request.value());
-        let max_request = limits.map(|b| b.0).filter(|n| *n >= page).min().unwrap_or(MAX_REQUEST);
-        let forward = if code_is_read_forward(&recording.manifest.machine.kernel) {
-            executable_pages(recording, page)
-        } else {
-            HashMap::new()
-        };
-        let waits = fault_waits(recording);
-        Self { page, max_request, touches, there, ends, forward, recorded, waits, exact }
-    }
-
-    fn run(
-        &self,
-        window: Option<Bytes>,
-        bytes_of: impl Fn(FileIdx) -> u64,
-        cost: Option<&DeviceCost>,
-    ) -> Simulated {
-        let mut there = self.there.clone();
-        let mut out = Simulated { window, bytes: Bytes(0), requests: 0, faults: 0, waits: None };
-        let mut clock = cost.map(|c| Clock::new(c, &self.waits));
-        for touch in &self.touches {
-            let file = touch.file;
-            if let Some(clock) = &mut clock {
-                clock.advance(touch.at);
-                if !touch.around {
-                    clock.need(file, touch.pages.start);
-                }
-            }
-            let cached = there.entry(file).or_default();
-            let pages = (bytes_of(file) / self.page).max(1);
-            while let Some(page) = cached.holes(&touch.pages).first().map(|h| h.start) {
-                let around = self.window(file, page, pages);
-                out.faults += 1;
-                for hole in cached.holes(&around) {
-                    self.read(&mut out, &mut clock, file, &hole);
-                }
-                if let Some(clock) = &mut clock {
-                    clock.need(file, page);
-                }
-                cached.insert(&around);
-            }
-        }
-        out.waits = clock.map(|c| c.waited());
-        out
-    }
-
-    /// Counts and queues the requests of a hole.
-    fn read(&self, out: &mut Simulated, clock: &mut Option<Clock<'_>>, file: FileIdx, hole: &Range) {
-        let most = (self.max_request / self.page).max(1);
-        let mut start = hole.start;
-        while start < hole.end {
-            let pages = start..hole.end.min(start.saturating_add(most));
-            start = pages.end;
-            let bytes = Bytes((pages.end - pages.start).saturating_mul(self.page));
-            out.bytes = Bytes(out.bytes.0.saturating_add(bytes.0));
-            out.requests += 1;
-            if let Some(clock) = clock {
-                clock.read(file, pages, bytes);
-            }
-        }
-    }
-
-    fn window(&self, file: FileIdx, page: u64, pages: u64) -> Range {
-        let end = self.ends.get(file as usize).copied().unwrap_or(u64::MAX);
-        let forward = self.forward.get(&file).is_some_and(|f| f.contains(page));
-        let start = if forward { page } else { page.saturating_sub(pages / 2) };
-        start..start.saturating_add(pages).min(end).max(page.saturating_add(1))
-    }
-}
-
-/// Pages that did not come by mapped faults, and the bytes of those that did.
-fn filled_otherwise(
-    recording: &Recording,
-    usage: &[Usage],
-    ends: &[u64],
-) -> (HashMap<FileIdx, LiveRuns>, Bytes) {
-    let mut there: HashMap<FileIdx, LiveRuns> = HashMap::new();
-    for (i, u) in usage.iter().enumerate() {
-        let set = there.entry(i as FileIdx).or_default();
-        for r in u.cached().runs().iter().chain(u.by_others.runs()) {
-            set.insert(r);
-        }
-    }
-    for f in recording.fills.iter().flatten().filter(|f| f.in_tree) {
-        let end = ends.get(f.file as usize).copied().unwrap_or(0);
-        if !matches!(f.cause, FillCause::DemandFault | FillCause::ReadAround) {
-            let range = f.first_page..f.first_page.saturating_add(u64::from(f.pages)).min(end);
-            there.entry(f.file).or_default().insert(&range);
-        }
-    }
-    let causes = usage.iter().flat_map(|u| &u.causes);
-    let by_faults = causes.filter(|(c, _)| matches!(c, FillCause::DemandFault | FillCause::ReadAround));
-    let pages = by_faults.fold(0u64, |sum, (_, n)| sum.saturating_add(*n));
-    (there, Bytes(pages.saturating_mul(page_bytes(recording))))
-}
-
-fn executable_pages(recording: &Recording, page: u64) -> HashMap<FileIdx, Runs> {
-    let mut ranges: HashMap<FileIdx, Vec<Range>> = HashMap::new();
-    for m in recording.mappings.iter().flatten().filter(|m| m.executable) {
-        let pages = m.offset / page..m.offset.saturating_add(m.bytes).div_ceil(page);
-        ranges.entry(m.file).or_default().push(pages);
-    }
-    ranges.into_iter().map(|(file, r)| (file, Runs::of(r))).collect()
-}
-
+mod accesses;
+mod outcome;
+mod places;
 #[cfg(test)]
 mod tests;
+mod threads;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use cold_model::Bytes;
+use cold_model::pages::{Range, Runs};
+use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, TouchKind};
+
+use cold_sim::disk::Layout;
+use cold_sim::engine::{Start, Step, Task};
+use cold_sim::op::FileId;
+use cold_sim::{LinuxVersion, Policy, SimFile};
+
+use crate::usage::Window;
+
+pub use outcome::{Helper, OPENS, Setting, Simulated};
+
+/// `read_ahead_kb` where a recording does not know it: Linux' default.
+const WINDOW: u64 = 128 << 10;
+/// `max_sectors_kb` where it does not: `BLK_DEF_MAX_SECTORS_CAP` of 5.10 to 6.12.
+const LARGEST: u64 = 1280 << 10;
+
+/// A start that needs more is damaged: 1 TiB.
+const MOST_PAGES: u64 = 1 << 28;
+
+/// What cannot be simulated.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WhyNot {
+    /// Nothing was recorded of what waits were for.
+    #[error(
+        "the recording does not tell who waited for whom: that takes BPF (tiers A and B), and a recording of a start \
+         by this version"
+    )]
+    NoWaits,
+    /// No page of a file was touched.
+    #[error("the recorded start touched no page of a file on a disk")]
+    NoTouches,
+    /// More pages than any start needs.
+    #[error("the recorded start is said to have touched {0} pages: the recording is damaged")]
+    TooLarge(u64),
+}
+
+/// A start to be simulated.
+#[derive(Debug, Clone)]
+pub struct Recorded {
+    /// Threads, the first one first.
+    pub tasks: Vec<Task>,
+    /// The recording's file of each [`FileId`].
+    pub names: Vec<FileIdx>,
+    /// What was there before the start: file, first page, pages.
+    pub cached: Vec<(FileId, u64, u64)>,
+    /// Where the files lay, each disk of the recording a disk of its own.
+    pub layout: Layout,
+    /// The policy of the kernel that was recorded.
+    pub policy: Policy,
+    /// Pages that some access needs, metadata of file systems left out.
+    pub needed: BTreeMap<FileId, Runs>,
+    /// Processors of the recorded machine, at least one.
+    pub processors: usize,
+    /// Bytes of a page.
+    pub page_bytes: u64,
+    files: Vec<OnDisk>,
+}
+
+/// A file, and the type of its file system, where that decides the size of folios.
+#[derive(Debug, Clone)]
+struct OnDisk {
+    file: SimFile,
+    /// The device itself, for the metadata of its file system.
+    metadata: bool,
+    system: Option<String>,
+}
+
+impl Recorded {
+    /// The start that was recorded.
+    ///
+    /// # Errors
+    /// [`WhyNot`]
+    pub fn of(recording: &Recording) -> Result<Self, WhyNot> {
+        if recording.off_cpu.is_none() || recording.touches.is_none() {
+            return Err(WhyNot::NoWaits);
+        }
+        let window = Window::of(recording);
+        let page_bytes = u64::from(recording.manifest.page_bytes).max(1);
+        let names = used_files(recording);
+        let ids: HashMap<FileIdx, FileId> =
+            names.iter().enumerate().map(|(n, file)| (*file, FileId(n as u32))).collect();
+        if ids.is_empty() {
+            return Err(WhyNot::NoTouches);
+        }
+        let (setup, accesses) = accesses::of(recording, &ids, window);
+        let needed = by_file(accesses.iter().filter_map(|found| found.needs));
+        let needed_pages = needed.values().map(Runs::pages).fold(0, u64::saturating_add);
+        if needed_pages > MOST_PAGES {
+            return Err(WhyNot::TooLarge(needed_pages));
+        }
+        let mut tasks = threads::of(recording, accesses, window);
+        match tasks.first_mut() {
+            Some(first) => drop(first.steps.splice(0..0, setup.into_iter().map(Step::Access))),
+            None => tasks.push(Task { start: Start::AtOnce, steps: Vec::new() }),
+        }
+        let bytes = places::bytes(recording, &names, page_bytes);
+        let version = LinuxVersion::of_release(&recording.manifest.machine.kernel);
+        Ok(Self {
+            tasks,
+            cached: cached(recording, &ids, &needed),
+            layout: places::of(recording, &names, &bytes, page_bytes),
+            policy: Policy::Linux(version),
+            processors: (recording.manifest.machine.cpus as usize).max(1),
+            files: names
+                .iter()
+                .zip(bytes)
+                .map(|(file, n)| sim_file(recording, *file, n, page_bytes))
+                .collect(),
+            names,
+            needed,
+            page_bytes,
+        })
+    }
+
+    /// Pages that some access needs, metadata of file systems left out.
+    pub fn needed_pages(&self) -> u64 {
+        self.needed.values().map(Runs::pages).fold(0, u64::saturating_add)
+    }
+
+    /// It stands for a whole device: the metadata of a file system.
+    pub fn is_metadata(&self, file: FileId) -> bool {
+        self.files.get(file.0 as usize).is_some_and(|f| f.metadata)
+    }
+
+    /// The files as a policy sees them, with a read-ahead window of so many bytes; `None`: each file system's own.
+    pub fn files(&self, policy: Policy, window: Option<Bytes>) -> Vec<SimFile> {
+        let large = |system: &str| match policy {
+            Policy::Linux(version) => version.has_large_folios(system),
+            _ => false,
+        };
+        let of = |f: &OnDisk| SimFile {
+            window_pages: window.map_or(f.file.window_pages, |w| w.0 / self.page_bytes),
+            large_folios: f.system.as_deref().is_some_and(large),
+            ..f.file
+        };
+        self.files.iter().map(of).collect()
+    }
+}
+
+/// Files on disks with touches, and devices whose metadata was read, in order of their numbers.
+fn used_files(recording: &Recording) -> Vec<FileIdx> {
+    let touched = recording.touches.iter().flatten().filter(|t| t.kind != TouchKind::FaultAround);
+    let metadata = recording.fills.iter().flatten().filter(|f| f.in_tree && f.cause == FillCause::Metadata);
+    let used: BTreeSet<FileIdx> = touched.map(|t| t.file).chain(metadata.map(|f| f.file)).collect();
+    let on_disk = |file: &FileIdx| {
+        let kind = recording.files.get(*file as usize).map(|f| f.kind);
+        matches!(kind, Some(FileKind::Regular | FileKind::BlockDevice))
+    };
+    used.into_iter().filter(on_disk).collect()
+}
+
+fn sim_file(recording: &Recording, index: FileIdx, bytes: u64, page_bytes: u64) -> OnDisk {
+    let file = recording.files.get(index as usize);
+    let system = file.and_then(|f| recording.manifest.file_systems.iter().find(|fs| fs.dev == f.dev));
+    let window = system.and_then(|fs| fs.read_ahead.value().copied()).map_or(WINDOW, |b| b.0);
+    let largest = places::device_of(recording, index)
+        .and_then(|d| d.max_request.value().copied())
+        .map_or(LARGEST, |b| b.0);
+    // Where data go through the journal, ext4 keeps them in single pages.
+    let plain = system.filter(|fs| !fs.options.split(',').any(|option| option == "data=journal"));
+    OnDisk {
+        file: SimFile {
+            bytes,
+            window_pages: window / page_bytes,
+            io_pages: largest / page_bytes,
+            large_folios: false,
+        },
+        metadata: file.is_some_and(|f| f.kind == FileKind::BlockDevice),
+        system: plain.map(|fs| fs.kind.clone()),
+    }
+}
+
+/// Pages that were touched and that nothing of the start brought in: they were there, or others brought them.
+fn cached(
+    recording: &Recording,
+    ids: &HashMap<FileIdx, FileId>,
+    needed: &BTreeMap<FileId, Runs>,
+) -> Vec<(FileId, u64, u64)> {
+    let Some(fills) = &recording.fills else { return Vec::new() };
+    let own = fills.iter().filter(|f| f.in_tree);
+    let filled = by_file(own.filter_map(|f| Some((*ids.get(&f.file)?, f.first_page, u64::from(f.pages)))));
+    let none = Runs::default();
+    let missing = |(file, runs): (&FileId, &Runs)| {
+        let file = *file;
+        let there = runs.minus(filled.get(&file).unwrap_or(&none));
+        there.runs().iter().map(|r| (file, r.start, r.end - r.start)).collect::<Vec<_>>()
+    };
+    needed.iter().flat_map(missing).collect()
+}
+
+/// Runs of pages of each file, from first pages and numbers of pages.
+fn by_file(pages: impl Iterator<Item = (FileId, u64, u64)>) -> BTreeMap<FileId, Runs> {
+    let mut ranges: BTreeMap<FileId, Vec<Range>> = BTreeMap::new();
+    for (file, first, pages) in pages {
+        ranges.entry(file).or_default().push(first..first.saturating_add(pages));
+    }
+    ranges.into_iter().map(|(file, ranges)| (file, Runs::of(ranges))).collect()
+}

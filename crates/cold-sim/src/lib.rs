@@ -10,7 +10,6 @@ pub mod disk;
 pub mod engine;
 pub mod op;
 pub mod oracle;
-pub mod recorded;
 pub mod spread;
 pub mod verify;
 

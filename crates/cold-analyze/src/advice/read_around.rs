@@ -5,8 +5,8 @@ use cold_model::recording::StallCause;
 use cold_model::{Bytes, Nanos};
 
 use super::{Facts, few, worth};
+use crate::faults::{ReadAround, Simulated, read_around};
 use crate::model::Suggestion;
-use crate::simulate::{ReadAround, Simulated, read_around};
 
 /// Largest difference between the model of the present window and what was recorded.
 const TRUSTED: f64 = 0.25;

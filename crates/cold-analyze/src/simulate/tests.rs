@@ -1,119 +1,242 @@
-use cold_model::recording::Mapping;
+use cold_model::recording::tables::Began;
+use cold_model::recording::{
+    Advice, FileKind, FillCause, Mapping, OffCpuReason, Process, Recording, Thread, TouchKind,
+};
+use cold_model::sample::{empty, ms, process};
+use cold_model::{Bytes, Known, Nanos};
 
 use super::*;
-use crate::usage::replay;
-use cold_model::sample::{PAGE, empty, kib, long, ms};
+use cold_sim::disk::{Disk, Model};
+use cold_sim::engine::{Costs, Input, Kind, Machine, Outcome, run};
+use cold_sim::op::{Op, Pattern};
+use cold_sim::{Cache, Machine as Pages};
 
-fn simulated(r: &Recording) -> ReadAround {
-    read_around(r, &replay(r), None).unwrap()
-}
+const MS: u64 = 1_000_000;
 
-/// Faults on pages 100 and 300 of a file, the window in force 128 KiB around them.
-fn two_faults() -> Recording {
+/// `prog`, pid 10, ready after 100 ms, with a file of 100 pages mapped from its third page on.
+fn recording() -> Recording {
     let mut r = empty();
-    let f = r.file("/a", 1000 * PAGE);
-    r.fault(1, 1, f, 100, 84..116);
-    r.fault(3, 1, f, 300, 284..316);
+    r.manifest.ready = Some(Known::Value(ms(100)));
+    thread(&mut r, 10, 10, 0);
+    let file = r.file("/data", 100 * 4096);
+    let row = Mapping {
+        at: ms(1),
+        pid: 10,
+        address: 0x7f00_0000_2000,
+        bytes: 90 * 4096,
+        offset: 2 * 4096,
+        file,
+        executable: false,
+    };
+    r.mappings.get_or_insert_default().push(row);
     r
 }
 
-#[test]
-fn the_present_window_reproduces_the_recording_and_others_scale() {
-    let out = simulated(&two_faults());
-    assert!(out.exact);
-    assert_eq!((out.present.bytes, out.recorded, out.present_window), (kib(256), kib(256), kib(128)));
-    let short: Vec<_> = out.others.iter().map(|s| (s.bytes, s.requests, s.faults)).collect();
-    // 2 MiB around page 100 starts at page 0 and ends at 512: it holds page 300 too.
-    assert_eq!(
-        short,
-        [
-            (kib(32), 2, 2),
-            (kib(64), 2, 2),
-            (kib(128), 2, 2),
-            (kib(256), 2, 2),
-            (kib(512), 2, 2),
-            (kib(1024), 2, 2),
-            // Around page 100 it starts at page 0, so the second reads only what lies beyond page 255.
-            (kib(428 * 4), 2, 2),
-            (kib(2048), 2, 1),
-        ]
-    );
+fn thread(r: &mut Recording, tid: u32, pid: u32, at: u64) {
+    r.threads.push(Thread { began: ms(at), tid, pid, name: "t".into(), in_tree: true, ended: None });
+}
+
+/// Simulated on a disk whose reads take `latency` ms each, on as many processors as are wanted.
+fn simulated(start: &Recorded, latency: u64) -> Outcome {
+    let mut cache = Cache::new(Policy::Nothing, Pages::default(), &start.files(Policy::Nothing, None));
+    for (file, first, pages) in &start.cached {
+        cache.preload(*file, *first, *pages);
+    }
+    let model = Model { latency_ns: latency * MS, ..Model::default() };
+    let mut disks = vec![Disk::new(model, 1 << 40, 0); start.layout.disks().max(1)];
+    let machine = Machine { processors: 8, costs: Costs::NONE };
+    let input = Input { tasks: &start.tasks, replay: None, layout: &start.layout };
+    run(&input, &machine, &mut cache, &mut disks).unwrap()
+}
+
+fn faults(r: &mut Recording, at: u64, page: u64, waited: u64, tid: u32) {
+    let touch = r.touch(at, 0, page..page + 1, TouchKind::Fault);
+    touch.tid = tid;
+    r.fill(at, 0, page..page + 1, FillCause::DemandFault).tid = tid;
+    r.off_cpu(at, waited, tid, OffCpuReason::Storage);
 }
 
 #[test]
-fn executable_mappings_of_new_kernels_read_forward() {
-    let mut r = two_faults();
-    let mapping = |file, pages: Range| Mapping {
-        at: ms(0),
-        pid: 10,
-        address: 0,
-        bytes: (pages.end - pages.start) * PAGE,
-        offset: pages.start * PAGE,
-        file,
-        executable: true,
+fn the_recorded_disk_is_taken_out_and_another_put_in() {
+    let mut r = recording();
+    faults(&mut r, 10, 5, 20, 10);
+    faults(&mut r, 40, 50, 30, 10);
+    let start = Recorded::of(&r).unwrap();
+    assert_eq!(start.needed_pages(), 2);
+    for (latency, ready) in [(0, 50), (7, 64)] {
+        let out = simulated(&start, latency);
+        assert_eq!((out.time_ns / MS, out.sent.len()), (ready, 2));
+        assert_eq!(out.path.of(Kind::Computing), 50 * MS);
+    }
+}
+
+#[test]
+fn who_waited_for_a_thread_waits_for_it_whatever_that_waits_for() {
+    let mut r = recording();
+    thread(&mut r, 11, 10, 5);
+    // The worker is made at 5, reads from 20 to 40, and wakes the first thread at 50, which waits from 10 on.
+    r.off_cpu(5, 1, 11, OffCpuReason::Runnable).waker = Some(10);
+    r.off_cpu(10, 40, 10, OffCpuReason::Event).waker = Some(11);
+    faults(&mut r, 20, 7, 20, 11);
+    r.off_cpu.as_mut().unwrap().sort_by_key(|o| o.began);
+    let start = Recorded::of(&r).unwrap();
+    // The worker computes from 6 to 20 and from 40 to 50, the first thread from 50 to 100.
+    for (latency, ready) in [(0, 5 + 14 + 10 + 50), (3, 5 + 14 + 3 + 10 + 50)] {
+        assert_eq!(simulated(&start, latency).time_ns / MS, ready);
+    }
+}
+
+#[test]
+fn timers_take_their_time_but_that_of_reading_and_writing_takes_all() {
+    let mut r = recording();
+    thread(&mut r, 11, 10, 0);
+    r.off_cpu(10, 30, 10, OffCpuReason::Event);
+    faults(&mut r, 15, 7, 10, 11);
+    let written = r.off_cpu(60, 10, 10, OffCpuReason::Storage);
+    written.system_call = Some(74);
+    r.stall(60, 10, cold_model::recording::StallCause::Write);
+    r.off_cpu.as_mut().unwrap().sort_by_key(|o| o.began);
+    let start = Recorded::of(&r).unwrap();
+    assert_eq!(simulated(&start, 0).time_ns / MS, 90);
+}
+
+#[test]
+fn pages_that_nothing_brought_in_were_there() {
+    let mut r = recording();
+    r.touch(10, 0, 20..21, TouchKind::Fault);
+    r.touch(20, 0, 30..33, TouchKind::Read);
+    // A stranger's.
+    r.fill(15, 0, 31..32, FillCause::ReadAhead).in_tree = false;
+    faults(&mut r, 40, 50, 5, 10);
+    let start = Recorded::of(&r).unwrap();
+    let mut cached = start.cached.clone();
+    cached.sort_unstable_by_key(|c| c.1);
+    assert_eq!(cached, [(FileId(0), 20, 1), (FileId(0), 30, 3)]);
+    let out = simulated(&start, 1);
+    assert_eq!((out.sent.len(), start.needed_pages()), (1, 5));
+}
+
+#[test]
+fn a_child_touches_through_its_parents_mapping_and_pages_count_from_it() {
+    let mut r = recording();
+    let fork = process(20, "child", None);
+    r.processes.push(Process { began: ms(5), how: Began::Fork, parent: 10, ..fork });
+    thread(&mut r, 20, 20, 5);
+    let touch = r.touch(30, 0, 9..10, TouchKind::Fault);
+    (touch.pid, touch.tid) = (20, 20);
+    // Outside of every mapping: it needs the page all the same.
+    r.touch(40, 0, 99..100, TouchKind::Fault);
+    let start = Recorded::of(&r).unwrap();
+    let ops = |task: usize| {
+        let steps = start.tasks[task].steps.iter();
+        steps.filter_map(|s| if let Step::Access(op) = s { Some(*op) } else { None }).collect::<Vec<_>>()
     };
-    r.mappings = Some(vec![mapping(0, 0..1000)]);
-    // Page 330 lies within the forward window of 300, not within the centred one.
-    r.fault(5, 1, 0, 330, 316..346);
-    assert_eq!(simulated(&r).present.faults, 3);
-    r.manifest.machine.kernel = "6.18.44".to_string();
-    assert_eq!(simulated(&r).present.faults, 2);
+    assert_eq!(ops(1), [Op::Touch { map: cold_sim::op::MapId(0), page: 9, write: false }]);
+    let Some(Op::Map { address, first, pages, exec, .. }) =
+        ops(0).iter().find(|o| matches!(o, Op::Map { .. })).copied()
+    else {
+        panic!("{:?}", ops(0));
+    };
+    assert_eq!((address, first, pages, exec), (0x7f00_0000_2000 / 4096, 2, 90, false));
+    assert!(ops(0).iter().any(|o| matches!(o, Op::Read { offset, bytes: 4096, .. } if *offset == 99 * 4096)));
 }
 
 #[test]
-fn pages_that_came_otherwise_are_not_read_again() {
-    let mut r = two_faults();
-    r.fill(2, 0, 290..300, FillCause::Advice);
-    let out = simulated(&r);
-    assert_eq!((out.present.bytes, out.present.requests), (kib(256 - 40), 3));
-}
-
-/// Programs map memory files, too: nothing was read of those, whatever their window may be.
-#[test]
-fn files_without_a_window_do_not_spoil_the_rest() {
-    let mut r = two_faults();
-    let f = r.file("/dev/shm/x", 1000 * PAGE);
-    r.files[f as usize].dev = cold_model::Dev::new(0, 99);
-    r.touch(2, f, 5..6, TouchKind::Fault);
-    let out = simulated(&r);
-    assert_eq!((out.present.bytes, out.recorded), (kib(256), kib(256)));
-    r.manifest.file_systems.clear();
-    assert_eq!(read_around(&r, &replay(&r), None), None);
-}
-
-/// A window of 512 KiB in requests of 128 KiB, 1 ms each, one after another.
-fn timed(r: &mut Recording) -> Nanos {
-    r.manifest.file_systems[0].read_ahead = cold_model::Known::Value(kib(512));
-    r.manifest.devices[0].max_request = cold_model::Known::Value(kib(128));
-    let cost = DeviceCost { per_request: 1e6, per_byte: 0.0, largest: 1e9, bandwidth: 131_072e3 };
-    read_around(r, &replay(r), Some(&cost)).unwrap().present.waits.unwrap()
-}
-
-/// The kernel asks for a window in ascending order, and the page that is waited for lies in its middle.
-#[test]
-fn a_page_waits_for_the_requests_before_it() {
-    // The third of four.
-    assert_eq!(timed(&mut two_faults()), long(6));
+fn pages_that_the_program_asks_for_are_asked_for() {
+    let mut r = recording();
+    faults(&mut r, 10, 20, 5, 10);
+    for (call, pages) in
+        [("readahead", 30), ("madvise:WILLNEED", 2), ("madvise:DONTNEED", 7), ("fadvise:WILLNEED", 0)]
+    {
+        let row = Advice {
+            at: ms(5),
+            ended: ms(5),
+            pid: 10,
+            tid: 10,
+            call: call.into(),
+            file: Some(0),
+            offset: 40 * 4096,
+            bytes: pages * 4096,
+            result: 0,
+        };
+        r.advice.get_or_insert_default().push(row);
+    }
+    let start = Recorded::of(&r).unwrap();
+    let asked: Vec<(u64, u64)> = start.tasks[0]
+        .steps
+        .iter()
+        .filter_map(|s| match s {
+            Step::Access(Op::WillNeed { first, pages, .. }) => Some((*first, *pages)),
+            _ => None,
+        })
+        .collect();
+    // A length of 0 goes to the end of the file.
+    assert_eq!(asked, [(40, 30), (40, 2), (40, 60)]);
+    assert_eq!(start.needed_pages(), 1);
 }
 
 #[test]
-fn what_is_under_way_is_waited_for_and_delays_what_comes_after() {
-    let mut r = empty();
-    let f = r.file("/a", 1000 * PAGE);
-    r.fault(1, 3, f, 100, 36..164);
-    assert_eq!(timed(&mut r), long(3));
-    // The fourth request is done 1 ms later.
-    r.touch(4, f, 150..151, TouchKind::Fault);
-    assert_eq!(timed(&mut r), long(4));
-    // Mapped around a fault: not waited for.
-    r.touches.as_mut().unwrap()[1].kind = TouchKind::FaultAround;
-    assert_eq!(timed(&mut r), long(3));
-    // Another fault at once: the device is busy with the fourth for that millisecond.
-    r.fault(4, 1, f, 300, 236..364);
-    assert_eq!(timed(&mut r), long(3 + 1 + 3));
-    // Where the program works for 1 ms before, nothing is in the way.
-    r.touches.as_mut().unwrap()[2].at = ms(5);
-    r.stalls.as_mut().unwrap()[1].began = ms(5);
-    r.stalls.as_mut().unwrap()[1].ended = Some(ms(6));
-    assert_eq!(timed(&mut r), long(3 + 3));
+fn metadata_is_read_block_by_block() {
+    let mut r = recording();
+    let device = r.file("/dev/sda", 0);
+    r.files[device as usize].kind = FileKind::BlockDevice;
+    r.fill(10, device, 500..501, FillCause::Metadata);
+    r.touch(20, 0, 5..6, TouchKind::Fault);
+    let start = Recorded::of(&r).unwrap();
+    let advised = |s: &Step| matches!(s, Step::Access(Op::AdviseOpen { pattern: Pattern::Random, .. }));
+    assert!(start.tasks[0].steps.iter().any(advised));
+    let out = simulated(&start, 1);
+    assert_eq!((out.sent.len(), out.bytes(), start.needed_pages()), (1, 4096, 1));
+}
+
+#[test]
+fn files_lie_where_requests_showed_them() {
+    let mut r = recording();
+    faults(&mut r, 10, 20, 5, 10);
+    faults(&mut r, 20, 60, 5, 10);
+    r.request(10, 5, 0, 20..22).sector = 8000;
+    r.request(20, 5, 0, 60..61).sector = 90_000;
+    let start = Recorded::of(&r).unwrap();
+    let places: Vec<u64> = simulated(&start, 1).sent.iter().map(|s| s.offset).collect();
+    assert_eq!(places, [8000 * 512, 90_000 * 512]);
+}
+
+#[test]
+fn the_window_is_the_recordings_or_another_and_folios_follow_the_policy() {
+    let mut r = recording();
+    faults(&mut r, 10, 20, 5, 10);
+    r.manifest.machine.kernel = "6.18.1".into();
+    let start = Recorded::of(&r).unwrap();
+    assert_eq!(start.policy, Policy::Linux(LinuxVersion::V6_18));
+    let file = start.files(start.policy, None)[0];
+    assert_eq!((file.window_pages, file.io_pages, file.bytes, file.large_folios), (32, 320, 409_600, true));
+    assert_eq!(start.files(start.policy, Some(Bytes(8192)))[0].window_pages, 2);
+    assert!(!start.files(Policy::Windows, None)[0].large_folios);
+    r.manifest.file_systems[0].options = "rw,data=journal".into();
+    assert!(!Recorded::of(&r).unwrap().files(start.policy, None)[0].large_folios);
+}
+
+#[test]
+fn what_cannot_be_simulated_says_why() {
+    let r = recording();
+    assert_eq!(Recorded::of(&r).unwrap_err(), WhyNot::NoTouches);
+    assert_eq!(Recorded::of(&Recording { off_cpu: None, ..r }).unwrap_err(), WhyNot::NoWaits);
+}
+
+#[test]
+fn made_up_tables_do_no_harm() {
+    let mut r = recording();
+    faults(&mut r, 10, 20, 5, 10);
+    let odd = r.off_cpu(20, 5, 10, OffCpuReason::Event);
+    (odd.waker, odd.ended, odd.woken) = (Some(10), Nanos(0), Some(Nanos(u64::MAX)));
+    r.off_cpu(30, 5, 99, OffCpuReason::Event).waker = Some(10);
+    r.touch(40, 77, 1..2, TouchKind::Fault);
+    r.touch(50, 0, u64::MAX - 3..u64::MAX, TouchKind::Read);
+    r.request(10, 5, 0, 1..2).sector = u64::MAX;
+    r.transfers.as_mut().unwrap()[0].first_page = u64::MAX;
+    r.mappings.as_mut().unwrap()[0].bytes = u64::MAX;
+    let start = Recorded::of(&r).unwrap();
+    let _ = simulated(&start, 1);
+    r.touches.as_mut().unwrap()[0].pages = u32::MAX;
+    assert!(matches!(Recorded::of(&r).unwrap_err(), WhyNot::TooLarge(_)));
 }

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use cold_analyze::Window;
+use crate::usage::Window;
 use cold_model::recording::tables::Began;
 use cold_model::recording::{Advice, FileIdx, FileKind, FillCause, Recording, Touch, TouchKind};
 
-use crate::op::{FileId, MapId, Op, OpenId, Pattern};
+use cold_sim::op::{FileId, MapId, Op, OpenId, Pattern};
 
 /// An access of a thread.
 #[derive(Debug, Clone, Copy)]

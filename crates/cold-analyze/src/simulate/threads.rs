@@ -2,14 +2,14 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cold_analyze::Window;
-use cold_analyze::clock::events::makers;
-use cold_analyze::clock::spans::{self, Spans};
-use cold_analyze::clock::waits::{self, Takes, Waits};
-use cold_analyze::waits::main_thread;
+use crate::clock::events::makers;
+use crate::clock::spans::{self, Spans};
+use crate::clock::waits::{self, Takes, Waits};
+use crate::usage::Window;
+use crate::waits::main_thread;
 use cold_model::recording::{OffCpu, OffCpuReason, Recording};
 
-use crate::engine::{Event, Start, Step, Task};
+use cold_sim::engine::{Event, Start, Step, Task};
 
 use super::accesses::Found;
 

@@ -6,10 +6,11 @@
 use std::path::Path;
 use std::time::Instant;
 
+use cold_analyze::simulate::Recorded;
 use cold_model::Bytes;
 use cold_sim::disk::{Disk, Preset};
 use cold_sim::engine::{Costs, Input, Kind, Machine, run};
-use cold_sim::recorded::Recorded;
+
 use cold_sim::{Cache, Policy};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -24,7 +25,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         in_tree().count(),
         in_tree().map(|d| u64::from(d.bytes)).sum::<u64>() as f64 / 1e6,
         (cold_analyze::Window::of(&recording).until.0 - recording.manifest.start.0) as f64 / 1e6,
-        start.needed_pages as f64 * f64::from(recording.manifest.page_bytes) / 1e6,
+        start.needed_pages() as f64 * f64::from(recording.manifest.page_bytes) / 1e6,
         start.tasks.len(),
     );
     let windows: Vec<u64> = args.map(|w| w.parse()).collect::<Result<_, _>>()?;

@@ -7,7 +7,7 @@ use cold_model::io_model::Extent;
 use cold_model::recording::manifest::Device;
 use cold_model::recording::{FileIdx, FileKind, Recording};
 
-use crate::disk::Layout;
+use cold_sim::disk::Layout;
 
 /// Bytes in a sector, the unit of the block layer.
 const SECTOR: u64 = 512;

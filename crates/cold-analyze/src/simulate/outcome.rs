@@ -1,0 +1,137 @@
+//! A recorded start under a setting: what it reads, and when it is ready.
+
+use std::collections::BTreeMap;
+
+use cold_model::pages::Runs;
+use cold_model::{Bytes, Nanos};
+use cold_sim::disk::{Disk, Model};
+use cold_sim::engine::{Costs, Error, Event, Input, Machine, Outcome, Replay, Start, Task, run};
+use cold_sim::op::FileId;
+use cold_sim::{Cache, Policy, oracle};
+
+use super::Recorded;
+
+/// Event on which the program begins where a helper reads ahead. Recorded events count from 1.
+pub const OPENS: Event = Event(0);
+/// Bytes of a simulated disk at least: moves of heads are measured against it.
+const LEAST_DISK: u64 = 64 << 30;
+/// Largest read of a helper that knows what is needed, in bytes.
+const MOST_EXACT: u64 = 512 << 10;
+
+/// Who reads ahead, besides the kernel.
+#[derive(Debug, Clone, Copy)]
+pub enum Helper<'a> {
+    /// Nobody.
+    None,
+    /// One with a plan, which lets the program begin with [`OPENS`].
+    Plan(&'a Replay),
+    /// One that knows which pages will be needed, and reads no others ([`cold_sim::oracle`]). Nothing is read around.
+    Exact,
+}
+
+/// What a start is simulated with.
+#[derive(Debug, Clone, Copy)]
+pub struct Setting<'a> {
+    /// What the page cache reads.
+    pub policy: Policy,
+    /// The read-ahead window (`read_ahead_kb`); `None`: each file system's as it was recorded.
+    pub window: Option<Bytes>,
+    /// Each disk of the recording is such a one.
+    pub disk: &'a Model,
+    /// Seed of its jitter, where it has some.
+    pub seed: u64,
+    /// Who reads ahead.
+    pub helper: Helper<'a>,
+    /// Processors, at least one, and what reading costs them.
+    pub machine: Machine,
+}
+
+/// A simulated start.
+#[derive(Debug, Clone)]
+pub struct Simulated {
+    /// Requests to disks, and their bytes, those for metadata of file systems included.
+    pub requests: u64,
+    /// Bytes of all requests.
+    pub bytes: Bytes,
+    /// Bytes of file pages that were read and that nothing needed.
+    pub unused: Bytes,
+    /// Waiting for storage on the chain of tasks that the time to ready hung on.
+    pub stall: Nanos,
+    /// Time to ready, or to the end where the recording knows no ready.
+    pub time: Nanos,
+    /// Pages of each file that the cache held in the end and not in the beginning.
+    pub read: BTreeMap<FileId, Runs>,
+    /// The rest.
+    pub outcome: Outcome,
+}
+
+impl Recorded {
+    /// Processors of the machine that was recorded, with the usual costs of reading.
+    pub fn machine(&self) -> Machine {
+        Machine { processors: self.processors, costs: Costs::default() }
+    }
+
+    /// The start under a setting.
+    ///
+    /// # Errors
+    /// [`Error`] where the recording contradicts itself: a wait that nobody ends.
+    pub fn simulate(&self, setting: &Setting<'_>) -> Result<Simulated, Error> {
+        let exact = matches!(setting.helper, Helper::Exact);
+        let pages = cold_sim::Machine::default();
+        let files = self.files(setting.policy, setting.window);
+        let mut cache =
+            if exact { Cache::exact(&self.layout) } else { Cache::new(setting.policy, pages, &files) };
+        for (file, first, pages) in &self.cached {
+            cache.preload(*file, *first, *pages);
+        }
+        let before: Vec<Runs> = self.ids().map(|file| cache.cached_pages(file)).collect();
+        let mut disks: Vec<Disk> = (0..self.layout.disks())
+            .map(|n| Disk::new(setting.disk.clone(), self.layout.used(n).max(LEAST_DISK), setting.seed))
+            .collect();
+        let waiting = self.begins_on_gate();
+        let input = |tasks, replay| Input { tasks, replay, layout: &self.layout };
+        let outcome = match setting.helper {
+            Helper::None => run(&input(&self.tasks, None), &setting.machine, &mut cache, &mut disks),
+            Helper::Plan(plan) => run(&input(&waiting, Some(plan)), &setting.machine, &mut cache, &mut disks),
+            Helper::Exact => {
+                let most = MOST_EXACT / self.page_bytes;
+                let plan = oracle::plan(&input(&waiting, None), setting.machine.processors, most, OPENS)?;
+                run(&input(&waiting, Some(&plan)), &setting.machine, &mut cache, &mut disks)
+            }
+        }?;
+        let after = self.ids().map(|file| cache.cached_pages(file));
+        let read: BTreeMap<FileId, Runs> =
+            self.ids().zip(before.iter().zip(after).map(|(old, new)| new.minus(old))).collect();
+        Ok(Simulated {
+            requests: outcome.sent.len() as u64,
+            bytes: Bytes(outcome.bytes()),
+            unused: Bytes(self.unused_pages(&read).saturating_mul(self.page_bytes)),
+            stall: Nanos(outcome.path.storage()),
+            time: Nanos(outcome.time_ns),
+            read,
+            outcome,
+        })
+    }
+
+    fn ids(&self) -> impl Iterator<Item = FileId> {
+        (0..self.names.len()).map(|n| FileId(n as u32))
+    }
+
+    /// The tasks, the program's first one waiting for the helper's gate.
+    fn begins_on_gate(&self) -> Vec<Task> {
+        let mut tasks = self.tasks.clone();
+        if let Some(first) = tasks.first_mut() {
+            first.start = Start::On(OPENS);
+        }
+        tasks
+    }
+
+    fn unused_pages(&self, read: &BTreeMap<FileId, Runs>) -> u64 {
+        let none = Runs::default();
+        let unused = |(file, runs): (&FileId, &Runs)| match self.is_metadata(*file) {
+            true => 0,
+            false => runs.minus(self.needed.get(file).unwrap_or(&none)).pages(),
+        };
+        read.iter().map(unused).fold(0, u64::saturating_add)
+    }
+}
