@@ -11,6 +11,7 @@
 
 mod accesses;
 mod outcome;
+mod picture;
 mod places;
 #[cfg(test)]
 mod tests;
@@ -61,6 +62,8 @@ pub enum WhyNot {
 pub struct Recorded {
     /// Threads, the first one first.
     pub tasks: Vec<Task>,
+    /// Their ids in the recording.
+    pub threads: Vec<u32>,
     /// The recording's file of each [`FileId`].
     pub names: Vec<FileIdx>,
     /// What was there before the start: file, first page, pages.
@@ -110,7 +113,8 @@ impl Recorded {
         if needed_pages > MOST_PAGES {
             return Err(WhyNot::TooLarge(needed_pages));
         }
-        let mut tasks = threads::of(recording, accesses, window);
+        let (threads, mut tasks): (Vec<u32>, Vec<Task>) =
+            threads::of(recording, accesses, window).into_iter().unzip();
         match tasks.first_mut() {
             Some(first) => drop(first.steps.splice(0..0, setup.into_iter().map(Step::Access))),
             None => tasks.push(Task { start: Start::AtOnce, steps: Vec::new() }),
@@ -119,6 +123,7 @@ impl Recorded {
         let version = LinuxVersion::of_release(&recording.manifest.machine.kernel);
         Ok(Self {
             tasks,
+            threads,
             cached: cached(recording, &ids, &needed),
             layout: places::of(recording, &names, &bytes, page_bytes),
             policy: Policy::Linux(version),
