@@ -90,9 +90,9 @@ impl PageCache for Needs<'_> {
 mod tests {
     use super::*;
     use crate::Cache;
-    use crate::op::MapId;
     use crate::disk::{Limit, Model, Unit};
     use crate::engine::{Outcome, Start, Step, Task};
+    use crate::op::MapId;
 
     const PAGE: u64 = 4096;
     const MS: u64 = 1_000_000;

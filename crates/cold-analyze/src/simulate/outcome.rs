@@ -9,7 +9,7 @@ use cold_sim::engine::{Costs, Error, Event, Input, Machine, Outcome, Replay, Sta
 use cold_sim::op::FileId;
 use cold_sim::{Cache, Policy, oracle};
 
-use super::Recorded;
+use super::{Recorded, Windows};
 
 /// Event on which the program begins where a helper reads ahead. Recorded events count from 1.
 pub const OPENS: Event = Event(0);
@@ -34,8 +34,8 @@ pub enum Helper<'a> {
 pub struct Setting<'a> {
     /// What the page cache reads.
     pub policy: Policy,
-    /// The read-ahead window (`read_ahead_kb`); `None`: each file system's as it was recorded.
-    pub window: Option<Bytes>,
+    /// The read-ahead windows (`read_ahead_kb`).
+    pub windows: Windows,
     /// Each disk of the recording is such a one.
     pub disk: &'a Model,
     /// Seed of its jitter, where it has some.
@@ -77,8 +77,11 @@ impl Recorded {
     /// [`Error`] where the recording contradicts itself: a wait that nobody ends.
     pub fn simulate(&self, setting: &Setting<'_>) -> Result<Simulated, Error> {
         let exact = matches!(setting.helper, Helper::Exact);
-        let pages = cold_sim::Machine::default();
-        let files = self.files(setting.policy, setting.window);
+        let pages = match setting.windows {
+            Windows::Recorded => cold_sim::Machine { fault_around: self.fault_around, ..self.pages },
+            Windows::Usual | Windows::Of(_) => self.pages,
+        };
+        let files = self.files(setting.policy, setting.windows);
         let mut cache =
             if exact { Cache::exact(&self.layout) } else { Cache::new(setting.policy, pages, &files) };
         for (file, first, pages) in &self.cached {
@@ -128,9 +131,11 @@ impl Recorded {
 
     fn unused_pages(&self, read: &BTreeMap<FileId, Runs>) -> u64 {
         let none = Runs::default();
-        let unused = |(file, runs): (&FileId, &Runs)| match self.is_metadata(*file) {
-            true => 0,
-            false => runs.minus(self.needed.get(file).unwrap_or(&none)).pages(),
+        let unused = |(file, runs): (&FileId, &Runs)| {
+            if self.is_metadata(*file) {
+                return 0;
+            }
+            runs.minus(self.needed.get(file).unwrap_or(&none)).pages()
         };
         read.iter().map(unused).fold(0, u64::saturating_add)
     }

@@ -37,8 +37,10 @@ impl Recorded {
     /// what this is.
     pub fn as_recording(&self, recording: &Recording, simulated: &Simulated, note: String) -> Recording {
         let mut names = Names::default();
-        for task in &self.tasks {
-            task.steps.iter().for_each(|step| if let Step::Access(op) = step { names.hear(op) });
+        for step in self.tasks.iter().flat_map(|task| &task.steps) {
+            if let Step::Access(op) = step {
+                names.hear(op);
+            }
         }
         let rows = Rows {
             start: self,

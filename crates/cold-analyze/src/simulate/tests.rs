@@ -38,7 +38,8 @@ fn thread(r: &mut Recording, tid: u32, pid: u32, at: u64) {
 
 /// Simulated on a disk whose reads take `latency` ms each, on as many processors as are wanted.
 fn simulated(start: &Recorded, latency: u64) -> Outcome {
-    let mut cache = Cache::new(Policy::Nothing, Pages::default(), &start.files(Policy::Nothing, None));
+    let mut cache =
+        Cache::new(Policy::Nothing, Pages::default(), &start.files(Policy::Nothing, Windows::Usual));
     for (file, first, pages) in &start.cached {
         cache.preload(*file, *first, *pages);
     }

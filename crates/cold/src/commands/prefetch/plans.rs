@@ -15,7 +15,7 @@ use crate::exit::Failure;
 type Result<T> = std::result::Result<T, Failure>;
 
 /// The flag that names another store.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct StorePlace {
     /// Directory of the plans [default: /var/lib/coldstart/plans for root, else below ~/.local/state]
     #[arg(long, value_name = "DIR", global = true)]

@@ -1,0 +1,139 @@
+//! `cold simulate`: the same start under another read-around, on another disk, with a plan.
+
+mod args;
+mod disks;
+mod pictures;
+mod show;
+mod verify;
+
+use std::path::Path;
+
+use cold_analyze::simulate::sweep::{Advice, Choice, Observed, Reader, Row, WINDOWS_KIB};
+use cold_analyze::simulate::{Recorded, Windows};
+use cold_model::Bytes;
+use cold_model::recording::Recording;
+use cold_sim::Policy;
+
+use crate::commands::report::load::{self, Raw};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::progress::Line;
+use crate::results;
+use crate::ui::Ui;
+use args::Named;
+use disks::NamedDisk;
+
+pub(crate) use args::Args;
+
+/// A disk with what the start comes to on it.
+struct OnDisk {
+    disk: NamedDisk,
+    /// Today's setting first.
+    rows: Vec<Row>,
+    advice: Option<Advice>,
+    /// The model of the start with the windows in force during the recording.
+    as_recorded: Row,
+}
+
+/// A recording under all settings.
+struct Simulation {
+    name: String,
+    recording: Recording,
+    start: Recorded,
+    observed: Observed,
+    disks: Vec<OnDisk>,
+    /// What the reader has to know before any figure.
+    notes: Vec<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
+    if args.verify {
+        return verify::run(args, ui);
+    }
+    let Some(dir) = &args.recording else {
+        return Err(Failure::usage("no recording is named"));
+    };
+    for path in [&args.html, &args.svg].into_iter().flatten() {
+        results::check(path)?;
+    }
+    let mut line = Line::new(ui);
+    let simulation = simulate(args, dir, &mut line, ui);
+    line.clear();
+    let simulation = simulation?;
+    pictures::write(args, &simulation, ui)?;
+    if args.json {
+        ui.json(&show::json(&simulation));
+    } else {
+        show::text(ui, &simulation);
+    }
+    Ok(Exit::Done)
+}
+
+fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Simulation, Failure> {
+    let Raw { name, recording, warnings } = load::raw(dir, line)?;
+    for warning in &warnings {
+        ui.warn(warning);
+    }
+    let start = Recorded::of(&recording).map_err(|why| {
+        Failure::from(why).hint("record the start again: sudo cold trace --exact-need -- COMMAND")
+    })?;
+    let choices = choices(args, &start);
+    let mut disks = Vec::new();
+    for disk in disks::all(args, &recording, &start, line)? {
+        let begins = |choice: &Choice| line.step(&format!("{}: {choice}", disk.name));
+        let rows = start.sweep(&choices, &disk.model, None, begins)?;
+        let as_recorded = start.as_recorded(&disk.model)?;
+        disks.push(OnDisk { advice: start.advice(&rows), disk, rows, as_recorded });
+    }
+    let notes = notes(&recording);
+    Ok(Simulation { name, observed: Observed::of(&recording), recording, start, disks, notes })
+}
+
+/// What is tried: each policy, Linux with each window.
+fn choices(args: &Args, start: &Recorded) -> Vec<Choice> {
+    let windows = match &args.read_ahead_kb {
+        Some(given) => given.0.clone(),
+        None if args.policy.is_empty() => WINDOWS_KIB.iter().map(|kib| Bytes(kib << 10)).collect(),
+        None => Vec::new(),
+    };
+    let all = [Policy::Windows, Policy::FreeBsd, Policy::Nothing, Policy::Whole].map(Named::Policy);
+    let own = Named::Policy(start.policy);
+    let named: Vec<Named> = match (args.policy.is_empty(), &args.read_ahead_kb) {
+        (false, _) => args.policy.clone(),
+        (true, Some(_)) => vec![own],
+        (true, None) => std::iter::once(own).chain(all).chain([Named::Exact]).collect(),
+    };
+    let mut out: Vec<Choice> = Vec::new();
+    for name in named {
+        let choice = |policy, windows, reader| Choice { policy, windows, reader };
+        match name {
+            Named::Exact => out.push(choice(start.policy, Windows::Usual, Reader::Exact)),
+            Named::Policy(policy @ Policy::Linux(_)) if !windows.is_empty() => {
+                out.extend(windows.iter().map(|w| choice(policy, Windows::Of(*w), Reader::Kernel)));
+            }
+            Named::Policy(policy) => out.push(choice(policy, Windows::Usual, Reader::Kernel)),
+        }
+    }
+    out.dedup();
+    out
+}
+
+fn notes(recording: &Recording) -> Vec<String> {
+    let mut notes = Vec::new();
+    let m = &recording.manifest;
+    if !m.exact_need {
+        notes.push(
+            "pages that the kernel mapped around a fault may have been needed, too: requests of small windows are \
+             at least these, unused bytes at most. A recording made with --exact-need tells"
+                .to_owned(),
+        );
+    }
+    let lost = m.lost_events();
+    if lost > 0 {
+        notes.push(format!("{lost} events were lost: what they told is missing in every setting"));
+    }
+    if !m.complete {
+        notes.push("the recording is incomplete: the simulated start ends where it does".to_owned());
+    }
+    notes
+}
