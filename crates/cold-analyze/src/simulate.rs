@@ -17,10 +17,11 @@ mod tests;
 mod threads;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
 
-use cold_model::Bytes;
 use cold_model::pages::{Range, Runs};
 use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, TouchKind};
+use cold_model::{Bytes, Dev};
 
 use cold_sim::disk::Layout;
 use cold_sim::engine::{Start, Step, Task};
@@ -61,7 +62,7 @@ pub enum WhyNot {
 pub struct Recorded {
     /// Threads, the first one first.
     pub tasks: Vec<Task>,
-    /// The recording's file of each [`FileId`].
+    /// The recording's file of each [`FileId`]; those of [`Recorded::add`] come behind them.
     pub names: Vec<FileIdx>,
     /// What was there before the start: file, first page, pages.
     pub cached: Vec<(FileId, u64, u64)>,
@@ -76,6 +77,9 @@ pub struct Recorded {
     /// Bytes of a page.
     pub page_bytes: u64,
     files: Vec<OnDisk>,
+    /// The whole disk behind each disk of the layout; `None` where no device is known.
+    disks: Vec<Option<Dev>>,
+    added: BTreeMap<PathBuf, FileId>,
 }
 
 /// A file, and the type of its file system, where that decides the size of folios.
@@ -117,21 +121,39 @@ impl Recorded {
         }
         let bytes = places::bytes(recording, &names, page_bytes);
         let version = LinuxVersion::of_release(&recording.manifest.machine.kernel);
+        let (layout, disks) = places::of(recording, &names, &bytes, page_bytes);
         Ok(Self {
             tasks,
             cached: cached(recording, &ids, &needed),
-            layout: places::of(recording, &names, &bytes, page_bytes),
+            layout,
+            disks,
+            added: BTreeMap::new(),
             policy: Policy::Linux(version),
             processors: (recording.manifest.machine.cpus as usize).max(1),
             files: names
                 .iter()
                 .zip(bytes)
-                .map(|(file, n)| sim_file(recording, *file, n, page_bytes))
+                .map(|(file, n)| recorded_file(recording, *file, n, page_bytes))
                 .collect(),
             names,
             needed,
             page_bytes,
         })
+    }
+
+    /// A file that the start did not use, so that a helper can read it and its reads pass the same disk. It lies in
+    /// one piece behind all others: on the disk of its file system, or on the first one where that is not known. A
+    /// path that was added before is that file.
+    pub fn add(&mut self, recording: &Recording, path: &Path, dev: Dev, bytes: u64) -> FileId {
+        if let Some(known) = self.added.get(path) {
+            return *known;
+        }
+        let whole = places::whole_disk(recording, dev);
+        let disk = self.disks.iter().position(|d| d.is_some() && *d == whole).unwrap_or(0);
+        let id = self.layout.add(disk, bytes, None);
+        self.files.push(on_disk(recording, dev, bytes, self.page_bytes));
+        self.added.insert(path.to_path_buf(), id);
+        id
     }
 
     /// Pages that some access needs, metadata of file systems left out.
@@ -171,13 +193,18 @@ fn used_files(recording: &Recording) -> Vec<FileIdx> {
     used.into_iter().filter(on_disk).collect()
 }
 
-fn sim_file(recording: &Recording, index: FileIdx, bytes: u64, page_bytes: u64) -> OnDisk {
+fn recorded_file(recording: &Recording, index: FileIdx, bytes: u64, page_bytes: u64) -> OnDisk {
     let file = recording.files.get(index as usize);
-    let system = file.and_then(|f| recording.manifest.file_systems.iter().find(|fs| fs.dev == f.dev));
+    let metadata = file.is_some_and(|f| f.kind == FileKind::BlockDevice);
+    OnDisk { metadata, ..on_disk(recording, file.map_or(Dev::default(), |f| f.dev), bytes, page_bytes) }
+}
+
+/// A regular file of the file system with this device number.
+fn on_disk(recording: &Recording, dev: Dev, bytes: u64, page_bytes: u64) -> OnDisk {
+    let system = recording.manifest.file_systems.iter().find(|fs| fs.dev == dev);
     let window = system.and_then(|fs| fs.read_ahead.value().copied()).map_or(WINDOW, |b| b.0);
-    let largest = places::device_of(recording, index)
-        .and_then(|d| d.max_request.value().copied())
-        .map_or(LARGEST, |b| b.0);
+    let largest =
+        places::device(recording, dev).and_then(|d| d.max_request.value().copied()).map_or(LARGEST, |b| b.0);
     // Where data go through the journal, ext4 keeps them in single pages.
     let plain = system.filter(|fs| !fs.options.split(',').any(|option| option == "data=journal"));
     OnDisk {
@@ -187,7 +214,7 @@ fn sim_file(recording: &Recording, index: FileIdx, bytes: u64, page_bytes: u64) 
             io_pages: largest / page_bytes,
             large_folios: false,
         },
-        metadata: file.is_some_and(|f| f.kind == FileKind::BlockDevice),
+        metadata: false,
         system: plain.map(|fs| fs.kind.clone()),
     }
 }
