@@ -4,6 +4,8 @@
 //! What the recording's disk and read-around did is left out; what the program did stays. Between two accesses a thread
 //! computes as long as it was on a CPU, less the time in which it ran only because pages were missing
 //! (`crate::clock`). It waits for the threads it waited for, and sleeps where a timer or somebody outside woke it.
+//! Of older recordings, and of tiers without BPF, less is known ([`WaitsKnown`]): they read what they read, but their
+//! threads take what they took, whoever reads faster.
 //!
 //! Accesses are the touches that have an event: faults, and what buffered reads got. Pages that were mapped around a fault
 //! have none, so only recordings with exact needs show all of them. Blocks of the file system's metadata are read where
@@ -43,12 +45,9 @@ const MOST_PAGES: u64 = 1 << 28;
 /// What cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WhyNot {
-    /// Nothing was recorded of what waits were for.
-    #[error(
-        "the recording does not tell who waited for whom: that takes BPF (tiers A and B), and a recording of a start \
-         by this version"
-    )]
-    NoWaits,
+    /// It has no table of touches.
+    #[error("the recording does not show which pages were needed: that takes perf events or BPF")]
+    Unseen,
     /// No page of a file was touched.
     #[error("the recorded start touched no page of a file on a disk")]
     NoTouches,
@@ -57,11 +56,25 @@ pub enum WhyNot {
     TooLarge(u64),
 }
 
+/// Which waits a recording tells of: how far the times of its simulated start can be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitsKnown {
+    /// All of them, and who ended each.
+    All,
+    /// Those for storage, which are simulated anew. What passed otherwise, by computing or by waiting for other
+    /// threads, passes as it was recorded: a thread that is waited for and reads faster makes nobody else faster.
+    Storage,
+    /// None: what was waited for storage is counted as the program's own time, and what is simulated comes on top.
+    None,
+}
+
 /// A start to be simulated.
 #[derive(Debug, Clone)]
 pub struct Recorded {
     /// Threads, the first one first.
     pub tasks: Vec<Task>,
+    /// What their times are made of.
+    pub waits_known: WaitsKnown,
     /// The recording's file of each [`FileId`]; those of [`Recorded::add`] come behind them.
     pub names: Vec<FileIdx>,
     /// What was there before the start: file, first page, pages.
@@ -97,8 +110,8 @@ impl Recorded {
     /// # Errors
     /// [`WhyNot`]
     pub fn of(recording: &Recording) -> Result<Self, WhyNot> {
-        if recording.off_cpu.is_none() || recording.touches.is_none() {
-            return Err(WhyNot::NoWaits);
+        if recording.touches.is_none() {
+            return Err(WhyNot::Unseen);
         }
         let window = Window::of(recording);
         let page_bytes = u64::from(recording.manifest.page_bytes).max(1);
@@ -114,7 +127,12 @@ impl Recorded {
         if needed_pages > MOST_PAGES {
             return Err(WhyNot::TooLarge(needed_pages));
         }
-        let mut tasks = threads::of(recording, accesses, window);
+        let waits_known = match (&recording.off_cpu, &recording.stalls) {
+            (Some(_), _) => WaitsKnown::All,
+            (None, Some(_)) => WaitsKnown::Storage,
+            (None, None) => WaitsKnown::None,
+        };
+        let mut tasks = threads::of(recording, accesses, window, waits_known);
         match tasks.first_mut() {
             Some(first) => drop(first.steps.splice(0..0, setup.into_iter().map(Step::Access))),
             None => tasks.push(Task { start: Start::AtOnce, steps: Vec::new() }),
@@ -124,6 +142,7 @@ impl Recorded {
         let (layout, disks) = places::of(recording, &names, &bytes, page_bytes);
         Ok(Self {
             tasks,
+            waits_known,
             cached: cached(recording, &ids, &needed),
             layout,
             disks,
