@@ -4,6 +4,8 @@
 //! What the recording's disk and read-around did is left out; what the program did stays. Between two accesses a thread
 //! computes as long as it was on a CPU, less the time in which it ran only because pages were missing
 //! (`crate::clock`). It waits for the threads it waited for, and sleeps where a timer or somebody outside woke it.
+//! Of older recordings, and of tiers without BPF, less is known ([`WaitsKnown`]): they read what they read, but their
+//! threads take what they took, whoever reads faster.
 //!
 //! Accesses are the touches that have an event: faults, and what buffered reads got. Pages that were mapped around a fault
 //! have none, so only recordings with exact needs show all of them. Blocks of the file system's metadata are read where
@@ -19,10 +21,11 @@ mod tests;
 mod threads;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
 
-use cold_model::Bytes;
 use cold_model::pages::{Range, Runs};
 use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, TouchKind};
+use cold_model::{Bytes, Dev};
 
 use cold_sim::disk::Layout;
 use cold_sim::engine::{Start, Step, Task};
@@ -44,18 +47,27 @@ const MOST_PAGES: u64 = 1 << 28;
 /// What cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WhyNot {
-    /// Nothing was recorded of what waits were for.
-    #[error(
-        "the recording does not tell who waited for whom: that takes BPF (tiers A and B), and a recording of a start \
-         by this version"
-    )]
-    NoWaits,
+    /// It has no table of touches.
+    #[error("the recording does not show which pages were needed: that takes perf events or BPF")]
+    Unseen,
     /// No page of a file was touched.
     #[error("the recorded start touched no page of a file on a disk")]
     NoTouches,
     /// More pages than any start needs.
     #[error("the recorded start is said to have touched {0} pages: the recording is damaged")]
     TooLarge(u64),
+}
+
+/// Which waits a recording tells of: how far the times of its simulated start can be trusted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitsKnown {
+    /// All of them, and who ended each.
+    All,
+    /// Those for storage, which are simulated anew. What passed otherwise, by computing or by waiting for other
+    /// threads, passes as it was recorded: a thread that is waited for and reads faster makes nobody else faster.
+    Storage,
+    /// None: what was waited for storage is counted as the program's own time, and what is simulated comes on top.
+    None,
 }
 
 /// A start to be simulated.
@@ -66,6 +78,9 @@ pub struct Recorded {
     /// Their ids in the recording.
     pub threads: Vec<u32>,
     /// The recording's file of each [`FileId`].
+    /// What their times are made of.
+    pub waits_known: WaitsKnown,
+    /// The recording's file of each [`FileId`]; those of [`Recorded::add`] come behind them.
     pub names: Vec<FileIdx>,
     /// What was there before the start: file, first page, pages.
     pub cached: Vec<(FileId, u64, u64)>,
@@ -84,6 +99,9 @@ pub struct Recorded {
     /// Pages that a fault mapped around itself during the recording.
     fault_around: u64,
     files: Vec<OnDisk>,
+    /// The whole disk behind each disk of the layout; `None` where no device is known.
+    disks: Vec<Option<Dev>>,
+    added: BTreeMap<PathBuf, FileId>,
 }
 
 /// Which read-ahead windows a start is simulated with.
@@ -117,8 +135,8 @@ impl Recorded {
     /// # Errors
     /// [`WhyNot`]
     pub fn of(recording: &Recording) -> Result<Self, WhyNot> {
-        if recording.off_cpu.is_none() || recording.touches.is_none() {
-            return Err(WhyNot::NoWaits);
+        if recording.touches.is_none() {
+            return Err(WhyNot::Unseen);
         }
         let window = Window::of(recording);
         let page_bytes = u64::from(recording.manifest.page_bytes).max(1);
@@ -134,8 +152,13 @@ impl Recorded {
         if needed_pages > MOST_PAGES {
             return Err(WhyNot::TooLarge(needed_pages));
         }
+        let waits_known = match (&recording.off_cpu, &recording.stalls) {
+            (Some(_), _) => WaitsKnown::All,
+            (None, Some(_)) => WaitsKnown::Storage,
+            (None, None) => WaitsKnown::None,
+        };
         let (threads, mut tasks): (Vec<u32>, Vec<Task>) =
-            threads::of(recording, accesses, window).into_iter().unzip();
+            threads::of(recording, accesses, window, waits_known).into_iter().unzip();
         match tasks.first_mut() {
             Some(first) => drop(first.steps.splice(0..0, setup.into_iter().map(Step::Access))),
             None => tasks.push(Task { start: Start::AtOnce, steps: Vec::new() }),
@@ -145,17 +168,21 @@ impl Recorded {
         let pages = cold_sim::Machine::of(page_bytes, machine.architecture == "aarch64");
         let around = recording.manifest.fault_around.value().map(|b| b.0);
         let version = LinuxVersion::of_release(&recording.manifest.machine.kernel);
+        let (layout, disks) = places::of(recording, &names, &bytes, page_bytes);
         Ok(Self {
             tasks,
             threads,
+            waits_known,
             cached: cached(recording, &ids, &needed),
-            layout: places::of(recording, &names, &bytes, page_bytes),
+            layout,
+            disks,
+            added: BTreeMap::new(),
             policy: Policy::Linux(version),
             processors: (recording.manifest.machine.cpus as usize).max(1),
             files: names
                 .iter()
                 .zip(bytes)
-                .map(|(file, n)| sim_file(recording, *file, n, page_bytes))
+                .map(|(file, n)| recorded_file(recording, *file, n, page_bytes))
                 .collect(),
             names,
             needed,
@@ -163,6 +190,21 @@ impl Recorded {
             fault_around: around.map_or(pages.fault_around, |bytes| (bytes / page_bytes).max(1)),
             page_bytes,
         })
+    }
+
+    /// A file that the start did not use, so that a helper can read it and its reads pass the same disk. It lies in
+    /// one piece behind all others: on the disk of its file system, or on the first one where that is not known. A
+    /// path that was added before is that file.
+    pub fn add(&mut self, recording: &Recording, path: &Path, dev: Dev, bytes: u64) -> FileId {
+        if let Some(known) = self.added.get(path) {
+            return *known;
+        }
+        let whole = places::whole_disk(recording, dev);
+        let disk = self.disks.iter().position(|d| d.is_some() && *d == whole).unwrap_or(0);
+        let id = self.layout.add(disk, bytes, None);
+        self.files.push(on_disk(recording, dev, bytes, self.page_bytes));
+        self.added.insert(path.to_path_buf(), id);
+        id
     }
 
     /// Pages that some access needs, metadata of file systems left out.
@@ -206,11 +248,17 @@ fn used_files(recording: &Recording) -> Vec<FileIdx> {
     used.into_iter().filter(on_disk).collect()
 }
 
-fn sim_file(recording: &Recording, index: FileIdx, bytes: u64, page_bytes: u64) -> OnDisk {
+fn recorded_file(recording: &Recording, index: FileIdx, bytes: u64, page_bytes: u64) -> OnDisk {
     let file = recording.files.get(index as usize);
-    let system = file.and_then(|f| recording.manifest.file_systems.iter().find(|fs| fs.dev == f.dev));
+    let metadata = file.is_some_and(|f| f.kind == FileKind::BlockDevice);
+    OnDisk { metadata, ..on_disk(recording, file.map_or(Dev::default(), |f| f.dev), bytes, page_bytes) }
+}
+
+/// A regular file of the file system with this device number.
+fn on_disk(recording: &Recording, dev: Dev, bytes: u64, page_bytes: u64) -> OnDisk {
+    let system = recording.manifest.file_systems.iter().find(|fs| fs.dev == dev);
     let window = system.and_then(|fs| fs.read_ahead.value().copied()).map_or(WINDOW, |b| b.0);
-    let device = places::device_of(recording, index);
+    let device = places::device(recording, dev);
     let usual = device.and_then(|d| d.usual_read_ahead).map_or(window, |b| b.0);
     let largest = device.and_then(|d| d.max_request.value().copied()).map_or(LARGEST, |b| b.0);
     // Where data go through the journal, ext4 keeps them in single pages.
@@ -223,7 +271,7 @@ fn sim_file(recording: &Recording, index: FileIdx, bytes: u64, page_bytes: u64) 
             large_folios: false,
         },
         usual_window: usual / page_bytes,
-        metadata: file.is_some_and(|f| f.kind == FileKind::BlockDevice),
+        metadata: false,
         system: plain.map(|fs| fs.kind.clone()),
     }
 }

@@ -2,13 +2,15 @@
 //!
 //! Pure: no I/O, no clock, no printing. [`learn`] turns one recording into what that start needed, [`mod@merge`]
 //! adds it to a plan, [`mod@compile`] makes the plan's steps for a device, [`bound()`] says what none can beat;
-//! [`mod@waste`] says what a prefetched start got out of the steps, and [`tune`] looks for better knobs.
+//! [`mod@predict`] says what a plan would bring, [`mod@waste`] says what a prefetched start got out of the steps, and
+//! [`tune`] looks for better knobs.
 
 mod bound;
 pub mod compile;
 pub mod knobs;
 pub mod learn;
 pub mod merge;
+pub mod predict;
 pub mod tune;
 pub mod waste;
 
@@ -17,6 +19,7 @@ pub use compile::{compile, is_kept};
 pub use knobs::{default_knobs, knobs_for};
 pub use learn::{Doubt, LeftOut, ObservedStart, Sees, WhyNot, With, observe};
 pub use merge::merge;
+pub use predict::{Prediction, predict};
 pub use tune::{Tuner, TuningVerdict};
 pub use waste::{Waste, waste};
 

@@ -117,7 +117,7 @@ impl Recorded {
     }
 
     fn ids(&self) -> impl Iterator<Item = FileId> {
-        (0..self.names.len()).map(|n| FileId(n as u32))
+        (0..self.files.len()).map(|n| FileId(n as u32))
     }
 
     /// The tasks, the program's first one waiting for the helper's gate.

@@ -12,10 +12,14 @@ use cold_sim::disk::Layout;
 /// Bytes in a sector, the unit of the block layer.
 const SECTOR: u64 = 512;
 
-/// The device that a file lies on, whole or partition.
-pub(super) fn device_of(recording: &Recording, file: FileIdx) -> Option<&Device> {
-    let dev = recording.files.get(file as usize)?.dev;
+/// The device of this number, whole or partition.
+pub(super) fn device(recording: &Recording, dev: Dev) -> Option<&Device> {
     recording.manifest.devices.iter().find(|d| d.dev == dev)
+}
+
+/// The disk that it is, or is a part of.
+pub(super) fn whole_disk(recording: &Recording, dev: Dev) -> Option<Dev> {
+    device(recording, dev).map(|d| d.partition_of.map_or(d.dev, |(whole, _)| whole))
 }
 
 /// Size of each file, or as far as pages of it were seen where nobody knows it.
@@ -35,13 +39,18 @@ pub(super) fn bytes(recording: &Recording, names: &[FileIdx], page_bytes: u64) -
     names.iter().map(of).collect()
 }
 
-/// All files, each whole disk a disk of its own, numbered as they come.
-pub(super) fn of(recording: &Recording, names: &[FileIdx], bytes: &[u64], page_bytes: u64) -> Layout {
+/// All files, each whole disk a disk of its own, numbered as they come; and which disk each number is.
+pub(super) fn of(
+    recording: &Recording,
+    names: &[FileIdx],
+    bytes: &[u64],
+    page_bytes: u64,
+) -> (Layout, Vec<Option<Dev>>) {
     let mut layout = Layout::new(page_bytes);
     let mut seen = seen(recording, page_bytes);
     let mut disks: Vec<Option<Dev>> = Vec::new();
     for (file, bytes) in names.iter().zip(bytes.iter().copied()) {
-        let dev = device_of(recording, *file).map(|d| d.partition_of.map_or(d.dev, |(whole, _)| whole));
+        let dev = recording.files.get(*file as usize).and_then(|f| whole_disk(recording, f.dev));
         let disk = disks.iter().position(|d| *d == dev).unwrap_or_else(|| {
             disks.push(dev);
             disks.len() - 1
@@ -51,7 +60,7 @@ pub(super) fn of(recording: &Recording, names: &[FileIdx], bytes: &[u64], page_b
             .map(|runs| filled_up(&runs, bytes.div_ceil(page_bytes).saturating_mul(page_bytes)));
         layout.add(disk, bytes, extents.as_deref());
     }
-    layout
+    (layout, disks)
 }
 
 /// Runs of each file that a request brought: logical to physical bytes.

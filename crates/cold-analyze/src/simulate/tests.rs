@@ -1,6 +1,6 @@
 use cold_model::recording::tables::Began;
 use cold_model::recording::{
-    Advice, FileKind, FillCause, Mapping, OffCpuReason, Process, Recording, Thread, TouchKind,
+    Advice, FileKind, FillCause, Mapping, OffCpuReason, Process, Recording, StallCause, Thread, TouchKind,
 };
 use cold_model::sample::{empty, ms, process};
 use cold_model::{Bytes, Known, Nanos};
@@ -209,19 +209,62 @@ fn the_window_is_the_recordings_or_another_and_folios_follow_the_policy() {
     r.manifest.machine.kernel = "6.18.1".into();
     let start = Recorded::of(&r).unwrap();
     assert_eq!(start.policy, Policy::Linux(LinuxVersion::V6_18));
-    let file = start.files(start.policy, None)[0];
+    let file = start.files(start.policy, Windows::Usual)[0];
     assert_eq!((file.window_pages, file.io_pages, file.bytes, file.large_folios), (32, 320, 409_600, true));
-    assert_eq!(start.files(start.policy, Some(Bytes(8192)))[0].window_pages, 2);
-    assert!(!start.files(Policy::Windows, None)[0].large_folios);
+    assert_eq!(start.files(start.policy, Windows::Of(Bytes(8192)))[0].window_pages, 2);
+    assert!(!start.files(Policy::Windows, Windows::Usual)[0].large_folios);
     r.manifest.file_systems[0].options = "rw,data=journal".into();
-    assert!(!Recorded::of(&r).unwrap().files(start.policy, None)[0].large_folios);
+    assert!(!Recorded::of(&r).unwrap().files(start.policy, Windows::Usual)[0].large_folios);
 }
 
 #[test]
 fn what_cannot_be_simulated_says_why() {
     let r = recording();
     assert_eq!(Recorded::of(&r).unwrap_err(), WhyNot::NoTouches);
-    assert_eq!(Recorded::of(&Recording { off_cpu: None, ..r }).unwrap_err(), WhyNot::NoWaits);
+    assert_eq!(Recorded::of(&Recording { touches: None, ..r }).unwrap_err(), WhyNot::Unseen);
+}
+
+/// The worker waits for a page from 20 to 40 ms; the first thread, which waits for it from 10 to 50, waits for pages
+/// from 60 to 80. How much of it is known is taken away step by step.
+#[test]
+fn without_the_times_off_the_cpu_only_own_waits_for_storage_change() {
+    let mut r = recording();
+    thread(&mut r, 11, 10, 5);
+    r.off_cpu(5, 1, 11, OffCpuReason::Runnable).waker = Some(10);
+    r.off_cpu(10, 40, 10, OffCpuReason::Event).waker = Some(11);
+    for (at, page, tid) in [(20, 7, 11), (60, 50, 10)] {
+        faults(&mut r, at, page, 20, tid);
+        r.stall(at, 20, StallCause::Fault).tid = tid;
+    }
+    r.stall(85, 5, StallCause::Write);
+    r.stall(92, 3, StallCause::Lock);
+    r.off_cpu.as_mut().unwrap().sort_by_key(|o| o.began);
+    let of = |r: &Recording, latency| {
+        let start = Recorded::of(r).unwrap();
+        let out = simulated(&start, latency);
+        (start.waits_known, out.time_ns / MS, out.sent.len())
+    };
+    // Nothing tells of the write here, so it counts as computing.
+    // The worker runs from 6 to 20 and from 40 to 50.
+    let all = 5 + 14 + 10 + 10 + 20;
+    assert_eq!([of(&r, 0), of(&r, 3)], [(WaitsKnown::All, all, 2), (WaitsKnown::All, all + 6, 2)]);
+    r.off_cpu = None;
+    assert_eq!([of(&r, 0), of(&r, 3)], [(WaitsKnown::Storage, 80, 2), (WaitsKnown::Storage, 83, 2)]);
+    r.stalls = None;
+    assert_eq!([of(&r, 0), of(&r, 3)], [(WaitsKnown::None, 100, 2), (WaitsKnown::None, 103, 2)]);
+}
+
+/// As many threads as a browser has wait for most of their time: they take no processor.
+#[test]
+fn threads_of_which_nothing_is_known_are_not_in_each_others_way() {
+    let mut r = recording();
+    for tid in 11..50 {
+        thread(&mut r, tid, 10, 0);
+        r.touch(90, 0, 30..31, TouchKind::Fault).tid = tid;
+    }
+    r.off_cpu = None;
+    let start = Recorded::of(&r).unwrap();
+    assert_eq!(simulated(&start, 0).time_ns / MS, 100);
 }
 
 #[test]

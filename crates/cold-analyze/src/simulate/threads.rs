@@ -7,10 +7,11 @@ use crate::clock::spans::{self, Spans};
 use crate::clock::waits::{self, Takes, Waits};
 use crate::usage::Window;
 use crate::waits::main_thread;
-use cold_model::recording::{OffCpu, OffCpuReason, Recording};
+use cold_model::recording::{OffCpu, OffCpuReason, Recording, StallCause};
 
 use cold_sim::engine::{Event, Start, Step, Task};
 
+use super::WaitsKnown;
 use super::accesses::Found;
 
 /// A thread while its steps are gathered.
@@ -29,7 +30,12 @@ struct Threads {
 }
 
 /// The threads of the tree up to ready with their ids, the first one first.
-pub(super) fn of(recording: &Recording, accesses: Vec<Found>, window: Window) -> Vec<(u32, Task)> {
+pub(super) fn of(
+    recording: &Recording,
+    accesses: Vec<Found>,
+    window: Window,
+    known: WaitsKnown,
+) -> Vec<(u32, Task)> {
     let main = main_thread(recording);
     let mut threads = Threads { of: HashMap::new(), events: 0 };
     for t in recording.threads.iter().filter(|t| t.in_tree && t.began <= window.until) {
@@ -42,7 +48,10 @@ pub(super) fn of(recording: &Recording, accesses: Vec<Found>, window: Window) ->
         });
     }
     let made = threads.made(recording, window);
-    threads.waits(recording, window, &made);
+    match known {
+        WaitsKnown::All => threads.waits(recording, window, &made),
+        WaitsKnown::Storage | WaitsKnown::None => threads.waits_for_storage(recording),
+    }
     for found in accesses {
         threads.step(found.tid, found.at, Step::Access(found.op));
     }
@@ -56,7 +65,7 @@ pub(super) fn of(recording: &Recording, accesses: Vec<Found>, window: Window) ->
     tids.sort_unstable_by_key(|tid| (Some(*tid) != main, *tid));
     let each = tids.into_iter().filter_map(|tid| {
         let thread = threads.of.remove(&tid)?;
-        Some((tid, thread.task(reading.remove(&tid).unwrap_or_default(), window.until.0)))
+        Some((tid, thread.task(reading.remove(&tid).unwrap_or_default(), window.until.0, known)))
     });
     each.collect()
 }
@@ -121,10 +130,20 @@ impl Threads {
             }
         }
     }
+
+    /// Waits that another disk changes; those for writing are none of them.
+    fn waits_for_storage(&mut self, recording: &Recording) {
+        let stalls = recording.stalls.iter().flatten();
+        for s in stalls.filter(|s| s.cause.is_storage() && s.cause != StallCause::Write) {
+            if let (Some(thread), Some(until)) = (self.of.get_mut(&s.tid), s.woken.or(s.ended)) {
+                thread.idle.push((s.began.0, until.0));
+            }
+        }
+    }
 }
 
 impl Thread {
-    fn task(mut self, reading: Spans, until: u64) -> Task {
+    fn task(mut self, reading: Spans, until: u64, known: WaitsKnown) -> Task {
         self.steps.sort_by_key(|(at, _)| *at);
         let idle = Spans::of(self.idle.into_iter().chain(reading.into_inner()).collect());
         let computed = |from: u64, to: u64| {
@@ -135,9 +154,9 @@ impl Thread {
         let mut now = self.began;
         for (at, step) in self.steps.into_iter().filter(|(at, _)| *at <= until) {
             let ns = computed(now, at);
-            if ns > 0 {
-                steps.push(Step::Compute(ns));
-            }
+            // Where nothing tells computing from waiting for others, no processor is taken for it.
+            let passes = if known == WaitsKnown::All { Step::Compute(ns) } else { Step::Sleep(ns) };
+            steps.extend((ns > 0).then_some(passes));
             now = now.max(at);
             steps.push(step);
         }

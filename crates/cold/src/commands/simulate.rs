@@ -9,11 +9,14 @@ mod verify;
 use std::path::Path;
 
 use cold_analyze::simulate::sweep::{Advice, Choice, Observed, Reader, Row, WINDOWS_KIB};
-use cold_analyze::simulate::{Recorded, Windows};
+use cold_analyze::simulate::{Recorded, WaitsKnown, Windows};
 use cold_model::Bytes;
 use cold_model::recording::Recording;
+use cold_prefetch::predict::Asked;
 use cold_sim::Policy;
+use cold_sim::engine::Replay;
 
+use crate::commands::prefetch::plans;
 use crate::commands::report::load::{self, Raw};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::progress::Line;
@@ -41,6 +44,8 @@ struct Simulation {
     start: Recorded,
     observed: Observed,
     disks: Vec<OnDisk>,
+    /// The plan that was asked for, as a helper's.
+    replay: Option<Replay>,
     /// What the reader has to know before any figure.
     notes: Vec<String>,
 }
@@ -74,19 +79,26 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
     for warning in &warnings {
         ui.warn(warning);
     }
-    let start = Recorded::of(&recording).map_err(|why| {
+    let mut start = Recorded::of(&recording).map_err(|why| {
         Failure::from(why).hint("record the start again: sudo cold trace --exact-need -- COMMAND")
     })?;
-    let choices = choices(args, &start);
+    let plan = args.plan.as_ref().map(|name| plans::named(&args.store.store()?, name)).transpose()?;
+    let asked = plan.map(|listed| cold_prefetch::predict::asked(&listed.plan, &recording, &mut start));
+    let mut choices = choices(args, &start);
+    if asked.is_some() {
+        choices.push(Choice { reader: Reader::Plan, ..start.today() });
+    }
     let mut disks = Vec::new();
     for disk in disks::all(args, &recording, &start, line)? {
         let begins = |choice: &Choice| line.step(&format!("{}: {choice}", disk.name));
-        let rows = start.sweep(&choices, &disk.model, None, begins)?;
+        let rows = start.sweep(&choices, &disk.model, asked.as_ref().map(|a| &a.replay), begins)?;
         let as_recorded = start.as_recorded(&disk.model)?;
         disks.push(OnDisk { advice: start.advice(&rows), disk, rows, as_recorded });
     }
-    let notes = notes(&recording);
-    Ok(Simulation { name, observed: Observed::of(&recording), recording, start, disks, notes })
+    let mut notes = notes(&recording, &start);
+    notes.extend(asked.as_ref().and_then(left_out));
+    let replay = asked.map(|a| a.replay);
+    Ok(Simulation { name, observed: Observed::of(&recording), recording, start, disks, replay, notes })
 }
 
 /// What is tried: each policy, Linux with each window.
@@ -118,7 +130,17 @@ fn choices(args: &Args, start: &Recorded) -> Vec<Choice> {
     out
 }
 
-fn notes(recording: &Recording) -> Vec<String> {
+/// What of a plan is not in its figures.
+fn left_out(asked: &Asked) -> Option<String> {
+    (asked.left_out.0 > 0).then(|| {
+        format!(
+            "{} of the plan are not simulated: of files that have changed since the recording",
+            asked.left_out
+        )
+    })
+}
+
+fn notes(recording: &Recording, start: &Recorded) -> Vec<String> {
     let mut notes = Vec::new();
     let m = &recording.manifest;
     if !m.exact_need {
@@ -127,6 +149,16 @@ fn notes(recording: &Recording) -> Vec<String> {
              at least these, unused bytes at most. A recording made with --exact-need tells"
                 .to_owned(),
         );
+    }
+    match start.waits_known {
+        WaitsKnown::All => {}
+        WaitsKnown::Storage => notes.push(
+            "who waited for whom is not in the recording: waits for other threads take the time they took".to_owned(),
+        ),
+        WaitsKnown::None => notes.push(
+            "no waits are in the recording: what was waited for storage counts as computing, so times are too long              and only requests and bytes can be compared"
+                .to_owned(),
+        ),
     }
     let lost = m.lost_events();
     if lost > 0 {

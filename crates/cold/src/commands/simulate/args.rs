@@ -7,6 +7,7 @@ use cold_sim::disk::Preset;
 use cold_sim::{LinuxVersion, Policy};
 
 use crate::cli::TEMPLATE;
+use crate::commands::prefetch::plans::StorePlace;
 
 const AFTER: &str = "\
 Policies:   linux-5.10 … linux-7, windows, freebsd, aligned:PAGES, centred:PAGES, whole, nothing, and exact:
@@ -26,6 +27,7 @@ const MOST_KIB: u64 = 1 << 20;
   cold simulate firefox-esr.cold                          other windows, other systems, the best there is
   cold simulate firefox-esr.cold --read-ahead-kb 4..8192  every doubling of the read-ahead window
   cold simulate firefox-esr.cold --disk hdd,cloud,nvme    the same start on other disks
+  cold simulate firefox-esr.cold --plan firefox-esr       what the learnt plan is worth
   cold simulate firefox-esr.cold --policy windows,linux-6.1 --html firefox.html
   cold simulate --verify                                  which policy does this kernel follow?
 ")]
@@ -46,6 +48,13 @@ pub(crate) struct Args {
     /// Read-ahead windows of Linux: KiB with commas, or FROM..TO for every doubling [default: 16..2048]
     #[arg(long, value_name = "KIB", value_parser = windows, help_heading = "Settings")]
     pub(crate) read_ahead_kb: Option<Windows>,
+
+    /// Also with a helper that reads by this plan: its name in `cold prefetch list`, or the program's name
+    #[arg(long, value_name = "PLAN", conflicts_with = "verify", help_heading = "Settings")]
+    pub(crate) plan: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) store: StorePlace,
 
     /// Table and advice as one JSON document on stdout instead of text
     #[arg(long, help_heading = "Results")]

@@ -63,7 +63,7 @@ struct Drawn {
 fn drawn(s: &Simulation) -> Result<Vec<Drawn>, Failure> {
     let mut out: Vec<Drawn> = Vec::new();
     for (on, row) in chosen(&s.disks) {
-        let Some(setting) = s.start.setting(&row.choice, &on.disk.model, None) else { continue };
+        let Some(setting) = s.start.setting(&row.choice, &on.disk.model, s.replay.as_ref()) else { continue };
         let simulated = s.start.simulate(&setting)?;
         let name = format!("simulated: {} on {}", row.choice, on.disk.name);
         let recording = s.start.as_recording(&s.recording, &simulated, name.clone());

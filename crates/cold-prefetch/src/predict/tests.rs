@@ -1,0 +1,154 @@
+use cold_model::recording::{FillCause, OffCpuReason, Thread, TouchKind};
+use cold_model::sample::{empty, ms};
+use cold_model::{Known, Nanos};
+use cold_plan::plan::{Knobs, Order};
+
+use super::*;
+use crate::{compile, merge, sample};
+
+const MS: u64 = 1_000_000;
+const PAGE: u64 = 4096;
+
+/// Everything is kept, and read as it is.
+const KNOBS: Knobs = Knobs {
+    min_uses: 1,
+    gap_bytes: 0,
+    chunk_bytes: 1 << 20,
+    in_flight_bytes: 0,
+    threads: 1,
+    order: Order::Need,
+    window_us: 5000,
+    gate: Gate::Issued,
+    critical_us: 0,
+    metadata: false,
+};
+
+/// Ready after 150 ms: computes 10 ms and waits 5 ms for a page of `/usr/lib/f0`, ten times.
+fn recording() -> Recording {
+    let mut r = empty();
+    r.manifest.ready = Some(Known::Value(ms(150)));
+    r.threads.push(Thread { began: ms(0), tid: 10, pid: 10, name: "t".into(), in_tree: true, ended: None });
+    let file = r.file("/usr/lib/f0", 1 << 30);
+    (r.files[0].inode, r.files[0].mtime_ns) = (7, Some(1));
+    for (n, page) in pages().enumerate() {
+        let at = 15 * n as u64 + 10;
+        r.touch(at, file, page..page + 1, TouchKind::Read);
+        r.fill(at, file, page..page + 1, FillCause::DemandFault);
+        r.off_cpu(at, 5, 10, OffCpuReason::Storage);
+    }
+    r
+}
+
+/// Far from each other, in no order.
+fn pages() -> impl Iterator<Item = u64> {
+    (0..10).map(|n| n * 7 % 10 * 1000)
+}
+
+/// Reads each page 10 ms after the one before, and others of another file before all of them.
+fn plan(others: u64) -> Plan {
+    let own = pages().enumerate().map(|(n, page)| (0, page, 1, 10 * (n as u64 + 1)));
+    let ranges: Vec<_> = (0..others).map(|n| (1, n * 1000, 1, 0)).chain(own).collect();
+    let mut plan = merge(None, &sample::key(), &sample::start(2, &ranges), 1);
+    compile(&mut plan, &KNOBS, None, &|_| None);
+    plan
+}
+
+/// A request at a time, of 5 ms.
+fn disk() -> Model {
+    Model { latency_ns: 5 * MS, channels: 1, ..Model::default() }
+}
+
+fn predicted(plan: &Plan, r: &Recording) -> Prediction {
+    let mut start = Recorded::of(r).unwrap();
+    predict(plan, r, &mut start, &disk()).unwrap()
+}
+
+/// Milliseconds; reading costs some CPU time, well below one.
+fn rounded(time: Nanos) -> u64 {
+    (time.0 + MS / 2) / MS
+}
+
+#[test]
+fn what_is_asked_for_in_time_is_not_waited_for() {
+    let got = predicted(&plan(0), &recording());
+    assert_eq!(rounded(got.without.time), 150);
+    assert_eq!(rounded(got.with.time), 100);
+    assert_eq!(rounded(got.with.stall), 0);
+    assert_eq!((got.without.requests, got.with.requests), (10, 10));
+    assert_eq!((got.left_out, got.untouched, got.with.unused), (Bytes(0), Bytes(0), Bytes(0)));
+}
+
+#[test]
+fn what_nothing_touches_is_read_all_the_same_and_is_in_the_way() {
+    let got = predicted(&plan(20), &recording());
+    assert_eq!((got.untouched, got.left_out), (Bytes(20 * PAGE), Bytes(0)));
+    assert_eq!((got.with.requests, got.with.unused, got.without.requests), (30, Bytes(20 * PAGE), 10));
+    // They take until 100 ms, the first page comes at 105; from then on computing is slower than reading.
+    assert_eq!(rounded(got.with.time), 105 + 9 * 10);
+}
+
+#[test]
+fn a_file_of_the_recording_that_was_only_seen_is_read_from_its_own_disk() {
+    let mut r = recording();
+    let other = r.file("/usr/lib/f1", 1 << 30);
+    (r.files[other as usize].inode, r.files[other as usize].mtime_ns) = (7, Some(1));
+    let mut start = Recorded::of(&r).unwrap();
+    let got = asked(&plan(3), &r, &mut start);
+    assert_eq!((got.untouched, start.layout.files(), start.layout.disks()), (Bytes(3 * PAGE), 2, 1));
+    // A second plan finds it there.
+    asked(&plan(5), &r, &mut start);
+    assert_eq!(start.layout.files(), 2);
+    let ids: Vec<u32> = got
+        .replay
+        .steps
+        .iter()
+        .filter_map(|s| match s {
+            PlanStep::Read { file, .. } => Some(file.0),
+            PlanStep::LookUp { .. } => None,
+        })
+        .collect();
+    assert_eq!(ids, [1, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+}
+
+#[test]
+fn files_that_changed_and_unknown_blocks_are_left_out() {
+    let mut r = recording();
+    r.files[0].size = Some(1 << 29);
+    let got = predicted(&plan(0), &r);
+    assert_eq!((got.left_out, got.with.requests), (Bytes(10 * PAGE), 10));
+    assert_eq!(rounded(got.with.time), 150);
+
+    let mut r = recording();
+    let device = r.file("/usr/lib/f1", 0);
+    r.files[device as usize].kind = recording::FileKind::BlockDevice;
+    r.fill(1, device, 1000..1002, FillCause::Metadata);
+    let mut blocks = plan(3);
+    let f1 = blocks.files.iter_mut().find(|f| f.path.ends_with("f1")).unwrap();
+    f1.kind = FileKind::BlockDevice;
+    // Of the blocks 0, 1000 and 2000 the recording knows nothing behind 1001.
+    let mut start = Recorded::of(&r).unwrap();
+    assert_eq!(asked(&blocks, &r, &mut start).left_out, Bytes(PAGE));
+    r.files[device as usize].path = None;
+    assert_eq!(asked(&blocks, &r, &mut Recorded::of(&r).unwrap()).left_out, Bytes(3 * PAGE));
+}
+
+#[test]
+fn the_knobs_of_the_plan_are_those_of_the_helper() {
+    let r = recording();
+    let mut plan = plan(1);
+    let of = |plan: &Plan| asked(plan, &r, &mut Recorded::of(&r).unwrap()).replay;
+    plan.knobs = Knobs { threads: 4, in_flight_bytes: 9000, chunk_bytes: 8192, gate: Gate::Arrived, ..KNOBS };
+    let got = of(&plan);
+    assert_eq!((got.threads, got.in_flight_pages, got.chunk_pages), (4, 3, 2));
+    assert_eq!((got.gate, got.opens, got.lookup_threads), (engine::Gate::Arrived, OPENS, 0));
+    let step = Step { op: Op::Stat, critical: true, file: 0, offset: 0, bytes: 0, need_ns: 0 };
+    plan.steps.splice(0..0, std::iter::repeat_n(step, 20));
+    let got = of(&plan);
+    assert_eq!(got.lookup_threads, 2);
+    assert!(matches!(got.steps[0], PlanStep::LookUp { critical: true, .. }));
+    // With blocks one thread suffices.
+    plan.files[1].kind = FileKind::BlockDevice;
+    assert_eq!(of(&plan).lookup_threads, 1);
+    plan.knobs.threads = 0;
+    assert_eq!(of(&plan).threads, 1);
+}
