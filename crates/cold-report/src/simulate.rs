@@ -1,5 +1,7 @@
-//! A start under other settings: times and reads over the read-ahead window as curves, all settings as a table, and
+//! A start under other settings: times as bars, times and reads over the read-ahead window as curves, a table, and
 //! some of them as file-offset pictures below each other.
+
+mod bars;
 
 use std::fmt::Write;
 
@@ -78,7 +80,7 @@ pub fn offsets(views: &[View<'_>]) -> String {
     svg::pictures(views)
 }
 
-/// The page: curves, table, pictures.
+/// The page: bars, table, curves, pictures.
 pub fn html(s: &Simulation<'_>, views: &[View<'_>]) -> String {
     let mut below = String::new();
     below.push_str("<h2>What this says</h2>\n<ul class=\"findings\">");
@@ -103,6 +105,12 @@ pub fn html(s: &Simulation<'_>, views: &[View<'_>]) -> String {
         })
     });
     table(&mut below, "sortable", &head, 2, rows);
+    let curves = curves(s);
+    if !curves.is_empty() {
+        let heading = "Read-ahead windows";
+        let picture = probe::svg(heading, "the recorded kernel with other windows", &curves);
+        let _ = write!(below, "<h2>{heading}</h2>\n<figure>{picture}</figure>\n");
+    }
     if !views.is_empty() {
         let _ = write!(below, "<h2>Which pages when</h2>\n<figure>{}</figure>\n", offsets(views));
     }
@@ -114,7 +122,7 @@ pub fn html(s: &Simulation<'_>, views: &[View<'_>]) -> String {
         known(o.requests.map(count)),
         known(o.read.map(|b| b.to_string()))
     );
-    page::report(s.title, "cold simulate", &probe::svg(s.title, &facts, &curves(s)), &below)
+    page::report(s.title, "cold simulate", &bars::svg(s, &facts), &below)
 }
 
 /// The window of a row, where it has one.

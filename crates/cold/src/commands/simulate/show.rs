@@ -71,16 +71,20 @@ fn observed(s: &Simulation) -> String {
 
 /// What follows, and what to know of the figures.
 pub(super) fn findings(s: &Simulation) -> Vec<String> {
-    let advice = s.disks.iter().map(advised);
+    let advice = s.disks.iter().filter_map(|on| advised(s, on));
     let mut all: Vec<String> = advice.collect();
     all.extend(s.disks.iter().filter_map(|on| held(s, on)));
     all.extend(s.notes.iter().cloned());
     all
 }
 
-/// The smallest change that gives most.
-fn advised(on: &OnDisk) -> String {
-    match &on.advice {
+/// The smallest change that gives most. `None` where no windows were tried.
+fn advised(s: &Simulation, on: &OnDisk) -> Option<String> {
+    let tried = on
+        .rows
+        .iter()
+        .any(|r| matches!(r.choice.windows, Windows::Of(_)) && r.choice.policy == s.start.policy);
+    tried.then(|| match &on.advice {
         Some(a) => format!(
             "{}: read_ahead_kb {} instead of {} would save {} ({:.0} %); nearer to today's than any other that gives as much",
             on.disk.name,
@@ -90,7 +94,7 @@ fn advised(on: &OnDisk) -> String {
             a.part * 100.0
         ),
         None => format!("{}: no read-ahead window that was tried saves 3 % or more", on.disk.name),
-    }
+    })
 }
 
 /// How the model of what was recorded differs from it.
