@@ -165,6 +165,7 @@ impl Recording {
             major: None,
             ip: None,
             stack: None,
+            call: None,
         };
         put(&mut self.touches, row)
     }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::usage::Window;
+use cold_model::Nanos;
 use cold_model::recording::tables::Began;
 use cold_model::recording::{Advice, FileIdx, FileKind, FillCause, Recording, Touch, TouchKind};
 
@@ -132,6 +133,20 @@ impl<'a> Handles<'a> {
     }
 }
 
+/// Adds a touch to the read of the same call that it goes on from.
+fn goes_on(out: &mut [Found], whole: usize, t: &Touch, file: FileId, page_bytes: u64) -> bool {
+    let Some(Found { op: Op::Read { bytes, .. }, needs: Some((of, first, pages)), .. }) = out.get_mut(whole)
+    else {
+        return false;
+    };
+    if *of != file || first.saturating_add(*pages) != t.first_page {
+        return false;
+    }
+    *pages = pages.saturating_add(u64::from(t.pages));
+    *bytes = bytes.saturating_add(u64::from(t.pages).saturating_mul(page_bytes));
+    true
+}
+
 /// What has to be done before the start, and the accesses in the window, in order of time.
 pub(super) fn of(
     recording: &Recording,
@@ -139,15 +154,25 @@ pub(super) fn of(
     window: Window,
 ) -> (Vec<Op>, Vec<Found>) {
     let mut handles = Handles::of(recording, ids);
-    let mut out = Vec::new();
+    let mut out: Vec<Found> = Vec::new();
+    // The reads that calls began with. A call that waits for its pages piece by piece is one read.
+    let mut calls: HashMap<(u32, Nanos), usize> = HashMap::new();
     for t in recording.touches.iter().flatten() {
         let in_window = t.at >= window.start && t.at <= window.until;
         if !in_window || t.kind == TouchKind::FaultAround {
             continue;
         }
         let Some(file) = ids.get(&t.file).copied() else { continue };
+        if let Some(whole) = t.call.and_then(|call| calls.get(&(t.tid, call)).copied())
+            && goes_on(&mut out, whole, t, file, handles.page_bytes)
+        {
+            continue;
+        }
         if let Some(op) = handles.touch(t) {
             let needs = Some((file, t.first_page, u64::from(t.pages)));
+            if let Some(call) = t.call {
+                calls.insert((t.tid, call), out.len());
+            }
             out.push(Found { at: t.at.0, tid: t.tid, op, needs });
         }
     }

@@ -109,6 +109,7 @@ impl Rows<'_> {
             major: None,
             ip: None,
             stack: None,
+            call: None,
         })
     }
 

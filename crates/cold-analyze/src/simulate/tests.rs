@@ -284,3 +284,21 @@ fn made_up_tables_do_no_harm() {
     r.touches.as_mut().unwrap()[0].pages = u32::MAX;
     assert!(matches!(Recorded::of(&r).unwrap_err(), WhyNot::TooLarge(_)));
 }
+
+#[test]
+fn the_pieces_of_one_call_are_one_read() {
+    let mut r = recording();
+    // A call that waited for three pages one by one, then another call that goes on from there.
+    for (at, page, call) in [(10, 20, 9), (12, 21, 9), (14, 22, 9), (20, 23, 19)] {
+        r.touch(at, 0, page..page + 1, TouchKind::Read).call = Some(ms(call));
+        r.fill(at, 0, page..page + 1, FillCause::BufferedRead);
+    }
+    let start = Recorded::of(&r).unwrap();
+    let reads = start.tasks[0].steps.iter().filter_map(|s| match s {
+        Step::Access(Op::Read { offset, bytes, .. }) => Some((offset / 4096, bytes / 4096)),
+        _ => None,
+    });
+    assert_eq!(reads.collect::<Vec<_>>(), [(20, 3), (23, 1)]);
+    assert_eq!(start.needed_pages(), 4);
+    assert_eq!(simulated(&start, 1).sent.len(), 2);
+}
