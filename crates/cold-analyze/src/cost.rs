@@ -2,6 +2,7 @@
 
 use cold_model::recording::{DeviceRead, Recording};
 use cold_model::{Bytes, Nanos};
+use cold_sim::disk::Model;
 
 use crate::usage::Window;
 use crate::waits::union;
@@ -19,11 +20,16 @@ pub struct DeviceCost {
     pub per_request: f64,
     /// Time per byte, in nanoseconds.
     pub per_byte: f64,
-    /// The largest request seen, in bytes.
+    /// The smallest request seen, in bytes.
+    pub smallest: f64,
+    /// The largest one, in bytes.
     pub largest: f64,
     /// Bytes per second while at least one request was in flight: of all requests, or of the largest
     /// quarter of them, whichever is more.
     pub bandwidth: f64,
+    /// Requests worked on at the same time, where the devices were kept busy: their times alone, added up, over the
+    /// time that it took; of the busy time in which that is most.
+    pub at_once: f64,
 }
 
 impl DeviceCost {
@@ -39,16 +45,42 @@ impl DeviceCost {
         let sizes = alone.iter().map(|r| r.bytes);
         let (least, most) = sizes.fold((f64::MAX, 0.0), |(a, b), n| (n.min(a), n.max(b)));
         let differ = alone.len() >= LEAST_REQUESTS && most >= SPREAD * least;
-        let (per_request, per_byte, largest) = line(if differ { &alone } else { &done });
+        let taken = if differ { &alone } else { &done };
+        let (per_request, per_byte, largest) = line(taken);
+        let smallest = taken.iter().map(|r| r.bytes).fold(largest, f64::min);
         let reached = |requests: &[Request]| {
             let busy = union(requests.iter().map(|r| (r.from, r.to)));
             requests.iter().map(|r| r.bytes).sum::<f64>() / busy.as_secs().max(1e-9)
         };
         let all = reached(&done);
+        let at_once = at_once(&done, |bytes| per_request + per_byte * bytes);
         done.sort_by(|a, b| b.bytes.total_cmp(&a.bytes).then_with(|| a.from.cmp(&b.from)));
         let bandwidth = all.max(reached(&done[..done.len().div_ceil(4)]));
-        Some(Self { per_request, per_byte, largest, bandwidth })
+        Some(Self { per_request, per_byte, smallest, largest, bandwidth, at_once })
     }
+
+    /// Sizes differ so much that something is known of other sizes.
+    pub fn knows_sizes(&self) -> bool {
+        self.largest >= SPREAD * self.smallest
+    }
+
+    /// A disk to simulate: a request alone takes its time by the line, as many at once as were seen, and together they
+    /// reach the bandwidth that was reached. `most`: the device's largest request, in bytes; none is larger than any
+    /// that was seen, as nothing tells what that would take.
+    pub fn disk(&self, most: u64) -> Model {
+        let alone = (self.per_byte > 0.0).then(|| 1e9 / self.per_byte);
+        Model {
+            latency_ns: self.per_request as u64,
+            channel_bandwidth: alone.map(|b| b as u64),
+            // What one request alone is given, several are. Without a line nothing tells time on the bus from the
+            // rest of a request's time.
+            bandwidth: alone.map(|alone| self.bandwidth.max(alone) as u64),
+            channels: (self.at_once.round() as usize).max(1),
+            largest: most.min(self.largest as u64),
+            ..Model::default()
+        }
+    }
+
     /// Time of `requests` of one size, one after another, that bring `bytes` in all.
     pub fn one_by_one(&self, requests: u64, bytes: Bytes) -> Nanos {
         let size = bytes.0 as f64 / requests.max(1) as f64;
@@ -70,6 +102,8 @@ struct Request {
     bytes: f64,
     /// No other was in the same device at any time of it.
     alone: bool,
+    /// Number of the time without a pause in which its device was busy.
+    busy: usize,
 }
 
 /// The tree's requests up to ready.
@@ -80,19 +114,31 @@ fn requests(recording: &Recording) -> Vec<Request> {
         recording.device_reads.iter().flatten().filter_map(|r| Some((r, times(r)?))).collect();
     all.sort_by_key(|(r, (from, to))| (r.dev, *from, *to));
     let mut out = Vec::new();
-    let (mut dev, mut busy) = (None, Nanos(0));
+    let (mut dev, mut busy, mut times) = (None, Nanos(0), 0);
     for (i, (r, (from, to))) in all.iter().enumerate() {
         if dev != Some(r.dev) {
             (dev, busy) = (Some(r.dev), Nanos(0));
         }
+        times += usize::from(busy <= *from);
         let next = all.get(i + 1).filter(|(next, _)| next.dev == r.dev);
         let alone = busy <= *from && next.is_none_or(|(_, (next, _))| to <= next);
         busy = busy.max(*to);
         if r.in_tree && window.holds(r.queued) && from < to {
-            out.push(Request { from: *from, to: *to, bytes: f64::from(r.bytes), alone });
+            out.push(Request { from: *from, to: *to, bytes: f64::from(r.bytes), alone, busy: times });
         }
     }
     out
+}
+
+/// [`DeviceCost::at_once`], where a request alone takes `alone` nanoseconds. Times with fewer requests than say
+/// something count where there are no others. Ascending by their number.
+fn at_once(requests: &[Request], alone: impl Fn(f64) -> f64) -> f64 {
+    let over = |group: &[Request]| {
+        let busy = union(group.iter().map(|r| (r.from, r.to)));
+        group.iter().map(|r| alone(r.bytes)).sum::<f64>() / (busy.0 as f64).max(1.0)
+    };
+    let long = requests.chunk_by(|a, b| a.busy == b.busy).filter(|group| group.len() >= LEAST_REQUESTS);
+    long.map(over).reduce(f64::max).unwrap_or_else(|| over(requests))
 }
 
 /// Nanoseconds per request and per byte, and the largest size.

@@ -10,7 +10,6 @@ pub mod clock;
 mod compare;
 mod context;
 pub mod cost;
-mod faults;
 mod files;
 mod headline;
 mod in_front;

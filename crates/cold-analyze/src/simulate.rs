@@ -8,7 +8,8 @@
 //! threads take what they took, whoever reads faster.
 //!
 //! Accesses are the touches that have an event: faults, and what buffered reads got. Pages that were mapped around a fault
-//! have none, so only recordings with exact needs show all of them. Blocks of the file system's metadata are read where
+//! have none, so only recordings with exact needs show all of them; of others [`Recorded::of`] and [`Recorded::at_most`]
+//! are two bounds. Blocks of the file system's metadata are read where
 //! the recorded start read them. What the program asked for ahead it asks for again; of other advice nothing is known.
 
 mod accesses;
@@ -32,14 +33,14 @@ use cold_sim::engine::{Start, Step, Task};
 use cold_sim::op::FileId;
 use cold_sim::{LinuxVersion, Policy, SimFile};
 
-use crate::usage::Window;
+use crate::usage::{Usage, Window};
 
 pub use outcome::{Helper, OPENS, Setting, Simulated};
 
 /// `read_ahead_kb` where a recording does not know it: Linux' default.
 const WINDOW: u64 = 128 << 10;
 /// `max_sectors_kb` where it does not: `BLK_DEF_MAX_SECTORS_CAP` of 5.10 to 6.12.
-const LARGEST: u64 = 1280 << 10;
+pub(crate) const LARGEST: u64 = 1280 << 10;
 
 /// A start that needs more is damaged: 1 TiB.
 const MOST_PAGES: u64 = 1 << 28;
@@ -77,7 +78,6 @@ pub struct Recorded {
     pub tasks: Vec<Task>,
     /// Their ids in the recording.
     pub threads: Vec<u32>,
-    /// The recording's file of each [`FileId`].
     /// What their times are made of.
     pub waits_known: WaitsKnown,
     /// The recording's file of each [`FileId`]; those of [`Recorded::add`] come behind them.
@@ -130,23 +130,37 @@ struct OnDisk {
 }
 
 impl Recorded {
-    /// The start that was recorded.
+    /// The start that was recorded, with the accesses that were seen: what it reads with windows smaller than the
+    /// recorded ones is a lower bound, where faults were not exact.
     ///
     /// # Errors
     /// [`WhyNot`]
     pub fn of(recording: &Recording) -> Result<Self, WhyNot> {
+        Self::with(recording, None)
+    }
+
+    /// The same start, with each page that was mapped around a fault touched then, as far as it may have been needed:
+    /// an upper bound. `usage`: what [`crate::replay`] says of the recording.
+    ///
+    /// # Errors
+    /// [`WhyNot`]
+    pub fn at_most(recording: &Recording, usage: &[Usage]) -> Result<Self, WhyNot> {
+        Self::with(recording, Some(usage))
+    }
+
+    fn with(recording: &Recording, around: Option<&[Usage]>) -> Result<Self, WhyNot> {
         if recording.touches.is_none() {
             return Err(WhyNot::Unseen);
         }
         let window = Window::of(recording);
         let page_bytes = u64::from(recording.manifest.page_bytes).max(1);
-        let names = used_files(recording);
+        let names = used_files(recording, around.is_some());
         let ids: HashMap<FileIdx, FileId> =
             names.iter().enumerate().map(|(n, file)| (*file, FileId(n as u32))).collect();
         if ids.is_empty() {
             return Err(WhyNot::NoTouches);
         }
-        let (setup, accesses) = accesses::of(recording, &ids, window);
+        let (setup, accesses) = accesses::of(recording, &ids, window, around);
         let needed = by_file(accesses.iter().filter_map(|found| found.needs));
         let needed_pages = needed.values().map(Runs::pages).fold(0, u64::saturating_add);
         if needed_pages > MOST_PAGES {
@@ -237,8 +251,8 @@ impl Recorded {
 }
 
 /// Files on disks with touches, and devices whose metadata was read, in order of their numbers.
-fn used_files(recording: &Recording) -> Vec<FileIdx> {
-    let touched = recording.touches.iter().flatten().filter(|t| t.kind != TouchKind::FaultAround);
+fn used_files(recording: &Recording, around: bool) -> Vec<FileIdx> {
+    let touched = recording.touches.iter().flatten().filter(|t| around || t.kind != TouchKind::FaultAround);
     let metadata = recording.fills.iter().flatten().filter(|f| f.in_tree && f.cause == FillCause::Metadata);
     let used: BTreeSet<FileIdx> = touched.map(|t| t.file).chain(metadata.map(|f| f.file)).collect();
     let on_disk = |file: &FileIdx| {

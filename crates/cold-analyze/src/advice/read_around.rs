@@ -1,14 +1,27 @@
-//! A smaller or larger read-around window.
+//! A smaller or larger read-around window: the start simulated with the present window and with others
+//! ([`crate::simulate`]), on a disk fitted to its own requests ([`crate::cost`]).
+//!
+//! Pages that were mapped around a fault count as touched then, which makes small windows look worse than they are. No
+//! promise lies within the model's own error: what it says of the present window against what was recorded.
+
+#[cfg(test)]
+mod tests;
 
 use cold_model::figures::plural;
-use cold_model::recording::StallCause;
+use cold_model::recording::FileIdx;
 use cold_model::{Bytes, Nanos};
+use cold_sim::disk::Model;
 
-use super::{Facts, few, worth};
-use crate::faults::{ReadAround, Simulated, read_around};
+use super::{Facts, few, for_cached_data, worth};
+use crate::cost::DeviceCost;
 use crate::model::Suggestion;
+use crate::simulate::{Helper, Recorded, Setting, WaitsKnown, Windows};
+use crate::waits::sum;
 
-/// Largest difference between the model of the present window and what was recorded.
+/// Windows that are tried besides the present one: Linux' default, and up and down from it by four. Between them
+/// times differ by a few hundredths, and each takes as long as a quarter of all other analysis.
+const WINDOWS: [Bytes; 4] = [Bytes(32 << 10), Bytes(128 << 10), Bytes(512 << 10), Bytes(2 << 20)];
+/// Largest difference between the model of the present window and what was recorded, as a part of the bytes.
 const TRUSTED: f64 = 0.25;
 /// Part of the bytes from which on fewer are worth a word where time stays the same.
 const FEWER: f64 = 0.75;
@@ -17,85 +30,222 @@ const LEAST: Bytes = Bytes(1 << 20);
 /// From here on a window is not a choice but an accident.
 const HUGE: Bytes = Bytes(1 << 20);
 
-pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
-    let model = read_around(f.cx.recording, &f.cx.usage, f.cost.as_ref())?;
-    let apart = model.present.bytes.0.abs_diff(model.recorded.0) as f64;
-    if apart > TRUSTED * model.recorded.0.max(1) as f64 {
-        return None;
-    }
-    let now = model.present.waits?;
-    let waited = f.waited(|w| w.stall.cause == StallCause::Fault);
-    let best = model.others.iter().min_by_key(|s| (s.waits, s.bytes))?;
-    // It may promise no more than the same part of what faults really waited, and nothing that is less
-    // than its own error.
-    let part = (waited.0 as f64 / now.0.max(1) as f64).min(1.0);
-    let saved = Nanos((now.saturating_sub(best.waits?).0 as f64 * part) as u64);
-    if let Some(saved) = worth(f, saved).filter(|saved| saved.0 > now.0.abs_diff(waited.0)) {
-        return Some(suggestion(f, &model, best, Some(saved), waited));
-    }
-    let as_fast = |s: &&Simulated| s.waits.is_some_and(|w| w.0 <= now.0 + now.0 / 50);
-    let thrifty = |s: &&Simulated| s.bytes.0 as f64 <= FEWER * model.present.bytes.0 as f64;
-    let fewest = model.others.iter().filter(as_fast).filter(thrifty).min_by_key(|s| s.bytes)?;
-    let enough = model.present.bytes.saturating_sub(fewest.bytes) >= LEAST;
-    enough.then(|| suggestion(f, &model, fewest, None, waited))
+/// What a start came to, recorded or simulated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Figures {
+    requests: u64,
+    bytes: Bytes,
+    /// Waiting for storage, of all threads added up.
+    waits: Nanos,
+    /// From the start to ready.
+    time: Nanos,
 }
 
-fn suggestion(
-    f: &Facts<'_, '_>,
-    model: &ReadAround,
-    best: &Simulated,
-    saved: Option<Nanos>,
-    waited: Nanos,
-) -> Suggestion {
-    let (old, new) = (model.present_window, best.window.unwrap_or_default());
-    let id = match () {
-        () if old >= HUGE && new < old => "huge_read_ahead",
-        () if new < old => "smaller_read_around",
-        () => "larger_read_around",
-    };
-    let table: Vec<String> = model
-        .others
-        .iter()
-        .map(|s| {
-            let waits = s.waits.unwrap_or_default();
-            format!(
-                "{}: {} in {}, {waits}",
-                s.window.unwrap_or_default(),
-                s.bytes,
-                plural(s.requests, "request")
-            )
+impl Figures {
+    /// The other one is slower by less than anybody should care for: two hundredths of what is waited.
+    fn is_as_fast(&self, other: &Self) -> bool {
+        other.time.0 <= self.time.0.saturating_add(self.waits.0 / 50)
+    }
+}
+
+/// The start with one window.
+#[derive(Debug, Clone, Copy)]
+struct Tried {
+    window: Bytes,
+    figures: Figures,
+}
+
+struct Sweep {
+    recorded: Figures,
+    present: Tried,
+    others: Vec<Tried>,
+    waits_known: WaitsKnown,
+}
+
+pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
+    let waited = f.waited(|w| for_cached_data(f.cx, w));
+    let unused: Bytes = f.files.iter().map(|x| x.unused).sum();
+    if worth(f, waited).is_none() && unused < LEAST {
+        return None;
+    }
+    let sweep = Sweep::of(f)?;
+    let (recorded, now) = (sweep.recorded, sweep.present.figures);
+    if now.bytes.0.abs_diff(recorded.bytes.0) as f64 > TRUSTED * recorded.bytes.0.max(1) as f64 {
+        return None;
+    }
+    let best = sweep.fastest()?;
+    // It may promise no more than the same part of what was really waited, and nothing that is less than its own
+    // error.
+    let part = (recorded.waits.0 as f64 / now.waits.0.max(1) as f64).min(1.0);
+    let saved = Nanos((now.time.saturating_sub(best.figures.time).0 as f64 * part) as u64);
+    let surely = |now: Nanos, then: Nanos, was: Nanos| now.saturating_sub(then).0 > now.0.abs_diff(was.0);
+    let sure = surely(now.time, best.figures.time, recorded.time)
+        && surely(now.waits, best.figures.waits, recorded.waits);
+    if let Some(saved) = worth(f, saved).filter(|_| sure) {
+        return Some(sweep.suggestion(f, best, Some(saved)));
+    }
+    let as_fast = |s: &&Tried| now.is_as_fast(&s.figures);
+    let thrifty = |s: &&Tried| s.figures.bytes.0 as f64 <= FEWER * now.bytes.0 as f64;
+    let fewest = sweep.others.iter().filter(as_fast).filter(thrifty).min_by_key(|s| s.figures.bytes)?;
+    sweep.saved_bytes(fewest).filter(|saved| *saved >= LEAST)?;
+    Some(sweep.suggestion(f, fewest, None))
+}
+
+impl Sweep {
+    /// `None` where no window is known, nothing tells what requests of other sizes take, or the start cannot be
+    /// simulated.
+    fn of(f: &Facts<'_, '_>) -> Option<Self> {
+        let recording = f.cx.recording;
+        let cost = f.cost.filter(DeviceCost::knows_sizes)?;
+        let start = Recorded::at_most(recording, &f.cx.usage).ok()?;
+        let present = present_window(f, &start.names)?;
+        let disk = cost.disk(f.max_request());
+        let windows: Vec<Bytes> = WINDOWS.into_iter().filter(|w| *w != present).collect();
+        let mut tried = simulated(&start, &disk, &windows).into_iter();
+        let present = Tried { window: present, figures: tried.next()?? };
+        let others = windows
+            .iter()
+            .zip(tried)
+            .filter_map(|(w, figures)| Some(Tried { window: *w, figures: figures? }));
+        Some(Self {
+            recorded: recorded(f),
+            present,
+            others: others.collect(),
+            waits_known: start.waits_known,
         })
-        .collect();
-    let bound = if model.exact {
-        ""
-    } else {
-        "; faults were not exact (record with --exact-need), so every page mapped around one counts as needed"
-    };
-    let larger = new > old;
-    let time = if saved.is_some() { "" } else { "; no time is promised: a change within the replay's error" };
-    Suggestion {
-        id: id.to_string(),
-        what: format!("Set read_ahead_kb of the device to {} instead of {}.", new.0 >> 10, old.0 >> 10),
-        why: format!(
-            "Replayed, its faults read {} in {} with the present window, and {} in {} with {}.",
-            model.present.bytes,
-            plural(model.present.requests, "request"),
-            best.bytes,
-            plural(best.requests, "request"),
-            best.window.unwrap_or_default(),
-        ),
-        saves_bytes: (!larger).then(|| model.present.bytes.saturating_sub(best.bytes)).filter(|b| b.0 > 0),
-        saves_requests: Some(model.present.requests.saturating_sub(best.requests)).filter(|n| *n > 0),
-        saves_time: saved,
-        estimate: format!(
-            "replay of this start's faults with each window, timed by a line through its requests; the replay \
-             of the present window reads {} where {} was recorded, and waits {} where faults waited {waited}\
-             {bound}{time}; buffered reads and other programs feel the setting too and are not modelled. Windows of {}",
-            model.present.bytes,
-            model.recorded,
-            model.present.waits.unwrap_or_default(),
+    }
+
+    /// Of those that are as fast as the fastest the one that reads least.
+    fn fastest(&self) -> Option<&Tried> {
+        let fastest = self.others.iter().min_by_key(|s| s.figures.time)?.figures;
+        let as_fast = self.others.iter().filter(|s| fastest.is_as_fast(&s.figures));
+        as_fast.min_by_key(|s| (s.figures.bytes, s.figures.time))
+    }
+
+    /// Bytes that it saves, beyond the model's error.
+    fn saved_bytes(&self, with: &Tried) -> Option<Bytes> {
+        let now = self.present.figures.bytes;
+        let saved = now.saturating_sub(with.figures.bytes);
+        (saved.0 > now.0.abs_diff(self.recorded.bytes.0)).then_some(saved)
+    }
+
+    fn saved_requests(&self, with: &Tried) -> Option<u64> {
+        let now = self.present.figures.requests;
+        let saved = now.saturating_sub(with.figures.requests);
+        (saved > now.abs_diff(self.recorded.requests)).then_some(saved)
+    }
+
+    fn suggestion(&self, f: &Facts<'_, '_>, best: &Tried, saved: Option<Nanos>) -> Suggestion {
+        let (old, new) = (self.present.window, best.window);
+        let id = match () {
+            () if old >= HUGE && new < old => "huge_read_ahead",
+            () if new < old => "smaller_read_around",
+            () => "larger_read_around",
+        };
+        let read = |x: &Figures| format!("{} in {}", x.bytes, plural(x.requests, "request"));
+        let now = self.present.figures;
+        Suggestion {
+            id: id.to_string(),
+            what: format!("Set read_ahead_kb of the device to {} instead of {}.", new.0 >> 10, old.0 >> 10),
+            why: format!(
+                "Simulated, it reads {} with the present window, and {} with {new}.",
+                read(&now),
+                read(&best.figures),
+            ),
+            saves_bytes: self.saved_bytes(best),
+            saves_requests: self.saved_requests(best),
+            saves_time: saved,
+            estimate: self.estimate(saved.is_some(), &read),
+            files: few(f.files.iter().filter(|x| x.unused.0 > 0).map(|x| x.file)),
+        }
+    }
+
+    fn estimate(&self, promises: bool, read: &dyn Fn(&Figures) -> String) -> String {
+        let (now, recorded) = (self.present.figures, self.recorded);
+        let table: Vec<String> = self
+            .others
+            .iter()
+            .map(|s| format!("{}: {}, {}", s.window, read(&s.figures), s.figures.time))
+            .collect();
+        let bound = if self.waits_known == WaitsKnown::All {
+            ""
+        } else {
+            "; waits for other threads are taken as they were recorded"
+        };
+        let time = if promises { "" } else { "; no time is promised: a change within the model's error" };
+        format!(
+            "this start simulated with each window, on a disk fitted to its requests; with the present window it \
+             reads {} where {} were recorded, its threads wait {} for storage where they waited {}, and it is ready \
+             after {} where it was after {}; pages mapped around a fault count as needed{bound}{time}; other programs \
+             feel the setting too and are not modelled. Windows of {}",
+            read(&now),
+            read(&recorded),
+            now.waits,
+            recorded.waits,
+            now.time,
+            recorded.time,
             table.join("; ")
-        ),
-        files: few(f.files.iter().filter(|x| x.unused.0 > 0).map(|x| x.file)),
+        )
+    }
+}
+
+/// The start with the windows in force, and with each of others; `None` where the recording contradicts itself.
+fn simulated(start: &Recorded, disk: &Model, others: &[Bytes]) -> Vec<Option<Figures>> {
+    let one = |windows: Windows| {
+        let setting = Setting {
+            policy: start.policy,
+            windows,
+            disk,
+            seed: 0,
+            helper: Helper::None,
+            machine: start.machine(),
+        };
+        let out = start.simulate(&setting).ok()?;
+        let waits = out.outcome.tasks.iter().fold(0_u64, |sum, t| sum.saturating_add(t.times.storage()));
+        Some(Figures { requests: out.requests, bytes: out.bytes, waits: Nanos(waits), time: out.time })
+    };
+    let windows = std::iter::once(Windows::Recorded).chain(others.iter().copied().map(Windows::Of));
+    std::thread::scope(|scope| {
+        // Each in a thread of its own, or, where there are no more, in this one.
+        let started: Vec<_> = windows
+            .map(|window| {
+                let thread = std::thread::Builder::new().spawn_scoped(scope, move || one(window));
+                thread.map_err(|_| window)
+            })
+            .collect();
+        let ended = started.into_iter().map(|thread| match thread {
+            Ok(thread) => thread.join().ok().flatten(),
+            Err(window) => one(window),
+        });
+        ended.collect()
+    })
+}
+
+/// The largest window in force for files that the start used; files in memory have none.
+fn present_window(f: &Facts<'_, '_>, files: &[FileIdx]) -> Option<Bytes> {
+    let recording = f.cx.recording;
+    let window = |file: &FileIdx| {
+        let dev = recording.files.get(*file as usize)?.dev;
+        recording.manifest.file_systems.iter().find(|fs| fs.dev == dev)?.read_ahead.value().copied()
+    };
+    files.iter().filter_map(window).max()
+}
+
+/// What was recorded, of reads through the page cache.
+fn recorded(f: &Facts<'_, '_>) -> Figures {
+    let cx = f.cx;
+    let pages = cx.usage.iter().map(|u| u.read.pages()).fold(0, u64::saturating_add);
+    let into_cache = |t: &&cold_model::recording::Transfer| {
+        let usage = t.file.and_then(|file| cx.usage.get(file as usize));
+        let range = t.first_page..t.first_page.saturating_add(t.pages.into());
+        usage.is_some_and(|u| u.read.within(&range).next().is_some())
+    };
+    let transfers = cx.recording.transfers.iter().flatten().filter(into_cache);
+    let carried: std::collections::HashSet<u32> = transfers.map(|t| t.request).collect();
+    Figures {
+        requests: cx.requests().filter(|(index, _)| carried.contains(&(*index as u32))).count() as u64,
+        bytes: cx.bytes(pages),
+        waits: sum(cx.waits.iter()),
+        time: cx.window.since_start(cx.window.until),
     }
 }

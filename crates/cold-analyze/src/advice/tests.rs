@@ -6,20 +6,20 @@ use super::*;
 use crate::analyze;
 use cold_model::sample::{PAGE, empty, kib, long};
 
-fn advice(r: &Recording, layouts: &Layouts) -> Vec<Suggestion> {
+pub(super) fn advice(r: &Recording, layouts: &Layouts) -> Vec<Suggestion> {
     analyze(r, layouts).suggestions
 }
 
-fn find<'a>(all: &'a [Suggestion], id: &str) -> Option<&'a Suggestion> {
+pub(super) fn find<'a>(all: &'a [Suggestion], id: &str) -> Option<&'a Suggestion> {
     all.iter().find(|s| s.id == id)
 }
 
-fn ids(r: &Recording) -> Vec<String> {
+pub(super) fn ids(r: &Recording) -> Vec<String> {
     advice(r, &Layouts::default()).into_iter().map(|s| s.id).collect()
 }
 
 /// Twenty single faults far apart in one file, each 10 ms for `pages` around it; ready after a second.
-fn scattered(pages: u64) -> Recording {
+pub(super) fn scattered(pages: u64) -> Recording {
     let mut r = empty();
     r.manifest.file_systems[0].read_ahead = Known::Value(Bytes(pages * PAGE));
     let f = r.file("/lib.so", 100_000 * PAGE);
@@ -55,66 +55,12 @@ fn a_start_that_hardly_waits_is_told_so_and_nothing_else() {
 }
 
 /// Requests of two sizes, so that the cost of a byte is seen: 1 ms and 1 ms per 128 KiB.
-fn priced(r: &mut Recording) {
+pub(super) fn priced(r: &mut Recording) {
     let f = r.file("/other", 10_000 * PAGE);
     for i in 0..10 {
         r.request(900, 2, f, i * 100..i * 100 + 32);
         r.request(900, 9, f, i * 1000..i * 1000 + 256);
     }
-}
-
-#[test]
-fn a_huge_window_is_told_from_the_price_of_its_bytes() {
-    let mut r = empty();
-    r.manifest.file_systems[0].read_ahead = Known::Value(Bytes(8 << 20));
-    r.manifest.devices[0].max_request = Known::Value(Bytes(16 << 20));
-    let f = r.file("/lib.so", 100_000 * PAGE);
-    for i in 0..10 {
-        let page = 2000 + i * 5000;
-        // 8 MiB: 1 ms + 64 ms.
-        r.fault(i * 70, 65, f, page, page - 1024..page + 1024);
-    }
-    priced(&mut r);
-    let all = advice(&r, &Layouts::default());
-    let s = find(&all, "huge_read_ahead").unwrap();
-    assert!(s.what.contains("to 16 instead of 8192"), "{}", s.what);
-    assert_eq!(s.saves_bytes, Some(Bytes(10 * ((8 << 20) - (16 << 10)))));
-    let saved = s.saves_time.unwrap();
-    // Each fault 65 ms now, 1 ms + 16/128 ms then.
-    assert!(saved >= long(630) && saved <= long(640), "{saved}");
-    assert!(s.estimate.contains("reads 80.0 MiB where 80.0 MiB was recorded"), "{}", s.estimate);
-    assert!(find(&all, "advise_random").is_some());
-}
-
-#[test]
-fn neighbours_faulted_one_by_one_want_a_larger_window() {
-    let mut r = empty();
-    r.manifest.file_systems[0].read_ahead = Known::Value(kib(4));
-    let f = r.file("/lib.so", 64 * PAGE);
-    for page in 0..64 {
-        r.fault(page * 10, 1, f, page, page..page + 1);
-    }
-    // All requests were of one page: nothing tells what a larger one would cost.
-    assert!(ids(&r).is_empty());
-    priced(&mut r);
-    let all = advice(&r, &Layouts::default());
-    let s = find(&all, "larger_read_around").unwrap();
-    assert!(s.what.contains("to 256 instead of 4"), "{}", s.what);
-    assert_eq!((s.saves_requests, s.saves_bytes), (Some(63), None));
-    // Nearly all of it was needed, page by page.
-    assert_eq!(find(&all, "advise_whole").unwrap().saves_requests, Some(63));
-}
-
-#[test]
-fn a_model_that_does_not_fit_the_recording_gives_no_window() {
-    let mut r = scattered(2048);
-    priced(&mut r);
-    r.manifest.file_systems[0].read_ahead = Known::Value(kib(128)); // what was read says otherwise
-    let all = ids(&r);
-    assert!(!all.iter().any(|id| id.contains("read_a")), "{all:?}");
-    r.manifest.file_systems[0].read_ahead = Known::default();
-    let all = ids(&r);
-    assert!(!all.iter().any(|id| id.contains("read_a")), "{all:?}");
 }
 
 #[test]
@@ -229,25 +175,4 @@ fn many_small_files_want_one() {
     r.files[0].path = Some("/etc/a.conf".to_string());
     let all = advice(&r, &Layouts::default());
     assert!(find(&all, "pack_small_files").unwrap().why.starts_with("59 files"));
-}
-
-/// On a quick device the bytes read in vain cost no time; they are said without a promise.
-#[test]
-fn a_window_that_only_saves_bytes_promises_no_time() {
-    let mut r = empty();
-    r.manifest.file_systems[0].read_ahead = Known::Value(Bytes(1 << 20));
-    let f = r.file("/lib.so", 100_000 * PAGE);
-    for i in 0..10 {
-        let page = 2000 + i * 5000;
-        r.fault(i * 70, 10, f, page, page - 128..page + 128);
-    }
-    // A request takes 10 ms, whatever its size.
-    let other = r.file("/other", 10_000 * PAGE);
-    for i in 0..10 {
-        r.request(900, 10, other, i * 100..i * 100 + 32);
-    }
-    let all = advice(&r, &Layouts::default());
-    let s = find(&all, "huge_read_ahead").unwrap();
-    assert_eq!((s.saves_time, s.saves_bytes), (None, Some(Bytes(10 * ((1 << 20) - (16 << 10))))));
-    assert!(s.estimate.contains("no time is promised"), "{}", s.estimate);
 }

@@ -53,3 +53,39 @@ fn another_device_and_a_stranger_count_as_they_should() {
     assert_eq!(requests(&r).iter().filter(|r| r.alone).count(), 0);
     assert!(DeviceCost::of(&r).is_some());
 }
+
+/// Eight requests at a time, each in the time of one alone, 10 times; then one by one of another size.
+#[test]
+fn the_disk_takes_as_many_at_once_as_were_seen() {
+    let mut r = empty();
+    let f = r.file("/a", 100_000 * PAGE);
+    for i in 0..10 {
+        for k in 0..8 {
+            r.request(i * 20, 1, f, i * 1000 + k * 20..i * 1000 + k * 20 + 1);
+        }
+        r.request(i * 20 + 10, 1, f, i * 1000 + 500..i * 1000 + 501);
+        r.request(i * 20 + 12, 3, f, i * 1000 + 600..i * 1000 + 664);
+    }
+    let cost = DeviceCost::of(&r).unwrap();
+    assert!(cost.knows_sizes());
+    let model = cost.disk(1 << 20);
+    assert_eq!((model.channels, model.largest), (8, 64 << 12));
+    let mut disk = cold_sim::disk::Disk::new(model, 1 << 40, 0);
+    let millis = |ns: u64| (ns as f64 / 1e6 * 100.0).round() / 100.0;
+    let eight: Vec<f64> = (0..8).map(|k| millis(disk.submit(0, k << 20, PAGE).done_ns)).collect();
+    // Their bytes pass one after the other, 32 µs each.
+    assert!(eight.iter().all(|t| (1.0..1.25).contains(t)), "{eight:?}");
+    // The ninth waits for a channel; a larger one takes what it took alone.
+    assert!(millis(disk.submit(0, 1 << 30, PAGE).done_ns) >= 2.0);
+    assert!((millis(disk.submit(1_000_000_000, 1 << 31, 64 * PAGE).done_ns) - 1003.0).abs() < 0.02);
+}
+
+#[test]
+fn one_size_says_nothing_of_others() {
+    let mut r = empty();
+    let f = r.file("/a", 100_000 * PAGE);
+    for i in 0..20 {
+        r.request(i * 20, 1, f, i * 1000..i * 1000 + 2);
+    }
+    assert!(!DeviceCost::of(&r).unwrap().knows_sizes());
+}

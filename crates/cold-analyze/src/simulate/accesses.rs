@@ -2,12 +2,16 @@
 
 use std::collections::HashMap;
 
-use crate::usage::Window;
+use crate::usage::{Usage, Window};
 use cold_model::Nanos;
+use cold_model::pages::LiveRuns;
 use cold_model::recording::tables::Began;
 use cold_model::recording::{Advice, FileIdx, FileKind, FillCause, Recording, Touch, TouchKind};
 
 use cold_sim::op::{FileId, MapId, Op, OpenId, Pattern};
+
+/// The kernel maps around a fault within one page table at most.
+const MOST_AROUND: u64 = 512;
 
 /// An access of a thread.
 #[derive(Debug, Clone, Copy)]
@@ -134,12 +138,11 @@ impl<'a> Handles<'a> {
 }
 
 /// Adds a touch to the read of the same call that it goes on from.
-fn goes_on(out: &mut [Found], whole: usize, t: &Touch, file: FileId, page_bytes: u64) -> bool {
-    let Some(Found { op: Op::Read { bytes, .. }, needs: Some((of, first, pages)), .. }) = out.get_mut(whole)
-    else {
+fn goes_on(whole: &mut Found, file: Option<FileId>, t: &Touch, page_bytes: u64) -> bool {
+    let (Op::Read { bytes, .. }, Some((of, first, pages))) = (&mut whole.op, &mut whole.needs) else {
         return false;
     };
-    if *of != file || first.saturating_add(*pages) != t.first_page {
+    if Some(*of) != file || first.saturating_add(*pages) != t.first_page {
         return false;
     }
     *pages = pages.saturating_add(u64::from(t.pages));
@@ -147,46 +150,79 @@ fn goes_on(out: &mut [Found], whole: usize, t: &Touch, file: FileId, page_bytes:
     true
 }
 
-/// What has to be done before the start, and the accesses in the window, in order of time.
+/// What has to be done before the start, and the accesses in the window, in order of time. `around`: the usage of each
+/// file, where pages that were mapped around a fault count as touched with it.
 pub(super) fn of(
     recording: &Recording,
     ids: &HashMap<FileIdx, FileId>,
     window: Window,
+    around: Option<&[Usage]>,
 ) -> (Vec<Op>, Vec<Found>) {
     let mut handles = Handles::of(recording, ids);
     let mut out: Vec<Found> = Vec::new();
     // The reads that calls began with. A call that waits for its pages piece by piece is one read.
     let mut calls: HashMap<(u32, Nanos), usize> = HashMap::new();
-    for t in recording.touches.iter().flatten() {
-        let in_window = t.at >= window.start && t.at <= window.until;
-        if !in_window || t.kind == TouchKind::FaultAround {
+    let in_window = |t: &&Touch| window.holds(t.at);
+    for t in recording.touches.iter().flatten().filter(in_window) {
+        if t.kind == TouchKind::FaultAround {
             continue;
         }
-        let Some(file) = ids.get(&t.file).copied() else { continue };
-        if let Some(whole) = t.call.and_then(|call| calls.get(&(t.tid, call)).copied())
-            && goes_on(&mut out, whole, t, file, handles.page_bytes)
-        {
+        let before = t.call.and_then(|call| calls.get(&(t.tid, call)).copied());
+        let whole = before.and_then(|n| out.get_mut(n));
+        if whole.is_some_and(|whole| goes_on(whole, ids.get(&t.file).copied(), t, handles.page_bytes)) {
             continue;
         }
-        if let Some(op) = handles.touch(t) {
-            let needs = Some((file, t.first_page, u64::from(t.pages)));
-            if let Some(call) = t.call {
-                calls.insert((t.tid, call), out.len());
-            }
-            out.push(Found { at: t.at.0, tid: t.tid, op, needs });
+        if let Some(found) = found(&mut handles, t) {
+            t.call.into_iter().for_each(|call| drop(calls.insert((t.tid, call), out.len())));
+            out.push(found);
         }
     }
+    for t in around.map(|usage| first_around(recording, usage, window)).unwrap_or_default() {
+        out.extend(found(&mut handles, &t));
+    }
     let metadata = recording.fills.iter().flatten().filter(|f| f.in_tree && f.cause == FillCause::Metadata);
-    for f in metadata.filter(|f| f.at >= window.start && f.at <= window.until) {
+    for f in metadata.filter(|f| window.holds(f.at)) {
         if let Some(open) = handles.open(0, f.file) {
             let (offset, bytes) = (f.first_page.saturating_mul(handles.page_bytes), u64::from(f.pages));
             let op = Op::Read { open, offset, bytes: bytes.saturating_mul(handles.page_bytes) };
             out.push(Found { at: f.at.0, tid: f.tid, op, needs: None });
         }
     }
-    for a in recording.advice.iter().flatten().filter(|a| a.at >= window.start && a.at <= window.until) {
+    for a in recording.advice.iter().flatten().filter(|a| window.holds(a.at)) {
         out.extend(handles.asked(a).map(|op| Found { at: a.at.0, tid: a.tid, op, needs: None }));
     }
     out.sort_by_key(|found| found.at);
     (handles.setup, out)
+}
+
+fn found(handles: &mut Handles<'_>, t: &Touch) -> Option<Found> {
+    let file = *handles.ids.get(&t.file)?;
+    let op = handles.touch(t)?;
+    Some(Found { at: t.at.0, tid: t.tid, op, needs: Some((file, t.first_page, u64::from(t.pages))) })
+}
+
+/// Pages that were mapped around a fault and may have been needed, which nothing had touched before, as faults of one
+/// page each.
+fn first_around(recording: &Recording, usage: &[Usage], window: Window) -> Vec<Touch> {
+    let mut all: Vec<&Touch> = recording.touches.iter().flatten().filter(|t| window.holds(t.at)).collect();
+    // A fault comes before what is mapped around it.
+    all.sort_by_key(|t| (t.at, t.kind == TouchKind::FaultAround));
+    let mut seen: HashMap<FileIdx, LiveRuns> = HashMap::new();
+    let mut out = Vec::new();
+    for t in all {
+        let end = t.first_page.saturating_add(u64::from(t.pages));
+        let seen = seen.entry(t.file).or_default();
+        if t.kind != TouchKind::FaultAround {
+            seen.insert(&(t.first_page..end));
+            continue;
+        }
+        let range = t.first_page..end.min(t.first_page.saturating_add(MOST_AROUND));
+        let Some(used) = usage.get(t.file as usize) else { continue };
+        let new = seen.holes(&range);
+        for page in new.iter().flat_map(|hole| used.needed.within(hole)).flatten() {
+            out.push(Touch { first_page: page, pages: 1, kind: TouchKind::Fault, ..*t });
+        }
+        seen.insert(&range);
+    }
+    out
 }

@@ -143,12 +143,9 @@ impl Recorded {
 
     fn unused_pages(&self, read: &BTreeMap<FileId, Runs>) -> u64 {
         let none = Runs::default();
-        let unused = |(file, runs): (&FileId, &Runs)| {
-            if self.is_metadata(*file) {
-                return 0;
-            }
-            runs.minus(self.needed.get(file).unwrap_or(&none)).pages()
-        };
-        read.iter().map(unused).fold(0, u64::saturating_add)
+        let data = read.iter().filter(|(file, _)| !self.is_metadata(**file));
+        let unused =
+            |(file, runs): (&FileId, &Runs)| runs.minus(self.needed.get(file).unwrap_or(&none)).pages();
+        data.map(unused).fold(0, u64::saturating_add)
     }
 }

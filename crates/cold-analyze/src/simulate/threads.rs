@@ -39,13 +39,11 @@ pub(super) fn of(
     let main = main_thread(recording);
     let mut threads = Threads { of: HashMap::new(), events: 0 };
     for t in recording.threads.iter().filter(|t| t.in_tree && t.began <= window.until) {
-        let began = t.began.0.max(window.start.0);
-        threads.of.entry(t.tid).or_insert(Thread {
-            began,
-            start: Start::AtOnce,
-            steps: Vec::new(),
-            idle: Vec::new(),
-        });
+        threads.add(t.tid, t.began.0.max(window.start.0));
+    }
+    // Nobody saw these begin.
+    for tid in accesses.iter().map(|found| found.tid).chain(main) {
+        threads.add(tid, window.start.0);
     }
     let made = threads.made(recording, window);
     match known {
@@ -74,6 +72,11 @@ impl Threads {
     fn event(&mut self) -> Event {
         self.events += 1;
         Event(self.events)
+    }
+
+    fn add(&mut self, tid: u32, began: u64) {
+        let new = || Thread { began, start: Start::AtOnce, steps: Vec::new(), idle: Vec::new() };
+        self.of.entry(tid).or_insert_with(new);
     }
 
     fn step(&mut self, tid: u32, at: u64, step: Step) {

@@ -8,6 +8,7 @@ mod verify;
 
 use std::path::Path;
 
+use cold_analyze::replay;
 use cold_analyze::simulate::sweep::{Advice, Choice, Observed, Reader, Row, WINDOWS_KIB};
 use cold_analyze::simulate::{Recorded, WaitsKnown, Windows};
 use cold_model::Bytes;
@@ -79,7 +80,11 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
     for warning in &warnings {
         ui.warn(warning);
     }
-    let mut start = Recorded::of(&recording).map_err(|why| {
+    // Where faults were not exact, what was mapped around them counts as needed, as in reports.
+    let exact = recording.manifest.exact_need;
+    let start =
+        if exact { Recorded::of(&recording) } else { Recorded::at_most(&recording, &replay(&recording)) };
+    let mut start = start.map_err(|why| {
         Failure::from(why).hint("record the start again: sudo cold trace --exact-need -- COMMAND")
     })?;
     let plan = args.plan.as_ref().map(|name| plans::named(&args.store.store()?, name)).transpose()?;
@@ -145,8 +150,8 @@ fn notes(recording: &Recording, start: &Recorded) -> Vec<String> {
     let m = &recording.manifest;
     if !m.exact_need {
         notes.push(
-            "pages that the kernel mapped around a fault may have been needed, too: requests of small windows are \
-             at least these, unused bytes at most. A recording made with --exact-need tells"
+            "pages that the kernel mapped around a fault count as needed, though not all of them were: windows smaller \
+             than the recorded one read at most this. A recording made with --exact-need knows"
                 .to_owned(),
         );
     }

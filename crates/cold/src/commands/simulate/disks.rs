@@ -45,14 +45,14 @@ fn one(
 ) -> Result<NamedDisk, Failure> {
     match place {
         Place::Recorded => {
-            let cost = DeviceCost::of(recording).ok_or_else(|| {
-                let why = "this recording has too few requests to tell what its disk costs";
+            let cost = DeviceCost::of(recording).filter(DeviceCost::knows_sizes).ok_or_else(|| {
+                let why = "the requests of this recording are too few or too much alike to tell what its disk costs";
                 Failure::usage(why).hint("name a disk: --disk measured, or --disk sata-ssd")
             })?;
             Ok(NamedDisk {
                 name: "recorded".to_owned(),
                 source: "a line through the requests of this recording".to_owned(),
-                model: model_of(&cost, recording),
+                model: cost.disk(largest(recording)),
                 is_recorded: true,
             })
         }
@@ -106,15 +106,4 @@ fn measured(recording: &Recording, start: &Recorded, line: &mut Line<'_>) -> Res
 fn largest(recording: &Recording) -> u64 {
     let limits = recording.manifest.devices.iter().filter_map(|d| d.max_request.value());
     limits.map(|b| b.0).min().unwrap_or(Model::default().largest)
-}
-
-fn model_of(cost: &DeviceCost, recording: &Recording) -> Model {
-    Model {
-        latency_ns: cost.per_request as u64,
-        channel_bandwidth: (cost.per_byte > 0.0).then(|| (1e9 / cost.per_byte) as u64),
-        bandwidth: Some(cost.bandwidth as u64),
-        channels: 32,
-        largest: largest(recording),
-        ..Model::default()
-    }
 }
