@@ -173,7 +173,9 @@ pub(super) fn of(
             continue;
         }
         if let Some(found) = found(&mut handles, t) {
-            t.call.into_iter().for_each(|call| drop(calls.insert((t.tid, call), out.len())));
+            if let Some(call) = t.call {
+                calls.insert((t.tid, call), out.len());
+            }
             out.push(found);
         }
     }

@@ -2,11 +2,13 @@
 
 use std::fmt;
 
+use cold_model::pages::Runs;
 use cold_model::recording::Recording;
 use cold_model::{Bytes, Nanos};
 use cold_sim::Policy;
 use cold_sim::disk::Model;
 use cold_sim::engine::{Error, Kind, Replay, Times};
+use cold_sim::op::FileId;
 use serde::Serialize;
 
 use super::{Helper, Recorded, Setting, Simulated, Windows};
@@ -61,6 +63,21 @@ pub struct Row {
     pub path: Times,
     /// The time divided by that of today's choice on the same disk.
     pub ratio: f64,
+    /// What of it belongs to the files that were asked about.
+    pub part: Option<Part>,
+}
+
+/// What of a row belongs to some of the files.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// Requests that begin with one of their pages.
+    pub requests: u64,
+    /// Bytes of their pages that were read.
+    pub read: Bytes,
+    /// Those that nothing needed.
+    pub unused: Bytes,
+    /// Waiting for their pages, of all threads added up.
+    pub waited: Nanos,
 }
 
 /// What was recorded, in the same units.
@@ -133,7 +150,7 @@ impl Recorded {
     }
 
     /// All choices on a disk, today's first, the others by time. Those that need a plan are left out without one.
-    /// `begins` hears of each before it is simulated.
+    /// `files` are asked about besides. `begins` hears of each before it is simulated.
     ///
     /// # Errors
     /// See [`Recorded::simulate`].
@@ -142,6 +159,7 @@ impl Recorded {
         choices: &[Choice],
         disk: &Model,
         plan: Option<&Replay>,
+        files: &[FileId],
         mut begins: impl FnMut(&Choice),
     ) -> Result<Vec<Row>, Error> {
         let today = self.today();
@@ -151,12 +169,30 @@ impl Recorded {
             let Some(setting) = self.setting(choice, disk, plan) else { continue };
             begins(choice);
             let base = rows.first().map(|r| r.time);
-            rows.push(row(*choice, &self.simulate(&setting)?, base));
+            let simulated = self.simulate(&setting)?;
+            let part = (!files.is_empty()).then(|| self.part(&simulated, files));
+            rows.push(Row { part, ..row(*choice, &simulated, base) });
         }
         if let Some((_, others)) = rows.split_first_mut() {
             others.sort_by_key(|r| (r.time, r.read, r.requests));
         }
         Ok(rows)
+    }
+
+    fn part(&self, simulated: &Simulated, files: &[FileId]) -> Part {
+        let none = Runs::default();
+        let mut part = Part { requests: 0, read: Bytes(0), unused: Bytes(0), waited: Nanos(0) };
+        for id in files {
+            let read = simulated.read.get(id).unwrap_or(&none);
+            let unused = read.minus(self.needed.get(id).unwrap_or(&none));
+            let bytes = |pages: &Runs| Bytes(pages.pages().saturating_mul(self.page_bytes));
+            let sums = simulated.outcome.files.get(id.0 as usize).copied().unwrap_or_default();
+            part.requests = part.requests.saturating_add(sums.requests);
+            part.read = Bytes(part.read.0.saturating_add(bytes(read).0));
+            part.unused = Bytes(part.unused.0.saturating_add(bytes(&unused).0));
+            part.waited = Nanos(part.waited.0.saturating_add(sums.waited_ns));
+        }
+        part
     }
 
     /// It names what is recorded in other words.
@@ -231,6 +267,7 @@ fn row(choice: Choice, simulated: &Simulated, base: Option<Nanos>) -> Row {
         time: simulated.time,
         path: simulated.outcome.path,
         ratio: simulated.time.0 as f64 / base.0.max(1) as f64,
+        part: None,
     }
 }
 

@@ -12,10 +12,11 @@ use cold_analyze::replay;
 use cold_analyze::simulate::sweep::{Advice, Choice, Observed, Reader, Row, WINDOWS_KIB};
 use cold_analyze::simulate::{Recorded, WaitsKnown, Windows};
 use cold_model::Bytes;
-use cold_model::recording::Recording;
+use cold_model::recording::{FileIdx, Recording};
 use cold_prefetch::predict::Asked;
 use cold_sim::Policy;
 use cold_sim::engine::Replay;
+use cold_sim::op::FileId;
 
 use crate::commands::prefetch::plans;
 use crate::commands::report::load::{self, Raw};
@@ -93,10 +94,12 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
     if asked.is_some() {
         choices.push(Choice { reader: Reader::Plan, ..start.today() });
     }
+    let files =
+        args.file.as_ref().map(|text| files_with(&recording, &start, text)).transpose()?.unwrap_or_default();
     let mut disks = Vec::new();
     for disk in disks::all(args, &recording, &start, line)? {
         let begins = |choice: &Choice| line.step(&format!("{}: {choice}", disk.name));
-        let rows = start.sweep(&choices, &disk.model, asked.as_ref().map(|a| &a.replay), begins)?;
+        let rows = start.sweep(&choices, &disk.model, asked.as_ref().map(|a| &a.replay), &files, begins)?;
         let as_recorded = start.as_recorded(&disk.model)?;
         disks.push(OnDisk { advice: start.advice(&rows), disk, rows, as_recorded });
     }
@@ -104,6 +107,20 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
     notes.extend(asked.as_ref().and_then(left_out));
     let replay = asked.map(|a| a.replay);
     Ok(Simulation { name, observed: Observed::of(&recording), recording, start, disks, replay, notes })
+}
+
+/// Those whose path has this text.
+fn files_with(recording: &Recording, start: &Recorded, text: &str) -> Result<Vec<FileId>, Failure> {
+    let has = |name: &FileIdx| {
+        let path = recording.files.get(*name as usize).and_then(|f| f.path.as_deref());
+        path.is_some_and(|path| path.contains(text))
+    };
+    let ids = (0..).map(FileId).zip(&start.names).filter(|(_, name)| has(name)).map(|(id, _)| id);
+    let ids: Vec<FileId> = ids.collect();
+    if ids.is_empty() {
+        return Err(Failure::usage(format!("no file that the start needs has {text:?} in its path")));
+    }
+    Ok(ids)
 }
 
 /// What is tried: each policy, Linux with each window.

@@ -31,6 +31,7 @@ mod ready;
 mod reference;
 mod report;
 mod results;
+mod simulate;
 mod snapshots;
 mod spawn;
 mod trace;

@@ -56,6 +56,10 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) store: StorePlace,
 
+    /// Figures of the files with this text in their path, instead of all: requests, bytes, waits of all threads
+    #[arg(long, value_name = "TEXT", conflicts_with = "verify", help_heading = "Results")]
+    pub(crate) file: Option<String>,
+
     /// Table and advice as one JSON document on stdout instead of text
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,

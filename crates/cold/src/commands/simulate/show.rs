@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use cold_analyze::simulate::Windows;
-use cold_analyze::simulate::sweep::{Reader, Row, kind_words};
+use cold_analyze::simulate::sweep::{Part, Reader, Row, kind_words};
 use cold_model::figures::{count, plural};
 use cold_model::{Bytes, Shown as _};
 use cold_sim::Policy;
@@ -44,11 +44,13 @@ fn cells(s: &Simulation, row: &Row, today: bool) -> Vec<String> {
         (true, None) => format!("{}: today", row.choice),
         (false, _) => row.choice.to_string(),
     };
+    let all = Part { requests: row.requests, read: row.read, unused: row.unused, waited: row.stall };
+    let shown = row.part.unwrap_or(all);
     vec![
-        count(row.requests),
-        row.read.to_string(),
-        row.unused.to_string(),
-        row.stall.to_string(),
+        count(shown.requests),
+        shown.read.to_string(),
+        shown.unused.to_string(),
+        shown.waited.to_string(),
         row.time.to_string(),
         format!("{:.2}", row.ratio),
         setting,
@@ -142,6 +144,7 @@ pub(super) fn json(s: &Simulation) -> Value {
             "time_ns": r.time,
             "ratio": r.ratio,
             "path_ns": path,
+            "files": r.part,
         })
     };
     let disks: Vec<Value> = s

@@ -70,11 +70,11 @@ fn compared(v: &Verified) -> u64 {
 }
 
 fn show(ui: &Ui, v: &Verified, kernel: &str) {
-    let mut table = Table::new(&["OPERATIONS", "DIFFER", "BY TIMING", "POLICY"]);
+    let mut table = Table::new(&["OPERATIONS", "SERIES THAT DIFFER", "BY TIMING", "POLICY"]);
     let mut rows: Vec<&Followed> = v.followed.iter().collect();
     rows.sort_by_key(|f| f.differences.len());
     for f in rows {
-        let series = plural(f.differences.len() as u64, "series");
+        let series = count(f.differences.len() as u64);
         table.row(vec![count(f.operations), series, count(f.timing), f.policy.to_string()], Vec::new());
     }
     table.lines(width()).into_iter().for_each(|line| ui.line(line));
@@ -98,7 +98,7 @@ fn show(ui: &Ui, v: &Verified, kernel: &str) {
         )),
     }
     if v.void > 0 {
-        ui.warn(format!("{} given up: others dropped pages meanwhile", plural(v.void, "series")));
+        ui.warn(format!("{} of the series given up: others dropped pages meanwhile", count(v.void)));
     }
 }
 

@@ -1,0 +1,188 @@
+//! `cold simulate`: recorded starts under other settings, and which policy this kernel follows.
+
+use std::fs;
+
+use cold_model::recording::manifest::{FORMAT, VERSION};
+use cold_model::recording::{FillCause, TouchKind};
+use cold_model::sample;
+use serde_json::Value;
+
+use crate::support::*;
+
+/// A recording of three faults, of which each brought four pages.
+fn small(place: &Sandbox, name: &str) {
+    let mut r = sample::empty();
+    (r.manifest.format, r.manifest.version) = (FORMAT.to_owned(), VERSION);
+    r.manifest.ready = Some(cold_model::Known::Value(sample::ms(100)));
+    let file = r.file("/data", 100 * 4096);
+    for (at, page) in [(10, 8), (20, 40), (30, 80)] {
+        r.touch(at, file, page..page + 1, TouchKind::Fault);
+        r.fill(at, file, page..page + 4, FillCause::DemandFault);
+        r.request(at, 2, file, page..page + 4);
+    }
+    cold_recording::write(&place.path(name), &r).unwrap();
+}
+
+fn document(place: &Sandbox, args: &[&str]) -> Value {
+    place.cold(["simulate"].iter().chain(args).chain(&["--json"])).run().expect(0).json()
+}
+
+fn row<'a>(document: &'a Value, disk: usize, wanted: impl Fn(&Value) -> bool) -> &'a Value {
+    let rows = document["disks"][disk]["rows"].as_array().unwrap();
+    rows.iter().find(|r| wanted(r)).unwrap_or_else(|| panic!("{document}"))
+}
+
+#[test]
+fn a_recording_from_elsewhere_is_simulated_by_anybody_on_the_disks_that_are_named() {
+    let place = Sandbox::for_all();
+    small(&place, "r.cold");
+    let args = ["r.cold", "--policy", "nothing,whole,exact", "--disk", "hdd,fast"];
+    let told = document(&place, &args);
+    assert_eq!(told["format"], "coldstart-simulation");
+    for disk in [0, 1] {
+        let of = |policy: &str| row(&told, disk, |r| r["policy"] == policy);
+        assert_eq!(
+            (of("nothing")["requests"].as_u64(), of("nothing")["read_bytes"].as_u64()),
+            (Some(3), Some(3 * 4096))
+        );
+        assert_eq!(of("whole")["read_bytes"], 100 * 4096);
+        assert_eq!(of("whole")["unused_bytes"], 97 * 4096);
+        let exact = row(&told, disk, |r| r["reader"] == "exact");
+        assert_eq!((&exact["read_bytes"], &exact["unused_bytes"]), (&Value::from(3 * 4096), &Value::from(0)));
+        let today = &told["disks"][disk]["rows"][0];
+        assert_eq!((&today["ratio"], &today["reader"]), (&Value::from(1.0), &Value::from("kernel")));
+    }
+    // Three moves of heads take longer than none.
+    let time = |disk: usize| row(&told, disk, |r| r["policy"] == "nothing")["time_ns"].as_u64().unwrap();
+    assert!(time(0) > time(1) + 3_000_000, "{} and {}", time(0), time(1));
+
+    let text = place.cold(["simulate"].iter().chain(&args)).run().expect(0).stdout;
+    for words in ["REQUESTS", "hdd", "exactly what is needed", "today", "--exact-need"] {
+        assert!(text.contains(words), "{words} in {text}");
+    }
+    let page = ["--html", "a.html", "--svg", "a.svg"];
+    place.cold(["simulate"].iter().chain(&args).chain(&page)).run().expect(0);
+    let html = fs::read_to_string(place.path("a.html")).unwrap();
+    let svg = fs::read_to_string(place.path("a.svg")).unwrap();
+    assert!(html.contains("Which pages when") && html.contains(">data<"), "{html}");
+    assert!(svg.contains("simulated: ") && svg.ends_with("</svg>\n"), "{svg}");
+}
+
+#[test]
+fn wrong_usage_says_what_there_is() {
+    let place = Sandbox::for_all();
+    small(&place, "r.cold");
+    for (args, says) in [
+        (&["simulate"][..], "required"),
+        (&["simulate", "r.cold", "--policy", "solaris"], "linux-6.18"),
+        (&["simulate", "r.cold", "--disk", "floppy"], "sata-ssd"),
+        (&["simulate", "r.cold", "--read-ahead-kb", "8..4"], "no range"),
+        (&["simulate", "r.cold", "--html", "no/where.html"], "no directory"),
+        (&["simulate", "r.cold", "--disk", "measured"], "not on this machine"),
+        // Three requests tell nothing of a disk.
+        (&["simulate", "r.cold"], "--disk"),
+        (&["simulate", "r.cold", "--verify"], "cannot be used"),
+        (&["simulate", "--operations", "5"], "required"),
+        (&["simulate", "--verify", "--policy", "exact"], "no policy to verify"),
+    ] {
+        let ran = place.cold(args).run().expect(2);
+        assert!(ran.stderr.contains(says), "{args:?}: {}", ran.stderr);
+    }
+    place.cold(["simulate", "missing.cold", "--disk", "fast"]).run().expect(1);
+}
+
+mod root {
+    use cold_model::Bytes;
+    use cold_model::bench::Taint;
+    use cold_testbed::disk::{FileSystem, Options, Preset};
+    use cold_testbed::ways::{Access, PAGES, WAYS, Way};
+    use cold_testbed::{SlowDisk, need_root};
+
+    use super::*;
+    use crate::trace::recorded;
+
+    fn disk() -> SlowDisk {
+        let size = Bytes(200 << 20);
+        let options =
+            Options { preset: Preset::Fast, size, file_system: FileSystem::Ext4, mount: None, backing: None };
+        SlowDisk::with(&options).unwrap()
+    }
+
+    /// A start is recorded with exact needs, where the kernel reads page by page; the model then says what the same start
+    /// reads as usual, and the kernel is asked.
+    #[test]
+    fn what_an_exact_recording_predicts_is_what_the_usual_start_reads() {
+        if !need_root() {
+            return;
+        }
+        let _machine = alone();
+        let place = Sandbox::new();
+        let disk = disk();
+        let dir = disk.mount_point().join("ways");
+        fs::create_dir(&dir).unwrap();
+        let usual = |way: &&Way| matches!(way.kind, Access::Mapped | Access::Read) && !way.writes();
+        for way in WAYS.iter().filter(usual) {
+            data(dir.join(way.name), (PAGES * PAGE) as usize);
+        }
+        let subject = place.subject();
+        let command = ["--evict", "files", "--", &subject, "ways", dir.to_str().unwrap()];
+        let trace = |name: &str, flags: &[&str]| {
+            let first = ["trace", "--overwrite", "-o", name];
+            place.cold(first.iter().chain(flags).chain(&command)).run().expect(0);
+            let r = recorded(&place, name);
+            let thrown_out =
+                |t: &&Taint| matches!(t, Taint::CachesDropped { .. } | Taint::PagesReclaimed { .. });
+            match r.manifest.disqualified_by.iter().find(thrown_out) {
+                Some(taint) => Err(format!("{taint:?}")),
+                None => Ok(()),
+            }
+        };
+        let (predicted, seen) = attempts(|| {
+            trace("exact.cold", &["--exact-need"])?;
+            trace("usual.cold", &[])?;
+            let exact = document(&place, &["exact.cold", "--disk", "fast", "--policy", "nothing,exact"]);
+            let usual = document(&place, &["usual.cold", "--disk", "fast", "--policy", "nothing"]);
+            // The model of the one start as it usually is, and what the kernel read in the other.
+            let both = [("requests", "requests"), ("read_bytes", "read")].map(|(of_row, of_recording)| {
+                let model = exact["disks"][0]["rows"][0][of_row].as_f64().unwrap();
+                (model, usual["recorded"][of_recording].as_f64().unwrap())
+            });
+            // The program's own libraries are in others' use: how much of them is read differs from start to start.
+            if both.iter().any(|(model, kernel)| (model / kernel - 1.0).abs() > 0.05) {
+                return Err(format!("model and kernel: {both:?}"));
+            }
+            Ok((exact, usual))
+        });
+        assert_eq!(predicted["exact_need"], true);
+        assert_eq!(seen["exact_need"], false);
+        let exact = row(&predicted, 0, |r| r["reader"] == "exact");
+        assert_eq!(exact["unused_bytes"], 0);
+        let nothing = row(&predicted, 0, |r| r["policy"] == "nothing");
+        let ratio = nothing["ratio"].as_f64().unwrap();
+        assert!(ratio > 1.0, "page by page is slower: {ratio}");
+    }
+
+    #[test]
+    fn the_policy_of_this_kernel_is_named() {
+        if !need_root() {
+            return;
+        }
+        let _machine = alone();
+        let place = Sandbox::new();
+        let disk = disk();
+        let dir = disk.mount_point().to_str().unwrap();
+        let told = attempts(|| {
+            let ran =
+                place.cold(["simulate", "--verify", "--operations", "2000", "--dir", dir, "--json"]).run();
+            if ran.code() == 4 {
+                return Err(ran.stderr);
+            }
+            Ok(ran.expect(0).json())
+        });
+        let follows = told["follows"].as_array().unwrap();
+        assert!(follows.iter().all(|p| p.as_str().unwrap().starts_with("linux-")), "{told}");
+        let windows = told["policies"].as_array().unwrap().iter().find(|p| p["policy"] == "windows").unwrap();
+        assert!(windows["series_that_differ"].as_u64().unwrap() > 0, "{windows}");
+        assert!(fs::read_dir(dir).unwrap().all(|e| e.unwrap().file_name() == "lost+found"), "files are left");
+    }
+}
