@@ -181,15 +181,12 @@ fn found_around(handles: &mut Handles<'_>, t: &Touch, pages: Range, out: &mut Ve
     let mut map = |page| handles.map(t.pid, t.file, page, t.at.0);
     let whole = map(pages.start).filter(|first| map(pages.end.saturating_sub(1)) == Some(*first));
     for page in pages {
-        match whole.zip(handles.ids.get(&t.file)) {
-            Some((map, file)) => {
-                let op = Op::Touch { map, page, write: false };
-                out.push(Found { at: t.at.0, tid: t.tid, op, needs: Some((*file, page, 1)) });
-            }
-            None => {
-                let one = Touch { first_page: page, pages: 1, kind: TouchKind::Fault, ..*t };
-                out.extend(found(handles, &one));
-            }
+        if let Some((map, file)) = whole.zip(handles.ids.get(&t.file)) {
+            let op = Op::Touch { map, page, write: false };
+            out.push(Found { at: t.at.0, tid: t.tid, op, needs: Some((*file, page, 1)) });
+        } else {
+            let one = Touch { first_page: page, pages: 1, kind: TouchKind::Fault, ..*t };
+            out.extend(found(handles, &one));
         }
     }
 }
