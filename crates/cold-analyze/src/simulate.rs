@@ -14,7 +14,9 @@
 
 mod accesses;
 mod outcome;
+mod picture;
 mod places;
+pub mod sweep;
 #[cfg(test)]
 mod tests;
 mod threads;
@@ -74,6 +76,8 @@ pub enum WaitsKnown {
 pub struct Recorded {
     /// Threads, the first one first.
     pub tasks: Vec<Task>,
+    /// Their ids in the recording.
+    pub threads: Vec<u32>,
     /// What their times are made of.
     pub waits_known: WaitsKnown,
     /// The recording's file of each [`FileId`]; those of [`Recorded::add`] come behind them.
@@ -90,16 +94,36 @@ pub struct Recorded {
     pub processors: usize,
     /// Bytes of a page.
     pub page_bytes: u64,
+    /// Pages of folios and faults on the recorded machine, with the usual window of faults.
+    pub pages: cold_sim::Machine,
+    /// Pages that a fault mapped around itself during the recording.
+    fault_around: u64,
     files: Vec<OnDisk>,
     /// The whole disk behind each disk of the layout; `None` where no device is known.
     disks: Vec<Option<Dev>>,
     added: BTreeMap<PathBuf, FileId>,
 }
 
+/// Which read-ahead windows a start is simulated with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Windows {
+    /// Those of the machine, as they are when nobody records exact needs.
+    #[default]
+    Usual,
+    /// Those in force during the recording, as is the window in which faults map neighbours: to compare the model with
+    /// what was recorded.
+    Recorded,
+    /// The same for all files.
+    Of(Bytes),
+}
+
 /// A file, and the type of its file system, where that decides the size of folios.
 #[derive(Debug, Clone)]
 struct OnDisk {
+    /// With the window of the recording.
     file: SimFile,
+    /// Pages of the window that it has when nobody records.
+    usual_window: u64,
     /// The device itself, for the metadata of its file system.
     metadata: bool,
     system: Option<String>,
@@ -147,16 +171,21 @@ impl Recorded {
             (None, Some(_)) => WaitsKnown::Storage,
             (None, None) => WaitsKnown::None,
         };
-        let mut tasks = threads::of(recording, accesses, window, waits_known);
+        let (threads, mut tasks): (Vec<u32>, Vec<Task>) =
+            threads::of(recording, accesses, window, waits_known).into_iter().unzip();
         match tasks.first_mut() {
             Some(first) => drop(first.steps.splice(0..0, setup.into_iter().map(Step::Access))),
             None => tasks.push(Task { start: Start::AtOnce, steps: Vec::new() }),
         }
         let bytes = places::bytes(recording, &names, page_bytes);
+        let machine = &recording.manifest.machine;
+        let pages = cold_sim::Machine::of(page_bytes, machine.architecture == "aarch64");
+        let around = recording.manifest.fault_around.value().map(|b| b.0);
         let version = LinuxVersion::of_release(&recording.manifest.machine.kernel);
         let (layout, disks) = places::of(recording, &names, &bytes, page_bytes);
         Ok(Self {
             tasks,
+            threads,
             waits_known,
             cached: cached(recording, &ids, &needed),
             layout,
@@ -171,6 +200,8 @@ impl Recorded {
                 .collect(),
             names,
             needed,
+            pages,
+            fault_around: around.map_or(pages.fault_around, |bytes| (bytes / page_bytes).max(1)),
             page_bytes,
         })
     }
@@ -200,14 +231,18 @@ impl Recorded {
         self.files.get(file.0 as usize).is_some_and(|f| f.metadata)
     }
 
-    /// The files as a policy sees them, with a read-ahead window of so many bytes; `None`: each file system's own.
-    pub fn files(&self, policy: Policy, window: Option<Bytes>) -> Vec<SimFile> {
+    /// The files as a policy sees them, with these read-ahead windows.
+    pub fn files(&self, policy: Policy, windows: Windows) -> Vec<SimFile> {
         let large = |system: &str| match policy {
             Policy::Linux(version) => version.has_large_folios(system),
             _ => false,
         };
         let of = |f: &OnDisk| SimFile {
-            window_pages: window.map_or(f.file.window_pages, |w| w.0 / self.page_bytes),
+            window_pages: match windows {
+                Windows::Usual => f.usual_window,
+                Windows::Recorded => f.file.window_pages,
+                Windows::Of(bytes) => bytes.0 / self.page_bytes,
+            },
             large_folios: f.system.as_deref().is_some_and(large),
             ..f.file
         };
@@ -237,8 +272,9 @@ fn recorded_file(recording: &Recording, index: FileIdx, bytes: u64, page_bytes: 
 fn on_disk(recording: &Recording, dev: Dev, bytes: u64, page_bytes: u64) -> OnDisk {
     let system = recording.manifest.file_systems.iter().find(|fs| fs.dev == dev);
     let window = system.and_then(|fs| fs.read_ahead.value().copied()).map_or(WINDOW, |b| b.0);
-    let largest =
-        places::device(recording, dev).and_then(|d| d.max_request.value().copied()).map_or(LARGEST, |b| b.0);
+    let device = places::device(recording, dev);
+    let usual = device.and_then(|d| d.usual_read_ahead).map_or(window, |b| b.0);
+    let largest = device.and_then(|d| d.max_request.value().copied()).map_or(LARGEST, |b| b.0);
     // Where data go through the journal, ext4 keeps them in single pages.
     let plain = system.filter(|fs| !fs.options.split(',').any(|option| option == "data=journal"));
     OnDisk {
@@ -248,6 +284,7 @@ fn on_disk(recording: &Recording, dev: Dev, bytes: u64, page_bytes: u64) -> OnDi
             io_pages: largest / page_bytes,
             large_folios: false,
         },
+        usual_window: usual / page_bytes,
         metadata: false,
         system: plain.map(|fs| fs.kind.clone()),
     }

@@ -33,7 +33,7 @@ use policy::Policy;
 use state::Preparer;
 
 pub use around::Around;
-pub use exact::{ExactNeed, window as fault_around};
+pub use exact::{ExactNeed, TurnedOff, window as fault_around};
 
 /// What happens, for whoever shows it. Times and results are in the report; this is for waiting people.
 pub trait Progress {

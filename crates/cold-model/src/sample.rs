@@ -91,6 +91,7 @@ pub fn empty() -> Recording {
         model: None,
         rotational: Known::Value(false),
         read_ahead: Known::Value(kib(128)),
+        usual_read_ahead: None,
         max_request: Known::Value(kib(1280)),
         scheduler: Known::Value("none".to_string()),
         size: Known::Value(Bytes(1 << 30)),
@@ -164,6 +165,7 @@ impl Recording {
             major: None,
             ip: None,
             stack: None,
+            call: None,
         };
         put(&mut self.touches, row)
     }

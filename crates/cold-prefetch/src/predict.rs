@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use cold_analyze::simulate::{Helper, OPENS, Recorded, Setting, Simulated};
+use cold_analyze::simulate::{Helper, OPENS, Recorded, Setting, Simulated, Windows};
 use cold_model::Bytes;
 use cold_model::recording::{self, Recording};
 use cold_plan::identity::build_id_of;
@@ -69,7 +69,7 @@ pub fn predict(
     let Asked { replay, left_out, untouched } = asked(plan, recording, start);
     let setting = Setting {
         policy: start.policy,
-        window: None,
+        windows: Windows::Usual,
         disk,
         seed: 0,
         helper: Helper::None,

@@ -247,7 +247,11 @@ fn decoded<R>(table: &Table<R>, file: File) -> std::result::Result<Vec<R>, Strin
 
 fn same_schema<R>(table: &Table<R>, found: &Type) -> std::result::Result<(), String> {
     let expected = schema(table).map_err(|e| e.to_string())?;
-    if !found.is_group() || found.get_fields() != expected.get_fields() {
+    // Later versions add columns at the end, which may be empty.
+    let fields = if found.is_group() { found.get_fields() } else { &[] };
+    let (known, new) = expected.get_fields().split_at_checked(fields.len()).unwrap_or_default();
+    let older = new.iter().all(|field| field.is_optional());
+    if fields.is_empty() || known != fields || !older {
         return Err("its columns are not those of the format".to_owned());
     }
     Ok(())
@@ -276,8 +280,12 @@ fn read_group<R>(
     let mut columns = Vec::with_capacity(table.columns.len());
     for (n, column) in table.columns.iter().enumerate() {
         let name = column.about.name;
+        if n >= group.num_columns() {
+            columns.push(None);
+            continue;
+        }
         let reader = group.get_column_reader(n).map_err(|e| format!("{name}: {e}"))?;
-        columns.push(read_column(&column.about, reader, count).map_err(|e| format!("{name}: {e}"))?);
+        columns.push(Some(read_column(&column.about, reader, count).map_err(|e| format!("{name}: {e}"))?));
     }
     rows.reserve(count);
     for _ in 0..count {
@@ -286,6 +294,7 @@ fn read_group<R>(
         let mut next = || {
             let Some((column, values)) = left.next() else { return Err("a column is missing".to_owned()) };
             let about = &column.about;
+            let Some(values) = values else { return Ok(Value::Null) };
             let value = values.next(about, text).map_err(|e| format!("{}, row {number}: {e}", about.name))?;
             match (about.kind, &value) {
                 (ColumnKind::Id, Value::Int(v)) if usize::try_from(*v) != Ok(number) => {

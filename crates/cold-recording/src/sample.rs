@@ -208,6 +208,7 @@ fn device() -> Device {
         model: Some("Sample Disk".to_owned()),
         rotational: Known::Value(false),
         read_ahead: Known::Value(Bytes(128 << 10)),
+        usual_read_ahead: None,
         max_request: Known::Value(Bytes(256 << 10)),
         scheduler: Known::Value("none".to_owned()),
         size: Known::Value(Bytes(64 << 30)),

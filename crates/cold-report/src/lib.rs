@@ -2,6 +2,7 @@
 //! and a page and a picture of a [`recording`].
 //!
 //! [`probe`] draws the charts of experiments.
+//! A start under other settings ([`simulate`]) has curves, a table and pictures of pages.
 //! A series of starts ([`spawn`]) has its own picture and page.
 //!
 //! A recording is also written for two viewers: [`perfetto`] and [`firefox`].
@@ -21,6 +22,7 @@ pub mod plan;
 pub mod probe;
 pub mod recording;
 pub mod scene;
+pub mod simulate;
 pub mod spawn;
 pub mod svg;
 pub mod terminal;

@@ -25,5 +25,5 @@ mod tests;
 
 pub use self::core::run;
 pub use input::{Costs, Event, Input, Machine, Start, Step, Task};
-pub use outcome::{Error, FileReads, Kind, Outcome, Sent, TaskTimes, Times};
+pub use outcome::{Done, Error, FileReads, Filled, Kind, Outcome, Sent, TaskTimes, Times};
 pub use replay::{Gate, PlanStep, Replay};

@@ -17,9 +17,11 @@ mod cache;
 mod cached;
 mod linux;
 mod mapping;
+mod names;
 mod policy;
 mod sparse;
 
 pub use cache::{Cache, Machine, SimFile};
 pub use linux::LinuxVersion;
+pub use names::Names;
 pub use policy::{Placed, Policy};

@@ -4,11 +4,12 @@
 //! It is no strict bound: a disk that serves in order of arrival can be faster with another order, and where
 //! requests are dear a hole read along is cheaper than exactness. `cold_prefetch::bound` is one.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use crate::disk::{Disk, Layout};
 use crate::engine::{Costs, Error, Event, Gate, Input, Machine, PlanStep, Replay, run};
-use crate::op::{Access, FileId, MapId, Op, OpenId, PageCache, PageRead, Progress};
+use crate::names::Names;
+use crate::op::{Access, FileId, Op, OpenId, PageCache, PageRead, Progress};
 
 /// Open files of the helper count from here down.
 const OPENS: u32 = u32::MAX;
@@ -32,40 +33,6 @@ pub fn plan(input: &Input<'_>, processors: usize, most_pages: u64, opens: Event)
     run(&Input { replay: Some(&plan), ..*input }, &machine, &mut needs, warm)?;
     plan.steps = needs.steps(most_pages.max(1));
     Ok(plan)
-}
-
-/// Which file an open file and a mapping belong to.
-#[derive(Debug, Default)]
-struct Names {
-    opens: HashMap<OpenId, FileId>,
-    maps: HashMap<MapId, FileId>,
-}
-
-impl Names {
-    fn hear(&mut self, op: &Op) {
-        match *op {
-            Op::Open { open, file } => drop(self.opens.insert(open, file)),
-            Op::Map { map, open, .. } => {
-                if let Some(file) = self.opens.get(&open) {
-                    self.maps.insert(map, *file);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// The pages that an operation cannot do without: file, first page, and the one behind the last.
-    fn needed(&self, op: &Op, layout: &Layout) -> Option<(FileId, u64, u64)> {
-        let (file, first, end) = match *op {
-            Op::Touch { map, page, .. } => (*self.maps.get(&map)?, page, page.saturating_add(1)),
-            Op::Read { open, offset, bytes } if bytes > 0 => {
-                let end = offset.saturating_add(bytes).div_ceil(layout.page_bytes());
-                (*self.opens.get(&open)?, offset / layout.page_bytes(), end)
-            }
-            _ => return None,
-        };
-        Some((file, first, end.min(layout.pages(file)))).filter(|(_, first, end)| first < end)
-    }
 }
 
 /// A cache in which everything is there, and which writes down what is needed.
@@ -125,6 +92,7 @@ mod tests {
     use crate::Cache;
     use crate::disk::{Limit, Model, Unit};
     use crate::engine::{Outcome, Start, Step, Task};
+    use crate::op::MapId;
 
     const PAGE: u64 = 4096;
     const MS: u64 = 1_000_000;

@@ -27,6 +27,7 @@ pub(crate) const LAST: usize = 998;
   cold bench -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/p.html
   cold bench --states cold,light,warm -- python3 -c 'import json'
   cold trace -- python3 -c 'import json'       then: cold report python3.cold
+  cold simulate python3.cold                   the same start with other windows, systems, disks
   cold prefetch learn -- python3 -c 'import json'     then: cold launch -- python3 …
   cold cache show --holders /usr/lib/firefox-esr
   cold probe table                             mapped, buffered or direct: which is faster here
@@ -48,6 +49,8 @@ pub(crate) enum Command {
     Trace(Box<commands::trace::Args>),
     /// Tell what a recording says: text, HTML, SVG, CSV, Perfetto, Firefox Profiler
     Report(commands::report::Args),
+    /// Work out the same start under another read-ahead, another system's rules, on another disk
+    Simulate(commands::simulate::Args),
     /// Learn which pages a start needs, keep them as a plan, prove that the plan helps
     Prefetch(commands::prefetch::Args),
     /// Start a program and read ahead the pages of its plan

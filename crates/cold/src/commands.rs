@@ -8,6 +8,7 @@ pub(crate) mod launch;
 pub(crate) mod prefetch;
 pub(crate) mod probe;
 pub(crate) mod report;
+pub(crate) mod simulate;
 pub(crate) mod spawn;
 pub(crate) mod trace;
 
@@ -25,6 +26,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
             | Command::Cache(_)
             | Command::Prefetch(_)
             | Command::Probe(_)
+            | Command::Simulate(_)
             | Command::Spawn(_)
     ) {
         leftovers::repair(ui);
@@ -33,6 +35,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
         Command::Bench(args) => bench::run(&args, ui),
         Command::Trace(args) => trace::run(&args, ui),
         Command::Report(args) => report::run(&args, ui),
+        Command::Simulate(args) => simulate::run(&args, ui),
         Command::Spawn(args) => spawn::run(&args, ui),
         Command::Cache(args) => cache::run(args, ui),
         Command::Launch(args) => launch::run(&args, ui),

@@ -14,7 +14,7 @@ use cold_sim::disk::Model;
 use super::{Facts, few, for_cached_data, worth};
 use crate::cost::DeviceCost;
 use crate::model::Suggestion;
-use crate::simulate::{Helper, Recorded, Setting, WaitsKnown};
+use crate::simulate::{Helper, Recorded, Setting, WaitsKnown, Windows};
 use crate::waits::sum;
 
 /// Windows that are tried besides the present one: Linux' default, a quarter and four times of it. Between them times
@@ -190,10 +190,10 @@ impl Sweep {
 
 /// The start with the windows in force, and with each of others; `None` where the recording contradicts itself.
 fn simulated(start: &Recorded, disk: &Model, others: &[Bytes]) -> Vec<Option<Figures>> {
-    let one = |window: Option<Bytes>| {
+    let one = |windows: Windows| {
         let setting = Setting {
             policy: start.policy,
-            window,
+            windows,
             disk,
             seed: 0,
             helper: Helper::None,
@@ -203,7 +203,7 @@ fn simulated(start: &Recorded, disk: &Model, others: &[Bytes]) -> Vec<Option<Fig
         let waits = out.outcome.tasks.iter().fold(0_u64, |sum, t| sum.saturating_add(t.times.storage()));
         Some(Figures { requests: out.requests, bytes: out.bytes, waits: Nanos(waits), time: out.time })
     };
-    let windows = std::iter::once(None).chain(others.iter().copied().map(Some));
+    let windows = std::iter::once(Windows::Recorded).chain(others.iter().copied().map(Windows::Of));
     std::thread::scope(|scope| {
         // Each in a thread of its own, or, where there are no more, in this one.
         let started: Vec<_> = windows

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use crate::usage::{Usage, Window};
+use cold_model::Nanos;
 use cold_model::pages::{LiveRuns, Range};
 use cold_model::recording::tables::Began;
 use cold_model::recording::{Advice, FileIdx, FileKind, FillCause, Recording, Touch, TouchKind};
@@ -136,6 +137,19 @@ impl<'a> Handles<'a> {
     }
 }
 
+/// Adds a touch to the read of the same call that it goes on from.
+fn goes_on(whole: &mut Found, file: Option<FileId>, t: &Touch, page_bytes: u64) -> bool {
+    let (Op::Read { bytes, .. }, Some((of, first, pages))) = (&mut whole.op, &mut whole.needs) else {
+        return false;
+    };
+    if Some(*of) != file || first.saturating_add(*pages) != t.first_page {
+        return false;
+    }
+    *pages = pages.saturating_add(u64::from(t.pages));
+    *bytes = bytes.saturating_add(u64::from(t.pages).saturating_mul(page_bytes));
+    true
+}
+
 /// What has to be done before the start, and the accesses in the window, in order of time. `around`: the usage of each
 /// file, where pages that were mapped around a fault count as touched with it.
 pub(super) fn of(
@@ -145,11 +159,24 @@ pub(super) fn of(
     around: Option<&[Usage]>,
 ) -> (Vec<Op>, Vec<Found>) {
     let mut handles = Handles::of(recording, ids);
-    let mut out = Vec::new();
+    let mut out: Vec<Found> = Vec::new();
+    // The reads that calls began with. A call that waits for its pages piece by piece is one read.
+    let mut calls: HashMap<(u32, Nanos), usize> = HashMap::new();
     let in_window = |t: &&Touch| window.holds(t.at);
     for t in recording.touches.iter().flatten().filter(in_window) {
-        if t.kind != TouchKind::FaultAround {
-            out.extend(found(&mut handles, t));
+        if t.kind == TouchKind::FaultAround {
+            continue;
+        }
+        let before = t.call.and_then(|call| calls.get(&(t.tid, call)).copied());
+        let whole = before.and_then(|n| out.get_mut(n));
+        if whole.is_some_and(|whole| goes_on(whole, ids.get(&t.file).copied(), t, handles.page_bytes)) {
+            continue;
+        }
+        if let Some(found) = found(&mut handles, t) {
+            if let Some(call) = t.call {
+                calls.insert((t.tid, call), out.len());
+            }
+            out.push(found);
         }
     }
     for (t, pages) in around.map(|usage| first_around(recording, usage, window)).unwrap_or_default() {

@@ -1,15 +1,16 @@
 //! A recorded start under a setting: what it reads, and when it is ready.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use cold_model::pages::Runs;
 use cold_model::{Bytes, Nanos};
 use cold_sim::disk::{Disk, Model};
-use cold_sim::engine::{Costs, Error, Event, Input, Machine, Outcome, Replay, Start, Task, run};
-use cold_sim::op::FileId;
+use cold_sim::engine::{Costs, Error, Event, Input, Machine, Outcome, Replay, Start, Step, Task, run};
+use cold_sim::op::{FileId, Op};
 use cold_sim::{Cache, Policy, oracle};
 
-use super::Recorded;
+use super::{Recorded, Windows};
 
 /// Event on which the program begins where a helper reads ahead. Recorded events count from 1.
 pub const OPENS: Event = Event(0);
@@ -34,8 +35,8 @@ pub enum Helper<'a> {
 pub struct Setting<'a> {
     /// What the page cache reads.
     pub policy: Policy,
-    /// The read-ahead window (`read_ahead_kb`); `None`: each file system's as it was recorded.
-    pub window: Option<Bytes>,
+    /// The read-ahead windows (`read_ahead_kb`).
+    pub windows: Windows,
     /// Each disk of the recording is such a one.
     pub disk: &'a Model,
     /// Seed of its jitter, where it has some.
@@ -77,8 +78,11 @@ impl Recorded {
     /// [`Error`] where the recording contradicts itself: a wait that nobody ends.
     pub fn simulate(&self, setting: &Setting<'_>) -> Result<Simulated, Error> {
         let exact = matches!(setting.helper, Helper::Exact);
-        let pages = cold_sim::Machine::default();
-        let files = self.files(setting.policy, setting.window);
+        let pages = match setting.windows {
+            Windows::Recorded => cold_sim::Machine { fault_around: self.fault_around, ..self.pages },
+            Windows::Usual | Windows::Of(_) => self.pages,
+        };
+        let files = self.files(setting.policy, setting.windows);
         let mut cache =
             if exact { Cache::exact(&self.layout) } else { Cache::new(setting.policy, pages, &files) };
         for (file, first, pages) in &self.cached {
@@ -88,17 +92,17 @@ impl Recorded {
         let mut disks: Vec<Disk> = (0..self.layout.disks())
             .map(|n| Disk::new(setting.disk.clone(), self.layout.used(n).max(LEAST_DISK), setting.seed))
             .collect();
-        let waiting = self.begins_on_gate();
-        let input = |tasks, replay| Input { tasks, replay, layout: &self.layout };
-        let outcome = match setting.helper {
-            Helper::None => run(&input(&self.tasks, None), &setting.machine, &mut cache, &mut disks),
-            Helper::Plan(plan) => run(&input(&waiting, Some(plan)), &setting.machine, &mut cache, &mut disks),
+        let tasks = self.tasks_under(setting);
+        let input = |replay| Input { tasks: &tasks, replay, layout: &self.layout };
+        let plan = match setting.helper {
+            Helper::None => None,
+            Helper::Plan(plan) => Some(Cow::Borrowed(plan)),
             Helper::Exact => {
                 let most = MOST_EXACT / self.page_bytes;
-                let plan = oracle::plan(&input(&waiting, None), setting.machine.processors, most, OPENS)?;
-                run(&input(&waiting, Some(&plan)), &setting.machine, &mut cache, &mut disks)
+                Some(Cow::Owned(oracle::plan(&input(None), setting.machine.processors, most, OPENS)?))
             }
-        }?;
+        };
+        let outcome = run(&input(plan.as_deref()), &setting.machine, &mut cache, &mut disks)?;
         let after = self.ids().map(|file| cache.cached_pages(file));
         let read: BTreeMap<FileId, Runs> =
             self.ids().zip(before.iter().zip(after).map(|(old, new)| new.minus(old))).collect();
@@ -117,13 +121,24 @@ impl Recorded {
         (0..self.files.len()).map(|n| FileId(n as u32))
     }
 
-    /// The tasks, the program's first one waiting for the helper's gate.
-    fn begins_on_gate(&self) -> Vec<Task> {
+    /// The tasks: the program's first one waits for a helper's gate, and what it asked of Linux ahead
+    /// (`readahead`, `MADV_WILLNEED`) it asks of no other system, nor where a helper knows better.
+    fn tasks_under(&self, setting: &Setting<'_>) -> Cow<'_, [Task]> {
+        let (linux, exact) =
+            (matches!(setting.policy, Policy::Linux(_)), matches!(setting.helper, Helper::Exact));
+        if linux && matches!(setting.helper, Helper::None) {
+            return Cow::Borrowed(&self.tasks);
+        }
         let mut tasks = self.tasks.clone();
-        if let Some(first) = tasks.first_mut() {
+        if let Some(first) = tasks.first_mut().filter(|_| !matches!(setting.helper, Helper::None)) {
             first.start = Start::On(OPENS);
         }
-        tasks
+        if !linux || exact {
+            for task in &mut tasks {
+                task.steps.retain(|step| !matches!(step, Step::Access(Op::WillNeed { .. })));
+            }
+        }
+        Cow::Owned(tasks)
     }
 
     fn unused_pages(&self, read: &BTreeMap<FileId, Runs>) -> u64 {

@@ -38,7 +38,8 @@ fn thread(r: &mut Recording, tid: u32, pid: u32, at: u64) {
 
 /// Simulated on a disk whose reads take `latency` ms each, on as many processors as are wanted.
 fn simulated(start: &Recorded, latency: u64) -> Outcome {
-    let mut cache = Cache::new(Policy::Nothing, Pages::default(), &start.files(Policy::Nothing, None));
+    let mut cache =
+        Cache::new(Policy::Nothing, Pages::default(), &start.files(Policy::Nothing, Windows::Usual));
     for (file, first, pages) in &start.cached {
         cache.preload(*file, *first, *pages);
     }
@@ -208,12 +209,12 @@ fn the_window_is_the_recordings_or_another_and_folios_follow_the_policy() {
     r.manifest.machine.kernel = "6.18.1".into();
     let start = Recorded::of(&r).unwrap();
     assert_eq!(start.policy, Policy::Linux(LinuxVersion::V6_18));
-    let file = start.files(start.policy, None)[0];
+    let file = start.files(start.policy, Windows::Usual)[0];
     assert_eq!((file.window_pages, file.io_pages, file.bytes, file.large_folios), (32, 320, 409_600, true));
-    assert_eq!(start.files(start.policy, Some(Bytes(8192)))[0].window_pages, 2);
-    assert!(!start.files(Policy::Windows, None)[0].large_folios);
+    assert_eq!(start.files(start.policy, Windows::Of(Bytes(8192)))[0].window_pages, 2);
+    assert!(!start.files(Policy::Windows, Windows::Usual)[0].large_folios);
     r.manifest.file_systems[0].options = "rw,data=journal".into();
-    assert!(!Recorded::of(&r).unwrap().files(start.policy, None)[0].large_folios);
+    assert!(!Recorded::of(&r).unwrap().files(start.policy, Windows::Usual)[0].large_folios);
 }
 
 #[test]
@@ -282,4 +283,22 @@ fn made_up_tables_do_no_harm() {
     let _ = simulated(&start, 1);
     r.touches.as_mut().unwrap()[0].pages = u32::MAX;
     assert!(matches!(Recorded::of(&r).unwrap_err(), WhyNot::TooLarge(_)));
+}
+
+#[test]
+fn the_pieces_of_one_call_are_one_read() {
+    let mut r = recording();
+    // A call that waited for three pages one by one, then another call that goes on from there.
+    for (at, page, call) in [(10, 20, 9), (12, 21, 9), (14, 22, 9), (20, 23, 19)] {
+        r.touch(at, 0, page..page + 1, TouchKind::Read).call = Some(ms(call));
+        r.fill(at, 0, page..page + 1, FillCause::BufferedRead);
+    }
+    let start = Recorded::of(&r).unwrap();
+    let reads = start.tasks[0].steps.iter().filter_map(|s| match s {
+        Step::Access(Op::Read { offset, bytes, .. }) => Some((offset / 4096, bytes / 4096)),
+        _ => None,
+    });
+    assert_eq!(reads.collect::<Vec<_>>(), [(20, 3), (23, 1)]);
+    assert_eq!(start.needed_pages(), 4);
+    assert_eq!(simulated(&start, 1).sent.len(), 2);
 }

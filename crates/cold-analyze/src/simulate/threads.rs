@@ -29,13 +29,13 @@ struct Threads {
     events: u32,
 }
 
-/// The threads of the tree up to ready, the first one first.
+/// The threads of the tree up to ready with their ids, the first one first.
 pub(super) fn of(
     recording: &Recording,
     accesses: Vec<Found>,
     window: Window,
     known: WaitsKnown,
-) -> Vec<Task> {
+) -> Vec<(u32, Task)> {
     let main = main_thread(recording);
     let mut threads = Threads { of: HashMap::new(), events: 0 };
     for t in recording.threads.iter().filter(|t| t.in_tree && t.began <= window.until) {
@@ -63,7 +63,7 @@ pub(super) fn of(
     tids.sort_unstable_by_key(|tid| (Some(*tid) != main, *tid));
     let each = tids.into_iter().filter_map(|tid| {
         let thread = threads.of.remove(&tid)?;
-        Some(thread.task(reading.remove(&tid).unwrap_or_default(), window.until.0, known))
+        Some((tid, thread.task(reading.remove(&tid).unwrap_or_default(), window.until.0, known)))
     });
     each.collect()
 }

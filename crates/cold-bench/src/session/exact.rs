@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use cold_journal::{Guard, Journal};
 use cold_model::Shown as _;
 use cold_model::kernel::faults_map_whole_folios;
-use cold_model::{Bytes, Known};
+use cold_model::{Bytes, Dev, Known};
 use cold_sys::kernelfs;
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
@@ -34,13 +34,22 @@ pub enum ExactNeed {
     /// Nothing was read ahead or around on these devices (names), so in a cold start only needed pages
     /// could be mapped around.
     ReadAhead {
-        /// Names of the devices.
-        devices: Vec<String>,
+        /// The devices.
+        devices: Vec<TurnedOff>,
         /// Why not by fault-around.
         why: String,
     },
     /// It could not be had; why.
     Not(String),
+}
+
+/// A device whose read-ahead was turned off for the start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnedOff {
+    /// The whole device.
+    pub dev: Dev,
+    /// Its `read_ahead_kb` before, in bytes; `None`: not known.
+    pub usual: Option<Bytes>,
 }
 
 /// The settings, until they are put back.
@@ -150,28 +159,28 @@ fn read_ahead(
     journal: &Journal,
     devices: &BlockDevices,
     guards: &mut Vec<Guard>,
-) -> std::result::Result<Vec<String>, String> {
+) -> std::result::Result<Vec<TurnedOff>, String> {
     if let Some((kind, path)) = devices.without.first() {
         return Err(format!("{} lies on {kind}, whose read-ahead cannot be turned off here", path.shown()));
     }
-    let mut names = Vec::new();
+    let mut turned_off: Vec<TurnedOff> = Vec::new();
     for dev in &devices.devices {
         let sys = SysFs::default();
         let found = sys.block_device(*dev).map_err(|e| e.to_string())?;
+        let usual = found.as_ref().and_then(|d| d.read_ahead_kb).map(|kib| Bytes(kib.saturating_mul(1024)));
         let whole = found.and_then(|d| d.disk_dev).unwrap_or(*dev);
-        let name = whole.to_string();
-        if names.contains(&name) {
+        if turned_off.iter().any(|t| t.dev == whole) {
             continue;
         }
-        let path = PathBuf::from(format!("/sys/dev/block/{name}/queue/read_ahead_kb"));
+        let path = PathBuf::from(format!("/sys/dev/block/{whole}/queue/read_ahead_kb"));
         let set = journal.set(&path, "0");
         guards.push(set.map_err(|e| format!("read-ahead cannot be turned off: {e}"))?);
-        names.push(name);
+        turned_off.push(TurnedOff { dev: whole, usual });
     }
-    if names.is_empty() {
+    if turned_off.is_empty() {
         return Err("no device is known whose read-ahead could be turned off".into());
     }
-    Ok(names)
+    Ok(turned_off)
 }
 
 #[cfg(test)]

@@ -246,8 +246,11 @@ pub struct Device {
     pub model: Option<String>,
     /// A disk with moving heads, as the kernel believes.
     pub rotational: Known<bool>,
-    /// `read_ahead_kb`, in bytes.
+    /// `read_ahead_kb` during the recording, in bytes.
     pub read_ahead: Known<Bytes>,
+    /// What it was before, where the recorder itself turned it off to see exact needs, in bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usual_read_ahead: Option<Bytes>,
     /// `max_sectors_kb`, in bytes.
     pub max_request: Known<Bytes>,
     /// Scheduler in use.

@@ -154,6 +154,9 @@ pub struct Touch {
     pub ip: Option<u64>,
     /// User stack at the fault or in the call; `None` where none was taken.
     pub stack: Option<StackIdx>,
+    /// Of a read: when its system call began. A call that waits for its pages one after another gives a row for each
+    /// piece; with the thread this tells which belong together. `None`: not told, as in recordings of earlier versions.
+    pub call: Option<Nanos>,
 }
 
 /// Why a folio was filled.

@@ -165,6 +165,8 @@ table! {
     major, "", "The kernel booked it as a major fault, which says nothing about waiting. Null: not told.";
     ip as ColumnKind::Unsigned, "", "Address of the user instruction that faulted. Null: not known.";
     stack as STACK, "", "User stack. Null: none was taken.";
+    call, "ns", "Of a read: when its system call began; the pieces of one call share it. Null: not told, as in recordings \
+        of earlier versions.";
 }
 
 table! {

@@ -101,6 +101,24 @@ fn another_tables_file_is_refused() {
 }
 
 #[test]
+fn a_file_of_an_earlier_version_lacks_columns_that_may_be_empty_and_no_others() {
+    let new = &schema::tables::TOUCHES;
+    let older = |columns| schema::Table { columns, ..*new };
+    let touches = sample::small().touches.unwrap();
+    let last = new.columns.len() - 1;
+    let decode = |table| columns::decode(new, forged(table, &touches), Path::new("x"));
+    let read = decode(&older(&new.columns[..last])).unwrap();
+    let expected: Vec<_> =
+        touches.iter().map(|t| cold_model::recording::Touch { call: None, ..*t }).collect();
+    assert!(touches.iter().any(|t| t.call.is_some()));
+    assert_eq!(read, expected);
+    // Pages are in every version.
+    let pages = new.columns.iter().position(|c| c.about.name == "pages").unwrap();
+    let wrong = decode(&older(&new.columns[..pages])).err().unwrap();
+    assert!(wrong.to_string().contains("its columns are not those of the format"), "{wrong}");
+}
+
+#[test]
 fn a_small_file_cannot_claim_a_billion_rows() {
     // Two million rows that are alike take less than a kilobyte per column.
     let row = cold_model::recording::Eviction { at: Nanos(5), file: 0, first_page: 1, pages: 1 };

@@ -25,8 +25,10 @@ const LEFT: f64 = 46.0;
 const RIGHT: f64 = 220.0;
 /// Height of the plot, of one recording and of each of two.
 const HEIGHTS: [f64; 2] = [640.0, 430.0];
-/// Above the first panel: title, figures, legend.
+/// Above the first panel: title, figures of two, legend.
 const HEAD: f64 = 140.0;
+/// Height of a line of figures.
+const FIGURES: f64 = 16.0;
 /// Below a panel: labels of the axis, and the title of the next.
 const FOOT: f64 = 66.0;
 /// Okabe & Ito's colours per fill cause, as in the page.
@@ -42,6 +44,16 @@ pub fn picture(view: View<'_>) -> String {
 /// Both recordings below each other, with the same bands and the same time axis.
 pub fn picture_of_two(a: View<'_>, b: View<'_>) -> String {
     render(&[a, b])
+}
+
+/// Any number of recordings below each other.
+pub fn pictures(views: &[View<'_>]) -> String {
+    render(views)
+}
+
+/// What more than two lines of figures need.
+fn more_head(views: usize) -> f64 {
+    FIGURES * views.saturating_sub(2) as f64
 }
 
 /// A file's band, and how many pages it stands for.
@@ -149,13 +161,14 @@ fn render(views: &[View<'_>]) -> String {
     });
     let axis = Axis::new(0.0, span.max().unwrap_or(1) as f64, 9);
     let panel = HEIGHTS[usize::from(views.len() > 1)];
-    let height = HEAD + (panel + FOOT) * views.len() as f64;
+    let head = HEAD + more_head(views.len());
+    let height = head + (panel + FOOT) * views.len() as f64;
     let title = views.first().map_or(String::new(), |v| line(&v.analysis.headline.subject, 90));
     let mut out = chart::open(&title, WIDTH, height, 12.0);
     text(&mut out, (LEFT, 28.0), Ink::Strong, "font-size=\"19\" font-weight=\"600\"", &title);
     legend(&mut out, &marks, views);
     for (side, (view, marks)) in views.iter().zip(&marks).enumerate() {
-        let top = HEAD + (panel + FOOT) * side as f64;
+        let top = head + (panel + FOOT) * side as f64;
         let start = view.recording.manifest.start.0;
         let place = Panel { top, height: panel, axis: &axis, stack: &stack, side, start };
         if views.len() > 1 {
@@ -200,9 +213,9 @@ fn legend(out: &mut String, marks: &[Marks], views: &[View<'_>]) {
         let h = &view.analysis.headline;
         let sound = h.complete && h.lost.values().all(|n| *n == 0);
         let (ink, style) = if sound { (Ink::Muted, "") } else { (Ink::Of(STALL), "font-weight=\"600\"") };
-        text(out, (LEFT, 48.0 + 16.0 * i as f64), ink, style, &figures(view));
+        text(out, (LEFT, 48.0 + FIGURES * i as f64), ink, style, &figures(view));
     }
-    let y = 90.0;
+    let y = 90.0 + more_head(views.len());
     let mut x = LEFT;
     let mut item = |out: &mut String, swatch: &str, words: &str| {
         let _ = write!(out, r#"<g transform="translate({x:.1} {y:.1})">{swatch}</g>"#);

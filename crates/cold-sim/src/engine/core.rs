@@ -10,7 +10,7 @@ use crate::op::{Access, Op, PageCache, PageRead, Progress};
 use super::flight::{Flight, OnWay, Request};
 use super::input::{Event, Input, Machine, Start, Step};
 use super::log::{self, Life};
-use super::outcome::{Error, FileReads, Kind, Outcome, Sent, TaskTimes};
+use super::outcome::{Done, Error, FileReads, Filled, Kind, Outcome, Sent, TaskTimes};
 use super::processors::Processors;
 use super::replay::{self, Shared, Thread};
 
@@ -55,6 +55,8 @@ struct Task<'a> {
     /// The page that it waits for was asked for by this very access.
     own: bool,
     fruitless: u8,
+    /// When the present access began, and whether it has waited for storage.
+    access: (u64, bool),
 }
 
 /// What is going to happen.
@@ -92,6 +94,8 @@ struct Engine<'a, C: ?Sized> {
     reads: Vec<PageRead>,
     files: Vec<FileReads>,
     sent: Vec<Sent>,
+    filled: Vec<Filled>,
+    done: Vec<Done>,
 }
 
 impl<'a, C: PageCache + ?Sized> Engine<'a, C> {
@@ -114,6 +118,7 @@ impl<'a, C: PageCache + ?Sized> Engine<'a, C> {
                 pending: VecDeque::new(),
                 own: false,
                 fruitless: 0,
+                access: (0, false),
             })
             .collect();
         Self {
@@ -136,6 +141,8 @@ impl<'a, C: PageCache + ?Sized> Engine<'a, C> {
             reads: Vec::new(),
             files: vec![FileReads::default(); input.layout.files()],
             sent: Vec::new(),
+            filled: Vec::new(),
+            done: Vec::new(),
         }
     }
 
@@ -226,6 +233,7 @@ impl<'a, C: PageCache + ?Sized> Engine<'a, C> {
     fn block(&mut self, slot: usize, task: usize, kind: Kind) {
         self.lives[task].turn(self.now, kind, usize::MAX);
         self.lives[task].waits += u64::from(kind.is_storage());
+        self.tasks[task].access.1 |= kind.is_storage();
         self.leave(slot);
     }
 
@@ -302,6 +310,7 @@ impl<'a, C: PageCache + ?Sized> Engine<'a, C> {
             Step::Compute(ns) => Ok(ns == 0 || self.pass(slot, ns)),
             Step::Access(op) => {
                 self.tasks[task].progress = Progress::default();
+                self.tasks[task].access = (self.now, false);
                 self.access(slot, task, &op)
             }
             Step::Signal(event) => {
@@ -377,6 +386,8 @@ impl<'a, C: PageCache + ?Sized> Engine<'a, C> {
             helpers: helpers.iter().map(times).collect(),
             files: self.files,
             sent: self.sent,
+            filled: self.filled,
+            done: self.done,
         }
     }
 }

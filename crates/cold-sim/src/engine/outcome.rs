@@ -1,6 +1,6 @@
 //! What a simulated start came to.
 
-use crate::op::{FileId, Why};
+use crate::op::{FileId, Op, PageRead, Why};
 
 /// What a task's time goes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -123,6 +123,32 @@ pub struct Sent {
     pub of: (FileId, Why),
 }
 
+/// A touch of a page or a read of the program's that was done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Done {
+    /// The program's task.
+    pub task: usize,
+    /// What it did.
+    pub op: Op,
+    /// When it began, nanoseconds from the beginning.
+    pub began_ns: u64,
+    /// When it was done.
+    pub done_ns: u64,
+    /// It waited for storage in between.
+    pub waited: bool,
+}
+
+/// Pages that entered the cache, to be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Filled {
+    /// Who asked: tasks of the program first, then the helper's.
+    pub task: usize,
+    /// When, nanoseconds from the beginning.
+    pub at_ns: u64,
+    /// The pages, and why.
+    pub read: PageRead,
+}
+
 /// A simulated start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
@@ -139,6 +165,10 @@ pub struct Outcome {
     pub files: Vec<FileReads>,
     /// All requests, in the order in which they were sent.
     pub sent: Vec<Sent>,
+    /// Pages in the order in which they were asked for.
+    pub filled: Vec<Filled>,
+    /// The program's touches and reads in the order in which they were done.
+    pub done: Vec<Done>,
 }
 
 impl Outcome {

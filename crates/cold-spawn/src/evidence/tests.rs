@@ -95,6 +95,7 @@ fn listed_directories_and_files_read_from_their_start_are_told() {
         major: None,
         ip: None,
         stack: None,
+        call: None,
     };
     let mut r = recorded(vec![
         lookup(LookupKind::List, "/spool", 4096, 0),

@@ -283,6 +283,7 @@ fn touch(head: &raw::Header, file: FileIdx, first_page: u64, pages: u32, kind: T
         major: None,
         ip: (ip != 0).then_some(ip),
         stack: None,
+        call: None,
     }
 }
 
@@ -405,7 +406,8 @@ impl Pages {
             .filter(|(t, _)| (t.file as usize) < files.len())
             .map(|(t, key)| {
                 let stack = if key.1 == 0 { None } else { stack_of.get(&key).copied() };
-                Touch { stack: t.stack.or(stack), ..t }
+                let call = (t.kind == TouchKind::Read && key.1 != 0).then_some(Nanos(key.1));
+                Touch { stack: t.stack.or(stack), call, ..t }
             })
             .collect();
         touches.sort_by_key(|t| t.at);
@@ -437,5 +439,6 @@ fn of_fill(fill: &Fill) -> Touch {
         major: None,
         ip: None,
         stack: None,
+        call: None,
     }
 }

@@ -254,6 +254,7 @@ fn touch(m: &Mapping, pages: Range<u64>, at: Nanos) -> Touch {
         major: None,
         ip: None,
         stack: None,
+        call: None,
     };
     row(&own, pages, at)
 }

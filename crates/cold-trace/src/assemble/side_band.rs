@@ -132,6 +132,7 @@ fn faulted(b: &mut Builder<'_>, record: &Record<'_>, fault: &Fault<'_>, unwinder
         major: Some(fault.major),
         ip: (fault.ip < KERNEL).then_some(fault.ip),
         stack,
+        call: None,
     };
     b.pages.push(touch);
     b.may_have_mapped(touch, (record.tid, 0), fault.address, false);

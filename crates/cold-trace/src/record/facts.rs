@@ -164,6 +164,7 @@ pub(super) fn devices(proc: &ProcFs, sys: &SysFs) -> Vec<Device> {
             model: block.model,
             rotational: known(block.rotational, "rotational"),
             read_ahead: kib(block.read_ahead_kb, "read_ahead_kb"),
+            usual_read_ahead: None,
             max_request: kib(block.max_sectors_kb, "max_sectors_kb"),
             scheduler: known(block.scheduler, "scheduler"),
             size: known(size.map(Bytes), "size"),

@@ -1,6 +1,6 @@
 //! `cold prefetch`: learn what a start needs, keep it as a plan, prove that the plan helps.
 
-mod device;
+pub(crate) mod device;
 mod install;
 pub(crate) mod launcher;
 mod learn;

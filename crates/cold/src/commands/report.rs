@@ -2,7 +2,7 @@
 
 mod compare;
 mod exports;
-mod load;
+pub(crate) mod load;
 mod page_map;
 mod text;
 

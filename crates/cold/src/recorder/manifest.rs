@@ -9,7 +9,7 @@ use cold_bench::session::ExactNeed;
 use cold_bench::session::single::Single;
 use cold_model::Known;
 use cold_model::bench::Ending;
-use cold_model::recording::manifest::{FORMAT, Load, READY_AT_EXIT, StartState, Subject, VERSION};
+use cold_model::recording::manifest::{Device, FORMAT, Load, READY_AT_EXIT, StartState, Subject, VERSION};
 use cold_model::recording::{Manifest, Recording};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
@@ -135,9 +135,15 @@ pub(super) fn judged(m: &mut Manifest, single: Single) {
         ExactNeed::NotAsked => false,
         ExactNeed::FaultAround => true,
         ExactNeed::ReadAhead { devices, why } => {
+            for turned_off in &devices {
+                let of = |d: &&mut Device| {
+                    d.dev == turned_off.dev || d.partition_of.is_some_and(|p| p.0 == turned_off.dev)
+                };
+                m.devices.iter_mut().filter(of).for_each(|d| d.usual_read_ahead = turned_off.usual);
+            }
             m.notes.push(format!(
                 "touches are exact because nothing was read ahead on {}, as far as the start was cold ({why})",
-                devices.join(", ")
+                devices.iter().map(|d| d.dev.to_string()).collect::<Vec<_>>().join(", ")
             ));
             true
         }

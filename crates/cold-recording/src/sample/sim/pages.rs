@@ -118,6 +118,7 @@ impl Sim {
             major: None,
             ip: exact.then(|| address(0, offset)),
             stack: (kind != TouchKind::FaultAround).then_some(offset as u32 % 200),
+            call: (kind == TouchKind::Read).then_some(Nanos(at)),
         });
         self.events += 1;
     }

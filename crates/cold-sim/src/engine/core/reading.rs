@@ -2,7 +2,7 @@
 
 use crate::op::{Access, FileId, Op, PageCache, Why};
 
-use super::super::outcome::{Error, Kind, Sent};
+use super::super::outcome::{Done, Error, Filled, Kind, Sent};
 use super::{Due, Engine, Phase};
 
 /// An access that waits for pages which come at once, so often in a row, will never get them.
@@ -18,7 +18,7 @@ impl<C: PageCache + ?Sized> Engine<'_, C> {
         if self.reads.is_empty() {
             return match then {
                 Access::Done => {
-                    of.fruitless = 0;
+                    self.done(task, *op);
                     Ok(true)
                 }
                 Access::Waits { .. } => {
@@ -30,11 +30,21 @@ impl<C: PageCache + ?Sized> Engine<'_, C> {
         Ok(self.ask(slot, task, *op, then))
     }
 
+    fn done(&mut self, task: usize, op: Op) {
+        let of = &mut self.tasks[task];
+        of.fruitless = 0;
+        let (began_ns, waited) = of.access;
+        if task < self.input.tasks.len() && matches!(op, Op::Touch { .. } | Op::Read { .. }) {
+            self.done.push(Done { task, op, began_ns, done_ns: self.now, waited });
+        }
+    }
+
     /// The reads of an access become requests, which the task pays for before it sends them.
     fn ask(&mut self, slot: usize, task: usize, op: Op, then: Access) -> bool {
         let mut pages = 0_u64;
         for read in &self.reads {
             pages = pages.saturating_add(read.pages);
+            self.filled.push(Filled { task, at_ns: self.now, read: *read });
             if let Some(file) = self.files.get_mut(read.file.0 as usize) {
                 file.add(read.why, read.pages);
             }
@@ -108,7 +118,7 @@ impl<C: PageCache + ?Sized> Engine<'_, C> {
         let of = &mut self.tasks[task];
         let Access::Waits { file, page } = then else {
             of.phase = Phase::Next;
-            of.fruitless = 0;
+            self.done(task, op);
             return Ok(true);
         };
         of.phase = Phase::Again(op);

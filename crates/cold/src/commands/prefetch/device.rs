@@ -1,7 +1,7 @@
 //! Compiles a plan for the device its files lie on, which is measured first where nobody has.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
 use cold_model::{DeviceModel, Extent};
@@ -41,14 +41,16 @@ fn busiest(plan: &Plan) -> Option<&Path> {
 }
 
 /// The measurement kept for the device of this file, or a new one: with a temporary file where this user may
-/// make one on the device, else with the largest file of the plan there.
-fn measured(plan: &Plan, path: &Path, state: &Path) -> Result<DeviceModel, cold_probe::device::Error> {
+/// make one on the device, else with the largest file at hand there.
+pub(crate) fn near(
+    path: &Path,
+    largest: Option<PathBuf>,
+    state: &Path,
+) -> Result<DeviceModel, cold_probe::device::Error> {
     let dev = |p: &Path| p.metadata().ok().map(|m| m.dev());
     let here = dev(path);
     let directories = [path.parent(), Some(state), Some(Path::new("/var/tmp")), Some(Path::new("/tmp"))];
     let directories = directories.into_iter().flatten().map(Path::to_owned);
-    let largest = plan.files.iter().filter(|f| f.kind == FileKind::Regular && dev(&f.path) == here);
-    let largest = largest.max_by_key(|f| f.identity.size).map(|f| f.path.clone());
     for place in directories.chain(largest).filter(|p| dev(p) == here) {
         if let Ok(model) = cold_probe::device::load_or_measure(&place, state, Effort::Usual) {
             return Ok(model);
@@ -57,11 +59,19 @@ fn measured(plan: &Plan, path: &Path, state: &Path) -> Result<DeviceModel, cold_
     cold_probe::device::load_or_measure(path, state, Effort::Usual)
 }
 
+/// The plan's largest file on the device of this one.
+fn largest(plan: &Plan, path: &Path) -> Option<PathBuf> {
+    let dev = |p: &Path| p.metadata().ok().map(|m| m.dev());
+    let here = dev(path);
+    let there = plan.files.iter().filter(|f| f.kind == FileKind::Regular && dev(&f.path) == here);
+    there.max_by_key(|f| f.identity.size).map(|f| f.path.clone())
+}
+
 /// What its reads cost; `None` when that could not be measured.
 fn model(plan: &Plan, state: &Path, line: &mut Line<'_>, ui: &Ui) -> Option<DeviceModel> {
     let path = busiest(plan)?;
     line.step(&format!("measuring what reads from the device of {} cost", path.shown()));
-    match measured(plan, path, state) {
+    match near(path, largest(plan, path), state) {
         Ok(model) => Some(model),
         Err(why) => {
             ui.note(format!("the device of {} was not measured: {why}", path.shown()));

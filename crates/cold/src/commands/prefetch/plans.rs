@@ -15,7 +15,7 @@ use crate::exit::Failure;
 type Result<T> = std::result::Result<T, Failure>;
 
 /// The flag that names another store.
-#[derive(Debug, Clone, clap::Args)]
+#[derive(Debug, Clone, Default, clap::Args)]
 pub(crate) struct StorePlace {
     /// Directory of the plans [default: /var/lib/coldstart/plans for root, else below ~/.local/state]
     #[arg(long, value_name = "DIR", global = true)]
@@ -161,7 +161,7 @@ pub(crate) fn of_command(
 }
 
 /// The one plan of that name; a plan that cannot be read is said to be that.
-fn named(store: &Store, name: &str) -> Result<Listed> {
+pub(crate) fn named(store: &Store, name: &str) -> Result<Listed> {
     let listing = store.list()?;
     // What cannot be read may be the one that is meant: that there is none would be a guess.
     let mut unread = None;

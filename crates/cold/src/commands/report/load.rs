@@ -24,14 +24,28 @@ pub(super) struct Loaded {
 
 /// Reads, or recovers, a recording and analyses it.
 pub(super) fn load(dir: &Path, symbols: bool, line: &mut Line<'_>) -> Result<Loaded, Failure> {
-    let name = dir.file_name().map_or_else(|| dir.shown().to_string(), |n| n.to_string_lossy().into_owned());
-    line.step(&format!("reading {name}"));
-    let mut warnings = Vec::new();
-    let recording = read(dir, &name, &mut warnings)?;
+    let Raw { name, recording, warnings } = raw(dir, line)?;
     let layouts = if symbols { layouts(&recording, line) } else { Layouts::default() };
     line.step(&format!("analysing {name}"));
     let analysis = cold_analyze::analyze(&recording, &layouts);
     Ok(Loaded { name, recording, layouts, analysis, warnings })
+}
+
+/// A recording as it was written, or recovered.
+pub(crate) struct Raw {
+    pub(crate) name: String,
+    pub(crate) recording: Recording,
+    /// What the reader has to know before any figure.
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Reads, or recovers, a recording.
+pub(crate) fn raw(dir: &Path, line: &mut Line<'_>) -> Result<Raw, Failure> {
+    let name = dir.file_name().map_or_else(|| dir.shown().to_string(), |n| n.to_string_lossy().into_owned());
+    line.step(&format!("reading {name}"));
+    let mut warnings = Vec::new();
+    let recording = read(dir, &name, &mut warnings)?;
+    Ok(Raw { name, recording, warnings })
 }
 
 fn read(dir: &Path, name: &str, warnings: &mut Vec<String>) -> Result<Recording, Failure> {

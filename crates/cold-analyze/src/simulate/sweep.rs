@@ -1,0 +1,268 @@
+//! One start under many settings, beside what was recorded; and which small change gives most.
+
+use std::fmt;
+
+use cold_model::recording::Recording;
+use cold_model::{Bytes, Nanos};
+use cold_sim::Policy;
+use cold_sim::disk::Model;
+use cold_sim::engine::{Error, Kind, Replay, Times};
+use serde::Serialize;
+
+use super::{Helper, Recorded, Setting, Simulated, Windows};
+use crate::usage::Window;
+
+/// Windows of read-ahead that are tried where nobody names some, in KiB.
+pub const WINDOWS_KIB: [u64; 8] = [16, 32, 64, 128, 256, 512, 1024, 2048];
+/// A change is worth a word from this part of the time on.
+const WORTH: f64 = 0.03;
+/// A smaller change that gives this part of what the best one gives is the better advice.
+const NEARLY: f64 = 0.8;
+
+/// Who reads ahead, as a choice.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Reader {
+    /// The kernel alone.
+    Kernel,
+    /// A helper with the plan at hand.
+    Plan,
+    /// One that knows what is needed: about the best there can be in this order of needs.
+    Exact,
+}
+
+/// One way to read a start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Choice {
+    /// What the page cache reads.
+    pub policy: Policy,
+    /// The read-ahead windows.
+    pub windows: Windows,
+    /// Who reads ahead.
+    pub reader: Reader,
+}
+
+/// What a start comes to under a choice.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Row {
+    /// The choice.
+    pub choice: Choice,
+    /// Requests to disks.
+    pub requests: u64,
+    /// Their bytes.
+    pub read: Bytes,
+    /// Bytes of file pages that nothing needed.
+    pub unused: Bytes,
+    /// Waiting for storage on the chain that the time hung on.
+    pub stall: Nanos,
+    /// Time to ready.
+    pub time: Nanos,
+    /// That chain by what it did.
+    pub path: Times,
+    /// The time divided by that of today's choice on the same disk.
+    pub ratio: f64,
+}
+
+/// What was recorded, in the same units.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Observed {
+    /// Requests of the tree up to ready; `None`: not seen by this tier.
+    pub requests: Option<u64>,
+    /// Their bytes.
+    pub read: Option<Bytes>,
+    /// Time to ready.
+    pub time: Nanos,
+}
+
+impl Observed {
+    /// Of a recording.
+    pub fn of(recording: &Recording) -> Self {
+        let window = Window::of(recording);
+        let own = |rows: &[cold_model::recording::DeviceRead]| {
+            let rows = rows.iter().filter(|r| r.in_tree && window.holds(r.queued));
+            rows.fold((0, 0), |(n, bytes): (u64, u64), r| (n + 1, bytes.saturating_add(u64::from(r.bytes))))
+        };
+        let reads = recording.device_reads.as_deref().map(own);
+        Self {
+            requests: reads.map(|r| r.0),
+            read: reads.map(|r| Bytes(r.1)),
+            time: window.until.saturating_sub(window.start),
+        }
+    }
+}
+
+/// The smallest change that gives most on a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Advice {
+    /// The window to set.
+    pub window: Bytes,
+    /// The window of today.
+    pub instead_of: Bytes,
+    /// Time to ready that it saves.
+    pub saves: Nanos,
+    /// The part of today's time.
+    pub part: f64,
+}
+
+impl Recorded {
+    /// The kernel, the window and the reader that were recorded.
+    pub fn today(&self) -> Choice {
+        Choice { policy: self.policy, windows: Windows::Usual, reader: Reader::Kernel }
+    }
+
+    /// The setting of a choice. `None` where it needs a plan and there is none.
+    pub fn setting<'a>(
+        &self,
+        choice: &Choice,
+        disk: &'a Model,
+        plan: Option<&'a Replay>,
+    ) -> Option<Setting<'a>> {
+        let helper = match choice.reader {
+            Reader::Kernel => Helper::None,
+            Reader::Plan => Helper::Plan(plan?),
+            Reader::Exact => Helper::Exact,
+        };
+        Some(Setting {
+            policy: choice.policy,
+            windows: choice.windows,
+            disk,
+            seed: 0,
+            helper,
+            machine: self.machine(),
+        })
+    }
+
+    /// All choices on a disk, today's first, the others by time. Those that need a plan are left out without one.
+    /// `begins` hears of each before it is simulated.
+    ///
+    /// # Errors
+    /// See [`Recorded::simulate`].
+    pub fn sweep(
+        &self,
+        choices: &[Choice],
+        disk: &Model,
+        plan: Option<&Replay>,
+        mut begins: impl FnMut(&Choice),
+    ) -> Result<Vec<Row>, Error> {
+        let today = self.today();
+        let mut rows: Vec<Row> = Vec::new();
+        let others = choices.iter().filter(|c| !self.is_today(c));
+        for choice in std::iter::once(&today).chain(others) {
+            let Some(setting) = self.setting(choice, disk, plan) else { continue };
+            begins(choice);
+            let base = rows.first().map(|r| r.time);
+            rows.push(row(*choice, &self.simulate(&setting)?, base));
+        }
+        if let Some((_, others)) = rows.split_first_mut() {
+            others.sort_by_key(|r| (r.time, r.read, r.requests));
+        }
+        Ok(rows)
+    }
+
+    /// It names what is recorded in other words.
+    fn is_today(&self, choice: &Choice) -> bool {
+        let same_window = match choice.windows {
+            Windows::Usual => true,
+            Windows::Recorded => false,
+            Windows::Of(bytes) => self.window() == Some(bytes),
+        };
+        choice.policy == self.policy && choice.reader == Reader::Kernel && same_window
+    }
+
+    /// What the model makes of the start exactly as it was recorded: with the windows in force then.
+    ///
+    /// # Errors
+    /// See [`Recorded::simulate`].
+    pub fn as_recorded(&self, disk: &Model) -> Result<Row, Error> {
+        let choice = Choice { windows: Windows::Recorded, ..self.today() };
+        let setting = Setting {
+            policy: choice.policy,
+            windows: choice.windows,
+            disk,
+            seed: 0,
+            helper: Helper::None,
+            machine: self.machine(),
+        };
+        Ok(row(choice, &self.simulate(&setting)?, None))
+    }
+
+    /// The usual read-ahead window of all files on disks, where it is the same one.
+    pub fn window(&self) -> Option<Bytes> {
+        let mut windows = self.files.iter().filter(|f| !f.metadata).map(|f| f.usual_window);
+        let first = windows.next()?;
+        windows.all(|w| w == first).then(|| Bytes(first.saturating_mul(self.page_bytes)))
+    }
+
+    /// Which of the windows in these rows of one disk to set: the nearest to today's of those that give nearly as much
+    /// as the best one. `None` where none is worth a word, or today's is not one for all files.
+    pub fn advice(&self, rows: &[Row]) -> Option<Advice> {
+        let today = rows.iter().find(|r| self.is_today(&r.choice))?;
+        let instead_of = self.window()?;
+        let saved = |r: &Row| today.time.saturating_sub(r.time);
+        let windows = rows.iter().filter_map(|r| {
+            let own = r.choice.policy == self.policy && r.choice.reader == Reader::Kernel;
+            match r.choice.windows {
+                Windows::Of(bytes) if own => Some((bytes, saved(r))),
+                _ => None,
+            }
+        });
+        let windows: Vec<(Bytes, Nanos)> = windows.collect();
+        let best = windows.iter().map(|(_, saved)| *saved).max()?;
+        if (best.0 as f64) < WORTH * today.time.0 as f64 {
+            return None;
+        }
+        // Doublings between them.
+        let distance = |w: Bytes| ((w.0.max(1) as f64) / (instead_of.0.max(1) as f64)).log2().abs();
+        let enough = windows.into_iter().filter(|(_, saved)| saved.0 as f64 >= NEARLY * best.0 as f64);
+        let (window, saves) = enough.min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))?;
+        let part = saves.0 as f64 / today.time.0.max(1) as f64;
+        Some(Advice { window, instead_of, saves, part })
+    }
+}
+
+fn row(choice: Choice, simulated: &Simulated, base: Option<Nanos>) -> Row {
+    let base = base.unwrap_or(simulated.time);
+    Row {
+        choice,
+        requests: simulated.requests,
+        read: simulated.bytes,
+        unused: simulated.unused,
+        stall: simulated.stall,
+        time: simulated.time,
+        path: simulated.outcome.path,
+        ratio: simulated.time.0 as f64 / base.0.max(1) as f64,
+    }
+}
+
+impl fmt::Display for Choice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.reader == Reader::Exact {
+            return f.write_str("exactly what is needed, in its order");
+        }
+        write!(f, "{}", self.policy)?;
+        match self.windows {
+            Windows::Of(bytes) => write!(f, ", read-ahead {bytes}")?,
+            Windows::Recorded => f.write_str(", read-ahead as recorded")?,
+            Windows::Usual => {}
+        }
+        if self.reader == Reader::Plan {
+            f.write_str(", with the plan")?;
+        }
+        Ok(())
+    }
+}
+
+/// What a kind of time is called.
+pub fn kind_words(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Computing => "computing",
+        Kind::Reading => "CPU time of reading",
+        Kind::Demand => "waiting for pages it asked for",
+        Kind::Ahead => "waiting for pages already on their way",
+        Kind::Advice => "waiting for pages of the plan",
+        Kind::Queue => "waiting for room in the queue",
+        Kind::Tasks => "waiting for other threads",
+        Kind::Timer => "timers and others",
+        Kind::Processor => "waiting for a CPU",
+    }
+}

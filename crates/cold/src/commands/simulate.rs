@@ -1,0 +1,176 @@
+//! `cold simulate`: the same start under another read-around, on another disk, with a plan.
+
+mod args;
+mod disks;
+mod pictures;
+mod show;
+mod verify;
+
+use std::path::Path;
+
+use cold_analyze::replay;
+use cold_analyze::simulate::sweep::{Advice, Choice, Observed, Reader, Row, WINDOWS_KIB};
+use cold_analyze::simulate::{Recorded, WaitsKnown, Windows};
+use cold_model::Bytes;
+use cold_model::recording::Recording;
+use cold_prefetch::predict::Asked;
+use cold_sim::Policy;
+use cold_sim::engine::Replay;
+
+use crate::commands::prefetch::plans;
+use crate::commands::report::load::{self, Raw};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::progress::Line;
+use crate::results;
+use crate::ui::Ui;
+use args::Named;
+use disks::NamedDisk;
+
+pub(crate) use args::Args;
+
+/// A disk with what the start comes to on it.
+struct OnDisk {
+    disk: NamedDisk,
+    /// Today's setting first.
+    rows: Vec<Row>,
+    advice: Option<Advice>,
+    /// The model of the start with the windows in force during the recording.
+    as_recorded: Row,
+}
+
+/// A recording under all settings.
+struct Simulation {
+    name: String,
+    recording: Recording,
+    start: Recorded,
+    observed: Observed,
+    disks: Vec<OnDisk>,
+    /// The plan that was asked for, as a helper's.
+    replay: Option<Replay>,
+    /// What the reader has to know before any figure.
+    notes: Vec<String>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
+    if args.verify {
+        return verify::run(args, ui);
+    }
+    let Some(dir) = &args.recording else {
+        return Err(Failure::usage("no recording is named"));
+    };
+    for path in [&args.html, &args.svg].into_iter().flatten() {
+        results::check(path)?;
+    }
+    let mut line = Line::new(ui);
+    let simulation = simulate(args, dir, &mut line, ui);
+    line.clear();
+    let simulation = simulation?;
+    pictures::write(args, &simulation, ui)?;
+    if args.json {
+        ui.json(&show::json(&simulation));
+    } else {
+        show::text(ui, &simulation);
+    }
+    Ok(Exit::Done)
+}
+
+fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Simulation, Failure> {
+    let Raw { name, recording, warnings } = load::raw(dir, line)?;
+    for warning in &warnings {
+        ui.warn(warning);
+    }
+    // Where faults were not exact, what was mapped around them counts as needed, as in reports.
+    let exact = recording.manifest.exact_need;
+    let start =
+        if exact { Recorded::of(&recording) } else { Recorded::at_most(&recording, &replay(&recording)) };
+    let mut start = start.map_err(|why| {
+        Failure::from(why).hint("record the start again: sudo cold trace --exact-need -- COMMAND")
+    })?;
+    let plan = args.plan.as_ref().map(|name| plans::named(&args.store.store()?, name)).transpose()?;
+    let asked = plan.map(|listed| cold_prefetch::predict::asked(&listed.plan, &recording, &mut start));
+    let mut choices = choices(args, &start);
+    if asked.is_some() {
+        choices.push(Choice { reader: Reader::Plan, ..start.today() });
+    }
+    let mut disks = Vec::new();
+    for disk in disks::all(args, &recording, &start, line)? {
+        let begins = |choice: &Choice| line.step(&format!("{}: {choice}", disk.name));
+        let rows = start.sweep(&choices, &disk.model, asked.as_ref().map(|a| &a.replay), begins)?;
+        let as_recorded = start.as_recorded(&disk.model)?;
+        disks.push(OnDisk { advice: start.advice(&rows), disk, rows, as_recorded });
+    }
+    let mut notes = notes(&recording, &start);
+    notes.extend(asked.as_ref().and_then(left_out));
+    let replay = asked.map(|a| a.replay);
+    Ok(Simulation { name, observed: Observed::of(&recording), recording, start, disks, replay, notes })
+}
+
+/// What is tried: each policy, Linux with each window.
+fn choices(args: &Args, start: &Recorded) -> Vec<Choice> {
+    let windows = match &args.read_ahead_kb {
+        Some(given) => given.0.clone(),
+        None if args.policy.is_empty() => WINDOWS_KIB.iter().map(|kib| Bytes(kib << 10)).collect(),
+        None => Vec::new(),
+    };
+    let all = [Policy::Windows, Policy::FreeBsd, Policy::Nothing, Policy::Whole].map(Named::Policy);
+    let own = Named::Policy(start.policy);
+    let named: Vec<Named> = match (args.policy.is_empty(), &args.read_ahead_kb) {
+        (false, _) => args.policy.clone(),
+        (true, Some(_)) => vec![own],
+        (true, None) => std::iter::once(own).chain(all).chain([Named::Exact]).collect(),
+    };
+    let mut out: Vec<Choice> = Vec::new();
+    for name in named {
+        let choice = |policy, windows, reader| Choice { policy, windows, reader };
+        match name {
+            Named::Exact => out.push(choice(start.policy, Windows::Usual, Reader::Exact)),
+            Named::Policy(policy @ Policy::Linux(_)) if !windows.is_empty() => {
+                out.extend(windows.iter().map(|w| choice(policy, Windows::Of(*w), Reader::Kernel)));
+            }
+            Named::Policy(policy) => out.push(choice(policy, Windows::Usual, Reader::Kernel)),
+        }
+    }
+    out.dedup();
+    out
+}
+
+/// What of a plan is not in its figures.
+fn left_out(asked: &Asked) -> Option<String> {
+    (asked.left_out.0 > 0).then(|| {
+        format!(
+            "{} of the plan are not simulated: of files that have changed since the recording",
+            asked.left_out
+        )
+    })
+}
+
+fn notes(recording: &Recording, start: &Recorded) -> Vec<String> {
+    let mut notes = Vec::new();
+    let m = &recording.manifest;
+    if !m.exact_need {
+        notes.push(
+            "pages that the kernel mapped around a fault count as needed, though not all of them were: windows smaller \
+             than the recorded one read at most this. A recording made with --exact-need knows"
+                .to_owned(),
+        );
+    }
+    match start.waits_known {
+        WaitsKnown::All => {}
+        WaitsKnown::Storage => notes.push(
+            "who waited for whom is not in the recording: waits for other threads take the time they took".to_owned(),
+        ),
+        WaitsKnown::None => notes.push(
+            "no waits are in the recording: what was waited for storage counts as computing, so times are too long              and only requests and bytes can be compared"
+                .to_owned(),
+        ),
+    }
+    let lost = m.lost_events();
+    if lost > 0 {
+        notes.push(format!("{lost} events were lost: what they told is missing in every setting"));
+    }
+    if !m.complete {
+        notes.push("the recording is incomplete: the simulated start ends where it does".to_owned());
+    }
+    notes
+}

@@ -1,0 +1,178 @@
+//! The flags of `cold simulate`.
+
+use std::path::PathBuf;
+
+use cold_model::Bytes;
+use cold_sim::disk::Preset;
+use cold_sim::{LinuxVersion, Policy};
+
+use crate::cli::TEMPLATE;
+use crate::commands::prefetch::plans::StorePlace;
+
+const AFTER: &str = "\
+Policies:   linux-5.10 … linux-7, windows, freebsd, aligned:PAGES, centred:PAGES, whole, nothing, and exact:
+            a helper that reads exactly what is needed, in its order.
+Disks:      recorded (fitted to the recording's own requests), measured (this machine's, as `cold probe device`
+            finds it), hdd, sata-ssd, cloud, fast, nvme, optane, emmc, gp2, hp97560, laptop-1993.
+Exit codes: 0 shown and written; 1 failed; 2 wrong usage; 3 --verify: this kernel follows none of the
+            policies; 4 --verify: others disturbed every try; 130 interrupted.";
+
+/// Windows of `read_ahead_kb`: more than 1 GiB is no window.
+const MOST_KIB: u64 = 1 << 20;
+
+/// Flags of `cold simulate`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, after_help = AFTER)]
+#[command(before_help = "Examples:
+  cold simulate firefox-esr.cold                          other windows, other systems, the best there is
+  cold simulate firefox-esr.cold --read-ahead-kb 4..8192  every doubling of the read-ahead window
+  cold simulate firefox-esr.cold --disk hdd,cloud,nvme    the same start on other disks
+  cold simulate firefox-esr.cold --plan firefox-esr       what the learnt plan is worth
+  cold simulate firefox-esr.cold --policy windows,linux-6.1 --html firefox.html
+  cold simulate --verify                                  which policy does this kernel follow?
+")]
+pub(crate) struct Args {
+    /// The recording, best made with `cold trace --exact-need`
+    #[arg(value_name = "NAME.cold", required_unless_present = "verify")]
+    pub(crate) recording: Option<PathBuf>,
+
+    /// What the page cache reads, several with commas [default: the recorded kernel's, windows, freebsd, nothing,
+    /// whole, exact]
+    #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = policy, help_heading = "Settings")]
+    pub(crate) policy: Vec<Named>,
+
+    /// Disks to put the start on, several with commas [default: recorded]
+    #[arg(long, value_name = "DISK", value_delimiter = ',', value_parser = disk, help_heading = "Settings")]
+    pub(crate) disk: Vec<Place>,
+
+    /// Read-ahead windows of Linux: KiB with commas, or FROM..TO for every doubling [default: 16..2048]
+    #[arg(long, value_name = "KIB", value_parser = windows, help_heading = "Settings")]
+    pub(crate) read_ahead_kb: Option<Windows>,
+
+    /// Also with a helper that reads by this plan: its name in `cold prefetch list`, or the program's name
+    #[arg(long, value_name = "PLAN", conflicts_with = "verify", help_heading = "Settings")]
+    pub(crate) plan: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) store: StorePlace,
+
+    /// Table and advice as one JSON document on stdout instead of text
+    #[arg(long, help_heading = "Results")]
+    pub(crate) json: bool,
+
+    /// Write one self-contained page: curves, table, pictures
+    #[arg(long, value_name = "FILE", conflicts_with = "verify", help_heading = "Results")]
+    pub(crate) html: Option<PathBuf>,
+
+    /// Write file-offset pictures of up to four settings below each other
+    #[arg(long, value_name = "FILE", conflicts_with = "verify", help_heading = "Results")]
+    pub(crate) svg: Option<PathBuf>,
+
+    /// Do random reads and touches on files of its own, and name the policy that this kernel follows page by page
+    #[arg(long, conflicts_with_all = ["recording", "disk", "read_ahead_kb"], help_heading = "This kernel")]
+    pub(crate) verify: bool,
+
+    /// Directory for the files of --verify, on the disk and file system that is asked about
+    #[arg(
+        long,
+        value_name = "DIR",
+        default_value = "/var/tmp",
+        requires = "verify",
+        help_heading = "This kernel"
+    )]
+    pub(crate) dir: PathBuf,
+
+    /// Operations of --verify
+    #[arg(long, value_name = "N", default_value_t = 5000, requires = "verify", value_parser = clap::value_parser!(u64).range(1..), help_heading = "This kernel")]
+    pub(crate) operations: u64,
+
+    /// Chooses the operations of --verify
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "verify", help_heading = "This kernel")]
+    pub(crate) seed: u64,
+}
+
+/// A policy, or the helper that knows what is needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Named {
+    Policy(Policy),
+    Exact,
+}
+
+/// A disk by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    Recorded,
+    Measured,
+    Preset(Preset),
+}
+
+/// Windows in the order given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Windows(pub(crate) Vec<Bytes>);
+
+fn policy(text: &str) -> Result<Named, String> {
+    if text == "exact" {
+        return Ok(Named::Exact);
+    }
+    Policy::of_name(text).map(Named::Policy).ok_or_else(|| {
+        let versions: Vec<&str> = LinuxVersion::ALL.iter().map(|v| v.name()).collect();
+        format!(
+            "no policy has this name: {}, windows, freebsd, aligned:PAGES, centred:PAGES, whole, nothing, exact",
+            versions.join(", ")
+        )
+    })
+}
+
+fn disk(text: &str) -> Result<Place, String> {
+    match text {
+        "recorded" => Ok(Place::Recorded),
+        "measured" => Ok(Place::Measured),
+        _ => Preset::named(text).map(Place::Preset).ok_or_else(|| {
+            let names: Vec<&str> = Preset::ALL.iter().map(|p| p.name()).collect();
+            format!("no disk has this name: recorded, measured, {}", names.join(", "))
+        }),
+    }
+}
+
+fn windows(text: &str) -> Result<Windows, String> {
+    let one = |text: &str| {
+        let kib = text.trim().parse::<u64>().ok().filter(|kib| *kib <= MOST_KIB);
+        kib.ok_or_else(|| format!("{text:?} is no window: KiB from 0 to {MOST_KIB}"))
+    };
+    let kib: Vec<u64> = match text.split_once("..") {
+        Some((from, to)) => {
+            let (from, to) = (one(from)?, one(to)?);
+            if from == 0 || from > to {
+                return Err(format!("{text:?} is no range: FROM is at least 1 and not above TO"));
+            }
+            std::iter::successors(Some(from), |kib| kib.checked_mul(2)).take_while(|kib| *kib <= to).collect()
+        }
+        None => text.split(',').map(one).collect::<Result<_, _>>()?,
+    };
+    Ok(Windows(kib.into_iter().map(|kib| Bytes(kib << 10)).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_are_a_list_or_doublings() {
+        let kib = |text| windows(text).map(|w| w.0.iter().map(|b| b.0 >> 10).collect::<Vec<_>>());
+        assert_eq!(kib("4..32"), Ok(vec![4, 8, 16, 32]));
+        assert_eq!(kib("100..500"), Ok(vec![100, 200, 400]));
+        assert_eq!(kib("128,0,4"), Ok(vec![128, 0, 4]));
+        for wrong in ["", "0..4", "8..4", "-1", "4..", "2097152", "128k"] {
+            assert!(kib(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn names_are_found_and_others_are_told_what_there_is() {
+        assert_eq!(policy("exact"), Ok(Named::Exact));
+        assert_eq!(policy("windows"), Ok(Named::Policy(Policy::Windows)));
+        assert!(policy("solaris").unwrap_err().contains("linux-6.18"));
+        assert_eq!(disk("cloud"), Ok(Place::Preset(Preset::Cloud)));
+        assert!(disk("floppy").unwrap_err().contains("gp2"));
+    }
+}

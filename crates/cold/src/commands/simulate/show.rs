@@ -1,0 +1,169 @@
+//! The table, what follows from it, and the document.
+
+use std::fmt::Write as _;
+
+use cold_analyze::simulate::Windows;
+use cold_analyze::simulate::sweep::{Reader, Row, kind_words};
+use cold_model::figures::{count, plural};
+use cold_model::{Bytes, Shown as _};
+use cold_sim::Policy;
+use cold_sim::engine::Kind;
+use serde_json::{Value, json};
+
+use super::{OnDisk, Simulation};
+use crate::table::{Table, width};
+use crate::ui::{STRONG, Ui, paint};
+use crate::words::wrap;
+
+/// Version of the document.
+const VERSION: u32 = 1;
+
+pub(super) fn text(ui: &Ui, s: &Simulation) {
+    ui.line(paint(STRONG, s.name.shown()));
+    ui.line(observed(s));
+    for on in &s.disks {
+        ui.line("");
+        ui.line(format!("{} ({})", paint(STRONG, &on.disk.name), on.disk.source.shown()));
+        let mut table = Table::new(&["REQUESTS", "READ", "UNUSED", "STALL", "TIME", "RATIO", "SETTING"]);
+        for (n, row) in on.rows.iter().enumerate() {
+            table.row(cells(s, row, n == 0), Vec::new());
+        }
+        table.lines(width()).into_iter().for_each(|line| ui.line(line));
+    }
+    ui.line("");
+    for finding in findings(s) {
+        let mut lines = wrap(&finding, ui.width().saturating_sub(2)).into_iter();
+        lines.next().into_iter().for_each(|first| ui.line(format!("• {first}")));
+        lines.for_each(|more| ui.line(format!("  {more}")));
+    }
+}
+
+fn cells(s: &Simulation, row: &Row, today: bool) -> Vec<String> {
+    let setting = match (today, s.start.window()) {
+        (true, Some(window)) => format!("{}, read-ahead {window}: today", row.choice),
+        (true, None) => format!("{}: today", row.choice),
+        (false, _) => row.choice.to_string(),
+    };
+    vec![
+        count(row.requests),
+        row.read.to_string(),
+        row.unused.to_string(),
+        row.stall.to_string(),
+        row.time.to_string(),
+        format!("{:.2}", row.ratio),
+        setting,
+    ]
+}
+
+/// What was recorded.
+fn observed(s: &Simulation) -> String {
+    let o = s.observed;
+    let known = |n: Option<String>| n.unwrap_or_else(|| "unknown".to_owned());
+    format!(
+        "recorded: ready after {}, {}, {} read; {} needed, {}",
+        o.time,
+        known(o.requests.map(|n| plural(n, "request"))),
+        known(o.read.map(|b| b.to_string())),
+        Bytes(s.start.needed_pages().saturating_mul(s.start.page_bytes)),
+        plural(s.start.tasks.len() as u64, "thread"),
+    )
+}
+
+/// What follows, and what to know of the figures.
+pub(super) fn findings(s: &Simulation) -> Vec<String> {
+    let advice = s.disks.iter().filter_map(|on| advised(s, on));
+    let mut all: Vec<String> = advice.collect();
+    all.extend(s.disks.iter().filter_map(|on| held(s, on)));
+    all.extend(s.notes.iter().cloned());
+    all
+}
+
+/// The smallest change that gives most. `None` where no windows were tried.
+fn advised(s: &Simulation, on: &OnDisk) -> Option<String> {
+    let tried = on
+        .rows
+        .iter()
+        .any(|r| matches!(r.choice.windows, Windows::Of(_)) && r.choice.policy == s.start.policy);
+    tried.then(|| match &on.advice {
+        Some(a) => format!(
+            "{}: read_ahead_kb {} instead of {} would save {} ({:.0} %); nearer to today's than any other that gives as much",
+            on.disk.name,
+            a.window.0 >> 10,
+            a.instead_of.0 >> 10,
+            a.saves,
+            a.part * 100.0
+        ),
+        None => format!("{}: no read-ahead window that was tried saves 3 % or more", on.disk.name),
+    })
+}
+
+/// How the model of what was recorded differs from it.
+fn held(s: &Simulation, on: &OnDisk) -> Option<String> {
+    let today = &on.as_recorded;
+    let apart = |model: u64, seen: u64| 100.0 * (model as f64 / seen.max(1) as f64 - 1.0);
+    let requests = s.observed.requests?;
+    let read = s.observed.read?;
+    let mut text = format!(
+        "{}: as recorded, the model makes {:+.1} % requests and {:+.1} % bytes",
+        on.disk.name,
+        apart(today.requests, requests),
+        apart(today.read.0, read.0)
+    );
+    if on.disk.is_recorded {
+        let _ = write!(text, ", and takes {:+.1} % time", apart(today.time.0, s.observed.time.0));
+    }
+    Some(text)
+}
+
+/// The window of a row, where its policy has one.
+fn window(s: &Simulation, row: &Row) -> Option<Bytes> {
+    match row.choice.windows {
+        _ if !matches!(row.choice.policy, Policy::Linux(_)) || row.choice.reader == Reader::Exact => None,
+        Windows::Of(bytes) => Some(bytes),
+        Windows::Usual | Windows::Recorded => s.start.window(),
+    }
+}
+
+pub(super) fn json(s: &Simulation) -> Value {
+    let row = |r: &Row| {
+        let path: serde_json::Map<String, Value> = Kind::ALL
+            .into_iter()
+            .filter(|kind| r.path.of(*kind) > 0)
+            .map(|kind| (kind_words(kind).to_owned(), json!(r.path.of(kind))))
+            .collect();
+        json!({
+            "policy": r.choice.policy.to_string(),
+            "read_ahead_bytes": window(s, r),
+            "reader": r.choice.reader,
+            "requests": r.requests,
+            "read_bytes": r.read,
+            "unused_bytes": r.unused,
+            "stall_ns": r.stall,
+            "time_ns": r.time,
+            "ratio": r.ratio,
+            "path_ns": path,
+        })
+    };
+    let disks: Vec<Value> = s
+        .disks
+        .iter()
+        .map(|on| {
+            json!({
+                "disk": on.disk.name,
+                "source": on.disk.source,
+                "rows": on.rows.iter().map(row).collect::<Vec<_>>(),
+                "advice": on.advice,
+            })
+        })
+        .collect();
+    json!({
+        "format": "coldstart-simulation",
+        "version": VERSION,
+        "recording": s.name,
+        "recorded": s.observed,
+        "exact_need": s.recording.manifest.exact_need,
+        "needed_bytes": s.start.needed_pages().saturating_mul(s.start.page_bytes),
+        "disks": disks,
+        "notes": s.notes,
+    })
+}

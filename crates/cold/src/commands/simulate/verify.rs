@@ -1,0 +1,138 @@
+//! `cold simulate --verify`: which policy this kernel follows.
+
+use cold_journal::Journal;
+use cold_model::Shown as _;
+use cold_model::figures::{count, plural};
+use cold_probe::subject::ProbeTarget;
+use cold_probe::verify::{Effort, Followed, Ground, Verified, verify};
+use cold_sim::Policy;
+use cold_sim::verify::{Difference, What};
+use cold_sys::procfs::ProcFs;
+use serde_json::{Value, json};
+
+use super::args::{Args, Named};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::progress::Line;
+use crate::table::{Table, width};
+use crate::ui::Ui;
+
+/// Sizes of the files, bytes: one that ends within a page, small ones, one of whole pages.
+const BYTES: [u64; 5] = [(4 << 20) + 100, 700 << 10, (40 << 10) + 1, 4096, 16 << 20];
+/// Operations of a series: long enough that read-ahead grows and is lost again.
+const OPERATIONS: u64 = 200;
+
+pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
+    let policies = policies(args)?;
+    let journal = Journal::open()?;
+    let mut line = Line::new(ui);
+    line.step(&format!("{} on files in {}", plural(args.operations, "operation"), args.dir.shown()));
+    let target = ProbeTarget::Directory(args.dir.clone());
+    let operations = OPERATIONS.min(args.operations);
+    let effort = Effort { cases: args.operations.div_ceil(operations), operations, seed: args.seed };
+    let verified =
+        Ground::new(&target, &BYTES, &journal).and_then(|ground| verify(&ground, &policies, effort));
+    line.clear();
+    let verified = verified.map_err(|e| {
+        Failure::from(e)
+            .hint("name a directory on a local disk with --dir; nothing else may set its read-ahead")
+    })?;
+    let kernel = ProcFs::default().kernel_release();
+    if args.json {
+        ui.json(&document(&verified, &kernel));
+    } else {
+        show(ui, &verified, &kernel);
+    }
+    Ok(exit(&verified))
+}
+
+fn policies(args: &Args) -> Result<Vec<Policy>, Failure> {
+    let policy = |named: &Named| match named {
+        Named::Policy(policy) => Ok(*policy),
+        Named::Exact => {
+            Err(Failure::usage("no kernel knows what will be needed: exact is no policy to verify"))
+        }
+    };
+    if args.policy.is_empty() { Ok(Policy::ALL.to_vec()) } else { args.policy.iter().map(policy).collect() }
+}
+
+fn exit(v: &Verified) -> Exit {
+    if compared(v) == 0 {
+        Exit::Inconclusive
+    } else if v.follows().is_empty() {
+        Exit::GateFailed
+    } else {
+        Exit::Done
+    }
+}
+
+fn compared(v: &Verified) -> u64 {
+    v.followed.iter().map(|f| f.operations).max().unwrap_or(0)
+}
+
+fn show(ui: &Ui, v: &Verified, kernel: &str) {
+    let mut table = Table::new(&["OPERATIONS", "DIFFER", "BY TIMING", "POLICY"]);
+    let mut rows: Vec<&Followed> = v.followed.iter().collect();
+    rows.sort_by_key(|f| f.differences.len());
+    for f in rows {
+        let series = plural(f.differences.len() as u64, "series");
+        table.row(vec![count(f.operations), series, count(f.timing), f.policy.to_string()], Vec::new());
+    }
+    table.lines(width()).into_iter().for_each(|line| ui.line(line));
+    ui.line("");
+    let names = |policies: &[Policy]| policies.iter().map(Policy::to_string).collect::<Vec<_>>().join(", ");
+    match v.follows().as_slice() {
+        _ if compared(v) == 0 => {
+            ui.line("Nothing was compared: others dropped pages during every try. Once more, on a quieter machine.");
+        }
+        [] => {
+            ui.line(format!(
+                "{kernel} follows none of these policies. The least different one first differs so:"
+            ));
+            let least = v.followed.iter().min_by_key(|f| (f.differences.len(), u64::MAX - f.operations));
+            least.and_then(|f| f.differences.first()).into_iter().for_each(|d| ui.line(difference(d)));
+        }
+        [one] => ui.line(format!("{kernel} follows {one}: no page differed.")),
+        several => ui.line(format!(
+            "{kernel} follows {}: what they differ in did not come up in these operations.",
+            names(several)
+        )),
+    }
+    if v.void > 0 {
+        ui.warn(format!("{} given up: others dropped pages meanwhile", plural(v.void, "series")));
+    }
+}
+
+fn difference(d: &Difference) -> String {
+    let of = match d.what {
+        What::Cached(file) => format!("cached pages of file {}", file.0),
+        What::Mapped(map) => format!("mapped pages of mapping {}", map.0),
+    };
+    format!(
+        "series {}, operation {} ({:?}): {of}: only the kernel {:?}, only the policy {:?}",
+        d.case,
+        d.at,
+        d.op,
+        d.only_kernel.runs(),
+        d.only_policy.runs()
+    )
+}
+
+fn document(v: &Verified, kernel: &str) -> Value {
+    let row = |f: &Followed| {
+        json!({
+            "policy": f.policy.to_string(),
+            "operations": f.operations,
+            "series_that_differ": f.differences.len(),
+            "by_timing": f.timing,
+            "first_difference": f.differences.first().map(difference),
+        })
+    };
+    json!({
+        "format": "coldstart-verification",
+        "version": 1,
+        "kernel": kernel,
+        "policies": v.followed.iter().map(row).collect::<Vec<_>>(),
+        "follows": v.follows().iter().map(Policy::to_string).collect::<Vec<_>>(),
+        "void_series": v.void,
+    })
+}
