@@ -77,9 +77,9 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     // error.
     let part = (recorded.waits.0 as f64 / now.waits.0.max(1) as f64).min(1.0);
     let saved = Nanos((now.time.saturating_sub(best.figures.time).0 as f64 * part) as u64);
-    let surely = |now: Nanos, then: Nanos, was: Nanos| now.saturating_sub(then).0 > now.0.abs_diff(was.0);
-    let sure = surely(now.time, best.figures.time, recorded.time)
-        && surely(now.waits, best.figures.waits, recorded.waits);
+    let fewer_waits = now.waits.saturating_sub(best.figures.waits);
+    let sure = saved.0 > now.time.0.abs_diff(recorded.time.0)
+        && fewer_waits.0 > now.waits.0.abs_diff(recorded.waits.0);
     if let Some(saved) = worth(f, saved).filter(|_| sure) {
         return Some(sweep.suggestion(f, best, Some(saved)));
     }
