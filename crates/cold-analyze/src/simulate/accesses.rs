@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::usage::{Usage, Window};
 use cold_model::Nanos;
-use cold_model::pages::LiveRuns;
+use cold_model::pages::{LiveRuns, Range};
 use cold_model::recording::tables::Began;
 use cold_model::recording::{Advice, FileIdx, FileKind, FillCause, Recording, Touch, TouchKind};
 
@@ -179,8 +179,8 @@ pub(super) fn of(
             out.push(found);
         }
     }
-    for t in around.map(|usage| first_around(recording, usage, window)).unwrap_or_default() {
-        out.extend(found(&mut handles, &t));
+    for (t, pages) in around.map(|usage| first_around(recording, usage, window)).unwrap_or_default() {
+        found_around(&mut handles, t, pages, &mut out);
     }
     let metadata = recording.fills.iter().flatten().filter(|f| f.in_tree && f.cause == FillCause::Metadata);
     for f in metadata.filter(|f| window.holds(f.at)) {
@@ -203,9 +203,23 @@ fn found(handles: &mut Handles<'_>, t: &Touch) -> Option<Found> {
     Some(Found { at: t.at.0, tid: t.tid, op, needs: Some((file, t.first_page, u64::from(t.pages))) })
 }
 
-/// Pages that were mapped around a fault and may have been needed, which nothing had touched before, as faults of one
-/// page each.
-fn first_around(recording: &Recording, usage: &[Usage], window: Window) -> Vec<Touch> {
+/// Each page is touched for itself.
+fn found_around(handles: &mut Handles<'_>, t: &Touch, pages: Range, out: &mut Vec<Found>) {
+    let mut map = |page| handles.map(t.pid, t.file, page, t.at.0);
+    let whole = map(pages.start).filter(|first| map(pages.end.saturating_sub(1)) == Some(*first));
+    for page in pages {
+        if let Some((map, file)) = whole.zip(handles.ids.get(&t.file)) {
+            let op = Op::Touch { map, page, write: false };
+            out.push(Found { at: t.at.0, tid: t.tid, op, needs: Some((*file, page, 1)) });
+        } else {
+            let one = Touch { first_page: page, pages: 1, kind: TouchKind::Fault, ..*t };
+            out.extend(found(handles, &one));
+        }
+    }
+}
+
+/// Pages that were mapped around a fault and may have been needed, which nothing had touched before.
+fn first_around<'r>(recording: &'r Recording, usage: &[Usage], window: Window) -> Vec<(&'r Touch, Range)> {
     let mut all: Vec<&Touch> = recording.touches.iter().flatten().filter(|t| window.holds(t.at)).collect();
     // A fault comes before what is mapped around it.
     all.sort_by_key(|t| (t.at, t.kind == TouchKind::FaultAround));
@@ -221,9 +235,7 @@ fn first_around(recording: &Recording, usage: &[Usage], window: Window) -> Vec<T
         let range = t.first_page..end.min(t.first_page.saturating_add(MOST_AROUND));
         let Some(used) = usage.get(t.file as usize) else { continue };
         let new = seen.holes(&range);
-        for page in new.iter().flat_map(|hole| used.needed.within(hole)).flatten() {
-            out.push(Touch { first_page: page, pages: 1, kind: TouchKind::Fault, ..*t });
-        }
+        out.extend(new.iter().flat_map(|hole| used.needed.within(hole)).map(|pages| (t, pages)));
         seen.insert(&range);
     }
     out

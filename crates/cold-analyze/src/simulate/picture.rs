@@ -52,7 +52,7 @@ impl Recorded {
         let mut manifest = recording.manifest.clone();
         manifest.end = rows.at(outcome.time_ns);
         manifest.ready = Some(Known::Value(rows.at(outcome.time_ns)));
-        manifest.started_at = "simulated".to_owned();
+        "simulated".clone_into(&mut manifest.started_at);
         manifest.lost.clear();
         manifest.notes = vec![note];
         // The model's order is that in which things were done, a recording's that in which they began.

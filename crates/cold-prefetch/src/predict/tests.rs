@@ -152,3 +152,25 @@ fn the_knobs_of_the_plan_are_those_of_the_helper() {
     plan.knobs.threads = 0;
     assert_eq!(of(&plan).threads, 1);
 }
+
+#[test]
+fn made_up_plans_do_no_harm() {
+    let r = recording();
+    let mut plan = plan(1);
+    let f1 = plan.files.iter().position(|f| f.path.ends_with("f1")).unwrap();
+    plan.files[f1].identity.size = u64::MAX;
+    plan.files[f1].identity.dev = cold_model::Dev::new(u32::MAX, u32::MAX);
+    let step =
+        |file, offset| Step { op: Op::Read, critical: true, file, offset, bytes: u32::MAX, need_ns: 0 };
+    plan.steps.extend([
+        step(f1 as u32, 0),
+        step(f1 as u32, u64::MAX - 4095),
+        step(1 - f1 as u32, 1 << 30),
+        step(u32::MAX, 7),
+    ]);
+    let got = predicted(&plan, &r);
+    // One page of the second step is the file's last; behind the end of the other file there is nothing, and a file
+    // that the plan does not have is no file.
+    assert_eq!(got.left_out.0, 2 * u64::from(u32::MAX) - PAGE);
+    assert!(got.with.bytes > got.without.bytes);
+}

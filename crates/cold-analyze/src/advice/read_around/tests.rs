@@ -1,7 +1,7 @@
+use cold_model::Known;
 use cold_model::layout::Layouts;
-use cold_model::recording::{Mapping, Recording, TouchKind};
+use cold_model::recording::{FileIdx, Mapping, Recording, TouchKind};
 use cold_model::sample::{PAGE, empty, kib, long, ms};
-use cold_model::{Dev, Known};
 
 use super::*;
 use crate::advice::tests::{advice, find, ids, priced};
