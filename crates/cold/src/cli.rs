@@ -49,7 +49,7 @@ pub(crate) enum Command {
     Trace(Box<commands::trace::Args>),
     /// Tell what a recording says: text, HTML, SVG, CSV, Perfetto, Firefox Profiler
     Report(commands::report::Args),
-    /// Work out the same start under another read-ahead, another system's rules, on another disk
+    /// Work out the same start with another read-ahead, system, disk or plan
     Simulate(commands::simulate::Args),
     /// Learn which pages a start needs, keep them as a plan, prove that the plan helps
     Prefetch(commands::prefetch::Args),

@@ -10,10 +10,12 @@ use crate::cli::TEMPLATE;
 use crate::commands::prefetch::plans::StorePlace;
 
 const AFTER: &str = "\
-Policies:   linux-5.10 … linux-7, windows, freebsd, aligned:PAGES, centred:PAGES, whole, nothing, and exact:
-            a helper that reads exactly what is needed, in its order.
-Disks:      recorded (fitted to the recording's own requests), measured (this machine's, as `cold probe device`
-            finds it), hdd, sata-ssd, cloud, fast, nvme, optane, emmc, gp2, hp97560, laptop-1993.
+Policies:   linux-5.10, 6.1, 6.12, 6.16, 6.17, 6.18 (each with linux-), linux-7, windows, freebsd,
+            aligned:PAGES, centred:PAGES, whole, nothing, and exact: a helper that reads exactly
+            what is needed, in its order.
+Disks:      recorded (fitted to the recording's own requests), measured (this machine's, as
+            cold probe device finds it), hdd, sata-ssd, cloud, fast, nvme, optane, emmc, gp2,
+            hp97560, laptop-1993.
 Exit codes: 0 shown and written; 1 failed; 2 wrong usage; 3 --verify: this kernel follows none of the
             policies; 4 --verify: others disturbed every try; 130 interrupted.";
 
@@ -41,7 +43,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "POLICY", value_delimiter = ',', value_parser = policy, help_heading = "Settings")]
     pub(crate) policy: Vec<Named>,
 
-    /// Disks to put the start on, several with commas [default: recorded]
+    /// Disks to put the start on, several with commas [default: measured on the machine that
+    /// was recorded, elsewhere recorded]
     #[arg(long, value_name = "DISK", value_delimiter = ',', value_parser = disk, help_heading = "Settings")]
     pub(crate) disk: Vec<Place>,
 
