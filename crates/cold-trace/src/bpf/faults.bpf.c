@@ -6,7 +6,7 @@ static __always_inline bool may_not_fault(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 
-	/* Reading it by this helper counts one itself. */
+	/* A helper that reads it counts one itself. */
 	return BPF_CORE_READ(task, pagefault_disabled) > 1;
 }
 
