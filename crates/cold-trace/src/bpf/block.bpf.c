@@ -48,15 +48,13 @@ static __always_inline struct bio_state who_runs(void)
 	who.pid = id >> 32;
 	who.tid = tid;
 	who.flags = is_kthread() ? COLD_KTHREAD : 0;
-	if (followed(who.pid)) {
-		struct task_state *task = task_of(tid);
-
-		who.flags |= COLD_IN_TREE;
-		if (task) {
-			notice_call(task);
-			who.context = task->context.at;
-		}
+	struct task_state *task = task_of(tid);
+	if (task) {
+		notice_call(task);
+		who.context = task->context.at;
 	}
+	if (task || followed(who.pid))
+		who.flags |= COLD_IN_TREE;
 	return who;
 }
 

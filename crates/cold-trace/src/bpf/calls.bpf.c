@@ -188,7 +188,7 @@ static __always_inline void tell_call(struct task_state *task, s64 result, const
 		found = file_of_fd(task->args[4]);
 	event->file = found ? tell_open(found) : task->call_file;
 	u32 bytes = (sizeof(*event) + used + 7) & ~7u;
-	head_with(&event->head, COLD_CALL, bytes, COLD_IN_TREE);
+	head_of_task(&event->head, task, COLD_CALL, bytes);
 	output(out, bytes, sizeof(*out), COLD_LOST_CALLS);
 }
 
@@ -236,12 +236,13 @@ static __always_inline void tell_lookup_stack(void *ctx, struct task_state *task
 PROGRAM(sys_exit, call_exit)
 {
 	struct pt_regs *regs = (void *)ctx[0];
+	bool passed = passes_over() && !is_compat() && !is_recorded(class_in(regs, (u32)REGS_CALL(regs)));
 	struct task_state *task;
 
-	if (passes_over() && !calls_noticed && !is_compat() && !is_recorded(class_in(regs, (u32)REGS_CALL(regs))))
+	if (passed && !calls_noticed)
 		return;
 	task = my_state();
-	if (!task)
+	if (!task || (passed && !task->noticed))
 		return;
 	if (task->call_at && knobs.count_calls)
 		count_call(task, ctx[1]);

@@ -8,7 +8,7 @@
 static __always_inline void pages_event(struct cold_pages *event, struct task_state *task, u16 kind,
 					struct cold_id id, u64 first, u64 last)
 {
-	head_with(&event->head, kind, sizeof(*event), COLD_IN_TREE);
+	head_of_task(&event->head, task, kind, sizeof(*event));
 	event->context = task->context;
 	event->file = id;
 	event->first = first;
@@ -162,7 +162,7 @@ PROGRAM(mm_filemap_add_to_page_cache, filemap_add)
 	context_adds(task, id);
 	resolve_call(task);
 	tell_stack(ctx, task, false);
-	head_with(&run->add.head, COLD_ADD, sizeof(run->add), COLD_IN_TREE);
+	head_of_task(&run->add.head, task, COLD_ADD, sizeof(run->add));
 	run->add.context = task->context;
 	run->add.file = id;
 	run->add.index = index;

@@ -161,24 +161,13 @@ static __always_inline s32 current_call(struct task_state *task)
 #endif
 }
 
-/* Of a task that is not the current one yet: it runs again now. */
-static __always_inline void head_of_next(struct cold_header *head, struct task_state *task, u32 tid, u16 kind, u16 bytes)
-{
-	head->at = bpf_ktime_get_ns();
-	head->pid = task->pid;
-	head->tid = tid;
-	head->kind = kind;
-	head->bytes = bytes;
-	head->flags = COLD_IN_TREE;
-}
-
-static __always_inline void tell_off(struct task_state *task, u32 tid)
+static __always_inline void tell_off(struct task_state *task)
 {
 	struct cold_off *event = RESERVE(cold_off, COLD_LOST_STALLS);
 
 	if (!event)
 		return;
-	head_of_next(&event->head, task, tid, COLD_OFF, sizeof(*event));
+	head_of_task(&event->head, task, COLD_OFF, sizeof(*event));
 	event->began = task->began;
 	event->woken = task->woken;
 	event->syscall = task->off_call;
@@ -188,12 +177,12 @@ static __always_inline void tell_off(struct task_state *task, u32 tid)
 	SUBMIT(event);
 }
 
-static __always_inline void tell_stall(struct task_state *task, u32 tid)
+static __always_inline void tell_stall(struct task_state *task)
 {
 	struct cold_stall *event = RESERVE(cold_stall, COLD_LOST_STALLS);
 
 	if (event) {
-		head_of_next(&event->head, task, tid, COLD_STALL, sizeof(*event));
+		head_of_task(&event->head, task, COLD_STALL, sizeof(*event));
 		event->context = task->stalled;
 		event->began = task->began;
 		event->woken = task->woken;
@@ -207,12 +196,13 @@ static __always_inline void tell_stall(struct task_state *task, u32 tid)
 	}
 }
 
-static __always_inline void runs_again(struct task_state *task, u32 tid)
+/* It is not the current one yet. */
+static __always_inline void runs_again(struct task_state *task)
 {
 	if (task->stalls)
-		tell_stall(task, tid);
+		tell_stall(task);
 	else
-		tell_off(task, tid);
+		tell_off(task);
 	task->began = 0;
 }
 
@@ -224,7 +214,7 @@ PROGRAM(sched_switch, task_switch)
 	struct task_state *task = task_of(tid);
 
 	if (task && task->began)
-		runs_again(task, tid);
+		runs_again(task);
 	/* The current task's. At most what runs on the CPUs at the end of a recording is not told. */
 	tell_adds();
 	u32 state = knobs.prev_state ? (u32)ARG(3) : state_of_task(prev);

@@ -68,7 +68,7 @@ static __always_inline void copy_stack(struct task_state *task)
 		used = COLD_STACK_BYTES;
 	out->event.stack_bytes = used;
 	out->event.context = task->context.at;
-	head_of(&out->event.head, COLD_STACK_COPY, sizeof(out->event) + used);
+	head_of_task(&out->event.head, task, COLD_STACK_COPY, sizeof(out->event) + used);
 	output(out, sizeof(out->event) + used, sizeof(*out), COLD_LOST_STACKS);
 }
 
@@ -92,7 +92,7 @@ static __always_inline void tell_stack(void *ctx, struct task_state *task, bool 
 		out->event.context = task->context.at;
 		out->event.frames = bytes / 8;
 		out->event.full = bytes == sizeof(out->frames);
-		head_of(&out->event.head, COLD_STACK, sizeof(out->event) + bytes);
+		head_of_task(&out->event.head, task, COLD_STACK, sizeof(out->event) + bytes);
 		output(out, sizeof(out->event) + bytes, sizeof(*out), COLD_LOST_STACKS);
 	}
 	if (knobs.stacks == 2 && stalled && task->copied_of != task->context.at) {

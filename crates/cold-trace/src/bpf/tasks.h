@@ -132,6 +132,17 @@ static __always_inline struct task_state *my_state(void)
 	return followed(id >> 32) ? state_of(tid, id >> 32) : NULL;
 }
 
+/* Head of an event of a thread of the tree, which need not be the one that runs. */
+static __always_inline void head_of_task(struct cold_header *head, struct task_state *task, u16 kind, u16 bytes)
+{
+	head->at = bpf_ktime_get_ns();
+	head->pid = task->pid;
+	head->tid = task->tid;
+	head->kind = kind;
+	head->bytes = bytes;
+	head->flags = COLD_IN_TREE;
+}
+
 static __always_inline void not_noticed(struct task_state *task)
 {
 	if (!task->noticed)

@@ -72,7 +72,7 @@ static __always_inline void tell_wait(void *ctx, struct task_state *task)
 	out->event.context = task->began;
 	out->event.frames = bytes / 8;
 	out->event.full = bytes == COLD_WAIT_FRAMES * 8;
-	head_of(&out->event.head, COLD_WAIT, sizeof(out->event) + bytes);
+	head_of_task(&out->event.head, task, COLD_WAIT, sizeof(out->event) + bytes);
 	output(out, sizeof(out->event) + bytes, sizeof(*out), COLD_LOST_STACKS);
 }
 
