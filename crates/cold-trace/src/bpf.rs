@@ -18,6 +18,7 @@ mod load;
 mod messages;
 mod recorder;
 mod support;
+mod telling;
 
 pub use recorder::Recorder;
 pub use support::{Support, Why, available};

@@ -202,7 +202,11 @@ impl Session {
         session.fact(&Fact::Manifest(Box::new(session.manifest.clone())))?;
         if matches!(session.tier, Tier::A | Tier::B) {
             let symbols = session.proc.read("kallsyms").unwrap_or_default();
-            session.fact(&Fact::KernelFunctions(kernel_functions(&symbols)))?;
+            let functions = kernel_functions(&symbols);
+            if let Some(bpf) = &session.bpf {
+                kernel::telling(bpf, &functions)?;
+            }
+            session.fact(&Fact::KernelFunctions(functions))?;
             session.side_band();
         }
         if everybody {

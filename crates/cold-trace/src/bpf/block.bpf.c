@@ -21,20 +21,20 @@ static __always_inline struct request *request_arg(u64 *ctx)
 
 static __always_inline bool is_read(struct request *rq)
 {
-	return (BPF_CORE_READ(rq, cmd_flags) & REQ_OP_MASK) == REQ_OP_READ && BPF_CORE_READ(rq, __data_len);
+	return (READ(rq, cmd_flags) & REQ_OP_MASK) == REQ_OP_READ && READ(rq, __data_len);
 }
 
 static __always_inline u32 device_of(struct request *rq)
 {
-	struct request_queue *q = BPF_CORE_READ(rq, q);
+	struct request_queue *q = READ(rq, q);
 	struct request___old *old = (void *)rq;
 	struct gendisk *disk;
 
 	if (bpf_core_field_exists(old->rq_disk))
-		disk = BPF_CORE_READ(old, rq_disk);
+		disk = READ(old, rq_disk);
 	else
-		disk = BPF_CORE_READ(q, disk);
-	return BPF_CORE_READ(disk, major) << 20 | BPF_CORE_READ(disk, first_minor);
+		disk = READ(q, disk);
+	return READ(disk, major) << 20 | READ(disk, first_minor);
 }
 
 /* Who runs now, and what it is doing. */
@@ -48,15 +48,13 @@ static __always_inline struct bio_state who_runs(void)
 	who.pid = id >> 32;
 	who.tid = tid;
 	who.flags = is_kthread() ? COLD_KTHREAD : 0;
-	if (followed(who.pid)) {
-		struct task_state *task = bpf_map_lookup_elem(&tasks, &tid);
-
-		who.flags |= COLD_IN_TREE;
-		if (task) {
-			notice_call(task);
-			who.context = task->context.at;
-		}
+	struct task_state *task = task_of(tid);
+	if (task) {
+		notice_call(task);
+		who.context = task->context.at;
 	}
+	if (task || followed(who.pid))
+		who.flags |= COLD_IN_TREE;
 	return who;
 }
 
@@ -67,7 +65,7 @@ static __always_inline struct bio_state who_runs(void)
  */
 static __always_inline struct request_state *submitted(struct request *rq, bool made)
 {
-	u64 key = (u64)rq, first = (u64)BPF_CORE_READ(rq, bio);
+	u64 key = (u64)rq, first = (u64)READ(rq, bio);
 	struct bio_state *known = made ? NULL : bpf_map_lookup_elem(&bios, &first);
 	struct bio_state who = known ? *known : who_runs();
 	struct request_state state = {};
@@ -93,7 +91,7 @@ PROGRAM(block_bio_queue, bio_queue)
 	u64 key = (u64)bio;
 	struct bio_state who;
 
-	if ((BPF_CORE_READ(bio, bi_opf) & REQ_OP_MASK) != REQ_OP_READ)
+	if ((READ(bio, bi_opf) & REQ_OP_MASK) != REQ_OP_READ)
 		return;
 	who = who_runs();
 	bpf_map_update_elem(&bios, &key, &who, BPF_ANY);
@@ -134,8 +132,8 @@ static __always_inline bool owner_of(struct page *page, struct inode **owner, u6
 	/* Lowest bits: anonymous, movable. Slab pages keep other things in this word: hence the proof. */
 	if (!mapping || (u64)mapping & 3)
 		return false;
-	struct inode *inode = BPF_CORE_READ(mapping, host);
-	if (!inode || BPF_CORE_READ(inode, i_mapping) != mapping)
+	struct inode *inode = READ(mapping, host);
+	if (!inode || READ(inode, i_mapping) != mapping)
 		return false;
 	*owner = inode;
 	*index = index_of((void *)first) + ((u64)page - (u64)first) / bpf_core_type_size(struct page);
@@ -144,20 +142,20 @@ static __always_inline bool owner_of(struct page *page, struct inode **owner, u6
 
 static __always_inline void part_of(struct bio *bio, struct cold_part *part)
 {
-	u32 at = BPF_CORE_READ(bio, bi_iter.bi_idx);
-	struct bio_vec *vec = BPF_CORE_READ(bio, bi_io_vec);
+	u32 at = READ(bio, bi_iter.bi_idx);
+	struct bio_vec *vec = READ(bio, bi_io_vec);
 	struct inode *inode = NULL;
 	u64 index = 0;
 
 	__builtin_memset(part, 0, sizeof(*part));
-	part->bytes = BPF_CORE_READ(bio, bi_iter.bi_size);
+	part->bytes = READ(bio, bi_iter.bi_size);
 	part->state = COLD_PART_ANON;
 	if (!vec)
 		return;
 	vec = (void *)vec + (u64)at * bpf_core_type_size(struct bio_vec);
-	u32 offset = BPF_CORE_READ(vec, bv_offset) + BPF_CORE_READ(bio, bi_iter.bi_bvec_done);
+	u32 offset = READ(vec, bv_offset) + READ(bio, bi_iter.bi_bvec_done);
 	/* A segment of several pages is one run of struct page. */
-	struct page *page = (void *)BPF_CORE_READ(vec, bv_page) +
+	struct page *page = (void *)number_of(READ(vec, bv_page)) +
 			    (u64)(offset >> knobs.page_shift) * bpf_core_type_size(struct page);
 	if (!owner_of(page, &inode, &index))
 		return;
@@ -185,16 +183,16 @@ PROGRAM(block_rq_issue, rq_issue)
 	if (!state || !out || state->issued)
 		return;
 	state->issued = 1;
-	struct bio *bio = BPF_CORE_READ(rq, bio);
+	struct bio *bio = READ(rq, bio);
 	for (int i = 0; i < COLD_PARTS && bio; i++) {
 		part_of(bio, &out->parts[i]);
 		parts++;
-		bio = BPF_CORE_READ(bio, bi_next);
+		bio = READ(bio, bi_next);
 	}
 	bios = parts;
 	for (int i = 0; i < BIOS_COUNTED && bio; i++) {
 		bios++;
-		bio = BPF_CORE_READ(bio, bi_next);
+		bio = READ(bio, bi_next);
 	}
 	struct cold_request *event = &out->event;
 	__builtin_memset(event, 0, sizeof(*event));
@@ -211,10 +209,10 @@ PROGRAM(block_rq_issue, rq_issue)
 	event->started = state->started;
 	event->inserted = state->inserted;
 	event->context = state->context;
-	event->sector = BPF_CORE_READ(rq, __sector);
+	event->sector = READ(rq, __sector);
 	event->dev = device_of(rq);
-	event->bytes = BPF_CORE_READ(rq, __data_len);
-	flags = BPF_CORE_READ(rq, cmd_flags);
+	event->bytes = READ(rq, __data_len);
+	flags = READ(rq, cmd_flags);
 	event->op = flags;
 	event->meta = flags >> bpf_core_enum_value(enum req_flag_bits, __REQ_META) & 1;
 	event->ahead = flags >> bpf_core_enum_value(enum req_flag_bits, __REQ_RAHEAD) & 1;
@@ -234,7 +232,7 @@ PROGRAM(block_rq_complete, rq_complete)
 
 	if (!bpf_map_lookup_elem(&requests, &key))
 		return;
-	u32 left = BPF_CORE_READ(rq, __data_len);
+	u32 left = READ(rq, __data_len);
 	left = left > bytes ? left - bytes : 0;
 	if (!left)
 		bpf_map_delete_elem(&requests, &key);

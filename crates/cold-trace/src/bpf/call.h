@@ -121,15 +121,17 @@ static __always_inline void notice_call(struct task_state *task)
 #ifdef COLD_OLD
 	(void)task;
 #else
+	struct task_struct *me;
 	struct pt_regs *regs;
 	s32 number;
 
 	if (!passes_over())
 		return;
-	regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	me = bpf_get_current_task_btf();
+	regs = (void *)bpf_task_pt_regs(me);
 	/* Negative in faults of user space: they are told when they begin. */
 	number = REGS_CALL(regs);
-	if (number < 0 || CURRENT(flags) & (PF_IO_WORKER | PF_USER_WORKER))
+	if (number < 0 || me->flags & (PF_IO_WORKER | PF_USER_WORKER))
 		return;
 	/* A call of -1: a 32-bit one, which is always looked at. */
 	if (task->call_at && (task->call == number || task->call < 0))

@@ -49,12 +49,12 @@ static __always_inline struct cold_id directory_of(s32 fd)
 	struct cold_id id = {};
 
 	if (fd == AT_FDCWD) {
-		struct fs_struct *fs = BPF_CORE_READ(task, fs);
+		struct fs_struct *fs = READ(task, fs);
 
 		if (!fs)
 			return id;
-		struct inode *inode = BPF_CORE_READ(fs, pwd.dentry, d_inode);
-		tell_file((u64)inode, (u64)fs + bpf_core_field_offset(struct fs_struct, pwd), SCRATCH_TASK);
+		struct inode *inode = READ(fs, pwd.dentry, d_inode);
+		tell_file(number_of(inode), number_of(fs) + bpf_core_field_offset(struct fs_struct, pwd), SCRATCH_TASK);
 		return id_of(inode);
 	}
 	return tell_open(file_of_fd(fd));
@@ -188,7 +188,7 @@ static __always_inline void tell_call(struct task_state *task, s64 result, const
 		found = file_of_fd(task->args[4]);
 	event->file = found ? tell_open(found) : task->call_file;
 	u32 bytes = (sizeof(*event) + used + 7) & ~7u;
-	head_with(&event->head, COLD_CALL, bytes, COLD_IN_TREE);
+	head_of_task(&event->head, task, COLD_CALL, bytes);
 	output(out, bytes, sizeof(*out), COLD_LOST_CALLS);
 }
 
@@ -236,12 +236,13 @@ static __always_inline void tell_lookup_stack(void *ctx, struct task_state *task
 PROGRAM(sys_exit, call_exit)
 {
 	struct pt_regs *regs = (void *)ctx[0];
+	bool passed = passes_over() && !is_compat() && !is_recorded(class_in(regs, (u32)REGS_CALL(regs)));
 	struct task_state *task;
 
-	if (passes_over() && !calls_noticed && !is_compat() && !is_recorded(class_in(regs, (u32)REGS_CALL(regs))))
+	if (passed && !calls_noticed)
 		return;
 	task = my_state();
-	if (!task)
+	if (!task || (passed && !task->noticed))
 		return;
 	if (task->call_at && knobs.count_calls)
 		count_call(task, ctx[1]);
@@ -268,11 +269,11 @@ PROGRAM(sched_process_exec, process_exec)
 	task = my_state();
 	if (!task)
 		return;
-	struct file *file = BPF_CORE_READ(binprm, file);
+	struct file *file = READ(binprm, file);
 	out = bpf_map_lookup_elem(&scratches, &slot);
 	if (out) {
 		struct cold_exec *event = &out->event;
-		u64 from = BPF_CORE_READ(me, mm, arg_start), to = BPF_CORE_READ(me, mm, arg_end);
+		u64 from = READ(me, mm, arg_start), to = READ(me, mm, arg_end);
 		u32 used = 0;
 
 		__builtin_memset(event, 0, sizeof(*event));
@@ -293,13 +294,13 @@ PROGRAM(sched_process_exec, process_exec)
 	}
 	/* A thread that execs becomes the first one: its call goes with it. */
 	if (old_tid != (u32)bpf_get_current_pid_tgid()) {
-		old = bpf_map_lookup_elem(&tasks, &old_tid);
+		old = task_of(old_tid);
 		if (old)
-			__builtin_memcpy(task, old, sizeof(*task));
-		bpf_map_delete_elem(&tasks, &old_tid);
+			__builtin_memcpy(&task->pid, &old->pid, sizeof(*task) - __builtin_offsetof(struct task_state, pid));
+		forget_task(old_tid);
 	}
 	if (task->call_at && (task->class == CALL_EXEC || task->class == CALL_EXEC_AT))
-		tell_call(task, 0, BPF_CORE_READ(binprm, filename), file, false);
+		tell_call(task, 0, READ(binprm, filename), file, false);
 	/* The rest of the exec is still the same call to whoever waits in it. */
 	task->class = CALL_OTHER;
 }

@@ -4,7 +4,7 @@
 #define COLD_CONTEXT_H
 
 #include "names.h"
-#include "state.h"
+#include "tasks.h"
 
 static __always_inline void context_call(struct task_state *task)
 {
@@ -64,7 +64,7 @@ static __always_inline s64 position_of(struct task_state *task, struct file *fil
 	else if (task->class == CALL_COPY)
 		place = task->args[1];
 	if (!place)
-		return BPF_CORE_READ(file, f_pos);
+		return READ(file, f_pos);
 	if (bpf_probe_read_user(&position, sizeof(position), (void *)place))
 		return -1;
 	return position;

@@ -308,7 +308,7 @@ _Static_assert(sizeof(struct cold_page_fault) == 48, "page fault");
 
 /*
  * User stack of the context `context` of this tid: frames of 8 bytes, innermost first. COLD_WAIT: kernel
- * stack of the stall that began at `context`.
+ * stack of the stall that began at `context`, where something on it may tell what the wait is for.
  */
 struct cold_stack {
 	struct cold_header head;

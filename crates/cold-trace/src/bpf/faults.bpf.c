@@ -6,7 +6,7 @@ static __always_inline bool may_not_fault(void)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
 
-	/* Reading it by this helper counts one itself. */
+	/* A helper that reads it counts one itself. */
 	return BPF_CORE_READ(task, pagefault_disabled) > 1;
 }
 
@@ -34,7 +34,7 @@ static __always_inline void page_fault(u64 address, struct pt_regs *regs, u32 er
 	event = RESERVE(cold_page_fault, COLD_LOST_TOUCHES);
 	if (!event)
 		return;
-	head_with(&event->head, COLD_PAGE_FAULT, sizeof(*event), COLD_IN_TREE);
+	head_of_task(&event->head, task, COLD_PAGE_FAULT, sizeof(*event));
 	event->head.at = task->context.at;
 	event->address = address;
 	event->ip = task->ip;

@@ -8,7 +8,7 @@
 static __always_inline void pages_event(struct cold_pages *event, struct task_state *task, u16 kind,
 					struct cold_id id, u64 first, u64 last)
 {
-	head_with(&event->head, kind, sizeof(*event), COLD_IN_TREE);
+	head_of_task(&event->head, task, kind, sizeof(*event));
 	event->context = task->context;
 	event->file = id;
 	event->first = first;
@@ -34,9 +34,7 @@ static __always_inline struct cold_id file_behind(struct task_state *task, struc
 		return task->known;
 	task->known = id_of_typed(inode);
 	task->known_mapping = (u64)mapping;
-	/* As a number: a typed pointer cannot be handed to a function that the verifier looks at once. */
-	if (!bpf_map_lookup_elem(&seen, &task->known) &&
-	    !tell_file((u64)BPF_CORE_READ(mapping, host), 0, SCRATCH_TASK))
+	if (!bpf_map_lookup_elem(&seen, &task->known) && !tell_file(number_of(inode), 0, SCRATCH_TASK))
 		task->known_mapping = 0;
 	return task->known;
 }
@@ -156,7 +154,7 @@ PROGRAM(mm_filemap_add_to_page_cache, filemap_add)
 	task = my_context();
 	if (!task) {
 		if (!is_self())
-			add_of_others(BPF_CORE_READ(mapping, host), index, order);
+			add_of_others(mapping->host, index, order);
 		return;
 	}
 	tell_adds();
@@ -164,7 +162,7 @@ PROGRAM(mm_filemap_add_to_page_cache, filemap_add)
 	context_adds(task, id);
 	resolve_call(task);
 	tell_stack(ctx, task, false);
-	head_with(&run->add.head, COLD_ADD, sizeof(run->add), COLD_IN_TREE);
+	head_of_task(&run->add.head, task, COLD_ADD, sizeof(run->add));
 	run->add.context = task->context;
 	run->add.file = id;
 	run->add.index = index;
@@ -199,14 +197,12 @@ PROGRAM(mm_filemap_delete_from_page_cache, filemap_delete)
 static __always_inline void readahead(u64 *ctx, struct file_ra_state *ra, u64 asked, u32 kind, u64 tail)
 {
 	struct cold_readahead *event;
-	struct inode *inode = NULL;
+	struct inode *inode = (void *)ctx[0];
 	u64 index = ctx[1];
 
 	if (is_self())
 		return;
 	struct task_state *task = my_context();
-	/* As a number: a typed pointer cannot be handed to a function that the verifier looks at once. */
-	bpf_probe_read_kernel(&inode, sizeof(inode), ctx);
 	if (task) {
 		context_adds(task, id_of(inode));
 		resolve_call(task);
@@ -230,15 +226,15 @@ static __always_inline void readahead(u64 *ctx, struct file_ra_state *ra, u64 as
 	} else {
 		struct file_ra_state___order *new = (void *)ra;
 
-		event->start = BPF_CORE_READ(ra, start);
-		event->size = BPF_CORE_READ(ra, size);
-		event->async_size = BPF_CORE_READ(ra, async_size);
-		event->ra_pages = BPF_CORE_READ(ra, ra_pages);
+		event->start = READ(ra, start);
+		event->size = READ(ra, size);
+		event->async_size = READ(ra, async_size);
+		event->ra_pages = READ(ra, ra_pages);
 		if (bpf_core_field_exists(new->order)) {
-			event->ra_order = BPF_CORE_READ(new, order);
-			event->mmap_miss = BPF_CORE_READ(new, mmap_miss);
+			event->ra_order = READ(new, order);
+			event->mmap_miss = READ(new, mmap_miss);
 		} else {
-			event->mmap_miss = BPF_CORE_READ(ra, mmap_miss);
+			event->mmap_miss = READ(ra, mmap_miss);
 		}
 	}
 	SUBMIT(event);

@@ -12,9 +12,9 @@ static __always_inline bool large_folio(struct folio *folio)
 	unsigned long flags;
 
 	if (bpf_core_field_exists(new->flags.f))
-		flags = BPF_CORE_READ(new, flags.f);
+		flags = READ(new, flags.f);
 	else
-		flags = BPF_CORE_READ(old, flags);
+		flags = READ(old, flags);
 	return flags >> bpf_core_enum_value(enum pageflags, PG_head) & 1;
 }
 
@@ -27,19 +27,19 @@ static __always_inline u32 folio_order(struct folio *folio)
 	if (!knobs.has_folio) {
 		struct page *page = (void *)folio;
 
-		if (!(BPF_CORE_READ(page, flags) >> bpf_core_enum_value(enum pageflags, PG_head) & 1))
+		if (!(READ(page, flags) >> bpf_core_enum_value(enum pageflags, PG_head) & 1))
 			return 0;
 	} else {
 		if (!large_folio(folio))
 			return 0;
 		if (bpf_core_field_exists(mid->_folio_order))
-			return BPF_CORE_READ(mid, _folio_order);
+			return READ(mid, _folio_order);
 		if (bpf_core_field_exists(new->_flags_1))
-			return BPF_CORE_READ(new, _flags_1) & 0xff;
+			return READ(new, _flags_1) & 0xff;
 	}
 	struct page___order *second = (void *)tail;
 	if (bpf_core_field_exists(second->compound_order))
-		return BPF_CORE_READ(second, compound_order);
+		return READ(second, compound_order);
 	return 0;
 }
 
@@ -78,10 +78,10 @@ static __always_inline struct address_space *mapping_of(struct folio *folio)
 static __always_inline u64 index_of(struct folio *folio)
 {
 	if (knobs.has_folio)
-		return BPF_CORE_READ(folio, index);
+		return READ(folio, index);
 	struct page___index *page = (void *)folio;
 	if (bpf_core_field_exists(page->index))
-		return BPF_CORE_READ(page, index);
+		return READ(page, index);
 	return 0;
 }
 

@@ -30,6 +30,7 @@ enum {
 	BPF_ANY = 0,
 	BPF_NOEXIST = 1,
 	BPF_MAP_TYPE_HASH = 1,
+	BPF_MAP_TYPE_ARRAY = 2,
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_RINGBUF = 27,
@@ -42,12 +43,24 @@ enum {
 
 /*
  * Reading kernel memory. What a tracepoint passes, and what it points to in turn, the verifier knows by
- * its type: such pointers are read directly, in a nanosecond. Others, and those of the current task on
- * kernels before 5.11, take a helper's call for each step (BPF_CORE_READ), 20 to 50 ns.
+ * its type: such pointers are read directly, in a nanosecond. Others take a helper's call for each step
+ * before Linux 6.2 (BPF_CORE_READ), 20 to 50 ns; since then they can be called what they are, which
+ * promises nothing: where a pointer leads nowhere, 0 is read. Words that are more than a pointer (flags in
+ * its lowest bits) are still read by a helper, because of a pointer the verifier allows no arithmetic.
  */
 #ifdef COLD_OLD
-#define CURRENT(field) BPF_CORE_READ((struct task_struct *)bpf_get_current_task(), field)
+#define READ(pointer, ...) BPF_CORE_READ(pointer, ##__VA_ARGS__)
+#define CURRENT(field) READ((struct task_struct *)bpf_get_current_task(), field)
 #else
+#define READ(pointer, ...)                                                                            \
+	({                                                                                            \
+		___type((pointer), ##__VA_ARGS__) __read;                                             \
+		if (bpf_ksym_exists(bpf_rdonly_cast))                                                 \
+			__read = ___arrow(bpf_core_cast(pointer, typeof(*(pointer))), ##__VA_ARGS__); \
+		else                                                                                  \
+			__read = BPF_CORE_READ(pointer, ##__VA_ARGS__);                               \
+		__read;                                                                               \
+	})
 #define CURRENT(field) (bpf_get_current_task_btf()->field)
 #endif
 
@@ -287,8 +300,8 @@ struct pt_regs {
 };
 #define REGS_CALL(regs) ((s32)(regs)->orig_ax)
 #define REGS_IP_OF(regs) ((regs)->ip)
-#define REGS_IP(regs) BPF_CORE_READ(regs, ip)
-#define REGS_SP(regs) BPF_CORE_READ(regs, sp)
+#define REGS_IP(regs) READ(regs, ip)
+#define REGS_SP(regs) READ(regs, sp)
 #elif defined(__TARGET_ARCH_arm64)
 struct pt_regs {
 	u64 regs[31];
@@ -299,12 +312,31 @@ struct pt_regs {
 };
 #define REGS_CALL(regs) ((regs)->syscallno)
 #define REGS_IP_OF(regs) ((regs)->pc)
-#define REGS_IP(regs) BPF_CORE_READ(regs, pc)
-#define REGS_SP(regs) BPF_CORE_READ(regs, sp)
+#define REGS_IP(regs) READ(regs, pc)
+#define REGS_SP(regs) READ(regs, sp)
 #else
 #error "unknown architecture"
 #endif
 
 #pragma clang attribute pop
+
+/* The address in a pointer whose type the verifier knows: as such it cannot be handed to a function of ours. */
+static __always_inline unsigned long long number_of(const void *pointer)
+{
+	unsigned long long number = 0;
+#ifndef COLD_OLD
+	if (bpf_ksym_exists(bpf_rdonly_cast)) {
+		/* The difference of two pointers is a number; one of them is 0. */
+		const unsigned type = bpf_core_type_id_kernel(struct task_struct);
+		void *zero = bpf_rdonly_cast(NULL, type);
+
+		number = (unsigned long long)bpf_rdonly_cast(pointer, type);
+		asm volatile("%0 -= %1" : "+r"(number) : "r"(zero));
+		return number;
+	}
+#endif
+	bpf_probe_read_kernel(&number, sizeof(number), &pointer);
+	return number;
+}
 
 #endif

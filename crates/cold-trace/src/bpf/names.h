@@ -27,19 +27,19 @@ static __always_inline bool starts(const char *text, const char *with, int n)
 static __always_inline void fill_times(struct cold_file_event *event, struct inode *inode)
 {
 	if (bpf_core_field_exists(inode->i_mtime_sec)) {
-		event->mtime_sec = BPF_CORE_READ(inode, i_mtime_sec);
-		event->mtime_nsec = BPF_CORE_READ(inode, i_mtime_nsec);
+		event->mtime_sec = READ(inode, i_mtime_sec);
+		event->mtime_nsec = READ(inode, i_mtime_nsec);
 		return;
 	}
 	struct inode___67 *six = (void *)inode;
 	if (bpf_core_field_exists(six->__i_mtime)) {
-		event->mtime_sec = BPF_CORE_READ(six, __i_mtime.tv_sec);
-		event->mtime_nsec = BPF_CORE_READ(six, __i_mtime.tv_nsec);
+		event->mtime_sec = READ(six, __i_mtime.tv_sec);
+		event->mtime_nsec = READ(six, __i_mtime.tv_nsec);
 		return;
 	}
 	struct inode___old *old = (void *)inode;
-	event->mtime_sec = BPF_CORE_READ(old, i_mtime.tv_sec);
-	event->mtime_nsec = BPF_CORE_READ(old, i_mtime.tv_nsec);
+	event->mtime_sec = READ(old, i_mtime.tv_sec);
+	event->mtime_nsec = READ(old, i_mtime.tv_nsec);
 }
 
 struct walk {
@@ -62,26 +62,26 @@ static __always_inline long walk_step(struct walk *walk)
 
 	if (dentry == walk->root) {
 		struct mount *mount = walk->mount;
-		struct mount *above = mount ? BPF_CORE_READ(mount, mnt_parent) : NULL;
+		struct mount *above = mount ? READ(mount, mnt_parent) : NULL;
 
 		if (!mount || !above || above == mount) {
 			walk->state = mount ? COLD_F_FULL : COLD_F_FS_ROOT;
 			return 1;
 		}
-		walk->dentry = BPF_CORE_READ(mount, mnt_mountpoint);
+		walk->dentry = READ(mount, mnt_mountpoint);
 		walk->mount = above;
-		walk->root = BPF_CORE_READ(above, mnt.mnt_root);
+		walk->root = READ(above, mnt.mnt_root);
 		return 0;
 	}
 	u32 used = event->path_bytes;
 	if (used >= COLD_NAME_BYTES - NAME_BYTES)
 		return 1;
-	long n = bpf_probe_read_kernel_str(&walk->out->names[used], NAME_BYTES, BPF_CORE_READ(dentry, d_name.name));
+	long n = bpf_probe_read_kernel_str(&walk->out->names[used], NAME_BYTES, READ(dentry, d_name.name));
 	if (n <= 0)
 		return 1;
 	event->path_bytes = used + n;
 	event->names += 1;
-	struct dentry *parent = BPF_CORE_READ(dentry, d_parent);
+	struct dentry *parent = READ(dentry, d_parent);
 	if (parent == dentry || !parent) { /* memfd and other names without a tree */
 		walk->state = 0;
 		return 1;
@@ -117,9 +117,9 @@ static __always_inline void walk_names(struct file_scratch *out, struct dentry *
 
 	if (vfsmount) {
 		walk.mount = (void *)vfsmount - bpf_core_field_offset(struct mount, mnt);
-		walk.root = BPF_CORE_READ(vfsmount, mnt_root);
+		walk.root = READ(vfsmount, mnt_root);
 	} else {
-		walk.root = BPF_CORE_READ(dentry, d_sb, s_root);
+		walk.root = READ(dentry, d_sb, s_root);
 	}
 	walk_all(&walk);
 	out->event.state |= walk.state;
@@ -127,7 +127,7 @@ static __always_inline void walk_names(struct file_scratch *out, struct dentry *
 
 static __always_inline struct dentry *alias_of(struct inode *inode)
 {
-	struct hlist_node *first = BPF_CORE_READ(inode, i_dentry.first);
+	struct hlist_node *first = READ(inode, i_dentry.first);
 
 	return first ? (void *)first - bpf_core_field_offset(struct dentry, d_u.d_alias) : NULL;
 }
@@ -138,14 +138,14 @@ static __always_inline struct dentry *alias_of(struct inode *inode)
  */
 static __always_inline struct inode *inode_below(struct file *file)
 {
-	struct file *below = BPF_CORE_READ(file, private_data);
+	struct file *below = READ(file, private_data);
 
 	for (int i = 0; i < 2 && below; i++) {
-		struct inode *inode = BPF_CORE_READ(below, f_inode);
-		struct address_space *mapping = BPF_CORE_READ(below, f_mapping);
+		struct inode *inode = READ(below, f_inode);
+		struct address_space *mapping = READ(below, f_mapping);
 
-		if (inode && mapping && BPF_CORE_READ(inode, i_mapping) == mapping &&
-		    BPF_CORE_READ(mapping, host) == inode)
+		if (inode && mapping && READ(inode, i_mapping) == mapping &&
+		    READ(mapping, host) == inode)
 			return inode;
 		if (bpf_probe_read_kernel(&below, sizeof(below), below))
 			break;
@@ -156,8 +156,8 @@ static __always_inline struct inode *inode_below(struct file *file)
 /* The inode that holds an open file's pages. */
 static __always_inline struct inode *inode_of(struct file *file)
 {
-	struct inode *inode = BPF_CORE_READ(file, f_mapping, host);
-	const char *type = BPF_CORE_READ(file, f_inode, i_sb, s_type, name);
+	struct inode *inode = READ(file, f_mapping, host);
+	const char *type = READ(file, f_inode, i_sb, s_type, name);
 	char name[8] = {};
 
 	bpf_probe_read_kernel_str(name, sizeof(name), type);
@@ -195,28 +195,28 @@ __noinline int tell_file(u64 inode_address, u64 path_address, u32 slot)
 		return 0;
 	__builtin_memset(&out->event, 0, sizeof(out->event));
 	out->event.file = id;
-	out->event.size = BPF_CORE_READ(inode, i_size);
-	out->event.mode = BPF_CORE_READ(inode, i_mode);
-	out->event.nlink = BPF_CORE_READ(inode, i_nlink);
+	out->event.size = READ(inode, i_size);
+	out->event.mode = READ(inode, i_mode);
+	out->event.nlink = READ(inode, i_nlink);
 	fill_times(&out->event, inode);
-	bpf_probe_read_kernel_str(out->event.fs, sizeof(out->event.fs), BPF_CORE_READ(inode, i_sb, s_type, name));
+	bpf_probe_read_kernel_str(out->event.fs, sizeof(out->event.fs), READ(inode, i_sb, s_type, name));
 	if (!out->event.nlink)
 		out->event.state |= COLD_F_DELETED;
 	if (starts(out->event.fs, "bdev", 5)) {
 		out->event.state |= COLD_F_BDEV;
-		out->event.bdev = BPF_CORE_READ(inode, i_rdev);
+		out->event.bdev = READ(inode, i_rdev);
 	}
 	if (starts(out->event.fs, "tmpfs", 6) || starts(out->event.fs, "devtmpfs", 9) ||
 	    starts(out->event.fs, "ramfs", 6))
 		out->event.state |= COLD_F_SHMEM;
-	dentry = path ? BPF_CORE_READ(path, dentry) : alias_of(inode);
+	dentry = path ? READ(path, dentry) : alias_of(inode);
 	if (dentry) {
-		if (!BPF_CORE_READ(dentry, d_hash.pprev) && BPF_CORE_READ(dentry, d_parent) != dentry)
+		if (!READ(dentry, d_hash.pprev) && READ(dentry, d_parent) != dentry)
 			out->event.state |= COLD_F_DELETED;
-		walk_names(out, dentry, path ? BPF_CORE_READ(path, mnt) : NULL);
+		walk_names(out, dentry, path ? READ(path, mnt) : NULL);
 	}
 	if (path && dentry) {
-		struct inode *shown = BPF_CORE_READ(dentry, d_inode);
+		struct inode *shown = READ(dentry, d_inode);
 
 		if (shown != inode)
 			out->event.shown = id_of(shown);
@@ -232,7 +232,7 @@ __noinline int tell_file(u64 inode_address, u64 path_address, u32 slot)
 
 static __always_inline void tell_inode(struct inode *inode, u32 slot)
 {
-	tell_file((u64)inode, 0, slot);
+	tell_file(number_of(inode), 0, slot);
 }
 
 static __always_inline struct cold_id tell_open(struct file *file)
@@ -243,7 +243,7 @@ static __always_inline struct cold_id tell_open(struct file *file)
 		struct inode *inode = inode_of(file);
 
 		id = id_of(inode);
-		tell_file((u64)inode, (u64)file + bpf_core_field_offset(struct file, f_path), SCRATCH_TASK);
+		tell_file(number_of(inode), number_of(file) + bpf_core_field_offset(struct file, f_path), SCRATCH_TASK);
 	}
 	return id;
 }

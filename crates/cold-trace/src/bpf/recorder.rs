@@ -14,9 +14,10 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, Program};
 
 use super::consumer::Consumer;
 use super::support::{PROGRAMS, available, choose};
-use super::{Error, Finished, Follow, Options, load};
+use super::{Error, Finished, Follow, Options, load, telling};
 use crate::raw::LOSSES;
 use crate::record::{CallCount, facts};
+use crate::waiting::KernelFunction;
 
 /// After the programs are detached, those that were running have ended by then (they take microseconds).
 const QUIET: Duration = Duration::from_millis(20);
@@ -66,6 +67,17 @@ impl<W: Write + Send + 'static> Recorder<W> {
             Follow::ChildrenOf(pid) => self.member(pid, 2),
             Follow::Running(pid) => self.follow_running(pid),
         }
+    }
+
+    /// Which of the kernel's functions tell what a wait is for: the kernel's stack is looked at only where one of
+    /// them may be on it. Until it is told, and where none is known, at every wait without a page.
+    ///
+    /// # Errors
+    /// [`Error::Map`].
+    pub fn telling(&self, functions: &[KernelFunction]) -> Result<(), Error> {
+        load::map(&self.object, "telling")?
+            .update(&0_u32.to_le_bytes(), &telling::bytes(functions), MapFlags::ANY)
+            .map_err(|source| Error::Map { action: "set the functions that tell of waits", source })
     }
 
     /// Forks are followed from when their parent is in the tree, so children that were missed by one

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-2-Clause
 /* The tree of processes, and when its tasks wait. */
 #include "call.h"
-#include "stacks.h"
+#include "waits.h"
 
 #define SIGNAL_GROUP_EXIT 4u
 
 static __always_inline void task_event(struct cold_task *event, u16 kind, struct task_struct *task)
 {
-	event->pid = BPF_CORE_READ(task, tgid);
-	event->tid = BPF_CORE_READ(task, pid);
-	event->parent = BPF_CORE_READ(task, real_parent, tgid);
+	event->pid = READ(task, tgid);
+	event->tid = READ(task, pid);
+	event->parent = READ(task, real_parent, tgid);
 	event->pad = 0;
 	bpf_core_read(event->comm, sizeof(event->comm), &task->comm);
 	head_of(&event->head, kind, sizeof(*event));
@@ -18,7 +18,7 @@ static __always_inline void task_event(struct cold_task *event, u16 kind, struct
 /* Until it first runs, a new task waits for a CPU: off_cpu tells by this who made it. */
 static __always_inline void is_born(struct task_struct *child, u32 pid)
 {
-	struct task_state *state = state_of(BPF_CORE_READ(child, pid), pid);
+	struct task_state *state = state_of(READ(child, pid), pid);
 
 	if (!state)
 		return;
@@ -32,7 +32,7 @@ static __always_inline void is_born(struct task_struct *child, u32 pid)
 PROGRAM(sched_process_fork, process_fork)
 {
 	struct task_struct *parent = (void *)ctx[0], *child = (void *)ctx[1];
-	u32 from = BPF_CORE_READ(parent, tgid), pid = BPF_CORE_READ(child, tgid), one = 1;
+	u32 from = READ(parent, tgid), pid = READ(child, tgid), one = 1;
 	u32 *member = bpf_map_lookup_elem(&tree, &from);
 	struct cold_task *event;
 
@@ -59,7 +59,7 @@ PROGRAM(task_rename, process_rename)
 	struct task_struct *task = (void *)ctx[0];
 	struct cold_task *event;
 
-	if (!followed(BPF_CORE_READ(task, tgid)))
+	if (!followed(READ(task, tgid)))
 		return;
 	event = RESERVE(cold_task, COLD_LOST_PROCESSES);
 	if (!event)
@@ -85,23 +85,23 @@ PROGRAM(sched_process_exit, process_exit)
 	if (!followed(pid))
 		return;
 	/* `live` was counted down before this tracepoint: 0 says that nobody is left. */
-	last = BPF_CORE_READ(task, signal, live.counter) == 0;
+	last = READ(task, signal, live.counter) == 0;
 	event = RESERVE(cold_exit, COLD_LOST_PROCESSES);
 	if (event) {
 		head_of(&event->head, COLD_EXIT, sizeof(*event));
-		event->status = BPF_CORE_READ(task, exit_code);
-		if (last && BPF_CORE_READ(task, signal, flags) & SIGNAL_GROUP_EXIT)
-			event->status = BPF_CORE_READ(task, signal, group_exit_code);
+		event->status = READ(task, exit_code);
+		if (last && READ(task, signal, flags) & SIGNAL_GROUP_EXIT)
+			event->status = READ(task, signal, group_exit_code);
 		else if (last)
-			event->status = BPF_CORE_READ(task, group_leader, exit_code);
+			event->status = READ(task, group_leader, exit_code);
 		event->last = last;
 		SUBMIT(event);
 	}
 	tell_adds();
-	state = bpf_map_lookup_elem(&tasks, &tid);
+	state = task_of(tid);
 	if (state)
 		not_noticed(state);
-	bpf_map_delete_elem(&tasks, &tid);
+	forget_task(tid);
 	if (last)
 		bpf_map_delete_elem(&tree, &pid);
 }
@@ -161,24 +161,13 @@ static __always_inline s32 current_call(struct task_state *task)
 #endif
 }
 
-/* Of a task that is not the current one yet: it runs again now. */
-static __always_inline void head_of_next(struct cold_header *head, struct task_state *task, u32 tid, u16 kind, u16 bytes)
-{
-	head->at = bpf_ktime_get_ns();
-	head->pid = task->pid;
-	head->tid = tid;
-	head->kind = kind;
-	head->bytes = bytes;
-	head->flags = COLD_IN_TREE;
-}
-
-static __always_inline void tell_off(struct task_state *task, u32 tid)
+static __always_inline void tell_off(struct task_state *task)
 {
 	struct cold_off *event = RESERVE(cold_off, COLD_LOST_STALLS);
 
 	if (!event)
 		return;
-	head_of_next(&event->head, task, tid, COLD_OFF, sizeof(*event));
+	head_of_task(&event->head, task, COLD_OFF, sizeof(*event));
 	event->began = task->began;
 	event->woken = task->woken;
 	event->syscall = task->off_call;
@@ -188,12 +177,12 @@ static __always_inline void tell_off(struct task_state *task, u32 tid)
 	SUBMIT(event);
 }
 
-static __always_inline void tell_stall(struct task_state *task, u32 tid)
+static __always_inline void tell_stall(struct task_state *task)
 {
 	struct cold_stall *event = RESERVE(cold_stall, COLD_LOST_STALLS);
 
 	if (event) {
-		head_of_next(&event->head, task, tid, COLD_STALL, sizeof(*event));
+		head_of_task(&event->head, task, COLD_STALL, sizeof(*event));
 		event->context = task->stalled;
 		event->began = task->began;
 		event->woken = task->woken;
@@ -207,12 +196,13 @@ static __always_inline void tell_stall(struct task_state *task, u32 tid)
 	}
 }
 
-static __always_inline void runs_again(struct task_state *task, u32 tid)
+/* It is not the current one yet. */
+static __always_inline void runs_again(struct task_state *task)
 {
 	if (task->stalls)
-		tell_stall(task, tid);
+		tell_stall(task);
 	else
-		tell_off(task, tid);
+		tell_off(task);
 	task->began = 0;
 }
 
@@ -221,10 +211,10 @@ PROGRAM(sched_switch, task_switch)
 	bool preempted = ctx[0];
 	struct task_struct *prev = (void *)ctx[1], *next = (void *)ctx[2];
 	u32 tid = next->pid;
-	struct task_state *task = bpf_map_lookup_elem(&tasks, &tid);
+	struct task_state *task = task_of(tid);
 
 	if (task && task->began)
-		runs_again(task, tid);
+		runs_again(task);
 	/* The current task's. At most what runs on the CPUs at the end of a recording is not told. */
 	tell_adds();
 	u32 state = knobs.prev_state ? (u32)ARG(3) : state_of_task(prev);
@@ -262,7 +252,7 @@ PROGRAM(sched_waking, task_waking)
 {
 	struct task_struct *sleeper = (void *)ctx[0];
 	u32 tid = sleeper->pid;
-	struct task_state *task = bpf_map_lookup_elem(&tasks, &tid);
+	struct task_state *task = task_of(tid);
 
 	if (task && task->began && !task->woken) {
 		task->woken = bpf_ktime_get_ns();

@@ -3,7 +3,7 @@
 #ifndef COLD_STACKS_H
 #define COLD_STACKS_H
 
-#include "state.h"
+#include "tasks.h"
 
 #define COPY_CHUNK 1024
 
@@ -20,28 +20,28 @@ struct copy_scratch {
 static __always_inline void copy_registers(struct cold_stack_copy *event, struct pt_regs *regs)
 {
 #if defined(__TARGET_ARCH_x86)
-	event->regs[0] = BPF_CORE_READ(regs, ax);
-	event->regs[1] = BPF_CORE_READ(regs, dx);
-	event->regs[2] = BPF_CORE_READ(regs, cx);
-	event->regs[3] = BPF_CORE_READ(regs, bx);
-	event->regs[4] = BPF_CORE_READ(regs, si);
-	event->regs[5] = BPF_CORE_READ(regs, di);
-	event->regs[6] = BPF_CORE_READ(regs, bp);
-	event->regs[7] = BPF_CORE_READ(regs, sp);
-	event->regs[8] = BPF_CORE_READ(regs, r8);
-	event->regs[9] = BPF_CORE_READ(regs, r9);
-	event->regs[10] = BPF_CORE_READ(regs, r10);
-	event->regs[11] = BPF_CORE_READ(regs, r11);
-	event->regs[12] = BPF_CORE_READ(regs, r12);
-	event->regs[13] = BPF_CORE_READ(regs, r13);
-	event->regs[14] = BPF_CORE_READ(regs, r14);
-	event->regs[15] = BPF_CORE_READ(regs, r15);
-	event->regs[16] = BPF_CORE_READ(regs, ip);
+	event->regs[0] = READ(regs, ax);
+	event->regs[1] = READ(regs, dx);
+	event->regs[2] = READ(regs, cx);
+	event->regs[3] = READ(regs, bx);
+	event->regs[4] = READ(regs, si);
+	event->regs[5] = READ(regs, di);
+	event->regs[6] = READ(regs, bp);
+	event->regs[7] = READ(regs, sp);
+	event->regs[8] = READ(regs, r8);
+	event->regs[9] = READ(regs, r9);
+	event->regs[10] = READ(regs, r10);
+	event->regs[11] = READ(regs, r11);
+	event->regs[12] = READ(regs, r12);
+	event->regs[13] = READ(regs, r13);
+	event->regs[14] = READ(regs, r14);
+	event->regs[15] = READ(regs, r15);
+	event->regs[16] = READ(regs, ip);
 	event->regs_valid = 17;
 #else
 	bpf_core_read(event->regs, 31 * 8, &regs->regs);
-	event->regs[31] = BPF_CORE_READ(regs, sp);
-	event->regs[32] = BPF_CORE_READ(regs, pc);
+	event->regs[31] = READ(regs, sp);
+	event->regs[32] = READ(regs, pc);
 	event->regs_valid = 33;
 #endif
 }
@@ -68,7 +68,7 @@ static __always_inline void copy_stack(struct task_state *task)
 		used = COLD_STACK_BYTES;
 	out->event.stack_bytes = used;
 	out->event.context = task->context.at;
-	head_of(&out->event.head, COLD_STACK_COPY, sizeof(out->event) + used);
+	head_of_task(&out->event.head, task, COLD_STACK_COPY, sizeof(out->event) + used);
 	output(out, sizeof(out->event) + used, sizeof(*out), COLD_LOST_STACKS);
 }
 
@@ -92,33 +92,13 @@ static __always_inline void tell_stack(void *ctx, struct task_state *task, bool 
 		out->event.context = task->context.at;
 		out->event.frames = bytes / 8;
 		out->event.full = bytes == sizeof(out->frames);
-		head_of(&out->event.head, COLD_STACK, sizeof(out->event) + bytes);
+		head_of_task(&out->event.head, task, COLD_STACK, sizeof(out->event) + bytes);
 		output(out, sizeof(out->event) + bytes, sizeof(*out), COLD_LOST_STACKS);
 	}
 	if (knobs.stacks == 2 && stalled && task->copied_of != task->context.at) {
 		task->copied_of = task->context.at;
 		copy_stack(task);
 	}
-}
-
-/* Where the kernel waits: tells a journal from a lock where no page does. */
-static __always_inline void tell_wait(void *ctx, struct task_state *task)
-{
-	u32 slot = SCRATCH_TASK;
-	struct stack_scratch *out = bpf_map_lookup_elem(&scratches, &slot);
-	long n;
-
-	if (!out)
-		return;
-	n = bpf_get_stack(ctx, out->frames, COLD_WAIT_FRAMES * 8, 0);
-	if (n < 8 || n > COLD_WAIT_FRAMES * 8)
-		return;
-	u32 bytes = n & ~7u;
-	out->event.context = task->began;
-	out->event.frames = bytes / 8;
-	out->event.full = bytes == COLD_WAIT_FRAMES * 8;
-	head_of(&out->event.head, COLD_WAIT, sizeof(out->event) + bytes);
-	output(out, sizeof(out->event) + bytes, sizeof(*out), COLD_LOST_STACKS);
 }
 
 #endif

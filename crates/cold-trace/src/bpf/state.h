@@ -91,47 +91,6 @@ struct {
 	__type(value, struct call_count);
 } call_counts SEC(".maps");
 
-/* One thread of the tree. */
-struct task_state {
-	struct cold_context context;
-	u64 address;      /* of the fault */
-	u64 ip;           /* of user space */
-	u64 regs;         /* user registers: a kernel address */
-	u64 call_at;      /* the call in progress; 0: none */
-	u64 args[6];
-	s64 position;     /* of a call of the read family; -1: not read yet */
-	s32 call;
-	u32 class;        /* enum cold_call_class */
-	u32 fault_state;
-	u32 resolved;     /* the call's file was looked for */
-	struct cold_id call_file;
-	u64 last_mapping; /* the last mm_filemap_fault, to know its retries */
-	u64 last_index;
-	u64 last_context;
-	u64 known_mapping; /* the last file that was told, to save looking at it again */
-	struct cold_id known;
-	u64 stack_of;     /* the context whose stack was written */
-	u64 copied_of;    /* and whose stack was copied */
-	u64 began;        /* it is off the CPU since; 0: it runs */
-	u64 woken;
-	struct cold_context stalled;
-	u32 waker;        /* 0: none that is known */
-	u32 stall_state;  /* COLD_S_* */
-	u32 stalls;       /* it waits uninterruptibly */
-	s32 off_call;     /* the call it is in, where it does not; -1: none */
-	u32 task_state;
-	u32 pid;
-	u32 looked_up;    /* lookups so far, where each may have a stack */
-	u32 noticed;      /* the call was passed over, then something happened in it: counted in `calls_noticed` */
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 32768);
-	__type(key, u32);
-	__type(value, struct task_state);
-} tasks SEC(".maps");
-
 /*
  * The run of folios that the task on this CPU is adding; head.at 0: none. It ends when the task leaves the
  * CPU, so that it is always the current task's, and a folio that goes on with it needs no look for the task.
@@ -216,11 +175,6 @@ struct {
 		__value;                                                                              \
 	})
 
-static const struct task_state no_task;
-
-/* Calls under way whose end must be looked at although they leave nothing to tell: see call.h. */
-u32 calls_noticed;
-
 static __always_inline void lose_many(u32 class, u64 n)
 {
 	u64 *count = bpf_map_lookup_elem(&lost, &class);
@@ -252,48 +206,6 @@ static __always_inline bool followed(u32 pid)
 static __always_inline bool is_self(void)
 {
 	return bpf_get_current_pid_tgid() >> 32 == knobs.self;
-}
-
-static __always_inline void not_noticed(struct task_state *task)
-{
-	if (!task->noticed)
-		return;
-	task->noticed = 0;
-	__sync_fetch_and_add(&calls_noticed, -1);
-}
-
-/* Of a task of the tree; NULL when the table is full, which is counted. */
-static __always_inline struct task_state *state_of(u32 tid, u32 pid)
-{
-	struct task_state *state = bpf_map_lookup_elem(&tasks, &tid);
-
-	if (state)
-		return state;
-	bpf_map_update_elem(&tasks, &tid, &no_task, BPF_NOEXIST);
-	state = bpf_map_lookup_elem(&tasks, &tid);
-	if (!state) {
-		lose(COLD_LOST_TASK_STATE);
-		return NULL;
-	}
-	state->pid = pid;
-	state->context.syscall = -1;
-	state->call = -1;
-	return state;
-}
-
-/*
- * Of the current task when it belongs to the tree, else NULL. Its state first, because only tasks of the
- * tree have one: that saves them a second look into a table, 220,000 times in a cold start of Firefox.
- */
-static __always_inline struct task_state *my_state(void)
-{
-	u64 id = bpf_get_current_pid_tgid();
-	u32 tid = id;
-	struct task_state *state = bpf_map_lookup_elem(&tasks, &tid);
-
-	if (state)
-		return state;
-	return followed(id >> 32) ? state_of(tid, id >> 32) : NULL;
 }
 
 static __always_inline void head_with(struct cold_header *head, u16 kind, u16 bytes, u32 flags)
@@ -368,9 +280,9 @@ static __always_inline struct cold_id id_of(struct inode *inode)
 
 	if (!inode)
 		return id;
-	id.ino = BPF_CORE_READ(inode, i_ino);
-	id.dev = BPF_CORE_READ(inode, i_sb, s_dev);
-	id.gen = BPF_CORE_READ(inode, i_generation);
+	id.ino = READ(inode, i_ino);
+	id.dev = READ(inode, i_sb, s_dev);
+	id.gen = READ(inode, i_generation);
 	return id;
 }
 
@@ -390,12 +302,12 @@ static __always_inline bool is_none(const struct cold_id *id)
 static __always_inline struct file *file_of_fd(u32 fd)
 {
 	struct task_struct *task = (void *)bpf_get_current_task();
-	struct fdtable *table = BPF_CORE_READ(task, files, fdt);
+	struct fdtable *table = READ(task, files, fdt);
 	struct file **slots, *file = NULL;
 
-	if (!table || fd >= BPF_CORE_READ(table, max_fds))
+	if (!table || fd >= READ(table, max_fds))
 		return NULL;
-	slots = BPF_CORE_READ(table, fd);
+	slots = READ(table, fd);
 	bpf_probe_read_kernel(&file, sizeof(file), slots + fd);
 	return file;
 }

@@ -6,9 +6,9 @@ use super::Options;
 use crate::perf::recorder::SharedSink;
 
 #[cfg(feature = "bpf")]
-pub(super) use with::{Programs, attach, finish, follow, possible};
+pub(super) use with::{Programs, attach, finish, follow, possible, telling};
 #[cfg(not(feature = "bpf"))]
-pub(super) use without::{Programs, attach, finish, follow, possible};
+pub(super) use without::{Programs, attach, finish, follow, possible, telling};
 
 #[cfg(not(feature = "bpf"))]
 mod without {
@@ -16,6 +16,7 @@ mod without {
 
     use super::{Options, SharedSink, Tier};
     use crate::record::{CallCount, Error};
+    use crate::waiting::KernelFunction;
 
     /// Programs that were not built in: there is no value of it.
     #[derive(Debug)]
@@ -41,6 +42,10 @@ mod without {
         match *programs {}
     }
 
+    pub(in crate::record) fn telling(programs: &Programs, _: &[KernelFunction]) -> Result<(), Error> {
+        match *programs {}
+    }
+
     #[allow(clippy::needless_pass_by_value)] // as the other one, which ends what it is given
     pub(in crate::record) fn finish(programs: Programs, _: &mut Manifest) -> Result<Vec<CallCount>, Error> {
         match programs {}
@@ -59,6 +64,7 @@ mod with {
     use crate::blocks;
     use crate::bpf::{self, Follow, Recorder, Scope, Stacks};
     use crate::record::{CallCount, Error};
+    use crate::waiting::KernelFunction;
 
     /// The programs, attached.
     pub(in crate::record) type Programs = Recorder<Blocks>;
@@ -104,6 +110,10 @@ mod with {
     pub(in crate::record) fn follow(programs: &Programs, pid: u32, itself: bool) -> Result<(), Error> {
         let whom = if itself { Follow::Running(pid) } else { Follow::ChildrenOf(pid) };
         programs.follow(whom).map_err(|e| Error::Bpf(e.to_string()))
+    }
+
+    pub(in crate::record) fn telling(programs: &Programs, functions: &[KernelFunction]) -> Result<(), Error> {
+        programs.telling(functions).map_err(|e| Error::Bpf(e.to_string()))
     }
 
     pub(in crate::record) fn finish(
