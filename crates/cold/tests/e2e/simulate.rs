@@ -27,7 +27,7 @@ fn document(place: &Sandbox, args: &[&str]) -> Value {
     place.cold(["simulate"].iter().chain(args).chain(&["--json"])).run().expect(0).json()
 }
 
-fn row<'a>(document: &'a Value, disk: usize, wanted: impl Fn(&Value) -> bool) -> &'a Value {
+fn row(document: &Value, disk: usize, wanted: impl Fn(&Value) -> bool) -> &Value {
     let rows = document["disks"][disk]["rows"].as_array().unwrap();
     rows.iter().find(|r| wanted(r)).unwrap_or_else(|| panic!("{document}"))
 }
