@@ -63,8 +63,7 @@ impl Facts<'_, '_> {
     }
     /// The device's largest request.
     fn max_request(&self) -> u64 {
-        let limits = self.cx.recording.manifest.devices.iter().filter_map(|d| d.max_request.value());
-        limits.map(|b| b.0).filter(|n| *n >= self.cx.page).min().unwrap_or(crate::simulate::LARGEST)
+        crate::cost::bounds(self.cx.recording).bytes
     }
     /// Requests for these many bytes in one piece.
     fn pieces(&self, bytes: u64) -> u64 {

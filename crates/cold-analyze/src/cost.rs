@@ -1,8 +1,9 @@
 //! What a request costs on the devices of the recording, fitted to its own requests.
 
+use cold_model::recording::manifest::Device;
 use cold_model::recording::{DeviceRead, Recording};
 use cold_model::{Bytes, Nanos};
-use cold_sim::disk::Model;
+use cold_sim::disk::{Bounds, Model};
 
 use crate::usage::Window;
 use crate::waits::union;
@@ -65,9 +66,9 @@ impl DeviceCost {
     }
 
     /// A disk to simulate: a request alone takes its time by the line, as many at once as were seen, and together they
-    /// reach the bandwidth that was reached. `most`: the device's largest request, in bytes; none is larger than any
+    /// reach the bandwidth that was reached. `within`: what the device takes in one request; none is larger than any
     /// that was seen, as nothing tells what that would take.
-    pub fn disk(&self, most: u64) -> Model {
+    pub fn disk(&self, within: Bounds) -> Model {
         let alone = (self.per_byte > 0.0).then(|| 1e9 / self.per_byte);
         Model {
             latency_ns: self.per_request as u64,
@@ -76,7 +77,7 @@ impl DeviceCost {
             // rest of a request's time.
             bandwidth: alone.map(|alone| self.bandwidth.max(alone) as u64),
             channels: (self.at_once.round() as usize).max(1),
-            largest: most.min(self.largest as u64),
+            request: Bounds { bytes: within.bytes.min(self.largest as u64), ..within },
             ..Model::default()
         }
     }
@@ -91,6 +92,24 @@ impl DeviceCost {
     /// Time of `bytes` at the bandwidth reached, with the first request's latency before.
     pub fn streamed(&self, bytes: Bytes) -> Nanos {
         Nanos::from_secs(self.per_request / 1e9 + bytes.0 as f64 / self.bandwidth)
+    }
+}
+
+/// What the devices take in one request that the tree read from (all of them, where none is told), the least of each;
+/// what no device says as a plain one has it.
+pub fn bounds(recording: &Recording) -> Bounds {
+    let plain = Bounds::default();
+    let read = |d: &&Device| recording.device_reads.iter().flatten().any(|r| r.in_tree && r.dev == d.dev);
+    let all = &recording.manifest.devices;
+    let mut devices: Vec<&Device> = all.iter().filter(read).collect();
+    if devices.is_empty() {
+        devices.extend(all);
+    }
+    let bytes = devices.iter().filter_map(|d| d.max_request.value()).map(|b| b.0);
+    let segments = devices.iter().filter_map(|d| d.max_segments.value()).copied();
+    Bounds {
+        bytes: bytes.filter(|n| *n >= u64::from(recording.manifest.page_bytes)).min().unwrap_or(plain.bytes),
+        segments: segments.filter(|n| *n > 0).min().unwrap_or(plain.segments),
     }
 }
 

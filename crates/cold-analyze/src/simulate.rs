@@ -28,7 +28,7 @@ use cold_model::pages::{Range, Runs};
 use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, TouchKind};
 use cold_model::{Bytes, Dev};
 
-use cold_sim::disk::Layout;
+use cold_sim::disk::{Bounds, Layout};
 use cold_sim::engine::{Start, Step, Task};
 use cold_sim::op::FileId;
 use cold_sim::{LinuxVersion, Policy, SimFile};
@@ -39,9 +39,6 @@ pub use outcome::{Helper, OPENS, Setting, Simulated};
 
 /// `read_ahead_kb` where a recording does not know it: Linux' default.
 const WINDOW: u64 = 128 << 10;
-/// `max_sectors_kb` where it does not: `BLK_DEF_MAX_SECTORS_CAP` of 5.10 to 6.12.
-pub(crate) const LARGEST: u64 = 1280 << 10;
-
 /// A start that needs more is damaged: 1 TiB.
 const MOST_PAGES: u64 = 1 << 28;
 
@@ -274,7 +271,8 @@ fn on_disk(recording: &Recording, dev: Dev, bytes: u64, page_bytes: u64) -> OnDi
     let window = system.and_then(|fs| fs.read_ahead.value().copied()).map_or(WINDOW, |b| b.0);
     let device = places::device(recording, dev);
     let usual = device.and_then(|d| d.usual_read_ahead).map_or(window, |b| b.0);
-    let largest = device.and_then(|d| d.max_request.value().copied()).map_or(LARGEST, |b| b.0);
+    let largest =
+        device.and_then(|d| d.max_request.value().copied()).map_or_else(|| Bounds::default().bytes, |b| b.0);
     // Where data go through the journal, ext4 keeps them in single pages.
     let plain = system.filter(|fs| !fs.options.split(',').any(|option| option == "data=journal"));
     OnDisk {

@@ -93,6 +93,7 @@ pub fn empty() -> Recording {
         read_ahead: Known::Value(kib(128)),
         usual_read_ahead: None,
         max_request: Known::Value(kib(1280)),
+        max_segments: Known::Value(168),
         scheduler: Known::Value("none".to_string()),
         size: Known::Value(Bytes(1 << 30)),
         partition_of: None,

@@ -210,6 +210,7 @@ fn device() -> Device {
         read_ahead: Known::Value(Bytes(128 << 10)),
         usual_read_ahead: None,
         max_request: Known::Value(Bytes(256 << 10)),
+        max_segments: Known::Value(64),
         scheduler: Known::Value("none".to_owned()),
         size: Known::Value(Bytes(64 << 30)),
         partition_of: None,

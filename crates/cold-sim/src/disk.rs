@@ -47,15 +47,31 @@ pub struct Model {
     pub limits: Vec<Limit>,
     /// Requests that may be under way, waiting ones included; who submits one more sleeps (`nr_requests`).
     pub queue: usize,
-    /// Largest request in bytes (`max_sectors_kb`): larger ones are cut before they are sent.
-    pub largest: u64,
+    /// What one request holds: larger ones are cut before they are sent.
+    pub request: Bounds,
     /// Deviation of the logarithm of the time before the first byte, whose median stays; 0 for none.
     pub jitter: f64,
 }
 
+/// What one request holds at most, each at least 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Bounds {
+    /// Bytes (`max_sectors_kb`).
+    pub bytes: u64,
+    /// Pieces of memory, each in one run (`max_segments`). A large folio is one, and two single pages are.
+    pub segments: u32,
+}
+
+impl Default for Bounds {
+    /// Those of a Linux device that says nothing itself: 1280 KiB (`BLK_DEF_MAX_SECTORS_CAP` of 5.10 to 6.12) in 128
+    /// segments (`BLK_MAX_SEGMENTS`). Drivers of `NVMe` (127 before Linux 6.3) and of most eMMC say about the same.
+    fn default() -> Self {
+        Self { bytes: 1280 << 10, segments: 128 }
+    }
+}
+
 impl Default for Model {
-    /// A disk without any delay, with the limits of a plain Linux device: 128 requests of up to 1280 KiB
-    /// (`BLK_DEF_MAX_SECTORS_CAP` of 5.10 to 6.12).
+    /// A disk without any delay, with the limits of a plain Linux device and 128 requests.
     fn default() -> Self {
         Self {
             latency_ns: 0,
@@ -66,7 +82,7 @@ impl Default for Model {
             channels: 256,
             limits: Vec::new(),
             queue: 128,
-            largest: 1280 << 10,
+            request: Bounds::default(),
             jitter: 0.0,
         }
     }
@@ -142,7 +158,7 @@ impl Disk {
     }
 
     /// A read of `bytes` at `offset` arrives at `now` (nanoseconds, never before the last one). Requests
-    /// are whole: who sends them has cut them to [`Model::largest`].
+    /// are whole: who sends them has cut them to [`Model::request`].
     pub fn submit(&mut self, now: u64, offset: u64, bytes: u64) -> Service {
         let latency = self.positioned(offset, bytes);
         let in_channel = self.model.channel_bandwidth.map_or(0, |b| nanos(bytes, b));

@@ -130,8 +130,24 @@ pub struct PageRead {
     pub first: u64,
     /// Pages, at least one.
     pub pages: u64,
+    /// They come in folios of up to `1 << order` pages: each begins at a multiple of its size, and is as large as the
+    /// run's ends allow.
+    pub order: u32,
     /// Why.
     pub why: Why,
+}
+
+impl PageRead {
+    /// One past the last page of the folio that holds a page of the run.
+    pub(crate) fn folio_end(&self, page: u64) -> u64 {
+        let end = self.first.saturating_add(self.pages);
+        let folios = (1..=self.order.min(u64::BITS - 1)).rev().map(|order| {
+            let first = page >> order << order;
+            (first, first.saturating_add(1 << order))
+        });
+        let mut inside = folios.filter(|(from, to)| *from >= self.first && *to <= end);
+        inside.next().map_or(page.saturating_add(1), |(_, to)| to)
+    }
 }
 
 /// How far an access came.

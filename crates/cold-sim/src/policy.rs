@@ -208,7 +208,7 @@ fn take(file: &mut Cached, id: FileId, (from, to): (u64, u64), why: Why, reads: 
     for page in from..to {
         file.add(page, 0, false);
     }
-    reads.push(PageRead { file: id, first: from, pages: to - from, why });
+    reads.push(PageRead { file: id, first: from, pages: to - from, order: 0, why });
 }
 
 #[cfg(test)]

@@ -98,7 +98,7 @@ impl Sweep {
         let cost = f.cost.filter(DeviceCost::knows_sizes)?;
         let present = present_window(f)?;
         let start = Recorded::at_most(recording, &f.cx.usage).ok()?;
-        let disk = cost.disk(f.max_request());
+        let disk = cost.disk(crate::cost::bounds(recording));
         let windows: Vec<Bytes> = WINDOWS.into_iter().filter(|w| *w != present).collect();
         let mut tried = simulated(&start, &disk, &windows).into_iter();
         let present = Tried { window: present, figures: tried.next()?? };

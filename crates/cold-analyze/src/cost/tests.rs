@@ -1,5 +1,6 @@
 use super::*;
 use cold_model::sample::{PAGE, empty};
+use cold_model::{Dev, Known};
 
 /// Ten requests of 4 KiB and ten of 1 MiB; 1 ms each and 9 ms per MiB when nothing is beside them.
 fn sizes(r: &mut Recording, beside: bool) {
@@ -68,8 +69,9 @@ fn the_disk_takes_as_many_at_once_as_were_seen() {
     }
     let cost = DeviceCost::of(&r).unwrap();
     assert!(cost.knows_sizes());
-    let model = cost.disk(1 << 20);
-    assert_eq!((model.channels, model.largest), (8, 64 << 12));
+    let model = cost.disk(bounds(&r));
+    // The sample's disk takes 168 segments.
+    assert_eq!((model.channels, model.request), (8, Bounds { bytes: 64 << 12, segments: 168 }));
     let mut disk = cold_sim::disk::Disk::new(model, 1 << 40, 0);
     let millis = |ns: u64| (ns as f64 / 1e6 * 100.0).round() / 100.0;
     let eight: Vec<f64> = (0..8).map(|k| millis(disk.submit(0, k << 20, PAGE).done_ns)).collect();
@@ -88,4 +90,23 @@ fn one_size_says_nothing_of_others() {
         r.request(i * 20, 1, f, i * 1000..i * 1000 + 2);
     }
     assert!(!DeviceCost::of(&r).unwrap().knows_sizes());
+}
+
+#[test]
+fn a_request_is_bounded_by_the_devices_that_were_read() {
+    let mut r = empty();
+    let f = r.file("/a", 100 * PAGE);
+    let of = |minor, bytes, segments| Device {
+        dev: Dev { major: 7, minor },
+        max_request: Known::Value(Bytes(bytes)),
+        max_segments: segments,
+        ..empty().manifest.devices[0].clone()
+    };
+    r.manifest.devices = vec![of(1, 1 << 20, Known::Value(254)), of(2, 2 << 20, Known::Value(64))];
+    assert_eq!(bounds(&r), Bounds { bytes: 1 << 20, segments: 64 }, "no request tells of a device");
+    r.request(0, 1, f, 0..1);
+    r.device_reads.as_mut().unwrap()[0].dev = Dev { major: 7, minor: 2 };
+    assert_eq!(bounds(&r), Bounds { bytes: 2 << 20, segments: 64 });
+    r.manifest.devices[1] = of(2, 512, Known::default());
+    assert_eq!(bounds(&r), Bounds::default(), "an older recording; and no device reads less than a page");
 }

@@ -253,6 +253,9 @@ pub struct Device {
     pub usual_read_ahead: Option<Bytes>,
     /// `max_sectors_kb`, in bytes.
     pub max_request: Known<Bytes>,
+    /// `max_segments`: pieces of memory that one request takes. Recordings of earlier versions do not know it.
+    #[serde(default)]
+    pub max_segments: Known<u32>,
     /// Scheduler in use.
     pub scheduler: Known<String>,
     /// Capacity in bytes.

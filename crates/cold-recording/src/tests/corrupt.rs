@@ -106,7 +106,7 @@ fn a_file_of_an_earlier_version_lacks_columns_that_may_be_empty_and_no_others() 
     let older = |columns| schema::Table { columns, ..*new };
     let touches = sample::small().touches.unwrap();
     let last = new.columns.len() - 1;
-    let decode = |table| columns::decode(new, forged(table, &touches), Path::new("x"));
+    let decode = |table: &schema::Table<_>| columns::decode(new, forged(table, &touches), Path::new("x"));
     let read = decode(&older(&new.columns[..last])).unwrap();
     let expected: Vec<_> =
         touches.iter().map(|t| cold_model::recording::Touch { call: None, ..*t }).collect();

@@ -1,6 +1,6 @@
 //! Disks with typical figures, each with its source.
 
-use super::{Heads, Limit, Model, Unit};
+use super::{Bounds, Heads, Limit, Model, Unit};
 
 /// A disk by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -123,7 +123,8 @@ impl Preset {
     /// The same figures as `cold-testbed/src/disk/model.rs` has; a test compares them.
     fn of_testbed(self) -> Model {
         // One request of its block layer is one of FUSE; a loop device takes 128.
-        let plain = Model { largest: 512 << 10, queue: 128, ..Model::default() };
+        let request = Bounds { bytes: 512 << 10, ..Bounds::default() };
+        let plain = Model { request, queue: 128, ..Model::default() };
         match self {
             Self::Hdd => Model {
                 latency_ns: 50_000,
@@ -177,7 +178,7 @@ fn hp97560() -> Model {
             passes: true,
         }),
         queue: 1,
-        largest: 64 << 10,
+        request: Bounds { bytes: 64 << 10, ..Bounds::default() },
         ..Model::default()
     }
 }
@@ -191,7 +192,7 @@ fn laptop_1993() -> Model {
         channels: 1,
         heads: Some(Heads::constant(13_870_000)),
         queue: 1,
-        largest: 64 << 10,
+        request: Bounds { bytes: 64 << 10, ..Bounds::default() },
         ..Model::default()
     }
 }

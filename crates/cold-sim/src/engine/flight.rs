@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::disk::layout::{BIO_PAGES, Submission};
+use crate::disk::layout::Submission;
 use crate::op::{FileId, PageRead};
 
 /// A run of pages on its way.
@@ -30,6 +30,8 @@ pub(super) struct Flight {
     free: Vec<u32>,
     /// By file and first page: the page behind the last one, and the bio.
     pages: BTreeMap<(FileId, u64), (u64, u32)>,
+    /// Pages of the longest bio until now.
+    longest: u64,
 }
 
 impl Flight {
@@ -46,6 +48,7 @@ impl Flight {
             let on_way = OnWay { read: bio.read, left: bio.requests, waiting: Vec::new() };
             let number = self.number(on_way);
             let end = bio.read.first.saturating_add(bio.read.pages);
+            self.longest = self.longest.max(bio.read.pages);
             self.pages.insert((bio.read.file, bio.read.first), (end, number));
             numbers.push(Some(number));
         }
@@ -87,7 +90,7 @@ impl Flight {
     /// The bio that brings a page. One read may lie within another: where Windows bridges pages that are there or
     /// coming, they are read again.
     pub(super) fn bringing(&mut self, file: FileId, page: u64) -> Option<&mut OnWay> {
-        let near = (file, page.saturating_sub(BIO_PAGES - 1))..=(file, page);
+        let near = (file, page.saturating_sub(self.longest))..=(file, page);
         let (_, (_, number)) = self.pages.range(near).rev().find(|(_, (end, _))| page < *end)?;
         self.bios.get_mut(*number as usize)?.as_mut()
     }
@@ -106,7 +109,7 @@ impl Flight {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::disk::Layout;
+    use crate::disk::{Bounds, Layout};
     use crate::op::Why;
 
     #[test]
@@ -115,8 +118,8 @@ mod tests {
         let file = layout.add(0, 1000 * 4096, None);
         let mut flight = Flight::default();
         for (first, pages) in [(10, 2), (8, 8), (300, 256)] {
-            let read = PageRead { file, first, pages, why: Why::Demand };
-            flight.enter(layout.submission(&[read], |_| u64::MAX));
+            let read = PageRead { file, first, pages, order: 0, why: Why::Demand };
+            flight.enter(layout.submission(&[read], |_| Bounds::default()));
         }
         let mut first = |page| flight.bringing(file, page).map(|bio| bio.read.first);
         assert_eq!(

@@ -94,7 +94,7 @@ impl Reader<'_> {
     /// The page itself, should no window have read it.
     fn at_least(&mut self, page: u64) {
         if !self.file.page(page).present() && self.file.add(page, 0, false) {
-            self.send(page, page.saturating_add(1), Why::Demand);
+            self.send(page, page.saturating_add(1), 0, Why::Demand);
         }
     }
 
@@ -331,7 +331,7 @@ impl Reader<'_> {
             }
             at += pages;
         }
-        self.send(first, at, why);
+        self.send(first, at, order, why);
         if at < end {
             // A page was there: the rest comes in single pages.
             let done = if self.rules.rest_only { at - first } else { 0 };
@@ -385,14 +385,14 @@ impl Reader<'_> {
             for page in at..hole {
                 self.file.add(page, 0, Some(page) == mark);
             }
-            self.send(at, hole, why);
+            self.send(at, hole, 0, why);
             at = self.file.folio(hole).map_or(hole, super::super::cached::Folio::end);
         }
     }
 
-    fn send(&mut self, first: u64, end: u64, why: Why) {
+    fn send(&mut self, first: u64, end: u64, order: u32, why: Why) {
         if first < end {
-            self.reads.push(PageRead { file: self.id, first, pages: end - first, why });
+            self.reads.push(PageRead { file: self.id, first, pages: end - first, order, why });
         }
     }
 }
@@ -417,5 +417,51 @@ fn next_window(size: u64, most: u64) -> u64 {
         size * 2
     } else {
         most
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::linux::LinuxVersion;
+
+    proptest! {
+        /// What a read says of its folios is what is in the cache.
+        #[test]
+        fn reads_tell_the_folios_that_were_added(
+            version in prop::sample::select(vec![LinuxVersion::V5_10, LinuxVersion::V6_12, LinuxVersion::V6_18]),
+            pages in 1_u64..3000,
+            window in 1_u64..600,
+            misses in prop::collection::vec((0_u64..3000, 1_u64..100), 1..20),
+        ) {
+            let limits = Limits { page_bytes: 4096, io_pages: 256, max_order: 9, exec_order: 0 };
+            let (mut file, mut reads) = (Cached::new(pages), Vec::new());
+            let mut ra = ReadAhead { window, ..ReadAhead::default() };
+            for (page, request) in misses {
+                let page = page % pages;
+                let mut reader = Reader {
+                    rules: version.rules(),
+                    limits,
+                    id: FileId(0),
+                    file: &mut file,
+                    ra: &mut ra,
+                    reads: &mut reads,
+                };
+                match reader.file.folio(page) {
+                    Some(folio) if reader.file.page(page).marked() => reader.marker(page, folio, request),
+                    Some(_) => {}
+                    None => reader.miss(page, request),
+                }
+            }
+            for read in &reads {
+                let mut at = read.first;
+                while at < read.first + read.pages {
+                    prop_assert_eq!(file.folio(at).map(Folio::end), Some(read.folio_end(at)));
+                    at = read.folio_end(at);
+                }
+            }
+        }
     }
 }

@@ -115,7 +115,7 @@ mod root {
             let truth = Truth::new(&slow);
             attempts(|| {
                 let device = measure(slow.mount_point(), Effort::Usual).map_err(|e| e.to_string())?;
-                let model = Model { largest: preset.model().largest, ..Model::measured(&device) };
+                let model = Model { request: preset.model().request, ..Model::measured(&device) };
                 for program in programs().iter().filter(|p| p.name != "in order") {
                     let ran = truth.run(&slow, program);
                     let time_ns = truth.simulate(program, &ran, model.clone()).time_ns;

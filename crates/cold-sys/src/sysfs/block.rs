@@ -58,6 +58,8 @@ pub struct BlockDevice {
     pub read_ahead_kb: Option<u64>,
     /// Largest request in KiB.
     pub max_sectors_kb: Option<u64>,
+    /// Most pieces of memory that one request takes, each in one run.
+    pub max_segments: Option<u64>,
     /// Chosen I/O scheduler.
     pub scheduler: Option<String>,
     /// The driver says it rotates.
@@ -98,6 +100,7 @@ impl SysFs {
             kind: self.block_kind(disk_dir, &disk)?,
             read_ahead_kb: number("queue/read_ahead_kb")?,
             max_sectors_kb: number("queue/max_sectors_kb")?,
+            max_segments: number("queue/max_segments")?,
             scheduler: attr("queue/scheduler")?.map(|t| Self::chosen(&t).unwrap_or(&t).to_owned()),
             rotational: number("queue/rotational")?.map(|n| n != 0),
             nr_requests: number("queue/nr_requests")?,

@@ -166,6 +166,7 @@ pub(super) fn devices(proc: &ProcFs, sys: &SysFs) -> Vec<Device> {
             read_ahead: kib(block.read_ahead_kb, "read_ahead_kb"),
             usual_read_ahead: None,
             max_request: kib(block.max_sectors_kb, "max_sectors_kb"),
+            max_segments: known(block.max_segments.and_then(|n| n.try_into().ok()), "max_segments"),
             scheduler: known(block.scheduler, "scheduler"),
             size: known(size.map(Bytes), "size"),
         });

@@ -94,6 +94,7 @@ fn a_huge_window_is_told_from_the_price_of_its_bytes() {
     let mut r = empty();
     window(&mut r, Bytes(8 << 20));
     r.manifest.devices[0].max_request = Known::Value(Bytes(16 << 20));
+    r.manifest.devices[0].max_segments = Known::Value(4096);
     let f = r.file("/lib.so", 100_000 * PAGE);
     for i in 0..10 {
         let page = 2000 + i * 5000;

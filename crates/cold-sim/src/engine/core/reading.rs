@@ -1,5 +1,6 @@
 //! Accesses: what they read, sent as requests, and the wait for it.
 
+use crate::disk::Bounds;
 use crate::op::{Access, FileId, Op, PageCache, Why};
 
 use super::super::outcome::{Done, Error, Filled, Kind, Sent};
@@ -56,8 +57,8 @@ impl<C: PageCache + ?Sized> Engine<'_, C> {
             Access::Done => false,
         };
         let disks = &self.disks;
-        let largest = |disk: usize| disks.get(disk).map_or(u64::MAX, |d| d.model().largest);
-        let submission = self.input.layout.submission(&self.reads, largest);
+        let bounds = |disk: usize| disks.get(disk).map_or_else(Bounds::default, |d| d.model().request);
+        let submission = self.input.layout.submission(&self.reads, bounds);
         let (requests, at_once) = self.flight.enter(submission);
         for read in at_once {
             self.cache.arrived(&read);

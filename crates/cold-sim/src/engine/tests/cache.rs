@@ -45,7 +45,7 @@ impl Plain {
             *state = State::OnWay;
             match reads.last_mut() {
                 Some(last) if last.file == file && last.first + last.pages == page => last.pages += 1,
-                _ => reads.push(PageRead { file, first: page, pages: 1, why }),
+                _ => reads.push(PageRead { file, first: page, pages: 1, order: 0, why }),
             }
         }
     }

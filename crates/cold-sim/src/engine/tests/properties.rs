@@ -85,7 +85,7 @@ proptest! {
                 <= u128::from(outcome.time_ns) + came().count() as u128);
         }
         prop_assert!(came().all(|s| s.done_ns - s.sent_ns >= world.model.latency_ns));
-        prop_assert!(outcome.sent.iter().all(|s| s.bytes <= world.model.largest));
+        prop_assert!(outcome.sent.iter().all(|s| s.bytes <= world.model.request.bytes));
         // No page is read twice, and what was read is what was asked for.
         let pages: u64 = outcome.files.iter().map(FileReads::all_pages).sum();
         prop_assert!(pages <= u64::from(FILES) * 1000);

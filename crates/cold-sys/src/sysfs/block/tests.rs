@@ -47,6 +47,7 @@ fn a_partition_has_the_number_and_the_queue_of_its_disk() {
             ("pci/sda/sda3/partition", "3"),
             ("pci/sda/queue/read_ahead_kb", "128"),
             ("pci/sda/queue/max_sectors_kb", "1280"),
+            ("pci/sda/queue/max_segments", "168"),
             ("pci/sda/queue/scheduler", "none [mq-deadline] kyber"),
             ("pci/sda/queue/rotational", "1"),
             ("pci/sda/queue/nr_requests", "64"),
@@ -62,6 +63,7 @@ fn a_partition_has_the_number_and_the_queue_of_its_disk() {
         kind: BlockKind::Disk,
         read_ahead_kb: Some(128),
         max_sectors_kb: Some(1280),
+        max_segments: Some(168),
         scheduler: Some("mq-deadline".into()),
         rotational: Some(true),
         nr_requests: Some(64),
@@ -79,8 +81,8 @@ fn what_a_driver_does_not_have_is_unknown_and_not_zero() {
         [("vda/queue/rotational", "0"), ("vda/queue/nr_requests", "many"), ("vda/queue/scheduler", "none")];
     let found = Tree::new(&[("vda", "nonsense")], &attributes).named("vda");
     assert_eq!(
-        (found.disk_dev, found.read_ahead_kb, found.nr_requests, found.model),
-        (None, None, None, None)
+        (found.disk_dev, found.read_ahead_kb, found.max_segments, found.nr_requests, found.model),
+        (None, None, None, None, None)
     );
     assert_eq!((found.rotational, found.scheduler.as_deref()), (Some(false), Some("none")));
 }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-use cold_analyze::cost::DeviceCost;
+use cold_analyze::cost::{DeviceCost, bounds};
 use cold_analyze::simulate::Recorded;
 use cold_model::file::mtime_ns;
 use cold_model::recording::{File, FileKind, Recording};
@@ -52,7 +52,7 @@ fn one(
             Ok(NamedDisk {
                 name: "recorded".to_owned(),
                 source: "a line through the requests of this recording".to_owned(),
-                model: cost.disk(largest(recording)),
+                model: cost.disk(bounds(recording)),
                 is_recorded: true,
             })
         }
@@ -97,13 +97,7 @@ fn measured(recording: &Recording, start: &Recorded, line: &mut Line<'_>) -> Res
     Ok(NamedDisk {
         name: "measured".to_owned(),
         source: format!("{} of this machine, as `cold probe device` measures it", model.name),
-        model: Model { largest: largest(recording), ..Model::measured(&model) },
+        model: Model { request: bounds(recording), ..Model::measured(&model) },
         is_recorded,
     })
-}
-
-/// The largest request of the recorded devices, bytes.
-fn largest(recording: &Recording) -> u64 {
-    let limits = recording.manifest.devices.iter().filter_map(|d| d.max_request.value());
-    limits.map(|b| b.0).min().unwrap_or(Model::default().largest)
 }
