@@ -18,8 +18,8 @@ use crate::op::{FileId, PageRead};
 const BIO_FOLIOS: usize = 256;
 /// Single pages to a segment. How many are neighbours in memory depends on what is free: the allocator takes single
 /// free pages before it divides pairs, and pairs before fours. Windows of 512 single pages on a disk of 254 segments
-/// were seen as one request, as 508 and 4, and as 254, 2, 254, 2; in five programs' starts two came nearest to
-/// the number of requests (docs/concepts/simulation.md).
+/// were seen as one request, as 508 and 4, and as 254, 2, 254, 2; over the starts of five programs two is the number
+/// that comes nearest (docs/concepts/simulation.md).
 const TOGETHER: u64 = 2;
 /// Between files whose place is not known.
 const GAP: u64 = 1 << 20;
