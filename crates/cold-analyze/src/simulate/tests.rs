@@ -302,3 +302,72 @@ fn the_pieces_of_one_call_are_one_read() {
     assert_eq!(start.needed_pages(), 4);
     assert_eq!(simulated(&start, 1).sent.len(), 2);
 }
+
+/// A start on a file system with a window of 128 KiB, page by page over 800 pages of a file.
+fn in_order() -> Recorded {
+    let mut r = recording();
+    let big = r.file("/big", 4096 * 1000);
+    let mapped = r.mappings.as_ref().unwrap()[0].clone();
+    let row = Mapping { file: big, offset: 0, bytes: 4096 * 1000, address: 0x7e00_0000_0000, ..mapped };
+    r.mappings.as_mut().unwrap().push(row);
+    for page in 0..80 {
+        r.touch(10 + page, big, page * 10..page * 10 + 1, TouchKind::Fault);
+        r.fill(10 + page, big, page * 10..page * 10 + 1, FillCause::DemandFault);
+    }
+    Recorded::of(&r).unwrap()
+}
+
+#[test]
+fn the_advice_is_the_smallest_change_that_gives_nearly_as_much_as_the_best() {
+    use super::sweep::{Choice, Reader};
+    let start = in_order();
+    assert_eq!(start.window(), Some(Bytes(128 << 10)));
+    let windows = |kib: &[u64]| -> Vec<Choice> {
+        let own = start.today();
+        kib.iter().map(|k| Choice { windows: Windows::Of(Bytes(k << 10)), ..own }).collect()
+    };
+    let disk = |latency| Model { latency_ns: latency * MS, ..Model::default() };
+    let rows = |kib: &[u64], latency| start.sweep(&windows(kib), &disk(latency), None, &[], |_| {}).unwrap();
+    // Requests of 20 ms: the larger the window, the better; 1 MiB gives nearly what 4 MiB does.
+    let slow = rows(&[64, 128, 1024, 4096], 20);
+    assert_eq!(slow.len(), 4, "today's window in other words is no other setting");
+    assert!(
+        slow[0].choice == start.today() && slow[1..].windows(2).all(|w| w[0].time <= w[1].time),
+        "{slow:?}"
+    );
+    let advice = start.advice(&slow).unwrap();
+    assert_eq!((advice.window, advice.instead_of), (Bytes(1 << 20), Bytes(128 << 10)));
+    let time = |window| slow.iter().find(|r| r.choice.windows == window).unwrap().time;
+    assert_eq!(advice.saves, slow[0].time - time(Windows::Of(Bytes(1 << 20))));
+    // Requests that take nothing: no window is worth a word. Neither is what was not tried.
+    assert_eq!(start.advice(&rows(&[64, 1024], 0)), None);
+    assert_eq!(start.advice(&rows(&[], 20)), None);
+    // A helper that knows reads the needed pages and no others.
+    let exact = Choice { reader: Reader::Exact, ..start.today() };
+    let told = start.sweep(&[exact], &disk(1), None, &[FileId(0)], |_| {}).unwrap();
+    let part = told[1].part.unwrap();
+    assert_eq!((told[1].read, told[1].unused, part.read), (Bytes(80 * 4096), Bytes(0), Bytes(80 * 4096)));
+    assert!(told[1].ratio < 1.0 && told[0].ratio == 1.0, "{told:?}");
+}
+
+#[test]
+fn a_simulated_start_is_drawn_as_a_recording_of_its_reads_and_waits() {
+    let mut r = recording();
+    faults(&mut r, 10, 5, 20, 10);
+    faults(&mut r, 40, 50, 30, 10);
+    let start = Recorded::of(&r).unwrap();
+    let disk = Model { latency_ns: 7 * MS, ..Model::default() };
+    let choice = sweep::Choice { policy: Policy::Nothing, ..start.today() };
+    let simulated = start.simulate(&start.setting(&choice, &disk, None).unwrap()).unwrap();
+    let drawn = start.as_recording(&r, &simulated, "note".into());
+    let at = |ns: Nanos| (ns.0 - r.manifest.start.0) / MS;
+    let touches: Vec<_> = drawn.touches.iter().flatten().map(|t| (at(t.at), t.first_page)).collect();
+    // Computed up to 10; 7 ms of the disk and 25 µs of waking; then the 10 between the recorded waits.
+    assert_eq!(touches, [(10, 5), (27, 50)]);
+    let waits: Vec<_> =
+        drawn.stalls.iter().flatten().map(|s| (s.page, at(s.began), s.woken.map(at))).collect();
+    assert_eq!(waits, [(Some(5), 10, Some(17)), (Some(50), 27, Some(34))]);
+    assert_eq!(drawn.device_reads.as_ref().map(Vec::len), Some(2));
+    assert_eq!(drawn.fills.iter().flatten().map(|f| f.first_page).collect::<Vec<_>>(), [5, 50]);
+    assert_eq!(drawn.manifest.notes, ["note"]);
+}
