@@ -26,7 +26,7 @@ const MOST_KIB: u64 = 1 << 20;
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, after_help = AFTER)]
 #[command(before_help = "Examples:
-  cold simulate firefox-esr.cold                          other windows and systems, the best there is
+  cold simulate firefox-esr.cold                          other windows, systems, the best of all
   cold simulate firefox-esr.cold --read-ahead-kb 4..8192  every doubling of the read-ahead window
   cold simulate firefox-esr.cold --disk hdd,cloud,nvme    the same start on other disks
   cold simulate firefox-esr.cold --plan firefox-esr       what the learnt plan is worth
