@@ -117,7 +117,8 @@ impl Recorded {
         })
     }
 
-    fn ids(&self) -> impl Iterator<Item = FileId> {
+    /// All files, added ones included.
+    pub(super) fn ids(&self) -> impl Iterator<Item = FileId> {
         (0..self.files.len()).map(|n| FileId(n as u32))
     }
 

@@ -16,6 +16,9 @@ use crate::usage::Window;
 
 /// Windows of read-ahead that are tried where nobody names some, in KiB.
 pub const WINDOWS_KIB: [u64; 8] = [16, 32, 64, 128, 256, 512, 1024, 2048];
+/// Files larger than this in all are not read whole: that is no way to start a program, and a damaged recording may
+/// say any size. 64 GiB of pages of 4 KiB.
+const MOST_WHOLE: u64 = 1 << 24;
 /// A change is worth a word from this part of the time on.
 const WORTH: f64 = 0.03;
 /// A smaller change that gives this part of what the best one gives is the better advice.
@@ -149,7 +152,8 @@ impl Recorded {
         })
     }
 
-    /// All choices on a disk, today's first, the others by time. Those that need a plan are left out without one.
+    /// All choices on a disk, today's first, the others by time. Those that need a plan are left out without one, and
+    /// reading files whole where they are larger than 64 GiB together.
     /// `files` are asked about besides. `begins` hears of each before it is simulated.
     ///
     /// # Errors
@@ -164,7 +168,8 @@ impl Recorded {
     ) -> Result<Vec<Row>, Error> {
         let today = self.today();
         let mut rows: Vec<Row> = Vec::new();
-        let others = choices.iter().filter(|c| !self.is_today(c));
+        let can = |c: &&Choice| c.policy != Policy::Whole || self.pages_of_all() <= MOST_WHOLE;
+        let others = choices.iter().filter(|c| !self.is_today(c)).filter(can);
         for choice in std::iter::once(&today).chain(others) {
             let Some(setting) = self.setting(choice, disk, plan) else { continue };
             begins(choice);
@@ -177,6 +182,13 @@ impl Recorded {
             others.sort_by_key(|r| (r.time, r.read, r.requests));
         }
         Ok(rows)
+    }
+
+    fn pages_of_all(&self) -> u64 {
+        self.ids()
+            .filter(|id| !self.is_metadata(*id))
+            .map(|id| self.layout.pages(id))
+            .fold(0, u64::saturating_add)
     }
 
     fn part(&self, simulated: &Simulated, files: &[FileId]) -> Part {
@@ -289,7 +301,22 @@ impl fmt::Display for Choice {
     }
 }
 
-/// What a kind of time is called.
+/// The stable name of a kind of time, for programs.
+pub fn kind_name(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Computing => "computing",
+        Kind::Reading => "reading",
+        Kind::Demand => "demand",
+        Kind::Ahead => "ahead",
+        Kind::Advice => "advice",
+        Kind::Queue => "queue",
+        Kind::Tasks => "tasks",
+        Kind::Timer => "timer",
+        Kind::Processor => "processor",
+    }
+}
+
+/// What a kind of time is called, for people.
 pub fn kind_words(kind: Kind) -> &'static str {
     match kind {
         Kind::Computing => "computing",

@@ -371,3 +371,19 @@ fn a_simulated_start_is_drawn_as_a_recording_of_its_reads_and_waits() {
     assert_eq!(drawn.fills.iter().flatten().map(|f| f.first_page).collect::<Vec<_>>(), [5, 50]);
     assert_eq!(drawn.manifest.notes, ["note"]);
 }
+
+#[test]
+fn files_of_any_size_are_simulated_but_not_read_whole() {
+    let mut r = recording();
+    for bytes in [u64::MAX, 1 << 50] {
+        let file = r.file("/huge", bytes);
+        r.touch(20, file, 5..6, TouchKind::Fault);
+        r.fill(20, file, 5..6, FillCause::DemandFault);
+    }
+    let start = Recorded::of(&r).unwrap();
+    let of = |policy| sweep::Choice { policy, ..start.today() };
+    let rows =
+        start.sweep(&[of(Policy::Whole), of(Policy::Nothing)], &Model::default(), None, &[], |_| {}).unwrap();
+    assert_eq!(rows.iter().map(|r| r.choice.policy).collect::<Vec<_>>(), [start.policy, Policy::Nothing]);
+    assert_eq!(rows[1].read, Bytes(2 * 4096));
+}

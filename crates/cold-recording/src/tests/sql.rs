@@ -73,7 +73,8 @@ fn duckdb_sees_the_documented_columns_types_and_rows() {
             touch.kind,
             touch.major,
             touch.ip,
-            touch.stack
+            touch.stack,
+            touch.call
         ]);
         assert_eq!(row, &expected);
     }

@@ -121,6 +121,11 @@ fn policy(text: &str) -> Result<Named, String> {
     if text == "exact" {
         return Ok(Named::Exact);
     }
+    if let Some(Policy::Fixed { pages, .. }) = Policy::of_name(text)
+        && pages > MOST_KIB / 4
+    {
+        return Err(format!("a window has at most {} pages", MOST_KIB / 4));
+    }
     Policy::of_name(text).map(Named::Policy).ok_or_else(|| {
         let versions: Vec<&str> = LinuxVersion::ALL.iter().map(|v| v.name()).collect();
         format!(
@@ -179,6 +184,10 @@ mod tests {
         assert_eq!(policy("exact"), Ok(Named::Exact));
         assert_eq!(policy("windows"), Ok(Named::Policy(Policy::Windows)));
         assert!(policy("solaris").unwrap_err().contains("linux-6.18"));
+        assert!(
+            policy("aligned:262144").is_ok()
+                && policy("aligned:262145").unwrap_err().contains("at most 262144")
+        );
         assert_eq!(disk("cloud"), Ok(Place::Preset(Preset::Cloud)));
         assert!(disk("floppy").unwrap_err().contains("gp2"));
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use cold_analyze::simulate::Windows;
-use cold_analyze::simulate::sweep::{Part, Reader, Row, kind_words};
+use cold_analyze::simulate::sweep::{Part, Reader, Row, kind_name};
 use cold_model::figures::{count, plural};
 use cold_model::{Bytes, Shown as _};
 use cold_sim::Policy;
@@ -131,7 +131,7 @@ pub(super) fn json(s: &Simulation) -> Value {
         let path: serde_json::Map<String, Value> = Kind::ALL
             .into_iter()
             .filter(|kind| r.path.of(*kind) > 0)
-            .map(|kind| (kind_words(kind).to_owned(), json!(r.path.of(kind))))
+            .map(|kind| (kind_name(kind).to_owned(), json!(r.path.of(kind))))
             .collect();
         json!({
             "policy": r.choice.policy.to_string(),
