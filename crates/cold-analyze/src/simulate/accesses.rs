@@ -6,7 +6,7 @@ use crate::usage::{Usage, Window};
 use cold_model::Nanos;
 use cold_model::pages::{LiveRuns, Range};
 use cold_model::recording::tables::Began;
-use cold_model::recording::{Advice, FileIdx, FileKind, FillCause, Recording, Touch, TouchKind};
+use cold_model::recording::{Advice, FileIdx, FileKind, Fill, FillCause, Recording, Touch, TouchKind};
 
 use cold_sim::op::{FileId, MapId, Op, OpenId, Pattern};
 
@@ -22,6 +22,9 @@ pub(super) struct Found {
     /// File, first page and pages that it needs; none of a file system's metadata.
     pub(super) needs: Option<(FileId, u64, u64)>,
 }
+
+/// Blocks that are asked for one after another without a wait come within some microseconds of each other.
+const PAUSE_NS: u64 = 100_000;
 
 /// Open files and mappings, made when they are first used, before the start: when they were made changes nothing that is
 /// read.
@@ -150,6 +153,37 @@ fn goes_on(whole: &mut Found, file: Option<FileId>, t: &Touch, page_bytes: u64) 
     true
 }
 
+/// Blocks of a file system's metadata that were read together.
+struct MetadataRun {
+    at: u64,
+    tid: u32,
+    file: FileIdx,
+    first: u64,
+    pages: u64,
+    /// When the last of them was added.
+    until: u64,
+}
+
+/// A file system asks for the blocks beside the one it needs (ext4: 32 blocks of inodes), one by one, and they become one
+/// request: each run of neighbours that a thread added without a pause is one read.
+fn metadata_runs<'a>(fills: impl Iterator<Item = &'a Fill>) -> Vec<MetadataRun> {
+    let mut runs: Vec<MetadataRun> = Vec::new();
+    for f in fills {
+        let (at, pages) = (f.at.0, u64::from(f.pages));
+        let goes_on = |run: &&mut MetadataRun| {
+            let beside = run.file == f.file && run.first.saturating_add(run.pages) == f.first_page;
+            run.tid == f.tid && beside && at.saturating_sub(run.until) <= PAUSE_NS
+        };
+        if let Some(run) = runs.last_mut().filter(goes_on) {
+            (run.pages, run.until) = (run.pages.saturating_add(pages), at);
+        } else {
+            let (tid, file, first) = (f.tid, f.file, f.first_page);
+            runs.push(MetadataRun { at, tid, file, first, pages, until: at });
+        }
+    }
+    runs
+}
+
 /// What has to be done before the start, and the accesses in the window, in order of time. `around`: the usage of each
 /// file, where pages that were mapped around a fault count as touched with it.
 pub(super) fn of(
@@ -183,11 +217,11 @@ pub(super) fn of(
         found_around(&mut handles, t, pages, &mut out);
     }
     let metadata = recording.fills.iter().flatten().filter(|f| f.in_tree && f.cause == FillCause::Metadata);
-    for f in metadata.filter(|f| window.holds(f.at)) {
-        if let Some(open) = handles.open(0, f.file) {
-            let (offset, bytes) = (f.first_page.saturating_mul(handles.page_bytes), u64::from(f.pages));
-            let op = Op::Read { open, offset, bytes: bytes.saturating_mul(handles.page_bytes) };
-            out.push(Found { at: f.at.0, tid: f.tid, op, needs: None });
+    for run in metadata_runs(metadata.filter(|f| window.holds(f.at))) {
+        if let Some(open) = handles.open(0, run.file) {
+            let (offset, bytes) = (run.first, run.pages.saturating_mul(handles.page_bytes));
+            let op = Op::Read { open, offset: offset.saturating_mul(handles.page_bytes), bytes };
+            out.push(Found { at: run.at, tid: run.tid, op, needs: None });
         }
     }
     for a in recording.advice.iter().flatten().filter(|a| window.holds(a.at)) {

@@ -191,6 +191,27 @@ fn metadata_is_read_block_by_block() {
 }
 
 #[test]
+fn metadata_asked_for_together_is_one_read_and_no_policy_reads_more_of_it() {
+    let mut r = recording();
+    let device = r.file("/dev/sda", 0);
+    r.files[device as usize].kind = FileKind::BlockDevice;
+    // Four blocks at once, then a neighbour after a wait, and one elsewhere.
+    for (us, block) in
+        [(10_000, 500), (10_002, 501), (10_004, 502), (10_006, 503), (20_000, 504), (20_002, 900)]
+    {
+        r.fill(0, device, block..block + 1, FillCause::Metadata).at = Nanos(ms(0).0 + us * 1000);
+    }
+    r.touch(30, 0, 5..6, TouchKind::Fault);
+    let start = Recorded::of(&r).unwrap();
+    let out = simulated(&start, 1);
+    assert_eq!(out.sent.iter().map(|s| s.bytes / 4096).collect::<Vec<_>>(), [4, 1, 1]);
+    let of = |policy| sweep::Choice { policy, ..start.today() };
+    let all = [of(Policy::Whole), of(Policy::Windows), of(Policy::FreeBsd)];
+    let rows = start.sweep(&all, &Model::default(), None, &[], |_| {}).unwrap();
+    assert!(rows.iter().all(|row| row.read == Bytes(6 * 4096)), "{rows:?}");
+}
+
+#[test]
 fn files_lie_where_requests_showed_them() {
     let mut r = recording();
     faults(&mut r, 10, 20, 5, 10);
