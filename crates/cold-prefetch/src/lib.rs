@@ -19,7 +19,6 @@ pub use compile::{compile, is_kept};
 pub use knobs::{default_knobs, knobs_for};
 pub use learn::{Doubt, LeftOut, ObservedStart, Sees, WhyNot, With, observe};
 pub use merge::merge;
-pub use predict::{Prediction, predict};
 pub use tune::{Tuner, TuningVerdict};
 pub use waste::{Waste, waste};
 

@@ -8,14 +8,13 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use cold_analyze::simulate::{Helper, OPENS, Recorded, Setting, Simulated, Windows};
+use cold_analyze::simulate::{OPENS, Recorded};
 use cold_model::Bytes;
 use cold_model::recording::{self, Recording};
 use cold_plan::identity::build_id_of;
 use cold_plan::plan::{FileKind, Gate, Op, PlanFile, Step};
 use cold_plan::{Match, Plan};
-use cold_sim::disk::Model;
-use cold_sim::engine::{self, Error, PlanStep, Replay};
+use cold_sim::engine::{self, PlanStep, Replay};
 use cold_sim::op::{FileId, OpenId};
 
 /// CPU time of looking up or opening a name whose directory and inode are in cached blocks: means of 10.0 to 12.7 µs
@@ -32,7 +31,7 @@ const CHUNK: std::ops::RangeInclusive<u64> = 4096..=64 << 20;
 /// A plan as the helper of a simulated start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// For [`Helper::Plan`].
+    /// For [`cold_analyze::simulate::Helper::Plan`].
     pub replay: Replay,
     /// Bytes of its steps that are not simulated: of files that have changed between recording and plan (a launch
     /// leaves them out, too), and of blocks of a file system behind all that the recorded start read.
@@ -40,44 +39,6 @@ pub struct Asked {
     /// Bytes of its steps in files that the recorded start did not touch. They are read, from a place that nobody
     /// knows ([`Recorded::add`]).
     pub untouched: Bytes,
-}
-
-/// A start without the plan, and with it.
-#[derive(Debug, Clone)]
-pub struct Prediction {
-    /// As it was recorded, on the disk that is asked about.
-    pub without: Simulated,
-    /// With a helper that follows the plan.
-    pub with: Simulated,
-    /// As in [`Asked::left_out`].
-    pub left_out: Bytes,
-    /// As in [`Asked::untouched`].
-    pub untouched: Bytes,
-}
-
-/// The start of a recording on a disk, without the plan and with it; page cache, windows and processors as recorded.
-/// `start` is that of the recording, and gets the files of the plan that it lacks.
-///
-/// # Errors
-/// [`Error`] where the recording contradicts itself.
-pub fn predict(
-    plan: &Plan,
-    recording: &Recording,
-    start: &mut Recorded,
-    disk: &Model,
-) -> Result<Prediction, Error> {
-    let Asked { replay, left_out, untouched } = asked(plan, recording, start);
-    let setting = Setting {
-        policy: start.policy,
-        windows: Windows::Usual,
-        disk,
-        seed: 0,
-        helper: Helper::None,
-        machine: start.machine(),
-    };
-    let without = start.simulate(&setting)?;
-    let with = start.simulate(&Setting { helper: Helper::Plan(&replay), ..setting })?;
-    Ok(Prediction { without, with, left_out, untouched })
 }
 
 /// The plan's steps as a helper's. `start` is that of the recording, and gets the files of the plan that it lacks.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use cold_model::Dev;
 use cold_model::io_model::{AtDepth, DeviceModel};
-use cold_plan::plan::{FileKind, Identity, Key, PlanFile, Range};
+use cold_plan::plan::{FileKind, Gate, Identity, Key, Knobs, Order, PlanFile, Range};
 
 use crate::learn::{ObservedStart, Sees};
 
@@ -85,3 +85,17 @@ pub(crate) fn rotating() -> DeviceModel {
         ..flash()
     }
 }
+
+/// Everything is kept, and read as it is.
+pub(crate) const KNOBS: Knobs = Knobs {
+    min_uses: 1,
+    gap_bytes: 0,
+    chunk_bytes: 1 << 20,
+    in_flight_bytes: 0,
+    threads: 1,
+    order: Order::Need,
+    window_us: 5000,
+    gate: Gate::None,
+    critical_us: 0,
+    metadata: false,
+};

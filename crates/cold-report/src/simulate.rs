@@ -92,13 +92,14 @@ pub fn html(s: &Simulation<'_>, views: &[View<'_>]) -> String {
     let rows = s.disks.iter().flat_map(|d| {
         d.rows.iter().map(|r| {
             let bytes = |b: Bytes| Cell::number(b.0 as f64, b.to_string());
+            let shown = r.shown();
             vec![
                 Cell { hover: d.source.clone(), ..Cell::text(&d.name) },
                 Cell { hover: spent(r), ..Cell::text(r.choice.to_string()) },
-                Cell::number(r.requests as f64, count(r.requests)),
-                bytes(r.read),
-                bytes(r.unused),
-                Cell::time(Some(r.stall.0 as f64)),
+                Cell::number(shown.requests as f64, count(shown.requests)),
+                bytes(shown.read),
+                bytes(shown.unused),
+                Cell::time(Some(shown.waited.0 as f64)),
                 Cell::time(Some(r.time.0 as f64)),
                 Cell::number(r.ratio, format!("{:.2}", r.ratio)),
             ]

@@ -70,16 +70,27 @@ pub struct Row {
     pub part: Option<Part>,
 }
 
+impl Row {
+    /// What to show: of the files that were asked about, else of the whole start.
+    pub fn shown(&self) -> Part {
+        let all = Part { requests: self.requests, read: self.read, unused: self.unused, waited: self.stall };
+        self.part.unwrap_or(all)
+    }
+}
+
 /// What of a row belongs to some of the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Part {
     /// Requests that begin with one of their pages.
     pub requests: u64,
     /// Bytes of their pages that were read.
+    #[serde(rename = "read_bytes")]
     pub read: Bytes,
     /// Those that nothing needed.
+    #[serde(rename = "unused_bytes")]
     pub unused: Bytes,
     /// Waiting for their pages, of all threads added up.
+    #[serde(rename = "waited_ns")]
     pub waited: Nanos,
 }
 
@@ -89,8 +100,10 @@ pub struct Observed {
     /// Requests of the tree up to ready; `None`: not seen by this tier.
     pub requests: Option<u64>,
     /// Their bytes.
+    #[serde(rename = "read_bytes")]
     pub read: Option<Bytes>,
     /// Time to ready.
+    #[serde(rename = "time_ns")]
     pub time: Nanos,
 }
 
@@ -115,10 +128,13 @@ impl Observed {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Advice {
     /// The window to set.
+    #[serde(rename = "window_bytes")]
     pub window: Bytes,
     /// The window of today.
+    #[serde(rename = "instead_of_bytes")]
     pub instead_of: Bytes,
     /// Time to ready that it saves.
+    #[serde(rename = "saves_ns")]
     pub saves: Nanos,
     /// The part of today's time.
     pub part: f64,
@@ -142,14 +158,12 @@ impl Recorded {
             Reader::Plan => Helper::Plan(plan?),
             Reader::Exact => Helper::Exact,
         };
-        Some(Setting {
-            policy: choice.policy,
-            windows: choice.windows,
-            disk,
-            seed: 0,
-            helper,
-            machine: self.machine(),
-        })
+        Some(self.under(choice, disk, helper))
+    }
+
+    fn under<'a>(&self, choice: &Choice, disk: &'a Model, helper: Helper<'a>) -> Setting<'a> {
+        let (policy, windows) = (choice.policy, choice.windows);
+        Setting { policy, windows, disk, seed: 0, helper, machine: self.machine() }
     }
 
     /// All choices on a disk, today's first, the others by time. Those that need a plan are left out without one, and
@@ -223,15 +237,8 @@ impl Recorded {
     /// See [`Recorded::simulate`].
     pub fn as_recorded(&self, disk: &Model) -> Result<Row, Error> {
         let choice = Choice { windows: Windows::Recorded, ..self.today() };
-        let setting = Setting {
-            policy: choice.policy,
-            windows: choice.windows,
-            disk,
-            seed: 0,
-            helper: Helper::None,
-            machine: self.machine(),
-        };
-        Ok(row(choice, &self.simulate(&setting)?, None))
+        let simulated = self.simulate(&self.under(&choice, disk, Helper::None))?;
+        Ok(row(choice, &simulated, None))
     }
 
     /// The usual read-ahead window of all files on disks, where it is the same one.

@@ -1,7 +1,10 @@
+use cold_analyze::simulate::Simulated;
+use cold_analyze::simulate::sweep::{Choice, Reader};
 use cold_model::recording::{FillCause, OffCpuReason, Thread, TouchKind};
 use cold_model::sample::{empty, ms};
 use cold_model::{Known, Nanos};
-use cold_plan::plan::{Knobs, Order};
+use cold_plan::plan::Knobs;
+use cold_sim::disk::Model;
 
 use super::*;
 use crate::{compile, merge, sample};
@@ -9,19 +12,15 @@ use crate::{compile, merge, sample};
 const MS: u64 = 1_000_000;
 const PAGE: u64 = 4096;
 
-/// Everything is kept, and read as it is.
-const KNOBS: Knobs = Knobs {
-    min_uses: 1,
-    gap_bytes: 0,
-    chunk_bytes: 1 << 20,
-    in_flight_bytes: 0,
-    threads: 1,
-    order: Order::Need,
-    window_us: 5000,
-    gate: Gate::Issued,
-    critical_us: 0,
-    metadata: false,
-};
+const KNOBS: Knobs = Knobs { gate: Gate::Issued, ..sample::KNOBS };
+
+/// A start without the plan, and with it.
+struct Prediction {
+    without: Simulated,
+    with: Simulated,
+    left_out: Bytes,
+    untouched: Bytes,
+}
 
 /// Ready after 150 ms: computes 10 ms and waits 5 ms for a page of `/usr/lib/f0`, ten times.
 fn recording() -> Recording {
@@ -60,7 +59,13 @@ fn disk() -> Model {
 
 fn predicted(plan: &Plan, r: &Recording) -> Prediction {
     let mut start = Recorded::of(r).unwrap();
-    predict(plan, r, &mut start, &disk()).unwrap()
+    let Asked { replay, left_out, untouched } = asked(plan, r, &mut start);
+    let (disk, today) = (disk(), start.today());
+    let simulated = |reader| {
+        let choice = Choice { reader, ..today };
+        start.simulate(&start.setting(&choice, &disk, Some(&replay)).unwrap()).unwrap()
+    };
+    Prediction { without: simulated(Reader::Kernel), with: simulated(Reader::Plan), left_out, untouched }
 }
 
 /// Milliseconds; reading costs some CPU time, well below one.

@@ -1,24 +1,9 @@
 use cold_model::Known;
 use cold_model::recording::{FillCause, Recording, StallCause, TouchKind};
 use cold_model::sample::{empty, ms};
-use cold_plan::plan::{Gate, Knobs, Order};
 
 use super::*;
 use crate::{compile, merge, sample};
-
-/// Everything is kept, and read as it is.
-const KNOBS: Knobs = Knobs {
-    min_uses: 1,
-    gap_bytes: 0,
-    chunk_bytes: 1 << 20,
-    in_flight_bytes: 0,
-    threads: 1,
-    order: Order::Need,
-    window_us: 5000,
-    gate: Gate::None,
-    critical_us: 0,
-    metadata: false,
-};
 
 /// `/usr/lib/f0` and a file that is not planned, ready after 100 ms.
 fn recording() -> Recording {
@@ -52,7 +37,7 @@ fn stall(r: &mut Recording, at: u64, until: u64, file: u32, page: u64) {
 #[test]
 fn each_page_is_used_unused_late_or_missing() {
     let mut plan = merge(None, &sample::key(), &sample::start(1, &[(0, 0, 10, 1), (0, 50, 4, 9)]), 1);
-    compile(&mut plan, &KNOBS, None, &|_| None);
+    compile(&mut plan, &sample::KNOBS, None, &|_| None);
     let mut r = recording();
     // Pages 0 to 9 were asked for at 1 ms and came at 20; 4 of them were needed later, one too early.
     fill(&mut r, 1, 20, 0, 0, 10, FillCause::Advice);
@@ -94,7 +79,7 @@ fn pages_of_64_kib_are_counted_in_their_size() {
     // The first 64 KiB, in two pieces, and half of the third.
     let needs = [(0, 0, 4, 1), (0, 4, 12, 9), (0, 32, 8, 9)];
     let mut plan = merge(None, &sample::key(), &sample::start(1, &needs), 1);
-    compile(&mut plan, &KNOBS, None, &|_| None);
+    compile(&mut plan, &sample::KNOBS, None, &|_| None);
     let mut r = recording();
     r.manifest.page_bytes = 64 << 10;
     fill(&mut r, 1, 20, 0, 0, 1, FillCause::Advice);

@@ -178,7 +178,8 @@ fn notes(recording: &Recording, start: &Recorded) -> Vec<String> {
             "who waited for whom is not in the recording: waits for other threads take the time they took".to_owned(),
         ),
         WaitsKnown::None => notes.push(
-            "no waits are in the recording: what was waited for storage counts as computing, so times are too long              and only requests and bytes can be compared"
+            "no waits are in the recording: what was waited for storage counts as computing, so times are too long \
+             and only requests and bytes can be compared"
                 .to_owned(),
         ),
     }

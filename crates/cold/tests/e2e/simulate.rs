@@ -157,9 +157,9 @@ mod root {
                     document(&place, &["exact.cold", "--disk", "fast", "--policy", "exact", "--file", &file]);
                 assert_eq!(told["exact_need"], true);
                 let exact = row(&told, 0, |r| r["reader"] == "exact");
-                assert_eq!(exact["files"]["unused"], 0, "{name}");
+                assert_eq!(exact["files"]["unused_bytes"], 0, "{name}");
                 let today = &told["disks"][0]["rows"][0]["files"];
-                let model = ["requests", "read"].map(|key| today[key].as_u64().unwrap());
+                let model = ["requests", "read_bytes"].map(|key| today[key].as_u64().unwrap());
                 let kernel = read(&usual, &file);
                 // Others may throw pages out meanwhile, and a request that others delay may join the next.
                 if model != [kernel.0, kernel.1] {

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use cold_analyze::simulate::Windows;
-use cold_analyze::simulate::sweep::{Part, Reader, Row, kind_name};
+use cold_analyze::simulate::sweep::{Reader, Row, kind_name};
 use cold_model::figures::{count, plural};
 use cold_model::{Bytes, Shown as _};
 use cold_sim::Policy;
@@ -44,8 +44,7 @@ fn cells(s: &Simulation, row: &Row, today: bool) -> Vec<String> {
         (true, None) => format!("{}: today", row.choice),
         (false, _) => row.choice.to_string(),
     };
-    let all = Part { requests: row.requests, read: row.read, unused: row.unused, waited: row.stall };
-    let shown = row.part.unwrap_or(all);
+    let shown = row.shown();
     vec![
         count(shown.requests),
         shown.read.to_string(),
