@@ -28,15 +28,51 @@ pub(super) enum Kind {
     Ended,
 }
 
-/// All threads, and who made each as far as the tables of threads and processes say: the first thread of its process,
-/// or of the parent. The times off the CPU know better where they tell of a thread's first interval.
+/// All threads, and who made each as far as the tables of threads and processes say: a thread of the parent, or of its
+/// own process. The times off the CPU know better where they tell of a thread's first interval.
 pub fn makers(recording: &Recording) -> impl Iterator<Item = (&Thread, Option<u32>)> {
     let forked = recording.processes.iter().filter(|p| p.how == Began::Fork);
     let parents: HashMap<u32, u32> = forked.map(|p| (p.pid, p.parent)).collect();
+    let off = Off::of(recording);
+    let mut siblings: HashMap<u32, Vec<&Thread>> = HashMap::new();
+    for t in &recording.threads {
+        siblings.entry(t.pid).or_default().push(t);
+    }
     recording.threads.iter().map(move |t| {
-        let maker = if t.tid == t.pid { parents.get(&t.pid).copied() } else { Some(t.pid) };
-        (t, maker)
+        if t.tid == t.pid {
+            return (t, parents.get(&t.pid).copied());
+        }
+        // The process' first thread, unless it did not run then: then the first one that did.
+        let lived = |s: &&&Thread| s.tid != t.tid && s.began < t.began && s.ended.is_none_or(|e| e > t.began);
+        let ran = |s: &&&Thread| off.since(s.tid, t.began.0).is_none();
+        let others = siblings.get(&t.pid).into_iter().flatten();
+        let maker = others.filter(lived).filter(ran).min_by_key(|s| (s.tid != t.pid, s.began, s.tid));
+        (t, Some(maker.map_or(t.pid, |s| s.tid)))
     })
+}
+
+/// When threads were off the CPU.
+pub struct Off(HashMap<u32, Vec<(u64, u64)>>);
+
+impl Off {
+    /// In a recording.
+    pub fn of(recording: &Recording) -> Self {
+        let mut all: HashMap<u32, Vec<(u64, u64)>> = HashMap::new();
+        for o in recording.off_cpu.iter().flatten() {
+            all.entry(o.tid).or_default().push((o.began.0, o.ended.0));
+        }
+        for spans in all.values_mut() {
+            spans.sort_unstable();
+        }
+        Self(all)
+    }
+
+    /// Since when this thread was off the CPU at that time; `None` when it ran.
+    pub fn since(&self, tid: u32, at: u64) -> Option<u64> {
+        let spans = self.0.get(&tid)?;
+        let last = spans.partition_point(|(began, _)| *began < at).checked_sub(1)?;
+        spans.get(last).filter(|(_, ended)| at <= *ended).map(|(began, _)| *began)
+    }
 }
 
 /// All of them.

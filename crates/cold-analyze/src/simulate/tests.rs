@@ -13,6 +13,11 @@ use cold_sim::{Cache, Machine as Pages};
 
 const MS: u64 = 1_000_000;
 
+/// In whole milliseconds: behind each recorded wait some µs count as reading.
+fn whole_ms(out: &Outcome) -> u64 {
+    (out.time_ns + MS / 2) / MS
+}
+
 /// `prog`, pid 10, ready after 100 ms, with a file of 100 pages mapped from its third page on.
 fn recording() -> Recording {
     let mut r = empty();
@@ -263,7 +268,7 @@ fn without_the_times_off_the_cpu_only_own_waits_for_storage_change() {
     let of = |r: &Recording, latency| {
         let start = Recorded::of(r).unwrap();
         let out = simulated(&start, latency);
-        (start.waits_known, out.time_ns / MS, out.sent.len())
+        (start.waits_known, whole_ms(&out), out.sent.len())
     };
     // Nothing tells of the write here, so it counts as computing.
     // The worker runs from 6 to 20 and from 40 to 50.
@@ -407,4 +412,26 @@ fn files_of_any_size_are_simulated_but_not_read_whole() {
         start.sweep(&[of(Policy::Whole), of(Policy::Nothing)], &Model::default(), None, &[], |_| {}).unwrap();
     assert_eq!(rows.iter().map(|r| r.choice.policy).collect::<Vec<_>>(), [start.policy, Policy::Nothing]);
     assert_eq!(rows[1].read, Bytes(2 * 4096));
+}
+
+#[test]
+fn a_thread_was_made_by_one_that_ran_and_nobody_waits_for_himself() {
+    let mut r = recording();
+    thread(&mut r, 11, 10, 5);
+    // While the first thread waits for it, the second one makes a third, and waits for that. Only the tables of threads
+    // say so: they name the process.
+    r.off_cpu(5, 1, 11, OffCpuReason::Runnable).waker = Some(10);
+    r.off_cpu(10, 80, 10, OffCpuReason::Event).waker = Some(11);
+    thread(&mut r, 12, 10, 20);
+    r.off_cpu(30, 20, 11, OffCpuReason::Event).waker = Some(12);
+    r.touch(25, 0, 7..8, TouchKind::Fault).tid = 12;
+    r.off_cpu.as_mut().unwrap().sort_by_key(|o| o.began);
+    let start = Recorded::of(&r).unwrap();
+    // The second one computes from 6 to 20, the third one from 20 to 50; then the second one to 90, the first one to 100.
+    assert_eq!(whole_ms(&simulated(&start, 0)), 5 + 14 + 30 + 40 + 10);
+    // Woken by a thread that waits for the woken one itself: an interrupt did that.
+    r.off_cpu(40, 45, 12, OffCpuReason::Event).waker = Some(10);
+    r.off_cpu.as_mut().unwrap().sort_by_key(|o| o.began);
+    let start = Recorded::of(&r).unwrap();
+    assert!(simulated(&start, 0).time_ns > 0);
 }

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::clock::events::makers;
+use crate::clock::events::{Off, makers};
 use crate::clock::spans::{self, Spans};
 use crate::clock::waits::{self, Takes, Waits};
 use crate::usage::Window;
@@ -26,6 +26,7 @@ struct Thread {
 
 struct Threads {
     of: HashMap<u32, Thread>,
+    off: Off,
     events: u32,
 }
 
@@ -37,7 +38,7 @@ pub(super) fn of(
     known: WaitsKnown,
 ) -> Vec<(u32, Task)> {
     let main = main_thread(recording);
-    let mut threads = Threads { of: HashMap::new(), events: 0 };
+    let mut threads = Threads { of: HashMap::new(), off: Off::of(recording), events: 0 };
     for t in recording.threads.iter().filter(|t| t.in_tree && t.began <= window.until) {
         threads.add(t.tid, t.began.0.max(window.start.0));
     }
@@ -69,9 +70,13 @@ pub(super) fn of(
 }
 
 impl Threads {
-    fn event(&mut self) -> Event {
+    /// Something that a thread lets happen. It cannot have done so off the CPU: then it was an interrupt's work, or another
+    /// thread's, and comes before that wait, so that nobody ever waits for himself.
+    fn signal(&mut self, by: u32, at: u64) -> Event {
         self.events += 1;
-        Event(self.events)
+        let event = Event(self.events);
+        self.step(by, self.off.since(by, at).unwrap_or(at), Step::Signal(event));
+        event
     }
 
     fn add(&mut self, tid: u32, began: u64) {
@@ -104,8 +109,7 @@ impl Threads {
             let Some((by, at)) = made.filter(|(by, _)| *by != t.tid && self.of.contains_key(by)) else {
                 continue;
             };
-            let event = self.event();
-            self.step(by, at, Step::Signal(event));
+            let event = self.signal(by, at);
             if let Some(thread) = self.of.get_mut(&t.tid) {
                 (thread.start, thread.began) = (Start::On(event), at);
             }
@@ -126,8 +130,7 @@ impl Threads {
                 Takes::Nothing => {}
                 Takes::Time(ns) => self.step(o.tid, o.began.0, Step::Sleep(ns)),
                 Takes::Until(waker) => {
-                    let event = self.event();
-                    self.step(waker, waits::end(o), Step::Signal(event));
+                    let event = self.signal(waker, waits::end(o));
                     self.step(o.tid, o.began.0, Step::Await(event));
                 }
             }
