@@ -38,6 +38,11 @@ pub struct DeviceModel {
     pub latency_ns: f64,
     /// Time per byte of a long read, nanoseconds (10.0 is 100 MB/s).
     pub ns_per_byte: f64,
+    /// Time per byte of a read that has the device to itself, into pages that lie apart as those of the page cache do,
+    /// nanoseconds. More than `ns_per_byte` where several at a time share the work, less where only a rate is kept.
+    /// `None`: not measured, as on disks with heads, or not kept, as in plans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ns_per_byte_alone: Option<f64>,
     /// What requests in flight gain. Ascending depth, at least depth 1.
     pub depths: Vec<AtDepth>,
     /// Bytes that one `readahead` call really delivers on it, found by experiment.

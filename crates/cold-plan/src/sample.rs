@@ -99,6 +99,7 @@ fn device() -> DeviceModel {
         rotational: false,
         latency_ns: 240_000.5,
         ns_per_byte: 1.25,
+        ns_per_byte_alone: None,
         depths: vec![AtDepth { depth: 1, iops: 4000.0 }, AtDepth { depth: 16, iops: 30_000.0 }],
         readahead_cap: 4 << 20,
         measured_at: 1_763_600_000,

@@ -70,6 +70,7 @@ pub(crate) fn flash() -> DeviceModel {
         rotational: false,
         latency_ns: 100_000.0,
         ns_per_byte: 2.0,
+        ns_per_byte_alone: None,
         depths: vec![at(1, 9_000.0), at(8, 60_000.0), at(32, 90_000.0)],
         readahead_cap: 1280 << 10,
         measured_at: 1,
@@ -81,6 +82,7 @@ pub(crate) fn rotating() -> DeviceModel {
         rotational: true,
         latency_ns: 8_000_000.0,
         ns_per_byte: 10.0,
+        ns_per_byte_alone: None,
         depths: vec![AtDepth { depth: 1, iops: 124.0 }],
         ..flash()
     }

@@ -5,7 +5,7 @@
 //!
 //! - **Latency and depth**: pages at random places, one at a time, then 2, 4, … 32 at a time.
 //! - **Bytes**: long reads one after another, several at a time; where the disk rotates the slope between two
-//!   sizes, one at a time.
+//!   sizes, one at a time. Where it does not, that slope besides, at scattered places and into scattered pages.
 //! - **The silent cap**: one `readahead` call for 16 MiB of a file that is not cached, then counting what is.
 //!
 //! On a disk with heads the places lie within the file, so its seeks are those of files that lie near each
@@ -124,6 +124,8 @@ pub(crate) fn measure_found(place: &Path, found: &Found, effort: Effort) -> Resu
         depths.push(found.at_depth(depth));
     }
     let ns_per_byte = bytes()?.min(bytes_before);
+    let alone = || sample::alone(&subject.direct, subject.bytes, slice, 8).map_err(io);
+    let ns_per_byte_alone = if rotational { None } else { Some(rounded(alone()?, 10_000.0)) };
     let single_after = single(7)?;
     let single = if single_after.median_ns < single_before.median_ns { single_after } else { single_before };
     depths.insert(0, single.at_depth(1));
@@ -141,6 +143,7 @@ pub(crate) fn measure_found(place: &Path, found: &Found, effort: Effort) -> Resu
         // The line through one page at a time and long reads: what is left at no bytes.
         latency_ns: rounded((single.median_ns - 4096.0 * ns_per_byte).max(0.0), 10.0),
         ns_per_byte: rounded(ns_per_byte, 10_000.0),
+        ns_per_byte_alone,
         depths,
         readahead_cap: readahead_cap.unwrap_or(found.stated_cap),
         measured_at: now,

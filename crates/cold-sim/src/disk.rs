@@ -24,6 +24,8 @@ pub use preset::Preset;
 
 use limit::Bucket;
 
+/// Bytes that pass a measured rate at once: nobody measured them, so no more than a large request.
+const MEASURED_BURST: u64 = 1 << 20;
 /// No measurement has more requests at a time.
 const MOST_CHANNELS: u32 = 4096;
 
@@ -91,20 +93,29 @@ impl Default for Model {
 impl Model {
     /// What `cold probe device` measured: latency and time per byte as they are, as many channels as requests were
     /// measured at a time, and no more requests per second than at the best depth. A disk with heads has one, and
-    /// its latency is that of places near each other, whatever their distance.
+    /// its latency is that of places near each other, whatever their distance. Where a byte costs a read alone far less
+    /// than one of several, no bus is full but a rate is kept.
     pub fn measured(device: &DeviceModel) -> Self {
         let per_second = |ns_per_byte: f64| (ns_per_byte > 0.0).then(|| (1e9 / ns_per_byte) as u64);
         let most = device.depths.iter().map(|d| d.iops).fold(0.0, f64::max);
         let depth = device.depths.iter().map(|d| d.depth).max().unwrap_or(1).max(1);
         let rate = Limit { unit: Unit::Requests { of: u64::MAX }, per_second: most as u64, burst: 1 };
         let rate = (most >= 1.0 && !device.rotational).then_some(rate);
+        let together = per_second(device.ns_per_byte);
+        let is_rate = device.ns_per_byte_alone.is_some_and(|alone| alone < device.ns_per_byte / 2.0);
+        let bytes = together.filter(|_| is_rate).map(|per_second| Limit {
+            unit: Unit::Bytes,
+            per_second,
+            burst: MEASURED_BURST,
+        });
         let heads = device.rotational.then(|| Heads::constant(device.latency_ns.max(0.0) as u64));
         Self {
             latency_ns: if heads.is_some() { 0 } else { device.latency_ns.max(0.0) as u64 },
-            bandwidth: per_second(device.ns_per_byte),
+            channel_bandwidth: device.ns_per_byte_alone.and_then(per_second),
+            bandwidth: together.filter(|_| !is_rate),
             channels: if device.rotational { 1 } else { depth.min(MOST_CHANNELS) as usize },
             heads,
-            limits: rate.into_iter().collect(),
+            limits: rate.into_iter().chain(bytes).collect(),
             ..Self::default()
         }
     }

@@ -182,6 +182,7 @@ impl<'a> View<'a> {
             rotational: byte(self.facts, meta::DEVICE_ROTATIONAL) != 0,
             latency_ns: f64_at(self.facts, meta::DEVICE_LATENCY),
             ns_per_byte: f64_at(self.facts, meta::DEVICE_BYTE),
+            ns_per_byte_alone: None,
             depths: self.depths.iter().map(depth).collect(),
             readahead_cap: u64_at(self.facts, meta::DEVICE_CAP),
             measured_at: u64_at(self.facts, meta::DEVICE_MEASURED),

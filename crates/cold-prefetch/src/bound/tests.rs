@@ -15,6 +15,7 @@ fn disk() -> DeviceModel {
         rotational: false,
         latency_ns: MS,
         ns_per_byte: 10.0,
+        ns_per_byte_alone: None,
         depths: vec![at(1, 500.0), at(2, 1000.0), at(4, 900.0)],
         ..rotating()
     }

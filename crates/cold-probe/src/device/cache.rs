@@ -49,6 +49,7 @@ fn plausible(m: &DeviceModel) -> bool {
     good(m.latency_ns)
         && good(m.ns_per_byte)
         && m.ns_per_byte > 0.0
+        && m.ns_per_byte_alone.map_or(m.rotational, good)
         && m.readahead_cap >= 4096
         && m.depths.first().is_some_and(|d| d.depth == 1)
         && m.depths.is_sorted_by(|a, b| a.depth < b.depth)

@@ -105,6 +105,7 @@ fn a_measured_device_gives_its_own_figures_back() {
         rotational: false,
         latency_ns: 900_000.0,
         ns_per_byte: 7.6,
+        ns_per_byte_alone: None,
         depths: vec![at(1, 1070.0), at(4, 2900.0), at(32, 3000.0)],
         readahead_cap: 512 << 10,
         measured_at: 0,
@@ -118,6 +119,17 @@ fn a_measured_device_gives_its_own_figures_back() {
     // Long ones at the measured bandwidth.
     let long = done(model, &[(0, 1 << 20); 100]);
     assert!(long[99].abs_diff(797 * MS) < 10 * MS, "{}", long[99]);
+
+    // A virtual disk that takes 0.8 ns for a byte of several reads, and 1.4 for one alone.
+    let fast = DeviceModel { ns_per_byte: 0.8, ns_per_byte_alone: Some(1.4), ..device.clone() };
+    let alone = disk(Model::measured(&fast)).submit(0, 1 << 20, 131_072).alone_ns;
+    assert!(alone.abs_diff(900_000 + 183_501) < 100, "{alone}");
+    // A volume of which only the rate is limited: one read alone takes no more, many the measured bandwidth.
+    let volume = Model::measured(&DeviceModel { ns_per_byte_alone: Some(0.1), ..device.clone() });
+    let alone = disk(volume.clone()).submit(0, 1 << 20, 131_072).alone_ns;
+    assert!(alone.abs_diff(900_000 + 13_107) < 100, "{alone}");
+    let long = done(volume, &[(0, 1 << 20); 100]);
+    assert!(long[99].abs_diff(790 * MS) < 10 * MS, "{}", long[99]);
 
     let heads = Model::measured(&DeviceModel { rotational: true, latency_ns: 8e6, ..device });
     let mut disk = disk(heads);

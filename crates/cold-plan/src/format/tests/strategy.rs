@@ -43,7 +43,18 @@ fn devices() -> impl Strategy<Value = DeviceModel> {
     (any::<(u32, u32, bool, u64, u64)>(), "[a-zé]{0,9}", positive(), positive(), depths).prop_map(
         |((major, minor, rotational, readahead_cap, measured_at), name, latency_ns, ns_per_byte, depths)| {
             let dev = Dev { major, minor };
-            DeviceModel { dev, name, rotational, latency_ns, ns_per_byte, depths, readahead_cap, measured_at }
+            let ns_per_byte_alone = None;
+            DeviceModel {
+                dev,
+                name,
+                rotational,
+                latency_ns,
+                ns_per_byte,
+                ns_per_byte_alone,
+                depths,
+                readahead_cap,
+                measured_at,
+            }
         },
     )
 }

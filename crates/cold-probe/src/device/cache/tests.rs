@@ -21,6 +21,7 @@ fn model(found: &Found) -> DeviceModel {
         rotational: false,
         latency_ns: 1e5,
         ns_per_byte: 0.5,
+        ns_per_byte_alone: Some(0.75),
         depths: vec![at(1), at(2)],
         readahead_cap: 1 << 17,
         measured_at: SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs() - 60,
@@ -62,12 +63,16 @@ fn what_is_damaged_foreign_or_too_large_is_no_measurement() {
 fn figures_that_no_device_has_are_not_believed() {
     type Change = fn(&mut DeviceModel);
     let found = device("sda");
-    let changes: [(Change, bool); 12] = [
+    let changes: [(Change, bool); 15] = [
         (|_| {}, true),
         (|m| m.latency_ns = 0.0, true),
         (|m| m.latency_ns = -1.0, false),
         (|m| m.latency_ns = f64::NAN, false),
         (|m| m.ns_per_byte = f64::INFINITY, false),
+        (|m| m.ns_per_byte_alone = Some(-1.0), false),
+        // Kept by an earlier version.
+        (|m| m.ns_per_byte_alone = None, false),
+        (|m| (m.rotational, m.ns_per_byte_alone) = (true, None), true),
         (|m| m.readahead_cap = 4096, true),
         (|m| m.readahead_cap = 4095, false),
         (|m| m.depths.reverse(), false),

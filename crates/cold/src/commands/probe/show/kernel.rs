@@ -101,6 +101,11 @@ pub(in super::super) fn device(ui: &Ui, found: &device::Found) {
         m.ns_per_byte,
         1e3 / m.ns_per_byte
     ));
+    if let Some(alone) = m.ns_per_byte_alone {
+        ui.line(format!(
+            "a read that has the device to itself, into scattered pages: {alone:.3} ns per byte"
+        ));
+    }
     ui.line(format!("one readahead call delivers at most {}", bytes(m.readahead_cap)));
     let mut grid = Grid::new(&[
         ("IN FLIGHT", Weight::High),
