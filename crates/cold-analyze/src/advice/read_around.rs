@@ -2,7 +2,7 @@
 //! ([`crate::simulate`]), on a disk fitted to its own requests ([`crate::cost`]).
 //!
 //! Pages that were mapped around a fault count as touched then, which makes small windows look worse than they are. No
-//! promise lies within the model's own error: what it says of the present window against what was recorded.
+//! promise lies within the model's own error: what it says of the recorded windows against what was recorded.
 
 #[cfg(test)]
 mod tests;
@@ -20,7 +20,7 @@ use crate::waits::sum;
 /// Windows that are tried besides the present one: Linux' default, a quarter and four times of it. Between them times
 /// differ by a few hundredths; above, more is read for none. Each takes nearly as long as all other analysis.
 const WINDOWS: [Bytes; 3] = [Bytes(32 << 10), Bytes(128 << 10), Bytes(512 << 10)];
-/// Largest difference between the model of the present window and what was recorded, as a part of the bytes.
+/// Largest difference between the model of the recorded start and what was recorded, as a part of the bytes.
 const TRUSTED: f64 = 0.25;
 /// Part of the bytes from which on fewer are worth a word where time stays the same.
 const FEWER: f64 = 0.75;
@@ -56,6 +56,9 @@ struct Tried {
 
 struct Sweep {
     recorded: Figures,
+    /// The model's answer to that.
+    as_recorded: Figures,
+    /// With the window that there is when nobody records.
     present: Tried,
     others: Vec<Tried>,
     waits_known: WaitsKnown,
@@ -68,18 +71,18 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
         return None;
     }
     let sweep = Sweep::of(f)?;
-    let (recorded, now) = (sweep.recorded, sweep.present.figures);
-    if now.bytes.0.abs_diff(recorded.bytes.0) as f64 > TRUSTED * recorded.bytes.0.max(1) as f64 {
+    let (recorded, told, now) = (sweep.recorded, sweep.as_recorded, sweep.present.figures);
+    if told.bytes.0.abs_diff(recorded.bytes.0) as f64 > TRUSTED * recorded.bytes.0.max(1) as f64 {
         return None;
     }
     let best = sweep.fastest()?;
     // It may promise no more than the same part of what was really waited, and nothing that is less than its own
     // error.
-    let part = (recorded.waits.0 as f64 / now.waits.0.max(1) as f64).min(1.0);
+    let part = (recorded.waits.0 as f64 / told.waits.0.max(1) as f64).min(1.0);
     let saved = Nanos((now.time.saturating_sub(best.figures.time).0 as f64 * part) as u64);
     let fewer_waits = now.waits.saturating_sub(best.figures.waits);
-    let sure = saved.0 > now.time.0.abs_diff(recorded.time.0)
-        && fewer_waits.0 > now.waits.0.abs_diff(recorded.waits.0);
+    let sure = saved.0 > told.time.0.abs_diff(recorded.time.0)
+        && fewer_waits.0 > told.waits.0.abs_diff(recorded.waits.0);
     if let Some(saved) = worth(f, saved).filter(|_| sure) {
         return Some(sweep.suggestion(f, best, Some(saved)));
     }
@@ -96,22 +99,24 @@ impl Sweep {
     fn of(f: &Facts<'_, '_>) -> Option<Self> {
         let recording = f.cx.recording;
         let cost = f.cost.filter(DeviceCost::knows_sizes)?;
-        let present = present_window(f)?;
+        let in_force = window_in_force(f)?;
         let start = Recorded::at_most(recording, &f.cx.usage).ok()?;
         let disk = cost.disk(crate::cost::bounds(recording));
-        let windows: Vec<Bytes> = WINDOWS.into_iter().filter(|w| *w != present).collect();
-        let mut tried = simulated(&start, &disk, &windows).into_iter();
-        let present = Tried { window: present, figures: tried.next()?? };
-        let others = windows
-            .iter()
-            .zip(tried)
-            .filter_map(|(w, figures)| Some(Tried { window: *w, figures: figures? }));
-        Some(Self {
-            recorded: recorded(f),
-            present,
-            others: others.collect(),
-            waits_known: start.waits_known,
-        })
+        // For exact needs the recorder turned reading ahead off.
+        let usual = start.window().filter(|w| *w != in_force);
+        let present = usual.unwrap_or(in_force);
+        let windows: Vec<Bytes> =
+            usual.into_iter().chain(WINDOWS.into_iter().filter(|w| *w != present)).collect();
+        let mut figures = simulated(&start, &disk, &windows).into_iter();
+        let as_recorded = figures.next()??;
+        let tried = windows.iter().zip(figures);
+        let mut others: Vec<Tried> =
+            tried.filter_map(|(w, figures)| Some(Tried { window: *w, figures: figures? })).collect();
+        let present = match usual {
+            None => Tried { window: present, figures: as_recorded },
+            Some(_) => others.iter().position(|t| t.window == present).map(|at| others.remove(at))?,
+        };
+        Some(Self { recorded: recorded(f), as_recorded, present, others, waits_known: start.waits_known })
     }
 
     /// Of those that are as fast as the fastest the one that reads least.
@@ -123,15 +128,15 @@ impl Sweep {
 
     /// Bytes that it saves, beyond the model's error.
     fn saved_bytes(&self, with: &Tried) -> Option<Bytes> {
-        let now = self.present.figures.bytes;
-        let saved = now.saturating_sub(with.figures.bytes);
-        (saved.0 > now.0.abs_diff(self.recorded.bytes.0)).then_some(saved)
+        let saved = self.present.figures.bytes.saturating_sub(with.figures.bytes);
+        let off = self.as_recorded.bytes.0.abs_diff(self.recorded.bytes.0);
+        (saved.0 > off).then_some(saved)
     }
 
     fn saved_requests(&self, with: &Tried) -> Option<u64> {
-        let now = self.present.figures.requests;
-        let saved = now.saturating_sub(with.figures.requests);
-        (saved > now.abs_diff(self.recorded.requests)).then_some(saved)
+        let saved = self.present.figures.requests.saturating_sub(with.figures.requests);
+        let off = self.as_recorded.requests.abs_diff(self.recorded.requests);
+        (saved > off).then_some(saved)
     }
 
     fn suggestion(&self, f: &Facts<'_, '_>, best: &Tried, saved: Option<Nanos>) -> Suggestion {
@@ -160,7 +165,7 @@ impl Sweep {
     }
 
     fn estimate(&self, promises: bool, read: &dyn Fn(&Figures) -> String) -> String {
-        let (now, recorded) = (self.present.figures, self.recorded);
+        let (told, recorded) = (self.as_recorded, self.recorded);
         let table: Vec<String> = self
             .others
             .iter()
@@ -173,22 +178,22 @@ impl Sweep {
         };
         let time = if promises { "" } else { "; no time is promised: a change within the model's error" };
         format!(
-            "this start simulated with each window, on a disk fitted to its requests; with the present window it \
+            "this start simulated with each window, on a disk fitted to its requests; as it was recorded it \
              reads {} where {} were recorded, its threads wait {} for storage where they waited {}, and it is ready \
              after {} where it was after {}; pages mapped around a fault count as needed{bound}{time}; other programs \
              feel the setting too and are not modelled. Windows of {}",
-            read(&now),
+            read(&told),
             read(&recorded),
-            now.waits,
+            told.waits,
             recorded.waits,
-            now.time,
+            told.time,
             recorded.time,
             table.join("; ")
         )
     }
 }
 
-/// The start with the windows in force, and with each of others; `None` where the recording contradicts itself.
+/// The start with the windows in force when it was recorded, and with each of others; `None` where the recording contradicts itself.
 fn simulated(start: &Recorded, disk: &Model, others: &[Bytes]) -> Vec<Option<Figures>> {
     let one = |windows: Windows| {
         let setting = Setting {
@@ -221,7 +226,7 @@ fn simulated(start: &Recorded, disk: &Model, others: &[Bytes]) -> Vec<Option<Fig
 }
 
 /// The largest window in force for files that the start read; files in memory have none.
-fn present_window(f: &Facts<'_, '_>) -> Option<Bytes> {
+fn window_in_force(f: &Facts<'_, '_>) -> Option<Bytes> {
     let recording = f.cx.recording;
     let read = recording.files.iter().zip(&f.cx.usage).filter(|(_, usage)| !usage.read.is_empty());
     let window = |dev: Dev| {

@@ -142,6 +142,28 @@ fn neighbours_faulted_one_by_one_want_a_larger_window() {
     assert_eq!(find(&all, "advise_whole").unwrap().saves_requests, Some(63));
 }
 
+/// To learn exact needs the recorder turns reading ahead off. That is no window to be advised against.
+#[test]
+fn what_the_recorder_set_is_compared_with_nothing() {
+    let mut r = empty();
+    window(&mut r, kib(4));
+    let f = r.file("/lib.so", 64 * PAGE);
+    for page in 0..64 {
+        r.fault(page * 10, 1, f, page, page..page + 1);
+    }
+    mapped(&mut r);
+    priced(&mut r);
+    let told =
+        |r: &Recording| find(&advice(r, &Layouts::default()), "larger_read_around").map(|s| s.what.clone());
+    assert!(told(&r).is_some_and(|what| what.contains("instead of 4")));
+    for d in &mut r.manifest.devices {
+        d.usual_read_ahead = Some(kib(32));
+    }
+    // The usual window does as well as any, and nobody is told to leave one of 4 KiB.
+    assert_eq!(told(&r), None);
+    assert!(!ids(&r).iter().any(|id| id.contains("read_a")), "{:?}", ids(&r));
+}
+
 #[test]
 fn without_a_known_window_there_is_no_other() {
     let mut r = empty();

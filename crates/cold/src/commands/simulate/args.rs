@@ -15,12 +15,14 @@ Policies:   linux-5.10, 6.1, 6.12, 6.16, 6.17, 6.18 (each with linux-), linux-7,
             what is needed, in its order.
 Disks:      recorded (fitted to the recording's own requests), measured (this machine's, as
             cold probe device finds it), hdd, sata-ssd, cloud, fast, nvme, optane, emmc, gp2,
-            hp97560, laptop-1993.
+            hp97560, laptop-1993; and NAME+MS: behind a way of so many ms (cloud+0.2).
 Exit codes: 0 shown and written; 1 failed; 2 wrong usage; 3 --verify: this kernel follows none
             of the policies; 4 --verify: others disturbed every try; 130 interrupted.";
 
 /// Windows of `read_ahead_kb`: more than 1 GiB is no window.
 const MOST_KIB: u64 = 1 << 20;
+/// Milliseconds that a way to a disk takes at most: a minute.
+const MOST_WAY_MS: f64 = 60_000.0;
 
 /// Flags of `cold simulate`.
 #[derive(Debug, clap::Args)]
@@ -46,7 +48,7 @@ pub(crate) struct Args {
     /// Disks to put the start on, several with commas [default: measured on the machine that
     /// was recorded, elsewhere recorded]
     #[arg(long, value_name = "DISK", value_delimiter = ',', value_parser = disk, help_heading = "Settings")]
-    pub(crate) disk: Vec<Place>,
+    pub(crate) disk: Vec<Behind>,
 
     /// Read-ahead windows of Linux: KiB with commas, or FROM..TO for every doubling [default: 16..2048]
     #[arg(long, value_name = "KIB", value_parser = windows, help_heading = "Settings")]
@@ -105,6 +107,14 @@ pub(crate) enum Named {
     Exact,
 }
 
+/// A disk, and what the way to it adds to each request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Behind {
+    pub(crate) place: Place,
+    /// There and back, nanoseconds.
+    pub(crate) way_ns: u64,
+}
+
 /// A disk by name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Place {
@@ -135,7 +145,23 @@ fn policy(text: &str) -> Result<Named, String> {
     })
 }
 
-fn disk(text: &str) -> Result<Place, String> {
+fn disk(text: &str) -> Result<Behind, String> {
+    let (name, way) = match text.split_once('+') {
+        Some((name, ms)) => (name, Some(ms)),
+        None => (text, None),
+    };
+    let ms = |ms: &str| ms.parse::<f64>().ok().filter(|ms| (0.0..=MOST_WAY_MS).contains(ms));
+    let way_ns = match way.map(|given| (given, ms(given))) {
+        None => 0,
+        Some((_, Some(ms))) => (ms * 1e6) as u64,
+        Some((given, None)) => {
+            return Err(format!("{given:?} is no way to a disk: milliseconds from 0 to {MOST_WAY_MS}"));
+        }
+    };
+    Ok(Behind { place: place(name)?, way_ns })
+}
+
+fn place(text: &str) -> Result<Place, String> {
     match text {
         "recorded" => Ok(Place::Recorded),
         "measured" => Ok(Place::Measured),
@@ -188,7 +214,12 @@ mod tests {
             policy("aligned:262144").is_ok()
                 && policy("aligned:262145").unwrap_err().contains("at most 262144")
         );
-        assert_eq!(disk("cloud"), Ok(Place::Preset(Preset::Cloud)));
+        let cloud = Place::Preset(Preset::Cloud);
+        assert_eq!(disk("cloud"), Ok(Behind { place: cloud, way_ns: 0 }));
+        assert_eq!(disk("cloud+0.25"), Ok(Behind { place: cloud, way_ns: 250_000 }));
+        for wrong in ["cloud+", "cloud+-1", "cloud+x", "cloud+1e9", "cloud+nan"] {
+            assert!(disk(wrong).unwrap_err().contains("milliseconds"), "{wrong}");
+        }
         assert!(disk("floppy").unwrap_err().contains("gp2"));
     }
 }

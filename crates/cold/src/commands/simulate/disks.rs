@@ -10,7 +10,7 @@ use cold_model::recording::{File, FileKind, Recording};
 use cold_model::{Dev, path_text};
 use cold_sim::disk::Model;
 
-use super::args::{Args, Place};
+use super::args::{Args, Behind, Place};
 use crate::commands::prefetch::{device, plans::StorePlace};
 use crate::exit::Failure;
 use crate::progress::Line;
@@ -32,9 +32,22 @@ pub(super) fn all(
     line: &mut Line<'_>,
 ) -> Result<Vec<NamedDisk>, Failure> {
     // A measured disk is known at all sizes and depths, a recorded one at those that came up.
-    let default = [if here(recording, start).is_some() { Place::Measured } else { Place::Recorded }];
-    let places = if args.disk.is_empty() { default.as_slice() } else { &args.disk };
-    places.iter().map(|place| one(*place, recording, start, line)).collect()
+    let place = if here(recording, start).is_some() { Place::Measured } else { Place::Recorded };
+    let default = [Behind { place, way_ns: 0 }];
+    let disks = if args.disk.is_empty() { default.as_slice() } else { &args.disk };
+    let mut each = |Behind { place, way_ns }| {
+        let disk = one(place, recording, start, line)?;
+        if way_ns == 0 {
+            return Ok(disk);
+        }
+        Ok(NamedDisk {
+            name: format!("{}+{}", disk.name, way_ns as f64 / 1e6),
+            source: format!("{}; behind a way of {} ms", disk.source, way_ns as f64 / 1e6),
+            model: disk.model.behind(way_ns),
+            is_recorded: false,
+        })
+    };
+    disks.iter().map(|disk| each(*disk)).collect()
 }
 
 fn one(

@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+"""Predicted starts against measured ones, on test disks, with several read-ahead windows, and with plans.
+
+Each subject is recorded with exact needs on the test disk that adds nothing. From that, `cold simulate` predicts its start
+on each other test disk with each window. Then it is started there (cold bench, without any recorder), and the medians are
+compared. On the machine's own disk libraries would be cached that others use.
+Root only. Writes docs/benchmarks/simulate.md. Results are kept as JSON below --work; a stopped benchmark goes on.
+COLD=path of a release build with cold-testdisk beside it.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import platform
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "benches/prefetch"))
+import disks  # noqa: E402
+import subjects  # noqa: E402
+
+SATA_NS = 100_000  # before the first byte of the test disk sata-ssd (docs/testbed.md)
+SLOW = 10.0  # seconds of a start from which one round has to do
+
+
+class Bench:
+    def __init__(self, options):
+        self.options, self.work = options, options.work
+        self.run = self.work / "run"
+        self.run.mkdir(parents=True, exist_ok=True)
+        self.environment = subjects.environment(self.run)
+        self.kept = self.work / "results.json"
+        self.results = json.loads(self.kept.read_text()) if self.kept.exists() else {}
+        self.began = time.monotonic()
+        cold = os.environ.get("COLD")
+        if not cold or not pathlib.Path(cold).is_file():
+            sys.exit("COLD names no release build of cold")
+        self.cold_path = pathlib.Path(cold)
+
+    def keep(self, key, value):
+        """At once and whole; results of a child count as the parent's."""
+        if self.kept.exists():
+            self.results = json.loads(self.kept.read_text())
+        self.results[key] = value
+        part = self.kept.with_suffix(".part")
+        part.write_text(json.dumps(self.results))
+        part.rename(self.kept)
+
+    def over(self):
+        return self.options.max_time and time.monotonic() - self.began > self.options.max_time
+
+    def cold(self, *words, ok=(0,)):
+        done = subprocess.run([self.cold_path, "-q", *map(str, words)], stdout=subprocess.PIPE, text=True,
+                              env=self.environment, check=False)
+        if done.returncode not in ok:
+            raise RuntimeError(f"cold {' '.join(map(str, words))} failed with {done.returncode}")
+        return done.stdout
+
+    def files_of(self, name, argv):
+        """What starts of it use."""
+        if f"used {name}" not in self.results:
+            subjects.settle(argv, self.environment)
+            store = self.work / "plans"
+            self.cold("prefetch", "--store", store, "learn", "--starts", "2", "--state", "warm", "--json", "--", *argv)
+            plan = json.loads(self.cold("prefetch", "--store", store, "show", "--json", "--", *argv))
+            self.keep(f"used {name}", [f["path"] for f in plan["files"] if f["kind"] != "block_device"])
+        return {p for p in self.results[f"used {name}"] if p != str(self.work) and not p.startswith(f"{self.work}/")}
+
+    def record(self, chosen):
+        rest = {name: argv for name, argv in chosen.items() if f"recorded {name}" not in self.results}
+
+        def work(_):
+            for name, argv in rest.items():
+                if self.over():
+                    return
+                subjects.settle(argv, self.environment)
+                for n in range(self.options.recordings):
+                    print(f"simulate: {name}: recording {n + 1}", file=sys.stderr)
+                    self.cold("trace", "--overwrite", "--evict", "files", "--exact-need", "--no-stacks", "-o",
+                              self.recording(name, n), "--", *argv)
+                self.keep(f"recorded {name}", self.options.recordings)
+
+        if rest:
+            self.on("fast", rest, work)
+
+    def on(self, preset, chosen, work):
+        """Does work(disk) where the files of these subjects are those of a test disk."""
+        used = set().union(*(self.files_of(name, argv) for name, argv in chosen.items()))
+        with disks.TestDisk(self.cold_path.with_name("cold-testdisk"), preset) as disk:
+            print(f"simulate: {preset}: copying", file=sys.stderr)
+            pairs = disks.fill(disk, self.run, used, {"tree"})
+            # What it makes lies beside the inputs, not on the disk.
+            done = disks.inside(pairs, lambda: work(disk))
+            self.results = json.loads(self.kept.read_text())
+            os.sync()
+            if not done:
+                sys.exit(f"the part on {preset} failed: see above")
+
+    def recording(self, name, n):
+        return self.work / f"{name}-{n}.cold"
+
+    def way(self):
+        """What loop, FUSE and timers add to each request of a test disk, milliseconds."""
+        if "way" not in self.results:
+            with disks.TestDisk(self.cold_path.with_name("cold-testdisk"), "sata-ssd") as disk:
+                made = json.loads(self.cold("probe", "device", "--dir", disk.mount, "--json"))
+            self.keep("way", round(max(found(made, "latency_ns") - SATA_NS, 0) / 1e6, 3))
+        return self.results["way"]
+
+    def predict(self, name, disk):
+        """Window -> times of the start by each recording, ms."""
+        out = {}
+        for n in range(self.options.recordings):
+            windows = ",".join(map(str, self.options.windows))
+            made = json.loads(self.cold("simulate", self.recording(name, n), "--json", "--policy", self.policy(),
+                                        "--read-ahead-kb", windows, "--disk", f"{disk}+{self.way()}"))
+            for row in made["disks"][0]["rows"]:
+                if row["reader"] == "kernel" and row["read_ahead_bytes"]:
+                    out.setdefault(row["read_ahead_bytes"] >> 10, []).append((row["time_ns"] / 1e6, row["requests"]))
+        return out
+
+    def policy(self):
+        major, minor = map(int, platform.release().split(".")[:2])
+        known = [(5, 10), (6, 1), (6, 12), (6, 16), (6, 17), (6, 18), (7, 0)]
+        at = max(v for v in known if v <= (major, minor))
+        return f"linux-{at[0]}" if at[0] == 7 else f"linux-{at[0]}.{at[1]}"
+
+    def measure(self, name, argv, preset, disk):
+        knob = pathlib.Path(f"/sys/block/{pathlib.Path(disk.info['device']).name}/queue/read_ahead_kb")
+        for window in self.options.windows:
+            key = f"{preset} {name} {window}"
+            if key in self.results or self.over():
+                continue
+            knob.write_text(str(window))
+            expected = statistics.median(t for t, _ in self.predict_kept(name, preset)[str(window)]) / 1e3
+            rounds = 1 if expected > SLOW else self.options.rounds
+            print(f"simulate: {preset}: {name}: {window} KiB", file=sys.stderr)
+            made = json.loads(self.cold("bench", "--json", "--evict", "files", "-r", rounds, "--states", "cold", "--",
+                                        *argv, ok=(0, 4)))
+            self.keep(key, times(made))
+
+    def predict_kept(self, name, preset):
+        key = f"predicted {preset} {name}"
+        if key not in self.results:
+            self.keep(key, {str(w): v for w, v in self.predict(name, preset).items()})
+        return self.results[key]
+
+    def test_disk(self, preset, chosen):
+        rest = {n: a for n, a in chosen.items()
+                if any(f"{preset} {n} {w}" not in self.results for w in self.options.windows)}
+        for name in chosen:
+            self.predict_kept(name, preset)
+        if not rest or self.over():
+            return
+
+        def work(disk):
+            for name, argv in rest.items():
+                # Files of a copy have times of their own: caches that name them are made anew.
+                subjects.settle(argv, self.environment)
+                self.measure(name, argv, preset, disk)
+
+        self.on(preset, rest, work)
+
+
+def found(tree, key):
+    """The value of the first such key, wherever it stands."""
+    if isinstance(tree, dict):
+        if key in tree:
+            return tree[key]
+        tree = list(tree.values())
+    each = (found(t, key) for t in tree) if isinstance(tree, list) else ()
+    return next((v for v in each if v is not None), None)
+
+
+def times(report):
+    """Time in ms, requests and bytes of the undisturbed runs; of all of them, where none is."""
+    runs = [r for r in report["runs"] if not r["taints"]] or report["runs"]
+    return [(r["ready"] / 1e6, r["read_requests"], r["read_bytes"]) for r in runs]
+
+
+def table(results, options, names):
+    rows = []
+    worst = {}
+    for preset in options.disks:
+        for name in names:
+            cells = []
+            for window in options.windows:
+                took, told = results.get(f"{preset} {name} {window}"), results.get(f"predicted {preset} {name}", {})
+                if not took or str(window) not in told:
+                    cells.append("")
+                    continue
+                m, p = statistics.median(t[0] for t in took), statistics.median(t for t, _ in told[str(window)])
+                off = p / m - 1
+                worst.setdefault(preset, []).append(abs(off))
+                cells.append(f"{m:.0f} → {p:.0f} ({off * 100:+.0f} %)")
+            if any(cells):
+                rows.append(f"| {preset} | {name} | {' | '.join(cells)} |")
+    head = [f"| disk | program | {' | '.join(f'{w} KiB' for w in options.windows)} |",
+            "| --- | --- |" + " --- |" * len(options.windows)]
+    said = [f"- `{d}`: {sum(e <= .1 for e in es)} of {len(es)} within 10 %, median error {statistics.median(es) * 100:.0f} %, "
+            f"largest {max(es) * 100:.0f} %" for d, es in worst.items()]
+    return [*head, *rows, "", *said]
+
+
+def write(bench, names):
+    options = bench.options
+    text = ["# Predicted and measured starts", "",
+            "`benches/simulate.py` writes this page. Each program is recorded with exact needs on the test disk that adds "
+            "nothing; `cold simulate` predicts its start on each other test disk with each `read_ahead_kb`; then it is started there "
+            "cold, without a recorder.", "",
+            f"Linux {platform.release()}, {os.cpu_count()} CPUs; {time.strftime('%d %B %Y')}. Time to ready in ms: median "
+            f"of {options.rounds} measured starts (one where it takes more than {SLOW:.0f} s) → median prediction from "
+            f"{options.recordings} recordings. The way through loop and FUSE, {bench.results.get('way')} ms per request, "
+            "is what single reads on `sata-ssd` take beyond its 0.1 ms.", "", *table(bench.results, options, names), ""]
+    options.output.write_text("\n".join(text))
+    print(f"simulate: wrote {options.output}", file=sys.stderr)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--subjects", default="python3,java,node,firefox-esr,chromium")
+    parser.add_argument("--disks", default="sata-ssd,cloud,hdd")
+    parser.add_argument("--windows", default="16,128,512,2048", help="read_ahead_kb")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--recordings", type=int, default=3)
+    parser.add_argument("--max-time", type=float, help="stop after so many seconds; go on with the same command")
+    parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("/var/tmp/cold-bench-simulate"))
+    parser.add_argument("--output", type=pathlib.Path, default=ROOT / "docs/benchmarks/simulate.md")
+    options = parser.parse_args()
+    options.disks, options.windows = options.disks.split(","), [int(w) for w in options.windows.split(",")]
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    options.work.mkdir(parents=True, exist_ok=True)
+    bench = Bench(options)
+    chosen = subjects.make(bench.run, options.subjects.split(","))
+    for name, argv in chosen.items():
+        bench.files_of(name, argv)
+    bench.record(chosen)
+    recorded = {n: a for n, a in chosen.items() if f"recorded {n}" in bench.results}
+    for preset in options.disks:
+        bench.test_disk(preset, recorded)
+    write(bench, list(recorded))
+
+
+if __name__ == "__main__":
+    main()
