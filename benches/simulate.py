@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Predicted starts against measured ones, on test disks, with several read-ahead windows, and with plans.
 
-Each subject is recorded with exact needs on the test disk that adds nothing. From that, `cold simulate` predicts its start
-on each other test disk with each window. Then it is started there (cold bench, without any recorder), and the medians are
+Each subject is recorded on the test disk that adds nothing, cold with exact needs and warm. From that, `cold simulate
+--warm` predicts its start on each other test disk with each window. Then it is started there (cold bench, without any recorder), and the medians are
 compared. On the machine's own disk libraries would be cached that others use.
 Root only. Writes docs/benchmarks/simulate.md. Results are kept as JSON below --work; a stopped benchmark goes on.
 COLD=path of a release build with cold-testdisk beside it.
@@ -84,10 +84,43 @@ class Bench:
                     print(f"simulate: {name}: recording {n + 1}", file=sys.stderr)
                     self.cold("trace", "--overwrite", "--evict", "files", "--exact-need", "--no-stacks", "-o",
                               self.recording(name, n), "--", *argv)
+                self.cold("trace", "--overwrite", "--state", "warm", "--no-stacks", "-o", self.recording(name, "warm"),
+                          "--", *argv)
                 self.keep(f"recorded {name}", self.options.recordings)
 
         if rest:
             self.on("fast", rest, work)
+
+    def plans(self, preset, chosen):
+        """Learns a plan on a disk, predicts from the first recorded start what it brings there, and measures that."""
+        rest = {n: a for n, a in chosen.items() if f"plan {preset} {n}" not in self.results}
+        if not rest or self.over():
+            return
+        way = self.way()
+
+        def work(_):
+            for name, argv in rest.items():
+                if self.over():
+                    return
+                print(f"simulate: {preset}: {name}: plan", file=sys.stderr)
+                subjects.settle(argv, self.environment)
+                store, kept = self.work / f"plans-{preset}", self.work / f"kept-{preset}-{name}"
+                shutil.rmtree(kept, ignore_errors=True)
+                self.cold("prefetch", "--store", store, "learn", "--fresh", "--exact-need", "--evict", "files",
+                          "--keep", kept, "--json", "--", *argv)
+                told = json.loads(self.cold("simulate", "--store", store, kept / "start-1.cold", "--warm",
+                                            kept / "start-2.cold", "--plan",
+                                            pathlib.Path(argv[0]).name, "--policy", self.policy(), "--read-ahead-kb",
+                                            "128", "--disk", f"{preset}+{way}", "--json"))
+                rows = {r["reader"]: r for r in reversed(told["disks"][0]["rows"])}
+                made = json.loads(self.cold("bench", "--json", "--evict", "files", "-r", self.options.rounds, "--store",
+                                            store, "--states", "cold,prefetched", "--", *argv, ok=(0, 4)))
+                took = {made["series"][n]["state"]: times(made, n) for n in range(len(made["series"]))}
+                self.keep(f"plan {preset} {name}", {
+                    "told": [rows["kernel"]["time_ns"] / 1e6, rows["plan"]["time_ns"] / 1e6],
+                    "took": [took["cold"], took["prefetched"]]})
+
+        self.on(preset, rest, work)
 
     def on(self, preset, chosen, work):
         """Does work(disk) where the files of these subjects are those of a test disk."""
@@ -119,7 +152,7 @@ class Bench:
         for n in range(self.options.recordings):
             windows = ",".join(map(str, self.options.windows))
             made = json.loads(self.cold("simulate", self.recording(name, n), "--json", "--policy", self.policy(),
-                                        "--read-ahead-kb", windows, "--disk", f"{disk}+{self.way()}"))
+                                        "--warm", self.recording(name, "warm"), "--read-ahead-kb", windows, "--disk", f"{disk}+{self.way()}"))
             for row in made["disks"][0]["rows"]:
                 if row["reader"] == "kernel" and row["read_ahead_bytes"]:
                     out.setdefault(row["read_ahead_bytes"] >> 10, []).append((row["time_ns"] / 1e6, row["requests"]))
@@ -178,9 +211,10 @@ def found(tree, key):
     return next((v for v in each if v is not None), None)
 
 
-def times(report):
+def times(report, series=0):
     """Time in ms, requests and bytes of the undisturbed runs; of all of them, where none is."""
-    runs = [r for r in report["runs"] if not r["taints"]] or report["runs"]
+    all_runs = [r for r in report["runs"] if r["series"] == series]
+    runs = [r for r in all_runs if not r["taints"]] or all_runs
     return [(r["ready"] / 1e6, r["read_requests"], r["read_bytes"]) for r in runs]
 
 
@@ -208,16 +242,39 @@ def table(results, options, names):
     return [*head, *rows, "", *said]
 
 
+def plan_table(results, options, names):
+    rows, off = [], []
+    for preset in options.disks:
+        for name in names:
+            one = results.get(f"plan {preset} {name}")
+            if not one:
+                continue
+            took = [statistics.median(t[0] for t in state) for state in one["took"]]
+            told = one["told"]
+            is_ratio, told_ratio = took[1] / took[0], told[1] / told[0]
+            off.append(abs(told_ratio / is_ratio - 1))
+            rows.append(f"| {preset} | {name} | {took[0]:.0f}, {took[1]:.0f} | {told[0]:.0f}, {told[1]:.0f} | "
+                        f"{is_ratio:.2f}, {told_ratio:.2f} ({(told_ratio / is_ratio - 1) * 100:+.0f} %) |")
+    if not rows:
+        return []
+    return ["", "## With a plan", "",
+            "Learnt on the disk itself with exact needs (`cold prefetch learn --exact-need`), not tuned; predicted from the "
+            "first and, for what is computed, the second of the starts that it was learnt from.", "",
+            "| disk | program | measured cold, prefetched, ms | predicted | ratio measured, predicted |",
+            "| --- | --- | --- | --- | --- |", *rows, "",
+            f"{sum(e <= .15 for e in off)} of {len(off)} ratios within 15 %."]
+
+
 def write(bench, names):
     options = bench.options
     text = ["# Predicted and measured starts", "",
-            "`benches/simulate.py` writes this page. Each program is recorded with exact needs on the test disk that adds "
-            "nothing; `cold simulate` predicts its start on each other test disk with each `read_ahead_kb`; then it is started there "
+            "`benches/simulate.py` writes this page. Each program is recorded on the test disk that adds nothing, cold with "
+            "exact needs and warm; `cold simulate --warm` predicts its start on each other test disk with each `read_ahead_kb`; then it is started there "
             "cold, without a recorder.", "",
             f"Linux {platform.release()}, {os.cpu_count()} CPUs; {time.strftime('%d %B %Y')}. Time to ready in ms: median "
             f"of {options.rounds} measured starts (one where it takes more than {SLOW:.0f} s) → median prediction from "
             f"{options.recordings} recordings. The way through loop and FUSE, {bench.results.get('way')} ms per request, "
-            "is what single reads on `sata-ssd` take beyond its 0.1 ms.", "", *table(bench.results, options, names), ""]
+            "is what single reads on `sata-ssd` take beyond its 0.1 ms.", "", *table(bench.results, options, names), *plan_table(bench.results, options, names), ""]
     options.output.write_text("\n".join(text))
     print(f"simulate: wrote {options.output}", file=sys.stderr)
 
@@ -227,6 +284,7 @@ def main():
     parser.add_argument("--subjects", default="python3,java,node,firefox-esr,chromium")
     parser.add_argument("--disks", default="sata-ssd,cloud,hdd")
     parser.add_argument("--windows", default="16,128,512,2048", help="read_ahead_kb")
+    parser.add_argument("--plans", default="sata-ssd,cloud", help="test disks on which plans are learnt and measured, too")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--recordings", type=int, default=3)
     parser.add_argument("--max-time", type=float, help="stop after so many seconds; go on with the same command")
@@ -244,6 +302,8 @@ def main():
     recorded = {n: a for n, a in chosen.items() if f"recorded {n}" in bench.results}
     for preset in options.disks:
         bench.test_disk(preset, recorded)
+    for preset in options.plans.split(",") if options.plans else []:
+        bench.plans(preset, recorded)
     write(bench, list(recorded))
 
 

@@ -20,6 +20,7 @@ pub mod sweep;
 #[cfg(test)]
 mod tests;
 mod threads;
+mod warm;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -29,11 +30,13 @@ use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, TouchKind};
 use cold_model::{Bytes, Dev};
 
 use cold_sim::disk::{Bounds, Layout};
-use cold_sim::engine::{Start, Step, Task};
+use cold_sim::engine::{Costs, Start, Step, Task};
 use cold_sim::op::FileId;
 use cold_sim::{LinuxVersion, Policy, SimFile};
 
 use crate::usage::{Usage, Window};
+
+pub use warm::{NotWarm, Warmed};
 
 pub use outcome::{Helper, OPENS, Setting, Simulated};
 
@@ -95,6 +98,8 @@ pub struct Recorded {
     pub pages: cold_sim::Machine,
     /// Pages that a fault mapped around itself during the recording.
     fault_around: u64,
+    /// CPU time that reading takes.
+    costs: Costs,
     files: Vec<OnDisk>,
     /// The whole disk behind each disk of the layout; `None` where no device is known.
     disks: Vec<Option<Dev>>,
@@ -187,6 +192,7 @@ impl Recorded {
             cached: cached(recording, &ids, &needed),
             layout,
             disks,
+            costs: Costs::default(),
             added: BTreeMap::new(),
             policy: Policy::Linux(version),
             processors: (recording.manifest.machine.cpus as usize).max(1),

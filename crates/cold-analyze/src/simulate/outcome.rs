@@ -67,9 +67,9 @@ pub struct Simulated {
 }
 
 impl Recorded {
-    /// Processors of the machine that was recorded, with the usual costs of reading.
+    /// Processors of the machine that was recorded, with the usual costs of reading, or those of [`Recorded::warm`].
     pub fn machine(&self) -> Machine {
-        Machine { processors: self.processors, costs: Costs::default() }
+        Machine { processors: self.processors, costs: self.costs }
     }
 
     /// The start under a setting.

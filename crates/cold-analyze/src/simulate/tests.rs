@@ -435,3 +435,36 @@ fn a_thread_was_made_by_one_that_ran_and_nobody_waits_for_himself() {
     let start = Recorded::of(&r).unwrap();
     assert!(simulated(&start, 0).time_ns > 0);
 }
+
+/// The cold start computes 40 ms where the warm one takes 20, and waits twice.
+#[test]
+fn a_warm_start_tells_the_work_and_the_rest_is_what_waits_cost() {
+    let mut cold = recording();
+    cold.manifest.ready = Some(Known::Value(ms(100)));
+    for (at, page) in [(10, 5), (50, 50)] {
+        faults(&mut cold, at, page, 30, 10);
+        cold.stall(at, 30, StallCause::Fault);
+    }
+    let mut warm = recording();
+    warm.manifest.ready = Some(Known::Value(ms(20)));
+    warm.off_cpu = Some(Vec::new());
+    let mut start = Recorded::of(&cold).unwrap();
+    let warmed = start.warm(&cold, &warm).unwrap();
+    assert!((warmed.part - 0.5).abs() < 1e-3, "{warmed:?}");
+    // 10 ms for each wait: that is no cost of waiting, so it is bounded.
+    assert_eq!(warmed.wait_ns, Costs::default().wait_ns + 100_000);
+    assert_eq!(start.machine().costs.wait_ns, warmed.wait_ns);
+    assert_eq!(whole_ms(&simulated(&start, 7)), 20 + 2 * 7);
+
+    // A start that computes less than the warm one is left as it is.
+    let mut slow = warm.clone();
+    slow.manifest.ready = Some(Known::Value(ms(70)));
+    let mut start = Recorded::of(&cold).unwrap();
+    assert_eq!(start.warm(&cold, &slow).unwrap(), Warmed { part: 1.0, wait_ns: Costs::default().wait_ns });
+
+    let mut start = Recorded::of(&cold).unwrap();
+    assert_eq!(start.warm(&cold, &cold), Err(NotWarm::Cold));
+    assert_eq!(start.warm(&cold, &Recording { off_cpu: None, ..warm.clone() }), Err(NotWarm::NoClock));
+    warm.manifest.command.push("other".into());
+    assert_eq!(start.warm(&cold, &warm), Err(NotWarm::OtherCommand));
+}

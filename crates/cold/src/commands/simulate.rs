@@ -88,6 +88,7 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
     let mut start = start.map_err(|why| {
         Failure::from(why).hint("record the start again: sudo cold trace --exact-need -- COMMAND")
     })?;
+    let warmed = args.warm.as_ref().map(|warm| warm_start(warm, &recording, &mut start, line)).transpose()?;
     let plan = args.plan.as_ref().map(|name| plans::named(&args.store.store()?, name)).transpose()?;
     let asked = plan.map(|listed| cold_prefetch::predict::asked(&listed.plan, &recording, &mut start));
     let mut choices = choices(args, &start);
@@ -104,9 +105,29 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
         disks.push(OnDisk { advice: start.advice(&rows), disk, rows, as_recorded });
     }
     let mut notes = notes(&recording, &start);
+    notes.extend(warmed);
     notes.extend(asked.as_ref().and_then(left_out));
     let replay = asked.map(|a| a.replay);
     Ok(Simulation { name, observed: Observed::of(&recording), recording, start, disks, replay, notes })
+}
+
+/// Takes what the program computes from a warm recording, and says what that came to.
+fn warm_start(
+    dir: &Path,
+    recording: &Recording,
+    start: &mut Recorded,
+    line: &mut Line<'_>,
+) -> Result<String, Failure> {
+    let Raw { name, recording: warm, .. } = load::raw(dir, line)?;
+    let warmed = start.warm(recording, &warm).map_err(|why| {
+        Failure::usage(format!("{name} does not tell what the start computes warm: {why}"))
+            .hint("record it: sudo cold trace --state warm -- COMMAND")
+    })?;
+    Ok(format!(
+        "the program computes as in {name}: {:.0}% of what it computed here; each wait costs the CPU {:.0} µs",
+        100.0 * warmed.part,
+        warmed.wait_ns as f64 / 1e3
+    ))
 }
 
 /// Those whose path has this text.

@@ -54,6 +54,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "KIB", value_parser = windows, help_heading = "Settings")]
     pub(crate) read_ahead_kb: Option<Windows>,
 
+    /// A warm recording of the same command: what the program computes is taken from it, and
+    /// what it computed more in NAME.cold is what waiting costs the CPU
+    #[arg(long, value_name = "NAME.cold", conflicts_with = "verify", help_heading = "Settings")]
+    pub(crate) warm: Option<PathBuf>,
+
     /// Also with a helper that reads by this plan: its name in `cold prefetch list`, or the program's name
     #[arg(long, value_name = "PLAN", conflicts_with = "verify", help_heading = "Settings")]
     pub(crate) plan: Option<String>,
