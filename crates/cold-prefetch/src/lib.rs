@@ -22,7 +22,7 @@ pub use compile::{compile, is_kept};
 pub use exact::{Worth, knobs_by};
 pub use knobs::{default_knobs, knobs_for};
 pub use learn::{LeftOut, ObservedStart, Sees, WhyNot, With, observe};
-pub use merge::merge;
+pub use merge::{lesson, merge};
 pub use tune::{Tuner, TuningVerdict};
 pub use waste::{Waste, waste};
 

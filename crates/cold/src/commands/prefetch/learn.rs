@@ -142,12 +142,6 @@ fn states(state: &str) -> Vec<State> {
     }
 }
 
-/// The starts added to a plan; `None` where there is neither.
-fn merged(old: Option<Plan>, key: &Key, starts: &[ObservedStart]) -> Option<Plan> {
-    let add = |plan: Option<Plan>, start| Some(cold_prefetch::merge(plan.as_ref(), key, start, plans::now()));
-    starts.iter().fold(old, add)
-}
-
 /// A start to be recorded.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
@@ -217,7 +211,7 @@ impl Lesson<'_> {
     fn save(&self, learnt: &Learnt, line: &mut Line<'_>) -> Result<(Plan, PathBuf)> {
         let locked = self.store.lock()?;
         let old = self.earlier(|e| self.ui.warn(format!("the earlier plan is not used: {e}")));
-        let plan = merged(old, self.key, &learnt.starts);
+        let plan = cold_prefetch::lesson(old, self.key, &learnt.starts, plans::now());
         let mut plan = plan.ok_or_else(|| Failure::usage("no start was made"))?;
         device::compile(&mut plan, learnt.cold.as_ref(), &self.place.state()?, line, self.ui);
         let path = locked.save(&plan)?;
@@ -249,7 +243,7 @@ impl Lesson<'_> {
         cold: Option<&Recording>,
         line: &mut Line<'_>,
     ) -> bool {
-        let plan = merged(self.earlier(|_| {}), self.key, observed);
+        let plan = cold_prefetch::lesson(self.earlier(|_| {}), self.key, observed, plans::now());
         let (Some(plan), Some(cold), Ok(state)) = (plan, cold, self.place.state()) else { return false };
         let device = device::model(&plan, &state, line, self.ui);
         line.step("simulating what exact needs would bring");
