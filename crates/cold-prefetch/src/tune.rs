@@ -23,7 +23,7 @@ use cold_plan::plan::{Knobs, Standing, Trial};
 use cold_stats::{Comparison, Pcg, median_u64, sequential};
 use serde::Serialize;
 
-use crate::{bound, compile};
+use crate::{Latest, bound, compile};
 
 pub use candidates::Space;
 
@@ -94,11 +94,16 @@ pub struct TuningVerdict {
 
 impl TuningVerdict {
     /// The plan with what was found: compiled with the best knobs, tried, and bounded anew, since a trial may have
-    /// measured warm starts. `extents` tells where a file lies on the device.
-    pub fn applied_to(&self, plan: &Plan, extents: &dyn Fn(&Path) -> Option<Vec<Extent>>) -> Plan {
+    /// measured warm starts. `extents` tells where a file lies on the device; `latest`: as for [`bound()`].
+    pub fn applied_to(
+        &self,
+        plan: &Plan,
+        extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
+        latest: Option<&Latest>,
+    ) -> Plan {
         let mut better = Plan { trial: self.trial, standing: self.standing.clone(), ..plan.clone() };
         compile(&mut better, &self.knobs, plan.device.as_ref(), extents);
-        better.bound = bound(&better, extents);
+        better.bound = bound(&better, extents, latest);
         better
     }
 }

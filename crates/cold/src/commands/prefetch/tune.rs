@@ -120,7 +120,7 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
         return Ok(Exit::Interrupted);
     }
     let saved = save(&store, &plan, &verdict)?;
-    let better = saved.clone().unwrap_or_else(|| verdict.applied_to(&plan, &device::extents));
+    let better = saved.clone().unwrap_or_else(|| verdict.applied_to(&plan, &device::extents, None));
     if let (Some(saved), Some(waste)) = (&saved, &waste) {
         replay::keep(&store, saved, waste)?;
     }
@@ -145,7 +145,7 @@ fn save(store: &Store, tuned: &Plan, verdict: &TuningVerdict) -> Result<Option<P
     let Some(now) = store.load(&tuned.key)?.filter(|now| now.needs_the_same(tuned)) else {
         return Ok(None);
     };
-    let better = verdict.applied_to(&now, &device::extents);
+    let better = verdict.applied_to(&now, &device::extents, None);
     locked.save(&better)?;
     Ok(Some(better))
 }
