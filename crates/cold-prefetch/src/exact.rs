@@ -104,4 +104,4 @@ fn best_gap(
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -23,7 +23,7 @@ pub use exact::{Worth, knobs_by};
 pub use knobs::{default_knobs, knobs_for};
 pub use learn::{LeftOut, ObservedStart, Sees, WhyNot, With, observe};
 pub use merge::{lesson, merge};
-pub use tune::{Tuner, TuningVerdict};
+pub use tune::{Forecast, Tuner, TuningVerdict};
 pub use waste::{Waste, waste};
 
 #[cfg(test)]

@@ -81,6 +81,11 @@ impl<'a> Rehearsal<'a> {
         self.time(&start, start.policy, Helper::Plan(&asked.replay))
     }
 
+    /// Time to ready without any plan.
+    pub fn without(&self) -> Result<Nanos, WhyNot> {
+        self.time(&self.start, self.start.policy, Helper::None)
+    }
+
     /// Time to ready where nothing is read ahead: that of a start which is recorded with exact needs.
     pub fn page_by_page(&self) -> Result<Nanos, WhyNot> {
         self.time(&self.start, Policy::Nothing, Helper::None)

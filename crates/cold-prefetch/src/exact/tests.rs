@@ -9,7 +9,7 @@ use crate::{default_knobs, merge};
 
 /// A cold start that needs these pages of `/usr/lib/f0`, computing 1 ms before each; around each `around` more were
 /// mapped. Until ready it waits 1 ms for each page.
-fn recorded(pages: &[u64], around: u64) -> Recording {
+pub(crate) fn recorded(pages: &[u64], around: u64) -> Recording {
     let mut r = empty();
     let ready = 2 * pages.len() as u64 + 1;
     r.manifest.ready = Some(Known::Value(ms(ready)));
@@ -32,7 +32,7 @@ fn recorded(pages: &[u64], around: u64) -> Recording {
 }
 
 /// What such a start teaches.
-fn plan(pages: &[u64], around: u64) -> Plan {
+pub(crate) fn plan(pages: &[u64], around: u64) -> Plan {
     let certain = pages.iter().enumerate().map(|(n, page)| (0, *page, 1, n as u64 + 1));
     let mapped = pages.iter().enumerate().map(|(n, page)| (0, page + 1, around as u32, n as u64 + 1));
     let mut ranges: Vec<_> = certain.collect();
@@ -45,7 +45,7 @@ fn plan(pages: &[u64], around: u64) -> Plan {
 }
 
 /// One request at a time: `latency_us` each, and 10 ns (or less) for a byte.
-fn disk(latency_us: f64, ns_per_byte: f64) -> DeviceModel {
+pub(crate) fn disk(latency_us: f64, ns_per_byte: f64) -> DeviceModel {
     let iops = 1e9 / (latency_us * 1000.0 + 4096.0 * ns_per_byte);
     DeviceModel {
         latency_ns: latency_us * 1000.0,

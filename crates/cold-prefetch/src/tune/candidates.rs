@@ -1,8 +1,11 @@
 //! Rival knobs, one coordinate at a time.
 
-use cold_model::DeviceModel;
+use std::cmp::Reverse;
+
+use cold_model::{DeviceModel, Nanos};
 use cold_plan::plan::{Gate, Knobs, Order};
 
+use super::forecast::Forecast;
 use crate::knobs::gaps;
 
 /// One thing to vary, in the order of what usually matters most.
@@ -59,8 +62,9 @@ impl Space {
         Self { coordinates: Vec::new(), rounds: 0, ..Self::new(None, 1) }
     }
 
-    /// The next candidate, different from the best.
-    pub(super) fn next(&mut self, best: &Knobs) -> Option<Knobs> {
+    /// The next candidate, different from the best. Of the values of one coordinate the fastest by the model first.
+    pub(super) fn next(&mut self, best: &Knobs, forecast: Option<&mut Forecast<'_>>) -> Option<Knobs> {
+        let mut forecast = forecast;
         loop {
             if let Some(k) = self.left.pop() {
                 // The best may have changed since the list was made.
@@ -80,6 +84,9 @@ impl Space {
             }
             self.left = self.values(self.coordinates[self.at], best);
             self.left.reverse();
+            if let Some(forecast) = forecast.as_deref_mut() {
+                self.left.sort_by_key(|knobs| Reverse(forecast.time(knobs).unwrap_or(Nanos(u64::MAX))));
+            }
             self.at += 1;
         }
     }
