@@ -10,10 +10,13 @@
 //!   depth at which the device does most of them. What lies between two pages may be read along instead of asking twice,
 //!   so the least over all ways of doing that is taken ([`Laid`]). Of a device that does several requests at
 //!   a time, as many as were measured at a time cost none of these.
-//! - `c_i` counts for a program of one thread only: what one thread waits for need not hold up another. `c_i` is
-//!   at most the recorded need time, because recording only adds to it.
+//! - `c_i` is, of a program of one thread, at most the recorded need time, because recording only adds to it. Of
+//!   others it takes a recorded start ([`Latest`]): what one thread waits for need not hold up another. Without one
+//!   `c_i` does not count.
 //!
 //! A device that lets bursts through faster than its measured rates can be faster by the burst.
+
+mod latest;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -21,39 +24,42 @@ use std::path::Path;
 use cold_model::Dev;
 use cold_model::{DeviceModel, Extent};
 use cold_plan::Plan;
-use cold_plan::plan::{Bound, FileKind, PAGE, Range};
+use cold_plan::plan::{Bound, FileKind, PAGE, PlanFile, Range};
 
 use crate::learn::JOIN_NS;
+pub use latest::Latest;
+
+/// Pages that count, by the time at which the program needs them.
+struct Piece<'a> {
+    file: u32,
+    of: &'a PlanFile,
+    /// First byte, and the one behind the last.
+    bytes: (u64, u64),
+    /// How far the program is when it needs them, nanoseconds; `None`: nobody knows.
+    reached_ns: Option<u64>,
+}
 
 /// The bound; `None` without a measured device. `extents` tells where a file lies on it; of files that it does not
-/// know only the bytes count.
-pub fn bound(plan: &Plan, extents: &dyn Fn(&Path) -> Option<Vec<Extent>>) -> Option<Bound> {
+/// know only the bytes count. `latest`: of a recorded start, for programs of many threads.
+pub fn bound(
+    plan: &Plan,
+    extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
+    latest: Option<&Latest>,
+) -> Option<Bound> {
     let device = plan.device.as_ref()?;
-    let dev = busiest(plan);
     let mut places: HashMap<u32, Option<Vec<Extent>>> = HashMap::new();
     let mut laid = Laid::new(device);
     let cpu_ns = plan.trial.and_then(|t| t.warm_ns);
     let computing = cpu_ns.unwrap_or(0);
     let mut least = computing as f64;
-    for r in plan.ranges.iter().filter(|r| by_every_start(r, plan.learnt.starts)) {
-        let file = plan.files.get(r.file as usize);
-        let here =
-            |f: &&cold_plan::plan::PlanFile| f.kind == FileKind::Regular && Some(f.identity.dev) == dev;
-        let Some(file) = file.filter(here) else { continue };
-        let first = r.first_page.saturating_mul(PAGE);
-        let end =
-            first.saturating_add(u64::from(r.pages) * PAGE).min(file.identity.size.next_multiple_of(PAGE));
-        if first >= end {
-            continue;
-        }
-        match places.entry(r.file).or_insert_with(|| extents(&file.path)) {
+    for piece in pieces(plan, latest) {
+        let (first, end) = piece.bytes;
+        match places.entry(piece.file).or_insert_with(|| extents(&piece.of.path)) {
             None => laid.bytes += end - first,
             // Pieces without a place (holes, packed into metadata) are no reads of their own.
             Some(list) => list.iter().for_each(|e| laid.add_part(e, first, end)),
         }
-        // One range joins pages of about one time.
-        let reached = computing.min(r.need_ns + JOIN_NS);
-        let after = if plan.learnt.one_thread { computing - reached } else { 0 };
+        let after = piece.reached_ns.map_or(0, |reached| computing.saturating_sub(reached));
         least = least.max(laid.least_ns() + after as f64);
     }
     Some(Bound {
@@ -63,6 +69,34 @@ pub fn bound(plan: &Plan, extents: &dyn Fn(&Path) -> Option<Vec<Extent>>) -> Opt
         bytes: laid.bytes,
         requests: u32::try_from(laid.runs.len()).unwrap_or(u32::MAX),
     })
+}
+
+/// What every start needed on the device that most of the plan lies on, in the order in which it is needed.
+fn pieces<'a>(plan: &'a Plan, latest: Option<&Latest>) -> Vec<Piece<'a>> {
+    let dev = busiest(plan);
+    let mut out = Vec::new();
+    for r in plan.ranges.iter().filter(|r| by_every_start(r, plan.learnt.starts)) {
+        let file = plan.files.get(r.file as usize);
+        let here = |f: &&PlanFile| f.kind == FileKind::Regular && Some(f.identity.dev) == dev;
+        let Some(of) = file.filter(here) else { continue };
+        let first = r.first_page.saturating_mul(PAGE);
+        let size = of.identity.size.next_multiple_of(PAGE);
+        let end = first.saturating_add(u64::from(r.pages) * PAGE).min(size);
+        let mut add = |bytes: (u64, u64), reached_ns| {
+            if bytes.0 < bytes.1 {
+                out.push(Piece { file: r.file, of, bytes, reached_ns });
+            }
+        };
+        match latest {
+            // One range joins pages of about one time.
+            _ if plan.learnt.one_thread => add((first, end), Some(r.need_ns.saturating_add(JOIN_NS))),
+            Some(latest) => latest.split(of, (first, end), add),
+            None => add((first, end), None),
+        }
+    }
+    // What nobody knows of comes last.
+    out.sort_by_key(|piece| piece.reached_ns.unwrap_or(u64::MAX));
+    out
 }
 
 /// The device (`st_dev`) that most of the pages in the plan lie on.

@@ -2,7 +2,7 @@
 
 use cold_model::DeviceModel;
 use cold_plan::Plan;
-use cold_plan::plan::{Gate, Knobs, Order};
+use cold_plan::plan::{Gate, Knobs, Order, PAGE};
 
 use crate::compile::asked_for;
 
@@ -86,7 +86,18 @@ fn held_until(plan: &Plan, knobs: &Knobs, device: &DeviceModel) -> u32 {
     u32::try_from(held).unwrap_or(u32::MAX).max(LEAST_HELD_US)
 }
 
+/// Break-even where no device was measured: that of a SATA SSD at depth 1.
+const USUAL_GAP: u64 = 64 << 10;
+/// Largest gap that is tried.
+const MOST_GAP: u64 = 4 << 20;
+
+/// Gaps worth a try, bytes: none, and about the device's break-even.
+pub(crate) fn gaps(device: Option<&DeviceModel>) -> [u32; 4] {
+    let even = device.map_or(USUAL_GAP, |d| d.break_even(depth(d)).max(PAGE));
+    [0, even / 2, even, even.saturating_mul(4)].map(|gap| gap.min(MOST_GAP) as u32 & !4095)
+}
+
 /// The depth that a replay reaches: one request at a time gains nothing from depth on a rotating disk.
-pub(crate) fn depth(device: &DeviceModel) -> u32 {
+fn depth(device: &DeviceModel) -> u32 {
     if device.rotational { 1 } else { 32 }
 }

@@ -8,7 +8,6 @@
 //! file systems in memory, of the kernel or on a network, whatever has no path, lookups that found nothing,
 //! names whose blocks another one's lookup reads (module `names`).
 
-mod doubt;
 mod left_out;
 mod metadata;
 mod names;
@@ -28,7 +27,6 @@ use cold_model::recording::manifest::{Subject, Tier};
 use cold_model::recording::{Recording, TouchKind, tables};
 use cold_plan::plan::{FileKind, PAGE, PlanFile, Range};
 
-pub use doubt::Doubt;
 pub use left_out::LeftOut;
 use select::Selection;
 

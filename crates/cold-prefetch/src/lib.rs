@@ -2,24 +2,28 @@
 //!
 //! Pure: no I/O, no clock, no printing. [`learn`] turns one recording into what that start needed, [`mod@merge`]
 //! adds it to a plan, [`mod@compile`] makes the plan's steps for a device, [`bound()`] says what none can beat;
-//! [`mod@predict`] says what a plan would bring, [`mod@waste`] says what a prefetched start got out of the steps, and
+//! [`mod@predict`] says what a plan would bring, [`mod@rehearse`] compares plans by that, [`mod@exact`] decides by it
+//! whether exact needs pay; [`mod@waste`] says what a prefetched start got out of the steps, and
 //! [`tune`] looks for better knobs.
 
 mod bound;
 pub mod compile;
+pub mod exact;
 pub mod knobs;
 pub mod learn;
 pub mod merge;
 pub mod predict;
+pub mod rehearse;
 pub mod tune;
 pub mod waste;
 
-pub use bound::{bound, busiest};
+pub use bound::{Latest, bound, busiest};
 pub use compile::{compile, is_kept};
+pub use exact::{Worth, knobs_by};
 pub use knobs::{default_knobs, knobs_for};
-pub use learn::{Doubt, LeftOut, ObservedStart, Sees, WhyNot, With, observe};
-pub use merge::merge;
-pub use tune::{Tuner, TuningVerdict};
+pub use learn::{LeftOut, ObservedStart, Sees, WhyNot, With, observe};
+pub use merge::{lesson, merge};
+pub use tune::{Forecast, Tuner, TuningVerdict};
 pub use waste::{Waste, waste};
 
 #[cfg(test)]

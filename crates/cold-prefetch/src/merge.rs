@@ -6,8 +6,10 @@
 //! as they are, and what it did see adds its bit.
 //!
 //! Need times are a running median: of two starts the mean, then each start moves the value towards its own
-//! by at most an eighth (at least 1 ms), so that one odd start does not reorder a plan.
+//! by at most an eighth (at least 1 ms), so that one odd start does not reorder a plan. Cold starts that were learnt
+//! together with a warm one are in its time (module `align`).
 
+mod align;
 mod pages;
 
 use std::collections::HashMap;
@@ -19,6 +21,17 @@ use cold_plan::plan::{FileKind, Key, Learnt, PlanFile, Range, Standing};
 use crate::knobs::default_knobs;
 use crate::learn::{ObservedStart, Sees};
 use pages::Run;
+
+/// The plan with all starts of a lesson added, in their order; as [`merge()`]. Those that were not warm have the need
+/// times of the warm one, where the lesson has one. `None` where there is neither plan nor start.
+pub fn lesson(plan: Option<Plan>, key: &Key, starts: &[ObservedStart], at: u64) -> Option<Plan> {
+    // Of several the one that others disturbed least.
+    let warm = starts.iter().filter(|start| start.warm).min_by_key(|start| start.computing_ns);
+    starts.iter().fold(plan, |plan, start| {
+        let aligned = warm.filter(|_| !start.warm).map(|warm| align::aligned(start, warm));
+        Some(merge(plan.as_ref(), key, aligned.as_ref().unwrap_or(start), at))
+    })
+}
 
 /// The plan with the start added. `at`: now, in seconds since 1970; `key` with the executable's identity of
 /// now. Steps, bound and device are left empty: compile it next. A trial stays, so that the caller can see

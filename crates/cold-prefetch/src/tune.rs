@@ -2,7 +2,8 @@
 //!
 //! **Search**: one coordinate after the other; each candidate meets the best so far in a few pairs in
 //! random order, a start without plan beside each first pair. A candidate that is clearly slower in its first
-//! pair is dropped; it takes over when it is faster by the margin in the estimate. The search only
+//! pair is dropped; it takes over when it is faster by the margin in the estimate. Where a start was recorded, the
+//! model is asked first ([`Forecast`]): a candidate that is slower by more than its error is not tried. The search only
 //! *chooses*: nothing in it is evidence, so it may be as hasty as it likes.
 //!
 //! **Proof**: the best against no plan, fresh pairs in random order, with a test that may stop at any time
@@ -13,6 +14,7 @@
 //! Pure: [`Tuner::next`] says which start to make, [`Tuner::record`] takes its time.
 
 mod candidates;
+mod forecast;
 
 use std::path::Path;
 
@@ -23,9 +25,10 @@ use cold_plan::plan::{Knobs, Standing, Trial};
 use cold_stats::{Comparison, Pcg, median_u64, sequential};
 use serde::Serialize;
 
-use crate::{bound, compile};
+use crate::{Latest, bound, compile};
 
 pub use candidates::Space;
+pub use forecast::Forecast;
 
 /// How much may be tried, and what counts as better.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -88,17 +91,24 @@ pub struct TuningVerdict {
     pub starts: u32,
     /// Median of the control starts of the search, nanoseconds; `None` without any.
     pub controls_ns: Option<u64>,
+    /// Time with the best knobs by the model, as a multiple of that without a plan.
+    pub foretold: Option<f64>,
     /// What was tried, in order.
     pub tried: Vec<Tried>,
 }
 
 impl TuningVerdict {
     /// The plan with what was found: compiled with the best knobs, tried, and bounded anew, since a trial may have
-    /// measured warm starts. `extents` tells where a file lies on the device.
-    pub fn applied_to(&self, plan: &Plan, extents: &dyn Fn(&Path) -> Option<Vec<Extent>>) -> Plan {
+    /// measured warm starts. `extents` tells where a file lies on the device; `latest`: as for [`bound()`].
+    pub fn applied_to(
+        &self,
+        plan: &Plan,
+        extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
+        latest: Option<&Latest>,
+    ) -> Plan {
         let mut better = Plan { trial: self.trial, standing: self.standing.clone(), ..plan.clone() };
         compile(&mut better, &self.knobs, plan.device.as_ref(), extents);
-        better.bound = bound(&better, extents);
+        better.bound = bound(&better, extents, latest);
         better
     }
 }
@@ -111,10 +121,12 @@ pub struct Tried {
     /// All its knobs, also those that it shares with the best of then.
     #[serde(skip)]
     pub knobs: Knobs,
-    /// Pairs that it was given.
+    /// Pairs that it was given; none where the model left no hope.
     pub pairs: u32,
-    /// Estimate of its time, as a multiple of that of the best of then.
-    pub ratio: f64,
+    /// Estimate of its time, as a multiple of that of the best of then; `None` without a pair.
+    pub ratio: Option<f64>,
+    /// The same by the model.
+    pub foretold: Option<f64>,
     /// It became the best.
     #[serde(rename = "taken_over")]
     pub taken: bool,
@@ -129,8 +141,9 @@ enum Phase {
 
 /// The state of a tuning.
 #[derive(Debug)]
-pub struct Tuner {
+pub struct Tuner<'a> {
     limits: Limits,
+    forecast: Option<Forecast<'a>>,
     space: Space,
     best: Knobs,
     phase: Phase,
@@ -147,12 +160,13 @@ pub struct Tuner {
     gave_up: bool,
 }
 
-impl Tuner {
-    /// Begins with these knobs. An empty `space` goes straight to the proof.
-    pub fn new(begin: Knobs, space: Space, limits: Limits) -> Self {
+impl<'a> Tuner<'a> {
+    /// Begins with these knobs. An empty `space` goes straight to the proof. Without a `forecast` all is measured.
+    pub fn new(begin: Knobs, space: Space, limits: Limits, forecast: Option<Forecast<'a>>) -> Self {
         let rng = Pcg::new(limits.seed, 1);
         let mut tuner = Self {
             limits,
+            forecast,
             space,
             best: begin,
             phase: Phase::Done,
@@ -234,13 +248,9 @@ impl Tuner {
                 let hopeless = pairs.len() == 1 && e.ratio > 1.0 + 3.0 * self.limits.margin;
                 if hopeless || pairs.len() as u32 >= self.limits.search_pairs {
                     let better = !hopeless && e.ratio < 1.0 - self.limits.margin;
-                    self.tried.push(Tried {
-                        what: candidates::difference(&self.best, &candidate),
-                        knobs: candidate,
-                        pairs: pairs.len() as u32,
-                        ratio: e.ratio,
-                        taken: better,
-                    });
+                    let (pairs, ratio) = (pairs.len() as u32, Some(e.ratio));
+                    let tried = Tried { pairs, ratio, taken: better, ..self.untried(candidate) };
+                    self.tried.push(tried);
                     if better {
                         self.best = candidate;
                     }
@@ -276,7 +286,7 @@ impl Tuner {
         // What the proof may need stays untouched by the search.
         let reserve = 2 * self.limits.proof_pairs + 2 * self.limits.search_pairs + 1;
         let affordable = self.made.saturating_add(reserve) <= self.limits.starts;
-        match self.space.next(&self.best).filter(|_| affordable) {
+        match self.hopeful().filter(|_| affordable) {
             Some(candidate) => {
                 self.phase = Phase::Search { candidate, pairs: Vec::new() };
                 self.queue_pair(Arm::With(candidate), Arm::With(self.best));
@@ -288,6 +298,31 @@ impl Tuner {
                 self.phase = Phase::Proof { pairs: Vec::new() };
                 self.queue_pair(Arm::With(self.best), Arm::Plain);
             }
+        }
+    }
+
+    /// The next candidate that the model does not call clearly worse than the best.
+    fn hopeful(&mut self) -> Option<Knobs> {
+        loop {
+            let candidate = self.space.next(&self.best, self.forecast.as_mut())?;
+            let untried = self.untried(candidate);
+            if !untried.foretold.is_some_and(forecast::is_clearly_worse) {
+                return Some(candidate);
+            }
+            self.tried.push(untried);
+            self.space.answered(false);
+        }
+    }
+
+    /// A candidate of which nothing is measured yet.
+    fn untried(&mut self, candidate: Knobs) -> Tried {
+        Tried {
+            what: candidates::difference(&self.best, &candidate),
+            knobs: candidate,
+            pairs: 0,
+            ratio: None,
+            foretold: self.forecast.as_mut().and_then(|f| f.ratio(&candidate, &self.best)),
+            taken: false,
         }
     }
 
@@ -322,6 +357,7 @@ impl Tuner {
             standing: standing(gain.as_ref(), &self.limits),
             starts: self.made,
             controls_ns: median_u64(self.plain.iter().copied()),
+            foretold: self.forecast.as_ref().and_then(|f| f.gain(&self.best)),
             tried: self.tried.clone(),
         }
     }

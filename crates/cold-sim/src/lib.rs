@@ -11,6 +11,7 @@ pub mod engine;
 pub mod op;
 pub mod oracle;
 pub mod spread;
+pub mod tails;
 pub mod verify;
 
 mod cache;

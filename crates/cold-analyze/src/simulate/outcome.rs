@@ -8,6 +8,7 @@ use cold_model::{Bytes, Nanos};
 use cold_sim::disk::{Disk, Model};
 use cold_sim::engine::{Costs, Error, Event, Input, Machine, Outcome, Replay, Start, Step, Task, run};
 use cold_sim::op::{FileId, Op};
+use cold_sim::tails::{Tails, tails};
 use cold_sim::{Cache, Policy, oracle};
 
 use super::{Recorded, Windows};
@@ -115,6 +116,11 @@ impl Recorded {
             read,
             outcome,
         })
+    }
+
+    /// What is still to come when the program has what it needs, whatever reads it.
+    pub fn tails(&self) -> Tails {
+        tails(&self.tasks, &self.layout)
     }
 
     /// All files, added ones included.

@@ -1,4 +1,7 @@
+use cold_model::Known;
 use cold_model::io_model::AtDepth;
+use cold_model::recording::{FillCause, OffCpuReason, Recording, Thread, TouchKind};
+use cold_model::sample::{empty, ms};
 use cold_plan::plan::Trial;
 use proptest::prelude::*;
 
@@ -44,7 +47,7 @@ fn lies(path: &Path) -> Option<Vec<Extent>> {
 }
 
 fn bound_of(plan: &Plan) -> Bound {
-    bound(plan, &lies).expect("a device")
+    bound(plan, &lies, None).expect("a device")
 }
 
 #[track_caller]
@@ -111,18 +114,61 @@ fn what_some_start_did_not_need_or_another_device_has_does_not_count() {
     assert_eq!(twice, 14);
     let none = plan(disk(), 1, &[]);
     assert_eq!(bound_of(&none).overlapped_ns, 100_000_000);
-    assert_eq!(bound(&Plan { device: None, ..none }, &lies), None);
+    assert_eq!(bound(&Plan { device: None, ..none }, &lies, None), None);
 }
 
 #[test]
 fn files_without_a_known_place_count_by_their_bytes() {
     let p = plan(disk(), 1, &[(0, 0, 10, 0), (0, 10_000, 10, 0)]);
-    let nowhere = bound(&p, &|_| None).expect("a device");
+    let nowhere = bound(&p, &|_| None, None).expect("a device");
     assert_eq!((nowhere.bytes, nowhere.requests), (20 * 4096, 0));
     close(nowhere.serial_ns, 101.0 * MS + 20.0 * 40_960.0);
     // A hole in the file is read from nowhere.
     let holed = |_: &Path| Some(vec![Extent { logical: 4096, physical: 0, bytes: 4096 }]);
-    assert_eq!(bound(&p, &holed).expect("a device").bytes, 4096);
+    assert_eq!(bound(&p, &holed, None).expect("a device").bytes, 4096);
+}
+
+/// Ready after 205 ms. The first thread computes 10 ms, reads 1 MiB of `/usr/lib/f0`, which takes 105 ms, and computes 90.
+/// The second one needs another MiB after 20 ms, and nobody waits for it.
+fn threads() -> Recording {
+    let mut r = empty();
+    r.manifest.ready = Some(Known::Value(ms(205)));
+    for (tid, began) in [(10, 0), (11, 1)] {
+        let name = "t".into();
+        r.threads.push(Thread { began: ms(began), tid, pid: 10, name, in_tree: true, ended: None });
+    }
+    let file = r.file("/usr/lib/f0", 1 << 30);
+    r.touch(10, file, 0..256, TouchKind::Read);
+    r.touch(21, file, 256..512, TouchKind::Read).tid = 11;
+    r.fill(10, file, 0..512, FillCause::DemandFault);
+    r.off_cpu(10, 105, 10, OffCpuReason::Storage);
+    r
+}
+
+#[test]
+fn of_many_threads_only_what_ready_hangs_on_counts() {
+    let r = threads();
+    let latest = Latest::of(&r).expect("waits");
+    let of = |ranges: &[(u32, u64, u32, u64)], latest| {
+        let mut p = plan(disk(), 1, ranges);
+        p.learnt.one_thread = false;
+        bound(&p, &lies, latest).expect("a device").overlapped_ns
+    };
+    // 90 ms are computed behind the first MiB, whenever the plan thinks that it is needed.
+    let one = f64::from(1 << 20) * 10.0;
+    close(of(&[(0, 0, 256, 99)], Some(&latest)), 90.0 * MS + 1.0 * MS + one);
+    assert_eq!(of(&[(0, 0, 256, 0)], None), 100_000_000);
+    // The second thread's may come at any time, and so may pages that this start did not need.
+    close(of(&[(0, 0, 512, 0)], Some(&latest)), 90.0 * MS + 1.0 * MS + one);
+    close(of(&[(0, 0, 256, 0), (1, 0, 256, 0)], Some(&latest)), 90.0 * MS + 1.0 * MS + one);
+    // Of a range that goes on behind it the part that is needed counts.
+    close(of(&[(0, 16, 496, 0)], Some(&latest)), 90.0 * MS + 1.0 * MS + one * 240.0 / 256.0);
+    // Of a file that has changed nothing is known, nor where waits were not recorded.
+    let mut changed = threads();
+    changed.files[0].size = Some(1 << 29);
+    assert_eq!(of(&[(0, 0, 256, 0)], Latest::of(&changed).as_ref()), 100_000_000);
+    let untold = Recording { off_cpu: None, ..threads() };
+    assert_eq!(Latest::of(&untold), None);
 }
 
 /// The least of `max(bytes, requests)` by trying all ways.

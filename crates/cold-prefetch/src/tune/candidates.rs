@@ -1,12 +1,12 @@
 //! Rival knobs, one coordinate at a time.
 
-use cold_model::DeviceModel;
+use std::cmp::Reverse;
+
+use cold_model::{DeviceModel, Nanos};
 use cold_plan::plan::{Gate, Knobs, Order};
 
-use crate::knobs::depth;
-
-/// Break-even where no device was measured: that of a SATA SSD at depth 1.
-const USUAL_GAP: u64 = 64 << 10;
+use super::forecast::Forecast;
+use crate::knobs::gaps;
 
 /// One thing to vary, in the order of what usually matters most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +37,7 @@ const ALL: [Coordinate; 9] = [
 /// What can be varied for a plan on a device; gives candidates until nothing is left.
 #[derive(Debug, Clone)]
 pub struct Space {
-    gap: u64,
+    gaps: [u32; 4],
     cap: u64,
     starts: u32,
     coordinates: Vec<Coordinate>,
@@ -52,10 +52,9 @@ pub struct Space {
 impl Space {
     /// All coordinates, for a plan learnt from so many starts.
     pub fn new(device: Option<&DeviceModel>, starts: u32) -> Self {
-        let gap = device.map_or(USUAL_GAP, |d| d.break_even(depth(d)).max(4096));
         let cap = device.map_or(128 << 10, |d| d.readahead_cap.max(4096));
         let (coordinates, rounds) = (ALL.to_vec(), 2);
-        Self { gap, cap, starts, coordinates, at: 0, left: Vec::new(), gained: false, rounds }
+        Self { gaps: gaps(device), cap, starts, coordinates, at: 0, left: Vec::new(), gained: false, rounds }
     }
 
     /// Nothing to vary.
@@ -63,8 +62,9 @@ impl Space {
         Self { coordinates: Vec::new(), rounds: 0, ..Self::new(None, 1) }
     }
 
-    /// The next candidate, different from the best.
-    pub(super) fn next(&mut self, best: &Knobs) -> Option<Knobs> {
+    /// The next candidate, different from the best. Of the values of one coordinate the fastest by the model first.
+    pub(super) fn next(&mut self, best: &Knobs, forecast: Option<&mut Forecast<'_>>) -> Option<Knobs> {
+        let mut forecast = forecast;
         loop {
             if let Some(k) = self.left.pop() {
                 // The best may have changed since the list was made.
@@ -84,6 +84,9 @@ impl Space {
             }
             self.left = self.values(self.coordinates[self.at], best);
             self.left.reverse();
+            if let Some(forecast) = forecast.as_deref_mut() {
+                self.left.sort_by_key(|knobs| Reverse(forecast.time(knobs).unwrap_or(Nanos(u64::MAX))));
+            }
             self.at += 1;
         }
     }
@@ -105,9 +108,7 @@ impl Space {
                 };
                 us.map(|critical_us| Knobs { critical_us, ..*best }).into()
             }
-            Coordinate::Gap => [0, self.gap / 2, self.gap, self.gap * 4]
-                .map(|gap| Knobs { gap_bytes: gap.min(4 << 20) as u32 & !4095, ..*best })
-                .into(),
+            Coordinate::Gap => self.gaps.map(|gap_bytes| Knobs { gap_bytes, ..*best }).into(),
             Coordinate::Order => [Order::Need, Order::Physical].map(|order| Knobs { order, ..*best }).into(),
             Coordinate::Metadata => [false, true].map(|metadata| Knobs { metadata, ..*best }).into(),
             Coordinate::InFlight => {

@@ -1,3 +1,4 @@
+use cold_model::Nanos;
 use cold_plan::plan::{Gate, Standing};
 
 use super::*;
@@ -8,7 +9,7 @@ use cold_plan::sample::Noise;
 /// Runs a tuning against a made-up machine.
 fn run(limits: Limits, space: Space, seed: u64, time: impl Fn(Arm, &mut Noise) -> f64) -> TuningVerdict {
     let mut noise = Noise::new(seed);
-    let mut tuner = Tuner::new(default_knobs(Some(&flash())), space, Limits { seed, ..limits });
+    let mut tuner = Tuner::new(default_knobs(Some(&flash())), space, Limits { seed, ..limits }, None);
     while let Some(w) = tuner.next() {
         assert!(!w.why.is_empty());
         let t = time(w.arm, &mut noise);
@@ -80,7 +81,7 @@ fn what_was_found_goes_into_the_plan_with_the_bound_that_follows() {
     let v = run(Limits::default(), Space::none(), 3, |arm, n| {
         n.time(0.01) * if arm == Arm::Plain { 1.0 } else { 0.5 }
     });
-    let better = v.applied_to(&plan, &|_| None);
+    let better = v.applied_to(&plan, &|_| None, None);
     assert_eq!((&better.standing, better.trial, better.knobs), (&Standing::Proven, v.trial, v.knobs));
     assert_eq!(better.bound.expect("a device").cpu_ns, Some(7), "the warm starts of the trial");
     assert!(better.reads().next().is_some() && better.needs_the_same(&plan));
@@ -94,11 +95,56 @@ fn a_tuning_without_proof_or_broken_off_decides_nothing() {
     assert!(!v.tried.is_empty());
     // All void: it ends all the same.
     let mut tuner =
-        Tuner::new(default_knobs(None), Space::none(), Limits { starts: 30, ..Limits::default() });
+        Tuner::new(default_knobs(None), Space::none(), Limits { starts: 30, ..Limits::default() }, None);
     let mut made = 0;
     while tuner.next().is_some() {
         tuner.record(Made::Void);
         made += 1;
     }
     assert_eq!((made, tuner.verdict(1, &[]).standing), (30, Standing::Untried));
+}
+
+/// A search among gates with a model that gives these seconds for none, issued and arrived, on a machine where all are
+/// alike.
+fn among_gates(foretold: [Option<f64>; 3]) -> (Vec<Gate>, TuningVerdict) {
+    let begin = Knobs { gate: Gate::Issued, ..default_knobs(Some(&flash())) };
+    let all = [Gate::None, Gate::Issued, Gate::Arrived];
+    let time = move |knobs: &Knobs| {
+        let same = Knobs { gate: begin.gate, ..*knobs } == begin;
+        let seconds = foretold[all.iter().position(|gate| *gate == knobs.gate)?]?;
+        Some(Nanos::from_secs(if same { seconds } else { 9.0 }))
+    };
+    let forecast = Forecast::by(time, Some(Nanos::from_secs(2.0)));
+    let limits = Limits { proof_pairs: 0, margin: 0.5, ..Limits::default() };
+    let mut tuner = Tuner::new(begin, Space::new(Some(&flash()), 3), limits, Some(forecast));
+    let mut tried = Vec::new();
+    while let Some(wanted) = tuner.next() {
+        if let Arm::With(knobs) = wanted.arm
+            && wanted.why.starts_with("candidate")
+            && !tried.contains(&knobs.gate)
+        {
+            tried.push(knobs.gate);
+        }
+        tuner.record(Made::Ready(1_000_000_000));
+    }
+    (tried, tuner.verdict(1, &[]))
+}
+
+#[test]
+fn what_the_model_calls_clearly_worse_is_not_tried_and_the_most_hopeful_is_tried_first() {
+    let (tried, verdict) = among_gates([Some(1.2), Some(1.0), Some(0.9)]);
+    // None comes 20 % later by the model: beyond its error. All other coordinates are at 9 seconds.
+    assert_eq!(tried, [Gate::Arrived]);
+    assert_eq!((verdict.knobs.gate, verdict.foretold), (Gate::Issued, Some(0.5)));
+    let told: Vec<_> = verdict.tried.iter().map(|t| (t.knobs.gate, t.pairs, t.ratio, t.foretold)).collect();
+    assert_eq!(told[0], (Gate::Arrived, 3, Some(1.0), Some(0.9)));
+    assert_eq!(told[1], (Gate::None, 0, None, Some(1.2)));
+    assert!(told[2..].iter().all(|t| (t.1, t.2, t.3) == (0, None, Some(9.0))));
+    assert!(verdict.tried.iter().all(|t| !t.taken));
+    // Within the error only starts decide, in the model's order; ties in the usual one.
+    assert_eq!(among_gates([Some(1.14), Some(1.0), Some(1.1)]).0, [Gate::Arrived, Gate::None]);
+    assert_eq!(among_gates([Some(1.0), Some(1.0), Some(1.0)]).0, [Gate::None, Gate::Arrived]);
+    // What the model cannot say is measured; of the present setting it has to know, too.
+    assert_eq!(among_gates([None, Some(1.0), Some(2.0)]).0, [Gate::None]);
+    assert_eq!(among_gates([Some(5.0), None, Some(2.0)]).0[..2], [Gate::Arrived, Gate::None]);
 }

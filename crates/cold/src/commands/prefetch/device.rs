@@ -4,6 +4,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
+use cold_model::recording::Recording;
 use cold_model::{DeviceModel, Extent};
 use cold_plan::Plan;
 use cold_plan::plan::{FileKind, Knobs};
@@ -14,11 +15,15 @@ use crate::ui::Ui;
 
 /// Makes the plan's steps with the knobs that fit the device, and its bound. Without a measured device careful knobs are
 /// used, and that is said. Measurements are kept in `state`.
-pub(super) fn compile(plan: &mut Plan, state: &Path, line: &mut Line<'_>, ui: &Ui) {
+/// `cold`: a recorded cold start, to choose the gap by where needs are exact, and for the bound.
+pub(super) fn compile(plan: &mut Plan, cold: Option<&Recording>, state: &Path, line: &mut Line<'_>, ui: &Ui) {
     let device = model(plan, state, line, ui);
-    let knobs = cold_prefetch::knobs_for(plan, device.as_ref());
+    let by_start = |start| cold_prefetch::knobs_by(start, plan, device.as_ref(), &extents).ok();
+    let knobs = cold.filter(|_| plan.learnt.exact).and_then(by_start);
+    let knobs = knobs.unwrap_or_else(|| cold_prefetch::knobs_for(plan, device.as_ref()));
     steps(plan, &knobs, device.as_ref());
-    plan.bound = cold_prefetch::bound(plan, &extents);
+    let latest = cold.and_then(cold_prefetch::Latest::of);
+    plan.bound = cold_prefetch::bound(plan, &extents, latest.as_ref());
 }
 
 /// Makes the steps for a device that is known.
@@ -68,7 +73,7 @@ fn largest(plan: &Plan, path: &Path) -> Option<PathBuf> {
 }
 
 /// What its reads cost; `None` when that could not be measured.
-fn model(plan: &Plan, state: &Path, line: &mut Line<'_>, ui: &Ui) -> Option<DeviceModel> {
+pub(super) fn model(plan: &Plan, state: &Path, line: &mut Line<'_>, ui: &Ui) -> Option<DeviceModel> {
     let path = busiest(plan)?;
     line.step(&format!("measuring what reads from the device of {} cost", path.shown()));
     match near(path, largest(plan, path), state) {

@@ -10,11 +10,12 @@ use cold_bench::session::starts::Starts;
 use cold_journal::{Guard, Journal};
 use cold_model::Shown as _;
 use cold_model::bench::{Ending, State};
+use cold_model::figures;
 use cold_model::recording::Recording;
 use cold_model::recording::manifest::{StackMethod, Subject};
 use cold_plan::plan::Key;
 use cold_plan::{Plan, Store};
-use cold_prefetch::{Doubt, ObservedStart, With};
+use cold_prefetch::{ObservedStart, With, Worth};
 use cold_trace::record::Options;
 
 use super::plans::{self, Planned, StorePlace};
@@ -40,9 +41,10 @@ Each start is recorded as by `cold trace`, with the best tier this machine allow
 plan. A page is kept when enough of the last 8 starts needed it. A start whose cache others
 disturbed is made again, at most twice.
 
-The kernel also maps neighbours of a page that is needed. As root, where that leaves much uncertain
-and reading page by page takes no more than a minute, the last cold start is made with --exact-need.
-That changes settings of the whole machine for as long as it takes.
+The kernel also maps neighbours of a page that is needed. As root, the last cold start is made with
+--exact-need where leaving them out would make starts clearly faster on this disk (by simulating the
+starts before) and reading page by page takes no more than a minute. That changes settings of the
+whole machine for as long as it takes.
 
 Without root only the program's own files are evicted, and buffered reads are not seen; the result
 says so.
@@ -97,10 +99,11 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     let interrupt = interrupt()?;
     let (recordings, _guard) = recordings(args.keep.as_deref())?;
     let mut line = Line::new(ui);
-    let lesson = Lesson { args, store: store.directory(), recordings: &recordings, config: &config, ui };
-    let learnt = lesson.starts(&mut line, &interrupt).and_then(|(starts, missing)| {
-        let (plan, path) = save(&store, &key, &starts, args.fresh, place, &mut line, ui)?;
-        let told = show::Beside { missing, last: starts.into_iter().next_back() };
+    let lesson =
+        Lesson { args, store: &store, key: &key, place, recordings: &recordings, config: &config, ui };
+    let learnt = lesson.starts(&mut line, &interrupt).and_then(|learnt| {
+        let (plan, path) = lesson.save(&learnt, &mut line)?;
+        let told = show::Beside { missing: learnt.missing, last: learnt.starts.into_iter().next_back() };
         Ok((plan, path, told))
     });
     line.clear();
@@ -129,28 +132,6 @@ fn recordings(keep: Option<&Path>) -> Result<(PathBuf, Option<Guard>)> {
     Ok((made, None))
 }
 
-/// Adds the starts to the plan as it is by now: others may have learnt meanwhile. From reading it to writing it
-/// nobody else changes the store.
-fn save(
-    store: &Store,
-    key: &Key,
-    starts: &[ObservedStart],
-    fresh: bool,
-    place: &StorePlace,
-    line: &mut Line<'_>,
-    ui: &Ui,
-) -> Result<(Plan, PathBuf)> {
-    let locked = store.lock()?;
-    let old = if fresh { None } else { earlier(store, key, ui) };
-    let merged = starts
-        .iter()
-        .fold(old, |plan, start| Some(cold_prefetch::merge(plan.as_ref(), key, start, plans::now())));
-    let mut plan = merged.ok_or_else(|| Failure::usage("no start was made"))?;
-    device::compile(&mut plan, &place.state()?, line, ui);
-    let path = locked.save(&plan)?;
-    Ok((plan, path))
-}
-
 /// The states of which the starts may be; none: as found.
 fn states(state: &str) -> Vec<State> {
     match state {
@@ -159,14 +140,6 @@ fn states(state: &str) -> Vec<State> {
         "as-is" => Vec::new(),
         _ => vec![State::Cold, State::Warm],
     }
-}
-
-/// What earlier starts taught; a plan that cannot be read teaches nothing.
-fn earlier(store: &Store, key: &Key, ui: &Ui) -> Option<Plan> {
-    store.load(key).unwrap_or_else(|e| {
-        ui.warn(format!("the earlier plan is not used: {e}"));
-        None
-    })
 }
 
 /// A start to be recorded.
@@ -180,36 +153,46 @@ struct Wanted<'a> {
     exact: bool,
 }
 
+/// What came of a lesson.
+struct Learnt {
+    starts: Vec<ObservedStart>,
+    /// What they could not show.
+    missing: Vec<String>,
+    /// The last cold start, an exact one where there was one.
+    cold: Option<Recording>,
+}
+
 struct Lesson<'a> {
     args: &'a Args,
-    store: &'a Path,
+    store: &'a Store,
+    key: &'a Key,
+    place: &'a StorePlace,
     recordings: &'a Path,
     config: &'a Config,
     ui: &'a Ui,
 }
 
 impl Lesson<'_> {
-    /// All starts, and what they could not show.
-    fn starts(
-        &self,
-        line: &mut Line<'_>,
-        interrupt: &AtomicBool,
-    ) -> Result<(Vec<ObservedStart>, Vec<String>)> {
+    /// Makes and observes all starts.
+    fn starts(&self, line: &mut Line<'_>, interrupt: &AtomicBool) -> Result<Learnt> {
         let mut starts =
             Starts::begin(self.config, line, interrupt).map_err(crate::commands::bench::failure)?;
-        let (mut observed, mut told, mut doubt) = (Vec::new(), Told::default(), None);
+        let (mut observed, mut told, mut cold) = (Vec::new(), Told::default(), None);
         let mut result = Ok(());
         let mut patience = Patience::default();
         for n in 0..self.args.starts {
             // Warm starts tell how long the program computes; cold ones what is read, metadata included.
             let state = self.config.states.get(usize::from(n == 1)).or(self.config.states.first());
-            let exact = self.args.recorded.exact_need || self.is_worth_exact(n, state, doubt.as_ref());
+            let exact = self.args.recorded.exact_need
+                || (self.may_be_exact(n, state) && self.is_worth_exact(&observed, cold.as_ref(), line));
             let wanted = Wanted { number: n + 1, state, exact };
             match self.undisturbed(&mut starts, wanted, &mut patience, line) {
-                Ok((start, found)) => {
+                Ok((start, recording)) => {
                     told.add(&start);
-                    doubt.get_or_insert(found);
                     observed.push(start);
+                    if state == Some(&State::Cold) {
+                        cold = Some(recording);
+                    }
                 }
                 Err(failure) => {
                     result = Err(failure);
@@ -220,15 +203,56 @@ impl Lesson<'_> {
         let ended = starts.end().map_err(crate::commands::bench::failure);
         result?;
         ended?;
-        Ok((observed, told.all()))
+        Ok(Learnt { starts: observed, missing: told.all(), cold })
     }
 
-    /// Whether the last start is made with exact faults: only from a cold cache do they show what is needed, and
-    /// only root can have them.
-    fn is_worth_exact(&self, n: u32, state: Option<&State>, doubt: Option<&Doubt>) -> bool {
+    /// Adds the starts to the plan as it is by now: others may have learnt meanwhile. From reading it to writing it
+    /// nobody else changes the store.
+    fn save(&self, learnt: &Learnt, line: &mut Line<'_>) -> Result<(Plan, PathBuf)> {
+        let locked = self.store.lock()?;
+        let old = self.earlier(|e| self.ui.warn(format!("the earlier plan is not used: {e}")));
+        let plan = cold_prefetch::lesson(old, self.key, &learnt.starts, plans::now());
+        let mut plan = plan.ok_or_else(|| Failure::usage("no start was made"))?;
+        device::compile(&mut plan, learnt.cold.as_ref(), &self.place.state()?, line, self.ui);
+        let path = locked.save(&plan)?;
+        Ok((plan, path))
+    }
+
+    /// What earlier starts taught; a plan that cannot be read teaches nothing.
+    fn earlier(&self, unreadable: impl FnOnce(cold_plan::store::Error)) -> Option<Plan> {
+        if self.args.fresh {
+            return None;
+        }
+        self.store.load(self.key).unwrap_or_else(|e| {
+            unreadable(e);
+            None
+        })
+    }
+
+    /// Whether a start may be made with exact faults unasked: the last one, as the others tell whether that pays, and
+    /// only a cold one shows by them what is needed. Only root can have them.
+    fn may_be_exact(&self, n: u32, state: Option<&State>) -> bool {
         let is_last_of_several = n > 0 && n + 1 == self.args.starts;
-        let may = state == Some(&State::Cold) && cold_sys::caps::is_root();
-        is_last_of_several && may && doubt.is_some_and(Doubt::is_worth_an_exact_start)
+        is_last_of_several && state == Some(&State::Cold) && cold_sys::caps::is_root()
+    }
+
+    /// Whether exact needs pay, by the starts made so far.
+    fn is_worth_exact(
+        &self,
+        observed: &[ObservedStart],
+        cold: Option<&Recording>,
+        line: &mut Line<'_>,
+    ) -> bool {
+        let plan = cold_prefetch::lesson(self.earlier(|_| {}), self.key, observed, plans::now());
+        let (Some(plan), Some(cold), Ok(state)) = (plan, cold, self.place.state()) else { return false };
+        let device = device::model(&plan, &state, line, self.ui);
+        line.step("simulating what exact needs would bring");
+        let worth = Worth::of(cold, &plan, device.as_ref(), &device::extents).ok();
+        let Some(worth) = worth.filter(Worth::is_worth_an_exact_start) else { return false };
+        let part = figures::percent(worth.gain() * 100.0);
+        self.ui
+            .note(format!("the last start is made with exact needs: they may save {part} of a start here"));
+        true
     }
 
     /// One recorded start, made again while others disturb it and that may help.
@@ -238,7 +262,7 @@ impl Lesson<'_> {
         wanted: Wanted<'_>,
         patience: &mut Patience,
         line: &mut Line<'_>,
-    ) -> Result<(ObservedStart, Doubt)> {
+    ) -> Result<(ObservedStart, Recording)> {
         loop {
             let (start, disturbed) = self.start(starts, wanted, line)?;
             if disturbed.is_empty() {
@@ -260,7 +284,7 @@ impl Lesson<'_> {
         starts: &mut Starts<'_>,
         Wanted { number, state, exact }: Wanted<'_>,
         line: &mut Line<'_>,
-    ) -> Result<((ObservedStart, Doubt), Vec<String>)> {
+    ) -> Result<((ObservedStart, Recording), Vec<String>)> {
         let argv = self.config.commands.first().map(|c| c.argv.as_slice()).unwrap_or_default();
         let before = manifest::before(Subject::Command, argv, &self.args.start.ready);
         let directory = self.directory()?;
@@ -280,7 +304,7 @@ impl Lesson<'_> {
             None => watch.assemble(Some(single))?,
         };
         drop(watch);
-        let excluded = [self.store.to_owned(), path];
+        let excluded = [self.store.directory().to_owned(), path];
         let with = With {
             excluded: &excluded,
             opened: starts.observed(),
@@ -293,9 +317,8 @@ impl Lesson<'_> {
             Failure::from(anyhow::anyhow!("nothing could be learnt from start {number}: {e}"))
                 .hint("`cold doctor` tells what can be recorded here")
         })?;
-        let doubt = Doubt::of(&recording, &start);
         let goes_on = !matches!(self.config.ready, cold_bench::ready::Ready::Exit);
-        Ok(((ObservedStart { own_cpu_ns: own_cpu, goes_on, ..start }, doubt), disturbed))
+        Ok(((ObservedStart { own_cpu_ns: own_cpu, goes_on, ..start }, recording), disturbed))
     }
 
     /// A failed start is none that should be made faster.

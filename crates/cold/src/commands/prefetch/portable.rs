@@ -63,7 +63,7 @@ pub(crate) fn import(args: &ImportArgs, place: &StorePlace, ui: &Ui) -> Outcome 
         .map_err(|e| Failure::from(anyhow::anyhow!("{}: {e}", args.file.shown())))?;
     let mut plan = imported.plan;
     let mut line = Line::new(ui);
-    device::compile(&mut plan, &place.state()?, &mut line, ui);
+    device::compile(&mut plan, None, &place.state()?, &mut line, ui);
     line.clear();
     let path = store.save(&plan)?;
     for dropped in &imported.dropped {

@@ -6,6 +6,7 @@ use cold_bench::session::starts::Starts;
 use cold_journal::Journal;
 use cold_model::Shown as _;
 use cold_model::bench::State;
+use cold_model::recording::Recording;
 use cold_model::recording::manifest::{StackMethod, Subject};
 use cold_model::{Bytes, Nanos};
 use cold_plan::store::Replay;
@@ -32,19 +33,27 @@ pub(super) fn start(
     ready: &str,
     line: &mut Line<'_>,
 ) -> Result<Option<Waste>, Failure> {
-    let (private, _guard) = Journal::open()?.create_private("cold-replay")?;
-    let directory = Directory::make(private.join("start.cold"))?;
-    let options = Options { stacks: Some(StackMethod::None), ..Options::default() };
-    let mut watch = Watch::new(directory, options, manifest::before(Subject::Command, &[], ready));
-    let made = starts
-        .one(Some(&State::Prefetched), false, &mut watch, line)
-        .map_err(crate::commands::bench::failure)?;
-    let Some(single) = made.filter(|s| !s.start.interrupted) else { return Ok(None) };
-    let recording = watch.assemble(Some(single))?;
+    let Some(recording) = record(starts, &State::Prefetched, ready, line)? else { return Ok(None) };
     // A recording has paths without links.
     let real = |path: PathBuf| path.canonicalize().unwrap_or(path);
     let own: Vec<PathBuf> = trial.own_files(plan)?.into_iter().map(real).collect();
     Ok(cold_prefetch::waste(plan, &recording, &own))
+}
+
+/// Makes and records a start; `None` when interrupted.
+pub(super) fn record(
+    starts: &mut Starts<'_>,
+    state: &State,
+    ready: &str,
+    line: &mut Line<'_>,
+) -> Result<Option<Recording>, Failure> {
+    let (private, _guard) = Journal::open()?.create_private("cold-replay")?;
+    let directory = Directory::make(private.join("start.cold"))?;
+    let options = Options { stacks: Some(StackMethod::None), ..Options::default() };
+    let mut watch = Watch::new(directory, options, manifest::before(Subject::Command, &[], ready));
+    let made = starts.one(Some(state), false, &mut watch, line).map_err(crate::commands::bench::failure)?;
+    let Some(single) = made.filter(|s| !s.start.interrupted) else { return Ok(None) };
+    Ok(Some(watch.assemble(Some(single))?))
 }
 
 /// How much of a plan came by it, was used, late or missing, in one line.

@@ -9,11 +9,12 @@ use cold_bench::session::patience::{self, Patience};
 use cold_bench::session::single::Single;
 use cold_bench::session::starts::Starts;
 use cold_model::bench::State;
+use cold_model::recording::Recording;
 use cold_plan::document::Document;
 use cold_plan::plan::Standing;
 use cold_plan::{Plan, Store};
 use cold_prefetch::tune::{Arm, Limits, Made, Space, Tried};
-use cold_prefetch::{Tuner, TuningVerdict, Waste};
+use cold_prefetch::{Forecast, Latest, Tuner, TuningVerdict, Waste};
 use serde::Serialize;
 
 use super::plans::{self, Planned, StorePlace};
@@ -37,6 +38,9 @@ const EXAMPLES: &str = "Examples:
 ";
 
 const AFTER: &str = "\
+One start is recorded first, where this machine allows it to see waits (BPF). Settings that a
+simulation of it calls clearly worse (by more than 15%) are not tried.
+
 Every start is prepared and proved cold. One that other programs slowed down is made again: each at
 most twice, six repeats in all. If they go on, such starts count, with and without the plan alike.
 
@@ -111,16 +115,20 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
         if args.trial_only { Space::none() } else { Space::new(plan.device.as_ref(), plan.learnt.starts) };
     let interrupt = interrupt()?;
     let mut line = Line::new(ui);
-    let live = Live { config: &config, plan: &plan, trial: &trial, ready: &args.start.ready, ui };
-    let tuned = live.run(Tuner::new(plan.knobs, space, limits), &mut line, &interrupt);
+    // What the model knows is of use where there is something to choose, or a bound of many threads to find.
+    let is_rehearsed = !args.trial_only || !plan.learnt.one_thread;
+    let live =
+        Live { config: &config, plan: &plan, trial: &trial, ready: &args.start.ready, is_rehearsed, ui };
+    let tuned = live.run((space, limits), &mut line, &interrupt);
     line.clear();
-    let (verdict, waste) = tuned?;
+    let Tuning { verdict, waste, latest } = tuned?;
     if interrupt.load(Ordering::Relaxed) {
         ui.warn("interrupted: the plan stays as it is");
         return Ok(Exit::Interrupted);
     }
-    let saved = save(&store, &plan, &verdict)?;
-    let better = saved.clone().unwrap_or_else(|| verdict.applied_to(&plan, &device::extents));
+    let saved = save(&store, &plan, &verdict, latest.as_ref())?;
+    let applied = || verdict.applied_to(&plan, &device::extents, latest.as_ref());
+    let better = saved.clone().unwrap_or_else(applied);
     if let (Some(saved), Some(waste)) = (&saved, &waste) {
         replay::keep(&store, saved, waste)?;
     }
@@ -140,12 +148,17 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
 
 /// Writes what was found into the plan as it is by now, and gives that. `None` where it says something else of what
 /// starts need than the one that was tuned: then nothing was found about it.
-fn save(store: &Store, tuned: &Plan, verdict: &TuningVerdict) -> Result<Option<Plan>> {
+fn save(
+    store: &Store,
+    tuned: &Plan,
+    verdict: &TuningVerdict,
+    latest: Option<&Latest>,
+) -> Result<Option<Plan>> {
     let locked = store.lock()?;
     let Some(now) = store.load(&tuned.key)?.filter(|now| now.needs_the_same(tuned)) else {
         return Ok(None);
     };
-    let better = verdict.applied_to(&now, &device::extents);
+    let better = verdict.applied_to(&now, &device::extents, latest);
     locked.save(&better)?;
     Ok(Some(better))
 }
@@ -155,18 +168,33 @@ struct Live<'a> {
     plan: &'a Plan,
     trial: &'a Trial,
     ready: &'a str,
+    /// A start is recorded first, for the model.
+    is_rehearsed: bool,
     ui: &'a Ui,
 }
 
+/// What all starts came to.
+struct Tuning {
+    verdict: TuningVerdict,
+    waste: Option<Waste>,
+    /// When the recorded start needed its pages.
+    latest: Option<Latest>,
+}
+
 impl Live<'_> {
-    /// All starts: the tuner's, a few warm ones, and a recorded one with what was found.
+    /// All starts: a recorded one, the tuner's, a few warm ones, and a recorded one with what was found.
     fn run(
         &self,
-        mut tuner: Tuner,
+        (space, limits): (Space, Limits),
         line: &mut Line<'_>,
         interrupt: &AtomicBool,
-    ) -> Result<(TuningVerdict, Option<Waste>)> {
+    ) -> Result<Tuning> {
         let mut starts = Starts::begin(self.config, line, interrupt).map_err(failure)?;
+        let recording = self.rehearsed(&mut starts, line);
+        let latest = recording.as_ref().and_then(Latest::of);
+        let forecast = recording.as_ref().and_then(|recording| self.forecast(recording));
+        line.step("asking the model");
+        let mut tuner = Tuner::new(self.plan.knobs, space, limits, forecast);
         let searched = self.search(&mut tuner, &mut starts, line, interrupt);
         let warm = searched.and_then(|()| warm_starts(&mut starts, line, interrupt));
         let waste = match warm {
@@ -181,10 +209,37 @@ impl Live<'_> {
             self.ui.note(format!("late and unused bytes are not known: {}", e.error));
             None
         });
-        Ok((tuner.verdict(plans::now(), &warm), waste))
+        Ok(Tuning { verdict: tuner.verdict(plans::now(), &warm), waste, latest })
     }
 
-    fn recorded(&self, tuner: &Tuner, starts: &mut Starts<'_>, line: &mut Line<'_>) -> Result<Option<Waste>> {
+    /// A recorded start without a plan. `None` where nobody needs one, it was interrupted or could not be made: then
+    /// everything is measured.
+    fn rehearsed(&self, starts: &mut Starts<'_>, line: &mut Line<'_>) -> Option<Recording> {
+        if !self.is_rehearsed {
+            return None;
+        }
+        replay::record(starts, &State::Cold, self.ready, line).unwrap_or_else(|e| {
+            self.ui.note(format!("the model is not asked: {}", e.error));
+            None
+        })
+    }
+
+    fn forecast<'r>(&'r self, recording: &'r Recording) -> Option<Forecast<'r>> {
+        match Forecast::of(recording, self.plan, &device::extents) {
+            Ok(forecast) => Some(forecast),
+            Err(why) => {
+                self.ui.note(format!("the model is not asked: {why}"));
+                None
+            }
+        }
+    }
+
+    fn recorded(
+        &self,
+        tuner: &Tuner<'_>,
+        starts: &mut Starts<'_>,
+        line: &mut Line<'_>,
+    ) -> Result<Option<Waste>> {
         let mut best = self.plan.clone();
         device::steps(&mut best, tuner.best(), self.plan.device.as_ref());
         self.trial.put(&best)?;
@@ -193,7 +248,7 @@ impl Live<'_> {
 
     fn search(
         &self,
-        tuner: &mut Tuner,
+        tuner: &mut Tuner<'_>,
         starts: &mut Starts<'_>,
         line: &mut Line<'_>,
         interrupt: &AtomicBool,
@@ -287,6 +342,7 @@ struct Tuned<'a> {
     starts: u32,
     seed: u64,
     saved: bool,
+    foretold: Option<f64>,
     tried: &'a [Tried],
     waste: Option<&'a Waste>,
 }
@@ -301,6 +357,7 @@ fn print(ui: &Ui, args: &Args, found: &Found<'_>, path: &Path) {
             starts: verdict.starts,
             seed: *seed,
             saved: *saved,
+            foretold: verdict.foretold,
             tried: &verdict.tried,
             waste: *waste,
         });
@@ -310,6 +367,13 @@ fn print(ui: &Ui, args: &Args, found: &Found<'_>, path: &Path) {
     print_tried(ui, &verdict.tried);
     let (style, text) = show::standing(plan);
     ui.line(format!("  {}", paint(style, text)));
+    if let Some((foretold, trial)) = verdict.foretold.zip(verdict.trial) {
+        let (model, seen) = (ratio(Some(foretold)), ratio(Some(trial.ratio)));
+        ui.line(paint(
+            FAINT,
+            format!("  time with the plan, without is 1.000: {seen}; by the model {model}"),
+        ));
+    }
     if let Some(waste) = waste {
         replay::print_waste(ui, waste, 10);
     }
@@ -324,11 +388,15 @@ fn print_tried(ui: &Ui, tried: &[Tried]) {
     if !std::io::stdout().is_terminal() {
         return ui.line(format!("  {}", in_one_line(tried)));
     }
-    let mut table = Table::new(&["TIME", "PAIRS", "OUTCOME", "VARIED"]);
+    let mut table = Table::new(&["TIME", "BY MODEL", "PAIRS", "OUTCOME", "VARIED"]);
     for t in tried {
-        let outcome = if t.taken { "taken over" } else { "no better" };
-        let time = format!("{:.3}", t.ratio);
-        table.row(vec![time, t.pairs.to_string(), outcome.to_owned(), t.what.clone()], Vec::new());
+        let outcome = match t.ratio {
+            None => "not tried",
+            Some(_) if t.taken => "taken over",
+            Some(_) => "no better",
+        };
+        let (time, model) = (ratio(t.ratio), ratio(t.foretold));
+        table.row(vec![time, model, t.pairs.to_string(), outcome.to_owned(), t.what.clone()], Vec::new());
     }
     ui.line(paint(FAINT, "  settings tried, each compared with the best before it (1.000: takes as long):"));
     for line in table.lines(width()) {
@@ -336,11 +404,23 @@ fn print_tried(ui: &Ui, tried: &[Tried]) {
     }
 }
 
+/// One time as a multiple of another.
+fn ratio(ratio: Option<f64>) -> String {
+    ratio.map_or_else(|| "-".to_owned(), |ratio| format!("{ratio:.3}"))
+}
+
 fn in_one_line(tried: &[Tried]) -> String {
     let taken = || tried.iter().filter(|t| t.taken);
-    let names: Vec<String> = taken().map(|t| format!("{} ({:.3})", t.what, t.ratio)).collect();
+    let name = |t: &Tried| match t.foretold {
+        Some(_) => format!("{} ({}, by the model {})", t.what, ratio(t.ratio), ratio(t.foretold)),
+        None => format!("{} ({})", t.what, ratio(t.ratio)),
+    };
+    let names: Vec<String> = taken().map(name).collect();
     let names = if names.is_empty() { String::new() } else { format!(": {}", names.join(", ")) };
-    format!("{} tried, {} taken over{names}", plural(tried.len() as u64, "setting"), taken().count())
+    let hopeless = tried.iter().filter(|t| t.ratio.is_none()).count();
+    let left_out = if hopeless == 0 { String::new() } else { format!(", {hopeless} left out by the model") };
+    let measured = (tried.len() - hopeless) as u64;
+    format!("{} tried, {} taken over{names}{left_out}", plural(measured, "setting"), taken().count())
 }
 
 #[cfg(test)]
@@ -350,9 +430,17 @@ mod tests {
     #[test]
     fn what_was_varied_is_told_in_one_line() {
         let knobs = cold_prefetch::default_knobs(None);
-        let tried = |what: &str, ratio, taken| Tried { what: what.into(), knobs, pairs: 3, ratio, taken };
+        let tried = |what: &str, ratio, taken| {
+            let (what, ratio) = (what.into(), Some(ratio));
+            Tried { what, knobs, pairs: 3, ratio, foretold: None, taken }
+        };
         let all = [tried("gap 0 B", 1.2, false), tried("gate none", 0.9, true)];
         assert_eq!(in_one_line(&all), "2 settings tried, 1 taken over: gate none (0.900)");
         assert_eq!(in_one_line(&all[..1]), "1 setting tried, 0 taken over");
+        let mut foretold = all.clone();
+        (foretold[0].ratio, foretold[0].foretold, foretold[1].foretold) = (None, Some(1.3), Some(0.85));
+        let text =
+            "1 setting tried, 1 taken over: gate none (0.900, by the model 0.850), 1 left out by the model";
+        assert_eq!(in_one_line(&foretold), text);
     }
 }

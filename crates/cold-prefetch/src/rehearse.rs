@@ -1,0 +1,99 @@
+//! A recorded start on paper, with one plan and with another, before any disk is touched.
+//!
+//! Only such recordings serve that know every wait and who ended it: of others the simulated times hold for the
+//! recorded disk alone. What the model is off by is the same for all plans of one start as far as it comes from
+//! what the program computes; what is left of it, docs/concepts/simulation.md tells.
+
+use cold_analyze::cost::{DeviceCost, bounds};
+use cold_analyze::replay;
+use cold_analyze::simulate::{self, Helper, Recorded, Setting, WaitsKnown, Windows};
+use cold_model::recording::Recording;
+use cold_model::{DeviceModel, Nanos};
+use cold_plan::Plan;
+use cold_sim::Policy;
+use cold_sim::disk::Model;
+use cold_sim::engine;
+
+use crate::predict::asked;
+
+/// A plan is clearly faster than another where it saves more than this part of the start. Below, the order of what
+/// happens at about the same time decides: for `python3` importing five modules the model gives 99.1, 102.8, 100.0 and
+/// 104.0 ms with gaps of 0, 8, 32 and 256 KiB.
+pub const CLEARLY: f64 = 0.05;
+
+/// Why a start cannot be rehearsed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WhyNot {
+    /// The recording is none of a start that can be simulated.
+    #[error(transparent)]
+    Start(#[from] simulate::WhyNot),
+    /// Its threads take what they took, whoever reads faster.
+    #[error("the recording does not show who waited for whom: that takes BPF")]
+    Waits,
+    /// Neither measured, nor are the start's requests enough to tell.
+    #[error("nothing tells what reads cost on its disk")]
+    Disk,
+    /// It contradicts itself.
+    #[error(transparent)]
+    Contradiction(#[from] engine::Error),
+}
+
+/// A recorded start, and the disk on which it is simulated.
+#[derive(Debug)]
+pub struct Rehearsal<'a> {
+    recording: &'a Recording,
+    start: Recorded,
+    disk: Model,
+}
+
+impl<'a> Rehearsal<'a> {
+    /// With the touches that were seen: all of an exact start, of others no more than what was needed for certain.
+    /// `device`: where it was measured; else the disk is fitted to the requests of the recording.
+    pub fn seen(recording: &'a Recording, device: Option<&DeviceModel>) -> Result<Self, WhyNot> {
+        Self::of(recording, Recorded::of(recording)?, device)
+    }
+
+    /// With all that may have been needed: of starts that were not exact also what was mapped around faults.
+    pub fn at_most(recording: &'a Recording, device: Option<&DeviceModel>) -> Result<Self, WhyNot> {
+        let start = if recording.manifest.exact_need {
+            Recorded::of(recording)
+        } else {
+            Recorded::at_most(recording, &replay(recording))
+        };
+        Self::of(recording, start?, device)
+    }
+
+    fn of(recording: &'a Recording, start: Recorded, device: Option<&DeviceModel>) -> Result<Self, WhyNot> {
+        if start.waits_known != WaitsKnown::All {
+            return Err(WhyNot::Waits);
+        }
+        let request = bounds(recording);
+        let fitted = || DeviceCost::of(recording).filter(DeviceCost::knows_sizes);
+        let disk = device.map(Model::measured).or_else(|| Some(fitted()?.disk(request)));
+        let disk = Model { request, ..disk.ok_or(WhyNot::Disk)? };
+        Ok(Self { recording, start, disk })
+    }
+
+    /// Time to ready with the plan's steps, launch itself left out.
+    pub fn with(&self, plan: &Plan) -> Result<Nanos, WhyNot> {
+        let mut start = self.start.clone();
+        let asked = asked(plan, self.recording, &mut start);
+        self.time(&start, start.policy, Helper::Plan(&asked.replay))
+    }
+
+    /// Time to ready without any plan.
+    pub fn without(&self) -> Result<Nanos, WhyNot> {
+        self.time(&self.start, self.start.policy, Helper::None)
+    }
+
+    /// Time to ready where nothing is read ahead: that of a start which is recorded with exact needs.
+    pub fn page_by_page(&self) -> Result<Nanos, WhyNot> {
+        self.time(&self.start, Policy::Nothing, Helper::None)
+    }
+
+    fn time(&self, start: &Recorded, policy: Policy, helper: Helper<'_>) -> Result<Nanos, WhyNot> {
+        let machine = start.machine();
+        let setting = Setting { policy, windows: Windows::Usual, disk: &self.disk, seed: 0, helper, machine };
+        Ok(start.simulate(&setting)?.time)
+    }
+}
