@@ -17,6 +17,9 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
+use cold_model::order::{self, Text, TracedFile};
 use object::read::elf::{Dyn as _, ElfFile, FileHeader, ProgramHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _, ReadRef, elf};
 
@@ -112,17 +115,6 @@ pub struct Function {
     pub sources: Sources,
 }
 
-/// A part of the file that is mapped executable.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Text {
-    /// Where it lies in the file, in bytes.
-    pub offset: u64,
-    /// Bytes that the file has of it.
-    pub bytes: u64,
-    /// Address that the file states for its first byte.
-    pub address: u64,
-}
-
 /// The functions of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Functions {
@@ -145,6 +137,24 @@ impl Functions {
     pub fn at(&self, address: u64) -> Option<&Function> {
         let n = self.functions.binary_search_by_key(&address, |f| f.address).ok()?;
         self.functions.get(n)
+    }
+}
+
+/// What a trace keeps of a file called `path`.
+pub fn traced(read: Functions, path: &Path) -> TracedFile {
+    let function = |f: Function| order::Function {
+        address: f.address,
+        bytes: f.bytes,
+        names: f.names.into_iter().map(|n| n.text).collect(),
+        sources: f.sources.names().map(str::to_owned).collect(),
+    };
+    TracedFile {
+        path: path.to_owned(),
+        build_id: read.build_id,
+        linked: read.linked.name().to_owned(),
+        is_go: read.is_go,
+        texts: read.texts,
+        functions: read.functions.into_iter().map(function).collect(),
     }
 }
 
