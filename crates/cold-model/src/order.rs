@@ -110,6 +110,31 @@ pub struct Crash {
     pub exclude: Option<String>,
 }
 
+/// How a traced start went, and what tracing it took.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StartFacts {
+    /// How the command ended.
+    pub ending: Ending,
+    /// Processes of the tree.
+    pub processes: u64,
+    /// Threads beside the first of each process.
+    pub threads: u64,
+    /// From the exec to the end of the tree, under tracing, nanoseconds.
+    pub duration_ns: u64,
+    /// Breakpoints that were set, in all processes.
+    pub planted: u64,
+    /// What setting them took, nanoseconds.
+    pub planting_ns: u64,
+    /// Stops at breakpoints: more than entries, because forked processes and threads that arrive together stop too.
+    pub stops: u64,
+    /// What the tracer did at these stops, without the switches to it and back, nanoseconds.
+    pub handling_ns: u64,
+    /// Processes that breakpoints may have killed.
+    pub crashes: Vec<Crash>,
+    /// Remarks for the reader: what could not be traced, and why.
+    pub notes: Vec<String>,
+}
+
 /// One traced start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracedStart {
@@ -117,26 +142,56 @@ pub struct TracedStart {
     pub files: Vec<TracedFile>,
     /// In the order of time, each function at most once.
     pub entries: Vec<FirstEntry>,
-    /// How the command ended.
-    pub ending: Ending,
-    /// Processes of the tree.
-    pub processes: u64,
-    /// Threads beside the first of each process.
-    pub threads: u64,
-    /// From the exec to the end of the tree, under tracing.
-    pub duration: Nanos,
-    /// Breakpoints that were set, in all processes.
-    pub planted: u64,
-    /// What setting them took.
-    pub planting: Nanos,
-    /// Stops at breakpoints: more than entries, because forked processes and threads that arrive together stop too.
-    pub stops: u64,
-    /// What the tracer did at these stops, without the switches to it and back.
-    pub handling: Nanos,
-    /// Processes that breakpoints may have killed.
-    pub crashes: Vec<Crash>,
-    /// Remarks for the reader: what could not be traced, and why.
-    pub notes: Vec<String>,
+    /// How it went.
+    pub facts: StartFacts,
+}
+
+/// Traced starts of one scenario.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Trace {
+    /// Its name.
+    pub scenario: String,
+    /// The command line, with words as [`path_text`] writes them.
+    pub command: Vec<String>,
+    /// The kernel's release.
+    pub kernel: String,
+    /// Files with executable code that a start mapped and that have functions.
+    pub files: Vec<TracedFile>,
+    /// One per start; entries refer to `files`.
+    pub repeats: Vec<Repeat>,
+}
+
+/// One start of a scenario.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeat {
+    /// In the order of time, each function at most once.
+    pub entries: Vec<FirstEntry>,
+    /// How it went.
+    pub facts: StartFacts,
+}
+
+impl Trace {
+    /// Adds a start. A file that changed since the start before counts as another.
+    pub fn add(&mut self, start: TracedStart) {
+        let mut number = Vec::with_capacity(start.files.len());
+        for file in start.files {
+            let known = self.files.iter().position(|f| *f == file);
+            let at = known.unwrap_or_else(|| {
+                self.files.push(file);
+                self.files.len() - 1
+            });
+            number.push(u32::try_from(at).unwrap_or(u32::MAX));
+        }
+        let moved = |e: FirstEntry| Some(FirstEntry { file: *number.get(e.file as usize)?, ..e });
+        let entries = start.entries.into_iter().filter_map(moved).collect();
+        self.repeats.push(Repeat { entries, facts: start.facts });
+    }
+
+    /// The file and function of an entry.
+    pub fn function(&self, entry: &FirstEntry) -> Option<(&TracedFile, &Function)> {
+        let file = self.files.get(entry.file as usize)?;
+        Some((file, file.functions.get(entry.function as usize)?))
+    }
 }
 
 /// What of a program is not to be traced.

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use cold_model::bench::Ending;
 use cold_model::file::Content;
-use cold_model::order::{Crash, Exclude, FirstEntry, TracedFile, TracedStart};
+use cold_model::order::{Crash, Exclude, FirstEntry, StartFacts, TracedFile, TracedStart};
 use cold_model::{FileId, Nanos, Shown as _};
 
 use super::super::filter::TAG;
@@ -384,20 +384,20 @@ impl<'t> Entries<'t> {
             Some(End::Deadline) => Ending::TimedOut,
             Some(End::Asked | End::Abandoned) | None => self.ending.unwrap_or(Ending::Ended),
         };
-        TracedStart {
-            files: self.files,
-            entries: self.entries,
+        let duration = self.began.map_or(Nanos(0), |began| monotonic().saturating_sub(began));
+        let facts = StartFacts {
             ending,
             processes: self.processes,
             threads: self.threads,
-            duration: self.began.map_or(Nanos(0), |began| monotonic().saturating_sub(began)),
+            duration_ns: duration.0,
             planted: self.planted,
-            planting: self.planting,
+            planting_ns: self.planting.0,
             stops: self.stops,
-            handling: self.handling,
+            handling_ns: self.handling.0,
             crashes: self.crashes,
             notes: self.notes.into_iter().collect(),
-        }
+        };
+        TracedStart { files: self.files, entries: self.entries, facts }
     }
 }
 
