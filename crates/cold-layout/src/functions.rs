@@ -242,9 +242,7 @@ fn texts<'d, R: ReadRef<'d>, H: FileHeader<Endian = Endianness>>(file: &ElfFile<
 /// the segments where the file has no sections.
 fn code<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, texts: &[Text]) -> Vec<std::ops::Range<u64>> {
     let executable = |flags| match flags {
-        object::SectionFlags::Elf { sh_flags, .. } => {
-            u64::from(elf::SHF_EXECINSTR.0) & u64::from(sh_flags.0) != 0
-        }
+        object::SectionFlags::Elf { sh_flags, .. } => elf::SHF_EXECINSTR.0 & sh_flags.0 != 0,
         _ => false,
     };
     let is_plt = |name: &[u8]| name.starts_with(b".plt") || name.starts_with(b".iplt");

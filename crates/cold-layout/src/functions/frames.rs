@@ -31,11 +31,13 @@ pub(super) fn read<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, found: &mut F
     let mut entries = frames.entries(&bases);
     while let Ok(Some(entry)) = entries.next() {
         let CieOrFde::Fde(partial) = entry else { continue };
-        let parsed = partial.parse(|section, bases, offset| match known.get(&offset.0) {
-            Some(cie) => Ok(cie.clone()),
-            None => section
-                .cie_from_offset(bases, offset)
-                .inspect(|cie| drop(known.insert(offset.0, cie.clone()))),
+        let parsed = partial.parse(|section, bases, offset| {
+            if let Some(cie) = known.get(&offset.0) {
+                return Ok(cie.clone());
+            }
+            let cie = section.cie_from_offset(bases, offset)?;
+            known.insert(offset.0, cie.clone());
+            Ok(cie)
         });
         let Ok(fde) = parsed else { continue };
         if fde.len() > 0 && !fde.cie().is_signal_trampoline() {

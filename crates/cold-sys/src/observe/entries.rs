@@ -8,6 +8,7 @@
 //!   starts a compiler a thousand times stops at each of its functions once.
 //! - `space`: the memory of a process, with what is set there. Memory is written through `/proc/PID/mem`, which
 //!   gives the process a copy of the page (as a debugger does), and only where the mapping is private.
+//! - `cpus`: why tracer and program share a processor, and how the program does not notice.
 //! - The filter stops `mmap` of a file that is to be executed, so that libraries are seen whoever maps them (the
 //!   loader, `dlopen`, another loader), at the price of one stop for each; and the two calls after which breakpoints
 //!   could not be served: `prctl(PR_SET_DUMPABLE)` and `sigaction(SIGTRAP)`.
@@ -27,6 +28,7 @@
 mod arch;
 mod calls;
 mod code;
+mod cpus;
 mod crash;
 mod space;
 mod tracer;
@@ -37,6 +39,7 @@ use std::path::Path;
 use cold_model::order::TracedFile;
 
 pub(super) use calls::program as filter;
+pub(super) use cpus::bind;
 pub(super) use tracer::Entries;
 
 /// Reads the functions of files: this crate knows no file formats.

@@ -39,7 +39,8 @@ pub fn serve(args: &[OsString], tables: &mut dyn FunctionTables) -> crate::Resul
         Some(Order::Observe(request)) => follow(&request, &filter::program(), &mut channel, Tracer::new)
             .map(|tracer| Reply::Done(Box::new(tracer.finish()))),
         Some(Order::Entries(request, exclude)) => {
-            let new = |root, started| Entries::new(root, started, tables, exclude);
+            let unbound = entries::bind();
+            let new = |root, started| Entries::new(root, started, tables, exclude, unbound);
             follow(&request, &entries::filter(), &mut channel, new)
                 .map(|entries| Reply::Entered(Box::new(entries.finish())))
         }

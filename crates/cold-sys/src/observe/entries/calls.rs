@@ -1,4 +1,4 @@
-//! The three calls at which a traced thread stops, and the seccomp program that stops it there.
+//! The calls at which a traced thread stops, and the seccomp program that stops it there.
 
 use libc::sock_filter;
 
@@ -13,6 +13,8 @@ struct Abi {
     mmap: &'static [u32],
     prctl: &'static [u32],
     sigaction: &'static [u32],
+    /// `sched_setaffinity` and `sched_getaffinity`.
+    affinity: [u32; 2],
     /// Bytes that one unit of the mapping's offset stands for (`mmap2` counts 4096).
     unit: u64,
 }
@@ -25,15 +27,30 @@ const ABIS: &[Abi] = &[
         mmap: &[9, 0x4000_0009],
         prctl: &[157, 0x4000_009d],
         sigaction: &[13, 0x4000_0200],
+        affinity: [203, 204],
         unit: 1,
     },
     // i386; its old `mmap` of one argument is used by no C library.
-    Abi { arch: 0x4000_0003, mmap: &[192], prctl: &[172], sigaction: &[174], unit: 4096 },
+    Abi {
+        arch: 0x4000_0003,
+        mmap: &[192],
+        prctl: &[172],
+        sigaction: &[174],
+        affinity: [241, 242],
+        unit: 4096,
+    },
 ];
 #[cfg(target_arch = "aarch64")]
 const ABIS: &[Abi] = &[
-    Abi { arch: 0xC000_00B7, mmap: &[222], prctl: &[167], sigaction: &[134], unit: 1 },
-    Abi { arch: 0x4000_0028, mmap: &[192], prctl: &[172], sigaction: &[174], unit: 4096 },
+    Abi { arch: 0xC000_00B7, mmap: &[222], prctl: &[167], sigaction: &[134], affinity: [122, 123], unit: 1 },
+    Abi {
+        arch: 0x4000_0028,
+        mmap: &[192],
+        prctl: &[172],
+        sigaction: &[174],
+        affinity: [241, 242],
+        unit: 4096,
+    },
 ];
 
 /// `PR_SET_DUMPABLE`.
@@ -48,6 +65,19 @@ pub(super) enum Stopped {
     Undumpable,
     /// The process says what a SIGTRAP shall do; at this address lies what.
     OwnTraps(u64),
+    /// A thread is bound to processors.
+    Bind,
+    /// The processors of a thread are asked for.
+    Asked(Asked),
+}
+
+/// The arguments of `sched_getaffinity`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Asked {
+    /// 0: the caller.
+    pub(super) thread: i32,
+    /// Where the answer is written.
+    pub(super) to: u64,
 }
 
 /// The arguments of such an `mmap`.
@@ -90,6 +120,9 @@ pub(in super::super) fn program() -> Vec<sock_filter> {
                 op(RETURN, ALLOW),
             ]);
         }
+        for number in abi.affinity {
+            part.extend([unless_skip(IF_EQUAL, number, 1), op(RETURN, TRACE)]);
+        }
         part.push(op(RETURN, ALLOW));
         all.push(unless_skip(IF_EQUAL, abi.arch, part.len() as u8));
         all.extend(part);
@@ -105,7 +138,14 @@ pub(super) fn stopped(arch: u32, nr: u64, args: &[u64; 6]) -> Option<Stopped> {
     if abi.prctl.contains(&nr) {
         return Some(Stopped::Undumpable);
     }
-    let [_, bytes, _, flags, fd, offset] = *args;
+    let [first, bytes, third, flags, fd, offset] = *args;
+    let [bind, ask] = abi.affinity;
+    if nr == bind {
+        return Some(Stopped::Bind);
+    }
+    if nr == ask {
+        return Some(Stopped::Asked(Asked { thread: first as i32, to: third }));
+    }
     if abi.sigaction.contains(&nr) {
         return Some(Stopped::OwnTraps(bytes));
     }
@@ -169,7 +209,13 @@ mod tests {
                 assert!(run(abi.arch, *nr, [5, 1, 0, 8, 0, 0]) && !run(abi.arch, *nr, [2, 5, 5, 8, 0, 0]));
                 assert_eq!(stopped(abi.arch, (*nr).into(), &[5, 9, 0, 8, 0, 0]), Some(Stopped::OwnTraps(9)));
             }
-            let ours = |nr| [abi.mmap, abi.prctl, abi.sigaction].iter().any(|numbers| numbers.contains(&nr));
+            let [bind, ask] = abi.affinity;
+            assert!(run(abi.arch, bind, [0; 6]) && run(abi.arch, ask, [0; 6]));
+            let asked = Asked { thread: 3, to: 5 };
+            assert_eq!(stopped(abi.arch, ask.into(), &[3, 4, 5, 0, 0, 0]), Some(Stopped::Asked(asked)));
+            assert_eq!(stopped(abi.arch, bind.into(), &[3; 6]), Some(Stopped::Bind));
+            let numbers = [abi.mmap, abi.prctl, abi.sigaction, &abi.affinity];
+            let ours = |nr| numbers.iter().any(|numbers| numbers.contains(&nr));
             for nr in (0..600).filter(|nr| !ours(*nr)) {
                 assert!(!run(abi.arch, nr, [5, 4, 4, 0, 0, 0]), "{:#x} {nr}", abi.arch);
             }
@@ -182,6 +228,8 @@ mod tests {
     fn the_numbers_are_those_of_the_c_library() {
         assert_eq!(i64::from(ABIS[0].mmap[0]), libc::SYS_mmap);
         assert_eq!(i64::from(ABIS[0].prctl[0]), libc::SYS_prctl);
+        let affinity = [libc::SYS_sched_setaffinity, libc::SYS_sched_getaffinity];
+        assert_eq!(ABIS[0].affinity.map(i64::from), affinity);
         assert_eq!(i64::from(ABIS[0].sigaction[0]), libc::SYS_rt_sigaction);
     }
 }

@@ -87,17 +87,19 @@ pub(super) struct Space {
     mapped: Vec<Mapped>,
     /// Nothing is set in it any more.
     quiet: bool,
+    /// The process was bound to processors by somebody of the tree.
+    pub(super) is_bound: bool,
 }
 
 impl Space {
     /// Memory of which nothing is known yet.
     pub(super) fn new() -> Self {
-        Self { mem: None, mapped: Vec::new(), quiet: false }
+        Self { mem: None, mapped: Vec::new(), quiet: false, is_bound: false }
     }
 
     /// That of a forked child: a copy, with the breakpoints in it.
     pub(super) fn forked(&self) -> Self {
-        Self { mem: None, mapped: self.mapped.clone(), quiet: self.quiet }
+        Self { mem: None, mapped: self.mapped.clone(), quiet: self.quiet, is_bound: self.is_bound }
     }
 
     /// The memory of the thread `tid`, whose it is.
@@ -158,7 +160,9 @@ impl Space {
             }
             mem.write_all_at(&bytes, begin)?;
             planted += now.len() as u64;
-            now.iter().for_each(|n| mapped.set.set(*n, true));
+            for n in now {
+                mapped.set.set(n, true);
+            }
         }
         self.forget(&mapped.addresses);
         self.mapped.push(mapped);
@@ -253,6 +257,11 @@ impl Space {
     /// Reads memory.
     pub(super) fn read(&mut self, tid: i32, address: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.mem(tid)?.read_exact_at(bytes, address)
+    }
+
+    /// Writes memory.
+    pub(super) fn write(&mut self, tid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
+        self.mem(tid)?.write_all_at(bytes, address)
     }
 
     /// The file and its offset at an address.

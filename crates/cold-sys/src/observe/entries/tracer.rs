@@ -18,8 +18,9 @@ use super::super::serve::Follower;
 use super::super::watch::{Act, End};
 use super::FunctionTables;
 use super::arch;
-use super::calls::{self, Map, Stopped};
+use super::calls::{self, Asked, Map, Stopped};
 use super::code::Code;
+use super::cpus::Set;
 use super::crash::Fault;
 use super::space::{Hit, Mapped, Space};
 use crate::procfs::ProcFs;
@@ -39,8 +40,8 @@ struct Task {
     space: Shared,
     /// It executed a program of its own: what its parent tells of the memory that it was given is out of date.
     has_execed: bool,
-    /// The mapping that it is making.
-    mapping: Option<Map>,
+    /// The call that it is making, whose result matters.
+    call: Option<Stopped>,
 }
 
 /// Follows one tree.
@@ -51,11 +52,13 @@ pub(in super::super) struct Entries<'t> {
     tasks: HashMap<i32, Task>,
     /// The memory of children whose first stop has not come yet.
     early: HashMap<i32, Shared>,
+    /// The processors that the tree may run on, where we have bound it to one.
+    unbound: Option<Set>,
     faults: HashMap<i32, Fault>,
     /// With what the file was when it was read: an inode is used again.
     codes: HashMap<FileId, (Content, Option<Rc<Code>>)>,
     files: Vec<TracedFile>,
-    entries: Vec<FirstEntry>,
+    entered: Vec<FirstEntry>,
     crashes: Vec<Crash>,
     notes: BTreeSet<String>,
     began: Option<Nanos>,
@@ -76,19 +79,21 @@ impl<'t> Entries<'t> {
         _: Instant,
         tables: &'t mut dyn FunctionTables,
         exclude: Vec<Exclude>,
+        unbound: Option<Set>,
     ) -> Self {
         let space = Rc::new(RefCell::new(Space::new()));
-        let task = Task { process: root, space, has_execed: false, mapping: None };
+        let task = Task { process: root, space, has_execed: false, call: None };
         Self {
             root,
             tables,
             exclude,
             tasks: HashMap::from([(root, task)]),
             early: HashMap::new(),
+            unbound,
             faults: HashMap::new(),
             codes: HashMap::new(),
             files: Vec::new(),
-            entries: Vec::new(),
+            entered: Vec::new(),
             crashes: Vec::new(),
             notes: BTreeSet::new(),
             began: None,
@@ -137,19 +142,19 @@ impl<'t> Entries<'t> {
         };
         // Where nobody has told yet, the first breakpoint will have the memory looked at.
         let space = space.unwrap_or_else(|| Rc::new(RefCell::new(Space::new())));
-        self.tasks.insert(tid, Task { process, space, has_execed: false, mapping: None });
+        self.tasks.insert(tid, Task { process, space, has_execed: false, call: None });
     }
 
     fn stopped(&mut self, tid: i32, signal: i32, event: i32) -> io::Result<()> {
         match event {
             libc::PTRACE_EVENT_SECCOMP => return self.call(tid),
-            libc::PTRACE_EVENT_EXEC => self.exec(tid)?,
+            libc::PTRACE_EVENT_EXEC => self.exec(tid),
             libc::PTRACE_EVENT_FORK => self.made(tid, true)?,
             libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => self.made(tid, false)?,
             EVENT_STOP if matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => {
                 return ptrace::listen(tid);
             }
-            0 if signal == SYSCALL_STOP => self.mapped(tid)?,
+            0 if signal == SYSCALL_STOP => self.returned(tid)?,
             0 => {
                 let signal = if signal == libc::SIGTRAP && self.trap(tid)? { 0 } else { signal };
                 self.fault(tid, signal)?;
@@ -167,11 +172,17 @@ impl<'t> Entries<'t> {
         };
         let ours = (data == u32::from(TAG)).then(|| calls::stopped(arch, nr, &args)).flatten();
         let why = match ours {
-            Some(Stopped::Map(map)) => {
+            Some(call @ (Stopped::Map(_) | Stopped::Asked(_))) => {
                 if let Some(task) = self.tasks.get_mut(&tid) {
-                    task.mapping = Some(map);
+                    task.call = Some(call);
                 }
                 return ptrace::run_to_exit(tid);
+            }
+            Some(Stopped::Bind) => {
+                // That of another process, by `taskset -p`, is bound as well; it is rarely asked for afterwards.
+                let named = self.tasks.get(&(args[0] as i32)).or_else(|| self.tasks.get(&tid));
+                named.iter().for_each(|t| t.space.borrow_mut().is_bound = true);
+                return ptrace::resume(tid, 0);
             }
             // The memory of its children could not be opened, and they would die of their breakpoints.
             Some(Stopped::Undumpable) if args[1] == 0 && !rustix::process::geteuid().is_root() => {
@@ -200,25 +211,45 @@ impl<'t> Entries<'t> {
         ptrace::resume(tid, 0)
     }
 
-    /// A mapping has been made.
-    fn mapped(&mut self, tid: i32) -> io::Result<()> {
-        let Some(map) = self.tasks.get_mut(&tid).and_then(|t| t.mapping.take()) else { return Ok(()) };
+    /// A call has returned.
+    fn returned(&mut self, tid: i32) -> io::Result<()> {
+        let Some(call) = self.tasks.get_mut(&tid).and_then(|t| t.call.take()) else { return Ok(()) };
         let SyscallInfo::Exit(result) = ptrace::syscall_info(tid)? else { return Ok(()) };
-        let Ok(address) = u64::try_from(result) else { return Ok(()) };
+        let Ok(result) = u64::try_from(result) else { return Ok(()) };
+        match call {
+            Stopped::Map(map) => self.mapped(tid, map, result),
+            Stopped::Asked(asked) => self.answer(tid, asked, result),
+            Stopped::Undumpable | Stopped::OwnTraps(_) | Stopped::Bind => {}
+        }
+        Ok(())
+    }
+
+    /// Answers which processors a thread may run on as if we had not bound it.
+    fn answer(&self, tid: i32, asked: Asked, bytes: u64) {
+        let thread = if asked.thread == 0 { tid } else { asked.thread };
+        let (Some(task), Some(set)) = (self.tasks.get(&thread), &self.unbound) else { return };
+        let Some(set) = set.get(..bytes as usize).filter(|_| !task.space.borrow().is_bound) else { return };
+        if let Some(task) = self.tasks.get(&tid) {
+            // Where it cannot be written, the true answer stands.
+            let _ = task.space.borrow_mut().write(tid, asked.to, set);
+        }
+    }
+
+    /// A mapping has been made.
+    fn mapped(&mut self, tid: i32, map: Map, address: u64) {
         let addresses = address..address.saturating_add(map.bytes);
         // A breakpoint in a shared mapping would be written to the file.
         if map.flags & libc::MAP_TYPE as u64 != libc::MAP_PRIVATE as u64 {
             if let Some(task) = self.tasks.get(&tid) {
                 task.space.borrow_mut().forget(&addresses);
             }
-            return Ok(());
+            return;
         }
         let link = PathBuf::from(format!("/proc/{tid}/fd/{}", map.fd));
         let path = std::fs::read_link(&link).unwrap_or_default();
         if let Some(code) = self.code(&link, &path, None) {
             self.plant(tid, Mapped::new(addresses, map.offset, code), &path);
         }
-        Ok(())
     }
 
     /// The breakpoints of a file that can be reached at `reach` and is called `path`; `None` where it has none.
@@ -275,10 +306,13 @@ impl<'t> Entries<'t> {
 
     /// The thread's process runs a new program. An exec by another thread than the first ends all others, and the
     /// calling thread takes over the process' id.
-    fn exec(&mut self, pid: i32) -> io::Result<()> {
+    fn exec(&mut self, pid: i32) {
+        let is_bound = self.tasks.get(&pid).is_some_and(|t| t.space.borrow().is_bound);
         self.tasks.retain(|tid, task| task.process != pid || *tid == pid);
-        let space = Rc::new(RefCell::new(Space::new()));
-        self.tasks.insert(pid, Task { process: pid, space, has_execed: true, mapping: None });
+        let mut space = Space::new();
+        space.is_bound = is_bound;
+        let space = Rc::new(RefCell::new(space));
+        self.tasks.insert(pid, Task { process: pid, space, has_execed: true, call: None });
         self.faults.remove(&pid);
         if ignores_traps(pid) {
             self.tasks.get(&pid).iter().for_each(|t| t.space.borrow_mut().leave());
@@ -289,7 +323,6 @@ impl<'t> Entries<'t> {
             }
         }
         self.began.get_or_insert_with(monotonic);
-        Ok(())
     }
 
     /// The private executable mappings of files in a process; only that at an address, where one is given.
@@ -352,7 +385,7 @@ impl<'t> Entries<'t> {
                 if first {
                     let at = now.saturating_sub(self.began.unwrap_or(now));
                     let (pid, tid) = (process.cast_unsigned(), tid.cast_unsigned());
-                    self.entries.push(FirstEntry { at, pid, tid, file, function });
+                    self.entered.push(FirstEntry { at, pid, tid, file, function });
                 }
             }
             Ok(Hit::Gone) => {}
@@ -397,7 +430,7 @@ impl<'t> Entries<'t> {
             crashes: self.crashes,
             notes: self.notes.into_iter().collect(),
         };
-        TracedStart { files: self.files, entries: self.entries, facts }
+        TracedStart { files: self.files, entries: self.entered, facts }
     }
 }
 
