@@ -24,7 +24,7 @@ pub(crate) struct Args {
 /// What to do.
 #[derive(Debug, clap::Subcommand)]
 enum Action {
-    /// Trace in which order a start enters the functions of its program and libraries
+    /// Trace the order in which a start enters functions
     Trace(trace::Args),
     /// Merge traces into an order file for a linker
     Order(order::Args),

@@ -70,8 +70,10 @@ fn a_traced_order_is_what_the_linker_makes_of_it() {
     assert_eq!(told["scenarios"][0]["missing"], 0);
     let link = format!("-Wl,--section-ordering-file={out}");
     let linked = compile(&place, "ordered", &["-fuse-ld=gold", &link]).unwrap();
-    let placed = by_address(&linked);
-    assert_eq!(placed[..6], ["main", "first", "second", "third", "fifth", "fourth"], "{placed:?}");
+    let mut placed = by_address(&linked);
+    // gold places what the file does not name first.
+    placed.retain(|name| name != "never");
+    assert_eq!(placed, ["main", "first", "second", "third", "fifth", "fourth"], "{placed:?}");
     // The same for a build whose addresses are others, found by name; and a start that the order has not seen.
     let linked = linked.to_str().unwrap();
     let args =

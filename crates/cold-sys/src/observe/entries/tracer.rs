@@ -181,7 +181,9 @@ impl<'t> Entries<'t> {
             Some(Stopped::Bind) => {
                 // That of another process, by `taskset -p`, is bound as well; it is rarely asked for afterwards.
                 let named = self.tasks.get(&(args[0] as i32)).or_else(|| self.tasks.get(&tid));
-                named.iter().for_each(|t| t.space.borrow_mut().is_bound = true);
+                if let Some(task) = named {
+                    task.space.borrow_mut().is_bound = true;
+                }
                 return ptrace::resume(tid, 0);
             }
             // The memory of its children could not be opened, and they would die of their breakpoints.
@@ -315,7 +317,9 @@ impl<'t> Entries<'t> {
         self.tasks.insert(pid, Task { process: pid, space, has_execed: true, call: None });
         self.faults.remove(&pid);
         if ignores_traps(pid) {
-            self.tasks.get(&pid).iter().for_each(|t| t.space.borrow_mut().leave());
+            if let Some(task) = self.tasks.get(&pid) {
+                task.space.borrow_mut().leave();
+            }
             self.note(format!("{} was started with SIGTRAP ignored, and is not traced", name(pid)));
         } else {
             for (mapped, path) in self.mappings(pid, None) {

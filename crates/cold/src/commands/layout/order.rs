@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
             target.path.shown()
         )));
     }
-    let result = Order { args, target: &target, resolver: &resolver, scenarios, held_out, order };
+    let result = Made { args, target: &target, resolver: &resolver, scenarios, held_out, order };
     if args.json {
         ui.json(&result.json());
     } else {
@@ -192,7 +192,7 @@ fn scenario(trace: &Trace, path: &Path, target: &TracedFile, resolver: &Resolver
 }
 
 /// The order with its figures.
-struct Order<'a> {
+struct Made<'a> {
     args: &'a Args,
     target: &'a TracedFile,
     resolver: &'a Resolver<'a>,
@@ -201,7 +201,7 @@ struct Order<'a> {
     order: Vec<u32>,
 }
 
-impl Order<'_> {
+impl Made<'_> {
     fn functions(&self) -> impl Iterator<Item = &Function> {
         self.order.iter().filter_map(|n| self.target.functions.get(*n as usize))
     }

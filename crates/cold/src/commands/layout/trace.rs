@@ -220,7 +220,9 @@ fn tell(ui: &Ui, trace: &Trace) {
     let mut notes: Vec<&String> = trace.repeats.iter().flat_map(|r| &r.facts.notes).collect();
     notes.sort();
     notes.dedup();
-    notes.iter().for_each(|note| ui.note(note));
+    for note in notes {
+        ui.note(note);
+    }
     for crash in trace.repeats.iter().flat_map(|r| &r.facts.crashes) {
         ui.warn(format!("process {} was killed by signal {} in {}", crash.pid, crash.signal, crash.place));
     }
