@@ -175,7 +175,7 @@ mod tests {
             let mut jump = |holds: bool| pc += usize::from(if holds { i.jt } else { i.jf });
             match i.code {
                 LOAD_WORD => {
-                    acc = u32::from_le_bytes(data[i.k as usize..i.k as usize + 4].try_into().unwrap())
+                    acc = u32::from_le_bytes(data[i.k as usize..i.k as usize + 4].try_into().unwrap());
                 }
                 AND => acc &= i.k,
                 IF_EQUAL => jump(acc == i.k),
