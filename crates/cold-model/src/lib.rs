@@ -15,6 +15,7 @@ pub mod kernel;
 pub mod known;
 pub mod layout;
 pub mod observed;
+pub mod order;
 pub mod pages;
 pub mod path_text;
 pub mod recording;

@@ -1,7 +1,7 @@
 //! A recording on disk: written crash-safe, read, validated, exported as tables.
 //!
 //! Never analyses. [`schema`] is the one source of tables and columns; [`begin`], [`log`] and [`write()`] make
-//! a recording, [`read()`] opens one. Start reading at [`schema::tables`], then `write.rs`.
+//! a recording, [`read()`] opens one. [`order`] does the same for traced first entries of functions. Start reading at [`schema::tables`], then `write.rs`.
 
 mod columns;
 pub mod error;
@@ -10,6 +10,7 @@ pub mod export;
 pub mod fuzzing;
 pub mod log;
 pub mod manifest;
+pub mod order;
 mod read;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;

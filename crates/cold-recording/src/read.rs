@@ -47,9 +47,10 @@ fn in_file(error: Error, dir: &Path) -> Error {
     }
 }
 
-struct Files<'a> {
-    dir: &'a Path,
-    tables: Tables,
+/// Tables of a directory, as its manifest lists them.
+pub(crate) struct Files<'a> {
+    pub(crate) dir: &'a Path,
+    pub(crate) tables: Tables,
 }
 
 impl Source for Files<'_> {

@@ -172,21 +172,24 @@ pub struct Documented {
     pub columns: Vec<About>,
 }
 
+/// What the documentation says about tables.
+struct Documentation(Vec<Documented>);
+
+impl Visitor for Documentation {
+    fn table<R: 'static>(&mut self, table: &Table<R>, _: &[R]) -> Result<()> {
+        self.0.push(Documented {
+            name: table.name,
+            tiers: table.tiers,
+            doc: table.doc,
+            columns: table.columns.iter().map(|c| c.about).collect(),
+        });
+        Ok(())
+    }
+}
+
 /// Every table, in the documented order.
 pub fn documented() -> Vec<Documented> {
-    struct All(Vec<Documented>);
-    impl Visitor for All {
-        fn table<R: 'static>(&mut self, table: &Table<R>, _: &[R]) -> Result<()> {
-            self.0.push(Documented {
-                name: table.name,
-                tiers: table.tiers,
-                doc: table.doc,
-                columns: table.columns.iter().map(|c| c.about).collect(),
-            });
-            Ok(())
-        }
-    }
-    let mut all = All(Vec::new());
+    let mut all = Documentation(Vec::new());
     // Pushing to a list does not fail.
     let _ = visit(&every_table(), &mut all);
     all.0

@@ -23,7 +23,7 @@ use crate::{Error, Result, columns, log};
 /// Suffix that earlier versions gave to a file that was being written.
 const PARTIAL: &str = "partial";
 /// Files of a recording that is made, whatever the umask.
-const PRIVATE: Ownership = Ownership::Own(0o600);
+pub(crate) const PRIVATE: Ownership = Ownership::Own(0o600);
 
 /// Creates the directory of a recording, for its owner alone, with the manifest as far as it is known. With
 /// `overwrite`, an earlier recording there is replaced; anything else is left alone.
@@ -128,21 +128,33 @@ pub fn write(dir: &Path, recording: &Recording) -> Result<()> {
 
 /// Writes the tables as Parquet files into `dir`, without a manifest: all of them, or none where the disk is full.
 pub(crate) fn put_tables(dir: &Path, recording: &Recording, kind: Ownership) -> Result<Tables> {
-    let mut writer = Files { dir, kind, tables: Tables::new(), open: Vec::new() };
+    let mut writer = Files::new(dir, kind);
     visit(recording, &mut writer)?;
-    for (path, file) in writer.open {
-        file.commit().map_err(Error::io("write", &path))?;
-    }
-    sync(dir)?;
-    Ok(writer.tables)
+    writer.commit()
 }
 
-struct Files<'a> {
+/// Tables on their way to a directory, without names until all of them are written.
+pub(crate) struct Files<'a> {
     dir: &'a Path,
     kind: Ownership,
     tables: Tables,
     /// Written, without names.
     open: Vec<(PathBuf, WholeFile)>,
+}
+
+impl<'a> Files<'a> {
+    pub(crate) fn new(dir: &'a Path, kind: Ownership) -> Self {
+        Self { dir, kind, tables: Tables::new(), open: Vec::new() }
+    }
+
+    /// Gives all of them their names.
+    pub(crate) fn commit(self) -> Result<Tables> {
+        for (path, file) in self.open {
+            file.commit().map_err(Error::io("write", &path))?;
+        }
+        sync(self.dir)?;
+        Ok(self.tables)
+    }
 }
 
 impl Visitor for Files<'_> {
@@ -204,7 +216,7 @@ fn fill(
 }
 
 #[allow(clippy::disallowed_methods, reason = "names of a recording, in the directory of one")]
-fn remove(path: &Path) -> Result<()> {
+pub(crate) fn remove(path: &Path) -> Result<()> {
     match fs::remove_file(path) {
         Err(e) if e.kind() != io::ErrorKind::NotFound => Err(Error::io("remove", path)(e)),
         _ => Ok(()),

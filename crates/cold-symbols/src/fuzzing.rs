@@ -6,10 +6,13 @@ use crate::layout::{Options, read_file};
 use crate::occurs::Occurs;
 use crate::unwind::{Registers, Unwinder};
 
-/// Reads the file at `path` in every way there is: layout with all symbols, names of some frames from
+/// Reads the file at `path` in every way there is: its functions, layout with all symbols, names of some frames from
 /// DWARF, and the unwinding of a stack full of return addresses into it.
 pub fn program(path: &Path) {
     let _ = crate::build_id(path);
+    if let Ok((file, meta)) = cold_sys::open::regular(path, true) {
+        let _ = crate::functions(file, meta, path, &Options { debug_directories: Vec::new() });
+    }
     let Ok(image) = crate::elf::Image::open(path) else { return };
     let Ok(object) = image.parse() else { return };
     let options = Options { debug_directories: Vec::new() };

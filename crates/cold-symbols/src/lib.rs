@@ -2,7 +2,8 @@
 //!
 //! [`layouts`] reads the ELF files that a recording names, provided they still are the recorded ones,
 //! and only what the recording needs of them: symbols on pages that occur, names of frames that occur.
-//! [`needs`] is what a program asks the dynamic loader for. [`unwind::Unwinder`] turns a copied stack into a list of addresses. Every file is untrusted: counts
+//! [`needs`] is what a program asks the dynamic loader for, [`functions()`] where its functions begin.
+//! [`unwind::Unwinder`] turns a copied stack into a list of addresses. Every file is untrusted: counts
 //! and reads are bounded, damage is an [`Error`] or an entry in `Layouts::missing`, never a panic.
 //!
 //! Never downloads anything: separate debug files are taken from this machine or not at all.
@@ -12,6 +13,7 @@ mod demangle;
 mod dynamic;
 mod elf;
 mod error;
+mod functions;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 mod identity;
@@ -23,4 +25,5 @@ pub mod unwind;
 pub use dynamic::{Needs, needs};
 pub use elf::build_id;
 pub use error::Error;
+pub use functions::functions;
 pub use layout::{Options, layouts};

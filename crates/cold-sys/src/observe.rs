@@ -34,6 +34,7 @@
 mod calls;
 mod client;
 mod collect;
+mod entries;
 mod error;
 mod filter;
 mod image;
@@ -44,8 +45,10 @@ mod serve;
 mod signals;
 mod spawn;
 mod tracer;
+mod watch;
 
 pub use client::{Client, HELPER_ARGUMENT, ObserveSpec, Streams};
+pub use entries::FunctionTables;
 pub use error::ObserveError;
 pub use serve::serve;
 

@@ -5,6 +5,7 @@ pub(crate) mod cache;
 pub(crate) mod doctor;
 pub(crate) mod generate;
 pub(crate) mod launch;
+pub(crate) mod layout;
 pub(crate) mod prefetch;
 pub(crate) mod probe;
 pub(crate) mod report;
@@ -39,6 +40,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
         Command::Spawn(args) => spawn::run(&args, ui),
         Command::Cache(args) => cache::run(args, ui),
         Command::Launch(args) => launch::run(&args, ui),
+        Command::Layout(args) => layout::run(&args, ui),
         Command::Prefetch(args) => prefetch::run(args, ui),
         Command::Probe(args) => probe::run(&args, ui),
         Command::Doctor(args) => doctor::run(args, ui),

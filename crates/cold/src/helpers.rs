@@ -1,10 +1,13 @@
 //! `cold` as its own helper process, started with a hidden first argument.
 
 use std::ffi::OsString;
+use std::fs::{File, Metadata};
 use std::os::unix::process::parent_id;
+use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
+use cold_model::order::TracedFile;
 use cold_probe::worker;
 use cold_sys::procfs::ProcFs;
 use cold_sys::{observe, spawn, supervise};
@@ -12,6 +15,17 @@ use cold_sys::{observe, spawn, supervise};
 use crate::exit::{Exit, Failure};
 use crate::leftovers;
 use crate::ui::Ui;
+
+/// The functions of the files that a traced program maps.
+struct Tables;
+
+impl observe::FunctionTables for Tables {
+    fn read(&mut self, file: File, meta: Metadata, path: &Path) -> Result<TracedFile, String> {
+        let options = cold_symbols::Options::default();
+        let read = cold_symbols::functions(file, meta, path, &options).map_err(|e| e.to_string())?;
+        Ok(cold_layout::functions::traced(read, path))
+    }
+}
 
 /// How often a parent that is ending is looked at.
 const PATIENCE: Duration = Duration::from_millis(5);
@@ -35,7 +49,7 @@ pub(crate) fn run(arguments: &[OsString]) -> Option<ExitCode> {
     let failed = if first == supervise::ARGUMENT {
         supervise::serve::serve(rest).err().map(Failure::from)
     } else if first == observe::HELPER_ARGUMENT {
-        observe::serve(rest).err().map(Failure::from)
+        observe::serve(rest, &mut Tables).err().map(Failure::from)
     } else if first == worker::ARGUMENT {
         worker::serve(rest).err().map(Failure::from)
     } else if first == KEEPER {

@@ -1,4 +1,4 @@
-//! docs/formats/recording.md is in step with the schema.
+//! docs/formats/recording.md and order.md are in step with the schema.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -8,11 +8,12 @@ use super::*;
 const BEGIN: &str = "by COLD_BLESS=1 cargo test -p cold-recording -->\n";
 const END: &str = "<!-- end of the generated part -->";
 
-fn generated() -> String {
+fn generated(tables: Vec<Documented>) -> String {
     let mut text = String::new();
-    for table in documented() {
+    for table in tables {
         let Documented { name, tiers, doc, columns } = table;
-        write!(text, "\n### {name}\n\n{doc} Tiers: {tiers}.\n\n").unwrap();
+        let tiers = if tiers.is_empty() { String::new() } else { format!(" Tiers: {tiers}.") };
+        write!(text, "\n### {name}\n\n{doc}{tiers}\n\n").unwrap();
         text.push_str("| column | type | unit | meaning |\n|---|---|---|---|\n");
         for About { name, kind, optional, unit, doc, .. } in columns {
             let null = if optional { ", null" } else { "" };
@@ -32,13 +33,21 @@ fn generated() -> String {
 
 #[test]
 fn the_documentation_lists_every_table_and_column() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats/recording.md");
+    in_step("recording.md", documented());
+    let mut order = Documentation(Vec::new());
+    order.table(&tables::order::FUNCTIONS, &[]).unwrap();
+    order.table(&tables::order::ENTRIES, &[]).unwrap();
+    in_step("order.md", order.0);
+}
+
+fn in_step(file: &str, tables: Vec<Documented>) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/formats").join(file);
     let text = std::fs::read_to_string(&path).unwrap();
     let begin = text.find(BEGIN).unwrap() + BEGIN.len();
     let end = text.find(END).unwrap();
     if std::env::var_os("COLD_BLESS").is_some() {
-        std::fs::write(&path, format!("{}{}{}", &text[..begin], generated(), &text[end..])).unwrap();
+        std::fs::write(&path, format!("{}{}{}", &text[..begin], generated(tables), &text[end..])).unwrap();
         return;
     }
-    assert_eq!(&text[begin..end], generated(), "COLD_BLESS=1 cargo test -p cold-recording writes it");
+    assert_eq!(&text[begin..end], generated(tables), "COLD_BLESS=1 cargo test -p cold-recording writes it");
 }

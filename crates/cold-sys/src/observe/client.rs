@@ -7,6 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use cold_model::observed::ObservedStart;
+use cold_model::order::{Exclude, TracedStart};
 
 use super::error::{ObserveError, Result};
 use super::protocol::{Order, Reply, Request};
@@ -61,6 +62,21 @@ impl Client {
     /// Starts `spec` under a helper process, which is `program` (normally `/proc/self/exe`) called with
     /// [`HELPER_ARGUMENT`]. Returns when the command's program runs.
     pub fn start(program: &OsStr, spec: &ObserveSpec, streams: Streams) -> Result<Self> {
+        Self::begin(program, &Order::Observe(request(spec)), streams)
+    }
+
+    /// The same, but the functions that it enters are followed, except for those that `exclude` means
+    /// ([`super::entries`]); the result comes from [`Client::wait_entries`].
+    pub fn start_entries(
+        program: &OsStr,
+        spec: &ObserveSpec,
+        exclude: &[Exclude],
+        streams: Streams,
+    ) -> Result<Self> {
+        Self::begin(program, &Order::Entries(request(spec), exclude.to_owned()), streams)
+    }
+
+    fn begin(program: &OsStr, order: &Order, streams: Streams) -> Result<Self> {
         let set_up = |command: &mut Command| {
             command.stdin(streams.stdin).stdout(streams.stdout).stderr(streams.stderr);
         };
@@ -68,12 +84,14 @@ impl Client {
         let (helper, channel) = started.map_err(|e| ObserveError::os("start the observing process", &e))?;
         // The pid is filled in below; until then Drop already cleans up on every error.
         let mut client = Self { helper, channel, pid: 0 };
-        let sent = client.channel.send(&Order::Observe(request(spec)));
+        let sent = client.channel.send(order);
         sent.map_err(|e| ObserveError::os("write to the observing process", &e))?;
         match client.reply()? {
             Reply::Started(pid) => client.pid = pid,
             Reply::Failed(e) => return Err(e),
-            Reply::Done(_) => return Err(ObserveError::protocol("a result before a start")),
+            Reply::Done(_) | Reply::Entered(_) => {
+                return Err(ObserveError::protocol("a result before a start"));
+            }
         }
         Ok(client)
     }
@@ -99,6 +117,24 @@ impl Client {
         self.result()
     }
 
+    /// Waits until the whole tree is gone; for what [`Client::start_entries`] began. `poll` is asked now and then
+    /// whether it is to be ended; false ends it.
+    pub fn wait_entries(mut self, mut poll: impl FnMut() -> bool) -> Result<TracedStart> {
+        const LOOK: Duration = Duration::from_millis(50);
+        let mut is_asked = false;
+        while !self.channel.is_readable(Some(LOOK)).unwrap_or(true) {
+            if !is_asked && !poll() {
+                is_asked = true;
+                self.stop();
+            }
+        }
+        match self.reply()? {
+            Reply::Entered(result) => Ok(*result),
+            Reply::Failed(e) => Err(e),
+            Reply::Started(_) | Reply::Done(_) => Err(ObserveError::protocol("another kind of result")),
+        }
+    }
+
     /// The result, if the tree is gone within `limit`. After `Some` or an error nothing more comes.
     pub fn wait_timeout(&mut self, limit: Duration) -> Result<Option<ObservedStart>> {
         // An error is told by the reply, too. An interruption counts as nothing yet.
@@ -112,7 +148,7 @@ impl Client {
         match self.reply()? {
             Reply::Done(result) => Ok(*result),
             Reply::Failed(e) => Err(e),
-            Reply::Started(_) => Err(ObserveError::protocol("a second start")),
+            Reply::Started(_) | Reply::Entered(_) => Err(ObserveError::protocol("another kind of result")),
         }
     }
 

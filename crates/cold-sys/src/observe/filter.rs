@@ -11,24 +11,24 @@ use super::calls::ABIS;
 pub(super) const TAG: u16 = 0xC01D;
 
 // linux/bpf_common.h and linux/seccomp.h.
-const LOAD_WORD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
-const AND: u16 = 0x54; // BPF_ALU | BPF_AND | BPF_K
-const IF_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
-const IF_BITS: u16 = 0x45; // BPF_JMP | BPF_JSET | BPF_K
-const RETURN: u16 = 0x06; // BPF_RET | BPF_K
-const ALLOW: u32 = 0x7fff_0000;
-const TRACE: u32 = 0x7ff0_0000 | TAG as u32;
+pub(super) const LOAD_WORD: u16 = 0x20; // BPF_LD | BPF_W | BPF_ABS
+pub(super) const AND: u16 = 0x54; // BPF_ALU | BPF_AND | BPF_K
+pub(super) const IF_EQUAL: u16 = 0x15; // BPF_JMP | BPF_JEQ | BPF_K
+pub(super) const IF_BITS: u16 = 0x45; // BPF_JMP | BPF_JSET | BPF_K
+pub(super) const RETURN: u16 = 0x06; // BPF_RET | BPF_K
+pub(super) const ALLOW: u32 = 0x7fff_0000;
+pub(super) const TRACE: u32 = 0x7ff0_0000 | TAG as u32;
 // struct seccomp_data: nr, arch, instruction pointer, six arguments of 64 bits.
-const OFFSET_NR: u32 = 0;
-const OFFSET_ARCH: u32 = 4;
-const OFFSET_ARGS: u32 = 16;
+pub(super) const OFFSET_NR: u32 = 0;
+pub(super) const OFFSET_ARCH: u32 = 4;
+pub(super) const OFFSET_ARGS: u32 = 16;
 const AT_EMPTY_PATH: u32 = libc::AT_EMPTY_PATH as u32;
 
-const fn op(code: u16, k: u32) -> sock_filter {
+pub(super) const fn op(code: u16, k: u32) -> sock_filter {
     sock_filter { code, jt: 0, jf: 0, k }
 }
 /// Goes on with the next instruction if the condition holds, else skips `jf`.
-const fn unless_skip(code: u16, k: u32, jf: u8) -> sock_filter {
+pub(super) const fn unless_skip(code: u16, k: u32, jf: u8) -> sock_filter {
     sock_filter { code, jt: 0, jf, k }
 }
 

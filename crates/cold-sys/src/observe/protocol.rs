@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use cold_model::observed::ObservedStart;
+use cold_model::order::{Exclude, TracedStart};
 use cold_model::path_text;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +15,8 @@ use super::error::ObserveError;
 pub(super) enum Order {
     /// Comes first.
     Observe(Request),
+    /// Comes first: follow the functions that are entered, but for these.
+    Entries(Request, Vec<Exclude>),
     /// End the tree now.
     End,
 }
@@ -40,6 +43,8 @@ pub(super) enum Reply {
     Started(i32),
     /// The tree is gone.
     Done(Box<ObservedStart>),
+    /// The tree is gone, and these functions were entered.
+    Entered(Box<TracedStart>),
     /// It did not work; the tree is gone.
     Failed(ObserveError),
 }

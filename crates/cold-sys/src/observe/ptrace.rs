@@ -8,6 +8,9 @@ use std::io;
 /// Result of a request.
 type Result<T> = io::Result<T>;
 
+/// `PTRACE_EVENT_STOP` of linux/ptrace.h; libc exports it for musl only.
+pub(super) const EVENT_STOP: i32 = 128;
+
 /// Follow everything the tree creates, stop at exec, exit and our filter, and kill the whole tree if
 /// the observer dies: a program with our filter but without a tracer gets `ENOSYS` from every open.
 const OPTIONS: libc::c_int = libc::PTRACE_O_TRACESYSGOOD
@@ -19,7 +22,7 @@ const OPTIONS: libc::c_int = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACESECCOMP
     | libc::PTRACE_O_EXITKILL;
 
-fn request(request: libc::c_uint, tid: i32, addr: usize, data: usize) -> Result<i64> {
+pub(super) fn request(request: libc::c_uint, tid: i32, addr: usize, data: usize) -> Result<i64> {
     // SAFETY: all requests made below take integers, or (GETEVENTMSG, GET_SYSCALL_INFO) the address of
     // a live local variable of the type that ptrace(2) documents.
     let r = unsafe { libc::ptrace(request, tid, addr, data) };

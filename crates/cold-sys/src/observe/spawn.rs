@@ -1,4 +1,4 @@
-//! Starting the command under the filter: everything is prepared before `fork`, the child allocates
+//! Starting the command under a filter: everything is prepared before `fork`, the child allocates
 //! nothing.
 
 use std::ffi::OsStr;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::error::{ObserveError, Result};
 use super::protocol::Request;
-use super::{filter, ptrace};
+use super::ptrace;
 use crate::child::{Image, Mask, NO_PROGRAM};
 use crate::error::errno;
 use crate::search;
@@ -37,13 +37,12 @@ pub(super) struct Start {
     pub(super) failure: Option<ObserveError>,
 }
 
-/// Forks, seizes and releases the child.
-pub(super) fn spawn(request: &Request, mask: &Mask) -> Result<Spawned> {
+/// Forks, seizes and releases the child, whose system calls `filter` stops.
+pub(super) fn spawn(request: &Request, mask: &Mask, filter: &[libc::sock_filter]) -> Result<Spawned> {
     let program = find_program(request)?;
     let (argv, env) = (request.argv.iter().map(|a| a.as_bytes()), request.env.iter().map(|e| e.as_bytes()));
     let image = Image::new(&program, request.cwd.first().map(PathBuf::as_path), argv, env);
     let image = image.map_err(|_| ObserveError::Nul)?;
-    let filter = filter::program();
     let (go_reader, mut go) = std::io::pipe().map_err(|e| ObserveError::os("create a pipe", &e))?;
     let (reports, report) = std::io::pipe().map_err(|e| ObserveError::os("create a pipe", &e))?;
     // SAFETY: this process has one thread; the child calls only async-signal-safe functions on memory
@@ -55,7 +54,7 @@ pub(super) fn spawn(request: &Request, mask: &Mask) -> Result<Spawned> {
     if pid == 0 {
         // The child's copy of this end would keep its own wait from ever seeing the parent's death.
         drop(go);
-        child(&image, &filter, mask, &go_reader, &report);
+        child(&image, filter, mask, &go_reader, &report);
     }
     drop((go_reader, report));
     if let Err(e) = ptrace::seize(pid) {

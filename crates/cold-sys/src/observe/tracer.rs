@@ -14,13 +14,13 @@ use cold_model::observed::{How, ObservedStart};
 use super::calls::{self, Call, CallKind, Flags};
 use super::collect::Collector;
 use super::image::{self, Target};
-use super::ptrace::{self, SyscallInfo, Waited};
+use super::ptrace::{self, EVENT_STOP, SyscallInfo, Waited};
+use super::serve::Follower;
+use super::watch::{Act, End};
 use super::{filter, place};
 use crate::procfs::ProcFs;
 use crate::tree;
 
-/// `PTRACE_EVENT_STOP` of linux/ptrace.h; libc exports it for musl only.
-const EVENT_STOP: i32 = 128;
 const SYSCALL_STOP: i32 = libc::SIGTRAP | 0x80;
 /// Results by which the kernel says "this call will be restarted": linux/errno.h.
 const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
@@ -41,17 +41,6 @@ struct Pending {
     args: [u64; 6],
     /// For exec: what the path led to before the memory that holds it was replaced.
     target: Option<Target>,
-}
-
-/// Why the tree is being ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum End {
-    /// The caller has seen enough.
-    Asked,
-    /// The time limit is over.
-    Deadline,
-    /// The caller is gone.
-    Abandoned,
 }
 
 /// Follows one tree.
@@ -90,32 +79,6 @@ impl Tracer {
             vforked_early: HashSet::new(),
             uring: Vec::new(),
         }
-    }
-
-    /// Whether the command's program runs.
-    pub(super) fn has_started(&self) -> bool {
-        self.has_started
-    }
-    /// Keeps a remark for the reader.
-    pub(super) fn note(&mut self, text: String) {
-        self.set.note(text);
-    }
-
-    /// Takes one report and lets its thread run on. Threads that die meanwhile are no error.
-    pub(super) fn handle(&mut self, waited: Waited) -> io::Result<()> {
-        match waited {
-            Waited::Exited(tid, code) => self.gone(tid, Ending::Code(code)),
-            Waited::Killed(tid, signal) => self.gone(tid, Ending::Signal(signal)),
-            Waited::Stopped { tid, signal, event } => {
-                self.known(tid);
-                return match self.stopped(tid, signal, event) {
-                    Err(e) if e.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-                    other => other,
-                };
-            }
-            Waited::Interrupted | Waited::Nothing => {}
-        }
-        Ok(())
     }
 
     fn gone(&mut self, tid: i32, how: Ending) {
@@ -285,19 +248,6 @@ impl Tracer {
         }
     }
 
-    /// Asks every process of the tree to end.
-    pub(super) fn ask_to_end(&mut self, why: End) {
-        self.end.get_or_insert(why);
-        tree::ask_to_end(|_| false);
-    }
-
-    /// Kills every process of the tree; to be repeated until the tree is gone.
-    pub(super) fn kill(&mut self, why: End) {
-        self.end.get_or_insert(why);
-        let n = tree::signal(libc::SIGKILL, |_| false);
-        self.killed_by_force = self.killed_by_force.max(n);
-    }
-
     /// The result, once the tree is gone.
     pub(super) fn finish(self) -> ObservedStart {
         let ending = match self.end {
@@ -308,6 +258,46 @@ impl Tracer {
         result.processes = self.processes;
         result.threads = self.threads;
         result
+    }
+}
+
+impl Follower for Tracer {
+    fn has_started(&self) -> bool {
+        self.has_started
+    }
+
+    fn note(&mut self, text: String) {
+        self.set.note(text);
+    }
+
+    fn handle(&mut self, waited: Waited) -> io::Result<()> {
+        match waited {
+            Waited::Exited(tid, code) => self.gone(tid, Ending::Code(code)),
+            Waited::Killed(tid, signal) => self.gone(tid, Ending::Signal(signal)),
+            Waited::Stopped { tid, signal, event } => {
+                self.known(tid);
+                return match self.stopped(tid, signal, event) {
+                    Err(e) if e.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+                    other => other,
+                };
+            }
+            Waited::Interrupted | Waited::Nothing => {}
+        }
+        Ok(())
+    }
+
+    fn act(&mut self, act: Act) {
+        match act {
+            Act::Ask(why) => {
+                self.end.get_or_insert(why);
+                tree::ask_to_end(|_| false);
+            }
+            Act::Kill(why) => {
+                self.end.get_or_insert(why);
+                let n = tree::signal(libc::SIGKILL, |_| false);
+                self.killed_by_force = self.killed_by_force.max(n);
+            }
+        }
     }
 }
 

@@ -23,6 +23,7 @@ mod input;
 mod install;
 mod interrupted;
 mod launch;
+mod layout;
 mod prefetch;
 mod prefetch_safe;
 mod prefetch_use;

@@ -1,0 +1,15 @@
+//! The order of a program's functions: what functions a file has, in which order starts entered them, and what a
+//! linker is told to place them in that order.
+//!
+//! Pure: it is handed bytes and gives back tables and text. Never opens a file, traces or prints. Every file is
+//! untrusted: counts and names are bounded, damage is an [`Error`] or a shorter table, never a panic. Start reading
+//! at [`functions::Functions`], then [`merge`], [`resolve`], [`write`](mod@write).
+
+mod error;
+pub mod functions;
+pub mod gain;
+pub mod merge;
+pub mod resolve;
+pub mod write;
+
+pub use error::Error;

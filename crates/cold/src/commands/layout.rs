@@ -1,0 +1,39 @@
+//! `cold layout`: the order of a program's functions.
+
+mod order;
+mod trace;
+
+use crate::cli::{EXIT_CODES, TEMPLATE};
+use crate::exit::Outcome;
+use crate::ui::Ui;
+
+/// Flags of `cold layout`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
+#[command(before_help = "Examples:
+  cold layout trace --scenario search -o search.order -- ./rg foo t.txt
+  cold layout trace --scenario version -o version.order -- ./rg --version
+  cold layout order search.order version.order -o rg.txt       for lld: --symbol-ordering-file
+  cold layout order --hold-out version *.order -o rg.txt       what a start gains that it has not seen
+")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    action: Action,
+}
+
+/// What to do.
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Trace the order in which a start enters functions
+    Trace(trace::Args),
+    /// Merge traces into an order file for a linker
+    Order(order::Args),
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
+    match &args.action {
+        Action::Trace(args) => trace::run(args, ui),
+        Action::Order(args) => order::run(args, ui),
+    }
+}
