@@ -16,6 +16,7 @@ mod accesses;
 mod outcome;
 mod picture;
 mod places;
+mod read;
 pub mod sweep;
 #[cfg(test)]
 mod tests;
@@ -36,6 +37,7 @@ use cold_sim::{LinuxVersion, Policy, SimFile};
 use crate::usage::{Usage, Window};
 
 pub use outcome::{Helper, OPENS, Setting, Simulated};
+pub use read::FileRead;
 
 /// `read_ahead_kb` where a recording does not know it: Linux' default.
 const WINDOW: u64 = 128 << 10;
@@ -247,11 +249,14 @@ impl Recorded {
     }
 }
 
-/// Files on disks with touches, and devices whose metadata was read, in order of their numbers.
+/// Files on disks with touches or pages that were asked for, and devices whose metadata was read, in order of their
+/// numbers.
 fn used_files(recording: &Recording, around: bool) -> Vec<FileIdx> {
     let touched = recording.touches.iter().flatten().filter(|t| around || t.kind != TouchKind::FaultAround);
     let metadata = recording.fills.iter().flatten().filter(|f| f.in_tree && f.cause == FillCause::Metadata);
-    let used: BTreeSet<FileIdx> = touched.map(|t| t.file).chain(metadata.map(|f| f.file)).collect();
+    let asked = recording.advice.iter().flatten().filter(|a| accesses::asks(a)).filter_map(|a| a.file);
+    let used: BTreeSet<FileIdx> =
+        touched.map(|t| t.file).chain(metadata.map(|f| f.file)).chain(asked).collect();
     let on_disk = |file: &FileIdx| {
         let kind = recording.files.get(*file as usize).map(|f| f.kind);
         matches!(kind, Some(FileKind::Regular | FileKind::BlockDevice))

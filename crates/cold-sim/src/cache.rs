@@ -133,7 +133,7 @@ impl Cache {
     /// Maps cached pages, and takes pages out of a mapping: what another clock than the simulation's led to.
     pub fn correct_mapped(&mut self, map: MapId, more: &Runs, less: &Runs) {
         if let Some(m) = self.maps.get_mut(&map) {
-            m.forget(less);
+            less.runs().iter().for_each(|run| m.forget(run.start, run.end));
             more.runs().iter().cloned().flatten().for_each(|page| m.map(page));
         }
     }
@@ -178,7 +178,7 @@ impl Cache {
             // Random keeps the window: faults use it all the same.
             Pattern::Random => o.ra.exact = true,
             Pattern::Sequential => (o.ra.exact, o.ra.window) = (false, plain.saturating_mul(2)),
-            Pattern::Normal | Pattern::Huge => (o.ra.exact, o.ra.window) = (false, plain),
+            Pattern::Normal => (o.ra.exact, o.ra.window) = (false, plain),
         }
     }
 
@@ -237,11 +237,18 @@ impl PageCache for Cache {
             Op::Unmap { map } => self.unmap(map),
             Op::WillNeed { open, first, pages } => self.will_need(open, first, pages, reads),
             Op::AdviseOpen { open, pattern } => self.advise_open(open, pattern),
-            Op::AdviseMap { map, pattern } => match self.maps.get_mut(&map) {
-                Some(m) if pattern == Pattern::Huge => m.huge = true,
-                Some(m) => m.pattern = pattern,
-                None => {}
-            },
+            Op::AdviseMap { map, first, pages, advice } => {
+                if let Some(m) = self.maps.get_mut(&map) {
+                    m.advise(first, pages, advice);
+                }
+            }
+            Op::Populate { map, first, pages } => return self.populate(map, first, pages, progress, reads),
+            Op::Forget { map, first, pages } => {
+                if let Some(m) = self.maps.get_mut(&map) {
+                    let (from, to) = m.within(first, pages);
+                    m.forget(from, to);
+                }
+            }
             Op::DontNeed { file, first, pages } => self.dont_need(file, first, pages),
         }
         Access::Done

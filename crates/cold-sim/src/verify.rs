@@ -56,9 +56,13 @@ impl Follower {
     /// the page that was waited for came first; more than nothing, where a read-ahead that nobody waits for was
     /// quick. Then the policy goes on from there, and this is true.
     pub fn timing_alone(&mut self, op: &Op, map: MapId, more: &Runs, less: &Runs) -> bool {
-        let Op::Touch { page, .. } = *op else { return false };
+        let asked = match *op {
+            Op::Touch { page, .. } => Runs::one(page..page.saturating_add(1)),
+            Op::Populate { first, pages, .. } => Runs::one(first..first.saturating_add(pages)),
+            _ => return false,
+        };
         let read = Runs::of(self.reads.iter().map(|r| r.first..r.first.saturating_add(r.pages)).collect());
-        let others = |pages: &Runs| !pages.contains(page) && pages.minus(&read).is_empty();
+        let others = |pages: &Runs| pages.minus(&asked) == *pages && pages.minus(&read).is_empty();
         let timing = others(more) && others(less);
         if timing {
             self.cache.correct_mapped(map, more, less);

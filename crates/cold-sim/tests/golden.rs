@@ -39,7 +39,10 @@ fn follow(document: &Value, files: &[SimFile], policy: Policy, case: usize) -> O
             Op::Read { open, .. } | Op::WillNeed { open, .. } | Op::AdviseOpen { open, .. } => {
                 files_of_opens[open.0 as usize]
             }
-            Op::Touch { map, .. } | Op::AdviseMap { map, .. } => files_of_maps[map.0 as usize],
+            Op::Touch { map, .. }
+            | Op::AdviseMap { map, .. }
+            | Op::Populate { map, .. }
+            | Op::Forget { map, .. } => files_of_maps[map.0 as usize],
             Op::DontNeed { file, .. } => file,
             Op::Unmap { .. } => continue,
         };

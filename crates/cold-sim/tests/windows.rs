@@ -1,6 +1,8 @@
 //! Windows that were seen on kernels or stand in their sources, one by one.
 
-use cold_sim::op::{Access, FileId, MapId, Op, OpenId, PageCache, PageRead, Pattern, Progress};
+use cold_sim::op::{
+    Access, FileId, Huge, MapAdvice, MapId, Op, OpenId, PageCache, PageRead, Pattern, Progress,
+};
 use cold_sim::{Cache, LinuxVersion, Machine, Placed, Policy, SimFile};
 
 const FILE: FileId = FileId(0);
@@ -58,8 +60,12 @@ impl Program {
         self.does(Op::Read { open: OPEN, offset: page * 4096, bytes: pages * 4096 })
     }
 
-    fn told(mut self, pattern: Pattern) -> Self {
-        self.does(Op::AdviseMap { map: MAP, pattern });
+    fn told(self, pattern: Pattern) -> Self {
+        self.says(0, u64::MAX, MapAdvice::Pattern(pattern))
+    }
+
+    fn says(mut self, first: u64, pages: u64, advice: MapAdvice) -> Self {
+        self.does(Op::AdviseMap { map: MAP, first, pages, advice });
         self
     }
 }
@@ -148,12 +154,12 @@ fn a_call_that_asks_for_pages_is_cut_at_the_devices_largest_request() {
 
 #[test]
 fn a_large_advice_reads_aligned_blocks() {
-    let mut program = Program::mapped(MODERN, false).told(Pattern::Huge);
+    let mut program = Program::mapped(MODERN, false).says(0, u64::MAX, MapAdvice::Huge(Huge::Wanted));
     assert_eq!(program.touches(3362), [(3072, 4095)]);
     let single = SimFile { large_folios: false, ..ABOUT };
     let mut without = Program::on(Policy::Linux(LinuxVersion::V6_1), Machine::default(), single);
     without.does(Op::Map { map: MAP, open: OPEN, address: 0, first: 0, pages: 9999, exec: false });
-    without.does(Op::AdviseMap { map: MAP, pattern: Pattern::Huge });
+    let mut without = without.says(0, u64::MAX, MapAdvice::Huge(Huge::Wanted));
     assert_eq!(without.touches(3362), [(3072, 4095)], "in single pages");
 }
 

@@ -10,6 +10,7 @@ use cold_sim::engine::{Costs, Error, Event, Input, Machine, Outcome, Replay, Sta
 use cold_sim::op::{FileId, Op};
 use cold_sim::{Cache, Policy, oracle};
 
+use super::read::{self, FileRead};
 use super::{Recorded, Windows};
 
 /// Event on which the program begins where a helper reads ahead. Recorded events count from 1.
@@ -60,8 +61,8 @@ pub struct Simulated {
     pub stall: Nanos,
     /// Time to ready, or to the end where the recording knows no ready.
     pub time: Nanos,
-    /// Pages of each file that the cache held in the end and not in the beginning.
-    pub read: BTreeMap<FileId, Runs>,
+    /// What was read of each file.
+    pub read: BTreeMap<FileId, FileRead>,
     /// The rest.
     pub outcome: Outcome,
 }
@@ -88,7 +89,6 @@ impl Recorded {
         for (file, first, pages) in &self.cached {
             cache.preload(*file, *first, *pages);
         }
-        let before: Vec<Runs> = self.ids().map(|file| cache.cached_pages(file)).collect();
         let mut disks: Vec<Disk> = (0..self.layout.disks())
             .map(|n| Disk::new(setting.disk.clone(), self.layout.used(n).max(LEAST_DISK), setting.seed))
             .collect();
@@ -103,9 +103,7 @@ impl Recorded {
             }
         };
         let outcome = run(&input(plan.as_deref()), &setting.machine, &mut cache, &mut disks)?;
-        let after = self.ids().map(|file| cache.cached_pages(file));
-        let read: BTreeMap<FileId, Runs> =
-            self.ids().zip(before.iter().zip(after).map(|(old, new)| new.minus(old))).collect();
+        let read = read::by_file(&outcome.filled);
         Ok(Simulated {
             requests: outcome.sent.len() as u64,
             bytes: Bytes(outcome.bytes()),
@@ -123,7 +121,8 @@ impl Recorded {
     }
 
     /// The tasks: the program's first one waits for a helper's gate, and what it asked of Linux ahead
-    /// (`readahead`, `MADV_WILLNEED`) it asks of no other system, nor where a helper knows better.
+    /// (`readahead`, `MADV_WILLNEED`) it asks of no other system, nor where a helper knows better. That also knows which
+    /// pages are populated and never used.
     fn tasks_under(&self, setting: &Setting<'_>) -> Cow<'_, [Task]> {
         let (linux, exact) =
             (matches!(setting.policy, Policy::Linux(_)), matches!(setting.helper, Helper::Exact));
@@ -134,19 +133,23 @@ impl Recorded {
         if let Some(first) = tasks.first_mut().filter(|_| !matches!(setting.helper, Helper::None)) {
             first.start = Start::On(OPENS);
         }
+        let asks = |step: &Step| match step {
+            Step::Access(Op::WillNeed { .. }) => true,
+            Step::Access(Op::Populate { .. }) => exact,
+            _ => false,
+        };
         if !linux || exact {
-            for task in &mut tasks {
-                task.steps.retain(|step| !matches!(step, Step::Access(Op::WillNeed { .. })));
-            }
+            tasks.iter_mut().for_each(|task| task.steps.retain(|step| !asks(step)));
         }
         Cow::Owned(tasks)
     }
 
-    fn unused_pages(&self, read: &BTreeMap<FileId, Runs>) -> u64 {
+    fn unused_pages(&self, read: &BTreeMap<FileId, FileRead>) -> u64 {
         let none = Runs::default();
         let data = read.iter().filter(|(file, _)| !self.is_metadata(**file));
-        let unused =
-            |(file, runs): (&FileId, &Runs)| runs.minus(self.needed.get(file).unwrap_or(&none)).pages();
+        let unused = |(file, read): (&FileId, &FileRead)| {
+            read.pages.minus(self.needed.get(file).unwrap_or(&none)).pages()
+        };
         data.map(unused).fold(0, u64::saturating_add)
     }
 }

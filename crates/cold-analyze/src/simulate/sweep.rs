@@ -11,7 +11,7 @@ use cold_sim::engine::{Error, Kind, Replay, Times};
 use cold_sim::op::FileId;
 use serde::Serialize;
 
-use super::{Helper, Recorded, Setting, Simulated, Windows};
+use super::{FileRead, Helper, Recorded, Setting, Simulated, Windows};
 use crate::usage::Window;
 
 /// Windows of read-ahead that are tried where nobody names some, in KiB.
@@ -206,16 +206,16 @@ impl Recorded {
     }
 
     fn part(&self, simulated: &Simulated, files: &[FileId]) -> Part {
-        let none = Runs::default();
+        let (none, nothing) = (Runs::default(), FileRead::default());
         let mut part = Part { requests: 0, read: Bytes(0), unused: Bytes(0), waited: Nanos(0) };
         for id in files {
-            let read = simulated.read.get(id).unwrap_or(&none);
-            let unused = read.minus(self.needed.get(id).unwrap_or(&none));
-            let bytes = |pages: &Runs| Bytes(pages.pages().saturating_mul(self.page_bytes));
+            let read = simulated.read.get(id).unwrap_or(&nothing);
+            let unused = read.pages.minus(self.needed.get(id).unwrap_or(&none)).pages();
+            let bytes = |pages: u64| Bytes(pages.saturating_mul(self.page_bytes));
             let sums = simulated.outcome.files.get(id.0 as usize).copied().unwrap_or_default();
             part.requests = part.requests.saturating_add(sums.requests);
-            part.read = Bytes(part.read.0.saturating_add(bytes(read).0));
-            part.unused = Bytes(part.unused.0.saturating_add(bytes(&unused).0));
+            part.read = Bytes(part.read.0.saturating_add(bytes(read.all).0));
+            part.unused = Bytes(part.unused.0.saturating_add(bytes(unused).0));
             part.waited = Nanos(part.waited.0.saturating_add(sums.waited_ns));
         }
         part
