@@ -31,13 +31,13 @@ use cold_model::{Bytes, Dev};
 
 use cold_sim::disk::{Bounds, Layout};
 use cold_sim::engine::{Start, Step, Task};
-use cold_sim::op::FileId;
+use cold_sim::op::{FileId, Op};
 use cold_sim::{LinuxVersion, Policy, SimFile};
 
 use crate::usage::{Usage, Window};
 
 pub use outcome::{Helper, OPENS, Setting, Simulated};
-pub use read::FileRead;
+pub use read::{Again, FileRead};
 
 /// `read_ahead_kb` where a recording does not know it: Linux' default.
 const WINDOW: u64 = 128 << 10;
@@ -95,6 +95,9 @@ pub struct Recorded {
     pub page_bytes: u64,
     /// Pages of folios and faults on the recorded machine, with the usual window of faults.
     pub pages: cold_sim::Machine,
+    /// Room for cached pages of the start under all settings, but not of the start as it was recorded; `None`: enough for
+    /// all. No recording tells it.
+    pub memory: Option<Bytes>,
     /// Pages that a fault mapped around itself during the recording.
     fault_around: u64,
     files: Vec<OnDisk>,
@@ -161,9 +164,13 @@ impl Recorded {
         }
         let (setup, accesses) = accesses::of(recording, &ids, window, around);
         let needed = by_file(accesses.iter().filter_map(|found| found.needs));
-        let needed_pages = needed.values().map(Runs::pages).fold(0, u64::saturating_add);
-        if needed_pages > MOST_PAGES {
-            return Err(WhyNot::TooLarge(needed_pages));
+        let populated = accesses.iter().filter_map(|found| match found.op {
+            Op::Populate { pages, .. } => Some(pages),
+            _ => None,
+        });
+        let pages = needed.values().map(Runs::pages).chain(populated).fold(0, u64::saturating_add);
+        if pages > MOST_PAGES {
+            return Err(WhyNot::TooLarge(pages));
         }
         let waits_known = match (&recording.off_cpu, &recording.stalls) {
             (Some(_), _) => WaitsKnown::All,
@@ -202,6 +209,7 @@ impl Recorded {
             pages,
             fault_around: around.map_or(pages.fault_around, |bytes| (bytes / page_bytes).max(1)),
             page_bytes,
+            memory: None,
         })
     }
 

@@ -1,5 +1,6 @@
 //! A page cache under a policy: files, open files and mappings, and what programs do with them.
 
+mod evict;
 mod fault;
 mod read;
 
@@ -10,6 +11,7 @@ use cold_model::pages::Runs;
 use crate::cached::Cached;
 use crate::disk::Layout;
 use crate::linux::{Limits, ReadAhead, Reader};
+use crate::lru::Lru;
 use crate::mapping::Mapping;
 use crate::op::{Access, FileId, MapId, Op, OpenId, PageCache, PageRead, Pattern, Progress, Why};
 use crate::policy::Policy;
@@ -82,6 +84,8 @@ pub struct Cache {
     files: Vec<File>,
     opens: HashMap<OpenId, Opened>,
     maps: HashMap<MapId, Mapping>,
+    /// Who goes first, where there is not room for everything.
+    lru: Option<Lru>,
 }
 
 impl Cache {
@@ -104,7 +108,7 @@ impl Cache {
             maps: Vec::new(),
         };
         let files = files.iter().map(file).collect();
-        Self { policy, machine, files, opens: HashMap::new(), maps: HashMap::new() }
+        Self { policy, machine, files, opens: HashMap::new(), maps: HashMap::new(), lru: None }
     }
 
     /// An empty cache of the files of a layout, which reads exactly what is needed or asked for: nothing around it and
@@ -146,6 +150,9 @@ impl Cache {
             f.cached.add(page, 0, false);
         }
         f.cached.arrive(first, pages);
+        if self.lru.is_some() {
+            (first..end).for_each(|page| self.came(file, page));
+        }
     }
 
     fn open(&mut self, open: OpenId, file: FileId) {
@@ -162,6 +169,7 @@ impl Cache {
     }
 
     fn unmap(&mut self, id: MapId) {
+        self.leaves(id, 0, u64::MAX);
         let Some(mapping) = self.maps.remove(&id) else { return };
         let file = self.opens.get(&mapping.open).and_then(|o| self.files.get_mut(o.file.0 as usize));
         if let Some(file) = file {
@@ -206,6 +214,9 @@ impl Cache {
             let held = |map: &MapId| self.maps.get(map).is_some_and(|m| m.holds(folio.first, folio.end()));
             if inside && f.cached.page(page).ready() && !f.maps.iter().any(held) {
                 f.cached.remove(folio);
+                if let Some(lru) = &mut self.lru {
+                    lru.remove(file, folio);
+                }
             }
         }
     }
@@ -223,10 +234,8 @@ impl Cache {
         };
         Some(Reader { rules: version.rules(), limits, id: o.file, file: &mut f.cached, ra: &mut o.ra, reads })
     }
-}
 
-impl PageCache for Cache {
-    fn access(&mut self, op: &Op, progress: &mut Progress, reads: &mut Vec<PageRead>) -> Access {
+    fn act(&mut self, op: &Op, progress: &mut Progress, reads: &mut Vec<PageRead>) -> Access {
         match *op {
             Op::Touch { map, page, write } => return self.touch(map, page, write, progress, reads),
             Op::Read { open, offset, bytes } => return self.read(open, offset, bytes, progress, reads),
@@ -244,6 +253,7 @@ impl PageCache for Cache {
             }
             Op::Populate { map, first, pages } => return self.populate(map, first, pages, progress, reads),
             Op::Forget { map, first, pages } => {
+                self.leaves(map, first, first.saturating_add(pages));
                 if let Some(m) = self.maps.get_mut(&map) {
                     let (from, to) = m.within(first, pages);
                     m.forget(from, to);
@@ -252,6 +262,17 @@ impl PageCache for Cache {
             Op::DontNeed { file, first, pages } => self.dont_need(file, first, pages),
         }
         Access::Done
+    }
+}
+
+impl PageCache for Cache {
+    fn access(&mut self, op: &Op, progress: &mut Progress, reads: &mut Vec<PageRead>) -> Access {
+        let before = reads.len();
+        let access = self.act(op, progress, reads);
+        if self.lru.is_some() {
+            self.count(op, access, reads.get(before..).unwrap_or_default());
+        }
+        access
     }
 
     fn arrived(&mut self, read: &PageRead) {

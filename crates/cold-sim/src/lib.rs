@@ -16,6 +16,7 @@ pub mod verify;
 mod cache;
 mod cached;
 mod linux;
+mod lru;
 mod mapping;
 mod names;
 mod policy;

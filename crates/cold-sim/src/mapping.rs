@@ -16,6 +16,8 @@ const FILE: u8 = 1;
 const OWN: u8 = 2;
 /// One entry for all pages of a table shows a folio.
 const HUGE: u8 = 3;
+/// The program used the entry since somebody looked.
+const USED: u8 = 0x80;
 
 /// A mapping of a part of a file. Pages are those of the file.
 #[derive(Debug, Clone)]
@@ -114,7 +116,7 @@ impl Mapping {
         // An entry for a whole table cannot show pages of two mappings.
         for edge in [from, to] {
             let cut = self.said.iter().any(|(first, _)| *first == edge);
-            if cut && self.entries.get(edge) == HUGE && self.table(edge).0 != edge {
+            if cut && self.entry(edge) == HUGE && self.table(edge).0 != edge {
                 self.split(edge);
             }
         }
@@ -138,8 +140,44 @@ impl Mapping {
     /// Touching it needs no fault.
     #[inline]
     pub(crate) fn mapped(&self, page: u64, write: bool) -> bool {
-        let entry = self.entries.get(page);
+        let entry = self.entry(page);
         entry == OWN || (entry != 0 && !write)
+    }
+
+    /// What is mapped at a page.
+    #[inline]
+    fn entry(&self, page: u64) -> u8 {
+        self.entries.get(page) & !USED
+    }
+
+    /// The program used a page that is mapped.
+    pub(crate) fn touched(&mut self, page: u64) {
+        if self.filled(page) {
+            self.entries.set(page, self.entries.get(page) | USED);
+        }
+    }
+
+    /// Whether something of the file in `from..to` was used since the last look.
+    pub(crate) fn take_used(&mut self, from: u64, to: u64) -> bool {
+        let (mut at, mut used) = (from, false);
+        while let Some(page) = self.entries.first_set(at, to) {
+            let entry = self.entry(page);
+            used |= entry != OWN && self.entries.get(page) != entry;
+            self.entries.set(page, entry);
+            at = page.saturating_add(1);
+        }
+        used
+    }
+
+    /// A folio is no longer cached. Copies stay.
+    pub(crate) fn evicted(&mut self, folio: Folio) {
+        let (mut at, to) = self.within(folio.first, folio.pages);
+        while let Some(page) = self.entries.first_set(at, to) {
+            if self.entry(page) != OWN {
+                self.forget(page, page.saturating_add(1));
+            }
+            at = page.saturating_add(1);
+        }
     }
 
     /// Something is mapped at the page.
@@ -151,7 +189,7 @@ impl Mapping {
     pub(crate) fn holds(&self, from: u64, to: u64) -> bool {
         let mut at = from;
         while let Some(page) = self.entries.first_set(at, to) {
-            if self.entries.get(page) != OWN {
+            if self.entry(page) != OWN {
                 return true;
             }
             at = page + 1;
@@ -161,16 +199,17 @@ impl Mapping {
 
     /// The pages that show the cached page.
     pub(crate) fn file_pages(&self) -> Runs {
-        self.entries.runs(|entry| entry == FILE || entry == HUGE)
+        self.entries.runs(|entry| matches!(entry & !USED, FILE | HUGE))
     }
 
+    /// What is mapped around a fault counts as used, too (not so on arm64).
     pub(crate) fn map(&mut self, page: u64) {
-        self.entries.set(page, FILE);
+        self.entries.set(page, FILE | USED);
     }
 
     /// Maps a folio that has a whole page table's pages by one entry.
     pub(crate) fn map_huge(&mut self, folio: Folio) {
-        (folio.first..folio.end()).for_each(|page| self.entries.set(page, HUGE));
+        (folio.first..folio.end()).for_each(|page| self.entries.set(page, HUGE | USED));
     }
 
     pub(crate) fn copied(&mut self, page: u64) {
@@ -185,7 +224,7 @@ impl Mapping {
     /// A write to a page that the cache's page is mapped at. Whether the copy is made of it; where one entry maps
     /// a whole table, that goes, and the write faults.
     pub(crate) fn written(&mut self, page: u64) -> bool {
-        let huge = self.entries.get(page) == HUGE;
+        let huge = self.entry(page) == HUGE;
         if huge {
             self.split(page);
         } else {
@@ -205,7 +244,7 @@ impl Mapping {
         let mut at = from;
         while let Some(page) = self.entries.first_set(at, to) {
             at = page.saturating_add(1);
-            if self.entries.get(page) == HUGE {
+            if self.entry(page) == HUGE {
                 self.split(page);
             } else {
                 self.entries.set(page, 0);

@@ -204,6 +204,8 @@ pub enum Access {
         /// The page.
         page: u64,
     },
+    /// It goes on, but what it has asked for is sent first. Do it again with the same progress.
+    GoesOn,
 }
 
 /// Where an access goes on after it waited. Of a new access: the default.

@@ -10,7 +10,7 @@ use cold_sim::engine::{Costs, Error, Event, Input, Machine, Outcome, Replay, Sta
 use cold_sim::op::{FileId, Op};
 use cold_sim::{Cache, Policy, oracle};
 
-use super::read::{self, FileRead};
+use super::read::{self, Again, FileRead};
 use super::{Recorded, Windows};
 
 /// Event on which the program begins where a helper reads ahead. Recorded events count from 1.
@@ -46,6 +46,8 @@ pub struct Setting<'a> {
     pub helper: Helper<'a>,
     /// Processors, at least one, and what reading costs them.
     pub machine: Machine,
+    /// Room for cached pages; `None`: enough for all.
+    pub memory: Option<Bytes>,
 }
 
 /// A simulated start.
@@ -55,8 +57,10 @@ pub struct Simulated {
     pub requests: u64,
     /// Bytes of all requests.
     pub bytes: Bytes,
-    /// Bytes of file pages that were read and that nothing needed.
+    /// Bytes of file pages that were read and that nothing needed, each page once.
     pub unused: Bytes,
+    /// Pages read more than once.
+    pub again: Again,
     /// Waiting for storage on the chain of tasks that the time to ready hung on.
     pub stall: Nanos,
     /// Time to ready, or to the end where the recording knows no ready.
@@ -86,6 +90,9 @@ impl Recorded {
         let files = self.files(setting.policy, setting.windows);
         let mut cache =
             if exact { Cache::exact(&self.layout) } else { Cache::new(setting.policy, pages, &files) };
+        if let Some(memory) = setting.memory {
+            cache = cache.with_room(memory.0 / self.page_bytes);
+        }
         for (file, first, pages) in &self.cached {
             cache.preload(*file, *first, *pages);
         }
@@ -107,6 +114,7 @@ impl Recorded {
         Ok(Simulated {
             requests: outcome.sent.len() as u64,
             bytes: Bytes(outcome.bytes()),
+            again: Again::of(&read, self.page_bytes),
             unused: Bytes(self.unused_pages(&read).saturating_mul(self.page_bytes)),
             stall: Nanos(outcome.path.storage()),
             time: Nanos(outcome.time_ns),

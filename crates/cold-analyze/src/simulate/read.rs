@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use cold_model::Bytes;
 use cold_model::pages::{Range, Runs};
 use cold_sim::engine::Filled;
 use cold_sim::op::FileId;
@@ -39,6 +40,23 @@ impl FileRead {
             }
         }
         Self { pages: Runs::of(runs), again: Runs::of(again), all }
+    }
+}
+
+/// Pages that a start read more than once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Again {
+    /// So many pages.
+    pub pages: u64,
+    /// Bytes that were read a second time and later.
+    pub bytes: Bytes,
+}
+
+impl Again {
+    pub(super) fn of(read: &BTreeMap<FileId, FileRead>, page_bytes: u64) -> Self {
+        let sum = |pages: fn(&FileRead) -> u64| read.values().map(pages).fold(0, u64::saturating_add);
+        let bytes = sum(FileRead::reread).saturating_mul(page_bytes);
+        Self { pages: sum(|read| read.again.pages()), bytes: Bytes(bytes) }
     }
 }
 

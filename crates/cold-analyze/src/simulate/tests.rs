@@ -486,6 +486,30 @@ fn a_simulated_start_is_drawn_as_a_recording_of_its_reads_and_waits() {
 }
 
 #[test]
+fn pages_that_there_is_no_room_for_are_read_again() {
+    let mut r = empty();
+    let file = r.file("/data", 400 * 4096);
+    r.manifest.ready = Some(Known::Value(ms(1000)));
+    for n in 0..800 {
+        r.touch(10 + n, file, n % 400..n % 400 + 1, TouchKind::Read);
+    }
+    r.fill(5, file, 0..400, FillCause::BufferedRead);
+    let mut start = Recorded::of(&r).unwrap();
+    let choice = sweep::Choice { policy: Policy::Nothing, ..start.today() };
+    let row = |start: &Recorded| start.sweep(&[choice], &Model::default(), None, &[], |_| {}).unwrap()[1];
+    let none = Again::default();
+    assert_eq!((row(&start).read, row(&start).again), (Bytes(400 * 4096), none));
+    start.memory = Some(Bytes(500 * 4096));
+    assert_eq!(row(&start).again, none);
+    // Each page goes before it is read again.
+    start.memory = Some(Bytes(200 * 4096));
+    let all = Again { pages: 400, bytes: Bytes(400 * 4096) };
+    assert_eq!((row(&start).read, row(&start).again, row(&start).unused), (Bytes(800 * 4096), all, Bytes(0)));
+    // What was recorded had the room that it had.
+    assert_eq!(start.as_recorded(&Model::default()).unwrap().again, none);
+}
+
+#[test]
 fn files_of_any_size_are_simulated_but_not_read_whole() {
     let mut r = recording();
     for bytes in [u64::MAX, 1 << 50] {

@@ -46,15 +46,20 @@ impl Cache {
         progress: &mut Progress,
         reads: &mut Vec<PageRead>,
     ) -> Access {
-        let Some((from, to)) = self.maps.get(&map).map(|m| m.within(first, pages)) else {
-            return Access::Done;
-        };
+        let Some(mapping) = self.maps.get(&map) else { return Access::Done };
+        let (from, to) = mapping.within(first, pages);
+        let file = self.opens.get(&mapping.open).and_then(|o| self.files.get(o.file.0 as usize));
+        let to = to.min(file.map_or(0, |f| f.cached.pages));
         for page in from.saturating_add(progress.copied)..to {
-            let waits = self.touch(map, page, false, progress, reads);
-            if waits != Access::Done {
-                return waits;
+            let before = reads.len();
+            let access = self.touch(map, page, false, progress, reads);
+            if access != Access::Done {
+                return access;
             }
             *progress = Progress { copied: progress.copied.saturating_add(1), retried: false };
+            if reads.len() > before {
+                return Access::GoesOn;
+            }
         }
         Access::Done
     }

@@ -88,6 +88,7 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
     let mut start = start.map_err(|why| {
         Failure::from(why).hint("record the start again: sudo cold trace --exact-need -- COMMAND")
     })?;
+    start.memory = args.memory;
     let plan = args.plan.as_ref().map(|name| plans::named(&args.store.store()?, name)).transpose()?;
     let asked = plan.map(|listed| cold_prefetch::predict::asked(&listed.plan, &recording, &mut start));
     let mut choices = choices(args, &start);

@@ -52,6 +52,13 @@ fn a_recording_from_elsewhere_is_simulated_by_anybody_on_the_disks_that_are_name
         let today = &told["disks"][disk]["rows"][0];
         assert_eq!((&today["ratio"], &today["reader"]), (&Value::from(1.0), &Value::from("kernel")));
     }
+    // Each page is needed once: little room changes nothing.
+    assert_eq!(told["memory_bytes"], Value::Null);
+    let little = document(&place, &["r.cold", "--disk", "fast", "--policy", "nothing", "--memory", "1Mi"]);
+    assert_eq!(
+        (&little["memory_bytes"], row(&little, 0, |r| r["policy"] == "nothing")["reread_bytes"].as_u64()),
+        (&Value::from(1 << 20), Some(0))
+    );
     // Three moves of heads take longer than none.
     let time = |disk: usize| row(&told, disk, |r| r["policy"] == "nothing")["time_ns"].as_u64().unwrap();
     assert!(time(0) > time(1) + 3_000_000, "{} and {}", time(0), time(1));
@@ -78,6 +85,7 @@ fn wrong_usage_says_what_there_is() {
         (&["simulate", "r.cold", "--disk", "floppy"], "sata-ssd"),
         (&["simulate", "r.cold", "--read-ahead-kb", "8..4"], "no range"),
         (&["simulate", "r.cold", "--html", "no/where.html"], "no directory"),
+        (&["simulate", "r.cold", "--memory", "4Ki"], "1Mi"),
         (&["simulate", "r.cold", "--disk", "measured"], "not on this machine"),
         // Three requests tell nothing of a disk.
         (&["simulate", "r.cold"], "--disk"),

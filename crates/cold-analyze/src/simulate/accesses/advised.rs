@@ -29,16 +29,7 @@ pub(super) fn add(handles: &mut Handles<'_>, window: Window, out: &mut Vec<Found
         if let (Op::AdviseOpen { .. }, Some(file)) = (op, a.file) {
             told.entry((a.pid, file)).or_insert(a.at);
         }
-        let found = |op| Found { at: a.at.0, tid: a.tid, op, needs: None };
-        match op {
-            // Page by page: what one asks for is sent before the next one is touched.
-            Op::Populate { map, first, pages } => {
-                let each =
-                    (first..first.saturating_add(pages)).map(|first| Op::Populate { map, first, pages: 1 });
-                out.extend(each.map(found));
-            }
-            op => out.push(found(op)),
-        }
+        out.push(Found { at: a.at.0, tid: a.tid, op, needs: None });
     }
     // Who opens such a file again has another open file, of which nothing was said.
     for l in recording.lookups.iter().flatten().filter(|l| l.kind == LookupKind::Open && l.result >= 0) {

@@ -22,7 +22,7 @@ impl<C: PageCache + ?Sized> Engine<'_, C> {
                     self.done(task, *op);
                     Ok(true)
                 }
-                Access::Waits { .. } => {
+                Access::Waits { .. } | Access::GoesOn => {
                     of.own = false;
                     self.then(slot, task, *op, then)
                 }
@@ -54,7 +54,7 @@ impl<C: PageCache + ?Sized> Engine<'_, C> {
             Access::Waits { file, page } => self.reads.iter().any(|r| {
                 r.file == file && r.why != Why::Advice && page >= r.first && page - r.first < r.pages
             }),
-            Access::Done => false,
+            Access::Done | Access::GoesOn => false,
         };
         let disks = &self.disks;
         let bounds = |disk: usize| disks.get(disk).map_or_else(Bounds::default, |d| d.model().request);
@@ -118,8 +118,12 @@ impl<C: PageCache + ?Sized> Engine<'_, C> {
     pub(super) fn then(&mut self, slot: usize, task: usize, op: Op, then: Access) -> Result<bool, Error> {
         let of = &mut self.tasks[task];
         let Access::Waits { file, page } = then else {
-            of.phase = Phase::Next;
-            self.done(task, op);
+            if then == Access::GoesOn {
+                of.phase = Phase::Again(op);
+            } else {
+                of.phase = Phase::Next;
+                self.done(task, op);
+            }
             return Ok(true);
         };
         of.phase = Phase::Again(op);

@@ -56,6 +56,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PLAN", conflicts_with = "verify", help_heading = "Settings")]
     pub(crate) plan: Option<String>,
 
+    /// Room for cached pages of files, where there is not enough for all: 64Mi
+    #[arg(long, value_name = "SIZE", value_parser = memory, conflicts_with = "verify", help_heading = "Settings")]
+    pub(crate) memory: Option<Bytes>,
+
     #[command(flatten)]
     pub(crate) store: StorePlace,
 
@@ -116,6 +120,13 @@ pub(crate) enum Place {
 /// Windows in the order given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Windows(pub(crate) Vec<Bytes>);
+
+fn memory(text: &str) -> Result<Bytes, String> {
+    match crate::values::count(text) {
+        Some(n) if (1 << 20..=1 << 40).contains(&n) => Ok(Bytes(n)),
+        _ => Err("not a size from 1Mi to 1024Gi (like 64Mi)".to_owned()),
+    }
+}
 
 fn policy(text: &str) -> Result<Named, String> {
     if text == "exact" {
