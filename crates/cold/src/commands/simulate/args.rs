@@ -14,8 +14,8 @@ Policies:   linux-5.10, 6.1, 6.12, 6.16, 6.17, 6.18 (each with linux-), linux-7,
             aligned:PAGES, centred:PAGES, whole, nothing, and exact: a helper that reads exactly
             what is needed, in its order.
 Disks:      recorded (fitted to the recording's own requests), measured (this machine's, as
-            cold probe device finds it), hdd, sata-ssd, cloud, fast, nvme, optane, emmc, gp2,
-            hp97560, laptop-1993.
+            cold probe device finds it), hdd, sata-ssd, cloud, fast, nvme, optane, emmc, ufs,
+            gp2, hp97560, laptop-1993.
 Exit codes: 0 shown and written; 1 failed; 2 wrong usage; 3 --verify: this kernel follows none
             of the policies; 4 --verify: others disturbed every try; 130 interrupted.";
 
