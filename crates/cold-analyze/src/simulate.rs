@@ -94,7 +94,7 @@ pub struct Recorded {
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Pages of folios and faults on the recorded machine, with the usual window of faults.
-    pub pages: cold_sim::Machine,
+    pub paging: cold_sim::Paging,
     /// Room for cached pages of the start under all settings, but not of the start as it was recorded; `None`: enough for
     /// all. No recording tells it.
     pub memory: Option<Bytes>,
@@ -185,7 +185,7 @@ impl Recorded {
         }
         let bytes = places::bytes(recording, &names, page_bytes);
         let machine = &recording.manifest.machine;
-        let pages = cold_sim::Machine::of(page_bytes, machine.architecture == "aarch64");
+        let paging = cold_sim::Paging::of(page_bytes, machine.architecture == "aarch64");
         let around = recording.manifest.fault_around.value().map(|b| b.0);
         let version = LinuxVersion::of_release(&recording.manifest.machine.kernel);
         let (layout, disks) = places::of(recording, &names, &bytes, page_bytes);
@@ -206,8 +206,8 @@ impl Recorded {
                 .collect(),
             names,
             needed,
-            pages,
-            fault_around: around.map_or(pages.fault_around, |bytes| (bytes / page_bytes).max(1)),
+            paging,
+            fault_around: around.map_or(paging.fault_around, |bytes| (bytes / page_bytes).max(1)),
             page_bytes,
             memory: None,
         })

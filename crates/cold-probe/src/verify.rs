@@ -106,7 +106,7 @@ fn one_case(ground: &Ground, policies: &[Policy], effort: Effort, case: u64) -> 
     let mut player = Player::new(ground);
     let mut followers: Vec<_> = policies
         .iter()
-        .map(|p| (Follower::new(*p, ground.machine, &ground.files(*p)), Outcome::default()))
+        .map(|p| (Follower::new(*p, ground.paging, &ground.files(*p)), Outcome::default()))
         .collect();
     let mut before = vec![Runs::default(); ground.subjects.len()];
     let workload = ground.workload(effort.seed, case);

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use cold_sim::op::{Access, FileId, MapId, Op, OpenId, PageCache, PageRead, Progress};
-use cold_sim::{Cache, LinuxVersion, Machine, Policy, SimFile};
+use cold_sim::{Cache, LinuxVersion, Paging, Policy, SimFile};
 use cold_stats::Pcg;
 use cold_sys::mapped::{MapKind, MappedFile};
 use cold_sys::procfs::ProcFs;
@@ -61,7 +61,7 @@ fn places(name: &str) -> impl Iterator<Item = u64> {
 fn modelled(name: &str, about: SimFile, room: u64) -> u64 {
     let release = ProcFs::default().sysctl("kernel.osrelease").unwrap();
     let policy = Policy::Linux(LinuxVersion::of_release(release.trim()));
-    let mut cache = Cache::new(policy, Machine::default(), &[about]).with_room(room);
+    let mut cache = Cache::new(policy, Paging::default(), &[about]).with_room(room);
     let (open, map, file) = (OpenId(0), MapId(0), FileId(0));
     let mut read = 0;
     let mut does = |op: Op| {
@@ -80,9 +80,10 @@ fn modelled(name: &str, about: SimFile, room: u64) -> u64 {
     does(Op::Open { open, file });
     does(Op::Map { map, open, address: 1 << 20, first: 0, pages: PAGES, exec: false });
     for page in places(name) {
-        does(match is_mapped(name) {
-            true => Op::Touch { map, page, write: false },
-            false => Op::Read { open, offset: page * PAGE, bytes: 4 * PAGE },
+        does(if is_mapped(name) {
+            Op::Touch { map, page, write: false }
+        } else {
+            Op::Read { open, offset: page * PAGE, bytes: 4 * PAGE }
         });
     }
     read
@@ -185,7 +186,7 @@ mod root {
                 let (kernel, room) = measured(name, &path, &journal);
                 let model = modelled(name, about, room);
                 let ratio = model as f64 / kernel as f64;
-                let mib = |pages: u64| pages * PAGE >> 20;
+                let mib = |pages: u64| (pages * PAGE) >> 20;
                 println!("| {name} | {} | {} | {} | {ratio:.3} |", mib(room), mib(kernel), mib(model));
                 // A larger cache reads everything once.
                 assert!(kernel > PAGES / 4 && room < LIMIT / PAGE, "{name}: no pressure");

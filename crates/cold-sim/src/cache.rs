@@ -32,9 +32,9 @@ pub struct SimFile {
 /// No device is asked for more pages at once, whatever a recording says: 4 GiB of 4 KiB.
 const MOST_PAGES: u64 = 1 << 20;
 
-/// What all files share.
+/// What all files share: how a machine maps and caches pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Machine {
+pub struct Paging {
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Pages that a fault maps around itself (`fault_around_bytes`).
@@ -45,7 +45,7 @@ pub struct Machine {
     pub max_order: u32,
 }
 
-impl Machine {
+impl Paging {
     /// What Linux does with pages of a size; `arm64` wants code in folios of 64 KiB.
     pub fn of(page_bytes: u64, arm64: bool) -> Self {
         const AROUND: u64 = 64 << 10;
@@ -57,7 +57,7 @@ impl Machine {
     }
 }
 
-impl Default for Machine {
+impl Default for Paging {
     /// x86-64.
     fn default() -> Self {
         Self::of(4096, false)
@@ -80,7 +80,7 @@ struct Opened {
 /// A page cache under a policy.
 pub struct Cache {
     policy: Policy,
-    machine: Machine,
+    paging: Paging,
     files: Vec<File>,
     opens: HashMap<OpenId, Opened>,
     maps: HashMap<MapId, Mapping>,
@@ -90,13 +90,13 @@ pub struct Cache {
 
 impl Cache {
     /// An empty cache of these files.
-    pub fn new(policy: Policy, machine: Machine, files: &[SimFile]) -> Self {
-        let page_bytes = machine.page_bytes.max(1);
-        let machine = Machine {
+    pub fn new(policy: Policy, paging: Paging, files: &[SimFile]) -> Self {
+        let page_bytes = paging.page_bytes.max(1);
+        let paging = Paging {
             page_bytes,
-            fault_around: machine.fault_around.max(1),
-            exec_order: machine.exec_order.min(15),
-            max_order: machine.max_order.min(15),
+            fault_around: paging.fault_around.max(1),
+            exec_order: paging.exec_order.min(15),
+            max_order: paging.max_order.min(15),
         };
         let file = |about: &SimFile| File {
             about: SimFile {
@@ -108,20 +108,20 @@ impl Cache {
             maps: Vec::new(),
         };
         let files = files.iter().map(file).collect();
-        Self { policy, machine, files, opens: HashMap::new(), maps: HashMap::new(), lru: None }
+        Self { policy, paging, files, opens: HashMap::new(), maps: HashMap::new(), lru: None }
     }
 
     /// An empty cache of the files of a layout, which reads exactly what is needed or asked for: nothing around it and
     /// nothing ahead.
     pub fn exact(layout: &Layout) -> Self {
-        let machine = Machine::of(layout.page_bytes(), false);
+        let paging = Paging::of(layout.page_bytes(), false);
         let file = |n: usize| SimFile {
             bytes: layout.pages(FileId(n as u32)).saturating_mul(layout.page_bytes()),
             window_pages: 0,
             io_pages: MOST_PAGES,
             large_folios: false,
         };
-        Self::new(Policy::Nothing, machine, &(0..layout.files()).map(file).collect::<Vec<_>>())
+        Self::new(Policy::Nothing, paging, &(0..layout.files()).map(file).collect::<Vec<_>>())
     }
 
     /// The pages of a file that are in the cache and readable.
@@ -227,10 +227,10 @@ impl Cache {
         let o = self.opens.get_mut(&open)?;
         let f = self.files.get_mut(o.file.0 as usize)?;
         let limits = Limits {
-            page_bytes: self.machine.page_bytes,
+            page_bytes: self.paging.page_bytes,
             io_pages: f.about.io_pages,
-            max_order: if f.about.large_folios { self.machine.max_order } else { 0 },
-            exec_order: self.machine.exec_order,
+            max_order: if f.about.large_folios { self.paging.max_order } else { 0 },
+            exec_order: self.paging.exec_order,
         };
         Some(Reader { rules: version.rules(), limits, id: o.file, file: &mut f.cached, ra: &mut o.ra, reads })
     }

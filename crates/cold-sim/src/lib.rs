@@ -22,7 +22,7 @@ mod names;
 mod policy;
 mod sparse;
 
-pub use cache::{Cache, Machine, SimFile};
+pub use cache::{Cache, Paging, SimFile};
 pub use linux::LinuxVersion;
 pub use names::Names;
 pub use policy::{Placed, Policy};

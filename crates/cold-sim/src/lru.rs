@@ -112,7 +112,10 @@ impl Lru {
         if self.places.contains_key(&key) {
             return;
         }
-        let then = (folio.first..folio.end()).filter_map(|page| self.evicted.remove(&(file, page))).last();
+        let mut then = None;
+        for page in folio.first..folio.end() {
+            then = self.evicted.remove(&(file, page)).or(then);
+        }
         let active = then.is_some_and(|then| self.age.saturating_sub(then) <= self.active.pages);
         if active {
             self.age = self.age.saturating_add(folio.pages);

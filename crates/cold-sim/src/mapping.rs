@@ -320,6 +320,7 @@ mod tests {
 
     #[test]
     fn what_is_said_of_a_part_divides_a_mapping_until_the_same_is_said_of_all() {
+        use Pattern::{Normal, Random};
         let mut map = Mapping::new(OpenId(0), 0, 100, 100, true);
         let random = MapAdvice::Pattern(Pattern::Random);
         map.advise(120, 30, random);
@@ -330,7 +331,6 @@ mod tests {
                 (part.first, part.end, part.pattern, part.huge)
             })
         };
-        use Pattern::{Normal, Random};
         assert_eq!(
             parts(&map),
             [

@@ -9,7 +9,7 @@ mod workload;
 use cold_model::pages::Runs;
 
 use crate::op::{Access, FileId, MapId, Op, PageCache, PageRead, Progress};
-use crate::{Cache, Machine, Policy, SimFile};
+use crate::{Cache, Paging, Policy, SimFile};
 
 pub use judge::{Difference, Outcome, Seen, What};
 pub use workload::Workload;
@@ -26,8 +26,8 @@ pub struct Follower {
 
 impl Follower {
     /// With an empty cache.
-    pub fn new(policy: Policy, machine: Machine, files: &[SimFile]) -> Self {
-        Self { policy, cache: Cache::new(policy, machine, files), reads: Vec::new() }
+    pub fn new(policy: Policy, paging: Paging, files: &[SimFile]) -> Self {
+        Self { policy, cache: Cache::new(policy, paging, files), reads: Vec::new() }
     }
 
     /// The policy.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use cold_sim::op::{Access, FileId, MapAdvice, Op, PageCache, PageRead, Pattern, Progress};
 use cold_sim::verify::Workload;
-use cold_sim::{Cache, Machine, Policy, SimFile};
+use cold_sim::{Cache, Paging, Policy, SimFile};
 use proptest::prelude::*;
 
 /// Pages that were asked for and did not come yet.
@@ -18,7 +18,7 @@ impl InFlight {
 }
 
 fn check(policy: Policy, files: &[SimFile], seed: u64, newest_first: bool) -> Result<(), TestCaseError> {
-    let mut cache = Cache::new(policy, Machine::default(), files);
+    let mut cache = Cache::new(policy, Paging::default(), files);
     let mut flying = InFlight::default();
     // Present or in flight, by what was read and dropped alone.
     let mut there: HashSet<(FileId, u64)> = HashSet::new();
@@ -107,7 +107,7 @@ proptest! {
     ) {
         let sizes = [3 << 20, (700 << 10) + 1, 5, 4096];
         let files = sizes.map(|bytes| SimFile { bytes, window_pages: 32, io_pages: 320, large_folios });
-        let new = || Cache::new(policy, Machine::default(), &files);
+        let new = || Cache::new(policy, Paging::default(), &files);
         let (reads, most) = all_reads(&mut new(), &files, seed);
         let (same, _) = all_reads(&mut new().with_room(1 << 20), &files, seed);
         prop_assert_eq!(&reads, &same);
@@ -125,7 +125,7 @@ fn numbers_at_their_limits_are_no_accident() {
     let file = SimFile { bytes: u64::MAX, window_pages: u64::MAX, io_pages: 64, large_folios: true };
     let small = SimFile { bytes: 0, window_pages: 32, io_pages: 0, large_folios: false };
     for policy in Policy::ALL.into_iter().filter(|p| *p != Policy::Whole) {
-        let mut cache = Cache::new(policy, Machine::default(), &[file, small]).with_room(1);
+        let mut cache = Cache::new(policy, Paging::default(), &[file, small]).with_room(1);
         let (open, map) = (cold_sim::op::OpenId(0), cold_sim::op::MapId(0));
         let last = u64::MAX / 4096;
         let ops = [

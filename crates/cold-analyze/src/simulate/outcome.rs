@@ -84,8 +84,8 @@ impl Recorded {
     pub fn simulate(&self, setting: &Setting<'_>) -> Result<Simulated, Error> {
         let exact = matches!(setting.helper, Helper::Exact);
         let pages = match setting.windows {
-            Windows::Recorded => cold_sim::Machine { fault_around: self.fault_around, ..self.pages },
-            Windows::Usual | Windows::Of(_) => self.pages,
+            Windows::Recorded => cold_sim::Paging { fault_around: self.fault_around, ..self.paging },
+            Windows::Usual | Windows::Of(_) => self.paging,
         };
         let files = self.files(setting.policy, setting.windows);
         let mut cache =

@@ -10,7 +10,7 @@ use super::*;
 use cold_sim::disk::{Disk, Model};
 use cold_sim::engine::{Costs, Input, Kind, Machine, Outcome, run};
 use cold_sim::op::{MapAdvice, MapId, Op, OpenId, Pattern};
-use cold_sim::{Cache, Machine as Pages};
+use cold_sim::{Cache, Paging};
 
 const MS: u64 = 1_000_000;
 
@@ -40,7 +40,7 @@ fn thread(r: &mut Recording, tid: u32, pid: u32, at: u64) {
 /// Simulated on a disk whose reads take `latency` ms each, on as many processors as are wanted.
 fn simulated(start: &Recorded, latency: u64) -> Outcome {
     let mut cache =
-        Cache::new(Policy::Nothing, Pages::default(), &start.files(Policy::Nothing, Windows::Usual));
+        Cache::new(Policy::Nothing, Paging::default(), &start.files(Policy::Nothing, Windows::Usual));
     for (file, first, pages) in &start.cached {
         cache.preload(*file, *first, *pages);
     }

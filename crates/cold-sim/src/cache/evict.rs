@@ -92,7 +92,7 @@ impl Cache {
         let mut looks = lru.pages().saturating_mul(4);
         let mut freed = 0_u64;
         while freed < target && looks > 0 {
-            let fewer = lru.wants_fewer_active(self.machine.page_bytes);
+            let fewer = lru.wants_fewer_active(self.paging.page_bytes);
             let mut left = if fewer { lru.active_share(BATCH) } else { 0 };
             while left > 0
                 && let Some((file, folio)) = lru.oldest(true)

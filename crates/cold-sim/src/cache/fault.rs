@@ -122,7 +122,7 @@ impl Cache {
 
     /// Maps what is ready around the page; whether the page itself is mapped now.
     fn mapped_around(&mut self, fault: Fault, rules: &Rules) -> bool {
-        let window = self.machine.fault_around;
+        let window = self.paging.fault_around;
         let (Some(mapping), Some(f)) = (self.maps.get_mut(&fault.map), self.files.get(fault.file.0 as usize))
         else {
             return false;

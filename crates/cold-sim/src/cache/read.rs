@@ -19,7 +19,7 @@ impl Cache {
         let Some(o) = self.opens.get(&open) else { return Access::Done };
         let file = o.file;
         let Some(f) = self.files.get(file.0 as usize) else { return Access::Done };
-        let page_bytes = self.machine.page_bytes;
+        let page_bytes = self.paging.page_bytes;
         let asked_end = offset.saturating_add(bytes);
         let end = asked_end.min(f.about.bytes);
         loop {
