@@ -2,6 +2,8 @@
 //! `COLD_VERIFY_CASES`, `COLD_VERIFY_OPERATIONS`, `COLD_VERIFY_SEED`, `COLD_VERIFY_DIR`.
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stdout)] // the lints know only functions marked as tests
 
+use std::sync::{Mutex, PoisonError};
+
 use cold_journal::Journal;
 use cold_probe::Error;
 use cold_probe::subject::ProbeTarget;
@@ -12,12 +14,16 @@ use cold_sys::procfs::ProcFs;
 /// The last is aligned to a page, the others are not.
 const BYTES: [u64; 5] = [(4 << 20) + 100, 700 << 10, (40 << 10) + 1, 4096, 16 << 20];
 
+/// Mappings lie where the operations say: two series at once would be in each other's way.
+static ALONE: Mutex<()> = Mutex::new(());
+
 fn number(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)
 }
 
 /// Compares; `None` where the directory lies on no disk. Once more where somebody sets the disk meanwhile.
 fn compared(policies: &[Policy], cases: u64, by_parts: bool) -> Option<Verified> {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let place = std::env::var("COLD_VERIFY_DIR").unwrap_or_else(|_| "/var/tmp".to_owned());
     let effort = Effort {
         cases: number("COLD_VERIFY_CASES", cases),

@@ -68,6 +68,8 @@ impl<C: PageCache + ?Sized> Engine<'_, C> {
         let ns = made.saturating_add(pages.saturating_mul(costs.page_ns));
         let of = &mut self.tasks[task];
         of.own = own;
+        // It got further: a read or what is populated may wait for many pages, one after another.
+        of.fruitless = 0;
         of.pending = requests.into();
         of.phase = Phase::Sending(op, then);
         if ns == 0 {
