@@ -16,6 +16,7 @@ mod accesses;
 mod outcome;
 mod picture;
 mod places;
+mod read;
 pub mod sweep;
 #[cfg(test)]
 mod tests;
@@ -31,7 +32,7 @@ use cold_model::{Bytes, Dev};
 
 use cold_sim::disk::{Bounds, Layout};
 use cold_sim::engine::{Costs, Start, Step, Task};
-use cold_sim::op::FileId;
+use cold_sim::op::{FileId, Op};
 use cold_sim::{LinuxVersion, Policy, SimFile};
 
 use crate::usage::{Usage, Window};
@@ -39,6 +40,7 @@ use crate::usage::{Usage, Window};
 pub use warm::{NotWarm, Warmed};
 
 pub use outcome::{Helper, OPENS, Setting, Simulated};
+pub use read::{Again, FileRead};
 
 /// `read_ahead_kb` where a recording does not know it: Linux' default.
 const WINDOW: u64 = 128 << 10;
@@ -95,7 +97,10 @@ pub struct Recorded {
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Pages of folios and faults on the recorded machine, with the usual window of faults.
-    pub pages: cold_sim::Machine,
+    pub paging: cold_sim::Paging,
+    /// Room for cached pages of the start under all settings, but not of the start as it was recorded; `None`: enough for
+    /// all. No recording tells it.
+    pub memory: Option<Bytes>,
     /// Pages that a fault mapped around itself during the recording.
     fault_around: u64,
     /// CPU time that reading takes.
@@ -164,9 +169,13 @@ impl Recorded {
         }
         let (setup, accesses) = accesses::of(recording, &ids, window, around);
         let needed = by_file(accesses.iter().filter_map(|found| found.needs));
-        let needed_pages = needed.values().map(Runs::pages).fold(0, u64::saturating_add);
-        if needed_pages > MOST_PAGES {
-            return Err(WhyNot::TooLarge(needed_pages));
+        let populated = accesses.iter().filter_map(|found| match found.op {
+            Op::Populate { pages, .. } => Some(pages),
+            _ => None,
+        });
+        let pages = needed.values().map(Runs::pages).chain(populated).fold(0, u64::saturating_add);
+        if pages > MOST_PAGES {
+            return Err(WhyNot::TooLarge(pages));
         }
         let waits_known = match (&recording.off_cpu, &recording.stalls) {
             (Some(_), _) => WaitsKnown::All,
@@ -181,7 +190,7 @@ impl Recorded {
         }
         let bytes = places::bytes(recording, &names, page_bytes);
         let machine = &recording.manifest.machine;
-        let pages = cold_sim::Machine::of(page_bytes, machine.architecture == "aarch64");
+        let paging = cold_sim::Paging::of(page_bytes, machine.architecture == "aarch64");
         let around = recording.manifest.fault_around.value().map(|b| b.0);
         let version = LinuxVersion::of_release(&recording.manifest.machine.kernel);
         let (layout, disks) = places::of(recording, &names, &bytes, page_bytes);
@@ -203,9 +212,10 @@ impl Recorded {
                 .collect(),
             names,
             needed,
-            pages,
-            fault_around: around.map_or(pages.fault_around, |bytes| (bytes / page_bytes).max(1)),
+            paging,
+            fault_around: around.map_or(paging.fault_around, |bytes| (bytes / page_bytes).max(1)),
             page_bytes,
+            memory: None,
         })
     }
 
@@ -253,11 +263,14 @@ impl Recorded {
     }
 }
 
-/// Files on disks with touches, and devices whose metadata was read, in order of their numbers.
+/// Files on disks with touches or pages that were asked for, and devices whose metadata was read, in order of their
+/// numbers.
 fn used_files(recording: &Recording, around: bool) -> Vec<FileIdx> {
     let touched = recording.touches.iter().flatten().filter(|t| around || t.kind != TouchKind::FaultAround);
     let metadata = recording.fills.iter().flatten().filter(|f| f.in_tree && f.cause == FillCause::Metadata);
-    let used: BTreeSet<FileIdx> = touched.map(|t| t.file).chain(metadata.map(|f| f.file)).collect();
+    let asked = recording.advice.iter().flatten().filter(|a| accesses::asks(a)).filter_map(|a| a.file);
+    let used: BTreeSet<FileIdx> =
+        touched.map(|t| t.file).chain(metadata.map(|f| f.file)).chain(asked).collect();
     let on_disk = |file: &FileIdx| {
         let kind = recording.files.get(*file as usize).map(|f| f.kind);
         matches!(kind, Some(FileKind::Regular | FileKind::BlockDevice))

@@ -93,7 +93,8 @@ impl<'a> Rehearsal<'a> {
 
     fn time(&self, start: &Recorded, policy: Policy, helper: Helper<'_>) -> Result<Nanos, WhyNot> {
         let machine = start.machine();
-        let setting = Setting { policy, windows: Windows::Usual, disk: &self.disk, seed: 0, helper, machine };
+        let (windows, memory) = (Windows::Usual, None);
+        let setting = Setting { policy, windows, disk: &self.disk, seed: 0, helper, machine, memory };
         Ok(start.simulate(&setting)?.time)
     }
 }

@@ -26,6 +26,8 @@ pub struct Effort {
     pub operations: u64,
     /// Chooses the operations.
     pub seed: u64,
+    /// With advice on parts of mappings ([`Workload::by_parts`](cold_sim::verify::Workload::by_parts)).
+    pub by_parts: bool,
 }
 
 /// How far the kernel did what a policy says.
@@ -104,10 +106,11 @@ fn one_case(ground: &Ground, policies: &[Policy], effort: Effort, case: u64) -> 
     let mut player = Player::new(ground);
     let mut followers: Vec<_> = policies
         .iter()
-        .map(|p| (Follower::new(*p, ground.machine, &ground.files(*p)), Outcome::default()))
+        .map(|p| (Follower::new(*p, ground.paging, &ground.files(*p)), Outcome::default()))
         .collect();
     let mut before = vec![Runs::default(); ground.subjects.len()];
     let workload = ground.workload(effort.seed, case);
+    let workload = if effort.by_parts { workload.by_parts() } else { workload };
     for (at, op) in (0..effort.operations).zip(workload) {
         player.play(&op)?;
         for (follower, _) in followers.iter_mut().filter(|(_, outcome)| outcome.difference.is_none()) {

@@ -4,14 +4,14 @@
 use std::time::Instant;
 
 use cold_sim::op::{Access, FileId, MapId, Op, OpenId, PageCache, Progress};
-use cold_sim::{Cache, LinuxVersion, Machine, Policy, SimFile};
+use cold_sim::{Cache, LinuxVersion, Paging, Policy, SimFile};
 
 const PAGES: u64 = 40_000;
 const TOUCHES: u64 = 20_000_000;
 
 fn main() {
     let about = SimFile { bytes: PAGES << 12, window_pages: 32, io_pages: 1024, large_folios: true };
-    let mut cache = Cache::new(Policy::Linux(LinuxVersion::V6_18), Machine::default(), &[about; 4]);
+    let mut cache = Cache::new(Policy::Linux(LinuxVersion::V6_18), Paging::default(), &[about; 4]);
     let mut reads = Vec::new();
     for n in 0..4 {
         let (open, map) = (OpenId(n), MapId(n));

@@ -1,5 +1,6 @@
 //! A page cache under a policy: files, open files and mappings, and what programs do with them.
 
+mod evict;
 mod fault;
 mod read;
 
@@ -10,6 +11,7 @@ use cold_model::pages::Runs;
 use crate::cached::Cached;
 use crate::disk::Layout;
 use crate::linux::{Limits, ReadAhead, Reader};
+use crate::lru::Lru;
 use crate::mapping::Mapping;
 use crate::op::{Access, FileId, MapId, Op, OpenId, PageCache, PageRead, Pattern, Progress, Why};
 use crate::policy::Policy;
@@ -30,9 +32,9 @@ pub struct SimFile {
 /// No device is asked for more pages at once, whatever a recording says: 4 GiB of 4 KiB.
 const MOST_PAGES: u64 = 1 << 20;
 
-/// What all files share.
+/// What all files share: how a machine maps and caches pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Machine {
+pub struct Paging {
     /// Bytes of a page.
     pub page_bytes: u64,
     /// Pages that a fault maps around itself (`fault_around_bytes`).
@@ -43,7 +45,7 @@ pub struct Machine {
     pub max_order: u32,
 }
 
-impl Machine {
+impl Paging {
     /// What Linux does with pages of a size; `arm64` wants code in folios of 64 KiB.
     pub fn of(page_bytes: u64, arm64: bool) -> Self {
         const AROUND: u64 = 64 << 10;
@@ -55,7 +57,7 @@ impl Machine {
     }
 }
 
-impl Default for Machine {
+impl Default for Paging {
     /// x86-64.
     fn default() -> Self {
         Self::of(4096, false)
@@ -78,21 +80,23 @@ struct Opened {
 /// A page cache under a policy.
 pub struct Cache {
     policy: Policy,
-    machine: Machine,
+    paging: Paging,
     files: Vec<File>,
     opens: HashMap<OpenId, Opened>,
     maps: HashMap<MapId, Mapping>,
+    /// Who goes first, where there is not room for everything.
+    lru: Option<Lru>,
 }
 
 impl Cache {
     /// An empty cache of these files.
-    pub fn new(policy: Policy, machine: Machine, files: &[SimFile]) -> Self {
-        let page_bytes = machine.page_bytes.max(1);
-        let machine = Machine {
+    pub fn new(policy: Policy, paging: Paging, files: &[SimFile]) -> Self {
+        let page_bytes = paging.page_bytes.max(1);
+        let paging = Paging {
             page_bytes,
-            fault_around: machine.fault_around.max(1),
-            exec_order: machine.exec_order.min(15),
-            max_order: machine.max_order.min(15),
+            fault_around: paging.fault_around.max(1),
+            exec_order: paging.exec_order.min(15),
+            max_order: paging.max_order.min(15),
         };
         let file = |about: &SimFile| File {
             about: SimFile {
@@ -104,20 +108,20 @@ impl Cache {
             maps: Vec::new(),
         };
         let files = files.iter().map(file).collect();
-        Self { policy, machine, files, opens: HashMap::new(), maps: HashMap::new() }
+        Self { policy, paging, files, opens: HashMap::new(), maps: HashMap::new(), lru: None }
     }
 
     /// An empty cache of the files of a layout, which reads exactly what is needed or asked for: nothing around it and
     /// nothing ahead.
     pub fn exact(layout: &Layout) -> Self {
-        let machine = Machine::of(layout.page_bytes(), false);
+        let paging = Paging::of(layout.page_bytes(), false);
         let file = |n: usize| SimFile {
             bytes: layout.pages(FileId(n as u32)).saturating_mul(layout.page_bytes()),
             window_pages: 0,
             io_pages: MOST_PAGES,
             large_folios: false,
         };
-        Self::new(Policy::Nothing, machine, &(0..layout.files()).map(file).collect::<Vec<_>>())
+        Self::new(Policy::Nothing, paging, &(0..layout.files()).map(file).collect::<Vec<_>>())
     }
 
     /// The pages of a file that are in the cache and readable.
@@ -133,7 +137,7 @@ impl Cache {
     /// Maps cached pages, and takes pages out of a mapping: what another clock than the simulation's led to.
     pub fn correct_mapped(&mut self, map: MapId, more: &Runs, less: &Runs) {
         if let Some(m) = self.maps.get_mut(&map) {
-            m.forget(less);
+            less.runs().iter().for_each(|run| m.forget(run.start, run.end));
             more.runs().iter().cloned().flatten().for_each(|page| m.map(page));
         }
     }
@@ -146,6 +150,9 @@ impl Cache {
             f.cached.add(page, 0, false);
         }
         f.cached.arrive(first, pages);
+        if self.lru.is_some() {
+            (first..end).for_each(|page| self.came(file, page));
+        }
     }
 
     fn open(&mut self, open: OpenId, file: FileId) {
@@ -162,6 +169,7 @@ impl Cache {
     }
 
     fn unmap(&mut self, id: MapId) {
+        self.leaves(id, 0, u64::MAX);
         let Some(mapping) = self.maps.remove(&id) else { return };
         let file = self.opens.get(&mapping.open).and_then(|o| self.files.get_mut(o.file.0 as usize));
         if let Some(file) = file {
@@ -178,7 +186,7 @@ impl Cache {
             // Random keeps the window: faults use it all the same.
             Pattern::Random => o.ra.exact = true,
             Pattern::Sequential => (o.ra.exact, o.ra.window) = (false, plain.saturating_mul(2)),
-            Pattern::Normal | Pattern::Huge => (o.ra.exact, o.ra.window) = (false, plain),
+            Pattern::Normal => (o.ra.exact, o.ra.window) = (false, plain),
         }
     }
 
@@ -206,6 +214,9 @@ impl Cache {
             let held = |map: &MapId| self.maps.get(map).is_some_and(|m| m.holds(folio.first, folio.end()));
             if inside && f.cached.page(page).ready() && !f.maps.iter().any(held) {
                 f.cached.remove(folio);
+                if let Some(lru) = &mut self.lru {
+                    lru.remove(file, folio);
+                }
             }
         }
     }
@@ -216,17 +227,15 @@ impl Cache {
         let o = self.opens.get_mut(&open)?;
         let f = self.files.get_mut(o.file.0 as usize)?;
         let limits = Limits {
-            page_bytes: self.machine.page_bytes,
+            page_bytes: self.paging.page_bytes,
             io_pages: f.about.io_pages,
-            max_order: if f.about.large_folios { self.machine.max_order } else { 0 },
-            exec_order: self.machine.exec_order,
+            max_order: if f.about.large_folios { self.paging.max_order } else { 0 },
+            exec_order: self.paging.exec_order,
         };
         Some(Reader { rules: version.rules(), limits, id: o.file, file: &mut f.cached, ra: &mut o.ra, reads })
     }
-}
 
-impl PageCache for Cache {
-    fn access(&mut self, op: &Op, progress: &mut Progress, reads: &mut Vec<PageRead>) -> Access {
+    fn act(&mut self, op: &Op, progress: &mut Progress, reads: &mut Vec<PageRead>) -> Access {
         match *op {
             Op::Touch { map, page, write } => return self.touch(map, page, write, progress, reads),
             Op::Read { open, offset, bytes } => return self.read(open, offset, bytes, progress, reads),
@@ -237,14 +246,33 @@ impl PageCache for Cache {
             Op::Unmap { map } => self.unmap(map),
             Op::WillNeed { open, first, pages } => self.will_need(open, first, pages, reads),
             Op::AdviseOpen { open, pattern } => self.advise_open(open, pattern),
-            Op::AdviseMap { map, pattern } => match self.maps.get_mut(&map) {
-                Some(m) if pattern == Pattern::Huge => m.huge = true,
-                Some(m) => m.pattern = pattern,
-                None => {}
-            },
+            Op::AdviseMap { map, first, pages, advice } => {
+                if let Some(m) = self.maps.get_mut(&map) {
+                    m.advise(first, pages, advice);
+                }
+            }
+            Op::Populate { map, first, pages } => return self.populate(map, first, pages, progress, reads),
+            Op::Forget { map, first, pages } => {
+                self.leaves(map, first, first.saturating_add(pages));
+                if let Some(m) = self.maps.get_mut(&map) {
+                    let (from, to) = m.within(first, pages);
+                    m.forget(from, to);
+                }
+            }
             Op::DontNeed { file, first, pages } => self.dont_need(file, first, pages),
         }
         Access::Done
+    }
+}
+
+impl PageCache for Cache {
+    fn access(&mut self, op: &Op, progress: &mut Progress, reads: &mut Vec<PageRead>) -> Access {
+        let before = reads.len();
+        let access = self.act(op, progress, reads);
+        if self.lru.is_some() {
+            self.count(op, access, reads.get(before..).unwrap_or_default());
+        }
+        access
     }
 
     fn arrived(&mut self, read: &PageRead) {

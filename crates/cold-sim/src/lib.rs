@@ -17,12 +17,13 @@ pub mod verify;
 mod cache;
 mod cached;
 mod linux;
+mod lru;
 mod mapping;
 mod names;
 mod policy;
 mod sparse;
 
-pub use cache::{Cache, Machine, SimFile};
+pub use cache::{Cache, Paging, SimFile};
 pub use linux::LinuxVersion;
 pub use names::Names;
 pub use policy::{Placed, Policy};

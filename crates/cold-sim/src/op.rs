@@ -24,8 +24,27 @@ pub enum Pattern {
     Sequential,
     /// `MADV_RANDOM`, `POSIX_FADV_RANDOM`.
     Random,
-    /// `MADV_HUGEPAGE`; of a mapping only.
-    Huge,
+}
+
+/// Whether huge pages are wanted in a mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Huge {
+    /// Nobody said.
+    #[default]
+    Untold,
+    /// `MADV_HUGEPAGE`.
+    Wanted,
+    /// `MADV_NOHUGEPAGE`.
+    Unwanted,
+}
+
+/// What a program says of a part of a mapping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MapAdvice {
+    /// How it will be accessed.
+    Pattern(Pattern),
+    /// Whether huge pages are wanted. The pattern stays.
+    Huge(Huge),
 }
 
 /// One thing a program does.
@@ -92,12 +111,35 @@ pub enum Op {
         /// Its pattern from now on.
         pattern: Pattern,
     },
-    /// Tells the pattern of a mapping.
+    /// Says something of a part of a mapping, which from then on is a mapping of its own to the kernel: read-around of
+    /// code and what is mapped around a fault end there.
     AdviseMap {
         /// The mapping.
         map: MapId,
-        /// Its pattern from now on.
-        pattern: Pattern,
+        /// First page of the file.
+        first: u64,
+        /// Pages; what lies outside of the mapping is left out.
+        pages: u64,
+        /// What is said.
+        advice: MapAdvice,
+    },
+    /// Touches all pages of a part of a mapping, in order (`MADV_POPULATE_READ`, `MAP_POPULATE`).
+    Populate {
+        /// The mapping.
+        map: MapId,
+        /// First page of the file.
+        first: u64,
+        /// Pages.
+        pages: u64,
+    },
+    /// Takes pages out of a mapping, which stay in the cache: the next touch is a fault (`MADV_DONTNEED`).
+    Forget {
+        /// The mapping.
+        map: MapId,
+        /// First page of the file.
+        first: u64,
+        /// Pages.
+        pages: u64,
     },
     /// Drops clean pages that nobody maps (`POSIX_FADV_DONTNEED`).
     DontNeed {
@@ -162,12 +204,14 @@ pub enum Access {
         /// The page.
         page: u64,
     },
+    /// It goes on, but what it has asked for is sent first. Do it again with the same progress.
+    GoesOn,
 }
 
 /// Where an access goes on after it waited. Of a new access: the default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Progress {
-    /// Bytes that a read has copied.
+    /// Bytes that a read has copied; pages that were populated.
     pub copied: u64,
     /// The fault is a retry: the kernel counts and decides nothing a second time.
     pub retried: bool,

@@ -9,7 +9,7 @@ mod workload;
 use cold_model::pages::Runs;
 
 use crate::op::{Access, FileId, MapId, Op, PageCache, PageRead, Progress};
-use crate::{Cache, Machine, Policy, SimFile};
+use crate::{Cache, Paging, Policy, SimFile};
 
 pub use judge::{Difference, Outcome, Seen, What};
 pub use workload::Workload;
@@ -26,8 +26,8 @@ pub struct Follower {
 
 impl Follower {
     /// With an empty cache.
-    pub fn new(policy: Policy, machine: Machine, files: &[SimFile]) -> Self {
-        Self { policy, cache: Cache::new(policy, machine, files), reads: Vec::new() }
+    pub fn new(policy: Policy, paging: Paging, files: &[SimFile]) -> Self {
+        Self { policy, cache: Cache::new(policy, paging, files), reads: Vec::new() }
     }
 
     /// The policy.
@@ -56,9 +56,13 @@ impl Follower {
     /// the page that was waited for came first; more than nothing, where a read-ahead that nobody waits for was
     /// quick. Then the policy goes on from there, and this is true.
     pub fn timing_alone(&mut self, op: &Op, map: MapId, more: &Runs, less: &Runs) -> bool {
-        let Op::Touch { page, .. } = *op else { return false };
+        let asked = match *op {
+            Op::Touch { page, .. } => Runs::one(page..page.saturating_add(1)),
+            Op::Populate { first, pages, .. } => Runs::one(first..first.saturating_add(pages)),
+            _ => return false,
+        };
         let read = Runs::of(self.reads.iter().map(|r| r.first..r.first.saturating_add(r.pages)).collect());
-        let others = |pages: &Runs| !pages.contains(page) && pages.minus(&read).is_empty();
+        let others = |pages: &Runs| pages.minus(&asked) == *pages && pages.minus(&read).is_empty();
         let timing = others(more) && others(less);
         if timing {
             self.cache.correct_mapped(map, more, less);

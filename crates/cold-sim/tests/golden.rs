@@ -5,7 +5,7 @@
 use cold_model::pages::Runs;
 use cold_sim::op::{FileId, MapId, Op};
 use cold_sim::verify::{Follower, Outcome, Seen, Workload};
-use cold_sim::{LinuxVersion, Machine, Policy, SimFile};
+use cold_sim::{LinuxVersion, Paging, Policy, SimFile};
 use serde_json::Value;
 
 fn number(document: &Value, name: &str) -> u64 {
@@ -19,7 +19,7 @@ fn runs(pairs: &Value) -> Runs {
 
 /// One series; `None` where a page went away that nobody of us dropped.
 fn follow(document: &Value, files: &[SimFile], policy: Policy, case: usize) -> Option<Outcome> {
-    let mut follower = Follower::new(policy, Machine::default(), files);
+    let mut follower = Follower::new(policy, Paging::default(), files);
     let mut outcome = Outcome::default();
     let mut cached = vec![Runs::default(); files.len()];
     let (mut files_of_opens, mut files_of_maps) = (Vec::<FileId>::new(), Vec::<FileId>::new());
@@ -39,7 +39,10 @@ fn follow(document: &Value, files: &[SimFile], policy: Policy, case: usize) -> O
             Op::Read { open, .. } | Op::WillNeed { open, .. } | Op::AdviseOpen { open, .. } => {
                 files_of_opens[open.0 as usize]
             }
-            Op::Touch { map, .. } | Op::AdviseMap { map, .. } => files_of_maps[map.0 as usize],
+            Op::Touch { map, .. }
+            | Op::AdviseMap { map, .. }
+            | Op::Populate { map, .. }
+            | Op::Forget { map, .. } => files_of_maps[map.0 as usize],
             Op::DontNeed { file, .. } => file,
             Op::Unmap { .. } => continue,
         };

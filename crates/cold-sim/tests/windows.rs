@@ -1,7 +1,9 @@
 //! Windows that were seen on kernels or stand in their sources, one by one.
 
-use cold_sim::op::{Access, FileId, MapId, Op, OpenId, PageCache, PageRead, Pattern, Progress};
-use cold_sim::{Cache, LinuxVersion, Machine, Placed, Policy, SimFile};
+use cold_sim::op::{
+    Access, FileId, Huge, MapAdvice, MapId, Op, OpenId, PageCache, PageRead, Pattern, Progress,
+};
+use cold_sim::{Cache, LinuxVersion, Paging, Placed, Policy, SimFile};
 
 const FILE: FileId = FileId(0);
 const OPEN: OpenId = OpenId(0);
@@ -15,15 +17,15 @@ struct Program {
 }
 
 impl Program {
-    fn on(policy: Policy, machine: Machine, about: SimFile) -> Self {
-        let mut cache = Cache::new(policy, machine, &[about]);
+    fn on(policy: Policy, paging: Paging, about: SimFile) -> Self {
+        let mut cache = Cache::new(policy, paging, &[about]);
         let open = Op::Open { open: OPEN, file: FILE };
         cache.access(&open, &mut Progress::default(), &mut Vec::new());
         Self { cache }
     }
 
     fn new(policy: Policy) -> Self {
-        Self::on(policy, Machine::default(), ABOUT)
+        Self::on(policy, Paging::default(), ABOUT)
     }
 
     /// With the whole file mapped.
@@ -58,8 +60,12 @@ impl Program {
         self.does(Op::Read { open: OPEN, offset: page * 4096, bytes: pages * 4096 })
     }
 
-    fn told(mut self, pattern: Pattern) -> Self {
-        self.does(Op::AdviseMap { map: MAP, pattern });
+    fn told(self, pattern: Pattern) -> Self {
+        self.says(0, u64::MAX, MapAdvice::Pattern(pattern))
+    }
+
+    fn says(mut self, first: u64, pages: u64, advice: MapAdvice) -> Self {
+        self.does(Op::AdviseMap { map: MAP, first, pages, advice });
         self
     }
 }
@@ -90,8 +96,8 @@ fn code_is_read_inside_its_mapping_in_folios_of_the_processors_size() {
     let mut x86 = Program::new(MODERN);
     x86.does(Op::Map { map: MAP, open: OPEN, address: 0, first: 490, pages: 20, exec: true });
     assert_eq!(x86.touches(500), [(500, 509)]);
-    let machine = Machine { exec_order: 4, ..Machine::default() };
-    let mut arm = Program::on(MODERN, machine, ABOUT);
+    let paging = Paging { exec_order: 4, ..Paging::default() };
+    let mut arm = Program::on(MODERN, paging, ABOUT);
     arm.does(Op::Map { map: MAP, open: OPEN, address: 0, first: 490, pages: 1000, exec: true });
     assert_eq!(arm.touches(500), [(496, 527)]);
     assert_eq!(arm.touches(492), [(490, 495)], "not before the mapping, not what is there");
@@ -138,7 +144,7 @@ fn windows_of_reads_grow_and_end_at_folios() {
 fn a_call_that_asks_for_pages_is_cut_at_the_devices_largest_request() {
     let asked = |about, pages| -> u64 {
         let reads =
-            Program::on(MODERN, Machine::default(), about).does(Op::WillNeed { open: OPEN, first: 0, pages });
+            Program::on(MODERN, Paging::default(), about).does(Op::WillNeed { open: OPEN, first: 0, pages });
         reads.iter().map(|(first, last)| last - first + 1).sum()
     };
     assert_eq!(asked(ABOUT, 4000), 1024);
@@ -148,12 +154,12 @@ fn a_call_that_asks_for_pages_is_cut_at_the_devices_largest_request() {
 
 #[test]
 fn a_large_advice_reads_aligned_blocks() {
-    let mut program = Program::mapped(MODERN, false).told(Pattern::Huge);
+    let mut program = Program::mapped(MODERN, false).says(0, u64::MAX, MapAdvice::Huge(Huge::Wanted));
     assert_eq!(program.touches(3362), [(3072, 4095)]);
     let single = SimFile { large_folios: false, ..ABOUT };
-    let mut without = Program::on(Policy::Linux(LinuxVersion::V6_1), Machine::default(), single);
+    let mut without = Program::on(Policy::Linux(LinuxVersion::V6_1), Paging::default(), single);
     without.does(Op::Map { map: MAP, open: OPEN, address: 0, first: 0, pages: 9999, exec: false });
-    without.does(Op::AdviseMap { map: MAP, pattern: Pattern::Huge });
+    let mut without = without.says(0, u64::MAX, MapAdvice::Huge(Huge::Wanted));
     assert_eq!(without.touches(3362), [(3072, 4095)], "in single pages");
 }
 
@@ -191,7 +197,7 @@ fn the_simplest_policies() {
 fn nothing_is_read_behind_the_end_of_a_file() {
     let about = SimFile { bytes: (5 << 12) + 1, ..ABOUT };
     for policy in Policy::ALL {
-        let mut program = Program::on(policy, Machine::default(), about);
+        let mut program = Program::on(policy, Paging::default(), about);
         program.does(Op::Map { map: MAP, open: OPEN, address: 0, first: 0, pages: 100, exec: false });
         assert!(program.touches(6).is_empty(), "{policy:?}");
         let reads = program.touches(5);

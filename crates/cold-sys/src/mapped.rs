@@ -36,6 +36,8 @@ pub enum MapAdvice {
     Normal,
     /// Read in huge pages.
     Huge,
+    /// Not in huge pages.
+    NotHuge,
     /// No read-around, and touched pages are evicted first.
     Random,
     /// Read ahead only, and touched pages are evicted first.
@@ -44,6 +46,8 @@ pub enum MapAdvice {
     WillNeed,
     /// Fault all pages in for reading (Linux 5.14).
     PopulateRead,
+    /// Take the pages out of the mapping; what was not written comes back as it was.
+    Forget,
 }
 
 /// A mapped file.
@@ -146,6 +150,8 @@ impl MappedFile {
             MapAdvice::Sequential => libc::MADV_SEQUENTIAL,
             MapAdvice::WillNeed => libc::MADV_WILLNEED,
             MapAdvice::PopulateRead => libc::MADV_POPULATE_READ,
+            MapAdvice::NotHuge => libc::MADV_NOHUGEPAGE,
+            MapAdvice::Forget => libc::MADV_DONTNEED,
         };
         let len = len.min(self.len().saturating_sub(offset)) as usize;
         let Some(at) = self.place(offset, len) else { return Ok(()) };

@@ -203,6 +203,7 @@ fn simulated(start: &Recorded, disk: &Model, others: &[Bytes]) -> Vec<Option<Fig
             seed: 0,
             helper: Helper::None,
             machine: start.machine(),
+            memory: None,
         };
         let out = start.simulate(&setting).ok()?;
         let waits = out.outcome.tasks.iter().fold(0_u64, |sum, t| sum.saturating_add(t.times.storage()));

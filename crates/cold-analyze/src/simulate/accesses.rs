@@ -1,17 +1,23 @@
 //! What threads do with files, in order of time.
 
+mod advised;
+
+pub(super) use advised::asks;
+
 use std::collections::HashMap;
 
 use crate::usage::{Usage, Window};
 use cold_model::Nanos;
 use cold_model::pages::{LiveRuns, Range};
 use cold_model::recording::tables::Began;
-use cold_model::recording::{Advice, FileIdx, FileKind, Fill, FillCause, Recording, Touch, TouchKind};
+use cold_model::recording::{FileIdx, FileKind, Fill, FillCause, Mapping, Recording, Touch, TouchKind};
 
 use cold_sim::op::{FileId, MapId, Op, OpenId, Pattern};
 
 /// The kernel maps around a fault within one page table at most.
 const MOST_AROUND: u64 = 512;
+/// A damaged recording may make a process its own ancestor.
+const MOST_ANCESTORS: usize = 64;
 
 /// An access of a thread.
 #[derive(Debug, Clone, Copy)]
@@ -37,7 +43,10 @@ struct Handles<'a> {
     opens: HashMap<(u32, FileIdx), OpenId>,
     maps: HashMap<(u32, usize), MapId>,
     mapped: HashMap<(u32, FileIdx), Vec<usize>>,
-    parents: HashMap<u32, u32>,
+    /// Who made a process, and when.
+    parents: HashMap<u32, (u32, Nanos)>,
+    /// What was said of each mapping, by rows of the table.
+    said: HashMap<usize, Vec<advised::Said>>,
 }
 
 impl<'a> Handles<'a> {
@@ -55,7 +64,8 @@ impl<'a> Handles<'a> {
             opens: HashMap::new(),
             maps: HashMap::new(),
             mapped,
-            parents: forked.map(|p| (p.pid, p.parent)).collect(),
+            parents: forked.map(|p| (p.pid, (p.parent, p.began))).collect(),
+            said: HashMap::new(),
         }
     }
 
@@ -74,25 +84,33 @@ impl<'a> Handles<'a> {
         Some(open)
     }
 
-    /// The mapping through which a process touched a page: its own last one before that time, else its parent's, whose
-    /// copy it got.
-    fn map(&mut self, pid: u32, file: FileIdx, page: u64, at: u64) -> Option<MapId> {
-        let (byte, rows) = (page.checked_mul(self.page_bytes)?, self.recording.mappings.as_deref()?);
-        let holds = |row: &&usize| {
-            rows.get(**row).is_some_and(|m| m.at.0 <= at && byte >= m.offset && byte - m.offset < m.bytes)
-        };
+    /// The mapping of a process that holds something: its own last one before that time, else its parent's, whose copy it
+    /// got. A row of the table.
+    fn row(&self, pid: u32, file: FileIdx, at: Nanos, holds: impl Fn(&Mapping) -> bool) -> Option<usize> {
+        let rows = self.recording.mappings.as_deref()?;
+        let holds = |row: &&usize| rows.get(**row).is_some_and(|m| m.at <= at && holds(m));
         let mut of = pid;
-        // Bounded: a damaged recording may make a process its own ancestor.
-        let row = (0..64).find_map(|_| {
+        (0..MOST_ANCESTORS).find_map(|_| {
             let found = self.mapped.get(&(of, file)).and_then(|rows| rows.iter().rev().find(holds));
-            of = self.parents.get(&of).copied().unwrap_or(of);
+            of = self.parents.get(&of).map_or(of, |(parent, _)| *parent);
             found.copied()
-        })?;
+        })
+    }
+
+    /// The mapping through which a process touched a page.
+    fn map_of(&mut self, pid: u32, file: FileIdx, page: u64, at: Nanos) -> Option<MapId> {
+        let byte = page.checked_mul(self.page_bytes)?;
+        let row = self.row(pid, file, at, |m| byte >= m.offset && byte - m.offset < m.bytes)?;
+        self.map(pid, row)
+    }
+
+    /// A row of the table of mappings, in this process.
+    fn map(&mut self, pid: u32, row: usize) -> Option<MapId> {
         if let Some(map) = self.maps.get(&(pid, row)) {
             return Some(*map);
         }
-        let mapping = rows.get(row)?;
-        let open = self.open(pid, file)?;
+        let mapping = self.recording.mappings.as_deref()?.get(row)?;
+        let open = self.open(pid, mapping.file)?;
         let map = MapId(self.maps.len() as u32);
         self.maps.insert((pid, row), map);
         self.setup.push(Op::Map {
@@ -106,24 +124,6 @@ impl<'a> Handles<'a> {
         Some(map)
     }
 
-    /// What a program asks for ahead; other advice says nothing of pages that are to come.
-    fn asked(&mut self, advice: &Advice) -> Option<Op> {
-        if !matches!(advice.call.as_str(), "readahead" | "fadvise:WILLNEED" | "madvise:WILLNEED")
-            || advice.result < 0
-        {
-            return None;
-        }
-        let file = advice.file?;
-        let size = self.recording.files.get(file as usize)?.size?;
-        let end = match advice.bytes {
-            0 => size,
-            bytes => advice.offset.saturating_add(bytes).min(size),
-        };
-        let (first, end) = (advice.offset / self.page_bytes, end.div_ceil(self.page_bytes));
-        let open = self.open(advice.pid, file)?;
-        (first < end).then_some(Op::WillNeed { open, first, pages: end - first })
-    }
-
     fn touch(&mut self, t: &Touch) -> Option<Op> {
         let read = |open: OpenId, page_bytes: u64| Op::Read {
             open,
@@ -131,7 +131,7 @@ impl<'a> Handles<'a> {
             bytes: u64::from(t.pages).saturating_mul(page_bytes),
         };
         if t.kind == TouchKind::Fault
-            && let Some(map) = self.map(t.pid, t.file, t.first_page, t.at.0)
+            && let Some(map) = self.map_of(t.pid, t.file, t.first_page, t.at)
         {
             return Some(Op::Touch { map, page: t.first_page, write: false });
         }
@@ -224,9 +224,7 @@ pub(super) fn of(
             out.push(Found { at: run.at, tid: run.tid, op, needs: None });
         }
     }
-    for a in recording.advice.iter().flatten().filter(|a| window.holds(a.at)) {
-        out.extend(handles.asked(a).map(|op| Found { at: a.at.0, tid: a.tid, op, needs: None }));
-    }
+    advised::add(&mut handles, window, &mut out);
     out.sort_by_key(|found| found.at);
     (handles.setup, out)
 }
@@ -239,7 +237,7 @@ fn found(handles: &mut Handles<'_>, t: &Touch) -> Option<Found> {
 
 /// Each page is touched for itself.
 fn found_around(handles: &mut Handles<'_>, t: &Touch, pages: Range, out: &mut Vec<Found>) {
-    let mut map = |page| handles.map(t.pid, t.file, page, t.at.0);
+    let mut map = |page| handles.map_of(t.pid, t.file, page, t.at);
     let whole = map(pages.start).filter(|first| map(pages.end.saturating_sub(1)) == Some(*first));
     for page in pages {
         if let Some((map, file)) = whole.zip(handles.ids.get(&t.file)) {

@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use cold_model::pages::Runs;
 use cold_model::{Bytes, Nanos};
 use cold_sim::disk::{Disk, Model};
-use cold_sim::engine::{Costs, Error, Event, Input, Machine, Outcome, Replay, Start, Step, Task, run};
+use cold_sim::engine::{Error, Event, Input, Machine, Outcome, Replay, Start, Step, Task, run};
 use cold_sim::op::{FileId, Op};
 use cold_sim::tails::{Tails, tails};
 use cold_sim::{Cache, Policy, oracle};
 
+use super::read::{self, Again, FileRead};
 use super::{Recorded, Windows};
 
 /// Event on which the program begins where a helper reads ahead. Recorded events count from 1.
@@ -46,6 +47,8 @@ pub struct Setting<'a> {
     pub helper: Helper<'a>,
     /// Processors, at least one, and what reading costs them.
     pub machine: Machine,
+    /// Room for cached pages; `None`: enough for all.
+    pub memory: Option<Bytes>,
 }
 
 /// A simulated start.
@@ -55,14 +58,16 @@ pub struct Simulated {
     pub requests: u64,
     /// Bytes of all requests.
     pub bytes: Bytes,
-    /// Bytes of file pages that were read and that nothing needed.
+    /// Bytes of file pages that were read and that nothing needed, each page once.
     pub unused: Bytes,
+    /// Pages read more than once.
+    pub again: Again,
     /// Waiting for storage on the chain of tasks that the time to ready hung on.
     pub stall: Nanos,
     /// Time to ready, or to the end where the recording knows no ready.
     pub time: Nanos,
-    /// Pages of each file that the cache held in the end and not in the beginning.
-    pub read: BTreeMap<FileId, Runs>,
+    /// What was read of each file.
+    pub read: BTreeMap<FileId, FileRead>,
     /// The rest.
     pub outcome: Outcome,
 }
@@ -80,16 +85,18 @@ impl Recorded {
     pub fn simulate(&self, setting: &Setting<'_>) -> Result<Simulated, Error> {
         let exact = matches!(setting.helper, Helper::Exact);
         let pages = match setting.windows {
-            Windows::Recorded => cold_sim::Machine { fault_around: self.fault_around, ..self.pages },
-            Windows::Usual | Windows::Of(_) => self.pages,
+            Windows::Recorded => cold_sim::Paging { fault_around: self.fault_around, ..self.paging },
+            Windows::Usual | Windows::Of(_) => self.paging,
         };
         let files = self.files(setting.policy, setting.windows);
         let mut cache =
             if exact { Cache::exact(&self.layout) } else { Cache::new(setting.policy, pages, &files) };
+        if let Some(memory) = setting.memory {
+            cache = cache.with_room(memory.0 / self.page_bytes);
+        }
         for (file, first, pages) in &self.cached {
             cache.preload(*file, *first, *pages);
         }
-        let before: Vec<Runs> = self.ids().map(|file| cache.cached_pages(file)).collect();
         let mut disks: Vec<Disk> = (0..self.layout.disks())
             .map(|n| Disk::new(setting.disk.clone(), self.layout.used(n).max(LEAST_DISK), setting.seed))
             .collect();
@@ -104,12 +111,11 @@ impl Recorded {
             }
         };
         let outcome = run(&input(plan.as_deref()), &setting.machine, &mut cache, &mut disks)?;
-        let after = self.ids().map(|file| cache.cached_pages(file));
-        let read: BTreeMap<FileId, Runs> =
-            self.ids().zip(before.iter().zip(after).map(|(old, new)| new.minus(old))).collect();
+        let read = read::by_file(&outcome.filled);
         Ok(Simulated {
             requests: outcome.sent.len() as u64,
             bytes: Bytes(outcome.bytes()),
+            again: Again::of(&read, self.page_bytes),
             unused: Bytes(self.unused_pages(&read).saturating_mul(self.page_bytes)),
             stall: Nanos(outcome.path.storage()),
             time: Nanos(outcome.time_ns),
@@ -129,7 +135,8 @@ impl Recorded {
     }
 
     /// The tasks: the program's first one waits for a helper's gate, and what it asked of Linux ahead
-    /// (`readahead`, `MADV_WILLNEED`) it asks of no other system, nor where a helper knows better.
+    /// (`readahead`, `MADV_WILLNEED`) it asks of no other system, nor where a helper knows better. That also knows which
+    /// pages are populated and never used.
     fn tasks_under(&self, setting: &Setting<'_>) -> Cow<'_, [Task]> {
         let (linux, exact) =
             (matches!(setting.policy, Policy::Linux(_)), matches!(setting.helper, Helper::Exact));
@@ -140,19 +147,23 @@ impl Recorded {
         if let Some(first) = tasks.first_mut().filter(|_| !matches!(setting.helper, Helper::None)) {
             first.start = Start::On(OPENS);
         }
+        let asks = |step: &Step| match step {
+            Step::Access(Op::WillNeed { .. }) => true,
+            Step::Access(Op::Populate { .. }) => exact,
+            _ => false,
+        };
         if !linux || exact {
-            for task in &mut tasks {
-                task.steps.retain(|step| !matches!(step, Step::Access(Op::WillNeed { .. })));
-            }
+            tasks.iter_mut().for_each(|task| task.steps.retain(|step| !asks(step)));
         }
         Cow::Owned(tasks)
     }
 
-    fn unused_pages(&self, read: &BTreeMap<FileId, Runs>) -> u64 {
+    fn unused_pages(&self, read: &BTreeMap<FileId, FileRead>) -> u64 {
         let none = Runs::default();
         let data = read.iter().filter(|(file, _)| !self.is_metadata(**file));
-        let unused =
-            |(file, runs): (&FileId, &Runs)| runs.minus(self.needed.get(file).unwrap_or(&none)).pages();
+        let unused = |(file, read): (&FileId, &FileRead)| {
+            read.pages.minus(self.needed.get(file).unwrap_or(&none)).pages()
+        };
         data.map(unused).fold(0, u64::saturating_add)
     }
 }

@@ -11,7 +11,7 @@ use cold_sim::engine::{Error, Kind, Replay, Times};
 use cold_sim::op::FileId;
 use serde::Serialize;
 
-use super::{Helper, Recorded, Setting, Simulated, Windows};
+use super::{Again, FileRead, Helper, Recorded, Setting, Simulated, Windows};
 use crate::usage::Window;
 
 /// Windows of read-ahead that are tried where nobody names some, in KiB.
@@ -58,6 +58,8 @@ pub struct Row {
     pub read: Bytes,
     /// Bytes of file pages that nothing needed.
     pub unused: Bytes,
+    /// Pages read more than once.
+    pub again: Again,
     /// Waiting for storage on the chain that the time hung on.
     pub stall: Nanos,
     /// Time to ready.
@@ -163,7 +165,8 @@ impl Recorded {
 
     fn under<'a>(&self, choice: &Choice, disk: &'a Model, helper: Helper<'a>) -> Setting<'a> {
         let (policy, windows) = (choice.policy, choice.windows);
-        Setting { policy, windows, disk, seed: 0, helper, machine: self.machine() }
+        let (machine, memory) = (self.machine(), self.memory);
+        Setting { policy, windows, disk, seed: 0, helper, machine, memory }
     }
 
     /// All choices on a disk, today's first, the others by time. Those that need a plan are left out without one, and
@@ -206,16 +209,16 @@ impl Recorded {
     }
 
     fn part(&self, simulated: &Simulated, files: &[FileId]) -> Part {
-        let none = Runs::default();
+        let (none, nothing) = (Runs::default(), FileRead::default());
         let mut part = Part { requests: 0, read: Bytes(0), unused: Bytes(0), waited: Nanos(0) };
         for id in files {
-            let read = simulated.read.get(id).unwrap_or(&none);
-            let unused = read.minus(self.needed.get(id).unwrap_or(&none));
-            let bytes = |pages: &Runs| Bytes(pages.pages().saturating_mul(self.page_bytes));
+            let read = simulated.read.get(id).unwrap_or(&nothing);
+            let unused = read.pages.minus(self.needed.get(id).unwrap_or(&none)).pages();
+            let bytes = |pages: u64| Bytes(pages.saturating_mul(self.page_bytes));
             let sums = simulated.outcome.files.get(id.0 as usize).copied().unwrap_or_default();
             part.requests = part.requests.saturating_add(sums.requests);
-            part.read = Bytes(part.read.0.saturating_add(bytes(read).0));
-            part.unused = Bytes(part.unused.0.saturating_add(bytes(&unused).0));
+            part.read = Bytes(part.read.0.saturating_add(bytes(read.all).0));
+            part.unused = Bytes(part.unused.0.saturating_add(bytes(unused).0));
             part.waited = Nanos(part.waited.0.saturating_add(sums.waited_ns));
         }
         part
@@ -237,8 +240,8 @@ impl Recorded {
     /// See [`Recorded::simulate`].
     pub fn as_recorded(&self, disk: &Model) -> Result<Row, Error> {
         let choice = Choice { windows: Windows::Recorded, ..self.today() };
-        let simulated = self.simulate(&self.under(&choice, disk, Helper::None))?;
-        Ok(row(choice, &simulated, None))
+        let setting = Setting { memory: None, ..self.under(&choice, disk, Helper::None) };
+        Ok(row(choice, &self.simulate(&setting)?, None))
     }
 
     /// The usual read-ahead window of all files on disks, where it is the same one.
@@ -282,6 +285,7 @@ fn row(choice: Choice, simulated: &Simulated, base: Option<Nanos>) -> Row {
         requests: simulated.requests,
         read: simulated.bytes,
         unused: simulated.unused,
+        again: simulated.again,
         stall: simulated.stall,
         time: simulated.time,
         path: simulated.outcome.path,

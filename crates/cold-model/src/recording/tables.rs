@@ -260,7 +260,8 @@ pub struct Readahead {
     pub mmap_miss: u32,
 }
 
-/// A call by which the program asked for, or gave up, pages.
+/// A call by which the program asked for pages, gave them up, or told how it will use them. One about several mappings
+/// has a row for each.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Advice {
     /// When the call began.
@@ -271,7 +272,7 @@ pub struct Advice {
     pub pid: u32,
     /// Thread that made the call.
     pub tid: u32,
-    /// `readahead`, `fadvise:WILLNEED`, `madvise:POPULATE_READ`, `mmap:POPULATE`, …
+    /// `readahead`, `fadvise:WILLNEED`, `madvise:RANDOM`, `madvise:POPULATE_READ`, `mmap:POPULATE`, …
     pub call: String,
     /// File, where known.
     pub file: Option<FileIdx>,
@@ -279,6 +280,9 @@ pub struct Advice {
     pub offset: u64,
     /// Bytes; 0 for "to the end" where the call means that.
     pub bytes: u64,
+    /// Of a call about a mapping, the virtual address that belongs to `offset`. `None`: it is about an open file, or not
+    /// told, as in recordings of earlier versions.
+    pub address: Option<u64>,
     /// What the call returned (negative errno).
     pub result: i64,
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use cold_journal::Journal;
 use cold_model::Dev;
 use cold_sim::verify::Workload;
-use cold_sim::{Machine, Policy, SimFile};
+use cold_sim::{Paging, Policy, SimFile};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
@@ -19,8 +19,8 @@ use crate::{Error, Result};
 pub struct Ground {
     /// The files.
     pub subjects: Vec<Subject>,
-    /// This machine.
-    pub machine: Machine,
+    /// How this machine maps and caches pages.
+    pub paging: Paging,
     /// The block device below.
     pub(super) device: Dev,
     place: PathBuf,
@@ -72,7 +72,7 @@ impl Ground {
             place: path.to_owned(),
             limits,
             subjects,
-            machine: Machine::of(page_size(), cfg!(target_arch = "aarch64")),
+            paging: Paging::of(page_size(), cfg!(target_arch = "aarch64")),
             files: bytes.iter().map(about).collect(),
             file_system: mount.fs_type.clone(),
             journals_data: mount.super_options.split(',').any(|option| option == "data=journal"),
@@ -89,7 +89,7 @@ impl Ground {
 
     /// Operations on the files.
     pub fn workload(&self, seed: u64, case: u64) -> Workload {
-        Workload::new(seed, case, self.machine.page_bytes, &self.files)
+        Workload::new(seed, case, self.paging.page_bytes, &self.files)
     }
 
     /// The files as a policy sees them: which file systems have large folios depends on the kernel.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use cold_model::Dev;
 use cold_model::pages::Runs;
-use cold_sim::op::{FileId, MapId, Op, OpenId, Pattern};
+use cold_sim::op::{FileId, Huge, MapAdvice as Said, MapId, Op, OpenId, Pattern};
 use cold_sys::evict;
 use cold_sys::mapped::{MapAdvice, MapKind, MapPlace, MappedFile};
 use cold_sys::page::page_size;
@@ -109,24 +109,40 @@ impl<'a> Player<'a> {
                 match pattern {
                     Pattern::Random => evict::advise_random(file)?,
                     Pattern::Sequential => evict::advise_sequential(file)?,
-                    Pattern::Normal | Pattern::Huge => evict::advise_normal(file)?,
+                    Pattern::Normal => evict::advise_normal(file)?,
                 }
             }
-            Op::AdviseMap { map, pattern } => {
-                let advice = match pattern {
-                    Pattern::Random => MapAdvice::Random,
-                    Pattern::Sequential => MapAdvice::Sequential,
-                    Pattern::Normal => MapAdvice::Normal,
-                    Pattern::Huge => MapAdvice::Huge,
+            Op::AdviseMap { map, first, pages, advice } => {
+                let said = match advice {
+                    Said::Pattern(Pattern::Random) => MapAdvice::Random,
+                    Said::Pattern(Pattern::Sequential) => MapAdvice::Sequential,
+                    Said::Pattern(Pattern::Normal) => MapAdvice::Normal,
+                    Said::Huge(Huge::Wanted) => MapAdvice::Huge,
+                    Said::Huge(Huge::Unwanted | Huge::Untold) => MapAdvice::NotHuge,
                 };
-                let mapped = self.mapping(map)?;
-                mapped.map.advise(advice, 0, mapped.bytes)?;
+                self.advise(map, said, first, pages)?;
             }
+            Op::Populate { map, first, pages } => {
+                // Pages behind the end of the file cannot be populated.
+                let file = self.mapping(map)?.file;
+                let last = self.subject(file)?.bytes().div_ceil(page_bytes);
+                let pages = pages.min(last.saturating_sub(first));
+                self.advise(map, MapAdvice::PopulateRead, first, pages)?;
+            }
+            Op::Forget { map, first, pages } => self.advise(map, MapAdvice::Forget, first, pages)?,
             Op::DontNeed { file, first, pages } => {
                 evict::advise_dontneed_run(self.subject(file)?.file(), PageRun { first, pages })?;
             }
         }
         Ok(())
+    }
+
+    /// Says something of pages of the file in a mapping.
+    fn advise(&mut self, map: MapId, advice: MapAdvice, first: u64, pages: u64) -> Result<()> {
+        let page_bytes = page_size();
+        let mapped = self.mapping(map)?;
+        let offset = first.saturating_sub(mapped.first) * page_bytes;
+        Ok(mapped.map.advise(advice, offset, pages * page_bytes)?)
     }
 
     fn read(&mut self, open: OpenId, offset: u64, bytes: u64) -> Result<()> {
@@ -145,9 +161,11 @@ impl<'a> Player<'a> {
     /// The file that an operation may bring pages of, or drop.
     pub fn file_of(&self, op: &Op) -> Option<FileId> {
         match *op {
-            Op::Touch { map, .. } | Op::AdviseMap { map, .. } | Op::Map { map, .. } => {
-                self.maps.get(&map).map(|m| m.file)
-            }
+            Op::Touch { map, .. }
+            | Op::AdviseMap { map, .. }
+            | Op::Populate { map, .. }
+            | Op::Forget { map, .. }
+            | Op::Map { map, .. } => self.maps.get(&map).map(|m| m.file),
             Op::Read { open, .. } | Op::WillNeed { open, .. } | Op::AdviseOpen { open, .. } => {
                 self.opens.get(&open).map(|o| o.0)
             }
@@ -159,7 +177,11 @@ impl<'a> Player<'a> {
     /// The mapping that an operation may map pages of.
     pub fn map_of(&self, op: &Op) -> Option<MapId> {
         match *op {
-            Op::Touch { map, .. } => Some(map),
+            // Advice splits mappings, which takes entries of 2 MiB away.
+            Op::Touch { map, .. }
+            | Op::AdviseMap { map, .. }
+            | Op::Populate { map, .. }
+            | Op::Forget { map, .. } => Some(map),
             _ => None,
         }
     }

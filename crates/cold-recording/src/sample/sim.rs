@@ -313,6 +313,7 @@ impl Sim {
             file: Some(file as FileIdx),
             offset: first * u64::from(PAGE),
             bytes: n * u64::from(PAGE),
+            address: None,
             result: 0,
         });
         self.events += 1;

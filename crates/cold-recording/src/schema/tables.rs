@@ -215,16 +215,19 @@ table! {
 }
 
 table! {
-    ADVICE: Advice = "advice", "A B", "Calls by which the tree asked for pages, or gave them up.";
+    ADVICE: Advice = "advice", "A B", "Calls by which the tree asked for pages, gave them up, or told how it will use \
+        them. One about several mappings has a row for each.";
     check |_, _| None;
     at, "ns", "When the call began.";
     ended, "ns", "When it returned.";
     pid, "", "Process.";
     tid, "", "Thread.";
-    call, "", "`readahead`, `fadvise:WILLNEED`, `madvise:POPULATE_READ`, `mmap:POPULATE`, …";
+    call, "", "`readahead`, `fadvise:WILLNEED`, `madvise:RANDOM`, `madvise:POPULATE_READ`, `mmap:POPULATE`, …";
     file as FILE, "", "File. Null: not known.";
     offset as ColumnKind::Unsigned, "bytes", "First byte in the file, as the program gave it.";
     bytes as ColumnKind::Unsigned, "bytes", "Length as the program gave it; 0 for \"to the end\" where the call means that.";
+    address as ColumnKind::Unsigned, "", "Of a call about a mapping, the address that belongs to `offset`. Null: it is about an open \
+        file, or not told (earlier versions).";
     result, "", "What the call returned; negative: errno.";
 }
 

@@ -2,8 +2,8 @@
 
 use crate::cached::Folio;
 use crate::linux::{Faulted, Forgives, Rules};
-use crate::mapping::{Mapping, TABLE};
-use crate::op::{Access, FileId, MapId, PageRead, Pattern, Progress};
+use crate::mapping::Mapping;
+use crate::op::{Access, FileId, Huge, MapId, PageRead, Pattern, Progress};
 use crate::policy::{Policy, Touched};
 
 use super::{Cache, File};
@@ -35,6 +35,33 @@ impl Cache {
             Policy::Linux(version) => self.linux_fault(fault, version.rules(), progress, reads),
             _ => self.plain_fault(fault, reads),
         }
+    }
+
+    /// Touches pages from `first` on.
+    pub(super) fn populate(
+        &mut self,
+        map: MapId,
+        first: u64,
+        pages: u64,
+        progress: &mut Progress,
+        reads: &mut Vec<PageRead>,
+    ) -> Access {
+        let Some(mapping) = self.maps.get(&map) else { return Access::Done };
+        let (from, to) = mapping.within(first, pages);
+        let file = self.opens.get(&mapping.open).and_then(|o| self.files.get(o.file.0 as usize));
+        let to = to.min(file.map_or(0, |f| f.cached.pages));
+        for page in from.saturating_add(progress.copied)..to {
+            let before = reads.len();
+            let access = self.touch(map, page, false, progress, reads);
+            if access != Access::Done {
+                return access;
+            }
+            *progress = Progress { copied: progress.copied.saturating_add(1), retried: false };
+            if reads.len() > before {
+                return Access::GoesOn;
+            }
+        }
+        Access::Done
     }
 
     fn linux_fault(
@@ -76,7 +103,7 @@ impl Cache {
     /// A fault met a page that is there. Whether its marker started a read-ahead.
     fn hit(&mut self, fault: Fault, folio: Folio, rules: &Rules, reads: &mut Vec<PageRead>) -> bool {
         let Some(mapping) = self.maps.get(&fault.map) else { return false };
-        let (pattern, exec) = (mapping.pattern, mapping.exec);
+        let (pattern, exec) = (mapping.part(fault.page).pattern, mapping.exec);
         let Some(mut reader) = self.reader(mapping.open, reads) else { return false };
         if pattern == Pattern::Random || reader.ra.window == 0 {
             return false;
@@ -95,7 +122,7 @@ impl Cache {
 
     /// Maps what is ready around the page; whether the page itself is mapped now.
     fn mapped_around(&mut self, fault: Fault, rules: &Rules) -> bool {
-        let window = self.machine.fault_around;
+        let window = self.paging.fault_around;
         let (Some(mapping), Some(f)) = (self.maps.get_mut(&fault.map), self.files.get(fault.file.0 as usize))
         else {
             return false;
@@ -104,7 +131,8 @@ impl Cache {
             return false;
         }
         let hits = map_window(mapping, f, fault.page, window, rules);
-        let (is_mapped, pattern, exec) = (mapping.filled(fault.page), mapping.pattern, mapping.exec);
+        let (is_mapped, exec) = (mapping.filled(fault.page), mapping.exec);
+        let pattern = mapping.part(fault.page).pattern;
         let hits = match rules.forgives {
             Forgives::MappedPage | Forgives::PageAround => hits,
             Forgives::Fault => u32::from(is_mapped && !exec && pattern != Pattern::Sequential),
@@ -142,14 +170,9 @@ impl Cache {
             return Access::Done;
         }
         if !f.cached.page(page).present() {
-            let touched = Touched {
-                file,
-                page,
-                first: mapping.first,
-                end: mapping.end,
-                exec: mapping.exec,
-                pattern: mapping.pattern,
-            };
+            let part = mapping.part(page);
+            let (first, end, pattern) = (part.first, part.end, part.pattern);
+            let touched = Touched { file, page, first, end, exec: mapping.exec, pattern };
             self.policy.fault(&mut f.cached, &touched, reads);
         }
         Access::Waits { file, page }
@@ -165,13 +188,14 @@ struct Fault {
 }
 
 fn faulted(mapping: &Mapping, page: u64) -> Faulted {
+    let part = mapping.part(page);
     Faulted {
         page,
-        map_first: mapping.first,
-        map_end: mapping.end,
+        map_first: part.first,
+        map_end: part.end,
         exec: mapping.exec,
-        pattern: mapping.pattern,
-        huge: mapping.huge,
+        pattern: part.pattern,
+        huge: part.huge == Huge::Wanted,
     }
 }
 
@@ -194,11 +218,11 @@ fn map_window(mapping: &mut Mapping, f: &File, page: u64, window: u64, rules: &R
         if first_without_table && at_end {
             return 0;
         }
-        if first_without_table && fills_table(mapping, folio, page) {
+        if first_without_table && mapping.fills_table(folio, page) {
             mapping.map_huge(folio);
             return 0;
         }
-        let whole = rules.maps_whole_folios && !at_end && fits(mapping, folio, page);
+        let whole = rules.maps_whole_folios && !at_end && mapping.fits(folio, page);
         let (first, end) = if whole { (folio.first, folio.end()) } else { (next, folio.end().min(to)) };
         for page in first..end {
             let already = mapping.filled(page);
@@ -211,24 +235,13 @@ fn map_window(mapping: &mut Mapping, f: &File, page: u64, window: u64, rules: &R
     hits
 }
 
-/// The mapping and the page table of the page that was touched have room for all of the folio.
-fn fits(mapping: &Mapping, folio: Folio, page: u64) -> bool {
-    let (from, to) = mapping.table(page);
-    from <= folio.first && folio.end() <= to
-}
-
-/// One entry can map the folio in place of a page table.
-fn fills_table(mapping: &Mapping, folio: Folio, page: u64) -> bool {
-    mapping.table(page) == (folio.first, folio.end()) && folio.pages == TABLE
-}
-
 /// Maps a whole folio. The page alone, where the folio reaches out of the mapping or the page table, or where
 /// something of it is mapped already.
 fn map_folio(mapping: &mut Mapping, folio: Folio, page: u64) {
-    if !mapping.has_table(page) && fills_table(mapping, folio, page) {
+    if !mapping.has_table(page) && mapping.fills_table(folio, page) {
         return mapping.map_huge(folio);
     }
-    if !fits(mapping, folio, page) || (folio.first..folio.end()).any(|at| mapping.filled(at)) {
+    if !mapping.fits(folio, page) || (folio.first..folio.end()).any(|at| mapping.filled(at)) {
         return mapping.map(page);
     }
     (folio.first..folio.end()).for_each(|at| mapping.map(at));

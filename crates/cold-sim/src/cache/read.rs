@@ -19,7 +19,7 @@ impl Cache {
         let Some(o) = self.opens.get(&open) else { return Access::Done };
         let file = o.file;
         let Some(f) = self.files.get(file.0 as usize) else { return Access::Done };
-        let page_bytes = self.machine.page_bytes;
+        let page_bytes = self.paging.page_bytes;
         let asked_end = offset.saturating_add(bytes);
         let end = asked_end.min(f.about.bytes);
         loop {
@@ -39,6 +39,10 @@ impl Cache {
             }
             let copied_to = ready.saturating_mul(page_bytes).min(end);
             progress.copied = copied_to.saturating_sub(offset);
+            if self.lru.is_some() {
+                let before = self.opens.get(&open).and_then(|o| o.ra.previous?.checked_sub(1));
+                self.copied(file, page, copied_to.div_ceil(page_bytes), before.map(|byte| byte / page_bytes));
+            }
             self.remember(open, copied_to, false);
         }
     }

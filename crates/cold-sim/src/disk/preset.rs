@@ -19,6 +19,8 @@ pub enum Preset {
     Optane,
     /// eMMC 5.1.
     Emmc,
+    /// UFS 3.1.
+    Ufs,
     /// An EBS gp2 volume of 100 GiB.
     Gp2,
     /// HP 97560 of 1992.
@@ -29,7 +31,7 @@ pub enum Preset {
 
 impl Preset {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Hdd,
         Self::SataSsd,
         Self::Cloud,
@@ -37,6 +39,7 @@ impl Preset {
         Self::Nvme,
         Self::Optane,
         Self::Emmc,
+        Self::Ufs,
         Self::Gp2,
         Self::Hp97560,
         Self::Laptop1993,
@@ -57,6 +60,7 @@ impl Preset {
             Self::Nvme => "nvme",
             Self::Optane => "optane",
             Self::Emmc => "emmc",
+            Self::Ufs => "ufs",
             Self::Gp2 => "gp2",
             Self::Hp97560 => "hp97560",
             Self::Laptop1993 => "laptop-1993",
@@ -74,6 +78,9 @@ impl Preset {
             }
             Self::Optane => "treeru's fio table of 20 devices: 11 µs at depth 1",
             Self::Emmc => "vendors' data sheets of eMMC 5.1: 280 MB/s, 4 K requests/s (weak)",
+            Self::Ufs => {
+                "Samsung, 512 GB eUFS 3.1 (2020): 2100 MB/s, 100,000 requests/s of 4 KiB; the first byte follows from 8 dies"
+            }
             Self::Gp2 => "AWS: 3 requests/s per GiB, bursts of 3000/s from 5.4 million credits; 250 MiB/s",
             Self::Hp97560 => "Ruemmler and Wilkes, An introduction to disk drive modeling (1994)",
             Self::Laptop1993 => {
@@ -105,6 +112,15 @@ impl Preset {
             Self::Emmc => {
                 Model { latency_ns: 245_000, bandwidth: Some(280_000_000), channels: 1, ..Model::default() }
             }
+            // Eight dies at a time make 100,000 requests of 4 KiB per second: 80 µs each, of which 2 are its bytes. A
+            // device has 32 commands.
+            Self::Ufs => Model {
+                latency_ns: 78_000,
+                bandwidth: Some(2_100_000_000),
+                channels: 8,
+                queue: 32,
+                ..Model::default()
+            },
             Self::Gp2 => Model {
                 latency_ns: 700_000,
                 channels: 64,

@@ -33,6 +33,17 @@ fn channels_work_at_the_same_time_and_share_the_bus() {
 }
 
 #[test]
+fn flash_of_a_phone_does_what_its_data_sheet_says() {
+    let model = Preset::Ufs.model();
+    let last = |requests: &[(u64, u64)]| *done(model.clone(), requests).last().unwrap() as f64 / 1e9;
+    let scattered: Vec<(u64, u64)> = (0..8000).map(|n| (n * 7919 % 9000 * 4096, 4096)).collect();
+    assert!((8000.0 / last(&scattered) / 100_000.0 - 1.0).abs() < 0.03, "{}", last(&scattered));
+    let long: Vec<(u64, u64)> = (0..500).map(|n| (n << 19, 1 << 19)).collect();
+    let bandwidth = (500 << 19) as f64 / last(&long);
+    assert!((bandwidth / 2.1e9 - 1.0).abs() < 0.03, "{bandwidth}");
+}
+
+#[test]
 fn a_channel_is_slower_than_the_bus_that_four_fill() {
     let model = Model {
         channel_bandwidth: Some(250_000_000),

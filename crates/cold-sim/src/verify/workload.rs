@@ -4,7 +4,7 @@
 use cold_stats::Pcg;
 
 use crate::SimFile;
-use crate::op::{FileId, MapId, Op, OpenId, Pattern};
+use crate::op::{FileId, Huge, MapAdvice, MapId, Op, OpenId, Pattern};
 
 /// Open files and mappings at one time.
 const MOST_OPEN: usize = 5;
@@ -24,6 +24,7 @@ pub struct Workload {
     maps: Vec<Mapped>,
     next_open: u32,
     next_map: u32,
+    by_parts: bool,
 }
 
 #[derive(Debug)]
@@ -39,7 +40,10 @@ struct Mapped {
     id: MapId,
     open: OpenId,
     first: u64,
+    /// One past its last page that the file has.
     end: u64,
+    /// Pages; some may lie behind the end of the file.
+    pages: u64,
     exec: bool,
     /// The last page touched.
     at: u64,
@@ -56,7 +60,14 @@ impl Workload {
             maps: Vec::new(),
             next_open: 0,
             next_map: 0,
+            by_parts: false,
         }
+    }
+
+    /// The same with advice on parts of mappings, and parts of them populated and forgotten. Other operations: what
+    /// has been written down of kernels that are not at hand is of those without.
+    pub fn by_parts(self) -> Self {
+        Self { by_parts: true, ..self }
     }
 
     fn below(&mut self, n: u64) -> u64 {
@@ -100,7 +111,15 @@ impl Workload {
         self.next_map += 1;
         let address = ADDRESSES + u64::from(map.0) * APART + self.below(1024);
         let exec = self.below(3) == 0;
-        self.maps.push(Mapped { id: map, open, first, end: (first + pages).min(all), exec, at: first });
+        self.maps.push(Mapped {
+            id: map,
+            open,
+            first,
+            end: (first + pages).min(all),
+            pages,
+            exec,
+            at: first,
+        });
         Some(Op::Map { map, open, address, first, pages, exec })
     }
 
@@ -161,25 +180,37 @@ impl Workload {
         Some(Op::Read { open: opened.id, offset, bytes })
     }
 
-    fn pattern(&mut self, of_map: bool) -> Pattern {
-        match self.below(7) {
-            0 | 1 => Pattern::Random,
-            2 | 3 => Pattern::Sequential,
-            4 if of_map => Pattern::Huge,
-            _ => Pattern::Normal,
-        }
-    }
-
     fn advise(&mut self) -> Option<Op> {
         if self.below(2) == 0 {
-            let pattern = self.pattern(false);
+            let pattern = pattern(self.below(7));
             let i = self.any_open()?;
             return Some(Op::AdviseOpen { open: self.opens.get(i)?.id, pattern });
         }
-        let pattern = self.pattern(true);
+        let advice = match self.below(7) {
+            4 => MapAdvice::Huge(Huge::Wanted),
+            5 if self.by_parts => MapAdvice::Huge(Huge::Unwanted),
+            n => MapAdvice::Pattern(pattern(n)),
+        };
+        let (map, first, pages) = self.part()?;
+        Some(Op::AdviseMap { map, first, pages, advice })
+    }
+
+    /// A mapping, or a part of one.
+    fn part(&mut self) -> Option<(MapId, u64, u64)> {
         let n = self.maps.len() as u64;
         let i = (n > 0).then(|| self.below(n) as usize)?;
-        Some(Op::AdviseMap { map: self.maps.get(i)?.id, pattern })
+        let (map, first, pages) = self.maps.get(i).map(|m| (m.id, m.first, m.pages))?;
+        if !self.by_parts || self.below(3) == 0 {
+            return Some((map, first, pages));
+        }
+        let from = self.below(pages);
+        let most = if self.below(2) == 0 { 64 } else { pages };
+        Some((map, first + from, (1 + self.below(most)).min(pages - from)))
+    }
+
+    fn populate(&mut self) -> Option<Op> {
+        let (map, first, pages) = self.part()?;
+        Some(Op::Populate { map, first, pages: pages.min(1 + self.below(200)) })
     }
 
     fn range(&mut self) -> Option<(OpenId, FileId, u64, u64)> {
@@ -189,6 +220,14 @@ impl Workload {
         let first = self.below(all);
         let pages = 1 + if self.below(2) == 0 { self.below(all - first) } else { self.below(64) };
         Some((open, file, first, pages))
+    }
+}
+
+fn pattern(n: u64) -> Pattern {
+    match n {
+        0 | 1 => Pattern::Random,
+        2 | 3 => Pattern::Sequential,
+        _ => Pattern::Normal,
     }
 }
 
@@ -206,6 +245,10 @@ impl Iterator for Workload {
             8..=11 => self.advise(),
             12..=13 => self.range().map(|(open, _, first, pages)| Op::WillNeed { open, first, pages }),
             14..=15 => self.range().map(|(_, file, first, pages)| Op::DontNeed { file, first, pages }),
+            16..=17 if self.by_parts => self.populate(),
+            18..=19 if self.by_parts => {
+                self.part().map(|(map, first, pages)| Op::Forget { map, first, pages })
+            }
             16..=40 => self.read(),
             _ => self.touch(),
         };

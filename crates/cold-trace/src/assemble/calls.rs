@@ -8,11 +8,14 @@ use super::space::Spaces;
 use crate::raw::{Call, Header};
 
 /// `MADV_*` that are about a file's pages (the programs tell no others), and `POSIX_FADV_*`, by number.
-const MADVICE: [(u64, &str); 8] = [
+const MADVICE: [(u64, &str); 11] = [
     (0, "NORMAL"),
     (1, "RANDOM"),
     (2, "SEQUENTIAL"),
     (3, "WILLNEED"),
+    (4, "DONTNEED"),
+    (14, "HUGEPAGE"),
+    (15, "NOHUGEPAGE"),
     (20, "COLD"),
     (21, "PAGEOUT"),
     (22, "POPULATE_READ"),
@@ -82,32 +85,39 @@ fn path(
     }
 }
 
-/// The row of a call that asks for pages or gives them up; `None` when it concerns no file's pages.
-pub(super) fn advice(head: &Header, call: &Call<'_>, files: &mut Files, spaces: &Spaces) -> Option<Advice> {
+/// The rows of a call that asks for pages, gives them up, or tells how they will be used; one for each mapping that it is
+/// about, none where it concerns no file's pages.
+pub(super) fn advice(head: &Header, call: &Call<'_>, files: &mut Files, spaces: &Spaces) -> Vec<Advice> {
     let [a0, a1, a2, a3, _, a5] = call.args;
-    let mut file = files.index(call.file);
     let number = libc::c_long::from(call.syscall);
     let (text, offset, bytes) = match number {
         libc::SYS_readahead => ("readahead".to_owned(), a1, a2),
         libc::SYS_fadvise64 => (named("fadvise", a3, &FADVICE), a1, a2),
-        libc::SYS_madvise => {
-            // Memory that is no file's is given back by the thousand; that is no matter of a start.
-            let (found, offset) = spaces.find(head.pid, a0)?;
-            file = file.or(Some(found));
-            (named("madvise", a2, &MADVICE), offset, a1)
-        }
+        libc::SYS_madvise => (named("madvise", a2, &MADVICE), 0, a1),
         libc::SYS_mmap => ("mmap:POPULATE".to_owned(), a5, a1),
         other => (format!("system call {other}"), 0, 0),
     };
-    Some(Advice {
+    let row = Advice {
         at: Nanos(call.began),
         ended: Nanos(head.at.max(call.began)),
         pid: head.pid,
         tid: head.tid,
         call: text,
-        file,
+        file: files.index(call.file),
         offset,
         bytes,
+        address: u64::try_from(call.result).ok().filter(|_| number == libc::SYS_mmap),
         result: call.result,
-    })
+    };
+    if number != libc::SYS_madvise {
+        return vec![row];
+    }
+    // Memory that is no file's is given back by the thousand; that is no matter of a start.
+    let areas = spaces.of(head.pid).into_iter().flat_map(|space| space.within(a0, a0.saturating_add(a1)));
+    areas
+        .filter_map(|area| {
+            let (offset, bytes, address) = (area.offset, area.end - area.start, Some(area.start));
+            Some(Advice { file: Some(area.file?), offset, bytes, address, ..row.clone() })
+        })
+        .collect()
 }

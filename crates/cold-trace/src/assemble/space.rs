@@ -46,6 +46,18 @@ impl Space {
         self.areas.range(..=address).next_back().map(|(_, a)| a).filter(|a| address < a.end)
     }
 
+    /// The parts of its mappings in `start..end`, in order.
+    pub fn within(&self, start: u64, end: u64) -> impl Iterator<Item = Area> {
+        let first = self.find(start).map_or(start, |area| area.start);
+        let cut = move |area: &Area| {
+            let from = area.start.max(start);
+            let offset = area.offset.saturating_add(from - area.start);
+            Area { start: from, end: area.end.min(end), offset, ..*area }
+        };
+        // The range may be turned round by what a damaged log says.
+        self.areas.range(first..end.max(first)).map(move |(_, area)| cut(area)).filter(|a| a.start < a.end)
+    }
+
     /// Puts a mapping in, in place of what was there.
     fn put(&mut self, area: Area) {
         let cut: Vec<Area> = {
@@ -166,6 +178,13 @@ mod tests {
         assert_eq!(s.find(1, 0x3fff), Some((8, 0xfff)));
         assert_eq!(s.find(1, 0x6000), Some((7, 0x15_000)));
         assert_eq!(s.find(2, 0x6000), None);
+        let parts = |from, to| -> Vec<(u64, u64, Option<u32>, u64)> {
+            let within = s.of(1).into_iter().flat_map(|space| space.within(from, to));
+            within.map(|a| (a.start, a.end, a.file, a.offset)).collect()
+        };
+        let (before, over) = ((0x2000, 0x3000, Some(7), 0x11_000), (0x3000, 0x4000, Some(8), 0));
+        assert_eq!(parts(0x2000, 0x4800), [before, over, (0x4000, 0x4800, None, 0)]);
+        assert_eq!((parts(0x9000, 0x9fff).len(), parts(0x5000, 0x5000).len(), parts(9, 3).len()), (0, 0, 0));
     }
 
     #[test]

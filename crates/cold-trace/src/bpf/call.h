@@ -12,6 +12,8 @@
 
 #define MAP_POPULATE 0x8000u
 #define MAP_ANONYMOUS 0x20u
+/* NORMAL to DONTNEED (0 to 4), HUGEPAGE, NOHUGEPAGE (14, 15), COLD to POPULATE_WRITE (20 to 23). */
+#define MADVICE_TOLD 0x00f0c01fu
 #define TS_COMPAT 2u
 #define TIF_32BIT_ARM64 22
 /* Threads of io_uring: their registers are those of the call that made them. */
@@ -63,8 +65,8 @@ static __always_inline u32 class_in(struct pt_regs *regs, u64 number)
 	/* Other mappings read nothing yet. */
 	if (class == CALL_MMAP && (!(args[3] & MAP_POPULATE) || args[3] & MAP_ANONYMOUS))
 		return CALL_OTHER;
-	/* madvise: what is about a file's pages; giving memory back is heap management. */
-	if (class == CALL_ADVICE && args[2] > 3 && (args[2] < 20 || args[2] > 23))
+	/* madvise: what may be about a file's pages. Whether it is, mappings tell later: a cold Firefox says 70 of these. */
+	if (class == CALL_ADVICE && !(args[2] < 32 && MADVICE_TOLD >> args[2] & 1))
 		return CALL_OTHER;
 	return class;
 }

@@ -89,6 +89,7 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
         Failure::from(why).hint("record the start again: sudo cold trace --exact-need -- COMMAND")
     })?;
     let warmed = args.warm.as_ref().map(|warm| warm_start(warm, &recording, &mut start, line)).transpose()?;
+    start.memory = args.memory;
     let plan = args.plan.as_ref().map(|name| plans::named(&args.store.store()?, name)).transpose()?;
     let asked = plan.map(|listed| cold_prefetch::predict::asked(&listed.plan, &recording, &mut start));
     let mut choices = choices(args, &start);

@@ -22,7 +22,7 @@ impl<C: PageCache + ?Sized> Engine<'_, C> {
                     self.done(task, *op);
                     Ok(true)
                 }
-                Access::Waits { .. } => {
+                Access::Waits { .. } | Access::GoesOn => {
                     of.own = false;
                     self.then(slot, task, *op, then)
                 }
@@ -54,7 +54,7 @@ impl<C: PageCache + ?Sized> Engine<'_, C> {
             Access::Waits { file, page } => self.reads.iter().any(|r| {
                 r.file == file && r.why != Why::Advice && page >= r.first && page - r.first < r.pages
             }),
-            Access::Done => false,
+            Access::Done | Access::GoesOn => false,
         };
         let disks = &self.disks;
         let bounds = |disk: usize| disks.get(disk).map_or_else(Bounds::default, |d| d.model().request);
@@ -68,6 +68,8 @@ impl<C: PageCache + ?Sized> Engine<'_, C> {
         let ns = made.saturating_add(pages.saturating_mul(costs.page_ns));
         let of = &mut self.tasks[task];
         of.own = own;
+        // It got further: a read or what is populated may wait for many pages, one after another.
+        of.fruitless = 0;
         of.pending = requests.into();
         of.phase = Phase::Sending(op, then);
         if ns == 0 {
@@ -118,8 +120,12 @@ impl<C: PageCache + ?Sized> Engine<'_, C> {
     pub(super) fn then(&mut self, slot: usize, task: usize, op: Op, then: Access) -> Result<bool, Error> {
         let of = &mut self.tasks[task];
         let Access::Waits { file, page } = then else {
-            of.phase = Phase::Next;
-            self.done(task, op);
+            if then == Access::GoesOn {
+                of.phase = Phase::Again(op);
+            } else {
+                of.phase = Phase::Next;
+                self.done(task, op);
+            }
             return Ok(true);
         };
         of.phase = Phase::Again(op);

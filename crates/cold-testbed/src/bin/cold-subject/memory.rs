@@ -47,6 +47,23 @@ impl FileMap {
         self.advise(Advice::Random)
     }
 
+    /// Gives such advice for some of its pages.
+    pub(crate) fn advise_part(&self, advice: Advice, first: usize, pages: usize) -> io::Result<()> {
+        let bytes = pages.saturating_mul(page_size());
+        let inside = first.checked_mul(page_size()).filter(|at| at.saturating_add(bytes) <= self.len);
+        let at = inside.ok_or(io::ErrorKind::InvalidInput)?;
+        // SAFETY: the range is inside our own mapping; callers give no advice that changes its content.
+        unsafe { madvise(self.start.byte_add(at), bytes, advice)? };
+        Ok(())
+    }
+
+    /// Takes its pages out of the mapping; nothing was written to them.
+    pub(crate) fn forget(&self) -> io::Result<()> {
+        // SAFETY: the range is our own mapping of a file, whose pages come back as they were.
+        unsafe { madvise(self.start, self.len, Advice::LinuxDontNeed)? };
+        Ok(())
+    }
+
     /// Gives advice that does not change what the mapping holds.
     pub(crate) fn advise(&self, advice: Advice) -> io::Result<()> {
         // SAFETY: the range is our own mapping; callers give no advice that changes its content.

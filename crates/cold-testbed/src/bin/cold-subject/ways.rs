@@ -56,6 +56,27 @@ fn mapped(way: &Way, path: &Path) -> Result<(), Failure> {
         }
         "mapped-random" => advised(Advice::Random)?,
         "mapped-sequential" => advised(Advice::Sequential)?,
+        "mapped-usual-again" => {
+            let map = FileMap::new(&file()?, false)?;
+            map.advise(Advice::Random)?;
+            let (random, usual) = pages.split_at(pages.len() / 2);
+            random.iter().try_for_each(|page| map.touch(*page as usize))?;
+            map.advise(Advice::Normal)?;
+            usual.iter().try_for_each(|page| map.touch(*page as usize))?;
+        }
+        "mapped-partly-random" => {
+            let map = FileMap::new(&file()?, false)?;
+            map.advise_part(Advice::Random, 200, 250)?;
+            touch(&map)?;
+        }
+        "mapped-again" => {
+            let file = file()?;
+            let map = FileMap::new(&file, false)?;
+            touch(&map)?;
+            map.forget()?;
+            rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::DontNeed)?;
+            touch(&map)?;
+        }
         "mapped-willneed" => advised(Advice::WillNeed)?,
         // Kernels without huge pages refuse it, which changes nothing here.
         "mapped-huge" => advised(Advice::LinuxHugepage).or_else(|_| advised(Advice::Normal))?,
@@ -101,6 +122,23 @@ fn read(way: &Way, path: &Path) -> Result<(), Failure> {
     match way.name {
         "read" => drop(file()?.read_to_end(&mut Vec::new())?),
         "pread" => pages.iter().try_for_each(|page| file()?.read_exact_at(&mut [0; 10], page * PAGE + 50))?,
+        "pread-random" | "pread-sequential" => {
+            let random = way.name == "pread-random";
+            let advice = if random { rustix::fs::Advice::Random } else { rustix::fs::Advice::Sequential };
+            let file = file()?;
+            rustix::fs::fadvise(&file, 0, None, advice)?;
+            pages.iter().try_for_each(|page| file.read_exact_at(&mut [0; 10], page * PAGE + 50))?;
+        }
+        // The second time without advice, by an open file of its own.
+        "pread-again" => {
+            let first = file()?;
+            rustix::fs::fadvise(&first, 0, None, rustix::fs::Advice::Random)?;
+            let mut whole = vec![0; PAGE as usize];
+            pages.iter().try_for_each(|page| first.read_exact_at(&mut whole, page * PAGE))?;
+            rustix::fs::fadvise(&first, 0, None, rustix::fs::Advice::DontNeed)?;
+            let second = file()?;
+            pages.iter().try_for_each(|page| second.read_exact_at(&mut whole, page * PAGE))?;
+        }
         "readv" => {
             let (mut one, mut two) = (vec![0; PAGE as usize], vec![0; 3 * PAGE as usize]);
             let n = file()?.read_vectored(&mut [IoSliceMut::new(&mut one), IoSliceMut::new(&mut two)])?;

@@ -170,6 +170,7 @@ fn calls_that_ask_for_pages() {
     let rows = r.advice.as_ref().expect("a table").iter();
     let rows: Vec<(&str, u64, u64)> = rows.map(|a| (a.call.as_str(), a.offset, a.bytes)).collect();
     assert_eq!(rows, [("fadvise:WILLNEED", 4096, 8192), ("mmap:POPULATE", 12288, 65536)]);
+    assert_eq!(r.advice.iter().flatten().map(|a| a.address).collect::<Vec<_>>(), [None, Some(0)]);
 }
 
 #[test]

@@ -14,8 +14,8 @@ Policies:   linux-5.10, 6.1, 6.12, 6.16, 6.17, 6.18 (each with linux-), linux-7,
             aligned:PAGES, centred:PAGES, whole, nothing, and exact: a helper that reads exactly
             what is needed, in its order.
 Disks:      recorded (fitted to the recording's own requests), measured (this machine's, as
-            cold probe device finds it), hdd, sata-ssd, cloud, fast, nvme, optane, emmc, gp2,
-            hp97560, laptop-1993; and NAME+MS: behind a way of so many ms (cloud+0.2).
+            cold probe device finds it), hdd, sata-ssd, cloud, fast, nvme, optane, emmc, ufs,
+            gp2, hp97560, laptop-1993; and NAME+MS: behind a way of so many ms (cloud+0.2).
 Exit codes: 0 shown and written; 1 failed; 2 wrong usage; 3 --verify: this kernel follows none
             of the policies; 4 --verify: others disturbed every try; 130 interrupted.";
 
@@ -62,6 +62,10 @@ pub(crate) struct Args {
     /// Also with a helper that reads by this plan: its name in `cold prefetch list`, or the program's name
     #[arg(long, value_name = "PLAN", conflicts_with = "verify", help_heading = "Settings")]
     pub(crate) plan: Option<String>,
+
+    /// Room for cached pages of files, where there is not enough for all: 64Mi
+    #[arg(long, value_name = "SIZE", value_parser = memory, conflicts_with = "verify", help_heading = "Settings")]
+    pub(crate) memory: Option<Bytes>,
 
     #[command(flatten)]
     pub(crate) store: StorePlace,
@@ -131,6 +135,13 @@ pub(crate) enum Place {
 /// Windows in the order given.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Windows(pub(crate) Vec<Bytes>);
+
+fn memory(text: &str) -> Result<Bytes, String> {
+    match crate::values::count(text) {
+        Some(n) if (1 << 20..=1 << 40).contains(&n) => Ok(Bytes(n)),
+        _ => Err("not a size from 1Mi to 1024Gi (like 64Mi)".to_owned()),
+    }
+}
 
 fn policy(text: &str) -> Result<Named, String> {
     if text == "exact" {

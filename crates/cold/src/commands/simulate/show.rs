@@ -75,8 +75,22 @@ pub(super) fn findings(s: &Simulation) -> Vec<String> {
     let advice = s.disks.iter().filter_map(|on| advised(s, on));
     let mut all: Vec<String> = advice.collect();
     all.extend(s.disks.iter().filter_map(|on| held(s, on)));
+    all.extend(reread(s));
     all.extend(s.notes.iter().cloned());
     all
+}
+
+/// Pages that today's setting reads more than once. `None` where there are none, and nobody asked for too little room.
+fn reread(s: &Simulation) -> Option<String> {
+    let again = s.disks.first()?.rows.first()?.again;
+    let room = s.start.memory.map(|memory| format!(" with room for {memory}")).unwrap_or_default();
+    (again.pages > 0 || s.start.memory.is_some()).then(|| {
+        format!(
+            "today's setting{room} reads {} more than once: {} again",
+            plural(again.pages, "page"),
+            again.bytes
+        )
+    })
 }
 
 /// The smallest change that gives most. `None` where no windows were tried.
@@ -139,6 +153,8 @@ pub(super) fn json(s: &Simulation) -> Value {
             "requests": r.requests,
             "read_bytes": r.read,
             "unused_bytes": r.unused,
+            "reread_pages": r.again.pages,
+            "reread_bytes": r.again.bytes,
             "stall_ns": r.stall,
             "time_ns": r.time,
             "ratio": r.ratio,
@@ -164,6 +180,7 @@ pub(super) fn json(s: &Simulation) -> Value {
         "recording": s.name,
         "recorded": s.observed,
         "exact_need": s.recording.manifest.exact_need,
+        "memory_bytes": s.start.memory,
         "needed_bytes": s.start.needed_pages().saturating_mul(s.start.page_bytes),
         "disks": disks,
         "notes": s.notes,

@@ -28,7 +28,8 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
     line.step(&format!("{} on files in {}", plural(args.operations, "operation"), args.dir.shown()));
     let target = ProbeTarget::Directory(args.dir.clone());
     let operations = OPERATIONS.min(args.operations);
-    let effort = Effort { cases: args.operations.div_ceil(operations), operations, seed: args.seed };
+    let cases = args.operations.div_ceil(operations);
+    let effort = Effort { cases, operations, seed: args.seed, by_parts: false };
     let verified =
         Ground::new(&target, &BYTES, &journal).and_then(|ground| verify(&ground, &policies, effort));
     line.clear();
