@@ -122,16 +122,12 @@ impl Lru {
             self.came_back = true;
         }
         let node = Node { file, folio, active, referenced: false, awaited: false, newer: NONE, older: NONE };
-        let at = match self.free.pop() {
-            Some(at) => {
-                self.nodes[at] = node;
-                at
-            }
-            None => {
-                self.nodes.push(node);
-                self.nodes.len() - 1
-            }
-        };
+        let at = self.free.pop().unwrap_or(self.nodes.len());
+        if let Some(slot) = self.nodes.get_mut(at) {
+            *slot = node;
+        } else {
+            self.nodes.push(node);
+        }
         self.places.insert(key, at);
         self.link(at);
     }
@@ -313,7 +309,9 @@ mod tests {
         (0..3).for_each(|_| assert_eq!(lru.judge_oldest(Some((0, false))), Verdict::Evict));
         assert!(!lru.wants_fewer_active(4096) || lru.pages() == 3);
         // They were the first and the last of three to go, and there are three active ones.
-        [5, 3].iter().for_each(|n| lru.insert(FILE, page(*n)));
+        for n in [5, 3] {
+            lru.insert(FILE, page(n));
+        }
         assert_eq!((oldest(&lru, false), lru.wants_fewer_active(4096)), (None, true));
         lru.insert(FILE, page(9));
         assert_eq!(oldest(&lru, false), Some(9), "it was never there");

@@ -359,7 +359,9 @@ mod tests {
     fn a_huge_entry_goes_with_a_part_of_it_and_a_table_stays_without_entries() {
         let mut map = Mapping::new(OpenId(0), 512, 0, 2048, false);
         let huge = |first| Folio { first, pages: 512 };
-        [0, 512, 1024].iter().for_each(|first| map.map_huge(huge(*first)));
+        for first in [0, 512, 1024] {
+            map.map_huge(huge(first));
+        }
         map.advise(512, 512, MapAdvice::Pattern(Pattern::Random));
         assert!(map.filled(600), "cut at its ends");
         map.advise(600, 10, MapAdvice::Pattern(Pattern::Normal));

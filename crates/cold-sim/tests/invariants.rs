@@ -89,7 +89,9 @@ fn all_reads(cache: &mut Cache, files: &[SimFile], seed: u64) -> (Vec<PageRead>,
                 all.push(read);
             }
         }
-        reads.iter().for_each(|read| cache.arrived(read));
+        for read in &reads {
+            cache.arrived(read);
+        }
         all.append(&mut reads);
         most = most.max((0..files.len() as u32).map(|n| cache.cached_pages(FileId(n)).pages()).sum());
     }

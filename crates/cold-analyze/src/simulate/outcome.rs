@@ -153,7 +153,9 @@ impl Recorded {
             _ => false,
         };
         if !linux || exact {
-            tasks.iter_mut().for_each(|task| task.steps.retain(|step| !asks(step)));
+            for task in &mut tasks {
+                task.steps.retain(|step| !asks(step));
+            }
         }
         Cow::Owned(tasks)
     }

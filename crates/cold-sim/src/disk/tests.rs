@@ -39,7 +39,7 @@ fn flash_of_a_phone_does_what_its_data_sheet_says() {
     let scattered: Vec<(u64, u64)> = (0..8000).map(|n| (n * 7919 % 9000 * 4096, 4096)).collect();
     assert!((8000.0 / last(&scattered) / 100_000.0 - 1.0).abs() < 0.03, "{}", last(&scattered));
     let long: Vec<(u64, u64)> = (0..500).map(|n| (n << 19, 1 << 19)).collect();
-    let bandwidth = (500 << 19) as f64 / last(&long);
+    let bandwidth = f64::from(500 << 19) / last(&long);
     assert!((bandwidth / 2.1e9 - 1.0).abs() < 0.03, "{bandwidth}");
 }
 

@@ -66,6 +66,7 @@ impl Workload {
 
     /// The same with advice on parts of mappings, and parts of them populated and forgotten. Other operations: what
     /// has been written down of kernels that are not at hand is of those without.
+    #[must_use]
     pub fn by_parts(self) -> Self {
         Self { by_parts: true, ..self }
     }
