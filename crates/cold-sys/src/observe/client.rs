@@ -66,7 +66,7 @@ impl Client {
     }
 
     /// The same, but the functions that it enters are followed, except for those that `exclude` means
-    /// ([`super::entries`]); the result comes from [`Client::wait_entries`].
+    /// (`observe::entries`); the result comes from [`Client::wait_entries`].
     pub fn start_entries(
         program: &OsStr,
         spec: &ObserveSpec,
