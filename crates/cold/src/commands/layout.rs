@@ -13,8 +13,8 @@ use crate::ui::Ui;
 #[command(before_help = "Examples:
   cold layout trace --scenario search -o search.order -- ./rg foo t.txt
   cold layout trace --scenario version -o version.order -- ./rg --version
-  cold layout order search.order version.order -o rg.txt       for lld: --symbol-ordering-file
-  cold layout order --hold-out version *.order -o rg.txt       what a start gains that it has not seen
+  cold layout order search.order version.order -o rg.txt   for lld: --symbol-ordering-file
+  cold layout order --hold-out version *.order -o rg.txt   the gain of one it has not seen
 ")]
 pub(crate) struct Args {
     #[command(subcommand)]

@@ -19,10 +19,10 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
 #[command(before_help = "Examples:
-  cold layout order rg.order -o rg.txt                 for lld, what rustc links with on x86-64 Linux
+  cold layout order rg.order -o rg.txt                               for lld (rustc on x86-64 Linux)
   cold layout order search.order version.order --format gold -o rg.sections
-  cold layout order old.order --binary target/release/rg -o rg.txt     how much of an old order holds
-  cold layout order *.order --hold-out version                          and for a start it has not seen
+  cold layout order old.order --binary target/release/rg -o rg.txt   what of an old order holds
+  cold layout order *.order --hold-out version                       and for a start it has not seen
 ")]
 pub(crate) struct Args {
     /// Traces by `cold layout trace`, the most important scenario first
