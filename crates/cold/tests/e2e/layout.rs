@@ -129,8 +129,8 @@ fn a_rust_program_is_linked_in_its_order_by_lld() {
 #[test]
 fn what_cannot_be_traced_is_refused_with_the_reason() {
     let place = Sandbox::new();
-    let source = place.script("bare.c", "void _start(void) { __asm__ volatile(\"hlt\"); }\n");
-    let bare = place.text("bare");
+    let (source, bare) = (place.text("bare.c"), place.text("bare"));
+    fs::write(&source, "void _start(void) { __asm__ volatile(\"hlt\"); }\n").unwrap();
     let flags = ["-nostdlib", "-static", "-fno-asynchronous-unwind-tables", "-s", "-o", &bare, &source];
     let made = Command::new("gcc").args(flags).stderr(Stdio::null()).status();
     if !cold_testbed::need(made.is_ok_and(|s| s.success()), "gcc") {
