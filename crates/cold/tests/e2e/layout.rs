@@ -126,6 +126,31 @@ fn a_rust_program_is_linked_in_its_order_by_lld() {
     assert!(address("zz_first") < address("aa_second"));
 }
 
+/// Of a program that is stripped of some names the other functions can be placed; the figures say so.
+#[test]
+fn functions_without_a_name_are_in_no_order() {
+    let place = Sandbox::new();
+    let list = place.text("list");
+    fs::write(&list, "{ main; first; third; fifth; };\n").unwrap();
+    // Dynamic symbols stay. `second` has none.
+    let Some(whole) = compile(&place, "whole", &[&format!("-Wl,--dynamic-list={list}")]) else { return };
+    let program = place.text("stripped");
+    assert!(Command::new("strip").args(["-s", "-o", &program]).arg(&whole).status().unwrap().success());
+    place.cold(["layout", "trace", "-r", "1", "-o", "s.order", "--", &program]).run().expect(0);
+    let ran = place.cold(["layout", "order", "s.order", "--json", "-o", "s.txt"]).run().expect(0);
+    let made: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+    let names = fs::read_to_string(place.path("s.txt")).unwrap();
+    let lines = names.lines().count() as u64;
+    assert!(names.contains("first\nthird\nfifth\n"), "{names}");
+    assert!(made["unnamed"].as_u64().unwrap() > 0, "{made}");
+    assert_eq!(
+        (made["ordered"].as_u64(), made["scenarios"][0]["in_order"].as_u64()),
+        (Some(lines), Some(lines))
+    );
+    let ran = place.cold(["layout", "order", "s.order"]).run().expect(0);
+    assert!(ran.stderr.contains("have no name"), "{}", ran.stderr);
+}
+
 #[test]
 fn what_cannot_be_traced_is_refused_with_the_reason() {
     let place = Sandbox::new();

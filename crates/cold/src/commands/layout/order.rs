@@ -101,25 +101,28 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let held_out = held_out.transpose()?;
     let algorithm = if args.merge == "frequency" { Algorithm::Frequency } else { Algorithm::FirstTouch };
     let lists: Vec<Vec<u32>> = scenarios.iter().map(|s| s.entered.clone()).collect();
-    let order = merged(&lists, algorithm);
-    if order.is_empty() {
+    let entered = merged(&lists, algorithm);
+    if entered.is_empty() {
         return Err(Failure::from(anyhow::anyhow!(
             "none of the functions entered is in {}",
             target.path.shown()
         )));
     }
-    let result = Made { args, target: &target, resolver: &resolver, scenarios, held_out, order };
+    // An order file says names: what has none stays where it is.
+    let has_name = |n: &u32| target.functions.get(*n as usize).is_some_and(|f| f.name().is_some());
+    let (order, unnamed): (Vec<u32>, Vec<u32>) = entered.into_iter().partition(has_name);
+    if order.is_empty() {
+        let why = anyhow::anyhow!("{} is stripped: an order file needs names", target.path.shown());
+        return Err(Failure::from(why).hint("--binary FILE with its symbols, from the same build"));
+    }
+    let unnamed = unnamed.len();
+    let result = Made { args, target: &target, resolver: &resolver, scenarios, held_out, order, unnamed };
     if args.json {
         ui.json(&result.json());
     } else {
         result.show(ui);
     }
     if let Some(path) = &args.output {
-        let named = result.functions().filter(|f| f.name().is_some()).count();
-        if named == 0 {
-            let why = anyhow::anyhow!("{} is stripped: an order file needs names", target.path.shown());
-            return Err(Failure::from(why).hint("--binary FILE with its symbols, from the same build"));
-        }
         let functions: Vec<&Function> = result.functions().collect();
         results::save(path, written(&functions, format(&args.format)))?;
     }
@@ -199,6 +202,8 @@ struct Made<'a> {
     scenarios: Vec<Scenario>,
     held_out: Option<Scenario>,
     order: Vec<u32>,
+    /// Functions that scenarios enter and no order file can name.
+    unnamed: usize,
 }
 
 impl Made<'_> {
@@ -240,6 +245,13 @@ impl Made<'_> {
                 ));
             }
         }
+        if self.unnamed > 0 {
+            ui.warn(format!(
+                "{} more that are entered have no name, and no order file can place them: give the same build with \
+                 its symbols (--binary FILE), or install its debug symbols",
+                self.unnamed
+            ));
+        }
         let ambiguous = self.resolver.ambiguous(&self.order);
         if ambiguous > 0 {
             ui.warn(format!(
@@ -264,6 +276,7 @@ impl Made<'_> {
             "schema": "coldstart.layout-order/1",
             "file": path_text::encode(&self.target.path),
             "functions": self.target.functions.len(), "ordered": self.order.len(), "bytes": self.bytes(),
+            "unnamed": self.unnamed,
             "ambiguous_names": self.resolver.ambiguous(&self.order),
             "scenarios": self.scenarios.iter().map(scenario).collect::<Vec<_>>(),
             "held_out": self.held_out.as_ref().map(scenario),
