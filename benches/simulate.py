@@ -268,12 +268,15 @@ def plan_table(results, options, names):
 
 def write(bench, names):
     options = bench.options
+    counts = sorted({len(v) for k, v in bench.results.items() if k.split(" ")[0] in options.disks and isinstance(v, list)
+                     and len(v) > 1})
+    rounds = " or ".join(map(str, counts)) or str(options.rounds)
     text = ["# Predicted and measured starts", "",
             "`benches/simulate.py` writes this page. Each program is recorded on the test disk that adds nothing, cold with "
             "exact needs and warm; `cold simulate --warm` predicts its start on each other test disk with each `read_ahead_kb`; then it is started there "
             "cold, without a recorder.", "",
             f"Linux {platform.release()}, {os.cpu_count()} CPUs; {time.strftime('%d %B %Y')}. Time to ready in ms: median "
-            f"of {options.rounds} measured starts (one where it takes more than {SLOW:.0f} s) → median prediction from "
+            f"of {rounds} measured starts (one where it takes more than {SLOW:.0f} s) → median prediction from "
             f"{options.recordings} recordings. The way through loop and FUSE, {bench.results.get('way')} ms per request, "
             "is what single reads on `sata-ssd` take beyond its 0.1 ms.", "", *table(bench.results, options, names), *plan_table(bench.results, options, names), ""]
     options.output.write_text("\n".join(text))
