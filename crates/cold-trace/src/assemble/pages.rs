@@ -312,6 +312,12 @@ impl Pages {
         self.filled_in.contains(&key)
     }
 
+    /// Calls that read pages: file and first page.
+    pub(super) fn reads(&self) -> impl Iterator<Item = (ContextKey, (FileIdx, u64))> {
+        let reads = self.touches.iter().filter(|(touch, _)| touch.kind == TouchKind::Read);
+        reads.map(|(touch, key)| (*key, (touch.file, touch.first_page)))
+    }
+
     /// Forgets what these calls read: tier B, which sees reads by their calls, took it for pages of the cache.
     pub(super) fn past_the_cache(&mut self, calls: &HashSet<ContextKey>) {
         self.touches.retain(|(touch, key)| touch.kind != TouchKind::Read || !calls.contains(key));

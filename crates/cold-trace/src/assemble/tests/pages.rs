@@ -299,3 +299,35 @@ fn tier_b_turns_addresses_into_pages_by_the_mapping_of_that_time() {
     assert_eq!((path(&r, stall.file.expect("known")), stall.page), ("/lib".to_owned(), Some(0x13)));
     assert_eq!(r.mappings.as_ref().map(Vec::len), Some(2));
 }
+
+/// Tier B sees reads by their calls. A fast device answers a direct read before the task waits; the request alone tells
+/// that nothing went through the cache.
+#[test]
+fn tier_b_tells_a_direct_read_that_did_not_wait() {
+    let mut facts = facts();
+    if let Fact::Manifest(m) = &mut facts[0] {
+        m.tier = Tier::B;
+    }
+    let f = id(5);
+    let read = |began, ended, position| Call {
+        result: 8192,
+        file: f,
+        position,
+        args: [3, 0, 8192, 0, 0, 0],
+        ..Call::new(libc::SYS_read, began, ended)
+    };
+    let log = log(
+        &facts,
+        &[
+            named(f, 100, "data"),
+            request_in(60, 65, 1, (65, 8), &[(NOWHERE, 0, 8192)]),
+            read(60, 70, 4096).record(),
+            read(80, 90, 16384).record(),
+        ],
+    );
+    let r = assemble(log, &mut InnermostOnly, &mut Cached(Vec::new(), None));
+    assert_eq!(touches(&r), [(90, "/data".to_owned(), 4, 2, TouchKind::Read)]);
+    let rows: Vec<_> =
+        r.transfers.iter().flatten().map(|t| (t.file.map(|f| path(&r, f)), t.first_page)).collect();
+    assert_eq!(rows, [(Some("/data".to_owned()), 1)]);
+}
