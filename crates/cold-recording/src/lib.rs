@@ -4,6 +4,7 @@
 //! a recording, [`read()`] opens one. [`order`] does the same for traced first entries of functions. Start reading at [`schema::tables`], then `write.rs`.
 
 mod columns;
+mod document;
 pub mod error;
 pub mod export;
 #[cfg(feature = "fuzzing")]

@@ -1,13 +1,12 @@
 //! `recording.json`: the manifest and the list of the tables with their sizes and checksums.
 
 use std::collections::BTreeMap;
-use std::io::Read;
 use std::path::Path;
 
 use cold_model::recording::{Manifest, manifest};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::{Error, Result, document};
 
 /// Name of the manifest's file in a recording's directory.
 pub const NAME: &str = "recording.json";
@@ -54,48 +53,21 @@ pub(crate) fn read(dir: &Path) -> Result<(Manifest, Option<Tables>)> {
             return Err(Error::NotARecording { path: dir.to_owned(), why });
         }
     }
-    let (file, meta) = match cold_sys::open::regular(&path, false) {
-        Ok(opened) => opened,
-        Err(cold_sys::Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => {
-            let why = format!("there is no {NAME} in it");
-            return Err(Error::NotARecording { path: dir.to_owned(), why });
-        }
-        Err(e) => return Err(e.into()),
-    };
-    if meta.len() > MOST {
-        return Err(Error::damaged(&path, format!("it is larger than {MOST} bytes")));
-    }
-    let mut bytes = Vec::new();
-    // The file may have grown meanwhile.
-    file.take(MOST).read_to_end(&mut bytes).map_err(Error::io("read", &path))?;
+    let bytes = document::bytes(&path, MOST)?.ok_or_else(|| {
+        let why = format!("there is no {NAME} in it");
+        Error::NotARecording { path: dir.to_owned(), why }
+    })?;
     parse(&bytes, &path)
 }
 
 /// Reads the document; `path` is for messages.
 pub(crate) fn parse(bytes: &[u8], path: &Path) -> Result<(Manifest, Option<Tables>)> {
     #[derive(Deserialize)]
-    struct Head {
-        format: String,
-        version: u64,
-    }
-    #[derive(Deserialize)]
     struct Tail {
         tables: Option<Tables>,
     }
+    document::check(bytes, path, manifest::FORMAT, manifest::VERSION)?;
     let wrong = |e: serde_json::Error| Error::damaged(path, e.to_string());
-    // Format and version first: the rest of a later version may look different.
-    let head: Head = serde_json::from_slice(bytes).map_err(wrong)?;
-    if head.format != manifest::FORMAT {
-        let why = format!("its format is {:?}, not {:?}", head.format, manifest::FORMAT);
-        return Err(Error::NotARecording { path: path.to_owned(), why });
-    }
-    if head.version > u64::from(manifest::VERSION) {
-        let path = path.to_owned();
-        return Err(Error::Future { path, found: head.version, known: manifest::VERSION });
-    }
-    if head.version == 0 {
-        return Err(Error::damaged(path, "there is no format version 0"));
-    }
     let manifest: Manifest = serde_json::from_slice(bytes).map_err(wrong)?;
     let tail: Tail = serde_json::from_slice(bytes).map_err(wrong)?;
     Ok((manifest, tail.tables))

@@ -3,9 +3,8 @@
 //! Written as a recording is: tables whole and without names until all are there, `order.json` last. A directory
 //! without it is unfinished.
 
-use std::fs;
-use std::io::{self, Read};
 use std::path::{Path, PathBuf};
+use std::{fs, io};
 
 use cold_model::order::{FirstEntry, Function, Repeat, StartFacts, Text, Trace, TracedFile};
 use cold_model::path_text;
@@ -15,7 +14,7 @@ use crate::manifest::Tables;
 use crate::schema::tables::order::{ENTRIES, EntryRow, FUNCTIONS, FunctionRow};
 use crate::schema::{Source, Visitor};
 use crate::write::{self, PRIVATE};
-use crate::{Error, Result};
+use crate::{Error, Result, document};
 
 /// Name of the manifest.
 const NAME: &str = "order.json";
@@ -176,7 +175,7 @@ fn entries(trace: &Trace, first: &[u32]) -> Vec<EntryRow> {
 /// # Errors
 /// As of a recording: not one, unfinished, damaged, of a later version.
 pub fn read(dir: &Path) -> Result<Trace> {
-    let document = document(dir)?;
+    let document = open(dir)?;
     let damaged = |why: &str| Error::damaged(dir, why);
     for name in [FUNCTIONS.name, ENTRIES.name] {
         if !document.tables.contains_key(name) {
@@ -221,50 +220,20 @@ impl FileFacts {
     }
 }
 
-fn document(dir: &Path) -> Result<Document> {
+fn open(dir: &Path) -> Result<Document> {
     let path = dir.join(NAME);
-    let (file, meta) = match cold_sys::open::regular(&path, false) {
-        Ok(opened) => opened,
-        Err(cold_sys::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
-            let begun =
-                [FUNCTIONS.name, ENTRIES.name].iter().any(|t| dir.join(format!("{t}.parquet")).exists());
-            if begun {
-                return Err(Error::Unfinished { dir: dir.to_owned() });
-            }
-            return Err(Error::NotARecording {
-                path: dir.to_owned(),
-                why: format!("there is no {NAME} in it"),
-            });
-        }
-        Err(e) => return Err(e.into()),
-    };
-    if meta.len() > MOST {
-        return Err(Error::damaged(&path, format!("it is larger than {MOST} bytes")));
+    if let Some(bytes) = document::bytes(&path, MOST)? {
+        return parse(&bytes, &path);
     }
-    let mut bytes = Vec::new();
-    // The file may have grown meanwhile.
-    file.take(MOST).read_to_end(&mut bytes).map_err(Error::io("read", &path))?;
-    parse(&bytes, &path)
+    if [FUNCTIONS.name, ENTRIES.name].iter().any(|t| dir.join(format!("{t}.parquet")).exists()) {
+        return Err(Error::Unfinished { dir: dir.to_owned() });
+    }
+    Err(Error::NotARecording { path: dir.to_owned(), why: format!("there is no {NAME} in it") })
 }
 
 fn parse(bytes: &[u8], path: &Path) -> Result<Document> {
-    #[derive(Deserialize)]
-    struct Head {
-        format: String,
-        version: u64,
-    }
-    let damaged = |e: serde_json::Error| Error::damaged(path, e.to_string());
-    let head: Head = serde_json::from_slice(bytes).map_err(damaged)?;
-    if head.format != FORMAT {
-        return Err(Error::NotARecording {
-            path: path.to_owned(),
-            why: format!("its format is not {FORMAT}"),
-        });
-    }
-    if head.version > u64::from(VERSION) {
-        return Err(Error::Future { path: path.to_owned(), found: head.version, known: VERSION });
-    }
-    serde_json::from_slice(bytes).map_err(damaged)
+    document::check(bytes, path, FORMAT, VERSION)?;
+    serde_json::from_slice(bytes).map_err(|e| Error::damaged(path, e.to_string()))
 }
 
 #[cfg(test)]

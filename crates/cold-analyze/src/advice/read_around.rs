@@ -193,7 +193,8 @@ impl Sweep {
     }
 }
 
-/// The start with the windows in force when it was recorded, and with each of others; `None` where the recording contradicts itself.
+/// The start with the windows in force when it was recorded, and with each of others; `None` where the recording
+/// contradicts itself.
 fn simulated(start: &Recorded, disk: &Model, others: &[Bytes]) -> Vec<Option<Figures>> {
     let one = |windows: Windows| {
         let setting = Setting {

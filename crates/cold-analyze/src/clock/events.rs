@@ -28,12 +28,15 @@ pub(super) enum Kind {
     Ended,
 }
 
+/// Threads of a process that are looked at for the one that made another: a process may have had as many as a
+/// recording has rows.
+const MOST_MAKERS: usize = 1000;
+
 /// All threads, and who made each as far as the tables of threads and processes say: a thread of the parent, or of its
 /// own process. The times off the CPU know better where they tell of a thread's first interval.
-pub fn makers(recording: &Recording) -> impl Iterator<Item = (&Thread, Option<u32>)> {
+pub fn makers<'r>(recording: &'r Recording, off: &Off) -> impl Iterator<Item = (&'r Thread, Option<u32>)> {
     let forked = recording.processes.iter().filter(|p| p.how == Began::Fork);
     let parents: HashMap<u32, u32> = forked.map(|p| (p.pid, p.parent)).collect();
-    let off = Off::of(recording);
     let mut siblings: HashMap<u32, Vec<&Thread>> = HashMap::new();
     for t in &recording.threads {
         siblings.entry(t.pid).or_default().push(t);
@@ -45,7 +48,7 @@ pub fn makers(recording: &Recording) -> impl Iterator<Item = (&Thread, Option<u3
         // The process' first thread, unless it did not run then: then the first one that did.
         let lived = |s: &&&Thread| s.tid != t.tid && s.began < t.began && s.ended.is_none_or(|e| e > t.began);
         let ran = |s: &&&Thread| off.since(s.tid, t.began.0).is_none();
-        let others = siblings.get(&t.pid).into_iter().flatten();
+        let others = siblings.get(&t.pid).into_iter().flatten().take(MOST_MAKERS);
         let maker = others.filter(lived).filter(ran).min_by_key(|s| (s.tid != t.pid, s.began, s.tid));
         (t, Some(maker.map_or(t.pid, |s| s.tid)))
     })
@@ -78,7 +81,7 @@ impl Off {
 /// All of them.
 pub(super) fn of(recording: &Recording) -> Vec<Event> {
     let mut events = Vec::new();
-    for (t, maker) in makers(recording) {
+    for (t, maker) in makers(recording, &Off::of(recording)) {
         events.push(Event { at: t.began.0, kind: Kind::Born { maker }, tid: t.tid });
         events.extend(t.ended.map(|ended| Event { at: ended.0, kind: Kind::Ended, tid: t.tid }));
     }

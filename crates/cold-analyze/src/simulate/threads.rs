@@ -104,7 +104,9 @@ impl Threads {
                 said.insert((o.tid, o.began.0));
             }
         }
-        for (t, told) in makers(recording).filter(|(t, _)| t.in_tree && t.began <= window.until) {
+        let threads = makers(recording, &self.off);
+        let threads: Vec<_> = threads.filter(|(t, _)| t.in_tree && t.began <= window.until).collect();
+        for (t, told) in threads {
             let made = maker.get(&t.tid).copied().or(told.map(|by| (by, t.began.0)));
             let Some((by, at)) = made.filter(|(by, _)| *by != t.tid && self.of.contains_key(by)) else {
                 continue;

@@ -2,7 +2,7 @@
 //!
 //! A processor that was idle while a page came goes on with cold caches of its own, and on a virtual machine another guest
 //! had it meanwhile. So the same work takes longer in a start of many waits: python3 with eleven modules computed 109 ms
-//! warm, and 161 to 214 ms in starts with exact needs, which waited 2868 times. A warm start tells the work, and what it
+//! warm, and 161 to 226 ms in starts with exact needs, which waited 2868 times. A warm start tells the work, and what it
 //! takes more in the other one is what its waits cost.
 
 use cold_model::recording::{Recording, Stall, StallCause};
@@ -55,7 +55,7 @@ impl Recorded {
         }
         let clock = DependencyClock::of(warm, Window::of(warm));
         let waited: u64 =
-            waits(warm).map(|s| s.woken.or(s.ended).map_or(0, |w| w.0 - s.began.0.min(w.0))).sum();
+            waits(warm).map(|s| s.woken.or(s.ended).map_or(0, |w| w.saturating_sub(s.began).0)).sum();
         if waited as f64 > WARM * clock.window_ns() as f64 {
             return Err(NotWarm::Cold);
         }

@@ -60,35 +60,39 @@ pub(super) fn program() -> Vec<sock_filter> {
     all
 }
 
+/// Runs a program as the kernel would; panics on a jump outside or an unknown instruction.
+#[cfg(test)]
+pub(super) fn run(program: &[sock_filter], arch: u32, nr: u32, args: [u64; 6]) -> u32 {
+    let mut data = Vec::new();
+    data.extend(nr.to_le_bytes());
+    data.extend(arch.to_le_bytes());
+    data.extend(0u64.to_le_bytes());
+    data.extend(args.iter().flat_map(|a| a.to_le_bytes()));
+    let (mut acc, mut pc) = (0u32, 0usize);
+    loop {
+        let i = program[pc];
+        pc += 1;
+        let mut jump = |holds: bool| pc += usize::from(if holds { i.jt } else { i.jf });
+        match i.code {
+            LOAD_WORD => {
+                let at = i.k as usize;
+                acc = u32::from_le_bytes(data[at..at + 4].try_into().unwrap());
+            }
+            AND => acc &= i.k,
+            IF_EQUAL => jump(acc == i.k),
+            IF_BITS => jump(acc & i.k != 0),
+            RETURN => return i.k,
+            other => panic!("instruction {other:#x}"),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Runs the program as the kernel would; panics on a jump outside or an unknown instruction.
     fn run(arch: u32, nr: u32, args: [u64; 6]) -> u32 {
-        let mut data = Vec::new();
-        data.extend(nr.to_le_bytes());
-        data.extend(arch.to_le_bytes());
-        data.extend(0u64.to_le_bytes());
-        data.extend(args.iter().flat_map(|a| a.to_le_bytes()));
-        let (mut acc, mut pc) = (0u32, 0usize);
-        let program = program();
-        loop {
-            let i = program[pc];
-            pc += 1;
-            let mut jump = |holds: bool| pc += usize::from(if holds { i.jt } else { i.jf });
-            match i.code {
-                LOAD_WORD => {
-                    let at = i.k as usize;
-                    acc = u32::from_le_bytes(data[at..at + 4].try_into().unwrap());
-                }
-                AND => acc &= i.k,
-                IF_EQUAL => jump(acc == i.k),
-                IF_BITS => jump(acc & i.k != 0),
-                RETURN => return i.k,
-                other => panic!("instruction {other:#x}"),
-            }
-        }
+        super::run(&program(), arch, nr, args)
     }
 
     #[test]

@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::time::{Duration, Instant};
 
+use cold_model::bench::Ending;
+
 use super::entries::{self, Entries, FunctionTables};
 use super::error::{ObserveError, Result};
 use super::protocol::{Order, Reply, Request};
@@ -19,14 +21,35 @@ const TICK: Duration = Duration::from_millis(10);
 
 /// Who follows a tree, one report of `waitpid` after the other.
 pub(super) trait Follower {
-    /// Takes one report and lets its thread run on. Threads that die meanwhile are no error.
-    fn handle(&mut self, waited: Waited) -> io::Result<()>;
+    /// A thread is gone.
+    fn gone(&mut self, tid: i32, how: Ending);
+    /// Enters a thread that is seen for the first time.
+    fn known(&mut self, tid: i32);
+    /// A thread has stopped, and is to run on.
+    fn stopped(&mut self, tid: i32, signal: i32, event: i32) -> io::Result<()>;
     /// Whether the command's program runs.
     fn has_started(&self) -> bool;
     /// Keeps a remark for the reader.
     fn note(&mut self, text: String);
     /// Ends the tree.
     fn act(&mut self, act: Act);
+
+    /// Takes one report and lets its thread run on. Threads that die meanwhile are no error.
+    fn handle(&mut self, waited: Waited) -> io::Result<()> {
+        match waited {
+            Waited::Exited(tid, code) => self.gone(tid, Ending::Code(code)),
+            Waited::Killed(tid, signal) => self.gone(tid, Ending::Signal(signal)),
+            Waited::Stopped { tid, signal, event } => {
+                self.known(tid);
+                return match self.stopped(tid, signal, event) {
+                    Err(e) if e.raw_os_error() == Some(libc::ESRCH) => Ok(()),
+                    other => other,
+                };
+            }
+            Waited::Interrupted | Waited::Nothing => {}
+        }
+        Ok(())
+    }
 }
 
 /// Runs the helper until the tree is gone; `args` are the arguments after [`super::HELPER_ARGUMENT`], `tables` reads
@@ -40,7 +63,7 @@ pub fn serve(args: &[OsString], tables: &mut dyn FunctionTables) -> crate::Resul
             .map(|tracer| Reply::Done(Box::new(tracer.finish()))),
         Some(Order::Entries(request, exclude)) => {
             let unbound = entries::bind();
-            let new = |root, started| Entries::new(root, started, tables, exclude, unbound);
+            let new = |root, _| Entries::new(root, tables, exclude, unbound);
             follow(&request, &entries::filter(), &mut channel, new)
                 .map(|entries| Reply::Entered(Box::new(entries.finish())))
         }

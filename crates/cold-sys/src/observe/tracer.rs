@@ -14,7 +14,7 @@ use cold_model::observed::{How, ObservedStart};
 use super::calls::{self, Call, CallKind, Flags};
 use super::collect::Collector;
 use super::image::{self, Target};
-use super::ptrace::{self, EVENT_STOP, SyscallInfo, Waited};
+use super::ptrace::{self, EVENT_STOP, SyscallInfo};
 use super::serve::Follower;
 use super::watch::{Act, End};
 use super::{filter, place};
@@ -81,34 +81,6 @@ impl Tracer {
         }
     }
 
-    fn gone(&mut self, tid: i32, how: Ending) {
-        self.tasks.remove(&tid);
-        // What the command does after it was told to end is not its own ending.
-        if tid == self.root && self.end.is_none() {
-            self.ending.get_or_insert(how);
-        }
-    }
-
-    /// Enters a thread that is seen for the first time: its first stop may come before its parent's
-    /// report of having made it.
-    fn known(&mut self, tid: i32) {
-        if self.tasks.contains_key(&tid) {
-            return;
-        }
-        let process = ProcFs::default()
-            .process_field(tid, "status", "Tgid")
-            .ok()
-            .flatten()
-            .map_or(tid, |tgid| tgid as i32);
-        if process == tid {
-            self.processes += 1;
-        } else {
-            self.threads += 1;
-        }
-        let borrows_memory = self.vforked_early.remove(&tid);
-        self.tasks.insert(tid, Task { process, borrows_memory, pending: None });
-    }
-
     /// A child that may not have stopped yet. It enters `tasks` only by its own first stop: it may as
     /// well be gone already, and a dead entry would never leave.
     fn vforked(&mut self, child: i32) {
@@ -116,22 +88,6 @@ impl Tracer {
             Some(task) => task.borrows_memory = true,
             None => drop(self.vforked_early.insert(child)),
         }
-    }
-
-    fn stopped(&mut self, tid: i32, signal: i32, event: i32) -> io::Result<()> {
-        match event {
-            libc::PTRACE_EVENT_SECCOMP => return self.entry(tid),
-            libc::PTRACE_EVENT_EXEC => self.exec(tid)?,
-            libc::PTRACE_EVENT_VFORK => self.vforked(ptrace::event_message(tid)? as i32),
-            libc::PTRACE_EVENT_EXIT => self.exit_event(tid),
-            EVENT_STOP if matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => {
-                return ptrace::listen(tid);
-            }
-            0 if signal == SYSCALL_STOP => self.exit(tid)?,
-            0 => return ptrace::resume(tid, signal),
-            _ => {}
-        }
-        ptrace::resume(tid, 0)
     }
 
     /// A call of the filter is about to be made.
@@ -262,28 +218,56 @@ impl Tracer {
 }
 
 impl Follower for Tracer {
+    fn gone(&mut self, tid: i32, how: Ending) {
+        self.tasks.remove(&tid);
+        // What the command does after it was told to end is not its own ending.
+        if tid == self.root && self.end.is_none() {
+            self.ending.get_or_insert(how);
+        }
+    }
+
+    /// Enters a thread that is seen for the first time: its first stop may come before its parent's
+    /// report of having made it.
+    fn known(&mut self, tid: i32) {
+        if self.tasks.contains_key(&tid) {
+            return;
+        }
+        let process = ProcFs::default()
+            .process_field(tid, "status", "Tgid")
+            .ok()
+            .flatten()
+            .map_or(tid, |tgid| tgid as i32);
+        if process == tid {
+            self.processes += 1;
+        } else {
+            self.threads += 1;
+        }
+        let borrows_memory = self.vforked_early.remove(&tid);
+        self.tasks.insert(tid, Task { process, borrows_memory, pending: None });
+    }
+
+    fn stopped(&mut self, tid: i32, signal: i32, event: i32) -> io::Result<()> {
+        match event {
+            libc::PTRACE_EVENT_SECCOMP => return self.entry(tid),
+            libc::PTRACE_EVENT_EXEC => self.exec(tid)?,
+            libc::PTRACE_EVENT_VFORK => self.vforked(ptrace::event_message(tid)? as i32),
+            libc::PTRACE_EVENT_EXIT => self.exit_event(tid),
+            EVENT_STOP if matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => {
+                return ptrace::listen(tid);
+            }
+            0 if signal == SYSCALL_STOP => self.exit(tid)?,
+            0 => return ptrace::resume(tid, signal),
+            _ => {}
+        }
+        ptrace::resume(tid, 0)
+    }
+
     fn has_started(&self) -> bool {
         self.has_started
     }
 
     fn note(&mut self, text: String) {
         self.set.note(text);
-    }
-
-    fn handle(&mut self, waited: Waited) -> io::Result<()> {
-        match waited {
-            Waited::Exited(tid, code) => self.gone(tid, Ending::Code(code)),
-            Waited::Killed(tid, signal) => self.gone(tid, Ending::Signal(signal)),
-            Waited::Stopped { tid, signal, event } => {
-                self.known(tid);
-                return match self.stopped(tid, signal, event) {
-                    Err(e) if e.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-                    other => other,
-                };
-            }
-            Waited::Interrupted | Waited::Nothing => {}
-        }
-        Ok(())
     }
 
     fn act(&mut self, act: Act) {

@@ -158,32 +158,10 @@ pub(super) fn stopped(arch: u32, nr: u64, args: &[u64; 6]) -> Option<Stopped> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::observe::filter::AND;
 
-    /// Runs the program as the kernel would.
+    /// It stops there.
     fn run(arch: u32, nr: u32, args: [u64; 6]) -> bool {
-        let mut data = Vec::new();
-        data.extend(nr.to_le_bytes());
-        data.extend(arch.to_le_bytes());
-        data.extend(0u64.to_le_bytes());
-        data.extend(args.iter().flat_map(|a| a.to_le_bytes()));
-        let (mut acc, mut pc) = (0u32, 0usize);
-        let program = program();
-        loop {
-            let i = program[pc];
-            pc += 1;
-            let mut jump = |holds: bool| pc += usize::from(if holds { i.jt } else { i.jf });
-            match i.code {
-                LOAD_WORD => {
-                    acc = u32::from_le_bytes(data[i.k as usize..i.k as usize + 4].try_into().unwrap());
-                }
-                AND => acc &= i.k,
-                IF_EQUAL => jump(acc == i.k),
-                IF_BITS => jump(acc & i.k != 0),
-                RETURN => return i.k == TRACE,
-                other => panic!("instruction {other:#x}"),
-            }
-        }
+        crate::observe::filter::run(&program(), arch, nr, args) == TRACE
     }
 
     #[test]

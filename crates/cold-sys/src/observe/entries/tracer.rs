@@ -5,7 +5,6 @@ use std::collections::{BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::time::Instant;
 
 use cold_model::bench::Ending;
 use cold_model::file::Content;
@@ -13,7 +12,7 @@ use cold_model::order::{Crash, Exclude, FirstEntry, StartFacts, TracedFile, Trac
 use cold_model::{FileId, Nanos, Shown as _};
 
 use super::super::filter::TAG;
-use super::super::ptrace::{self, EVENT_STOP, SyscallInfo, Waited};
+use super::super::ptrace::{self, EVENT_STOP, SyscallInfo};
 use super::super::serve::Follower;
 use super::super::watch::{Act, End};
 use super::FunctionTables;
@@ -76,7 +75,6 @@ impl<'t> Entries<'t> {
     /// `root` is seized and has not execed yet.
     pub(in super::super) fn new(
         root: i32,
-        _: Instant,
         tables: &'t mut dyn FunctionTables,
         exclude: Vec<Exclude>,
         unbound: Option<Set>,
@@ -106,63 +104,6 @@ impl<'t> Entries<'t> {
             stops: 0,
             handling: Nanos(0),
         }
-    }
-
-    fn gone(&mut self, tid: i32, how: Ending) {
-        self.tasks.remove(&tid);
-        self.early.remove(&tid);
-        if let (Some(fault), Ending::Signal(signal)) = (self.faults.remove(&tid), how)
-            && fault.signal == signal
-            && self.crashes.len() < MAX_NOTES
-        {
-            self.crashes.push(fault.crash(tid));
-        }
-        // What the command does after it was told to end is not its own ending.
-        if tid == self.root && self.end.is_none() {
-            self.ending.get_or_insert(how);
-        }
-    }
-
-    /// Enters a thread that is seen for the first time: its first stop may come before its parent's report of
-    /// having made it.
-    fn known(&mut self, tid: i32) {
-        if self.tasks.contains_key(&tid) {
-            return;
-        }
-        let group = ProcFs::default().process_field(tid, "status", "Tgid").ok().flatten();
-        let process = group.map_or(tid, |group| group as i32);
-        let leaders = || self.tasks.get(&process).map(|t| Rc::clone(&t.space));
-        let early = self.early.remove(&tid);
-        let space = if process == tid {
-            self.processes += 1;
-            early
-        } else {
-            self.threads += 1;
-            leaders().or(early)
-        };
-        // Where nobody has told yet, the first breakpoint will have the memory looked at.
-        let space = space.unwrap_or_else(|| Rc::new(RefCell::new(Space::new())));
-        self.tasks.insert(tid, Task { process, space, has_execed: false, call: None });
-    }
-
-    fn stopped(&mut self, tid: i32, signal: i32, event: i32) -> io::Result<()> {
-        match event {
-            libc::PTRACE_EVENT_SECCOMP => return self.call(tid),
-            libc::PTRACE_EVENT_EXEC => self.exec(tid),
-            libc::PTRACE_EVENT_FORK => self.made(tid, true)?,
-            libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => self.made(tid, false)?,
-            EVENT_STOP if matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => {
-                return ptrace::listen(tid);
-            }
-            0 if signal == SYSCALL_STOP => self.returned(tid)?,
-            0 => {
-                let signal = if signal == libc::SIGTRAP && self.trap(tid)? { 0 } else { signal };
-                self.fault(tid, signal)?;
-                return ptrace::resume(tid, signal);
-            }
-            _ => {}
-        }
-        ptrace::resume(tid, 0)
     }
 
     /// A call of the filter is about to be made.
@@ -439,20 +380,61 @@ impl<'t> Entries<'t> {
 }
 
 impl Follower for Entries<'_> {
-    fn handle(&mut self, waited: Waited) -> io::Result<()> {
-        match waited {
-            Waited::Exited(tid, code) => self.gone(tid, Ending::Code(code)),
-            Waited::Killed(tid, signal) => self.gone(tid, Ending::Signal(signal)),
-            Waited::Stopped { tid, signal, event } => {
-                self.known(tid);
-                return match self.stopped(tid, signal, event) {
-                    Err(e) if e.raw_os_error() == Some(libc::ESRCH) => Ok(()),
-                    other => other,
-                };
-            }
-            Waited::Interrupted | Waited::Nothing => {}
+    fn gone(&mut self, tid: i32, how: Ending) {
+        self.tasks.remove(&tid);
+        self.early.remove(&tid);
+        if let (Some(fault), Ending::Signal(signal)) = (self.faults.remove(&tid), how)
+            && fault.signal == signal
+            && self.crashes.len() < MAX_NOTES
+        {
+            self.crashes.push(fault.crash(tid));
         }
-        Ok(())
+        // What the command does after it was told to end is not its own ending.
+        if tid == self.root && self.end.is_none() {
+            self.ending.get_or_insert(how);
+        }
+    }
+
+    /// Enters a thread that is seen for the first time: its first stop may come before its parent's report of
+    /// having made it.
+    fn known(&mut self, tid: i32) {
+        if self.tasks.contains_key(&tid) {
+            return;
+        }
+        let group = ProcFs::default().process_field(tid, "status", "Tgid").ok().flatten();
+        let process = group.map_or(tid, |group| group as i32);
+        let leaders = || self.tasks.get(&process).map(|t| Rc::clone(&t.space));
+        let early = self.early.remove(&tid);
+        let space = if process == tid {
+            self.processes += 1;
+            early
+        } else {
+            self.threads += 1;
+            leaders().or(early)
+        };
+        // Where nobody has told yet, the first breakpoint will have the memory looked at.
+        let space = space.unwrap_or_else(|| Rc::new(RefCell::new(Space::new())));
+        self.tasks.insert(tid, Task { process, space, has_execed: false, call: None });
+    }
+
+    fn stopped(&mut self, tid: i32, signal: i32, event: i32) -> io::Result<()> {
+        match event {
+            libc::PTRACE_EVENT_SECCOMP => return self.call(tid),
+            libc::PTRACE_EVENT_EXEC => self.exec(tid),
+            libc::PTRACE_EVENT_FORK => self.made(tid, true)?,
+            libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => self.made(tid, false)?,
+            EVENT_STOP if matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => {
+                return ptrace::listen(tid);
+            }
+            0 if signal == SYSCALL_STOP => self.returned(tid)?,
+            0 => {
+                let signal = if signal == libc::SIGTRAP && self.trap(tid)? { 0 } else { signal };
+                self.fault(tid, signal)?;
+                return ptrace::resume(tid, signal);
+            }
+            _ => {}
+        }
+        ptrace::resume(tid, 0)
     }
 
     fn has_started(&self) -> bool {

@@ -191,9 +191,9 @@ impl Live<'_> {
     ) -> Result<Tuning> {
         let mut starts = Starts::begin(self.config, line, interrupt).map_err(failure)?;
         let recording = self.rehearsed(&mut starts, line);
+        line.step("asking the model");
         let latest = recording.as_ref().and_then(Latest::of);
         let forecast = recording.as_ref().and_then(|recording| self.forecast(recording));
-        line.step("asking the model");
         let mut tuner = Tuner::new(self.plan.knobs, space, limits, forecast);
         let searched = self.search(&mut tuner, &mut starts, line, interrupt);
         let warm = searched.and_then(|()| warm_starts(&mut starts, line, interrupt));
