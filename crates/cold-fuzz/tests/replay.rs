@@ -137,7 +137,8 @@ fn the_seeds_are_read_to_their_end() {
     let order = tempfile::tempdir().unwrap();
     std::fs::write(order.path().join("order.json"), seed("order")).unwrap();
     for table in ["functions", "entries"] {
-        let seed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/recording_table").join(table);
+        let seed =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/recording_table").join(table);
         std::fs::copy(seed, order.path().join(format!("{table}.parquet"))).unwrap();
     }
     assert_eq!(cold_recording::order::read(order.path()).unwrap().repeats[0].entries.len(), 3);

@@ -36,7 +36,8 @@ pub fn table(file: &File) -> usize {
     let processes = again().and_then(|f| decode(&tables::PROCESSES, f, path).ok()).map_or(0, |r| r.len());
     let lookups = again().and_then(|f| decode(&tables::LOOKUPS, f, path).ok()).map_or(0, |r| r.len());
     let frames = again().and_then(|f| decode(&tables::STACK_FRAMES, f, path).ok()).map_or(0, |r| r.len());
-    let functions = again().and_then(|f| decode(&tables::order::FUNCTIONS, f, path).ok()).map_or(0, |r| r.len());
+    let functions =
+        again().and_then(|f| decode(&tables::order::FUNCTIONS, f, path).ok()).map_or(0, |r| r.len());
     let entries = again().and_then(|f| decode(&tables::order::ENTRIES, f, path).ok()).map_or(0, |r| r.len());
     processes + lookups + frames + functions + entries
 }

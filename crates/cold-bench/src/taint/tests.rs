@@ -95,7 +95,8 @@ fn a_little_left_in_the_cache_marks_but_does_not_disqualify() {
 #[test]
 fn refaults_after_our_own_reclaim_do_not_taint_a_cold_run() {
     for state in [State::Cold, State::Prefetched] {
-        let after = |reclaimed| kinds(|f, a| (f.reclaimed, a.refaulted_pages) = (reclaimed, Some(9000)), &state);
+        let after =
+            |reclaimed| kinds(|f, a| (f.reclaimed, a.refaulted_pages) = (reclaimed, Some(9000)), &state);
         assert!(after(true).is_empty());
         assert_eq!(after(false), ["refaults"], "taken and read again while it ran");
     }

@@ -69,7 +69,14 @@ pub(crate) fn add(plan: &mut Plan, path: &Path, identity: Identity, ranges: &[(u
 /// Adds a file of this kind, of which nothing must be true; its place.
 pub(crate) fn add_file(plan: &mut Plan, kind: FileKind, path: &Path) -> u32 {
     let path = path.to_owned();
-    plan.files.push(PlanFile { path, kind, identity: Identity::default(), need_ns: 0, uses: 1, exact: false });
+    plan.files.push(PlanFile {
+        path,
+        kind,
+        identity: Identity::default(),
+        need_ns: 0,
+        uses: 1,
+        exact: false,
+    });
     plan.files.len() as u32 - 1
 }
 
