@@ -7,10 +7,10 @@
 use cold_model::order::Function;
 use cold_model::pages::Runs;
 
+use crate::place::placed;
+
 /// Bytes of a page, of the counts made here.
 const PAGE: u64 = 4096;
-/// What compilers align functions to on x86-64 and aarch64.
-const ALIGN: u64 = 16;
 
 /// Pages of code that a start touches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,19 +29,11 @@ pub struct Gain {
 
 /// Of a start that enters `entered`, in a program with `functions`, under `order`; both are indices.
 pub fn of(functions: &[Function], order: &[u32], entered: &[u32]) -> Gain {
-    let mut place = vec![0_u64; functions.len()];
+    let place = placed(functions, order, 0);
     let mut is_named = vec![false; functions.len()];
     for n in order {
         if let Some(named) = is_named.get_mut(*n as usize) {
             *named = true;
-        }
-    }
-    let rest = (0..).zip(&is_named).filter(|(_, named)| !**named).map(|(n, _)| n);
-    let mut at = 0_u64;
-    for n in order.iter().copied().chain(rest) {
-        if let (Some(place), Some(f)) = (place.get_mut(n as usize), functions.get(n as usize)) {
-            *place = at;
-            at = at.saturating_add(f.bytes).checked_next_multiple_of(ALIGN).unwrap_or(u64::MAX);
         }
     }
     let entered: Vec<usize> = entered.iter().map(|n| *n as usize).filter(|n| *n < functions.len()).collect();

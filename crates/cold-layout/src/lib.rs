@@ -5,10 +5,13 @@
 //! untrusted: counts and names are bounded, damage is an [`Error`] or a shorter table, never a panic. Start reading
 //! at [`functions::Functions`], then [`merge`], [`resolve`], [`write`](mod@write).
 
+pub mod advice;
 mod error;
 pub mod functions;
 pub mod gain;
 pub mod merge;
+pub mod place;
+pub mod predict;
 pub mod resolve;
 pub mod write;
 

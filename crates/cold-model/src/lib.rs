@@ -14,6 +14,7 @@ pub mod io_model;
 pub mod kernel;
 pub mod known;
 pub mod layout;
+pub mod linkage;
 pub mod observed;
 pub mod order;
 pub mod pages;

@@ -78,7 +78,7 @@ impl<'a> Table<'a> {
     }
 
     /// `None` when it is damaged.
-    fn of<H: FileHeader<Endian = Endianness>>(header: &H, data: Reader<'a>) -> Option<Self> {
+    pub(crate) fn of<H: FileHeader<Endian = Endianness>>(header: &H, data: Reader<'a>) -> Option<Self> {
         let endian = header.endian().ok()?;
         let segments = header.program_headers(endian, data).ok()?;
         let Some(dynamic) = segments.iter().find(|s| s.p_type(endian) == elf::PT_DYNAMIC) else {

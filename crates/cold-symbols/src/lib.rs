@@ -19,6 +19,7 @@ pub mod fuzzing;
 mod identity;
 mod layout;
 mod lines;
+mod linkage;
 mod occurs;
 pub mod unwind;
 
@@ -27,3 +28,4 @@ pub use elf::build_id;
 pub use error::Error;
 pub use functions::functions;
 pub use layout::{Options, layouts};
+pub use linkage::linkage;

@@ -1,6 +1,8 @@
 //! `cold layout`: the order of a program's functions.
 
+mod choice;
 mod order;
+mod predict;
 mod trace;
 
 use crate::cli::{EXIT_CODES, TEMPLATE};
@@ -14,6 +16,7 @@ use crate::ui::Ui;
   cold layout trace --scenario search -o search.order -- ./rg foo t.txt
   cold layout trace --scenario version -o version.order -- ./rg --version
   cold layout order search.order version.order -o rg.txt   for lld: --symbol-ordering-file
+  cold layout predict search.order version.order           what that would bring
   cold layout order --hold-out version *.order -o rg.txt   the gain of one it has not seen
 ")]
 pub(crate) struct Args {
@@ -28,6 +31,8 @@ enum Action {
     Trace(trace::Args),
     /// Merge traces into an order file for a linker
     Order(order::Args),
+    /// Predict what an order and the link's flags would bring, before any link
+    Predict(predict::Args),
 }
 
 /// Runs the command.
@@ -35,5 +40,6 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     match &args.action {
         Action::Trace(args) => trace::run(args, ui),
         Action::Order(args) => order::run(args, ui),
+        Action::Predict(args) => predict::run(args, ui),
     }
 }

@@ -1,19 +1,20 @@
 //! `cold layout order`: traces into an order file.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use cold_layout::merge::{Algorithm, concatenated, merged};
-use cold_layout::resolve::{Resolved, Resolver};
+use cold_layout::gain;
+use cold_layout::resolve::Resolver;
 use cold_layout::write::{Format, PROFILE_USAGE, temporal_profile, written};
-use cold_layout::{functions, gain};
-use cold_model::order::{Function, Trace, TracedFile};
+use cold_model::order::{Function, TracedFile};
 use cold_model::{Shown as _, path_text};
 use serde_json::json;
 
 use crate::cli::{EXIT_CODES, TEMPLATE};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Outcome};
 use crate::results;
 use crate::ui::Ui;
+
+use super::choice::{Choice, Chosen, Scenario};
 
 /// Flags of `cold layout order`.
 #[derive(Debug, clap::Args)]
@@ -25,9 +26,8 @@ use crate::ui::Ui;
   cold layout order *.order --hold-out version                       and for a start it has not seen
 ")]
 pub(crate) struct Args {
-    /// Traces by `cold layout trace`, the most important scenario first
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    choice: Choice,
 
     /// Write the order file here; without it only the figures are shown
     #[arg(short, long, value_name = "FILE")]
@@ -39,33 +39,9 @@ pub(crate) struct Args {
     #[arg(value_parser = ["lld", "lld-profile", "gold", "gnu", "apple", "msvc", "bolt"])]
     format: String,
 
-    /// How scenarios are merged: `first-touch` in their order, `frequency` what most of them enter first
-    #[arg(long, value_name = "HOW", default_value = "first-touch", value_parser = ["first-touch", "frequency"])]
-    merge: String,
-
-    /// File of the traces to order, by its path or name; by default the program
-    #[arg(long, value_name = "FILE")]
-    file: Option<String>,
-
-    /// Program that will be linked with the order, or the traced one with its symbols: functions are found in it by
-    /// address where the build is the same, else by name, else by name without hashes
-    #[arg(long, value_name = "FILE")]
-    binary: Option<PathBuf>,
-
-    /// Leave this scenario out of the order, and say what the order does for it
-    #[arg(long, value_name = "SCENARIO")]
-    hold_out: Option<String>,
-
     /// Print the figures as JSON
     #[arg(long)]
     json: bool,
-}
-
-/// A scenario as indices of the functions of the program that is ordered.
-struct Scenario {
-    name: String,
-    entered: Vec<u32>,
-    resolved: Resolved,
 }
 
 /// Runs the command.
@@ -73,50 +49,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     if let Some(path) = &args.output {
         results::check(path)?;
     }
-    let traces = args.traces.iter().map(|dir| cold_recording::order::read(dir).map_err(Failure::from));
-    let traces: Vec<Trace> = traces.collect::<Result<_, _>>()?;
-    let named = traces.first().and_then(|t| chosen(t, args.file.as_deref()));
-    let named = named.ok_or_else(|| Failure::usage("the first trace has no such file; --file names one"))?;
-    let path = named.path.clone();
-    let target = match &args.binary {
-        Some(binary) => read(binary)?,
-        None => named.clone(),
-    };
+    let Chosen { target, traces: _, scenarios, held_out, order, unnamed } = args.choice.load()?;
     let resolver = Resolver::new(&target.functions);
-    let mut scenarios: Vec<Scenario> = Vec::new();
-    for trace in &traces {
-        let Scenario { name, entered, resolved } = scenario(trace, &path, &target, &resolver);
-        match scenarios.iter_mut().find(|s| s.name == name) {
-            Some(known) => {
-                known.entered = concatenated([known.entered.as_slice(), &entered]);
-                known.resolved = known.resolved.and(resolved);
-            }
-            None => scenarios.push(Scenario { name, entered, resolved }),
-        }
-    }
-    let held_out = args.hold_out.as_ref().map(|name| {
-        let at = scenarios.iter().position(|s| s.name == *name);
-        at.map(|at| scenarios.remove(at))
-            .ok_or_else(|| Failure::usage(format!("no trace is of scenario {name}")))
-    });
-    let held_out = held_out.transpose()?;
-    let algorithm = if args.merge == "frequency" { Algorithm::Frequency } else { Algorithm::FirstTouch };
-    let lists: Vec<Vec<u32>> = scenarios.iter().map(|s| s.entered.clone()).collect();
-    let entered = merged(&lists, algorithm);
-    if entered.is_empty() {
-        return Err(Failure::from(anyhow::anyhow!(
-            "none of the functions entered is in {}",
-            target.path.shown()
-        )));
-    }
-    // An order file says names: what has none stays where it is.
-    let has_name = |n: &u32| target.functions.get(*n as usize).is_some_and(|f| f.name().is_some());
-    let (order, unnamed): (Vec<u32>, Vec<u32>) = entered.into_iter().partition(has_name);
-    if order.is_empty() {
-        let why = anyhow::anyhow!("{} is stripped: an order file needs names", target.path.shown());
-        return Err(Failure::from(why).hint("--binary FILE with its symbols, from the same build"));
-    }
-    let unnamed = unnamed.len();
     let result = Made { args, target: &target, resolver: &resolver, scenarios, held_out, order, unnamed };
     if args.json {
         ui.json(&result.json());
@@ -145,60 +79,6 @@ fn format(name: &str) -> Option<Format> {
         "bolt" => Format::Bolt,
         _ => Format::Lld,
     })
-}
-
-/// The file that is named; else the program, of which a start enters most (a script's interpreter, a wrapper's child).
-fn chosen<'a>(trace: &'a Trace, name: Option<&str>) -> Option<&'a TracedFile> {
-    if let Some(name) = name {
-        let name = path_text::decode(name);
-        return trace.files.iter().find(|f| f.path == name || f.path.file_name() == Some(name.as_os_str()));
-    }
-    let entries = |n: usize| {
-        let all = trace.repeats.iter().flat_map(|r| &r.entries);
-        all.filter(|e| e.file as usize == n).count()
-    };
-    let programs = trace.files.iter().enumerate().filter(|(_, f)| f.linked != "library");
-    programs.max_by_key(|(n, _)| entries(*n)).map(|(_, f)| f)
-}
-
-fn read(path: &Path) -> Result<TracedFile, Failure> {
-    let (file, meta) = cold_sys::open::regular(path, true)?;
-    let read = cold_symbols::functions(file, meta, path, &cold_symbols::Options::default())?;
-    Ok(functions::traced(read, path))
-}
-
-/// What a trace says of `path`, as functions of `target`; repeats one after the other.
-fn scenario(trace: &Trace, path: &Path, target: &TracedFile, resolver: &Resolver<'_>) -> Scenario {
-    let mut resolved = Resolved::default();
-    let mut lists = Vec::new();
-    for (file, n) in trace.files.iter().zip(0_u32..) {
-        let is_it = file.path == path || file.build_id.is_some() && file.build_id == target.build_id;
-        let is_same =
-            file.functions == target.functions || file.build_id.is_some() && file.build_id == target.build_id;
-        if !is_it {
-            continue;
-        }
-        let entries =
-            trace.repeats.iter().map(|r| r.entries.iter().filter(|e| e.file == n).map(|e| e.function));
-        let entered: Vec<Vec<u32>> = entries.map(Iterator::collect).collect();
-        let mut list = Vec::new();
-        for function in concatenated(entered.iter().map(Vec::as_slice)) {
-            let Some(f) = file.functions.get(function as usize) else { continue };
-            match resolver.at(f.address).filter(|_| is_same) {
-                Some(at) => {
-                    resolved.by_address = resolved.by_address.saturating_add(1);
-                    list.push(at);
-                }
-                None => list.extend_from_slice(resolver.find(f, &mut resolved)),
-            }
-        }
-        lists.push(list);
-    }
-    Scenario {
-        name: trace.scenario.clone(),
-        entered: concatenated(lists.iter().map(Vec::as_slice)),
-        resolved,
-    }
 }
 
 /// The order with its figures.

@@ -1,0 +1,163 @@
+//! Which traces are looked at, of which file, and what order they give.
+
+use std::path::{Path, PathBuf};
+
+use cold_layout::functions;
+use cold_layout::merge::{Algorithm, concatenated, merged};
+use cold_layout::resolve::{Resolved, Resolver};
+use cold_model::order::{Trace, TracedFile};
+use cold_model::{Shown as _, path_text};
+
+use crate::exit::Failure;
+
+/// Flags of the commands that make an order of traces.
+#[derive(Debug, clap::Args)]
+pub(super) struct Choice {
+    /// Traces by `cold layout trace`, the most important scenario first
+    #[arg(required = true, value_name = "TRACE")]
+    pub(super) traces: Vec<PathBuf>,
+
+    /// How scenarios are merged: `first-touch` in their order, `frequency` what most of them enter first
+    #[arg(long, value_name = "HOW", default_value = "first-touch", value_parser = ["first-touch", "frequency"])]
+    merge: String,
+
+    /// File of the traces to order, by its path or name; by default the program
+    #[arg(long, value_name = "FILE")]
+    file: Option<String>,
+
+    /// Program that will be linked with the order, or the traced one with its symbols: functions are found in it by
+    /// address where the build is the same, else by name, else by name without hashes
+    #[arg(long, value_name = "FILE")]
+    binary: Option<PathBuf>,
+
+    /// Leave this scenario out of the order, and say what the order does for it
+    #[arg(long, value_name = "SCENARIO")]
+    hold_out: Option<String>,
+}
+
+/// A scenario as indices of the functions of the program that is ordered.
+pub(super) struct Scenario {
+    pub(super) name: String,
+    pub(super) entered: Vec<u32>,
+    pub(super) resolved: Resolved,
+}
+
+/// What the traces come to.
+pub(super) struct Chosen {
+    /// Where the traces lie.
+    pub(super) traces: Vec<PathBuf>,
+    /// The program that is ordered.
+    pub(super) target: TracedFile,
+    pub(super) scenarios: Vec<Scenario>,
+    /// One that the order has not seen.
+    pub(super) held_out: Option<Scenario>,
+    /// Indices of functions of the program.
+    pub(super) order: Vec<u32>,
+    /// Functions that scenarios enter and no order file can name.
+    pub(super) unnamed: usize,
+}
+
+impl Choice {
+    /// Reads the traces and merges them.
+    pub(super) fn load(&self) -> Result<Chosen, Failure> {
+        let traces = self.traces.iter().map(|dir| cold_recording::order::read(dir).map_err(Failure::from));
+        let traces: Vec<Trace> = traces.collect::<Result<_, _>>()?;
+        let named = traces.first().and_then(|t| chosen(t, self.file.as_deref()));
+        let named =
+            named.ok_or_else(|| Failure::usage("the first trace has no such file; --file names one"))?;
+        let path = named.path.clone();
+        let target = match &self.binary {
+            Some(binary) => read(binary)?,
+            None => named.clone(),
+        };
+        let resolver = Resolver::new(&target.functions);
+        let mut scenarios: Vec<Scenario> = Vec::new();
+        for trace in &traces {
+            let Scenario { name, entered, resolved } = scenario(trace, &path, &target, &resolver);
+            match scenarios.iter_mut().find(|s| s.name == name) {
+                Some(known) => {
+                    known.entered = concatenated([known.entered.as_slice(), &entered]);
+                    known.resolved = known.resolved.and(resolved);
+                }
+                None => scenarios.push(Scenario { name, entered, resolved }),
+            }
+        }
+        let held_out = self.hold_out.as_ref().map(|name| {
+            let at = scenarios.iter().position(|s| s.name == *name);
+            at.map(|at| scenarios.remove(at))
+                .ok_or_else(|| Failure::usage(format!("no trace is of scenario {name}")))
+        });
+        let held_out = held_out.transpose()?;
+        let algorithm = if self.merge == "frequency" { Algorithm::Frequency } else { Algorithm::FirstTouch };
+        let lists: Vec<Vec<u32>> = scenarios.iter().map(|s| s.entered.clone()).collect();
+        let entered = merged(&lists, algorithm);
+        if entered.is_empty() {
+            return Err(Failure::from(anyhow::anyhow!(
+                "none of the functions entered is in {}",
+                target.path.shown()
+            )));
+        }
+        // An order file says names: what has none stays where it is.
+        let has_name = |n: &u32| target.functions.get(*n as usize).is_some_and(|f| f.name().is_some());
+        let (order, unnamed): (Vec<u32>, Vec<u32>) = entered.into_iter().partition(has_name);
+        if order.is_empty() {
+            let why = anyhow::anyhow!("{} is stripped: an order file needs names", target.path.shown());
+            return Err(Failure::from(why).hint("--binary FILE with its symbols, from the same build"));
+        }
+        Ok(Chosen { traces: self.traces.clone(), target, scenarios, held_out, order, unnamed: unnamed.len() })
+    }
+}
+
+/// The file that is named; else the program, of which a start enters most (a script's interpreter, a wrapper's child).
+fn chosen<'a>(trace: &'a Trace, name: Option<&str>) -> Option<&'a TracedFile> {
+    if let Some(name) = name {
+        let name = path_text::decode(name);
+        return trace.files.iter().find(|f| f.path == name || f.path.file_name() == Some(name.as_os_str()));
+    }
+    let entries = |n: usize| {
+        let all = trace.repeats.iter().flat_map(|r| &r.entries);
+        all.filter(|e| e.file as usize == n).count()
+    };
+    let programs = trace.files.iter().enumerate().filter(|(_, f)| f.linked != "library");
+    programs.max_by_key(|(n, _)| entries(*n)).map(|(_, f)| f)
+}
+
+fn read(path: &Path) -> Result<TracedFile, Failure> {
+    let (file, meta) = cold_sys::open::regular(path, true)?;
+    let read = cold_symbols::functions(file, meta, path, &cold_symbols::Options::default())?;
+    Ok(functions::traced(read, path))
+}
+
+/// What a trace says of `path`, as functions of `target`; repeats one after the other.
+fn scenario(trace: &Trace, path: &Path, target: &TracedFile, resolver: &Resolver<'_>) -> Scenario {
+    let mut resolved = Resolved::default();
+    let mut lists = Vec::new();
+    for (file, n) in trace.files.iter().zip(0_u32..) {
+        let is_it = file.path == path || file.build_id.is_some() && file.build_id == target.build_id;
+        let is_same =
+            file.functions == target.functions || file.build_id.is_some() && file.build_id == target.build_id;
+        if !is_it {
+            continue;
+        }
+        let entries =
+            trace.repeats.iter().map(|r| r.entries.iter().filter(|e| e.file == n).map(|e| e.function));
+        let entered: Vec<Vec<u32>> = entries.map(Iterator::collect).collect();
+        let mut list = Vec::new();
+        for function in concatenated(entered.iter().map(Vec::as_slice)) {
+            let Some(f) = file.functions.get(function as usize) else { continue };
+            match resolver.at(f.address).filter(|_| is_same) {
+                Some(at) => {
+                    resolved.by_address = resolved.by_address.saturating_add(1);
+                    list.push(at);
+                }
+                None => list.extend_from_slice(resolver.find(f, &mut resolved)),
+            }
+        }
+        lists.push(list);
+    }
+    Scenario {
+        name: trace.scenario.clone(),
+        entered: concatenated(lists.iter().map(Vec::as_slice)),
+        resolved,
+    }
+}

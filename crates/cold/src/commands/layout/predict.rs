@@ -1,0 +1,201 @@
+//! `cold layout predict`: what an order, and the link, would bring before anybody links.
+
+use std::path::Path;
+
+use cold_layout::advice::{LinkAdvice, of_link};
+use cold_layout::predict::{CodeRead, Kernel, Prediction, predicted};
+use cold_model::linkage::Linkage;
+use cold_model::{Bytes, Shown as _, path_text};
+use cold_sim::{LinuxVersion, Paging, Policy};
+use cold_sys::page::page_size;
+use cold_sys::procfs::ProcFs;
+use cold_sys::sysfs::SysFs;
+use serde_json::json;
+
+use crate::cli::{EXIT_CODES, TEMPLATE};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::table::{Table, width};
+use crate::ui::Ui;
+
+use super::choice::{Choice, Chosen, Scenario};
+
+/// The window where no device tells its own: Linux' default.
+const USUAL_KIB: u64 = 128;
+
+/// Flags of `cold layout predict`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
+#[command(before_help = "Examples:
+  cold layout predict search.order                        what an order would bring, and the link
+  cold layout predict *.order --hold-out version          and for a start it has not seen
+  cold layout predict search.order --read-ahead-kb 128    on a device with this window
+  cold layout predict search.order --file libxul.so --json
+")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    choice: Choice,
+
+    /// Read-ahead window of the device, in KiB; by default that of the one where the file lies
+    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u64).range(0..=1 << 20))]
+    read_ahead_kb: Option<u64>,
+
+    /// Print the figures as JSON
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
+    let chosen = args.choice.load()?;
+    let kernel = kernel(&chosen.target.path, args.read_ahead_kb);
+    let of = |s: &Scenario| predicted(&chosen.target, &chosen.order, &s.entered, &kernel);
+    let predictions: Option<Vec<Prediction>> =
+        chosen.scenarios.iter().chain(&chosen.held_out).map(of).collect();
+    let predictions = predictions.ok_or_else(|| {
+        let path = chosen.target.path.shown();
+        Failure::from(anyhow::anyhow!("{path}: its functions lie in none of its executable parts"))
+            .hint("trace it again with this version of cold")
+    })?;
+    let linkage = linkage(&chosen.target.path);
+    let result = Predicted { chosen: &chosen, kernel, predictions, linkage };
+    if args.json {
+        ui.json(&result.json());
+    } else {
+        result.show(ui);
+    }
+    Ok(Exit::Done)
+}
+
+/// This kernel, and the device and the file system on which a file lies.
+fn kernel(path: &Path, window_kib: Option<u64>) -> Kernel {
+    let proc = ProcFs::default();
+    let version = LinuxVersion::of_release(&proc.kernel_release());
+    let mount = proc.mount_of(path).ok().flatten();
+    let own = || {
+        let device = SysFs::default().block_device(mount.as_ref()?.dev).ok().flatten();
+        device.and_then(|d| d.read_ahead_kb)
+    };
+    Kernel {
+        policy: Policy::Linux(version),
+        paging: Paging::of(page_size(), cfg!(target_arch = "aarch64")),
+        window: Bytes(window_kib.or_else(own).unwrap_or(USUAL_KIB) << 10),
+        large_folios: mount.as_ref().is_some_and(|m| version.has_large_folios(&m.fs_type)),
+    }
+}
+
+/// `None` where the file cannot be read any more, or is none of 64 bits.
+fn linkage(path: &Path) -> Option<Linkage> {
+    let (file, _) = cold_sys::open::regular(path, true).ok()?;
+    cold_symbols::linkage(&file)
+}
+
+struct Predicted<'a> {
+    chosen: &'a Chosen,
+    kernel: Kernel,
+    predictions: Vec<Prediction>,
+    linkage: Option<Linkage>,
+}
+
+impl Predicted<'_> {
+    /// Each scenario with whether it was held out.
+    fn scenarios(&self) -> impl Iterator<Item = (&Scenario, bool, &Prediction)> {
+        let seen = self.chosen.scenarios.iter().map(|s| (s, false));
+        let all = seen.chain(self.chosen.held_out.iter().map(|s| (s, true)));
+        all.zip(&self.predictions).map(|((s, held_out), p)| (s, held_out, p))
+    }
+
+    fn show(&self, ui: &Ui) {
+        let target = &self.chosen.target;
+        ui.line(format!(
+            "{}: {} of {} functions in the order; code as {} reads it with a window of {}",
+            target.path.shown(),
+            self.chosen.order.len(),
+            target.functions.len(),
+            self.kernel.policy,
+            self.kernel.window
+        ));
+        for (scenario, held_out, p) in self.scenarios() {
+            let mark = if held_out { ", held out" } else { "" };
+            ui.line(format!(
+                "\n{}{mark}: enters {} functions",
+                scenario.name.shown(),
+                scenario.entered.len()
+            ));
+            let mut table = Table::new(&["PAGES", "REQUESTS", "READ", "CODE"]);
+            let row = |r: CodeRead, name: &str| {
+                vec![r.touched.to_string(), r.requests.to_string(), r.read.to_string(), name.to_owned()]
+            };
+            table.row(row(p.today, "as it is linked"), Vec::new());
+            table.row(row(p.ordered, "in the order"), Vec::new());
+            table.row(row(p.least, "in the order of this start alone: the least"), Vec::new());
+            table.row(row(p.random, "in random order"), Vec::new());
+            for line in table.lines(width()) {
+                ui.line(line);
+            }
+        }
+        self.show_link(ui);
+        ui.line(String::new());
+        ui.line(format!("next: cold layout order {} -o ORDER.txt", self.traces()));
+    }
+
+    fn traces(&self) -> String {
+        let words: Vec<String> = self.chosen.traces.iter().map(|t| t.shown().to_string()).collect();
+        words.join(" ")
+    }
+
+    fn show_link(&self, ui: &Ui) {
+        let Some(linkage) = &self.linkage else {
+            ui.warn("how it was linked is unknown: the file is gone, or is no program of 64 bits for x86-64 or aarch64");
+            return;
+        };
+        ui.line(String::new());
+        ui.line(format!(
+            "relocations: {} relative ({} packed), {} by symbol, {} of functions ({}), {} by a function; tables {}, \
+             {} pages written",
+            linkage.relative,
+            linkage.packed,
+            linkage.symbolic,
+            linkage.jump_slots,
+            if linkage.bind_now { "at the start" } else { "at the first call" },
+            linkage.by_function,
+            Bytes(linkage.table_bytes),
+            linkage.written_pages
+        ));
+        let advice = of_link(linkage);
+        if advice.is_empty() {
+            ui.line("no other flag of the linker would save anything".to_owned());
+        }
+        for LinkAdvice { flags, pages, why } in advice {
+            let saved = if pages > 0 { format!("up to {pages} pages less. ") } else { String::new() };
+            ui.line(format!("  {flags}: {saved}{why}"));
+        }
+    }
+
+    fn json(&self) -> serde_json::Value {
+        let read =
+            |r: &CodeRead| json!({ "pages": r.touched, "requests": r.requests, "read_bytes": r.read.0 });
+        let scenario = |(s, held_out, p): (&Scenario, bool, &Prediction)| {
+            json!({
+                "scenario": s.name, "held_out": held_out, "functions": s.entered.len(), "today": read(&p.today),
+                "ordered": read(&p.ordered), "least": read(&p.least), "random": read(&p.random),
+            })
+        };
+        let link = self.linkage.as_ref().map(|l| {
+            let advice = |a: &LinkAdvice| json!({ "flags": a.flags, "pages": a.pages, "why": a.why });
+            json!({
+                "relative": l.relative, "packed": l.packed, "symbolic": l.symbolic, "jump_slots": l.jump_slots,
+                "by_function": l.by_function, "table_bytes": l.table_bytes, "written_pages": l.written_pages,
+                "bind_now": l.bind_now, "position_independent": l.position_independent,
+                "advice": of_link(l).iter().map(advice).collect::<Vec<_>>(),
+            })
+        });
+        json!({
+            "schema": "coldstart.layout-predict/1",
+            "file": path_text::encode(&self.chosen.target.path),
+            "functions": self.chosen.target.functions.len(), "ordered": self.chosen.order.len(),
+            "policy": self.kernel.policy.to_string(), "window_bytes": self.kernel.window.0,
+            "scenarios": self.scenarios().map(scenario).collect::<Vec<_>>(),
+            "link": link,
+        })
+    }
+}
