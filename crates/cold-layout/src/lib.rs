@@ -3,13 +3,15 @@
 //!
 //! Pure: it is handed bytes and gives back tables and text. Never opens a file, traces or prints. Every file is
 //! untrusted: counts and names are bounded, damage is an [`Error`] or a shorter table, never a panic. Start reading
-//! at [`functions::Functions`], then [`merge`], [`resolve`], [`write`](mod@write).
+//! at [`functions::Functions`], then [`merge`], [`resolve`], [`write`](mod@write), [`verify`].
 
 mod error;
 pub mod functions;
 pub mod gain;
 pub mod merge;
+pub mod read;
 pub mod resolve;
+pub mod verify;
 pub mod write;
 
 pub use error::Error;
