@@ -1,5 +1,7 @@
 //! `cold layout`: the order of a program's functions.
 
+mod compare;
+mod link;
 mod order;
 mod trace;
 
@@ -15,6 +17,8 @@ use crate::ui::Ui;
   cold layout trace --scenario version -o version.order -- ./rg --version
   cold layout order search.order version.order -o rg.txt   for lld: --symbol-ordering-file
   cold layout order --hold-out version *.order -o rg.txt   the gain of one it has not seen
+  cold layout link --order rg.txt --keep-old rg.old -- cargo build --release
+  cold layout compare rg.old target/release/rg -- foo t.txt   what it brought
 ")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -28,6 +32,10 @@ enum Action {
     Trace(trace::Args),
     /// Merge traces into an order file for a linker
     Order(order::Args),
+    /// Run a build with an order handed to its linker, and verify the program
+    Link(link::Args),
+    /// Compare starts of a program as it was and linked anew, with a control
+    Compare(Box<compare::Args>),
 }
 
 /// Runs the command.
@@ -35,5 +43,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     match &args.action {
         Action::Trace(args) => trace::run(args, ui),
         Action::Order(args) => order::run(args, ui),
+        Action::Link(args) => link::run(args, ui),
+        Action::Compare(args) => compare::run(args, ui),
     }
 }
