@@ -168,7 +168,9 @@ fn what_cannot_be_linked_or_compared_is_refused_with_the_reason() {
     fs::copy(place.path("app.txt"), place.path("a,b.txt")).unwrap();
     fs::write(place.path("there"), "").unwrap();
     let app = ["--order", "app.txt"];
-    let cases: [(&[&str], i32, &str); 8] = [
+    fs::write(place.path("profile.txt"), "# IR level Instrumentation Flag\n:ir\n").unwrap();
+    let cases: [(&[&str], i32, &str); 9] = [
+        (&["link", "--order", "profile.txt", "--", "make"], 2, "a profile, from which lld"),
         (&["link", "--order", "app.txt", "--", "cmake", "-B", "out"], 2, "would keep what it finds"),
         (&["link", "--order", "empty.txt", "--", "make"], 2, "no function is named"),
         (&["link", "--order", "a,b.txt", "--linker", "gold", "--", "make"], 2, "at commas"),

@@ -127,6 +127,12 @@ fn order(path: &Path) -> Result<Order, Failure> {
     let mut text = String::new();
     let read = file.take(MAX_ORDER).read_to_string(&mut text);
     read.map_err(|e| wrong(&format!("cannot be read as text: {e}")))?;
+    if text.lines().any(|line| line == ":ir") {
+        return Err(wrong(
+            "a profile, from which lld makes an order of its own: nothing to verify a program against",
+        )
+        .hint("cold layout order TRACE --format lld -o FILE"));
+    }
     let order = read::order(&text);
     if order.names.is_empty() {
         return Err(wrong("no function is named in it").hint("cold layout order TRACE -o FILE"));
@@ -253,6 +259,9 @@ impl Verified<'_> {
             return;
         }
         ui.line(format!("{} {}", paint(STRONG, "keep:"), self.line));
+        if self.kind == Kind::Other {
+            ui.line("  (a Makefile or a CMake cache that sets these flags by itself needs them there)");
+        }
         let old = self.args.keep_old.as_ref().or(self.args.old.as_ref());
         if let Some(old) = old {
             let (old, new) = (old.shown(), self.new.path.shown());
