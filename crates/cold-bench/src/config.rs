@@ -30,7 +30,7 @@ pub struct CommandSpec {
     pub setup: Option<String>,
     /// Shell line to run once at the end, also after a failure.
     pub cleanup: Option<String>,
-    /// Executable parts of the program's file, of which each run tells how much is cached after it
+    /// Parts of the program's file that hold code, of which each run tells how much is cached after it
     /// ([`cold_model::bench::Run::code`]); none: it is not asked.
     pub code: Vec<Text>,
     /// How it is started with its plan; needed for [`State::Prefetched`] only.

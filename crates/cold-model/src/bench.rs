@@ -306,8 +306,8 @@ pub struct Run {
     pub stall: Known<Nanos>,
     /// Peak resident memory of the largest process.
     pub peak_memory: Known<Bytes>,
-    /// Bytes of the program's own code that were cached after the start, in whole pages: of those parts of its file
-    /// that are mapped executable.
+    /// Bytes of the program's own code that were cached after the start, in whole pages: of the sections of its
+    /// file that hold code.
     #[serde(default = "not_asked")]
     pub code: Known<Bytes>,
     /// What was cached before the start.

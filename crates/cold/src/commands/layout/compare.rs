@@ -3,12 +3,14 @@
 mod show;
 
 use std::ffi::OsString;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cold_bench::config::{CommandSpec, RunPolicy};
 use cold_bench::gate::{self, Gate, GateResult, Outcome as GateOutcome};
 use cold_bench::{export, session, summary};
+use cold_layout::functions::Functions;
 use cold_model::bench::{Report, State};
 use cold_model::order::Text;
 use cold_model::{FileId, Shown as _};
@@ -181,7 +183,7 @@ fn programs(args: &Args, ui: &Ui) -> Result<[Program; 2], Failure> {
         let id = FileId::of(&meta);
         let absolute = std::path::absolute(path)?;
         let read = cold_symbols::functions(file, meta, path, &cold_symbols::Options::default())?;
-        Ok::<_, Failure>((Program { path: absolute, code: read.texts }, id))
+        Ok::<_, Failure>((Program { path: absolute, code: code(&read) }, id))
     };
     let ((old, old_id), (new, new_id)) = (read(&args.old)?, read(&args.new)?);
     if old_id == new_id {
@@ -192,6 +194,18 @@ fn programs(args: &Args, ui: &Ui) -> Result<[Program; 2], Failure> {
         ui.warn("OLD and NEW lie on different file systems: their disks may differ, too");
     }
     Ok([old, new])
+}
+
+/// Where its sections of code lie in the file. Not its executable segments: of those some linkers make one with
+/// everything that is only read.
+fn code(read: &Functions) -> Vec<Text> {
+    let in_file = |range: &Range<u64>| {
+        let end = |t: &Text| t.address.saturating_add(t.bytes);
+        let text = read.texts.iter().find(|t| t.address <= range.start && range.end <= end(t))?;
+        let offset = text.offset.saturating_add(range.start.saturating_sub(text.address));
+        Some(Text { offset, bytes: range.end.saturating_sub(range.start), address: range.start })
+    };
+    read.code.iter().filter_map(in_file).collect()
 }
 
 fn scenarios(args: &Args) -> Result<Vec<Scenario>, Failure> {
