@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use cold_model::bench::State;
+use cold_model::order::Text;
 
 use crate::ready::Ready;
 
@@ -29,6 +30,9 @@ pub struct CommandSpec {
     pub setup: Option<String>,
     /// Shell line to run once at the end, also after a failure.
     pub cleanup: Option<String>,
+    /// Parts of the program's file that hold code, of which each run tells how much is cached after it
+    /// ([`cold_model::bench::Run::code`]); none: it is not asked.
+    pub code: Vec<Text>,
     /// How it is started with its plan; needed for [`State::Prefetched`] only.
     pub launcher: Option<Launcher>,
 }
@@ -47,6 +51,7 @@ impl CommandSpec {
             conclude: None,
             setup: None,
             cleanup: None,
+            code: Vec::new(),
             launcher: None,
         }
     }

@@ -12,10 +12,11 @@ use cold_model::FileId;
 use cold_model::bench::{Held, Residual, ResidualFile};
 use cold_model::file::Content;
 use cold_model::observed::ObservedStart;
+use cold_model::order::Text;
 use cold_model::{Bytes, Known};
 use cold_sys::open;
 use cold_sys::page::page_size;
-use cold_sys::residency::PageMap;
+use cold_sys::residency::{PageMap, PageRun};
 
 pub use devices::{BlockDevices, block_devices};
 
@@ -164,6 +165,17 @@ impl Cached {
     /// Cached bytes that are known.
     pub fn bytes(&self) -> u64 {
         self.maps.values().map(|l| l.map.resident()).sum::<u64>() * page_size()
+    }
+
+    /// Bytes of these parts of one file that are cached, in whole pages; `None` where it was not looked at.
+    pub fn within(&self, file: FileId, parts: &[Text]) -> Option<u64> {
+        let map = &self.maps.get(&file)?.map;
+        let page = page_size();
+        let pages = |part: &Text| {
+            let (first, end) = (part.offset / page, part.offset.saturating_add(part.bytes).div_ceil(page));
+            PageRun { first, pages: end.saturating_sub(first) }
+        };
+        Some(map.and(&PageMap::from_runs(map.pages(), parts.iter().map(pages))).resident() * page)
     }
 
     /// Bytes whose residency is known, page by page.

@@ -186,6 +186,13 @@ impl Gate {
         parse::gate(text)
     }
 
+    /// The same gate, about this command where it names none.
+    #[must_use]
+    pub fn about(mut self, command: &str) -> Self {
+        self.command.get_or_insert_with(|| command.to_owned());
+        self
+    }
+
     /// Checks, before anything runs, that the gate can have an answer: its command and states are
     /// measured, and a relative limit has a reference.
     pub fn check(&self, commands: &[String], states: &[State], has_baseline: bool) -> Result<(), GateError> {

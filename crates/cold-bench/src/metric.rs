@@ -28,6 +28,8 @@ pub enum Metric {
     Requests,
     /// Peak resident memory of the largest process.
     PeakMemory,
+    /// Bytes of the program's code cached after the start.
+    Code,
     /// Bytes of the file set cached before the start.
     Residual,
     /// Processes of the tree.
@@ -60,7 +62,7 @@ impl Unit {
 
 impl Metric {
     /// Every figure, in the order reports list them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Ready,
         Self::Exit,
         Self::User,
@@ -71,6 +73,7 @@ impl Metric {
         Self::ReadBytes,
         Self::Requests,
         Self::PeakMemory,
+        Self::Code,
         Self::Residual,
         Self::Processes,
     ];
@@ -88,6 +91,7 @@ impl Metric {
             Self::ReadBytes => "read_bytes",
             Self::Requests => "requests",
             Self::PeakMemory => "peak_memory",
+            Self::Code => "code",
             Self::Residual => "residual",
             Self::Processes => "processes",
         }
@@ -97,7 +101,7 @@ impl Metric {
     pub fn unit(self) -> Unit {
         match self {
             Self::Ready | Self::Exit | Self::User | Self::System | Self::Stall => Unit::Time,
-            Self::ReadBytes | Self::PeakMemory | Self::Residual => Unit::Bytes,
+            Self::ReadBytes | Self::PeakMemory | Self::Code | Self::Residual => Unit::Bytes,
             Self::MajorFaults | Self::MinorFaults | Self::Requests | Self::Processes => Unit::Count,
         }
     }
@@ -117,6 +121,7 @@ impl Metric {
             Self::ReadBytes => run.read_bytes.clone().map(bytes),
             Self::Requests => run.read_requests.clone().map(|n| n as f64),
             Self::PeakMemory => run.peak_memory.clone().map(bytes),
+            Self::Code => run.code.clone().map(bytes),
             Self::Residual => run.residual.clone().map(|r| bytes(r.bytes)),
             Self::Processes => Known::Value(run.processes as f64),
         }

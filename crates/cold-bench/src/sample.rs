@@ -22,6 +22,7 @@ pub fn run(series: usize, round: u32, sequence: u32, ms: f64, cold: bool) -> Run
         read_requests: Known::Value(if cold { 185 } else { 0 }),
         stall: Known::unknown("delay accounting is off"),
         peak_memory: Known::Value(Bytes(11 << 20)),
+        code: Known::Value(Bytes(if cold { 1 << 20 } else { 2 << 20 })),
         residual: Known::Value(Residual::default()),
         processes: 1,
         killed_by_force: 0,

@@ -17,6 +17,7 @@ mod symbols;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::path::Path;
 
 use cold_model::order::{self, Text, TracedFile};
@@ -128,11 +129,20 @@ pub struct Functions {
     pub is_go: bool,
     /// Executable segments, by address.
     pub texts: Vec<Text>,
+    /// Addresses of the sections that hold code, but for the PLT's; the segments where the file has no sections.
+    pub code: Vec<Range<u64>>,
+    /// Symbols that a loader has to find in a library, else the program does not start; weak ones are none.
+    pub undefined: Vec<String>,
     /// By address, each address once.
     pub functions: Vec<Function>,
 }
 
 impl Functions {
+    /// Bytes of its code.
+    pub fn code_bytes(&self) -> u64 {
+        self.code.iter().fold(0, |sum, c| sum.saturating_add(c.end.saturating_sub(c.start)))
+    }
+
     /// The function that begins at `address`.
     pub fn at(&self, address: u64) -> Option<&Function> {
         let n = self.functions.binary_search_by_key(&address, |f| f.address).ok()?;
@@ -196,7 +206,8 @@ fn of_elf<'d, R: ReadRef<'d>, H: FileHeader<Endian = Endianness>>(
     debug: Option<&object::File<'d, R>>,
 ) -> Functions {
     let texts = texts(elf);
-    let mut found = merge::Found::new(code(file, &texts));
+    let code = code(file, &texts);
+    let mut found = merge::Found::new(code.clone());
     symbols::read(file, false, Sources::SYMTAB, &mut found);
     if let Some(debug) = debug {
         symbols::read(debug, false, Sources::DEBUG_FILE, &mut found);
@@ -211,6 +222,8 @@ fn of_elf<'d, R: ReadRef<'d>, H: FileHeader<Endian = Endianness>>(
             .iter()
             .any(|name| file.section_by_name(name).is_some()),
         texts,
+        code,
+        undefined: symbols::undefined(elf),
         functions: found.merged(),
     }
 }
@@ -240,7 +253,7 @@ fn texts<'d, R: ReadRef<'d>, H: FileHeader<Endian = Endianness>>(file: &ElfFile<
 
 /// Ranges of addresses that hold functions: executable sections but for the PLT's, cut to what the segments have;
 /// the segments where the file has no sections.
-fn code<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, texts: &[Text]) -> Vec<std::ops::Range<u64>> {
+fn code<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, texts: &[Text]) -> Vec<Range<u64>> {
     let executable = |flags| match flags {
         object::SectionFlags::Elf { sh_flags, .. } => elf::SHF_EXECINSTR.0 & sh_flags.0 != 0,
         _ => false,

@@ -3,7 +3,7 @@
 //!
 //! Pure: it is handed bytes and gives back tables and text. Never opens a file, traces or prints. Every file is
 //! untrusted: counts and names are bounded, damage is an [`Error`] or a shorter table, never a panic. Start reading
-//! at [`functions::Functions`], then [`merge`], [`resolve`], [`write`](mod@write).
+//! at [`functions::Functions`], then [`merge`], [`resolve`], [`write`](mod@write), [`verify`].
 
 pub mod advice;
 mod error;
@@ -12,7 +12,9 @@ pub mod gain;
 pub mod merge;
 pub mod place;
 pub mod predict;
+pub mod read;
 pub mod resolve;
+pub mod verify;
 pub mod write;
 
 pub use error::Error;

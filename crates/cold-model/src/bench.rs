@@ -306,6 +306,10 @@ pub struct Run {
     pub stall: Known<Nanos>,
     /// Peak resident memory of the largest process.
     pub peak_memory: Known<Bytes>,
+    /// Bytes of the program's own code that were cached after the start, in whole pages: of the sections of its
+    /// file that hold code.
+    #[serde(default = "not_asked")]
+    pub code: Known<Bytes>,
     /// What was cached before the start.
     pub residual: Known<Residual>,
     /// Processes of the tree that `cold` waited for: the first one and orphans. How many there are is
@@ -322,6 +326,11 @@ pub struct Run {
 /// What reports of earlier versions do not say.
 fn not_recorded() -> Known<Nanos> {
     Known::unknown("the version of cold that wrote this did not look")
+}
+
+/// What reports do not say of code, unless two layouts of it are compared.
+fn not_asked() -> Known<Bytes> {
+    Known::unknown("only a comparison of layouts looks at it")
 }
 
 impl Run {

@@ -44,7 +44,7 @@ pub fn linkage(file: &File) -> Option<Linkage> {
     let flags = value(elf::DT_FLAGS).unwrap_or(0);
     let flags_1 = value(elf::DT_FLAGS_1).unwrap_or(0);
     let mut found = Linkage {
-        bind_now: flags & u64::from(elf::DF_BIND_NOW.0) != 0 || flags_1 & u64::from(elf::DF_1_NOW.0) != 0,
+        bind_now: flags & elf::DF_BIND_NOW.0 != 0 || flags_1 & elf::DF_1_NOW.0 != 0,
         position_independent: header.e_type(endian) == elf::ET_DYN,
         gnu_hash: value(elf::DT_GNU_HASH).is_some(),
         segments: loaded.iter().map(|s| s.p_filesz(endian)).collect(),

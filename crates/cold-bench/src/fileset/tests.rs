@@ -262,3 +262,16 @@ proptest! {
         prop_assert_eq!(look(&a).not_in(&look(&b)), gone as u64 * page_size());
     }
 }
+
+#[test]
+fn of_parts_of_a_file_whole_pages_count() {
+    let page = page_size();
+    let now = cached(&[(1, 10, &[(1, 2), (5, 3)])]);
+    let part = |offset, bytes| Text { offset, bytes, address: 0 };
+    let file = FileId { dev: 1, ino: 1 };
+    // Half of page 1 to half of page 2, and pages 6 to 20 of a file that ends with page 9.
+    let parts = [part(page + page / 2, page), part(6 * page, 15 * page)];
+    assert_eq!(now.within(file, &parts), Some(4 * page));
+    assert_eq!(now.within(file, &[]), Some(0));
+    assert_eq!(now.within(FileId { dev: 1, ino: 2 }, &parts), None);
+}

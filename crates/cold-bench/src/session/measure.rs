@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use cold_model::Shown as _;
 use cold_model::bench::{Report, Residual, Run, State, Taint};
 use cold_model::recording::manifest::Load;
-use cold_model::{Bytes, Known, Nanos};
+use cold_model::{Bytes, FileId, Known, Nanos};
 use cold_plan::history::{self, LaunchKind};
 
 use super::{Progress, Rounds, Subject};
@@ -36,6 +36,8 @@ pub(super) struct Turn {
 struct AfterStart {
     /// Bytes of the command's files that were cached before it and are no more.
     lost: u64,
+    /// As [`Run::code`].
+    code: Known<Bytes>,
     /// Why its launcher did not follow the plan, where it should have.
     not_prefetched: Option<String>,
 }
@@ -105,6 +107,7 @@ impl<'a> Rounds<'a> {
         if let Some(line) = &subject.spec.conclude {
             hooks::run("conclude", line, Some(round))?;
         }
+        let code = code(subject, self.preparer.after(index));
         let lost = match (&before.cached, self.preparer.after(index)) {
             (Some(b), Some(a)) => b.taken_until(a),
             _ => 0,
@@ -112,8 +115,15 @@ impl<'a> Rounds<'a> {
         let activity = after.since(&before.reading);
         let checked = Bytes(before.cached.as_ref().map_or(0, Cached::checked_bytes));
         let not_prefetched = replays.and_then(|before| not_prefetched(subject, before));
-        let run =
-            self.judged(subject, state, &start, before, &activity, AfterStart { lost, not_prefetched }, turn);
+        let run = self.judged(
+            subject,
+            state,
+            &start,
+            before,
+            &activity,
+            AfterStart { lost, code, not_prefetched },
+            turn,
+        );
         let load = load(&activity, start.usage.user + start.usage.system);
         Ok(Some(Measured { run, start, checked, load }))
     }
@@ -242,7 +252,7 @@ impl<'a> Rounds<'a> {
         start: &Start,
         before: Before,
         activity: &Activity,
-        AfterStart { lost, not_prefetched }: AfterStart,
+        AfterStart { lost, code, not_prefetched }: AfterStart,
         Turn { series, round, sequence }: Turn,
     ) -> Run {
         let facts = Facts { not_prefetched, ..facts(self, state, &before, activity, lost, Some(start)) };
@@ -282,6 +292,7 @@ impl<'a> Rounds<'a> {
             } else {
                 Known::unknown(format!("at most {}, the launcher's own", Bytes(u.peak_memory_floor)))
             },
+            code,
             residual: before.residual,
             processes: u.reaped,
             killed_by_force: u.killed_by_force,
@@ -341,6 +352,21 @@ fn not_prefetched(subject: &Subject<'_>, before: usize) -> Option<String> {
         },
         Err(e) => Some(e.to_string()),
     }
+}
+
+/// How much of the program's code is cached, where that is asked.
+fn code(subject: &Subject<'_>, after: Option<&Cached>) -> Known<Bytes> {
+    let spec = subject.spec;
+    if spec.code.is_empty() {
+        return Known::unknown("it was not asked for");
+    }
+    let Some(after) = after else { return Known::unknown(&*subject.why_no_set) };
+    let id = spec.program.metadata().map(|meta| FileId::of(&meta));
+    let found = id.ok().and_then(|id| after.within(id, &spec.code));
+    found.map_or_else(
+        || Known::unknown("residency of the program's file is not known"),
+        |n| Known::Value(Bytes(n)),
+    )
 }
 
 fn require_cold(subject: &Subject<'_>, before: &Before) -> Result<()> {

@@ -38,9 +38,7 @@ fn table<'d, R: ReadRef<'d>, H: FileHeader<Endian = Endianness>>(
         if !defined || !(is_function || kind == elf::STT_NOTYPE) {
             continue;
         }
-        let tail = strings.get(symbol.st_name(endian) as usize..).unwrap_or_default();
-        let end = tail.iter().position(|b| *b == 0).unwrap_or_default();
-        let name = tail.get(..end).unwrap_or_default();
+        let name = name(strings, symbol.st_name(endian));
         // Marks of the ARM assemblers for code and data.
         if name.starts_with(b"$") {
             continue;
@@ -49,4 +47,24 @@ fn table<'d, R: ReadRef<'d>, H: FileHeader<Endian = Endianness>>(
         let local = symbol.st_bind() == elf::STB_LOCAL;
         found.symbol(&Symbol { address, bytes, name, local, is_function }, source);
     }
+}
+
+/// The text at `at` of a table of strings.
+fn name(strings: &[u8], at: u32) -> &[u8] {
+    let tail = strings.get(at as usize..).unwrap_or_default();
+    let end = tail.iter().position(|b| *b == 0).unwrap_or_default();
+    tail.get(..end).unwrap_or_default()
+}
+
+/// Names that `.dynsym` leaves to other files, without weak ones. None of a damaged table.
+pub(super) fn undefined<'d, R: ReadRef<'d>, H: FileHeader<Endian = Endianness>>(
+    file: &ElfFile<'d, H, R>,
+) -> Vec<String> {
+    let table = file.elf_dynamic_symbol_table();
+    let strings = file.section_by_index(table.string_section()).and_then(|s| s.data()).unwrap_or_default();
+    let endian = file.endian();
+    let wanted =
+        table.iter().filter(|s| s.st_shndx(endian) == elf::SHN_UNDEF && s.st_bind() == elf::STB_GLOBAL);
+    let names = wanted.map(|s| String::from_utf8_lossy(name(strings, s.st_name(endian))).into_owned());
+    names.filter(|name| !name.is_empty()).collect()
 }

@@ -3,8 +3,8 @@
 mod args;
 mod build;
 mod exports;
-mod progress;
-mod show;
+pub(super) mod progress;
+pub(super) mod show;
 
 use std::sync::atomic::Ordering;
 

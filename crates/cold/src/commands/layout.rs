@@ -1,6 +1,8 @@
 //! `cold layout`: the order of a program's functions.
 
 mod choice;
+mod compare;
+mod link;
 mod order;
 mod predict;
 mod trace;
@@ -18,6 +20,8 @@ use crate::ui::Ui;
   cold layout order search.order version.order -o rg.txt   for lld: --symbol-ordering-file
   cold layout predict search.order version.order           what that would bring
   cold layout order --hold-out version *.order -o rg.txt   the gain of one it has not seen
+  cold layout link --order rg.txt --keep-old rg.old -- cargo build --release
+  cold layout compare rg.old target/release/rg -- foo t.txt   what it brought
 ")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -33,6 +37,10 @@ enum Action {
     Order(order::Args),
     /// Predict what an order and the link's flags would bring, before any link
     Predict(predict::Args),
+    /// Run a build with an order handed to its linker, and verify the program
+    Link(link::Args),
+    /// Compare starts of a program as it was and linked anew, with a control
+    Compare(Box<compare::Args>),
 }
 
 /// Runs the command.
@@ -41,5 +49,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         Action::Trace(args) => trace::run(args, ui),
         Action::Order(args) => order::run(args, ui),
         Action::Predict(args) => predict::run(args, ui),
+        Action::Link(args) => link::run(args, ui),
+        Action::Compare(args) => compare::run(args, ui),
     }
 }

@@ -57,7 +57,7 @@ fn judged(proc: &Path, start: &Start, activity: &Activity) -> Run {
         as_found: false,
     };
     let before = before(Known::Value(Residual::default()));
-    let after = AfterStart { lost: 0, not_prefetched: None };
+    let after = AfterStart { lost: 0, code: code(&subjects[0], None), not_prefetched: None };
     let turn = Turn { series: 0, round: 3, sequence: 7 };
     rounds.judged(&subjects[0], &State::Cold, start, before, activity, after, turn)
 }

@@ -110,6 +110,7 @@ fn commands(args: &Args) -> Result<Vec<CommandSpec>> {
                 conclude: hook(&args.conclude, "conclude", e)?,
                 setup: once(&args.setup),
                 cleanup: once(&args.cleanup),
+                code: Vec::new(),
                 launcher: None,
             })
         })

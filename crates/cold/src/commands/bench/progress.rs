@@ -12,14 +12,14 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::ui::Ui;
 
 /// Shows steps and results as they come.
-pub(super) struct Shown<'a> {
+pub(crate) struct Shown<'a> {
     ui: &'a Ui,
     bar: ProgressBar,
 }
 
 impl<'a> Shown<'a> {
     /// A line that is drawn only on a terminal.
-    pub(super) fn new(ui: &'a Ui, config: &Config) -> Self {
+    pub(crate) fn new(ui: &'a Ui, config: &Config) -> Self {
         let total = u64::from(config.runs.min_runs) * (config.commands.len() * config.states.len()) as u64;
         let target =
             if ui.shows_progress() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
@@ -32,7 +32,7 @@ impl<'a> Shown<'a> {
     }
 
     /// Removes the line.
-    pub(super) fn clear(&self) {
+    pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
 }

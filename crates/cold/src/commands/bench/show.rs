@@ -178,7 +178,7 @@ fn against_baseline(ui: &Ui, report: &Report, old: &Report) {
 }
 
 /// Whether the cold runs were cold, in one line.
-fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
+pub(crate) fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
     if !report.series[s.series].state.begins_cold() {
         return;
     }
@@ -228,7 +228,7 @@ fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
     ui.line(format!("  {name}: {verdict}"));
 }
 
-fn findings(ui: &Ui, report: &Report, analysis: &Analysis) {
+pub(crate) fn findings(ui: &Ui, report: &Report, analysis: &Analysis) {
     for f in &analysis.findings {
         let style = match f.severity {
             diagnose::Severity::Info => FAINT,
@@ -278,7 +278,7 @@ fn news(news: &News) -> String {
     format!("{what}: {}{more}", names.join(", "))
 }
 
-fn gate(ui: &Ui, g: &GateResult) {
+pub(crate) fn gate(ui: &Ui, g: &GateResult) {
     let (word, what) = match &g.outcome {
         Outcome::Pass => (paint(GOOD, "pass:"), "does not hold".to_owned()),
         Outcome::Fail => (paint(BAD, "fail:"), "holds".to_owned()),
