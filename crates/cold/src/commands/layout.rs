@@ -1,5 +1,6 @@
-//! `cold layout`: the order of a program's functions.
+//! `cold layout`: the order of a program's functions, and of its files' blocks on the disk.
 
+mod disk;
 mod order;
 mod trace;
 
@@ -15,6 +16,7 @@ use crate::ui::Ui;
   cold layout trace --scenario version -o version.order -- ./rg --version
   cold layout order search.order version.order -o rg.txt   for lld: --symbol-ordering-file
   cold layout order --hold-out version *.order -o rg.txt   the gain of one it has not seen
+  cold layout disk --plan firefox-esr --dry-run            what a plan reads, together on the disk
 ")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -28,6 +30,8 @@ enum Action {
     Trace(trace::Args),
     /// Merge traces into an order file for a linker
     Order(order::Args),
+    /// Put what a plan reads one behind the other on the disk
+    Disk(disk::Args),
 }
 
 /// Runs the command.
@@ -35,5 +39,6 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     match &args.action {
         Action::Trace(args) => trace::run(args, ui),
         Action::Order(args) => order::run(args, ui),
+        Action::Disk(args) => disk::run(args, ui),
     }
 }

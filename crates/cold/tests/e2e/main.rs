@@ -24,6 +24,7 @@ mod install;
 mod interrupted;
 mod launch;
 mod layout;
+mod layout_disk;
 mod prefetch;
 mod prefetch_safe;
 mod prefetch_use;
