@@ -37,6 +37,8 @@ pub struct Facts<'a> {
     pub tree_bytes: u64,
     /// CPU time the tree used.
     pub tree_cpu: Nanos,
+    /// The eviction before it reclaimed pages that others map: these come back as refaults.
+    pub reclaimed: bool,
     /// What was cached before the start.
     pub residual: &'a Known<Residual>,
     /// Bytes of the file set that a start leaves in the cache.
@@ -112,9 +114,11 @@ fn memory(f: &Facts<'_>, found: &mut Vec<Taint>) {
     {
         found.push(Taint::PagesReclaimed { pages: reclaimed.max(lost) });
     }
-    // After an eviction by reclaim (pages that others map), the cold run itself refaults.
+    // A cold start reads without a refault what was evicted: eviction but by reclaim forgets when a page was last in the
+    // cache. Pages that DAMON takes meanwhile come back as refaults, and nothing else shows that they were taken.
     let refaulted = a.refaulted_pages.unwrap_or(0);
-    if !f.state.begins_cold() && refaulted >= RECLAIMED_PAGES {
+    let most = if f.state.begins_cold() { foreign_limit(f) / page_size() } else { RECLAIMED_PAGES };
+    if refaulted >= most && !(f.state.begins_cold() && f.reclaimed) {
         found.push(Taint::Refaults { pages: refaulted });
     }
 }
@@ -123,10 +127,15 @@ fn share_of(expected: u64) -> f64 {
     (expected as f64 * MISSING_SHARE).max(page_size() as f64 * 16.0)
 }
 
+/// Bytes read by others, or again, that a run may have.
+fn foreign_limit(f: &Facts<'_>) -> u64 {
+    FOREIGN_BYTES + (FOREIGN_SHARE * f.tree_bytes as f64) as u64
+}
+
 fn foreign_reads(f: &Facts<'_>, found: &mut Vec<Taint>) {
     let Some(device) = f.activity.device_read_bytes else { return };
     let foreign = device.saturating_sub(f.tree_bytes + f.activity.own_read_bytes);
-    if foreign as f64 > FOREIGN_BYTES as f64 + FOREIGN_SHARE * f.tree_bytes as f64 {
+    if foreign > foreign_limit(f) {
         let readers = f.activity.other_readers.iter().take(3).map(|(name, _)| name.clone()).collect();
         found.push(Taint::ForeignReads { bytes: Bytes(foreign), readers });
     }

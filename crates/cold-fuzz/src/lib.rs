@@ -24,6 +24,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("journal", cold_journal::fuzzing::journal),
     ("loader_cache", cold_doctor::fuzzing::loader_cache),
     ("observe", cold_sys::fuzzing::observe),
+    ("order", cold_recording::fuzzing::order),
     ("params", params),
     ("plan", cold_plan::fuzzing::plan),
     ("plan_history", cold_plan::fuzzing::history),

@@ -20,7 +20,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let count: u64 = count.parse()?;
     let mut plan = cold_plan::sample::sample();
     let identity = Identity::of(&meta, [0; 20]);
-    plan.files = vec![PlanFile { path, kind: FileKind::Regular, identity, need_ns: 0, uses: 1 }];
+    plan.files =
+        vec![PlanFile { path, kind: FileKind::Regular, identity, need_ns: 0, uses: 1, exact: false }];
     plan.ranges = Vec::new();
     plan.standing = Standing::Untried;
     let step = |i| Step {

@@ -22,6 +22,10 @@ pub enum Format {
     Bolt,
 }
 
+/// What to give lld for [`temporal_profile`].
+pub const PROFILE_USAGE: &str =
+    "-Wl,--irpgo-profile=FILE -Wl,--bp-startup-sort=function (-fuse-ld=lld of LLVM 21)";
+
 impl Format {
     /// What to give the linker, with the file's place for `FILE`.
     pub const fn usage(self) -> &'static str {
@@ -48,8 +52,7 @@ pub fn written(functions: &[&Function], format: Format) -> String {
             out.push('\n');
         }
     };
-    // A line feed in a name would make two of one; tables that are made to harm have such.
-    let is_sound = |name: &&String| !name.is_empty() && !name.contains(|c: char| c.is_control() || c == ' ');
+    let is_sound = |name: &&String| is_sound(name);
     match format {
         // All names of a function: which of them the object file has the linker knows.
         Format::Lld | Format::Msvc => {
@@ -82,6 +85,41 @@ pub fn written(functions: &[&Function], format: Format) -> String {
         }
     }
     out
+}
+
+/// lld's text profile (`--irpgo-profile=FILE --bp-startup-sort=function`, LLVM 21) of which functions each scenario
+/// enters, in the order of their first entries: from it lld orders by balanced partitioning, which puts together what
+/// the same scenarios enter. Weights are 1. The records behind the traces say that each function ran once, which is all
+/// that lld wants of them. Source: LLVM's `InstrProfReader.cpp` (`TextInstrProfReader`).
+pub fn temporal_profile(scenarios: &[Vec<&Function>]) -> String {
+    let named = |list: &[&Function]| -> Vec<String> {
+        let names =
+            list.iter().filter_map(|f| f.names.iter().find(|name| is_sound(name) && !name.contains(',')));
+        names.cloned().collect()
+    };
+    let traces: Vec<Vec<String>> = scenarios.iter().map(|s| named(s)).filter(|t| !t.is_empty()).collect();
+    let count = traces.len();
+    let mut out = format!(
+        "# IR level Instrumentation Flag\n:ir\n:temporal_prof_traces\n# Num Traces\n{count}\n# Trace Stream Size:\n{count}\n"
+    );
+    let mut seen = HashSet::new();
+    let mut records = String::new();
+    for trace in &traces {
+        out.push_str("# Weight\n1\n");
+        out.push_str(&trace.join(","));
+        out.push('\n');
+        for name in trace.iter().filter(|name| seen.insert(name.as_str())) {
+            records.push_str(name);
+            records.push_str("\n# Func Hash:\n0\n# Num Counters:\n1\n# Counter Values:\n1\n\n");
+        }
+    }
+    out.push('\n');
+    out + &records
+}
+
+/// A line feed in a name would make two of one; tables that are made to harm have such.
+fn is_sound(name: &str) -> bool {
+    !name.is_empty() && !name.contains(|c: char| c.is_control() || c == ' ')
 }
 
 /// Sections in which compilers put a function: by how often they guess it runs. GCC puts `f.cold` beside what is
@@ -149,6 +187,21 @@ mod tests {
         assert_eq!(gold.matches(".text.unlikely.f\n").count(), 1, "that of f and of f.cold is one");
         let gnu = text(Format::Gnu);
         assert!(gnu.starts_with(".text : {\n  *(.text.main)\n") && gnu.ends_with("\n}\n"), "{gnu}");
+    }
+
+    #[test]
+    fn a_profile_has_a_trace_for_each_scenario_and_each_function_once() {
+        let (main, f, g) = (function(&["main"]), function(&["f", "alias"]), function(&["g"]));
+        let (none, bad) = (function(&[]), function(&["a,b"]));
+        let text = temporal_profile(&[vec![&main, &f, &bad], vec![&none], vec![&main, &g]]);
+        let (head, records) = text.split_once("\n\n").unwrap();
+        assert_eq!(
+            head,
+            "# IR level Instrumentation Flag\n:ir\n:temporal_prof_traces\n# Num Traces\n2\n# Trace Stream Size:\n2\n\
+             # Weight\n1\nmain,f\n# Weight\n1\nmain,g"
+        );
+        let names: Vec<_> = records.split("\n\n").filter_map(|r| r.lines().next()).collect();
+        assert_eq!(names, ["main", "f", "g"]);
     }
 
     #[test]

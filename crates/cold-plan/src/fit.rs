@@ -106,7 +106,14 @@ mod tests {
             std::fs::write(&path, "content").unwrap();
             let identity = Identity::of(&path.metadata().unwrap(), build_id);
             plan.steps.push(Step { op: Op::Read, file: plan.files.len() as u32, bytes, offset: 0, ..step });
-            plan.files.push(PlanFile { path, kind: FileKind::Regular, identity, need_ns: 1, uses: 1 });
+            plan.files.push(PlanFile {
+                path,
+                kind: FileKind::Regular,
+                identity,
+                need_ns: 1,
+                uses: 1,
+                exact: false,
+            });
         };
         add("program", 82 << 12, [0; 20]);
         add("small", 9 << 12, [0; 20]);

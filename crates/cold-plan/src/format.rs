@@ -1,4 +1,4 @@
-//! The bytes of a plan, version 1 (docs/formats/plan.md). Pure.
+//! The bytes of a plan, version 2 (docs/formats/plan.md). Pure.
 //!
 //! [`encode()`] writes them, [`View`] reads them in place. What a launcher needs lies in front and is
 //! checked by [`View::parse`]; the evidence (the ranges) lies behind and is read and checked only when
@@ -16,8 +16,8 @@ use crate::Plan;
 
 /// First bytes of every plan.
 pub const MAGIC: [u8; 8] = *b"COLDPLAN";
-/// Version written; every earlier one can be read (there is none yet).
-pub const VERSION: u32 = 1;
+/// Version written; every earlier one can be read. Since 2 a file says whether exact starts used it.
+pub const VERSION: u32 = 2;
 
 /// Most bytes of a plan file. A plan at all the limits below has less.
 pub const MAX_BYTES: u64 = 512 << 20;

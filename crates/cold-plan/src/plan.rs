@@ -211,6 +211,8 @@ pub struct PlanFile {
     pub need_ns: u64,
     /// In which of the last 8 starts it was used: bit 0 the latest.
     pub uses: u8,
+    /// A start with exact faults used it as it is: of pages that it left out is known that it did not need them.
+    pub exact: bool,
 }
 
 /// Pages of a file that starts needed.

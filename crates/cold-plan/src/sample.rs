@@ -25,6 +25,7 @@ pub fn sample() -> Plan {
         identity,
         need_ns,
         uses: 0b1011,
+        exact: kind == FileKind::Regular,
     };
     Plan {
         key: Key {

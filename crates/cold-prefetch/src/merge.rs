@@ -149,10 +149,8 @@ fn contents(old: &Plan, start: &ObservedStart) -> (Vec<PlanFile>, Vec<Range>) {
     for (file, runs) in by_file(&start.files, &start.ranges) {
         paths.entry(&file.path).or_default().new = Some((file, runs));
     }
-    // What an exact start knows of a file, no widened one adds to.
-    let exact = Exact { before: old.learnt.exact, now: start.exact };
     let mut merged: Vec<(PlanFile, Vec<Run>)> =
-        paths.into_values().filter_map(|b| one(b, start.sees, exact)).collect();
+        paths.into_values().filter_map(|b| one(b, start.sees, start.exact)).collect();
     merged.sort_by(|a, b| (a.0.need_ns, &a.0.path).cmp(&(b.0.need_ns, &b.0.path)));
     let mut ranges = Vec::new();
     for (index, (_, runs)) in merged.iter().enumerate() {
@@ -175,18 +173,11 @@ fn by_file<'a>(files: &'a [PlanFile], ranges: &[Range]) -> Vec<(&'a PlanFile, Ve
     out
 }
 
-/// Whether exact starts taught the plan, and whether this is one.
-#[derive(Clone, Copy)]
-struct Exact {
-    before: bool,
-    now: bool,
-}
-
-/// One path's file and runs after the start; `None`: it vanishes.
-fn one(both: Both<'_>, seen: Sees, exact: Exact) -> Option<(PlanFile, Vec<Run>)> {
+/// One path's file and runs after the start, which is `exact` or not; `None`: it vanishes.
+fn one(both: Both<'_>, seen: Sees, exact: bool) -> Option<(PlanFile, Vec<Run>)> {
     let (old, new) = match (both.old, both.new) {
         (None, None) => return None,
-        (None, Some((file, runs))) => return kept(file.clone(), runs),
+        (None, Some((file, runs))) => return kept(PlanFile { exact, ..file.clone() }, runs),
         (Some((file, runs)), None) => {
             let seen = sees(seen, file.kind);
             let uses = shift(file.uses, false, seen);
@@ -198,8 +189,7 @@ fn one(both: Both<'_>, seen: Sees, exact: Exact) -> Option<(PlanFile, Vec<Run>)>
     let (file, mut runs) = old;
     let (now, mut new_runs) = new;
     let same_kind = file.kind == now.kind;
-    // An exact start leaves nothing that is mapped around; one that did not touch the file knows nothing of it.
-    let mut known = exact.before && !runs.iter().any(|r| r.around);
+    let mut known = file.exact;
     if !same_kind || changed(file, now) {
         // It may have been seen in another role only: a file that this start merely looked up.
         if !same_kind && file.kind == FileKind::Regular && now.kind != FileKind::Regular {
@@ -209,16 +199,17 @@ fn one(both: Both<'_>, seen: Sees, exact: Exact) -> Option<(PlanFile, Vec<Run>)>
         }
         (runs, known) = (Vec::new(), false);
     }
-    // Folios that were cached before, or that the file system reads in blocks, are mapped around all the same.
-    let exact_now = exact.now && !new_runs.iter().any(|r| r.around);
-    match (known, exact_now) {
+    // What an exact start knows of a file, no widened one adds to. In an exact one, too, folios that were cached before
+    // and blocks that the file system reads whole are mapped around faults: these pages stay in doubt, all others do not.
+    match (known, exact) {
         (true, false) => new_runs = known_only(&runs, new_runs),
-        (false, true) => runs = confirmed(runs, &new_runs),
+        (false, true) => runs = known_only(&new_runs, runs),
         _ => {}
     }
     let runs = pages::overlay(&runs, &new_runs, sees(seen, now.kind));
     let need_ns = median_step(file.need_ns, now.need_ns, file.uses.count_ones());
-    kept(PlanFile { need_ns, uses: shift(file.uses, true, true), ..now.clone() }, runs)
+    let uses = shift(file.uses, true, true);
+    kept(PlanFile { need_ns, uses, exact: known || exact, ..now.clone() }, runs)
 }
 
 /// Another file under the same name, or the same one changed. Devices carry their own content.
@@ -233,13 +224,7 @@ fn kept(file: PlanFile, runs: Vec<Run>) -> Option<(PlanFile, Vec<Run>)> {
     (file.uses != 0 && (!paged || !runs.is_empty())).then_some((file, runs))
 }
 
-/// Old runs after an exact start: what may only have been mapped around a fault has been, unless this start needed
-/// it; then it was needed in those starts, too, as far as anybody knows.
-fn confirmed(runs: Vec<Run>, exact: &[Run]) -> Vec<Run> {
-    known_only(exact, runs).into_iter().map(|run| Run { around: false, ..run }).collect()
-}
-
-/// Of widened runs, the pages that exact starts knew; of others, all.
+/// Of runs that were mapped around faults, the pages that exact starts knew; of others, all.
 fn known_only(known: &[Run], widened: Vec<Run>) -> Vec<Run> {
     let known = cold_model::pages::Runs::of(known.iter().map(|r| r.first..r.end).collect());
     let mut out = Vec::new();

@@ -43,6 +43,7 @@ pub(crate) fn start(files: u32, ranges: &[(u32, u64, u32, u64)]) -> ObservedStar
                 identity: identity(1 << 30),
                 need_ns: ranges.iter().filter(|r| r.file == n).map(|r| r.need_ns).min().unwrap_or(0),
                 uses: 1,
+                exact: false,
             })
             .collect(),
         left_out: BTreeMap::new(),

@@ -23,6 +23,11 @@ pub fn manifest(bytes: &[u8]) {
     let _ = crate::manifest::parse(bytes, Path::new("fuzz"));
 }
 
+/// Bytes in place of `order.json`; whether they are one does not matter.
+pub fn order(bytes: &[u8]) {
+    let _ = crate::order::parse(bytes, Path::new("fuzz"));
+}
+
 /// A table in Parquet, behind its checksum, read as tables with each kind of column. Says how many rows it
 /// had.
 pub fn table(file: &File) -> usize {
@@ -31,5 +36,8 @@ pub fn table(file: &File) -> usize {
     let processes = again().and_then(|f| decode(&tables::PROCESSES, f, path).ok()).map_or(0, |r| r.len());
     let lookups = again().and_then(|f| decode(&tables::LOOKUPS, f, path).ok()).map_or(0, |r| r.len());
     let frames = again().and_then(|f| decode(&tables::STACK_FRAMES, f, path).ok()).map_or(0, |r| r.len());
-    processes + lookups + frames
+    let functions =
+        again().and_then(|f| decode(&tables::order::FUNCTIONS, f, path).ok()).map_or(0, |r| r.len());
+    let entries = again().and_then(|f| decode(&tables::order::ENTRIES, f, path).ok()).map_or(0, |r| r.len());
+    processes + lookups + frames + functions + entries
 }

@@ -25,7 +25,7 @@ const VERSION: u32 = 1;
 const MOST: u64 = 64 << 20;
 
 #[derive(Serialize, Deserialize)]
-struct Document {
+pub(crate) struct Document {
     format: String,
     version: u32,
     scenario: String,
@@ -231,7 +231,7 @@ fn open(dir: &Path) -> Result<Document> {
     Err(Error::NotARecording { path: dir.to_owned(), why: format!("there is no {NAME} in it") })
 }
 
-fn parse(bytes: &[u8], path: &Path) -> Result<Document> {
+pub(crate) fn parse(bytes: &[u8], path: &Path) -> Result<Document> {
     document::check(bytes, path, FORMAT, VERSION)?;
     serde_json::from_slice(bytes).map_err(|e| Error::damaged(path, e.to_string()))
 }

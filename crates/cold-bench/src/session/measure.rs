@@ -305,6 +305,7 @@ fn facts<'f>(
         activity,
         tree_bytes: usage.read_bytes,
         tree_cpu: usage.user + usage.system,
+        reclaimed: rounds.preparer.reclaimed(),
         residual: &before.residual,
         warm_bytes: before.warm_bytes,
         not_prefetched: None,

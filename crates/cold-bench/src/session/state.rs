@@ -33,6 +33,8 @@ pub(super) struct Preparer {
     /// `None` when every state is cold: then nobody needs one.
     decoy: Option<Decoy>,
     vain_reclaims: u32,
+    /// The last eviction reclaimed pages that others map.
+    reclaimed: bool,
     /// Pages of the last restored snapshot that are missing or too many, in bytes.
     not_restored: Option<NotRestored>,
     /// Per command: bytes that a start leaves in the cache.
@@ -62,6 +64,7 @@ impl Preparer {
                 .then(|| Decoy::create(journal))
                 .transpose()?,
             vain_reclaims: 0,
+            reclaimed: false,
             not_restored: None,
             warm_bytes: vec![0; config.commands.len()],
             starts: vec![0; config.commands.len()],
@@ -112,6 +115,11 @@ impl Preparer {
         self.starts[index] = 0;
     }
 
+    /// Whether the last eviction reclaimed pages that others map.
+    pub(super) fn reclaimed(&self) -> bool {
+        self.reclaimed
+    }
+
     /// What was cached after the last start of command `index`.
     pub(super) fn after(&self, index: usize) -> Option<&Cached> {
         self.after[index].as_ref()
@@ -129,7 +137,8 @@ impl Preparer {
             }
             other => other,
         }?;
-        if self.method.reclaim_mapped && report.reclaim.is_some() {
+        self.reclaimed = report.reclaim.is_some();
+        if self.method.reclaim_mapped && self.reclaimed {
             self.vain_reclaims = if report.stayed.is_empty() { 0 } else { self.vain_reclaims + 1 };
             if self.vain_reclaims == VAIN_RECLAIMS {
                 self.without_reclaim("reclaim of mapped pages was given up: others need them all the time");

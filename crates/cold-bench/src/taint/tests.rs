@@ -24,6 +24,7 @@ fn kinds_with(
         activity: &quiet,
         tree_bytes: 50 << 20,
         tree_cpu: Nanos(900_000_000),
+        reclaimed: false,
         residual: &residual,
         warm_bytes: 100 << 20,
         not_prefetched: None,
@@ -94,7 +95,10 @@ fn a_little_left_in_the_cache_marks_but_does_not_disqualify() {
 #[test]
 fn refaults_after_our_own_reclaim_do_not_taint_a_cold_run() {
     for state in [State::Cold, State::Prefetched] {
-        assert!(kinds(|_, a| a.refaulted_pages = Some(9000), &state).is_empty());
+        let after =
+            |reclaimed| kinds(|f, a| (f.reclaimed, a.refaulted_pages) = (reclaimed, Some(9000)), &state);
+        assert!(after(true).is_empty());
+        assert_eq!(after(false), ["refaults"], "taken and read again while it ran");
     }
 }
 
@@ -107,7 +111,7 @@ fn a_prefetched_run_must_begin_cold() {
 #[test]
 fn each_limit_disqualifies_from_where_the_table_of_limits_says() {
     type Change = fn(&mut Facts<'_>, &mut Activity);
-    let cases: [(&str, State, Change, Change); 9] = [
+    let cases: [(&str, State, Change, Change); 10] = [
         (
             "pages_reclaimed",
             State::Cold,
@@ -117,6 +121,13 @@ fn each_limit_disqualifies_from_where_the_table_of_limits_says() {
             },
         ),
         ("refaults", State::Warm, |_, a| a.refaulted_pages = Some(255), |_, a| a.refaulted_pages = Some(256)),
+        // 1 MiB and 2% of the 50 MiB that the tree read: 512 pages.
+        (
+            "refaults",
+            State::Cold,
+            |_, a| a.refaulted_pages = Some((2 << 20) / page_size() - 1),
+            |_, a| a.refaulted_pages = Some((2 << 20) / page_size()),
+        ),
         // 0.2% of 100 MiB.
         ("not_warm", State::Light, |f, _| f.missing = 209_715, |f, _| f.missing = 209_716),
         // Of a small file set 16 pages may go.

@@ -53,7 +53,7 @@ pub(crate) fn plan() -> Plan {
 pub(crate) fn add(plan: &mut Plan, path: &Path, identity: Identity, ranges: &[(u64, u32)], critical: bool) {
     let file = plan.files.len() as u32;
     let path = path.to_owned();
-    plan.files.push(PlanFile { path, kind: FileKind::Regular, identity, need_ns: 0, uses: 1 });
+    plan.files.push(PlanFile { path, kind: FileKind::Regular, identity, need_ns: 0, uses: 1, exact: false });
     let steps = ranges.iter().map(|(offset, bytes)| Step {
         op: Op::Read,
         critical,
@@ -69,7 +69,14 @@ pub(crate) fn add(plan: &mut Plan, path: &Path, identity: Identity, ranges: &[(u
 /// Adds a file of this kind, of which nothing must be true; its place.
 pub(crate) fn add_file(plan: &mut Plan, kind: FileKind, path: &Path) -> u32 {
     let path = path.to_owned();
-    plan.files.push(PlanFile { path, kind, identity: Identity::default(), need_ns: 0, uses: 1 });
+    plan.files.push(PlanFile {
+        path,
+        kind,
+        identity: Identity::default(),
+        need_ns: 0,
+        uses: 1,
+        exact: false,
+    });
     plan.files.len() as u32 - 1
 }
 

@@ -95,7 +95,7 @@ fn head(bytes: &[u8]) -> Checked<(&[u8; HEAD], u64)> {
     if layout::head_crc(head) != u32_at(head, header::CRC) {
         return Err(FormatError::Checksum("head"));
     }
-    if version != Some(VERSION) {
+    if version == Some(0) {
         return Err(invalid("header", 0, "format 0 does not exist"));
     }
     if u32_at(head, header::SECTIONS) != SECTIONS.len() as u32 || !zero(head, header::CRC + 4, HEADER) {
@@ -195,7 +195,10 @@ fn check_file(record: &[u8; FILE], texts: &[u8]) -> Result<(), &'static str> {
     if FileKind::from_byte(byte(record, layout::file::KIND)).is_none() {
         return Err("its kind does not exist");
     }
-    if !zero(record, 60, 64) || !zero(record, layout::file::USES + 1, FILE) {
+    if byte(record, layout::file::EXACT) > 1 {
+        return Err("a choice that does not exist");
+    }
+    if !zero(record, 60, 64) || !zero(record, layout::file::EXACT + 1, FILE) {
         return Err("bytes without meaning are not zero");
     }
     Ok(())

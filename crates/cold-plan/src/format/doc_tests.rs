@@ -90,7 +90,7 @@ impl<'a> Read<'a> {
 fn sections(bytes: &[u8]) -> Vec<&[u8]> {
     let mut header = Read::new("Header", bytes, 0);
     assert_eq!(header.bytes("magic"), b"COLDPLAN");
-    assert_eq!((header.number("version"), header.number("length")), (1, bytes.len() as u64));
+    assert_eq!((header.number("version"), header.number("length")), (2, bytes.len() as u64));
     let (start, count) = (header.record.len(), header.number("sections"));
     let entry_size = table("Section table").1;
     let end = start + count as usize * entry_size;
@@ -204,6 +204,7 @@ fn the_records_lie_where_the_document_says() {
             (expected.need_ns, expected.kind.byte().into())
         );
         assert_eq!(file.number("uses"), u64::from(expected.uses));
+        assert_eq!(file.number("exact"), u64::from(expected.exact));
         file.end();
     }
     for (i, expected) in plan.steps.iter().enumerate() {

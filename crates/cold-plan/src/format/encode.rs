@@ -18,7 +18,7 @@ pub fn encode(plan: &Plan) -> Result<Vec<u8>, FormatError> {
         r.identity(layout::file::IDENTITY, &f.identity);
         r.u64(layout::file::NEED, f.need_ns);
         r.put(layout::file::KIND, &[f.kind.byte()]);
-        r.put(layout::file::USES, &[f.uses]);
+        r.put(layout::file::USES, &[f.uses, u8::from(f.exact)]);
         files.extend_from_slice(&r.0);
     }
     let mut depths = Vec::new();

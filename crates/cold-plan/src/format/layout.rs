@@ -116,6 +116,8 @@ pub(super) mod file {
     pub(in super::super) const NEED: usize = 64;
     pub(in super::super) const KIND: usize = 72;
     pub(in super::super) const USES: usize = 73;
+    /// Since version 2; 0 before.
+    pub(in super::super) const EXACT: usize = 74;
 }
 
 /// Offsets in a step's record.

@@ -104,9 +104,9 @@ fn what_it_is_not_is_said() {
     let long = [&bytes[..], &[0; 8]].concat();
     assert_eq!(decode(&long).err(), Some(FormatError::Length { expected: length, found: length + 8 }));
     let mut future = bytes.clone();
-    future[layout::header::VERSION] = 2;
-    assert_eq!(decode(&future).err(), Some(FormatError::Version(2)));
-    assert!(FormatError::Version(2).to_string().contains("newer than this program"));
+    future[layout::header::VERSION] = 3;
+    assert_eq!(decode(&future).err(), Some(FormatError::Version(3)));
+    assert!(FormatError::Version(3).to_string().contains("newer than this program"));
     let mut changed = bytes;
     changed[layout::HEAD + layout::meta::STARTS] ^= 1;
     assert_eq!(decode(&changed).err(), Some(FormatError::Checksum("facts")));

@@ -296,6 +296,7 @@ impl<'a> FileView<'a> {
             identity: self.identity(),
             need_ns: self.need_ns(),
             uses: self.uses(),
+            exact: byte(self.record, layout::file::EXACT) != 0,
         }
     }
 }

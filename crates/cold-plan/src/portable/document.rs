@@ -37,6 +37,9 @@ pub(super) struct File {
     build_id: Option<String>,
     need_ns: u64,
     uses: u8,
+    /// Written since plans know it.
+    #[serde(default)]
+    exact: bool,
 }
 
 impl Document {
@@ -96,13 +99,14 @@ impl File {
             build_id: hexadecimal(&file.identity.build_id),
             need_ns: file.need_ns,
             uses: file.uses,
+            exact: file.exact,
         }
     }
 
     fn into_plan(self) -> Result<PlanFile, Error> {
-        let Self { path, kind, size, build_id, need_ns, uses } = self;
+        let Self { path, kind, size, build_id, need_ns, uses, exact } = self;
         let identity = Identity { size, build_id: number(build_id)?, ..Identity::default() };
-        Ok(PlanFile { path, kind, identity, need_ns, uses })
+        Ok(PlanFile { path, kind, identity, need_ns, uses, exact })
     }
 }
 

@@ -22,6 +22,7 @@ fn world() -> (tempfile::TempDir, Plan) {
         identity: Identity { size, build_id, inode: 99, mtime_ns: 99, ..Identity::default() },
         need_ns: 5,
         uses: 3,
+        exact: kind == FileKind::Regular,
     };
     let range = |file, need_ns| Range { file, first_page: 0, pages: 1, need_ns, uses: 3, around: false };
     let mut plan = sample();

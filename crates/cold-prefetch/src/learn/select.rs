@@ -197,7 +197,7 @@ impl<'a> Selection<'a> {
         let next = self.chosen.len() as u32;
         let index = *self.by_path.entry(path.clone()).or_insert(next);
         if index == next {
-            self.chosen.push(PlanFile { path, kind, identity, need_ns, uses: 1 });
+            self.chosen.push(PlanFile { path, kind, identity, need_ns, uses: 1, exact: false });
         } else if let Some(f) = self.chosen.get_mut(index as usize) {
             f.need_ns = f.need_ns.min(need_ns);
             // Opening a file looks its name up, listing a directory as well.

@@ -80,11 +80,17 @@ fn pages_mapped_around_a_fault_do_not_widen_what_exact_starts_know() {
     let plan = merge(None, &key(), &wide, 1);
     let plan = merge(Some(&plan), &key(), &start(1, &[(0, 4, 2, 1)]), 2);
     assert_eq!(ranges(&plan), [(0, 4, 2, 0b11)], "page 5 was needed before, as far as anybody knows");
-    // One that mapped around in this file all the same (a folio that was cached before) takes back nothing.
+    // One that mapped pages around a fault all the same (a folio that was cached before) leaves these in doubt.
     let plan = merge(None, &key(), &wide, 1);
-    wide.exact = true;
-    let plan = merge(Some(&plan), &key(), &wide, 2);
-    assert_eq!(ranges(&plan), [(0, 4, 1, 0b11), (0, 5, 11, 0b11)]);
+    let mut folio = start(1, &[(0, 4, 2, 1), (0, 8, 2, 1)]);
+    folio.ranges[1].around = true;
+    let plan = merge(Some(&plan), &key(), &folio, 2);
+    assert_eq!(ranges(&plan), [(0, 4, 2, 0b11), (0, 8, 2, 0b11)]);
+    assert_eq!(plan.ranges.iter().map(|r| r.around).collect::<Vec<_>>(), [false, true]);
+    // Widened ones add to neither.
+    let plan = merge(Some(&plan), &key(), &wide, 3);
+    assert_eq!(ranges(&plan), [(0, 4, 2, 0b111), (0, 8, 2, 0b111)]);
+    assert_eq!(plan.ranges.iter().map(|r| r.around).collect::<Vec<_>>(), [false, true]);
 }
 
 #[test]

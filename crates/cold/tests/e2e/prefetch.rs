@@ -62,7 +62,14 @@ pub(crate) mod root {
             let identity = Identity::of(&huge.metadata().unwrap(), [0; 20]);
             let file = plan.files.len() as u32;
             let kind = cold_plan::plan::FileKind::Regular;
-            plan.files.push(PlanFile { path: huge.clone(), kind, identity, need_ns: 0, uses: 0xff });
+            plan.files.push(PlanFile {
+                path: huge.clone(),
+                kind,
+                identity,
+                need_ns: 0,
+                uses: 0xff,
+                exact: false,
+            });
             let pages = (96 << 20) / PAGE as u32;
             let range = Range { file, first_page: 0, pages, need_ns: 0, uses: 0xff, around: false };
             plan.ranges.insert(0, range);

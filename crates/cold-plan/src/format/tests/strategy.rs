@@ -23,8 +23,16 @@ fn identities() -> impl Strategy<Value = Identity> {
 
 fn files() -> impl Strategy<Value = Vec<PlanFile>> {
     let kind = prop::sample::select(FileKind::ALL);
-    let file = (paths(), kind, identities(), any::<u64>(), any::<u8>())
-        .prop_map(|(path, kind, identity, need_ns, uses)| PlanFile { path, kind, identity, need_ns, uses });
+    let file = (paths(), kind, identities(), any::<u64>(), any::<u8>(), any::<bool>()).prop_map(
+        |(path, kind, identity, need_ns, uses, exact)| PlanFile {
+            path,
+            kind,
+            identity,
+            need_ns,
+            uses,
+            exact,
+        },
+    );
     prop::collection::vec(file, 0..12)
 }
 

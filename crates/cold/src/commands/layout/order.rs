@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use cold_layout::merge::{Algorithm, concatenated, merged};
 use cold_layout::resolve::{Resolved, Resolver};
-use cold_layout::write::{Format, written};
+use cold_layout::write::{Format, PROFILE_USAGE, temporal_profile, written};
 use cold_layout::{functions, gain};
 use cold_model::order::{Function, Trace, TracedFile};
 use cold_model::{Shown as _, path_text};
@@ -33,9 +33,10 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Linker that the file is for
+    /// Linker that the file is for; `lld-profile`: what each scenario enters, from which lld (LLVM 21) makes the order
+    /// by balanced partitioning, instead of an order
     #[arg(long, value_name = "LINKER", default_value = "lld")]
-    #[arg(value_parser = ["lld", "gold", "gnu", "apple", "msvc", "bolt"])]
+    #[arg(value_parser = ["lld", "lld-profile", "gold", "gnu", "apple", "msvc", "bolt"])]
     format: String,
 
     /// How scenarios are merged: `first-touch` in their order, `frequency` what most of them enter first
@@ -124,20 +125,26 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     }
     if let Some(path) = &args.output {
         let functions: Vec<&Function> = result.functions().collect();
-        results::save(path, written(&functions, format(&args.format)))?;
+        let text = match format(&args.format) {
+            Some(format) => written(&functions, format),
+            None => temporal_profile(&result.entered()),
+        };
+        results::save(path, text)?;
     }
     Ok(Exit::Done)
 }
 
-fn format(name: &str) -> Format {
-    match name {
+/// `None`: no order, but the profile from which lld makes one.
+fn format(name: &str) -> Option<Format> {
+    Some(match name {
+        "lld-profile" => return None,
         "gold" => Format::Gold,
         "gnu" => Format::Gnu,
         "apple" => Format::Apple,
         "msvc" => Format::Msvc,
         "bolt" => Format::Bolt,
         _ => Format::Lld,
-    }
+    })
 }
 
 /// The file that is named; else the program, of which a start enters most (a script's interpreter, a wrapper's child).
@@ -211,6 +218,13 @@ impl Made<'_> {
         self.order.iter().filter_map(|n| self.target.functions.get(*n as usize))
     }
 
+    /// What each scenario enters.
+    fn entered(&self) -> Vec<Vec<&Function>> {
+        let functions = &self.target.functions;
+        let of = |s: &Scenario| s.entered.iter().filter_map(|n| functions.get(*n as usize)).collect();
+        self.scenarios.iter().map(of).collect()
+    }
+
     fn bytes(&self) -> u64 {
         self.functions().fold(0, |sum, f| sum.saturating_add(f.bytes))
     }
@@ -260,7 +274,10 @@ impl Made<'_> {
             ));
         }
         let place = self.args.output.as_ref().map_or_else(|| "FILE".to_owned(), |p| p.shown().to_string());
-        ui.line(format!("link with: {}", format(&self.args.format).usage().replace("FILE", &place)));
+        ui.line(format!(
+            "link with: {}",
+            format(&self.args.format).map_or(PROFILE_USAGE, Format::usage).replace("FILE", &place)
+        ));
     }
 
     fn json(&self) -> serde_json::Value {
