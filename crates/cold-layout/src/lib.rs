@@ -1,11 +1,12 @@
 //! The order of a program's functions: what functions a file has, in which order starts entered them, and what a
-//! linker is told to place them in that order.
+//! linker is told to place them in that order. And the order of its files' blocks on a disk ([`blocks`]).
 //!
 //! Pure: it is handed bytes and gives back tables and text. Never opens a file, traces or prints. Every file is
 //! untrusted: counts and names are bounded, damage is an [`Error`] or a shorter table, never a panic. Start reading
 //! at [`functions::Functions`], then [`merge`], [`resolve`], [`write`](mod@write), [`verify`].
 
 pub mod advice;
+pub mod blocks;
 mod error;
 pub mod functions;
 pub mod gain;

@@ -6,6 +6,7 @@
 //! whether exact needs pay; [`mod@waste`] says what a prefetched start got out of the steps, and
 //! [`tune`] looks for better knobs.
 
+pub mod arrange;
 mod bound;
 pub mod compile;
 pub mod exact;

@@ -7,6 +7,7 @@
 #![allow(unsafe_code)] // this crate owns kernel access; `undocumented_unsafe_blocks` is denied.
 
 pub mod beneath;
+pub mod blocks;
 pub mod caps;
 pub mod cgroup;
 pub mod clock;
@@ -15,6 +16,7 @@ pub mod dir;
 pub mod emergency;
 pub mod evict;
 pub mod exec;
+pub mod exec_gate;
 pub mod ext4;
 pub mod extents;
 pub mod folio;

@@ -1,7 +1,8 @@
-//! `cold layout`: the order of a program's functions.
+//! `cold layout`: the order of a program's functions, and of its files' blocks on the disk.
 
 mod choice;
 mod compare;
+mod disk;
 mod link;
 mod order;
 mod predict;
@@ -22,6 +23,7 @@ use crate::ui::Ui;
   cold layout order --hold-out version *.order -o rg.txt   the gain of one it has not seen
   cold layout link --order rg.txt --keep-old rg.old -- cargo build --release
   cold layout compare rg.old target/release/rg -- foo t.txt   what it brought
+  cold layout disk --plan firefox-esr --dry-run            what a plan reads, together on the disk
 ")]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -41,6 +43,8 @@ enum Action {
     Link(link::Args),
     /// Compare starts of a program as it was and linked anew, with a control
     Compare(Box<compare::Args>),
+    /// Put what a plan reads one behind the other on the disk
+    Disk(disk::Args),
 }
 
 /// Runs the command.
@@ -51,5 +55,6 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         Action::Predict(args) => predict::run(args, ui),
         Action::Link(args) => link::run(args, ui),
         Action::Compare(args) => compare::run(args, ui),
+        Action::Disk(args) => disk::run(args, ui),
     }
 }

@@ -24,6 +24,7 @@ mod install;
 mod interrupted;
 mod launch;
 mod layout;
+mod layout_disk;
 mod layout_link;
 mod layout_predict;
 mod prefetch;

@@ -27,7 +27,7 @@ pub(super) fn compile(plan: &mut Plan, cold: Option<&Recording>, state: &Path, l
 }
 
 /// Makes the steps for a device that is known.
-pub(super) fn steps(plan: &mut Plan, knobs: &Knobs, device: Option<&DeviceModel>) {
+pub(crate) fn steps(plan: &mut Plan, knobs: &Knobs, device: Option<&DeviceModel>) {
     cold_prefetch::compile(plan, knobs, device, &extents);
 }
 
