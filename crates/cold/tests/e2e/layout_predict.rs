@@ -14,17 +14,18 @@ const EVERY: usize = 5;
 fn source() -> String {
     let mut text = String::from("#include <unistd.h>\nvolatile int kept;\n");
     for n in 0..FUNCTIONS {
+        let _ = write!(text, "__attribute__((noinline)) int f{n}(int x) {{ ");
         // About 600 bytes of code each: the order fills some forty pages.
-        let body: String =
-            (1..40).map(|i| format!("x = x * {} + {n}; if (x == {i}) kept = x; ", 2 * i + n)).collect();
-        let _ = writeln!(text, "__attribute__((noinline)) int f{n}(int x) {{ {body} return x; }}");
+        for i in 1..40 {
+            let _ = write!(text, "x = x * {} + {n}; if (x == {i}) kept = x; ", 2 * i + n);
+        }
+        text.push_str("return x; }\n");
     }
-    let calls: String =
-        (0..FUNCTIONS / EVERY).map(|n| format!("x = f{}(x); ", n * EVERY * 31 % FUNCTIONS)).collect();
-    let _ = writeln!(
-        text,
-        "int main(int argc, char **argv) {{ int x = argc; {calls} return write(1, \"done\\n\", 5) != 5; }}"
-    );
+    text.push_str("int main(int argc, char **argv) { int x = argc; ");
+    for n in 0..FUNCTIONS / EVERY {
+        let _ = write!(text, "x = f{}(x); ", n * EVERY * 31 % FUNCTIONS);
+    }
+    text.push_str("return write(1, \"done\\n\", 5) != 5; }\n");
     text
 }
 
