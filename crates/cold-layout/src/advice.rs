@@ -1,6 +1,9 @@
 //! What else a program's link costs a start, and what changes it.
 
+use std::ops::Range;
+
 use cold_model::linkage::Linkage;
+use cold_model::pages::Runs;
 
 /// Bytes of an unpacked relocation.
 const RELA: u64 = 24;
@@ -20,8 +23,8 @@ pub struct LinkAdvice {
     pub why: String,
 }
 
-/// What pays, that which saves most pages first.
-pub fn of_link(linkage: &Linkage) -> Vec<LinkAdvice> {
+/// What pays, that which saves most pages first. Each is counted alone.
+pub fn of_link(linkage: &Linkage, is_library: bool) -> Vec<LinkAdvice> {
     let mut found = Vec::new();
     let unpacked = linkage.relative.saturating_sub(linkage.packed);
     let table = unpacked.saturating_mul(RELA);
@@ -37,15 +40,14 @@ pub fn of_link(linkage: &Linkage) -> Vec<LinkAdvice> {
             ),
         });
     }
-    if linkage.position_independent && linkage.relative >= FEW {
-        let read = table / PAGE;
+    if linkage.position_independent && !is_library && linkage.relative >= FEW {
         found.push(LinkAdvice {
-            flags: "-no-pie (compiled with -fno-pie; of programs, not of libraries)",
-            pages: linkage.written_pages.saturating_add(read),
+            flags: "-no-pie (compiled with -fno-pie)",
+            pages: linkage.written_by_relative,
             why: format!(
-                "{} relative relocations are for a program at any address: up to {} pages are copied to write them; at \
-                 a fixed one they go, and with them the protection by random addresses",
-                linkage.relative, linkage.written_pages
+                "{} relative relocations are for a program at any address: {} pages are copied for them alone; at a \
+                 fixed one they go, packed or not, and with them the protection by random addresses",
+                linkage.relative, linkage.written_by_relative
             ),
         });
     }
@@ -60,17 +62,24 @@ pub fn of_link(linkage: &Linkage) -> Vec<LinkAdvice> {
             ),
         });
     }
-    // Segments that begin on pages of their own end with a page that is read for a part of it.
-    let apart: u64 = linkage.segments.iter().map(|bytes| bytes.div_ceil(PAGE)).sum();
-    let together = linkage.segments.iter().sum::<u64>().div_ceil(PAGE);
-    if linkage.segments.len() >= 4 && apart > together {
+    // GNU ld lets each segment begin on a page of its own; lld lets them share the pages of the file.
+    let pages = |bytes: &Range<u64>| bytes.start / PAGE..bytes.end.div_ceil(PAGE);
+    let apart = Runs::of(linkage.constant_segments.iter().map(pages).collect()).pages();
+    let bytes = linkage
+        .constant_segments
+        .iter()
+        .map(|s| s.end.saturating_sub(s.start))
+        .fold(0_u64, u64::saturating_add);
+    // Together they still begin and end within a page.
+    let saved = apart.saturating_sub(bytes.div_ceil(PAGE).saturating_add(1));
+    if saved > 0 {
         found.push(LinkAdvice {
             flags: "-Wl,-z,noseparate-code",
-            pages: apart - together,
+            pages: saved,
             why: format!(
-                "{} segments begin on pages of their own; together the headers, code and constants have one mapping \
-                 less each, and constants become executable",
-                linkage.segments.len()
+                "{} segments of headers, code and constants begin on pages of their own; together constants become \
+                 executable",
+                linkage.constant_segments.len()
             ),
         });
     }
@@ -100,19 +109,25 @@ mod tests {
             bind_now: true,
             position_independent: true,
             gnu_hash: true,
-            segments: vec![4096, 8192, 100],
+            // As lld lays them: they share pages.
+            constant_segments: vec![0..4500, 4500..9000, 9000..9100],
+            written_by_relative: 18,
+            dynamic: true,
             ..Linkage::default()
         };
-        let flags: Vec<_> =
-            of_link(&linkage).iter().map(|a| (a.flags.split(' ').next().unwrap(), a.pages)).collect();
-        assert_eq!(flags, [("-no-pie", 78), ("-Wl,-z,pack-relative-relocs", 58), ("-Wl,-z,lazy", 0)]);
+        let flags = |linkage: &Linkage, is_library| -> Vec<(&str, u64)> {
+            let all = of_link(linkage, is_library);
+            all.iter().map(|a| (a.flags.split(' ').next().unwrap_or_default(), a.pages)).collect()
+        };
+        let relr = ("-Wl,-z,pack-relative-relocs", 58);
+        assert_eq!(flags(&linkage, false), [relr, ("-no-pie", 18), ("-Wl,-z,lazy", 0)]);
+        assert_eq!(flags(&linkage, true), [relr, ("-Wl,-z,lazy", 0)], "a library lies anywhere");
         let packed = Linkage { packed: 10_000, bind_now: false, ..linkage.clone() };
-        let flags: Vec<_> =
-            of_link(&packed).iter().map(|a| (a.flags.split(' ').next().unwrap(), a.pages)).collect();
-        assert_eq!(flags, [("-no-pie", 20)]);
-        let fixed = Linkage { segments: vec![100, 5000, 100, 100], ..Linkage::default() };
-        assert_eq!(of_link(&fixed).len(), 1);
-        assert_eq!(of_link(&fixed)[0].pages, 5 - 2);
-        assert!(of_link(&Linkage::default()).is_empty());
+        assert_eq!(flags(&packed, false), [("-no-pie", 18)]);
+        // As GNU ld lays them: 100 bytes, 5000, 100.
+        let apart = vec![0..100, 4096..9096, 12288..12388, 16384..16484];
+        let apart = Linkage { constant_segments: apart, ..Linkage::default() };
+        assert_eq!(flags(&apart, false), [("-Wl,-z,noseparate-code", 5 - 3)]);
+        assert!(of_link(&Linkage::default(), false).is_empty());
     }
 }

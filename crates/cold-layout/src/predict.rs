@@ -51,8 +51,8 @@ pub struct Prediction {
     pub ordered: CodeRead,
     /// Under random orders: the one in the middle by what is read.
     pub random: CodeRead,
-    /// Under the order of this start's own first entries: the least that an order can reach.
-    pub least: CodeRead,
+    /// Under the order of this start's own first entries.
+    pub alone: CodeRead,
 }
 
 /// Of a start that enters `entered` of `file`, in this order, under `order`; both are indices of its functions.
@@ -88,7 +88,7 @@ pub fn predicted(file: &TracedFile, order: &[u32], entered: &[u32], kernel: &Ker
         today: read(&|n| file.functions.get(n).map_or(0, |f| f.address)),
         ordered: under(order),
         random: *random.get(random.len() / 2)?,
-        least: under(entered),
+        alone: under(entered),
     })
 }
 
@@ -180,7 +180,7 @@ mod tests {
         let entered: Vec<u32> = (0..40).map(|n| n * 10).collect();
         let p = predicted(&file(), &entered, &entered, &KERNEL).unwrap();
         let pages = |n: u64| CodeRead { touched: n, requests: n, read: Bytes(n * 4096) };
-        assert_eq!((p.today, p.ordered, p.least), (pages(40), pages(10), pages(10)));
+        assert_eq!((p.today, p.ordered, p.alone), (pages(40), pages(10), pages(10)));
         // 400 KiB of functions, a quarter of a page each, in 100 pages: 40 of them touch some 34.
         assert!((28..=39).contains(&p.random.touched), "{:?}", p.random);
     }

@@ -1,5 +1,7 @@
 //! How a program was linked, as far as it costs a start.
 
+use std::ops::Range;
+
 /// How a program of 64 bits was linked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Linkage {
@@ -25,6 +27,11 @@ pub struct Linkage {
     pub position_independent: bool,
     /// Symbols can be found by `DT_GNU_HASH`; else only by the slower `DT_HASH`.
     pub gnu_hash: bool,
-    /// Bytes of the file in each loaded segment, by address.
-    pub segments: Vec<u64>,
+    /// Bytes of the file that each loaded segment has which is never written, by address.
+    pub constant_segments: Vec<Range<u64>>,
+    /// Pages of 4 KiB that only relative relocations write to.
+    pub written_by_relative: u64,
+    /// A loader reads it (`PT_DYNAMIC`). Of a static program at a fixed address the counts are those of no loader, and
+    /// what its own start code relocates is not looked at.
+    pub dynamic: bool,
 }

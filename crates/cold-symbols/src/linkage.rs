@@ -47,12 +47,17 @@ pub fn linkage(file: &File) -> Option<Linkage> {
         bind_now: flags & elf::DF_BIND_NOW.0 != 0 || flags_1 & elf::DF_1_NOW.0 != 0,
         position_independent: header.e_type(endian) == elf::ET_DYN,
         gnu_hash: value(elf::DT_GNU_HASH).is_some(),
-        segments: loaded.iter().map(|s| s.p_filesz(endian)).collect(),
+        constant_segments: loaded
+            .iter()
+            .filter(|s| s.p_flags(endian).0 & elf::PF_W.0 == 0)
+            .map(|s| s.p_offset(endian)..s.p_offset(endian).saturating_add(s.p_filesz(endian)))
+            .collect(),
+        dynamic: segments.iter().any(|s| s.p_type(endian) == elf::PT_DYNAMIC),
         ..Linkage::default()
     };
     let kinds = Kinds::of(header.e_machine(endian))?;
     let mut written = BTreeSet::new();
-    let mut relative = Vec::new();
+    let (mut relative, mut others) = (Vec::new(), BTreeSet::new());
     for (address, bytes) in
         [(value(elf::DT_RELA), value(elf::DT_RELASZ)), (value(elf::DT_JMPREL), value(elf::DT_PLTRELSZ))]
     {
@@ -65,12 +70,14 @@ pub fn linkage(file: &File) -> Option<Linkage> {
             if kind == kinds.relative {
                 found.relative += 1;
                 relative.push(place);
-            } else if kind == kinds.jump_slot {
-                found.jump_slots += 1;
-            } else if kind == kinds.by_function {
-                found.by_function += 1;
-            } else if kind != elf::RelocationType(0) {
-                found.symbolic += 1;
+            } else {
+                others.insert(place / PAGE);
+                match kind {
+                    kind if kind == kinds.jump_slot => found.jump_slots += 1,
+                    kind if kind == kinds.by_function => found.by_function += 1,
+                    elf::RelocationType(0) => {}
+                    _ => found.symbolic += 1,
+                }
             }
             // Also what binds lazily: the base is added to its slot.
             written.insert(place / PAGE);
@@ -88,6 +95,7 @@ pub fn linkage(file: &File) -> Option<Linkage> {
     }
     found.as_relr_bytes = relr_bytes(relative);
     found.written_pages = written.len() as u64;
+    found.written_by_relative = written.difference(&others).count() as u64;
     Some(found)
 }
 
@@ -189,7 +197,12 @@ mod tests {
             assert_eq!(found.relative - found.packed, relative, "{path}");
             assert_eq!(found.jump_slots, count("_JUMP_SLO"), "{path}");
             assert_eq!(found.by_function, count("_IRELATIV"), "{path}");
-            assert!(found.segments.len() >= 2 && found.written_pages > 0, "{path}: {found:?}");
+            assert!(
+                found.constant_segments.len() >= 2
+                    && found.dynamic
+                    && found.written_by_relative <= found.written_pages,
+                "{path}: {found:?}"
+            );
             compared += 1;
         }
         assert!(cold_testbed::need(compared > 0, "readelf and a program of Debian"), "nothing was compared");

@@ -55,7 +55,7 @@ fn a_predicted_order_is_told_with_what_the_link_costs() {
     let predicted: serde_json::Value =
         serde_json::from_str(&place.cold(words).run().expect(0).stdout).unwrap();
     let pages = |layout: &str| predicted["scenarios"][0][layout]["pages"].as_u64().unwrap();
-    assert!(pages("ordered") == pages("least") && pages("ordered") * 3 < pages("today"), "{predicted}");
+    assert!(pages("ordered") == pages("alone") && pages("ordered") * 3 < pages("today"), "{predicted}");
     assert_eq!(predicted["link"]["bind_now"], true);
 }
 

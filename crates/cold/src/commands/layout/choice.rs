@@ -1,7 +1,9 @@
 //! Which traces are looked at, of which file, and what order they give.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use cold_bench::command::line_of;
 use cold_layout::functions;
 use cold_layout::merge::{Algorithm, concatenated, merged};
 use cold_layout::resolve::{Resolved, Resolver};
@@ -10,15 +12,18 @@ use cold_model::{Shown as _, path_text};
 
 use crate::exit::Failure;
 
+/// The usual way of merging.
+const FIRST_TOUCH: &str = "first-touch";
+
 /// Flags of the commands that make an order of traces.
 #[derive(Debug, clap::Args)]
 pub(super) struct Choice {
     /// Traces by `cold layout trace`, the most important scenario first
     #[arg(required = true, value_name = "TRACE")]
-    pub(super) traces: Vec<PathBuf>,
+    traces: Vec<PathBuf>,
 
     /// How scenarios are merged: `first-touch` in their order, `frequency` what most of them enter first
-    #[arg(long, value_name = "HOW", default_value = "first-touch", value_parser = ["first-touch", "frequency"])]
+    #[arg(long, value_name = "HOW", default_value = FIRST_TOUCH, value_parser = [FIRST_TOUCH, "frequency"])]
     merge: String,
 
     /// File of the traces to order, by its path or name; by default the program
@@ -44,8 +49,6 @@ pub(super) struct Scenario {
 
 /// What the traces come to.
 pub(super) struct Chosen {
-    /// Where the traces lie.
-    pub(super) traces: Vec<PathBuf>,
     /// The program that is ordered.
     pub(super) target: TracedFile,
     pub(super) scenarios: Vec<Scenario>,
@@ -58,6 +61,21 @@ pub(super) struct Chosen {
 }
 
 impl Choice {
+    /// The flags as they are typed.
+    pub(super) fn line(&self) -> String {
+        let mut words: Vec<OsString> = self.traces.iter().map(|t| t.clone().into_os_string()).collect();
+        let mut flag = |name: &str, value: OsString| words.extend([name.into(), value]);
+        if self.merge != FIRST_TOUCH {
+            flag("--merge", (&self.merge).into());
+        }
+        let more = [("--file", self.file.as_ref()), ("--hold-out", self.hold_out.as_ref())];
+        more.into_iter().for_each(|(name, value)| value.into_iter().for_each(|v| flag(name, v.into())));
+        if let Some(binary) = &self.binary {
+            flag("--binary", binary.into());
+        }
+        line_of(&words)
+    }
+
     /// Reads the traces and merges them.
     pub(super) fn load(&self) -> Result<Chosen, Failure> {
         let traces = self.traces.iter().map(|dir| cold_recording::order::read(dir).map_err(Failure::from));
@@ -104,7 +122,7 @@ impl Choice {
             let why = anyhow::anyhow!("{} is stripped: an order file needs names", target.path.shown());
             return Err(Failure::from(why).hint("--binary FILE with its symbols, from the same build"));
         }
-        Ok(Chosen { traces: self.traces.clone(), target, scenarios, held_out, order, unnamed: unnamed.len() })
+        Ok(Chosen { target, scenarios, held_out, order, unnamed: unnamed.len() })
     }
 }
 

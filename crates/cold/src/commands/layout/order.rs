@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     if let Some(path) = &args.output {
         results::check(path)?;
     }
-    let Chosen { target, traces: _, scenarios, held_out, order, unnamed } = args.choice.load()?;
+    let Chosen { target, scenarios, held_out, order, unnamed } = args.choice.load()?;
     let resolver = Resolver::new(&target.functions);
     let result = Made { args, target: &target, resolver: &resolver, scenarios, held_out, order, unnamed };
     if args.json {

@@ -5,6 +5,7 @@ use std::path::Path;
 use cold_layout::advice::{LinkAdvice, of_link};
 use cold_layout::predict::{CodeRead, Kernel, Prediction, predicted};
 use cold_model::linkage::Linkage;
+use cold_model::order::TracedFile;
 use cold_model::{Bytes, Shown as _, path_text};
 use cold_sim::{LinuxVersion, Paging, Policy};
 use cold_sys::page::page_size;
@@ -56,8 +57,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         Failure::from(anyhow::anyhow!("{path}: its functions lie in none of its executable parts"))
             .hint("trace it again with this version of cold")
     })?;
-    let linkage = linkage(&chosen.target.path);
-    let result = Predicted { chosen: &chosen, kernel, predictions, linkage };
+    let linkage = linkage(&chosen.target);
+    let result = Predicted { choice: &args.choice, chosen: &chosen, kernel, predictions, linkage };
     if args.json {
         ui.json(&result.json());
     } else {
@@ -83,13 +84,15 @@ fn kernel(path: &Path, window_kib: Option<u64>) -> Kernel {
     }
 }
 
-/// `None` where the file cannot be read any more, or is none of 64 bits.
-fn linkage(path: &Path) -> Option<Linkage> {
-    let (file, _) = cold_sys::open::regular(path, true).ok()?;
-    cold_symbols::linkage(&file)
+/// `None` where the file cannot be read any more, is another build, or none of 64 bits.
+fn linkage(target: &TracedFile) -> Option<Linkage> {
+    let build = cold_symbols::build_id(&target.path).ok()?;
+    let (file, _) = cold_sys::open::regular(&target.path, true).ok()?;
+    cold_symbols::linkage(&file).filter(|_| build == target.build_id)
 }
 
 struct Predicted<'a> {
+    choice: &'a Choice,
     chosen: &'a Chosen,
     kernel: Kernel,
     predictions: Vec<Prediction>,
@@ -116,18 +119,15 @@ impl Predicted<'_> {
         ));
         for (scenario, held_out, p) in self.scenarios() {
             let mark = if held_out { ", held out" } else { "" };
-            ui.line(format!(
-                "\n{}{mark}: enters {} functions",
-                scenario.name.shown(),
-                scenario.entered.len()
-            ));
+            ui.line(String::new());
+            ui.line(format!("{}{mark}: enters {} functions", scenario.name.shown(), scenario.entered.len()));
             let mut table = Table::new(&["PAGES", "REQUESTS", "READ", "CODE"]);
             let row = |r: CodeRead, name: &str| {
                 vec![r.touched.to_string(), r.requests.to_string(), r.read.to_string(), name.to_owned()]
             };
             table.row(row(p.today, "as it is linked"), Vec::new());
             table.row(row(p.ordered, "in the order"), Vec::new());
-            table.row(row(p.least, "in the order of this start alone: the least"), Vec::new());
+            table.row(row(p.alone, "in the order of this start alone"), Vec::new());
             table.row(row(p.random, "in random order"), Vec::new());
             for line in table.lines(width()) {
                 ui.line(line);
@@ -135,20 +135,26 @@ impl Predicted<'_> {
         }
         self.show_link(ui);
         ui.line(String::new());
-        ui.line(format!("next: cold layout order {} -o ORDER.txt", self.traces()));
+        ui.line(format!("next: cold layout order {} -o ORDER.txt", self.choice.line()));
     }
 
-    fn traces(&self) -> String {
-        let words: Vec<String> = self.chosen.traces.iter().map(|t| t.shown().to_string()).collect();
-        words.join(" ")
+    fn is_library(&self) -> bool {
+        self.chosen.target.linked == "library"
     }
 
     fn show_link(&self, ui: &Ui) {
         let Some(linkage) = &self.linkage else {
-            ui.warn("how it was linked is unknown: the file is gone, or is no program of 64 bits for x86-64 or aarch64");
+            ui.warn("how it was linked is unknown: the file is gone, another build than the traced one, or no program of 64 bits");
             return;
         };
         ui.line(String::new());
+        if !linkage.dynamic {
+            ui.line(
+                "linked statically: no loader relocates it; what its own start code does is not looked at"
+                    .to_owned(),
+            );
+            return;
+        }
         ui.line(format!(
             "relocations: {} relative ({} packed), {} by symbol, {} of functions ({}), {} by a function; tables {}, \
              {} pages written",
@@ -161,7 +167,7 @@ impl Predicted<'_> {
             Bytes(linkage.table_bytes),
             linkage.written_pages
         ));
-        let advice = of_link(linkage);
+        let advice = of_link(linkage, self.is_library());
         if advice.is_empty() {
             ui.line("no other flag of the linker would save anything".to_owned());
         }
@@ -177,7 +183,7 @@ impl Predicted<'_> {
         let scenario = |(s, held_out, p): (&Scenario, bool, &Prediction)| {
             json!({
                 "scenario": s.name, "held_out": held_out, "functions": s.entered.len(), "today": read(&p.today),
-                "ordered": read(&p.ordered), "least": read(&p.least), "random": read(&p.random),
+                "ordered": read(&p.ordered), "alone": read(&p.alone), "random": read(&p.random),
             })
         };
         let link = self.linkage.as_ref().map(|l| {
@@ -185,8 +191,8 @@ impl Predicted<'_> {
             json!({
                 "relative": l.relative, "packed": l.packed, "symbolic": l.symbolic, "jump_slots": l.jump_slots,
                 "by_function": l.by_function, "table_bytes": l.table_bytes, "written_pages": l.written_pages,
-                "bind_now": l.bind_now, "position_independent": l.position_independent,
-                "advice": of_link(l).iter().map(advice).collect::<Vec<_>>(),
+                "dynamic": l.dynamic, "bind_now": l.bind_now, "position_independent": l.position_independent,
+                "advice": of_link(l, self.is_library()).iter().map(advice).collect::<Vec<_>>(),
             })
         });
         json!({
