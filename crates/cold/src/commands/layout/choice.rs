@@ -68,8 +68,11 @@ impl Choice {
         if self.merge != FIRST_TOUCH {
             flag("--merge", (&self.merge).into());
         }
-        let more = [("--file", self.file.as_ref()), ("--hold-out", self.hold_out.as_ref())];
-        more.into_iter().for_each(|(name, value)| value.into_iter().for_each(|v| flag(name, v.into())));
+        for (name, value) in [("--file", &self.file), ("--hold-out", &self.hold_out)] {
+            if let Some(value) = value {
+                flag(name, value.into());
+            }
+        }
         if let Some(binary) = &self.binary {
             flag("--binary", binary.into());
         }
