@@ -32,7 +32,7 @@ FROM = 4000  # bootstrap resamples
 
 class Overhead(simulate.Bench):
     def plain(self, argv):
-        """Milliseconds to ready, and whether the run counts."""
+        """Milliseconds to ready of a start without a recorder."""
         made = json.loads(self.cold("bench", "--json", "--evict", "files", "-r", "1", "--states", "cold", "--", *argv,
                                     ok=(0, 4)))
         return simulate.times(made)[0][0]

@@ -4,6 +4,8 @@
 //! simulator's matter. Functions are placed one behind the other, aligned as compilers do, those of the order first,
 //! the rest as it was.
 
+use std::collections::HashSet;
+
 use cold_model::order::Function;
 use cold_model::pages::Runs;
 
@@ -30,12 +32,7 @@ pub struct Gain {
 /// Of a start that enters `entered`, in a program with `functions`, under `order`; both are indices.
 pub fn of(functions: &[Function], order: &[u32], entered: &[u32]) -> Gain {
     let place = placed(functions, order, 0);
-    let mut is_named = vec![false; functions.len()];
-    for n in order {
-        if let Some(named) = is_named.get_mut(*n as usize) {
-            *named = true;
-        }
-    }
+    let named: HashSet<u32> = order.iter().copied().collect();
     let entered: Vec<usize> = entered.iter().map(|n| *n as usize).filter(|n| *n < functions.len()).collect();
     let pages = |address: &dyn Fn(usize) -> u64| {
         let range = |n: &usize| {
@@ -49,7 +46,7 @@ pub fn of(functions: &[Function], order: &[u32], entered: &[u32]) -> Gain {
         entered.iter().filter_map(|n| functions.get(*n)).fold(0_u64, |sum, f| sum.saturating_add(f.bytes));
     Gain {
         entered: entered.len() as u64,
-        named: entered.iter().filter(|n| is_named.get(**n) == Some(&true)).count() as u64,
+        named: entered.iter().filter(|n| named.contains(&(**n as u32))).count() as u64,
         today: pages(&|n| functions.get(n).map_or(0, |f| f.address)),
         ordered: pages(&|n| place.get(n).copied().unwrap_or(0)),
         least: bytes.div_ceil(PAGE),

@@ -129,8 +129,7 @@ impl Reader<'_> {
     /// Does it to its end; all that it reads comes at once.
     fn does(&mut self, op: Op) {
         let mut progress = Progress::default();
-        // A touch asks for pages once, and once more where it meets a marker.
-        for _ in 0..4 {
+        loop {
             let mut reads = Vec::new();
             let access = self.cache.access(&op, &mut progress, &mut reads);
             let mut end = None;
@@ -141,7 +140,8 @@ impl Reader<'_> {
                 end = read.first.checked_add(read.pages);
                 self.cache.arrived(read);
             }
-            if access == Access::Done {
+            // What waits and asks for nothing more has got all that it will.
+            if access == Access::Done || reads.is_empty() {
                 return;
             }
         }

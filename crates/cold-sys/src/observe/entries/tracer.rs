@@ -470,7 +470,7 @@ fn uses_traps(tid: i32, action: u64) -> bool {
 
 /// Whether a new program finds SIGTRAP ignored, as exec leaves it.
 fn ignores_traps(pid: i32) -> bool {
-    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let status = ProcFs::default().read(format!("{pid}/status")).unwrap_or_default();
     let ignored =
         status.lines().find_map(|l| u64::from_str_radix(l.strip_prefix("SigIgn:")?.trim(), 16).ok());
     ignored.is_some_and(|set| set >> (libc::SIGTRAP - 1) & 1 == 1)

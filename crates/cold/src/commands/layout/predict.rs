@@ -48,7 +48,7 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let chosen = args.choice.load()?;
-    let kernel = kernel(&chosen.target.path, args.read_ahead_kb);
+    let kernel = kernel(&chosen.target.path, args.read_ahead_kb, ui);
     let of = |s: &Scenario| predicted(&chosen.target, &chosen.order, &s.entered, &kernel);
     let predictions: Option<Vec<Prediction>> =
         chosen.scenarios.iter().chain(&chosen.held_out).map(of).collect();
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
 }
 
 /// This kernel, and the device and the file system on which a file lies.
-fn kernel(path: &Path, window_kib: Option<u64>) -> Kernel {
+fn kernel(path: &Path, window_kib: Option<u64>, ui: &Ui) -> Kernel {
     let proc = ProcFs::default();
     let version = LinuxVersion::of_release(&proc.kernel_release());
     let mount = proc.mount_of(path).ok().flatten();
@@ -76,10 +76,17 @@ fn kernel(path: &Path, window_kib: Option<u64>) -> Kernel {
         let device = SysFs::default().block_device(mount.as_ref()?.dev).ok().flatten();
         device.and_then(|d| d.read_ahead_kb)
     };
+    let window_kib = window_kib.or_else(own).unwrap_or_else(|| {
+        ui.warn(format!(
+            "the window of the device with {} is unknown; {USUAL_KIB} KiB is taken, which --read-ahead-kb changes",
+            path.shown()
+        ));
+        USUAL_KIB
+    });
     Kernel {
         policy: Policy::Linux(version),
         paging: Paging::of(page_size(), cfg!(target_arch = "aarch64")),
-        window: Bytes(window_kib.or_else(own).unwrap_or(USUAL_KIB) << 10),
+        window: Bytes(window_kib << 10),
         large_folios: mount.as_ref().is_some_and(|m| version.has_large_folios(&m.fs_type)),
     }
 }
