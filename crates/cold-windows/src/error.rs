@@ -1,0 +1,21 @@
+//! What can be wrong with an input.
+
+/// Why an input could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The input ends before something that it promised.
+    #[error("{what} at byte {at} needs {wanted} bytes, and the file has only {has} there")]
+    Short {
+        /// What was to be read.
+        what: &'static str,
+        /// Where it begins, bytes from the start of the input.
+        at: u64,
+        /// Its size, bytes.
+        wanted: u64,
+        /// What is left there, bytes.
+        has: u64,
+    },
+}
+
+/// What reading an input gives.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -1,0 +1,10 @@
+//! Windows' own evidence of program starts, read on any system.
+//!
+//! Pure: it is handed bytes and gives back typed facts. Never opens a file or prints. Every input is untrusted:
+//! each count, offset and size is held against the bytes that are left before anything is allocated, and damage is
+//! an [`Error`], never a panic. Start reading at [`bytes::Bytes`].
+
+pub mod bytes;
+mod error;
+
+pub use error::{Error, Result};
