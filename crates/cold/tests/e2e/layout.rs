@@ -197,6 +197,29 @@ fn a_program_that_checks_its_code_is_told_what_to_exclude() {
     assert_eq!(place.cold(args).run().expect(0).stdout, "ran a copy\n");
 }
 
+/// The release of `cold` is linked by an order that is kept in the repository: as the code changes, names in it die.
+/// This build has other hashes in its names, and functions that a release inlines.
+#[test]
+fn the_order_of_colds_own_starts_is_of_functions_that_it_has() {
+    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("starts.order");
+    let order = cold_layout::read::order(&fs::read_to_string(kept).unwrap());
+    let path = Path::new(env!("CARGO_BIN_EXE_cold"));
+    let (file, meta) = cold_sys::open::regular(path, true).unwrap();
+    let own = cold_symbols::functions(file, meta, path, &cold_symbols::Options::default()).unwrap();
+    let own = cold_layout::functions::traced(own, path);
+    let resolver = cold_layout::resolve::Resolver::new(&own.functions);
+    let mut count = cold_layout::resolve::Resolved::default();
+    let functions = order.functions();
+    let stale: Vec<&str> = functions
+        .iter()
+        .filter(|f| resolver.find(f, &mut count).is_empty())
+        .map(|f| f.names[0].as_str())
+        .collect();
+    eprintln!("{} of {} names are stale", count.missing, count.all());
+    assert!(count.all() > 1000, "{count:?}");
+    assert!(count.missing * 5 < count.all(), "make order: {count:?}, such as {:?}", &stale[..20]);
+}
+
 #[test]
 fn a_killed_tracer_leaves_no_program_behind() {
     let place = Sandbox::new();
