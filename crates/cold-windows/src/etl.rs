@@ -9,6 +9,10 @@ mod buffer;
 mod event;
 mod header;
 mod payload;
+#[cfg(any(test, feature = "sample"))]
+pub mod sample;
+#[cfg(test)]
+mod tests;
 mod trace;
 
 pub use buffer::{Buffer, HEADER as BUFFER_HEADER};
