@@ -9,9 +9,8 @@ use crate::{Error, Result, lz77, lznt1};
 pub const HEADER: u64 = 72;
 /// A buffer of Windows holds at most 16 MiB; more is damage, and would be allocated.
 const LARGEST: u32 = 16 << 20;
-/// What a compressed buffer may expand to whatever its size, and how often its size beyond that: text of one letter
-/// aside, nothing that is traced shrinks to less.
-const EXPANDS_TO: u32 = 1 << 20;
+/// How often its size a compressed buffer may expand to. Those of three real traces expand to 13.4 times at most; an
+/// event differs from the one before in its time, so none shrinks much further, and a small file cannot ask for much.
 const EXPANDS_BY: u32 = 64;
 const COMPRESSED: u16 = 0x40;
 const WHAT: &str = "a buffer's header";
@@ -54,7 +53,7 @@ impl Buffer {
         if filled > LARGEST || !compressed && filled > size {
             return damaged("it holds more than fits");
         }
-        if compressed && filled > EXPANDS_TO.max(size.saturating_mul(EXPANDS_BY)) {
+        if compressed && filled > size.saturating_mul(EXPANDS_BY) {
             return damaged("it expands to more than any buffer does");
         }
         // Windows 7 and later put the processor's index into 16 bits; before, its number is in the first 8.
@@ -73,5 +72,27 @@ impl Buffer {
             return Bytes::new(body).part(0, size as u64, "a buffer").map(|b| Cow::Borrowed(b.all()));
         }
         lz77::expand(body, size).or_else(|first| lznt1::expand(body, size).map_err(|_| first)).map(Cow::Owned)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_small_file_cannot_ask_for_much_memory() {
+        let header = |size: u32, filled: u32, flags: u16| {
+            let mut b = [0; HEADER as usize];
+            b[..4].copy_from_slice(&size.to_le_bytes());
+            b[4..8].copy_from_slice(&filled.to_le_bytes());
+            b[52..54].copy_from_slice(&flags.to_le_bytes());
+            Buffer::read(&b, 0)
+        };
+        assert!(header(100, 6400, COMPRESSED).is_ok_and(|b| b.compressed && b.filled == 6400));
+        assert!(header(100, 6401, COMPRESSED).is_err());
+        assert!(header(6400, 6400, 0).is_ok());
+        assert!(header(100, 101, 0).is_err());
+        assert!(header(71, 0, 0).is_err());
+        assert!(header(LARGEST + 1, 72, 0).is_err());
     }
 }
