@@ -75,6 +75,10 @@ mod root {
                     if let Some(other) = asked.iter().find(|r| !truth.holds(r.0)) {
                         return Err(format!("the file system reads of itself: {other:?}"));
                     }
+                    // Nothing here asks for a page again that has come, and two that ask at once get it once.
+                    if let Some(again) = asked.windows(2).find(|w| w[0].0 + w[0].1 > w[1].0) {
+                        return Err(format!("somebody has taken pages away: {again:?} were both read"));
+                    }
                     // A program and its helper that ask for the same pages at once get some each.
                     let bytes = |all: &[(u64, u64)]| all.iter().map(|r| r.1).sum::<u64>();
                     assert_eq!(bytes(&told), bytes(&asked), "{} on {}", program.name, preset.name());

@@ -47,9 +47,22 @@ pub(crate) fn case(world: &World, case: &Case) -> Vec<String> {
     let mut missed = 0;
     for injection in &injections {
         world.reset();
-        let ran = world.target(&case.args).run(Some(injection)).unwrap();
+        let mut ran = world.target(&case.args).run(Some(injection)).unwrap();
         missed += usize::from(!ran.hit);
-        let found = judge(world, case, &reference, injection, &ran);
+        let mut found = judge(world, case, &reference, injection, &ran);
+        // What is cached may be part of the output, and background reclaim takes pages: the fault counts only
+        // if it makes a difference between two runs that follow each other, twice.
+        for _ in 0..2 {
+            if found.is_empty() || !matches!(case.output, Output::Same) || ran.code() != 0 {
+                break;
+            }
+            ran.end_processes();
+            world.reset();
+            let reference = world.target(&case.args).run(None).unwrap();
+            world.reset();
+            ran = world.target(&case.args).run(Some(injection)).unwrap();
+            found = judge(world, case, &reference, injection, &ran);
+        }
         let args = case.args.join(" ");
         wrong.extend(found.iter().map(|what| format!("{}: {injection}: {what}\n    cold {args}", case.name)));
         ran.end_processes();
