@@ -20,9 +20,11 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("baseline", baseline),
     ("crontab", crontab),
     ("elf", elf),
+    ("etl", etl),
     ("gate", gate),
     ("journal", cold_journal::fuzzing::journal),
     ("loader_cache", cold_doctor::fuzzing::loader_cache),
+    ("lz77", lz77),
     ("observe", cold_sys::fuzzing::observe),
     ("order", cold_recording::fuzzing::order),
     ("params", params),
@@ -97,6 +99,24 @@ fn symbols(bytes: &[u8]) {
     let file = in_memory(bytes);
     let path = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&file));
     cold_symbols::fuzzing::program(Path::new(&path));
+}
+
+/// An event trace of Windows: every event of it, and what it says.
+fn etl(bytes: &[u8]) {
+    let Ok(trace) = cold_windows::etl::Trace::open(bytes) else { return };
+    let pointer = trace.header().pointer;
+    let _ = trace.events(|_, event| drop(cold_windows::etl::record(event, pointer)));
+}
+
+/// Compressed data, by both codecs; what the first expands comes back from its compressor.
+fn lz77(bytes: &[u8]) {
+    for size in [300, 4096, 70_000] {
+        if let Ok(data) = cold_windows::lz77::expand(bytes, size) {
+            let again = cold_windows::lz77::compress(&data);
+            assert_eq!(cold_windows::lz77::expand(&again, size).as_ref(), Ok(&data));
+        }
+        let _ = cold_windows::lznt1::expand(bytes, size);
+    }
 }
 
 /// A gate; what parses must be checked and evaluated without a report of that shape.

@@ -119,6 +119,15 @@ fn the_seeds_are_read_to_their_end() {
     assert!(cold_bench::gate::Gate::parse(text("gate").trim()).is_ok());
     assert!(cold_bench::ready::Ready::parse(text("ready").trim()).is_ok());
     assert!(cold_cache::snapshot::Snapshot::decode(&seed("snapshot")).is_ok());
+    for (name, pointer, compress) in [("plain32", 4, false), ("compressed64", 8, true)] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/etl").join(name);
+        let whole = cold_windows::etl::sample::small(pointer, compress);
+        if std::env::var_os("COLD_WRITE_CORPUS").is_some() {
+            std::fs::write(&path, &whole).unwrap();
+        }
+        assert_eq!(std::fs::read(&path).unwrap(), whole, "run this test once with COLD_WRITE_CORPUS=1");
+    }
+    assert_eq!(cold_windows::lz77::expand(&seed("lz77"), 300), Ok(b"abc".repeat(100)));
     let plan = cold_plan::sample::sample();
     if std::env::var_os("COLD_WRITE_CORPUS").is_some() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/plan/whole");

@@ -37,7 +37,8 @@ impl<'a> Bytes<'a> {
     /// [`Error::Short`] where it does not lie within.
     pub fn part(self, at: u64, len: u64, what: &'static str) -> Result<Self> {
         let has = (self.data.len() as u64).saturating_sub(at);
-        if len > has {
+        // Even nothing has no place behind the end.
+        if at > self.data.len() as u64 || len > has {
             return Err(Error::Short { what, at: self.base.saturating_add(at), wanted: len, has });
         }
         let data = &self.data[at as usize..(at + len) as usize];
@@ -107,5 +108,6 @@ mod tests {
         assert!(bytes.table(0, u64::MAX, 12, "a table").is_err());
         assert!(bytes.part(u64::MAX, 1, "a part").is_err());
         assert!(bytes.part(5, 0, "nothing").unwrap().is_empty());
+        assert!(bytes.part(6, 0, "nothing").is_err());
     }
 }

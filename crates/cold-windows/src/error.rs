@@ -15,6 +15,26 @@ pub enum Error {
         /// What is left there, bytes.
         has: u64,
     },
+    /// A value that no sound input has.
+    #[error("{what} at byte {at} is damaged: {why}")]
+    Damaged {
+        /// What was to be read.
+        what: &'static str,
+        /// Where it begins, bytes from the start of the input.
+        at: u64,
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// The caller could not hand over bytes that it had promised.
+    #[error("cannot read {len} bytes at byte {at}: {why}")]
+    Source {
+        /// Where they begin, bytes from the start of the input.
+        at: u64,
+        /// How many were wanted.
+        len: u64,
+        /// What the caller says.
+        why: String,
+    },
 }
 
 /// What reading an input gives.

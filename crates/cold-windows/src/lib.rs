@@ -2,9 +2,12 @@
 //!
 //! Pure: it is handed bytes and gives back typed facts. Never opens a file or prints. Every input is untrusted:
 //! each count, offset and size is held against the bytes that are left before anything is allocated, and damage is
-//! an [`Error`], never a panic. Start reading at [`bytes::Bytes`].
+//! an [`Error`], never a panic. Start reading at [`bytes::Bytes`]; event traces begin at [`etl::Trace`].
 
 pub mod bytes;
 mod error;
+pub mod etl;
+pub mod lz77;
+pub mod lznt1;
 
 pub use error::{Error, Result};
