@@ -4,6 +4,9 @@
 //! What a linker can do is found out by linking a program of one line. A name in the order that this compiler calls
 //! otherwise is passed over, so an order of another compiler does no harm.
 
+// Cargo is talked to by printing; what is written is a trial in a directory that Cargo made for this script.
+#![allow(clippy::print_stdout, clippy::disallowed_macros, clippy::disallowed_methods)]
+
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -16,17 +19,18 @@ fn main() {
     }
     let (Some(own), Some(out)) = (env::var_os("CARGO_MANIFEST_DIR"), env::var_os("OUT_DIR")) else { return };
     let order = Path::new(&own).join("starts.order");
+    // -Wl divides at commas.
+    let order = order.to_str().filter(|path| !path.contains(','));
     let trial = Trial { place: PathBuf::from(out) };
     if trial.has_main() {
         // GNU ld knows neither option; an unknown name is no matter.
-        let by_order = [
-            format!("-Wl,--symbol-ordering-file={}", order.display()),
-            "-Wl,--no-warn-symbol-ordering".to_owned(),
-        ];
-        let packed = ["-Wl,-z,pack-relative-relocs".to_owned()];
-        if trial.links(&by_order) {
+        let by_order = order.map(|path| {
+            [format!("-Wl,--symbol-ordering-file={path}"), "-Wl,--no-warn-symbol-ordering".to_owned()]
+        });
+        if let Some(by_order) = by_order.filter(|arguments| trial.links(arguments)) {
             tell(&by_order);
         }
+        let packed = ["-Wl,-z,pack-relative-relocs".to_owned()];
         // A static program relocates itself: a C library before 2.36 would not, and die at once.
         if trial.links(&packed) && trial.runs() {
             tell(&packed);
