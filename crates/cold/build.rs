@@ -22,7 +22,7 @@ fn main() {
     // -Wl divides at commas.
     let order = order.to_str().filter(|path| !path.contains(','));
     let trial = Trial { place: PathBuf::from(out) };
-    if trial.has_main() {
+    if trial.is_written() {
         // GNU ld knows neither option; an unknown name is no matter.
         let by_order = order.map(|path| {
             [format!("-Wl,--symbol-ordering-file={path}"), "-Wl,--no-warn-symbol-ordering".to_owned()]
@@ -58,7 +58,7 @@ impl Trial {
     }
 
     /// A relocation that has to be made before it can be followed.
-    fn has_main(&self) -> bool {
+    fn is_written(&self) -> bool {
         let text = "static NAMES: [&str; 2] = [\"a\", \"b\"];\n\
                     fn main() { assert_eq!(std::hint::black_box(&NAMES)[1], \"b\"); }\n";
         std::fs::write(self.source(), text).is_ok()

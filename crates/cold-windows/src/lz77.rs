@@ -87,6 +87,7 @@ fn long_length(input: Bytes<'_>, at: &mut u64) -> Result<usize> {
 }
 
 /// Compresses, simply: the latest place with the same three bytes is the only one that is tried. For fixtures.
+#[cfg(any(test, feature = "sample"))]
 pub fn compress(data: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut latest = std::collections::HashMap::new();
@@ -121,12 +122,14 @@ pub fn compress(data: &[u8]) -> Vec<u8> {
     out
 }
 
+#[cfg(any(test, feature = "sample"))]
 fn put_flags(out: &mut [u8], at: usize, flags: u32) {
     if let Some(place) = out.get_mut(at..at + 4) {
         place.copy_from_slice(&flags.to_le_bytes());
     }
 }
 
+#[cfg(any(test, feature = "sample"))]
 fn put_match(out: &mut Vec<u8>, shared: &mut Option<usize>, back: usize, length: usize) {
     let pair = ((back - 1) as u16) << 3 | length.min(7) as u16;
     out.extend(pair.to_le_bytes());

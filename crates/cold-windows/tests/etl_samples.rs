@@ -115,6 +115,22 @@ fn agrees_with_microsoft(name: &str) {
         assert_eq!(r.hooks.get(&hook), counts.get(class), "{class}");
         assert!(counts.contains_key(class), "{class}");
     }
+    assert_eq!(same_fields(&r, &baseline), 15, "five events of each class are in the baseline");
+    for (_, d) in &r.disk {
+        assert!(r.names.contains_key(&d.file), "{d:?} has no name");
+    }
+    for (_, f) in &r.faults {
+        assert!(r.names.contains_key(&f.file), "{f:?} has no name");
+        assert!(r.processes.contains_key(r.threads.get(&f.tid).unwrap()), "{f:?} has no process");
+    }
+    let h = &r.header;
+    assert_eq!((h.build, h.processors, h.pointer, h.counter_hz, h.cpu_mhz), (9200, 8, 8, 10_000_000, 3592));
+    assert_eq!((h.clock, h.events_lost, h.logger.as_str()), (Clock::Counter, 0, "Relogger"));
+    assert_eq!((r.losses.damaged, r.losses.cut_at), (0, None), "{:?}", r.losses);
+}
+
+/// Compares each field of the disk reads, writes and hard faults that are in `baseline`; how many there are.
+fn same_fields(r: &Read, baseline: &str) -> u32 {
     let us = |ticks: i64| (r.header.nanos(ticks).cast_unsigned() + 500) / 1000;
     let close = |ours: u64, theirs: &str, line: &str| {
         assert!(ours.abs_diff(thousandths(theirs)) <= 1, "{ours} {line}");
@@ -155,18 +171,7 @@ fn agrees_with_microsoft(name: &str) {
         assert_eq!(field(line, "TID"), Some(f.tid.into()), "{line}");
         compared += 1;
     }
-    assert_eq!(compared, 15, "five events of each class are in the baseline");
-    for (_, d) in &r.disk {
-        assert!(r.names.contains_key(&d.file), "{d:?} has no name");
-    }
-    for (_, f) in &r.faults {
-        assert!(r.names.contains_key(&f.file), "{f:?} has no name");
-        assert!(r.processes.contains_key(r.threads.get(&f.tid).unwrap()), "{f:?} has no process");
-    }
-    let h = &r.header;
-    assert_eq!((h.build, h.processors, h.pointer, h.counter_hz, h.cpu_mhz), (9200, 8, 8, 10_000_000, 3592));
-    assert_eq!((h.clock, h.events_lost, h.logger.as_str()), (Clock::Counter, 0, "Relogger"));
-    assert_eq!((r.losses.damaged, r.losses.cut_at), (0, None), "{:?}", r.losses);
+    compared
 }
 
 #[test]

@@ -1,7 +1,5 @@
 //! One buffer: its header, and its events, expanded where they are compressed.
 
-use std::borrow::Cow;
-
 use crate::bytes::Bytes;
 use crate::{Error, Result, lz77, lznt1};
 
@@ -65,13 +63,16 @@ impl Buffer {
     /// Its events from the bytes of the buffer behind the header.
     ///
     /// # Errors
-    /// That of the first codec, where none of the two gives the promised size.
-    pub fn events<'a>(&self, body: &'a [u8]) -> Result<Cow<'a, [u8]>> {
+    /// [`Error::Short`] where fewer are there than it says; that of the first codec, where none of the two gives the
+    /// promised size.
+    pub fn events(&self, mut body: Vec<u8>) -> Result<Vec<u8>> {
         let size = u64::from(self.filled).saturating_sub(HEADER) as usize;
         if !self.compressed {
-            return Bytes::new(body).part(0, size as u64, "a buffer").map(|b| Cow::Borrowed(b.all()));
+            Bytes::new(&body).part(0, size as u64, "a buffer")?;
+            body.truncate(size);
+            return Ok(body);
         }
-        lz77::expand(body, size).or_else(|first| lznt1::expand(body, size).map_err(|_| first)).map(Cow::Owned)
+        lz77::expand(&body, size).or_else(|first| lznt1::expand(&body, size).map_err(|_| first))
     }
 }
 

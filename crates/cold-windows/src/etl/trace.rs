@@ -38,7 +38,7 @@ impl Source for &[u8] {
 pub struct Losses {
     /// Buffers that say that events or buffers were lost when they were written.
     pub marked: u64,
-    /// Buffers whose events could not be read, wholly or from some event on, and why of the first.
+    /// Buffers whose events could not be read, wholly or from some event on.
     pub damaged: u64,
     /// The first damage met.
     pub first: Option<Error>,
@@ -68,7 +68,7 @@ pub struct Trace<S> {
 }
 
 impl<S: Source> Trace<S> {
-    /// Finds the buffers and reads the log file's header. Memory: 32 bytes for each buffer.
+    /// Finds the buffers and reads the log file's header. Memory: 24 bytes for each buffer.
     ///
     /// # Errors
     /// Where the first buffer or the header in it cannot be read: then it is no trace. Later damage is a loss.
@@ -191,7 +191,7 @@ fn load(source: &mut impl Source, buffer: &Buffer) -> Result<Vec<u8>> {
     let at = buffer.at + BUFFER_HEADER;
     let mut body = vec![0; len as usize];
     source.read(at, &mut body).map_err(|why| Error::Source { at, len, why })?;
-    buffer.events(&body).map(std::borrow::Cow::into_owned)
+    buffer.events(body)
 }
 
 fn log_header(events: &[u8]) -> Result<LogHeader> {
