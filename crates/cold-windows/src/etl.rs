@@ -16,7 +16,7 @@ mod tests;
 mod trace;
 
 pub use buffer::{Buffer, HEADER as BUFFER_HEADER};
-pub use event::{Event, Events, HeaderKind};
+pub use event::{Class, Event, Events, HeaderKind};
 pub use header::{Clock, LogHeader};
 pub use payload::{
     Disk, DiskKind, FileName, HardFault, Image, Phase, Process, Record, Stack, Thread, record,
