@@ -34,13 +34,14 @@ pub(crate) fn files(cx: &Context<'_>) -> Vec<FileUse> {
     for (i, u) in cx.usage.iter().enumerate() {
         let file = i as FileIdx;
         let (count, stall) = stalls.get(&file).copied().unwrap_or_default();
+        let asked = cx.asked.as_ref().and_then(|asked| asked.get(i).copied());
         let used = FileUse {
             file,
             path: cx.path(file),
             size: cx.recording.files.get(i).and_then(|f| f.size).map(Bytes),
             needed: cx.bytes(u.needed.pages()),
             needed_upper: cx.bytes(u.upper.pages()),
-            read: cx.bytes(u.read.pages()),
+            read: asked.unwrap_or_else(|| cx.bytes(u.read.pages())),
             unused: if cx.reads_seen() { cx.bytes(u.unused().pages()) } else { Bytes(0) },
             cached: cx.bytes(u.cached().pages()),
             read_by_others: cx.bytes(u.by_others.pages()),
@@ -104,7 +105,7 @@ impl Reaching {
             Reached::Executed
         } else if self.mapped.contains(&file) {
             Reached::Mapped
-        } else if self.read.contains(&file) || cx.direct.get(file as usize).is_some_and(|d| !d.is_empty()) {
+        } else if self.read.contains(&file) || past_touches(cx, file as usize) {
             Reached::Read
         } else if self.looked_up.contains(&file) || filled || waited {
             // Filled by the tree without a touch: metadata on the way of a lookup, or read-ahead.
@@ -113,6 +114,12 @@ impl Reaching {
             Reached::ByOthers
         }
     }
+}
+
+/// Pages of it were read without a touch: past the cache, or by a request that alone tells of it.
+fn past_touches(cx: &Context<'_>, row: usize) -> bool {
+    let asked = cx.asked.as_ref().and_then(|asked| asked.get(row));
+    cx.direct.get(row).is_some_and(|d| !d.is_empty()) || asked.is_some_and(|bytes| bytes.0 > 0)
 }
 
 /// Marks the libraries that were read but hardly needed and lists them, most unused bytes first.

@@ -9,7 +9,10 @@ pub mod bytes;
 mod error;
 pub mod etl;
 pub mod evidence;
+pub mod filetime;
 pub mod lz77;
 pub mod lznt1;
+mod recording;
 
 pub use error::{Error, Result};
+pub use recording::recording;

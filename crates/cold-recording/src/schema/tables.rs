@@ -246,6 +246,7 @@ table! {
     in_tree, "", "That process belongs to the start's tree.";
     metadata, "", "The file system flagged it as metadata (`REQ_META`).";
     readahead, "", "Flagged as read-ahead (`REQ_RAHEAD`).";
+    file as FILE, "", "In imported recordings the file that it was made for. Null: not told, or `transfers` tell it.";
 }
 
 table! {

@@ -176,7 +176,7 @@ pub enum Record {
 /// `{9B79EE91-B5FD-41C0-A243-4248E266E9D0}`, the class of events that merging adds about the machine ("SysConfig").
 const SYSTEM_CONFIG: [u8; 16] =
     [0x91, 0xee, 0x79, 0x9b, 0xfd, 0xb5, 0xc0, 0x41, 0xa2, 0x43, 0x42, 0x48, 0xe2, 0x66, 0xe9, 0xd0];
-/// Its type "VolumeMapping".
+/// Its type `VolumeMapping`.
 const VOLUME_MAPPING: u8 = 35;
 
 /// Reads what `event` says in a trace whose pointers have `pointer` bytes; `None` for other classes.

@@ -117,10 +117,7 @@ impl Evidence {
             Some(format!("{} ({})", p.image, p.pid))
         });
         let more = rows.len().saturating_sub(NAMED);
-        let mut words = named.collect::<Vec<_>>().join(", ");
-        if more > 0 {
-            words.push_str(&format!(" and {more} more"));
-        }
-        words
+        let words = named.collect::<Vec<_>>().join(", ");
+        if more > 0 { format!("{words} and {more} more") } else { words }
     }
 }

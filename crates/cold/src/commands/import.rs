@@ -1,0 +1,36 @@
+//! `cold import`: what Windows wrote about starts.
+
+mod etl;
+mod source;
+mod start;
+
+use crate::cli::{EXIT_CODES, TEMPLATE};
+use crate::exit::Outcome;
+use crate::ui::Ui;
+
+/// Flags of `cold import`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
+#[command(before_help = "Examples:
+  cold import etl boot.etl --list                who faulted and read in a trace
+  cold import etl app.etl --process app.exe      its start as a recording: app.exe.cold
+  cold report app.exe.cold --html app.html       what it waited for, as a page
+")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+/// What is read.
+#[derive(Debug, clap::Subcommand)]
+enum Kind {
+    /// Read an event trace log of the Windows kernel logger (xperf, wpr, PerfView)
+    Etl(etl::Args),
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
+    match &args.kind {
+        Kind::Etl(args) => etl::run(args, ui),
+    }
+}
