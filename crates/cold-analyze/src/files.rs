@@ -4,6 +4,8 @@ mod counts;
 
 use std::collections::{BTreeSet, HashMap};
 
+use cold_model::pages::Runs;
+use cold_model::recording::manifest::Tier;
 use cold_model::recording::{FileIdx, LookupKind, TouchKind};
 use cold_model::{Bytes, Nanos};
 
@@ -30,6 +32,9 @@ pub(crate) fn files(cx: &Context<'_>) -> Vec<FileUse> {
             *s = (s.0 + 1, s.1 + w.length());
         }
     }
+    // A trace that tells only what was read says nothing of it.
+    let tells_needs = cx.recording.manifest.tier != Tier::Imported;
+    let needed = |pages: &Runs| if tells_needs { cx.bytes(pages.pages()) } else { Bytes(0) };
     let mut out: Vec<FileUse> = Vec::new();
     for (i, u) in cx.usage.iter().enumerate() {
         let file = i as FileIdx;
@@ -39,8 +44,8 @@ pub(crate) fn files(cx: &Context<'_>) -> Vec<FileUse> {
             file,
             path: cx.path(file),
             size: cx.recording.files.get(i).and_then(|f| f.size).map(Bytes),
-            needed: cx.bytes(u.needed.pages()),
-            needed_upper: cx.bytes(u.upper.pages()),
+            needed: needed(&u.needed),
+            needed_upper: needed(&u.upper),
             read: asked.unwrap_or_else(|| cx.bytes(u.read.pages())),
             unused: if cx.reads_seen() { cx.bytes(u.unused().pages()) } else { Bytes(0) },
             cached: cx.bytes(u.cached().pages()),

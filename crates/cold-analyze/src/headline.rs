@@ -13,7 +13,7 @@ use cold_model::{Bytes, Known, Nanos};
 use crate::context::{Context, is_miss};
 use crate::model::{AfterReady, FileUse, Headline, MappedNeed, Reached, Recorded};
 use crate::usage::fills_have_times;
-use crate::waits::{main_thread, sum, union};
+use crate::waits::{first_process, main_thread, sum, union};
 
 /// From these shares of the CPUs on, in percent, a start's times are longer than alone, and that is said; what
 /// disqualifies it is more.
@@ -127,7 +127,7 @@ fn first_ended(cx: &Context<'_>) -> Option<Nanos> {
     if m.subject != Subject::Command || m.ready_means != READY_AT_EXIT || !cx.window.ready {
         return None;
     }
-    let first = main_thread(cx.recording)?;
+    let first = first_process(cx.recording)?;
     // Each exec is a row of its own.
     let rows = cx.recording.processes.iter().filter(|p| p.in_tree && p.pid == first);
     let ended = rows.map(|p| p.ended).try_fold(Nanos(0), |last, at| Some(last.max(at?)))?;

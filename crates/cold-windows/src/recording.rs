@@ -4,6 +4,7 @@
 //! are an upper bound (`fault_around`). A disk read becomes a request; the requests that one thread made for a file
 //! while it waited for a fault on it are what the fault read, and their places in the file are known by that.
 
+mod used;
 mod waits;
 
 use cold_model::recording::Recording;
@@ -66,6 +67,7 @@ impl<'a> Maker<'a> {
         let (reads, transfers) = self.reads();
         out.device_reads = Some(reads);
         out.transfers = Some(transfers);
+        used::only(&mut out);
         out
     }
 
