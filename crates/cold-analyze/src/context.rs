@@ -28,8 +28,8 @@ pub(crate) struct Context<'a> {
     code: HashSet<FileIdx>,
     /// Per row of `files`: pages that requests of the tree brought past the cache.
     pub(crate) direct: Vec<Runs>,
-    /// Where nothing tells what entered the cache, but requests tell their files: per row of `files`, bytes that the
-    /// tree's requests read for it.
+    /// Where requests tell their files but not always their places in them (imported): per row of `files`, bytes that
+    /// the tree's requests read for it.
     pub(crate) asked: Option<Vec<Bytes>>,
 }
 
@@ -196,7 +196,7 @@ pub(crate) fn is_library(path: &str) -> bool {
 }
 
 fn asked(recording: &Recording, window: Window) -> Option<Vec<Bytes>> {
-    let reads = recording.device_reads.as_ref().filter(|_| recording.fills.is_none())?;
+    let reads = recording.device_reads.as_ref().filter(|_| recording.manifest.tier == Tier::Imported)?;
     let mut out = vec![Bytes(0); recording.files.len()];
     for read in reads.iter().filter(|r| r.in_tree && window.holds(r.queued)) {
         if let Some(sum) = read.file.and_then(|file| out.get_mut(file as usize)) {
@@ -208,8 +208,8 @@ fn asked(recording: &Recording, window: Window) -> Option<Vec<Bytes>> {
 
 /// Pages of regular files that the tree's requests brought and that never entered the cache (`O_DIRECT`).
 fn direct(recording: &Recording, window: Window) -> Vec<Runs> {
-    if recording.fills.is_none() {
-        // What went past the cache can then not be told apart.
+    if recording.manifest.tier == Tier::Imported {
+        // What went past the cache is not told apart.
         return Vec::new();
     }
     let mut brought: Vec<Vec<Range>> = vec![Vec::new(); recording.files.len()];

@@ -50,7 +50,8 @@ pub(crate) fn files(cx: &Context<'_>) -> Vec<FileUse> {
             unused: if cx.reads_seen() { cx.bytes(u.unused().pages()) } else { Bytes(0) },
             cached: cx.bytes(u.cached().pages()),
             read_by_others: cx.bytes(u.by_others.pages()),
-            refilled: cx.bytes(u.refilled),
+            // Clusters overlap what is in memory already: that is no second read of a page that was given up.
+            refilled: if tells_needs { cx.bytes(u.refilled) } else { Bytes(0) },
             direct: cx.direct.get(i).map_or(Bytes(0), |runs| cx.bytes(runs.pages())),
             requests: requests.get(&file).copied().unwrap_or(0),
             stalls: count,

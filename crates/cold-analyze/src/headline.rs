@@ -89,7 +89,7 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
     }
 }
 
-/// What the tree read: what entered the cache, or where that is not told what its requests brought.
+/// What the tree read: what entered the cache, or where that is told in part only what its requests brought.
 fn read(cx: &Context<'_>, filled: Known<Bytes>) -> Known<Bytes> {
     if cx.asked.is_none() {
         return filled;

@@ -153,3 +153,6 @@ impl Evidence {
         self.files.get(file as usize).map_or("", String::as_str)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,7 +1,7 @@
 //! A trace's evidence of one start as a recording: the tables that it can fill, and what it lacks in words.
 //!
-//! A hard fault becomes a stall and a touch of the pages that it read: which of them was wanted is not told, so they
-//! are an upper bound (`fault_around`). A disk read becomes a request; the requests that one thread made for a file
+//! A hard fault becomes a stall, a fill of the cluster that it read, and a touch of it: which of its pages was wanted is
+//! not told, so they are an upper bound (`fault_around`). A disk read becomes a request; the requests that one thread made for a file
 //! while it waited for a fault on it are what the fault read, and their places in the file are known by that.
 
 mod used;
@@ -12,8 +12,8 @@ use cold_model::recording::manifest::{
     self, Device, EndedBy, Machine, Manifest, READY_AT_EXIT, StackMethod, StartState, Subject, Tier,
 };
 use cold_model::recording::tables::{
-    Began, DeviceRead, File, FileKind, Mapping, PathFrom, Process, Stall, StallCause, Thread, Touch,
-    TouchKind, Transfer,
+    Began, DeviceRead, File, FileKind, Fill, FillCause, Mapping, PathFrom, Process, Stall, StallCause,
+    Thread, Touch, TouchKind, Transfer,
 };
 use cold_model::{Bytes, Dev, Known, Nanos, path_text};
 
@@ -62,6 +62,7 @@ impl<'a> Maker<'a> {
         out.threads = self.threads();
         out.mappings = Some(self.mappings());
         let (touches, stalls) = self.faults();
+        out.fills = Some(touches.iter().map(fill).collect());
         out.touches = Some(touches);
         out.stalls = Some(stalls);
         let (reads, transfers) = self.reads();
@@ -123,7 +124,7 @@ impl<'a> Maker<'a> {
             }),
             state: StartState { wanted: "as found".to_owned(), ..StartState::default() },
             machine: Machine {
-                kernel: format!("Windows {build}").trim().to_owned(),
+                kernel: String::new(),
                 architecture: "unknown".to_owned(),
                 cpu: "unknown model".to_owned(),
                 cpus: e.system.processors.unwrap_or(0),
@@ -352,6 +353,20 @@ impl<'a> Maker<'a> {
             });
         }
         (reads, transfers)
+    }
+}
+
+/// The cluster that a fault read holds the page that it waited for.
+const fn fill(touch: &Touch) -> Fill {
+    Fill {
+        at: touch.at,
+        pid: touch.pid,
+        tid: touch.tid,
+        in_tree: true,
+        file: touch.file,
+        first_page: touch.first_page,
+        pages: touch.pages,
+        cause: FillCause::DemandFault,
     }
 }
 

@@ -4,6 +4,9 @@ use std::collections::HashMap;
 
 use super::FileId;
 
+/// What the system's own directory is called.
+const ROOT: &str = "\\SystemRoot\\";
+
 /// `\Device\HarddiskVolume2\Windows\a.dll` as it is shown: with `/`, and by drive where `drives` has its volume.
 /// Each of `drives` is a path by device and one by drive, both with their last `\`.
 pub fn shown(path: &str, drives: &[(String, String)]) -> String {
@@ -11,7 +14,16 @@ pub fn shown(path: &str, drives: &[(String, String)]) -> String {
         let head = path.get(..device.len())?;
         head.eq_ignore_ascii_case(device).then(|| format!("{drive}{}", &path[device.len()..]))
     });
-    by_drive.as_deref().unwrap_or(path).replace('\\', "/")
+    let on_boot = || {
+        // Images on the system's own volume are told without any: `\Windows\System32\ntdll.dll`.
+        let beside = |known: &str| path.get(..known.len()).is_some_and(|p| p.eq_ignore_ascii_case(known));
+        let bare =
+            path.starts_with('\\') && !["\\Device\\", "\\??\\", "\\\\", ROOT].iter().any(|k| beside(k));
+        let (_, root) = drives.iter().find(|(device, _)| bare && device.eq_ignore_ascii_case(ROOT))?;
+        let drive = root.split_once('\\')?.0;
+        drive.ends_with(':').then(|| format!("{drive}{path}"))
+    };
+    by_drive.or_else(on_boot).as_deref().unwrap_or(path).replace('\\', "/")
 }
 
 /// Files by name.

@@ -29,6 +29,7 @@ fn each(recording: &mut Recording, mut on: impl FnMut(&mut FileIdx)) {
     recording.processes.iter_mut().filter_map(|r| r.executable.as_mut()).for_each(&mut on);
     recording.mappings.iter_mut().flatten().map(|r| &mut r.file).for_each(&mut on);
     recording.touches.iter_mut().flatten().map(|r| &mut r.file).for_each(&mut on);
+    recording.fills.iter_mut().flatten().map(|r| &mut r.file).for_each(&mut on);
     recording.stalls.iter_mut().flatten().filter_map(|r| r.file.as_mut()).for_each(&mut on);
     recording.device_reads.iter_mut().flatten().filter_map(|r| r.file.as_mut()).for_each(&mut on);
     recording.transfers.iter_mut().flatten().filter_map(|r| r.file.as_mut()).for_each(&mut on);
