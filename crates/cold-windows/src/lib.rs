@@ -12,7 +12,10 @@ pub mod evidence;
 pub mod filetime;
 pub mod lz77;
 pub mod lznt1;
+pub mod pf;
 mod recording;
+
+pub mod xpress;
 
 pub use error::{Error, Result};
 pub use recording::recording;

@@ -143,7 +143,7 @@ pub struct Stack {
     pub frames: Vec<u64>,
 }
 
-/// Where a volume is mounted; written into a trace when it is merged (`xperf -d`, PerfView).
+/// Where a volume is mounted; written into a trace when it is merged (`xperf -d` and others do).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {
     /// Path by device, with its last `\`.
@@ -173,7 +173,7 @@ pub enum Record {
     Volume(Volume),
 }
 
-/// `{9B79EE91-B5FD-41C0-A243-4248E266E9D0}`, the class of events that merging adds about the machine ("SysConfig").
+/// `{9B79EE91-B5FD-41C0-A243-4248E266E9D0}`, the class of events that merging adds about the machine.
 const SYSTEM_CONFIG: [u8; 16] =
     [0x91, 0xee, 0x79, 0x9b, 0xfd, 0xb5, 0xc0, 0x41, 0xa2, 0x43, 0x42, 0x48, 0xe2, 0x66, 0xe9, 0xd0];
 /// Its type `VolumeMapping`.
