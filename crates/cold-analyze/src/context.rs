@@ -102,7 +102,9 @@ impl<'a> Context<'a> {
 
     /// Whether every use of a page is seen: tiers C and D do not see which pages a read copied.
     pub(crate) fn reads_seen(&self) -> bool {
-        self.recording.manifest.tier.sees_all()
+        let r = self.recording;
+        // A prefetch file tells what was used and nothing else, a trace only what was read.
+        r.manifest.tier.sees_all() || r.manifest.tier == Tier::Imported && r.device_reads.is_none()
     }
 
     /// `value`, where reads are seen.

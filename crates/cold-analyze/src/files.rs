@@ -33,7 +33,8 @@ pub(crate) fn files(cx: &Context<'_>) -> Vec<FileUse> {
         }
     }
     // A trace that tells only what was read says nothing of it.
-    let tells_needs = cx.recording.manifest.tier != Tier::Imported;
+    let tells_needs = cx.recording.manifest.tier != Tier::Imported || cx.reads_seen();
+    let has_times = cx.recording.manifest.tier != Tier::Imported || cx.recording.device_reads.is_some();
     let needed = |pages: &Runs| if tells_needs { cx.bytes(pages.pages()) } else { Bytes(0) };
     let mut out: Vec<FileUse> = Vec::new();
     for (i, u) in cx.usage.iter().enumerate() {
@@ -56,7 +57,8 @@ pub(crate) fn files(cx: &Context<'_>) -> Vec<FileUse> {
             requests: requests.get(&file).copied().unwrap_or(0),
             stalls: count,
             stall,
-            first_use: first.get(&file).map(|t| cx.window.since_start(*t)),
+            // Without a table of waits or reads an imported file tells no times at all.
+            first_use: first.get(&file).filter(|_| has_times).map(|t| cx.window.since_start(*t)),
             reached: reached.of_file(cx, file, count > 0),
             fragments: u.needed.runs().len() as u64,
             causes: u.causes.iter().map(|(c, n)| (*c, cx.bytes(*n))).collect(),

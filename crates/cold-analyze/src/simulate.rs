@@ -160,7 +160,7 @@ impl Recorded {
     }
 
     fn with(recording: &Recording, around: Option<&[Usage]>) -> Result<Self, WhyNot> {
-        if recording.manifest.tier == Tier::Imported {
+        if recording.manifest.tier == Tier::Imported && recording.device_reads.is_some() {
             return Err(WhyNot::Imported);
         }
         if recording.touches.is_none() {

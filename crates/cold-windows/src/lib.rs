@@ -18,4 +18,4 @@ mod recording;
 pub mod xpress;
 
 pub use error::{Error, Result};
-pub use recording::recording;
+pub use recording::{recording, start_of};

@@ -4,6 +4,7 @@
 //! not told, so they are an upper bound (`fault_around`). A disk read becomes a request; the requests that one thread made for a file
 //! while it waited for a fault on it are what the fault read, and their places in the file are known by that.
 
+mod of_prefetch;
 mod used;
 mod waits;
 
@@ -18,6 +19,8 @@ use cold_model::recording::tables::{
 use cold_model::{Bytes, Dev, Known, Nanos, path_text};
 
 use crate::evidence::{Evidence, Tree};
+
+pub use of_prefetch::start_of;
 
 /// Pages of all Windows systems that trace these events (x86, x64, arm64).
 const PAGE: u64 = 4096;

@@ -1,6 +1,7 @@
 //! `cold import`: what Windows wrote about starts.
 
 mod etl;
+mod pf;
 mod source;
 mod start;
 
@@ -12,6 +13,7 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
 #[command(before_help = "Examples:
+  cold import pf /mnt/c/Windows/Prefetch         what Windows' prefetcher knows
   cold import etl boot.etl --list                who faulted and read in a trace
   cold import etl app.etl --process app.exe      its start as a recording: app.exe.cold
   cold report app.exe.cold --html app.html       what it waited for, as a page
@@ -26,11 +28,14 @@ pub(crate) struct Args {
 enum Kind {
     /// Read an event trace log of the Windows kernel logger (xperf, wpr, PerfView)
     Etl(etl::Args),
+    /// Read prefetch files: which pages of which files the launches of a program used
+    Pf(pf::Args),
 }
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     match &args.kind {
         Kind::Etl(args) => etl::run(args, ui),
+        Kind::Pf(args) => pf::run(args, ui),
     }
 }
