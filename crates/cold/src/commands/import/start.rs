@@ -11,7 +11,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::recorder::Directory;
 use crate::table::{self, Table};
 use crate::ui::Ui;
-use crate::words::count;
+use crate::words::{count, plural};
 
 /// Rows of the list of processes.
 const ROWS: usize = 20;
@@ -172,10 +172,10 @@ fn summary(found: &Found, list: bool) -> Vec<String> {
         left => format!(" ({} without a file's name)", count(left)),
     };
     lines.push(format!(
-        "found        {} hard faults{}, {} disk reads{}",
-        count(found.hard_faults),
+        "found        {}{}, {}{}",
+        plural(found.hard_faults, "hard fault"),
         named(found.hard_faults, found.hard_faults_named),
-        count(found.disk_reads),
+        plural(found.disk_reads, "disk read"),
         named(found.disk_reads, found.disk_reads_named),
     ));
     let lost: Vec<String> = found.lost.iter().map(|(what, n)| format!("{} {what}", count(*n))).collect();
@@ -186,7 +186,7 @@ fn summary(found: &Found, list: bool) -> Vec<String> {
     if let Some(written) = &found.recording {
         let row = found.processes.iter().find(|r| r.pid == written.pid);
         let did = row.map_or_else(String::new, |r| {
-            format!(": {} hard faults, {} waited, {} read", count(r.hard_faults), r.waited, r.read)
+            format!(": {}, {} waited, {} read", plural(r.hard_faults, "hard fault"), r.waited, r.read)
         });
         lines.push(format!("start        {} (process {}){did}", written.image, written.pid));
         lines.push(format!("recording    {}", written.directory));
