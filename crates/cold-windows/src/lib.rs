@@ -15,6 +15,7 @@ pub mod lznt1;
 pub mod pf;
 mod recording;
 
+pub mod text;
 pub mod xpress;
 
 pub use error::{Error, Result};

@@ -3,7 +3,7 @@
 use std::fs;
 
 use cold_windows::pf::Version;
-use cold_windows::{etl, pf};
+use cold_windows::{etl, pf, text};
 use serde_json::Value;
 
 use crate::support::*;
@@ -189,4 +189,41 @@ fn a_prefetch_file_becomes_a_plan_for_the_files_of_a_tree_whatever_their_case() 
     // It is the plan of that program's starts.
     place.cold(["launch", "--store", "plans", "--", program.to_str().unwrap(), "exit", "0"]).run();
     place.cold(["prefetch", "--store", "plans", "verify", "app.exe"]).run().expect(0);
+}
+
+#[test]
+fn a_trace_in_text_is_the_same_start() {
+    let place = Sandbox::new();
+    let bytes = etl::sample::small(8, false);
+    let evidence = etl::gather(etl::Trace::open(bytes.as_slice()).unwrap()).unwrap().evidence;
+    let rows = text::sample::dumper(&evidence, true);
+    fs::write(place.path("a.etl"), &bytes).unwrap();
+    fs::write(place.path("a.csv"), text::sample::utf16(&rows)).unwrap();
+    place.cold(["import", "etl", "a.etl", "-o", "etl.cold"]).run().expect(0);
+    place.cold(["import", "csv", "a.csv", "-o", "csv.cold"]).run().expect(0);
+    let tables = |name: &str| {
+        place.cold(["report", &format!("{name}.cold"), "--csv", name]).run().expect(0);
+        ["stalls", "touches", "fills", "device_reads", "transfers", "files", "mappings"]
+            .map(|table| fs::read_to_string(place.path(&format!("{name}/{table}.csv"))).unwrap())
+    };
+    assert_eq!(tables("etl"), tables("csv"));
+
+    let table = "Wer;Wieviel;Wo;Bis (ms);Lange (ms)\napp.exe (77);8.192;4.096;20,5;5\nkaputt;1;2;3;4\n";
+    fs::write(place.path("t.csv"), table).unwrap();
+    let unmapped = place.cold(["import", "csv", "t.csv"]).run().expect(1).stderr;
+    assert!(unmapped.contains("--map process=TITLE"), "{unmapped}");
+    let map = ["process=Wer", "size=Wieviel", "file-offset=Wo", "end=Bis (ms)", "took=Lange (ms)"];
+    let flags = map.iter().flat_map(|m| ["--map", m]);
+    let told = place.cold(["import", "csv", "t.csv"].into_iter().chain(flags)).run().expect(0);
+    assert!(told.stdout.contains("1 hard fault, 5.00 ms waited"), "{}", told.stdout);
+    assert!(told.stderr.contains("1 row of 2 could not be read; the first in line 3"), "{}", told.stderr);
+    place.cold(["import", "csv", "t.csv", "--map", "nothing=x"]).run().expect(2);
+
+    fs::write(
+        place.path("Layout.ini"),
+        text::sample::utf16("[OptimalLayoutFile]\r\nVersion=1\r\nC:\\GRÖSSE\r\n"),
+    )
+    .unwrap();
+    assert_eq!(place.cold(["import", "layout-ini", "Layout.ini"]).run().expect(0).stdout, "C:\\GRÖSSE\n");
+    place.cold(["import", "layout-ini", "t.csv"]).run().expect(1);
 }
