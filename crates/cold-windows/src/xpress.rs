@@ -209,15 +209,12 @@ pub mod sample {
             (self.word, self.free) = (0, 16);
             let mut at = begin;
             while at < end {
-                match longest(data, at, end) {
-                    Some((back, length)) => {
-                        self.matched(back, length);
-                        at += length;
-                    }
-                    None => {
-                        self.bits(data[at].into(), 9);
-                        at += 1;
-                    }
+                if let Some((back, length)) = longest(data, at, end) {
+                    self.matched(back, length);
+                    at += length;
+                } else {
+                    self.bits(data[at].into(), 9);
+                    at += 1;
                 }
             }
             if last {

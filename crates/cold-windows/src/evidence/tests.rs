@@ -75,8 +75,7 @@ fn numbers_that_are_used_again_mean_whoever_had_them_at_that_time() {
     b.fault(fault(80, 90, 1));
     b.process(95, &process(Phase::After, 8, 9, "new.exe"));
     let e = b.finish(System::default(), 100, BTreeMap::new());
-    let images: Vec<(&str, Option<i64>, Option<i64>, Option<i32>)> =
-        e.processes.iter().map(|p| (p.image.as_str(), p.began, p.ended, p.status)).collect();
+    let images: Vec<_> = e.processes.iter().map(|p| (p.image.as_str(), p.began, p.ended, p.status)).collect();
     assert_eq!(
         images,
         [

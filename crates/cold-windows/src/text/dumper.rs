@@ -252,9 +252,10 @@ pub(super) fn gather<S: Source>(first: String, mut lines: Lines<S>) -> Result<Ga
             let read = columns.get(kind).and_then(|columns| state.row(kind, &Row { columns, cells: &cells }));
             if read.is_none() {
                 bad += 1;
-                let why = match columns.contains_key(kind) {
-                    true => "a cell that it needs is missing or no number",
-                    false => "no line of the header names its columns",
+                let why = if columns.contains_key(kind) {
+                    "a cell that it needs is missing or no number"
+                } else {
+                    "no line of the header names its columns"
                 };
                 first_bad.get_or_insert((lines.number(), format!("{kind}: {why}")));
             }

@@ -117,7 +117,8 @@ impl Columns {
         if !has(Field::Process) || !has(Field::Size) {
             return Err("no column is the process, or the size: name them (--map process=TITLE)");
         }
-        if !has(Field::End) && !(has(Field::Begin) && has(Field::Took)) {
+        let tells_end = has(Field::End) || has(Field::Begin) && has(Field::Took);
+        if !tells_end {
             return Err("no column tells when a row was complete: name it (--map end=TITLE)");
         }
         if !has(Field::DiskOffset) && !has(Field::FileOffset) {
@@ -168,16 +169,13 @@ fn row(columns: &Columns, cells: &[String], builder: &mut Builder, pids: &mut Ha
     }
     let file = columns.cell(cells, Field::Path).map_or(Named::Unknown, Named::Path);
     let bytes = u32::try_from(columns.number(cells, Field::Size)?).ok()?;
-    match columns.number(cells, Field::FileOffset) {
-        Some(offset) => {
-            let (began, tid) = (began?, tid.unwrap_or(0));
-            builder.fault(RawFault { began, ended, offset, bytes, address: None, file, tid, pid: Some(pid) });
-        }
-        None => {
-            let offset = Some(columns.number(cells, Field::DiskOffset)?);
-            let disk = columns.number(cells, Field::Disk).and_then(|d| u32::try_from(d).ok()).unwrap_or(0);
-            builder.read(RawRead { began, completed: ended, disk, offset, bytes, file, tid, pid: Some(pid) });
-        }
+    if let Some(offset) = columns.number(cells, Field::FileOffset) {
+        let (began, tid) = (began?, tid.unwrap_or(0));
+        builder.fault(RawFault { began, ended, offset, bytes, address: None, file, tid, pid: Some(pid) });
+    } else {
+        let offset = Some(columns.number(cells, Field::DiskOffset)?);
+        let disk = columns.number(cells, Field::Disk).and_then(|d| u32::try_from(d).ok()).unwrap_or(0);
+        builder.read(RawRead { began, completed: ended, disk, offset, bytes, file, tid, pid: Some(pid) });
     }
     Some(ended)
 }
@@ -192,13 +190,12 @@ pub(super) fn gather<S: Source>(first: &str, mut lines: Lines<S>, map: &Map) -> 
             continue;
         }
         rows += 1;
-        match row(&columns, &split(&line, columns.separator), &mut builder, &mut pids) {
-            Some(at) => last = last.max(at),
-            None => {
-                bad += 1;
-                let why = "a cell that it needs is missing or no number".to_owned();
-                first_bad.get_or_insert((lines.number(), why));
-            }
+        if let Some(at) = row(&columns, &split(&line, columns.separator), &mut builder, &mut pids) {
+            last = last.max(at);
+        } else {
+            bad += 1;
+            let why = "a cell that it needs is missing or no number".to_owned();
+            first_bad.get_or_insert((lines.number(), why));
         }
     }
     let mut lost = BTreeMap::new();

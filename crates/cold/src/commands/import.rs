@@ -30,7 +30,7 @@ pub(crate) struct Args {
 /// What is read.
 #[derive(Debug, clap::Subcommand)]
 enum Kind {
-    /// Read an event trace log of the Windows kernel logger (xperf, wpr, PerfView)
+    /// Read an event trace log of the Windows kernel logger (xperf, wpr, `PerfView`)
     Etl(etl::Args),
     /// Read a trace in text: rows of xperf's dumper, or a table of WPA
     Csv(csv::Args),

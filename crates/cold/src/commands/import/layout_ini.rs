@@ -38,7 +38,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     if args.json {
         ui.json(&paths);
     } else {
-        paths.iter().for_each(|path| ui.line(path.as_str().shown()));
+        for path in &paths {
+            ui.line(path.as_str().shown());
+        }
     }
     Ok(Exit::Done)
 }

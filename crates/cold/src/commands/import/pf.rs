@@ -81,7 +81,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     }
     let saved = args.output_directory.as_ref().map(|dir| record(&found, dir, args.overwrite)).transpose()?;
     if args.json {
-        found.iter().for_each(|f| ui.json_line(&show::document(f)));
+        for f in &found {
+            ui.json_line(&show::document(f));
+        }
     } else {
         text(args, &found, failed.len(), ui);
     }

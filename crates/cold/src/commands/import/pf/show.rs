@@ -147,11 +147,11 @@ pub(super) fn pages(f: &Found, unicode: bool) -> Vec<String> {
         );
     }
     let mut lines = out.lines(table::width());
-    lines.push(match unicode {
-        true => "launches: █ used all of the pages known of the file, · none of them, blank: there was no such launch",
-        false => "launches: 9 used all of the pages known of the file, . none of them, blank: there was no such launch",
-    }
-    .to_owned());
+    let (all, none) = if unicode { ('█', '·') } else { ('9', '.') };
+    let said = format!(
+        "launches: {all} used all pages that are known of the file, {none} none, blank: there was none"
+    );
+    lines.push(said);
     lines
 }
 
@@ -257,7 +257,7 @@ pub(super) fn document(f: &Found) -> Document {
         device: v.device.text(),
         created: utc(v.created),
         serial: format!("{:08X}", v.serial),
-        directories: v.directories.iter().map(|d| d.text()).collect(),
+        directories: v.directories.iter().map(cold_windows::pf::Name::text).collect(),
         references: v.references.clone(),
     };
     let file = |file: &File| FilePages {
@@ -277,7 +277,7 @@ pub(super) fn document(f: &Found) -> Document {
         executable: p.executable.text(),
         hash: format!("{:08X}", p.hash),
         hashed: Hashed { input, prefetch_number, how: hashed(p) },
-        hash_string: p.hash_string.as_ref().map(|s| s.text()),
+        hash_string: p.hash_string.as_ref().map(cold_windows::pf::Name::text),
         boot: p.boot,
         size: p.size,
         run_count: p.run_count,

@@ -1,4 +1,4 @@
-//! Prefetch files as CSV: the columns of PECmd, whose users have scripts, and behind them what those leave out.
+//! Prefetch files as CSV: the columns of `PECmd`, whose users have scripts, and behind them what those leave out.
 
 use std::path::PathBuf;
 use std::time::SystemTime;
@@ -9,7 +9,7 @@ use cold_windows::pf::{HashCheck, Prefetch, Version};
 
 use super::files::Found;
 
-/// PECmd's, in its order. Empty slots of run times stay empty here, where PECmd moves the later ones up.
+/// Those of `PECmd`, in its order. Empty slots of run times stay empty here, where it moves the later ones up.
 const COLUMNS: [&str; 27] = [
     "Note",
     "SourceFilename",
@@ -85,7 +85,7 @@ pub(super) fn csv(found: &[Found], failed: &[(PathBuf, String)]) -> String {
         let mut cells = vec![String::new(); COLUMNS.len() + MORE.len()];
         cells[0].clone_from(why);
         cells[1] = path.shown().to_string();
-        cells[COLUMNS.len() - 1] = "True".to_owned();
+        "True".clone_into(&mut cells[COLUMNS.len() - 1]);
         row(&cells, &mut out);
     }
     out
@@ -111,7 +111,7 @@ fn of_system(time: std::io::Result<SystemTime>) -> String {
     time.map_or_else(String::new, |t| t.strftime("%Y-%m-%d %H:%M:%S").to_string())
 }
 
-/// PECmd's words for a version.
+/// The words of `PECmd` for a version.
 const fn system(version: Version) -> &'static str {
     match version {
         Version::V17 => "Windows XP or Windows Server 2003",
@@ -143,7 +143,7 @@ fn pecmd(f: &Found) -> Vec<String> {
         cells.push(volume.map_or_else(String::new, |v| format!("{:08X}", v.serial)));
         cells.push(volume.map_or_else(String::new, |v| plain(v.created)));
     }
-    let directories = p.volumes.iter().flat_map(|v| &v.directories).map(|d| d.text());
+    let directories = p.volumes.iter().flat_map(|v| &v.directories).map(cold_windows::pf::Name::text);
     cells.push(directories.collect::<Vec<_>>().join(", "));
     cells.push(p.files.iter().map(|f| f.name.text()).collect::<Vec<_>>().join(", "));
     cells.push("False".to_owned());
@@ -154,8 +154,9 @@ fn more(p: &Prefetch) -> Vec<String> {
     let needs = p.needs();
     let volume =
         |v: &cold_windows::pf::Volume| format!("{} {:08X} {}", v.device.text(), v.serial, plain(v.created));
-    let directories =
-        |v: &cold_windows::pf::Volume| v.directories.iter().map(|d| d.text()).collect::<Vec<_>>().join(", ");
+    let directories = |v: &cold_windows::pf::Volume| {
+        v.directories.iter().map(cold_windows::pf::Name::text).collect::<Vec<_>>().join(", ")
+    };
     let (input, number) = match p.hash_check() {
         HashCheck::Reproduced { input, number } => (input.text(), number.to_string()),
         _ => (String::new(), String::new()),
