@@ -15,6 +15,7 @@ mod own;
 mod places;
 mod prepare;
 mod record;
+mod served;
 mod watch;
 mod wrappers;
 
@@ -24,3 +25,4 @@ pub use launch::{Decision, Explanation, explain, launch};
 pub use options::{Options, Skip, Source};
 pub use own::{Replay, replay_self};
 pub use prepare::Conditions;
+pub use served::{Began, Held, Prospect, Served, apply};

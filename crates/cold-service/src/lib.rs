@@ -1,0 +1,16 @@
+//! The decisions of `cold service`: which starts are followed up, which are controls, what all scenarios of a program
+//! share, what was saved.
+//!
+//! Pure: no I/O, no clock, no printing. The loop that hears of starts and the threads that read lie in
+//! `cold/src/commands/service`, the reading itself in `cold-launch`. Start reading at [`Pace`] (storms, controls),
+//! then [`mod@common`] and [`mod@saved`].
+
+pub mod common;
+pub mod pace;
+pub mod recent;
+pub mod saved;
+
+pub use common::common;
+pub use pace::Pace;
+pub use recent::Recent;
+pub use saved::{Saved, Start, Total, saved, total};
