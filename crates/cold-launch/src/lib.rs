@@ -24,5 +24,6 @@ pub use guard::{Guards, Sample};
 pub use launch::{Decision, Explanation, explain, launch};
 pub use options::{Options, Skip, Source};
 pub use own::{Replay, replay_self};
+pub use places::may_hang;
 pub use prepare::Conditions;
 pub use served::{Began, Held, Prospect, Served, apply};

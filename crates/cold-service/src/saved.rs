@@ -1,10 +1,10 @@
 //! How much time served starts saved, by control starts.
 //!
-//! A program's served starts are compared with its controls as independent series (`cold_stats::independent`): ratio
+//! A program's served starts are compared with its controls as independent series (`cold_stats::compare::independent`): ratio
 //! r of their times to the mark. Served starts that took T in all would have taken T/r, so T·(1/r − 1) was
 //! saved; the ends of the interval of r give those of the interval.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// One cold start that came to its mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct Start {
 }
 
 /// Time saved, in nanoseconds; below 0: lost.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Saved {
     /// Best estimate.
     pub ns: f64,
@@ -37,7 +37,7 @@ pub fn saved(starts: &[Start]) -> Option<Saved> {
     };
     let (served, controls) = (times(false), times(true));
     let took: f64 = served.iter().sum();
-    let gain = cold_stats::independent(&served, &controls)?;
+    let gain = cold_stats::compare::independent(&served, &controls)?;
     let of = |ratio: f64| took * (1.0 / ratio - 1.0);
     let full = gain.interval.is_full();
     Some(Saved {
@@ -51,7 +51,7 @@ pub fn saved(starts: &[Start]) -> Option<Saved> {
 }
 
 /// What all programs saved together.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Total {
     /// Sum of the estimates, nanoseconds.
     pub ns: f64,
