@@ -121,8 +121,10 @@ impl Writer {
             }
             if shortened.is_none_or(|at| at.elapsed() >= SHORTEN) {
                 shortened = Some(Instant::now());
-                let done = self.history.as_mut().map_or(Ok(()), History::shorten);
-                self.note(done);
+                // Where there is none, nothing has become well by this.
+                if let Some(done) = self.history.as_mut().map(History::shorten) {
+                    self.note(done);
+                }
             }
         }
     }

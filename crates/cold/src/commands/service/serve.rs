@@ -186,7 +186,8 @@ impl Start<'_> {
     fn served(&mut self, held: &Held, served: &Served) {
         self.note_first(served.tally.and_then(|t| t.first));
         let record = &served.record;
-        self.bytes += record.bytes;
+        // What all scenarios share is part of it.
+        self.bytes = record.bytes;
         let (what, why) = match record.kind {
             LaunchKind::Prefetched => (What::Followed, None),
             LaunchKind::Control => (What::Control, None),
