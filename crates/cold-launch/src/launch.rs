@@ -18,7 +18,7 @@ use crate::engine::{Engine, Limits, word};
 use crate::load::{self, Loaded, PlanPlace};
 use crate::options::{Options, Skip};
 use crate::places::Places;
-use crate::prepare::{self, Conditions};
+use crate::prepare::{self, Conditions, Surroundings};
 use crate::record;
 use crate::watch::{self, Target};
 use crate::wrappers;
@@ -197,7 +197,8 @@ fn ready<'a>(
 ) -> Result<Ready<'a>, Skip> {
     prepare::usable(view)?;
     let (places, mounts) = prepare::places(view)?;
-    let limits = prepare::limits(view, &places, &mounts, options, began, seen)?;
+    let around = Surroundings { mounts: &mounts, weather: None };
+    let limits = prepare::limits(view, &places, around, options, began, seen)?;
     Ok(Ready { view, places, limits })
 }
 

@@ -20,7 +20,7 @@ mod watch;
 mod wrappers;
 
 pub use engine::Tally;
-pub use guard::{Guards, Sample};
+pub use guard::{Guards, Sample, Weather};
 pub use launch::{Decision, Explanation, explain, launch};
 pub use options::{Options, Skip, Source};
 pub use own::{Replay, replay_self};

@@ -20,10 +20,11 @@ use cold_sys::shared::SharedWords;
 use cold_sys::time::process_cpu;
 
 use crate::engine::{Engine, Limits, Tally};
+use crate::guard::Weather;
 use crate::load::PlanPlace;
 use crate::options::{Options, Skip};
 use crate::places::Places;
-use crate::prepare::{self, Conditions};
+use crate::prepare::{self, Conditions, Surroundings};
 use crate::record;
 use crate::watch::{self, Seen, Target};
 
@@ -123,15 +124,21 @@ impl Held {
         records.iter().filter(eligible).count() as u64
     }
 
-    /// What can be done for a start now, by these mounts and with these limits: the same questions as in a launch,
-    /// in the same order. An error says why not; [`Skip::Warm`] is the usual one.
-    pub fn prospect(&self, mounts: &[Mount], options: &Options) -> Result<Prospect<'_>, Skip> {
+    /// What can be done for a start now, by these mounts, this weather of late and with these limits: the same
+    /// questions as in a launch, in the same order. An error says why not; [`Skip::Warm`] is the usual one.
+    pub fn prospect(
+        &self,
+        mounts: &[Mount],
+        weather: Weather,
+        options: &Options,
+    ) -> Result<Prospect<'_>, Skip> {
         let began = Instant::now();
         let view = self.checked()?;
         prepare::usable(view)?;
         let places = Places::new(mounts, view.key().executable);
         let mut seen = Conditions::default();
-        let limits = prepare::limits(view, &places, mounts, options, began, &mut seen)?;
+        let around = Surroundings { mounts, weather: Some(weather) };
+        let limits = prepare::limits(view, &places, around, options, began, &mut seen)?;
         Ok(Prospect { held: self, view, places, limits, seen })
     }
 }

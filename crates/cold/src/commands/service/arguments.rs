@@ -104,7 +104,7 @@ fn local(path: &OsStr, mounts: &[Mount]) -> OsString {
 
 fn read(pid: i32, name: &str) -> Vec<u8> {
     use std::io::Read as _;
-    let mut bytes = Vec::new();
+    let mut bytes = Vec::with_capacity(4096);
     if let Ok(file) = std::fs::File::open(format!("/proc/{pid}/{name}")) {
         // What ends meanwhile has no words.
         let _ = file.take(MOST).read_to_end(&mut bytes);

@@ -5,6 +5,7 @@ use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use cold_launch::Weather;
 use cold_model::file_system::Origin;
 use cold_model::{Known, Nanos, path_text};
 use cold_plan::Store;
@@ -50,6 +51,9 @@ const QUEUE: usize = 64;
 const LOOK: Duration = Duration::from_millis(500);
 /// Between two looks whether programs were replaced, as by an upgrade: a `stat` for each.
 const UPGRADES: Duration = Duration::from_mins(1);
+
+/// Between two times that warm starts are written down, as a number for each program.
+const COUNT: Duration = Duration::from_secs(5);
 
 /// Flags of `cold service run`.
 #[derive(Debug, clap::Args)]
@@ -118,7 +122,7 @@ impl Service {
     fn begin(args: &Args, place: &Place, store: Store, watch: ExecWatch) -> Result<Self, Failure> {
         let (jobs, from) = sync_channel(QUEUE);
         let shared = Arc::new(Shared {
-            mounts: Mutex::default(),
+            machine: Mutex::default(),
             counts: Mutex::new(Counts::default()),
             recorder: Recorder::start(place.history())?,
             paused: AtomicBool::new(false),
@@ -147,6 +151,7 @@ impl Service {
             began: Instant::now(),
         };
         service.look_at_mounts();
+        service.look_at_weather();
         service.load();
         if service.facts().watched.iter().all(|w| w.problem.is_some()) {
             let why = service.facts().watched.first().and_then(|w| w.problem.clone());
@@ -179,7 +184,13 @@ impl Service {
             watched.push(Watched { mount_point: path_text::encode(&mount.mount_point), problem });
         }
         self.facts().watched = watched;
-        *self.shared.mounts.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(mounts);
+        self.shared.machine().mounts = Arc::new(mounts);
+    }
+
+    fn look_at_weather(&self) {
+        let mounts = Arc::clone(&self.shared.machine().mounts);
+        let weather = Weather::now(&mounts);
+        self.shared.machine().weather = weather;
     }
 
     fn load(&mut self) {
@@ -219,6 +230,7 @@ impl Service {
     /// Hears until `end` is set.
     fn hear(mut self, end: &AtomicBool) -> Outcome {
         let (mut looked, mut upgrades, mut alive) = (Instant::now(), Instant::now(), Instant::now());
+        let mut counted = Instant::now();
         let pause = self.manager.every.map_or(LOOK, |every| every.min(LOOK));
         while !end.load(Ordering::Relaxed) {
             if self.watch.wait(pause)? {
@@ -229,6 +241,7 @@ impl Service {
                 if self.mounts.as_ref().is_none_or(MountEvents::changed) {
                     self.look_at_mounts();
                 }
+                self.look_at_weather();
                 let moved = upgrades.elapsed() >= UPGRADES && self.programs.has_moved();
                 if upgrades.elapsed() >= UPGRADES {
                     upgrades = Instant::now();
@@ -236,6 +249,10 @@ impl Service {
                 if moved || self.programs.is_old(&self.store) {
                     self.load();
                 }
+            }
+            if counted.elapsed() >= COUNT {
+                counted = Instant::now();
+                self.count_warm();
             }
             if self.manager.every.is_some_and(|every| alive.elapsed() >= every) {
                 alive = Instant::now();

@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use cold_launch::{Began, Held, Options, Served, Skip};
+use cold_launch::{Began, Held, Options, Served, Skip, Weather};
 use cold_model::{Nanos, path_text};
 use cold_plan::history::LaunchKind;
 use cold_service::pace;
@@ -58,10 +58,17 @@ pub(crate) struct Counts {
     pub(crate) bytes: u64,
 }
 
+/// What starts need to know of the machine, as it was when the service last looked.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Machine {
+    pub(crate) mounts: Arc<Vec<Mount>>,
+    pub(crate) weather: Weather,
+}
+
 /// What all threads share.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) mounts: Mutex<Arc<Vec<Mount>>>,
+    pub(crate) machine: Mutex<Machine>,
     pub(crate) counts: Mutex<Counts>,
     pub(crate) recorder: Recorder,
     pub(crate) paused: AtomicBool,
@@ -76,8 +83,8 @@ impl Shared {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn mounts(&self) -> Arc<Vec<Mount>> {
-        Arc::clone(&self.mounts.lock().unwrap_or_else(PoisonError::into_inner))
+    pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -87,8 +94,8 @@ pub(crate) fn work(jobs: &Mutex<Receiver<Job>>, shared: &Shared) {
         // Waiting holds the lock; whoever gets a job lets the next one wait.
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };
-        Start { job: &job, shared, mounts: shared.mounts(), control: None, first: None, bytes: 0 }
-            .follow_up();
+        let machine = shared.machine().clone();
+        Start { job: &job, shared, machine, control: None, first: None, bytes: 0 }.follow_up();
         shared.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -96,7 +103,7 @@ pub(crate) fn work(jobs: &Mutex<Receiver<Job>>, shared: &Shared) {
 struct Start<'a> {
     job: &'a Job,
     shared: &'a Shared,
-    mounts: Arc<Vec<Mount>>,
+    machine: Machine,
     /// Whether it is a control; not asked before it is found cold.
     control: Option<bool>,
     /// When pages were first asked for.
@@ -134,12 +141,12 @@ impl Start<'_> {
 
     fn given(&self) -> Given {
         let program = &self.job.program;
-        arguments::given(self.job.pid, &program.executable, program.script.as_deref(), &self.mounts)
+        arguments::given(self.job.pid, &program.executable, program.script.as_deref(), &self.machine.mounts)
     }
 
     /// Reads what all scenarios share, where that is not cached.
     fn read_common(&mut self, common: &Held) -> Result<(), Skip> {
-        match common.prospect(&self.mounts, &Options::new(Vec::new())) {
+        match common.prospect(&self.machine.mounts, self.machine.weather, &options()) {
             Ok(prospect) => {
                 if !self.is_control() {
                     let tally = prospect.read()?;
@@ -175,10 +182,10 @@ impl Start<'_> {
     }
 
     fn serve(&mut self, held: &Held, began: &Began) -> Result<Served, Skip> {
-        let mut options = Options::new(Vec::new());
+        let mut options = options();
         // What all share was absent, so the start is cold; by now part of it is on its way.
         options.guards.warm = self.control.is_none();
-        let prospect = held.prospect(&self.mounts, &options)?;
+        let prospect = held.prospect(&self.machine.mounts, self.machine.weather, &options)?;
         let control = self.is_control() && prospect.can_be_entered();
         prospect.serve(began, control)
     }
@@ -296,6 +303,13 @@ impl Start<'_> {
             late: false,
         });
     }
+}
+
+/// Nobody waits for the answers, so they may be exact.
+fn options() -> Options {
+    let mut options = Options::new(Vec::new());
+    options.guards.finely = true;
+    options
 }
 
 /// As the history has it.
