@@ -213,7 +213,9 @@ impl Prospect<'_> {
     /// plan a start has.
     pub fn read(&self) -> Result<Tally, Skip> {
         let shared = SharedWords::new()?;
-        let engine = Engine::new(self.view, &self.places, &shared, self.ungated());
+        // One thread: making another takes 30 to 60 µs before the first request, and the whole plan follows soon.
+        let limits = Limits { threads: 1, ..self.ungated() };
+        let engine = Engine::new(self.view, &self.places, &shared, limits);
         let priority = cold_sys::detached::io_priority();
         engine.run();
         cold_sys::detached::set_io_priority(priority);

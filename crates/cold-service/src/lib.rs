@@ -2,15 +2,17 @@
 //! share, what was saved.
 //!
 //! Pure: no I/O, no clock, no printing. The loop that hears of starts and the threads that read lie in
-//! `cold/src/commands/service`, the reading itself in `cold-launch`. Start reading at [`Pace`] (storms, controls),
+//! `cold/src/commands/service`, the reading itself in `cold-launch`. Start reading at [`Pace`] (warm starts, controls) and [`Storm`],
 //! then [`mod@common`] and [`mod@saved`].
 
 pub mod common;
 pub mod pace;
 pub mod recent;
 pub mod saved;
+pub mod storm;
 
 pub use common::common;
 pub use pace::Pace;
 pub use recent::Recent;
 pub use saved::{Saved, Start, Total, saved, total};
+pub use storm::Storm;

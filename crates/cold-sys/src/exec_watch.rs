@@ -105,6 +105,32 @@ impl ExecWatch {
         done.map(|()| Named::Inode)
     }
 
+    /// Hears of this file no more: the loader, which every dynamic program executes as well. An error before Linux 5.19
+    /// (`FAN_MARK_EVICTABLE`, so that the mark keeps no inode in memory): then it is told on, which costs time only.
+    pub fn ignore(&self, path: &Path) -> Result<()> {
+        let name = c_path(path)?;
+        let how = libc::FAN_MARK_ADD
+            | libc::FAN_MARK_IGNORED_MASK
+            | libc::FAN_MARK_IGNORED_SURV_MODIFY
+            | libc::FAN_MARK_EVICTABLE;
+        for group in [Some(&self.by_handle), self.by_inode.as_ref()].into_iter().flatten() {
+            // SAFETY: the path ends in a NUL and outlives the call.
+            let rc = unsafe {
+                libc::fanotify_mark(
+                    group.as_raw_fd(),
+                    how,
+                    libc::FAN_OPEN_EXEC,
+                    libc::AT_FDCWD,
+                    name.as_ptr(),
+                )
+            };
+            if rc != 0 {
+                return Err(Error::last_os("hear no more of", path.shown().to_string()));
+            }
+        }
+        Ok(())
+    }
+
     /// By what events would name this file, links resolved. Several: which one depends on its file system.
     pub fn ids_of(path: &Path) -> Result<Vec<FileId>> {
         let meta = path.metadata().map_err(|e| Error::io("stat", path.shown().to_string(), e))?;

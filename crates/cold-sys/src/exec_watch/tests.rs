@@ -74,6 +74,40 @@ mod root {
     }
 
     #[test]
+    fn what_is_ignored_is_not_told_and_everything_else_is() {
+        if !is_root() {
+            return;
+        }
+        let dir = tempfile::tempdir_in("/var/tmp").expect("a directory");
+        let program = dir.path().join("program");
+        std::fs::copy("/usr/bin/true", &program).expect("copied");
+        let mut watch = ExecWatch::new().expect("root may");
+        watch.watch(Path::new("/")).expect("marked");
+        watch.ignore(&program).expect("since Linux 5.19");
+        let ids = ExecWatch::ids_of(&program).expect("named");
+        let run = |path: &Path| {
+            let mut child = Command::new(path).spawn().expect("started");
+            child.wait().expect("ends");
+            child.id()
+        };
+        run(&program);
+        let after = run(Path::new("/usr/bin/true"));
+        let mut told = false;
+        let (mut seen, end) = (false, Instant::now() + Duration::from_secs(10));
+        while !seen && Instant::now() < end {
+            watch.wait(Duration::from_millis(50)).expect("waits");
+            let tell = &mut |heard| {
+                if let Heard::Exec { file, pid } = heard {
+                    told |= ids.contains(&file);
+                    seen |= pid.cast_unsigned() == after;
+                }
+            };
+            watch.hear(tell).expect("hears");
+        }
+        assert!(seen && !told);
+    }
+
+    #[test]
     fn a_file_known_by_its_inode_is_told_as_well() {
         if !is_root() {
             return;

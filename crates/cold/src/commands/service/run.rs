@@ -9,7 +9,7 @@ use cold_launch::Weather;
 use cold_model::file_system::Origin;
 use cold_model::{Known, Nanos, path_text};
 use cold_plan::Store;
-use cold_service::Recent;
+use cold_service::{Recent, Storm};
 use cold_sys::exec_watch::{ExecWatch, Heard};
 use cold_sys::procfs::{Mount, MountEvents, ProcFs};
 use cold_sys::time::{monotonic, process_cpu};
@@ -104,6 +104,7 @@ struct Service {
     jobs: SyncSender<Job>,
     manager: Manager,
     recent: Recent,
+    storm: Storm,
     history: String,
     began: Instant,
 }
@@ -147,6 +148,7 @@ impl Service {
             jobs,
             manager: Manager::of_environment(),
             recent: Recent::default(),
+            storm: Storm::default(),
             history: path_text::encode(&place.history()),
             began: Instant::now(),
         };
@@ -196,6 +198,12 @@ impl Service {
     fn load(&mut self) {
         self.count_warm();
         self.programs = Programs::load(&self.store, &self.chosen, &self.programs);
+        for program in self.programs.all() {
+            for loader in cold_doctor::interpreter(&program.executable) {
+                // Where it cannot be left out it is heard of, and found to have no plan.
+                let _ = self.watch.ignore(&loader);
+            }
+        }
         let off = self.programs.off.iter().map(|(key, why)| Off {
             executable: path_text::encode(&key.executable),
             script: key.script.as_ref().map(path_text::encode),
@@ -235,6 +243,9 @@ impl Service {
         while !end.load(Ordering::Relaxed) {
             if self.watch.wait(pause)? {
                 self.hear_once()?;
+                if let Some(nap) = self.storm.nap() {
+                    std::thread::sleep(nap);
+                }
             }
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
@@ -295,6 +306,7 @@ impl Service {
                 *shared.counts().skipped.entry(why).or_default() += 1;
             }
         })?;
+        self.storm.heard(heard, monotonic());
         let mut counts = self.shared.counts();
         counts.heard += heard;
         counts.overflows += overflows;
