@@ -48,7 +48,7 @@ const THREADS: usize = 16;
 /// Starts that wait for a thread.
 const QUEUE: usize = 64;
 /// Between two looks at mounts, store and requests to end, when nothing is heard.
-const LOOK: Duration = Duration::from_millis(500);
+const LOOK: Duration = Duration::from_secs(1);
 /// Between two looks whether programs were replaced, as by an upgrade: a `stat` for each.
 const UPGRADES: Duration = Duration::from_mins(1);
 
