@@ -45,10 +45,11 @@ mod tests {
         assert!(recent.is_new(7, 1, at(0)));
         assert!(!recent.is_new(7, 1, at(1)) && recent.is_new(7, 2, at(1)) && recent.is_new(8, 1, at(1)));
         assert!(recent.is_new(7, 1, at(1001)));
-        for pid in 100..100 + 2 * KEPT as i32 {
+        let many = i32::try_from(2 * KEPT).expect("few");
+        for pid in 100..100 + many {
             assert!(recent.is_new(pid, 1, at(1002)));
         }
         assert_eq!(recent.starts.len(), KEPT, "bounded");
-        assert!(!recent.is_new(99 + 2 * KEPT as i32, 1, at(1003)));
+        assert!(!recent.is_new(99 + many, 1, at(1003)));
     }
 }

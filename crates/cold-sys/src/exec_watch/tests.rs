@@ -48,7 +48,7 @@ mod root {
             watch
                 .hear(&mut |heard| match heard {
                     Heard::Exec { file, pid: by } => {
-                        found |= by.cast_unsigned() == pid && ids.contains(&file)
+                        found |= by.cast_unsigned() == pid && ids.contains(&file);
                     }
                     Heard::Overflow => {}
                 })

@@ -3,6 +3,7 @@
 mod arguments;
 mod ask;
 mod history;
+mod keep;
 mod notify;
 mod place;
 mod programs;

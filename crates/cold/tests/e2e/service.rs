@@ -272,6 +272,34 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
     }
 
     #[test]
+    fn what_was_started_often_is_read_again_while_nothing_waits() {
+        if !need_root() {
+            return;
+        }
+        let _machine = alone();
+        let mut s = Served::new();
+        s.begin(&["--control-every", "0", "--no-keep"]);
+        s.starts_until("followed", 1);
+        s.end();
+        s.w.evict();
+        s.begin(&["--control-every", "0"]);
+        // It knows the program from its history. Others' work can put the rest off.
+        let end = Instant::now() + Duration::from_secs(180);
+        while s.status()["service"]["kept"]["plans"] == 0 {
+            assert!(Instant::now() < end, "never quiet: {}", s.status());
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        let out = Command::new("/usr/bin/python3").args(["-c", FAULTS]).args(s.w.program()).output().unwrap();
+        assert_eq!(
+            String::from_utf8(out.stdout).unwrap().trim(),
+            "0",
+            "nothing waits for the disk: {}",
+            s.status()
+        );
+        s.end();
+    }
+
+    #[test]
     fn damaged_plans_are_told_and_new_ones_are_followed_from_the_next_second_on() {
         if !need_root() {
             return;

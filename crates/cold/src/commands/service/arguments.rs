@@ -56,9 +56,7 @@ fn key(
 ) -> Option<Key> {
     let cwd = std::fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
     if may_hang(mounts, &cwd)
-        || words
-            .iter()
-            .any(|w| is_path(w) && may_hang(mounts, &cwd.join(w).components().as_path().to_owned()))
+        || words.iter().any(|w| is_path(w) && may_hang(mounts, cwd.join(w).components().as_path()))
     {
         return None;
     }
@@ -81,7 +79,7 @@ fn program_words(mut words: Vec<OsString>, executable: &Path) -> Vec<OsString> {
         let called = first.as_bytes().strip_prefix(b"-").unwrap_or(first.as_bytes());
         let name = Path::new(OsStr::from_bytes(called)).file_name();
         if name == executable.file_name() {
-            *first = executable.as_os_str().to_owned();
+            executable.as_os_str().clone_into(first);
         }
     }
     words
@@ -168,12 +166,12 @@ mod tests {
         let mut child = std::process::Command::new("/bin/sleep").args(["1000"]).spawn().expect("started");
         let pid = child.id().cast_signed();
         let exe = std::fs::canonicalize("/bin/sleep").expect("there");
-        let key = (0..1000).find_map(|_| match given(pid, &exe, None, &[]) {
-            Given::Plan(key) => Some(key),
-            _ => {
-                std::thread::sleep(std::time::Duration::from_millis(5));
-                None
+        let key = (0..1000).find_map(|_| {
+            if let Given::Plan(key) = given(pid, &exe, None, &[]) {
+                return Some(key);
             }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+            None
         });
         let other = given(pid, Path::new("/bin/true"), None, &[]);
         child.kill().expect("killed");

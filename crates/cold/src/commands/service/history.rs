@@ -120,6 +120,15 @@ pub(crate) struct Row {
     pub(crate) marked: Vec<Start>,
 }
 
+/// How often a program was started on a day.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Used {
+    pub(crate) executable: String,
+    pub(crate) script: Option<String>,
+    pub(crate) days_ago: f64,
+    pub(crate) starts: u64,
+}
+
 /// One start, for people.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Seen {
@@ -297,6 +306,26 @@ impl History {
         Ok(out.into_iter().map(|(_, row)| row).collect())
     }
 
+    /// Starts of the last two weeks, by program and day.
+    pub(crate) fn uses(&self) -> Result<Vec<Used>, Problem> {
+        let query = || {
+            let mut query = self.db.prepare(
+                "SELECT p.executable, p.script, max(d.days, 0.0), sum(d.starts) FROM programs p JOIN (
+                    SELECT program, julianday('now') - julianday(day) AS days, starts FROM warm
+                    UNION ALL
+                    SELECT program, julianday('now') - julianday(at_ns / 1000000000, 'unixepoch'), 1 FROM starts
+                 ) d ON d.program = p.id
+                 WHERE d.days < 14 GROUP BY p.executable, p.script, cast(d.days AS INTEGER)",
+            )?;
+            let rows = query.query_map([], |row| {
+                let starts = row.get::<_, i64>(3)?.cast_unsigned();
+                Ok(Used { executable: row.get(0)?, script: row.get(1)?, days_ago: row.get(2)?, starts })
+            })?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        query().map_err(|e| Problem::of(&self.path, "read", &e))
+    }
+
     /// The last starts of a program, the latest first.
     pub(crate) fn last(&self, program: &str, most: u32) -> Result<Vec<Seen>, Problem> {
         let query = || {
@@ -402,7 +431,7 @@ fn program(db: &Connection, name: &Name) -> rusqlite::Result<i64> {
     .query_row(params![name.executable, name.script, name.scenario], |row| row.get(0))
 }
 
-/// SQLite's numbers have a sign.
+/// The database's numbers have a sign.
 fn ns(n: u64) -> i64 {
     i64::try_from(n).unwrap_or(i64::MAX)
 }

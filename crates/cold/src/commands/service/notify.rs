@@ -1,4 +1,4 @@
-//! What systemd wants to hear (sd_notify(3)): one datagram per message to the socket that `NOTIFY_SOCKET` names.
+//! What systemd wants to hear (`sd_notify(3)`): one datagram per message to the socket that `NOTIFY_SOCKET` names.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
@@ -24,7 +24,7 @@ impl Manager {
             };
             Some((UnixDatagram::unbound().ok()?, address.ok()?))
         });
-        // Half of what is allowed, as sd_watchdog_enabled(3) advises.
+        // Half of what is allowed, as `sd_watchdog_enabled(3)` advises.
         let every = std::env::var("WATCHDOG_USEC").ok().and_then(|us| us.parse().ok());
         Self { to, every: every.map(|us: u64| Duration::from_micros(us / 2)) }
     }

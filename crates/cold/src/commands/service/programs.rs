@@ -10,6 +10,7 @@ use cold_launch::Held;
 use cold_model::Shown as _;
 use cold_plan::Store;
 use cold_plan::plan::Key;
+use cold_service::keep::Uses;
 use cold_service::{Pace, common};
 use cold_sys::exec_watch::{ExecWatch, FileId};
 
@@ -39,6 +40,8 @@ pub(crate) struct Program {
     pub(crate) common: Option<Held>,
     /// Between its starts.
     pub(crate) pace: Mutex<Pace>,
+    /// How likely it is started next.
+    pub(crate) uses: Mutex<Uses>,
     /// Starts that were not looked at, or found warm, since this was last written down.
     pub(crate) warm: AtomicU64,
 }
@@ -56,6 +59,10 @@ impl Program {
     /// A gain is shown of every one of its plans.
     pub(crate) fn is_proven(&self) -> bool {
         self.plans.iter().all(|planned| planned.held.is_proven())
+    }
+
+    pub(crate) fn uses(&self) -> std::sync::MutexGuard<'_, Uses> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn pace(&self) -> std::sync::MutexGuard<'_, Pace> {
@@ -157,6 +164,7 @@ impl Programs {
             || Pace::new(plans.iter().map(|p| p.held.eligible_starts()).sum(), number),
             |earlier| *earlier.pace(),
         );
+        let uses = earlier.map(|earlier| *earlier.uses()).unwrap_or_default();
         let all: Vec<_> = plans.iter().filter_map(|planned| planned.held.plan().ok()).collect();
         let common = common(&all.iter().collect::<Vec<_>>()).and_then(|plan| Held::made(&plan).ok());
         self.bytes += common.as_ref().map_or(0, Held::bytes);
@@ -167,6 +175,7 @@ impl Programs {
             plans,
             common,
             pace: Mutex::new(pace),
+            uses: Mutex::new(uses),
             warm: AtomicU64::new(0),
         });
         for id in &ids {

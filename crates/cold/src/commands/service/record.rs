@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::history::{Entry, History, Problem, Row};
+use super::history::{Entry, History, Problem, Row, Used};
 use super::place;
 
 /// Entries wait so long to be written together.
@@ -20,6 +20,7 @@ const SHORTEN: Duration = Duration::from_hours(1);
 enum Message {
     Entry(Box<Entry>),
     Rows(SyncSender<Result<Vec<Row>, String>>),
+    Uses(SyncSender<Result<Vec<Used>, String>>),
     Forget(Option<String>, SyncSender<Result<u64, String>>),
     End,
 }
@@ -58,6 +59,11 @@ impl Recorder {
     /// Figures of every plan, everything written down before.
     pub(crate) fn rows(&self) -> Result<Vec<Row>, String> {
         self.ask(Message::Rows)
+    }
+
+    /// See [`History::uses`].
+    pub(crate) fn uses(&self) -> Result<Vec<Used>, String> {
+        self.ask(Message::Uses)
     }
 
     /// See [`History::forget`].
@@ -156,6 +162,13 @@ impl Writer {
                     .as_ref()
                     .map_or_else(|| Err(none()), |h| h.rows().map_err(|e| e.to_string()));
                 let _ = back.send(rows);
+            }
+            Message::Uses(back) => {
+                let uses = self
+                    .history
+                    .as_ref()
+                    .map_or_else(|| Err(none()), |h| h.uses().map_err(|e| e.to_string()));
+                let _ = back.send(uses);
             }
             Message::Forget(program, back) => {
                 self.waiting.clear();

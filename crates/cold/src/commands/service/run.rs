@@ -16,6 +16,7 @@ use cold_sys::time::{monotonic, process_cpu};
 use serde_json::json;
 
 use super::history::{Entry, Name};
+use super::keep;
 use super::notify::Manager;
 use super::place::Place;
 use super::programs::{Chosen, Programs};
@@ -63,6 +64,11 @@ pub(crate) struct Args {
     /// gain is shown]
     #[arg(long, value_name = "K")]
     control_every: Option<u32>,
+
+    /// Read nothing before a start. Else, after something has emptied the cache, plans of programs that were started
+    /// often and lately are read into free memory while nothing waits
+    #[arg(long)]
+    no_keep: bool,
 
     #[command(flatten)]
     chosen: Chosen,
@@ -160,6 +166,13 @@ impl Service {
             let why = why.unwrap_or_else(|| "no file system here holds programs".to_owned());
             return Err(anyhow::anyhow!("starts cannot be heard of: {why}").into());
         }
+        if !args.no_keep {
+            // Without a history nothing is recalled, and what is started from now on counts.
+            keep::recall(service.programs.all(), &service.shared.recorder.uses().unwrap_or_default());
+            let shared = Arc::clone(&service.shared);
+            let thread = std::thread::Builder::new().name("keep".into()).stack_size(256 << 10);
+            thread.spawn(move || keep::run(&shared))?;
+        }
         let detail = plural(service.programs.plans() as u64, "plan");
         service.shared.recorder.add(Entry::Event { what: "began", detail });
         Ok(service)
@@ -204,6 +217,7 @@ impl Service {
                 let _ = self.watch.ignore(&loader);
             }
         }
+        self.shared.machine().programs = self.programs.all().to_vec();
         let off = self.programs.off.iter().map(|(key, why)| Off {
             executable: path_text::encode(&key.executable),
             script: key.script.as_ref().map(path_text::encode),
@@ -295,6 +309,7 @@ impl Service {
                 return;
             }
             planned += 1;
+            program.uses().add(1.0, now);
             if !program.pace().asks(now) {
                 program.warm.fetch_add(1, Ordering::Relaxed);
                 return;
@@ -372,7 +387,7 @@ fn status(shared: &Shared, facts: Facts, history: &str, began: Instant) -> Statu
     let begins = begins.quantile(0.5).zip(begins.quantile(0.95)).zip(begins.max());
     let running = Running {
         pid: std::process::id(),
-        running_s: began.elapsed().as_secs(),
+        seconds: began.elapsed().as_secs(),
         paused: shared.paused.load(Ordering::Relaxed),
         watched: facts.watched,
         heard: counts.heard,
@@ -385,6 +400,7 @@ fn status(shared: &Shared, facts: Facts, history: &str, began: Instant) -> Statu
         common: counts.common,
         skipped: counts.skipped.clone(),
         bytes: counts.bytes,
+        kept: counts.kept,
         begins: begins.map(|((median_ns, p95_ns), max_ns)| Begins {
             starts: counts.begins.count,
             median_ns,

@@ -15,6 +15,7 @@ use cold_sys::procfs::Mount;
 
 use super::arguments::{self, Given};
 use super::history::{Entry, Name, What, now_ns};
+use super::keep::Kept;
 use super::programs::{Planned, Program};
 use super::record::Recorder;
 
@@ -56,6 +57,8 @@ pub(crate) struct Counts {
     pub(crate) begins: Histogram,
     /// Bytes asked for.
     pub(crate) bytes: u64,
+    /// What was read before anybody wanted it.
+    pub(crate) kept: Kept,
 }
 
 /// What starts need to know of the machine, as it was when the service last looked.
@@ -63,6 +66,8 @@ pub(crate) struct Counts {
 pub(crate) struct Machine {
     pub(crate) mounts: Arc<Vec<Mount>>,
     pub(crate) weather: Weather,
+    /// Programs that have plans.
+    pub(crate) programs: Vec<Arc<Program>>,
 }
 
 /// What all threads share.
@@ -94,7 +99,10 @@ pub(crate) fn work(jobs: &Mutex<Receiver<Job>>, shared: &Shared) {
         // Waiting holds the lock; whoever gets a job lets the next one wait.
         let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = job else { return };
-        let machine = shared.machine().clone();
+        let machine = {
+            let now = shared.machine();
+            Machine { programs: Vec::new(), ..now.clone() }
+        };
         Start { job: &job, shared, machine, control: None, first: None, bytes: 0 }.follow_up();
         shared.busy.fetch_sub(1, Ordering::Relaxed);
     }
@@ -306,7 +314,7 @@ impl Start<'_> {
 }
 
 /// Nobody waits for the answers, so they may be exact.
-fn options() -> Options {
+pub(crate) fn options() -> Options {
     let mut options = Options::new(Vec::new());
     options.guards.finely = true;
     options

@@ -93,7 +93,7 @@ fn print(ui: &Ui, status: &Status) {
 
 fn running(ui: &Ui, service: &Running) {
     let state = if service.paused { paint(WARN, "paused") } else { paint(GOOD, "running") };
-    let since = Nanos(service.running_s.saturating_mul(1_000_000_000));
+    let since = Nanos(service.seconds.saturating_mul(1_000_000_000));
     let mounts = service.watched.iter().filter(|w| w.problem.is_none()).count() as u64;
     ui.line(format!(
         "{state} for {since} (pid {}), {} on {}",
@@ -127,6 +127,14 @@ fn running(ui: &Ui, service: &Running) {
             ms(begins.median_ns),
             ms(begins.p95_ns),
             Nanos(begins.max_ns),
+        ));
+    }
+    if service.kept.times > 0 {
+        let (kept, times) = (&service.kept, plural(service.kept.times, "time"));
+        ui.line(format!(
+            "  read before a start {times}, the last time {} of {}",
+            Bytes(kept.bytes),
+            plural(kept.plans, "plan"),
         ));
     }
     for (why, n) in &service.skipped {

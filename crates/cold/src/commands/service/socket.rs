@@ -53,7 +53,7 @@ impl Ear {
             .spawn(move || {
                 for stream in listener.incoming().flatten() {
                     // Who asks wrongly, or has gone, is no reason to stop answering others.
-                    let _ = one(stream, &answer);
+                    let _ = one(&stream, &answer);
                 }
             })
             .map_err(failed)?;
@@ -80,16 +80,16 @@ fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-fn one(stream: UnixStream, answer: &impl Fn(&Question) -> Value) -> std::io::Result<()> {
+fn one(mut stream: &UnixStream, answer: &impl Fn(&Question) -> Value) -> std::io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut line = String::new();
-    BufReader::new((&stream).take(LONGEST)).read_line(&mut line)?;
+    BufReader::new(stream.take(LONGEST)).read_line(&mut line)?;
     let said = match serde_json::from_str(&line) {
         Ok(question) => answer(&question),
         Err(e) => serde_json::json!({ "error": format!("no question: {e}") }),
     };
-    (&stream).write_all(said.to_string().as_bytes())
+    stream.write_all(said.to_string().as_bytes())
 }
 
 /// Asks the service; `None` when none runs here.

@@ -7,6 +7,7 @@ use cold_service::{Saved, Total};
 use serde::{Deserialize, Serialize};
 
 use super::history::Row;
+use super::keep::Kept;
 
 pub(crate) const SCHEMA: &str = "coldstart.service-status/1";
 
@@ -31,8 +32,8 @@ pub(crate) struct Status {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Running {
     pub(crate) pid: u32,
-    /// Seconds.
-    pub(crate) running_s: u64,
+    /// For how many it has been running.
+    pub(crate) seconds: u64,
     pub(crate) paused: bool,
     pub(crate) watched: Vec<Watched>,
     /// Files that were executed, loaders included.
@@ -50,6 +51,8 @@ pub(crate) struct Running {
     pub(crate) common: u64,
     pub(crate) skipped: BTreeMap<String, u64>,
     pub(crate) bytes: u64,
+    /// What was read before anybody wanted it.
+    pub(crate) kept: Kept,
     /// From hearing of a cold start to the first request for pages; none before the first.
     pub(crate) begins: Option<Begins>,
     pub(crate) plans: usize,

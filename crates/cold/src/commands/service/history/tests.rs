@@ -42,6 +42,12 @@ fn what_was_added_is_there_when_it_is_opened_again_and_gone_when_forgotten() {
     let mut history = History::read(&path).expect("opens").expect("there");
     let rows = history.rows().expect("read");
     assert_eq!(rows.iter().map(|r| &r.name).collect::<Vec<_>>(), [&a, &b]);
+    let uses = history.uses().expect("read");
+    assert_eq!(
+        uses.iter().map(|u| (u.executable.as_str(), u.starts)).collect::<Vec<_>>(),
+        [("/usr/bin/a", 10), ("/usr/bin/b", 1)]
+    );
+    assert!(uses.iter().all(|u| (0.0..1.0).contains(&u.days_ago)), "{uses:?}");
     let row = &rows[0];
     assert_eq!((row.warm, row.followed, row.controls, row.skipped, row.bytes), (7, 1, 1, 1, 3 * 4096));
     let marked = [Start { control: true, wall_ns: 9 }, Start { control: false, wall_ns: 5 }];
