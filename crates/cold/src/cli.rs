@@ -57,7 +57,7 @@ pub(crate) enum Command {
     Prefetch(commands::prefetch::Args),
     /// Start a program and read ahead the pages of its plan
     Launch(commands::launch::Args),
-    /// Read ahead for every start of every program that has a plan, and count what that saves
+    /// Read ahead for every start that has a plan, and count what that saves
     Service(Box<commands::service::Args>),
     /// Order a program's functions by first use, for its linker
     Layout(commands::layout::Args),
