@@ -80,19 +80,28 @@ pub enum Named {
 pub struct ExecWatch {
     by_handle: File,
     by_inode: Option<File>,
+    /// Numbers of file systems as events have them, and as [`FileId`] has.
+    systems: Vec<(u64, u64)>,
 }
 
 impl ExecWatch {
     /// Listens to nothing yet. An error without root, and before Linux 5.1.
     pub fn new() -> Result<Self> {
-        Ok(Self { by_handle: group(libc::FAN_REPORT_FID)?, by_inode: None })
+        Ok(Self { by_handle: group(libc::FAN_REPORT_FID)?, by_inode: None, systems: Vec::new() })
     }
 
     /// Hears of the programs of the file system that is mounted at `mount_point` from now on, wherever else it is
     /// mounted. Asking twice changes nothing. Unmounting it is not hindered, and ends the watch.
     pub fn watch(&mut self, mount_point: &Path) -> Result<Named> {
         match mark(&self.by_handle, mount_point) {
-            Ok(()) => return Ok(Named::Handle),
+            Ok(()) => {
+                if let Some((told, id)) = handle_of(mount_point)
+                    && !self.systems.contains(&(told, id.fs))
+                {
+                    self.systems.push((told, id.fs));
+                }
+                return Ok(Named::Handle);
+            }
             Err(e) if matches!(e.errno(), Some(libc::EXDEV | libc::EOPNOTSUPP | libc::ENODEV)) => {}
             Err(e) => return Err(e),
         }
@@ -135,7 +144,7 @@ impl ExecWatch {
     pub fn ids_of(path: &Path) -> Result<Vec<FileId>> {
         let meta = path.metadata().map_err(|e| Error::io("stat", path.shown().to_string(), e))?;
         let mut ids = vec![FileId::of_inode(meta.dev(), meta.ino())];
-        ids.extend(handle_of(path));
+        ids.extend(handle_of(path).map(|(_, id)| id));
         Ok(ids)
     }
 
@@ -148,7 +157,14 @@ impl ExecWatch {
 
     /// Tells everything that has been heard, without waiting.
     pub fn hear(&self, tell: &mut dyn FnMut(Heard)) -> Result<()> {
-        drain(&self.by_handle, tell)?;
+        let told = |fs| self.systems.iter().find(|(told, _)| *told == fs).map_or(fs, |(_, own)| *own);
+        let mut known = |heard| {
+            tell(match heard {
+                Heard::Exec { file, pid } => Heard::Exec { file: FileId { fs: told(file.fs), ..file }, pid },
+                Heard::Overflow => heard,
+            });
+        };
+        drain(&self.by_handle, &mut known)?;
         self.by_inode.as_ref().map_or(Ok(()), |group| drain(group, tell))
     }
 }
@@ -180,8 +196,9 @@ fn mark(group: &File, mount_point: &Path) -> Result<()> {
     if rc == 0 { Ok(()) } else { Err(Error::last_os("hear of starts on", mount_point.shown().to_string())) }
 }
 
-/// The handle by which events would name the file; `None` where its file system has none.
-fn handle_of(path: &Path) -> Option<FileId> {
+/// The handle by which events would name the file, and the number that its file system has there, where the watch was
+/// asked for at this path; `None` where its file system has no handles.
+fn handle_of(path: &Path) -> Option<(u64, FileId)> {
     let fs = rustix::fs::statfs(path).ok()?;
     // SAFETY: `fsid_t` is two numbers of 32 bits, as the kernel's `__kernel_fsid_t`; every bit pattern is one.
     let fsid: [u32; 2] = unsafe { std::mem::transmute_copy(&fs.f_fsid) };
@@ -205,10 +222,23 @@ fn handle_of(path: &Path) -> Option<FileId> {
         };
         if rc == 0 {
             let bytes: Vec<u8> = handle.iter().flat_map(|word| word.to_ne_bytes()).collect();
-            return parse_handle(fs_number(fsid), &bytes);
+            let told = fs_number(fsid);
+            let id = parse_handle(told, &bytes)?;
+            return Some((told, FileId { fs: id.fs ^ subvolume(&id), ..id }));
         }
     }
     None
+}
+
+/// What statfs(2) mixes into the number of a btrfs for the subvolume of a file (fs/btrfs/super.c, `btrfs_statfs`):
+/// events have the number with that of the directory at which the watch was asked for. The handle tells the
+/// subvolume anyway (fs/btrfs/export.h, `struct btrfs_fid`).
+fn subvolume(id: &FileId) -> u64 {
+    /// `FILEID_BTRFS_WITHOUT_PARENT` and its kin (include/linux/exportfs.h).
+    const BTRFS: std::ops::RangeInclusive<i32> = 0x4d..=0x4f;
+    let root = id.bytes.get(8..16).filter(|_| BTRFS.contains(&id.kind) && id.len >= 16);
+    let root = root.and_then(|bytes| bytes.first_chunk()).map_or(0, |bytes| u64::from_ne_bytes(*bytes));
+    root.rotate_right(32)
 }
 
 fn fs_number([a, b]: [u32; 2]) -> u64 {

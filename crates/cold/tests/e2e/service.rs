@@ -33,7 +33,7 @@ mod root {
     use std::time::{Duration, Instant};
 
     use cold_plan::Store;
-    use cold_testbed::disk::Preset;
+    use cold_testbed::disk::{FileSystem, Options, Preset};
     use cold_testbed::need_root;
     use rustix::process::Signal;
     use serde_json::Value;
@@ -296,6 +296,61 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
             "nothing waits for the disk: {}",
             s.status()
         );
+        s.end();
+    }
+
+    /// Their files have another file system number than their root: events cannot name them by handle.
+    #[test]
+    fn programs_on_btrfs_subvolumes_are_followed_and_those_of_overlays_heard_of() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let w = World::new(Preset::Fast);
+        let options = Options {
+            preset: Preset::Fast,
+            size: cold_model::Bytes(300 << 20),
+            file_system: FileSystem::Btrfs,
+            mount: None,
+            backing: None,
+        };
+        let disk = cold_testbed::SlowDisk::with(&options).unwrap();
+        let whole = disk.mount_point().to_str().unwrap().to_owned();
+        run("btrfs", &["subvolume", "create", &format!("{whole}/sub")]);
+        let device = disk.info().device.to_str().unwrap().to_owned();
+        let below = Mounted::new(w.place.path("volume"), &["-t", "btrfs", "-o", "subvol=sub", &device]);
+        let program = w.place.path("volume/cold-subject");
+        fs::copy(cold_testbed::subject(), &program).unwrap();
+        sync(&program);
+        let data = w.data.to_str().unwrap().to_owned();
+        let argv = [program.to_str().unwrap(), "touch-mapped", "--random", &data, "0-15"];
+        let store = w.store();
+        let learn = ["prefetch", "learn", "--evict", "files", "--starts", "1", "--store", &store, "--"];
+        w.place.cold([&learn[..], &argv].concat()).run().expect(0);
+        for name in ["lower", "upper", "work"] {
+            fs::create_dir(w.place.path(name)).unwrap();
+        }
+        let [lower, upper, work] = ["lower", "upper", "work"].map(|name| w.place.text(name));
+        let layers = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+        let over = Mounted::new(w.place.path("layers"), &["-t", "overlay", "-o", &layers, "overlay"]);
+        let mut s = Served { w, service: None };
+        s.begin(&["--control-every", "0"]);
+        let status = s.status();
+        for name in ["volume", "layers"] {
+            let at = s.w.place.text(name);
+            let watched = status["service"]["watched"].as_array().unwrap();
+            // Of several mounts of a file system one is enough.
+            let is = watched.iter().any(|w| {
+                w["problem"].is_null()
+                    && (w["mount_point"] == at.as_str()
+                        || (name == "volume" && w["mount_point"] == whole.as_str()))
+            });
+            assert!(is, "{name}: {status}");
+        }
+        let before = s.count("planned");
+        assert!(Command::new(argv[0]).args(&argv[1..]).output().unwrap().status.success());
+        until("its start is heard of", || (s.count("planned") > before).then_some(()));
+        drop((over, below));
         s.end();
     }
 
