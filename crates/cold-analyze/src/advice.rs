@@ -15,6 +15,7 @@ mod whole_reads;
 
 use std::cmp::Reverse;
 
+use cold_model::recording::manifest::Tier;
 use cold_model::recording::{FileIdx, StallCause};
 use cold_model::{Bytes, Nanos};
 
@@ -90,6 +91,10 @@ fn few(files: impl IntoIterator<Item = FileIdx>) -> Vec<FileIdx> {
 }
 
 pub(crate) fn suggestions(cx: &Context<'_>, found: Found<'_>) -> Vec<Suggestion> {
+    if cx.recording.manifest.tier == Tier::Imported {
+        // The rules speak of Linux' settings and tools, and of what was needed, which is not told.
+        return Vec::new();
+    }
     let cost = DeviceCost::of(cx.recording);
     let facts = Facts { cx, found, cost };
     let rules: [fn(&Facts<'_, '_>) -> Option<Suggestion>; 14] = [

@@ -85,6 +85,9 @@ fn needed_is_bound(cx: &Context<'_>) -> Check {
         let what = "events that tell of touches were lost: more was needed than is told";
         return check(ID, Some(false), what);
     }
+    if m.tier == Tier::Imported && !cx.reads_seen() {
+        return check(ID, None, "the imported trace tells only what was read");
+    }
     if !cx.reads_seen() {
         let what = "it bounds what was needed through mappings; which pages reads copied is not seen";
         return check(ID, None, what);

@@ -28,6 +28,9 @@ pub(crate) struct Context<'a> {
     code: HashSet<FileIdx>,
     /// Per row of `files`: pages that requests of the tree brought past the cache.
     pub(crate) direct: Vec<Runs>,
+    /// Where requests tell their files but not always their places in them (imported): per row of `files`, bytes that
+    /// the tree's requests read for it.
+    pub(crate) asked: Option<Vec<Bytes>>,
 }
 
 impl<'a> Context<'a> {
@@ -38,7 +41,8 @@ impl<'a> Context<'a> {
         let mappings = recording.mappings.iter().flatten();
         let code = mappings.filter(|m| m.executable).map(|m| m.file).collect();
         let direct = direct(recording, window);
-        Self { recording, layouts, window, usage: replay(recording), waits, page, code, direct }
+        let asked = asked(recording, window);
+        Self { recording, layouts, window, usage: replay(recording), waits, page, code, direct, asked }
     }
 
     pub(crate) fn bytes(&self, pages: u64) -> Bytes {
@@ -47,7 +51,10 @@ impl<'a> Context<'a> {
 
     /// A table's absence in words.
     pub(crate) fn absent(&self, table: &str) -> String {
-        format!("tier {} has no table of {table}", self.recording.manifest.tier)
+        match self.recording.manifest.tier {
+            Tier::Imported => format!("the imported trace tells of no {table}"),
+            tier => format!("tier {tier} has no table of {table}"),
+        }
     }
 
     /// `value`, if the table is there.
@@ -82,6 +89,7 @@ impl<'a> Context<'a> {
             .flatten()
             .filter(|t| counted.contains(&t.request))
             .filter_map(|t| Some((t.file?, t.request)))
+            .chain(self.requests().filter_map(|(i, r)| Some((r.file?, i as u32))))
             .collect();
         seen.sort_unstable();
         seen.dedup();
@@ -94,7 +102,9 @@ impl<'a> Context<'a> {
 
     /// Whether every use of a page is seen: tiers C and D do not see which pages a read copied.
     pub(crate) fn reads_seen(&self) -> bool {
-        matches!(self.recording.manifest.tier, Tier::A | Tier::B)
+        let r = self.recording;
+        // A prefetch file tells what was used and nothing else, a trace only what was read.
+        r.manifest.tier.sees_all() || r.manifest.tier == Tier::Imported && r.device_reads.is_none()
     }
 
     /// `value`, where reads are seen.
@@ -102,8 +112,10 @@ impl<'a> Context<'a> {
         if self.reads_seen() || value.value().is_none() {
             return value;
         }
-        let tier = self.recording.manifest.tier;
-        Known::unknown(format!("tier {tier} does not see which pages buffered reads copied"))
+        Known::unknown(match self.recording.manifest.tier {
+            Tier::Imported => "the imported trace tells only what was read".to_owned(),
+            tier => format!("tier {tier} does not see which pages buffered reads copied"),
+        })
     }
 
     /// `value`, unless events of this class of losses were lost, which it depends on.
@@ -185,8 +197,23 @@ pub(crate) fn is_library(path: &str) -> bool {
     name.strip_suffix(".so").is_some() || name.contains(".so.")
 }
 
+fn asked(recording: &Recording, window: Window) -> Option<Vec<Bytes>> {
+    let reads = recording.device_reads.as_ref().filter(|_| recording.manifest.tier == Tier::Imported)?;
+    let mut out = vec![Bytes(0); recording.files.len()];
+    for read in reads.iter().filter(|r| r.in_tree && window.holds(r.queued)) {
+        if let Some(sum) = read.file.and_then(|file| out.get_mut(file as usize)) {
+            *sum += Bytes(read.bytes.into());
+        }
+    }
+    Some(out)
+}
+
 /// Pages of regular files that the tree's requests brought and that never entered the cache (`O_DIRECT`).
 fn direct(recording: &Recording, window: Window) -> Vec<Runs> {
+    if recording.manifest.tier == Tier::Imported {
+        // What went past the cache is not told apart.
+        return Vec::new();
+    }
     let mut brought: Vec<Vec<Range>> = vec![Vec::new(); recording.files.len()];
     let mut filled = brought.clone();
     let reads = recording.device_reads.as_deref().unwrap_or_default();

@@ -4,6 +4,8 @@ mod counts;
 
 use std::collections::{BTreeSet, HashMap};
 
+use cold_model::pages::Runs;
+use cold_model::recording::manifest::Tier;
 use cold_model::recording::{FileIdx, LookupKind, TouchKind};
 use cold_model::{Bytes, Nanos};
 
@@ -30,26 +32,33 @@ pub(crate) fn files(cx: &Context<'_>) -> Vec<FileUse> {
             *s = (s.0 + 1, s.1 + w.length());
         }
     }
+    // A trace that tells only what was read says nothing of it.
+    let tells_needs = cx.recording.manifest.tier != Tier::Imported || cx.reads_seen();
+    let has_times = cx.recording.manifest.tier != Tier::Imported || cx.recording.device_reads.is_some();
+    let needed = |pages: &Runs| if tells_needs { cx.bytes(pages.pages()) } else { Bytes(0) };
     let mut out: Vec<FileUse> = Vec::new();
     for (i, u) in cx.usage.iter().enumerate() {
         let file = i as FileIdx;
         let (count, stall) = stalls.get(&file).copied().unwrap_or_default();
+        let asked = cx.asked.as_ref().and_then(|asked| asked.get(i).copied());
         let used = FileUse {
             file,
             path: cx.path(file),
             size: cx.recording.files.get(i).and_then(|f| f.size).map(Bytes),
-            needed: cx.bytes(u.needed.pages()),
-            needed_upper: cx.bytes(u.upper.pages()),
-            read: cx.bytes(u.read.pages()),
+            needed: needed(&u.needed),
+            needed_upper: needed(&u.upper),
+            read: asked.unwrap_or_else(|| cx.bytes(u.read.pages())),
             unused: if cx.reads_seen() { cx.bytes(u.unused().pages()) } else { Bytes(0) },
             cached: cx.bytes(u.cached().pages()),
             read_by_others: cx.bytes(u.by_others.pages()),
-            refilled: cx.bytes(u.refilled),
+            // Clusters overlap what is in memory already: that is no second read of a page that was given up.
+            refilled: if tells_needs { cx.bytes(u.refilled) } else { Bytes(0) },
             direct: cx.direct.get(i).map_or(Bytes(0), |runs| cx.bytes(runs.pages())),
             requests: requests.get(&file).copied().unwrap_or(0),
             stalls: count,
             stall,
-            first_use: first.get(&file).map(|t| cx.window.since_start(*t)),
+            // Without a table of waits or reads an imported file tells no times at all.
+            first_use: first.get(&file).filter(|_| has_times).map(|t| cx.window.since_start(*t)),
             reached: reached.of_file(cx, file, count > 0),
             fragments: u.needed.runs().len() as u64,
             causes: u.causes.iter().map(|(c, n)| (*c, cx.bytes(*n))).collect(),
@@ -104,7 +113,7 @@ impl Reaching {
             Reached::Executed
         } else if self.mapped.contains(&file) {
             Reached::Mapped
-        } else if self.read.contains(&file) || cx.direct.get(file as usize).is_some_and(|d| !d.is_empty()) {
+        } else if self.read.contains(&file) || past_touches(cx, file as usize) {
             Reached::Read
         } else if self.looked_up.contains(&file) || filled || waited {
             // Filled by the tree without a touch: metadata on the way of a lookup, or read-ahead.
@@ -113,6 +122,12 @@ impl Reaching {
             Reached::ByOthers
         }
     }
+}
+
+/// Pages of it were read without a touch: past the cache, or by a request that alone tells of it.
+fn past_touches(cx: &Context<'_>, row: usize) -> bool {
+    let asked = cx.asked.as_ref().and_then(|asked| asked.get(row));
+    cx.direct.get(row).is_some_and(|d| !d.is_empty()) || asked.is_some_and(|bytes| bytes.0 > 0)
 }
 
 /// Marks the libraries that were read but hardly needed and lists them, most unused bytes first.

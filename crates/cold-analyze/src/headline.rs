@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cold_model::bench::{BUSY_PERCENT, STEAL_PERCENT, is_outlived};
 use cold_model::figures::percent;
 use cold_model::file_system::Origin;
-use cold_model::recording::manifest::{FileSystem, Manifest, READY_AT_EXIT, Subject};
+use cold_model::recording::manifest::{FileSystem, Manifest, READY_AT_EXIT, Subject, Tier};
 use cold_model::recording::tables::Began;
 use cold_model::recording::{DeviceRead, File, FileKind, FillCause, LookupKind};
 use cold_model::{Bytes, Known, Nanos};
@@ -13,7 +13,7 @@ use cold_model::{Bytes, Known, Nanos};
 use crate::context::{Context, is_miss};
 use crate::model::{AfterReady, FileUse, Headline, MappedNeed, Reached, Recorded};
 use crate::usage::fills_have_times;
-use crate::waits::{main_thread, sum, union};
+use crate::waits::{first_process, main_thread, sum, union};
 
 /// From these shares of the CPUs on, in percent, a start's times are longer than alone, and that is said; what
 /// disqualifies it is more.
@@ -53,13 +53,13 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
         waited_main: main_waits(cx),
         needed: needed(total(|f| f.needed)),
         needed_upper: needed(total(|f| f.needed_upper)),
-        read: filled(total(|f| f.read)),
+        read: read(cx, filled(total(|f| f.read))),
         read_by_others: filled(
             files.iter().filter(|f| f.reached != Reached::ByOthers).map(|f| f.read_by_others).sum(),
         ),
         // A touch that was not seen leaves a page that looks unused; a fill, one that looks as if it had been there.
         unused: cx.unless_lost("touches", both(total(|f| f.unused))),
-        mapped: (!cx.reads_seen() && r.touches.is_some()).then(|| {
+        mapped: (!cx.reads_seen() && m.tier != Tier::Imported && r.touches.is_some()).then(|| {
             let (most, upper) = (total(|f| f.needed), total(|f| f.needed_upper));
             MappedNeed { at_least: most.saturating_sub(upper), at_most: most }
         }),
@@ -68,7 +68,7 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
         requests: cx.if_table("device reads", r.device_reads.as_ref(), requests.count),
         mean_request: requests.known(cx, requests.mean_bytes()),
         mean_service: requests.known(cx, requests.mean(|r| Some((r.issued?, r.completed?)))),
-        mean_queueing: requests.known(cx, requests.mean(|r| Some((r.queued, r.issued?)))),
+        mean_queueing: requests.queueing(cx),
         requests_by_others: cx.if_table("device reads", r.device_reads.as_ref(), requests.by_others),
         metadata: filled(cx.bytes(metadata)),
         direct: cx.if_table("device reads", r.device_reads.as_ref(), total(|f| f.direct)),
@@ -87,6 +87,14 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
         load: m.load.clone(),
         notes: notes(cx),
     }
+}
+
+/// What the tree read: what entered the cache, or where that is told in part only what its requests brought.
+fn read(cx: &Context<'_>, filled: Known<Bytes>) -> Known<Bytes> {
+    if cx.asked.is_none() {
+        return filled;
+    }
+    Known::Value(cx.requests().map(|(_, r)| Bytes(r.bytes.into())).sum())
 }
 
 fn subject(cx: &Context<'_>) -> String {
@@ -119,7 +127,7 @@ fn first_ended(cx: &Context<'_>) -> Option<Nanos> {
     if m.subject != Subject::Command || m.ready_means != READY_AT_EXIT || !cx.window.ready {
         return None;
     }
-    let first = main_thread(cx.recording)?;
+    let first = first_process(cx.recording)?;
     // Each exec is a row of its own.
     let rows = cx.recording.processes.iter().filter(|p| p.in_tree && p.pid == first);
     let ended = rows.map(|p| p.ended).try_fold(Nanos(0), |last, at| Some(last.max(at?)))?;
@@ -186,6 +194,12 @@ impl<'a> Requests<'a> {
             || Known::unknown(if self.count == 0 { "no requests were made" } else { "it was not seen" }),
             Known::Value,
         )
+    }
+    fn queueing(&self, cx: &Context<'_>) -> Known<Nanos> {
+        if cx.recording.manifest.tier == Tier::Imported {
+            return Known::unknown("the imported trace tells of requests from the disk's driver on");
+        }
+        self.known(cx, self.mean(|r| Some((r.queued, r.issued?))))
     }
     fn mean_bytes(&self) -> Option<Bytes> {
         let total: u64 = self.own.iter().map(|r| u64::from(r.bytes)).sum();

@@ -9,7 +9,7 @@ use cold_model::recording::{Process, Recording};
 use crate::context::Context;
 use crate::model::InFront;
 use crate::story::short_name;
-use crate::waits::{main_thread, union};
+use crate::waits::{first_process, union};
 
 /// Programs that run others: alone they are not what somebody wants to start.
 const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox"];
@@ -20,7 +20,7 @@ const DEPTH: usize = 8;
 
 /// The process that the start is about: the first one, or below a shell the child for which it waits.
 pub(crate) fn program_process(cx: &Context<'_>) -> Option<u32> {
-    let mut pid = main_thread(cx.recording)?;
+    let mut pid = first_process(cx.recording)?;
     for _ in 0..DEPTH {
         let shell = images(cx, pid).last().is_some_and(|p| is_shell(&base_name(cx, p)));
         match lasting_child(cx, pid).filter(|_| shell) {
@@ -36,7 +36,7 @@ pub(crate) fn in_front(cx: &Context<'_>) -> Option<InFront> {
     if !cx.recording.processes.iter().any(|p| p.in_tree && p.how == Began::Exec) {
         return None;
     }
-    let root = main_thread(cx.recording)?;
+    let root = first_process(cx.recording)?;
     let pid = program_process(cx)?;
     let program = *images(cx, pid).last()?;
     let until = program.began.max(cx.window.start);

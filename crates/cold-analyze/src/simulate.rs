@@ -27,6 +27,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use cold_model::pages::{Range, Runs};
+use cold_model::recording::manifest::Tier;
 use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, TouchKind};
 use cold_model::{Bytes, Dev};
 
@@ -53,6 +54,9 @@ pub enum WhyNot {
     /// It has no table of touches.
     #[error("the recording does not show which pages were needed: that takes perf events or BPF")]
     Unseen,
+    /// Made of another system's evidence.
+    #[error("the recording was imported from a trace that tells only what was read, not what was needed")]
+    Imported,
     /// No page of a file was touched.
     #[error("the recorded start touched no page of a file on a disk")]
     NoTouches,
@@ -156,6 +160,9 @@ impl Recorded {
     }
 
     fn with(recording: &Recording, around: Option<&[Usage]>) -> Result<Self, WhyNot> {
+        if recording.manifest.tier == Tier::Imported && recording.device_reads.is_some() {
+            return Err(WhyNot::Imported);
+        }
         if recording.touches.is_none() {
             return Err(WhyNot::Unseen);
         }

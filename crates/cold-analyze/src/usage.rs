@@ -147,7 +147,7 @@ pub fn replay_within(recording: &Recording, window: Window) -> Vec<Usage> {
 /// Tiers C and D compare residency before and after: their fills are booked at the end of the recording,
 /// but happened at some time before it, each before the first touch of its pages.
 pub(crate) fn fills_have_times(recording: &Recording) -> bool {
-    matches!(recording.manifest.tier, Tier::A | Tier::B)
+    recording.manifest.tier.sees_all() || recording.manifest.tier == Tier::Imported
 }
 
 /// The events of each file up to the end of the window, its evictions first, then fills, then touches.

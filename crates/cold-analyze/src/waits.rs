@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use cold_model::Nanos;
-use cold_model::recording::manifest::Subject;
+use cold_model::recording::manifest::{Subject, Tier};
 use cold_model::recording::{FileIdx, Recording, RequestIdx, Stall, StallCause};
 
 use crate::usage::Window;
@@ -84,6 +84,17 @@ pub fn sum<'a>(waits: impl Iterator<Item = &'a Wait<'a>>) -> Nanos {
 
 /// The first thread of the first process: the command's, or the one that was attached to.
 pub fn main_thread(recording: &Recording) -> Option<u32> {
+    let first = first_process(recording)?;
+    if recording.manifest.tier == Tier::Imported {
+        // On Windows no thread has its process' number.
+        let own = recording.threads.iter().filter(|t| t.in_tree && t.pid == first);
+        return own.min_by_key(|t| t.began).map(|t| t.tid);
+    }
+    Some(first)
+}
+
+/// The process that was started or followed; `None` for a whole machine.
+pub(crate) fn first_process(recording: &Recording) -> Option<u32> {
     match recording.manifest.subject {
         Subject::Process { pid } => Some(pid),
         Subject::Machine => None,

@@ -28,6 +28,7 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("observe", cold_sys::fuzzing::observe),
     ("order", cold_recording::fuzzing::order),
     ("params", params),
+    ("pf", pf),
     ("plan", cold_plan::fuzzing::plan),
     ("plan_history", cold_plan::fuzzing::history),
     ("plan_json", cold_plan::fuzzing::portable),
@@ -40,6 +41,8 @@ pub const TARGETS: &[(&str, Target)] = &[
     ("snapshot", cold_cache::fuzzing::snapshot),
     ("supervise", cold_sys::fuzzing::supervise),
     ("symbols", symbols),
+    ("windows_text", windows_text),
+    ("xpress", xpress),
 ];
 
 /// Runs the target of this name; for the fuzzers, which are one program each.
@@ -106,6 +109,10 @@ fn etl(bytes: &[u8]) {
     let Ok(trace) = cold_windows::etl::Trace::open(bytes) else { return };
     let pointer = trace.header().pointer;
     let _ = trace.events(|_, event| drop(cold_windows::etl::record(event, pointer)));
+    let Ok(Ok(read)) = cold_windows::etl::Trace::open(bytes).map(cold_windows::etl::gather) else { return };
+    if let Ok(tree) = cold_windows::evidence::Tree::choose(&read.evidence, None) {
+        let _ = cold_windows::recording(&read.evidence, &tree, "", "");
+    }
 }
 
 /// Compressed data, by both codecs; what the first expands comes back from its compressor.
@@ -116,6 +123,31 @@ fn lz77(bytes: &[u8]) {
             assert_eq!(cold_windows::lz77::expand(&again, size).as_ref(), Ok(&data));
         }
         let _ = cold_windows::lznt1::expand(bytes, size);
+    }
+}
+
+/// A prefetch file of Windows, what is worked out of it, and the recording of its latest start.
+fn pf(bytes: &[u8]) {
+    let Ok(p) = cold_windows::pf::Prefetch::read(bytes) else { return };
+    let _ = (p.needs(), p.hash_check());
+    let _ = cold_windows::start_of(&p, "", "");
+}
+
+/// Compressed data of a prefetch file.
+fn xpress(bytes: &[u8]) {
+    for size in [300, 4096, 70_000] {
+        if let Ok(data) = cold_windows::xpress::expand(bytes, size) {
+            assert_eq!(data.len(), size);
+        }
+    }
+}
+
+/// A trace of Windows in text, and the recording of its start.
+fn windows_text(bytes: &[u8]) {
+    let _ = cold_windows::text::layout_ini(bytes);
+    let Ok(read) = cold_windows::text::gather(bytes, &cold_windows::text::Map::default()) else { return };
+    if let Ok(tree) = cold_windows::evidence::Tree::choose(&read.evidence, None) {
+        let _ = cold_windows::recording(&read.evidence, &tree, "", "");
     }
 }
 

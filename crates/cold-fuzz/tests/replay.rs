@@ -110,6 +110,36 @@ fn no_reader_of_untrusted_bytes_panics() {
     });
 }
 
+/// Windows' files as the library's own writers make them: target, name, bytes.
+fn of_windows() -> Vec<(&'static str, &'static str, Vec<u8>)> {
+    use cold_windows::pf::Version;
+    use cold_windows::pf::sample::{packed, small, write};
+    use cold_windows::{etl, text};
+    let trace = etl::sample::small(8, true);
+    let evidence = etl::gather(etl::Trace::open(trace.as_slice()).unwrap()).unwrap().evidence;
+    let rows = text::sample::dumper(&evidence, true);
+    let table = "Process;Size (B);Thread ID;Path Name;Byte Offset;Complete Time (ms);IO Time (ms)\r\n\
+                 app.exe (77);24.576;78;C:\\a;1.024;1.000,2;0,1\r\n";
+    vec![
+        ("etl", "plain32", etl::sample::small(4, false)),
+        ("etl", "compressed64", trace),
+        ("pf", "v17", write(&small(Version::V17))),
+        ("pf", "v23", write(&small(Version::V23))),
+        ("pf", "v26", write(&small(Version::V26))),
+        ("pf", "v30first", packed(&small(Version::V30First), true)),
+        ("pf", "v31", packed(&small(Version::V31), false)),
+        ("windows_text", "dumper", rows.clone().into_bytes()),
+        ("windows_text", "dumper16", text::sample::utf16(&rows)),
+        ("windows_text", "table", table.as_bytes().to_vec()),
+        ("windows_text", "layout", b"[OptimalLayoutFile]\r\nVersion=1\r\nC:\\A\r\n".to_vec()),
+        (
+            "xpress",
+            "mixed",
+            cold_windows::xpress::sample::compress(&b"abcabcabc0123456789".repeat(20)[..300]),
+        ),
+    ]
+}
+
 /// A corpus that the readers refuse at its first byte would prove nothing.
 #[test]
 fn the_seeds_are_read_to_their_end() {
@@ -119,9 +149,8 @@ fn the_seeds_are_read_to_their_end() {
     assert!(cold_bench::gate::Gate::parse(text("gate").trim()).is_ok());
     assert!(cold_bench::ready::Ready::parse(text("ready").trim()).is_ok());
     assert!(cold_cache::snapshot::Snapshot::decode(&seed("snapshot")).is_ok());
-    for (name, pointer, compress) in [("plain32", 4, false), ("compressed64", 8, true)] {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/etl").join(name);
-        let whole = cold_windows::etl::sample::small(pointer, compress);
+    for (target, name, whole) in of_windows() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target).join(name);
         if std::env::var_os("COLD_WRITE_CORPUS").is_some() {
             std::fs::write(&path, &whole).unwrap();
         }

@@ -209,6 +209,7 @@ impl Recording {
             in_tree: true,
             metadata: false,
             readahead: false,
+            file: None,
         };
         put(&mut self.device_reads, row)
     }

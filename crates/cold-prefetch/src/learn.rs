@@ -122,6 +122,9 @@ impl ObservedStart {
 /// Why a recording teaches nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WhyNot {
+    /// Made of another system's evidence: its files are not here, and what was in memory is not told.
+    #[error("the recording was imported from another system, whose files are not here")]
+    Imported,
     /// Not the start of a command.
     #[error("the recording is not of a command's start")]
     NotACommand,
@@ -142,6 +145,9 @@ pub enum WhyNot {
 /// What the recorded start needed.
 pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, WhyNot> {
     let m = &recording.manifest;
+    if m.tier == Tier::Imported {
+        return Err(WhyNot::Imported);
+    }
     if m.subject != Subject::Command {
         return Err(WhyNot::NotACommand);
     }
@@ -159,7 +165,7 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
     let clock = DependencyClock::of(recording, window);
     let cold = m.state.wanted == "cold";
     let complete = m.complete && m.lost_events() == 0;
-    let full = matches!(m.tier, Tier::A | Tier::B);
+    let full = m.tier.sees_all();
     let touches = recording.touches.as_deref().unwrap_or_default();
     let reads = m.tier == Tier::A || touches.iter().any(|t| t.kind == TouchKind::Read);
     let sees = Sees {

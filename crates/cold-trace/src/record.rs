@@ -134,7 +134,7 @@ impl Options {
     fn stacks(&self, tier: Tier) -> StackMethod {
         self.stacks.unwrap_or(match tier {
             Tier::A | Tier::B => StackMethod::UnwindTables,
-            Tier::C | Tier::D => StackMethod::FramePointers,
+            Tier::C | Tier::D | Tier::Imported => StackMethod::FramePointers,
         })
     }
 }
@@ -399,7 +399,7 @@ fn plan(tier: Tier, options: &Options) -> io::Result<Option<Plan>> {
     let user_only = match tier {
         Tier::A | Tier::B => return Ok(None),
         Tier::C => false,
-        Tier::D => true,
+        Tier::D | Tier::Imported => true,
     };
     try_perf(user_only)?;
     let stack = match options.stacks(tier) {

@@ -7,6 +7,7 @@
 
 mod buffer;
 mod event;
+mod gather;
 mod header;
 mod payload;
 #[cfg(any(test, feature = "sample"))]
@@ -16,7 +17,8 @@ mod tests;
 mod trace;
 
 pub use buffer::{Buffer, HEADER as BUFFER_HEADER};
-pub use event::{Event, Events, HeaderKind};
+pub use event::{Class, Event, Events, HeaderKind};
+pub use gather::{Gathered, gather};
 pub use header::{Clock, LogHeader};
 pub use payload::{
     Disk, DiskKind, FileName, HardFault, Image, Phase, Process, Record, Stack, Thread, record,

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod doctor;
 pub(crate) mod generate;
+pub(crate) mod import;
 pub(crate) mod launch;
 pub(crate) mod layout;
 pub(crate) mod prefetch;
@@ -40,6 +41,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
         Command::Simulate(args) => simulate::run(&args, ui),
         Command::Spawn(args) => spawn::run(&args, ui),
         Command::Cache(args) => cache::run(args, ui),
+        Command::Import(args) => import::run(&args, ui),
         Command::Launch(args) => launch::run(&args, ui),
         Command::Layout(args) => layout::run(&args, ui),
         Command::Prefetch(args) => prefetch::run(args, ui),

@@ -169,6 +169,7 @@ impl Rows<'_> {
             in_tree: true,
             metadata: self.start.is_metadata(sent.of.0),
             readahead: sent.of.1 != Why::Demand,
+            file: None,
         }
     }
 }

@@ -33,7 +33,7 @@ pub(crate) fn tiers(c: &Context) -> Vec<Finding> {
         Tier::C => Finding::missing("tier", "tier C: perf events, no BPF")
             .so("page faults can be recorded, with file, offset and stack; no disk reads and no waits for storage")
             .remedy(bpf),
-        Tier::D => Finding::missing("tier", "tier D: only own processes can be observed")
+        Tier::D | Tier::Imported => Finding::missing("tier", "tier D: only own processes can be observed")
             .so("page faults of your own processes can be recorded; no disk reads and no waits for storage")
             .remedy(bpf),
     }];

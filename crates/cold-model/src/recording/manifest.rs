@@ -33,6 +33,16 @@ pub enum Tier {
     /// said in the notes.
     #[default]
     D,
+    /// Not recorded here: made of another system's evidence, a trace of Windows. Faults that read and disk reads only;
+    /// what was needed and already there is not told.
+    Imported,
+}
+
+impl Tier {
+    /// Every use of a page, every fill and every read of a device is seen when it happens.
+    pub const fn sees_all(self) -> bool {
+        matches!(self, Self::A | Self::B)
+    }
 }
 
 impl fmt::Display for Tier {
@@ -42,6 +52,7 @@ impl fmt::Display for Tier {
             Self::B => "B",
             Self::C => "C",
             Self::D => "D",
+            Self::Imported => "imported",
         })
     }
 }

@@ -312,6 +312,9 @@ pub struct DeviceRead {
     pub metadata: bool,
     /// Flagged as read-ahead (`REQ_RAHEAD`).
     pub readahead: bool,
+    /// File that it was made for, where the source tells it but not always the place in it, as an imported trace does;
+    /// else the transfers tell it.
+    pub file: Option<FileIdx>,
 }
 
 /// Pages that a request brought: one row per contiguous run of pages of one file.

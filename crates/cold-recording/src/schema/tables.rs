@@ -180,7 +180,7 @@ table! {
     in_tree, "", "That process belongs to the start's tree.";
     file as FILE, "", "File.";
     first_page, "pages", "First page.";
-    pages, "pages", "Number of pages, a power of two.";
+    pages, "pages", "Number of pages, a power of two; in imported recordings a cluster, of any size.";
     cause, "", "`demand_fault`, `buffered_read`: it holds a page that was waited for. `read_around`, `read_ahead`: it \
         was read because of a neighbour. `advice`: asked for by readahead, fadvise, madvise or MAP_POPULATE. \
         `metadata`: of the file system. `write`: written, not read. `other`.";
@@ -246,6 +246,7 @@ table! {
     in_tree, "", "That process belongs to the start's tree.";
     metadata, "", "The file system flagged it as metadata (`REQ_META`).";
     readahead, "", "Flagged as read-ahead (`REQ_RAHEAD`).";
+    file as FILE, "", "In imported recordings the file that it was made for. Null: not told, or `transfers` tell it.";
 }
 
 table! {

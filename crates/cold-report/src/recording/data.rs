@@ -223,6 +223,7 @@ fn analysis_of(numbers: &Numbers<'_>) -> Value {
     let file = |f: FileIdx| numbers.file(f);
     json!({
         "files": a.files.len(),
+        "needs_told": a.headline.needed.value().is_some() || a.headline.mapped.is_some(),
         "hardly_needed": a.hardly_needed.iter().filter(|i| **i < MOST_FILES).take(MOST_ROWS).collect::<Vec<_>>(),
         "sections": a.sections_by_cost().iter().take(MOST_ROWS).map(|s| json!({
             "file": file(s.file), "segment": short(&s.segment), "section": short(&s.section), "size": s.size,

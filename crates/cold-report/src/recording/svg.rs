@@ -102,7 +102,12 @@ impl Stack {
                 });
                 let band = &mut bands[place];
                 band.pages = band.pages.max(*end).max(used.size.map_or(0, |s| s.0.div_ceil(page)));
-                band.height = band.height.max((used.needed.0 + used.unused.0) as f64 / page as f64);
+                // What was needed is not told by every trace; what was read then counts.
+                let bytes = match used.needed.0 + used.unused.0 {
+                    0 => used.read.0,
+                    bytes => bytes,
+                };
+                band.height = band.height.max(bytes as f64 / page as f64);
                 places.insert(used.file, place);
             }
             of.push(places);

@@ -53,6 +53,7 @@ impl Requests {
             in_tree: in_tree && !somebody_else,
             metadata: request.metadata,
             readahead: request.readahead,
+            file: None,
         });
         self.open.insert(request.rq, index as usize);
         let key = (head.tid, if somebody_else { 0 } else { request.context });

@@ -65,6 +65,7 @@ pub(super) fn choose(
             Tier::D if everybody => Err("it follows own processes only: run as root".to_owned()),
             // What is left needs nothing: with perf events faults are seen, without them files.
             Tier::D => Ok(None),
+            Tier::Imported => Err("nothing records it: it is of another system".to_owned()),
         };
         match tried {
             Ok(bpf) => return Ok(Chosen { tier, refused, bpf }),

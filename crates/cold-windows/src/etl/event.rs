@@ -39,8 +39,20 @@ pub struct Event<'a> {
     pub pid: Option<u32>,
     /// When, in ticks of the trace's clock; `None` for messages, which need not have one.
     pub time: Option<i64>,
+    /// Class and type of a classic event with a full header; `None` for all others.
+    pub class: Option<Class>,
     /// What it says.
     pub payload: &'a [u8],
+}
+
+/// What a full header names: the class' GUID as it lies in the file (its first three parts little-endian), and the
+/// type within it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Class {
+    /// The GUID.
+    pub guid: [u8; 16],
+    /// The type.
+    pub kind: u8,
 }
 
 /// The events of one buffer.
@@ -93,7 +105,15 @@ impl<'a> Events<'a> {
         let hook = if kernel { Some(event.u16(6, WHAT)?) } else { None };
         let version = if kernel { event.u16(0, WHAT)? } else { 0 };
         let payload = event.part(header, size - header, "an event")?.all();
-        Ok((Event { kind, hook, version, tid, pid, time, payload }, size))
+        let class = match (kind, event.all()) {
+            (HeaderKind::Full, &[_, _, _, _, kind, ..]) => {
+                let mut guid = [0; 16];
+                guid.copy_from_slice(event.part(24, 16, WHAT)?.all());
+                Some(Class { guid, kind })
+            }
+            _ => None,
+        };
+        Ok((Event { kind, hook, version, tid, pid, time, class, payload }, size))
     }
 
     const fn damaged(&self, why: &'static str) -> Error {

@@ -1,7 +1,7 @@
 //! What the classes say that tell of disk reads, hard faults, their files and their owners. Other classes are no
 //! [`Record`].
 
-use super::{Event, utf16};
+use super::{Class, Event, utf16};
 use crate::Result;
 use crate::bytes::Bytes;
 
@@ -143,6 +143,15 @@ pub struct Stack {
     pub frames: Vec<u64>,
 }
 
+/// Where a volume is mounted; written into a trace when it is merged (`xperf -d` and others do).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Volume {
+    /// Path by device, with its last `\`.
+    pub device: String,
+    /// Path by drive, with its last `\`; empty for a volume without a letter.
+    pub drive: String,
+}
+
 /// What an event says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
@@ -160,13 +169,24 @@ pub enum Record {
     FileName(FileName),
     /// The stack of an event.
     Stack(Stack),
+    /// A volume has a drive letter.
+    Volume(Volume),
 }
+
+/// `{9B79EE91-B5FD-41C0-A243-4248E266E9D0}`, the class of events that merging adds about the machine.
+const SYSTEM_CONFIG: [u8; 16] =
+    [0x91, 0xee, 0x79, 0x9b, 0xfd, 0xb5, 0xc0, 0x41, 0xa2, 0x43, 0x42, 0x48, 0xe2, 0x66, 0xe9, 0xd0];
+/// Its type `VolumeMapping`.
+const VOLUME_MAPPING: u8 = 35;
 
 /// Reads what `event` says in a trace whose pointers have `pointer` bytes; `None` for other classes.
 ///
 /// # Errors
 /// [`crate::Error::Short`] where the payload is too short for its class.
 pub fn record(event: &Event<'_>, pointer: u8) -> Result<Option<Record>> {
+    if event.class == Some(Class { guid: SYSTEM_CONFIG, kind: VOLUME_MAPPING }) {
+        return Ok(Some(Record::Volume(volume(event.payload))));
+    }
     let Some(hook) = event.hook else { return Ok(None) };
     let b = Fields { bytes: Bytes::new(event.payload), pointer: pointer.into() };
     Ok(Some(match hook {
@@ -182,6 +202,13 @@ pub fn record(event: &Event<'_>, pointer: u8) -> Result<Option<Record>> {
         0x1820 => Record::Stack(b.stack()?),
         _ => return Ok(None),
     }))
+}
+
+/// Two texts, each with its NUL.
+fn volume(payload: &[u8]) -> Volume {
+    let device = utf16(payload);
+    let behind = 2 * device.encode_utf16().count() + 2;
+    Volume { drive: payload.get(behind..).map(utf16).unwrap_or_default(), device }
 }
 
 /// The types of event that all classes number alike.

@@ -14,6 +14,7 @@ mod status;
 pub(crate) mod trial;
 mod tune;
 mod verify;
+mod windows;
 
 use crate::cli::{EXIT_CODES, LAST, TEMPLATE};
 use crate::exit::Outcome;

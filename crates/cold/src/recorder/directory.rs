@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 use cold_model::{FileId, Shown as _};
 use rustix::fs::{AtFlags, Mode, OFlags};
 
+use crate::exit::Failure;
+
 /// Where a recording goes. A directory that was made for it goes with this value, unless the recording is kept.
 #[derive(Debug)]
 pub(crate) struct Directory {
@@ -16,7 +18,23 @@ pub(crate) struct Directory {
     made: Option<FileId>,
 }
 
+/// Names tried for a recording before the user has to clean up.
+const NAMES: u32 = 1000;
+
 impl Directory {
+    /// As wished, or named after `stem` (a program's name, whatever is in it) where no file of that name is.
+    pub(crate) fn chosen(wish: Option<&Path>, overwrite: bool, stem: &str) -> Result<Self, Failure> {
+        if let Some(dir) = wish {
+            return Ok(Self::at(wished(dir, overwrite)?)?);
+        }
+        let stem = stem.replace(|c: char| c == '/' || c.is_control(), "_");
+        let name =
+            |n| PathBuf::from(if n == 1 { format!("{stem}.cold") } else { format!("{stem}-{n}.cold") });
+        Self::first_free((1..=NAMES).map(name))?.ok_or_else(|| {
+            Failure::usage(format!("{stem}.cold to {stem}-{NAMES}.cold exist: name one with -o, or clean up"))
+        })
+    }
+
     /// Makes this one, or takes the one that is there.
     pub(crate) fn at(path: PathBuf) -> io::Result<Self> {
         match Self::make(path.clone()) {
@@ -49,7 +67,7 @@ impl Directory {
     }
 
     /// Leaves it where it is.
-    pub(super) fn keep(&mut self) {
+    pub(crate) fn keep(&mut self) {
         self.made = None;
     }
 }
@@ -80,6 +98,33 @@ fn discard(path: &Path, made: FileId) -> io::Result<()> {
         }
     }
     std::fs::remove_dir(path) // only an empty one
+}
+
+/// The directory that a user named, if a recording may go there.
+fn wished(dir: &Path, overwrite: bool) -> Result<PathBuf, Failure> {
+    let shown = dir.shown();
+    let parent = dir.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    if !parent.is_dir() {
+        return Err(Failure::usage(format!(
+            "cannot write {shown}: there is no directory {}",
+            parent.shown()
+        )));
+    }
+    let Ok(meta) = dir.symlink_metadata() else { return Ok(dir.to_owned()) };
+    if !meta.is_dir() {
+        return Err(Failure::usage(format!("{shown} exists and is not a recording: choose another name")));
+    }
+    let names = || std::fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path());
+    let known = |p: &Path| {
+        let part = p.extension().and_then(|e| e.to_str());
+        p.is_file() && part.is_some_and(|e| ["parquet", "json", "log", "partial"].contains(&e))
+    };
+    match overwrite {
+        _ if names().next().is_none() => Ok(dir.to_owned()),
+        true if names().all(|p| known(&p)) => Ok(dir.to_owned()),
+        true => Err(Failure::usage(format!("{shown} holds more than a recording: it is left alone"))),
+        false => Err(Failure::usage(format!("{shown} exists")).hint("another name, or --overwrite")),
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ mod endings;
 mod fidelity;
 mod foreign;
 mod gates;
+mod import;
 mod input;
 mod install;
 mod interrupted;

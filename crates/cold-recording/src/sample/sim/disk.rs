@@ -75,6 +75,7 @@ impl Sim {
             in_tree,
             metadata: ask.demand == FillCause::Metadata,
             readahead: needed.is_none_or(|p| p == u64::MAX || !(first..first + n).contains(&p)),
+            file: None,
         });
         let row = Transfer { request, file: Some(file as FileIdx), first_page: first, pages: n as u32 };
         self.out.transfers.get_or_insert_default().push(row);

@@ -20,7 +20,7 @@ function collectFiles(sides) {
       entry.numbers[index] = file;
       if (side.files.reached[file] !== "by_others") entry.others = false;
       entry.pages = Math.max(entry.pages, end[file], Math.ceil((size[file] || 0) / side.page));
-      entry.used = Math.max(entry.used, (needed[file] + unused[file]) / side.page);
+      entry.used = Math.max(entry.used, (needed[file] + unused[file] || read[file]) / side.page);
       // Those of others alone are above all.
       const first = first_use[file] === null ? Infinity : first_use[file];
       // Of two recordings the first decides where it knows the file.
@@ -69,7 +69,7 @@ class FileList {
   constructor(files, choose) {
     Object.assign(this, { files, choose, chosen: null, box: byId("file-list"), search: byId("file-search") });
     this.byCost = [...files].sort((a, b) => b.stall - a.stall || b.read - a.read || b.needed - a.needed);
-    this.most = Math.max(1, ...files.map((file) => file.needed + file.unused));
+    this.most = Math.max(1, ...files.map((file) => file.needed + file.unused || file.read));
     this.search.addEventListener("input", () => this.show());
     this.box.addEventListener("keydown", (event) => {
       const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
@@ -114,7 +114,7 @@ class FileList {
     row.title = file.others ? `${file.path} (read by others only)` : file.path;
     row.append(
       element("b", {}, shortName(file.path)),
-      element("span", {}, file.others ? "by others only" : file.stall > 0 ? `waited ${timeWords(file.stall)}` : byteWords(file.needed + file.unused)),
+      element("span", {}, file.others ? "by others only" : file.stall > 0 ? `waited ${timeWords(file.stall)}` : byteWords(file.needed + file.unused || file.read)),
       element("div", { class: "mini" }, part(file.needed, "needed"), part(file.unused, "unused")),
     );
     return row;

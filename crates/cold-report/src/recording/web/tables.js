@@ -105,11 +105,12 @@ function tablesOf(side, sides) {
       ["files", "words", (s) => s.files.map((f) => shortName(files.path[f])).join(", ")],
     ], a.suggestions);
   }
+  const needs = (...columns) => (a.needs_told ? columns : []);
   add("Files", [
-    ["file", "path", file("path")], ["waited", "time", file("stall")], ["needed", "bytes", file("needed")], ["of it at most", "bytes", file("needed_upper")], ["read", "bytes", file("read")],
-    ["not needed", "bytes", file("unused")], ["was cached", "bytes", file("cached")], ["size", "bytes", file("size")], ["requests", "count", file("requests")], ["waits", "count", file("stalls")],
-    ["pieces", "count", file("fragments")], ["first use", "time", file("first_use")], ["how", "text", (i) => files.reached[i].replaceAll("_", " ")],
-  ], numbers, { all: a.files, intro: "The costliest first. Pieces: separate runs of needed pages." });
+    ["file", "path", file("path")], ["waited", "time", file("stall")], ...needs(["needed", "bytes", file("needed")], ["of it at most", "bytes", file("needed_upper")]), ["read", "bytes", file("read")],
+    ...needs(["not needed", "bytes", file("unused")], ["was cached", "bytes", file("cached")]), ["size", "bytes", file("size")], ["requests", "count", file("requests")], ["waits", "count", file("stalls")],
+    ...needs(["pieces", "count", file("fragments")]), ["first use", "time", file("first_use")], ["how", "text", (i) => files.reached[i].replaceAll("_", " ")],
+  ], numbers, { all: a.files, intro: `The costliest first.${a.needs_told ? " Pieces: separate runs of needed pages." : ""}` });
   add("Read, but hardly needed", [
     ["library", "path", file("path")], ["not needed", "bytes", file("unused")], ["needed", "bytes", file("needed")], ["read", "bytes", file("read")], ["waited", "time", file("stall")],
   ], a.hardly_needed, { all: a.rows.hardly_needed });

@@ -91,7 +91,7 @@ fn facts(report: &Report, width: usize, lines: &mut Vec<String>) {
         Tier::A => "A (every page needed or read, disk reads, waits)",
         Tier::B => "B (pages read, disk reads, waits, page faults)",
         Tier::C => "C (perf events)",
-        Tier::D => "D (own processes only)",
+        Tier::D | Tier::Imported => "D (own processes only)",
     };
     let eviction = match sum.eviction {
         Eviction::All => "all (drop_caches)",

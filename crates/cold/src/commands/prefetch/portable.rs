@@ -6,7 +6,7 @@ use cold_model::Shown as _;
 use cold_plan::portable::{Error, MAX_BYTES};
 
 use super::plans::{self, StorePlace, Which};
-use super::{device, show};
+use super::{device, show, windows};
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::progress::Line;
@@ -20,6 +20,8 @@ const EXPORT_EXAMPLES: &str = "Examples:
 ";
 const IMPORT_EXAMPLES: &str = "Examples:
   cold prefetch import firefox.plan.json
+  cold prefetch import APP.EXE-1B2C3D4E.pf --root ~/.wine/drive_c -- wine app.exe
+  cold prefetch import APP.EXE-1B2C3D4E.pf --root /mnt/c        for the program itself
 ";
 
 /// Flags of `cold prefetch export`.
@@ -38,9 +40,21 @@ pub(crate) struct ExportArgs {
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, before_help = IMPORT_EXAMPLES, after_help = EXIT_CODES)]
 pub(crate) struct ImportArgs {
-    /// A file that `cold prefetch export` wrote
+    /// A file that `cold prefetch export` wrote, or a prefetch file of Windows (.pf)
     #[arg(value_name = "FILE")]
     file: PathBuf,
+
+    /// Of a prefetch file: the directory that stands for the program's drive; names are found whatever their case
+    #[arg(long, value_name = "DIR")]
+    root: Option<PathBuf>,
+
+    /// Of a prefetch file: name for this way of starting the program [default: derived from the arguments]
+    #[arg(long, value_name = "NAME", requires = "root")]
+    scenario: Option<String>,
+
+    /// Of a prefetch file: the command that the plan is for [default: the program that the file names]
+    #[arg(last = true, value_name = "CMD ARG", requires = "root")]
+    argv: Vec<std::ffi::OsString>,
 }
 
 /// Writes the plan as JSON.
@@ -59,31 +73,49 @@ pub(crate) fn import(args: &ImportArgs, place: &StorePlace, ui: &Ui) -> Outcome 
     let store = place.store()?;
     store.recognise()?;
     let build_id = |path: &Path| Some(plans::build_id(path)).filter(|id| *id != [0; 20]);
-    let imported = cold_plan::portable::import(&text(&args.file)?, &build_id)
-        .map_err(|e| Failure::from(anyhow::anyhow!("{}: {e}", args.file.shown())))?;
-    let mut plan = imported.plan;
+    let bytes = contents(&args.file)?;
+    let of_file = |e: anyhow::Error| Failure::from(e.context(args.file.shown().to_string()));
+    let (mut plan, dropped): (_, Vec<(String, String)>) = match (&args.root, windows::is_prefetch(&bytes)) {
+        (Some(root), true) => {
+            let mapped = windows::plan(&bytes, root, &args.argv, args.scenario.as_deref())?;
+            (mapped.plan, mapped.dropped)
+        }
+        (None, true) => {
+            let what = format!("{} is a prefetch file of Windows", args.file.shown());
+            return Err(Failure::usage(what).hint("--root DIR: the directory that stands for its drive"));
+        }
+        (Some(_), false) => {
+            return Err(Failure::usage(format!("--root: {} is no prefetch file", args.file.shown())));
+        }
+        (None, false) => {
+            let text = String::from_utf8(bytes).map_err(|e| of_file(e.into()))?;
+            let imported = cold_plan::portable::import(&text, &build_id).map_err(|e| of_file(e.into()))?;
+            let dropped = imported.dropped.iter().map(|d| (d.path.shown().to_string(), d.why.to_string()));
+            (imported.plan, dropped.collect())
+        }
+    };
     let mut line = Line::new(ui);
     device::compile(&mut plan, None, &place.state()?, &mut line, ui);
     line.clear();
     let path = store.save(&plan)?;
-    for dropped in &imported.dropped {
-        ui.note(paint(FAINT, format!("  left out: {}: {}", dropped.path.shown(), dropped.why)));
+    for (path, why) in &dropped {
+        ui.note(paint(FAINT, format!("  left out: {}: {}", path.as_str().shown(), why.as_str().shown())));
     }
-    let left = plural(imported.dropped.len() as u64, "file");
+    let left = plural(dropped.len() as u64, "file");
     ui.line(format!("imported {} ({}); {left} left out", plans::name(&path), plans::what(&plan.key)));
     ui.line(format!("  {}", show::contents(&plan)));
     Ok(Exit::Done)
 }
 
-fn text(path: &Path) -> Result<String, Failure> {
+fn contents(path: &Path) -> Result<Vec<u8>, Failure> {
     let (mut file, meta) = cold_sys::open::regular(path, true)?;
     if meta.len() > MAX_BYTES as u64 {
         return Err(Failure::usage(format!("{}: {}", path.shown(), Error::TooLarge)));
     }
-    let mut text = String::new();
-    std::io::Read::read_to_string(&mut file, &mut text)
+    let mut bytes = Vec::new();
+    std::io::Read::read_to_end(&mut file, &mut bytes)
         .map_err(|e| anyhow::anyhow!("cannot read {}: {e}", path.shown()))?;
-    Ok(text)
+    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -96,7 +128,7 @@ mod tests {
         let path = dir.path().join("plan");
         let file = std::fs::File::create(&path).expect("made");
         file.set_len(MAX_BYTES as u64 + 1).expect("sparse");
-        let refused = text(&path).expect_err("too large");
+        let refused = contents(&path).expect_err("too large");
         assert!(refused.error.to_string().contains("longer than 1024 MiB"), "{}", refused.error);
     }
 }

@@ -7,6 +7,7 @@ use cold_analyze::model::compare::Comparison;
 use cold_model::Shown as _;
 use cold_model::layout::Layouts;
 use cold_model::recording::Recording;
+use cold_model::recording::manifest::Tier;
 
 use crate::exit::Failure;
 use crate::progress::Line;
@@ -25,6 +26,8 @@ pub(super) struct Loaded {
 /// Reads, or recovers, a recording and analyses it.
 pub(super) fn load(dir: &Path, symbols: bool, line: &mut Line<'_>) -> Result<Loaded, Failure> {
     let Raw { name, recording, warnings } = raw(dir, line)?;
+    // Files of another system are not here, whatever may have their names.
+    let symbols = symbols && recording.manifest.tier != Tier::Imported;
     let layouts = if symbols { layouts(&recording, line) } else { Layouts::default() };
     line.step(&format!("analysing {name}"));
     let analysis = cold_analyze::analyze(&recording, &layouts);

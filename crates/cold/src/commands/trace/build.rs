@@ -1,9 +1,6 @@
 //! From flags to what is to be recorded; whatever can be wrong is found here, before anything is done.
 
-use std::path::{Path, PathBuf};
-
 use cold_bench::config::Config;
-use cold_model::Shown as _;
 use cold_model::bench::State;
 use cold_sys::pidfd::PidFd;
 use cold_sys::procfs::ProcFs;
@@ -11,9 +8,6 @@ use cold_sys::procfs::ProcFs;
 use super::Args;
 use crate::exit::Failure;
 use crate::recorder::Directory;
-
-/// Names tried for a recording before the user has to clean up.
-const NAMES: u32 = 1000;
 
 type Result<T> = std::result::Result<T, Failure>;
 
@@ -73,9 +67,6 @@ fn running(pid: u32) -> Result<PidFd> {
 
 /// Where the recording goes, made now: as wished, or named after the program where no file of that name is.
 pub(super) fn directory(args: &Args, followed: &Followed) -> Result<Directory> {
-    if let Some(dir) = &args.output_directory {
-        return Ok(Directory::at(wished(dir, args.overwrite)?)?);
-    }
     let stem = match followed {
         Followed::Command(config) => {
             let program = config.commands.first().and_then(|c| c.program.file_name());
@@ -83,40 +74,11 @@ pub(super) fn directory(args: &Args, followed: &Followed) -> Result<Directory> {
         }
         Followed::Process(held) => {
             let name = ProcFs::default().comm(held.pid()).ok();
-            name.unwrap_or_default().replace(|c: char| c == '/' || c.is_control(), "_")
+            name.unwrap_or_default()
         }
         Followed::Machine => "machine".to_owned(),
     };
-    let name = |n| PathBuf::from(if n == 1 { format!("{stem}.cold") } else { format!("{stem}-{n}.cold") });
-    Directory::first_free((1..=NAMES).map(name))?.ok_or_else(|| {
-        Failure::usage(format!("{stem}.cold to {stem}-{NAMES}.cold exist: name one with -o, or clean up"))
-    })
-}
-
-fn wished(dir: &Path, overwrite: bool) -> Result<PathBuf> {
-    let shown = dir.shown();
-    let parent = dir.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !parent.is_dir() {
-        return Err(Failure::usage(format!(
-            "cannot write {shown}: there is no directory {}",
-            parent.shown()
-        )));
-    }
-    let Ok(meta) = dir.symlink_metadata() else { return Ok(dir.to_owned()) };
-    if !meta.is_dir() {
-        return Err(Failure::usage(format!("{shown} exists and is not a recording: choose another name")));
-    }
-    let names = || std::fs::read_dir(dir).into_iter().flatten().flatten().map(|e| e.path());
-    let known = |p: &Path| {
-        let part = p.extension().and_then(|e| e.to_str());
-        p.is_file() && part.is_some_and(|e| ["parquet", "json", "log", "partial"].contains(&e))
-    };
-    match overwrite {
-        _ if names().next().is_none() => Ok(dir.to_owned()),
-        true if names().all(|p| known(&p)) => Ok(dir.to_owned()),
-        true => Err(Failure::usage(format!("{shown} holds more than a recording: it is left alone"))),
-        false => Err(Failure::usage(format!("{shown} exists")).hint("another name, or --overwrite")),
-    }
+    Directory::chosen(args.output_directory.as_deref(), args.overwrite, &stem)
 }
 
 /// Size of the kernel's buffer per CPU in bytes, if one is wished.

@@ -204,6 +204,7 @@ const fn tier(tier: Tier) -> &'static str {
         Tier::B => "faults by address, every read, request, wait and lookup are seen",
         Tier::C => "only page faults of mapped files are seen",
         Tier::D => "only page faults of the program outside the kernel are seen",
+        Tier::Imported => "what another system's files tell",
     }
 }
 

@@ -1,0 +1,136 @@
+//! `cold import pf`: prefetch files, one or a directory of them.
+
+mod files;
+mod show;
+mod table;
+
+use std::path::{Path, PathBuf};
+
+use cold_model::Shown as _;
+use cold_windows::pf::Prefetch;
+
+use crate::cli::TEMPLATE;
+use crate::exit::{Exit, Failure, Outcome};
+use crate::progress::Line;
+use crate::recorder::Directory;
+use crate::results;
+use crate::ui::Ui;
+use crate::words::{count, plural};
+use files::Found;
+
+const AFTER: &str = "\
+Exit codes: 0 all files were read; 1 some could not be read (each has a line on stderr, the others
+            are shown), or something could not be written; 2 wrong usage.";
+
+/// Flags of `cold import pf`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, after_help = AFTER)]
+#[command(before_help = "Examples:
+  cold import pf CHROME.EXE-B3BA7868.pf              what its starts need
+  cold import pf CHROME.EXE-B3BA7868.pf --pages      file by file, launch by launch
+  cold import pf /mnt/c/Windows/Prefetch             all programs, and sums
+  cold import pf Prefetch --csv pf.csv --timeline runs.csv     for spreadsheets, as PECmd names them
+  cold import pf CHROME.EXE-B3BA7868.pf -o chrome.cold         a recording of the latest start
+  cold import pf Prefetch --json | jq '.[].executable'
+")]
+pub(crate) struct Args {
+    /// Prefetch files, or directories that are searched for them
+    #[arg(value_name = "FILE|DIR", required = true)]
+    paths: Vec<PathBuf>,
+
+    /// Each file's pages, and which of the last eight launches used them
+    #[arg(long, conflicts_with = "json")]
+    pages: bool,
+
+    /// Everything as one JSON array on stdout instead of text
+    #[arg(long)]
+    json: bool,
+
+    /// Write a row for each prefetch file, with the columns of PECmd and more behind them
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
+
+    /// Write a row for each run that is told, the latest first
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<PathBuf>,
+
+    /// Write a recording of the latest start: which pages of which files it needed, in the order that is told
+    #[arg(short, long, value_name = "NAME.cold")]
+    output_directory: Option<PathBuf>,
+
+    /// Replace a recording of that name
+    #[arg(long, requires = "output_directory")]
+    overwrite: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
+    for path in [&args.csv, &args.timeline].into_iter().flatten() {
+        results::check(path)?;
+    }
+    let mut line = Line::new(ui);
+    let (found, failed) = files::read(&args.paths, &mut line)?;
+    line.clear();
+    for (path, why) in &failed {
+        ui.warn(format!("{}: {why}", path.shown()));
+    }
+    if let Some(path) = &args.csv {
+        results::save(path, table::csv(&found, &failed))?;
+    }
+    if let Some(path) = &args.timeline {
+        results::save(path, table::timeline(&found))?;
+    }
+    if let Some(dir) = &args.output_directory {
+        record(&found, dir, args.overwrite)?;
+    }
+    if args.json {
+        ui.json(&found.iter().map(show::document).collect::<Vec<_>>());
+    } else {
+        text(args, &found, failed.len(), ui);
+    }
+    if failed.is_empty() { Ok(Exit::Done) } else { Ok(Exit::Failed) }
+}
+
+fn text(args: &Args, found: &[Found], failed: usize, ui: &Ui) {
+    let mut lines = match found {
+        [] => Vec::new(),
+        [one] => show::one(one),
+        all => show::all(all),
+    };
+    if args.pages {
+        for f in found {
+            lines.push(String::new());
+            if found.len() > 1 {
+                lines.push(f.path.shown().to_string());
+            }
+            lines.extend(show::pages(f, ui.unicode()));
+        }
+    }
+    if failed > 0 {
+        let files = plural((found.len() + failed) as u64, "file");
+        lines.push(format!("{} of {files} could not be read", count(failed as u64)));
+    }
+    lines.extend(args.output_directory.iter().map(|dir| format!("next: cold report {}", dir.shown())));
+    for line in lines {
+        ui.line(line);
+    }
+}
+
+/// The recording of the one file that was read.
+fn record(found: &[Found], dir: &Path, overwrite: bool) -> Result<(), Failure> {
+    let [Found { path, prefetch, .. }] = found else {
+        return Err(Failure::usage("-o makes a recording of one prefetch file: name one that can be read"));
+    };
+    let name =
+        path.file_name().map_or_else(|| path.shown().to_string(), |n| n.to_string_lossy().into_owned());
+    let recording = cold_windows::start_of(prefetch, env!("CARGO_PKG_VERSION"), &name);
+    let mut directory = Directory::chosen(Some(dir), overwrite, &text_of(prefetch))?;
+    cold_recording::begin(directory.path(), &recording.manifest, true)?;
+    cold_recording::write(directory.path(), &recording)?;
+    directory.keep();
+    Ok(())
+}
+
+fn text_of(prefetch: &Prefetch) -> String {
+    prefetch.executable.text()
+}

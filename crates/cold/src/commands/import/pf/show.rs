@@ -1,0 +1,215 @@
+//! Prefetch files for people, and as JSON.
+
+use cold_model::figures::percent;
+use cold_model::{Bytes, Shown as _};
+use cold_windows::filetime::{nanos_since_1970, plain, rfc3339};
+use cold_windows::pf::{File, HashCheck, LAUNCHES, Needs, PAGE, Prefetch, WINDOWS};
+use serde_json::{Value, json};
+
+use super::files::Found;
+use crate::table::{self, Table};
+use crate::words::{count, plural};
+
+fn pages_of(n: u64) -> String {
+    Bytes(n.saturating_mul(PAGE)).to_string()
+}
+
+fn share(part: u64, of: u64) -> String {
+    if of == 0 { "–".to_owned() } else { percent(part as f64 * 100.0 / of as f64) }
+}
+
+/// What one file says.
+pub(super) fn one(f: &Found) -> Vec<String> {
+    let (p, needs) = (&f.prefetch, f.prefetch.needs());
+    let mut lines = vec![format!("{}  hash {:08X}: {}", p.executable.text(), p.hash, hashed(p))];
+    lines.push(format!("  version {}, {}", p.version.number(), f.path.shown()));
+    let last = p.run_times.first().copied().flatten();
+    let last = last.map_or_else(|| "unknown".to_owned(), |t| format!("{} UTC", plain(t)));
+    lines.push(format!("  ran {}, the last time {last}", plural(p.run_count.into(), "time")));
+    lines.push(format!(
+        "  Windows would prefetch {} ({} pages of {}): those that at least {} of the last {LAUNCHES} launches used,",
+        pages_of(needs.needed),
+        count(needs.needed),
+        plural(p.files.len() as u64, "file"),
+        p.threshold
+    ));
+    lines.push(format!(
+        "  of {} ({} pages) that any of them used",
+        pages_of(needs.known),
+        count(needs.known)
+    ));
+    lines.extend(figures(&needs));
+    for v in &p.volumes {
+        let directories = match v.directories.len() {
+            1 => "1 directory".to_owned(),
+            n => format!("{} directories", count(n as u64)),
+        };
+        lines.push(format!("  volume {}, serial {:08X}, {directories}", v.device.text(), v.serial));
+    }
+    lines
+}
+
+/// The figures of what is needed.
+fn figures(needs: &Needs) -> Vec<String> {
+    let mut lines = vec![format!(
+        "  of the needed pages {} are of images, {} data; {} were used at every launch that is known",
+        share(needs.image, needs.needed),
+        share(needs.data, needs.needed),
+        share(needs.stable, needs.needed),
+    )];
+    if let Some(mean) = (needs.needed * PAGE).checked_div(needs.runs) {
+        lines.push(format!("  in {} runs of {} on average", count(needs.runs), Bytes(mean)));
+    }
+    let requests = WINDOWS.iter().zip(needs.requests).map(|(w, n)| format!("{} of {}", count(n), Bytes(*w)));
+    lines.push(format!("  aligned requests that fetch them: {}", requests.collect::<Vec<_>>().join(", ")));
+    lines
+}
+
+fn hashed(p: &Prefetch) -> String {
+    match p.hash_check() {
+        HashCheck::Reproduced { input, number: 0 } => format!("of {}", input.text()),
+        HashCheck::Reproduced { input, number } => format!("of {} with /prefetch:{number}", input.text()),
+        HashCheck::Boot => "of the boot".to_owned(),
+        HashCheck::Hosting => "not reproduced: its command line was hashed as well".to_owned(),
+        HashCheck::Packaged => "not reproduced: a packaged app, whose formula is not public".to_owned(),
+        HashCheck::NotReproduced => "not reproduced".to_owned(),
+    }
+}
+
+/// A row per program, those that need most first, and the sums.
+pub(super) fn all(found: &[Found]) -> Vec<String> {
+    let mut rows: Vec<(Needs, &Found)> = found.iter().map(|f| (f.prefetch.needs(), f)).collect();
+    rows.sort_by(|a, b| b.0.needed.cmp(&a.0.needed).then_with(|| a.1.path.cmp(&b.1.path)));
+    let mut sum = Needs::default();
+    let mut out = Table::new(&[
+        "RUNS",
+        "LAST RUN (UTC)",
+        "NEEDED",
+        "KNOWN",
+        "STABLE",
+        "RUN",
+        "16 KiB",
+        "2 MiB",
+        "PROGRAM",
+    ]);
+    for (needs, f) in &rows {
+        sum.add(needs);
+        let p = &f.prefetch;
+        let last = p.run_times.first().copied().flatten().map_or_else(|| "–".to_owned(), plain);
+        let run = (needs.needed * PAGE)
+            .checked_div(needs.runs)
+            .map_or_else(|| "–".to_owned(), |b| Bytes(b).to_string());
+        out.row(
+            vec![
+                count(p.run_count.into()),
+                last,
+                pages_of(needs.needed),
+                pages_of(needs.known),
+                share(needs.stable, needs.needed),
+                run,
+                count(needs.requests[0]),
+                count(needs.requests[3]),
+                format!("{}-{:08X}", p.executable.text(), p.hash),
+            ],
+            Vec::new(),
+        );
+    }
+    let mut lines = out.lines(table::width());
+    lines.push(String::new());
+    lines.push(format!(
+        "{}: they need {} of the {} that their launches used",
+        plural(rows.len() as u64, "prefetch file"),
+        pages_of(sum.needed),
+        pages_of(sum.known)
+    ));
+    lines.extend(figures(&sum));
+    lines
+}
+
+/// A row per file of the start: what is known of its pages, and the share of them that each launch used.
+pub(super) fn pages(f: &Found, unicode: bool) -> Vec<String> {
+    let p = &f.prefetch;
+    let mut out = Table::new(&["KNOWN", "NEEDED", "IMAGE", "DATA", "LATEST ← LAUNCHES", "FILE"]);
+    for file in p.files.iter().filter(|file| !file.pages.is_empty()) {
+        let is = |is: fn(&cold_windows::pf::Page) -> bool| {
+            file.pages.iter().filter(|page| is(page)).count() as u64
+        };
+        out.row(
+            vec![
+                count(file.pages.len() as u64),
+                count(is(|page| !page.ignored())),
+                count(is(cold_windows::pf::Page::image)),
+                count(is(cold_windows::pf::Page::data)),
+                launches(file, p.run_count, unicode),
+                file.name.text(),
+            ],
+            Vec::new(),
+        );
+    }
+    let mut lines = out.lines(table::width());
+    lines.push(match unicode {
+        true => "launches: █ used all of the pages known of the file, · none of them, blank: there was no such launch",
+        false => "launches: 9 used all of the pages known of the file, . none of them, blank: there was no such launch",
+    }
+    .to_owned());
+    lines
+}
+
+/// One mark for each of the last eight launches, the latest first.
+fn launches(file: &File, run_count: u32, unicode: bool) -> String {
+    const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let mark = |launch: u32| {
+        if launch >= run_count {
+            return ' ';
+        }
+        let used = file.pages.iter().filter(|page| page.used >> launch & 1 == 1).count();
+        match (used * 8).div_ceil(file.pages.len().max(1)) {
+            0 if unicode => '·',
+            0 => '.',
+            eighths if unicode => BLOCKS[eighths - 1],
+            eighths => char::from(b'1' + eighths as u8),
+        }
+    };
+    (0..LAUNCHES).map(mark).collect()
+}
+
+/// Everything of one file.
+pub(super) fn document(f: &Found) -> Value {
+    let (p, needs) = (&f.prefetch, f.prefetch.needs());
+    let (input, number) = match p.hash_check() {
+        HashCheck::Reproduced { input, number } => (Some(input.text()), Some(number)),
+        _ => (None, None),
+    };
+    let utc = |t: u64| nanos_since_1970(t).and_then(rfc3339);
+    let times: Vec<Option<String>> = p.run_times.iter().map(|t| t.and_then(utc)).collect();
+    let volumes = p.volumes.iter().map(|v| {
+        json!({
+            "device": v.device.text(), "created": utc(v.created), "serial": format!("{:08X}", v.serial),
+            "directories": v.directories.iter().map(|d| d.text()).collect::<Vec<_>>(), "references": v.references,
+        })
+    });
+    let files = p.files.iter().map(|file| {
+        let pages = file.pages.iter().map(|page| {
+            json!({
+                "offset": page.offset, "needed": !page.ignored(), "image": page.image(), "data": page.data(),
+                "always": page.always(), "used": page.used, "prefetched": page.prefetched, "phases": page.phases,
+            })
+        });
+        json!({
+            "name": file.name.text(), "reference": file.reference, "flags": file.flags,
+            "pages": pages.collect::<Vec<_>>(),
+        })
+    });
+    json!({
+        "source": f.path.shown().to_string(), "version": p.version.number(), "executable": p.executable.text(),
+        "hash": format!("{:08X}", p.hash), "hashed": {"input": input, "prefetch_number": number, "how": hashed(p)},
+        "hash_string": p.hash_string.as_ref().map(|s| s.text()), "boot": p.boot, "size": p.size,
+        "run_count": p.run_count, "run_times": times, "threshold": p.threshold,
+        "pages": {
+            "known": needs.known, "needed": needs.needed, "image": needs.image, "data": needs.data,
+            "stable": needs.stable, "runs": needs.runs,
+            "requests": WINDOWS.iter().zip(needs.requests).map(|(w, n)| json!({"window": w, "requests": n})).collect::<Vec<_>>(),
+        },
+        "volumes": volumes.collect::<Vec<_>>(), "files": files.collect::<Vec<_>>(),
+    })
+}

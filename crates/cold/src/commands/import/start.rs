@@ -1,0 +1,227 @@
+//! From evidence to the recording of one start: which, where to, and what was found.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use cold_model::{Bytes, Nanos, Shown as _};
+use cold_windows::evidence::{Evidence, Tree, Wanted};
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure, Outcome};
+use crate::recorder::Directory;
+use crate::table::{self, Table};
+use crate::ui::Ui;
+use crate::words::{count, plural};
+
+/// Rows of the list of processes.
+const ROWS: usize = 20;
+
+/// Which start, and where its recording goes.
+#[derive(Debug, clap::Args)]
+pub(super) struct Choice {
+    /// Process that was started, by its program's name or its id [default: the one with most hard faults]
+    #[arg(short, long, value_name = "NAME|PID")]
+    process: Option<String>,
+
+    /// Directory to write [default: from the program's name: app.exe.cold, app.exe-2.cold, …]
+    #[arg(short, long, value_name = "NAME.cold")]
+    output_directory: Option<PathBuf>,
+
+    /// Replace a recording of that name
+    #[arg(long, requires = "output_directory")]
+    overwrite: bool,
+
+    /// List the processes of the trace; write nothing
+    #[arg(long, conflicts_with_all = ["process", "output_directory"])]
+    list: bool,
+
+    /// What was found as one JSON document on stdout instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a process did in the trace.
+#[derive(Debug, Clone, Serialize)]
+struct Row {
+    pid: u32,
+    parent: Option<u32>,
+    image: String,
+    command: String,
+    /// It began while the trace ran.
+    began_in_trace: bool,
+    hard_faults: u64,
+    /// Time in which its threads waited for hard faults, added up, ns.
+    waited: Nanos,
+    reads: u64,
+    read: Bytes,
+}
+
+/// What the command found and wrote.
+#[derive(Debug, Serialize)]
+struct Found {
+    windows_build: Option<u32>,
+    processors: Option<u32>,
+    /// Length of the trace, ns.
+    length: Nanos,
+    lost: std::collections::BTreeMap<String, u64>,
+    hard_faults: u64,
+    /// Whose file has a name.
+    hard_faults_named: u64,
+    disk_reads: u64,
+    disk_reads_named: u64,
+    /// Most hard faults first.
+    processes: Vec<Row>,
+    /// What was written, and of which process.
+    recording: Option<Written>,
+}
+
+#[derive(Debug, Serialize)]
+struct Written {
+    directory: String,
+    pid: u32,
+    image: String,
+}
+
+/// Writes the recording of the chosen start, or lists what could be chosen.
+pub(super) fn import(evidence: &Evidence, choice: &Choice, from: &Path, ui: &Ui) -> Outcome {
+    let mut found = found(evidence);
+    if !choice.list {
+        found.recording = Some(write(evidence, choice, from)?);
+    }
+    if choice.json {
+        ui.json(&found);
+        return Ok(Exit::Done);
+    }
+    for line in summary(&found, choice.list) {
+        ui.line(line);
+    }
+    Ok(Exit::Done)
+}
+
+fn wanted(text: &str) -> Wanted {
+    text.parse().map_or_else(|_| Wanted::Name(text.to_owned()), Wanted::Pid)
+}
+
+fn write(evidence: &Evidence, choice: &Choice, from: &Path) -> Result<Written, Failure> {
+    let wanted = choice.process.as_deref().map(wanted);
+    let tree = Tree::choose(evidence, wanted.as_ref())
+        .map_err(|e| Failure::usage(e.to_string()).hint("see --list"))?;
+    let root = evidence.processes.get(tree.root);
+    let (pid, image) = root.map_or((0, "start".to_owned()), |p| (p.pid, p.image.clone()));
+    let name =
+        from.file_name().map_or_else(|| from.shown().to_string(), |n| n.to_string_lossy().into_owned());
+    let recording = cold_windows::recording(evidence, &tree, env!("CARGO_PKG_VERSION"), &name);
+    let mut directory = Directory::chosen(choice.output_directory.as_deref(), choice.overwrite, &image)?;
+    cold_recording::begin(directory.path(), &recording.manifest, true)?;
+    cold_recording::write(directory.path(), &recording)?;
+    directory.keep();
+    Ok(Written { directory: directory.path().shown().to_string(), pid, image })
+}
+
+fn found(evidence: &Evidence) -> Found {
+    let mut rows: Vec<Row> = evidence
+        .processes
+        .iter()
+        .map(|p| Row {
+            pid: p.pid,
+            parent: p.parent,
+            image: p.image.clone(),
+            command: p.command.clone(),
+            began_in_trace: p.began.is_some(),
+            hard_faults: 0,
+            waited: Nanos(0),
+            reads: 0,
+            read: Bytes(0),
+        })
+        .collect();
+    let at = |pid: Option<u32>, at: i64| pid.and_then(|pid| evidence.process_at(pid, at));
+    for f in &evidence.faults {
+        if let Some(row) = at(f.pid, f.ended).and_then(|row| rows.get_mut(row)) {
+            row.hard_faults += 1;
+            row.waited += Nanos(f.ended.saturating_sub(f.began).max(0).cast_unsigned());
+        }
+    }
+    for r in &evidence.reads {
+        if let Some(row) = at(r.pid, r.completed).and_then(|row| rows.get_mut(row)) {
+            row.reads += 1;
+            row.read += Bytes(r.bytes.into());
+        }
+    }
+    rows.sort_by_key(|r| std::cmp::Reverse((r.hard_faults, r.read, std::cmp::Reverse(r.pid))));
+    Found {
+        windows_build: evidence.system.build,
+        processors: evidence.system.processors,
+        length: Nanos(evidence.ended.max(0).cast_unsigned()),
+        lost: evidence.lost.clone(),
+        hard_faults: evidence.faults.len() as u64,
+        hard_faults_named: evidence.faults.iter().filter(|f| f.file.is_some()).count() as u64,
+        disk_reads: evidence.reads.len() as u64,
+        disk_reads_named: evidence.reads.iter().filter(|r| r.file.is_some()).count() as u64,
+        processes: rows,
+        recording: None,
+    }
+}
+
+fn summary(found: &Found, list: bool) -> Vec<String> {
+    let mut lines = Vec::new();
+    let build = found.windows_build.map_or_else(String::new, |b| format!(", build {b}"));
+    let cpus = found.processors.map_or_else(String::new, |n| format!(", {n} processors"));
+    lines.push(format!("trace        Windows{build}{cpus}, {}", found.length));
+    let named = |n: u64, named: u64| match n - named {
+        0 => String::new(),
+        left => format!(" ({} without a file's name)", count(left)),
+    };
+    lines.push(format!(
+        "found        {}{}, {}{}",
+        plural(found.hard_faults, "hard fault"),
+        named(found.hard_faults, found.hard_faults_named),
+        plural(found.disk_reads, "disk read"),
+        named(found.disk_reads, found.disk_reads_named),
+    ));
+    let lost: Vec<String> = found.lost.iter().map(|(what, n)| format!("{} {what}", count(*n))).collect();
+    lines.push(format!(
+        "lost         {}",
+        if lost.is_empty() { "nothing".to_owned() } else { lost.join(", ") }
+    ));
+    if let Some(written) = &found.recording {
+        let row = found.processes.iter().find(|r| r.pid == written.pid);
+        let did = row.map_or_else(String::new, |r| {
+            format!(": {}, {} waited, {} read", plural(r.hard_faults, "hard fault"), r.waited, r.read)
+        });
+        lines.push(format!("start        {} (process {}){did}", written.image, written.pid));
+        lines.push(format!("recording    {}", written.directory));
+        lines.push(format!("next: cold report {}", written.directory));
+    }
+    if list {
+        lines.push(String::new());
+        lines.extend(processes(found));
+    }
+    lines
+}
+
+fn processes(found: &Found) -> Vec<String> {
+    let names: HashMap<u32, &str> = found.processes.iter().map(|r| (r.pid, r.image.as_str())).collect();
+    let mut out = Table::new(&["pid", "hard faults", "waited", "reads", "read", "began", "process"]);
+    let active = found.processes.iter().filter(|r| r.hard_faults > 0 || r.reads > 0 || r.began_in_trace);
+    let active: Vec<&Row> = active.collect();
+    for row in active.iter().take(ROWS) {
+        let by = row.parent.and_then(|p| names.get(&p)).map_or_else(String::new, |p| format!("  (by {p})"));
+        out.row(
+            vec![
+                row.pid.to_string(),
+                count(row.hard_faults),
+                row.waited.to_string(),
+                count(row.reads),
+                row.read.to_string(),
+                if row.began_in_trace { "in it" } else { "before" }.to_owned(),
+                format!("{}{by}", row.image),
+            ],
+            Vec::new(),
+        );
+    }
+    let mut lines = out.lines(table::width());
+    if active.len() > ROWS {
+        lines.push(format!("… and {} more (--json has all)", active.len() - ROWS));
+    }
+    lines
+}

@@ -1,0 +1,195 @@
+//! A plan from a prefetch file of Windows: its paths are found below a directory, whatever their case.
+
+use std::collections::HashMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use cold_model::Shown as _;
+use cold_plan::Plan;
+use cold_plan::plan::{FileKind, Identity, Learnt, PAGE, PlanFile, Range, Standing};
+use cold_windows::pf::{File, Prefetch};
+
+use super::plans;
+use crate::exit::Failure;
+
+/// Starts of which a prefetch file keeps a history.
+const HISTORY: u32 = 8;
+/// Largest directory that is listed: one with more names has none that a start needs to be searched for in.
+const MOST_NAMES: usize = 1 << 20;
+
+/// Whether these are the bytes of a prefetch file, compressed or not.
+pub(super) fn is_prefetch(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"MAM") || bytes.get(4..8) == Some(b"SCCA")
+}
+
+/// A plan without steps, and what did not come along: path and why.
+pub(super) struct Mapped {
+    pub(super) plan: Plan,
+    pub(super) dropped: Vec<(String, String)>,
+}
+
+/// Makes a plan of what Windows would prefetch, of the files below `root` that stand for those of the program's volume.
+/// `argv` is the command that it is for; the program itself where it is empty.
+pub(super) fn plan(
+    bytes: &[u8],
+    root: &Path,
+    argv: &[OsString],
+    scenario: Option<&str>,
+) -> Result<Mapped, Failure> {
+    let prefetch = Prefetch::read(bytes)?;
+    let root =
+        root.canonicalize().map_err(|e| Failure::usage(format!("cannot look at {}: {e}", root.shown())))?;
+    let volume = volume(&prefetch);
+    let mut tree = Tree { root, names: HashMap::new() };
+    let (mut files, mut ranges, mut dropped) = (Vec::new(), Vec::new(), Vec::new());
+    let mut executable = None;
+    for file in &prefetch.files {
+        let name = file.name.text();
+        match tree.find(&name, &volume) {
+            Ok((path, meta)) => {
+                let mut made = ranges_of(file, files.len() as u32, meta.len());
+                let is_executable = is_program(&name, &prefetch);
+                if is_executable {
+                    executable = Some(path.clone());
+                }
+                if !made.is_empty() {
+                    let identity = Identity::of(&meta, plans::build_id(&path));
+                    let uses = made.iter().fold(0, |uses, (_, r)| uses | r.uses);
+                    files.push(PlanFile {
+                        path,
+                        kind: FileKind::Regular,
+                        identity,
+                        need_ns: 0,
+                        uses,
+                        exact: false,
+                    });
+                    ranges.append(&mut made);
+                }
+            }
+            Err(why) => dropped.push((name, why)),
+        }
+    }
+    if ranges.is_empty() {
+        let what = format!("none of the {} files is below {}", prefetch.files.len(), tree.root.shown());
+        return Err(Failure::usage(what).hint("--root names the directory that stands for the drive"));
+    }
+    // Windows tells in which part of a start a page was used, not when.
+    ranges.sort_by_key(|(phase, r)| (*phase, r.file, r.first_page));
+    let argv = match (argv, executable) {
+        ([], Some(path)) => vec![path.into_os_string()],
+        ([], None) => {
+            let what = format!("{} itself is not below {}", prefetch.executable.text(), tree.root.shown());
+            return Err(Failure::usage(what).hint("name the command that the plan is for: -- wine …"));
+        }
+        (argv, _) => argv.to_vec(),
+    };
+    let starts = prefetch.run_count.clamp(1, HISTORY);
+    let latest = prefetch.run_times.first().copied().flatten();
+    let seconds = latest.and_then(cold_windows::filetime::nanos_since_1970).map(|ns| ns / 1_000_000_000);
+    let at = seconds.and_then(|s| u64::try_from(s).ok()).unwrap_or(0);
+    let plan = Plan {
+        key: plans::key(&argv, scenario)?,
+        learnt: Learnt { starts, tier: 'D', first: at, last: at, ..Learnt::default() },
+        files,
+        ranges: ranges.into_iter().map(|(_, r)| r).collect(),
+        knobs: cold_prefetch::default_knobs(None),
+        device: None,
+        bound: None,
+        steps: Vec::new(),
+        standing: Standing::Untried,
+        trial: None,
+    };
+    Ok(Mapped { plan, dropped })
+}
+
+/// Whether this is the program's own file; its name is cut after 29 characters.
+fn is_program(name: &str, prefetch: &Prefetch) -> bool {
+    let wanted = prefetch.executable.text();
+    let base = name.rsplit('\\').next().unwrap_or_default();
+    base == wanted || wanted.chars().count() >= 29 && base.starts_with(&wanted)
+}
+
+/// The volume that the program lies on, else that of the first file: how its paths begin.
+fn volume(prefetch: &Prefetch) -> String {
+    let names = || prefetch.files.iter().map(|f| f.name.text());
+    let own = names().find(|name| is_program(name, prefetch)).or_else(|| names().next()).unwrap_or_default();
+    let devices = prefetch.volumes.iter().map(|v| v.device.text());
+    // Of `\DEVICE\HARDDISKVOLUME1` and `…VOLUME10` both may be there: the `\` behind it decides.
+    devices
+        .map(|device| format!("{device}\\"))
+        .find(|device| own.starts_with(device.as_str()))
+        .unwrap_or_default()
+}
+
+/// Pages that Windows would prefetch, as pages of a plan, with the part of the start in which the latest one used them.
+fn ranges_of(file: &File, number: u32, size: u64) -> Vec<(u32, Range)> {
+    let mut out: Vec<(u32, Range)> = Vec::new();
+    let end = size.div_ceil(PAGE);
+    for page in file.pages.iter().filter(|page| !page.ignored() && page.offset < size) {
+        let phase = page.phases.map_or(0, |phases| phases & 7);
+        // A page of an image may begin within a page of the file.
+        let first = page.offset / PAGE;
+        let behind = (page.offset + PAGE).div_ceil(PAGE).min(end);
+        if let Some((last_phase, last)) = out.last_mut()
+            && last.first_page + u64::from(last.pages) >= first
+            && (*last_phase, last.uses) == (phase, page.used)
+        {
+            last.pages = (behind - last.first_page) as u32;
+            continue;
+        }
+        let covered = out.last().map_or(0, |(_, last)| last.first_page + u64::from(last.pages));
+        let first = first.max(covered);
+        if first < behind {
+            let pages = (behind - first) as u32;
+            out.push((
+                phase,
+                Range { file: number, first_page: first, pages, need_ns: 0, uses: page.used, around: false },
+            ));
+        }
+    }
+    out
+}
+
+/// A directory tree in which names are found whatever their case, as Windows finds them.
+struct Tree {
+    root: PathBuf,
+    /// Per directory: names by their upper case.
+    names: HashMap<PathBuf, HashMap<String, OsString>>,
+}
+
+impl Tree {
+    /// The regular file that this name of the program's volume means.
+    fn find(&mut self, name: &str, volume: &str) -> Result<(PathBuf, std::fs::Metadata), String> {
+        let Some(rest) = name.strip_prefix(volume).filter(|_| !volume.is_empty()) else {
+            return Err("it lies on another volume".to_owned());
+        };
+        let mut path = self.root.clone();
+        for part in rest.split('\\').filter(|p| !p.is_empty()) {
+            let Some(found) = self.entry(&path, part) else {
+                return Err(format!("there is no {part} in {}", path.shown()));
+            };
+            path.push(found);
+        }
+        let meta = path.symlink_metadata().map_err(|e| e.to_string())?;
+        if !meta.is_file() {
+            return Err(format!("it is a {} here", cold_sys::open::kind_of(&meta)));
+        }
+        Ok((path, meta))
+    }
+
+    fn entry(&mut self, dir: &Path, name: &str) -> Option<OsString> {
+        // Never out of the tree, whatever the file says.
+        if name == "." || name == ".." || name.contains('/') {
+            return None;
+        }
+        let names = self.names.entry(dir.to_owned()).or_insert_with(|| list(dir));
+        names.get(&name.to_uppercase()).cloned()
+    }
+}
+
+/// Names in a directory by their upper case; links and what cannot be listed have none.
+fn list(dir: &Path) -> HashMap<String, OsString> {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().take(MOST_NAMES);
+    let real = entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir() || t.is_file()));
+    real.filter_map(|e| Some((e.file_name().to_str()?.to_uppercase(), e.file_name()))).collect()
+}
