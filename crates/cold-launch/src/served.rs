@@ -251,11 +251,8 @@ impl Prospect<'_> {
 
     /// One thread reads, another watches. A read that a dead disk holds keeps its thread, and only that.
     fn attend(&self, began: &Began, engine: Option<&Engine<'_>>) -> Result<Seen, Skip> {
-        let process = PidFd::open(began.pid())?;
-        let gone = || {
-            cold_sys::Error::io("open", format!("pid {}", began.pid()), std::io::ErrorKind::NotFound.into())
-        };
-        let target = Target::of(process.ok_or_else(gone)?, self.view, began, self.limits.deadline);
+        // By number it could be another process by now.
+        let target = Target::of(began.process.duplicate()?, self.view, began, self.limits.deadline);
         let done = AtomicBool::new(engine.is_none());
         let watch = || watch::watch(&target, engine, &done, self.limits.deadline, &mut |_| {});
         let Some(engine) = engine else { return Ok(watch()) };
