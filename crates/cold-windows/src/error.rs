@@ -39,3 +39,13 @@ pub enum Error {
 
 /// What reading an input gives.
 pub type Result<T> = std::result::Result<T, Error>;
+
+impl Error {
+    /// The same, where what was read begins at `base` of the whole input: `at` counts from there.
+    #[must_use]
+    pub(crate) fn beginning_at(mut self, base: u64) -> Self {
+        let (Self::Short { at, .. } | Self::Damaged { at, .. } | Self::Source { at, .. }) = &mut self;
+        *at = at.saturating_add(base);
+        self
+    }
+}

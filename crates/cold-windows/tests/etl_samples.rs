@@ -223,3 +223,72 @@ fn every_sample_has_the_buffers_and_events_that_another_reader_counts() {
         assert_eq!((r.losses.damaged, r.losses.cut_at), (0, None), "{name}: {:?}", r.losses);
     }
 }
+
+/// Small changes to a file from a fixed seed: xorshift64*.
+fn damaged(bytes: &[u8], seed: u64) -> Vec<u8> {
+    let mut random = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+    let mut next = || {
+        random ^= random >> 12;
+        random ^= random << 25;
+        random ^= random >> 27;
+        random.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    };
+    let mut out = bytes.to_vec();
+    for _ in 0..=next() % 6 {
+        let at = (next() % out.len() as u64) as usize;
+        out[at] ^= 1 << (next() % 8);
+    }
+    out
+}
+
+/// Reads a trace to its end, whatever it is.
+fn read_all(bytes: &[u8]) {
+    let Ok(trace) = Trace::open(bytes) else { return };
+    let read = cold_windows::etl::gather(trace).unwrap();
+    if let Ok(tree) = cold_windows::evidence::Tree::choose(&read.evidence, None) {
+        let _ = cold_windows::recording(&read.evidence, &tree, "", "");
+    }
+}
+
+#[test]
+fn no_cut_and_no_flipped_bit_of_a_real_trace_panics() {
+    let Some(dir) = samples() else { return };
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.extension().is_none_or(|e| e != "etl") {
+            continue;
+        }
+        let bytes = std::fs::read(&path).unwrap();
+        // Of the large ones the first buffers; every byte of the small ones, and of the others some.
+        let part = &bytes[..bytes.len().min(200_000)];
+        for end in (0..part.len()).step_by((part.len() / 600).max(1)).chain(0..part.len().min(700)) {
+            read_all(&part[..end]);
+        }
+        for seed in 0..150 {
+            read_all(&damaged(part, seed));
+        }
+    }
+}
+
+#[test]
+fn the_start_of_the_net_program_is_found_with_all_its_names() {
+    let Some(dir) = samples() else { return };
+    let bytes = std::fs::read(dir.join("net.4.5.2.x64.etl")).unwrap();
+    let e = cold_windows::etl::gather(Trace::open(bytes.as_slice()).unwrap()).unwrap().evidence;
+    assert_eq!((e.reads.len(), e.faults.len()), (1208, 153));
+    assert!(
+        e.reads.iter().all(|r| r.file.is_some())
+            && e.faults.iter().all(|f| f.file.is_some() && f.pid.is_some())
+    );
+    let tree = cold_windows::evidence::Tree::choose(&e, None).unwrap();
+    assert_eq!(e.processes[tree.root].image, "Test.x64.exe");
+    let r = cold_windows::recording(&e, &tree, "1", "a.etl");
+    let path = |file: u32| r.files[file as usize].path.clone().unwrap();
+    let touches = r.touches.as_ref().unwrap();
+    let clr = "C:/Windows/Microsoft.NET/Framework64/v4.0.30319/clr.dll";
+    assert_eq!((touches.len(), touches.iter().filter(|t| path(t.file) == clr).count()), (101, 74));
+    // All but the faults on a file of the network have the requests that they waited for.
+    let reads = r.device_reads.as_ref().unwrap();
+    let own = r.transfers.iter().flatten().filter(|t| reads[t.request as usize].in_tree).count();
+    assert_eq!((own, reads.iter().filter(|d| d.in_tree).count()), (100, 100));
+}

@@ -67,7 +67,7 @@ pub(crate) enum Command {
     Cache(commands::cache::Args),
     /// Measure mapped against buffered access, memory pressure, prefetch calls, devices
     Probe(Box<commands::probe::Args>),
-    /// Read what Windows wrote about starts: prefetch files, event traces, xperf's and WPA's text
+    /// Read what Windows wrote about starts: prefetch files, event traces, their text
     Import(commands::import::Args),
     /// Show what can be measured on this machine, and what would disturb a measurement
     Doctor(commands::doctor::Args),

@@ -56,6 +56,11 @@ fn reports_keep_their_word_under_faults() {
 }
 
 #[test]
+fn imports_keep_their_word_under_faults() {
+    under_faults(cases::import);
+}
+
+#[test]
 fn plans_keep_their_word_under_faults() {
     under_faults(cases::plans);
 }

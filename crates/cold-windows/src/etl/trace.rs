@@ -162,7 +162,8 @@ impl<S: Source> Trace<S> {
             };
             let (loaded, damage) = Loaded::new(bytes);
             if let Some(e) = damage {
-                self.losses.add(e);
+                // Of a compressed buffer the place in what it expands to.
+                self.losses.add(e.beginning_at(buffer.at + BUFFER_HEADER));
             }
             if !loaded.order.is_empty() {
                 return Ok(Some(loaded));

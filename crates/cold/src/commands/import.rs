@@ -4,6 +4,7 @@ mod csv;
 mod etl;
 mod layout_ini;
 mod pf;
+mod save;
 mod source;
 mod start;
 

@@ -104,11 +104,16 @@ fn discard(path: &Path, made: FileId) -> io::Result<()> {
 fn wished(dir: &Path, overwrite: bool) -> Result<PathBuf, Failure> {
     let shown = dir.shown();
     let parent = dir.parent().filter(|d| !d.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    if !parent.is_dir() {
-        return Err(Failure::usage(format!(
-            "cannot write {shown}: there is no directory {}",
-            parent.shown()
-        )));
+    match parent.metadata() {
+        Ok(meta) if meta.is_dir() => {}
+        // Whether it is there is then not known.
+        Err(e) if !matches!(e.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Err(anyhow::Error::new(e).context(format!("cannot look at {}", parent.shown())).into());
+        }
+        _ => {
+            let why = format!("there is no directory {}", parent.shown());
+            return Err(Failure::usage(format!("cannot write {shown}: {why}")));
+        }
     }
     let Ok(meta) = dir.symlink_metadata() else { return Ok(dir.to_owned()) };
     if !meta.is_dir() {

@@ -129,13 +129,14 @@ fn a_directory_of_prefetch_files_is_summed_up_and_a_bad_one_is_one_line() {
     assert_eq!(timeline.lines().nth(1), Some("2017-09-16 01:46:40,APP.EXE"));
 
     let json = place.cold(["import", "pf", "Prefetch", "--json"]).run().expect(1).stdout;
-    let json: Vec<Value> = serde_json::from_str(&json).unwrap();
+    let json: Vec<Value> = json.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(json.len(), 6);
     assert!(
         json.iter().all(|d| d["hashed"]["prefetch_number"] == 2 && d["pages"]["needed"] == 4),
         "{json:?}"
     );
-    assert_eq!(json[0]["pages"]["requests"][1], serde_json::json!({"window": 32768, "requests": 3 - 1}));
+    assert_eq!(json[4]["files"][0]["offset"], serde_json::json!([0, 0x1000, 0x5000, 0x2_0400]));
+    assert_eq!(json[0]["pages"]["requests"][1], serde_json::json!({"window": 32768, "requests": 2}));
 }
 
 #[test]

@@ -360,6 +360,34 @@ pub(crate) fn spawn(world: &mut World) -> Vec<Case> {
     ]
 }
 
+/// Windows' files, made by the library's own writers.
+pub(crate) fn import(world: &mut World) -> Vec<Case> {
+    use cold_windows::{etl, pf, text};
+    let put = |name: &str, bytes: &[u8]| {
+        let path = world.fixed(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    let trace = etl::sample::small(8, true);
+    let evidence = etl::gather(etl::Trace::open(trace.as_slice()).unwrap()).unwrap().evidence;
+    let (trace, rows) =
+        (put("a.etl", &trace), put("a.csv", text::sample::dumper(&evidence, true).as_bytes()));
+    let prefetch = put("a.pf", &pf::sample::packed(&pf::sample::small(pf::Version::V31), false));
+    let to = ["--json", "-o", "new.cold"];
+    let tables = ["--csv", "p.csv", "--timeline", "t.csv"];
+    let pf: Vec<&str> = ["import", "pf", &prefetch].into_iter().chain(to).chain(tables).collect();
+    vec![
+        case("import etl", &[&["import", "etl", &trace][..], &to].concat(), Output::Json, 40)
+            .filling("new.cold", recording),
+        case("import csv", &[&["import", "csv", &rows][..], &to].concat(), Output::Json, 10)
+            .filling("new.cold", recording),
+        case("import pf", &pf, Output::Json, 40)
+            .filling("new.cold", recording)
+            .writing("p.csv", lines)
+            .writing("t.csv", lines),
+    ]
+}
+
 pub(crate) fn others(_: &mut World) -> Vec<Case> {
     vec![
         case("doctor", &["doctor", "--json"], Output::Json, 16),

@@ -20,9 +20,9 @@ use crate::words::plural;
 #[command(before_help = "Examples:
   cold import csv app.csv --process app.exe          rows of: xperf -i app.etl -o app.csv -a dumper
   cold import csv disk.csv --list                    a table that wpaexporter or WPA wrote
-  cold import csv own.csv --map process=Wer --map size=Bytes --map file-offset=Offset --map 'end=Ende (ms)'
-Fields of --map: process, thread, path, disk-offset, file-offset, size, begin, end, took, disk, type.
-A row with a file offset is a hard fault, one with a disk offset a disk read.
+  cold import csv own.csv --map process=Wer --map size=Bytes --map 'end=Ende (ms)' …
+Fields of --map: process, thread, path, disk-offset, file-offset, size, begin, end, took, disk,
+type. A row with a file offset is a hard fault, one with a disk offset a disk read.
 ")]
 pub(crate) struct Args {
     /// The text, in UTF-8 or UTF-16

@@ -7,12 +7,11 @@ mod table;
 use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
-use cold_windows::pf::Prefetch;
 
+use super::save::{Saved, save};
 use crate::cli::TEMPLATE;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::progress::Line;
-use crate::recorder::Directory;
 use crate::results;
 use crate::ui::Ui;
 use crate::words::{count, plural};
@@ -29,9 +28,9 @@ Exit codes: 0 all files were read; 1 some could not be read (each has a line on 
   cold import pf CHROME.EXE-B3BA7868.pf              what its starts need
   cold import pf CHROME.EXE-B3BA7868.pf --pages      file by file, launch by launch
   cold import pf /mnt/c/Windows/Prefetch             all programs, and sums
-  cold import pf Prefetch --csv pf.csv --timeline runs.csv     for spreadsheets, as PECmd names them
+  cold import pf Prefetch --csv pf.csv --timeline runs.csv     for spreadsheets
   cold import pf CHROME.EXE-B3BA7868.pf -o chrome.cold         a recording of the latest start
-  cold import pf Prefetch --json | jq '.[].executable'
+  cold import pf Prefetch --json | jq .executable
 ")]
 pub(crate) struct Args {
     /// Prefetch files, or directories that are searched for them
@@ -42,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "json")]
     pages: bool,
 
-    /// Everything as one JSON array on stdout instead of text
+    /// Everything as JSON on stdout instead of text, one document in a line for each file
     #[arg(long)]
     json: bool,
 
@@ -80,15 +79,17 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     if let Some(path) = &args.timeline {
         results::save(path, table::timeline(&found))?;
     }
-    if let Some(dir) = &args.output_directory {
-        record(&found, dir, args.overwrite)?;
-    }
+    let saved = args.output_directory.as_ref().map(|dir| record(&found, dir, args.overwrite)).transpose()?;
     if args.json {
-        ui.json(&found.iter().map(show::document).collect::<Vec<_>>());
+        found.iter().for_each(|f| ui.json_line(&show::document(f)));
     } else {
         text(args, &found, failed.len(), ui);
     }
-    if failed.is_empty() { Ok(Exit::Done) } else { Ok(Exit::Failed) }
+    match saved.map(|saved| saved.exit()) {
+        Some(Exit::Interrupted) => Ok(Exit::Interrupted),
+        _ if failed.is_empty() => Ok(Exit::Done),
+        _ => Ok(Exit::Failed),
+    }
 }
 
 fn text(args: &Args, found: &[Found], failed: usize, ui: &Ui) {
@@ -117,20 +118,12 @@ fn text(args: &Args, found: &[Found], failed: usize, ui: &Ui) {
 }
 
 /// The recording of the one file that was read.
-fn record(found: &[Found], dir: &Path, overwrite: bool) -> Result<(), Failure> {
+fn record(found: &[Found], dir: &Path, overwrite: bool) -> Result<Saved, Failure> {
     let [Found { path, prefetch, .. }] = found else {
         return Err(Failure::usage("-o makes a recording of one prefetch file: name one that can be read"));
     };
     let name =
         path.file_name().map_or_else(|| path.shown().to_string(), |n| n.to_string_lossy().into_owned());
     let recording = cold_windows::start_of(prefetch, env!("CARGO_PKG_VERSION"), &name);
-    let mut directory = Directory::chosen(Some(dir), overwrite, &text_of(prefetch))?;
-    cold_recording::begin(directory.path(), &recording.manifest, true)?;
-    cold_recording::write(directory.path(), &recording)?;
-    directory.keep();
-    Ok(())
-}
-
-fn text_of(prefetch: &Prefetch) -> String {
-    prefetch.executable.text()
+    save(&recording, Some(dir), overwrite, &prefetch.executable.text())
 }

@@ -7,8 +7,8 @@ use cold_model::{Bytes, Nanos, Shown as _};
 use cold_windows::evidence::{Evidence, Tree, Wanted};
 use serde::Serialize;
 
+use super::save::{Saved, save};
 use crate::exit::{Exit, Failure, Outcome};
-use crate::recorder::Directory;
 use crate::table::{self, Table};
 use crate::ui::Ui;
 use crate::words::{count, plural};
@@ -85,24 +85,27 @@ struct Written {
 /// Writes the recording of the chosen start, or lists what could be chosen.
 pub(super) fn import(evidence: &Evidence, choice: &Choice, from: &Path, ui: &Ui) -> Outcome {
     let mut found = found(evidence);
+    let mut exit = Exit::Done;
     if !choice.list {
-        found.recording = Some(write(evidence, choice, from)?);
+        let (written, saved) = write(evidence, choice, from)?;
+        exit = saved.exit();
+        found.recording = Some(written);
     }
     if choice.json {
         ui.json(&found);
-        return Ok(Exit::Done);
+        return Ok(exit);
     }
     for line in summary(&found, choice.list) {
         ui.line(line);
     }
-    Ok(Exit::Done)
+    Ok(exit)
 }
 
 fn wanted(text: &str) -> Wanted {
     text.parse().map_or_else(|_| Wanted::Name(text.to_owned()), Wanted::Pid)
 }
 
-fn write(evidence: &Evidence, choice: &Choice, from: &Path) -> Result<Written, Failure> {
+fn write(evidence: &Evidence, choice: &Choice, from: &Path) -> Result<(Written, Saved), Failure> {
     let wanted = choice.process.as_deref().map(wanted);
     let tree = Tree::choose(evidence, wanted.as_ref())
         .map_err(|e| Failure::usage(e.to_string()).hint("see --list"))?;
@@ -111,11 +114,8 @@ fn write(evidence: &Evidence, choice: &Choice, from: &Path) -> Result<Written, F
     let name =
         from.file_name().map_or_else(|| from.shown().to_string(), |n| n.to_string_lossy().into_owned());
     let recording = cold_windows::recording(evidence, &tree, env!("CARGO_PKG_VERSION"), &name);
-    let mut directory = Directory::chosen(choice.output_directory.as_deref(), choice.overwrite, &image)?;
-    cold_recording::begin(directory.path(), &recording.manifest, true)?;
-    cold_recording::write(directory.path(), &recording)?;
-    directory.keep();
-    Ok(Written { directory: directory.path().shown().to_string(), pid, image })
+    let saved = save(&recording, choice.output_directory.as_deref(), choice.overwrite, &image)?;
+    Ok((Written { directory: saved.directory.shown().to_string(), pid, image }, saved))
 }
 
 fn found(evidence: &Evidence) -> Found {

@@ -55,6 +55,12 @@ fn read(dir: &Path, name: &str, warnings: &mut Vec<String>) -> Result<Recording,
     use cold_recording::Error;
     match cold_recording::read(dir) {
         Ok(recording) => Ok(recording),
+        Err(Error::Unfinished { .. })
+            if cold_recording::manifest_of(dir).is_ok_and(|m| m.tier == Tier::Imported) =>
+        {
+            let what = format!("{name} was cut off while it was imported");
+            Err(Failure::from(anyhow::anyhow!(what)).hint("import it again, with --overwrite"))
+        }
         Err(Error::Unfinished { .. }) => {
             let text = "is incomplete: its recorder was killed, or still runs; recovered from its log";
             warnings.push(format!("{name} {text}"));

@@ -4,7 +4,7 @@ use cold_model::figures::percent;
 use cold_model::{Bytes, Shown as _};
 use cold_windows::filetime::{nanos_since_1970, plain, rfc3339};
 use cold_windows::pf::{File, HashCheck, LAUNCHES, Needs, PAGE, Prefetch, WINDOWS};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use super::files::Found;
 use crate::table::{self, Table};
@@ -173,43 +173,126 @@ fn launches(file: &File, run_count: u32, unicode: bool) -> String {
     (0..LAUNCHES).map(mark).collect()
 }
 
-/// Everything of one file.
-pub(super) fn document(f: &Found) -> Value {
+/// Everything of one file. Its pages are columns: a start has thousands, and objects would say their names each time.
+#[derive(Serialize)]
+pub(super) struct Document {
+    source: String,
+    version: u32,
+    executable: String,
+    hash: String,
+    hashed: Hashed,
+    hash_string: Option<String>,
+    boot: bool,
+    /// Bytes of the expanded file, by its header.
+    size: u32,
+    run_count: u32,
+    /// UTC, the latest first; null: an empty slot.
+    run_times: Vec<Option<String>>,
+    threshold: u32,
+    pages: Sums,
+    volumes: Vec<Volume>,
+    files: Vec<FilePages>,
+}
+
+#[derive(Serialize)]
+struct Hashed {
+    input: Option<String>,
+    /// N of `/prefetch:N`; 0 without.
+    prefetch_number: Option<u32>,
+    how: String,
+}
+
+#[derive(Serialize)]
+struct Sums {
+    known: u64,
+    needed: u64,
+    image: u64,
+    data: u64,
+    stable: u64,
+    runs: u64,
+    requests: Vec<Requests>,
+}
+
+/// Aligned windows of so many bytes that hold the needed pages.
+#[derive(Serialize)]
+struct Requests {
+    window: u64,
+    requests: u64,
+}
+
+#[derive(Serialize)]
+struct Volume {
+    device: String,
+    created: Option<String>,
+    serial: String,
+    directories: Vec<String>,
+    references: Vec<u64>,
+}
+
+/// A file's pages: one element per page in each column.
+#[derive(Serialize)]
+struct FilePages {
+    name: String,
+    reference: Option<u64>,
+    flags: u32,
+    /// First byte in the file.
+    offset: Vec<u64>,
+    /// Flags of the format: 1 not needed, 2 image, 4 data, 8 always needed, 16 used later in a launch.
+    page_flags: Vec<u8>,
+    /// Bit 0: the latest launch used it.
+    used: Vec<u8>,
+    prefetched: Option<Vec<u8>>,
+    phases: Option<Vec<u32>>,
+}
+
+/// What `--json` prints of a file.
+pub(super) fn document(f: &Found) -> Document {
     let (p, needs) = (&f.prefetch, f.prefetch.needs());
-    let (input, number) = match p.hash_check() {
+    let (input, prefetch_number) = match p.hash_check() {
         HashCheck::Reproduced { input, number } => (Some(input.text()), Some(number)),
         _ => (None, None),
     };
     let utc = |t: u64| nanos_since_1970(t).and_then(rfc3339);
-    let times: Vec<Option<String>> = p.run_times.iter().map(|t| t.and_then(utc)).collect();
-    let volumes = p.volumes.iter().map(|v| {
-        json!({
-            "device": v.device.text(), "created": utc(v.created), "serial": format!("{:08X}", v.serial),
-            "directories": v.directories.iter().map(|d| d.text()).collect::<Vec<_>>(), "references": v.references,
-        })
-    });
-    let files = p.files.iter().map(|file| {
-        let pages = file.pages.iter().map(|page| {
-            json!({
-                "offset": page.offset, "needed": !page.ignored(), "image": page.image(), "data": page.data(),
-                "always": page.always(), "used": page.used, "prefetched": page.prefetched, "phases": page.phases,
-            })
-        });
-        json!({
-            "name": file.name.text(), "reference": file.reference, "flags": file.flags,
-            "pages": pages.collect::<Vec<_>>(),
-        })
-    });
-    json!({
-        "source": f.path.shown().to_string(), "version": p.version.number(), "executable": p.executable.text(),
-        "hash": format!("{:08X}", p.hash), "hashed": {"input": input, "prefetch_number": number, "how": hashed(p)},
-        "hash_string": p.hash_string.as_ref().map(|s| s.text()), "boot": p.boot, "size": p.size,
-        "run_count": p.run_count, "run_times": times, "threshold": p.threshold,
-        "pages": {
-            "known": needs.known, "needed": needs.needed, "image": needs.image, "data": needs.data,
-            "stable": needs.stable, "runs": needs.runs,
-            "requests": WINDOWS.iter().zip(needs.requests).map(|(w, n)| json!({"window": w, "requests": n})).collect::<Vec<_>>(),
+    let volume = |v: &cold_windows::pf::Volume| Volume {
+        device: v.device.text(),
+        created: utc(v.created),
+        serial: format!("{:08X}", v.serial),
+        directories: v.directories.iter().map(|d| d.text()).collect(),
+        references: v.references.clone(),
+    };
+    let file = |file: &File| FilePages {
+        name: file.name.text(),
+        reference: file.reference,
+        flags: file.flags,
+        offset: file.pages.iter().map(|page| page.offset).collect(),
+        page_flags: file.pages.iter().map(|page| page.flags).collect(),
+        used: file.pages.iter().map(|page| page.used).collect(),
+        prefetched: file.pages.iter().map(|page| page.prefetched).collect(),
+        phases: file.pages.iter().map(|page| page.phases).collect(),
+    };
+    let requests = WINDOWS.iter().zip(needs.requests);
+    Document {
+        source: f.path.shown().to_string(),
+        version: p.version.number(),
+        executable: p.executable.text(),
+        hash: format!("{:08X}", p.hash),
+        hashed: Hashed { input, prefetch_number, how: hashed(p) },
+        hash_string: p.hash_string.as_ref().map(|s| s.text()),
+        boot: p.boot,
+        size: p.size,
+        run_count: p.run_count,
+        run_times: p.run_times.iter().map(|t| t.and_then(utc)).collect(),
+        threshold: p.threshold,
+        pages: Sums {
+            known: needs.known,
+            needed: needs.needed,
+            image: needs.image,
+            data: needs.data,
+            stable: needs.stable,
+            runs: needs.runs,
+            requests: requests.map(|(window, requests)| Requests { window: *window, requests }).collect(),
         },
-        "volumes": volumes.collect::<Vec<_>>(), "files": files.collect::<Vec<_>>(),
-    })
+        volumes: p.volumes.iter().map(volume).collect(),
+        files: p.files.iter().map(file).collect(),
+    }
 }
