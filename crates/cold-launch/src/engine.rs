@@ -3,10 +3,12 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
+use cold_model::Nanos;
 use cold_plan::format::View;
 use cold_plan::plan::{FileKind, Gate, Op, Step};
 use cold_sys::readahead::read_ahead;
 use cold_sys::shared::SharedWords;
+use cold_sys::time::monotonic;
 
 use crate::files::Files;
 use crate::flight::Window;
@@ -57,6 +59,8 @@ pub struct Tally {
     pub gone: u32,
     /// Bytes of steps whose file was missing or changed.
     pub stale_bytes: u64,
+    /// When the first of these calls was made (`CLOCK_MONOTONIC`).
+    pub first: Option<Nanos>,
 }
 
 /// A replay under way; its threads share it.
@@ -72,6 +76,8 @@ pub(crate) struct Engine<'a> {
     bytes: AtomicU64,
     calls: AtomicU32,
     stale: AtomicU64,
+    /// Nanoseconds; 0: no call yet.
+    first: AtomicU64,
 }
 
 /// Which steps a thread does.
@@ -96,6 +102,7 @@ impl<'a> Engine<'a> {
             bytes: 0.into(),
             calls: 0.into(),
             stale: 0.into(),
+            first: 0.into(),
         }
     }
 
@@ -113,6 +120,7 @@ impl<'a> Engine<'a> {
             files,
             gone,
             stale_bytes: self.stale.load(Ordering::Relaxed),
+            first: Some(Nanos(self.first.load(Ordering::Relaxed))).filter(|at| at.0 > 0),
         }
     }
 
@@ -226,7 +234,9 @@ impl<'a> Engine<'a> {
         while at < end {
             let bytes = self.limits.chunk.min(end - at);
             self.critical_done(window.make_room(bytes));
-            self.calls.fetch_add(1, Ordering::Relaxed);
+            if self.calls.fetch_add(1, Ordering::Relaxed) == 0 {
+                self.first.store(monotonic().0, Ordering::Relaxed);
+            }
             if read_ahead(&file, at, bytes).is_err() {
                 break; // not readable this way (P3): nothing to wait for
             }

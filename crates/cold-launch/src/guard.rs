@@ -4,17 +4,21 @@
 mod busy;
 mod memory;
 mod warm;
+mod weather;
 
-pub(crate) use busy::{Hunger, is_busy};
+pub(crate) use busy::{Hunger, Waits, is_busy};
 pub(crate) use memory::room;
 pub use warm::Sample;
-pub(crate) use warm::sample;
+pub(crate) use warm::{Look, sample};
+pub use weather::Weather;
 
 /// Which questions are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Guards {
     /// Skip when the plan's pages are cached already.
     pub warm: bool,
+    /// Look for that at the program's own file first and at more places: for who holds no program up by it.
+    pub finely: bool,
     /// Read no more than half of the memory that is free for it, also by the control group's limits.
     pub memory: bool,
     /// Skip when tasks wait for memory, or for a disk that is busy with others' requests.
@@ -23,6 +27,6 @@ pub struct Guards {
 
 impl Default for Guards {
     fn default() -> Self {
-        Self { warm: true, memory: true, pressure: true }
+        Self { warm: true, finely: false, memory: true, pressure: true }
     }
 }

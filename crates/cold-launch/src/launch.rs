@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cold_model::Nanos;
+use cold_plan::Judgement;
 use cold_plan::format::View;
 use cold_plan::history::{self, LaunchKind, Record};
 use cold_sys::detached;
@@ -17,13 +18,10 @@ use crate::engine::{Engine, Limits, word};
 use crate::load::{self, Loaded, PlanPlace};
 use crate::options::{Options, Skip};
 use crate::places::Places;
-use crate::prepare::{self, Conditions};
+use crate::prepare::{self, Conditions, Surroundings};
 use crate::record;
 use crate::watch::{self, Target};
 use crate::wrappers;
-
-/// For how long a start is watched for its mark, at least and at most, beside the time that its plan may take.
-const WATCH: std::ops::RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_mins(2);
 
 /// What is done for a start.
 #[derive(Debug)]
@@ -149,12 +147,22 @@ fn enter<'a>(
         Some(e) if e.is_stale() => LaunchKind::Skipped(history::Skip::Stale),
         Some(_) => LaunchKind::Prefetched,
     };
-    let record =
-        record::append(&place.history, view, kind, seen.mark, engine.map(|e| (e.tally(), seen.finished)));
+    let done = engine.map(|e| (e.tally(), seen.finished));
+    // Nobody is left to be told; a start less in the history is no harm.
+    let (record, _) = record::append(&place.history, view, kind, seen.mark, done);
     if engine.is_none() {
-        record::judge(place, view);
+        switch_off(place, view);
     }
     Some((&place.history, record))
+}
+
+/// Switches the plan off when its history, of which a control is the latest, shows that it does harm or nothing.
+/// In a helper. Of the system's plans only root can.
+fn switch_off(place: &PlanPlace, view: View<'_>) {
+    if let Some(Judgement::Disable { why }) = record::judge(place, view) {
+        // Where it cannot be written it is followed on, and the next control finds the same.
+        let _ = place.store.switch_off(&place.key, view.id(), why);
+    }
 }
 
 /// The first process of a container, and every other to whom orphans fall, cannot leave a helper behind: the
@@ -189,7 +197,8 @@ fn ready<'a>(
 ) -> Result<Ready<'a>, Skip> {
     prepare::usable(view)?;
     let (places, mounts) = prepare::places(view)?;
-    let limits = prepare::limits(view, &places, &mounts, options, began, seen)?;
+    let around = Surroundings { mounts: &mounts, weather: None };
+    let limits = prepare::limits(view, &places, around, options, began, seen)?;
     Ok(Ready { view, places, limits })
 }
 
@@ -219,15 +228,13 @@ fn target(view: View<'_>, began: Nanos, deadline: Duration) -> Result<Target, Sk
     let pid = std::process::id().cast_signed();
     let gone = || cold_sys::Error::io("open", format!("pid {pid}"), std::io::ErrorKind::NotFound.into());
     let learnt = view.learnt();
-    let watch = Duration::from_nanos(learnt.cold_ready_ns.saturating_mul(4));
     Ok(Target {
         process: PidFd::open(pid)?.ok_or_else(gone)?,
         began,
         cpu_before: process_cpu(pid).unwrap_or(Nanos(0)),
         ready_cpu_ns: learnt.own_cpu_ns,
         goes_on: learnt.goes_on,
-        // A start that its plan holds up for as long as it may must be known, too.
-        watch: watch.clamp(*WATCH.start(), *WATCH.end()).saturating_add(deadline),
+        watch: watch::patience(&learnt, deadline),
     })
 }
 

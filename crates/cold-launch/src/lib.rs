@@ -15,12 +15,15 @@ mod own;
 mod places;
 mod prepare;
 mod record;
+mod served;
 mod watch;
 mod wrappers;
 
 pub use engine::Tally;
-pub use guard::{Guards, Sample};
+pub use guard::{Guards, Sample, Weather};
 pub use launch::{Decision, Explanation, explain, launch};
 pub use options::{Options, Skip, Source};
 pub use own::{Replay, replay_self};
+pub use places::may_hang;
 pub use prepare::Conditions;
+pub use served::{Began, Held, Prospect, Served, apply};

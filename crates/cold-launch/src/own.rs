@@ -10,7 +10,7 @@ use cold_sys::shared::SharedWords;
 use crate::engine::{Engine, Tally, word};
 use crate::load;
 use crate::options::{Options, Skip, Source};
-use crate::prepare::{self, Conditions};
+use crate::prepare::{self, Conditions, Surroundings};
 
 /// A replay going on in a thread of this process.
 #[derive(Debug)]
@@ -57,7 +57,8 @@ pub fn replay_self(plan: &Path, options: &Options) -> Result<Replay, Skip> {
         let view = loaded.view()?;
         prepare::usable(view)?;
         let (places, mounts) = prepare::places(view)?;
-        let limits = prepare::limits(view, &places, &mounts, &options, began, &mut Conditions::default())?;
+        let around = Surroundings { mounts: &mounts, weather: None };
+        let limits = prepare::limits(view, &places, around, &options, began, &mut Conditions::default())?;
         (places, limits)
     };
     let shared = Arc::new(SharedWords::new()?);

@@ -122,6 +122,12 @@ impl Places {
         deepest.filter(|(place, _)| place.class == Class::Local)
     }
 
+    /// Whether looking this name up may wait for a server that never answers; yes for what is no plain absolute path.
+    fn may_hang(&self, path: &Path) -> bool {
+        let server = |p: &&MountPoint| p.class == Class::Server && behind(path, &p.point).is_some();
+        !is_plain(path) || self.places.iter().any(|p| server(&p))
+    }
+
     /// The way to a device node. `/dev` is the kernel's, so it is reached by itself.
     pub(crate) fn device<'p>(&self, path: &'p Path) -> Option<(&Beneath, &'p Path)> {
         let dev = Path::new("/dev");
@@ -135,6 +141,11 @@ impl Places {
         let dev = Dev::of_number(rdev);
         self.places.iter().any(|p| p.class == Class::Local && p.dev == dev && !dev.is_anonymous())
     }
+}
+
+/// Whether looking up a name may wait for a server that never answers ([`Places`]), by these mounts.
+pub fn may_hang(mounts: &[Mount], path: &Path) -> bool {
+    Places::new(mounts, Path::new("/")).may_hang(path)
 }
 
 #[cfg(test)]
@@ -173,6 +184,8 @@ mod tests {
         for path in ["/proc/self/mem", "/home/a/x", "/home/a/disk/x", "/mnt/app/x", "/ntfs/x"] {
             assert!(!allowed(&places, path), "{path}");
         }
+        assert!(places.may_hang(Path::new("/home/a/disk/x")) && places.may_hang(Path::new("x")));
+        assert!(!places.may_hang(Path::new("/usr/bin/x")) && !places.may_hang(Path::new("/proc/self/exe")));
         let at_home = Places::new(&mounts, Path::new("/home/a/bin/x"));
         assert!(allowed(&at_home, "/home/b/x") && !allowed(&at_home, "/mnt/app/x"));
     }

@@ -9,7 +9,7 @@ use cold_sys::sysfs::SysFs;
 
 use crate::engine::Limits;
 use crate::files::Files;
-use crate::guard::{self, Sample};
+use crate::guard::{self, Look, Sample, Waits, Weather};
 use crate::options::{Options, Skip};
 use crate::places::Places;
 
@@ -48,11 +48,18 @@ pub(crate) fn places(view: View<'_>) -> Result<(Places, Vec<cold_sys::procfs::Mo
     Ok((Places::new(&mounts, view.key().executable), mounts))
 }
 
+/// What is asked of the machine: the mounts, and free memory and waits where these are known already.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Surroundings<'a> {
+    pub(crate) mounts: &'a [cold_sys::procfs::Mount],
+    pub(crate) weather: Option<Weather>,
+}
+
 /// Asks every question whose answer could be "not now". `began` is when the start began.
 pub(crate) fn limits(
     view: View<'_>,
     places: &Places,
-    mounts: &[cold_sys::procfs::Mount],
+    around: Surroundings<'_>,
     options: &Options,
     began: Instant,
     seen: &mut Conditions,
@@ -60,19 +67,21 @@ pub(crate) fn limits(
     seen.plan_bytes = view.read_bytes();
     let open_files = OPEN_FILES.min(cold_sys::exec::open_files_limit() / 4).max(1) as usize;
     if options.guards.warm {
-        let sample = guard::sample(view, &Files::new(view, places, open_files));
+        let look = if options.guards.finely { Look::FINE } else { Look::BRIEF };
+        let sample = guard::sample(view, &Files::new(view, places, open_files), look);
         seen.sample = Some(sample);
         if sample.is_warm() {
             return Err(Skip::Warm);
         }
     }
     let (proc, sys) = (ProcFs::default(), SysFs::default());
-    if options.guards.pressure
-        && let Some(why) = guard::is_busy(&proc, &sys, view)
-    {
-        return Err(Skip::Busy(why));
+    if options.guards.pressure {
+        let waits = around.weather.map_or_else(|| Waits::now(&proc), |weather| weather.waits);
+        if let Some(why) = guard::is_busy(waits, &sys, view) {
+            return Err(Skip::Busy(why));
+        }
     }
-    seen.bytes = budget(view, mounts, options, &proc, seen)?;
+    seen.bytes = budget(view, around, options, &proc, seen)?;
     let knobs = view.knobs();
     let threads = knobs.threads.clamp(1, MOST_THREADS);
     Ok(Limits {
@@ -90,7 +99,7 @@ pub(crate) fn limits(
 /// that is what is needed first.
 fn budget(
     view: View<'_>,
-    mounts: &[cold_sys::procfs::Mount],
+    around: Surroundings<'_>,
     options: &Options,
     proc: &ProcFs,
     seen: &mut Conditions,
@@ -100,7 +109,7 @@ fn budget(
     if !options.guards.memory {
         return Ok(wanted);
     }
-    seen.room = guard::room(proc, mounts);
+    seen.room = around.weather.map_or_else(|| guard::room(proc, around.mounts), |weather| weather.room);
     // The other half is for the program itself.
     let room = seen.room.map_or(wanted, |r| r / 2);
     let critical: u64 = view.critical_steps().filter(|s| s.op == Op::Read).map(|s| u64::from(s.bytes)).sum();

@@ -23,9 +23,8 @@ pub(crate) fn kind_of(skip: &Skip) -> Option<LaunchKind> {
     }))
 }
 
-/// Appends a record and returns it. In a helper: a write may wait for a disk.
-pub(crate) fn append(
-    path: &Path,
+/// What is entered of a start that was seen now.
+pub(crate) fn record(
     view: View<'_>,
     kind: LaunchKind,
     mark: Option<Mark>,
@@ -33,7 +32,7 @@ pub(crate) fn append(
 ) -> Record {
     let (tally, finished) = done.unwrap_or((Tally::default(), true));
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    let record = Record {
+    Record {
         when_ns: since.as_nanos() as u64,
         plan: view.id(),
         kind,
@@ -41,10 +40,20 @@ pub(crate) fn append(
         bytes: tally.bytes,
         requests: tally.calls,
         late: mark.is_some() && !finished,
-    };
-    // Nobody is left to be told; a start less in the history is no harm.
-    let _ = history::append(path, &record);
-    record
+    }
+}
+
+/// Appends a record and returns it, and whether the history could take it. In a helper: a write may wait for a disk.
+pub(crate) fn append(
+    path: &Path,
+    view: View<'_>,
+    kind: LaunchKind,
+    mark: Option<Mark>,
+    done: Option<(Tally, bool)>,
+) -> (Record, bool) {
+    let record = record(view, kind, mark, done);
+    let entered = history::append(path, &record).is_ok();
+    (record, entered)
 }
 
 /// Adds the mark to a record that was appended before. In a helper, too.
@@ -53,16 +62,11 @@ pub(crate) fn add_mark(path: &Path, record: &Record, mark: Mark) {
     let _ = history::append_mark(path, &Record { mark: Some(mark), ..*record });
 }
 
-/// Switches the plan off when its history, of which a control is the latest, shows that it does harm or nothing.
-/// In a helper. Of the system's plans only root can.
-pub(crate) fn judge(place: &PlanPlace, view: View<'_>) {
-    let Ok(records) = history::read(&place.history) else { return };
+/// What the history of this plan says of it; `None` where it cannot be read.
+pub(crate) fn judge(place: &PlanPlace, view: View<'_>) -> Option<Judgement> {
+    let records = history::read(&place.history).ok()?;
     let standing = if view.standing() == StandingView::Proven { Standing::Proven } else { Standing::Untried };
-    let judgement = cold_plan::judge(&standing, &view.learnt(), view.trial().as_ref(), &records);
-    if let Judgement::Disable { why } = judgement {
-        // Where it cannot be written it is followed on, and the next control finds the same.
-        let _ = place.store.switch_off(&place.key, view.id(), why);
-    }
+    Some(cold_plan::judge(&standing, &view.learnt(), view.trial().as_ref(), &records))
 }
 
 /// Whether this cold start is every `every`-th one, counted in the history. Where the count begins follows

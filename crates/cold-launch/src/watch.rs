@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use cold_model::Nanos;
 use cold_plan::history::Mark;
+use cold_plan::plan::Learnt;
 use cold_sys::pidfd::PidFd;
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::{monotonic, process_cpu};
@@ -20,6 +21,16 @@ const LATER: Duration = Duration::from_secs(2);
 /// A program that goes on after it is ready has come to rest when it slept for so long. Servers that look about
 /// twice a second (Python's `serve_forever`) use some 30 µs for it.
 const REST: Nanos = Nanos(500_000_000);
+
+/// For how long a start is watched for its mark, at least and at most, beside the time that its plan may take.
+const WATCH: std::ops::RangeInclusive<Duration> = Duration::from_secs(10)..=Duration::from_mins(2);
+
+/// For how long a start of such a plan is watched that may take `reading` beside. One that its plan holds up for as
+/// long as it may must be known, too.
+pub(crate) fn patience(learnt: &Learnt, reading: Duration) -> Duration {
+    let usual = Duration::from_nanos(learnt.cold_ready_ns.saturating_mul(4));
+    usual.clamp(*WATCH.start(), *WATCH.end()).saturating_add(reading)
+}
 
 /// The program that was started.
 pub(crate) struct Target {

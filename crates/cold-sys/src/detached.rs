@@ -207,19 +207,40 @@ fn close_range(first: u32, end: u32) {
     }
 }
 
+const WHO_PROCESS: c_int = 1;
+const BEST_EFFORT: c_int = 2;
+const IDLE: c_int = 3;
+const CLASS_SHIFT: c_int = 13;
+
+/// Class and level of a thread's I/O, as `ioprio_get(2)` gives them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct IoPriority(c_int);
+
+impl IoPriority {
+    /// Whatever nobody else wants: for work that nobody waits for.
+    pub const NOBODY_WAITS: Self = Self(IDLE << CLASS_SHIFT);
+}
+
+/// That of the calling thread; that of nobody's choice where the kernel does not tell.
+pub fn io_priority() -> IoPriority {
+    // SAFETY: integers only; 0 is the calling thread.
+    let told = unsafe { libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, 0) };
+    IoPriority(c_int::try_from(told).unwrap_or(0).max(0))
+}
+
+/// Gives the calling thread this one. Where that is refused it keeps its own, which is no harm.
+pub fn set_io_priority(IoPriority(priority): IoPriority) {
+    // SAFETY: as above.
+    unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, priority) };
+}
+
 /// Puts the calling thread's I/O at the lowest best-effort level, unless somebody has chosen another
 /// class for it: requests that are waited for go first where the scheduler knows levels (bfq). Never the
 /// idle class, in which a page that the program itself waits for would come last.
 pub fn lower_io_priority() {
-    const WHO_PROCESS: c_int = 1;
-    const BEST_EFFORT: c_int = 2;
-    const SHIFT: c_int = 13;
-    // SAFETY: integers only; 0 is the calling thread.
-    unsafe {
-        let class = libc::syscall(libc::SYS_ioprio_get, WHO_PROCESS, 0) >> SHIFT;
-        if class == 0 || class == libc::c_long::from(BEST_EFFORT) {
-            libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, BEST_EFFORT << SHIFT | 7);
-        }
+    let IoPriority(now) = io_priority();
+    if matches!(now >> CLASS_SHIFT, 0 | BEST_EFFORT) {
+        set_io_priority(IoPriority(BEST_EFFORT << CLASS_SHIFT | 7));
     }
 }
 

@@ -17,6 +17,7 @@ pub mod emergency;
 pub mod evict;
 pub mod exec;
 pub mod exec_gate;
+pub mod exec_watch;
 pub mod ext4;
 pub mod extents;
 pub mod folio;

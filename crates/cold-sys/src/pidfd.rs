@@ -37,6 +37,12 @@ impl PidFd {
         Ok(proc.stat(pid).is_ok_and(|s| s.starttime == starttime).then_some(held))
     }
 
+    /// Another hold on the same process.
+    pub fn duplicate(&self) -> Result<Self> {
+        let fd = self.fd.try_clone().map_err(|e| Error::io("hold", format!("pid {}", self.pid), e))?;
+        Ok(Self { pid: self.pid, fd })
+    }
+
     /// The pid it had when it was opened.
     pub fn pid(&self) -> i32 {
         self.pid

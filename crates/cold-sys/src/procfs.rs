@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 pub use machine::{LoadAverage, Lock, Swap};
 pub use memory::{MapEntry, parse_maps};
-pub use mounts::Mount;
+pub use mounts::{Mount, MountEvents};
 pub use process::{Fd, Stat};
 pub use system::{CpuTimes, DiskStat, Pressure, PressureLine};
 

@@ -29,6 +29,7 @@ pub(crate) const LAST: usize = 998;
   cold trace -- python3 -c 'import json'       then: cold report python3.cold
   cold simulate python3.cold                   the same start with other windows, systems, disks
   cold prefetch learn -- python3 -c 'import json'     then: cold launch -- python3 …
+  cold service run                             every start by its plan, nothing wrapped
   cold layout trace -- ./rg foo t.txt           then: cold layout order rg.order -o rg.txt
   cold cache show --holders /usr/lib/firefox-esr
   cold probe table                             mapped, buffered or direct: which is faster here
@@ -56,6 +57,8 @@ pub(crate) enum Command {
     Prefetch(commands::prefetch::Args),
     /// Start a program and read ahead the pages of its plan
     Launch(commands::launch::Args),
+    /// Read ahead for every start that has a plan, and count what that saves
+    Service(Box<commands::service::Args>),
     /// Order a program's functions by first use, for its linker
     Layout(commands::layout::Args),
     /// Measure whether a program starts slower with every start, and why

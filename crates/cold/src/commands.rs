@@ -10,6 +10,7 @@ pub(crate) mod layout;
 pub(crate) mod prefetch;
 pub(crate) mod probe;
 pub(crate) mod report;
+pub(crate) mod service;
 pub(crate) mod simulate;
 pub(crate) mod spawn;
 pub(crate) mod trace;
@@ -44,6 +45,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
         Command::Launch(args) => launch::run(&args, ui),
         Command::Layout(args) => layout::run(&args, ui),
         Command::Prefetch(args) => prefetch::run(args, ui),
+        Command::Service(args) => service::run(&args, ui),
         Command::Probe(args) => probe::run(&args, ui),
         Command::Doctor(args) => doctor::run(args, ui),
         Command::Completions(args) => Ok(generate::completions(&args, ui)),

@@ -19,13 +19,26 @@ const IN_FLIGHT: u64 = 4;
 /// Devices looked at; the files of a start lie on one or two.
 const DEVICES: usize = 4;
 
+/// Shares of the last 10 s in which some task waited, in percent; 0 where nothing tells.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(crate) struct Waits {
+    memory: f64,
+    io: f64,
+}
+
+impl Waits {
+    pub(crate) fn now(proc: &ProcFs) -> Self {
+        let share = |kind| proc.pressure(kind).map_or(0.0, |p| p.some.avg10);
+        Self { memory: share("memory"), io: share("io") }
+    }
+}
+
 /// Why a replay would compete, as a phrase; `None` when it would not, or nothing tells.
-pub(crate) fn is_busy(proc: &ProcFs, sys: &SysFs, view: View<'_>) -> Option<&'static str> {
-    let share = |kind| proc.pressure(kind).map_or(0.0, |p| p.some.avg10);
-    if share("memory") >= MEMORY_WAIT {
+pub(crate) fn is_busy(waits: Waits, sys: &SysFs, view: View<'_>) -> Option<&'static str> {
+    if waits.memory >= MEMORY_WAIT {
         return Some("memory is under pressure");
     }
-    if share("io") >= IO_WAIT && devices(view).into_iter().any(|d| in_flight(sys, d) >= IN_FLIGHT) {
+    if waits.io >= IO_WAIT && devices(view).into_iter().any(|d| in_flight(sys, d) >= IN_FLIGHT) {
         return Some("the disk is busy");
     }
     None
@@ -104,7 +117,7 @@ mod tests {
         let own = Dev::of_number(std::fs::metadata(&plan.key.executable).expect("stat").dev());
         let bytes = cold_plan::format::encode(&plan).expect("a plan");
         let view = View::parse(&bytes).expect("parses");
-        let busy = |t: FakeTree| is_busy(&ProcFs::new(t.proc()), &SysFs::new(t.sys()), view);
+        let busy = |t: FakeTree| is_busy(Waits::now(&ProcFs::new(t.proc())), &SysFs::new(t.sys()), view);
         for at in [own, dev] {
             assert_eq!(busy(tree("0.00", "99.00", "0 0", at)), None);
             assert_eq!(busy(tree("0.00", "0.00", "9 9", at)), None);

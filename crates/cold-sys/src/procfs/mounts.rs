@@ -1,14 +1,15 @@
 //! `/proc/PID/mountinfo`.
 
 use std::ffi::OsString;
+use std::fs::File;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
-use cold_model::path_text;
+use cold_model::{Dev, Shown as _, path_text};
+use rustix::event::{PollFd, PollFlags, Timespec};
 
 use super::ProcFs;
-use crate::Result;
-use cold_model::Dev;
+use crate::{Error, Result};
 
 /// One line of `mountinfo` (proc(5)).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,6 +47,29 @@ impl ProcFs {
             .into_iter()
             .filter(|m| path.starts_with(&m.mount_point))
             .max_by_key(|m| m.mount_point.components().count()))
+    }
+}
+
+/// Tells when the mounts that this process sees have changed.
+#[derive(Debug)]
+pub struct MountEvents {
+    /// `/proc/self/mountinfo`: poll(2) says POLLERR and POLLPRI once after each change (proc(5)).
+    file: File,
+}
+
+impl MountEvents {
+    /// Changes from now on.
+    pub fn new(proc: &ProcFs) -> Result<Self> {
+        let path = proc.path("self/mountinfo");
+        let file = File::open(&path).map_err(|e| Error::io("open", path.shown().to_string(), e))?;
+        Ok(Self { file })
+    }
+
+    /// Whether there was one since the last time that this was asked; yes where it cannot be told.
+    pub fn changed(&self) -> bool {
+        let mut polled = [PollFd::new(&self.file, PollFlags::PRI)];
+        let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+        !matches!(rustix::event::poll(&mut polled, Some(&at_once)), Ok(0))
     }
 }
 

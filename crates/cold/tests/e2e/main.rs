@@ -36,6 +36,7 @@ mod ready;
 mod reference;
 mod report;
 mod results;
+mod service;
 mod simulate;
 mod snapshots;
 mod spawn;

@@ -1,0 +1,294 @@
+//! For starts that somebody else makes: a service hears of them, and has their plans in memory.
+//!
+//! The same steps, questions, control starts and history as in a launch. Different are only who starts the program
+//! (it runs already, so nothing is held back) and that everything happens in threads of one long-lived process:
+//! plans are read into memory, as a mapped one that is cut short would end it.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use cold_model::Nanos;
+use cold_plan::format::{MAX_BYTES, StandingView, View};
+use cold_plan::history::{self, LaunchKind, Record};
+use cold_plan::plan::{Gate, Key, Learnt, Standing};
+use cold_plan::{Judgement, Plan, Store};
+use cold_sys::pidfd::PidFd;
+use cold_sys::procfs::Mount;
+use cold_sys::shared::SharedWords;
+use cold_sys::time::process_cpu;
+
+use crate::engine::{Engine, Limits, Tally};
+use crate::guard::Weather;
+use crate::load::PlanPlace;
+use crate::options::{Options, Skip};
+use crate::places::Places;
+use crate::prepare::{self, Conditions, Surroundings};
+use crate::record;
+use crate::watch::{self, Seen, Target};
+
+/// A plan in memory, checked when it was taken there.
+#[derive(Debug)]
+pub struct Held {
+    bytes: Vec<u8>,
+    path: PathBuf,
+    /// Where its starts are entered; `None` for one that was made up.
+    place: Option<PlanPlace>,
+    key: Key,
+    id: u64,
+}
+
+impl Held {
+    /// The plan of this key; `None` where the store has none.
+    pub fn open(store: &Store, key: &Key) -> Result<Option<Self>, Skip> {
+        let Some(opened) = store.open(key)? else { return Ok(None) };
+        let path = opened.path;
+        let mut bytes = Vec::with_capacity(opened.len as usize);
+        let read = opened.file.take(MAX_BYTES).read_to_end(&mut bytes);
+        read.map_err(|e| Skip::Unreadable { path: path.clone(), why: e.to_string() })?;
+        let (history, key) = (store.history_of(key), key.clone());
+        let place = PlanPlace { store: store.clone(), key: key.clone(), history };
+        let held = Self { bytes, path, place: Some(place), key, id: 0 };
+        let id = {
+            let view = held.checked()?;
+            if !view.is_for(&held.key) {
+                return Err(cold_plan::store::Error::OtherKey { path: held.path }.into());
+            }
+            view.id()
+        };
+        Ok(Some(Self { id, ..held }))
+    }
+
+    /// A plan that is in no store, and whose starts are entered nowhere.
+    pub fn made(plan: &Plan) -> Result<Self, Skip> {
+        let path = PathBuf::from("a plan in memory");
+        let format = |why| Skip::Format { path: path.clone(), why };
+        let bytes = cold_plan::format::encode(plan).map_err(format)?;
+        let id = View::parse(&bytes).map_err(format)?.id();
+        Ok(Self { bytes, path: path.clone(), place: None, key: plan.key.clone(), id })
+    }
+
+    fn checked(&self) -> Result<View<'_>, Skip> {
+        View::parse(&self.bytes).map_err(|why| Skip::Format { path: self.path.clone(), why })
+    }
+
+    /// Which plan it is.
+    pub fn key(&self) -> &Key {
+        &self.key
+    }
+
+    /// Its number, which another save of it does not have.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of memory that it takes.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// All of it, as values.
+    pub fn plan(&self) -> Result<Plan, Skip> {
+        self.checked()?.to_plan().map_err(|why| Skip::Format { path: self.path.clone(), why })
+    }
+
+    /// How it was learnt.
+    pub fn learnt(&self) -> Option<Learnt> {
+        Some(self.checked().ok()?.learnt())
+    }
+
+    /// Why it is switched off, if it is.
+    pub fn off(&self) -> Option<String> {
+        match self.checked().ok()?.standing() {
+            StandingView::Off(why) => Some(why.to_owned()),
+            StandingView::Untried | StandingView::Proven => None,
+        }
+    }
+
+    /// A gain is shown.
+    pub fn is_proven(&self) -> bool {
+        self.checked().is_ok_and(|view| view.standing() == StandingView::Proven)
+    }
+
+    /// Its starts that followed it, or were controls: what the count of controls goes by. 0 where they cannot be
+    /// read.
+    pub fn eligible_starts(&self) -> u64 {
+        let records = self.place.as_ref().and_then(|p| history::read(&p.history).ok()).unwrap_or_default();
+        let eligible = |r: &&Record| matches!(r.kind, LaunchKind::Prefetched | LaunchKind::Control);
+        records.iter().filter(eligible).count() as u64
+    }
+
+    /// What can be done for a start now, by these mounts, this weather of late and with these limits: the same
+    /// questions as in a launch, in the same order. An error says why not; [`Skip::Warm`] is the usual one.
+    pub fn prospect(
+        &self,
+        mounts: &[Mount],
+        weather: Weather,
+        options: &Options,
+    ) -> Result<Prospect<'_>, Skip> {
+        let began = Instant::now();
+        let view = self.checked()?;
+        prepare::usable(view)?;
+        let places = Places::new(mounts, view.key().executable);
+        let mut seen = Conditions::default();
+        let around = Surroundings { mounts, weather: Some(weather) };
+        let limits = prepare::limits(view, &places, around, options, began, &mut seen)?;
+        Ok(Prospect { held: self, view, places, limits, seen })
+    }
+}
+
+/// A start that is going on.
+#[derive(Debug)]
+pub struct Began {
+    process: PidFd,
+    at: Nanos,
+    cpu_before: Nanos,
+}
+
+impl Began {
+    /// That of the process `pid`, which began to execute its program at this time (`CLOCK_MONOTONIC`); `None` when
+    /// it has ended already.
+    pub fn of(pid: i32, at: Nanos) -> Option<Self> {
+        let process = PidFd::open(pid).ok()??;
+        Some(Self { cpu_before: process_cpu(pid).unwrap_or(Nanos(0)), process, at })
+    }
+
+    /// Its process id.
+    pub fn pid(&self) -> i32 {
+        self.process.pid()
+    }
+
+    /// When it began.
+    pub fn at(&self) -> Nanos {
+        self.at
+    }
+
+    /// Waits for its end; whether it has come within `limit`.
+    pub fn has_ended(&self, limit: Duration) -> bool {
+        self.process.wait(limit).unwrap_or(true)
+    }
+}
+
+/// Everything found out for a replay, and nothing done yet.
+#[derive(Debug)]
+pub struct Prospect<'a> {
+    held: &'a Held,
+    view: View<'a>,
+    places: Places,
+    limits: Limits,
+    seen: Conditions,
+}
+
+/// What was done for a start.
+#[derive(Debug)]
+pub struct Served {
+    /// As it stands in the plan's history.
+    pub record: Record,
+    /// What the reading did; `None` of a control.
+    pub tally: Option<Tally>,
+    /// What daily use says now; after controls only.
+    pub judgement: Option<Judgement>,
+    /// The plan's history cannot take it (a full disk, one that may not be written). The service goes on without.
+    pub entered: bool,
+}
+
+impl Prospect<'_> {
+    /// What was seen on the way.
+    pub fn seen(&self) -> Conditions {
+        self.seen
+    }
+
+    /// The start can be written down, so it may be a control: what is not counted would be one for ever.
+    pub fn can_be_entered(&self) -> bool {
+        self.held.place.as_ref().is_some_and(|p| history::can_grow(&p.history))
+    }
+
+    /// Reads ahead and returns when everything has been asked for. Called for what comes before it is known which
+    /// plan a start has.
+    pub fn read(&self) -> Result<Tally, Skip> {
+        let shared = SharedWords::new()?;
+        // One thread: making another takes 30 to 60 µs before the first request, and the whole plan follows soon.
+        let limits = Limits { threads: 1, ..self.ungated() };
+        let engine = Engine::new(self.view, &self.places, &shared, limits);
+        let priority = cold_sys::detached::io_priority();
+        engine.run();
+        cold_sys::detached::set_io_priority(priority);
+        Ok(engine.tally())
+    }
+
+    /// Follows the plan, or for a `control` only watches, until the program has passed its mark; enters the start in
+    /// the plan's history, and after a control judges by that.
+    pub fn serve(&self, began: &Began, control: bool) -> Result<Served, Skip> {
+        let shared = SharedWords::new()?;
+        let engine = (!control).then(|| Engine::new(self.view, &self.places, &shared, self.ungated()));
+        let seen = self.attend(began, engine.as_ref())?;
+        let kind = match &engine {
+            None => LaunchKind::Control,
+            Some(e) if e.is_stale() => LaunchKind::Skipped(history::Skip::Stale),
+            Some(_) => LaunchKind::Prefetched,
+        };
+        let tally = engine.map(|e| e.tally());
+        let done = tally.map(|tally| (tally, seen.finished));
+        let (record, entered) = match &self.held.place {
+            Some(place) => record::append(&place.history, self.view, kind, seen.mark, done),
+            None => (record::record(self.view, kind, seen.mark, done), false),
+        };
+        let judged = self.held.place.as_ref().filter(|_| control && entered);
+        let judgement = judged.and_then(|place| record::judge(place, self.view));
+        Ok(Served { record, tally, judgement, entered })
+    }
+
+    /// Nobody is held back.
+    fn ungated(&self) -> Limits {
+        Limits { gate: Gate::None, ..self.limits }
+    }
+
+    /// One thread reads, another watches. A read that a dead disk holds keeps its thread, and only that.
+    fn attend(&self, began: &Began, engine: Option<&Engine<'_>>) -> Result<Seen, Skip> {
+        // By number it could be another process by now.
+        let target = Target::of(began.process.duplicate()?, self.view, began, self.limits.deadline);
+        let done = AtomicBool::new(engine.is_none());
+        let watch = || watch::watch(&target, engine, &done, self.limits.deadline, &mut |_| {});
+        let Some(engine) = engine else { return Ok(watch()) };
+        let priority = cold_sys::detached::io_priority();
+        let seen = std::thread::scope(|scope| {
+            let watcher = std::thread::Builder::new().stack_size(128 << 10).spawn_scoped(scope, watch);
+            engine.run();
+            done.store(true, Ordering::Release);
+            // Without a second thread (a limit) nobody watches: the start has no mark.
+            watcher.ok().and_then(|w| w.join().ok()).unwrap_or(Seen { mark: None, finished: true })
+        });
+        cold_sys::detached::set_io_priority(priority);
+        Ok(seen)
+    }
+}
+
+impl Target {
+    fn of(process: PidFd, view: View<'_>, began: &Began, deadline: Instant) -> Self {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let learnt = view.learnt();
+        Self {
+            process,
+            began: began.at,
+            cpu_before: began.cpu_before,
+            ready_cpu_ns: learnt.own_cpu_ns,
+            goes_on: learnt.goes_on,
+            watch: watch::patience(&learnt, left),
+        }
+    }
+}
+
+/// The plan's standing by this judgement, written into its store where it changes.
+pub fn apply(held: &Held, judgement: &Judgement) -> Result<Option<Standing>, Skip> {
+    let Some(place) = &held.place else { return Ok(None) };
+    let old = held.plan()?;
+    let Some(standing) = judgement.standing(&old.standing) else { return Ok(None) };
+    let new = Plan { standing: standing.clone(), ..old.clone() };
+    Ok(place.store.replace(&old, &new)?.then_some(standing))
+}

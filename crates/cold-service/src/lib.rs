@@ -1,0 +1,19 @@
+//! The decisions of `cold service`: which starts are followed up, which are controls, what all scenarios of a program
+//! share, what was saved, what is read before a start.
+//!
+//! Pure: no I/O, no clock, no printing. The loop that hears of starts and the threads that read lie in
+//! `cold/src/commands/service`, the reading itself in `cold-launch`. Start reading at [`Pace`] (warm starts, controls) and [`Storm`],
+//! then [`mod@common`] and [`mod@saved`].
+
+pub mod common;
+pub mod keep;
+pub mod pace;
+pub mod recent;
+pub mod saved;
+pub mod storm;
+
+pub use common::common;
+pub use pace::Pace;
+pub use recent::Recent;
+pub use saved::{Saved, Start, Total, saved, total};
+pub use storm::Storm;

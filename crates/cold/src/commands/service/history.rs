@@ -1,0 +1,451 @@
+//! What the service did, in a database that anybody's SQL can read (docs/formats/service-history.md).
+//!
+//! Never in the way of a start: written by a thread of its own, in batches. Where it cannot be written (a full disk,
+//! a damaged file) the service goes on without, and says so.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use cold_model::Shown as _;
+use cold_service::Start;
+use rusqlite::{Connection, ErrorCode, OpenFlags, params};
+
+/// `PRAGMA application_id`: "cold" in ASCII.
+const APPLICATION: i32 = 0x636f_6c64;
+/// `PRAGMA user_version`.
+const VERSION: i32 = 1;
+/// Starts are kept for so long, and
+const KEPT: Duration = Duration::from_hours(24 * 90);
+/// no more than so many: about 20 MB.
+const MOST_STARTS: i64 = 200_000;
+
+const SCHEMA: &str = "
+CREATE TABLE programs (
+    id INTEGER PRIMARY KEY,
+    executable TEXT NOT NULL,
+    script TEXT,
+    scenario TEXT NOT NULL,
+    name TEXT NOT NULL);
+CREATE UNIQUE INDEX programs_key ON programs (executable, coalesce(script, ''), scenario);
+CREATE TABLE starts (
+    id INTEGER PRIMARY KEY,
+    program INTEGER NOT NULL REFERENCES programs (id),
+    at_ns INTEGER NOT NULL,
+    what TEXT NOT NULL,
+    why TEXT,
+    wall_ns INTEGER,
+    cpu_ns INTEGER,
+    first_read_ns INTEGER,
+    bytes INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    late INTEGER NOT NULL);
+CREATE INDEX starts_by_program ON starts (program, at_ns);
+CREATE TABLE warm (
+    day TEXT NOT NULL,
+    program INTEGER NOT NULL REFERENCES programs (id),
+    starts INTEGER NOT NULL,
+    PRIMARY KEY (day, program)) WITHOUT ROWID;
+CREATE TABLE events (at_ns INTEGER NOT NULL, what TEXT NOT NULL, detail TEXT);
+";
+
+/// Which plan a start had, in text.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(crate) struct Name {
+    pub(crate) executable: String,
+    pub(crate) script: Option<String>,
+    pub(crate) scenario: String,
+}
+
+/// What was done for a cold start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum What {
+    /// Its plan was followed.
+    Followed,
+    /// It was only watched, to compare.
+    Control,
+    /// Only what all scenarios share was read: its own has no plan.
+    Common,
+    /// Nothing.
+    Skipped,
+}
+
+impl What {
+    /// As the table has it.
+    pub(crate) fn text(self) -> &'static str {
+        match self {
+            Self::Followed => "followed",
+            Self::Control => "control",
+            Self::Common => "common",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// A line of the history.
+#[derive(Debug, Clone)]
+pub(crate) enum Entry {
+    /// A start that was not found warm.
+    Start {
+        name: Name,
+        /// Nanoseconds since 1970.
+        at_ns: u64,
+        what: What,
+        why: Option<String>,
+        wall_ns: Option<u64>,
+        cpu_ns: Option<u64>,
+        /// From hearing of the start to the first request for pages.
+        first_read_ns: Option<u64>,
+        bytes: u64,
+        requests: u32,
+        late: bool,
+    },
+    /// Starts of a program that were warm, or came too soon after a warm one to be looked at.
+    Warm { name: Name, starts: u64 },
+    /// Something else: the service began, a plan was switched off.
+    Event { what: &'static str, detail: String },
+}
+
+/// Starts of one plan.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Row {
+    pub(crate) name: Name,
+    pub(crate) warm: u64,
+    pub(crate) followed: u64,
+    pub(crate) controls: u64,
+    pub(crate) common: u64,
+    pub(crate) skipped: u64,
+    /// Bytes asked for.
+    pub(crate) bytes: u64,
+    /// Cold starts that came to their mark.
+    pub(crate) marked: Vec<Start>,
+}
+
+/// How often a program was started on a day.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Used {
+    pub(crate) executable: String,
+    pub(crate) script: Option<String>,
+    pub(crate) days_ago: f64,
+    pub(crate) starts: u64,
+}
+
+/// One start, for people.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) name: Name,
+    pub(crate) at_ns: u64,
+    pub(crate) what: String,
+    pub(crate) why: Option<String>,
+    pub(crate) wall_ns: Option<u64>,
+    pub(crate) first_read_ns: Option<u64>,
+    pub(crate) bytes: u64,
+}
+
+/// Why there is no history, in one sentence.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    path: String,
+    action: &'static str,
+    why: String,
+    /// Trying again later may help (a full disk).
+    pub(crate) may_pass: bool,
+}
+
+/// The open database.
+#[derive(Debug)]
+pub(crate) struct History {
+    db: Connection,
+    path: String,
+}
+
+impl History {
+    /// To be written by the service, in a directory of its own; made where it is missing.
+    pub(crate) fn open(path: &Path) -> Result<Self, Problem> {
+        Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
+    }
+
+    /// To be read; `None` where there is none.
+    pub(crate) fn read(path: &Path) -> Result<Option<Self>, Problem> {
+        if path.symlink_metadata().is_err() {
+            return Ok(None);
+        }
+        // Without the right to write, SQLite cannot join a log that a service is writing.
+        Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map(Some)
+    }
+
+    fn connect(path: &Path, how: OpenFlags) -> Result<Self, Problem> {
+        let shown = path.shown().to_string();
+        let problem = |e: rusqlite::Error| Problem::of(&shown, "opened", &e);
+        let flags = how | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+        let db = Connection::open_with_flags(path, flags).map_err(problem)?;
+        db.busy_timeout(Duration::from_secs(5)).map_err(problem)?;
+        // With a log a commit waits for no disk; a power cut costs the last moments, never the rest.
+        db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -512;")
+            .map_err(problem)?;
+        let history = Self { db, path: shown.clone() };
+        history.make().map_err(problem)?;
+        let application: i32 = history.pragma("application_id").map_err(problem)?;
+        let version: i32 = history.pragma("user_version").map_err(problem)?;
+        if (application, version) != (APPLICATION, VERSION) {
+            let why =
+                format!("it is no history of this program (application {application:#x}, version {version})");
+            return Err(Problem { path: shown, action: "used", why, may_pass: false });
+        }
+        Ok(history)
+    }
+
+    fn pragma(&self, name: &str) -> rusqlite::Result<i32> {
+        self.db.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
+    }
+
+    /// The tables, where the file is new.
+    fn make(&self) -> rusqlite::Result<()> {
+        let tables: i64 = self.db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        if tables > 0 {
+            return Ok(());
+        }
+        self.db.execute_batch(&format!(
+            "BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
+        ))
+    }
+
+    /// Adds all of these or none.
+    pub(crate) fn add(&mut self, entries: &[Entry]) -> Result<(), Problem> {
+        let path = self.path.clone();
+        self.write(|db| entries.iter().try_for_each(|entry| add(db, entry)))
+            .map_err(|e| Problem::of(&path, "written", &e))
+    }
+
+    fn write(&mut self, work: impl FnOnce(&Connection) -> rusqlite::Result<()>) -> rusqlite::Result<()> {
+        let transaction = self.db.transaction()?;
+        work(&transaction)?;
+        transaction.commit()
+    }
+
+    /// Removes what is too old, and the oldest of too many.
+    pub(crate) fn shorten(&mut self) -> Result<(), Problem> {
+        let path = self.path.clone();
+        let limit = ns(now_ns()).saturating_sub(ns(KEPT.as_nanos() as u64));
+        let day = day_of(limit.cast_unsigned());
+        self.write(|db| {
+            db.execute("DELETE FROM starts WHERE at_ns < ?1", [limit])?;
+            db.execute("DELETE FROM starts WHERE id <= (SELECT max(id) FROM starts) - ?1", [MOST_STARTS])?;
+            db.execute("DELETE FROM events WHERE at_ns < ?1", [limit])?;
+            db.execute("DELETE FROM warm WHERE day < ?1", [day])?;
+            Ok(())
+        })
+        .map_err(|e| Problem::of(&path, "shortened", &e))
+    }
+
+    /// Forgets the starts of the programs that are called so (by path, or its last name), or of all. How many starts.
+    pub(crate) fn forget(&mut self, program: Option<&str>) -> Result<u64, Problem> {
+        let path = self.path.clone();
+        let problem = |e: rusqlite::Error| Problem::of(&path, "changed", &e);
+        let mut gone = 0;
+        self.write(|db| {
+            let wanted =
+                "SELECT id FROM programs WHERE ?1 IS NULL OR name = ?1 OR executable = ?1 OR script = ?1";
+            gone = db.execute(&format!("DELETE FROM starts WHERE program IN ({wanted})"), [program])?;
+            let warm: i64 = db.query_row(
+                &format!("SELECT coalesce(sum(starts), 0) FROM warm WHERE program IN ({wanted})"),
+                [program],
+                |row| row.get(0),
+            )?;
+            gone += usize::try_from(warm).unwrap_or_default();
+            db.execute(&format!("DELETE FROM warm WHERE program IN ({wanted})"), [program])?;
+            db.execute(&format!("DELETE FROM programs WHERE id IN ({wanted})"), [program])?;
+            if program.is_none() {
+                db.execute("DELETE FROM events", [])?;
+            }
+            Ok(())
+        })
+        .map_err(problem)?;
+        // What is deleted must not stay readable in free pages.
+        self.db.execute_batch("VACUUM; PRAGMA wal_checkpoint(TRUNCATE);").map_err(problem)?;
+        Ok(gone as u64)
+    }
+
+    /// Figures of every plan, by name.
+    pub(crate) fn rows(&self) -> Result<Vec<Row>, Problem> {
+        self.query_rows().map_err(|e| Problem::of(&self.path, "read", &e))
+    }
+
+    fn query_rows(&self) -> rusqlite::Result<Vec<Row>> {
+        let mut query = self.db.prepare(
+            "SELECT p.id, p.executable, p.script, p.scenario,
+                (SELECT coalesce(sum(starts), 0) FROM warm WHERE program = p.id),
+                count(*) FILTER (WHERE s.what = 'followed'), count(*) FILTER (WHERE s.what = 'control'),
+                count(*) FILTER (WHERE s.what = 'common'), count(*) FILTER (WHERE s.what = 'skipped'),
+                coalesce(sum(s.bytes), 0)
+             FROM programs p LEFT JOIN starts s ON s.program = p.id
+             GROUP BY p.id ORDER BY p.executable, p.script, p.scenario",
+        )?;
+        let rows = query.query_map([], |row| {
+            let n = |at| row.get::<_, i64>(at).map(i64::cast_unsigned);
+            let id: i64 = row.get(0)?;
+            let name = Name { executable: row.get(1)?, script: row.get(2)?, scenario: row.get(3)? };
+            let (followed, controls, common) = (n(5)?, n(6)?, n(7)?);
+            let marked = Vec::new();
+            Ok((
+                id,
+                Row { name, warm: n(4)?, followed, controls, common, skipped: n(8)?, bytes: n(9)?, marked },
+            ))
+        })?;
+        let mut out: Vec<(i64, Row)> = rows.collect::<rusqlite::Result<_>>()?;
+        let mut marked = self.db.prepare(
+            "SELECT what = 'control', wall_ns FROM starts
+             WHERE program = ?1 AND wall_ns IS NOT NULL AND what IN ('followed', 'control')
+             ORDER BY at_ns DESC LIMIT 1000",
+        )?;
+        for (id, row) in &mut out {
+            let starts = marked.query_map([*id], |row| {
+                Ok(Start { control: row.get(0)?, wall_ns: row.get::<_, i64>(1)?.cast_unsigned() })
+            })?;
+            row.marked = starts.collect::<rusqlite::Result<_>>()?;
+        }
+        Ok(out.into_iter().map(|(_, row)| row).collect())
+    }
+
+    /// Starts of the last two weeks, by program and day.
+    pub(crate) fn uses(&self) -> Result<Vec<Used>, Problem> {
+        let query = || {
+            let mut query = self.db.prepare(
+                "SELECT p.executable, p.script, max(d.days, 0.0), sum(d.starts) FROM programs p JOIN (
+                    SELECT program, julianday('now') - julianday(day) AS days, starts FROM warm
+                    UNION ALL
+                    SELECT program, julianday('now') - julianday(at_ns / 1000000000, 'unixepoch'), 1 FROM starts
+                 ) d ON d.program = p.id
+                 WHERE d.days < 14 GROUP BY p.executable, p.script, cast(d.days AS INTEGER)",
+            )?;
+            let rows = query.query_map([], |row| {
+                let starts = row.get::<_, i64>(3)?.cast_unsigned();
+                Ok(Used { executable: row.get(0)?, script: row.get(1)?, days_ago: row.get(2)?, starts })
+            })?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        query().map_err(|e| Problem::of(&self.path, "read", &e))
+    }
+
+    /// The last starts of a program, the latest first.
+    pub(crate) fn last(&self, program: &str, most: u32) -> Result<Vec<Seen>, Problem> {
+        let query = || {
+            let mut query = self.db.prepare(
+                "SELECT p.executable, p.script, p.scenario, s.at_ns, s.what, s.why, s.wall_ns, s.first_read_ns, s.bytes
+                 FROM starts s JOIN programs p ON p.id = s.program
+                 WHERE p.name = ?1 OR p.executable = ?1 OR p.script = ?1
+                 ORDER BY s.at_ns DESC LIMIT ?2",
+            )?;
+            let rows = query.query_map(params![program, most], |row| {
+                let n = |at| row.get::<_, Option<i64>>(at).map(|n| n.map(i64::cast_unsigned));
+                Ok(Seen {
+                    name: Name { executable: row.get(0)?, script: row.get(1)?, scenario: row.get(2)? },
+                    at_ns: n(3)?.unwrap_or_default(),
+                    what: row.get(4)?,
+                    why: row.get(5)?,
+                    wall_ns: n(6)?,
+                    first_read_ns: n(7)?,
+                    bytes: n(8)?.unwrap_or_default(),
+                })
+            })?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        };
+        query().map_err(|e| Problem::of(&self.path, "read", &e))
+    }
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the history {} cannot be {}: {}", self.path, self.action, self.why)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl Problem {
+    fn of(path: &str, action: &'static str, error: &rusqlite::Error) -> Self {
+        let code = error.sqlite_error_code();
+        let lasting = matches!(code, Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt));
+        let advice = if lasting { "; move it away, and a new one is begun" } else { "" };
+        Self { path: path.to_owned(), action, why: format!("{error}{advice}"), may_pass: !lasting }
+    }
+
+    /// Its directory cannot be used.
+    pub(crate) fn of_directory(path: &Path, why: String) -> Self {
+        Self { path: path.shown().to_string(), action: "made", why, may_pass: true }
+    }
+}
+
+fn add(db: &Connection, entry: &Entry) -> rusqlite::Result<()> {
+    match entry {
+        Entry::Start { name, at_ns, what, why, wall_ns, cpu_ns, first_read_ns, bytes, requests, late } => {
+            let program = program(db, name)?;
+            db.prepare(
+                "INSERT INTO starts
+                    (program, at_ns, what, why, wall_ns, cpu_ns, first_read_ns, bytes, requests, late)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+            )?
+            .execute(params![
+                program,
+                ns(*at_ns),
+                what.text(),
+                why,
+                wall_ns.map(ns),
+                cpu_ns.map(ns),
+                first_read_ns.map(ns),
+                ns(*bytes),
+                requests,
+                late
+            ])?;
+        }
+        Entry::Warm { name, starts } => {
+            let program = program(db, name)?;
+            db.prepare(
+                "INSERT INTO warm (day, program, starts) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (day, program) DO UPDATE SET starts = starts + excluded.starts",
+            )?
+            .execute(params![day_of(now_ns()), program, ns(*starts)])?;
+        }
+        Entry::Event { what, detail } => {
+            db.prepare("INSERT INTO events (at_ns, what, detail) VALUES (?1, ?2, ?3)")?.execute(params![
+                ns(now_ns()),
+                what,
+                detail
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+fn program(db: &Connection, name: &Name) -> rusqlite::Result<i64> {
+    let of = name.script.as_ref().unwrap_or(&name.executable);
+    let short = of.rsplit('/').next().unwrap_or(of);
+    let all = params![name.executable, name.script, name.scenario, short];
+    db.prepare(
+        "INSERT INTO programs (executable, script, scenario, name) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",
+    )?
+    .execute(all)?;
+    db.prepare(
+        "SELECT id FROM programs
+         WHERE executable = ?1 AND coalesce(script, '') = coalesce(?2, '') AND scenario = ?3",
+    )?
+    .query_row(params![name.executable, name.script, name.scenario], |row| row.get(0))
+}
+
+/// The database's numbers have a sign.
+fn ns(n: u64) -> i64 {
+    i64::try_from(n).unwrap_or(i64::MAX)
+}
+
+/// Nanoseconds since 1970.
+pub(crate) fn now_ns() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
+}
+
+/// `2026-05-01`, UTC.
+fn day_of(at_ns: u64) -> String {
+    let at = jiff::Timestamp::from_nanosecond(i128::from(at_ns)).unwrap_or_default();
+    at.to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
+}
+
+#[cfg(test)]
+mod tests;

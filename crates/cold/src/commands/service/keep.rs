@@ -1,0 +1,128 @@
+//! Reads what is likely to be wanted next, while nobody wants anything (`cold_service::keep` says when and what).
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use cold_launch::{Held, Options, Skip, Tally};
+use cold_model::{Bytes, path_text};
+use cold_service::keep::{self, Facts, Keeper, Uses};
+use cold_sys::detached::{IoPriority, set_io_priority};
+use cold_sys::procfs::ProcFs;
+use cold_sys::time::monotonic;
+use serde::{Deserialize, Serialize};
+
+use super::history::{Entry, Used};
+use super::programs::Program;
+use super::serve::{Shared, options};
+use crate::words::plural;
+
+/// Between two looks at the machine.
+const LOOK: Duration = Duration::from_secs(2);
+/// A plan that takes longer on an idle disk is left half done.
+const LONGEST: Duration = Duration::from_secs(5);
+
+/// What was read before anybody wanted it, since the service began.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    /// Times that something had emptied the cache and it was read again.
+    pub(crate) times: u64,
+    /// Plans read the last time.
+    pub(crate) plans: u64,
+    /// Bytes asked for the last time; those of pages that were there already included.
+    pub(crate) bytes: u64,
+}
+
+/// Looks and reads until the process ends.
+pub(crate) fn run(shared: &Shared) {
+    // Whoever wants something goes first, where the disk's scheduler knows classes.
+    set_io_priority(IoPriority::NOBODY_WAITS);
+    let (proc, mut keeper) = (ProcFs::default(), Keeper::default());
+    loop {
+        std::thread::sleep(LOOK);
+        let Some(facts) = facts(&proc, shared) else { continue };
+        let paused = shared.paused.load(Ordering::Relaxed);
+        if !paused && keeper.is_time(facts, monotonic()) && read_all(&proc, shared) {
+            // What this reading itself moved is no reason for another one.
+            keeper.has_read(self::facts(&proc, shared).unwrap_or(facts));
+        }
+    }
+}
+
+/// `None` where the kernel does not tell of waits: then nothing is read, because it might be in somebody's way.
+fn facts(proc: &ProcFs, shared: &Shared) -> Option<Facts> {
+    let vmstat = proc.vmstat().ok()?;
+    let of = |name: &str| vmstat.get(name).copied().unwrap_or(0);
+    let stall = |kind| Some(proc.pressure(kind).ok()?.some.total_us);
+    Some(Facts {
+        reclaimed_pages: of("pgsteal_file") + of("pgsteal_anon"),
+        drops: of("drop_pagecache"),
+        memory_stall_us: stall("memory")?,
+        io_stall_us: stall("io")?,
+        busy: shared.busy.load(Ordering::Relaxed) > 0,
+    })
+}
+
+/// Whether it came to an end: a cold start, or a pause, goes first.
+fn read_all(proc: &ProcFs, shared: &Shared) -> bool {
+    let programs = shared.machine().programs.clone();
+    let now = monotonic();
+    let scores: Vec<f64> = programs.iter().map(|p| p.uses().score(now)).collect();
+    let mut kept = Kept::default();
+    let likely = keep::order(&scores).into_iter().filter_map(|i| programs.get(i));
+    let plans: Vec<_> = likely.flat_map(own_plans).collect();
+    for planned in plans {
+        if shared.busy.load(Ordering::Relaxed) > 0 || shared.paused.load(Ordering::Relaxed) {
+            return false;
+        }
+        let room = room(proc);
+        if room == 0 {
+            break;
+        }
+        // What cannot be followed now is no loss: its start is followed, or not, by itself.
+        if let Ok(tally) = read(&planned.held, room, shared) {
+            kept.plans += 1;
+            kept.bytes += tally.bytes;
+        }
+    }
+    let mut counts = shared.counts();
+    counts.kept = Kept { times: counts.kept.times + 1, ..kept };
+    drop(counts);
+    let detail = format!("{}, {}", plural(kept.plans, "plan"), Bytes(kept.bytes));
+    shared.recorder.add(Entry::Event { what: "kept", detail });
+    true
+}
+
+/// An interpreter's plans of scripts are counted with their scripts.
+fn own_plans(program: &Arc<Program>) -> impl Iterator<Item = Arc<super::programs::Planned>> {
+    let has_script = program.script.is_some();
+    let own = program.plans.iter().filter(move |p| p.held.key().script.is_some() == has_script);
+    own.cloned().collect::<Vec<_>>().into_iter()
+}
+
+fn room(proc: &ProcFs) -> u64 {
+    let Ok(memory) = proc.meminfo() else { return 0 };
+    let of = |name: &str| memory.get(name).copied().unwrap_or(0);
+    keep::room(of("MemFree"), of("MemTotal"))
+}
+
+fn read(held: &Held, room: u64, shared: &Shared) -> Result<Tally, Skip> {
+    let machine = shared.machine().clone();
+    let options = Options { budget: Some(room), deadline: LONGEST, ..options() };
+    held.prospect(&machine.mounts, machine.weather, &options)?.read()
+}
+
+/// What the history says of earlier starts.
+pub(crate) fn recall(programs: &[Arc<Program>], used: &[Used]) {
+    let now = monotonic();
+    for program in programs {
+        let executable = path_text::encode(&program.executable);
+        let script = program.script.as_ref().map(path_text::encode);
+        for used in
+            used.iter().filter(|u| u.executable == executable && (script.is_none() || u.script == script))
+        {
+            let mut uses: std::sync::MutexGuard<'_, Uses> = program.uses();
+            uses.add(used.starts as f64 * 0.5_f64.powf(used.days_ago), now);
+        }
+    }
+}

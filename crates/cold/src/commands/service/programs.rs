@@ -1,0 +1,217 @@
+//! The plans in memory, found by the file that is executed.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
+
+use cold_launch::Held;
+use cold_model::Shown as _;
+use cold_plan::Store;
+use cold_plan::plan::Key;
+use cold_service::keep::Uses;
+use cold_service::{Pace, common};
+use cold_sys::exec_watch::{ExecWatch, FileId};
+
+/// Memory for plans. A plan of 1000 ranges has about 50 kB.
+const MOST_BYTES: usize = 8 << 20;
+
+/// A plan, and whether a start follows it just now.
+#[derive(Debug)]
+pub(crate) struct Planned {
+    pub(crate) held: Held,
+    /// A second start meanwhile has the same pages on their way.
+    pub(crate) is_followed: AtomicBool,
+}
+
+/// A program, or a script, that has plans.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// A number of its own.
+    pub(crate) number: u64,
+    /// What is executed in the end; of a script its interpreter.
+    pub(crate) executable: PathBuf,
+    /// The script that was executed, where that names the plans.
+    pub(crate) script: Option<PathBuf>,
+    /// Its plans that are not switched off.
+    pub(crate) plans: Vec<Arc<Planned>>,
+    /// What all of them read.
+    pub(crate) common: Option<Held>,
+    /// Between its starts.
+    pub(crate) pace: Mutex<Pace>,
+    /// How likely it is started next.
+    pub(crate) uses: Mutex<Uses>,
+    /// Starts that were not looked at, or found warm, since this was last written down.
+    pub(crate) warm: AtomicU64,
+}
+
+impl Program {
+    /// The plan of this key.
+    pub(crate) fn plan(&self, key: &Key) -> Option<&Arc<Planned>> {
+        let same = |planned: &&Arc<Planned>| {
+            let own = planned.held.key();
+            own.executable == key.executable && own.script == key.script && own.scenario == key.scenario
+        };
+        self.plans.iter().find(same)
+    }
+
+    /// A gain is shown of every one of its plans.
+    pub(crate) fn is_proven(&self) -> bool {
+        self.plans.iter().all(|planned| planned.held.is_proven())
+    }
+
+    pub(crate) fn uses(&self) -> std::sync::MutexGuard<'_, Uses> {
+        self.uses.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn pace(&self) -> std::sync::MutexGuard<'_, Pace> {
+        self.pace.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Which programs are followed up.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub(crate) struct Chosen {
+    /// Only programs and scripts below this directory; may be given several times
+    #[arg(long, value_name = "DIR")]
+    only: Vec<PathBuf>,
+
+    /// No programs and scripts below this directory (private homes); may be given several times
+    #[arg(long, value_name = "DIR")]
+    except: Vec<PathBuf>,
+}
+
+impl Chosen {
+    fn has(&self, key: &Key) -> bool {
+        let path = key.script.as_ref().unwrap_or(&key.executable);
+        let below = |dirs: &[PathBuf]| dirs.iter().any(|dir| path.starts_with(dir));
+        (self.only.is_empty() || below(&self.only)) && !below(&self.except)
+    }
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Programs {
+    by_file: HashMap<FileId, Arc<Program>>,
+    all: Vec<Arc<Program>>,
+    /// Plans that are switched off, with the reason.
+    pub(crate) off: Vec<(Key, String)>,
+    /// Files of the store that cannot be followed, with the reason; the store's own first where it cannot be read.
+    pub(crate) refused: Vec<String>,
+    /// Bytes of the plans.
+    pub(crate) bytes: usize,
+    stamp: Option<SystemTime>,
+    ids: HashMap<PathBuf, Vec<FileId>>,
+}
+
+/// What the plans of one executed file are kept by: the executable, and the script where that is executed itself.
+type Name = (PathBuf, Option<PathBuf>);
+
+impl Programs {
+    /// As the store is now; what was remembered of programs that stay goes on.
+    pub(crate) fn load(store: &Store, chosen: &Chosen, before: &Self) -> Self {
+        let mut new = Self { stamp: stamp(store), ..Self::default() };
+        let listing = store.list().unwrap_or_else(|e| {
+            new.refused.push(e.to_string());
+            cold_plan::store::Listing::default()
+        });
+        new.refused.extend(listing.refused.iter().map(|(_, e)| e.to_string()));
+        let mut plans = listing.plans;
+        // The latest are kept where not all fit.
+        plans.sort_by_key(|listed| std::cmp::Reverse(listed.saved));
+        let mut grouped: BTreeMap<Name, Vec<Arc<Planned>>> = BTreeMap::new();
+        for listed in plans {
+            if !chosen.has(&listed.plan.key) {
+                continue;
+            }
+            if let cold_plan::plan::Standing::Off(why) = listed.plan.standing {
+                new.off.push((listed.plan.key, why));
+                continue;
+            }
+            match Held::open(store, &listed.plan.key) {
+                Ok(Some(held)) if new.bytes + held.bytes() <= MOST_BYTES => {
+                    new.bytes += held.bytes();
+                    let key = held.key().clone();
+                    let planned = Arc::new(Planned { held, is_followed: AtomicBool::new(false) });
+                    if key.script.is_some() {
+                        let name = (key.executable.clone(), key.script);
+                        grouped.entry(name).or_default().push(Arc::clone(&planned));
+                    }
+                    grouped.entry((key.executable, None)).or_default().push(planned);
+                }
+                Ok(Some(held)) => new.refused.push(format!("{}: no room in memory", held.path().shown())),
+                Ok(None) => {}
+                Err(skip) => new.refused.push(skip.to_string()),
+            }
+        }
+        for ((executable, script), plans) in grouped {
+            new.add(executable, script, plans, before);
+        }
+        new
+    }
+
+    fn add(&mut self, executable: PathBuf, script: Option<PathBuf>, plans: Vec<Arc<Planned>>, before: &Self) {
+        let file = script.as_ref().unwrap_or(&executable).clone();
+        // What is not there now is not executed now; the next look finds it.
+        let ids = ExecWatch::ids_of(&file).unwrap_or_default();
+        let earlier = before.all.iter().find(|p| (&p.executable, &p.script) == (&executable, &script));
+        let number = cold_model::hash::fnv1a64(&[
+            executable.as_os_str().as_encoded_bytes(),
+            script.as_deref().unwrap_or(Path::new("")).as_os_str().as_encoded_bytes(),
+        ]);
+        let pace = earlier.map_or_else(
+            || Pace::new(plans.iter().map(|p| p.held.eligible_starts()).sum(), number),
+            |earlier| *earlier.pace(),
+        );
+        let uses = earlier.map(|earlier| *earlier.uses()).unwrap_or_default();
+        let all: Vec<_> = plans.iter().filter_map(|planned| planned.held.plan().ok()).collect();
+        let common = common(&all.iter().collect::<Vec<_>>()).and_then(|plan| Held::made(&plan).ok());
+        self.bytes += common.as_ref().map_or(0, Held::bytes);
+        let program = Arc::new(Program {
+            number,
+            executable,
+            script,
+            plans,
+            common,
+            pace: Mutex::new(pace),
+            uses: Mutex::new(uses),
+            warm: AtomicU64::new(0),
+        });
+        for id in &ids {
+            self.by_file.insert(*id, Arc::clone(&program));
+        }
+        self.ids.insert(file, ids);
+        self.all.push(program);
+    }
+
+    /// The program that is this file.
+    pub(crate) fn find(&self, file: &FileId) -> Option<&Arc<Program>> {
+        self.by_file.get(file)
+    }
+
+    /// All of them.
+    pub(crate) fn all(&self) -> &[Arc<Program>] {
+        &self.all
+    }
+
+    /// Plans that can be followed.
+    pub(crate) fn plans(&self) -> usize {
+        self.all.iter().filter(|p| p.script.is_none()).map(|p| p.plans.len()).sum()
+    }
+
+    /// Something was saved in the store, or removed from it.
+    pub(crate) fn is_old(&self, store: &Store) -> bool {
+        stamp(store) != self.stamp
+    }
+
+    /// A program was replaced since it was looked at, as by an upgrade.
+    pub(crate) fn has_moved(&self) -> bool {
+        self.ids.iter().any(|(path, ids)| ExecWatch::ids_of(path).unwrap_or_default() != *ids)
+    }
+}
+
+/// Plans are put in place by rename, which changes the directory.
+fn stamp(store: &Store) -> Option<SystemTime> {
+    store.directory().metadata().ok()?.modified().ok()
+}

@@ -1,0 +1,331 @@
+//! What is done for one start: a thread of the pool looks at it, reads ahead, watches, writes down.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use cold_launch::{Began, Held, Options, Served, Skip, Weather};
+use cold_model::{Nanos, path_text};
+use cold_plan::history::LaunchKind;
+use cold_service::pace;
+use cold_stats::Histogram;
+use cold_sys::procfs::Mount;
+
+use super::arguments::{self, Given};
+use super::history::{Entry, Name, What, now_ns};
+use super::keep::Kept;
+use super::programs::{Planned, Program};
+use super::record::Recorder;
+
+/// A process that has not become its program by then never will (a disk that does not answer).
+const BECOMES: Duration = Duration::from_secs(10);
+/// Between two looks whether it has: at first, and after [`SOON`].
+const LOOK: Duration = Duration::from_micros(200);
+const LOOK_LATER: Duration = Duration::from_millis(2);
+const SOON: Duration = Duration::from_millis(20);
+
+/// A start that was heard of.
+#[derive(Debug)]
+pub(crate) struct Job {
+    pub(crate) program: Arc<Program>,
+    pub(crate) pid: i32,
+    /// When it was heard (`CLOCK_MONOTONIC`).
+    pub(crate) at: Nanos,
+}
+
+/// Since the service began.
+#[derive(Debug, Default)]
+pub(crate) struct Counts {
+    /// Events of files being executed, loaders included.
+    pub(crate) heard: u64,
+    /// Times that the kernel's queue was full.
+    pub(crate) overflows: u64,
+    /// Starts of programs that have plans.
+    pub(crate) planned: u64,
+    /// Of these, starts that were looked at.
+    pub(crate) looked: u64,
+    /// Found warm.
+    pub(crate) warm: u64,
+    pub(crate) followed: u64,
+    pub(crate) controls: u64,
+    pub(crate) common: u64,
+    /// Not followed, by the reason.
+    pub(crate) skipped: BTreeMap<String, u64>,
+    /// From hearing of a cold start to the first request for pages.
+    pub(crate) begins: Histogram,
+    /// Bytes asked for.
+    pub(crate) bytes: u64,
+    /// What was read before anybody wanted it.
+    pub(crate) kept: Kept,
+}
+
+/// What starts need to know of the machine, as it was when the service last looked.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Machine {
+    pub(crate) mounts: Arc<Vec<Mount>>,
+    pub(crate) weather: Weather,
+    /// Programs that have plans.
+    pub(crate) programs: Vec<Arc<Program>>,
+}
+
+/// What all threads share.
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) machine: Mutex<Machine>,
+    pub(crate) counts: Mutex<Counts>,
+    pub(crate) recorder: Recorder,
+    pub(crate) paused: AtomicBool,
+    /// Every so many cold starts are controls; by what is known of the plan where none is given.
+    pub(crate) control_every: Option<u32>,
+    /// Jobs that wait for a thread, or have one.
+    pub(crate) busy: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn counts(&self) -> MutexGuard<'_, Counts> {
+        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn machine(&self) -> MutexGuard<'_, Machine> {
+        self.machine.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A thread of the pool: takes jobs until there are no more.
+pub(crate) fn work(jobs: &Mutex<Receiver<Job>>, shared: &Shared) {
+    loop {
+        // Waiting holds the lock; whoever gets a job lets the next one wait.
+        let job = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(job) = job else { return };
+        let machine = {
+            let now = shared.machine();
+            Machine { programs: Vec::new(), ..now.clone() }
+        };
+        Start { job: &job, shared, machine, control: None, first: None, bytes: 0 }.follow_up();
+        shared.busy.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+struct Start<'a> {
+    job: &'a Job,
+    shared: &'a Shared,
+    machine: Machine,
+    /// Whether it is a control; not asked before it is found cold.
+    control: Option<bool>,
+    /// When pages were first asked for.
+    first: Option<Nanos>,
+    bytes: u64,
+}
+
+impl Start<'_> {
+    fn follow_up(mut self) {
+        let program = &self.job.program;
+        self.shared.counts().looked += 1;
+        let Some(began) = Began::of(self.job.pid, self.job.at) else {
+            return self.skipped("it had ended before it could be looked at");
+        };
+        let mut given = self.given();
+        if let (Given::NotYet, Some(common)) = (&given, &program.common)
+            && let Err(skip) = self.read_common(common)
+        {
+            return self.not_followed(&skip, common);
+        }
+        let looked = std::time::Instant::now();
+        while matches!(given, Given::NotYet) {
+            let pause = if looked.elapsed() < SOON { LOOK } else { LOOK_LATER };
+            if began.has_ended(pause) || looked.elapsed() > BECOMES {
+                return self.unknown();
+            }
+            given = self.given();
+        }
+        let Given::Plan(key) = given else { return self.unknown() };
+        match program.plan(&key) {
+            Some(planned) => self.follow(planned, &began),
+            None => self.unknown(),
+        }
+    }
+
+    fn given(&self) -> Given {
+        let program = &self.job.program;
+        arguments::given(self.job.pid, &program.executable, program.script.as_deref(), &self.machine.mounts)
+    }
+
+    /// Reads what all scenarios share, where that is not cached.
+    fn read_common(&mut self, common: &Held) -> Result<(), Skip> {
+        match common.prospect(&self.machine.mounts, self.machine.weather, &options()) {
+            Ok(prospect) => {
+                if !self.is_control() {
+                    let tally = prospect.read()?;
+                    self.note_first(tally.first);
+                    self.bytes = tally.bytes;
+                }
+                Ok(())
+            }
+            // The rest may be cold all the same.
+            Err(Skip::Warm) => Ok(()),
+            Err(skip) => Err(skip),
+        }
+    }
+
+    /// Asked once for a start, and only for a cold one.
+    fn is_control(&mut self) -> bool {
+        let program = &self.job.program;
+        let every =
+            self.shared.control_every.map_or_else(|| pace::control_every(program.is_proven()), u64::from);
+        *self.control.get_or_insert_with(|| program.pace().is_control(every))
+    }
+
+    fn follow(&mut self, planned: &Planned, began: &Began) {
+        if planned.is_followed.swap(true, Ordering::AcqRel) {
+            return self.skipped("another start was following it");
+        }
+        let served = self.serve(&planned.held, began);
+        planned.is_followed.store(false, Ordering::Release);
+        match served {
+            Ok(served) => self.served(&planned.held, &served),
+            Err(skip) => self.not_followed(&skip, &planned.held),
+        }
+    }
+
+    fn serve(&mut self, held: &Held, began: &Began) -> Result<Served, Skip> {
+        let mut options = options();
+        // What all share was absent, so the start is cold; by now part of it is on its way.
+        options.guards.warm = self.control.is_none();
+        let prospect = held.prospect(&self.machine.mounts, self.machine.weather, &options)?;
+        let control = self.is_control() && prospect.can_be_entered();
+        prospect.serve(began, control)
+    }
+
+    fn served(&mut self, held: &Held, served: &Served) {
+        self.note_first(served.tally.and_then(|t| t.first));
+        let record = &served.record;
+        // What all scenarios share is part of it.
+        self.bytes = record.bytes;
+        let (what, why) = match record.kind {
+            LaunchKind::Prefetched => (What::Followed, None),
+            LaunchKind::Control => (What::Control, None),
+            LaunchKind::Skipped(why) => (What::Skipped, Some(why.words().to_owned())),
+        };
+        {
+            let mut counts = self.shared.counts();
+            match what {
+                What::Followed => counts.followed += 1,
+                What::Control => counts.controls += 1,
+                What::Common => counts.common += 1,
+                What::Skipped => *counts.skipped.entry(why.clone().unwrap_or_default()).or_default() += 1,
+            }
+            counts.bytes += self.bytes;
+        }
+        self.shared.recorder.add(Entry::Start {
+            name: name_of(held),
+            at_ns: now_ns(),
+            what,
+            why,
+            wall_ns: record.mark.map(|m| m.wall_ns),
+            cpu_ns: record.mark.map(|m| m.cpu_ns),
+            first_read_ns: self.first.map(|at| at.0),
+            bytes: self.bytes,
+            requests: record.requests,
+            late: record.late,
+        });
+        if let Some(judgement) = &served.judgement
+            && let Ok(Some(standing)) = cold_launch::apply(held, judgement)
+        {
+            let (_, why) = judgement.words();
+            let what = match standing {
+                cold_plan::plan::Standing::Off(_) => "switched off",
+                _ => "proven",
+            };
+            let detail = format!("{}: {why}", path_text::encode(held.path()));
+            self.shared.recorder.add(Entry::Event { what, detail });
+        }
+    }
+
+    fn note_first(&mut self, at: Option<Nanos>) {
+        if let (None, Some(at)) = (self.first, at) {
+            let after = at.saturating_sub(self.job.at);
+            self.first = Some(after);
+            self.shared.counts().begins.add(after.0);
+        }
+    }
+
+    fn not_followed(&self, skip: &Skip, held: &Held) {
+        if matches!(skip, Skip::Warm) {
+            self.warm();
+        } else {
+            // Sentences with figures would each be counted by themselves.
+            let why = match skip {
+                Skip::Memory { .. } => "too little memory was free".to_owned(),
+                other => other.to_string(),
+            };
+            self.skipped(&why);
+            self.write(name_of(held), What::Skipped, Some(why));
+        }
+    }
+
+    /// Its arguments have no plan, or cannot be told.
+    fn unknown(&self) {
+        match self.control {
+            Some(false) => {
+                {
+                    let mut counts = self.shared.counts();
+                    counts.common += 1;
+                    counts.bytes += self.bytes;
+                }
+                let program = &self.job.program;
+                let name = Name {
+                    executable: path_text::encode(&program.executable),
+                    script: program.script.as_ref().map(path_text::encode),
+                    scenario: "~common".to_owned(),
+                };
+                self.write(name, What::Common, None);
+            }
+            Some(true) => self.skipped("a control, but its arguments have no plan"),
+            None => self.warm(),
+        }
+    }
+
+    fn warm(&self) {
+        self.job.program.pace().was_warm(self.job.at);
+        self.job.program.warm.fetch_add(1, Ordering::Relaxed);
+        self.shared.counts().warm += 1;
+    }
+
+    fn skipped(&self, why: &str) {
+        *self.shared.counts().skipped.entry(why.to_owned()).or_default() += 1;
+    }
+
+    fn write(&self, name: Name, what: What, why: Option<String>) {
+        self.shared.recorder.add(Entry::Start {
+            name,
+            at_ns: now_ns(),
+            what,
+            why,
+            wall_ns: None,
+            cpu_ns: None,
+            first_read_ns: self.first.map(|at| at.0),
+            bytes: self.bytes,
+            requests: 0,
+            late: false,
+        });
+    }
+}
+
+/// Nobody waits for the answers, so they may be exact.
+pub(crate) fn options() -> Options {
+    let mut options = Options::new(Vec::new());
+    options.guards.finely = true;
+    options
+}
+
+/// As the history has it.
+pub(crate) fn name_of(held: &Held) -> Name {
+    let key = held.key();
+    Name {
+        executable: path_text::encode(&key.executable),
+        script: key.script.as_ref().map(path_text::encode),
+        scenario: key.scenario.clone(),
+    }
+}

@@ -1,0 +1,172 @@
+//! The document of `cold service status` (docs/formats/service-json.md).
+
+use std::collections::BTreeMap;
+
+use cold_model::Known;
+use cold_service::{Saved, Total};
+use serde::{Deserialize, Serialize};
+
+use super::history::Row;
+use super::keep::Kept;
+
+pub(crate) const SCHEMA: &str = "coldstart.service-status/1";
+
+/// All of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Status {
+    pub(crate) schema: String,
+    /// The running service; none where none runs.
+    pub(crate) service: Option<Running>,
+    pub(crate) history: HistoryState,
+    /// Seconds saved by all programs together; none before there are control starts.
+    pub(crate) saved: Option<Total>,
+    /// Bytes read ahead that no start used.
+    pub(crate) bytes_in_vain: Known<u64>,
+    /// Plans that had starts.
+    pub(crate) programs: Vec<ProgramStatus>,
+    /// Plans that are switched off.
+    pub(crate) off: Vec<Off>,
+}
+
+/// Since the service began.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Running {
+    pub(crate) pid: u32,
+    /// For how many it has been running.
+    pub(crate) seconds: u64,
+    pub(crate) paused: bool,
+    pub(crate) watched: Vec<Watched>,
+    /// Files that were executed, loaders included.
+    pub(crate) heard: u64,
+    /// Times that the kernel's queue was full, and starts were not told.
+    pub(crate) overflows: u64,
+    /// Starts of programs with plans.
+    pub(crate) planned: u64,
+    /// Of these, starts that were looked at; the others came within seconds of a warm one.
+    pub(crate) looked: u64,
+    pub(crate) warm: u64,
+    pub(crate) followed: u64,
+    pub(crate) controls: u64,
+    /// Starts of which only what all scenarios share was read.
+    pub(crate) common: u64,
+    pub(crate) skipped: BTreeMap<String, u64>,
+    pub(crate) bytes: u64,
+    /// What was read before anybody wanted it.
+    pub(crate) kept: Kept,
+    /// From hearing of a cold start to the first request for pages; none before the first.
+    pub(crate) begins: Option<Begins>,
+    pub(crate) plans: usize,
+    pub(crate) plan_bytes: usize,
+    /// Plans that cannot be followed, with the reason.
+    pub(crate) refused: Vec<String>,
+    pub(crate) own: Own,
+}
+
+/// Times to the first request, nanoseconds.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Begins {
+    pub(crate) starts: u64,
+    pub(crate) median_ns: f64,
+    pub(crate) p95_ns: f64,
+    pub(crate) max_ns: u64,
+}
+
+/// What the service itself costs.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Own {
+    /// CPU time of all its threads, nanoseconds, reading ahead included.
+    pub(crate) cpu_ns: Known<u64>,
+    /// The same per time of one CPU since it began.
+    pub(crate) cpu_share: Known<f64>,
+    /// Resident memory.
+    pub(crate) memory_bytes: Known<u64>,
+}
+
+/// A file system whose starts are heard of, or not.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Watched {
+    pub(crate) mount_point: String,
+    /// Why not.
+    pub(crate) problem: Option<String>,
+}
+
+/// Where the history is, and why it is not written.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct HistoryState {
+    pub(crate) path: String,
+    pub(crate) problem: Option<String>,
+}
+
+/// A plan that is switched off.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Off {
+    pub(crate) executable: String,
+    pub(crate) script: Option<String>,
+    pub(crate) scenario: String,
+    pub(crate) why: String,
+}
+
+/// The starts of a plan since the history begins.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ProgramStatus {
+    pub(crate) executable: String,
+    pub(crate) script: Option<String>,
+    pub(crate) scenario: String,
+    pub(crate) warm: u64,
+    pub(crate) followed: u64,
+    pub(crate) controls: u64,
+    pub(crate) common: u64,
+    pub(crate) skipped: u64,
+    pub(crate) bytes: u64,
+    pub(crate) saved: Option<Saved>,
+}
+
+impl Status {
+    /// From what the history says, or why it says nothing.
+    pub(crate) fn new(
+        service: Option<Running>,
+        path: String,
+        rows: Result<Vec<Row>, String>,
+        off: Vec<Off>,
+    ) -> Self {
+        let (rows, problem) = match rows {
+            Ok(rows) => (rows, None),
+            Err(why) => (Vec::new(), Some(why)),
+        };
+        let programs: Vec<ProgramStatus> = rows.into_iter().map(ProgramStatus::of).collect();
+        let each: Vec<Saved> = programs.iter().filter_map(|p| p.saved).collect();
+        let vain =
+            "which pages a start used is not recorded in daily use; `cold prefetch verify --replay` tells";
+        Self {
+            schema: SCHEMA.to_owned(),
+            service,
+            history: HistoryState { path, problem },
+            saved: cold_service::total(&each),
+            bytes_in_vain: Known::unknown(vain),
+            programs,
+            off,
+        }
+    }
+}
+
+impl ProgramStatus {
+    fn of(row: Row) -> Self {
+        Self {
+            executable: row.name.executable,
+            script: row.name.script,
+            scenario: row.name.scenario,
+            warm: row.warm,
+            followed: row.followed,
+            controls: row.controls,
+            common: row.common,
+            skipped: row.skipped,
+            bytes: row.bytes,
+            saved: cold_service::saved(&row.marked),
+        }
+    }
+
+    /// Starts that found pages absent.
+    pub(crate) fn cold(&self) -> u64 {
+        self.followed + self.controls + self.common + self.skipped
+    }
+}

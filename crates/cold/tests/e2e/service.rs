@@ -1,0 +1,381 @@
+//! `cold service`: starts that nobody wraps, and whatever happens to the service meanwhile.
+
+#[test]
+fn without_root_it_says_what_is_missing() {
+    let place = crate::support::Sandbox::for_all();
+    let state = place.text("state");
+    let command = place.cold(["service", "run", "--state", &state]);
+    let command = if rustix::process::geteuid().is_root() { command.by_nobody() } else { command };
+    let ran = command.run().expect(1);
+    assert!(ran.error().contains("needs root"), "{ran:?}");
+    assert!(!place.path("state").exists(), "nothing was made");
+}
+
+#[test]
+fn nothing_is_known_without_a_service_and_a_history() {
+    let place = crate::support::Sandbox::new();
+    let (state, store) = (place.text("state"), place.text("plans"));
+    let at = ["--state", &state, "--store", &store];
+    let run = |words: &[&str]| place.cold([&["service"], words, &at].concat()).run();
+    let status = run(&["status", "--json"]).expect(0).json();
+    assert_eq!((&status["service"], &status["saved"]), (&serde_json::Value::Null, &serde_json::Value::Null));
+    assert!(status["bytes_in_vain"]["unknown"].is_string(), "unknown, and never 0: {status}");
+    assert!(run(&["status"]).expect(0).stdout.contains("no service runs"));
+    assert!(run(&["pause"]).expect(1).error().contains("no service runs"));
+    assert!(run(&["why", "nobody"]).expect(1).error().contains("nothing is known of nobody"));
+    assert!(run(&["forget", "nobody"]).expect(1).error().contains("no start of nobody"));
+    run(&["forget"]).expect(0);
+}
+
+mod root {
+    use std::fs;
+    use std::process::Command;
+    use std::time::{Duration, Instant};
+
+    use cold_plan::Store;
+    use cold_testbed::disk::{FileSystem, Options, Preset};
+    use cold_testbed::need_root;
+    use rustix::process::Signal;
+    use serde_json::Value;
+
+    use crate::prefetch::root::World;
+    use crate::support::*;
+
+    /// Runs its arguments and prints how many faults of theirs waited for a disk.
+    const FAULTS: &str = "import resource, subprocess, sys
+subprocess.run(sys.argv[1:], check=True, stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
+
+    /// A world with a plan, and a service in it.
+    struct Served {
+        w: World,
+        service: Option<Started>,
+    }
+
+    impl Served {
+        fn new() -> Self {
+            let w = World::new(Preset::Cloud);
+            w.learn();
+            Self { w, service: None }
+        }
+        fn at(&self) -> [String; 4] {
+            ["--state".into(), self.w.place.text("state"), "--store".into(), self.w.store()]
+        }
+        fn cold(&self, words: &[&str]) -> Cold {
+            let words = ["service"].iter().chain(words).map(|w| (*w).to_owned());
+            self.w.place.cold(words.chain(self.at()).collect::<Vec<_>>())
+        }
+        fn begin(&mut self, options: &[&str]) {
+            self.service = Some(self.cold(&[&["run"], options].concat()).start());
+            until("the service answers", || (!self.status()["service"].is_null()).then_some(()));
+        }
+        fn end(&mut self) -> Ran {
+            let service = self.service.take().unwrap();
+            service.kill(Signal::TERM);
+            service.end().expect(0)
+        }
+        fn status(&self) -> Value {
+            self.cold(&["status", "--json"]).run().expect(0).json()
+        }
+        fn count(&self, what: &str) -> u64 {
+            self.status()["service"][what].as_u64().unwrap_or(0)
+        }
+        /// A cold start, wrapped by nothing; its faults that waited for the disk.
+        fn start(&self) -> u64 {
+            self.w.evict();
+            let out = Command::new("/usr/bin/python3")
+                .args(["-c", FAULTS])
+                .args(self.w.program())
+                .output()
+                .unwrap();
+            assert!(out.status.success(), "{out:?}");
+            String::from_utf8(out.stdout).unwrap().trim().parse().unwrap()
+        }
+        fn starts_until(&self, what: &str, n: u64) {
+            for _ in 0..60 {
+                if self.count(what) >= n {
+                    return;
+                }
+                let seen = self.count("followed") + self.count("controls");
+                self.start();
+                let end = Instant::now() + Duration::from_secs(20);
+                while self.count("followed") + self.count("controls") == seen && Instant::now() < end {
+                    std::thread::sleep(Duration::from_millis(20));
+                }
+            }
+            panic!("never {n} {what}: {}", self.status());
+        }
+    }
+
+    #[test]
+    fn a_start_that_nobody_wraps_is_read_ahead_before_it_faults() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let mut s = Served::new();
+        let plain = s.start();
+        assert!(plain >= 5, "six groups of pages far from each other: {plain}");
+        s.begin(&["--control-every", "0"]);
+        attempts(|| {
+            let before = s.count("followed");
+            let faults = s.start();
+            until("it is counted", || (s.count("followed") > before).then_some(()));
+            check(faults * 2 <= plain, || format!("{faults} faults waited, {plain} without a service"))
+        });
+        let status = s.status();
+        let begins = &status["service"]["begins"];
+        assert!(begins["median_ns"].as_f64().unwrap() > 0.0, "{status}");
+        assert_eq!(
+            (&status["history"]["problem"], &status["service"]["overflows"]),
+            (&Value::Null, &0.into())
+        );
+        let program = &status["programs"][0];
+        assert!(
+            program["followed"].as_u64().unwrap() > 0 && program["saved"].is_null(),
+            "no controls: {status}"
+        );
+        let ran = s.end();
+        assert!(ran.stderr.contains("following 1 plan on"), "{}", ran.stderr);
+        let later = s.status();
+        assert!(later["service"].is_null(), "{later}");
+        assert_eq!(later["programs"][0]["followed"], program["followed"], "the history stays");
+    }
+
+    #[test]
+    fn controls_tell_what_is_saved_and_why_tells_what_was_done() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let mut s = Served::new();
+        s.begin(&["--control-every", "2"]);
+        s.starts_until("controls", 2);
+        s.starts_until("followed", 2);
+        let status = s.status();
+        assert!(status["saved"]["ns"].is_f64(), "{status}");
+        let why = s.cold(&["why", "cold-subject", "--json"]).run().expect(0).json();
+        let whats: Vec<&str> =
+            why["starts"].as_array().unwrap().iter().map(|s| s["what"].as_str().unwrap()).collect();
+        assert!(whats.contains(&"control") && whats.contains(&"followed"), "{why}");
+        for start in why["starts"].as_array().unwrap() {
+            let read = start["bytes"].as_u64().unwrap() > 0;
+            assert_eq!(read, start["what"] == "followed", "a control reads nothing: {start}");
+        }
+        let text = s.cold(&["status"]).run().expect(0).stdout;
+        assert!(text.contains("running for") && text.contains("cold-subject"), "{text}");
+        assert!(s.cold(&["why", "cold-subject"]).run().expect(0).stdout.contains("control"));
+        s.cold(&["pause"]).run().expect(0);
+        let (followed, looked) = (s.count("followed"), s.count("looked"));
+        s.start();
+        assert_eq!((s.count("followed"), s.count("looked")), (followed, looked), "paused");
+        s.cold(&["resume"]).run().expect(0);
+        s.starts_until("followed", followed + 1);
+        let gone = s.cold(&["forget", "cold-subject"]).run().expect(0).stdout;
+        assert!(gone.contains("forgotten; plans stay"), "{gone}");
+        assert_eq!(s.status()["programs"], Value::Array(Vec::new()));
+        assert_eq!(Store::at(s.w.store()).list().unwrap().plans.len(), 1);
+        s.end();
+    }
+
+    #[test]
+    fn there_is_one_service_and_the_next_begins_where_a_killed_one_ended() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let mut s = Served::new();
+        s.begin(&["--control-every", "0"]);
+        let second = s.cold(&["run"]).run().expect(1);
+        assert!(second.error().contains("another service runs already"), "{second:?}");
+        s.starts_until("followed", 1);
+        // What is killed loses at most what it had not written down yet.
+        s.status();
+        let killed = s.service.take().unwrap();
+        killed.kill(Signal::KILL);
+        assert_eq!(killed.end().code(), 137);
+        assert!(s.status()["service"].is_null());
+        assert!(s.start() > 0, "programs start without it");
+        s.begin(&["--control-every", "0"]);
+        assert!(s.status()["programs"][0]["followed"].as_u64().unwrap() >= 1, "the history goes on");
+        s.starts_until("followed", 1);
+        s.end();
+    }
+
+    #[test]
+    fn a_stopped_service_holds_up_no_start_and_no_unmounting() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let mut s = Served::new();
+        let disk = cold_testbed::SlowDisk::create(Preset::Fast, cold_model::Bytes(64 << 20)).unwrap();
+        let there = disk.mount_point().join("program");
+        fs::copy(cold_testbed::subject(), &there).unwrap();
+        sync(&there);
+        s.begin(&["--control-every", "0"]);
+        let mounted = disk.mount_point().to_str().unwrap().to_owned();
+        until("the disk is watched", || {
+            let watched = s.status()["service"]["watched"].clone();
+            let watched = watched.as_array()?.clone();
+            watched
+                .iter()
+                .any(|w| w["mount_point"] == mounted.as_str() && w["problem"].is_null())
+                .then_some(())
+        });
+        s.service.as_ref().unwrap().kill(Signal::STOP);
+        let began = Instant::now();
+        for _ in 0..50 {
+            // What it says of its arguments does not matter: it was executed.
+            Command::new(&there).output().unwrap();
+        }
+        assert!(began.elapsed() < PATIENCE, "held up: {:?}", began.elapsed());
+        let unmounted = Command::new("umount").arg(&mounted).output().unwrap();
+        assert!(unmounted.status.success(), "kept busy: {unmounted:?}");
+        s.service.as_ref().unwrap().kill(Signal::CONT);
+        s.starts_until("followed", 1);
+        s.end();
+    }
+
+    #[test]
+    fn without_a_history_that_can_be_written_starts_are_followed_all_the_same() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let mut s = Served::new();
+        let state = s.w.place.path("state");
+        // A damaged one.
+        fs::create_dir(&state).unwrap();
+        fs::set_permissions(&state, std::os::unix::fs::PermissionsExt::from_mode(0o700)).unwrap();
+        fs::write(
+            state.join("history.db"),
+            "no database, but long enough to have the header of one".repeat(9),
+        )
+        .unwrap();
+        let before = fs::read(state.join("history.db")).unwrap();
+        s.begin(&["--control-every", "0"]);
+        s.starts_until("followed", 1);
+        let problem = s.status()["history"]["problem"].as_str().unwrap().to_owned();
+        assert!(problem.contains("move it away"), "{problem}");
+        s.end();
+        assert_eq!(fs::read(state.join("history.db")).unwrap(), before, "it is not ours to mend");
+        fs::remove_dir_all(&state).unwrap();
+        // A full disk.
+        let _full = Mounted::new(state.clone(), &["-t", "tmpfs", "-o", "size=256k,mode=700", "none"]);
+        let _ = fs::write(state.join("filler"), vec![1; 1 << 20]);
+        s.begin(&["--control-every", "0"]);
+        s.starts_until("followed", 1);
+        let problem = s.status()["history"]["problem"].as_str().unwrap().to_owned();
+        assert!(problem.contains("full"), "{problem}");
+        s.end();
+    }
+
+    #[test]
+    fn what_was_started_often_is_read_again_while_nothing_waits() {
+        if !need_root() {
+            return;
+        }
+        let _machine = alone();
+        let mut s = Served::new();
+        s.begin(&["--control-every", "0", "--no-keep"]);
+        s.starts_until("followed", 1);
+        s.end();
+        s.w.evict();
+        s.begin(&["--control-every", "0"]);
+        // It knows the program from its history. Others' work can put the rest off.
+        let end = Instant::now() + Duration::from_mins(3);
+        while s.status()["service"]["kept"]["plans"] == 0 {
+            assert!(Instant::now() < end, "never quiet: {}", s.status());
+            std::thread::sleep(Duration::from_millis(500));
+        }
+        let out = Command::new("/usr/bin/python3").args(["-c", FAULTS]).args(s.w.program()).output().unwrap();
+        assert_eq!(
+            String::from_utf8(out.stdout).unwrap().trim(),
+            "0",
+            "nothing waits for the disk: {}",
+            s.status()
+        );
+        s.end();
+    }
+
+    /// Their files have another file system number than their root: events cannot name them by handle.
+    #[test]
+    fn programs_on_btrfs_subvolumes_are_followed_and_those_of_overlays_heard_of() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let w = World::new(Preset::Fast);
+        let options = Options {
+            preset: Preset::Fast,
+            size: cold_model::Bytes(300 << 20),
+            file_system: FileSystem::Btrfs,
+            mount: None,
+            backing: None,
+        };
+        let disk = cold_testbed::SlowDisk::with(&options).unwrap();
+        let whole = disk.mount_point().to_str().unwrap().to_owned();
+        run("btrfs", &["subvolume", "create", &format!("{whole}/sub")]);
+        let device = disk.info().device.to_str().unwrap().to_owned();
+        let below = Mounted::new(w.place.path("volume"), &["-t", "btrfs", "-o", "subvol=sub", &device]);
+        let program = w.place.path("volume/cold-subject");
+        fs::copy(cold_testbed::subject(), &program).unwrap();
+        sync(&program);
+        let data = w.data.to_str().unwrap().to_owned();
+        let argv = [program.to_str().unwrap(), "touch-mapped", "--random", &data, "0-15"];
+        let store = w.store();
+        let learn = ["prefetch", "learn", "--evict", "files", "--starts", "1", "--store", &store, "--"];
+        w.place.cold([&learn[..], &argv].concat()).run().expect(0);
+        for name in ["lower", "upper", "work"] {
+            fs::create_dir(w.place.path(name)).unwrap();
+        }
+        let [lower, upper, work] = ["lower", "upper", "work"].map(|name| w.place.text(name));
+        let layers = format!("lowerdir={lower},upperdir={upper},workdir={work}");
+        let over = Mounted::new(w.place.path("layers"), &["-t", "overlay", "-o", &layers, "overlay"]);
+        let mut s = Served { w, service: None };
+        s.begin(&["--control-every", "0"]);
+        let status = s.status();
+        for name in ["volume", "layers"] {
+            let at = s.w.place.text(name);
+            let watched = status["service"]["watched"].as_array().unwrap();
+            // Of several mounts of a file system one is enough.
+            let is = watched.iter().any(|w| {
+                w["problem"].is_null()
+                    && (w["mount_point"] == at.as_str()
+                        || (name == "volume" && w["mount_point"] == whole.as_str()))
+            });
+            assert!(is, "{name}: {status}");
+        }
+        let before = s.count("planned");
+        assert!(Command::new(argv[0]).args(&argv[1..]).output().unwrap().status.success());
+        until("its start is heard of", || (s.count("planned") > before).then_some(()));
+        drop((over, below));
+        s.end();
+    }
+
+    #[test]
+    fn damaged_plans_are_told_and_new_ones_are_followed_from_the_next_second_on() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let mut s = Served::new();
+        let store = Store::at(s.w.store());
+        let plan = store.list().unwrap().plans.remove(0).plan;
+        let path = store.path_of(&plan.key);
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..whole.len() / 2]).unwrap();
+        s.begin(&["--control-every", "0"]);
+        assert_eq!((s.count("plans"), s.status()["service"]["refused"].as_array().unwrap().len()), (0, 1));
+        store.save(&plan).unwrap();
+        until("the plan is followed", || (s.count("plans") == 1).then_some(()));
+        s.starts_until("followed", 1);
+        let off = cold_plan::Plan { standing: cold_plan::plan::Standing::Off("a reason".into()), ..plan };
+        store.save(&off).unwrap();
+        until("the plan is off", || (s.count("plans") == 0).then_some(()));
+        let status = s.status();
+        assert_eq!(status["off"][0]["why"], "a reason", "{status}");
+        s.end();
+    }
+}
