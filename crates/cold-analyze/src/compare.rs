@@ -46,15 +46,20 @@ fn conditions(a: &Recording, b: &Recording) -> Vec<Condition> {
         ("state", m.state.wanted.clone(), n.state.wanted.clone(), None),
         ("devices", devices(a), devices(b), None),
         ("read_ahead", read_ahead(a), read_ahead(b), None),
-        ("kernel", m.machine.kernel.clone(), n.machine.kernel.clone(), None),
+        ("kernel", told(&m.machine.kernel), told(&n.machine.kernel), None),
         ("cpu", m.machine.cpu.clone(), n.machine.cpu.clone(), None),
         ("command", words(a), words(b), None),
-        ("environment", m.environment.clone(), n.environment.clone(), None),
+        ("environment", told(&m.environment), told(&n.environment), None),
     ];
     all.into_iter()
         .filter(|(_, a, b, _)| a != b)
         .map(|(id, a, b, forbids)| Condition { id: id.into(), a, b, forbids: forbids.map(str::to_string) })
         .collect()
+}
+
+/// What a recording leaves empty it does not know.
+fn told(text: &str) -> String {
+    if text.is_empty() { "unknown".to_owned() } else { text.to_owned() }
 }
 
 fn losses(r: &Recording) -> String {

@@ -25,7 +25,11 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
     let total = |f: fn(&FileUse) -> Bytes| files.iter().map(f).sum::<Bytes>();
     let touched = |v| cx.if_table("touches", r.touches.as_ref(), v);
     let needed = |v| cx.if_reads_seen(touched(v));
-    let filled = |v| cx.if_fills_have_readers(cx.if_table("fills", r.fills.as_ref(), v));
+    let filled = |v| match m.tier {
+        // It tells of the clusters that its own faults read, and of no other fills.
+        Tier::Imported => Known::unknown("the imported trace does not tell it"),
+        _ => cx.if_fills_have_readers(cx.if_table("fills", r.fills.as_ref(), v)),
+    };
     let both = |v: Bytes| match (needed(v), filled(v)) {
         (Known::Value(_), known) => known,
         (unknown, _) => unknown,
@@ -70,7 +74,7 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
         mean_service: requests.known(cx, requests.mean(|r| Some((r.issued?, r.completed?)))),
         mean_queueing: requests.queueing(cx),
         requests_by_others: cx.if_table("device reads", r.device_reads.as_ref(), requests.by_others),
-        metadata: filled(cx.bytes(metadata)),
+        metadata: metadata_read(cx, filled(cx.bytes(metadata))),
         direct: cx.if_table("device reads", r.device_reads.as_ref(), total(|f| f.direct)),
         written: filled(cx.bytes(cx.usage.iter().map(|u| u.written.pages()).sum())),
         refilled: filled(total(|f| f.refilled)),
@@ -95,6 +99,14 @@ fn read(cx: &Context<'_>, filled: Known<Bytes>) -> Known<Bytes> {
         return filled;
     }
     Known::Value(cx.requests().map(|(_, r)| Bytes(r.bytes.into())).sum())
+}
+
+/// Metadata that the tree read: by what entered the cache, or by what its requests say of themselves.
+fn metadata_read(cx: &Context<'_>, filled: Known<Bytes>) -> Known<Bytes> {
+    if cx.asked.is_none() {
+        return filled;
+    }
+    Known::Value(cx.requests().filter(|(_, r)| r.metadata).map(|(_, r)| Bytes(r.bytes.into())).sum())
 }
 
 fn subject(cx: &Context<'_>) -> String {
