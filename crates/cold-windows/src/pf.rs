@@ -21,6 +21,10 @@ use crate::Result;
 
 /// Bytes of the pages of all Windows systems that write these files.
 pub const PAGE: u64 = 4096;
+/// Between the parts of a path.
+const BACKSLASH: u16 = b'\\' as u16;
+/// Characters of an executable's name that are kept.
+const CUT: usize = 29;
 /// Launches that a page's history reaches back.
 pub const LAUNCHES: u32 = 8;
 
@@ -76,6 +80,19 @@ impl Name {
             }
         }
         cold_model::path_text::encode_bytes(&bytes).into_owned()
+    }
+
+    /// The same with `/` between its parts.
+    pub fn path(&self) -> String {
+        let slashed = self.0.iter().map(|u| if *u == BACKSLASH { u16::from(b'/') } else { *u });
+        Self(slashed.collect()).text()
+    }
+
+    /// What stands behind `head`, part by part; `None` where it does not begin so.
+    pub fn parts_behind(&self, head: &Self) -> Option<impl Iterator<Item = Self>> {
+        let rest = self.0.strip_prefix(head.0.as_slice())?;
+        (rest.first() == Some(&BACKSLASH))
+            .then(|| rest.split(|u| *u == BACKSLASH).filter(|p| !p.is_empty()).map(|p| Self(p.to_vec())))
     }
 
     /// Little-endian bytes, without a NUL.
@@ -198,6 +215,16 @@ impl Prefetch {
     /// All pages.
     pub fn pages(&self) -> impl Iterator<Item = &Page> {
         self.files.iter().flat_map(|f| &f.pages)
+    }
+
+    /// Rows of the files that may be the program: those of its name, which is cut after 29 characters.
+    pub fn programs(&self) -> impl Iterator<Item = usize> {
+        let wanted = &self.executable.0;
+        let is = move |name: &Name| {
+            let base = name.0.rsplit(|u| *u == BACKSLASH).next().unwrap_or_default();
+            base == wanted || wanted.len() >= CUT && base.starts_with(wanted)
+        };
+        self.files.iter().enumerate().filter(move |(_, f)| is(&f.name)).map(|(row, _)| row)
     }
 
     /// How the hash came about.

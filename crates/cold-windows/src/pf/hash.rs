@@ -59,7 +59,7 @@ fn not_reproduced(p: &Prefetch) -> HashCheck {
     let executable = p.executable.text();
     let packaged = match &p.hash_string {
         Some(name) => !name.text().starts_with('\\'),
-        None => path(p).is_some_and(|name| {
+        None => paths(p).any(|name| {
             let name = name.text();
             ["\\WINDOWSAPPS\\", "\\SYSTEMAPPS\\"].iter().any(|part| name.contains(part))
         }),
@@ -73,24 +73,22 @@ fn not_reproduced(p: &Prefetch) -> HashCheck {
     }
 }
 
-/// The executable's path among the files. Its name is cut after 29 characters.
-fn path(p: &Prefetch) -> Option<&Name> {
-    let wanted = &p.executable.0;
-    let is = |name: &&Name| {
-        let base = name.0.rsplit(|u| *u == u16::from(b'\\')).next().unwrap_or_default();
-        base == wanted || wanted.len() >= 29 && base.starts_with(wanted)
-    };
-    p.files.iter().map(|f| &f.name).find(is)
-}
-
 /// What may have been hashed.
 fn inputs(p: &Prefetch) -> Vec<Name> {
     if let Some(string) = &p.hash_string {
         return vec![string.clone()];
     }
-    let Some(path) = path(p) else { return Vec::new() };
+    paths(p).flat_map(hashed_as).collect()
+}
+
+/// Paths of the files that may be the program.
+fn paths(p: &Prefetch) -> impl Iterator<Item = &Name> {
+    p.programs().filter_map(|row| p.files.get(row)).map(|f| &f.name)
+}
+
+/// Since version 30 names begin with `\VOLUME{…}`, the hashed string still with the volume's number.
+fn hashed_as(path: &Name) -> Vec<Name> {
     let text = path.text();
-    // Since version 30 names begin with `\VOLUME{…}`, the hashed string still with the volume's number.
     match text.strip_prefix("\\VOLUME{").and_then(|rest| rest.split_once('}')) {
         Some((_, rest)) => {
             (1..=VOLUMES).map(|n| format!("\\DEVICE\\HARDDISKVOLUME{n}{rest}").as_str().into()).collect()

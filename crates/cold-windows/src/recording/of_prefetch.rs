@@ -21,7 +21,7 @@ pub fn start_of(p: &Prefetch, tool: &str, from: &str) -> Recording {
         inode: row as u64,
         generation: 0,
         kind: FileKind::Regular,
-        path: Some(f.name.text().replace('\\', "/")),
+        path: Some(f.name.path()),
         path_from: PathFrom::OpenFile,
         deleted: false,
         file_system: String::new(),
@@ -52,17 +52,13 @@ pub fn start_of(p: &Prefetch, tool: &str, from: &str) -> Recording {
             call: None,
         }
     };
-    let executable = p.files.iter().position(|f| {
-        let name = f.name.text();
-        name.rsplit('\\').next() == Some(p.executable.text().as_str())
-    });
     let process = Process {
         began: Nanos(0),
         how: Began::Fork,
         pid: PROCESS,
         parent: 0,
         name: p.executable.text(),
-        executable: executable.map(|row| row as u32),
+        executable: p.programs().next().map(|row| row as u32),
         arguments: None,
         in_tree: true,
         ended: None,

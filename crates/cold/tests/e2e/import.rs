@@ -228,3 +228,12 @@ fn a_trace_in_text_is_the_same_start() {
     assert_eq!(place.cold(["import", "layout-ini", "Layout.ini"]).run().expect(0).stdout, "C:\\GRÖSSE\n");
     place.cold(["import", "layout-ini", "t.csv"]).run().expect(1);
 }
+
+#[test]
+fn a_directory_without_prefetch_files_is_no_success() {
+    let place = Sandbox::new();
+    fs::create_dir(place.path("empty")).unwrap();
+    fs::write(place.path("empty/a.txt"), "x").unwrap();
+    let told = place.cold(["import", "pf", "empty"]).run().expect(1).stderr;
+    assert!(told.contains("no prefetch file (*.pf) in empty"), "{told}");
+}

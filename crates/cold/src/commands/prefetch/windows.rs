@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use cold_model::Shown as _;
 use cold_plan::Plan;
 use cold_plan::plan::{FileKind, Identity, Learnt, PAGE, PlanFile, Range, Standing};
-use cold_windows::pf::{File, Prefetch};
+use cold_windows::pf::{File, Name, Page, Prefetch};
 
 use super::plans;
 use crate::exit::Failure;
@@ -43,14 +43,13 @@ pub(super) fn plan(
     let mut tree = Tree { root, names: HashMap::new() };
     let (mut files, mut ranges, mut dropped) = (Vec::new(), Vec::new(), Vec::new());
     let mut executable = None;
-    for file in &prefetch.files {
-        let name = file.name.text();
-        match tree.find(&name, &volume) {
+    let programs: Vec<usize> = prefetch.programs().collect();
+    for (row, file) in prefetch.files.iter().enumerate() {
+        match tree.find(&file.name, volume) {
             Ok((path, meta)) => {
                 let mut made = ranges_of(file, files.len() as u32, meta.len());
-                let is_executable = is_program(&name, &prefetch);
-                if is_executable {
-                    executable = Some(path.clone());
+                if programs.contains(&row) {
+                    executable.get_or_insert_with(|| path.clone());
                 }
                 if !made.is_empty() {
                     let identity = Identity::of(&meta, plans::build_id(&path));
@@ -66,7 +65,7 @@ pub(super) fn plan(
                     ranges.append(&mut made);
                 }
             }
-            Err(why) => dropped.push((name, why)),
+            Err(why) => dropped.push((file.name.text(), why)),
         }
     }
     if ranges.is_empty() {
@@ -102,30 +101,20 @@ pub(super) fn plan(
     Ok(Mapped { plan, dropped })
 }
 
-/// Whether this is the program's own file; its name is cut after 29 characters.
-fn is_program(name: &str, prefetch: &Prefetch) -> bool {
-    let wanted = prefetch.executable.text();
-    let base = name.rsplit('\\').next().unwrap_or_default();
-    base == wanted || wanted.chars().count() >= 29 && base.starts_with(&wanted)
-}
-
-/// The volume that the program lies on, else that of the first file: how its paths begin.
-fn volume(prefetch: &Prefetch) -> String {
-    let names = || prefetch.files.iter().map(|f| f.name.text());
-    let own = names().find(|name| is_program(name, prefetch)).or_else(|| names().next()).unwrap_or_default();
-    let devices = prefetch.volumes.iter().map(|v| v.device.text());
-    // Of `\DEVICE\HARDDISKVOLUME1` and `…VOLUME10` both may be there: the `\` behind it decides.
-    devices
-        .map(|device| format!("{device}\\"))
-        .find(|device| own.starts_with(device.as_str()))
-        .unwrap_or_default()
+/// The volume that the program lies on, else that of the first file.
+fn volume(prefetch: &Prefetch) -> Option<&Name> {
+    let own = prefetch.files.get(prefetch.programs().next().unwrap_or(0))?;
+    prefetch.volumes.iter().map(|v| &v.device).find(|device| own.name.parts_behind(device).is_some())
 }
 
 /// Pages that Windows would prefetch, as pages of a plan, with the part of the start in which the latest one used them.
 fn ranges_of(file: &File, number: u32, size: u64) -> Vec<(u32, Range)> {
     let mut out: Vec<(u32, Range)> = Vec::new();
     let end = size.div_ceil(PAGE);
-    for page in file.pages.iter().filter(|page| !page.ignored() && page.offset < size) {
+    let mut pages: Vec<&Page> = file.pages.iter().filter(|p| !p.ignored() && p.offset < size).collect();
+    // As every real file has them; a damaged one may not.
+    pages.sort_by_key(|page| page.offset);
+    for page in pages {
         let phase = page.phases.map_or(0, |phases| phases & 7);
         // A page of an image may begin within a page of the file.
         let first = page.offset / PAGE;
@@ -159,13 +148,14 @@ struct Tree {
 
 impl Tree {
     /// The regular file that this name of the program's volume means.
-    fn find(&mut self, name: &str, volume: &str) -> Result<(PathBuf, std::fs::Metadata), String> {
-        let Some(rest) = name.strip_prefix(volume).filter(|_| !volume.is_empty()) else {
+    fn find(&mut self, name: &Name, volume: Option<&Name>) -> Result<(PathBuf, std::fs::Metadata), String> {
+        let Some(parts) = volume.and_then(|volume| name.parts_behind(volume)) else {
             return Err("it lies on another volume".to_owned());
         };
         let mut path = self.root.clone();
-        for part in rest.split('\\').filter(|p| !p.is_empty()) {
-            let Some(found) = self.entry(&path, part) else {
+        for part in parts {
+            let part = part.text();
+            let Some(found) = self.entry(&path, &part) else {
                 return Err(format!("there is no {part} in {}", path.shown()));
             };
             path.push(found);
@@ -192,4 +182,40 @@ fn list(dir: &Path) -> HashMap<String, OsString> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten().take(MOST_NAMES);
     let real = entries.filter(|e| e.file_type().is_ok_and(|t| t.is_dir() || t.is_file()));
     real.filter_map(|e| Some((e.file_name().to_str()?.to_uppercase(), e.file_name()))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use cold_windows::pf::Version;
+    use cold_windows::pf::sample::small;
+
+    use super::*;
+
+    #[test]
+    fn ranges_are_apart_and_in_the_file_in_whatever_order_the_pages_stand() {
+        let mut file = small(Version::V30).files.swap_remove(0);
+        let mut page = file.pages[0];
+        page.used = 1;
+        let at = [0x1_0000, 0, 0x400, 0x1000, 0x1_0000, 0x7_f000, u64::MAX - 511];
+        file.pages = at.map(|offset| Page { offset, ..page }).to_vec();
+        let ranges: Vec<(u64, u32)> =
+            ranges_of(&file, 0, 0x8_0000).into_iter().map(|(_, r)| (r.first_page, r.pages)).collect();
+        assert_eq!(ranges, [(0, 2), (16, 1), (127, 1)]);
+        assert_eq!(ranges_of(&file, 0, 1).len(), 1, "a file that is shorter here");
+    }
+
+    #[test]
+    fn a_name_never_leaves_the_tree() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(dir.path().join("Sub")).expect("made");
+        std::fs::write(dir.path().join("Sub/größe.DLL"), "x").expect("written");
+        let mut tree = Tree { root: dir.path().join("Sub"), names: HashMap::new() };
+        let volume = Name::from("\\VOLUME{1}");
+        let mut find = |name: &str| tree.find(&Name::from(name), Some(&volume)).map(|(path, _)| path);
+        assert_eq!(find("\\VOLUME{1}\\GRÖßE.dll"), Ok(dir.path().join("Sub/größe.DLL")));
+        for other in ["\\VOLUME{1}\\..\\Sub", "\\VOLUME{1}\\a/b", "\\VOLUME{1}", "\\VOLUME{10}\\GRÖßE.dll"]
+        {
+            assert!(find(other).is_err(), "{other}");
+        }
+    }
 }

@@ -38,6 +38,10 @@ pub(super) fn read(paths: &[PathBuf], line: &mut Line<'_>) -> Result<(Vec<Found>
             Err(e) => return Err(Failure::usage(format!("cannot look at {}: {e}", path.shown()))),
         }
     }
+    if files.is_empty() && failed.is_empty() {
+        let places: Vec<String> = paths.iter().map(|p| p.shown().to_string()).collect();
+        return Err(anyhow::anyhow!("no prefetch file (*.pf) in {}", places.join(", ")).into());
+    }
     let mut found = Vec::new();
     for (n, path) in files.iter().enumerate() {
         if n % STEP == 0 {
@@ -56,15 +60,30 @@ fn search(dir: &Path, depth: u32, files: &mut Vec<PathBuf>, failed: &mut Failed)
         Ok(entries) => entries,
         Err(e) => return failed.push((dir.to_owned(), e.to_string())),
     };
-    let mut names: Vec<_> = entries.flatten().map(|e| (e.path(), e.file_type().ok())).collect();
-    names.sort_by(|a, b| a.0.cmp(&b.0));
-    for (path, kind) in names {
+    let mut names: Vec<PathBuf> = Vec::new();
+    for entry in entries {
+        match entry {
+            Ok(entry) => names.push(entry.path()),
+            Err(e) => failed.push((dir.to_owned(), e.to_string())),
+        }
+    }
+    names.sort();
+    for path in names {
+        let kind = match path.symlink_metadata() {
+            Ok(meta) => meta.file_type(),
+            Err(e) => {
+                failed.push((path, e.to_string()));
+                continue;
+            }
+        };
         let is_pf = path.extension().is_some_and(|e| e.eq_ignore_ascii_case("pf"));
-        match kind {
-            // Links are not followed: what they lead to is found where it is.
-            Some(kind) if kind.is_dir() && depth > 0 => search(&path, depth - 1, files, failed),
-            Some(kind) if kind.is_file() && is_pf => files.push(path),
-            _ => {}
+        // Links are not followed: what they lead to is found where it is.
+        if kind.is_dir() && depth > 0 {
+            search(&path, depth - 1, files, failed);
+        } else if kind.is_dir() {
+            failed.push((path, format!("more than {DEPTH} directories deep")));
+        } else if kind.is_file() && is_pf {
+            files.push(path);
         }
     }
 }
