@@ -127,6 +127,8 @@ fn of_windows() -> Vec<(&'static str, &'static str, Vec<u8>)> {
         ("pf", "v23", write(&small(Version::V23))),
         ("pf", "v26", write(&small(Version::V26))),
         ("pf", "v30first", packed(&small(Version::V30First), true)),
+        // As it is expanded: of a compressed one most changes end in the decompressor.
+        ("pf", "v30", write(&small(Version::V30))),
         ("pf", "v31", packed(&small(Version::V31), false)),
         ("windows_text", "dumper", rows.clone().into_bytes()),
         ("windows_text", "dumper16", text::sample::utf16(&rows)),
