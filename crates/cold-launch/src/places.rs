@@ -143,7 +143,7 @@ impl Places {
     }
 }
 
-/// Whether looking up a name may wait for a server that never answers ([`Places`]), by these mounts.
+/// Whether looking up a name may wait for a server that never answers (as `Places` asks), by these mounts.
 pub fn may_hang(mounts: &[Mount], path: &Path) -> bool {
     Places::new(mounts, Path::new("/")).may_hang(path)
 }
