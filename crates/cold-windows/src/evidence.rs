@@ -37,6 +37,8 @@ pub struct Evidence {
     pub reads: Vec<Read>,
     /// Hard faults in the order of their ends.
     pub faults: Vec<Fault>,
+    /// What programs read by `ReadFile` and its kin, already in memory or not; in the order of time.
+    pub file_reads: Vec<FileRead>,
     /// Events and buffers lost, by what they are.
     pub lost: BTreeMap<String, u64>,
     /// What the reader has to know.
@@ -145,6 +147,23 @@ pub struct Fault {
     pub tid: u32,
     /// Its process. `None`: not told.
     pub pid: Option<u32>,
+}
+
+/// What a program read of a file by a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileRead {
+    /// When it asked.
+    pub at: i64,
+    /// First byte in the file.
+    pub offset: u64,
+    /// Bytes that it asked for.
+    pub bytes: u32,
+    /// File. `None`: its name is not told.
+    pub file: Option<FileId>,
+    /// Thread that asked.
+    pub tid: u32,
+    /// Its process.
+    pub pid: u32,
 }
 
 impl Evidence {

@@ -18,7 +18,7 @@ use cold_model::recording::tables::{
 };
 use cold_model::{Bytes, Dev, Known, Nanos, path_text};
 
-use crate::evidence::{Evidence, Tree};
+use crate::evidence::{Evidence, FileRead, Tree};
 
 pub use of_prefetch::start_of;
 
@@ -65,7 +65,8 @@ impl<'a> Maker<'a> {
         out.threads = self.threads();
         out.mappings = Some(self.mappings());
         let (touches, stalls) = self.faults();
-        out.fills = Some(touches.iter().map(fill).collect());
+        let faulted = touches.iter().filter(|t| t.kind == TouchKind::FaultAround);
+        out.fills = Some(faulted.map(fill).collect());
         out.touches = Some(touches);
         out.stalls = Some(stalls);
         let (reads, transfers) = self.reads();
@@ -312,9 +313,32 @@ impl<'a> Maker<'a> {
                 stack: None,
             });
         }
+        touches.extend(self.file_reads());
         touches.sort_by_key(|t| t.at);
         stalls.sort_by_key(|s| s.began);
         (touches, stalls)
+    }
+
+    /// What the tree read by calls, cached or not.
+    fn file_reads(&self) -> impl Iterator<Item = Touch> {
+        let own = |r: &&FileRead| self.tree.has(self.evidence, Some(r.pid), r.at);
+        self.evidence.file_reads.iter().filter(own).filter_map(|r| {
+            let (first_page, count) = pages(r.offset, r.bytes.into());
+            (count > 0 && first_page <= MOST_PAGES).then_some(())?;
+            Some(Touch {
+                at: self.at(r.at),
+                pid: r.pid,
+                tid: r.tid,
+                file: r.file?,
+                first_page,
+                pages: count,
+                kind: TouchKind::Read,
+                major: None,
+                ip: None,
+                stack: None,
+                call: None,
+            })
+        })
     }
 
     fn reads(&self) -> (Vec<DeviceRead>, Vec<Transfer>) {

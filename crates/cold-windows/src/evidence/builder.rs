@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::lives::Threads;
 use super::names::Names;
-use super::{Evidence, Fault as Faulted, FileId, Image, Process, Read as Done, System};
+use super::{Evidence, Fault as Faulted, FileId, FileRead, Image, Process, Read as Done, System};
 use crate::etl::{self, Phase};
 
 /// Which file an event means.
@@ -61,7 +61,7 @@ pub struct Fault<'a> {
 }
 
 /// A file that may get its name later.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Later {
     File(FileId),
     Object(u64),
@@ -83,6 +83,9 @@ pub struct Builder {
     images: Vec<Image>,
     reads: Vec<(Done, Later)>,
     faults: Vec<(Faulted, Later)>,
+    file_reads: Vec<(FileRead, Later)>,
+    /// Last read by a call of each thread: its file, offset and bytes.
+    last_read: HashMap<u32, (Later, u64, u32)>,
 }
 
 impl Builder {
@@ -200,6 +203,16 @@ impl Builder {
         self.faults.push((Faulted { began, ended, offset, bytes, address, file: None, tid, pid }, file));
     }
 
+    /// A program reads a file by a call; `file` of it is not looked at. The same read twice in a row by one thread is
+    /// one: where the fast way of a read fails, Windows tells of it and of the read that follows.
+    pub fn file_read(&mut self, read: FileRead, file: Named<'_>) {
+        let file = self.later(file);
+        let told = (file, read.offset, read.bytes);
+        if self.last_read.insert(read.tid, told) != Some(told) {
+            self.file_reads.push((read, file));
+        }
+    }
+
     fn later(&mut self, named: Named<'_>) -> Later {
         match named {
             Named::Object(object) => Later::Object(object),
@@ -210,7 +223,9 @@ impl Builder {
 
     /// All of it, once everything was told. `ended` in ns from the trace's beginning.
     pub fn finish(self, system: System, ended: i64, lost: BTreeMap<String, u64>) -> Evidence {
-        let Self { names, objects, drives, processes, threads, mut images, reads, faults, .. } = self;
+        let Self {
+            names, objects, drives, processes, threads, mut images, reads, faults, file_reads, ..
+        } = self;
         let (files, rows) = names.by_drive(&drives);
         let row = |file: FileId| rows.get(file as usize).copied();
         let file = |later: Later, at: i64| match later {
@@ -244,6 +259,9 @@ impl Builder {
             })
             .collect();
         faults.sort_by_key(|f| f.ended);
+        let called = |(r, later): (FileRead, Later)| FileRead { file: file(later, r.at), ..r };
+        let mut file_reads: Vec<FileRead> = file_reads.into_iter().map(called).collect();
+        file_reads.sort_by_key(|r| r.at);
         images.sort_by_key(|i| i.at);
         let threads = threads.into_rows();
         let mut by_pid: HashMap<u32, Vec<usize>> = HashMap::new();
@@ -251,6 +269,19 @@ impl Builder {
             by_pid.entry(process.pid).or_default().push(row);
         }
         let notes = Vec::new();
-        Evidence { system, ended, files, processes, threads, images, reads, faults, lost, notes, by_pid }
+        Evidence {
+            system,
+            ended,
+            files,
+            processes,
+            threads,
+            images,
+            reads,
+            faults,
+            file_reads,
+            lost,
+            notes,
+            by_pid,
+        }
     }
 }

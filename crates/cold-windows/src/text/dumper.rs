@@ -6,7 +6,7 @@ use super::cells::{number, process, split};
 use super::{Gathered, Lines};
 use crate::Result;
 use crate::etl::{Image, Phase, Process, Source, Thread};
-use crate::evidence::{Builder, Named, RawFault, RawRead, System};
+use crate::evidence::{Builder, FileRead, Named, RawFault, RawRead, System};
 
 /// First line of the header.
 pub(super) const BEGIN: &str = "BeginHeader";
@@ -116,6 +116,7 @@ impl State {
             }
             "DiskRead" => self.disk(at, row),
             "HardFault" => self.fault(at, row),
+            "FileIoRead" => self.file_read(at, row),
             _ => {
                 let (object, name) = (row.number(&["FileObject"])?, row.cell(&["FileName"])?);
                 self.builder.name(at, object, &name);
@@ -151,6 +152,18 @@ impl State {
             pid: Some(pid),
         };
         self.builder.read(read);
+        Some(())
+    }
+
+    fn file_read(&mut self, at: i64, row: &Row<'_>) -> Option<()> {
+        let (name, pid) = row.process()?;
+        self.seen(at, &name, pid);
+        let tid = row.small(&["ThreadID"])?;
+        self.builder.thread(at, &Thread { phase: Phase::Before, pid, tid });
+        let (offset, bytes) = (row.number(&["ByteOffset"])?, row.small(&["Size"])?);
+        let path = row.cell(&["FileName"]);
+        let read = FileRead { at, offset, bytes, file: None, tid, pid };
+        self.builder.file_read(read, named(path.as_deref(), row));
         Some(())
     }
 
@@ -232,6 +245,7 @@ fn is_read(kind: &str) -> bool {
             | "I-DCStart"
             | "DiskRead"
             | "HardFault"
+            | "FileIoRead"
     ) || kind.starts_with("FileName")
 }
 

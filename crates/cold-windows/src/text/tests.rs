@@ -1,3 +1,5 @@
+use cold_model::recording::TouchKind;
+
 use super::*;
 use crate::Error;
 use crate::evidence::Tree;
@@ -84,6 +86,37 @@ fn rows_that_others_quote_can_be_read() {
     );
     assert_eq!((read.pid, read.tid, read.bytes), (Some(1234), Some(5678), 0x2000));
     assert_eq!(e.evidence.processes[0].image, "p0", "a process that no row begins was there before");
+}
+
+#[test]
+fn what_programs_read_by_calls_is_told_once_where_the_fast_way_failed() {
+    let row = |at: u32, offset: &str, name: &str| {
+        format!(
+            "FileIoRead, {at}, app.exe (77), 78, app.exe (77), 78, 0, 0xffff1, 0xffff2, {offset}, 0x2000, \"{name}\"\n"
+        )
+    };
+    let head = "FileIoRead, TimeStamp, Process Name ( PID), ThreadID, LoggingProcessName ( PID), LoggingThreadID, CPU, \
+                IrpPtr, FileObject, ByteOffset, Size, FileName\n";
+    let rows = [
+        row(10, "0x1800", "C:\\a"),
+        row(11, "0x1800", "C:\\a"),
+        row(12, "0x3800", "C:\\a"),
+        row(13, "0x1800", "C:\\a"),
+    ];
+    let fault = "HardFault, TimeStamp, Process Name ( PID), ThreadID, ByteOffset, IOSize, ElapsedTime, FileName\n\
+                 HardFault, 20, app.exe (77), 78, 0x0, 0x1000, 1, \"C:\\b\"\n";
+    let e = read(&format!("{head}{}{fault}", rows.concat()));
+    assert_eq!((e.bad, e.first_bad), (0, None));
+    let told: Vec<_> = e.evidence.file_reads.iter().map(|r| (r.at, r.offset, r.bytes)).collect();
+    assert_eq!(told, [(10_000, 0x1800, 0x2000), (12_000, 0x3800, 0x2000), (13_000, 0x1800, 0x2000)]);
+    let r = crate::recording(&e.evidence, &Tree::choose(&e.evidence, None).unwrap(), "1", "a.csv");
+    let touches: Vec<_> = r.touches.iter().flatten().map(|t| (t.kind, t.first_page, t.pages)).collect();
+    let kinds = [TouchKind::Read, TouchKind::Read, TouchKind::Read, TouchKind::FaultAround];
+    let pages = [(1, 3), (3, 3), (1, 3), (0, 1)];
+    let wanted: Vec<_> =
+        kinds.into_iter().zip(pages).map(|(kind, (first, count))| (kind, first, count)).collect();
+    assert_eq!(touches, wanted);
+    assert_eq!(r.fills.iter().flatten().count(), 1, "what was read by a call may have been in memory");
 }
 
 #[test]
