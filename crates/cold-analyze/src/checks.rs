@@ -85,7 +85,7 @@ fn needed_is_bound(cx: &Context<'_>) -> Check {
         let what = "events that tell of touches were lost: more was needed than is told";
         return check(ID, Some(false), what);
     }
-    if m.tier == Tier::Imported && !cx.reads_seen() {
+    if cx.recording.tells_only_reads() {
         return check(ID, None, "the imported trace tells only what was read");
     }
     if !cx.reads_seen() {

@@ -52,7 +52,7 @@ impl<'a> Context<'a> {
     /// A table's absence in words.
     pub(crate) fn absent(&self, table: &str) -> String {
         match self.recording.manifest.tier {
-            Tier::Imported => format!("the imported trace tells of no {table}"),
+            Tier::Imported => format!("the imported file tells of no {table}"),
             tier => format!("tier {tier} has no table of {table}"),
         }
     }
@@ -104,7 +104,7 @@ impl<'a> Context<'a> {
     pub(crate) fn reads_seen(&self) -> bool {
         let r = self.recording;
         // A prefetch file tells what was used and nothing else, a trace only what was read.
-        r.manifest.tier.sees_all() || r.manifest.tier == Tier::Imported && r.device_reads.is_none()
+        r.manifest.tier.sees_all() || r.tells_only_pages()
     }
 
     /// `value`, where reads are seen.
@@ -198,7 +198,7 @@ pub(crate) fn is_library(path: &str) -> bool {
 }
 
 fn asked(recording: &Recording, window: Window) -> Option<Vec<Bytes>> {
-    let reads = recording.device_reads.as_ref().filter(|_| recording.manifest.tier == Tier::Imported)?;
+    let reads = recording.device_reads.as_ref().filter(|_| recording.tells_only_reads())?;
     let mut out = vec![Bytes(0); recording.files.len()];
     for read in reads.iter().filter(|r| r.in_tree && window.holds(r.queued)) {
         if let Some(sum) = read.file.and_then(|file| out.get_mut(file as usize)) {

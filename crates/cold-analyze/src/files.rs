@@ -5,7 +5,6 @@ mod counts;
 use std::collections::{BTreeSet, HashMap};
 
 use cold_model::pages::Runs;
-use cold_model::recording::manifest::Tier;
 use cold_model::recording::{FileIdx, LookupKind, TouchKind};
 use cold_model::{Bytes, Nanos};
 
@@ -33,8 +32,8 @@ pub(crate) fn files(cx: &Context<'_>) -> Vec<FileUse> {
         }
     }
     // A trace that tells only what was read says nothing of it.
-    let tells_needs = cx.recording.manifest.tier != Tier::Imported || cx.reads_seen();
-    let has_times = cx.recording.manifest.tier != Tier::Imported || cx.recording.device_reads.is_some();
+    let tells_needs = !cx.recording.tells_only_reads();
+    let has_times = !cx.recording.tells_only_pages();
     let needed = |pages: &Runs| if tells_needs { cx.bytes(pages.pages()) } else { Bytes(0) };
     let mut out: Vec<FileUse> = Vec::new();
     for (i, u) in cx.usage.iter().enumerate() {
@@ -57,7 +56,6 @@ pub(crate) fn files(cx: &Context<'_>) -> Vec<FileUse> {
             requests: requests.get(&file).copied().unwrap_or(0),
             stalls: count,
             stall,
-            // Without a table of waits or reads an imported file tells no times at all.
             first_use: first.get(&file).filter(|_| has_times).map(|t| cx.window.since_start(*t)),
             reached: reached.of_file(cx, file, count > 0),
             fragments: u.needed.runs().len() as u64,

@@ -27,7 +27,7 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
     let needed = |v| cx.if_reads_seen(touched(v));
     let filled = |v| match m.tier {
         // It tells of the clusters that its own faults read, and of no other fills.
-        Tier::Imported => Known::unknown("the imported trace does not tell it"),
+        Tier::Imported => Known::unknown("the imported file does not tell it"),
         _ => cx.if_fills_have_readers(cx.if_table("fills", r.fills.as_ref(), v)),
     };
     let both = |v: Bytes| match (needed(v), filled(v)) {
@@ -57,7 +57,7 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
         waited_main: main_waits(cx),
         needed: needed(total(|f| f.needed)),
         needed_upper: needed(total(|f| f.needed_upper)),
-        read: read(cx, filled(total(|f| f.read))),
+        read: brought(cx, filled(total(|f| f.read)), |_| true),
         read_by_others: filled(
             files.iter().filter(|f| f.reached != Reached::ByOthers).map(|f| f.read_by_others).sum(),
         ),
@@ -74,7 +74,7 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
         mean_service: requests.known(cx, requests.mean(|r| Some((r.issued?, r.completed?)))),
         mean_queueing: requests.queueing(cx),
         requests_by_others: cx.if_table("device reads", r.device_reads.as_ref(), requests.by_others),
-        metadata: metadata_read(cx, filled(cx.bytes(metadata))),
+        metadata: brought(cx, filled(cx.bytes(metadata)), |r| r.metadata),
         direct: cx.if_table("device reads", r.device_reads.as_ref(), total(|f| f.direct)),
         written: filled(cx.bytes(cx.usage.iter().map(|u| u.written.pages()).sum())),
         refilled: filled(total(|f| f.refilled)),
@@ -93,20 +93,12 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
     }
 }
 
-/// What the tree read: what entered the cache, or where that is told in part only what its requests brought.
-fn read(cx: &Context<'_>, filled: Known<Bytes>) -> Known<Bytes> {
+/// What entered the cache, or where that is told in part only what those requests of the tree brought that count.
+fn brought(cx: &Context<'_>, filled: Known<Bytes>, counts: impl Fn(&DeviceRead) -> bool) -> Known<Bytes> {
     if cx.asked.is_none() {
         return filled;
     }
-    Known::Value(cx.requests().map(|(_, r)| Bytes(r.bytes.into())).sum())
-}
-
-/// Metadata that the tree read: by what entered the cache, or by what its requests say of themselves.
-fn metadata_read(cx: &Context<'_>, filled: Known<Bytes>) -> Known<Bytes> {
-    if cx.asked.is_none() {
-        return filled;
-    }
-    Known::Value(cx.requests().filter(|(_, r)| r.metadata).map(|(_, r)| Bytes(r.bytes.into())).sum())
+    Known::Value(cx.requests().filter(|(_, r)| counts(r)).map(|(_, r)| Bytes(r.bytes.into())).sum())
 }
 
 fn subject(cx: &Context<'_>) -> String {
@@ -208,7 +200,7 @@ impl<'a> Requests<'a> {
         )
     }
     fn queueing(&self, cx: &Context<'_>) -> Known<Nanos> {
-        if cx.recording.manifest.tier == Tier::Imported {
+        if cx.recording.tells_only_reads() {
             return Known::unknown("the imported trace tells of requests from the disk's driver on");
         }
         self.known(cx, self.mean(|r| Some((r.queued, r.issued?))))

@@ -27,7 +27,6 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use cold_model::pages::{Range, Runs};
-use cold_model::recording::manifest::Tier;
 use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, TouchKind};
 use cold_model::{Bytes, Dev};
 
@@ -160,7 +159,7 @@ impl Recorded {
     }
 
     fn with(recording: &Recording, around: Option<&[Usage]>) -> Result<Self, WhyNot> {
-        if recording.manifest.tier == Tier::Imported && recording.device_reads.is_some() {
+        if recording.tells_only_reads() {
             return Err(WhyNot::Imported);
         }
         if recording.touches.is_none() {

@@ -64,6 +64,16 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// It was made of a trace that tells only what was read: which pages were needed and in memory is not known.
+    pub fn tells_only_reads(&self) -> bool {
+        self.manifest.tier == manifest::Tier::Imported && self.device_reads.is_some()
+    }
+
+    /// It was made of a list of pages, without a time of anything.
+    pub fn tells_only_pages(&self) -> bool {
+        self.manifest.tier == manifest::Tier::Imported && self.device_reads.is_none()
+    }
+
     /// Names and row counts of the tables that are present, in the documented order.
     pub fn counts(&self) -> Vec<(&'static str, usize)> {
         fn of<T>(table: Option<&Vec<T>>) -> Option<usize> {

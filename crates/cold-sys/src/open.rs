@@ -44,6 +44,20 @@ pub fn for_output(path: &Path) -> std::io::Result<File> {
     Ok(file.into())
 }
 
+/// Opens a file that is there to be locked, and makes it where it is not, for its owner alone. Neither a symbolic link nor
+/// a FIFO is followed or waited for.
+#[allow(clippy::disallowed_methods, reason = "a lock, and not its content, is what counts")]
+pub fn for_lock(path: &Path) -> std::io::Result<File> {
+    std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+        .open(path)
+}
+
 /// The object that an `O_PATH` descriptor stands for, opened for reading: without waiting, without becoming
 /// anybody's terminal, and without a new access time where the kernel allows that (to owners and root).
 pub(crate) fn reopen(handle: &File, meta: &Metadata) -> std::io::Result<File> {

@@ -10,7 +10,6 @@ mod tree;
 use std::collections::{BTreeMap, HashMap};
 
 pub use builder::{Builder, Fault as RawFault, Named, Read as RawRead};
-pub use names::shown;
 pub use tree::{Tree, Wanted, WhyNot};
 
 /// Row of [`Evidence::files`].
@@ -54,8 +53,6 @@ pub struct System {
     pub build: Option<u32>,
     /// Logical processors.
     pub processors: Option<u32>,
-    /// Processor architecture is of 64 bits.
-    pub wide: Option<bool>,
     /// When the trace began: 100 ns since 1601-01-01 UTC (`FILETIME`).
     pub started: Option<u64>,
 }
@@ -139,8 +136,6 @@ pub struct Fault {
     pub offset: u64,
     /// Bytes that were read: the whole cluster, of which one page was wanted.
     pub bytes: u32,
-    /// Address that faulted. `None`: not told.
-    pub address: Option<u64>,
     /// File. `None`: its name is not told.
     pub file: Option<FileId>,
     /// Thread that faulted.

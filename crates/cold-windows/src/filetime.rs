@@ -16,6 +16,11 @@ pub fn rfc3339(nanos_since_1970: i128) -> Option<String> {
 
 /// UTC as `2016-01-13 22:05:51`, the form of spreadsheets; empty for no time and years beyond 9999.
 pub fn plain(filetime: u64) -> String {
-    let time = nanos_since_1970(filetime).and_then(|ns| jiff::Timestamp::from_nanosecond(ns).ok());
+    nanos_since_1970(filetime).map_or_else(String::new, plain_nanos)
+}
+
+/// The same of nanoseconds since 1970.
+pub fn plain_nanos(nanos_since_1970: i128) -> String {
+    let time = jiff::Timestamp::from_nanosecond(nanos_since_1970).ok();
     time.map_or_else(String::new, |t| t.strftime("%Y-%m-%d %H:%M:%S").to_string())
 }

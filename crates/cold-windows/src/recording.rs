@@ -8,6 +8,7 @@ mod of_prefetch;
 mod used;
 mod waits;
 
+use cold_model::figures::plural as counted;
 use cold_model::recording::Recording;
 use cold_model::recording::manifest::{
     self, Device, EndedBy, Machine, Manifest, READY_AT_EXIT, StackMethod, StartState, Subject, Tier,
@@ -16,7 +17,7 @@ use cold_model::recording::tables::{
     Began, DeviceRead, File, FileKind, Fill, FillCause, Mapping, PathFrom, Process, Stall, StallCause,
     Thread, Touch, TouchKind, Transfer,
 };
-use cold_model::{Bytes, Dev, Known, Nanos, path_text};
+use cold_model::{Dev, Known, Nanos, path_text};
 
 use crate::evidence::{Evidence, FileRead, Tree};
 
@@ -37,6 +38,29 @@ const fn pages(offset: u64, bytes: u64) -> (u64, u32) {
     let first = offset / PAGE;
     let end = offset.saturating_add(bytes).div_ceil(PAGE);
     (first, end.saturating_sub(first) as u32)
+}
+
+/// What every imported recording says of itself. `cpus` is 0 where it is not told.
+fn of_windows(tool: &str, os: &str, cpus: u32) -> Manifest {
+    Manifest {
+        format: manifest::FORMAT.to_owned(),
+        version: manifest::VERSION,
+        tool: tool.to_owned(),
+        complete: true,
+        page_bytes: PAGE as u32,
+        tier: Tier::Imported,
+        state: StartState { wanted: "as found".to_owned(), ..StartState::default() },
+        machine: Machine {
+            architecture: "unknown".to_owned(),
+            cpu: "unknown model".to_owned(),
+            cpus,
+            os: os.to_owned(),
+            ..Machine::default()
+        },
+        fault_around: Known::unknown(NOT_TOLD),
+        stacks: StackMethod::None,
+        ..Manifest::default()
+    }
 }
 
 struct Maker<'a> {
@@ -97,12 +121,6 @@ impl<'a> Maker<'a> {
             _ => e.ended.max(ended.unwrap_or(e.ended)),
         };
         Manifest {
-            format: manifest::FORMAT.to_owned(),
-            version: manifest::VERSION,
-            tool: tool.to_owned(),
-            complete: true,
-            page_bytes: PAGE as u32,
-            tier: Tier::Imported,
             subject: match (began, root) {
                 (None, Some(p)) => Subject::Process { pid: p.pid },
                 _ => Subject::Command,
@@ -126,34 +144,23 @@ impl<'a> Maker<'a> {
             } else {
                 EndedBy::Duration
             }),
-            state: StartState { wanted: "as found".to_owned(), ..StartState::default() },
-            machine: Machine {
-                kernel: String::new(),
-                architecture: "unknown".to_owned(),
-                cpu: "unknown model".to_owned(),
-                cpus: e.system.processors.unwrap_or(0),
-                memory: Bytes(0),
-                os: format!("Windows {build}").trim().to_owned(),
-            },
             devices: self.devices(),
-            fault_around: Known::unknown(NOT_TOLD),
-            stacks: StackMethod::None,
             lost: e.lost.clone(),
             notes: self.notes(from),
-            ..Manifest::default()
+            ..of_windows(tool, format!("Windows {build}").trim(), e.system.processors.unwrap_or(0))
         }
     }
 
     fn notes(&self, from: &str) -> Vec<String> {
         let root = self.evidence.processes.get(self.tree.root);
+        let made = match self.tree.rows.len() as u64 - 1 {
+            0 => "nothing".to_owned(),
+            n => counted(n, "process"),
+        };
         let mut notes = vec![format!(
             "Imported from {from}: the start of {}, with what it made ({}).",
             root.map_or_else(String::new, |p| format!("{} (process {})", p.image, p.pid)),
-            if self.tree.rows.len() == 1 {
-                "nothing".to_owned()
-            } else {
-                format!("{} processes", self.tree.rows.len() - 1)
-            },
+            made,
         )];
         notes.push(
             "A Windows trace tells hard faults and disk reads. It does not tell which pages were needed and already in \
@@ -162,9 +169,8 @@ impl<'a> Maker<'a> {
         );
         let nobody = self.evidence.reads.iter().filter(|r| r.pid.is_none()).count();
         if nobody > 0 {
-            notes.push(format!(
-                "Of {nobody} disk reads it is not told who made them (Windows before version 8)."
-            ));
+            let reads = counted(nobody as u64, "disk read");
+            notes.push(format!("Of {reads} it is not told who asked (Windows before version 8)."));
         }
         notes.extend(self.evidence.notes.iter().cloned());
         notes

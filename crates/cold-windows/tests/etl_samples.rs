@@ -3,18 +3,13 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // the lints know only functions marked as tests; SKIPPED is said
 
+mod support;
+
 use std::collections::{BTreeMap, HashMap};
-use std::path::PathBuf;
 
 use cold_windows::etl::{Clock, Disk, DiskKind, HardFault, LogHeader, Losses, Record, Trace, record};
 
-fn samples() -> Option<PathBuf> {
-    let dir = std::env::var_os("COLDSTART_SAMPLES").map(|d| PathBuf::from(d).join("etl"));
-    if dir.is_none() {
-        eprintln!("SKIPPED: COLDSTART_SAMPLES names no directory of samples");
-    }
-    dir
-}
+use support::samples;
 
 /// What a test asks of one trace.
 struct Read {
@@ -85,7 +80,7 @@ fn thousandths(text: &str) -> u64 {
 }
 
 fn agrees_with_microsoft(name: &str) {
-    let Some(dir) = samples() else { return };
+    let Some(dir) = samples("etl") else { return };
     let r = read(&std::fs::read(dir.join(format!("{name}.etl"))).unwrap());
     let baseline = std::fs::read_to_string(dir.join(format!("{name}.baseline.txt"))).unwrap();
     let counts: HashMap<&str, u64> = baseline
@@ -186,7 +181,7 @@ fn the_32_bit_start_is_what_microsoft_reads() {
 
 #[test]
 fn the_hard_faults_of_a_net_start_are_in_its_runtime() {
-    let Some(dir) = samples() else { return };
+    let Some(dir) = samples("etl") else { return };
     let r = read(&std::fs::read(dir.join("net.4.5.2.x64.etl")).unwrap());
     let of = |f: &HardFault| r.processes[&r.threads[&f.tid]].as_str();
     let own: Vec<_> = r.faults.iter().filter(|(_, f)| of(f) == "Test.x64.exe").collect();
@@ -202,7 +197,7 @@ fn the_hard_faults_of_a_net_start_are_in_its_runtime() {
 
 #[test]
 fn every_sample_has_the_buffers_and_events_that_another_reader_counts() {
-    let Some(dir) = samples() else { return };
+    let Some(dir) = samples("etl") else { return };
     let expected = std::fs::read(dir.join("EXPECTED.json")).unwrap();
     let expected: serde_json::Value = serde_json::from_slice(&expected).unwrap();
     let files = expected.as_object().unwrap();
@@ -252,7 +247,7 @@ fn read_all(bytes: &[u8]) {
 
 #[test]
 fn no_cut_and_no_flipped_bit_of_a_real_trace_panics() {
-    let Some(dir) = samples() else { return };
+    let Some(dir) = samples("etl") else { return };
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         if path.extension().is_none_or(|e| e != "etl") {
@@ -272,7 +267,7 @@ fn no_cut_and_no_flipped_bit_of_a_real_trace_panics() {
 
 #[test]
 fn the_start_of_the_net_program_is_found_with_all_its_names() {
-    let Some(dir) = samples() else { return };
+    let Some(dir) = samples("etl") else { return };
     let bytes = std::fs::read(dir.join("net.4.5.2.x64.etl")).unwrap();
     let e = cold_windows::etl::gather(Trace::open(bytes.as_slice()).unwrap()).unwrap().evidence;
     assert_eq!((e.reads.len(), e.faults.len()), (1208, 153));

@@ -3,18 +3,12 @@
 
 #![allow(clippy::unwrap_used, clippy::print_stderr)] // the lints know only functions marked as tests; SKIPPED is said
 
-use std::path::PathBuf;
+mod support;
 
 use cold_windows::pf::{self, HashCheck, Prefetch, Version};
 use serde_json::{Value, json};
 
-fn samples() -> Option<PathBuf> {
-    let dir = std::env::var_os("COLDSTART_SAMPLES").map(|d| PathBuf::from(d).join("pf"));
-    if dir.is_none() {
-        eprintln!("SKIPPED: COLDSTART_SAMPLES names no directory of samples");
-    }
-    dir
-}
+use support::samples;
 
 /// Keys that are compared in ways of their own, or tell again what another tells.
 const OTHERWISE: [&str; 7] = [
@@ -61,7 +55,7 @@ fn told(file: &[u8], image: &[u8], p: &Prefetch) -> Value {
 
 #[test]
 fn every_value_is_the_expected_one_and_bad_files_are_refused() {
-    let Some(dir) = samples() else { return };
+    let Some(dir) = samples("pf") else { return };
     let expected: Value = serde_json::from_slice(&std::fs::read(dir.join("EXPECTED.json")).unwrap()).unwrap();
     let (mut good, mut bad) = (0, 0);
     for (name, expected) in expected.as_object().unwrap() {
@@ -153,7 +147,7 @@ fn tables_fit(p: &Prefetch, image: &[u8]) {
 
 #[test]
 fn real_files_keep_the_laws() {
-    let Some(dir) = samples() else { return };
+    let Some(dir) = samples("pf") else { return };
     for entry in std::fs::read_dir(dir).unwrap() {
         let path = entry.unwrap().path();
         let bytes = std::fs::read(&path).unwrap();

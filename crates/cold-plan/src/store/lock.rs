@@ -1,11 +1,8 @@
 //! The lock of a store, which is also its mark: a directory with it was made to hold plans.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-
-use rustix::fs::OFlags;
 
 use super::{Error, Result, own};
 
@@ -40,17 +37,8 @@ pub(super) fn read(path: &Path) -> Result<Option<Mark>> {
 }
 
 /// Takes the lock, waiting for whoever holds it, and marks the directory.
-#[allow(clippy::disallowed_methods, reason = "a lock, and not its content, is what counts")]
 pub(super) fn take(path: &Path) -> Result<File> {
-    let mut file = OpenOptions::new()
-        .read(true)
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
-        .open(path)
-        .map_err(|e| Error::io("open", path, e))?;
+    let mut file = cold_sys::open::for_lock(path).map_err(|e| Error::io("open", path, e))?;
     file.lock().map_err(|e| Error::io("lock", path, e))?;
     let empty = file.metadata().map_err(|e| Error::io("stat", path, e))?.len() == 0;
     if empty {

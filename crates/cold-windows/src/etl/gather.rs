@@ -2,24 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::{LogHeader, Losses, Record, Source, Trace, record};
+use super::{Losses, Record, Source, Trace, record};
 use crate::Result;
 use crate::evidence::{Builder, Evidence, System};
-
-/// Version of Windows' kernel with 64-bit pointers.
-const WIDE: u8 = 8;
 
 /// What a trace of the kernel logger tells, and how much of it was read.
 #[derive(Debug)]
 pub struct Gathered {
     /// What it tells.
     pub evidence: Evidence,
-    /// What it says of itself.
-    pub header: LogHeader,
-    /// Buffers, and compressed ones.
-    pub buffers: (u64, u64),
-    /// Events of all classes.
-    pub events: u64,
     /// What could not be read.
     pub losses: Losses,
 }
@@ -30,11 +21,10 @@ pub struct Gathered {
 /// # Errors
 /// [`crate::Error::Source`] where the source fails.
 pub fn gather<S: Source>(trace: Trace<S>) -> Result<Gathered> {
-    let (header, buffers) = (trace.header().clone(), trace.buffers());
+    let header = trace.header().clone();
     let mut builder = Builder::default();
-    let (mut events, mut bad, mut first, mut last) = (0, 0_u64, None, 0);
+    let (mut bad, mut first, mut last) = (0_u64, None, 0);
     let losses = trace.events(|time, event| {
-        events += 1;
         let zero = *first.get_or_insert(time);
         let ns = |ticks: i64| header.nanos(ticks.saturating_sub(zero));
         last = last.max(ns(time));
@@ -55,7 +45,6 @@ pub fn gather<S: Source>(trace: Trace<S>) -> Result<Gathered> {
     let system = System {
         build: Some(header.build).filter(|b| *b != 0),
         processors: Some(header.processors).filter(|n| *n != 0),
-        wide: Some(header.pointer == WIDE),
         started: Some(header.started).filter(|t| *t != 0),
     };
     let mut evidence = builder.finish(system, last, lost);
@@ -64,5 +53,5 @@ pub fn gather<S: Source>(trace: Trace<S>) -> Result<Gathered> {
             .notes
             .push(format!("The file stops being a trace at byte {at}: what came later is missing."));
     }
-    Ok(Gathered { evidence, header, buffers, events, losses })
+    Ok(Gathered { evidence, losses })
 }

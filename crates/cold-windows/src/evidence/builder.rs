@@ -50,8 +50,6 @@ pub struct Fault<'a> {
     pub offset: u64,
     /// Bytes that were read.
     pub bytes: u32,
-    /// Address that faulted, if told.
-    pub address: Option<u64>,
     /// Which file.
     pub file: Named<'a>,
     /// Thread that faulted.
@@ -111,7 +109,6 @@ impl Builder {
                 ended: at,
                 offset: f.offset,
                 bytes: f.bytes,
-                address: Some(f.address),
                 file: Named::Object(f.file),
                 tid: f.tid,
                 pid: None,
@@ -199,8 +196,8 @@ impl Builder {
     /// A hard fault is over.
     pub fn fault(&mut self, fault: Fault<'_>) {
         let file = self.later(fault.file);
-        let Fault { began, ended, offset, bytes, address, tid, pid, .. } = fault;
-        self.faults.push((Faulted { began, ended, offset, bytes, address, file: None, tid, pid }, file));
+        let Fault { began, ended, offset, bytes, tid, pid, .. } = fault;
+        self.faults.push((Faulted { began, ended, offset, bytes, file: None, tid, pid }, file));
     }
 
     /// A program reads a file by a call; `file` of it is not looked at. The same read twice in a row by one thread is

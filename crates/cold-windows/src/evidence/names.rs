@@ -9,7 +9,7 @@ const ROOT: &str = "\\SystemRoot\\";
 
 /// `\Device\HarddiskVolume2\Windows\a.dll` as it is shown: with `/`, and by drive where `drives` has its volume.
 /// Each of `drives` is a path by device and one by drive, both with their last `\`.
-pub fn shown(path: &str, drives: &[(String, String)]) -> String {
+pub(super) fn shown(path: &str, drives: &[(String, String)]) -> String {
     let by_drive = drives.iter().find_map(|(device, drive)| {
         let head = path.get(..device.len())?;
         head.eq_ignore_ascii_case(device).then(|| format!("{drive}{}", &path[device.len()..]))

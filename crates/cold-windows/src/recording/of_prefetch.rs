@@ -1,13 +1,11 @@
 //! The latest start that a prefetch file tells of, as a recording: which pages of which files it needed, without times.
 
 use cold_model::recording::Recording;
-use cold_model::recording::manifest::{
-    self, EndedBy, Machine, Manifest, StackMethod, StartState, Subject, Tier,
-};
+use cold_model::recording::manifest::{Manifest, Subject};
 use cold_model::recording::tables::{Began, File, FileKind, PathFrom, Process, Touch, TouchKind};
 use cold_model::{Dev, Known, Nanos};
 
-use super::{MOST_PAGES, NOT_TOLD, PAGE, pages};
+use super::{MOST_PAGES, PAGE, of_windows, pages};
 use crate::filetime::{nanos_since_1970, rfc3339};
 use crate::pf::{Page, Prefetch};
 
@@ -77,33 +75,17 @@ fn manifest(p: &Prefetch, tool: &str, from: &str) -> Manifest {
     let latest = p.run_times.first().copied().flatten();
     let ago = if p.boot { "the boot".to_owned() } else { p.executable.text() };
     Manifest {
-        format: manifest::FORMAT.to_owned(),
-        version: manifest::VERSION,
-        tool: tool.to_owned(),
-        complete: true,
-        page_bytes: PAGE as u32,
-        tier: Tier::Imported,
         subject: Subject::Command,
         command: vec![p.executable.text().into()],
         started_at: latest.and_then(nanos_since_1970).and_then(rfc3339).unwrap_or_default(),
         ready: Some(Known::unknown("a prefetch file tells no times")),
         ready_means: "not told".to_owned(),
-        ended_by: None::<EndedBy>,
-        state: StartState { wanted: "as found".to_owned(), ..StartState::default() },
-        machine: Machine {
-            architecture: "unknown".to_owned(),
-            cpu: "unknown model".to_owned(),
-            os: format!("Windows, prefetch files of version {}", p.version.number()),
-            ..Machine::default()
-        },
-        fault_around: Known::unknown(NOT_TOLD),
-        stacks: StackMethod::None,
         notes: vec![
             format!("Imported from {from}: the latest launch of {ago}, of {} that were counted.", p.run_count),
             "A prefetch file tells which pages a launch used in its first seconds, already in memory or not. It tells no \
              times, no reads and no waits; files and directories of the file system itself are among the files."
                 .to_owned(),
         ],
-        ..Manifest::default()
+        ..of_windows(tool, &format!("Windows, prefetch files of version {}", p.version.number()), 0)
     }
 }

@@ -23,7 +23,7 @@ fn read(tid: Option<u32>, began: i64, completed: i64, bytes: u32, file: Named<'_
 }
 
 fn fault(tid: u32, began: i64, ended: i64, offset: u64, bytes: u32, file: Named<'_>) -> RawFault<'_> {
-    RawFault { began, ended, offset, bytes, address: Some(0x40_1234), file, tid, pid: None }
+    RawFault { began, ended, offset, bytes, file, tid, pid: None }
 }
 
 /// `app.exe` begins at 100 and ends at 9000, its child at 500 and 8000. Others fault and read beside them.
@@ -66,12 +66,7 @@ fn start() -> Evidence {
     b.read(read(None, 990, 999, 512, Named::Unknown));
     b.process(8000, &process(Phase::End, 11, 10, "child.exe"));
     b.process(9000, &process(Phase::End, 10, 4, "app.exe"));
-    let system = System {
-        build: Some(9200),
-        processors: Some(8),
-        wide: Some(true),
-        started: Some(132_404_548_206_236_167),
-    };
+    let system = System { build: Some(9200), processors: Some(8), started: Some(132_404_548_206_236_167) };
     b.finish(system, 10_000, BTreeMap::from([("events".to_owned(), 5)]))
 }
 
@@ -147,7 +142,7 @@ fn faults_are_stalls_and_clusters_and_requests_have_their_place_where_it_is_prov
             (990, false, false, None),
         ]
     );
-    assert!(m.notes.iter().any(|n| n.contains("1 disk reads it is not told who made them")));
+    assert!(m.notes.iter().any(|n| n.contains("1 disk read it is not told who asked")));
 }
 
 #[test]

@@ -178,7 +178,6 @@ impl State {
             ended: at,
             offset: row.number(&["ByteOffset"])?,
             bytes: row.small(&["IOSize"])?,
-            address: row.number(&["VirtualAddr"]),
             file: named(path.as_deref(), row),
             tid,
             pid: Some(pid),
@@ -200,7 +199,6 @@ impl State {
                 "Events Lost" => lost("events", &mut self.lost),
                 "Buffers lost" => lost("buffers", &mut self.lost),
                 "Trace Start" => self.system.started = value.parse().ok(),
-                "PointerSize" => self.system.wide = value.parse::<u8>().ok().map(|size| size == 8),
                 _ => {}
             }
         }

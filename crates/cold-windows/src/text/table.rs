@@ -171,7 +171,7 @@ fn row(columns: &Columns, cells: &[String], builder: &mut Builder, pids: &mut Ha
     let bytes = u32::try_from(columns.number(cells, Field::Size)?).ok()?;
     if let Some(offset) = columns.number(cells, Field::FileOffset) {
         let (began, tid) = (began?, tid.unwrap_or(0));
-        builder.fault(RawFault { began, ended, offset, bytes, address: None, file, tid, pid: Some(pid) });
+        builder.fault(RawFault { began, ended, offset, bytes, file, tid, pid: Some(pid) });
     } else {
         let offset = Some(columns.number(cells, Field::DiskOffset)?);
         let disk = columns.number(cells, Field::Disk).and_then(|d| u32::try_from(d).ok()).unwrap_or(0);

@@ -43,6 +43,9 @@ pub(super) struct Choice {
 /// What a process did in the trace.
 #[derive(Debug, Clone, Serialize)]
 struct Row {
+    /// Its row in the evidence: a number may be used again.
+    #[serde(skip)]
+    process: usize,
     pid: u32,
     parent: Option<u32>,
     image: String,
@@ -77,6 +80,8 @@ struct Found {
 
 #[derive(Debug, Serialize)]
 struct Written {
+    #[serde(skip)]
+    process: usize,
     directory: String,
     pid: u32,
     image: String,
@@ -115,14 +120,17 @@ fn write(evidence: &Evidence, choice: &Choice, from: &Path) -> Result<(Written, 
         from.file_name().map_or_else(|| from.shown().to_string(), |n| n.to_string_lossy().into_owned());
     let recording = cold_windows::recording(evidence, &tree, env!("CARGO_PKG_VERSION"), &name);
     let saved = save(&recording, choice.output_directory.as_deref(), choice.overwrite, &image)?;
-    Ok((Written { directory: saved.directory.shown().to_string(), pid, image }, saved))
+    let directory = saved.directory.shown().to_string();
+    Ok((Written { process: tree.root, directory, pid, image }, saved))
 }
 
 fn found(evidence: &Evidence) -> Found {
     let mut rows: Vec<Row> = evidence
         .processes
         .iter()
-        .map(|p| Row {
+        .enumerate()
+        .map(|(process, p)| Row {
+            process,
             pid: p.pid,
             parent: p.parent,
             image: p.image.clone(),
@@ -184,7 +192,7 @@ fn summary(found: &Found, list: bool) -> Vec<String> {
         if lost.is_empty() { "nothing".to_owned() } else { lost.join(", ") }
     ));
     if let Some(written) = &found.recording {
-        let row = found.processes.iter().find(|r| r.pid == written.pid);
+        let row = found.processes.iter().find(|r| r.process == written.process);
         let did = row.map_or_else(String::new, |r| {
             format!(": {}, {} waited, {} read", plural(r.hard_faults, "hard fault"), r.waited, r.read)
         });

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use cold_model::Shown as _;
 use cold_service::Start;
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
+use serde::{Deserialize, Serialize};
 
 /// `PRAGMA application_id`: "cold" in ASCII.
 const APPLICATION: i32 = 0x636f_6c64;
@@ -105,17 +106,28 @@ pub(crate) enum Entry {
     Event { what: &'static str, detail: String },
 }
 
+/// Starts by what was done for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub(crate) struct Sums {
+    /// Starts that found their pages, or came too soon after such a one to be looked at.
+    pub(crate) warm: u64,
+    /// Starts that were followed by the plan.
+    pub(crate) followed: u64,
+    /// Starts that went without it, to compare.
+    pub(crate) controls: u64,
+    /// Starts of which only what all scenarios share was read.
+    pub(crate) common: u64,
+    /// Cold starts that were not followed.
+    pub(crate) skipped: u64,
+    /// Bytes asked for.
+    pub(crate) bytes: u64,
+}
+
 /// Starts of one plan.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     pub(crate) name: Name,
-    pub(crate) warm: u64,
-    pub(crate) followed: u64,
-    pub(crate) controls: u64,
-    pub(crate) common: u64,
-    pub(crate) skipped: u64,
-    /// Bytes asked for.
-    pub(crate) bytes: u64,
+    pub(crate) sums: Sums,
     /// Cold starts that came to their mark.
     pub(crate) marked: Vec<Start>,
 }
@@ -286,10 +298,10 @@ impl History {
             let name = Name { executable: row.get(1)?, script: row.get(2)?, scenario: row.get(3)? };
             let (followed, controls, common) = (n(5)?, n(6)?, n(7)?);
             let marked = Vec::new();
-            Ok((
-                id,
-                Row { name, warm: n(4)?, followed, controls, common, skipped: n(8)?, bytes: n(9)?, marked },
-            ))
+            Ok((id, {
+                let sums = Sums { warm: n(4)?, followed, controls, common, skipped: n(8)?, bytes: n(9)? };
+                Row { name, sums, marked }
+            }))
         })?;
         let mut out: Vec<(i64, Row)> = rows.collect::<rusqlite::Result<_>>()?;
         let mut marked = self.db.prepare(

@@ -86,7 +86,7 @@ fn read_all(proc: &ProcFs, shared: &Shared) -> bool {
         }
     }
     let mut counts = shared.counts();
-    counts.kept = Kept { times: counts.kept.times + 1, ..kept };
+    counts.tally.kept = Kept { times: counts.tally.kept.times + 1, ..kept };
     drop(counts);
     let detail = format!("{}, {}", plural(kept.plans, "plan"), Bytes(kept.bytes));
     shared.recorder.add(Entry::Event { what: "kept", detail });

@@ -1,11 +1,9 @@
 //! Where the service keeps what is its own, and that there is only one.
 
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::OpenOptionsExt;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
-use rustix::fs::OFlags;
 
 use crate::commands::prefetch::plans::StorePlace;
 use crate::exit::Failure;
@@ -48,16 +46,7 @@ impl Place {
         private(&self.runtime())?;
         let path = self.runtime().join("lock");
         let failed = |what: &str, e: std::io::Error| anyhow::anyhow!("cannot {what} {}: {e}", path.shown());
-        #[allow(clippy::disallowed_methods, reason = "a lock, and not its content, is what counts")]
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .mode(0o600)
-            .custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed())
-            .open(&path)
-            .map_err(|e| failed("open", e))?;
+        let file = cold_sys::open::for_lock(&path).map_err(|e| failed("open", e))?;
         match file.try_lock() {
             Ok(()) => Ok(Lock { _file: file }),
             Err(std::fs::TryLockError::WouldBlock) => Err(Failure::from(anyhow::anyhow!(

@@ -318,14 +318,14 @@ impl Service {
             if jobs.try_send(Job { program: Arc::clone(program), pid, at: now }).is_err() {
                 shared.busy.fetch_sub(1, Ordering::Relaxed);
                 let why = "too many cold starts at once".to_owned();
-                *shared.counts().skipped.entry(why).or_default() += 1;
+                *shared.counts().tally.skipped.entry(why).or_default() += 1;
             }
         })?;
         self.storm.heard(heard, monotonic());
         let mut counts = self.shared.counts();
-        counts.heard += heard;
-        counts.overflows += overflows;
-        counts.planned += planned;
+        counts.tally.heard += heard;
+        counts.tally.overflows += overflows;
+        counts.tally.planned += planned;
         Ok(())
     }
 
@@ -390,17 +390,7 @@ fn status(shared: &Shared, facts: Facts, history: &str, began: Instant) -> Statu
         seconds: began.elapsed().as_secs(),
         paused: shared.paused.load(Ordering::Relaxed),
         watched: facts.watched,
-        heard: counts.heard,
-        overflows: counts.overflows,
-        planned: counts.planned,
-        looked: counts.looked,
-        warm: counts.warm,
-        followed: counts.followed,
-        controls: counts.controls,
-        common: counts.common,
-        skipped: counts.skipped.clone(),
-        bytes: counts.bytes,
-        kept: counts.kept,
+        tally: counts.tally.clone(),
         begins: begins.map(|((median_ns, p95_ns), max_ns)| Begins {
             starts: counts.begins.count,
             median_ns,

@@ -1,6 +1,5 @@
 //! What is done for one start: a thread of the pool looks at it, reads ahead, watches, writes down.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,9 +14,9 @@ use cold_sys::procfs::Mount;
 
 use super::arguments::{self, Given};
 use super::history::{Entry, Name, What, now_ns};
-use super::keep::Kept;
 use super::programs::{Planned, Program};
 use super::record::Recorder;
+use super::status::Tally;
 
 /// A process that has not become its program by then never will (a disk that does not answer).
 const BECOMES: Duration = Duration::from_secs(10);
@@ -38,27 +37,9 @@ pub(crate) struct Job {
 /// Since the service began.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
-    /// Events of files being executed, loaders included.
-    pub(crate) heard: u64,
-    /// Times that the kernel's queue was full.
-    pub(crate) overflows: u64,
-    /// Starts of programs that have plans.
-    pub(crate) planned: u64,
-    /// Of these, starts that were looked at.
-    pub(crate) looked: u64,
-    /// Found warm.
-    pub(crate) warm: u64,
-    pub(crate) followed: u64,
-    pub(crate) controls: u64,
-    pub(crate) common: u64,
-    /// Not followed, by the reason.
-    pub(crate) skipped: BTreeMap<String, u64>,
+    pub(crate) tally: Tally,
     /// From hearing of a cold start to the first request for pages.
     pub(crate) begins: Histogram,
-    /// Bytes asked for.
-    pub(crate) bytes: u64,
-    /// What was read before anybody wanted it.
-    pub(crate) kept: Kept,
 }
 
 /// What starts need to know of the machine, as it was when the service last looked.
@@ -122,7 +103,7 @@ struct Start<'a> {
 impl Start<'_> {
     fn follow_up(mut self) {
         let program = &self.job.program;
-        self.shared.counts().looked += 1;
+        self.shared.counts().tally.looked += 1;
         let Some(began) = Began::of(self.job.pid, self.job.at) else {
             return self.skipped("it had ended before it could be looked at");
         };
@@ -211,12 +192,14 @@ impl Start<'_> {
         {
             let mut counts = self.shared.counts();
             match what {
-                What::Followed => counts.followed += 1,
-                What::Control => counts.controls += 1,
-                What::Common => counts.common += 1,
-                What::Skipped => *counts.skipped.entry(why.clone().unwrap_or_default()).or_default() += 1,
+                What::Followed => counts.tally.followed += 1,
+                What::Control => counts.tally.controls += 1,
+                What::Common => counts.tally.common += 1,
+                What::Skipped => {
+                    *counts.tally.skipped.entry(why.clone().unwrap_or_default()).or_default() += 1;
+                }
             }
-            counts.bytes += self.bytes;
+            counts.tally.bytes += self.bytes;
         }
         self.shared.recorder.add(Entry::Start {
             name: name_of(held),
@@ -271,8 +254,8 @@ impl Start<'_> {
             Some(false) => {
                 {
                     let mut counts = self.shared.counts();
-                    counts.common += 1;
-                    counts.bytes += self.bytes;
+                    counts.tally.common += 1;
+                    counts.tally.bytes += self.bytes;
                 }
                 let program = &self.job.program;
                 let name = Name {
@@ -290,11 +273,11 @@ impl Start<'_> {
     fn warm(&self) {
         self.job.program.pace().was_warm(self.job.at);
         self.job.program.warm.fetch_add(1, Ordering::Relaxed);
-        self.shared.counts().warm += 1;
+        self.shared.counts().tally.warm += 1;
     }
 
     fn skipped(&self, why: &str) {
-        *self.shared.counts().skipped.entry(why.to_owned()).or_default() += 1;
+        *self.shared.counts().tally.skipped.entry(why.to_owned()).or_default() += 1;
     }
 
     fn write(&self, name: Name, what: What, why: Option<String>) {

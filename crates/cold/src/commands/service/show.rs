@@ -114,11 +114,11 @@ fn running(ui: &Ui, service: &Running) {
     ));
     ui.line(format!(
         "  {} heard, {} of programs with plans: {} followed, {} controls, {} by what all scenarios share",
-        plural(service.heard, "execution"),
-        count(service.planned),
-        count(service.followed),
-        count(service.controls),
-        count(service.common),
+        plural(service.tally.heard, "execution"),
+        count(service.tally.planned),
+        count(service.tally.followed),
+        count(service.tally.controls),
+        count(service.tally.common),
     ));
     if let Some(begins) = &service.begins {
         let ms = |ns: f64| Nanos(ns as u64);
@@ -129,19 +129,19 @@ fn running(ui: &Ui, service: &Running) {
             Nanos(begins.max_ns),
         ));
     }
-    if service.kept.times > 0 {
-        let (kept, times) = (&service.kept, plural(service.kept.times, "time"));
+    if service.tally.kept.times > 0 {
+        let (kept, times) = (&service.tally.kept, plural(service.tally.kept.times, "time"));
         ui.line(format!(
             "  read before a start {times}, the last time {} of {}",
             Bytes(kept.bytes),
             plural(kept.plans, "plan"),
         ));
     }
-    for (why, n) in &service.skipped {
+    for (why, n) in &service.tally.skipped {
         ui.line(paint(FAINT, format!("  {} not followed: {why}", plural(*n, "start"))));
     }
-    if service.overflows > 0 {
-        let times = plural(service.overflows, "time");
+    if service.tally.overflows > 0 {
+        let times = plural(service.tally.overflows, "time");
         ui.line(paint(WARN, format!("  the kernel's queue was full {times}: some starts were not heard of")));
     }
     for watched in &service.watched {
@@ -202,10 +202,10 @@ fn cells(program: &ProgramStatus) -> Vec<String> {
     };
     vec![
         count(program.cold()),
-        count(program.warm),
-        count(program.followed),
-        count(program.controls),
-        Bytes(program.bytes).to_string(),
+        count(program.sums.warm),
+        count(program.sums.followed),
+        count(program.sums.controls),
+        Bytes(program.sums.bytes).to_string(),
         saved,
         format!("{name} ({scenario})"),
     ]

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cold_model::Shown as _;
+use cold_sys::remove::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -69,15 +70,8 @@ impl Drop for Ear {
 
 /// Removes a socket of a service before. Anything else of that name stays, and binding fails.
 fn remove(path: &Path) -> std::io::Result<()> {
-    match path.symlink_metadata() {
-        Ok(meta) if meta.file_type().is_socket() =>
-        {
-            #[allow(clippy::disallowed_methods, reason = "a socket in our private directory, under our lock")]
-            std::fs::remove_file(path)
-        }
-        Err(e) if e.kind() != ErrorKind::NotFound => Err(e),
-        _ => Ok(()),
-    }
+    let entry = Entry::find(path)?.filter(|entry| entry.meta().file_type().is_socket());
+    entry.map_or(Ok(()), |entry| entry.unlink().map(drop))
 }
 
 fn one(mut stream: &UnixStream, answer: &impl Fn(&Question) -> Value) -> std::io::Result<()> {

@@ -6,7 +6,7 @@ use cold_model::Known;
 use cold_service::{Saved, Total};
 use serde::{Deserialize, Serialize};
 
-use super::history::Row;
+use super::history::{Row, Sums};
 use super::keep::Kept;
 
 pub(crate) const SCHEMA: &str = "coldstart.service-status/1";
@@ -36,6 +36,20 @@ pub(crate) struct Running {
     pub(crate) seconds: u64,
     pub(crate) paused: bool,
     pub(crate) watched: Vec<Watched>,
+    #[serde(flatten)]
+    pub(crate) tally: Tally,
+    /// From hearing of a cold start to the first request for pages; none before the first.
+    pub(crate) begins: Option<Begins>,
+    pub(crate) plans: usize,
+    pub(crate) plan_bytes: usize,
+    /// Plans that cannot be followed, with the reason.
+    pub(crate) refused: Vec<String>,
+    pub(crate) own: Own,
+}
+
+/// What was heard and done since the service began.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Tally {
     /// Files that were executed, loaders included.
     pub(crate) heard: u64,
     /// Times that the kernel's queue was full, and starts were not told.
@@ -44,22 +58,20 @@ pub(crate) struct Running {
     pub(crate) planned: u64,
     /// Of these, starts that were looked at; the others came within seconds of a warm one.
     pub(crate) looked: u64,
+    /// Starts that were found warm.
     pub(crate) warm: u64,
+    /// Cold starts that were followed by their plan.
     pub(crate) followed: u64,
+    /// Cold starts that went without, to compare.
     pub(crate) controls: u64,
     /// Starts of which only what all scenarios share was read.
     pub(crate) common: u64,
+    /// Starts that were not followed, by the reason.
     pub(crate) skipped: BTreeMap<String, u64>,
+    /// Bytes asked for.
     pub(crate) bytes: u64,
     /// What was read before anybody wanted it.
     pub(crate) kept: Kept,
-    /// From hearing of a cold start to the first request for pages; none before the first.
-    pub(crate) begins: Option<Begins>,
-    pub(crate) plans: usize,
-    pub(crate) plan_bytes: usize,
-    /// Plans that cannot be followed, with the reason.
-    pub(crate) refused: Vec<String>,
-    pub(crate) own: Own,
 }
 
 /// Times to the first request, nanoseconds.
@@ -112,12 +124,8 @@ pub(crate) struct ProgramStatus {
     pub(crate) executable: String,
     pub(crate) script: Option<String>,
     pub(crate) scenario: String,
-    pub(crate) warm: u64,
-    pub(crate) followed: u64,
-    pub(crate) controls: u64,
-    pub(crate) common: u64,
-    pub(crate) skipped: u64,
-    pub(crate) bytes: u64,
+    #[serde(flatten)]
+    pub(crate) sums: Sums,
     pub(crate) saved: Option<Saved>,
 }
 
@@ -155,18 +163,14 @@ impl ProgramStatus {
             executable: row.name.executable,
             script: row.name.script,
             scenario: row.name.scenario,
-            warm: row.warm,
-            followed: row.followed,
-            controls: row.controls,
-            common: row.common,
-            skipped: row.skipped,
-            bytes: row.bytes,
+            sums: row.sums,
             saved: cold_service::saved(&row.marked),
         }
     }
 
     /// Starts that found pages absent.
     pub(crate) fn cold(&self) -> u64 {
-        self.followed + self.controls + self.common + self.skipped
+        let Sums { followed, controls, common, skipped, .. } = self.sums;
+        followed + controls + common + skipped
     }
 }

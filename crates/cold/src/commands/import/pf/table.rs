@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use cold_model::{Shown as _, csv};
-use cold_windows::filetime::plain;
+use cold_windows::filetime::{plain, plain_nanos};
 use cold_windows::pf::{HashCheck, Prefetch, Version};
 
 use super::files::Found;
@@ -107,8 +107,8 @@ pub(super) fn timeline(found: &[Found]) -> String {
 }
 
 fn of_system(time: std::io::Result<SystemTime>) -> String {
-    let time = time.ok().and_then(|t| jiff::Timestamp::try_from(t).ok());
-    time.map_or_else(String::new, |t| t.strftime("%Y-%m-%d %H:%M:%S").to_string())
+    let since = time.ok().and_then(|t| t.duration_since(SystemTime::UNIX_EPOCH).ok());
+    since.map_or_else(String::new, |since| plain_nanos(since.as_nanos().cast_signed()))
 }
 
 /// The words of `PECmd` for a version.

@@ -49,7 +49,10 @@ fn what_was_added_is_there_when_it_is_opened_again_and_gone_when_forgotten() {
     );
     assert!(uses.iter().all(|u| (0.0..1.0).contains(&u.days_ago)), "{uses:?}");
     let row = &rows[0];
-    assert_eq!((row.warm, row.followed, row.controls, row.skipped, row.bytes), (7, 1, 1, 1, 3 * 4096));
+    assert_eq!(
+        (row.sums.warm, row.sums.followed, row.sums.controls, row.sums.skipped, row.sums.bytes),
+        (7, 1, 1, 1, 3 * 4096)
+    );
     let marked = [Start { control: true, wall_ns: 9 }, Start { control: false, wall_ns: 5 }];
     assert_eq!(row.marked, marked);
     let last = history.last("a", 2).expect("read");
@@ -74,7 +77,7 @@ fn old_starts_go_and_late_ones_stay() {
         .add(&[start(&a, What::Followed, old, None), start(&a, What::Followed, now, None)])
         .expect("written");
     history.shorten().expect("shortened");
-    assert_eq!(history.rows().expect("read")[0].followed, 1);
+    assert_eq!(history.rows().expect("read")[0].sums.followed, 1);
 }
 
 #[test]
@@ -105,6 +108,6 @@ fn the_same_plan_with_and_without_a_script_are_two() {
             .expect("added");
     }
     let rows = history.rows().expect("read");
-    assert_eq!(rows.iter().map(|r| r.followed).collect::<Vec<_>>(), [2, 2]);
+    assert_eq!(rows.iter().map(|r| r.sums.followed).collect::<Vec<_>>(), [2, 2]);
     assert_eq!(history.last("app.py", 9).expect("read").len(), 2);
 }
