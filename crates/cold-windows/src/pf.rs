@@ -15,7 +15,7 @@ mod tests;
 
 pub use hash::{HashCheck, later, xp};
 pub use needs::{Needs, WINDOWS};
-pub use read::image;
+pub use read::{image, is_prefetch};
 
 use crate::Result;
 

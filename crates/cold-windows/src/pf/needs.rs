@@ -1,6 +1,6 @@
 //! What the starts of a program need, by its prefetch file, and what reading it takes.
 
-use super::{PAGE, Prefetch};
+use super::{LAUNCHES, PAGE, Prefetch};
 
 /// Sizes of the aligned windows that requests are counted for, bytes: the clusters of Windows for images and data,
 /// Linux' usual read-ahead, and a huge page.
@@ -30,8 +30,8 @@ impl Needs {
     pub(super) fn of(p: &Prefetch) -> Self {
         let mut out = Self::default();
         // A program that ran less than eight times has no longer history.
-        let launches = p.run_count.clamp(1, 8);
-        let all = (0xff_u16 >> (8 - launches)) as u8;
+        let launches = p.run_count.clamp(1, LAUNCHES);
+        let all = (0xff_u16 >> (LAUNCHES - launches)) as u8;
         for file in &p.files {
             let mut last: Option<u64> = None;
             let mut windows = [None; WINDOWS.len()];

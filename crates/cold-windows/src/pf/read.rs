@@ -8,6 +8,10 @@ use crate::bytes::Bytes;
 use crate::{Error, Result, xpress};
 
 const WHAT: &str = "a prefetch file";
+/// How a compressed one begins.
+const PACKED: &[u8] = b"MAM";
+/// Behind the version of an expanded one.
+const SIGNATURE: &[u8] = b"SCCA";
 /// Honest files expand to at most nine times their size; what announces more than this wants memory.
 const MOST_TIMES: u64 = 64;
 /// Offsets of pages count sectors since version 23.
@@ -17,13 +21,18 @@ const fn damaged(at: u64, why: &'static str) -> Error {
     Error::Damaged { what: WHAT, at, why }
 }
 
+/// Whether these are the first bytes of a prefetch file, compressed or not.
+pub fn is_prefetch(bytes: &[u8]) -> bool {
+    bytes.starts_with(PACKED) || bytes.get(4..8) == Some(SIGNATURE)
+}
+
 /// The expanded file: what was compressed is expanded, what was not is as it is.
 ///
 /// # Errors
 /// [`Error`] where it is no prefetch file, or cannot be expanded.
 pub fn image(file: &[u8]) -> Result<Cow<'_, [u8]>> {
     let b = Bytes::new(file);
-    if !file.starts_with(b"MAM") {
+    if !file.starts_with(PACKED) {
         return Ok(Cow::Borrowed(file));
     }
     let format = b.u8(3, WHAT)?;
@@ -63,7 +72,7 @@ impl Room {
 pub(super) fn prefetch(image: &[u8]) -> Result<Prefetch> {
     let b = Bytes::new(image);
     let number = b.u32(0, WHAT)?;
-    if b.u32(4, WHAT)?.to_le_bytes() != *b"SCCA" {
+    if b.part(4, 4, WHAT)?.all() != SIGNATURE {
         return Err(damaged(4, "it has no signature of one"));
     }
     let version = Layout::find(number, b.u32(INFORMATION, WHAT)?)

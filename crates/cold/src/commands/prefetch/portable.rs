@@ -75,25 +75,28 @@ pub(crate) fn import(args: &ImportArgs, place: &StorePlace, ui: &Ui) -> Outcome 
     let build_id = |path: &Path| Some(plans::build_id(path)).filter(|id| *id != [0; 20]);
     let bytes = contents(&args.file)?;
     let of_file = |e: anyhow::Error| Failure::from(e.context(args.file.shown().to_string()));
-    let (mut plan, dropped): (_, Vec<(String, String)>) = match (&args.root, windows::is_prefetch(&bytes)) {
-        (Some(root), true) => {
-            let mapped = windows::plan(&bytes, root, &args.argv, args.scenario.as_deref())?;
-            (mapped.plan, mapped.dropped)
-        }
-        (None, true) => {
-            let what = format!("{} is a prefetch file of Windows", args.file.shown());
-            return Err(Failure::usage(what).hint("--root DIR: the directory that stands for its drive"));
-        }
-        (Some(_), false) => {
-            return Err(Failure::usage(format!("--root: {} is no prefetch file", args.file.shown())));
-        }
-        (None, false) => {
-            let text = String::from_utf8(bytes).map_err(|e| of_file(e.into()))?;
-            let imported = cold_plan::portable::import(&text, &build_id).map_err(|e| of_file(e.into()))?;
-            let dropped = imported.dropped.iter().map(|d| (d.path.shown().to_string(), d.why.to_string()));
-            (imported.plan, dropped.collect())
-        }
-    };
+    let (mut plan, dropped): (_, Vec<(String, String)>) =
+        match (&args.root, cold_windows::pf::is_prefetch(&bytes)) {
+            (Some(root), true) => {
+                let mapped = windows::plan(&bytes, root, &args.argv, args.scenario.as_deref())?;
+                (mapped.plan, mapped.dropped)
+            }
+            (None, true) => {
+                let what = format!("{} is a prefetch file of Windows", args.file.shown());
+                return Err(Failure::usage(what).hint("--root DIR: the directory that stands for its drive"));
+            }
+            (Some(_), false) => {
+                return Err(Failure::usage(format!("--root: {} is no prefetch file", args.file.shown())));
+            }
+            (None, false) => {
+                let text = String::from_utf8(bytes).map_err(|e| of_file(e.into()))?;
+                let imported =
+                    cold_plan::portable::import(&text, &build_id).map_err(|e| of_file(e.into()))?;
+                let dropped =
+                    imported.dropped.iter().map(|d| (d.path.shown().to_string(), d.why.to_string()));
+                (imported.plan, dropped.collect())
+            }
+        };
     let mut line = Line::new(ui);
     device::compile(&mut plan, None, &place.state()?, &mut line, ui);
     line.clear();

@@ -7,20 +7,13 @@ use std::path::{Path, PathBuf};
 use cold_model::Shown as _;
 use cold_plan::Plan;
 use cold_plan::plan::{FileKind, Identity, Learnt, PAGE, PlanFile, Range, Standing};
-use cold_windows::pf::{File, Name, Page, Prefetch};
+use cold_windows::pf::{File, LAUNCHES, Name, Page, Prefetch};
 
 use super::plans;
 use crate::exit::Failure;
 
-/// Starts of which a prefetch file keeps a history.
-const HISTORY: u32 = 8;
 /// Largest directory that is listed: one with more names has none that a start needs to be searched for in.
 const MOST_NAMES: usize = 1 << 20;
-
-/// Whether these are the bytes of a prefetch file, compressed or not.
-pub(super) fn is_prefetch(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"MAM") || bytes.get(4..8) == Some(b"SCCA")
-}
 
 /// A plan without steps, and what did not come along: path and why.
 pub(super) struct Mapped {
@@ -82,7 +75,7 @@ pub(super) fn plan(
         }
         (argv, _) => argv.to_vec(),
     };
-    let starts = prefetch.run_count.clamp(1, HISTORY);
+    let starts = prefetch.run_count.clamp(1, LAUNCHES);
     let latest = prefetch.run_times.first().copied().flatten();
     let seconds = latest.and_then(cold_windows::filetime::nanos_since_1970).map(|ns| ns / 1_000_000_000);
     let at = seconds.and_then(|s| u64::try_from(s).ok()).unwrap_or(0);
