@@ -17,6 +17,7 @@ mod join;
 mod misses;
 pub mod model;
 mod packages;
+pub mod reasons;
 mod sections;
 pub mod simulate;
 mod stacks;
