@@ -99,10 +99,16 @@ impl Reasons {
         out
     }
 
-    /// Time that one kind took per file, longest first.
+    /// Time that some kinds took per file, longest first.
     pub fn files(&self, wanted: impl Fn(Kind) -> bool) -> Vec<(FileIdx, Nanos)> {
         let pieces = self.pieces.iter().filter(|p| wanted(p.kind));
         most(pieces.filter_map(|p| Some((p.file?, p.length()))))
+    }
+
+    /// Time per system call that waited (its number), longest first.
+    pub fn calls(&self, wanted: impl Fn(Kind) -> bool) -> Vec<(u32, Nanos)> {
+        let pieces = self.pieces.iter().filter(|p| wanted(p.kind));
+        most(pieces.filter_map(|p| Some((p.system_call?, p.length()))))
     }
 
     /// Time per process that the path went through, longest first.
