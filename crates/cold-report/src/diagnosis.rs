@@ -16,7 +16,7 @@ mod page;
 mod remedies;
 mod text;
 
-pub use page::html;
+pub use page::{html, signed};
 pub use remedies::{Measured, Price, Remedy};
 pub use text::{markdown, saving, story};
 

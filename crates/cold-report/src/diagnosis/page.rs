@@ -85,7 +85,7 @@ fn title(d: &Diagnosis) -> String {
 }
 
 /// A difference of times with its sign; ns.
-pub(super) fn signed(ns: i64) -> String {
+pub fn signed(ns: i64) -> String {
     let sign = if ns < 0 { "−" } else { "+" };
     format!("{sign}{}", Nanos(ns.unsigned_abs()))
 }
