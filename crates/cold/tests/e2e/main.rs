@@ -12,6 +12,7 @@ mod bench;
 mod cache;
 mod commands;
 mod counts;
+mod diagnose;
 mod disk;
 mod disturbed;
 mod doctor;
