@@ -2,7 +2,8 @@
 //!
 //! Counts, because they hardly vary where times do: which files a program opens, which directories it searches, how
 //! many processes it starts is the same on every machine with the same files. What was *read* and in how many
-//! requests depends on the disk and its read-ahead, what was *needed* is exact with `--exact-need` only. A time of one
+//! requests depends on the disk and its read-ahead. What was *needed* is exact with `--exact-need` only; else it lies
+//! between two bounds, and a budget between them is undecided rather than true in one start of four. A time of one
 //! recording has no interval, so none is a quantity here: `cold bench` judges times.
 //!
 //! Start reading at [`Budget`]; [`allow`] has the list of files, [`until`] the moment up to which is counted.
@@ -98,16 +99,28 @@ impl Budget {
         before: Option<(&Analysis, &Context<'_>)>,
     ) -> Result<Observed, String> {
         let unit = self.quantity.unit();
-        let own = self.quantity.of(analysis, cx)?;
+        let (high, low) = self.bounds(analysis, cx)?;
         if !self.condition.is_relative() {
-            return Ok(Observed::exact(own, 1, unit));
+            return Ok(Observed::exact(high, 1, unit).within(low, high));
         }
         let (analysis, cx) = before.ok_or("there is no second recording to compare with")?;
-        let reference = self.quantity.of(analysis, cx).map_err(|e| format!("of the first recording, {e}"))?;
-        match self.condition.against {
-            Against::Factor => Observed::ratio(own, reference, 1, unit),
-            Against::Difference | Against::Nothing => Ok(Observed::difference(own, reference, 1, unit)),
-        }
+        let bounds = self.bounds(analysis, cx).map_err(|e| format!("of the first recording, {e}"));
+        let (most, least) = bounds?;
+        Ok(match self.condition.against {
+            Against::Factor => {
+                let between = (low / most, if least > 0.0 { high / least } else { f64::INFINITY });
+                Observed::ratio(high, most, 1, unit)?.within(between.0, between.1)
+            }
+            Against::Difference | Against::Nothing => {
+                Observed::difference(high, most, 1, unit).within(low - most, high - least)
+            }
+        })
+    }
+
+    /// The most and the least that the quantity may be.
+    fn bounds(&self, analysis: &Analysis, cx: &Context<'_>) -> Result<(f64, f64), String> {
+        let most = self.quantity.of(analysis, cx)?;
+        Ok((most, self.quantity.least(analysis).unwrap_or(most)))
     }
 }
 

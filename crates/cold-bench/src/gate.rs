@@ -311,7 +311,7 @@ fn absolute(report: &Report, series: usize, metric: Metric, stat: Stat) -> Answe
     let value = stat.of(&mut values);
     let words = interval
         .map_or_else(|| show(value), |i| format!("{} [{}, {}]", show(value), show(i.low), show(i.high)));
-    Ok(Observed { value, n: values.len(), interval, words })
+    Ok(Observed { value, n: values.len(), interval, between: None, words })
 }
 
 fn relative(mut own: Vec<f64>, mut with: Vec<f64>, metric: Metric, stat: Stat, seed: u64) -> Answer {
@@ -336,7 +336,13 @@ fn of_comparison(c: Option<Comparison>) -> Answer {
 }
 
 fn observed_ratio(value: f64, i: Interval, n: usize) -> Observed {
-    Observed { value, n, interval: Some(i), words: format!("{value:.3}x [{:.3}, {:.3}]", i.low, i.high) }
+    Observed {
+        value,
+        n,
+        interval: Some(i),
+        between: None,
+        words: format!("{value:.3}x [{:.3}, {:.3}]", i.low, i.high),
+    }
 }
 
 #[cfg(test)]

@@ -68,6 +68,8 @@ pub struct Observed {
     pub n: usize,
     /// Its 95% interval; `None`: it does not vary.
     pub interval: Option<Interval>,
+    /// Where it is only known to lie between two values: these.
+    pub between: Option<(f64, f64)>,
     /// The value in words.
     pub words: String,
 }
@@ -75,7 +77,14 @@ pub struct Observed {
 impl Observed {
     /// A figure that does not vary.
     pub fn exact(value: f64, n: usize, unit: Unit) -> Self {
-        Self { value, n, interval: None, words: unit.show(value) }
+        Self { value, n, interval: None, between: None, words: unit.show(value) }
+    }
+
+    /// A figure of which only bounds are known.
+    #[must_use]
+    pub fn within(mut self, low: f64, high: f64) -> Self {
+        self.between = Some((low, high));
+        self
     }
 
     /// How many times the reference's figure it is; an error in words, where that is nothing.
@@ -86,7 +95,7 @@ impl Observed {
         }
         let value = own / reference;
         let words = format!("{value:.3}x ({} against {})", show(own), show(reference));
-        Ok(Self { value, n, interval: None, words })
+        Ok(Self { value, n, interval: None, between: None, words })
     }
 
     /// By how much more than the reference's figure it is.
@@ -94,7 +103,7 @@ impl Observed {
         let value = own - reference;
         let (size, which) = (unit.show(value.abs()), if value < 0.0 { "less" } else { "more" });
         let words = format!("{} against {}, {size} {which}", unit.show(own), unit.show(reference));
-        Self { value, n, interval: None, words }
+        Self { value, n, interval: None, between: None, words }
     }
 }
 
@@ -107,6 +116,16 @@ impl Condition {
     /// Whether the condition is true of what was observed.
     pub fn judge(&self, o: &Observed) -> Outcome {
         let holds = |v: f64| self.op.holds(v, self.limit);
+        if let Some((low, high)) = o.between.filter(|(low, high)| low < high) {
+            return match (holds(low), holds(high)) {
+                (true, true) => Outcome::Fail,
+                (false, false) => Outcome::Pass,
+                _ => Outcome::Inconclusive {
+                    reason: "the figure is known to lie on either side of the limit only".into(),
+                    runs_needed: None,
+                },
+            };
+        }
         let Some(i) = o.interval else {
             return if holds(o.value) { Outcome::Fail } else { Outcome::Pass };
         };

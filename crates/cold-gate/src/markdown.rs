@@ -104,7 +104,10 @@ fn rest(count: u64, named: usize) -> String {
 
 fn culprits(c: &Culprits) -> Vec<String> {
     let named = c.largest.iter().take(NAMED);
-    let mut out = vec![format!("{} {}, {}:", c.count, c.of, c.why)];
+    // "directories", "libraries", "files": what ends in -ies ends in -y alone.
+    let single =
+        c.of.strip_suffix("ies").map_or_else(|| c.of.trim_end_matches('s').to_owned(), |s| format!("{s}y"));
+    let mut out = vec![format!("{}, {}:", plural(c.count, &single, c.of), c.why)];
     out.extend(named.map(|culprit| one(c, culprit)));
     let more = rest(c.count, out.len() - 1);
     if !more.is_empty() {
@@ -163,7 +166,7 @@ mod tests {
         r.culprits = Culprits::of("files", "new or grown", Unit::Bytes, all);
         let text = summary("a.cold", &[r]);
         assert!(text.contains("- 2 files, new or grown:"), "{text}");
-        let new = "- /new (4 KiB), asked for by app (process 7) in a\\`main &gt; libc\\`open\n";
+        let new = "- /new (4.00 KiB), asked for by app (process 7) in a\\`main &gt; libc\\`open\n";
         assert!(text.contains(new), "{text}");
         assert!(text.contains("/old\\|one (8 B, before 7 B)"), "{text}");
     }

@@ -87,6 +87,16 @@ impl Quantity {
         }
     }
 
+    /// The least that its value may be, where [`Self::of`] is an upper bound: pages that were only mapped around a fault
+    /// are part of what was needed, and how many these are varies from start to start (which folios the cache made).
+    pub(super) fn least(self, analysis: &Analysis) -> Option<f64> {
+        let h = &analysis.headline;
+        match self {
+            Self::Needed => Some(h.needed.value()?.saturating_sub(*h.needed_upper.value()?).0 as f64),
+            _ => None,
+        }
+    }
+
     /// Its value, or why that is unknown.
     pub(super) fn of(self, analysis: &Analysis, cx: &Context<'_>) -> Result<f64, String> {
         let h = &analysis.headline;

@@ -61,6 +61,20 @@ fn counts_are_judged_as_they_are() {
 }
 
 #[test]
+fn what_may_or_may_not_be_needed_decides_nothing() {
+    let mut r = program(4, &[]);
+    r.touch(9, 0, 10..20, TouchKind::FaultAround);
+    for (gate, decided) in [("needed > 27KiB", true), ("needed > 28KiB", false), ("needed > 68KiB", true)] {
+        let outcome = outcome(gate, &r, None);
+        assert_eq!(!matches!(outcome, Outcome::Inconclusive { .. }), decided, "{gate}: {outcome:?}");
+    }
+    assert_eq!(outcome("needed > +40KiB", &r, Some(&program(4, &[]))), Outcome::Pass);
+    assert!(matches!(outcome("needed > +0", &r, Some(&r)), Outcome::Inconclusive { .. }));
+    let (results, _) = allowed("/bin/* pages=3 margin=0\n**", &r);
+    assert_eq!(*overall(&results), Outcome::Pass);
+}
+
+#[test]
 fn what_is_unknown_passes_no_budget() {
     let mut r = program(4, &[]);
     r.lookups = None;
