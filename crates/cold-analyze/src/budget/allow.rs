@@ -124,14 +124,14 @@ impl AllowList {
         let unknown = start.analysis.headline.files.reason();
         let needed = start.analysis.headline.needed.reason();
         let on_list = answer(
-            format!("a file is not in {list}"),
+            &format!("a file is not in {list}"),
             start.name,
             unknown,
             format!("{} of {} not in it", strangers.len(), files.unwrap_or(0)),
             Culprits::of("files", "not in the list, with their pages", Unit::Count, strangers),
         );
         let in_size = answer(
-            format!("a file needs more pages than {list} allows"),
+            &format!("a file needs more pages than {list} allows"),
             start.name,
             unknown.or(needed),
             format!("{} beyond its margin", grown.len()),
@@ -146,7 +146,7 @@ impl AllowList {
 }
 
 fn answer(
-    gate: String,
+    gate: &str,
     name: &str,
     unknown: Option<&str>,
     observed: String,
@@ -157,7 +157,7 @@ fn answer(
         (None, Some(_)) => Outcome::Fail,
         (None, None) => Outcome::Pass,
     };
-    let mut result = GateResult::new(&gate, name, observed, outcome);
+    let mut result = GateResult::new(gate, name, observed, outcome);
     result.culprits = culprits;
     result
 }

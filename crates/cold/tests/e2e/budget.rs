@@ -59,7 +59,7 @@ mod root {
 
     #[test]
     fn an_unchanged_program_keeps_its_budgets_and_a_library_more_fails_by_its_name() {
-        if !cold_testbed::need::root() {
+        if !cold_testbed::need_root() {
             return;
         }
         let place = Sandbox::for_all();

@@ -19,7 +19,7 @@ const EXPORT_EXAMPLES: &str = "Examples:
   cold prefetch export firefox-esr > firefox.plan.json
   cold prefetch export -o app.plan.json -- python3 app.py
   cold prefetch export app --format nydus --image-root /srv/rootfs -o prefetch.json
-  cold prefetch export start.cold --format squashfs-sort -o sort.txt       of a recording
+  cold prefetch export start.cold --format squashfs-sort -o sort.txt    of a recording
   cold prefetch export vm.cold --format reap --file memory.bin -o trace
 ";
 const IMPORT_EXAMPLES: &str = "Examples:
