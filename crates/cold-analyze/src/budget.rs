@@ -74,6 +74,13 @@ pub fn judge(budgets: &[Budget], own: Start<'_>, reference: Option<Start<'_>>) -
     budgets.iter().map(|b| b.answer(own, &cx, before)).collect()
 }
 
+/// Every quantity that is known of a start, an upper bound where only bounds are known.
+pub fn known(start: Start<'_>) -> Vec<(Quantity, f64)> {
+    let cx = Context::new(start.recording, start.layouts);
+    let all = Quantity::ALL.iter();
+    all.filter_map(|(_, q)| Some((*q, q.of(start.analysis, &cx).ok()?))).collect()
+}
+
 impl Budget {
     fn answer(
         &self,

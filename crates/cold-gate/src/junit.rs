@@ -1,4 +1,4 @@
-//! Answers as `JUnit` XML, which most CI systems show: one test case per gate. A failed gate is a `failure`, one that
+//! Answers as JUnit XML, which most CI systems show: one test case per gate. A failed gate is a `failure`, one that
 //! cannot be decided an `error`. Elements and attributes are those of the schema that Jenkins' xunit plug-in
 //! publishes (`junit-10.xsd`), which GitLab and others read too.
 

@@ -11,6 +11,8 @@ use std::path::PathBuf;
 
 use cold_analyze::model::Headline;
 
+use super::history::points;
+use super::history::store::Store;
 use crate::cli::TEMPLATE;
 use crate::exit::{Failure, Outcome};
 use crate::progress::Line;
@@ -100,6 +102,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Budgets")]
     pub(crate) markdown: Option<PathBuf>,
 
+    /// Also put the counts (of the second of two recordings) into this history, for `cold history`
+    #[arg(long, value_name = "HISTORY.db", conflicts_with = "write_allow", help_heading = "Budgets")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// With --record: the commit that was recorded [default: that of the directory's git repository]
+    #[arg(long, value_name = "ID", requires = "record", help_heading = "Budgets")]
+    pub(crate) commit: Option<String>,
+
     /// The analysis as one JSON document on stdout instead of text
     #[arg(long, conflicts_with = "file", help_heading = "Results")]
     pub(crate) json: bool,
@@ -155,6 +165,10 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         && !page_map::matches(&first.analysis, pattern)
     {
         return Err(Failure::usage(format!("no file of {} has {pattern:?} in its path", first.name)));
+    }
+    if let Some(mut store) = Store::to_record(args.record.as_deref())? {
+        let own = rest.first().unwrap_or(first);
+        store.add(&points::of_start(own.start()), args.commit.as_deref())?;
     }
     let answers = budgets.answers(&loaded);
     exports::write(args, &loaded, &answers, ui)?;

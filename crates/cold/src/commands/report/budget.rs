@@ -84,7 +84,8 @@ fn read_list(path: &Path) -> Result<(String, AllowList), Failure> {
 }
 
 impl Loaded {
-    fn start(&self) -> Start<'_> {
+    /// As budgets and histories take it.
+    pub(super) fn start(&self) -> Start<'_> {
         Start {
             name: &self.name,
             recording: &self.recording,
