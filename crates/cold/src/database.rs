@@ -74,7 +74,7 @@ impl std::fmt::Display for Problem {
 impl std::error::Error for Problem {}
 
 impl Problem {
-    /// What SQLite says of an action on this path.
+    /// What the database says of an action on this path.
     pub(crate) fn of(path: &str, action: &'static str, error: &rusqlite::Error) -> Self {
         let code = error.sqlite_error_code();
         let lasting = matches!(code, Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt));

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let judged: Vec<(Series, Vec<Change>)> = series
         .into_iter()
         .map(|s| {
-            let values: Vec<f64> = s.values.iter().map(|v| v.value).collect();
+            let values: Vec<f64> = s.values.iter().map(|v| v.median).collect();
             let found = changes(&values, SEED);
             (s, found)
         })
@@ -94,7 +94,7 @@ fn show(judged: &[(Series, Vec<Change>)], ui: &Ui) {
             }
             ui.line(paint(FAINT, format!("  {}", s.machine)));
         }
-        let shown = |v: Option<&store::Value>| v.map_or_else(String::new, |v| s.unit.show(v.value));
+        let shown = |v: Option<&store::Value>| v.map_or_else(String::new, |v| s.unit.show(v.median));
         let row = vec![
             count(s.values.len() as u64),
             shown(s.values.first()),
@@ -130,7 +130,7 @@ fn document(judged: &[(Series, Vec<Change>)]) -> serde_json::Value {
     let series = judged.iter().map(|(s, found)| {
         let points = s.values.iter().map(|v| {
             let (low, high) = (v.interval.map(|i| i.0), v.interval.map(|i| i.1));
-            serde_json::json!({"at": v.at, "commit": v.commit, "value": v.value, "low": low, "high": high})
+            serde_json::json!({"at": v.at, "commit": v.commit, "value": v.median, "low": low, "high": high})
         });
         serde_json::json!({
             "command": s.command,

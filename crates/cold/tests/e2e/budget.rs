@@ -37,6 +37,32 @@ fn budgets_decide_the_exit_code_and_are_written_for_ci() {
     }
 }
 
+#[test]
+fn a_history_tells_where_a_count_changed() {
+    let place = Sandbox::for_all();
+    cold_recording::write(&place.path("a.cold"), &sample::small()).unwrap();
+    let mut more = sample::small();
+    let lookups = more.lookups.as_mut().unwrap();
+    let again = lookups.clone();
+    lookups.extend(again);
+    lookups.sort_by_key(|l| l.at);
+    cold_recording::write(&place.path("b.cold"), &more).unwrap();
+    let db = place.text("starts.db");
+    let record = |name: &str, commit: &str| {
+        let args = ["report", "--no-symbols", &place.text(name), "--record", &db, "--commit", commit];
+        place.cold(args).run().expect(0);
+    };
+    (0..6).for_each(|_| record("a.cold", "aaaa"));
+    (0..6).for_each(|_| record("b.cold", "bbbb"));
+    let told = place.cold(["history", &db, "--figure", "lookups"]).run().expect(0).stdout;
+    assert!(told.contains("12") && told.contains("from bbbb ("), "{told}");
+    let files = place.cold(["history", &db, "--figure", "files", "--json"]).run().expect(0).json();
+    assert_eq!(files["series"][0]["points"].as_array().unwrap().len(), 12);
+    assert_eq!(files["series"][0]["changes"].as_array().unwrap().len(), 0, "{files}");
+    let missing = place.cold(["history", &place.text("none.db")]).run().expect(1);
+    assert!(missing.stderr.contains("none.db cannot be opened"), "{}", missing.stderr);
+}
+
 /// One program of C, with a library of its own or without.
 fn build(place: &Sandbox, library: bool) {
     fs::write(place.path("extra.c"), "int extra(void) { return 0; }\n").unwrap();

@@ -5,6 +5,7 @@ use cold_bench::metric::Metric;
 use cold_bench::summary::Analysis;
 use cold_gate::Unit;
 use cold_model::bench::{Report, State};
+use cold_stats::Interval;
 
 /// Figures of one command at one time.
 pub(crate) struct Point {
@@ -54,7 +55,7 @@ pub(crate) fn of_bench(report: &Report, analysis: &Analysis) -> Vec<Point> {
                         name: format!("{}.{}", series.state, metric.name()),
                         unit: metric.unit(),
                         value: d.median,
-                        interval: d.interval.filter(|i| i.is_full()).map(|i| (i.low, i.high)),
+                        interval: d.interval.filter(Interval::is_full).map(|i| (i.low, i.high)),
                     });
                 }
             }
@@ -79,7 +80,8 @@ pub(crate) fn of_start(start: Start<'_>) -> Point {
         interval: None,
     };
     Point {
-        machine: format!("{}, {}", m.cpu, m.memory),
+        // As a benchmark writes it.
+        machine: format!("{} × {}, {}", m.cpus, m.cpu, m.memory),
         kernel: m.kernel.clone(),
         command: start.analysis.headline.subject.clone(),
         figures: known(start).into_iter().map(figure).collect(),

@@ -57,12 +57,12 @@ pub(crate) struct Series {
     pub(crate) values: Vec<Value>,
 }
 
-/// A value with the commit that it was measured at.
+/// A figure (of several runs the median) with the commit that it was measured at.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Value {
     pub(crate) at: String,
     pub(crate) commit: Option<String>,
-    pub(crate) value: f64,
+    pub(crate) median: f64,
     pub(crate) interval: Option<(f64, f64)>,
 }
 
@@ -125,7 +125,12 @@ impl Store {
             let (low, high): (Option<f64>, Option<f64>) = (row.get(7)?, row.get(8)?);
             let key = (row.get(0)?, row.get(1)?, row.get(2)?);
             let (_, values) = out.entry(key).or_insert_with(|| (unit, Vec::new()));
-            values.push(Value { at: row.get(4)?, commit: row.get(5)?, value, interval: low.zip(high) });
+            values.push(Value {
+                at: row.get(4)?,
+                commit: row.get(5)?,
+                median: value,
+                interval: low.zip(high),
+            });
         }
         let series = out.into_iter().map(|((command, machine, figure), (unit, mut values))| {
             values.drain(..values.len().saturating_sub(MOST));
@@ -157,7 +162,7 @@ mod tests {
         let series = Store::open(&path, false).unwrap().series().unwrap();
         let told: Vec<_> = series
             .iter()
-            .map(|s| (s.machine.as_str(), s.values.iter().map(|v| v.value).collect::<Vec<_>>()))
+            .map(|s| (s.machine.as_str(), s.values.iter().map(|v| v.median).collect::<Vec<_>>()))
             .collect();
         assert_eq!(told, [("a", vec![1.0]), ("b", vec![3.0, 2.0])]);
         assert_eq!(series[1].values[1].commit.as_deref(), Some("z"));
