@@ -22,11 +22,12 @@ use text::View;
 
 /// What the exit code says here.
 const AFTER: &str = "\
-Quantities of --fail-if, from the start to ready: files, files-needed, libraries, needed, read, unused,
-metadata, direct, requests, faults, lookups, lookups-missed, processes, execs, threads. Sizes need a unit.
-With two recordings also growth: 'files > +0', 'needed > +1MiB', 'faults > 1.1x' of B against A.
-A line of --allow is a pattern (* within a name, ** across names) and what limits it: pages=N margin=10%
-optional. Times have no interval in one recording: `cold bench --fail-if` judges them.
+Quantities of --fail-if, from the start to ready: files, files-needed, libraries, needed, read,
+unused, metadata, direct, requests, faults, lookups, lookups-missed, processes, execs, threads.
+Sizes need a unit. Of two recordings also growth, of B against A: 'files > +0', 'needed > +1MiB',
+'faults > 1.1x'. Times have no interval in one recording: `cold bench --fail-if` judges them.
+A line of --allow is a pattern (* within a name, ** across names) and what limits it: pages=N
+margin=10% optional.
 
 Exit codes: 0 shown and written, also of an incomplete recording; 1 failed; 2 wrong usage; 3 a budget
 (--fail-if, --allow) failed; 4 a budget cannot be decided.";
