@@ -1,6 +1,7 @@
 //! Opening files that somebody else named, without side effects.
 
 use std::fs::{File, Metadata};
+use std::io::Read as _;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::Path;
@@ -28,6 +29,18 @@ pub fn regular(path: &Path, follow: bool) -> Result<(File, Metadata)> {
     }
     let file = reopen(&handle, &meta).map_err(|e| Error::io("open", subject(), e))?;
     Ok((file, meta))
+}
+
+/// The text of a regular file of at most `most` bytes, opened as [`regular`] does and following links.
+pub fn text(path: &Path, most: u64) -> Result<String> {
+    let (file, _) = regular(path, true)?;
+    let read = |e| Error::io("read", path.shown().to_string(), e);
+    let mut bytes = Vec::new();
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(read)?;
+    if bytes.len() as u64 > most {
+        return Err(read(std::io::Error::other(format!("it is longer than {most} bytes"))));
+    }
+    String::from_utf8(bytes).map_err(|_| read(std::io::Error::other("it is no UTF-8 text")))
 }
 
 /// Opens a file that somebody named for a program's output: made, or emptied. A FIFO that nobody reads is refused,
@@ -98,7 +111,7 @@ pub fn kind_of(meta: &Metadata) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use std::io::{Read, Write};
+    use std::io::Write;
     use std::os::unix::fs::symlink;
     use std::os::unix::net::UnixListener;
 
@@ -151,6 +164,17 @@ mod tests {
         let mut text = String::new();
         reopen(&handle, &meta).expect("opened").read_to_string(&mut text).expect("read");
         assert_eq!(text, "first");
+    }
+
+    #[test]
+    fn a_text_is_read_up_to_its_bound() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("list");
+        std::fs::write(&path, "four").expect("written");
+        assert_eq!(text(&path, 4).expect("read"), "four");
+        assert!(text(&path, 3).is_err());
+        std::fs::write(&path, b"\xff").expect("written");
+        assert!(text(&path, 3).expect_err("refused").to_string().contains("UTF-8"));
     }
 
     #[test]

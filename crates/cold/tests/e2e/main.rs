@@ -9,6 +9,7 @@
 mod support;
 
 mod bench;
+mod budget;
 mod cache;
 mod commands;
 mod counts;
