@@ -5,7 +5,7 @@
 //! the one that made it. So waits for others have the others' own reasons, the pieces follow each other without gap or
 //! overlap, and their lengths sum to the time to ready.
 //!
-//! A piece in which a task ran is divided further ([`running`]): work of the kernel for pages that were missing, calls
+//! A piece in which a task ran is divided further (`running.rs`): work of the kernel for pages that were missing, calls
 //! that resolve paths, the loader before a program's own code, and what is left, the program.
 
 use std::collections::BTreeMap;
