@@ -11,7 +11,7 @@ use cold_model::{Bytes, Nanos};
 use crate::context::{Context, is_library};
 use crate::model::{FileUse, Reached};
 
-pub(crate) use counts::counts;
+pub(crate) use counts::{counts, used};
 
 /// A library is hardly needed below this part of what was read of it …
 const HARDLY_PART: f64 = 0.1;

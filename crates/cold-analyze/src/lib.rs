@@ -5,6 +5,7 @@
 //! beside each other, [`timeline`] gives the series that pictures draw.
 
 mod advice;
+pub mod budget;
 mod checks;
 pub mod clock;
 mod compare;

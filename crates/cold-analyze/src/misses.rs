@@ -68,7 +68,7 @@ pub(crate) fn misses(cx: &Context<'_>) -> Vec<MissGroup> {
 
 /// Directory and name of a lookup; the directory is empty where the path could not be read, and where the program
 /// asked for the empty name, which lies in none.
-fn split(l: &Lookup) -> (&str, &str) {
+pub(crate) fn split(l: &Lookup) -> (&str, &str) {
     let Some(asked) = l.path.as_deref() else { return ("", "?") };
     let path = asked.trim_end_matches('/');
     match path.rsplit_once('/') {

@@ -47,7 +47,7 @@ pub fn stack_in_words(recording: &Recording, layouts: &Layouts, stack: StackIdx)
 }
 
 /// Frames in words, outermost first.
-fn frames(cx: &Context<'_>, stack: Option<StackIdx>) -> Vec<String> {
+pub(crate) fn frames(cx: &Context<'_>, stack: Option<StackIdx>) -> Vec<String> {
     let stacks = cx.recording.stacks.as_deref().unwrap_or_default();
     let Some(stack) = stack.and_then(|s| stacks.get(s as usize)) else { return Vec::new() };
     // Code without frame pointers leads the walk astray: what it met outside of any code is no caller.

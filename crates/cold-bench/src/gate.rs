@@ -1,4 +1,4 @@
-//! `--fail-if`: conditions on figures, with three answers.
+//! `--fail-if` of benchmarks: conditions on figures, with three answers.
 //!
 //! A gate fails when its condition is true. Times vary, so they are judged by their 95% interval: a
 //! gate fails when the whole interval meets the condition, passes when none of it does, and is
@@ -12,23 +12,21 @@
 //! FIGURE= STAT | METRIC ['.' STAT]            STAT alone is of the time to ready; default: median
 //! STATE = 'cold' | 'prefetched' | 'light' | 'warm' | 'snapshot'
 //! STAT  = 'median' | 'mean' | 'p95' | 'min' | 'max'
-//! OP    = '>' | '>=' | '<' | '<='
-//! LIMIT = ['+'] NUMBER [ns|us|µs|ms|s | B|KiB|MiB|GiB|KB|MB|GB | 'x']
 //! ```
-//! `x` is relative to the same figure in the baseline or, without one, of the first command; `+` is by how much it
-//! may differ from that (counts and bytes). `read` is `cold.read_bytes`.
+//! `OP` and `LIMIT` are those of [`cold_gate`]; the reference is the baseline or, without one, the first command.
+//! `read` is `cold.read_bytes`, `lookups-missed` another name of `misses`.
 
+use cold_gate::{Against, Condition, News, Observed, Unit};
 use cold_model::Known;
 use cold_model::bench::{Report, Run, State};
 use cold_stats::{Comparison, Interval, compare, interval};
-use serde::Serialize;
 
-use crate::metric::{Metric, Unit};
+use crate::metric::Metric;
 use crate::{baseline, summary};
 
 mod news;
 mod parse;
-pub use news::{New, News};
+pub use cold_gate::{GateResult, Outcome, overall};
 pub use parse::GateError;
 
 /// A condition that fails the benchmark.
@@ -37,20 +35,7 @@ pub struct Gate {
     text: String,
     command: Option<String>,
     left: Left,
-    op: Op,
-    limit: f64,
-    against: Against,
-}
-
-/// What a limit is relative to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Against {
-    /// To nothing: it is the figure itself.
-    Nothing,
-    /// How many times the reference's.
-    Factor,
-    /// By how much more than the reference's.
-    Difference,
+    condition: Condition,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -115,67 +100,6 @@ impl Stat {
     fn has_interval(self) -> bool {
         matches!(self, Self::Median | Self::Mean | Self::P95)
     }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Op {
-    More,
-    AtLeast,
-    Less,
-    AtMost,
-}
-
-impl Op {
-    fn holds(self, value: f64, limit: f64) -> bool {
-        match self {
-            Self::More => value > limit,
-            Self::AtLeast => value >= limit,
-            Self::Less => value < limit,
-            Self::AtMost => value <= limit,
-        }
-    }
-}
-
-/// The answer of a gate.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[serde(tag = "outcome", rename_all = "snake_case")]
-pub enum Outcome {
-    /// The condition is not met.
-    Pass,
-    /// Cannot be told.
-    Inconclusive {
-        /// What is unknown, too few, or undecided, in words.
-        reason: String,
-        /// Further rounds that would probably decide it, where that can be estimated.
-        runs_needed: Option<u32>,
-    },
-    /// The condition is met.
-    Fail,
-}
-
-/// A gate's answer for one command.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct GateResult {
-    /// The gate as typed.
-    pub gate: String,
-    /// The command's name.
-    pub command: String,
-    /// What was observed, in words; empty when unknown.
-    pub observed: String,
-    /// Whether the condition is met; its fields stand beside the others in JSON.
-    #[serde(flatten)]
-    pub outcome: Outcome,
-    /// What a failed gate on files, misses or bytes read found that the reference does not have.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub news: Option<News>,
-}
-
-/// A value with its interval where it has one.
-struct Observed {
-    value: f64,
-    n: usize,
-    interval: Option<Interval>,
-    words: String,
 }
 
 type Answer = Result<Observed, String>;
@@ -246,7 +170,7 @@ impl Gate {
     }
 
     fn is_relative(&self) -> bool {
-        self.against != Against::Nothing
+        self.condition.is_relative()
     }
 
     /// What the command's start has that the reference's has not, where that is what the gate is about.
@@ -265,36 +189,10 @@ impl Gate {
 
     fn result(&self, command: &str, answer: Answer) -> GateResult {
         let (observed, outcome) = match answer {
-            Ok(o) => (o.words.clone(), self.judge(&o)),
+            Ok(o) => (o.words.clone(), self.condition.judge(&o)),
             Err(reason) => (String::new(), Outcome::Inconclusive { reason, runs_needed: None }),
         };
-        GateResult { gate: self.text.clone(), command: command.to_owned(), observed, outcome, news: None }
-    }
-
-    fn judge(&self, o: &Observed) -> Outcome {
-        let holds = |v: f64| self.op.holds(v, self.limit);
-        let Some(i) = o.interval else {
-            return if holds(o.value) { Outcome::Fail } else { Outcome::Pass };
-        };
-        if !i.is_full() {
-            let reason = format!("{} runs are too few for a 95% interval", o.n);
-            return Outcome::Inconclusive {
-                reason,
-                runs_needed: Some(6_u32.saturating_sub(o.n as u32).max(1)),
-            };
-        }
-        match (holds(i.low), holds(i.high)) {
-            (true, true) => Outcome::Fail,
-            (false, false) => Outcome::Pass,
-            _ => {
-                let distance = self.limit - o.value;
-                let reach = if distance > 0.0 { i.high - o.value } else { o.value - i.low };
-                Outcome::Inconclusive {
-                    reason: "the interval crosses the limit".into(),
-                    runs_needed: compare::more_runs(o.n, reach, distance.abs()),
-                }
-            }
-        }
+        GateResult::new(&self.text, command, observed, outcome)
     }
 
     fn observe(&self, report: &Report, baseline: Option<&Report>, command: usize) -> Answer {
@@ -330,8 +228,13 @@ impl Gate {
                     return of_comparison(summary::compare_by(report, own, with, metric));
                 }
                 let (mut own, mut with) = (known(report, own, metric)?, known(other, with, metric)?);
-                if self.against == Against::Difference {
-                    return Ok(difference(stat.of(&mut own), stat.of(&mut with), own.len(), metric.unit()));
+                if self.condition.against == Against::Difference {
+                    return Ok(Observed::difference(
+                        stat.of(&mut own),
+                        stat.of(&mut with),
+                        own.len(),
+                        metric.unit(),
+                    ));
                 }
                 relative(own, with, metric, stat, report.seed)
             }
@@ -352,7 +255,7 @@ impl Gate {
         };
         let own = value(report, command)?;
         if !self.is_relative() {
-            return Ok(Observed { value: own, n: 1, interval: None, words: format!("{own}") });
+            return Ok(Observed::exact(own, 1, Unit::Count));
         }
         let reference = match baseline {
             Some(b) => {
@@ -361,21 +264,11 @@ impl Gate {
             }
             None => value(report, 0)?,
         };
-        if self.against == Against::Difference {
-            return Ok(difference(own, reference, 1, Unit::Count));
+        if self.condition.against == Against::Difference {
+            return Ok(Observed::difference(own, reference, 1, Unit::Count));
         }
-        ratio_of(own, reference, 1, Unit::Count)
+        Observed::ratio(own, reference, 1, Unit::Count)
     }
-}
-
-/// The worst answer of all gates: a fail, else an inconclusive one, else a pass.
-pub fn overall(results: &[GateResult]) -> &Outcome {
-    let rank = |o: &Outcome| match o {
-        Outcome::Pass => 0,
-        Outcome::Inconclusive { .. } => 1,
-        Outcome::Fail => 2,
-    };
-    results.iter().map(|r| &r.outcome).max_by_key(|o| rank(o)).unwrap_or(&Outcome::Pass)
 }
 
 fn series(report: &Report, command: usize, state: StateName) -> Result<usize, String> {
@@ -418,7 +311,7 @@ fn absolute(report: &Report, series: usize, metric: Metric, stat: Stat) -> Answe
     let value = stat.of(&mut values);
     let words = interval
         .map_or_else(|| show(value), |i| format!("{} [{}, {}]", show(value), show(i.low), show(i.high)));
-    Ok(Observed { value, n: values.len(), interval, words })
+    Ok(Observed { value, n: values.len(), interval, between: None, words })
 }
 
 fn relative(mut own: Vec<f64>, mut with: Vec<f64>, metric: Metric, stat: Stat, seed: u64) -> Answer {
@@ -434,28 +327,7 @@ fn relative(mut own: Vec<f64>, mut with: Vec<f64>, metric: Metric, stat: Stat, s
             .map(|i| observed_ratio(value, i, c.n))
             .ok_or_else(|| "the reference is 0".into());
     }
-    ratio_of(stat.of(&mut own), stat.of(&mut with), own.len(), metric.unit())
-}
-
-fn ratio_of(own: f64, reference: f64, n: usize, unit: Unit) -> Answer {
-    let show = |v: f64| unit.show(v);
-    if reference <= 0.0 {
-        return Err(format!("the reference is {}, so there is no ratio to it", show(reference)));
-    }
-    let value = own / reference;
-    Ok(Observed {
-        value,
-        n,
-        interval: None,
-        words: format!("{value:.3}x ({} against {})", show(own), show(reference)),
-    })
-}
-
-fn difference(own: f64, reference: f64, n: usize, unit: Unit) -> Observed {
-    let value = own - reference;
-    let (size, which) = (unit.show(value.abs()), if value < 0.0 { "less" } else { "more" });
-    let words = format!("{} against {}, {size} {which}", unit.show(own), unit.show(reference));
-    Observed { value, n, interval: None, words }
+    Observed::ratio(stat.of(&mut own), stat.of(&mut with), own.len(), metric.unit())
 }
 
 fn of_comparison(c: Option<Comparison>) -> Answer {
@@ -464,7 +336,13 @@ fn of_comparison(c: Option<Comparison>) -> Answer {
 }
 
 fn observed_ratio(value: f64, i: Interval, n: usize) -> Observed {
-    Observed { value, n, interval: Some(i), words: format!("{value:.3}x [{:.3}, {:.3}]", i.low, i.high) }
+    Observed {
+        value,
+        n,
+        interval: Some(i),
+        between: None,
+        words: format!("{value:.3}x [{:.3}, {:.3}]", i.low, i.high),
+    }
 }
 
 #[cfg(test)]

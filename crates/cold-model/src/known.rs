@@ -30,6 +30,13 @@ impl<T> Known<T> {
             Self::Unknown { .. } => None,
         }
     }
+    /// Why it is not known, if it is not.
+    pub fn reason(&self) -> Option<&str> {
+        match self {
+            Self::Value(_) => None,
+            Self::Unknown { unknown } => Some(unknown),
+        }
+    }
     /// Applies `f` to a known value.
     pub fn map<U>(self, f: impl FnOnce(T) -> U) -> Known<U> {
         match self {

@@ -4,12 +4,13 @@
 //! adds it to a plan, [`mod@compile`] makes the plan's steps for a device, [`bound()`] says what none can beat;
 //! [`mod@predict`] says what a plan would bring, [`mod@rehearse`] compares plans by that, [`mod@exact`] decides by it
 //! whether exact needs pay; [`mod@waste`] says what a prefetched start got out of the steps, and
-//! [`tune`] looks for better knobs.
+//! [`tune`] looks for better knobs; [`export`] writes for builders of images what a start needs.
 
 pub mod arrange;
 mod bound;
 pub mod compile;
 pub mod exact;
+pub mod export;
 pub mod knobs;
 pub mod learn;
 pub mod merge;

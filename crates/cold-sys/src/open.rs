@@ -43,6 +43,16 @@ pub fn content(file: &File, most: u64) -> std::io::Result<Option<Vec<u8>>> {
     Ok((bytes.len() as u64 <= most).then_some(bytes))
 }
 
+/// The text of a regular file of at most `most` bytes, opened as [`regular`] does and following links.
+pub fn text(path: &Path, most: u64) -> Result<String> {
+    let (file, _) = regular(path, true)?;
+    let read = |e| Error::io("read", path.shown().to_string(), e);
+    let bytes = content(&file, most).map_err(read)?;
+    let bytes =
+        bytes.ok_or_else(|| read(std::io::Error::other(format!("it is longer than {most} bytes"))))?;
+    String::from_utf8(bytes).map_err(|_| read(std::io::Error::other("it is no UTF-8 text")))
+}
+
 /// Opens a file that somebody named for a program's output: made, or emptied. A FIFO that nobody reads is refused,
 /// where opening it would wait for ever.
 pub fn for_output(path: &Path) -> std::io::Result<File> {
@@ -179,6 +189,17 @@ mod tests {
         // The kernel says 0 for the length of its own files.
         let kernel = |most| content(&File::open("/proc/self/status").expect("opened"), most).expect("read");
         assert!(kernel(1 << 20).is_some_and(|b| b.starts_with(b"Name:")) && kernel(10).is_none());
+    }
+
+    #[test]
+    fn a_text_is_read_up_to_its_bound() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("list");
+        std::fs::write(&path, "four").expect("written");
+        assert_eq!(text(&path, 4).expect("read"), "four");
+        assert!(text(&path, 3).is_err());
+        std::fs::write(&path, b"\xff").expect("written");
+        assert!(text(&path, 3).expect_err("refused").to_string().contains("UTF-8"));
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub(crate) enum Command {
     Trace(Box<commands::trace::Args>),
     /// Tell what a recording says: text, HTML, SVG, CSV, Perfetto, Firefox Profiler
     Report(commands::report::Args),
+    /// Tell how benchmarks and budgets went from commit to commit
+    History(commands::history::Args),
     /// Work out the same start with another read-ahead, system, disk or plan
     Simulate(commands::simulate::Args),
     /// Learn which pages a start needs, keep them as a plan, prove that the plan helps

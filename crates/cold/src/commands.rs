@@ -5,6 +5,7 @@ pub(crate) mod cache;
 pub(crate) mod diagnose;
 pub(crate) mod doctor;
 pub(crate) mod generate;
+pub(crate) mod history;
 pub(crate) mod import;
 pub(crate) mod launch;
 pub(crate) mod layout;
@@ -39,6 +40,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
         Command::Bench(args) => bench::run(&args, ui),
         Command::Trace(args) => trace::run(&args, ui),
         Command::Report(args) => report::run(&args, ui),
+        Command::History(args) => history::run(&args, ui),
         Command::Simulate(args) => simulate::run(&args, ui),
         Command::Spawn(args) => spawn::run(&args, ui),
         Command::Cache(args) => cache::run(args, ui),

@@ -5,7 +5,9 @@
 
 mod cli;
 mod commands;
+mod database;
 mod exit;
+mod git;
 mod helpers;
 mod interrupt;
 mod leftovers;

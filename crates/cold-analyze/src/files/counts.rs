@@ -14,6 +14,19 @@ use crate::model::FileUse;
 /// of which pages were needed. The first is the file set that `cold bench` observes: see
 /// [`cold_model::observed::ObservedStart::files`].
 pub(crate) fn counts(cx: &Context<'_>, files: &[FileUse]) -> (Known<u64>, Known<u64>) {
+    let (used, unknown) = used(cx);
+    let needed = files.iter().filter(|f| used.contains(&f.file) && f.needed > Bytes(0)).count() as u64;
+    let all = match unknown {
+        0 => Known::Value(used.len() as u64),
+        n => Known::unknown(format!("which file was opened is not known of {n} opens")),
+    };
+    let all = if cx.recording.lookups.is_some() { all } else { Known::unknown(cx.absent("lookups")) };
+    let needed = cx.if_reads_seen(cx.if_table("touches", cx.recording.touches.as_ref(), needed));
+    (cx.unless_lost("lookups", all), needed)
+}
+
+/// The files that the tree executed, mapped or opened, and the number of opens of which the file is not known.
+pub(crate) fn used(cx: &Context<'_>) -> (BTreeSet<FileIdx>, u64) {
     let reached = Reaching::of(cx);
     let mut used: BTreeSet<FileIdx> = &(&reached.executed | &reached.mapped) | &reached.read;
     let mut unknown = 0_u64;
@@ -24,14 +37,7 @@ pub(crate) fn counts(cx: &Context<'_>, files: &[FileUse]) -> (Known<u64>, Known<
         }
     }
     used.retain(|f| cx.recording.files.get(*f as usize).is_some_and(has_contents));
-    let needed = files.iter().filter(|f| used.contains(&f.file) && f.needed > Bytes(0)).count() as u64;
-    let all = match unknown {
-        0 => Known::Value(used.len() as u64),
-        n => Known::unknown(format!("which file was opened is not known of {n} opens")),
-    };
-    let all = if cx.recording.lookups.is_some() { all } else { Known::unknown(cx.absent("lookups")) };
-    let needed = cx.if_reads_seen(cx.if_table("touches", cx.recording.touches.as_ref(), needed));
-    (cx.unless_lost("lookups", all), needed)
+    (used, unknown)
 }
 
 /// A regular file that is not made up by the kernel; memory with a name, too (tmpfs): a memfd has none.

@@ -276,13 +276,7 @@ fn a_baseline_whose_series_name_no_command_is_damaged() {
 
 #[test]
 fn a_fail_outweighs_what_is_unknown_and_that_a_pass() {
-    let result = |outcome| GateResult {
-        gate: String::new(),
-        command: String::new(),
-        observed: String::new(),
-        outcome,
-        news: None,
-    };
+    let result = |outcome| GateResult::new("", "", String::new(), outcome);
     let unknown = || Outcome::Inconclusive { reason: "r".into(), runs_needed: None };
     let of = |outcomes: Vec<Outcome>| overall(&outcomes.into_iter().map(result).collect::<Vec<_>>()).clone();
     assert_eq!(of(vec![Outcome::Fail, unknown(), Outcome::Pass]), Outcome::Fail);

@@ -16,6 +16,8 @@ use cold_bench::{Error, baseline, session, summary};
 use cold_model::Shown as _;
 use cold_model::bench::{Report, State};
 
+use super::history::points;
+use super::history::store::Store;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::interrupt;
 use crate::ui::Ui;
@@ -29,6 +31,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let old = args.baseline.as_deref().map(read_baseline).transpose()?;
     let gates = gates(args, &config, old.is_some())?;
     let exports = exports::Exports::check(args)?;
+    let mut history = Store::to_record(args.record.as_deref())?;
     let _trials = build::launchers(args, &mut config, ui)?; // the plans that are followed, until the end
 
     let interrupt = interrupt()?;
@@ -39,6 +42,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let analysis = summary::analyze(&report, margin);
     let results: Vec<_> = gates.iter().flat_map(|g| g.evaluate(&report, old.as_ref())).collect();
     exports.write(&report, &analysis, &results, ui)?;
+    if let Some(store) = &mut history {
+        points::of_bench(&report, &analysis).iter().try_for_each(|p| store.add(p, args.commit.as_deref()))?;
+    }
     if !exports.take_stdout() {
         show::report(ui, &report, &analysis, old.as_ref(), &results);
         if let Some(line) = explanation(args, &config, &report, &analysis) {

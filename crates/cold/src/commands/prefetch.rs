@@ -52,7 +52,7 @@ enum Command {
     Tune(tune::Args),
     /// Show how the plans did in daily use
     Status(status::Args),
-    /// Write a plan as JSON, for another machine
+    /// Write a plan as JSON, for another machine, or for a builder of images
     Export(portable::ExportArgs),
     /// Make a plan from what another machine exported
     Import(portable::ImportArgs),

@@ -1,5 +1,6 @@
 //! `cold report`: what a recording says.
 
+mod budget;
 mod compare;
 mod exports;
 pub(crate) mod load;
@@ -10,8 +11,10 @@ use std::path::PathBuf;
 
 use cold_analyze::model::Headline;
 
+use super::history::points;
+use super::history::store::Store;
 use crate::cli::TEMPLATE;
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Failure, Outcome};
 use crate::progress::Line;
 use crate::ui::Ui;
 use load::Loaded;
@@ -19,7 +22,15 @@ use text::View;
 
 /// What the exit code says here.
 const AFTER: &str = "\
-Exit codes: 0 shown and written, also of an incomplete recording; 1 failed; 2 wrong usage.";
+Quantities of --fail-if, from the start to ready: files, files-needed, libraries, needed, read,
+unused, metadata, direct, requests, faults, lookups, lookups-missed, processes, execs, threads.
+Sizes need a unit. Of two recordings also growth, of B against A: 'files > +0', 'needed > +1MiB',
+'faults > 1.1x'. Times have no interval in one recording: `cold bench --fail-if` judges them.
+A line of --allow is a pattern (* within a name, ** across names) and what limits it: pages=N
+margin=10% optional.
+
+Exit codes: 0 shown and written, also of an incomplete recording; 1 failed; 2 wrong usage; 3 a budget
+(--fail-if, --allow) failed; 4 a budget cannot be decided.";
 
 /// Rows of the table of files, and of the others where not all is wanted.
 const ROWS: usize = 10;
@@ -36,10 +47,13 @@ const FEW: usize = 4;
   cold report before.cold after.cold                 what changed, file by file
   cold report firefox-esr.cold --perfetto f.pftrace  for ui.perfetto.dev
   cold report firefox-esr.cold --json | jq .headline
+  cold report app.cold --fail-if 'files > 120' --fail-if 'lookups-missed > 50'     budgets for CI
+  cold report a.cold b.cold c.cold --write-allow app.allow    the files these starts used, as a list
+  cold report app.cold --allow app.allow --junit out.xml      any other file fails, by name
 ")]
 pub(crate) struct Args {
-    /// The recording, or two to compare
-    #[arg(value_name = "NAME.cold", required = true, num_args = 1..=2)]
+    /// The recording, or two to compare; with --write-allow any number
+    #[arg(value_name = "NAME.cold", required = true, num_args = 1..)]
     pub(crate) recordings: Vec<PathBuf>,
 
     /// Rows per table [default: 10 files, 4 of everything else; with --details 10]
@@ -57,6 +71,45 @@ pub(crate) struct Args {
     /// Do not read the recorded files for sections, symbols and source lines (quicker)
     #[arg(long, help_heading = "Text")]
     pub(crate) no_symbols: bool,
+
+    /// Exit with 3 if this is true, e.g. 'files > 120', 'needed > 20MiB', 'lookups-missed > +0'; may be
+    /// given more than once
+    #[arg(long, value_name = "CONDITION", help_heading = "Budgets")]
+    pub(crate) fail_if: Vec<String>,
+
+    /// Exit with 3 if the start uses a file that no line of this list allows, or more pages of one
+    #[arg(long, value_name = "FILE", help_heading = "Budgets")]
+    pub(crate) allow: Option<PathBuf>,
+
+    /// Write such a list: the files of all these recordings, with the most pages one of them needed
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = ["allow", "fail_if", "json", "junit", "markdown"],
+        help_heading = "Budgets"
+    )]
+    pub(crate) write_allow: Option<PathBuf>,
+
+    /// Count up to this moment instead of ready: end (of the recording), or exec:NAME, the first exec of
+    /// a program of that name
+    #[arg(long, value_name = "MARKER", help_heading = "Budgets")]
+    pub(crate) until: Option<String>,
+
+    /// Write the answers as JUnit XML
+    #[arg(long, value_name = "FILE", help_heading = "Budgets")]
+    pub(crate) junit: Option<PathBuf>,
+
+    /// Write the answers as Markdown, for the page of a CI job
+    #[arg(long, value_name = "FILE", help_heading = "Budgets")]
+    pub(crate) markdown: Option<PathBuf>,
+
+    /// Also put the counts (of the second of two recordings) into this history, for `cold history`
+    #[arg(long, value_name = "HISTORY.db", conflicts_with = "write_allow", help_heading = "Budgets")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// With --record: the commit that was recorded [default: that of the directory's git repository]
+    #[arg(long, value_name = "ID", requires = "record", help_heading = "Budgets")]
+    pub(crate) commit: Option<String>,
 
     /// The analysis as one JSON document on stdout instead of text
     #[arg(long, conflicts_with = "file", help_heading = "Results")]
@@ -90,13 +143,21 @@ pub(crate) struct Args {
 /// Runs the command.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     exports::check(args)?;
+    let budgets = budget::Budgets::check(args)?;
     let mut line = Line::new(ui);
-    let loaded = args.recordings.iter().map(|dir| load::load(dir, !args.no_symbols, &mut line));
+    let loaded = args.recordings.iter().map(|dir| {
+        let raw = load::raw(dir, &mut line)?;
+        let raw = load::until(raw, args.until.as_deref())?;
+        Ok(load::analysed(raw, !args.no_symbols, &mut line))
+    });
     let loaded: Result<Vec<Loaded>, Failure> = loaded.collect();
     line.clear();
     let loaded = loaded?;
     for l in &loaded {
         l.warnings.iter().for_each(|w| ui.warn(w));
+    }
+    if let Some(path) = &args.write_allow {
+        return budget::write_list(path, &loaded, ui);
     }
     let [first, rest @ ..] = loaded.as_slice() else {
         return Err(Failure::usage("no recording is named"));
@@ -106,10 +167,23 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     {
         return Err(Failure::usage(format!("no file of {} has {pattern:?} in its path", first.name)));
     }
-    exports::write(args, &loaded, ui)?;
-    if args.json {
-        return Ok(Exit::Done);
+    if let Some(mut store) = Store::to_record(args.record.as_deref())? {
+        let own = rest.first().unwrap_or(first);
+        store.add(&points::of_start(own.start()), args.commit.as_deref())?;
     }
+    let answers = budgets.answers(&loaded);
+    exports::write(args, &loaded, &answers, ui)?;
+    if !args.json {
+        for l in lines(args, first, rest, ui) {
+            ui.line(l);
+        }
+        answers.show(ui);
+    }
+    Ok(answers.exit())
+}
+
+/// The report as text.
+fn lines(args: &Args, first: &Loaded, rest: &[Loaded], ui: &Ui) -> Vec<String> {
     let few = if args.details { ROWS } else { FEW };
     let view = View {
         limit: args.limit.unwrap_or(ROWS),
@@ -117,7 +191,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         details: args.details,
         ..text_view(ui)
     };
-    let lines = match (&args.file, rest) {
+    match (&args.file, rest) {
         (Some(pattern), _) => {
             page_map::lines(&first.recording, &first.layouts, &first.analysis, pattern, view)
         }
@@ -125,11 +199,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
             compare::lines(&load::comparison(first, second), [&first.name, &second.name], view)
         }
         (None, _) => text::lines(&first.analysis, view),
-    };
-    for l in lines {
-        ui.line(l);
     }
-    Ok(Exit::Done)
 }
 
 /// The room there is on this terminal.

@@ -9,9 +9,11 @@
 mod support;
 
 mod bench;
+mod budget;
 mod cache;
 mod commands;
 mod counts;
+mod diagnose;
 mod disk;
 mod disturbed;
 mod doctor;

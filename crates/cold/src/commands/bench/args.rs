@@ -167,6 +167,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) export_markdown: Option<PathBuf>,
 
+    /// Also put the figures into this history, for `cold history`
+    #[arg(long, value_name = "HISTORY.db", help_heading = "Results")]
+    pub(crate) record: Option<PathBuf>,
+
+    /// With --record: the commit that was measured [default: that of the directory's git repository]
+    #[arg(long, value_name = "ID", requires = "record", help_heading = "Results")]
+    pub(crate) commit: Option<String>,
+
     /// Write a picture of the runs: FILE.svg or FILE.html
     #[arg(long, value_name = "FILE", help_heading = "Results")]
     pub(crate) plot: Vec<PathBuf>,

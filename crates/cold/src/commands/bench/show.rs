@@ -1,9 +1,10 @@
 //! The report for people: the figures that matter first, then their proof, then what disturbed.
 
-use cold_bench::gate::{GateResult, News, Outcome};
+use cold_bench::gate::{GateResult, Outcome};
 use cold_bench::metric::{Metric, Unit};
 use cold_bench::summary::{Analysis, SeriesComparison, SeriesSummary};
 use cold_bench::{baseline, diagnose, summary};
+use cold_gate::markdown;
 use cold_model::bench::{Report, Run, Taint};
 use cold_model::{Bytes, Known, Shown as _};
 use cold_report::terminal::{self, Charset};
@@ -250,52 +251,16 @@ fn machine(ui: &Ui, report: &Report) {
     }
 }
 
-/// What a failed gate is about, by name.
-fn news(news: &News) -> String {
-    const NAMED: usize = 5;
-    let (new, what, amount): (_, _, fn(u64) -> String) = match news {
-        News::Files(new) => (
-            new,
-            format!("{} not used before, {} in all", plural(new.count, "file"), Bytes(new.amount)),
-            |n| Bytes(n).to_string(),
-        ),
-        News::Misses(new) => (
-            new,
-            format!("{} more in {}", plural(new.amount, "failed lookup"), plural(new.count, "directory")),
-            crate::words::count,
-        ),
-    };
-    let names: Vec<String> = new
-        .largest
-        .iter()
-        .take(NAMED)
-        .map(|(path, n)| format!("{} ({})", path.0.shown(), amount(*n)))
-        .collect();
-    let more = match new.count.saturating_sub(names.len() as u64) {
-        0 => String::new(),
-        n => format!(" and {} more", crate::words::count(n)),
-    };
-    format!("{what}: {}{more}", names.join(", "))
-}
-
+/// A gate's answer, and by name what a failed one is about.
 pub(crate) fn gate(ui: &Ui, g: &GateResult) {
-    let (word, what) = match &g.outcome {
-        Outcome::Pass => (paint(GOOD, "pass:"), "does not hold".to_owned()),
-        Outcome::Fail => (paint(BAD, "fail:"), "holds".to_owned()),
-        Outcome::Inconclusive { reason, runs_needed } => (
-            paint(WARN, "inconclusive:"),
-            format!(
-                "cannot be decided: {reason}{}",
-                runs_needed.map_or_else(String::new, |n| format!("; about {n} more rounds would decide"))
-            ),
-        ),
+    let style = match &g.outcome {
+        Outcome::Pass => GOOD,
+        Outcome::Fail => BAD,
+        Outcome::Inconclusive { .. } => WARN,
     };
-    let observed = match g.observed.as_str() {
-        "" => g.command.clone(),
-        observed => format!("{}: {observed}", g.command),
-    };
-    ui.line(format!("{word} '{}' {what} [{observed}]", g.gate));
-    if let Some(news) = &g.news {
-        ui.line(format!("  {}", self::news(news)));
+    let word = paint(style, format!("{}:", markdown::word(&g.outcome)));
+    ui.line(format!("{word} {}", markdown::line(g).shown()));
+    for detail in markdown::details(g) {
+        ui.line(format!("  {}", detail.shown()));
     }
 }

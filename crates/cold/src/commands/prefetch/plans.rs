@@ -127,6 +127,12 @@ impl Which {
         (&self.argv, self.scenario.as_deref())
     }
 
+    /// The recording, where one is named instead of a plan: a directory that holds one.
+    pub(crate) fn recording(&self) -> Option<&Path> {
+        let path = Path::new(self.name.as_ref()?);
+        path.extension().is_some_and(|e| e == "cold").then_some(path).filter(|p| p.is_dir())
+    }
+
     /// The plan it names.
     pub(crate) fn find(&self, store: &Store) -> Result<Listed> {
         match &self.name {

@@ -1,9 +1,10 @@
-//! `cold prefetch export`, `import`: a plan as text, from one machine to another.
+//! `cold prefetch export`, `import`: a plan as text, from one machine to another or into an image.
 
 use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
 use cold_plan::portable::{Error, MAX_BYTES};
+use cold_prefetch::export::{Format, Wanted};
 
 use super::plans::{self, StorePlace, Which};
 use super::{device, show, windows};
@@ -17,6 +18,9 @@ use crate::words::plural;
 const EXPORT_EXAMPLES: &str = "Examples:
   cold prefetch export firefox-esr > firefox.plan.json
   cold prefetch export -o app.plan.json -- python3 app.py
+  cold prefetch export app --format nydus --image-root /srv/rootfs -o prefetch.json
+  cold prefetch export start.cold --format squashfs-sort -o sort.txt    of a recording
+  cold prefetch export vm.cold --format reap --file memory.bin -o trace
 ";
 const IMPORT_EXAMPLES: &str = "Examples:
   cold prefetch import firefox.plan.json
@@ -31,9 +35,65 @@ pub(crate) struct ExportArgs {
     #[command(flatten)]
     which: Which,
 
+    /// What to write
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = Form::Plan)]
+    format: Form,
+
+    /// Directory that is the root of the image: names begin there, files elsewhere are left out
+    #[arg(long, value_name = "DIR")]
+    image_root: Option<PathBuf>,
+
+    /// Only the files with this text in their path
+    #[arg(long = "file", value_name = "TEXT")]
+    only: Option<String>,
+
     /// File to write [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+}
+
+/// What an export is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Form {
+    /// Another machine's `cold prefetch import`
+    Plan,
+    /// `nydus-image optimize --prefetch-files`: ranges
+    Nydus,
+    /// `ctr-remote image convert --estargz-record-in`: files in order
+    Estargz,
+    /// `soci create --prefetch-files-json`: files
+    Soci,
+    /// overlaybd's `ctr record-trace --priority_list`: files
+    OverlaybdList,
+    /// `mksquashfs -sort`: files with priorities
+    SquashfsSort,
+    /// The trace of a memory file for REAP (vHive): page offsets
+    Reap,
+    /// Ranges in the order of need, with names
+    RangesJson,
+    /// The same as CSV
+    RangesCsv,
+}
+
+impl Form {
+    /// One document of JSON, in which control characters can be escaped for a terminal.
+    fn is_json(self) -> bool {
+        matches!(self, Self::Plan | Self::Nydus | Self::Soci | Self::RangesJson)
+    }
+
+    fn format(self) -> Option<Format> {
+        Some(match self {
+            Self::Plan => return None,
+            Self::Nydus => Format::Nydus,
+            Self::Estargz => Format::Estargz,
+            Self::Soci => Format::Soci,
+            Self::OverlaybdList => Format::OverlaybdList,
+            Self::SquashfsSort => Format::SquashfsSort,
+            Self::Reap => Format::Reap,
+            Self::RangesJson => Format::RangesJson,
+            Self::RangesCsv => Format::RangesCsv,
+        })
+    }
 }
 
 /// Flags of `cold prefetch import`.
@@ -57,13 +117,61 @@ pub(crate) struct ImportArgs {
     argv: Vec<std::ffi::OsString>,
 }
 
-/// Writes the plan as JSON.
+/// Writes the plan, or what it or a recording needs, in the form that is asked for.
 pub(crate) fn export(args: &ExportArgs, place: &StorePlace, ui: &Ui) -> Outcome {
-    let listed = args.which.find(&place.store()?)?;
-    let text = cold_plan::portable::export(&listed.plan)?;
+    if let Some(path) = &args.output {
+        results::check(path)?;
+    }
+    let recording = args.which.recording();
+    let Some(format) = args.format.format() else {
+        if args.image_root.is_some() || args.only.is_some() || recording.is_some() {
+            let what =
+                "a recording, --image-root and --file are for the other formats: name one with --format";
+            return Err(Failure::usage(what));
+        }
+        let listed = args.which.find(&place.store()?)?;
+        return save(args, cold_plan::portable::export(&listed.plan)? + "\n", ui);
+    };
+    let wanted = match recording {
+        Some(dir) => {
+            let mut line = Line::new(ui);
+            let raw = crate::commands::report::load::raw(dir, &mut line)?;
+            line.clear();
+            raw.warnings.iter().for_each(|w| ui.warn(w));
+            Wanted::of_recording(&raw.recording)
+        }
+        None => Wanted::of_plan(&args.which.find(&place.store()?)?.plan),
+    };
+    let wanted = match &args.image_root {
+        Some(root) => {
+            let found = root.canonicalize();
+            wanted.below(&found.map_err(|e| Failure::usage(format!("--image-root {}: {e}", root.shown())))?)
+        }
+        None => wanted,
+    };
+    let wanted = args.only.iter().fold(wanted, |w, text| w.only(text));
+    let written = format.write(&wanted)?;
+    save(args, written.text, ui)?;
+    let left_out =
+        [(wanted.outside, "outside of the image"), (wanted.nameless, "deleted, or of unknown name")];
+    for (n, why) in left_out.into_iter().filter(|(n, _)| *n > 0) {
+        ui.note(format!("{} left out: {why}", plural(n, "file")));
+    }
+    for l in &written.left_out {
+        let (n, example) = (plural(l.files, "file"), l.example.as_str().shown());
+        ui.note(format!("{n} left out: {} ({example})", l.why));
+    }
+    if args.output.is_some() {
+        ui.line(plural(written.files, "file"));
+    }
+    Ok(Exit::Done)
+}
+
+fn save(args: &ExportArgs, text: String, ui: &Ui) -> Outcome {
     match &args.output {
-        None => ui.json_text(&text),
-        Some(path) => results::save(path, text + "\n")?,
+        None if args.format.is_json() => ui.json_text(text.trim_end()),
+        None => ui.bytes(text.as_bytes()),
+        Some(path) => results::save(path, text)?,
     }
     Ok(Exit::Done)
 }

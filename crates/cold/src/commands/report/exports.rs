@@ -3,12 +3,14 @@
 use std::io::Write as _;
 use std::path::Path;
 
+use cold_gate::{junit, markdown};
 use cold_model::Shown as _;
 use cold_report::recording::{View, html, svg};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
 use super::Args;
+use super::budget::Answers;
 use super::load::{self, Loaded};
 use crate::exit::Failure;
 use crate::results;
@@ -16,7 +18,15 @@ use crate::ui::Ui;
 
 /// Fails when a result has no place to go.
 pub(super) fn check(args: &Args) -> Result<(), Failure> {
-    let files = [&args.html, &args.svg, &args.perfetto, &args.firefox_profile];
+    let files = [
+        &args.html,
+        &args.svg,
+        &args.perfetto,
+        &args.firefox_profile,
+        &args.write_allow,
+        &args.junit,
+        &args.markdown,
+    ];
     for path in files.into_iter().flatten() {
         results::check(path)?;
     }
@@ -37,6 +47,10 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
         ("--perfetto", &args.perfetto),
         ("--firefox-profile", &args.firefox_profile),
     ];
+    if args.recordings.len() > 2 && args.write_allow.is_none() {
+        let n = args.recordings.len();
+        return Err(Failure::usage(format!("two recordings can be compared, not {n}")));
+    }
     if args.recordings.len() > 1
         && let Some((flag, _)) = one.iter().find(|(_, p)| p.is_some())
     {
@@ -46,8 +60,14 @@ pub(super) fn check(args: &Args) -> Result<(), Failure> {
 }
 
 /// Writes everything that was asked for.
-pub(super) fn write(args: &Args, loaded: &[Loaded], ui: &Ui) -> Result<(), Failure> {
+pub(super) fn write(args: &Args, loaded: &[Loaded], answers: &Answers, ui: &Ui) -> Result<(), Failure> {
     let [first, ..] = loaded else { return Ok(()) };
+    if let Some(path) = &args.junit {
+        results::save(path, junit::xml(&answers.title, &answers.results))?;
+    }
+    if let Some(path) = &args.markdown {
+        results::save(path, markdown::summary(&answers.title, &answers.results))?;
+    }
     if let Some(path) = &args.html {
         let page = match loaded {
             [a, b] => html::page_of_two(a.view(), b.view(), &load::comparison(a, b)),
@@ -84,7 +104,7 @@ pub(super) fn write(args: &Args, loaded: &[Loaded], ui: &Ui) -> Result<(), Failu
         results::save(path, &out)?;
     }
     if args.json {
-        let document = if let [a, b] = loaded {
+        let mut document = if let [a, b] = loaded {
             serde_json::json!({
                 "schema": "coldstart.comparison/1",
                 "a": a.name,
@@ -98,6 +118,7 @@ pub(super) fn write(args: &Args, loaded: &[Loaded], ui: &Ui) -> Result<(), Failu
             }
             document
         };
+        answers.add_to(&mut document)?;
         ui.json(&document);
     }
     Ok(())

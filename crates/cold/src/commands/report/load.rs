@@ -23,15 +23,23 @@ pub(crate) struct Loaded {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Reads, or recovers, a recording and analyses it.
-pub(crate) fn load(dir: &Path, symbols: bool, line: &mut Line<'_>) -> Result<Loaded, Failure> {
-    let Raw { name, recording, warnings } = raw(dir, line)?;
+/// The recording up to a marker, where one is named.
+pub(super) fn until(raw: Raw, marker: Option<&str>) -> Result<Raw, Failure> {
+    let Some(marker) = marker else { return Ok(raw) };
+    let recording = cold_analyze::budget::until::until(&raw.recording, marker)
+        .map_err(|e| Failure::usage(format!("--until: {}: {e}", raw.name)))?;
+    Ok(Raw { recording, ..raw })
+}
+
+/// Reads the recorded files for symbols and analyses the recording.
+pub(crate) fn analysed(raw: Raw, symbols: bool, line: &mut Line<'_>) -> Loaded {
+    let Raw { name, recording, warnings } = raw;
     // Files of another system are not here, whatever may have their names.
     let symbols = symbols && recording.manifest.tier != Tier::Imported;
     let layouts = if symbols { layouts(&recording, line) } else { Layouts::default() };
     line.step(&format!("analysing {name}"));
     let analysis = cold_analyze::analyze(&recording, &layouts);
-    Ok(Loaded { name, recording, layouts, analysis, warnings })
+    Loaded { name, recording, layouts, analysis, warnings }
 }
 
 /// A recording as it was written, or recovered.

@@ -8,13 +8,11 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cold_model::Shown as _;
 use cold_service::Start;
-use rusqlite::{Connection, ErrorCode, OpenFlags, params};
+use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
-/// `PRAGMA application_id`: "cold" in ASCII.
-const APPLICATION: i32 = 0x636f_6c64;
-/// `PRAGMA user_version`.
-const VERSION: i32 = 1;
+use crate::database::{self, Kind, Problem};
+
 /// Starts are kept for so long, and
 const KEPT: Duration = Duration::from_hours(24 * 90);
 /// no more than so many: about 20 MB.
@@ -48,6 +46,13 @@ CREATE TABLE warm (
     PRIMARY KEY (day, program)) WITHOUT ROWID;
 CREATE TABLE events (at_ns INTEGER NOT NULL, what TEXT NOT NULL, detail TEXT);
 ";
+
+const KIND: Kind = Kind {
+    version: 1,
+    schema: SCHEMA,
+    // With a log a commit waits for no disk; a power cut costs the last moments, never the rest.
+    commits: "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -512;",
+};
 
 /// Which plan a start had, in text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -153,16 +158,6 @@ pub(crate) struct Seen {
     pub(crate) bytes: u64,
 }
 
-/// Why there is no history, in one sentence.
-#[derive(Debug)]
-pub(crate) struct Problem {
-    path: String,
-    action: &'static str,
-    why: String,
-    /// Trying again later may help (a full disk).
-    pub(crate) may_pass: bool,
-}
-
 /// The open database.
 #[derive(Debug)]
 pub(crate) struct History {
@@ -173,7 +168,7 @@ pub(crate) struct History {
 impl History {
     /// To be written by the service, in a directory of its own; made where it is missing.
     pub(crate) fn open(path: &Path) -> Result<Self, Problem> {
-        Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE)
+        Ok(Self { db: database::open(path, &KIND, true)?, path: path.shown().to_string() })
     }
 
     /// To be read; `None` where there is none.
@@ -182,43 +177,7 @@ impl History {
             return Ok(None);
         }
         // Without the right to write, SQLite cannot join a log that a service is writing.
-        Self::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE).map(Some)
-    }
-
-    fn connect(path: &Path, how: OpenFlags) -> Result<Self, Problem> {
-        let shown = path.shown().to_string();
-        let problem = |e: rusqlite::Error| Problem::of(&shown, "opened", &e);
-        let flags = how | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
-        let db = Connection::open_with_flags(path, flags).map_err(problem)?;
-        db.busy_timeout(Duration::from_secs(5)).map_err(problem)?;
-        // With a log a commit waits for no disk; a power cut costs the last moments, never the rest.
-        db.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -512;")
-            .map_err(problem)?;
-        let history = Self { db, path: shown.clone() };
-        history.make().map_err(problem)?;
-        let application: i32 = history.pragma("application_id").map_err(problem)?;
-        let version: i32 = history.pragma("user_version").map_err(problem)?;
-        if (application, version) != (APPLICATION, VERSION) {
-            let why =
-                format!("it is no history of this program (application {application:#x}, version {version})");
-            return Err(Problem { path: shown, action: "used", why, may_pass: false });
-        }
-        Ok(history)
-    }
-
-    fn pragma(&self, name: &str) -> rusqlite::Result<i32> {
-        self.db.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
-    }
-
-    /// The tables, where the file is new.
-    fn make(&self) -> rusqlite::Result<()> {
-        let tables: i64 = self.db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-        if tables > 0 {
-            return Ok(());
-        }
-        self.db.execute_batch(&format!(
-            "BEGIN; {SCHEMA} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {VERSION}; COMMIT;"
-        ))
+        Ok(Some(Self { db: database::open(path, &KIND, false)?, path: path.shown().to_string() }))
     }
 
     /// Adds all of these or none.
@@ -362,28 +321,6 @@ impl History {
             rows.collect::<rusqlite::Result<Vec<_>>>()
         };
         query().map_err(|e| Problem::of(&self.path, "read", &e))
-    }
-}
-
-impl std::fmt::Display for Problem {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "the history {} cannot be {}: {}", self.path, self.action, self.why)
-    }
-}
-
-impl std::error::Error for Problem {}
-
-impl Problem {
-    fn of(path: &str, action: &'static str, error: &rusqlite::Error) -> Self {
-        let code = error.sqlite_error_code();
-        let lasting = matches!(code, Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt));
-        let advice = if lasting { "; move it away, and a new one is begun" } else { "" };
-        Self { path: path.to_owned(), action, why: format!("{error}{advice}"), may_pass: !lasting }
-    }
-
-    /// Its directory cannot be used.
-    pub(crate) fn of_directory(path: &Path, why: String) -> Self {
-        Self { path: path.shown().to_string(), action: "made", why, may_pass: true }
     }
 }
 

@@ -5,8 +5,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::history::{Entry, History, Problem, Row, Used};
+use super::history::{Entry, History, Row, Used};
 use super::place;
+use crate::database::Problem;
 
 /// Entries wait so long to be written together.
 const BATCH: Duration = Duration::from_secs(2);

@@ -1,0 +1,145 @@
+//! `cold history`: figures from commit to commit, and where their level changed.
+
+pub(crate) mod points;
+pub(crate) mod store;
+
+use std::path::PathBuf;
+
+use cold_stats::changepoint::{Change, LEAST, changes};
+
+use crate::cli::TEMPLATE;
+use crate::exit::{Exit, Outcome};
+use crate::table::Table;
+use crate::ui::{FAINT, STRONG, Ui, paint};
+use crate::words::{count, wrap};
+use store::{Series, Store};
+
+/// The seed of the permutation test, so that the same history gives the same changes.
+const SEED: u64 = 1;
+/// Letters of a commit that are shown.
+const SHORT: usize = 12;
+
+const EXAMPLES: &str = "Examples:
+  cold bench --record starts.db --states cold -- ./app      adds a point for the commit checked out
+  cold report app.cold --record starts.db --fail-if 'files > 120'
+  cold history starts.db                                    how each figure went, where it changed
+  cold history starts.db --figure cold.ready --json
+";
+
+const AFTER: &str = "\
+Points of the same command on the same kind of machine (CPU and memory) are compared, in the order in
+which they were added. A change of level is found by ranks and a permutation test at 1%, from 8 points on.
+
+Exit codes: 0 shown; 1 failed; 2 wrong usage.";
+
+/// Flags of `cold history`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, before_help = EXAMPLES, after_help = AFTER)]
+pub(crate) struct Args {
+    /// The history that --record made
+    #[arg(value_name = "HISTORY.db")]
+    file: PathBuf,
+
+    /// Only figures with this text in their name
+    #[arg(long, value_name = "TEXT")]
+    figure: Option<String>,
+
+    /// Only commands with this text in them
+    #[arg(long, value_name = "TEXT")]
+    command: Option<String>,
+
+    /// Every point and change as one JSON document
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
+    let mut series = Store::open(&args.file, false)?.series()?;
+    let wanted = |text: &str, part: Option<&String>| part.is_none_or(|p| text.contains(p.as_str()));
+    series.retain(|s| wanted(&s.figure, args.figure.as_ref()) && wanted(&s.command, args.command.as_ref()));
+    let judged: Vec<(Series, Vec<Change>)> = series
+        .into_iter()
+        .map(|s| {
+            let values: Vec<f64> = s.values.iter().map(|v| v.median).collect();
+            let found = changes(&values, SEED);
+            (s, found)
+        })
+        .collect();
+    if args.json {
+        ui.json(&document(&judged));
+    } else {
+        show(&judged, ui);
+    }
+    Ok(Exit::Done)
+}
+
+fn show(judged: &[(Series, Vec<Change>)], ui: &Ui) {
+    let mut about = None;
+    let mut table = Table::new(&["POINTS", "FIRST", "LATEST", "FIGURE"]);
+    let flush = |table: &mut Table| {
+        let full = std::mem::replace(table, Table::new(&["POINTS", "FIRST", "LATEST", "FIGURE"]));
+        for l in full.lines(crate::table::width()) {
+            ui.line(l);
+        }
+    };
+    for (s, found) in judged {
+        if about != Some((&s.command, &s.machine)) {
+            if about.is_some() {
+                flush(&mut table);
+            }
+            about = Some((&s.command, &s.machine));
+            for l in wrap(&s.command, ui.width()) {
+                ui.line(paint(STRONG, l));
+            }
+            ui.line(paint(FAINT, format!("  {}", s.machine)));
+        }
+        let shown = |v: Option<&store::Value>| v.map_or_else(String::new, |v| s.unit.show(v.median));
+        let row = vec![
+            count(s.values.len() as u64),
+            shown(s.values.first()),
+            shown(s.values.last()),
+            s.figure.clone(),
+        ];
+        table.row(row, found.iter().map(|c| change(s, c)).collect());
+    }
+    if about.is_some() {
+        flush(&mut table);
+    } else {
+        ui.line("The history has no such points.".to_owned());
+    }
+    if judged.iter().all(|(s, _)| s.values.len() < LEAST) {
+        ui.line(format!("Changes are looked for from {LEAST} points on."));
+    }
+}
+
+/// A change in words: where it came, and between which levels.
+fn change(s: &Series, c: &Change) -> String {
+    let at = s.values.get(c.at);
+    let commit =
+        at.and_then(|v| v.commit.as_deref()).map_or("an unknown commit", |id| id.get(..SHORT).unwrap_or(id));
+    let (day, p) = (at.map_or("", |v| v.at.get(..10).unwrap_or(&v.at)), c.p);
+    format!(
+        "  from {commit} ({day}): {} instead of {} (p {p:.4})",
+        s.unit.show(c.after),
+        s.unit.show(c.before)
+    )
+}
+
+fn document(judged: &[(Series, Vec<Change>)]) -> serde_json::Value {
+    let series = judged.iter().map(|(s, found)| {
+        let points = s.values.iter().map(|v| {
+            let (low, high) = (v.interval.map(|i| i.0), v.interval.map(|i| i.1));
+            serde_json::json!({"at": v.at, "commit": v.commit, "value": v.median, "low": low, "high": high})
+        });
+        serde_json::json!({
+            "command": s.command,
+            "machine": s.machine,
+            "figure": s.figure,
+            "unit": s.unit,
+            "points": points.collect::<Vec<_>>(),
+            "changes": found,
+        })
+    });
+    serde_json::json!({"schema": "coldstart.history/1", "series": series.collect::<Vec<_>>()})
+}

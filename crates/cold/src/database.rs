@@ -1,0 +1,89 @@
+//! Opening a database of our own: made where it is missing, refused where it is another program's.
+
+use std::path::Path;
+use std::time::Duration;
+
+use cold_model::Shown as _;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+/// `PRAGMA application_id` of all of them: "cold" in ASCII. Kinds differ in their version.
+const APPLICATION: i32 = 0x636f_6c64;
+
+/// What tells one kind of database from others.
+pub(crate) struct Kind {
+    /// `PRAGMA user_version`.
+    pub(crate) version: i32,
+    /// The tables.
+    pub(crate) schema: &'static str,
+    /// How commits reach the disk, as a batch of pragmas.
+    pub(crate) commits: &'static str,
+}
+
+/// Why there is no history, in one sentence.
+#[derive(Debug)]
+pub(crate) struct Problem {
+    path: String,
+    action: &'static str,
+    why: String,
+    /// Trying again later may help (a full disk).
+    pub(crate) may_pass: bool,
+}
+
+/// Opens it to be read and written; a symbolic link is not followed.
+pub(crate) fn open(path: &Path, kind: &Kind, make: bool) -> Result<Connection, Problem> {
+    let shown = path.shown().to_string();
+    let problem = |e: rusqlite::Error| Problem::of(&shown, "opened", &e);
+    let create = if make { OpenFlags::SQLITE_OPEN_CREATE } else { OpenFlags::empty() };
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | create
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let db = Connection::open_with_flags(path, flags).map_err(problem)?;
+    db.busy_timeout(Duration::from_secs(5)).map_err(problem)?;
+    db.execute_batch(kind.commits).map_err(problem)?;
+    begin(&db, kind).map_err(problem)?;
+    let pragma = |name: &str| db.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0));
+    let application = pragma("application_id").map_err(problem)?;
+    let version = pragma("user_version").map_err(problem)?;
+    if (application, version) != (APPLICATION, kind.version) {
+        let why =
+            format!("it is no history of this program (application {application:#x}, version {version})");
+        return Err(Problem { path: shown, action: "used", why, may_pass: false });
+    }
+    Ok(db)
+}
+
+/// The tables, where the file is new.
+fn begin(db: &Connection, kind: &Kind) -> rusqlite::Result<()> {
+    let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+    if tables > 0 {
+        return Ok(());
+    }
+    let Kind { version, schema, .. } = kind;
+    db.execute_batch(&format!(
+        "BEGIN; {schema} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {version}; COMMIT;"
+    ))
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "the history {} cannot be {}: {}", self.path, self.action, self.why)
+    }
+}
+
+impl std::error::Error for Problem {}
+
+impl Problem {
+    /// What the database says of an action on this path.
+    pub(crate) fn of(path: &str, action: &'static str, error: &rusqlite::Error) -> Self {
+        let code = error.sqlite_error_code();
+        let lasting = matches!(code, Some(ErrorCode::NotADatabase | ErrorCode::DatabaseCorrupt));
+        let advice = if lasting { "; move it away, and a new one is begun" } else { "" };
+        Self { path: path.to_owned(), action, why: format!("{error}{advice}"), may_pass: !lasting }
+    }
+
+    /// Its directory cannot be used.
+    pub(crate) fn of_directory(path: &Path, why: String) -> Self {
+        Self { path: path.shown().to_string(), action: "made", why, may_pass: true }
+    }
+}
