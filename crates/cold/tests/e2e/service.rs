@@ -83,6 +83,10 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
         /// A cold start, wrapped by nothing; its faults that waited for the disk.
         fn start(&self) -> u64 {
             self.w.evict();
+            self.faults()
+        }
+        /// Of a start with the cache as it is.
+        fn faults(&self) -> u64 {
             let out = Command::new("/usr/bin/python3")
                 .args(["-c", FAULTS])
                 .args(self.w.program())
@@ -90,6 +94,13 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
                 .unwrap();
             assert!(out.status.success(), "{out:?}");
             String::from_utf8(out.stdout).unwrap().trim().parse().unwrap()
+        }
+        /// What `act` gives, once the service has counted it.
+        fn counted<T>(&self, what: &str, act: impl FnOnce() -> T) -> T {
+            let before = self.count(what);
+            let made = act();
+            until("it is counted", || (self.count(what) > before).then_some(()));
+            made
         }
         fn starts_until(&self, what: &str, n: u64) {
             for _ in 0..60 {
@@ -118,9 +129,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
         assert!(plain >= 5, "six groups of pages far from each other: {plain}");
         s.begin(&["--control-every", "0"]);
         attempts(|| {
-            let before = s.count("followed");
-            let faults = s.start();
-            until("it is counted", || (s.count("followed") > before).then_some(()));
+            let faults = s.counted("followed", || s.start());
             check(faults * 2 <= plain, || format!("{faults} faults waited, {plain} without a service"))
         });
         let status = s.status();
@@ -289,13 +298,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
             assert!(Instant::now() < end, "never quiet: {}", s.status());
             std::thread::sleep(Duration::from_millis(500));
         }
-        let out = Command::new("/usr/bin/python3").args(["-c", FAULTS]).args(s.w.program()).output().unwrap();
-        assert_eq!(
-            String::from_utf8(out.stdout).unwrap().trim(),
-            "0",
-            "nothing waits for the disk: {}",
-            s.status()
-        );
+        assert_eq!(s.faults(), 0, "nothing waits for the disk: {}", s.status());
         s.end();
     }
 
@@ -347,9 +350,8 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
             });
             assert!(is, "{name}: {status}");
         }
-        let before = s.count("planned");
-        assert!(Command::new(argv[0]).args(&argv[1..]).output().unwrap().status.success());
-        until("its start is heard of", || (s.count("planned") > before).then_some(()));
+        let out = s.counted("planned", || Command::new(argv[0]).args(&argv[1..]).output().unwrap());
+        assert!(out.status.success(), "{out:?}");
         drop((over, below));
         s.end();
     }

@@ -155,34 +155,27 @@ impl Writer {
     /// Whether that was the end.
     fn answer(&mut self, message: Message) -> bool {
         self.flush();
-        let none = || self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default();
         match message {
-            Message::Rows(back) => {
-                let rows = self
-                    .history
-                    .as_ref()
-                    .map_or_else(|| Err(none()), |h| h.rows().map_err(|e| e.to_string()));
-                let _ = back.send(rows);
-            }
-            Message::Uses(back) => {
-                let uses = self
-                    .history
-                    .as_ref()
-                    .map_or_else(|| Err(none()), |h| h.uses().map_err(|e| e.to_string()));
-                let _ = back.send(uses);
-            }
+            Message::Rows(back) => drop(back.send(self.asked(|h| h.rows()))),
+            Message::Uses(back) => drop(back.send(self.asked(|h| h.uses()))),
             Message::Forget(program, back) => {
                 self.waiting.clear();
-                let done = match self.history.as_mut() {
-                    Some(history) => history.forget(program.as_deref()).map_err(|e| e.to_string()),
-                    None => Err(none()),
-                };
-                let _ = back.send(done);
+                drop(back.send(self.asked(|h| h.forget(program.as_deref()))));
             }
             Message::Entry(_) => {}
             Message::End => return true,
         }
         false
+    }
+
+    /// The history's answer, or why there is no history.
+    fn asked<T>(&mut self, ask: impl FnOnce(&mut History) -> Result<T, Problem>) -> Result<T, String> {
+        match self.history.as_mut() {
+            Some(history) => ask(history).map_err(|e| e.to_string()),
+            None => {
+                Err(self.problem.lock().unwrap_or_else(PoisonError::into_inner).clone().unwrap_or_default())
+            }
+        }
     }
 
     fn flush(&mut self) {
