@@ -18,6 +18,7 @@ mod join;
 mod misses;
 pub mod model;
 mod packages;
+pub mod reasons;
 mod sections;
 pub mod simulate;
 mod stacks;

@@ -13,6 +13,7 @@
 
 pub mod axis;
 mod chart;
+pub mod diagnosis;
 pub mod escape;
 pub mod firefox;
 pub mod html;

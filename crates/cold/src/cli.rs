@@ -23,6 +23,7 @@ pub(crate) const LAST: usize = 998;
 #[derive(Debug, Parser)]
 #[command(name = "cold", version, help_template = TEMPLATE, after_help = EXIT_CODES, propagate_version = true, max_term_width = 100)]
 #[command(before_help = "Examples:
+  cold diagnose -- python3 -c 'import json'    why a first start is slow, and what helps
   cold doctor                                  what can be measured here, what would disturb it
   cold bench -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/p.html
   cold bench --states cold,light,warm -- python3 -c 'import json'
@@ -45,6 +46,8 @@ pub(crate) struct Cli {
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    /// Tell how slow a first start is, why, and what would help; try that and prove it
+    Diagnose(Box<commands::diagnose::Args>),
     /// Measure cold and warm starts repeatably, and prove that they were cold
     Bench(Box<commands::bench::Args>),
     /// Record one start: pages needed, pages read, why, and how long it waited

@@ -2,6 +2,7 @@
 
 pub(crate) mod bench;
 pub(crate) mod cache;
+pub(crate) mod diagnose;
 pub(crate) mod doctor;
 pub(crate) mod generate;
 pub(crate) mod history;
@@ -49,6 +50,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
         Command::Prefetch(args) => prefetch::run(args, ui),
         Command::Service(args) => service::run(&args, ui),
         Command::Probe(args) => probe::run(&args, ui),
+        Command::Diagnose(args) => diagnose::run(&args, ui),
         Command::Doctor(args) => doctor::run(args, ui),
         Command::Completions(args) => Ok(generate::completions(&args, ui)),
         Command::Man(args) => generate::man(&args),

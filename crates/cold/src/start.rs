@@ -26,7 +26,7 @@ const GRACE: f64 = 5.0;
 const STREAM: &str = "null";
 
 /// How a start is recorded.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Recorded {
     /// How much to record: from A (everything) to D (least), or auto, the best that this machine allows
     #[arg(long, value_name = "TIER", default_value = "auto", ignore_case = true, value_parser = ["auto", "A", "B", "C", "D"])]
@@ -36,6 +36,13 @@ pub(crate) struct Recorded {
     /// (root; slows the whole machine down; put back afterwards)
     #[arg(long)]
     pub(crate) exact_need: bool,
+}
+
+impl Default for Recorded {
+    /// As no flag is given.
+    fn default() -> Self {
+        Self { tier: "auto".into(), exact_need: false }
+    }
 }
 
 impl Recorded {
@@ -52,7 +59,7 @@ impl Recorded {
 }
 
 /// Flags of one start.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 pub(crate) struct Start {
     /// What to evict before a cold start: all (caches of the whole machine; root), files (only those that the
     /// command uses), or auto (all where that is allowed, else files)

@@ -80,6 +80,13 @@ pub(crate) fn disk_limit(text: &str) -> Result<DiskLimit> {
     Ok(limit)
 }
 
+/// A seed by the clock.
+pub(crate) fn clock_seed() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    // Nine digits are enough, and can be typed again.
+    now.as_micros() as u64 % 1_000_000_000
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

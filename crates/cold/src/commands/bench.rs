@@ -4,7 +4,7 @@ mod args;
 mod build;
 mod exports;
 pub(super) mod progress;
-pub(super) mod show;
+pub(crate) mod show;
 
 use std::sync::atomic::Ordering;
 

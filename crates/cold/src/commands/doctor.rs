@@ -49,9 +49,20 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Outcome {
     if args.repair {
         leftovers::repair(ui);
     }
+    let report = examine(args.paths, args.command, ui)?;
+    if args.json {
+        ui.json(&report);
+    } else {
+        show(&report, ui);
+    }
+    Ok(Exit::Done)
+}
+
+/// What this machine allows, and what would disturb a measurement of this command.
+pub(crate) fn examine(paths: Vec<PathBuf>, command: Vec<String>, ui: &Ui) -> Result<Report, Failure> {
     let config = Config {
-        paths: args.paths,
-        command: args.command,
+        paths,
+        command,
         home: std::env::var_os("HOME").map(PathBuf::from),
         search_path: std::env::var("PATH").unwrap_or_default(),
         leftovers: match leftovers::list() {
@@ -63,13 +74,7 @@ pub(crate) fn run(args: Args, ui: &Ui) -> Outcome {
         },
         ..Config::new()
     };
-    let report = cold_doctor::examine(Roots::new("/"), Probes::live(), config).map_err(failure)?;
-    if args.json {
-        ui.json(&report);
-    } else {
-        show(&report, ui);
-    }
-    Ok(Exit::Done)
+    cold_doctor::examine(Roots::new("/"), Probes::live(), config).map_err(failure)
 }
 
 fn failure(error: cold_doctor::Error) -> Failure {

@@ -3,7 +3,7 @@
 pub(crate) mod device;
 mod install;
 pub(crate) mod launcher;
-mod learn;
+pub(crate) mod learn;
 mod list;
 pub(crate) mod plans;
 mod portable;

@@ -27,7 +27,7 @@ type Result<T> = std::result::Result<T, Failure>;
 pub(super) fn config(args: &Args) -> Result<Config> {
     Ok(Config {
         warmup: args.warmup,
-        seed: args.seed.unwrap_or_else(clock_seed),
+        seed: args.seed.unwrap_or_else(crate::values::clock_seed),
         idle_gap: Duration::from_millis(args.idle_gap),
         disk_limit: args.disk_limit.as_deref().map(crate::values::disk_limit).transpose()?,
         ..args.start.config(commands(args)?, states(&args.states)?, runs(args)?)?
@@ -169,12 +169,6 @@ fn runs(args: &Args) -> Result<RunPolicy> {
     }
     let max_time = args.max_time.map(|s| seconds("--max-time", s)).transpose()?;
     Ok(RunPolicy { min_runs, max_runs, max_time, precision })
-}
-
-fn clock_seed() -> u64 {
-    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    // Nine digits are enough, and can be typed again.
-    now.as_micros() as u64 % 1_000_000_000
 }
 
 #[cfg(test)]

@@ -86,7 +86,7 @@ pub(super) fn report(
 }
 
 /// What to do now.
-pub(super) fn next(ui: &Ui, what: &str) {
+pub(crate) fn next(ui: &Ui, what: &str) {
     ui.line(format!("{} {what}", paint(STRONG, "next:")));
 }
 

@@ -1,5 +1,6 @@
 //! `cold prefetch learn`: traced starts become a plan.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -52,6 +53,9 @@ says so.
 Exit codes: 0 learnt; 1 failed, or the command failed; 2 wrong usage; 5 the state could not be
             reached; 130 interrupted (nothing is saved).";
 
+/// Starts without any wish, and their states.
+const STARTS: u32 = 3;
+const STATE: &str = "auto";
 /// Recordings that one directory keeps.
 const MOST_KEPT: u32 = 10_000;
 
@@ -63,7 +67,7 @@ pub(crate) struct Args {
     planned: Planned,
 
     /// How many starts to record
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Learning")]
+    #[arg(long, value_name = "N", default_value_t = STARTS, value_parser = clap::value_parser!(u32).range(1..=64), help_heading = "Learning")]
     starts: u32,
 
     /// Begin anew: forget what was learnt before
@@ -79,7 +83,7 @@ pub(crate) struct Args {
 
     /// State of the cache before the starts: cold, warm, as-is (evict nothing), or auto (the second start warm, the
     /// others cold)
-    #[arg(long, value_name = "STATE", default_value = "auto", value_parser = ["auto", "cold", "warm", "as-is"], help_heading = "State")]
+    #[arg(long, value_name = "STATE", default_value = STATE, value_parser = ["auto", "cold", "warm", "as-is"], help_heading = "State")]
     state: String,
 
     #[command(flatten)]
@@ -90,35 +94,72 @@ pub(crate) struct Args {
     json: bool,
 }
 
+impl Args {
+    /// Starts as by default of a command whose recordings are kept: start-1.cold is cold, start-2.cold warm.
+    pub(crate) fn keeping(argv: Vec<OsString>, start: Start, keep: PathBuf) -> Self {
+        Self {
+            planned: Planned { argv, scenario: None },
+            starts: STARTS,
+            fresh: false,
+            keep: Some(keep),
+            recorded: Recorded::default(),
+            state: STATE.into(),
+            start,
+            json: false,
+        }
+    }
+}
+
 /// Learns and saves.
 pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
-    let store = place.store()?;
-    store.recognise()?;
-    let key = plans::key(&args.planned.argv, args.planned.scenario.as_deref())?;
-    let config = args.start.single(&args.planned.argv, states(&args.state))?;
     let interrupt = interrupt()?;
-    let (recordings, _guard) = recordings(args.keep.as_deref())?;
     let mut line = Line::new(ui);
-    let lesson =
-        Lesson { args, store: &store, key: &key, place, recordings: &recordings, config: &config, ui };
-    let learnt = lesson.starts(&mut line, &interrupt).and_then(|learnt| {
-        let (plan, path) = lesson.save(&learnt, &mut line)?;
-        let told = show::Beside { missing: learnt.missing, last: learnt.starts.into_iter().next_back() };
-        Ok((plan, path, told))
-    });
+    let taught = teach(args, place, &mut line, ui, &interrupt);
     line.clear();
-    let (plan, path, told) = match learnt {
-        Err(failure) if interrupt.load(Ordering::Relaxed) => {
-            return Err(Failure { exit: Exit::Interrupted, ..failure });
-        }
-        other => other?,
-    };
+    let Taught { plan, path, told } = taught?;
     let next = show::Next {
         bench: args.planned.words(place, &args.start.words())?,
         launch: args.planned.words(place, &[])?,
     };
     show::learnt(ui, &plan, &path, &told, &next, args.json);
     Ok(Exit::Done)
+}
+
+/// A plan that was learnt and saved.
+pub(crate) struct Taught {
+    /// The plan.
+    pub(crate) plan: Plan,
+    /// Where it lies.
+    path: PathBuf,
+    told: show::Beside,
+}
+
+/// Makes the starts, and the plan of them.
+pub(crate) fn teach(
+    args: &Args,
+    place: &StorePlace,
+    line: &mut Line<'_>,
+    ui: &Ui,
+    interrupt: &AtomicBool,
+) -> Result<Taught> {
+    let store = place.store()?;
+    store.recognise()?;
+    let key = plans::key(&args.planned.argv, args.planned.scenario.as_deref())?;
+    let config = args.start.single(&args.planned.argv, states(&args.state))?;
+    let (recordings, _guard) = recordings(args.keep.as_deref())?;
+    let lesson =
+        Lesson { args, store: &store, key: &key, place, recordings: &recordings, config: &config, ui };
+    let learnt = lesson.starts(line, interrupt).and_then(|learnt| {
+        let (plan, path) = lesson.save(&learnt, line)?;
+        let told = show::Beside { missing: learnt.missing, last: learnt.starts.into_iter().next_back() };
+        Ok(Taught { plan, path, told })
+    });
+    match learnt {
+        Err(failure) if interrupt.load(Ordering::Relaxed) => {
+            Err(Failure { exit: Exit::Interrupted, ..failure })
+        }
+        other => other,
+    }
 }
 
 /// Where the recordings lie: in the directory that is to keep them, else in one of our own for a while.

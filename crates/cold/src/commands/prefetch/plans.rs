@@ -23,6 +23,11 @@ pub(crate) struct StorePlace {
 }
 
 impl StorePlace {
+    /// This directory.
+    pub(crate) fn at(directory: PathBuf) -> Self {
+        Self { store: Some(directory) }
+    }
+
     /// The directory, where one is named.
     pub(crate) fn named(&self) -> Result<Option<PathBuf>> {
         Ok(self.store.as_ref().map(std::path::absolute).transpose()?)

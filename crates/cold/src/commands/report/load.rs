@@ -14,13 +14,18 @@ use crate::progress::Line;
 use crate::unwind::Tables;
 
 /// A recording with all that is known about it.
-pub(super) struct Loaded {
+pub(crate) struct Loaded {
     pub(super) name: String,
-    pub(super) recording: Recording,
+    pub(crate) recording: Recording,
     pub(super) layouts: Layouts,
-    pub(super) analysis: Analysis,
+    pub(crate) analysis: Analysis,
     /// What the reader has to know before any figure.
-    pub(super) warnings: Vec<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Reads, or recovers, a recording and analyses it.
+pub(crate) fn load(dir: &Path, symbols: bool, line: &mut Line<'_>) -> Result<Loaded, Failure> {
+    Ok(analysed(raw(dir, line)?, symbols, line))
 }
 
 /// The recording up to a marker, where one is named.
@@ -81,7 +86,8 @@ fn read(dir: &Path, name: &str, warnings: &mut Vec<String>) -> Result<Recording,
     }
 }
 
-fn layouts(recording: &Recording, line: &mut Line<'_>) -> Layouts {
+/// Sections and symbols of its files, as far as they are on this machine.
+pub(crate) fn layouts(recording: &Recording, line: &mut Line<'_>) -> Layouts {
     cold_symbols::layouts(recording, &cold_symbols::Options::default(), |done, all| {
         line.step(&format!("reading symbols, file {} of {all}", done + 1));
     })

@@ -1,0 +1,150 @@
+use cold_model::Known;
+use cold_model::recording::manifest::Subject;
+use cold_model::recording::tables::Began;
+use cold_model::recording::{Lookup, LookupKind, OffCpuReason, Process, StallCause, Thread};
+use cold_model::sample::{empty, ms, process};
+use proptest::prelude::*;
+
+use super::*;
+
+/// Process 10 is made at 0 ms, executes at 1 ms and is ready at 201 ms; its other threads are 11 and 12.
+fn recording() -> Recording {
+    let mut r = empty();
+    r.manifest.subject = Subject::Command;
+    r.manifest.start = ms(0);
+    r.manifest.ready = Some(Known::Value(ms(201)));
+    r.processes.clear();
+    r.threads.clear();
+    for (at, how) in [(0, Began::Fork), (1, Began::Exec)] {
+        let row = process(10, "prog", None);
+        r.processes.push(Process { began: ms(at), how, parent: 1, ended: None, ..row });
+    }
+    thread(&mut r, 10, 0);
+    r.off_cpu = Some(Vec::new());
+    r
+}
+
+fn thread(r: &mut Recording, tid: u32, at: u64) {
+    r.threads.push(Thread { began: ms(at), tid, pid: 10, name: "prog".into(), in_tree: true, ended: None });
+}
+
+fn reasons(r: &mut Recording) -> Reasons {
+    r.off_cpu.get_or_insert_default().sort_by_key(|o| o.began);
+    Reasons::of(r).value().cloned().expect("times off the CPU are known")
+}
+
+/// Kind and length in whole milliseconds of each piece: behind a wait some µs are the kernel's.
+fn told(reasons: &Reasons) -> Vec<(Kind, u64)> {
+    let all = reasons.pieces.iter().map(|p| (p.kind, (p.length().0 + 500_000) / 1_000_000));
+    all.filter(|(_, ms)| *ms > 0).collect()
+}
+
+fn is_whole(reasons: &Reasons) -> bool {
+    let mut at = reasons.start;
+    for piece in &reasons.pieces {
+        if piece.from != at || piece.to <= piece.from {
+            return false;
+        }
+        at = piece.to;
+    }
+    at == reasons.until && reasons.by_kind().values().copied().sum::<Nanos>() == reasons.total()
+}
+
+#[test]
+fn a_thread_alone_has_its_own_reasons() {
+    let mut r = recording();
+    r.off_cpu(11, 20, 10, OffCpuReason::Storage);
+    r.stall(11, 20, StallCause::Fault);
+    r.off_cpu(51, 30, 10, OffCpuReason::Runnable);
+    r.off_cpu(101, 40, 10, OffCpuReason::Sleep);
+    r.off_cpu(161, 10, 10, OffCpuReason::Event);
+    let reasons = reasons(&mut r);
+    assert!(is_whole(&reasons), "{reasons:?}");
+    let told = told(&reasons);
+    let sum = |kind| told.iter().filter(|(k, _)| *k == kind).map(|(_, ms)| ms).sum::<u64>();
+    assert_eq!(sum(Kind::Starting), 1);
+    assert_eq!(sum(Kind::Runnable), 30);
+    assert_eq!(sum(Kind::Sleep), 40);
+    assert_eq!(sum(Kind::Outside), 10);
+    assert_eq!(sum(Kind::Program), 100);
+    assert_eq!(sum(Kind::DiskFault) + sum(Kind::DiskOther), 20);
+}
+
+#[test]
+fn a_wait_for_another_thread_has_that_threads_reasons() {
+    let mut r = recording();
+    thread(&mut r, 11, 0);
+    // The worker sleeps for 50 ms and wakes the first thread at 81.
+    r.off_cpu(21, 50, 11, OffCpuReason::Sleep);
+    r.off_cpu(11, 70, 10, OffCpuReason::Event).waker = Some(11);
+    let reasons = reasons(&mut r);
+    assert!(is_whole(&reasons), "{reasons:?}");
+    let pieces: Vec<_> =
+        reasons.pieces.iter().map(|p| (p.tid, p.kind, (p.to.0 - ms(0).0) / 1_000_000)).collect();
+    assert_eq!(
+        pieces.iter().rev().take(3).copied().collect::<Vec<_>>(),
+        [(10, Kind::Program, 201), (11, Kind::Program, 81), (11, Kind::Sleep, 71)]
+    );
+    assert_eq!(reasons.by_kind().get(&Kind::Outside), None, "no wait is for something unknown");
+}
+
+#[test]
+fn two_who_wake_each_other_at_one_time_end() {
+    let mut r = recording();
+    thread(&mut r, 11, 0);
+    r.off_cpu(11, 70, 10, OffCpuReason::Event).waker = Some(11);
+    r.off_cpu(11, 70, 11, OffCpuReason::Event).waker = Some(10);
+    assert!(is_whole(&reasons(&mut r)));
+}
+
+#[test]
+fn a_lookup_in_vain_is_told_from_one_that_finds() {
+    let mut r = recording();
+    let lookup = |at: u64, result| Lookup {
+        at: ms(at),
+        ended: ms(at + 5),
+        pid: 10,
+        tid: 10,
+        kind: LookupKind::Open,
+        path: None,
+        result,
+        flags: 0,
+        file: None,
+        stack: None,
+    };
+    r.lookups = Some(vec![lookup(11, -2), lookup(21, 3), lookup(31, -2)]);
+    let reasons = reasons(&mut r);
+    assert!(is_whole(&reasons));
+    assert_eq!(reasons.by_kind()[&Kind::LookupMissed], Nanos(10_000_000));
+    assert_eq!(reasons.by_kind()[&Kind::Lookup], Nanos(5_000_000));
+    assert_eq!(reasons.by_group()[&Group::Lookups], Nanos(15_000_000));
+}
+
+#[test]
+fn without_times_off_the_cpu_the_reasons_are_unknown() {
+    let mut r = recording();
+    r.off_cpu = None;
+    assert!(Reasons::of(&r).value().is_none());
+}
+
+proptest! {
+    /// Whatever times off the CPU and wakers a recording tells of, each nanosecond has one reason.
+    #[test]
+    fn the_pieces_are_the_whole(
+        rows in prop::collection::vec((0u64..220, 1u64..60, 10u32..14, 0usize..5, prop::option::of(9u32..15)), 0..60),
+        threads in prop::collection::vec((10u32..14, 0u64..200), 0..6),
+    ) {
+        const REASONS: [OffCpuReason; 5] = [
+            OffCpuReason::Storage, OffCpuReason::Lock, OffCpuReason::Event, OffCpuReason::Sleep, OffCpuReason::Runnable,
+        ];
+        let mut r = recording();
+        for (tid, at) in threads {
+            thread(&mut r, tid, at);
+        }
+        for (at, length, tid, reason, waker) in rows {
+            r.off_cpu(at, length, tid, REASONS[reason]).waker = waker;
+        }
+        let reasons = reasons(&mut r);
+        prop_assert!(is_whole(&reasons), "{:?}", reasons);
+    }
+}

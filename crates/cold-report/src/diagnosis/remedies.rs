@@ -1,0 +1,203 @@
+//! What would help: from the advice of the recording, from the plan that was tried, from what the path waited for.
+
+use cold_analyze::model::Suggestion;
+use cold_analyze::reasons::Group;
+use cold_model::bench::State;
+use cold_model::{Known, Nanos};
+use serde::Serialize;
+
+use super::{Diagnosis, Evidence, Factor, Outcome, PlanFacts, factor};
+
+/// The rules of advice that are told here in another way: the plan, and that there is nothing to do.
+const PLAN: &str = "prefetch_plan";
+const FINE: &str = "already_fine";
+/// Waits for others.
+const WAITS: &str = "waits_for_others";
+/// Less than this nobody feels, and no benchmark of a minute proves.
+const FELT: Nanos = Nanos(2_000_000);
+/// Nor less than one in so many of the cold start.
+const FELT_PART: u64 = 33;
+/// Waits for others that take one in so many of the start are worth a word.
+const WAITS_PART: u64 = 5;
+
+/// What a remedy asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Price {
+    /// A file beside the program; the program stays as it is.
+    Plan,
+    /// How the program is called or installed.
+    Installation,
+    /// Another build of the program.
+    Build,
+    /// A change of the program's code.
+    Code,
+}
+
+impl Price {
+    /// As reports say it.
+    pub const fn words(self) -> &'static str {
+        match self {
+            Self::Plan => "a file beside the program, which stays as it is",
+            Self::Installation => "how it is installed or called",
+            Self::Build => "another build of the program",
+            Self::Code => "a change of the program's code",
+        }
+    }
+
+    /// Of a suggestion, by its stable name.
+    fn of(id: &str) -> Self {
+        match id {
+            PLAN => Self::Plan,
+            "order_code" | "relr" | "fewer_libraries" => Self::Build,
+            "start_directly" | "too_many_lookups" | "lookups_by_pattern" | "metadata_bound"
+            | "pack_small_files" => Self::Installation,
+            _ => Self::Code,
+        }
+    }
+}
+
+/// What trying a remedy gave.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Measured {
+    /// Time to ready with it against without it.
+    pub factor: Factor,
+    /// Difference of the medians, nanoseconds; negative: it takes longer.
+    pub saves: i64,
+}
+
+/// One thing that would help.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Remedy {
+    /// Stable name.
+    pub id: String,
+    /// What to do, in one sentence.
+    pub what: String,
+    /// Why, with the figures of the recorded start.
+    pub why: String,
+    /// What it asks for.
+    pub price: Price,
+    /// What the model says that it saves of a cold start.
+    pub predicted: Known<Nanos>,
+    /// What it saved when it was tried; unknown: it was not.
+    pub measured: Known<Measured>,
+}
+
+impl Remedy {
+    /// What it saves, measured where that was tried.
+    pub fn saves(&self) -> Option<Nanos> {
+        match self.measured.value() {
+            Some(m) => Some(Nanos(m.saves.max(0).cast_unsigned())),
+            None => self.predicted.value().copied(),
+        }
+    }
+
+    /// It was tried, and it helps for certain.
+    pub fn is_proved(&self) -> bool {
+        self.measured.value().is_some_and(|m| m.factor.is_proved() && m.factor.ratio < 1.0)
+    }
+}
+
+/// Everything that may help, the most first.
+pub(super) fn of(e: &Evidence<'_>, d: &Diagnosis) -> Vec<Remedy> {
+    let advice: &[Suggestion] = e.cold.map_or(&[], |(_, a)| a.suggestions.as_slice());
+    let mut out: Vec<Remedy> =
+        advice.iter().filter(|s| s.id != PLAN && s.id != FINE).map(of_suggestion).collect();
+    if let Some(facts) = &e.plan {
+        out.push(plan(e, d, facts, advice.iter().find(|s| s.id == PLAN)));
+    } else {
+        out.extend(advice.iter().filter(|s| s.id == PLAN).map(of_suggestion));
+    }
+    out.extend(waits(d));
+    out.sort_by_key(|r| (std::cmp::Reverse(r.saves()), r.id.clone()));
+    out
+}
+
+fn of_suggestion(s: &Suggestion) -> Remedy {
+    Remedy {
+        id: s.id.clone(),
+        what: s.what.clone(),
+        why: s.why.clone(),
+        price: Price::of(&s.id),
+        predicted: s
+            .saves_time
+            .map_or_else(|| Known::unknown("nothing tells what time it saves"), Known::Value),
+        measured: Known::unknown("it changes the program or the machine for good, so it was not tried"),
+    }
+}
+
+fn plan(e: &Evidence<'_>, d: &Diagnosis, facts: &PlanFacts, advice: Option<&Suggestion>) -> Remedy {
+    let predicted = match (&facts.predicted, d.cold.value(), d.recorded_cold.value()) {
+        // The model's own start is as long as the recorded one, the measured ones are not: its ratio is told.
+        (Known::Value([today, with]), measured, recorded) => {
+            let base = measured.map(|t| t.median).or(recorded.copied()).unwrap_or(*today);
+            let part = 1.0 - with.0 as f64 / today.0.max(1) as f64;
+            Known::Value(Nanos((base.0 as f64 * part.max(0.0)) as u64))
+        }
+        (Known::Unknown { unknown }, _, _) => Known::unknown(unknown.clone()),
+    };
+    let measured = match (factor(e, &State::Prefetched, &State::Cold), d.cold.value(), d.prefetched.value()) {
+        (Some(factor), Some(cold), Some(with)) => Known::Value(Measured {
+            factor,
+            saves: cold.median.0.cast_signed() - with.median.0.cast_signed(),
+        }),
+        _ => Known::unknown("it was not tried"),
+    };
+    let why = advice.map_or_else(String::new, |s| format!("{} ", s.why));
+    Remedy {
+        id: PLAN.to_owned(),
+        what: "Read what the start needs ahead of it, by a plan (cold launch).".to_owned(),
+        why: format!("{why}The plan reads {} of {} files.", facts.bytes, facts.files),
+        price: Price::Plan,
+        predicted,
+        measured,
+    }
+}
+
+/// What no reading ahead shortens: the path waited for somebody else.
+fn waits(d: &Diagnosis) -> Option<Remedy> {
+    let rows = d.reasons.value()?;
+    let waiting = || rows.iter().filter(|r| r.kind.group() == Group::Waiting);
+    let time: Nanos = waiting().map(|r| r.cold).sum();
+    let all = d.recorded_cold.value()?;
+    if time < FELT || time.0 * WAITS_PART < all.0 {
+        return None;
+    }
+    let parts: Vec<String> = waiting()
+        .map(|r| {
+            let calls: Vec<String> = r.calls.iter().map(|(name, time)| format!("{name} {time}")).collect();
+            let calls = if calls.is_empty() { String::new() } else { format!(" ({})", calls.join(", ")) };
+            format!("{} {}{calls}", r.cold, r.kind.words())
+        })
+        .collect();
+    Some(Remedy {
+        id: WAITS.to_owned(),
+        what: "Find out whom the start waits for: no disk and no plan shortens this.".to_owned(),
+        why: format!("{}.", parts.join("; ")),
+        price: Price::Code,
+        predicted: Known::Value(time),
+        measured: Known::unknown("nobody but its author can change what a program waits for"),
+    })
+}
+
+/// What all of it comes to.
+pub(super) fn outcome(d: &Diagnosis) -> Outcome {
+    let start = d.cold.value().map(|t| t.median).or(d.recorded_cold.value().copied());
+    let Some(start) = start else { return Outcome::Unknown };
+    let felt = FELT.max(Nanos(start.0 / FELT_PART));
+    let worth = |r: &&Remedy| r.saves().is_some_and(|t| t >= felt);
+    if d.remedies.iter().filter(worth).any(Remedy::is_proved) {
+        Outcome::Proved
+    } else if d.remedies.iter().any(|r| worth(&r) && !r.is_refuted()) {
+        Outcome::Worthwhile
+    } else {
+        Outcome::NothingWorthDoing
+    }
+}
+
+impl Remedy {
+    /// It was tried often enough, and it does not help.
+    fn is_refuted(&self) -> bool {
+        self.measured.value().is_some_and(|m| m.factor.is_proved() && m.factor.ratio >= 1.0)
+    }
+}

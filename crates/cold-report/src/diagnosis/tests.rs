@@ -1,0 +1,114 @@
+use cold_bench::sample;
+use cold_model::recording::manifest::Subject;
+use cold_model::recording::{OffCpuReason, StallCause, Thread};
+use cold_model::sample::{empty, ms};
+
+use super::*;
+
+/// A start of 200 ms; of these 120 ms wait for the disk, and 20 ms for somebody outside.
+fn recording(disk: u64) -> Recording {
+    let mut r = empty();
+    r.manifest.subject = Subject::Command;
+    r.manifest.ready = Some(Known::Value(ms(80 + disk)));
+    r.threads.clear();
+    let first = r.processes.iter().map(|p| p.pid).next().unwrap_or(10);
+    r.threads.push(Thread {
+        began: ms(0),
+        tid: first,
+        pid: first,
+        name: "prog".into(),
+        in_tree: true,
+        ended: None,
+    });
+    r.off_cpu = Some(Vec::new());
+    if disk > 0 {
+        r.off_cpu(10, disk, first, OffCpuReason::Storage);
+        r.stall(10, disk, StallCause::Fault);
+    }
+    r.off_cpu(20 + disk, 20, first, OffCpuReason::Event).system_call = Some(232);
+    r
+}
+
+fn answer(cold_ms: &[f64], prefetched: &[f64], warm: &[f64]) -> Diagnosis {
+    let mut series = vec![("a", State::Cold, cold_ms.to_vec())];
+    if !prefetched.is_empty() {
+        series.push(("a", State::Prefetched, prefetched.to_vec()));
+    }
+    series.push(("a", State::Warm, warm.to_vec()));
+    let report = sample::report(&series);
+    let analysis = summary::analyze(&report, 0.0);
+    let (cold, warm) = (recording(120), recording(0));
+    let analysed = cold_analyze::analyze(&cold, &cold_model::layout::Layouts::default());
+    diagnose(&Evidence {
+        command: "a <b>".into(),
+        bench: Some((&report, &analysis)),
+        cold: Some((&cold, &analysed)),
+        warm: Some(&warm),
+        plan: (!prefetched.is_empty()).then_some(PlanFacts {
+            predicted: Known::Value([Nanos(200_000_000), Nanos(100_000_000)]),
+            reading: Known::Value(Nanos(30_000_000)),
+            bytes: Bytes(1 << 20),
+            files: 3,
+        }),
+        call_name: Some(|n| (n == 232).then_some("epoll_wait")),
+        ..Evidence::default()
+    })
+}
+
+const COLD: [f64; 8] = [200.0, 201.0, 199.0, 202.0, 200.5, 198.0, 201.5, 199.5];
+const WARM: [f64; 8] = [80.0, 81.0, 79.0, 80.5, 80.0, 79.5, 80.2, 80.1];
+
+#[test]
+fn the_reasons_sum_to_the_recorded_start_and_the_disk_is_on_top() {
+    let d = answer(&COLD, &[], &WARM);
+    let rows = d.reasons.value().expect("known");
+    let sum: Nanos = rows.iter().map(|r| r.cold).sum();
+    assert_eq!(Some(&sum), d.recorded_cold.value());
+    let warm: Nanos = rows.iter().filter_map(|r| r.warm.value().copied()).sum();
+    assert_eq!(Some(&warm), d.recorded_warm.value());
+    assert_eq!(d.groups()[0].0, Group::Disk);
+    let outside = rows.iter().find(|r| r.kind == Kind::Outside).expect("waited for others");
+    assert_eq!(outside.calls, [("epoll_wait".to_owned(), Nanos(20_000_000))]);
+    assert_eq!(outside.more(), Some(0), "the warm start waits as long for others");
+}
+
+#[test]
+fn a_plan_that_was_tried_is_told_with_what_it_saved_beside_what_was_predicted() {
+    let d = answer(&COLD, &COLD.map(|t| t / 2.0), &WARM);
+    let plan = d.remedies.first().expect("a remedy");
+    assert!(plan.is_proved() && plan.price == Price::Plan, "{plan:?}");
+    assert_eq!(d.outcome, Outcome::Proved);
+    // Half of the measured cold start, as the model halves its own.
+    assert_eq!(plan.predicted.value().map(|t| t.0 / 1_000_000), Some(100));
+    assert_eq!(d.least.value().map(|t| t.0 / 1_000_000), Some(80), "no start is faster than a warm one");
+    let story = story(&d).join(" ");
+    assert!(story.contains("2.50 times as long") && story.contains("saves 100 ms"), "{story}");
+}
+
+#[test]
+fn a_plan_that_harms_is_no_remedy() {
+    let d = answer(&COLD, &COLD.map(|t| t * 1.5), &WARM);
+    let plan = d.remedies.iter().find(|r| r.price == Price::Plan).expect("it was tried");
+    assert!(!plan.is_proved());
+    assert_eq!(plan.saves(), Some(Nanos(0)));
+    assert_ne!(d.outcome, Outcome::Proved);
+}
+
+#[test]
+fn nothing_known_is_not_called_nothing_worth_doing() {
+    let d = diagnose(&Evidence { command: "a".into(), ..Evidence::default() });
+    assert_eq!(d.outcome, Outcome::Unknown);
+    assert!(d.cold.value().is_none() && d.reasons.value().is_none() && d.least.value().is_none());
+    assert!(html(&d).contains("Too little is known"));
+}
+
+#[test]
+fn pages_and_markdown_hold_foreign_text_as_text() {
+    let d = answer(&COLD, &COLD.map(|t| t / 2.0), &WARM);
+    let page = html(&d);
+    assert!(page.contains("a &lt;b&gt;") && !page.contains("<b>:"), "{page}");
+    assert!(page.contains("What the words mean") && page.contains("predicted saving"));
+    let text = markdown(&d);
+    assert!(text.starts_with("## Why the first start is slow: `a <b>`"), "{text}");
+    assert!(text.contains("| why | cold | warm | more |"), "{text}");
+}

@@ -1,0 +1,153 @@
+//! The story in words: five figures and what follows from them; the same as Markdown.
+
+use std::fmt::Write;
+
+use cold_analyze::short_name;
+use cold_model::figures::percent_of;
+use cold_model::{Known, Nanos};
+
+use super::{Diagnosis, Outcome, Remedy, Time};
+
+/// The story, one sentence each.
+pub fn story(d: &Diagnosis) -> Vec<String> {
+    let mut out = Vec::new();
+    match (d.cold.value(), d.warm.value()) {
+        (Some(cold), Some(warm)) => {
+            let factor = d.cold_by_warm.map_or(String::new(), |f| {
+                let [low, high] = f.interval;
+                format!(", {:.2} times as long [{low:.2} … {high:.2}]", f.ratio)
+            });
+            out.push(format!("A first start takes {}, a warm one {}{factor}.", timed(cold), timed(warm)));
+        }
+        (Some(cold), None) => out.push(format!("A first start takes {}.", timed(cold))),
+        (None, _) => {
+            if let Some(recorded) = d.recorded_cold.value() {
+                out.push(format!("The recorded start took {recorded}."));
+            }
+        }
+    }
+    if let (Some((group, time)), Some(all)) = (d.groups().first(), d.recorded_cold.value()) {
+        let files = d.reasons.value().into_iter().flatten().filter(|r| r.kind.group() == *group);
+        let mut files: Vec<_> = files.flat_map(|r| r.files.iter()).collect();
+        files.sort_by_key(|(_, time)| std::cmp::Reverse(*time));
+        let most = files
+            .first()
+            .map_or(String::new(), |(path, time)| format!(", {time} of it for {}", short_name(path)));
+        out.push(format!(
+            "Most of it, {time} of the {all} of a recorded start ({}), is {}{most}.",
+            percent_of(time.0, all.0),
+            group.words()
+        ));
+    }
+    if let Some(least) = d.least.value() {
+        out.push(format!("On this disk no first start can take less than {least}."));
+    }
+    out.push(match (d.outcome, d.remedies.first()) {
+        (Outcome::Proved | Outcome::Worthwhile, Some(remedy)) => {
+            format!("What helps most: {} It {}.", remedy.what, saving(remedy))
+        }
+        (Outcome::NothingWorthDoing, _) => "Nothing is worth doing: no remedy would be felt.".to_owned(),
+        _ => "Too little is known to say what would help.".to_owned(),
+    });
+    out
+}
+
+/// What a remedy saves: measured, predicted, or both.
+pub fn saving(remedy: &Remedy) -> String {
+    let predicted = match &remedy.predicted {
+        Known::Value(time) => format!("{time} predicted"),
+        Known::Unknown { unknown } => unknown.clone(),
+    };
+    match remedy.measured.value() {
+        Some(m) => {
+            let [low, high] = m.factor.interval;
+            let what = match (m.factor.is_proved(), m.factor.ratio < 1.0) {
+                (true, true) => format!("saves {}", Nanos(m.saves.unsigned_abs())),
+                (true, false) => format!("costs {}", Nanos(m.saves.unsigned_abs())),
+                (false, _) => "makes no difference that was proved".to_owned(),
+            };
+            let more = m
+                .factor
+                .more_rounds
+                .map_or(String::new(), |n| format!("; about {n} more rounds would decide"));
+            format!(
+                "{what}: {:.3} × cold [{low:.3} … {high:.3}], measured; {predicted}{more}",
+                m.factor.ratio
+            )
+        }
+        None => match &remedy.predicted {
+            Known::Value(_) => format!("may save {predicted}, not tried"),
+            Known::Unknown { unknown } => format!("saves an unknown time: {unknown}"),
+        },
+    }
+}
+
+fn timed(time: &Time) -> String {
+    match time.interval {
+        Some([low, high]) => format!("{} [{low} … {high}]", time.median),
+        None => format!("{} ({} runs)", time.median, time.runs),
+    }
+}
+
+/// A text for a bug report.
+pub fn markdown(d: &Diagnosis) -> String {
+    let mut out = String::new();
+    let code = |text: &str| format!("`{}`", text.replace('`', "'"));
+    let _ = writeln!(out, "## Why the first start is slow: {}\n", code(&d.command));
+    for sentence in story(d) {
+        let _ = writeln!(out, "- {}", escaped(&sentence));
+    }
+    if let Known::Value(rows) = &d.reasons {
+        out.push_str("\n| why | cold | warm | more | most of it |\n| --- | ---: | ---: | ---: | --- |\n");
+        for row in rows {
+            let warm = row.warm.value().map_or("unknown".into(), Nanos::to_string);
+            let more = row.more().map_or("unknown".into(), super::page::signed);
+            let files: Vec<String> = row
+                .files
+                .iter()
+                .map(|(path, time)| format!("{} {time}", escaped(&short_name(path))))
+                .collect();
+            let _ = writeln!(
+                out,
+                "| {} | {} | {warm} | {more} | {} |",
+                row.kind.words(),
+                row.cold,
+                files.join(", ")
+            );
+        }
+    }
+    if !d.remedies.is_empty() {
+        out.push_str("\n### What would help\n\n");
+        for (i, remedy) in d.remedies.iter().enumerate() {
+            let _ = writeln!(
+                out,
+                "{}. {} It {}. Price: {}.",
+                i + 1,
+                escaped(&remedy.what),
+                saving(remedy),
+                remedy.price.words()
+            );
+        }
+    }
+    for step in d.steps.iter().filter(|s| s.skipped.is_some()) {
+        let why = step.skipped.as_deref().unwrap_or_default();
+        let _ = writeln!(out, "\nNot done: {}: {}.", step.what, escaped(why));
+    }
+    out
+}
+
+/// Foreign text in a line of Markdown: nothing of it is markup, and it stays one line.
+fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\r' => out.push(' '),
+            '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '<' | '>' | '#' | '|' | '!' => {
+                out.push('\\');
+                out.push(c);
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}

@@ -1,0 +1,202 @@
+//! The steps, made on this machine.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use cold_bench::command::{from_argv, line_of};
+use cold_bench::config::{CommandSpec, Config, RunPolicy};
+use cold_bench::{session, summary};
+use cold_doctor::Status;
+use cold_journal::Journal;
+use cold_model::bench::{Report, State};
+use cold_model::recording::Recording;
+use cold_model::{Bytes, Known, Nanos};
+use cold_plan::Plan;
+use cold_plan::plan::Op;
+use cold_prefetch::rehearse::Rehearsal;
+use cold_report::diagnosis::{self, Evidence, PlanFacts, Step};
+
+use super::{Args, Diagnosed};
+use crate::commands::bench::progress::Shown;
+use crate::commands::prefetch::learn;
+use crate::commands::prefetch::plans::StorePlace;
+use crate::commands::prefetch::trial::Trial;
+use crate::commands::report::load;
+use crate::exit::{Exit, Failure};
+use crate::interrupt::interrupt;
+use crate::progress::Line;
+use crate::ui::{Ui, one_line};
+
+type Result<T> = std::result::Result<T, Failure>;
+
+/// Rounds of starts at most: more tell nothing that is felt.
+const ROUNDS: u32 = 40;
+/// Of the time, measuring gets at least one part in so many, however long learning took.
+const LEAST_PART: u32 = 3;
+
+/// Names of the steps.
+const DISTURBED: &str = "looking for what disturbs";
+const LEARNT: &str = "recording a cold and a warm start, and learning a plan from them";
+const PREDICTED: &str = "predicting by the model what the plan brings";
+const MEASURED: &str = "measuring cold, prefetched and warm starts in turn";
+
+/// Diagnoses the command.
+pub(super) fn diagnose(args: &Args, ui: &Ui) -> Result<Diagnosed> {
+    let began = Instant::now();
+    let interrupt = interrupt()?;
+    let mut line = Line::new(ui);
+    let made = steps(args, began, &interrupt, &mut line, ui);
+    line.clear();
+    match made {
+        Err(failure) if interrupt.load(Ordering::Relaxed) => {
+            Err(Failure { exit: Exit::Interrupted, ..failure })
+        }
+        made => made,
+    }
+}
+
+fn steps(
+    args: &Args,
+    began: Instant,
+    interrupt: &AtomicBool,
+    line: &mut Line<'_>,
+    ui: &Ui,
+) -> Result<Diagnosed> {
+    let mut steps = Vec::new();
+    let disturbing = noted(&mut steps, DISTURBED, disturbing(args, line, ui)).unwrap_or_default();
+    let (dir, _guard) = Journal::open()?.create_private("cold-diagnose")?;
+    let place = StorePlace::at(dir.join("plans"));
+    let starts = dir.join("starts");
+    let taught = learn::teach(
+        &learn::Args::keeping(args.argv.clone(), args.start.clone(), starts.clone()),
+        &place,
+        line,
+        ui,
+        interrupt,
+    );
+    if interrupt.load(Ordering::Relaxed) || taught.as_ref().is_err_and(|f| f.exit == Exit::Usage) {
+        return Err(taught.err().unwrap_or_else(|| Failure::from(anyhow::anyhow!("interrupted"))));
+    }
+    let plan = noted(&mut steps, LEARNT, taught).map(|taught| taught.plan);
+    let [cold, warm] = recordings(&starts, line);
+    let facts = plan.as_ref().map(|plan| facts(plan, cold.as_ref()));
+    let left = args.time.saturating_sub(began.elapsed()).max(args.time / LEAST_PART);
+    let report = measure(args, plan.as_ref(), &place, left, interrupt, ui);
+    let report = match noted(&mut steps, MEASURED, report) {
+        None if cold.is_none() => return Err(nothing(&steps)),
+        report => report,
+    };
+    if let Some(Known::Unknown { unknown }) = facts.as_ref().map(|f| &f.predicted) {
+        steps.push(Step { what: PREDICTED, skipped: Some(unknown.clone()) });
+    }
+    let analysis = report.as_ref().map(|r| summary::analyze(r, 0.0));
+    let analysed = cold.as_ref().map(|r| cold_analyze::analyze(r, &load::layouts(r, line)));
+    let diagnosis = diagnosis::diagnose(&Evidence {
+        command: line_of(&args.argv),
+        bench: report.as_ref().zip(analysis.as_ref()),
+        cold: cold.as_ref().zip(analysed.as_ref()),
+        warm: warm.as_ref(),
+        plan: facts,
+        steps,
+        disturbing,
+        call_name: Some(cold_trace::syscalls::name),
+    });
+    Ok(Diagnosed { diagnosis, plan, interrupted: interrupt.load(Ordering::Relaxed) })
+}
+
+/// Takes note of a step; what it gave, if it gave anything.
+fn noted<T>(steps: &mut Vec<Step>, what: &'static str, made: Result<T>) -> Option<T> {
+    let (made, skipped) = match made {
+        Ok(made) => (Some(made), None),
+        Err(failure) => (None, Some(one_line(&failure.error))),
+    };
+    steps.push(Step { what, skipped });
+    made
+}
+
+/// Neither was a start recorded nor one measured.
+fn nothing(steps: &[Step]) -> Failure {
+    let why: Vec<&str> = steps.iter().filter_map(|s| s.skipped.as_deref()).collect();
+    Failure::from(anyhow::anyhow!("nothing could be found out: {}", why.join("; ")))
+        .hint("`cold doctor` tells what can be measured here")
+}
+
+/// What would disturb measurements of this command.
+fn disturbing(args: &Args, line: &mut Line<'_>, ui: &Ui) -> Result<Vec<String>> {
+    line.step(DISTURBED);
+    let command = args.argv.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let report = crate::commands::doctor::examine(Vec::new(), command, ui)?;
+    let disturbs = report.findings.iter().filter(|f| f.status == Status::Disturbs);
+    Ok(disturbs
+        .map(|f| match &f.remedy {
+            Some(remedy) => format!("{}. {remedy}", f.fact),
+            None => format!("{}.", f.fact),
+        })
+        .collect())
+}
+
+/// The last cold start that was recorded as starts usually are, and the last warm one. Exact needs change a start.
+fn recordings(directory: &Path, line: &mut Line<'_>) -> [Option<Recording>; 2] {
+    let mut found = [None, None];
+    for n in 1.. {
+        let path = directory.join(format!("start-{n}.cold"));
+        if !path.is_dir() {
+            break;
+        }
+        let Ok(raw) = load::raw(&path, line) else { continue };
+        let is = |state: &State| raw.recording.manifest.state.wanted == state.to_string();
+        if is(&State::Warm) {
+            found[1] = Some(raw.recording);
+        } else if is(&State::Cold) && (!raw.recording.manifest.exact_need || found[0].is_none()) {
+            found[0] = Some(raw.recording);
+        }
+    }
+    found
+}
+
+/// What is known of the plan before it is tried.
+fn facts(plan: &Plan, cold: Option<&Recording>) -> PlanFacts {
+    let predicted = cold.map_or_else(
+        || Known::unknown("no cold start was recorded"),
+        |cold| {
+            let asked = Rehearsal::at_most(cold, plan.device.as_ref())
+                .and_then(|r| Ok([r.without()?, r.with(plan)?]));
+            asked.map_or_else(|why| Known::unknown(why.to_string()), Known::Value)
+        },
+    );
+    let bytes = plan.steps.iter().filter(|s| s.op == Op::Read).map(|s| u64::from(s.bytes)).sum();
+    let reading = plan.bound.as_ref().map(|b| Nanos(b.overlapped_ns));
+    PlanFacts {
+        predicted,
+        reading: reading.map_or_else(|| Known::unknown("its disk was not measured"), Known::Value),
+        bytes: Bytes(bytes),
+        files: plan.files.len() as u64,
+    }
+}
+
+/// Starts of all states in turn, until the time is over.
+fn measure(
+    args: &Args,
+    plan: Option<&Plan>,
+    place: &StorePlace,
+    time: Duration,
+    interrupt: &AtomicBool,
+    ui: &Ui,
+) -> Result<Report> {
+    let (program, argv) = from_argv(args.argv.clone()).map_err(|e| Failure::usage(e.to_string()))?;
+    let mut spec = CommandSpec::new(program, argv);
+    let mut states = vec![State::Cold, State::Warm];
+    let trial = plan.map(|_| Trial::of(&place.store()?)).transpose()?;
+    if let (Some(plan), Some(trial)) = (plan, &trial) {
+        trial.put(plan)?;
+        spec.launcher = Some(trial.launcher(plan, None)?);
+        states.insert(1, State::Prefetched);
+    }
+    let runs = RunPolicy { min_runs: ROUNDS, max_runs: ROUNDS, max_time: Some(time), precision: None };
+    let config = Config { seed: crate::values::clock_seed(), ..args.start.config(vec![spec], states, runs)? };
+    let mut progress = Shown::new(ui, &config);
+    let report = session::run(&config, &mut progress, interrupt);
+    progress.clear();
+    report.map_err(crate::commands::bench::failure)
+}
