@@ -89,15 +89,11 @@ impl Snapshot {
 
     /// Reads a snapshot file; its content is not trusted.
     pub fn load(path: &Path) -> Result<Self> {
-        use std::io::Read;
-        let (file, meta) = cold_sys::open::regular(path, true)?;
+        let (file, _) = cold_sys::open::regular(path, true)?;
         let damaged = |cause| Error::Snapshot { path: path.to_owned(), cause };
-        if meta.len() > MAX_BYTES {
-            return Err(damaged(CodecError::TooLarge));
-        }
-        let mut bytes = Vec::new();
-        let read = file.take(MAX_BYTES).read_to_end(&mut bytes);
-        read.map_err(|cause| Error::Path { path: path.to_owned(), cause })?;
+        let read = cold_sys::open::content(&file, MAX_BYTES);
+        let bytes = read.map_err(|cause| Error::Path { path: path.to_owned(), cause })?;
+        let bytes = bytes.ok_or_else(|| damaged(CodecError::TooLarge))?;
         let snapshot = Self::decode(&bytes).map_err(damaged)?;
         if u64::from(snapshot.page_size) != page_size() {
             return Err(damaged(CodecError::PageSize(snapshot.page_size)));

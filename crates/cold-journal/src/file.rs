@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
-use std::io::{Read, Write};
+use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
@@ -81,7 +81,7 @@ impl JournalFile {
     /// Reads the journal of another process, which may hold it; `None` when it is gone by now.
     pub(crate) fn peek(path: &Path) -> Result<Option<Content>> {
         match open(path, OpenOptions::new().read(true)) {
-            Ok(mut file) => Ok(Some(Content::parse(&read(path, &mut file)?))),
+            Ok(file) => Ok(Some(Content::parse(&read(path, &file)?))),
             Err(Error::Io { source, .. }) if source.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(e),
         }
@@ -89,13 +89,13 @@ impl JournalFile {
 
     /// Opens a journal left by another process and reads it; `None` if another process holds it.
     pub(crate) fn open(path: &Path) -> Result<Option<(Self, Content)>> {
-        let mut file = open(path, OpenOptions::new().read(true).append(true))?;
+        let file = open(path, OpenOptions::new().read(true).append(true))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
             Err(TryLockError::Error(e)) => return Err(Error::io("lock", path, e)),
         }
-        let bytes = read(path, &mut file)?;
+        let bytes = read(path, &file)?;
         let mut this = Self { path: path.to_owned(), file, len: bytes.len() as u64 };
         if !bytes.is_empty() && !bytes.ends_with(b"\n") {
             // A torn last line must not swallow the next record.
@@ -174,14 +174,12 @@ fn open(path: &Path, options: &OpenOptions) -> Result<File> {
     Ok(file)
 }
 
-fn read(path: &Path, file: &mut File) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|e| Error::io("read", path, e))?;
-    if bytes.len() as u64 > MAX_BYTES {
-        let why = format!("it is larger than {MAX_BYTES} bytes");
-        return Err(Error::Untrusted { path: path.to_owned(), why });
-    }
-    Ok(bytes)
+fn read(path: &Path, file: &File) -> Result<Vec<u8>> {
+    let bytes = cold_sys::open::content(file, MAX_BYTES).map_err(|e| Error::io("read", path, e))?;
+    bytes.ok_or_else(|| Error::Untrusted {
+        path: path.to_owned(),
+        why: format!("it is larger than {MAX_BYTES} bytes"),
+    })
 }
 
 impl Content {

@@ -1,7 +1,6 @@
 //! Files below /sys and /proc that hold one value.
 
 use std::fs::File;
-use std::io::Read;
 use std::path::Path;
 
 use crate::{Error, Result};
@@ -19,12 +18,10 @@ pub(crate) fn canonical(text: &str) -> String {
 
 /// Reads a setting in its [`canonical`] form.
 pub(crate) fn read(path: &Path) -> Result<String> {
-    let mut bytes = Vec::new();
-    let read = File::open(path).and_then(|f| f.take(LONGEST + 1).read_to_end(&mut bytes));
-    read.map_err(|e| Error::io("read", path, e))?;
-    if bytes.len() as u64 > LONGEST {
+    let read = File::open(path).and_then(|f| cold_sys::open::content(&f, LONGEST));
+    let Some(bytes) = read.map_err(|e| Error::io("read", path, e))? else {
         return Err(Error::refused("read", path, "it is longer than 4096 bytes, which no setting is"));
-    }
+    };
     match std::str::from_utf8(&bytes) {
         Ok(text) => Ok(canonical(text)),
         Err(_) => Err(Error::refused("read", path, "it is not text")),

@@ -4,13 +4,12 @@
 //! (it runs already, so nothing is held back) and that everything happens in threads of one long-lived process:
 //! plans are read into memory, as a mapped one that is cut short would end it.
 
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use cold_model::Nanos;
-use cold_plan::format::{MAX_BYTES, StandingView, View};
+use cold_plan::format::{StandingView, View};
 use cold_plan::history::{self, LaunchKind, Record};
 use cold_plan::plan::{Gate, Key, Learnt, Standing};
 use cold_plan::{Judgement, Plan, Store};
@@ -43,10 +42,7 @@ impl Held {
     /// The plan of this key; `None` where the store has none.
     pub fn open(store: &Store, key: &Key) -> Result<Option<Self>, Skip> {
         let Some(opened) = store.open(key)? else { return Ok(None) };
-        let path = opened.path;
-        let mut bytes = Vec::with_capacity(opened.len as usize);
-        let read = opened.file.take(MAX_BYTES).read_to_end(&mut bytes);
-        read.map_err(|e| Skip::Unreadable { path: path.clone(), why: e.to_string() })?;
+        let (bytes, path) = (opened.bytes()?, opened.path);
         let (history, key) = (store.history_of(key), key.clone());
         let place = PlanPlace { store: store.clone(), key: key.clone(), history };
         let held = Self { bytes, path, place: Some(place), key, id: 0 };

@@ -11,7 +11,7 @@ mod write;
 
 use std::ffi::OsString;
 use std::fs::{File, Metadata, OpenOptions};
-use std::io::{ErrorKind, Read};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -151,7 +151,7 @@ impl Store {
     pub fn replay(&self, key: &Key) -> Result<Option<Vec<u8>>> {
         match self.open_path(&self.replay_of(key)) {
             Err(Error::Io { source, .. }) if self.means_none(&source) => Ok(None),
-            other => other.and_then(read).map(Some),
+            other => other.and_then(|opened| opened.bytes()).map(Some),
         }
     }
 
@@ -168,7 +168,7 @@ impl Store {
     pub fn load(&self, key: &Key) -> Result<Option<Plan>> {
         let Some(opened) = self.open(key)? else { return Ok(None) };
         let path = opened.path.clone();
-        let bytes = read(opened)?;
+        let bytes = opened.bytes()?;
         let fault = |source| Error::Format { path: path.clone(), source };
         let view = View::parse(&bytes).map_err(fault)?;
         if !view.is_for(key) {
@@ -194,7 +194,7 @@ impl Store {
         let meta = opened.file.metadata().map_err(|e| Error::io("stat", path, e))?;
         let saved = meta.modified().map_err(|e| Error::io("stat", path, e))?;
         let bytes = opened.len;
-        let plan = crate::format::decode(&read(opened)?);
+        let plan = crate::format::decode(&opened.bytes()?);
         let plan = plan.map_err(|source| Error::Format { path: path.to_owned(), source })?;
         if self.path_of(&plan.key) != path {
             return Err(Error::OtherKey { path: path.to_owned() });
@@ -247,7 +247,7 @@ impl Store {
         };
         trusted(path, &meta, owners)?;
         if meta.len() > MAX_BYTES {
-            return Err(Error::untrusted(path, format!("it is larger than {MAX_BYTES} bytes")));
+            return Err(too_large(path));
         }
         Ok(Opened { file, len: meta.len(), path: path.to_owned() })
     }
@@ -263,11 +263,16 @@ pub fn trusted(path: &Path, meta: &Metadata, owners: &[u32]) -> Result<()> {
     }
 }
 
-fn read(opened: Opened) -> Result<Vec<u8>> {
-    let Opened { file, len, path } = opened;
-    let mut bytes = Vec::with_capacity(len as usize);
-    file.take(MAX_BYTES).read_to_end(&mut bytes).map_err(|e| Error::io("read", &path, e))?;
-    Ok(bytes)
+impl Opened {
+    /// All of it: not yet checked.
+    pub fn bytes(&self) -> Result<Vec<u8>> {
+        let bytes = cold_sys::open::content(&self.file, MAX_BYTES);
+        bytes.map_err(|e| Error::io("read", &self.path, e))?.ok_or_else(|| too_large(&self.path))
+    }
+}
+
+fn too_large(path: &Path) -> Error {
+    Error::untrusted(path, format!("it is larger than {MAX_BYTES} bytes"))
 }
 
 /// The part of the file name that plan and history share.

@@ -153,13 +153,10 @@ fn named_by(path: &Path, line: usize, e: &crate::Error) -> crate::Error {
 
 fn text(path: &Path) -> crate::Result<String> {
     let (file, meta) = open::regular(path, true)?;
-    if meta.len() > LARGEST {
+    let Some(bytes) = open::content(&file, LARGEST).map_err(crate::Error::io("read", path))? else {
         let why = format!("it has {} bytes; a script has at most {LARGEST}", meta.len());
         return Err(Mistake { path: path.to_owned(), line: 0, why }.into());
-    }
-    let mut bytes = Vec::new();
-    std::io::Read::read_to_end(&mut std::io::Read::take(file, LARGEST), &mut bytes)
-        .map_err(crate::Error::io("read", path))?;
+    };
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 

@@ -1,6 +1,6 @@
 //! The JSON document beside the tables: it says what format and version they are of.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::path::Path;
 
 use serde::Deserialize;
@@ -9,20 +9,17 @@ use crate::error::{Error, Result};
 
 /// What it says, at most `most` bytes; `None` where there is none.
 pub(crate) fn bytes(path: &Path, most: u64) -> Result<Option<Vec<u8>>> {
-    let (file, meta) = match cold_sys::open::regular(path, false) {
+    let (file, _) = match cold_sys::open::regular(path, false) {
         Ok(opened) => opened,
         Err(cold_sys::Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
             return Ok(None);
         }
         Err(e) => return Err(e.into()),
     };
-    if meta.len() > most {
-        return Err(Error::damaged(path, format!("it is larger than {most} bytes")));
+    match cold_sys::open::content(&file, most).map_err(Error::io("read", path))? {
+        None => Err(Error::damaged(path, format!("it is larger than {most} bytes"))),
+        bytes => Ok(bytes),
     }
-    let mut bytes = Vec::new();
-    // The file may have grown meanwhile.
-    file.take(most).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
-    Ok(Some(bytes))
 }
 
 /// Whether it is of this format, and of a version that is known. To be asked first: the rest of a later version may look

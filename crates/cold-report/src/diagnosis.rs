@@ -186,6 +186,22 @@ impl Diagnosis {
     }
 }
 
+impl Diagnosis {
+    /// What the recorded cold start spent more than the warm one, nanoseconds per group, the most first; empty where a
+    /// warm one is not known.
+    pub fn more(&self) -> Vec<(Group, i64)> {
+        let mut out: std::collections::BTreeMap<Group, i64> = std::collections::BTreeMap::new();
+        for row in self.reasons.value().into_iter().flatten() {
+            if let Some(more) = row.more() {
+                *out.entry(row.kind.group()).or_insert(0) += more;
+            }
+        }
+        let mut out: Vec<_> = out.into_iter().collect();
+        out.sort_by_key(|(group, more)| (std::cmp::Reverse(*more), *group));
+        out
+    }
+}
+
 /// The answer to this evidence.
 pub fn diagnose(e: &Evidence<'_>) -> Diagnosis {
     let (cold, warm, prefetched) =

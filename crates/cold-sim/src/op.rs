@@ -54,7 +54,7 @@ pub enum Op {
     Open {
         /// A number that no other open file has.
         open: OpenId,
-        /// The file.
+        /// The file that is opened.
         file: FileId,
     },
     /// Maps a part of an open file.
@@ -67,19 +67,19 @@ pub enum Op {
         address: u64,
         /// First page of the file.
         first: u64,
-        /// Pages.
+        /// How many pages are mapped, from `first` on.
         pages: u64,
         /// It may be executed: Linux reads code forward since 6.17.
         exec: bool,
     },
     /// Unmaps all of a mapping.
     Unmap {
-        /// The mapping.
+        /// The mapping that goes.
         map: MapId,
     },
     /// Touches a page through a mapping. A fault where the page is not mapped yet, else nothing.
     Touch {
-        /// The mapping.
+        /// Through which it is touched.
         map: MapId,
         /// Page of the file.
         page: u64,
@@ -99,7 +99,7 @@ pub enum Op {
     WillNeed {
         /// The open file.
         open: OpenId,
-        /// First page.
+        /// First page of the file.
         first: u64,
         /// Pages; the kernel caps them for each call.
         pages: u64,
@@ -114,7 +114,7 @@ pub enum Op {
     /// Says something of a part of a mapping, which from then on is a mapping of its own to the kernel: read-around of
     /// code and what is mapped around a fault end there.
     AdviseMap {
-        /// The mapping.
+        /// The mapping of which it is a part.
         map: MapId,
         /// First page of the file.
         first: u64,
@@ -125,29 +125,29 @@ pub enum Op {
     },
     /// Touches all pages of a part of a mapping, in order (`MADV_POPULATE_READ`, `MAP_POPULATE`).
     Populate {
-        /// The mapping.
+        /// Where they are mapped.
         map: MapId,
         /// First page of the file.
         first: u64,
-        /// Pages.
+        /// How many pages, from `first` on.
         pages: u64,
     },
     /// Takes pages out of a mapping, which stay in the cache: the next touch is a fault (`MADV_DONTNEED`).
     Forget {
-        /// The mapping.
+        /// The mapping that loses them.
         map: MapId,
         /// First page of the file.
         first: u64,
-        /// Pages.
+        /// How many pages, from `first` on.
         pages: u64,
     },
     /// Drops clean pages that nobody maps (`POSIX_FADV_DONTNEED`).
     DontNeed {
-        /// The file.
+        /// The file whose pages go, whoever opened it.
         file: FileId,
-        /// First page.
+        /// First page of the file.
         first: u64,
-        /// Pages.
+        /// How many pages, from `first` on.
         pages: u64,
     },
 }
@@ -166,16 +166,16 @@ pub enum Why {
 /// A run of missing pages that the cache wants read. They are in flight until [`PageCache::arrived`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PageRead {
-    /// The file.
+    /// The file whose pages they are.
     pub file: FileId,
-    /// First page.
+    /// First missing page of the file.
     pub first: u64,
     /// Pages, at least one.
     pub pages: u64,
     /// They come in folios of up to `1 << order` pages: each begins at a multiple of its size, and is as large as the
     /// run's ends allow.
     pub order: u32,
-    /// Why.
+    /// What asked for it.
     pub why: Why,
 }
 
@@ -199,9 +199,9 @@ pub enum Access {
     Done,
     /// It waits for a page that is in flight. When that has arrived, do it again with the same progress.
     Waits {
-        /// The file.
+        /// The file that holds it.
         file: FileId,
-        /// The page.
+        /// Its index in that file.
         page: u64,
     },
     /// It goes on, but what it has asked for is sent first. Do it again with the same progress.

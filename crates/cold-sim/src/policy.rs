@@ -28,7 +28,7 @@ pub enum Policy {
     FreeBsd,
     /// A window of so many pages, whatever was read before; its missing pages are read.
     Fixed {
-        /// Pages.
+        /// Length of the window in pages.
         pages: u64,
         /// Where it lies.
         placed: Placed,

@@ -31,15 +31,25 @@ pub fn regular(path: &Path, follow: bool) -> Result<(File, Metadata)> {
     Ok((file, meta))
 }
 
+/// All bytes of an open file; `None` where it has more than `most`, and then nothing of it is read. A file that grows
+/// while it is read is held to the same bound.
+pub fn content(file: &File, most: u64) -> std::io::Result<Option<Vec<u8>>> {
+    let length = file.metadata()?.len();
+    if length > most {
+        return Ok(None);
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+    file.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    Ok((bytes.len() as u64 <= most).then_some(bytes))
+}
+
 /// The text of a regular file of at most `most` bytes, opened as [`regular`] does and following links.
 pub fn text(path: &Path, most: u64) -> Result<String> {
     let (file, _) = regular(path, true)?;
     let read = |e| Error::io("read", path.shown().to_string(), e);
-    let mut bytes = Vec::new();
-    file.take(most.saturating_add(1)).read_to_end(&mut bytes).map_err(read)?;
-    if bytes.len() as u64 > most {
-        return Err(read(std::io::Error::other(format!("it is longer than {most} bytes"))));
-    }
+    let bytes = content(&file, most).map_err(read)?;
+    let bytes =
+        bytes.ok_or_else(|| read(std::io::Error::other(format!("it is longer than {most} bytes"))))?;
     String::from_utf8(bytes).map_err(|_| read(std::io::Error::other("it is no UTF-8 text")))
 }
 
@@ -164,6 +174,21 @@ mod tests {
         let mut text = String::new();
         reopen(&handle, &meta).expect("opened").read_to_string(&mut text).expect("read");
         assert_eq!(text, "first");
+    }
+
+    #[test]
+    fn content_is_whole_or_refused_unread_and_unknown_lengths_are_bounded_too() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let path = dir.path().join("file");
+        std::fs::write(&path, "12345").expect("written");
+        let of = |most| content(&File::open(&path).expect("opened"), most).expect("read");
+        assert_eq!((of(6), of(5), of(4)), (Some(b"12345".to_vec()), Some(b"12345".to_vec()), None));
+        assert_eq!(of(u64::MAX).map(|b| b.len()), Some(5));
+        File::create(&path).and_then(|f| f.set_len(1 << 40)).expect("sparse: no memory could hold it");
+        assert_eq!(of(1 << 20), None);
+        // The kernel says 0 for the length of its own files.
+        let kernel = |most| content(&File::open("/proc/self/status").expect("opened"), most).expect("read");
+        assert!(kernel(1 << 20).is_some_and(|b| b.starts_with(b"Name:")) && kernel(10).is_none());
     }
 
     #[test]

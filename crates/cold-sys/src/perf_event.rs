@@ -121,7 +121,7 @@ impl Spec {
 /// `struct perf_event_attr` up to `PERF_ATTR_SIZE_VER5` (Linux 4.8); the kernel takes a shorter one.
 #[repr(C)]
 #[derive(Default)]
-struct Attr {
+pub(crate) struct Attr {
     kind: u32,
     size: u32,
     config: u64,
@@ -141,6 +141,14 @@ struct Attr {
     aux_watermark: u32,
     sample_max_stack: u16,
     reserved: u16,
+}
+
+impl Attr {
+    /// A counter of the kernel's own events, without samples, of the first published size (`PERF_ATTR_SIZE_VER0`): every
+    /// kernel takes it, and reads so many bytes of it.
+    pub(crate) fn counter(config: u64, flags: u64) -> Self {
+        Self { kind: PERF_TYPE_SOFTWARE, size: 64, config, flags, ..Self::default() }
+    }
 }
 
 const PERF_TYPE_SOFTWARE: u32 = 1;

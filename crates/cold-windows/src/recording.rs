@@ -203,19 +203,8 @@ impl<'a> Maker<'a> {
                 *slot = read.disk;
             }
         }
-        let file = |(row, (name, disk)): (usize, (&String, u32))| File {
-            dev: dev(disk),
-            inode: row as u64,
-            generation: 0,
-            kind: FileKind::Regular,
-            path: Some(path_text::encode(name)),
-            path_from: PathFrom::OpenFile,
-            deleted: false,
-            file_system: String::new(),
-            size: None,
-            mtime_ns: None,
-            build_id: None,
-        };
+        let file =
+            |(row, (name, disk)): (usize, (&String, u32))| file(row, dev(disk), path_text::encode(name));
         self.evidence.files.iter().zip(on).enumerate().map(file).collect()
     }
 
@@ -409,6 +398,23 @@ const MOST_PAGES: u64 = (i64::MAX as u64) / PAGE - u32::MAX as u64;
 /// Disks have numbers of their own on Windows; no device of Linux has major number 0 and is a disk.
 const fn dev(disk: u32) -> Dev {
     Dev { major: 0, minor: disk }
+}
+
+/// A file of which only its path is told; its row stands in for its inode number.
+fn file(row: usize, dev: Dev, path: String) -> File {
+    File {
+        dev,
+        inode: row as u64,
+        generation: 0,
+        kind: FileKind::Regular,
+        path: Some(path),
+        path_from: PathFrom::OpenFile,
+        deleted: false,
+        file_system: String::new(),
+        size: None,
+        mtime_ns: None,
+        build_id: None,
+    }
 }
 
 /// NTFS' own files stand in the root and begin with `$`: `C:/$Mft`, `/Device/HarddiskVolume2/$Extend/$UsnJrnl:$J`.

@@ -25,8 +25,9 @@ pub enum Kind {
     Lookup,
     /// In a call that resolves a path, and found nothing.
     LookupMissed,
-    /// Between the making of a process and its program's first instruction.
-    Starting,
+    /// The kernel's work for processes: between the making of one and its program's first instruction, and after its end
+    /// until whoever waits for it hears of that.
+    Processes,
     /// In the loader, before the program's own code: libraries, relocations.
     Loader,
     /// The program's own work, and the kernel's for it.
@@ -75,7 +76,7 @@ impl Kind {
         Self::Reading,
         Self::Lookup,
         Self::LookupMissed,
-        Self::Starting,
+        Self::Processes,
         Self::Loader,
         Self::Program,
         Self::Runnable,
@@ -96,7 +97,7 @@ impl Kind {
             | Self::DiskOther
             | Self::Reading => Group::Disk,
             Self::Lookup | Self::LookupMissed => Group::Lookups,
-            Self::Starting | Self::Loader => Group::Loading,
+            Self::Processes | Self::Loader => Group::Loading,
             Self::Program => Group::Program,
             Self::Runnable => Group::Runnable,
             Self::Lock | Self::Sleep | Self::Outside => Group::Waiting,
@@ -116,7 +117,7 @@ impl Kind {
             Self::Reading => "the kernel's work for missing pages",
             Self::Lookup => "looking up paths",
             Self::LookupMissed => "looking up paths that do not exist",
-            Self::Starting => "making processes",
+            Self::Processes => "making and ending processes",
             Self::Loader => "the loader: libraries and relocations",
             Self::Program => "the program's own work",
             Self::Runnable => "waited for a CPU",

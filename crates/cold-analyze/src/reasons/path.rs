@@ -115,7 +115,7 @@ impl<'r> Walk<'r> {
                 let known = |maker: &u32| !met.contains(maker) && self.lives.contains_key(maker);
                 let Some(maker) = life.maker.filter(known) else {
                     // The supervisor made it: the start is not its own yet.
-                    self.piece(tid, life.pid, self.start, at, Kind::Starting);
+                    self.piece(tid, life.pid, self.start, at, Kind::Processes);
                     return;
                 };
                 met.push(tid);
@@ -123,9 +123,9 @@ impl<'r> Walk<'r> {
                 continue;
             }
             let before = at;
-            // It had ended before: what came between was nobody's of the start.
+            // It had ended before: the kernel took it apart, then woke who waited for it.
             if let Some(ended) = life.ended.filter(|e| *e < at && *e >= floor) {
-                at = self.piece(tid, life.pid, ended, at, Kind::Unknown);
+                at = self.piece(tid, life.pid, ended, at, Kind::Processes);
             }
             let Some(off) = self.off_before(tid, at).filter(|o| o.ended > floor) else {
                 at = self.piece(tid, life.pid, floor, at, Kind::Program);

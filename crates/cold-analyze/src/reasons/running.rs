@@ -111,7 +111,7 @@ impl Times {
         match images.get(n.saturating_sub(1)).filter(|_| n > 0) {
             // A fork of a program that goes on as that is the program's own work.
             Some(i) if i.how == Began::Fork && images.get(n).is_some_and(|next| next.how == Began::Exec) => {
-                Kind::Starting
+                Kind::Processes
             }
             Some(i) if i.how == Began::Exec && i.entry.is_some_and(|entry| at < entry) => Kind::Loader,
             _ => Kind::Program,
@@ -121,7 +121,7 @@ impl Times {
 
 fn of_lookup(lookup: &Lookup) -> Kind {
     match lookup.kind {
-        LookupKind::Exec => Kind::Starting,
+        LookupKind::Exec => Kind::Processes,
         _ if lookup.result < 0 => Kind::LookupMissed,
         _ => Kind::Lookup,
     }
@@ -148,7 +148,8 @@ fn entry(recording: &Recording, process: &Process) -> Option<Nanos> {
         .iter()
         .flatten()
         .filter(|m| m.pid == process.pid && m.file == executable && m.executable)
-        .filter(|m| process.began <= m.at && m.at <= until)
+        // They are made in the exec, before the event that tells of it.
+        .filter(|m| m.at <= until)
         .map(|m| (m.address, m.address.saturating_add(m.bytes)))
         .collect();
     let is_own = |ip: u64| own.iter().any(|(from, to)| (*from..*to).contains(&ip));

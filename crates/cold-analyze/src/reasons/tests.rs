@@ -62,7 +62,7 @@ fn a_thread_alone_has_its_own_reasons() {
     assert!(is_whole(&reasons), "{reasons:?}");
     let told = told(&reasons);
     let sum = |kind| told.iter().filter(|(k, _)| *k == kind).map(|(_, ms)| ms).sum::<u64>();
-    assert_eq!(sum(Kind::Starting), 1);
+    assert_eq!(sum(Kind::Processes), 1);
     assert_eq!(sum(Kind::Runnable), 30);
     assert_eq!(sum(Kind::Sleep), 40);
     assert_eq!(sum(Kind::Outside), 10);

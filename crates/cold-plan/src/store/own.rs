@@ -6,7 +6,7 @@ use std::path::Path;
 
 use cold_model::Shown as _;
 
-use super::{Error, Result, Store, lock, read};
+use super::{Error, Result, Store, lock};
 use crate::format::decode;
 use crate::history;
 
@@ -95,7 +95,7 @@ impl Store {
     /// Whether this file is what its name says: a plan whose key has this name, records of starts, a replay. What
     /// cannot be believed or read is not.
     pub(super) fn is_own(&self, path: &Path, part: Part) -> bool {
-        let Ok(bytes) = self.open_path(path).and_then(read) else { return false };
+        let Ok(bytes) = self.open_path(path).and_then(|opened| opened.bytes()) else { return false };
         match part {
             Part::Plan => decode(&bytes).is_ok_and(|plan| self.path_of(&plan.key) == path),
             Part::History => history::is_one(&bytes),

@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 use cold_sys::whole::Ownership;
 
 use super::own::Part;
-use super::{Error, Replay, Result, Store, lock, read, trusted};
+use super::{Error, Replay, Result, Store, lock, trusted};
 use crate::Plan;
 use crate::format::{View, encode};
 use crate::plan::{Key, Standing};
@@ -61,7 +61,7 @@ impl Store {
         let locked = self.lock()?;
         let Some(opened) = self.open(key)? else { return Ok(false) };
         let path = opened.path.clone();
-        let bytes = read(opened)?;
+        let bytes = opened.bytes()?;
         let fault = |source| Error::Format { path: path.clone(), source };
         let view = View::parse(&bytes).map_err(fault)?;
         if view.id() != id || !view.is_for(key) {

@@ -1,6 +1,5 @@
 //! Measured devices, one JSON file each, in the directory of the state.
 
-use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -34,10 +33,9 @@ pub fn file_name(found: &Found) -> PathBuf {
 /// another device under the same number, or cannot be right.
 pub fn load(state: &Path, found: &Found) -> Option<DeviceModel> {
     let (file, _) = cold_sys::open::regular(&state.join(file_name(found)), false).ok()?;
-    let mut text = String::new();
-    file.take(LARGEST).read_to_string(&mut text).ok()?;
+    let text = cold_sys::open::content(&file, LARGEST).ok()??;
     // Without an identity it is of an earlier version, and nobody knows which device that was.
-    let Kept { identity, model } = serde_json::from_str::<Kept<DeviceModel>>(&text).ok()?;
+    let Kept { identity, model } = serde_json::from_slice::<Kept<DeviceModel>>(&text).ok()?;
     let now = SystemTime::now().duration_since(UNIX_EPOCH).ok()?.as_secs();
     let same = model.dev == found.dev && model.name == found.name && identity == found.identity;
     let fresh = model.measured_at <= now && now - model.measured_at <= GOOD_FOR;

@@ -19,6 +19,8 @@ const BAR: f64 = 30.0;
 /// Room above the bars of a picture, and below for its axis.
 const HEAD: f64 = 34.0;
 const FOOT: f64 = 44.0;
+/// Characters of the title that fit.
+const TITLE: usize = 78;
 /// Remedies in the picture.
 const DRAWN: usize = 6;
 
@@ -32,6 +34,19 @@ const fn color(group: Group) -> &'static str {
         Group::Runnable => "#56b4e9",
         Group::Waiting => "#009e73",
         Group::Unknown => "#999999",
+    }
+}
+
+/// As the legend says it: seven of them share a line.
+const fn short(group: Group) -> &'static str {
+    match group {
+        Group::Disk => "disk",
+        Group::Lookups => "looking up paths",
+        Group::Loading => "processes and loader",
+        Group::Program => "program",
+        Group::Runnable => "waiting for a CPU",
+        Group::Waiting => "others, locks, sleep",
+        Group::Unknown => "not known",
     }
 }
 
@@ -168,7 +183,7 @@ fn picture(d: &Diagnosis) -> String {
     let height = chart::HEADING + 30.0 + HEAD + BAR * bars.len() as f64 + FOOT + strip + helps;
     let mut out = chart::open(&title(d), WIDTH, height, 13.0);
     let facts = text::story(d).into_iter().next().unwrap_or_default();
-    chart::heading(&mut out, 24.0, &title(d), &facts);
+    chart::heading(&mut out, 24.0, &line(&title(d), TITLE), &facts);
     let mut top = chart::HEADING;
     legend(&mut out, d, top + 14.0);
     top += 30.0;
@@ -230,8 +245,9 @@ fn legend(out: &mut String, d: &Diagnosis, y: f64) {
             y - 10.0,
             color(group)
         );
-        chart::text(out, (x + 20.0, y), Ink::Muted, "", group.words());
-        x += 40.0 + 6.6 * group.words().chars().count() as f64;
+        let words = short(group);
+        chart::text(out, (x + 20.0, y), Ink::Muted, "", words);
+        x += 44.0 + 6.8 * words.chars().count() as f64;
     }
 }
 

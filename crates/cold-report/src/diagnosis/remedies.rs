@@ -26,6 +26,8 @@ const WAITS_PART: u64 = 5;
 pub enum Price {
     /// A file beside the program; the program stays as it is.
     Plan,
+    /// A setting of the machine.
+    Setting,
     /// How the program is called or installed.
     Installation,
     /// Another build of the program.
@@ -39,6 +41,7 @@ impl Price {
     pub const fn words(self) -> &'static str {
         match self {
             Self::Plan => "a file beside the program, which stays as it is",
+            Self::Setting => "a setting of the device, which every program has",
             Self::Installation => "how it is installed or called",
             Self::Build => "another build of the program",
             Self::Code => "a change of the program's code",
@@ -49,6 +52,7 @@ impl Price {
     fn of(id: &str) -> Self {
         match id {
             PLAN => Self::Plan,
+            "smaller_read_around" | "larger_read_around" | "huge_read_ahead" => Self::Setting,
             "order_code" | "relr" | "fewer_libraries" => Self::Build,
             "start_directly" | "too_many_lookups" | "lookups_by_pattern" | "metadata_bound"
             | "pack_small_files" => Self::Installation,

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use cold_analyze::short_name;
-use cold_model::figures::percent_of;
+use cold_model::figures::{percent_of, plural};
 use cold_model::{Known, Nanos};
 
 use super::{Diagnosis, Outcome, Remedy, Time};
@@ -26,6 +26,9 @@ pub fn story(d: &Diagnosis) -> Vec<String> {
             }
         }
     }
+    if let Some(text) = longer(d) {
+        out.push(text);
+    }
     if let (Some((group, time)), Some(all)) = (d.groups().first(), d.recorded_cold.value()) {
         let files = d.reasons.value().into_iter().flatten().filter(|r| r.kind.group() == *group);
         let mut files: Vec<_> = files.flat_map(|r| r.files.iter()).collect();
@@ -34,7 +37,7 @@ pub fn story(d: &Diagnosis) -> Vec<String> {
             .first()
             .map_or(String::new(), |(path, time)| format!(", {time} of it for {}", short_name(path)));
         out.push(format!(
-            "Most of it, {time} of the {all} of a recorded start ({}), is {}{most}.",
+            "The most of a recorded start, {time} of {all} ({}), is {}{most}.",
             percent_of(time.0, all.0),
             group.words()
         ));
@@ -50,6 +53,21 @@ pub fn story(d: &Diagnosis) -> Vec<String> {
         _ => "Too little is known to say what would help.".to_owned(),
     });
     out
+}
+
+/// What a cold start does longer than a warm one, most of all.
+fn longer(d: &Diagnosis) -> Option<String> {
+    let (cold, warm) = (d.recorded_cold.value()?, d.recorded_warm.value()?);
+    let all = cold.0.checked_sub(warm.0).filter(|all| *all > 0)?;
+    let (group, more) = d.more().into_iter().next()?;
+    let more = u64::try_from(more).ok().filter(|more| *more > 0)?;
+    Some(format!(
+        "Of the {} by which the recorded cold start is longer, {} go to {} ({}).",
+        Nanos(all),
+        Nanos(more),
+        group.words(),
+        percent_of(more.min(all), all)
+    ))
 }
 
 /// What a remedy saves: measured, predicted, or both.
@@ -85,7 +103,7 @@ pub fn saving(remedy: &Remedy) -> String {
 fn timed(time: &Time) -> String {
     match time.interval {
         Some([low, high]) => format!("{} [{low} … {high}]", time.median),
-        None => format!("{} ({} runs)", time.median, time.runs),
+        None => format!("{} ({})", time.median, plural(time.runs as u64, "run")),
     }
 }
 

@@ -186,7 +186,7 @@ pub enum Error {
     NotInFlight {
         /// Number of the file.
         file: u32,
-        /// The page.
+        /// Index of the page in that file.
         page: u64,
     },
     /// A file lies on a disk that was not given.

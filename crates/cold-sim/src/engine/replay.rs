@@ -29,13 +29,13 @@ pub enum Gate {
 pub enum PlanStep {
     /// Pages of a file are asked for.
     Read {
-        /// The file.
+        /// The file that holds them.
         file: FileId,
         /// The helper's own open file, the same in all steps of the file; it is opened at the first.
         open: OpenId,
-        /// First page.
+        /// First page of the file.
         first: u64,
-        /// Pages.
+        /// How many pages, from `first` on.
         pages: u64,
         /// The program may wait for it.
         critical: bool,

@@ -3,6 +3,7 @@
 use std::io;
 
 use super::close_fd;
+use crate::perf_event::Attr;
 
 /// `BPF_PROG_LOAD` of bpf(2).
 const BPF_PROG_LOAD: libc::c_int = 5;
@@ -47,23 +48,6 @@ pub fn bpf_tracepoint_program() -> io::Result<()> {
     close_fd(fd)
 }
 
-/// The first 64 bytes of `struct perf_event_attr` (`PERF_ATTR_SIZE_VER0`).
-#[repr(C)]
-#[derive(Default)]
-struct PerfAttr {
-    kind: u32,
-    size: u32,
-    config: u64,
-    sample_period: u64,
-    sample_type: u64,
-    read_format: u64,
-    flags: u64,
-    wakeup_events: u32,
-    bp_type: u32,
-    bp_addr: u64,
-}
-
-const PERF_TYPE_SOFTWARE: u32 = 1;
 const PERF_COUNT_SW_PAGE_FAULTS_MAJ: u64 = 6;
 const FLAG_DISABLED: u64 = 1;
 const FLAG_EXCLUDE_KERNEL: u64 = 1 << 5;
@@ -76,15 +60,9 @@ pub fn perf_fault_event() -> io::Result<()> {
 }
 
 fn perf_open(flags: u64) -> io::Result<()> {
-    let attr = PerfAttr {
-        kind: PERF_TYPE_SOFTWARE,
-        size: std::mem::size_of::<PerfAttr>() as u32,
-        config: PERF_COUNT_SW_PAGE_FAULTS_MAJ,
-        flags,
-        ..PerfAttr::default()
-    };
+    let attr = Attr::counter(PERF_COUNT_SW_PAGE_FAULTS_MAJ, flags);
     // This process, any CPU, no group; PERF_FLAG_FD_CLOEXEC = 8.
-    // SAFETY: attr lives until the call returns and states its own size.
+    // SAFETY: attr lives until the call returns and has at least the bytes that it states.
     let fd = unsafe {
         libc::syscall(
             libc::SYS_perf_event_open,

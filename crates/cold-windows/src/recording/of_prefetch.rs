@@ -2,10 +2,10 @@
 
 use cold_model::recording::Recording;
 use cold_model::recording::manifest::{Manifest, Subject};
-use cold_model::recording::tables::{Began, File, FileKind, PathFrom, Process, Touch, TouchKind};
+use cold_model::recording::tables::{Began, Process, Touch, TouchKind};
 use cold_model::{Dev, Known, Nanos};
 
-use super::{MOST_PAGES, PAGE, of_windows, pages};
+use super::{MOST_PAGES, PAGE, file, of_windows, pages};
 use crate::filetime::{nanos_since_1970, rfc3339};
 use crate::pf::{Page, Prefetch};
 
@@ -14,19 +14,8 @@ const PROCESS: u32 = 1;
 
 /// Makes the recording. `tool` is the version of the program, `from` names the file for the notes.
 pub fn start_of(p: &Prefetch, tool: &str, from: &str) -> Recording {
-    let files = p.files.iter().enumerate().map(|(row, f)| File {
-        dev: Dev { major: 0, minor: 0 },
-        inode: row as u64,
-        generation: 0,
-        kind: FileKind::Regular,
-        path: Some(f.name.path()),
-        path_from: PathFrom::OpenFile,
-        deleted: false,
-        file_system: String::new(),
-        size: None,
-        mtime_ns: None,
-        build_id: None,
-    });
+    let nowhere = Dev { major: 0, minor: 0 };
+    let files = p.files.iter().enumerate().map(|(row, f)| file(row, nowhere, f.name.path()));
     // A launch's bucket is all that is told of the order, else that of the files and offsets.
     let mut used: Vec<(u32, u32, &Page)> = Vec::new();
     for (row, f) in p.files.iter().enumerate() {

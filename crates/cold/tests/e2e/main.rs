@@ -13,6 +13,7 @@ mod budget;
 mod cache;
 mod commands;
 mod counts;
+mod diagnose;
 mod disk;
 mod disturbed;
 mod doctor;

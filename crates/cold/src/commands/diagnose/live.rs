@@ -79,8 +79,10 @@ fn steps(
         return Err(taught.err().unwrap_or_else(|| Failure::from(anyhow::anyhow!("interrupted"))));
     }
     let plan = noted(&mut steps, LEARNT, taught).map(|taught| taught.plan);
-    let [cold, warm] = recordings(&starts, line);
-    let facts = plan.as_ref().map(|plan| facts(plan, cold.as_ref()));
+    let Recorded { usual, exact, warm } = recordings(&starts, line);
+    // What was mapped around faults and not needed is not in the plan: only exact needs tell it from the rest.
+    let facts = plan.as_ref().map(|plan| facts(plan, exact.as_ref().or(usual.as_ref())));
+    let cold = usual.or(exact);
     let left = args.time.saturating_sub(began.elapsed()).max(args.time / LEAST_PART);
     let report = measure(args, plan.as_ref(), &place, left, interrupt, ui);
     let report = match noted(&mut steps, MEASURED, report) {
@@ -89,6 +91,12 @@ fn steps(
     };
     if let Some(Known::Unknown { unknown }) = facts.as_ref().map(|f| &f.predicted) {
         steps.push(Step { what: PREDICTED, skipped: Some(unknown.clone()) });
+    }
+    // Not that the time was over, but that a series had to be given up.
+    if let Some(why) =
+        report.as_ref().and_then(|r| r.stopped.as_ref()).filter(|_| began.elapsed() < args.time)
+    {
+        steps.push(Step { what: MEASURED, skipped: Some(why.clone()) });
     }
     let analysis = report.as_ref().map(|r| summary::analyze(r, 0.0));
     let analysed = cold.as_ref().map(|r| cold_analyze::analyze(r, &load::layouts(r, line)));
@@ -136,9 +144,18 @@ fn disturbing(args: &Args, line: &mut Line<'_>, ui: &Ui) -> Result<Vec<String>> 
         .collect())
 }
 
-/// The last cold start that was recorded as starts usually are, and the last warm one. Exact needs change a start.
-fn recordings(directory: &Path, line: &mut Line<'_>) -> [Option<Recording>; 2] {
-    let mut found = [None, None];
+/// The last start of each kind that was recorded.
+#[derive(Default)]
+struct Recorded {
+    /// A cold one as starts usually are.
+    usual: Option<Recording>,
+    /// A cold one with exact needs, which change a start.
+    exact: Option<Recording>,
+    warm: Option<Recording>,
+}
+
+fn recordings(directory: &Path, line: &mut Line<'_>) -> Recorded {
+    let mut found = Recorded::default();
     for n in 1.. {
         let path = directory.join(format!("start-{n}.cold"));
         if !path.is_dir() {
@@ -147,9 +164,11 @@ fn recordings(directory: &Path, line: &mut Line<'_>) -> [Option<Recording>; 2] {
         let Ok(raw) = load::raw(&path, line) else { continue };
         let is = |state: &State| raw.recording.manifest.state.wanted == state.to_string();
         if is(&State::Warm) {
-            found[1] = Some(raw.recording);
-        } else if is(&State::Cold) && (!raw.recording.manifest.exact_need || found[0].is_none()) {
-            found[0] = Some(raw.recording);
+            found.warm = Some(raw.recording);
+        } else if is(&State::Cold) && raw.recording.manifest.exact_need {
+            found.exact = Some(raw.recording);
+        } else if is(&State::Cold) {
+            found.usual = Some(raw.recording);
         }
     }
     found

@@ -5,7 +5,6 @@ mod linker;
 mod products;
 
 use std::ffi::OsString;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::atomic::Ordering;
@@ -119,14 +118,12 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
 }
 
 fn order(path: &Path) -> Result<Order, Failure> {
-    let (file, meta) = cold_sys::open::regular(path, true)?;
+    let (file, _) = cold_sys::open::regular(path, true)?;
     let wrong = |why: &str| Failure::usage(format!("{}: {why}", path.shown()));
-    if meta.len() > MAX_ORDER {
-        return Err(wrong("too long for an order file"));
-    }
-    let mut text = String::new();
-    let read = file.take(MAX_ORDER).read_to_string(&mut text);
-    read.map_err(|e| wrong(&format!("cannot be read as text: {e}")))?;
+    let read =
+        cold_sys::open::content(&file, MAX_ORDER).map_err(|e| wrong(&format!("cannot be read: {e}")))?;
+    let bytes = read.ok_or_else(|| wrong("too long for an order file"))?;
+    let text = String::from_utf8(bytes).map_err(|e| wrong(&format!("cannot be read as text: {e}")))?;
     if text.lines().any(|line| line == ":ir") {
         return Err(wrong(
             "a profile, from which lld makes an order of its own: nothing to verify a program against",

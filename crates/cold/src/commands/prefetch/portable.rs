@@ -219,14 +219,10 @@ pub(crate) fn import(args: &ImportArgs, place: &StorePlace, ui: &Ui) -> Outcome 
 }
 
 fn contents(path: &Path) -> Result<Vec<u8>, Failure> {
-    let (mut file, meta) = cold_sys::open::regular(path, true)?;
-    if meta.len() > MAX_BYTES as u64 {
-        return Err(Failure::usage(format!("{}: {}", path.shown(), Error::TooLarge)));
-    }
-    let mut bytes = Vec::new();
-    std::io::Read::read_to_end(&mut file, &mut bytes)
+    let (file, _) = cold_sys::open::regular(path, true)?;
+    let bytes = cold_sys::open::content(&file, MAX_BYTES as u64)
         .map_err(|e| anyhow::anyhow!("cannot read {}: {e}", path.shown()))?;
-    Ok(bytes)
+    bytes.ok_or_else(|| Failure::usage(format!("{}: {}", path.shown(), Error::TooLarge)))
 }
 
 #[cfg(test)]

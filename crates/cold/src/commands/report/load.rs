@@ -23,11 +23,6 @@ pub(crate) struct Loaded {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Reads, or recovers, a recording and analyses it.
-pub(crate) fn load(dir: &Path, symbols: bool, line: &mut Line<'_>) -> Result<Loaded, Failure> {
-    Ok(analysed(raw(dir, line)?, symbols, line))
-}
-
 /// The recording up to a marker, where one is named.
 pub(super) fn until(raw: Raw, marker: Option<&str>) -> Result<Raw, Failure> {
     let Some(marker) = marker else { return Ok(raw) };
@@ -37,7 +32,7 @@ pub(super) fn until(raw: Raw, marker: Option<&str>) -> Result<Raw, Failure> {
 }
 
 /// Reads the recorded files for symbols and analyses the recording.
-pub(super) fn analysed(raw: Raw, symbols: bool, line: &mut Line<'_>) -> Loaded {
+pub(crate) fn analysed(raw: Raw, symbols: bool, line: &mut Line<'_>) -> Loaded {
     let Raw { name, recording, warnings } = raw;
     // Files of another system are not here, whatever may have their names.
     let symbols = symbols && recording.manifest.tier != Tier::Imported;

@@ -1,7 +1,6 @@
 //! Finding and reading prefetch files.
 
 use std::fs::Metadata;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
@@ -90,11 +89,8 @@ fn search(dir: &Path, depth: u32, files: &mut Vec<PathBuf>, failed: &mut Failed)
 
 fn one(path: &Path) -> Result<Found, String> {
     let (file, meta) = cold_sys::open::regular(path, true).map_err(|e| e.to_string())?;
-    if meta.len() > MOST {
-        return Err(format!("{} bytes: larger than any prefetch file", meta.len()));
-    }
-    let mut bytes = Vec::new();
-    file.take(MOST).read_to_end(&mut bytes).map_err(|e| e.to_string())?;
+    let bytes = cold_sys::open::content(&file, MOST).map_err(|e| e.to_string())?;
+    let bytes = bytes.ok_or_else(|| format!("{} bytes: larger than any prefetch file", meta.len()))?;
     let prefetch = Prefetch::read(&bytes).map_err(|e| e.to_string())?;
     Ok(Found { path: path.to_owned(), meta, prefetch })
 }

@@ -1,7 +1,6 @@
 //! What was arranged, written down and synced before the first block moves: enough to go on and to undo it.
 
 use std::fs::File;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use cold_layout::blocks::{Move, Piece, Run};
@@ -202,9 +201,9 @@ impl Records {
         if let Some(why) = place::distrust(&meta, &[0]) {
             return Err(damaged(why).into());
         }
-        let mut text = String::new();
-        file.take(MOST_BYTES).read_to_string(&mut text).map_err(|e| damaged(e.to_string()))?;
-        let record: Record = serde_json::from_str(&text).map_err(|e| damaged(e.to_string()))?;
+        let bytes = open::content(&file, MOST_BYTES).map_err(|e| damaged(e.to_string()))?;
+        let bytes = bytes.ok_or_else(|| damaged(format!("it is larger than {MOST_BYTES} bytes")))?;
+        let record: Record = serde_json::from_slice(&bytes).map_err(|e| damaged(e.to_string()))?;
         if record.schema != SCHEMA {
             return Err(damaged("another version of cold wrote it".to_owned()).into());
         }

@@ -1,0 +1,164 @@
+//! `cold diagnose`: whether the cause that a start was given comes out on top, and whether every moment has a reason.
+
+use std::fs;
+
+use cold_model::recording::manifest::{FORMAT, VERSION};
+use cold_model::recording::{OffCpuReason, StallCause, Thread};
+use cold_model::sample;
+use serde_json::Value;
+
+use crate::support::*;
+
+/// A recorded start of 100 ms, of which 60 wait for a page of /data.
+fn stored(place: &Sandbox, name: &str) {
+    let mut r = sample::empty();
+    (r.manifest.format, r.manifest.version) = (FORMAT.to_owned(), VERSION);
+    r.manifest.ready = Some(cold_model::Known::Value(sample::ms(100)));
+    let file = r.file("/data", 100 * 4096);
+    let first = r.processes[0].pid;
+    r.threads = vec![Thread {
+        began: sample::ms(0),
+        tid: first,
+        pid: first,
+        name: "prog".into(),
+        in_tree: true,
+        ended: None,
+    }];
+    r.off_cpu(20, 60, first, OffCpuReason::Storage);
+    let stall = r.stall(20, 60, StallCause::Fault);
+    (stall.file, stall.pid, stall.tid) = (Some(file), first, first);
+    cold_recording::write(&place.path(name), &r).unwrap();
+}
+
+/// The sum of the reasons is the recorded start, of the cold one and of the warm one.
+fn sums(told: &Value) {
+    for (column, total) in [("cold", "recorded_cold"), ("warm", "recorded_warm")] {
+        let rows = told["reasons"].as_array().unwrap_or_else(|| panic!("{told}"));
+        let Some(total) = told[total].as_u64() else { continue };
+        let sum: u64 = rows.iter().map(|r| r[column].as_u64().unwrap_or_else(|| panic!("{r}"))).sum();
+        assert_eq!(sum, total, "{column} of {told}");
+    }
+}
+
+#[test]
+fn anybody_can_ask_a_recording_and_nothing_is_tried() {
+    let place = Sandbox::for_all();
+    stored(&place, "r.cold");
+    let told = place.cold(["diagnose", "r.cold", "--json"]).run().expect(0).json();
+    assert_eq!(told["schema"], "coldstart.diagnosis/1");
+    assert_eq!(told["recorded_cold"], 100_000_000, "{told}");
+    sums(&told);
+    let most = told["reasons"].as_array().unwrap().iter().max_by_key(|r| r["cold"].as_u64()).unwrap();
+    assert_eq!((&most["kind"], &most["cold"]), (&Value::from("disk_fault"), &Value::from(60_000_000)));
+    assert_eq!(most["files"][0][0], "/data", "{most}");
+    assert!(most["warm"]["unknown"].is_string(), "never 0: {most}");
+    assert!(told["steps"][0]["skipped"].is_string(), "{told}");
+
+    let files = ["--html", "a.html", "--markdown", "a.md"];
+    let text = place.cold(["diagnose", "r.cold"].iter().chain(&files)).run().expect(0).stdout;
+    assert!(text.contains("waited for the disk: pages of mapped files"), "{text}");
+    assert!(text.contains("not done: "), "{text}");
+    assert!(fs::read_to_string(place.path("a.html")).unwrap().contains("What the words mean"));
+    assert!(fs::read_to_string(place.path("a.md")).unwrap().contains("| why | cold | warm |"));
+}
+
+#[test]
+fn wrong_usage_is_told() {
+    let place = Sandbox::for_all();
+    place.cold(["diagnose"]).run().expect(2);
+    place.cold(["diagnose", "r.cold", "--", "true"]).run().expect(2);
+    place.cold(["diagnose", "r.cold", "--apply"]).run().expect(2);
+    place.cold(["diagnose", "--for", "soon", "--", "true"]).run().expect(2);
+    place.cold(["diagnose", "--", "there-is-no-such-program"]).run().expect(2);
+    place.cold(["diagnose", "no.cold"]).run().expect(1);
+}
+
+mod root {
+    use cold_testbed::need_root;
+
+    use super::*;
+
+    fn diagnosed(place: &Sandbox, more: &[&str], command: &[&str]) -> Value {
+        let args = ["diagnose", "--evict", "files", "--for", "4s", "--json"];
+        place.cold(args.iter().chain(more).chain(&["--"]).chain(command)).run().finished().json()
+    }
+
+    /// The time of a group of reasons in the recorded cold start, ns.
+    fn time(told: &Value, kinds: &[&str]) -> u64 {
+        let rows = told["reasons"].as_array().unwrap_or_else(|| panic!("{told}"));
+        let of = rows.iter().filter(|r| r["kind"].as_str().is_some_and(|kind| kinds.contains(&kind)));
+        of.filter_map(|r| r["cold"].as_u64()).sum()
+    }
+
+    const DISK: [&str; 7] =
+        ["disk_fault", "disk_read", "disk_lookup", "disk_exec", "disk_write", "disk_other", "reading"];
+
+    #[test]
+    fn a_file_that_is_read_from_a_slow_disk_is_the_reason_and_a_plan_the_remedy() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let place = Sandbox::new();
+        // So far apart and in such an order that each page is a request of its own.
+        place.file("data", 48 * MIB);
+        let pages: Vec<String> = (0..300).map(|i| (i * 7919 % 12_000).to_string()).collect();
+        let told = diagnosed(
+            &place,
+            &[],
+            &[&place.subject(), "touch-mapped", &place.text("data"), &pages.join(",")],
+        );
+        sums(&told);
+        let (disk, all) = (time(&told, &DISK), told["recorded_cold"].as_u64().unwrap());
+        assert!(disk * 2 > all, "{disk} of {all}: {told}");
+        let rows = told["reasons"].as_array().unwrap();
+        let faults = rows.iter().find(|r| r["kind"] == "disk_fault").unwrap_or_else(|| panic!("{told}"));
+        assert!(faults["files"][0][0].as_str().is_some_and(|p| p.ends_with("/data")), "{faults}");
+        assert!(faults["warm"].as_u64().is_some_and(|warm| warm * 10 < disk), "{faults}");
+        let plan = told["remedies"].as_array().unwrap().iter().find(|r| r["id"] == "prefetch_plan");
+        let plan = plan.unwrap_or_else(|| panic!("{told}"));
+        assert!(plan["predicted"].as_u64().is_some_and(|t| t > 0), "{plan}");
+        assert_ne!(told["outcome"], "nothing_worth_doing", "{told}");
+        assert!(place.temporary().is_empty(), "{:?}", place.temporary());
+    }
+
+    #[test]
+    fn a_wait_for_another_program_is_the_reason_and_no_plan_its_remedy() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let place = Sandbox::new();
+        // Somebody else holds the lock 9 of 10 times, for 300 ms each.
+        let lock = place.text("lock");
+        let holder = "
+import fcntl, sys, time
+f = open(sys.argv[1], 'w'); print('holds', flush=True)
+while True:
+    fcntl.flock(f, fcntl.LOCK_EX); time.sleep(0.3)
+    fcntl.flock(f, fcntl.LOCK_UN); time.sleep(0.03)";
+        let _holder = Other::start("/usr/bin/python3", &["-c", holder, &lock], "holds");
+        let told = diagnosed(&place, &["--timeout", "30"], &["/usr/bin/flock", &lock, "/bin/true"]);
+        sums(&told);
+        let (waits, all) =
+            (time(&told, &["outside", "lock", "sleep"]), told["recorded_cold"].as_u64().unwrap());
+        assert!(waits * 2 > all, "{waits} of {all}: {told}");
+        assert_eq!(told["remedies"][0]["id"], "waits_for_others", "{told}");
+        assert!(told["remedies"][0]["why"].as_str().is_some_and(|w| w.contains("flock")), "{told}");
+    }
+
+    #[test]
+    fn of_a_program_that_only_computes_nothing_is_worth_doing() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let place = Sandbox::new();
+        let script = place.script("computes", "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done");
+        let told = diagnosed(&place, &[], &[&script]);
+        sums(&told);
+        let (own, all) = (time(&told, &["program", "runnable"]), told["recorded_cold"].as_u64().unwrap());
+        assert!(own * 2 > all, "{own} of {all}: {told}");
+        assert_eq!(told["outcome"], "nothing_worth_doing", "{told}");
+    }
+}
