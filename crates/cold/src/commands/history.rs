@@ -27,8 +27,9 @@ const EXAMPLES: &str = "Examples:
 ";
 
 const AFTER: &str = "\
-Points of the same command on the same kind of machine (CPU and memory) are compared, in the order in
-which they were added. A change of level is found by ranks and a permutation test at 1%, from 8 points on.
+Points of the same command on the same kind of machine (CPU and memory) are compared, in the order
+in which they were added. A change of level is found by ranks and a permutation test at 1%, from 8
+points on.
 
 Exit codes: 0 shown; 1 failed; 2 wrong usage.";
 

@@ -29,8 +29,8 @@ Sizes need a unit. Of two recordings also growth, of B against A: 'files > +0', 
 A line of --allow is a pattern (* within a name, ** across names) and what limits it: pages=N
 margin=10% optional.
 
-Exit codes: 0 shown and written, also of an incomplete recording; 1 failed; 2 wrong usage; 3 a budget
-(--fail-if, --allow) failed; 4 a budget cannot be decided.";
+Exit codes: 0 shown and written, also of an incomplete recording; 1 failed; 2 wrong usage; 3 a
+budget (--fail-if, --allow) failed; 4 a budget cannot be decided.";
 
 /// Rows of the table of files, and of the others where not all is wanted.
 const ROWS: usize = 10;
@@ -48,7 +48,7 @@ const FEW: usize = 4;
   cold report firefox-esr.cold --perfetto f.pftrace  for ui.perfetto.dev
   cold report firefox-esr.cold --json | jq .headline
   cold report app.cold --fail-if 'files > 120' --fail-if 'lookups-missed > 50'     budgets for CI
-  cold report a.cold b.cold c.cold --write-allow app.allow    the files these starts used, as a list
+  cold report a.cold b.cold c.cold --write-allow app.allow    a list of the files these used
   cold report app.cold --allow app.allow --junit out.xml      any other file fails, by name
 ")]
 pub(crate) struct Args {
