@@ -81,7 +81,7 @@ fn steps(
     let plan = noted(&mut steps, LEARNT, taught).map(|taught| taught.plan);
     let Recorded { usual, exact, warm } = recordings(&starts, line);
     // What was mapped around faults and not needed is not in the plan: only exact needs tell it from the rest.
-    let facts = plan.as_ref().map(|plan| facts(plan, exact.as_ref().or(usual.as_ref())));
+    let facts = plan.as_ref().map(|plan| facts(plan, exact.as_ref().or(usual.as_ref()), warm.as_ref()));
     let cold = usual.or(exact);
     let left = args.time.saturating_sub(began.elapsed()).max(args.time / LEAST_PART);
     let report = measure(args, plan.as_ref(), &place, left, interrupt, ui);
@@ -175,12 +175,16 @@ fn recordings(directory: &Path, line: &mut Line<'_>) -> Recorded {
 }
 
 /// What is known of the plan before it is tried.
-fn facts(plan: &Plan, cold: Option<&Recording>) -> PlanFacts {
+fn facts(plan: &Plan, cold: Option<&Recording>, warm: Option<&Recording>) -> PlanFacts {
     let predicted = cold.map_or_else(
         || Known::unknown("no cold start was recorded"),
         |cold| {
-            let asked = Rehearsal::at_most(cold, plan.device.as_ref())
-                .and_then(|r| Ok([r.without()?, r.with(plan)?]));
+            let rehearsal = Rehearsal::at_most(cold, plan.device.as_ref());
+            let rehearsal = rehearsal.map(|r| match warm {
+                Some(warm) => r.computing_as_in(warm),
+                None => r,
+            });
+            let asked = rehearsal.and_then(|r| Ok([r.without()?, r.with(plan)?]));
             asked.map_or_else(|why| Known::unknown(why.to_string()), Known::Value)
         },
     );
