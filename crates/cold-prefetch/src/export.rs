@@ -64,6 +64,12 @@ pub enum ExportError {
         /// Some of them.
         names: String,
     },
+    /// A recording made to harm tells of more pages than any memory holds.
+    #[error("the start needs {pages} pages: no memory file has so many")]
+    TooMany {
+        /// How many it tells of.
+        pages: u64,
+    },
     /// There is nothing to write.
     #[error("no page of any regular file is needed")]
     Nothing,

@@ -96,7 +96,13 @@ impl Factor {
     /// The whole interval, of 95 %, lies on one side of 1.
     pub fn is_proved(&self) -> bool {
         let [low, high] = self.interval;
-        cold_stats::Interval { low, high, level: self.level }.is_full() && (high < 1.0 || low > 1.0)
+        self.is_full() && (high < 1.0 || low > 1.0)
+    }
+
+    /// The interval is one of 95 %.
+    fn is_full(&self) -> bool {
+        let [low, high] = self.interval;
+        cold_stats::Interval { low, high, level: self.level }.is_full()
     }
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn open(path: &Path, kind: &Kind, make: bool) -> Result<Connection, P
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let db = Connection::open_with_flags(path, flags).map_err(problem)?;
     db.busy_timeout(Duration::from_secs(5)).map_err(problem)?;
-    db.execute_batch(kind.commits).map_err(problem)?;
+    // Nothing of another program's database is changed, its mode included.
     begin(&db, kind).map_err(problem)?;
     let pragma = |name: &str| db.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0));
     let application = pragma("application_id").map_err(problem)?;
@@ -50,6 +50,7 @@ pub(crate) fn open(path: &Path, kind: &Kind, make: bool) -> Result<Connection, P
             format!("it is no history of this program (application {application:#x}, version {version})");
         return Err(Problem { path: shown, action: "used", why, may_pass: false });
     }
+    db.execute_batch(kind.commits).map_err(problem)?;
     Ok(db)
 }
 

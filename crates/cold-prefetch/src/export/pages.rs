@@ -9,6 +9,8 @@ use super::{ExportError, Wanted, Written};
 
 /// Files that are named in an error.
 const NAMED: usize = 4;
+/// Pages of a memory file at most: 256 GiB of 4 KiB each.
+const MOST_PAGES: u64 = 1 << 26;
 /// Name and version of the JSON form.
 const SCHEMA: &str = "coldstart.ranges/1";
 
@@ -20,8 +22,12 @@ pub(super) fn reap(wanted: &Wanted) -> Result<Written, ExportError> {
         let names = files.collect::<Vec<_>>().join(", ");
         return Err(ExportError::NotOne { count: used.len(), names });
     }
-    let mut text = String::new();
     let page = wanted.page_bytes.max(1);
+    let pages = wanted.pieces.iter().fold(0_u64, |sum, p| sum.saturating_add(p.bytes.div_ceil(page)));
+    if pages > MOST_PAGES {
+        return Err(ExportError::TooMany { pages });
+    }
+    let mut text = String::new();
     for p in &wanted.pieces {
         for n in 0..p.bytes.div_ceil(page) {
             let _ = writeln!(text, "{:x}", p.offset + n * page); // to a String: cannot fail

@@ -101,6 +101,14 @@ fn reap_is_about_one_file() {
 }
 
 #[test]
+fn no_made_up_memory_file_fills_the_memory() {
+    let file = WantedFile { path: "/vm".into(), size: None };
+    let piece = Piece { file: 0, offset: 0, bytes: u64::MAX, need_ns: 0 };
+    let wanted = Wanted { files: vec![file], pieces: vec![piece], page_bytes: 4096, ..Wanted::default() };
+    assert!(matches!(Format::Reap.write(&wanted), Err(ExportError::TooMany { .. })));
+}
+
+#[test]
 fn ranges_keep_the_order_and_every_name() {
     let mut w = wanted();
     w.files[1].path = std::ffi::OsString::from_vec(b"/bin/\xff,\"".to_vec()).into();

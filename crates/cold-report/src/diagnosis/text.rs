@@ -6,17 +6,16 @@ use cold_analyze::short_name;
 use cold_model::figures::{percent_of, plural};
 use cold_model::{Known, Nanos};
 
-use super::{Diagnosis, Outcome, Remedy, Time};
+use super::{Diagnosis, Factor, Outcome, Remedy, Time};
 
 /// The story, one sentence each.
 pub fn story(d: &Diagnosis) -> Vec<String> {
     let mut out = Vec::new();
     match (d.cold.value(), d.warm.value()) {
         (Some(cold), Some(warm)) => {
-            let factor = d.cold_by_warm.map_or(String::new(), |f| {
-                let [low, high] = f.interval;
-                format!(", {:.2} times as long [{low:.2} … {high:.2}]", f.ratio)
-            });
+            let factor = d
+                .cold_by_warm
+                .map_or(String::new(), |f| format!(", {:.2} times as long {}", f.ratio, interval(&f, 2)));
             out.push(format!("A first start takes {}, a warm one {}{factor}.", timed(cold), timed(warm)));
         }
         (Some(cold), None) => out.push(format!("A first start takes {}.", timed(cold))),
@@ -78,7 +77,6 @@ pub fn saving(remedy: &Remedy) -> String {
     };
     match remedy.measured.value() {
         Some(m) => {
-            let [low, high] = m.factor.interval;
             let what = match (m.factor.is_proved(), m.factor.ratio < 1.0) {
                 (true, true) => format!("saves {}", Nanos(m.saves.unsigned_abs())),
                 (true, false) => format!("costs {}", Nanos(m.saves.unsigned_abs())),
@@ -88,16 +86,25 @@ pub fn saving(remedy: &Remedy) -> String {
                 .factor
                 .more_rounds
                 .map_or(String::new(), |n| format!("; about {n} more rounds would decide"));
-            format!(
-                "{what}: {:.3} × cold [{low:.3} … {high:.3}], measured; {predicted}{more}",
-                m.factor.ratio
-            )
+            let interval = interval(&m.factor, 3);
+            format!("{what}: {:.3} × cold {interval}, measured; {predicted}{more}", m.factor.ratio)
         }
         None => match &remedy.predicted {
             Known::Value(_) => format!("may save {predicted}, not tried"),
             Known::Unknown { unknown } => format!("saves an unknown time: {unknown}"),
         },
     }
+}
+
+/// The interval with so many digits, and its level where that is not the usual one.
+fn interval(factor: &Factor, digits: usize) -> String {
+    let [low, high] = factor.interval;
+    let level = if factor.is_full() {
+        String::new()
+    } else {
+        format!(", of {:.0} % only: too few runs", factor.level * 100.0)
+    };
+    format!("[{low:.digits$} … {high:.digits$}{level}]")
 }
 
 fn timed(time: &Time) -> String {

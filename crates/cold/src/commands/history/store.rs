@@ -174,8 +174,12 @@ mod tests {
     fn another_database_is_refused() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("h.db");
-        Connection::open(&path).unwrap().execute_batch("CREATE TABLE t (a);").unwrap();
+        let foreign = Connection::open(&path).unwrap();
+        foreign.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (a);").unwrap();
+        drop(foreign);
+        let before = std::fs::read(&path).unwrap();
         let Err(problem) = Store::open(&path, true) else { panic!("used") };
         assert!(problem.to_string().contains("is no history of this program"), "{problem}");
+        assert!(std::fs::read(&path).unwrap() == before, "it is another program's: nothing of it is changed");
     }
 }
