@@ -16,6 +16,7 @@ mod chart;
 pub mod diagnosis;
 pub mod escape;
 pub mod firefox;
+pub mod history;
 pub mod html;
 mod page;
 pub mod perfetto;

@@ -5,10 +5,12 @@ pub(crate) mod store;
 
 use std::path::PathBuf;
 
+use cold_model::Shown as _;
 use cold_stats::changepoint::{Change, LEAST, changes};
 
 use crate::cli::TEMPLATE;
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
+use crate::results;
 use crate::table::Table;
 use crate::ui::{FAINT, STRONG, Ui, paint};
 use crate::words::{count, wrap};
@@ -23,6 +25,7 @@ const EXAMPLES: &str = "Examples:
   cold bench --record starts.db --states cold -- ./app      adds a point for the commit checked out
   cold report app.cold --record starts.db --fail-if 'files > 120'
   cold history starts.db                                    how each figure went, where it changed
+  cold history starts.db --html starts.html                 drawn, commit by commit
   cold history starts.db --figure cold.ready --json
 ";
 
@@ -49,6 +52,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     command: Option<String>,
 
+    /// Write plots of all figures and a table of their changes as a page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+
+    /// Write the plots as a picture
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+
     /// Every point and change as one JSON document
     #[arg(long)]
     json: bool,
@@ -56,6 +67,9 @@ pub(crate) struct Args {
 
 /// Runs the command.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
+    for path in [&args.html, &args.svg].into_iter().flatten() {
+        results::check(path)?;
+    }
     let mut series = Store::open(&args.file, false)?.series()?;
     let wanted = |text: &str, part: Option<&String>| part.is_none_or(|p| text.contains(p.as_str()));
     series.retain(|s| wanted(&s.figure, args.figure.as_ref()) && wanted(&s.command, args.command.as_ref()));
@@ -67,12 +81,47 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
             (s, found)
         })
         .collect();
+    draw(args, &judged, ui)?;
     if args.json {
         ui.json(&document(&judged));
     } else {
         show(&judged, ui);
     }
     Ok(Exit::Done)
+}
+
+/// Writes the pictures that were asked for.
+fn draw(args: &Args, judged: &[(Series, Vec<Change>)], ui: &Ui) -> Result<(), Failure> {
+    let all: Vec<cold_report::history::Series> = judged.iter().map(|(s, found)| drawn(s, found)).collect();
+    let title = format!("History {}", args.file.shown());
+    let made = [
+        (&args.html, cold_report::history::html as fn(&str, &[cold_report::history::Series]) -> String),
+        (&args.svg, cold_report::history::svg),
+    ];
+    for (path, make) in made {
+        if let Some(path) = path {
+            results::save(path, make(&title, &all))?;
+            ui.note(format!("wrote {}", path.shown()));
+        }
+    }
+    Ok(())
+}
+
+fn drawn(s: &Series, found: &[Change]) -> cold_report::history::Series {
+    let point = |v: &store::Value| cold_report::history::Point {
+        at: v.at.clone(),
+        commit: v.commit.clone(),
+        value: v.median,
+        interval: v.interval,
+    };
+    cold_report::history::Series {
+        command: s.command.clone(),
+        machine: s.machine.clone(),
+        figure: s.figure.clone(),
+        unit: s.unit,
+        points: s.values.iter().map(point).collect(),
+        changes: found.to_vec(),
+    }
 }
 
 fn show(judged: &[(Series, Vec<Change>)], ui: &Ui) {

@@ -78,6 +78,7 @@ fn steps(
     if interrupt.load(Ordering::Relaxed) || taught.as_ref().is_err_and(|f| f.exit == Exit::Usage) {
         return Err(taught.err().unwrap_or_else(|| Failure::from(anyhow::anyhow!("interrupted"))));
     }
+    let failed = taught.as_ref().err().map(|f| f.exit);
     let plan = noted(&mut steps, LEARNT, taught).map(|taught| taught.plan);
     let Recorded { usual, exact, warm } = recordings(&starts, line);
     // What was mapped around faults and not needed is not in the plan: only exact needs tell it from the rest.
@@ -86,7 +87,7 @@ fn steps(
     let left = args.time.saturating_sub(began.elapsed()).max(args.time / LEAST_PART);
     let report = measure(args, plan.as_ref(), &place, left, interrupt, ui);
     let report = match noted(&mut steps, MEASURED, report) {
-        None if cold.is_none() => return Err(nothing(&steps)),
+        None if cold.is_none() => return Err(nothing(&steps, failed)),
         report => report,
     };
     if let Some(Known::Unknown { unknown }) = facts.as_ref().map(|f| &f.predicted) {
@@ -124,10 +125,11 @@ fn noted<T>(steps: &mut Vec<Step>, what: &'static str, made: Result<T>) -> Optio
 }
 
 /// Neither was a start recorded nor one measured.
-fn nothing(steps: &[Step]) -> Failure {
+fn nothing(steps: &[Step], failed: Option<Exit>) -> Failure {
     let why: Vec<&str> = steps.iter().filter_map(|s| s.skipped.as_deref()).collect();
-    Failure::from(anyhow::anyhow!("nothing could be found out: {}", why.join("; ")))
-        .hint("`cold doctor` tells what can be measured here")
+    let failure = Failure::from(anyhow::anyhow!("nothing could be found out: {}", why.join("; ")))
+        .hint("`cold doctor` tells what can be measured here");
+    Failure { exit: failed.unwrap_or(failure.exit), ..failure }
 }
 
 /// What would disturb measurements of this command.
