@@ -16,6 +16,8 @@ const WORTH: f64 = 0.2;
 const EMPTIED: u64 = 10_240;
 /// Nobody has waited for memory, emptied the cache or started cold, and no disk was waited for much, for so long.
 const REST: Nanos = Nanos(10_000_000_000);
+/// Waits for memory that do not disturb it: single pages that come back, microseconds a second.
+const MEMORY_STALL_US: u64 = 1_000;
 /// Waits for storage that do not disturb the rest: a log that is written now and then, microseconds a second.
 const IO_STALL_US: u64 = 20_000;
 
@@ -106,7 +108,8 @@ fn is_quiet(before: &Facts, now: &Facts, passed: Nanos) -> bool {
     // Whoever empties the cache may not be done, or does it to measure.
     let emptied =
         now.drops != before.drops || now.reclaimed_pages.saturating_sub(before.reclaimed_pages) >= EMPTIED;
-    let waits = now.memory_stall_us != before.memory_stall_us || waited > IO_STALL_US * seconds;
+    let starved = now.memory_stall_us.saturating_sub(before.memory_stall_us);
+    let waits = starved > MEMORY_STALL_US * seconds || waited > IO_STALL_US * seconds;
     !now.busy && !emptied && !waits
 }
 
@@ -136,6 +139,16 @@ mod tests {
     #[test]
     fn a_quarter_of_the_memory_stays_free() {
         assert_eq!((room(900, 1000), room(300, 1000), room(200, 1000)), (125, 50, 0));
+    }
+
+    #[test]
+    fn single_waits_for_memory_do_not_disturb_the_rest_and_lasting_ones_do() {
+        let first = |us_a_second: u64| {
+            let mut keeper = Keeper::default();
+            let facts = |s: u64| Facts { memory_stall_us: s * us_a_second, ..Facts::default() };
+            (0..100).find(|s| keeper.is_time(facts(*s), Nanos(*s * SECOND)))
+        };
+        assert_eq!((first(100), first(5 * MEMORY_STALL_US)), (Some(11), None));
     }
 
     #[test]

@@ -88,6 +88,7 @@ mod root {
         if !cold_testbed::need_root() {
             return;
         }
+        let _machine = together();
         let place = Sandbox::for_all();
         build(&place, false);
         let (app, list) = (place.text("app"), place.text("app.allow"));

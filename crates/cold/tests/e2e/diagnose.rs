@@ -129,22 +129,23 @@ mod root {
         }
         let _machine = together();
         let place = Sandbox::new();
-        // Somebody else holds the lock 9 of 10 times, for 300 ms each.
-        let lock = place.text("lock");
-        let holder = "
-import fcntl, sys, time
-f = open(sys.argv[1], 'w'); print('holds', flush=True)
+        // Somebody else answers after 300 ms.
+        let socket = place.text("socket");
+        let server = "
+import socket, sys, time
+s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen(64); print('serves', flush=True)
 while True:
-    fcntl.flock(f, fcntl.LOCK_EX); time.sleep(0.3)
-    fcntl.flock(f, fcntl.LOCK_UN); time.sleep(0.03)";
-        let _holder = Other::start("/usr/bin/python3", &["-c", holder, &lock], "holds");
-        let told = diagnosed(&place, &["--timeout", "30"], &["/usr/bin/flock", &lock, "/bin/true"]);
+    c, _ = s.accept(); time.sleep(0.3); c.close()";
+        let _server = Other::start("/usr/bin/python3", &["-c", server, &socket], "serves");
+        let client =
+            "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.recv(1)";
+        let told = diagnosed(&place, &[], &["/usr/bin/python3", "-S", "-c", client, &socket]);
         sums(&told);
         let (waits, all) =
             (time(&told, &["outside", "lock", "sleep"]), told["recorded_cold"].as_u64().unwrap());
-        assert!(waits * 2 > all, "{waits} of {all}: {told}");
+        assert!(waits >= 290_000_000 && waits < all, "{waits} of {all}: {told}");
         assert_eq!(told["remedies"][0]["id"], "waits_for_others", "{told}");
-        assert!(told["remedies"][0]["why"].as_str().is_some_and(|w| w.contains("flock")), "{told}");
+        assert!(told["remedies"][0]["why"].as_str().is_some_and(|w| w.contains("recv")), "{told}");
     }
 
     #[test]

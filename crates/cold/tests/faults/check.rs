@@ -9,7 +9,7 @@ use cold_testbed::attempts;
 use cold_testbed::faults::{Choice, Fault, Injection, Key, Ran, choose};
 use serde_json::Value;
 
-use crate::cases::{Case, Output, Written, parts};
+use crate::cases::{Case, Output, Written, parts_of};
 use crate::world::{Thing, Things, World};
 
 fn number(name: &str) -> Option<u64> {
@@ -262,8 +262,12 @@ fn left_behind(world: &World, case: &Case, ran: &Ran, after: &Things) -> Vec<Str
             || after.keys().any(|p| p.starts_with(path) && kept.get(p) != after.get(p))
         {
             let is_done = ran.code() == 0 || !written.of_many;
-            let whole =
-                if is_done { (written.is_whole)(world, written.path) } else { parts(world, written.path) };
+            let killed = ran.status.signal() == Some(9);
+            let whole = if is_done {
+                (written.is_whole)(world, written.path)
+            } else {
+                parts_of(world, written.path, killed)
+            };
             wrong.extend(whole.err().map(|e| format!("{} is not whole: {e}", written.path)));
         }
     }

@@ -57,15 +57,15 @@ pub(crate) struct ExportArgs {
 enum Form {
     /// Another machine's `cold prefetch import`
     Plan,
-    /// `nydus-image optimize --prefetch-files`: ranges
+    /// Nydus (nydus-image optimize, 2.3.7 and later): ranges
     Nydus,
-    /// `ctr-remote image convert --estargz-record-in`: files in order
+    /// eStargz (ctr-remote image convert): files in order
     Estargz,
-    /// `soci create --prefetch-files-json`: files
+    /// SOCI (soci create): files
     Soci,
-    /// overlaybd's `ctr record-trace --priority_list`: files
+    /// overlaybd (its ctr record-trace): files
     OverlaybdList,
-    /// `mksquashfs -sort`: files with priorities
+    /// SquashFS (mksquashfs -sort): files with priorities
     SquashfsSort,
     /// The trace of a memory file for REAP (vHive): page offsets
     Reap,
