@@ -101,14 +101,20 @@ mod tests {
     #[test]
     fn a_port_listens_from_its_listen_to_its_end_on_either_family() {
         for address in ["127.0.0.1:0", "[::1]:0"] {
-            let Ok(socket) = std::net::TcpListener::bind(address) else { continue };
-            let port = socket.local_addr().unwrap().port();
-            assert_eq!(listens(port), Some(true), "{address}");
-            // One that is connected and not listening is none.
-            let client = std::net::TcpStream::connect(socket.local_addr().unwrap()).unwrap();
-            assert_eq!(listens(client.local_addr().unwrap().port()), Some(false), "{address}");
-            drop((client, socket));
-            assert_eq!(listens(port), Some(false), "{address}");
+            // The kernel gives a port that is free again to whoever asks next, so to others on this machine, too.
+            let ended = || {
+                let socket = std::net::TcpListener::bind(address).ok()?;
+                let port = socket.local_addr().unwrap().port();
+                assert_eq!(listens(port), Some(true), "{address}");
+                // One that is connected and not listening is none, unless somebody else listens with its number
+                // at another address.
+                let client = std::net::TcpStream::connect(socket.local_addr().unwrap()).unwrap();
+                let connected = listens(client.local_addr().unwrap().port());
+                drop((client, socket));
+                Some((connected, listens(port)))
+            };
+            let free = Some((Some(false), Some(false)));
+            assert!((0..20).map(|_| ended()).any(|seen| seen.is_none() || seen == free), "{address}");
         }
     }
 

@@ -16,7 +16,7 @@ pub(crate) mod root {
     use crate::support::*;
 
     /// Pages that the program touches: groups too far apart to be read in one.
-    pub(crate) const TOUCHED: &str = "0-15,1024-1039,2048-2063,3072-3087,4096-4111,6000-6031";
+    const TOUCHED: &str = "0-15,1024-1039,2048-2063,3072-3087,4096-4111,6000-6031";
     pub(crate) const PAGES: u64 = 8192;
 
     pub(crate) struct World {
