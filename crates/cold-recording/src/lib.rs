@@ -1,12 +1,14 @@
 //! A recording on disk: written crash-safe, read, validated, exported as tables.
 //!
 //! Never analyses. [`schema`] is the one source of tables and columns; [`begin`], [`log`] and [`write()`] make
-//! a recording, [`read()`] opens one. [`order`] does the same for traced first entries of functions. Start reading at [`schema::tables`], then `write.rs`.
+//! a recording, [`read()`] opens one. [`order`] does the same for traced first entries of functions, [`fleet`] adds what many
+//! recordings tell to a dataset for SQL. Start reading at [`schema::tables`], then `write.rs`.
 
 mod columns;
 mod document;
 pub mod error;
 pub mod export;
+pub mod fleet;
 #[cfg(feature = "fuzzing")]
 pub mod fuzzing;
 pub mod log;

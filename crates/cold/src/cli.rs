@@ -56,6 +56,8 @@ pub(crate) enum Command {
     Report(commands::report::Args),
     /// Tell how benchmarks and budgets went from commit to commit
     History(commands::history::Args),
+    /// Ask the recordings of many machines: consensus plans, regressions, outliers
+    Fleet(Box<commands::fleet::Args>),
     /// Work out the same start with another read-ahead, system, disk or plan
     Simulate(commands::simulate::Args),
     /// Learn which pages a start needs, keep them as a plan, prove that the plan helps

@@ -4,6 +4,7 @@ pub(crate) mod bench;
 pub(crate) mod cache;
 pub(crate) mod diagnose;
 pub(crate) mod doctor;
+pub(crate) mod fleet;
 pub(crate) mod generate;
 pub(crate) mod history;
 pub(crate) mod import;
@@ -41,6 +42,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
         Command::Trace(args) => trace::run(&args, ui),
         Command::Report(args) => report::run(&args, ui),
         Command::History(args) => history::run(&args, ui),
+        Command::Fleet(args) => fleet::run(&args, ui),
         Command::Simulate(args) => simulate::run(&args, ui),
         Command::Spawn(args) => spawn::run(&args, ui),
         Command::Cache(args) => cache::run(args, ui),

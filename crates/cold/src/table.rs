@@ -17,14 +17,14 @@ pub(crate) fn width() -> Option<usize> {
 
 /// Rows of right-aligned figures followed by one left-aligned text.
 pub(crate) struct Table {
-    head: Vec<&'static str>,
+    head: Vec<String>,
     rows: Vec<(Vec<String>, Vec<String>)>,
 }
 
 impl Table {
     /// With these headings, the last one over the text.
-    pub(crate) fn new(head: &[&'static str]) -> Self {
-        Self { head: head.to_vec(), rows: Vec::new() }
+    pub(crate) fn new(head: &[&str]) -> Self {
+        Self { head: head.iter().map(|h| (*h).to_owned()).collect(), rows: Vec::new() }
     }
     /// Adds a row, with lines to stand below it. Cells may hold foreign text; none is styled.
     pub(crate) fn row(&mut self, cells: Vec<String>, below: Vec<String>) {
@@ -49,8 +49,7 @@ impl Table {
             };
             cells.iter().zip(&widths).enumerate().map(cell).collect()
         };
-        let head: Vec<String> = self.head.iter().map(|h| (*h).to_owned()).collect();
-        let mut lines = vec![paint(STRONG, line(&head))];
+        let mut lines = vec![paint(STRONG, line(&self.head))];
         for (cells, below) in &self.rows {
             lines.push(line(cells));
             lines.extend(below.iter().map(|b| cut(format!("{:indent$}  {}", "", b), width)));

@@ -1,4 +1,4 @@
-//! docs/formats/recording.md and order.md are in step with the schema.
+//! docs/formats/recording.md, order.md and fleet.md are in step with the schema.
 
 use std::fmt::Write;
 use std::path::Path;
@@ -38,6 +38,11 @@ fn the_documentation_lists_every_table_and_column() {
     order.table(&tables::order::FUNCTIONS, &[]).unwrap();
     order.table(&tables::order::ENTRIES, &[]).unwrap();
     in_step("order.md", order.0);
+    let mut fleet = Documentation(Vec::new());
+    fleet.table(&tables::fleet::STARTS, &[]).unwrap();
+    fleet.table(&tables::fleet::PAGES, &[]).unwrap();
+    fleet.table(&tables::fleet::REMEDIES, &[]).unwrap();
+    in_step("fleet.md", fleet.0);
 }
 
 fn in_step(file: &str, tables: Vec<Documented>) {

@@ -89,6 +89,7 @@ const fn dictionary_of<R, F: Field>(_: fn(&R) -> &F) -> bool {
     F::DICTIONARY
 }
 
+pub(crate) mod fleet;
 pub(crate) mod order;
 
 const FILE: ColumnKind = ColumnKind::Ref("files");

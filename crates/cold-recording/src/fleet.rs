@@ -1,0 +1,206 @@
+//! A fleet's dataset: what many recordings tell, as Parquet files that any engine of SQL reads
+//! (docs/formats/fleet.md).
+//!
+//! One file per start and table, in directories that name program, version, machine class and day the way Hive does:
+//! `pages/program=python3/version=3.11.2/machine=4cpu-16GiB-x86_64/day=2026-11-24/0123….parquet`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use cold_sys::whole::{Ownership, WholeFile};
+
+use crate::schema::Table;
+use crate::schema::tables::fleet::{PAGES, REMEDIES, STARTS};
+use crate::{Error, Result, columns};
+
+/// A start. Fields as docs/formats/fleet.md has them.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StartRow {
+    /// 32 hexadecimal digits.
+    pub start: String,
+    /// Nanoseconds since 1970.
+    pub started: u64,
+    /// 0 to 9.
+    pub fold: u32,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// The program.
+    pub executable: String,
+    /// Empty: none, or not known.
+    pub executable_build_id: String,
+    /// Bytes; 0: not known.
+    pub executable_size: u64,
+    /// Empty: the executable itself.
+    pub script: String,
+    /// `uname -r`.
+    pub kernel: String,
+    /// Empty: not known.
+    pub os: String,
+    /// `A` to `D`.
+    pub tier: String,
+    /// `cold`, `warm`, …
+    pub state: String,
+    /// Faults were exact to the page.
+    pub exact: bool,
+    /// One thread of one process until ready.
+    pub one_thread: bool,
+    /// Complete, nothing lost.
+    pub whole: bool,
+    /// The same, and a measurement.
+    pub undisturbed: bool,
+    /// Nanoseconds.
+    pub ready: u64,
+    /// Nanoseconds.
+    pub computing: u64,
+    /// Nanoseconds; `None`, here and below: not known.
+    pub waited: Option<u64>,
+    /// Bytes.
+    pub needed: Option<u64>,
+    /// Bytes.
+    pub read: Option<u64>,
+    /// Bytes.
+    pub unused: Option<u64>,
+    /// Number.
+    pub requests: Option<u64>,
+    /// Number.
+    pub files: Option<u64>,
+    /// Number.
+    pub lookups: Option<u64>,
+    /// Number.
+    pub misses: Option<u64>,
+}
+
+/// Pages of a file, a directory or a name that a start needed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PagesRow {
+    /// [`StartRow::start`].
+    pub start: String,
+    /// `regular`, `directory` or `name`.
+    pub kind: String,
+    /// As [`StartRow::executable`].
+    pub path: String,
+    /// Empty: none, or not known.
+    pub build_id: String,
+    /// Bytes.
+    pub size: u64,
+    /// Of 4096 bytes.
+    pub first_page: u64,
+    /// 0 for directories and names.
+    pub pages: u64,
+    /// Nanoseconds from the exec.
+    pub need: u64,
+    /// Only an upper bound.
+    pub around: bool,
+}
+
+/// What would help a start.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemedyRow {
+    /// [`StartRow::start`].
+    pub start: String,
+    /// Stable name.
+    pub remedy: String,
+    /// Nanoseconds.
+    pub saves: Option<u64>,
+}
+
+/// What a start adds to a dataset.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FleetStart {
+    /// Values of the partitions: program, version, machine class, day.
+    pub partition: Partition,
+    /// The start itself.
+    pub start: StartRow,
+    /// What it needed.
+    pub pages: Vec<PagesRow>,
+    /// What would help it.
+    pub remedies: Vec<RemedyRow>,
+}
+
+/// By what a dataset is divided. Values are names of directories: other characters than letters, digits, `.`, `_` and
+/// `-` become `_` ([`Partition::value`]).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Partition {
+    /// Name of the program.
+    pub program: String,
+    /// Its version.
+    pub version: String,
+    /// Class of the machine.
+    pub machine: String,
+    /// `2026-11-24`, UTC.
+    pub day: String,
+}
+
+impl Partition {
+    /// A text as such a value: the same wherever it is used.
+    pub fn value(text: &str) -> String {
+        let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-') { c } else { '_' };
+        let value: String = text.chars().map(plain).take(100).collect();
+        // `.` and `..` are directories, and an empty value is null to some engines.
+        if value.chars().all(|c| c == '.') { format!("_{value}") } else { value }
+    }
+
+    fn directory(&self) -> PathBuf {
+        let Self { program, version, machine, day } = self;
+        [("program", program), ("version", version), ("machine", machine), ("day", day)]
+            .iter()
+            .map(|(key, value)| format!("{key}={}", Self::value(value)))
+            .collect()
+    }
+}
+
+/// Whether a start was added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Added {
+    /// It was not there.
+    New,
+    /// It was there, and is as it was.
+    Before,
+}
+
+/// Adds a start to the dataset at `dataset`, which is made where it is not there. Each file is whole or not there, and
+/// that of `starts` is the last.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn add(dataset: &Path, start: &FleetStart) -> Result<Added> {
+    let place = start.partition.directory();
+    let name = format!("{}.parquet", start.start.start);
+    let path = |table: &str| dataset.join(table).join(&place).join(&name);
+    if path(STARTS.name).symlink_metadata().is_ok() {
+        return Ok(Added::Before);
+    }
+    put(&path(PAGES.name), &PAGES, &start.pages)?;
+    put(&path(REMEDIES.name), &REMEDIES, &start.remedies)?;
+    put(&path(STARTS.name), &STARTS, std::slice::from_ref(&start.start))?;
+    Ok(Added::New)
+}
+
+fn put<R: 'static>(path: &Path, table: &Table<R>, rows: &[R]) -> Result<()> {
+    let failed = |e: io::Error| Error::io("write", path)(e);
+    if let Some(directory) = path.parent() {
+        fs::create_dir_all(directory).map_err(Error::io("create", directory))?;
+    }
+    let mut file = WholeFile::create(path, Ownership::Result).map_err(failed)?;
+    columns::encode(table, rows, &mut file).map_err(|e| failed(io::Error::other(e.to_string())))?;
+    file.commit().map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_partitions_are_names_of_directories() {
+        for (text, value) in [
+            ("1:3.11.2-6+deb12u1", "1_3.11.2-6_deb12u1"),
+            ("../../etc", ".._.._etc"),
+            ("", "_"),
+            ("..", "_.."),
+            ("größe", "gr__e"),
+        ] {
+            assert_eq!(Partition::value(text), value);
+        }
+    }
+}
