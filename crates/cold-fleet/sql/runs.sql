@@ -22,10 +22,10 @@ WITH counted AS (
   GROUP BY program, version, scenario, path, build_id, size, page
 ), opened AS (
   SELECT program, version, scenario, path, build_id, size, page AS first_page,
-         lead(page) OVER file - page AS pages,
-         sum(used) OVER file AS used, sum(need) OVER file AS need, sum(around) OVER file AS around
+         (lead(page) OVER by_page) - page AS pages,
+         sum(used) OVER by_page AS used, sum(need) OVER by_page AS need, sum(around) OVER by_page AS around
   FROM changes
-  WINDOW file AS (PARTITION BY program, version, scenario, path, build_id, size ORDER BY page)
+  WINDOW by_page AS (PARTITION BY program, version, scenario, path, build_id, size ORDER BY page)
 )
 SELECT o.program, o.version, o.scenario, o.path, o.build_id, o.size, o.first_page, CAST(o.pages AS BIGINT) AS pages,
        CAST(o.used AS BIGINT) AS used, CAST(c.starts AS BIGINT) AS starts,

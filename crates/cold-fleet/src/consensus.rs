@@ -34,7 +34,7 @@ pub struct Subject {
 
 /// A row of [`crate::query::CONSENSUS`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Pages {
+pub struct Agreed {
     path: String,
     build_id: String,
     size: u64,
@@ -91,7 +91,7 @@ pub struct Consensus {
 ///
 /// # Errors
 /// [`WhyNot`].
-pub fn plan(subjects: &[Subject], pages: &[Pages], names: &[Name]) -> Result<Consensus, WhyNot> {
+pub fn plan(subjects: &[Subject], pages: &[Agreed], names: &[Name]) -> Result<Consensus, WhyNot> {
     let first = subjects.first().ok_or(WhyNot::NoStarts)?;
     one("program", subjects, |s| &s.program)?;
     one("version", subjects, |s| &s.version)?;
@@ -131,11 +131,7 @@ pub fn plan(subjects: &[Subject], pages: &[Pages], names: &[Name]) -> Result<Con
     Ok(Consensus { plan, redacted })
 }
 
-fn one(
-    what: &'static str,
-    subjects: &[Subject],
-    of: impl Fn(&Subject) -> &String,
-) -> Result<(), WhyNot> {
+fn one(what: &'static str, subjects: &[Subject], of: impl Fn(&Subject) -> &String) -> Result<(), WhyNot> {
     let mut found: Vec<String> = subjects.iter().map(|s| of(s).clone()).collect();
     found.sort();
     found.dedup();
@@ -168,7 +164,7 @@ fn history(used: u64, starts: u64) -> u8 {
     u8::MAX >> (8 - eighths)
 }
 
-fn contents(pages: &[Pages], names: &[Name]) -> (Vec<PlanFile>, Vec<Range>, u64) {
+fn contents(pages: &[Agreed], names: &[Name]) -> (Vec<PlanFile>, Vec<Range>, u64) {
     let mut files: Vec<PlanFile> = Vec::new();
     let mut ranges = Vec::new();
     // Of several files of one name the one that most starts had.
@@ -205,7 +201,14 @@ fn contents(pages: &[Pages], names: &[Name]) -> (Vec<PlanFile>, Vec<Range>, u64)
             f.uses = f.uses.max(uses);
         }
         let Ok(pages) = u32::try_from(p.pages) else { continue };
-        ranges.push(Range { file: number, first_page: p.first_page, pages, need_ns: p.need, uses, around: p.around });
+        ranges.push(Range {
+            file: number,
+            first_page: p.first_page,
+            pages,
+            need_ns: p.need,
+            uses,
+            around: p.around,
+        });
     }
     for n in names {
         if n.path.starts_with(PREFIX) {
@@ -244,14 +247,29 @@ mod tests {
         .unwrap()
     }
 
-    fn pages(path: &str, build_id: &str, first_page: u64, used: u64) -> Pages {
+    fn pages(path: &str, build_id: &str, first_page: u64, used: u64) -> Agreed {
         let (path, build_id) = (path.to_owned(), build_id.to_owned());
-        Pages { path, build_id, size: 1 << 20, first_page, pages: 4, used, starts: 10, need: first_page, around: false }
+        Agreed {
+            path,
+            build_id,
+            size: 1 << 20,
+            first_page,
+            pages: 4,
+            used,
+            starts: 10,
+            need: first_page,
+            around: false,
+        }
     }
 
     #[test]
     fn a_plan_holds_the_files_most_starts_had_with_shares_as_histories() {
-        let rows = [pages("/a", "11", 0, 5), pages("/a", "22", 8, 6), pages("/a", "22", 0, 10), pages("redacted/x", "", 0, 9)];
+        let rows = [
+            pages("/a", "11", 0, 5),
+            pages("/a", "22", 8, 6),
+            pages("/a", "22", 0, 10),
+            pages("redacted/x", "", 0, 9),
+        ];
         let names = [Name { kind: "name".into(), path: "/a".into(), used: 9, starts: 10, need: 1 }];
         let made = plan(&[subject("1")], &rows, &names).unwrap();
         assert_eq!(made.redacted, 1);

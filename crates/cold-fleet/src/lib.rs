@@ -7,4 +7,6 @@
 pub mod consensus;
 pub mod query;
 pub mod redact;
+#[cfg(feature = "sample")]
+pub mod sample;
 pub mod start;

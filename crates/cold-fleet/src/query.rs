@@ -49,6 +49,8 @@ pub enum Unit {
     Path,
     /// A number of things.
     Count,
+    /// Bytes.
+    Bytes,
     /// Pages of 4096 bytes.
     Pages,
     /// Nanoseconds.
@@ -103,10 +105,10 @@ pub const QUERIES: [Query; 7] = [
     program: Text, starts: Count, whole: Count, cold: Count, versions: Count, scenarios: Count, machines: Count,
     first_at: Date, last_at: Date, },
     query! { "consensus", "pages that most starts needed, in order of need", false;
-    program: Text, version: Text, scenario: Text, path: Path, build_id: Text, size: Count, first_page: Count,
+    program: Text, version: Text, scenario: Text, path: Path, build_id: Text, size: Bytes, first_page: Count,
     pages: Pages, used: Count, starts: Count, need: Time, around: Flag, },
     query! { "stability", "how far starts agree about each file", false;
-    program: Text, version: Text, scenario: Text, path: Path, build_id: Text, size: Count, starts: Count,
+    program: Text, version: Text, scenario: Text, path: Path, build_id: Text, size: Bytes, starts: Count,
     any_pages: Pages, all_pages: Pages, agreed_pages: Pages, needed_pages: Count, jaccard: Ratio, },
     query! { "coverage", "what the consensus is worth to starts that did not teach it", true;
     program: Text, version: Text, scenario: Text, learnt_from: Count, held_out: Count, needed_pages: Pages,
@@ -123,7 +125,7 @@ pub const QUERIES: [Query; 7] = [
 
 /// What a plan is made of besides [`CONSENSUS`]: what was started.
 pub const SUBJECT: Query = query! { "subject", "what was started", false;
-program: Text, version: Text, scenario: Text, executable: Path, executable_build_id: Text, executable_size: Count,
+program: Text, version: Text, scenario: Text, executable: Path, executable_build_id: Text, executable_size: Bytes,
 script: Path, starts: Count, cold: Count, tier: Text, all_exact: Count, all_one_thread: Count, first_at: Date,
 last_at: Date, computing: Time, };
 

@@ -1,8 +1,10 @@
 //! Paths outside of system directories, hidden.
 
+use std::fmt::Write as _;
+use std::path::Path;
+
 use cold_model::path_text;
 use sha2::{Digest, Sha256};
-use std::path::Path;
 
 /// Directories whose files come from packages: their names say nothing about anybody.
 const SYSTEM: [&str; 9] =
@@ -50,7 +52,10 @@ fn is_system(path: &Path) -> bool {
 
 /// The first so many bytes in hexadecimal digits.
 pub(crate) fn hexadecimal(bytes: &[u8], most: usize) -> String {
-    bytes.iter().take(most).map(|b| format!("{b:02x}")).collect()
+    bytes.iter().take(most).fold(String::new(), |mut digits, b| {
+        let _ = write!(digits, "{b:02x}");
+        digits
+    })
 }
 
 #[cfg(test)]

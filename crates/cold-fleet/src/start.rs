@@ -117,7 +117,12 @@ pub fn rows(recording: &Recording, analysis: &Analysis, words: &Words) -> Result
         remedy: s.id.clone(),
         saves: s.saves_time.map(|t| t.0),
     });
-    Ok(FleetStart { partition, pages: pages(&start, &observed, &words.paths), remedies: remedies.collect(), start: row })
+    Ok(FleetStart {
+        partition,
+        pages: pages(&start, &observed, &words.paths),
+        remedies: remedies.collect(),
+        start: row,
+    })
 }
 
 fn known<T: Copy>(value: &Known<T>) -> Option<T> {

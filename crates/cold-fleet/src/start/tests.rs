@@ -60,7 +60,10 @@ fn redacted_rows_hold_no_path_outside_of_system_directories() {
     assert_eq!(plain.pages.len(), hidden.pages.len());
     let all = hidden.pages.iter().map(|p| &p.path).chain([&hidden.start.executable, &hidden.start.script]);
     for path in all.filter(|p| !p.is_empty()) {
-        assert!(path.starts_with("redacted/") || path.starts_with("/usr/") || path.starts_with("/lib"), "{path}");
+        assert!(
+            path.starts_with("redacted/") || path.starts_with("/usr/") || path.starts_with("/lib"),
+            "{path}"
+        );
     }
 }
 

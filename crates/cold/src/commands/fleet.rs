@@ -160,11 +160,18 @@ fn question(name: &str) -> Result<&'static Query, String> {
 
 fn plain(text: &str) -> Result<String, String> {
     let fits = query::is_plain(text) && !text.is_empty();
-    if fits { Ok(text.to_owned()) } else { Err("quotes and backslashes mean different things to engines".into()) }
+    if fits {
+        Ok(text.to_owned())
+    } else {
+        Err("quotes and backslashes mean different things to engines".into())
+    }
 }
 
 /// A value of a partition, as it stands in the dataset.
 fn partition(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("it is empty: leave the flag out to choose all".to_owned());
+    }
     Ok(cold_recording::fleet::Partition::value(text))
 }
 
@@ -185,7 +192,9 @@ fn located(dataset: &str) -> Result<String, Failure> {
             .hint("add recordings first: cold fleet add DATASET NAME.cold"));
     }
     let text = found.to_str().filter(|t| query::is_plain(t));
-    Ok(text.ok_or_else(|| Failure::usage("engines cannot name that path: it holds quotes or no text"))?.to_owned())
+    Ok(text
+        .ok_or_else(|| Failure::usage("engines cannot name that path: it holds quotes or no text"))?
+        .to_owned())
 }
 
 /// Runs the command.
@@ -193,7 +202,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     match &args.action {
         Action::Add(args) => add::run(args, ui),
         Action::Query(args) => ask(args, ui),
-        Action::Sql(args) => sql(args, ui),
+        Action::Sql(args) => Ok(sql(args, ui)),
         Action::Plan(args) => plan::run(args, ui),
     }
 }
@@ -210,10 +219,10 @@ fn ask(args: &QueryArgs, ui: &Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn sql(args: &SqlArgs, ui: &Ui) -> Outcome {
+fn sql(args: &SqlArgs, ui: &Ui) -> Exit {
     let settings = args.choice.settings(args.question.holds_out);
     // Nothing is read: the dataset need not be here.
     ui.text(&query::views(&args.dataset.dataset, &settings, args.engine.into()));
     ui.text(&format!("{};\n", args.question.sql()));
-    Ok(Exit::Done)
+    Exit::Done
 }

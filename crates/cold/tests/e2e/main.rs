@@ -19,6 +19,7 @@ mod disturbed;
 mod doctor;
 mod endings;
 mod fidelity;
+mod fleet;
 mod foreign;
 mod gates;
 mod import;

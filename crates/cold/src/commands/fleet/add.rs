@@ -158,6 +158,7 @@ fn paths(args: &Args) -> Result<Paths, Failure> {
     let bytes = cold_sys::open::content(&opened, MOST_SALT)
         .map_err(|e| anyhow::anyhow!("cannot read {}: {e}", file.shown()))?;
     let salt = bytes.filter(|b| !b.is_empty());
-    let salt = salt.ok_or_else(|| Failure::usage(format!("{}: a salt has 1 byte to 64 KiB", file.shown())))?;
+    let salt =
+        salt.ok_or_else(|| Failure::usage(format!("{}: a salt has 1 byte to 64 KiB", file.shown())))?;
     Ok(Paths::Redacted { salt })
 }

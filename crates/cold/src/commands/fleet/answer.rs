@@ -17,7 +17,7 @@ const MOST: usize = 40;
 pub(super) fn show(question: &Query, rows: &[Row], ui: &Ui) {
     ui.line(paint(STRONG, format!("{}: {}", question.name, question.about)));
     if rows.is_empty() {
-        ui.line("  nothing in the dataset answers this");
+        ui.line("  nothing in the dataset answers this; times count of undisturbed cold starts only");
         return;
     }
     // What is the same in all rows stands above them once.
@@ -70,6 +70,7 @@ fn cell(c: &Column, value: Option<&Value>) -> String {
         Unit::Text | Unit::Path => value.as_str().map(str::to_owned),
         Unit::Flag => value.as_bool().map(|b| if b { "yes" } else { "" }.to_owned()),
         Unit::Count => whole().map(count),
+        Unit::Bytes => whole().map(|n| Bytes(n).to_string()),
         Unit::Pages => whole().map(|n| Bytes(n.saturating_mul(PAGE)).to_string()),
         Unit::Time => whole().map(|n| Nanos(n).to_string()),
         Unit::Date => whole().and_then(|n| {
