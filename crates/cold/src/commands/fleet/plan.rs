@@ -19,7 +19,7 @@ use crate::words::plural;
 #[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
 #[command(before_help = "Examples:
   cold fleet plan /srv/fleet --program app -o app.plan.json
-  cold fleet plan /srv/fleet --program app --share 0.8 | ssh HOST cold prefetch import /dev/stdin
+  cold fleet plan /srv/fleet --program app --share 0.8 > app.plan.json
 ")]
 pub(super) struct Args {
     #[command(flatten)]
