@@ -26,7 +26,7 @@ pub use quantity::Quantity;
 /// A recording with its analysis, under the name that answers give it.
 #[derive(Debug, Clone, Copy)]
 pub struct Start<'a> {
-    /// Its name.
+    /// As answers call it: the recording's directory, without what lies above it.
     pub name: &'a str,
     /// What was recorded.
     pub recording: &'a Recording,

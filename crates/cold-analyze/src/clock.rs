@@ -47,7 +47,7 @@ struct Anchor {
 /// One task, over all who had its thread id.
 #[derive(Debug, Default)]
 struct Task {
-    /// By time.
+    /// Sorted by their time in the recording.
     anchors: Vec<Anchor>,
     /// What the clock shows when it runs again.
     woken: u64,

@@ -31,7 +31,7 @@ pub struct Piece {
     pub to: Nanos,
     /// The task that it went through.
     pub tid: u32,
-    /// Its process.
+    /// Process of that task, as recorded.
     pub pid: u32,
     /// Why this time passed.
     pub kind: Kind,

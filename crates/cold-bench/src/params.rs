@@ -76,7 +76,7 @@ pub struct Expanded {
     pub parameters: Vec<(String, String)>,
 }
 
-/// A `--parameter-scan`.
+/// The values of a `--parameter-scan`, from its two ends and its step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scan<'a> {
     /// Name of the parameter: `{NAME}` in a command is replaced.

@@ -25,13 +25,13 @@ pub enum Eviction {
 pub struct Summary {
     /// Findings by status.
     pub ok: usize,
-    /// See [`Status::Note`].
+    /// Findings of [`Status::Note`].
     pub notes: usize,
-    /// See [`Status::Unknown`].
+    /// Findings of [`Status::Unknown`].
     pub unknown: usize,
-    /// See [`Status::Missing`].
+    /// Findings of [`Status::Missing`].
     pub missing: usize,
-    /// See [`Status::Disturbs`].
+    /// Findings of [`Status::Disturbs`].
     pub disturbing: usize,
     /// The tier that a recording made now would have.
     pub tier: Tier,

@@ -67,7 +67,7 @@ pub enum WhyNot {
     Several {
         /// Program, version, scenario or executable.
         what: &'static str,
-        /// Which.
+        /// The different values, sorted.
         found: Vec<String>,
     },
     /// Nobody knows any more which program it was.

@@ -19,7 +19,7 @@ pub enum Engine {
 pub struct Settings {
     /// Name of the program.
     pub program: String,
-    /// Its version.
+    /// Version of the program, as the partitions have it.
     pub version: String,
     /// Name of the scenario.
     pub scenario: String,
@@ -43,17 +43,17 @@ pub struct Column {
 /// What the values of a column are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
-    /// Any text.
+    /// Any text; it says what a row is about.
     Text,
     /// A path, or a digest of one.
     Path,
     /// A number of things.
     Count,
-    /// Bytes.
+    /// A size in bytes.
     Bytes,
     /// Pages of 4096 bytes.
     Pages,
-    /// Nanoseconds.
+    /// A length of time in nanoseconds.
     Time,
     /// Nanoseconds since 1970.
     Date,
@@ -65,7 +65,7 @@ pub enum Unit {
     Flag,
 }
 
-/// A question.
+/// A question to a dataset, with what its answer looks like.
 #[derive(Debug, Clone, Copy)]
 pub struct Query {
     /// Its name on the command line and in `sql/`.

@@ -23,7 +23,7 @@ pub enum Paths {
     /// Those outside of system directories as a digest with this salt. With the same salt the same path has the same
     /// digest; whoever knows the salt can try whether a digest is that of a path which he guesses.
     Redacted {
-        /// Any bytes.
+        /// The secret that all machines of a fleet share; empty: none.
         salt: Vec<u8>,
     },
 }

@@ -63,7 +63,6 @@ fn baseline(bytes: &[u8]) {
     }
 }
 
-/// A crontab.
 fn crontab(bytes: &[u8]) {
     cold_doctor::fuzzing::crontab(&String::from_utf8_lossy(bytes));
 }

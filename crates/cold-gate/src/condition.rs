@@ -51,7 +51,7 @@ pub enum Against {
 /// The right side of a gate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Condition {
-    /// The comparison.
+    /// How the figure is compared with the limit.
     pub op: Op,
     /// Nanoseconds, bytes, a number of things or a ratio.
     pub limit: f64,

@@ -5,7 +5,7 @@ use cold_model::Extent;
 /// Bytes of a file, in the order in which starts need them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Piece {
-    /// Which file.
+    /// Index in the list of files that were looked at.
     pub file: usize,
     /// First byte in it, a multiple of the block.
     pub offset: u64,
@@ -22,7 +22,7 @@ impl Piece {
 /// Bytes on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Run {
-    /// First byte.
+    /// First byte on the device.
     pub physical: u64,
     /// Length in bytes.
     pub bytes: u64,
@@ -38,7 +38,7 @@ impl Run {
 /// Bytes of a file that go to a place in the donor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Move {
-    /// The bytes.
+    /// The bytes of a file that are moved.
     pub piece: Piece,
     /// First byte in the donor.
     pub donor: u64,
@@ -51,7 +51,7 @@ pub struct Spread {
     pub places: u64,
     /// Requests: each piece as often as its file is broken within it.
     pub requests: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub bytes: u64,
     /// From the first to the last byte on the device.
     pub span: u64,

@@ -80,7 +80,7 @@ impl Sources {
         self.0 & other.0 == other.0
     }
 
-    /// Both.
+    /// What either of the two knows.
     #[must_use]
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 | other.0)
@@ -101,7 +101,7 @@ pub struct Name {
     pub local: bool,
 }
 
-/// One function.
+/// A function of a file: where it begins, how long it is, what it is called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Function {
     /// Address of its first instruction, as the file states it.

@@ -21,9 +21,9 @@ const SHUFFLES: u64 = 5;
 /// How the file is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Kernel {
-    /// Its rules.
+    /// Rules of the kernel whose page cache is simulated.
     pub policy: Policy,
-    /// Pages.
+    /// Size of a page, and how many a fault maps around it.
     pub paging: Paging,
     /// The read-ahead window (`read_ahead_kb`).
     pub window: Bytes,
@@ -36,7 +36,7 @@ pub struct Kernel {
 pub struct CodeRead {
     /// Pages that it touches.
     pub touched: u64,
-    /// Requests.
+    /// Read requests for code.
     pub requests: u64,
     /// What is read.
     pub read: Bytes,

@@ -19,7 +19,7 @@ pub struct Resolved {
 }
 
 impl Resolved {
-    /// Both together.
+    /// The counts of both, added.
     #[must_use]
     pub fn and(self, other: Self) -> Self {
         Self {

@@ -149,7 +149,7 @@ pub struct TracedStart {
 /// Traced starts of one scenario.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Trace {
-    /// Its name.
+    /// Name of the scenario that was traced.
     pub scenario: String,
     /// The command line, with words as [`path_text`] writes them.
     pub command: Vec<String>,

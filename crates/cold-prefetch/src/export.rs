@@ -10,7 +10,7 @@ mod wanted;
 
 pub use wanted::{Piece, Wanted, WantedFile};
 
-/// A form.
+/// A form in which another program wants to know what a start needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `nydus-image optimize --prefetch-files` (2.3.7 and later): ranges of files, as JSON.
@@ -34,7 +34,7 @@ pub enum Format {
 /// A written document, and what could not be in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// The document.
+    /// The document, ready to be written.
     pub text: String,
     /// Files that are in it.
     pub files: u64,
@@ -47,7 +47,7 @@ pub struct Written {
 pub struct LeftOut {
     /// Why, in words.
     pub why: &'static str,
-    /// How many.
+    /// Files that are left out for this reason.
     pub files: u64,
     /// The first of them.
     pub example: String,

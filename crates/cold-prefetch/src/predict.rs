@@ -31,7 +31,7 @@ const CHUNK: std::ops::RangeInclusive<u64> = 4096..=64 << 20;
 /// A plan as the helper of a simulated start.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
-    /// For [`cold_analyze::simulate::Helper::Plan`].
+    /// The plan's reads as the simulator takes them ([`cold_analyze::simulate::Helper::Plan`]).
     pub replay: Replay,
     /// Bytes of its steps that are not simulated: of files that have changed between recording and plan (a launch
     /// leaves them out, too), and of blocks of a file system behind all that the recorded start read.

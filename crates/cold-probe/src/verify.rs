@@ -33,7 +33,7 @@ pub struct Effort {
 /// How far the kernel did what a policy says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Followed {
-    /// The policy.
+    /// The policy that was compared with the kernel.
     pub policy: Policy,
     /// Operations that were compared: of each series those up to the first difference.
     pub operations: u64,
@@ -43,7 +43,7 @@ pub struct Followed {
     pub differences: Vec<Difference>,
 }
 
-/// The outcome.
+/// What the comparison of this kernel with the model's policies found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verified {
     /// Each policy, in the order given.

@@ -25,7 +25,7 @@ pub struct StartRow {
     pub fold: u32,
     /// Name of the scenario.
     pub scenario: String,
-    /// The program.
+    /// Path of the program, or a digest of it.
     pub executable: String,
     /// Empty: none, or not known.
     pub executable_build_id: String,
@@ -49,25 +49,25 @@ pub struct StartRow {
     pub whole: bool,
     /// The same, and a measurement.
     pub undisturbed: bool,
-    /// Nanoseconds.
+    /// Start to ready, nanoseconds.
     pub ready: u64,
-    /// Nanoseconds.
+    /// The same without waits for storage, nanoseconds.
     pub computing: u64,
     /// Nanoseconds; `None`, here and below: not known.
     pub waited: Option<u64>,
-    /// Bytes.
+    /// Bytes of pages that were needed, at most.
     pub needed: Option<u64>,
-    /// Bytes.
+    /// Bytes read into the page cache.
     pub read: Option<u64>,
-    /// Bytes.
+    /// Of `read`, bytes that were not needed.
     pub unused: Option<u64>,
-    /// Number.
+    /// Read requests to devices.
     pub requests: Option<u64>,
-    /// Number.
+    /// Regular files executed, mapped or opened.
     pub files: Option<u64>,
-    /// Number.
+    /// Names that were looked up.
     pub lookups: Option<u64>,
-    /// Number.
+    /// Of `lookups`, those that found nothing.
     pub misses: Option<u64>,
 }
 
@@ -82,7 +82,7 @@ pub struct PagesRow {
     pub path: String,
     /// Empty: none, or not known.
     pub build_id: String,
-    /// Bytes.
+    /// Size of the file in bytes.
     pub size: u64,
     /// Of 4096 bytes.
     pub first_page: u64,
@@ -99,9 +99,9 @@ pub struct PagesRow {
 pub struct RemedyRow {
     /// [`StartRow::start`].
     pub start: String,
-    /// Stable name.
+    /// Name of the advice (`prefetch_plan`, …), which does not change.
     pub remedy: String,
-    /// Nanoseconds.
+    /// Nanoseconds that it would save; `None`: not known.
     pub saves: Option<u64>,
 }
 
@@ -124,7 +124,7 @@ pub struct FleetStart {
 pub struct Partition {
     /// Name of the program.
     pub program: String,
-    /// Its version.
+    /// Version of the program, as its package or its build-id tells.
     pub version: String,
     /// Class of the machine.
     pub machine: String,

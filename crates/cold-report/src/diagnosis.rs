@@ -71,7 +71,7 @@ pub struct Step {
 /// The time to ready of a state.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Time {
-    /// Median.
+    /// Median of the starts that count.
     pub median: Nanos,
     /// 95 % interval of the median; `None` with fewer than six runs.
     pub interval: Option<[Nanos; 2]>,
@@ -84,7 +84,7 @@ pub struct Time {
 pub struct Factor {
     /// Ratio of the times to ready.
     pub ratio: f64,
-    /// Its interval.
+    /// Its 95 % interval.
     pub interval: [f64; 2],
     /// Level of the interval: 0.95, or less with few runs.
     pub level: f64,
@@ -142,14 +142,14 @@ pub enum Outcome {
     Unknown,
 }
 
-/// The answer.
+/// All that `cold diagnose` found out; `--json` prints it as it stands.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Diagnosis {
-    /// [`SCHEMA`].
+    /// Always [`SCHEMA`].
     pub schema: &'static str,
     /// The command, quoted for a shell.
     pub command: String,
-    /// First start.
+    /// Cold starts without a plan.
     pub cold: Known<Time>,
     /// Start with everything cached.
     pub warm: Known<Time>,

@@ -39,7 +39,7 @@ pub struct Point {
 /// One figure of one command on one kind of machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// The command.
+    /// The command line that was measured.
     pub command: String,
     /// CPU and memory.
     pub machine: String,

@@ -36,7 +36,7 @@ pub struct Simulation<'a> {
     pub observed: Observed,
     /// The usual window, where all files have the same one.
     pub window: Option<Bytes>,
-    /// By disk.
+    /// The results, one entry for each disk.
     pub disks: Vec<OnDisk>,
     /// Sentences: advice, and what to know of the figures.
     pub findings: Vec<String>,

@@ -35,7 +35,7 @@ impl Uses {
         self.at = now;
     }
 
-    /// At `now`.
+    /// How likely a program is to be started next, at `now`: recent and frequent starts count more.
     pub fn score(&self, now: Nanos) -> f64 {
         let halves = now.saturating_sub(self.at).0 as f64 / HALF_LIFE.0 as f64;
         self.score * 0.5_f64.powf(halves)

@@ -18,11 +18,11 @@ pub struct Start {
 /// Time saved, in nanoseconds; below 0: lost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Saved {
-    /// Best estimate.
+    /// Best estimate of what was saved, nanoseconds; negative: lost.
     pub ns: f64,
     /// Lower end of the 95% interval; unknown before there are enough controls.
     pub low_ns: Option<f64>,
-    /// Upper end.
+    /// Upper end of its 95 % interval.
     pub high_ns: Option<f64>,
     /// Served starts that came to their mark.
     pub served: usize,

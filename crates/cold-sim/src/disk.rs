@@ -163,7 +163,7 @@ impl Disk {
         }
     }
 
-    /// Its figures.
+    /// The figures that it was made with.
     pub fn model(&self) -> &Model {
         &self.model
     }

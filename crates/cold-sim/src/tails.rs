@@ -15,7 +15,7 @@ use crate::op::FileId;
 /// Pages that a task needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Need {
-    /// Their file.
+    /// The file that they belong to.
     pub file: FileId,
     /// The first of them.
     pub first: u64,

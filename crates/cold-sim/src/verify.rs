@@ -30,7 +30,7 @@ impl Follower {
         Self { policy, cache: Cache::new(policy, paging, files), reads: Vec::new() }
     }
 
-    /// The policy.
+    /// The policy that it stands for.
     pub fn policy(&self) -> Policy {
         self.policy
     }

@@ -26,7 +26,7 @@ pub struct Change {
     pub before: f64,
     /// Median from it, up to the next change.
     pub after: f64,
-    /// Permutation p-value.
+    /// p-value of the permutation test: how often chance alone does as much.
     pub p: f64,
 }
 

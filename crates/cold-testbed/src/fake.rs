@@ -78,7 +78,7 @@ impl FakeTree {
         self.root().join("proc")
     }
 
-    /// Its `/sys`.
+    /// Root of what stands for `/sys`.
     pub fn sys(&self) -> PathBuf {
         self.root().join("sys")
     }

@@ -153,7 +153,7 @@ pub struct File {
     pub to_prefetch: Option<u32>,
     /// Its NTFS file reference. `None`: not told, in version 17.
     pub reference: Option<u64>,
-    /// By offset.
+    /// Its pages, sorted by offset.
     pub pages: Vec<Page>,
 }
 
@@ -212,7 +212,7 @@ impl Prefetch {
         read::prefetch(&image(file)?)
     }
 
-    /// All pages.
+    /// The pages of all its files.
     pub fn pages(&self) -> impl Iterator<Item = &Page> {
         self.files.iter().flat_map(|f| &f.pages)
     }

@@ -43,7 +43,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// The commands.
+/// What `cold` is asked to do.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Tell how slow a first start is, why, and what would help; try that and prove it

@@ -27,11 +27,11 @@ pub enum Quantity {
     Metadata,
     /// Bytes read past the cache.
     Direct,
-    /// Device requests.
+    /// Read requests to devices that the start made; merged ones count once.
     Requests,
     /// Faults on pages of mapped files; those that were only mapped around one are none.
     Faults,
-    /// Path resolutions.
+    /// Path resolutions, found or not.
     Lookups,
     /// Path resolutions that found nothing.
     LookupsMissed,
@@ -74,7 +74,7 @@ impl Quantity {
         cold_gate::scan::alternatives(&Self::ALL)
     }
 
-    /// Its name.
+    /// The word that stands for it in a budget and in answers.
     pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, q)| *q == self).map_or("", |(name, _)| name)
     }

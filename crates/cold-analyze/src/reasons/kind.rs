@@ -86,7 +86,7 @@ impl Kind {
         Self::Unknown,
     ];
 
-    /// Its group.
+    /// The group under which reports sum it.
     pub const fn group(self) -> Group {
         match self {
             Self::DiskFault

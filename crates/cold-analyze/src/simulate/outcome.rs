@@ -24,7 +24,7 @@ const MOST_EXACT: u64 = 512 << 10;
 /// Who reads ahead, besides the kernel.
 #[derive(Debug, Clone, Copy)]
 pub enum Helper<'a> {
-    /// Nobody.
+    /// No helper reads ahead.
     None,
     /// One with a plan, which lets the program begin with [`OPENS`].
     Plan(&'a Replay),
@@ -68,7 +68,7 @@ pub struct Simulated {
     pub time: Nanos,
     /// What was read of each file.
     pub read: BTreeMap<FileId, FileRead>,
-    /// The rest.
+    /// What the model says beside time: reads, waits, unused bytes.
     pub outcome: Outcome,
 }
 

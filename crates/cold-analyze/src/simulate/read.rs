@@ -10,7 +10,7 @@ use cold_sim::op::FileId;
 /// What was read of a file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileRead {
-    /// The pages.
+    /// Pages of the file that entered the cache, each once.
     pub pages: Runs,
     /// Those that were read more than once: given up, or evicted, and needed again.
     pub again: Runs,

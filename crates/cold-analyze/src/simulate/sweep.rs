@@ -50,7 +50,7 @@ pub struct Choice {
 /// What a start comes to under a choice.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Row {
-    /// The choice.
+    /// Policy, disk and setting that this row is about.
     pub choice: Choice,
     /// Requests to disks.
     pub requests: u64,

@@ -32,7 +32,6 @@ pub(super) struct Found<'d> {
     name_bytes: usize,
 }
 
-/// A symbol.
 pub(super) struct Symbol<'d> {
     pub(super) address: u64,
     pub(super) bytes: u64,

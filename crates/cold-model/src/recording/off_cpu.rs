@@ -35,7 +35,7 @@ pub struct OffCpu {
     pub pid: u32,
     /// Its thread id.
     pub tid: u32,
-    /// Why.
+    /// Why it was off the CPU.
     pub reason: OffCpuReason,
     /// Number of the system call in progress; `None`: none was, or it is not known.
     pub system_call: Option<u32>,

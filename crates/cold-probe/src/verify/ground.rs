@@ -17,7 +17,7 @@ use crate::{Error, Result};
 /// Files of our own on one file system.
 #[derive(Debug)]
 pub struct Ground {
-    /// The files.
+    /// The files of the workload, in the order of their numbers.
     pub subjects: Vec<Subject>,
     /// How this machine maps and caches pages.
     pub paging: Paging,

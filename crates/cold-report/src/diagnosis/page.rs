@@ -71,7 +71,7 @@ const GLOSSARY: [(&str, &str); 7] = [
     ("interval", "where the true value lies with 95 % certainty; one that spans 1 proves no difference"),
 ];
 
-/// The page.
+/// The diagnosis as one HTML page that needs nothing else.
 pub fn html(d: &Diagnosis) -> String {
     let mut below = String::from("<h2>In short</h2>\n<ul class=\"findings\">");
     for sentence in text::story(d) {

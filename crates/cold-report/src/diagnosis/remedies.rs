@@ -73,7 +73,7 @@ pub struct Measured {
 /// One thing that would help.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Remedy {
-    /// Stable name.
+    /// Name by which scripts know the remedy; it does not change.
     pub id: String,
     /// What to do, in one sentence.
     pub what: String,

@@ -89,7 +89,7 @@ impl Preset {
         }
     }
 
-    /// Its figures.
+    /// Its latency, bandwidth and limits.
     pub fn model(self) -> Model {
         match self {
             Self::Hdd | Self::SataSsd | Self::Cloud | Self::Fast => self.of_testbed(),

@@ -35,7 +35,7 @@ pub enum Start {
     On(Event),
 }
 
-/// A thread.
+/// A thread with all that it does, in its order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
     /// When it begins.
@@ -77,7 +77,7 @@ pub struct Machine {
     pub costs: Costs,
 }
 
-/// A start.
+/// A start that is to be simulated.
 #[derive(Debug, Clone, Copy)]
 pub struct Input<'a> {
     /// The program's threads, of all its processes.

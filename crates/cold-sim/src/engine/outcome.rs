@@ -161,7 +161,7 @@ pub struct Outcome {
     pub tasks: Vec<TaskTimes>,
     /// The helper's threads.
     pub helpers: Vec<TaskTimes>,
-    /// By [`FileId`].
+    /// What was read of each file, indexed by [`FileId`].
     pub files: Vec<FileReads>,
     /// All requests, in the order in which they were sent.
     pub sent: Vec<Sent>,

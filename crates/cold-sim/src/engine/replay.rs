@@ -63,7 +63,7 @@ impl PlanStep {
 /// A helper and its plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replay {
-    /// In order.
+    /// What the helper reads, in its order.
     pub steps: Vec<PlanStep>,
     /// Threads that read, at least one.
     pub threads: usize,

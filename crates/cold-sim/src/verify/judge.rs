@@ -22,7 +22,7 @@ pub struct Difference {
     pub only_policy: Runs,
 }
 
-/// What differs.
+/// In what the kernel and the model differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum What {
     /// Cached pages of a file.

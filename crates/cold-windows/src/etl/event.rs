@@ -24,7 +24,7 @@ pub enum HeaderKind {
     Message,
 }
 
-/// One event.
+/// An event of the trace, undecoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Event<'a> {
     /// Kind of its header.
@@ -49,9 +49,9 @@ pub struct Event<'a> {
 /// type within it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Class {
-    /// The GUID.
+    /// GUID of the provider's class, as it lies in the file.
     pub guid: [u8; 16],
-    /// The type.
+    /// The event's type within its class.
     pub kind: u8,
 }
 

@@ -16,7 +16,7 @@ pub struct Needs {
     pub needed: u64,
     /// Of the needed, those that were used as image, and as data; a page may be both.
     pub image: u64,
-    /// See `image`.
+    /// As `image`, of pages mapped as data.
     pub data: u64,
     /// Of the needed, those that every launch used that the history reaches.
     pub stable: u64,

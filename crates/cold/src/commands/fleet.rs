@@ -40,7 +40,7 @@ enum Action {
     Query(QueryArgs),
     /// Print the SQL of a question, for DuckDB or Spark
     Sql(SqlArgs),
-    /// Make a plan of what most starts needed, for `cold prefetch import` on any machine
+    /// Make a plan of what most starts needed, for any machine
     Plan(plan::Args),
 }
 

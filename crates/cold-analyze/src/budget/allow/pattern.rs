@@ -6,7 +6,7 @@ pub(super) struct Pattern(Vec<Part>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
-    /// This character.
+    /// Exactly this character; letters of the other case do not match.
     One(char),
     /// Any character but `/`.
     Any,

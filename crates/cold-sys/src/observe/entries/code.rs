@@ -6,7 +6,6 @@ use cold_model::order::{Exclude, TracedFile};
 
 use super::arch::{BREAKPOINT, Word};
 
-/// One place.
 #[derive(Debug)]
 pub(super) struct Place {
     /// Where it lies in the file, in bytes.
@@ -44,7 +43,6 @@ impl Place {
     }
 }
 
-/// A file.
 #[derive(Debug)]
 pub(super) struct Code {
     /// Its index in the result.

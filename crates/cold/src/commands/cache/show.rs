@@ -57,7 +57,7 @@ pub(super) struct Args {
 /// Holders named below each file.
 const HOLDERS: usize = 5;
 
-/// An order.
+/// By what rows are sorted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Sort {
     /// Most cached bytes first

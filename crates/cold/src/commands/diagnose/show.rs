@@ -10,7 +10,7 @@ use crate::table::{Table, width};
 use crate::ui::{FAINT, GOOD, STRONG, Ui, WARN, paint};
 use crate::words::wrap;
 
-/// Remedies told.
+/// Remedies that the terminal shows; the page has all.
 const REMEDIES: usize = 5;
 
 pub(super) fn text(ui: &Ui, d: &Diagnosis) {

@@ -72,7 +72,7 @@ impl Store {
         path.map(|p| Self::open(p, true)).transpose()
     }
 
-    /// Opens it.
+    /// The history at `path`; with `make` it is made where it is not there.
     pub(crate) fn open(path: &Path, make: bool) -> Result<Self, Problem> {
         Ok(Self { db: database::open(path, &KIND, make)?, path: path.shown().to_string() })
     }

@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
 
 /// A plan that was learnt and saved.
 pub(crate) struct Taught {
-    /// The plan.
+    /// The plan as it was saved.
     pub(crate) plan: Plan,
     /// Where it lies.
     path: PathBuf,

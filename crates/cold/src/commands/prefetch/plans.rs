@@ -23,7 +23,7 @@ pub(crate) struct StorePlace {
 }
 
 impl StorePlace {
-    /// This directory.
+    /// Plans in this directory, whoever owns it.
     pub(crate) fn at(directory: PathBuf) -> Self {
         Self { store: Some(directory) }
     }

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     pub(super) experiment: Experiment,
 }
 
-/// The experiments.
+/// What `cold probe` measures.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Experiment {
     /// Time per record: orders × actions × direct, buffered, mapped; cold, warm

@@ -23,7 +23,7 @@ pub(super) struct Budgets {
     list: Option<(String, AllowList)>,
 }
 
-/// The judgement.
+/// All budgets' answers about one recording, ready to be shown.
 pub(super) struct Answers {
     /// What was judged.
     pub(super) title: String,

@@ -90,7 +90,7 @@ pub(crate) struct Own {
     pub(crate) cpu_ns: Known<u64>,
     /// The same per time of one CPU since it began.
     pub(crate) cpu_share: Known<f64>,
-    /// Resident memory.
+    /// Resident memory of the service, bytes.
     pub(crate) memory_bytes: Known<u64>,
 }
 
@@ -98,7 +98,7 @@ pub(crate) struct Own {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Watched {
     pub(crate) mount_point: String,
-    /// Why not.
+    /// Why its history cannot be read or written; `None`: it can.
     pub(crate) problem: Option<String>,
 }
 

@@ -22,7 +22,7 @@ const STEP: u64 = 1 << 20;
 const TRIES: u32 = 20;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
-/// Which way.
+/// Into the order, or back to where files were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Towards {
     /// To the places that the record plans.

@@ -16,12 +16,12 @@ const OWN_LLD: u32 = 90;
 /// Versions of lld as distributions number them, the newest first.
 const VERSIONS: std::ops::RangeInclusive<u32> = 12..=40;
 
-/// A linker.
+/// A linker that is there, and which flags it takes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Linker {
     /// Which one, by the form of the order file that it takes.
     pub(super) format: Format,
-    /// Its file.
+    /// Path of its executable.
     pub(super) program: PathBuf,
     /// Where a compiler finds it, when it would not by itself.
     directory: Option<PathBuf>,

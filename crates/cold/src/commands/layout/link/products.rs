@@ -54,7 +54,7 @@ pub(super) fn find(places: &[PathBuf], names: &[String]) -> Vec<Product> {
     products.into_iter().map(|(_, p)| p).collect()
 }
 
-/// One program.
+/// What is compared of a linked program before and after.
 pub(super) fn read(path: &Path, names: &[String]) -> anyhow::Result<Product> {
     let (file, meta) = cold_sys::open::regular(path, true)?;
     let identity = (FileId::of(&meta), Content::of(&meta));

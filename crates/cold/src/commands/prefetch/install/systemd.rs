@@ -40,7 +40,7 @@ pub(super) fn is_dropin(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == FILE)
 }
 
-/// The drop-in.
+/// The drop-in that makes a unit start its program through the launcher.
 pub(super) fn make(unit: &str, call: &Call) -> Result<Override> {
     let name = full_name(unit)?;
     let path = place(unit)?;
