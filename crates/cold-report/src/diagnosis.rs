@@ -5,6 +5,7 @@
 
 use cold_analyze::model::Analysis;
 use cold_analyze::reasons::{Group, Kind, Reasons};
+use cold_bench::diagnose::taints;
 use cold_bench::metric::Metric;
 use cold_bench::summary;
 use cold_model::bench::{Report, State};
@@ -265,6 +266,12 @@ fn time(e: &Evidence<'_>, state: &State) -> Known<Time> {
     else {
         return Known::unknown(format!("no {state} start was measured"));
     };
+    // Of the runs that do not count the last one's reason: what comes again and again is in it, too.
+    let disturbed = || {
+        let last = report.runs.iter().rfind(|r| r.series == summary.series && !r.counts())?;
+        let why: Vec<String> = last.taints.iter().map(taints::words).collect();
+        Some(Known::unknown(format!("no {state} start counts: {}", why.join(", "))))
+    };
     match summary.metrics.get(Metric::Ready.name()) {
         Some(Known::Value(d)) => Known::Value(Time {
             median: Nanos(d.median as u64),
@@ -274,8 +281,8 @@ fn time(e: &Evidence<'_>, state: &State) -> Known<Time> {
                 .map(|i| [Nanos(i.low as u64), Nanos(i.high as u64)]),
             runs: d.n,
         }),
-        Some(Known::Unknown { unknown }) => Known::unknown(unknown.clone()),
-        None => Known::unknown("it was not measured"),
+        Some(Known::Unknown { unknown }) => disturbed().unwrap_or_else(|| Known::unknown(unknown.clone())),
+        None => disturbed().unwrap_or_else(|| Known::unknown("it was not measured")),
     }
 }
 

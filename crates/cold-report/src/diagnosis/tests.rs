@@ -1,4 +1,5 @@
 use cold_bench::sample;
+use cold_model::bench::Taint;
 use cold_model::recording::manifest::Subject;
 use cold_model::recording::{OffCpuReason, StallCause, Thread};
 use cold_model::sample::{empty, ms};
@@ -100,6 +101,37 @@ fn nothing_known_is_not_called_nothing_worth_doing() {
     assert_eq!(d.outcome, Outcome::Unknown);
     assert!(d.cold.value().is_none() && d.reasons.value().is_none() && d.least.value().is_none());
     assert!(html(&d).contains("Too little is known"));
+}
+
+#[test]
+fn why_no_start_counts_is_told_and_who_kept_it_warm() {
+    let mut report = sample::report(&[("a", State::Cold, COLD.to_vec()), ("a", State::Warm, WARM.to_vec())]);
+    for run in report.runs.iter_mut().filter(|r| r.series == 0) {
+        run.taints =
+            vec![Taint::NotCold { bytes: Bytes(5 << 20), holders: vec!["app[7]".into()], held: Vec::new() }];
+    }
+    let analysis = summary::analyze(&report, 0.0);
+    let cold = recording(120);
+    let analysed = cold_analyze::analyze(&cold, &cold_model::layout::Layouts::default());
+    let d = diagnose(&Evidence {
+        command: "a".into(),
+        bench: Some((&report, &analysis)),
+        cold: Some((&cold, &analysed)),
+        ..Evidence::default()
+    });
+    let told = story(&d).join(" ");
+    assert!(told.contains("no cold start counts: 5.00 MiB stayed cached (held by app[7])."), "{told}");
+    assert!(d.warm.value().is_some(), "warm starts count all the same");
+}
+
+#[test]
+fn more_for_the_disk_than_the_start_is_longer_is_no_share_of_it() {
+    let mut d = answer(&COLD, &[], &WARM);
+    let (cold, more) = (d.recorded_cold.value().copied().expect("known"), d.more()[0].1);
+    let less = Nanos(cold.0 - u64::try_from(more).expect("longer") + 5_000_000);
+    d.recorded_warm = Known::Value(less);
+    let told = story(&d).join(" ");
+    assert!(told.contains("and 5.00 ms less for the rest") && !told.contains("100%"), "{told}");
 }
 
 #[test]

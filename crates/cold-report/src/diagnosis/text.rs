@@ -20,8 +20,8 @@ pub fn story(d: &Diagnosis) -> Vec<String> {
         }
         (Some(cold), None) => out.push(format!("A first start takes {}.", timed(cold))),
         (None, _) => {
-            if let Some(recorded) = d.recorded_cold.value() {
-                out.push(format!("The recorded start took {recorded}."));
+            if let (Some(recorded), Known::Unknown { unknown }) = (d.recorded_cold.value(), &d.cold) {
+                out.push(format!("The recorded start took {recorded}; {unknown}."));
             }
         }
     }
@@ -60,12 +60,21 @@ fn longer(d: &Diagnosis) -> Option<String> {
     let all = cold.0.checked_sub(warm.0).filter(|all| *all > 0)?;
     let (group, more) = d.more().into_iter().next()?;
     let more = u64::try_from(more).ok().filter(|more| *more > 0)?;
+    if more > all {
+        return Some(format!(
+            "The recorded cold start is {} longer: {} more for {}, and {} less for the rest.",
+            Nanos(all),
+            Nanos(more),
+            group.words(),
+            Nanos(more - all)
+        ));
+    }
     Some(format!(
         "Of the {} by which the recorded cold start is longer, {} go to {} ({}).",
         Nanos(all),
         Nanos(more),
         group.words(),
-        percent_of(more.min(all), all)
+        percent_of(more, all)
     ))
 }
 

@@ -103,22 +103,25 @@ mod root {
         // So far apart and in such an order that each page is a request of its own.
         place.file("data", 48 * MIB);
         let pages: Vec<String> = (0..300).map(|i| (i * 7919 % 12_000).to_string()).collect();
-        let told = diagnosed(
-            &place,
-            &[],
-            &[&place.subject(), "touch-mapped", &place.text("data"), &pages.join(",")],
-        );
-        sums(&told);
-        let (disk, all) = (time(&told, &DISK), told["recorded_cold"].as_u64().unwrap());
-        assert!(disk * 2 > all, "{disk} of {all}: {told}");
-        let rows = told["reasons"].as_array().unwrap();
-        let faults = rows.iter().find(|r| r["kind"] == "disk_fault").unwrap_or_else(|| panic!("{told}"));
-        assert!(faults["files"][0][0].as_str().is_some_and(|p| p.ends_with("/data")), "{faults}");
-        assert!(faults["warm"].as_u64().is_some_and(|warm| warm * 10 < disk), "{faults}");
-        let plan = told["remedies"].as_array().unwrap().iter().find(|r| r["id"] == "prefetch_plan");
-        let plan = plan.unwrap_or_else(|| panic!("{told}"));
-        assert!(plan["predicted"].as_u64().is_some_and(|t| t > 0), "{plan}");
-        assert_ne!(told["outcome"], "nothing_worth_doing", "{told}");
+        attempts(|| {
+            let told = diagnosed(
+                &place,
+                &[],
+                &[&place.subject(), "touch-mapped", &place.text("data"), &pages.join(",")],
+            );
+            sums(&told);
+            let (disk, all) = (time(&told, &DISK), told["recorded_cold"].as_u64().unwrap());
+            assert!(disk * 2 > all, "{disk} of {all}: {told}");
+            let rows = told["reasons"].as_array().unwrap();
+            let faults = rows.iter().find(|r| r["kind"] == "disk_fault").unwrap_or_else(|| panic!("{told}"));
+            assert!(faults["files"][0][0].as_str().is_some_and(|p| p.ends_with("/data")), "{faults}");
+            assert!(faults["warm"].as_u64().is_some_and(|warm| warm * 10 < disk), "{faults}");
+            let plan = told["remedies"].as_array().unwrap().iter().find(|r| r["id"] == "prefetch_plan");
+            let plan = plan.unwrap_or_else(|| panic!("{told}"));
+            assert!(plan["predicted"].as_u64().is_some_and(|t| t > 0), "{plan}");
+            // In a busy moment a plan that is tried may seem to harm.
+            check(told["outcome"] != "nothing_worth_doing", || told.to_string())
+        });
         assert!(place.temporary().is_empty(), "{:?}", place.temporary());
     }
 
@@ -161,5 +164,96 @@ while True:
         let (own, all) = (time(&told, &["program", "runnable"]), told["recorded_cold"].as_u64().unwrap());
         assert!(own * 2 > all, "{own} of {all}: {told}");
         assert_eq!(told["outcome"], "nothing_worth_doing", "{told}");
+    }
+
+    /// Place of a remedy in the list.
+    fn rank(told: &Value, ids: &[&str]) -> Option<usize> {
+        let remedies = told["remedies"].as_array().unwrap_or_else(|| panic!("{told}"));
+        remedies.iter().position(|r| ids.iter().any(|id| r["id"] == *id))
+    }
+
+    fn compile(place: &Sandbox, source: &str, name: &str, more: &[&str]) {
+        let file = place.path("source.c");
+        fs::write(&file, source).unwrap();
+        let output = place.text(name);
+        run("cc", &[&["-O0", "-o", &output, file.to_str().unwrap()], more].concat());
+    }
+
+    #[test]
+    fn libraries_that_are_searched_in_40_directories_are_the_reason_and_fewer_the_remedy() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let place = Sandbox::new();
+        let directories: Vec<String> = (0..40).map(|n| place.text(&format!("d{n}"))).collect();
+        directories.iter().for_each(|d| fs::create_dir(d).unwrap());
+        let mut main = "int main(void) { return 0".to_owned();
+        let mut flags = vec!["-Wl,--no-as-needed".to_owned(), format!("-L{}", directories[39])];
+        for n in 0..20 {
+            compile(
+                &place,
+                &format!("int f{n}(void) {{ return 0; }}"),
+                &format!("d39/libseed{n}.so"),
+                &["-shared", "-fPIC"],
+            );
+            main = format!("int f{n}(void); {main} + f{n}()");
+            flags.push(format!("-lseed{n}"));
+        }
+        compile(&place, &(main + "; }"), "searcher", &flags.iter().map(String::as_str).collect::<Vec<_>>());
+        let args = ["diagnose", "--evict", "files", "--for", "4s", "--json", "--", &place.text("searcher")];
+        let cold = place.cold(args).env("LD_LIBRARY_PATH", directories.join(":"));
+        let told = cold.run().finished().json();
+        sums(&told);
+        // 19 libraries are missed in 39 directories, and each of these in its subdirectories first.
+        let rows = told["reasons"].as_array().unwrap();
+        let missed = rows.iter().find(|r| r["kind"] == "lookup_missed").unwrap_or_else(|| panic!("{told}"));
+        let by_time = |kind: &str| time(&told, &[kind]);
+        let found = by_time("lookup_missed");
+        assert!(found > by_time("program") && found > by_time("lookup_found"), "{missed}: {told}");
+        let fewer = rank(&told, &["too_many_lookups", "lookups_by_pattern"]);
+        assert!(fewer.is_some_and(|at| at < 2), "{fewer:?}: {told}");
+        assert_ne!(told["outcome"], "nothing_worth_doing", "{told}");
+    }
+
+    #[test]
+    fn relocations_are_the_loaders_work_and_packed_ones_the_remedy() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let place = Sandbox::new();
+        let entries: Vec<String> = (0..300_000).map(|n| format!("a+{}", n % 4096)).collect();
+        let source = format!(
+            "static char a[4096]; char *t[] = {{{}}}; int main(int c, char **v) {{ return t[c] == 0; }}",
+            entries.join(",")
+        );
+        compile(&place, &source, "relocated", &["-pie", "-fPIE", "-Wl,-z,nopack-relative-relocs"]);
+        let told = diagnosed(&place, &[], &[&place.text("relocated")]);
+        sums(&told);
+        let (loader, program) = (time(&told, &["loader"]), time(&told, &["program"]));
+        assert!(loader > 4 * program && loader > 1_000_000, "{loader} and {program}: {told}");
+        let relr = rank(&told, &["relr"]).unwrap_or_else(|| panic!("{told}"));
+        let saves = told["remedies"][relr]["predicted"].as_u64().unwrap();
+        assert!(saves * 2 > loader && saves < loader * 2, "{saves} of {loader}: {told}");
+    }
+
+    #[test]
+    fn who_keeps_a_program_warm_is_named() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let place = Sandbox::new();
+        // The same program runs on, and maps what a start would have to read.
+        let data = place.file("data", 4 * MIB);
+        let words = ["hold", data.to_str().unwrap()];
+        let _holder = Other::start(&place.subject(), &words, "holding");
+        let told =
+            diagnosed(&place, &[], &[&place.subject(), "touch-mapped", data.to_str().unwrap(), "0-1023"]);
+        let cold = told["cold"]["unknown"].as_str().unwrap_or_else(|| panic!("{told}"));
+        assert!(cold.contains("stayed cached (held by cold-subject["), "{cold}");
+        let disturbing = told["disturbing"].to_string();
+        assert!(disturbing.contains("runs already: pid"), "{disturbing}");
     }
 }
