@@ -1,6 +1,8 @@
 //! Makes a dataset of made-up starts, and says what one takes:
 //! `cargo run --release -p cold-fleet --features sample --example generate -- DATASET COUNT [NAME.cold]`.
 
+#![allow(clippy::print_stdout)] // its result
+
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -187,7 +187,9 @@ while True:
         let _machine = together();
         let place = Sandbox::new();
         let directories: Vec<String> = (0..40).map(|n| place.text(&format!("d{n}"))).collect();
-        directories.iter().for_each(|d| fs::create_dir(d).unwrap());
+        for d in &directories {
+            fs::create_dir(d).unwrap();
+        }
         let mut main = "int main(void) { return 0".to_owned();
         let mut flags = vec!["-Wl,--no-as-needed".to_owned(), format!("-L{}", directories[39])];
         for n in 0..20 {

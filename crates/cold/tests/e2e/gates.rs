@@ -22,7 +22,14 @@ fn a_gate_fails_passes_or_cannot_tell() {
     let _machine = alone();
     let place = Sandbox::new();
     attempts(|| gated(&place, &["--fail-if", "files > 100000"]).done_or_disturbed().map(drop));
-    let ran = gated(&place, &["--fail-if", "files > 100000", "--fail-if", "files >= 1"]).expect(3);
+    let (xml, md) = (place.text("gates.xml"), place.text("gates.md"));
+    let files = ["--junit", &xml, "--markdown", &md];
+    gated(&place, &files).expect(2);
+    let gates = ["--fail-if", "files > 100000", "--fail-if", "files >= 1"];
+    let ran = gated(&place, &[&gates[..], &files].concat()).expect(3);
+    let written = fs::read_to_string(&xml).unwrap();
+    assert!(written.contains("tests=\"2\" failures=\"1\" errors=\"0\""), "{written}");
+    assert!(fs::read_to_string(&md).unwrap().contains("files &gt;= 1"));
     let gates = ran.json()["gates"].clone();
     let outcomes: Vec<_> = gates.as_array().unwrap().iter().map(|g| g["outcome"].clone()).collect();
     assert_eq!(outcomes, ["pass", "fail"]);

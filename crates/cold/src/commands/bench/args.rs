@@ -151,6 +151,14 @@ pub(crate) struct Args {
     #[arg(long, value_name = "CONDITION", help_heading = "Verdict")]
     pub(crate) fail_if: Vec<String>,
 
+    /// With --fail-if: write the answers as JUnit XML
+    #[arg(long, value_name = "FILE", requires = "fail_if", help_heading = "Verdict")]
+    pub(crate) junit: Option<PathBuf>,
+
+    /// With --fail-if: write the answers as Markdown, for the page of a CI job
+    #[arg(long, value_name = "FILE", requires = "fail_if", help_heading = "Verdict")]
+    pub(crate) markdown: Option<PathBuf>,
+
     /// Print the full report as one JSON document instead of text
     #[arg(long, help_heading = "Results")]
     pub(crate) json: bool,

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use cold_bench::export;
 use cold_bench::gate::GateResult;
 use cold_bench::summary::Analysis;
+use cold_gate::{junit, markdown};
 use cold_model::Shown as _;
 use cold_model::bench::Report;
 use cold_report::{html, svg};
@@ -28,7 +29,12 @@ enum ExportFormat {
     Markdown,
     Svg,
     Html,
+    AnswersJunit,
+    AnswersMarkdown,
 }
+
+/// What the answers of gates are about, in their documents.
+const SUITE: &str = "cold bench";
 
 impl Exports {
     /// Collects the wishes; fails when a directory does not exist or two want standard output.
@@ -46,6 +52,8 @@ impl Exports {
         }
         wanted.extend(args.export_csv.iter().map(|p| (ExportFormat::Csv, p.clone())));
         wanted.extend(args.export_markdown.iter().map(|p| (ExportFormat::Markdown, p.clone())));
+        wanted.extend(args.junit.iter().map(|p| (ExportFormat::AnswersJunit, p.clone())));
+        wanted.extend(args.markdown.iter().map(|p| (ExportFormat::AnswersMarkdown, p.clone())));
         for p in &args.plot {
             let kind = match p.extension().and_then(|e| e.to_str()) {
                 Some("svg") => ExportFormat::Svg,
@@ -90,6 +98,8 @@ impl Exports {
                 ExportFormat::Csv => export::csv(report, &mut bytes)?,
                 ExportFormat::Markdown => export::markdown(report, &mut bytes)?,
                 ExportFormat::Svg => bytes.extend(svg::svg(report, analysis).into_bytes()),
+                ExportFormat::AnswersJunit => bytes.extend(junit::xml(SUITE, gates).into_bytes()),
+                ExportFormat::AnswersMarkdown => bytes.extend(markdown::summary(SUITE, gates).into_bytes()),
                 ExportFormat::Html => bytes.extend(html::html(report, analysis, gates).into_bytes()),
             }
             if is_stdout(path) {
