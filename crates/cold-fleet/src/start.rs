@@ -32,6 +32,8 @@ pub struct Words {
     pub machine: Option<String>,
     /// Name of the scenario.
     pub scenario: String,
+    /// The program, as plans know it; `None`: what the first process of the start executed first.
+    pub executable: Option<PathBuf>,
     /// The script that an interpreter ran.
     pub script: Option<PathBuf>,
     /// How paths are written.
@@ -52,10 +54,17 @@ pub enum WhyNot {
     NoProgram,
 }
 
-/// The executable of the started process as the recording has it: where it lies, its build-id and size.
-pub fn executable(recording: &Recording) -> Option<(PathBuf, Option<&str>, Option<u64>)> {
-    let first = recording.processes.iter().find(|p| p.how == Began::Exec && p.executable.is_some())?;
-    let file = recording.files.get(first.executable? as usize)?;
+/// The program as the recording has it: where it lies, its build-id and size.
+fn executable<'a>(
+    recording: &'a Recording,
+    named: Option<&Path>,
+) -> Option<(PathBuf, Option<&'a str>, Option<u64>)> {
+    let by_name = named.and_then(|name| recording.files.iter().find(|f| f.place().as_deref() == Some(name)));
+    let first = || {
+        let first = recording.processes.iter().find(|p| p.how == Began::Exec && p.executable.is_some())?;
+        recording.files.get(first.executable? as usize)
+    };
+    let file = by_name.or_else(first)?;
     Some((file.place()?, file.build_id.as_deref(), file.size))
 }
 
@@ -71,7 +80,8 @@ pub fn rows(recording: &Recording, analysis: &Analysis, words: &Words) -> Result
     let observed = learn::observe(recording, &With::default())?;
     let made: jiff::Timestamp = m.started_at.parse().map_err(|_| WhyNot::NoTime)?;
     let started = u64::try_from(made.as_nanosecond()).map_err(|_| WhyNot::NoTime)?;
-    let (path, build_id, size) = executable(recording).ok_or(WhyNot::NoProgram)?;
+    let (path, build_id, size) =
+        executable(recording, words.executable.as_deref()).ok_or(WhyNot::NoProgram)?;
     let name = |path: &Path| path.file_name().map(|n| n.to_string_lossy().into_owned());
     let program = words.program.clone().or_else(|| name(words.script.as_deref().unwrap_or(&path)));
     let version = || build_id.map(|id| id.chars().take(SHORT).collect());

@@ -173,18 +173,25 @@ pub fn add(dataset: &Path, start: &FleetStart) -> Result<Added> {
     }
     put(&path(PAGES.name), &PAGES, &start.pages)?;
     put(&path(REMEDIES.name), &REMEDIES, &start.remedies)?;
-    put(&path(STARTS.name), &STARTS, std::slice::from_ref(&start.start))?;
-    Ok(Added::New)
+    put(&path(STARTS.name), &STARTS, std::slice::from_ref(&start.start))
 }
 
-fn put<R: 'static>(path: &Path, table: &Table<R>, rows: &[R]) -> Result<()> {
+/// Makes the file where there is none. One that is there is the same start's, left by an addition that was cut off:
+/// files are whole, and their names say what is in them. Nothing is ever replaced, and no link followed.
+fn put<R: 'static>(path: &Path, table: &Table<R>, rows: &[R]) -> Result<Added> {
     let failed = |e: io::Error| Error::io("write", path)(e);
     if let Some(directory) = path.parent() {
         fs::create_dir_all(directory).map_err(Error::io("create", directory))?;
     }
-    let mut file = WholeFile::create(path, Ownership::Result).map_err(failed)?;
-    columns::encode(table, rows, &mut file).map_err(|e| failed(io::Error::other(e.to_string())))?;
-    file.commit().map_err(failed)
+    let made = WholeFile::create_new(path, Ownership::Result).and_then(|mut file| {
+        columns::encode(table, rows, &mut file).map_err(|e| io::Error::other(e.to_string()))?;
+        file.commit()
+    });
+    match made {
+        Ok(()) => Ok(Added::New),
+        Err(e) if e.kind() == io::ErrorKind::AlreadyExists => Ok(Added::Before),
+        Err(e) => Err(failed(e)),
+    }
 }
 
 #[cfg(test)]
@@ -202,5 +209,71 @@ mod tests {
         ] {
             assert_eq!(Partition::value(text), value);
         }
+    }
+
+    fn start() -> FleetStart {
+        let row = StartRow {
+            start: "0123".into(),
+            started: 1,
+            fold: 0,
+            scenario: "plain".into(),
+            executable: "/usr/bin/app".into(),
+            executable_build_id: String::new(),
+            executable_size: 0,
+            script: String::new(),
+            kernel: "6.18".into(),
+            os: String::new(),
+            tier: "A".into(),
+            state: "cold".into(),
+            exact: false,
+            one_thread: true,
+            whole: true,
+            undisturbed: true,
+            ready: 5,
+            computing: 3,
+            waited: None,
+            needed: None,
+            read: None,
+            unused: None,
+            requests: None,
+            files: None,
+            lookups: None,
+            misses: None,
+        };
+        let part = |text: &str| text.to_owned();
+        let partition = Partition {
+            program: part("app"),
+            version: part("1"),
+            machine: part("m"),
+            day: part("2026-11-24"),
+        };
+        FleetStart { partition, start: row, pages: Vec::new(), remedies: Vec::new() }
+    }
+
+    #[test]
+    fn a_start_is_there_once_and_one_that_was_cut_off_is_completed() {
+        let dir = tempfile::tempdir().unwrap();
+        let start = start();
+        assert_eq!(add(dir.path(), &start).unwrap(), Added::New);
+        assert_eq!(add(dir.path(), &start).unwrap(), Added::Before);
+        let of = |table: &str| {
+            dir.path().join(table).join("program=app/version=1/machine=m/day=2026-11-24/0123.parquet")
+        };
+        fs::remove_file(of("starts")).unwrap();
+        let before = fs::metadata(of("pages")).unwrap().modified().unwrap();
+        assert_eq!(add(dir.path(), &start).unwrap(), Added::New);
+        assert_eq!(fs::metadata(of("pages")).unwrap().modified().unwrap(), before, "it stays as it is");
+    }
+
+    #[test]
+    fn nothing_is_replaced_and_no_link_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let own = dir.path().join("own");
+        fs::write(&own, "mine").unwrap();
+        let place = dir.path().join("fleet/pages/program=app/version=1/machine=m/day=2026-11-24");
+        fs::create_dir_all(&place).unwrap();
+        std::os::unix::fs::symlink(&own, place.join("0123.parquet")).unwrap();
+        add(&dir.path().join("fleet"), &start()).unwrap();
+        assert_eq!(fs::read_to_string(&own).unwrap(), "mine");
     }
 }

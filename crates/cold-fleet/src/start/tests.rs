@@ -86,3 +86,17 @@ fn disturbed_and_cut_off_starts_do_not_count() {
     let analysis = cold_analyze::analyze(&machine, &Layouts::default());
     assert_eq!(rows(&machine, &analysis, &words()).unwrap_err(), WhyNot::Learn(learn::WhyNot::NotACommand));
 }
+
+#[test]
+fn the_program_is_the_one_that_plans_know_where_that_is_known() {
+    let recording = sample::firefox_like(5_000, 4);
+    let first = of(&recording, &words()).start.executable;
+    let other = recording.files.iter().filter(|f| f.kind == cold_model::recording::FileKind::Regular);
+    let other =
+        other.filter_map(cold_model::recording::File::place).find(|p| Paths::Plain.text(p) != first).unwrap();
+    let named = of(&recording, &Words { executable: Some(other.clone()), ..words() });
+    assert_eq!(named.start.executable, Paths::Plain.text(&other));
+    // One that the recording does not have is none.
+    let unknown = of(&recording, &Words { executable: Some("/nowhere".into()), ..words() });
+    assert_eq!(unknown.start.executable, first);
+}

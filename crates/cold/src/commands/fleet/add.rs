@@ -133,6 +133,7 @@ fn add(args: &Args, dir: &Path, paths: &Paths, ui: &Ui) -> Result<(String, Added
             (None, Some(name)) => name.clone(),
             (None, None) => UNNAMED.to_owned(),
         },
+        executable: key.as_ref().map(|k| k.executable.clone()),
         script: key.and_then(|k| k.script),
         paths: paths.clone(),
     };
