@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What recording costs: cold starts with a recorder against cold starts without one.
 
-A round is two starts without a recorder (cold bench), one with `cold trace --no-stacks`, one with `cold trace`, in random
-order. A recorded start is compared with the mean of the two of its round; these two with each other are the control (A/A).
+A round is two starts without a recorder (cold bench), one with `cold trace --no-stacks`, one with `cold trace` (or one of
+these two: --kinds), in random order. A recorded start is compared with the mean of the two of its round; these two with each other are the control (A/A).
 On the machine's own disk, or on test disks (root), where files are shared with nobody and service times are known.
 Writes docs/benchmarks/overhead.md. Results are kept as JSON below --work; a stopped benchmark goes on.
 COLD=path of a release build, with cold-testdisk beside it.
@@ -46,8 +46,8 @@ class Overhead(simulate.Bench):
 
     def round(self, argv):
         starts = {"A": lambda: self.plain(argv), "B": lambda: self.plain(argv)}
-        for kind, flags in KINDS.items():
-            starts[kind] = lambda flags=flags: self.traced(argv, flags)
+        for kind in self.options.kinds:
+            starts[kind] = lambda flags=KINDS[kind]: self.traced(argv, flags)
         order = list(starts)
         random.shuffle(order)
         return {kind: starts[kind]() for kind in order}
@@ -76,12 +76,14 @@ def interval(ratios):
 
 
 def cell(ratios):
-    return "{:.3f} [{:.3f} … {:.3f}]".format(*interval(ratios))
+    if len(ratios) < 2:
+        return "not measured"
+    return "{:.3f} [{:.3f} … {:.3f}], {} rounds".format(*interval(ratios), len(ratios))
 
 
 def write(bench, names):
     random.seed(1)
-    head = ["disk", "program", "rounds", "untraced, ms", *(f"`{k}`" if k[0] == "-" else k for k in KINDS), "A/A"]
+    head = ["disk", "program", "untraced, ms", *(f"`{k}`" if k[0] == "-" else k for k in KINDS), "A/A"]
     rows, within = [], []
     for disk in bench.options.disks:
         for name in names:
@@ -89,14 +91,14 @@ def write(bench, names):
             if len(rounds) < 2:
                 continue
             plain = [(r["A"] + r["B"]) / 2 for r in rounds]
-            ratios = {kind: [r[kind] / p for r, p in zip(rounds, plain)] for kind in KINDS}
-            if interval(ratios["--no-stacks"])[2] < BUDGET:
+            ratios = {kind: [r[kind] / p for r, p in zip(rounds, plain) if kind in r] for kind in KINDS}
+            if len(ratios["--no-stacks"]) > 1 and interval(ratios["--no-stacks"])[2] < BUDGET:
                 within.append(f"{name} on `{disk}`")
-            rows.append([disk, name, str(len(rounds)), f"{statistics.median(plain):.0f}",
+            rows.append([disk, name, f"{statistics.median(plain):.0f}",
                          *(cell(ratios[kind]) for kind in KINDS), cell([r["A"] / r["B"] for r in rounds])])
     text = ["# What recording costs", "",
             "`benches/overhead.py` writes this page. Cold starts with a recorder (`cold trace`) against cold starts without one "
-            "(`cold bench`), in rounds of random order: two without, one with `--no-stacks`, one with stacks. The ratio is that of a "
+            "(`cold bench`), in rounds of random order: two without, one with `--no-stacks`, one with stacks, or one of these. The ratio is that of a "
             "recorded start to the mean of the two others of its round: median over the rounds, and its 95 % interval "
             "(bootstrap). A/A is the ratio of those two. Time is the time to ready: the end of the program.", "",
             f"Linux {platform.release()}, {os.cpu_count()} CPUs; {time.strftime('%d %B %Y')}.", "",
@@ -111,11 +113,13 @@ def main():
     parser.add_argument("--subjects", default="firefox-esr")
     parser.add_argument("--disks", default=f"{OWN},sata-ssd,cloud")
     parser.add_argument("--rounds", type=int, default=24)
+    parser.add_argument("--kinds", default=",".join(KINDS), help="with which recorders (--kinds=--no-stacks)")
     parser.add_argument("--max-time", type=float, help="stop after so many seconds; go on with the same command")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("/var/tmp/cold-bench-overhead"))
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "docs/benchmarks/overhead.md")
     options = parser.parse_args()
     options.disks = options.disks.split(",")
+    options.kinds = [kind for kind in KINDS if kind in options.kinds.split(",")]
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     options.work.mkdir(parents=True, exist_ok=True)
     bench = Overhead(options)
