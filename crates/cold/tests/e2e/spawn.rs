@@ -5,7 +5,7 @@ use std::fs;
 use rustix::process::Signal;
 use serde_json::Value;
 
-use crate::support::{Sandbox, cgroups_named, until};
+use crate::support::{Ran, Sandbox, attempts, cgroups_named, check, until};
 
 fn series(document: &Value) -> &Vec<Value> {
     document["series"].as_array().unwrap()
@@ -157,12 +157,16 @@ mod root {
     /// `--json` of a program that grows in a known way, and the directory it leaves things in.
     fn growing(place: &Sandbox, kind: &str, more: &[&str], code: i32) -> (Value, String) {
         let left = place.text(kind);
-        fs::create_dir(&left).unwrap();
+        (grown(place, kind, &left, more).expect(code).json()["series"][0].clone(), left)
+    }
+
+    fn grown(place: &Sandbox, kind: &str, left: &str, more: &[&str]) -> Ran {
+        fs::create_dir(left).unwrap();
         let subject = place.subject();
         let mut args = vec!["spawn", "-n", "200", "--json"];
         args.extend(more);
-        args.extend(["--", &subject, "growing", kind, &left]);
-        (place.cold(args).run().expect(code).json()["series"][0].clone(), left)
+        args.extend(["--", &subject, "growing", kind, left]);
+        place.cold(args).run()
     }
 
     #[test]
@@ -197,9 +201,15 @@ mod root {
             assert!(last["calls"]["openat"]["calls"].as_u64() > Some(0), "{kind}: {last}");
             assert!(last["stages"]["run"].as_u64() > Some(0), "{kind}: {last}");
         }
+        // Judged by times: a machine that gets busier within a quarter of a second looks like growth.
         for (kind, class) in [("constant", "constant"), ("step", "step")] {
-            let (s, _) = growing(&place, kind, &["--fail-if", "growth"], 0);
-            assert_eq!(s["judged"]["verdict"]["class"], class, "{kind}");
+            let mut n = 0;
+            attempts(|| {
+                n += 1;
+                let ran = grown(&place, kind, &place.text(&format!("{kind}{n}")), &["--fail-if", "growth"]);
+                let found = ran.json()["series"][0]["judged"]["verdict"]["class"].clone();
+                check(ran.code() == 0 && found == class, || format!("{kind}: {found}, {}", ran.code()))
+            });
         }
     }
 

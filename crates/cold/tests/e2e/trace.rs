@@ -288,8 +288,9 @@ while True:
         until("it hangs", || place.processes().iter().any(|p| p.ends_with("sleep 600000 ")).then_some(()));
         assert_ne!(window(), before, "exact need changes a setting");
         let during = programs();
-        // Nothing comes any more; what did must not wait for more than 0.1 s to be written.
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        // Of it nothing comes any more. What did is written when nothing comes from others either, which read and
+        // write on the same disks, and after a second at the latest.
+        std::thread::sleep(std::time::Duration::from_millis(1500));
         started.kill(Signal::KILL);
         started.end().expect(128 + 9);
         until("the supervisor ends the tree", || place.processes().is_empty().then_some(()));
