@@ -1,5 +1,5 @@
--- Classes of machines whose undisturbed cold starts take longer or shorter than those of the others: medians that are further from
--- the median of all classes than 3 scaled median absolute deviations (1.4826 of them are a standard deviation of a
+-- Classes of machines whose undisturbed cold starts take longer or shorter than those of the others: medians that are
+-- further from the median of all classes than 3 scaled median absolute deviations (1.4826 of them are a standard deviation of a
 -- normal distribution). Fewer than 3 classes cannot tell.
 WITH classes AS (
   SELECT program, version, scenario, machine, count(*) AS starts, median(ready) AS level

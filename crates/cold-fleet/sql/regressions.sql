@@ -1,4 +1,5 @@
--- Time to ready of undisturbed cold starts by version, on one class of machine, against the version before it (by first sight).
+-- Time to ready of undisturbed cold starts by version, on one class of machine, against the version before it (by
+-- first sight).
 -- The interval of the median is that between two order statistics, 95 % whatever the distribution (Conover, Practical
 -- Nonparametric Statistics, 3.2); there is none for fewer than 6 starts.
 WITH ranked AS (

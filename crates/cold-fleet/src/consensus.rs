@@ -1,16 +1,17 @@
 //! A plan of what many starts agree upon.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::PathBuf;
 
 use cold_model::path_text;
 use cold_plan::Plan;
 use cold_plan::identity::build_id_of;
-use cold_plan::plan::{FileKind, Identity, Key, Learnt, PlanFile, Range, Standing};
-use cold_prefetch::knobs::default_knobs;
+use cold_plan::plan::{FileKind, Identity, Key, Learnt, PlanFile, Range};
+use cold_prefetch::default_knobs;
 use serde::Deserialize;
 
-use crate::redact::PREFIX;
+use crate::redact::{PREFIX, WORD_PREFIX};
 
 /// A row of [`crate::query::SUBJECT`].
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -60,22 +61,49 @@ pub struct Name {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WhyNot {
     /// Nothing was chosen.
-    #[error("no start of this kind teaches: nothing is in the dataset, or all of it was disturbed")]
+    #[error("no start of this kind teaches: there is none in the dataset that was recorded whole")]
     NoStarts,
     /// A plan is for one program, version and scenario.
     #[error("the starts are of more than one {what}: {}", .found.join(", "))]
     Several {
-        /// Program, version, scenario or executable.
-        what: &'static str,
+        /// In what they differ.
+        what: Differs,
         /// The different values, sorted.
         found: Vec<String>,
     },
-    /// Nobody knows any more which program it was.
-    #[error("the program lies in a directory whose names are redacted")]
+    /// Nobody knows any more which program it was, or how it was started.
+    #[error("the program or its scenario is redacted: a plan has to name both")]
     Redacted,
     /// No page was needed by enough starts.
     #[error("the starts agree on no page")]
     Nothing,
+}
+
+/// In what starts differ that one plan cannot hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Differs {
+    /// Name of the program.
+    Program,
+    /// Its version.
+    Version,
+    /// The way in which it was started.
+    Scenario,
+    /// Path of the executable.
+    Executable,
+    /// Path of the script.
+    Script,
+}
+
+impl fmt::Display for Differs {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Program => "program",
+            Self::Version => "version",
+            Self::Scenario => "scenario",
+            Self::Executable => "executable",
+            Self::Script => "script",
+        })
+    }
 }
 
 /// A consensus as a plan.
@@ -93,12 +121,14 @@ pub struct Consensus {
 /// [`WhyNot`].
 pub fn plan(subjects: &[Subject], pages: &[Agreed], names: &[Name]) -> Result<Consensus, WhyNot> {
     let first = subjects.first().ok_or(WhyNot::NoStarts)?;
-    one("program", subjects, |s| &s.program)?;
-    one("version", subjects, |s| &s.version)?;
-    one("scenario", subjects, |s| &s.scenario)?;
-    one("executable", subjects, |s| &s.executable)?;
-    one("script", subjects, |s| &s.script)?;
-    if first.executable.starts_with(PREFIX) || first.script.starts_with(PREFIX) {
+    one(Differs::Program, subjects, |s| &s.program)?;
+    one(Differs::Version, subjects, |s| &s.version)?;
+    one(Differs::Scenario, subjects, |s| &s.scenario)?;
+    one(Differs::Executable, subjects, |s| &s.executable)?;
+    one(Differs::Script, subjects, |s| &s.script)?;
+    if [&first.executable, &first.script].iter().any(|path| path.starts_with(PREFIX))
+        || first.scenario.starts_with(WORD_PREFIX)
+    {
         return Err(WhyNot::Redacted);
     }
     let (files, ranges, redacted) = contents(pages, names);
@@ -116,22 +146,11 @@ pub fn plan(subjects: &[Subject], pages: &[Agreed], names: &[Name]) -> Result<Co
         script: (!first.script.is_empty()).then(|| path_text::decode(&first.script)),
         scenario: first.scenario.clone(),
     };
-    let plan = Plan {
-        key,
-        learnt: learnt(subjects),
-        files,
-        ranges,
-        knobs: default_knobs(None),
-        device: None,
-        bound: None,
-        steps: Vec::new(),
-        standing: Standing::Untried,
-        trial: None,
-    };
+    let plan = Plan::unmade(key, learnt(subjects), files, ranges, default_knobs(None));
     Ok(Consensus { plan, redacted })
 }
 
-fn one(what: &'static str, subjects: &[Subject], of: impl Fn(&Subject) -> &String) -> Result<(), WhyNot> {
+fn one(what: Differs, subjects: &[Subject], of: impl Fn(&Subject) -> &String) -> Result<(), WhyNot> {
     let mut found: Vec<String> = subjects.iter().map(|s| of(s).clone()).collect();
     found.sort();
     found.dedup();
@@ -290,8 +309,11 @@ mod tests {
         let several = plan(&[subject("1"), subject("2")], &rows, &[]).unwrap_err();
         assert!(several.to_string().contains("more than one version: 1, 2"), "{several}");
         assert_eq!(plan(&[subject("1")], &[], &[]).unwrap_err(), WhyNot::Nothing);
-        let hidden = Subject { executable: "redacted/0".into(), ..subject("1") };
-        assert_eq!(plan(&[hidden], &rows, &[]).unwrap_err(), WhyNot::Redacted);
+        let program = Subject { executable: "redacted/0".into(), ..subject("1") };
+        let scenario = Subject { scenario: "redacted-0".into(), ..subject("1") };
+        for hidden in [program, scenario] {
+            assert_eq!(plan(&[hidden], &rows, &[]).unwrap_err(), WhyNot::Redacted);
+        }
     }
 
     #[test]

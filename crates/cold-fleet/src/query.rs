@@ -104,9 +104,7 @@ pub const QUERIES: [Query; 7] = [
     query! { "overview", "what the dataset holds, by program", false;
     program: Text, starts: Count, whole: Count, cold: Count, versions: Count, scenarios: Count, machines: Count,
     first_at: Date, last_at: Date, },
-    query! { "consensus", "pages that most starts needed, in order of need", false;
-    program: Text, version: Text, scenario: Text, path: Path, build_id: Text, size: Bytes, first_page: Count,
-    pages: Pages, used: Count, starts: Count, need: Time, around: Flag, },
+    CONSENSUS,
     query! { "stability", "how far starts agree about each file", false;
     program: Text, version: Text, scenario: Text, path: Path, build_id: Text, size: Bytes, starts: Count,
     any_pages: Pages, all_pages: Pages, agreed_pages: Pages, needed_pages: Count, jaccard: Ratio, },
@@ -134,7 +132,9 @@ pub const NAMES: Query = query! { "names", "directories and names that most star
 program: Text, version: Text, scenario: Text, kind: Text, path: Path, used: Count, starts: Count, need: Time, };
 
 /// Pages of a plan.
-pub const CONSENSUS: Query = QUERIES[1];
+pub const CONSENSUS: Query = query! { "consensus", "pages that most starts needed, in order of need", false;
+program: Text, version: Text, scenario: Text, path: Path, build_id: Text, size: Bytes, first_page: Count,
+pages: Pages, used: Count, starts: Count, need: Time, around: Flag, };
 
 impl Query {
     /// The question of this name.

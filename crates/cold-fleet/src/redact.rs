@@ -1,8 +1,8 @@
 //! Paths outside of system directories, hidden.
 
-use std::fmt::Write as _;
 use std::path::Path;
 
+use cold_model::hash::hexadecimal;
 use cold_model::path_text;
 use sha2::{Digest, Sha256};
 
@@ -13,6 +13,9 @@ const SYSTEM: [&str; 9] =
 const LOCAL: [&str; 2] = ["/usr/local", "/usr/src"];
 /// What a hidden path begins with. No path of a file does: those are absolute.
 pub const PREFIX: &str = "redacted/";
+
+/// What a hidden name begins with that is no path: of a program, of a scenario.
+pub const WORD_PREFIX: &str = "redacted-";
 
 /// How paths are written into a dataset.
 #[derive(Debug, Clone, Default)]
@@ -31,18 +34,42 @@ pub enum Paths {
 impl Paths {
     /// The path as the dataset has it ([`path_text`]), or its digest.
     pub fn text(&self, path: &Path) -> String {
+        let digest = self.salt_for(path).map(|salt| digest(salt, path.as_os_str().as_encoded_bytes()));
+        digest.map_or_else(|| path_text::encode(path), |digest| format!("{PREFIX}{digest}"))
+    }
+
+    /// The name of the program at this path, or a digest of the path.
+    pub fn name(&self, path: &Path) -> Option<String> {
+        if let Some(salt) = self.salt_for(path) {
+            return Some(format!("{WORD_PREFIX}{}", digest(salt, path.as_os_str().as_encoded_bytes())));
+        }
+        path.file_name().map(|name| name.to_string_lossy().into_owned())
+    }
+
+    /// A word that was made of somebody's arguments, or its digest.
+    pub fn word(&self, word: &str) -> String {
         match self {
-            Self::Redacted { salt } if !is_system(path) => {
-                let mut digest = Sha256::new();
-                // The length first: no salt and path make the bytes of another salt and path.
-                digest.update((salt.len() as u64).to_le_bytes());
-                digest.update(salt);
-                digest.update(path.as_os_str().as_encoded_bytes());
-                format!("{PREFIX}{}", hexadecimal(&digest.finalize(), 16))
-            }
-            _ => path_text::encode(path),
+            Self::Plain => word.to_owned(),
+            Self::Redacted { salt } => format!("{WORD_PREFIX}{}", digest(salt, word.as_bytes())),
         }
     }
+
+    fn salt_for(&self, path: &Path) -> Option<&[u8]> {
+        match self {
+            Self::Redacted { salt } if !is_system(path) => Some(salt),
+            _ => None,
+        }
+    }
+}
+
+/// 128 bits are enough: nobody meets the same twice.
+fn digest(salt: &[u8], bytes: &[u8]) -> String {
+    let mut digest = Sha256::new();
+    // The length first: no salt and bytes are those of another salt and other bytes.
+    digest.update((salt.len() as u64).to_le_bytes());
+    digest.update(salt);
+    digest.update(bytes);
+    short(&digest.finalize())
 }
 
 fn is_system(path: &Path) -> bool {
@@ -50,12 +77,9 @@ fn is_system(path: &Path) -> bool {
     below(&SYSTEM) && !below(&LOCAL)
 }
 
-/// The first so many bytes in hexadecimal digits.
-pub(crate) fn hexadecimal(bytes: &[u8], most: usize) -> String {
-    bytes.iter().take(most).fold(String::new(), |mut digits, b| {
-        let _ = write!(digits, "{b:02x}");
-        digits
-    })
+/// The first 16 bytes of a digest in hexadecimal digits.
+pub(crate) fn short(digest: &[u8]) -> String {
+    hexadecimal(digest.first_chunk::<16>().map_or(digest, |first| first))
 }
 
 #[cfg(test)]
@@ -78,5 +102,11 @@ mod tests {
             assert_eq!(Paths::Plain.text(path), own);
         }
         assert_ne!(a.text(Path::new("/home/a")), a.text(Path::new("/home/b")));
+        assert_eq!(a.name(Path::new("/usr/bin/git")).as_deref(), Some("git"));
+        let (named, plain) =
+            (a.name(Path::new("/home/ada/secret")), Paths::Plain.name(Path::new("/home/ada/secret")));
+        assert!(named.is_some_and(|n| n.starts_with(WORD_PREFIX)) && plain.as_deref() == Some("secret"));
+        assert!(a.word("-psecret").starts_with(WORD_PREFIX) && a.word("x") == a.word("x"));
+        assert_eq!(Paths::Plain.word("-psecret"), "-psecret");
     }
 }

@@ -13,7 +13,7 @@ use cold_model::{Known, Nanos};
 use cold_recording::fleet::FleetStart;
 use cold_stats::Pcg;
 
-use crate::start::{WhyNot, Words, rows};
+use crate::start::{Scenario, WhyNot, Words, rows};
 
 /// Versions, the oldest first.
 pub const VERSIONS: [&str; 5] = ["1.0", "1.1", "1.2", "1.3", "1.4"];
@@ -53,7 +53,7 @@ pub fn start(like: &Recording, n: u64, of: u64) -> Result<FleetStart, WhyNot> {
         program: Some("app".to_owned()),
         version: VERSIONS.get(version).map(|v| (*v).to_owned()),
         machine: MACHINES.get(machine).map(|m| (*m).to_owned()),
-        scenario: "plain".to_owned(),
+        scenario: Scenario::Named("plain".to_owned()),
         ..Words::default()
     };
     rows(&r, &analyze(&r, &Layouts::default()), &words)

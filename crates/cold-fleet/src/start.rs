@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use cold_analyze::model::Analysis;
 use cold_model::Known;
+use cold_model::hash::hexadecimal;
 use cold_model::pages::LiveRuns;
 use cold_model::recording::Recording;
 use cold_model::recording::manifest::Subject;
@@ -14,12 +15,27 @@ use cold_prefetch::learn::{self, ObservedStart, With};
 use cold_recording::fleet::{FleetStart, PagesRow, Partition, RemedyRow, StartRow};
 use sha2::{Digest, Sha256};
 
-use crate::redact::{Paths, hexadecimal};
+use crate::redact::{Paths, short};
 
 /// Parts into which starts are divided by their names.
 pub const FOLDS: u32 = 10;
 /// Digits of a build-id that stand for a version.
 const SHORT: usize = 12;
+
+/// Name of the way in which a program was started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Scenario {
+    /// By whoever adds the recording.
+    Named(String),
+    /// Of the arguments, of which it holds words: it is hidden with the paths.
+    Derived(String),
+}
+
+impl Default for Scenario {
+    fn default() -> Self {
+        Self::Named("default".to_owned())
+    }
+}
 
 /// What a recording does not say of itself.
 #[derive(Debug, Clone, Default)]
@@ -30,8 +46,8 @@ pub struct Words {
     pub version: Option<String>,
     /// Class of the machine; `None`: its CPUs, memory and architecture.
     pub machine: Option<String>,
-    /// Name of the scenario.
-    pub scenario: String,
+    /// The way in which it was started.
+    pub scenario: Scenario,
     /// The program, as plans know it; `None`: what the first process of the start executed first.
     pub executable: Option<PathBuf>,
     /// The script that an interpreter ran.
@@ -82,8 +98,8 @@ pub fn rows(recording: &Recording, analysis: &Analysis, words: &Words) -> Result
     let started = u64::try_from(made.as_nanosecond()).map_err(|_| WhyNot::NoTime)?;
     let (path, build_id, size) =
         executable(recording, words.executable.as_deref()).ok_or(WhyNot::NoProgram)?;
-    let name = |path: &Path| path.file_name().map(|n| n.to_string_lossy().into_owned());
-    let program = words.program.clone().or_else(|| name(words.script.as_deref().unwrap_or(&path)));
+    let paths = &words.paths;
+    let program = words.program.clone().or_else(|| paths.name(words.script.as_deref().unwrap_or(&path)));
     let version = || build_id.map(|id| id.chars().take(SHORT).collect());
     let partition = Partition {
         program: program.ok_or(WhyNot::NoProgram)?,
@@ -97,11 +113,14 @@ pub fn rows(recording: &Recording, analysis: &Analysis, words: &Words) -> Result
     let row = StartRow {
         started,
         fold: fold(&start),
-        scenario: words.scenario.clone(),
-        executable: words.paths.text(&path),
+        scenario: match &words.scenario {
+            Scenario::Named(name) => name.clone(),
+            Scenario::Derived(name) => paths.word(name),
+        },
+        executable: paths.text(&path),
         executable_build_id: build_id.and_then(build_id_of).map(build_id_text).unwrap_or_default(),
         executable_size: size.unwrap_or(0),
-        script: words.script.as_deref().map(|s| words.paths.text(s)).unwrap_or_default(),
+        script: words.script.as_deref().map(|s| paths.text(s)).unwrap_or_default(),
         kernel: m.machine.kernel.clone(),
         os: m.machine.os.clone(),
         tier: m.tier.to_string(),
@@ -129,7 +148,7 @@ pub fn rows(recording: &Recording, analysis: &Analysis, words: &Words) -> Result
     });
     Ok(FleetStart {
         partition,
-        pages: pages(&start, &observed, &words.paths),
+        pages: pages(&start, &observed, paths),
         remedies: remedies.collect(),
         start: row,
     })
@@ -158,7 +177,7 @@ fn id(recording: &Recording) -> String {
         digest.update((part.len() as u64).to_le_bytes());
         digest.update(part);
     }
-    hexadecimal(&digest.finalize(), 16)
+    short(&digest.finalize())
 }
 
 /// By the name's last digits: no engine has to hash for it.
@@ -207,7 +226,7 @@ fn pages(start: &str, observed: &ObservedStart, paths: &Paths) -> Vec<PagesRow> 
 
 /// As plans have it: 40 digits; empty where it has none.
 fn build_id_text(id: [u8; 20]) -> String {
-    if id == [0; 20] { String::new() } else { hexadecimal(&id, id.len()) }
+    if id == [0; 20] { String::new() } else { hexadecimal(&id) }
 }
 
 #[cfg(test)]

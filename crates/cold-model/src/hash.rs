@@ -1,4 +1,5 @@
-//! One hash for names and checksums that stay the same on every machine and in every version.
+//! One hash for names and checksums that stay the same on every machine and in every version, and how digests and
+//! build-ids are written.
 
 /// FNV-1a, 64 bit, of all `parts` in a row (Fowler, Noll, Vo; offset basis and prime of the authors'
 /// reference). For accidents, not against an adversary.
@@ -7,9 +8,21 @@ pub fn fnv1a64(parts: &[&[u8]]) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |h, b| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3))
 }
 
+/// Bytes in hexadecimal, two lower-case digits each, the first byte first.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    let digit = |n: u8| char::from_digit(u32::from(n), 16).unwrap_or_default();
+    bytes.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect()
+}
+
 #[cfg(test)]
 mod tests {
-    use super::fnv1a64;
+    use super::{fnv1a64, hexadecimal};
+
+    #[test]
+    fn bytes_have_two_digits_each() {
+        assert_eq!(hexadecimal(&[0, 0x0a, 0xff]), "000aff");
+        assert_eq!(hexadecimal(&[]), "");
+    }
 
     /// The authors' own test vectors.
     #[test]

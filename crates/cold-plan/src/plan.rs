@@ -74,6 +74,22 @@ pub struct Reads {
 }
 
 impl Plan {
+    /// A plan that was learnt and not made for any device: without steps, bound and trial.
+    pub fn unmade(key: Key, learnt: Learnt, files: Vec<PlanFile>, ranges: Vec<Range>, knobs: Knobs) -> Self {
+        Self {
+            key,
+            learnt,
+            files,
+            ranges,
+            knobs,
+            device: None,
+            bound: None,
+            steps: Vec::new(),
+            standing: Standing::Untried,
+            trial: None,
+        }
+    }
+
     /// The steps that read pages.
     pub fn reads(&self) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(|s| s.op == Op::Read)

@@ -37,18 +37,8 @@ pub fn lesson(plan: Option<Plan>, key: &Key, starts: &[ObservedStart], at: u64) 
 /// now. Steps, bound and device are left empty: compile it next. A trial stays, so that the caller can see
 /// what it was about; a plan that was off is on again when the executable changed.
 pub fn merge(plan: Option<&Plan>, key: &Key, start: &ObservedStart, at: u64) -> Plan {
-    let empty = Plan {
-        key: key.clone(),
-        learnt: Learnt { first: at, tier: start.tier, ..Learnt::default() },
-        files: Vec::new(),
-        ranges: Vec::new(),
-        knobs: default_knobs(None),
-        device: None,
-        bound: None,
-        steps: Vec::new(),
-        standing: Standing::Untried,
-        trial: None,
-    };
+    let first = Learnt { first: at, tier: start.tier, ..Learnt::default() };
+    let empty = Plan::unmade(key.clone(), first, Vec::new(), Vec::new(), default_knobs(None));
     let old = plan.unwrap_or(&empty);
     let (files, ranges) = contents(old, start);
     let replaced = old.key.identity != key.identity;

@@ -6,9 +6,10 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use cold_model::hash::hexadecimal;
 use object::Object as _;
 
-use crate::elf::{Image, Object, build_id_of, hex};
+use crate::elf::{Image, Object, build_id_of};
 
 /// The separate debug file of `object`, which was read from `path`.
 pub(crate) fn find(object: &Object<'_>, path: &Path, directories: &[PathBuf]) -> Option<Image> {
@@ -19,7 +20,7 @@ pub(crate) fn find(object: &Object<'_>, path: &Path, directories: &[PathBuf]) ->
 /// The file that several debug files share (dwz), which `debug` names by path and build-id.
 pub(crate) fn shared(debug: &Object<'_>, path: &Path, directories: &[PathBuf]) -> Option<Image> {
     let (name, id) = debug.gnu_debugaltlink().ok().flatten()?;
-    let id = hex(id);
+    let id = hexadecimal(id);
     let named = path.parent()?.join(cold_model::path_text::decode(std::str::from_utf8(name).ok()?));
     by_build_id(Some(&id), directories).or_else(|| open_with(&named, Some(&id)))
 }

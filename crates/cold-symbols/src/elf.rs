@@ -104,13 +104,7 @@ pub fn build_id(path: &Path) -> Result<Option<String>, Error> {
 pub(crate) fn build_id_of(object: &Object<'_>) -> Option<String> {
     // The linkers write 8 to 32 bytes; object takes the note's word for its length.
     let id = object.build_id().ok().flatten().filter(|id| (1..=64).contains(&id.len()))?;
-    Some(hex(id))
-}
-
-/// Bytes in hexadecimal.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    let digit = |n: u8| char::from_digit(u32::from(n), 16).unwrap_or_default();
-    bytes.iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect()
+    Some(cold_model::hash::hexadecimal(id))
 }
 
 /// A symbol as the table has it.

@@ -2,6 +2,12 @@
 
 pub(crate) use cold_model::figures::{count, percent_of as percent, plural};
 
+/// `2026-05-01`, UTC, of nanoseconds since 1970.
+pub(crate) fn day_of(at_ns: u64) -> String {
+    let at = jiff::Timestamp::from_nanosecond(i128::from(at_ns)).unwrap_or_default();
+    at.to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
+}
+
 /// Breaks `text` at blanks into lines of at most `room` characters; a longer word stays whole.
 pub(crate) fn wrap(text: &str, room: usize) -> Vec<String> {
     let mut lines = Vec::new();

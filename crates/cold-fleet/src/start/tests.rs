@@ -9,7 +9,7 @@ fn of(recording: &Recording, words: &Words) -> FleetStart {
 }
 
 fn words() -> Words {
-    Words { scenario: "plain".into(), ..Words::default() }
+    Words { scenario: Scenario::Derived("plain".into()), ..Words::default() }
 }
 
 #[test]
@@ -58,6 +58,8 @@ fn redacted_rows_hold_no_path_outside_of_system_directories() {
     let paths = Paths::Redacted { salt: b"s".to_vec() };
     let hidden = of(&recording, &Words { paths, ..words() });
     assert_eq!(plain.pages.len(), hidden.pages.len());
+    assert_eq!(plain.start.scenario, "plain");
+    assert!(hidden.start.scenario.starts_with("redacted-"), "{}", hidden.start.scenario);
     let all = hidden.pages.iter().map(|p| &p.path).chain([&hidden.start.executable, &hidden.start.script]);
     for path in all.filter(|p| !p.is_empty()) {
         assert!(

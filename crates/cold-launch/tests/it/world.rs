@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
 use cold_plan::Plan;
-use cold_plan::plan::{FileKind, Gate, Identity, Key, Knobs, Learnt, Op, Order, PlanFile, Standing, Step};
+use cold_plan::plan::{FileKind, Gate, Identity, Key, Knobs, Learnt, Op, Order, PlanFile, Step};
 
 /// The launcher.
 pub(crate) const LAUNCHER: &str = env!("CARGO_BIN_EXE_cold-launch");
@@ -24,29 +24,21 @@ pub(crate) fn directory() -> tempfile::TempDir {
 /// An empty plan of `/bin/true`.
 pub(crate) fn plan() -> Plan {
     let executable = std::fs::canonicalize("/bin/true").expect("coreutils");
-    Plan {
-        key: Key { executable, identity: Identity::default(), script: None, scenario: "test".to_owned() },
-        learnt: Learnt { starts: 1, cold_starts: 1, tier: 'A', exact: true, ..Learnt::default() },
-        files: Vec::new(),
-        ranges: Vec::new(),
-        knobs: Knobs {
-            min_uses: 1,
-            gap_bytes: 0,
-            chunk_bytes: 128 << 10,
-            in_flight_bytes: 1 << 20,
-            threads: 1,
-            order: Order::Need,
-            window_us: 0,
-            gate: Gate::Issued,
-            critical_us: 0,
-            metadata: true,
-        },
-        device: None,
-        bound: None,
-        steps: Vec::new(),
-        standing: Standing::Untried,
-        trial: None,
-    }
+    let key = Key { executable, identity: Identity::default(), script: None, scenario: "test".to_owned() };
+    let learnt = Learnt { starts: 1, cold_starts: 1, tier: 'A', exact: true, ..Learnt::default() };
+    let knobs = Knobs {
+        min_uses: 1,
+        gap_bytes: 0,
+        chunk_bytes: 128 << 10,
+        in_flight_bytes: 1 << 20,
+        threads: 1,
+        order: Order::Need,
+        window_us: 0,
+        gate: Gate::Issued,
+        critical_us: 0,
+        metadata: true,
+    };
+    Plan::unmade(key, learnt, Vec::new(), Vec::new(), knobs)
 }
 
 /// Adds a file of this identity with one step for each of `ranges` (offset, bytes), critical or not.

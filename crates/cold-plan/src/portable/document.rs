@@ -2,13 +2,14 @@
 
 use std::path::PathBuf;
 
+use cold_model::hash::hexadecimal;
 use cold_model::path_text;
 use serde::{Deserialize, Serialize};
 
 use super::{Error, FORMAT};
 use crate::Plan;
 use crate::identity::build_id_of;
-use crate::plan::{FileKind, Identity, Key, Knobs, Learnt, PlanFile, Range, Standing};
+use crate::plan::{FileKind, Identity, Key, Knobs, Learnt, PlanFile, Range};
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -61,7 +62,7 @@ impl Document {
         Self {
             format: FORMAT.to_owned(),
             executable: key.executable.clone(),
-            build_id: hexadecimal(&key.identity.build_id),
+            build_id: build_id_text(&key.identity.build_id),
             size: key.identity.size,
             script: key.script.clone(),
             scenario: key.scenario.clone(),
@@ -75,18 +76,9 @@ impl Document {
     /// Without anything of a machine but its files' sizes and build-ids.
     pub(super) fn into_plan(self) -> Result<Plan, Error> {
         let identity = Identity { size: self.size, build_id: number(self.build_id)?, ..Identity::default() };
-        Ok(Plan {
-            key: Key { executable: self.executable, identity, script: self.script, scenario: self.scenario },
-            learnt: self.learnt,
-            knobs: self.knobs,
-            files: self.files.into_iter().map(File::into_plan).collect::<Result<_, _>>()?,
-            ranges: self.ranges,
-            device: None,
-            bound: None,
-            steps: Vec::new(),
-            standing: Standing::Untried,
-            trial: None,
-        })
+        let key = Key { executable: self.executable, identity, script: self.script, scenario: self.scenario };
+        let files = self.files.into_iter().map(File::into_plan).collect::<Result<_, _>>()?;
+        Ok(Plan::unmade(key, self.learnt, files, self.ranges, self.knobs))
     }
 }
 
@@ -96,7 +88,7 @@ impl File {
             path: file.path.clone(),
             kind: file.kind,
             size: file.identity.size,
-            build_id: hexadecimal(&file.identity.build_id),
+            build_id: build_id_text(&file.identity.build_id),
             need_ns: file.need_ns,
             uses: file.uses,
             exact: file.exact,
@@ -111,12 +103,8 @@ impl File {
 }
 
 /// A build-id as `readelf -n` prints it; nothing for none.
-fn hexadecimal(build_id: &[u8; 20]) -> Option<String> {
-    // One number of 160 bits, in two parts.
-    let (high, low) = build_id.split_first_chunk::<4>()?;
-    let low = low.first_chunk::<16>()?;
-    let digits = || format!("{:08x}{:032x}", u32::from_be_bytes(*high), u128::from_be_bytes(*low));
-    (*build_id != [0; 20]).then(digits)
+fn build_id_text(build_id: &[u8; 20]) -> Option<String> {
+    (*build_id != [0; 20]).then(|| hexadecimal(build_id))
 }
 
 fn number(digits: Option<String>) -> Result<[u8; 20], Error> {

@@ -256,6 +256,9 @@ mod root {
         let own = w.slow.mount_point().to_str().unwrap().to_owned();
         assert!(paths.iter().any(|p| p.starts_with("redacted/")), "{paths:?}");
         assert!(paths.iter().all(|p| !p.contains(&own)), "{paths:?}");
+        let overview = ["fleet", "query", &hidden, "overview", "--json", "--duckdb", &duckdb];
+        let program = text(&w.place.cold(overview).run().expect(0).json()[0], "program");
+        assert!(program.starts_with("redacted-"), "{program}");
         let refused = w.place.cold(["fleet", "plan", &hidden, "--duckdb", &duckdb]).run().expect(1).stderr;
         assert!(refused.contains("redacted"), "{refused}");
     }

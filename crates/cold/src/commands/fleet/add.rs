@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use cold_fleet::redact::Paths;
-use cold_fleet::start::{self, Words};
+use cold_fleet::start::{self, Scenario, Words};
 use cold_model::Shown as _;
 use cold_model::layout::Layouts;
 use cold_model::recording::Recording;
@@ -20,8 +20,6 @@ use crate::words::plural;
 
 /// Longest salt: it is a secret, not a file of anybody's.
 const MOST_SALT: u64 = 64 << 10;
-/// The scenario where the program is not here, so that its arguments cannot be read.
-const UNNAMED: &str = "default";
 
 /// Flags of `cold fleet add`.
 #[derive(Debug, clap::Args)]
@@ -56,7 +54,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "CLASS")]
     machine: Option<String>,
 
-    /// Write digests for paths outside of system directories
+    /// Write digests for paths outside of system directories, and for scenarios that are not named
     #[arg(long)]
     redact: bool,
 
@@ -86,7 +84,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
     let mut line = Line::new(ui);
     for (n, dir) in (1..).zip(&args.recordings) {
         line.step(&format!("recording {n} of {}", args.recordings.len()));
-        let (start, added, why_not) = match add(args, dir, &paths, ui) {
+        let (start, added, why_not) = match add(args, dir, &paths, &mut line) {
             Ok((start, added)) => (Some(start), added == Added::New, None),
             Err(Refused::Start(why)) => (None, false, Some(why)),
             Err(Refused::Dataset(failure)) => return Err(failure),
@@ -118,9 +116,8 @@ enum Refused {
     Dataset(Failure),
 }
 
-fn add(args: &Args, dir: &Path, paths: &Paths, ui: &Ui) -> Result<(String, Added), Refused> {
-    let mut line = Line::new(ui);
-    let raw = load::raw(dir, &mut line).map_err(|f| Refused::Start(format!("{:#}", f.error)))?;
+fn add(args: &Args, dir: &Path, paths: &Paths, line: &mut Line<'_>) -> Result<(String, Added), Refused> {
+    let raw = load::raw(dir, line).map_err(|f| Refused::Start(format!("{:#}", f.error)))?;
     let recording = raw.recording;
     let analysis = cold_analyze::analyze(&recording, &Layouts::default());
     let key = key(&recording, args.scenario.as_deref());
@@ -128,10 +125,11 @@ fn add(args: &Args, dir: &Path, paths: &Paths, ui: &Ui) -> Result<(String, Added
         program: args.program.clone(),
         version: args.program_version.clone(),
         machine: args.machine.clone(),
-        scenario: match (&key, &args.scenario) {
-            (Some(key), _) => key.scenario.clone(),
-            (None, Some(name)) => name.clone(),
-            (None, None) => UNNAMED.to_owned(),
+        scenario: match (&args.scenario, &key) {
+            (Some(name), _) => Scenario::Named(name.clone()),
+            (None, Some(key)) => Scenario::Derived(key.scenario.clone()),
+            // The program is not here, so its arguments cannot be read.
+            (None, None) => Scenario::default(),
         },
         executable: key.as_ref().map(|k| k.executable.clone()),
         script: key.and_then(|k| k.script),

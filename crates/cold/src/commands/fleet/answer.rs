@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::engine::Row;
 use crate::table::{Table, width};
 use crate::ui::{FAINT, STRONG, Ui, paint};
-use crate::words::{count, plural};
+use crate::words::{count, day_of, plural};
 
 /// Bytes of a page in datasets.
 const PAGE: u64 = 4096;
@@ -73,10 +73,7 @@ fn cell(c: &Column, value: Option<&Value>) -> String {
         Unit::Bytes => whole().map(|n| Bytes(n).to_string()),
         Unit::Pages => whole().map(|n| Bytes(n.saturating_mul(PAGE)).to_string()),
         Unit::Time => whole().map(|n| Nanos(n).to_string()),
-        Unit::Date => whole().and_then(|n| {
-            let at = jiff::Timestamp::from_second((n / 1_000_000_000).cast_signed()).ok()?;
-            Some(at.to_string().chars().take(10).collect())
-        }),
+        Unit::Date => whole().map(day_of),
         Unit::Share => number.map(|n| cold_model::figures::percent(n * 100.0)),
         Unit::Ratio => number.map(|n| format!("{n:.3}")),
     };

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
 use cold_plan::Plan;
-use cold_plan::plan::{FileKind, Identity, Learnt, PAGE, PlanFile, Range, Standing};
+use cold_plan::plan::{FileKind, Identity, Learnt, PAGE, PlanFile, Range};
 use cold_windows::pf::{File, LAUNCHES, Name, Page, Prefetch};
 
 use super::plans;
@@ -79,18 +79,10 @@ pub(super) fn plan(
     let latest = prefetch.run_times.first().copied().flatten();
     let seconds = latest.and_then(cold_windows::filetime::nanos_since_1970).map(|ns| ns / 1_000_000_000);
     let at = seconds.and_then(|s| u64::try_from(s).ok()).unwrap_or(0);
-    let plan = Plan {
-        key: plans::key(&argv, scenario)?,
-        learnt: Learnt { starts, tier: 'D', first: at, last: at, ..Learnt::default() },
-        files,
-        ranges: ranges.into_iter().map(|(_, r)| r).collect(),
-        knobs: cold_prefetch::default_knobs(None),
-        device: None,
-        bound: None,
-        steps: Vec::new(),
-        standing: Standing::Untried,
-        trial: None,
-    };
+    let learnt = Learnt { starts, tier: 'D', first: at, last: at, ..Learnt::default() };
+    let ranges = ranges.into_iter().map(|(_, r)| r).collect();
+    let key = plans::key(&argv, scenario)?;
+    let plan = Plan::unmade(key, learnt, files, ranges, cold_prefetch::default_knobs(None));
     Ok(Mapped { plan, dropped })
 }
 

@@ -12,6 +12,7 @@ use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
 use crate::database::{self, Kind, Problem};
+use crate::words::day_of;
 
 /// Starts are kept for so long, and
 const KEPT: Duration = Duration::from_hours(24 * 90);
@@ -388,12 +389,6 @@ fn ns(n: u64) -> i64 {
 /// Nanoseconds since 1970.
 pub(crate) fn now_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
-}
-
-/// `2026-05-01`, UTC.
-fn day_of(at_ns: u64) -> String {
-    let at = jiff::Timestamp::from_nanosecond(i128::from(at_ns)).unwrap_or_default();
-    at.to_zoned(jiff::tz::TimeZone::UTC).date().to_string()
 }
 
 #[cfg(test)]
