@@ -113,6 +113,21 @@ impl ObservedStart {
         self.files.iter().filter(|f| f.kind == FileKind::Regular).count() as u64
     }
 
+    /// The same start as if it had not needed these files.
+    #[must_use]
+    pub fn without(self, hidden: &dyn Fn(&PlanFile) -> bool) -> Self {
+        let mut numbers = Vec::with_capacity(self.files.len());
+        let mut files = Vec::new();
+        for file in self.files {
+            let shown = !hidden(&file);
+            numbers.push(shown.then_some(files.len() as u32));
+            files.extend(shown.then_some(file));
+        }
+        let number = |file: u32| numbers.get(file as usize).copied().flatten();
+        let ranges = self.ranges.into_iter().filter_map(|r| Some(Range { file: number(r.file)?, ..r }));
+        Self { ranges: ranges.collect(), files, ..self }
+    }
+
     /// Regular files of which it needed pages.
     pub fn needed(&self) -> u64 {
         self.readable() + self.left_out.values().sum::<u64>()

@@ -7,12 +7,14 @@
 
 pub mod common;
 pub mod keep;
+pub mod learning;
 pub mod pace;
 pub mod recent;
 pub mod saved;
 pub mod storm;
 
 pub use common::common;
+pub use learning::Candidates;
 pub use pace::Pace;
 pub use recent::Recent;
 pub use saved::{Saved, Start, Total, saved, total};

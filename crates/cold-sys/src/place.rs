@@ -73,6 +73,18 @@ pub fn exposed(dir: &Path) -> Option<String> {
     })
 }
 
+/// Everybody on this machine may see this name and read what it leads to, a file or a directory: by the modes of that,
+/// of the directory that lists the name, and of all directories above both. What cannot be looked at is not for
+/// everybody. Access control lists that give more are not asked.
+pub fn everybody_may_read(path: &Path) -> bool {
+    let allows = |path: &Path, bits: u32| path.metadata().is_ok_and(|meta| meta.mode() & bits == bits);
+    let open = |path: &Path| {
+        let resolved = path.canonicalize();
+        resolved.is_ok_and(|to| allows(&to, 0o004) && to.ancestors().skip(1).all(|dir| allows(dir, 0o001)))
+    };
+    open(path) && path.parent().is_none_or(|dir| open(dir) && allows(dir, 0o001))
+}
+
 /// The directory for what is needed for a while: the first of `$TMPDIR`, `/tmp`,
 /// `/var/tmp` and `fallback` that is a directory in which nobody else can replace our names (see
 /// [`exposed`]): under `sudo` the user's own TMPDIR is none.
@@ -114,6 +126,32 @@ mod tests {
     use std::path::{Path, PathBuf};
 
     use super::{exposed, judge, random_name, temporary_directory, user_state_directory};
+
+    #[test]
+    fn what_everybody_may_read_lies_where_everybody_may_go() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let file = dir.path().join("file");
+        std::fs::write(&file, "x").expect("written");
+        let mode = |path: &Path, mode| {
+            let mode = std::os::unix::fs::PermissionsExt::from_mode(mode);
+            std::fs::set_permissions(path, mode).expect("set");
+        };
+        mode(dir.path(), 0o755);
+        mode(&file, 0o644);
+        assert!(super::everybody_may_read(&file) && super::everybody_may_read(Path::new("/")));
+        mode(&file, 0o640);
+        assert!(!super::everybody_may_read(&file));
+        mode(&file, 0o644);
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink("/", &link).expect("linked");
+        assert!(super::everybody_may_read(&link));
+        for closed in [0o700, 0o711] {
+            mode(dir.path(), closed);
+            assert!(!super::everybody_may_read(&file), "nobody else gets there, or sees the name");
+            assert!(!super::everybody_may_read(&link), "nor this one, wherever it leads");
+        }
+        assert!(!super::everybody_may_read(&dir.path().join("none")));
+    }
 
     #[test]
     fn a_users_state_lies_where_xdg_says() {

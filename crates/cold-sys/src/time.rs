@@ -22,6 +22,12 @@ pub fn process_cpu(pid: i32) -> Option<Nanos> {
     done.then(|| Nanos(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned()))
 }
 
+/// CPU time that the calling thread has used, user and system.
+pub fn thread_cpu() -> Nanos {
+    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Nanos(t.tv_sec.cast_unsigned() * 1_000_000_000 + t.tv_nsec.cast_unsigned())
+}
+
 /// Time between two ticks of the kernel's timer (1/HZ): what the coarse clock advances by.
 pub fn tick() -> Nanos {
     let t = rustix::time::clock_getres(rustix::time::ClockId::MonotonicCoarse);

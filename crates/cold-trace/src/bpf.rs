@@ -62,6 +62,9 @@ pub struct Options {
     pub buffer: Bytes,
     /// Every system call is counted, and lookups have stacks (the first of each thread, then some).
     pub count_calls: bool,
+    /// Nothing is told before somebody is followed, and programs that would slow the machine down are attached only
+    /// then, which takes some milliseconds: for a recording that may wait for hours.
+    pub armed: bool,
 }
 
 impl Default for Options {
@@ -72,6 +75,7 @@ impl Default for Options {
             stacks: Stacks::default(),
             buffer: DEFAULT_BUFFER,
             count_calls: false,
+            armed: false,
         }
     }
 }

@@ -103,6 +103,10 @@ pub struct Options {
     /// Tiers A and B: every system call is counted ([`Finished::calls`]), and lookups have stacks where
     /// those are taken (of each thread the first 256, then one in 64). Not for what is to be timed.
     pub count_calls: bool,
+    /// Tiers A and B: recording begins with the first process that is followed, which may be hours later. Until then the
+    /// machine is not slowed down and the log stays as it is. What happens in the first milliseconds afterwards is
+    /// partly known: [`Session::follow`] tells from when on pages are seen, waits, lookups and advice are later.
+    pub armed: bool,
 }
 
 /// How often one process called one system call.
@@ -155,6 +159,8 @@ pub struct Session {
     /// Opened by `follow`, in tiers C and D.
     plan: Option<Plan>,
     recorders: Vec<Recorder>,
+    /// It waits for the first process that is followed.
+    armed: bool,
 }
 
 impl Sink for cold_recording::log::Writer {
@@ -192,6 +198,7 @@ impl Session {
             counters: facts::disk_counters(&proc),
             mapped_huge: facts::mapped_huge(&proc),
             recorders: Vec::new(),
+            armed: options.armed,
             proc,
             sys,
         };
@@ -207,7 +214,9 @@ impl Session {
                 kernel::telling(bpf, &functions)?;
             }
             session.fact(&Fact::KernelFunctions(functions))?;
-            session.side_band();
+            if !session.armed {
+                session.side_band(None);
+            }
         }
         if everybody {
             session.machine()?;
@@ -227,16 +236,17 @@ impl Session {
 
     /// Follows a process and everything that it starts from now on. `itself`: it belongs to the start
     /// (an attached process), as do its descendants; false for the supervisor, of which only what it will
-    /// start does.
-    pub fn follow(&mut self, pid: u32, itself: bool) -> Result<(), Error> {
+    /// start does. Answers from when on all pages that it touches are seen.
+    pub fn follow(&mut self, pid: u32, itself: bool) -> Result<Nanos, Error> {
         let now = cold_sys::time::monotonic();
         let at = now.0;
         if itself {
             self.manifest.start = now; // nothing of it was recorded before
         }
         self.fact(&Fact::Follow { at, pid, itself })?;
-        if let Some(bpf) = &self.bpf {
-            kernel::follow(bpf, pid, itself)?;
+        let seen = self.bpf.as_mut().map(|bpf| kernel::follow(bpf, pid, itself)).transpose()?;
+        if std::mem::take(&mut self.armed) {
+            self.wakes(pid);
         }
         let rings = self.plan.map(|plan| self.open(plan, pid, itself)).transpose()?;
         // Only now: what is mapped from here on is in the events.
@@ -251,7 +261,9 @@ impl Session {
                 self.fact(&Fact::Existing(Box::new(existing)))?;
             }
         }
-        rings.map_or(Ok(()), |rings| self.read(rings).map_err(|source| Error::Follow { pid, source }))
+        let read = rings.map_or(Ok(()), |rings| self.read(rings));
+        read.map_err(|source| Error::Follow { pid, source })?;
+        Ok(seen.unwrap_or(now))
     }
 
     /// Opens the events of the plan. An attached process may have children and threads already; a supervisor
@@ -280,11 +292,28 @@ impl Session {
         Ok(())
     }
 
-    /// Mappings of everybody, beside the BPF programs; without them addresses have no files.
-    fn side_band(&mut self) {
+    /// The start that was waited for: what is counted begins now, and only its mappings are of interest.
+    fn wakes(&mut self, pid: u32) {
+        self.counters = facts::disk_counters(&self.proc);
+        self.mapped_huge = facts::mapped_huge(&self.proc);
+        if matches!(self.tier, Tier::A | Tier::B) {
+            self.side_band(Some(pid));
+        }
+    }
+
+    /// Mappings of a process and of what it starts, else of everybody, beside the BPF programs; without them addresses
+    /// have no files.
+    fn side_band(&mut self, whom: Option<u32>) {
         let plan = Plan { faults: false, user_only: false, stack: Stack::None, buffer: BUFFER };
         let mut rings = Rings::new(plan, facts::online_cpus(&self.sys));
-        if let Err(e) = rings.add(Whom::Machine).and_then(|()| self.read(rings)) {
+        let threads = whom.map_or_else(Vec::new, |pid| facts::threads(&self.proc, pid));
+        let whom = if whom.is_none() {
+            vec![Whom::Machine]
+        } else {
+            threads.into_iter().map(|tid| Whom::Thread(tid.cast_signed())).collect()
+        };
+        let added = whom.into_iter().try_for_each(|whom| rings.add(whom));
+        if let Err(e) = added.and_then(|()| self.read(rings)) {
             let why = refusal(&e, &self.proc);
             self.manifest.notes.push(format!("mappings were not seen, so stacks name no files: {why}"));
         }

@@ -281,7 +281,7 @@ mod root {
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        let recorder = Recorder::attach(&Options::default(), Vec::new()).unwrap();
+        let mut recorder = Recorder::attach(&Options::default(), Vec::new()).unwrap();
         recorder.follow(Follow::Running(shell.id())).unwrap();
         shell.stdin.take().unwrap().write_all(b"\n").unwrap();
         assert_eq!(shell.wait().unwrap().code(), Some(3));

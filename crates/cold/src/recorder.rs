@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use cold_bench::launch::Start;
 use cold_bench::session::Around;
 use cold_bench::session::single::Single;
+use cold_model::Nanos;
 use cold_model::recording::{Manifest, Recording};
 use cold_recording::log::Writer;
 use cold_sys::procfs::ProcFs;
@@ -30,6 +31,8 @@ pub(crate) enum Whom {
     Process(u32),
     /// All processes but `cold` itself.
     Everybody,
+    /// Nobody yet: see [`Watch::follow`].
+    WhoComes,
 }
 
 /// The recorder of one recording, and the directory it writes.
@@ -63,12 +66,24 @@ impl Watch {
         self.options.files = files.to_vec();
         let mut session = Session::start(&self.options, self.manifest.clone(), log.clone())?;
         match whom {
-            Whom::ChildrenOf(pid) => session.follow(pid, false)?,
-            Whom::Process(pid) => session.follow(pid, true)?,
-            Whom::Everybody => {} // the manifest says so
+            Whom::ChildrenOf(pid) => {
+                session.follow(pid, false)?;
+            }
+            Whom::Process(pid) => {
+                session.follow(pid, true)?;
+            }
+            // The manifest says so, or it is told later.
+            Whom::Everybody | Whom::WhoComes => {}
         }
         self.running = Some((session, log));
         Ok(())
+    }
+
+    /// The start that was waited for has come: this process, and what it starts. Answers from when on all pages that it
+    /// touches are seen.
+    pub(crate) fn follow(&mut self, pid: u32) -> Result<Nanos> {
+        let Some((session, _)) = &mut self.running else { bail!("nothing is recorded") };
+        Ok(session.follow(pid, true)?)
     }
 
     /// Detaches; nothing is recorded from here on.

@@ -480,3 +480,16 @@ fn made_up_starts_of_real_shape_are_learnt_whole() {
         assert!(s.ranges.iter().all(|r| r.need_ns <= s.ready_ns));
     }
 }
+
+#[test]
+fn a_start_without_some_files_needs_what_is_left_as_before() {
+    let start = crate::sample::start(3, &[(0, 1, 2, 5), (1, 3, 4, 6), (2, 5, 6, 7), (1, 9, 1, 8)]);
+    let left = start.clone().without(&|file| file.path.ends_with("f1"));
+    let of = |start: &ObservedStart| {
+        let name = |r: &Range| start.files[r.file as usize].path.clone();
+        start.ranges.iter().map(|r| (name(r), r.first_page, r.pages, r.need_ns)).collect::<Vec<_>>()
+    };
+    let wanted: Vec<_> = of(&start).into_iter().filter(|(path, ..)| !path.ends_with("f1")).collect();
+    assert_eq!((left.files.len(), of(&left)), (2, wanted));
+    assert!(start.without(&|_| true).ranges.is_empty());
+}

@@ -389,7 +389,7 @@ impl Pages {
         let Self { mut touches, mut windows, mut fills, begun, changes, faults, .. } = self;
         let history = History::new(&changes, &of_interest);
         let mut reach = Reach::new(files, unseen, &history);
-        for rows in [reach.of_faults(&faults, machine), reach.of_mappings(unseen.huge, machine)] {
+        for rows in [reach.of_faults(&faults, machine), reach.of_mappings(unseen.huge, &faults, machine)] {
             windows.extend(rows.to_cut);
             touches.extend(rows.whole);
         }

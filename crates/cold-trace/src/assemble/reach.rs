@@ -8,7 +8,7 @@
 //! - `do_fault_around` maps what is cached in a window by address; tier A has an event for that;
 //! - `filemap_map_pmd`, before that event, maps a folio of the size of a page table at once and tells nobody.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 
 use cold_model::Nanos;
@@ -166,9 +166,19 @@ impl<'a> Reach<'a> {
         rows.of(self.must_be_cut(true)).extend(parts);
     }
 
-    /// Rows of folios of the size of a page table in mappings where one of its entries can hold them.
-    pub(super) fn of_mappings(&mut self, mappings: &[Mapping], machine: &mut dyn Machine) -> Rows {
+    /// Rows of folios of the size of a page table in mappings where one of its entries can hold them. A fault on a page
+    /// of it is what maps it. Perf events tell every fault by its address, so at their tiers there is none in what had
+    /// no fault; the count of what was mapped so is that of the whole machine.
+    pub(super) fn of_mappings(
+        &mut self,
+        mappings: &[Mapping],
+        faults: &[Fault],
+        machine: &mut dyn Machine,
+    ) -> Rows {
         let most = entries(self.page);
+        let faulted: Option<HashSet<(FileIdx, u64)>> = (!self.fills_seen)
+            .then(|| faults.iter().map(|f| (f.touch.file, f.touch.first_page / most * most)).collect());
+        let may_have = |file, block| faulted.as_ref().is_none_or(|seen| seen.contains(&(file, block)));
         let mut blocks: Vec<(&Mapping, u64)> = Vec::new();
         for m in mappings {
             // Page 0 of the file would lie at this address: else no entry of a page table fits a folio.
@@ -177,8 +187,8 @@ impl<'a> Reach<'a> {
             let pages = size.map_or(u64::MAX, |size| size.div_ceil(self.page));
             let end = m.offset.saturating_add(m.bytes) / self.page;
             let first = m.offset.div_ceil(self.page).div_ceil(most) * most;
-            let whole =
-                (first..pages.min(end)).step_by(most as usize).filter(|b| b.saturating_add(most) <= end);
+            let whole = (first..pages.min(end)).step_by(most as usize);
+            let whole = whole.filter(|b| b.saturating_add(most) <= end && may_have(m.file, *b));
             if origin.is_multiple_of(self.page * most) {
                 blocks.extend(whole.map(|block| (m, block)).take(MOST_BLOCKS.saturating_sub(blocks.len())));
             }

@@ -13,10 +13,11 @@ use cold_model::{Bytes, Nanos};
 use cold_sys::ringbuf::RingPositions;
 use libbpf_rs::{MapCore, MapHandle, RingBufferBuilder};
 use rustix::process::setpriority_process;
-use rustix::time::{ClockId, clock_gettime};
 
 /// Between two looks.
 const PERIOD: Duration = Duration::from_millis(20);
+/// The same before the first event of a recording that waits for its start, perhaps for hours.
+const PERIOD_WAITING: Duration = Duration::from_millis(250);
 /// Events are left in the buffer for so long at most: what a recorder that is killed loses.
 const LEFT_AT_MOST: Duration = Duration::from_secs(1);
 /// Or until so much of the buffer is full (a quarter): the rest holds what comes until the next look.
@@ -79,10 +80,11 @@ impl<W: Write> Piece<W> {
 
 impl<W: Write + Send + 'static> Consumer<W> {
     /// Starts to take events from `map` and to write them to `sink`.
-    pub(super) fn start(map: MapHandle, sink: W) -> io::Result<Self> {
+    /// `armed`: nothing comes for a while.
+    pub(super) fn start(map: MapHandle, sink: W, armed: bool) -> io::Result<Self> {
         let (running, end) = channel();
         let thread =
-            thread::Builder::new().name("cold-events".into()).spawn(move || run(&map, sink, &end))?;
+            thread::Builder::new().name("cold-events".into()).spawn(move || run(&map, sink, &end, armed))?;
         Ok(Self { thread, running })
     }
 
@@ -132,7 +134,7 @@ fn be_nice(niceness: i32) {
     let _refused = setpriority_process(None, niceness);
 }
 
-fn run<W: Write>(map: &MapHandle, sink: W, end: &Receiver<()>) -> io::Result<Taken<W>> {
+fn run<W: Write>(map: &MapHandle, sink: W, end: &Receiver<()>, armed: bool) -> io::Result<Taken<W>> {
     let piece = RefCell::new(Piece {
         sink,
         pending: Vec::with_capacity(PIECE * 2),
@@ -152,7 +154,8 @@ fn run<W: Write>(map: &MapHandle, sink: W, end: &Receiver<()>) -> io::Result<Tak
         let mut pace = Pace { size: map.max_entries().into(), put_in: 0, taken: Instant::now() };
         be_nice(LOWEST);
         loop {
-            let last = end.recv_timeout(PERIOD) == Err(RecvTimeoutError::Disconnected);
+            let period = if armed && pace.put_in == 0 { PERIOD_WAITING } else { PERIOD };
+            let last = end.recv_timeout(period) == Err(RecvTimeoutError::Disconnected);
             let due = pace.due(positions.put_in(), positions.waiting(), Instant::now());
             if due == Due::No && !last {
                 continue;
@@ -172,8 +175,7 @@ fn run<W: Write>(map: &MapHandle, sink: W, end: &Receiver<()>) -> io::Result<Tak
         }
     }
     let piece = piece.into_inner();
-    let spent = clock_gettime(ClockId::ThreadCPUTime);
-    let cpu = Nanos(spent.tv_sec.cast_unsigned() * 1_000_000_000 + spent.tv_nsec.cast_unsigned());
+    let cpu = cold_sys::time::thread_cpu();
     Ok(Taken { sink: piece.sink, result: piece.result, events: piece.events, bytes: Bytes(piece.bytes), cpu })
 }
 

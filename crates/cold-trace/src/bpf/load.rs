@@ -3,7 +3,7 @@
 use cold_model::recording::manifest::Tier;
 use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject};
 
-use super::support::{PROGRAMS, Support};
+use super::support::{PROGRAMS, Program, Support};
 use super::{Error, Options, knobs, messages};
 
 #[cfg(test)]
@@ -46,11 +46,14 @@ fn choose_programs(open: &mut OpenObject, support: &Support, tier: Tier) {
     }
 }
 
-/// Attaches what was loaded. The links end the programs when they are dropped.
-pub(super) fn attach(object: &Object) -> Result<Vec<Link>, Error> {
+/// Attaches those of the loaded programs that are `wanted`. The links end the programs when they are dropped.
+pub(super) fn attach(object: &Object, wanted: impl Fn(&Program) -> bool) -> Result<Vec<Link>, Error> {
     let mut links = Vec::new();
     for program in object.progs_mut().filter(|program| program.autoload()) {
-        links.push(program.attach_trace().map_err(failed("attach"))?);
+        let known = PROGRAMS.iter().find(|known| program.name().to_str() == Some(known.name));
+        if known.is_some_and(&wanted) {
+            links.push(program.attach_trace().map_err(failed("attach"))?);
+        }
     }
     Ok(links)
 }

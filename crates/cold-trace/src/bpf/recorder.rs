@@ -9,11 +9,12 @@ use std::time::Duration;
 use cold_model::recording::manifest::{ProgramCost, Tier};
 use cold_model::{Bytes, Nanos};
 use cold_sys::procfs::ProcFs;
+use cold_sys::time::monotonic;
 use libbpf_rs::query::ProgInfoIter;
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, Program};
 
 use super::consumer::Consumer;
-use super::support::{PROGRAMS, available, choose};
+use super::support::{PROGRAMS, When, available, choose};
 use super::{Error, Finished, Follow, Options, load, telling};
 use crate::raw::LOSSES;
 use crate::record::{CallCount, facts};
@@ -33,6 +34,8 @@ pub struct Recorder<W> {
     object: Object,
     tier: Tier,
     buffer: u64,
+    /// It waits for its start: not everything is attached yet.
+    asleep: bool,
 }
 
 impl<W: Write + Send + 'static> Recorder<W> {
@@ -48,9 +51,9 @@ impl<W: Write + Send + 'static> Recorder<W> {
         let object = load::load(&support, tier, options, u32::try_from(buffer).unwrap_or(u32::MAX))?;
         let events = MapHandle::try_from(&load::map(&object, "events")?)
             .map_err(|source| Error::Map { action: "open the buffer of events", source })?;
-        let consumer = Consumer::start(events, sink).map_err(Error::Sink)?;
-        let links = load::attach(&object)?;
-        Ok(Self { links, consumer, object, tier, buffer })
+        let consumer = Consumer::start(events, sink, options.armed).map_err(Error::Sink)?;
+        let links = load::attach(&object, |program| !options.armed || program.when == When::Waiting)?;
+        Ok(Self { links, consumer, object, tier, buffer, asleep: options.armed })
     }
 
     /// The tier that is recorded.
@@ -58,15 +61,27 @@ impl<W: Write + Send + 'static> Recorder<W> {
         self.tier
     }
 
-    /// Adds to the tree. Call it before what it is about begins: what happened earlier is not recorded.
+    /// Adds to the tree. Call it before what it is about begins: what happened earlier is not recorded. Answers from when
+    /// on all pages that it touches are seen (`CLOCK_MONOTONIC`).
     ///
     /// # Errors
-    /// [`Error::Map`].
-    pub fn follow(&self, whom: Follow) -> Result<(), Error> {
-        match whom {
-            Follow::ChildrenOf(pid) => self.member(pid, 2),
-            Follow::Running(pid) => self.follow_running(pid),
+    /// [`Error::Map`], and [`Error::Load`] of what was not attached before.
+    pub fn follow(&mut self, whom: Follow) -> Result<Nanos, Error> {
+        let (Follow::ChildrenOf(pid) | Follow::Running(pid)) = whom;
+        self.member(pid, if whom == Follow::Running(pid) { 1 } else { 2 })?;
+        let seen = if std::mem::take(&mut self.asleep) { self.wake()? } else { monotonic() };
+        if whom == Follow::Running(pid) {
+            self.follow_running(pid)?;
         }
+        Ok(seen)
+    }
+
+    /// The start has come: attaches the others. Answers when pages began to be seen.
+    fn wake(&mut self) -> Result<Nanos, Error> {
+        self.links.extend(load::attach(&self.object, |program| program.when == When::First)?);
+        let seen = monotonic();
+        self.links.extend(load::attach(&self.object, |program| program.when == When::Then)?);
+        Ok(seen)
     }
 
     /// Which of the kernel's functions tell what a wait is for: the kernel's stack is looked at only where one of
@@ -84,7 +99,6 @@ impl<W: Write + Send + 'static> Recorder<W> {
     /// look were born before it and are there for the next.
     fn follow_running(&self, root: u32) -> Result<(), Error> {
         let proc = ProcFs::new("/proc");
-        self.member(root, 1)?;
         let mut known = vec![root];
         loop {
             let new: Vec<_> =

@@ -14,6 +14,19 @@ pub(super) struct Program {
     pub(super) name: &'static str,
     pub(super) tracepoint: &'static str,
     pub(super) need: Need,
+    pub(super) when: When,
+}
+
+/// When a program is attached where the recording waits for its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum When {
+    /// While it waits: what happens seldom, and is silent while nobody is followed. The others would slow the whole machine down meanwhile, also where they
+    /// return at once.
+    Waiting,
+    /// First of all when the start has come: what tells which pages it touches.
+    First,
+    /// Then: attaching each takes some 100 µs.
+    Then,
 }
 
 /// When a program is loaded.
@@ -34,26 +47,26 @@ pub(super) enum Need {
 /// All programs, in the order of `enum cold_program` in `costs.h`; behind them, since when there is such a
 /// tracepoint.
 pub(super) const PROGRAMS: [Program; 24] = [
-    of("filemap_fault", "mm_filemap_fault", Need::TierA), // 6.12
-    of("filemap_map_pages", "mm_filemap_map_pages", Need::TierA), // 6.12
-    of("filemap_get_pages", "mm_filemap_get_pages", Need::TierA), // 6.12
+    of("filemap_fault", "mm_filemap_fault", Need::TierA).attached(When::First), // 6.12
+    of("filemap_map_pages", "mm_filemap_map_pages", Need::TierA).attached(When::First), // 6.12
+    of("filemap_get_pages", "mm_filemap_get_pages", Need::TierA).attached(When::First), // 6.12
     of("filemap_add", "mm_filemap_add_to_page_cache", Need::Always),
     of("filemap_delete", "mm_filemap_delete_from_page_cache", Need::Always),
     of("ra_unbounded", "page_cache_ra_unbounded", Need::Optional), // after 6.12
     of("ra_order", "page_cache_ra_order", Need::Optional),
     of("ra_sync", "page_cache_sync_ra", Need::Optional),
     of("ra_async", "page_cache_async_ra", Need::Optional),
-    of("fault_user", "page_fault_user", Need::TierB), // x86; arm64 has none, up to 7.2 at least
+    of("fault_user", "page_fault_user", Need::TierB).attached(When::First), // x86; arm64 has none, up to 7.2 at least
     of("fault_kernel", "page_fault_kernel", Need::Optional),
     of("io_start", "block_io_start", Need::Optional), // 6.5
     of("bio_queue", "block_bio_queue", Need::InsteadOf("block_io_start")),
     of("rq_insert", "block_rq_insert", Need::Always),
     of("rq_issue", "block_rq_issue", Need::Always),
     of("rq_complete", "block_rq_complete", Need::Always),
-    of("process_fork", "sched_process_fork", Need::Always),
-    of("process_exec", "sched_process_exec", Need::Always),
-    of("process_exit", "sched_process_exit", Need::Always),
-    of("process_rename", "task_rename", Need::Always),
+    of("process_fork", "sched_process_fork", Need::Always).attached(When::Waiting),
+    of("process_exec", "sched_process_exec", Need::Always).attached(When::Waiting),
+    of("process_exit", "sched_process_exit", Need::Always).attached(When::Waiting),
+    of("process_rename", "task_rename", Need::Always).attached(When::Waiting),
     of("task_switch", "sched_switch", Need::Always),
     of("task_waking", "sched_waking", Need::Always),
     of("call_enter", "sys_enter", Need::Always),
@@ -61,7 +74,13 @@ pub(super) const PROGRAMS: [Program; 24] = [
 ];
 
 const fn of(name: &'static str, tracepoint: &'static str, need: Need) -> Program {
-    Program { name, tracepoint, need }
+    Program { name, tracepoint, need, when: When::Then }
+}
+
+impl Program {
+    const fn attached(self, when: When) -> Self {
+        Self { when, ..self }
+    }
 }
 
 /// Why BPF cannot be used.

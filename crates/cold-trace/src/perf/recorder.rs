@@ -152,7 +152,14 @@ fn too_much(e: io::Error) -> io::Error {
 #[derive(Debug)]
 pub struct Recorder {
     stop: Arc<AtomicBool>,
-    thread: JoinHandle<io::Result<Nanos>>,
+    thread: Option<JoinHandle<io::Result<Nanos>>>,
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // A recording that is given up: its thread ends at its next look, and the events with it.
+        self.stop.store(true, Ordering::Release);
+    }
 }
 
 impl Recorder {
@@ -172,7 +179,7 @@ impl Recorder {
                     }
                 }
                 if last {
-                    return Ok(cpu_time());
+                    return Ok(cold_sys::time::thread_cpu());
                 }
                 let began = Instant::now();
                 perf_event::wait(&rings.buffers, patience);
@@ -182,20 +189,15 @@ impl Recorder {
                 }
             }
         })?;
-        Ok(Self { stop, thread })
+        Ok(Self { stop, thread: Some(thread) })
     }
 
     /// Drains the rest and closes the events. Returns the CPU time that reading took.
-    pub fn finish(self) -> io::Result<Nanos> {
+    pub fn finish(mut self) -> io::Result<Nanos> {
         self.stop.store(true, Ordering::Release);
-        self.thread.join().map_err(|_| io::Error::other("the thread that reads perf events died"))?
+        let Some(thread) = self.thread.take() else { return Ok(Nanos(0)) };
+        thread.join().map_err(|_| io::Error::other("the thread that reads perf events died"))?
     }
-}
-
-/// CPU time of this thread.
-fn cpu_time() -> Nanos {
-    let t = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    Nanos(t.tv_sec.unsigned_abs().saturating_mul(1_000_000_000).saturating_add(t.tv_nsec.unsigned_abs()))
 }
 
 /// Best effort: the process may be gone, or have called exec again.

@@ -1,5 +1,6 @@
 //! Tiers A and B: the BPF programs, where this was built with them.
 
+use cold_model::Nanos;
 use cold_model::recording::manifest::Tier;
 
 use super::Options;
@@ -14,7 +15,7 @@ pub(super) use without::{Programs, attach, finish, follow, possible, telling};
 mod without {
     use cold_model::recording::manifest::Manifest;
 
-    use super::{Options, SharedSink, Tier};
+    use super::{Nanos, Options, SharedSink, Tier};
     use crate::record::{CallCount, Error};
     use crate::waiting::KernelFunction;
 
@@ -38,7 +39,7 @@ mod without {
         Err(WHY.to_owned())
     }
 
-    pub(in crate::record) fn follow(programs: &Programs, _: u32, _: bool) -> Result<(), Error> {
+    pub(in crate::record) fn follow(programs: &mut Programs, _: u32, _: bool) -> Result<Nanos, Error> {
         match *programs {}
     }
 
@@ -60,7 +61,7 @@ mod with {
     use cold_model::Bytes;
     use cold_model::recording::manifest::{Manifest, StackMethod};
 
-    use super::{Options, SharedSink, Tier};
+    use super::{Nanos, Options, SharedSink, Tier};
     use crate::blocks;
     use crate::bpf::{self, Follow, Recorder, Scope, Stacks};
     use crate::record::{CallCount, Error};
@@ -103,11 +104,12 @@ mod with {
             },
             buffer: options.buffer.map_or(bpf::DEFAULT_BUFFER, |bytes| Bytes(bytes as u64)),
             count_calls: options.count_calls,
+            armed: options.armed,
         };
         Recorder::attach(&options, Blocks(SharedSink::clone(sink))).map_err(|e| e.to_string())
     }
 
-    pub(in crate::record) fn follow(programs: &Programs, pid: u32, itself: bool) -> Result<(), Error> {
+    pub(in crate::record) fn follow(programs: &mut Programs, pid: u32, itself: bool) -> Result<Nanos, Error> {
         let whom = if itself { Follow::Running(pid) } else { Follow::ChildrenOf(pid) };
         programs.follow(whom).map_err(|e| Error::Bpf(e.to_string()))
     }

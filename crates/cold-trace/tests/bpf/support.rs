@@ -66,7 +66,7 @@ pub(crate) struct Seen {
 /// Records the actor doing `args`.
 pub(crate) fn record(options: &Options, args: &[&str]) -> Seen {
     let actor = actor();
-    let recorder = Recorder::attach(options, Vec::new()).unwrap();
+    let mut recorder = Recorder::attach(options, Vec::new()).unwrap();
     recorder.follow(Follow::ChildrenOf(std::process::id())).unwrap();
     let actor = Command::new(actor).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = actor.id();

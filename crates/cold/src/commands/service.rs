@@ -4,6 +4,8 @@ mod arguments;
 mod ask;
 mod history;
 mod keep;
+mod learn;
+mod lesson;
 mod notify;
 mod place;
 mod programs;
@@ -20,8 +22,8 @@ use crate::exit::Outcome;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "Examples:
-  cold prefetch learn -- firefox-esr --headless …      what is to be made faster is learnt first
-  cold service run                                     then every start of it is, until Ctrl-C
+  cold service run                                     every start is made faster, until Ctrl-C
+  cold prefetch learn -- firefox-esr --headless …      learnt now, not by its next two starts
   cold service status                                  what that saved, by control starts
   cold service why firefox-esr                         what was done for its last starts
 ";

@@ -59,16 +59,27 @@ pub(crate) fn before(subject: Subject, argv: &[OsString], ready: &str) -> Manife
     m
 }
 
-/// What a process that already runs was started with, and where it is now.
-fn running(m: &mut Manifest, pid: i32) {
+/// What a process that has just been started was given, and when that is: command, directory, environment; all else is
+/// left empty.
+pub(crate) fn of_process(pid: i32) -> Manifest {
     let proc = ProcFs::default();
+    let mut m = Manifest { started_at: now(), ..Manifest::default() };
     let arguments = proc.cmdline(pid).unwrap_or_default();
     m.command = arguments.into_iter().map(OsString::from).collect();
     m.directory = std::fs::read_link(proc.path(format!("{pid}/cwd"))).unwrap_or_default();
     match std::fs::read(proc.path(format!("{pid}/environ"))) {
-        Ok(bytes) => environment(m, variables(&bytes)),
+        Ok(bytes) => environment(&mut m, variables(&bytes)),
         Err(e) => m.notes.push(format!("the environment of process {pid} could not be read ({e})")),
     }
+    m
+}
+
+/// What a process that already runs was started with, and where it is now.
+fn running(m: &mut Manifest, pid: i32) {
+    let given = of_process(pid);
+    (m.command, m.directory) = (given.command, given.directory);
+    (m.environment, m.search_paths) = (given.environment, given.search_paths);
+    m.notes.extend(given.notes);
     if super::afterwards::same_mounts(pid.cast_unsigned()) == Some(false) {
         m.notes.push(format!(
             "process {pid} has mounts of its own (a container): paths are as it sees them, not as this shell does"

@@ -159,11 +159,14 @@ while True:
         let _machine = together();
         let place = Sandbox::new();
         let script = place.script("computes", "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done");
-        let told = diagnosed(&place, &[], &[&script]);
-        sums(&told);
-        let (own, all) = (time(&told, &["program", "runnable"]), told["recorded_cold"].as_u64().unwrap());
-        assert!(own * 2 > all, "{own} of {all}: {told}");
-        assert_eq!(told["outcome"], "nothing_worth_doing", "{told}");
+        // On a busy machine a cold start waits for a CPU now and then, which another start does not.
+        attempts(|| {
+            let told = diagnosed(&place, &[], &[&script]);
+            sums(&told);
+            let (own, all) = (time(&told, &["program", "runnable"]), told["recorded_cold"].as_u64().unwrap());
+            assert!(own * 2 > all, "{own} of {all}: {told}");
+            check(told["outcome"] == "nothing_worth_doing", || told.to_string())
+        });
     }
 
     /// Place of a remedy in the list.
@@ -231,13 +234,16 @@ while True:
             entries.join(",")
         );
         compile(&place, &source, "relocated", &["-pie", "-fPIE", "-Wl,-z,nopack-relative-relocs"]);
-        let told = diagnosed(&place, &[], &[&place.text("relocated")]);
-        sums(&told);
-        let (loader, program) = (time(&told, &["loader"]), time(&told, &["program"]));
-        assert!(loader > 4 * program && loader > 1_000_000, "{loader} and {program}: {told}");
-        let relr = rank(&told, &["relr"]).unwrap_or_else(|| panic!("{told}"));
-        let saves = told["remedies"][relr]["predicted"].as_u64().unwrap();
-        assert!(saves * 2 > loader && saves < loader * 2, "{saves} of {loader}: {told}");
+        // Times of one recorded start: on a busy machine the loader may be held up for milliseconds.
+        attempts(|| {
+            let told = diagnosed(&place, &[], &[&place.text("relocated")]);
+            sums(&told);
+            let (loader, program) = (time(&told, &["loader"]), time(&told, &["program"]));
+            check(loader > 4 * program && loader > 1_000_000, || format!("{loader} and {program}: {told}"))?;
+            let relr = rank(&told, &["relr"]).unwrap_or_else(|| panic!("{told}"));
+            let saves = told["remedies"][relr]["predicted"].as_u64().unwrap();
+            check(saves * 2 > loader && saves < loader * 2, || format!("{saves} of {loader}: {told}"))
+        });
     }
 
     #[test]

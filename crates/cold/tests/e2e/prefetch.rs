@@ -9,7 +9,7 @@ pub(crate) mod root {
     use cold_model::bench::{State, Taint};
     use cold_plan::Store;
     use cold_plan::plan::{Gate, Identity, PlanFile, Range};
-    use cold_testbed::disk::{Op, Preset, Request};
+    use cold_testbed::disk::{FileSystem, Op, Options, Preset, Request};
     use cold_testbed::{SlowDisk, launcher, need_root};
     use serde_json::Value;
 
@@ -27,10 +27,21 @@ pub(crate) mod root {
 
     impl World {
         pub(crate) fn new(preset: Preset) -> Self {
+            Self::on(preset, Sandbox::new(), None)
+        }
+        /// One that every user may look at.
+        pub(crate) fn for_all(preset: Preset) -> Self {
+            let place = Sandbox::for_all();
+            let mount = place.path("disk");
+            fs::create_dir(&mount).unwrap();
+            Self::on(preset, place, Some(mount))
+        }
+        fn on(preset: Preset, place: Sandbox, mount: Option<PathBuf>) -> Self {
             launcher();
-            let slow = SlowDisk::create(preset, Bytes(320 << 20)).expect("a test disk");
+            let (size, file_system) = (Bytes(320 << 20), FileSystem::Ext4);
+            let slow = SlowDisk::with(&Options { preset, size, file_system, mount, backing: None }).unwrap();
             let data = data(slow.mount_point().join("data"), (PAGES * PAGE) as usize);
-            Self { data, slow, place: Sandbox::new() }
+            Self { slow, data, place }
         }
         pub(crate) fn store(&self) -> String {
             self.place.text("plans")
@@ -94,7 +105,7 @@ pub(crate) mod root {
         }
     }
 
-    fn touched() -> BTreeSet<u64> {
+    pub(crate) fn touched() -> BTreeSet<u64> {
         let group = |text: &str| {
             let (a, b) = text.split_once('-').unwrap();
             a.parse::<u64>().unwrap()..=b.parse().unwrap()

@@ -103,6 +103,27 @@ fn folios_that_are_mapped_at_once_have_no_event_at_all() {
     assert_eq!(around(&r), [(12, 1, 511)]);
 }
 
+/// The count is that of the whole machine: where every fault is told by its address, another program's huge pages do
+/// not make all of a file perhaps needed.
+#[test]
+fn where_faults_are_told_only_blocks_with_one_may_have_been_mapped_at_once() {
+    let f = id(5);
+    let events = [
+        named(f, 4096, "data"),
+        task(2, 1, SUPERVISOR, PID, PID, "x"),
+        pages(7, 11, fault_context(11, f, 600), f, 600, 600),
+    ];
+    let map = perf_map(5, PID, 0x40_0000, 2048 * 4096, 0, 5);
+    let change = |m: &mut Manifest| (m.tier, m.mapped_huge) = (Tier::C, Some(1));
+    let r = on_new_kernel(&events, vec![map], change, &mut Cached(Vec::new(), None));
+    let rows = around(&r);
+    assert!(rows.contains(&(5, 512, 512)), "{rows:?}");
+    assert!(
+        rows.iter().all(|(_, first, pages)| *first >= 512 && first + u64::from(*pages) <= 1024),
+        "{rows:?}"
+    );
+}
+
 /// Tiers without events of the page cache's faults: the window by address, cut to what was there.
 #[test]
 fn without_events_the_window_around_an_address_may_have_been_mapped() {

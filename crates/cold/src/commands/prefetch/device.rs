@@ -9,6 +9,8 @@ use cold_model::{DeviceModel, Extent};
 use cold_plan::Plan;
 use cold_plan::plan::{FileKind, Knobs};
 use cold_probe::device::Effort;
+use cold_sys::procfs::ProcFs;
+use cold_sys::sysfs::SysFs;
 
 use crate::progress::Line;
 use crate::ui::Ui;
@@ -70,6 +72,12 @@ fn largest(plan: &Plan, path: &Path) -> Option<PathBuf> {
     let here = dev(path);
     let there = plan.files.iter().filter(|f| f.kind == FileKind::Regular && dev(&f.path) == here);
     there.max_by_key(|f| f.identity.size).map(|f| f.path.clone())
+}
+
+/// The kept measurement of the device that most of the plan lies on, if there is one: nothing is measured.
+pub(crate) fn kept(plan: &Plan, state: &Path) -> Option<DeviceModel> {
+    let found = cold_probe::device::find(busiest(plan)?, &ProcFs::default(), &SysFs::default()).ok()?;
+    cold_probe::device::load(state, &found)
 }
 
 /// What its reads cost; `None` when that could not be measured.

@@ -92,6 +92,17 @@ fn script_words(words: Vec<OsString>, cwd: &Path, script: &Path) -> Option<Vec<O
     Some(words.into_iter().skip(at).collect())
 }
 
+/// The script that a process executes by executing it itself, found among its words by `is_it`; the kernel has put it
+/// behind the interpreter.
+pub(crate) fn script(pid: i32, mounts: &[Mount], is_it: &dyn Fn(&Path) -> bool) -> Option<PathBuf> {
+    let cwd = std::fs::read_link(format!("/proc/{pid}/cwd")).ok()?;
+    let words = words(&read(pid, "cmdline"));
+    let paths = words.into_iter().skip(1).take(2).map(|word| cwd.join(word));
+    let mut local =
+        paths.filter(|path| !may_hang(mounts, path)).filter_map(|p| std::fs::canonicalize(p).ok());
+    local.find(|path| is_it(path))
+}
+
 /// The directories of a PATH in which a name can be looked up without waiting for a server.
 fn local(path: &OsStr, mounts: &[Mount]) -> OsString {
     let dirs = path.as_bytes().split(|b| *b == b':').map(|dir| PathBuf::from(OsStr::from_bytes(dir)));

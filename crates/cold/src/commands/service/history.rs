@@ -6,7 +6,8 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use cold_model::Shown as _;
+use cold_model::{Shown as _, path_text};
+use cold_plan::plan::Key;
 use cold_service::Start;
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
@@ -56,11 +57,29 @@ const KIND: Kind = Kind {
 };
 
 /// Which plan a start had, in text.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct Name {
     pub(crate) executable: String,
     pub(crate) script: Option<String>,
     pub(crate) scenario: String,
+}
+
+impl Name {
+    /// Of a program, or of a script and its interpreter.
+    pub(crate) fn new(executable: &Path, script: Option<&Path>, scenario: &str) -> Self {
+        let script = script.map(path_text::encode);
+        Self { executable: path_text::encode(executable), script, scenario: scenario.to_owned() }
+    }
+
+    /// Of a plan.
+    pub(crate) fn of(key: &Key) -> Self {
+        Self::new(&key.executable, key.script.as_deref(), &key.scenario)
+    }
+
+    /// What was executed, as people call it: the script where there is one.
+    pub(crate) fn program(&self) -> &str {
+        self.script.as_ref().unwrap_or(&self.executable)
+    }
 }
 
 /// What was done for a cold start.

@@ -8,8 +8,8 @@ use std::time::SystemTime;
 
 use cold_launch::Held;
 use cold_model::Shown as _;
-use cold_plan::Store;
 use cold_plan::plan::Key;
+use cold_plan::{Match, Store};
 use cold_service::keep::Uses;
 use cold_service::{Pace, common};
 use cold_sys::exec_watch::{ExecWatch, FileId};
@@ -83,7 +83,8 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    fn has(&self, key: &Key) -> bool {
+    /// Whether programs of this key are among them.
+    pub(crate) fn has(&self, key: &Key) -> bool {
         let path = key.script.as_ref().unwrap_or(&key.executable);
         let below = |dirs: &[PathBuf]| dirs.iter().any(|dir| path.starts_with(dir));
         (self.only.is_empty() || below(&self.only)) && !below(&self.except)
@@ -198,6 +199,15 @@ impl Programs {
     /// Plans that can be followed.
     pub(crate) fn plans(&self) -> usize {
         self.all.iter().filter(|p| p.script.is_none()).map(|p| p.plans.len()).sum()
+    }
+
+    /// Keys of plans whose executable is another file than they were learnt with.
+    pub(crate) fn outdated(&self) -> impl Iterator<Item = &Key> {
+        let plans = self.all.iter().filter(|p| p.script.is_none()).flat_map(|p| &p.plans);
+        plans.map(|planned| planned.held.key()).filter(|key| {
+            let meta = key.executable.metadata();
+            meta.is_ok_and(|meta| key.identity.matches(&meta) == Match::Changed)
+        })
     }
 
     /// Something was saved in the store, or removed from it.

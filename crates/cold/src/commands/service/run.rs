@@ -17,6 +17,7 @@ use serde_json::json;
 
 use super::history::{Entry, Name};
 use super::keep;
+use super::learn::{self, Learner};
 use super::notify::Manager;
 use super::place::Place;
 use super::programs::{Chosen, Programs};
@@ -33,14 +34,16 @@ use crate::words::plural;
 const EXAMPLES: &str = "Examples:
   cold service run
   cold service run --except /home          no programs of private homes
+  cold service run --no-learn              only plans that were learnt by hand
   cold service run --control-every 0       no control starts: then nothing shows what is saved
 ";
 
 const AFTER: &str = "\
 Root only (fanotify on whole file systems). Follows the system's plans: those that root has learnt
-with `cold prefetch learn`. Nobody waits for the service: a start goes on whether it runs, hangs or
-dies. Some cold starts go without their plans to compare (control starts); a plan that does harm
-or nothing is switched off.
+with `cold prefetch learn`, and those that it learns by itself: a program that started cold is
+recorded at its next start (BPF, Linux 5.8; at most 1% of a CPU over an hour). Nobody waits for the
+service: a start goes on whether it runs, hangs or dies. Some cold starts go without their plans to
+compare (control starts); a plan that does harm or nothing is switched off.
 
 Exit codes: 0 ended by Ctrl-C or SIGTERM; 1 failed, or another service runs; 2 wrong usage.";
 
@@ -69,6 +72,10 @@ pub(crate) struct Args {
     /// often and lately are read into free memory while nothing waits
     #[arg(long)]
     no_keep: bool,
+
+    /// Learn nothing. Else a program that started cold and has no plan is recorded at its next start
+    #[arg(long)]
+    no_learn: bool,
 
     #[command(flatten)]
     chosen: Chosen,
@@ -111,6 +118,7 @@ struct Service {
     manager: Manager,
     recent: Recent,
     storm: Storm,
+    learner: Option<Learner>,
     history: String,
     began: Instant,
 }
@@ -142,6 +150,11 @@ impl Service {
             let thread = std::thread::Builder::new().name("start".into()).stack_size(256 << 10);
             thread.spawn(move || serve::work(&from, &shared))?;
         }
+        let learner = (!args.no_learn).then(|| {
+            Learner::start(store.clone(), place.plans.state()?, args.chosen.clone(), Arc::clone(&shared))
+                .map_err(Failure::from)
+        });
+        let learner = learner.transpose()?;
         let mut service = Self {
             store,
             chosen: args.chosen.clone(),
@@ -155,6 +168,7 @@ impl Service {
             manager: Manager::of_environment(),
             recent: Recent::default(),
             storm: Storm::default(),
+            learner,
             history: path_text::encode(&place.history()),
             began: Instant::now(),
         };
@@ -217,13 +231,11 @@ impl Service {
                 let _ = self.watch.ignore(&loader);
             }
         }
+        if let Some(learner) = &self.learner {
+            self.programs.outdated().for_each(|key| learner.is_outdated(key));
+        }
         self.shared.machine().programs = self.programs.all().to_vec();
-        let off = self.programs.off.iter().map(|(key, why)| Off {
-            executable: path_text::encode(&key.executable),
-            script: key.script.as_ref().map(path_text::encode),
-            scenario: key.scenario.clone(),
-            why: why.clone(),
-        });
+        let off = self.programs.off.iter().map(|(key, why)| Off { name: Name::of(key), why: why.clone() });
         let off = off.collect();
         let mut facts = self.facts();
         facts.off = off;
@@ -295,13 +307,17 @@ impl Service {
     fn hear_once(&mut self) -> Result<(), Failure> {
         let paused = self.shared.paused.load(Ordering::Relaxed);
         let (mut heard, mut overflows, mut planned) = (0, 0, 0);
-        let Self { watch, programs, recent, jobs, shared, .. } = self;
+        let Self { watch, programs, recent, jobs, shared, learner, storm, .. } = self;
+        let busy = storm.nap().is_some();
         watch.hear(&mut |what| {
             let Heard::Exec { file, pid } = what else {
                 overflows += 1;
                 return;
             };
             heard += 1;
+            if let Some(learner) = learner.as_mut().filter(|_| !paused && pid > 0) {
+                learner.heard(file, pid, monotonic(), busy);
+            }
             // What has no plan costs this look, and no more.
             let Some(program) = programs.find(&file).filter(|_| !paused && pid > 0) else { return };
             let now = monotonic();
@@ -339,11 +355,7 @@ impl Service {
                     [one] => one.held.key().scenario.clone(),
                     _ => "~any".to_owned(),
                 };
-                let name = Name {
-                    executable: path_text::encode(&program.executable),
-                    script: program.script.as_ref().map(path_text::encode),
-                    scenario,
-                };
+                let name = Name::new(&program.executable, program.script.as_deref(), &scenario);
                 self.shared.recorder.add(Entry::Warm { name, starts });
             }
         }
@@ -353,11 +365,14 @@ impl Service {
     fn listen(&self, place: &Place) -> Result<Ear, Failure> {
         let (shared, facts) = (Arc::clone(&self.shared), Arc::clone(&self.facts));
         let (history, began) = (self.history.clone(), self.began);
+        let learner = self.learner.as_ref().map(Learner::inner);
         Ear::open(&place.socket(), move |question| {
             let said = match question {
                 Question::Status => {
                     let facts = facts.lock().unwrap_or_else(PoisonError::into_inner).clone();
-                    serde_json::to_value(status(&shared, facts, &history, began)).map_err(|e| e.to_string())
+                    let learning = learner.as_ref().map(|learner| learner.status());
+                    serde_json::to_value(status(&shared, facts, learning, &history, began))
+                        .map_err(|e| e.to_string())
                 }
                 Question::Pause | Question::Resume => {
                     let was = shared.paused.swap(*question == Question::Pause, Ordering::Relaxed);
@@ -379,7 +394,13 @@ fn holds_programs(mount: &Mount) -> bool {
     kind && !mount.options.split(',').any(|o| o == "noexec")
 }
 
-fn status(shared: &Shared, facts: Facts, history: &str, began: Instant) -> Status {
+fn status(
+    shared: &Shared,
+    facts: Facts,
+    learning: Option<learn::Learning>,
+    history: &str,
+    began: Instant,
+) -> Status {
     let rows = shared.recorder.rows().map_err(|why| shared.recorder.problem().unwrap_or(why));
     let own = own(began);
     let counts = shared.counts();
@@ -400,6 +421,7 @@ fn status(shared: &Shared, facts: Facts, history: &str, began: Instant) -> Statu
         plans: facts.plans,
         plan_bytes: facts.plan_bytes,
         refused: facts.refused,
+        learning,
         own,
     };
     drop(counts);

@@ -202,7 +202,7 @@ impl Start<'_> {
             counts.tally.bytes += self.bytes;
         }
         self.shared.recorder.add(Entry::Start {
-            name: name_of(held),
+            name: Name::of(held.key()),
             at_ns: now_ns(),
             what,
             why,
@@ -244,7 +244,7 @@ impl Start<'_> {
                 other => other.to_string(),
             };
             self.skipped(&why);
-            self.write(name_of(held), What::Skipped, Some(why));
+            self.write(Name::of(held.key()), What::Skipped, Some(why));
         }
     }
 
@@ -258,11 +258,7 @@ impl Start<'_> {
                     counts.tally.bytes += self.bytes;
                 }
                 let program = &self.job.program;
-                let name = Name {
-                    executable: path_text::encode(&program.executable),
-                    script: program.script.as_ref().map(path_text::encode),
-                    scenario: "~common".to_owned(),
-                };
+                let name = Name::new(&program.executable, program.script.as_deref(), "~common");
                 self.write(name, What::Common, None);
             }
             Some(true) => self.skipped("a control, but its arguments have no plan"),
@@ -301,14 +297,4 @@ pub(crate) fn options() -> Options {
     let mut options = Options::new(Vec::new());
     options.guards.finely = true;
     options
-}
-
-/// As the history has it.
-pub(crate) fn name_of(held: &Held) -> Name {
-    let key = held.key();
-    Name {
-        executable: path_text::encode(&key.executable),
-        script: key.script.as_ref().map(path_text::encode),
-        scenario: key.scenario.clone(),
-    }
 }

@@ -4,7 +4,8 @@ use cold_model::{Bytes, Known, Nanos};
 use cold_plan::plan::Standing;
 use cold_service::{Saved, Total};
 
-use super::history::History;
+use super::history::{History, Name};
+use super::learn::Learning;
 use super::place::Place;
 use super::socket::{Question, ask};
 use super::status::{Off, ProgramStatus, Running, Status};
@@ -58,12 +59,7 @@ fn stored(place: &Place) -> Result<Status, Failure> {
     };
     let off =
         place.plans.store()?.list()?.plans.into_iter().filter_map(|listed| match listed.plan.standing {
-            Standing::Off(why) => Some(Off {
-                executable: cold_model::path_text::encode(&listed.plan.key.executable),
-                script: listed.plan.key.script.as_ref().map(cold_model::path_text::encode),
-                scenario: listed.plan.key.scenario,
-                why,
-            }),
+            Standing::Off(why) => Some(Off { name: Name::of(&listed.plan.key), why }),
             _ => None,
         });
     Ok(Status::new(None, cold_model::path_text::encode(&place.history()), rows, off.collect()))
@@ -86,8 +82,8 @@ fn print(ui: &Ui, status: &Status) {
         table.lines(width()).iter().for_each(|line| ui.line(line));
     }
     for off in &status.off {
-        let name = off.script.as_ref().unwrap_or(&off.executable);
-        ui.line(format!("{} {name} ({}): {}", paint(BAD, "switched off:"), off.scenario, off.why));
+        let Off { name, why } = off;
+        ui.line(format!("{} {} ({}): {why}", paint(BAD, "switched off:"), name.program(), name.scenario));
     }
 }
 
@@ -137,6 +133,9 @@ fn running(ui: &Ui, service: &Running) {
             plural(kept.plans, "plan"),
         ));
     }
+    if let Some(learning) = &service.learning {
+        self::learning(ui, learning);
+    }
     for (why, n) in &service.tally.skipped {
         ui.line(paint(FAINT, format!("  {} not followed: {why}", plural(*n, "start"))));
     }
@@ -151,6 +150,27 @@ fn running(ui: &Ui, service: &Running) {
     }
     for refused in &service.refused {
         ui.line(paint(WARN, format!("  not followed: {refused}")));
+    }
+}
+
+/// Programs that wait to be learnt; more are in the JSON.
+const WAITING: usize = 5;
+
+fn learning(ui: &Ui, learning: &Learning) {
+    if let Some(problem) = &learning.problem {
+        ui.line(paint(WARN, format!("  learns nothing by itself: {problem}")));
+        return;
+    }
+    ui.line(format!(
+        "  learnt by itself: {}; {} of CPU time for it in the last hour",
+        plural(learning.learnt, "plan"),
+        Nanos(learning.cpu_ns),
+    ));
+    for waiting in learning.waiting.iter().take(WAITING) {
+        ui.line(paint(FAINT, format!("  to be learnt: {}", waiting.words())));
+    }
+    if let Some(more) = learning.waiting.len().checked_sub(WAITING).filter(|n| *n > 0) {
+        ui.line(paint(FAINT, format!("  and {}", plural(more as u64, "other program"))));
     }
 }
 
@@ -187,7 +207,7 @@ fn seconds(ns: f64) -> String {
 }
 
 fn cells(program: &ProgramStatus) -> Vec<String> {
-    let name = program.script.as_ref().unwrap_or(&program.executable);
+    let name = program.name.program();
     let saved = match program.saved {
         Some(Saved { ns, low_ns: Some(low), high_ns: Some(high), .. }) => {
             format!("{} ({} to {})", seconds(ns), seconds(low), seconds(high))
@@ -195,7 +215,7 @@ fn cells(program: &ProgramStatus) -> Vec<String> {
         Some(Saved { ns, .. }) => format!("{} (?)", seconds(ns)),
         None => "unknown".to_owned(),
     };
-    let scenario = match program.scenario.as_str() {
+    let scenario = match program.name.scenario.as_str() {
         "~common" => "other arguments".to_owned(),
         "~any" => "any arguments".to_owned(),
         scenario => scenario.to_owned(),

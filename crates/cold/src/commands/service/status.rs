@@ -6,8 +6,9 @@ use cold_model::Known;
 use cold_service::{Saved, Total};
 use serde::{Deserialize, Serialize};
 
-use super::history::{Row, Sums};
+use super::history::{Name, Row, Sums};
 use super::keep::Kept;
+use super::learn::Learning;
 
 pub(crate) const SCHEMA: &str = "coldstart.service-status/1";
 
@@ -44,6 +45,8 @@ pub(crate) struct Running {
     pub(crate) plan_bytes: usize,
     /// Plans that cannot be followed, with the reason.
     pub(crate) refused: Vec<String>,
+    /// What it learns by itself; none where it is not to.
+    pub(crate) learning: Option<Learning>,
     pub(crate) own: Own,
 }
 
@@ -112,18 +115,16 @@ pub(crate) struct HistoryState {
 /// A plan that is switched off.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Off {
-    pub(crate) executable: String,
-    pub(crate) script: Option<String>,
-    pub(crate) scenario: String,
+    #[serde(flatten)]
+    pub(crate) name: Name,
     pub(crate) why: String,
 }
 
 /// The starts of a plan since the history begins.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ProgramStatus {
-    pub(crate) executable: String,
-    pub(crate) script: Option<String>,
-    pub(crate) scenario: String,
+    #[serde(flatten)]
+    pub(crate) name: Name,
     #[serde(flatten)]
     pub(crate) sums: Sums,
     pub(crate) saved: Option<Saved>,
@@ -159,13 +160,7 @@ impl Status {
 
 impl ProgramStatus {
     fn of(row: Row) -> Self {
-        Self {
-            executable: row.name.executable,
-            script: row.name.script,
-            scenario: row.name.scenario,
-            sums: row.sums,
-            saved: cold_service::saved(&row.marked),
-        }
+        Self { name: row.name, sums: row.sums, saved: cold_service::saved(&row.marked) }
     }
 
     /// Starts that found pages absent.

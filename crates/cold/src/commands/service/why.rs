@@ -5,8 +5,10 @@ use cold_plan::plan::Standing;
 use serde::Serialize;
 
 use super::history::{History, Seen};
+use super::learn::Waiting;
 use super::place::Place;
 use super::socket::{Question, ask};
+use super::status::Status;
 use crate::cli::TEMPLATE;
 use crate::commands::prefetch::plans;
 use crate::exit::{Exit, Failure, Outcome};
@@ -42,6 +44,8 @@ struct Document<'a> {
     schema: &'static str,
     program: &'a str,
     plans: Vec<PlanSaid>,
+    /// Scenarios that the service will learn, or has given up.
+    to_be_learnt: Vec<Waiting>,
     /// The latest first.
     starts: Vec<StartSaid>,
 }
@@ -66,7 +70,11 @@ struct StartSaid {
 
 pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     // A running service writes down what it has before it answers.
-    ask(&place.socket(), &Question::Status)?;
+    let said = ask(&place.socket(), &Question::Status)?;
+    let status = said.and_then(|said| serde_json::from_value::<Status>(said).ok());
+    let learning = status.and_then(|status| status.service?.learning);
+    let waiting = learning.into_iter().flat_map(|l| l.waiting).filter(|w| w.is_called(&args.program));
+    let waiting: Vec<Waiting> = waiting.collect();
     let starts = match History::read(&place.history())? {
         Some(history) => history.last(&args.program, args.last)?,
         None => Vec::new(),
@@ -80,9 +88,11 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
             standing: l.plan.standing,
         })
         .collect();
-    if plans.is_empty() && starts.is_empty() {
-        let why =
-            format!("nothing is known of {}: it has no plan, and no start of it was followed", args.program);
+    if plans.is_empty() && starts.is_empty() && waiting.is_empty() {
+        let why = format!(
+            "nothing is known of {}: it has no plan, is not to be learnt, and no start of it was followed",
+            args.program
+        );
         return Err(Failure::from(anyhow::Error::msg(why)).hint("learn one: cold prefetch learn -- COMMAND"));
     }
     let starts = starts.into_iter().map(|s: Seen| StartSaid {
@@ -98,6 +108,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         schema: "coldstart.service-why/1",
         program: &args.program,
         plans,
+        to_be_learnt: waiting,
         starts: starts.collect(),
     };
     if args.json {
@@ -111,6 +122,9 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
 fn print(ui: &Ui, document: &Document<'_>) {
     if document.plans.is_empty() {
         ui.line(paint(WARN, "it has no plan now"));
+    }
+    for waiting in &document.to_be_learnt {
+        ui.line(format!("to be learnt: {}", waiting.words()));
     }
     for plan in &document.plans {
         let standing = match &plan.standing {

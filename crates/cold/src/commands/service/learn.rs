@@ -1,0 +1,414 @@
+//! Learning without being asked: who starts cold is noticed, its next start recorded, its plan made.
+//!
+//! Two threads. One looks at young processes a few times ([`cold_service::learning::LOOKS`]). The other keeps a recorder
+//! armed while there is something to learn, and follows the start that it waited for. No start waits for either.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use cold_launch::may_hang;
+use cold_model::{Nanos, path_text};
+use cold_plan::plan::Key;
+use cold_plan::{Match, Store};
+use cold_service::Candidates;
+use cold_service::learning::{LOOKS, Look, Waits};
+use cold_sys::exec_watch::{ExecWatch, FileId};
+use cold_sys::procfs::ProcFs;
+use cold_sys::time::{monotonic, thread_cpu};
+use serde::{Deserialize, Serialize};
+
+use super::arguments::{self, Given};
+use super::history::{Entry, Name};
+use super::lesson::{Armed, Lesson};
+use super::programs::Chosen;
+use super::serve::Shared;
+
+/// Between two looks at what is wanted, and whether the service ends.
+const LOOK: Duration = Duration::from_millis(500);
+/// Young processes that are looked at at the same time.
+const MOST_YOUNG: usize = 64;
+/// A file that was executed is not looked at again for so long, and
+const AGAIN: Nanos = Nanos(10_000_000_000);
+/// of no more files than this that is remembered.
+const MOST_FILES: usize = 4096;
+/// Starts that are told to a thread and not yet taken.
+const QUEUE: usize = 64;
+/// The files of one start (a script, its interpreter) are told within this time.
+const ONE_START: Nanos = Nanos(100_000_000);
+/// Starts of the last moments that are remembered for this.
+const REMEMBERED: usize = 64;
+/// After a recorder could not be armed.
+const REFUSED: Nanos = Nanos(600_000_000_000);
+/// After a start that was another one than wanted (an interpreter with another script): arming takes half a second of
+/// CPU time.
+const OTHER: Nanos = Nanos(10_000_000_000);
+
+/// A start that was heard of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Young {
+    pub(super) pid: i32,
+    /// When it was heard (`CLOCK_MONOTONIC`).
+    pub(super) at: Nanos,
+    /// The file that was executed.
+    file: FileId,
+    /// What the same process opened to execute just before: of a script that itself.
+    before: Option<FileId>,
+}
+
+/// What `cold service status` tells of learning.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub(crate) struct Learning {
+    /// Why nothing can be learnt here; none: it can.
+    pub(crate) problem: Option<String>,
+    /// A recorder waits for the next start of a program.
+    pub(crate) armed: bool,
+    /// Plans learnt since the service began.
+    pub(crate) learnt: u64,
+    /// CPU time that recording and evaluating took in the last hour, nanoseconds.
+    pub(crate) cpu_ns: u64,
+    /// Programs that were cold and have no plan.
+    pub(crate) waiting: Vec<Waiting>,
+}
+
+/// A program that is to be learnt.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Waiting {
+    #[serde(flatten)]
+    pub(crate) name: Name,
+    /// Why its last start was not learnt; none: its next one will be recorded.
+    pub(crate) why: Option<String>,
+    /// It is not tried again.
+    pub(crate) given_up: bool,
+}
+
+impl Waiting {
+    /// Its name, and what it waits for.
+    pub(crate) fn words(&self) -> String {
+        let what = match (&self.why, self.given_up) {
+            (None, _) => "started cold; its next start is recorded".to_owned(),
+            (Some(why), false) => format!("tried again after a minute: {why}"),
+            (Some(why), true) => format!("given up: {why}"),
+        };
+        format!("{} ({}): {what}", self.name.program(), self.name.scenario)
+    }
+
+    /// Whether it is called so: by its path or its last name.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        let paths = [Some(&self.name.executable), self.name.script.as_ref()];
+        paths.into_iter().flatten().any(|path| path == name || path.rsplit('/').next() == Some(name))
+    }
+}
+
+/// What both threads know.
+pub(super) struct Inner {
+    pub(super) store: Store,
+    /// Where what is known of devices lies.
+    pub(super) state: PathBuf,
+    chosen: Chosen,
+    shared: Arc<Shared>,
+    candidates: Mutex<Candidates<Name>>,
+    /// Whose start the recorder waits for.
+    armed: Mutex<Vec<FileId>>,
+    told: Mutex<(Option<String>, u64)>,
+    pub(super) end: AtomicBool,
+}
+
+/// The two threads, and what the one that hears tells them.
+pub(super) struct Learner {
+    inner: Arc<Inner>,
+    young: SyncSender<Young>,
+    starts: SyncSender<Young>,
+    /// Who executed what of late.
+    last: Vec<(i32, FileId, Nanos)>,
+    next: usize,
+    threads: Vec<JoinHandle<()>>,
+}
+
+impl Learner {
+    pub(super) fn start(
+        store: Store,
+        state: PathBuf,
+        chosen: Chosen,
+        shared: Arc<Shared>,
+    ) -> std::io::Result<Self> {
+        let inner = Arc::new(Inner {
+            store,
+            state,
+            chosen,
+            shared,
+            candidates: Mutex::default(),
+            armed: Mutex::default(),
+            told: Mutex::default(),
+            end: AtomicBool::new(false),
+        });
+        let (young, looks) = sync_channel(QUEUE);
+        let (starts, waits) = sync_channel(1);
+        let thread = |name: &str| std::thread::Builder::new().name(name.into());
+        let (one, two) = (Arc::clone(&inner), Arc::clone(&inner));
+        let threads = vec![
+            thread("notice").stack_size(256 << 10).spawn(move || notice(&one, &looks))?,
+            // Assembling and analysing a recording wants a usual stack.
+            thread("learn").spawn(move || learn(&two, &waits))?,
+        ];
+        Ok(Self { inner, young, starts, last: Vec::new(), next: 0, threads })
+    }
+
+    /// A process opened a file to execute it. `busy`: so many do that none is looked at.
+    pub(super) fn heard(&mut self, file: FileId, pid: i32, at: Nanos, busy: bool) {
+        let same = |(p, _, then): &&(i32, FileId, Nanos)| *p == pid && at.saturating_sub(*then) < ONE_START;
+        let before = self.last.iter().filter(same).max_by_key(|(_, _, then)| *then).map(|(_, file, _)| *file);
+        let before = before.filter(|before| *before != file);
+        let this = (pid, file, at);
+        match self.last.get_mut(self.next) {
+            Some(place) => *place = this,
+            None => self.last.push(this),
+        }
+        self.next = (self.next + 1) % REMEMBERED;
+        let young = Young { pid, at, file, before };
+        if self.inner.armed().contains(&file) {
+            // One start at a time: the next one is as good.
+            let _one_is_recorded: Result<(), TrySendError<Young>> = self.starts.try_send(young);
+        } else if !busy {
+            // Where the thread does not keep up the next start will do.
+            let _left_out = self.young.try_send(young);
+        }
+    }
+
+    /// Its executable is another one than the plan was learnt with.
+    pub(super) fn is_outdated(&self, key: &Key) {
+        self.inner.candidates().was_cold(Name::of(key), monotonic());
+    }
+
+    pub(super) fn inner(&self) -> Arc<Inner> {
+        Arc::clone(&self.inner)
+    }
+}
+
+impl Drop for Learner {
+    fn drop(&mut self) {
+        self.inner.end.store(true, Ordering::Relaxed);
+        // What is recorded is given up, and its directory removed.
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Inner {
+    fn candidates(&self) -> MutexGuard<'_, Candidates<Name>> {
+        self.candidates.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn armed(&self) -> MutexGuard<'_, Vec<FileId>> {
+        self.armed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn told(&self) -> MutexGuard<'_, (Option<String>, u64)> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn ends(&self) -> bool {
+        self.end.load(Ordering::Relaxed)
+    }
+
+    /// For `cold service status`.
+    pub(super) fn status(&self) -> Learning {
+        let (problem, learnt) = self.told().clone();
+        let candidates = self.candidates();
+        let waiting = candidates.all().map(|(name, waits)| {
+            let given_up = matches!(waits, Waits::GivenUp(_));
+            let why = match waits {
+                Waits::ForAStart => None,
+                Waits::Rests(why) | Waits::GivenUp(why) => Some(why),
+            };
+            Waiting { name: name.clone(), why, given_up }
+        });
+        let waiting = waiting.collect();
+        let cpu_ns = candidates.spent_lately(monotonic()).0;
+        drop(candidates);
+        Learning { problem, armed: !self.armed().is_empty(), learnt, cpu_ns, waiting }
+    }
+
+    /// What the plan of a start is kept by; none where that cannot be told (yet), is not chosen, or is nobody else's
+    /// business: what is learnt here everybody may read.
+    pub(super) fn key_of(&self, young: &Young) -> Option<Key> {
+        let executable = ProcFs::default().exe(young.pid).ok()?;
+        let is = |path: &Path, file| ExecWatch::ids_of(path).is_ok_and(|ids| ids.contains(&file));
+        let mounts = Arc::clone(&self.shared.machine().mounts);
+        // Of another root directory the path leads to another file here, or to none.
+        if may_hang(&mounts, &executable) || !is(&executable, young.file) {
+            return None;
+        }
+        let script =
+            young.before.and_then(|before| arguments::script(young.pid, &mounts, &|path| is(path, before)));
+        let Given::Plan(key) = arguments::given(young.pid, &executable, script.as_deref(), &mounts) else {
+            return None;
+        };
+        let open = self.is_open(&key.executable) && key.script.as_deref().is_none_or(|s| self.is_open(s));
+        let told = cold_service::learning::may_be_told(&key.scenario);
+        (open && told && self.chosen.has(&key)).then_some(*key)
+    }
+
+    /// Everybody may read this file, and no server is asked for that.
+    pub(super) fn is_open(&self, path: &Path) -> bool {
+        let mounts = Arc::clone(&self.shared.machine().mounts);
+        !may_hang(&mounts, path) && cold_sys::place::everybody_may_read(path)
+    }
+
+    /// It has a plan that was learnt with this executable. What cannot be read is left alone, too.
+    fn has_plan(&self, key: &Key) -> bool {
+        let Ok(plan) = self.store.load(key) else { return true };
+        let same = |plan: cold_plan::Plan| {
+            let meta = key.executable.metadata();
+            meta.is_ok_and(|meta| plan.key.identity.matches(&meta) != Match::Changed)
+        };
+        plan.is_some_and(same)
+    }
+
+    /// The files whose next start is to be recorded.
+    fn files(&self) -> Vec<FileId> {
+        if self.shared.paused.load(Ordering::Relaxed) {
+            return Vec::new();
+        }
+        let candidates = self.candidates();
+        let wanted = candidates.wanted(monotonic()).map(|w| path_text::decode(&w.executable));
+        wanted.flat_map(|path| ExecWatch::ids_of(&path).unwrap_or_default()).collect()
+    }
+
+    /// What came of a recorded start, which cost so much CPU time.
+    fn done(&self, lesson: &Lesson, cpu: Nanos) {
+        let now = monotonic();
+        let mut candidates = self.candidates();
+        candidates.spent(cpu, now);
+        match lesson {
+            Lesson::Learnt(key) => candidates.forget(&Name::of(key)),
+            Lesson::Failed(key, why) => candidates.failed(&Name::of(key), why.clone(), now),
+            Lesson::Missed(key) => {
+                candidates.rests(&Name::of(key), "its last start was over too soon".to_owned(), now);
+            }
+            Lesson::Other => {}
+        }
+        drop(candidates);
+        if let Lesson::Learnt(key) = lesson {
+            self.told().1 += 1;
+            let name = Name::of(key);
+            let detail = format!("{} ({})", name.program(), name.scenario);
+            self.shared.recorder.add(Entry::Event { what: "learnt", detail });
+        }
+    }
+
+    /// Whether the next start of this kind is to be recorded.
+    pub(super) fn wants(&self, key: &Key) -> bool {
+        self.candidates().wants(&Name::of(key), monotonic())
+    }
+}
+
+/// A process that is looked at.
+struct Watched {
+    young: Young,
+    starttime: u64,
+    looks: usize,
+}
+
+impl Watched {
+    fn due(&self) -> Nanos {
+        Nanos(self.young.at.0 + LOOKS.get(self.looks).map_or(0, |after| after.0))
+    }
+}
+
+/// Looks at young processes until the service ends.
+fn notice(inner: &Inner, from: &Receiver<Young>) {
+    let proc = ProcFs::default();
+    let mut watched: Vec<Watched> = Vec::new();
+    let mut looked: HashMap<(FileId, Option<FileId>), Nanos> = HashMap::new();
+    while !inner.ends() {
+        let due = watched.iter().map(Watched::due).min();
+        let wait = due.map_or(LOOK, |due| Duration::from_nanos(due.saturating_sub(monotonic()).0));
+        match from.recv_timeout(wait.min(LOOK)) {
+            Ok(young) => {
+                if looked.len() >= MOST_FILES {
+                    looked.clear();
+                }
+                let then = looked.insert((young.file, young.before), young.at);
+                let again = then.is_some_and(|then| young.at.saturating_sub(then) < AGAIN);
+                if !again
+                    && watched.len() < MOST_YOUNG
+                    && let Ok(stat) = proc.stat(young.pid)
+                {
+                    watched.push(Watched { young, starttime: stat.starttime, looks: 0 });
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+        let now = monotonic();
+        watched.retain_mut(|w| w.due() > now || goes_on(inner, &proc, w));
+    }
+}
+
+/// Looks at it once; whether it is to be looked at again.
+fn goes_on(inner: &Inner, proc: &ProcFs, w: &mut Watched) -> bool {
+    let pid = w.young.pid;
+    let Ok(stat) = proc.stat(pid) else { return false };
+    let read_bytes = proc.process_field(pid, "io", "read_bytes").ok().flatten().unwrap_or(0);
+    if stat.starttime != w.starttime {
+        return false;
+    }
+    // Cold before it has become the program: what reads then is the exec itself, and the next look tells whose.
+    if (Look { read_bytes, major_faults: stat.majflt }).is_cold()
+        && let Some(key) = inner.key_of(&w.young)
+    {
+        if !inner.has_plan(&key) {
+            inner.candidates().was_cold(Name::of(&key), monotonic());
+        }
+        return false;
+    }
+    w.looks += 1;
+    w.looks < LOOKS.len()
+}
+
+/// Keeps a recorder armed while something is to be learnt, and records what comes, until the service ends.
+fn learn(inner: &Inner, from: &Receiver<Young>) {
+    let (mut armed, mut rests_until): (Option<Armed>, Nanos) = (None, Nanos(0));
+    while !inner.ends() {
+        let files = inner.files();
+        if files.is_empty() {
+            armed = None;
+        } else if armed.is_none() && monotonic() >= rests_until {
+            let before = thread_cpu();
+            match Armed::new() {
+                Ok(one) => {
+                    inner.told().0 = None;
+                    armed = Some(one);
+                    // Starts that came while another one was recorded are over.
+                    while from.try_recv().is_ok() {}
+                }
+                Err(why) => {
+                    inner.told().0 = Some(why);
+                    rests_until = monotonic() + REFUSED;
+                }
+            }
+            inner.candidates().spent(thread_cpu().saturating_sub(before), monotonic());
+        }
+        *inner.armed() = if armed.is_some() { files } else { Vec::new() };
+        match from.recv_timeout(LOOK) {
+            Ok(young) => {
+                inner.armed().clear();
+                let Some(one) = armed.take() else { continue };
+                let before = thread_cpu();
+                let (lesson, others) = one.record(inner, &young);
+                inner.done(&lesson, thread_cpu().saturating_sub(before) + others);
+                if matches!(lesson, Lesson::Other) {
+                    rests_until = monotonic() + OTHER;
+                }
+            }
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! One start that is recorded while nobody asks for it, and the plan of it.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use cold_journal::{Guard, Journal};
+use cold_model::recording::manifest::{StackMethod, Subject, Tier};
+use cold_model::recording::tables::Began;
+use cold_model::recording::{Manifest, Recording};
+use cold_model::{Known, Nanos};
+use cold_plan::plan::{FileKind, Key};
+use cold_prefetch::{ObservedStart, With};
+use cold_sys::pidfd::PidFd;
+use cold_sys::procfs::ProcFs;
+use cold_sys::time::{monotonic, process_cpu};
+use cold_trace::record::Options;
+
+use super::learn::{Inner, Young};
+use crate::commands::prefetch::{device, plans};
+use crate::recorder::{Directory, Watch, Whom, manifest};
+
+/// Room for events: what a cold Firefox makes, without anybody looking.
+const BUFFER: usize = 16 << 20;
+/// A start has come to rest when its processes slept for so long; as a launch takes it.
+const REST: Nanos = Nanos(500_000_000);
+/// What has neither ended nor come to rest by then is no start.
+const LONGEST: Nanos = Nanos(30_000_000_000);
+/// A start of which no more than this part had passed when its pages began to be seen is taken: what is missing is what
+/// the loader does first.
+const MISSED: u64 = 50;
+/// Between two looks at the process, while it is young and later.
+const LOOK: Duration = Duration::from_millis(2);
+const LOOK_LATER: Duration = Duration::from_millis(20);
+const YOUNG: Nanos = Nanos(200_000_000);
+/// A process that has not become its program by then never will.
+const BECOMES: Nanos = Nanos(2_000_000_000);
+
+/// What came of a start that was recorded.
+pub(super) enum Lesson {
+    /// Its plan is in the store.
+    Learnt(Box<Key>),
+    /// Nothing, for this reason.
+    Failed(Box<Key>, String),
+    /// Too much of it had passed when the recorder saw its pages; another start may be slower.
+    Missed(Box<Key>),
+    /// It was another start than wanted.
+    Other,
+}
+
+/// A recorder that waits. Dropped, it leaves nothing behind.
+pub(super) struct Armed {
+    // Before the directory that it lies in.
+    watch: Watch,
+    path: PathBuf,
+    _directory: Guard,
+}
+
+/// When a start was ready.
+struct Ready {
+    at: Nanos,
+    /// It came to rest, and goes on; else it has ended.
+    goes_on: bool,
+    /// CPU time of the process itself, at least where it goes on; else at most.
+    own_cpu: Nanos,
+}
+
+impl Armed {
+    /// Loads everything, and follows nobody yet.
+    pub(super) fn new() -> Result<Self, String> {
+        let survey = cold_trace::survey();
+        if !matches!(survey.tier, Tier::A | Tier::B) {
+            let why = survey.refused.last().map_or("", |(_, why)| why);
+            return Err(format!("recording a start that is not one's own takes BPF: {why}"));
+        }
+        let made = || -> anyhow::Result<Self> {
+            let (dir, guard) = Journal::open()?.create_private("cold-learn")?;
+            let path = dir.join("start.cold");
+            let options = Options {
+                tier: Some(survey.tier),
+                stacks: Some(StackMethod::None),
+                buffer: Some(BUFFER),
+                armed: true,
+                ..Options::default()
+            };
+            let before = manifest::before(Subject::Command, &[], "exit");
+            let mut watch = Watch::new(Directory::make(path.clone())?, options, before);
+            watch.begin(Whom::WhoComes, &[])?;
+            Ok(Self { watch, path, _directory: guard })
+        };
+        made().map_err(|e| format!("{e:#}"))
+    }
+
+    /// Records the start that it waited for, and makes its plan. Also tells the CPU time that others spent for it.
+    pub(super) fn record(mut self, inner: &Inner, young: &Young) -> (Lesson, Nanos) {
+        let Ok(Some(process)) = PidFd::open(young.pid) else { return (Lesson::Other, Nanos(0)) };
+        // Its arguments are there as long as it is, which may be a millisecond.
+        let (followed, given) = std::thread::scope(|scope| {
+            let given = scope.spawn(|| given(inner, young, &process));
+            (self.watch.follow(young.pid.cast_unsigned()), given.join().ok().flatten())
+        });
+        let Some((key, about)) = given.filter(|(key, _)| inner.wants(key)) else {
+            return (Lesson::Other, Nanos(0));
+        };
+        let mut others = Nanos(0);
+        let lesson = followed.map_err(|e| format!("{e:#}")).and_then(|seen| {
+            let ready = until_ready(inner, &process, young.at)?;
+            let recording = self.recording(about, &ready, young)?;
+            let cost = &recording.manifest.cost;
+            others = cost.recorder_cpu + Nanos(cost.programs.iter().map(|p| p.time.0).sum());
+            if missed(&recording, young, seen).0 > ready.at.saturating_sub(young.at).0 / MISSED {
+                return Ok(Lesson::Missed(Box::new(key.clone())));
+            }
+            self.learn(inner, &key, &ready, &recording)?;
+            Ok(Lesson::Learnt(Box::new(key.clone())))
+        });
+        (lesson.unwrap_or_else(|why| Lesson::Failed(Box::new(key), why)), others)
+    }
+
+    /// What was recorded of the start; an error where it was killed.
+    fn recording(&mut self, about: Manifest, ready: &Ready, young: &Young) -> Result<Recording, String> {
+        let end = |m: &mut Manifest| {
+            // It waited for hours, perhaps: what was written meanwhile is not of this start.
+            m.started_at = about.started_at;
+            m.command = about.command;
+            m.directory = about.directory;
+            m.environment = about.environment;
+            m.search_paths = about.search_paths;
+            m.start = young.at;
+            m.ready = Some(Known::Value(ready.at));
+        };
+        let made = self.watch.end(end).and_then(|()| self.watch.assemble(None));
+        let recording = made.map_err(|e| format!("{e:#}"))?;
+        let pid = young.pid.cast_unsigned();
+        let status = recording.processes.iter().rfind(|p| p.pid == pid).and_then(|p| p.status);
+        match status.map(|status| status & 0x7f) {
+            Some(signal) if signal != 0 => Err(format!("it was killed by signal {signal}")),
+            _ => Ok(recording),
+        }
+    }
+
+    fn learn(&self, inner: &Inner, key: &Key, ready: &Ready, recording: &Recording) -> Result<(), String> {
+        let excluded = [inner.store.directory().to_owned(), self.path.clone()];
+        let with = With {
+            excluded: &excluded,
+            opened: None,
+            readable: Some(|device: &Path| std::fs::File::open(device).is_ok()),
+            inode: Some(cold_sys::inode::inode),
+            inode_page: Some(cold_sys::ext4::inode_page),
+            interpreter: Some(cold_doctor::interpreter),
+        };
+        let start = cold_prefetch::observe(recording, &with).map_err(|e| e.to_string())?;
+        // Files, directories and names that only some may see are not to be read about in a plan that everybody may.
+        // Of a disk it holds numbers of blocks.
+        let start = start.without(&|file| file.kind != FileKind::BlockDevice && !inner.is_open(&file.path));
+        if start.readable() == 0 {
+            return Err("it needs no file that everybody may read".to_owned());
+        }
+        let start = ObservedStart { own_cpu_ns: ready.own_cpu.0, goes_on: ready.goes_on, ..start };
+        let mut key = key.clone();
+        key.identity.build_id = plans::build_id(&key.executable);
+        let locked = inner.store.lock().map_err(|e| e.to_string())?;
+        let old = inner.store.load(&key).map_err(|e| e.to_string())?;
+        let plan = cold_prefetch::lesson(old, &key, &[start], plans::now());
+        let mut plan = plan.ok_or("there was no start")?;
+        let model = device::kept(&plan, &inner.state);
+        let knobs = cold_prefetch::knobs_for(&plan, model.as_ref());
+        device::steps(&mut plan, &knobs, model.as_ref());
+        locked.save(&plan).map(drop).map_err(|e| e.to_string())
+    }
+}
+
+/// How much of the start had passed when its pages began to be seen: from its exec, else from when it was heard of.
+fn missed(recording: &Recording, young: &Young, seen: Nanos) -> Nanos {
+    let pid = young.pid.cast_unsigned();
+    let exec = recording.processes.iter().find(|p| p.pid == pid && p.how == Began::Exec);
+    seen.saturating_sub(exec.map_or(young.at, |exec| exec.began))
+}
+
+/// The key of the process, and what it was started with; none where it ends before that can be told.
+fn given(inner: &Inner, young: &Young, process: &PidFd) -> Option<(Key, Manifest)> {
+    loop {
+        if let Some(key) = inner.key_of(young) {
+            return Some((key, manifest::of_process(young.pid)));
+        }
+        let late = monotonic().saturating_sub(young.at) > BECOMES;
+        if late || process.wait(Duration::from_micros(300)).unwrap_or(true) {
+            return None;
+        }
+    }
+}
+
+/// Waits until it has ended, or it and all that it started sleep.
+fn until_ready(inner: &Inner, process: &PidFd, at: Nanos) -> Result<Ready, String> {
+    let proc = ProcFs::default();
+    let pid = process.pid();
+    let (mut awake, mut last) = ((at, Nanos(0)), (at, Nanos(0)));
+    loop {
+        let now = monotonic();
+        let pause = if now.saturating_sub(at) < YOUNG { LOOK } else { LOOK_LATER };
+        if process.wait(pause).unwrap_or(true) {
+            let end = monotonic();
+            let own_cpu = last.1 + end.saturating_sub(last.0);
+            return Ok(Ready { at: end, goes_on: false, own_cpu });
+        }
+        let now = monotonic();
+        if now.saturating_sub(at) > LONGEST {
+            return Err(format!("it neither ended nor came to rest within {LONGEST}"));
+        }
+        if inner.end.load(std::sync::atomic::Ordering::Relaxed) {
+            return Err("the service ended".to_owned());
+        }
+        last = (now, process_cpu(pid).unwrap_or(last.1));
+        let tree = cold_sys::tree::descendants(&proc, pid);
+        if !proc.is_asleep(pid) || !tree.into_iter().all(|pid| proc.is_asleep(pid)) {
+            awake = last;
+        } else if now.saturating_sub(awake.0) >= REST {
+            return Ok(Ready { at: awake.0, goes_on: true, own_cpu: awake.1 });
+        }
+    }
+}
