@@ -23,34 +23,40 @@ pub(crate) mod root {
         pub(crate) slow: SlowDisk,
         pub(crate) data: PathBuf,
         pub(crate) place: Sandbox,
+        /// The program works for so many milliseconds before it touches its first page, and after its last one.
+        works: u64,
     }
 
     impl World {
         pub(crate) fn new(preset: Preset) -> Self {
-            Self::on(preset, Sandbox::new(), None)
+            Self::on(preset, Sandbox::new(), None, 0)
         }
-        /// One that every user may look at.
+        /// One that every user may look at. Its program works before and after its reading, so that a recorder
+        /// which comes a few milliseconds late misses nothing, and whoever looks after 250 ms sees what was read.
         pub(crate) fn for_all(preset: Preset) -> Self {
             let place = Sandbox::for_all();
             let mount = place.path("disk");
             fs::create_dir(&mount).unwrap();
-            Self::on(preset, place, Some(mount))
+            Self::on(preset, place, Some(mount), 150)
         }
-        fn on(preset: Preset, place: Sandbox, mount: Option<PathBuf>) -> Self {
+        fn on(preset: Preset, place: Sandbox, mount: Option<PathBuf>, works: u64) -> Self {
             launcher();
             let (size, file_system) = (Bytes(320 << 20), FileSystem::Ext4);
             let slow = SlowDisk::with(&Options { preset, size, file_system, mount, backing: None }).unwrap();
             let data = data(slow.mount_point().join("data"), (PAGES * PAGE) as usize);
-            Self { slow, data, place }
+            Self { slow, data, place, works }
         }
         pub(crate) fn store(&self) -> String {
             self.place.text("plans")
         }
         pub(crate) fn program(&self) -> Vec<String> {
             let data = self.data.to_str().unwrap().to_owned();
-            let words =
-                [self.place.subject(), "touch-mapped".into(), "--random".into(), data, TOUCHED.into()];
-            words.to_vec()
+            let mut words = vec![self.place.subject(), "touch-mapped".into(), "--random".into()];
+            if self.works > 0 {
+                words.extend(["--spin".into(), self.works.to_string()]);
+            }
+            words.extend([data, TOUCHED.into()]);
+            words
         }
         pub(crate) fn cold(&self, command: &[&str], options: &[&str]) -> Cold {
             let store = ["--store".to_owned(), self.store()];

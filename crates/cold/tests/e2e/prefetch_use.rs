@@ -326,7 +326,7 @@ mod root {
             return;
         }
         let _machine = together();
-        let World { slow, data: file, place } = World::for_all(Preset::Cloud);
+        let World { slow, data: file, place, .. } = World::for_all(Preset::Cloud);
         let subject = place.subject();
         // Two page tables of 2 MiB: a lower tier cannot tell which pages of a page table are needed, so the plan may
         // hold all of them, a quarter of the time that the program takes page by page.

@@ -38,6 +38,9 @@ enum Order {
         /// Switch read-around off (`MADV_RANDOM`)
         #[arg(long)]
         random: bool,
+        /// Before that and after it use the CPU for so many milliseconds of wall time
+        #[arg(long, default_value_t = 0)]
+        spin: u64,
     },
     /// Read byte ranges with pread
     ReadRanges {
@@ -127,9 +130,17 @@ fn main() -> ExitCode {
     }
 }
 
+fn use_cpu(ms: u64) {
+    let end = Instant::now() + Duration::from_millis(ms);
+    while Instant::now() < end {
+        std::hint::spin_loop();
+    }
+}
+
 fn run(order: Order) -> Result<ExitCode, Failure> {
     match order {
-        Order::TouchMapped { file, pages, random } => {
+        Order::TouchMapped { file, pages, random, spin } => {
+            use_cpu(spin);
             let map = memory::FileMap::new(&File::open(file)?, false)?;
             if random {
                 map.advise_random()?;
@@ -137,6 +148,7 @@ fn run(order: Order) -> Result<ExitCode, Failure> {
             for page in parse_pages(&pages)? {
                 map.touch(page)?;
             }
+            use_cpu(spin);
         }
         Order::ReadRanges { file, ranges } => {
             let file = File::open(file)?;
@@ -169,10 +181,7 @@ fn run(order: Order) -> Result<ExitCode, Failure> {
             linger(seconds);
         }
         Order::Spin { ms, linger: seconds } => {
-            let end = Instant::now() + Duration::from_millis(ms);
-            while Instant::now() < end {
-                std::hint::spin_loop();
-            }
+            use_cpu(ms);
             if seconds > 0.0 {
                 say("done")?;
                 linger(seconds);
