@@ -1,7 +1,7 @@
 //! What would help: from the advice of the recording, from the plan that was tried, from what the path waited for.
 
 use cold_analyze::model::Suggestion;
-use cold_analyze::reasons::Group;
+use cold_analyze::reasons::{Group, Kind};
 use cold_model::bench::State;
 use cold_model::{Known, Nanos};
 use serde::Serialize;
@@ -135,7 +135,7 @@ fn plan(e: &Evidence<'_>, d: &Diagnosis, facts: &PlanFacts, advice: Option<&Sugg
         // The model's own start is as long as the recorded one, the measured ones are not: its ratio is told.
         (Known::Value([today, with]), measured, recorded) => {
             let base = measured.map(|t| t.median).or(recorded.copied()).unwrap_or(*today);
-            let part = 1.0 - with.0 as f64 / today.0.max(1) as f64;
+            let part = (1.0 - with.0 as f64 / today.0.max(1) as f64).min(reading_may_save(d));
             Known::Value(Nanos((base.0 as f64 * part.max(0.0)) as u64))
         }
         (Known::Unknown { unknown }, _, _) => Known::unknown(unknown.clone()),
@@ -156,6 +156,18 @@ fn plan(e: &Evidence<'_>, d: &Diagnosis, facts: &PlanFacts, advice: Option<&Sugg
         predicted,
         measured,
     }
+}
+
+/// The part of the recorded start that reading ahead may save at most: no plan shortens the program's own work, the
+/// loader's, or waits for others. Waits for a lock may be for whoever waits for the disk. All, where the reasons are not
+/// known.
+fn reading_may_save(d: &Diagnosis) -> f64 {
+    let Some(rows) = d.reasons.value() else { return 1.0 };
+    let all: Nanos = rows.iter().map(|r| r.cold).sum();
+    let may = rows
+        .iter()
+        .filter(|r| matches!(r.kind.group(), Group::Disk | Group::Unknown) || r.kind == Kind::Lock);
+    may.map(|r| r.cold).sum::<Nanos>().0 as f64 / all.0.max(1) as f64
 }
 
 /// What no reading ahead shortens: the path waited for somebody else.

@@ -31,6 +31,11 @@ fn recording(disk: u64) -> Recording {
 }
 
 fn answer(cold_ms: &[f64], prefetched: &[f64], warm: &[f64]) -> Diagnosis {
+    predicting(100, cold_ms, prefetched, warm)
+}
+
+/// The model says that a start of 200 ms takes `with` ms with the plan.
+fn predicting(with: u64, cold_ms: &[f64], prefetched: &[f64], warm: &[f64]) -> Diagnosis {
     let mut series = vec![("a", State::Cold, cold_ms.to_vec())];
     if !prefetched.is_empty() {
         series.push(("a", State::Prefetched, prefetched.to_vec()));
@@ -46,7 +51,7 @@ fn answer(cold_ms: &[f64], prefetched: &[f64], warm: &[f64]) -> Diagnosis {
         cold: Some((&cold, &analysed)),
         warm: Some(&warm),
         plan: (!prefetched.is_empty()).then_some(PlanFacts {
-            predicted: Known::Value([Nanos(200_000_000), Nanos(100_000_000)]),
+            predicted: Known::Value([Nanos(200_000_000), Nanos(with * 1_000_000)]),
             reading: Known::Value(Nanos(30_000_000)),
             bytes: Bytes(1 << 20),
             files: 3,
@@ -84,6 +89,19 @@ fn a_plan_that_was_tried_is_told_with_what_it_saved_beside_what_was_predicted() 
     assert_eq!(d.least.value().map(|t| t.0 / 1_000_000), Some(80), "no start is faster than a warm one");
     let story = story(&d).join(" ");
     assert!(story.contains("2.50 times as long") && story.contains("saves 100 ms"), "{story}");
+}
+
+#[test]
+fn no_more_is_predicted_of_a_plan_than_the_disk_took() {
+    let d = predicting(2, &COLD, &COLD.map(|t| t / 2.0), &WARM);
+    let recorded = d.recorded_cold.value().expect("known").0 as f64;
+    let disk = d.groups().iter().find(|(group, _)| *group == Group::Disk).expect("it waited").1.0 as f64;
+    assert!(disk < 0.9 * recorded, "{disk} of {recorded}");
+    let plan = d.remedies.iter().find(|r| r.price == Price::Plan).expect("it was tried");
+    let (predicted, cold) =
+        (plan.predicted.value().expect("known").0 as f64, d.cold.value().expect("known").median.0);
+    let most = cold as f64 * disk / recorded;
+    assert!((predicted - most).abs() < 0.001 * most, "{predicted}, not {most}");
 }
 
 #[test]
