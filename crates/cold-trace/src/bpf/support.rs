@@ -20,8 +20,8 @@ pub(super) struct Program {
 /// When a program is attached where the recording waits for its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum When {
-    /// While it waits: what happens seldom, and is silent while nobody is followed. The others would slow the whole machine down meanwhile, also where they
-    /// return at once.
+    /// While it waits: what happens seldom, and is silent while nobody is followed. The others would slow the whole
+    /// machine down meanwhile, also where they return at once.
     Waiting,
     /// First of all when the start has come: what tells which pages it touches.
     First,
