@@ -33,7 +33,8 @@ pub(super) fn folio_pages(order: u32) -> u32 {
 #[derive(Debug, Default)]
 pub(super) struct Pages {
     touches: Vec<(Touch, ContextKey)>,
-    windows: Vec<(Touch, ContextKey)>,
+    /// What events told to be mapped around faults.
+    windows: Vec<reach::Window>,
     fills: Vec<Fill>,
     /// Fills and evictions of each file, in order of time.
     changes: Vec<Change>,
@@ -120,13 +121,18 @@ impl Builder<'_> {
 
     /// Remembers a fault at this address (0: not known) for what it mapped beside its page.
     pub(super) fn may_have_mapped(&mut self, touch: Touch, key: ContextKey, address: u64, asked: bool) {
-        let space = self.spaces.of(touch.pid).filter(|_| address != 0);
-        let area = space.and_then(|space| space.find(address)).filter(|area| area.file == Some(touch.file));
-        let whole = (0..u64::MAX, 0..0);
-        let (mapped, window) = area.map_or(whole, |a| reach::around(a, address, self.page, self.window));
+        let (mapped, window) = self.around(&touch, address);
         // Tier A has an event for what is mapped in the window.
         let window = if self.tier == Tier::A { 0..0 } else { window };
         self.pages.faults.push(reach::Fault { touch, key, mapped, window, asked });
+    }
+
+    /// Pages of the file around the address of a touch (0: not known): those of its page table and of its mapping, and
+    /// the window.
+    fn around(&self, touch: &Touch, address: u64) -> (Range<u64>, Range<u64>) {
+        let space = self.spaces.of(touch.pid).filter(|_| address != 0);
+        let area = space.and_then(|space| space.find(address)).filter(|area| area.file == Some(touch.file));
+        area.map_or((0..u64::MAX, 0..0), |area| reach::around(area, address, self.page, self.window))
     }
 
     /// Pages mapped around a fault because they were cached; one of them may be the fault's own.
@@ -150,19 +156,11 @@ impl Builder<'_> {
         if let Some(page) = own {
             self.fault(head, p, file, page);
         }
-        let mut around = |first: u64, end: u64| {
-            if end > first {
-                let row = touch(head, file, first, (end - first) as u32, TouchKind::FaultAround, p.ip);
-                self.pages.windows.push((row, key));
-            }
-        };
-        match own {
-            Some(page) => {
-                around(p.first, page);
-                around(page.saturating_add(1), last.saturating_add(1));
-            }
-            None => around(p.first, last.saturating_add(1)),
-        }
+        let pages = p.first..last.saturating_add(1);
+        let touch =
+            touch(head, file, p.first, (pages.end - pages.start) as u32, TouchKind::FaultAround, p.ip);
+        let (mapped, _) = self.around(&touch, p.address);
+        self.pages.windows.push(reach::Window { touch, key, pages, own, mapped });
     }
 
     /// Tier B: a fault by its address.
@@ -299,7 +297,7 @@ impl Pages {
 
     /// Files of which pages may have been mapped beside those that faulted.
     pub(super) fn files_with_windows(&self) -> BTreeSet<FileIdx> {
-        self.windows.iter().map(|(t, _)| t.file).chain(self.faults.iter().map(|f| f.touch.file)).collect()
+        self.windows.iter().map(|w| w.touch.file).chain(self.faults.iter().map(|f| f.touch.file)).collect()
     }
 
     pub(super) fn last_fill(&self, tid: u32, context: u64) -> Option<(FileIdx, u64)> {
@@ -386,15 +384,20 @@ impl Pages {
     ) -> Finished {
         let mut of_interest = self.files_with_windows();
         of_interest.extend(unseen.huge.iter().map(|m| m.file));
-        let Self { mut touches, mut windows, mut fills, begun, changes, faults, .. } = self;
+        let Self { mut touches, windows, mut fills, begun, changes, faults, .. } = self;
         let history = History::new(&changes, &of_interest);
         let mut reach = Reach::new(files, unseen, &history);
-        for rows in [reach.of_faults(&faults, machine), reach.of_mappings(unseen.huge, &faults, machine)] {
-            windows.extend(rows.to_cut);
+        let mut to_cut: Vec<_> = windows.iter().flat_map(reach::Window::rows).collect();
+        for rows in [
+            reach.of_windows(&windows, machine),
+            reach.of_faults(&faults, machine),
+            reach.of_mappings(unseen.huge, &faults, machine),
+        ] {
+            to_cut.extend(rows.to_cut);
             touches.extend(rows.whole);
         }
         reads::add_without_event(&mut touches, begun);
-        for (window, key) in windows {
+        for (window, key) in to_cut {
             let end = window.first_page.saturating_add(window.pages.into());
             let mut first = window.first_page;
             while first < end {

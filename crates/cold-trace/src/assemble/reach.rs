@@ -5,7 +5,8 @@
 //! needed* ([`TouchKind::FaultAround`]), so that what was needed never exceeds what is told. In the kernel
 //! (mm/memory.c, mm/filemap.c):
 //! - `finish_fault` maps the folio of the page it was called for, within the mapping and the page table, since 6.18;
-//! - `do_fault_around` maps what is cached in a window by address; tier A has an event for that;
+//! - `do_fault_around` maps what is cached in a window by address; tier A has an event for that. Since 6.18
+//!   (`filemap_map_folio_range`) folios that reach out of the window are mapped whole, and the event does not tell;
 //! - `filemap_map_pmd`, before that event, maps a folio of the size of a page table at once and tells nobody.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -35,6 +36,51 @@ pub(super) struct Fault {
     pub(super) window: Range<u64>,
     /// The touch is not certain itself: it was asked for by a call that populates.
     pub(super) asked: bool,
+}
+
+impl Fault {
+    /// The window around it that only its address tells.
+    fn by_address(&self) -> Option<Window> {
+        let Self { touch, key, mapped, window, .. } = self;
+        (window.start < window.end).then(|| Window {
+            touch: *touch,
+            key: *key,
+            pages: window.clone(),
+            own: Some(touch.first_page),
+            mapped: mapped.clone(),
+        })
+    }
+}
+
+/// What was mapped around a fault because it was cached, as an event or the fault's address tells.
+#[derive(Debug, Clone)]
+pub(super) struct Window {
+    /// When it was mapped, and by whom.
+    pub(super) touch: Touch,
+    pub(super) key: ContextKey,
+    pub(super) pages: Range<u64>,
+    /// The page of the fault, where it lies in the window.
+    pub(super) own: Option<u64>,
+    /// Pages of the file that one page table holds of the mapping.
+    pub(super) mapped: Range<u64>,
+}
+
+impl Window {
+    /// Rows of its pages without the fault's own.
+    pub(super) fn rows(&self) -> impl Iterator<Item = (Touch, ContextKey)> {
+        let Range { start, end } = self.pages;
+        let parts = match self.own {
+            Some(own) => [start..own, own.saturating_add(1)..end],
+            None => [start..end, 0..0],
+        };
+        let parts = parts.into_iter().filter(|part| part.start < part.end);
+        parts.map(|part| (row(&self.touch, part, self.touch.at), self.key))
+    }
+
+    /// Its first and its last page: what reaches out of the window holds one of them.
+    fn edges(&self) -> [u64; 2] {
+        [self.pages.start, self.pages.end.saturating_sub(1)]
+    }
 }
 
 /// Pages of a file around an address: those of its page table, and of those the window of so many bytes.
@@ -104,20 +150,22 @@ impl<'a> Reach<'a> {
     /// Rows of what these faults may have mapped.
     pub(super) fn of_faults(&mut self, faults: &[Fault], machine: &mut dyn Machine) -> Rows {
         if self.whole_folios {
-            let old = faults.iter().filter(|f| self.history.folio(&f.touch, f.touch.first_page).is_none());
-            let pages: BTreeSet<_> = old.map(|f| (f.touch.file, f.touch.first_page)).collect();
-            self.ask(&pages, machine);
+            let own = faults.iter().map(|f| (&f.touch, f.touch.first_page));
+            let windows = faults.iter().filter_map(|f| Some((&f.touch, f.by_address()?.edges())));
+            let edges = windows.flat_map(|(touch, edges)| edges.map(|page| (touch, page)));
+            self.ask_of(own.chain(edges), machine);
         }
         let mut next: HashMap<u32, Nanos> = HashMap::new();
         let mut rows = Rows::default();
         for fault in faults.iter().rev() {
             let until = next.insert(fault.touch.tid, fault.touch.at).unwrap_or(Nanos(u64::MAX));
-            if fault.window.start < fault.window.end {
+            if let Some(window) = fault.by_address() {
                 self.window(fault, until, &mut rows);
+                self.beyond(&window, until, &mut rows);
             }
             let page = fault.touch.first_page;
             if self.whole_folios || fault.asked {
-                let Folio { pages, at, told } = self.folio(fault);
+                let Folio { pages, at, told } = self.folio(&fault.touch, page);
                 let folio = if self.whole_folios { pages } else { page..page.saturating_add(1) };
                 let folio = folio.start.max(fault.mapped.start)..folio.end.min(fault.mapped.end);
                 rows.of(self.must_be_cut(told)).extend(beside(fault, folio, at).map(|row| (row, fault.key)));
@@ -126,19 +174,57 @@ impl<'a> Reach<'a> {
         rows
     }
 
+    /// Rows of what these windows, of which events told, may have mapped beyond them.
+    pub(super) fn of_windows(&mut self, windows: &[Window], machine: &mut dyn Machine) -> Rows {
+        let mut rows = Rows::default();
+        if self.whole_folios {
+            let edges = windows.iter().flat_map(|w| w.edges().map(|page| (&w.touch, page)));
+            self.ask_of(edges, machine);
+            for window in windows {
+                self.beyond(window, window.touch.at, &mut rows);
+            }
+        }
+        rows
+    }
+
+    /// What lies outside a window of the folios at its edges that were there, or came until it was mapped.
+    fn beyond(&self, window: &Window, until: Nanos, rows: &mut Rows) {
+        if !self.whole_folios {
+            return;
+        }
+        let Window { touch, key, pages, own, mapped } = window;
+        let [first, last] = window.edges();
+        for page in [first, last] {
+            let came = self.history.folio(touch, page).is_some_and(|(_, at)| at <= until);
+            if !came && !self.history.cached(touch, page, None) {
+                continue;
+            }
+            let folio = self.folio(touch, page);
+            // The folio of the fault's own page is that fault's.
+            if own.is_some_and(|own| folio.pages.contains(&own)) {
+                continue;
+            }
+            let Range { start, end } = folio.pages;
+            let outside = if page == first { start..first } else { pages.end..end };
+            let outside = outside.start.max(mapped.start)..outside.end.min(mapped.end);
+            if outside.start < outside.end {
+                rows.of(self.must_be_cut(folio.told)).push((row(touch, outside, folio.at), *key));
+            }
+        }
+    }
+
     /// Where fills and evictions were seen, they tell what was cached. Else what is cached in the end is all there is,
     /// and tells nothing of a page that was thrown out before: it cuts only what nothing else bounds.
     fn must_be_cut(&self, told: bool) -> bool {
         self.fills_seen || !told
     }
 
-    /// The folio of a fault's page.
-    fn folio(&self, fault: &Fault) -> Folio {
-        let (file, page) = (fault.touch.file, fault.touch.first_page);
-        if let Some((pages, at)) = self.history.folio(&fault.touch, page) {
-            return Folio { pages, at: at.max(fault.touch.at), told: true };
+    /// The folio of a page that a touch found, or that came for it.
+    fn folio(&self, touch: &Touch, page: u64) -> Folio {
+        if let Some((pages, at)) = self.history.folio(touch, page) {
+            return Folio { pages, at: at.max(touch.at), told: true };
         }
-        let known = self.known.get(&file).and_then(Option::as_ref);
+        let known = self.known.get(&touch.file).and_then(Option::as_ref);
         let found = known.and_then(|folios| {
             let next = folios.partition_point(|(first, _)| *first <= page);
             let (first, pages) = folios.get(next.checked_sub(1)?)?;
@@ -147,7 +233,7 @@ impl<'a> Reach<'a> {
         // Not told, or not cached any more: it may be any that one page table holds.
         let most = entries(self.page);
         let largest = page - page % most..(page - page % most).saturating_add(most);
-        Folio { pages: found.unwrap_or(largest), at: fault.touch.at, told: known.is_some() }
+        Folio { pages: found.unwrap_or(largest), at: touch.at, told: known.is_some() }
     }
 
     /// The window of a fault without an event: what was cached when it began, and what came until it was over.
@@ -194,34 +280,27 @@ impl<'a> Reach<'a> {
             }
         }
         let at = |m: &Mapping, page| touch(m, page..page.saturating_add(1), m.at);
-        let old = blocks.iter().filter(|(m, block)| self.history.folio(&at(m, *block), *block).is_none());
-        let pages: BTreeSet<_> = old.map(|(m, block)| (m.file, *block)).collect();
-        self.ask(&pages, machine);
+        let firsts: Vec<_> = blocks.iter().map(|(m, block)| (at(m, *block), *block)).collect();
+        self.ask_of(firsts.iter().map(|(touch, block)| (touch, *block)), machine);
         let mut rows = Rows::default();
-        for (m, block) in blocks {
-            let fault = Fault {
-                touch: at(m, block),
-                key: (m.pid, 0),
-                mapped: 0..u64::MAX,
-                window: 0..0,
-                asked: true,
-            };
-            let Folio { pages, at, told } = self.folio(&fault);
+        for ((m, block), (first, _)) in blocks.into_iter().zip(firsts) {
+            let Folio { pages, at, told } = self.folio(&first, block);
             if pages.end.saturating_sub(pages.start) >= most {
-                rows.of(self.must_be_cut(told)).push((touch(m, pages, at), fault.key));
+                rows.of(self.must_be_cut(told)).push((touch(m, pages, at), (m.pid, 0)));
             }
         }
         rows
     }
 
-    /// Asks for the folios of pages that have been cached all the time.
-    fn ask(&mut self, pages: &BTreeSet<(FileIdx, u64)>, machine: &mut dyn Machine) {
-        let mut of: HashMap<FileIdx, Vec<u64>> = HashMap::new();
-        for (file, page) in pages {
-            of.entry(*file).or_default().push(*page);
+    /// Asks for the folios of those of these pages that have been cached all the time.
+    fn ask_of<'t>(&mut self, pages: impl Iterator<Item = (&'t Touch, u64)>, machine: &mut dyn Machine) {
+        let mut of: HashMap<FileIdx, BTreeSet<u64>> = HashMap::new();
+        for (touch, page) in pages.filter(|(touch, page)| self.history.folio(touch, *page).is_none()) {
+            of.entry(touch.file).or_default().insert(page);
         }
         for (index, pages) in of {
             let Some(file) = self.files.get(index as usize) else { continue };
+            let pages: Vec<u64> = pages.into_iter().collect();
             let told = machine.folios(file, &pages);
             match (self.known.entry(index).or_insert(Some(Vec::new())), told) {
                 (Some(known), Some(told)) => {

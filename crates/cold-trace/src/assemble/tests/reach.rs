@@ -78,6 +78,66 @@ fn the_folio_of_a_page_that_was_cached_before_is_asked_for_or_taken_for_the_larg
     assert_eq!(around(&told(None)), [(11, 512, 188), (11, 701, 323)]);
 }
 
+/// `filemap_map_folio_range`, since 6.18: folios that reach out of the window that the event tells of. Seen with
+/// `MAP_POPULATE`, whose next event came behind the folio.
+#[test]
+fn a_window_may_have_mapped_the_whole_of_the_folios_at_its_edges() {
+    let f = id(5);
+    let c = |at, page| fault_context(at, f, page);
+    // Two folios of 64 pages and single pages behind them.
+    let events = [
+        named(f, 1000, "lib"),
+        task(2, 1, SUPERVISOR, PID, PID, "x"),
+        add_run(11, c(11, 128), f, 64, 6, 1),
+        add_run(12, c(11, 128), f, 192, 0, 15),
+        // Between the two folios, with the fault's page in the first; then within the second; then beyond it.
+        pages(8, 21, c(21, 120), f, 120, 135),
+        pages(8, 31, c(31, 0), f, 160, 175),
+        pages(8, 41, c(41, 200), f, 196, 207),
+    ];
+    let cached = || Cached(vec![(5, vec![(64, 144)])], None);
+    let r = on_new_kernel(&events, Vec::new(), |_| {}, &mut cached());
+    let of = |at| -> Vec<_> { around(&r).into_iter().filter(|row| row.0 == at).collect() };
+    // The first folio is its own page's, the second is mapped to its end.
+    assert_eq!(of(21), [(21, 121, 15), (21, 136, 56), (21, 64, 56), (21, 121, 7)]);
+    assert_eq!(of(31), [(31, 160, 16), (31, 128, 32), (31, 176, 16)], "no fault told");
+    assert_eq!(of(41), [(41, 196, 4), (41, 201, 7)], "pages of their own");
+    let old = run_on(&events, cached().0);
+    let of = |at| -> Vec<_> { around(&old).into_iter().filter(|row| row.0 == at).collect() };
+    assert_eq!(of(21), [(21, 121, 15)], "not before 6.18");
+}
+
+/// Page 35 and what is behind it came only after the window had been mapped; the mapping begins at page 18.
+#[test]
+fn what_a_window_may_have_mapped_was_there_and_lies_within_the_mapping() {
+    let f = id(5);
+    let c = |at, page| fault_context(at, f, page);
+    let events = [
+        named(f, 1000, "lib"),
+        task(2, 1, SUPERVISOR, PID, PID, "x"),
+        add(11, c(11, 30), f, 16, 3),
+        add(12, c(11, 30), f, 30, 0),
+        pages_at(8, 21, c(21, 30), f, (20, 35), 0x5_c000),
+        add(90, c(90, 35), f, 32, 4),
+    ];
+    let map = perf_map(5, PID, 0x5_0000, 83 * 4096, 18 * 4096, 5);
+    let cached = Cached(vec![(5, vec![(16, 8), (30, 1), (32, 16)])], None);
+    let r = on_new_kernel(&events, vec![map], |_| {}, &mut { cached });
+    assert_eq!(around(&r), [(21, 20, 4), (21, 18, 2)]);
+}
+
+/// A folio that was cached before is looked up; told by nobody, it may be the largest.
+#[test]
+fn folios_at_the_edges_of_windows_that_were_cached_before_are_asked_for() {
+    let f = id(5);
+    let events =
+        [named(f, 2000, "lib"), pages(8, 11, fault_context(11, f, 700), f, 700, 715), delete(90, f, 1100, 0)];
+    let told = |folios| on_new_kernel(&events, Vec::new(), |_| {}, &mut Cached(Vec::new(), folios));
+    let own = (11, 701, 15);
+    assert_eq!(around(&told(Some(vec![(700, 1), (704, 64)]))), [own, (11, 716, 52)]);
+    assert_eq!(around(&told(Some(vec![(700, 1), (715, 1)]))), [own]);
+}
+
 #[test]
 fn folios_that_are_mapped_at_once_have_no_event_at_all() {
     let f = id(5);
