@@ -124,12 +124,3 @@ fn common(number: libc::c_long) -> Class {
         _ => Class::Other,
     }
 }
-
-/// Whether the position of a call of the read family is known: `sendfile`, `splice` and `copy_file_range` may take it
-/// from the program's memory.
-pub(crate) fn has_position(number: i32) -> bool {
-    matches!(
-        libc::c_long::from(number),
-        libc::SYS_read | libc::SYS_pread64 | libc::SYS_readv | libc::SYS_preadv | libc::SYS_preadv2
-    )
-}

@@ -216,9 +216,10 @@ impl<'a> Builder<'a> {
         if raw.context.doing == raw::Doing::Call
             && class(raw.context.syscall) == Class::Read
             && let Some(file) = self.files.index(raw.context.file)
+            && let Some(page) = raw.context.page()
             && self.files.row(file).is_some_and(|f| f.kind == FileKind::Regular)
         {
-            self.waited_reads.insert(key, (file, raw.context.index));
+            self.waited_reads.insert(key, (file, page));
         }
         let user_fault = raw.context.doing == raw::Doing::Fault && raw.context.syscall < 0;
         let stall = Stall {
@@ -243,7 +244,7 @@ impl<'a> Builder<'a> {
         match self.files.index(context.file) {
             Some(file) => {
                 let reads = class(context.syscall) == Class::Read;
-                Some((file, reads.then_some(context.index)))
+                Some((file, context.page().filter(|_| reads)))
             }
             None => self.pages.last_fill(tid, context.at).map(|(file, page)| (file, Some(page))),
         }

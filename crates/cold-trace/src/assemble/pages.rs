@@ -18,7 +18,7 @@ use super::index::ContextKey;
 use super::reach::{self, Reach};
 use crate::machine::Machine;
 use crate::raw::{self, Doing};
-use crate::syscalls::has_position;
+use crate::syscalls::{Class, class};
 
 /// No folio is larger: 2^13 pages is beyond every kernel's limit. A damaged record must not claim more.
 const MAX_ORDER: u32 = 13;
@@ -202,7 +202,7 @@ impl Builder<'_> {
         let Some(kind) = self.files.row(file).map(|f| f.kind) else { return };
         let wanted = match add.context.doing {
             Doing::Fault => self.fault_place(head.pid, head.tid, &add.context, 0),
-            _ => self.files.index(add.context.file).map(|f| (f, add.context.index)),
+            _ => self.files.index(add.context.file).zip(add.context.page()),
         };
         let pages = folio_pages(add.order);
         let key = (head.tid, add.context.at);
@@ -220,7 +220,7 @@ impl Builder<'_> {
         let last = add.index.saturating_add(u64::from(add.more) * u64::from(pages));
         // Behind a success the position is where the next page would be wanted, if the call went on.
         let first = self.pages.last_read.get(&head.tid).is_none_or(|(last, _)| *last != key);
-        let reads = first && add.context.doing == Doing::Call && has_position(add.context.syscall);
+        let reads = first && add.context.doing == Doing::Call && class(add.context.syscall) == Class::Read;
         if let Some((_, page)) = wanted.filter(|(of, _)| *of == file)
             && (reads && in_tree && kind == FileKind::Regular && self.index.has_gets)
             && (add.index..last.saturating_add(pages.into())).contains(&page)

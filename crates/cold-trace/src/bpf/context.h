@@ -11,7 +11,7 @@ static __always_inline void context_call(struct task_state *task)
 	tell_adds();
 	task->context.at = task->call_at;
 	task->context.file = task->call_file;
-	task->context.index = task->position >= 0 ? (u64)task->position >> knobs.page_shift : 0;
+	task->context.index = task->position >= 0 ? (u64)task->position >> knobs.page_shift : COLD_NO_PAGE;
 	task->context.syscall = task->call;
 	task->context.kind = COLD_CTX_CALL;
 }

@@ -73,6 +73,7 @@ enum cold_context_kind {
 	COLD_CTX_FAULT = 1, /* a page fault; file and index where the fault is a file's */
 	COLD_CTX_CALL = 2,  /* a system call; file and index (page of the position) in the read family */
 };
+#define COLD_NO_PAGE (~0ull) /* index: the call has no position, or it is not known */
 struct cold_context {
 	__u64 at;           /* when it began; 0: not seen */
 	struct cold_id file;

@@ -26,12 +26,22 @@ pub struct Context {
     pub at: u64,
     /// The fault's file, or that of a call of the read family; zeros where there is none.
     pub file: Id,
-    /// Page of the fault, or of the position of the read.
+    /// Page of the fault, or of the position of the read; [`NO_PAGE`].
     pub index: u64,
     /// System call; -1: none.
     pub syscall: i32,
     /// Fault or call.
     pub doing: Doing,
+}
+
+/// In place of a page: the call has no position, or it is not known (`COLD_NO_PAGE` of events.h).
+pub const NO_PAGE: u64 = u64::MAX;
+
+impl Context {
+    /// Page of the fault, or of the position of the read; `None`: not known.
+    pub fn page(&self) -> Option<u64> {
+        (self.index != NO_PAGE).then_some(self.index)
+    }
 }
 
 /// A file, when it is first seen, and again when its full path became known.

@@ -9,7 +9,7 @@ use super::touch;
 use crate::assemble::builder::Builder;
 use crate::assemble::index::{ContextKey, read_range};
 use crate::raw::{self, Doing};
-use crate::syscalls::has_position;
+use crate::syscalls::{Class, class};
 
 impl Builder<'_> {
     /// Pages copied by a read. A large read reports what is left of it again and again.
@@ -17,42 +17,46 @@ impl Builder<'_> {
         let Some(file) = self.files.index(p.file) else { return };
         let last = self.inside(file, p.first, p.last);
         let key = (head.tid, p.context.at);
-        if let Some((before, index)) = self.pages.last_read.get(&head.tid)
-            && *before == key
-            && key.1 != 0
-            && let Some((old, _)) = self.pages.touches.get_mut(*index)
-            && old.file == file
-            && old.first_page <= p.first
-            && old.first_page.saturating_add(old.pages.into()) > p.first
-        {
+        let same_call =
+            self.pages.last_read.get(&head.tid).filter(|(before, _)| *before == key && key.1 != 0);
+        let before = same_call.and_then(|(_, index)| self.pages.touches.get_mut(*index));
+        let mut end_before = None;
+        if let Some((old, _)) = before.filter(|(old, _)| old.file == file && old.first_page <= p.first) {
             if old.first_page == p.first {
                 return;
             }
-            old.pages = (p.first - old.first_page) as u32;
+            let ahead = u32::try_from(p.first - old.first_page).unwrap_or(u32::MAX);
+            old.pages = old.pages.min(ahead);
+            end_before = Some(old.first_page.saturating_add(old.pages.into()));
         }
-        self.add_copied_before(head, p, file);
+        if let Some(begin) = end_before.or_else(|| self.begin_of_call(key, p, file)) {
+            self.add_copied_before(head, p, file, begin);
+        }
         let pages = u32::try_from(last.saturating_sub(p.first).saturating_add(1)).unwrap_or(u32::MAX);
         self.pages.last_read.insert(head.tid, (key, self.pages.touches.len()));
         self.pages.touches.push((touch(head, file, p.first, pages, TouchKind::Read, 0), key));
     }
 
-    /// What a call had copied before its first event. `filemap_get_pages` tells nothing when the last folio of a batch
-    /// was still being read: it waits for that one, returns those before it, and is called again for the rest.
-    fn add_copied_before(&mut self, head: &raw::Header, p: &raw::Pages, file: FileIdx) {
-        let key = (head.tid, p.context.at);
-        let first_of_call = self.pages.last_read.get(&head.tid).is_none_or(|(last, _)| *last != key);
-        let of = self.files.index(p.context.file);
+    /// The page at which a call began, at its first event; `None`: another event of it came before, or its place in
+    /// this file is not known.
+    fn begin_of_call(&mut self, key: ContextKey, p: &raw::Pages, file: FileIdx) -> Option<u64> {
+        let first_of_call = self.pages.last_read.get(&key.0).is_none_or(|(last, _)| *last != key);
+        let of = self.files.index(p.context.file)?;
         // A call on an overlay reads the pages of the file below it: another inode.
         let overlay =
             |of: FileIdx| self.files.row(of).is_some_and(|f| Origin::of(&f.file_system) == Origin::Layers);
-        let begin = p.context.index;
-        if first_of_call
-            && key.1 != 0
-            && p.context.doing == Doing::Call
-            && has_position(p.context.syscall)
-            && begin < p.first
-            && of.is_some_and(|of| of == file || overlay(of))
-        {
+        p.context.page().filter(|_| first_of_call && (of == file || overlay(of)))
+    }
+
+    /// What a call had copied from page `begin` on without an event. `filemap_get_pages` tells nothing when the last
+    /// folio of a batch was still being read: it waits for that one, returns those before it, and is called again for
+    /// the rest. That is so at the beginning of a call, and of each round of one that fills a pipe again and again
+    /// (`sendfile`: 16 pages at a time): page 26 of pages 10 to 49 was missing in one of 150 starts on btrfs.
+    fn add_copied_before(&mut self, head: &raw::Header, p: &raw::Pages, file: FileIdx, begin: u64) {
+        let key = (head.tid, p.context.at);
+        let in_order =
+            key.1 != 0 && p.context.doing == Doing::Call && class(p.context.syscall) == Class::Read;
+        if in_order && begin < p.first {
             let pages = u32::try_from(p.first - begin).unwrap_or(u32::MAX);
             self.pages.touches.push((touch(head, file, begin, pages, TouchKind::Read, 0), key));
         }
