@@ -72,6 +72,7 @@ pub const WAYS: &[Way] = &[
     way("readv", Access::Read, (0, 4, 1)),
     way("preadv", Access::Read, (100, 104, 1)),
     way("sendfile", Access::Read, (10, 50, 1)),
+    way("sendfile-into-pipe", Access::Read, (10, 26, 1)),
     way("spliced", Access::Read, (20, 40, 1)),
     way("io_uring", Access::Uring, (200, 210, 1)),
     Way { direct: &[8, 9, 10, 11], ..way("direct", Access::Direct, (0, 0, 1)) },

@@ -189,7 +189,8 @@ impl<'a> Builder<'a> {
                 self.lookups.push((row, (head.tid, call.began)));
             }
             Class::Advice => self.advice.extend(calls::advice(head, call, &mut self.files, &self.spaces)),
-            Class::Read if !self.index.has_gets => self.read_call(head, call),
+            Class::Read if self.index.has_gets => self.end_read(head, call),
+            Class::Read => self.read_call(head, call),
             _ => {}
         }
     }

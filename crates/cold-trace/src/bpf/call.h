@@ -71,11 +71,21 @@ static __always_inline u32 class_in(struct pt_regs *regs, u64 number)
 	return class;
 }
 
+/*
+ * Whether what a call of this class returns tells how much it read. Where page cache events tell of reads, that of
+ * sendfile, splice and copy_file_range is still needed: a pipe with room for 16 pages takes 16 parts of pages, the
+ * event tells of the 17 that were looked up.
+ */
+static __always_inline bool returns_bytes(u32 class)
+{
+	return class <= CALL_COPY && class >= (knobs.tier_b ? CALL_READ : CALL_SENDFILE);
+}
+
 /* Whether a call of this class leaves something to tell when it ends. */
 static __always_inline bool is_recorded(u32 class)
 {
 	if (class >= CALL_READ && class <= CALL_COPY)
-		return knobs.tier_b;
+		return returns_bytes(class);
 	return class != CALL_OTHER && class != CALL_FD;
 }
 
@@ -97,7 +107,7 @@ static __always_inline void call_begins(struct task_state *task, struct pt_regs 
 {
 	context_none(task);
 	task->resolved = 0;
-	task->position = -1;
+	task->position = task->first_position = -1;
 	__builtin_memset(&task->call_file, 0, sizeof(task->call_file));
 	task->call_at = bpf_ktime_get_ns();
 	task->regs = (u64)regs;
@@ -113,7 +123,7 @@ static __always_inline void call_begins(struct task_state *task, struct pt_regs 
 		return;
 	read_args(task->args, regs);
 	/* The position moves while it reads. */
-	if (knobs.tier_b && task->class != CALL_FD)
+	if (knobs.tier_b ? task->class != CALL_FD : returns_bytes(task->class))
 		resolve_call(task);
 }
 

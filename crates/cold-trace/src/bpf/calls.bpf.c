@@ -159,7 +159,7 @@ static __always_inline void tell_call(struct task_state *task, s64 result, const
 	event->result = result;
 	__builtin_memcpy(event->args, task->args, sizeof(event->args));
 	event->syscall = task->call;
-	event->position = task->position;
+	event->position = task->first_position;
 	event->open_flags = open_flags(task);
 	if (name)
 		n = bpf_probe_read_kernel_str(out->path, sizeof(out->path), name);

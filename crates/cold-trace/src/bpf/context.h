@@ -90,6 +90,7 @@ static __always_inline void resolve_call(struct task_state *task)
 		task->position = task->args[3];
 	else if (class != CALL_FD)
 		task->position = position_of(task, file);
+	task->first_position = task->position;
 	if (task->context.kind == COLD_CTX_CALL)
 		context_call(task);
 }

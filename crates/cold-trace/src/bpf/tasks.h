@@ -21,7 +21,8 @@ struct task_state {
 	u64 known_mapping; /* the last file that was told, to save looking at it again */
 	struct cold_id known;
 	u64 args[6];
-	s64 position;     /* of a call of the read family; -1: not read yet */
+	s64 position;     /* of a call of the read family, moved by what it read; -1: not read yet */
+	s64 first_position; /* the one that the call began with; -1: not known */
 	struct cold_id call_file;
 	u32 resolved;     /* the call's file was looked for */
 	u32 looked_up;    /* lookups so far, where each may have a stack */

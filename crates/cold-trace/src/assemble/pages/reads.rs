@@ -62,6 +62,21 @@ impl Builder<'_> {
         }
     }
 
+    /// What a call returned ends what it copied: `sendfile` and its like look for one page more than fits into a pipe
+    /// where they begin within a page (16 parts of pages, 17 pages told).
+    pub(in crate::assemble) fn end_read(&mut self, head: &raw::Header, call: &raw::Call<'_>) {
+        let Some((_, last)) = read_range(call, self.page, false) else { return };
+        let key = (head.tid, call.began);
+        let of_call = self.pages.last_read.get(&head.tid).filter(|(of, _)| *of == key && key.1 != 0);
+        let Some((row, _)) = of_call.and_then(|(_, index)| self.pages.touches.get_mut(*index)) else {
+            return;
+        };
+        if row.first_page <= last {
+            let inside = u32::try_from(last - row.first_page + 1).unwrap_or(u32::MAX);
+            row.pages = row.pages.min(inside);
+        }
+    }
+
     /// Tier B: a read by what its call returned.
     pub(in crate::assemble) fn read_call(&mut self, head: &raw::Header, call: &raw::Call<'_>) {
         let Some((first, last)) = read_range(call, self.page, false) else { return };

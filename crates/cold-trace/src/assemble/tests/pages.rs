@@ -155,6 +155,29 @@ fn what_a_round_of_sendfile_copied_before_its_event_is_a_touch() {
     );
 }
 
+/// From byte 3529 of page 970 into a pipe with room for 16 parts of pages: 17 pages were looked for, 62007 bytes taken.
+#[test]
+fn what_sendfile_looked_for_and_did_not_take_is_no_touch() {
+    let (f, c) = (id(5), |at| call_context(at, libc::SYS_sendfile, id(5), 970));
+    let end = |began, result| {
+        let (args, position) = ([4, 3, 0, 131_072, 0, 0], 970 * 4096 + 3529);
+        let call = Call::new(libc::SYS_sendfile, began, began + 2);
+        Call { file: f, args, position, result, ..call }.record()
+    };
+    let r = run(&[
+        named(f, 2000, "data"),
+        pages(9, 11, c(10), f, 970, 986),
+        end(10, 62_007),
+        pages(9, 21, c(20), f, 970, 986),
+        end(20, 62_008),
+        // Nothing is known of what it returned.
+        pages(9, 31, c(30), f, 970, 986),
+        end(30, -4),
+    ]);
+    let rows: Vec<(u64, u64, u32)> = touches(&r).iter().map(|t| (t.0, t.2, t.3)).collect();
+    assert_eq!(rows, [(11, 970, 16), (21, 970, 17), (31, 970, 17)]);
+}
+
 #[test]
 fn causes_of_fills() {
     let (lib, data, meta) = (id(5), id(6), id(7));
