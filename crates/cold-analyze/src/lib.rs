@@ -2,7 +2,7 @@
 //!
 //! Pure: no I/O, no clock, no printing; the same recording gives the same answer on any machine. Start
 //! reading at [`model`], which is what every report shows; [`analyze`] computes it, [`compare`] sets two
-//! beside each other, [`timeline`] gives the series that pictures draw.
+//! beside each other.
 
 mod advice;
 pub mod budget;
@@ -25,7 +25,6 @@ mod stacks;
 mod steps;
 mod story;
 mod symbols;
-pub mod timeline;
 mod usage;
 pub mod waits;
 mod whole_reads;

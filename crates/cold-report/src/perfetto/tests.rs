@@ -250,8 +250,10 @@ fn counters_end_at_what_the_tables_say() {
     let viewed = Viewed::of(&recording, &Layouts::default());
     let depth = &viewed.counters[&viewed.named("requests in flight")[0]];
     assert_eq!(depth.last().unwrap().1, 0);
-    let most = cold_analyze::timeline::queue_depth(&recording).iter().map(|d| d.own + d.others).max();
-    assert_eq!(depth.iter().map(|d| d.1).max(), most.map(i64::from));
+    let reads = recording.device_reads.as_ref().unwrap();
+    let in_flight =
+        |at| reads.iter().filter(|r| r.queued <= at && r.completed.is_none_or(|c| at < c)).count() as i64;
+    assert_eq!(depth.iter().map(|d| d.1).max(), reads.iter().map(|r| in_flight(r.queued)).max());
     let parent = uuid(FILES, 0);
     let files: Vec<u64> =
         viewed.tracks.iter().filter(|t| number(t.1, 5) == Some(parent)).map(|t| *t.0).collect();
