@@ -35,7 +35,7 @@ pub use model::{Analysis, compare::Comparison};
 pub use stacks::stack_in_words;
 pub use story::{Reason, Search, Topic, calls, searches, short_name, story, story_title};
 pub use symbols::symbol_at;
-pub use usage::{Usage, Window, page_bytes, replay, replay_within};
+pub use usage::{Usage, Window, replay, replay_within};
 
 use cold_model::layout::Layouts;
 use cold_model::recording::Recording;

@@ -273,6 +273,20 @@ fn counters_end_at_what_the_tables_say() {
     }
 }
 
+#[test]
+fn offsets_of_a_recording_without_a_page_size_are_in_pages_of_4096_bytes() {
+    let mut recording = sample::small();
+    assert_eq!(recording.page_bytes(), 4096);
+    let whole = Viewed::of(&recording, &Layouts::default());
+    for damaged in [0, 3, 4095] {
+        recording.manifest.page_bytes = damaged;
+        assert_eq!(recording.page_bytes(), 4096, "{damaged}");
+        assert!(Viewed::of(&recording, &Layouts::default()).counters == whole.counters, "{damaged}");
+    }
+    recording.manifest.page_bytes = 64 << 10;
+    assert_eq!(recording.page_bytes(), 64 << 10);
+}
+
 /// A recording made by hand of what no machine would say: times that go backwards, numbers out of range,
 /// names of every kind.
 #[test]
