@@ -74,7 +74,7 @@ pub(crate) fn run(c: &Context) -> Vec<Finding> {
             Finding::unknown(
                 "watcher",
                 "who watches files",
-                format!("descriptors of {} cannot be read", plural(closed as u64, "process")),
+                format!("descriptors of {} cannot be read", plural(closed, "process")),
             )
             .so("an on-access scanner among them would go unnoticed")
             .remedy("run as root: sudo cold doctor"),

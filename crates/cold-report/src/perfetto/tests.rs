@@ -252,8 +252,9 @@ fn counters_end_at_what_the_tables_say() {
     assert_eq!(depth.last().unwrap().1, 0);
     let reads = recording.device_reads.as_ref().unwrap();
     let in_flight =
-        |at| reads.iter().filter(|r| r.queued <= at && r.completed.is_none_or(|c| at < c)).count() as i64;
-    assert_eq!(depth.iter().map(|d| d.1).max(), reads.iter().map(|r| in_flight(r.queued)).max());
+        |at| reads.iter().filter(|r| r.queued <= at && r.completed.is_none_or(|c| at < c)).count();
+    let most = reads.iter().map(|r| in_flight(r.queued)).max().unwrap();
+    assert_eq!(depth.iter().map(|d| d.1).max(), i64::try_from(most).ok());
     let parent = uuid(FILES, 0);
     let files: Vec<u64> =
         viewed.tracks.iter().filter(|t| number(t.1, 5) == Some(parent)).map(|t| *t.0).collect();
