@@ -88,11 +88,8 @@ impl Budget {
         cx: &Context<'_>,
         before: Option<(&Analysis, &Context<'_>)>,
     ) -> GateResult {
-        let (observed, outcome) = match self.observe(own.analysis, cx, before) {
-            Ok(o) => (o.words.clone(), self.condition.judge(&o)),
-            Err(reason) => (String::new(), Outcome::Inconclusive { reason, runs_needed: None }),
-        };
-        let mut result = GateResult::new(&self.text, own.name, observed, outcome);
+        let observed = self.observe(own.analysis, cx, before);
+        let mut result = GateResult::of(&self.text, own.name, &self.condition, observed);
         if result.outcome == Outcome::Fail {
             result.culprits = rows::culprits(self.quantity, (own.analysis, cx), before);
         }

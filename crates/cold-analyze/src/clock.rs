@@ -32,7 +32,7 @@ pub mod spans;
 mod tests;
 pub mod waits;
 
-use events::{Event, Kind};
+use events::{TaskEvent, TaskEventKind};
 use spans::Spans;
 use waits::{Takes, Waits};
 
@@ -147,17 +147,17 @@ impl DependencyClock {
         self.tasks.get(&tid).and_then(|t| t.clock(at)).unwrap_or_else(|| self.waits.passed(self.start, at))
     }
 
-    fn pass(&mut self, recording: &Recording, event: &Event) {
+    fn pass(&mut self, recording: &Recording, event: &TaskEvent) {
         let (at, tid) = (event.at, event.tid);
         let rows = recording.off_cpu.as_deref().unwrap_or_default();
         match event.kind {
-            Kind::Born { maker } => {
+            TaskEventKind::Born { maker } => {
                 let known = self.tasks.get(&tid).is_some_and(|t| !t.anchors.is_empty() && !t.ended);
                 if !known {
                     self.born(at, tid, maker);
                 }
             }
-            Kind::Off(row) => {
+            TaskEventKind::Off(row) => {
                 let Some(off) = rows.get(row) else { return };
                 if self.tasks.get(&tid).is_none_or(|t| t.anchors.is_empty() || t.ended) {
                     self.born(at, tid, off.waker);
@@ -167,7 +167,7 @@ impl DependencyClock {
                 task.set(at, clock, false);
                 task.woken = clock;
             }
-            Kind::Woken(row) => {
+            TaskEventKind::Woken(row) => {
                 let Some(off) = rows.get(row) else { return };
                 let own = self.shows(tid, at);
                 let is_task = |waker| self.tasks.get(&waker).is_some_and(|t| !t.anchors.is_empty());
@@ -180,12 +180,12 @@ impl DependencyClock {
                     task.woken = woken;
                 }
             }
-            Kind::On => {
+            TaskEventKind::On => {
                 if let Some(task) = self.tasks.get_mut(&tid) {
                     task.set(at, task.woken, true);
                 }
             }
-            Kind::Ended => {
+            TaskEventKind::Ended => {
                 let clock = self.shows(tid, at);
                 let task = self.tasks.entry(tid).or_default();
                 task.set(at, clock, false);

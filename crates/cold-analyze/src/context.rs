@@ -8,7 +8,7 @@ use cold_model::recording::{DeviceRead, File, FileIdx, FileKind, Lookup, Recordi
 use cold_model::{Bytes, Known, Nanos};
 
 use crate::join::stall_requests;
-use crate::usage::{Usage, Window, fills_have_times, page_bytes, replay};
+use crate::usage::{Usage, Window, fills_have_times, replay};
 use crate::waits::{Wait, storage_waits};
 use cold_model::pages::{Range, Runs};
 
@@ -37,7 +37,7 @@ impl<'a> Context<'a> {
     pub(crate) fn new(recording: &'a Recording, layouts: &'a Layouts) -> Self {
         let window = Window::of(recording);
         let waits = storage_waits(recording, window, &stall_requests(recording));
-        let page = page_bytes(recording);
+        let page = recording.page_bytes();
         let mappings = recording.mappings.iter().flatten();
         let code = mappings.filter(|m| m.executable).map(|m| m.file).collect();
         let direct = direct(recording, window);

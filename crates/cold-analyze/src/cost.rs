@@ -108,7 +108,7 @@ pub fn bounds(recording: &Recording) -> Bounds {
     let bytes = devices.iter().filter_map(|d| d.max_request.value()).map(|b| b.0);
     let segments = devices.iter().filter_map(|d| d.max_segments.value()).copied();
     Bounds {
-        bytes: bytes.filter(|n| *n >= u64::from(recording.manifest.page_bytes)).min().unwrap_or(plain.bytes),
+        bytes: bytes.filter(|n| *n >= recording.page_bytes()).min().unwrap_or(plain.bytes),
         segments: segments.filter(|n| *n > 0).min().unwrap_or(plain.segments),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Pure: no I/O, no clock, no printing; the same recording gives the same answer on any machine. Start
 //! reading at [`model`], which is what every report shows; [`analyze`] computes it, [`compare`] sets two
-//! beside each other, [`timeline`] gives the series that pictures draw.
+//! beside each other.
 
 mod advice;
 pub mod budget;
@@ -25,7 +25,6 @@ mod stacks;
 mod steps;
 mod story;
 mod symbols;
-pub mod timeline;
 mod usage;
 pub mod waits;
 mod whole_reads;
@@ -36,7 +35,7 @@ pub use model::{Analysis, compare::Comparison};
 pub use stacks::stack_in_words;
 pub use story::{Reason, Search, Topic, calls, searches, short_name, story, story_title};
 pub use symbols::symbol_at;
-pub use usage::{Usage, Window, page_bytes, replay, replay_within};
+pub use usage::{Usage, Window, replay, replay_within};
 
 use cold_model::layout::Layouts;
 use cold_model::recording::Recording;

@@ -90,15 +90,6 @@ impl Reasons {
         out
     }
 
-    /// Time per group of kinds.
-    pub fn by_group(&self) -> BTreeMap<Group, Nanos> {
-        let mut out = BTreeMap::new();
-        for (kind, time) in self.by_kind() {
-            *out.entry(kind.group()).or_insert(Nanos(0)) += time;
-        }
-        out
-    }
-
     /// Time that some kinds took per file, longest first.
     pub fn files(&self, wanted: impl Fn(Kind) -> bool) -> Vec<(FileIdx, Nanos)> {
         let pieces = self.pieces.iter().filter(|p| wanted(p.kind));

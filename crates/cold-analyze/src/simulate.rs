@@ -166,7 +166,7 @@ impl Recorded {
             return Err(WhyNot::Unseen);
         }
         let window = Window::of(recording);
-        let page_bytes = u64::from(recording.manifest.page_bytes).max(1);
+        let page_bytes = recording.page_bytes();
         let names = used_files(recording, around.is_some());
         let ids: HashMap<FileIdx, FileId> =
             names.iter().enumerate().map(|(n, file)| (*file, FileId(n as u32))).collect();

@@ -180,7 +180,6 @@ fn damaged_indexes_and_numbers_do_no_harm() {
     (r.manifest.page_bytes, r.manifest.ready) = (0, Some(Known::Value(Nanos(0))));
     let a = plain(&r);
     assert_eq!(a.headline.ready.value(), None);
-    crate::timeline::cumulative(&r, 0);
 }
 
 /// One event of a random recording: what, when, file, first page, pages, cause, own.

@@ -98,21 +98,13 @@ pub(crate) fn end_page(file: &File, page_bytes: u64) -> u64 {
     }
 }
 
-/// Bytes per page; 4096 where a damaged manifest says nothing usable.
-pub fn page_bytes(recording: &Recording) -> u64 {
-    match u64::from(recording.manifest.page_bytes) {
-        n if n.is_power_of_two() => n,
-        _ => 4096,
-    }
-}
-
-enum Event<'a> {
+enum PageEvent<'a> {
     Evicted,
     Filled { in_tree: bool, cause: FillCause },
     Touched { touch: &'a Touch, next: Nanos },
 }
 
-type Timeline<'a> = Vec<(Nanos, Range, Event<'a>)>;
+type Timeline<'a> = Vec<(Nanos, Range, PageEvent<'a>)>;
 
 /// Replays every file of the recording; one entry per row of `files`.
 pub fn replay(recording: &Recording) -> Vec<Usage> {
@@ -128,7 +120,7 @@ pub fn replay_within(recording: &Recording, window: Window) -> Vec<Usage> {
         .zip(files)
         .map(|(mut events, file)| {
             events.sort_by_key(|e| e.0);
-            let touched = events.iter().any(|e| matches!(e.2, Event::Touched { .. }));
+            let touched = events.iter().any(|e| matches!(e.2, PageEvent::Touched { .. }));
             // A device's own pages are metadata unless the program reads the device itself.
             let metadata = match file.kind {
                 FileKind::Directory | FileKind::Symlink => true,
@@ -152,7 +144,7 @@ pub(crate) fn fills_have_times(recording: &Recording) -> bool {
 
 /// The events of each file up to the end of the window, its evictions first, then fills, then touches.
 fn timelines(recording: &Recording, window: Window) -> Vec<Timeline<'_>> {
-    let page = page_bytes(recording);
+    let page = recording.page_bytes();
     let ends: Vec<u64> = recording.files.iter().map(|f| end_page(f, page)).collect();
     let mut of: Vec<Timeline<'_>> = std::iter::repeat_with(Vec::new).take(ends.len()).collect();
     let mut put = |at: Nanos, file: u32, first: u64, pages: u32, event| {
@@ -163,15 +155,15 @@ fn timelines(recording: &Recording, window: Window) -> Vec<Timeline<'_>> {
         }
     };
     for e in recording.evictions.iter().flatten() {
-        put(e.at, e.file, e.first_page, e.pages, Event::Evicted);
+        put(e.at, e.file, e.first_page, e.pages, PageEvent::Evicted);
     }
     for f in recording.fills.iter().flatten() {
         let at = if fills_have_times(recording) { f.at } else { window.start };
-        put(at, f.file, f.first_page, f.pages, Event::Filled { in_tree: f.in_tree, cause: f.cause });
+        put(at, f.file, f.first_page, f.pages, PageEvent::Filled { in_tree: f.in_tree, cause: f.cause });
     }
     let touches = recording.touches.as_deref().unwrap_or_default();
     for (touch, next) in touches.iter().zip(next_touches(touches)) {
-        put(touch.at, touch.file, touch.first_page, touch.pages, Event::Touched { touch, next });
+        put(touch.at, touch.file, touch.first_page, touch.pages, PageEvent::Touched { touch, next });
     }
     of
 }
@@ -237,21 +229,23 @@ impl Replay {
         // Backwards to the beginning: what a page's first event says about its state before it.
         for (_, range, event) in events.iter().rev() {
             match event {
-                Event::Filled { .. } => self.absent.insert(range),
-                Event::Evicted => self.absent.remove(range),
-                Event::Touched { .. } => {}
+                PageEvent::Filled { .. } => self.absent.insert(range),
+                PageEvent::Evicted => self.absent.remove(range),
+                PageEvent::Touched { .. } => {}
             }
         }
         for (at, range, event) in events {
             self.expire(*at);
             match event {
-                Event::Evicted => {
+                PageEvent::Evicted => {
                     self.absent.insert(range);
                     self.present.remove(range);
                 }
-                Event::Filled { in_tree, cause } => self.fill(*at, range, *in_tree, *cause),
-                Event::Touched { touch, next } if *at >= self.window.start => self.touch(range, touch, *next),
-                Event::Touched { .. } => {}
+                PageEvent::Filled { in_tree, cause } => self.fill(*at, range, *in_tree, *cause),
+                PageEvent::Touched { touch, next } if *at >= self.window.start => {
+                    self.touch(range, touch, *next)
+                }
+                PageEvent::Touched { .. } => {}
             }
         }
         self.expire(Nanos(u64::MAX));

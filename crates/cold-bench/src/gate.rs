@@ -188,11 +188,7 @@ impl Gate {
     }
 
     fn result(&self, command: &str, answer: Answer) -> GateResult {
-        let (observed, outcome) = match answer {
-            Ok(o) => (o.words.clone(), self.condition.judge(&o)),
-            Err(reason) => (String::new(), Outcome::Inconclusive { reason, runs_needed: None }),
-        };
-        GateResult::new(&self.text, command, observed, outcome)
+        GateResult::of(&self.text, command, &self.condition, answer)
     }
 
     fn observe(&self, report: &Report, baseline: Option<&Report>, command: usize) -> Answer {

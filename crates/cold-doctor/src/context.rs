@@ -213,11 +213,6 @@ impl Context {
     }
 }
 
-/// `1 process`, `2 processes`.
-pub(crate) fn processes_count(n: usize) -> String {
-    if n == 1 { "1 process".to_owned() } else { format!("{n} processes") }
-}
-
 /// `firefox (pid 12 and 3 more), bash (pid 7)`: processes for a sentence, at most `most` names.
 pub(crate) fn name_processes<'a>(processes: impl IntoIterator<Item = &'a Process>, most: usize) -> String {
     let mut by_name: BTreeMap<&str, Vec<i32>> = BTreeMap::new();

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use cold_model::path_text;
 use serde::Serialize;
 
+use crate::condition::{Condition, Observed};
 use crate::unit::Unit;
 
 /// Names that are kept; the rest is counted.
@@ -52,6 +53,17 @@ impl GateResult {
     pub fn new(gate: &str, command: &str, observed: String, outcome: Outcome) -> Self {
         let (gate, command) = (gate.to_owned(), command.to_owned());
         Self { gate, command, observed, outcome, news: None, culprits: None }
+    }
+
+    /// What a condition says of what was observed; inconclusive where that is not known, for this reason.
+    pub fn of(gate: &str, command: &str, condition: &Condition, observed: Result<Observed, String>) -> Self {
+        match observed {
+            Ok(o) => Self::new(gate, command, o.words.clone(), condition.judge(&o)),
+            Err(reason) => {
+                let outcome = Outcome::Inconclusive { reason, runs_needed: None };
+                Self::new(gate, command, String::new(), outcome)
+            }
+        }
     }
 }
 

@@ -4,6 +4,8 @@
 
 use std::fmt::Write as _;
 
+use cold_model::text::markup;
+
 use crate::answer::{GateResult, Outcome};
 use crate::markdown::{details, line};
 
@@ -15,10 +17,10 @@ pub fn xml(suite: &str, results: &[GateResult]) -> String {
     let numbers = format!("tests=\"{}\" failures=\"{failed}\" errors=\"{errors}\"", results.len());
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     // Writing to a String cannot fail.
-    let _ = writeln!(out, "<testsuites {numbers}>\n  <testsuite name=\"{}\" {numbers}>", escaped(suite));
+    let _ = writeln!(out, "<testsuites {numbers}>\n  <testsuite name=\"{}\" {numbers}>", markup(suite));
     for r in results {
         let _ =
-            write!(out, "    <testcase classname=\"{}\" name=\"{}\"", escaped(&r.command), escaped(&r.gate));
+            write!(out, "    <testcase classname=\"{}\" name=\"{}\"", markup(&r.command), markup(&r.gate));
         let element = match r.outcome {
             Outcome::Pass => {
                 out.push_str("/>\n");
@@ -32,34 +34,15 @@ pub fn xml(suite: &str, results: &[GateResult]) -> String {
             text.push('\n');
             text.push_str(&detail);
         }
-        let message = escaped(&line(r));
+        let message = markup(&line(r));
         let _ = writeln!(
             out,
             ">\n      <{element} message=\"{message}\" type=\"{}\">{}</{element}>\n    </testcase>",
             if element == "failure" { "gate" } else { "inconclusive" },
-            escaped(&text)
+            markup(&text)
         );
     }
     out.push_str("  </testsuite>\n</testsuites>\n");
-    out
-}
-
-/// Text of an element or attribute. What XML 1.0 cannot hold at all (control characters) becomes U+FFFD.
-fn escaped(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\n' | '\t' => out.push(c),
-            c if c < ' ' || matches!(c, '\u{7f}'..='\u{9f}' | '\u{fffe}' | '\u{ffff}') => {
-                out.push('\u{fffd}');
-            }
-            c => out.push(c),
-        }
-    }
     out
 }
 
@@ -69,14 +52,14 @@ mod tests {
 
     #[test]
     fn a_hostile_name_stays_text() {
-        let name = "a\"<b>&\u{1b}]]>";
+        let name = "a\"<b>&\u{1b}\u{202e}]]>";
         let pass = GateResult::new("files > 1", name, "1".into(), Outcome::Pass);
         let fail = GateResult::new("files > 0", name, "1".into(), Outcome::Fail);
         let unknown = Outcome::Inconclusive { reason: "no <table>".into(), runs_needed: None };
         let unknown = GateResult::new("read > 0", name, String::new(), unknown);
         let xml = xml("s", &[pass, fail, unknown]);
         assert!(xml.contains("tests=\"3\" failures=\"1\" errors=\"1\""), "{xml}");
-        assert_eq!(xml.matches("a&quot;&lt;b&gt;&amp;\u{fffd}]]&gt;").count(), 3 + 4, "{xml}");
+        assert_eq!(xml.matches("a&quot;&lt;b&gt;&amp;\u{fffd}\u{fffd}]]&gt;").count(), 3 + 4, "{xml}");
         assert!(xml.contains("no &lt;table&gt;") && !xml.contains('\u{1b}'), "{xml}");
     }
 }

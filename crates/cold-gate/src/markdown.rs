@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use cold_model::figures::plural;
 use cold_model::{Bytes, Shown as _};
 
 use crate::answer::{Asked, Culprit, Culprits, GateResult, News, Outcome};
@@ -74,19 +75,15 @@ pub fn details(r: &GateResult) -> Vec<String> {
     out
 }
 
-fn plural(n: u64, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
-}
-
 fn news(news: &News) -> String {
     let (new, what, amount): (_, _, fn(u64) -> String) = match news {
         News::Files(new) => {
-            let files = plural(new.count, "file", "files");
+            let files = plural(new.count, "file");
             (new, format!("{files} not used before, {} in all", Bytes(new.amount)), |n| Bytes(n).to_string())
         }
         News::Misses(new) => {
-            let lookups = plural(new.amount, "failed lookup", "failed lookups");
-            let directories = plural(new.count, "directory", "directories");
+            let lookups = plural(new.amount, "failed lookup");
+            let directories = plural(new.count, "directory");
             (new, format!("{lookups} more in {directories}"), |n| n.to_string())
         }
     };
@@ -107,7 +104,7 @@ fn culprits(c: &Culprits) -> Vec<String> {
     // "directories", "libraries", "files": what ends in -ies ends in -y alone.
     let single =
         c.of.strip_suffix("ies").map_or_else(|| c.of.trim_end_matches('s').to_owned(), |s| format!("{s}y"));
-    let mut out = vec![format!("{}, {}:", plural(c.count, &single, c.of), c.why)];
+    let mut out = vec![format!("{}, {}:", plural(c.count, &single), c.why)];
     out.extend(named.map(|culprit| one(c, culprit)));
     let more = rest(c.count, out.len() - 1);
     if !more.is_empty() {

@@ -69,11 +69,6 @@ pub enum Change {
         /// The file's identity.
         id: FileId,
     },
-    /// A service that was running and is stopped (systemd).
-    Service {
-        /// Name of the unit, as `systemctl` takes it.
-        unit: String,
-    },
     /// A created regular file.
     File {
         /// Its path, the directory part resolved, the name one that nobody else can have chosen.
@@ -165,7 +160,6 @@ impl fmt::Display for Change {
             Self::Loop { number, backing, .. } => {
                 write!(f, "loop device /dev/loop{number} with {}", backing.shown())
             }
-            Self::Service { unit } => write!(f, "stopped service {}", unit.shown()),
             Self::File { path, .. } => write!(f, "file {}", path.shown()),
             Self::Directory { path, .. } => write!(f, "directory {}", path.shown()),
             Self::Process { program, .. } => write!(f, "process {}", program.shown()),

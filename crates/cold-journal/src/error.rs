@@ -55,14 +55,6 @@ pub enum Error {
         /// What stands against it, in words.
         why: String,
     },
-    /// A command that makes or undoes a change failed.
-    #[error("{command} failed: {why}")]
-    Command {
-        /// The command line.
-        command: String,
-        /// Its exit status or error output.
-        why: String,
-    },
     /// Processes did not end in time.
     #[error(
         "{subject} still holds {holders} after {seconds} s of SIGKILL; they wait in the kernel, retry later"

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
-use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -57,7 +56,7 @@ impl JournalFile {
         let mut this = Self { path: dir.to_owned(), file, len: 0 };
         let header = Record::Header { format: FORMAT.to_owned(), owner: owner.clone() };
         let named = this.append(&header).and_then(|()| {
-            let held = PathBuf::from(format!("/proc/self/fd/{}", this.file.as_raw_fd()));
+            let held = cold_sys::open::held(&this.file);
             let from = hidden.as_ref().unwrap_or(&held);
             loop {
                 let n = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -74,7 +73,7 @@ impl JournalFile {
             let _ = std::fs::remove_file(hidden);
         }
         this.path = named?;
-        place::sync(dir)?;
+        cold_sys::whole::sync_names(dir).map_err(|e| Error::io("sync", dir, e))?;
         Ok(this)
     }
 

@@ -1,6 +1,6 @@
 //! Settings and groups by what they are: a path says nothing once its file system is mounted elsewhere, or nowhere.
 
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -61,7 +61,7 @@ impl KernelFile {
             format!("{kind} is mounted nowhere, and this process may not mount it ({e}); run this as root, or mount it")
         })?;
         let within = self.path.strip_prefix("/").unwrap_or(&self.path);
-        let path = PathBuf::from(format!("/proc/self/fd/{}", root.as_raw_fd())).join(within);
+        let path = cold_sys::open::held(&root).join(within);
         Ok(CurrentPath { path, _root: Some(root) })
     }
 }

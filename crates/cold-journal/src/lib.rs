@@ -1,7 +1,7 @@
 //! The journal of system changes.
 //!
-//! Every change `cold` makes to the system (a setting, a cgroup, a mount, a loop device, a stopped
-//! service, a temporary file, a process) is written to a file and synced *before* it is made. It is
+//! Every change `cold` makes to the system (a setting, a cgroup, a mount, a loop device, a temporary
+//! file, a process) is written to a file and synced *before* it is made. It is
 //! undone at the normal end (guards), at a signal ([`Journal::undo_all`]), at the next start of `cold`
 //! ([`recover`]) or by `cold doctor --repair` ([`leftovers`]). The file's format is described in
 //! `docs/formats/journal.md`.
@@ -21,7 +21,6 @@ mod make;
 mod place;
 mod record;
 mod recover;
-mod service;
 mod setting;
 mod text;
 mod turn;

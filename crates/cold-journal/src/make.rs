@@ -16,7 +16,7 @@ use crate::journal::{Failed, Guard, Journal};
 use crate::kernel::{KernelFile, locate};
 use crate::recover::Leftover;
 use crate::turn::{self, Turn};
-use crate::{Error, Result, service, setting};
+use crate::{Error, Result, setting};
 
 impl Journal {
     /// Writes `value` to a file below /sys or /proc. Undoing writes the value of before, but only if
@@ -177,18 +177,6 @@ impl Journal {
                 other => return other,
             }
         }
-    }
-
-    /// Stops a running systemd service; `None` if it does not run. Undoing starts it again.
-    pub fn stop_service(&self, unit: &str) -> Result<Option<Guard>> {
-        if service::systemctl(&["is-active", "--quiet", unit]).is_err() {
-            return Ok(None);
-        }
-        let ((), guard) = self.change(Change::Service { unit: unit.to_owned() }, || {
-            service::systemctl(&["stop", unit])?;
-            Ok(((), Made::Plain))
-        })?;
-        Ok(Some(guard))
     }
 
     /// Creates a regular file `PREFIX-PID-RANDOM` (mode 0600) in the directory `parent`. Undoing removes it,

@@ -1,6 +1,6 @@
 //! Where journals lie, and whether a journal may be believed.
 
-use std::fs::{File, Metadata};
+use std::fs::Metadata;
 use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
@@ -26,9 +26,4 @@ pub(crate) fn trusted(path: &Path, meta: &Metadata) -> Result<()> {
         Some(why) => Err(Error::Untrusted { path: path.to_owned(), why }),
         None => Ok(()),
     }
-}
-
-/// Makes a new or removed name in `dir` survive a power cut.
-pub(crate) fn sync(dir: &Path) -> Result<()> {
-    File::open(dir).and_then(|d| d.sync_all()).map_err(|e| Error::io("sync", dir, e))
 }

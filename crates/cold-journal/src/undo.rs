@@ -16,7 +16,6 @@ use crate::change::{Change, Made};
 use crate::error::is_gone;
 use crate::file::Pending;
 use crate::kernel::locate;
-use crate::service::systemctl;
 use crate::{Error, Result, setting, turn};
 
 /// How long processes, mounts and devices get to let go before that is reported.
@@ -108,7 +107,6 @@ pub(crate) fn undo(proc: &ProcFs, journals: Journals<'_>, pending: &Pending) -> 
         Change::Cgroup { path, kernel } => cgroup::remove(proc, path, kernel.as_ref(), identity),
         Change::Mount { target, fs_type, source } => device::unmount(proc, target, fs_type, source),
         Change::Loop { number, backing, id } => device::detach(*number, backing, *id),
-        Change::Service { unit } => service(unit),
         Change::File { path, parent } => tree::remove(proc, path, *parent, identity, tree::file),
         Change::Directory { path, parent } => tree::remove(proc, path, *parent, identity, tree::directory),
         Change::Process { token, .. } => match made {
@@ -152,14 +150,6 @@ fn controller(path: &Path, name: &str) -> Result<Outcome> {
     }
     // Refused (EBUSY) while a child that somebody else made uses it: then it stays in the journal.
     setting::write(path, &format!("-{name}"))?;
-    Ok(Outcome::Restored)
-}
-
-fn service(unit: &str) -> Result<Outcome> {
-    if systemctl(&["is-active", "--quiet", unit]).is_ok() {
-        return Ok(Outcome::Gone);
-    }
-    systemctl(&["start", unit])?;
     Ok(Outcome::Restored)
 }
 

@@ -67,6 +67,19 @@ pub fn numbers_differ(fs_type: &str) -> bool {
     matches!(fs_type, "bcachefs" | "btrfs" | "fuse.mergerfs" | "overlay")
 }
 
+/// The first Linux (major, minor) that keeps files of a file system in large folios; `None`: none does, as far as is
+/// known here. Btrfs had them in 6.17 for kernels with experimental features; they are for all since 7.2.
+pub fn large_folios_since(fs_type: &str) -> Option<(u32, u32)> {
+    match fs_type {
+        "xfs" => Some((5, 18)),
+        "erofs" => Some((6, 2)),
+        "bcachefs" => Some((6, 7)),
+        "ext4" => Some((6, 16)),
+        "btrfs" => Some((7, 2)),
+        _ => None,
+    }
+}
+
 /// Where the inode of a name is kept, for file systems that keep inodes of neighbouring numbers together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Inode {

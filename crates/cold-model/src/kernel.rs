@@ -16,12 +16,6 @@ pub fn faults_map_whole_folios(release: &str) -> bool {
     since(release, (6, 18)).unwrap_or(true)
 }
 
-/// Whether read-ahead of an executable mapping begins at the faulting page: so since 6.17 (`do_sync_mmap_readahead` in
-/// mm/filemap.c; 6.16.12 and 6.17.13 were seen to differ). If unknown, yes.
-pub fn code_is_read_forward(release: &str) -> bool {
-    since(release, (6, 17)).unwrap_or(true)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -33,10 +27,9 @@ mod tests {
             assert_eq!(faults_map_whole_folios(release), new, "{release}");
         }
         for release in ["", "strange", "6"] {
-            assert!(faults_map_whole_folios(release) && code_is_read_forward(release));
+            assert!(faults_map_whole_folios(release));
             assert_eq!(since(release, (5, 0)), None);
         }
-        assert!(!code_is_read_forward("6.16.12"));
         assert_eq!((since("6.12+deb", (6, 12)), since("6.12+deb", (6, 13))), (Some(true), Some(false)));
     }
 }

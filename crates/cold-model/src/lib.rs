@@ -24,6 +24,7 @@ pub mod recording;
 pub mod sample;
 pub mod text;
 pub mod units;
+pub mod varint;
 
 pub use device::Dev;
 pub use file::FileId;

@@ -64,6 +64,14 @@ pub struct Recording {
 }
 
 impl Recording {
+    /// Bytes of a page of the machine that was recorded; 4096 where a damaged manifest says nothing usable.
+    pub fn page_bytes(&self) -> u64 {
+        match u64::from(self.manifest.page_bytes) {
+            n if n.is_power_of_two() => n,
+            _ => 4096,
+        }
+    }
+
     /// It was made of a trace that tells only what was read: which pages were needed and in memory is not known.
     pub fn tells_only_reads(&self) -> bool {
         self.manifest.tier == manifest::Tier::Imported && self.device_reads.is_some()

@@ -62,6 +62,25 @@ pub fn is_hostile(c: char) -> bool {
         || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
+/// Escapes for element content and quoted attributes of HTML and XML. Characters that XML forbids
+/// (controls such as ESC) and marks that reorder a line become U+FFFD.
+pub fn markup(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            '\t' | '\n' => out.push(c),
+            c if is_hostile(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// Writes `c` as [`Shown::shown`] does.
 pub fn put(out: &mut impl Write, c: char) -> fmt::Result {
     match c {

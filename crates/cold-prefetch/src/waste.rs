@@ -11,7 +11,7 @@ mod file;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use cold_analyze::{Window, page_bytes, replay, stall_requests, waits};
+use cold_analyze::{Window, replay, stall_requests, waits};
 use cold_model::pages::Runs;
 use cold_model::recording::{FileIdx, FileKind as RecordedKind, Recording};
 use cold_model::{Bytes, Nanos, path_text};
@@ -84,7 +84,7 @@ pub fn waste(plan: &Plan, recording: &Recording, launcher: &[PathBuf]) -> Option
     recording.fills.as_ref()?;
     recording.touches.as_ref()?;
     let usage = replay(recording);
-    let page = page_bytes(recording);
+    let page = recording.page_bytes();
     let planned = planned_pages(plan, page);
     let index: HashMap<&Path, usize> =
         plan.files.iter().enumerate().map(|(i, f)| (f.path.as_path(), i)).collect();

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use cold_model::DeviceModel;
+use cold_sys::open::held;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 
@@ -176,7 +177,7 @@ fn existing(path: &Path) -> Result<Subject, Error> {
     let direct = std::fs::OpenOptions::new()
         .read(true)
         .custom_flags(direct_flags(rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY))
-        .open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&looked)))
+        .open(held(&looked))
         .map_err(|e| Error::Io { action: "open past the cache", path: path.to_owned(), source: e })?;
     // Its pages may be in use: what is cached of it stays, so the cap is taken from what the kernel states.
     Ok(Subject { direct, buffered: None, bytes: meta.len() & !4095 })
@@ -200,8 +201,7 @@ fn temporary(directory: &Path, effort: Effort) -> Result<Subject, Error> {
         .map_err(|e| none(format!("no temporary file can be made ({e})")))?;
     let bytes = sample::fill(&direct, most, LEAST, effort.slice() * 3).map_err(failed("write a file in"))?;
     direct.sync_all().map_err(failed("sync a file in"))?;
-    let again = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&direct));
-    let buffered = File::open(again).map_err(failed("open again a file in"))?;
+    let buffered = File::open(held(&direct)).map_err(failed("open again a file in"))?;
     Ok(Subject { direct, buffered: Some(buffered), bytes })
 }
 

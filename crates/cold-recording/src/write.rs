@@ -6,7 +6,7 @@
 //!
 //! What is recorded holds command lines and paths of every process: it is for its owner alone.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -223,7 +223,6 @@ pub(crate) fn remove(path: &Path) -> Result<()> {
     }
 }
 
-/// Makes the names in a directory durable.
 fn sync(dir: &Path) -> Result<()> {
-    File::open(dir).and_then(|d| d.sync_all()).map_err(Error::io("sync", dir))
+    cold_sys::whole::sync_names(dir).map_err(Error::io("sync", dir))
 }

@@ -55,6 +55,34 @@ pub(crate) fn text(out: &mut String, (x, y): (f64, f64), ink: Ink, attributes: &
     let _ = write!(out, r#"<text x="{x:.1}" y="{y:.1}" {looks} {attributes}>{content}</text>"#);
 }
 
+/// Colours of Okabe & Ito (2008), which all eyes tell apart.
+pub(crate) const BLUE: &str = "#0072b2";
+pub(crate) const VERMILION: &str = "#d55e00";
+pub(crate) const GREEN: &str = "#009e73";
+pub(crate) const PURPLE: &str = "#cc79a7";
+/// Beside them, for what is compared with.
+pub(crate) const GREY: &str = "#767676";
+
+/// A bar from `left` to `right`.
+pub(crate) fn bar(
+    out: &mut String,
+    (left, right): (f64, f64),
+    (top, height): (f64, f64),
+    color: &'static str,
+) {
+    let width = (right - left).max(0.0);
+    let _ = write!(
+        out,
+        r#"<rect x="{left:.2}" y="{top:.1}" width="{width:.2}" height="{height:.1}" fill="{color}"/>"#
+    );
+}
+
+/// What a colour means: a patch of it, and the words behind.
+pub(crate) fn key(out: &mut String, (x, y): (f64, f64), color: &'static str, words: &str) {
+    bar(out, (x, x + 14.0), (y - 10.0, 12.0), color);
+    text(out, (x + 20.0, y), Ink::Muted, "", words);
+}
+
 /// A straight line.
 pub(crate) fn rule(
     out: &mut String,

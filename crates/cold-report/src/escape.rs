@@ -1,25 +1,7 @@
 //! Text that cannot leave its place in HTML, XML or a terminal.
 
 use cold_model::text::is_hostile;
-
-/// Escapes for element content and quoted attributes of HTML and XML. Characters that XML forbids
-/// (controls such as ESC) and marks that reorder a line become U+FFFD.
-pub fn markup(text: &str) -> String {
-    let mut out = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            '\'' => out.push_str("&#39;"),
-            '\t' | '\n' => out.push(c),
-            c if is_hostile(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push('\u{fffd}'),
-            c => out.push(c),
-        }
-    }
-    out
-}
+pub use cold_model::text::markup;
 
 /// The text with no break between a number and its unit.
 pub fn together(text: &str) -> String {

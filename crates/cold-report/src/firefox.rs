@@ -185,7 +185,7 @@ impl<'a> Builder<'a> {
     }
 
     fn bytes(&self, page: u64) -> u64 {
-        page.saturating_mul(u64::from(self.recording.manifest.page_bytes))
+        page.saturating_mul(self.recording.page_bytes())
     }
 
     fn stalls(&mut self) {
@@ -252,7 +252,7 @@ impl<'a> Builder<'a> {
     fn bytes_read(&mut self) {
         let recording = self.recording;
         let mut counters = BTreeMap::new();
-        let page = f64::from(recording.manifest.page_bytes);
+        let page = recording.page_bytes() as f64;
         for f in recording.fills.iter().flatten().filter(|f| f.in_tree) {
             let at = self.at(f.at);
             let counter = if let Some(known) = counters.get(&f.pid) {

@@ -159,7 +159,7 @@ impl<'a> Exporter<'a, '_> {
             annotations.push(("file", Value::Text(path)));
         }
         if let Some(page) = stall.page {
-            let bytes = page.saturating_mul(u64::from(self.recording.manifest.page_bytes));
+            let bytes = page.saturating_mul(self.recording.page_bytes());
             annotations.push(("offset", Value::Uint(bytes)));
         }
         if let Some(woken) = stall.woken {
@@ -302,7 +302,7 @@ impl<'a> Exporter<'a, '_> {
         if costly.is_empty() {
             return Ok(());
         }
-        let page = u64::from(self.recording.manifest.page_bytes);
+        let page = self.recording.page_bytes();
         // (file, at, first page, pages, filled)
         let mut changes: Vec<(FileIdx, u64, u64, u32, bool)> = Vec::new();
         let fills = self.recording.fills.iter().flatten();

@@ -23,7 +23,7 @@ const ROW: f64 = 22.0;
 /// help nobody.
 const ROWS: usize = 80;
 /// Blue for what is read before the program begins, orange for the rest (Okabe and Ito).
-const CRITICAL: &str = "#0072b2";
+const CRITICAL: &str = chart::BLUE;
 const TAIL: &str = "#e69f00";
 
 /// The reads of one file.

@@ -27,7 +27,7 @@ pub fn terminal(s: &Series, width: usize, unicode: bool) -> String {
         .map(|c| {
             let from = c * s.starts.len() / columns;
             let to = ((c + 1) * s.starts.len() / columns).max(from + 1).min(s.starts.len());
-            let of = |f: fn(&cold_spawn::report::Start) -> u64| {
+            let of = |f: fn(&cold_spawn::report::TimedStart) -> u64| {
                 median(&s.starts[from.min(to)..to].iter().map(|t| f(t) as f64).collect::<Vec<_>>())
             };
             [of(|t| t.control_ns), of(|t| t.ns)]

@@ -94,7 +94,7 @@ fn read_from_start(recording: &Recording, own: &impl Fn(u32) -> bool, e: &mut Ev
     let Some(touches) = &recording.touches else { return };
     e.touched_pages = Some(touches.iter().filter(|t| own(t.pid)).map(|t| u64::from(t.pages)).sum());
     let mut pages: BTreeMap<u32, std::collections::BTreeSet<u64>> = BTreeMap::new();
-    let page_bytes = u64::from(recording.manifest.page_bytes.max(1));
+    let page_bytes = recording.page_bytes();
     for t in touches.iter().filter(|t| t.kind == TouchKind::Read && own(t.pid)) {
         let Some(file) = recording.files.get(t.file as usize) else { continue };
         let Some(size) = file.size.filter(|s| *s > 0 && file.kind == FileKind::Regular) else { continue };

@@ -91,11 +91,6 @@ impl Growth {
     pub fn total(&self, n: u64) -> f64 {
         self.fit.total(n as f64)
     }
-    /// Cost of a start at ten times as many, divided by the present cost.
-    pub fn at_ten_times(&self) -> f64 {
-        let last = self.starts.saturating_sub(1) as f64;
-        ratio(self.at(10.0 * last), self.at(last))
-    }
     /// The rank test alone: later ones are larger.
     pub fn rises(&self) -> bool {
         self.slope > 0.0 && self.trend_p < TREND_P

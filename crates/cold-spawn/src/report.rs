@@ -106,7 +106,7 @@ pub struct BaselineTimes {
 
 /// One start of the series.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Start {
+pub struct TimedStart {
     /// Index among all starts, observed ones included.
     pub index: u64,
     /// From the call that creates the process until it was waited for, nanoseconds.
@@ -142,7 +142,7 @@ pub struct Handed {
 
 /// Counts of one observed start.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct ObservedStart {
+pub struct ObservedCounts {
     /// Index among all starts.
     pub index: u64,
     /// System calls that resolve a path, of all its processes; listing a directory is not counted.
@@ -233,9 +233,9 @@ pub struct Series {
     /// It was interrupted.
     pub interrupted: bool,
     /// Every timed start, in the order in which they began.
-    pub starts: Vec<Start>,
+    pub starts: Vec<TimedStart>,
     /// Every observed start by its index; its time is in no distribution.
-    pub observed: Vec<ObservedStart>,
+    pub observed: Vec<ObservedCounts>,
 }
 
 /// Wall time of a start, nanoseconds.
@@ -312,8 +312,8 @@ fn cpu(starts: &[(u64, Timing)]) -> Cpu {
     Cpu { user: sum(|t| t.user.0) + sum(|t| t.system.0) - system, system, by_ticks }
 }
 
-fn start(index: u64, t: &Timing, control: &Timing) -> Start {
-    Start {
+fn start(index: u64, t: &Timing, control: &Timing) -> TimedStart {
+    TimedStart {
         index,
         ns: t.ended.saturating_sub(t.began).0,
         created_ns: t.created.saturating_sub(t.began).0,
@@ -326,8 +326,8 @@ fn start(index: u64, t: &Timing, control: &Timing) -> Start {
     }
 }
 
-fn observed(index: u64, e: &Evidence) -> ObservedStart {
-    ObservedStart {
+fn observed(index: u64, e: &Evidence) -> ObservedCounts {
+    ObservedCounts {
         index,
         lookups: e.lookups,
         misses: e.misses,

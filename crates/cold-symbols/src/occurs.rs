@@ -36,7 +36,7 @@ impl Occurs {
 
 /// Per file what occurs of it in the tables of touches, fills, stalls and stacks.
 pub(crate) fn of(recording: &Recording) -> BTreeMap<FileIdx, Occurs> {
-    let page = u64::from(recording.manifest.page_bytes.max(1));
+    let page = recording.page_bytes();
     let mut files: BTreeMap<FileIdx, Occurs> = BTreeMap::new();
     let mut add = |file: FileIdx, first: u64, pages: u64| {
         let ranges = &mut files.entry(file).or_default().ranges;

@@ -168,13 +168,12 @@ pub fn past_the_cache(file: &File) -> io::Result<File> {
 }
 
 fn reopened(file: &File, flags: i32) -> io::Result<File> {
-    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let write = flags & libc::O_RDWR != 0;
     std::fs::OpenOptions::new()
         .read(true)
         .write(write)
         .custom_flags((flags & libc::O_DIRECT) | libc::O_CLOEXEC)
-        .open(path)
+        .open(crate::open::held(file))
 }
 
 /// A buffer for direct reads.
@@ -214,9 +213,9 @@ impl Aligned {
 }
 
 fn name(file: &impl AsFd) -> String {
-    let fd = file.as_fd().as_raw_fd();
-    let path = std::fs::read_link(format!("/proc/self/fd/{fd}"));
-    path.map_or_else(|_| format!("descriptor {fd}"), |p| cold_model::Shown::shown(&p).to_string())
+    let path = std::fs::read_link(crate::open::held(file));
+    let number = || format!("descriptor {}", file.as_fd().as_raw_fd());
+    path.map_or_else(|_| number(), |p| cold_model::Shown::shown(&p).to_string())
 }
 
 /// Whether [`exchange`] may be used on this kernel. From 3.18 on, an exchange that stopped halfway could free

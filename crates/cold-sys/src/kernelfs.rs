@@ -95,8 +95,6 @@ fn open_directory(path: &Path) -> rustix::io::Result<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::fd::AsRawFd;
-
     use super::*;
 
     #[test]
@@ -105,7 +103,7 @@ mod tests {
             within(&ProcFs::default(), Path::new("/sys/kernel/mm")).expect("read").expect("sysfs");
         assert_eq!((fs.fs_type, path.as_path()), ("sysfs", Path::new("/kernel/mm")));
         let root = fs.root(&ProcFs::default()).expect("mounted");
-        assert!(PathBuf::from(format!("/proc/self/fd/{}/kernel/mm", root.as_raw_fd())).is_dir());
+        assert!(crate::open::held(&root).join("kernel/mm").is_dir());
         assert_eq!(within(&ProcFs::default(), Path::new("/proc/self")).expect("read"), None);
     }
 
@@ -118,6 +116,6 @@ mod tests {
         std::fs::create_dir(empty.path().join("self")).expect("mkdir");
         std::fs::write(empty.path().join("self/mountinfo"), "").expect("write");
         let root = SYSFS.root(&ProcFs::new(empty.path())).expect("mounted");
-        assert!(PathBuf::from(format!("/proc/self/fd/{}/kernel/mm", root.as_raw_fd())).is_dir());
+        assert!(crate::open::held(&root).join("kernel/mm").is_dir());
     }
 }

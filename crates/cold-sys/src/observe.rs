@@ -40,7 +40,7 @@ mod filter;
 mod image;
 mod place;
 mod protocol;
-mod ptrace;
+pub(crate) mod ptrace;
 mod serve;
 mod signals;
 mod spawn;

@@ -2,9 +2,9 @@
 
 use std::fs::{File, Metadata};
 use std::io::Read as _;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsFd, AsRawFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
 
@@ -81,10 +81,15 @@ pub fn for_lock(path: &Path) -> std::io::Result<File> {
         .open(path)
 }
 
+/// The path by which this process reaches what it holds open, whatever has its name by now.
+pub fn held(file: &impl AsFd) -> PathBuf {
+    format!("/proc/self/fd/{}", file.as_fd().as_raw_fd()).into()
+}
+
 /// The object that an `O_PATH` descriptor stands for, opened for reading: without waiting, without becoming
 /// anybody's terminal, and without a new access time where the kernel allows that (to owners and root).
 pub(crate) fn reopen(handle: &File, meta: &Metadata) -> std::io::Result<File> {
-    let magic = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    let magic = held(handle);
     let open = |extra| {
         let flags = libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC | extra;
         std::fs::OpenOptions::new().read(true).custom_flags(flags).open(&magic)

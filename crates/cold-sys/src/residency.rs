@@ -173,11 +173,8 @@ fn owner_is_mapped(uid: u32) -> bool {
 
 /// Whether the effective user could open the file for writing.
 fn may_write(file: &File) -> bool {
-    let Ok(path) = std::ffi::CString::new(format!("/proc/self/fd/{}", file.as_raw_fd())) else {
-        return false;
-    };
-    // SAFETY: `path` is a NUL-terminated string that lives across the call.
-    unsafe { libc::faccessat(libc::AT_FDCWD, path.as_ptr(), libc::W_OK, libc::AT_EACCESS) == 0 }
+    use rustix::fs::{Access, AtFlags, CWD, accessat};
+    accessat(CWD, crate::open::held(file), Access::WRITE_OK, AtFlags::EACCESS).is_ok()
 }
 
 /// What keeps the pages of `file`.

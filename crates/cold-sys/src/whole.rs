@@ -8,12 +8,14 @@
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata};
 use std::io::{self, BufWriter, Write};
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, Gid, Mode, OFlags, Uid};
 use rustix::io::Errno;
+
+use crate::open::held;
 
 /// How names of files begin that are being written, where they need one.
 const HIDDEN: &str = ".cold-";
@@ -142,7 +144,7 @@ impl Drop for WholeFile {
 impl Destination {
     fn put(&mut self, file: &File) -> io::Result<()> {
         if self.hidden.is_none() {
-            let own = magic_link(file);
+            let own = held(file);
             match rustix::fs::linkat(
                 rustix::fs::CWD,
                 &own,
@@ -192,6 +194,11 @@ fn in_place(path: &Path) -> io::Result<Option<File>> {
     let flags = OFlags::WRONLY | OFlags::NOCTTY | OFlags::CLOEXEC;
     let flags = if special { flags } else { flags | OFlags::TRUNC };
     Ok(Some(rustix::fs::open(path, flags, Mode::empty())?.into()))
+}
+
+/// Makes new and removed names in a directory survive a power cut.
+pub fn sync_names(dir: &Path) -> io::Result<()> {
+    File::open(dir)?.sync_all()
 }
 
 /// The path without symbolic links at its end. A link that another user could have put into a shared directory
@@ -247,17 +254,13 @@ fn nameless(directory: &OwnedFd, kind: Ownership) -> io::Result<(File, Option<Os
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
     match rustix::fs::openat(directory, ".", flags | OFlags::TMPFILE, mode) {
         // Without procfs it could not get its name.
-        Ok(file) if Path::new(&magic_link(&file)).exists() => return Ok((file.into(), None)),
+        Ok(file) if held(&file).exists() => return Ok((file.into(), None)),
         Ok(_) | Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL | Errno::NOENT | Errno::NOSYS) => {}
         Err(e) => return Err(e.into()),
     }
     let flags = flags | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW;
     let (file, name) = with_random_name(|name| rustix::fs::openat(directory, name, flags, mode))?;
     Ok((file.into(), Some(name)))
-}
-
-fn magic_link(file: &impl AsFd) -> String {
-    format!("/proc/self/fd/{}", file.as_fd().as_raw_fd())
 }
 
 fn with_random_name<T>(make: impl Fn(&OsStr) -> rustix::io::Result<T>) -> io::Result<(T, OsString)> {

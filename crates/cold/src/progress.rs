@@ -7,6 +7,18 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use crate::ui::Ui;
 
+/// A bar that is drawn only on a terminal; `template`, a constant, is indicatif's.
+pub(crate) fn bar(ui: &Ui, total: Option<u64>, template: &str) -> ProgressBar {
+    let target =
+        if ui.shows_progress() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
+    let bar = ProgressBar::with_draw_target(total, target);
+    // Never fails: the templates are constants, and tests draw them.
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
+}
+
 /// Shows the step that is being done.
 pub(crate) struct Line<'a> {
     ui: &'a Ui,
@@ -16,14 +28,7 @@ pub(crate) struct Line<'a> {
 impl<'a> Line<'a> {
     /// A line that is drawn only on a terminal.
     pub(crate) fn new(ui: &'a Ui) -> Self {
-        let target =
-            if ui.shows_progress() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(None, target);
-        // Never fails: the template is a constant.
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
-            bar.set_style(style);
-        }
-        Self { ui, bar }
+        Self { ui, bar: bar(ui, None, "{spinner} {msg}") }
     }
 
     /// Removes the line.

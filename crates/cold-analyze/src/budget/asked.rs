@@ -11,7 +11,7 @@ use crate::stacks::frames;
 
 /// One event that asked for something.
 #[derive(Debug, Clone, Copy)]
-struct Event {
+struct Asking {
     at: Nanos,
     pid: u32,
     stack: Option<StackIdx>,
@@ -19,8 +19,8 @@ struct Event {
 
 /// The first events about each file and each searched directory.
 pub(super) struct Askers {
-    files: HashMap<FileIdx, Event>,
-    directories: HashMap<String, Event>,
+    files: HashMap<FileIdx, Asking>,
+    directories: HashMap<String, Asking>,
 }
 
 impl Askers {
@@ -28,7 +28,7 @@ impl Askers {
     pub(super) fn of(cx: &Context<'_>) -> Self {
         let (mut files, mut directories) = (HashMap::new(), HashMap::new());
         for (_, l) in cx.lookups() {
-            let event = Event { at: l.at, pid: l.pid, stack: l.stack };
+            let event = Asking { at: l.at, pid: l.pid, stack: l.stack };
             if let Some(file) = l.file.filter(|_| l.result >= 0) {
                 note(&mut files, file, event);
             }
@@ -37,7 +37,7 @@ impl Askers {
             }
         }
         for t in cx.recording.touches.iter().flatten().filter(|t| cx.window.holds(t.at)) {
-            note(&mut files, t.file, Event { at: t.at, pid: t.pid, stack: t.stack });
+            note(&mut files, t.file, Asking { at: t.at, pid: t.pid, stack: t.stack });
         }
         Self { files, directories }
     }
@@ -51,12 +51,12 @@ impl Askers {
     }
 }
 
-fn note<K: std::hash::Hash + Eq>(map: &mut HashMap<K, Event>, key: K, event: Event) {
-    let rank = |e: &Event| (e.stack.is_none(), e.at);
+fn note<K: std::hash::Hash + Eq>(map: &mut HashMap<K, Asking>, key: K, event: Asking) {
+    let rank = |e: &Asking| (e.stack.is_none(), e.at);
     map.entry(key).and_modify(|e| *e = if rank(&event) < rank(e) { event } else { *e }).or_insert(event);
 }
 
-impl Event {
+impl Asking {
     fn told(self, cx: &Context<'_>) -> Asked {
         let images = cx.recording.processes.iter().filter(|p| p.pid == self.pid && p.began <= self.at);
         let process = images.max_by_key(|p| p.began).map_or_else(|| "?".to_owned(), |p| p.name.clone());

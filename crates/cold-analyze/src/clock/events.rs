@@ -7,15 +7,15 @@ use cold_model::recording::{Recording, Thread};
 
 /// One event of one task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Event {
+pub(super) struct TaskEvent {
     pub(super) at: u64,
-    pub(super) kind: Kind,
+    pub(super) kind: TaskEventKind,
     pub(super) tid: u32,
 }
 
 /// What happens; of what happens at one time, the first of these first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum TaskEventKind {
     /// It leaves the CPU: row of the times off the CPU. A new task's first tells who made it.
     Off(usize),
     /// That wait ends.
@@ -79,16 +79,20 @@ impl Off {
 }
 
 /// All of them.
-pub(super) fn of(recording: &Recording) -> Vec<Event> {
+pub(super) fn of(recording: &Recording) -> Vec<TaskEvent> {
     let mut events = Vec::new();
     for (t, maker) in makers(recording, &Off::of(recording)) {
-        events.push(Event { at: t.began.0, kind: Kind::Born { maker }, tid: t.tid });
-        events.extend(t.ended.map(|ended| Event { at: ended.0, kind: Kind::Ended, tid: t.tid }));
+        events.push(TaskEvent { at: t.began.0, kind: TaskEventKind::Born { maker }, tid: t.tid });
+        events.extend(t.ended.map(|ended| TaskEvent { at: ended.0, kind: TaskEventKind::Ended, tid: t.tid }));
     }
     for (row, o) in recording.off_cpu.iter().flatten().enumerate() {
         let woken = o.woken.unwrap_or(o.ended);
-        let each = [(o.began, Kind::Off(row)), (woken, Kind::Woken(row)), (o.ended, Kind::On)];
-        events.extend(each.map(|(at, kind)| Event { at: at.0, kind, tid: o.tid }));
+        let each = [
+            (o.began, TaskEventKind::Off(row)),
+            (woken, TaskEventKind::Woken(row)),
+            (o.ended, TaskEventKind::On),
+        ];
+        events.extend(each.map(|(at, kind)| TaskEvent { at: at.0, kind, tid: o.tid }));
     }
     events.sort_unstable();
     events

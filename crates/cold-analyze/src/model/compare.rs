@@ -49,6 +49,17 @@ pub enum Unit {
     Count,
 }
 
+impl Unit {
+    /// A figure in this unit.
+    pub fn show(self, value: u64) -> String {
+        match self {
+            Self::Nanos => Nanos(value).to_string(),
+            Self::Bytes => Bytes(value).to_string(),
+            Self::Count => cold_model::figures::count(value),
+        }
+    }
+}
+
 /// One figure of both.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct FigurePair {

@@ -117,7 +117,6 @@ fn a_lookup_in_vain_is_told_from_one_that_finds() {
     assert!(is_whole(&reasons));
     assert_eq!(reasons.by_kind()[&Kind::LookupMissed], Nanos(10_000_000));
     assert_eq!(reasons.by_kind()[&Kind::Lookup], Nanos(5_000_000));
-    assert_eq!(reasons.by_group()[&Group::Lookups], Nanos(15_000_000));
 }
 
 #[test]

@@ -21,7 +21,7 @@ const MOST_ANCESTORS: usize = 64;
 
 /// An access of a thread.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Found {
+pub(super) struct RecordedAccess {
     pub(super) at: u64,
     pub(super) tid: u32,
     pub(super) op: Op,
@@ -59,7 +59,7 @@ impl<'a> Handles<'a> {
         Self {
             recording,
             ids,
-            page_bytes: u64::from(recording.manifest.page_bytes).max(1),
+            page_bytes: recording.page_bytes(),
             setup: Vec::new(),
             opens: HashMap::new(),
             maps: HashMap::new(),
@@ -141,7 +141,7 @@ impl<'a> Handles<'a> {
 }
 
 /// Adds a touch to the read of the same call that it goes on from.
-fn goes_on(whole: &mut Found, file: Option<FileId>, t: &Touch, page_bytes: u64) -> bool {
+fn goes_on(whole: &mut RecordedAccess, file: Option<FileId>, t: &Touch, page_bytes: u64) -> bool {
     let (Op::Read { bytes, .. }, Some((of, first, pages))) = (&mut whole.op, &mut whole.needs) else {
         return false;
     };
@@ -191,9 +191,9 @@ pub(super) fn of(
     ids: &HashMap<FileIdx, FileId>,
     window: Window,
     around: Option<&[Usage]>,
-) -> (Vec<Op>, Vec<Found>) {
+) -> (Vec<Op>, Vec<RecordedAccess>) {
     let mut handles = Handles::of(recording, ids);
-    let mut out: Vec<Found> = Vec::new();
+    let mut out: Vec<RecordedAccess> = Vec::new();
     // The reads that calls began with. A call that waits for its pages piece by piece is one read.
     let mut calls: HashMap<(u32, Nanos), usize> = HashMap::new();
     let in_window = |t: &&Touch| window.holds(t.at);
@@ -221,7 +221,7 @@ pub(super) fn of(
         if let Some(open) = handles.open(0, run.file) {
             let (offset, bytes) = (run.first, run.pages.saturating_mul(handles.page_bytes));
             let op = Op::Read { open, offset: offset.saturating_mul(handles.page_bytes), bytes };
-            out.push(Found { at: run.at, tid: run.tid, op, needs: None });
+            out.push(RecordedAccess { at: run.at, tid: run.tid, op, needs: None });
         }
     }
     advised::add(&mut handles, window, &mut out);
@@ -229,20 +229,20 @@ pub(super) fn of(
     (handles.setup, out)
 }
 
-fn found(handles: &mut Handles<'_>, t: &Touch) -> Option<Found> {
+fn found(handles: &mut Handles<'_>, t: &Touch) -> Option<RecordedAccess> {
     let file = *handles.ids.get(&t.file)?;
     let op = handles.touch(t)?;
-    Some(Found { at: t.at.0, tid: t.tid, op, needs: Some((file, t.first_page, u64::from(t.pages))) })
+    Some(RecordedAccess { at: t.at.0, tid: t.tid, op, needs: Some((file, t.first_page, u64::from(t.pages))) })
 }
 
 /// Each page is touched for itself.
-fn found_around(handles: &mut Handles<'_>, t: &Touch, pages: Range, out: &mut Vec<Found>) {
+fn found_around(handles: &mut Handles<'_>, t: &Touch, pages: Range, out: &mut Vec<RecordedAccess>) {
     let mut map = |page| handles.map_of(t.pid, t.file, page, t.at);
     let whole = map(pages.start).filter(|first| map(pages.end.saturating_sub(1)) == Some(*first));
     for page in pages {
         if let Some((map, file)) = whole.zip(handles.ids.get(&t.file)) {
             let op = Op::Touch { map, page, write: false };
-            out.push(Found { at: t.at.0, tid: t.tid, op, needs: Some((*file, page, 1)) });
+            out.push(RecordedAccess { at: t.at.0, tid: t.tid, op, needs: Some((*file, page, 1)) });
         } else {
             let one = Touch { first_page: page, pages: 1, kind: TouchKind::Fault, ..*t };
             out.extend(found(handles, &one));

@@ -12,7 +12,7 @@ use cold_model::recording::{OffCpu, OffCpuReason, Recording, StallCause};
 use cold_sim::engine::{Event, Start, Step, Task};
 
 use super::WaitsKnown;
-use super::accesses::Found;
+use super::accesses::RecordedAccess;
 
 /// A thread while its steps are gathered.
 struct Thread {
@@ -33,7 +33,7 @@ struct Threads {
 /// The threads of the tree up to ready with their ids, the first one first.
 pub(super) fn of(
     recording: &Recording,
-    accesses: Vec<Found>,
+    accesses: Vec<RecordedAccess>,
     window: Window,
     known: WaitsKnown,
 ) -> Vec<(u32, Task)> {

@@ -6,7 +6,6 @@
 //! devices instead: then only needed pages are in the cache, so only needed pages can be mapped around. Both
 //! are machine-wide, journalled, and put back.
 
-use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 
 use cold_journal::{Guard, Journal};
@@ -14,6 +13,7 @@ use cold_model::Shown as _;
 use cold_model::kernel::faults_map_whole_folios;
 use cold_model::{Bytes, Dev, Known};
 use cold_sys::kernelfs;
+use cold_sys::open::held;
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
@@ -141,7 +141,7 @@ pub fn window(proc: &ProcFs) -> Known<Bytes> {
         Ok(root) => root,
         Err(e) => return Known::unknown(format!("debugfs is not mounted ({e})")),
     };
-    let path = PathBuf::from(format!("/proc/self/fd/{}", root.as_raw_fd())).join(FAULT_AROUND);
+    let path = held(&root).join(FAULT_AROUND);
     match std::fs::read_to_string(path).map(|t| t.trim().parse().map(Bytes)) {
         Ok(Ok(bytes)) => Known::Value(bytes),
         Ok(Err(_)) => Known::unknown(format!("{FAULT_AROUND} in debugfs is no number")),

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use cold_model::FileId;
 use cold_model::hash::fnv1a64;
+use cold_model::varint;
 use cold_sys::residency::PageRun;
 
 use super::{Snapshot, SnapshotFile};
@@ -62,14 +63,6 @@ pub(crate) fn seal(bytes: &[u8]) -> Vec<u8> {
     [covered, &checksum(covered).to_le_bytes()].concat()
 }
 
-fn put_varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
-}
-
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -122,11 +115,11 @@ impl Snapshot {
             }
             out.extend_from_slice(&file.mtime.0.to_le_bytes());
             out.extend_from_slice(&file.mtime.1.to_le_bytes());
-            put_varint(&mut out, file.runs.len() as u64);
+            varint::put(&mut out, file.runs.len() as u64);
             let mut at = 0;
             for run in &file.runs {
-                put_varint(&mut out, run.first - at);
-                put_varint(&mut out, run.pages);
+                varint::put(&mut out, run.first - at);
+                varint::put(&mut out, run.pages);
                 at = run.end();
             }
         }

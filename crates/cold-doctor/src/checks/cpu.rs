@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use cold_model::figures::plural;
+
 use crate::context::Context;
 use crate::finding::Finding;
 
@@ -23,8 +25,8 @@ pub(crate) fn topology(c: &Context) -> Vec<Finding> {
         nodes.iter().filter(|n| n.strip_prefix("node").is_some_and(|d| d.parse::<u32>().is_ok())).count();
     let isolated = read("isolated").map_or(String::new(), |l| format!(", isolated: {l}"));
     let numa = if nodes > 1 { format!(", {nodes} NUMA nodes") } else { String::new() };
-    let plural = if count == 1 { "processor" } else { "processors" };
-    let fact = format!("{count} {plural}{smt}{numa}{isolated}");
+    let processors = plural(count as u64, "processor");
+    let fact = format!("{processors}{smt}{numa}{isolated}");
     let mut findings = vec![if count == 1 {
         Finding::note("cpus", fact)
             .so("the measured program, cold and the kernel's writeback share one processor: overlap of reading and \

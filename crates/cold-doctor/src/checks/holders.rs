@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
+use cold_model::figures::plural;
 
-use crate::context::{Context, name_processes, processes_count};
+use crate::context::{Context, name_processes};
 use crate::finding::Finding;
 use crate::processes::Process;
 use crate::programs::Program;
@@ -142,7 +143,7 @@ fn shared_files(program: &Program, holders: &[(&Process, Held)]) -> Option<Findi
             format!(
                 "{} of the {total} libraries and interpreters it links are mapped by {} of other programs: {}",
                 users.len(),
-                processes_count(all.len()),
+                plural(all.len() as u64, "process"),
                 names(by_use.iter().map(|(p, _)| p.as_path()), 4)
             ),
         )
@@ -174,7 +175,7 @@ fn hidden(c: &Context, program: &Program, closed: &[&Process]) -> Vec<Finding> {
     }
     let why = format!(
         "the mappings of {} cannot be read: {}",
-        processes_count(closed.len()),
+        plural(closed.len() as u64, "process"),
         name_processes(closed.iter().copied(), 3)
     );
     let finding = Finding::unknown("holder.hidden", "other holders", why)

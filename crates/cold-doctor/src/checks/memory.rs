@@ -3,15 +3,12 @@
 use std::collections::BTreeSet;
 
 use cold_model::Bytes;
+use cold_model::file_system::large_folios_since;
 use cold_sys::sysfs::SysFs;
 
 use super::storage;
 use crate::context::Context;
 use crate::finding::Finding;
-
-/// First kernel whose page cache uses large folios on a file system.
-const LARGE_FOLIOS: &[(&str, (u32, u32))] =
-    &[("xfs", (5, 18)), ("erofs", (6, 2)), ("bcachefs", (6, 7)), ("ext4", (6, 16)), ("btrfs", (6, 17))];
 
 pub(crate) fn huge_pages(c: &Context) -> Vec<Finding> {
     let dir = "kernel/mm/transparent_hugepage";
@@ -62,11 +59,8 @@ pub(crate) fn large_folios(c: &Context) -> Vec<Finding> {
         Err(why) => return vec![Finding::unknown("large_folios", "large folios", why)],
     };
     let types: BTreeSet<String> = targets.into_iter().map(|t| t.mount.fs_type).collect();
-    let with: Vec<&str> = LARGE_FOLIOS
-        .iter()
-        .filter(|(name, since)| types.contains(*name) && c.since(*since) == Some(true))
-        .map(|(name, _)| *name)
-        .collect();
+    let has = |name: &&str| large_folios_since(name).is_some_and(|since| c.since(since) == Some(true));
+    let with: Vec<&str> = types.iter().map(String::as_str).filter(has).collect();
     let thp = c.sys.path("kernel/mm/transparent_hugepage").is_dir();
     vec![if with.is_empty() || !thp {
         let types: Vec<&str> = types.iter().map(String::as_str).collect();

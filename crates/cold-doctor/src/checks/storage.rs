@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use cold_model::Bytes;
 use cold_model::Shown as _;
+use cold_model::figures::plural;
 use cold_model::file_system::{Origin, caches_itself};
 use cold_sys::procfs::Mount;
 use cold_sys::sysfs::{BlockDevice, BlockKind};
@@ -233,10 +234,8 @@ fn device(d: &BlockDevice, uppermost: bool) -> Finding {
     let reads = match (d.read_ahead_kb, d.max_sectors_kb) {
         (Some(0), _) => "a fault reads one page".to_owned(),
         (Some(ahead), Some(most)) => {
-            let requests = ahead.div_ceil(most.max(1));
-            let plural =
-                if requests == 1 { "one request".to_owned() } else { format!("{requests} requests") };
-            format!("a fault may read {} around it, in {plural}", Bytes(ahead * 1024))
+            let requests = plural(ahead.div_ceil(most.max(1)), "request");
+            format!("a fault may read {} around it, in {requests}", Bytes(ahead * 1024))
         }
         (Some(ahead), None) => format!("a fault may read {} around it", Bytes(ahead * 1024)),
         (None, _) => "how much a fault reads around it is not known".to_owned(),

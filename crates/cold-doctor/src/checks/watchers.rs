@@ -1,6 +1,8 @@
 //! Processes that the kernel tells about every opened or changed file: fanotify and inotify.
 
-use crate::context::{Context, name_processes, processes_count};
+use cold_model::figures::plural;
+
+use crate::context::{Context, name_processes};
 use crate::finding::Finding;
 use crate::processes::Process;
 
@@ -72,7 +74,7 @@ pub(crate) fn run(c: &Context) -> Vec<Finding> {
             Finding::unknown(
                 "watcher",
                 "who watches files",
-                format!("descriptors of {} cannot be read", processes_count(closed)),
+                format!("descriptors of {} cannot be read", plural(closed, "process")),
             )
             .so("an on-access scanner among them would go unnoticed")
             .remedy("run as root: sudo cold doctor"),

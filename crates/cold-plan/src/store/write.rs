@@ -140,7 +140,7 @@ impl Locked<'_> {
     /// Makes new and removed names survive a power cut.
     fn sync(&self) -> Result<()> {
         let dir = &self.store.dir;
-        File::open(dir).and_then(|d| d.sync_all()).map_err(|e| Error::io("sync", dir, e))
+        cold_sys::whole::sync_names(dir).map_err(|e| Error::io("sync", dir, e))
     }
 
     /// Removes a plan and its history; false when there was no plan. What only has their names stays.

@@ -68,7 +68,7 @@ impl Wanted {
     /// The regular files of a recorded start, up to ready; pages that were only mapped around a fault are in it.
     pub fn of_recording(recording: &Recording) -> Self {
         let window = Window::of(recording);
-        let mut maker = Maker::new(cold_analyze::page_bytes(recording));
+        let mut maker = Maker::new(recording.page_bytes());
         for t in recording.touches.iter().flatten().filter(|t| window.holds(t.at)) {
             let file = recording.files.get(t.file as usize);
             if let Some(f) = file.filter(|f| matches!(f.kind, FileKind::Regular | FileKind::Memory)) {

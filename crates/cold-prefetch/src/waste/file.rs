@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use cold_analyze::{Usage, Window, page_bytes};
+use cold_analyze::{Usage, Window};
 use cold_model::pages::{LiveRuns, Range, Runs};
 use cold_model::recording::{FileIdx, FillCause, Recording, RequestIdx, TouchKind};
 use cold_model::{Bytes, Nanos};
@@ -44,7 +44,7 @@ impl Facts {
             demanded: HashMap::new(),
             touched: HashMap::new(),
             requests: HashSet::new(),
-            page: page_bytes(recording),
+            page: recording.page_bytes(),
         };
         let carried = Carried::of(recording);
         for f in recording.fills.iter().flatten() {

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::{BLUE, GREEN, GREY, PURPLE, VERMILION};
 use crate::escape::markup;
 
 /// How the points of one series look.
@@ -12,9 +13,8 @@ pub(crate) struct Marker {
     pub(crate) color: &'static str,
 }
 
-/// Okabe & Ito (2008), without black and yellow, then darker ones.
-const COLORS: [&str; 8] =
-    ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b07d00", "#2f8fc4", "#7a4fa3", "#767676"];
+/// Those of Okabe & Ito without black and yellow, then darker ones.
+const COLORS: [&str; 8] = [BLUE, VERMILION, GREEN, PURPLE, "#b07d00", "#2f8fc4", "#7a4fa3", GREY];
 
 impl Marker {
     /// The marker of a series by its index.

@@ -24,15 +24,15 @@ const TITLE: usize = 78;
 /// Remedies in the picture.
 const DRAWN: usize = 6;
 
-/// Colours of Okabe & Ito.
+/// Seven that differ most.
 const fn color(group: Group) -> &'static str {
     match group {
-        Group::Disk => "#d55e00",
+        Group::Disk => chart::VERMILION,
         Group::Lookups => "#e69f00",
-        Group::Loading => "#cc79a7",
-        Group::Program => "#0072b2",
+        Group::Loading => chart::PURPLE,
+        Group::Program => chart::BLUE,
         Group::Runnable => "#56b4e9",
-        Group::Waiting => "#009e73",
+        Group::Waiting => chart::GREEN,
         Group::Unknown => "#999999",
     }
 }
@@ -50,7 +50,7 @@ const fn short(group: Group) -> &'static str {
     }
 }
 
-const MEASURED: &str = "#009e73";
+const MEASURED: &str = chart::GREEN;
 const PREDICTED: &str = "#999999";
 
 /// What the page explains.
@@ -239,14 +239,8 @@ fn heading(out: &mut String, top: f64, words: &str) {
 fn legend(out: &mut String, d: &Diagnosis, y: f64) {
     let mut x = 24.0;
     for (group, _) in d.groups() {
-        let _ = write!(
-            out,
-            r#"<rect x="{x:.1}" y="{:.1}" width="14" height="12" fill="{}"/>"#,
-            y - 10.0,
-            color(group)
-        );
         let words = short(group);
-        chart::text(out, (x + 20.0, y), Ink::Muted, "", words);
+        chart::key(out, (x, y), color(group), words);
         x += 44.0 + 6.8 * words.chars().count() as f64;
     }
 }
@@ -265,14 +259,7 @@ fn axis_below(out: &mut String, axis: &Axis, top: f64, bottom: f64) {
 
 fn segments(out: &mut String, axis: &Axis, all: Vec<(f64, f64, &'static str)>, top: f64) {
     for (from, to, color) in all {
-        let (from, to) = (place(axis, from), place(axis, to));
-        let _ = write!(
-            out,
-            r#"<rect x="{from:.2}" y="{:.1}" width="{:.2}" height="{:.1}" fill="{color}"/>"#,
-            top + 4.0,
-            (to - from).max(0.0),
-            BAR - 8.0
-        );
+        chart::bar(out, (place(axis, from), place(axis, to)), (top + 4.0, BAR - 8.0), color);
     }
 }
 
@@ -332,12 +319,7 @@ fn helping(out: &mut String, drawn: &[&Remedy], top: f64) {
         let (predicted, measured) = of(remedy);
         for (value, shift, color) in [(predicted, 3.0, PREDICTED), (measured, 15.0, MEASURED)] {
             if let Some(value) = value {
-                let width = place(&axis, value) - LEFT;
-                let _ = write!(
-                    out,
-                    r#"<rect x="{LEFT:.1}" y="{:.1}" width="{width:.1}" height="10" fill="{color}"/>"#,
-                    y + shift
-                );
+                chart::bar(out, (LEFT, place(&axis, value)), (y + shift, 10.0), color);
             }
         }
         let end = LEFT + (place(&axis, predicted.unwrap_or(0.0).max(measured.unwrap_or(0.0))) - LEFT) + 8.0;

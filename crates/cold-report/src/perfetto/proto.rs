@@ -3,6 +3,8 @@
 //! See protobuf.dev/programming-guides/encoding. A generated library for Perfetto's messages takes a
 //! minute to compile and 0.7 GB of disk; a trace of this kind needs ten of its messages.
 
+use cold_model::varint;
+
 /// A message under construction.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Message(Vec<u8>);
@@ -25,18 +27,10 @@ impl Message {
         self.0.clear();
     }
 
-    fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.0.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.0.push(value as u8);
-    }
-
     /// uint32, uint64, enum, bool.
     pub(super) fn uint(&mut self, field: u32, value: u64) -> &mut Self {
-        self.varint(u64::from(field) << 3);
-        self.varint(value);
+        varint::put(&mut self.0, u64::from(field) << 3);
+        varint::put(&mut self.0, value);
         self
     }
 
@@ -46,14 +40,14 @@ impl Message {
     }
 
     pub(super) fn fixed64(&mut self, field: u32, value: u64) -> &mut Self {
-        self.varint(u64::from(field) << 3 | 1);
+        varint::put(&mut self.0, u64::from(field) << 3 | 1);
         self.0.extend_from_slice(&value.to_le_bytes());
         self
     }
 
     fn bytes(&mut self, field: u32, value: &[u8]) -> &mut Self {
-        self.varint(u64::from(field) << 3 | 2);
-        self.varint(value.len() as u64);
+        varint::put(&mut self.0, u64::from(field) << 3 | 2);
+        varint::put(&mut self.0, value.len() as u64);
         self.0.extend_from_slice(value);
         self
     }

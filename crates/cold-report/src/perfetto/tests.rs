@@ -250,8 +250,11 @@ fn counters_end_at_what_the_tables_say() {
     let viewed = Viewed::of(&recording, &Layouts::default());
     let depth = &viewed.counters[&viewed.named("requests in flight")[0]];
     assert_eq!(depth.last().unwrap().1, 0);
-    let most = cold_analyze::timeline::queue_depth(&recording).iter().map(|d| d.own + d.others).max();
-    assert_eq!(depth.iter().map(|d| d.1).max(), most.map(i64::from));
+    let reads = recording.device_reads.as_ref().unwrap();
+    let in_flight =
+        |at| reads.iter().filter(|r| r.queued <= at && r.completed.is_none_or(|c| at < c)).count();
+    let most = reads.iter().map(|r| in_flight(r.queued)).max().unwrap();
+    assert_eq!(depth.iter().map(|d| d.1).max(), i64::try_from(most).ok());
     let parent = uuid(FILES, 0);
     let files: Vec<u64> =
         viewed.tracks.iter().filter(|t| number(t.1, 5) == Some(parent)).map(|t| *t.0).collect();
@@ -269,6 +272,20 @@ fn counters_end_at_what_the_tables_say() {
         let last = viewed.counters[&track].last().unwrap().1;
         assert_eq!(last.cast_unsigned(), pages.len() as u64 * 4096, "{}", wording::path(&recording, file));
     }
+}
+
+#[test]
+fn offsets_of_a_recording_without_a_page_size_are_in_pages_of_4096_bytes() {
+    let mut recording = sample::small();
+    assert_eq!(recording.page_bytes(), 4096);
+    let whole = Viewed::of(&recording, &Layouts::default());
+    for damaged in [0, 3, 4095] {
+        recording.manifest.page_bytes = damaged;
+        assert_eq!(recording.page_bytes(), 4096, "{damaged}");
+        assert!(Viewed::of(&recording, &Layouts::default()).counters == whole.counters, "{damaged}");
+    }
+    recording.manifest.page_bytes = 64 << 10;
+    assert_eq!(recording.page_bytes(), 64 << 10);
 }
 
 /// A recording made by hand of what no machine would say: times that go backwards, numbers out of range,

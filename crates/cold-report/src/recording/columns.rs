@@ -1,5 +1,6 @@
 //! Columns of integers as bytes: zig-zag differences as LEB128 varints, which `deflate` then halves.
 
+use cold_model::varint;
 use serde_json::{Value, json};
 
 /// How a column's bytes give its values. `web/data.js` has the inverse.
@@ -47,10 +48,10 @@ impl Writer {
         for value in values {
             match coding {
                 Coding::Delta => {
-                    varint(&mut self.bytes, zigzag(value.wrapping_sub(last)));
+                    varint::put(&mut self.bytes, zigzag(value.wrapping_sub(last)));
                     last = value;
                 }
-                Coding::Plain | Coding::Page => varint(&mut self.bytes, zigzag(value)),
+                Coding::Plain | Coding::Page => varint::put(&mut self.bytes, zigzag(value)),
             }
         }
         json!({ "name": name, "coding": coding.name(), "bytes": self.bytes.len() - from })
@@ -60,14 +61,6 @@ impl Writer {
 /// Small numbers of either sign become small numbers.
 pub(super) fn zigzag(value: i64) -> u64 {
     ((value << 1) ^ (value >> 63)).cast_unsigned()
-}
-
-fn varint(out: &mut Vec<u8>, mut value: u64) {
-    while value >= 0x80 {
-        out.push(value as u8 | 0x80);
-        value >>= 7;
-    }
-    out.push(value as u8);
 }
 
 #[cfg(test)]

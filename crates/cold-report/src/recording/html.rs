@@ -6,13 +6,13 @@
 
 use std::fmt::Write;
 
-use cold_analyze::model::compare::{Comparison, FigurePair, Unit};
+use cold_analyze::model::compare::{Comparison, FigurePair};
 use cold_analyze::model::{Headline, Suggestion};
 use cold_analyze::{Analysis, story};
+use cold_model::Known;
 use cold_model::figures::plural;
 use cold_model::layout::Layouts;
 use cold_model::recording::Recording;
-use cold_model::{Bytes, Known, Nanos};
 
 use super::View;
 use super::data::block;
@@ -307,15 +307,6 @@ fn cards(out: &mut String, h: &Headline) {
     out.push_str("</dl>\n");
 }
 
-/// A figure of a comparison in its unit.
-fn in_unit(unit: Unit, value: u64) -> String {
-    match unit {
-        Unit::Nanos => Nanos(value).to_string(),
-        Unit::Bytes => Bytes(value).to_string(),
-        Unit::Count => value.to_string(),
-    }
-}
-
 fn compared_cards(out: &mut String, comparison: &Comparison) {
     if !comparison.conditions.is_empty() {
         out.push_str("<ul class=\"notices\">\n");
@@ -331,17 +322,16 @@ fn compared_cards(out: &mut String, comparison: &Comparison) {
     let same = |f: &&FigurePair| f.difference == Some(0);
     out.push_str("<dl class=\"cards two\">\n");
     for figure in comparison.headline.iter().filter(|f| !same(f)) {
-        let side = |k: &Known<u64>| k.value().map_or("unknown".into(), |v| in_unit(figure.unit, *v));
+        let side = |k: &Known<u64>| k.value().map_or("unknown".into(), |v| figure.unit.show(*v));
         let change = figure.difference.map_or(String::new(), |d| {
             let sign = if d < 0 { "−" } else { "+" };
             let ratio = figure.ratio.map_or(String::new(), |r| format!(", × {:.2}", r.value()));
-            format!("{sign}{}{ratio}", in_unit(figure.unit, d.unsigned_abs()))
+            format!("{sign}{}{ratio}", figure.unit.show(d.unsigned_abs()))
         });
         card(out, &figure.what, &format!("{} → {}", side(&figure.a), side(&figure.b)), &change);
     }
     out.push_str("</dl>\n");
-    let value =
-        |f: &FigurePair| f.a.value().map_or_else(String::new, |v| format!(" {}", in_unit(f.unit, *v)));
+    let value = |f: &FigurePair| f.a.value().map_or_else(String::new, |v| format!(" {}", f.unit.show(*v)));
     let equal: Vec<String> =
         comparison.headline.iter().filter(same).map(|f| format!("{}{}", f.what, value(f))).collect();
     if !equal.is_empty() {

@@ -80,7 +80,7 @@ impl Stack {
         let mut by_path: HashMap<&str, usize> = HashMap::new();
         let mut of = Vec::new();
         for (view, marks) in views.iter().zip(marks) {
-            let page = u64::from(view.recording.manifest.page_bytes).max(1);
+            let page = view.recording.page_bytes();
             let mut ends: HashMap<FileIdx, u64> = HashMap::new();
             let all = marks.fills.iter().map(|m| (m.file, m.first + m.pages));
             for (file, end) in all.chain(marks.touches.iter().map(|m| (m.file, m.first + m.pages))) {

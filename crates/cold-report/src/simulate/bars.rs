@@ -1,7 +1,5 @@
 //! Times as bars: what was waited for storage, and the rest, of each setting on each disk.
 
-use std::fmt::Write;
-
 use cold_analyze::simulate::sweep::Row;
 
 use super::Simulation;
@@ -17,9 +15,9 @@ const BAR: f64 = 22.0;
 /// Heading of a disk, and its axis below.
 const HEAD: f64 = 40.0;
 const FOOT: f64 = 34.0;
-/// Colours of Okabe & Ito: waiting, and everything else.
-const WAITS: &str = "#d55e00";
-const OWN: &str = "#0072b2";
+/// Waiting, and everything else.
+const WAITS: &str = chart::VERMILION;
+const OWN: &str = chart::BLUE;
 
 /// One group of bars for each disk, each with an axis of its own: disks differ by powers of ten.
 pub(super) fn svg(s: &Simulation<'_>, facts: &str) -> String {
@@ -29,10 +27,7 @@ pub(super) fn svg(s: &Simulation<'_>, facts: &str) -> String {
     chart::heading(&mut out, 24.0, s.title, facts);
     let mut x = LEFT;
     for (color, words) in [(WAITS, "waiting for storage"), (OWN, "computing and all other waits")] {
-        let y = chart::HEADING + 6.0;
-        let _ =
-            write!(out, r#"<rect x="{x:.1}" y="{:.1}" width="14" height="12" fill="{color}"/>"#, y - 10.0);
-        text(&mut out, (x + 20.0, y), Ink::Muted, "", words);
+        chart::key(&mut out, (x, chart::HEADING + 6.0), color, words);
         x += 190.0;
     }
     let mut top = chart::HEADING + 24.0;
@@ -59,13 +54,7 @@ fn bars(out: &mut String, rows: &[Row], top: f64) {
         text(out, (LEFT - 8.0, y + 15.0), Ink::Strong, "text-anchor=\"end\"", &line(&name, 46));
         let (waited, end) = (x(row.stall.0 as f64), x(row.time.0 as f64));
         for (from, to, color) in [(LEFT, waited, WAITS), (waited, end, OWN)] {
-            let _ = write!(
-                out,
-                r#"<rect x="{from:.1}" y="{:.1}" width="{:.1}" height="{:.1}" fill="{color}"/>"#,
-                y + 3.0,
-                (to - from).max(0.0),
-                BAR - 6.0
-            );
+            chart::bar(out, (from, to), (y + 3.0, BAR - 6.0), color);
         }
         let words = format!("{} × {:.2}", time(row.time.0 as f64), row.ratio);
         text(out, (end + 8.0, y + 15.0), Ink::Muted, "", &words);

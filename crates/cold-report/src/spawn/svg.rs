@@ -24,10 +24,9 @@ const FOOT: f64 = 58.0;
 const CAUSE: f64 = 150.0;
 /// Points drawn per series: more cannot be told apart on the width.
 const MOST_POINTS: usize = 4000;
-/// Colours of Okabe & Ito.
-const OWN: &str = "#0072b2";
-const CONTROL: &str = "#767676";
-const FITTED: &str = "#d55e00";
+const OWN: &str = chart::BLUE;
+const CONTROL: &str = chart::GREY;
+const FITTED: &str = chart::VERMILION;
 /// Largest value that the axis shows: the fit and most points; single slow starts lie at its upper edge.
 fn axis(s: &Series, ticks: usize) -> Axis {
     let times = s.times.unwrap_or_default();
@@ -151,7 +150,7 @@ fn legend(out: &mut String, s: &Series, y: f64) {
 fn points(
     out: &mut String,
     s: &Series,
-    value: fn(&cold_spawn::report::Start) -> u64,
+    value: fn(&cold_spawn::report::TimedStart) -> u64,
     (x, y): (&impl Fn(f64) -> f64, &impl Fn(f64) -> f64),
     (class, color): (&str, &str),
 ) {

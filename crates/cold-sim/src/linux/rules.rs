@@ -1,6 +1,7 @@
 //! What differs between versions of Linux, as data. Sources: mm/readahead.c, mm/filemap.c and mm/memory.c of 5.10,
 //! 6.1, 6.12 and 7.3; of 6.18 what its page cache was seen to do.
 
+use cold_model::file_system::large_folios_since;
 use cold_model::kernel::since;
 
 /// How large folios are chosen for a window, on file systems that have them.
@@ -159,14 +160,23 @@ impl LinuxVersion {
         }
     }
 
-    /// Whether files of a file system (as `/proc/mounts` names it) are kept in large folios: XFS since 5.18, ext4 since
-    /// 6.16, unless its data are journalled. Others are taken for ones without.
-    pub fn has_large_folios(self, file_system: &str) -> bool {
-        match file_system {
-            "xfs" => self >= Self::V6_1,
-            "ext4" => self >= Self::V6_16,
-            _ => false,
+    /// Major and minor.
+    fn number(self) -> (u32, u32) {
+        match self {
+            Self::V5_10 => (5, 10),
+            Self::V6_1 => (6, 1),
+            Self::V6_12 => (6, 12),
+            Self::V6_16 => (6, 16),
+            Self::V6_17 => (6, 17),
+            Self::V6_18 => (6, 18),
+            Self::V7 => (7, 0),
         }
+    }
+
+    /// Whether files of a file system (as `/proc/mounts` names it) are kept in large folios; those of an ext4 whose data
+    /// are journalled are not, which its name does not tell.
+    pub fn has_large_folios(self, file_system: &str) -> bool {
+        large_folios_since(file_system).is_some_and(|since| self.number() >= since)
     }
 
     pub(crate) fn rules(self) -> &'static Rules {
@@ -184,6 +194,8 @@ impl LinuxVersion {
 
 #[cfg(test)]
 mod tests {
+    use cold_model::kernel::faults_map_whole_folios;
+
     use super::*;
 
     #[test]
@@ -208,6 +220,18 @@ mod tests {
         let first = |name| LinuxVersion::ALL.into_iter().find(|v| v.has_large_folios(name));
         assert_eq!(first("xfs"), Some(LinuxVersion::V6_1));
         assert_eq!(first("ext4"), Some(LinuxVersion::V6_16));
-        assert_eq!(first("vfat"), None);
+        assert_eq!(
+            (first("erofs"), first("bcachefs")),
+            (Some(LinuxVersion::V6_12), Some(LinuxVersion::V6_12))
+        );
+        assert_eq!((first("btrfs"), first("vfat")), (None, None), "btrfs: by default since 7.2");
+    }
+
+    #[test]
+    fn recordings_and_the_model_agree_on_which_faults_map_whole_folios() {
+        for release in ["5.10.0-30", "6.1.0-50", "6.16.12", "6.17.13", "6.18.44-x", "7.0", "strange"] {
+            let model = LinuxVersion::of_release(release).rules().maps_whole_folios;
+            assert_eq!(model, faults_map_whole_folios(release), "{release}");
+        }
     }
 }

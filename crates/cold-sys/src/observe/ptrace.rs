@@ -22,7 +22,7 @@ const OPTIONS: libc::c_int = libc::PTRACE_O_TRACESYSGOOD
     | libc::PTRACE_O_TRACESECCOMP
     | libc::PTRACE_O_EXITKILL;
 
-pub(super) fn request(request: libc::c_uint, tid: i32, addr: usize, data: usize) -> Result<i64> {
+pub(crate) fn request(request: libc::c_uint, tid: i32, addr: usize, data: usize) -> Result<i64> {
     // SAFETY: all requests made below take integers, or (GETEVENTMSG, GET_SYSCALL_INFO) the address of
     // a live local variable of the type that ptrace(2) documents.
     let r = unsafe { libc::ptrace(request, tid, addr, data) };

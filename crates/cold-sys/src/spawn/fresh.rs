@@ -9,7 +9,7 @@
 use std::cell::Cell;
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -137,8 +137,7 @@ impl Reachable {
         }
         let flags = OFlags::CREATE | OFlags::CLOEXEC | OFlags::NOFOLLOW | OFlags::WRONLY;
         rustix::fs::open(&self.path, flags, Mode::from_raw_mode(0o700)).map_err(|e| fail(e.into()))?;
-        let source = format!("/proc/self/fd/{}", self.file.as_raw_fd());
-        rustix::mount::mount_bind(source, &self.path).map_err(|e| fail(e.into()))
+        rustix::mount::mount_bind(crate::open::held(&self.file), &self.path).map_err(|e| fail(e.into()))
     }
 }
 

@@ -10,6 +10,7 @@ use std::io;
 use cold_model::Nanos;
 use serde::{Deserialize, Serialize};
 
+use crate::observe::ptrace::request;
 use crate::time::monotonic;
 
 /// What one traced start told.
@@ -79,12 +80,6 @@ fn prepare(pid: libc::pid_t) -> io::Result<(usize, bool, usize)> {
     let text = peek(pid, entry)?;
     request(libc::PTRACE_POKETEXT, pid, entry, arch::with_breakpoint(text))?;
     Ok((entry, of(AT_BASE).is_some_and(|b| b != 0), text))
-}
-
-fn request(request: libc::c_uint, pid: libc::pid_t, addr: usize, data: usize) -> io::Result<()> {
-    // SAFETY: the requests made here take integers; the child's memory is not ours.
-    let r = unsafe { libc::ptrace(request, pid, addr, data) };
-    if r == -1 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
 fn peek(pid: libc::pid_t, addr: usize) -> io::Result<usize> {

@@ -8,6 +8,7 @@
 
 mod support;
 
+mod architecture;
 mod bench;
 mod budget;
 mod cache;

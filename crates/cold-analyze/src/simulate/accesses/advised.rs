@@ -6,7 +6,7 @@ use cold_model::Nanos;
 use cold_model::recording::{Advice, FileIdx, LookupKind, Mapping};
 use cold_sim::op::{Huge, MapAdvice, MapId, Op, Pattern};
 
-use super::{Found, Handles};
+use super::{Handles, RecordedAccess};
 use crate::usage::Window;
 
 /// What was said of a mapping, for processes that inherit it.
@@ -20,7 +20,7 @@ pub(super) struct Said {
 }
 
 /// Adds what programs told of their files and mappings in the window.
-pub(super) fn add(handles: &mut Handles<'_>, window: Window, out: &mut Vec<Found>) {
+pub(super) fn add(handles: &mut Handles<'_>, window: Window, out: &mut Vec<RecordedAccess>) {
     let recording = handles.recording;
     let mut told: HashMap<(u32, FileIdx), Nanos> = HashMap::new();
     let worked = |a: &&Advice| window.holds(a.at) && a.result >= 0;
@@ -29,7 +29,7 @@ pub(super) fn add(handles: &mut Handles<'_>, window: Window, out: &mut Vec<Found
         if let (Op::AdviseOpen { .. }, Some(file)) = (op, a.file) {
             told.entry((a.pid, file)).or_insert(a.at);
         }
-        out.push(Found { at: a.at.0, tid: a.tid, op, needs: None });
+        out.push(RecordedAccess { at: a.at.0, tid: a.tid, op, needs: None });
     }
     // Who opens such a file again has another open file, of which nothing was said.
     for l in recording.lookups.iter().flatten().filter(|l| l.kind == LookupKind::Open && l.result >= 0) {
@@ -38,7 +38,7 @@ pub(super) fn add(handles: &mut Handles<'_>, window: Window, out: &mut Vec<Found
             let of_process = handles.open(l.pid, file).zip(handles.ids.get(&file));
             out.extend(of_process.map(|(open, file)| {
                 let op = Op::Open { open, file: *file };
-                Found { at: l.at.0, tid: l.tid, op, needs: None }
+                RecordedAccess { at: l.at.0, tid: l.tid, op, needs: None }
             }));
         }
     }

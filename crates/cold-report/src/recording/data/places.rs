@@ -32,7 +32,7 @@ pub(super) fn sections(numbers: &Numbers<'_>) -> Value {
 
 /// Per file the needed pages that have symbols, with the first one's name and how many more there are.
 pub(super) fn symbols(numbers: &Numbers<'_>, marks: &Marks, most: usize) -> Value {
-    let page_bytes = u64::from(numbers.view.recording.manifest.page_bytes).max(1);
+    let page_bytes = numbers.view.recording.page_bytes();
     let mut seen: HashSet<(FileIdx, u64)> = HashSet::new();
     let mut out: BTreeMap<i64, Vec<Value>> = BTreeMap::new();
     for mark in &marks.touches {

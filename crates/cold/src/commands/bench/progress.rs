@@ -7,7 +7,7 @@ use cold_bench::diagnose::taints;
 use cold_bench::session::Progress;
 use cold_model::Shown as _;
 use cold_model::bench::{Report, Run};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use indicatif::ProgressBar;
 
 use crate::ui::Ui;
 
@@ -21,14 +21,7 @@ impl<'a> Shown<'a> {
     /// A line that is drawn only on a terminal.
     pub(crate) fn new(ui: &'a Ui, config: &Config) -> Self {
         let total = u64::from(config.runs.min_runs) * (config.commands.len() * config.states.len()) as u64;
-        let target =
-            if ui.shows_progress() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };
-        let bar = ProgressBar::with_draw_target(Some(total), target);
-        // Never fails: the template is a constant, and a test draws it.
-        if let Ok(style) = ProgressStyle::with_template("{spinner} [{pos}/{len}] {msg}") {
-            bar.set_style(style);
-        }
-        Self { ui, bar }
+        Self { ui, bar: crate::progress::bar(ui, Some(total), "{spinner} [{pos}/{len}] {msg}") }
     }
 
     /// Removes the line.

@@ -2,6 +2,7 @@
 
 use anstyle::Style;
 use cold_doctor::{Eviction, Finding, Report, Status};
+use cold_model::figures::plural;
 use cold_model::recording::manifest::Tier;
 
 use crate::ui::{BAD, FAINT, GOOD, STRONG, WARN, paint};
@@ -72,8 +73,7 @@ fn summary(report: &Report, width: usize, lines: &mut Vec<String>) {
         facts(report, width, lines);
         return;
     }
-    let n = disturbing.len();
-    let things = if n == 1 { "1 thing" } else { &format!("{n} things") };
+    let things = plural(disturbing.len() as u64, "thing");
     headline(BAD, &format!("{things} would disturb a cold measurement now:"));
     for finding in disturbing {
         let wrapped = wrap(&finding.fact, width - 4);

@@ -1,13 +1,13 @@
 //! Two recordings: what differs, figure by figure and file by file.
 
 use cold_analyze::model::compare::{Comparison, FigurePair, FilePair, Unit};
-use cold_model::{Bytes, Known, Nanos};
+use cold_model::Known;
 
 use super::text::headline::cause;
 use super::text::{View, section};
 use crate::table::Table;
 use crate::ui::{BAD, FAINT, STRONG, WARN, paint};
-use crate::words::{count, plural, wrap};
+use crate::words::{plural, wrap};
 
 /// Everything, line by line. `names` are those of the two recordings.
 pub(super) fn lines(c: &Comparison, names: [&str; 2], view: View) -> Vec<String> {
@@ -31,27 +31,19 @@ pub(super) fn lines(c: &Comparison, names: [&str; 2], view: View) -> Vec<String>
     out
 }
 
-fn shown(unit: Unit, n: u64) -> String {
-    match unit {
-        Unit::Nanos => Nanos(n).to_string(),
-        Unit::Bytes => Bytes(n).to_string(),
-        Unit::Count => count(n),
-    }
-}
-
 /// With its sign; a difference of nothing is no figure.
 fn signed(unit: Unit, n: i64) -> String {
     match n {
         0 => "–".to_owned(),
-        n if n < 0 => format!("-{}", shown(unit, n.unsigned_abs())),
-        n => format!("+{}", shown(unit, n.unsigned_abs())),
+        n if n < 0 => format!("-{}", unit.show(n.unsigned_abs())),
+        n => format!("+{}", unit.show(n.unsigned_abs())),
     }
 }
 
 fn figures(pairs: &[FigurePair], view: View) -> Vec<String> {
     let mut table = Table::new(&["A", "B", "B - A", "B / A", "FIGURE"]);
     for p in pairs {
-        let side = |k: &Known<u64>| k.value().map_or_else(|| "unknown".to_owned(), |n| shown(p.unit, *n));
+        let side = |k: &Known<u64>| k.value().map_or_else(|| "unknown".to_owned(), |n| p.unit.show(*n));
         let row = vec![
             side(&p.a),
             side(&p.b),

@@ -76,7 +76,7 @@ fn one(
     }
     let layout = layouts.files.get(&f.file);
     let pages = pages(recording, analysis.usage.get(f.file as usize), f);
-    let page = u64::from(recording.manifest.page_bytes.max(1));
+    let page = recording.page_bytes();
     section(out, "Pages", map(&pages, page, layout));
     section(out, "Runs of needed pages", runs(&pages, page, layout, view));
     let (sections, symbols) = super::text::parts(analysis, f.file, view);
@@ -85,7 +85,7 @@ fn one(
 }
 
 fn pages(recording: &Recording, usage: Option<&Usage>, f: &FileUse) -> Pages {
-    let page = u64::from(recording.manifest.page_bytes.max(1));
+    let page = recording.page_bytes();
     let needed = usage.map(|u| u.needed.clone()).unwrap_or_default();
     let read = usage.map(|u| u.read.or(&u.by_others).or(&u.written)).unwrap_or_default();
     let last = [&needed, &read].into_iter().filter_map(|set| Some(set.runs().last()?.end)).max();

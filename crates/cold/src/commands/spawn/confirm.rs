@@ -10,7 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use cold_model::Shown as _;
 use cold_report::spawn::count_words;
-use cold_spawn::report::{self, Confirmation, Series, Start};
+use cold_spawn::report::{self, Confirmation, Series, TimedStart};
 use cold_spawn::session::Config;
 use cold_spawn::verdict::From;
 use cold_stats::median;
@@ -113,9 +113,9 @@ fn remains(again: &Series, before: &Series) -> Vec<String> {
 
 /// Whether the starts take as long as the last of a series rather than as its first, in starts of the empty
 /// program beside them.
-fn is_nearer_to_the_end(again: &[Start], series: &[Start]) -> bool {
-    let level = |starts: &[Start]| {
-        let of = |f: fn(&Start) -> u64| median(&starts.iter().map(|s| f(s) as f64).collect::<Vec<_>>());
+fn is_nearer_to_the_end(again: &[TimedStart], series: &[TimedStart]) -> bool {
+    let level = |starts: &[TimedStart]| {
+        let of = |f: fn(&TimedStart) -> u64| median(&starts.iter().map(|s| f(s) as f64).collect::<Vec<_>>());
         Some(of(|s| s.ns)? / of(|s| s.control_ns)?.max(1.0))
     };
     let tenth = (series.len() / 10).max(1).min(series.len());
@@ -264,8 +264,8 @@ fn newer(dir: &Path, began: SystemTime, keep: &[&Path]) -> std::io::Result<Vec<V
 mod tests {
     use super::*;
 
-    fn starts(ns: impl IntoIterator<Item = u64>) -> Vec<Start> {
-        let one = |ns| Start {
+    fn starts(ns: impl IntoIterator<Item = u64>) -> Vec<TimedStart> {
+        let one = |ns| TimedStart {
             index: 0,
             ns,
             created_ns: 1,
