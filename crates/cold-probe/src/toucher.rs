@@ -68,6 +68,17 @@ impl Way {
         Self::Copy,
     ];
 
+    /// [`Self::word`] of each of [`Self::ALL`], in its order.
+    pub const WORDS: [&str; Self::ALL.len()] = {
+        let mut words = [""; Self::ALL.len()];
+        let mut n = 0;
+        while n < words.len() {
+            words[n] = Self::ALL[n].word();
+            n += 1;
+        }
+        words
+    };
+
     /// What the tables call it.
     pub const fn word(self) -> &'static str {
         match self {
