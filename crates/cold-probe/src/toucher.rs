@@ -309,9 +309,8 @@ fn mapping(file: &File, task: &Task) -> Result<MappedFile, Stopped> {
 
 /// What is done before the first touch.
 fn prepare(file: &File, map: &MappedFile, task: &Task) -> Result<(), Stopped> {
-    let advise = |advice, call| {
-        map.advise(advice, 0, task.bytes).map_err(|e| Stopped::Refused(Refusal::of(call, &e)))
-    };
+    let advise =
+        |advice, call| map.advise(advice, 0, task.bytes).map_err(|e| Stopped::Refused(Refusal::of(call, &e)));
     let huge = || advise(MapAdvice::Huge, "madvise(MADV_HUGEPAGE)");
     let populate = || advise(MapAdvice::PopulateRead, "madvise(MADV_POPULATE_READ)");
     match task.way {

@@ -70,7 +70,8 @@ mod tests {
 
     #[test]
     fn what_is_not_told_is_unknown() {
-        let all = fake(Some("always [madvise] never\n"), "HugePages_Free:       3\nHugepagesize:       2048 kB\n");
+        let all =
+            fake(Some("always [madvise] never\n"), "HugePages_Free:       3\nHugepagesize:       2048 kB\n");
         assert_eq!(all.transparent.as_deref(), Some("madvise"));
         assert_eq!((all.hugetlb_bytes, all.hugetlb_free), (Some(2 << 20), Some(3)));
         let none = fake(None, "MemTotal: 1 kB\n");

@@ -289,7 +289,13 @@ impl Bed {
         let mut subject = lab.subject(bytes)?;
         let enter = subject.make_code(kernel.page_bytes)?;
         let pages = bytes / kernel.page_bytes;
-        Ok(Self { few: few(pages, kernel.page_bytes, lab.seed), all: (0..pages).collect(), subject, kernel, enter })
+        Ok(Self {
+            few: few(pages, kernel.page_bytes, lab.seed),
+            all: (0..pages).collect(),
+            subject,
+            kernel,
+            enter,
+        })
     }
 
     fn task(&self, line: Line) -> Task {

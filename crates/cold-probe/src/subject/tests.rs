@@ -116,7 +116,8 @@ fn code_is_laid_into_each_page_of_a_file_of_our_own_and_never_into_one_that_was_
     let dir = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
     let journal = Journal::open_in(dir.path().join("journal"));
     let page = page_size();
-    let mut own = Subject::create(&ProbeTarget::Directory(dir.path().to_owned()), 3 * page, &journal).unwrap();
+    let mut own =
+        Subject::create(&ProbeTarget::Directory(dir.path().to_owned()), 3 * page, &journal).unwrap();
     assert_eq!(own.make_code(page).unwrap(), RETURN.is_some());
     let content = std::fs::read(own.path()).unwrap();
     assert_eq!(content.len() as u64, 3 * page);

@@ -55,11 +55,15 @@ fn plain_faults_map_nothing_huge_and_a_page_beyond_is_a_failure() {
 #[test]
 fn a_way_that_the_kernel_refuses_is_a_refusal_with_its_reason() {
     let file = file();
-    let Err(Stopped::Refused(r)) = perform(&task(&file, Way::Copy, vec![0])) else { panic!("no hugetlbfs was told") };
+    let Err(Stopped::Refused(r)) = perform(&task(&file, Way::Copy, vec![0])) else {
+        panic!("no hugetlbfs was told")
+    };
     assert_eq!((r.errno, r.why.as_str()), (None, "this kernel has no hugetlbfs"));
     let here = match perform(&task(&file, Way::Collapse, vec![0])) {
         Ok(touched) => touched.huge_bytes.is_some(),
-        Err(Stopped::Refused(r)) => r.call == "madvise(MADV_COLLAPSE)" && r.errno.is_some() && !r.why.is_empty(),
+        Err(Stopped::Refused(r)) => {
+            r.call == "madvise(MADV_COLLAPSE)" && r.errno.is_some() && !r.why.is_empty()
+        }
         Err(Stopped::Failed(_)) => false,
     };
     assert!(here);
@@ -70,7 +74,9 @@ fn an_unaligned_mapping_holds_no_huge_entry() {
     let file = file();
     let aligned = task(&file, Way::Huge, (0..PAGES).collect());
     match perform(&aligned) {
-        Ok(touched) => assert!(touched.huge_bytes.is_some_and(|n| n % aligned.huge_bytes == 0), "{touched:?}"),
+        Ok(touched) => {
+            assert!(touched.huge_bytes.is_some_and(|n| n % aligned.huge_bytes == 0), "{touched:?}")
+        }
         // No transparent huge pages in this kernel.
         Err(Stopped::Refused(r)) => {
             assert_eq!(r.errno, Some(22));

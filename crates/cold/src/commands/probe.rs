@@ -6,7 +6,9 @@ mod lab;
 mod pictures;
 mod show;
 
-use cold_probe::experiments::{compete, device, exec, large_pages, prefetch, pressure, records, table, timeline};
+use cold_probe::experiments::{
+    compete, device, exec, large_pages, prefetch, pressure, records, table, timeline,
+};
 use cold_probe::{Error, script};
 use serde_json::{Value, json};
 

@@ -147,7 +147,10 @@ fn large_pages_are_judged_by_intervals_and_what_is_refused_says_why() {
         check(ran.code() != 5, || ran.stderr.clone())?;
         let text = ran.expect(0).stdout;
         let (_, verdict) = text.split_once("\nThe verdict, over 1 round\n").expect(&text);
-        assert!(verdict.contains("Code: MADV_HUGEPAGE where huge pages fit proves nothing here"), "{verdict}");
+        assert!(
+            verdict.contains("Code: MADV_HUGEPAGE where huge pages fit proves nothing here"),
+            "{verdict}"
+        );
         assert!(verdict.contains("A plan has nothing to go by"), "{verdict}");
         Ok(())
     });

@@ -21,8 +21,9 @@ fn seen(ms: f64, huge_bytes: u64) -> Seen {
 
 /// Ten rounds around a time, each of which the whole machine makes slower or faster.
 fn row(touches: Touches, way: Way, ms: f64, own: &[f64]) -> Row {
-    let rounds: Vec<Measured> =
-        (0..10).map(|n| Ok(seen(ms * (1.0 + 0.2 * f64::from(n % 3)) * own[n as usize % own.len()], 0))).collect();
+    let rounds: Vec<Measured> = (0..10)
+        .map(|n| Ok(seen(ms * (1.0 + 0.2 * f64::from(n % 3)) * own[n as usize % own.len()], 0)))
+        .collect();
     Row::of(Line { kind: Kind::Code, touches, way }, &rounds, 1)
 }
 
@@ -133,7 +134,11 @@ fn the_usual_round_is_shown_and_a_refusal_in_any_round_leaves_no_figures() {
 #[test]
 fn few_touches_are_one_in_each_part_and_every_line_is_there_once() {
     let mut pages = few(4096, 4096, 7);
-    assert_ne!(pages, { let mut sorted = pages.clone(); sorted.sort_unstable(); sorted });
+    assert_ne!(pages, {
+        let mut sorted = pages.clone();
+        sorted.sort_unstable();
+        sorted
+    });
     pages.sort_unstable();
     assert_eq!(pages.iter().map(|p| p / 64).collect::<Vec<_>>(), (0..64).collect::<Vec<_>>());
     assert_eq!(few(64, 1 << 20, 7).len(), 64, "a page larger than the part");

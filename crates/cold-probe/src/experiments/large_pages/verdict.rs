@@ -108,7 +108,9 @@ pub fn judge(rows: &[Row], kind: Kind) -> Judgement {
         huge: of(Way::Huge, Way::Faults),
         huge_unaligned: of(Way::HugeUnaligned, Way::Faults),
         left_to_kernel: of(Way::Huge, Way::AheadHuge),
-        ahead_prevents: huge_bytes(Way::AheadHuge).zip(huge_bytes(Way::Huge)).map(|(ahead, left)| ahead < left),
+        ahead_prevents: huge_bytes(Way::AheadHuge)
+            .zip(huge_bytes(Way::Huge))
+            .map(|(ahead, left)| ahead < left),
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use cold_probe::experiments::{State, compete, device, exec, large_pages, prefetch, pressure, records, table, timeline};
+use cold_probe::experiments::{
+    State, compete, device, exec, large_pages, prefetch, pressure, records, table, timeline,
+};
 use cold_probe::log::Sample;
 use cold_probe::toucher::Way;
 use cold_report::probe::{Panel, Scale, Series};

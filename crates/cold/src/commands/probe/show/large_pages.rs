@@ -65,7 +65,8 @@ fn cells(r: &Row, seen: &Seen) -> Vec<String> {
         _ => "-".to_owned(),
     };
     let folios = seen.folios.as_ref().map(|sizes| {
-        let sizes: Vec<String> = sizes.iter().rev().map(|s| format!("{}×{}", count(s.count), bytes(s.bytes))).collect();
+        let sizes: Vec<String> =
+            sizes.iter().rev().map(|s| format!("{}×{}", count(s.count), bytes(s.bytes))).collect();
         shortened(&sizes)
     });
     vec![
@@ -164,7 +165,9 @@ fn uncounted(found: &Found) -> Vec<String> {
         lines.push("Folio sizes are unknown: the kernel shows them to root (/proc/kpageflags).".to_owned());
     }
     if !found.entered {
-        lines.push("Code was looked at, not entered: what is in a file that was given up is never run.".to_owned());
+        lines.push(
+            "Code was looked at, not entered: what is in a file that was given up is never run.".to_owned(),
+        );
     }
     lines
 }
@@ -204,7 +207,8 @@ fn capital(kind: Kind) -> &'static str {
 fn sentences(j: &Judgement, answers: &[Answer]) -> Vec<String> {
     let times = |way| {
         let of = |touches| {
-            let same = |a: &&Answer| (a.kind, a.way, a.touches, a.state) == (j.kind, way, touches, State::Cold);
+            let same =
+                |a: &&Answer| (a.kind, a.way, a.touches, a.state) == (j.kind, way, touches, State::Cold);
             answers.iter().find(same).map_or_else(|| "not measured".to_owned(), ratio)
         };
         format!("all {}, few {}", of(Touches::All), of(Touches::Few))
@@ -248,7 +252,9 @@ fn helps(gain: Gain) -> &'static str {
         Gain::Loses => "slows a cold start here",
         Gain::NothingProved => "proves nothing here",
         Gain::Refused => "could not be measured",
-        Gain::Unsteady => "proves nothing: the control differs from its equal; once more on a quieter machine",
+        Gain::Unsteady => {
+            "proves nothing: the control differs from its equal; once more on a quieter machine"
+        }
     }
 }
 
@@ -264,7 +270,9 @@ fn plan(gain: Gain) -> &'static str {
         Gain::GainsWithFew | Gain::OnlyWithFew => {
             "should leave a mapping with MADV_HUGEPAGE to the kernel if the start touches little of it"
         }
-        Gain::NoDifference => "may ask for the pages of a mapping with MADV_HUGEPAGE or leave it: the time is the same",
+        Gain::NoDifference => {
+            "may ask for the pages of a mapping with MADV_HUGEPAGE or leave it: the time is the same"
+        }
         Gain::Loses => {
             "should ask for the pages that a start needs, also of a mapping with MADV_HUGEPAGE: leaving it to the kernel is slower in one kind of start, and proved faster in none"
         }
@@ -276,7 +284,9 @@ fn plan(gain: Gain) -> &'static str {
 
 fn prevents(j: &Judgement) -> &'static str {
     match j.ahead_prevents {
-        Some(true) => "; what is asked for ahead comes in small folios, which huge entries cannot map any more",
+        Some(true) => {
+            "; what is asked for ahead comes in small folios, which huge entries cannot map any more"
+        }
         Some(false) | None => "",
     }
 }
@@ -286,7 +296,13 @@ mod tests {
     use super::*;
 
     fn judgement(huge: Gain, left_to_kernel: Gain) -> Judgement {
-        Judgement { kind: Kind::Code, huge, huge_unaligned: Gain::NoDifference, left_to_kernel, ahead_prevents: Some(true) }
+        Judgement {
+            kind: Kind::Code,
+            huge,
+            huge_unaligned: Gain::NoDifference,
+            left_to_kernel,
+            ahead_prevents: Some(true),
+        }
     }
 
     #[test]
@@ -315,10 +331,17 @@ mod tests {
             all[0],
             "MADV_HUGEPAGE where huge pages fit helps a cold start here (all not measured, few not measured)."
         );
-        assert!(all[2].starts_with("A plan should leave a mapping with MADV_HUGEPAGE to the kernel: "), "{}", all[2]);
+        assert!(
+            all[2].starts_with("A plan should leave a mapping with MADV_HUGEPAGE to the kernel: "),
+            "{}",
+            all[2]
+        );
         assert!(all[2].ends_with("huge entries cannot map any more."), "{}", all[2]);
         let open = sentences(&judgement(Gain::NothingProved, Gain::Unsteady), &[]);
-        assert!(open[0].contains("proves nothing here") && open[2].contains("the control differs"), "{open:?}");
+        assert!(
+            open[0].contains("proves nothing here") && open[2].contains("the control differs"),
+            "{open:?}"
+        );
     }
 
     #[test]
