@@ -355,7 +355,7 @@ mod root {
     /// touched, by the kernel's own words; its pages were not cached before.
     fn hugely_mapped(place: &Sandbox, bytes: u64) -> u64 {
         use cold_sys::mapped::{MapAdvice, MapKind, MapPlace, MappedFile};
-        let file = File::open(data(place.path("huge"), bytes)).unwrap();
+        let file = File::open(data(place.path("huge"), bytes as usize)).unwrap();
         file.sync_all().unwrap();
         cold_sys::evict::advise_dontneed(&file).unwrap();
         // Where nothing else is, and a huge page fits.

@@ -138,13 +138,12 @@ fn refusals(found: &Found) -> Vec<String> {
             ),
             _ => String::new(),
         };
-        let number = refusal.errno.map_or_else(String::new, |n| format!(", errno {n}"));
         lines.push(format!(
-            "{} of {}: refused: {} ({}{number}){reserved}.",
+            "{} of {}: {} is refused: {}{reserved}.",
             way.word(),
             kinds.join(" and "),
-            refusal.why,
-            refusal.call
+            refusal.call,
+            refusal.why
         ));
     }
     lines
