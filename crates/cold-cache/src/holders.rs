@@ -230,14 +230,14 @@ fn inspect(
         || proc.process_field(pid, "status", "VmLck").is_ok_and(|locked| locked != Some(0));
     if look
         && !by_start.is_empty()
-        && let Ok(smaps) = proc.read(format!("{pid}/smaps"))
+        && let Ok(parts) = proc.smaps(pid)
     {
         for holder in held.values_mut() {
             holder.resident = Some(0);
         }
-        for part in parse_smaps(&smaps) {
+        for part in parts {
             if let Some(holder) = by_start.get(&part.start).and_then(|id| held.get_mut(id)) {
-                holder.resident = holder.resident.map(|r| r + part.rss);
+                holder.resident = holder.resident.map(|r| r + part.resident);
                 holder.locked += part.locked;
             }
         }
@@ -247,34 +247,6 @@ fn inspect(
 
 fn nobody(pid: i32) -> Holder {
     Holder { pid, name: String::new(), mapped: 0, resident: None, locked: 0, open: 0, executes: false }
-}
-
-/// The fields of one mapping in smaps that count here, in bytes.
-#[derive(Debug, PartialEq, Eq)]
-struct SmapsPart {
-    start: u64,
-    rss: u64,
-    locked: u64,
-}
-
-fn parse_smaps(text: &str) -> Vec<SmapsPart> {
-    let mut parts: Vec<SmapsPart> = Vec::new();
-    for line in text.lines() {
-        let Some((key, rest)) = line.split_once([':', '-']) else { continue };
-        let kib = || rest.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024);
-        match (key, parts.last_mut()) {
-            ("Rss", Some(part)) => part.rss = kib().unwrap_or(0),
-            ("Locked", Some(part)) => part.locked = kib().unwrap_or(0),
-            // Only the head of a mapping starts with a hexadecimal address before a '-'.
-            _ if line.as_bytes().get(key.len()) == Some(&b'-') => {
-                if let Ok(start) = u64::from_str_radix(key, 16) {
-                    parts.push(SmapsPart { start, rss: 0, locked: 0 });
-                }
-            }
-            _ => {}
-        }
-    }
-    parts
 }
 
 /// Backing files of loop devices and swap files.

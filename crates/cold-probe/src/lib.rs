@@ -10,6 +10,7 @@ pub mod log;
 pub mod script;
 pub mod spec;
 pub mod subject;
+pub mod toucher;
 pub mod trial;
 pub mod variate;
 pub mod verify;

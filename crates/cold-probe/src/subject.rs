@@ -11,6 +11,7 @@ use cold_journal::{Guard, Journal};
 use cold_model::Bytes;
 use cold_stats::Pcg;
 use cold_sys::evict;
+use cold_sys::mapped::RETURN;
 use cold_sys::page::{page_size, pages_of};
 use cold_sys::residency::{Backing, PageRun, backing, cached_pages, cachestat};
 
@@ -50,6 +51,8 @@ pub struct Subject {
     file: File,
     path: PathBuf,
     bytes: u64,
+    /// Made here, not given up by the user.
+    own: bool,
     /// Removes a file that has a name.
     _guard: Option<Guard>,
 }
@@ -80,7 +83,28 @@ impl Subject {
             return Err(Error::Subject { path: place.path().to_owned(), why: why.to_owned() });
         }
         fill(&file, bytes).map_err(Error::io("write a file in", place.path()))?;
-        Ok(Self { file, path, bytes, _guard: guard })
+        let own = matches!(place, ProbeTarget::Directory(_));
+        Ok(Self { file, path, bytes, own, _guard: guard })
+    }
+
+    /// Lays a function that only returns at the beginning of each of these pages (bytes of a page), where one is known
+    /// for this processor; then holds the file for reading only: while a file is open for writing, the kernel gives
+    /// no huge pages to its mappings (`READ_ONLY_THP_FOR_FS`).
+    ///
+    /// False for a file that the user gave up: others may write it, and it is never to be run.
+    pub(crate) fn make_code(&mut self, page: u64) -> Result<bool, Error> {
+        use std::os::unix::fs::FileExt;
+        let code = RETURN.filter(|_| self.own);
+        if let Some(code) = code {
+            for at in (0..self.bytes.saturating_sub(page - 1)).step_by(page as usize) {
+                self.file.write_all_at(&code, at).map_err(Error::io("write", &self.path))?;
+            }
+        }
+        self.file.sync_all().map_err(Error::io("sync", &self.path))?;
+        let read_only = File::open(held_path(&self.file)).map_err(Error::io("open again", &self.path))?;
+        self.path = held_path(&read_only);
+        self.file = read_only;
+        Ok(code.is_some())
     }
 
     /// A path by which another process of the same user can open it.

@@ -12,6 +12,7 @@ use cold_model::Dev;
 use cold_sys::helper::{self, Channel, any_is_readable};
 use cold_sys::procfs::{DiskStat, ProcFs};
 use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use crate::group::Group;
 use crate::log::Log;
@@ -63,7 +64,7 @@ impl DeviceCount {
         Some((Self { reads, read_bytes, writes, write_bytes }, d.in_flight))
     }
 
-    fn since(self, before: Self) -> Self {
+    pub(crate) fn since(self, before: Self) -> Self {
         Self {
             reads: self.reads.saturating_sub(before.reads),
             read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
@@ -110,15 +111,19 @@ impl Drop for Worker {
 }
 
 impl Worker {
-    fn start(program: &Path, crew: &Crew, group: Option<&Group>) -> Result<Self> {
+    fn spawn(program: &Path, argument: &str, name: &str) -> Result<Self> {
         let set_up = |command: &mut std::process::Command| {
             // A Ctrl-C of the terminal is ours to handle.
-            command.arg0(&crew.name).process_group(0);
+            command.arg0(name).process_group(0);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         };
-        let started = helper::start(program.as_os_str(), ARGUMENT, set_up);
+        let started = helper::start(program.as_os_str(), argument, set_up);
         let (child, channel) = started.map_err(Error::io("start", program))?;
-        let mut me = Self { name: crew.name.clone(), child, channel };
+        Ok(Self { name: name.to_owned(), child, channel })
+    }
+
+    fn start(program: &Path, crew: &Crew, group: Option<&Group>) -> Result<Self> {
+        let mut me = Self::spawn(program, ARGUMENT, &crew.name)?;
         // Before it touches anything, so that its pages are charged to the group.
         if let Some(group) = group {
             group.add(me.child.id())?;
@@ -135,7 +140,7 @@ impl Worker {
         self.channel.send(message).map_err(|e| self.died(&e.to_string()))
     }
 
-    fn answer(&mut self) -> Result<Answer> {
+    fn answer<T: DeserializeOwned>(&mut self) -> Result<T> {
         match self.channel.receive() {
             Ok(Some(answer)) => Ok(answer),
             Ok(None) => Err(self.died("it ended without an answer")),
@@ -158,6 +163,25 @@ impl Runner {
     /// Whether the user wants to end.
     pub fn check(&self) -> Result<()> {
         if self.interrupt.load(Ordering::Relaxed) { Err(Error::Interrupted) } else { Ok(()) }
+    }
+
+    /// Starts a helper of its own, tells it one task, and waits for its answer.
+    pub(crate) fn ask<T: DeserializeOwned>(
+        &self,
+        argument: &str,
+        name: &str,
+        task: &impl Serialize,
+    ) -> Result<T> {
+        self.check()?;
+        let mut worker = Worker::spawn(&self.program, argument, name)?;
+        // One that was ended with us is no failure of its own.
+        let ours = |e: Error| self.check().err().unwrap_or(e);
+        worker.send(task).map_err(ours)?;
+        while !worker.channel.is_readable(Some(LOOK)).map_err(Error::io("wait for", &self.program))? {
+            // Dropped, it is killed.
+            self.check()?;
+        }
+        worker.answer().map_err(ours)
     }
 
     /// Runs the crews at the same time, in `group` where there is one; the first to end ends all. A `log`

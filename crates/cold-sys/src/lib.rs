@@ -22,6 +22,7 @@ pub mod ext4;
 pub mod extents;
 pub mod folio;
 pub mod helper;
+pub mod huge;
 pub mod inode;
 pub mod kernelfs;
 pub mod knob;

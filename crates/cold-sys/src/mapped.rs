@@ -8,6 +8,16 @@ use std::os::fd::AsRawFd;
 
 use crate::{Error, Result};
 
+/// A function that does nothing but return, as it lies in memory; `None` on processors for which it is not known.
+pub const RETURN: Option<[u8; 4]> = if cfg!(target_arch = "x86_64") {
+    // ret, and three bytes that are never reached.
+    Some([0xc3, 0xcc, 0xcc, 0xcc])
+} else if cfg!(target_arch = "aarch64") {
+    Some([0xc0, 0x03, 0x5f, 0xd6])
+} else {
+    None
+};
+
 /// How a file is mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct MapKind {
@@ -48,6 +58,8 @@ pub enum MapAdvice {
     PopulateRead,
     /// Take the pages out of the mapping; what was not written comes back as it was.
     Forget,
+    /// Put huge pages in the place of small ones, now (Linux 6.1).
+    Collapse,
 }
 
 /// A mapped file.
@@ -102,6 +114,11 @@ impl MappedFile {
         self.len as u64
     }
 
+    /// Where its first byte lies.
+    pub fn address(&self) -> u64 {
+        self.at as u64
+    }
+
     fn place(&self, offset: u64, len: usize) -> Option<*mut u8> {
         let from = usize::try_from(offset).ok()?;
         let end = from.checked_add(len)?;
@@ -114,6 +131,27 @@ impl MappedFile {
     pub fn touch(&self, offset: u64) -> Option<u8> {
         // SAFETY: `place` checked that the byte lies in the mapping, which is readable.
         self.place(offset, 1).map(|at| unsafe { at.read_volatile() })
+    }
+
+    /// Runs the code at `offset`, as a program does that enters a function there, if it is [`RETURN`] and nothing else;
+    /// false where it is not, beyond the end, in a mapping without `exec` or on another processor.
+    ///
+    /// The instruction is looked at first, by a load: nothing else is ever run. Only a private mapping of a file that
+    /// nobody else writes keeps it that way until the call: map a file of your own.
+    #[inline]
+    pub fn enter(&self, offset: u64) -> bool {
+        let (Some(code), true) = (RETURN, self.kind.exec) else { return false };
+        let Some(at) = self.place(offset, code.len()).filter(|at| (*at as usize).is_multiple_of(4)) else {
+            return false;
+        };
+        // SAFETY: four bytes inside the mapping, which is readable, at a multiple of their size.
+        if unsafe { at.cast::<u32>().read_volatile() } != u32::from_ne_bytes(code) {
+            return false;
+        }
+        // SAFETY: the mapping is executable, and the instruction there is a plain return, by the calling convention of C
+        // a whole function without arguments or results.
+        unsafe { std::mem::transmute::<*mut u8, extern "C" fn()>(at)() };
+        true
     }
 
     /// Writes one byte; false beyond the end or where the mapping is not for writing.
@@ -152,6 +190,7 @@ impl MappedFile {
             MapAdvice::PopulateRead => libc::MADV_POPULATE_READ,
             MapAdvice::NotHuge => libc::MADV_NOHUGEPAGE,
             MapAdvice::Forget => libc::MADV_DONTNEED,
+            MapAdvice::Collapse => libc::MADV_COLLAPSE,
         };
         let len = len.min(self.len().saturating_sub(offset)) as usize;
         let Some(at) = self.place(offset, len) else { return Ok(()) };
@@ -186,6 +225,26 @@ mod tests {
         let map = MappedFile::at(&file, place, 10, MapKind::default()).unwrap();
         assert_eq!((map.touch(0), map.at as u64), (Some(2), place.address));
         assert!(MappedFile::at(&file, place, 10, MapKind::default()).is_err(), "taken");
+    }
+
+    #[test]
+    fn nothing_is_entered_but_a_return_in_a_mapping_for_code() {
+        let Some(code) = RETURN else { return };
+        let mut file = tempfile::tempfile_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let page = crate::page::page_size();
+        file.write_all(&code).unwrap();
+        file.write_all(&[0xcc; 12]).unwrap();
+        file.set_len(2 * page).unwrap();
+        let data = MappedFile::new(&file, 2 * page, MapKind::default()).unwrap();
+        assert!(!data.enter(0), "no code");
+        let map = MappedFile::new(&file, 2 * page, MapKind { exec: true, ..MapKind::default() }).unwrap();
+        assert!(map.enter(0));
+        for (at, why) in [(4, "other code"), (page, "nothing"), (1, "not at a multiple of four")] {
+            assert!(!map.enter(at), "{why}");
+        }
+        for beyond in [2 * page - 2, 2 * page, u64::MAX] {
+            assert!(!map.enter(beyond));
+        }
     }
 
     #[test]

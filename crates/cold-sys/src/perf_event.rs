@@ -9,12 +9,14 @@
 //! Own code instead of a crate: two system calls and one buffer are all that is needed, and the buffer's
 //! protocol is the part that has to be read with care.
 
+mod counter;
 mod ring;
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::Duration;
 
+pub use counter::{Tlb, TlbCounter};
 pub use ring::Ring;
 
 /// `PERF_SAMPLE_*`: what a sample holds, in the order in which the kernel writes it.
@@ -149,9 +151,15 @@ impl Attr {
     pub(crate) fn counter(config: u64, flags: u64) -> Self {
         Self { kind: PERF_TYPE_SOFTWARE, size: 64, config, flags, ..Self::default() }
     }
+
+    /// A counter of what a cache of the processor does, of the same size.
+    fn cache_counter(config: u64, flags: u64) -> Self {
+        Self { kind: PERF_TYPE_HW_CACHE, ..Self::counter(config, flags) }
+    }
 }
 
 const PERF_TYPE_SOFTWARE: u32 = 1;
+const PERF_TYPE_HW_CACHE: u32 = 3;
 const PERF_FLAG_FD_CLOEXEC: libc::c_ulong = 8;
 /// `_IO('$', 5)` and `_IOR('$', 7, __u64 *)`.
 const PERF_EVENT_IOC_SET_OUTPUT: libc::c_ulong = 0x2405;

@@ -15,7 +15,7 @@ mod system;
 use std::path::{Path, PathBuf};
 
 pub use machine::{LoadAverage, Lock, Swap};
-pub use memory::{MapEntry, parse_maps};
+pub use memory::{MapEntry, MapUse, parse_maps, parse_smaps};
 pub use mounts::{Mount, MountEvents};
 pub use process::{Fd, Stat};
 pub use system::{CpuTimes, DiskStat, Pressure, PressureLine};

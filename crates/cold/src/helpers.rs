@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use cold_model::order::TracedFile;
-use cold_probe::worker;
+use cold_probe::{toucher, worker};
 use cold_sys::procfs::ProcFs;
 use cold_sys::{observe, spawn, supervise};
 
@@ -52,6 +52,8 @@ pub(crate) fn run(arguments: &[OsString]) -> Option<ExitCode> {
         observe::serve(rest, &mut Tables).err().map(Failure::from)
     } else if first == worker::ARGUMENT {
         worker::serve(rest).err().map(Failure::from)
+    } else if first == toucher::ARGUMENT {
+        toucher::serve(rest).err().map(Failure::from)
     } else if first == KEEPER {
         keep(parent);
         None

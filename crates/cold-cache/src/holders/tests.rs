@@ -2,24 +2,6 @@ use std::os::unix::fs::MetadataExt;
 
 use super::*;
 
-const SMAPS: &str = "\
-7f00-7f10 r-xp 00001000 fe:00 12                       /lib/a-b: c.so
-Size:                 64 kB
-Rss:                  12 kB
-Locked:                4 kB
-VmFlags: rd ex mr mw me lo
-8000-9000 rw-p 00000000 00:00 0
-Rss:                   8 kB
-";
-
-#[test]
-fn smaps_is_split_by_mapping() {
-    let parts = parse_smaps(SMAPS);
-    assert_eq!(parts[0], SmapsPart { start: 0x7f00, rss: 12288, locked: 4096 });
-    assert_eq!(parts[1], SmapsPart { start: 0x8000, rss: 8192, locked: 0 });
-    assert_eq!(parts.len(), 2);
-}
-
 /// A fake `/proc` and `/sys` about real files.
 #[test]
 fn a_fake_tree_with_a_mapper_an_opener_a_loop_device_and_a_stranger_device_number() {

@@ -199,7 +199,7 @@ fn lines(o: &Options) -> Vec<Line> {
 
 /// What each line measured in each round, and whether an interrupt came before the last. The lines of a round
 /// that was cut short are dropped; an interrupt in the first leaves nothing to tell.
-fn rounds<L, T>(
+pub(super) fn rounds<L, T>(
     lines: &[L],
     repeats: u64,
     seed: u64,

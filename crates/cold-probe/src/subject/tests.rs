@@ -109,3 +109,29 @@ fn content_ends_where_it_was_asked_to_and_no_page_is_another() {
         assert_eq!(pages.len() as u64, bytes.div_ceil(4096), "{bytes} bytes compress");
     }
 }
+
+#[test]
+fn code_is_laid_into_each_page_of_a_file_of_our_own_and_never_into_one_that_was_given_up() {
+    use std::io::Write;
+    let dir = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
+    let journal = Journal::open_in(dir.path().join("journal"));
+    let page = page_size();
+    let mut own =
+        Subject::create(&ProbeTarget::Directory(dir.path().to_owned()), 3 * page, &journal).unwrap();
+    assert_eq!(own.make_code(page).unwrap(), RETURN.is_some());
+    let content = std::fs::read(own.path()).unwrap();
+    assert_eq!(content.len() as u64, 3 * page);
+    if let Some(code) = RETURN {
+        assert!(content.chunks(page as usize).all(|page| page.starts_with(&code)));
+    }
+    assert!(own.file().write(b"x").is_err(), "held for reading only");
+    own.make_cold().unwrap();
+    own.make_warm().unwrap();
+
+    let given = dir.path().join("given");
+    std::fs::write(&given, vec![1; 3 * page as usize]).unwrap();
+    let mut given = Subject::create(&ProbeTarget::Destroy(given), 3 * page, &journal).unwrap();
+    let before = std::fs::read(given.path()).unwrap();
+    assert!(!given.make_code(page).unwrap());
+    assert!(std::fs::read(given.path()).unwrap() == before);
+}

@@ -179,6 +179,13 @@ impl LinuxVersion {
         large_folios_since(file_system).is_some_and(|since| self.number() >= since)
     }
 
+    /// The folios that the kernel asks for when a fault in code reads ahead, in bytes: on arm64 64 KiB since 6.17
+    /// (`exec_folio_order` in arch/arm64/include/asm/pgtable.h), which its page table can map as one piece; other
+    /// architectures ask for none. `architecture` is Rust's word (`aarch64`), `page` the bytes of a page.
+    pub fn code_folio(self, architecture: &str, page: u64) -> Option<u64> {
+        (architecture == "aarch64" && self.rules().code_forward).then(|| page.max(64 << 10))
+    }
+
     pub(crate) fn rules(self) -> &'static Rules {
         match self {
             Self::V5_10 => &V5_10,
@@ -213,6 +220,17 @@ mod tests {
             (of("6.18.44-x"), of("6.19"), of("7.3.4"), of("strange")),
             ("linux-6.18", "linux-6.18", "linux-7", "linux-7")
         );
+    }
+
+    #[test]
+    fn only_arm64_asks_for_folios_for_code() {
+        let first = |architecture, page| {
+            let mut all = LinuxVersion::ALL.into_iter().map(|v| (v, v.code_folio(architecture, page)));
+            all.find(|(_, folio)| folio.is_some())
+        };
+        assert_eq!(first("aarch64", 4096), Some((LinuxVersion::V6_17, Some(64 << 10))));
+        assert_eq!(first("aarch64", 64 << 10), Some((LinuxVersion::V6_17, Some(64 << 10))));
+        assert_eq!(first("x86_64", 4096), None);
     }
 
     #[test]

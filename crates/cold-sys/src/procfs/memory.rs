@@ -1,4 +1,4 @@
-//! `/proc/PID/maps`.
+//! `/proc/PID/maps` and `/proc/PID/smaps`.
 
 use std::path::PathBuf;
 
@@ -65,7 +65,54 @@ fn parse_line(line: &str) -> Option<MapEntry> {
     })
 }
 
+/// What `/proc/PID/smaps` says of one mapping; bytes, 0 where the kernel has no such field.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct MapUse {
+    /// First virtual address.
+    pub start: u64,
+    /// Pages that are mapped (`Rss`).
+    pub resident: u64,
+    /// Locked by mlock (`Locked`).
+    pub locked: u64,
+    /// Of the page cache, mapped by huge page table entries (`FilePmdMapped`, Linux 5.4).
+    pub huge_file: u64,
+    /// In pages of hugetlbfs (`Shared_Hugetlb`, `Private_Hugetlb`), which are in no other figure.
+    pub hugetlb: u64,
+}
+
+/// Parses the text of `/proc/PID/smaps`; lines of another form are skipped.
+pub fn parse_smaps(text: &str) -> Vec<MapUse> {
+    let mut parts: Vec<MapUse> = Vec::new();
+    for line in text.lines() {
+        let Some((key, rest)) = line.split_once([':', '-']) else { continue };
+        // Only the head of a mapping starts with a hexadecimal address before a '-'.
+        if line.as_bytes().get(key.len()) == Some(&b'-') {
+            if let Ok(start) = u64::from_str_radix(key, 16) {
+                parts.push(MapUse { start, ..MapUse::default() });
+            }
+            continue;
+        }
+        let Some(part) = parts.last_mut() else { continue };
+        let bytes = || rest.split_whitespace().next()?.parse::<u64>().ok()?.checked_mul(1024);
+        match key {
+            "Rss" => part.resident = bytes().unwrap_or(0),
+            "Locked" => part.locked = bytes().unwrap_or(0),
+            "FilePmdMapped" => part.huge_file = bytes().unwrap_or(0),
+            "Shared_Hugetlb" | "Private_Hugetlb" => {
+                part.hugetlb = part.hugetlb.saturating_add(bytes().unwrap_or(0));
+            }
+            _ => {}
+        }
+    }
+    parts
+}
+
 impl ProcFs {
+    /// What each mapping of a process holds. Costs a walk through its page tables.
+    pub fn smaps(&self, pid: i32) -> Result<Vec<MapUse>> {
+        Ok(parse_smaps(&self.read(format!("{pid}/smaps"))?))
+    }
+
     /// The memory mappings of a process.
     pub fn maps(&self, pid: i32) -> Result<Vec<MapEntry>> {
         Ok(parse_maps(self.read_bytes(format!("{pid}/maps"))?))
@@ -75,6 +122,33 @@ impl ProcFs {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn smaps_is_split_by_mapping() {
+        let text = "\
+7f00-7f10 r-xp 00001000 fe:00 12                       /lib/a-b: c.so
+Size:                 64 kB
+Rss:                  12 kB
+FilePmdMapped:      2048 kB
+Shared_Hugetlb:        8 kB
+Private_Hugetlb:       4 kB
+Locked:                4 kB
+VmFlags: rd ex mr mw me lo
+8000-9000 rw-p 00000000 00:00 0
+Rss:                   8 kB
+Locked: 18446744073709551615 kB
+";
+        let first = MapUse {
+            start: 0x7f00,
+            resident: 12 << 10,
+            locked: 4 << 10,
+            huge_file: 2 << 20,
+            hugetlb: 12 << 10,
+        };
+        let second = MapUse { start: 0x8000, resident: 8 << 10, ..MapUse::default() };
+        assert_eq!(parse_smaps(text), [first, second]);
+        assert_eq!(parse_smaps("Rss: 4 kB\nnothing\n"), []);
+    }
 
     #[test]
     fn a_line_with_blanks_in_its_path_and_a_deleted_file() {

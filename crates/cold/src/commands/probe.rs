@@ -6,7 +6,9 @@ mod lab;
 mod pictures;
 mod show;
 
-use cold_probe::experiments::{compete, device, exec, prefetch, pressure, records, table, timeline};
+use cold_probe::experiments::{
+    compete, device, exec, large_pages, prefetch, pressure, records, table, timeline,
+};
 use cold_probe::{Error, script};
 use serde_json::{Value, json};
 
@@ -106,6 +108,14 @@ fn experiment(experiment: &Experiment, bench: &mut Bench<'_>, ui: &Ui) -> Result
             let document = json!({ "found": found });
             let panels = pictures::exec(&found);
             bench.finish("exec", &document, panels, ui, |ui| show::exec(ui, &found))
+        }
+        Experiment::LargePages(a) => {
+            let o = a.options();
+            let found = large_pages::run(bench.lab(), &o)?;
+            let panels = pictures::large_pages(&found);
+            let document = json!({ "options": o, "margin": large_pages::MARGIN, "found": found });
+            bench.finish("large-pages", &document, panels, ui, |ui| show::large_pages(ui, &o, &found))?;
+            if found.interrupted { Err(Error::Interrupted) } else { Ok(()) }
         }
         Experiment::Prefetch(a) => {
             let found = prefetch::run(bench.lab(), a.most())?;

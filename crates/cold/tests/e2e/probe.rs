@@ -22,12 +22,13 @@ fn probe(place: &Sandbox, args: &[&str]) -> Cold {
 #[test]
 fn every_experiment_that_needs_no_root_runs_and_leaves_nothing() {
     let place = Sandbox::new();
-    let quick: [&[&str]; 7] = [
+    let quick: [&[&str]; 8] = [
         &["table", "--count", "16", "--repeat", "2"],
         &["ramp", "--seconds", "0.5", "--interval", "50"],
         &["small", "--seconds", "0.5", "--interval", "50"],
         &["records", "--bytes", "1Mi", "--seconds", "0.05"],
         &["exec"],
+        &["large-pages", "--bytes", "4Mi", "--repeat", "1"],
         &["prefetch", "--bytes", "1Mi"],
         &["device", "--bytes", "8Mi"],
     ];
@@ -100,6 +101,57 @@ fn a_table_ends_with_the_answer_in_words_and_the_json_with_what_proves_it() {
             "{text}"
         );
         assert!(!text.contains("Cold: "), "{text}");
+        Ok(())
+    });
+}
+
+#[test]
+fn large_pages_are_judged_by_intervals_and_what_is_refused_says_why() {
+    let place = Sandbox::new();
+    attempts(|| {
+        let ran = probe(&place, &["large-pages", "--bytes", "4Mi", "--repeat", "6", "--json"]).run();
+        check(ran.code() != 5, || ran.stderr.clone())?;
+        let result = ran.expect(0).json()["result"].clone();
+        let found = &result["found"];
+        assert_eq!((&found["rounds"], &found["interrupted"]), (&json!(6), &json!(false)));
+        let rows = found["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), 40);
+        for r in rows {
+            let (seen, refused) = (!r["usual"].is_null(), !r["refused"].is_null());
+            assert!(seen != refused, "{r:#}");
+            assert_eq!(r["cold_ms"].as_array().unwrap().len(), if seen { 6 } else { 0 });
+            if refused {
+                assert!(!r["refused"]["why"].as_str().unwrap().is_empty(), "{r:#}");
+                continue;
+            }
+            let pages = if r["touches"] == "all" { 4 << 20 } else { 16 * 4096 };
+            let cached = r["usual"]["cached_bytes"].as_u64().unwrap();
+            assert!((pages..=4 << 20).contains(&cached), "{r:#}");
+            assert!(r["usual"]["warm"]["used"]["major_faults"] == 0, "it was not warm: {r:#}");
+        }
+        // Plain faults read from the disk; each answer follows from its interval and the margin.
+        assert!(rows.iter().all(|r| r["way"] != "faults" || r["usual"]["cold"]["used"]["read_bytes"] != 0));
+        let margin = result["margin"].as_f64().unwrap();
+        let answers = found["answers"].as_array().unwrap();
+        assert!(answers.iter().any(|a| a["way"] == "faults_again"), "the control is answered");
+        for a in answers {
+            let of = |end: &str| a["comparison"]["interval"][end].as_f64().unwrap();
+            assert_eq!(a["verdict"] == "faster", of("high") < 1.0 - margin, "{a:#}");
+            assert_eq!(a["verdict"] == "slower", of("low") > 1.0 + margin, "{a:#}");
+        }
+        assert_eq!(found["judgements"].as_array().unwrap().len(), 2);
+        Ok(())
+    });
+    attempts(|| {
+        let ran = probe(&place, &["large-pages", "--bytes", "4Mi", "--repeat", "1"]).run();
+        check(ran.code() != 5, || ran.stderr.clone())?;
+        let text = ran.expect(0).stdout;
+        let (_, verdict) = text.split_once("\nThe verdict, over 1 round\n").expect(&text);
+        assert!(
+            verdict.contains("Code: MADV_HUGEPAGE where huge pages fit proves nothing here"),
+            "{verdict}"
+        );
+        assert!(verdict.contains("A plan has nothing to go by"), "{verdict}");
         Ok(())
     });
 }
@@ -209,6 +261,7 @@ fn interrupts_and_kill_9_leave_nothing() {
         [(Signal::INT, true), (Signal::INT, false), (Signal::TERM, false), (Signal::KILL, false)]
     {
         ends_without_a_trace(&["ramp", "--seconds", "600"], 1, signal, whole_group);
+        ends_without_a_trace(&["large-pages", "--repeat", "1000"], 1, signal, whole_group);
     }
 }
 
@@ -298,6 +351,68 @@ mod root {
         });
     }
 
+    /// Bytes that huge entries map of a file in this directory after it was mapped with `MADV_HUGEPAGE` here and
+    /// touched, by the kernel's own words; its pages were not cached before.
+    fn hugely_mapped(place: &Sandbox, bytes: u64) -> u64 {
+        use cold_sys::mapped::{MapAdvice, MapKind, MapPlace, MappedFile};
+        let file = File::open(data(place.path("huge"), bytes as usize)).unwrap();
+        file.sync_all().unwrap();
+        cold_sys::evict::advise_dontneed(&file).unwrap();
+        // Where nothing else is, and a huge page fits.
+        let at = MapPlace { offset: 0, address: 1 << 45 };
+        let map = MappedFile::at(&file, at, bytes, MapKind { exec: true, ..MapKind::default() }).unwrap();
+        map.advise(MapAdvice::Huge, 0, bytes).unwrap();
+        (0..bytes / 4096).for_each(|page| assert!(map.touch(page * 4096).is_some()));
+        let text = fs::read_to_string("/proc/self/smaps").unwrap();
+        let (_, own) = text.split_once(&format!("{:x}-", at.address)).unwrap();
+        let line = own.lines().find_map(|l| l.strip_prefix("FilePmdMapped:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse::<u64>().unwrap() << 10
+    }
+
+    #[test]
+    fn folios_and_huge_entries_are_those_that_the_kernel_tells() {
+        if !need_root() || !cold_testbed::need(cfg!(target_arch = "x86_64"), "huge pages of 2 MiB") {
+            return;
+        }
+        const BYTES: u64 = 16 << 20;
+        let place = Sandbox::new();
+        attempts(|| {
+            let ran = probe(&place, &["large-pages", "--repeat", "1", "--json"]).run();
+            check(ran.code() != 5, || ran.stderr.clone())?;
+            let found = ran.expect(0).json()["result"]["found"].clone();
+            let rows = found["rows"].as_array().unwrap();
+            for r in rows.iter().filter(|r| r["refused"].is_null()) {
+                // Two different ways to ask: cachestat, and the flags of each frame.
+                let folios = r["usual"]["folios"].as_array().expect("root is told");
+                let sum = folios.iter().map(|f| f["bytes"].as_u64().unwrap() * f["count"].as_u64().unwrap());
+                check(r["usual"]["cached_bytes"] == sum.sum::<u64>(), || format!("{r:#}"))?;
+            }
+            let of = |way: &str| {
+                let mut all = rows.iter().filter(|r| r["kind"] == "code" && r["touches"] == "all");
+                all.find(|r| r["way"] == way).unwrap()["usual"].clone()
+            };
+            let huge = of("huge");
+            let mapped = huge["cold"]["huge_bytes"].as_u64().unwrap();
+            let here = hugely_mapped(&place, BYTES);
+            check(mapped == here, || format!("{mapped} bytes, here {here}"))?;
+            assert_eq!(of("huge_unaligned")["cold"]["huge_bytes"], 0);
+            assert_eq!(of("faults")["cold"]["entered"], BYTES / 4096);
+            let faults = |seen: &Value| {
+                let used = &seen["cold"]["used"];
+                used["minor_faults"].as_u64().unwrap() + used["major_faults"].as_u64().unwrap()
+            };
+            if mapped == BYTES {
+                // One for each huge page; one that waited is counted again; and what the code around them takes.
+                check((8..=24).contains(&faults(&huge)), || format!("{huge:#}"))?;
+                // With a window of 64 KiB, unless folios are larger.
+                check(faults(&of("faults")) > 10 * faults(&huge), || format!("{:#}", of("faults")))?;
+                let grew = |way: &str| of(way)["cold"]["page_table_bytes"].as_u64().unwrap();
+                check(grew("huge") < grew("faults"), || format!("{huge:#}"))?;
+            }
+            Ok(())
+        });
+    }
+
     #[test]
     fn the_memory_limit_holds() {
         if !need_root() {
@@ -357,6 +472,14 @@ mod root {
             let ran = nobody(&["table", "--count", "16", "--repeat", "2", "--json"]);
             check(ran.code() != 5, || ran.stderr.clone())?;
             assert_eq!(ran.expect(0).json()["result"]["rows"].as_array().unwrap().len(), 48);
+            Ok(())
+        });
+        attempts(|| {
+            let ran = nobody(&["large-pages", "--bytes", "4Mi", "--repeat", "1", "--json"]);
+            check(ran.code() != 5, || ran.stderr.clone())?;
+            let rows = ran.expect(0).json()["result"]["found"]["rows"].clone();
+            let told = rows.as_array().unwrap().iter().filter(|r| !r["usual"]["folios"].is_null()).count();
+            assert_eq!(told, 0, "folios are shown to root only");
             Ok(())
         });
         let refused = nobody(&["compete"]).expect(1);

@@ -344,7 +344,10 @@ pub(crate) fn probe(world: &mut World) -> Vec<Case> {
     let args: Vec<&str> = ["probe", "script", &script].into_iter().chain(args.split(' ')).collect();
     let written = case("probe script", &args, Output::Json, 50).writing("m.out", lines);
     let written = written.codes(&[5]);
-    vec![written.writing("m.csv", lines).writing("m.svg", svg).writing("m.html", html)]
+    let large = "probe large-pages --json --bytes 4Mi --repeat 1 --dir . --svg l.svg";
+    let large: Vec<&str> = large.split(' ').collect();
+    let large = case("probe large-pages", &large, Output::Json, 30).codes(&[5]).writing("l.svg", svg);
+    vec![written.writing("m.csv", lines).writing("m.svg", svg).writing("m.html", html), large]
 }
 
 pub(crate) fn spawn(world: &mut World) -> Vec<Case> {

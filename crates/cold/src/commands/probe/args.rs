@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use cold_model::Bytes;
-use cold_probe::experiments::{State, compete, pressure, records, table, timeline};
+use cold_probe::experiments::{State, compete, large_pages, pressure, records, table, timeline};
 use cold_probe::script;
 use cold_probe::spec::{Act, Mode, actions};
 use cold_probe::variate::Variate;
@@ -16,6 +16,7 @@ use crate::cli::{EXIT_CODES, TEMPLATE};
 #[command(before_help = "Examples:
   cold probe table                        map it, read it, or go past the cache? cold and warm
   sudo cold probe compete --svg fight.svg who wins when memory is short
+  cold probe large-pages                  do large pages help the cold start of a mapped file?
   cold probe prefetch --dir /home         what readahead and its like really deliver on that disk
   cold probe ramp --log ramp.parquet      the cache grows, hits become frequent, counters kept
   cold probe script MAIL.SCR --seconds 60 a script of the Response Probe of 1993
@@ -67,6 +68,13 @@ pub(super) enum Experiment {
   cold probe exec                              the window of one fault, by kind of mapping
 ")]
     Exec(SizeArgs),
+    /// Large pages for mapped files: folios, huge entries, faults and time by way; do they help?
+    #[command(before_help = "Examples:
+  cold probe large-pages                       code and data of a file of 16 MiB; folio sizes as root
+  cold probe large-pages --dir /home --bytes 64Mi --json
+  cold probe large-pages --repeat 20           narrower intervals
+")]
+    LargePages(LargePagesArgs),
     /// What each prefetch call really delivers, and its cap
     #[command(before_help = "Examples:
   cold probe prefetch                          up to 16 MiB asked at once
@@ -100,6 +108,7 @@ impl Experiment {
             Self::Records(a) => &a.common,
             Self::Compete(a) => &a.common,
             Self::Exec(a) | Self::Prefetch(a) | Self::Device(a) => &a.common,
+            Self::LargePages(a) => &a.common,
             Self::Pressure(a) => &a.common,
             Self::Script(a) => &a.common,
         }
@@ -351,6 +360,27 @@ pub(super) struct SizeArgs {
 impl SizeArgs {
     pub(super) fn most(&self) -> u64 {
         self.bytes.unwrap_or(if self.common.modern { 64 << 20 } else { 16 << 20 })
+    }
+}
+
+/// `large-pages`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
+pub(super) struct LargePagesArgs {
+    /// Bytes of the file, 4Mi at least [default: 16Mi; 64Mi with --modern]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    bytes: Option<u64>,
+    /// Rounds, each of which measures every way once; the verdict needs 6 at least
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    repeat: u64,
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+impl LargePagesArgs {
+    pub(super) fn options(&self) -> large_pages::Options {
+        let o = if self.common.modern { large_pages::Options::MODERN } else { large_pages::Options::USUAL };
+        large_pages::Options { bytes: self.bytes.unwrap_or(o.bytes), repeats: self.repeat }
     }
 }
 

@@ -2,8 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use cold_probe::experiments::{State, compete, device, exec, prefetch, pressure, records, table, timeline};
+use cold_probe::experiments::{
+    State, compete, device, exec, large_pages, prefetch, pressure, records, table, timeline,
+};
 use cold_probe::log::Sample;
+use cold_probe::toucher::Way;
 use cold_report::probe::{Panel, Scale, Series};
 
 const MIB: f64 = 1_048_576.0;
@@ -185,6 +188,31 @@ pub(super) fn exec(found: &exec::Found) -> Vec<Panel> {
             by_order(&|r| r.bytes_per_touch / 1024.0),
         ),
         panel("A touch", "order", "ms", (orders, Scale::Log), by_order(&|r| r.ms)),
+    ]
+}
+
+/// Times and faults by way.
+pub(super) fn large_pages(found: &large_pages::Found) -> Vec<Panel> {
+    const WAYS: [&str; Way::ALL.len()] = Way::WORDS;
+    let by_line = |f: &dyn Fn(&large_pages::Row) -> Option<f64>| -> Vec<Series> {
+        let of = |kind: large_pages::Kind, touches: large_pages::Touches| {
+            let rows = found.rows.iter().filter(move |r| (r.kind, r.touches) == (kind, touches));
+            let place = |r: &large_pages::Row| Way::ALL.iter().position(|way| *way == r.way);
+            let points = rows.filter_map(|r| Some((place(r)? as f64, f(r)?)));
+            series(format!("{}, {} touched", kind.word(), touches.word()), points.collect::<Vec<_>>())
+        };
+        let kinds = large_pages::Kind::ALL.into_iter();
+        kinds.flat_map(|kind| large_pages::Touches::ALL.map(|touches| of(kind, touches))).collect()
+    };
+    let faults = |r: &large_pages::Row| {
+        let used = r.usual.as_ref()?.cold.used;
+        Some((used.minor_faults + used.major_faults) as f64)
+    };
+    let scales = (Scale::Words(&WAYS), Scale::Log);
+    vec![
+        panel("A cold start", "way", "ms", scales, by_line(&|r| r.cold_median_ms)),
+        panel("A warm start", "way", "ms", scales, by_line(&|r| r.warm_median_ms)),
+        panel("Faults of a cold start", "way", "faults", scales, by_line(&faults)),
     ]
 }
 

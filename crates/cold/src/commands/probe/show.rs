@@ -2,6 +2,7 @@
 
 mod answer;
 mod kernel;
+mod large_pages;
 mod memory;
 
 use cold_model::Bytes;
@@ -13,6 +14,7 @@ use crate::ui::{FAINT, STRONG, Ui, paint};
 use crate::words::{count, percent};
 
 pub(super) use kernel::{device, exec, prefetch};
+pub(super) use large_pages::large_pages;
 pub(super) use memory::{compete, pressure};
 
 const UNKNOWN: &str = "?";
