@@ -33,8 +33,25 @@ impl Builder<'_> {
             self.add_copied_before(head, p, file, begin);
         }
         let pages = u32::try_from(last.saturating_sub(p.first).saturating_add(1)).unwrap_or(u32::MAX);
+        self.end_of_call(key, p, file);
         self.pages.last_read.insert(head.tid, (key, self.pages.touches.len()));
         self.pages.touches.push((touch(head, file, p.first, pages, TouchKind::Read, 0), key));
+    }
+
+    /// Where a call ends, by its first event. That of calls whose third argument is a number of bytes.
+    fn end_of_call(&mut self, key: ContextKey, p: &raw::Pages, file: FileIdx) {
+        let in_bytes = matches!(libc::c_long::from(p.context.syscall), libc::SYS_read | libc::SYS_pread64);
+        let first_of_call = self.pages.last_read.get(&key.0).is_none_or(|(last, _)| *last != key);
+        if !in_bytes || !first_of_call || p.address == 0 || p.context.doing != Doing::Call || key.1 == 0 {
+            return;
+        }
+        let size = self.files.row(file).and_then(|f| f.size).filter(|size| *size > 0);
+        // A file may have grown since its size was seen; the page was there.
+        let least = p.first.saturating_mul(self.page).saturating_add(1);
+        let end = p.address.min(size.map_or(u64::MAX, |size| size.max(least)));
+        if end >= least {
+            self.pages.ends.insert(key, end);
+        }
     }
 
     /// The page at which a call began, at its first event; `None`: another event of it came before, or its place in
@@ -70,7 +87,10 @@ impl Builder<'_> {
         if regular {
             let pages = u32::try_from(last - first + 1).unwrap_or(u32::MAX);
             let row = touch(head, file, first, pages, TouchKind::Read, 0);
-            self.pages.touches.push((row, (head.tid, call.began)));
+            let key = (head.tid, call.began);
+            let got = call.position.zip(u64::try_from(call.result).ok());
+            self.pages.ends.extend(got.map(|(from, bytes)| (key, from.saturating_add(bytes))));
+            self.pages.touches.push((row, key));
         }
     }
 }
