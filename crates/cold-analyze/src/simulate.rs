@@ -13,6 +13,7 @@
 //! the recorded start read them. What the program asked for ahead it asks for again; of other advice nothing is known.
 
 mod accesses;
+mod launch;
 mod outcome;
 mod picture;
 mod places;

@@ -37,8 +37,8 @@ pub struct Facts<'a> {
     pub tree_bytes: u64,
     /// CPU time the tree used.
     pub tree_cpu: Nanos,
-    /// The eviction before it reclaimed pages that others map: these come back as refaults.
-    pub reclaimed: bool,
+    /// Bytes of the file set that the evictions before it reclaimed, as others map them: these come back as refaults.
+    pub reclaimed: u64,
     /// What was cached before the start.
     pub residual: &'a Known<Residual>,
     /// Bytes of the file set that a start leaves in the cache.
@@ -115,10 +115,15 @@ fn memory(f: &Facts<'_>, found: &mut Vec<Taint>) {
         found.push(Taint::PagesReclaimed { pages: reclaimed.max(lost) });
     }
     // A cold start reads without a refault what was evicted: eviction but by reclaim forgets when a page was last in the
-    // cache. Pages that DAMON takes meanwhile come back as refaults, and nothing else shows that they were taken.
+    // cache. Pages that DAMON takes meanwhile come back as refaults, and nothing else shows that they were taken. Those
+    // that were reclaimed for this start do so once.
     let refaulted = a.refaulted_pages.unwrap_or(0);
-    let most = if f.state.begins_cold() { foreign_limit(f) / page_size() } else { RECLAIMED_PAGES };
-    if refaulted >= most && !(f.state.begins_cold() && f.reclaimed) {
+    let most = if f.state.begins_cold() {
+        foreign_limit(f).saturating_add(f.reclaimed) / page_size()
+    } else {
+        RECLAIMED_PAGES
+    };
+    if refaulted >= most {
         found.push(Taint::Refaults { pages: refaulted });
     }
 }

@@ -148,6 +148,9 @@ pub struct EvictReport {
     pub failed: Vec<(PathBuf, String)>,
     /// What reclaim did, when it was used.
     pub reclaim: Option<ReclaimReport>,
+    /// Cached bytes of the files when reclaim began. The kernel remembers what it reclaims, other than what is dropped:
+    /// read again, these count as refaults. All there can be where no file was named.
+    pub reclaimed: Bytes,
     /// How long it took.
     pub took: Duration,
 }
@@ -224,6 +227,9 @@ pub fn evict(targets: &[EvictTarget], method: Method) -> Result<EvictReport> {
         let mapped = |e: &[(Left, Vec<Reason>)]| e.iter().any(|x| has_mapped(&x.1));
         if targets.is_empty() || mapped(&explained) {
             let mut files: Vec<Left> = explained.into_iter().map(|e| e.0).collect();
+            let cached = files.iter().fold(0_u64, |sum, left| sum.saturating_add(left.pages));
+            report.reclaimed =
+                if targets.is_empty() { Bytes(u64::MAX) } else { Bytes(cached.saturating_mul(page_size())) };
             report.reclaim = Some(reclaim_mapped(&root, 3, RECLAIM_LIMIT, || {
                 files = again(std::mem::take(&mut files), Duration::ZERO, &mut report);
                 files.is_empty() && !targets.is_empty()

@@ -167,6 +167,7 @@ impl Recording {
             ip: None,
             stack: None,
             call: None,
+            end: None,
         };
         put(&mut self.touches, row)
     }

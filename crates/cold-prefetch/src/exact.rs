@@ -35,14 +35,16 @@ pub struct Worth {
 }
 
 impl Worth {
-    /// By a cold start and the plan that was learnt so far, that start included. `extents`: as for [`compile()`].
+    /// By a cold start and the plan that was learnt so far, that start included. `warm`: a warm start of the same
+    /// program, where there is one ([`Rehearsal::computing_as_in`]); `extents`: as for [`compile()`].
     pub fn of(
         recording: &Recording,
+        warm: Option<&Recording>,
         plan: &Plan,
         device: Option<&DeviceModel>,
         extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
     ) -> Result<Self, WhyNot> {
-        let seen = Rehearsal::seen(recording, device)?;
+        let seen = Rehearsal::seen(recording, device)?.computing_as_in(warm);
         let mut doubtful = plan.clone();
         compile(&mut doubtful, &knobs_for(plan, device), device, extents);
         let mut certain = plan.clone();
@@ -52,7 +54,7 @@ impl Worth {
         Ok(Self {
             with_doubt: seen.with(&doubtful)?,
             without: seen.with(&certain)?,
-            page_by_page: Rehearsal::at_most(recording, device)?.page_by_page()?,
+            page_by_page: Rehearsal::at_most(recording, device)?.computing_as_in(warm).page_by_page()?,
         })
     }
 
@@ -69,14 +71,15 @@ impl Worth {
 }
 
 /// The knobs for a plan of exact needs, with the gap that is best for a recorded cold start: that of the device
-/// ([`knobs_for`]) unless another one is clearly faster.
+/// ([`knobs_for`]) unless another one is clearly faster. `warm`: as for [`Worth::of`].
 pub fn knobs_by(
     recording: &Recording,
+    warm: Option<&Recording>,
     plan: &Plan,
     device: Option<&DeviceModel>,
     extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
 ) -> Result<Knobs, WhyNot> {
-    best_gap(&Rehearsal::seen(recording, device)?, plan, device, extents)
+    best_gap(&Rehearsal::seen(recording, device)?.computing_as_in(warm), plan, device, extents)
 }
 
 fn best_gap(

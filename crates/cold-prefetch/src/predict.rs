@@ -1,8 +1,8 @@
 //! What a plan would bring: a recorded start simulated without the plan and with a helper that follows it, by the rules
 //! of a launch (docs/concepts/replay.md), before any disk is touched.
 //!
-//! Whether a launch would follow the plan is not asked: not its standing, nor whether its pages are cached, nor what
-//! the launch itself costs (0.3 to 0.6 ms). Names cost computing only. What blocks of the file system they need the
+//! Whether a launch would follow the plan is not asked: not its standing, nor whether its pages are cached. What the
+//! launch takes before its helper exists, the simulation adds. Names cost computing only. What blocks of the file system they need the
 //! program reads itself where it did so when it was recorded, unless the plan has steps for these blocks.
 
 use std::collections::HashMap;

@@ -74,15 +74,18 @@ impl<'a> Rehearsal<'a> {
         Ok(Self { recording, start, disk })
     }
 
-    /// The same with what the program computes in a warm recording of it, where that tells it: in a start of many waits the
-    /// same work takes longer, and a plan takes these waits away.
+    /// The same with what the program computes in a warm recording of it, where there is one and it tells that: in a start
+    /// of many waits the same work takes longer, and a plan takes these waits away.
     #[must_use]
-    pub fn computing_as_in(mut self, warm: &Recording) -> Self {
-        let _told = self.start.warm(self.recording, warm);
+    pub fn computing_as_in(mut self, warm: Option<&Recording>) -> Self {
+        if let Some(warm) = warm {
+            // One that does not tell changes nothing: the start keeps its own times.
+            let _told = self.start.warm(self.recording, warm);
+        }
         self
     }
 
-    /// Time to ready with the plan's steps, launch itself left out.
+    /// Time to ready with the plan's steps, from the launcher's exec on.
     pub fn with(&self, plan: &Plan) -> Result<Nanos, WhyNot> {
         let mut start = self.start.clone();
         let asked = asked(plan, self.recording, &mut start);

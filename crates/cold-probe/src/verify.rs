@@ -5,11 +5,13 @@
 mod ground;
 mod player;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use cold_model::pages::Runs;
 use cold_sim::Policy;
 use cold_sim::verify::{Difference, Follower, Outcome, Seen};
 
-use crate::Result;
+use crate::{Error, Result};
 
 pub use ground::Ground;
 pub use player::Player;
@@ -26,8 +28,38 @@ pub struct Effort {
     pub operations: u64,
     /// Chooses the operations.
     pub seed: u64,
-    /// With advice on parts of mappings ([`Workload::by_parts`](cold_sim::verify::Workload::by_parts)).
-    pub by_parts: bool,
+    /// Which series tell of parts of mappings.
+    pub parts: Parts,
+}
+
+/// Series with advice on parts of mappings ([`Workload::by_parts`](cold_sim::verify::Workload::by_parts)). What they do
+/// otherwise is not the same either, so one kind does not stand for the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Parts {
+    /// None.
+    Never,
+    /// Every second one.
+    ByTurns,
+    /// All.
+    Always,
+}
+
+impl Parts {
+    fn in_series(self, case: u64) -> bool {
+        match self {
+            Self::Never => false,
+            Self::ByTurns => case % 2 == 1,
+            Self::Always => true,
+        }
+    }
+}
+
+/// Who looks on.
+pub struct Watch<'a> {
+    /// Set from outside to end the comparison after the operation that is being done.
+    pub interrupt: &'a AtomicBool,
+    /// Called before each series, with how many are behind it.
+    pub begins: &'a mut dyn FnMut(u64),
 }
 
 /// How far the kernel did what a policy says.
@@ -50,6 +82,8 @@ pub struct Verified {
     pub followed: Vec<Followed>,
     /// Series that were given up: each try was disturbed, or went otherwise than the one before.
     pub void: u64,
+    /// It was interrupted: the rest is what was compared by then.
+    pub interrupted: bool,
 }
 
 impl Verified {
@@ -62,14 +96,26 @@ impl Verified {
 }
 
 /// Does the operations and compares with each policy.
-pub fn verify(ground: &Ground, policies: &[Policy], effort: Effort) -> Result<Verified> {
+///
+/// # Errors
+/// A file that cannot be read or looked at, and [`Error::Reset`]. An interrupt is none.
+pub fn verify(ground: &Ground, policies: &[Policy], effort: Effort, watch: Watch<'_>) -> Result<Verified> {
     let followed =
         |policy: &Policy| Followed { policy: *policy, operations: 0, timing: 0, differences: Vec::new() };
-    let mut all = Verified { followed: policies.iter().map(followed).collect(), void: 0 };
+    let mut all = Verified { followed: policies.iter().map(followed).collect(), void: 0, interrupted: false };
     for case in 0..effort.cases {
-        let Some(outcomes) = settled(|| one_case(ground, policies, effort, case))? else {
-            all.void += 1;
-            continue;
+        (watch.begins)(case);
+        let outcomes = match settled(|| one_case(ground, policies, effort, case, watch.interrupt)) {
+            Ok(Some(outcomes)) => outcomes,
+            Ok(None) => {
+                all.void += 1;
+                continue;
+            }
+            Err(Error::Interrupted) => {
+                all.interrupted = true;
+                break;
+            }
+            Err(e) => return Err(e),
         };
         for (sum, outcome) in all.followed.iter_mut().zip(outcomes) {
             sum.operations += outcome.operations;
@@ -99,7 +145,13 @@ fn settled(mut one: impl FnMut() -> Result<Option<Vec<Outcome>>>) -> Result<Opti
 }
 
 /// One series; `None` where pages went away that nobody of us dropped.
-fn one_case(ground: &Ground, policies: &[Policy], effort: Effort, case: u64) -> Result<Option<Vec<Outcome>>> {
+fn one_case(
+    ground: &Ground,
+    policies: &[Policy],
+    effort: Effort,
+    case: u64,
+    interrupt: &AtomicBool,
+) -> Result<Option<Vec<Outcome>>> {
     for subject in &ground.subjects {
         subject.make_cold()?;
     }
@@ -110,8 +162,11 @@ fn one_case(ground: &Ground, policies: &[Policy], effort: Effort, case: u64) -> 
         .collect();
     let mut before = vec![Runs::default(); ground.subjects.len()];
     let workload = ground.workload(effort.seed, case);
-    let workload = if effort.by_parts { workload.by_parts() } else { workload };
+    let workload = if effort.parts.in_series(case) { workload.by_parts() } else { workload };
     for (at, op) in (0..effort.operations).zip(workload) {
+        if interrupt.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
         player.play(&op)?;
         for (follower, _) in followers.iter_mut().filter(|(_, outcome)| outcome.difference.is_none()) {
             follower.step(&op);

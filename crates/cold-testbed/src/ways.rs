@@ -69,6 +69,7 @@ pub const WAYS: &[Way] = &[
     way("pread-random", Access::Read, (3, PAGES, 25)),
     way("pread-sequential", Access::Read, (0, PAGES, 3)),
     way("pread-again", Access::Read, (0, PAGES, 2)),
+    way("pread-ends-early", Access::Read, (0, PAGES, 2)),
     way("readv", Access::Read, (0, 4, 1)),
     way("preadv", Access::Read, (100, 104, 1)),
     way("sendfile", Access::Read, (10, 50, 1)),

@@ -292,6 +292,7 @@ impl<'a> Maker<'a> {
                     ip: None,
                     stack: None,
                     call: None,
+                    end: None,
                 });
             }
             stalls.push(Stall {
@@ -332,6 +333,7 @@ impl<'a> Maker<'a> {
                 ip: None,
                 stack: None,
                 call: None,
+                end: None,
             })
         })
     }

@@ -128,7 +128,7 @@ impl<'a> Handles<'a> {
         let read = |open: OpenId, page_bytes: u64| Op::Read {
             open,
             offset: t.first_page.saturating_mul(page_bytes),
-            bytes: u64::from(t.pages).saturating_mul(page_bytes),
+            bytes: bytes(t, page_bytes),
         };
         if t.kind == TouchKind::Fault
             && let Some(map) = self.map_of(t.pid, t.file, t.first_page, t.at)
@@ -140,16 +140,25 @@ impl<'a> Handles<'a> {
     }
 }
 
+/// Bytes from the beginning of a touch's first page to its end, or to that of its call, where this is known and lies in it.
+fn bytes(t: &Touch, page_bytes: u64) -> u64 {
+    let first = t.first_page.saturating_mul(page_bytes);
+    let all = u64::from(t.pages).saturating_mul(page_bytes);
+    t.end.map(|end| end.saturating_sub(first)).filter(|bytes| (1..all).contains(bytes)).unwrap_or(all)
+}
+
 /// Adds a touch to the read of the same call that it goes on from.
 fn goes_on(whole: &mut RecordedAccess, file: Option<FileId>, t: &Touch, page_bytes: u64) -> bool {
-    let (Op::Read { bytes, .. }, Some((of, first, pages))) = (&mut whole.op, &mut whole.needs) else {
+    let (Op::Read { offset, bytes: read, .. }, Some((of, first, pages))) = (&mut whole.op, &mut whole.needs)
+    else {
         return false;
     };
     if Some(*of) != file || first.saturating_add(*pages) != t.first_page {
         return false;
     }
     *pages = pages.saturating_add(u64::from(t.pages));
-    *bytes = bytes.saturating_add(u64::from(t.pages).saturating_mul(page_bytes));
+    let end = t.first_page.saturating_mul(page_bytes).saturating_add(bytes(t, page_bytes));
+    *read = end.saturating_sub(*offset);
     true
 }
 

@@ -12,7 +12,7 @@ use cold_sim::tails::{Tails, tails};
 use cold_sim::{Cache, Policy, oracle};
 
 use super::read::{self, Again, FileRead};
-use super::{Recorded, Windows};
+use super::{Recorded, Windows, launch};
 
 /// Event on which the program begins where a helper reads ahead. Recorded events count from 1.
 pub const OPENS: Event = Event(0);
@@ -64,11 +64,12 @@ pub struct Simulated {
     pub again: Again,
     /// Waiting for storage on the chain of tasks that the time to ready hung on.
     pub stall: Nanos,
-    /// Time to ready, or to the end where the recording knows no ready.
+    /// Time to ready, or to the end where the recording knows no ready. With a plan from the launcher's exec on, which
+    /// itself has to be read.
     pub time: Nanos,
     /// What was read of each file.
     pub read: BTreeMap<FileId, FileRead>,
-    /// What the model says beside time: reads, waits, unused bytes.
+    /// What the model says beside time: reads, waits, unused bytes. Its clock begins when the helper exists.
     pub outcome: Outcome,
 }
 
@@ -111,6 +112,10 @@ impl Recorded {
             }
         };
         let outcome = run(&input(plan.as_deref()), &setting.machine, &mut cache, &mut disks)?;
+        let launch = match setting.helper {
+            Helper::Plan(plan) => launch::before_helper(plan, setting.disk, LEAST_DISK),
+            Helper::None | Helper::Exact => Nanos(0),
+        };
         let read = read::by_file(&outcome.filled);
         Ok(Simulated {
             requests: outcome.sent.len() as u64,
@@ -118,7 +123,7 @@ impl Recorded {
             again: Again::of(&read, self.page_bytes),
             unused: Bytes(self.unused_pages(&read).saturating_mul(self.page_bytes)),
             stall: Nanos(outcome.path.storage()),
-            time: Nanos(outcome.time_ns),
+            time: Nanos(outcome.time_ns.saturating_add(launch.0)),
             read,
             outcome,
         })

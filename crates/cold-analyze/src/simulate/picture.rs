@@ -110,6 +110,7 @@ impl Rows<'_> {
             ip: None,
             stack: None,
             call: None,
+            end: None,
         })
     }
 

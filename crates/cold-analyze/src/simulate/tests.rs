@@ -281,6 +281,27 @@ fn made_up_tables_do_no_harm() {
 }
 
 #[test]
+fn a_read_ends_where_its_call_did() {
+    let mut r = recording();
+    // Ten bytes; two pieces of a call that ends within the second; one whose end is not in its pages.
+    for (at, pages, call, end) in
+        [(10, 20..21, 9, 20 * 4096 + 10), (12, 30..32, 11, 33 * 4096 + 1), (13, 32..34, 11, 33 * 4096 + 1)]
+    {
+        let touch = r.touch(at, 0, pages, TouchKind::Read);
+        (touch.call, touch.end) = (Some(ms(call)), Some(end));
+    }
+    r.touch(20, 0, 40..41, TouchKind::Read).end = Some(3);
+    let start = Recorded::of(&r).unwrap();
+    let reads = start.tasks[0].steps.iter().filter_map(|s| match s {
+        Step::Access(Op::Read { offset, bytes, .. }) => Some((*offset, *bytes)),
+        _ => None,
+    });
+    let expected = [(20 * 4096, 10), (30 * 4096, 3 * 4096 + 1), (40 * 4096, 4096)];
+    assert_eq!(reads.collect::<Vec<_>>(), expected);
+    assert_eq!(start.needed_pages(), 6, "all pages are needed");
+}
+
+#[test]
 fn the_pieces_of_one_call_are_one_read() {
     let mut r = recording();
     // A call that waited for three pages one by one, then another call that goes on from there.

@@ -33,8 +33,11 @@ pub(super) struct Preparer {
     /// `None` when every state is cold: then nobody needs one.
     decoy: Option<Decoy>,
     vain_reclaims: u32,
-    /// The last eviction reclaimed pages that others map.
-    reclaimed: bool,
+    /// Bytes of file sets that the evictions since the last start reclaimed. What one of them took comes back as
+    /// refaults, though a later one took nothing.
+    reclaimed: u64,
+    /// The next eviction is for another start.
+    started_since: bool,
     /// Pages of the last restored snapshot that are missing or too many, in bytes.
     not_restored: Option<NotRestored>,
     /// Per command: bytes that a start leaves in the cache.
@@ -64,7 +67,8 @@ impl Preparer {
                 .then(|| Decoy::create(journal))
                 .transpose()?,
             vain_reclaims: 0,
-            reclaimed: false,
+            reclaimed: 0,
+            started_since: false,
             not_restored: None,
             warm_bytes: vec![0; config.commands.len()],
             starts: vec![0; config.commands.len()],
@@ -87,6 +91,7 @@ impl Preparer {
     /// Notes that a start of command `index` has just ended.
     pub(super) fn started(&mut self, index: usize, subject: &Subject<'_>) {
         self.starts[index] += 1;
+        self.started_since = true;
         if let Some(set) = &subject.set {
             set.note_own_changes();
         }
@@ -115,8 +120,8 @@ impl Preparer {
         self.starts[index] = 0;
     }
 
-    /// Whether the last eviction reclaimed pages that others map.
-    pub(super) fn reclaimed(&self) -> bool {
+    /// Bytes of the file set that were reclaimed for the last start: others map them.
+    pub(super) fn reclaimed(&self) -> u64 {
         self.reclaimed
     }
 
@@ -137,8 +142,11 @@ impl Preparer {
             }
             other => other,
         }?;
-        self.reclaimed = report.reclaim.is_some();
-        if self.method.reclaim_mapped && self.reclaimed {
+        if std::mem::take(&mut self.started_since) {
+            self.reclaimed = 0;
+        }
+        self.reclaimed = self.reclaimed.saturating_add(report.reclaimed.0);
+        if self.method.reclaim_mapped && report.reclaim.is_some() {
             self.vain_reclaims = if report.stayed.is_empty() { 0 } else { self.vain_reclaims + 1 };
             if self.vain_reclaims == VAIN_RECLAIMS {
                 self.without_reclaim("reclaim of mapped pages was given up: others need them all the time");

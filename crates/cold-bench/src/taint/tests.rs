@@ -24,7 +24,7 @@ fn kinds_with(
         activity: &quiet,
         tree_bytes: 50 << 20,
         tree_cpu: Nanos(900_000_000),
-        reclaimed: false,
+        reclaimed: 0,
         residual: &residual,
         warm_bytes: 100 << 20,
         not_prefetched: None,
@@ -95,10 +95,14 @@ fn a_little_left_in_the_cache_marks_but_does_not_disqualify() {
 #[test]
 fn refaults_after_our_own_reclaim_do_not_taint_a_cold_run() {
     for state in [State::Cold, State::Prefetched] {
-        let after =
-            |reclaimed| kinds(|f, a| (f.reclaimed, a.refaulted_pages) = (reclaimed, Some(9000)), &state);
-        assert!(after(true).is_empty());
-        assert_eq!(after(false), ["refaults"], "taken and read again while it ran");
+        let after = |pages: u64| {
+            kinds(|f, a| (f.reclaimed, a.refaulted_pages) = (pages * page_size(), Some(9000)), &state)
+        };
+        assert!(after(9000).is_empty());
+        assert!(after(u64::MAX / page_size()).is_empty(), "nobody knows what was reclaimed");
+        assert_eq!(after(0), ["refaults"], "taken and read again while it ran");
+        // Each page that was reclaimed comes back once: 3000 more did than these and 2 MiB.
+        assert_eq!(after(5000), ["refaults"]);
     }
 }
 

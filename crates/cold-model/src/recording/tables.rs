@@ -157,6 +157,10 @@ pub struct Touch {
     /// Of a read: when its system call began. A call that waits for its pages one after another gives a row for each
     /// piece; with the thread this tells which belong together. `None`: not told, as in recordings of earlier versions.
     pub call: Option<Nanos>,
+    /// Of a read: one past the last byte of the file that its call asked for, cut at the file's end; the same in all its
+    /// rows. Pages alone do not tell a read of 10 bytes from one of a page, and kernels remember where a read ended.
+    /// `None`: not told (calls that name several buffers, recordings of earlier versions).
+    pub end: Option<u64>,
 }
 
 /// Why a folio was filled.

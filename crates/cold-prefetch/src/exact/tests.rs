@@ -1,6 +1,6 @@
 use cold_model::Known;
 use cold_model::io_model::AtDepth;
-use cold_model::recording::{FillCause, OffCpuReason, Thread, TouchKind};
+use cold_model::recording::{FillCause, OffCpuReason, StallCause, Thread, TouchKind};
 use cold_model::sample::{empty, ms};
 
 use super::*;
@@ -61,7 +61,7 @@ fn far(n: u64) -> Vec<u64> {
 }
 
 fn worth(pages: &[u64], around: u64, device: &DeviceModel) -> Worth {
-    Worth::of(&recorded(pages, around), &plan(pages, around), Some(device), &|_| None).unwrap()
+    Worth::of(&recorded(pages, around), None, &plan(pages, around), Some(device), &|_| None).unwrap()
 }
 
 #[test]
@@ -71,10 +71,33 @@ fn exact_needs_can_save_the_bytes_that_were_mapped_around_faults() {
     let got = worth(&far(100), 15, &dear);
     assert!(got.is_worth_an_exact_start(), "{got:?}");
     let near = |time: Nanos, ms: f64| assert!((time.as_secs() * 1e3 - ms).abs() < 0.05 * ms, "{got:?}");
-    near(got.with_doubt, 100.0 * 6.56);
-    near(got.without, 101.0);
+    // The launcher's 0.8 MB and the plan in eight requests, and 3.5 ms of computing.
+    let launch = 819_200.0 * 100e-6 + 1.0 + 3.5;
+    near(got.with_doubt, launch + 100.0 * 6.56);
+    near(got.without, launch + 101.0);
     // What is uncertain may all have been needed: then each page is waited for, which costs 25 µs of the processor.
     near(got.page_by_page, 101.0 + 1600.0 * (0.42 + 0.03));
+}
+
+#[test]
+fn what_is_computed_comes_from_a_warm_start() {
+    // 100 pages that come at once; 1 ms is computed before each in the cold start, half of that in the warm one.
+    let (cold, plan, fast) = (recorded(&far(100), 15), plan(&far(100), 15), disk(0.001, 0.01));
+    let mut warm = recorded(&far(100), 0);
+    warm.off_cpu = Some(Vec::new());
+    for (n, touch) in warm.touches.iter_mut().flatten().enumerate() {
+        touch.at = ms(n as u64 / 2);
+    }
+    warm.manifest.ready = Some(Known::Value(ms(51)));
+    let of = |warm| Worth::of(&cold, warm, &plan, Some(&fast), &|_| None).unwrap().without.as_secs() * 1e3;
+    let (own, as_warm) = (of(None), of(Some(&warm)));
+    assert!((101.0..107.0).contains(&own), "{own}");
+    assert!((50.0..56.0).contains(&as_warm), "{as_warm}");
+    // A start that waited for its disk for most of its time tells nothing: it is no warm one.
+    let mut waits = recorded(&far(100), 0);
+    waits.stalls = Some(Vec::new());
+    waits.stall(1, 150, StallCause::Fault);
+    assert!((of(Some(&waits)) - own).abs() < 0.001);
 }
 
 #[test]
@@ -111,7 +134,7 @@ fn holes_are_read_along_where_requests_cost_more_than_their_pages() {
     plan.ranges.iter_mut().for_each(|range| range.need_ns = 0);
     let fast = disk(0.001, 0.01);
     assert_eq!(default_knobs(Some(&fast)).gap_bytes, 0);
-    let knobs = knobs_by(&r, &plan, Some(&fast), &|_| None).unwrap();
+    let knobs = knobs_by(&r, None, &plan, Some(&fast), &|_| None).unwrap();
     assert_eq!(knobs.gap_bytes, 4096);
     // Where it computes for a second first, nothing is clearly faster: the device's gap stays.
     for touch in r.touches.as_mut().unwrap() {
@@ -120,7 +143,7 @@ fn holes_are_read_along_where_requests_cost_more_than_their_pages() {
     r.off_cpu = None;
     r.off_cpu(1000, 1, 10, OffCpuReason::Storage);
     r.manifest.ready = Some(Known::Value(ms(1002)));
-    let knobs = knobs_by(&r, &plan, Some(&fast), &|_| None).unwrap();
+    let knobs = knobs_by(&r, None, &plan, Some(&fast), &|_| None).unwrap();
     assert_eq!(knobs.gap_bytes, 0);
 }
 
@@ -128,9 +151,9 @@ fn holes_are_read_along_where_requests_cost_more_than_their_pages() {
 fn a_start_without_waits_decides_nothing() {
     let mut r = recorded(&far(10), 15);
     r.off_cpu = None;
-    let got = Worth::of(&r, &plan(&far(10), 15), Some(&flash()), &|_| None);
+    let got = Worth::of(&r, None, &plan(&far(10), 15), Some(&flash()), &|_| None);
     assert_eq!(got, Err(WhyNot::Waits));
     // And nothing tells what reads cost where nobody measured.
-    let got = knobs_by(&recorded(&far(10), 0), &plan(&far(10), 0), None, &|_| None);
+    let got = knobs_by(&recorded(&far(10), 0), None, &plan(&far(10), 0), None, &|_| None);
     assert_eq!(got, Err(WhyNot::Disk));
 }

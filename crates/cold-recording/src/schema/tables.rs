@@ -170,6 +170,8 @@ table! {
     stack as STACK, "", "User stack. Null: none was taken.";
     call, "ns", "Of a read: when its system call began; the pieces of one call share it. Null: not told, as in recordings \
         of earlier versions.";
+    end as ColumnKind::Unsigned, "bytes", "Of a read: one past the last byte of the file that its call asked for, cut at the \
+        file's end; the pieces of one call share it. Null: not told, as in recordings of earlier versions.";
 }
 
 table! {

@@ -108,9 +108,8 @@ fn a_file_of_an_earlier_version_lacks_columns_that_may_be_empty_and_no_others() 
     let last = new.columns.len() - 1;
     let decode = |table: &schema::Table<_>| columns::decode(new, forged(table, &touches), Path::new("x"));
     let read = decode(&older(&new.columns[..last])).unwrap();
-    let expected: Vec<_> =
-        touches.iter().map(|t| cold_model::recording::Touch { call: None, ..*t }).collect();
-    assert!(touches.iter().any(|t| t.call.is_some()));
+    let expected: Vec<_> = touches.iter().map(|t| cold_model::recording::Touch { end: None, ..*t }).collect();
+    assert!(touches.iter().any(|t| t.end.is_some()));
     assert_eq!(read, expected);
     // Pages are in every version.
     let pages = new.columns.iter().position(|c| c.about.name == "pages").unwrap();

@@ -47,10 +47,10 @@ prop_compose! {
 prop_compose! {
     fn touch(files: u32, stacks: u32)(
         at in time(), pid in any_u32(), tid in any_u32(), file in 0..files, first_page in 0..1u64 << 50,
-        pages in 1..=u32::MAX, major in of(any::<bool>()), ip in of(any_u64()), stack in of(0..stacks), call in of(time()),
+        pages in 1..=u32::MAX, major in of(any::<bool>()), ip in of(any_u64()), stack in of(0..stacks), call in of(time()), end in of(any_u64()),
         kind in prop_oneof![Just(TouchKind::Fault), Just(TouchKind::FaultAround), Just(TouchKind::Read)],
     ) -> Touch {
-        Touch { at, pid, tid, file, first_page, pages, kind, major, ip, stack, call }
+        Touch { at, pid, tid, file, first_page, pages, kind, major, ip, stack, call, end }
     }
 }
 prop_compose! {

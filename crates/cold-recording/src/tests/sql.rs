@@ -74,7 +74,8 @@ fn duckdb_sees_the_documented_columns_types_and_rows() {
             touch.major,
             touch.ip,
             touch.stack,
-            touch.call
+            touch.call,
+            touch.end
         ]);
         assert_eq!(row, &expected);
     }

@@ -96,6 +96,7 @@ fn listed_directories_and_files_read_from_their_start_are_told() {
         ip: None,
         stack: None,
         call: None,
+        end: None,
     };
     let mut r = recorded(vec![
         lookup(LookupKind::List, "/spool", 4096, 0),

@@ -196,6 +196,7 @@ fn only_recorded_files_are_read_and_only_what_occurs_is_named() {
         ip: None,
         stack: Some(0),
         call: None,
+        end: None,
     };
     let mapping = |file| Mapping {
         at: Nanos(0),

@@ -42,6 +42,8 @@ pub(super) struct Pages {
     last_fault: HashMap<u32, (u64, FileIdx, u64)>,
     /// A thread's last read, to cut its range where the next one of the same call begins.
     last_read: HashMap<u32, (ContextKey, usize)>,
+    /// One past the last byte of what calls read.
+    ends: HashMap<ContextKey, u64>,
     /// Pages at the position of a read that the read itself filled. The kernel tells of no success when it
     /// had to make that page by itself (`filemap_create_folio`: its read-ahead brought nothing).
     begun: Vec<(Touch, ContextKey)>,
@@ -282,6 +284,7 @@ fn touch(head: &raw::Header, file: FileIdx, first_page: u64, pages: u32, kind: T
         ip: (ip != 0).then_some(ip),
         stack: None,
         call: None,
+        end: None,
     }
 }
 
@@ -384,7 +387,7 @@ impl Pages {
     ) -> Finished {
         let mut of_interest = self.files_with_windows();
         of_interest.extend(unseen.huge.iter().map(|m| m.file));
-        let Self { mut touches, windows, mut fills, begun, changes, faults, .. } = self;
+        let Self { mut touches, windows, mut fills, begun, changes, faults, ends, .. } = self;
         let history = History::new(&changes, &of_interest);
         let mut reach = Reach::new(files, unseen, &history);
         let mut to_cut: Vec<_> = windows.iter().flat_map(reach::Window::rows).collect();
@@ -416,7 +419,8 @@ impl Pages {
             .map(|(t, key)| {
                 let stack = if key.1 == 0 { None } else { stack_of.get(&key).copied() };
                 let call = (t.kind == TouchKind::Read && key.1 != 0).then_some(Nanos(key.1));
-                Touch { stack: t.stack.or(stack), call, ..t }
+                let end = call.and_then(|_| ends.get(&key).copied());
+                Touch { stack: t.stack.or(stack), call, end, ..t }
             })
             .collect();
         touches.sort_by_key(|t| t.at);
@@ -449,5 +453,6 @@ fn of_fill(fill: &Fill) -> Touch {
         ip: None,
         stack: None,
         call: None,
+        end: None,
     }
 }

@@ -344,6 +344,7 @@ fn touch(m: &Mapping, pages: Range<u64>, at: Nanos) -> Touch {
         ip: None,
         stack: None,
         call: None,
+        end: None,
     };
     row(&own, pages, at)
 }

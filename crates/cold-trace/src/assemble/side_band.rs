@@ -133,6 +133,7 @@ fn faulted(b: &mut Builder<'_>, record: &Record<'_>, fault: &Fault<'_>, unwinder
         ip: (fault.ip < KERNEL).then_some(fault.ip),
         stack,
         call: None,
+        end: None,
     };
     b.pages.push(touch);
     b.may_have_mapped(touch, (record.tid, 0), fault.address, false);

@@ -154,7 +154,7 @@ struct cold_pages {
 	struct cold_id file;
 	__u64 first;
 	__u64 last;
-	__u64 address; /* faulting address; 0: not known */
+	__u64 address; /* faulting address; of a get, the call's position and its third argument added; 0: not known */
 	__u64 ip;      /* user instruction; 0: not known */
 	__u32 state;
 	__u32 pad;

@@ -101,6 +101,9 @@ PROGRAM(mm_filemap_get_pages, filemap_get_pages)
 	event = RESERVE(cold_pages, COLD_LOST_TOUCHES);
 	if (event) {
 		pages_event(event, task, COLD_GET, id, ctx[1], ctx[2]);
+		/* True in the first event of a call: below, the position moves by pages. */
+		if ((task->class == CALL_READ || task->class == CALL_PREAD) && task->position >= 0)
+			event->address = task->position + task->args[2];
 		SUBMIT(event);
 	}
 	/* What it waits for next lies behind this. */

@@ -131,7 +131,8 @@ pub struct Pages {
     pub first: u64,
     /// Last page, inclusive.
     pub last: u64,
-    /// Faulting address; 0: not known.
+    /// Faulting address. In the first event of a read: the call's position and its third argument added, which is where a
+    /// call ends that counts bytes there. 0: not known.
     pub address: u64,
     /// User instruction; 0: not known.
     pub ip: u64,

@@ -37,6 +37,7 @@ pub fn start_of(p: &Prefetch, tool: &str, from: &str) -> Recording {
             ip: None,
             stack: None,
             call: None,
+            end: None,
         }
     };
     let process = Process {

@@ -1,10 +1,12 @@
 //! `cold simulate`: recorded starts under other settings, and which policy this kernel follows.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use cold_model::recording::manifest::{FORMAT, VERSION};
 use cold_model::recording::{FillCause, TouchKind};
 use cold_model::sample;
+use rustix::process::Signal;
 use serde_json::Value;
 
 use crate::support::*;
@@ -119,7 +121,7 @@ mod root {
     }
 
     /// Ways to read that are no race.
-    const WAYS: [&str; 17] = [
+    const WAYS: [&str; 18] = [
         "mapped-in-order",
         "mapped-backwards",
         "mapped-every-64th",
@@ -137,6 +139,7 @@ mod root {
         "pread-random",
         "pread-sequential",
         "pread-again",
+        "pread-ends-early",
     ];
 
     /// Requests and bytes of the files with this in their names, as the kernel was seen to read them.
@@ -222,6 +225,33 @@ mod root {
         assert!(follows.iter().all(|p| p.as_str().unwrap().starts_with("linux-")), "{told}");
         let windows = told["policies"].as_array().unwrap().iter().find(|p| p["policy"] == "windows").unwrap();
         assert!(windows["series_that_differ"].as_u64().unwrap() > 0, "{windows}");
+        assert!(fs::read_dir(dir).unwrap().all(|e| e.unwrap().file_name() == "lost+found"), "files are left");
+    }
+
+    #[test]
+    fn an_interrupted_comparison_tells_what_it_knows_and_leaves_no_file() {
+        if !need_root() {
+            return;
+        }
+        let _machine = alone();
+        let place = Sandbox::new();
+        let disk = disk();
+        let dir = disk.mount_point().to_str().unwrap();
+        let command = ["simulate", "--verify", "--operations", "100000000", "--dir", dir, "--json"];
+        let started = place.cold(command).start();
+        // Its files stand there while it compares.
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let files = || fs::read_dir(dir).unwrap().count();
+        while files() < 2 {
+            assert!(Instant::now() < deadline, "no file was made");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        let asked = Instant::now();
+        started.kill(Signal::INT);
+        let told = started.end().expect(130).json();
+        assert!(asked.elapsed() < Duration::from_secs(10), "it goes on for {:?}", asked.elapsed());
+        assert_eq!(told["interrupted"], true, "{told}");
         assert!(fs::read_dir(dir).unwrap().all(|e| e.unwrap().file_name() == "lost+found"), "files are left");
     }
 }

@@ -119,6 +119,8 @@ impl Sim {
             ip: exact.then(|| address(0, offset)),
             stack: (kind != TouchKind::FaultAround).then_some(offset as u32 % 200),
             call: (kind == TouchKind::Read).then_some(Nanos(at)),
+            end: (kind == TouchKind::Read)
+                .then(|| (first_page + u64::from(pages)) * u64::from(PAGE) - offset % 7),
         });
         self.events += 1;
     }

@@ -129,6 +129,11 @@ fn read(way: &Way, path: &Path) -> Result<(), Failure> {
             rustix::fs::fadvise(&file, 0, None, advice)?;
             pages.iter().try_for_each(|page| file.read_exact_at(&mut [0; 10], page * PAGE + 50))?;
         }
+        // By one open file: kernels remember in which page the last read ended.
+        "pread-ends-early" => {
+            let file = file()?;
+            pages.iter().try_for_each(|page| file.read_exact_at(&mut [0; 10], page * PAGE + 50))?;
+        }
         // The second time without advice, by an open file of its own.
         "pread-again" => {
             let first = file()?;

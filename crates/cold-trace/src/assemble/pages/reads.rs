@@ -33,8 +33,25 @@ impl Builder<'_> {
             self.add_copied_before(head, p, file, begin);
         }
         let pages = u32::try_from(last.saturating_sub(p.first).saturating_add(1)).unwrap_or(u32::MAX);
+        self.end_of_call(key, p, file);
         self.pages.last_read.insert(head.tid, (key, self.pages.touches.len()));
         self.pages.touches.push((touch(head, file, p.first, pages, TouchKind::Read, 0), key));
+    }
+
+    /// Where a call ends, by its first event. That of calls whose third argument is a number of bytes.
+    fn end_of_call(&mut self, key: ContextKey, p: &raw::Pages, file: FileIdx) {
+        let in_bytes = matches!(libc::c_long::from(p.context.syscall), libc::SYS_read | libc::SYS_pread64);
+        let first_of_call = self.pages.last_read.get(&key.0).is_none_or(|(last, _)| *last != key);
+        if !in_bytes || !first_of_call || p.address == 0 || p.context.doing != Doing::Call || key.1 == 0 {
+            return;
+        }
+        let size = self.files.row(file).and_then(|f| f.size).filter(|size| *size > 0);
+        // A file may have grown since its size was seen; the page was there.
+        let least = p.first.saturating_mul(self.page).saturating_add(1);
+        let end = p.address.min(size.map_or(u64::MAX, |size| size.max(least)));
+        if end >= least {
+            self.pages.ends.insert(key, end);
+        }
     }
 
     /// The page at which a call began, at its first event; `None`: another event of it came before, or its place in
@@ -66,6 +83,7 @@ impl Builder<'_> {
     /// where they begin within a page (16 parts of pages, 17 pages told).
     pub(in crate::assemble) fn end_read(&mut self, head: &raw::Header, call: &raw::Call<'_>) {
         let Some((_, last)) = read_range(call, self.page, false) else { return };
+        self.returned(head, call);
         let key = (head.tid, call.began);
         let of_call = self.pages.last_read.get(&head.tid).filter(|(of, _)| *of == key && key.1 != 0);
         let Some((row, _)) = of_call.and_then(|(_, index)| self.pages.touches.get_mut(*index)) else {
@@ -77,6 +95,13 @@ impl Builder<'_> {
         }
     }
 
+    /// The byte at which a call ended, by what it returned.
+    fn returned(&mut self, head: &raw::Header, call: &raw::Call<'_>) {
+        let got = call.position.zip(u64::try_from(call.result).ok());
+        let end = got.map(|(from, bytes)| from.saturating_add(bytes));
+        self.pages.ends.extend(end.map(|end| ((head.tid, call.began), end)));
+    }
+
     /// Tier B: a read by what its call returned.
     pub(in crate::assemble) fn read_call(&mut self, head: &raw::Header, call: &raw::Call<'_>) {
         let Some((first, last)) = read_range(call, self.page, false) else { return };
@@ -85,6 +110,7 @@ impl Builder<'_> {
         if regular {
             let pages = u32::try_from(last - first + 1).unwrap_or(u32::MAX);
             let row = touch(head, file, first, pages, TouchKind::Read, 0);
+            self.returned(head, call);
             self.pages.touches.push((row, (head.tid, call.began)));
         }
     }

@@ -374,3 +374,36 @@ fn tier_b_tells_a_direct_read_that_did_not_wait() {
         r.transfers.iter().flatten().map(|t| (t.file.map(|f| path(&r, f)), t.first_page)).collect();
     assert_eq!(rows, [(Some("/data".to_owned()), 1)]);
 }
+
+/// A call ends where it asked to. Its first event tells that; in later ones the position has moved on by pages.
+#[test]
+fn reads_tell_at_which_byte_they_end() {
+    let f = id(5);
+    let read = |at, page| call_context(at, libc::SYS_read, f, page);
+    let get = |at, context, pages, end| pages_at(9, at, context, f, pages, end);
+    let r = run(&[
+        named(f, 10, "data"),
+        get(11, read(10, 0), (0, 0), 10),
+        get(21, read(20, 2), (2, 5), 5 * 4096 + 5),
+        get(22, read(20, 2), (4, 5), 9 * 4096),
+        get(31, read(30, 8), (8, 200), 1 << 40),
+        get(41, call_context(40, libc::SYS_pread64, f, 3), (3, 3), 4 * 4096),
+        // Its third argument is a number of buffers, that of the next a position that is not known.
+        get(51, call_context(50, libc::SYS_readv, f, 0), (0, 0), 2),
+        get(61, read(60, 1), (1, 1), 0),
+    ]);
+    let ends: Vec<_> = r.touches.iter().flatten().map(|t| (t.at.0, t.first_page, t.end)).collect();
+    let whole = Some(5 * 4096 + 5);
+    assert_eq!(
+        ends,
+        [
+            (11, 0, Some(10)),
+            (21, 2, whole),
+            (22, 4, whole),
+            (31, 8, Some(10 * 4096)),
+            (41, 3, Some(4 * 4096)),
+            (51, 0, None),
+            (61, 1, None),
+        ]
+    );
+}

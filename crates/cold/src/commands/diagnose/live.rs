@@ -182,10 +182,7 @@ fn facts(plan: &Plan, cold: Option<&Recording>, warm: Option<&Recording>) -> Pla
         || Known::unknown("no cold start was recorded"),
         |cold| {
             let rehearsal = Rehearsal::at_most(cold, plan.device.as_ref());
-            let rehearsal = rehearsal.map(|r| match warm {
-                Some(warm) => r.computing_as_in(warm),
-                None => r,
-            });
+            let rehearsal = rehearsal.map(|r| r.computing_as_in(warm));
             let asked = rehearsal.and_then(|r| Ok([r.without()?, r.with(plan)?]));
             asked.map_or_else(|why| Known::unknown(why.to_string()), Known::Value)
         },

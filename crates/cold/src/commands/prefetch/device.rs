@@ -15,12 +15,22 @@ use cold_sys::sysfs::SysFs;
 use crate::progress::Line;
 use crate::ui::Ui;
 
+/// Recorded starts that a plan is compiled by.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Of<'a> {
+    /// A cold one, with exact needs if possible.
+    pub(super) cold: Option<&'a Recording>,
+    /// A warm one: it tells what the program computes.
+    pub(super) warm: Option<&'a Recording>,
+}
+
 /// Makes the plan's steps with the knobs that fit the device, and its bound. Without a measured device careful knobs are
 /// used, and that is said. Measurements are kept in `state`.
-/// `cold`: a recorded cold start, to choose the gap by where needs are exact, and for the bound.
-pub(super) fn compile(plan: &mut Plan, cold: Option<&Recording>, state: &Path, line: &mut Line<'_>, ui: &Ui) {
+/// `starts`: recorded ones, to choose the gap by where needs are exact, and for the bound.
+pub(super) fn compile(plan: &mut Plan, starts: Of<'_>, state: &Path, line: &mut Line<'_>, ui: &Ui) {
     let device = model(plan, state, line, ui);
-    let by_start = |start| cold_prefetch::knobs_by(start, plan, device.as_ref(), &extents).ok();
+    let Of { cold, warm } = starts;
+    let by_start = |start| cold_prefetch::knobs_by(start, warm, plan, device.as_ref(), &extents).ok();
     let knobs = cold.filter(|_| plan.learnt.exact).and_then(by_start);
     let knobs = knobs.unwrap_or_else(|| cold_prefetch::knobs_for(plan, device.as_ref()));
     steps(plan, &knobs, device.as_ref());

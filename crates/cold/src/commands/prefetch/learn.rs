@@ -201,6 +201,8 @@ struct Learnt {
     missing: Vec<String>,
     /// The last cold start, an exact one where there was one.
     cold: Option<Recording>,
+    /// The last warm start.
+    warm: Option<Recording>,
 }
 
 struct Lesson<'a> {
@@ -218,21 +220,25 @@ impl Lesson<'_> {
     fn starts(&self, line: &mut Line<'_>, interrupt: &AtomicBool) -> Result<Learnt> {
         let mut starts =
             Starts::begin(self.config, line, interrupt).map_err(crate::commands::bench::failure)?;
-        let (mut observed, mut told, mut cold) = (Vec::new(), Told::default(), None);
+        let (mut observed, mut told) = (Vec::new(), Told::default());
+        let (mut cold, mut warm) = (None, None);
         let mut result = Ok(());
         let mut patience = Patience::default();
         for n in 0..self.args.starts {
             // Warm starts tell how long the program computes; cold ones what is read, metadata included.
             let state = self.config.states.get(usize::from(n == 1)).or(self.config.states.first());
             let exact = self.args.recorded.exact_need
-                || (self.may_be_exact(n, state) && self.is_worth_exact(&observed, cold.as_ref(), line));
+                || (self.may_be_exact(n, state)
+                    && self.is_worth_exact(&observed, cold.as_ref(), warm.as_ref(), line));
             let wanted = Wanted { number: n + 1, state, exact };
             match self.undisturbed(&mut starts, wanted, &mut patience, line) {
                 Ok((start, recording)) => {
                     told.add(&start);
                     observed.push(start);
-                    if state == Some(&State::Cold) {
-                        cold = Some(recording);
+                    match state {
+                        Some(State::Cold) => cold = Some(recording),
+                        Some(State::Warm) => warm = Some(recording),
+                        _ => {}
                     }
                 }
                 Err(failure) => {
@@ -244,7 +250,7 @@ impl Lesson<'_> {
         let ended = starts.end().map_err(crate::commands::bench::failure);
         result?;
         ended?;
-        Ok(Learnt { starts: observed, missing: told.all(), cold })
+        Ok(Learnt { starts: observed, missing: told.all(), cold, warm })
     }
 
     /// Adds the starts to the plan as it is by now: others may have learnt meanwhile. From reading it to writing it
@@ -254,7 +260,8 @@ impl Lesson<'_> {
         let old = self.earlier(|e| self.ui.warn(format!("the earlier plan is not used: {e}")));
         let plan = cold_prefetch::lesson(old, self.key, &learnt.starts, plans::now());
         let mut plan = plan.ok_or_else(|| Failure::usage("no start was made"))?;
-        device::compile(&mut plan, learnt.cold.as_ref(), &self.place.state()?, line, self.ui);
+        let recorded = device::Of { cold: learnt.cold.as_ref(), warm: learnt.warm.as_ref() };
+        device::compile(&mut plan, recorded, &self.place.state()?, line, self.ui);
         let path = locked.save(&plan)?;
         Ok((plan, path))
     }
@@ -282,13 +289,14 @@ impl Lesson<'_> {
         &self,
         observed: &[ObservedStart],
         cold: Option<&Recording>,
+        warm: Option<&Recording>,
         line: &mut Line<'_>,
     ) -> bool {
         let plan = cold_prefetch::lesson(self.earlier(|_| {}), self.key, observed, plans::now());
         let (Some(plan), Some(cold), Ok(state)) = (plan, cold, self.place.state()) else { return false };
         let device = device::model(&plan, &state, line, self.ui);
         line.step("simulating what exact needs would bring");
-        let worth = Worth::of(cold, &plan, device.as_ref(), &device::extents).ok();
+        let worth = Worth::of(cold, warm, &plan, device.as_ref(), &device::extents).ok();
         let Some(worth) = worth.filter(Worth::is_worth_an_exact_start) else { return false };
         let part = figures::percent(worth.gain() * 100.0);
         self.ui

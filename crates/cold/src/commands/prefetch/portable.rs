@@ -206,7 +206,7 @@ pub(crate) fn import(args: &ImportArgs, place: &StorePlace, ui: &Ui) -> Outcome 
             }
         };
     let mut line = Line::new(ui);
-    device::compile(&mut plan, None, &place.state()?, &mut line, ui);
+    device::compile(&mut plan, device::Of::default(), &place.state()?, &mut line, ui);
     line.clear();
     let path = store.save(&plan)?;
     for (path, why) in &dropped {

@@ -4,7 +4,7 @@ use cold_journal::Journal;
 use cold_model::Shown as _;
 use cold_model::figures::{count, plural};
 use cold_probe::subject::ProbeTarget;
-use cold_probe::verify::{Effort, Followed, Ground, Verified, verify};
+use cold_probe::verify::{Effort, Followed, Ground, Parts, Verified, Watch, verify};
 use cold_sim::Policy;
 use cold_sim::verify::{Difference, What};
 use cold_sys::procfs::ProcFs;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::args::{Args, Named};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::interrupt::interrupt;
 use crate::progress::Line;
 use crate::table::{Table, width};
 use crate::ui::Ui;
@@ -24,14 +25,18 @@ const OPERATIONS: u64 = 200;
 pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
     let policies = policies(args)?;
     let journal = Journal::open()?;
+    let interrupt = interrupt()?;
     let mut line = Line::new(ui);
-    line.step(&format!("{} on files in {}", plural(args.operations, "operation"), args.dir.shown()));
+    let what = format!("{} on files in {}", plural(args.operations, "operation"), args.dir.shown());
+    line.step(&what);
     let target = ProbeTarget::Directory(args.dir.clone());
     let operations = OPERATIONS.min(args.operations);
     let cases = args.operations.div_ceil(operations);
-    let effort = Effort { cases, operations, seed: args.seed, by_parts: false };
+    let effort = Effort { cases, operations, seed: args.seed, parts: Parts::ByTurns };
+    let mut begins = |case| line.step(&format!("{what}: series {} of {}", count(case + 1), count(cases)));
+    let watch = Watch { interrupt: &interrupt, begins: &mut begins };
     let verified =
-        Ground::new(&target, &BYTES, &journal).and_then(|ground| verify(&ground, &policies, effort));
+        Ground::new(&target, &BYTES, &journal).and_then(|ground| verify(&ground, &policies, effort, watch));
     line.clear();
     let verified = verified.map_err(|e| {
         Failure::from(e)
@@ -57,7 +62,9 @@ fn policies(args: &Args) -> Result<Vec<Policy>, Failure> {
 }
 
 fn exit(v: &Verified) -> Exit {
-    if compared(v) == 0 {
+    if v.interrupted {
+        Exit::Interrupted
+    } else if compared(v) == 0 {
         Exit::Inconclusive
     } else if v.follows().is_empty() {
         Exit::GateFailed
@@ -82,6 +89,7 @@ fn show(ui: &Ui, v: &Verified, kernel: &str) {
     ui.line("");
     let names = |policies: &[Policy]| policies.iter().map(Policy::to_string).collect::<Vec<_>>().join(", ");
     match v.follows().as_slice() {
+        _ if compared(v) == 0 && v.interrupted => ui.line("Nothing was compared."),
         _ if compared(v) == 0 => {
             ui.line("Nothing was compared: others dropped pages during every try. Once more, on a quieter machine.");
         }
@@ -97,6 +105,9 @@ fn show(ui: &Ui, v: &Verified, kernel: &str) {
             "{kernel} follows {}: what they differ in did not come up in these operations.",
             names(several)
         )),
+    }
+    if v.interrupted {
+        ui.warn("interrupted: this is what was compared by then");
     }
     if v.void > 0 {
         ui.warn(format!("{} of the series given up: others dropped pages meanwhile", count(v.void)));
@@ -135,5 +146,6 @@ fn document(v: &Verified, kernel: &str) -> Value {
         "policies": v.followed.iter().map(row).collect::<Vec<_>>(),
         "follows": v.follows().iter().map(Policy::to_string).collect::<Vec<_>>(),
         "void_series": v.void,
+        "interrupted": v.interrupted,
     })
 }
