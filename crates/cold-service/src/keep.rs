@@ -9,13 +9,13 @@ use cold_model::Nanos;
 
 /// A start counts half after a day: the programs of yesterday's same hour are about as likely as those of an hour
 /// that is twice as far from now.
-const HALF_LIFE: Nanos = Nanos(86_400_000_000_000);
+pub const HALF_LIFE: Nanos = Nanos(86_400_000_000_000);
 /// Programs below this were started once, days ago.
 const WORTH: f64 = 0.2;
 /// Pages that were reclaimed since the last look (40 MiB): less is the ordinary coming and going.
 const EMPTIED: u64 = 10_240;
 /// Nobody has waited for memory, emptied the cache or started cold, and no disk was waited for much, for so long.
-const REST: Nanos = Nanos(10_000_000_000);
+pub const REST: Nanos = Nanos(10_000_000_000);
 /// Waits for memory that do not disturb it: single pages that come back, microseconds a second.
 const MEMORY_STALL_US: u64 = 1_000;
 /// Waits for storage that do not disturb the rest: a log that is written now and then, microseconds a second.
@@ -31,13 +31,22 @@ pub struct Uses {
 impl Uses {
     /// So many starts at `now`.
     pub fn add(&mut self, starts: f64, now: Nanos) {
-        self.score = self.score(now) + starts;
-        self.at = now;
+        self.add_halving(starts, now, HALF_LIFE);
     }
 
     /// How likely a program is to be started next, at `now`: recent and frequent starts count more.
     pub fn score(&self, now: Nanos) -> f64 {
-        let halves = now.saturating_sub(self.at).0 as f64 / HALF_LIFE.0 as f64;
+        self.score_halving(now, HALF_LIFE)
+    }
+
+    /// As [`Self::add`], where a start counts half after another time.
+    pub(crate) fn add_halving(&mut self, starts: f64, now: Nanos, half_life: Nanos) {
+        self.score = self.score_halving(now, half_life) + starts;
+        self.at = now;
+    }
+
+    pub(crate) fn score_halving(&self, now: Nanos, half_life: Nanos) -> f64 {
+        let halves = now.saturating_sub(self.at).0 as f64 / half_life.0 as f64;
         self.score * 0.5_f64.powf(halves)
     }
 }
@@ -77,6 +86,8 @@ pub struct Keeper {
     /// Counted at the last reading.
     read: Option<Facts>,
     quiet_since: Option<Nanos>,
+    /// It was told that something has emptied the cache since then.
+    told: bool,
 }
 
 impl Keeper {
@@ -90,24 +101,33 @@ impl Keeper {
             return false;
         }
         let since = *self.quiet_since.get_or_insert(now);
-        let emptied = self.read.is_none_or(|read| {
-            facts.drops != read.drops || facts.reclaimed_pages.saturating_sub(read.reclaimed_pages) >= EMPTIED
-        });
+        let emptied = self.read.is_none_or(|read| has_emptied(&read, &facts));
         emptied && now.saturating_sub(since) >= REST
+    }
+
+    /// Whether something has emptied the cache since the last reading: told once until the next one.
+    pub fn tells_emptied(&mut self, facts: Facts) -> bool {
+        let emptied = !self.told && self.read.is_some_and(|read| has_emptied(&read, &facts));
+        self.told |= emptied;
+        emptied
     }
 
     /// What was wanted was read, when these were the facts.
     pub fn has_read(&mut self, facts: Facts) {
         self.read = Some(facts);
+        self.told = false;
     }
+}
+
+fn has_emptied(before: &Facts, now: &Facts) -> bool {
+    now.drops != before.drops || now.reclaimed_pages.saturating_sub(before.reclaimed_pages) >= EMPTIED
 }
 
 fn is_quiet(before: &Facts, now: &Facts, passed: Nanos) -> bool {
     let seconds = passed.0 / 1_000_000_000 + 1;
     let waited = now.io_stall_us.saturating_sub(before.io_stall_us);
     // Whoever empties the cache may not be done, or does it to measure.
-    let emptied =
-        now.drops != before.drops || now.reclaimed_pages.saturating_sub(before.reclaimed_pages) >= EMPTIED;
+    let emptied = has_emptied(before, now);
     let starved = now.memory_stall_us.saturating_sub(before.memory_stall_us);
     let waits = starved > MEMORY_STALL_US * seconds || waited > IO_STALL_US * seconds;
     !now.busy && !emptied && !waits
@@ -165,7 +185,9 @@ mod tests {
         assert!(!keeper.is_time(facts, at(100)));
         let again = (101..200).find(|s| keeper.is_time(facts, at(*s)));
         assert_eq!(again, Some(111), "ten seconds after the last wait");
+        assert!(keeper.tells_emptied(facts) && !keeper.tells_emptied(facts), "told once");
         keeper.has_read(facts);
+        assert!(!keeper.tells_emptied(facts));
         facts.drops += 1;
         facts.busy = true;
         assert!((200..300).all(|s| !keeper.is_time(facts, at(s))), "a cold start goes first");

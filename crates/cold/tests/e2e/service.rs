@@ -180,6 +180,36 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
         assert_eq!(later["programs"][0]["followed"], program["followed"], "the history stays");
     }
 
+    /// By where the program lies: what is not chosen is heard of and left alone.
+    #[test]
+    fn only_and_except_choose_programs() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let mut s = Served::new();
+        let (here, other) = (s.w.place.text(""), "/usr/lib".to_owned());
+        let none: [&[&str]; 3] = [&["--only", &other], &["--except", &here], &["--only", &here, "--except", &here]];
+        for options in none {
+            s.begin(&[&["--control-every", "0"], options].concat());
+            s.start();
+            let status = s.status();
+            let service = &status["service"];
+            assert_eq!((&service["plans"], &service["planned"]), (&0.into(), &0.into()), "{options:?}: {status}");
+            s.end();
+        }
+        let some: [&[&str]; 2] = [&["--only", &here], &["--except", &other]];
+        for options in some {
+            s.begin(&[&["--control-every", "0"], options].concat());
+            assert_eq!(s.status()["service"]["plans"], 1, "{options:?}");
+            s.starts_until("followed", 1);
+            s.end();
+        }
+        // What it has done is a log of starts.
+        let log = s.cold(&["replay", "--json", "--room", "64Mi"]).run().expect(0).json();
+        assert!(log["policies"][0]["starts"].as_u64().unwrap() >= 2 && log["emptied"].as_u64().unwrap() >= 1, "{log}");
+    }
+
     /// Nobody asks for it: a cold start is noticed, the next one recorded, the third read ahead.
     #[test]
     fn what_nobody_has_learnt_is_learnt_by_its_own_starts() {

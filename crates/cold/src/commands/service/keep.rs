@@ -33,16 +33,21 @@ pub(crate) struct Kept {
     pub(crate) bytes: u64,
 }
 
-/// Looks and reads until the process ends.
-pub(crate) fn run(shared: &Shared) {
+/// Looks until the process ends, writes down when something has emptied the cache, and reads then where it may.
+pub(crate) fn run(shared: &Shared, may_read: bool) {
     // Whoever wants something goes first, where the disk's scheduler knows classes.
     set_io_priority(IoPriority::NOBODY_WAITS);
     let (proc, mut keeper) = (ProcFs::default(), Keeper::default());
     loop {
         std::thread::sleep(LOOK);
         let Some(facts) = facts(&proc, shared) else { continue };
+        if keeper.tells_emptied(facts) {
+            let detail = "dropped or reclaimed".to_owned();
+            shared.recorder.add(Entry::Event { what: "emptied", detail });
+        }
         let paused = shared.paused.load(Ordering::Relaxed);
-        if !paused && keeper.is_time(facts, monotonic()) && read_all(&proc, shared) {
+        let is_time = keeper.is_time(facts, monotonic());
+        if is_time && (!may_read || (!paused && read_all(&proc, shared))) {
             // What this reading itself moved is no reason for another one.
             keeper.has_read(self::facts(&proc, shared).unwrap_or(facts));
         }
