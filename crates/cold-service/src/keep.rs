@@ -1,16 +1,17 @@
 //! What is read before anybody wants it: when, how much, of which programs.
 //!
 //! By recency and frequency and no grander predictor: of 279 users, a learned model hit 0.8935 where least recently
-//! used hit 0.8900. Only after something has emptied the cache (boot, a program that took all memory, a drop), into
+//! used hit 0.8900. Of equally likely programs those come first whose start gains most for the memory that they take
+//! (docs/benchmarks/service.md compares this rule with others). Only after something has emptied the cache (boot, a program that took all memory, a drop), into
 //! free memory only, while nothing waits. What is read so and not used is the first that the kernel takes back: pages
 //! that were never touched lie at the end of its inactive list.
 
 use cold_model::Nanos;
 
-/// A start counts half after a day: the programs of yesterday's same hour are about as likely as those of an hour
-/// that is twice as far from now.
-pub const HALF_LIFE: Nanos = Nanos(86_400_000_000_000);
-/// Programs below this were started once, days ago.
+/// A start counts half after three days: of 6, 24, 72 and 168 hours this saved most, or as much as the best, on made-up
+/// logs of every kind (docs/benchmarks/service.md).
+pub const HALF_LIFE: Nanos = Nanos(3 * 86_400_000_000_000);
+/// Programs below this were started once, a week ago.
 const WORTH: f64 = 0.2;
 /// Pages that were reclaimed since the last look (40 MiB): less is the ordinary coming and going.
 const EMPTIED: u64 = 10_240;
@@ -34,6 +35,11 @@ impl Uses {
         self.add_halving(starts, now, HALF_LIFE);
     }
 
+    /// So many starts at a time before `now`.
+    pub fn add_earlier(&mut self, starts: f64, ago: Nanos, now: Nanos) {
+        self.add(starts * left(ago, HALF_LIFE), now);
+    }
+
     /// How likely a program is to be started next, at `now`: recent and frequent starts count more.
     pub fn score(&self, now: Nanos) -> f64 {
         self.score_halving(now, HALF_LIFE)
@@ -46,16 +52,49 @@ impl Uses {
     }
 
     pub(crate) fn score_halving(&self, now: Nanos, half_life: Nanos) -> f64 {
-        let halves = now.saturating_sub(self.at).0 as f64 / half_life.0 as f64;
-        self.score * 0.5_f64.powf(halves)
+        self.score * left(now.saturating_sub(self.at), half_life)
     }
 }
 
-/// The programs worth keeping, the likeliest first, as indices.
-pub fn order(scores: &[f64]) -> Vec<usize> {
-    let mut all: Vec<usize> = (0..scores.len()).filter(|i| scores[*i] >= WORTH).collect();
-    all.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
-    all
+/// What a start still counts after this time.
+fn left(passed: Nanos, half_life: Nanos) -> f64 {
+    0.5_f64.powf(passed.0 as f64 / half_life.0 as f64)
+}
+
+/// A warm start gains the time in which its plan is read, and besides as much as reading so many bytes takes: names,
+/// inodes, single reads that wait for each other. Fitted to cold less warm starts of seven programs on four disks
+/// (docs/benchmarks/prefetch.md; relative least squares): 3 MiB on a cloud volume, 9 and 12 on SATA and hard disks, 51
+/// on an SSD with 1 GB/s.
+pub const BESIDES: u64 = 10 << 20;
+
+/// A program whose plans may be read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Candidate {
+    /// How likely it is started next ([`Uses::score`]).
+    pub score: f64,
+    /// Bytes that its plans take.
+    pub bytes: u64,
+}
+
+impl Candidate {
+    /// Time that keeping it is expected to save for each byte that it takes, in any unit.
+    pub fn worth(&self) -> f64 {
+        let bytes = self.bytes.max(1) as f64;
+        self.score * (BESIDES as f64 + bytes) / bytes
+    }
+}
+
+/// The programs worth keeping, those whose memory saves most first, as indices.
+pub fn order(all: &[Candidate]) -> Vec<usize> {
+    order_by(all, Candidate::worth)
+}
+
+/// The same by another figure.
+pub(crate) fn order_by(all: &[Candidate], worth: impl Fn(&Candidate) -> f64) -> Vec<usize> {
+    let mut likely: Vec<(usize, f64)> =
+        all.iter().enumerate().filter(|(_, c)| c.score >= WORTH).map(|(i, c)| (i, worth(c))).collect();
+    likely.sort_by(|a, b| b.1.total_cmp(&a.1));
+    likely.into_iter().map(|(i, _)| i).collect()
 }
 
 /// Bytes that may be read: of the free memory that which is above a quarter of all, so that nobody's page has to go
@@ -148,12 +187,25 @@ mod tests {
             uses.add(starts, Nanos(now.0 - days_ago * day));
             uses.score(now)
         };
-        let scores = [uses(1.0, 0), uses(10.0, 1), uses(1.0, 5), uses(4.0, 3)];
-        assert_eq!(order(&scores), [1, 0, 3]);
+        let equal = |score| Candidate { score, bytes: 1 << 20 };
+        let all = [uses(1.0, 0), uses(10.0, 1), uses(1.0, 5), uses(4.0, 3)].map(equal);
+        assert_eq!(order(&all), [1, 0, 3]);
         let mut twice = Uses::default();
         twice.add(1.0, Nanos(day));
         twice.add(1.0, Nanos(2 * day));
         assert!((twice.score(Nanos(2 * day)) - 1.5).abs() < 1e-9);
+        let mut earlier = Uses::default();
+        earlier.add_earlier(4.0, Nanos(2 * day), now);
+        assert!((earlier.score(now) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn of_equally_likely_programs_the_small_one_comes_first_and_a_likely_large_one_before_both() {
+        let of = |score, mib: u64| Candidate { score, bytes: mib << 20 };
+        // A quarter of the memory saves twice the time for each byte: (10 + 40) / 40 to (10 + 10) / 10 is 5 to 8.
+        assert_eq!(order(&[of(1.0, 40), of(1.0, 10)]), [1, 0]);
+        assert_eq!(order(&[of(1.0, 10), of(1.7, 40), of(0.1, 1)]), [1, 0], "and what is forgotten not at all");
+        assert!(of(1.0, 0).worth().is_finite());
     }
 
     #[test]

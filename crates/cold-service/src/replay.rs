@@ -11,7 +11,9 @@ pub mod text;
 use cold_model::Nanos;
 use serde::Serialize;
 
-use crate::keep::{self, HALF_LIFE, REST, Uses};
+use crate::keep::{self, BESIDES, Candidate, HALF_LIFE, REST, Uses};
+
+const HOUR: u64 = 3_600_000_000_000;
 
 /// A program of a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -76,6 +78,17 @@ impl Log {
     }
 }
 
+/// By what programs are put in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum By {
+    /// How likely they are started next.
+    Likelihood,
+    /// The same for each byte that they take.
+    Byte,
+    /// The time that this saves for each byte ([`keep::Candidate::worth`]).
+    Gain,
+}
+
 /// What is read again after the cache was emptied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
@@ -87,10 +100,8 @@ pub enum Policy {
     Recency,
     /// Those that were started most often since the log begins.
     Frequency,
-    /// The same, where a start counts half after so long: between recency and frequency.
-    Halving(Nanos),
-    /// As [`Policy::Halving`], by starts for each byte that they take.
-    HalvingPerByte(Nanos),
+    /// Recency and frequency: a start counts half after so long.
+    Halving(Nanos, By),
     /// What a cache of as many bytes as there is room would hold that drops whatever was used least recently.
     Lru,
     /// What is started before the cache is emptied again, the smallest first: no policy can hit more often in the same
@@ -100,32 +111,43 @@ pub enum Policy {
 
 impl Policy {
     /// The service's own.
-    pub const OWN: Self = Self::Halving(HALF_LIFE);
+    pub const OWN: Self = Self::Halving(HALF_LIFE, By::Gain);
 
     /// Its name in text and JSON.
     pub fn name(self) -> String {
-        let hours = |half: Nanos| half.0 / 3_600_000_000_000;
+        let hours = |half: Nanos| half.0 / HOUR;
         match self {
             Self::Nothing => "nothing".to_owned(),
             Self::All => "all".to_owned(),
             Self::Recency => "recency".to_owned(),
             Self::Frequency => "frequency".to_owned(),
             Self::OWN => "service".to_owned(),
-            Self::Halving(half) => format!("halving:{}h", hours(half)),
-            Self::HalvingPerByte(half) => format!("per-byte:{}h", hours(half)),
+            Self::Halving(half, By::Gain) => format!("gain:{}h", hours(half)),
+            Self::Halving(half, By::Likelihood) => format!("likely:{}h", hours(half)),
+            Self::Halving(half, By::Byte) => format!("byte:{}h", hours(half)),
             Self::Lru => "lru".to_owned(),
             Self::Foreseen => "foreseen".to_owned(),
         }
     }
 
-    /// Those that are compared.
+    /// Those that are compared, the service's own first.
     pub fn compared() -> Vec<Self> {
-        let hours = |n: u64| Nanos(n * 3_600_000_000_000);
-        let halving = [1, 6, 72, 168].map(|n| Self::Halving(hours(n)));
-        let mut all = vec![Self::OWN, Self::Nothing, Self::Recency, Self::Lru, Self::Frequency];
-        all.extend(halving);
-        all.extend([Self::HalvingPerByte(HALF_LIFE), Self::All, Self::Foreseen]);
-        all
+        let after = |hours: u64, by| Self::Halving(Nanos(hours * HOUR), by);
+        vec![
+            Self::OWN,
+            Self::Nothing,
+            Self::Recency,
+            Self::Lru,
+            Self::Frequency,
+            after(24, By::Likelihood),
+            Self::Halving(HALF_LIFE, By::Likelihood),
+            Self::Halving(HALF_LIFE, By::Byte),
+            after(6, By::Gain),
+            after(24, By::Gain),
+            after(168, By::Gain),
+            Self::All,
+            Self::Foreseen,
+        ]
     }
 }
 
@@ -138,6 +160,11 @@ pub struct Outcome {
     pub first: u64,
     /// First ones that found their program held.
     pub hits: u64,
+    /// What first starts lose to the disk when nothing is held, as bytes read in the same time
+    /// ([`BESIDES`](crate::keep::BESIDES) and those of the program, for each).
+    pub lost_bytes: u64,
+    /// What hits save of it.
+    pub saved_bytes: u64,
     /// Bytes that were read before anybody wanted them.
     pub read_bytes: u64,
     /// Those of them that a start found.
@@ -259,22 +286,25 @@ impl<'a> Player<'a> {
             Policy::Nothing => Vec::new(),
             Policy::Recency | Policy::Lru => known(&|s| s.last.map_or(0, |at| at.0)),
             Policy::All | Policy::Frequency => known(&|s| s.starts),
-            Policy::Halving(half) => keep::order(&self.scores(half)),
-            Policy::HalvingPerByte(half) => {
-                let scores = self.scores(half);
-                let mut likely = keep::order(&scores);
-                let worth = |i: usize| {
-                    scores.get(i).copied().unwrap_or_default() / bytes(self.log, i).unwrap_or(1).max(1) as f64
-                };
-                likely.sort_by(|a, b| worth(*b).total_cmp(&worth(*a)));
-                likely
+            Policy::Halving(half, by) => {
+                let all = self.candidates(half);
+                match by {
+                    By::Gain => keep::order(&all),
+                    By::Likelihood => keep::order_by(&all, |c| c.score),
+                    By::Byte => keep::order_by(&all, |c| c.score / c.bytes.max(1) as f64),
+                }
             }
             Policy::Foreseen => self.foreseen(next),
         }
     }
 
-    fn scores(&self, half: Nanos) -> Vec<f64> {
-        self.programs.iter().map(|s| s.uses.score_halving(self.at, half)).collect()
+    fn candidates(&self, half: Nanos) -> Vec<Candidate> {
+        let programs = self.programs.iter().zip(&self.log.programs);
+        let of = |(state, program): (&State, &Program)| Candidate {
+            score: state.uses.score_halving(self.at, half),
+            bytes: program.bytes,
+        };
+        programs.map(of).collect()
     }
 
     fn foreseen(&self, next: usize) -> Vec<usize> {
@@ -295,10 +325,13 @@ impl<'a> Player<'a> {
         let Some(state) = self.programs.get_mut(program) else { return };
         self.out.starts += times;
         if !state.cached {
+            let bytes = bytes(self.log, program).unwrap_or_default();
+            let loses = BESIDES.saturating_add(bytes);
             self.out.first += 1;
+            self.out.lost_bytes = self.out.lost_bytes.saturating_add(loses);
             if state.held {
-                let bytes = bytes(self.log, program).unwrap_or_default();
                 self.out.hits += 1;
+                self.out.saved_bytes = self.out.saved_bytes.saturating_add(loses);
                 self.out.used_bytes += bytes;
                 self.held -= bytes;
             } else if let Some(since) = &mut self.rests_since {
@@ -309,7 +342,7 @@ impl<'a> Player<'a> {
         (state.cached, state.held) = (true, false);
         state.last = Some(at);
         state.starts += times;
-        if let Policy::Halving(half) | Policy::HalvingPerByte(half) = policy {
+        if let Policy::Halving(half, _) = policy {
             state.uses.add_halving(times as f64, at, half);
         }
     }

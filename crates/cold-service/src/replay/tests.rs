@@ -32,10 +32,12 @@ fn by_hand() {
     assert_eq!(of(Policy::Lru, 19), (4, 0, 0, 0), "a cache would have dropped 0 for 1");
     assert_eq!(of(Policy::Frequency, 29), (4, 0, 10, 0));
     assert_eq!(of(Policy::OWN, 29), (4, 0, 10, 0), "two starts within seconds of one");
-    assert_eq!(of(Policy::HalvingPerByte(HALF_LIFE), 29), (4, 0, 10, 0));
+    assert_eq!(of(Policy::Halving(HALF_LIFE, By::Byte), 29), (4, 0, 10, 0));
     assert_eq!(of(Policy::Foreseen, 29), (4, 1, 20, 20));
     assert_eq!(of(Policy::Foreseen, 60), (4, 2, 60, 60));
-    assert_eq!(play(&three(), Policy::OWN, 100).starts, 6);
+    let out = play(&three(), Policy::OWN, 100);
+    assert_eq!((out.starts, out.hits), (6, 1));
+    assert_eq!((out.lost_bytes, out.saved_bytes), (4 * BESIDES + 10 + 20 + 20 + 40, BESIDES + 20));
 }
 
 #[test]

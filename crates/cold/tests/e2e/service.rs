@@ -7,7 +7,8 @@ fn without_root_it_says_what_is_missing() {
     let command = place.cold(["service", "run", "--state", &state]);
     let command = if rustix::process::geteuid().is_root() { command.by_nobody() } else { command };
     let ran = command.run().expect(1);
-    assert!(ran.error().contains("needs root"), "{ran:?}");
+    assert!(ran.error().contains("needs root") && ran.error().contains("by which process"), "{ran:?}");
+    assert!(ran.stderr.contains("cold prefetch install"), "{}", ran.stderr);
     assert!(!place.path("state").exists(), "nothing was made");
 }
 

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cold_launch::{Held, Options, Skip, Tally};
-use cold_model::{Bytes, path_text};
-use cold_service::keep::{self, Facts, Keeper, Uses};
+use cold_model::{Bytes, Nanos, path_text};
+use cold_service::keep::{self, Candidate, Facts, Keeper, Uses};
 use cold_sys::detached::{IoPriority, set_io_priority};
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::monotonic;
@@ -21,6 +21,9 @@ use crate::words::plural;
 const LOOK: Duration = Duration::from_secs(2);
 /// A plan that takes longer on an idle disk is left half done.
 const LONGEST: Duration = Duration::from_secs(5);
+
+/// Nanoseconds.
+const DAY: f64 = 86_400e9;
 
 /// What was read before anybody wanted it, since the service began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -72,9 +75,10 @@ fn facts(proc: &ProcFs, shared: &Shared) -> Option<Facts> {
 fn read_all(proc: &ProcFs, shared: &Shared) -> bool {
     let programs = shared.machine().programs.clone();
     let now = monotonic();
-    let scores: Vec<f64> = programs.iter().map(|p| p.uses().score(now)).collect();
+    let of = |p: &Arc<Program>| Candidate { score: p.uses().score(now), bytes: p.reads };
+    let all: Vec<Candidate> = programs.iter().map(of).collect();
     let mut kept = Kept::default();
-    let likely = keep::order(&scores).into_iter().filter_map(|i| programs.get(i));
+    let likely = keep::order(&all).into_iter().filter_map(|i| programs.get(i));
     let plans: Vec<_> = likely.flat_map(own_plans).collect();
     for planned in plans {
         if shared.busy.load(Ordering::Relaxed) > 0 || shared.paused.load(Ordering::Relaxed) {
@@ -127,7 +131,7 @@ pub(crate) fn recall(programs: &[Arc<Program>], used: &[Used]) {
             used.iter().filter(|u| u.executable == executable && (script.is_none() || u.script == script))
         {
             let mut uses: std::sync::MutexGuard<'_, Uses> = program.uses();
-            uses.add(used.starts as f64 * 0.5_f64.powf(used.days_ago), now);
+            uses.add_earlier(used.starts as f64, Nanos((used.days_ago * DAY) as u64), now);
         }
     }
 }

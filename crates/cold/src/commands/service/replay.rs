@@ -29,10 +29,12 @@ const EXAMPLES: &str = "Examples:
 const AFTER: &str = "\
 After something has emptied the cache, a rule says which programs are read again before they are
 started. A program's first start after that is a hit where it was held; further ones are warm anyway.
-service: often and lately started, a start counts half after a day; halving:Nh: after N hours;
-per-byte: the same for each byte; recency: last started; lru: what a cache of this room would hold;
-frequency: most often; all: every program ever started, whatever the room; foreseen: what is started
-next, which no rule can know. Rules with other programs, sizes and times: docs/benchmarks/service.md.
+service: often and lately started (a start counts half after 3 days), by the time that this saves
+for each byte; gain:Nh: the same, half after N hours; likely: the likeliest first; byte: likelihood for
+each byte; recency: last started; lru: what a cache of this room would hold; frequency: most often;
+all: every program ever started, whatever the room; foreseen: the most hits that anybody who knew
+what comes could have. SAVED: the share of what first starts lose to the disk, where each loses as
+much as reading its plans and 10 MiB takes. More: docs/benchmarks/service.md.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage.";
 
@@ -105,7 +107,7 @@ struct Row {
     /// Summed over all logs; bytes held are averaged.
     #[serde(flatten)]
     sum: Outcome,
-    /// Hits divided by those of the service's rule, by pairs of logs; null without at least two of them.
+    /// What it saves divided by what the service's rule saves, by pairs of logs; null without at least two of them.
     against_service: Option<Comparison>,
 }
 
@@ -193,12 +195,14 @@ fn document(logs: &[Log], room: u64, left_out: u64) -> Document {
 fn row(logs: &[Log], policy: Policy, room: u64, own: &[Outcome]) -> Row {
     let each: Vec<Outcome> = logs.iter().map(|log| play(log, policy, room)).collect();
     let pairs: Vec<(f64, f64)> =
-        each.iter().zip(own).map(|(one, own)| (one.hits as f64, own.hits as f64)).collect();
+        each.iter().zip(own).map(|(one, own)| (one.saved_bytes as f64, own.saved_bytes as f64)).collect();
     let sum = |of: &dyn Fn(&Outcome) -> u64| each.iter().map(of).sum();
     let sum = Outcome {
         starts: sum(&|o| o.starts),
         first: sum(&|o| o.first),
         hits: sum(&|o| o.hits),
+        lost_bytes: sum(&|o| o.lost_bytes),
+        saved_bytes: sum(&|o| o.saved_bytes),
         read_bytes: sum(&|o| o.read_bytes),
         used_bytes: sum(&|o| o.used_bytes),
         held_bytes: each.iter().map(|o| o.held_bytes).sum::<f64>() / each.len().max(1) as f64,
@@ -224,7 +228,7 @@ fn print(ui: &Ui, document: &Document) {
         let (starts, first) = (plural(row.sum.starts, "start"), count(row.sum.first));
         ui.line(format!("{starts}, {first} of them the first since then; the others are warm anyway"));
     }
-    let mut table = Table::new(&["HITS", "OF FIRST", "READ", "IN VAIN", "HELD", "MOST", "AGAINST SERVICE", "RULE"]);
+    let mut table = Table::new(&["HITS", "OF FIRST", "SAVED", "READ", "IN VAIN", "HELD", "MOST", "SAVED / SERVICE", "RULE"]);
     document.policies.iter().for_each(|row| table.row(cells(row), Vec::new()));
     table.lines(width()).iter().for_each(|line| ui.line(line));
 }
@@ -239,6 +243,7 @@ fn cells(row: &Row) -> Vec<String> {
     vec![
         count(sum.hits),
         share(sum.hits as f64, sum.first as f64),
+        share(sum.saved_bytes as f64, sum.lost_bytes as f64),
         Bytes(sum.read_bytes).to_string(),
         share(sum.vain_bytes() as f64, sum.read_bytes as f64),
         Bytes(sum.held_bytes as u64).to_string(),

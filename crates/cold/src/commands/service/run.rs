@@ -39,7 +39,8 @@ const EXAMPLES: &str = "Examples:
 ";
 
 const AFTER: &str = "\
-Root only (fanotify on whole file systems). Follows the system's plans: those that root has learnt
+Root only: an ordinary user is told of executions of single files (fanotify marks on inodes), but not
+by which process. Follows the system's plans: those that root has learnt
 with `cold prefetch learn`, and those that it learns by itself: a program that started cold is
 recorded at its next start (BPF, Linux 5.8; at most 1% of a CPU over an hour). Nobody waits for the
 service: a start goes on whether it runs, hangs or dies. Some cold starts go without their plans to
@@ -84,10 +85,12 @@ pub(crate) struct Args {
 /// Runs until asked to end.
 pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     if !cold_sys::caps::is_root() {
-        let why = "cold service run needs root: the kernel tells of starts on whole file systems (fanotify) only then";
-        return Err(
-            Failure::from(anyhow::anyhow!(why)).hint("start it with sudo, or enable coldstart.service")
-        );
+        let why = "cold service run needs root: the kernel tells others of executions of single files only, and \
+                   not by which process, so neither its arguments nor its end could be known";
+        return Err(Failure::from(anyhow::anyhow!(why)).hint(
+            "start it with sudo, or enable coldstart.service; without root, cold prefetch install puts plans in \
+             front of chosen programs",
+        ));
     }
     let store = place.plans.store()?;
     let end = interrupt()?;
