@@ -137,19 +137,22 @@ class Bench:
 
     def learn(self):
         told = {}
+        end = time.monotonic() + self.options.max_time
         self.begin("--no-keep", "--control-every", "0")
         for name, argv in self.programs.items():
+            if time.monotonic() > end:
+                break
             learnt = self.status()["service"]["learning"]["learnt"]
             self.drop()
             self.start(argv)
-            noticed = self.until(lambda: self.status()["service"]["learning"]["armed"], 8)
+            noticed = self.until(lambda: self.status()["service"]["learning"]["armed"], 4)
             self.drop()
             self.start(argv)
 
             def done():
                 now = self.status()["service"]["learning"]
                 return now["learnt"] > learnt or any(w["why"] for w in now["waiting"])
-            self.until(done, 15)
+            self.until(done, 15 if noticed else 1)
             now = self.status()["service"]["learning"]
             if now["learnt"] > learnt:
                 told[name] = "learnt"
