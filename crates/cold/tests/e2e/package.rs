@@ -6,30 +6,30 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::*;
+use cold_testbed::{need, need_root};
 
 /// A tree as `make` leaves it, with the program under test as its release.
-fn built(place: &Sandbox) -> String {
+fn built(place: &Path) -> String {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     for name in ["scripts", "packaging", "Cargo.toml", "CHANGELOG.md"] {
-        symlink(source.join(name), place.path(name)).unwrap();
+        symlink(source.join(name), place.join(name)).unwrap();
     }
     // The scripts go by their own place.
-    fs::remove_file(place.path("scripts")).unwrap();
-    fs::create_dir(place.path("scripts")).unwrap();
+    fs::remove_file(place.join("scripts")).unwrap();
+    fs::create_dir(place.join("scripts")).unwrap();
     for name in ["deb", "install"] {
-        fs::copy(source.join("scripts").join(name), place.path("scripts").join(name)).unwrap();
+        fs::copy(source.join("scripts").join(name), place.join("scripts").join(name)).unwrap();
     }
     let host = said(Command::new("rustc").arg("-vV"));
     let host = host.lines().find_map(|line| line.strip_prefix("host: ")).unwrap();
-    let release = place.path("target").join(host).join("release");
+    let release = place.join("target").join(host).join("release");
     fs::create_dir_all(&release).unwrap();
     // Without symbols a debug build packs in a tenth of the time.
     said(Command::new("strip").arg("-o").arg(release.join("cold")).arg(env!("CARGO_BIN_EXE_cold")));
     fs::copy(cold_testbed::launcher(), release.join("cold-launch")).unwrap();
-    let mut deb = Command::new(place.path("scripts/deb"));
-    deb.args(["-Zgzip", "-z1"]).env("SOURCE_DATE_EPOCH", "1700000000").current_dir(place.path(""));
-    place.path("").join(said(&mut deb).trim()).to_str().unwrap().to_owned()
+    let mut deb = Command::new(place.join("scripts/deb"));
+    deb.args(["-Zgzip", "-z1"]).env("SOURCE_DATE_EPOCH", "1700000000").current_dir(place);
+    place.join(said(&mut deb).trim()).to_str().unwrap().to_owned()
 }
 
 #[track_caller]
@@ -52,20 +52,20 @@ fn names(root: &Path) -> BTreeSet<String> {
 
 #[test]
 fn the_package_installs_with_its_unit_off_and_a_purge_leaves_nothing() {
-    if !there("dpkg-deb") || !there("strip") || !rustix::process::geteuid().is_root() {
-        assert!(std::env::var_os("CI").is_none(), "dpkg, binutils and root are there in CI");
-        eprintln!("SKIPPED: needs root, dpkg and binutils");
+    if !need(there("dpkg-deb") && there("strip"), "dpkg and binutils") || !need_root() {
         return;
     }
-    let place = Sandbox::new();
-    let package = built(&place);
+    // The test disk has no room for it.
+    let place = tempfile::Builder::new().prefix("cold-e2e-").tempdir_in("/var/tmp").unwrap();
+    let place = place.path();
+    let package = built(place);
     let control = said(Command::new("dpkg-deb").args(["--field", &package]));
     assert!(control.contains("Package: coldstart") && !control.contains("@VERSION@"), "{control}");
     assert!(!control.contains("Depends"), "static programs need nothing: {control}");
     let list = said(Command::new("dpkg-deb").args(["--contents", &package]));
     assert!(list.lines().all(|line| line.contains(" root/root ")), "{list}");
 
-    let root = place.path("root");
+    let root = place.join("root");
     fs::create_dir_all(root.join("var/lib/dpkg/info")).unwrap();
     fs::write(root.join("var/lib/dpkg/status"), "").unwrap();
     let before = names(&root);
@@ -118,9 +118,7 @@ fn the_package_installs_with_its_unit_off_and_a_purge_leaves_nothing() {
 /// Offline, by the unit alone: what systemd-analyze calls its exposure, from 0 (none) to 10.
 #[test]
 fn the_units_exposure_is_at_most_two() {
-    if !there("systemd-analyze") {
-        assert!(std::env::var_os("CI").is_none(), "systemd is there in CI");
-        eprintln!("SKIPPED: needs systemd-analyze");
+    if !need(there("systemd-analyze"), "systemd-analyze") {
         return;
     }
     let unit = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../packaging/coldstart.service");

@@ -48,6 +48,6 @@ fn made_up_logs_are_the_same_for_the_same_seed() {
     let against = &made["policies"][1]["against_service"];
     assert!(against.is_null() && made["policies"][1]["policy"] == "nothing", "no hits, no ratio: {made}");
     assert!(made["policies"][2]["against_service"]["interval"]["low"].is_f64(), "eight pairs: {made}");
-    assert!(run(&["--made", "0"]).expect(2).error().contains("--made"));
+    assert!(run(&["--made", "0"]).expect(2).stderr.contains("--made"));
     assert!(run(&["--made", "1", "--zipf", "9"]).expect(2).error().contains("--zipf"));
 }
