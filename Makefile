@@ -5,7 +5,7 @@ PREFIX ?= /usr/local
 DESTDIR ?=
 CARGO ?= cargo
 
-.PHONY: all audit demo test check install uninstall clean deps deps-tests deps-kernels deps-arm64 bench bench-prefetch order test-kernels test-arm64
+.PHONY: all audit demo test check install uninstall deb clean deps deps-tests deps-kernels deps-arm64 bench bench-prefetch order test-kernels test-arm64
 
 all: deps
 	CARGO=$(CARGO) ./scripts/build
@@ -60,6 +60,10 @@ install: all
 
 uninstall:
 	DESTDIR="$(DESTDIR)" PREFIX="$(PREFIX)" ./scripts/install --remove
+
+## A Debian package in target/deb; coldstart.service in it is off until it is enabled
+deb: all
+	./scripts/deb
 
 ## The order of cold's own functions, from starts of the release build; build again afterwards
 order: all

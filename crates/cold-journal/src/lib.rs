@@ -31,6 +31,6 @@ pub use error::{Error, Result};
 pub use journal::{Guard, Journal, Step};
 pub use kernel::KernelFile;
 pub use place::default_directory;
-pub use record::Owner;
+pub use record::{Owner, boot_id};
 pub use recover::{Leftover, leftovers, recover};
 pub use undo::{Outcome, Undone};

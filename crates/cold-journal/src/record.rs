@@ -33,8 +33,8 @@ impl Owner {
     }
 }
 
-/// Identifies the current boot.
-pub(crate) fn boot_id(proc: &ProcFs) -> Result<String> {
+/// Identifies the current boot: the kernel's name of it.
+pub fn boot_id(proc: &ProcFs) -> Result<String> {
     Ok(proc.read("sys/kernel/random/boot_id")?.trim().to_owned())
 }
 

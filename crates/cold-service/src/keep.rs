@@ -1,21 +1,22 @@
 //! What is read before anybody wants it: when, how much, of which programs.
 //!
 //! By recency and frequency and no grander predictor: of 279 users, a learned model hit 0.8935 where least recently
-//! used hit 0.8900. Only after something has emptied the cache (boot, a program that took all memory, a drop), into
+//! used hit 0.8900. Of equally likely programs those come first whose start gains most for the memory that they take
+//! (docs/benchmarks/service.md compares this rule with others). Only after something has emptied the cache (boot, a program that took all memory, a drop), into
 //! free memory only, while nothing waits. What is read so and not used is the first that the kernel takes back: pages
 //! that were never touched lie at the end of its inactive list.
 
 use cold_model::Nanos;
 
-/// A start counts half after a day: the programs of yesterday's same hour are about as likely as those of an hour
-/// that is twice as far from now.
-const HALF_LIFE: Nanos = Nanos(86_400_000_000_000);
-/// Programs below this were started once, days ago.
+/// A start counts half after three days: of 6, 24, 72 and 168 hours this saved most, or as much as the best, on made-up
+/// logs of every kind (docs/benchmarks/service.md).
+pub const HALF_LIFE: Nanos = Nanos(3 * 86_400_000_000_000);
+/// Programs below this were started once, a week ago.
 const WORTH: f64 = 0.2;
 /// Pages that were reclaimed since the last look (40 MiB): less is the ordinary coming and going.
 const EMPTIED: u64 = 10_240;
 /// Nobody has waited for memory, emptied the cache or started cold, and no disk was waited for much, for so long.
-const REST: Nanos = Nanos(10_000_000_000);
+pub const REST: Nanos = Nanos(10_000_000_000);
 /// Waits for memory that do not disturb it: single pages that come back, microseconds a second.
 const MEMORY_STALL_US: u64 = 1_000;
 /// Waits for storage that do not disturb the rest: a log that is written now and then, microseconds a second.
@@ -31,22 +32,69 @@ pub struct Uses {
 impl Uses {
     /// So many starts at `now`.
     pub fn add(&mut self, starts: f64, now: Nanos) {
-        self.score = self.score(now) + starts;
-        self.at = now;
+        self.add_halving(starts, now, HALF_LIFE);
+    }
+
+    /// So many starts at a time before `now`.
+    pub fn add_earlier(&mut self, starts: f64, ago: Nanos, now: Nanos) {
+        self.add(starts * left(ago, HALF_LIFE), now);
     }
 
     /// How likely a program is to be started next, at `now`: recent and frequent starts count more.
     pub fn score(&self, now: Nanos) -> f64 {
-        let halves = now.saturating_sub(self.at).0 as f64 / HALF_LIFE.0 as f64;
-        self.score * 0.5_f64.powf(halves)
+        self.score_halving(now, HALF_LIFE)
+    }
+
+    /// As [`Self::add`], where a start counts half after another time.
+    pub(crate) fn add_halving(&mut self, starts: f64, now: Nanos, half_life: Nanos) {
+        self.score = self.score_halving(now, half_life) + starts;
+        self.at = now;
+    }
+
+    pub(crate) fn score_halving(&self, now: Nanos, half_life: Nanos) -> f64 {
+        self.score * left(now.saturating_sub(self.at), half_life)
     }
 }
 
-/// The programs worth keeping, the likeliest first, as indices.
-pub fn order(scores: &[f64]) -> Vec<usize> {
-    let mut all: Vec<usize> = (0..scores.len()).filter(|i| scores[*i] >= WORTH).collect();
-    all.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]));
-    all
+/// What a start still counts after this time.
+fn left(passed: Nanos, half_life: Nanos) -> f64 {
+    0.5_f64.powf(passed.0 as f64 / half_life.0 as f64)
+}
+
+/// A warm start gains the time in which its plan is read, and besides as much as reading so many bytes takes: names,
+/// inodes, single reads that wait for each other. Fitted to cold less warm starts of seven programs on four disks
+/// (docs/benchmarks/prefetch.md; relative least squares): 3 MiB on a cloud volume, 9 and 12 on SATA and hard disks, 51
+/// on an SSD with 1 GB/s.
+pub const BESIDES: u64 = 10 << 20;
+
+/// A program whose plans may be read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Candidate {
+    /// How likely it is started next ([`Uses::score`]).
+    pub score: f64,
+    /// Bytes that its plans take.
+    pub bytes: u64,
+}
+
+impl Candidate {
+    /// Time that keeping it is expected to save for each byte that it takes, in any unit.
+    pub fn worth(&self) -> f64 {
+        let bytes = self.bytes.max(1) as f64;
+        self.score * (BESIDES as f64 + bytes) / bytes
+    }
+}
+
+/// The programs worth keeping, those whose memory saves most first, as indices.
+pub fn order(all: &[Candidate]) -> Vec<usize> {
+    order_by(all, Candidate::worth)
+}
+
+/// The same by another figure.
+pub(crate) fn order_by(all: &[Candidate], worth: impl Fn(&Candidate) -> f64) -> Vec<usize> {
+    let mut likely: Vec<(usize, f64)> =
+        all.iter().enumerate().filter(|(_, c)| c.score >= WORTH).map(|(i, c)| (i, worth(c))).collect();
+    likely.sort_by(|a, b| b.1.total_cmp(&a.1));
+    likely.into_iter().map(|(i, _)| i).collect()
 }
 
 /// Bytes that may be read: of the free memory that which is above a quarter of all, so that nobody's page has to go
@@ -77,6 +125,8 @@ pub struct Keeper {
     /// Counted at the last reading.
     read: Option<Facts>,
     quiet_since: Option<Nanos>,
+    /// It was told that something has emptied the cache since then.
+    told: bool,
 }
 
 impl Keeper {
@@ -90,24 +140,33 @@ impl Keeper {
             return false;
         }
         let since = *self.quiet_since.get_or_insert(now);
-        let emptied = self.read.is_none_or(|read| {
-            facts.drops != read.drops || facts.reclaimed_pages.saturating_sub(read.reclaimed_pages) >= EMPTIED
-        });
+        let emptied = self.read.is_none_or(|read| has_emptied(&read, &facts));
         emptied && now.saturating_sub(since) >= REST
+    }
+
+    /// Whether something has emptied the cache since the last reading: told once until the next one.
+    pub fn tells_emptied(&mut self, facts: Facts) -> bool {
+        let emptied = !self.told && self.read.is_some_and(|read| has_emptied(&read, &facts));
+        self.told |= emptied;
+        emptied
     }
 
     /// What was wanted was read, when these were the facts.
     pub fn has_read(&mut self, facts: Facts) {
         self.read = Some(facts);
+        self.told = false;
     }
+}
+
+fn has_emptied(before: &Facts, now: &Facts) -> bool {
+    now.drops != before.drops || now.reclaimed_pages.saturating_sub(before.reclaimed_pages) >= EMPTIED
 }
 
 fn is_quiet(before: &Facts, now: &Facts, passed: Nanos) -> bool {
     let seconds = passed.0 / 1_000_000_000 + 1;
     let waited = now.io_stall_us.saturating_sub(before.io_stall_us);
     // Whoever empties the cache may not be done, or does it to measure.
-    let emptied =
-        now.drops != before.drops || now.reclaimed_pages.saturating_sub(before.reclaimed_pages) >= EMPTIED;
+    let emptied = has_emptied(before, now);
     let starved = now.memory_stall_us.saturating_sub(before.memory_stall_us);
     let waits = starved > MEMORY_STALL_US * seconds || waited > IO_STALL_US * seconds;
     !now.busy && !emptied && !waits
@@ -128,12 +187,25 @@ mod tests {
             uses.add(starts, Nanos(now.0 - days_ago * day));
             uses.score(now)
         };
-        let scores = [uses(1.0, 0), uses(10.0, 1), uses(1.0, 5), uses(4.0, 3)];
-        assert_eq!(order(&scores), [1, 0, 3]);
+        let equal = |score| Candidate { score, bytes: 1 << 20 };
+        let all = [uses(1.0, 0), uses(10.0, 1), uses(1.0, 5), uses(4.0, 3)].map(equal);
+        assert_eq!(order(&all), [1, 0, 3]);
         let mut twice = Uses::default();
         twice.add(1.0, Nanos(day));
         twice.add(1.0, Nanos(2 * day));
         assert!((twice.score(Nanos(2 * day)) - 1.5).abs() < 1e-9);
+        let mut earlier = Uses::default();
+        earlier.add_earlier(4.0, Nanos(2 * day), now);
+        assert!((earlier.score(now) - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn of_equally_likely_programs_the_small_one_comes_first_and_a_likely_large_one_before_both() {
+        let of = |score, mib: u64| Candidate { score, bytes: mib << 20 };
+        // A quarter of the memory saves twice the time for each byte: (10 + 40) / 40 to (10 + 10) / 10 is 5 to 8.
+        assert_eq!(order(&[of(1.0, 40), of(1.0, 10)]), [1, 0]);
+        assert_eq!(order(&[of(1.0, 10), of(1.7, 40), of(0.1, 1)]), [1, 0], "and what is forgotten not at all");
+        assert!(of(1.0, 0).worth().is_finite());
     }
 
     #[test]
@@ -165,7 +237,9 @@ mod tests {
         assert!(!keeper.is_time(facts, at(100)));
         let again = (101..200).find(|s| keeper.is_time(facts, at(*s)));
         assert_eq!(again, Some(111), "ten seconds after the last wait");
+        assert!(keeper.tells_emptied(facts) && !keeper.tells_emptied(facts), "told once");
         keeper.has_read(facts);
+        assert!(!keeper.tells_emptied(facts));
         facts.drops += 1;
         facts.busy = true;
         assert!((200..300).all(|s| !keeper.is_time(facts, at(s))), "a cold start goes first");

@@ -3,13 +3,14 @@
 //!
 //! Pure: no I/O, no clock, no printing. The loop that hears of starts and the threads that read lie in
 //! `cold/src/commands/service`, the reading itself in `cold-launch`. Start reading at [`Pace`] (warm starts, controls) and [`Storm`],
-//! then [`mod@common`] and [`mod@saved`].
+//! then [`mod@common`] and [`mod@saved`]; [`replay`] compares rules of what is read before a start.
 
 pub mod common;
 pub mod keep;
 pub mod learning;
 pub mod pace;
 pub mod recent;
+pub mod replay;
 pub mod saved;
 pub mod storm;
 

@@ -15,6 +15,8 @@ pub(crate) struct Kind {
     pub(crate) version: i32,
     /// The tables.
     pub(crate) schema: &'static str,
+    /// What makes each earlier version the next one, in a batch of SQL.
+    pub(crate) upgrades: &'static [(i32, &'static str)],
     /// How commits reach the disk, as a batch of pragmas.
     pub(crate) commits: &'static str,
 }
@@ -44,7 +46,22 @@ pub(crate) fn open(path: &Path, kind: &Kind, make: bool) -> Result<Connection, P
     begin(&db, kind).map_err(problem)?;
     let pragma = |name: &str| db.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0));
     let application = pragma("application_id").map_err(problem)?;
-    let version = pragma("user_version").map_err(problem)?;
+    let mut version = pragma("user_version").map_err(problem)?;
+    while application == APPLICATION
+        && let Some((from, upgrade)) = kind.upgrades.iter().find(|(from, _)| *from == version)
+    {
+        // Another process may do the same; then this one finds it done.
+        let to = from + 1;
+        let batch = format!("BEGIN IMMEDIATE; {upgrade} PRAGMA user_version = {to}; COMMIT;");
+        let done = db.execute_batch(&batch);
+        if done.is_err() && !db.is_autocommit() {
+            db.execute_batch("ROLLBACK").map_err(problem)?;
+        }
+        version = pragma("user_version").map_err(problem)?;
+        if version == *from {
+            done.map_err(|e| Problem::of(&shown, "made the newer kind", &e))?;
+        }
+    }
     if (application, version) != (APPLICATION, kind.version) {
         let why =
             format!("it is no history of this program (application {application:#x}, version {version})");

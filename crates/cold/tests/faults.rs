@@ -81,6 +81,11 @@ fn spawning_keeps_its_word_under_faults() {
 }
 
 #[test]
+fn the_service_commands_keep_their_word_under_faults() {
+    under_faults(cases::service);
+}
+
+#[test]
 fn the_doctor_and_the_generators_keep_their_word_under_faults() {
     under_faults(cases::others);
 }

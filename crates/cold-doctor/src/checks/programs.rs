@@ -11,7 +11,7 @@ use crate::processes::Process;
 const WORKING_PERCENT: f64 = 2.0;
 
 pub(crate) fn running(c: &Context) -> Vec<Finding> {
-    let mut findings: Vec<Finding> = KNOWN.iter().filter_map(|k| one(c, k)).collect();
+    let mut findings: Vec<Finding> = KNOWN.iter().filter_map(|k| one(c, k)).chain(own_service(c)).collect();
     if findings.is_empty() {
         findings.push(
             Finding::ok(
@@ -22,6 +22,24 @@ pub(crate) fn running(c: &Context) -> Vec<Finding> {
         );
     }
     findings
+}
+
+/// `cold service run`: by its words, as its lock and socket are root's.
+fn own_service(c: &Context) -> Option<Finding> {
+    let runs = |p: &&Process| {
+        // Flags may stand in front of the command and behind it.
+        let mut words = p.cmdline.iter().skip(1).filter(|word| !word.starts_with('-'));
+        p.is_called("cold") && words.by_ref().any(|w| w == "service") && words.any(|w| w == "run")
+    };
+    let processes: Vec<&Process> = c.processes.iter().filter(runs).collect();
+    if processes.is_empty() {
+        return None;
+    }
+    let at = name_processes(processes.iter().copied(), 3);
+    let finding = Finding::disturbs("program.service", format!("cold service is running: {at}"))
+        .so("it reads ahead for every start that has a plan, and after the cache was emptied: what is to be cold is not")
+        .remedy("cold service pause for the measurement, cold service resume afterwards");
+    Some(finding.about("cold service").pids(processes.iter().map(|p| p.pid)))
 }
 
 fn one(c: &Context, known: &Known) -> Option<Finding> {

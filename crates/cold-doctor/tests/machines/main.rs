@@ -65,6 +65,21 @@ fn a_laptop_with_a_powersave_governor_a_working_tracker_and_timers_due() {
 }
 
 #[test]
+fn a_running_service_is_named_and_other_commands_are_not() {
+    let tree = Tree::new();
+    tree.process(500, "cold", &["/usr/local/bin/cold", "service", "status"]);
+    tree.process(501, "cold", &["cold", "bench", "--", "service-run"]);
+    tree.process(502, "cron", &["/usr/sbin/cron", "service", "run"]);
+    assert!(findings(&tree.report(), "program.service").is_empty());
+    tree.process(503, "cold", &["/usr/local/bin/cold", "--quiet", "service", "--state", "/s", "run", "--no-learn"]);
+    let report = tree.report();
+    check_form(&report);
+    let service = finding(&report, "program.service");
+    assert_eq!((service.status, service.pids.as_slice()), (Status::Disturbs, &[503][..]));
+    assert!(service.remedy.as_deref().is_some_and(|r| r.contains("cold service pause")), "{service:?}");
+}
+
+#[test]
 fn an_unprivileged_container() {
     let tree = Tree::new();
     tree.status(1000, 0, 2);

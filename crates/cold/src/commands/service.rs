@@ -10,6 +10,7 @@ mod notify;
 mod place;
 mod programs;
 mod record;
+mod replay;
 mod run;
 mod serve;
 mod show;
@@ -26,6 +27,7 @@ const EXAMPLES: &str = "Examples:
   cold prefetch learn -- firefox-esr --headless …      learnt now, not by its next two starts
   cold service status                                  what that saved, by control starts
   cold service why firefox-esr                         what was done for its last starts
+  cold service replay                                  how good its rule of what to read before a start is
 ";
 
 /// Subcommands of `cold service`.
@@ -51,6 +53,8 @@ enum Command {
     Resume(ask::ResumeArgs),
     /// Forget the history of a program, or all of it
     Forget(ask::ForgetArgs),
+    /// Compare rules of what is read before a start, on a log of starts
+    Replay(replay::Args),
     /// Show what was done for a program's last starts, and why
     Why(why::Args),
 }
@@ -64,6 +68,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         Command::Pause(_) => ask::pause(place, ui),
         Command::Resume(_) => ask::resume(place, ui),
         Command::Forget(args) => ask::forget(args, place, ui),
+        Command::Replay(args) => replay::run(args, place, ui),
         Command::Why(args) => why::run(args, place, ui),
     }
 }

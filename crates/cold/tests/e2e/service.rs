@@ -7,7 +7,8 @@ fn without_root_it_says_what_is_missing() {
     let command = place.cold(["service", "run", "--state", &state]);
     let command = if rustix::process::geteuid().is_root() { command.by_nobody() } else { command };
     let ran = command.run().expect(1);
-    assert!(ran.error().contains("needs root"), "{ran:?}");
+    assert!(ran.error().contains("needs root") && ran.error().contains("by which process"), "{ran:?}");
+    assert!(ran.stderr.contains("cold prefetch install"), "{}", ran.stderr);
     assert!(!place.path("state").exists(), "nothing was made");
 }
 
@@ -178,6 +179,36 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
         let later = s.status();
         assert!(later["service"].is_null(), "{later}");
         assert_eq!(later["programs"][0]["followed"], program["followed"], "the history stays");
+    }
+
+    /// By where the program lies: what is not chosen is heard of and left alone.
+    #[test]
+    fn only_and_except_choose_programs() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let mut s = Served::new();
+        let (here, other) = (s.w.place.text(""), "/usr/lib".to_owned());
+        let none: [&[&str]; 3] = [&["--only", &other], &["--except", &here], &["--only", &here, "--except", &here]];
+        for options in none {
+            s.begin(&[&["--control-every", "0"], options].concat());
+            s.start();
+            let status = s.status();
+            let service = &status["service"];
+            assert_eq!((&service["plans"], &service["planned"]), (&0.into(), &0.into()), "{options:?}: {status}");
+            s.end();
+        }
+        let some: [&[&str]; 2] = [&["--only", &here], &["--except", &other]];
+        for options in some {
+            s.begin(&[&["--control-every", "0"], options].concat());
+            assert_eq!(s.status()["service"]["plans"], 1, "{options:?}");
+            s.starts_until("followed", 1);
+            s.end();
+        }
+        // What it has done is a log of starts.
+        let log = s.cold(&["replay", "--json", "--room", "64Mi"]).run().expect(0).json();
+        assert!(log["policies"][0]["starts"].as_u64().unwrap() >= 2 && log["emptied"].as_u64().unwrap() >= 1, "{log}");
     }
 
     /// Nobody asks for it: a cold start is noticed, the next one recorded, the third read ahead.

@@ -405,3 +405,56 @@ pub(crate) fn others(_: &mut World) -> Vec<Case> {
         case("man", &["man", "man"], Output::Same, 40).filling("man", pages),
     ]
 }
+
+/// The commands that need no running service, by a history (docs/formats/service-history.md). It lies in the world,
+/// because whoever opens a SQLite database makes files beside it.
+pub(crate) fn service(world: &mut World) -> Vec<Case> {
+    let path = world.path("svc/history.db");
+    std::fs::create_dir(world.path("svc")).unwrap();
+    let mut file = rusqlite::Connection::open(&path).unwrap();
+    let made = file.transaction().unwrap();
+    made.execute_batch(
+        "CREATE TABLE programs (id INTEGER PRIMARY KEY, executable TEXT NOT NULL, script TEXT,
+            scenario TEXT NOT NULL, name TEXT NOT NULL);
+         CREATE TABLE starts (id INTEGER PRIMARY KEY, program INTEGER NOT NULL, at_ns INTEGER NOT NULL,
+            what TEXT NOT NULL, why TEXT, wall_ns INTEGER, cpu_ns INTEGER, first_read_ns INTEGER,
+            bytes INTEGER NOT NULL, requests INTEGER NOT NULL, late INTEGER NOT NULL);
+         CREATE TABLE warm (at_ns INTEGER NOT NULL, program INTEGER NOT NULL, starts INTEGER NOT NULL,
+            PRIMARY KEY (at_ns, program)) WITHOUT ROWID;
+         CREATE TABLE events (at_ns INTEGER NOT NULL, what TEXT NOT NULL, detail TEXT);
+         INSERT INTO programs VALUES (1, '/bin/app', NULL, 'default', 'app');
+         INSERT INTO starts VALUES (1, 1, 1000000000, 'followed', NULL, 9, 9, 9, 40960, 1, 0);
+         INSERT INTO warm VALUES (60000000000, 1, 3);
+         INSERT INTO events VALUES (90000000000, 'emptied', 'dropped or reclaimed');
+         PRAGMA application_id = 0x636f6c64; PRAGMA user_version = 2;",
+    )
+    .unwrap();
+    made.commit().unwrap();
+    drop(file);
+    world.keep();
+    let of = |words: &[&'static str], output, most| {
+        let at = ["--state", "svc", "--store", "store"];
+        let words: Vec<&str> = [&["service"], words, &at].concat();
+        let beside = case(words.get(1).copied().unwrap_or_default(), &words, output, most);
+        let beside = beside.touching("svc/history.db-wal", no_matter).touching("svc/history.db-shm", no_matter);
+        beside.touching("svc/history.db", database)
+    };
+    vec![
+        of(&["status", "--json"], Output::Json, 60),
+        of(&["why", "app", "--json"], Output::Json, 30),
+        of(&["forget"], Output::Has("forgotten"), 60),
+        of(&["replay", "--room", "64Mi", "--json", "--write-log", "log.csv"], Output::Json, 60)
+            .writing("log.csv", lines),
+    ]
+}
+
+/// SQLite's own, which the next one who opens the database takes in.
+fn no_matter(_: &World, _: &str) -> Result<(), String> {
+    Ok(())
+}
+
+fn database(world: &World, path: &str) -> Result<(), String> {
+    let check = |db: rusqlite::Connection| db.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
+    let said = rusqlite::Connection::open(world.path(path)).and_then(check).map_err(|e| e.to_string())?;
+    if said == "ok" { Ok(()) } else { Err(said) }
+}

@@ -32,6 +32,7 @@ const KIND: Kind = Kind {
     // The service's history has version 1.
     version: 1001,
     schema: SCHEMA,
+    upgrades: &[],
     // One file and no log beside it: it is copied from job to job.
     commits: "PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL;",
 };

@@ -13,12 +13,13 @@ use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
 use crate::database::{self, Kind, Problem};
-use crate::words::day_of;
 
 /// Starts are kept for so long, and
 const KEPT: Duration = Duration::from_hours(24 * 90);
 /// no more than so many: about 20 MB.
 const MOST_STARTS: i64 = 200_000;
+/// Warm starts are counted by the minute: when they came after the cache was emptied tells what keeping is worth.
+const MINUTE: u64 = 60_000_000_000;
 
 const SCHEMA: &str = "
 CREATE TABLE programs (
@@ -42,16 +43,29 @@ CREATE TABLE starts (
     late INTEGER NOT NULL);
 CREATE INDEX starts_by_program ON starts (program, at_ns);
 CREATE TABLE warm (
-    day TEXT NOT NULL,
+    at_ns INTEGER NOT NULL,
     program INTEGER NOT NULL REFERENCES programs (id),
     starts INTEGER NOT NULL,
-    PRIMARY KEY (day, program)) WITHOUT ROWID;
+    PRIMARY KEY (at_ns, program)) WITHOUT ROWID;
 CREATE TABLE events (at_ns INTEGER NOT NULL, what TEXT NOT NULL, detail TEXT);
 ";
 
+/// Version 1 knew the day of warm starts only; they are taken to have come at noon.
+const FROM_1: &str = "
+ALTER TABLE warm RENAME TO warm_by_day;
+CREATE TABLE warm (
+    at_ns INTEGER NOT NULL,
+    program INTEGER NOT NULL REFERENCES programs (id),
+    starts INTEGER NOT NULL,
+    PRIMARY KEY (at_ns, program)) WITHOUT ROWID;
+INSERT INTO warm SELECT (unixepoch(day) + 43200) * 1000000000, program, starts FROM warm_by_day;
+DROP TABLE warm_by_day;
+";
+
 const KIND: Kind = Kind {
-    version: 1,
+    version: 2,
     schema: SCHEMA,
+    upgrades: &[(1, FROM_1)],
     // With a log a commit waits for no disk; a power cut costs the last moments, never the rest.
     commits: "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA cache_size = -512;",
 };
@@ -127,6 +141,13 @@ pub(crate) enum Entry {
     },
     /// Starts of a program that were warm, or came too soon after a warm one to be looked at.
     Warm { name: Name, starts: u64 },
+    /// The machine was booted, which empties the cache; written down once for each boot.
+    Booted {
+        /// When, in nanoseconds since 1970.
+        at_ns: u64,
+        /// The kernel's name of this boot.
+        boot: String,
+    },
     /// Something else: the service began, a plan was switched off.
     Event { what: &'static str, detail: String },
 }
@@ -217,12 +238,15 @@ impl History {
     pub(crate) fn shorten(&mut self) -> Result<(), Problem> {
         let path = self.path.clone();
         let limit = ns(now_ns()).saturating_sub(ns(KEPT.as_nanos() as u64));
-        let day = day_of(limit.cast_unsigned());
         self.write(|db| {
             db.execute("DELETE FROM starts WHERE at_ns < ?1", [limit])?;
             db.execute("DELETE FROM starts WHERE id <= (SELECT max(id) FROM starts) - ?1", [MOST_STARTS])?;
             db.execute("DELETE FROM events WHERE at_ns < ?1", [limit])?;
-            db.execute("DELETE FROM warm WHERE day < ?1", [day])?;
+            db.execute("DELETE FROM warm WHERE at_ns < ?1", [limit])?;
+            db.execute(
+                "DELETE FROM warm WHERE at_ns <= (SELECT at_ns FROM warm ORDER BY at_ns DESC LIMIT 1 OFFSET ?1)",
+                [MOST_STARTS],
+            )?;
             Ok(())
         })
         .map_err(|e| Problem::of(&path, "shortened", &e))
@@ -302,9 +326,8 @@ impl History {
         let query = || {
             let mut query = self.db.prepare(
                 "SELECT p.executable, p.script, max(d.days, 0.0), sum(d.starts) FROM programs p JOIN (
-                    SELECT program, julianday('now') - julianday(day) AS days, starts FROM warm
-                    UNION ALL
-                    SELECT program, julianday('now') - julianday(at_ns / 1000000000, 'unixepoch'), 1 FROM starts
+                    SELECT program, julianday('now') - julianday(at_ns / 1000000000, 'unixepoch') AS days, starts
+                    FROM (SELECT program, at_ns, starts FROM warm UNION ALL SELECT program, at_ns, 1 FROM starts)
                  ) d ON d.program = p.id
                  WHERE d.days < 14 GROUP BY p.executable, p.script, cast(d.days AS INTEGER)",
             )?;
@@ -369,10 +392,17 @@ fn add(db: &Connection, entry: &Entry) -> rusqlite::Result<()> {
         Entry::Warm { name, starts } => {
             let program = program(db, name)?;
             db.prepare(
-                "INSERT INTO warm (day, program, starts) VALUES (?1, ?2, ?3)
-                 ON CONFLICT (day, program) DO UPDATE SET starts = starts + excluded.starts",
+                "INSERT INTO warm (at_ns, program, starts) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (at_ns, program) DO UPDATE SET starts = starts + excluded.starts",
             )?
-            .execute(params![day_of(now_ns()), program, ns(*starts)])?;
+            .execute(params![ns(now_ns() / MINUTE * MINUTE), program, ns(*starts)])?;
+        }
+        Entry::Booted { at_ns, boot } => {
+            db.prepare(
+                "INSERT INTO events (at_ns, what, detail) SELECT ?1, 'emptied', ?2
+                 WHERE NOT EXISTS (SELECT 1 FROM events WHERE what = 'emptied' AND detail = ?2)",
+            )?
+            .execute(params![ns(*at_ns), format!("boot {boot}")])?;
         }
         Entry::Event { what, detail } => {
             db.prepare("INSERT INTO events (at_ns, what, detail) VALUES (?1, ?2, ?3)")?.execute(params![
@@ -409,6 +439,8 @@ fn ns(n: u64) -> i64 {
 pub(crate) fn now_ns() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
 }
+
+mod log;
 
 #[cfg(test)]
 mod tests;

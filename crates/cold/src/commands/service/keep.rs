@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cold_launch::{Held, Options, Skip, Tally};
-use cold_model::{Bytes, path_text};
-use cold_service::keep::{self, Facts, Keeper, Uses};
+use cold_model::{Bytes, Nanos, path_text};
+use cold_service::keep::{self, Candidate, Facts, Keeper, Uses};
 use cold_sys::detached::{IoPriority, set_io_priority};
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::monotonic;
@@ -22,6 +22,9 @@ const LOOK: Duration = Duration::from_secs(2);
 /// A plan that takes longer on an idle disk is left half done.
 const LONGEST: Duration = Duration::from_secs(5);
 
+/// Nanoseconds.
+const DAY: f64 = 86_400e9;
+
 /// What was read before anybody wanted it, since the service began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Kept {
@@ -33,16 +36,21 @@ pub(crate) struct Kept {
     pub(crate) bytes: u64,
 }
 
-/// Looks and reads until the process ends.
-pub(crate) fn run(shared: &Shared) {
+/// Looks until the process ends, writes down when something has emptied the cache, and reads then where it may.
+pub(crate) fn run(shared: &Shared, may_read: bool) {
     // Whoever wants something goes first, where the disk's scheduler knows classes.
     set_io_priority(IoPriority::NOBODY_WAITS);
     let (proc, mut keeper) = (ProcFs::default(), Keeper::default());
     loop {
         std::thread::sleep(LOOK);
         let Some(facts) = facts(&proc, shared) else { continue };
+        if keeper.tells_emptied(facts) {
+            let detail = "dropped or reclaimed".to_owned();
+            shared.recorder.add(Entry::Event { what: "emptied", detail });
+        }
         let paused = shared.paused.load(Ordering::Relaxed);
-        if !paused && keeper.is_time(facts, monotonic()) && read_all(&proc, shared) {
+        let is_time = keeper.is_time(facts, monotonic());
+        if is_time && (!may_read || (!paused && read_all(&proc, shared))) {
             // What this reading itself moved is no reason for another one.
             keeper.has_read(self::facts(&proc, shared).unwrap_or(facts));
         }
@@ -67,9 +75,10 @@ fn facts(proc: &ProcFs, shared: &Shared) -> Option<Facts> {
 fn read_all(proc: &ProcFs, shared: &Shared) -> bool {
     let programs = shared.machine().programs.clone();
     let now = monotonic();
-    let scores: Vec<f64> = programs.iter().map(|p| p.uses().score(now)).collect();
+    let of = |p: &Arc<Program>| Candidate { score: p.uses().score(now), bytes: p.reads };
+    let all: Vec<Candidate> = programs.iter().map(of).collect();
     let mut kept = Kept::default();
-    let likely = keep::order(&scores).into_iter().filter_map(|i| programs.get(i));
+    let likely = keep::order(&all).into_iter().filter_map(|i| programs.get(i));
     let plans: Vec<_> = likely.flat_map(own_plans).collect();
     for planned in plans {
         if shared.busy.load(Ordering::Relaxed) > 0 || shared.paused.load(Ordering::Relaxed) {
@@ -122,7 +131,7 @@ pub(crate) fn recall(programs: &[Arc<Program>], used: &[Used]) {
             used.iter().filter(|u| u.executable == executable && (script.is_none() || u.script == script))
         {
             let mut uses: std::sync::MutexGuard<'_, Uses> = program.uses();
-            uses.add(used.starts as f64 * 0.5_f64.powf(used.days_ago), now);
+            uses.add_earlier(used.starts as f64, Nanos((used.days_ago * DAY) as u64), now);
         }
     }
 }

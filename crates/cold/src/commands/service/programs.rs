@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use cold_launch::Held;
 use cold_model::Shown as _;
 use cold_plan::plan::Key;
-use cold_plan::{Match, Store};
+use cold_plan::{Match, Plan, Store};
 use cold_service::keep::Uses;
 use cold_service::{Pace, common};
 use cold_sys::exec_watch::{ExecWatch, FileId};
@@ -36,6 +36,8 @@ pub(crate) struct Program {
     pub(crate) script: Option<PathBuf>,
     /// Its plans that are not switched off.
     pub(crate) plans: Vec<Arc<Planned>>,
+    /// Bytes that reading its own plans takes; pages that several of them read are counted for each.
+    pub(crate) reads: u64,
     /// What all of them read.
     pub(crate) common: Option<Held>,
     /// Between its starts.
@@ -167,6 +169,8 @@ impl Programs {
         );
         let uses = earlier.map(|earlier| *earlier.uses()).unwrap_or_default();
         let all: Vec<_> = plans.iter().filter_map(|planned| planned.held.plan().ok()).collect();
+        let own = all.iter().filter(|plan| plan.key.script.is_some() == script.is_some());
+        let reads = own.map(Plan::read_bytes).sum();
         let common = common(&all.iter().collect::<Vec<_>>()).and_then(|plan| Held::made(&plan).ok());
         self.bytes += common.as_ref().map_or(0, Held::bytes);
         let program = Arc::new(Program {
@@ -174,6 +178,7 @@ impl Programs {
             executable,
             script,
             plans,
+            reads,
             common,
             pace: Mutex::new(pace),
             uses: Mutex::new(uses),

@@ -15,7 +15,7 @@ use cold_sys::procfs::{Mount, MountEvents, ProcFs};
 use cold_sys::time::{monotonic, process_cpu};
 use serde_json::json;
 
-use super::history::{Entry, Name};
+use super::history::{Entry, Name, now_ns};
 use super::keep;
 use super::learn::{self, Learner};
 use super::notify::Manager;
@@ -39,7 +39,8 @@ const EXAMPLES: &str = "Examples:
 ";
 
 const AFTER: &str = "\
-Root only (fanotify on whole file systems). Follows the system's plans: those that root has learnt
+Root only: an ordinary user is told of executions of single files (fanotify marks on inodes), but not
+by which process. Follows the system's plans: those that root has learnt
 with `cold prefetch learn`, and those that it learns by itself: a program that started cold is
 recorded at its next start (BPF, Linux 5.8; at most 1% of a CPU over an hour). Nobody waits for the
 service: a start goes on whether it runs, hangs or dies. Some cold starts go without their plans to
@@ -84,10 +85,12 @@ pub(crate) struct Args {
 /// Runs until asked to end.
 pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     if !cold_sys::caps::is_root() {
-        let why = "cold service run needs root: the kernel tells of starts on whole file systems (fanotify) only then";
-        return Err(
-            Failure::from(anyhow::anyhow!(why)).hint("start it with sudo, or enable coldstart.service")
-        );
+        let why = "cold service run needs root: the kernel tells others of executions of single files only, and \
+                   not by which process, so neither its arguments nor its end could be known";
+        return Err(Failure::from(anyhow::anyhow!(why)).hint(
+            "start it with sudo, or enable coldstart.service; without root, cold prefetch install puts plans in \
+             front of chosen programs",
+        ));
     }
     let store = place.plans.store()?;
     let end = interrupt()?;
@@ -180,13 +183,14 @@ impl Service {
             let why = why.unwrap_or_else(|| "no file system here holds programs".to_owned());
             return Err(anyhow::anyhow!("starts cannot be heard of: {why}").into());
         }
-        if !args.no_keep {
-            // Without a history nothing is recalled, and what is started from now on counts.
-            keep::recall(service.programs.all(), &service.shared.recorder.uses().unwrap_or_default());
-            let shared = Arc::clone(&service.shared);
-            let thread = std::thread::Builder::new().name("keep".into()).stack_size(256 << 10);
-            thread.spawn(move || keep::run(&shared))?;
+        if let Some(booted) = booted() {
+            service.shared.recorder.add(booted);
         }
+        // Without a history nothing is recalled, and what is started from now on counts.
+        keep::recall(service.programs.all(), &service.shared.recorder.uses().unwrap_or_default());
+        let (shared, may_read) = (Arc::clone(&service.shared), !args.no_keep);
+        let thread = std::thread::Builder::new().name("keep".into()).stack_size(256 << 10);
+        thread.spawn(move || keep::run(&shared, may_read))?;
         let detail = plural(service.programs.plans() as u64, "plan");
         service.shared.recorder.add(Entry::Event { what: "began", detail });
         Ok(service)
@@ -385,6 +389,16 @@ impl Service {
             said.unwrap_or_else(|why| json!({ "error": why }))
         })
     }
+}
+
+/// When this boot was, and the kernel's name of it; `None` where the kernel does not tell.
+fn booted() -> Option<Entry> {
+    let proc = ProcFs::default();
+    let boot = cold_journal::boot_id(&proc).ok()?;
+    let uptime = proc.read_opt("uptime").ok().flatten()?;
+    let seconds: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+    let at_ns = now_ns().saturating_sub((seconds * 1e9) as u64);
+    Some(Entry::Booted { at_ns, boot })
 }
 
 /// Programs lie on disks, or on layers over them. What a server may keep for ever is not even marked, and what may

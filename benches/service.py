@@ -1,0 +1,326 @@
+#!/usr/bin/env python3
+"""Starts that nobody wraps, served by `cold service`, against launched, cold and warm ones.
+
+`learn` starts each program twice cold under a service that learns by itself. `measure` starts it further: cold (the
+service is paused), launched (paused, by cold-launch), served and warm, in random order, rounds interleaved.
+`keep` lets a program take all memory, waits 30 s, and starts the five most used ones. `table` prints what was measured.
+`storm` starts a program thousands of times in turns without a service, again without one, and with one.
+
+Root; all but `table` empty the whole machine's cache or measure: nothing else should run. Results are JSON below --work.
+COLD=path of a release build, with cold-launch beside it.
+"""
+
+import argparse
+import json
+import mmap
+import os
+import pathlib
+import random
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+HOST = "x86_64-unknown-linux-gnu"
+COLD = pathlib.Path(os.environ.get("COLD", ROOT / f"target/{HOST}/release/cold"))
+LAUNCH = COLD.with_name("cold-launch")
+
+# Options of one dash and more than a letter may hold a password, so their starts are not learnt.
+PROGRAMS = {
+    "perl": ["perl", "-e", "use POSIX; use Socket; use File::Find; 1"],
+    "git": ["git", "--no-pager", "--git-dir", "{git}", "log", "-n", "1"],
+    "node": ["node", "-e", "0"],
+    "npm": ["npm", "--version"],
+    "java": ["java", "--version"],
+    "gcc": ["gcc", "-c", "{c}", "-o", "/dev/null"],
+    "clang": ["clang", "-c", "{c}", "-o", "/dev/null"],
+    "vim": ["vim", "-e", "-s", "-c", "q"],
+    "ssh": ["ssh", "-V"],
+    "curl": ["curl", "--version"],
+    "wget": ["wget", "--version"],
+    "gdb": ["gdb", "--batch"],
+    "sqlite3": ["sqlite3", ":memory:", "select 1"],
+    "psql": ["psql", "--version"],
+    "systemctl": ["systemctl", "--version"],
+    "journalctl": ["journalctl", "--version"],
+    "openssl": ["openssl", "version"],
+    "cmake": ["cmake", "--version"],
+    "rustc": ["rustc", "--version"],
+    "qemu": ["qemu-system-x86_64", "--version"],
+    "convert": ["convert", "-version"],
+    "tclsh": ["tclsh", "/dev/null"],
+    "go": ["go", "version"],
+    "docker": ["docker", "--version"],
+    "gpg": ["gpg", "--version"],
+    "apt-get": ["apt-get", "--version"],
+    "bpftool": ["bpftool", "version"],
+    "groff": ["groff", "--version"],
+    "objdump": ["objdump", "--version"],
+    "soffice": ["soffice", "--version"],
+    "firefox-esr": ["firefox-esr", "--version"],
+    "chromium": ["chromium", "--version"],
+}
+
+
+def which(name):
+    return subprocess.run(["sh", "-c", f"command -v {name}"], capture_output=True, text=True).stdout.strip()
+
+
+class Bench:
+    def __init__(self, options):
+        self.options = options
+        self.work = pathlib.Path(options.work)
+        self.work.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.service = None
+        source = self.work / "a.c"
+        source.write_text("int main(void) { return 0; }\n")
+        values = {"{c}": str(source), "{git}": str(ROOT / ".git")}
+        common = subprocess.run(["git", "-C", ROOT, "rev-parse", "--git-common-dir"], capture_output=True, text=True)
+        if common.returncode == 0:
+            values["{git}"] = str((ROOT / common.stdout.strip()).resolve())
+        wanted = options.only.split(",") if options.only else list(PROGRAMS)
+        self.programs = {}
+        for name in wanted:
+            argv = [values.get(word, word) for word in PROGRAMS[name]]
+            if which(argv[0]):
+                self.programs[name] = [which(argv[0]), *argv[1:]]
+
+    # ----- the service
+
+    def at(self):
+        return ["--state", str(self.work / "state"), "--store", str(self.work / "plans")]
+
+    def ask(self, *words):
+        done = subprocess.run([COLD, "service", *words, *self.at()], capture_output=True, text=True, check=True)
+        return json.loads(done.stdout) if "--json" in words else done.stdout
+
+    def status(self):
+        return self.ask("status", "--json")
+
+    def begin(self, *flags):
+        command = [COLD, "--quiet", "service", "run", *flags, *self.at()]
+        self.service = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        self.until(lambda: self.status()["service"] is not None, 20)
+
+    def end(self):
+        if self.service:
+            self.service.send_signal(signal.SIGTERM)
+            self.service.wait(20)
+            self.service = None
+
+    def until(self, condition, seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if condition():
+                return True
+            time.sleep(0.05)
+        return False
+
+    # ----- starts
+
+    def drop(self):
+        os.sync()
+        pathlib.Path("/proc/sys/vm/drop_caches").write_text("3\n")
+
+    def start(self, argv):
+        """Milliseconds from spawn to exit."""
+        null = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0), (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0),
+                (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0)]
+        began = time.perf_counter()
+        pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=null)
+        os.waitpid(pid, 0)
+        return (time.perf_counter() - began) * 1e3
+
+    # ----- what is measured
+
+    def learn(self):
+        told = {}
+        end = time.monotonic() + self.options.max_time
+        self.begin("--no-keep", "--control-every", "0")
+        for name, argv in self.programs.items():
+            if time.monotonic() > end:
+                break
+            learnt = self.status()["service"]["learning"]["learnt"]
+            self.drop()
+            self.start(argv)
+            noticed = self.until(lambda: self.status()["service"]["learning"]["armed"], 4)
+            self.drop()
+            self.start(argv)
+
+            def done():
+                now = self.status()["service"]["learning"]
+                return now["learnt"] > learnt or any(w["why"] for w in now["waiting"])
+            self.until(done, 15 if noticed else 1)
+            now = self.status()["service"]["learning"]
+            if now["learnt"] > learnt:
+                told[name] = "learnt"
+            else:
+                why = [w["why"] for w in now["waiting"] if w["why"]]
+                told[name] = why[-1] if why else "recorded, and nothing came of it" if noticed else "was not cold enough to be noticed"
+            print(f"{name}: {told[name]}", flush=True)
+        self.end()
+        (self.work / "learnt.json").write_text(json.dumps(told))
+
+    def learnt(self):
+        told = json.loads((self.work / "learnt.json").read_text())
+        return {name: argv for name, argv in self.programs.items() if told.get(name) == "learnt"}
+
+    def measure(self):
+        programs = self.learnt()
+        self.begin("--no-keep", "--no-learn", "--control-every", "0")
+        times = {name: {} for name in programs}
+        end = time.monotonic() + self.options.max_time
+        rounds = 0
+        while rounds < self.options.rounds and time.monotonic() < end:
+            for name, argv in programs.items():
+                kinds = ["cold", "launched", "served", "warm"]
+                random.shuffle(kinds)
+                for kind in kinds:
+                    self.ask("resume" if kind == "served" else "pause")
+                    if kind == "warm":
+                        self.start(argv)
+                    else:
+                        self.drop()
+                    launch = [str(LAUNCH), "--store", str(self.work / "plans"), "--", *argv]
+                    took = self.start(launch if kind == "launched" else argv)
+                    times[name].setdefault(kind, []).append(took)
+            rounds += 1
+            (self.work / "times.json").write_text(json.dumps(times))
+            print(f"round {rounds}", flush=True)
+        (self.work / "status.json").write_text(json.dumps(self.status()))
+        self.end()
+
+    def keep(self):
+        """A hog, 30 s of rest, then the five most used."""
+        names = list(self.learnt())[:5]
+        programs = {name: self.programs[name] for name in names}
+        self.begin("--no-learn", "--control-every", "0")
+        for argv in programs.values():
+            for _ in range(3):
+                self.start(argv)
+        times = {name: {"warm": [self.start(argv) for _ in range(5)]} for name, argv in programs.items()}
+        for attempt in range(self.options.rounds):
+            hog()
+            before = vmstat()
+            time.sleep(30)
+            after = vmstat()
+            for name, argv in programs.items():
+                times[name].setdefault("after", []).append(self.start(argv))
+            stolen = after["pgsteal_file"] + after["pgsteal_anon"] - before["pgsteal_file"] - before["pgsteal_anon"]
+            kept = self.status()["service"]["kept"]
+            times.setdefault("hogs", []).append({"stolen": stolen, "kept": kept})
+            print(f"hog {attempt + 1}: {stolen} pages reclaimed in the rest, kept {kept}", flush=True)
+        (self.work / "keep.json").write_text(json.dumps(times))
+        self.end()
+        for name in programs:
+            warm, after = (statistics.median(times[name][kind]) for kind in ("warm", "after"))
+            print(f"| `{name}` | {warm:.1f} | {after:.1f} | {after / warm:.2f} |")
+
+    def storm(self):
+        """Microseconds of a start, batches in turns: nothing, nothing again, the service."""
+        argv = [which("true")]
+        batches = {"A": [], "A again": [], "service": []}
+        end = time.monotonic() + self.options.max_time
+        while len(batches["A"]) < self.options.rounds and time.monotonic() < end:
+            kinds = list(batches)
+            random.shuffle(kinds)
+            for kind in kinds:
+                if kind == "service":
+                    self.begin("--no-keep", "--no-learn")
+                began = time.perf_counter()
+                subprocess.run([self.storm_program(), argv[0], str(self.options.starts)], check=True)
+                batches[kind].append((time.perf_counter() - began) / self.options.starts * 1e6)
+                self.end()
+        (self.work / "storm.json").write_text(json.dumps(batches))
+        for kind in ("A again", "service"):
+            ratios = sorted(b / a for b, a in zip(batches[kind], batches["A"]))
+            n = len(ratios)
+            print(f"{kind} / A: median {statistics.median(ratios):.4f}, mean {statistics.fmean(ratios):.4f}, "
+                  f"standard error {statistics.stdev(ratios) / n ** 0.5:.4f}, {ratios[0]:.3f} to {ratios[-1]:.3f}, "
+                  f"{n} rounds; A takes {statistics.median(batches['A']):.0f} µs")
+
+    def storm_program(self):
+        """Starts a program many times one after the other, in C, as a shell of a build would at most."""
+        source, program = self.work / "storm.c", self.work / "storm"
+        source.write_text("""#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+extern char **environ;
+int main(int c, char **v) {
+    for (int n = atoi(v[2]); n > 0; n--) {
+        pid_t p; int s; char *a[] = { v[1], 0 };
+        if (posix_spawn(&p, v[1], 0, 0, a, environ)) return 1;
+        waitpid(p, &s, 0);
+    }
+    return 0;
+}
+""")
+        if not program.exists():
+            subprocess.run(["cc", "-O2", "-o", program, source], check=True)
+        return program
+
+    def table(self):
+        times = json.loads((self.work / "times.json").read_text())
+        sizes = {p["executable"]: p for p in json.loads((self.work / "status.json").read_text())["programs"]}
+        print("| | plan, MB | cold | launched | served | warm | served / launched | served / cold |")
+        print("|---|---|---|---|---|---|---|---|")
+        all_ratios = []
+        for name, kinds in times.items():
+            cell = {k: f"{statistics.median(v):.1f} ({min(v):.0f}–{max(v):.0f})" for k, v in kinds.items()}
+            real = os.path.realpath(self.programs[name][0])
+            followed = sizes.get(real, {})
+            size = f"{followed['bytes'] / max(followed['followed'], 1) / 1e6:.1f}" if followed else "unknown"
+            median = {k: statistics.median(v) for k, v in kinds.items()}
+            ratio = median["served"] / median["launched"]
+            all_ratios.append(ratio)
+            print(f"| `{name}` | {size} | {cell['cold']} | {cell['launched']} | {cell['served']} | {cell['warm']} "
+                  f"| {ratio:.2f} | {median['served'] / median['cold']:.2f} |")
+        print(f"\n{len(all_ratios)} programs; served / launched: median {statistics.median(all_ratios):.2f}, "
+              f"{sum(r <= 1.05 for r in all_ratios)} at most 1.05")
+
+
+def vmstat():
+    lines = pathlib.Path("/proc/vmstat").read_text().splitlines()
+    return {name: int(value) for name, value in (line.split() for line in lines)}
+
+
+def hog():
+    """Takes all memory that is to be had but 256 MiB, touches it, and ends; killed first where there is too little."""
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)
+        return
+    try:
+        pathlib.Path("/proc/self/oom_score_adj").write_text("1000")
+        info = dict(line.split(":") for line in pathlib.Path("/proc/meminfo").read_text().splitlines())
+        most = (int(info["MemAvailable"].split()[0]) << 10) - (256 << 20)
+        memory = mmap.mmap(-1, most)
+        chunk = b"\1" * (1 << 20)
+        for at in range(0, most - len(chunk), len(chunk)):
+            memory[at:at + len(chunk)] = chunk
+    finally:
+        os._exit(0)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", choices=["learn", "measure", "keep", "storm", "table"])
+    parser.add_argument("--work", default="/var/tmp/cold-service-bench")
+    parser.add_argument("--only", help="names of programs, separated by commas")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--starts", type=int, default=3000, help="of a batch of a storm")
+    parser.add_argument("--max-time", type=float, default=270, help="seconds until no further round begins")
+    options = parser.parse_args()
+    if os.geteuid() != 0 and options.what != "table":
+        sys.exit("benches/service.py: needs root")
+    bench = Bench(options)
+    try:
+        getattr(bench, options.what)()
+    finally:
+        bench.end()
+
+
+if __name__ == "__main__":
+    main()
