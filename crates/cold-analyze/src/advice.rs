@@ -21,7 +21,7 @@ use cold_model::{Bytes, Nanos};
 
 use crate::context::Context;
 use crate::cost::DeviceCost;
-use crate::model::{FileUse, Headline, InFront, MissGroup, PackageUse, Suggestion, WholeRead};
+use crate::model::{FileUse, FirstEntries, Headline, InFront, MissGroup, PackageUse, Suggestion, WholeRead};
 use crate::waits::{Wait, union};
 
 /// Files named in a suggestion.
@@ -41,6 +41,7 @@ pub(crate) struct Found<'a> {
     pub(crate) in_front: Option<&'a InFront>,
     pub(crate) whole_reads: &'a [WholeRead],
     pub(crate) packages: &'a [PackageUse],
+    pub(crate) first_entries: &'a [FirstEntries],
 }
 
 /// What the rules look at.

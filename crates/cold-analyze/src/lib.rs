@@ -11,7 +11,9 @@ pub mod clock;
 mod compare;
 mod context;
 pub mod cost;
+mod data;
 mod files;
+mod first_entries;
 mod headline;
 mod in_front;
 mod join;
@@ -53,6 +55,7 @@ pub fn analyze(recording: &Recording, layouts: &Layouts) -> Analysis {
     let in_front = in_front::in_front(&cx);
     let whole_reads = whole_reads::whole_reads(&cx, &files);
     let packages = packages::packages(&cx, &files);
+    let first_entries = first_entries::first_entries(&cx);
     let found = advice::Found {
         headline: &headline,
         files: &files,
@@ -61,6 +64,7 @@ pub fn analyze(recording: &Recording, layouts: &Layouts) -> Analysis {
         in_front: in_front.as_ref(),
         whole_reads: &whole_reads,
         packages: &packages,
+        first_entries: &first_entries,
     };
     let suggestions = advice::suggestions(&cx, found);
     Analysis {
@@ -68,6 +72,8 @@ pub fn analyze(recording: &Recording, layouts: &Layouts) -> Analysis {
         hardly_needed,
         sections,
         symbols: symbols::symbols(&cx),
+        first_entries,
+        data: data::data(&cx),
         misses,
         in_front,
         whole_reads,

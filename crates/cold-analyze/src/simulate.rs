@@ -27,6 +27,7 @@ mod warm;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
+use cold_layout::predict::Kernel;
 use cold_model::pages::{Range, Runs};
 use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, TouchKind};
 use cold_model::{Bytes, Dev};
@@ -36,7 +37,7 @@ use cold_sim::engine::{Costs, Start, Step, Task};
 use cold_sim::op::{FileId, Op};
 use cold_sim::{LinuxVersion, Policy, SimFile};
 
-use crate::usage::{Usage, Window};
+use crate::usage::{Usage, Window, page_bytes};
 
 pub use warm::{NotWarm, Warmed};
 
@@ -289,6 +290,19 @@ fn recorded_file(recording: &Recording, index: FileIdx, bytes: u64, page_bytes: 
     let file = recording.files.get(index as usize);
     let metadata = file.is_some_and(|f| f.kind == FileKind::BlockDevice);
     OnDisk { metadata, ..on_disk(recording, file.map_or(Dev::default(), |f| f.dev), bytes, page_bytes) }
+}
+
+/// The kernel that was recorded, and how it reads one file when nobody records.
+pub(crate) fn kernel_of(recording: &Recording, file: FileIdx) -> Kernel {
+    let page_bytes = page_bytes(recording);
+    let version = LinuxVersion::of_release(&recording.manifest.machine.kernel);
+    let disk = recorded_file(recording, file, 0, page_bytes);
+    Kernel {
+        policy: Policy::Linux(version),
+        paging: cold_sim::Paging::of(page_bytes, recording.manifest.machine.architecture == "aarch64"),
+        window: Bytes(disk.usual_window.saturating_mul(page_bytes)),
+        large_folios: disk.system.as_deref().is_some_and(|system| version.has_large_folios(system)),
+    }
 }
 
 /// A regular file of the file system with this device number.

@@ -15,6 +15,7 @@ pub mod place;
 pub mod predict;
 pub mod read;
 pub mod resolve;
+pub mod traced;
 pub mod verify;
 pub mod write;
 

@@ -3,7 +3,12 @@
 //! Filled by `cold-symbols`, which reads files; used by `cold-analyze`, which does not.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ffi::OsString;
+use std::path::PathBuf;
 
+use crate::order::TracedFile;
+use crate::pages::Runs;
+use crate::path_text;
 use crate::recording::{FileIdx, Frame};
 
 /// A loadable segment.
@@ -78,6 +83,38 @@ pub struct FrameName {
     pub inlined: bool,
 }
 
+/// In which order starts entered a file's functions, by traces of the same build (`cold layout trace`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Traced {
+    /// The file, with all functions that the first of the traces knows.
+    pub file: TracedFile,
+    /// One per trace, what counts most first; at least one.
+    pub scenarios: Vec<TracedScenario>,
+}
+
+impl Traced {
+    /// The first trace of this command.
+    pub fn of_command(&self, command: &[OsString]) -> Option<&TracedScenario> {
+        let words: Vec<String> = command.iter().map(path_text::encode).collect();
+        self.scenarios.iter().find(|s| s.command == words)
+    }
+}
+
+/// What one trace tells of a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TracedScenario {
+    /// Its scenario.
+    pub name: String,
+    /// The command that was traced, words as in [`crate::path_text`].
+    pub command: Vec<String>,
+    /// The directory that holds it.
+    pub from: PathBuf,
+    /// Indices of functions of [`Traced::file`], each once, in the order of first entries.
+    pub entered: Vec<u32>,
+    /// Pages of the file's data that processes of the start had written to when they ended; `None`: not told.
+    pub written: Option<Runs>,
+}
+
 /// Everything known about the files of one recording.
 #[derive(Debug, Clone, Default)]
 pub struct Layouts {
@@ -87,4 +124,6 @@ pub struct Layouts {
     pub frames: HashMap<Frame, Vec<FrameName>>,
     /// Why a file has no layout, or its symbols are missing (`not on this machine`, `build-id differs`).
     pub missing: BTreeMap<FileIdx, String>,
+    /// First entries of functions, where traces of the same build were at hand.
+    pub traced: BTreeMap<FileIdx, Traced>,
 }

@@ -133,6 +133,19 @@ pub struct StartFacts {
     pub crashes: Vec<Crash>,
     /// Remarks for the reader: what could not be traced, and why.
     pub notes: Vec<String>,
+    /// What processes had written to of files' data when they ended; `None`: a trace of an earlier version.
+    #[serde(default)]
+    pub written: Option<Vec<Written>>,
+}
+
+/// Pages of a file that a start wrote to, through private mappings that are not executable: each became a copy. Those of
+/// a process that executed another program, or was killed, are not seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Written {
+    /// Index of the file.
+    pub file: u32,
+    /// Runs of its pages, each once: first page and number of pages.
+    pub pages: Vec<(u64, u64)>,
 }
 
 /// One traced start.
@@ -184,7 +197,11 @@ impl Trace {
         }
         let moved = |e: FirstEntry| Some(FirstEntry { file: *number.get(e.file as usize)?, ..e });
         let entries = start.entries.into_iter().filter_map(moved).collect();
-        self.repeats.push(Repeat { entries, facts: start.facts });
+        let mut facts = start.facts;
+        for written in facts.written.iter_mut().flatten() {
+            written.file = number.get(written.file as usize).copied().unwrap_or(u32::MAX);
+        }
+        self.repeats.push(Repeat { entries, facts });
     }
 
     /// The file and function of an entry.

@@ -170,6 +170,14 @@ fn entries(trace: &Trace, first: &[u32]) -> Vec<EntryRow> {
     rows
 }
 
+/// Build-ids of the files whose functions `dir` tells of, without reading the tables.
+///
+/// # Errors
+/// As [`read`], of the manifest.
+pub fn builds(dir: &Path) -> Result<Vec<String>> {
+    Ok(open(dir)?.files.into_iter().filter_map(|f| f.build_id).collect())
+}
+
 /// Reads the traced entries in `dir`.
 ///
 /// # Errors

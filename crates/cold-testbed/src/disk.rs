@@ -8,6 +8,7 @@ mod log;
 mod model;
 mod server;
 mod stack;
+mod writes;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
@@ -22,6 +23,7 @@ pub use log::{Op, Request, Totals};
 pub use model::{Model, Preset, Scheduler, Service};
 pub use server::Serve;
 pub use stack::{Stack, clean, journal_directory, running};
+pub use writes::Writes;
 
 /// File systems the disk can carry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, clap::ValueEnum)]
@@ -191,6 +193,25 @@ impl SlowDisk {
     /// Forgets the requests so far.
     pub fn reset_log(&self) -> Result<()> {
         self.info.ask("reset").map(drop)
+    }
+
+    /// From now on keeps every write in the new directory `dir`, beside a copy of what the disk holds: [`Writes`] makes
+    /// of them the disk as it was after each. `dir` lies on another disk: this one's writes wait for it.
+    pub fn keep_writes(&self, dir: &Path) -> Result<()> {
+        std::fs::create_dir(dir).map_err(|e| Error::io("create", dir, e))?;
+        self.answered(&format!("keep {}", dir.display()))
+    }
+
+    /// Keeps them no longer.
+    pub fn stop_keeping_writes(&self) -> Result<()> {
+        self.answered("keep nothing")
+    }
+
+    fn answered(&self, command: &str) -> Result<()> {
+        match self.info.ask(command)?.trim() {
+            "ok" => Ok(()),
+            why => Err(Error::part("the disk's server", why)),
+        }
     }
 
     /// Writes the log as CSV (`op,offset,bytes,arrival_ns,done_ns,model_ns`).

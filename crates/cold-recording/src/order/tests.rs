@@ -1,5 +1,6 @@
 use cold_model::Nanos;
 use cold_model::bench::Ending;
+use cold_model::order::Written;
 
 use super::*;
 
@@ -32,6 +33,7 @@ fn sample() -> Trace {
         handling_ns: 1,
         crashes: vec![],
         notes: vec!["a\nremark".into()],
+        written: Some(vec![Written { file: 0, pages: vec![(3, 1), (9, 4)] }]),
     };
     let entry = |at, file, function| FirstEntry { at: Nanos(at), pid: 7, tid: 8, file, function };
     let start = |files, entries| cold_model::order::TracedStart { files, entries, facts: facts.clone() };
@@ -53,6 +55,8 @@ fn what_is_written_is_read_back() {
     let place = dir.path().join("x.order");
     let trace = sample();
     assert_eq!((trace.files.len(), trace.repeats[1].entries[1].file), (2, 0));
+    let written = |repeat: usize| trace.repeats[repeat].facts.written.as_ref().unwrap()[0].file;
+    assert_eq!((written(0), written(1)), (0, 1), "the files of the second start have other numbers");
     write(&place, &trace, false).unwrap();
     assert_eq!(read(&place).unwrap(), trace);
     let mode =

@@ -32,6 +32,7 @@ mod cpus;
 mod crash;
 mod space;
 mod tracer;
+mod written;
 
 use std::fs::{File, Metadata};
 use std::path::Path;

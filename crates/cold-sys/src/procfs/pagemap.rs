@@ -11,6 +11,8 @@ use crate::{Error, Result};
 
 /// The page is in memory.
 const PRESENT: u64 = 1 << 63;
+/// It is in the swap.
+const SWAPPED: u64 = 1 << 62;
 /// It is a page of the file (or shared anonymous memory), not a private copy.
 const FILE: u64 = 1 << 61;
 
@@ -18,6 +20,21 @@ impl ProcFs {
     /// The pages of the mapped file that the page tables of `pid` hold through `map`, as runs of the
     /// file; private copies are left out. Same permission as for `maps`; no capability needed.
     pub fn file_pages_of_mapping(&self, pid: i32, map: &MapEntry) -> Result<Vec<PageRun>> {
+        self.pages_of_mapping(pid, map, |entry| entry & (PRESENT | FILE) == PRESENT | FILE)
+    }
+
+    /// The pages of the mapped file of which `pid` has a private copy through `map`, because it wrote to them, as runs
+    /// of the file; also those that are swapped out. Same permission as for `maps`.
+    pub fn copied_pages_of_mapping(&self, pid: i32, map: &MapEntry) -> Result<Vec<PageRun>> {
+        self.pages_of_mapping(pid, map, |entry| entry & (PRESENT | SWAPPED) != 0 && entry & FILE == 0)
+    }
+
+    fn pages_of_mapping(
+        &self,
+        pid: i32,
+        map: &MapEntry,
+        wanted: impl Fn(u64) -> bool,
+    ) -> Result<Vec<PageRun>> {
         let path = self.path(format!("{pid}/pagemap"));
         let subject = || path.shown().to_string();
         let file = std::fs::File::open(&path).map_err(|e| Error::io("open", subject(), e))?;
@@ -34,7 +51,7 @@ impl ProcFs {
             }
             for (i, entry) in part.chunks_exact(8).take(got / 8).enumerate() {
                 let entry = u64::from_ne_bytes(entry.try_into().unwrap_or_default());
-                if entry & (PRESENT | FILE) != PRESENT | FILE {
+                if !wanted(entry) {
                     continue;
                 }
                 let first = map.offset / page + at + i as u64 - map.start / page;
@@ -82,6 +99,7 @@ mod tests {
         // With the number of a frame, and a bit that is none of ours.
         let (_dir, proc) = table(&[(0, both), (1, both | 5 | 1 << 55), (2, PRESENT), (3, FILE), (5, both)]);
         assert_eq!(proc.file_pages_of_mapping(7, &map(0, 6)).unwrap(), runs(&[(0, 2), (5, 1)]));
+        assert_eq!(proc.copied_pages_of_mapping(7, &map(0, 6)).unwrap(), runs(&[(2, 1)]));
         assert_eq!(proc.file_pages_of_mapping(7, &map(100, 6)).unwrap(), runs(&[(100, 2), (105, 1)]));
         assert_eq!(proc.file_pages_of_mapping(7, &map(0, 1)).unwrap(), runs(&[(0, 1)]), "not beyond it");
         assert_eq!(proc.file_pages_of_mapping(7, &map(0, 0)).unwrap(), []);
@@ -126,5 +144,8 @@ mod tests {
         assert_eq!(of_it(&mapped), runs(&[(0, 8)]));
         mapped[3 * page as usize] = 1;
         assert_eq!(of_it(&mapped), runs(&[(0, 3), (4, 4)]));
+        let maps = proc.maps(own).unwrap();
+        let entry = maps.iter().find(|m| m.start == mapped.as_ptr() as u64).unwrap();
+        assert_eq!(proc.copied_pages_of_mapping(own, entry).unwrap(), runs(&[(3, 1)]));
     }
 }

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
@@ -23,6 +23,7 @@ use fuser::{
 
 use super::log::{Log, Op, Request, to_csv};
 use super::model::{Model, Scheduler, Service};
+use super::writes::Kept;
 
 /// The file's name in the mounted directory.
 pub(crate) const FILE_NAME: &str = "disk";
@@ -67,10 +68,12 @@ impl Serve {
         }
         let backing = File::options().read(true).write(true).open(&self.backing)?;
         let log = Arc::new(Log::default());
-        serve_control(UnixListener::bind(&self.control)?, Arc::clone(&log))?;
+        let kept = Arc::new(Mutex::new(None));
+        let keeper = Keeper { backing: backing.try_clone()?, size: self.size, kept: Arc::clone(&kept) };
+        serve_control(UnixListener::bind(&self.control)?, Arc::clone(&log), keeper)?;
         let completer = Completer::start(Arc::clone(&log))?;
         let scheduler = Mutex::new(Scheduler::new(self.model, self.size));
-        let disk = Disk { backing, size: self.size, scheduler, completer };
+        let disk = Disk { backing, size: self.size, scheduler, completer, kept };
         let mut config = Config::default();
         config.mount_options =
             vec![MountOption::FSName(MOUNT_SOURCE.to_owned()), MountOption::NoDev, MountOption::NoSuid];
@@ -102,8 +105,28 @@ fn now() -> u64 {
     t.tv_sec.unsigned_abs() * 1_000_000_000 + t.tv_nsec.unsigned_abs()
 }
 
-/// Answers `log` (CSV) and `reset` on the control socket, one command per connection.
-fn serve_control(listener: UnixListener, log: Arc<Log>) -> io::Result<()> {
+/// Begins and ends keeping writes.
+struct Keeper {
+    backing: File,
+    size: u64,
+    kept: Arc<Mutex<Option<Kept>>>,
+}
+
+impl Keeper {
+    /// In this directory, which is there; no longer where none is named.
+    fn keep(&self, dir: Option<&Path>) -> io::Result<()> {
+        // Held while the disk is copied: its writes wait.
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(before) = kept.take() {
+            before.end()?;
+        }
+        *kept = dir.map(|dir| Kept::begin(&self.backing, self.size, dir)).transpose()?;
+        Ok(())
+    }
+}
+
+/// Answers `log` (CSV), `reset` and `keep DIRECTORY` or `keep nothing` on the control socket, one command per connection.
+fn serve_control(listener: UnixListener, log: Arc<Log>, keeper: Keeper) -> io::Result<()> {
     let answer = move |stream: UnixStream| -> io::Result<()> {
         let mut line = String::new();
         BufReader::new(&stream).read_line(&mut line)?;
@@ -113,7 +136,13 @@ fn serve_control(listener: UnixListener, log: Arc<Log>) -> io::Result<()> {
                 log.reset();
                 "ok\n".to_owned()
             }
-            other => format!("unknown command {other:?}; known: log, reset\n"),
+            other => match other.strip_prefix("keep ") {
+                Some(dir) => match keeper.keep((dir != "nothing").then(|| Path::new(dir))) {
+                    Ok(()) => "ok\n".to_owned(),
+                    Err(e) => format!("cannot keep writes: {e}\n"),
+                },
+                None => format!("unknown command {other:?}; known: log, reset, keep\n"),
+            },
         };
         (&stream).write_all(text.as_bytes())
     };
@@ -224,6 +253,7 @@ struct Disk {
     size: u64,
     scheduler: Mutex<Scheduler>,
     completer: Arc<Completer>,
+    kept: Arc<Mutex<Option<Kept>>>,
 }
 
 impl Disk {
@@ -335,7 +365,11 @@ impl Filesystem for Disk {
             reply.error(Errno::ENOSPC);
             return;
         }
-        match self.backing.write_all_at(data, offset) {
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let written = self.backing.write_all_at(data, offset);
+        let written = written.and_then(|()| kept.as_mut().map_or(Ok(()), |kept| kept.add(offset, data)));
+        drop(kept);
+        match written {
             Ok(()) => {
                 let answer = Answer::Written(reply, data.len() as u32);
                 self.finish(Op::Write, offset, data.len() as u64, arrival, answer);

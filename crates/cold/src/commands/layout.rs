@@ -2,6 +2,7 @@
 
 mod choice;
 mod compare;
+mod data;
 mod disk;
 mod link;
 mod order;

@@ -4,12 +4,14 @@ mod budget;
 mod compare;
 mod exports;
 pub(crate) mod load;
+mod orders;
 mod page_map;
 mod text;
 
 use std::path::PathBuf;
 
-use cold_analyze::model::Headline;
+use cold_analyze::model::{Analysis, Headline};
+use cold_model::recording::FileIdx;
 
 use super::history::points;
 use super::history::store::Store;
@@ -44,6 +46,7 @@ const FEW: usize = 4;
   cold report firefox-esr.cold --details             and everything that it rests on
   cold report firefox-esr.cold --html firefox.html   as a page: every page needed and read
   cold report firefox-esr.cold --file libxul         which parts of one file
+  cold report rg.cold --order rg.order               functions by first entry, by `cold layout trace`
   cold report before.cold after.cold                 what changed, file by file
   cold report firefox-esr.cold --perfetto f.pftrace  for ui.perfetto.dev
   cold report firefox-esr.cold --json | jq .headline
@@ -67,6 +70,11 @@ pub(crate) struct Args {
     /// Details of the files with this text in their path: sections, functions, a map of their pages
     #[arg(long, value_name = "TEXT", help_heading = "Text")]
     pub(crate) file: Option<String>,
+
+    /// A trace of first entries by `cold layout trace`, of the same build as a recorded file: functions by first entry,
+    /// and what linking in that order would bring; may be given more than once [default: those beside the recording]
+    #[arg(long, value_name = "NAME.order", help_heading = "Text")]
+    pub(crate) order: Vec<PathBuf>,
 
     /// Do not read the recorded files for sections, symbols and source lines (quicker)
     #[arg(long, help_heading = "Text")]
@@ -148,7 +156,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let loaded = args.recordings.iter().map(|dir| {
         let raw = load::raw(dir, &mut line)?;
         let raw = load::until(raw, args.until.as_deref())?;
-        Ok(load::analysed(raw, !args.no_symbols, &mut line))
+        load::analysed(raw, dir, !args.no_symbols, &args.order, &mut line)
     });
     let loaded: Result<Vec<Loaded>, Failure> = loaded.collect();
     line.clear();
@@ -211,6 +219,11 @@ pub(super) fn text_view(ui: &Ui) -> View {
         few: FEW,
         details: false,
     }
+}
+
+/// The data of one file, by section and symbol.
+pub(super) fn data(analysis: &Analysis, file: FileIdx, view: View) -> Vec<String> {
+    text::data(analysis, file, view)
 }
 
 /// The headline alone, for a summary.

@@ -9,7 +9,8 @@ mod root {
     use std::time::Duration;
 
     use cold_model::Bytes;
-    use cold_testbed::disk::{FileSystem, Options, Preset};
+    use cold_testbed::disk::{FileSystem, Options, Preset, Writes};
+    use cold_testbed::faults::{Fault, Injection, Key, Names, Ran, Target};
     use cold_testbed::{SlowDisk, need_root};
     use rustix::fs::{FallocateFlags, fallocate};
     use serde_json::Value;
@@ -26,7 +27,11 @@ mod root {
 
     impl Ground {
         fn new(file_system: FileSystem) -> Self {
-            let (size, preset) = (Bytes(512 << 20), Preset::Fast);
+            Self::sized(file_system, 512)
+        }
+
+        fn sized(file_system: FileSystem, mib: u64) -> Self {
+            let (size, preset) = (Bytes(mib << 20), Preset::Fast);
             let options = Options { preset, size, file_system, mount: None, backing: None };
             let disk = SlowDisk::with(&options).expect("a test disk");
             let place = Sandbox::new();
@@ -194,5 +199,185 @@ mod root {
         assert!(refused.stderr.contains("nothing is moved"), "{}", refused.stderr);
         assert_eq!((ground.state(), ground.hidden()), (state, 0));
         ground.check(FileSystem::Ext4);
+    }
+
+    /// Calls that change something, here or on the disk.
+    const CHANGES: [&str; 14] = [
+        "fallocate", "fdatasync", "fsync", "ftruncate", "ioctl", "linkat", "mkdir", "mkdirat", "pwrite64", "rename",
+        "renameat2", "sync_file_range", "unlink", "unlinkat",
+    ];
+
+    /// Killed as each kind of change begins: before the first, one in the middle, and the last of each.
+    #[test]
+    fn killed_at_each_step_it_goes_on_and_back() {
+        if !need_root() {
+            return;
+        }
+        let refused = cold_testbed::faults::refused();
+        if !cold_testbed::need(refused.is_none(), "tracing programs") {
+            return;
+        }
+        for file_system in [FileSystem::Ext4, FileSystem::Xfs] {
+            let ground = Ground::new(file_system);
+            let state = ground.state();
+            let target = ground.target(&[]);
+            let calls = run_traced(&target, None).calls;
+            assert_eq!(ground.state(), state, "{file_system:?}: traced");
+            ground.disk(&["--restore"]);
+            let mut steps: BTreeMap<Key, usize> = BTreeMap::new();
+            for key in calls.into_iter().filter(|k| CHANGES.contains(&k.call)) {
+                *steps.entry(key).or_default() += 1;
+            }
+            assert!(steps.keys().any(|k| k.call == "ioctl") && steps.len() > 8, "{steps:?}");
+            let mut places: Vec<(Key, usize)> = Vec::new();
+            for (key, count) in steps {
+                let mut nth = vec![1, count.div_ceil(2), count];
+                nth.dedup();
+                places.extend(nth.into_iter().map(|n| (key.clone(), n)));
+            }
+            let mut hit = 0;
+            for (key, nth) in places {
+                let injection = Injection { key, nth, fault: Fault::Kill };
+                let ran = run_traced(&target, Some(&injection));
+                assert_eq!(ground.state(), state, "{file_system:?}: {injection}");
+                if !ran.hit {
+                    // The file system answers otherwise than before (an ioctl that was tried again).
+                    ground.restore_where_arranged();
+                    continue;
+                }
+                hit += 1;
+                let on = ground.place.cold(ground.args(&[])).run();
+                let is_done = on.code() == 0 || on.stderr.contains("arranged already");
+                assert!(is_done, "{file_system:?}: {injection}: {}", on.stderr);
+                assert_eq!(ground.state(), state, "{file_system:?}: {injection}: gone on");
+                let back = ground.disk(&["--restore"]);
+                assert_eq!(back["moved"]["stayed"], serde_json::json!({}), "{file_system:?}: {injection}");
+                assert_eq!((ground.state(), ground.hidden()), (state.clone(), 0), "{file_system:?}: {injection}");
+            }
+            assert!(hit > 10, "{file_system:?}: {hit}");
+            ground.check(file_system);
+        }
+    }
+
+    fn run_traced(target: &Target, fault: Option<&Injection>) -> Ran {
+        // A thread of its own: the tracer waits for all children of its thread.
+        std::thread::scope(|scope| scope.spawn(|| target.run(fault)).join().unwrap()).unwrap()
+    }
+
+    impl Ground {
+        fn target(&self, more: &[&'static str]) -> Target {
+            let variable = |name: &str, dir: &str| (name.into(), self.place.text(dir).into());
+            Target {
+                program: env!("CARGO_BIN_EXE_cold").into(),
+                args: self.args(more).into_iter().map(Into::into).collect(),
+                env: vec![variable("HOME", "home"), variable("XDG_STATE_HOME", "state"), variable("TMPDIR", "tmp")],
+                cwd: self.place.path(""),
+                names: Names(vec![(self.disk.mount_point().to_owned(), "D".into())]),
+                deadline: cold_testbed::PATIENCE,
+            }
+        }
+
+        fn restore_where_arranged(&self) {
+            let back = self.place.cold(self.args(&["--restore"])).run();
+            assert!(back.code() == 0 || back.stderr.contains("is not arranged"), "{}", back.stderr);
+        }
+    }
+
+    /// Copies of the disk that are looked at, from each direction.
+    const COPIES: usize = 16;
+
+    /// The disk as it was after any of its writes: what was told to be on it is, once its journal has been read.
+    #[test]
+    fn after_a_power_failure_at_any_write_no_byte_is_another_and_the_way_back_is_there() {
+        if !need_root() {
+            return;
+        }
+        let ground = Ground::sized(FileSystem::Ext4, 96);
+        let state = ground.state();
+        assert!(Command::new("sync").arg("-f").arg(ground.disk.mount_point()).status().unwrap().success());
+        let (there, back) = (ground.place.path("there"), ground.place.path("back"));
+        ground.disk.keep_writes(&there).unwrap();
+        ground.disk(&[]);
+        ground.disk.stop_keeping_writes().unwrap();
+        let record = ground.place.path("plans/arranged/");
+        let kept: Vec<(PathBuf, Vec<u8>)> = fs::read_dir(&record)
+            .unwrap()
+            .map(|e| e.unwrap().path())
+            .map(|path| (path.clone(), fs::read(path).unwrap()))
+            .collect();
+        ground.disk.keep_writes(&back).unwrap();
+        ground.disk(&["--restore"]);
+        ground.disk.stop_keeping_writes().unwrap();
+        let copy = ground.place.path("copy");
+        let mut middle = None;
+        for dir in [&there, &back] {
+            let all = Writes::count(dir).unwrap();
+            assert!(all > COPIES, "{all} writes");
+            let mut writes = Writes::open(dir).unwrap();
+            let mut at = 0;
+            for n in 0..=COPIES {
+                let next = all * n / COPIES;
+                writes.go_on(next - at).unwrap();
+                at = next;
+                fs::copy(writes.image(), &copy).unwrap();
+                sound(&copy);
+                for (path, (bytes, ..)) in &state {
+                    let name = path.file_name().unwrap().to_str().unwrap();
+                    let held = dumped(&copy, name);
+                    assert!(held == *bytes, "{name} after write {at} of {all} in {}", dir.display());
+                }
+                if dir == &there && n == COPIES / 2 {
+                    let image = ground.place.path("middle");
+                    fs::copy(&copy, &image).unwrap();
+                    middle = Some(image);
+                }
+            }
+        }
+        // The machine starts again with the disk of the middle, and goes back.
+        for (path, bytes) in kept {
+            fs::write(&path, bytes).unwrap();
+            fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+        }
+        let middle = middle.unwrap();
+        let mount = ground.disk.mount_point();
+        assert!(Command::new("umount").arg(mount).status().unwrap().success());
+        let loop_mount = Command::new("mount").args(["-o", "loop"]).arg(&middle).arg(mount).status().unwrap();
+        assert!(loop_mount.success());
+        let again = Unmounted(mount);
+        let told = ground.place.cold(ground.args(&["--restore"])).run();
+        let now = ground.state();
+        let hidden = ground.hidden();
+        drop(again);
+        told.expect(0);
+        assert_eq!((now, hidden), (state, 0));
+        sound(&middle);
+    }
+
+    /// Unmounts when it goes, also where a test fails.
+    struct Unmounted<'a>(&'a Path);
+
+    impl Drop for Unmounted<'_> {
+        fn drop(&mut self) {
+            let _ = Command::new("umount").arg(self.0).status();
+        }
+    }
+
+    /// Lets the file system's own checker read the journal, as a mount does; then nothing may be left to mend.
+    #[track_caller]
+    fn sound(image: &Path) {
+        let replay = command("e2fsck", &["-fp"]).arg(image).output().unwrap();
+        let said = String::from_utf8_lossy(&replay.stdout).into_owned();
+        assert!(matches!(replay.status.code(), Some(0 | 1)), "{said}");
+        let check = command("e2fsck", &["-fn"]).arg(image).output().unwrap();
+        assert!(check.status.success(), "{said}\n{}", String::from_utf8_lossy(&check.stdout));
+    }
+
+    /// A file's bytes in an image that nobody has mounted.
+    fn dumped(image: &Path, name: &str) -> Vec<u8> {
+        let out = image.with_extension("dumped");
+        let request = format!("dump /{name} {}", out.display());
+        let ran = command("debugfs", &["-R", &request]).arg(image).output().unwrap();
+        assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+        fs::read(&out).unwrap()
     }
 }

@@ -109,4 +109,123 @@ mod root {
             );
         }
     }
+
+    /// A report knows the trace that lies beside the recording, and says what `cold layout predict` says.
+    #[test]
+    fn a_report_shows_functions_by_first_entry_and_the_predicted_gain() {
+        if !need_root() {
+            return;
+        }
+        let place = Sandbox::new();
+        let source_file = place.path("p.c");
+        let (program, other) = (place.path("p"), place.path("other"));
+        fs::write(&source_file, source()).unwrap();
+        if !link(&source_file, &program, &["-Wl,--build-id"])
+            || !link(&source_file, &other, &["-Wl,--build-id", "-Wl,-z,now"])
+        {
+            return;
+        }
+        let program = program.to_str().unwrap();
+        let trace = |out: &str, program: &str| {
+            let args = ["layout", "trace", "-r", "1", "-o", out, "--scenario", out, "--", program];
+            place.cold(args).run().expect(0);
+        };
+        trace("p.order", program);
+        trace("other.order", other.to_str().unwrap());
+        let record = ["trace", "--evict", "files", "-o", "p.cold", "--", program];
+        place.cold(record).run().expect(0);
+        let report: serde_json::Value =
+            serde_json::from_str(&place.cold(["report", "p.cold", "--json"]).run().expect(0).stdout).unwrap();
+        let files = report["files"].as_array().unwrap();
+        let row = &files.iter().find(|f| f["path"] == program).unwrap()["file"];
+        let of = report["first_entries"].as_array().unwrap().iter().find(|e| e["file"] == *row).unwrap();
+        assert_eq!((&of["scenarios"], &of["same_command"]), (&serde_json::json!(["p.order"]), &true.into()));
+        let said = place.cold(["layout", "predict", "p.order", "--json"]).run().expect(0).json();
+        for layout in ["today", "ordered"] {
+            let (here, there) = (&of["predicted"][layout], &said["scenarios"][0][layout]);
+            for (mine, theirs) in [("pages", "pages"), ("requests", "requests"), ("read", "read_bytes")] {
+                assert_eq!(here[mine], there[theirs], "{layout} {mine}: {of} {said}");
+            }
+        }
+        // main, then f0, f31 * 5 and so on: as the program calls them.
+        let names: Vec<&str> =
+            of["functions"].as_array().unwrap().iter().filter_map(|f| f["name"].as_str()).collect();
+        let at = |name: &str| names.iter().position(|n| *n == name).unwrap();
+        assert!(at("main") < at("f0") && at("f0") < at("f155") && at("f155") < at("f310"), "{names:?}");
+        let text = place.cold(["report", "p.cold", "--details"]).run().expect(0).stdout;
+        assert!(text.contains("Functions entered, by traces of the same build"), "{text}");
+        assert!(text.contains("Functions by first entry") && text.contains("`main"), "{text}");
+        // Of another build nothing is told, which is said where that trace was asked for.
+        let libraries = "no trace of --order";
+        let ran = place.cold(["report", "p.cold", "--order", "other.order", "--file", program]).run().expect(0);
+        assert!(!ran.stdout.contains("f155"), "{}", ran.stdout);
+        fs::remove_dir_all(place.path("p.order")).unwrap();
+        fs::remove_dir_all(place.path("other.order")).unwrap();
+        let ran = place.cold(["report", "p.cold"]).run().expect(0);
+        assert!(!ran.stdout.contains("Functions entered") && !ran.stderr.contains(libraries), "{}", ran.stderr);
+        assert_eq!(place.cold(["report", "p.cold", "--order", "p.order"]).run().code(), 1);
+    }
+
+    /// A program that reads two pages of constants and writes to one of its variables.
+    const DATA: &str = r#"
+#include <unistd.h>
+#define PAGE __attribute__((aligned(4096)))
+PAGE const char constants[64 * 4096] = {1};
+PAGE char variables[64 * 4096] = {1};
+PAGE char untouched[64 * 4096] = {1};
+PAGE const char *const relocated[1024] = {constants, variables};
+int main(void) {
+    volatile const char *c = constants;
+    volatile char *v = variables;
+    int sum = c[40 * 4096] + c[9 * 4096] + v[30 * 4096];
+    v[12 * 4096] = 1;
+    return write(1, "done\n", 5) != 5 || sum != 0;
+}
+"#;
+
+    #[test]
+    fn data_is_told_by_pages_touched_and_written_with_the_symbols_on_them() {
+        if !need_root() {
+            return;
+        }
+        let place = Sandbox::new();
+        let (source_file, program) = (place.path("d.c"), place.path("d"));
+        fs::write(&source_file, DATA).unwrap();
+        if !link(&source_file, &program, &["-Wl,--build-id"]) {
+            return;
+        }
+        let program = program.to_str().unwrap();
+        place.cold(["layout", "trace", "-r", "1", "-o", "d.order", "--", program]).run().expect(0);
+        let record = ["trace", "--exact-need", "--evict", "files", "-o", "d.cold", "--", program];
+        place.cold(record).run().expect(0);
+        let args = ["layout", "predict", "d.order", "--recording", "d.cold"];
+        let said = place.cold(args.iter().chain(&["--json"])).run().expect(0).json();
+        let section = |name: &str| {
+            let all = said["data"].as_array().unwrap();
+            all.iter().find(|d| d["section"] == name).unwrap_or_else(|| panic!("{name}: {said}")).clone()
+        };
+        let symbol = |section: &serde_json::Value, name: &str| {
+            let all = section["symbols"].as_array().unwrap();
+            all.iter().find(|s| s["name"] == name).cloned()
+        };
+        let rodata = section(".rodata");
+        let of = symbol(&rodata, "constants").unwrap();
+        assert_eq!((&of["pages"], &of["alone"], &of["written"]), (&2.into(), &2.into(), &0.into()), "{said}");
+        let data = section(".data");
+        let of = symbol(&data, "variables").unwrap();
+        assert_eq!((&of["pages"], &of["written"]), (&2.into(), &1.into()), "{said}");
+        assert!(symbol(&data, "untouched").is_none(), "{said}");
+        // The loader writes the addresses of a program that may lie anywhere, before they are constant.
+        let of = symbol(&section(".data.rel.ro"), "relocated").unwrap();
+        assert_eq!(of["written"], 1, "{said}");
+        let text = place.cold(args).run().expect(0).stdout;
+        assert!(text.contains("constants (2 pages)") && text.contains("variables (2 pages, 1 page written)"), "{text}");
+        let text = place.cold(["report", "d.cold", "--file", program]).run().expect(0).stdout;
+        assert!(text.contains("SECTION, AND SYMBOLS") && text.contains("constants (2 pages)"), "{text}");
+        let other = place.cold(["layout", "trace", "-r", "1", "-o", "true.order", "--", "true"]).run();
+        other.expect(0);
+        let args = ["layout", "predict", "true.order", "--recording", "d.cold", "--file", "true"];
+        let ran = place.cold(args).run();
+        assert!(ran.code() != 0, "{}", ran.stdout);
+    }
 }

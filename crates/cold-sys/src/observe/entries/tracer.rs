@@ -22,6 +22,7 @@ use super::code::Code;
 use super::cpus::Set;
 use super::crash::Fault;
 use super::space::{Hit, Mapped, Space};
+use super::written::Copies;
 use crate::procfs::ProcFs;
 use crate::time::monotonic;
 use crate::tree;
@@ -69,6 +70,7 @@ pub(in super::super) struct Entries<'t> {
     planting: Nanos,
     stops: u64,
     handling: Nanos,
+    written: Copies,
 }
 
 impl<'t> Entries<'t> {
@@ -103,6 +105,7 @@ impl<'t> Entries<'t> {
             planting: Nanos(0),
             stops: 0,
             handling: Nanos(0),
+            written: Copies::default(),
         }
     }
 
@@ -346,6 +349,17 @@ impl<'t> Entries<'t> {
         Ok(true)
     }
 
+    /// A thread is about to end: with the first or the last one of its process its memory is looked at once more.
+    fn ends(&mut self, tid: i32) {
+        let Some(process) = self.tasks.get(&tid).map(|t| t.process) else { return };
+        let is_last = self.tasks.values().filter(|t| t.process == process).count() == 1;
+        if (tid == process || is_last)
+            && let Err(e) = self.written.look(tid, &self.files)
+        {
+            self.note(format!("which data {} wrote is not known: {e}", name(tid)));
+        }
+    }
+
     /// A signal is about to be delivered: it may be the last thing that its process sees.
     fn fault(&mut self, tid: i32, signal: i32) -> io::Result<()> {
         let Some(task) = self.tasks.get(&tid).filter(|_| signal != 0) else { return Ok(()) };
@@ -374,6 +388,7 @@ impl<'t> Entries<'t> {
             handling_ns: self.handling.0,
             crashes: self.crashes,
             notes: self.notes.into_iter().collect(),
+            written: Some(self.written.told()),
         };
         TracedStart { files: self.files, entries: self.entered, facts }
     }
@@ -421,6 +436,7 @@ impl Follower for Entries<'_> {
         match event {
             libc::PTRACE_EVENT_SECCOMP => return self.call(tid),
             libc::PTRACE_EVENT_EXEC => self.exec(tid),
+            libc::PTRACE_EVENT_EXIT => self.ends(tid),
             libc::PTRACE_EVENT_FORK => self.made(tid, true)?,
             libc::PTRACE_EVENT_VFORK | libc::PTRACE_EVENT_CLONE => self.made(tid, false)?,
             EVENT_STOP if matches!(signal, libc::SIGSTOP | libc::SIGTSTP | libc::SIGTTIN | libc::SIGTTOU) => {

@@ -61,6 +61,11 @@ pub(super) struct Chosen {
 }
 
 impl Choice {
+    /// The directories of the traces.
+    pub(super) fn traces(&self) -> &[PathBuf] {
+        &self.traces
+    }
+
     /// The flags as they are typed.
     pub(super) fn line(&self) -> String {
         let mut words: Vec<OsString> = self.traces.iter().map(|t| t.clone().into_os_string()).collect();

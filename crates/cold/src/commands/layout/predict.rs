@@ -1,6 +1,6 @@
 //! `cold layout predict`: what an order, and the link, would bring before anybody links.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use cold_layout::advice::{LinkAdvice, of_link};
 use cold_layout::predict::{CodeRead, Kernel, Prediction, predicted};
@@ -19,6 +19,7 @@ use crate::table::{Table, width};
 use crate::ui::Ui;
 
 use super::choice::{Choice, Chosen, Scenario};
+use super::data::{self, Data};
 
 /// The window where no device tells its own: Linux' default.
 const USUAL_KIB: u64 = 128;
@@ -31,6 +32,7 @@ const USUAL_KIB: u64 = 128;
   cold layout predict *.order --hold-out version          and for a start it has not seen
   cold layout predict search.order --read-ahead-kb 128    on a device with this window
   cold layout predict search.order --file libxul.so --json
+  cold layout predict search.order --recording rg.cold    and which data the recorded start touched
 ")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -39,6 +41,11 @@ pub(crate) struct Args {
     /// Read-ahead window of the device, in KiB; by default that of the one where the file lies
     #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u64).range(0..=1 << 20))]
     read_ahead_kb: Option<u64>,
+
+    /// A recording of a start of this build (best by `cold trace --exact-need`): which pages of its data are touched and
+    /// written to, and the symbols on them
+    #[arg(long, value_name = "NAME.cold")]
+    recording: Option<PathBuf>,
 
     /// Print the figures as JSON
     #[arg(long)]
@@ -58,7 +65,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
             .hint("trace it again with this version of cold")
     })?;
     let linkage = linkage(&chosen.target);
-    let result = Predicted { choice: &args.choice, chosen: &chosen, kernel, predictions, linkage };
+    let data = args.recording.as_ref().map(|dir| data::of(dir, args.choice.traces(), &chosen.target, ui));
+    let data = data.transpose()?;
+    let result = Predicted { choice: &args.choice, chosen: &chosen, kernel, predictions, linkage, data };
     if args.json {
         ui.json(&result.json());
     } else {
@@ -104,6 +113,7 @@ struct Predicted<'a> {
     kernel: Kernel,
     predictions: Vec<Prediction>,
     linkage: Option<Linkage>,
+    data: Option<Data>,
 }
 
 impl Predicted<'_> {
@@ -141,6 +151,9 @@ impl Predicted<'_> {
             }
         }
         self.show_link(ui);
+        if let Some(data) = &self.data {
+            data.show(ui);
+        }
         ui.line(String::new());
         ui.line(format!("next: cold layout order {} -o ORDER.txt", self.choice.line()));
     }
@@ -209,6 +222,7 @@ impl Predicted<'_> {
             "policy": self.kernel.policy.to_string(), "window_bytes": self.kernel.window.0,
             "scenarios": self.scenarios().map(scenario).collect::<Vec<_>>(),
             "link": link,
+            "data": self.data.as_ref().map(Data::sections),
         })
     }
 }

@@ -1,6 +1,7 @@
 //! From a directory to a recording with its layouts and its analysis.
 
-use std::path::Path;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
 
 use cold_analyze::model::Analysis;
 use cold_analyze::model::compare::Comparison;
@@ -31,15 +32,31 @@ pub(super) fn until(raw: Raw, marker: Option<&str>) -> Result<Raw, Failure> {
     Ok(Raw { recording, ..raw })
 }
 
-/// Reads the recorded files for symbols and analyses the recording.
-pub(crate) fn analysed(raw: Raw, symbols: bool, line: &mut Line<'_>) -> Loaded {
-    let Raw { name, recording, warnings } = raw;
+/// Reads the recorded files for symbols, and traces of first entries (those in `orders`, else those beside the recording
+/// in `dir`), and analyses the recording.
+///
+/// # Errors
+/// A named trace cannot be read.
+pub(crate) fn analysed(
+    raw: Raw,
+    dir: &Path,
+    symbols: bool,
+    orders: &[PathBuf],
+    line: &mut Line<'_>,
+) -> Result<Loaded, Failure> {
+    let Raw { name, recording, mut warnings } = raw;
     // Files of another system are not here, whatever may have their names.
     let symbols = symbols && recording.manifest.tier != Tier::Imported;
-    let layouts = if symbols { layouts(&recording, line) } else { Layouts::default() };
+    let mut layouts = if symbols { layouts(&recording, line) } else { Layouts::default() };
+    let builds: HashSet<&str> = recording.files.iter().filter_map(|f| f.build_id.as_deref()).collect();
+    let traces = super::orders::of(dir, &builds, orders, &mut warnings, line)?;
+    layouts.traced = cold_layout::traced::of_recording(&recording, &traces);
+    if !orders.is_empty() && layouts.traced.is_empty() {
+        warnings.push(format!("no trace of --order is of a build that {name} used: they have other build-ids"));
+    }
     line.step(&format!("analysing {name}"));
     let analysis = cold_analyze::analyze(&recording, &layouts);
-    Loaded { name, recording, layouts, analysis, warnings }
+    Ok(Loaded { name, recording, layouts, analysis, warnings })
 }
 
 /// A recording as it was written, or recovered.

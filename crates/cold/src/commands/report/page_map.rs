@@ -79,9 +79,11 @@ fn one(
     let page = recording.page_bytes();
     section(out, "Pages", map(&pages, page, layout));
     section(out, "Runs of needed pages", runs(&pages, page, layout, view));
-    let (sections, symbols) = super::text::parts(analysis, f.file, view);
+    let [sections, data, symbols, entered] = super::text::parts(analysis, f.file, view);
     section(out, "Sections", sections);
+    section(out, "Data", data);
     section(out, "Functions", symbols);
+    section(out, "Functions by first entry", entered);
 }
 
 fn pages(recording: &Recording, usage: Option<&Usage>, f: &FileUse) -> Pages {

@@ -41,6 +41,7 @@ pub(super) fn lines(analysis: &Analysis, view: View) -> Vec<String> {
         ("Files that cost most", tables::files(analysis, view)),
         ("Read, but hardly needed", tables::hardly_needed(analysis, view)),
         ("Looked for in vain", tables::misses(analysis, view)),
+        ("Functions entered, by traces of the same build", tables::first_entries(analysis, &paths, view)),
     ] {
         section(&mut out, title, body);
     }
@@ -50,6 +51,7 @@ pub(super) fn lines(analysis: &Analysis, view: View) -> Vec<String> {
             ("Stacks that waited longest", advice::stacks(analysis, view)),
             ("Sections of these files", tables::sections(analysis, &paths, None, view)),
             ("Functions", tables::symbols(analysis, &paths, None, view)),
+            ("Functions by first entry", tables::entered(analysis, &paths, None, view)),
         ] {
             section(&mut out, title, body);
         }
@@ -72,8 +74,14 @@ fn paths(analysis: &Analysis) -> BTreeMap<FileIdx, &str> {
     analysis.files.iter().map(|f| (f.file, f.path.as_str())).collect()
 }
 
-/// The tables of sections and of functions alone, of one file.
-pub(super) fn parts(analysis: &Analysis, file: FileIdx, view: View) -> (Vec<String>, Vec<String>) {
+/// The tables of sections, data, functions, and functions by first entry alone, of one file.
+pub(super) fn parts(analysis: &Analysis, file: FileIdx, view: View) -> [Vec<String>; 4] {
     let (paths, only) = (paths(analysis), Some(file));
-    (tables::sections(analysis, &paths, only, view), tables::symbols(analysis, &paths, only, view))
+    [tables::sections, tables::data, tables::symbols, tables::entered]
+        .map(|table| table(analysis, &paths, only, view))
+}
+
+/// The table of data alone, of one file.
+pub(super) fn data(analysis: &Analysis, file: FileIdx, view: View) -> Vec<String> {
+    tables::data(analysis, &paths(analysis), Some(file), view)
 }

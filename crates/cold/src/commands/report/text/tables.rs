@@ -2,18 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use cold_analyze::model::{Analysis, FileUse, Headline, Reached};
+use cold_analyze::model::{Analysis, DataSymbol, DataUse, FileUse, Headline, Reached};
 use cold_analyze::short_name;
 use cold_model::recording::{FileIdx, LookupKind};
-use cold_model::{Bytes, Nanos};
+use cold_model::{Bytes, Nanos, Shown as _};
 
 use super::View;
 use crate::table::Table;
 use crate::ui::{FAINT, paint};
-use crate::words::{count, percent};
+use crate::words::{count, percent, plural};
 
 /// Columns from which on the table of files has all its figures.
 const WIDE: usize = 100;
+/// Data sections of one file that are always shown.
+const FEW_SECTIONS: usize = 8;
 /// Sections and functions are many; the first few tell.
 const PARTS: usize = 10;
 
@@ -175,6 +177,107 @@ pub(super) fn symbols(
     }
     let mut lines = table.lines(view.table);
     rest(&mut lines, waited.len(), limit);
+    lines
+}
+
+/// Traced files: functions entered, and what linking them in that order would bring.
+pub(super) fn first_entries(
+    a: &Analysis,
+    paths: &BTreeMap<FileIdx, &str>,
+    view: View,
+) -> Vec<String> {
+    if a.first_entries.is_empty() {
+        return Vec::new();
+    }
+    let waited = a.headline.waited.value().is_some();
+    let head = ["WAITED", "ENTERED", "NAMED", "PAGES", "IN ORDER", "READ", "IN ORDER", "FILE"];
+    let mut table = Table::new(&head[usize::from(!waited)..]);
+    for f in a.first_entries.iter().take(view.few) {
+        let figures = f.predicted.map_or_else(
+            || ["–", "–", "–", "–"].map(str::to_owned),
+            |g| {
+                let pages = [count(g.today.pages), count(g.ordered.pages)];
+                let [today, ordered] = pages;
+                [today, ordered, bytes(g.today.read), bytes(g.ordered.read)]
+            },
+        );
+        let path = paths.get(&f.file).copied().unwrap_or("?").to_owned();
+        let cells = [time(f.stall), count(f.entered), count(f.named)].into_iter().chain(figures).chain([path]);
+        let of = format!(
+            "by {}; figures of {}{}",
+            plural(f.scenarios.len() as u64, "trace"),
+            f.scenario.shown(),
+            if f.same_command { "" } else { ", which is another command than the recorded one" }
+        );
+        table.row(cells.skip(usize::from(!waited)).collect(), vec![of]);
+    }
+    let mut lines = table.lines(view.table);
+    rest(&mut lines, a.first_entries.len(), view.few);
+    lines
+}
+
+/// Functions of a traced file, or of `only` this one, in the order of first entries.
+pub(super) fn entered(
+    a: &Analysis,
+    paths: &BTreeMap<FileIdx, &str>,
+    only: Option<FileIdx>,
+    view: View,
+) -> Vec<String> {
+    let found = a.first_entries.iter().find(|f| only.is_none_or(|file| f.file == file));
+    let Some(f) = found.filter(|f| !f.functions.is_empty()) else { return Vec::new() };
+    let file = short_name(paths.get(&f.file).copied().unwrap_or("?"));
+    let limit = view.few.max(PARTS);
+    let waited = a.headline.waited.value().is_some();
+    let head = ["ENTRY", "WAITED", "OFFSET", "SIZE", "FUNCTION"];
+    let shown = [true, waited, true, true, true];
+    let head: Vec<&str> = head.into_iter().zip(shown).filter_map(|(h, shown)| shown.then_some(h)).collect();
+    let mut table = Table::new(&head);
+    for (e, n) in f.functions.iter().zip(1_u64..).take(limit) {
+        let name = e.name.as_deref().unwrap_or("(no name)");
+        let cells =
+            [count(n), time(e.stall), format!("{:#x}", e.offset), bytes(e.bytes), format!("{file}`{name}")];
+        table.row(cells.into_iter().zip(shown).filter_map(|(c, shown)| shown.then_some(c)).collect(), Vec::new());
+    }
+    let mut lines = table.lines(view.table);
+    rest(&mut lines, usize::try_from(f.entered).unwrap_or(usize::MAX), limit);
+    lines
+}
+
+/// Symbols named with a section.
+const NAMED: usize = 12;
+
+/// Data sections with the symbols on their used pages; of `only` this file.
+pub(super) fn data(
+    a: &Analysis,
+    paths: &BTreeMap<FileIdx, &str>,
+    only: Option<FileIdx>,
+    view: View,
+) -> Vec<String> {
+    let of: Vec<&DataUse> = a.data.iter().filter(|d| only.is_none_or(|file| d.file == file)).collect();
+    if of.is_empty() {
+        return Vec::new();
+    }
+    let limit = view.few.max(FEW_SECTIONS);
+    let mut table = Table::new(&["PAGES", "TOUCHED", "PERHAPS", "WRITTEN", "SECTION, AND SYMBOLS ON THESE PAGES"]);
+    for d in of.iter().take(limit) {
+        let written = d.written.map_or_else(|| "?".to_owned(), count);
+        let name = match only {
+            Some(_) => d.section.clone(),
+            None => format!("{} of {}", d.section, short_name(paths.get(&d.file).copied().unwrap_or("?"))),
+        };
+        let symbol = |s: &DataSymbol| {
+            let written = s.written.filter(|n| *n > 0).map(|n| format!(", {} written", plural(n, "page")));
+            let alone = if s.alone == s.pages { "" } else { " shared" };
+            format!("{} ({}{alone}{})", s.name, plural(s.pages, "page"), written.unwrap_or_default())
+        };
+        let mut below: Vec<String> = d.symbols.iter().take(NAMED.min(view.limit)).map(symbol).collect();
+        if d.symbols.len() > below.len() {
+            below.push(format!("… and {} more", count((d.symbols.len() - below.len()) as u64)));
+        }
+        table.row(vec![count(d.pages), count(d.touched), count(d.perhaps), written, name], below);
+    }
+    let mut lines = table.lines(view.table);
+    rest(&mut lines, of.len(), limit);
     lines
 }
 

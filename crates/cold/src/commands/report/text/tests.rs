@@ -155,6 +155,29 @@ fn checks() -> Vec<Check> {
     ]
 }
 
+fn entries() -> FirstEntries {
+    let read = |pages, requests, mib: u64| OrderRead { pages, requests, read: Bytes(mib << 20) };
+    let function = |name: Option<&str>, offset, stall| EnteredFunction {
+        name: name.map(str::to_owned),
+        offset,
+        bytes: Bytes(600),
+        stall: Nanos(stall * MS),
+    };
+    FirstEntries {
+        file: 0,
+        scenarios: vec!["start".into(), "help".into()],
+        scenario: "start".into(),
+        same_command: true,
+        is_program: false,
+        entered: 2,
+        named: 1,
+        stall: Nanos(200 * MS),
+        predicted: Some(OrderGain { today: read(900, 60, 70), ordered: read(300, 20, 25) }),
+        functions: vec![function(Some("main"), 0x1040, 150), function(None, 0x2000, 50)],
+        from: vec!["start.order".into(), "help.order".into()],
+    }
+}
+
 /// An analysis with everything in it.
 pub(in crate::commands::report) fn analysis() -> Analysis {
     Analysis {
@@ -177,6 +200,24 @@ pub(in crate::commands::report) fn analysis() -> Analysis {
             stall: Nanos(14 * MS),
             first_use: Nanos(240 * MS),
             evidence: SymbolEvidence::Instruction,
+        }],
+        first_entries: vec![entries()],
+        data: vec![DataUse {
+            file: 0,
+            section: ".data.rel.ro".into(),
+            size: Bytes(2 << 20),
+            pages: 512,
+            touched: 500,
+            perhaps: 4,
+            written: Some(498),
+            symbols: vec![DataSymbol {
+                name: "vtable for nsDocument".into(),
+                offset: 0x10_0000,
+                bytes: Bytes(9000),
+                pages: 3,
+                alone: 1,
+                written: Some(3),
+            }],
         }],
         misses: vec![miss()],
         in_front: Some(InFront {
@@ -222,6 +263,8 @@ fn poor() -> Analysis {
     h.ended = None;
     a.hardly_needed.clear();
     (a.sections, a.symbols, a.misses, a.stacks, a.suggestions, a.checks) = Default::default();
+    a.first_entries.clear();
+    a.data.clear();
     a
 }
 
