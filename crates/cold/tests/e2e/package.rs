@@ -11,11 +11,10 @@ use cold_testbed::{need, need_root};
 /// A tree as `make` leaves it, with the program under test as its release.
 fn built(place: &Path) -> String {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    for name in ["scripts", "packaging", "Cargo.toml", "CHANGELOG.md"] {
+    for name in ["packaging", "Cargo.toml", "CHANGELOG.md"] {
         symlink(source.join(name), place.join(name)).unwrap();
     }
-    // The scripts go by their own place.
-    fs::remove_file(place.join("scripts")).unwrap();
+    // Copies, as the scripts go by their own place.
     fs::create_dir(place.join("scripts")).unwrap();
     for name in ["deb", "install"] {
         fs::copy(source.join("scripts").join(name), place.join("scripts").join(name)).unwrap();

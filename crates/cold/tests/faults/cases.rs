@@ -430,6 +430,8 @@ pub(crate) fn service(world: &mut World) -> Vec<Case> {
     )
     .unwrap();
     made.commit().unwrap();
+    // As the service leaves it: with a log, which the last one who closes it removes.
+    file.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
     drop(file);
     world.keep();
     let of = |words: &[&'static str], output, most| {

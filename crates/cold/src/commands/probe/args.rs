@@ -68,9 +68,9 @@ pub(super) enum Experiment {
   cold probe exec                              the window of one fault, by kind of mapping
 ")]
     Exec(SizeArgs),
-    /// Large pages for mapped files: folios, huge entries, faults and time by way; do they help?
+    /// Large pages for mapped files: folios, faults, time by way; do they help?
     #[command(before_help = "Examples:
-  cold probe large-pages                       code and data of a file of 16 MiB; folio sizes as root
+  cold probe large-pages                       code and data of a file of 16 MiB
   cold probe large-pages --dir /home --bytes 64Mi --json
   cold probe large-pages --repeat 20           narrower intervals
 ")]
