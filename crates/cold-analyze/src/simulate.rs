@@ -37,7 +37,7 @@ use cold_sim::engine::{Costs, Start, Step, Task};
 use cold_sim::op::{FileId, Op};
 use cold_sim::{LinuxVersion, Policy, SimFile};
 
-use crate::usage::{Usage, Window, page_bytes};
+use crate::usage::{Usage, Window};
 
 pub use warm::{NotWarm, Warmed};
 
@@ -294,7 +294,7 @@ fn recorded_file(recording: &Recording, index: FileIdx, bytes: u64, page_bytes: 
 
 /// The kernel that was recorded, and how it reads one file when nobody records.
 pub(crate) fn kernel_of(recording: &Recording, file: FileIdx) -> Kernel {
-    let page_bytes = page_bytes(recording);
+    let page_bytes = recording.page_bytes();
     let version = LinuxVersion::of_release(&recording.manifest.machine.kernel);
     let disk = recorded_file(recording, file, 0, page_bytes);
     Kernel {

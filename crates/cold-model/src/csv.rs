@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 /// Text as a cell. Quoted where RFC 4180 asks for it. Text that a spreadsheet would take for a formula gets an
 /// apostrophe in front, and so does text that begins with apostrophes and such a beginning: whoever reads the file
-/// with a program takes one apostrophe off what begins with apostrophes and such a beginning, and has the text as it was. Numbers stay as they
+/// with a program takes one apostrophe off what [`is_guarded`] and has the text as it was. Numbers stay as they
 /// are; an empty text gives an empty cell.
 pub fn text(text: &str) -> Cow<'_, str> {
     let guard = is_formula(text.trim_start_matches('\'')) && !is_number(text);
@@ -17,6 +17,11 @@ pub fn text(text: &str) -> Cow<'_, str> {
             Cow::Owned(format!("\"{guard}{}\"", text.replace('"', "\"\"")))
         }
     }
+}
+
+/// Whether the content of a cell (its quotes removed) has an apostrophe more than the text that was written.
+pub fn is_guarded(cell: &str) -> bool {
+    cell.starts_with('\'') && is_formula(cell.trim_start_matches('\''))
 }
 
 /// What spreadsheets compute: also with full-width signs, and after white space that they take off.
@@ -32,11 +37,6 @@ fn is_number(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    /// The content of a cell (its quotes removed) has an apostrophe more than the text that was written.
-    fn is_guarded(cell: &str) -> bool {
-        cell.starts_with('\'') && is_formula(cell.trim_start_matches('\''))
-    }
 
     #[test]
     fn no_cell_is_a_formula_and_numbers_stay_numbers() {
