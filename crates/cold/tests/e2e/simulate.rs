@@ -245,7 +245,7 @@ mod root {
             let links = fs::read_dir(&descriptors).into_iter().flatten().flatten();
             links.filter_map(|link| fs::read_link(link.path()).ok()).any(|path| path.starts_with(dir))
         };
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         while !open() {
             assert!(Instant::now() < deadline, "no file was made");
             std::thread::sleep(Duration::from_millis(20));
