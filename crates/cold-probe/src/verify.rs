@@ -100,12 +100,13 @@ impl Verified {
 /// # Errors
 /// A file that cannot be read or looked at, and [`Error::Reset`]. An interrupt is none.
 pub fn verify(ground: &Ground, policies: &[Policy], effort: Effort, watch: Watch<'_>) -> Result<Verified> {
+    let Watch { interrupt, begins } = watch;
     let followed =
         |policy: &Policy| Followed { policy: *policy, operations: 0, timing: 0, differences: Vec::new() };
     let mut all = Verified { followed: policies.iter().map(followed).collect(), void: 0, interrupted: false };
     for case in 0..effort.cases {
-        (watch.begins)(case);
-        let outcomes = match settled(|| one_case(ground, policies, effort, case, watch.interrupt)) {
+        begins(case);
+        let outcomes = match settled(|| one_case(ground, policies, effort, case, interrupt)) {
             Ok(Some(outcomes)) => outcomes,
             Ok(None) => {
                 all.void += 1;

@@ -239,10 +239,14 @@ mod root {
         let dir = disk.mount_point().to_str().unwrap();
         let command = ["simulate", "--verify", "--operations", "100000000", "--dir", dir, "--json"];
         let started = place.cold(command).start();
-        // Its files stand there while it compares.
-        let deadline = Instant::now() + Duration::from_secs(60);
-        let files = || fs::read_dir(dir).unwrap().count();
-        while files() < 2 {
+        // Its files have no name, and are open while it compares.
+        let descriptors = format!("/proc/{}/fd", started.pid());
+        let open = || {
+            let links = fs::read_dir(&descriptors).into_iter().flatten().flatten();
+            links.filter_map(|link| fs::read_link(link.path()).ok()).any(|path| path.starts_with(dir))
+        };
+        let deadline = Instant::now() + Duration::from_mins(1);
+        while !open() {
             assert!(Instant::now() < deadline, "no file was made");
             std::thread::sleep(Duration::from_millis(20));
         }
