@@ -203,8 +203,20 @@ mod root {
 
     /// Calls that change something, here or on the disk.
     const CHANGES: [&str; 14] = [
-        "fallocate", "fdatasync", "fsync", "ftruncate", "ioctl", "linkat", "mkdir", "mkdirat", "pwrite64", "rename",
-        "renameat2", "sync_file_range", "unlink", "unlinkat",
+        "fallocate",
+        "fdatasync",
+        "fsync",
+        "ftruncate",
+        "ioctl",
+        "linkat",
+        "mkdir",
+        "mkdirat",
+        "pwrite64",
+        "rename",
+        "renameat2",
+        "sync_file_range",
+        "unlink",
+        "unlinkat",
     ];
 
     /// Killed as each kind of change begins: before the first, one in the middle, and the last of each.
@@ -252,7 +264,11 @@ mod root {
                 assert_eq!(ground.state(), state, "{file_system:?}: {injection}: gone on");
                 let back = ground.disk(&["--restore"]);
                 assert_eq!(back["moved"]["stayed"], serde_json::json!({}), "{file_system:?}: {injection}");
-                assert_eq!((ground.state(), ground.hidden()), (state.clone(), 0), "{file_system:?}: {injection}");
+                assert_eq!(
+                    (ground.state(), ground.hidden()),
+                    (state.clone(), 0),
+                    "{file_system:?}: {injection}"
+                );
             }
             assert!(hit > 10, "{file_system:?}: {hit}");
             ground.check(file_system);
@@ -266,11 +282,11 @@ mod root {
 
     impl Ground {
         fn target(&self, more: &[&'static str]) -> Target {
-            let variable = |name: &str, dir: &str| (name.into(), self.place.text(dir).into());
             Target {
                 program: env!("CARGO_BIN_EXE_cold").into(),
                 args: self.args(more).into_iter().map(Into::into).collect(),
-                env: vec![variable("HOME", "home"), variable("XDG_STATE_HOME", "state"), variable("TMPDIR", "tmp")],
+                // As the other runs have it: what a killed one leaves is in the journal of both.
+                env: vec![("TMPDIR".into(), self.place.text("tmp").into())],
                 cwd: self.place.path(""),
                 names: Names(vec![(self.disk.mount_point().to_owned(), "D".into())]),
                 deadline: cold_testbed::PATIENCE,
@@ -292,10 +308,12 @@ mod root {
         if !need_root() {
             return;
         }
-        let ground = Ground::sized(FileSystem::Ext4, 96);
+        let ground = Ground::sized(FileSystem::Ext4, 64);
         let state = ground.state();
         assert!(Command::new("sync").arg("-f").arg(ground.disk.mount_point()).status().unwrap().success());
-        let (there, back) = (ground.place.path("there"), ground.place.path("back"));
+        // Copies of a whole disk are more than the sandbox's own disk holds.
+        let copies = tempfile::Builder::new().prefix("cold-e2e-").tempdir_in("/var/tmp").unwrap();
+        let (there, back) = (copies.path().join("there"), copies.path().join("back"));
         ground.disk.keep_writes(&there).unwrap();
         ground.disk(&[]);
         ground.disk.stop_keeping_writes().unwrap();
@@ -308,7 +326,7 @@ mod root {
         ground.disk.keep_writes(&back).unwrap();
         ground.disk(&["--restore"]);
         ground.disk.stop_keeping_writes().unwrap();
-        let copy = ground.place.path("copy");
+        let copy = copies.path().join("copy");
         let mut middle = None;
         for dir in [&there, &back] {
             let all = Writes::count(dir).unwrap();
@@ -327,7 +345,7 @@ mod root {
                     assert!(held == *bytes, "{name} after write {at} of {all} in {}", dir.display());
                 }
                 if dir == &there && n == COPIES / 2 {
-                    let image = ground.place.path("middle");
+                    let image = copies.path().join("middle");
                     fs::copy(&copy, &image).unwrap();
                     middle = Some(image);
                 }
