@@ -207,7 +207,10 @@ int main(void) {
         let said = place.cold(args.iter().chain(&["--json"])).run().expect(0).json();
         let section = |name: &str| {
             let all = said["data"].as_array().unwrap();
-            all.iter().find(|d| d["section"].as_str().unwrap().trim_end_matches(".local") == name).unwrap_or_else(|| panic!("{name}: {said}")).clone()
+            all.iter()
+                .find(|d| d["section"].as_str().unwrap().trim_end_matches(".local") == name)
+                .unwrap_or_else(|| panic!("{name}: {said}"))
+                .clone()
         };
         let symbol = |section: &serde_json::Value, name: &str| {
             let all = section["symbols"].as_array().unwrap();
