@@ -27,9 +27,9 @@ pub(crate) fn data(cx: &Context<'_>) -> Vec<DataUse> {
 
 /// `.data`, `.rodata`, `.data.rel.ro` and their parts.
 fn is_data(name: &str) -> bool {
-    [".data", ".rodata"].iter().any(|kind| {
-        name.strip_prefix(kind).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
-    })
+    [".data", ".rodata"]
+        .iter()
+        .any(|kind| name.strip_prefix(kind).is_some_and(|rest| rest.is_empty() || rest.starts_with('.')))
 }
 
 /// Pages that traced starts of the recorded command wrote to; of other commands where none is of it.
@@ -37,9 +37,10 @@ fn written(cx: &Context<'_>, file: FileIdx) -> Option<Runs> {
     let traced = cx.layouts.traced.get(&file)?;
     let own = traced.of_command(&cx.recording.manifest.command);
     let scenarios = own.map_or(&traced.scenarios[..], std::slice::from_ref);
-    scenarios.iter().filter_map(|s| s.written.as_ref()).fold(None, |all: Option<Runs>, runs| {
-        Some(all.map_or_else(|| runs.clone(), |all| all.or(runs)))
-    })
+    scenarios
+        .iter()
+        .filter_map(|s| s.written.as_ref())
+        .fold(None, |all: Option<Runs>, runs| Some(all.map_or_else(|| runs.clone(), |all| all.or(runs))))
 }
 
 fn of_section(
@@ -81,8 +82,13 @@ fn symbols(
     let end = section.offset.saturating_add(section.bytes);
     let of = |s: &&Symbol| (section.offset..end).contains(&s.offset);
     let on = |s: &Symbol| pages_of(s.offset, s.bytes.max(1).min(end - s.offset), cx.page);
-    let all: Vec<(&Symbol, Runs)> =
-        layout.symbols.iter().filter(of).map(|s| (s, on(s).and(used))).filter(|(_, on)| !on.is_empty()).collect();
+    let all: Vec<(&Symbol, Runs)> = layout
+        .symbols
+        .iter()
+        .filter(of)
+        .map(|s| (s, on(s).and(used)))
+        .filter(|(_, on)| !on.is_empty())
+        .collect();
     // Symbols come by offset: a page is shared where the one before or behind reaches into it.
     let mut ends = 0;
     let mut shared = Vec::new();
@@ -184,7 +190,11 @@ mod tests {
         assert_eq!(told(rodata), [row("table", 3, 2), row("label", 1, 0)]);
         assert_eq!((data.section.as_str(), data.touched, data.written), (".data", 1, Some(2)));
         assert_eq!(told(data), [row("state", 1, 1), row("counter", 1, 1)]);
-        assert_eq!(data.symbols[0].written, Some(1), "written in the traced start, not seen in the recorded one");
+        assert_eq!(
+            data.symbols[0].written,
+            Some(1),
+            "written in the traced start, not seen in the recorded one"
+        );
     }
 
     #[test]

@@ -30,6 +30,7 @@ pub(crate) fn run(command: Command, ui: &Ui) -> Outcome {
         Command::Bench(_)
             | Command::Trace(_)
             | Command::Cache(_)
+            | Command::Layout(_)
             | Command::Prefetch(_)
             | Command::Probe(_)
             | Command::Simulate(_)

@@ -49,7 +49,7 @@ impl Kept {
 pub struct Writes {
     path: PathBuf,
     image: File,
-    writes: BufReader<File>,
+    kept: BufReader<File>,
 }
 
 impl Writes {
@@ -67,13 +67,13 @@ impl Writes {
     pub fn open(dir: &Path) -> io::Result<Self> {
         let path = dir.join(IMAGE);
         let image = File::options().write(true).open(&path)?;
-        Ok(Self { path, image, writes: BufReader::new(File::open(dir.join(WRITES))?) })
+        Ok(Self { path, image, kept: BufReader::new(File::open(dir.join(WRITES))?) })
     }
 
     /// Makes the next `n` writes, as far as there are so many.
     pub fn go_on(&mut self, n: usize) -> io::Result<()> {
         for _ in 0..n {
-            let Some((offset, data)) = next(&mut self.writes)? else { break };
+            let Some((offset, data)) = next(&mut self.kept)? else { break };
             self.image.write_all_at(&data, offset)?;
         }
         Ok(())

@@ -22,7 +22,9 @@ impl Copies {
             let Some(file) = file.filter(|_| entry.inode != 0) else { continue };
             let copied = proc.copied_pages_of_mapping(tid, &entry)?;
             let runs = self.0.entry(file).or_default();
-            copied.iter().for_each(|run| runs.insert(&(run.first..run.end())));
+            for run in &copied {
+                runs.insert(&(run.first..run.end()));
+            }
         }
         Ok(())
     }

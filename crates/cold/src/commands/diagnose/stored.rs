@@ -13,8 +13,7 @@ use crate::ui::Ui;
 /// Diagnoses a recording.
 pub(super) fn diagnose(dir: &Path, ui: &Ui) -> Result<Diagnosed, Failure> {
     let mut line = Line::new(ui);
-    let loaded =
-        load::raw(dir, &mut line).and_then(|raw| load::analysed(raw, dir, true, &[], &mut line));
+    let loaded = load::raw(dir, &mut line).and_then(|raw| load::analysed(raw, dir, true, &[], &mut line));
     line.clear();
     let loaded = loaded?;
     for warning in &loaded.warnings {

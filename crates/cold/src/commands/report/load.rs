@@ -52,7 +52,8 @@ pub(crate) fn analysed(
     let traces = super::orders::of(dir, &builds, orders, &mut warnings, line)?;
     layouts.traced = cold_layout::traced::of_recording(&recording, &traces);
     if !orders.is_empty() && layouts.traced.is_empty() {
-        warnings.push(format!("no trace of --order is of a build that {name} used: they have other build-ids"));
+        warnings
+            .push(format!("no trace of --order is of a build that {name} used: they have other build-ids"));
     }
     line.step(&format!("analysing {name}"));
     let analysis = cold_analyze::analyze(&recording, &layouts);

@@ -181,11 +181,7 @@ pub(super) fn symbols(
 }
 
 /// Traced files: functions entered, and what linking them in that order would bring.
-pub(super) fn first_entries(
-    a: &Analysis,
-    paths: &BTreeMap<FileIdx, &str>,
-    view: View,
-) -> Vec<String> {
+pub(super) fn first_entries(a: &Analysis, paths: &BTreeMap<FileIdx, &str>, view: View) -> Vec<String> {
     if a.first_entries.is_empty() {
         return Vec::new();
     }
@@ -202,7 +198,8 @@ pub(super) fn first_entries(
             },
         );
         let path = paths.get(&f.file).copied().unwrap_or("?").to_owned();
-        let cells = [time(f.stall), count(f.entered), count(f.named)].into_iter().chain(figures).chain([path]);
+        let cells =
+            [time(f.stall), count(f.entered), count(f.named)].into_iter().chain(figures).chain([path]);
         let of = format!(
             "by {}; figures of {}{}",
             plural(f.scenarios.len() as u64, "trace"),
@@ -236,7 +233,10 @@ pub(super) fn entered(
         let name = e.name.as_deref().unwrap_or("(no name)");
         let cells =
             [count(n), time(e.stall), format!("{:#x}", e.offset), bytes(e.bytes), format!("{file}`{name}")];
-        table.row(cells.into_iter().zip(shown).filter_map(|(c, shown)| shown.then_some(c)).collect(), Vec::new());
+        table.row(
+            cells.into_iter().zip(shown).filter_map(|(c, shown)| shown.then_some(c)).collect(),
+            Vec::new(),
+        );
     }
     let mut lines = table.lines(view.table);
     rest(&mut lines, usize::try_from(f.entered).unwrap_or(usize::MAX), limit);
@@ -258,7 +258,8 @@ pub(super) fn data(
         return Vec::new();
     }
     let limit = view.few.max(FEW_SECTIONS);
-    let mut table = Table::new(&["PAGES", "TOUCHED", "PERHAPS", "WRITTEN", "SECTION, AND SYMBOLS ON THESE PAGES"]);
+    let mut table =
+        Table::new(&["PAGES", "TOUCHED", "PERHAPS", "WRITTEN", "SECTION, AND SYMBOLS ON THESE PAGES"]);
     for d in of.iter().take(limit) {
         let written = d.written.map_or_else(|| "?".to_owned(), count);
         let name = match only {
