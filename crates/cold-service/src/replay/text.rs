@@ -90,7 +90,7 @@ fn unquoted(cell: &str) -> Option<String> {
         Some(rest) => rest.strip_suffix('"')?.replace("\"\"", "\""),
         None => cell.to_owned(),
     };
-    let guarded = if csv::is_guarded(&text) { 1 } else { 0 };
+    let guarded = usize::from(csv::is_guarded(&text));
     text.get(guarded..).map(str::to_owned)
 }
 
