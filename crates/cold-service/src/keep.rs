@@ -204,7 +204,11 @@ mod tests {
         let of = |score, mib: u64| Candidate { score, bytes: mib << 20 };
         // A quarter of the memory saves twice the time for each byte: (10 + 40) / 40 to (10 + 10) / 10 is 5 to 8.
         assert_eq!(order(&[of(1.0, 40), of(1.0, 10)]), [1, 0]);
-        assert_eq!(order(&[of(1.0, 10), of(1.7, 40), of(0.1, 1)]), [1, 0], "and what is forgotten not at all");
+        assert_eq!(
+            order(&[of(1.0, 10), of(1.7, 40), of(0.1, 1)]),
+            [1, 0],
+            "and what is forgotten not at all"
+        );
         assert!(of(1.0, 0).worth().is_finite());
     }
 

@@ -249,7 +249,8 @@ impl<'a> Player<'a> {
         self.pass(at);
         let mut left = if self.policy == Policy::All { u64::MAX } else { self.room };
         for program in self.order(next) {
-            let (Some(state), Some(bytes)) = (self.programs.get_mut(program), bytes(self.log, program)) else {
+            let (Some(state), Some(bytes)) = (self.programs.get_mut(program), bytes(self.log, program))
+            else {
                 continue;
             };
             let is_lru = self.policy == Policy::Lru;
@@ -277,8 +278,9 @@ impl<'a> Player<'a> {
     /// Programs in the order in which they are to be read.
     fn order(&self, next: usize) -> Vec<usize> {
         let known = |key: &dyn Fn(&State) -> u64| {
-            let mut all: Vec<usize> =
-                (0..self.programs.len()).filter(|i| self.programs.get(*i).is_some_and(|s| s.starts > 0)).collect();
+            let mut all: Vec<usize> = (0..self.programs.len())
+                .filter(|i| self.programs.get(*i).is_some_and(|s| s.starts > 0))
+                .collect();
             all.sort_by_key(|i| std::cmp::Reverse(self.programs.get(*i).map(key)));
             all
         };

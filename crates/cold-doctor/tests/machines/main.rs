@@ -71,7 +71,11 @@ fn a_running_service_is_named_and_other_commands_are_not() {
     tree.process(501, "cold", &["cold", "bench", "--", "service-run"]);
     tree.process(502, "cron", &["/usr/sbin/cron", "service", "run"]);
     assert!(findings(&tree.report(), "program.service").is_empty());
-    tree.process(503, "cold", &["/usr/local/bin/cold", "--quiet", "service", "--state", "/s", "run", "--no-learn"]);
+    tree.process(
+        503,
+        "cold",
+        &["/usr/local/bin/cold", "--quiet", "service", "--state", "/s", "run", "--no-learn"],
+    );
     let report = tree.report();
     check_form(&report);
     let service = finding(&report, "program.service");

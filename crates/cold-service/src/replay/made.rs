@@ -59,7 +59,7 @@ impl Default for Made {
 impl Made {
     /// The log of this seed.
     pub fn log(&self, seed: u64) -> Log {
-        let mut rng = Pcg::new(seed, 0x6c6f67);
+        let mut rng = Pcg::new(seed, 0x006c_6f67);
         let programs: Vec<Program> = (0..self.programs)
             .map(|i| {
                 let (median, deviation) = self.bytes;

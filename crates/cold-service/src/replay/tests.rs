@@ -15,7 +15,15 @@ fn log(bytes: &[u64], events: &[(u64, Option<usize>)]) -> Log {
 
 /// Program 0 twice and 1 once, then after the cache was emptied 1 and 2 at their ease.
 fn three() -> Log {
-    let events = [(0, Some(0)), (1, Some(0)), (2, Some(1)), (100, None), (120, Some(1)), (130, Some(2)), (200, Some(1))];
+    let events = [
+        (0, Some(0)),
+        (1, Some(0)),
+        (2, Some(1)),
+        (100, None),
+        (120, Some(1)),
+        (130, Some(2)),
+        (200, Some(1)),
+    ];
     log(&[10, 20, 40], &events)
 }
 
@@ -52,7 +60,15 @@ fn what_is_held_is_weighed_by_its_time() {
 
 #[test]
 fn who_starts_before_it_has_rested_is_cold_under_every_policy() {
-    let events = [(0, Some(0)), (100, None), (105, Some(0)), (114, Some(1)), (200, None), (209, Some(1)), (300, Some(0))];
+    let events = [
+        (0, Some(0)),
+        (100, None),
+        (105, Some(0)),
+        (114, Some(1)),
+        (200, None),
+        (209, Some(1)),
+        (300, Some(0)),
+    ];
     for policy in Policy::compared() {
         let out = play(&log(&[1, 1], &events), policy, 10);
         let least = u64::from(policy != Policy::Nothing);

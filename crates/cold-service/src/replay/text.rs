@@ -66,7 +66,8 @@ fn event(
         "start" => {
             let times = times.parse().ok().filter(|n| (1..=1_000_000_000).contains(n));
             let times = times.ok_or("times are no count from 1 to 1,000,000,000")?;
-            let bytes = bytes.parse().ok().filter(|n| *n <= 1 << 40).ok_or("bytes are no size up to 1 TiB")?;
+            let bytes =
+                bytes.parse().ok().filter(|n| *n <= 1 << 40).ok_or("bytes are no size up to 1 TiB")?;
             let name = unquoted(name).ok_or("a quote of the program's name is not closed")?;
             let program = *known.entry(name).or_insert_with_key(|name| {
                 programs.push(Program { name: name.clone(), bytes: 0 });
@@ -89,7 +90,7 @@ fn unquoted(cell: &str) -> Option<String> {
         Some(rest) => rest.strip_suffix('"')?.replace("\"\"", "\""),
         None => cell.to_owned(),
     };
-    let guarded = if csv::is_guarded(&text) { 1 } else { 0 };
+    let guarded = usize::from(csv::is_guarded(&text));
     text.get(guarded..).map(str::to_owned)
 }
 
@@ -101,11 +102,17 @@ mod tests {
     fn what_was_written_is_read_again() {
         let program = |name: &str, bytes| Program { name: name.to_owned(), bytes };
         let programs = vec![program("/usr/bin/a", 5), program("/x, \"y\"", 7), program("=1", 9)];
-        let start = |s: u64, program, times| Event { at: Nanos(s * 1_000_000_000), what: What::Starts { program, times } };
+        let start = |s: u64, program, times| Event {
+            at: Nanos(s * 1_000_000_000),
+            what: What::Starts { program, times },
+        };
         let emptied = Event { at: Nanos(4_500_000_000), what: What::Emptied };
-        let log = Log::new(programs, vec![start(7, 2, 1), start(3, 0, 2), emptied, start(5, 1, 1)]).expect("a log");
+        let log =
+            Log::new(programs, vec![start(7, 2, 1), start(3, 0, 2), emptied, start(5, 1, 1)]).expect("a log");
         let text = write(&log);
-        assert!(text.starts_with("seconds,event,times,bytes,program\n0.000,start,2,5,/usr/bin/a\n1.500,emptied,,,\n"));
+        assert!(text.starts_with(
+            "seconds,event,times,bytes,program\n0.000,start,2,5,/usr/bin/a\n1.500,emptied,,,\n"
+        ));
         let again = read(&text).expect("read");
         assert_eq!(write(&again), text);
         assert_eq!(again.programs, log.programs);

@@ -46,7 +46,11 @@ fn there(command: &str) -> bool {
 /// Names below a directory, without dpkg's own.
 fn names(root: &Path) -> BTreeSet<String> {
     let found = said(Command::new("find").arg(root).args(["-mindepth", "1", "-printf", "%P\n"]));
-    found.lines().filter(|name| !"var/lib/dpkg".starts_with(name) && !name.starts_with("var/lib/dpkg")).map(str::to_owned).collect()
+    found
+        .lines()
+        .filter(|name| !"var/lib/dpkg".starts_with(name) && !name.starts_with("var/lib/dpkg"))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -92,7 +96,10 @@ fn the_package_installs_with_its_unit_off_and_a_purge_leaves_nothing() {
     assert!(!installed.iter().any(|name| name.starts_with("etc")), "nothing is enabled: {installed:?}");
     let unit = fs::read_to_string(root.join("usr/lib/systemd/system/coldstart.service")).unwrap();
     assert!(unit.contains("ExecStart=/usr/bin/cold --quiet service run\n"), "{unit}");
-    assert_eq!(said(Command::new(root.join("usr/bin/cold")).arg("--version")), said(Command::new(env!("CARGO_BIN_EXE_cold")).arg("--version")));
+    assert_eq!(
+        said(Command::new(root.join("usr/bin/cold")).arg("--version")),
+        said(Command::new(env!("CARGO_BIN_EXE_cold")).arg("--version"))
+    );
 
     // What a used service leaves.
     let state = root.join("var/lib/coldstart/service");

@@ -190,13 +190,18 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
         let _machine = together();
         let mut s = Served::new();
         let (here, other) = (s.w.place.text(""), "/usr/lib".to_owned());
-        let none: [&[&str]; 3] = [&["--only", &other], &["--except", &here], &["--only", &here, "--except", &here]];
+        let none: [&[&str]; 3] =
+            [&["--only", &other], &["--except", &here], &["--only", &here, "--except", &here]];
         for options in none {
             s.begin(&[&["--control-every", "0"], options].concat());
             s.start();
             let status = s.status();
             let service = &status["service"];
-            assert_eq!((&service["plans"], &service["planned"]), (&0.into(), &0.into()), "{options:?}: {status}");
+            assert_eq!(
+                (&service["plans"], &service["planned"]),
+                (&0.into(), &0.into()),
+                "{options:?}: {status}"
+            );
             s.end();
         }
         let some: [&[&str]; 2] = [&["--only", &here], &["--except", &other]];
@@ -208,7 +213,10 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
         }
         // What it has done is a log of starts.
         let log = s.cold(&["replay", "--json", "--room", "64Mi"]).run().expect(0).json();
-        assert!(log["policies"][0]["starts"].as_u64().unwrap() >= 2 && log["emptied"].as_u64().unwrap() >= 1, "{log}");
+        assert!(
+            log["policies"][0]["starts"].as_u64().unwrap() >= 2 && log["emptied"].as_u64().unwrap() >= 1,
+            "{log}"
+        );
     }
 
     /// Nobody asks for it: a cold start is noticed, the next one recorded, the third read ahead.

@@ -18,7 +18,10 @@ fn rules_of_keeping_are_compared_on_a_log() {
         let n = |name: &str| row[name].as_u64().unwrap();
         (n("hits"), n("read_bytes"), n("used_bytes"))
     };
-    assert_eq!((said["policies"][0]["starts"].as_u64(), said["policies"][0]["first"].as_u64()), (Some(6), Some(4)));
+    assert_eq!(
+        (said["policies"][0]["starts"].as_u64(), said["policies"][0]["first"].as_u64()),
+        (Some(6), Some(4))
+    );
     assert_eq!(of("nothing"), (0, 0, 0));
     assert_eq!(of("service"), (1, 1000, 1000), "three starts before one; then there is no room");
     assert_eq!(of("recency"), (1, 2000, 2000));
@@ -41,7 +44,9 @@ fn rules_of_keeping_are_compared_on_a_log() {
 #[test]
 fn made_up_logs_are_the_same_for_the_same_seed() {
     let place = Sandbox::new();
-    let run = |words: &[&str]| place.cold([&["service", "replay", "--json", "--room", "64Mi"], words].concat()).run();
+    let run = |words: &[&str]| {
+        place.cold([&["service", "replay", "--json", "--room", "64Mi"], words].concat()).run()
+    };
     let made = run(&["--made", "8"]).expect(0).json();
     assert_eq!(made, run(&["--made", "8"]).expect(0).json());
     assert_ne!(made, run(&["--made", "8", "--seed", "9"]).expect(0).json());

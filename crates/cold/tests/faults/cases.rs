@@ -438,7 +438,8 @@ pub(crate) fn service(world: &mut World) -> Vec<Case> {
         let at = ["--state", "svc", "--store", "store"];
         let words: Vec<&str> = [&["service"], words, &at].concat();
         let beside = case(words.get(1).copied().unwrap_or_default(), &words, output, most);
-        let beside = beside.touching("svc/history.db-wal", no_matter).touching("svc/history.db-shm", no_matter);
+        let beside =
+            beside.touching("svc/history.db-wal", no_matter).touching("svc/history.db-shm", no_matter);
         beside.touching("svc/history.db", database)
     };
     vec![
@@ -456,7 +457,8 @@ fn no_matter(_: &World, _: &str) -> Result<(), String> {
 }
 
 fn database(world: &World, path: &str) -> Result<(), String> {
-    let check = |db: rusqlite::Connection| db.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
+    let check =
+        |db: rusqlite::Connection| db.query_row("PRAGMA integrity_check", [], |row| row.get::<_, String>(0));
     let said = rusqlite::Connection::open(world.path(path)).and_then(check).map_err(|e| e.to_string())?;
     if said == "ok" { Ok(()) } else { Err(said) }
 }

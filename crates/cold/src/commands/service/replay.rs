@@ -130,9 +130,9 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Done {
 }
 
 fn usual_room() -> Result<u64, Failure> {
-    let memory = ProcFs::default().meminfo().map_err(|e| {
-        Failure::from(anyhow::Error::from(e)).hint("say how much may be held: --room 256Mi")
-    })?;
+    let memory = ProcFs::default()
+        .meminfo()
+        .map_err(|e| Failure::from(anyhow::Error::from(e)).hint("say how much may be held: --room 256Mi"))?;
     let total = memory.get("MemTotal").copied().unwrap_or_default();
     Ok(keep::room(total, total))
 }
@@ -175,9 +175,8 @@ fn csv(path: &Path) -> Result<Log, Failure> {
 }
 
 fn document(logs: &[Log], room: u64, left_out: u64) -> Document {
-    let emptied = |log: &Log| {
-        log.events().iter().filter(|e| e.what == cold_service::replay::What::Emptied).count()
-    };
+    let emptied =
+        |log: &Log| log.events().iter().filter(|e| e.what == cold_service::replay::What::Emptied).count();
     let own: Vec<Outcome> = logs.iter().map(|log| play(log, Policy::OWN, room)).collect();
     let policies = Policy::compared().into_iter().map(|policy| row(logs, policy, room, &own));
     Document {
@@ -228,14 +227,25 @@ fn print(ui: &Ui, document: &Document) {
         let (starts, first) = (plural(row.sum.starts, "start"), count(row.sum.first));
         ui.line(format!("{starts}, {first} of them the first since then; the others are warm anyway"));
     }
-    let mut table = Table::new(&["HITS", "OF FIRST", "SAVED", "READ", "IN VAIN", "HELD", "MOST", "SAVED / SERVICE", "RULE"]);
+    let mut table = Table::new(&[
+        "HITS",
+        "OF FIRST",
+        "SAVED",
+        "READ",
+        "IN VAIN",
+        "HELD",
+        "MOST",
+        "SAVED / SERVICE",
+        "RULE",
+    ]);
     document.policies.iter().for_each(|row| table.row(cells(row), Vec::new()));
     table.lines(width()).iter().for_each(|line| ui.line(line));
 }
 
 fn cells(row: &Row) -> Vec<String> {
     let Row { policy, sum, against_service } = row;
-    let share = |part: f64, of: f64| if of > 0.0 { format!("{:.1}%", 100.0 * part / of) } else { "-".to_owned() };
+    let share =
+        |part: f64, of: f64| if of > 0.0 { format!("{:.1}%", 100.0 * part / of) } else { "-".to_owned() };
     let against = against_service.as_ref().map_or_else(String::new, |c| match &c.interval {
         i if i.is_full() => format!("{:.3} [{:.3} … {:.3}]", c.ratio, i.low, i.high),
         _ => format!("{:.3}", c.ratio),

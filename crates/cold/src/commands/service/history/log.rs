@@ -35,7 +35,8 @@ impl History {
         let mut starts = self.db.prepare(
             "SELECT at_ns, program, 1 FROM starts UNION ALL SELECT at_ns, program, starts FROM warm",
         )?;
-        let rows = starts.query_map([], |row| Ok((at(row, 0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))?;
+        let rows =
+            starts.query_map([], |row| Ok((at(row, 0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)))?;
         for row in rows {
             let (at, number, times) = row?;
             let times = times.cast_unsigned();
