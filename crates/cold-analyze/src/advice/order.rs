@@ -35,6 +35,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let sum = |figure: fn(&Scattered) -> u64| files.iter().map(figure).sum::<u64>();
     let (read, needed) = (sum(|s| s.read), sum(|s| s.needed));
     Some(Suggestion {
+        read_ahead: None,
         id: "order_code".to_string(),
         what: "Link the functions that a start uses next to each other (a symbol ordering file).".to_string(),
         why: format!(

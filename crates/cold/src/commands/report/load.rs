@@ -31,6 +31,18 @@ pub(super) fn until(raw: Raw, marker: Option<&str>) -> Result<Raw, Failure> {
     Ok(Raw { recording, ..raw })
 }
 
+/// The recording between two markers, where a phase is named.
+pub(super) fn phase(raw: Raw, phase: Option<&str>) -> Result<Raw, Failure> {
+    let Some(phase) = phase else { return Ok(raw) };
+    let (from, to) =
+        phase.split_once("..").filter(|(from, to)| !from.is_empty() && !to.is_empty()).ok_or_else(|| {
+            Failure::usage(format!("--phase: {phase:?} is no FROM..UNTIL, e.g. serving..ready"))
+        })?;
+    let recording = cold_analyze::budget::until::phase(&raw.recording, from, to)
+        .map_err(|e| Failure::usage(format!("--phase: {}: {e}", raw.name)))?;
+    Ok(Raw { recording, ..raw })
+}
+
 /// Reads the recorded files for symbols and analyses the recording.
 pub(crate) fn analysed(raw: Raw, symbols: bool, line: &mut Line<'_>) -> Loaded {
     let Raw { name, recording, warnings } = raw;
