@@ -126,6 +126,7 @@ pub(crate) fn suggestions(cx: &Context<'_>, found: Found<'_>) -> Vec<Suggestion>
 fn fine(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let (waited, ready) = (*f.headline.waited.value()?, *f.headline.ready.value()?);
     (waited.0 as f64 <= FINE_PART * ready.0 as f64).then(|| Suggestion {
+        read_ahead: None,
         id: "already_fine".to_string(),
         what: "Leave storage alone: this start does not wait for it.".to_string(),
         why: format!("It waited {waited} for storage in {ready}."),

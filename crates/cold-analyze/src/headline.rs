@@ -7,7 +7,7 @@ use cold_model::figures::percent;
 use cold_model::file_system::Origin;
 use cold_model::recording::manifest::{FileSystem, Manifest, READY_AT_EXIT, Subject, Tier};
 use cold_model::recording::tables::Began;
-use cold_model::recording::{DeviceRead, File, FileKind, FillCause, LookupKind};
+use cold_model::recording::{DeviceRead, File, FileKind, FillCause, LookupKind, Process};
 use cold_model::{Bytes, Known, Nanos};
 
 use crate::context::{Context, is_miss};
@@ -156,7 +156,10 @@ fn processes(cx: &Context<'_>) -> Known<u64> {
         return Known::unknown("no process was seen");
     }
     let mut pids: Vec<(u32, Nanos)> = Vec::new();
-    for p in cx.recording.processes.iter().filter(|p| p.in_tree && p.began <= cx.window.until) {
+    let lives = |p: &&Process| {
+        p.in_tree && p.began <= cx.window.until && p.ended.is_none_or(|ended| ended >= cx.window.start)
+    };
+    for p in cx.recording.processes.iter().filter(lives) {
         // A new fork may reuse a pid; an exec goes on with one.
         let is_new = p.how != Began::Exec || !pids.iter().any(|(pid, _)| *pid == p.pid);
         if is_new {

@@ -532,6 +532,9 @@ pub struct Suggestion {
     pub saves_time: Option<Nanos>,
     /// How these were estimated, and what was assumed.
     pub estimate: String,
+    /// The read-ahead of the device that it asks for, where it is about that.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_ahead: Option<Bytes>,
     /// Files concerned, at most 10.
     pub files: Vec<FileIdx>,
 }

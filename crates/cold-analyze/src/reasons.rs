@@ -81,6 +81,15 @@ impl Reasons {
         self.until.saturating_sub(self.start)
     }
 
+    /// The rest of the path from this moment on.
+    #[must_use]
+    pub fn since(&self, at: Nanos) -> Self {
+        let at = at.clamp(self.start, self.until);
+        let rest = self.pieces.iter().filter(|p| p.to > at);
+        let pieces = rest.map(|p| Piece { from: p.from.max(at), ..*p }).collect();
+        Self { start: at, until: self.until, pieces }
+    }
+
     /// Time per kind; kinds that took none are left out.
     pub fn by_kind(&self) -> BTreeMap<Kind, Nanos> {
         let mut out = BTreeMap::new();

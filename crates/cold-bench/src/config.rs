@@ -7,7 +7,7 @@ use std::time::Duration;
 use cold_model::bench::State;
 use cold_model::order::Text;
 
-use crate::ready::Ready;
+use crate::ready::{HttpTarget, Ready};
 
 /// One command of the comparison, with everything resolved.
 #[derive(Debug, Clone)]
@@ -135,6 +135,8 @@ pub struct Config {
     pub warmup: u32,
     /// What ready means.
     pub ready: Ready,
+    /// A page to ask for once it is ready; then the start is over when the whole answer is there.
+    pub first_request: Option<HttpTarget>,
     /// How to evict.
     pub eviction: Eviction,
     /// Stop with an error when a run that should be cold is not.

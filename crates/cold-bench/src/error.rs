@@ -10,6 +10,14 @@ pub enum Error {
     /// `--ready` is wrong or already holds.
     #[error(transparent)]
     Ready(#[from] crate::ready::ReadyError),
+    /// The first request to a command that was ready got no answer that counts.
+    #[error("{page} got no answer to a first request: {why}")]
+    FirstRequest {
+        /// What was asked for.
+        page: String,
+        /// Its status, or what went wrong.
+        why: String,
+    },
     /// The command cannot be started.
     #[error("{command}: {source}")]
     Start {

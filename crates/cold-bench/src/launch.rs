@@ -31,7 +31,10 @@ const INTERRUPT_GRACE: Duration = Duration::from_secs(2);
 pub struct Start {
     /// Just before the clone, on `CLOCK_MONOTONIC`.
     pub at: Nanos,
-    /// From the clone to ready; `None` when it never got ready.
+    /// From the clone to the moment when it was ready for a first request; `None` where none was to be made, and when it
+    /// never got so far.
+    pub serving: Option<Nanos>,
+    /// From the clone to ready, or to the whole answer to the first request; `None` when it never got there.
     pub ready: Option<Nanos>,
     /// From the clone to the end of the started process itself.
     pub first_gone: Option<Nanos>,
@@ -105,6 +108,7 @@ impl<'a> Launch<'a> {
         let limit = Nanos(at.0.saturating_add(Nanos::from(self.config.timeout).0));
         let mut start = Start {
             at,
+            serving: None,
             ready: None,
             first_gone: None,
             gone: Nanos(0),
@@ -118,6 +122,7 @@ impl<'a> Launch<'a> {
         let mut status = None;
         let mut timed_out = false;
         let mut ending = false; // the end has been asked for
+        let mut refused = None; // why the first request got no answer
         let look = match self.config.ready {
             Ready::Exit => IDLE_LOOK,
             _ => LOOK_EVERY,
@@ -138,7 +143,10 @@ impl<'a> Launch<'a> {
                 Some(_) | None => {}
             }
             if start.ready.is_none() && !ending {
-                start.ready = self.watch.look().map(|t| t.saturating_sub(at));
+                match self.watch.look() {
+                    Ok(seen) => start.ready = seen.map(|t| t.saturating_sub(at)),
+                    Err(why) => refused = Some(why),
+                }
                 if start.ready.is_some() {
                     start.own_cpu = process_cpu(pid).or(start.own_cpu);
                 }
@@ -152,7 +160,7 @@ impl<'a> Launch<'a> {
             let grace = if interrupt.load(Ordering::Relaxed) {
                 start.interrupted = true;
                 Some(INTERRUPT_GRACE.min(self.config.grace))
-            } else if start.ready.is_some() {
+            } else if start.ready.is_some() || refused.is_some() {
                 Some(self.config.grace)
             } else if monotonic() >= limit {
                 timed_out = true;
@@ -170,6 +178,10 @@ impl<'a> Launch<'a> {
         } else if start.ready.is_none() && !timed_out {
             // The marker may have been the program's last words.
             start.ready = self.watch.last_look().map(|t| t.saturating_sub(at));
+        }
+        start.serving = self.watch.serving().map(|t| t.saturating_sub(at));
+        if let Some(why) = refused {
+            return Err(why);
         }
         start.ending = ending_of(status, start.usage.ended, timed_out);
         Ok(start)

@@ -9,8 +9,12 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Metric {
-    /// From just before the clone to ready.
+    /// From just before the clone to ready; with a first request to the whole answer.
     Ready,
+    /// With a first request: from just before the clone to the moment when it could be made.
+    Serving,
+    /// With a first request: from that moment to the whole answer.
+    Answer,
     /// From just before the clone to the end of the tree.
     Exit,
     /// User CPU time.
@@ -39,8 +43,10 @@ pub enum Metric {
 
 impl Metric {
     /// Every figure, in the order reports list them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 15] = [
         Self::Ready,
+        Self::Serving,
+        Self::Answer,
         Self::Exit,
         Self::User,
         Self::System,
@@ -59,6 +65,8 @@ impl Metric {
     pub fn name(self) -> &'static str {
         match self {
             Self::Ready => "ready",
+            Self::Serving => "serving",
+            Self::Answer => "answer",
             Self::Exit => "exit",
             Self::User => "user",
             Self::System => "system",
@@ -77,7 +85,13 @@ impl Metric {
     /// What the numbers of [`Metric::of`] count.
     pub fn unit(self) -> Unit {
         match self {
-            Self::Ready | Self::Exit | Self::User | Self::System | Self::Stall => Unit::Time,
+            Self::Ready
+            | Self::Serving
+            | Self::Answer
+            | Self::Exit
+            | Self::User
+            | Self::System
+            | Self::Stall => Unit::Time,
             Self::ReadBytes | Self::PeakMemory | Self::Code | Self::Residual => Unit::Bytes,
             Self::MajorFaults | Self::MinorFaults | Self::Requests | Self::Processes => Unit::Count,
         }
@@ -89,6 +103,8 @@ impl Metric {
         let bytes = |b: Bytes| b.0 as f64;
         match self {
             Self::Ready => Known::Value(time(run.ready)),
+            Self::Serving => run.serving.clone().map(time),
+            Self::Answer => run.answer().map(time),
             Self::Exit => run.exit.clone().map(time),
             Self::User => Known::Value(time(run.user)),
             Self::System => Known::Value(time(run.system)),

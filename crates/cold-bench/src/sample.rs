@@ -13,6 +13,7 @@ pub fn run(series: usize, round: u32, sequence: u32, ms: f64, cold: bool) -> Run
         round,
         sequence,
         ready: Nanos((ms * 1e6) as u64),
+        serving: Known::unknown("no first request was made"),
         exit: Known::Value(Nanos((ms * 1e6) as u64 + 300_000)),
         user: Nanos(30_000_000),
         system: Nanos(8_000_000),

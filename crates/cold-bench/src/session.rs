@@ -11,6 +11,7 @@ mod measure;
 mod observe;
 pub mod patience;
 mod policy;
+mod read_ahead;
 pub mod single;
 pub mod starts;
 mod state;
@@ -33,7 +34,8 @@ use policy::Policy;
 use state::Preparer;
 
 pub use around::Around;
-pub use exact::{ExactNeed, TurnedOff, window as fault_around};
+pub use exact::{ExactNeed, window as fault_around};
+pub use read_ahead::{Changed, may_be_set as read_ahead_may_be_set};
 
 /// What happens, for whoever shows it. Times and results are in the report; this is for waiting people.
 pub trait Progress {
@@ -126,6 +128,7 @@ fn run_inner(
         around: &mut (),
         as_found: false,
         proc: &proc,
+        journal: &journal,
         subjects: &subjects,
         preparer: &mut preparer,
         cgroups: &cgroups,
@@ -214,6 +217,7 @@ fn subject<'a>(
 struct Rounds<'a> {
     config: &'a Config,
     proc: &'a ProcFs,
+    journal: &'a Journal,
     subjects: &'a [Subject<'a>],
     preparer: &'a mut Preparer,
     cgroups: &'a TreeCgroups,

@@ -45,6 +45,8 @@ pub struct Facts<'a> {
     pub warm_bytes: u64,
     /// Why the launcher did not replay its plan.
     pub not_prefetched: Option<String>,
+    /// Why the setting of its state could not be made, where it has one.
+    pub not_set: Option<String>,
     /// How a restored snapshot differs from what was saved.
     pub not_restored: Option<Taint>,
     /// Bytes of the file set that should have been cached before the start and were not.
@@ -93,6 +95,7 @@ fn state(f: &Facts<'_>, found: &mut Vec<Taint>) {
     {
         found.push(Taint::NotCold { bytes: r.bytes, holders: r.holders(), held: r.held() });
     }
+    found.extend(f.not_set.clone().map(|why| Taint::NotSet { why }));
     found.extend(f.not_prefetched.clone().map(|why| Taint::NotPrefetched { why }));
     found.extend(f.not_restored.clone());
     if !f.state.begins_cold() && f.missing as f64 > f.expected as f64 * MISSING_SHARE {

@@ -23,6 +23,8 @@ pub enum State {
     Cold,
     /// As cold, then started through the launcher with its plan.
     Prefetched,
+    /// As cold, with this read-ahead (`read_ahead_kb`) of the disks during the start, which is put back after it.
+    ReadAhead(Bytes),
     /// Evicted, then started once.
     Light,
     /// Started several times before; sham eviction of a decoy.
@@ -32,9 +34,10 @@ pub enum State {
 }
 
 impl State {
-    /// Whether nothing of the command's files may be cached before it: cold, with or without a plan.
+    /// Whether nothing of the command's files may be cached before it: cold, with or without a plan, whatever is read
+    /// ahead.
     pub fn begins_cold(&self) -> bool {
-        matches!(self, Self::Cold | Self::Prefetched)
+        matches!(self, Self::Cold | Self::Prefetched | Self::ReadAhead(_))
     }
 }
 
@@ -43,6 +46,7 @@ impl fmt::Display for State {
         match self {
             Self::Cold => f.pad("cold"),
             Self::Prefetched => f.pad("prefetched"),
+            Self::ReadAhead(window) => f.pad(&format!("read-ahead {window}")),
             Self::Light => f.pad("light"),
             Self::Warm => f.pad("warm"),
             Self::Snapshot(p) => f.pad(&format!("snapshot={}", p.shown())),
@@ -193,6 +197,11 @@ pub enum Taint {
         /// What it did instead.
         why: String,
     },
+    /// The setting of this state could not be made.
+    NotSet {
+        /// Why not.
+        why: String,
+    },
     /// The cache does not hold what the snapshot of this state says.
     NotRestored {
         /// Pages that should be cached and are not.
@@ -259,6 +268,7 @@ impl Taint {
             Self::NotCold { .. } => "not_cold",
             Self::NotWarm { .. } => "not_warm",
             Self::NotPrefetched { .. } => "not_prefetched",
+            Self::NotSet { .. } => "not_set",
             Self::NotRestored { .. } => "not_restored",
             Self::CachesDropped { .. } => "caches_dropped",
             Self::PagesReclaimed { .. } => "pages_reclaimed",
@@ -282,8 +292,11 @@ pub struct Run {
     pub round: u32,
     /// Place in the order of all runs of this report, from 0.
     pub sequence: u32,
-    /// From just before the clone to ready (the figure of merit).
+    /// From just before the clone to ready (the figure of merit); with a first request to the whole answer.
     pub ready: Nanos,
+    /// With a first request: from just before the clone to the moment when it could be made.
+    #[serde(default = "not_asked_first")]
+    pub serving: Known<Nanos>,
     /// From just before the clone to the end of the whole tree; unknown when we ended it.
     pub exit: Known<Nanos>,
     /// From just before the clone to the end of the process that was started, which the tree may outlive; unknown
@@ -328,6 +341,11 @@ fn not_recorded() -> Known<Nanos> {
     Known::unknown("the version of cold that wrote this did not look")
 }
 
+/// What reports do not say of serving, unless a first request is made.
+fn not_asked_first() -> Known<Nanos> {
+    Known::unknown("no first request was made")
+}
+
 /// What reports do not say of code, unless two layouts of it are compared.
 fn not_asked() -> Known<Bytes> {
     Known::unknown("only a comparison of layouts looks at it")
@@ -340,6 +358,11 @@ impl Run {
         let by_exit = self.exit.value() == Some(&self.ready);
         let first = *self.first_exit.value().filter(|_| by_exit)?;
         is_outlived(first, self.ready).then_some(first)
+    }
+
+    /// With a first request: from the moment when it could be made to the whole answer.
+    pub fn answer(&self) -> Known<Nanos> {
+        self.serving.clone().map(|serving| self.ready.saturating_sub(serving))
     }
 
     /// Whether the run enters the statistics.

@@ -157,6 +157,7 @@ fn manifest(r: &Recording, end: Nanos, command: &[&str]) -> Manifest {
         started_at: "2026-11-21T10:00:00Z".to_owned(),
         start: START,
         ready: Some(Known::Value(Nanos(end.0 - 1_000_000))),
+        serving: None,
         ready_means: "exit of the tree".to_owned(),
         end: Nanos(end.0 + 50_000_000),
         ending: Some(cold_model::bench::Ending::Code(0)),

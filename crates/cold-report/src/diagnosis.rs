@@ -47,6 +47,13 @@ pub struct Evidence<'a> {
     pub call_name: Option<fn(i32) -> Option<&'static str>>,
 }
 
+impl Evidence<'_> {
+    /// Starts from this state were to be measured.
+    fn tried(&self, state: &State) -> bool {
+        self.bench.is_some_and(|(report, _)| series(report, state).is_some())
+    }
+}
+
 /// What is known of a plan before it is tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlanFacts {
@@ -116,6 +123,10 @@ pub struct ReasonRow {
     pub cold: Nanos,
     /// How much of the recorded warm one.
     pub warm: Known<Nanos>,
+    /// Of `cold`: how much of it passed between the moment when it could be asked for the first time and its answer;
+    /// `None`: nothing was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answering: Option<Nanos>,
     /// Of the cold start: the files that it was for, the most of it first.
     pub files: Vec<(String, Nanos)>,
     /// Of the cold start: names of the system calls that waited, the most of it first.
@@ -127,6 +138,29 @@ impl ReasonRow {
     pub fn more(&self) -> Option<i64> {
         Some(self.cold.0.cast_signed() - self.warm.value()?.0.cast_signed())
     }
+}
+
+/// A part of a start that was measured on its own.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Part {
+    /// How long it takes in a cold start.
+    pub cold: Known<Time>,
+    /// In a warm start.
+    pub warm: Known<Time>,
+    /// In a cold start by the plan.
+    pub prefetched: Known<Time>,
+    /// Cold against warm.
+    pub cold_by_warm: Option<Factor>,
+}
+
+/// The two parts of a start that is over when a first request is answered: a server that is ready has not read yet what
+/// only answering needs.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FirstRequest {
+    /// Until it could be asked.
+    pub serving: Part,
+    /// From then on until the whole answer was there.
+    pub answer: Part,
 }
 
 /// What it comes to.
@@ -158,6 +192,9 @@ pub struct Diagnosis {
     pub prefetched: Known<Time>,
     /// Cold against warm.
     pub cold_by_warm: Option<Factor>,
+    /// Until it could be asked, and until it had answered; `None`: nothing was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_request: Option<FirstRequest>,
     /// No first start can be faster than this on this disk: the longer of the warm start and of reading what every
     /// start needs.
     pub least: Known<Nanos>,
@@ -211,8 +248,8 @@ impl Diagnosis {
 
 /// The answer to this evidence.
 pub fn diagnose(e: &Evidence<'_>) -> Diagnosis {
-    let (cold, warm, prefetched) =
-        (time(e, &State::Cold), time(e, &State::Warm), time(e, &State::Prefetched));
+    let whole = part(e, Metric::Ready);
+    let (cold, warm, prefetched) = (whole.cold, whole.warm, whole.prefetched);
     let of_cold = e.cold.map_or_else(
         || Known::unknown("no cold start was recorded"),
         |(recording, _)| Reasons::of(recording),
@@ -239,7 +276,8 @@ pub fn diagnose(e: &Evidence<'_>) -> Diagnosis {
         cold,
         warm,
         prefetched,
-        cold_by_warm: factor(e, &State::Cold, &State::Warm),
+        cold_by_warm: whole.cold_by_warm,
+        first_request: first_request(e),
         least,
         recorded_cold: total(&of_cold),
         recorded_warm: total(&of_warm),
@@ -260,7 +298,28 @@ fn series(report: &Report, state: &State) -> Option<usize> {
     report.series.iter().position(|s| s.command == 0 && s.state == *state)
 }
 
-fn time(e: &Evidence<'_>, state: &State) -> Known<Time> {
+/// A figure of the start in every state.
+fn part(e: &Evidence<'_>, metric: Metric) -> Part {
+    let time = |state| time(e, &state, metric);
+    Part {
+        cold: time(State::Cold),
+        warm: time(State::Warm),
+        prefetched: time(State::Prefetched),
+        cold_by_warm: factor(e, &State::Cold, &State::Warm, metric),
+    }
+}
+
+/// The parts of a start that is over at an answer.
+fn first_request(e: &Evidence<'_>) -> Option<FirstRequest> {
+    let (report, _) = e.bench?;
+    report
+        .runs
+        .iter()
+        .any(|run| run.serving.value().is_some())
+        .then(|| FirstRequest { serving: part(e, Metric::Serving), answer: part(e, Metric::Answer) })
+}
+
+fn time(e: &Evidence<'_>, state: &State, metric: Metric) -> Known<Time> {
     let Some((report, analysis)) = e.bench else { return Known::unknown("no start was measured") };
     let Some(summary) = series(report, state).and_then(|i| analysis.summary.iter().find(|s| s.series == i))
     else {
@@ -272,7 +331,7 @@ fn time(e: &Evidence<'_>, state: &State) -> Known<Time> {
         let why: Vec<String> = last.taints.iter().map(taints::words).collect();
         Some(Known::unknown(format!("no {state} start counts: {}", why.join(", "))))
     };
-    match summary.metrics.get(Metric::Ready.name()) {
+    match summary.metrics.get(metric.name()) {
         Some(Known::Value(d)) => Known::Value(Time {
             median: Nanos(d.median as u64),
             interval: d
@@ -286,10 +345,10 @@ fn time(e: &Evidence<'_>, state: &State) -> Known<Time> {
     }
 }
 
-/// One state against another, paired by rounds.
-fn factor(e: &Evidence<'_>, state: &State, with: &State) -> Option<Factor> {
+/// One state against another by a figure, paired by rounds.
+fn factor(e: &Evidence<'_>, state: &State, with: &State, metric: Metric) -> Option<Factor> {
     let (report, _) = e.bench?;
-    let compared = summary::compare(report, series(report, state)?, series(report, with)?)?;
+    let compared = summary::compare_by(report, series(report, state)?, series(report, with)?, metric)?;
     let more_rounds = match compared.verdict(0.0) {
         cold_stats::Verdict::Inconclusive { runs_needed, .. } => runs_needed,
         _ => None,
@@ -306,6 +365,8 @@ fn factor(e: &Evidence<'_>, state: &State, with: &State) -> Option<Factor> {
 fn rows(e: &Evidence<'_>, cold: &Reasons, warm: &Known<Reasons>) -> Vec<ReasonRow> {
     let of_cold = cold.by_kind();
     let of_warm = warm.value().map(Reasons::by_kind);
+    let serving = e.cold.and_then(|(recording, _)| recording.manifest.serving);
+    let after = serving.map(|at| cold.since(at).by_kind());
     let time_in = |times: &std::collections::BTreeMap<Kind, Nanos>, kind| times.get(&kind).copied();
     let mut out = Vec::new();
     for kind in Kind::ALL {
@@ -320,7 +381,9 @@ fn rows(e: &Evidence<'_>, cold: &Reasons, warm: &Known<Reasons>) -> Vec<ReasonRo
         }
         let files = cold.files(|k| k == kind).into_iter().take(NAMED);
         let files = files.map(|(file, time)| (path(e, file), time)).collect();
-        out.push(ReasonRow { kind, cold: in_cold, warm: in_warm, files, calls: calls(e, cold, kind) });
+        let answering = after.as_ref().map(|times| time_in(times, kind).unwrap_or_default());
+        let calls = calls(e, cold, kind);
+        out.push(ReasonRow { kind, cold: in_cold, warm: in_warm, answering, files, calls });
     }
     out
 }

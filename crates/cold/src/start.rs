@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use cold_bench::command::from_argv;
 use cold_bench::config::{CommandSpec, Config, RunPolicy};
-use cold_bench::ready::Ready;
+use cold_bench::ready::{HttpTarget, Ready};
 use cold_model::bench::State;
-use cold_model::recording::manifest::Tier;
+use cold_model::recording::manifest::{READY_AT_EXIT, Tier};
 
 use crate::exit::Failure;
 use crate::values::{eviction, seconds, stream};
@@ -78,7 +78,12 @@ pub(crate) struct Start {
         help_heading = "Start",
         help = "When a start is over: exit (the command and every process it started have ended), stdout:REGEX or stderr:REGEX (a line of output), port:N, unix:PATH (a socket), file:PATH, notify (sd_notify) or http://… (a 200 answer). A command that goes on is then ended"
     )]
-    pub(crate) ready: String,
+    ready: String,
+
+    /// Once it is ready, ask for this page (http://HOST:PORT/PATH): the start is over when the whole answer is there,
+    /// and both times are told. Without --ready it is ready when the port of the page listens
+    #[arg(long, value_name = "URL", help_heading = "Start")]
+    first_request: Option<String>,
 
     /// Longest time for a start, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = TIMEOUT, help_heading = "Start")]
@@ -108,6 +113,7 @@ impl Default for Start {
             evict: EVICT.into(),
             require_cold: false,
             ready: READY.into(),
+            first_request: None,
             timeout: TIMEOUT,
             grace: GRACE,
             ignore_failure: false,
@@ -129,6 +135,7 @@ impl Start {
         };
         flag("--evict", &self.evict, &usual.evict);
         flag("--ready", &self.ready, &usual.ready);
+        flag("--first-request", self.first_request.as_deref().unwrap_or_default(), "");
         flag("--timeout", &self.timeout.to_string(), &usual.timeout.to_string());
         flag("--grace", &self.grace.to_string(), &usual.grace.to_string());
         flag("--input", &self.input, &usual.input);
@@ -138,6 +145,15 @@ impl Start {
             words.extend(set.then(|| name.into()));
         }
         words
+    }
+
+    /// What ready means, as recordings name it.
+    pub(crate) fn ready_means(&self) -> String {
+        match &self.first_request {
+            Some(page) => format!("the first answer of {page}"),
+            None if self.ready == READY => READY_AT_EXIT.to_owned(),
+            None => self.ready.clone(),
+        }
     }
 
     /// Starts of one command, from these states, one at a time. Without states it can be started as found.
@@ -154,12 +170,24 @@ impl Start {
         states: Vec<State>,
         runs: RunPolicy,
     ) -> Result<Config, Failure> {
+        let first_request = self.first_request.as_deref().map(HttpTarget::parse).transpose();
+        let first_request = first_request.map_err(|why| {
+            Failure::usage(format!(
+                "bad URL in --first-request {:?}: {why}",
+                self.first_request.as_deref().unwrap_or_default()
+            ))
+        })?;
+        let ready = match &first_request {
+            Some(page) if self.ready == READY => Ready::Port(page.port()),
+            _ => Ready::parse(&self.ready).map_err(|e| Failure::usage(e.to_string()))?,
+        };
         Ok(Config {
             commands,
             states,
             runs,
             warmup: WARMUP,
-            ready: Ready::parse(&self.ready).map_err(|e| Failure::usage(e.to_string()))?,
+            ready,
+            first_request,
             eviction: eviction(&self.evict),
             require_cold: self.require_cold,
             seed: 0,
@@ -199,6 +227,8 @@ mod tests {
             "files",
             "--ready",
             "port:8099",
+            "--first-request",
+            "http://localhost:8099/a",
             "--timeout",
             "2.5",
             "--grace",

@@ -31,6 +31,7 @@ pub(super) fn random(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let saved = worth(f, saved)?;
     let (read, unused) = (total(&files, |x| x.read), total(&files, |x| x.unused));
     Some(Suggestion {
+        read_ahead: None,
         id: "advise_random".to_string(),
         what: "Tell the kernel that these files are read at random (madvise MADV_RANDOM on the mapping, \
                posix_fadvise POSIX_FADV_RANDOM on the descriptor that reads)."
@@ -67,6 +68,7 @@ pub(super) fn whole(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let saved = worth(f, files.iter().map(|x| x.stall.saturating_sub(after(x))).sum::<Nanos>())?;
     let requests: u64 = files.iter().map(|x| x.requests.saturating_sub(pieces(x))).sum();
     Some(Suggestion {
+        read_ahead: None,
         id: "advise_whole".to_string(),
         what: "Ask for these files whole when they are opened (readahead in pieces of the device's largest \
                request; one call reads no more than that)."

@@ -7,6 +7,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let before = f.in_front?;
     let saved = felt(f, before.time)?;
     Some(Suggestion {
+        read_ahead: None,
         id: "start_directly".to_string(),
         what: format!("Start {} directly.", before.program),
         why: format!(

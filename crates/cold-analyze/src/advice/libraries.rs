@@ -14,6 +14,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let (read, needed) = (total(&files, |x| x.read), total(&files, |x| x.needed));
     let requests: u64 = files.iter().map(|x| x.requests).sum();
     Some(Suggestion {
+        read_ahead: None,
         id: "fewer_libraries".to_string(),
         what: "Load these libraries only when they are used (dlopen, -Wl,--as-needed), or not at all."
             .to_string(),

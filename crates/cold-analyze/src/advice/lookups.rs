@@ -33,6 +33,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     searches.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
     let named: Vec<_> = searches.iter().take(NAMED).map(|(name, n)| format!("{name} ({n})")).collect();
     Some(Suggestion {
+        read_ahead: None,
         id: "too_many_lookups".to_string(),
         what: format!("Shorten or reorder the search paths, most hits first: {}.", named.join(", ")),
         why: format!(
@@ -71,6 +72,7 @@ pub(super) fn families(f: &Facts<'_, '_>) -> Option<Suggestion> {
         format!("{} ({} in {} directories)", s.name.unwrap_or_default(), s.misses, s.directories.len())
     });
     Some(Suggestion {
+        read_ahead: None,
         id: "lookups_by_pattern".to_string(),
         what: "Look for these files in fewer directories, or list the directory above once.".to_string(),
         why: format!("Failed lookups by pattern: {}.", named.collect::<Vec<_>>().join(", ")),

@@ -18,6 +18,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     worth(f, metadata)?;
     let requests = f.cx.requests().filter(|(_, r)| r.metadata).count();
     Some(Suggestion {
+        read_ahead: None,
         id: "metadata_bound".to_string(),
         what:
             "Warm directories and inodes before the contents: a plan of lookups and of the file system's own \

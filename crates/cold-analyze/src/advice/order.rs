@@ -107,6 +107,7 @@ fn by_pages(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let is_command = !f.cx.recording.manifest.command.is_empty();
     let traced = if is_command { f.headline.subject.as_str() } else { "COMMAND" };
     Some(Suggestion {
+        read_ahead: None,
         id: "order_code".to_string(),
         what: format!(
             "Link the functions that a start uses next to each other: cold layout trace -- {traced} finds out their \

@@ -29,6 +29,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let stall: Nanos = files.iter().map(|x| x.stall).sum();
     let saved = worth(f, stall.saturating_sub(f.cost?.streamed(Bytes(bytes.0))))?;
     Some(Suggestion {
+        read_ahead: None,
         id: "pack_small_files".to_string(),
         what: "Put these small files into one (zip for Python, a bundle for JavaScript, a jar, an archive)."
             .to_string(),

@@ -11,6 +11,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let saved = felt(f, most.elapsed)?;
     let name = most.name.as_deref().unwrap_or_default();
     Some(Suggestion {
+        read_ahead: None,
         id: "load_later".to_string(),
         what: format!(
             "Load {name} later, or not at all, if nothing of it is used before the program is ready."

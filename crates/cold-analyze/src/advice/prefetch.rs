@@ -20,6 +20,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     // Metadata requests stay: a plan of pages does not replace them.
     let data_requests: u64 = f.files.iter().filter(|x| x.needed.0 > 0).map(|x| x.requests).sum();
     Some(Suggestion {
+        read_ahead: None,
         id: "prefetch_plan".to_string(),
         what: "Read the needed pages ahead of the program, in order of first need.".to_string(),
         why: format!(

@@ -149,6 +149,7 @@ impl Sweep {
         let read = |x: &Figures| format!("{} in {}", x.bytes, plural(x.requests, "request"));
         let now = self.present.figures;
         Suggestion {
+            read_ahead: Some(new),
             id: id.to_string(),
             what: format!("Set read_ahead_kb of the device to {} instead of {}.", new.0 >> 10, old.0 >> 10),
             why: format!(

@@ -34,6 +34,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let stall: Nanos = files.iter().map(|p| p.stall).sum();
     let count: u64 = files.iter().map(|p| p.count).sum();
     Some(Suggestion {
+        read_ahead: None,
         id: "relr".to_string(),
         what: "Link with -z pack-relative-relocs (glibc 2.36, binutils 2.38 or LLVM 15 and later)."
             .to_string(),

@@ -21,6 +21,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
         format!(", {} of all that the start read from the disk", percent_of(of_them, read.0))
     });
     Some(Suggestion {
+        read_ahead: None,
         id: "read_less".to_string(),
         what: "Do not read these files whole before the program is ready: map them and touch what is used, or read \
                them later."

@@ -3,7 +3,7 @@
 use cold_gate::Unit;
 use cold_model::recording::TouchKind;
 use cold_model::recording::tables::Began;
-use cold_model::{Bytes, Known};
+use cold_model::{Bytes, Known, Nanos};
 
 use crate::context::{Context, is_library};
 use crate::model::{Analysis, FileUse, Reached};
@@ -129,7 +129,7 @@ impl Quantity {
             Self::Execs | Self::Threads if r.processes.is_empty() => Known::unknown("no process was seen"),
             Self::Execs => count(execs(cx).count()),
             Self::Threads => {
-                let threads = r.threads.iter().filter(|t| t.in_tree && t.began <= cx.window.until);
+                let threads = r.threads.iter().filter(|t| t.in_tree && lives(t.began, t.ended, cx));
                 count(threads.count())
             }
         };
@@ -140,13 +140,18 @@ impl Quantity {
     }
 }
 
+/// Somebody of this life was there in the time that counts.
+fn lives(began: Nanos, ended: Option<Nanos>, cx: &Context<'_>) -> bool {
+    began <= cx.window.until && ended.is_none_or(|ended| ended >= cx.window.start)
+}
+
 /// Images that an exec of the tree began.
 pub(super) fn execs<'a>(
     cx: &Context<'a>,
 ) -> impl Iterator<Item = &'a cold_model::recording::Process> + use<'a> {
-    let until = cx.window.until;
+    let window = cx.window;
     let all = cx.recording.processes.iter();
-    all.filter(move |p| p.in_tree && p.how == Began::Exec && p.began <= until)
+    all.filter(move |p| p.in_tree && p.how == Began::Exec && window.holds(p.began))
 }
 
 /// A shared object in the address space of the start.

@@ -6,7 +6,7 @@ use cold_model::sample::{PAGE, empty, ms, process};
 use cold_model::{Known, Nanos};
 
 use super::allow::AllowList;
-use super::until::until;
+use super::until::{phase, until};
 use super::*;
 use crate::analyze;
 
@@ -200,4 +200,34 @@ fn a_marker_ends_what_is_counted() {
     let mut cut = early;
     cut.manifest.ready = Some(Known::Value(Nanos(ms(400).0 - 1)));
     assert_eq!(outcome("files > 2", &cut, None), Outcome::Pass);
+}
+
+#[test]
+fn a_phase_counts_what_is_used_between_its_markers() {
+    let mut r = program(4, &[]);
+    let late = r.file("/late", 9 * PAGE);
+    r.touch(500, late, 0..1, TouchKind::Read);
+    let mut child = process(11, "helper", Some(late));
+    (child.began, child.how) = (ms(400), Began::Exec);
+    r.processes.push(child);
+    r.manifest.serving = Some(ms(450));
+    for (from, to, files, execs) in
+        [("start", "ready", 3, 1), ("exec:late", "ready", 1, 1), ("serving", "ready", 1, 0)]
+    {
+        let part = phase(&r, from, to).unwrap();
+        for (quantity, n) in [("files", files), ("execs", execs)] {
+            assert_eq!(
+                outcome(&format!("{quantity} > {n}"), &part, None),
+                Outcome::Pass,
+                "{quantity} of {from}..{to}"
+            );
+            assert_eq!(
+                outcome(&format!("{quantity} >= {n}"), &part, None),
+                Outcome::Fail,
+                "{quantity} of {from}..{to}"
+            );
+        }
+    }
+    assert_eq!(phase(&r, "ready", "serving").unwrap_err(), "serving is not after ready");
+    assert!(phase(&r, "painted", "ready").unwrap_err().contains("it has exec:late, serving, ready, end"));
 }

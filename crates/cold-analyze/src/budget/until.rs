@@ -1,4 +1,4 @@
-//! Up to which moment of a start is counted: `--until MARKER`.
+//! From which moment of a start to which is counted: `--until MARKER`, `--phase FROM..UNTIL`.
 
 use cold_model::recording::Recording;
 use cold_model::{Known, Nanos};
@@ -6,20 +6,44 @@ use cold_model::{Known, Nanos};
 use super::quantity::execs;
 use crate::context::Context;
 
-/// The recording up to this marker, which takes the place of ready: `ready` itself, `end` (of the recording),
+/// The recording up to this marker, which takes the place of ready: `ready` itself, `end` (of the recording), `serving`
+/// (it could be asked for the first time; where it was),
 /// `exec:NAME` (the first exec of a program whose file has this name). An error lists those that there are.
 pub fn until(recording: &Recording, marker: &str) -> Result<Recording, String> {
-    let known = markers(recording);
-    let at = known.iter().find(|(name, _)| name == marker).map(|(_, at)| *at).ok_or_else(|| {
-        let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
-        format!("the recording has no marker {marker:?}; it has {}", names.join(", "))
-    })?;
+    let at = place(&markers(recording), marker)?;
     let mut out = recording.clone();
     out.manifest.ready = Some(Known::Value(at));
     if marker != "ready" {
         marker.clone_into(&mut out.manifest.ready_means);
     }
     Ok(out)
+}
+
+/// The recording from one marker (`start`, or one of those of [`until`]) to another: its figures are of what was used,
+/// read and waited for between them. What was cached or mapped before stays so: a page that the phase touches again is
+/// needed in it, and not read.
+pub fn phase(recording: &Recording, from: &str, to: &str) -> Result<Recording, String> {
+    let start = match from {
+        "start" => recording.manifest.start,
+        _ => place(&markers(recording), from)?,
+    };
+    let mut out = until(recording, to)?;
+    let end = match out.manifest.ready {
+        Some(Known::Value(end)) if end > start => end,
+        _ => return Err(format!("{to} is not after {from}")),
+    };
+    out.manifest.start = start;
+    out.manifest.ready = Some(Known::Value(end));
+    out.manifest.ready_means = format!("{from}..{to}");
+    Ok(out)
+}
+
+/// When a marker was passed.
+fn place(known: &[(String, Nanos)], marker: &str) -> Result<Nanos, String> {
+    known.iter().find(|(name, _)| name == marker).map(|(_, at)| *at).ok_or_else(|| {
+        let names: Vec<&str> = known.iter().map(|(name, _)| name.as_str()).collect();
+        format!("the recording has no marker {marker:?}; it has {}", names.join(", "))
+    })
 }
 
 /// All markers of a recording in the order of time.
@@ -37,6 +61,7 @@ pub fn markers(recording: &Recording) -> Vec<(String, Nanos)> {
             out.push((name, p.began.max(m.start)));
         }
     }
+    out.extend(m.serving.map(|serving| ("serving".to_owned(), serving)));
     if let Some(Known::Value(ready)) = &m.ready {
         out.push(("ready".to_owned(), *ready));
     }

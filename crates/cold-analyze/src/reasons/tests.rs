@@ -129,9 +129,10 @@ fn without_times_off_the_cpu_the_reasons_are_unknown() {
 proptest! {
     /// Whatever times off the CPU and wakers a recording tells of, each nanosecond has one reason.
     #[test]
-    fn the_pieces_are_the_whole(
+    fn the_pieces_are_the_whole_and_so_are_those_of_a_part(
         rows in prop::collection::vec((0u64..220, 1u64..60, 10u32..14, 0usize..5, prop::option::of(9u32..15)), 0..60),
         threads in prop::collection::vec((10u32..14, 0u64..200), 0..6),
+        at in 0u64..220,
     ) {
         const REASONS: [OffCpuReason; 5] = [
             OffCpuReason::Storage, OffCpuReason::Lock, OffCpuReason::Event, OffCpuReason::Sleep, OffCpuReason::Runnable,
@@ -145,5 +146,8 @@ proptest! {
         }
         let reasons = reasons(&mut r);
         prop_assert!(is_whole(&reasons), "{:?}", reasons);
+        let rest = reasons.since(ms(at));
+        prop_assert!(is_whole(&rest) && rest.until == reasons.until, "{:?}", rest);
+        prop_assert_eq!(rest.start, ms(at).clamp(reasons.start, reasons.until));
     }
 }

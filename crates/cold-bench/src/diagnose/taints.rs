@@ -68,6 +68,7 @@ fn reason(all: &[&Taint]) -> String {
         Taint::NotCold { .. } => format!("{up_to}{} stayed cached{}", largest_bytes(), holders(all)),
         Taint::NotWarm { .. } => format!("{up_to}{} of the files were not cached", largest_bytes()),
         Taint::NotPrefetched { .. } => format!("the launcher did not follow the plan: {}", whys(all)),
+        Taint::NotSet { .. } => format!("its setting could not be made: {}", whys(all)),
         Taint::NotRestored { missing, extra, files } => format!(
             "the snapshot was not restored exactly ({missing} missing, {extra} too many, {files} files not the same)"
         ),
@@ -109,13 +110,17 @@ fn amount(taint: &Taint) -> u64 {
         | Taint::BusyMachine { .. }
         | Taint::FileSetChanged { .. }
         | Taint::NotPrefetched { .. }
+        | Taint::NotSet { .. }
         | Taint::Failed { .. } => 0,
     }
 }
 
-/// Each reason of the launcher once.
+/// Each reason once.
 fn whys(all: &[&Taint]) -> String {
-    let why = |t: &&Taint| if let Taint::NotPrefetched { why } = t { Some(why.clone()) } else { None };
+    let why = |t: &&Taint| match t {
+        Taint::NotPrefetched { why } | Taint::NotSet { why } => Some(why.clone()),
+        _ => None,
+    };
     let each: BTreeSet<String> = all.iter().filter_map(why).collect();
     each.into_iter().collect::<Vec<_>>().join("; ")
 }

@@ -15,7 +15,7 @@ use regex::bytes::Regex;
 
 use super::output::{Sink, follow};
 use crate::config::{Config, Stream};
-use crate::ready::Ready;
+use crate::ready::{HttpTarget, Ready};
 use crate::{Error, Result};
 
 /// The reading thread sees the end of a stream within this time of the tree's end.
@@ -29,8 +29,14 @@ pub(crate) struct Wiring {
     pub(crate) env: Vec<(OsString, OsString)>,
 }
 
-/// Sees when one start is ready.
+/// Sees when one start is ready, and when it has answered a first request.
 pub(crate) struct Watch<'a> {
+    condition: Condition<'a>,
+    first: Option<FirstRequest<'a>>,
+}
+
+/// What ready means, and what tells of it.
+struct Condition<'a> {
     ready: &'a Ready,
     found: Receiver<Nanos>,
     notify: Option<NotifySocket>,
@@ -41,6 +47,7 @@ impl<'a> Watch<'a> {
     pub(crate) fn new(config: &'a Config) -> Result<(Self, Wiring)> {
         let ready = &config.ready;
         ready.check_not_yet(&ProcFs::default())?;
+        let first = config.first_request.as_ref().map(|page| FirstRequest::new(page, config)).transpose()?;
         let (found, watch) = std::sync::mpsc::channel();
         let sink = Sink::open(&config.output)?;
         let (on_stdout, on_stderr) = match ready {
@@ -53,11 +60,33 @@ impl<'a> Watch<'a> {
         let notify = matches!(ready, Ready::Notify).then(NotifySocket::bind).transpose()?;
         let env = notify.iter().map(|n| ("NOTIFY_SOCKET".into(), format!("@{}", n.name).into())).collect();
         let wiring = Wiring { stdin: input(&config.input)?, stdout, stderr, env };
-        Ok((Self { ready, found: watch, notify }, wiring))
+        Ok((Self { condition: Condition { ready, found: watch, notify }, first }, wiring))
     }
 
-    /// Whether the command is ready, and since when on `CLOCK_MONOTONIC`.
-    pub(crate) fn look(&self) -> Option<Nanos> {
+    /// Whether the start is over, and since when on `CLOCK_MONOTONIC`: the command is ready, and has answered where it
+    /// is asked something. An error: the answer is none.
+    pub(crate) fn look(&mut self) -> Result<Option<Nanos>> {
+        let Some(first) = &mut self.first else { return Ok(self.condition.since()) };
+        if first.serving.is_none() {
+            first.serving = self.condition.since();
+        }
+        first.answered()
+    }
+
+    /// Since when the command was ready for the first request; `None`: none is made, or it is not.
+    pub(crate) fn serving(&self) -> Option<Nanos> {
+        self.first.as_ref()?.serving
+    }
+
+    /// After the tree's end: the marker may have been the program's last words. Nobody is left to be asked.
+    pub(crate) fn last_look(&self) -> Option<Nanos> {
+        if self.first.is_some() { None } else { self.condition.last() }
+    }
+}
+
+impl Condition<'_> {
+    /// Since when it holds, if it does.
+    fn since(&self) -> Option<Nanos> {
         if let Ok(t) = self.found.try_recv() {
             return Some(t);
         }
@@ -66,12 +95,60 @@ impl<'a> Watch<'a> {
         (told || self.ready.is_polled() && self.ready.holds(&ProcFs::default())).then(monotonic)
     }
 
-    /// After the tree's end: the marker may have been the program's last words.
-    pub(crate) fn last_look(&self) -> Option<Nanos> {
+    /// The same after the tree's end.
+    fn last(&self) -> Option<Nanos> {
         match self.ready {
             Ready::Stdout(_) | Ready::Stderr(_) => self.found.recv_timeout(LAST_WORDS).ok(),
-            Ready::Notify => self.look(),
+            Ready::Notify => self.since(),
             _ => None,
+        }
+    }
+}
+
+/// A page that is asked for once the command is ready.
+struct FirstRequest<'a> {
+    page: &'a HttpTarget,
+    /// Longest wait for a piece of the answer.
+    patience: Duration,
+    /// Since when the command was ready.
+    serving: Option<Nanos>,
+    /// When the whole answer was there, and its status; from the thread that asks.
+    answer: Option<Receiver<(Nanos, std::io::Result<u16>)>>,
+}
+
+impl<'a> FirstRequest<'a> {
+    fn new(page: &'a HttpTarget, config: &Config) -> Result<Self> {
+        // Somebody else would answer.
+        if page.is_local() {
+            Ready::Port(page.port()).check_not_yet(&ProcFs::default())?;
+        }
+        Ok(Self { page, patience: config.timeout, serving: None, answer: None })
+    }
+
+    /// When it had answered, if it has. The request is sent as soon as the command is ready and listens.
+    fn answered(&mut self) -> Result<Option<Nanos>> {
+        if self.serving.is_none() {
+            return Ok(None);
+        }
+        let Some(answer) = &self.answer else {
+            // A line of output may tell of it before it listens.
+            if let Ok(connection) = self.page.connect() {
+                let (told, answer) = std::sync::mpsc::channel();
+                let (page, patience) = (self.page.clone(), self.patience);
+                std::thread::spawn(move || {
+                    let status = page.whole_answer(connection, patience);
+                    let _ = told.send((monotonic(), status));
+                });
+                self.answer = Some(answer);
+            }
+            return Ok(None);
+        };
+        let Ok((at, status)) = answer.try_recv() else { return Ok(None) };
+        let refused = |why| Err(Error::FirstRequest { page: self.page.to_string(), why });
+        match status {
+            Ok(status) if status < 400 => Ok(Some(at)),
+            Ok(status) => refused(format!("its status is {status}")),
+            Err(e) => refused(e.to_string()),
         }
     }
 }

@@ -11,13 +11,13 @@ use std::path::PathBuf;
 use cold_journal::{Guard, Journal};
 use cold_model::Shown as _;
 use cold_model::kernel::faults_map_whole_folios;
-use cold_model::{Bytes, Dev, Known};
+use cold_model::{Bytes, Known};
 use cold_sys::kernelfs;
 use cold_sys::open::held;
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
-use cold_sys::sysfs::SysFs;
 
+use super::read_ahead::{self, Changed};
 use crate::Result;
 use crate::fileset::{BlockDevices, FileSet};
 
@@ -35,21 +35,12 @@ pub enum ExactNeed {
     /// could be mapped around.
     ReadAhead {
         /// The devices.
-        devices: Vec<TurnedOff>,
+        devices: Vec<Changed>,
         /// Why not by fault-around.
         why: String,
     },
     /// It could not be had; why.
     Not(String),
-}
-
-/// A device whose read-ahead was turned off for the start.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TurnedOff {
-    /// The whole device.
-    pub dev: Dev,
-    /// Its `read_ahead_kb` before, in bytes; `None`: not known.
-    pub usual: Option<Bytes>,
 }
 
 /// The settings, until they are put back.
@@ -84,7 +75,7 @@ impl Exactness {
                 why
             }
         };
-        match read_ahead(journal, devices, &mut guards) {
+        match read_ahead::set(journal, devices, Bytes(0), &mut guards) {
             Ok(devices) => Self { how: ExactNeed::ReadAhead { devices, why }, guards },
             Err(also) => {
                 drop_newest_first(&mut guards);
@@ -94,12 +85,8 @@ impl Exactness {
     }
 
     /// Puts everything back, newest first.
-    pub(super) fn restore(mut self) -> (ExactNeed, Result<()>) {
-        let mut result = Ok(());
-        while let Some(guard) = self.guards.pop() {
-            result = result.and(guard.undo().map(drop).map_err(Into::into));
-        }
-        (self.how, result)
+    pub(super) fn restore(self) -> (ExactNeed, Result<()>) {
+        (self.how, read_ahead::restore(self.guards))
     }
 }
 
@@ -155,34 +142,6 @@ fn fault_around(journal: &Journal, guards: &mut Vec<Guard>) -> std::result::Resu
     Ok(())
 }
 
-fn read_ahead(
-    journal: &Journal,
-    devices: &BlockDevices,
-    guards: &mut Vec<Guard>,
-) -> std::result::Result<Vec<TurnedOff>, String> {
-    if let Some((kind, path)) = devices.without.first() {
-        return Err(format!("{} lies on {kind}, whose read-ahead cannot be turned off here", path.shown()));
-    }
-    let mut turned_off: Vec<TurnedOff> = Vec::new();
-    for dev in &devices.devices {
-        let sys = SysFs::default();
-        let found = sys.block_device(*dev).map_err(|e| e.to_string())?;
-        let usual = found.as_ref().and_then(|d| d.read_ahead_kb).map(|kib| Bytes(kib.saturating_mul(1024)));
-        let whole = found.and_then(|d| d.disk_dev).unwrap_or(*dev);
-        if turned_off.iter().any(|t| t.dev == whole) {
-            continue;
-        }
-        let path = PathBuf::from(format!("/sys/dev/block/{whole}/queue/read_ahead_kb"));
-        let set = journal.set(&path, "0");
-        guards.push(set.map_err(|e| format!("read-ahead cannot be turned off: {e}"))?);
-        turned_off.push(TurnedOff { dev: whole, usual });
-    }
-    if turned_off.is_empty() {
-        return Err("no device is known whose read-ahead could be turned off".into());
-    }
-    Ok(turned_off)
-}
-
 #[cfg(test)]
 mod tests {
     use std::path::Path;
@@ -212,18 +171,19 @@ mod tests {
     fn read_ahead_is_left_alone_where_it_cannot_be_turned_off_everywhere() {
         let dir = tempfile::tempdir().unwrap();
         let mut guards = Vec::new();
-        let mut why =
-            |devices: BlockDevices| read_ahead(&journal(dir.path()), &devices, &mut guards).unwrap_err();
-        assert_eq!(why(BlockDevices::default()), "no device is known whose read-ahead could be turned off");
+        let mut why = |devices: BlockDevices| {
+            read_ahead::set(&journal(dir.path()), &devices, Bytes(0), &mut guards).unwrap_err()
+        };
+        assert_eq!(why(BlockDevices::default()), "no device is known whose read-ahead could be set");
         // One file of many on a network: its read-ahead would map neighbours all the same.
         let mixed = BlockDevices {
             devices: [Dev::new(8, 0)].into(),
             without: vec![("nfs".into(), "/mnt/lib.so".into())],
         };
-        assert_eq!(why(mixed), "/mnt/lib.so lies on nfs, whose read-ahead cannot be turned off here");
+        assert_eq!(why(mixed), "/mnt/lib.so lies on nfs, whose read-ahead cannot be set here");
         let gone = BlockDevices { devices: [Dev::new(4095, 77)].into(), ..BlockDevices::default() };
         let why = why(gone);
-        assert!(why.starts_with("read-ahead cannot be turned off: ") && why.contains("4095:77"), "{why}");
+        assert!(why.starts_with("read-ahead cannot be set: ") && why.contains("4095:77"), "{why}");
         assert!(guards.is_empty());
     }
 

@@ -8,6 +8,7 @@ use cold_model::recording::manifest::Load;
 use cold_model::{Bytes, FileId, Known, Nanos};
 use cold_plan::history::{self, LaunchKind};
 
+use super::read_ahead::Window;
 use super::{Progress, Rounds, Subject};
 use crate::counters::{Activity, Reading};
 use crate::diagnose::held_by;
@@ -40,6 +41,8 @@ struct AfterStart {
     code: Known<Bytes>,
     /// Why its launcher did not follow the plan, where it should have.
     not_prefetched: Option<String>,
+    /// Why the setting of its state could not be made.
+    not_set: Option<String>,
 }
 
 /// What was known just before the start.
@@ -93,6 +96,7 @@ impl<'a> Rounds<'a> {
         let subjects = self.subjects;
         let subject = &subjects[index];
         let round = turn.round;
+        let window = Window::of(state, self.journal, &subject.devices);
         let Some((launch, before)) = self.prepared(index, state, round)? else { return Ok(None) };
         let replays = replays(subject, state);
         // An observed start has told it already; looking is work beside a measured one.
@@ -101,6 +105,7 @@ impl<'a> Rounds<'a> {
         // At once: what follows (the end of a recording above all) is this process' own work, not others'.
         let cpu = self.proc.cpu_times().ok();
         settle(self.proc, subject);
+        let not_set = window.restore()?;
         self.around.gone(&start)?;
         let after = self.reading(subject).with_cpu(cpu);
         self.preparer.started(index, subject);
@@ -121,7 +126,7 @@ impl<'a> Rounds<'a> {
             &start,
             before,
             &activity,
-            AfterStart { lost, code, not_prefetched },
+            AfterStart { lost, code, not_prefetched, not_set },
             turn,
         );
         let load = load(&activity, start.usage.user + start.usage.system);
@@ -151,8 +156,8 @@ impl<'a> Rounds<'a> {
             // One more eviction for a few pages that came back; then a small rest is only marked.
             let absent = before.residual.value().is_none_or(|r| r.bytes == Bytes(0));
             let good = match state {
-                State::Cold | State::Prefetched if self.config.require_cold => absent,
-                State::Cold | State::Prefetched => absent || tries > 1 && self.is_reached(state, &before),
+                cold if cold.begins_cold() && self.config.require_cold => absent,
+                cold if cold.begins_cold() => absent || tries > 1 && self.is_reached(state, &before),
                 _ => self.is_reached(state, &before),
             };
             if good || tries == TRIES || self.as_found {
@@ -176,7 +181,7 @@ impl<'a> Rounds<'a> {
         }
         let subject = &self.subjects[index];
         match state {
-            State::Cold | State::Prefetched => self.preparer.evict(subject)?,
+            State::Cold | State::Prefetched | State::ReadAhead(_) => self.preparer.evict(subject)?,
             State::Light => {
                 self.preparer.evict(subject)?;
                 if !self.untimed(index)? {
@@ -252,10 +257,11 @@ impl<'a> Rounds<'a> {
         start: &Start,
         before: Before,
         activity: &Activity,
-        AfterStart { lost, code, not_prefetched }: AfterStart,
+        AfterStart { lost, code, not_prefetched, not_set }: AfterStart,
         Turn { series, round, sequence }: Turn,
     ) -> Run {
-        let facts = Facts { not_prefetched, ..facts(self, state, &before, activity, lost, Some(start)) };
+        let facts =
+            Facts { not_prefetched, not_set, ..facts(self, state, &before, activity, lost, Some(start)) };
         let found = taints(&facts);
         let u = &start.usage;
         let foreign = found.iter().any(|t| matches!(t, Taint::ForeignReads { .. }));
@@ -263,6 +269,13 @@ impl<'a> Rounds<'a> {
             series,
             round,
             sequence,
+            serving: match start.serving {
+                Some(at) => Known::Value(at),
+                None => Known::unknown(match self.config.first_request {
+                    Some(_) => "it was never ready for a first request",
+                    None => "no first request was made",
+                }),
+            },
             ready: start.ready.unwrap_or(start.gone),
             exit: if u.ended {
                 Known::unknown("cold ended it once it was ready")
@@ -320,6 +333,7 @@ fn facts<'f>(
         residual: &before.residual,
         warm_bytes: before.warm_bytes,
         not_prefetched: None,
+        not_set: None,
         not_restored: before.not_restored.clone(),
         missing: before.missing,
         expected: before.expected,

@@ -29,7 +29,7 @@ pub(super) fn observe(
     if let Some(line) = &spec.prepare {
         hooks::run("prepare", line, None)?;
     }
-    let (watch, wiring) = Watch::new(config)?;
+    let (mut watch, wiring) = Watch::new(config)?;
     let mut env: Vec<_> = std::env::vars_os().collect();
     env.extend(wiring.env);
     let mut argv = spec.argv.clone();
@@ -48,7 +48,7 @@ pub(super) fn observe(
         Ok(client) => client,
         Err(e) => return Ok(Err(e.to_string())),
     };
-    let (mut stopped, mut late) = (false, false);
+    let (mut stopped, mut late, mut refused) = (false, false, None);
     let mut lingering = Lingering::watch(&config.ready, &spec.name, client.observer());
     let mut ready = matches!(config.ready, Ready::Exit);
     let until = Instant::now() + config.timeout * SLOWER;
@@ -58,19 +58,29 @@ pub(super) fn observe(
             Ok(None) => {}
             Err(e) => return Ok(Err(e.to_string())),
         }
-        ready = ready || watch.look().is_some();
+        if !ready && !stopped {
+            match watch.look() {
+                Ok(seen) => ready = seen.is_some(),
+                Err(why) => refused = Some(why),
+            }
+        }
         let over = ready && !matches!(config.ready, Ready::Exit);
         if let Some(lingering) = &mut lingering {
             lingering.look(progress);
         }
-        if !stopped && (over || interrupt.load(Ordering::Relaxed) || Instant::now() >= until) {
-            late = !over && Instant::now() >= until;
+        if !stopped
+            && (over || refused.is_some() || interrupt.load(Ordering::Relaxed) || Instant::now() >= until)
+        {
+            late = !over && refused.is_none() && Instant::now() >= until;
             client.stop();
             stopped = true;
         }
     };
     if let Some(line) = &spec.conclude {
         hooks::run("conclude", line, None)?;
+    }
+    if let Some(why) = refused {
+        return Err(why);
     }
     ready = ready || watch.last_look().is_some();
     if interrupt.load(Ordering::Relaxed) {

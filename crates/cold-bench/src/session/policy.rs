@@ -98,6 +98,7 @@ fn give_up(report: &Report, series: usize, min_runs: u32) -> Option<String> {
                 | Taint::TimedOut { .. }
                 | Taint::NotWarm { .. }
                 | Taint::NotPrefetched { .. }
+                | Taint::NotSet { .. }
         )
     };
     let first_bad = runs.len() >= LASTING && runs.iter().all(|r| r.taints.iter().any(lasting));

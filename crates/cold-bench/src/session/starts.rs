@@ -84,6 +84,7 @@ impl<'a> Starts<'a> {
         let measured = Rounds {
             config: self.config,
             proc: &self.proc,
+            journal: &self.journal,
             subjects: &self.subjects,
             preparer: &mut self.preparer,
             cgroups: &self.cgroups,

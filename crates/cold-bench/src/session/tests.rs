@@ -27,6 +27,7 @@ pub(super) fn config(states: &[State], names: &[&str]) -> Config {
         runs: RunPolicy { min_runs: 1, max_runs: 1, max_time: None, precision: None },
         warmup: 1,
         ready: Ready::Exit,
+        first_request: None,
         eviction: Eviction::Files,
         require_cold: false,
         seed: 1,

@@ -120,6 +120,10 @@ pub struct Manifest {
     pub start: Nanos,
     /// `CLOCK_MONOTONIC` of ready; unknown where no command was started.
     pub ready: Option<Known<Nanos>>,
+    /// With a first request, whose answer ready is: `CLOCK_MONOTONIC` of the moment when it could be made. `None`: none
+    /// was made, or it was never ready for one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub serving: Option<Nanos>,
     /// What ready means, in words: [`READY_AT_EXIT`], or as it was asked for (`stdout:REGEX`).
     pub ready_means: String,
     /// `CLOCK_MONOTONIC` of the end of the recording.

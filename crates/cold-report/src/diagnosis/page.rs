@@ -61,7 +61,7 @@ const GLOSSARY: [(&str, &str); 7] = [
         "page cache",
         "the part of memory in which the kernel keeps what was read from files, in pages of 4 KiB",
     ),
-    ("ready", "the end of the program, or the moment that --ready names"),
+    ("ready", "the end of the program, the moment that --ready names, or the answer to --first-request"),
     (
         "path to ready",
         "what ready had to wait for, step by step backwards; where a task waited for another one, \
@@ -121,12 +121,21 @@ fn reasons(out: &mut String, d: &Diagnosis) {
             return;
         }
     };
-    let _ = writeln!(
-        out,
-        "<p>Of one recorded start each. Each moment on the path to ready has one reason, so the columns sum to {} and {}.</p>",
-        markup(&d.recorded_cold.value().map_or("unknown".into(), Nanos::to_string)),
-        markup(&d.recorded_warm.value().map_or("unknown".into(), Nanos::to_string))
-    );
+    let cold = d.recorded_cold.value().map_or("unknown".into(), Nanos::to_string);
+    let sums = match &d.recorded_warm {
+        Known::Value(warm) => format!(
+            "Of one recorded start each. Each moment on the path to ready has one reason, so the columns sum to {cold} and {warm}."
+        ),
+        Known::Unknown { unknown } => format!(
+            "Of one recorded start: {unknown}. Each moment on the path to ready has one reason, so the times sum to {cold}."
+        ),
+    };
+    let _ = writeln!(out, "<p>{}</p>", markup(&sums));
+    let asked = rows.iter().any(|row| row.answering.is_some());
+    let compared = d.recorded_warm.value().is_some();
+    let mut columns = vec!["why", "most of it", "cold"];
+    columns.extend(asked.then_some("of it answering"));
+    columns.extend(compared.then_some(["warm", "more"]).into_iter().flatten());
     let rows = rows.iter().map(|row| {
         let most: Vec<String> =
             row.files.iter().chain(&row.calls).map(|(name, t)| format!("{name} {t}")).collect();
@@ -134,15 +143,13 @@ fn reasons(out: &mut String, d: &Diagnosis) {
             || Cell::unknown("no warm start was recorded"),
             |ns| Cell::number(ns as f64, signed(ns)),
         );
-        vec![
-            Cell::text(row.kind.words()),
-            Cell::text(most.join(", ")),
-            Cell::number(row.cold.0 as f64, row.cold.to_string()),
-            known(&row.warm),
-            more,
-        ]
+        let number = |time: Nanos| Cell::number(time.0 as f64, time.to_string());
+        let mut cells = vec![Cell::text(row.kind.words()), Cell::text(most.join(", ")), number(row.cold)];
+        cells.extend(asked.then(|| number(row.answering.unwrap_or_default())));
+        cells.extend(compared.then(|| [known(&row.warm), more]).into_iter().flatten());
+        cells
     });
-    page::table(out, "sortable", &["why", "most of it", "cold", "warm", "more"], 2, rows);
+    page::table(out, "sortable", &columns, 2, rows);
 }
 
 fn remedies(out: &mut String, d: &Diagnosis) {
@@ -187,7 +194,8 @@ fn picture(d: &Diagnosis) -> String {
     let mut top = chart::HEADING;
     legend(&mut out, d, top + 14.0);
     top += 30.0;
-    heading(&mut out, top, "Where the time goes, one recorded start each");
+    let each = if bars.len() > 1 { "one recorded start each" } else { "one recorded start" };
+    heading(&mut out, top, &format!("Where the time goes, {each}"));
     stacked(&mut out, &bars, top + HEAD);
     top += HEAD + BAR * bars.len() as f64 + FOOT;
     if let Some(path) = &d.path {

@@ -2,11 +2,12 @@
 
 use cold_analyze::model::Suggestion;
 use cold_analyze::reasons::{Group, Kind};
+use cold_bench::metric::Metric;
 use cold_model::bench::State;
 use cold_model::{Known, Nanos};
 use serde::Serialize;
 
-use super::{Diagnosis, Evidence, Factor, Outcome, PlanFacts, factor};
+use super::{Diagnosis, Evidence, Factor, Outcome, PlanFacts, Time, factor, time};
 
 /// The rules of advice that are told here in another way: the plan, and that there is nothing to do.
 const PLAN: &str = "prefetch_plan";
@@ -105,8 +106,8 @@ impl Remedy {
 /// Everything that may help, the most first.
 pub(super) fn of(e: &Evidence<'_>, d: &Diagnosis) -> Vec<Remedy> {
     let advice: &[Suggestion] = e.cold.map_or(&[], |(_, a)| a.suggestions.as_slice());
-    let mut out: Vec<Remedy> =
-        advice.iter().filter(|s| s.id != PLAN && s.id != FINE).map(of_suggestion).collect();
+    let told = advice.iter().filter(|s| s.id != PLAN && s.id != FINE);
+    let mut out: Vec<Remedy> = told.map(|s| tried(e, d, s)).collect();
     if let Some(facts) = &e.plan {
         out.push(plan(e, d, facts, advice.iter().find(|s| s.id == PLAN)));
     } else {
@@ -130,6 +131,27 @@ fn of_suggestion(s: &Suggestion) -> Remedy {
     }
 }
 
+/// A suggestion, with what it brought where its setting was tried.
+fn tried(e: &Evidence<'_>, d: &Diagnosis, s: &Suggestion) -> Remedy {
+    let remedy = of_suggestion(s);
+    let Some(window) = s.read_ahead else { return remedy };
+    let state = State::ReadAhead(window);
+    let measured = against_cold(e, d, &state, &time(e, &state, Metric::Ready));
+    Remedy { measured, ..remedy }
+}
+
+/// What starts from this state took against cold ones.
+fn against_cold(e: &Evidence<'_>, d: &Diagnosis, state: &State, took: &Known<Time>) -> Known<Measured> {
+    match (factor(e, state, &State::Cold, Metric::Ready), d.cold.value(), took) {
+        (Some(factor), Some(cold), Known::Value(with)) => Known::Value(Measured {
+            factor,
+            saves: cold.median.0.cast_signed() - with.median.0.cast_signed(),
+        }),
+        (_, _, Known::Unknown { unknown }) if e.tried(state) => Known::unknown(unknown.clone()),
+        _ => Known::unknown("it was not tried"),
+    }
+}
+
 fn plan(e: &Evidence<'_>, d: &Diagnosis, facts: &PlanFacts, advice: Option<&Suggestion>) -> Remedy {
     let predicted = match (&facts.predicted, d.cold.value(), d.recorded_cold.value()) {
         // The model's own start is as long as the recorded one, the measured ones are not: its ratio is told.
@@ -140,13 +162,7 @@ fn plan(e: &Evidence<'_>, d: &Diagnosis, facts: &PlanFacts, advice: Option<&Sugg
         }
         (Known::Unknown { unknown }, _, _) => Known::unknown(unknown.clone()),
     };
-    let measured = match (factor(e, &State::Prefetched, &State::Cold), d.cold.value(), d.prefetched.value()) {
-        (Some(factor), Some(cold), Some(with)) => Known::Value(Measured {
-            factor,
-            saves: cold.median.0.cast_signed() - with.median.0.cast_signed(),
-        }),
-        _ => Known::unknown("it was not tried"),
-    };
+    let measured = against_cold(e, d, &State::Prefetched, &d.prefetched);
     let why = advice.map_or_else(String::new, |s| format!("{} ", s.why));
     Remedy {
         id: PLAN.to_owned(),

@@ -2,11 +2,15 @@
 
 use std::fmt::Write;
 
+use cold_analyze::reasons::Group;
 use cold_analyze::short_name;
 use cold_model::figures::{percent_of, plural};
 use cold_model::{Known, Nanos};
 
-use super::{Diagnosis, Factor, Outcome, Remedy, Time};
+use super::{Diagnosis, Factor, FirstRequest, Outcome, Part, Remedy, Time};
+
+/// Waits for a CPU that take one in so many of the start are worth a word.
+const BUSY_PART: u64 = 5;
 
 /// The story, one sentence each.
 pub fn story(d: &Diagnosis) -> Vec<String> {
@@ -25,6 +29,7 @@ pub fn story(d: &Diagnosis) -> Vec<String> {
             }
         }
     }
+    out.extend(d.first_request.as_ref().and_then(answering));
     if let Some(text) = longer(d) {
         out.push(text);
     }
@@ -41,6 +46,7 @@ pub fn story(d: &Diagnosis) -> Vec<String> {
             group.words()
         ));
     }
+    out.extend(busy(d));
     if let Some(least) = d.least.value() {
         out.push(format!("On this disk no first start can take less than {least}."));
     }
@@ -52,6 +58,32 @@ pub fn story(d: &Diagnosis) -> Vec<String> {
         _ => "Too little is known to say what would help.".to_owned(),
     });
     out
+}
+
+/// A start of which others took much tells of them more than of itself.
+fn busy(d: &Diagnosis) -> Option<String> {
+    let all = d.recorded_cold.value()?;
+    let (_, time) = d.groups().into_iter().find(|(group, _)| *group == Group::Runnable)?;
+    (time.0 * BUSY_PART >= all.0).then(|| {
+        format!(
+            "For {time} of it other programs, or too many tasks of its own, had the processors: repeat it when the \
+             machine has nothing else to do."
+        )
+    })
+}
+
+/// How long it took until it could be asked, and how long its answer took.
+fn answering(first: &FirstRequest) -> Option<String> {
+    let said = |part: &Part| {
+        let cold = part.cold.value()?;
+        let warm = part.warm.value().map_or(String::new(), |warm| format!(" (warm {})", timed(warm)));
+        Some(format!("{}{warm}", timed(cold)))
+    };
+    Some(format!(
+        "Of that {} pass until it can be asked, and {} more until its first answer.",
+        said(&first.serving)?,
+        said(&first.answer)?
+    ))
 }
 
 /// What a cold start does longer than a warm one, most of all.

@@ -21,6 +21,7 @@ const EXAMPLES: &str = "Examples:
   cold diagnose -- firefox-esr --headless -screenshot /tmp/p.png file:///tmp/p.html
   cold diagnose --for 3m --html why.html -- python3 app.py
   cold diagnose --ready port:8080 -- ./server     a server: it is ended when it listens
+  cold diagnose --first-request http://localhost:8080/ -- ./server     and its first answer
   cold diagnose --apply -- libreoffice --convert-to pdf a.odt    and install what was proved
   cold diagnose python3.cold                      from a recording: nothing is tried
 ";

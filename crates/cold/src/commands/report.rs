@@ -98,10 +98,14 @@ pub(crate) struct Args {
     )]
     pub(crate) write_allow: Option<PathBuf>,
 
-    /// Count up to this moment instead of ready: end (of the recording), or exec:NAME, the first exec of
-    /// a program of that name
+    /// Count up to this moment instead of ready: end (of the recording), serving (a server could be asked
+    /// for the first time), or exec:NAME, the first exec of a program of that name
     #[arg(long, value_name = "MARKER", help_heading = "Budgets")]
     pub(crate) until: Option<String>,
+
+    /// Count from one marker to another: start, or one of those of --until; e.g. serving..ready
+    #[arg(long, value_name = "FROM..UNTIL", conflicts_with = "until", help_heading = "Budgets")]
+    pub(crate) phase: Option<String>,
 
     /// Write the answers as JUnit XML
     #[arg(long, value_name = "FILE", help_heading = "Budgets")]
@@ -156,6 +160,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let loaded = args.recordings.iter().map(|dir| {
         let raw = load::raw(dir, &mut line)?;
         let raw = load::until(raw, args.until.as_deref())?;
+        let raw = load::phase(raw, args.phase.as_deref())?;
         load::analysed(raw, dir, !args.no_symbols, &args.order, &mut line)
     });
     let loaded: Result<Vec<Loaded>, Failure> = loaded.collect();

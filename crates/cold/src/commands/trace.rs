@@ -43,7 +43,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         Followed::Process(held) => (Subject::Process { pid: held.pid().cast_unsigned() }, &[]),
         Followed::Machine => (Subject::Machine, &[]),
     };
-    let before = manifest::before(subject, argv, &args.start.ready);
+    let before = manifest::before(subject, argv, &args.start.ready_means());
     let mut line = Line::new(ui);
     let mut watch = Watch::new(place, options, before);
     let ended = match &followed {

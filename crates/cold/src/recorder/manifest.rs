@@ -9,7 +9,7 @@ use cold_bench::session::ExactNeed;
 use cold_bench::session::single::Single;
 use cold_model::Known;
 use cold_model::bench::Ending;
-use cold_model::recording::manifest::{Device, FORMAT, Load, READY_AT_EXIT, StartState, Subject, VERSION};
+use cold_model::recording::manifest::{Device, FORMAT, Load, StartState, Subject, VERSION};
 use cold_model::recording::{Manifest, Recording};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
@@ -33,7 +33,7 @@ const SEARCH: [&str; 14] = [
     "LOCPATH",
 ];
 
-/// What is known before the start: of what, with which arguments (of a command), and what ends it.
+/// What is known before the start: of what, with which arguments (of a command), and what ready means in words.
 pub(crate) fn before(subject: Subject, argv: &[OsString], ready: &str) -> Manifest {
     let mut m = Manifest {
         format: FORMAT.into(),
@@ -48,7 +48,7 @@ pub(crate) fn before(subject: Subject, argv: &[OsString], ready: &str) -> Manife
     match &subject {
         Subject::Command => {
             m.command = argv.to_vec();
-            m.ready_means = if ready == "exit" { READY_AT_EXIT.to_owned() } else { ready.to_owned() };
+            ready.clone_into(&mut m.ready_means);
             m.directory = std::env::current_dir().unwrap_or_default();
             environment(&mut m, std::env::vars_os().collect());
         }
@@ -117,6 +117,7 @@ pub(super) fn started(m: &mut Manifest, start: &Start) {
         None if start.interrupted => Known::unknown("it was interrupted"),
         None => Known::unknown("it never got ready"),
     });
+    m.serving = start.serving.map(|t| start.at + t);
     m.ending = Some(start.ending);
 }
 

@@ -1,12 +1,14 @@
 //! `cold diagnose`: whether the cause that a start was given comes out on top, and whether every moment has a reason.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 
 use cold_model::recording::manifest::{FORMAT, VERSION};
 use cold_model::recording::{OffCpuReason, StallCause, Thread};
 use cold_model::sample;
 use serde_json::Value;
 
+use crate::ready::free_port;
 use crate::support::*;
 
 /// A recorded start of 100 ms, of which 60 wait for a page of /data.
@@ -123,6 +125,94 @@ mod root {
             check(told["outcome"] != "nothing_worth_doing", || told.to_string())
         });
         assert!(place.temporary().is_empty(), "{:?}", place.temporary());
+    }
+
+    #[test]
+    fn a_read_ahead_that_the_model_names_is_tried_and_put_back() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let place = Sandbox::new();
+        let data = place.file("data", 48 * MIB);
+        let dev = cold_model::Dev::of_number(fs::metadata(&data).unwrap().dev());
+        let knob = format!("/sys/dev/block/{dev}/queue/read_ahead_kb");
+        let usual = fs::read_to_string(&knob).unwrap();
+        // Pages of their own windows: whatever is read around them is read in vain.
+        let pages: Vec<String> = (0..300).map(|i| (i * 7919 % 12_000).to_string()).collect();
+        let tells = format!(
+            "cat {knob} >> {}\nexec {} touch-mapped {} {}",
+            place.text("seen"),
+            place.subject(),
+            place.text("data"),
+            pages.join(",")
+        );
+        let script = place.script("tells", &tells);
+        attempts(|| {
+            let _ = fs::remove_file(place.path("seen"));
+            let told = diagnosed(&place, &[], &[&script]);
+            assert_eq!(fs::read_to_string(&knob).unwrap(), usual, "it was put back");
+            let remedies = told["remedies"].as_array().unwrap();
+            let ids = ["smaller_read_around", "huge_read_ahead"];
+            let smaller = remedies.iter().find(|r| r["id"].as_str().is_some_and(|id| ids.contains(&id)));
+            let Some(smaller) = smaller else { return Err(format!("the model names none: {told}")) };
+            let wanted = smaller["what"].as_str().and_then(|w| w.split_whitespace().nth(6)).unwrap();
+            let seen = place.lines("seen");
+            assert!(seen.iter().any(|kib| kib == wanted), "{seen:?}, never {wanted}: {smaller}");
+            assert!(seen.iter().any(|kib| *kib == usual.trim()), "{seen:?}, in turn with the usual one");
+            let measured = &smaller["measured"];
+            let busy = measured["unknown"].as_str().is_some_and(|why| why.contains("start counts"));
+            check(busy || measured["factor"]["ratio"].as_f64().is_some(), || smaller.to_string())
+        });
+    }
+
+    #[test]
+    fn what_only_the_first_answer_needs_is_told_apart_and_in_the_plan() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let place = Sandbox::new();
+        place.file("data", 24 * MIB);
+        // Ready at once; only the answer reads the file.
+        let server = "
+import http.server, sys
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        with open(sys.argv[2], 'rb') as data:
+            size = len(data.read())
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'%d' % size)
+    def log_message(self, *_): pass
+http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), Page).serve_forever()
+";
+        let data = place.text("data");
+        attempts(|| {
+            let port = free_port();
+            let url = format!("http://127.0.0.1:{port}/");
+            let command = ["/usr/bin/python3", "-S", "-c", server, &port, &data];
+            let told = diagnosed(&place, &["--first-request", &url], &command);
+            sums(&told);
+            let parts = &told["first_request"];
+            for part in ["serving", "answer"] {
+                let warm = &parts[part]["warm"];
+                // On a busy machine none may count.
+                let why = warm["unknown"].as_str().is_some_and(|why| why.contains("no warm start counts"));
+                assert!(why || warm["median"].as_u64().is_some_and(|t| t > 0), "{told}");
+            }
+            let rows = told["reasons"].as_array().unwrap();
+            let reads = rows.iter().find(|r| r["kind"] == "disk_read").unwrap_or_else(|| panic!("{told}"));
+            let (all, answering) = (reads["cold"].as_u64().unwrap(), reads["answering"].as_u64().unwrap());
+            assert!(answering * 2 > all && answering <= all, "the file is read for the answer: {reads}");
+            assert!(reads["files"][0][0].as_str().is_some_and(|p| p.ends_with("/data")), "{reads}");
+            let plan = told["remedies"].as_array().unwrap().iter().find(|r| r["id"] == "prefetch_plan");
+            let why = plan.and_then(|p| p["why"].as_str()).unwrap_or_else(|| panic!("{told}"));
+            let read =
+                why.split("The plan reads ").nth(1).and_then(|t| t.split(' ').next()?.parse::<f64>().ok());
+            check(read.is_some_and(|mib| mib >= 24.0), || why.to_owned())
+        });
+        assert_eq!(place.processes(), [] as [String; 0]);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use cold_model::bench::{Ending, Run};
 use crate::support::*;
 
 /// A port that nobody listens on now.
-fn free_port() -> String {
+pub(crate) fn free_port() -> String {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port().to_string()
 }
 
@@ -122,5 +122,52 @@ fn a_page_that_answers_is_ready_and_its_server_is_ended() {
     let args = ["--timeout", "2", "-r", "1", "--ready", &format!("{url}.missing"), "--"];
     let ran = place.bench(args.iter().chain(&command)).run();
     assert_ne!(ran.code(), 0, "a page that is not found is not ready");
+    assert_eq!(place.processes(), [] as [String; 0]);
+}
+
+/// A server whose answer to /slow takes 200 ms more than being ready does.
+const SLOW_TO_ANSWER: &str = "
+import http.server, sys, time
+class Page(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        if self.path != '/slow':
+            return self.send_error(503)
+        time.sleep(0.2)
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'whole')
+    def log_message(self, *_): pass
+http.server.HTTPServer(('127.0.0.1', int(sys.argv[1])), Page).serve_forever()
+";
+
+#[test]
+fn a_first_request_is_told_apart_from_being_ready() {
+    let place = Sandbox::new();
+    let port = free_port();
+    let command = ["/usr/bin/python3", "-c", SLOW_TO_ANSWER, &port];
+    let url = format!("http://127.0.0.1:{port}/slow");
+    let asked = |url: &str, more: &[&str]| {
+        let fixed = ["--states", "warm", "-w", "1", "-r", "2", "--first-request", url];
+        place.bench(fixed.iter().chain(more).chain(&["--"]).chain(&command)).run()
+    };
+    // Without --ready it is ready when the port of the page listens.
+    for more in [&[][..], &["--ready", &format!("port:{port}")]] {
+        let ran = asked(&url, more).finished();
+        for run in &ran.report().runs {
+            let serving = run.serving.value().copied().unwrap_or_else(|| panic!("{run:?}"));
+            let answer = run.answer().value().copied().unwrap_or_else(|| panic!("{run:?}"));
+            assert_eq!(run.ready, serving + answer);
+            assert!(serving.as_secs() > 0.01 && answer.as_secs() >= 0.2, "{serving} and {answer}");
+        }
+        assert_eq!(place.processes(), [] as [String; 0]);
+    }
+    let refused = asked(&format!("{url}er"), &[]).expect(1);
+    assert!(refused.error().contains("its status is 503"), "{}", refused.stderr);
+    let wrong = asked("https://127.0.0.1/", &[]).expect(2);
+    assert!(wrong.error().contains("no TLS"), "{}", wrong.stderr);
+    let other = TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
+    let taken = asked(&url, &["--ready", "stdout:up"]).expect(1);
+    assert!(taken.error().contains("already open"), "{}", taken.stderr);
+    drop(other);
     assert_eq!(place.processes(), [] as [String; 0]);
 }

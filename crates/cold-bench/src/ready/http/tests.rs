@@ -76,6 +76,50 @@ fn answered(answer: &'static [u8]) -> std::io::Result<u16> {
     status
 }
 
+/// The status of the whole answer of a server that says these pieces 20 ms apart, and how long it took; the server
+/// keeps the connection open for a second where it `lingers`.
+fn whole(pieces: &'static [&'static [u8]], lingers: bool) -> (std::io::Result<u16>, Duration) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("bind");
+    let url = format!("http://{}/", listener.local_addr().expect("address"));
+    let server = std::thread::spawn(move || {
+        let (mut s, _) = listener.accept().expect("accept");
+        let mut request = [0_u8; 512];
+        let _ = s.read(&mut request).expect("read");
+        for piece in pieces {
+            std::thread::sleep(Duration::from_millis(20));
+            let _ = s.write_all(piece);
+        }
+        std::thread::sleep(Duration::from_millis(if lingers { 1000 } else { 0 }));
+    });
+    let target = HttpTarget::parse(&url).expect("parses");
+    let began = std::time::Instant::now();
+    let connection = target.connect().expect("connects");
+    let status = target.whole_answer(connection, Duration::from_millis(500));
+    let took = began.elapsed();
+    server.join().expect("server");
+    (status, took)
+}
+
+#[test]
+fn a_whole_answer_ends_where_its_length_says_or_with_the_connection() {
+    let (status, took) = whole(&[b"HTTP/1.1 200 OK\r\n", b"A: b\r\n\r\nab", b"cd"], false);
+    assert_eq!(status.expect("an answer"), 200);
+    assert!(took >= Duration::from_millis(60), "{took:?}");
+    let (status, took) = whole(&[b"HTTP/1.1 404 No\r\ncontent-LENGTH: 4\r\n\r\nab", b"cd"], true);
+    assert_eq!(status.expect("an answer"), 404);
+    assert!((40..450).contains(&took.as_millis()), "{took:?}");
+}
+
+#[test]
+fn an_answer_that_is_none_or_never_ends_is_an_error() {
+    const NONE: [&[&[u8]]; 3] = [&[], &[b"HTTP/1.1 200 OK\r\n"], &[b"SSH-2.0\r\n\r\n"]];
+    for pieces in NONE {
+        assert!(whole(pieces, false).0.is_err(), "{pieces:?}");
+    }
+    let (status, took) = whole(&[b"HTTP/1.1 200 OK\r\n\r\n"], true);
+    assert!(status.is_err() && took < Duration::from_millis(900), "its end is not waited for forever");
+}
+
 #[test]
 fn only_a_status_line_is_an_answer() {
     assert_eq!(answered(b"HTTP/1.0 204 No Content\r\n\r\n").expect("an answer"), 204);

@@ -28,6 +28,7 @@ fn before(residual: Known<Residual>) -> Before {
 fn start(usage: Usage) -> Start {
     Start {
         at: Nanos(1),
+        serving: None,
         ready: Some(Nanos(400)),
         first_gone: Some(Nanos(300)),
         gone: Nanos(500),
@@ -49,6 +50,7 @@ fn judged(proc: &Path, start: &Start, activity: &Activity) -> Run {
     let rounds = Rounds {
         config: &config,
         proc: &proc,
+        journal: &journal,
         subjects: &subjects,
         preparer: &mut preparer,
         cgroups: &cgroups,
@@ -57,7 +59,7 @@ fn judged(proc: &Path, start: &Start, activity: &Activity) -> Run {
         as_found: false,
     };
     let before = before(Known::Value(Residual::default()));
-    let after = AfterStart { lost: 0, code: code(&subjects[0], None), not_prefetched: None };
+    let after = AfterStart { lost: 0, code: code(&subjects[0], None), not_prefetched: None, not_set: None };
     let turn = Turn { series: 0, round: 3, sequence: 7 };
     rounds.judged(&subjects[0], &State::Cold, start, before, activity, after, turn)
 }

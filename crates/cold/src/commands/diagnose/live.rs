@@ -40,6 +40,7 @@ const DISTURBED: &str = "looking for what disturbs";
 const LEARNT: &str = "recording a cold and a warm start, and learning a plan from them";
 const PREDICTED: &str = "predicting by the model what the plan brings";
 const MEASURED: &str = "measuring cold, prefetched and warm starts in turn";
+const OTHER_READ_AHEAD: &str = "trying another read-ahead of the disk";
 
 /// Diagnoses the command.
 pub(super) fn diagnose(args: &Args, ui: &Ui) -> Result<Diagnosed> {
@@ -84,8 +85,18 @@ fn steps(
     // What was mapped around faults and not needed is not in the plan: only exact needs tell it from the rest.
     let facts = plan.as_ref().map(|plan| facts(plan, exact.as_ref().or(usual.as_ref()), warm.as_ref()));
     let cold = usual.or(exact);
+    let analysed = cold.as_ref().map(|r| cold_analyze::analyze(r, &load::layouts(r, line)));
+    let window = analysed.iter().flat_map(|a| &a.suggestions).find_map(|s| s.read_ahead);
+    let window = window.filter(|_| {
+        let disks = cold.iter().flat_map(|r| &r.manifest.devices).filter(|d| d.partition_of.is_none());
+        let refused = session::read_ahead_may_be_set(disks.map(|d| d.dev)).err();
+        let may = refused.is_none();
+        steps.push(Step { what: OTHER_READ_AHEAD, skipped: refused });
+        may
+    });
     let left = args.time.saturating_sub(began.elapsed()).max(args.time / LEAST_PART);
-    let report = measure(args, plan.as_ref(), &place, left, interrupt, ui);
+    let tries = Tries { plan: plan.as_ref(), read_ahead: window };
+    let report = measure(args, tries, &place, left, interrupt, ui);
     let report = match noted(&mut steps, MEASURED, report) {
         None if cold.is_none() => return Err(nothing(&steps, failed)),
         report => report,
@@ -100,7 +111,6 @@ fn steps(
         steps.push(Step { what: MEASURED, skipped: Some(why.clone()) });
     }
     let analysis = report.as_ref().map(|r| summary::analyze(r, 0.0));
-    let analysed = cold.as_ref().map(|r| cold_analyze::analyze(r, &load::layouts(r, line)));
     let diagnosis = diagnosis::diagnose(&Evidence {
         command: line_of(&args.argv),
         bench: report.as_ref().zip(analysis.as_ref()),
@@ -197,10 +207,17 @@ fn facts(plan: &Plan, cold: Option<&Recording>, warm: Option<&Recording>) -> Pla
     }
 }
 
+/// What is tried beside starting as usual.
+#[derive(Clone, Copy)]
+struct Tries<'a> {
+    plan: Option<&'a Plan>,
+    read_ahead: Option<Bytes>,
+}
+
 /// Starts of all states in turn, until the time is over.
 fn measure(
     args: &Args,
-    plan: Option<&Plan>,
+    Tries { plan, read_ahead }: Tries<'_>,
     place: &StorePlace,
     time: Duration,
     interrupt: &AtomicBool,
@@ -209,6 +226,7 @@ fn measure(
     let (program, argv) = from_argv(args.argv.clone()).map_err(|e| Failure::usage(e.to_string()))?;
     let mut spec = CommandSpec::new(program, argv);
     let mut states = vec![State::Cold, State::Warm];
+    states.extend(read_ahead.map(State::ReadAhead));
     let trial = plan.map(|_| Trial::of(&place.store()?)).transpose()?;
     if let (Some(plan), Some(trial)) = (plan, &trial) {
         trial.put(plan)?;

@@ -40,7 +40,8 @@ fn paragraph(ui: &Ui, indent: &str, text: &str) {
 
 fn reasons(ui: &Ui, d: &Diagnosis) {
     ui.line("");
-    ui.line(paint(STRONG, "Where the time goes, one recorded start each"));
+    let each = if d.recorded_warm.value().is_some() { ", one recorded start each" } else { "" };
+    ui.line(paint(STRONG, format!("Where the time goes{each}")));
     let rows = match &d.reasons {
         Known::Value(rows) => rows,
         Known::Unknown { unknown } => {
@@ -48,16 +49,31 @@ fn reasons(ui: &Ui, d: &Diagnosis) {
             return;
         }
     };
-    let mut table = Table::new(&["COLD", "WARM", "MORE", "WHY"]);
+    // Where something was asked, how much of each reason passed while it was answered.
+    let asked = rows.iter().any(|row| row.answering.is_some());
+    let compared = d.recorded_warm.value().is_some();
+    let mut head = vec!["COLD"];
+    head.extend(asked.then_some("ANSWERING"));
+    head.extend(compared.then_some(["WARM", "MORE"]).into_iter().flatten());
+    head.push("WHY");
+    let mut table = Table::new(&head);
     let known = |time: &Known<Nanos>| time.value().map_or("unknown".to_owned(), Nanos::to_string);
     for row in rows {
         let named: Vec<String> =
             row.files.iter().chain(&row.calls).map(|(name, t)| format!("{} {t}", short_name(name))).collect();
         let more = row.more().map_or("unknown".to_owned(), diagnosis::signed);
-        let cells = vec![row.cold.to_string(), known(&row.warm), more, row.kind.words().to_owned()];
+        let answering = asked.then(|| row.answering.unwrap_or_default().to_string());
+        let mut cells = vec![row.cold.to_string()];
+        cells.extend(answering);
+        cells.extend(compared.then(|| [known(&row.warm), more]).into_iter().flatten());
+        cells.push(row.kind.words().to_owned());
         table.row(cells, if named.is_empty() { Vec::new() } else { vec![named.join(", ")] });
     }
-    let sums = vec![known(&d.recorded_cold), known(&d.recorded_warm), String::new(), "start to ready".into()];
+    let mut sums = vec![known(&d.recorded_cold)];
+    sums.extend(asked.then(|| rows.iter().filter_map(|row| row.answering).sum::<Nanos>().to_string()));
+    let until = if asked { "start to first answer" } else { "start to ready" };
+    sums.extend(compared.then(|| [known(&d.recorded_warm), String::new()]).into_iter().flatten());
+    sums.push(until.into());
     table.row(sums, Vec::new());
     for line in table.lines(width()) {
         ui.line(line);

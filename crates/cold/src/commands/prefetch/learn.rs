@@ -335,7 +335,7 @@ impl Lesson<'_> {
         line: &mut Line<'_>,
     ) -> Result<((ObservedStart, Recording), Vec<String>)> {
         let argv = self.config.commands.first().map(|c| c.argv.as_slice()).unwrap_or_default();
-        let before = manifest::before(Subject::Command, argv, &self.args.start.ready);
+        let before = manifest::before(Subject::Command, argv, &self.args.start.ready_means());
         let directory = self.directory()?;
         let path = directory.path().to_owned();
         let mut watch = Watch::new(directory, self.options(), before);

@@ -117,8 +117,8 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     let mut line = Line::new(ui);
     // What the model knows is of use where there is something to choose, or a bound of many threads to find.
     let is_rehearsed = !args.trial_only || !plan.learnt.one_thread;
-    let live =
-        Live { config: &config, plan: &plan, trial: &trial, ready: &args.start.ready, is_rehearsed, ui };
+    let ready = args.start.ready_means();
+    let live = Live { config: &config, plan: &plan, trial: &trial, ready: &ready, is_rehearsed, ui };
     let tuned = live.run((space, limits), &mut line, &interrupt);
     line.clear();
     let Tuning { verdict, waste, latest } = tuned?;

@@ -120,7 +120,7 @@ fn replayed(args: &Args, store: &Store, plan: &Plan, ui: &Ui) -> Result<Option<W
     let interrupt = interrupt()?;
     let mut line = Line::new(ui);
     let mut starts = Starts::begin(&config, &mut line, &interrupt).map_err(failure)?;
-    let waste = replay::start(&mut starts, plan, &trial, &args.start.ready, &mut line);
+    let waste = replay::start(&mut starts, plan, &trial, &args.start.ready_means(), &mut line);
     let ended = starts.end().map_err(failure);
     line.clear();
     let waste = waste?;

@@ -32,6 +32,18 @@ pub(super) fn until(raw: Raw, marker: Option<&str>) -> Result<Raw, Failure> {
     Ok(Raw { recording, ..raw })
 }
 
+/// The recording between two markers, where a phase is named.
+pub(super) fn phase(raw: Raw, phase: Option<&str>) -> Result<Raw, Failure> {
+    let Some(phase) = phase else { return Ok(raw) };
+    let (from, to) =
+        phase.split_once("..").filter(|(from, to)| !from.is_empty() && !to.is_empty()).ok_or_else(|| {
+            Failure::usage(format!("--phase: {phase:?} is no FROM..UNTIL, e.g. serving..ready"))
+        })?;
+    let recording = cold_analyze::budget::until::phase(&raw.recording, from, to)
+        .map_err(|e| Failure::usage(format!("--phase: {}: {e}", raw.name)))?;
+    Ok(Raw { recording, ..raw })
+}
+
 /// Reads the recorded files for symbols, and traces of first entries (those in `orders`, else those beside the recording
 /// in `dir`), and analyses the recording.
 ///

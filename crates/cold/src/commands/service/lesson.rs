@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cold_journal::{Guard, Journal};
-use cold_model::recording::manifest::{StackMethod, Subject, Tier};
+use cold_model::recording::manifest::{READY_AT_EXIT, StackMethod, Subject, Tier};
 use cold_model::recording::tables::Began;
 use cold_model::recording::{Manifest, Recording};
 use cold_model::{Known, Nanos};
@@ -82,7 +82,7 @@ impl Armed {
                 armed: true,
                 ..Options::default()
             };
-            let before = manifest::before(Subject::Command, &[], "exit");
+            let before = manifest::before(Subject::Command, &[], READY_AT_EXIT);
             let mut watch = Watch::new(Directory::make(path.clone())?, options, before);
             watch.begin(Whom::WhoComes, &[])?;
             Ok(Self { watch, path, _directory: guard })

@@ -119,6 +119,7 @@ fn config(args: &Args) -> Result<Config, Failure> {
         runs: RunPolicy { min_runs: 1, max_runs: 1, max_time: None, precision: None },
         warmup: 0,
         ready: Ready::parse("exit").map_err(|e| Failure::usage(e.to_string()))?,
+        first_request: None,
         eviction: Eviction::Auto,
         require_cold: false,
         seed: 0,
