@@ -44,6 +44,7 @@ fn by_trace(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let held_back = if entries.same_command { "" } else { ", not the recorded command" };
     let (today, ordered) = (gain.today, gain.ordered);
     Some(Suggestion {
+        read_ahead: None,
         id: "order_code".to_string(),
         what: format!(
             "Link {} in the order in which its starts enter functions: {make}, then cold layout link --order {} -- \

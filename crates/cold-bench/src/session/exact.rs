@@ -6,8 +6,6 @@
 //! devices instead: then only needed pages are in the cache, so only needed pages can be mapped around. Both
 //! are machine-wide, journalled, and put back.
 
-use std::path::PathBuf;
-
 use cold_journal::{Guard, Journal};
 use cold_model::Shown as _;
 use cold_model::kernel::faults_map_whole_folios;
