@@ -178,7 +178,7 @@ mod tests {
         for page in [2, 11, 12, 13, 20, 30] {
             r.touch(page, f, page..page + 1, TouchKind::Fault);
         }
-        let found = analyze(&r, &layouts(Some(Runs::of(vec![20..22])))).data;
+        let found = analyze(&r, &layouts(Some(Runs::of(vec![20..21, 21..22])))).data;
         let [rodata, data] = &found[..] else { panic!("{found:?}") };
         assert_eq!((rodata.section.as_str(), rodata.pages, rodata.touched), (".rodata", 5, 3));
         assert_eq!(rodata.written, Some(0));

@@ -243,7 +243,7 @@ impl Replay {
                 }
                 PageEvent::Filled { in_tree, cause } => self.fill(*at, range, *in_tree, *cause),
                 PageEvent::Touched { touch, next } if *at >= self.window.start => {
-                    self.touch(range, touch, *next)
+                    self.touch(range, touch, *next);
                 }
                 PageEvent::Touched { .. } => {}
             }

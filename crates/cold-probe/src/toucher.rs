@@ -264,7 +264,7 @@ fn perform(task: &Task) -> Result<Touched, Stopped> {
     let own = parts.and_then(|parts| parts.into_iter().find(|part| part.start == map.address()));
     Ok(Touched {
         before_ns: prepared.as_nanos() as u64,
-        touch_ns: (all - prepared).as_nanos() as u64,
+        touch_ns: all.saturating_sub(prepared).as_nanos() as u64,
         used: used.into(),
         huge_bytes: own.map(|part| part.huge_file + part.hugetlb),
         page_table_bytes,

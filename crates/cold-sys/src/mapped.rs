@@ -141,13 +141,13 @@ impl MappedFile {
     #[inline]
     pub fn enter(&self, offset: u64) -> bool {
         let (Some(code), true) = (RETURN, self.kind.exec) else { return false };
+        let mut there = [0; 4];
+        if !self.copy_out(offset, &mut there) || there != code {
+            return false;
+        }
         let Some(at) = self.place(offset, code.len()).filter(|at| (*at as usize).is_multiple_of(4)) else {
             return false;
         };
-        // SAFETY: four bytes inside the mapping, which is readable, at a multiple of their size.
-        if unsafe { at.cast::<u32>().read_volatile() } != u32::from_ne_bytes(code) {
-            return false;
-        }
         // SAFETY: the mapping is executable, and the instruction there is a plain return, by the calling convention of C
         // a whole function without arguments or results.
         unsafe { std::mem::transmute::<*mut u8, extern "C" fn()>(at)() };

@@ -75,7 +75,7 @@ fn an_unaligned_mapping_holds_no_huge_entry() {
     let aligned = task(&file, Way::Huge, (0..PAGES).collect());
     match perform(&aligned) {
         Ok(touched) => {
-            assert!(touched.huge_bytes.is_some_and(|n| n % aligned.huge_bytes == 0), "{touched:?}")
+            assert!(touched.huge_bytes.is_some_and(|n| n % aligned.huge_bytes == 0), "{touched:?}");
         }
         // No transparent huge pages in this kernel.
         Err(Stopped::Refused(r)) => {

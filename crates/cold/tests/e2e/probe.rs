@@ -371,10 +371,10 @@ mod root {
 
     #[test]
     fn folios_and_huge_entries_are_those_that_the_kernel_tells() {
+        const BYTES: u64 = 16 << 20;
         if !need_root() || !cold_testbed::need(cfg!(target_arch = "x86_64"), "huge pages of 2 MiB") {
             return;
         }
-        const BYTES: u64 = 16 << 20;
         let place = Sandbox::new();
         attempts(|| {
             let ran = probe(&place, &["large-pages", "--repeat", "1", "--json"]).run();

@@ -407,7 +407,7 @@ pub(crate) fn others(_: &mut World) -> Vec<Case> {
 }
 
 /// The commands that need no running service, by a history (docs/formats/service-history.md). It lies in the world,
-/// because whoever opens a SQLite database makes files beside it.
+/// because whoever opens a database of `SQLite` makes files beside it.
 pub(crate) fn service(world: &mut World) -> Vec<Case> {
     let path = world.path("svc/history.db");
     std::fs::create_dir(world.path("svc")).unwrap();
@@ -439,7 +439,7 @@ pub(crate) fn service(world: &mut World) -> Vec<Case> {
         let words: Vec<&str> = [&["service"], words, &at].concat();
         let beside = case(words.get(1).copied().unwrap_or_default(), &words, output, most);
         let beside =
-            beside.touching("svc/history.db-wal", no_matter).touching("svc/history.db-shm", no_matter);
+            beside.touching("svc/history.db-wal", is_a_file).touching("svc/history.db-shm", is_a_file);
         beside.touching("svc/history.db", database)
     };
     vec![
@@ -451,9 +451,10 @@ pub(crate) fn service(world: &mut World) -> Vec<Case> {
     ]
 }
 
-/// SQLite's own, which the next one who opens the database takes in.
-fn no_matter(_: &World, _: &str) -> Result<(), String> {
-    Ok(())
+/// Of what only `SQLite` reads: the next one who opens the database takes it in.
+fn is_a_file(world: &World, path: &str) -> Result<(), String> {
+    let meta = std::fs::symlink_metadata(world.path(path)).map_err(|e| e.to_string())?;
+    if meta.is_file() { Ok(()) } else { Err(format!("{path} is no file")) }
 }
 
 fn database(world: &World, path: &str) -> Result<(), String> {

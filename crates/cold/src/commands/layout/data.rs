@@ -49,6 +49,8 @@ impl Data {
             return;
         }
         ui.line("data, by the recorded start; written to, by the traced ones:".to_owned());
-        lines.into_iter().for_each(|line| ui.line(line));
+        for line in lines {
+            ui.line(line);
+        }
     }
 }
