@@ -1,7 +1,6 @@
 //! `cold diagnose`: whether the cause that a start was given comes out on top, and whether every moment has a reason.
 
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 
 use cold_model::recording::manifest::{FORMAT, VERSION};
 use cold_model::recording::{OffCpuReason, StallCause, Thread};
@@ -125,45 +124,6 @@ mod root {
             check(told["outcome"] != "nothing_worth_doing", || told.to_string())
         });
         assert!(place.temporary().is_empty(), "{:?}", place.temporary());
-    }
-
-    #[test]
-    fn a_read_ahead_that_the_model_names_is_tried_and_put_back() {
-        if !need_root() {
-            return;
-        }
-        let _machine = together();
-        let place = Sandbox::new();
-        let data = place.file("data", 48 * MIB);
-        let dev = cold_model::Dev::of_number(fs::metadata(&data).unwrap().dev());
-        let knob = format!("/sys/dev/block/{dev}/queue/read_ahead_kb");
-        let usual = fs::read_to_string(&knob).unwrap();
-        // Pages of their own windows: whatever is read around them is read in vain.
-        let pages: Vec<String> = (0..300).map(|i| (i * 7919 % 12_000).to_string()).collect();
-        let tells = format!(
-            "cat {knob} >> {}\nexec {} touch-mapped {} {}",
-            place.text("seen"),
-            place.subject(),
-            place.text("data"),
-            pages.join(",")
-        );
-        let script = place.script("tells", &tells);
-        attempts(|| {
-            let _ = fs::remove_file(place.path("seen"));
-            let told = diagnosed(&place, &[], &[&script]);
-            assert_eq!(fs::read_to_string(&knob).unwrap(), usual, "it was put back");
-            let remedies = told["remedies"].as_array().unwrap();
-            let ids = ["smaller_read_around", "huge_read_ahead"];
-            let smaller = remedies.iter().find(|r| r["id"].as_str().is_some_and(|id| ids.contains(&id)));
-            let Some(smaller) = smaller else { return Err(format!("the model names none: {told}")) };
-            let wanted = smaller["what"].as_str().and_then(|w| w.split_whitespace().nth(6)).unwrap();
-            let seen = place.lines("seen");
-            assert!(seen.iter().any(|kib| kib == wanted), "{seen:?}, never {wanted}: {smaller}");
-            assert!(seen.iter().any(|kib| *kib == usual.trim()), "{seen:?}, in turn with the usual one");
-            let measured = &smaller["measured"];
-            let busy = measured["unknown"].as_str().is_some_and(|why| why.contains("start counts"));
-            check(busy || measured["factor"]["ratio"].as_f64().is_some(), || smaller.to_string())
-        });
     }
 
     #[test]
