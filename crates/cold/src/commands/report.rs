@@ -46,7 +46,7 @@ const FEW: usize = 4;
   cold report firefox-esr.cold --details             and everything that it rests on
   cold report firefox-esr.cold --html firefox.html   as a page: every page needed and read
   cold report firefox-esr.cold --file libxul         which parts of one file
-  cold report rg.cold --order rg.order               functions by first entry, by `cold layout trace`
+  cold report rg.cold --order rg.order               functions by first entry (cold layout trace)
   cold report before.cold after.cold                 what changed, file by file
   cold report firefox-esr.cold --perfetto f.pftrace  for ui.perfetto.dev
   cold report firefox-esr.cold --json | jq .headline

@@ -68,7 +68,7 @@ pub(super) enum Experiment {
   cold probe exec                              the window of one fault, by kind of mapping
 ")]
     Exec(SizeArgs),
-    /// Large pages for mapped files: folios, faults, time by way; do they help?
+    /// Large pages for mapped files: folios, faults and time by way
     #[command(before_help = "Examples:
   cold probe large-pages                       code and data of a file of 16 MiB
   cold probe large-pages --dir /home --bytes 64Mi --json
