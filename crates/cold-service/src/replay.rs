@@ -1,8 +1,8 @@
 //! Policies of keeping, compared on a log of starts.
 //!
 //! What a start reads stays cached until something empties the cache. Then a policy says what is read again before
-//! anybody wants it, when nothing has happened for [`REST`](crate::keep::REST), as the service does
-//! ([`keep`](crate::keep)). A program's first start after that is a hit where the policy holds it, and cold where not;
+//! anybody wants it, when nothing has happened for [`REST`], as the service does
+//! ([`keep`]). A program's first start after that is a hit where the policy holds it, and cold where not;
 //! its further starts are warm under every policy. Start reading at [`play`].
 
 pub mod made;
@@ -161,7 +161,7 @@ pub struct Outcome {
     /// First ones that found their program held.
     pub hits: u64,
     /// What first starts lose to the disk when nothing is held, as bytes read in the same time
-    /// ([`BESIDES`](crate::keep::BESIDES) and those of the program, for each).
+    /// ([`BESIDES`] and those of the program, for each).
     pub lost_bytes: u64,
     /// What hits save of it.
     pub saved_bytes: u64,

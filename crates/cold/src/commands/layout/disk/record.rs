@@ -157,6 +157,19 @@ impl Record {
         }
     }
 
+    /// A hidden file is gone.
+    fn lacks_places(&self) -> Result<bool> {
+        for hidden in [Some(&self.donor), self.old.as_ref()].into_iter().flatten() {
+            let path = hidden.path();
+            let found =
+                Entry::find(&path).map_err(|e| anyhow::anyhow!("cannot look at {}: {e}", path.shown()))?;
+            if found.is_none() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     pub(super) fn way(&self) -> Way {
         if self.shares { Way::Share } else { Way::Exchange }
     }
@@ -187,9 +200,16 @@ impl Records {
         self.dir.join(format!("{plan}.json"))
     }
 
-    /// That of a plan, if it was arranged.
+    /// That of a plan, if it was arranged. Blocks move only when the hidden files are the record's alone: of a run that
+    /// was killed before that they are undone with its journal, so nothing has moved, and its record is forgotten.
     pub(super) fn find(&self, plan: &str) -> Result<Option<Record>> {
-        Self::read(&self.path(plan))
+        match Self::read(&self.path(plan))? {
+            Some(record) if !record.complete && record.lacks_places()? => {
+                self.remove(&record)?;
+                Ok(None)
+            }
+            found => Ok(found),
+        }
     }
 
     fn read(path: &Path) -> Result<Option<Record>> {
