@@ -135,6 +135,7 @@ mod root {
                         starts.fetch_add(1, Ordering::Relaxed);
                     }
                 });
+                let _stops = Stops(&stop);
                 for n in 0..12_u64 {
                     let mut child = Command::new(env!("CARGO_BIN_EXE_cold"));
                     let child = child.args(ground.args(&[])).stdout(Stdio::null()).stderr(Stdio::null());
@@ -153,7 +154,6 @@ mod root {
                         assert_eq!(ground.state(), state, "{file_system:?} restored at {n}");
                     }
                 }
-                stop.store(true, Ordering::Relaxed);
             });
             assert!(starts.load(Ordering::Relaxed) > 20);
             // Undisturbed, what is left is done.
@@ -162,6 +162,15 @@ mod root {
             assert_eq!(done["after"]["places"], 1, "{file_system:?}");
             assert_eq!(ground.state(), state, "{file_system:?}");
             ground.check(file_system);
+        }
+    }
+
+    /// Ends the starts also where an assertion fails: the scope waits for their thread.
+    struct Stops<'a>(&'a AtomicBool);
+
+    impl Drop for Stops<'_> {
+        fn drop(&mut self) {
+            self.0.store(true, Ordering::Relaxed);
         }
     }
 
