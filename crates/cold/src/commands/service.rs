@@ -27,7 +27,7 @@ const EXAMPLES: &str = "Examples:
   cold prefetch learn -- firefox-esr --headless …      learnt now, not by its next two starts
   cold service status                                  what that saved, by control starts
   cold service why firefox-esr                         what was done for its last starts
-  cold service replay                                  how good its rule of what to read before a start is
+  cold service replay                                  how good its rule for reading ahead is
 ";
 
 /// Subcommands of `cold service`.
