@@ -1,7 +1,7 @@
 //! A process that maps a file in one [`Way`], touches pages of it once, and says what that cost: one of its own, so
 //! that its faults, page tables and caches of address translations are those of a program that has just begun.
 //!
-//! It talks with its caller over a [`Channel`]: a [`Task`] comes in, an [`Answer`] goes out.
+//! It talks with its caller over a [`Channel`](cold_sys::helper::Channel): a [`Task`] comes in, an [`Answer`] goes out.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use cold_sys::evict::start_reading;
-use cold_sys::helper::Channel;
 use cold_sys::huge;
 use cold_sys::mapped::{MapAdvice, MapKind, MapPlace, MappedFile};
 use cold_sys::page::page_size;
@@ -21,8 +20,7 @@ use cold_sys::residency::PageRun;
 use cold_sys::usage;
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
-use crate::worker::ThreadUsed;
+use crate::worker::{ThreadUsed, answered};
 
 /// The hidden first argument that makes `cold` such a process.
 pub const ARGUMENT: &str = "__probe-toucher";
@@ -193,19 +191,11 @@ pub enum Answer {
 /// # Errors
 /// They name no socket, or the caller says no [`Task`], or is gone when the answer is there.
 pub fn serve(args: &[OsString]) -> crate::Result<()> {
-    let failed = |e: io::Error| Error::Worker { name: ARGUMENT.to_owned(), why: e.to_string() };
-    // This ends us when the caller is killed.
-    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
-        .map_err(|e| failed(e.into()))?;
-    let mut channel = Channel::adopt(args)?;
-    let task: Option<Task> = channel.receive().map_err(failed)?;
-    let Some(task) = task else { return Ok(()) };
-    let answer = match perform(&task) {
+    answered(ARGUMENT, args, |task: Task, _| match perform(&task) {
         Ok(touched) => Answer::Done(touched),
         Err(Stopped::Refused(r)) => Answer::Refused(r),
         Err(Stopped::Failed(e)) => Answer::Failed(e),
-    };
-    channel.send(&answer).map_err(failed)
+    })
 }
 
 enum Stopped {

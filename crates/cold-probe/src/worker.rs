@@ -18,6 +18,7 @@ use std::time::Duration;
 use cold_stats::Histogram;
 use cold_sys::helper::{Channel, any_is_readable};
 use cold_sys::usage::ThreadUsage;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::Error;
@@ -133,17 +134,26 @@ pub enum Answer {
 /// # Errors
 /// They name no socket, or the caller says no [`Crew`], or is gone when the answer is there.
 pub fn serve(args: &[OsString]) -> crate::Result<()> {
-    let failed = |e: io::Error| Error::Worker { name: ARGUMENT.to_owned(), why: e.to_string() };
+    answered(ARGUMENT, args, |crew: Crew, channel| match work(&crew, channel) {
+        Ok(report) => Answer::Done(report),
+        Err(why) => Answer::Failed(why),
+    })
+}
+
+/// Serves the caller as the helper process `name`, which dies with it: does what it says first, and sends the answer.
+pub(crate) fn answered<Said: DeserializeOwned, Answer: Serialize>(
+    name: &str,
+    args: &[OsString],
+    perform: impl FnOnce(Said, &mut Channel) -> Answer,
+) -> crate::Result<()> {
+    let failed = |e: io::Error| Error::Worker { name: name.to_owned(), why: e.to_string() };
     // This ends us when the caller is killed.
     rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
         .map_err(|e| failed(e.into()))?;
     let mut channel = Channel::adopt(args)?;
-    let crew: Option<Crew> = channel.receive().map_err(failed)?;
-    let Some(crew) = crew else { return Ok(()) };
-    let answer = match work(&crew, &mut channel) {
-        Ok(report) => Answer::Done(report),
-        Err(why) => Answer::Failed(why),
-    };
+    let said: Option<Said> = channel.receive().map_err(failed)?;
+    let Some(said) = said else { return Ok(()) };
+    let answer = perform(said, &mut channel);
     channel.send(&answer).map_err(failed)
 }
 
