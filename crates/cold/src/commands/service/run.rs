@@ -39,8 +39,8 @@ const EXAMPLES: &str = "Examples:
 ";
 
 const AFTER: &str = "\
-Root only: an ordinary user is told of executions of single files (fanotify marks on inodes), but not
-by which process. Follows the system's plans: those that root has learnt
+Root only: an ordinary user is told of executions of single files (fanotify marks on inodes), but
+not by which process. Follows the system's plans: those that root has learnt
 with `cold prefetch learn`, and those that it learns by itself: a program that started cold is
 recorded at its next start (BPF, Linux 5.8; at most 1% of a CPU over an hour). Nobody waits for the
 service: a start goes on whether it runs, hangs or dies. Some cold starts go without their plans to
