@@ -28,13 +28,14 @@ const EXAMPLES: &str = "Examples:
 
 const AFTER: &str = "\
 After something has emptied the cache, a rule says which programs are read again before they are
-started. A program's first start after that is a hit where it was held; further ones are warm anyway.
-service: often and lately started (a start counts half after 3 days), by the time that this saves
-for each byte; gain:Nh: the same, half after N hours; likely: the likeliest first; byte: likelihood for
-each byte; recency: last started; lru: what a cache of this room would hold; frequency: most often;
-all: every program ever started, whatever the room; foreseen: the most hits that anybody who knew
-what comes could have. SAVED: the share of what first starts lose to the disk, where each loses as
-much as reading its plans and 10 MiB takes. More: docs/benchmarks/service.md.
+started. A program's first start after that is a hit where it was held; further ones are warm
+anyway. service: often and lately started (a start counts half after 3 days), by the time that
+this saves for each byte; gain:Nh: the same, half after N hours; likely: the likeliest first;
+byte: likelihood for each byte; recency: last started; lru: what a cache of this room would hold;
+frequency: most often; all: every program ever started, whatever the room; foreseen: the most hits
+that anybody who knew what comes could have. SAVED: the share of what first starts lose to the
+disk, where each loses as much as reading its plans and 10 MiB takes. More:
+docs/benchmarks/service.md.
 
 Exit codes: 0 done; 1 failed; 2 wrong usage.";
 
