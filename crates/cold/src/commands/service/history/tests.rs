@@ -111,3 +111,37 @@ fn the_same_plan_with_and_without_a_script_are_two() {
     assert_eq!(rows.iter().map(|r| r.sums.followed).collect::<Vec<_>>(), [2, 2]);
     assert_eq!(history.last("app.py", 9).expect("read").len(), 2);
 }
+
+/// Version 1 counted warm starts by the day.
+#[test]
+fn a_history_of_version_1_is_taken_over_with_all_that_it_knows() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("history.db");
+    let old = SCHEMA
+        .replace("CREATE TABLE warm (\n    at_ns INTEGER", "CREATE TABLE warm (\n    day TEXT")
+        .replace("PRIMARY KEY (at_ns, program)", "PRIMARY KEY (day, program)");
+    let db = Connection::open(&path).expect("made");
+    db.execute_batch(&old).expect("the tables");
+    db.execute_batch(
+        "INSERT INTO programs VALUES (1, '/usr/bin/a', NULL, 'default', 'a');
+         INSERT INTO starts VALUES (1, 1, 5, 'followed', NULL, 7, NULL, NULL, 4096, 1, 0);
+         INSERT INTO warm VALUES ('2026-11-01', 1, 3), ('2026-11-02', 1, 4);
+         PRAGMA application_id = 0x636f6c64; PRAGMA user_version = 1;",
+    )
+    .expect("rows");
+    drop(db);
+    let history = History::open(&path).expect("taken over");
+    let noon = 1_793_534_400_000_000_000_i64; // date -u -d 2026-11-01T12:00 +%s
+    let warm = |db: &Connection| -> Vec<(i64, i64)> {
+        let mut query = db.prepare("SELECT at_ns, starts FROM warm ORDER BY at_ns").expect("a query");
+        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("rows");
+        rows.map(|row| row.expect("a row")).collect()
+    };
+    assert_eq!(warm(&history.db), [(noon, 3), (noon + 86_400_000_000_000, 4)]);
+    let rows = history.rows().expect("read");
+    assert_eq!((rows.len(), rows[0].sums.warm, rows[0].sums.followed), (1, 7, 1));
+    drop(history);
+    // Once: the second time there is nothing to do.
+    let history = History::read(&path).expect("opens").expect("there");
+    assert_eq!(warm(&history.db).len(), 2);
+}
