@@ -146,6 +146,30 @@ pub(crate) struct Attr {
 }
 
 impl Attr {
+    /// Opens the event, in no group, of process or thread `pid` (0: this thread, -1: all) on `cpu` (-1: any).
+    ///
+    /// # Errors
+    /// The kernel's, as it is.
+    pub(crate) fn open(&self, pid: libc::pid_t, cpu: libc::c_int) -> io::Result<OwnedFd> {
+        let group: libc::c_int = -1;
+        // SAFETY: self lives until the call returns and states its own size.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_perf_event_open,
+                std::ptr::from_ref(self),
+                pid,
+                cpu,
+                group,
+                PERF_FLAG_FD_CLOEXEC,
+            )
+        };
+        if fd < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel just handed out this descriptor and nobody else knows it.
+        Ok(unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) })
+    }
+
     /// A counter of the kernel's own events, without samples, of the first published size (`PERF_ATTR_SIZE_VER0`): every
     /// kernel takes it, and reads so many bytes of it.
     pub(crate) fn counter(config: u64, flags: u64) -> Self {
@@ -202,22 +226,7 @@ impl Event {
             Whom::Machine => -1,
             Whom::Thread(tid) => tid,
         };
-        // SAFETY: attr lives until the call returns and states its own size.
-        let fd = unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                &raw const attr,
-                pid,
-                number,
-                -1 as libc::c_int,
-                PERF_FLAG_FD_CLOEXEC,
-            )
-        };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel just handed out this descriptor and nobody else knows it.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd as libc::c_int) };
+        let fd = attr.open(pid, number)?;
         let mut id = 0_u64;
         // SAFETY: the request writes one u64, which `id` is.
         if unsafe { libc::ioctl(fd.as_raw_fd(), PERF_EVENT_IOC_ID as _, &raw mut id) } != 0 {

@@ -2,9 +2,8 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::fd::FromRawFd;
 
-use super::{Attr, PERF_FLAG_FD_CLOEXEC, flag};
+use super::{Attr, flag};
 
 /// `PERF_COUNT_HW_CACHE_OP_READ` and `PERF_COUNT_HW_CACHE_RESULT_MISS`, where `config` wants them.
 const READ_MISS: u64 = 1 << 16;
@@ -41,23 +40,7 @@ impl TlbCounter {
     /// See above.
     pub fn open(tlb: Tlb) -> io::Result<Self> {
         let attr = Attr::cache_counter(tlb.config(), flag::EXCLUDE_KERNEL | flag::EXCLUDE_HV);
-        // This thread, on any CPU, no group.
-        // SAFETY: attr lives until the call returns and has at least the bytes that it states.
-        let fd = unsafe {
-            libc::syscall(
-                libc::SYS_perf_event_open,
-                &raw const attr,
-                0 as libc::pid_t,
-                -1 as libc::c_int,
-                -1 as libc::c_int,
-                PERF_FLAG_FD_CLOEXEC,
-            )
-        };
-        if fd < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: the kernel just handed out this descriptor and nobody else knows it.
-        Ok(Self(unsafe { File::from_raw_fd(fd as libc::c_int) }))
+        Ok(Self(attr.open(0, -1)?.into()))
     }
 
     /// Misses until now.

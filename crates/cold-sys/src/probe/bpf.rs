@@ -61,17 +61,6 @@ pub fn perf_fault_event() -> io::Result<()> {
 
 fn perf_open(flags: u64) -> io::Result<()> {
     let attr = Attr::counter(PERF_COUNT_SW_PAGE_FAULTS_MAJ, flags);
-    // This process, any CPU, no group; PERF_FLAG_FD_CLOEXEC = 8.
-    // SAFETY: attr lives until the call returns and has at least the bytes that it states.
-    let fd = unsafe {
-        libc::syscall(
-            libc::SYS_perf_event_open,
-            &raw const attr,
-            0 as libc::pid_t,
-            -1 as libc::c_int,
-            -1 as libc::c_int,
-            8 as libc::c_ulong,
-        )
-    };
-    close_fd(fd)
+    // This thread, any CPU.
+    attr.open(0, -1).map(drop)
 }
