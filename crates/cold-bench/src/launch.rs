@@ -143,13 +143,7 @@ impl<'a> Launch<'a> {
                 Some(_) | None => {}
             }
             if start.ready.is_none() && !ending {
-                match self.watch.look() {
-                    Ok(seen) => start.ready = seen.map(|t| t.saturating_sub(at)),
-                    Err(why) => refused = Some(why),
-                }
-                if start.ready.is_some() {
-                    start.own_cpu = process_cpu(pid).or(start.own_cpu);
-                }
+                refused = self.look(&mut start, pid).err();
             }
             if ending {
                 continue;
@@ -185,6 +179,15 @@ impl<'a> Launch<'a> {
         }
         start.ending = ending_of(status, start.usage.ended, timed_out);
         Ok(start)
+    }
+
+    /// Notes when the command got ready, and what CPU time it had used by then. An error: its first answer is none.
+    fn look(&mut self, start: &mut Start, pid: i32) -> Result<()> {
+        start.ready = self.watch.look()?.map(|t| t.saturating_sub(start.at));
+        if start.ready.is_some() {
+            start.own_cpu = process_cpu(pid).or(start.own_cpu);
+        }
+        Ok(())
     }
 }
 
