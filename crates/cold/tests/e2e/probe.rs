@@ -126,8 +126,10 @@ fn large_pages_are_judged_by_intervals_and_what_is_refused_says_why() {
             }
             let pages = if r["touches"] == "all" { 4 << 20 } else { 16 * 4096 };
             let cached = r["usual"]["cached_bytes"].as_u64().unwrap();
-            assert!((pages..=4 << 20).contains(&cached), "{r:#}");
-            assert!(r["usual"]["warm"]["used"]["major_faults"] == 0, "it was not warm: {r:#}");
+            assert!(cached <= 4 << 20, "{r:#}");
+            // Background reclaim may take pages right after they were touched (seen: 7 of 1024).
+            let is_undisturbed = cached >= pages && r["usual"]["warm"]["used"]["major_faults"] == 0;
+            check(is_undisturbed, || format!("pages were taken meanwhile: {r:#}"))?;
         }
         // Plain faults read from the disk; each answer follows from its interval and the margin.
         assert!(rows.iter().all(|r| r["way"] != "faults" || r["usual"]["cold"]["used"]["read_bytes"] != 0));
