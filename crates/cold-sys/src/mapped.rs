@@ -8,6 +8,9 @@ use std::os::fd::AsRawFd;
 
 use crate::{Error, Result};
 
+/// The same on every architecture; `libc` does not have it for musl.
+const MADV_COLLAPSE: libc::c_int = 25;
+
 /// A function that does nothing but return, as it lies in memory; `None` on processors for which it is not known.
 pub const RETURN: Option<[u8; 4]> = if cfg!(target_arch = "x86_64") {
     // ret, and three bytes that are never reached.
@@ -190,7 +193,7 @@ impl MappedFile {
             MapAdvice::PopulateRead => libc::MADV_POPULATE_READ,
             MapAdvice::NotHuge => libc::MADV_NOHUGEPAGE,
             MapAdvice::Forget => libc::MADV_DONTNEED,
-            MapAdvice::Collapse => libc::MADV_COLLAPSE,
+            MapAdvice::Collapse => MADV_COLLAPSE,
         };
         let len = len.min(self.len().saturating_sub(offset)) as usize;
         let Some(at) = self.place(offset, len) else { return Ok(()) };
