@@ -114,6 +114,18 @@ fn a_plan_that_harms_is_no_remedy() {
 }
 
 #[test]
+fn too_few_runs_are_no_proof_that_a_plan_makes_no_difference() {
+    let slower = COLD.map(|t| t * 1.5);
+    let few = answer(&COLD[..3], &slower[..3], &WARM[..3]);
+    let plan = few.remedies.iter().find(|r| r.price == Price::Plan).expect("it was tried");
+    let said = text::saving(plan);
+    assert!(said.starts_with("has too few runs for a verdict") && said.contains("75.0% only: too few runs"), "{said}");
+    let enough = answer(&COLD, &COLD.map(|t| 400.0 - t), &WARM);
+    let plan = enough.remedies.iter().find(|r| r.price == Price::Plan).expect("it was tried");
+    assert!(text::saving(plan).starts_with("makes no difference that was proved"), "{}", text::saving(plan));
+}
+
+#[test]
 fn nothing_known_is_not_called_nothing_worth_doing() {
     let d = diagnose(&Evidence { command: "a".into(), ..Evidence::default() });
     assert_eq!(d.outcome, Outcome::Unknown);

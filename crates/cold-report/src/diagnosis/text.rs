@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use cold_analyze::reasons::Group;
 use cold_analyze::short_name;
-use cold_model::figures::{percent_of, plural};
+use cold_model::figures::{percent, percent_of, plural};
 use cold_model::{Known, Nanos};
 
 use super::{Diagnosis, Factor, FirstRequest, Outcome, Part, Remedy, Time};
@@ -121,7 +121,8 @@ pub fn saving(remedy: &Remedy) -> String {
             let what = match (m.factor.is_proved(), m.factor.ratio < 1.0) {
                 (true, true) => format!("saves {}", Nanos(m.saves.unsigned_abs())),
                 (true, false) => format!("costs {}", Nanos(m.saves.unsigned_abs())),
-                (false, _) => "makes no difference that was proved".to_owned(),
+                (false, _) if m.factor.is_full() => "makes no difference that was proved".to_owned(),
+                (false, _) => "has too few runs for a verdict".to_owned(),
             };
             let more = m
                 .factor
@@ -143,7 +144,7 @@ fn interval(factor: &Factor, digits: usize) -> String {
     let level = if factor.is_full() {
         String::new()
     } else {
-        format!(", of {:.0} % only: too few runs", factor.level * 100.0)
+        format!(", of {} only: too few runs", percent(factor.level * 100.0))
     };
     format!("[{low:.digits$} … {high:.digits$}{level}]")
 }
