@@ -44,7 +44,7 @@ impl Worth {
         device: Option<&DeviceModel>,
         extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
     ) -> Result<Self, WhyNot> {
-        let seen = Rehearsal::seen(recording, device)?.computing_as_in(warm);
+        let seen = Rehearsal::seen(recording, device)?.computing_as_in(warm, None);
         let mut doubtful = plan.clone();
         compile(&mut doubtful, &knobs_for(plan, device), device, extents);
         let mut certain = plan.clone();
@@ -54,7 +54,9 @@ impl Worth {
         Ok(Self {
             with_doubt: seen.with(&doubtful)?,
             without: seen.with(&certain)?,
-            page_by_page: Rehearsal::at_most(recording, device)?.computing_as_in(warm).page_by_page()?,
+            page_by_page: Rehearsal::at_most(recording, device)?
+                .computing_as_in(warm, None)
+                .page_by_page()?,
         })
     }
 
@@ -79,7 +81,7 @@ pub fn knobs_by(
     device: Option<&DeviceModel>,
     extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
 ) -> Result<Knobs, WhyNot> {
-    best_gap(&Rehearsal::seen(recording, device)?.computing_as_in(warm), plan, device, extents)
+    best_gap(&Rehearsal::seen(recording, device)?.computing_as_in(warm, None), plan, device, extents)
 }
 
 fn best_gap(

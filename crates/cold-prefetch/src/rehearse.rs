@@ -44,6 +44,7 @@ pub struct Rehearsal<'a> {
     recording: &'a Recording,
     start: Recorded,
     disk: Model,
+    in_measured_time: bool,
 }
 
 impl<'a> Rehearsal<'a> {
@@ -71,18 +72,25 @@ impl<'a> Rehearsal<'a> {
         let fitted = || DeviceCost::of(recording).filter(DeviceCost::knows_sizes);
         let disk = device.map(Model::measured).or_else(|| Some(fitted()?.disk(request)));
         let disk = Model { request, ..disk.ok_or(WhyNot::Disk)? };
-        Ok(Self { recording, start, disk })
+        Ok(Self { recording, start, disk, in_measured_time: false })
     }
 
     /// The same with what the program computes in a warm recording of it, where there is one and it tells that: in a start
-    /// of many waits the same work takes longer, and a plan takes these waits away.
+    /// of many waits the same work takes longer, and a plan takes these waits away. `took`: as in [`Recorded::warm`].
     #[must_use]
-    pub fn computing_as_in(mut self, warm: Option<&Recording>) -> Self {
+    pub fn computing_as_in(mut self, warm: Option<&Recording>, took: Option<Nanos>) -> Self {
         if let Some(warm) = warm {
             // One that does not tell changes nothing: the start keeps its own times.
-            let _told = self.start.warm(self.recording, warm);
+            let told = self.start.warm(self.recording, warm, took);
+            self.in_measured_time = told.is_ok() && took.is_some();
         }
         self
+    }
+
+    /// The program computes as long as it does in warm starts that were measured, so what is simulated compares with
+    /// measured starts.
+    pub fn is_in_measured_time(&self) -> bool {
+        self.in_measured_time
     }
 
     /// Time to ready with the plan's steps, from the launcher's exec on.

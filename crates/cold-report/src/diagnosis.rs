@@ -57,14 +57,26 @@ impl Evidence<'_> {
 /// What is known of a plan before it is tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PlanFacts {
-    /// What the model says that the start takes without it and with it.
-    pub predicted: Known<[Nanos; 2]>,
+    /// What the model says of it.
+    pub predicted: Known<Predicted>,
     /// Least time of reading what every start needs.
     pub reading: Known<Nanos>,
     /// Bytes that it reads.
     pub bytes: Bytes,
     /// Files that it reads them from.
     pub files: u64,
+}
+
+/// A start by the model, without its plan and with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Predicted {
+    /// Time to ready without the plan.
+    pub without: Nanos,
+    /// Time to ready with it, from the launcher's exec on.
+    pub with: Nanos,
+    /// The program computes in it as long as in warm starts that were measured, so both times compare with measured
+    /// ones; else only their ratio tells something of other starts than the recorded one.
+    pub in_measured_time: bool,
 }
 
 /// One step of a diagnosis.
@@ -317,6 +329,12 @@ fn first_request(e: &Evidence<'_>) -> Option<FirstRequest> {
         .iter()
         .any(|run| run.serving.value().is_some())
         .then(|| FirstRequest { serving: part(e, Metric::Serving), answer: part(e, Metric::Answer) })
+}
+
+/// What warm starts took to ready, measured: their median; none where none counts.
+pub fn warm_ready(report: &Report, analysis: &summary::Analysis) -> Option<Nanos> {
+    let e = Evidence { bench: Some((report, analysis)), ..Evidence::default() };
+    time(&e, &State::Warm, Metric::Ready).value().map(|t| t.median)
 }
 
 fn time(e: &Evidence<'_>, state: &State, metric: Metric) -> Known<Time> {

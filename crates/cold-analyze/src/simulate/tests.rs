@@ -463,22 +463,32 @@ fn a_warm_start_tells_the_work_and_the_rest_is_what_waits_cost() {
     warm.manifest.ready = Some(Known::Value(ms(20)));
     warm.off_cpu = Some(Vec::new());
     let mut start = Recorded::of(&cold).unwrap();
-    let warmed = start.warm(&cold, &warm).unwrap();
+    let warmed = start.warm(&cold, &warm, None).unwrap();
     assert!((warmed.part - 0.5).abs() < 1e-3, "{warmed:?}");
     // 10 ms for each wait: that is no cost of waiting, so it is bounded.
     assert_eq!(warmed.wait_ns, Costs::default().wait_ns + 100_000);
     assert_eq!(start.machine().costs.wait_ns, warmed.wait_ns);
     assert_eq!(whole_ms(&simulated(&start, 7)), 20 + 2 * 7);
 
+    // Others took half the time of the recorded warm one, so half of its computing was not the program's; longer ones
+    // tell nothing.
+    let mut start = Recorded::of(&cold).unwrap();
+    assert!((start.warm(&cold, &warm, Some(Nanos(10_000_000))).unwrap().part - 0.25).abs() < 1e-3);
+    let mut start = Recorded::of(&cold).unwrap();
+    assert!((start.warm(&cold, &warm, Some(Nanos(30_000_000))).unwrap().part - 0.5).abs() < 1e-3);
+
     // A start that computes less than the warm one is left as it is.
     let mut slow = warm.clone();
     slow.manifest.ready = Some(Known::Value(ms(70)));
     let mut start = Recorded::of(&cold).unwrap();
-    assert_eq!(start.warm(&cold, &slow).unwrap(), Warmed { part: 1.0, wait_ns: Costs::default().wait_ns });
+    assert_eq!(
+        start.warm(&cold, &slow, None).unwrap(),
+        Warmed { part: 1.0, wait_ns: Costs::default().wait_ns }
+    );
 
     let mut start = Recorded::of(&cold).unwrap();
-    assert_eq!(start.warm(&cold, &cold), Err(NotWarm::Cold));
-    assert_eq!(start.warm(&cold, &Recording { off_cpu: None, ..warm.clone() }), Err(NotWarm::NoClock));
+    assert_eq!(start.warm(&cold, &cold, None), Err(NotWarm::Cold));
+    assert_eq!(start.warm(&cold, &Recording { off_cpu: None, ..warm.clone() }, None), Err(NotWarm::NoClock));
     warm.manifest.command.push("other".into());
-    assert_eq!(start.warm(&cold, &warm), Err(NotWarm::OtherCommand));
+    assert_eq!(start.warm(&cold, &warm, None), Err(NotWarm::OtherCommand));
 }

@@ -120,7 +120,7 @@ fn warm_start(
     line: &mut Line<'_>,
 ) -> Result<String, Failure> {
     let Raw { name, recording: warm, .. } = load::raw(dir, line)?;
-    let warmed = start.warm(recording, &warm).map_err(|why| {
+    let warmed = start.warm(recording, &warm, None).map_err(|why| {
         Failure::usage(format!("{name} does not tell what the start computes warm: {why}"))
             .hint("record it: sudo cold trace --state warm -- COMMAND")
     })?;

@@ -15,7 +15,7 @@ use cold_model::{Bytes, Known, Nanos};
 use cold_plan::Plan;
 use cold_plan::plan::Op;
 use cold_prefetch::rehearse::Rehearsal;
-use cold_report::diagnosis::{self, Evidence, PlanFacts, Step};
+use cold_report::diagnosis::{self, Evidence, PlanFacts, Predicted, Step};
 
 use super::{Args, Diagnosed};
 use crate::commands::bench::progress::Shown;
@@ -82,10 +82,8 @@ fn steps(
     let failed = taught.as_ref().err().map(|f| f.exit);
     let plan = noted(&mut steps, LEARNT, taught).map(|taught| taught.plan);
     let Recorded { usual, exact, warm } = recordings(&starts, line);
-    // What was mapped around faults and not needed is not in the plan: only exact needs tell it from the rest.
-    let facts = plan.as_ref().map(|plan| facts(plan, exact.as_ref().or(usual.as_ref()), warm.as_ref()));
-    let cold = usual.or(exact);
-    let analysed = cold.as_ref().map(|r| cold_analyze::analyze(r, &load::layouts(r, line)));
+    let cold = usual.as_ref().or(exact.as_ref());
+    let analysed = cold.map(|r| cold_analyze::analyze(r, &load::layouts(r, line)));
     let window = analysed.iter().flat_map(|a| &a.suggestions).find_map(|s| s.read_ahead);
     let window = window.filter(|_| {
         let disks = cold.iter().flat_map(|r| &r.manifest.devices).filter(|d| d.partition_of.is_none());
@@ -101,6 +99,12 @@ fn steps(
         None if cold.is_none() => return Err(nothing(&steps, failed)),
         report => report,
     };
+    let analysis = report.as_ref().map(|r| summary::analyze(r, 0.0));
+    let bench = report.as_ref().zip(analysis.as_ref());
+    let warm_took = bench.and_then(|(report, analysis)| diagnosis::warm_ready(report, analysis));
+    // What was mapped around faults and not needed is not in the plan: only exact needs tell it from the rest.
+    let needs = exact.as_ref().or(usual.as_ref());
+    let facts = plan.as_ref().map(|plan| facts(plan, needs, warm.as_ref(), warm_took));
     if let Some(Known::Unknown { unknown }) = facts.as_ref().map(|f| &f.predicted) {
         steps.push(Step { what: PREDICTED, skipped: Some(unknown.clone()) });
     }
@@ -110,11 +114,10 @@ fn steps(
     {
         steps.push(Step { what: MEASURED, skipped: Some(why.clone()) });
     }
-    let analysis = report.as_ref().map(|r| summary::analyze(r, 0.0));
     let diagnosis = diagnosis::diagnose(&Evidence {
         command: line_of(&args.argv),
-        bench: report.as_ref().zip(analysis.as_ref()),
-        cold: cold.as_ref().zip(analysed.as_ref()),
+        bench,
+        cold: cold.zip(analysed.as_ref()),
         warm: warm.as_ref(),
         plan: facts,
         steps,
@@ -186,14 +189,22 @@ fn recordings(directory: &Path, line: &mut Line<'_>) -> Recorded {
     found
 }
 
-/// What is known of the plan before it is tried.
-fn facts(plan: &Plan, cold: Option<&Recording>, warm: Option<&Recording>) -> PlanFacts {
+/// What is known of the plan without having tried it. `warm_took`: what warm starts took, measured.
+fn facts(
+    plan: &Plan,
+    cold: Option<&Recording>,
+    warm: Option<&Recording>,
+    warm_took: Option<Nanos>,
+) -> PlanFacts {
     let predicted = cold.map_or_else(
         || Known::unknown("no cold start was recorded"),
         |cold| {
             let rehearsal = Rehearsal::at_most(cold, plan.device.as_ref());
-            let rehearsal = rehearsal.map(|r| r.computing_as_in(warm));
-            let asked = rehearsal.and_then(|r| Ok([r.without()?, r.with(plan)?]));
+            let rehearsal = rehearsal.map(|r| r.computing_as_in(warm, warm_took));
+            let asked = rehearsal.and_then(|r| {
+                let in_measured_time = r.is_in_measured_time();
+                Ok(Predicted { without: r.without()?, with: r.with(plan)?, in_measured_time })
+            });
             asked.map_or_else(|why| Known::unknown(why.to_string()), Known::Value)
         },
     );
