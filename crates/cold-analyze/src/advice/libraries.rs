@@ -1,14 +1,25 @@
 //! Libraries that are loaded and hardly used.
 
-use super::{Facts, few, total};
-use crate::model::{FileUse, Suggestion};
+use std::collections::BTreeSet;
 
-/// Fewer of them are no pattern.
+use cold_model::figures::plural;
+use cold_model::recording::FileIdx;
+
+use super::{Facts, felt, few, total};
+use crate::model::{FileUse, Suggestion};
+use crate::story::short_name;
+
+/// Fewer of them are no pattern: they are told where the time that they take is felt.
 const LEAST: usize = 5;
+/// Libraries named in the text.
+const NAMED: usize = 3;
 
 pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let files: Vec<&FileUse> = f.hardly_needed.iter().filter_map(|&i| f.files.get(i)).collect();
-    if files.len() < LEAST {
+    let rows: BTreeSet<FileIdx> = files.iter().map(|x| x.file).collect();
+    // Threads may wait for several at once: that time is there once.
+    let waited = f.waited(|w| w.file.is_some_and(|file| rows.contains(&file)));
+    if files.is_empty() || (files.len() < LEAST && felt(f, waited).is_none()) {
         return None;
     }
     let (read, needed) = (total(&files, |x| x.read), total(&files, |x| x.needed));
@@ -18,14 +29,29 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
         id: "fewer_libraries".to_string(),
         what: "Load these libraries only when they are used (dlopen, -Wl,--as-needed), or not at all."
             .to_string(),
-        why: format!("Of {} libraries only {needed} was needed, but {read} read.", files.len()),
+        why: format!(
+            "Of {} only {needed} was needed before ready, but {read} read: {}.",
+            plural(files.len() as u64, "library"),
+            named(&files)
+        ),
         saves_bytes: Some(read),
         saves_requests: Some(requests).filter(|n| *n > 0),
-        saves_time: Some(files.iter().map(|x| x.stall).sum()).filter(|t: &cold_model::Nanos| t.0 > 0),
+        saves_time: Some(waited).filter(|t| t.0 > 0),
         estimate:
-            "everything read of them and the stalls charged to them, if none is loaded; their lookups come \
+            "everything read of them and the time in which anybody waited for them, if none is loaded; their lookups come \
                    on top"
                 .to_string(),
         files: few(files.iter().map(|x| x.file)),
     })
+}
+
+/// The first few, each with what else is known: whether any of its code ran.
+fn named(files: &[&FileUse]) -> String {
+    let one = |x: &&FileUse| {
+        let why = x.hardly_needed.as_deref().unwrap_or_default();
+        format!("{} ({why})", short_name(&x.path))
+    };
+    let named: Vec<String> = files.iter().take(NAMED).map(one).collect();
+    let more = files.len().saturating_sub(NAMED);
+    if more == 0 { named.join("; ") } else { format!("{}; and {more} more", named.join("; ")) }
 }

@@ -4,7 +4,7 @@ use cold_model::{Bytes, Known};
 
 use super::*;
 use crate::analyze;
-use cold_model::sample::{PAGE, empty, kib, long};
+use cold_model::sample::{PAGE, empty, kib, long, ms};
 
 pub(super) fn advice(r: &Recording, layouts: &Layouts) -> Vec<Suggestion> {
     analyze(r, layouts).suggestions
@@ -115,15 +115,35 @@ fn plain_relocations_that_were_read_want_packing() {
 #[test]
 fn many_hardly_needed_libraries_are_a_pattern() {
     let mut r = empty();
+    r.manifest.ready = Some(Known::Value(ms(1000)));
     for i in 0..5 {
         assert!(find(&advice(&r, &Layouts::default()), "fewer_libraries").is_none());
         let f = r.file(&format!("/l{i}.so"), 100 * PAGE);
-        r.fault(i * 20, 10, f, 0, 0..32);
+        // Of two and more at once, the time passes once.
+        r.fault(0, 10, f, 0, 0..32);
     }
     let all = advice(&r, &Layouts::default());
     let s = find(&all, "fewer_libraries").unwrap();
     assert_eq!((s.saves_bytes, s.saves_requests), (Some(kib(640)), Some(5)));
-    assert_eq!((s.saves_time, s.files.len()), (Some(long(50)), 5));
+    assert_eq!((s.saves_time, s.files.len()), (Some(long(10)), 5));
+}
+
+#[test]
+fn a_single_library_is_told_where_its_time_is_felt() {
+    let with = |wait| {
+        let mut r = empty();
+        r.manifest.ready = Some(Known::Value(ms(1000)));
+        let f = r.file("/opt/libbig.so", 1000 * PAGE);
+        r.fault(5, wait, f, 0, 0..256);
+        find(&advice(&r, &Layouts::default()), "fewer_libraries").cloned()
+    };
+    assert_eq!(with(15), None, "a hundredth and a half of the start");
+    let told = with(60).unwrap();
+    assert_eq!((told.saves_time, told.saves_bytes), (Some(long(60)), Some(kib(1024))));
+    assert!(
+        told.why
+            .contains("Of 1 library only 4.00 KiB was needed before ready, but 1.00 MiB read: libbig.so (")
+    );
 }
 
 #[test]
