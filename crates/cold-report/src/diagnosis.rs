@@ -13,10 +13,12 @@ use cold_model::recording::{FileIdx, Recording};
 use cold_model::{Bytes, Known, Nanos};
 use serde::Serialize;
 
+mod offers;
 mod page;
 mod remedies;
 mod text;
 
+pub use offers::Offer;
 pub use page::{html, signed};
 pub use remedies::{Measured, Price, Remedy};
 pub use text::{markdown, saving, story};
@@ -39,6 +41,8 @@ pub struct Evidence<'a> {
     pub warm: Option<&'a Recording>,
     /// The plan that was learnt.
     pub plan: Option<PlanFacts>,
+    /// What this machine could do otherwise, computed and not tried.
+    pub offers: Vec<Offer>,
     /// What was done, and what was not.
     pub steps: Vec<Step>,
     /// What disturbs measurements of this command on this machine.

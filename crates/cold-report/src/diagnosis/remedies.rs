@@ -29,6 +29,8 @@ pub enum Price {
     Plan,
     /// A setting of the machine.
     Setting,
+    /// Something of the machine that all its programs have: a service, a disk, where blocks lie.
+    Machine,
     /// How the program is called or installed.
     Installation,
     /// Another build of the program.
@@ -43,6 +45,7 @@ impl Price {
         match self {
             Self::Plan => "a file beside the program, which stays as it is",
             Self::Setting => "a setting of the device, which every program has",
+            Self::Machine => "a change of this machine, by root",
             Self::Installation => "how it is installed or called",
             Self::Build => "another build of the program",
             Self::Code => "a change of the program's code",
@@ -113,6 +116,11 @@ pub(super) fn of(e: &Evidence<'_>, d: &Diagnosis) -> Vec<Remedy> {
     } else {
         out.extend(advice.iter().filter(|s| s.id == PLAN).map(of_suggestion));
     }
+    let plan = out.iter().find(|r| r.id == PLAN).cloned();
+    let offered = e.offers.iter().filter_map(|offer| offer.remedy(d, plan.as_ref()));
+    // Who would have to change the machine for it is told only what would be felt.
+    let felt = felt(d);
+    out.extend(offered.filter(|r| r.saves() >= felt));
     out.extend(waits(d));
     out.sort_by_key(|r| (std::cmp::Reverse(r.saves()), r.id.clone()));
     out
@@ -224,11 +232,15 @@ fn waits(d: &Diagnosis) -> Option<Remedy> {
     })
 }
 
+/// The least saving of this start that is worth a word; `None`: how long it takes is not known.
+fn felt(d: &Diagnosis) -> Option<Nanos> {
+    let start = d.cold.value().map(|t| t.median).or(d.recorded_cold.value().copied())?;
+    Some(FELT.max(Nanos(start.0 / FELT_PART)))
+}
+
 /// What all of it comes to.
 pub(super) fn outcome(d: &Diagnosis) -> Outcome {
-    let start = d.cold.value().map(|t| t.median).or(d.recorded_cold.value().copied());
-    let Some(start) = start else { return Outcome::Unknown };
-    let felt = FELT.max(Nanos(start.0 / FELT_PART));
+    let Some(felt) = felt(d) else { return Outcome::Unknown };
     let worth = |r: &&Remedy| r.saves().is_some_and(|t| t >= felt);
     if d.remedies.iter().filter(worth).any(Remedy::is_proved) {
         Outcome::Proved

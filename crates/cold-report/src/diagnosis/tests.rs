@@ -40,6 +40,17 @@ fn by_model(without: u64, with: u64) -> Predicted {
 }
 
 fn predicting(predicted: Predicted, cold_ms: &[f64], prefetched: &[f64], warm: &[f64]) -> Diagnosis {
+    offering(predicted, Vec::new(), cold_ms, prefetched, warm)
+}
+
+/// The same where the machine could do more.
+fn offering(
+    predicted: Predicted,
+    offers: Vec<Offer>,
+    cold_ms: &[f64],
+    prefetched: &[f64],
+    warm: &[f64],
+) -> Diagnosis {
     let mut series = vec![("a", State::Cold, cold_ms.to_vec())];
     if !prefetched.is_empty() {
         series.push(("a", State::Prefetched, prefetched.to_vec()));
@@ -60,6 +71,7 @@ fn predicting(predicted: Predicted, cold_ms: &[f64], prefetched: &[f64], warm: &
             bytes: Bytes(1 << 20),
             files: 3,
         }),
+        offers,
         call_name: Some(|n| (n == 232).then_some("epoll_wait")),
         ..Evidence::default()
     })
@@ -142,6 +154,56 @@ fn too_few_runs_are_no_proof_that_a_plan_makes_no_difference() {
     let enough = answer(&COLD, &COLD.map(|t| 400.0 - t), &WARM);
     let plan = enough.remedies.iter().find(|r| r.price == Price::Plan).expect("it was tried");
     assert!(text::saving(plan).starts_with("makes no difference that was proved"), "{}", text::saving(plan));
+}
+
+/// What the offer would save, ms; `None`: it is no remedy.
+fn offered(offer: Offer, id: &str, prefetched: &[f64]) -> Option<f64> {
+    let d = offering(by_model(200, 100), vec![offer], &COLD, prefetched, &WARM);
+    let remedy = d.remedies.iter().find(|r| r.id == id)?;
+    assert!(remedy.price == Price::Machine && remedy.measured.value().is_none(), "{remedy:?}");
+    Some(remedy.saves().expect("the model tells").0 as f64 / 1e6)
+}
+
+#[test]
+fn another_disk_saves_the_part_of_the_start_that_its_model_says_and_names_the_files() {
+    let there = |ms: u64| Offer::Disk {
+        mounted: "/fast".into(),
+        name: "nvme0n1".into(),
+        files: vec![("/usr/lib/a.so".into(), Bytes(1 << 20)), ("/usr/lib/b.so".into(), Bytes(4096))],
+        predicted: [Nanos(400_000_000), Nanos(ms * 1_000_000)],
+    };
+    // A quarter of the simulated start, so a quarter of the measured 200.25 ms.
+    let saved = offered(there(300), "faster_disk", &[]).expect("faster");
+    assert!((saved - 50.0625).abs() < 0.001, "{saved}");
+    assert_eq!(offered(there(400), "faster_disk", &[]), None);
+    assert_eq!(offered(there(500), "faster_disk", &[]), None, "a slower one is none");
+    let d = offering(by_model(200, 100), vec![there(300)], &COLD, &[], &WARM);
+    let remedy = d.remedies.iter().find(|r| r.id == "faster_disk").expect("told");
+    assert!(remedy.why.contains("/usr/lib/a.so (1.00 MiB), /usr/lib/b.so (4.00 KiB)"), "{remedy:?}");
+    assert!(remedy.what.contains("/fast"), "{remedy:?}");
+}
+
+#[test]
+fn arranged_blocks_save_no_more_than_a_start_by_the_plan_has_to_lose() {
+    let of = |today: u64, there: u64| Offer::Arranged {
+        reading: [Nanos(today * 1_000_000), Nanos(there * 1_000_000)],
+    };
+    let by_plan = COLD.map(|t| t / 2.0);
+    assert_eq!(offered(of(30, 20), "arrange_blocks", &by_plan), Some(10.0));
+    let most = offered(of(300, 20), "arrange_blocks", &by_plan).expect("it helps");
+    assert!((most - 20.0).abs() < 1.0, "{most}: 100 ms by the plan, 80 warm");
+    assert_eq!(offered(of(20, 20), "arrange_blocks", &by_plan), None);
+    assert_eq!(offered(of(25, 20), "arrange_blocks", &by_plan), None, "nobody feels 5 ms of 200");
+    assert_eq!(offered(of(30, 20), "arrange_blocks", &COLD.map(|t| t * 1.5)), None, "the plan harms");
+    assert_eq!(offered(of(30, 20), "arrange_blocks", &[]), None, "there is no plan");
+}
+
+#[test]
+fn the_service_saves_what_the_plan_saves_and_is_no_remedy_without_one() {
+    let saved = offered(Offer::Service, "service", &COLD.map(|t| t / 2.0)).expect("the plan helps");
+    assert!((saved - 100.0).abs() < 1.0, "{saved}");
+    assert_eq!(offered(Offer::Service, "service", &COLD.map(|t| t * 1.5)), None);
+    assert_eq!(offered(Offer::Service, "service", &[]), None);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod apply;
 mod live;
+mod offers;
 mod show;
 mod stored;
 

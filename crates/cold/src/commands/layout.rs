@@ -3,7 +3,7 @@
 mod choice;
 mod compare;
 mod data;
-mod disk;
+pub(crate) mod disk;
 mod link;
 mod order;
 mod predict;

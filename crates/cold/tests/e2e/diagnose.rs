@@ -120,6 +120,12 @@ mod root {
             let plan = told["remedies"].as_array().unwrap().iter().find(|r| r["id"] == "prefetch_plan");
             let plan = plan.unwrap_or_else(|| panic!("{told}"));
             assert!(plan["predicted"].as_u64().is_some_and(|t| t > 0), "{plan}");
+            // The service is offered where its plan brings what is felt, and promises no more than that brought.
+            let saved = plan["measured"]["saves"].as_i64().unwrap_or(0).max(0);
+            let service = told["remedies"].as_array().unwrap().iter().find(|r| r["id"] == "service");
+            check(service.is_some() && service.and_then(|r| r["predicted"].as_i64()) == Some(saved), || {
+                format!("{service:?} for {saved}: {told}")
+            })?;
             // In a busy moment a plan that is tried may seem to harm.
             check(told["outcome"] != "nothing_worth_doing", || told.to_string())
         });

@@ -17,7 +17,7 @@ use cold_plan::plan::Op;
 use cold_prefetch::rehearse::Rehearsal;
 use cold_report::diagnosis::{self, Evidence, PlanFacts, Predicted, Step};
 
-use super::{Args, Diagnosed};
+use super::{Args, Diagnosed, offers};
 use crate::commands::bench::progress::Shown;
 use crate::commands::prefetch::learn;
 use crate::commands::prefetch::plans::StorePlace;
@@ -84,6 +84,14 @@ fn steps(
     let Recorded { usual, exact, warm } = recordings(&starts, line);
     let cold = usual.as_ref().or(exact.as_ref());
     let analysed = cold.map(|r| cold_analyze::analyze(r, &load::layouts(r, line)));
+    // What was mapped around faults and not needed is not in the plan: only exact needs tell it from the rest.
+    let model = exact.as_ref().or(usual.as_ref());
+    let offers = plan.as_ref().map_or_else(Vec::new, |plan| {
+        let usual = cold.zip(analysed.as_ref());
+        let known = offers::Known { plan, cold: model, warm: warm.as_ref(), usual };
+        // Measurements of other disks are kept with this user's plans.
+        StorePlace::default().state().map_or_else(|_| Vec::new(), |state| offers::of(known, &state))
+    });
     let window = analysed.iter().flat_map(|a| &a.suggestions).find_map(|s| s.read_ahead);
     let window = window.filter(|_| {
         let disks = cold.iter().flat_map(|r| &r.manifest.devices).filter(|d| d.partition_of.is_none());
@@ -102,9 +110,7 @@ fn steps(
     let analysis = report.as_ref().map(|r| summary::analyze(r, 0.0));
     let bench = report.as_ref().zip(analysis.as_ref());
     let warm_took = bench.and_then(|(report, analysis)| diagnosis::warm_ready(report, analysis));
-    // What was mapped around faults and not needed is not in the plan: only exact needs tell it from the rest.
-    let needs = exact.as_ref().or(usual.as_ref());
-    let facts = plan.as_ref().map(|plan| facts(plan, needs, warm.as_ref(), warm_took));
+    let facts = plan.as_ref().map(|plan| facts(plan, model, warm.as_ref(), warm_took));
     if let Some(Known::Unknown { unknown }) = facts.as_ref().map(|f| &f.predicted) {
         steps.push(Step { what: PREDICTED, skipped: Some(unknown.clone()) });
     }
@@ -120,6 +126,7 @@ fn steps(
         cold: cold.zip(analysed.as_ref()),
         warm: warm.as_ref(),
         plan: facts,
+        offers,
         steps,
         disturbing,
         call_name: Some(cold_trace::syscalls::name),

@@ -11,7 +11,8 @@ use std::sync::atomic::Ordering;
 
 use cold_journal::Journal;
 use cold_layout::blocks::{self, Run};
-use cold_model::{Bytes, Shown as _, path_text};
+use cold_model::{Bytes, Nanos, Shown as _, path_text};
+use cold_plan::Plan;
 use cold_plan::plan::Order;
 use cold_plan::store::Listed;
 use cold_sys::blocks::{Way, clone_range, exchange_is_mended, free, preallocate};
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         args.plan.iter().map(|name| plans::named(&store, name)).collect::<Result<_>>()?;
     if args.dry_run {
         for listed in &listed {
-            told(args, ui, &dry(listed)?);
+            told(args, ui, &dry(plans::name(&listed.path), &listed.plan)?);
         }
         return Ok(Exit::Done);
     }
@@ -137,14 +138,20 @@ fn renew(listed: &Listed, store: &cold_plan::Store, ui: &Ui) -> Result<()> {
     Ok(())
 }
 
-fn dry(listed: &Listed) -> Result<Done> {
-    let plan = &listed.plan;
+/// How long the plan's disk reads what a start needs, from the places of today and from arranged ones; unknown where
+/// nothing can be arranged, or the disk was not measured.
+pub(crate) fn forecast(plan: &Plan) -> Result<Option<[Nanos; 2]>> {
+    let done = dry(String::new(), plan)?;
+    Ok(done.before.time.zip(done.after.time).map(|(before, after)| [before, after]))
+}
+
+fn dry(name: String, plan: &Plan) -> Result<Done> {
     let ground = Ground::of(plan, &[])?;
     let moves = blocks::packed(&ground.pieces, BLOCK.into());
     let end = moves.last().map_or(0, |m| m.donor.saturating_add(m.piece.bytes));
     let whole = [cold_model::Extent { logical: 0, physical: 0, bytes: end }];
     Ok(Done {
-        name: plans::name(&listed.path),
+        name,
         before: cost(plan, &ground.today),
         after: cost(plan, &blocks::planned(&moves, &whole)),
         rotational: plan.device.as_ref().map(|d| d.rotational),
