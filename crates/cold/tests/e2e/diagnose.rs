@@ -112,11 +112,12 @@ mod root {
             );
             sums(&told);
             let (disk, all) = (time(&told, &DISK), told["recorded_cold"].as_u64().unwrap());
-            assert!(disk * 2 > all, "{disk} of {all}: {told}");
+            // Beside a program that computes it waits for a CPU instead, and others may empty the cache before the warm one.
+            check(disk * 2 > all, || format!("{disk} of {all}: {told}"))?;
             let rows = told["reasons"].as_array().unwrap();
             let faults = rows.iter().find(|r| r["kind"] == "disk_fault").unwrap_or_else(|| panic!("{told}"));
             assert!(faults["files"][0][0].as_str().is_some_and(|p| p.ends_with("/data")), "{faults}");
-            assert!(faults["warm"].as_u64().is_some_and(|warm| warm * 10 < disk), "{faults}");
+            check(faults["warm"].as_u64().is_some_and(|warm| warm * 10 < disk), || faults.to_string())?;
             let plan = told["remedies"].as_array().unwrap().iter().find(|r| r["id"] == "prefetch_plan");
             let plan = plan.unwrap_or_else(|| panic!("{told}"));
             assert!(plan["predicted"].as_u64().is_some_and(|t| t > 0), "{plan}");
