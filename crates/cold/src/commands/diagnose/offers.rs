@@ -4,13 +4,14 @@
 use std::path::Path;
 
 use cold_analyze::model::Analysis;
+use cold_model::file_system::Origin;
 use cold_model::recording::{FileKind, Recording};
 use cold_model::{Bytes, Dev, DeviceModel, path_text};
 use cold_plan::Plan;
 use cold_prefetch::rehearse::Rehearsal;
 use cold_report::diagnosis::Offer;
 use cold_service::learning::Look;
-use cold_sys::procfs::ProcFs;
+use cold_sys::procfs::{Mount, ProcFs};
 use cold_sys::sysfs::SysFs;
 
 use crate::commands::layout::disk;
@@ -50,7 +51,9 @@ fn disks(known: Known<'_>, cold: &Recording, state: &Path) -> Vec<Offer> {
     let (proc, sys) = (ProcFs::default(), SysFs::default());
     let own: Vec<Dev> = cold.manifest.devices.iter().map(|d| d.dev).collect();
     let mut found: Vec<(String, DeviceModel)> = Vec::new();
-    for mount in proc.mounts().unwrap_or_default() {
+    // Only disks of this machine: to look at a server that is gone may take for ever, and at an automount mounts it.
+    let local = |m: &Mount| matches!(Origin::of(&m.fs_type), Origin::Device | Origin::Volume);
+    for mount in proc.mounts().unwrap_or_default().into_iter().filter(local) {
         let writable = mount.options.split(',').any(|option| option == "rw");
         let Ok(device) = cold_probe::device::find(&mount.mount_point, &proc, &sys) else { continue };
         let seen = own.contains(&device.dev) || found.iter().any(|(_, model)| model.dev == device.dev);
