@@ -211,6 +211,15 @@ impl Trace {
     }
 }
 
+/// How a start is traced.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tracing {
+    /// Code that gets no breakpoints.
+    pub exclude: Vec<Exclude>,
+    /// Goes on in processes that handle SIGTRAP, though they may lose their handler by that.
+    pub own_traps: bool,
+}
+
 /// What of a program is not to be traced.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Exclude {
