@@ -13,7 +13,7 @@ use cold_sim::disk::Model;
 
 use super::{Facts, few, for_cached_data, worth};
 use crate::cost::DeviceCost;
-use crate::model::Suggestion;
+use crate::model::{Suggestion, SuggestionId};
 use crate::simulate::{Helper, Recorded, Setting, WaitsKnown, Windows};
 use crate::waits::sum;
 
@@ -142,15 +142,15 @@ impl Sweep {
     fn suggestion(&self, f: &Facts<'_, '_>, best: &Tried, saved: Option<Nanos>) -> Suggestion {
         let (old, new) = (self.present.window, best.window);
         let id = match () {
-            () if old >= HUGE && new < old => "huge_read_ahead",
-            () if new < old => "smaller_read_around",
-            () => "larger_read_around",
+            () if old >= HUGE && new < old => SuggestionId::HugeReadAhead,
+            () if new < old => SuggestionId::SmallerReadAround,
+            () => SuggestionId::LargerReadAround,
         };
         let read = |x: &Figures| format!("{} in {}", x.bytes, plural(x.requests, "request"));
         let now = self.present.figures;
         Suggestion {
             read_ahead: Some(new),
-            id: id.to_string(),
+            id,
             what: format!("Set read_ahead_kb of the device to {} instead of {}.", new.0 >> 10, old.0 >> 10),
             why: format!(
                 "Simulated, it reads {} with the present window, and {} with {new}.",
