@@ -14,7 +14,7 @@ use cold_sim::disk::Model;
 use super::{Facts, few, for_cached_data, worth};
 use crate::cost::DeviceCost;
 use crate::model::{Suggestion, SuggestionId};
-use crate::simulate::{Helper, Recorded, Setting, WaitsKnown, Windows};
+use crate::simulate::{Helper, Observed, Recorded, Setting, WaitsKnown, Windows};
 use crate::waits::sum;
 
 /// Windows that are tried besides the present one: Linux' default, a quarter and four times of it. Between them times
@@ -116,7 +116,7 @@ impl Sweep {
             None => Tried { window: present, figures: as_recorded },
             Some(_) => others.iter().position(|t| t.window == present).map(|at| others.remove(at))?,
         };
-        Some(Self { recorded: recorded(f), as_recorded, present, others, waits_known: start.waits_known })
+        Some(Self { recorded: recorded(f)?, as_recorded, present, others, waits_known: start.waits_known })
     }
 
     /// Of those that are as fast as the fastest the one that reads least.
@@ -238,21 +238,13 @@ fn window_in_force(f: &Facts<'_, '_>) -> Option<Bytes> {
     read.filter_map(|(file, _)| window(file.dev)).max()
 }
 
-/// What was recorded, of reads through the page cache.
-fn recorded(f: &Facts<'_, '_>) -> Figures {
-    let cx = f.cx;
-    let pages = cx.usage.iter().map(|u| u.read.pages()).fold(0, u64::saturating_add);
-    let into_cache = |t: &&cold_model::recording::Transfer| {
-        let usage = t.file.and_then(|file| cx.usage.get(file as usize));
-        let range = t.first_page..t.first_page.saturating_add(t.pages.into());
-        usage.is_some_and(|u| u.read.within(&range).next().is_some())
-    };
-    let transfers = cx.recording.transfers.iter().flatten().filter(into_cache);
-    let carried: std::collections::HashSet<u32> = transfers.map(|t| t.request).collect();
-    Figures {
-        requests: cx.requests().filter(|(index, _)| carried.contains(&(*index as u32))).count() as u64,
-        bytes: cx.bytes(pages),
-        waits: sum(cx.waits.iter()),
-        time: cx.window.since_start(cx.window.until),
-    }
+/// What was recorded. `None` where no requests are seen.
+fn recorded(f: &Facts<'_, '_>) -> Option<Figures> {
+    let seen = Observed::of(f.cx.recording, &f.cx.usage);
+    Some(Figures {
+        requests: seen.requests?,
+        bytes: seen.read?,
+        waits: sum(f.cx.waits.iter()),
+        time: seen.time,
+    })
 }

@@ -9,8 +9,8 @@ mod verify;
 use std::path::Path;
 
 use cold_analyze::replay;
-use cold_analyze::simulate::sweep::{Advice, Choice, Observed, Reader, Row, WINDOWS_KIB};
-use cold_analyze::simulate::{Recorded, WaitsKnown, Windows};
+use cold_analyze::simulate::sweep::{Advice, Choice, Reader, Row, WINDOWS_KIB};
+use cold_analyze::simulate::{Observed, Recorded, WaitsKnown, Windows};
 use cold_model::Bytes;
 use cold_model::recording::{FileIdx, Recording};
 use cold_prefetch::predict::Asked;
@@ -83,8 +83,8 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
     }
     // Where faults were not exact, what was mapped around them counts as needed, as in reports.
     let exact = recording.manifest.exact_need;
-    let start =
-        if exact { Recorded::of(&recording) } else { Recorded::at_most(&recording, &replay(&recording)) };
+    let usage = replay(&recording);
+    let start = if exact { Recorded::of(&recording) } else { Recorded::at_most(&recording, &usage) };
     let mut start = start.map_err(|why| {
         Failure::from(why).hint("record the start again: sudo cold trace --exact-need -- COMMAND")
     })?;
@@ -102,14 +102,22 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
     for disk in disks::all(args, &recording, &start, line)? {
         let begins = |choice: &Choice| line.step(&format!("{}: {choice}", disk.name));
         let rows = start.sweep(&choices, &disk.model, asked.as_ref().map(|a| &a.replay), &files, begins)?;
-        let as_recorded = start.as_recorded(&disk.model)?;
+        let as_recorded = start.as_recorded(&rows, &disk.model)?;
         disks.push(OnDisk { advice: start.advice(&rows), disk, rows, as_recorded });
     }
     let mut notes = notes(&recording, &start);
     notes.extend(warmed);
     notes.extend(asked.as_ref().and_then(left_out));
     let replay = asked.map(|a| a.replay);
-    Ok(Simulation { name, observed: Observed::of(&recording), recording, start, disks, replay, notes })
+    Ok(Simulation {
+        name,
+        observed: Observed::of(&recording, &usage),
+        recording,
+        start,
+        disks,
+        replay,
+        notes,
+    })
 }
 
 /// Takes what the program computes from a warm recording, and says what that came to.
