@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use cold_analyze::replay;
+use cold_analyze::Usage;
 use cold_analyze::simulate::{OPENS, Recorded, WhyNot};
 use cold_model::Bytes;
 use cold_model::pages::Runs;
@@ -46,12 +46,17 @@ pub struct Asked {
 /// A recorded start that needs all that it may have needed: where it was not exact also what the kernel mapped around
 /// faults. Of files that an exact start taught `plan`, only those of these pages that the plan says are needed: the
 /// others are known not to be, and without this a plan would seem to leave out what every start reads (node on this
-/// machine's disk was foretold 1.02 of its time without a plan, and measured at 0.556).
-pub fn at_most(recording: &Recording, plan: Option<&Plan>) -> Result<Recorded, WhyNot> {
+/// machine's disk was foretold 1.02 of its time without a plan, and measured at 0.556). `usage`: what
+/// [`cold_analyze::replay`] says of the recording; it is asked for where it is needed.
+pub fn at_most(
+    recording: &Recording,
+    plan: Option<&Plan>,
+    usage: impl FnOnce() -> Vec<Usage>,
+) -> Result<Recorded, WhyNot> {
     if recording.manifest.exact_need {
         return Recorded::of(recording);
     }
-    let mut usage = replay(recording);
+    let mut usage = usage();
     let plan = plan.filter(|_| recording.page_bytes() == PAGE);
     for (file, needed) in plan.map(exact_files).unwrap_or_default() {
         for (row, usage) in recording.files.iter().zip(&mut usage) {

@@ -5,6 +5,7 @@
 //! what the program computes; what is left of it, docs/concepts/simulation.md tells.
 
 use cold_analyze::cost::{DeviceCost, bounds};
+use cold_analyze::replay;
 use cold_analyze::simulate::{self, Helper, Recorded, Setting, WaitsKnown, Windows};
 use cold_model::recording::Recording;
 use cold_model::{DeviceModel, Nanos};
@@ -59,7 +60,7 @@ impl<'a> Rehearsal<'a> {
         plan: Option<&Plan>,
         device: Option<&DeviceModel>,
     ) -> Result<Self, WhyNot> {
-        Self::of(recording, at_most(recording, plan)?, device)
+        Self::of(recording, at_most(recording, plan, || replay(recording))?, device)
     }
 
     fn of(recording: &'a Recording, start: Recorded, device: Option<&DeviceModel>) -> Result<Self, WhyNot> {

@@ -80,7 +80,7 @@ fn start(cached: bool) -> (f64, usize) {
         layout.add(0, PAGES << 12, None);
     }
     let model = Model { latency_ns: 100_000, ..Model::default() };
-    let mut disks = [Disk::new(model, u64::from(FILES) * PAGES << 12, 0)];
+    let mut disks = [Disk::new(model, (u64::from(FILES) * PAGES) << 12, 0)];
     let machine = Machine { processors: 2, costs: Costs::default() };
     let begun = Instant::now();
     let input = Input { tasks: &tasks, replay: None, layout: &layout };

@@ -8,8 +8,9 @@ mod verify;
 
 use std::path::Path;
 
-use cold_analyze::simulate::sweep::{Advice, Choice, Observed, Reader, Row, WINDOWS_KIB};
-use cold_analyze::simulate::{Recorded, WaitsKnown, Windows};
+use cold_analyze::replay;
+use cold_analyze::simulate::sweep::{Advice, Choice, Reader, Row, WINDOWS_KIB};
+use cold_analyze::simulate::{Observed, Recorded, WaitsKnown, Windows};
 use cold_model::Bytes;
 use cold_model::recording::{FileIdx, Recording};
 use cold_plan::Plan;
@@ -84,7 +85,9 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
     let plan = args.plan.as_ref().map(|name| plans::named(&args.store.store()?, name)).transpose()?;
     let plan = plan.map(|listed| listed.plan);
     // Where faults were not exact, what was mapped around them counts as needed, as in reports.
-    let mut start = cold_prefetch::predict::at_most(&recording, plan.as_ref()).map_err(|why| {
+    let usage = replay(&recording);
+    let start = cold_prefetch::predict::at_most(&recording, plan.as_ref(), || usage.clone());
+    let mut start = start.map_err(|why| {
         Failure::from(why).hint("record the start again: sudo cold trace --exact-need -- COMMAND")
     })?;
     let warmed = args.warm.as_ref().map(|warm| warm_start(warm, &recording, &mut start, line)).transpose()?;
@@ -100,14 +103,22 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
     for disk in disks::all(args, &recording, &start, line)? {
         let begins = |choice: &Choice| line.step(&format!("{}: {choice}", disk.name));
         let rows = start.sweep(&choices, &disk.model, asked.as_ref().map(|a| &a.replay), &files, begins)?;
-        let as_recorded = start.as_recorded(&disk.model)?;
+        let as_recorded = start.as_recorded(&rows, &disk.model)?;
         disks.push(OnDisk { advice: start.advice(&rows), disk, rows, as_recorded });
     }
     let mut notes = notes(&recording, &start, plan.as_ref());
     notes.extend(warmed);
     notes.extend(asked.as_ref().and_then(left_out));
     let replay = asked.map(|a| a.replay);
-    Ok(Simulation { name, observed: Observed::of(&recording), recording, start, disks, replay, notes })
+    Ok(Simulation {
+        name,
+        observed: Observed::of(&recording, &usage),
+        recording,
+        start,
+        disks,
+        replay,
+        notes,
+    })
 }
 
 /// Takes what the program computes from a warm recording, and says what that came to.
@@ -186,9 +197,11 @@ fn notes(recording: &Recording, start: &Recorded, plan: Option<&Plan>) -> Vec<St
     let mut notes = Vec::new();
     let m = &recording.manifest;
     if !m.exact_need {
-        let known = match plan.is_some_and(|plan| plan.files.iter().any(|file| file.exact)) {
-            true => " (of files whose needs the plan knows exactly, those that are in it)",
-            false => "",
+        let plan_knows = plan.is_some_and(|plan| plan.files.iter().any(|file| file.exact));
+        let known = if plan_knows {
+            " (of files whose needs the plan knows exactly, those that are in it)"
+        } else {
+            ""
         };
         notes.push(format!(
             "pages that the kernel mapped around a fault count as needed{known}, though not all of them were: windows \
