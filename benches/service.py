@@ -175,13 +175,16 @@ class Bench:
     # ----- what is measured
 
     def learn(self):
-        told = {}
+        known = self.work / "learnt.json"
+        told = json.loads(known.read_text()) if known.exists() else {}
         end = time.monotonic() + self.options.max_time
         # `cold service status`, which asks how far it is, would be noticed and recorded itself.
         self.begin("--no-keep", "--control-every", "0", "--except", str(COLD.parent))
         for name, argv in self.programs.items():
             if time.monotonic() > end:
                 break
+            if told.get(name) == "learnt":
+                continue
             learnt = self.status()["service"]["learning"]["learnt"]
             self.drop()
             self.start(argv)
@@ -201,7 +204,7 @@ class Bench:
                 told[name] = why[-1] if why else "recorded, and nothing came of it" if noticed else "was not cold enough to be noticed"
             print(f"{name}: {told[name]}", flush=True)
         self.end()
-        (self.work / "learnt.json").write_text(json.dumps(told))
+        known.write_text(json.dumps(told))
 
     def learnt(self):
         told = json.loads((self.work / "learnt.json").read_text())

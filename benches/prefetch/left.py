@@ -42,7 +42,7 @@ def launcher(tables):
     """From the first instruction of `cold-launch` to that of the program that it becomes; nothing without one."""
     with open(tables / "processes.csv", newline="") as f:
         images = [r for r in csv.DictReader(f) if r["how"] == "exec"]
-    first = next((r for r in images if r["name"] == "cold-launch"), None)
+    first = next((r for r in images if r["executable_path"].endswith("/cold-launch")), None)
     if first is None:
         return 0, 0
     began = int(first["began"])
