@@ -319,7 +319,10 @@ mod tests {
         assert!(gates(&["old: cold.median > 1.1x".into()], &states).is_err());
         assert!(gates(&["light.median > 1.1x".into()], &states).is_err());
         assert!(gates(&[STEADY.into()], &[State::Warm]).is_ok());
-        assert!(states(&["prefetched".into(), "cold".into()]).is_ok());
-        assert!(states(&["light".into()]).is_err() && states(&["cold".into(), "cold".into()]).is_err());
+        assert!(super::states(&["prefetched".into(), "cold".into()]).is_ok());
+        assert!(
+            super::states(&["light".into()]).is_err()
+                && super::states(&["cold".into(), "cold".into()]).is_err()
+        );
     }
 }
