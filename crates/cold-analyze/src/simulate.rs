@@ -40,7 +40,7 @@ use cold_sim::{LinuxVersion, Policy, SimFile};
 
 use crate::usage::{Usage, Window};
 
-pub use warm::{NotWarm, Warmed};
+pub use warm::{NotWarm, Warmed, waited_as_cold};
 
 pub use observed::Observed;
 pub use outcome::{Helper, OPENS, Setting, Simulated};

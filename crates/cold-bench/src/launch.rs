@@ -36,6 +36,8 @@ pub struct Start {
     pub serving: Option<Nanos>,
     /// From the clone to ready, or to the whole answer to the first request; `None` when it never got there.
     pub ready: Option<Nanos>,
+    /// Process that made it ready, where that is told: who listens on the port, who sent the notice.
+    pub reached_by: Option<u32>,
     /// From the clone to the end of the started process itself.
     pub first_gone: Option<Nanos>,
     /// From the clone to the end of the tree.
@@ -110,6 +112,7 @@ impl<'a> Launch<'a> {
             at,
             serving: None,
             ready: None,
+            reached_by: None,
             first_gone: None,
             gone: Nanos(0),
             own_cpu: None,
@@ -186,6 +189,7 @@ impl<'a> Launch<'a> {
         start.ready = self.watch.look()?.map(|t| t.saturating_sub(start.at));
         if start.ready.is_some() {
             start.own_cpu = process_cpu(pid).or(start.own_cpu);
+            start.reached_by = self.watch.reached_by(self.supervised.pid().cast_signed());
         }
         Ok(())
     }

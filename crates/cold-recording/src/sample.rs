@@ -182,6 +182,7 @@ fn manifest(r: &Recording, end: Nanos, command: &[&str]) -> Manifest {
         exact_need: false,
         mapped_huge: Some(0),
         only_file: None,
+        reached_by: None,
         fault_around: Known::Value(Bytes(65536)),
         stacks: StackMethod::FramePointers,
         lost: BTreeMap::from([("filemap".to_owned(), 0), ("block".to_owned(), 0)]),

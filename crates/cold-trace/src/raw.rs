@@ -169,6 +169,8 @@ pub enum Event<'a> {
     Stall(Stall),
     /// A task was off the CPU for another reason and runs again.
     Off(Off),
+    /// The task of the header woke the recorder, which waited for its output.
+    Heard,
     /// A system call.
     Call(Call<'a>),
     /// A fault by address.

@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use cold_model::Dev;
 use cold_model::file::Content;
 use cold_model::kernel::faults_map_whole_folios;
-use cold_model::recording::manifest::{Manifest, Subject, Tier};
+use cold_model::recording::manifest::{Manifest, ReachedBy, Subject, Tier};
 use cold_model::recording::{
     Eviction, FileIdx, FileKind, Lookup, Mapping, OffCpu, Readahead, ReadaheadKind, Recording, StackIdx,
     Stall,
 };
-use cold_model::{Nanos, recording};
+use cold_model::{Known, Nanos, recording};
 
 use super::causes;
 use super::files::{Files, escape};
@@ -46,6 +46,8 @@ pub(super) struct Builder<'a> {
     requests: Requests,
     stalls: Vec<(Stall, ContextKey)>,
     off_cpu: Vec<OffCpu>,
+    /// Who woke the recorder, and when: time, process, thread.
+    heard: Vec<(u64, u32, u32)>,
     lookups: Vec<(Lookup, ContextKey)>,
     advice: Vec<recording::Advice>,
     readahead: Vec<Readahead>,
@@ -86,6 +88,7 @@ impl<'a> Builder<'a> {
             requests: Requests::default(),
             stalls: Vec::new(),
             off_cpu: Vec::new(),
+            heard: Vec::new(),
             lookups: Vec::new(),
             advice: Vec::new(),
             readahead: Vec::new(),
@@ -130,6 +133,7 @@ impl<'a> Builder<'a> {
             }
             raw::Event::Stall(s) if in_tree => self.stall(head, s),
             raw::Event::Off(o) if in_tree => self.off_cpu.push(off_cpu::off(head, o)),
+            raw::Event::Heard => self.heard.push((head.at, head.pid, head.tid)),
             raw::Event::Call(c) if in_tree => self.call(head, c),
             raw::Event::Request(r) => self.requests.issued(head, r, in_tree, &mut self.files, self.page),
             raw::Event::Done(d) => self.requests.done(head.at, d),
@@ -283,6 +287,16 @@ impl<'a> Builder<'a> {
         self.evictions.push(Eviction { at: Nanos(at), file, first_page: raw.index, pages });
     }
 
+    /// Ready is a line of output: who wrote last before it was read wrote it.
+    fn reached_by(&self, manifest: &mut Manifest) {
+        let output = ["stdout:", "stderr:"].iter().any(|stream| manifest.ready_means.starts_with(stream));
+        let ready = manifest.ready.as_ref().and_then(Known::value).filter(|_| output && manifest.serving.is_none());
+        let last = ready.and_then(|ready| self.heard.iter().filter(|h| h.0 <= ready.0).max());
+        if let Some((_, pid, tid)) = last {
+            manifest.reached_by = Some(ReachedBy { pid: *pid, tid: Some(*tid) });
+        }
+    }
+
     pub(super) fn finish(mut self, mut manifest: Manifest, machine: &mut dyn Machine) -> Recording {
         for fact in &self.input.files {
             self.files.fact(fact);
@@ -317,6 +331,7 @@ impl<'a> Builder<'a> {
             let lost = manifest.lost.entry((*class).to_owned()).or_default();
             *lost = (*lost).max(*count);
         }
+        self.reached_by(&mut manifest);
         if self.spaces.full {
             manifest.notes.push("there were too many mappings to follow all of them".to_owned());
         }

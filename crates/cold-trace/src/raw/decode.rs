@@ -145,6 +145,7 @@ impl<'a> Cursor<'a> {
                 state: self.u32()?,
                 waker: self.u32()?,
             }),
+            22 => Event::Heard,
             _ => Event::Unknown,
         })
     }

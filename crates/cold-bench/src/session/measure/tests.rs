@@ -30,6 +30,7 @@ fn start(usage: Usage) -> Start {
         at: Nanos(1),
         serving: None,
         ready: Some(Nanos(400)),
+        reached_by: None,
         first_gone: Some(Nanos(300)),
         gone: Nanos(500),
         own_cpu: None,

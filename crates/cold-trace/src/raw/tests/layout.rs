@@ -168,6 +168,7 @@ fn layouts() -> Vec<Layout> {
         COLD_OFF cold_off Off {
             head, began => began, woken => woken, syscall => syscall, state => state, waker => waker, pad,
         }
+        COLD_HEARD cold_heard Heard { head }
         COLD_CALL cold_call Call {
             head, began => began, result => result, args[0] => args[0], args[1] => args[1], args[2] => args[2],
             args[3] => args[3], args[4] => args[4], args[5] => args[5],

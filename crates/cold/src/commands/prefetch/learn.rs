@@ -345,7 +345,7 @@ impl Lesson<'_> {
             .filter(|s| !s.start.interrupted)
             .ok_or_else(|| Failure::from(anyhow::anyhow!("interrupted; nothing was learnt")))?;
         self.ended_well(&single)?;
-        let disturbed = patience::lasting(&single);
+        let mut disturbed = patience::lasting(&single);
         line.step(&format!("learning from start {number} of {}", self.args.starts));
         let own_cpu = single.start.own_cpu.map_or(0, |t| t.0);
         let recording: Recording = match &self.args.keep {
@@ -353,6 +353,10 @@ impl Lesson<'_> {
             None => watch.assemble(Some(single))?,
         };
         drop(watch);
+        // What was cached when it was prepared may be gone when it starts.
+        if state == Some(&State::Warm) && cold_analyze::simulate::waited_as_cold(&recording) {
+            disturbed.push("it was to be warm, and waited for disks for more than a tenth of its time".to_owned());
+        }
         let excluded = [self.store.directory().to_owned(), path];
         let with = With {
             excluded: &excluded,
