@@ -272,7 +272,7 @@ impl Inner {
 
     /// The files whose next start is to be recorded.
     fn files(&self) -> Vec<FileId> {
-        if self.shared.paused.load(Ordering::Relaxed) {
+        if self.shared.rests() {
             return Vec::new();
         }
         let candidates = self.candidates();
@@ -402,6 +402,8 @@ fn learn(inner: &Inner, from: &Receiver<Young>) {
                 let Some(one) = armed.take() else { continue };
                 let before = thread_cpu();
                 let (lesson, others) = one.record(inner, &young);
+                // The tables of a recording are tens of MB, and the next lesson may be days away.
+                cold_sys::heap::give_back();
                 inner.done(&lesson, thread_cpu().saturating_sub(before) + others);
                 if matches!(lesson, Lesson::Other) {
                     rests_until = monotonic() + OTHER;

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use cold_launch::Weather;
@@ -146,6 +146,7 @@ impl Service {
             counts: Mutex::new(Counts::default()),
             recorder: Recorder::start(place.history())?,
             paused: AtomicBool::new(false),
+            harm: OnceLock::new(),
             control_every: args.control_every,
             busy: 0.into(),
         });
@@ -309,7 +310,7 @@ impl Service {
     }
 
     fn hear_once(&mut self) -> Result<(), Failure> {
-        let paused = self.shared.paused.load(Ordering::Relaxed);
+        let rests = self.shared.rests();
         let (mut heard, mut overflows, mut planned) = (0, 0, 0);
         let Self { watch, programs, recent, jobs, shared, learner, storm, .. } = self;
         let busy = storm.nap().is_some();
@@ -319,11 +320,11 @@ impl Service {
                 return;
             };
             heard += 1;
-            if let Some(learner) = learner.as_mut().filter(|_| !paused && pid > 0) {
+            if let Some(learner) = learner.as_mut().filter(|_| !rests && pid > 0) {
                 learner.heard(file, pid, monotonic(), busy);
             }
             // What has no plan costs this look, and no more.
-            let Some(program) = programs.find(&file).filter(|_| !paused && pid > 0) else { return };
+            let Some(program) = programs.find(&file).filter(|_| !rests && pid > 0) else { return };
             let now = monotonic();
             if !recent.is_new(pid, program.number, now) {
                 return;
@@ -431,6 +432,7 @@ fn status(
         pid: std::process::id(),
         seconds: began.elapsed().as_secs(),
         paused: shared.paused.load(Ordering::Relaxed),
+        harm: shared.harm.get().cloned(),
         watched: facts.watched,
         tally: counts.tally.clone(),
         begins: begins.map(|((median_ns, p95_ns), max_ns)| Begins {
