@@ -171,10 +171,6 @@ impl<'a> Engine<'a> {
             if !step.critical && !in_tail {
                 in_tail = true;
                 self.enter_tail(&mut window);
-                if share == Share::Lookups {
-                    // Of thousands of names lookups compute, and what a program on all CPUs does itself meanwhile is as good.
-                    cold_sys::detached::lower_cpu_priority();
-                }
             }
             self.step(step, &mut window);
         }

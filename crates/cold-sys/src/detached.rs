@@ -244,13 +244,6 @@ pub fn lower_io_priority() {
     }
 }
 
-/// Leaves the CPUs to whoever wants them: the calling thread gets the least share that a usual task can have (nice 19).
-pub fn lower_cpu_priority() {
-    const WHICH_PROCESS: libc::c_int = 0; // PRIO_PROCESS, with 0 the calling thread; the C libraries type it differently
-    // SAFETY: takes numbers only.
-    unsafe { libc::syscall(libc::SYS_setpriority, WHICH_PROCESS, 0, 19) };
-}
-
 /// Ends a copy at once, also while threads of it wait in the kernel, without exit handlers.
 pub fn end() -> ! {
     // SAFETY: integers only; these end this process. Where a filter refuses the first, the C library's own would end

@@ -179,6 +179,11 @@ impl Learner {
         }
     }
 
+    /// The recorder waits for a start of this file.
+    pub(super) fn awaits(&self, file: &FileId) -> bool {
+        self.inner.armed().contains(file)
+    }
+
     /// Its executable is another one than the plan was learnt with.
     pub(super) fn is_outdated(&self, key: &Key) {
         self.inner.candidates().was_cold(Name::of(key), monotonic());

@@ -102,7 +102,10 @@ fn running(ui: &Ui, service: &Running) {
         plural(mounts, "file system"),
     ));
     if let Some(why) = &service.harm {
-        ui.line(paint(BAD, format!("  {why}; `cold service forget` and a new start of the service begin anew")));
+        ui.line(paint(
+            BAD,
+            format!("  {why}; `cold service forget` and a new start of the service begin anew"),
+        ));
     }
     let figure = |known: &Known<u64>, words: &dyn Fn(u64) -> String| match known {
         Known::Value(n) => words(*n),
