@@ -1,7 +1,7 @@
 //! The heap of this process.
 
 /// Gives the kernel back what has been freed. The C library keeps it for later, page by page where something nearby is
-/// still used: for a process that goes on for weeks after work that took much memory once. malloc_trim(3), glibc; other
+/// still used: for a process that goes on for weeks after work that took much memory once. `malloc_trim(3)`, glibc; other
 /// C libraries have no such call, and nothing is done.
 pub fn give_back() {
     #[cfg(target_env = "gnu")]
