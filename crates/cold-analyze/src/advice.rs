@@ -21,7 +21,9 @@ use cold_model::{Bytes, Nanos};
 
 use crate::context::Context;
 use crate::cost::DeviceCost;
-use crate::model::{FileUse, FirstEntries, Headline, InFront, MissGroup, PackageUse, Suggestion, WholeRead};
+use crate::model::{
+    FileUse, FirstEntries, Headline, InFront, MissGroup, PackageUse, Suggestion, SuggestionId, WholeRead,
+};
 use crate::waits::{Wait, union};
 
 /// Files named in a suggestion.
@@ -127,7 +129,7 @@ fn fine(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let (waited, ready) = (*f.headline.waited.value()?, *f.headline.ready.value()?);
     (waited.0 as f64 <= FINE_PART * ready.0 as f64).then(|| Suggestion {
         read_ahead: None,
-        id: "already_fine".to_string(),
+        id: SuggestionId::AlreadyFine,
         what: "Leave storage alone: this start does not wait for it.".to_string(),
         why: format!("It waited {waited} for storage in {ready}."),
         saves_bytes: None,

@@ -9,10 +9,10 @@
 
 pub mod compare;
 mod linked;
+mod suggestion;
 
 use std::collections::BTreeMap;
 
-use cold_model::figures::plural;
 use cold_model::recording::manifest::{EndedBy, Load, Tier};
 use cold_model::recording::{FileIdx, FillCause, LookupKind, StackIdx, StallCause};
 use cold_model::{Bytes, Known, Nanos};
@@ -21,6 +21,7 @@ use serde::Serialize;
 use crate::usage::Usage;
 
 pub use linked::{DataSymbol, DataUse, EnteredFunction, FirstEntries, OrderGain, OrderRead};
+pub use suggestion::{Suggestion, SuggestionId};
 
 /// Everything the reports say about one recording.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -416,42 +417,6 @@ pub struct StackWait {
     pub stall: Nanos,
     /// The same length by what was waited for.
     pub causes: BTreeMap<StallCause, Nanos>,
-}
-
-/// What would help, and by how much.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Suggestion {
-    /// Stable name (`prefetch_plan`, `smaller_read_around`, …).
-    pub id: String,
-    /// What to do, in one sentence.
-    pub what: String,
-    /// Why, with the figures of this recording.
-    pub why: String,
-    /// Bytes that need not be read.
-    pub saves_bytes: Option<Bytes>,
-    /// Requests that need not be made.
-    pub saves_requests: Option<u64>,
-    /// Time that would be saved.
-    pub saves_time: Option<Nanos>,
-    /// How these were estimated, and what was assumed.
-    pub estimate: String,
-    /// The read-ahead of the device that it asks for, where it is about that.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub read_ahead: Option<Bytes>,
-    /// Files concerned, at most 10.
-    pub files: Vec<FileIdx>,
-}
-
-impl Suggestion {
-    /// What it saves, a phrase each: time, bytes, requests; empty where nothing is known.
-    pub fn savings(&self) -> Vec<String> {
-        let known = [
-            self.saves_time.map(|t| t.to_string()),
-            self.saves_bytes.map(|b| b.to_string()),
-            self.saves_requests.map(|n| plural(n, "request")),
-        ];
-        known.into_iter().flatten().collect()
-    }
 }
 
 /// One consistency check.

@@ -14,6 +14,7 @@
 
 mod accesses;
 mod launch;
+mod observed;
 mod outcome;
 mod picture;
 mod places;
@@ -41,6 +42,7 @@ use crate::usage::{Usage, Window};
 
 pub use warm::{NotWarm, Warmed};
 
+pub use observed::Observed;
 pub use outcome::{Helper, OPENS, Setting, Simulated};
 pub use read::{Again, FileRead};
 
@@ -240,6 +242,12 @@ impl Recorded {
         self.files.push(on_disk(recording, dev, bytes, self.page_bytes));
         self.added.insert(path.to_path_buf(), id);
         id
+    }
+
+    /// It was recorded with the read-ahead windows and the window of faults that the machine has when nobody records.
+    fn was_as_usual(&self) -> bool {
+        self.fault_around == self.paging.fault_around
+            && self.files.iter().all(|f| f.usual_window == f.file.window_pages)
     }
 
     /// Pages that some access needs, metadata of file systems left out.

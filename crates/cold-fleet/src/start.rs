@@ -143,7 +143,7 @@ pub fn rows(recording: &Recording, analysis: &Analysis, words: &Words) -> Result
     };
     let remedies = analysis.suggestions.iter().map(|s| RemedyRow {
         start: start.clone(),
-        remedy: s.id.clone(),
+        remedy: s.id.name().to_owned(),
         saves: s.saves_time.map(|t| t.0),
     });
     Ok(FleetStart {

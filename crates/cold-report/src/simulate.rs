@@ -5,8 +5,9 @@ mod bars;
 
 use std::fmt::Write;
 
+use cold_analyze::simulate::Observed;
 use cold_analyze::simulate::Windows;
-use cold_analyze::simulate::sweep::{Observed, Row, kind_words};
+use cold_analyze::simulate::sweep::{Row, kind_words};
 use cold_model::Bytes;
 use cold_model::figures::count;
 use cold_sim::engine::Kind;

@@ -4,7 +4,7 @@ use cold_model::figures::plural;
 use cold_model::{Bytes, Nanos};
 
 use super::{Facts, few, total, worth};
-use crate::model::{FileUse, Reached, Suggestion};
+use crate::model::{FileUse, Reached, Suggestion, SuggestionId};
 
 /// Files of which less was read are not worth a hint.
 const LEAST: u64 = 256 << 10;
@@ -32,7 +32,7 @@ pub(super) fn random(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let (read, unused) = (total(&files, |x| x.read), total(&files, |x| x.unused));
     Some(Suggestion {
         read_ahead: None,
-        id: "advise_random".to_string(),
+        id: SuggestionId::AdviseRandom,
         what: "Tell the kernel that these files are read at random (madvise MADV_RANDOM on the mapping, \
                posix_fadvise POSIX_FADV_RANDOM on the descriptor that reads)."
             .to_string(),
@@ -69,7 +69,7 @@ pub(super) fn whole(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let requests: u64 = files.iter().map(|x| x.requests.saturating_sub(pieces(x))).sum();
     Some(Suggestion {
         read_ahead: None,
-        id: "advise_whole".to_string(),
+        id: SuggestionId::AdviseWhole,
         what: "Ask for these files whole when they are opened (readahead in pieces of the device's largest \
                request; one call reads no more than that)."
             .to_string(),

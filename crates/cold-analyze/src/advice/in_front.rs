@@ -1,14 +1,14 @@
 //! Scripts and shims that run before the program does.
 
 use super::{Facts, felt};
-use crate::model::Suggestion;
+use crate::model::{Suggestion, SuggestionId};
 
 pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let before = f.in_front?;
     let saved = felt(f, before.time)?;
     Some(Suggestion {
         read_ahead: None,
-        id: "start_directly".to_string(),
+        id: SuggestionId::StartDirectly,
         what: format!("Start {} directly.", before.program),
         why: format!(
             "It began {} after {}; {} of that waited for storage.",

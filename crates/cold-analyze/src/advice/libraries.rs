@@ -6,7 +6,7 @@ use cold_model::figures::plural;
 use cold_model::recording::FileIdx;
 
 use super::{Facts, felt, few, total};
-use crate::model::{FileUse, Suggestion};
+use crate::model::{FileUse, Suggestion, SuggestionId};
 use crate::story::short_name;
 
 /// Fewer of them are no pattern: they are told where the time that they take is felt.
@@ -26,7 +26,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let requests: u64 = files.iter().map(|x| x.requests).sum();
     Some(Suggestion {
         read_ahead: None,
-        id: "fewer_libraries".to_string(),
+        id: SuggestionId::FewerLibraries,
         what: "Load these libraries only when they are used (dlopen, -Wl,--as-needed), or not at all."
             .to_string(),
         why: format!(

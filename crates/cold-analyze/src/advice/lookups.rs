@@ -4,7 +4,7 @@ use cold_model::Nanos;
 use cold_model::figures::count;
 
 use super::Facts;
-use crate::model::Suggestion;
+use crate::model::{Suggestion, SuggestionId};
 
 /// Fewer misses, or a smaller part of all lookups, are normal.
 const LEAST: u64 = 100;
@@ -34,7 +34,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let named: Vec<_> = searches.iter().take(NAMED).map(|(name, n)| format!("{name} ({n})")).collect();
     Some(Suggestion {
         read_ahead: None,
-        id: "too_many_lookups".to_string(),
+        id: SuggestionId::TooManyLookups,
         what: format!("Shorten or reorder the search paths, most hits first: {}.", named.join(", ")),
         why: format!(
             "{} of {} lookups found nothing; {} belong to a search path.",
@@ -73,7 +73,7 @@ pub(super) fn families(f: &Facts<'_, '_>) -> Option<Suggestion> {
     });
     Some(Suggestion {
         read_ahead: None,
-        id: "lookups_by_pattern".to_string(),
+        id: SuggestionId::LookupsByPattern,
         what: "Look for these files in fewer directories, or list the directory above once.".to_string(),
         why: format!("Failed lookups by pattern: {}.", named.collect::<Vec<_>>().join(", ")),
         saves_bytes: None,

@@ -3,7 +3,7 @@
 use cold_model::recording::StallCause;
 
 use super::{Facts, worth};
-use crate::model::Suggestion;
+use crate::model::{Suggestion, SuggestionId};
 use crate::waits::{by_cause, sum};
 
 /// Part of all waits from which metadata is what matters.
@@ -19,7 +19,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let requests = f.cx.requests().filter(|(_, r)| r.metadata).count();
     Some(Suggestion {
         read_ahead: None,
-        id: "metadata_bound".to_string(),
+        id: SuggestionId::MetadataBound,
         what:
             "Warm directories and inodes before the contents: a plan of lookups and of the file system's own \
                blocks, from several threads."

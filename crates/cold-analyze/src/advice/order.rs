@@ -5,7 +5,7 @@ use cold_model::recording::FileIdx;
 use cold_model::{Bytes, Nanos};
 
 use super::{Facts, few, worth};
-use crate::model::{FirstEntries, OrderGain, Suggestion};
+use crate::model::{FirstEntries, OrderGain, Suggestion, SuggestionId};
 use crate::sections::pages_of;
 
 /// Less code than this read is not worth a relink.
@@ -45,7 +45,7 @@ fn by_trace(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let (today, ordered) = (gain.today, gain.ordered);
     Some(Suggestion {
         read_ahead: None,
-        id: "order_code".to_string(),
+        id: SuggestionId::OrderCode,
         what: format!(
             "Link {} in the order in which its starts enter functions: {make}, then cold layout link --order {} -- \
              and the build's command.",
@@ -109,7 +109,7 @@ fn by_pages(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let traced = if is_command { f.headline.subject.as_str() } else { "COMMAND" };
     Some(Suggestion {
         read_ahead: None,
-        id: "order_code".to_string(),
+        id: SuggestionId::OrderCode,
         what: format!(
             "Link the functions that a start uses next to each other: cold layout trace -- {traced} finds out their \
              order, and cold layout predict what it would bring."

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use cold_model::{Bytes, Nanos};
 
 use super::{Facts, few, total, worth};
-use crate::model::{FileUse, Reached, Suggestion};
+use crate::model::{FileUse, Reached, Suggestion, SuggestionId};
 
 /// A small file.
 const SMALL: u64 = 64 << 10;
@@ -30,7 +30,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let saved = worth(f, stall.saturating_sub(f.cost?.streamed(Bytes(bytes.0))))?;
     Some(Suggestion {
         read_ahead: None,
-        id: "pack_small_files".to_string(),
+        id: SuggestionId::PackSmallFiles,
         what: "Put these small files into one (zip for Python, a bundle for JavaScript, a jar, an archive)."
             .to_string(),
         why: format!(

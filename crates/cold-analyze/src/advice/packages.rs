@@ -3,7 +3,7 @@
 use cold_model::figures::plural;
 
 use super::{Facts, felt};
-use crate::model::Suggestion;
+use crate::model::{Suggestion, SuggestionId};
 
 pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     // Nobody leaves out the language's own library.
@@ -12,7 +12,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let name = most.name.as_deref().unwrap_or_default();
     Some(Suggestion {
         read_ahead: None,
-        id: "load_later".to_string(),
+        id: SuggestionId::LoadLater,
         what: format!(
             "Load {name} later, or not at all, if nothing of it is used before the program is ready."
         ),

@@ -3,7 +3,7 @@
 use cold_model::Bytes;
 
 use super::{Facts, few, for_cached_data, worth};
-use crate::model::Suggestion;
+use crate::model::{Suggestion, SuggestionId};
 
 pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let cost = f.cost?;
@@ -21,7 +21,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let data_requests: u64 = f.files.iter().filter(|x| x.needed.0 > 0).map(|x| x.requests).sum();
     Some(Suggestion {
         read_ahead: None,
-        id: "prefetch_plan".to_string(),
+        id: SuggestionId::PrefetchPlan,
         what: "Read the needed pages ahead of the program, in order of first need.".to_string(),
         why: format!(
             "It waited {waited} for the contents of files; the {} it needed of them take {stream} in one \

@@ -13,8 +13,8 @@ use cold_sim::disk::Model;
 
 use super::{Facts, few, for_cached_data, worth};
 use crate::cost::DeviceCost;
-use crate::model::Suggestion;
-use crate::simulate::{Helper, Recorded, Setting, WaitsKnown, Windows};
+use crate::model::{Suggestion, SuggestionId};
+use crate::simulate::{Helper, Observed, Recorded, Setting, WaitsKnown, Windows};
 use crate::waits::sum;
 
 /// Windows that are tried besides the present one: Linux' default, a quarter and four times of it. Between them times
@@ -116,7 +116,7 @@ impl Sweep {
             None => Tried { window: present, figures: as_recorded },
             Some(_) => others.iter().position(|t| t.window == present).map(|at| others.remove(at))?,
         };
-        Some(Self { recorded: recorded(f), as_recorded, present, others, waits_known: start.waits_known })
+        Some(Self { recorded: recorded(f)?, as_recorded, present, others, waits_known: start.waits_known })
     }
 
     /// Of those that are as fast as the fastest the one that reads least.
@@ -142,15 +142,15 @@ impl Sweep {
     fn suggestion(&self, f: &Facts<'_, '_>, best: &Tried, saved: Option<Nanos>) -> Suggestion {
         let (old, new) = (self.present.window, best.window);
         let id = match () {
-            () if old >= HUGE && new < old => "huge_read_ahead",
-            () if new < old => "smaller_read_around",
-            () => "larger_read_around",
+            () if old >= HUGE && new < old => SuggestionId::HugeReadAhead,
+            () if new < old => SuggestionId::SmallerReadAround,
+            () => SuggestionId::LargerReadAround,
         };
         let read = |x: &Figures| format!("{} in {}", x.bytes, plural(x.requests, "request"));
         let now = self.present.figures;
         Suggestion {
             read_ahead: Some(new),
-            id: id.to_string(),
+            id,
             what: format!("Set read_ahead_kb of the device to {} instead of {}.", new.0 >> 10, old.0 >> 10),
             why: format!(
                 "Simulated, it reads {} with the present window, and {} with {new}.",
@@ -238,21 +238,13 @@ fn window_in_force(f: &Facts<'_, '_>) -> Option<Bytes> {
     read.filter_map(|(file, _)| window(file.dev)).max()
 }
 
-/// What was recorded, of reads through the page cache.
-fn recorded(f: &Facts<'_, '_>) -> Figures {
-    let cx = f.cx;
-    let pages = cx.usage.iter().map(|u| u.read.pages()).fold(0, u64::saturating_add);
-    let into_cache = |t: &&cold_model::recording::Transfer| {
-        let usage = t.file.and_then(|file| cx.usage.get(file as usize));
-        let range = t.first_page..t.first_page.saturating_add(t.pages.into());
-        usage.is_some_and(|u| u.read.within(&range).next().is_some())
-    };
-    let transfers = cx.recording.transfers.iter().flatten().filter(into_cache);
-    let carried: std::collections::HashSet<u32> = transfers.map(|t| t.request).collect();
-    Figures {
-        requests: cx.requests().filter(|(index, _)| carried.contains(&(*index as u32))).count() as u64,
-        bytes: cx.bytes(pages),
-        waits: sum(cx.waits.iter()),
-        time: cx.window.since_start(cx.window.until),
-    }
+/// What was recorded. `None` where no requests are seen.
+fn recorded(f: &Facts<'_, '_>) -> Option<Figures> {
+    let seen = Observed::of(f.cx.recording, &f.cx.usage);
+    Some(Figures {
+        requests: seen.requests?,
+        bytes: seen.read?,
+        waits: sum(f.cx.waits.iter()),
+        time: seen.time,
+    })
 }

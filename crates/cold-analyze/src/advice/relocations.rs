@@ -4,7 +4,7 @@ use cold_model::recording::FileIdx;
 use cold_model::{Bytes, Nanos};
 
 use super::{Facts, few};
-use crate::model::Suggestion;
+use crate::model::{Suggestion, SuggestionId};
 use crate::sections::pages_of;
 
 /// `Elf64_Rela`: 24 bytes per relocation.
@@ -35,7 +35,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     let count: u64 = files.iter().map(|p| p.count).sum();
     Some(Suggestion {
         read_ahead: None,
-        id: "relr".to_string(),
+        id: SuggestionId::Relr,
         what: "Link with -z pack-relative-relocs (glibc 2.36, binutils 2.38 or LLVM 15 and later)."
             .to_string(),
         why: format!(

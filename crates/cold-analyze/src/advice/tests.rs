@@ -11,11 +11,11 @@ pub(super) fn advice(r: &Recording, layouts: &Layouts) -> Vec<Suggestion> {
 }
 
 pub(super) fn find<'a>(all: &'a [Suggestion], id: &str) -> Option<&'a Suggestion> {
-    all.iter().find(|s| s.id == id)
+    all.iter().find(|s| s.id.name() == id)
 }
 
-pub(super) fn ids(r: &Recording) -> Vec<String> {
-    advice(r, &Layouts::default()).into_iter().map(|s| s.id).collect()
+pub(super) fn ids(r: &Recording) -> Vec<&'static str> {
+    advice(r, &Layouts::default()).into_iter().map(|s| s.id.name()).collect()
 }
 
 /// Twenty single faults far apart in one file, each 10 ms for `pages` around it; ready after a second.
@@ -48,7 +48,7 @@ fn a_start_that_hardly_waits_is_told_so_and_nothing_else() {
     r.fault(1, 1, f, 10, 8..16);
     let all = advice(&r, &Layouts::default());
     assert_eq!(all.len(), 1);
-    assert_eq!((all[0].id.as_str(), all[0].saves_time), ("already_fine", Some(long(1))));
+    assert_eq!((all[0].id.name(), all[0].saves_time), ("already_fine", Some(long(1))));
     // One that waits for what no rule knows gets no comfort and no advice.
     r.stall(100, 500, StallCause::OtherStorage);
     assert!(ids(&r).is_empty());

@@ -4,7 +4,7 @@ use cold_model::Nanos;
 use cold_model::figures::percent_of;
 
 use super::{Facts, felt, few};
-use crate::model::Suggestion;
+use crate::model::{Suggestion, SuggestionId};
 use crate::story::short_name;
 
 pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
@@ -22,7 +22,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
     });
     Some(Suggestion {
         read_ahead: None,
-        id: "read_less".to_string(),
+        id: SuggestionId::ReadLess,
         what: "Do not read these files whole before the program is ready: map them and touch what is used, or read \
                them later."
             .to_string(),

@@ -76,7 +76,7 @@ fn waits_are_charged_to_the_function_entered_first_and_the_gain_is_predicted() {
     assert_eq!(gain.today.requests, 20, "each lies in a window of its own");
     assert!(gain.ordered.requests <= 2 && gain.ordered.read < Bytes(gain.today.read.0 / 5), "{gain:?}");
 
-    let advice = a.suggestions.iter().find(|s| s.id == "order_code").unwrap();
+    let advice = a.suggestions.iter().find(|s| s.id.name() == "order_code").unwrap();
     assert!(
         advice.what.contains("cold layout order help.order 'my start.order' --file /bin/prog -o prog.txt")
             && advice.what.contains("cold layout link --order prog.txt"),
@@ -97,7 +97,7 @@ fn another_command_is_told_and_a_library_is_not_advised() {
     let e = &a.first_entries[0];
     assert_eq!((e.scenario.as_str(), e.same_command, e.is_program), ("help", false, false));
     assert_eq!(e.functions[0].name.as_deref(), Some("f0"), "as the trace has it");
-    assert!(a.suggestions.iter().all(|s| s.id != "order_code"), "{:?}", a.suggestions);
+    assert!(a.suggestions.iter().all(|s| s.id.name() != "order_code"), "{:?}", a.suggestions);
 }
 
 #[test]

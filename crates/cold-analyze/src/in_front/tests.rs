@@ -31,7 +31,7 @@ fn a_shim_that_execs_is_told_with_its_scripts_processes_and_time() {
         (before.programs.as_slice(), before.processes, before.time),
         (&["shims/python3".to_owned()][..], 2, long(148))
     );
-    let advice = a.suggestions.iter().find(|s| s.id == "start_directly").expect("is advised");
+    let advice = a.suggestions.iter().find(|s| s.id.name() == "start_directly").expect("is advised");
     assert_eq!(advice.what, "Start /opt/3.11/bin/python3 directly.");
 }
 

@@ -129,6 +129,6 @@ fn directories_side_by_side_are_one_family() {
     let searches = crate::searches(&a.misses);
     let told: Vec<_> = searches.iter().map(|s| (s.name, s.family, s.misses, s.directories.len())).collect();
     assert_eq!(told, [(Some("/srv/app/conf.d/NN"), true, 60, 30), (None, false, 1, 1)]);
-    let advice = a.suggestions.iter().find(|s| s.id == "lookups_by_pattern").expect("is advised");
+    let advice = a.suggestions.iter().find(|s| s.id.name() == "lookups_by_pattern").expect("is advised");
     assert!(advice.why.contains("/srv/app/conf.d/NN (60 in 30 directories)"), "{}", advice.why);
 }

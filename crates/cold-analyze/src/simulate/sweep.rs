@@ -3,7 +3,6 @@
 use std::fmt;
 
 use cold_model::pages::Runs;
-use cold_model::recording::Recording;
 use cold_model::{Bytes, Nanos};
 use cold_sim::Policy;
 use cold_sim::disk::Model;
@@ -12,7 +11,6 @@ use cold_sim::op::FileId;
 use serde::Serialize;
 
 use super::{Again, FileRead, Helper, Recorded, Setting, Simulated, Windows};
-use crate::usage::Window;
 
 /// Windows of read-ahead that are tried where nobody names some, in KiB.
 pub const WINDOWS_KIB: [u64; 8] = [16, 32, 64, 128, 256, 512, 1024, 2048];
@@ -94,36 +92,6 @@ pub struct Part {
     /// Waiting for their pages, of all threads added up.
     #[serde(rename = "waited_ns")]
     pub waited: Nanos,
-}
-
-/// What was recorded, in the same units.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Observed {
-    /// Requests of the tree up to ready; `None`: not seen by this tier.
-    pub requests: Option<u64>,
-    /// Their bytes.
-    #[serde(rename = "read_bytes")]
-    pub read: Option<Bytes>,
-    /// Time to ready.
-    #[serde(rename = "time_ns")]
-    pub time: Nanos,
-}
-
-impl Observed {
-    /// Of a recording.
-    pub fn of(recording: &Recording) -> Self {
-        let window = Window::of(recording);
-        let own = |rows: &[cold_model::recording::DeviceRead]| {
-            let rows = rows.iter().filter(|r| r.in_tree && window.holds(r.queued));
-            rows.fold((0, 0), |(n, bytes): (u64, u64), r| (n + 1, bytes.saturating_add(u64::from(r.bytes))))
-        };
-        let reads = recording.device_reads.as_deref().map(own);
-        Self {
-            requests: reads.map(|r| r.0),
-            read: reads.map(|r| Bytes(r.1)),
-            time: window.until.saturating_sub(window.start),
-        }
-    }
 }
 
 /// The smallest change that gives most on a disk.
@@ -234,12 +202,17 @@ impl Recorded {
         choice.policy == self.policy && choice.reader == Reader::Kernel && same_window
     }
 
-    /// What the model makes of the start exactly as it was recorded: with the windows in force then.
+    /// What the model makes of the start exactly as it was recorded: with the windows in force then. That is one of
+    /// `rows`, the choices on this disk, where these are the usual ones.
     ///
     /// # Errors
     /// See [`Recorded::simulate`].
-    pub fn as_recorded(&self, disk: &Model) -> Result<Row, Error> {
+    pub fn as_recorded(&self, rows: &[Row], disk: &Model) -> Result<Row, Error> {
         let choice = Choice { windows: Windows::Recorded, ..self.today() };
+        let today = rows.iter().find(|r| r.choice == self.today());
+        if let Some(today) = today.filter(|_| self.memory.is_none() && self.was_as_usual()) {
+            return Ok(Row { choice, part: None, ..*today });
+        }
         let setting = Setting { memory: None, ..self.under(&choice, disk, Helper::None) };
         Ok(row(choice, &self.simulate(&setting)?, None))
     }

@@ -22,7 +22,7 @@ fn the_time_of_a_whole_read_is_from_its_open_to_its_last_read_other_files_apart(
     assert_eq!(a.whole_reads.len(), 1);
     let read = &a.whole_reads[0];
     assert_eq!((read.file, read.bytes, read.elapsed), (model, cold_model::Bytes(1024 * PAGE), long(289)));
-    let advice = a.suggestions.iter().find(|s| s.id == "read_less").expect("is told");
+    let advice = a.suggestions.iter().find(|s| s.id.name() == "read_less").expect("is told");
     assert_eq!((advice.saves_time, advice.files.as_slice()), (Some(long(289)), [model].as_slice()));
     let told: Vec<String> = crate::story(&a).into_iter().map(|r| r.text).collect();
     assert!(

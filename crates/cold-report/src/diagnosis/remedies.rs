@@ -1,6 +1,6 @@
 //! What would help: from the advice of the recording, from the plan that was tried, from what the path waited for.
 
-use cold_analyze::model::Suggestion;
+use cold_analyze::model::{Suggestion, SuggestionId};
 use cold_analyze::reasons::{Group, Kind};
 use cold_bench::metric::Metric;
 use cold_model::bench::State;
@@ -9,9 +9,6 @@ use serde::Serialize;
 
 use super::{Diagnosis, Evidence, Factor, Outcome, PlanFacts, Predicted, Time, factor, time};
 
-/// The rules of advice that are told here in another way: the plan, and that there is nothing to do.
-const PLAN: &str = "prefetch_plan";
-const FINE: &str = "already_fine";
 /// Waits for others.
 const WAITS: &str = "waits_for_others";
 /// Less than this nobody feels, and no benchmark of a minute proves.
@@ -52,15 +49,19 @@ impl Price {
         }
     }
 
-    /// Of a suggestion, by its stable name.
-    fn of(id: &str) -> Self {
+    /// Of a suggestion.
+    const fn of(id: SuggestionId) -> Self {
+        use SuggestionId as A;
         match id {
-            PLAN => Self::Plan,
-            "smaller_read_around" | "larger_read_around" | "huge_read_ahead" => Self::Setting,
-            "order_code" | "relr" | "fewer_libraries" => Self::Build,
-            "start_directly" | "too_many_lookups" | "lookups_by_pattern" | "metadata_bound"
-            | "pack_small_files" => Self::Installation,
-            _ => Self::Code,
+            A::PrefetchPlan => Self::Plan,
+            A::SmallerReadAround | A::LargerReadAround | A::HugeReadAhead => Self::Setting,
+            A::OrderCode | A::Relr | A::FewerLibraries => Self::Build,
+            A::StartDirectly
+            | A::TooManyLookups
+            | A::LookupsByPattern
+            | A::MetadataBound
+            | A::PackSmallFiles => Self::Installation,
+            A::AdviseRandom | A::AdviseWhole | A::ReadLess | A::LoadLater | A::AlreadyFine => Self::Code,
         }
     }
 }
@@ -109,14 +110,16 @@ impl Remedy {
 /// Everything that may help, the most first.
 pub(super) fn of(e: &Evidence<'_>, d: &Diagnosis) -> Vec<Remedy> {
     let advice: &[Suggestion] = e.cold.map_or(&[], |(_, a)| a.suggestions.as_slice());
-    let told = advice.iter().filter(|s| s.id != PLAN && s.id != FINE);
+    let is_plan = |s: &&Suggestion| s.id == SuggestionId::PrefetchPlan;
+    // The plan is told here in another way, and that there is nothing to do as well.
+    let told = advice.iter().filter(|s| !is_plan(s) && s.id != SuggestionId::AlreadyFine);
     let mut out: Vec<Remedy> = told.map(|s| tried(e, d, s)).collect();
     if let Some(facts) = &e.plan {
-        out.push(plan(e, d, facts, advice.iter().find(|s| s.id == PLAN)));
+        out.push(plan(e, d, facts, advice.iter().find(is_plan)));
     } else {
-        out.extend(advice.iter().filter(|s| s.id == PLAN).map(of_suggestion));
+        out.extend(advice.iter().filter(is_plan).map(of_suggestion));
     }
-    let plan = out.iter().find(|r| r.id == PLAN).cloned();
+    let plan = out.iter().find(|r| r.price == Price::Plan).cloned();
     let offered = e.offers.iter().filter_map(|offer| offer.remedy(d, plan.as_ref()));
     // Who would have to change the machine for it is told only what would be felt.
     let felt = felt(d);
@@ -128,10 +131,10 @@ pub(super) fn of(e: &Evidence<'_>, d: &Diagnosis) -> Vec<Remedy> {
 
 fn of_suggestion(s: &Suggestion) -> Remedy {
     Remedy {
-        id: s.id.clone(),
+        id: s.id.name().to_owned(),
         what: s.what.clone(),
         why: s.why.clone(),
-        price: Price::of(&s.id),
+        price: Price::of(s.id),
         predicted: s
             .saves_time
             .map_or_else(|| Known::unknown("nothing tells what time it saves"), Known::Value),
@@ -168,7 +171,7 @@ fn plan(e: &Evidence<'_>, d: &Diagnosis, facts: &PlanFacts, advice: Option<&Sugg
     let measured = against_cold(e, d, &State::Prefetched, &d.prefetched);
     let why = advice.map_or_else(String::new, |s| format!("{} ", s.why));
     Remedy {
-        id: PLAN.to_owned(),
+        id: SuggestionId::PrefetchPlan.name().to_owned(),
         what: "Read what the start needs ahead of it, by a plan (cold launch).".to_owned(),
         why: format!("{why}The plan reads {} of {} files.", facts.bytes, facts.files),
         price: Price::Plan,

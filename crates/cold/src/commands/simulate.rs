@@ -9,10 +9,11 @@ mod verify;
 use std::path::Path;
 
 use cold_analyze::replay;
-use cold_analyze::simulate::sweep::{Advice, Choice, Observed, Reader, Row, WINDOWS_KIB};
-use cold_analyze::simulate::{Recorded, WaitsKnown, Windows};
+use cold_analyze::simulate::sweep::{Advice, Choice, Reader, Row, WINDOWS_KIB};
+use cold_analyze::simulate::{Observed, Recorded, WaitsKnown, Windows};
 use cold_model::Bytes;
 use cold_model::recording::{FileIdx, Recording};
+use cold_plan::Plan;
 use cold_prefetch::predict::Asked;
 use cold_sim::Policy;
 use cold_sim::engine::Replay;
@@ -81,17 +82,17 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
     for warning in &warnings {
         ui.warn(warning);
     }
+    let plan = args.plan.as_ref().map(|name| plans::named(&args.store.store()?, name)).transpose()?;
+    let plan = plan.map(|listed| listed.plan);
     // Where faults were not exact, what was mapped around them counts as needed, as in reports.
-    let exact = recording.manifest.exact_need;
-    let start =
-        if exact { Recorded::of(&recording) } else { Recorded::at_most(&recording, &replay(&recording)) };
+    let usage = replay(&recording);
+    let start = cold_prefetch::predict::at_most(&recording, plan.as_ref(), || usage.clone());
     let mut start = start.map_err(|why| {
         Failure::from(why).hint("record the start again: sudo cold trace --exact-need -- COMMAND")
     })?;
     let warmed = args.warm.as_ref().map(|warm| warm_start(warm, &recording, &mut start, line)).transpose()?;
     start.memory = args.memory;
-    let plan = args.plan.as_ref().map(|name| plans::named(&args.store.store()?, name)).transpose()?;
-    let asked = plan.map(|listed| cold_prefetch::predict::asked(&listed.plan, &recording, &mut start));
+    let asked = plan.as_ref().map(|plan| cold_prefetch::predict::asked(plan, &recording, &mut start));
     let mut choices = choices(args, &start);
     if asked.is_some() {
         choices.push(Choice { reader: Reader::Plan, ..start.today() });
@@ -102,14 +103,22 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
     for disk in disks::all(args, &recording, &start, line)? {
         let begins = |choice: &Choice| line.step(&format!("{}: {choice}", disk.name));
         let rows = start.sweep(&choices, &disk.model, asked.as_ref().map(|a| &a.replay), &files, begins)?;
-        let as_recorded = start.as_recorded(&disk.model)?;
+        let as_recorded = start.as_recorded(&rows, &disk.model)?;
         disks.push(OnDisk { advice: start.advice(&rows), disk, rows, as_recorded });
     }
-    let mut notes = notes(&recording, &start);
+    let mut notes = notes(&recording, &start, plan.as_ref());
     notes.extend(warmed);
     notes.extend(asked.as_ref().and_then(left_out));
     let replay = asked.map(|a| a.replay);
-    Ok(Simulation { name, observed: Observed::of(&recording), recording, start, disks, replay, notes })
+    Ok(Simulation {
+        name,
+        observed: Observed::of(&recording, &usage),
+        recording,
+        start,
+        disks,
+        replay,
+        notes,
+    })
 }
 
 /// Takes what the program computes from a warm recording, and says what that came to.
@@ -184,15 +193,20 @@ fn left_out(asked: &Asked) -> Option<String> {
     })
 }
 
-fn notes(recording: &Recording, start: &Recorded) -> Vec<String> {
+fn notes(recording: &Recording, start: &Recorded, plan: Option<&Plan>) -> Vec<String> {
     let mut notes = Vec::new();
     let m = &recording.manifest;
     if !m.exact_need {
-        notes.push(
-            "pages that the kernel mapped around a fault count as needed, though not all of them were: windows smaller \
-             than the recorded one read at most this. A recording made with --exact-need knows"
-                .to_owned(),
-        );
+        let plan_knows = plan.is_some_and(|plan| plan.files.iter().any(|file| file.exact));
+        let known = if plan_knows {
+            " (of files whose needs the plan knows exactly, those that are in it)"
+        } else {
+            ""
+        };
+        notes.push(format!(
+            "pages that the kernel mapped around a fault count as needed{known}, though not all of them were: windows \
+             smaller than the recorded one read at most this. A recording made with --exact-need knows"
+        ));
     }
     match start.waits_known {
         WaitsKnown::All => {}

@@ -136,7 +136,7 @@ fn stack() -> StackWait {
 fn suggestion() -> Suggestion {
     Suggestion {
         read_ahead: None,
-        id: "prefetch_plan".into(),
+        id: SuggestionId::PrefetchPlan,
         what: "Read the needed pages in order before they are asked for".into(),
         why: "1,664 requests of 64 KiB took 0.42 ms each, one after another".into(),
         saves_bytes: Some(Bytes(52 << 20)),

@@ -1,0 +1,52 @@
+//! What was recorded, counted as the model counts.
+
+use std::collections::HashSet;
+
+use cold_model::recording::{DeviceRead, Recording, Transfer};
+use cold_model::{Bytes, Nanos};
+use serde::Serialize;
+
+use crate::usage::{Usage, Window};
+
+/// What a recorded start read through the page cache up to ready: what the model simulates of it. Of direct reads, of swap
+/// and of a journal it knows nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct Observed {
+    /// Requests of the tree that carried pages into the cache, metadata of file systems included; `None`: not seen by
+    /// this tier.
+    pub requests: Option<u64>,
+    /// Their bytes. Pages that were read twice count twice, those that no disk was asked for (holes) not at all.
+    #[serde(rename = "read_bytes")]
+    pub read: Option<Bytes>,
+    /// Time to ready.
+    #[serde(rename = "time_ns")]
+    pub time: Nanos,
+}
+
+impl Observed {
+    /// Of a recording; `usage` is what [`crate::replay`] says of it.
+    pub fn of(recording: &Recording, usage: &[Usage]) -> Self {
+        let window = Window::of(recording);
+        let into_cache = |t: &&Transfer| {
+            let usage = t.file.and_then(|file| usage.get(file as usize));
+            let pages = t.first_page..t.first_page.saturating_add(t.pages.into());
+            usage.is_some_and(|u| u.read.within(&pages).next().is_some())
+        };
+        let carried: HashSet<u32> =
+            recording.transfers.iter().flatten().filter(into_cache).map(|t| t.request).collect();
+        let counts = |(index, r): &(usize, &DeviceRead)| {
+            r.in_tree && window.holds(r.queued) && carried.contains(&(*index as u32))
+        };
+        let reads = recording.device_reads.as_deref().map(|rows| {
+            let rows = rows.iter().enumerate().filter(counts);
+            rows.fold((0, 0), |(n, bytes): (u64, u64), (_, r)| {
+                (n + 1, bytes.saturating_add(u64::from(r.bytes)))
+            })
+        });
+        Self {
+            requests: reads.map(|r| r.0),
+            read: reads.map(|r| Bytes(r.1)),
+            time: window.since_start(window.until),
+        }
+    }
+}
