@@ -12,7 +12,7 @@ use std::io::{ErrorKind, Read as _};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cold_model::Shown as _;
@@ -80,8 +80,16 @@ pub enum Named {
 pub struct ExecWatch {
     by_handle: File,
     by_inode: Option<File>,
-    /// Numbers of file systems as events have them, and as [`FileId`] has.
-    systems: Vec<(u64, u64)>,
+    systems: Vec<System>,
+}
+
+/// A file system whose files are named by handle.
+#[derive(Debug)]
+struct System {
+    /// Its number as events have it, and as [`FileId`] has.
+    told: u64,
+    id: u64,
+    mount_point: PathBuf,
 }
 
 impl ExecWatch {
@@ -96,9 +104,9 @@ impl ExecWatch {
         match mark(&self.by_handle, mount_point) {
             Ok(()) => {
                 if let Some((told, id)) = handle_of(mount_point)
-                    && !self.systems.contains(&(told, id.fs))
+                    && !self.systems.iter().any(|s| (s.told, s.id) == (told, id.fs))
                 {
-                    self.systems.push((told, id.fs));
+                    self.systems.push(System { told, id: id.fs, mount_point: mount_point.to_owned() });
                 }
                 return Ok(Named::Handle);
             }
@@ -117,11 +125,27 @@ impl ExecWatch {
     /// Hears of this file no more: the loader, which every dynamic program executes as well. An error before Linux 5.19
     /// (`FAN_MARK_EVICTABLE`, so that the mark keeps no inode in memory): then it is told on, which costs time only.
     pub fn ignore(&self, path: &Path) -> Result<()> {
+        self.ignored(path, libc::FAN_MARK_ADD | libc::FAN_MARK_EVICTABLE)
+    }
+
+    /// Hears of a file that was told no more, until [`ExecWatch::hear_again`]. An error before Linux 5.19, and where
+    /// events name files by device and inode.
+    pub fn ignore_told(&self, file: &FileId) -> Result<()> {
+        let opened = self.open(file)?;
+        self.ignored(&in_procfs(&opened), libc::FAN_MARK_ADD | libc::FAN_MARK_EVICTABLE)
+    }
+
+    /// Hears again of a file that was ignored; one that is gone by now is no error.
+    pub fn hear_again(&self, file: &FileId) {
+        if let Ok(opened) = self.open(file) {
+            // What the kernel has forgotten meanwhile is heard of anyway.
+            let _ = self.ignored(&in_procfs(&opened), libc::FAN_MARK_REMOVE);
+        }
+    }
+
+    fn ignored(&self, path: &Path, change: libc::c_uint) -> Result<()> {
         let name = c_path(path)?;
-        let how = libc::FAN_MARK_ADD
-            | libc::FAN_MARK_IGNORED_MASK
-            | libc::FAN_MARK_IGNORED_SURV_MODIFY
-            | libc::FAN_MARK_EVICTABLE;
+        let how = change | libc::FAN_MARK_IGNORED_MASK | libc::FAN_MARK_IGNORED_SURV_MODIFY;
         for group in [Some(&self.by_handle), self.by_inode.as_ref()].into_iter().flatten() {
             // SAFETY: the path ends in a NUL and outlives the call.
             let rc = unsafe {
@@ -138,6 +162,34 @@ impl ExecWatch {
             }
         }
         Ok(())
+    }
+
+    /// The file itself, neither read nor executed. Its mount is busy as long as this is open.
+    fn open(&self, file: &FileId) -> Result<OwnedFd> {
+        let what = || "a file by its handle".to_owned();
+        let system = self.systems.iter().find(|s| s.id == file.fs && file.kind != BY_INODE);
+        let system = system.ok_or_else(|| Error::io("open", what(), ErrorKind::Unsupported.into()))?;
+        let mount = File::open(&system.mount_point).map_err(|e| Error::io("open", what(), e))?;
+        // `struct file_handle`: how many bytes, the kind, the bytes.
+        let mut handle = Vec::with_capacity(8 + HANDLE);
+        handle.extend(u32::from(file.len).to_ne_bytes());
+        handle.extend(file.kind.to_ne_bytes());
+        handle.extend(file.bytes);
+        // SAFETY: the handle has the bytes that it says, the descriptor is open, and both outlive the call, which only
+        // reads them.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_open_by_handle_at,
+                mount.as_raw_fd(),
+                handle.as_ptr(),
+                libc::O_PATH | libc::O_CLOEXEC,
+            )
+        };
+        match libc::c_int::try_from(fd) {
+            // SAFETY: the kernel just gave us this descriptor, nobody else has it.
+            Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+            _ => Err(Error::last_os("open", what())),
+        }
     }
 
     /// By what events would name this file, links resolved. Several: which one depends on its file system.
@@ -157,7 +209,7 @@ impl ExecWatch {
 
     /// Tells everything that has been heard, without waiting.
     pub fn hear(&self, tell: &mut dyn FnMut(Heard)) -> Result<()> {
-        let told = |fs| self.systems.iter().find(|(told, _)| *told == fs).map_or(fs, |(_, own)| *own);
+        let told = |fs| self.systems.iter().find(|s| s.told == fs).map_or(fs, |s| s.id);
         let mut known = |heard| {
             tell(match heard {
                 Heard::Exec { file, pid } => Heard::Exec { file: FileId { fs: told(file.fs), ..file }, pid },
@@ -179,6 +231,11 @@ fn group(report: u32) -> Result<File> {
     }
     // SAFETY: the kernel just gave us this descriptor, nobody else has it.
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
+}
+
+/// A path that leads to what is open.
+fn in_procfs(opened: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()))
 }
 
 fn c_path(path: &Path) -> Result<CString> {

@@ -179,6 +179,11 @@ impl Learner {
         }
     }
 
+    /// The recorder waits for a start of this file.
+    pub(super) fn awaits(&self, file: &FileId) -> bool {
+        self.inner.armed().contains(file)
+    }
+
     /// Its executable is another one than the plan was learnt with.
     pub(super) fn is_outdated(&self, key: &Key) {
         self.inner.candidates().was_cold(Name::of(key), monotonic());
@@ -272,7 +277,7 @@ impl Inner {
 
     /// The files whose next start is to be recorded.
     fn files(&self) -> Vec<FileId> {
-        if self.shared.paused.load(Ordering::Relaxed) {
+        if self.shared.rests() {
             return Vec::new();
         }
         let candidates = self.candidates();
@@ -402,6 +407,8 @@ fn learn(inner: &Inner, from: &Receiver<Young>) {
                 let Some(one) = armed.take() else { continue };
                 let before = thread_cpu();
                 let (lesson, others) = one.record(inner, &young);
+                // The tables of a recording are tens of MB, and the next lesson may be days away.
+                cold_sys::heap::give_back();
                 inner.done(&lesson, thread_cpu().saturating_sub(before) + others);
                 if matches!(lesson, Lesson::Other) {
                     rests_until = monotonic() + OTHER;
