@@ -4,7 +4,8 @@
 `learn` starts each program twice cold under a service that learns by itself. `measure` starts it further: cold (the
 service is paused), launched (paused, by cold-launch), served and warm, in random order, rounds interleaved.
 `keep` lets a program take all memory, waits 30 s, and starts the five most used ones. `table` prints what was measured.
-`storm` starts a program thousands of times in turns without a service, again without one, and with one.
+`storm` starts a program thousands of times in turns without a service, again without one, with one, and with a listener
+alone that reads nothing (what the kernel takes to tell of a start).
 
 Root; all but `table` empty the whole machine's cache or measure: nothing else should run. Results are JSON below --work.
 COLD=path of a release build, with cold-launch beside it.
@@ -30,6 +31,11 @@ LAUNCH = COLD.with_name("cold-launch")
 
 # Options of one dash and more than a letter may hold a password, so their starts are not learnt.
 PROGRAMS = {
+    "python3": ["/usr/bin/python3", "-c", "import json, ssl, sqlite3"],
+    "php": ["php", "--version"],
+    "ruby": ["ruby", "--version"],
+    "emacs": ["emacs", "--batch"],
+    "javac": ["javac", "--version"],
     "perl": ["perl", "-e", "use POSIX; use Socket; use File::Find; 1"],
     "git": ["git", "--no-pager", "--git-dir", "{git}", "log", "-n", "1"],
     "node": ["node", "-e", "0"],
@@ -60,9 +66,38 @@ PROGRAMS = {
     "groff": ["groff", "--version"],
     "objdump": ["objdump", "--version"],
     "soffice": ["soffice", "--version"],
-    "firefox-esr": ["firefox-esr", "--version"],
-    "chromium": ["chromium", "--version"],
+    "firefox-esr": ["firefox-esr", "--headless", "--profile", "{work}/firefox", "--screenshot", "{work}/f.png", "file://{c}"],
+    "chromium": ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir={work}/chromium",
+                 "--screenshot={work}/c.png", "file://{c}"],
 }
+
+# Starts a program many times one after the other, as a shell of a build would at most.
+STORM = """#include <spawn.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+extern char **environ;
+int main(int c, char **v) {
+    for (int n = atoi(v[2]); n > 0; n--) {
+        pid_t p; int s; char *a[] = { v[1], 0 };
+        if (posix_spawn(&p, v[1], 0, 0, a, environ)) return 1;
+        waitpid(p, &s, 0);
+    }
+    return 0;
+}
+"""
+# Is told of what is executed on the root's file system, as the service is, and never reads it.
+UNREAD = """#include <fcntl.h>
+#include <sys/fanotify.h>
+#include <unistd.h>
+int main(void) {
+    int f = fanotify_init(FAN_CLASS_NOTIF | FAN_REPORT_FID | FAN_CLOEXEC | FAN_UNLIMITED_QUEUE, O_RDONLY);
+    if (f < 0 || fanotify_mark(f, FAN_MARK_ADD | FAN_MARK_FILESYSTEM, FAN_OPEN_EXEC, AT_FDCWD, "/")) return 1;
+    char c = 1;
+    if (write(1, &c, 1) != 1) return 1;
+    while (read(0, &c, 1) > 0) { }
+    return 0;
+}
+"""
 
 
 def which(name):
@@ -77,14 +112,17 @@ class Bench:
         self.service = None
         source = self.work / "a.c"
         source.write_text("int main(void) { return 0; }\n")
-        values = {"{c}": str(source), "{git}": str(ROOT / ".git")}
+        (self.work / "firefox").mkdir(exist_ok=True)
+        values = {"{c}": str(source), "{work}": str(self.work), "{git}": str(ROOT / ".git")}
         common = subprocess.run(["git", "-C", ROOT, "rev-parse", "--git-common-dir"], capture_output=True, text=True)
         if common.returncode == 0:
             values["{git}"] = str((ROOT / common.stdout.strip()).resolve())
         wanted = options.only.split(",") if options.only else list(PROGRAMS)
         self.programs = {}
         for name in wanted:
-            argv = [values.get(word, word) for word in PROGRAMS[name]]
+            argv = PROGRAMS[name]
+            for word, value in values.items():
+                argv = [a.replace(word, value) for a in argv]
             if which(argv[0]):
                 self.programs[name] = [which(argv[0]), *argv[1:]]
 
@@ -137,13 +175,16 @@ class Bench:
     # ----- what is measured
 
     def learn(self):
-        told = {}
+        known = self.work / "learnt.json"
+        told = json.loads(known.read_text()) if known.exists() else {}
         end = time.monotonic() + self.options.max_time
         # `cold service status`, which asks how far it is, would be noticed and recorded itself.
         self.begin("--no-keep", "--control-every", "0", "--except", str(COLD.parent))
         for name, argv in self.programs.items():
             if time.monotonic() > end:
                 break
+            if told.get(name) == "learnt":
+                continue
             learnt = self.status()["service"]["learning"]["learnt"]
             self.drop()
             self.start(argv)
@@ -163,7 +204,7 @@ class Bench:
                 told[name] = why[-1] if why else "recorded, and nothing came of it" if noticed else "was not cold enough to be noticed"
             print(f"{name}: {told[name]}", flush=True)
         self.end()
-        (self.work / "learnt.json").write_text(json.dumps(told))
+        known.write_text(json.dumps(told))
 
     def learnt(self):
         told = json.loads((self.work / "learnt.json").read_text())
@@ -221,46 +262,42 @@ class Bench:
             print(f"| `{name}` | {warm:.1f} | {after:.1f} | {after / warm:.2f} |")
 
     def storm(self):
-        """Microseconds of a start, batches in turns: nothing, nothing again, the service."""
+        """Microseconds of a start, batches in turns: nothing, nothing again, the service, a listener that never reads."""
         argv = [which("true")]
-        batches = {"A": [], "A again": [], "service": []}
+        batches = {"A": [], "A again": [], "service": [], "told, unread": []}
+        storm, unread = self.compiled("storm", STORM), self.compiled("unread", UNREAD)
         end = time.monotonic() + self.options.max_time
         while len(batches["A"]) < self.options.rounds and time.monotonic() < end:
             kinds = list(batches)
             random.shuffle(kinds)
             for kind in kinds:
+                listener = None
                 if kind == "service":
-                    self.begin("--no-keep", "--no-learn")
+                    self.begin("--no-keep", *([] if self.options.learn else ["--no-learn"]))
+                elif kind == "told, unread":
+                    listener = subprocess.Popen([unread], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                    listener.stdout.read(1)
+                time.sleep(0.5)
+                # The first ones find out that it is a storm.
+                subprocess.run([storm, argv[0], str(self.options.starts // 2)], check=True)
                 began = time.perf_counter()
-                subprocess.run([self.storm_program(), argv[0], str(self.options.starts)], check=True)
+                subprocess.run([storm, argv[0], str(self.options.starts)], check=True)
                 batches[kind].append((time.perf_counter() - began) / self.options.starts * 1e6)
                 self.end()
+                if listener:
+                    listener.communicate()
         (self.work / "storm.json").write_text(json.dumps(batches))
-        for kind in ("A again", "service"):
+        for kind in ("A again", "service", "told, unread"):
             ratios = sorted(b / a for b, a in zip(batches[kind], batches["A"]))
             n = len(ratios)
             print(f"{kind} / A: median {statistics.median(ratios):.4f}, mean {statistics.fmean(ratios):.4f}, "
                   f"standard error {statistics.stdev(ratios) / n ** 0.5:.4f}, {ratios[0]:.3f} to {ratios[-1]:.3f}, "
                   f"{n} rounds; A takes {statistics.median(batches['A']):.0f} µs")
 
-    def storm_program(self):
-        """Starts a program many times one after the other, in C, as a shell of a build would at most."""
-        source, program = self.work / "storm.c", self.work / "storm"
-        source.write_text("""#include <spawn.h>
-#include <stdlib.h>
-#include <sys/wait.h>
-extern char **environ;
-int main(int c, char **v) {
-    for (int n = atoi(v[2]); n > 0; n--) {
-        pid_t p; int s; char *a[] = { v[1], 0 };
-        if (posix_spawn(&p, v[1], 0, 0, a, environ)) return 1;
-        waitpid(p, &s, 0);
-    }
-    return 0;
-}
-""")
-        if not program.exists():
-            subprocess.run(["cc", "-O2", "-o", program, source], check=True)
+    def compiled(self, name, text):
+        source, program = self.work / f"{name}.c", self.work / name
+        source.write_text(text)
+        subprocess.run(["cc", "-O2", "-o", program, source], check=True)
         return program
 
     def table(self):
@@ -312,6 +349,7 @@ def main():
     parser.add_argument("--work", default="/var/tmp/cold-service-bench")
     parser.add_argument("--only", help="names of programs, separated by commas")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--learn", action="store_true", help="in storms the service learns, as it usually does")
     parser.add_argument("--starts", type=int, default=3000, help="of a batch of a storm")
     parser.add_argument("--max-time", type=float, default=270, help="seconds until no further round begins")
     options = parser.parse_args()

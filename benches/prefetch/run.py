@@ -22,6 +22,7 @@ import types
 
 import disks
 import harm
+import left
 import page
 import subjects
 import traced
@@ -30,6 +31,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 OWN = "own"
 BLOCK = 5  # rounds between two looks at the clock; each block observes every command once more
 MANY = 10  # rounds below which the page says so
+LOGGED = 3  # recorded starts by the plan, and warm ones
 SLOW = 2.0  # seconds of a cold start from which a block has one round
 
 
@@ -66,6 +68,7 @@ class Bench:
         self.run.mkdir(parents=True, exist_ok=True)
         self.environment = subjects.environment(self.run)
         self.began = time.monotonic()
+        self.recorded = 0
 
     def check_time(self):
         if self.options.max_time and time.monotonic() - self.began > self.options.max_time:
@@ -98,6 +101,8 @@ class Bench:
             "main": ["bench", *common, "--store", store, "--states", "cold,prefetched,warm", "--", *argv],
             "rivals": ["bench", *common, "--states", "cold", *rivals, *lines],
         }
+        if self.options.no_rivals:
+            del calls["rivals"]
         order = list(calls)
         random.Random(seed).shuffle(order)
         return {kind: json.loads(self.cold(*calls[kind], ok=(0, 4))) for kind in order}
@@ -122,9 +127,9 @@ class Bench:
         (self.run / f"{name}.list").write_text(result["reads"])
         while result["rounds"] < self.options.rounds:
             self.check_time()
-            left = self.options.rounds - result["rounds"]
+            missing = self.options.rounds - result["rounds"]
             slow = (result["plan"]["learnt"]["cold_ready_ns"] or 0) / 1e9 > SLOW
-            rounds = min(left, 1 if slow else BLOCK)
+            rounds = min(missing, 1 if slow else BLOCK)
             print(f"prefetch: {disk}: {name}: {result['rounds']} of {self.options.rounds} rounds", file=sys.stderr)
             result["blocks"].append(self.block(store, name, argv, rounds, 1000 + result["rounds"]))
             result["rounds"] += rounds
@@ -133,17 +138,36 @@ class Bench:
             self.check_time()
             plan = json.loads(self.cold("prefetch", "--store", store, "show", "--json", "--", *argv))
             result["logged"] = asked_for(plan)
-            result["logs"] = [self.logged(store, argv) for _ in range(3)]
+            launch = [self.tools.launch, "--store", store, "--", *argv]
+            by_plan = [self.tables(self.logged("cold", launch)) for _ in range(LOGGED)]
+            result["logs"] = [traced.judge(tables) for tables, _ in by_plan]
+            result["causes_prefetched"] = [left.causes(diagnosis, tables) for tables, diagnosis in by_plan]
+            warm = [self.tables(self.logged("warm", argv)) for _ in range(LOGGED)]
+            result["causes_warm"] = [left.causes(diagnosis, tables) for tables, diagnosis in warm]
+            result["bound"] = self.bound(store, argv, page.median(page.times(result["blocks"], "main", "warm")))
             results.put(name, result)
 
-    def logged(self, store, argv):
-        """What one prefetched start reads and waits for."""
-        made, tables = self.work / "logged.cold", self.work / "logged.csv"
+    def bound(self, store, argv, warm):
+        """The plan's least time, with the measured warm starts, and a recorded start that tells what threads wait for."""
+        if warm is None:
+            return None
+        recorded = self.logged("cold", argv)
+        shown = self.cold("prefetch", "--store", store, "show", "--json", "--warm", warm, "--recording", recorded, "--", *argv)
+        return json.loads(shown)["bound"]
+
+    def logged(self, state, argv):
+        """A recorded start."""
+        self.recorded += 1
+        made = self.work / f"logged-{self.recorded % (2 * LOGGED)}.cold"
+        self.cold("trace", "--overwrite", "-o", made, "--state", state, "--evict", self.options.evict, "--", *argv)
+        return made
+
+    def tables(self, recorded):
+        """The tables of a recorded start, and its diagnosis."""
+        tables = recorded.with_suffix(".csv")
         shutil.rmtree(tables, ignore_errors=True)
-        self.cold("trace", "--overwrite", "-o", made, "--evict", self.options.evict, "--", self.tools.launch,
-                  "--store", store, "--", *argv)
-        self.cold("report", "--csv", tables, made)
-        return traced.judge(tables)
+        self.cold("report", "--csv", tables, recorded)
+        return tables, self.cold("diagnose", "--json", recorded)
 
     def own_disk(self, chosen):
         results = Results(self.work / "results" / OWN)
@@ -276,6 +300,7 @@ def parse():
     parser.add_argument("--disks", default=OWN, help="comma-separated of own, sata-ssd, cloud, hdd (root)")
     parser.add_argument("--quick", action="store_true", help="plans are learnt, not tuned")
     parser.add_argument("--exact-need", action="store_true", help="plans are learnt with cold prefetch learn --exact-need")
+    parser.add_argument("--no-rivals", action="store_true", help="leave out table 2")
     parser.add_argument("--no-harm", action="store_true", help="leave out table 3")
     parser.add_argument("--evict", default="auto", choices=["auto", "all", "files"])
     parser.add_argument("--max-time", type=float, help="stop after so many seconds; go on with the same command")

@@ -22,6 +22,10 @@ const names = ['fs', 'http', 'https', 'crypto', 'zlib', 'url', 'stream', 'worker
 const all = names.map(n => require(n));
 console.log(all.length, all[3].createHash('sha256').update('x').digest('hex'));
 """
+PHP = """<?php
+$tidy = array_map(fn($i) => hash('sha256', json_encode(['n' => $i])), range(1, 2000));
+echo count($tidy), ' ', preg_match_all('/[a-f]+/', implode($tidy)), ' ', (new DateTime())->format('c'), "\\n";
+"""
 PAGE = "<h1>Hello</h1><script>let s = 0; for (let i = 0; i < 3e6; i++) s += i; document.title = s</script>\n"
 TREE_DIRECTORIES, TREE_FILES = 300, 100
 
@@ -58,6 +62,7 @@ def argvs(run):
     return {
         "python3": ["/usr/bin/python3", "-c", f"import {IMPORTS}"],
         "node": ["node", run / "app.js"],
+        "php": ["php", run / "app.php"],
         "git": ["git", "-C", run / "tree", "status"],
         "java": ["java", "-jar", run / "work.jar"],
         "firefox-esr": ["firefox-esr", "--headless", "--profile", run / "firefox", "--screenshot", run / "f.png",
@@ -81,6 +86,7 @@ def make(run, wanted):
         (run / d).mkdir(parents=True, exist_ok=True)
     (run / "page.html").write_text(PAGE) if not (run / "page.html").exists() else None
     (run / "app.js").write_text(NODE) if not (run / "app.js").exists() else None
+    (run / "app.php").write_text(PHP) if not (run / "app.php").exists() else None
     have = {}
     for name, argv in argvs(run).items():
         program = shutil.which(argv[0])

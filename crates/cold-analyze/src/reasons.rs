@@ -36,8 +36,10 @@ pub struct Piece {
     /// Why this time passed.
     pub kind: Kind,
     /// What was waited for, or looked for; `None`: it is no matter of a file, or it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub file: Option<FileIdx>,
     /// Number of the system call that waited; `None`: none was in progress, or it is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub system_call: Option<u32>,
 }
 

@@ -39,17 +39,27 @@ struct Piece<'a> {
     reached_ns: Option<u64>,
 }
 
-/// The bound; `None` without a measured device. `extents` tells where a file lies on it; of files that it does not
-/// know only the bytes count. `latest`: of a recorded start, for programs of many threads.
+/// The bound with the warm starts of the plan's trial; `None` without a measured device. `extents` tells where a file
+/// lies on it; of files that it does not know only the bytes count. `latest`: of a recorded start, for programs of many
+/// threads.
 pub fn bound(
     plan: &Plan,
+    extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
+    latest: Option<&Latest>,
+) -> Option<Bound> {
+    bound_of_warm(plan, plan.trial.and_then(|t| t.warm_ns), extents, latest)
+}
+
+/// The same with warm starts that others have measured: `cpu_ns`, nanoseconds to ready; `None`: reading alone.
+pub fn bound_of_warm(
+    plan: &Plan,
+    cpu_ns: Option<u64>,
     extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
     latest: Option<&Latest>,
 ) -> Option<Bound> {
     let device = plan.device.as_ref()?;
     let mut places: HashMap<u32, Option<Vec<Extent>>> = HashMap::new();
     let mut laid = Laid::new(device);
-    let cpu_ns = plan.trial.and_then(|t| t.warm_ns);
     let computing = cpu_ns.unwrap_or(0);
     let mut least = computing as f64;
     for piece in pieces(plan, latest) {

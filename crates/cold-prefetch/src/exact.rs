@@ -54,7 +54,7 @@ impl Worth {
         Ok(Self {
             with_doubt: seen.with(&doubtful)?,
             without: seen.with(&certain)?,
-            page_by_page: Rehearsal::at_most(recording, device)?
+            page_by_page: Rehearsal::at_most(recording, None, device)?
                 .computing_as_in(warm, None)
                 .page_by_page()?,
         })

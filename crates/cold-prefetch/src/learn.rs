@@ -149,6 +149,9 @@ pub enum WhyNot {
     /// It has no table of touches: neither perf events nor BPF recorded it.
     #[error("the recording does not show which pages were needed: that takes perf events or BPF")]
     NoTouches,
+    /// What else the start needed was left out of the recording; its path.
+    #[error("only what concerns {0} was recorded (--only-file)")]
+    OneFile(String),
     /// Pages that are no whole number of a plan's, which no machine has.
     #[error("the recording has pages of {0} bytes, which is no multiple of a plan's {PAGE}: it is damaged")]
     PageSize(u32),
@@ -162,6 +165,9 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
     let m = &recording.manifest;
     if m.tier == Tier::Imported {
         return Err(WhyNot::Imported);
+    }
+    if let Some(path) = &m.only_file {
+        return Err(WhyNot::OneFile(path.clone()));
     }
     if m.subject != Subject::Command {
         return Err(WhyNot::NotACommand);

@@ -19,7 +19,7 @@ pub mod rehearse;
 pub mod tune;
 pub mod waste;
 
-pub use bound::{Latest, bound, busiest};
+pub use bound::{Latest, bound, bound_of_warm, busiest};
 pub use compile::{compile, is_kept};
 pub use exact::{Worth, knobs_by};
 pub use knobs::{default_knobs, knobs_for};

@@ -14,7 +14,7 @@ use cold_sim::Policy;
 use cold_sim::disk::Model;
 use cold_sim::engine;
 
-use crate::predict::asked;
+use crate::predict::{asked, at_most};
 
 /// A plan is clearly faster than another where it saves more than this part of the start. Below, the order of what
 /// happens at about the same time decides: for `python3` importing five modules the model gives 99.1, 102.8, 100.0 and
@@ -54,14 +54,13 @@ impl<'a> Rehearsal<'a> {
         Self::of(recording, Recorded::of(recording)?, device)
     }
 
-    /// With all that may have been needed: of starts that were not exact also what was mapped around faults.
-    pub fn at_most(recording: &'a Recording, device: Option<&DeviceModel>) -> Result<Self, WhyNot> {
-        let start = if recording.manifest.exact_need {
-            Recorded::of(recording)
-        } else {
-            Recorded::at_most(recording, &replay(recording))
-        };
-        Self::of(recording, start?, device)
+    /// With all that may have been needed, as far as `plan` does not know better ([`at_most`]).
+    pub fn at_most(
+        recording: &'a Recording,
+        plan: Option<&Plan>,
+        device: Option<&DeviceModel>,
+    ) -> Result<Self, WhyNot> {
+        Self::of(recording, at_most(recording, plan, || replay(recording))?, device)
     }
 
     fn of(recording: &'a Recording, start: Recorded, device: Option<&DeviceModel>) -> Result<Self, WhyNot> {
@@ -127,19 +126,42 @@ impl<'a> Rehearsal<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::exact::tests::{disk, recorded};
+    use crate::exact::tests::{disk, plan, recorded};
+    use crate::{compile, knobs_for};
 
     #[test]
     fn on_another_disk_each_page_takes_what_that_disk_takes() {
         let pages: Vec<u64> = (0..100).map(|n| n * 1000).collect();
         let (slow, fast) = (disk(1000.0, 10.0), disk(100.0, 10.0));
         let start = recorded(&pages, 0);
-        let rehearsal = Rehearsal::at_most(&start, Some(&slow)).expect("waits are known");
+        let rehearsal = Rehearsal::at_most(&start, None, Some(&slow)).expect("waits are known");
         let today = rehearsal.without().expect("it adds up");
         assert_eq!(rehearsal.without_on(&slow), Ok(today), "the same disk");
         let there = rehearsal.without_on(&fast).expect("it adds up");
         // A hundred pages, each 0.9 ms earlier.
         let saved = (today.0 - there.0) as f64 / 1e6;
         assert!((saved - 90.0).abs() < 2.0, "{saved} of {today}");
+    }
+
+    #[test]
+    fn pages_that_an_exact_start_did_not_need_are_not_read_beside_its_plan() {
+        let pages: Vec<u64> = (0..100).map(|n| n * 1000).collect();
+        let device = disk(1000.0, 10.0);
+        let mut plan = plan(&pages, 0);
+        let knobs = knobs_for(&plan, Some(&device));
+        compile(&mut plan, &knobs, Some(&device), &|_| None);
+        // The kernel mapped 15 pages around each one, which nothing touched.
+        let start = recorded(&pages, 15);
+        let time = |known: Option<&Plan>| {
+            let rehearsal = Rehearsal::at_most(&start, known, Some(&device)).expect("waits are known");
+            (rehearsal.without().expect("it adds up"), rehearsal.with(&plan).expect("it adds up"))
+        };
+        let ((_, doubtful), (without, with)) = (time(None), time(Some(&plan)));
+        assert!(with.0 * 10 < without.0 * 9, "the plan helps: {with:?} of {without:?}");
+        assert!(with < doubtful, "{with:?}, and with pages that nobody needs {doubtful:?}");
+        // As much as in a start that is known to need no more.
+        let exact = recorded(&pages, 0);
+        let exact = Rehearsal::at_most(&exact, None, Some(&device)).expect("waits are known");
+        assert_eq!(Ok(with), exact.with(&plan));
     }
 }

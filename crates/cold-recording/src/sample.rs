@@ -181,6 +181,7 @@ fn manifest(r: &Recording, end: Nanos, command: &[&str]) -> Manifest {
         file_systems: vec![file_system()],
         exact_need: false,
         mapped_huge: Some(0),
+        only_file: None,
         fault_around: Known::Value(Bytes(65536)),
         stacks: StackMethod::FramePointers,
         lost: BTreeMap::from([("filemap".to_owned(), 0), ("block".to_owned(), 0)]),

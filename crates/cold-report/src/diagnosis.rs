@@ -220,8 +220,8 @@ pub struct Diagnosis {
     pub recorded_warm: Known<Nanos>,
     /// In the order of reports; kinds that took no time in either are left out.
     pub reasons: Known<Vec<ReasonRow>>,
-    /// The path of the recorded cold start, for pictures.
-    #[serde(skip)]
+    /// The path of the recorded cold start, piece by piece.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<Reasons>,
     /// What would help, the most first.
     pub remedies: Vec<Remedy>,

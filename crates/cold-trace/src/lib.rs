@@ -9,6 +9,7 @@ pub mod blocks;
 #[cfg(feature = "bpf")]
 pub mod bpf;
 pub mod machine;
+pub mod only;
 pub mod perf;
 pub mod raw;
 pub mod record;

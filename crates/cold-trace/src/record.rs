@@ -475,6 +475,9 @@ fn from_log(dir: &Path, unwinder: &mut dyn Unwinder, here: bool) -> Result<Recor
     } else {
         crate::assemble(blocks, unwinder, &mut Elsewhere)
     };
+    if let Some(path) = recording.manifest.only_file.clone() {
+        crate::only::keep(&mut recording, &path);
+    }
     let end = log.end();
     if !end.finished {
         let why = end.reason.as_deref().unwrap_or("it has no end");

@@ -102,6 +102,9 @@ pub struct Manifest {
     pub tier: Tier,
     /// What was followed.
     pub subject: Subject,
+    /// The tables hold only what concerns this file (as [`crate::path_text`] writes it); `None`: they hold all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub only_file: Option<String>,
     /// The command, its arguments from argv\[0\] on; those of the process that was followed; empty for a
     /// whole machine.
     #[serde(with = "path_text::words")]

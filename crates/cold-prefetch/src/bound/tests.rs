@@ -77,6 +77,20 @@ fn bytes_take_what_they_take_whatever_the_order() {
 }
 
 #[test]
+fn warm_starts_that_others_measured_count_in_place_of_the_trials() {
+    let p = plan(disk(), 1, &[(0, 0, 256, 0), (0, 256, 256, 95)]);
+    let of = |warm: Option<u64>| bound_of_warm(&p, warm, &lies, None).expect("a device");
+    assert_eq!(of(Some(100_000_000)), bound_of(&p));
+    // 200 ms of computing, of which all but the joining of ranges comes behind the first MiB.
+    let slow = of(Some(200_000_000));
+    assert_eq!(slow.cpu_ns, Some(200_000_000));
+    close(slow.overlapped_ns, 200.0 * MS - 1.0 * MS + 1.0 * MS + f64::from(1 << 20) * 10.0);
+    // Nothing known of computing: reading alone, although the plan has a trial.
+    let reading = of(None);
+    assert_eq!((reading.cpu_ns, reading.overlapped_ns), (None, reading.serial_ns));
+}
+
+#[test]
 fn far_pages_take_requests_and_near_ones_are_read_through() {
     let pages = |step: u64| (0..11).map(|n| (0, n * step, 1, 0)).collect::<Vec<_>>();
     let reading = |device, step| bound_of(&plan(device, 1, &pages(step))).serial_ns - 100_000_000;

@@ -33,13 +33,7 @@ impl<'a> Forecast<'a> {
         plan: &'a Plan,
         extents: &'a dyn Fn(&Path) -> Option<Vec<Extent>>,
     ) -> Result<Self, WhyNot> {
-        let device = plan.device.as_ref();
-        // Where exact needs are known, the plan has no pages that were merely mapped around faults.
-        let start = if plan.learnt.exact {
-            Rehearsal::seen(recording, device)?
-        } else {
-            Rehearsal::at_most(recording, device)?
-        };
+        let start = Rehearsal::at_most(recording, Some(plan), plan.device.as_ref())?;
         let without = start.without()?;
         let time = move |knobs: &Knobs| {
             let mut candidate = plan.clone();

@@ -3,7 +3,6 @@ mod costs;
 mod depends;
 mod helper;
 mod properties;
-mod speed;
 
 use crate::disk::{Disk, Layout, Model};
 use crate::op::{FileId, MapId, Op, OpenId};

@@ -13,6 +13,7 @@ use cold_analyze::simulate::sweep::{Advice, Choice, Reader, Row, WINDOWS_KIB};
 use cold_analyze::simulate::{Observed, Recorded, WaitsKnown, Windows};
 use cold_model::Bytes;
 use cold_model::recording::{FileIdx, Recording};
+use cold_plan::Plan;
 use cold_prefetch::predict::Asked;
 use cold_sim::Policy;
 use cold_sim::engine::Replay;
@@ -81,17 +82,17 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
     for warning in &warnings {
         ui.warn(warning);
     }
+    let plan = args.plan.as_ref().map(|name| plans::named(&args.store.store()?, name)).transpose()?;
+    let plan = plan.map(|listed| listed.plan);
     // Where faults were not exact, what was mapped around them counts as needed, as in reports.
-    let exact = recording.manifest.exact_need;
     let usage = replay(&recording);
-    let start = if exact { Recorded::of(&recording) } else { Recorded::at_most(&recording, &usage) };
+    let start = cold_prefetch::predict::at_most(&recording, plan.as_ref(), || usage.clone());
     let mut start = start.map_err(|why| {
         Failure::from(why).hint("record the start again: sudo cold trace --exact-need -- COMMAND")
     })?;
     let warmed = args.warm.as_ref().map(|warm| warm_start(warm, &recording, &mut start, line)).transpose()?;
     start.memory = args.memory;
-    let plan = args.plan.as_ref().map(|name| plans::named(&args.store.store()?, name)).transpose()?;
-    let asked = plan.map(|listed| cold_prefetch::predict::asked(&listed.plan, &recording, &mut start));
+    let asked = plan.as_ref().map(|plan| cold_prefetch::predict::asked(plan, &recording, &mut start));
     let mut choices = choices(args, &start);
     if asked.is_some() {
         choices.push(Choice { reader: Reader::Plan, ..start.today() });
@@ -105,7 +106,7 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
         let as_recorded = start.as_recorded(&rows, &disk.model)?;
         disks.push(OnDisk { advice: start.advice(&rows), disk, rows, as_recorded });
     }
-    let mut notes = notes(&recording, &start);
+    let mut notes = notes(&recording, &start, plan.as_ref());
     notes.extend(warmed);
     notes.extend(asked.as_ref().and_then(left_out));
     let replay = asked.map(|a| a.replay);
@@ -192,15 +193,20 @@ fn left_out(asked: &Asked) -> Option<String> {
     })
 }
 
-fn notes(recording: &Recording, start: &Recorded) -> Vec<String> {
+fn notes(recording: &Recording, start: &Recorded, plan: Option<&Plan>) -> Vec<String> {
     let mut notes = Vec::new();
     let m = &recording.manifest;
     if !m.exact_need {
-        notes.push(
-            "pages that the kernel mapped around a fault count as needed, though not all of them were: windows smaller \
-             than the recorded one read at most this. A recording made with --exact-need knows"
-                .to_owned(),
-        );
+        let plan_knows = plan.is_some_and(|plan| plan.files.iter().any(|file| file.exact));
+        let known = if plan_knows {
+            " (of files whose needs the plan knows exactly, those that are in it)"
+        } else {
+            ""
+        };
+        notes.push(format!(
+            "pages that the kernel mapped around a fault count as needed{known}, though not all of them were: windows \
+             smaller than the recorded one read at most this. A recording made with --exact-need knows"
+        ));
     }
     match start.waits_known {
         WaitsKnown::All => {}

@@ -33,6 +33,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let followed = build::followed(args)?;
     let duration = args.duration.map(|s| crate::values::seconds("--duration", s)).transpose()?;
     let options = options(args)?;
+    let only_file = args.only_file.as_deref().map(build::only_file).transpose()?;
     let place = build::directory(args, &followed)?;
     let directory = place.path().to_owned();
     let interrupt = interrupt()?;
@@ -43,7 +44,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         Followed::Process(held) => (Subject::Process { pid: held.pid().cast_unsigned() }, &[]),
         Followed::Machine => (Subject::Machine, &[]),
     };
-    let before = manifest::before(subject, argv, &args.start.ready_means());
+    let before = Manifest { only_file, ..manifest::before(subject, argv, &args.start.ready_means()) };
     let mut line = Line::new(ui);
     let mut watch = Watch::new(place, options, before);
     let ended = match &followed {
@@ -65,7 +66,7 @@ fn options(args: &Args) -> Result<Options, Failure> {
     Ok(Options {
         tier: args.recorded.tier(),
         stacks: match args.stacks.as_str() {
-            _ if args.no_stacks => Some(StackMethod::None),
+            _ if args.no_stacks || args.only_file.is_some() => Some(StackMethod::None),
             "dwarf" => Some(StackMethod::UnwindTables),
             "fp" => Some(StackMethod::FramePointers),
             _ => None,

@@ -39,6 +39,21 @@ fn sums(told: &Value) {
         let sum: u64 = rows.iter().map(|r| r[column].as_u64().unwrap_or_else(|| panic!("{r}"))).sum();
         assert_eq!(sum, total, "{column} of {told}");
     }
+    // Piece by piece it is the same start.
+    let path = &told["path"];
+    let of = |piece: &Value, name: &str| piece[name].as_u64().unwrap_or_else(|| panic!("{piece}"));
+    let mut at = of(path, "start");
+    let mut sums = std::collections::BTreeMap::<&str, u64>::new();
+    for piece in path["pieces"].as_array().unwrap_or_else(|| panic!("{told}")) {
+        assert_eq!(of(piece, "from"), at, "{piece}");
+        at = of(piece, "to");
+        *sums.entry(piece["kind"].as_str().unwrap()).or_default() += at - of(piece, "from");
+    }
+    assert_eq!(at, of(path, "until"), "{path}");
+    for row in told["reasons"].as_array().unwrap() {
+        assert_eq!(sums.remove(row["kind"].as_str().unwrap()).unwrap_or(0), of(row, "cold"), "{row}");
+    }
+    assert!(sums.is_empty(), "{sums:?} are no rows");
 }
 
 #[test]

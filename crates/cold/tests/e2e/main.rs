@@ -49,6 +49,7 @@ mod spawn;
 mod trace;
 mod trace_attach;
 mod trace_disk;
+mod trace_only;
 mod trace_places;
 mod trace_storm;
 mod trace_waits;

@@ -1,7 +1,7 @@
 //! `cold trace --attach` and `--all`: what runs already has its files, threads and children, and the
 //! recording says truthfully what it is.
 
-mod root {
+pub(crate) mod root {
     use std::collections::BTreeSet;
     use std::fs;
 
@@ -138,7 +138,7 @@ while True:
     }
 
     /// Waits until processes are followed: those that already run are entered after that.
-    fn recording(place: &Sandbox, name: &str) {
+    pub(crate) fn recording(place: &Sandbox, name: &str) {
         let log = place.path(name).join("events.log");
         let entered = |log: &[u8]| log.windows(SURVEYED.len()).any(|bytes| bytes == SURVEYED);
         until("it records", || fs::read(&log).is_ok_and(|log| entered(&log)).then_some(()));

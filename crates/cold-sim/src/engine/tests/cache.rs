@@ -29,11 +29,6 @@ impl Plain {
         Self { window, ..self }
     }
 
-    pub(super) fn warm(mut self) -> Self {
-        self.files.iter_mut().flatten().for_each(|page| *page = State::There);
-        self
-    }
-
     /// The absent runs of `first..end`.
     fn ask(&mut self, file: FileId, (first, end): (u64, u64), why: Why, reads: &mut Vec<PageRead>) {
         let pages = &mut self.files[file.0 as usize];

@@ -206,7 +206,7 @@ fn facts(
     let predicted = cold.map_or_else(
         || Known::unknown("no cold start was recorded"),
         |cold| {
-            let rehearsal = Rehearsal::at_most(cold, plan.device.as_ref());
+            let rehearsal = Rehearsal::at_most(cold, Some(plan), plan.device.as_ref());
             let rehearsal = rehearsal.map(|r| r.computing_as_in(warm, warm_took));
             let asked = rehearsal.and_then(|r| {
                 let in_measured_time = r.is_in_measured_time();

@@ -44,7 +44,7 @@ pub(super) fn of(known: Known<'_>, state: &Path) -> Vec<Offer> {
 
 /// The start on each other disk that was measured and can be written to.
 fn disks(known: Known<'_>, cold: &Recording, state: &Path) -> Vec<Offer> {
-    let Some(rehearsal) = Rehearsal::at_most(cold, known.plan.device.as_ref()).ok() else {
+    let Some(rehearsal) = Rehearsal::at_most(cold, Some(known.plan), known.plan.device.as_ref()).ok() else {
         return Vec::new();
     };
     let rehearsal = rehearsal.computing_as_in(known.warm, None);

@@ -12,10 +12,11 @@ use cold_prefetch::waste::Amounts;
 use cold_prefetch::{LeftOut, ObservedStart, Waste};
 use serde::Serialize;
 
+use super::device;
 use super::plans::{self, StorePlace, Which};
 use super::replay::{self, Kept};
 use crate::cli::{EXIT_CODES, TEMPLATE};
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::results;
 use crate::table::{Table, width};
 use crate::ui::{BAD, FAINT, GOOD, STRONG, Ui, WARN, paint};
@@ -49,11 +50,36 @@ pub(crate) struct Args {
     /// Write the picture alone: which file's pages are read when
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
+
+    /// Seconds that warm starts take, to tell the lower bound with: it is computed anew, and not kept
+    #[arg(long, value_name = "SECONDS")]
+    warm: Option<f64>,
+
+    /// With --warm: a recorded start of the same command. For a program of several threads only this tells
+    /// what still has to come behind each page
+    #[arg(long, value_name = "NAME.cold", requires = "warm")]
+    recording: Option<PathBuf>,
+}
+
+impl Args {
+    /// The bound of the plan, with the warm starts and the recording that were named.
+    fn bound(&self, plan: &Plan, ui: &Ui) -> Result<Option<Bound>, Failure> {
+        let Some(seconds) = self.warm else { return Ok(plan.bound) };
+        let warm = crate::values::seconds("--warm", seconds)?;
+        let recording = self.recording.as_ref().map(|dir| cold_recording::read(dir)).transpose()?;
+        let latest = recording.as_ref().and_then(cold_prefetch::Latest::of);
+        if recording.is_some() && latest.is_none() {
+            ui.warn("the recording does not tell who waited for whom: it says nothing of the bound");
+        }
+        let cpu_ns = u64::try_from(warm.as_nanos()).ok();
+        Ok(cold_prefetch::bound_of_warm(plan, cpu_ns, &device::extents, latest.as_ref()))
+    }
 }
 
 pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     let store = place.store()?;
-    let listed = args.which.find(&store)?;
+    let mut listed = args.which.find(&store)?;
+    listed.plan.bound = args.bound(&listed.plan, ui)?;
     let plan = &listed.plan;
     let replayed = replay::kept(&store, plan);
     for (path, text) in

@@ -1,5 +1,7 @@
 //! `cold service run`: hears of starts and hands them to the pool.
 
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -229,11 +231,9 @@ impl Service {
     fn load(&mut self) {
         self.count_warm();
         self.programs = Programs::load(&self.store, &self.chosen, &self.programs);
-        for program in self.programs.all() {
-            for loader in cold_doctor::interpreter(&program.executable) {
-                // Where it cannot be left out it is heard of, and found to have no plan.
-                let _ = self.watch.ignore(&loader);
-            }
+        for loader in loaders(self.programs.all().iter().map(|program| program.executable.as_path())) {
+            // Where it cannot be left out it is heard of, and found to have no plan.
+            let _ = self.watch.ignore(&loader);
         }
         if let Some(learner) = &self.learner {
             self.programs.outdated().for_each(|key| learner.is_outdated(key));
@@ -391,6 +391,13 @@ impl Service {
     }
 }
 
+/// The loaders of these programs and of the shell, which is that of nearly every other one: each start executes its
+/// loader as well, and hearing of that costs whoever starts programs as much as hearing of the program.
+fn loaders<'a>(programs: impl Iterator<Item = &'a Path>) -> BTreeSet<PathBuf> {
+    let all = std::iter::once(Path::new("/bin/sh")).chain(programs);
+    all.filter_map(|path| path.canonicalize().ok()).flat_map(|path| cold_doctor::interpreter(&path)).collect()
+}
+
 /// When this boot was, and the kernel's name of it; `None` where the kernel does not tell.
 fn booted() -> Option<Entry> {
     let proc = ProcFs::default();
@@ -453,5 +460,19 @@ fn own(began: Instant) -> Own {
         cpu_share: cpu.clone().map(|ns| ns as f64 / elapsed),
         cpu_ns: cpu,
         memory_bytes: memory.map_or_else(|| Known::unknown("/proc/self/statm does not tell"), Known::Value),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loader_of_the_shell_is_left_out_before_anything_is_learnt() {
+        // What the shell of this machine is called is a link on most of them.
+        let shell = Path::new("/bin/sh").canonicalize().expect("a shell");
+        let of_shell: BTreeSet<PathBuf> = cold_doctor::interpreter(&shell).into_iter().collect();
+        assert_eq!(loaders(std::iter::empty()), of_shell);
+        assert_eq!(loaders([shell.as_path(), Path::new("/nowhere")].into_iter()), of_shell, "each once");
     }
 }

@@ -14,6 +14,7 @@ const EXAMPLES: &str = "Examples:
   cold trace --exact-need --stacks dwarf -- ./app     exact pages, with the code that needed them
   cold trace --attach 4711 --duration 10              what a running process reads
   cold trace --all --duration 30 -o login.cold        all processes, for a login or a service
+  cold trace --only-file memory.bin --exact-need -- ./monitor    which pages of one file, in what order
 ";
 
 const AFTER: &str = "\
@@ -52,6 +53,10 @@ pub(crate) struct Args {
     /// Record no call stacks (costs less)
     #[arg(long, conflicts_with = "stacks", help_heading = "Recording")]
     pub(crate) no_stacks: bool,
+
+    /// Keep only what concerns this file, e.g. a virtual machine's memory that a monitor maps; without call stacks
+    #[arg(long, value_name = "FILE", help_heading = "Recording")]
+    pub(crate) only_file: Option<PathBuf>,
 
     /// Size of the event buffer per CPU, e.g. 64Mi; larger if events were lost [default: estimated]
     #[arg(long, value_name = "SIZE", help_heading = "Recording")]

@@ -1,6 +1,9 @@
 //! From flags to what is to be recorded; whatever can be wrong is found here, before anything is done.
 
+use std::path::Path;
+
 use cold_bench::config::Config;
+use cold_model::Shown as _;
 use cold_model::bench::State;
 use cold_sys::pidfd::PidFd;
 use cold_sys::procfs::ProcFs;
@@ -79,6 +82,17 @@ pub(super) fn directory(args: &Args, followed: &Followed) -> Result<Directory> {
         Followed::Machine => "machine".to_owned(),
     };
     Directory::chosen(args.output_directory.as_deref(), args.overwrite, &stem)
+}
+
+/// The one file whose pages are wanted, by the name that recordings have for it.
+pub(super) fn only_file(path: &Path) -> Result<String> {
+    let wrong = |why: String| Failure::usage(format!("--only-file {}: {why}", path.shown()));
+    let found = path.canonicalize().map_err(|e| wrong(e.to_string()))?;
+    let meta = found.metadata().map_err(|e| wrong(e.to_string()))?;
+    if !meta.is_file() {
+        return Err(wrong("it is no regular file".to_owned()));
+    }
+    Ok(cold_model::path_text::encode(&found))
 }
 
 /// Size of the kernel's buffer per CPU in bytes, if one is wished.
