@@ -135,7 +135,9 @@ fn a_file_of_the_first_version_is_read_wherever_its_missing_columns_stand_today(
     }
     let full = sample::small();
     let mut advice = full.advice.unwrap();
-    advice.iter_mut().for_each(|a| a.address = Some(1 << 40));
+    for call in &mut advice {
+        call.address = Some(1 << 40);
+    }
     let expected: Vec<_> =
         advice.iter().map(|a| cold_model::recording::Advice { address: None, ..a.clone() }).collect();
     without(&schema::tables::ADVICE, &advice, "address", &expected);

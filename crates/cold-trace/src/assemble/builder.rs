@@ -23,7 +23,7 @@ use super::space::Spaces;
 use super::stacks::{self, Stacks};
 use super::tasks::Tasks;
 use super::{calls, off_cpu, side_band};
-use crate::machine::Machine;
+use crate::machine::FilesNow;
 use crate::raw;
 use crate::syscalls::{Class, class};
 use crate::unwind::{Unwinder, Unwound};
@@ -112,7 +112,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn bpf(&mut self, record: &raw::Record<'_>, unwinder: &mut dyn Unwinder) {
+    fn bpf(&mut self, record: &raw::RawRecord<'_>, unwinder: &mut dyn Unwinder) {
         let head = &record.head;
         let in_tree = self.tasks.said_in_tree(head.pid, head.in_tree());
         match &record.event {
@@ -283,7 +283,7 @@ impl<'a> Builder<'a> {
         self.evictions.push(Eviction { at: Nanos(at), file, first_page: raw.index, pages });
     }
 
-    pub(super) fn finish(mut self, mut manifest: Manifest, machine: &mut dyn Machine) -> Recording {
+    pub(super) fn finish(mut self, mut manifest: Manifest, machine: &mut dyn FilesNow) -> Recording {
         for fact in &self.input.files {
             self.files.fact(fact);
         }
@@ -357,7 +357,7 @@ impl<'a> Builder<'a> {
     /// Sizes were told when each file was first seen; the start itself may have written them since. What it
     /// wrote and has deleted has no size that anybody knows: of such files the end of the last page filled
     /// is all there is. Answers with the pages of each file that has changed.
-    fn sizes_now(&mut self, machine: &mut dyn Machine) -> HashMap<FileIdx, u64> {
+    fn sizes_now(&mut self, machine: &mut dyn FilesNow) -> HashMap<FileIdx, u64> {
         let filled = self.pages.filled();
         let mut changed = HashMap::new();
         for (index, file) in self.files.rows.iter_mut().enumerate() {
