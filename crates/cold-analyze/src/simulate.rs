@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 
 use cold_layout::predict::Kernel;
 use cold_model::pages::{Range, Runs};
+use cold_model::recording::manifest::Tier;
 use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, TouchKind};
 use cold_model::{Bytes, Dev};
 
@@ -57,9 +58,6 @@ pub enum NotSimulated {
     /// It has no table of touches.
     #[error("the recording does not show which pages were needed: that takes perf events or BPF")]
     Unseen,
-    /// Made of another system's evidence.
-    #[error("the recording was imported from a trace that tells only what was read, not what was needed")]
-    Imported,
     /// No page of a file was touched.
     #[error("the recorded start touched no page of a file on a disk")]
     NoTouches,
@@ -163,9 +161,6 @@ impl Recorded {
     }
 
     fn with(recording: &Recording, around: Option<&[Usage]>) -> Result<Self, NotSimulated> {
-        if recording.tells_only_reads() {
-            return Err(NotSimulated::Imported);
-        }
         if recording.touches.is_none() {
             return Err(NotSimulated::Unseen);
         }
@@ -202,7 +197,11 @@ impl Recorded {
         let machine = &recording.manifest.machine;
         let paging = cold_sim::Paging::of(page_bytes, machine.architecture == "aarch64");
         let around = recording.manifest.fault_around.value().map(|b| b.0);
-        let version = LinuxVersion::of_release(&recording.manifest.machine.kernel);
+        let policy = match recording.manifest.tier {
+            // All evidence of other systems that can be imported is of Windows.
+            Tier::Imported => Policy::Windows,
+            _ => Policy::Linux(LinuxVersion::of_release(&recording.manifest.machine.kernel)),
+        };
         let (layout, disks) = places::of(recording, &names, &bytes, page_bytes);
         Ok(Self {
             tasks,
@@ -213,7 +212,7 @@ impl Recorded {
             disks,
             costs: Costs::default(),
             added: BTreeMap::new(),
-            policy: Policy::Linux(version),
+            policy,
             processors: (recording.manifest.machine.cpus as usize).max(1),
             files: names
                 .iter()

@@ -116,14 +116,7 @@ pub fn html(s: &Simulation<'_>, views: &[View<'_>]) -> String {
     if !views.is_empty() {
         let _ = write!(below, "<h2>Which pages when</h2>\n<figure>{}</figure>\n", offsets(views));
     }
-    let o = s.observed;
-    let known = |n: Option<String>| n.unwrap_or_else(|| "unknown".to_owned());
-    let facts = format!(
-        "recorded: ready after {}, {} requests, {} read",
-        o.time,
-        known(o.requests.map(count)),
-        known(o.read.map(|b| b.to_string()))
-    );
+    let facts = format!("recorded: {}", s.observed);
     page::report(s.title, "cold simulate", &bars::svg(s, &facts), &below)
 }
 

@@ -421,7 +421,7 @@ fn what_was_recorded_is_counted_as_the_model_counts_it() {
         let seen = Observed::of(r, &crate::replay(r));
         (seen.requests, seen.read, seen.time)
     };
-    let all = (Some(1), Some(Bytes(32 * 4096)), Nanos(100 * MS));
+    let all = (Some(1), Some(Bytes(32 * 4096)), Some(Nanos(100 * MS)));
     assert_eq!(observed(&r), all);
     let model = Recorded::of(&r).unwrap().as_recorded(&[], &Model::default()).unwrap();
     assert_eq!((model.requests, model.read), (1, Bytes(32 * 4096)));
@@ -436,9 +436,9 @@ fn what_was_recorded_is_counted_as_the_model_counts_it() {
     // Pages that went and came again were read twice.
     r.fill(60, file, 34..66, FillCause::BufferedRead);
     r.request(60, 5, file, 34..66);
-    assert_eq!(observed(&r), (Some(2), Some(Bytes(64 * 4096)), Nanos(100 * MS)));
+    assert_eq!(observed(&r), (Some(2), Some(Bytes(64 * 4096)), Some(Nanos(100 * MS))));
     r.device_reads = None;
-    assert_eq!(observed(&r), (None, None, Nanos(100 * MS)));
+    assert_eq!(observed(&r), (None, None, Some(Nanos(100 * MS))));
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(super) fn text(ui: &Ui, s: &Simulation) {
 }
 
 fn cells(s: &Simulation, row: &Row, today: bool) -> Vec<String> {
-    let setting = match (today, s.start.window()) {
+    let setting = match (today, window(s, row)) {
         (true, Some(window)) => format!("{}, read-ahead {window}: today", row.choice),
         (true, None) => format!("{}: today", row.choice),
         (false, _) => row.choice.to_string(),
@@ -58,13 +58,9 @@ fn cells(s: &Simulation, row: &Row, today: bool) -> Vec<String> {
 
 /// What was recorded.
 fn observed(s: &Simulation) -> String {
-    let o = s.observed;
-    let known = |n: Option<String>| n.unwrap_or_else(|| "unknown".to_owned());
     format!(
-        "recorded: ready after {}, {}, {} read; {} needed, {}",
-        o.time,
-        known(o.requests.map(|n| plural(n, "request"))),
-        known(o.read.map(|b| b.to_string())),
+        "recorded: {}; {} needed, {}",
+        s.observed,
         Bytes(s.start.needed_pages().saturating_mul(s.start.page_bytes)),
         plural(s.start.tasks.len() as u64, "thread"),
     )
@@ -124,8 +120,8 @@ fn held(s: &Simulation, on: &OnDisk) -> Option<String> {
         apart(today.requests, requests),
         apart(today.read.0, read.0)
     );
-    if on.disk.is_recorded {
-        let _ = write!(text, ", and takes {:+.1} % time", apart(today.time.0, s.observed.time.0));
+    if let Some(time) = s.observed.time.filter(|_| on.disk.is_recorded) {
+        let _ = write!(text, ", and takes {:+.1} % time", apart(today.time.0, time.0));
     }
     Some(text)
 }
