@@ -21,6 +21,7 @@ pub mod exec_watch;
 pub mod ext4;
 pub mod extents;
 pub mod folio;
+pub mod heap;
 pub mod helper;
 pub mod huge;
 pub mod inode;
@@ -47,6 +48,7 @@ pub mod remove;
 pub mod residency;
 pub mod ringbuf;
 pub mod search;
+pub mod sender;
 pub mod shared;
 #[cfg(target_env = "gnu")]
 pub mod spawn;

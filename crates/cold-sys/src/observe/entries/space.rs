@@ -256,12 +256,12 @@ impl Space {
         })
     }
 
-    /// Reads memory.
+    /// Reads memory of the process through its thread `tid`.
     pub(super) fn read(&mut self, tid: i32, address: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.mem(tid)?.read_exact_at(bytes, address)
     }
 
-    /// Writes memory.
+    /// Writes memory of the process through its thread `tid`.
     pub(super) fn write(&mut self, tid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
         self.mem(tid)?.write_all_at(bytes, address)
     }
