@@ -107,7 +107,7 @@ fn of_another_build_the_pages_come_along_that_it_has_and_it_is_named() {
     let (dir, mut plan) = world();
     let page = PAGE as usize;
     let like = plan.ranges[1];
-    let range = |file, first_page, pages| Range { first_page, pages, file, ..like };
+    let range = |file, first_page, pages| Range { file, first_page, pages, ..like };
     plan.ranges = vec![range(2, 0, 10), range(2, 14, 4), range(2, 19, 1), range(3, 0, 1)];
     plan.files[2].identity.size = 20 * PAGE;
     plan.files[3].identity.size = 20 * PAGE;
