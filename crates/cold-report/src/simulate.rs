@@ -14,7 +14,7 @@ use cold_sim::engine::Kind;
 
 use crate::escape::markup;
 use crate::page::{self, Cell, table};
-use crate::probe::{self, Panel, Scale, Series};
+use crate::probe::{self, Panel, ProbeLine, Scale};
 use crate::recording::{View, svg};
 
 /// The settings of one disk.
@@ -55,11 +55,11 @@ fn curves(s: &Simulation<'_>) -> Vec<Panel> {
         points
     };
     let panel = |y: &str, scale: Scale, value: &dyn Fn(&Row) -> f64| {
-        let series = s.disks.iter().map(|d| Series {
+        let series = s.disks.iter().map(|d| ProbeLine {
             name: d.name.clone(),
             points: own(&d.rows).iter().map(|(kib, row)| (*kib, value(row))).collect(),
         });
-        let series: Vec<Series> = series.filter(|line| line.points.len() > 1).collect();
+        let series: Vec<ProbeLine> = series.filter(|line| line.points.len() > 1).collect();
         Panel {
             title: y.to_owned(),
             x: "read-ahead window, KiB".to_owned(),

@@ -19,4 +19,4 @@ pub use learning::Candidates;
 pub use pace::Pace;
 pub use recent::Recent;
 pub use saved::{Saved, Start, Total, saved, total};
-pub use storm::Storm;
+pub use storm::{Often, Storm};

@@ -12,7 +12,7 @@ use std::io::{ErrorKind, Read as _};
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use cold_model::Shown as _;
@@ -30,7 +30,7 @@ const BUFFER: usize = 8 << 10;
 
 /// Which file was executed, as events and [`ExecWatch::ids_of`] name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FileId {
+pub struct ExecutedFile {
     /// Of the file system; of a file known by inode the device.
     fs: u64,
     kind: i32,
@@ -38,7 +38,7 @@ pub struct FileId {
     bytes: [u8; HANDLE],
 }
 
-impl FileId {
+impl ExecutedFile {
     fn of_inode(dev: u64, inode: u64) -> Self {
         Self::new(dev, BY_INODE, &inode.to_ne_bytes()).unwrap_or(Self::NONE)
     }
@@ -57,8 +57,8 @@ impl FileId {
 pub enum Heard {
     /// A file was opened to be executed: a program, a script, a program's loader.
     Exec {
-        /// Which file.
-        file: FileId,
+        /// The file that was executed.
+        file: ExecutedFile,
         /// The process, in the pid namespace of the listener; 0 where it is in none below that.
         pid: i32,
     },
@@ -69,7 +69,7 @@ pub enum Heard {
 /// How the starts on a file system are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
-    /// By handle.
+    /// By a handle of the file.
     Handle,
     /// By the opened file.
     Inode,
@@ -80,8 +80,16 @@ pub enum Named {
 pub struct ExecWatch {
     by_handle: File,
     by_inode: Option<File>,
-    /// Numbers of file systems as events have them, and as [`FileId`] has.
-    systems: Vec<(u64, u64)>,
+    systems: Vec<System>,
+}
+
+/// A file system whose files are named by handle.
+#[derive(Debug)]
+struct System {
+    /// Its number as events have it, and as [`ExecutedFile`] has.
+    told: u64,
+    id: u64,
+    mount_point: PathBuf,
 }
 
 impl ExecWatch {
@@ -96,9 +104,9 @@ impl ExecWatch {
         match mark(&self.by_handle, mount_point) {
             Ok(()) => {
                 if let Some((told, id)) = handle_of(mount_point)
-                    && !self.systems.contains(&(told, id.fs))
+                    && !self.systems.iter().any(|s| (s.told, s.id) == (told, id.fs))
                 {
-                    self.systems.push((told, id.fs));
+                    self.systems.push(System { told, id: id.fs, mount_point: mount_point.to_owned() });
                 }
                 return Ok(Named::Handle);
             }
@@ -117,11 +125,27 @@ impl ExecWatch {
     /// Hears of this file no more: the loader, which every dynamic program executes as well. An error before Linux 5.19
     /// (`FAN_MARK_EVICTABLE`, so that the mark keeps no inode in memory): then it is told on, which costs time only.
     pub fn ignore(&self, path: &Path) -> Result<()> {
+        self.ignored(path, libc::FAN_MARK_ADD | libc::FAN_MARK_EVICTABLE)
+    }
+
+    /// Hears of a file that was told no more, until [`ExecWatch::hear_again`]. An error before Linux 5.19, and where
+    /// events name files by device and inode.
+    pub fn ignore_told(&self, file: &ExecutedFile) -> Result<()> {
+        let opened = self.open(file)?;
+        self.ignored(&in_procfs(&opened), libc::FAN_MARK_ADD | libc::FAN_MARK_EVICTABLE)
+    }
+
+    /// Hears again of a file that was ignored; one that is gone by now is no error.
+    pub fn hear_again(&self, file: &ExecutedFile) {
+        if let Ok(opened) = self.open(file) {
+            // What the kernel has forgotten meanwhile is heard of anyway.
+            let _ = self.ignored(&in_procfs(&opened), libc::FAN_MARK_REMOVE);
+        }
+    }
+
+    fn ignored(&self, path: &Path, change: libc::c_uint) -> Result<()> {
         let name = c_path(path)?;
-        let how = libc::FAN_MARK_ADD
-            | libc::FAN_MARK_IGNORED_MASK
-            | libc::FAN_MARK_IGNORED_SURV_MODIFY
-            | libc::FAN_MARK_EVICTABLE;
+        let how = change | libc::FAN_MARK_IGNORED_MASK | libc::FAN_MARK_IGNORED_SURV_MODIFY;
         for group in [Some(&self.by_handle), self.by_inode.as_ref()].into_iter().flatten() {
             // SAFETY: the path ends in a NUL and outlives the call.
             let rc = unsafe {
@@ -140,10 +164,38 @@ impl ExecWatch {
         Ok(())
     }
 
+    /// The file itself, neither read nor executed. Its mount is busy as long as this is open.
+    fn open(&self, file: &ExecutedFile) -> Result<OwnedFd> {
+        let what = || "a file by its handle".to_owned();
+        let system = self.systems.iter().find(|s| s.id == file.fs && file.kind != BY_INODE);
+        let system = system.ok_or_else(|| Error::io("open", what(), ErrorKind::Unsupported.into()))?;
+        let mount = File::open(&system.mount_point).map_err(|e| Error::io("open", what(), e))?;
+        // `struct file_handle`: how many bytes, the kind, the bytes.
+        let mut handle = Vec::with_capacity(8 + HANDLE);
+        handle.extend(u32::from(file.len).to_ne_bytes());
+        handle.extend(file.kind.to_ne_bytes());
+        handle.extend(file.bytes);
+        // SAFETY: the handle has the bytes that it says, the descriptor is open, and both outlive the call, which only
+        // reads them.
+        let fd = unsafe {
+            libc::syscall(
+                libc::SYS_open_by_handle_at,
+                mount.as_raw_fd(),
+                handle.as_ptr(),
+                libc::O_PATH | libc::O_CLOEXEC,
+            )
+        };
+        match libc::c_int::try_from(fd) {
+            // SAFETY: the kernel just gave us this descriptor, nobody else has it.
+            Ok(fd) if fd >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(fd) }),
+            _ => Err(Error::last_os("open", what())),
+        }
+    }
+
     /// By what events would name this file, links resolved. Several: which one depends on its file system.
-    pub fn ids_of(path: &Path) -> Result<Vec<FileId>> {
+    pub fn ids_of(path: &Path) -> Result<Vec<ExecutedFile>> {
         let meta = path.metadata().map_err(|e| Error::io("stat", path.shown().to_string(), e))?;
-        let mut ids = vec![FileId::of_inode(meta.dev(), meta.ino())];
+        let mut ids = vec![ExecutedFile::of_inode(meta.dev(), meta.ino())];
         ids.extend(handle_of(path).map(|(_, id)| id));
         Ok(ids)
     }
@@ -157,10 +209,12 @@ impl ExecWatch {
 
     /// Tells everything that has been heard, without waiting.
     pub fn hear(&self, tell: &mut dyn FnMut(Heard)) -> Result<()> {
-        let told = |fs| self.systems.iter().find(|(told, _)| *told == fs).map_or(fs, |(_, own)| *own);
+        let told = |fs| self.systems.iter().find(|s| s.told == fs).map_or(fs, |s| s.id);
         let mut known = |heard| {
             tell(match heard {
-                Heard::Exec { file, pid } => Heard::Exec { file: FileId { fs: told(file.fs), ..file }, pid },
+                Heard::Exec { file, pid } => {
+                    Heard::Exec { file: ExecutedFile { fs: told(file.fs), ..file }, pid }
+                }
                 Heard::Overflow => heard,
             });
         };
@@ -181,6 +235,11 @@ fn group(report: u32) -> Result<File> {
     Ok(File::from(unsafe { OwnedFd::from_raw_fd(fd) }))
 }
 
+/// A path that leads to what is open.
+fn in_procfs(opened: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()))
+}
+
 fn c_path(path: &Path) -> Result<CString> {
     CString::new(path.as_os_str().as_bytes())
         .map_err(|e| Error::io("name", path.shown().to_string(), e.into()))
@@ -198,7 +257,7 @@ fn mark(group: &File, mount_point: &Path) -> Result<()> {
 
 /// The handle by which events would name the file, and the number that its file system has there, where the watch was
 /// asked for at this path; `None` where its file system has no handles.
-fn handle_of(path: &Path) -> Option<(u64, FileId)> {
+fn handle_of(path: &Path) -> Option<(u64, ExecutedFile)> {
     let fs = rustix::fs::statfs(path).ok()?;
     // SAFETY: `fsid_t` is two numbers of 32 bits, as the kernel's `__kernel_fsid_t`; every bit pattern is one.
     let fsid: [u32; 2] = unsafe { std::mem::transmute_copy(&fs.f_fsid) };
@@ -224,7 +283,7 @@ fn handle_of(path: &Path) -> Option<(u64, FileId)> {
             let bytes: Vec<u8> = handle.iter().flat_map(|word| word.to_ne_bytes()).collect();
             let told = fs_number(fsid);
             let id = parse_handle(told, &bytes)?;
-            return Some((told, FileId { fs: id.fs ^ subvolume(&id), ..id }));
+            return Some((told, ExecutedFile { fs: id.fs ^ subvolume(&id), ..id }));
         }
     }
     None
@@ -233,7 +292,7 @@ fn handle_of(path: &Path) -> Option<(u64, FileId)> {
 /// What statfs(2) mixes into the number of a btrfs for the subvolume of a file (fs/btrfs/super.c, `btrfs_statfs`):
 /// events have the number with that of the directory at which the watch was asked for. The handle tells the
 /// subvolume anyway (fs/btrfs/export.h, `struct btrfs_fid`).
-fn subvolume(id: &FileId) -> u64 {
+fn subvolume(id: &ExecutedFile) -> u64 {
     /// `FILEID_BTRFS_WITHOUT_PARENT` and its kin (include/linux/exportfs.h).
     const BTRFS: std::ops::RangeInclusive<i32> = 0x4d..=0x4f;
     let root = id.bytes.get(8..16).filter(|_| BTRFS.contains(&id.kind) && id.len >= 16);
@@ -246,10 +305,10 @@ fn fs_number([a, b]: [u32; 2]) -> u64 {
 }
 
 /// `struct file_handle` in these bytes.
-fn parse_handle(fs: u64, bytes: &[u8]) -> Option<FileId> {
+fn parse_handle(fs: u64, bytes: &[u8]) -> Option<ExecutedFile> {
     let len = u32_at(bytes, 0)? as usize;
     let kind = u32_at(bytes, 4)?.cast_signed();
-    FileId::new(fs, kind, bytes.get(8..)?.get(..len)?)
+    ExecutedFile::new(fs, kind, bytes.get(8..)?.get(..len)?)
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -303,7 +362,7 @@ impl<'a> Event<'a> {
             return Some(Heard::Overflow);
         }
         let file = match &self.opened {
-            Some(file) => file.metadata().ok().map(|m| FileId::of_inode(m.dev(), m.ino()))?,
+            Some(file) => file.metadata().ok().map(|m| ExecutedFile::of_inode(m.dev(), m.ino()))?,
             None => file_of(self.bytes.get(Self::HEADER..)?)?,
         };
         Some(Heard::Exec { file, pid: self.pid })
@@ -311,7 +370,7 @@ impl<'a> Event<'a> {
 }
 
 /// The first `struct fanotify_event_info_fid` in these records: type, padding, length, file system, handle.
-fn file_of(mut records: &[u8]) -> Option<FileId> {
+fn file_of(mut records: &[u8]) -> Option<ExecutedFile> {
     while let [kind, _, a, b, ..] = records {
         let len = usize::from(u16::from_ne_bytes([*a, *b]));
         let record = records.get(..len).filter(|r| !r.is_empty())?;

@@ -21,6 +21,7 @@ pub mod exec_watch;
 pub mod ext4;
 pub mod extents;
 pub mod folio;
+pub mod heap;
 pub mod helper;
 pub mod huge;
 pub mod inode;

@@ -187,7 +187,7 @@ pub enum Event<'a> {
 
 /// A record with its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record<'a> {
+pub struct RawRecord<'a> {
     /// When, whose and of which kind.
     pub head: Header,
     /// What follows the header, decoded by its kind.
@@ -214,7 +214,7 @@ impl Records<'_> {
 }
 
 impl<'a> Iterator for Records<'a> {
-    type Item = Result<Record<'a>, Error>;
+    type Item = Result<RawRecord<'a>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.stream.get(self.at..).filter(|rest| !rest.is_empty())?;

@@ -134,7 +134,8 @@ fn with_a_helper() -> Recording {
         let row = process(20, "helper", None);
         r.processes.push(Process { began: ms(at), how, parent: 10, ended: None, ..row });
     }
-    let row = |tid, at| Thread { tid, pid: 20, began: ms(at), name: "helper".into(), in_tree: true, ended: None };
+    let row =
+        |tid, at| Thread { tid, pid: 20, began: ms(at), name: "helper".into(), in_tree: true, ended: None };
     r.threads.extend([row(20, 5), row(21, 7)]);
     r.off_cpu(5, 1, 20, OffCpuReason::Runnable).waker = Some(10);
     r.off_cpu(10, 140, 20, OffCpuReason::Sleep);

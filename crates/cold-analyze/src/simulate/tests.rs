@@ -215,8 +215,8 @@ fn the_window_is_the_recordings_or_another_and_folios_follow_the_policy() {
 #[test]
 fn what_cannot_be_simulated_says_why() {
     let r = recording();
-    assert_eq!(Recorded::of(&r).unwrap_err(), WhyNot::NoTouches);
-    assert_eq!(Recorded::of(&Recording { touches: None, ..r }).unwrap_err(), WhyNot::Unseen);
+    assert_eq!(Recorded::of(&r).unwrap_err(), NotSimulated::NoTouches);
+    assert_eq!(Recorded::of(&Recording { touches: None, ..r }).unwrap_err(), NotSimulated::Unseen);
 }
 
 /// The worker waits for a page from 20 to 40 ms; the first thread, which waits for it from 10 to 50, waits for pages
@@ -277,7 +277,7 @@ fn made_up_tables_do_no_harm() {
     let start = Recorded::of(&r).unwrap();
     let _ = simulated(&start, 1);
     r.touches.as_mut().unwrap()[0].pages = u32::MAX;
-    assert!(matches!(Recorded::of(&r).unwrap_err(), WhyNot::TooLarge(_)));
+    assert!(matches!(Recorded::of(&r).unwrap_err(), NotSimulated::TooLarge(_)));
 }
 
 #[test]

@@ -152,7 +152,7 @@ pub struct Manifest {
     /// The cache state asked for and what was proved of it.
     pub state: StartState,
     /// The machine it was recorded on.
-    pub machine: Machine,
+    pub machine: RecordedMachine,
     /// Block devices, whole disks and those stacked on them.
     pub devices: Vec<Device>,
     /// File systems of the files in the recording.
@@ -251,7 +251,7 @@ impl StartState {
 
 /// The machine of a recording: what its times depend on beside disks and file systems.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Machine {
+pub struct RecordedMachine {
     /// `uname -r`; empty where it could not be read.
     pub kernel: String,
     /// Architecture the recorder was built for, by Rust's name for it (`x86_64`, `aarch64`).

@@ -99,7 +99,14 @@ fn what_is_missing_or_another_drops_out_and_is_named() {
     // size (debug symbols split off).
     assert_eq!(import(&text, &|_| None, Others::LeaveOut).unwrap().dropped[1].why, Why::OtherBuild);
     std::fs::write(dir.path().join("library"), "12").unwrap();
-    assert!(import(&text, &build_id, Others::LeaveOut).unwrap().plan.files.iter().any(|f| f.path.ends_with("library")));
+    assert!(
+        import(&text, &build_id, Others::LeaveOut)
+            .unwrap()
+            .plan
+            .files
+            .iter()
+            .any(|f| f.path.ends_with("library"))
+    );
 }
 
 #[test]
@@ -117,7 +124,8 @@ fn of_another_build_the_pages_come_along_that_it_has_and_it_is_named() {
     let upgraded = |path: &Path| path.ends_with("library").then_some(id(2));
     let imported = import(&text, &upgraded, Others::Carry).unwrap();
     // 15 % less is no other version of the data.
-    let told = |list: &[Dropped]| list.iter().map(|d| d.path.file_name().unwrap().to_owned()).collect::<Vec<_>>();
+    let told =
+        |list: &[Dropped]| list.iter().map(|d| d.path.file_name().unwrap().to_owned()).collect::<Vec<_>>();
     assert_eq!(told(&imported.carried), ["library"]);
     assert_eq!(told(&imported.dropped), ["vda1", "data"]);
     assert_eq!(imported.carried[0].why, Why::OtherBuild);
@@ -132,7 +140,10 @@ fn of_another_build_the_pages_come_along_that_it_has_and_it_is_named() {
     let imported = import(&export(&plan).unwrap(), &upgraded, Others::Carry).unwrap();
     assert_eq!(told(&imported.carried), ["library", "data"]);
     assert_eq!((imported.plan.ranges[0].first_page, imported.plan.ranges[0].pages), (16, 2));
-    assert_eq!(told(&import(&text, &upgraded, Others::LeaveOut).unwrap().dropped), ["vda1", "library", "data"]);
+    assert_eq!(
+        told(&import(&text, &upgraded, Others::LeaveOut).unwrap().dropped),
+        ["vda1", "library", "data"]
+    );
 }
 
 #[test]

@@ -108,6 +108,55 @@ mod root {
     }
 
     #[test]
+    fn what_was_told_is_ignored_by_its_name_until_it_is_to_be_heard_again() {
+        if !is_root() {
+            return;
+        }
+        let dir = tempfile::tempdir_in("/var/tmp").expect("a directory");
+        let program = dir.path().join("program");
+        // Copied by another process: a child of another test may hold open for writing what this one has written.
+        let copied = Command::new("cp").arg("/usr/bin/true").arg(&program).status().expect("cp");
+        assert!(copied.success());
+        let mut watch = ExecWatch::new().expect("root may");
+        assert_eq!(watch.watch(Path::new("/")).expect("marked"), Named::Handle, "on ext4, XFS, btrfs");
+        let ids = ExecWatch::ids_of(&program).expect("named");
+        let run = |path: &Path| {
+            let mut child = Command::new(path).spawn().expect("started");
+            child.wait().expect("ends");
+            child.id()
+        };
+        // By what name it is told, and whether it is, before a program that is executed behind it.
+        let told = |watch: &ExecWatch| {
+            run(&program);
+            let after = run(Path::new("/usr/bin/true"));
+            let (mut name, mut seen, end) = (None, false, Instant::now() + Duration::from_secs(10));
+            while !seen && Instant::now() < end {
+                watch.wait(Duration::from_millis(50)).expect("waits");
+                let tell = &mut |heard| {
+                    if let Heard::Exec { file, pid } = heard {
+                        name = name.or_else(|| Some(file).filter(|file| ids.contains(file)));
+                        seen |= pid.cast_unsigned() == after;
+                    }
+                };
+                watch.hear(tell).expect("hears");
+            }
+            assert!(seen, "what is executed behind it is told");
+            name
+        };
+        let name = told(&watch).expect("told");
+        watch.ignore_told(&name).expect("since Linux 5.19");
+        assert_eq!(told(&watch), None);
+        watch.hear_again(&name);
+        assert_eq!(told(&watch), Some(name));
+        // What is gone cannot be ignored, and is no error when it is to be heard again.
+        std::fs::remove_file(&program).expect("removed");
+        assert!(watch.ignore_told(&name).is_err());
+        watch.hear_again(&name);
+        let by_inode = FileId::of_inode(1, 2);
+        assert!(watch.ignore_told(&by_inode).is_err());
+    }
+
+    #[test]
     fn a_file_known_by_its_inode_is_told_as_well() {
         if !is_root() {
             return;

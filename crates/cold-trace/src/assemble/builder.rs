@@ -23,7 +23,7 @@ use super::space::Spaces;
 use super::stacks::{self, Stacks};
 use super::tasks::Tasks;
 use super::{calls, off_cpu, side_band};
-use crate::machine::Machine;
+use crate::machine::FilesNow;
 use crate::raw;
 use crate::syscalls::{Class, class};
 use crate::unwind::{Unwinder, Unwound};
@@ -115,7 +115,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn bpf(&mut self, record: &raw::Record<'_>, unwinder: &mut dyn Unwinder) {
+    fn bpf(&mut self, record: &raw::RawRecord<'_>, unwinder: &mut dyn Unwinder) {
         let head = &record.head;
         let in_tree = self.tasks.said_in_tree(head.pid, head.in_tree());
         match &record.event {
@@ -290,14 +290,15 @@ impl<'a> Builder<'a> {
     /// Ready is a line of output: who wrote last before it was read wrote it.
     fn reached_by(&self, manifest: &mut Manifest) {
         let output = ["stdout:", "stderr:"].iter().any(|stream| manifest.ready_means.starts_with(stream));
-        let ready = manifest.ready.as_ref().and_then(Known::value).filter(|_| output && manifest.serving.is_none());
+        let ready =
+            manifest.ready.as_ref().and_then(Known::value).filter(|_| output && manifest.serving.is_none());
         let last = ready.and_then(|ready| self.heard.iter().filter(|h| h.0 <= ready.0).max());
         if let Some((_, pid, tid)) = last {
             manifest.reached_by = Some(ReachedBy { pid: *pid, tid: Some(*tid) });
         }
     }
 
-    pub(super) fn finish(mut self, mut manifest: Manifest, machine: &mut dyn Machine) -> Recording {
+    pub(super) fn finish(mut self, mut manifest: Manifest, machine: &mut dyn FilesNow) -> Recording {
         for fact in &self.input.files {
             self.files.fact(fact);
         }
@@ -372,7 +373,7 @@ impl<'a> Builder<'a> {
     /// Sizes were told when each file was first seen; the start itself may have written them since. What it
     /// wrote and has deleted has no size that anybody knows: of such files the end of the last page filled
     /// is all there is. Answers with the pages of each file that has changed.
-    fn sizes_now(&mut self, machine: &mut dyn Machine) -> HashMap<FileIdx, u64> {
+    fn sizes_now(&mut self, machine: &mut dyn FilesNow) -> HashMap<FileIdx, u64> {
         let filled = self.pages.filled();
         let mut changed = HashMap::new();
         for (index, file) in self.files.rows.iter_mut().enumerate() {

@@ -9,9 +9,10 @@ mod verify;
 use std::path::Path;
 
 use cold_analyze::replay;
-use cold_analyze::simulate::sweep::{Advice, Choice, Reader, Row, WINDOWS_KIB};
+use cold_analyze::simulate::sweep::{Choice, Reader, Row, WINDOWS_KIB, WindowAdvice};
 use cold_analyze::simulate::{Observed, Recorded, WaitsKnown, Windows};
 use cold_model::Bytes;
+use cold_model::figures::percent;
 use cold_model::recording::{FileIdx, Recording};
 use cold_plan::Plan;
 use cold_prefetch::predict::Asked;
@@ -35,7 +36,7 @@ struct OnDisk {
     disk: NamedDisk,
     /// Today's setting first.
     rows: Vec<Row>,
-    advice: Option<Advice>,
+    advice: Option<WindowAdvice>,
     /// The model of the start with the windows in force during the recording.
     as_recorded: Row,
 }
@@ -134,8 +135,8 @@ fn warm_start(
             .hint("record it: sudo cold trace --state warm -- COMMAND")
     })?;
     Ok(format!(
-        "the program computes as in {name}: {:.0}% of what it computed here; each wait costs the CPU {:.0} µs",
-        100.0 * warmed.part,
+        "the program computes as in {name}: {} of what it computed here; each wait costs the CPU {:.0} µs",
+        percent(100.0 * warmed.part),
         warmed.wait_ns as f64 / 1e3
     ))
 }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use cold_bench::diagnose::taints;
-use cold_bench::launch::Start;
+use cold_bench::launch::LaunchedStart;
 use cold_bench::session::ExactNeed;
 use cold_bench::session::single::Single;
 use cold_model::Known;
@@ -110,7 +110,7 @@ fn environment(m: &mut Manifest, vars: Vec<(OsString, OsString)>) {
 }
 
 /// Adds when the start was ready, and how it ended.
-pub(super) fn started(m: &mut Manifest, start: &Start) {
+pub(super) fn started(m: &mut Manifest, start: &LaunchedStart) {
     m.start = start.at;
     m.ready = Some(match start.ready {
         Some(t) => Known::Value(start.at + t),

@@ -30,8 +30,10 @@ fn the_path_to_ready_ends_at_the_process_that_reached_it() {
     let (socket, file) = (place.text("socket"), place.text("there"));
     let daemon = |how: &str| format!("{subject} daemon --seconds 20 --delay {SLEEP_MS} {how}");
     let seconds = SLEEP_MS as f64 / 1000.0;
-    let server = format!("python3 -S -c 'import http.server, time; time.sleep({seconds})
-http.server.HTTPServer((\"127.0.0.1\", {second}), http.server.SimpleHTTPRequestHandler).serve_forever()'");
+    let server = format!(
+        "python3 -S -c 'import http.server, time; time.sleep({seconds})
+http.server.HTTPServer((\"127.0.0.1\", {second}), http.server.SimpleHTTPRequestHandler).serve_forever()'"
+    );
     let cases = [
         ("stdout:^ready".to_owned(), format!("(sleep {seconds}; echo ready; sleep 20)")),
         ("stderr:^ready".to_owned(), format!("(sleep {seconds}; echo ready >&2; sleep 20)")),

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
 use cold_plan::portable::{Dropped, Error, MAX_BYTES, Others};
-use cold_prefetch::export::{Format, Wanted};
+use cold_prefetch::export::{Format, PagesWanted};
 
 use super::plans::{self, StorePlace, Which};
 use super::{device, show, windows};
@@ -143,9 +143,9 @@ pub(crate) fn export(args: &ExportArgs, place: &StorePlace, ui: &Ui) -> Outcome 
             let raw = crate::commands::report::load::raw(dir, &mut line)?;
             line.clear();
             raw.warnings.iter().for_each(|w| ui.warn(w));
-            Wanted::of_recording(&raw.recording)
+            PagesWanted::of_recording(&raw.recording)
         }
-        None => Wanted::of_plan(&args.which.find(&place.store()?)?.plan),
+        None => PagesWanted::of_plan(&args.which.find(&place.store()?)?.plan),
     };
     let wanted = match &args.image_root {
         Some(root) => {

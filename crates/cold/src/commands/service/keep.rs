@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cold_launch::{Held, Options, Skip, Tally};
 use cold_model::{Bytes, Nanos, path_text};
@@ -12,15 +12,19 @@ use cold_sys::procfs::ProcFs;
 use cold_sys::time::monotonic;
 use serde::{Deserialize, Serialize};
 
-use super::history::{Entry, Used};
+use super::history::{Entry, Name, Used};
 use super::programs::Program;
 use super::serve::{Shared, options};
+use super::status;
 use crate::words::plural;
 
 /// Between two looks at the machine.
 const LOOK: Duration = Duration::from_secs(2);
 /// A plan that takes longer on an idle disk is left half done.
 const LONGEST: Duration = Duration::from_secs(5);
+
+/// Between two looks whether all plans together do harm.
+const JUDGE: Duration = Duration::from_mins(10);
 
 /// Nanoseconds.
 const DAY: f64 = 86_400e9;
@@ -41,19 +45,37 @@ pub(crate) fn run(shared: &Shared, may_read: bool) {
     // Whoever wants something goes first, where the disk's scheduler knows classes.
     set_io_priority(IoPriority::NOBODY_WAITS);
     let (proc, mut keeper) = (ProcFs::default(), Keeper::default());
+    let mut judged: Option<Instant> = None;
     loop {
         std::thread::sleep(LOOK);
+        if judged.is_none_or(|at| at.elapsed() >= JUDGE) {
+            judged = Some(Instant::now());
+            judge(shared);
+        }
         let Some(facts) = facts(&proc, shared) else { continue };
         if keeper.tells_emptied(facts) {
             let detail = "dropped or reclaimed".to_owned();
             shared.recorder.add(Entry::Event { what: "emptied", detail });
         }
-        let paused = shared.paused.load(Ordering::Relaxed);
+        let rests = shared.rests();
         let is_time = keeper.is_time(facts, monotonic());
-        if is_time && (!may_read || (!paused && read_all(&proc, shared))) {
+        if is_time && (!may_read || (!rests && read_all(&proc, shared))) {
             // What this reading itself moved is no reason for another one.
             keeper.has_read(self::facts(&proc, shared).unwrap_or(facts));
         }
+    }
+}
+
+/// Follows no plan any more where all together do harm, which the history knows after a new start of the service as well.
+fn judge(shared: &Shared) {
+    let Ok(rows) = shared.recorder.rows() else { return };
+    let programs = shared.machine().programs.clone();
+    let followed: Vec<Name> =
+        programs.iter().flat_map(|p| p.plans.iter().map(|planned| Name::of(planned.held.key()))).collect();
+    if let Some(why) = status::harm(&rows, &followed)
+        && shared.harm.set(why.clone()).is_ok()
+    {
+        shared.recorder.add(Entry::Event { what: "harm", detail: why });
     }
 }
 
@@ -81,7 +103,7 @@ fn read_all(proc: &ProcFs, shared: &Shared) -> bool {
     let likely = keep::order(&all).into_iter().filter_map(|i| programs.get(i));
     let plans: Vec<_> = likely.flat_map(own_plans).collect();
     for planned in plans {
-        if shared.busy.load(Ordering::Relaxed) > 0 || shared.paused.load(Ordering::Relaxed) {
+        if shared.busy.load(Ordering::Relaxed) > 0 || shared.rests() {
             return false;
         }
         let room = room(proc);

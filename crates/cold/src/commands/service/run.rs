@@ -4,15 +4,15 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use cold_launch::Weather;
 use cold_model::file_system::Origin;
 use cold_model::{Known, Nanos, path_text};
 use cold_plan::Store;
-use cold_service::{Recent, Storm};
-use cold_sys::exec_watch::{ExecWatch, Heard};
+use cold_service::{Often, Recent, Storm};
+use cold_sys::exec_watch::{ExecWatch, FileId, Heard};
 use cold_sys::procfs::{Mount, MountEvents, ProcFs};
 use cold_sys::time::{monotonic, process_cpu};
 use serde_json::json;
@@ -123,6 +123,7 @@ struct Service {
     manager: Manager,
     recent: Recent,
     storm: Storm,
+    often: Often<FileId>,
     learner: Option<Learner>,
     history: String,
     began: Instant,
@@ -146,6 +147,7 @@ impl Service {
             counts: Mutex::new(Counts::default()),
             recorder: Recorder::start(place.history())?,
             paused: AtomicBool::new(false),
+            harm: OnceLock::new(),
             control_every: args.control_every,
             busy: 0.into(),
         });
@@ -173,6 +175,7 @@ impl Service {
             manager: Manager::of_environment(),
             recent: Recent::default(),
             storm: Storm::default(),
+            often: Often::default(),
             learner,
             history: path_text::encode(&place.history()),
             began: Instant::now(),
@@ -279,6 +282,7 @@ impl Service {
             }
             if looked.elapsed() >= LOOK {
                 looked = Instant::now();
+                self.often.over(monotonic()).iter().for_each(|file| self.watch.hear_again(file));
                 if self.mounts.as_ref().is_none_or(MountEvents::changed) {
                     self.look_at_mounts();
                 }
@@ -309,21 +313,28 @@ impl Service {
     }
 
     fn hear_once(&mut self) -> Result<(), Failure> {
-        let paused = self.shared.paused.load(Ordering::Relaxed);
+        let rests = self.shared.rests();
         let (mut heard, mut overflows, mut planned) = (0, 0, 0);
-        let Self { watch, programs, recent, jobs, shared, learner, storm, .. } = self;
+        let Self { watch, programs, recent, jobs, shared, learner, storm, often, .. } = self;
         let busy = storm.nap().is_some();
+        let (heard_at, mut enough) = (monotonic(), Vec::new());
         watch.hear(&mut |what| {
             let Heard::Exec { file, pid } = what else {
                 overflows += 1;
                 return;
             };
             heard += 1;
-            if let Some(learner) = learner.as_mut().filter(|_| !paused && pid > 0) {
+            if let Some(learner) = learner.as_mut().filter(|_| !rests && pid > 0) {
                 learner.heard(file, pid, monotonic(), busy);
             }
             // What has no plan costs this look, and no more.
-            let Some(program) = programs.find(&file).filter(|_| !paused && pid > 0) else { return };
+            let program = programs.find(&file);
+            let is_warm = || program.is_none_or(|program| !program.pace().asks(heard_at));
+            let is_awaited = || learner.as_ref().is_some_and(|learner| learner.awaits(&file));
+            if busy && is_warm() && !is_awaited() && often.is_enough(file, heard_at) {
+                enough.push(file);
+            }
+            let Some(program) = program.filter(|_| !rests && pid > 0) else { return };
             let now = monotonic();
             if !recent.is_new(pid, program.number, now) {
                 return;
@@ -341,6 +352,10 @@ impl Service {
                 *shared.counts().tally.skipped.entry(why).or_default() += 1;
             }
         })?;
+        for file in &enough {
+            // Where it cannot be left out it is told on, which costs time only.
+            let _ = self.watch.ignore_told(file);
+        }
         self.storm.heard(heard, monotonic());
         let mut counts = self.shared.counts();
         counts.tally.heard += heard;
@@ -431,6 +446,7 @@ fn status(
         pid: std::process::id(),
         seconds: began.elapsed().as_secs(),
         paused: shared.paused.load(Ordering::Relaxed),
+        harm: shared.harm.get().cloned(),
         watched: facts.watched,
         tally: counts.tally.clone(),
         begins: begins.map(|((median_ns, p95_ns), max_ns)| Begins {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use cold_launch::{Began, Held, Options, Served, Skip, Weather};
@@ -58,6 +58,8 @@ pub(crate) struct Shared {
     pub(crate) counts: Mutex<Counts>,
     pub(crate) recorder: Recorder,
     pub(crate) paused: AtomicBool,
+    /// Why no plan is followed any more, as long as this service runs: all together do harm.
+    pub(crate) harm: OnceLock<String>,
     /// Every so many cold starts are controls; by what is known of the plan where none is given.
     pub(crate) control_every: Option<u32>,
     /// Jobs that wait for a thread, or have one.
@@ -65,6 +67,11 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// No plan is followed now.
+    pub(crate) fn rests(&self) -> bool {
+        self.paused.load(Ordering::Relaxed) || self.harm.get().is_some()
+    }
+
     pub(crate) fn counts(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -88,7 +88,11 @@ fn print(ui: &Ui, status: &Status) {
 }
 
 fn running(ui: &Ui, service: &Running) {
-    let state = if service.paused { paint(WARN, "paused") } else { paint(GOOD, "running") };
+    let state = match (&service.harm, service.paused) {
+        (Some(_), _) => paint(BAD, "following no plan"),
+        (None, true) => paint(WARN, "paused"),
+        (None, false) => paint(GOOD, "running"),
+    };
     let since = Nanos(service.seconds.saturating_mul(1_000_000_000));
     let mounts = service.watched.iter().filter(|w| w.problem.is_none()).count() as u64;
     ui.line(format!(
@@ -97,6 +101,12 @@ fn running(ui: &Ui, service: &Running) {
         plural(service.plans as u64, "plan"),
         plural(mounts, "file system"),
     ));
+    if let Some(why) = &service.harm {
+        ui.line(paint(
+            BAD,
+            format!("  {why}; `cold service forget` and a new start of the service begin anew"),
+        ));
+    }
     let figure = |known: &Known<u64>, words: &dyn Fn(u64) -> String| match known {
         Known::Value(n) => words(*n),
         Known::Unknown { .. } => "unknown".to_owned(),

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use cold_model::Known;
+use cold_model::{Known, Nanos};
 use cold_service::{Saved, Total};
 use serde::{Deserialize, Serialize};
 
 use super::history::{Name, Row, Sums};
 use super::keep::Kept;
 use super::learn::Learning;
+use crate::words::plural;
 
 pub(crate) const SCHEMA: &str = "coldstart.service-status/1";
 
@@ -36,6 +37,8 @@ pub(crate) struct Running {
     /// For how many it has been running.
     pub(crate) seconds: u64,
     pub(crate) paused: bool,
+    /// Why it follows no plan any more; none: it does.
+    pub(crate) harm: Option<String>,
     pub(crate) watched: Vec<Watched>,
     #[serde(flatten)]
     pub(crate) tally: Tally,
@@ -120,6 +123,18 @@ pub(crate) struct Off {
     pub(crate) why: String,
 }
 
+/// Why no plan should be followed at all: those that are followed have lost time together, by the whole of the interval.
+/// A single one is judged by itself, by its own test.
+pub(crate) fn harm(rows: &[Row], followed: &[Name]) -> Option<String> {
+    let of_followed = rows.iter().filter(|row| followed.contains(&row.name));
+    let each: Vec<Saved> = of_followed.filter_map(|row| cold_service::saved(&row.marked)).collect();
+    let total = cold_service::total(&each).filter(|total| total.programs > 1)?;
+    let (least, most) = total.high_ns.zip(total.low_ns).filter(|(least, _)| *least < 0.0)?;
+    let lost = |ns: f64| Nanos(-ns as u64);
+    let programs = plural(total.programs as u64, "program");
+    Some(format!("the starts of {programs} lost {} to {} by their plans", lost(least), lost(most)))
+}
+
 /// The starts of a plan since the history begins.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct ProgramStatus {
@@ -167,5 +182,35 @@ impl ProgramStatus {
     pub(crate) fn cold(&self) -> u64 {
         let Sums { followed, controls, common, skipped, .. } = self.sums;
         followed + controls + common + skipped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use cold_service::Start;
+
+    use super::*;
+
+    fn row(name: &Name, served_ms: u64, control_ms: u64) -> Row {
+        let start = |control, ms: u64, i: u64| Start { control, wall_ns: ms * 1_000_000 + i * 10_000 };
+        let starts = (0..12).flat_map(|i| [start(false, served_ms, i), start(true, control_ms, i)]);
+        Row { name: name.clone(), sums: Sums::default(), marked: starts.collect() }
+    }
+
+    #[test]
+    fn what_loses_time_altogether_is_followed_no_more() {
+        let name = |n: &str| Name { executable: n.to_owned(), script: None, scenario: "default".to_owned() };
+        let (a, b, c) = (name("a"), name("b"), name("c"));
+        let all = [a.clone(), b.clone(), c.clone()];
+        let slower = [row(&a, 120, 100), row(&b, 130, 100)];
+        let why = harm(&slower, &all).expect("harm");
+        assert!(why.contains("2 programs lost"), "{why}");
+        // One that gains more than both lose makes up for them; one alone is switched off by itself.
+        assert_eq!(harm(&[row(&a, 120, 100), row(&b, 130, 100), row(&c, 100, 300)], &all), None);
+        assert_eq!(harm(&slower[..1], &all), None);
+        // What is followed no more does no harm any more.
+        assert_eq!(harm(&slower, &[b, c]), None);
+        // Nothing that could be chance.
+        assert_eq!(harm(&[row(&a, 100, 100), row(&all[1], 100, 100)], &all), None);
     }
 }

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use cold_analyze::simulate::Windows;
 use cold_analyze::simulate::sweep::{Reader, Row, kind_name};
-use cold_model::figures::{count, plural};
+use cold_model::figures::{count, percent, plural};
 use cold_model::{Bytes, Shown as _};
 use cold_sim::Policy;
 use cold_sim::engine::Kind;
@@ -101,12 +101,12 @@ fn advised(s: &Simulation, on: &OnDisk) -> Option<String> {
         .any(|r| matches!(r.choice.windows, Windows::Of(_)) && r.choice.policy == s.start.policy);
     tried.then(|| match &on.advice {
         Some(a) => format!(
-            "{}: read_ahead_kb {} instead of {} would save {} ({:.0} %); nearer to today's than any other that gives as much",
+            "{}: read_ahead_kb {} instead of {} would save {} ({}); nearer to today's than any other that gives as much",
             on.disk.name,
             a.window.0 >> 10,
             a.instead_of.0 >> 10,
             a.saves,
-            a.part * 100.0
+            percent(a.part * 100.0)
         ),
         None => format!("{}: no read-ahead window that was tried saves 3 % or more", on.disk.name),
     })
