@@ -181,7 +181,7 @@ impl Learner {
     }
 
     /// The recorder waits for a start of this file.
-    pub(super) fn awaits(&self, file: &FileId) -> bool {
+    pub(super) fn awaits(&self, file: &ExecutedFile) -> bool {
         self.inner.armed().contains(file)
     }
 
