@@ -25,7 +25,7 @@ pub use quantity::Quantity;
 
 /// A recording with its analysis, under the name that answers give it.
 #[derive(Debug, Clone, Copy)]
-pub struct Start<'a> {
+pub struct BudgetedStart<'a> {
     /// As answers call it: the recording's directory, without what lies above it.
     pub name: &'a str,
     /// What was recorded.
@@ -67,7 +67,11 @@ impl Budget {
 
 /// The answers of all budgets about `own`. A relative one compares with `reference`; names of a failed one are what
 /// `own` has more than `reference`, where there is one, else what the figure consists of.
-pub fn judge(budgets: &[Budget], own: Start<'_>, reference: Option<Start<'_>>) -> Vec<GateResult> {
+pub fn judge(
+    budgets: &[Budget],
+    own: BudgetedStart<'_>,
+    reference: Option<BudgetedStart<'_>>,
+) -> Vec<GateResult> {
     let cx = Context::new(own.recording, own.layouts);
     let before = reference.map(|r| (r, Context::new(r.recording, r.layouts)));
     let before = before.as_ref().map(|(r, cx)| (r.analysis, cx));
@@ -75,7 +79,7 @@ pub fn judge(budgets: &[Budget], own: Start<'_>, reference: Option<Start<'_>>) -
 }
 
 /// Every quantity that is known of a start, an upper bound where only bounds are known.
-pub fn known(start: Start<'_>) -> Vec<(Quantity, f64)> {
+pub fn known(start: BudgetedStart<'_>) -> Vec<(Quantity, f64)> {
     let cx = Context::new(start.recording, start.layouts);
     let all = Quantity::ALL.iter();
     all.filter_map(|(_, q)| Some((*q, q.of(start.analysis, &cx).ok()?))).collect()
@@ -84,7 +88,7 @@ pub fn known(start: Start<'_>) -> Vec<(Quantity, f64)> {
 impl Budget {
     fn answer(
         &self,
-        own: Start<'_>,
+        own: BudgetedStart<'_>,
         cx: &Context<'_>,
         before: Option<(&Analysis, &Context<'_>)>,
     ) -> GateResult {

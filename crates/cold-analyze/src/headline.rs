@@ -11,7 +11,7 @@ use cold_model::recording::{DeviceRead, File, FileKind, FillCause, LookupKind, P
 use cold_model::{Bytes, Known, Nanos};
 
 use crate::context::{Context, is_miss};
-use crate::model::{AfterReady, FileUse, Headline, MappedNeed, Reached, Recorded};
+use crate::model::{AfterReady, FileUse, Headline, MappedNeed, Reached, RecordedSpan};
 use crate::usage::fills_have_times;
 use crate::waits::{first_process, main_thread, sum, union};
 
@@ -51,7 +51,7 @@ pub(crate) fn headline(cx: &Context<'_>, files: &[FileUse]) -> Headline {
         ended: ended(cx),
         first_ended: first_ended(cx),
         recorded: (m.subject != Subject::Command)
-            .then(|| Recorded { lasted: m.end.saturating_sub(m.start), ended_by: m.ended_by }),
+            .then(|| RecordedSpan { lasted: m.end.saturating_sub(m.start), ended_by: m.ended_by }),
         waited: waited(union(cx.waits.iter().map(|w| (w.from, w.to)))),
         waited_sum: waited(sum(cx.waits.iter())),
         waited_main: main_waits(cx),

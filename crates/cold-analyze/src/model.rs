@@ -63,14 +63,14 @@ pub struct Analysis {
 
 /// A recording of what already ran: it has neither a start nor ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct Recorded {
+pub struct RecordedSpan {
     /// From the moment when all was attached to its end.
     pub lasted: Nanos,
     /// What ended it; `None`: the recorder was killed.
     pub ended_by: Option<EndedBy>,
 }
 
-impl std::fmt::Display for Recorded {
+impl std::fmt::Display for RecordedSpan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let until = match self.ended_by {
             Some(EndedBy::Duration) => ", the time that was asked for",
@@ -97,7 +97,7 @@ pub struct Headline {
     /// Start to the end of the first process, where ready is the end of the whole tree and that went on after it.
     pub first_ended: Option<Nanos>,
     /// Of what already ran, how long it was recorded; `None` for a command.
-    pub recorded: Option<Recorded>,
+    pub recorded: Option<RecordedSpan>,
     /// Time in which at least one task of the tree waited for storage (union of the intervals).
     pub waited: Known<Nanos>,
     /// Sum of all tasks' waits for storage.

@@ -1,6 +1,7 @@
 //! Why a start took as long as it did: each nanosecond from start to ready has exactly one reason.
 //!
-//! The path to ready is walked backwards, as a critical path is: from what ran last before ready; where a task waited
+//! The path to ready is walked backwards, as a critical path is: from who made the start ready (`reached.rs`; where nobody
+//! tells, from what ran last before ready); where a task waited
 //! for another task of the start, on with that one from the moment when it ended the wait; where a task began, on with
 //! the one that made it. So waits for others have the others' own reasons, the pieces follow each other without gap or
 //! overlap, and their lengths sum to the time to ready.
@@ -18,6 +19,7 @@ use crate::usage::Window;
 
 mod kind;
 mod path;
+mod reached;
 mod running;
 
 pub use kind::{Group, Kind};

@@ -30,17 +30,18 @@ use std::path::{Path, PathBuf};
 
 use cold_layout::predict::Kernel;
 use cold_model::pages::{Range, Runs};
+use cold_model::recording::manifest::Tier;
 use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, TouchKind};
 use cold_model::{Bytes, Dev};
 
 use cold_sim::disk::{Bounds, Layout};
-use cold_sim::engine::{Costs, Start, Step, Task};
+use cold_sim::engine::{Costs, Step, Task, TaskStart};
 use cold_sim::op::{FileId, Op};
 use cold_sim::{LinuxVersion, Policy, SimFile};
 
 use crate::usage::{Usage, Window};
 
-pub use warm::{NotWarm, Warmed};
+pub use warm::{NotWarm, Warmed, waited_as_cold};
 
 pub use observed::Observed;
 pub use outcome::{Helper, OPENS, Setting, Simulated};
@@ -53,13 +54,10 @@ const MOST_PAGES: u64 = 1 << 28;
 
 /// What cannot be simulated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WhyNot {
+pub enum NotSimulated {
     /// It has no table of touches.
     #[error("the recording does not show which pages were needed: that takes perf events or BPF")]
     Unseen,
-    /// Made of another system's evidence.
-    #[error("the recording was imported from a trace that tells only what was read, not what was needed")]
-    Imported,
     /// No page of a file was touched.
     #[error("the recorded start touched no page of a file on a disk")]
     NoTouches,
@@ -148,8 +146,8 @@ impl Recorded {
     /// recorded ones is a lower bound, where faults were not exact.
     ///
     /// # Errors
-    /// [`WhyNot`]
-    pub fn of(recording: &Recording) -> Result<Self, WhyNot> {
+    /// [`NotSimulated`]
+    pub fn of(recording: &Recording) -> Result<Self, NotSimulated> {
         Self::with(recording, None)
     }
 
@@ -157,17 +155,14 @@ impl Recorded {
     /// an upper bound. `usage`: what [`crate::replay`] says of the recording.
     ///
     /// # Errors
-    /// [`WhyNot`]
-    pub fn at_most(recording: &Recording, usage: &[Usage]) -> Result<Self, WhyNot> {
+    /// [`NotSimulated`]
+    pub fn at_most(recording: &Recording, usage: &[Usage]) -> Result<Self, NotSimulated> {
         Self::with(recording, Some(usage))
     }
 
-    fn with(recording: &Recording, around: Option<&[Usage]>) -> Result<Self, WhyNot> {
-        if recording.tells_only_reads() {
-            return Err(WhyNot::Imported);
-        }
+    fn with(recording: &Recording, around: Option<&[Usage]>) -> Result<Self, NotSimulated> {
         if recording.touches.is_none() {
-            return Err(WhyNot::Unseen);
+            return Err(NotSimulated::Unseen);
         }
         let window = Window::of(recording);
         let page_bytes = recording.page_bytes();
@@ -175,7 +170,7 @@ impl Recorded {
         let ids: HashMap<FileIdx, FileId> =
             names.iter().enumerate().map(|(n, file)| (*file, FileId(n as u32))).collect();
         if ids.is_empty() {
-            return Err(WhyNot::NoTouches);
+            return Err(NotSimulated::NoTouches);
         }
         let (setup, accesses) = accesses::of(recording, &ids, window, around);
         let needed = by_file(accesses.iter().filter_map(|found| found.needs));
@@ -185,7 +180,7 @@ impl Recorded {
         });
         let pages = needed.values().map(Runs::pages).chain(populated).fold(0, u64::saturating_add);
         if pages > MOST_PAGES {
-            return Err(WhyNot::TooLarge(pages));
+            return Err(NotSimulated::TooLarge(pages));
         }
         let waits_known = match (&recording.off_cpu, &recording.stalls) {
             (Some(_), _) => WaitsKnown::All,
@@ -196,13 +191,17 @@ impl Recorded {
             threads::of(recording, accesses, window, waits_known).into_iter().unzip();
         match tasks.first_mut() {
             Some(first) => drop(first.steps.splice(0..0, setup.into_iter().map(Step::Access))),
-            None => tasks.push(Task { start: Start::AtOnce, steps: Vec::new() }),
+            None => tasks.push(Task { start: TaskStart::AtOnce, steps: Vec::new() }),
         }
         let bytes = places::bytes(recording, &names, page_bytes);
         let machine = &recording.manifest.machine;
         let paging = cold_sim::Paging::of(page_bytes, machine.architecture == "aarch64");
         let around = recording.manifest.fault_around.value().map(|b| b.0);
-        let version = LinuxVersion::of_release(&recording.manifest.machine.kernel);
+        let policy = match recording.manifest.tier {
+            // All evidence of other systems that can be imported is of Windows.
+            Tier::Imported => Policy::Windows,
+            _ => Policy::Linux(LinuxVersion::of_release(&recording.manifest.machine.kernel)),
+        };
         let (layout, disks) = places::of(recording, &names, &bytes, page_bytes);
         Ok(Self {
             tasks,
@@ -213,7 +212,7 @@ impl Recorded {
             disks,
             costs: Costs::default(),
             added: BTreeMap::new(),
-            policy: Policy::Linux(version),
+            policy,
             processors: (recording.manifest.machine.cpus as usize).max(1),
             files: names
                 .iter()

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use cold_model::Nanos;
 use cold_model::bench::Ending;
-use cold_sys::supervise::client::{Spec, Supervised};
-use cold_sys::supervise::protocol::{Event, Usage};
+use cold_sys::supervise::client::{StartSpec, Supervised};
+use cold_sys::supervise::protocol::{SupervisorEvent, Usage};
 use cold_sys::time::{monotonic, process_cpu};
 
 use crate::config::{CommandSpec, Config, Launcher};
@@ -28,7 +28,7 @@ const INTERRUPT_GRACE: Duration = Duration::from_secs(2);
 
 /// What one start came to.
 #[derive(Debug, Clone)]
-pub struct Start {
+pub struct LaunchedStart {
     /// Just before the clone, on `CLOCK_MONOTONIC`.
     pub at: Nanos,
     /// From the clone to the moment when it was ready for a first request; `None` where none was to be made, and when it
@@ -36,6 +36,8 @@ pub struct Start {
     pub serving: Option<Nanos>,
     /// From the clone to ready, or to the whole answer to the first request; `None` when it never got there.
     pub ready: Option<Nanos>,
+    /// Process that made it ready, where that is told: who listens on the port, who sent the notice.
+    pub reached_by: Option<u32>,
     /// From the clone to the end of the started process itself.
     pub first_gone: Option<Nanos>,
     /// From the clone to the end of the tree.
@@ -77,7 +79,7 @@ impl<'a> Launch<'a> {
             Some(l) => (&l.program, l.arguments.iter().chain(&command.argv).cloned().collect()),
             None => (&command.program, command.argv.clone()),
         };
-        let supervised = Supervised::prepare(Spec {
+        let supervised = Supervised::prepare(StartSpec {
             program: program.clone(),
             argv,
             env: wiring.env,
@@ -101,15 +103,16 @@ impl<'a> Launch<'a> {
         mut self,
         interrupt: &AtomicBool,
         mut progress: Option<&mut dyn Progress>,
-    ) -> Result<Start> {
+    ) -> Result<LaunchedStart> {
         let name = std::mem::take(&mut self.name);
         let fail = |source| Error::Start { command: name.clone(), source };
         let (pid, at) = self.supervised.go().map_err(fail)?;
         let limit = Nanos(at.0.saturating_add(Nanos::from(self.config.timeout).0));
-        let mut start = Start {
+        let mut start = LaunchedStart {
             at,
             serving: None,
             ready: None,
+            reached_by: None,
             first_gone: None,
             gone: Nanos(0),
             own_cpu: None,
@@ -130,12 +133,12 @@ impl<'a> Launch<'a> {
         loop {
             let wait = if ending { IDLE_LOOK } else { look };
             match self.supervised.event(Some(wait)).map_err(fail)? {
-                Some(Event::MainEnded { at: ended, status: s, cpu }) => {
+                Some(SupervisorEvent::MainEnded { at: ended, status: s, cpu }) => {
                     status = Some(s);
                     start.first_gone = Some(ended.saturating_sub(at));
                     start.own_cpu = start.own_cpu.or(cpu);
                 }
-                Some(Event::TreeGone { at: gone, usage }) => {
+                Some(SupervisorEvent::TreeGone { at: gone, usage }) => {
                     start.gone = gone.saturating_sub(at);
                     start.usage = usage;
                     break;
@@ -182,10 +185,11 @@ impl<'a> Launch<'a> {
     }
 
     /// Notes when the command got ready, and what CPU time it had used by then. An error: its first answer is none.
-    fn look(&mut self, start: &mut Start, pid: i32) -> Result<()> {
+    fn look(&mut self, start: &mut LaunchedStart, pid: i32) -> Result<()> {
         start.ready = self.watch.look()?.map(|t| t.saturating_sub(start.at));
         if start.ready.is_some() {
             start.own_cpu = process_cpu(pid).or(start.own_cpu);
+            start.reached_by = self.watch.reached_by(self.supervised.pid().cast_signed());
         }
         Ok(())
     }

@@ -130,6 +130,15 @@ impl Ready {
         matches!(self, Self::Port(_) | Self::Unix(_) | Self::File(_) | Self::Http(_))
     }
 
+    /// The TCP port on which who is ready listens, where ready is that.
+    pub(crate) fn port(&self) -> Option<u16> {
+        match self {
+            Self::Port(port) => Some(*port),
+            Self::Http(page) => Some(page.port()),
+            _ => None,
+        }
+    }
+
     /// Looks now. Always false for conditions that are not polled.
     pub(crate) fn holds(&self, proc: &ProcFs) -> bool {
         match self {

@@ -1,6 +1,6 @@
 //! Made-up reports for tests: times are given, everything else is plausible and can be changed after.
 
-use cold_model::bench::{Command, Ending, Machine, Report, Residual, Run, SCHEMA, Series, State};
+use cold_model::bench::{Command, Ending, MeasuredMachine, Report, Residual, Run, SCHEMA, Series, State};
 use cold_model::{Bytes, Known, Nanos};
 
 use cold_stats::Pcg;
@@ -74,7 +74,7 @@ pub fn report(series: &[(&str, State, Vec<f64>)]) -> Report {
         version: "0.1.0".to_owned(),
         started: "2026-11-20T12:00:00Z".to_owned(),
         seed: 42,
-        machine: Machine {
+        machine: MeasuredMachine {
             kernel: "6.18.44".into(),
             cpu: "2 × Example CPU".into(),
             memory: Bytes(8 << 30),

@@ -15,6 +15,18 @@ struct Usage {
     read_bytes: Option<u64>,
 }
 
+/// What a disk read and wrote between two samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct DiskMoved<'a> {
+    pub(crate) name: &'a str,
+    /// Requests to read.
+    pub(crate) reads: u64,
+    /// Bytes read.
+    pub(crate) read: u64,
+    /// Bytes written.
+    pub(crate) written: u64,
+}
+
 /// Counters at one moment. A file that cannot be read leaves its part out with the reason.
 pub(crate) struct Sample {
     at: Instant,
@@ -103,20 +115,20 @@ impl<'a> Observation<'a> {
         Ok((*second, moved))
     }
 
-    /// Requests and bytes that each disk read and wrote: name, reads, bytes read, bytes written.
-    pub(crate) fn disks(&self) -> Result<Vec<(&'a str, u64, u64, u64)>, &'a str> {
+    /// What each disk read and wrote.
+    pub(crate) fn disks(&self) -> Result<Vec<DiskMoved<'a>>, &'a str> {
         let (first, second) = (
             self.first.disks.as_ref().map_err(String::as_str)?,
             self.second.disks.as_ref().map_err(String::as_str)?,
         );
         let moved = second.iter().filter_map(|now| {
             let before = first.iter().find(|d| d.dev == now.dev)?;
-            Some((
-                now.name.as_str(),
-                now.reads.saturating_sub(before.reads),
-                now.read_bytes.saturating_sub(before.read_bytes),
-                now.write_bytes.saturating_sub(before.write_bytes),
-            ))
+            Some(DiskMoved {
+                name: now.name.as_str(),
+                reads: now.reads.saturating_sub(before.reads),
+                read: now.read_bytes.saturating_sub(before.read_bytes),
+                written: now.write_bytes.saturating_sub(before.write_bytes),
+            })
         });
         Ok(moved.collect())
     }

@@ -59,7 +59,7 @@ pub struct Name {
 
 /// Why there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WhyNot {
+pub enum NoConsensus {
     /// Nothing was chosen.
     #[error("no start of this kind teaches: there is none in the dataset that was recorded whole")]
     NoStarts,
@@ -84,7 +84,7 @@ pub enum WhyNot {
 pub enum Differs {
     /// Name of the program.
     Program,
-    /// Its version.
+    /// Version of the program.
     Version,
     /// The way in which it was started.
     Scenario,
@@ -118,9 +118,9 @@ pub struct Consensus {
 /// The plan of these answers.
 ///
 /// # Errors
-/// [`WhyNot`].
-pub fn plan(subjects: &[Subject], pages: &[Agreed], names: &[Name]) -> Result<Consensus, WhyNot> {
-    let first = subjects.first().ok_or(WhyNot::NoStarts)?;
+/// [`NoConsensus`].
+pub fn plan(subjects: &[Subject], pages: &[Agreed], names: &[Name]) -> Result<Consensus, NoConsensus> {
+    let first = subjects.first().ok_or(NoConsensus::NoStarts)?;
     one(Differs::Program, subjects, |s| &s.program)?;
     one(Differs::Version, subjects, |s| &s.version)?;
     one(Differs::Scenario, subjects, |s| &s.scenario)?;
@@ -129,11 +129,11 @@ pub fn plan(subjects: &[Subject], pages: &[Agreed], names: &[Name]) -> Result<Co
     if [&first.executable, &first.script].iter().any(|path| path.starts_with(PREFIX))
         || first.scenario.starts_with(WORD_PREFIX)
     {
-        return Err(WhyNot::Redacted);
+        return Err(NoConsensus::Redacted);
     }
     let (files, ranges, redacted) = contents(pages, names);
     if ranges.is_empty() {
-        return Err(WhyNot::Nothing);
+        return Err(NoConsensus::Nothing);
     }
     let identity = Identity {
         size: first.executable_size,
@@ -150,11 +150,11 @@ pub fn plan(subjects: &[Subject], pages: &[Agreed], names: &[Name]) -> Result<Co
     Ok(Consensus { plan, redacted })
 }
 
-fn one(what: Differs, subjects: &[Subject], of: impl Fn(&Subject) -> &String) -> Result<(), WhyNot> {
+fn one(what: Differs, subjects: &[Subject], of: impl Fn(&Subject) -> &String) -> Result<(), NoConsensus> {
     let mut found: Vec<String> = subjects.iter().map(|s| of(s).clone()).collect();
     found.sort();
     found.dedup();
-    if found.len() > 1 { Err(WhyNot::Several { what, found }) } else { Ok(()) }
+    if found.len() > 1 { Err(NoConsensus::Several { what, found }) } else { Ok(()) }
 }
 
 fn learnt(subjects: &[Subject]) -> Learnt {
@@ -305,14 +305,14 @@ mod tests {
     #[test]
     fn what_is_not_one_program_is_no_plan() {
         let rows = [pages("/a", "", 0, 10)];
-        assert_eq!(plan(&[], &rows, &[]).unwrap_err(), WhyNot::NoStarts);
+        assert_eq!(plan(&[], &rows, &[]).unwrap_err(), NoConsensus::NoStarts);
         let several = plan(&[subject("1"), subject("2")], &rows, &[]).unwrap_err();
         assert!(several.to_string().contains("more than one version: 1, 2"), "{several}");
-        assert_eq!(plan(&[subject("1")], &[], &[]).unwrap_err(), WhyNot::Nothing);
+        assert_eq!(plan(&[subject("1")], &[], &[]).unwrap_err(), NoConsensus::Nothing);
         let program = Subject { executable: "redacted/0".into(), ..subject("1") };
         let scenario = Subject { scenario: "redacted-0".into(), ..subject("1") };
         for hidden in [program, scenario] {
-            assert_eq!(plan(&[hidden], &rows, &[]).unwrap_err(), WhyNot::Redacted);
+            assert_eq!(plan(&[hidden], &rows, &[]).unwrap_err(), NoConsensus::Redacted);
         }
     }
 

@@ -13,7 +13,7 @@ use cold_model::{Known, Nanos};
 use cold_recording::fleet::FleetStart;
 use cold_stats::Pcg;
 
-use crate::start::{Scenario, WhyNot, Words, rows};
+use crate::start::{AddsNothing, Scenario, Words, rows};
 
 /// Versions, the oldest first.
 pub const VERSIONS: [&str; 5] = ["1.0", "1.1", "1.2", "1.3", "1.4"];
@@ -28,7 +28,7 @@ pub const SLOW_MACHINE: f64 = 1.8;
 ///
 /// # Errors
 /// As [`rows`].
-pub fn start(like: &Recording, n: u64, of: u64) -> Result<FleetStart, WhyNot> {
+pub fn start(like: &Recording, n: u64, of: u64) -> Result<FleetStart, AddsNothing> {
     let mut rng = Pcg::new(n, 1);
     let version = (n * VERSIONS.len() as u64 / of.max(1)) as usize;
     let machine = rng.below(MACHINES.len() as u32) as usize;
@@ -43,9 +43,9 @@ pub fn start(like: &Recording, n: u64, of: u64) -> Result<FleetStart, WhyNot> {
     m.end = m.end.max(longer);
     // Another start, one minute after the one before.
     m.environment = format!("start {n}");
-    let began: jiff::Timestamp = m.started_at.parse().map_err(|_| WhyNot::NoTime)?;
+    let began: jiff::Timestamp = m.started_at.parse().map_err(|_| AddsNothing::NoTime)?;
     let later = jiff::SignedDuration::from_mins(n.cast_signed());
-    m.started_at = began.checked_add(later).map_err(|_| WhyNot::NoTime)?.to_string();
+    m.started_at = began.checked_add(later).map_err(|_| AddsNothing::NoTime)?.to_string();
     if let Some(touches) = &mut r.touches {
         touches.retain(|t| !another_version(version, t.file, t.first_page) && rng.below(50) > 0);
     }

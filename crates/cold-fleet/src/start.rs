@@ -11,7 +11,7 @@ use cold_model::recording::manifest::Subject;
 use cold_model::recording::tables::Began;
 use cold_plan::identity::build_id_of;
 use cold_plan::plan::{FileKind, PlanFile};
-use cold_prefetch::learn::{self, ObservedStart, With};
+use cold_prefetch::learn::{self, StartNeeds, With};
 use cold_recording::fleet::{FleetStart, PagesRow, Partition, RemedyRow, StartRow};
 use sha2::{Digest, Sha256};
 
@@ -58,10 +58,10 @@ pub struct Words {
 
 /// Why a recording adds nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WhyNot {
+pub enum AddsNothing {
     /// Nothing could be learnt from it.
     #[error(transparent)]
-    Learn(#[from] learn::WhyNot),
+    Learn(#[from] learn::TeachesNothing),
     /// Its manifest does not name a time.
     #[error("the recording does not say when it was made")]
     NoTime,
@@ -87,22 +87,22 @@ fn executable<'a>(
 /// What the start adds.
 ///
 /// # Errors
-/// [`WhyNot`].
-pub fn rows(recording: &Recording, analysis: &Analysis, words: &Words) -> Result<FleetStart, WhyNot> {
+/// [`AddsNothing`].
+pub fn rows(recording: &Recording, analysis: &Analysis, words: &Words) -> Result<FleetStart, AddsNothing> {
     let m = &recording.manifest;
     if m.subject != Subject::Command {
-        return Err(learn::WhyNot::NotACommand.into());
+        return Err(learn::TeachesNothing::NotACommand.into());
     }
     let observed = learn::observe(recording, &With::default())?;
-    let made: jiff::Timestamp = m.started_at.parse().map_err(|_| WhyNot::NoTime)?;
-    let started = u64::try_from(made.as_nanosecond()).map_err(|_| WhyNot::NoTime)?;
+    let made: jiff::Timestamp = m.started_at.parse().map_err(|_| AddsNothing::NoTime)?;
+    let started = u64::try_from(made.as_nanosecond()).map_err(|_| AddsNothing::NoTime)?;
     let (path, build_id, size) =
-        executable(recording, words.executable.as_deref()).ok_or(WhyNot::NoProgram)?;
+        executable(recording, words.executable.as_deref()).ok_or(AddsNothing::NoProgram)?;
     let paths = &words.paths;
     let program = words.program.clone().or_else(|| paths.name(words.script.as_deref().unwrap_or(&path)));
     let version = || build_id.map(|id| id.chars().take(SHORT).collect());
     let partition = Partition {
-        program: program.ok_or(WhyNot::NoProgram)?,
+        program: program.ok_or(AddsNothing::NoProgram)?,
         version: words.version.clone().or_else(version).unwrap_or_else(|| "unknown".to_owned()),
         machine: words.machine.clone().unwrap_or_else(|| machine_class(recording)),
         day: made.to_string().chars().take(10).collect(),
@@ -187,7 +187,7 @@ fn fold(start: &str) -> u32 {
 }
 
 /// What it needed, in order of need, each page of a file once.
-fn pages(start: &str, observed: &ObservedStart, paths: &Paths) -> Vec<PagesRow> {
+fn pages(start: &str, observed: &StartNeeds, paths: &Paths) -> Vec<PagesRow> {
     let row = |f: &PlanFile| {
         let kind = match f.kind {
             FileKind::Regular => "regular",

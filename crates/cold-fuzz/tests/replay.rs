@@ -167,7 +167,10 @@ fn the_seeds_are_read_to_their_end() {
     let found = cold_plan::format::decode(&seed("plan"));
     assert_eq!(found, Ok(plan), "run this test once with COLD_WRITE_CORPUS=1");
     assert_eq!(cold_plan::history::parse(&seed("plan_history")).len(), 3);
-    assert!(cold_plan::portable::import(&text("plan_json"), &|_| None).is_ok());
+    assert!(
+        cold_plan::portable::import(&text("plan_json"), &|_| None, cold_plan::portable::Others::Carry)
+            .is_ok()
+    );
     let dir = tempfile::tempdir().unwrap();
     std::fs::write(dir.path().join(cold_recording::log::NAME), seed("recording_log")).unwrap();
     let mut log = cold_recording::log::Reader::open(dir.path()).unwrap();

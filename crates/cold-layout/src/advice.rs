@@ -34,7 +34,8 @@ pub fn of_link(linkage: &Linkage, is_library: bool) -> Vec<LinkAdvice> {
             flags: "-Wl,-z,pack-relative-relocs",
             pages: relr,
             why: format!(
-                "{unpacked} relative relocations take {} KiB, packed (RELR) {} KiB; glibc 2.36 or later reads them",
+                "{unpacked} relative relocations take {} KiB, packed (RELR) {} KiB; GNU ld 2.38 and lld 15 \
+                 pack them, glibc 2.36 reads them",
                 table.div_ceil(1024),
                 linkage.as_relr_bytes.div_ceil(1024)
             ),

@@ -1,15 +1,15 @@
 //! What an order does for a start: pages of code that it touches, before any link.
 //!
 //! Counts pages of 4 KiB that hold a byte of an entered function, as extents: what a kernel reads around them is the
-//! simulator's matter. Functions are placed one behind the other, aligned as compilers do, those of the order first,
-//! the rest as it was.
+//! simulator's matter. Functions are placed one behind the other, aligned as compilers do, those of the order first
+//! (all that bear one of its names), the rest as it was.
 
 use std::collections::HashSet;
 
 use cold_model::order::Function;
 use cold_model::pages::Runs;
 
-use crate::place::placed;
+use crate::place::{base, placed, with_namesakes};
 
 /// Bytes of a page, of the counts made here.
 const PAGE: u64 = 4096;
@@ -31,7 +31,8 @@ pub struct Gain {
 
 /// Of a start that enters `entered`, in a program with `functions`, under `order`; both are indices.
 pub fn of(functions: &[Function], order: &[u32], entered: &[u32]) -> Gain {
-    let place = placed(functions, order, 0);
+    let base = base(functions, |_| true).unwrap_or_default();
+    let place = placed(functions, &with_namesakes(functions, order), base);
     let named: HashSet<u32> = order.iter().copied().collect();
     let entered: Vec<usize> = entered.iter().map(|n| *n as usize).filter(|n| *n < functions.len()).collect();
     let pages = |address: &dyn Fn(usize) -> u64| {

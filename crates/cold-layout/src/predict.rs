@@ -13,7 +13,7 @@ use cold_sim::op::{Access, FileId, MapId, Op, OpenId, PageCache, Progress};
 use cold_sim::{Cache, Paging, Policy, SimFile};
 use cold_stats::Pcg;
 
-use crate::place::placed;
+use crate::place::{base, placed, with_namesakes};
 
 /// Random orders of which the median counts.
 const SHUFFLES: u64 = 5;
@@ -61,7 +61,7 @@ pub fn predicted(file: &TracedFile, order: &[u32], entered: &[u32], kernel: &Ker
     let lowest = entered.iter().filter_map(|n| file.functions.get(*n as usize)).map(|f| f.address).min()?;
     let text = file.texts.iter().filter(|t| t.address <= lowest).max_by_key(|t| t.address)?;
     let inside = |address: u64| (text.address..text.address.saturating_add(text.bytes)).contains(&address);
-    let base = file.functions.iter().map(|f| f.address).find(|address| inside(*address))?;
+    let base = base(&file.functions, inside).unwrap_or(lowest);
     let read = |address: &dyn Fn(usize) -> u64| {
         let extent = |n: &u32| {
             let function = file.functions.get(*n as usize)?;
@@ -86,9 +86,9 @@ pub fn predicted(file: &TracedFile, order: &[u32], entered: &[u32], kernel: &Ker
     random.sort_by_key(|r| (r.read, r.requests));
     Some(Prediction {
         today: read(&|n| file.functions.get(n).map_or(0, |f| f.address)),
-        ordered: under(order),
+        ordered: under(&with_namesakes(&file.functions, order)),
         random: *random.get(random.len() / 2)?,
-        alone: under(entered),
+        alone: under(&with_namesakes(&file.functions, entered)),
     })
 }
 

@@ -199,7 +199,7 @@ pub enum Taint {
     },
     /// The setting of this state could not be made.
     NotSet {
-        /// Why not.
+        /// Why it could not be made.
         why: String,
     },
     /// The cache does not hold what the snapshot of this state says.
@@ -429,7 +429,7 @@ pub struct Series {
 
 /// Facts about the machine that belong beside the figures.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-pub struct Machine {
+pub struct MeasuredMachine {
     /// `uname -r`; empty where it could not be read.
     pub kernel: String,
     /// CPU model and count.
@@ -456,7 +456,7 @@ pub struct Report {
     /// Seed of the order and of every bootstrap.
     pub seed: u64,
     /// The machine on which all runs were made.
-    pub machine: Machine,
+    pub machine: MeasuredMachine,
     /// Commands that are compared, in the order given; [`Series::command`] counts in this list.
     pub commands: Vec<Command>,
     /// Series: every command in every state.

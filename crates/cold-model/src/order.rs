@@ -85,9 +85,9 @@ impl TracedFile {
 pub struct FirstEntry {
     /// Since the exec of the program.
     pub at: Nanos,
-    /// The process.
+    /// Id of the process.
     pub pid: u32,
-    /// The thread.
+    /// Id of the thread.
     pub tid: u32,
     /// Index of the file.
     pub file: u32,
@@ -98,7 +98,7 @@ pub struct FirstEntry {
 /// A process that died in a way that breakpoints in code which reads or copies itself would explain.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crash {
-    /// The process.
+    /// Id of the process.
     pub pid: u32,
     /// The signal that killed it.
     pub signal: i32,
@@ -209,6 +209,15 @@ impl Trace {
         let file = self.files.get(entry.file as usize)?;
         Some((file, file.functions.get(entry.function as usize)?))
     }
+}
+
+/// How a start is traced.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tracing {
+    /// Code that gets no breakpoints.
+    pub exclude: Vec<Exclude>,
+    /// Goes on in processes that handle SIGTRAP, though they may lose their handler by that.
+    pub own_traps: bool,
 }
 
 /// What of a program is not to be traced.

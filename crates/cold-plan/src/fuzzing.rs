@@ -41,5 +41,5 @@ pub fn history(bytes: &[u8]) {
 
 /// Reads `bytes` as an exported plan.
 pub fn portable(bytes: &[u8]) {
-    let _ = portable::import(&String::from_utf8_lossy(bytes), &|_| None);
+    let _ = portable::import(&String::from_utf8_lossy(bytes), &|_| None, portable::Others::Carry);
 }

@@ -3,6 +3,10 @@
 //! Only what was learnt travels. What was made for one machine (identities, steps, device, bound, trial)
 //! is made anew there: [`import`] takes the identities from the files it finds and names the files that
 //! are missing or others; the caller compiles the steps.
+//!
+//! A program of another version needs nearly the same places of its files: between two security updates of a
+//! distribution 95 % of the pages that a start needed lay where the other version had them (docs/guides/fleet.md). So
+//! what is known of another build of a file can be carried over, and is named, since it is a guess.
 
 mod document;
 
@@ -15,12 +19,25 @@ use document::Document;
 
 use crate::Plan;
 use crate::format::{FormatError, MAX_FILES, MAX_RANGES, encode};
-use crate::plan::{FileKind, Identity, Key, PlanFile, Range, Standing};
+use crate::plan::{FileKind, Identity, Key, PAGE, PlanFile, Range, Standing};
 
 /// Name and version of the form.
 pub const FORMAT: &str = "coldstart.plan-export/1";
 /// A longer text is no plan: at its limits one has some 700 MiB.
 pub const MAX_BYTES: usize = 1 << 30;
+
+/// A file whose size differs by more than this part of what it was is no other version, but another thing: between the
+/// two versions that were measured files grew and shrank by less than 1 %.
+const MOST_DIFFERENT: u64 = 8;
+
+/// What becomes of the files of which this machine has another build.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Others {
+    /// They drop out.
+    LeaveOut,
+    /// Their pages are read at the same places, where the sizes are about the same.
+    Carry,
+}
 
 /// Why a text is no plan for this machine.
 #[derive(Debug, thiserror::Error)]
@@ -59,9 +76,11 @@ pub struct Imported {
     pub plan: Plan,
     /// What did not come along.
     pub dropped: Vec<Dropped>,
+    /// What came along although this machine has another build of it, and how it differs.
+    pub carried: Vec<Dropped>,
 }
 
-/// A file of the exported plan that is not part of the imported one.
+/// A file that is not the exported plan's: not part of the imported one, or carried over.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dropped {
     /// Path that the exported plan has for it.
@@ -90,6 +109,13 @@ pub enum Why {
     Blocks,
 }
 
+impl Why {
+    /// The file is there, with other content.
+    fn is_another_build(&self) -> bool {
+        matches!(self, Self::OtherBuild | Self::OtherSize { .. })
+    }
+}
+
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -108,7 +134,11 @@ pub fn export(plan: &Plan) -> Result<String, Error> {
 }
 
 /// Reads an exported plan for this machine. `build_id` reads the build-id of a file, where it has one.
-pub fn import(text: &str, build_id: &dyn Fn(&Path) -> Option<[u8; 20]>) -> Result<Imported, Error> {
+pub fn import(
+    text: &str,
+    build_id: &dyn Fn(&Path) -> Option<[u8; 20]>,
+    others: Others,
+) -> Result<Imported, Error> {
     if text.len() > MAX_BYTES {
         return Err(Error::TooLarge);
     }
@@ -121,24 +151,49 @@ pub fn import(text: &str, build_id: &dyn Fn(&Path) -> Option<[u8; 20]>) -> Resul
     }
     let plan = document.into_plan()?;
     let key = here(&plan.key, build_id)?;
-    let mut dropped = Vec::new();
-    let mut files = Vec::new();
+    let (mut dropped, mut carried) = (Vec::new(), Vec::new());
+    let mut files: Vec<PlanFile> = Vec::new();
     let mut places = HashMap::new();
     for (place, file) in plan.files.into_iter().enumerate() {
-        match look(&file, build_id) {
+        let found = look(&file, build_id);
+        let other = found.as_ref().err().filter(|_| others == Others::Carry).and_then(|why| {
+            let here = identity_here(&file.path, build_id).ok()?;
+            (why.is_another_build() && about_the_same(file.identity.size, here.size)).then_some((why, here))
+        });
+        if let Some((why, identity)) = other {
+            carried.push(Dropped { path: file.path.clone(), why: why.clone() });
+            places.insert(place as u32, (files.len() as u32, identity.size.div_ceil(PAGE)));
+            files.push(PlanFile { identity, exact: false, ..file });
+            continue;
+        }
+        match found {
             Ok(identity) => {
-                places.insert(place as u32, files.len() as u32);
+                places.insert(place as u32, (files.len() as u32, u64::MAX));
                 files.push(PlanFile { identity, ..file });
             }
             Err(why) => dropped.push(Dropped { path: file.path, why }),
         }
     }
     // An index beyond the files, in a text that somebody wrote by hand, drops out with them.
-    let range = |r: Range| places.get(&r.file).map(|file| Range { file: *file, ..r });
+    let range = |r: Range| {
+        let (file, end) = *places.get(&r.file)?;
+        let left = u32::try_from(end.saturating_sub(r.first_page)).unwrap_or(u32::MAX);
+        (left > 0).then(|| Range { file, pages: r.pages.min(left), ..r })
+    };
     let ranges = plan.ranges.into_iter().filter_map(range).collect();
     let plan = Plan { key, files, ranges, standing: Standing::Untried, ..plan };
     encode(&plan)?;
-    Ok(Imported { plan, dropped })
+    Ok(Imported { plan, dropped, carried })
+}
+
+/// Two versions of one file, by their sizes.
+fn about_the_same(was: u64, is: u64) -> bool {
+    is > 0 && was.abs_diff(is) <= was / MOST_DIFFERENT
+}
+
+/// The identity of the regular file that is at this path.
+fn identity_here(path: &Path, build_id: &dyn Fn(&Path) -> Option<[u8; 20]>) -> std::io::Result<Identity> {
+    Ok(Identity::of(&path.metadata()?, build_id(path).unwrap_or_default()))
 }
 
 /// The key with this machine's paths and identity.

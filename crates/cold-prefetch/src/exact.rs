@@ -17,7 +17,7 @@ use cold_plan::plan::Knobs;
 
 use crate::compile::compile;
 use crate::knobs::{gaps, knobs_for};
-use crate::rehearse::{CLEARLY, Rehearsal, WhyNot};
+use crate::rehearse::{CLEARLY, NotRehearsed, Rehearsal};
 
 /// A start with exact faults is not made where it would take longer than this. Nobody waits longer for a plan, and the
 /// whole machine reads page by page meanwhile.
@@ -43,7 +43,7 @@ impl Worth {
         plan: &Plan,
         device: Option<&DeviceModel>,
         extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
-    ) -> Result<Self, WhyNot> {
+    ) -> Result<Self, NotRehearsed> {
         let seen = Rehearsal::seen(recording, device)?.computing_as_in(warm, None);
         let mut doubtful = plan.clone();
         compile(&mut doubtful, &knobs_for(plan, device), device, extents);
@@ -80,7 +80,7 @@ pub fn knobs_by(
     plan: &Plan,
     device: Option<&DeviceModel>,
     extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
-) -> Result<Knobs, WhyNot> {
+) -> Result<Knobs, NotRehearsed> {
     best_gap(&Rehearsal::seen(recording, device)?.computing_as_in(warm, None), plan, device, extents)
 }
 
@@ -89,7 +89,7 @@ fn best_gap(
     plan: &Plan,
     device: Option<&DeviceModel>,
     extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
-) -> Result<Knobs, WhyNot> {
+) -> Result<Knobs, NotRehearsed> {
     let usual = knobs_for(plan, device);
     let time = |knobs: &Knobs| {
         let mut plan = plan.clone();

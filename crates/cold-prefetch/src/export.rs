@@ -1,6 +1,6 @@
 //! What a start needs, in the forms that builders of images and restorers of snapshots read.
 //!
-//! Pure: a [`Wanted`] comes from a plan ([`Wanted::of_plan`]) or a recording ([`Wanted::of_recording`]), [`Wanted::below`]
+//! Pure: a [`PagesWanted`] comes from a plan ([`PagesWanted::of_plan`]) or a recording ([`PagesWanted::of_recording`]), [`PagesWanted::below`]
 //! takes it into an image, [`Format::write`] writes it. Each form is a module of its own that names its source and the
 //! traps of its reader.
 
@@ -8,7 +8,7 @@ mod image;
 mod pages;
 mod wanted;
 
-pub use wanted::{Piece, Wanted, WantedFile};
+pub use wanted::{PagesWanted, Piece, WantedFile};
 
 /// A form in which another program wants to know what a start needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,12 +39,12 @@ pub struct Written {
     /// Files that are in it.
     pub files: u64,
     /// Why files are not in it, with their number and one of them.
-    pub left_out: Vec<LeftOut>,
+    pub left_out: Vec<FilesLeftOut>,
 }
 
 /// Files that a form cannot hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LeftOut {
+pub struct FilesLeftOut {
     /// Why, in words.
     pub why: &'static str,
     /// Files that are left out for this reason.
@@ -77,7 +77,7 @@ pub enum ExportError {
 
 impl Format {
     /// Writes the document.
-    pub fn write(self, wanted: &Wanted) -> Result<Written, ExportError> {
+    pub fn write(self, wanted: &PagesWanted) -> Result<Written, ExportError> {
         if wanted.pieces.is_empty() {
             return Err(ExportError::Nothing);
         }
@@ -96,13 +96,13 @@ impl Format {
 
 /// Collects what is left out.
 #[derive(Debug, Default)]
-struct Sieve(Vec<LeftOut>);
+struct Sieve(Vec<FilesLeftOut>);
 
 impl Sieve {
     fn drop(&mut self, why: &'static str, path: &str) {
         match self.0.iter_mut().find(|l| l.why == why) {
             Some(l) => l.files += 1,
-            None => self.0.push(LeftOut { why, files: 1, example: path.to_owned() }),
+            None => self.0.push(FilesLeftOut { why, files: 1, example: path.to_owned() }),
         }
     }
 }

@@ -72,7 +72,7 @@ pub struct Sees {
 
 /// What one start needed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ObservedStart {
+pub struct StartNeeds {
     /// Files by first need; each use history is this one start.
     pub files: Vec<PlanFile>,
     /// Regular files of which it needed pages beside those, by why no plan can hold them.
@@ -107,7 +107,7 @@ pub struct ObservedStart {
     pub faults: Vec<String>,
 }
 
-impl ObservedStart {
+impl StartNeeds {
     /// Regular files that a plan can read ahead.
     pub fn readable(&self) -> u64 {
         self.files.iter().filter(|f| f.kind == FileKind::Regular).count() as u64
@@ -136,7 +136,7 @@ impl ObservedStart {
 
 /// Why a recording teaches nothing.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WhyNot {
+pub enum TeachesNothing {
     /// Made of another system's evidence: its files are not here, and what was in memory is not told.
     #[error("the recording was imported from another system, whose files are not here")]
     Imported,
@@ -161,27 +161,27 @@ pub enum WhyNot {
 }
 
 /// What the recorded start needed.
-pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, WhyNot> {
+pub fn observe(recording: &Recording, with: &With<'_>) -> Result<StartNeeds, TeachesNothing> {
     let m = &recording.manifest;
     if m.tier == Tier::Imported {
-        return Err(WhyNot::Imported);
+        return Err(TeachesNothing::Imported);
     }
     if let Some(path) = &m.only_file {
-        return Err(WhyNot::OneFile(path.clone()));
+        return Err(TeachesNothing::OneFile(path.clone()));
     }
     if m.subject != Subject::Command {
-        return Err(WhyNot::NotACommand);
+        return Err(TeachesNothing::NotACommand);
     }
     let page = u64::from(m.page_bytes);
     if page == 0 || !page.is_multiple_of(PAGE) {
-        return Err(WhyNot::PageSize(m.page_bytes));
+        return Err(TeachesNothing::PageSize(m.page_bytes));
     }
     let window = Window::of(recording);
     if !window.ready {
-        return Err(WhyNot::NeverReady(m.ready_means.clone()));
+        return Err(TeachesNothing::NeverReady(m.ready_means.clone()));
     }
     if recording.touches.is_none() {
-        return Err(WhyNot::NoTouches);
+        return Err(TeachesNothing::NoTouches);
     }
     let clock = DependencyClock::of(recording, window);
     let cold = m.state.wanted == "cold";
@@ -209,7 +209,7 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
     let files = selection.finish(&mut ranges);
     let ranges = pages::in_plan_pages(&ranges, &files, page);
     if ranges.is_empty() && !files.iter().any(|f| f.kind == FileKind::Regular) {
-        return Err(WhyNot::Nothing);
+        return Err(TeachesNothing::Nothing);
     }
     // Without a window of one page exactness comes from reading nothing ahead, which shows in cold starts only.
     let one_page = m.fault_around.value().is_some_and(|b| b.0 <= page);
@@ -221,7 +221,7 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<ObservedStart, 
             "that the start was cold is not proved: its time does not count as a cold one's".to_owned(),
         );
     }
-    Ok(ObservedStart {
+    Ok(StartNeeds {
         files,
         left_out,
         ranges,

@@ -19,12 +19,12 @@ use cold_plan::Plan;
 use cold_plan::plan::{FileKind, Key, Learnt, PlanFile, Range, Standing};
 
 use crate::knobs::default_knobs;
-use crate::learn::{ObservedStart, Sees};
+use crate::learn::{Sees, StartNeeds};
 use pages::Run;
 
 /// The plan with all starts of a lesson added, in their order; as [`merge()`]. Those that were not warm have the need
 /// times of the warm one, where the lesson has one. `None` where there is neither plan nor start.
-pub fn lesson(plan: Option<Plan>, key: &Key, starts: &[ObservedStart], at: u64) -> Option<Plan> {
+pub fn lesson(plan: Option<Plan>, key: &Key, starts: &[StartNeeds], at: u64) -> Option<Plan> {
     // Of several the one that others disturbed least.
     let warm = starts.iter().filter(|start| start.warm).min_by_key(|start| start.computing_ns);
     starts.iter().fold(plan, |plan, start| {
@@ -36,7 +36,7 @@ pub fn lesson(plan: Option<Plan>, key: &Key, starts: &[ObservedStart], at: u64) 
 /// The plan with the start added. `at`: now, in seconds since 1970; `key` with the executable's identity of
 /// now. Steps, bound and device are left empty: compile it next. A trial stays, so that the caller can see
 /// what it was about; a plan that was off is on again when the executable changed.
-pub fn merge(plan: Option<&Plan>, key: &Key, start: &ObservedStart, at: u64) -> Plan {
+pub fn merge(plan: Option<&Plan>, key: &Key, start: &StartNeeds, at: u64) -> Plan {
     let first = Learnt { first: at, tier: start.tier, ..Learnt::default() };
     let empty = Plan::unmade(key.clone(), first, Vec::new(), Vec::new(), default_knobs(None));
     let old = plan.unwrap_or(&empty);
@@ -56,7 +56,7 @@ pub fn merge(plan: Option<&Plan>, key: &Key, start: &ObservedStart, at: u64) -> 
     }
 }
 
-fn learnt(old: &Learnt, start: &ObservedStart, at: u64) -> Learnt {
+fn learnt(old: &Learnt, start: &StartNeeds, at: u64) -> Learnt {
     let cold = start.proved_cold;
     let n = u64::from(old.starts);
     let warm = old.starts > old.cold_starts;
@@ -131,7 +131,7 @@ struct Both<'a> {
     new: Option<(&'a PlanFile, Vec<Run>)>,
 }
 
-fn contents(old: &Plan, start: &ObservedStart) -> (Vec<PlanFile>, Vec<Range>) {
+fn contents(old: &Plan, start: &StartNeeds) -> (Vec<PlanFile>, Vec<Range>) {
     let mut paths: HashMap<&Path, Both<'_>> = HashMap::new();
     for (file, runs) in by_file(&old.files, &old.ranges) {
         paths.entry(&file.path).or_default().old = Some((file, runs));
@@ -229,7 +229,7 @@ fn known_only(known: &[Run], widened: Vec<Run>) -> Vec<Run> {
 }
 
 /// Paths of the files of which the start found another one than the plan has, by which their ranges dropped.
-pub fn replaced(plan: &Plan, start: &ObservedStart) -> Vec<PathBuf> {
+pub fn replaced(plan: &Plan, start: &StartNeeds) -> Vec<PathBuf> {
     let old: HashMap<&Path, &PlanFile> = plan.files.iter().map(|f| (f.path.as_path(), f)).collect();
     let differs =
         |f: &&PlanFile| old.get(f.path.as_path()).is_some_and(|o| o.kind == f.kind && changed(o, f));

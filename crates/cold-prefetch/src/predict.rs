@@ -9,7 +9,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use cold_analyze::Usage;
-use cold_analyze::simulate::{OPENS, Recorded, WhyNot};
+use cold_analyze::simulate::{NotSimulated, OPENS, Recorded};
 use cold_model::Bytes;
 use cold_model::pages::Runs;
 use cold_model::recording::{self, Recording};
@@ -52,7 +52,7 @@ pub fn at_most(
     recording: &Recording,
     plan: Option<&Plan>,
     usage: impl FnOnce() -> Vec<Usage>,
-) -> Result<Recorded, WhyNot> {
+) -> Result<Recorded, NotSimulated> {
     if recording.manifest.exact_need {
         return Recorded::of(recording);
     }

@@ -23,10 +23,10 @@ pub const CLEARLY: f64 = 0.05;
 
 /// Why a start cannot be rehearsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum WhyNot {
+pub enum NotRehearsed {
     /// The recording is none of a start that can be simulated.
     #[error(transparent)]
-    Start(#[from] simulate::WhyNot),
+    Start(#[from] simulate::NotSimulated),
     /// Its threads take what they took, whoever reads faster.
     #[error("the recording does not show who waited for whom: that takes BPF")]
     Waits,
@@ -50,7 +50,7 @@ pub struct Rehearsal<'a> {
 impl<'a> Rehearsal<'a> {
     /// With the touches that were seen: all of an exact start, of others no more than what was needed for certain.
     /// `device`: where it was measured; else the disk is fitted to the requests of the recording.
-    pub fn seen(recording: &'a Recording, device: Option<&DeviceModel>) -> Result<Self, WhyNot> {
+    pub fn seen(recording: &'a Recording, device: Option<&DeviceModel>) -> Result<Self, NotRehearsed> {
         Self::of(recording, Recorded::of(recording)?, device)
     }
 
@@ -59,18 +59,22 @@ impl<'a> Rehearsal<'a> {
         recording: &'a Recording,
         plan: Option<&Plan>,
         device: Option<&DeviceModel>,
-    ) -> Result<Self, WhyNot> {
+    ) -> Result<Self, NotRehearsed> {
         Self::of(recording, at_most(recording, plan, || replay(recording))?, device)
     }
 
-    fn of(recording: &'a Recording, start: Recorded, device: Option<&DeviceModel>) -> Result<Self, WhyNot> {
+    fn of(
+        recording: &'a Recording,
+        start: Recorded,
+        device: Option<&DeviceModel>,
+    ) -> Result<Self, NotRehearsed> {
         if start.waits_known != WaitsKnown::All {
-            return Err(WhyNot::Waits);
+            return Err(NotRehearsed::Waits);
         }
         let request = bounds(recording);
         let fitted = || DeviceCost::of(recording).filter(DeviceCost::knows_sizes);
         let disk = device.map(Model::measured).or_else(|| Some(fitted()?.disk(request)));
-        let disk = Model { request, ..disk.ok_or(WhyNot::Disk)? };
+        let disk = Model { request, ..disk.ok_or(NotRehearsed::Disk)? };
         Ok(Self { recording, start, disk, in_measured_time: false })
     }
 
@@ -93,29 +97,29 @@ impl<'a> Rehearsal<'a> {
     }
 
     /// Time to ready with the plan's steps, from the launcher's exec on.
-    pub fn with(&self, plan: &Plan) -> Result<Nanos, WhyNot> {
+    pub fn with(&self, plan: &Plan) -> Result<Nanos, NotRehearsed> {
         let mut start = self.start.clone();
         let asked = asked(plan, self.recording, &mut start);
         self.time(&start, start.policy, Helper::Plan(&asked.replay))
     }
 
     /// Time to ready without any plan.
-    pub fn without(&self) -> Result<Nanos, WhyNot> {
+    pub fn without(&self) -> Result<Nanos, NotRehearsed> {
         self.time(&self.start, self.start.policy, Helper::None)
     }
 
     /// Time to ready without any plan, were all its files on this disk, in the same places.
-    pub fn without_on(&self, device: &DeviceModel) -> Result<Nanos, WhyNot> {
+    pub fn without_on(&self, device: &DeviceModel) -> Result<Nanos, NotRehearsed> {
         let disk = Model { request: self.disk.request, ..Model::measured(device) };
         Rehearsal { start: self.start.clone(), disk, ..*self }.without()
     }
 
     /// Time to ready where nothing is read ahead: that of a start which is recorded with exact needs.
-    pub fn page_by_page(&self) -> Result<Nanos, WhyNot> {
+    pub fn page_by_page(&self) -> Result<Nanos, NotRehearsed> {
         self.time(&self.start, Policy::Nothing, Helper::None)
     }
 
-    fn time(&self, start: &Recorded, policy: Policy, helper: Helper<'_>) -> Result<Nanos, WhyNot> {
+    fn time(&self, start: &Recorded, policy: Policy, helper: Helper<'_>) -> Result<Nanos, NotRehearsed> {
         let machine = start.machine();
         let (windows, memory) = (Windows::Usual, None);
         let setting = Setting { policy, windows, disk: &self.disk, seed: 0, helper, machine, memory };

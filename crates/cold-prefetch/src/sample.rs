@@ -7,7 +7,7 @@ use cold_model::Dev;
 use cold_model::io_model::{AtDepth, DeviceModel};
 use cold_plan::plan::{FileKind, Gate, Identity, Key, Knobs, Order, PlanFile, Range};
 
-use crate::learn::{ObservedStart, Sees};
+use crate::learn::{Sees, StartNeeds};
 
 pub(crate) fn key() -> Key {
     Key {
@@ -23,7 +23,7 @@ pub(crate) fn identity(size: u64) -> Identity {
 }
 
 /// A start that needed these ranges (file number, first page, pages, need in ms) of files of 1 GiB.
-pub(crate) fn start(files: u32, ranges: &[(u32, u64, u32, u64)]) -> ObservedStart {
+pub(crate) fn start(files: u32, ranges: &[(u32, u64, u32, u64)]) -> StartNeeds {
     let ranges: Vec<Range> = ranges
         .iter()
         .map(|&(file, first_page, pages, ms)| Range {
@@ -35,7 +35,7 @@ pub(crate) fn start(files: u32, ranges: &[(u32, u64, u32, u64)]) -> ObservedStar
             around: false,
         })
         .collect();
-    ObservedStart {
+    StartNeeds {
         files: (0..files)
             .map(|n| PlanFile {
                 path: PathBuf::from(format!("/usr/lib/f{n}")),

@@ -62,7 +62,7 @@ pub enum Arm {
 
 /// A start to be made.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct StartWanted {
     /// With the plan, by these knobs, or without it.
     pub arm: Arm,
     /// What it is for, in words.
@@ -190,7 +190,7 @@ impl<'a> Tuner<'a> {
 
     /// The next start to make; `None` when all is decided. Ask again only after [`Tuner::record`].
     #[allow(clippy::should_implement_trait)] // it is no iterator: each answer waits for an outcome
-    pub fn next(&mut self) -> Option<Wanted> {
+    pub fn next(&mut self) -> Option<StartWanted> {
         if self.made >= self.limits.starts && !matches!(self.phase, Phase::Done) {
             self.gave_up = true;
         }
@@ -216,7 +216,7 @@ impl<'a> Tuner<'a> {
             }
             Phase::Done => return None,
         };
-        Some(Wanted { arm, why })
+        Some(StartWanted { arm, why })
     }
 
     /// The outcome of the start that [`Tuner::next`] asked for.

@@ -27,7 +27,7 @@ use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 
 pub use cache::{file_name, load, load_or_measure, save};
-pub use find::{Found, find};
+pub use find::{FoundDevice, find};
 
 /// Largest temporary file, and the least that is worth measuring.
 const MOST: u64 = 64 << 20;
@@ -41,14 +41,14 @@ const ASKED: u64 = 16 << 20;
 
 /// How long the measurement may take, about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Effort {
+pub enum DeviceEffort {
     /// About 1 s.
     Quick,
     /// 2 to 3 s.
     Usual,
 }
 
-impl Effort {
+impl DeviceEffort {
     fn slice(self) -> Duration {
         Duration::from_millis(match self {
             Self::Quick => 80,
@@ -93,12 +93,16 @@ pub enum Error {
 
 /// Measures the device behind a directory (with a temporary file there) or a regular file of at least 8 MiB
 /// (which is only read). Takes as long as `effort` says, longer on a disk whose single reads take long.
-pub fn measure(place: &Path, effort: Effort) -> Result<DeviceModel, Error> {
+pub fn measure(place: &Path, effort: DeviceEffort) -> Result<DeviceModel, Error> {
     let found = find(place, &ProcFs::default(), &SysFs::default())?;
     measure_found(place, &found, effort)
 }
 
-pub(crate) fn measure_found(place: &Path, found: &Found, effort: Effort) -> Result<DeviceModel, Error> {
+pub(crate) fn measure_found(
+    place: &Path,
+    found: &FoundDevice,
+    effort: DeviceEffort,
+) -> Result<DeviceModel, Error> {
     let subject = if place.is_dir() { temporary(place, effort)? } else { existing(place)? };
     let io = |e| Error::Io { action: "read", path: place.to_owned(), source: e };
     let slice = effort.slice();
@@ -183,7 +187,7 @@ fn existing(path: &Path) -> Result<Subject, Error> {
     Ok(Subject { direct, buffered: None, bytes: meta.len() & !4095 })
 }
 
-fn temporary(directory: &Path, effort: Effort) -> Result<Subject, Error> {
+fn temporary(directory: &Path, effort: DeviceEffort) -> Result<Subject, Error> {
     let none = |why: String| Error::NoFile { place: directory.to_owned(), why };
     let failed = |action| move |e: io::Error| Error::Io { action, path: directory.to_owned(), source: e };
     let space = rustix::fs::statvfs(directory).map_err(|e| failed("ask for the free space of")(e.into()))?;

@@ -18,7 +18,7 @@ use crate::variate::Normal;
 
 pub use out::table;
 pub use parse::{process, script, thread};
-pub use run::{Options, Ran, run, run_until_it_repeats};
+pub use run::{Ran, ScriptOptions, run, run_until_it_repeats};
 
 /// Most bytes of a script file.
 const LARGEST: u64 = 1 << 20;

@@ -1,7 +1,7 @@
 //! A process that maps a file in one [`Way`], touches pages of it once, and says what that cost: one of its own, so
 //! that its faults, page tables and caches of address translations are those of a program that has just begun.
 //!
-//! It talks with its caller over a [`Channel`](cold_sys::helper::Channel): a [`Task`] comes in, an [`Answer`] goes out.
+//! It talks with its caller over a [`Channel`](cold_sys::helper::Channel): a [`Task`] comes in, an [`ToucherAnswer`] goes out.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -103,7 +103,7 @@ pub struct Task {
     pub bytes: u64,
     /// Mapped as code; else as data.
     pub exec: bool,
-    /// How.
+    /// By which way the pages are touched.
     pub way: Way,
     /// The pages that are touched, in this order; pages of the machine.
     pub pages: Vec<u64>,
@@ -119,9 +119,9 @@ pub struct Task {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Counted {
-    /// So many.
+    /// So many were counted.
     Known(u64),
-    /// Why not.
+    /// They cannot be counted; why.
     Unknown(String),
 }
 
@@ -158,7 +158,7 @@ pub struct Touched {
 /// A call that the kernel refused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Refusal {
-    /// The call.
+    /// System call that was refused.
     pub call: String,
     /// The kernel's number.
     pub errno: Option<i32>,
@@ -174,10 +174,10 @@ impl Refusal {
     }
 }
 
-/// Its answer.
+/// What the toucher answers to a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum ToucherAnswer {
     /// It is done.
     Done(Touched),
     /// The kernel refuses this way; nothing was touched.
@@ -192,9 +192,9 @@ pub enum Answer {
 /// They name no socket, or the caller says no [`Task`], or is gone when the answer is there.
 pub fn serve(args: &[OsString]) -> crate::Result<()> {
     answered(ARGUMENT, args, |task: Task, _| match perform(&task) {
-        Ok(touched) => Answer::Done(touched),
-        Err(Stopped::Refused(r)) => Answer::Refused(r),
-        Err(Stopped::Failed(e)) => Answer::Failed(e),
+        Ok(touched) => ToucherAnswer::Done(touched),
+        Err(Stopped::Refused(r)) => ToucherAnswer::Refused(r),
+        Err(Stopped::Failed(e)) => ToucherAnswer::Failed(e),
     })
 }
 

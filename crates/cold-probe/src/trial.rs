@@ -17,7 +17,7 @@ use serde::de::DeserializeOwned;
 use crate::group::Group;
 use crate::log::Log;
 use crate::spec::Crew;
-use crate::worker::{ARGUMENT, Answer, CrewReport, Order};
+use crate::worker::{ARGUMENT, CrewReport, Order, WorkerAnswer};
 use crate::{Error, Result};
 
 /// How often a running trial looks for an interruption.
@@ -130,9 +130,9 @@ impl Worker {
         }
         me.send(crew)?;
         match me.answer()? {
-            Answer::Ready => Ok(me),
-            Answer::Failed(why) => Err(failed(crew, why)),
-            Answer::Done(_) => Err(failed(crew, "it was done before it began".to_owned())),
+            WorkerAnswer::Ready => Ok(me),
+            WorkerAnswer::Failed(why) => Err(failed(crew, why)),
+            WorkerAnswer::Done(_) => Err(failed(crew, "it was done before it began".to_owned())),
         }
     }
 
@@ -227,12 +227,12 @@ impl Runner {
                     continue;
                 }
                 let why = match worker.answer() {
-                    Ok(Answer::Done(report)) => {
+                    Ok(WorkerAnswer::Done(report)) => {
                         found[n] = Some(report);
                         None
                     }
-                    Ok(Answer::Failed(why)) => Some(Error::Worker { name: worker.name.clone(), why }),
-                    Ok(Answer::Ready) => {
+                    Ok(WorkerAnswer::Failed(why)) => Some(Error::Worker { name: worker.name.clone(), why }),
+                    Ok(WorkerAnswer::Ready) => {
                         let why = "it began twice".to_owned();
                         Some(Error::Worker { name: worker.name.clone(), why })
                     }

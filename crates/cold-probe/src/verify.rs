@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cold_model::pages::Runs;
 use cold_sim::Policy;
-use cold_sim::verify::{Difference, Follower, Outcome, Seen};
+use cold_sim::verify::{Difference, Follower, Seen, SeriesOutcome};
 
 use crate::{Error, Result};
 
@@ -21,7 +21,7 @@ const TRIES: u32 = 5;
 
 /// How much is tried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Effort {
+pub struct VerifyEffort {
     /// Series of operations, each with an empty cache to begin with.
     pub cases: u64,
     /// Operations of a series.
@@ -36,11 +36,11 @@ pub struct Effort {
 /// otherwise is not the same either, so one kind does not stand for the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Parts {
-    /// None.
+    /// No series has any.
     Never,
     /// Every second one.
     ByTurns,
-    /// All.
+    /// Every series has some.
     Always,
 }
 
@@ -99,7 +99,12 @@ impl Verified {
 ///
 /// # Errors
 /// A file that cannot be read or looked at, and [`Error::Reset`]. An interrupt is none.
-pub fn verify(ground: &Ground, policies: &[Policy], effort: Effort, watch: Watch<'_>) -> Result<Verified> {
+pub fn verify(
+    ground: &Ground,
+    policies: &[Policy],
+    effort: VerifyEffort,
+    watch: Watch<'_>,
+) -> Result<Verified> {
     let Watch { interrupt, begins } = watch;
     let followed =
         |policy: &Policy| Followed { policy: *policy, operations: 0, timing: 0, differences: Vec::new() };
@@ -130,11 +135,13 @@ pub fn verify(ground: &Ground, policies: &[Policy], effort: Effort, watch: Watch
 
 /// The outcome of a series: where a policy differs, one that came twice. A page may be evicted between the read and
 /// the look at it, which no single look can tell from a page that was not read.
-fn settled(mut one: impl FnMut() -> Result<Option<Vec<Outcome>>>) -> Result<Option<Vec<Outcome>>> {
-    let mut last: Option<Vec<Outcome>> = None;
+fn settled(
+    mut one: impl FnMut() -> Result<Option<Vec<SeriesOutcome>>>,
+) -> Result<Option<Vec<SeriesOutcome>>> {
+    let mut last: Option<Vec<SeriesOutcome>> = None;
     for _ in 0..TRIES {
         let Some(outcomes) = one()? else { continue };
-        let same = |before: &Vec<Outcome>| {
+        let same = |before: &Vec<SeriesOutcome>| {
             outcomes.iter().zip(before).all(|(now, before)| now.difference == before.difference)
         };
         if outcomes.iter().all(|o| o.difference.is_none()) || last.as_ref().is_some_and(same) {
@@ -149,17 +156,17 @@ fn settled(mut one: impl FnMut() -> Result<Option<Vec<Outcome>>>) -> Result<Opti
 fn one_case(
     ground: &Ground,
     policies: &[Policy],
-    effort: Effort,
+    effort: VerifyEffort,
     case: u64,
     interrupt: &AtomicBool,
-) -> Result<Option<Vec<Outcome>>> {
+) -> Result<Option<Vec<SeriesOutcome>>> {
     for subject in &ground.subjects {
         subject.make_cold()?;
     }
     let mut player = Player::new(ground);
     let mut followers: Vec<_> = policies
         .iter()
-        .map(|p| (Follower::new(*p, ground.paging, &ground.files(*p)), Outcome::default()))
+        .map(|p| (Follower::new(*p, ground.paging, &ground.files(*p)), SeriesOutcome::default()))
         .collect();
     let mut before = vec![Runs::default(); ground.subjects.len()];
     let workload = ground.workload(effort.seed, case);

@@ -1,8 +1,8 @@
 //! The process that does the work of a [`Crew`]: one of its own, so that it can be put below a memory
 //! limit, has figures of its own, and takes nobody along when its file is cut short under a mapping.
 //!
-//! It talks with its caller over a [`Channel`]: a [`Crew`] comes in, [`Answer::Ready`] goes out, `Order::Go` comes
-//! in, [`Answer::Done`] goes out. `Order::Stop`, or the caller's end, ends the work early.
+//! It talks with its caller over a [`Channel`]: a [`Crew`] comes in, [`WorkerAnswer::Ready`] goes out, `Order::Go` comes
+//! in, [`WorkerAnswer::Done`] goes out. `Order::Stop`, or the caller's end, ends the work early.
 
 mod compute;
 mod file;
@@ -120,7 +120,7 @@ pub(crate) enum Order {
 /// Answers to the caller.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum WorkerAnswer {
     /// All is open and calibrated.
     Ready,
     /// All threads have ended; what they did.
@@ -135,16 +135,16 @@ pub enum Answer {
 /// They name no socket, or the caller says no [`Crew`], or is gone when the answer is there.
 pub fn serve(args: &[OsString]) -> crate::Result<()> {
     answered(ARGUMENT, args, |crew: Crew, channel| match work(&crew, channel) {
-        Ok(report) => Answer::Done(report),
-        Err(why) => Answer::Failed(why),
+        Ok(report) => WorkerAnswer::Done(report),
+        Err(why) => WorkerAnswer::Failed(why),
     })
 }
 
 /// Serves the caller as the helper process `name`, which dies with it: does what it says first, and sends the answer.
-pub(crate) fn answered<Said: DeserializeOwned, Answer: Serialize>(
+pub(crate) fn answered<Said: DeserializeOwned, WorkerAnswer: Serialize>(
     name: &str,
     args: &[OsString],
-    perform: impl FnOnce(Said, &mut Channel) -> Answer,
+    perform: impl FnOnce(Said, &mut Channel) -> WorkerAnswer,
 ) -> crate::Result<()> {
     let failed = |e: io::Error| Error::Worker { name: name.to_owned(), why: e.to_string() };
     // This ends us when the caller is killed.
@@ -182,7 +182,7 @@ fn work(crew: &Crew, channel: &mut Channel) -> Result<CrewReport, String> {
         let stream = crew.stream + n as u64;
         prepared.push(thread::Prepared::new(work, crew, stream, speed).map_err(|e| e.to_string())?);
     }
-    channel.send(&Answer::Ready).map_err(|e| e.to_string())?;
+    channel.send(&WorkerAnswer::Ready).map_err(|e| e.to_string())?;
     match channel.receive() {
         Ok(Some(Order::Go)) => {}
         Ok(Some(Order::Stop) | None) => return Err("it was ended before it began".to_owned()),
@@ -221,10 +221,12 @@ mod tests {
             ..ThreadReport::default()
         };
         let report = CrewReport { threads: vec![thread], loops_per_ms: Some(0.1) };
-        for answer in [Answer::Ready, Answer::Failed("two\nlines".into()), Answer::Done(report)] {
+        for answer in
+            [WorkerAnswer::Ready, WorkerAnswer::Failed("two\nlines".into()), WorkerAnswer::Done(report)]
+        {
             let sent = serde_json::to_string(&answer).unwrap();
             assert!(!sent.contains('\n'), "{answer:?}");
-            assert_eq!(serde_json::from_str::<Answer>(&sent).unwrap(), answer);
+            assert_eq!(serde_json::from_str::<WorkerAnswer>(&sent).unwrap(), answer);
         }
     }
 }

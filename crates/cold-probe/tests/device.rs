@@ -2,23 +2,23 @@
 
 use std::path::Path;
 
-use cold_probe::device::{Effort, Error, find, load, load_or_measure, measure, save};
+use cold_probe::device::{DeviceEffort, Error, find, load, load_or_measure, measure, save};
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 
-fn found(place: &Path) -> cold_probe::device::Found {
+fn found(place: &Path) -> cold_probe::device::FoundDevice {
     find(place, &ProcFs::default(), &SysFs::default()).expect("a device")
 }
 
 #[test]
 fn what_lies_on_no_device_is_refused_with_its_reason() {
     for (place, word) in [("/proc", "proc"), ("/sys", "sysfs")] {
-        match measure(Path::new(place), Effort::Quick) {
+        match measure(Path::new(place), DeviceEffort::Quick) {
             Err(Error::NoDevice { why, .. }) => assert!(why.contains(word), "{why}"),
             other => panic!("{place}: {other:?}"),
         }
     }
-    assert!(matches!(measure(Path::new("/nowhere"), Effort::Quick), Err(Error::Io { .. })));
+    assert!(matches!(measure(Path::new("/nowhere"), DeviceEffort::Quick), Err(Error::Io { .. })));
 }
 
 #[test]
@@ -30,7 +30,7 @@ fn a_measurement_is_kept_per_device_and_refused_when_it_is_old_or_anothers() {
         return;
     };
     assert_eq!(load(state.path(), &device), None);
-    let model = match load_or_measure(place, state.path(), Effort::Quick) {
+    let model = match load_or_measure(place, state.path(), DeviceEffort::Quick) {
         Ok(model) => model,
         Err(e) => panic!("{e}"),
     };
@@ -40,7 +40,7 @@ fn a_measurement_is_kept_per_device_and_refused_when_it_is_old_or_anothers() {
     );
     assert_eq!(model.depths.iter().map(|d| d.depth).collect::<Vec<_>>(), [1, 2, 4, 8, 16, 32]);
     assert_eq!(load(state.path(), &device), Some(model.clone()));
-    assert_eq!(load_or_measure(place, state.path(), Effort::Quick).expect("kept"), model);
+    assert_eq!(load_or_measure(place, state.path(), DeviceEffort::Quick).expect("kept"), model);
     let with = |change: &dyn Fn(&mut cold_model::DeviceModel)| {
         let mut other = model.clone();
         change(&mut other);
@@ -97,7 +97,7 @@ mod root {
             assert_eq!(device.rotational, preset.model().rotational);
             disk.reset_log().expect("reset");
             let began = std::time::Instant::now();
-            let m = measure(disk.mount_point(), Effort::Usual).expect("measured");
+            let m = measure(disk.mount_point(), DeviceEffort::Usual).expect("measured");
             let took = began.elapsed();
             // With one head, requests of the trials at depth wait for each other: what they take alone counts.
             let served = median_of_log(
@@ -127,14 +127,14 @@ mod root {
         let state = tempfile::tempdir().expect("a directory");
         let first = SlowDisk::create(Preset::Cloud, Bytes(256 << 20)).expect("a test disk");
         let was = found(first.mount_point());
-        let kept = load_or_measure(first.mount_point(), state.path(), Effort::Quick).expect("measured");
+        let kept = load_or_measure(first.mount_point(), state.path(), DeviceEffort::Quick).expect("measured");
         assert_eq!(load(state.path(), &was), Some(kept));
         drop(first);
         // Numbers are given again, the lowest free one first; whichever this one gets, it is another disk.
         let second = SlowDisk::create(Preset::Fast, Bytes(256 << 20)).expect("a test disk");
         let is = found(second.mount_point());
         assert_ne!(was.identity, is.identity);
-        let same_number = cold_probe::device::Found { dev: was.dev, name: was.name.clone(), ..is };
+        let same_number = cold_probe::device::FoundDevice { dev: was.dev, name: was.name.clone(), ..is };
         assert_eq!(load(state.path(), &same_number), None);
     }
 

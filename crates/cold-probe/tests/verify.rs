@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use cold_journal::Journal;
 use cold_probe::Error;
 use cold_probe::subject::ProbeTarget;
-use cold_probe::verify::{Effort, Ground, Parts, Verified, Watch, verify};
+use cold_probe::verify::{Ground, Parts, Verified, VerifyEffort, Watch, verify};
 use cold_sim::{LinuxVersion, Policy};
 use cold_sys::procfs::ProcFs;
 
@@ -26,7 +26,7 @@ fn number(name: &str, default: u64) -> u64 {
 fn compared(policies: &[Policy], cases: u64, parts: Parts) -> Option<Verified> {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let place = std::env::var("COLD_VERIFY_DIR").unwrap_or_else(|_| "/var/tmp".to_owned());
-    let effort = Effort {
+    let effort = VerifyEffort {
         cases: number("COLD_VERIFY_CASES", cases),
         operations: number("COLD_VERIFY_OPERATIONS", 200),
         seed: number("COLD_VERIFY_SEED", 1),
@@ -116,7 +116,7 @@ fn an_interrupt_leaves_what_was_compared_and_no_file() {
         interrupt.store(case == 2, Ordering::Relaxed);
     };
     let watch = Watch { interrupt: &interrupt, begins: &mut begins };
-    let effort = Effort { cases: 100, operations: 20, seed: 1, parts: Parts::ByTurns };
+    let effort = VerifyEffort { cases: 100, operations: 20, seed: 1, parts: Parts::ByTurns };
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let verified = verify(&ground, &[Policy::Linux(own_version())], effort, watch).unwrap();
     assert!(verified.interrupted);

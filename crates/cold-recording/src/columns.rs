@@ -228,7 +228,7 @@ fn decoded<R>(table: &Table<R>, file: File) -> std::result::Result<Vec<R>, Strin
     pages::check_footer(&pages, bytes)?;
     let reader = SerializedFileReader::new(file).map_err(said)?;
     let meta = reader.metadata();
-    same_schema(table, meta.file_metadata().schema_descr().root_schema())?;
+    let places = places(table, meta.file_metadata().schema_descr().root_schema())?;
     let mut text = Budget { left: most_text(bytes) };
     let mut rows = Vec::new();
     for n in 0..reader.num_row_groups() {
@@ -240,21 +240,23 @@ fn decoded<R>(table: &Table<R>, file: File) -> std::result::Result<Vec<R>, Strin
         for chunk in group.metadata().columns() {
             pages::check(&pages, chunk, bytes)?;
         }
-        read_group(table, group.as_ref(), count as usize, &mut rows, &mut text)?;
+        read_group(table, &places, group.as_ref(), count as usize, &mut rows, &mut text)?;
     }
     Ok(rows)
 }
 
-fn same_schema<R>(table: &Table<R>, found: &Type) -> std::result::Result<(), String> {
+/// Where the columns of a table stand in a file; `None`: an earlier version wrote it, which did not have that column yet.
+/// Only columns that may be empty have been added since, and their order is that of the table.
+fn places<R>(table: &Table<R>, found: &Type) -> std::result::Result<Vec<Option<usize>>, String> {
     let expected = schema(table).map_err(|e| e.to_string())?;
-    // Later versions add columns at the end, which may be empty.
-    let fields = if found.is_group() { found.get_fields() } else { &[] };
-    let (known, new) = expected.get_fields().split_at_checked(fields.len()).unwrap_or_default();
-    let older = new.iter().all(|field| field.is_optional());
-    if fields.is_empty() || known != fields || !older {
-        return Err("its columns are not those of the format".to_owned());
-    }
-    Ok(())
+    let mut fields = if found.is_group() { found.get_fields() } else { &[] }.iter().enumerate().peekable();
+    let mut place = |wanted: &TypePtr| match fields.next_if(|(_, field)| *field == wanted) {
+        Some((n, _)) => Some(Some(n)),
+        None => wanted.is_optional().then_some(None),
+    };
+    let places: Option<Vec<_>> = expected.get_fields().iter().map(&mut place).collect();
+    let all = places.filter(|places| fields.peek().is_none() && places.iter().any(Option::is_some));
+    all.ok_or_else(|| "its columns are not those of the format".to_owned())
 }
 
 /// Bytes of text that may still be unpacked.
@@ -272,18 +274,19 @@ impl Budget {
 
 fn read_group<R>(
     table: &Table<R>,
+    places: &[Option<usize>],
     group: &dyn RowGroupReader,
     count: usize,
     rows: &mut Vec<R>,
     text: &mut Budget,
 ) -> std::result::Result<(), String> {
     let mut columns = Vec::with_capacity(table.columns.len());
-    for (n, column) in table.columns.iter().enumerate() {
+    for (column, place) in table.columns.iter().zip(places) {
         let name = column.about.name;
-        if n >= group.num_columns() {
+        let Some(n) = *place else {
             columns.push(None);
             continue;
-        }
+        };
         let reader = group.get_column_reader(n).map_err(|e| format!("{name}: {e}"))?;
         columns.push(Some(read_column(&column.about, reader, count).map_err(|e| format!("{name}: {e}"))?));
     }

@@ -9,7 +9,8 @@ use std::collections::BTreeMap;
 
 use cold_model::Dev;
 use cold_model::recording::manifest::{
-    Cost, Device, DiskCounter, FileSystem, Machine, ProgramCost, StackMethod, StartState, Subject, Tier,
+    Cost, Device, DiskCounter, FileSystem, ProgramCost, RecordedMachine, StackMethod, StartState, Subject,
+    Tier,
 };
 use cold_model::recording::tables::{Began, Process, Thread};
 use cold_model::recording::{Manifest, Recording, manifest};
@@ -169,7 +170,7 @@ fn manifest(r: &Recording, end: Nanos, command: &[&str]) -> Manifest {
             checked: Bytes(64 << 20),
             residual: None,
         },
-        machine: Machine {
+        machine: RecordedMachine {
             kernel: "6.12.0-sample".to_owned(),
             architecture: "x86_64".to_owned(),
             cpu: "Sample CPU".to_owned(),
@@ -182,6 +183,7 @@ fn manifest(r: &Recording, end: Nanos, command: &[&str]) -> Manifest {
         exact_need: false,
         mapped_huge: Some(0),
         only_file: None,
+        reached_by: None,
         fault_around: Known::Value(Bytes(65536)),
         stacks: StackMethod::FramePointers,
         lost: BTreeMap::from([("filemap".to_owned(), 0), ("block".to_owned(), 0)]),

@@ -44,21 +44,39 @@ impl Axis {
 
     /// A value of a time axis, in its unit.
     pub fn time_label(&self, ns: f64) -> String {
-        let (unit, factor, decimals) = self.time_unit();
-        format!("{:.decimals$} {unit}", ns / factor)
+        let unit = self.time_unit();
+        format!("{} {}", unit.number(ns), unit.name)
     }
 
-    /// Unit for nanoseconds on this axis, its length in nanoseconds, and the decimals its ticks need.
-    pub fn time_unit(&self) -> (&'static str, f64, usize) {
-        let (unit, factor) = match self.high {
+    /// The unit for nanoseconds on this axis.
+    pub fn time_unit(&self) -> TimeUnit {
+        let (name, ns) = match self.high {
             h if h >= 1e9 => ("s", 1e9),
             h if h >= 1e6 => ("ms", 1e6),
             h if h >= 1e3 => ("µs", 1e3),
             _ => ("ns", 1.0),
         };
-        let step = self.ticks.get(1).zip(self.ticks.first()).map_or(1.0, |(b, a)| (b - a) / factor);
+        let step = self.ticks.get(1).zip(self.ticks.first()).map_or(1.0, |(b, a)| (b - a) / ns);
         let decimals = if step >= 0.999 { 0 } else { (-step.log10() - 1e-9).ceil().clamp(0.0, 9.0) as usize };
-        (unit, factor, decimals)
+        TimeUnit { name, ns, decimals }
+    }
+}
+
+/// In what a time axis is labelled.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct TimeUnit {
+    /// `s`, `ms`, `µs` or `ns`.
+    pub name: &'static str,
+    /// Its length in nanoseconds.
+    pub ns: f64,
+    /// Decimals that the axis' ticks need.
+    pub decimals: usize,
+}
+
+impl TimeUnit {
+    /// So many nanoseconds in this unit, without its name.
+    pub fn number(&self, ns: f64) -> String {
+        format!("{:.*}", self.decimals, ns / self.ns)
     }
 }
 

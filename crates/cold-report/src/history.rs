@@ -25,7 +25,7 @@ const WORDS: usize = 120;
 
 /// A value with the commit that it was measured at.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Point {
+pub struct CommitPoint {
     /// When it was added, as ISO 8601.
     pub at: String,
     /// The commit, where known.
@@ -48,12 +48,12 @@ pub struct Series {
     /// Of its values.
     pub unit: Unit,
     /// The oldest first.
-    pub points: Vec<Point>,
+    pub points: Vec<CommitPoint>,
     /// Where its level changed.
     pub changes: Vec<Change>,
 }
 
-impl Point {
+impl CommitPoint {
     fn name(&self) -> String {
         let commit = self.commit.as_deref().map(|id| id.get(..SHORT).unwrap_or(id));
         commit.unwrap_or_else(|| self.at.get(..10).unwrap_or(&self.at)).to_owned()
@@ -99,7 +99,7 @@ fn plot(out: &mut String, series: &Series, top: f64) {
     let heading = format!("{}: {} ({})", series.figure, series.command, series.machine);
     chart::text(out, (24.0, top + 22.0), Ink::Strong, "font-weight=\"600\"", &line(&heading, WORDS));
     let (top, bottom) = (top + HEAD, top + HEAD + PLOT);
-    let ends = |p: &Point| p.interval.map_or([p.value, p.value], |(low, high)| [low, high]);
+    let ends = |p: &CommitPoint| p.interval.map_or([p.value, p.value], |(low, high)| [low, high]);
     let most = series.points.iter().flat_map(ends).fold(0.0, f64::max);
     let least = series.points.iter().flat_map(ends).fold(most, f64::min);
     // Of values that are all the same nothing says how far to look round them.
@@ -114,7 +114,7 @@ fn plot(out: &mut String, series: &Series, top: f64) {
         // Between the last point of the old level and the first of the new one.
         let at = f64::midpoint(x(n.saturating_sub(1)), x(n));
         chart::rule(out, (at, top), (at, bottom), "median", "stroke=\"#1a1a1a\" stroke-dasharray=\"4 3\"");
-        let name = series.points.get(n).map_or_else(String::new, Point::name);
+        let name = series.points.get(n).map_or_else(String::new, CommitPoint::name);
         let words = format!("{name}: {}", series.unit.show(change.after));
         chart::text(out, (at + 5.0, bottom - 6.0), Ink::Muted, "font-size=\"11\"", &words);
     }
@@ -162,7 +162,7 @@ fn row(series: &Series, change: &Change) -> Vec<Cell> {
     vec![
         Cell::text(series.command.clone()),
         Cell::text(series.figure.clone()),
-        Cell::text(point.map_or_else(String::new, Point::name)),
+        Cell::text(point.map_or_else(String::new, CommitPoint::name)),
         Cell::text(point.map_or_else(String::new, |p| p.at.clone())),
         of(change.before),
         of(change.after),
@@ -175,13 +175,13 @@ mod tests {
     use super::*;
 
     fn series() -> Series {
-        let point = |n: usize| Point {
+        let point = |n: usize| CommitPoint {
             at: format!("2026-11-{:02}T10:00:00Z", n + 1),
             commit: Some(format!("{n:02}abcdef<b>0123456789")),
             value: if n < 8 { 10.0 } else { 20.0 },
             interval: Some((9.0, 21.0)),
         };
-        let points: Vec<Point> = (0..16).map(point).collect();
+        let points: Vec<CommitPoint> = (0..16).map(point).collect();
         let values: Vec<f64> = points.iter().map(|p| p.value).collect();
         let changes = cold_stats::changepoint::changes(&values, 1);
         let (command, machine) = ("app & co".to_owned(), "2 × CPU".to_owned());

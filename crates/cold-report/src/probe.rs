@@ -57,7 +57,7 @@ impl Scale {
 
 /// A line of a chart.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Series {
+pub struct ProbeLine {
     /// Name in the legend; cut after 100 characters.
     pub name: String,
     /// Its points by x.
@@ -76,7 +76,7 @@ pub struct Panel {
     /// Scales of both axes.
     pub scales: (Scale, Scale),
     /// Lines in the order of the legend; beyond the twelfth they are only counted.
-    pub series: Vec<Series>,
+    pub series: Vec<ProbeLine>,
 }
 
 /// An axis of either scale.
@@ -170,7 +170,7 @@ pub fn html(title: &str, facts: &str, panels: &[Panel]) -> String {
 }
 
 fn draw(out: &mut String, panel: &Panel, top: f64) {
-    let shown: Vec<&Series> = panel.series.iter().take(MOST).collect();
+    let shown: Vec<&ProbeLine> = panel.series.iter().take(MOST).collect();
     let left_out = panel.series.len() - shown.len();
     text(
         out,
@@ -212,7 +212,7 @@ fn draw(out: &mut String, panel: &Panel, top: f64) {
 fn curve(
     out: &mut String,
     index: usize,
-    s: &Series,
+    s: &ProbeLine,
     x: &dyn Fn(f64) -> Option<f64>,
     y: &dyn Fn(f64) -> Option<f64>,
 ) {

@@ -4,6 +4,7 @@ use cold_bench::diagnose::taints;
 use cold_bench::metric::Metric;
 use cold_bench::summary::{Analysis, SeriesSummary};
 use cold_model::bench::{Report, Run};
+use cold_model::figures::plural;
 
 use crate::axis::{Axis, time};
 use crate::escape::line;
@@ -14,7 +15,7 @@ pub struct Scene<'a> {
     /// Time axis in nanoseconds.
     pub axis: Axis,
     /// Points; `x` counts from 0.
-    pub points: Vec<Point<'a>>,
+    pub points: Vec<RunPoint<'a>>,
     /// Figures of each series.
     pub series: &'a [SeriesSummary],
     report: &'a Report,
@@ -22,7 +23,7 @@ pub struct Scene<'a> {
 
 /// A run as it is drawn.
 #[derive(Debug, Clone, Copy)]
-pub struct Point<'a> {
+pub struct RunPoint<'a> {
     /// The run, which may be tainted.
     pub run: &'a Run,
     /// Time to ready in nanoseconds.
@@ -43,8 +44,10 @@ impl<'a> Scene<'a> {
         let shown: Vec<f64> = runs.iter().map(ready).filter(|t| *t <= limit).collect();
         let low = shown.iter().copied().fold(f64::INFINITY, f64::min);
         let axis = Axis::new(low, largest(&mut shown.into_iter()), ticks);
-        let points =
-            runs.iter().map(|run| Point { run, time: ready(run), beyond: ready(run) > axis.high }).collect();
+        let points = runs
+            .iter()
+            .map(|run| RunPoint { run, time: ready(run), beyond: ready(run) > axis.high })
+            .collect();
         Self { axis, points, series: &analysis.summary, report }
     }
 
@@ -68,8 +71,8 @@ pub fn figures(s: &SeriesSummary) -> String {
     let interval = d
         .interval
         .map_or(String::new(), |i| format!(" [{} to {}, {}]", time(i.low), time(i.high), i.level_shown()));
-    let runs = if s.counted == 1 { "run" } else { "runs" };
-    format!("median {}{interval}, {} {runs}{tainted}", time(d.median), s.counted)
+    let runs = plural(s.counted as u64, "run");
+    format!("median {}{interval}, {runs}{tainted}", time(d.median))
 }
 
 /// A run in words: round, time, what disqualifies it.

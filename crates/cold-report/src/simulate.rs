@@ -14,7 +14,7 @@ use cold_sim::engine::Kind;
 
 use crate::escape::markup;
 use crate::page::{self, Cell, table};
-use crate::probe::{self, Panel, Scale, Series};
+use crate::probe::{self, Panel, ProbeLine, Scale};
 use crate::recording::{View, svg};
 
 /// The settings of one disk.
@@ -55,11 +55,11 @@ fn curves(s: &Simulation<'_>) -> Vec<Panel> {
         points
     };
     let panel = |y: &str, scale: Scale, value: &dyn Fn(&Row) -> f64| {
-        let series = s.disks.iter().map(|d| Series {
+        let series = s.disks.iter().map(|d| ProbeLine {
             name: d.name.clone(),
             points: own(&d.rows).iter().map(|(kib, row)| (*kib, value(row))).collect(),
         });
-        let series: Vec<Series> = series.filter(|line| line.points.len() > 1).collect();
+        let series: Vec<ProbeLine> = series.filter(|line| line.points.len() > 1).collect();
         Panel {
             title: y.to_owned(),
             x: "read-ahead window, KiB".to_owned(),
@@ -116,14 +116,7 @@ pub fn html(s: &Simulation<'_>, views: &[View<'_>]) -> String {
     if !views.is_empty() {
         let _ = write!(below, "<h2>Which pages when</h2>\n<figure>{}</figure>\n", offsets(views));
     }
-    let o = s.observed;
-    let known = |n: Option<String>| n.unwrap_or_else(|| "unknown".to_owned());
-    let facts = format!(
-        "recorded: ready after {}, {} requests, {} read",
-        o.time,
-        known(o.requests.map(count)),
-        known(o.read.map(|b| b.to_string()))
-    );
+    let facts = format!("recorded: {}", s.observed);
     page::report(s.title, "cold simulate", &bars::svg(s, &facts), &below)
 }
 

@@ -12,7 +12,7 @@ use cold_model::bench::Report;
 use crate::axis::time;
 use crate::chart::{self, Ink, marker::Marker, rule, text};
 use crate::escape::{line, markup};
-use crate::scene::{Point, Scene, figures, run_words};
+use crate::scene::{RunPoint, Scene, figures, run_words};
 
 const WIDTH: f64 = 1280.0;
 const PLOT_HEIGHT: f64 = 420.0;
@@ -117,13 +117,13 @@ impl Layout {
 }
 
 fn draw_axes(out: &mut String, scene: &Scene<'_>, l: &Layout) {
-    let (unit, factor, decimals) = scene.axis.time_unit();
+    let unit = scene.axis.time_unit();
     for tick in &scene.axis.ticks {
         let y = l.y(scene, *tick);
-        chart::level(out, l.main, y, &format!("{:.decimals$}", tick / factor));
+        chart::level(out, l.main, y, &unit.number(*tick));
         chart::grid(out, (l.strips.0, y), (l.strips.1, y));
     }
-    chart::beside(out, 24.0, (l.top, l.bottom), &format!("time to ready [{unit}]"));
+    chart::beside(out, 24.0, (l.top, l.bottom), &format!("time to ready [{}]", unit.name));
     for n in run_ticks(scene.points.len()) {
         chart::foot(out, (l.x(scene, n - 1), l.bottom), &n.to_string());
     }
@@ -211,7 +211,7 @@ fn draw_points(out: &mut String, scene: &Scene<'_>, l: &Layout) {
 /// Sideways place of a point in its strip, so that near ones lie beside each other: the middle, then
 /// right and left in turn, by the number of earlier points of the series within 6 units of height.
 /// More than fit begin at the middle again.
-fn spread(scene: &Scene<'_>, index: usize, l: &Layout, p: &Point<'_>) -> f64 {
+fn spread(scene: &Scene<'_>, index: usize, l: &Layout, p: &RunPoint<'_>) -> f64 {
     const STEP: f64 = 5.0;
     let y = l.y(scene, p.time);
     let near = scene.points[..index]

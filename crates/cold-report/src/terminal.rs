@@ -33,10 +33,8 @@ pub fn plot(report: &Report, analysis: &Analysis, width: usize, charset: Charset
     }
     let glyphs = glyphs(report, charset);
     let width = width.max(LEAST_WIDTH);
-    let (unit, factor, decimals) = scene.axis.time_unit();
-    let label = |tick: f64| format!("{:.decimals$} {unit}", tick / factor);
     let labels: Vec<(usize, String)> =
-        scene.axis.ticks.iter().map(|t| (row(&scene, *t), label(*t))).collect();
+        scene.axis.ticks.iter().map(|t| (row(&scene, *t), scene.axis.time_label(*t))).collect();
     let label_width = labels.iter().map(|(_, l)| l.chars().count()).max().unwrap_or(0);
     let strip = scene.series.len() * 2 + 1;
     let columns = width.saturating_sub(label_width + 2 + strip).min(scene.points.len() * 3).max(12);

@@ -29,7 +29,7 @@ pub struct Program {
 pub enum What {
     /// A program, by its place in [`Log::programs`], was started so many times.
     Starts {
-        /// Its place.
+        /// Index of the program in [`Log::programs`].
         program: usize,
         /// How many times.
         times: u64,
@@ -43,14 +43,14 @@ pub enum What {
 pub struct Event {
     /// Since any moment.
     pub at: Nanos,
-    /// What happened.
+    /// What happened at that time.
     pub what: What,
 }
 
 /// Starts and what came between them, in the order of time.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Log {
-    /// The programs.
+    /// Programs whose starts the log tells.
     pub programs: Vec<Program>,
     events: Vec<Event>,
 }
@@ -92,7 +92,7 @@ pub enum By {
 /// What is read again after the cache was emptied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// Nothing.
+    /// Nothing is read again.
     Nothing,
     /// Every program that was ever started, whatever the room: what keeping can bring at most.
     All,
@@ -154,7 +154,7 @@ impl Policy {
 /// What a policy brought on a log.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
 pub struct Outcome {
-    /// All starts.
+    /// Starts in the log.
     pub starts: u64,
     /// Those that were their program's first after the cache was emptied, or in the log; the others are warm anyway.
     pub first: u64,

@@ -7,7 +7,7 @@
 use std::time::Instant;
 
 use cold_sim::disk::{Disk, Layout, Model};
-use cold_sim::engine::{Costs, Input, Machine, Start, Step, Task, run};
+use cold_sim::engine::{Costs, Input, Machine, Step, Task, TaskStart, run};
 use cold_sim::op::{Access, FileId, MapId, Op, OpenId, PageCache, Progress};
 use cold_sim::{Cache, LinuxVersion, Paging, Policy, SimFile};
 
@@ -72,7 +72,7 @@ fn start(cached: bool) -> (f64, usize) {
             let opens = setup.iter().filter(|_| n == 0).map(|op| Step::Access(*op));
             let steps = touches(n).take((TOUCHES / TASKS) as usize).enumerate();
             let steps = steps.flat_map(|(i, op)| [Step::Compute(i as u64 % 1000), Step::Access(op)]);
-            Task { start: Start::AtOnce, steps: opens.chain(steps).collect() }
+            Task { start: TaskStart::AtOnce, steps: opens.chain(steps).collect() }
         })
         .collect();
     let mut layout = Layout::new(4096);

@@ -19,7 +19,7 @@ use crate::policy::Policy;
 /// A file of a simulation, with what its device and file system allow. [`FileId`] is its place in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SimFile {
-    /// Bytes.
+    /// Size of the file in bytes.
     pub bytes: u64,
     /// Pages of the largest read-ahead window (`read_ahead_kb`).
     pub window_pages: u64,
@@ -58,7 +58,7 @@ impl Paging {
 }
 
 impl Default for Paging {
-    /// x86-64.
+    /// Those of x86-64.
     fn default() -> Self {
         Self::of(4096, false)
     }

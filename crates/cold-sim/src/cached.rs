@@ -35,7 +35,7 @@ impl Page {
 /// Pages that are cached, marked and read together. It begins at a multiple of its size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Folio {
-    /// First page.
+    /// Number of its first page in the file.
     pub(crate) first: u64,
     /// Pages, a power of two.
     pub(crate) pages: u64,

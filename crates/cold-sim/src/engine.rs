@@ -24,6 +24,6 @@ mod replay;
 mod tests;
 
 pub use self::core::run;
-pub use input::{Costs, Event, Input, Machine, Start, Step, Task};
+pub use input::{Costs, Event, Input, Machine, Step, Task, TaskStart};
 pub use outcome::{Done, Error, FileReads, Filled, Kind, Outcome, Sent, TaskTimes, Times};
 pub use replay::{Gate, PlanStep, Replay};

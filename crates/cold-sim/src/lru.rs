@@ -14,7 +14,7 @@ use crate::op::FileId;
 pub(crate) const BATCH: u64 = 32;
 /// Pages of the active list that are looked at together, at most.
 const MOST_ACTIVE: u64 = 8 * BATCH;
-/// No node.
+/// Stands for no node, as null would.
 const NONE: usize = usize::MAX;
 
 type Key = (FileId, u64);
@@ -48,7 +48,7 @@ impl List {
 /// What has become of a folio that was looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It goes.
+    /// It leaves the cache.
     Evict,
     /// It becomes the newest of its list.
     Keep,

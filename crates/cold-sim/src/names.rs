@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use cold_model::pages::Range;
+
 use crate::disk::Layout;
 use crate::op::{FileId, MapId, Op, OpenId};
 
@@ -26,8 +28,8 @@ impl Names {
         }
     }
 
-    /// The pages that an operation cannot do without: file, first page, and the one behind the last.
-    pub fn needed(&self, op: &Op, layout: &Layout) -> Option<(FileId, u64, u64)> {
+    /// The pages of a file that an operation cannot do without.
+    pub fn needed(&self, op: &Op, layout: &Layout) -> Option<(FileId, Range)> {
         let (file, first, end) = match *op {
             Op::Touch { map, page, .. } => (*self.maps.get(&map)?, page, page.saturating_add(1)),
             Op::Read { open, offset, bytes } if bytes > 0 => {
@@ -36,6 +38,6 @@ impl Names {
             }
             _ => return None,
         };
-        Some((file, first, end.min(layout.pages(file)))).filter(|(_, first, end)| first < end)
+        Some((file, first..end.min(layout.pages(file)))).filter(|(_, pages)| !pages.is_empty())
     }
 }

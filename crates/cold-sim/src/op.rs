@@ -17,7 +17,7 @@ pub struct MapId(pub u32);
 /// What a program told the kernel of its accesses (`madvise`, `posix_fadvise`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Pattern {
-    /// Nothing.
+    /// Nothing was said: read ahead as usual.
     #[default]
     Normal,
     /// `MADV_SEQUENTIAL`, `POSIX_FADV_SEQUENTIAL`.
@@ -29,7 +29,7 @@ pub enum Pattern {
 /// Whether huge pages are wanted in a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Huge {
-    /// Nobody said.
+    /// Nobody said whether huge pages are wanted.
     #[default]
     Untold,
     /// `MADV_HUGEPAGE`.

@@ -73,8 +73,8 @@ impl<'a> Needs<'a> {
 impl PageCache for Needs<'_> {
     fn access(&mut self, op: &Op, _: &mut Progress, _: &mut Vec<PageRead>) -> Access {
         self.names.hear(op);
-        if let Some((file, first, end)) = self.names.needed(op, self.layout) {
-            for page in first..end {
+        if let Some((file, pages)) = self.names.needed(op, self.layout) {
+            for page in pages {
                 if self.known.insert((file, page)) {
                     self.order.push((file, page));
                 }
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
     use crate::Cache;
     use crate::disk::{Limit, Model, Unit};
-    use crate::engine::{Outcome, Start, Step, Task};
+    use crate::engine::{Outcome, Step, Task, TaskStart};
     use crate::op::MapId;
 
     const PAGE: u64 = 4096;
@@ -106,7 +106,7 @@ mod tests {
         ];
         let touch = |page: &u64| Step::Access(Op::Touch { map, page: *page, write: false });
         steps.extend(pages.iter().flat_map(|page| [Step::Compute(MS), touch(page)]));
-        [Task { start: Start::AtOnce, steps }]
+        [Task { start: TaskStart::AtOnce, steps }]
     }
 
     fn layout() -> Layout {
@@ -136,7 +136,7 @@ mod tests {
         assert_eq!(steps(2), Ok(vec![read(500, 2), read(7, 2), read(6, 1), read(9, 1)]));
         // One that waits for a gate is let in.
         let [task] = program(&[3]);
-        let tasks = [Task { start: Start::On(Event(5)), ..task }];
+        let tasks = [Task { start: TaskStart::On(Event(5)), ..task }];
         let input = Input { tasks: &tasks, replay: None, layout: &layout };
         assert_eq!(plan(&input, 1, 9, Event(5)).map(|p| p.steps), Ok(vec![read(3, 1)]));
     }
@@ -152,7 +152,7 @@ mod tests {
             read_at(3 * PAGE, 0),
             read_at(PAGE - 1, 2),
         ];
-        let tasks = [Task { start: Start::AtOnce, steps }];
+        let tasks = [Task { start: TaskStart::AtOnce, steps }];
         let input = Input { tasks: &tasks, replay: None, layout: &layout };
         assert_eq!(plan(&input, 1, 9, Event(0)).map(|p| p.steps), Ok(vec![read(998, 2), read(0, 2)]));
     }

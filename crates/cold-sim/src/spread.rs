@@ -34,7 +34,7 @@ mod tests {
     use super::*;
     use crate::Cache;
     use crate::disk::{Disk, Layout, Model};
-    use crate::engine::{Costs, Input, Machine, Start, Step, Task, run};
+    use crate::engine::{Costs, Input, Machine, Step, Task, TaskStart, run};
     use crate::op::{FileId, Op, OpenId};
 
     #[test]
@@ -47,7 +47,7 @@ mod tests {
         let read = |n| Step::Access(Op::Read { open, offset: n * 4096, bytes: 1 });
         let mut steps = vec![Step::Access(Op::Open { open, file: FileId(0) })];
         steps.extend((0..READS).map(read));
-        let tasks = [Task { start: Start::AtOnce, steps }];
+        let tasks = [Task { start: TaskStart::AtOnce, steps }];
         let simulate = |jitter| {
             let layout = &layout;
             let tasks = &tasks;

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use crate::disk::Layout;
-use crate::engine::{Event, Start, Step, Task};
+use crate::engine::{Event, Step, Task, TaskStart};
 use crate::names::Names;
 use crate::op::FileId;
 
@@ -78,7 +78,7 @@ impl<'a> Walk<'a> {
         let mut names = Names::default();
         let mut events: HashMap<Event, Happening> = HashMap::new();
         for task in tasks {
-            if let Start::On(event) = task.start {
+            if let TaskStart::On(event) = task.start {
                 events.entry(event).or_default().waiting += 1;
             }
             for step in &task.steps {
@@ -106,10 +106,10 @@ impl<'a> Walk<'a> {
                     walker.tail_ns = walker.tail_ns.map(|tail| tail.saturating_add(*ns));
                 }
                 Step::Access(op) => {
-                    if let Some((tail_ns, (file, first, end))) =
+                    if let Some((tail_ns, (file, pages))) =
                         walker.tail_ns.zip(self.names.needed(op, self.layout))
                     {
-                        self.out.needs.push(Need { file, first, end, tail_ns });
+                        self.out.needs.push(Need { file, first: pages.start, end: pages.end, tail_ns });
                     }
                 }
                 Step::Await(event) => freed.extend(awaited(&mut self.events, *event, walker.tail_ns)),
@@ -128,8 +128,8 @@ impl<'a> Walk<'a> {
             walker.at -= 1;
         }
         match walker.task.start {
-            Start::AtOnce => self.out.whole_ns = self.out.whole_ns.max(walker.tail_ns.unwrap_or(0)),
-            Start::On(event) => freed.extend(awaited(&mut self.events, event, walker.tail_ns)),
+            TaskStart::AtOnce => self.out.whole_ns = self.out.whole_ns.max(walker.tail_ns.unwrap_or(0)),
+            TaskStart::On(event) => freed.extend(awaited(&mut self.events, event, walker.tail_ns)),
         }
         freed
     }
@@ -143,18 +143,33 @@ fn awaited(events: &mut HashMap<Event, Happening>, event: Event, tail_ns: Option
     if happening.waiting == 0 { std::mem::take(&mut happening.held) } else { Vec::new() }
 }
 
+/// Pages of a file with what is still to come when they are there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PageTail {
+    /// The first page.
+    pub first: u64,
+    /// The one behind the last.
+    pub end: u64,
+    /// Nanoseconds from then to ready.
+    pub tail_ns: u64,
+}
+
 impl Tails {
-    /// Pages with the greatest of their tails, by file in order: the first, the one behind the last, nanoseconds.
-    pub fn by_page(&self) -> BTreeMap<FileId, Vec<(u64, u64, u64)>> {
+    /// Pages with the greatest of their tails, by file in order.
+    pub fn by_page(&self) -> BTreeMap<FileId, Vec<PageTail>> {
         let mut needs = self.needs.clone();
         needs.sort_by_key(|need| (std::cmp::Reverse(need.tail_ns), need.file, need.first));
         let mut seen: BTreeMap<FileId, cold_model::pages::LiveRuns> = BTreeMap::new();
-        let mut out: BTreeMap<FileId, Vec<(u64, u64, u64)>> = BTreeMap::new();
+        let mut out: BTreeMap<FileId, Vec<PageTail>> = BTreeMap::new();
         for need in needs {
             let seen = seen.entry(need.file).or_default();
             let pages = need.first..need.end;
             let new = seen.holes(&pages);
-            out.entry(need.file).or_default().extend(new.into_iter().map(|p| (p.start, p.end, need.tail_ns)));
+            out.entry(need.file).or_default().extend(new.into_iter().map(|p| PageTail {
+                first: p.start,
+                end: p.end,
+                tail_ns: need.tail_ns,
+            }));
             seen.insert(&pages);
         }
         for pages in out.values_mut() {
@@ -220,7 +235,7 @@ mod tests {
             touch(8),
         ];
         let third = vec![Step::Await(idle), touch(8), Step::Compute(500 * MS)];
-        [(Start::AtOnce, first), (Start::On(made), second), (Start::On(made), third)]
+        [(TaskStart::AtOnce, first), (TaskStart::On(made), second), (TaskStart::On(made), third)]
             .map(|(start, steps)| Task { start, steps })
             .into()
     }
@@ -266,7 +281,7 @@ mod tests {
         let circle = [Event(1), Event(2)].map(|event| {
             let other = Event(3 - event.0);
             Task {
-                start: Start::AtOnce,
+                start: TaskStart::AtOnce,
                 steps: vec![touch(1), Step::Await(other), Step::Signal(event), Step::Ready],
             }
         });
@@ -278,7 +293,8 @@ mod tests {
         let need = |file, first, end, tail_ns| Need { file: FileId(file), first, end, tail_ns };
         let needs = vec![need(0, 5, 9, 10), need(1, 5, 6, 7), need(0, 0, 6, 20), need(0, 7, 8, 30)];
         let got = Tails { needs, whole_ns: 0 }.by_page();
-        assert_eq!(got[&FileId(0)], [(0, 6, 20), (6, 7, 10), (7, 8, 30), (8, 9, 10)]);
-        assert_eq!(got[&FileId(1)], [(5, 6, 7)]);
+        let of = |id: u32| got[&FileId(id)].iter().map(|p| (p.first, p.end, p.tail_ns)).collect::<Vec<_>>();
+        assert_eq!(of(0), [(0, 6, 20), (6, 7, 10), (7, 8, 30), (8, 9, 10)]);
+        assert_eq!(of(1), [(5, 6, 7)]);
     }
 }

@@ -11,7 +11,7 @@ use cold_model::pages::Runs;
 use crate::op::{Access, FileId, MapId, Op, PageCache, PageRead, Progress};
 use crate::{Cache, Paging, Policy, SimFile};
 
-pub use judge::{Difference, Outcome, Seen, What};
+pub use judge::{Difference, Seen, SeriesOutcome, What};
 pub use workload::Workload;
 
 /// Tries of one operation: each waits for a page, of which it has no more than this.

@@ -4,7 +4,7 @@
 
 use cold_model::pages::Runs;
 use cold_sim::op::{FileId, MapId, Op};
-use cold_sim::verify::{Follower, Outcome, Seen, Workload};
+use cold_sim::verify::{Follower, Seen, SeriesOutcome, Workload};
 use cold_sim::{LinuxVersion, Paging, Policy, SimFile};
 use serde_json::Value;
 
@@ -18,9 +18,9 @@ fn runs(pairs: &Value) -> Runs {
 }
 
 /// One series; `None` where a page went away that nobody of us dropped.
-fn follow(document: &Value, files: &[SimFile], policy: Policy, case: usize) -> Option<Outcome> {
+fn follow(document: &Value, files: &[SimFile], policy: Policy, case: usize) -> Option<SeriesOutcome> {
     let mut follower = Follower::new(policy, Paging::default(), files);
-    let mut outcome = Outcome::default();
+    let mut outcome = SeriesOutcome::default();
     let mut cached = vec![Runs::default(); files.len()];
     let (mut files_of_opens, mut files_of_maps) = (Vec::<FileId>::new(), Vec::<FileId>::new());
     let seed = number(document, "seed");
@@ -66,7 +66,7 @@ fn follow(document: &Value, files: &[SimFile], policy: Policy, case: usize) -> O
 
 /// Each series that a kernel did, by the rules of a version: operations compared, those that differ by timing, and the
 /// first differences.
-fn followed(name: &str, version: LinuxVersion) -> Vec<Outcome> {
+fn followed(name: &str, version: LinuxVersion) -> Vec<SeriesOutcome> {
     let path = format!("{}/tests/golden/{name}.json", env!("CARGO_MANIFEST_DIR"));
     let document: Value = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
     let about = |bytes: &Value| SimFile {

@@ -70,10 +70,10 @@ impl Hierarchy {
     fn own(&self, proc: &ProcFs, is_it: impl Fn(&str) -> bool) -> Option<PathBuf> {
         let pid = i32::try_from(std::process::id()).ok()?;
         let groups = proc.cgroups(pid).ok()?;
-        let (_, _, path) = groups.into_iter().find(|(_, controllers, _)| is_it(controllers))?;
-        let dir = self.at.join(path.strip_prefix(&self.root).ok()?);
+        let group = groups.into_iter().find(|group| is_it(&group.controllers))?;
+        let dir = self.at.join(group.path.strip_prefix(&self.root).ok()?);
         // A path that leads out of the mounted part ("/..") is of no use.
-        (!path.components().any(|c| c.as_os_str() == "..") && dir.is_dir()).then_some(dir)
+        (!group.path.components().any(|c| c.as_os_str() == "..") && dir.is_dir()).then_some(dir)
     }
 }
 

@@ -30,7 +30,7 @@ const BUFFER: usize = 8 << 10;
 
 /// Which file was executed, as events and [`ExecWatch::ids_of`] name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FileId {
+pub struct ExecutedFile {
     /// Of the file system; of a file known by inode the device.
     fs: u64,
     kind: i32,
@@ -38,7 +38,7 @@ pub struct FileId {
     bytes: [u8; HANDLE],
 }
 
-impl FileId {
+impl ExecutedFile {
     fn of_inode(dev: u64, inode: u64) -> Self {
         Self::new(dev, BY_INODE, &inode.to_ne_bytes()).unwrap_or(Self::NONE)
     }
@@ -57,8 +57,8 @@ impl FileId {
 pub enum Heard {
     /// A file was opened to be executed: a program, a script, a program's loader.
     Exec {
-        /// Which file.
-        file: FileId,
+        /// The file that was executed.
+        file: ExecutedFile,
         /// The process, in the pid namespace of the listener; 0 where it is in none below that.
         pid: i32,
     },
@@ -69,7 +69,7 @@ pub enum Heard {
 /// How the starts on a file system are told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
-    /// By handle.
+    /// By a handle of the file.
     Handle,
     /// By the opened file.
     Inode,
@@ -86,7 +86,7 @@ pub struct ExecWatch {
 /// A file system whose files are named by handle.
 #[derive(Debug)]
 struct System {
-    /// Its number as events have it, and as [`FileId`] has.
+    /// Its number as events have it, and as [`ExecutedFile`] has.
     told: u64,
     id: u64,
     mount_point: PathBuf,
@@ -130,13 +130,13 @@ impl ExecWatch {
 
     /// Hears of a file that was told no more, until [`ExecWatch::hear_again`]. An error before Linux 5.19, and where
     /// events name files by device and inode.
-    pub fn ignore_told(&self, file: &FileId) -> Result<()> {
+    pub fn ignore_told(&self, file: &ExecutedFile) -> Result<()> {
         let opened = self.open(file)?;
         self.ignored(&in_procfs(&opened), libc::FAN_MARK_ADD | libc::FAN_MARK_EVICTABLE)
     }
 
     /// Hears again of a file that was ignored; one that is gone by now is no error.
-    pub fn hear_again(&self, file: &FileId) {
+    pub fn hear_again(&self, file: &ExecutedFile) {
         if let Ok(opened) = self.open(file) {
             // What the kernel has forgotten meanwhile is heard of anyway.
             let _ = self.ignored(&in_procfs(&opened), libc::FAN_MARK_REMOVE);
@@ -165,7 +165,7 @@ impl ExecWatch {
     }
 
     /// The file itself, neither read nor executed. Its mount is busy as long as this is open.
-    fn open(&self, file: &FileId) -> Result<OwnedFd> {
+    fn open(&self, file: &ExecutedFile) -> Result<OwnedFd> {
         let what = || "a file by its handle".to_owned();
         let system = self.systems.iter().find(|s| s.id == file.fs && file.kind != BY_INODE);
         let system = system.ok_or_else(|| Error::io("open", what(), ErrorKind::Unsupported.into()))?;
@@ -193,9 +193,9 @@ impl ExecWatch {
     }
 
     /// By what events would name this file, links resolved. Several: which one depends on its file system.
-    pub fn ids_of(path: &Path) -> Result<Vec<FileId>> {
+    pub fn ids_of(path: &Path) -> Result<Vec<ExecutedFile>> {
         let meta = path.metadata().map_err(|e| Error::io("stat", path.shown().to_string(), e))?;
-        let mut ids = vec![FileId::of_inode(meta.dev(), meta.ino())];
+        let mut ids = vec![ExecutedFile::of_inode(meta.dev(), meta.ino())];
         ids.extend(handle_of(path).map(|(_, id)| id));
         Ok(ids)
     }
@@ -212,7 +212,9 @@ impl ExecWatch {
         let told = |fs| self.systems.iter().find(|s| s.told == fs).map_or(fs, |s| s.id);
         let mut known = |heard| {
             tell(match heard {
-                Heard::Exec { file, pid } => Heard::Exec { file: FileId { fs: told(file.fs), ..file }, pid },
+                Heard::Exec { file, pid } => {
+                    Heard::Exec { file: ExecutedFile { fs: told(file.fs), ..file }, pid }
+                }
                 Heard::Overflow => heard,
             });
         };
@@ -255,7 +257,7 @@ fn mark(group: &File, mount_point: &Path) -> Result<()> {
 
 /// The handle by which events would name the file, and the number that its file system has there, where the watch was
 /// asked for at this path; `None` where its file system has no handles.
-fn handle_of(path: &Path) -> Option<(u64, FileId)> {
+fn handle_of(path: &Path) -> Option<(u64, ExecutedFile)> {
     let fs = rustix::fs::statfs(path).ok()?;
     // SAFETY: `fsid_t` is two numbers of 32 bits, as the kernel's `__kernel_fsid_t`; every bit pattern is one.
     let fsid: [u32; 2] = unsafe { std::mem::transmute_copy(&fs.f_fsid) };
@@ -281,7 +283,7 @@ fn handle_of(path: &Path) -> Option<(u64, FileId)> {
             let bytes: Vec<u8> = handle.iter().flat_map(|word| word.to_ne_bytes()).collect();
             let told = fs_number(fsid);
             let id = parse_handle(told, &bytes)?;
-            return Some((told, FileId { fs: id.fs ^ subvolume(&id), ..id }));
+            return Some((told, ExecutedFile { fs: id.fs ^ subvolume(&id), ..id }));
         }
     }
     None
@@ -290,7 +292,7 @@ fn handle_of(path: &Path) -> Option<(u64, FileId)> {
 /// What statfs(2) mixes into the number of a btrfs for the subvolume of a file (fs/btrfs/super.c, `btrfs_statfs`):
 /// events have the number with that of the directory at which the watch was asked for. The handle tells the
 /// subvolume anyway (fs/btrfs/export.h, `struct btrfs_fid`).
-fn subvolume(id: &FileId) -> u64 {
+fn subvolume(id: &ExecutedFile) -> u64 {
     /// `FILEID_BTRFS_WITHOUT_PARENT` and its kin (include/linux/exportfs.h).
     const BTRFS: std::ops::RangeInclusive<i32> = 0x4d..=0x4f;
     let root = id.bytes.get(8..16).filter(|_| BTRFS.contains(&id.kind) && id.len >= 16);
@@ -303,10 +305,10 @@ fn fs_number([a, b]: [u32; 2]) -> u64 {
 }
 
 /// `struct file_handle` in these bytes.
-fn parse_handle(fs: u64, bytes: &[u8]) -> Option<FileId> {
+fn parse_handle(fs: u64, bytes: &[u8]) -> Option<ExecutedFile> {
     let len = u32_at(bytes, 0)? as usize;
     let kind = u32_at(bytes, 4)?.cast_signed();
-    FileId::new(fs, kind, bytes.get(8..)?.get(..len)?)
+    ExecutedFile::new(fs, kind, bytes.get(8..)?.get(..len)?)
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
@@ -360,7 +362,7 @@ impl<'a> Event<'a> {
             return Some(Heard::Overflow);
         }
         let file = match &self.opened {
-            Some(file) => file.metadata().ok().map(|m| FileId::of_inode(m.dev(), m.ino()))?,
+            Some(file) => file.metadata().ok().map(|m| ExecutedFile::of_inode(m.dev(), m.ino()))?,
             None => file_of(self.bytes.get(Self::HEADER..)?)?,
         };
         Some(Heard::Exec { file, pid: self.pid })
@@ -368,7 +370,7 @@ impl<'a> Event<'a> {
 }
 
 /// The first `struct fanotify_event_info_fid` in these records: type, padding, length, file system, handle.
-fn file_of(mut records: &[u8]) -> Option<FileId> {
+fn file_of(mut records: &[u8]) -> Option<ExecutedFile> {
     while let [kind, _, a, b, ..] = records {
         let len = usize::from(u16::from_ne_bytes([*a, *b]));
         let record = records.get(..len).filter(|r| !r.is_empty())?;

@@ -48,6 +48,7 @@ pub mod remove;
 pub mod residency;
 pub mod ringbuf;
 pub mod search;
+pub mod sender;
 pub mod shared;
 #[cfg(target_env = "gnu")]
 pub mod spawn;

@@ -64,7 +64,7 @@ struct LoopConfig {
 
 /// The file behind an attached loop device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Backing {
+pub struct LoopBacking {
     /// Device of the backing file, as `st_dev` (on most file systems).
     pub dev: u64,
     /// Inode number of the backing file (`lo_inode`).
@@ -128,14 +128,14 @@ impl LoopDevice {
     }
 
     /// What is attached; `None` for a free device.
-    pub fn backing(&self) -> Result<Option<Backing>> {
+    pub fn backing(&self) -> Result<Option<LoopBacking>> {
         let mut info = LoopInfo64::EMPTY;
         // SAFETY: the kernel writes one `struct loop_info64` to `info`, which has that layout.
         let r = unsafe { libc::ioctl(self.file.as_raw_fd(), LOOP_GET_STATUS64, &raw mut info) };
         if r == 0 {
             // The kernel fills it with huge_encode_dev(), which is the user's `dev_t` for minors below 2^20.
             let direct_io = info.flags & LO_FLAGS_DIRECT_IO != 0;
-            return Ok(Some(Backing { dev: info.device, ino: info.inode, direct_io }));
+            return Ok(Some(LoopBacking { dev: info.device, ino: info.inode, direct_io }));
         }
         let e = self.error("ask");
         if e.errno() == Some(libc::ENXIO) { Ok(None) } else { Err(e) }

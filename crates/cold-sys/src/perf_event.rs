@@ -1,8 +1,8 @@
 //! Perf events that describe a start: page faults by address, and the side-band of mappings, names,
 //! forks and exits. See `perf_event_open`(2).
 //!
-//! [`Event::open`] makes one event on one CPU; [`Ring::map`] maps the kernel's buffer of one of them, and
-//! the other events of that CPU write into the same buffer ([`Event::write_into`]), so that one buffer
+//! [`OpenPerfEvent::open`] makes one event on one CPU; [`Ring::map`] maps the kernel's buffer of one of them, and
+//! the other events of that CPU write into the same buffer ([`OpenPerfEvent::write_into`]), so that one buffer
 //! per CPU is enough. What comes out ([`Ring::drain`]) are the kernel's records as they are; nothing is
 //! interpreted here.
 //!
@@ -84,7 +84,7 @@ pub enum Whom {
 
 /// How a fault's stack is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Stack {
+pub enum UserStacks {
     /// No stack, only the instruction pointer.
     None,
     /// By the kernel, along frame pointers.
@@ -95,7 +95,7 @@ pub enum Stack {
 
 /// One event on one CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Spec {
+pub struct PerfSpec {
     /// What is sampled, if anything.
     pub kind: EventKind,
     /// Whom it follows.
@@ -103,19 +103,19 @@ pub struct Spec {
     /// Leave out what happens in kernel mode; all that `perf_event_paranoid` 2 allows an ordinary user.
     pub user_only: bool,
     /// User stacks; not for the side-band.
-    pub stack: Stack,
+    pub stack: UserStacks,
     /// A sleeping reader is woken when so many bytes are in the buffer.
     pub wake_at: u32,
 }
 
-impl Spec {
+impl PerfSpec {
     /// The `PERF_SAMPLE_*` bits of its records.
     pub fn sample_type(&self) -> u64 {
         sample::ALWAYS
             | match (self.kind, self.stack) {
-                (EventKind::SideBand, _) | (_, Stack::None) => 0,
-                (_, Stack::FramePointers) => sample::CALLCHAIN,
-                (_, Stack::Copy(_)) => sample::REGS_USER | sample::STACK_USER,
+                (EventKind::SideBand, _) | (_, UserStacks::None) => 0,
+                (_, UserStacks::FramePointers) => sample::CALLCHAIN,
+                (_, UserStacks::Copy(_)) => sample::REGS_USER | sample::STACK_USER,
             }
     }
 }
@@ -207,17 +207,17 @@ mod flag {
 
 /// An open event. It counts from its opening until it is dropped.
 #[derive(Debug)]
-pub struct Event {
+pub struct OpenPerfEvent {
     fd: OwnedFd,
     id: u64,
     cpu: u32,
 }
 
-impl Event {
+impl OpenPerfEvent {
     /// Opens the event on CPU `cpu`. The kernel's refusal comes back as it is: `EACCES` or `EPERM` by
     /// `kernel.perf_event_paranoid` or a seccomp filter, `ENOSYS` without perf events, `ENODEV` for an
     /// offline CPU, `ESRCH` for a thread that is gone.
-    pub fn open(spec: &Spec, cpu: u32) -> io::Result<Self> {
+    pub fn open(spec: &PerfSpec, cpu: u32) -> io::Result<Self> {
         let attr = attr(spec);
         let (Ok(number), pid) = (libc::c_int::try_from(cpu), spec.whom) else {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -253,7 +253,7 @@ impl Event {
     }
 }
 
-fn attr(spec: &Spec) -> Attr {
+fn attr(spec: &PerfSpec) -> Attr {
     use flag::{
         COMM, COMM_EXEC, EXCLUDE_CALLCHAIN_KERNEL, EXCLUDE_HV, EXCLUDE_KERNEL, INHERIT, MMAP, MMAP_DATA,
         MMAP2, SAMPLE_ID_ALL, TASK, USE_CLOCKID, WATERMARK,
@@ -280,7 +280,7 @@ fn attr(spec: &Spec) -> Attr {
         clockid: libc::CLOCK_MONOTONIC,
         ..Attr::default()
     };
-    if let (Stack::Copy(bytes), false) = (spec.stack, side_band) {
+    if let (UserStacks::Copy(bytes), false) = (spec.stack, side_band) {
         attr.sample_regs_user = UNWIND_REGISTERS;
         attr.sample_stack_user = bytes;
     }

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub use machine::{LoadAverage, Lock, Swap};
 pub use memory::{MapEntry, MapUse, parse_maps, parse_smaps};
 pub use mounts::{Mount, MountEvents};
-pub use process::{Fd, Stat};
+pub use process::{Fd, InCgroup, Stat};
 pub use system::{CpuTimes, DiskStat, Pressure, PressureLine};
 
 use cold_model::Shown as _;

@@ -25,5 +25,5 @@ pub const ARGUMENT: &str = "__supervise";
 pub(crate) fn fuzz(bytes: &[u8]) {
     let (mut orders, mut events) = (bytes, bytes);
     while let Ok(Some(_)) = crate::helper::receive::<protocol::Order>(&mut orders) {}
-    while let Ok(Some(_)) = crate::helper::receive::<protocol::Event>(&mut events) {}
+    while let Ok(Some(_)) = crate::helper::receive::<protocol::SupervisorEvent>(&mut events) {}
 }

@@ -32,6 +32,17 @@ pub fn descendants(proc: &ProcFs, root: i32) -> Vec<i32> {
     found
 }
 
+/// The first descendant of `root` that has one of these sockets open (inodes): parents come before children, who may have
+/// inherited it. `None`: nobody, or nobody who may be looked at.
+pub fn holder(proc: &ProcFs, root: i32, sockets: &[u32]) -> Option<i32> {
+    let names: Vec<String> = sockets.iter().map(|inode| format!("socket:[{inode}]")).collect();
+    let holds = |pid: &i32| {
+        let open = proc.fds(*pid).unwrap_or_default();
+        open.iter().any(|fd| fd.target.to_str().is_some_and(|target| names.iter().any(|n| n == target)))
+    };
+    descendants(proc, root).into_iter().find(holds)
+}
+
 /// Signals what descends from this process, but for those that `spared` names; returns how many that were. To be
 /// repeated by who must get all: see [`descendants`].
 pub(crate) fn signal(signal: c_int, spared: impl Fn(i32) -> bool) -> u64 {

@@ -31,7 +31,7 @@ use cold_model::recording::manifest::{FORMAT, Tier, VERSION};
 use cold_model::recording::{Manifest, Recording};
 use cold_model::{Bytes, Nanos};
 
-use crate::machine::Machine;
+use crate::machine::FilesNow;
 use crate::unwind::Unwinder;
 use builder::Builder;
 use input::Input;
@@ -46,7 +46,7 @@ const PAGE: u32 = 4096;
 pub fn assemble(
     log: impl IntoIterator<Item = (u16, Vec<u8>)>,
     unwinder: &mut dyn Unwinder,
-    machine: &mut dyn Machine,
+    machine: &mut dyn FilesNow,
 ) -> Recording {
     let input = Input::read(log);
     let manifest = manifest(&input);

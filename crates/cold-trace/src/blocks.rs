@@ -144,14 +144,14 @@ pub struct Existing {
     /// Its threads, with their names.
     pub threads: Vec<(u32, String)>,
     /// Its mappings of files, and what else may be executed.
-    pub areas: Vec<Area>,
+    pub areas: Vec<MapsLine>,
     /// Device and inode of its executable, where known.
     pub executable: Option<(Dev, u64)>,
 }
 
 /// A mapping, as `/proc/PID/maps` shows it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Area {
+pub struct MapsLine {
     /// First address, inclusive.
     pub start: u64,
     /// Address behind the last.

@@ -1,7 +1,7 @@
 //! The BPF recorder (tiers A and B): loads the programs, follows a tree, hands on raw events.
 //!
-//! [`available`] says what the kernel allows; [`Recorder::attach`] loads and attaches everything,
-//! [`Recorder::follow`] then names whose tree it is, and [`Recorder::finish`] ends it. Nothing is pinned:
+//! [`available`] says what the kernel allows; [`BpfRecorder::attach`] loads and attaches everything,
+//! [`BpfRecorder::follow`] then names whose tree it is, and [`BpfRecorder::finish`] ends it. Nothing is pinned:
 //! programs and links hang on file descriptors and go with the process, however it dies.
 
 use std::collections::BTreeMap;
@@ -20,7 +20,7 @@ mod recorder;
 mod support;
 mod telling;
 
-pub use recorder::Recorder;
+pub use recorder::BpfRecorder;
 pub use support::{Support, Why, available};
 
 /// Room for events by default. A storm of 500,000 faults a second writes 60 MB a second, and the reader
@@ -42,7 +42,7 @@ pub enum Stacks {
 /// Which processes are the start's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Scope {
-    /// Those that [`Recorder::follow`] names, and their descendants.
+    /// Those that [`BpfRecorder::follow`] names, and their descendants.
     #[default]
     Tree,
     /// All but this one.
@@ -51,7 +51,7 @@ pub enum Scope {
 
 /// How to record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Options {
+pub struct BpfOptions {
     /// [`Tier::A`] or [`Tier::B`]; `None` takes the best the kernel has.
     pub tier: Option<Tier>,
     /// Which processes count as the start's own.
@@ -67,7 +67,7 @@ pub struct Options {
     pub armed: bool,
 }
 
-impl Default for Options {
+impl Default for BpfOptions {
     fn default() -> Self {
         Self {
             tier: None,
@@ -99,7 +99,7 @@ pub fn possible(tier: Tier) -> Result<(), Error> {
 
 /// What a recording cost and lost.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Finished {
+pub struct BpfCosts {
     /// Lost events per class ([`crate::raw::LOSSES`]); only classes that lost some. Exact.
     pub lost: BTreeMap<String, u64>,
     /// Runs and time per program; only programs that ran. Runs are exact, times estimated from some of them.

@@ -8,7 +8,7 @@ use cold_model::recording::{File, FileKind};
 use cold_sys::residency::PageMap;
 
 /// Answers about files as they are now. Only called once the start is over.
-pub trait Machine {
+pub trait FilesNow {
     /// Cached pages as sorted (first page, pages); `None`: not told, or the file is not that one any more.
     fn resident(&mut self, file: &File) -> Option<Vec<(u64, u64)>>;
     /// The folios of these pages (sorted) as sorted (first page, pages), where the pages are cached; `None`: not
@@ -23,7 +23,7 @@ pub trait Machine {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Elsewhere;
 
-impl Machine for Elsewhere {
+impl FilesNow for Elsewhere {
     fn resident(&mut self, _: &File) -> Option<Vec<(u64, u64)>> {
         None
     }
@@ -39,7 +39,7 @@ impl Machine for Elsewhere {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Here;
 
-impl Machine for Here {
+impl FilesNow for Here {
     fn resident(&mut self, file: &File) -> Option<Vec<(u64, u64)>> {
         let (open, meta) = opened(file)?;
         let map = PageMap::of(&open, &meta).ok()??;

@@ -103,7 +103,7 @@ mod tests {
             let of = |f: FileIdx| f as usize == row;
             let mut kept = whole.clone();
             keep(&mut kept, path);
-            assert_eq!(kept.files, [file.clone()]);
+            assert_eq!(kept.files, std::slice::from_ref(file));
             let touches: Vec<Touch> =
                 whole.touches.iter().flatten().filter(|t| of(t.file)).copied().collect();
             let was = |t: &Touch| Touch { file: 0, stack: None, ..*t };

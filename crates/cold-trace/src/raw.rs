@@ -169,6 +169,8 @@ pub enum Event<'a> {
     Stall(Stall),
     /// A task was off the CPU for another reason and runs again.
     Off(Off),
+    /// The task of the header woke the recorder, which waited for its output.
+    Heard,
     /// A system call.
     Call(Call<'a>),
     /// A fault by address.
@@ -185,7 +187,7 @@ pub enum Event<'a> {
 
 /// A record with its header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record<'a> {
+pub struct RawRecord<'a> {
     /// When, whose and of which kind.
     pub head: Header,
     /// What follows the header, decoded by its kind.
@@ -212,7 +214,7 @@ impl Records<'_> {
 }
 
 impl<'a> Iterator for Records<'a> {
-    type Item = Result<Record<'a>, Error>;
+    type Item = Result<RawRecord<'a>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let rest = self.stream.get(self.at..).filter(|rest| !rest.is_empty())?;

@@ -16,13 +16,13 @@ use std::sync::{Arc, PoisonError};
 use cold_model::recording::manifest::{DiskCounter, Manifest, StackMethod, Subject, Tier};
 use cold_model::recording::{FileKind, Recording};
 use cold_model::{Bytes, Nanos};
-use cold_sys::perf_event::{Stack, Whom};
+use cold_sys::perf_event::{UserStacks, Whom};
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 
 use crate::blocks::{self, Fact, FileFact, Sink};
 use crate::machine::{Elsewhere, Here};
-use crate::perf::recorder::{Plan, Recorder, Rings, SharedSink};
+use crate::perf::recorder::{PerfPlan, PerfRecorder, Rings, SharedSink};
 use crate::unwind::Unwinder;
 use crate::waiting::kernel_functions;
 
@@ -44,7 +44,7 @@ pub enum Error {
     /// The tier that was asked for is not to be had.
     #[error("tier {tier} cannot be used: {reason}")]
     Tier {
-        /// The one of [`Options::tier`] where that is given, else the last that was tried.
+        /// The one of [`RecordOptions::tier`] where that is given, else the last that was tried.
         tier: Tier,
         /// What the kernel or missing rights said against it.
         reason: String,
@@ -90,7 +90,7 @@ fn own_only(e: &io::Error) -> &'static str {
 
 /// How to record.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct RecordOptions {
     /// This tier and no other; `None`: the best that is to be had.
     pub tier: Option<Tier>,
     /// User stacks at faults (with BPF at fills and waits). `None`: by unwind tables where only
@@ -100,7 +100,7 @@ pub struct Options {
     pub buffer: Option<usize>,
     /// Files whose cached pages are looked at before and after, for the tiers that see no fills.
     pub files: Vec<PathBuf>,
-    /// Tiers A and B: every system call is counted ([`Finished::calls`]), and lookups have stacks where
+    /// Tiers A and B: every system call is counted ([`FinishedRecording::calls`]), and lookups have stacks where
     /// those are taken (of each thread the first 256, then one in 64). Not for what is to be timed.
     pub count_calls: bool,
     /// Tiers A and B: recording begins with the first process that is followed, which may be hours later. Until then the
@@ -126,14 +126,14 @@ pub struct CallCount {
 
 /// The end of a recording.
 #[derive(Debug)]
-pub struct Finished {
+pub struct FinishedRecording {
     /// The manifest as it was written to the log.
     pub manifest: Manifest,
-    /// What was called; empty unless [`Options::count_calls`] asked for it.
+    /// What was called; empty unless [`RecordOptions::count_calls`] asked for it.
     pub calls: Vec<CallCount>,
 }
 
-impl Options {
+impl RecordOptions {
     /// How stacks are taken in this tier.
     fn stacks(&self, tier: Tier) -> StackMethod {
         self.stacks.unwrap_or(match tier {
@@ -157,8 +157,8 @@ pub struct Session {
     /// Huge pages of files mapped so far, where the kernel counts them.
     mapped_huge: Option<u64>,
     /// Opened by `follow`, in tiers C and D.
-    plan: Option<Plan>,
-    recorders: Vec<Recorder>,
+    plan: Option<PerfPlan>,
+    recorders: Vec<PerfRecorder>,
     /// It waits for the first process that is followed.
     armed: bool,
 }
@@ -175,7 +175,7 @@ impl Sink for cold_recording::log::Writer {
 impl Session {
     /// Chooses a tier and writes the first facts. `manifest` holds what the caller knows; what this crate
     /// knows (tier, machine, devices, file systems) is filled in.
-    pub fn start(options: &Options, manifest: Manifest, sink: SharedSink) -> Result<Self, Error> {
+    pub fn start(options: &RecordOptions, manifest: Manifest, sink: SharedSink) -> Result<Self, Error> {
         let (proc, sys) = (ProcFs::default(), SysFs::default());
         let everybody = manifest.subject == Subject::Machine;
         let chosen = choose(options, everybody, &proc, &sink)?;
@@ -268,7 +268,7 @@ impl Session {
 
     /// Opens the events of the plan. An attached process may have children and threads already; a supervisor
     /// has neither.
-    fn open(&self, plan: Plan, pid: u32, itself: bool) -> Result<Rings, Error> {
+    fn open(&self, plan: PerfPlan, pid: u32, itself: bool) -> Result<Rings, Error> {
         let mut rings = Rings::new(plan, facts::online_cpus(&self.sys));
         let pids = if itself { facts::tree(&self.proc, pid) } else { vec![pid] };
         for tid in pids.iter().flat_map(|p| facts::threads(&self.proc, *p)) {
@@ -288,7 +288,12 @@ impl Session {
         blocks::fact(&mut *self.sink.lock().unwrap_or_else(PoisonError::into_inner), &described)?;
         // With BPF, command lines come with the exec itself.
         let arguments = self.plan.is_some();
-        self.recorders.push(Recorder::start(rings, Arc::clone(&self.sink), self.proc.clone(), arguments)?);
+        self.recorders.push(PerfRecorder::start(
+            rings,
+            Arc::clone(&self.sink),
+            self.proc.clone(),
+            arguments,
+        )?);
         Ok(())
     }
 
@@ -304,7 +309,7 @@ impl Session {
     /// Mappings of a process and of what it starts, else of everybody, beside the BPF programs; without them addresses
     /// have no files.
     fn side_band(&mut self, whom: Option<u32>) {
-        let plan = Plan { faults: false, user_only: false, stack: Stack::None, buffer: BUFFER };
+        let plan = PerfPlan { faults: false, user_only: false, stack: UserStacks::None, buffer: BUFFER };
         let mut rings = Rings::new(plan, facts::online_cpus(&self.sys));
         let threads = whom.map_or_else(Vec::new, |pid| facts::threads(&self.proc, pid));
         let whom = if whom.is_none() {
@@ -338,7 +343,7 @@ impl Session {
 
     /// Ends the recording: drains all buffers, then writes what is known at the end. `complete` adds what
     /// the caller has learnt meanwhile (ready, ending, taints). The log is whole when this returns.
-    pub fn finish(mut self, complete: impl FnOnce(&mut Manifest)) -> Result<Finished, Error> {
+    pub fn finish(mut self, complete: impl FnOnce(&mut Manifest)) -> Result<FinishedRecording, Error> {
         self.manifest.end = cold_sys::time::monotonic();
         self.manifest.disk_counters = facts::difference(&self.counters, &facts::disk_counters(&self.proc));
         let mapped_huge = facts::mapped_huge(&self.proc).zip(self.mapped_huge);
@@ -355,11 +360,11 @@ impl Session {
         self.manifest.complete = true;
         complete(&mut self.manifest);
         self.fact(&Fact::Manifest(Box::new(self.manifest.clone())))?;
-        Ok(Finished { manifest: self.manifest, calls })
+        Ok(FinishedRecording { manifest: self.manifest, calls })
     }
 
     /// What this crate knows of the manifest at the beginning.
-    fn describe(&mut self, options: &Options, no_events: Option<String>) {
+    fn describe(&mut self, options: &RecordOptions, no_events: Option<String>) {
         let m = &mut self.manifest;
         m.tier = self.tier;
         m.stacks = options.stacks(self.tier);
@@ -424,7 +429,7 @@ fn look(proc: &ProcFs, path: &Path) -> Option<(FileFact, Vec<(u64, u64)>)> {
 }
 
 /// What perf events are opened for; `None` where BPF programs are used, an error where they are refused.
-fn plan(tier: Tier, options: &Options) -> io::Result<Option<Plan>> {
+fn plan(tier: Tier, options: &RecordOptions) -> io::Result<Option<PerfPlan>> {
     let user_only = match tier {
         Tier::A | Tier::B => return Ok(None),
         Tier::C => false,
@@ -432,16 +437,16 @@ fn plan(tier: Tier, options: &Options) -> io::Result<Option<Plan>> {
     };
     try_perf(user_only)?;
     let stack = match options.stacks(tier) {
-        StackMethod::None => Stack::None,
-        StackMethod::FramePointers => Stack::FramePointers,
-        StackMethod::UnwindTables => Stack::Copy(STACK_BYTES),
+        StackMethod::None => UserStacks::None,
+        StackMethod::FramePointers => UserStacks::FramePointers,
+        StackMethod::UnwindTables => UserStacks::Copy(STACK_BYTES),
     };
     let buffer = options.buffer.unwrap_or(match (tier, options.stacks(tier)) {
         (Tier::D, _) => BUFFER_OF_A_USER,
         (_, StackMethod::None) => BUFFER,
         _ => BUFFER_WITH_STACKS,
     });
-    Ok(Some(Plan { faults: true, user_only, stack, buffer }))
+    Ok(Some(PerfPlan { faults: true, user_only, stack, buffer }))
 }
 
 impl std::fmt::Debug for Session {

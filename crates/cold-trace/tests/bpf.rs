@@ -15,7 +15,7 @@ mod root {
 
     use cold_model::Bytes;
     use cold_model::recording::manifest::Tier;
-    use cold_trace::bpf::{Follow, Options, Recorder, Stacks};
+    use cold_trace::bpf::{BpfOptions, BpfRecorder, Follow, Stacks};
     use cold_trace::raw::{
         BORROWED, Doing, Event, FILE_DELETED, FILE_FULL, FILE_SHMEM, Id, PART_ANON, STALL_WOKEN, records,
     };
@@ -39,7 +39,7 @@ mod root {
         let pages = text(&PAGES);
         let args: Vec<_> =
             ["touch", path.to_str().unwrap()].into_iter().chain(pages.iter().map(String::as_str)).collect();
-        let seen = record(&Options::default(), &args);
+        let seen = record(&BpfOptions::default(), &args);
         assert!(seen.finished.lost.is_empty(), "{:?}", seen.finished.lost);
         let all = seen.of_actor();
         let mut faults = Vec::new();
@@ -76,7 +76,7 @@ mod root {
         }
         let dir = scratch();
         let path = cold_file(dir.path(), "read", 1024);
-        let seen = record(&Options::default(), &["read", path.to_str().unwrap()]);
+        let seen = record(&BpfOptions::default(), &["read", path.to_str().unwrap()]);
         let mut brought = BTreeSet::new();
         let mut open = BTreeSet::new();
         for record in seen.events() {
@@ -121,7 +121,7 @@ mod root {
         // Reads are fast enough here to be done before the program sleeps: some try shows a wait.
         for _ in 0..20 {
             evict(&path);
-            let options = Options { stacks: Stacks::Copy, ..Options::default() };
+            let options = BpfOptions { stacks: Stacks::Copy, ..BpfOptions::default() };
             let seen = record(&options, &["touch", path.to_str().unwrap(), "3", "200", "400"]);
             let all = seen.of_actor();
             let stalls = all.iter().filter_map(|record| match record.event {
@@ -182,7 +182,7 @@ mod root {
         fs::write(memory.join("file"), "x").unwrap();
         for (directory, shmem) in [(&real, 0), (&bound, 0), (&memory, FILE_SHMEM), (&merged, 0)] {
             let path = directory.join("file");
-            let seen = record(&Options::default(), &["paths", path.to_str().unwrap()]);
+            let seen = record(&BpfOptions::default(), &["paths", path.to_str().unwrap()]);
             let all = seen.of_actor();
             let relative = all.iter().filter_map(|record| match record.event {
                 Event::Call(call) if call.path == Some(b"file") => Some((record.head.pid, call)),
@@ -233,7 +233,7 @@ mod root {
         let open = fs::File::open(&path).unwrap();
         fs::remove_file(&path).unwrap();
         let link = format!("/proc/{}/fd/{}", std::process::id(), open.as_raw_fd());
-        let seen = record(&Options::default(), &["touch", &link, "6"]);
+        let seen = record(&BpfOptions::default(), &["touch", &link, "6"]);
         let inode = open.metadata().unwrap().ino();
         let all = seen.of_actor();
         let touched = all.iter().find_map(|record| match record.event {
@@ -251,7 +251,7 @@ mod root {
             return;
         }
         let dir = scratch();
-        let seen = record(&Options::default(), &["changes", dir.path().to_str().unwrap()]);
+        let seen = record(&BpfOptions::default(), &["changes", dir.path().to_str().unwrap()]);
         assert!(seen.finished.lost.is_empty(), "{:?}", seen.finished.lost);
         let mut paths = Vec::new();
         let inode = fs::metadata(dir.path()).unwrap().ino();
@@ -281,7 +281,7 @@ mod root {
             .stdin(Stdio::piped())
             .spawn()
             .unwrap();
-        let mut recorder = Recorder::attach(&Options::default(), Vec::new()).unwrap();
+        let mut recorder = BpfRecorder::attach(&BpfOptions::default(), Vec::new()).unwrap();
         recorder.follow(Follow::Running(shell.id())).unwrap();
         shell.stdin.take().unwrap().write_all(b"\n").unwrap();
         assert_eq!(shell.wait().unwrap().code(), Some(3));
@@ -307,7 +307,7 @@ mod root {
         if !ready() {
             return;
         }
-        let calls = |options: &Options| {
+        let calls = |options: &BpfOptions| {
             let seen = record(options, &["opens", "100000"]);
             let seen_calls = seen.of_actor().into_iter().filter(|record| {
                 matches!(record.event, Event::Call(call) if call.path == Some(b"/nonexistent/storm"))
@@ -315,11 +315,11 @@ mod root {
             let lost = seen.finished.lost.get("lookups").copied().unwrap_or(0);
             (seen_calls.count() as u64, lost, seen.finished.lost.clone())
         };
-        let (seen, lost, all) = calls(&Options::default());
+        let (seen, lost, all) = calls(&BpfOptions::default());
         assert_eq!((seen, lost), (100_000, 0), "{all:?}");
         // Smaller than what comes in between two looks: now some must be lost, and the sum must hold.
         // Other tests' programs can lose a few lookups of their own.
-        let (seen, lost, all) = calls(&Options { buffer: Bytes(1), ..Options::default() });
+        let (seen, lost, all) = calls(&BpfOptions { buffer: Bytes(1), ..BpfOptions::default() });
         assert!(lost > 0, "{all:?}");
         assert!((100_000..101_000).contains(&(seen + lost)), "{seen} seen, {lost} lost: {all:?}");
     }
@@ -329,10 +329,10 @@ mod root {
         if !ready() {
             return;
         }
-        let options = Options { stacks: Stacks::Copy, count_calls: true, ..Options::default() };
+        let options = BpfOptions { stacks: Stacks::Copy, count_calls: true, ..BpfOptions::default() };
         let seen = record(&options, &["opens", "1000"]);
         let all = seen.of_actor();
-        let stormy = |record: &&cold_trace::raw::Record<'_>| matches!(record.event, Event::Call(call) if call.path == Some(b"/nonexistent/storm"));
+        let stormy = |record: &&cold_trace::raw::RawRecord<'_>| matches!(record.event, Event::Call(call) if call.path == Some(b"/nonexistent/storm"));
         let storm: Vec<_> = all.iter().filter(stormy).collect();
         assert_eq!(storm.len(), 1000);
         let own = |c: &&cold_trace::record::CallCount| c.pid == storm[0].head.pid;
@@ -354,7 +354,7 @@ mod root {
         }
         let dir = scratch();
         let path = cold_file(dir.path(), "b", 64);
-        let options = Options { tier: Some(Tier::B), ..Options::default() };
+        let options = BpfOptions { tier: Some(Tier::B), ..BpfOptions::default() };
         let seen = record(&options, &["touch", path.to_str().unwrap(), "5"]);
         let all = seen.of_actor();
         assert!(

@@ -4,13 +4,13 @@ use crate::{Error, Result};
 
 /// An input, or a part of it that knows where it stands.
 #[derive(Debug, Clone, Copy)]
-pub struct Bytes<'a> {
+pub struct Input<'a> {
     data: &'a [u8],
     /// Offset of `data` in the whole input, bytes: for errors.
     base: u64,
 }
 
-impl<'a> Bytes<'a> {
+impl<'a> Input<'a> {
     /// A whole input.
     pub const fn new(data: &'a [u8]) -> Self {
         Self { data, base: 0 }
@@ -99,7 +99,7 @@ mod tests {
 
     #[test]
     fn nothing_beyond_the_end_is_read_and_the_error_says_where() {
-        let bytes = Bytes::new(&[1, 2, 3, 4, 5]);
+        let bytes = Input::new(&[1, 2, 3, 4, 5]);
         assert_eq!(bytes.u32(1, "a number"), Ok(0x0504_0302));
         let inner = bytes.part(2, 3, "a part").unwrap();
         assert_eq!(inner.all(), [3, 4, 5]);

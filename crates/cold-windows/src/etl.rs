@@ -18,10 +18,11 @@ mod trace;
 
 pub use buffer::{Buffer, HEADER as BUFFER_HEADER};
 pub use event::{Class, Event, Events, HeaderKind};
-pub use gather::{Gathered, gather};
+pub use gather::{GatheredTrace, gather};
 pub use header::{Clock, LogHeader};
 pub use payload::{
-    Disk, DiskKind, FileName, HardFault, Image, Phase, Process, Record, Stack, Thread, record,
+    Disk, DiskKind, FileName, HardFault, ImagePayload, Phase, ProcessPayload, Record, Stack, ThreadPayload,
+    record,
 };
 pub use trace::{Losses, Source, Trace};
 

@@ -9,7 +9,7 @@ mod tree;
 
 use std::collections::{BTreeMap, HashMap};
 
-pub use builder::{Builder, Fault as RawFault, Named, Read as RawRead};
+pub use builder::{Builder, FaultEvent as RawFault, Named, ReadEvent as RawRead};
 pub use tree::{Tree, Wanted, WhyNot};
 
 /// Row of [`Evidence::files`].
@@ -81,7 +81,7 @@ pub struct Process {
 pub struct Thread {
     /// Thread id.
     pub tid: u32,
-    /// Its process.
+    /// Id of the process.
     pub pid: u32,
     /// When it began. `None`: before the trace.
     pub began: Option<i64>,
@@ -100,7 +100,7 @@ pub struct Image {
     pub base: u64,
     /// Bytes of address space.
     pub size: u64,
-    /// Its file.
+    /// The file that it was mapped from.
     pub file: FileId,
 }
 
@@ -157,7 +157,7 @@ pub struct FileRead {
     pub file: Option<FileId>,
     /// Thread that asked.
     pub tid: u32,
-    /// Its process.
+    /// Id of the process.
     pub pid: u32,
 }
 

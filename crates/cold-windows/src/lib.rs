@@ -2,7 +2,7 @@
 //!
 //! Pure: it is handed bytes and gives back typed facts. Never opens a file or prints. Every input is untrusted:
 //! each count, offset and size is held against the bytes that are left before anything is allocated, and damage is
-//! an [`Error`], never a panic. Start reading at [`bytes::Bytes`]; event traces begin at [`etl::Trace`];
+//! an [`Error`], never a panic. Start reading at [`bytes::Input`]; event traces begin at [`etl::Trace`];
 //! what they tell comes together in [`evidence::Evidence`].
 
 pub mod bytes;

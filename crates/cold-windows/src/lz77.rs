@@ -1,6 +1,6 @@
 //! Plain LZXPRESS, an LZ77 with byte-aligned matches: [MS-XCA] sections 2.3 (compression) and 2.4 (decompression).
 
-use crate::bytes::Bytes;
+use crate::bytes::Input;
 use crate::{Error, Result};
 
 const DATA: &str = "LZ77 data";
@@ -17,7 +17,7 @@ fn damaged(at: u64, why: &'static str) -> Error {
 /// [`Error::Short`] where the input ends too early, [`Error::Damaged`] where a match reaches before the start or
 /// beyond `size`.
 pub fn expand(data: &[u8], size: usize) -> Result<Vec<u8>> {
-    let input = Bytes::new(data);
+    let input = Input::new(data);
     let mut out = Vec::new();
     let mut at = 0;
     let (mut flags, mut left) = (0_u32, 0_u32);
@@ -67,7 +67,7 @@ pub fn expand(data: &[u8], size: usize) -> Result<Vec<u8>> {
 }
 
 /// The length of a match behind its half byte, less [`SHORTEST`].
-fn long_length(input: Bytes<'_>, at: &mut u64) -> Result<usize> {
+fn long_length(input: Input<'_>, at: &mut u64) -> Result<usize> {
     let begins = *at;
     let byte = input.u8(*at, DATA)?;
     *at += 1;

@@ -1,6 +1,6 @@
 //! LZNT1: [MS-XCA] section 2.5. Chunks of at most 4096 bytes of output, each with a header of two bytes.
 
-use crate::bytes::Bytes;
+use crate::bytes::Input;
 use crate::{Error, Result};
 
 const DATA: &str = "LZNT1 data";
@@ -13,7 +13,7 @@ const CHUNK: usize = 4096;
 /// [`Error::Short`] where the input ends too early, [`Error::Damaged`] where a chunk breaks the format or the
 /// chunks come to another size.
 pub fn expand(data: &[u8], size: usize) -> Result<Vec<u8>> {
-    let input = Bytes::new(data);
+    let input = Input::new(data);
     let mut out = Vec::new();
     let mut at = 0;
     let damaged = |at, why| Err(Error::Damaged { what: DATA, at, why });
@@ -37,7 +37,7 @@ pub fn expand(data: &[u8], size: usize) -> Result<Vec<u8>> {
     Ok(out)
 }
 
-fn expand_chunk(chunk: Bytes<'_>, base: u64, out: &mut Vec<u8>) -> Result<()> {
+fn expand_chunk(chunk: Input<'_>, base: u64, out: &mut Vec<u8>) -> Result<()> {
     let begins = out.len();
     let mut at = 0;
     while at < chunk.len() as u64 {

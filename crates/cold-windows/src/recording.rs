@@ -11,7 +11,7 @@ mod waits;
 use cold_model::figures::plural as counted;
 use cold_model::recording::Recording;
 use cold_model::recording::manifest::{
-    self, Device, EndedBy, Machine, Manifest, READY_AT_EXIT, StackMethod, StartState, Subject, Tier,
+    self, Device, EndedBy, Manifest, READY_AT_EXIT, RecordedMachine, StackMethod, StartState, Subject, Tier,
 };
 use cold_model::recording::tables::{
     Began, DeviceRead, File, FileKind, Fill, FillCause, Mapping, PathFrom, Process, Stall, StallCause,
@@ -50,12 +50,12 @@ fn of_windows(tool: &str, os: &str, cpus: u32) -> Manifest {
         page_bytes: PAGE as u32,
         tier: Tier::Imported,
         state: StartState { wanted: "as found".to_owned(), ..StartState::default() },
-        machine: Machine {
+        machine: RecordedMachine {
             architecture: "unknown".to_owned(),
             cpu: "unknown model".to_owned(),
             cpus,
             os: os.to_owned(),
-            ..Machine::default()
+            ..RecordedMachine::default()
         },
         fault_around: Known::unknown(NOT_TOLD),
         stacks: StackMethod::None,

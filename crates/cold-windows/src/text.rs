@@ -22,7 +22,7 @@ use crate::evidence::Evidence;
 
 /// What was read of a text, and what was not.
 #[derive(Debug)]
-pub struct Gathered {
+pub struct GatheredText {
     /// What it tells.
     pub evidence: Evidence,
     /// Rows of kinds that are read.
@@ -39,7 +39,7 @@ pub struct Gathered {
 ///
 /// # Errors
 /// [`crate::Error::Source`] where the source fails, [`crate::Error::Damaged`] where it is neither form.
-pub fn gather<S: Source>(source: S, map: &Map) -> Result<Gathered> {
+pub fn gather<S: Source>(source: S, map: &Map) -> Result<GatheredText> {
     let mut lines = Lines::new(source);
     while let Some(line) = lines.next_line()? {
         let text = line.trim();

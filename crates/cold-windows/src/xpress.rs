@@ -1,6 +1,6 @@
 //! XPRESS with Huffman codes, the compression of prefetch files since Windows 10: [MS-XCA] sections 2.1 and 2.2.
 
-use crate::bytes::Bytes;
+use crate::bytes::Input;
 use crate::{Error, Result};
 
 const DATA: &str = "XPRESS data";
@@ -24,7 +24,7 @@ struct Codes(Vec<(u16, u8)>);
 
 impl Codes {
     /// Reads the table at `at`: 256 bytes, a length of 4 bits for each symbol, lower half first.
-    fn read(input: Bytes<'_>, at: u64) -> Result<Self> {
+    fn read(input: Input<'_>, at: u64) -> Result<Self> {
         let table = input.part(at, SYMBOLS as u64 / 2, "a table of codes")?.all();
         let length = |symbol: usize| u32::from(table[symbol / 2] >> (symbol % 2 * 4) & 15);
         let mut by_bits = Vec::with_capacity(1 << LONGEST);
@@ -46,7 +46,7 @@ impl Codes {
 
 /// The bits of the input: words of 16 bits, between which lengths stand as bytes.
 struct Bits<'a> {
-    input: Bytes<'a>,
+    input: Input<'a>,
     at: u64,
     /// The next bits, the first one highest.
     next: u32,
@@ -134,7 +134,7 @@ impl Bits<'_> {
 /// [`Error::Short`] where the input ends too early, [`Error::Damaged`] for codes that do not fill their room exactly and
 /// matches before the start or beyond `size`.
 pub fn expand(data: &[u8], size: usize) -> Result<Vec<u8>> {
-    let mut bits = Bits { input: Bytes::new(data), at: 0, next: 0, spare: 0, missing: 0 };
+    let mut bits = Bits { input: Input::new(data), at: 0, next: 0, spare: 0, missing: 0 };
     let mut out = Vec::new();
     while out.len() < size {
         let codes = Codes::read(bits.input, bits.at)?;

@@ -13,7 +13,7 @@ const APPLICATION: i32 = 0x636f_6c64;
 pub(crate) struct Kind {
     /// `PRAGMA user_version`.
     pub(crate) version: i32,
-    /// The tables.
+    /// SQL that makes the tables of this version.
     pub(crate) schema: &'static str,
     /// What makes each earlier version the next one, in a batch of SQL.
     pub(crate) upgrades: &'static [(i32, &'static str)],

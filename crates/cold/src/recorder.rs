@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use anyhow::{Context, Result, bail};
-use cold_bench::launch::Start;
+use cold_bench::launch::LaunchedStart;
 use cold_bench::session::Around;
 use cold_bench::session::single::Single;
 use cold_model::Nanos;
@@ -12,7 +12,7 @@ use cold_model::recording::{Manifest, Recording};
 use cold_recording::log::Writer;
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::monotonic;
-use cold_trace::record::{CallCount, Options, Session};
+use cold_trace::record::{CallCount, RecordOptions, Session};
 
 use crate::unwind::Tables;
 
@@ -37,7 +37,7 @@ pub(crate) enum Whom {
 
 /// The recorder of one recording, and the directory it writes.
 pub(crate) struct Watch {
-    options: Options,
+    options: RecordOptions,
     manifest: Manifest,
     running: Option<(Session, Arc<Mutex<Writer>>)>,
     /// The log is whole.
@@ -49,7 +49,7 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Nothing is attached or written yet.
-    pub(crate) fn new(directory: Directory, options: Options, manifest: Manifest) -> Self {
+    pub(crate) fn new(directory: Directory, options: RecordOptions, manifest: Manifest) -> Self {
         Self { options, manifest, running: None, ended: false, calls: Vec::new(), directory }
     }
 
@@ -128,7 +128,7 @@ impl Around for Watch {
     fn waiting(&mut self, supervisor: u32, files: &[PathBuf]) -> cold_bench::Result<()> {
         self.begin(Whom::ChildrenOf(supervisor), files).map_err(|e| cold_bench::Error::Around(e.into()))
     }
-    fn gone(&mut self, start: &Start) -> cold_bench::Result<()> {
+    fn gone(&mut self, start: &LaunchedStart) -> cold_bench::Result<()> {
         self.end(|m| manifest::started(m, start)).map_err(|e| cold_bench::Error::Around(e.into()))
     }
 }

@@ -7,7 +7,7 @@
 mod support;
 
 use cold_model::bench::Ending;
-use cold_model::order::Exclude;
+use cold_model::order::{Exclude, Tracing};
 use support::*;
 
 /// Names of the program's own functions in the order in which they were entered.
@@ -117,6 +117,19 @@ fn a_programs_own_traps_and_signals_reach_it() {
         trace_output(&["sh", "-c", "trap '' TRAP; kill -TRAP $$; cat; kill -TRAP $$; echo alive"], &[]);
     assert_eq!((start.facts.ending, out.as_str()), (Ending::Code(0), "alive\n"));
     assert!(start.facts.notes.iter().any(|n| n.contains("SIGTRAP ignored")), "{:?}", start.facts.notes);
+}
+
+#[test]
+fn a_program_that_handles_traps_is_traced_where_asked_and_the_loss_of_its_handler_told() {
+    let Some(program) = order("pie", &["-pie"]) else { return };
+    let argv = [program.to_str().unwrap(), "handles"];
+    let (start, out) = trace_as(&argv, &Tracing { own_traps: true, ..Tracing::default() });
+    assert_eq!((start.facts.ending, out.as_str()), (Ending::Code(0), "1\n"));
+    assert_eq!(names(&start, &OWN), ["main", "one", "two", "three"]);
+    let lost = |n: &String| n.contains("blocked SIGTRAP when it entered a function");
+    assert!(start.facts.notes.iter().any(lost), "{:?}", start.facts.notes);
+    let left = trace(&argv, &[]);
+    assert_eq!(names(&left, &OWN), ["main"], "not asked to");
 }
 
 #[test]

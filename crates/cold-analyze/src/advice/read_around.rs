@@ -238,13 +238,13 @@ fn window_in_force(f: &Facts<'_, '_>) -> Option<Bytes> {
     read.filter_map(|(file, _)| window(file.dev)).max()
 }
 
-/// What was recorded. `None` where no requests are seen.
+/// What was recorded. `None` where no requests are seen, or no time is told.
 fn recorded(f: &Facts<'_, '_>) -> Option<Figures> {
     let seen = Observed::of(f.cx.recording, &f.cx.usage);
     Some(Figures {
         requests: seen.requests?,
         bytes: seen.read?,
         waits: sum(f.cx.waits.iter()),
-        time: seen.time,
+        time: seen.time?,
     })
 }

@@ -18,7 +18,7 @@ mod write;
 
 use cold_gate::{Culprit, Culprits, GateResult, Outcome, Unit};
 
-use super::Start;
+use super::BudgetedStart;
 use super::asked::Askers;
 use crate::context::Context;
 use crate::model::FileUse;
@@ -90,7 +90,7 @@ impl AllowList {
     }
 
     /// Compares the files that a start executed, mapped or opened with the list. `list` is the list's name.
-    pub fn judge(&self, list: &str, start: Start<'_>) -> Verdict {
+    pub fn judge(&self, list: &str, start: BudgetedStart<'_>) -> Verdict {
         let cx = Context::new(start.recording, start.layouts);
         let askers = Askers::of(&cx);
         let mut used = vec![false; self.lines.len()];
@@ -163,7 +163,7 @@ fn answer(
 }
 
 /// Those that the headline counts as files.
-fn used_files<'a>(start: &Start<'a>, cx: &Context<'_>) -> Vec<&'a FileUse> {
+fn used_files<'a>(start: &BudgetedStart<'a>, cx: &Context<'_>) -> Vec<&'a FileUse> {
     let (used, _) = crate::files::used(cx);
     start.analysis.files.iter().filter(|f| used.contains(&f.file)).collect()
 }

@@ -28,7 +28,7 @@ fn program(pages: u64, more: &[&str]) -> Recording {
 fn answers(gate: &[&str], own: &Recording, reference: Option<&Recording>) -> Vec<GateResult> {
     let layouts = Layouts::default();
     let analyses = (analyze(own, &layouts), reference.map(|r| analyze(r, &layouts)));
-    let start = |recording, analysis, name| Start { name, recording, layouts: &layouts, analysis };
+    let start = |recording, analysis, name| BudgetedStart { name, recording, layouts: &layouts, analysis };
     let budgets: Vec<Budget> = gate.iter().map(|g| Budget::parse(g).unwrap()).collect();
     let reference = reference.zip(analyses.1.as_ref()).map(|(r, a)| start(r, a, "A"));
     judge(&budgets, start(own, &analyses.0, "B"), reference)
@@ -131,7 +131,7 @@ fn more_searching_names_the_directory() {
 fn allowed(list: &str, r: &Recording) -> (Vec<GateResult>, Vec<String>) {
     let layouts = Layouts::default();
     let analysis = analyze(r, &layouts);
-    let start = Start { name: "r", recording: r, layouts: &layouts, analysis: &analysis };
+    let start = BudgetedStart { name: "r", recording: r, layouts: &layouts, analysis: &analysis };
     let verdict = AllowList::parse(list).unwrap().judge("list", start);
     (verdict.results, verdict.unused)
 }
@@ -141,7 +141,7 @@ fn a_list_made_of_a_start_allows_it_and_nothing_more() {
     let layouts = Layouts::default();
     let (a, b) = (program(40, &["/lib/a b.so"]), program(44, &[]));
     let both = [analyze(&a, &layouts), analyze(&b, &layouts)];
-    let start = |recording, analysis| Start { name: "r", recording, layouts: &layouts, analysis };
+    let start = |recording, analysis| BudgetedStart { name: "r", recording, layouts: &layouts, analysis };
     let (list, left_out) = allow::write(&[start(&a, &both[0]), start(&b, &both[1])]);
     assert_eq!(left_out, 0);
     assert!(list.contains("\n/lib/libc.so.6 pages=44\n"), "{list}");

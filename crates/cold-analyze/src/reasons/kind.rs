@@ -40,7 +40,7 @@ pub enum Kind {
     Sleep,
     /// Waited for something outside the start: a timer, the network, another program.
     Outside,
-    /// Not known.
+    /// What passed then is not known.
     Unknown,
 }
 
@@ -60,7 +60,7 @@ pub enum Group {
     Runnable,
     /// Locks, sleep, and what lies outside the start.
     Waiting,
-    /// Not known.
+    /// What passed then is not known.
     Unknown,
 }
 

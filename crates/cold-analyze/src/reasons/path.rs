@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use cold_model::Nanos;
 use cold_model::recording::{FileIdx, OffCpu, OffCpuReason, Recording};
 
-use super::{Kind, Piece};
+use super::{Kind, Piece, reached};
 use crate::clock::events::{Off, makers};
 use crate::clock::waits::end;
 use crate::join::stall_requests;
@@ -35,8 +35,15 @@ struct Walk<'r> {
 /// The pieces from ready backwards. Those in which a task ran are of the kind [`Kind::Program`].
 pub(super) fn of(recording: &Recording, window: Window) -> Vec<Piece> {
     let mut walk = Walk::new(recording, window);
-    if let Some(last) = walk.last(recording, window.until) {
-        walk.back(last, window.until);
+    if let Some(by) = reached::by(recording, window) {
+        walk.back_from(by.tid.or_else(|| walk.latest(window.until, |life| life.pid == by.pid)), window.until);
+    }
+    if walk.pieces.is_empty() {
+        let main = main_thread(recording);
+        let last = walk.latest(window.until, |_| true).map(|last| walk.prefer(main, last, window.until));
+        if let Some(last) = last {
+            walk.back(last, window.until);
+        }
     }
     walk.pieces
 }
@@ -91,14 +98,32 @@ impl<'r> Walk<'r> {
         }
     }
 
-    /// The thread that ran last before ready: the first one where it did.
-    fn last(&self, recording: &Recording, until: Nanos) -> Option<u32> {
-        let main = main_thread(recording);
-        let ran = |tid: u32| {
-            let life = self.life(tid, until).filter(|l| l.began <= until)?;
-            Some((self.ran_until(tid, &life, until), Some(tid) == main, std::cmp::Reverse(tid)))
-        };
-        self.lives.keys().filter_map(|tid| Some((ran(*tid)?, *tid))).max().map(|(_, tid)| tid)
+    /// When this thread ran last, until then; `None`: there was none yet.
+    fn ran(&self, tid: u32, until: Nanos) -> Option<(Nanos, Life)> {
+        let life = self.life(tid, until).filter(|l| l.began <= until)?;
+        Some((self.ran_until(tid, &life, until), life))
+    }
+
+    /// Of some threads the one that ran last, until then.
+    fn latest(&self, until: Nanos, wanted: impl Fn(&Life) -> bool) -> Option<u32> {
+        let ran = |tid: &u32| self.ran(*tid, until).filter(|(_, life)| wanted(life)).map(|(at, _)| at);
+        let all = self.lives.keys().filter_map(|tid| Some((ran(tid)?, std::cmp::Reverse(*tid))));
+        all.max().map(|(_, tid)| tid.0)
+    }
+
+    /// The first thread, where it ran as late as the last one.
+    fn prefer(&self, main: Option<u32>, last: u32, until: Nanos) -> u32 {
+        let at = |tid: u32| self.ran(tid, until).map(|(at, _)| at);
+        main.filter(|main| at(*main).is_some() && at(*main) == at(last)).unwrap_or(last)
+    }
+
+    /// Back from the one that made the start ready. Where it waits already for what comes then, the moments until its
+    /// readiness was seen are nobody's work.
+    fn back_from(&mut self, by: Option<u32>, until: Nanos) {
+        let Some((tid, (at, life))) = by.and_then(|tid| Some((tid, self.ran(tid, until)?))) else { return };
+        let at = if life.ended.is_some_and(|ended| ended < until) { until } else { at };
+        let at = self.piece(tid, life.pid, at, until, Kind::Outside);
+        self.back(tid, at);
     }
 
     fn back(&mut self, last: u32, until: Nanos) {

@@ -1,5 +1,5 @@
 use cold_model::Known;
-use cold_model::recording::manifest::Subject;
+use cold_model::recording::manifest::{ReachedBy, Subject};
 use cold_model::recording::tables::Began;
 use cold_model::recording::{Lookup, LookupKind, OffCpuReason, Process, StallCause, Thread};
 use cold_model::sample::{empty, ms, process};
@@ -124,6 +124,74 @@ fn without_times_off_the_cpu_the_reasons_are_unknown() {
     let mut r = recording();
     r.off_cpu = None;
     assert!(Reasons::of(&r).value().is_none());
+}
+
+/// Process 20, a child of the first thread, made at 5 ms, sleeps from 10 to 150 ms and makes the start ready; the first
+/// process computes all the while.
+fn with_a_helper() -> Recording {
+    let mut r = recording();
+    for (at, how) in [(5, Began::Fork), (6, Began::Exec)] {
+        let row = process(20, "helper", None);
+        r.processes.push(Process { began: ms(at), how, parent: 10, ended: None, ..row });
+    }
+    let row =
+        |tid, at| Thread { tid, pid: 20, began: ms(at), name: "helper".into(), in_tree: true, ended: None };
+    r.threads.extend([row(20, 5), row(21, 7)]);
+    r.off_cpu(5, 1, 20, OffCpuReason::Runnable).waker = Some(10);
+    r.off_cpu(10, 140, 20, OffCpuReason::Sleep);
+    r.off_cpu(7, 300, 21, OffCpuReason::Event);
+    r
+}
+
+#[test]
+fn the_path_ends_at_who_made_the_start_ready_and_not_at_who_was_busy() {
+    let mut r = with_a_helper();
+    let sleeps = |r: &mut Recording| {
+        let reasons = reasons(r);
+        assert!(is_whole(&reasons), "{reasons:?}");
+        reasons.by_kind().get(&Kind::Sleep).copied().unwrap_or_default()
+    };
+    assert_eq!(sleeps(&mut r), Nanos(0), "nobody tells: the first process was at work");
+    for tid in [Some(20), None] {
+        r.manifest.reached_by = Some(ReachedBy { pid: 20, tid });
+        assert_eq!(sleeps(&mut r), Nanos(140_000_000), "{tid:?}: its thread 21 was waiting");
+    }
+    r.manifest.reached_by = Some(ReachedBy { pid: 99, tid: None });
+    assert_eq!(sleeps(&mut r), Nanos(0), "of whom nothing was recorded");
+}
+
+#[test]
+fn a_file_or_a_socket_that_is_waited_for_was_made_by_whom_its_lookup_names() {
+    let mut r = with_a_helper();
+    r.manifest.directory = "/srv".into();
+    let by = |r: &Recording| reached::by(r, Window::of(r));
+    r.manifest.ready_means = "file:run/pid".into();
+    assert_eq!(by(&r), None);
+    let mut look = |at, path: &str, result, tid| {
+        let row = r.lookup(at, LookupKind::Open, path, result);
+        (row.pid, row.tid) = (20, tid);
+    };
+    look(100, "/srv/run/pid", -2, 20);
+    look(120, "/srv/other", 3, 20);
+    look(160, "/srv/run/pid", 3, 21);
+    look(170, "/srv/run/pid", 3, 20);
+    assert_eq!(by(&r), Some(ReachedBy { pid: 20, tid: Some(21) }), "the first that found it");
+    r.manifest.ready_means = "unix:/srv/other".into();
+    assert_eq!(by(&r), Some(ReachedBy { pid: 20, tid: Some(20) }));
+    r.manifest.ready_means = "exit of the tree".into();
+    assert_eq!(by(&r), None);
+}
+
+#[test]
+fn the_moments_until_a_server_is_seen_to_listen_are_nobodys_work() {
+    let mut r = with_a_helper();
+    r.manifest.reached_by = Some(ReachedBy { pid: 20, tid: None });
+    r.off_cpu(199, 100, 20, OffCpuReason::Event).waker = Some(10);
+    let reasons = reasons(&mut r);
+    assert!(is_whole(&reasons), "{reasons:?}");
+    let last = reasons.pieces.last().expect("a piece");
+    assert_eq!((last.kind, last.tid, last.length()), (Kind::Outside, 20, Nanos(2_000_000)));
+    assert_eq!(reasons.by_kind()[&Kind::Sleep], Nanos(140_000_000));
 }
 
 proptest! {

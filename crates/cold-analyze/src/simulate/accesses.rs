@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use crate::usage::{Usage, Window};
 use cold_model::Nanos;
 use cold_model::pages::{LiveRuns, Range};
+use cold_model::recording::manifest::Tier;
 use cold_model::recording::tables::Began;
 use cold_model::recording::{FileIdx, FileKind, Fill, FillCause, Mapping, Recording, Touch, TouchKind};
 
@@ -32,6 +33,15 @@ pub(super) struct RecordedAccess {
 /// Blocks that are asked for one after another without a wait come within some microseconds of each other.
 const PAUSE_NS: u64 = 100_000;
 
+/// What stands for a mapping of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum MappedAs {
+    /// A row of the table of mappings.
+    Row(usize),
+    /// The whole file as data: another system's evidence tells that a page was mapped, and not how.
+    Whole(FileIdx),
+}
+
 /// Open files and mappings, made when they are first used, before the start: when they were made changes nothing that is
 /// read.
 struct Handles<'a> {
@@ -41,7 +51,7 @@ struct Handles<'a> {
     setup: Vec<Op>,
     /// Of each process and file: Linux keeps read-ahead state with the open file, and a loader maps all segments of one.
     opens: HashMap<(u32, FileIdx), OpenId>,
-    maps: HashMap<(u32, usize), MapId>,
+    maps: HashMap<(u32, MappedAs), MapId>,
     mapped: HashMap<(u32, FileIdx), Vec<usize>>,
     /// Who made a process, and when.
     parents: HashMap<u32, (u32, Nanos)>,
@@ -100,27 +110,28 @@ impl<'a> Handles<'a> {
     /// The mapping through which a process touched a page.
     fn map_of(&mut self, pid: u32, file: FileIdx, page: u64, at: Nanos) -> Option<MapId> {
         let byte = page.checked_mul(self.page_bytes)?;
-        let row = self.row(pid, file, at, |m| byte >= m.offset && byte - m.offset < m.bytes)?;
-        self.map(pid, row)
+        let row = self.row(pid, file, at, |m| byte >= m.offset && byte - m.offset < m.bytes);
+        let whole = (self.recording.manifest.tier == Tier::Imported).then_some(MappedAs::Whole(file));
+        self.map(pid, row.map(MappedAs::Row).or(whole)?)
     }
 
-    /// A row of the table of mappings, in this process.
-    fn map(&mut self, pid: u32, row: usize) -> Option<MapId> {
-        if let Some(map) = self.maps.get(&(pid, row)) {
+    /// What stands for a mapping, in this process.
+    fn map(&mut self, pid: u32, what: MappedAs) -> Option<MapId> {
+        if let Some(map) = self.maps.get(&(pid, what)) {
             return Some(*map);
         }
-        let mapping = self.recording.mappings.as_deref()?.get(row)?;
-        let open = self.open(pid, mapping.file)?;
+        let (file, address, first, pages, exec) = match what {
+            MappedAs::Row(row) => {
+                let m = self.recording.mappings.as_deref()?.get(row)?;
+                let pages = m.bytes.div_ceil(self.page_bytes);
+                (m.file, m.address / self.page_bytes, m.offset / self.page_bytes, pages, m.executable)
+            }
+            MappedAs::Whole(file) => (file, 0, 0, i64::MAX as u64 / self.page_bytes, false),
+        };
+        let open = self.open(pid, file)?;
         let map = MapId(self.maps.len() as u32);
-        self.maps.insert((pid, row), map);
-        self.setup.push(Op::Map {
-            map,
-            open,
-            address: mapping.address / self.page_bytes,
-            first: mapping.offset / self.page_bytes,
-            pages: mapping.bytes.div_ceil(self.page_bytes),
-            exec: mapping.executable,
-        });
+        self.maps.insert((pid, what), map);
+        self.setup.push(Op::Map { map, open, address, first, pages, exec });
         Some(map)
     }
 
@@ -215,6 +226,12 @@ pub(super) fn of(
         if whole.is_some_and(|whole| goes_on(whole, ids.get(&t.file).copied(), t, handles.page_bytes)) {
             continue;
         }
+        if t.kind == TouchKind::Fault && (2..=MOST_AROUND).contains(&u64::from(t.pages)) {
+            // Imported: a page of an image need not begin where one of the file does.
+            let end = t.first_page.saturating_add(u64::from(t.pages));
+            each_page(&mut handles, t, t.first_page..end, &mut out);
+            continue;
+        }
         if let Some(found) = found(&mut handles, t) {
             if let Some(call) = t.call {
                 calls.insert((t.tid, call), out.len());
@@ -223,7 +240,7 @@ pub(super) fn of(
         }
     }
     for (t, pages) in around.map(|usage| first_around(recording, usage, window)).unwrap_or_default() {
-        found_around(&mut handles, t, pages, &mut out);
+        each_page(&mut handles, t, pages, &mut out);
     }
     let metadata = recording.fills.iter().flatten().filter(|f| f.in_tree && f.cause == FillCause::Metadata);
     for run in metadata_runs(metadata.filter(|f| window.holds(f.at))) {
@@ -245,7 +262,7 @@ fn found(handles: &mut Handles<'_>, t: &Touch) -> Option<RecordedAccess> {
 }
 
 /// Each page is touched for itself.
-fn found_around(handles: &mut Handles<'_>, t: &Touch, pages: Range, out: &mut Vec<RecordedAccess>) {
+fn each_page(handles: &mut Handles<'_>, t: &Touch, pages: Range, out: &mut Vec<RecordedAccess>) {
     let mut map = |page| handles.map_of(t.pid, t.file, page, t.at);
     let whole = map(pages.start).filter(|first| map(pages.end.saturating_sub(1)) == Some(*first));
     for page in pages {

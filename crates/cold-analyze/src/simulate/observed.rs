@@ -1,7 +1,9 @@
 //! What was recorded, counted as the model counts.
 
 use std::collections::HashSet;
+use std::fmt;
 
+use cold_model::figures::plural;
 use cold_model::recording::{DeviceRead, Recording, Transfer};
 use cold_model::{Bytes, Nanos};
 use serde::Serialize;
@@ -18,9 +20,22 @@ pub struct Observed {
     /// Their bytes. Pages that were read twice count twice, those that no disk was asked for (holes) not at all.
     #[serde(rename = "read_bytes")]
     pub read: Option<Bytes>,
-    /// Time to ready.
+    /// Time to ready; `None`: not told.
     #[serde(rename = "time_ns")]
-    pub time: Nanos,
+    pub time: Option<Nanos>,
+}
+
+impl fmt::Display for Observed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.time {
+            Some(time) => write!(f, "ready after {time}")?,
+            None => f.write_str("ready at an unknown time")?,
+        }
+        match (self.requests, self.read) {
+            (Some(requests), Some(read)) => write!(f, ", {}, {read} read", plural(requests, "request")),
+            _ => f.write_str(", reading unknown"),
+        }
+    }
 }
 
 impl Observed {
@@ -46,7 +61,7 @@ impl Observed {
         Self {
             requests: reads.map(|r| r.0),
             read: reads.map(|r| Bytes(r.1)),
-            time: window.since_start(window.until),
+            time: (!recording.tells_only_pages()).then(|| window.since_start(window.until)),
         }
     }
 }

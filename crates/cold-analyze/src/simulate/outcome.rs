@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use cold_model::pages::Runs;
 use cold_model::{Bytes, Nanos};
 use cold_sim::disk::{Disk, Model};
-use cold_sim::engine::{Error, Event, Input, Machine, Outcome, Replay, Start, Step, Task, run};
+use cold_sim::engine::{Error, Event, Input, Machine, Outcome, Replay, Step, Task, TaskStart, run};
 use cold_sim::op::{FileId, Op};
 use cold_sim::tails::{Tails, tails};
 use cold_sim::{Cache, Policy, oracle};
@@ -150,7 +150,7 @@ impl Recorded {
         }
         let mut tasks = self.tasks.clone();
         if let Some(first) = tasks.first_mut().filter(|_| !matches!(setting.helper, Helper::None)) {
-            first.start = Start::On(OPENS);
+            first.start = TaskStart::On(OPENS);
         }
         let asks = |step: &Step| match step {
             Step::Access(Op::WillNeed { .. }) => true,

@@ -92,7 +92,7 @@ impl Rows<'_> {
     }
 
     fn touch(&self, done: &Done, layout: &Layout) -> Option<Touch> {
-        let (file, first, end) = self.names.needed(&done.op, layout)?;
+        let (file, pages) = self.names.needed(&done.op, layout)?;
         let Who { pid, tid } = self.who(done.task);
         if self.start.is_metadata(file) {
             return None;
@@ -103,8 +103,8 @@ impl Rows<'_> {
             pid,
             tid,
             file: self.file(file)?,
-            first_page: first,
-            pages: u32::try_from(end - first).unwrap_or(u32::MAX),
+            first_page: pages.start,
+            pages: u32::try_from(pages.end - pages.start).unwrap_or(u32::MAX),
             kind,
             major: None,
             ip: None,
@@ -115,7 +115,7 @@ impl Rows<'_> {
     }
 
     fn stall(&self, done: &Done, layout: &Layout) -> Option<Stall> {
-        let (file, first, _) = self.names.needed(&done.op, layout)?;
+        let (file, pages) = self.names.needed(&done.op, layout)?;
         let Who { pid, tid } = self.who(done.task);
         let cause = match done.op {
             _ if self.start.is_metadata(file) => StallCause::Lookup,
@@ -130,7 +130,7 @@ impl Rows<'_> {
             tid,
             cause,
             file: self.file(file),
-            page: Some(first),
+            page: Some(pages.start),
             system_call: None,
             lookup: None,
             stack: None,

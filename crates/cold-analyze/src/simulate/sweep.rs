@@ -96,7 +96,7 @@ pub struct Part {
 
 /// The smallest change that gives most on a disk.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct Advice {
+pub struct WindowAdvice {
     /// The window to set.
     #[serde(rename = "window_bytes")]
     pub window: Bytes,
@@ -226,7 +226,7 @@ impl Recorded {
 
     /// Which of the windows in these rows of one disk to set: the nearest to today's of those that give nearly as much
     /// as the best one. `None` where none is worth a word, or today's is not one for all files.
-    pub fn advice(&self, rows: &[Row]) -> Option<Advice> {
+    pub fn advice(&self, rows: &[Row]) -> Option<WindowAdvice> {
         let today = rows.iter().find(|r| self.is_today(&r.choice))?;
         let instead_of = self.window()?;
         let saved = |r: &Row| today.time.saturating_sub(r.time);
@@ -247,7 +247,7 @@ impl Recorded {
         let enough = windows.into_iter().filter(|(_, saved)| saved.0 as f64 >= NEARLY * best.0 as f64);
         let (window, saves) = enough.min_by(|a, b| distance(a.0).total_cmp(&distance(b.0)))?;
         let part = saves.0 as f64 / today.time.0.max(1) as f64;
-        Some(Advice { window, instead_of, saves, part })
+        Some(WindowAdvice { window, instead_of, saves, part })
     }
 }
 

@@ -215,8 +215,8 @@ fn the_window_is_the_recordings_or_another_and_folios_follow_the_policy() {
 #[test]
 fn what_cannot_be_simulated_says_why() {
     let r = recording();
-    assert_eq!(Recorded::of(&r).unwrap_err(), WhyNot::NoTouches);
-    assert_eq!(Recorded::of(&Recording { touches: None, ..r }).unwrap_err(), WhyNot::Unseen);
+    assert_eq!(Recorded::of(&r).unwrap_err(), NotSimulated::NoTouches);
+    assert_eq!(Recorded::of(&Recording { touches: None, ..r }).unwrap_err(), NotSimulated::Unseen);
 }
 
 /// The worker waits for a page from 20 to 40 ms; the first thread, which waits for it from 10 to 50, waits for pages
@@ -277,7 +277,7 @@ fn made_up_tables_do_no_harm() {
     let start = Recorded::of(&r).unwrap();
     let _ = simulated(&start, 1);
     r.touches.as_mut().unwrap()[0].pages = u32::MAX;
-    assert!(matches!(Recorded::of(&r).unwrap_err(), WhyNot::TooLarge(_)));
+    assert!(matches!(Recorded::of(&r).unwrap_err(), NotSimulated::TooLarge(_)));
 }
 
 #[test]
@@ -421,7 +421,7 @@ fn what_was_recorded_is_counted_as_the_model_counts_it() {
         let seen = Observed::of(r, &crate::replay(r));
         (seen.requests, seen.read, seen.time)
     };
-    let all = (Some(1), Some(Bytes(32 * 4096)), Nanos(100 * MS));
+    let all = (Some(1), Some(Bytes(32 * 4096)), Some(Nanos(100 * MS)));
     assert_eq!(observed(&r), all);
     let model = Recorded::of(&r).unwrap().as_recorded(&[], &Model::default()).unwrap();
     assert_eq!((model.requests, model.read), (1, Bytes(32 * 4096)));
@@ -436,9 +436,9 @@ fn what_was_recorded_is_counted_as_the_model_counts_it() {
     // Pages that went and came again were read twice.
     r.fill(60, file, 34..66, FillCause::BufferedRead);
     r.request(60, 5, file, 34..66);
-    assert_eq!(observed(&r), (Some(2), Some(Bytes(64 * 4096)), Nanos(100 * MS)));
+    assert_eq!(observed(&r), (Some(2), Some(Bytes(64 * 4096)), Some(Nanos(100 * MS))));
     r.device_reads = None;
-    assert_eq!(observed(&r), (None, None, Nanos(100 * MS)));
+    assert_eq!(observed(&r), (None, None, Some(Nanos(100 * MS))));
 }
 
 #[test]
@@ -540,6 +540,8 @@ fn a_warm_start_tells_the_work_and_the_rest_is_what_waits_cost() {
 
     let mut start = Recorded::of(&cold).unwrap();
     assert_eq!(start.warm(&cold, &cold, None), Err(NotWarm::Cold));
+    assert_eq!((waited_as_cold(&cold), waited_as_cold(&warm)), (true, false));
+    assert!(!waited_as_cold(&Recording { stalls: None, ..cold.clone() }), "nobody saw it wait");
     assert_eq!(start.warm(&cold, &Recording { off_cpu: None, ..warm.clone() }, None), Err(NotWarm::NoClock));
     warm.manifest.command.push("other".into());
     assert_eq!(start.warm(&cold, &warm, None), Err(NotWarm::OtherCommand));

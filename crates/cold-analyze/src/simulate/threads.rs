@@ -9,7 +9,7 @@ use crate::usage::Window;
 use crate::waits::main_thread;
 use cold_model::recording::{OffCpu, OffCpuReason, Recording, StallCause};
 
-use cold_sim::engine::{Event, Start, Step, Task};
+use cold_sim::engine::{Event, Step, Task, TaskStart};
 
 use super::WaitsKnown;
 use super::accesses::RecordedAccess;
@@ -17,7 +17,7 @@ use super::accesses::RecordedAccess;
 /// A thread while its steps are gathered.
 struct Thread {
     began: u64,
-    start: Start,
+    start: TaskStart,
     /// With their times; of one time, in the order in which they were added.
     steps: Vec<(u64, Step)>,
     /// When it did not run, or only because pages were missing.
@@ -80,7 +80,7 @@ impl Threads {
     }
 
     fn add(&mut self, tid: u32, began: u64) {
-        let new = || Thread { began, start: Start::AtOnce, steps: Vec::new(), idle: Vec::new() };
+        let new = || Thread { began, start: TaskStart::AtOnce, steps: Vec::new(), idle: Vec::new() };
         self.of.entry(tid).or_insert_with(new);
     }
 
@@ -113,7 +113,7 @@ impl Threads {
             };
             let event = self.signal(by, at);
             if let Some(thread) = self.of.get_mut(&t.tid) {
-                (thread.start, thread.began) = (Start::On(event), at);
+                (thread.start, thread.began) = (TaskStart::On(event), at);
             }
         }
         said

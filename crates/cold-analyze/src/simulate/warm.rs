@@ -62,9 +62,7 @@ impl Recorded {
             return Err(NotWarm::NoClock);
         }
         let clock = DependencyClock::of(warm, Window::of(warm));
-        let waited: u64 =
-            waits(warm).map(|s| s.woken.or(s.ended).map_or(0, |w| w.saturating_sub(s.began).0)).sum();
-        if waited as f64 > WARM * clock.window_ns() as f64 {
+        if waited_as_cold(warm) {
             return Err(NotWarm::Cold);
         }
         let cold = DependencyClock::of(own, Window::of(own)).computing();
@@ -82,6 +80,15 @@ impl Recorded {
         self.costs = Costs { wait_ns: Costs::default().wait_ns.saturating_add(each), ..Costs::default() };
         Ok(Warmed { part, wait_ns: self.costs.wait_ns })
     }
+}
+
+/// Whether a start that was to be warm waited for its disk: others had emptied the cache between its preparation and it.
+/// Where no waits are recorded this is not known, and the answer is no.
+pub fn waited_as_cold(warm: &Recording) -> bool {
+    let whole = DependencyClock::of(warm, Window::of(warm)).window_ns();
+    let waited: u64 =
+        waits(warm).map(|s| s.woken.or(s.ended).map_or(0, |w| w.saturating_sub(s.began).0)).sum();
+    waited as f64 > WARM * whole as f64
 }
 
 /// Waits for pages up to ready.

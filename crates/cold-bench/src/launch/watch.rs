@@ -1,5 +1,6 @@
 //! The streams of one start and the watch for its readiness.
 
+use std::cell::Cell;
 use std::ffi::OsString;
 use std::fs::File;
 use std::os::linux::net::SocketAddrExt;
@@ -76,6 +77,20 @@ impl<'a> Watch<'a> {
     /// Since when the command was ready for the first request; `None`: none is made, or it is not.
     pub(crate) fn serving(&self) -> Option<Nanos> {
         self.first.as_ref()?.serving
+    }
+
+    /// Process below `root` that made it ready, where that can be told: it answers the first request, listens on the port,
+    /// or sent the notice.
+    pub(crate) fn reached_by(&self, root: i32) -> Option<u32> {
+        let condition = &self.condition;
+        let port = self.first.as_ref().map(|f| f.page.port()).or_else(|| condition.ready.port());
+        match port {
+            Some(port) => {
+                let sockets = cold_sys::listening::sockets(port)?;
+                cold_sys::tree::holder(&ProcFs::default(), root, &sockets).map(i32::cast_unsigned)
+            }
+            None => condition.notify.as_ref()?.sender.get(),
+        }
     }
 
     /// After the tree's end: the marker may have been the program's last words. Nobody is left to be asked.
@@ -185,6 +200,8 @@ fn input(stream: &Stream) -> Result<Stdio> {
 struct NotifySocket {
     socket: UnixDatagram,
     name: String,
+    /// Process that said it was ready, once one did.
+    sender: Cell<Option<u32>>,
 }
 
 impl NotifySocket {
@@ -193,6 +210,7 @@ impl NotifySocket {
         let bind = || {
             let socket = UnixDatagram::bind_addr(&SocketAddr::from_abstract_name(&name)?)?;
             socket.set_nonblocking(true)?;
+            cold_sys::sender::tell(&socket)?;
             Ok(socket)
         };
         let socket = bind().map_err(|source| Error::File {
@@ -200,13 +218,14 @@ impl NotifySocket {
             path: format!("@{name}").into(),
             source,
         })?;
-        Ok(Self { socket, name })
+        Ok(Self { socket, name, sender: Cell::new(None) })
     }
 
     fn is_ready(&self) -> bool {
         let mut buf = [0_u8; 4096];
-        while let Ok(n) = self.socket.recv(&mut buf) {
+        while let Ok((n, sender)) = cold_sys::sender::receive(&self.socket, &mut buf) {
             if buf[..n].split(|b| *b == b'\n').any(|line| line == b"READY=1") {
+                self.sender.set(sender);
                 return true;
             }
         }
@@ -226,7 +245,9 @@ mod tests {
         for m in messages {
             sender.send_to_addr(m, &to).unwrap();
         }
-        notify.is_ready()
+        let ready = notify.is_ready();
+        assert_eq!(notify.sender.get(), ready.then(std::process::id), "who said so");
+        ready
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::Result;
-use crate::launch::Start;
+use crate::launch::LaunchedStart;
 
 /// Called around each measured start. `()` does nothing.
 pub trait Around {
@@ -13,14 +13,14 @@ pub trait Around {
     /// `files` are those of the observed start, as far as it is known.
     fn waiting(&mut self, supervisor: u32, files: &[PathBuf]) -> Result<()>;
     /// The tree is gone and its devices are idle.
-    fn gone(&mut self, start: &Start) -> Result<()>;
+    fn gone(&mut self, start: &LaunchedStart) -> Result<()>;
 }
 
 impl Around for () {
     fn waiting(&mut self, _supervisor: u32, _files: &[PathBuf]) -> Result<()> {
         Ok(())
     }
-    fn gone(&mut self, _start: &Start) -> Result<()> {
+    fn gone(&mut self, _start: &LaunchedStart) -> Result<()> {
         Ok(())
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use cold_model::Bytes;
 use cold_model::Dev;
 use cold_model::Shown as _;
-use cold_model::bench::Machine;
+use cold_model::bench::MeasuredMachine;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 
@@ -17,7 +17,7 @@ pub(super) fn now() -> String {
 }
 
 /// Kernel, CPU, memory and the devices of all subjects.
-pub(super) fn facts(proc: &ProcFs, subjects: &[Subject<'_>], eviction: &str) -> Machine {
+pub(super) fn facts(proc: &ProcFs, subjects: &[Subject<'_>], eviction: &str) -> MeasuredMachine {
     let devices: BTreeSet<Dev> = subjects.iter().flat_map(|s| s.devices.devices.iter().copied()).collect();
     let names = proc.diskstats().unwrap_or_default();
     let mut notes: BTreeSet<String> = BTreeSet::new();
@@ -26,7 +26,7 @@ pub(super) fn facts(proc: &ProcFs, subjects: &[Subject<'_>], eviction: &str) -> 
             notes.insert(format!("{} lies on {kind}: its reads are not seen", path.shown()));
         }
     }
-    Machine {
+    MeasuredMachine {
         kernel: proc.kernel_release(),
         cpu: cpu(proc),
         memory: Bytes(proc.meminfo().ok().and_then(|m| m.get("MemTotal").copied()).unwrap_or(0)),

@@ -13,7 +13,7 @@ use super::{Progress, Rounds, Subject};
 use crate::counters::{Activity, Reading};
 use crate::diagnose::held_by;
 use crate::fileset::{Cached, FileSet};
-use crate::launch::{Launch, Start};
+use crate::launch::{Launch, LaunchedStart};
 use crate::taint::{Facts, load, taints};
 use crate::{Error, Result, hooks};
 
@@ -62,7 +62,7 @@ pub(super) struct Measured {
     /// As it goes into the report, its taints found.
     pub(super) run: Run,
     /// What it was judged from.
-    pub(super) start: Start,
+    pub(super) start: LaunchedStart,
     /// Bytes of its files whose residency was looked at before it.
     pub(super) checked: Bytes,
     /// What others did to the CPUs meanwhile.
@@ -254,7 +254,7 @@ impl<'a> Rounds<'a> {
         &self,
         subject: &Subject<'_>,
         state: &State,
-        start: &Start,
+        start: &LaunchedStart,
         before: Before,
         activity: &Activity,
         AfterStart { lost, code, not_prefetched, not_set }: AfterStart,
@@ -321,7 +321,7 @@ fn facts<'f>(
     before: &'f Before,
     activity: &'f Activity,
     lost: u64,
-    start: Option<&Start>,
+    start: Option<&LaunchedStart>,
 ) -> Facts<'f> {
     let usage = start.map(|s| s.usage).unwrap_or_default();
     Facts {

@@ -10,7 +10,7 @@ use super::exact::ExactNeed;
 use super::starts::Starts;
 use super::{Around, Progress};
 use crate::config::Config;
-use crate::launch::Start;
+use crate::launch::LaunchedStart;
 use crate::{Error, Result};
 
 /// One start and what it started from.
@@ -19,7 +19,7 @@ pub struct Single {
     /// The start, judged.
     pub run: Run,
     /// Its points in time and its ending.
-    pub start: Start,
+    pub start: LaunchedStart,
     /// The state of the cache before it, with its proof.
     pub state: StartState,
     /// What the reader has to know about the preparation.

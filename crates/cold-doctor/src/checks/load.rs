@@ -5,7 +5,7 @@ use cold_model::figures::percent;
 
 use crate::context::Context;
 use crate::finding::Finding;
-use crate::observation::Busy;
+use crate::observation::{Busy, DiskMoved};
 
 /// Share of the machine's time in percent from which steal counts as a disturbance: 20 ms of a start of
 /// 1 s. Less is near the resolution of the counter (10 ms).
@@ -118,7 +118,7 @@ pub(crate) fn disks(c: &Context) -> Vec<Finding> {
     let mut readers: Vec<Busy> = seen.busy();
     readers.retain(|b| b.pid != own && b.read_bytes.unwrap_or(0) > 0);
     readers.sort_by_key(|b| std::cmp::Reverse(b.read_bytes));
-    for (name, reads, read, written) in disks {
+    for DiskMoved { name, reads, read, written } in disks {
         // Partitions repeat their disk's figures.
         if c.sys.path(format!("class/block/{name}/partition")).exists() {
             continue;

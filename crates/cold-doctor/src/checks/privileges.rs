@@ -144,8 +144,8 @@ fn container(c: &Context) -> Option<String> {
         return Some(format!("{kind}, says the environment of pid 1"));
     }
     let groups = c.proc.cgroups(1).unwrap_or_default();
-    groups.iter().find_map(|(_, _, path)| {
-        let text = path.to_string_lossy();
+    groups.iter().find_map(|group| {
+        let text = group.path.to_string_lossy();
         let runtime =
             ["docker", "kubepods", "libpod", "lxc", "containerd"].into_iter().find(|r| text.contains(r))?;
         Some(format!("pid 1 runs in a cgroup of {runtime}"))

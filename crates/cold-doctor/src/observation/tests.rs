@@ -42,7 +42,10 @@ fn what_moves_between_two_samples_is_seen_and_a_reused_pid_is_not_charged() {
     assert_eq!(seen.vmstat("drop_slab"), Ok(Some((2, 0))));
     assert_eq!(seen.vmstat("no_such_counter"), Ok(None));
     assert_eq!(seen.cpu().expect("cpu").1, CpuTimes { total: 100, idle: 20, steal: 30 });
-    assert_eq!(seen.disks().expect("disks"), [("vda", 30, 2048 * 512, 0)]);
+    assert_eq!(
+        seen.disks().expect("disks"),
+        [DiskMoved { name: "vda", reads: 30, read: 2048 * 512, written: 0 }]
+    );
     assert_eq!(seen.throttles(), Some((5, 2)));
     let busy = seen.busy();
     assert_eq!(busy.iter().map(|b| b.pid).collect::<Vec<_>>(), [20], "pid 21 is another process now");

@@ -86,7 +86,10 @@ fn disturbed_and_cut_off_starts_do_not_count() {
     let mut machine = recording;
     machine.manifest.subject = Subject::Machine;
     let analysis = cold_analyze::analyze(&machine, &Layouts::default());
-    assert_eq!(rows(&machine, &analysis, &words()).unwrap_err(), WhyNot::Learn(learn::WhyNot::NotACommand));
+    assert_eq!(
+        rows(&machine, &analysis, &words()).unwrap_err(),
+        AddsNothing::Learn(learn::TeachesNothing::NotACommand)
+    );
 }
 
 #[test]

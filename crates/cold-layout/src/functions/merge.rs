@@ -17,7 +17,7 @@ struct Fact<'d> {
     /// 0: not said.
     bytes: u64,
     source: Sources,
-    /// Empty: none.
+    /// Empty where the function has no name.
     name: &'d [u8],
     local: bool,
     /// It says that a function begins there; else it only has a name for the place.

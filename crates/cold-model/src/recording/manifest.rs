@@ -73,6 +73,16 @@ pub enum Subject {
     Machine,
 }
 
+/// The task that made a start ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReachedBy {
+    /// Its process.
+    pub pid: u32,
+    /// Its thread; `None`: one of the process.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tid: Option<u32>,
+}
+
 /// Why the recording of what already ran ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -129,6 +139,9 @@ pub struct Manifest {
     pub serving: Option<Nanos>,
     /// What ready means, in words: [`READY_AT_EXIT`], or as it was asked for (`stdout:REGEX`).
     pub ready_means: String,
+    /// Who made it ready, where that was told: who listens on the port, who sent the notice, whose output was waited for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reached_by: Option<ReachedBy>,
     /// `CLOCK_MONOTONIC` of the end of the recording.
     pub end: Nanos,
     /// How the command ended, or the process that was followed, if it did.
@@ -139,7 +152,7 @@ pub struct Manifest {
     /// The cache state asked for and what was proved of it.
     pub state: StartState,
     /// The machine it was recorded on.
-    pub machine: Machine,
+    pub machine: RecordedMachine,
     /// Block devices, whole disks and those stacked on them.
     pub devices: Vec<Device>,
     /// File systems of the files in the recording.
@@ -238,7 +251,7 @@ impl StartState {
 
 /// The machine of a recording: what its times depend on beside disks and file systems.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Machine {
+pub struct RecordedMachine {
     /// `uname -r`; empty where it could not be read.
     pub kernel: String,
     /// Architecture the recorder was built for, by Rust's name for it (`x86_64`, `aarch64`).

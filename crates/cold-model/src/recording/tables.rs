@@ -444,7 +444,7 @@ pub struct Mapping {
     pub at: Nanos,
     /// Process in whose address space it lies.
     pub pid: u32,
-    /// Virtual address of its first byte.
+    /// Virtual address of its first byte; 0 where a prefetch file tells of the image, which does not tell it.
     pub address: u64,
     /// Length in bytes of the address range, which may reach beyond the end of the file.
     pub bytes: u64,

@@ -50,10 +50,15 @@ fn build_id(path: &Path) -> Option<[u8; 20]> {
     path.ends_with("library").then_some(id(1))
 }
 
+/// Nothing is missing, nothing is another.
+fn whole(plan: Plan) -> Imported {
+    Imported { plan, dropped: vec![], carried: vec![] }
+}
+
 #[test]
 fn what_is_the_same_here_comes_along_with_its_own_identity() {
     let (dir, plan) = world();
-    let imported = import(&export(&plan).unwrap(), &build_id).unwrap();
+    let imported = import(&export(&plan).unwrap(), &build_id, Others::Carry).unwrap();
     assert_eq!(imported.dropped, [Dropped { path: "/dev/vda1".into(), why: Why::Blocks }]);
     let new = imported.plan;
     let meta = new.key.executable.metadata().unwrap();
@@ -66,7 +71,7 @@ fn what_is_the_same_here_comes_along_with_its_own_identity() {
     assert_eq!((&new.standing, new.trial, new.bound, &new.device), (&Standing::Untried, None, None, &None));
     assert!(new.steps.is_empty());
     // Once more, it is the same.
-    assert_eq!(import(&export(&new).unwrap(), &build_id).unwrap(), Imported { plan: new, dropped: vec![] });
+    assert_eq!(import(&export(&new).unwrap(), &build_id, Others::Carry).unwrap(), whole(new));
 }
 
 #[test]
@@ -78,7 +83,7 @@ fn what_is_missing_or_another_drops_out_and_is_named() {
     std::fs::write(dir.path().join("dir"), "").unwrap();
     std::fs::remove_file(dir.path().join("name")).unwrap();
     let upgraded = |path: &Path| path.ends_with("library").then_some(id(2));
-    let imported = import(&text, &upgraded).unwrap();
+    let imported = import(&text, &upgraded, Others::LeaveOut).unwrap();
     let why: Vec<String> = imported.dropped.iter().map(|d| d.why.to_string()).collect();
     assert_eq!(
         why[1..],
@@ -92,9 +97,53 @@ fn what_is_missing_or_another_drops_out_and_is_named() {
     assert_eq!((imported.plan.files.len(), imported.plan.ranges.len()), (1, 1));
     // A build-id that is not there any more is another build, too; one that is the same outweighs the
     // size (debug symbols split off).
-    assert_eq!(import(&text, &|_| None).unwrap().dropped[1].why, Why::OtherBuild);
+    assert_eq!(import(&text, &|_| None, Others::LeaveOut).unwrap().dropped[1].why, Why::OtherBuild);
     std::fs::write(dir.path().join("library"), "12").unwrap();
-    assert!(import(&text, &build_id).unwrap().plan.files.iter().any(|f| f.path.ends_with("library")));
+    assert!(
+        import(&text, &build_id, Others::LeaveOut)
+            .unwrap()
+            .plan
+            .files
+            .iter()
+            .any(|f| f.path.ends_with("library"))
+    );
+}
+
+#[test]
+fn of_another_build_the_pages_come_along_that_it_has_and_it_is_named() {
+    let (dir, mut plan) = world();
+    let page = PAGE as usize;
+    let like = plan.ranges[1];
+    let range = |file, first_page, pages| Range { file, first_page, pages, ..like };
+    plan.ranges = vec![range(2, 0, 10), range(2, 14, 4), range(2, 19, 1), range(3, 0, 1)];
+    plan.files[2].identity.size = 20 * PAGE;
+    plan.files[3].identity.size = 20 * PAGE;
+    let text = export(&plan).unwrap();
+    std::fs::write(dir.path().join("library"), vec![0; 17 * page + page * 3 / 4]).unwrap();
+    std::fs::write(dir.path().join("data"), vec![0; 17 * page]).unwrap();
+    let upgraded = |path: &Path| path.ends_with("library").then_some(id(2));
+    let imported = import(&text, &upgraded, Others::Carry).unwrap();
+    // 15 % less is no other version of the data.
+    let told =
+        |list: &[Dropped]| list.iter().map(|d| d.path.file_name().unwrap().to_owned()).collect::<Vec<_>>();
+    assert_eq!(told(&imported.carried), ["library"]);
+    assert_eq!(told(&imported.dropped), ["vda1", "data"]);
+    assert_eq!(imported.carried[0].why, Why::OtherBuild);
+    let pages: Vec<_> = imported.plan.ranges.iter().map(|r| (r.file, r.first_page, r.pages)).collect();
+    assert_eq!(pages, [(1, 0, 10), (1, 14, 4)], "it has 18 pages here, so no 19th");
+    let library = &imported.plan.files[1];
+    assert_eq!(library.identity, Identity::of(&dir.path().join("library").metadata().unwrap(), id(2)));
+    assert!(!library.exact, "of this build nobody has seen what it does not need");
+    // An eighth is one, and the last page is cut where the file ends.
+    std::fs::write(dir.path().join("data"), vec![0; 17 * page + page / 2]).unwrap();
+    plan.ranges = vec![range(3, 16, 4)];
+    let imported = import(&export(&plan).unwrap(), &upgraded, Others::Carry).unwrap();
+    assert_eq!(told(&imported.carried), ["library", "data"]);
+    assert_eq!((imported.plan.ranges[0].first_page, imported.plan.ranges[0].pages), (16, 2));
+    assert_eq!(
+        told(&import(&text, &upgraded, Others::LeaveOut).unwrap().dropped),
+        ["vda1", "library", "data"]
+    );
 }
 
 #[test]
@@ -102,7 +151,7 @@ fn a_program_that_is_not_here_has_no_plan() {
     let (dir, plan) = world();
     let text = export(&plan).unwrap();
     std::fs::remove_file(dir.path().join("script")).unwrap();
-    let error = import(&text, &build_id).unwrap_err().to_string();
+    let error = import(&text, &build_id, Others::LeaveOut).unwrap_err().to_string();
     assert!(error.contains("script: No such file") && error.contains("not installed here"), "{error}");
 }
 
@@ -112,7 +161,7 @@ fn paths_that_are_no_text_travel_as_bytes() {
     let odd = dir.path().join(OsString::from_vec(b"odd-\xff".to_vec()));
     std::fs::write(&odd, "123").unwrap();
     plan.files[3].path = odd.clone();
-    let imported = import(&export(&plan).unwrap(), &build_id).unwrap();
+    let imported = import(&export(&plan).unwrap(), &build_id, Others::Carry).unwrap();
     assert!(imported.plan.files.iter().any(|f| f.path == odd), "{:?}", imported.dropped);
 }
 
@@ -120,7 +169,7 @@ fn paths_that_are_no_text_travel_as_bytes() {
 fn what_is_no_exported_plan_is_said() {
     let (_dir, plan) = world();
     let text = export(&plan).unwrap();
-    let error = |text: &str| import(text, &build_id).unwrap_err();
+    let error = |text: &str| import(text, &build_id, Others::Carry).unwrap_err();
     assert!(matches!(error("{"), Error::Json(_)));
     assert!(matches!(error("{}"), Error::Json(_)));
     let newer = text
@@ -135,5 +184,5 @@ fn what_is_no_exported_plan_is_said() {
     let rules = export(&Plan { knobs, ..plan.clone() }).unwrap();
     assert!(matches!(error(&rules), Error::Plan(FormatError::Invalid { .. })));
     let beyond = text.replacen("\"file\": 3", "\"file\": 77", 1);
-    assert_eq!(import(&beyond, &build_id).unwrap().plan.ranges.len(), 2);
+    assert_eq!(import(&beyond, &build_id, Others::Carry).unwrap().plan.ranges.len(), 2);
 }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use cold_analyze::simulate::{Recorded, WaitsKnown};
 use cold_model::recording::Recording;
 use cold_plan::plan::PlanFile;
+use cold_sim::tails::PageTail;
 
 /// Of one recorded start, without any wait for storage: how far it has come at the latest when it needs which page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,10 +36,10 @@ impl Latest {
         for (id, pages) in tails.by_page() {
             let row = start.names.get(id.0 as usize).and_then(|name| recording.files.get(*name as usize));
             let Some((path, size)) = row.and_then(|row| row.place().zip(row.size)) else { continue };
-            let need = |(first, end, tail_ns): (u64, u64, u64)| Need {
-                first: first.saturating_mul(start.page_bytes),
-                end: end.saturating_mul(start.page_bytes),
-                at_ns: tails.whole_ns.saturating_sub(tail_ns),
+            let need = |p: PageTail| Need {
+                first: p.first.saturating_mul(start.page_bytes),
+                end: p.end.saturating_mul(start.page_bytes),
+                at_ns: tails.whole_ns.saturating_sub(p.tail_ns),
             };
             files.insert(path, (size, pages.into_iter().map(need).collect()));
         }

@@ -152,8 +152,8 @@ fn a_start_without_waits_decides_nothing() {
     let mut r = recorded(&far(10), 15);
     r.off_cpu = None;
     let got = Worth::of(&r, None, &plan(&far(10), 15), Some(&flash()), &|_| None);
-    assert_eq!(got, Err(WhyNot::Waits));
+    assert_eq!(got, Err(NotRehearsed::Waits));
     // And nothing tells what reads cost where nobody measured.
     let got = knobs_by(&recorded(&far(10), 0), None, &plan(&far(10), 0), None, &|_| None);
-    assert_eq!(got, Err(WhyNot::Disk));
+    assert_eq!(got, Err(NotRehearsed::Disk));
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Sieve, Wanted, Written};
+use super::{PagesWanted, Sieve, Written};
 
 /// Why a name cannot stand in a document of text.
 const NO_TEXT: &str = "their names are no UTF-8 text";
@@ -12,7 +12,7 @@ const OVERLAYBD_LIST: usize = 65_536;
 const SQUASHFS_HIGHEST: u64 = 32_767;
 
 /// The files' names that are text, in the order of need, with their index.
-fn names<'a>(wanted: &'a Wanted, sieve: &mut Sieve) -> Vec<(usize, &'a str)> {
+fn names<'a>(wanted: &'a PagesWanted, sieve: &mut Sieve) -> Vec<(usize, &'a str)> {
     let mut out = Vec::new();
     for (i, f) in wanted.files.iter().enumerate() {
         match f.path.to_str() {
@@ -24,7 +24,7 @@ fn names<'a>(wanted: &'a Wanted, sieve: &mut Sieve) -> Vec<(usize, &'a str)> {
 }
 
 /// The same without those that would break a form of lines.
-fn lines<'a>(wanted: &'a Wanted, sieve: &mut Sieve) -> Vec<&'a str> {
+fn lines<'a>(wanted: &'a PagesWanted, sieve: &mut Sieve) -> Vec<&'a str> {
     let mut out = Vec::new();
     for (_, name) in names(wanted, sieve) {
         if name.contains(['\n', '\r']) {
@@ -43,7 +43,7 @@ fn written(text: String, files: usize, sieve: Sieve) -> Written {
 /// Nydus (`builder/src/optimize_prefetch.rs`): version `v1`, absolute paths, `[offset, size]`. Its test of overlap takes
 /// a chunk whose border a range merely touches, on both sides: a range that begins at a chunk's first byte would bring
 /// the chunk before it, too. So ranges begin and end one byte inside the pages.
-pub(super) fn nydus(wanted: &Wanted) -> Written {
+pub(super) fn nydus(wanted: &PagesWanted) -> Written {
     let mut sieve = Sieve::default();
     let ranges = wanted.ranges_by_file();
     let names = names(wanted, &mut sieve);
@@ -63,7 +63,7 @@ pub(super) fn nydus(wanted: &Wanted) -> Written {
 }
 
 /// stargz-snapshotter's record (`recorder`): a JSON object a line, `path` without the leading slash, in order.
-pub(super) fn estargz(wanted: &Wanted) -> Written {
+pub(super) fn estargz(wanted: &PagesWanted) -> Written {
     let mut sieve = Sieve::default();
     let names = names(wanted, &mut sieve);
     let line = |(_, path): &(usize, &str)| {
@@ -74,7 +74,7 @@ pub(super) fn estargz(wanted: &Wanted) -> Written {
 }
 
 /// SOCI: a JSON array of paths; it knows whole files only.
-pub(super) fn soci(wanted: &Wanted) -> Written {
+pub(super) fn soci(wanted: &PagesWanted) -> Written {
     let mut sieve = Sieve::default();
     let names: Vec<&str> = names(wanted, &mut sieve).into_iter().map(|(_, path)| path).collect();
     written(serde_json::json!(names).to_string() + "\n", names.len(), sieve)
@@ -82,7 +82,7 @@ pub(super) fn soci(wanted: &Wanted) -> Written {
 
 /// overlaybd: a path a line. Its reader silently drops names with other characters than `A-Za-z0-9_.-/` (`libstdc++`
 /// is one), and what lies beyond 65,536 bytes: both are left out here, and said.
-pub(super) fn overlaybd_list(wanted: &Wanted) -> Written {
+pub(super) fn overlaybd_list(wanted: &PagesWanted) -> Written {
     let mut sieve = Sieve::default();
     let (mut text, mut files) = (String::new(), 0);
     for name in lines(wanted, &mut sieve) {
@@ -101,7 +101,7 @@ pub(super) fn overlaybd_list(wanted: &Wanted) -> Written {
 
 /// mksquashfs (`sort.c`): `path priority`, the highest first, relative to the source directory. Blanks, backslashes and
 /// a `#` in front are escaped.
-pub(super) fn squashfs_sort(wanted: &Wanted) -> Written {
+pub(super) fn squashfs_sort(wanted: &PagesWanted) -> Written {
     let mut sieve = Sieve::default();
     let (mut text, mut files) = (String::new(), 0);
     for (i, name) in lines(wanted, &mut sieve).into_iter().enumerate() {

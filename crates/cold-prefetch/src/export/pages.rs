@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use cold_model::{csv, path_text};
 
-use super::{ExportError, Wanted, Written};
+use super::{ExportError, PagesWanted, Written};
 
 /// Files that are named in an error.
 const NAMED: usize = 4;
@@ -15,7 +15,7 @@ const MOST_PAGES: u64 = 1 << 26;
 const SCHEMA: &str = "coldstart.ranges/1";
 
 /// REAP (vHive, `memory/manager/trace.go`): the offset of a page a line, hexadecimal without `0x`, in order.
-pub(super) fn reap(wanted: &Wanted) -> Result<Written, ExportError> {
+pub(super) fn reap(wanted: &PagesWanted) -> Result<Written, ExportError> {
     let used: HashSet<usize> = wanted.pieces.iter().map(|p| p.file).collect();
     if used.len() != 1 {
         let files = wanted.files.iter().take(NAMED).map(|f| path_text::encode(&f.path));
@@ -37,7 +37,7 @@ pub(super) fn reap(wanted: &Wanted) -> Result<Written, ExportError> {
 }
 
 /// Ranges in the order of need with the names of their files.
-pub(super) fn ranges_json(wanted: &Wanted) -> Written {
+pub(super) fn ranges_json(wanted: &PagesWanted) -> Written {
     let files = wanted.files.iter();
     let files: Vec<_> =
         files.map(|f| serde_json::json!({"path": path_text::encode(&f.path), "size": f.size})).collect();
@@ -56,7 +56,7 @@ pub(super) fn ranges_json(wanted: &Wanted) -> Written {
 }
 
 /// The same, a row each.
-pub(super) fn ranges_csv(wanted: &Wanted) -> Written {
+pub(super) fn ranges_csv(wanted: &PagesWanted) -> Written {
     let mut text = String::from("path,offset,bytes,need_ns\n");
     for p in &wanted.pieces {
         let Some(f) = wanted.files.get(p.file) else { continue };

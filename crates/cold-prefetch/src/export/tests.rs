@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::*;
 
 /// A start: libc's pages 256..258 of 1 MiB and more, then its first, the program, one outside.
-fn wanted() -> Wanted {
+fn wanted() -> PagesWanted {
     let mut r = empty();
     let libc = r.file("/img/lib/libstdc++.so.6", 300 * PAGE - 100);
     let prog = r.file("/img/bin/a b", 2 * PAGE);
@@ -19,10 +19,10 @@ fn wanted() -> Wanted {
     r.touch(4, libc, 0..2, TouchKind::Fault);
     r.touch(5, libc, 298..300, TouchKind::Fault);
     r.touch(6, other, 0..1, TouchKind::Read);
-    Wanted::of_recording(&r).below(Path::new("/img"))
+    PagesWanted::of_recording(&r).below(Path::new("/img"))
 }
 
-fn text(format: Format, wanted: &Wanted) -> String {
+fn text(format: Format, wanted: &PagesWanted) -> String {
     format.write(wanted).unwrap().text
 }
 
@@ -104,7 +104,8 @@ fn reap_is_about_one_file() {
 fn no_made_up_memory_file_fills_the_memory() {
     let file = WantedFile { path: "/vm".into(), size: None };
     let piece = Piece { file: 0, offset: 0, bytes: u64::MAX, need_ns: 0 };
-    let wanted = Wanted { files: vec![file], pieces: vec![piece], page_bytes: 4096, ..Wanted::default() };
+    let wanted =
+        PagesWanted { files: vec![file], pieces: vec![piece], page_bytes: 4096, ..PagesWanted::default() };
     assert!(matches!(Format::Reap.write(&wanted), Err(ExportError::TooMany { .. })));
 }
 
@@ -125,7 +126,7 @@ fn ranges_keep_the_order_and_every_name() {
 fn a_plan_gives_what_its_recording_gives() {
     let mut plan = cold_plan::sample::sample();
     plan.ranges.sort_by_key(|r| r.need_ns);
-    let w = Wanted::of_plan(&plan);
+    let w = PagesWanted::of_plan(&plan);
     let regular =
         |r: &&cold_plan::plan::Range| plan.files[r.file as usize].kind == cold_plan::plan::FileKind::Regular;
     assert_eq!(w.pieces.is_empty(), plan.ranges.iter().find(regular).is_none());

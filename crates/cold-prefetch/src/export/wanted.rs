@@ -36,7 +36,7 @@ pub struct Piece {
 
 /// What a start needs, each page once.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Wanted {
+pub struct PagesWanted {
     /// The files in the order of their first need.
     pub files: Vec<WantedFile>,
     /// The pieces in the order of need.
@@ -49,7 +49,7 @@ pub struct Wanted {
     pub nameless: u64,
 }
 
-impl Wanted {
+impl PagesWanted {
     /// The regular files of a plan.
     pub fn of_plan(plan: &Plan) -> Self {
         let mut ranges: Vec<_> = plan.ranges.iter().collect();
@@ -136,7 +136,7 @@ impl Wanted {
 
 /// Adds pages in order of need, each once.
 struct Maker {
-    made: Wanted,
+    made: PagesWanted,
     /// By row in the source: index in `made.files`; `None`: it has no name.
     rows: HashMap<u32, Option<usize>>,
     seen: HashMap<usize, LiveRuns>,
@@ -144,7 +144,7 @@ struct Maker {
 
 impl Maker {
     fn new(page_bytes: u64) -> Self {
-        let made = Wanted { page_bytes, ..Wanted::default() };
+        let made = PagesWanted { page_bytes, ..PagesWanted::default() };
         Self { made, rows: HashMap::new(), seen: HashMap::new() }
     }
 

@@ -440,16 +440,16 @@ fn lower_tiers_say_what_they_miss_and_take_small_opened_files_whole() {
 #[test]
 fn recordings_that_teach_nothing_say_why() {
     let r = recording();
-    assert_eq!(observe(&r, &With::default()), Err(WhyNot::Nothing));
+    assert_eq!(observe(&r, &With::default()), Err(TeachesNothing::Nothing));
     let change = |f: &dyn Fn(&mut Recording)| {
         let mut r = recording();
         f(&mut r);
         observe(&r, &With::default()).expect_err("nothing")
     };
-    assert_eq!(change(&|r| r.manifest.subject = Subject::Machine), WhyNot::NotACommand);
-    assert_eq!(change(&|r| r.manifest.page_bytes = 2048), WhyNot::PageSize(2048));
-    assert_eq!(change(&|r| r.touches = None), WhyNot::NoTouches);
-    assert!(matches!(change(&|r| r.manifest.ready = None), WhyNot::NeverReady(_)));
+    assert_eq!(change(&|r| r.manifest.subject = Subject::Machine), TeachesNothing::NotACommand);
+    assert_eq!(change(&|r| r.manifest.page_bytes = 2048), TeachesNothing::PageSize(2048));
+    assert_eq!(change(&|r| r.touches = None), TeachesNothing::NoTouches);
+    assert!(matches!(change(&|r| r.manifest.ready = None), TeachesNothing::NeverReady(_)));
 }
 
 #[test]
@@ -485,7 +485,7 @@ fn made_up_starts_of_real_shape_are_learnt_whole() {
 fn a_start_without_some_files_needs_what_is_left_as_before() {
     let start = crate::sample::start(3, &[(0, 1, 2, 5), (1, 3, 4, 6), (2, 5, 6, 7), (1, 9, 1, 8)]);
     let left = start.clone().without(&|file| file.path.ends_with("f1"));
-    let of = |start: &ObservedStart| {
+    let of = |start: &StartNeeds| {
         let name = |r: &Range| start.files[r.file as usize].path.clone();
         start.ranges.iter().map(|r| (name(r), r.first_page, r.pages, r.need_ns)).collect::<Vec<_>>()
     };

@@ -16,10 +16,10 @@ use std::path::Path;
 use cold_plan::plan::{FileKind, PlanFile, Range};
 
 use super::{by_file, changed, pages::Run};
-use crate::learn::ObservedStart;
+use crate::learn::StartNeeds;
 
 /// The cold start with the need times of the warm one. All pages, files and what is known of them stay.
-pub(super) fn aligned(cold: &ObservedStart, warm: &ObservedStart) -> ObservedStart {
+pub(super) fn aligned(cold: &StartNeeds, warm: &StartNeeds) -> StartNeeds {
     let known = Known::of(warm);
     let mut anchors = Vec::new();
     let mut pieces: Vec<(Range, Option<Run>)> = Vec::with_capacity(cold.ranges.len());
@@ -47,14 +47,14 @@ pub(super) fn aligned(cold: &ObservedStart, warm: &ObservedStart) -> ObservedSta
         need_ns: known.file(file).map_or_else(|| line.at(file.need_ns), |warm| warm.need_ns),
         ..file.clone()
     };
-    ObservedStart { files: cold.files.iter().map(in_time).collect(), ranges, ..cold.clone() }
+    StartNeeds { files: cold.files.iter().map(in_time).collect(), ranges, ..cold.clone() }
 }
 
 /// What the warm start needed, by path.
 struct Known<'a>(HashMap<&'a Path, (&'a PlanFile, Vec<Run>)>);
 
 impl<'a> Known<'a> {
-    fn of(warm: &'a ObservedStart) -> Self {
+    fn of(warm: &'a StartNeeds) -> Self {
         let files = by_file(&warm.files, &warm.ranges).into_iter();
         Self(files.map(|(file, runs)| (file.path.as_path(), (file, runs))).collect())
     }

@@ -130,7 +130,7 @@ fn one_odd_start_does_not_reorder_a_plan() {
 
 #[test]
 fn times_come_from_the_right_starts() {
-    let cold = |ready, computing| ObservedStart {
+    let cold = |ready, computing| StartNeeds {
         exact: false,
         proved_cold: true,
         warm: false,
@@ -144,7 +144,7 @@ fn times_come_from_the_right_starts() {
     assert_eq!((plan.learnt.cpu_ns, plan.learnt.cold_ready_ns), (100_000_000, 900));
     let plan = merge(Some(&plan), &key(), &cold(1100, 7), 3);
     assert_eq!((plan.learnt.cpu_ns, plan.learnt.cold_ready_ns), (100_000_000, 1000));
-    let exact = ObservedStart { exact: true, ..cold(9_000_000, 7) };
+    let exact = StartNeeds { exact: true, ..cold(9_000_000, 7) };
     let slow = merge(Some(&plan), &key(), &exact, 4);
     assert_eq!(slow.learnt.cold_ready_ns, 1000, "nothing was read ahead");
     assert_eq!(merge(None, &key(), &exact, 1).learnt.cold_ready_ns, 9_000_000, "better than nothing");

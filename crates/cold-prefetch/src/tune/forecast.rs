@@ -10,7 +10,7 @@ use cold_plan::Plan;
 use cold_plan::plan::Knobs;
 
 use crate::compile::compile;
-use crate::rehearse::{Rehearsal, WhyNot};
+use crate::rehearse::{NotRehearsed, Rehearsal};
 
 /// Worse by the model than this part, a candidate is not tried: the error that gains of plans are foretold with
 /// (docs/concepts/simulation.md#with-a-plan). Nearer ones only starts can tell apart.
@@ -32,7 +32,7 @@ impl<'a> Forecast<'a> {
         recording: &'a Recording,
         plan: &'a Plan,
         extents: &'a dyn Fn(&Path) -> Option<Vec<Extent>>,
-    ) -> Result<Self, WhyNot> {
+    ) -> Result<Self, NotRehearsed> {
         let start = Rehearsal::at_most(recording, Some(plan), plan.device.as_ref())?;
         let without = start.without()?;
         let time = move |knobs: &Knobs| {
@@ -111,6 +111,6 @@ mod tests {
     fn a_start_without_waits_foretells_nothing() {
         let recording = Recording { off_cpu: None, ..recorded(&[0], 0) };
         let plan = Plan { device: Some(disk(10.0, 1.0)), ..plan(&[0], 0) };
-        assert_eq!(Forecast::of(&recording, &plan, &|_| None).err(), Some(WhyNot::Waits));
+        assert_eq!(Forecast::of(&recording, &plan, &|_| None).err(), Some(NotRehearsed::Waits));
     }
 }

@@ -8,7 +8,7 @@ use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 use serde::{Deserialize, Serialize};
 
-use super::{Effort, Error, Found, find, measure_found};
+use super::{DeviceEffort, Error, FoundDevice, find, measure_found};
 
 /// A measurement is good for so long.
 const GOOD_FOR: u64 = 30 * 24 * 3600;
@@ -23,7 +23,7 @@ struct Kept<M> {
 }
 
 /// `devices/MAJOR:MINOR-NAME.json`; what cannot stand in a file's name becomes `_`.
-pub fn file_name(found: &Found) -> PathBuf {
+pub fn file_name(found: &FoundDevice) -> PathBuf {
     let plain = |c: char| if c.is_ascii_alphanumeric() || "-_.".contains(c) { c } else { '_' };
     let name: String = found.name.chars().map(plain).take(100).collect();
     PathBuf::from(format!("devices/{}-{name}.json", found.dev))
@@ -31,7 +31,7 @@ pub fn file_name(found: &Found) -> PathBuf {
 
 /// The measurement kept for this device in `state`; `None` when there is none, it is older than 30 days, of
 /// another device under the same number, or cannot be right.
-pub fn load(state: &Path, found: &Found) -> Option<DeviceModel> {
+pub fn load(state: &Path, found: &FoundDevice) -> Option<DeviceModel> {
     let (file, _) = cold_sys::open::regular(&state.join(file_name(found)), false).ok()?;
     let text = cold_sys::open::content(&file, LARGEST).ok()??;
     // Without an identity it is of an earlier version, and nobody knows which device that was.
@@ -55,7 +55,7 @@ fn plausible(m: &DeviceModel) -> bool {
 }
 
 /// Keeps a measurement.
-pub fn save(state: &Path, found: &Found, model: &DeviceModel) -> Result<(), Error> {
+pub fn save(state: &Path, found: &FoundDevice, model: &DeviceModel) -> Result<(), Error> {
     let path = state.join(file_name(found));
     let io = |action, path: &Path| {
         let path = path.to_owned();
@@ -76,7 +76,7 @@ pub fn save(state: &Path, found: &Found, model: &DeviceModel) -> Result<(), Erro
 
 /// The kept measurement of the device behind `place`, or a new one, which is then kept. A directory that
 /// cannot be written only means that the next call measures again.
-pub fn load_or_measure(place: &Path, state: &Path, effort: Effort) -> Result<DeviceModel, Error> {
+pub fn load_or_measure(place: &Path, state: &Path, effort: DeviceEffort) -> Result<DeviceModel, Error> {
     let found = find(place, &ProcFs::default(), &SysFs::default())?;
     if let Some(model) = load(state, &found) {
         return Ok(model);

@@ -12,7 +12,7 @@ use super::Error;
 
 /// A device that can be measured.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Found {
+pub struct FoundDevice {
     /// The whole device: of a partition its disk; of a volume (device mapper, RAID, loop) the volume, because
     /// its cost includes that of all below it.
     pub dev: Dev,
@@ -28,7 +28,7 @@ pub struct Found {
 
 /// The device behind a path. btrfs and others have device numbers of their own: there the mount's source is
 /// asked. Stacked, networked and memory file systems have none.
-pub fn find(place: &Path, proc: &ProcFs, sys: &SysFs) -> Result<Found, Error> {
+pub fn find(place: &Path, proc: &ProcFs, sys: &SysFs) -> Result<FoundDevice, Error> {
     let path = std::fs::canonicalize(place).map_err(|e| Error::Io {
         action: "resolve",
         path: place.to_owned(),
@@ -55,7 +55,7 @@ pub fn find(place: &Path, proc: &ProcFs, sys: &SysFs) -> Result<Found, Error> {
     }
     let kib = block.max_sectors_kb.unwrap_or(0).max(block.read_ahead_kb.unwrap_or(0));
     let identity = sys.block_identity(&block.disk);
-    Ok(Found {
+    Ok(FoundDevice {
         identity,
         dev: block.disk_dev.unwrap_or(dev),
         name: match block.model {
@@ -98,7 +98,7 @@ mod tests {
         (dir, proc, sys, dev)
     }
 
-    fn found(disk: &str, attributes: &[(&str, &str)]) -> Option<Result<Found, Error>> {
+    fn found(disk: &str, attributes: &[(&str, &str)]) -> Option<Result<FoundDevice, Error>> {
         let (dir, proc, sys, dev) = machine(disk, attributes);
         let on_disk = cold_testbed::need(!dev.is_anonymous(), "temporary files on a block device");
         on_disk.then(|| find(&dir.path().join("file"), &proc, &sys))

@@ -19,7 +19,7 @@ const WATCH: u32 = 16;
 
 /// Memory, spans, records and repetitions.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Options {
+pub struct CompeteOptions {
     /// Memory of both together.
     pub limit: Bytes,
     /// Bytes of one unit; spans are 1 to `spans` units.
@@ -34,7 +34,7 @@ pub struct Options {
     pub repeats: u64,
 }
 
-impl Options {
+impl CompeteOptions {
     /// 8 MB for both, spans of 1 to 8 MB each.
     pub const PUBLISHED: Self = Self {
         limit: Bytes(8 << 20),
@@ -121,7 +121,7 @@ pub struct Bout {
 
 /// One pair over its repetitions at one span.
 #[derive(Debug, Clone, Serialize)]
-pub struct Point {
+pub struct PairPoint {
     /// The two sides; their figures come in the order of [`Pair::names`].
     pub pair: Pair,
     /// Span in units.
@@ -149,11 +149,11 @@ pub struct Verdict {
 
 /// All bouts and what they prove.
 #[derive(Debug, Clone, Serialize)]
-pub struct Found {
+pub struct CompeteFindings {
     /// As they ran.
     pub bouts: Vec<Bout>,
     /// By pair and span.
-    pub points: Vec<Point>,
+    pub points: Vec<PairPoint>,
     /// One per pair, in the order of [`Pair::ALL`].
     pub verdicts: Vec<Verdict>,
     /// It was interrupted: these are the bouts that were over by then.
@@ -163,7 +163,7 @@ pub struct Found {
 }
 
 /// Runs all bouts; each repetition in an order of its own. `begins` is told when nothing is in the way any more.
-pub fn run(lab: &Lab<'_>, o: &Options, begins: impl FnOnce()) -> Result<Found> {
+pub fn run(lab: &Lab<'_>, o: &CompeteOptions, begins: impl FnOnce()) -> Result<CompeteFindings> {
     if let ProbeTarget::Destroy(path) = &lab.place {
         let why = "each side needs a file of its own, which only --dir makes".to_owned();
         return Err(Error::Subject { path: path.clone(), why });
@@ -179,12 +179,12 @@ pub fn run(lab: &Lab<'_>, o: &Options, begins: impl FnOnce()) -> Result<Found> {
         lab.say(&format!("{a} against {b}, span {}, bout {n} of {}", Bytes(o.unit.0 * span), o.bouts()));
         bout(lab, o, &subjects, (pair, span, repeat))
     })?;
-    Ok(Found { interrupted, ..judge(o, bouts) })
+    Ok(CompeteFindings { interrupted, ..judge(o, bouts) })
 }
 
 /// Every bout, and whether an interrupt came before the last. One before the first leaves nothing to tell.
 fn all(
-    o: &Options,
+    o: &CompeteOptions,
     seed: u64,
     mut bout: impl FnMut((Pair, u64, u64), u64) -> Result<Bout>,
 ) -> Result<(Vec<Bout>, bool)> {
@@ -207,7 +207,7 @@ fn all(
 
 fn bout(
     lab: &Lab<'_>,
-    o: &Options,
+    o: &CompeteOptions,
     subjects: &[Subject; 2],
     (pair, span, repeat): (Pair, u64, u64),
 ) -> Result<Bout> {
@@ -257,7 +257,7 @@ fn share(t: &crate::worker::ThreadReport) -> Option<f64> {
     (asked > 0).then(|| missed as f64 / asked as f64)
 }
 
-fn judge(o: &Options, bouts: Vec<Bout>) -> Found {
+fn judge(o: &CompeteOptions, bouts: Vec<Bout>) -> CompeteFindings {
     let (mut points, mut verdicts) = (Vec::new(), Vec::new());
     let ratio = |of: &[&Bout]| paired(&of.iter().map(|b| (b.ms[0].mean, b.ms[1].mean)).collect::<Vec<_>>());
     let middle = |of: &[&Bout], f: &dyn Fn(&Bout) -> Option<f64>| {
@@ -269,7 +269,7 @@ fn judge(o: &Options, bouts: Vec<Bout>) -> Found {
             if of.is_empty() {
                 continue; // interrupted before its first
             }
-            points.push(Point {
+            points.push(PairPoint {
                 pair,
                 span,
                 ms: [0, 1].map(|n| middle(&of, &|b| Some(b.ms[n].mean)).unwrap_or(0.0)),
@@ -291,7 +291,7 @@ fn judge(o: &Options, bouts: Vec<Bout>) -> Found {
     }
     let peaks: Option<Vec<u64>> = bouts.iter().map(|b| b.peak).collect();
     let limit_held = peaks.map(|p| p.iter().all(|p| *p <= o.limit.0));
-    Found { bouts, points, verdicts, interrupted: false, limit_held }
+    CompeteFindings { bouts, points, verdicts, interrupted: false, limit_held }
 }
 
 #[cfg(test)]
@@ -316,7 +316,7 @@ mod tests {
 
     #[test]
     fn an_interrupt_leaves_the_bouts_that_are_over() {
-        let o = Options { spans: 2, repeats: 2, ..Options::PUBLISHED };
+        let o = CompeteOptions { spans: 2, repeats: 2, ..CompeteOptions::PUBLISHED };
         assert_eq!((o.bouts(), o.least().as_secs_f64()), (12, 12.0 * o.seconds));
         let until = |last: u64| {
             all(&o, 1, |(pair, span, repeat), n| {
@@ -357,14 +357,14 @@ mod tests {
                 ));
             }
         }
-        let mut found = judge(&Options::PUBLISHED, bouts.clone());
+        let mut found = judge(&CompeteOptions::PUBLISHED, bouts.clone());
         assert_eq!(
             found.verdicts.iter().map(|v| v.favoured).collect::<Vec<_>>(),
             [Some("mapped"), Some("buffered"), None]
         );
         assert_eq!((found.verdicts[0].bouts, found.points.len(), found.limit_held), (12, 24, Some(true)));
         bouts[5].peak = Some((8 << 20) + 4096);
-        found = judge(&Options::PUBLISHED, bouts);
+        found = judge(&CompeteOptions::PUBLISHED, bouts);
         assert_eq!(found.limit_held, Some(false));
     }
 }

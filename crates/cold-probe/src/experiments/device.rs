@@ -6,7 +6,7 @@ use cold_stats::Histogram;
 use serde::Serialize;
 
 use super::{Lab, Times};
-use crate::device::{Effort, measure};
+use crate::device::{DeviceEffort, measure};
 use crate::{Error, Result};
 
 /// Reads of one stride.
@@ -20,7 +20,7 @@ pub struct StrideRow {
 
 /// What the device costs, and whether distance and direction matter.
 #[derive(Debug, Clone, Serialize)]
-pub struct Found {
+pub struct DeviceFindings {
     /// Latency, bandwidth, depths, cap.
     pub model: DeviceModel,
     /// Strides, forward and backward.
@@ -34,10 +34,10 @@ const READS: u64 = 100;
 const LEAST: u64 = 8 << 20;
 
 /// Measures; `bytes` is the size of the file for the strides, at least 8 MiB.
-pub fn run(lab: &Lab<'_>, bytes: u64) -> Result<Found> {
+pub fn run(lab: &Lab<'_>, bytes: u64) -> Result<DeviceFindings> {
     use std::os::unix::fs::{FileExt, OpenOptionsExt};
     lab.say("latency, bandwidth and depth");
-    let model = measure(lab.place.path(), Effort::Usual)?;
+    let model = measure(lab.place.path(), DeviceEffort::Usual)?;
     let bytes = bytes.max(LEAST);
     let subject = lab.subject(bytes)?;
     subject.make_cold()?;
@@ -66,5 +66,5 @@ pub fn run(lab: &Lab<'_>, bytes: u64) -> Result<Found> {
             strides.push(StrideRow { stride, ms: Times::of(&series.closed()) });
         }
     }
-    Ok(Found { model, strides })
+    Ok(DeviceFindings { model, strides })
 }

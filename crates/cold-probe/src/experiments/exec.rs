@@ -100,7 +100,7 @@ pub struct TouchRow {
 
 /// What all kinds of mapping came to.
 #[derive(Debug, Clone, Serialize)]
-pub struct Found {
+pub struct ExecFindings {
     /// The window of one fault, by kind.
     pub windows: Vec<Window>,
     /// One per kind that could be mapped and order, in the order of [`MappingKind::ALL`] and [`ORDERS`].
@@ -111,10 +111,10 @@ pub struct Found {
 
 /// Runs it on a file of `bytes`; each series touches every fourth page of a mebibyte in
 /// the middle, or one page in each mebibyte.
-pub fn run(lab: &Lab<'_>, bytes: u64) -> Result<Found> {
+pub fn run(lab: &Lab<'_>, bytes: u64) -> Result<ExecFindings> {
     let subject = lab.subject(bytes.max(8 << 20))?;
     lab.log.watch_files(&[("exec", &subject)]);
-    let mut found = Found { windows: Vec::new(), rows: Vec::new(), refused: Vec::new() };
+    let mut found = ExecFindings { windows: Vec::new(), rows: Vec::new(), refused: Vec::new() };
     let pages = subject.bytes() / PAGE;
     let middle = pages / 2 + 500 % 64;
     let mut rng = Pcg::new(lab.seed, 5);

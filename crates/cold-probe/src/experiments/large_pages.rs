@@ -17,11 +17,11 @@ use serde::Serialize;
 
 use super::{Lab, State, table};
 use crate::subject::Subject;
-use crate::toucher::{ARGUMENT, Answer as Answered, Refusal, Task, Touched, Way};
+use crate::toucher::{ARGUMENT, Refusal, Task, Touched, ToucherAnswer as Answered, Way};
 use crate::trial::DeviceCount;
 use crate::{Error, Result};
 
-pub use verdict::{Answer, Gain, Judgement, MARGIN, answers, judge};
+pub use verdict::{Gain, Judgement, MARGIN, WayAnswer, answers, judge};
 
 /// The least file.
 const LEAST: u64 = 4 << 20;
@@ -30,14 +30,14 @@ const SPARSE: u64 = 256 << 10;
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Options {
+pub struct LargePagesOptions {
     /// Bytes of the file; rounded up to a huge page of 2 MiB, 4 MiB at least.
     pub bytes: u64,
     /// Rounds; each measures every line once.
     pub repeats: u64,
 }
 
-impl Options {
+impl LargePagesOptions {
     /// 16 MiB, the text of a larger program; ten rounds.
     pub const USUAL: Self = Self { bytes: 16 << 20, repeats: 10 };
     /// 64 MiB.
@@ -174,7 +174,7 @@ pub struct Row {
     pub kind: Kind,
     /// What was touched.
     pub touches: Touches,
-    /// How.
+    /// By which way the pages were touched.
     pub way: Way,
     /// Of each round the time cold, with what came before the touches; milliseconds.
     pub cold_ms: Vec<f64>,
@@ -182,11 +182,11 @@ pub struct Row {
     pub warm_ms: Vec<f64>,
     /// Median of the cold times.
     pub cold_median_ms: Option<f64>,
-    /// Its interval.
+    /// Interval of that median, where there are rounds enough for one.
     pub cold_interval_ms: Option<Interval>,
     /// Median of the warm times.
     pub warm_median_ms: Option<f64>,
-    /// Its interval.
+    /// Interval of that median, where there are rounds enough for one.
     pub warm_interval_ms: Option<Interval>,
     /// The round whose cold time is nearest to the median.
     pub usual: Option<Seen>,
@@ -235,7 +235,7 @@ impl Row {
 
 /// What all ways came to.
 #[derive(Debug, Clone, Serialize)]
-pub struct Found {
+pub struct LargePagesFindings {
     /// Of this kernel.
     pub kernel: Kernel,
     /// Bytes of the file.
@@ -245,7 +245,7 @@ pub struct Found {
     /// By kind, touches and way.
     pub rows: Vec<Row>,
     /// Each way beside plain faults.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<WayAnswer>,
     /// What that means, by kind.
     pub judgements: Vec<Judgement>,
     /// Rounds that were measured whole.
@@ -339,7 +339,7 @@ fn by_size(folios: impl Iterator<Item = u64>) -> Vec<FolioSize> {
 }
 
 /// Measures every way in each round, in an order of its own.
-pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Found> {
+pub fn run(lab: &Lab<'_>, o: &LargePagesOptions) -> Result<LargePagesFindings> {
     let bytes = o.bytes.max(LEAST).next_multiple_of(2 << 20);
     let bed = Bed::make(lab, bytes)?;
     lab.log.watch_files(&[("large-pages", &bed.subject)]);
@@ -351,7 +351,7 @@ pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Found> {
     })?;
     let rounds = measured.first().map_or(0, Vec::len);
     let rows: Vec<Row> = lines.iter().zip(&measured).map(|(l, m)| Row::of(*l, m, lab.seed)).collect();
-    Ok(Found {
+    Ok(LargePagesFindings {
         answers: answers(&rows),
         judgements: Kind::ALL.into_iter().map(|kind| judge(&rows, kind)).collect(),
         bytes,

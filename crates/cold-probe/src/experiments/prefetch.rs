@@ -90,7 +90,7 @@ pub struct CallRow {
 
 /// What it comes to.
 #[derive(Debug, Clone, Serialize)]
-pub struct Found {
+pub struct PrefetchFindings {
     /// One per call and number of bytes, ascending; none from a refusal on.
     pub rows: Vec<CallRow>,
     /// Calls the kernel refused, with its answer.
@@ -100,11 +100,11 @@ pub struct Found {
 }
 
 /// Asks for 128 KiB, 256 KiB, … up to `most` bytes (at least 128 KiB) of a cold file with each call.
-pub fn run(lab: &Lab<'_>, most: u64) -> Result<Found> {
+pub fn run(lab: &Lab<'_>, most: u64) -> Result<PrefetchFindings> {
     let most = most.max(LEAST);
     let subject = lab.subject(most)?;
     lab.log.watch_files(&[("prefetch", &subject)]);
-    let mut found = Found { rows: Vec::new(), refused: Vec::new(), caps: Vec::new() };
+    let mut found = PrefetchFindings { rows: Vec::new(), refused: Vec::new(), caps: Vec::new() };
     for call in Call::ALL {
         let mut asked = LEAST;
         while asked <= most {

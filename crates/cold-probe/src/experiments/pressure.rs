@@ -19,7 +19,7 @@ use crate::worker::ThreadReport;
 
 /// Memory, file, threads and time.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Options {
+pub struct PressureOptions {
     /// Memory of the process.
     pub limit: Bytes,
     /// Bytes of the file.
@@ -30,7 +30,7 @@ pub struct Options {
     pub seconds: f64,
 }
 
-impl Options {
+impl PressureOptions {
     /// A file of 40 MB with 32 MB of memory, as in chapter 7.
     pub const PUBLISHED: Self = Self { limit: Bytes(32 << 20), bytes: 40 << 20, threads: 2, seconds: 3.0 };
     /// A file of 1 GB with 256 MB of memory, up to 8 threads.
@@ -67,7 +67,7 @@ pub struct PressureRow {
 }
 
 /// Runs all lines in a group with the limit.
-pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Vec<PressureRow>> {
+pub fn run(lab: &Lab<'_>, o: &PressureOptions) -> Result<Vec<PressureRow>> {
     let subject = lab.subject(o.bytes)?;
     lab.log.watch_files(&[("pressure", &subject)]);
     let random = Mode::Mapped(Mapping { shared: true, advice: Advice::Random, ..Mapping::default() });
@@ -128,7 +128,7 @@ struct Observed {
 
 fn row(
     (mode, order, threads): (&'static str, &'static str, u64),
-    o: &Options,
+    o: &PressureOptions,
     tick_ms: u64,
     reports: &[ThreadReport],
     Observed { device, shootdowns, peak }: Observed,
@@ -170,7 +170,7 @@ mod tests {
     use super::*;
     use crate::worker::{ThreadUsed, Tick};
 
-    const SECOND: Options = Options { seconds: 1.0, ..Options::PUBLISHED };
+    const SECOND: PressureOptions = PressureOptions { seconds: 1.0, ..PressureOptions::PUBLISHED };
 
     /// A thread that used so many records in each tenth of a second.
     fn thread(records: &[u64], missed: Option<u64>) -> ThreadReport {
@@ -185,7 +185,7 @@ mod tests {
         }
     }
 
-    fn of(reports: &[ThreadReport], o: &Options, tick_ms: u64) -> PressureRow {
+    fn of(reports: &[ThreadReport], o: &PressureOptions, tick_ms: u64) -> PressureRow {
         row(
             ("mapped", "uniform", 2),
             o,
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_time_shorter_than_an_interval_still_has_a_rate() {
-        let brief = Options { seconds: 0.05, ..SECOND };
+        let brief = PressureOptions { seconds: 0.05, ..SECOND };
         let row = of(&[thread(&[7], Some(0))], &brief, 100);
         assert_eq!(rates(&row), (70.0, 70.0));
     }

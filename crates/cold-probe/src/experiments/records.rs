@@ -9,7 +9,7 @@ use crate::variate::{Normal, Seek};
 
 /// The file, the range of record sizes, the time.
 #[derive(Debug, Clone, Serialize)]
-pub struct Options {
+pub struct RecordsOptions {
     /// Bytes of the file.
     pub bytes: u64,
     /// Bytes of the smallest record; below 512 it is 512.
@@ -20,7 +20,7 @@ pub struct Options {
     pub seconds: f64,
 }
 
-impl Options {
+impl RecordsOptions {
     /// 1 to 16 pages, as published.
     pub const PUBLISHED: Self = Self { bytes: 16 << 20, from: 4096, to: 64 << 10, seconds: 0.5 };
     /// Up to 2 MB.
@@ -55,7 +55,7 @@ pub struct Fit {
 }
 
 /// Measures all lines, each on a cold file.
-pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Vec<RecordRow>> {
+pub fn run(lab: &Lab<'_>, o: &RecordsOptions) -> Result<Vec<RecordRow>> {
     let subject = lab.subject(o.bytes)?;
     lab.log.watch_files(&[("records", &subject)]);
     let copy = Mode::Mapped(Mapping { shared: true, copy: true, ..Mapping::default() });

@@ -11,11 +11,11 @@ use crate::subject::Subject;
 use crate::variate::Seek;
 use crate::{Error, Result};
 
-pub use answer::{Answer, Other, answers};
+pub use answer::{OrderAnswer, Other, answers};
 
 /// The file, its records, and which lines are measured how often.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub struct Options {
+pub struct TableOptions {
     /// Bytes of the file.
     pub bytes: u64,
     /// Bytes of a record.
@@ -32,7 +32,7 @@ pub struct Options {
     pub repeats: u64,
 }
 
-impl Options {
+impl TableOptions {
     /// As published: 1 MB, 4096 bytes.
     pub const PUBLISHED: Self = Self {
         bytes: 1 << 20,
@@ -149,11 +149,11 @@ struct Line {
 
 /// The table and what it proves.
 #[derive(Debug, Clone, Serialize)]
-pub struct Found {
+pub struct TableFindings {
     /// By order, then action, mode and state.
     pub rows: Vec<TableRow>,
     /// What they come to.
-    pub answers: Vec<Answer>,
+    pub answers: Vec<OrderAnswer>,
     /// Rounds that were measured whole; others are left out.
     pub rounds: usize,
     /// The round whose figures the lines show, from 1: the one nearest to the medians of all.
@@ -163,7 +163,7 @@ pub struct Found {
 }
 
 /// Measures all lines in each round, in an order of its own, so that what changes with time meets all alike.
-pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Found> {
+pub fn run(lab: &Lab<'_>, o: &TableOptions) -> Result<TableFindings> {
     let subject = lab.subject(o.bytes)?;
     lab.log.watch_files(&[("table", &subject)]);
     let lines = lines(o);
@@ -173,10 +173,10 @@ pub fn run(lab: &Lab<'_>, o: &Options) -> Result<Found> {
     let shown = usual_round(&measured, rounds);
     let rows: Vec<TableRow> =
         lines.iter().zip(&measured).filter_map(|(l, m)| TableRow::of(l, m, shown)).collect();
-    Ok(Found { answers: answers(&rows), rows, rounds, shown: shown + 1, interrupted })
+    Ok(TableFindings { answers: answers(&rows), rows, rounds, shown: shown + 1, interrupted })
 }
 
-fn lines(o: &Options) -> Vec<Line> {
+fn lines(o: &TableOptions) -> Vec<Line> {
     let records = o.records();
     let seeks = [Seek::Sequential, Seek::middle(records), Seek::Uniform { from: 0, to: records }];
     let acts = [vec![Act::R], vec![Act::W], vec![Act::R, Act::W]];
@@ -226,7 +226,7 @@ pub(super) fn rounds<L, T>(
     Ok((all, false))
 }
 
-fn one(lab: &Lab<'_>, o: &Options, subject: &Subject, line: &Line, round: u64) -> Result<Measured> {
+fn one(lab: &Lab<'_>, o: &TableOptions, subject: &Subject, line: &Line, round: u64) -> Result<Measured> {
     let Line { order, action, mode, .. } = line;
     let word = if line.state == State::Cold { "cold" } else { "warm" };
     lab.say(&format!("round {} of {}: {order} {action}, {mode}, {word}", round + 1, o.repeats));

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 
 /// What is done with which file, how and for how long.
 #[derive(Debug, Clone, Serialize)]
-pub struct Options {
+pub struct TimelineOptions {
     /// Bytes of the file.
     pub bytes: u64,
     /// Bytes of a record.
@@ -26,7 +26,7 @@ pub struct Options {
     pub seconds: f64,
 }
 
-impl Options {
+impl TimelineOptions {
     /// Figures 6.3 to 6.5: 10 MB, 8192 bytes, normal over the middle 4 MB, through the cache.
     pub fn ramp() -> Self {
         Self {
@@ -51,7 +51,7 @@ impl Options {
 
 /// What happened in one interval of the log.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-pub struct Point {
+pub struct TimelinePoint {
     /// Its begin, milliseconds.
     pub at_ms: f64,
     /// Records per second.
@@ -72,15 +72,15 @@ pub struct Point {
 
 /// What came of it.
 #[derive(Debug, Clone, Serialize)]
-pub struct Found {
+pub struct TimelineFindings {
     /// Over the whole time.
     pub all: Measured,
     /// One per interval, in order of time.
-    pub points: Vec<Point>,
+    pub points: Vec<TimelinePoint>,
 }
 
 /// Runs it on a cold file. The points come from the lab's log: see [`points`].
-pub fn run(lab: &Lab<'_>, name: &'static str, o: &Options) -> Result<Measured> {
+pub fn run(lab: &Lab<'_>, name: &'static str, o: &TimelineOptions) -> Result<Measured> {
     let subject = lab.subject(o.bytes)?;
     if o.record == 0 || o.bytes < o.record {
         let why = format!("a record of {} bytes does not fit in", o.record);
@@ -100,7 +100,7 @@ pub fn run(lab: &Lab<'_>, name: &'static str, o: &Options) -> Result<Measured> {
 }
 
 /// The intervals of a phase, out of the rows of a log that are sorted by time.
-pub fn points(rows: &[Sample], phase: &str, interval_ms: f64) -> Vec<Point> {
+pub fn points(rows: &[Sample], phase: &str, interval_ms: f64) -> Vec<TimelinePoint> {
     let of = |subject: &'static str, counter: &'static str| -> Vec<(f64, f64)> {
         // The device's totals go on from before; only what a process did belongs to the phase.
         let mine = |r: &&Sample| subject != "process" || r.phase.as_ref() == phase;
@@ -121,7 +121,7 @@ pub fn points(rows: &[Sample], phase: &str, interval_ms: f64) -> Vec<Point> {
         let here = |series: &[(f64, f64)]| last(series, from).filter(|_| records > 0.0);
         let change =
             |series: &[(f64, f64)]| last(series, from + 1.0).zip(last(series, to + 1.0)).map(|(a, b)| b - a);
-        found.push(Point {
+        found.push(TimelinePoint {
             at_ms: from,
             per_second: records * 1e3 / interval_ms,
             ms: here(&times).unwrap_or(0.0),

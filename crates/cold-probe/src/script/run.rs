@@ -18,7 +18,7 @@ use crate::{Error, Result};
 
 /// How a script is run.
 #[derive(Debug, Clone)]
-pub struct Options {
+pub struct ScriptOptions {
     /// Length of the trial in seconds.
     pub seconds: f64,
     /// Where files are made that the scripts name and that do not exist.
@@ -59,7 +59,7 @@ impl Files {
         &mut self,
         t: &ThreadScript,
         loaded: &Loaded,
-        o: &Options,
+        o: &ScriptOptions,
         journal: &Journal,
     ) -> Result<(PathBuf, u64)> {
         let path = find(&loaded.directory, &t.access);
@@ -96,13 +96,13 @@ const DOUBLINGS: u32 = 6;
 /// its length in seconds, and whether it repeats the one before.
 pub fn run_until_it_repeats(
     loaded: &Loaded,
-    o: &Options,
+    o: &ScriptOptions,
     share: f64,
     runner: &Runner,
     journal: &Journal,
     log: &Log,
 ) -> Result<(Vec<Ran>, f64, bool)> {
-    let once = |seconds| run(loaded, &Options { seconds, ..o.clone() }, runner, journal, log);
+    let once = |seconds| run(loaded, &ScriptOptions { seconds, ..o.clone() }, runner, journal, log);
     let (mut seconds, mut last) = (o.seconds, once(o.seconds)?);
     for _ in 0..DOUBLINGS {
         seconds *= 2.0;
@@ -126,7 +126,13 @@ fn repeats(before: &[Option<f64>], now: &[Option<f64>], share: f64) -> bool {
 }
 
 /// Runs the script once. Files that the scripts name and that do not exist are made (and go again).
-pub fn run(loaded: &Loaded, o: &Options, runner: &Runner, journal: &Journal, log: &Log) -> Result<Vec<Ran>> {
+pub fn run(
+    loaded: &Loaded,
+    o: &ScriptOptions,
+    runner: &Runner,
+    journal: &Journal,
+    log: &Log,
+) -> Result<Vec<Ran>> {
     let mut files = Files { own: BTreeMap::new(), found: Vec::new() };
     let (mut crews, mut places, mut stream) = (Vec::new(), Vec::new(), 0);
     for (p, threads) in &loaded.processes {
@@ -183,7 +189,7 @@ fn work(
     t: &ThreadScript,
     (file, bytes): (PathBuf, u64),
     p: &super::ProcessLine,
-    o: &Options,
+    o: &ScriptOptions,
 ) -> Work {
     let seek = if t.sequential { Seek::Sequential } else { Seek::Normal(t.seek) };
     // The built-in code space (version 2.1) is the probe's own program.

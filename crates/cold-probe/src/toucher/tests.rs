@@ -101,10 +101,12 @@ fn what_is_said_is_read_back() {
         entered: 3,
     };
     let refused = Refusal { call: "madvise".to_owned(), errno: Some(22), why: "Invalid argument".to_owned() };
-    for answer in [Answer::Done(touched), Answer::Refused(refused), Answer::Failed("x".to_owned())] {
+    for answer in
+        [ToucherAnswer::Done(touched), ToucherAnswer::Refused(refused), ToucherAnswer::Failed("x".to_owned())]
+    {
         let sent = serde_json::to_string(&answer).unwrap();
         assert!(!sent.contains('\n'));
-        assert_eq!(serde_json::from_str::<Answer>(&sent).unwrap(), answer);
+        assert_eq!(serde_json::from_str::<ToucherAnswer>(&sent).unwrap(), answer);
     }
     assert_eq!((Counted::Known(5).known(), Counted::Unknown(String::new()).known()), (Some(5), None));
 }

@@ -322,7 +322,7 @@ table! {
         .then_some("a mapping beyond the address space");
     at, "ns", "When.";
     pid, "", "Process.";
-    address as ColumnKind::Unsigned, "", "First address.";
+    address as ColumnKind::Unsigned, "", "First address. 0 where it was imported from a prefetch file, which does not tell it.";
     bytes, "bytes", "Length.";
     offset, "bytes", "Offset in the file.";
     file as FILE, "", "File.";

@@ -117,6 +117,36 @@ fn a_file_of_an_earlier_version_lacks_columns_that_may_be_empty_and_no_others() 
     assert!(wrong.to_string().contains("its columns are not those of the format"), "{wrong}");
 }
 
+/// Columns of the format's first version, which stand in front of those that came later in most tables, and not in all.
+#[test]
+fn a_file_of_the_first_version_is_read_wherever_its_missing_columns_stand_today() {
+    fn without<R: Clone + PartialEq + std::fmt::Debug + 'static>(
+        table: &'static schema::Table<R>,
+        rows: &[R],
+        missing: &str,
+        expected: &[R],
+    ) {
+        let columns = table.columns.iter().filter(|c| c.about.name != missing);
+        let columns: &'static [_] =
+            Box::leak(columns.map(|c| schema::Column { about: c.about, cell: c.cell }).collect());
+        assert_eq!(columns.len() + 1, table.columns.len(), "{missing}");
+        let older = schema::Table { columns, ..*table };
+        assert_eq!(columns::decode(table, forged(&older, rows), Path::new("x")).unwrap(), expected);
+    }
+    let full = sample::small();
+    let mut advice = full.advice.unwrap();
+    for call in &mut advice {
+        call.address = Some(1 << 40);
+    }
+    let expected: Vec<_> =
+        advice.iter().map(|a| cold_model::recording::Advice { address: None, ..a.clone() }).collect();
+    without(&schema::tables::ADVICE, &advice, "address", &expected);
+    let reads = full.device_reads.unwrap();
+    let expected: Vec<_> =
+        reads.iter().map(|r| cold_model::recording::DeviceRead { file: None, ..*r }).collect();
+    without(&schema::tables::DEVICE_READS, &reads, "file", &expected);
+}
+
 #[test]
 fn a_small_file_cannot_claim_a_billion_rows() {
     // Two million rows that are alike take less than a kilobyte per column.

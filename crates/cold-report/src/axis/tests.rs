@@ -6,10 +6,10 @@ use super::*;
 fn ticks_are_round_numbers_around_the_values() {
     let a = Axis::new(397.0e6, 447.0e6, 6);
     assert_eq!((a.low, a.high, a.ticks.len()), (390.0e6, 450.0e6, 7));
-    assert_eq!(a.time_unit(), ("ms", 1e6, 0));
+    assert_eq!(a.time_unit(), TimeUnit { name: "ms", ns: 1e6, decimals: 0 });
     assert!(Axis::new(90.0, 410.0, 5).low.abs() < 1e-9, "less than half: from 0");
     let fine = Axis::new(1.234e9, 1.236e9, 4);
-    assert_eq!(fine.time_unit(), ("s", 1e9, 4));
+    assert_eq!(fine.time_unit(), TimeUnit { name: "s", ns: 1e9, decimals: 4 });
     let one = Axis::new(5e6, 5e6, 4);
     assert!(one.low.abs() < 1e-9 && one.high >= 5e6, "a lone value stands above 0: {one:?}");
 }

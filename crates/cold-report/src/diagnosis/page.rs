@@ -21,6 +21,8 @@ const HEAD: f64 = 34.0;
 const FOOT: f64 = 44.0;
 /// Characters of the title that fit.
 const TITLE: usize = 78;
+/// Characters of the line below it.
+const FACTS: usize = 125;
 /// Remedies in the picture.
 const DRAWN: usize = 6;
 
@@ -85,7 +87,7 @@ pub fn html(d: &Diagnosis) -> String {
     remedies(&mut below, d);
     let skipped = d.steps.iter().filter_map(|s| Some((s.what, s.skipped.as_deref()?)));
     for (what, why) in skipped {
-        let _ = writeln!(below, "<p><b>Not done: {}.</b> {}</p>", markup(what), markup(why));
+        let _ = writeln!(below, "<p><b>Not done: {}:</b> {}.</p>", markup(what), markup(why));
     }
     below.push_str("<h2>What the words mean</h2>\n<dl>");
     for (word, meaning) in GLOSSARY {
@@ -190,7 +192,7 @@ fn picture(d: &Diagnosis) -> String {
     let height = chart::HEADING + 30.0 + HEAD + BAR * bars.len() as f64 + FOOT + strip + helps;
     let mut out = chart::open(&title(d), WIDTH, height, 13.0);
     let facts = text::story(d).into_iter().next().unwrap_or_default();
-    chart::heading(&mut out, 24.0, &line(&title(d), TITLE), &facts);
+    chart::heading(&mut out, 24.0, &line(&title(d), TITLE), &line(&facts, FACTS));
     let mut top = chart::HEADING;
     legend(&mut out, d, top + 14.0);
     top += 30.0;

@@ -1,7 +1,7 @@
 use super::*;
 
 fn panel(scales: (Scale, Scale), points: Vec<(f64, f64)>) -> Panel {
-    let series = vec![Series { name: "a <b>".to_owned(), points }];
+    let series = vec![ProbeLine { name: "a <b>".to_owned(), points }];
     Panel { title: "Hits & misses".to_owned(), x: "s".to_owned(), y: "ms".to_owned(), scales, series }
 }
 

@@ -271,13 +271,13 @@ fn frame(out: &mut String, p: &Panel<'_>) {
             right - LEFT
         );
     }
-    let (unit, factor, decimals) = p.axis.time_unit();
+    let unit = p.axis.time_unit();
     for tick in &p.axis.ticks {
         let x = p.x(p.start + *tick as u64);
         chart::grid(out, (x, p.top), (x, p.bottom()));
-        chart::foot(out, (x, p.bottom()), &format!("{:.decimals$}", tick / factor));
+        chart::foot(out, (x, p.bottom()), &unit.number(*tick));
     }
-    text(out, (right + 26.0, p.bottom() + 20.0), Ink::Muted, "", &format!("{unit} since the start"));
+    text(out, (right + 26.0, p.bottom() + 20.0), Ink::Muted, "", &format!("{} since the start", unit.name));
     let _ = write!(
         out,
         r##"<rect x="{LEFT}" y="{:.1}" width="{:.1}" height="{:.1}" fill="none" stroke="#8a8a8a"/>"##,

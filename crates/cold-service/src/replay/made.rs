@@ -22,7 +22,7 @@ pub struct Made {
     pub programs: u32,
     /// Exponent of popularity: the k-th program is started in proportion to 1/k^zipf.
     pub zipf: f64,
-    /// Days.
+    /// Days that the log covers.
     pub days: u32,
     /// Sessions of a day, from 8 to 18 o'clock.
     pub sessions: u32,

@@ -10,7 +10,7 @@ pub enum Unit {
         /// Bytes per count.
         of: u64,
     },
-    /// Bytes.
+    /// Each byte counts.
     Bytes,
 }
 

@@ -11,7 +11,7 @@ pub enum Preset {
     SataSsd,
     /// The testbed's cloud volume.
     Cloud,
-    /// No delay.
+    /// A disk that answers without delay.
     Fast,
     /// A fast SSD with flash (`NVMe`).
     Nvme,

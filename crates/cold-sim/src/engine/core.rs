@@ -8,7 +8,7 @@ use crate::disk::Disk;
 use crate::op::{Access, Op, PageCache, PageRead, Progress};
 
 use super::flight::{Flight, OnWay, Request};
-use super::input::{Event, Input, Machine, Start, Step};
+use super::input::{Event, Input, Machine, Step, TaskStart};
 use super::log::{self, Life};
 use super::outcome::{Done, Error, FileReads, Filled, Kind, Outcome, Sent, TaskTimes};
 use super::processors::Processors;
@@ -153,8 +153,8 @@ impl<'a, C: PageCache + ?Sized> Engine<'a, C> {
         }
         for (task, given) in self.input.tasks.iter().enumerate() {
             match given.start {
-                Start::AtOnce => self.begin_task(task, None),
-                Start::On(event) => self.events.entry(event).or_default().waiting.push(task),
+                TaskStart::AtOnce => self.begin_task(task, None),
+                TaskStart::On(event) => self.events.entry(event).or_default().waiting.push(task),
             }
         }
     }

@@ -28,7 +28,7 @@ pub enum Step {
 
 /// When a task begins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Start {
+pub enum TaskStart {
     /// At the beginning.
     AtOnce,
     /// When the event happens (a clone, a gate).
@@ -39,7 +39,7 @@ pub enum Start {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Task {
     /// When it begins.
-    pub start: Start,
+    pub start: TaskStart,
     /// What it does, in order.
     pub steps: Vec<Step>,
 }

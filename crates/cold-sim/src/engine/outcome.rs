@@ -113,7 +113,7 @@ pub struct Sent {
     pub disk: u32,
     /// First byte on it.
     pub offset: u64,
-    /// Bytes.
+    /// Size of the request in bytes.
     pub bytes: u64,
     /// When it was sent, nanoseconds from the beginning.
     pub sent_ns: u64,

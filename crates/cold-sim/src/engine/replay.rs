@@ -16,7 +16,7 @@ const MOST_CHUNKS: usize = 128;
 /// When the program may begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gate {
-    /// At once.
+    /// At once: nothing holds it back.
     None,
     /// When the critical steps have been asked for.
     Issued,

@@ -66,11 +66,11 @@ fn adds_up(outcome: &Outcome) {
 }
 
 fn at_once(steps: Vec<Step>) -> Task {
-    Task { start: Start::AtOnce, steps }
+    Task { start: TaskStart::AtOnce, steps }
 }
 
 fn on(event: u32, steps: Vec<Step>) -> Task {
-    Task { start: Start::On(Event(event)), steps }
+    Task { start: TaskStart::On(Event(event)), steps }
 }
 
 fn touch(file: u32, page: u64) -> Step {

@@ -20,7 +20,7 @@ const PIECE: u64 = 2 << 20;
 pub(crate) struct ReadAhead {
     /// First page of the window that was read last.
     pub(crate) start: u64,
-    /// Its pages.
+    /// Pages of that window.
     pub(crate) size: u64,
     /// Pages from its marker to its end.
     pub(crate) ahead: u64,

@@ -8,7 +8,7 @@ use crate::op::{FileId, MapId, Op};
 /// The first operation of a series after which the kernel had other pages than the policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
-    /// The series.
+    /// Number of the series of operations.
     pub case: u64,
     /// The operation, counted from 0.
     pub at: u64,
@@ -33,7 +33,7 @@ pub enum What {
 
 /// How one series went for a policy.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct SeriesOutcome {
     /// Operations that were compared: those up to the first difference.
     pub operations: u64,
     /// Touches after which other pages were mapped than expected, by the time at which pages came alone
@@ -46,7 +46,7 @@ pub struct Outcome {
 /// What the kernel has after an operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
-    /// The series.
+    /// Number of the series of operations.
     pub case: u64,
     /// The operation, counted from 0.
     pub at: u64,
@@ -73,7 +73,7 @@ impl Seen {
     }
 
     /// Compares with a policy that did the same; nothing more after its first difference.
-    pub fn judge(&self, follower: &mut Follower, outcome: &mut Outcome) {
+    pub fn judge(&self, follower: &mut Follower, outcome: &mut SeriesOutcome) {
         if outcome.difference.is_some() {
             return;
         }

@@ -7,7 +7,7 @@ mod programs;
 mod root {
     use std::sync::Mutex;
 
-    use cold_probe::device::{Effort, measure};
+    use cold_probe::device::{DeviceEffort, measure};
     use cold_sim::disk::{Disk, Model, Preset};
     use cold_testbed::disk::{Op, Preset as OnTestbed, Request};
     use cold_testbed::{SlowDisk, attempts, need_root};
@@ -117,7 +117,7 @@ mod root {
             let slow = SlowDisk::create(on_testbed, DISK).expect("a test disk");
             let truth = Truth::new(&slow);
             attempts(|| {
-                let device = measure(slow.mount_point(), Effort::Usual).map_err(|e| e.to_string())?;
+                let device = measure(slow.mount_point(), DeviceEffort::Usual).map_err(|e| e.to_string())?;
                 let model = Model { request: preset.model().request, ..Model::measured(&device) };
                 for program in &programs() {
                     let ran = truth.run(&slow, program);

@@ -10,7 +10,7 @@ use cold_model::{Bytes, Extent};
 use cold_sim::Cache;
 use cold_sim::disk::{Disk, Layout, Model};
 use cold_sim::engine::{
-    Costs, Event, Gate, Input, Machine, Outcome, PlanStep, Replay, Start, Step, Task, TaskTimes, run,
+    Costs, Event, Gate, Input, Machine, Outcome, PlanStep, Replay, Step, Task, TaskStart, TaskTimes, run,
 };
 use cold_sim::op::{FileId, Op, OpenId};
 use cold_stats::{Pcg, median_u64};
@@ -143,7 +143,7 @@ impl Truth {
         slow.reset_log().expect("reset");
         let thread = |task: &Task| {
             together.wait();
-            if let Start::On(event) = task.start {
+            if let TaskStart::On(event) = task.start {
                 wait(event);
             }
             let mut done = Vec::with_capacity(task.steps.len());
@@ -206,9 +206,9 @@ impl Truth {
         let open = Step::Access(Op::Open { open: OPEN, file: FileId(0) });
         let ask = Step::Access(Op::WillNeed { open: OPEN, first: 0, pages: BLOCKS * BLOCK });
         let asked = Event(0);
-        let mut tasks = vec![Task { start: Start::AtOnce, steps: vec![open, ask, Step::Signal(asked)] }];
+        let mut tasks = vec![Task { start: TaskStart::AtOnce, steps: vec![open, ask, Step::Signal(asked)] }];
         let waits =
-            |n: u64| Task { start: Start::On(asked), steps: vec![read(((n + 1) * BLOCK - 1) * PAGE, 1)] };
+            |n: u64| Task { start: TaskStart::On(asked), steps: vec![read(((n + 1) * BLOCK - 1) * PAGE, 1)] };
         tasks.extend((0..BLOCKS).map(waits));
         let outcome = self.outcome(&tasks, None, model);
         let end = |t: &TaskTimes| t.lived.map_or(0.0, |(_, end)| end as f64 / 1e6);
@@ -261,7 +261,7 @@ fn helper_steps(plan: &Replay) -> Task {
             pages += chunk;
         }
     }
-    Task { start: Start::AtOnce, steps }
+    Task { start: TaskStart::AtOnce, steps }
 }
 
 fn read(offset: u64, bytes: u64) -> Step {
@@ -284,7 +284,7 @@ fn scattered(places: &[u64], pages: u64, think: Step) -> Vec<Step> {
 pub(crate) fn programs() -> Vec<Program> {
     let program = |name, steps: Vec<Vec<Step>>| {
         let open = Step::Access(Op::Open { open: OPEN, file: FileId(0) });
-        let task = |steps: Vec<Step>| Task { start: Start::AtOnce, steps: [vec![open], steps].concat() };
+        let task = |steps: Vec<Step>| Task { start: TaskStart::AtOnce, steps: [vec![open], steps].concat() };
         Program { name, tasks: steps.into_iter().map(task).collect(), helper: None }
     };
     let some = places(7, 64);

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use cold_model::observed::ObservedStart;
-use cold_model::order::{Exclude, TracedStart};
+use cold_model::order::{TracedStart, Tracing};
 
 use super::error::{ObserveError, Result};
 use super::protocol::{Order, Reply, Request};
@@ -65,15 +65,14 @@ impl Client {
         Self::begin(program, &Order::Observe(request(spec)), streams)
     }
 
-    /// The same, but the functions that it enters are followed, except for those that `exclude` means
-    /// (`observe::entries`); the result comes from [`Client::wait_entries`].
+    /// The same, but the functions that it enters are followed (`observe::entries`); the result comes from [`Client::wait_entries`].
     pub fn start_entries(
         program: &OsStr,
         spec: &ObserveSpec,
-        exclude: &[Exclude],
+        tracing: &Tracing,
         streams: Streams,
     ) -> Result<Self> {
-        Self::begin(program, &Order::Entries(request(spec), exclude.to_owned()), streams)
+        Self::begin(program, &Order::Entries(request(spec), tracing.clone()), streams)
     }
 
     fn begin(program: &OsStr, order: &Order, streams: Streams) -> Result<Self> {

@@ -22,8 +22,11 @@
 //! The kernel kills the tree when the tracer dies (`PTRACE_O_EXITKILL`): a program with breakpoints and nobody to
 //! take them out would die of its next one. Processes made with `CLONE_UNTRACED` would, too. Code that is made
 //! executable by `mprotect` only is not seen. A breakpoint is a `SIGTRAP`: where a program blocks or ignores that
-//! signal, the kernel unblocks it and takes its handler away. So a process that handles or ignores it is left alone
-//! from then on.
+//! signal, the kernel unblocks it and takes its handler away (`force_sig_info_to_task` of `kernel/signal.c`). So a
+//! process that handles or ignores it is left alone from then on. [`Tracing::own_traps`] goes on in those that handle
+//! it, and remarks where a handler was lost.
+//!
+//! [`Tracing::own_traps`]: cold_model::order::Tracing::own_traps
 
 mod arch;
 mod calls;
@@ -32,6 +35,7 @@ mod cpus;
 mod crash;
 mod space;
 mod tracer;
+mod traps;
 mod written;
 
 use std::fs::{File, Metadata};

@@ -37,7 +37,7 @@ pub enum ObserveError {
         /// The directory that was asked for.
         #[serde(with = "path_text")]
         path: PathBuf,
-        /// Of chdir(2).
+        /// What chdir(2) answered.
         errno: i32,
     },
     /// Tracing is not allowed here.
@@ -57,7 +57,7 @@ pub enum ObserveError {
         io::Error::from_raw_os_error(*errno)
     )]
     Filter {
-        /// Of seccomp(2).
+        /// What seccomp(2) answered.
         errno: i32,
     },
     /// A request to the kernel failed while following the tree.

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use cold_model::observed::ObservedStart;
-use cold_model::order::{Exclude, TracedStart};
+use cold_model::order::{TracedStart, Tracing};
 use cold_model::path_text;
 use serde::{Deserialize, Serialize};
 
@@ -15,8 +15,8 @@ use super::error::ObserveError;
 pub(super) enum Order {
     /// Comes first.
     Observe(Request),
-    /// Comes first: follow the functions that are entered, but for these.
-    Entries(Request, Vec<Exclude>),
+    /// Comes first: follow the functions that are entered.
+    Entries(Request, Tracing),
     /// End the tree now.
     End,
 }

@@ -61,9 +61,9 @@ pub fn serve(args: &[OsString], tables: &mut dyn FunctionTables) -> crate::Resul
     let done = match channel.receive().map_err(fail)? {
         Some(Order::Observe(request)) => follow(&request, &filter::program(), &mut channel, Tracer::new)
             .map(|tracer| Reply::Done(Box::new(tracer.finish()))),
-        Some(Order::Entries(request, exclude)) => {
+        Some(Order::Entries(request, tracing)) => {
             let unbound = entries::bind();
-            let new = |root, _| Entries::new(root, tables, exclude, unbound);
+            let new = |root, _| Entries::new(root, tables, tracing, unbound);
             follow(&request, &entries::filter(), &mut channel, new)
                 .map(|entries| Reply::Entered(Box::new(entries.finish())))
         }

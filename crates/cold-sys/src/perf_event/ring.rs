@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use memmap2::{MmapOptions, MmapRaw};
 
-use super::Event;
+use super::OpenPerfEvent;
 use crate::page::page_size;
 
 /// Offsets in `struct perf_event_mmap_page`: fixed by the ABI since 2.6.31 (`data_head`, `data_tail`)
@@ -19,7 +19,7 @@ const DATA_TAIL: usize = 1032;
 pub struct Ring {
     /// Before the event, so that it goes first.
     memory: MmapRaw,
-    event: Event,
+    event: OpenPerfEvent,
     /// Bytes of the data area, a power of two.
     size: usize,
     /// Records that crossed the end of the buffer are put together here.
@@ -29,7 +29,7 @@ pub struct Ring {
 impl Ring {
     /// Maps a buffer of at least `bytes` for `event`. `EPERM` when it exceeds what the user may lock
     /// (`kernel.perf_event_mlock_kb` per CPU and `RLIMIT_MEMLOCK`).
-    pub fn map(event: Event, bytes: usize) -> io::Result<Self> {
+    pub fn map(event: OpenPerfEvent, bytes: usize) -> io::Result<Self> {
         let page = page_size() as usize;
         let size = bytes.max(page).checked_next_power_of_two().ok_or(io::ErrorKind::InvalidInput)?;
         let mapped = size.checked_add(page).ok_or(io::ErrorKind::InvalidInput)?;
@@ -38,7 +38,7 @@ impl Ring {
     }
 
     /// The event that owns the buffer.
-    pub fn event(&self) -> &Event {
+    pub fn event(&self) -> &OpenPerfEvent {
         &self.event
     }
 

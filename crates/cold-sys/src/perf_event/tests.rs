@@ -8,8 +8,14 @@ fn own_tid() -> i32 {
 /// One event of this thread on every CPU, with its buffer.
 fn rings(kind: EventKind) -> Option<Vec<Ring>> {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u32;
-    let spec = Spec { kind, whom: Whom::Thread(own_tid()), user_only: true, stack: Stack::None, wake_at: 1 };
-    let open = |cpu| Ring::map(Event::open(&spec, cpu)?, 64 << 10);
+    let spec = PerfSpec {
+        kind,
+        whom: Whom::Thread(own_tid()),
+        user_only: true,
+        stack: UserStacks::None,
+        wake_at: 1,
+    };
+    let open = |cpu| Ring::map(OpenPerfEvent::open(&spec, cpu)?, 64 << 10);
     match (0..cpus).map(open).collect::<io::Result<Vec<Ring>>>() {
         Ok(rings) => Some(rings),
         Err(e) => {
@@ -71,15 +77,15 @@ fn every_new_page_is_one_sample_and_the_buffer_wraps_on_whole_records() {
 #[test]
 fn events_of_one_cpu_share_a_buffer_and_are_told_apart() {
     let Some(rings) = rings(EventKind::SideBand) else { return };
-    let spec = Spec {
+    let spec = PerfSpec {
         kind: EventKind::MajorFaults,
         whom: Whom::Thread(own_tid()),
         user_only: true,
-        stack: Stack::Copy(8192),
+        stack: UserStacks::Copy(8192),
         wake_at: 4096,
     };
     let ring = &rings[0];
-    let event = Event::open(&spec, ring.event().cpu()).expect("opens as the first did");
+    let event = OpenPerfEvent::open(&spec, ring.event().cpu()).expect("opens as the first did");
     event.write_into(ring).expect("same CPU");
     assert_ne!(event.id(), ring.event().id());
     wait([ring], Duration::from_millis(1));

@@ -48,6 +48,17 @@ pub struct Fd {
     pub target: PathBuf,
 }
 
+/// The control group that a process is in, of one hierarchy (a line of `/proc/PID/cgroup`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InCgroup {
+    /// Number of the hierarchy; 0 is that of version 2.
+    pub hierarchy: u32,
+    /// Its controllers, with commas between them; empty for version 2.
+    pub controllers: String,
+    /// The group, from the root of the hierarchy on, as the reader's cgroup namespace names it.
+    pub path: PathBuf,
+}
+
 impl ProcFs {
     /// The ids of all processes, ascending.
     pub fn pids(&self) -> Result<Vec<i32>> {
@@ -117,17 +128,17 @@ impl ProcFs {
             .collect())
     }
 
-    /// The lines of `/proc/PID/cgroup`: hierarchy id, controllers (empty for v2), path.
-    pub fn cgroups(&self, pid: i32) -> Result<Vec<(u32, String, PathBuf)>> {
+    /// The lines of `/proc/PID/cgroup`.
+    pub fn cgroups(&self, pid: i32) -> Result<Vec<InCgroup>> {
         Ok(self
             .read(format!("{pid}/cgroup"))?
             .lines()
             .filter_map(|l| {
                 let mut parts = l.splitn(3, ':');
-                let id = parts.next()?.parse().ok()?;
+                let hierarchy = parts.next()?.parse().ok()?;
                 let controllers = parts.next()?.to_owned();
                 let path = PathBuf::from(std::ffi::OsStr::from_bytes(parts.next()?.as_bytes()));
-                Some((id, controllers, path))
+                Some(InCgroup { hierarchy, controllers, path })
             })
             .collect())
     }

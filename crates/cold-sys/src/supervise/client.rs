@@ -9,13 +9,13 @@ use cold_model::Nanos;
 use cold_model::Shown as _;
 
 use super::ARGUMENT;
-use super::protocol::{Event, Order};
+use super::protocol::{Order, SupervisorEvent};
 use crate::helper::{self, Channel};
 use crate::{Error, Result};
 
 /// What to start, and how.
 #[derive(Debug)]
-pub struct Spec {
+pub struct StartSpec {
     /// The program's file (already searched for in PATH).
     pub program: PathBuf,
     /// Arguments, argv\[0\] first.
@@ -47,7 +47,7 @@ pub struct Supervised {
 
 impl Supervised {
     /// Starts the supervisor and waits until it is ready. The command does not run yet.
-    pub fn prepare(spec: Spec) -> Result<Self> {
+    pub fn prepare(spec: StartSpec) -> Result<Self> {
         let name = spec.program.shown().to_string();
         let set_up = |command: &mut Command| {
             let streams = command.stdin(spec.stdin).stdout(spec.stdout).stderr(spec.stderr);
@@ -56,10 +56,10 @@ impl Supervised {
         let started = helper::start(OsStr::new("/proc/self/exe"), ARGUMENT, set_up);
         let (supervisor, channel) = started.map_err(|e| Error::io("start the supervisor of", &name, e))?;
         let mut me = Self { supervisor, channel, gone: false };
-        let Spec { program, cgroups, helper, .. } = spec;
+        let StartSpec { program, cgroups, helper, .. } = spec;
         me.order(&Order::Prepare { program, cgroups, helper })?;
         match me.event(None)? {
-            Some(Event::Ready) => Ok(me),
+            Some(SupervisorEvent::Ready) => Ok(me),
             other => Err(Self::unexpected(other)),
         }
     }
@@ -73,25 +73,25 @@ impl Supervised {
     pub fn go(&mut self) -> Result<(i32, Nanos)> {
         self.order(&Order::Go)?;
         match self.event(None)? {
-            Some(Event::Started { pid, at }) => Ok((pid, at)),
+            Some(SupervisorEvent::Started { pid, at }) => Ok((pid, at)),
             other => Err(Self::unexpected(other)),
         }
     }
 
     /// The next event, or `None` when none came within `wait` (`None`: for ever).
-    pub fn event(&mut self, wait: Option<Duration>) -> Result<Option<Event>> {
+    pub fn event(&mut self, wait: Option<Duration>) -> Result<Option<SupervisorEvent>> {
         let fail = |e| Error::io("hear from", "the supervisor", e);
         while !self.channel.is_readable(wait).map_err(fail)? {
             if wait.is_some() {
                 return Ok(None);
             }
         }
-        let Some(event) = self.channel.receive::<Event>().map_err(fail)? else {
+        let Some(event) = self.channel.receive::<SupervisorEvent>().map_err(fail)? else {
             self.gone = true;
             let early = "it ended early (killed from outside?)";
             return Err(fail(std::io::Error::new(std::io::ErrorKind::UnexpectedEof, early)));
         };
-        if matches!(event, Event::TreeGone { .. } | Event::Failed { .. }) {
+        if matches!(event, SupervisorEvent::TreeGone { .. } | SupervisorEvent::Failed { .. }) {
             self.gone = true;
         }
         Ok(Some(event))
@@ -110,9 +110,9 @@ impl Supervised {
         self.channel.send(order).map_err(|e| Error::io("speak to", "the supervisor", e))
     }
 
-    fn unexpected(event: Option<Event>) -> Error {
+    fn unexpected(event: Option<SupervisorEvent>) -> Error {
         match event {
-            Some(Event::Failed { what, errno }) => Error::Io {
+            Some(SupervisorEvent::Failed { what, errno }) => Error::Io {
                 action: "start:",
                 subject: what,
                 source: std::io::Error::from_raw_os_error(errno),

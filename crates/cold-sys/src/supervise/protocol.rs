@@ -31,7 +31,7 @@ pub(super) enum Order {
 
 /// From the supervisor to `cold`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Event {
+pub enum SupervisorEvent {
     /// Waiting for the order to go.
     Ready,
     /// The command was started.

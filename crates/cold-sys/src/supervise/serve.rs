@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use cold_model::Nanos;
 use cold_model::Shown as _;
 
-use super::protocol::{Event, Order, Usage};
+use super::protocol::{Order, SupervisorEvent, Usage};
 use crate::child::{self, Image, Mask, Stack, Start};
 use crate::helper::Channel;
 use crate::procfs::ProcFs;
@@ -97,7 +97,7 @@ impl Supervisor {
             Err(e) => return Ok(self.fail(format!("execute {}", program.shown()), &e)),
         };
         let signals = signal_fd()?;
-        self.send(&Event::Ready);
+        self.send(&SupervisorEvent::Ready);
         match self.order() {
             Some(Order::Go) => {}
             // Not wanted after all.
@@ -107,7 +107,7 @@ impl Supervisor {
         match start(&image, mask) {
             Ok((pid, at)) => {
                 self.main = pid;
-                self.send(&Event::Started { pid, at });
+                self.send(&SupervisorEvent::Started { pid, at });
             }
             Err(e) => return Ok(self.fail(format!("execute {}", image.path().to_string_lossy()), &e)),
         }
@@ -202,7 +202,7 @@ impl Supervisor {
                     self.gone = true;
                     self.usage.peak_memory_floor = own_peak();
                     let usage = self.usage;
-                    self.send(&Event::TreeGone { at: self.last.unwrap_or(now), usage });
+                    self.send(&SupervisorEvent::TreeGone { at: self.last.unwrap_or(now), usage });
                     return;
                 }
                 Ended::Child(pid) => pid,
@@ -221,7 +221,7 @@ impl Supervisor {
             if unsafe { libc::wait4(ended, &raw mut status, libc::__WALL, &raw mut ru) } == ended {
                 self.add(&ru);
                 if main {
-                    self.send(&Event::MainEnded { at: now, status, cpu });
+                    self.send(&SupervisorEvent::MainEnded { at: now, status, cpu });
                 }
             }
         }
@@ -263,11 +263,11 @@ impl Supervisor {
     }
 
     fn fail(&mut self, what: String, error: &std::io::Error) -> Served {
-        self.send(&Event::Failed { what, errno: error.raw_os_error().unwrap_or(libc::EIO) });
+        self.send(&SupervisorEvent::Failed { what, errno: error.raw_os_error().unwrap_or(libc::EIO) });
         Served::Complete
     }
 
-    fn send(&self, event: &Event) {
+    fn send(&self, event: &SupervisorEvent) {
         // A client that has gone is noticed by the end of its orders.
         let _ = self.channel.send(event);
     }

@@ -5,12 +5,12 @@ use std::collections::{HashMap, HashSet};
 use cold_model::Dev;
 use cold_model::file::Content;
 use cold_model::kernel::faults_map_whole_folios;
-use cold_model::recording::manifest::{Manifest, Subject, Tier};
+use cold_model::recording::manifest::{Manifest, ReachedBy, Subject, Tier};
 use cold_model::recording::{
     Eviction, FileIdx, FileKind, Lookup, Mapping, OffCpu, Readahead, ReadaheadKind, Recording, StackIdx,
     Stall,
 };
-use cold_model::{Nanos, recording};
+use cold_model::{Known, Nanos, recording};
 
 use super::causes;
 use super::files::{Files, escape};
@@ -23,7 +23,7 @@ use super::space::Spaces;
 use super::stacks::{self, Stacks};
 use super::tasks::Tasks;
 use super::{calls, off_cpu, side_band};
-use crate::machine::Machine;
+use crate::machine::FilesNow;
 use crate::raw;
 use crate::syscalls::{Class, class};
 use crate::unwind::{Unwinder, Unwound};
@@ -46,6 +46,8 @@ pub(super) struct Builder<'a> {
     requests: Requests,
     stalls: Vec<(Stall, ContextKey)>,
     off_cpu: Vec<OffCpu>,
+    /// Who woke the recorder, and when: time, process, thread.
+    heard: Vec<(u64, u32, u32)>,
     lookups: Vec<(Lookup, ContextKey)>,
     advice: Vec<recording::Advice>,
     readahead: Vec<Readahead>,
@@ -86,6 +88,7 @@ impl<'a> Builder<'a> {
             requests: Requests::default(),
             stalls: Vec::new(),
             off_cpu: Vec::new(),
+            heard: Vec::new(),
             lookups: Vec::new(),
             advice: Vec::new(),
             readahead: Vec::new(),
@@ -112,7 +115,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    fn bpf(&mut self, record: &raw::Record<'_>, unwinder: &mut dyn Unwinder) {
+    fn bpf(&mut self, record: &raw::RawRecord<'_>, unwinder: &mut dyn Unwinder) {
         let head = &record.head;
         let in_tree = self.tasks.said_in_tree(head.pid, head.in_tree());
         match &record.event {
@@ -130,6 +133,7 @@ impl<'a> Builder<'a> {
             }
             raw::Event::Stall(s) if in_tree => self.stall(head, s),
             raw::Event::Off(o) if in_tree => self.off_cpu.push(off_cpu::off(head, o)),
+            raw::Event::Heard => self.heard.push((head.at, head.pid, head.tid)),
             raw::Event::Call(c) if in_tree => self.call(head, c),
             raw::Event::Request(r) => self.requests.issued(head, r, in_tree, &mut self.files, self.page),
             raw::Event::Done(d) => self.requests.done(head.at, d),
@@ -283,7 +287,18 @@ impl<'a> Builder<'a> {
         self.evictions.push(Eviction { at: Nanos(at), file, first_page: raw.index, pages });
     }
 
-    pub(super) fn finish(mut self, mut manifest: Manifest, machine: &mut dyn Machine) -> Recording {
+    /// Ready is a line of output: who wrote last before it was read wrote it.
+    fn reached_by(&self, manifest: &mut Manifest) {
+        let output = ["stdout:", "stderr:"].iter().any(|stream| manifest.ready_means.starts_with(stream));
+        let ready =
+            manifest.ready.as_ref().and_then(Known::value).filter(|_| output && manifest.serving.is_none());
+        let last = ready.and_then(|ready| self.heard.iter().filter(|h| h.0 <= ready.0).max());
+        if let Some((_, pid, tid)) = last {
+            manifest.reached_by = Some(ReachedBy { pid: *pid, tid: Some(*tid) });
+        }
+    }
+
+    pub(super) fn finish(mut self, mut manifest: Manifest, machine: &mut dyn FilesNow) -> Recording {
         for fact in &self.input.files {
             self.files.fact(fact);
         }
@@ -317,6 +332,7 @@ impl<'a> Builder<'a> {
             let lost = manifest.lost.entry((*class).to_owned()).or_default();
             *lost = (*lost).max(*count);
         }
+        self.reached_by(&mut manifest);
         if self.spaces.full {
             manifest.notes.push("there were too many mappings to follow all of them".to_owned());
         }
@@ -357,7 +373,7 @@ impl<'a> Builder<'a> {
     /// Sizes were told when each file was first seen; the start itself may have written them since. What it
     /// wrote and has deleted has no size that anybody knows: of such files the end of the last page filled
     /// is all there is. Answers with the pages of each file that has changed.
-    fn sizes_now(&mut self, machine: &mut dyn Machine) -> HashMap<FileIdx, u64> {
+    fn sizes_now(&mut self, machine: &mut dyn FilesNow) -> HashMap<FileIdx, u64> {
         let filled = self.pages.filled();
         let mut changed = HashMap::new();
         for (index, file) in self.files.rows.iter_mut().enumerate() {

@@ -2,6 +2,7 @@
 
 use cold_model::recording::{FileIdx, FileKind, FillCause, LookupKind, StallCause};
 
+use super::index::AskedPages;
 use crate::raw::Doing;
 use crate::syscalls::{Class, class};
 use crate::waiting::Waiting;
@@ -24,7 +25,7 @@ pub(super) struct Filling<'a> {
     /// File and page of the fault, or of the position of the read, where known.
     pub(super) wanted: Option<(FileIdx, u64)>,
     /// Ranges that the call in progress asked for: file, first, last page.
-    pub(super) asked: &'a [(FileIdx, u64, u64)],
+    pub(super) asked: &'a [AskedPages],
 }
 
 impl Filling<'_> {
@@ -52,7 +53,7 @@ impl Filling<'_> {
                 Class::Read | Class::Lookup(LookupKind::Exec) => self.read(),
                 Class::Lookup(_) | Class::Directory if self.kind == FileKind::Symlink => FillCause::Metadata,
                 // Others read too: io_uring, a module, a swap file. Only what was asked for is certain.
-                _ if self.asked.iter().any(|(file, _, _)| *file == self.file) => self.read(),
+                _ if self.asked.iter().any(|a| a.file == self.file) => self.read(),
                 _ => FillCause::Other,
             },
             Doing::Nothing | Doing::Other(_) => FillCause::Other,
@@ -61,9 +62,9 @@ impl Filling<'_> {
 
     fn read(&self) -> FillCause {
         let last = self.first.saturating_add(u64::from(self.pages).saturating_sub(1));
-        let mut ranges = self.asked.iter().filter(|(file, _, _)| *file == self.file).peekable();
+        let mut ranges = self.asked.iter().filter(|a| a.file == self.file).peekable();
         let asked = if ranges.peek().is_some() {
-            ranges.any(|(_, a, b)| *a <= last && *b >= self.first)
+            ranges.any(|a| a.first <= last && a.last >= self.first)
         } else {
             // The call has not come to an end yet, or its end was lost: its position is all there is.
             self.wanted.is_none_or(|(file, page)| file == self.file && self.holds(page))
@@ -144,7 +145,8 @@ mod tests {
     #[test]
     fn a_read_and_what_is_read_ahead_of_it() {
         let call = |nr: libc::c_long| Filling { doing: Doing::Call, syscall: nr as i32, ..filling() };
-        let asked = [(1, 6, 8), (2, 100, 200)];
+        let of = |file, first, last| AskedPages { file, first, last };
+        let asked = [of(1, 6, 8), of(2, 100, 200)];
         let read = Filling { asked: &asked, ..call(libc::SYS_pread64) };
         assert_eq!(read.cause(), FillCause::BufferedRead);
         assert_eq!(Filling { first: 9, ..read }.cause(), FillCause::ReadAhead);
@@ -169,7 +171,8 @@ mod tests {
         assert_eq!(call(libc::SYS_openat).cause(), FillCause::Other);
         let link = Filling { kind: FileKind::Symlink, ..call(libc::SYS_readlinkat) };
         assert_eq!(link.cause(), FillCause::Metadata);
-        let ring = Filling { asked: &[(1, 8, 8)], ..call(libc::SYS_io_uring_enter) };
+        let ring =
+            Filling { asked: &[AskedPages { file: 1, first: 8, last: 8 }], ..call(libc::SYS_io_uring_enter) };
         assert_eq!(ring.cause(), FillCause::BufferedRead);
         assert_eq!(Filling { doing: Doing::Nothing, ..filling() }.cause(), FillCause::Other);
     }

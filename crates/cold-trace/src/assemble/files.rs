@@ -8,7 +8,7 @@ use cold_model::path_text;
 use cold_model::recording::{File, FileIdx, FileKind, PathFrom};
 
 use super::mounts::Mounts;
-use crate::blocks::{Area, FileFact};
+use crate::blocks::{FileFact, MapsLine};
 use crate::perf::record::Map;
 use crate::raw::{FILE_BDEV, FILE_CUT, FILE_DELETED, FILE_FS_ROOT, FILE_FULL, FILE_SHMEM, FileEvent, Id};
 
@@ -162,7 +162,7 @@ impl Files {
     }
 
     /// The file of a line of `/proc/PID/maps`.
-    pub(super) fn area(&mut self, area: &Area, mounts: &Mounts) -> Option<FileIdx> {
+    pub(super) fn area(&mut self, area: &MapsLine, mounts: &Mounts) -> Option<FileIdx> {
         if area.inode == 0 {
             return None;
         }

@@ -7,7 +7,7 @@ use cold_model::recording::FileIdx;
 use super::files::Files;
 use super::input::Input;
 use super::mounts::Mounts;
-use crate::raw::{Call, Event, READAHEAD_SYNC, Record};
+use crate::raw::{Call, Event, READAHEAD_SYNC, RawRecord};
 use crate::syscalls::{Class, class};
 
 /// A fault or call: thread and beginning.
@@ -21,11 +21,20 @@ struct Got {
     first: u64,
 }
 
+/// Pages that a call asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct AskedPages {
+    pub(super) file: FileIdx,
+    pub(super) first: u64,
+    /// The last one, included.
+    pub(super) last: u64,
+}
+
 /// The result of the first pass.
 #[derive(Debug, Default)]
 pub(super) struct Index {
     /// Per call in which something was filled or waited for: what it asked for.
-    asked: HashMap<ContextKey, Vec<(FileIdx, u64, u64)>>,
+    asked: HashMap<ContextKey, Vec<AskedPages>>,
     /// The same with times, in order of time.
     got: HashMap<ContextKey, Vec<Got>>,
     /// The tier tells reads page by page (`mm_filemap_get_pages`).
@@ -56,7 +65,7 @@ impl Index {
         index
     }
 
-    fn ask(&mut self, record: &Record<'_>, wanted: &HashSet<ContextKey>, files: &mut Files, page: u64) {
+    fn ask(&mut self, record: &RawRecord<'_>, wanted: &HashSet<ContextKey>, files: &mut Files, page: u64) {
         let tid = record.head.tid;
         let (context, file, first, last) = match record.event {
             Event::Get(get) => (get.context.at, get.file, get.first, get.last),
@@ -73,7 +82,7 @@ impl Index {
             return;
         }
         let Some(file) = files.index(file) else { return };
-        self.asked.entry((tid, context)).or_default().push((file, first, last));
+        self.asked.entry((tid, context)).or_default().push(AskedPages { file, first, last });
         if matches!(record.event, Event::Get(_)) {
             let got = Got { at: record.head.at, file, first };
             self.got.entry((tid, context)).or_default().push(got);
@@ -81,7 +90,7 @@ impl Index {
     }
 
     /// Ranges that a call asked for.
-    pub(super) fn asked(&self, key: ContextKey) -> &[(FileIdx, u64, u64)] {
+    pub(super) fn asked(&self, key: ContextKey) -> &[AskedPages] {
         if key.1 == 0 { &[] } else { self.asked.get(&key).map_or(&[], Vec::as_slice) }
     }
 

@@ -26,8 +26,8 @@ enum Source {
 #[derive(Debug)]
 #[allow(clippy::large_enum_variant)] // made one at a time on the stack, never kept
 pub(super) enum Event<'a> {
-    Bpf(raw::Record<'a>),
-    Perf(perf::Record<'a>),
+    Bpf(raw::RawRecord<'a>),
+    Perf(perf::PerfRecord<'a>),
     Timed(&'a Timed),
 }
 
@@ -169,7 +169,7 @@ impl Input {
     }
 
     /// Only the BPF records.
-    pub(super) fn bpf_records(&self) -> impl Iterator<Item = raw::Record<'_>> {
+    pub(super) fn bpf_records(&self) -> impl Iterator<Item = raw::RawRecord<'_>> {
         self.events().filter_map(|event| match event {
             Event::Bpf(record) => Some(record),
             _ => None,

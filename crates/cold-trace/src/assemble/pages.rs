@@ -16,7 +16,7 @@ use super::causes::{Filling, populates};
 use super::history::{Change, History};
 use super::index::ContextKey;
 use super::reach::{self, Reach};
-use crate::machine::Machine;
+use crate::machine::FilesNow;
 use crate::raw::{self, Doing};
 use crate::syscalls::{Class, class};
 
@@ -383,7 +383,7 @@ impl Pages {
         stack_of: &HashMap<ContextKey, StackIdx>,
         residency: Residency,
         unseen: Unseen<'_>,
-        machine: &mut dyn Machine,
+        machine: &mut dyn FilesNow,
     ) -> Finished {
         let mut of_interest = self.files_with_windows();
         of_interest.extend(unseen.huge.iter().map(|m| m.file));

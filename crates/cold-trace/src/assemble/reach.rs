@@ -19,7 +19,7 @@ use super::history::History;
 use super::index::ContextKey;
 use super::pages::Unseen;
 use super::space::Area;
-use crate::machine::Machine;
+use crate::machine::FilesNow;
 
 /// Blocks of mappings that are looked at; 1 Mi of them are 2 TiB. A damaged log must not claim more.
 const MOST_BLOCKS: usize = 1 << 20;
@@ -148,7 +148,7 @@ impl<'a> Reach<'a> {
     }
 
     /// Rows of what these faults may have mapped.
-    pub(super) fn of_faults(&mut self, faults: &[Fault], machine: &mut dyn Machine) -> Rows {
+    pub(super) fn of_faults(&mut self, faults: &[Fault], machine: &mut dyn FilesNow) -> Rows {
         if self.whole_folios {
             let own = faults.iter().map(|f| (&f.touch, f.touch.first_page));
             let windows = faults.iter().filter_map(|f| Some((&f.touch, f.by_address()?.edges())));
@@ -175,7 +175,7 @@ impl<'a> Reach<'a> {
     }
 
     /// Rows of what these windows, of which events told, may have mapped beyond them.
-    pub(super) fn of_windows(&mut self, windows: &[Window], machine: &mut dyn Machine) -> Rows {
+    pub(super) fn of_windows(&mut self, windows: &[Window], machine: &mut dyn FilesNow) -> Rows {
         let mut rows = Rows::default();
         if self.whole_folios {
             let edges = windows.iter().flat_map(|w| w.edges().map(|page| (&w.touch, page)));
@@ -259,7 +259,7 @@ impl<'a> Reach<'a> {
         &mut self,
         mappings: &[Mapping],
         faults: &[Fault],
-        machine: &mut dyn Machine,
+        machine: &mut dyn FilesNow,
     ) -> Rows {
         let most = entries(self.page);
         let faulted: Option<HashSet<(FileIdx, u64)>> = (!self.fills_seen)
@@ -293,7 +293,7 @@ impl<'a> Reach<'a> {
     }
 
     /// Asks for the folios of those of these pages that have been cached all the time.
-    fn ask_of<'t>(&mut self, pages: impl Iterator<Item = (&'t Touch, u64)>, machine: &mut dyn Machine) {
+    fn ask_of<'t>(&mut self, pages: impl Iterator<Item = (&'t Touch, u64)>, machine: &mut dyn FilesNow) {
         let mut of: HashMap<FileIdx, BTreeSet<u64>> = HashMap::new();
         for (touch, page) in pages.filter(|(touch, page)| self.history.folio(touch, *page).is_none()) {
             of.entry(touch.file).or_default().insert(page);

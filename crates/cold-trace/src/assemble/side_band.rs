@@ -11,8 +11,8 @@ use super::pages::{Residency, Runs};
 use super::space::Area;
 use super::stacks;
 use crate::blocks::{Existing, PerfClass};
-use crate::machine::Machine;
-use crate::perf::record::{Fault, Map, Record, What};
+use crate::machine::FilesNow;
+use crate::perf::record::{Map, PerfFault, PerfRecord, What};
 use crate::unwind::{Unwinder, Unwound};
 
 const PROT_EXEC: u32 = 4;
@@ -22,7 +22,7 @@ const KERNELS: [&[u8]; 3] = [b"[vdso]", b"[vsyscall]", b"[uprobes]"];
 const KERNEL: u64 = 1 << 63;
 
 /// A perf record. With BPF records beside them, only mappings are taken from these.
-pub(super) fn perf(b: &mut Builder<'_>, record: &Record<'_>, unwinder: &mut dyn Unwinder) {
+pub(super) fn perf(b: &mut Builder<'_>, record: &PerfRecord<'_>, unwinder: &mut dyn Unwinder) {
     let own = !b.input.has_bpf;
     match record.what {
         What::Map(map) => mapped(b, record.at, &map),
@@ -110,7 +110,7 @@ pub(super) fn existing(b: &mut Builder<'_>, e: &Existing) {
 }
 
 /// Tiers C and D: a fault that was resolved, by its address.
-fn faulted(b: &mut Builder<'_>, record: &Record<'_>, fault: &Fault<'_>, unwinder: &mut dyn Unwinder) {
+fn faulted(b: &mut Builder<'_>, record: &PerfRecord<'_>, fault: &PerfFault<'_>, unwinder: &mut dyn Unwinder) {
     if !b.tasks.in_tree(record.pid) {
         return;
     }
@@ -140,7 +140,7 @@ fn faulted(b: &mut Builder<'_>, record: &Record<'_>, fault: &Fault<'_>, unwinder
 }
 
 /// What was cached before and after the start.
-pub(super) fn residency(b: &mut Builder<'_>, manifest: &Manifest, machine: &mut dyn Machine) -> Residency {
+pub(super) fn residency(b: &mut Builder<'_>, manifest: &Manifest, machine: &mut dyn FilesNow) -> Residency {
     let mut before = Runs::new();
     let mut after = Runs::new();
     for file in b.pages.files_with_windows() {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use cold_model::recording::{Frame, Stack, StackIdx};
 
 use super::space::{Space, Spaces};
-use crate::perf::record::Fault;
+use crate::perf::record::PerfFault;
 use crate::raw::StackCopy;
 use crate::unwind::{CopiedStack, StackOrigin, Unwinder, Unwound};
 
@@ -73,7 +73,7 @@ pub(super) fn of_bpf<'a>(copy: &StackCopy<'a>) -> Option<CopiedStack<'a>> {
 }
 
 /// The registers of a perf sample, in the order of `cold_sys::perf_event::UNWIND_REGISTERS`.
-pub(super) fn of_perf<'a>(fault: &Fault<'a>) -> Option<CopiedStack<'a>> {
+pub(super) fn of_perf<'a>(fault: &PerfFault<'a>) -> Option<CopiedStack<'a>> {
     let mut words =
         fault.registers.chunks_exact(8).filter_map(|b| Some(u64::from_le_bytes(b.try_into().ok()?)));
     let mut next = || words.next();

@@ -14,14 +14,14 @@ use cold_model::{Bytes, Known};
 
 use super::assemble;
 use crate::blocks::{self, Fact};
-use crate::machine::Machine;
+use crate::machine::FilesNow;
 use crate::unwind::InnermostOnly;
 use events::*;
 
 /// A machine whose files have these pages in the cache, by inode, in these folios, if it tells.
 struct Cached(Vec<(u64, Vec<(u64, u64)>)>, Option<Vec<(u64, u64)>>);
 
-impl Machine for Cached {
+impl FilesNow for Cached {
     fn resident(&mut self, file: &File) -> Option<Vec<(u64, u64)>> {
         self.0.iter().find(|(inode, _)| *inode == file.inode).map(|(_, runs)| runs.clone())
     }

@@ -38,6 +38,7 @@ enum cold_kind {
 	COLD_STACK_COPY = 19,/* struct cold_stack_copy, then the bytes of the stack */
 	COLD_WAIT = 20,      /* struct cold_stack, then frames of the kernel: where a stall waits */
 	COLD_OFF = 21,       /* struct cold_off */
+	COLD_HEARD = 22,     /* struct cold_heard */
 };
 
 /* cold_header.flags */
@@ -275,6 +276,12 @@ struct cold_off {
 	__u32 pad;
 };
 _Static_assert(sizeof(struct cold_off) == 56, "off");
+
+/* A task of the tree woke the recorder, which waited for its output. */
+struct cold_heard {
+	struct cold_header head;
+};
+_Static_assert(sizeof(struct cold_heard) == 24, "heard");
 
 /*
  * A system call of the tree: path calls with their path (relative ones with the directory they are

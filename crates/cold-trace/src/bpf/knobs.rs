@@ -1,7 +1,7 @@
 //! The constants that the programs are loaded with (`struct cold_knobs` in `state.h`).
 
 use super::support::Shapes;
-use super::{Options, Scope, Stacks};
+use super::{BpfOptions, Scope, Stacks};
 
 const CALL_NUMBERS: usize = 512;
 
@@ -114,7 +114,7 @@ const CALLS: [(libc::c_long, Class); 51] = [
 ];
 
 /// The bytes of `struct cold_knobs`.
-pub(super) fn bytes(shapes: Shapes, tier_b: bool, options: &Options) -> Vec<u8> {
+pub(super) fn bytes(shapes: Shapes, tier_b: bool, options: &BpfOptions) -> Vec<u8> {
     let stacks = match options.stacks {
         Stacks::None => 0,
         Stacks::FramePointers => 1,

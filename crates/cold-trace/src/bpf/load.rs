@@ -4,7 +4,7 @@ use cold_model::recording::manifest::Tier;
 use libbpf_rs::{Link, MapCore, Object, ObjectBuilder, OpenObject};
 
 use super::support::{PROGRAMS, Program, Support};
-use super::{Error, Options, knobs, messages};
+use super::{BpfOptions, Error, knobs, messages};
 
 #[cfg(test)]
 mod tests;
@@ -18,7 +18,12 @@ fn failed(action: &'static str) -> impl FnOnce(libbpf_rs::Error) -> Error {
 }
 
 /// Loads the programs of `tier`; none runs yet.
-pub(super) fn load(support: &Support, tier: Tier, options: &Options, buffer: u32) -> Result<Object, Error> {
+pub(super) fn load(
+    support: &Support,
+    tier: Tier,
+    options: &BpfOptions,
+    buffer: u32,
+) -> Result<Object, Error> {
     messages::capture();
     // A copy of its own: the ELF reader wants it aligned.
     let bytes = if support.shapes.bpf_loop { NEW } else { OLD }.to_vec();

@@ -15,7 +15,7 @@ use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object, Program};
 
 use super::consumer::Consumer;
 use super::support::{PROGRAMS, When, available, choose};
-use super::{Error, Finished, Follow, Options, load, telling};
+use super::{BpfCosts, BpfOptions, Error, Follow, load, telling};
 use crate::raw::LOSSES;
 use crate::record::{CallCount, facts};
 use crate::waiting::KernelFunction;
@@ -27,7 +27,7 @@ const LEAST_BUFFER: u64 = 256 << 10;
 const MOST_BUFFER: u64 = 1 << 30;
 
 /// Attached programs and the thread that reads them.
-pub struct Recorder<W> {
+pub struct BpfRecorder<W> {
     // Order of dropping: links first, so that nothing runs without its reader.
     links: Vec<Link>,
     consumer: Consumer<W>,
@@ -38,13 +38,13 @@ pub struct Recorder<W> {
     asleep: bool,
 }
 
-impl<W: Write + Send + 'static> Recorder<W> {
+impl<W: Write + Send + 'static> BpfRecorder<W> {
     /// Loads and attaches everything; from now on events flow to `sink`, in pieces of whole records
-    /// ([`crate::raw`]). Of [`super::Scope::Tree`] nothing is followed yet: see [`Recorder::follow`].
+    /// ([`crate::raw`]). Of [`super::Scope::Tree`] nothing is followed yet: see [`BpfRecorder::follow`].
     ///
     /// # Errors
     /// [`Error`]; nothing stays loaded.
-    pub fn attach(options: &Options, sink: W) -> Result<Self, Error> {
+    pub fn attach(options: &BpfOptions, sink: W) -> Result<Self, Error> {
         let support = available()?;
         let tier = choose(&support, options.tier)?;
         let buffer = options.buffer.0.clamp(LEAST_BUFFER, MOST_BUFFER).next_power_of_two();
@@ -123,7 +123,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
     ///
     /// # Errors
     /// [`Error::Sink`] when events could not be written, [`Error::Map`], [`Error::Reader`].
-    pub fn finish(self) -> Result<(Finished, W), Error> {
+    pub fn finish(self) -> Result<(BpfCosts, W), Error> {
         let Self { links, consumer, object, buffer, .. } = self;
         drop(links);
         thread::sleep(QUIET);
@@ -134,7 +134,7 @@ impl<W: Write + Send + 'static> Recorder<W> {
         if missed > 0 {
             lost.insert("programs_skipped".into(), missed);
         }
-        let finished = Finished {
+        let finished = BpfCosts {
             lost,
             programs: costs(&object)?,
             recorder_cpu: taken.cpu,

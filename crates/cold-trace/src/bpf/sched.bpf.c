@@ -248,11 +248,28 @@ PROGRAM(sched_switch, task_switch)
 	task->stalled = task->context;
 }
 
+/* Who wrote what the recorder waits to read: a line of output may be what says that the start is ready. */
+static __always_inline void heard(u64 *ctx)
+{
+	struct cold_heard *event;
+
+	if (!followed(bpf_get_current_pid_tgid() >> 32) || !by_current_task(ctx))
+		return;
+	event = RESERVE(cold_heard, COLD_LOST_STALLS);
+	if (!event)
+		return;
+	head_of(&event->head, COLD_HEARD, sizeof(*event));
+	SUBMIT(event);
+}
+
 PROGRAM(sched_waking, task_waking)
 {
 	struct task_struct *sleeper = (void *)ctx[0];
 	u32 tid = sleeper->pid;
 	struct task_state *task = task_of(tid);
+
+	if ((u32)sleeper->tgid == knobs.self)
+		heard(ctx);
 
 	if (task && task->began && !task->woken) {
 		task->woken = bpf_ktime_get_ns();

@@ -37,7 +37,7 @@ impl Events {
 
 /// One decoded record: when, of whom, what.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Record<'a> {
+pub struct PerfRecord<'a> {
     /// `CLOCK_MONOTONIC` in nanoseconds.
     pub at: u64,
     /// Process (thread group) that ran when it was written.
@@ -88,7 +88,7 @@ pub enum What<'a> {
         count: u64,
     },
     /// A page fault.
-    Fault(Fault<'a>),
+    Fault(PerfFault<'a>),
 }
 
 /// A mapping that was made, as `PERF_RECORD_MMAP2` tells it.
@@ -116,7 +116,7 @@ pub struct Map<'a> {
 
 /// A page fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Fault<'a> {
+pub struct PerfFault<'a> {
     /// Booked as major.
     pub major: bool,
     /// Address that was touched.
@@ -131,7 +131,7 @@ pub struct Fault<'a> {
     pub stack: &'a [u8],
 }
 
-impl Fault<'_> {
+impl PerfFault<'_> {
     /// Addresses of the call chain, innermost first.
     pub fn frames(&self) -> impl Iterator<Item = u64> + '_ {
         let words = self.chain.chunks_exact(8).map(|b| b.try_into().map_or(0, u64::from_le_bytes));
@@ -201,7 +201,7 @@ pub fn exec_of(record: &[u8]) -> Option<u32> {
 }
 
 /// Decodes one record; `None` for a kind that is not used, or when it is not what it should be.
-pub fn decode<'a>(record: &'a [u8], events: &Events) -> Option<Record<'a>> {
+pub fn decode<'a>(record: &'a [u8], events: &Events) -> Option<PerfRecord<'a>> {
     let mut head = Bytes(record);
     let (kind, misc, _) = (head.u32()?, head.u16()?, head.u16()?);
     if kind == SAMPLE {
@@ -227,7 +227,7 @@ pub fn decode<'a>(record: &'a [u8], events: &Events) -> Option<Record<'a>> {
         LOST => What::Lost { id: body.u64()?, count: body.u64()? },
         _ => return None,
     };
-    Some(Record { at, pid, tid, what })
+    Some(PerfRecord { at, pid, tid, what })
 }
 
 fn map(mut body: Bytes<'_>) -> Option<Map<'_>> {
@@ -239,12 +239,18 @@ fn map(mut body: Bytes<'_>) -> Option<Map<'_>> {
     Some(Map { pid, address, bytes, offset, dev, inode, generation, prot, path: body.text() })
 }
 
-fn fault<'a>(mut body: Bytes<'a>, events: &Events) -> Option<Record<'a>> {
+fn fault<'a>(mut body: Bytes<'a>, events: &Events) -> Option<PerfRecord<'a>> {
     let event = events.0.get(&body.u64()?)?;
     let ip = body.u64()?;
     let (pid, tid, at, address, _cpu) = (body.u32()?, body.u32()?, body.u64()?, body.u64()?, body.u64()?);
-    let mut fault =
-        Fault { major: event.class == PerfClass::Major, address, ip, chain: &[], registers: &[], stack: &[] };
+    let mut fault = PerfFault {
+        major: event.class == PerfClass::Major,
+        address,
+        ip,
+        chain: &[],
+        registers: &[],
+        stack: &[],
+    };
     if event.sample_type & sample::CALLCHAIN != 0 {
         let frames = body.u64().filter(|n| *n <= MAX_FRAMES)?;
         fault.chain = body.take(frames as usize * 8)?;
@@ -261,7 +267,7 @@ fn fault<'a>(mut body: Bytes<'a>, events: &Events) -> Option<Record<'a>> {
             fault.stack = copied.get(..held.min(copied.len()))?;
         }
     }
-    Some(Record { at, pid, tid, what: What::Fault(fault) })
+    Some(PerfRecord { at, pid, tid, what: What::Fault(fault) })
 }
 
 #[cfg(test)]

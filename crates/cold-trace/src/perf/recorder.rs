@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use cold_model::Nanos;
-use cold_sys::perf_event::{self, Event, EventKind, Ring, Spec, Stack, Whom};
+use cold_sys::perf_event::{self, EventKind, OpenPerfEvent, PerfSpec, Ring, UserStacks, Whom};
 use cold_sys::procfs::ProcFs;
 
 use super::record;
@@ -19,14 +19,14 @@ pub type SharedSink = Arc<Mutex<dyn Sink + Send>>;
 
 /// What is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Plan {
+pub struct PerfPlan {
     /// Page faults too, not only mappings, names, forks and exits.
     pub faults: bool,
     /// Nothing that happens in kernel mode.
     pub user_only: bool,
     /// Stacks of faults. Copies are taken of major ones only: 8 KiB of each minor one would cost more
     /// than the fault.
-    pub stack: Stack,
+    pub stack: UserStacks,
     /// Bytes of the buffer of each CPU; less where the user may not lock so much.
     pub buffer: usize,
 }
@@ -41,17 +41,17 @@ const PATIENCE_WITHOUT: Duration = Duration::from_millis(50);
 /// The open events of all CPUs.
 #[derive(Debug)]
 pub struct Rings {
-    plan: Plan,
+    plan: PerfPlan,
     cpus: Vec<u32>,
     buffers: Vec<Ring>,
     /// Events that write into the rings of others.
-    others: Vec<Event>,
+    others: Vec<OpenPerfEvent>,
     described: Vec<PerfEvent>,
 }
 
 impl Rings {
     /// Opens nothing yet; `cpus` are those online.
-    pub fn new(plan: Plan, cpus: Vec<u32>) -> Self {
+    pub fn new(plan: PerfPlan, cpus: Vec<u32>) -> Self {
         Self { plan, cpus, buffers: Vec::new(), others: Vec::new(), described: Vec::new() }
     }
 
@@ -87,10 +87,10 @@ impl Rings {
     }
 
     fn add_on(&mut self, whom: Whom, cpu: u32) -> io::Result<()> {
-        let copies = matches!(self.plan.stack, Stack::Copy(_));
-        let minor = if copies { Stack::None } else { self.plan.stack };
+        let copies = matches!(self.plan.stack, UserStacks::Copy(_));
+        let minor = if copies { UserStacks::None } else { self.plan.stack };
         let kinds = [
-            (EventKind::SideBand, PerfClass::SideBand, Stack::None),
+            (EventKind::SideBand, PerfClass::SideBand, UserStacks::None),
             (EventKind::MinorFaults, PerfClass::Minor, minor),
             (EventKind::MajorFaults, PerfClass::Major, self.plan.stack),
         ];
@@ -99,8 +99,8 @@ impl Rings {
                 continue;
             }
             let wake_at = (self.plan.buffer / 4) as u32;
-            let spec = Spec { kind, whom, user_only: self.plan.user_only, stack, wake_at };
-            let event = Event::open(&spec, cpu)?;
+            let spec = PerfSpec { kind, whom, user_only: self.plan.user_only, stack, wake_at };
+            let event = OpenPerfEvent::open(&spec, cpu)?;
             self.described.push(PerfEvent { id: event.id(), class, sample_type: spec.sample_type() });
             match self.buffers.iter().find(|r| r.event().cpu() == cpu) {
                 Some(ring) => {
@@ -150,19 +150,19 @@ fn too_much(e: io::Error) -> io::Error {
 
 /// Drains in a thread of its own until it is stopped.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct PerfRecorder {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<io::Result<Nanos>>>,
 }
 
-impl Drop for Recorder {
+impl Drop for PerfRecorder {
     fn drop(&mut self) {
         // A recording that is given up: its thread ends at its next look, and the events with it.
         self.stop.store(true, Ordering::Release);
     }
 }
 
-impl Recorder {
+impl PerfRecorder {
     /// Starts; `arguments`: command lines are to be read when an exec is noticed.
     pub fn start(mut rings: Rings, sink: SharedSink, proc: ProcFs, arguments: bool) -> io::Result<Self> {
         let patience = if arguments { PATIENCE } else { PATIENCE_WITHOUT };

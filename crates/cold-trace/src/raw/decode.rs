@@ -4,13 +4,13 @@ use cold_model::Dev;
 
 use super::{
     Add, Call, Context, Delete, Doing, Done, Error, Event, Exec, Exit, FileEvent, HEADER_BYTES, Header, Id,
-    Off, PageFault, Pages, Part, RUN, ReadaheadEvent, Record, Request, StackCopy, StackEvent, Stall, Task,
+    Off, PageFault, Pages, Part, RUN, RawRecord, ReadaheadEvent, Request, StackCopy, StackEvent, Stall, Task,
 };
 
 const PART_BYTES: usize = 32;
 
 /// The record at the beginning of `bytes`, which is at byte `at` of its stream.
-pub(super) fn record(bytes: &[u8], at: usize) -> Result<Record<'_>, Error> {
+pub(super) fn record(bytes: &[u8], at: usize) -> Result<RawRecord<'_>, Error> {
     let mut cursor = Cursor(bytes);
     let head = cursor.header().ok_or(Error::Truncated { at })?;
     let len = usize::from(head.bytes);
@@ -20,7 +20,7 @@ pub(super) fn record(bytes: &[u8], at: usize) -> Result<Record<'_>, Error> {
     }
     let body = bytes.get(HEADER_BYTES..len).ok_or(Error::Truncated { at })?;
     let event = Cursor(body).event(head.kind).ok_or(damaged)?;
-    Ok(Record { head, event })
+    Ok(RawRecord { head, event })
 }
 
 /// What is left to read; every read fails with `None` where too little is.
@@ -145,6 +145,7 @@ impl<'a> Cursor<'a> {
                 state: self.u32()?,
                 waker: self.u32()?,
             }),
+            22 => Event::Heard,
             _ => Event::Unknown,
         })
     }

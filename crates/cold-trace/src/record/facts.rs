@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use cold_model::Dev;
 use cold_model::file_system::Origin;
 use cold_model::path_text;
-use cold_model::recording::manifest::{Device, DiskCounter, FileSystem, Machine};
+use cold_model::recording::manifest::{Device, DiskCounter, FileSystem, RecordedMachine};
 use cold_model::{Bytes, Known};
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 
-use crate::blocks::{Area, Existing, Mount};
+use crate::blocks::{Existing, MapsLine, Mount};
 
 fn text(path: &Path) -> String {
     path_text::encode(path)
@@ -90,10 +90,10 @@ pub(super) fn files(proc: &ProcFs, pids: &[u32]) -> Vec<PathBuf> {
 pub(super) fn existing(proc: &ProcFs, pid: u32, at: u64) -> Option<Existing> {
     let stat = proc.stat(pid.cast_signed()).ok()?;
     let maps = proc.maps(pid.cast_signed()).unwrap_or_default();
-    let areas: Vec<Area> = maps
+    let areas: Vec<MapsLine> = maps
         .into_iter()
         .filter(|m| m.inode != 0 || m.perms[2] == b'x')
-        .map(|m| Area {
+        .map(|m| MapsLine {
             start: m.start,
             end: m.end,
             offset: m.offset,
@@ -122,9 +122,9 @@ pub(super) fn existing(proc: &ProcFs, pid: u32, at: u64) -> Option<Existing> {
     })
 }
 
-pub(super) fn machine(proc: &ProcFs) -> Machine {
+pub(super) fn machine(proc: &ProcFs) -> RecordedMachine {
     let online = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    Machine {
+    RecordedMachine {
         kernel: proc.kernel_release(),
         architecture: std::env::consts::ARCH.to_owned(),
         cpu: proc.cpu_model().unwrap_or_else(|| "unknown model".to_owned()),

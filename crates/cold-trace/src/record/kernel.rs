@@ -3,7 +3,7 @@
 use cold_model::Nanos;
 use cold_model::recording::manifest::Tier;
 
-use super::Options;
+use super::RecordOptions;
 use crate::perf::recorder::SharedSink;
 
 #[cfg(feature = "bpf")]
@@ -15,7 +15,7 @@ pub(super) use without::{Programs, attach, finish, follow, possible, telling};
 mod without {
     use cold_model::recording::manifest::Manifest;
 
-    use super::{Nanos, Options, SharedSink, Tier};
+    use super::{Nanos, RecordOptions, SharedSink, Tier};
     use crate::record::{CallCount, Error};
     use crate::waiting::KernelFunction;
 
@@ -32,7 +32,7 @@ mod without {
 
     pub(in crate::record) fn attach(
         _: Tier,
-        _: &Options,
+        _: &RecordOptions,
         _: bool,
         _: &SharedSink,
     ) -> Result<Programs, String> {
@@ -61,14 +61,14 @@ mod with {
     use cold_model::Bytes;
     use cold_model::recording::manifest::{Manifest, StackMethod};
 
-    use super::{Nanos, Options, SharedSink, Tier};
+    use super::{Nanos, RecordOptions, SharedSink, Tier};
     use crate::blocks;
-    use crate::bpf::{self, Follow, Recorder, Scope, Stacks};
+    use crate::bpf::{self, BpfRecorder, Follow, Scope, Stacks};
     use crate::record::{CallCount, Error};
     use crate::waiting::KernelFunction;
 
     /// The programs, attached.
-    pub(in crate::record) type Programs = Recorder<Blocks>;
+    pub(in crate::record) type Programs = BpfRecorder<Blocks>;
 
     /// Writes whole records as blocks of the log.
     #[derive(Debug)]
@@ -90,11 +90,11 @@ mod with {
 
     pub(in crate::record) fn attach(
         tier: Tier,
-        options: &Options,
+        options: &RecordOptions,
         everybody: bool,
         sink: &SharedSink,
     ) -> Result<Programs, String> {
-        let options = bpf::Options {
+        let options = bpf::BpfOptions {
             tier: Some(tier),
             scope: if everybody { Scope::Machine } else { Scope::Tree },
             stacks: match options.stacks(tier) {
@@ -106,7 +106,7 @@ mod with {
             count_calls: options.count_calls,
             armed: options.armed,
         };
-        Recorder::attach(&options, Blocks(SharedSink::clone(sink))).map_err(|e| e.to_string())
+        BpfRecorder::attach(&options, Blocks(SharedSink::clone(sink))).map_err(|e| e.to_string())
     }
 
     pub(in crate::record) fn follow(programs: &mut Programs, pid: u32, itself: bool) -> Result<Nanos, Error> {

@@ -14,7 +14,7 @@ use crate::unwind::InnermostOnly;
 type Log = Vec<(u16, Vec<u8>)>;
 
 /// Records one command with what this process may do. `None`: perf events are refused.
-fn record(options: &Options, argv: &[&OsStr]) -> Option<(Recording, Log)> {
+fn record(options: &RecordOptions, argv: &[&OsStr]) -> Option<(Recording, Log)> {
     let log: Arc<Mutex<Log>> = Arc::default();
     let mut session = Session::start(options, Manifest::default(), log.clone()).expect("starts");
     if session.plan.is_none() && session.tier() > Tier::B {
@@ -66,7 +66,7 @@ fn touched(recording: &Recording, path: &Path) -> BTreeSet<u64> {
 }
 
 /// The pattern of a known program, its mapping, its process: what tiers C and D promise.
-fn pattern_is_recorded(options: &Options, program: &Path) {
+fn pattern_is_recorded(options: &RecordOptions, program: &Path) {
     let dir = tempfile::tempdir().expect("a directory");
     let (path, pages, expected) = file_with_pattern(dir.path());
     let argv = [program.as_os_str(), "touch-mapped".as_ref(), path.as_os_str(), pages.as_ref()];
@@ -114,7 +114,7 @@ mod root {
         if !cold_testbed::need_root() {
             return;
         }
-        let options = Options { tier: Some(Tier::C), ..Options::default() };
+        let options = RecordOptions { tier: Some(Tier::C), ..RecordOptions::default() };
         pattern_is_recorded(&options, &cold_testbed::subject());
     }
 
@@ -123,7 +123,7 @@ mod root {
         if !cold_testbed::need_root() {
             return;
         }
-        let options = Options { tier: Some(Tier::D), ..Options::default() };
+        let options = RecordOptions { tier: Some(Tier::D), ..RecordOptions::default() };
         pattern_is_recorded(&options, &cold_testbed::subject());
     }
 
@@ -170,7 +170,7 @@ mod root {
 #[test]
 fn as_an_ordinary_user() {
     let Some(subject) = std::env::var_os("COLD_TEST_SUBJECT") else { return };
-    let options = Options::default();
+    let options = RecordOptions::default();
     let log: SharedSink = Arc::<Mutex<Log>>::default();
     let session = Session::start(&options, Manifest::default(), log).expect("starts");
     assert_eq!(session.tier(), Tier::D);
@@ -187,7 +187,7 @@ fn a_broken_off_recording_is_recovered_up_to_where_it_was() {
     let (path, pages, expected) = file_with_pattern(dir.path());
     let subject = cold_testbed::subject();
     let argv = [subject.as_os_str(), "touch-mapped".as_ref(), path.as_os_str(), pages.as_ref()];
-    let options = Options { tier: Some(Tier::D), ..Options::default() };
+    let options = RecordOptions { tier: Some(Tier::D), ..RecordOptions::default() };
     let Some((_, log)) = record(&options, &argv) else { return };
     let mut writer = cold_recording::log::Writer::create(dir.path(), 4096, Nanos(1)).expect("creates");
     // The last fact is the final manifest: the recorder was killed before it.
@@ -220,7 +220,8 @@ fn without_fills_the_cache_is_looked_at_before_and_after() {
     let subject = cold_testbed::subject();
     let argv =
         [subject.as_os_str(), "touch-mapped".as_ref(), path.as_os_str(), pages.as_ref(), "--random".as_ref()];
-    let options = Options { tier: Some(Tier::D), files: vec![path.clone()], ..Options::default() };
+    let options =
+        RecordOptions { tier: Some(Tier::D), files: vec![path.clone()], ..RecordOptions::default() };
     for attempt in 0.. {
         let _ = cold_sys::evict::advise_dontneed(&file);
         let Some((r, _)) = record(&options, &argv) else { return };
@@ -245,7 +246,7 @@ fn copied_stacks_and_call_chains_come_with_faults() {
         let (path, pages, expected) = file_with_pattern(dir.path());
         let file = std::fs::File::open(&path).expect("exists");
         file.sync_all().expect("synced");
-        let options = Options { tier: Some(Tier::D), stacks: Some(stacks), ..Options::default() };
+        let options = RecordOptions { tier: Some(Tier::D), stacks: Some(stacks), ..RecordOptions::default() };
         let subject = cold_testbed::subject();
         let argv = [subject.as_os_str(), "touch-mapped".as_ref(), path.as_os_str(), pages.as_ref()];
         // Others may bring the file back into the cache meanwhile: copies are taken of major faults only.

@@ -3,10 +3,10 @@
 use std::io;
 
 use cold_model::recording::manifest::Tier;
-use cold_sys::perf_event::{Event, EventKind, Spec, Stack, Whom};
+use cold_sys::perf_event::{EventKind, OpenPerfEvent, PerfSpec, UserStacks, Whom};
 use cold_sys::procfs::ProcFs;
 
-use super::{Error, Options, kernel};
+use super::{Error, RecordOptions, kernel};
 use crate::perf::recorder::SharedSink;
 
 /// A tier that is not used, with the reason.
@@ -48,7 +48,7 @@ pub(super) struct Chosen {
 
 /// The best tier that works here, or the one that was asked for.
 pub(super) fn choose(
-    options: &Options,
+    options: &RecordOptions,
     everybody: bool,
     proc: &ProcFs,
     sink: &SharedSink,
@@ -86,9 +86,9 @@ fn perf(proc: &ProcFs) -> Result<(), String> {
 
 /// Opens one event of this thread and closes it again.
 pub(super) fn try_perf(user_only: bool) -> io::Result<()> {
-    let (kind, stack) = (EventKind::MajorFaults, Stack::None);
-    let spec = Spec { kind, whom: Whom::Thread(0), user_only, stack, wake_at: 1 };
-    Event::open(&spec, 0).map(drop)
+    let (kind, stack) = (EventKind::MajorFaults, UserStacks::None);
+    let spec = PerfSpec { kind, whom: Whom::Thread(0), user_only, stack, wake_at: 1 };
+    OpenPerfEvent::open(&spec, 0).map(drop)
 }
 
 pub(super) fn refusal(e: &io::Error, proc: &ProcFs) -> String {

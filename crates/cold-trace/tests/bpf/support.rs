@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
-use cold_trace::bpf::{Finished, Follow, Options, Recorder};
-use cold_trace::raw::{Event, FileEvent, Id, Record, records};
+use cold_trace::bpf::{BpfCosts, BpfOptions, BpfRecorder, Follow};
+use cold_trace::raw::{Event, FileEvent, Id, RawRecord, records};
 use tempfile::TempDir;
 
 /// Root, BPF and a C compiler; skips loudly where one is missing.
@@ -58,15 +58,15 @@ pub(crate) fn evict(path: &Path) {
 /// What a run of the actor left.
 pub(crate) struct Seen {
     pub(crate) stream: Vec<u8>,
-    pub(crate) finished: Finished,
+    pub(crate) finished: BpfCosts,
     /// Its process.
     actor: u32,
 }
 
 /// Records the actor doing `args`.
-pub(crate) fn record(options: &Options, args: &[&str]) -> Seen {
+pub(crate) fn record(options: &BpfOptions, args: &[&str]) -> Seen {
     let actor = actor();
-    let mut recorder = Recorder::attach(options, Vec::new()).unwrap();
+    let mut recorder = BpfRecorder::attach(options, Vec::new()).unwrap();
     recorder.follow(Follow::ChildrenOf(std::process::id())).unwrap();
     let actor = Command::new(actor).args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let pid = actor.id();
@@ -77,13 +77,13 @@ pub(crate) fn record(options: &Options, args: &[&str]) -> Seen {
 }
 
 impl Seen {
-    pub(crate) fn events(&self) -> impl Iterator<Item = Record<'_>> {
+    pub(crate) fn events(&self) -> impl Iterator<Item = RawRecord<'_>> {
         records(&self.stream).map(Result::unwrap)
     }
 
     /// Only what the actor itself and its children did: other tests of this process run programs too, actors
     /// among them.
-    pub(crate) fn of_actor(&self) -> Vec<Record<'_>> {
+    pub(crate) fn of_actor(&self) -> Vec<RawRecord<'_>> {
         let mut pids = vec![self.actor];
         for record in self.events() {
             match record.event {

@@ -1,6 +1,6 @@
 //! One buffer: its header, and its events, expanded where they are compressed.
 
-use crate::bytes::Bytes;
+use crate::bytes::Input;
 use crate::{Error, Result, lz77, lznt1};
 
 /// Bytes of a buffer's header.
@@ -36,7 +36,7 @@ impl Buffer {
     /// # Errors
     /// [`Error::Damaged`] for sizes that no buffer has, [`Error::Short`] for less than a header.
     pub fn read(bytes: &[u8], at: u64) -> Result<Self> {
-        let b = Bytes::new(bytes);
+        let b = Input::new(bytes);
         let size = b.u32(0, WHAT)?;
         let saved = b.u32(4, WHAT)?;
         let offset = b.u32(48, WHAT)?;
@@ -68,7 +68,7 @@ impl Buffer {
     pub fn events(&self, mut body: Vec<u8>) -> Result<Vec<u8>> {
         let size = u64::from(self.filled).saturating_sub(HEADER) as usize;
         if !self.compressed {
-            Bytes::new(&body).part(0, size as u64, "a buffer")?;
+            Input::new(&body).part(0, size as u64, "a buffer")?;
             body.truncate(size);
             return Ok(body);
         }

@@ -1,6 +1,6 @@
 //! Events inside a buffer: headers of all kinds.
 
-use crate::bytes::Bytes;
+use crate::bytes::Input;
 use crate::{Error, Result};
 
 const WHAT: &str = "an event's header";
@@ -58,14 +58,14 @@ pub struct Class {
 /// The events of one buffer.
 #[derive(Debug)]
 pub struct Events<'a> {
-    bytes: Bytes<'a>,
+    bytes: Input<'a>,
     at: u64,
 }
 
 impl<'a> Events<'a> {
     /// Over the expanded bytes behind a buffer's header.
     pub const fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes: Bytes::new(bytes), at: 0 }
+        Self { bytes: Input::new(bytes), at: 0 }
     }
 
     /// Where the next event begins, bytes.

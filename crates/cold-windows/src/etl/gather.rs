@@ -8,7 +8,7 @@ use crate::evidence::{Builder, Evidence, System};
 
 /// What a trace of the kernel logger tells, and how much of it was read.
 #[derive(Debug)]
-pub struct Gathered {
+pub struct GatheredTrace {
     /// What it tells.
     pub evidence: Evidence,
     /// What could not be read.
@@ -20,7 +20,7 @@ pub struct Gathered {
 ///
 /// # Errors
 /// [`crate::Error::Source`] where the source fails.
-pub fn gather<S: Source>(trace: Trace<S>) -> Result<Gathered> {
+pub fn gather<S: Source>(trace: Trace<S>) -> Result<GatheredTrace> {
     let header = trace.header().clone();
     let mut builder = Builder::default();
     let (mut bad, mut first, mut last) = (0_u64, None, 0);
@@ -53,5 +53,5 @@ pub fn gather<S: Source>(trace: Trace<S>) -> Result<Gathered> {
             .notes
             .push(format!("The file stops being a trace at byte {at}: what came later is missing."));
     }
-    Ok(Gathered { evidence, losses })
+    Ok(GatheredTrace { evidence, losses })
 }

@@ -1,7 +1,7 @@
 //! The first event: `TRACE_LOGFILE_HEADER` of `evntrace.h`.
 
 use super::utf16;
-use crate::bytes::Bytes;
+use crate::bytes::Input;
 use crate::{Error, Result};
 
 const WHAT: &str = "the log file's header";
@@ -54,7 +54,7 @@ impl LogHeader {
     /// # Errors
     /// [`Error::Short`], or [`Error::Damaged`] for a pointer size that is neither 4 nor 8 and a clock without speed.
     pub fn read(payload: &[u8]) -> Result<Self> {
-        let b = Bytes::new(payload);
+        let b = Input::new(payload);
         let damaged = |at, why| Err(Error::Damaged { what: WHAT, at, why });
         let pointer = match b.u32(44, WHAT)? {
             4 => 4,

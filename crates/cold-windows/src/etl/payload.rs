@@ -3,7 +3,7 @@
 
 use super::{Class, Event, utf16};
 use crate::Result;
-use crate::bytes::Bytes;
+use crate::bytes::Input;
 
 /// Where in its life something is when an event names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,9 +20,9 @@ pub enum Phase {
     Defunct,
 }
 
-/// A process.
+/// What an event tells of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Process {
+pub struct ProcessPayload {
     /// Where in its life.
     pub phase: Phase,
     /// Process id.
@@ -39,9 +39,9 @@ pub struct Process {
     pub command: String,
 }
 
-/// A thread.
+/// What an event tells of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Thread {
+pub struct ThreadPayload {
     /// Where in its life.
     pub phase: Phase,
     /// Its process.
@@ -52,7 +52,7 @@ pub struct Thread {
 
 /// A program or library in an address space.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Image {
+pub struct ImagePayload {
     /// Where in its life.
     pub phase: Phase,
     /// Process that has it; 0 for the kernel.
@@ -145,7 +145,7 @@ pub struct Stack {
 
 /// Where a volume is mounted; written into a trace when it is merged (`xperf -d` and others do).
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Volume {
+pub struct VolumePayload {
     /// Path by device, with its last `\`.
     pub device: String,
     /// Path by drive, with its last `\`; empty for a volume without a letter.
@@ -156,11 +156,11 @@ pub struct Volume {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Record {
     /// A process begins, ends, or is there.
-    Process(Process),
+    Process(ProcessPayload),
     /// A thread begins, ends, or is there.
-    Thread(Thread),
+    Thread(ThreadPayload),
     /// An image is loaded, unloaded, or is there.
-    Image(Image),
+    Image(ImagePayload),
     /// A disk read or write is complete.
     Disk(Disk),
     /// A hard fault is over.
@@ -170,7 +170,7 @@ pub enum Record {
     /// The stack of an event.
     Stack(Stack),
     /// A volume has a drive letter.
-    Volume(Volume),
+    Volume(VolumePayload),
 }
 
 /// `{9B79EE91-B5FD-41C0-A243-4248E266E9D0}`, the class of events that merging adds about the machine.
@@ -188,7 +188,7 @@ pub fn record(event: &Event<'_>, pointer: u8) -> Result<Option<Record>> {
         return Ok(Some(Record::Volume(volume(event.payload))));
     }
     let Some(hook) = event.hook else { return Ok(None) };
-    let b = Fields { bytes: Bytes::new(event.payload), pointer: pointer.into() };
+    let b = Fields { bytes: Input::new(event.payload), pointer: pointer.into() };
     Ok(Some(match hook {
         0x010a => Record::Disk(b.disk(DiskKind::Read)?),
         0x010b => Record::Disk(b.disk(DiskKind::Write)?),
@@ -198,17 +198,19 @@ pub fn record(event: &Event<'_>, pointer: u8) -> Result<Option<Record>> {
         0x030a => Record::Image(b.image(Phase::Start, event.version)?),
         0x1402..=0x1404 => Record::Image(b.image(phase(hook), event.version)?),
         0x0400 | 0x0420 | 0x0423 | 0x0424 => Record::FileName(b.file_name()?),
-        0x0501..=0x0504 => Record::Thread(Thread { phase: phase(hook), pid: b.u32(0)?, tid: b.u32(4)? }),
+        0x0501..=0x0504 => {
+            Record::Thread(ThreadPayload { phase: phase(hook), pid: b.u32(0)?, tid: b.u32(4)? })
+        }
         0x1820 => Record::Stack(b.stack()?),
         _ => return Ok(None),
     }))
 }
 
 /// Two texts, each with its NUL.
-fn volume(payload: &[u8]) -> Volume {
+fn volume(payload: &[u8]) -> VolumePayload {
     let device = utf16(payload);
     let behind = 2 * device.encode_utf16().count() + 2;
-    Volume { drive: payload.get(behind..).map(utf16).unwrap_or_default(), device }
+    VolumePayload { drive: payload.get(behind..).map(utf16).unwrap_or_default(), device }
 }
 
 /// The types of event that all classes number alike.
@@ -225,7 +227,7 @@ const WHAT: &str = "a field of an event";
 
 /// A payload, whose pointers are 4 or 8 bytes wide.
 struct Fields<'a> {
-    bytes: Bytes<'a>,
+    bytes: Input<'a>,
     pointer: u64,
 }
 
@@ -244,7 +246,7 @@ impl Fields<'_> {
 
     fn rest(&self, at: u64) -> Result<&[u8]> {
         let len = (self.bytes.len() as u64).saturating_sub(at);
-        self.bytes.part(at, len, WHAT).map(Bytes::all)
+        self.bytes.part(at, len, WHAT).map(Input::all)
     }
 
     fn disk(&self, kind: DiskKind) -> Result<Disk> {
@@ -279,7 +281,7 @@ impl Fields<'_> {
         Ok(FileName { object: self.pointer(0)?, name: utf16(self.rest(self.pointer)?) })
     }
 
-    fn process(&self, phase: Phase, version: u16) -> Result<Process> {
+    fn process(&self, phase: Phase, version: u16) -> Result<ProcessPayload> {
         let p = self.pointer;
         // Versions 3 and 4 added the directory table, then flags.
         let mut at = p + 16;
@@ -298,7 +300,7 @@ impl Fields<'_> {
         }
         let rest = self.rest(at)?;
         let end = rest.iter().position(|b| *b == 0).unwrap_or(rest.len());
-        Ok(Process {
+        Ok(ProcessPayload {
             phase,
             pid: self.u32(p)?,
             parent: self.u32(p + 4)?,
@@ -309,11 +311,11 @@ impl Fields<'_> {
         })
     }
 
-    fn image(&self, phase: Phase, version: u16) -> Result<Image> {
+    fn image(&self, phase: Phase, version: u16) -> Result<ImagePayload> {
         let p = self.pointer;
         // Version 2 added checksum, time stamp, default base and reserved fields before the name.
         let name = if version < 2 { 2 * p + 4 } else { 3 * p + 32 };
-        Ok(Image {
+        Ok(ImagePayload {
             phase,
             base: self.pointer(0)?,
             size: self.pointer(p)?,

@@ -49,7 +49,7 @@ fn both_pointer_sizes_plain_and_compressed_say_the_same_by_time() {
             bytes: 16384,
         };
         let wanted = [
-            Record::Process(Process {
+            Record::Process(ProcessPayload {
                 phase: Phase::Start,
                 pid: 77,
                 parent: 4,
@@ -58,8 +58,8 @@ fn both_pointer_sizes_plain_and_compressed_say_the_same_by_time() {
                 image: "app.exe".to_owned(),
                 command: "app.exe --größe".to_owned(),
             }),
-            Record::Thread(Thread { phase: Phase::Start, pid: 77, tid: 78 }),
-            Record::Image(Image {
+            Record::Thread(ThreadPayload { phase: Phase::Start, pid: 77, tid: 78 }),
+            Record::Image(ImagePayload {
                 phase: Phase::Start,
                 pid: 77,
                 base: 0x40_0000,

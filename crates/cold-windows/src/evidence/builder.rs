@@ -14,13 +14,13 @@ pub enum Named<'a> {
     Object(u64),
     /// Its path, by device or by drive, with `\`.
     Path(&'a str),
-    /// Not told.
+    /// The event does not tell.
     Unknown,
 }
 
 /// A disk read as an event tells it. Times in ns from the trace's beginning.
 #[derive(Debug, Clone, Copy)]
-pub struct Read<'a> {
+pub struct ReadEvent<'a> {
     /// When the disk began. `None`: not told.
     pub began: Option<i64>,
     /// When it was complete.
@@ -41,7 +41,7 @@ pub struct Read<'a> {
 
 /// A hard fault as an event tells it.
 #[derive(Debug, Clone, Copy)]
-pub struct Fault<'a> {
+pub struct FaultEvent<'a> {
     /// When it began.
     pub began: i64,
     /// When it was over.
@@ -50,7 +50,7 @@ pub struct Fault<'a> {
     pub offset: u64,
     /// Bytes that were read.
     pub bytes: u32,
-    /// Which file.
+    /// The file that was faulted on.
     pub file: Named<'a>,
     /// Thread that faulted.
     pub tid: u32,
@@ -94,7 +94,7 @@ impl Builder {
             etl::Record::Process(process) => self.process(at, process),
             etl::Record::Thread(thread) => self.thread(at, thread),
             etl::Record::Image(image) => self.image(at, image),
-            etl::Record::Disk(d) if d.kind == etl::DiskKind::Read => self.read(Read {
+            etl::Record::Disk(d) if d.kind == etl::DiskKind::Read => self.read(ReadEvent {
                 began: Some(ns(time.saturating_sub(i64::try_from(d.response).unwrap_or(i64::MAX)))),
                 completed: at,
                 disk: d.disk,
@@ -104,7 +104,7 @@ impl Builder {
                 tid: d.tid,
                 pid: None,
             }),
-            etl::Record::HardFault(f) => self.fault(Fault {
+            etl::Record::HardFault(f) => self.fault(FaultEvent {
                 began: ns(f.began),
                 ended: at,
                 offset: f.offset,
@@ -120,7 +120,7 @@ impl Builder {
     }
 
     /// A process begins, ends, or is told to be there.
-    pub fn process(&mut self, at: i64, told: &etl::Process) {
+    pub fn process(&mut self, at: i64, told: &etl::ProcessPayload) {
         if told.phase == Phase::Defunct {
             return;
         }
@@ -151,7 +151,7 @@ impl Builder {
     }
 
     /// A thread begins, ends, or is told to be there.
-    pub fn thread(&mut self, at: i64, told: &etl::Thread) {
+    pub fn thread(&mut self, at: i64, told: &etl::ThreadPayload) {
         match told.phase {
             Phase::Start => self.threads.begin(told.tid, told.pid, Some(at)),
             Phase::End => self.threads.end(told.tid, told.pid, at),
@@ -160,7 +160,7 @@ impl Builder {
     }
 
     /// An image comes, goes, or is told to be there.
-    pub fn image(&mut self, at: i64, told: &etl::Image) {
+    pub fn image(&mut self, at: i64, told: &etl::ImagePayload) {
         let file = self.names.file(&told.name);
         let at = match told.phase {
             Phase::Start => Some(at),
@@ -187,16 +187,16 @@ impl Builder {
     }
 
     /// A disk read is complete.
-    pub fn read(&mut self, read: Read<'_>) {
+    pub fn read(&mut self, read: ReadEvent<'_>) {
         let file = self.later(read.file);
-        let Read { began, completed, disk, offset, bytes, tid, pid, .. } = read;
+        let ReadEvent { began, completed, disk, offset, bytes, tid, pid, .. } = read;
         self.reads.push((Done { began, completed, disk, offset, bytes, file: None, tid, pid }, file));
     }
 
     /// A hard fault is over.
-    pub fn fault(&mut self, fault: Fault<'_>) {
+    pub fn fault(&mut self, fault: FaultEvent<'_>) {
         let file = self.later(fault.file);
-        let Fault { began, ended, offset, bytes, tid, pid, .. } = fault;
+        let FaultEvent { began, ended, offset, bytes, tid, pid, .. } = fault;
         self.faults.push((Faulted { began, ended, offset, bytes, file: None, tid, pid }, file));
     }
 

@@ -2,7 +2,7 @@ use super::names::shown;
 use super::*;
 use std::collections::BTreeSet;
 
-use crate::etl::{Image as EtlImage, Phase, Process as EtlProcess, Thread as EtlThread};
+use crate::etl::{ImagePayload as EtlImage, Phase, ProcessPayload as EtlProcess, ThreadPayload as EtlThread};
 
 fn process(phase: Phase, pid: u32, parent: u32, image: &str) -> EtlProcess {
     let (image, command) = (image.to_owned(), String::new());

@@ -12,7 +12,7 @@ pub const WINDOWS: [u64; 4] = [16 << 10, 32 << 10, 128 << 10, 2 << 20];
 pub struct Needs {
     /// Pages that any of the last eight launches used.
     pub known: u64,
-    /// Needed ones.
+    /// Pages that Windows would prefetch at the next start.
     pub needed: u64,
     /// Of the needed, those that were used as image, and as data; a page may be both.
     pub image: u64,

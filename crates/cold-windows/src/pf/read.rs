@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use super::layout::{INFORMATION, Layout};
 use super::{File, Name, Page, Prefetch, Version, Volume};
-use crate::bytes::Bytes;
+use crate::bytes::Input;
 use crate::{Error, Result, xpress};
 
 const WHAT: &str = "a prefetch file";
@@ -31,7 +31,7 @@ pub fn is_prefetch(bytes: &[u8]) -> bool {
 /// # Errors
 /// [`Error`] where it is no prefetch file, or cannot be expanded.
 pub fn image(file: &[u8]) -> Result<Cow<'_, [u8]>> {
-    let b = Bytes::new(file);
+    let b = Input::new(file);
     if !file.starts_with(PACKED) {
         return Ok(Cow::Borrowed(file));
     }
@@ -50,7 +50,7 @@ pub fn image(file: &[u8]) -> Result<Cow<'_, [u8]>> {
 }
 
 /// A block that a header names.
-fn block<'a>(b: Bytes<'a>, at: u64, what: &'static str) -> Result<Bytes<'a>> {
+fn block<'a>(b: Input<'a>, at: u64, what: &'static str) -> Result<Input<'a>> {
     b.part(b.u32(at, WHAT)?.into(), b.u32(at + 4, WHAT)?.into(), what)
 }
 
@@ -70,7 +70,7 @@ impl Room {
 }
 
 pub(super) fn prefetch(image: &[u8]) -> Result<Prefetch> {
-    let b = Bytes::new(image);
+    let b = Input::new(image);
     let number = b.u32(0, WHAT)?;
     if b.part(4, 4, WHAT)?.all() != SIGNATURE {
         return Err(damaged(4, "it has no signature of one"));
@@ -98,7 +98,7 @@ pub(super) fn prefetch(image: &[u8]) -> Result<Prefetch> {
     })
 }
 
-fn hash_string(b: Bytes<'_>, layout: Layout) -> Result<Option<Name>> {
+fn hash_string(b: Input<'_>, layout: Layout) -> Result<Option<Name>> {
     let Some(at) = layout.hash_string else { return Ok(None) };
     let (offset, size) = (b.u32(at, WHAT)?, b.u32(at + 4, WHAT)?);
     if offset == 0 {
@@ -109,7 +109,7 @@ fn hash_string(b: Bytes<'_>, layout: Layout) -> Result<Option<Name>> {
     Ok(Some(Name(units.into_iter().take_while(|u| *u != 0).collect())))
 }
 
-fn files(b: Bytes<'_>, version: Version, layout: Layout) -> Result<Vec<File>> {
+fn files(b: Input<'_>, version: Version, layout: Layout) -> Result<Vec<File>> {
     let (at, count) = (b.u32(INFORMATION, WHAT)?, b.u32(INFORMATION + 4, WHAT)?);
     let table = b.table(at.into(), count.into(), layout.file, "the table of files")?;
     let records = (b.u32(INFORMATION + 8, WHAT)?, u64::from(b.u32(INFORMATION + 12, WHAT)?));
@@ -167,7 +167,7 @@ fn page(r: &[u8], version: Version) -> Page {
     }
 }
 
-fn volumes(b: Bytes<'_>, layout: Layout) -> Result<Vec<Volume>> {
+fn volumes(b: Input<'_>, layout: Layout) -> Result<Vec<Volume>> {
     let what = "the volumes";
     let (at, count) = (b.u32(INFORMATION + 24, WHAT)?, u64::from(b.u32(INFORMATION + 28, WHAT)?));
     let all = b.part(at.into(), b.u32(INFORMATION + 32, WHAT)?.into(), what)?;
@@ -196,7 +196,7 @@ fn volumes(b: Bytes<'_>, layout: Layout) -> Result<Vec<Volume>> {
 }
 
 /// Version and references; version 3 has eight more bytes before them.
-fn references(part: Bytes<'_>) -> Result<(u32, Vec<u64>)> {
+fn references(part: Input<'_>) -> Result<(u32, Vec<u64>)> {
     let what = "a volume's references";
     if part.is_empty() {
         return Ok((0, Vec::new()));
@@ -208,7 +208,7 @@ fn references(part: Bytes<'_>) -> Result<(u32, Vec<u64>)> {
 }
 
 /// Names one behind the other: a count of characters, the characters, a NUL.
-fn directories(all: Bytes<'_>, mut at: u64, count: u32, room: &mut Room) -> Result<Vec<Name>> {
+fn directories(all: Input<'_>, mut at: u64, count: u32, room: &mut Room) -> Result<Vec<Name>> {
     let what = "a directory's name";
     let mut out = Vec::new();
     for _ in 0..count {

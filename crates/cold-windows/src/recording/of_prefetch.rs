@@ -2,12 +2,12 @@
 
 use cold_model::recording::Recording;
 use cold_model::recording::manifest::{Manifest, Subject};
-use cold_model::recording::tables::{Began, Process, Touch, TouchKind};
+use cold_model::recording::tables::{Began, Mapping, Process, Touch, TouchKind};
 use cold_model::{Dev, Known, Nanos};
 
 use super::{MOST_PAGES, PAGE, file, of_windows, pages};
 use crate::filetime::{nanos_since_1970, rfc3339};
-use crate::pf::{Page, Prefetch};
+use crate::pf::{File, Page, Prefetch};
 
 /// No file tells which process it was.
 const PROCESS: u32 = 1;
@@ -57,8 +57,27 @@ pub fn start_of(p: &Prefetch, tool: &str, from: &str) -> Recording {
         processes: vec![process],
         files: files.collect(),
         touches: Some(used.into_iter().map(touch).collect()),
+        mappings: Some(images(p)),
         ..Recording::default()
     }
+}
+
+/// The files of which pages were used as part of a program or library, as far as their pages are known. Where they were
+/// mapped is not told.
+fn images(p: &Prefetch) -> Vec<Mapping> {
+    let image = |(row, f): (usize, &File)| {
+        let end = f.pages.last()?.offset.saturating_add(PAGE).min(MOST_PAGES * PAGE);
+        f.pages.iter().any(Page::image).then_some(Mapping {
+            at: Nanos(0),
+            pid: PROCESS,
+            address: 0,
+            bytes: end,
+            offset: 0,
+            file: row as u32,
+            executable: true,
+        })
+    };
+    p.files.iter().enumerate().filter_map(image).collect()
 }
 
 fn manifest(p: &Prefetch, tool: &str, from: &str) -> Manifest {

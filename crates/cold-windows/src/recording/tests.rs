@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use cold_model::recording::StallCause;
 
 use super::*;
-use crate::etl::{Image, Phase, Process as EtlProcess, Thread as EtlThread};
+use crate::etl::{ImagePayload, Phase, ProcessPayload as EtlProcess, ThreadPayload as EtlThread};
 use crate::evidence::{Builder, Named, RawFault, RawRead, System, Wanted};
 
 const APP: &str = "\\Device\\HarddiskVolume1\\app.exe";
@@ -45,7 +45,7 @@ fn start() -> Evidence {
     b.thread(110, &EtlThread { phase: Phase::Start, pid: 10, tid: 101 });
     b.image(
         120,
-        &Image { phase: Phase::Start, pid: 10, base: 0x40_0000, size: 0x9000, name: APP.to_owned() },
+        &ImagePayload { phase: Phase::Start, pid: 10, base: 0x40_0000, size: 0x9000, name: APP.to_owned() },
     );
     b.process(500, &process(Phase::Start, 11, 10, "child.exe"));
     b.thread(510, &EtlThread { phase: Phase::Start, pid: 11, tid: 111 });
@@ -185,7 +185,10 @@ fn damaged_numbers_stay_in_the_format() {
     b.process(i64::MIN, &process);
     b.thread(i64::MAX, &EtlThread { phase: Phase::Start, pid: 1, tid: 1 });
     for value in [0, u64::MAX, i64::MAX as u64] {
-        b.image(5, &Image { phase: Phase::Start, pid: 1, base: value, size: value, name: "\\x".to_owned() });
+        b.image(
+            5,
+            &ImagePayload { phase: Phase::Start, pid: 1, base: value, size: value, name: "\\x".to_owned() },
+        );
         b.fault(fault(1, i64::MIN, i64::MAX, value, u32::MAX, Named::Path("\\x")));
         b.fault(fault(1, i64::MAX, i64::MIN, value, 0, Named::Path("\\x")));
         b.read(RawRead {

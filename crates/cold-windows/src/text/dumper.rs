@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::cells::{number, process, split};
-use super::{Gathered, Lines};
+use super::{GatheredText, Lines};
 use crate::Result;
-use crate::etl::{Image, Phase, Process, Source, Thread};
+use crate::etl::{ImagePayload, Phase, ProcessPayload, Source, ThreadPayload};
 use crate::evidence::{Builder, FileRead, Named, RawFault, RawRead, System};
 
 /// First line of the header.
@@ -101,7 +101,7 @@ impl State {
                 let (name, pid) = row.process()?;
                 self.seen(at, &name, pid);
                 let tid = row.small(&["ThreadID"])?;
-                self.builder.thread(at, &Thread { phase: phase(kind), pid, tid });
+                self.builder.thread(at, &ThreadPayload { phase: phase(kind), pid, tid });
                 Some(())
             }
             "I-Start" | "I-DCStart" => {
@@ -111,7 +111,7 @@ impl State {
                 let end = row.number(&["EndAddr", "End"]).map(|end| end.saturating_sub(base));
                 let size = end.or_else(|| row.number(&["ImageSize", "Size"]))?;
                 let name = row.cell(&["FileName", "Image"])?;
-                self.builder.image(at, &Image { phase: phase(kind), pid, base, size, name });
+                self.builder.image(at, &ImagePayload { phase: phase(kind), pid, base, size, name });
                 Some(())
             }
             "DiskRead" => self.disk(at, row),
@@ -139,7 +139,7 @@ impl State {
         let (name, pid) = row.process()?;
         self.seen(at, &name, pid);
         let tid = row.small(&["ThreadID"])?;
-        self.builder.thread(at, &Thread { phase: Phase::Before, pid, tid });
+        self.builder.thread(at, &ThreadPayload { phase: Phase::Before, pid, tid });
         let path = row.cell(&["FileName"]);
         let read = RawRead {
             began: row.time(&["ElapsedTime"]).and_then(|took| at.checked_sub(took)),
@@ -159,7 +159,7 @@ impl State {
         let (name, pid) = row.process()?;
         self.seen(at, &name, pid);
         let tid = row.small(&["ThreadID"])?;
-        self.builder.thread(at, &Thread { phase: Phase::Before, pid, tid });
+        self.builder.thread(at, &ThreadPayload { phase: Phase::Before, pid, tid });
         let (offset, bytes) = (row.number(&["ByteOffset"])?, row.small(&["Size"])?);
         let path = row.cell(&["FileName"]);
         let read = FileRead { at, offset, bytes, file: None, tid, pid };
@@ -171,7 +171,7 @@ impl State {
         let (name, pid) = row.process()?;
         self.seen(at, &name, pid);
         let tid = row.small(&["ThreadID"])?;
-        self.builder.thread(at, &Thread { phase: Phase::Before, pid, tid });
+        self.builder.thread(at, &ThreadPayload { phase: Phase::Before, pid, tid });
         let path = row.cell(&["FileName"]);
         self.builder.fault(RawFault {
             began: at.checked_sub(row.time(&["ElapsedTime"])?)?,
@@ -214,8 +214,8 @@ fn named<'a>(path: Option<&'a str>, row: &Row<'_>) -> Named<'a> {
     }
 }
 
-fn described(phase: Phase, pid: u32, parent: u32, image: &str, command: String) -> Process {
-    Process { phase, pid, parent, session: 0, status: 0, image: image.to_owned(), command }
+fn described(phase: Phase, pid: u32, parent: u32, image: &str, command: String) -> ProcessPayload {
+    ProcessPayload { phase, pid, parent, session: 0, status: 0, image: image.to_owned(), command }
 }
 
 fn phase(kind: &str) -> Phase {
@@ -247,7 +247,7 @@ fn is_read(kind: &str) -> bool {
     ) || kind.starts_with("FileName")
 }
 
-pub(super) fn gather<S: Source>(first: String, mut lines: Lines<S>) -> Result<Gathered> {
+pub(super) fn gather<S: Source>(first: String, mut lines: Lines<S>) -> Result<GatheredText> {
     let mut columns: HashMap<String, Columns> = HashMap::new();
     let mut state = State::default();
     let (mut rows, mut bad, mut first_bad) = (0, 0, None);
@@ -278,5 +278,5 @@ pub(super) fn gather<S: Source>(first: String, mut lines: Lines<S>) -> Result<Ga
         state.lost.insert("rows that could not be read".to_owned(), bad);
     }
     let evidence = state.builder.finish(state.system, state.last, state.lost);
-    Ok(Gathered { evidence, rows, bad, first_bad, is_table: false })
+    Ok(GatheredText { evidence, rows, bad, first_bad, is_table: false })
 }

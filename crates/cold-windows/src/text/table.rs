@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::cells::{billionths, number, process, split};
-use super::{Gathered, Lines};
-use crate::etl::{Phase, Process, Source, Thread};
+use super::{GatheredText, Lines};
+use crate::etl::{Phase, ProcessPayload, Source, ThreadPayload};
 use crate::evidence::{Builder, Named, RawFault, RawRead, System};
 use crate::{Error, Result};
 
@@ -160,12 +160,12 @@ fn row(columns: &Columns, cells: &[String], builder: &mut Builder, pids: &mut Ha
         let (image, command) = (name.to_owned(), String::new());
         builder.process(
             0,
-            &Process { phase: Phase::Before, pid, parent: 0, session: 0, status: 0, image, command },
+            &ProcessPayload { phase: Phase::Before, pid, parent: 0, session: 0, status: 0, image, command },
         );
     }
     let tid = columns.number(cells, Field::Thread).and_then(|tid| u32::try_from(tid).ok());
     if let Some(tid) = tid {
-        builder.thread(0, &Thread { phase: Phase::Before, pid, tid });
+        builder.thread(0, &ThreadPayload { phase: Phase::Before, pid, tid });
     }
     let file = columns.cell(cells, Field::Path).map_or(Named::Unknown, Named::Path);
     let bytes = u32::try_from(columns.number(cells, Field::Size)?).ok()?;
@@ -180,7 +180,7 @@ fn row(columns: &Columns, cells: &[String], builder: &mut Builder, pids: &mut Ha
     Some(ended)
 }
 
-pub(super) fn gather<S: Source>(first: &str, mut lines: Lines<S>, map: &Map) -> Result<Gathered> {
+pub(super) fn gather<S: Source>(first: &str, mut lines: Lines<S>, map: &Map) -> Result<GatheredText> {
     let columns =
         Columns::of(first, map).map_err(|why| Error::Damaged { what: "a trace in text", at: 0, why })?;
     let (mut builder, mut pids) = (Builder::default(), HashSet::new());
@@ -207,5 +207,5 @@ pub(super) fn gather<S: Source>(first: &str, mut lines: Lines<S>, map: &Map) -> 
         "A table tells of the rows that were shown when it was exported, and of no process' begin."
             .to_owned(),
     );
-    Ok(Gathered { evidence, rows, bad, first_bad, is_table: true })
+    Ok(GatheredText { evidence, rows, bad, first_bad, is_table: true })
 }

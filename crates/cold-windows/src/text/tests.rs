@@ -13,7 +13,7 @@ fn evidence() -> Evidence {
     e
 }
 
-fn read(text: &str) -> Gathered {
+fn read(text: &str) -> GatheredText {
     gather(text.as_bytes(), &Map::default()).unwrap()
 }
 

@@ -1,7 +1,7 @@
 //! `cold bench`: measure starts, tell what was found, decide.
 
 mod args;
-mod build;
+pub(super) mod build;
 mod exports;
 pub(super) mod progress;
 pub(crate) mod show;

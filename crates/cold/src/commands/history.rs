@@ -108,7 +108,7 @@ fn draw(args: &Args, judged: &[(Series, Vec<Change>)], ui: &Ui) -> Result<(), Fa
 }
 
 fn drawn(s: &Series, found: &[Change]) -> cold_report::history::Series {
-    let point = |v: &store::Value| cold_report::history::Point {
+    let point = |v: &store::Value| cold_report::history::CommitPoint {
         at: v.at.clone(),
         commit: v.commit.clone(),
         value: v.median,

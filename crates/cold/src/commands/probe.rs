@@ -77,8 +77,10 @@ fn experiment(experiment: &Experiment, bench: &mut Bench<'_>, ui: &Ui) -> Result
             bench.finish("table", &document, panels, ui, |ui| show::table(ui, &o, &found))?;
             if found.interrupted { Err(Error::Interrupted) } else { Ok(()) }
         }
-        Experiment::Ramp(a) => over_time("ramp", a, &a.options(timeline::Options::ramp()), bench, ui),
-        Experiment::Small(a) => over_time("small", a, &a.options(timeline::Options::small()), bench, ui),
+        Experiment::Ramp(a) => over_time("ramp", a, &a.options(timeline::TimelineOptions::ramp()), bench, ui),
+        Experiment::Small(a) => {
+            over_time("small", a, &a.options(timeline::TimelineOptions::small()), bench, ui)
+        }
         Experiment::Records(a) => {
             let o = a.options();
             let rows = records::run(bench.lab(), &o)?;
@@ -167,7 +169,7 @@ fn scripted(a: &args::ScriptArgs, bench: &mut Bench<'_>, ui: &Ui) -> Result<(), 
 fn over_time(
     name: &'static str,
     a: &args::TimelineArgs,
-    o: &timeline::Options,
+    o: &timeline::TimelineOptions,
     bench: &mut Bench<'_>,
     ui: &Ui,
 ) -> Result<(), Error> {
@@ -177,7 +179,7 @@ fn over_time(
     // The last interval is cut short by the end.
     points.retain(|p| p.at_ms + interval <= o.seconds * 1e3 + 1.0);
     let panels = pictures::timeline(&points);
-    let found = timeline::Found { all, points };
+    let found = timeline::TimelineFindings { all, points };
     let document = json!({ "options": o, "found": found });
     bench.finish(name, &document, panels, ui, |ui| show::timeline(ui, a.common.modern, o, &found))
 }

@@ -9,15 +9,17 @@ mod verify;
 use std::path::Path;
 
 use cold_analyze::replay;
-use cold_analyze::simulate::sweep::{Advice, Choice, Reader, Row, WINDOWS_KIB};
+use cold_analyze::simulate::sweep::{Choice, Reader, Row, WINDOWS_KIB, WindowAdvice};
 use cold_analyze::simulate::{Observed, Recorded, WaitsKnown, Windows};
 use cold_model::Bytes;
+use cold_model::figures::percent;
+use cold_model::recording::manifest::Tier;
 use cold_model::recording::{FileIdx, Recording};
 use cold_plan::Plan;
 use cold_prefetch::predict::Asked;
-use cold_sim::Policy;
 use cold_sim::engine::Replay;
 use cold_sim::op::FileId;
+use cold_sim::{Placed, Policy};
 
 use crate::commands::prefetch::plans;
 use crate::commands::report::load::{self, Raw};
@@ -35,7 +37,7 @@ struct OnDisk {
     disk: NamedDisk,
     /// Today's setting first.
     rows: Vec<Row>,
-    advice: Option<Advice>,
+    advice: Option<WindowAdvice>,
     /// The model of the start with the windows in force during the recording.
     as_recorded: Row,
 }
@@ -93,7 +95,7 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
     let warmed = args.warm.as_ref().map(|warm| warm_start(warm, &recording, &mut start, line)).transpose()?;
     start.memory = args.memory;
     let asked = plan.as_ref().map(|plan| cold_prefetch::predict::asked(plan, &recording, &mut start));
-    let mut choices = choices(args, &start);
+    let mut choices = choices(args, &start)?;
     if asked.is_some() {
         choices.push(Choice { reader: Reader::Plan, ..start.today() });
     }
@@ -134,8 +136,8 @@ fn warm_start(
             .hint("record it: sudo cold trace --state warm -- COMMAND")
     })?;
     Ok(format!(
-        "the program computes as in {name}: {:.0}% of what it computed here; each wait costs the CPU {:.0} µs",
-        100.0 * warmed.part,
+        "the program computes as in {name}: {} of what it computed here; each wait costs the CPU {:.0} µs",
+        percent(100.0 * warmed.part),
         warmed.wait_ns as f64 / 1e3
     ))
 }
@@ -155,7 +157,16 @@ fn files_with(recording: &Recording, start: &Recorded, text: &str) -> Result<Vec
 }
 
 /// What is tried: each policy, Linux with each window.
-fn choices(args: &Args, start: &Recorded) -> Vec<Choice> {
+/// Pages of the clusters that are tried of starts of other systems: 16 KiB to 2 MiB.
+const CLUSTERS: [u64; 5] = [4, 8, 16, 32, 512];
+
+fn choices(args: &Args, start: &Recorded) -> Result<Vec<Choice>, Failure> {
+    let is_linux = |policy: &Policy| matches!(policy, Policy::Linux(_));
+    let names_linux = args.policy.iter().any(|n| matches!(n, Named::Policy(policy) if is_linux(policy)));
+    if args.read_ahead_kb.is_some() && !is_linux(&start.policy) && !names_linux {
+        return Err(Failure::usage("only Linux has windows of read-ahead, and this start is of another system")
+            .hint("name a policy of Linux beside them: --policy linux-6.18, or clusters of pages: --policy aligned:16"));
+    }
     let windows = match &args.read_ahead_kb {
         Some(given) => given.0.clone(),
         None if args.policy.is_empty() => WINDOWS_KIB.iter().map(|kib| Bytes(kib << 10)).collect(),
@@ -163,10 +174,13 @@ fn choices(args: &Args, start: &Recorded) -> Vec<Choice> {
     };
     let all = [Policy::Windows, Policy::FreeBsd, Policy::Nothing, Policy::Whole].map(Named::Policy);
     let own = Named::Policy(start.policy);
+    // Of another system the size of clusters is what could be another.
+    let clusters = CLUSTERS.into_iter().filter(|_| !is_linux(&start.policy));
+    let clusters = clusters.map(|pages| Named::Policy(Policy::Fixed { pages, placed: Placed::Aligned }));
     let named: Vec<Named> = match (args.policy.is_empty(), &args.read_ahead_kb) {
         (false, _) => args.policy.clone(),
         (true, Some(_)) => vec![own],
-        (true, None) => std::iter::once(own).chain(all).chain([Named::Exact]).collect(),
+        (true, None) => std::iter::once(own).chain(all).chain(clusters).chain([Named::Exact]).collect(),
     };
     let mut out: Vec<Choice> = Vec::new();
     for name in named {
@@ -180,7 +194,7 @@ fn choices(args: &Args, start: &Recorded) -> Vec<Choice> {
         }
     }
     out.dedup();
-    out
+    Ok(out)
 }
 
 /// What of a plan is not in its figures.
@@ -196,7 +210,19 @@ fn left_out(asked: &Asked) -> Option<String> {
 fn notes(recording: &Recording, start: &Recorded, plan: Option<&Plan>) -> Vec<String> {
     let mut notes = Vec::new();
     let m = &recording.manifest;
-    if !m.exact_need {
+    if recording.tells_only_pages() {
+        notes.push(
+            "a prefetch file tells no order within a launch and no times: pages are needed part by part of the launch, file \
+             by file, from front to back, as fast as they come. Compare requests and bytes"
+                .to_owned(),
+        );
+    } else if recording.tells_only_reads() {
+        notes.push(
+            "which page a hard fault wanted is not told: all that it read count as needed, one after the other, and pages \
+             that were in memory as not needed. Windows smaller than the recorded clusters read at most this"
+                .to_owned(),
+        );
+    } else if !m.exact_need {
         let plan_knows = plan.is_some_and(|plan| plan.files.iter().any(|file| file.exact));
         let known = if plan_knows {
             " (of files whose needs the plan knows exactly, those that are in it)"
@@ -208,11 +234,17 @@ fn notes(recording: &Recording, start: &Recorded, plan: Option<&Plan>) -> Vec<St
              smaller than the recorded one read at most this. A recording made with --exact-need knows"
         ));
     }
+    if m.tier == Tier::Imported {
+        notes.push(
+            "how large the files are is not told: none is read behind its last page that is known".to_owned(),
+        );
+    }
     match start.waits_known {
         WaitsKnown::All => {}
         WaitsKnown::Storage => notes.push(
             "who waited for whom is not in the recording: waits for other threads take the time they took".to_owned(),
         ),
+        WaitsKnown::None if recording.tells_only_pages() => {}
         WaitsKnown::None => notes.push(
             "no waits are in the recording: what was waited for storage counts as computing, so times are too long \
              and only requests and bytes can be compared"

@@ -14,7 +14,7 @@ use cold_model::bench::Ending;
 use cold_model::recording::Manifest;
 use cold_model::recording::manifest::{EndedBy, READY_AT_EXIT, StackMethod, Subject};
 use cold_sys::pidfd::PidFd;
-use cold_trace::record::Options;
+use cold_trace::record::RecordOptions;
 
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::interrupt;
@@ -62,8 +62,8 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     Ok(exit(args, &recording.manifest, ui, interrupt.load(Ordering::Relaxed)))
 }
 
-fn options(args: &Args) -> Result<Options, Failure> {
-    Ok(Options {
+fn options(args: &Args) -> Result<RecordOptions, Failure> {
+    Ok(RecordOptions {
         tier: args.recorded.tier(),
         stacks: match args.stacks.as_str() {
             _ if args.no_stacks || args.only_file.is_some() => Some(StackMethod::None),
@@ -72,7 +72,7 @@ fn options(args: &Args) -> Result<Options, Failure> {
             _ => None,
         },
         buffer: build::buffer(args)?,
-        ..Options::default()
+        ..RecordOptions::default()
     })
 }
 

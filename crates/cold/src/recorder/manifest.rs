@@ -4,12 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use cold_bench::diagnose::taints;
-use cold_bench::launch::Start;
+use cold_bench::launch::LaunchedStart;
 use cold_bench::session::ExactNeed;
 use cold_bench::session::single::Single;
 use cold_model::Known;
 use cold_model::bench::Ending;
-use cold_model::recording::manifest::{Device, FORMAT, Load, StartState, Subject, VERSION};
+use cold_model::recording::manifest::{Device, FORMAT, Load, ReachedBy, StartState, Subject, VERSION};
 use cold_model::recording::{Manifest, Recording};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
@@ -110,7 +110,7 @@ fn environment(m: &mut Manifest, vars: Vec<(OsString, OsString)>) {
 }
 
 /// Adds when the start was ready, and how it ended.
-pub(super) fn started(m: &mut Manifest, start: &Start) {
+pub(super) fn started(m: &mut Manifest, start: &LaunchedStart) {
     m.start = start.at;
     m.ready = Some(match start.ready {
         Some(t) => Known::Value(start.at + t),
@@ -118,6 +118,7 @@ pub(super) fn started(m: &mut Manifest, start: &Start) {
         None => Known::unknown("it never got ready"),
     });
     m.serving = start.serving.map(|t| start.at + t);
+    m.reached_by = start.reached_by.map(|pid| ReachedBy { pid, tid: None });
     m.ending = Some(start.ending);
 }
 

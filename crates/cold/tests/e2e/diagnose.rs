@@ -326,6 +326,28 @@ while True:
     }
 
     #[test]
+    fn a_large_file_that_is_read_whole_and_used_a_little_comes_first() {
+        if !need_root() {
+            return;
+        }
+        let _machine = together();
+        let place = Sandbox::new();
+        let model = place.file("model.bin", 200 * MIB);
+        let reads = "import sys; open(sys.argv[1], 'rb').read()[5000]";
+        let command = ["/usr/bin/python3", "-S", "-c", reads, model.to_str().unwrap()];
+        attempts(|| {
+            let told = diagnosed(&place, &[], &command);
+            sums(&told);
+            check(rank(&told, &["read_less"]) == Some(0), || told.to_string())?;
+            let first = &told["remedies"][0];
+            assert!(first["why"].as_str().is_some_and(|why| why.contains("model.bin (200 MiB)")), "{first}");
+            // It is most of what the start waits for and works at; beside it there is only an interpreter.
+            let all = told["recorded_cold"].as_u64().unwrap();
+            check(first["predicted"].as_u64().is_some_and(|t| t * 2 > all), || format!("{first} of {all}"))
+        });
+    }
+
+    #[test]
     fn who_keeps_a_program_warm_is_named() {
         if !need_root() {
             return;

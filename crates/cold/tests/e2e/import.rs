@@ -1,5 +1,6 @@
 //! Windows' own evidence: made-up files of every form, imported and reported.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use cold_windows::pf::Version;
@@ -31,11 +32,17 @@ fn an_event_trace_becomes_a_recording_that_every_report_reads() {
         {
             assert!(report.contains(said), "{said}: {report}");
         }
-        // Nothing of Linux is advised, and nothing is simulated of what is not told.
+        // Nothing of Linux is advised.
         assert!(!report.contains("read_ahead") && !report.contains("What would help"), "{report}");
+        // The cluster of the fault is what the start needs at most.
+        let asked = ["simulate", &recording, "--disk", "hdd", "--policy", "windows,nothing"];
+        let simulated = place.cold(asked).run().expect(0).stdout;
         assert!(
-            place.cold(["simulate", &recording]).run().expect(1).stderr.contains("imported from a trace")
+            simulated.contains("windows: today") && simulated.contains("which page a hard fault wanted"),
+            "{simulated}"
         );
+        let rows = simulated_rows(&place, &asked);
+        assert_eq!(rows["nothing"], (5, 5 * 4096), "page by page; its 16 KiB begin at 0x1400");
         let json: Value =
             serde_json::from_str(&place.cold(["report", &recording, "--json"]).run().expect(0).stdout)
                 .unwrap();
@@ -54,6 +61,20 @@ fn an_event_trace_becomes_a_recording_that_every_report_reads() {
     assert!(other.contains("no process of the trace is other: it has app.exe (77)"), "{other}");
     let compared = place.cold(["report", "4.cold", "8.cold"]).run().expect(0).stdout;
     assert!(compared.contains("time to ready") && compared.contains("16.0 KiB"), "{compared}");
+}
+
+/// Requests and bytes of each policy, of one disk.
+fn simulated_rows(place: &Sandbox, asked: &[&str]) -> BTreeMap<String, (u64, u64)> {
+    let asked: Vec<&str> = asked.iter().copied().chain(["--json"]).collect();
+    let json = place.cold(asked).run().expect(0).stdout;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let rows = json["disks"][0]["rows"].as_array().unwrap();
+    let figure = |row: &Value, name: &str| row[name].as_u64().unwrap();
+    let row = |row: &Value| {
+        let name = row["policy"].as_str().unwrap().to_owned();
+        (name, (figure(row, "requests"), figure(row, "read_bytes")))
+    };
+    rows.iter().map(row).collect()
 }
 
 #[test]
@@ -156,6 +177,17 @@ fn one_prefetch_file_shows_its_pages_and_becomes_a_recording() {
     // The latest launch used all four pages of the program, and one of two of the other file.
     let report = place.cold(["report", "app.cold"]).run().expect(0).stdout;
     assert!(report.contains("needed 24.0 KiB") && report.contains("ready: unknown"), "{report}");
+    // Pages 0, 1, 5 and, as it begins within a page, 32 and 33 of the program, whose last known one that is; page 4 of
+    // the data, behind which nothing is known.
+    let asked = ["simulate", "app.cold", "--disk", "hdd", "--policy", "windows,nothing,aligned:2"];
+    let rows = simulated_rows(&place, &asked);
+    assert_eq!(rows["nothing"], (6, 6 * 4096));
+    assert_eq!(rows["aligned:2"], (4, 7 * 4096), "0 and 1, 4 and 5, 32 and 33, 4 of the data");
+    assert_eq!(rows["windows"], (3, 11 * 4096), "0 to 7, 32 and 33, 4 of the data");
+    let told = place.cold(asked).run().expect(0).stdout;
+    assert!(told.contains("ready at an unknown time") && told.contains("no order within a launch"), "{told}");
+    let no_window = place.cold(["simulate", "app.cold", "--read-ahead-kb", "64"]).run().expect(2).stderr;
+    assert!(no_window.contains("only Linux has windows"), "{no_window}");
     let several = place.cold(["import", "pf", "Prefetch", "-o", "all.cold"]).run().expect(2).stderr;
     assert!(several.contains("one prefetch file"), "{several}");
     assert!(!place.path("all.cold").exists());

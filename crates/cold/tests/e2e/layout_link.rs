@@ -169,7 +169,7 @@ fn what_cannot_be_linked_or_compared_is_refused_with_the_reason() {
     fs::write(place.path("there"), "").unwrap();
     let app = ["--order", "app.txt"];
     fs::write(place.path("profile.txt"), "# IR level Instrumentation Flag\n:ir\n").unwrap();
-    let cases: [(&[&str], i32, &str); 9] = [
+    let cases: [(&[&str], i32, &str); 11] = [
         (&["link", "--order", "profile.txt", "--", "make"], 2, "a profile, from which lld"),
         (&["link", "--order", "app.txt", "--", "cmake", "-B", "out"], 2, "would keep what it finds"),
         (&["link", "--order", "empty.txt", "--", "make"], 2, "no function is named"),
@@ -179,6 +179,12 @@ fn what_cannot_be_linked_or_compared_is_refused_with_the_reason() {
         (&["link", app[0], app[1], "--", "no-such-build"], 1, "cannot run no-such-build"),
         (&["compare", "app", "./app"], 2, "are one file"),
         (&["compare", "app", "cold-subject", "--steady", "app -v"], 2, "needs {}"),
+        (&["compare", "app", "cold-subject", "--states", "light"], 2, "use cold, prefetched, warm"),
+        (
+            &["compare", "app", "cold-subject", "--states", "prefetched", "--store", "plans"],
+            5,
+            "there is no plan for",
+        ),
     ];
     for (args, code, words) in cases {
         let ran = place.cold(["layout"].iter().chain(args)).run().expect(code);

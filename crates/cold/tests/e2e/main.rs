@@ -37,6 +37,7 @@ mod prefetch;
 mod prefetch_safe;
 mod prefetch_use;
 mod probe;
+mod reached;
 mod ready;
 mod reference;
 mod report;

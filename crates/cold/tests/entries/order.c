@@ -109,6 +109,22 @@ static int signals(void) {
     return 0;
 }
 
+// A handler of SIGTRAP that works, and then a function that is entered while the signal is blocked.
+static int handles(void) {
+    signal(SIGTRAP, on_trap);
+    one();
+    raise(SIGTRAP);
+    printf("%d\n", trapped);
+    sigset_t trap;
+    sigemptyset(&trap);
+    sigaddset(&trap, SIGTRAP);
+    sigprocmask(SIG_BLOCK, &trap, 0);
+    two();
+    sigprocmask(SIG_UNBLOCK, &trap, 0);
+    three();
+    return 0;
+}
+
 static int stopping(void) {
     pid_t pid = fork();
     if (pid == 0) {
@@ -169,6 +185,7 @@ int main(int argc, char **argv) {
     if (!strcmp(role, "thread_exec")) return thread_exec();
     if (!strcmp(role, "execed")) { after_exec(); return 7; }
     if (!strcmp(role, "signals")) return signals();
+    if (!strcmp(role, "handles")) return handles();
     if (!strcmp(role, "stopping")) return stopping();
     if (!strcmp(role, "library")) return library(argv[2]);
     if (!strcmp(role, "copies")) return copies();

@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use cold_model::bench::Ending;
-use cold_model::order::{Exclude, TracedStart};
+use cold_model::order::{Exclude, TracedStart, Tracing};
 use cold_sys::observe::{Client, ObserveSpec, Streams};
 use cold_testbed::PATIENCE;
 
@@ -143,6 +143,11 @@ pub(crate) fn trace(argv: &[&str], exclude: &[Exclude]) -> TracedStart {
 
 /// The trace, and standard output.
 pub(crate) fn trace_output(argv: &[&str], exclude: &[Exclude]) -> (TracedStart, String) {
+    trace_as(argv, &Tracing { exclude: exclude.to_owned(), own_traps: false })
+}
+
+/// The same, traced in this way.
+pub(crate) fn trace_as(argv: &[&str], tracing: &Tracing) -> (TracedStart, String) {
     let out = tempfile::NamedTempFile::new().unwrap();
     let spec = ObserveSpec {
         argv: argv.iter().map(Into::into).collect(),
@@ -153,7 +158,7 @@ pub(crate) fn trace_output(argv: &[&str], exclude: &[Exclude]) -> (TracedStart, 
     };
     let mut streams = Streams::null();
     streams.stdout = File::options().append(true).open(out.path()).unwrap().into();
-    let client = Client::start_entries(env!("CARGO_BIN_EXE_cold").as_ref(), &spec, exclude, streams);
+    let client = Client::start_entries(env!("CARGO_BIN_EXE_cold").as_ref(), &spec, tracing, streams);
     let start = client.unwrap_or_else(|e| panic!("{argv:?}: {e}")).wait_entries(|| true).unwrap();
     (start, String::from_utf8_lossy(&std::fs::read(out.path()).unwrap()).into_owned())
 }

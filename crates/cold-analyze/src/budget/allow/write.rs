@@ -5,12 +5,12 @@ use std::fmt::Write as _;
 
 use super::pattern::Pattern;
 use super::{MARGIN_PAGES, MARGIN_PERCENT, used_files};
-use crate::budget::Start;
+use crate::budget::BudgetedStart;
 use crate::context::Context;
 
 /// The files of all these starts with the most pages that one of them needed, by path; those that not every start used
 /// are `optional`. Names with a line feed cannot stand in a list: their number is the second value.
-pub fn write(starts: &[Start<'_>]) -> (String, u64) {
+pub fn write(starts: &[BudgetedStart<'_>]) -> (String, u64) {
     let mut files: BTreeMap<String, (u64, usize)> = BTreeMap::new();
     for start in starts {
         let cx = Context::new(start.recording, start.layouts);

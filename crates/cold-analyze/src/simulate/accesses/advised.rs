@@ -6,7 +6,7 @@ use cold_model::Nanos;
 use cold_model::recording::{Advice, FileIdx, LookupKind, Mapping};
 use cold_sim::op::{Huge, MapAdvice, MapId, Op, Pattern};
 
-use super::{Handles, RecordedAccess};
+use super::{Handles, MappedAs, RecordedAccess};
 use crate::usage::Window;
 
 /// What was said of a mapping, for processes that inherit it.
@@ -111,7 +111,7 @@ impl Handles<'_> {
         };
         // A call that maps has made its mapping when it ends.
         let row = self.row(a.pid, file, a.ended, holds)?;
-        let map = self.map(a.pid, row)?;
+        let map = self.map(a.pid, MappedAs::Row(row))?;
         let first = a.offset / self.page_bytes;
         let end = a.offset.saturating_add(a.bytes).div_ceil(self.page_bytes);
         Some((row, map, first, end.saturating_sub(first)))
@@ -142,9 +142,13 @@ impl Handles<'_> {
 
     /// Of a mapping that a process got from its parent holds what its parents had said of it until then.
     fn inherit(&mut self) {
-        let mut maps: Vec<((u32, usize), MapId)> = self.maps.iter().map(|(key, map)| (*key, *map)).collect();
-        maps.sort_unstable_by_key(|(_, map)| *map);
-        for ((pid, row), map) in maps {
+        let of_row = |((pid, what), map): (&(u32, MappedAs), &MapId)| match what {
+            MappedAs::Row(row) => Some((*pid, *row, *map)),
+            MappedAs::Whole(_) => None,
+        };
+        let mut maps: Vec<(u32, usize, MapId)> = self.maps.iter().filter_map(of_row).collect();
+        maps.sort_unstable_by_key(|(.., map)| *map);
+        for (pid, row, map) in maps {
             let mut said: Vec<Said> = Vec::new();
             let (mut child, all) = (pid, self.said.get(&row).map_or(&[][..], Vec::as_slice));
             for _ in 0..super::MOST_ANCESTORS {

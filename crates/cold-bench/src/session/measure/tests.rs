@@ -25,11 +25,12 @@ fn before(residual: Known<Residual>) -> Before {
     }
 }
 
-fn start(usage: Usage) -> Start {
-    Start {
+fn start(usage: Usage) -> LaunchedStart {
+    LaunchedStart {
         at: Nanos(1),
         serving: None,
         ready: Some(Nanos(400)),
+        reached_by: None,
         first_gone: Some(Nanos(300)),
         gone: Nanos(500),
         own_cpu: None,
@@ -40,7 +41,7 @@ fn start(usage: Usage) -> Start {
 }
 
 /// The run that this start and this activity come to, on a machine whose /proc lies in `proc`.
-fn judged(proc: &Path, start: &Start, activity: &Activity) -> Run {
+fn judged(proc: &Path, start: &LaunchedStart, activity: &Activity) -> Run {
     let config = config(&[State::Cold], &["a"]);
     let proc = ProcFs::new(proc);
     let journal = Journal::open_in(std::env::temp_dir().join("never-made"));
@@ -128,7 +129,7 @@ fn what_cold_ended_has_no_exit_of_its_own() {
 #[test]
 fn one_that_was_never_ready_lasts_to_its_end_and_does_not_count() {
     let proc = proc(true);
-    let never = Start { ready: None, ..start(Usage::default()) };
+    let never = LaunchedStart { ready: None, ..start(Usage::default()) };
     let run = judged(proc.path(), &never, &Activity::default());
     assert_eq!((run.ready, run.taints.len(), run.taints[0].kind()), (Nanos(500), 1, "failed"));
 }

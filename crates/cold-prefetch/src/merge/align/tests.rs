@@ -10,7 +10,7 @@ use crate::{lesson, merge};
 const MS: u64 = 1_000_000;
 
 /// Need time of each page, of file and number.
-fn times(start: &ObservedStart) -> BTreeMap<(u32, u64), u64> {
+fn times(start: &StartNeeds) -> BTreeMap<(u32, u64), u64> {
     let pages = |r: &Range| {
         let (file, need) = (r.file, r.need_ns);
         (r.first_page..r.first_page + u64::from(r.pages)).map(move |page| ((file, page), need))
@@ -18,12 +18,12 @@ fn times(start: &ObservedStart) -> BTreeMap<(u32, u64), u64> {
     start.ranges.iter().flat_map(pages).collect()
 }
 
-fn ms(start: &ObservedStart) -> Vec<((u32, u64), u64)> {
+fn ms(start: &StartNeeds) -> Vec<((u32, u64), u64)> {
     times(start).into_iter().map(|(page, ns)| (page, ns / MS)).collect()
 }
 
-fn cold(files: u32, ranges: &[(u32, u64, u32, u64)]) -> ObservedStart {
-    ObservedStart { warm: false, proved_cold: true, ..start(files, ranges) }
+fn cold(files: u32, ranges: &[(u32, u64, u32, u64)]) -> StartNeeds {
+    StartNeeds { warm: false, proved_cold: true, ..start(files, ranges) }
 }
 
 #[test]
@@ -135,7 +135,7 @@ proptest! {
     ) {
         let (c, w) = (cold(3, &c), start(3, &w));
         let got = aligned(&c, &w);
-        let sum = |s: &ObservedStart| s.ranges.iter().map(|r| u64::from(r.pages)).sum::<u64>();
+        let sum = |s: &StartNeeds| s.ranges.iter().map(|r| u64::from(r.pages)).sum::<u64>();
         prop_assert!(times(&c).keys().eq(times(&got).keys()));
         prop_assert_eq!(sum(&c), sum(&got));
         prop_assert!(got.ranges.is_sorted_by_key(|r| r.need_ns));

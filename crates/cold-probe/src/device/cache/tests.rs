@@ -3,8 +3,8 @@ use cold_model::io_model::AtDepth;
 
 use super::*;
 
-fn device(name: &str) -> Found {
-    Found {
+fn device(name: &str) -> FoundDevice {
+    FoundDevice {
         dev: Dev::new(8, 0),
         name: name.to_owned(),
         identity: "diskseq=1".to_owned(),
@@ -13,7 +13,7 @@ fn device(name: &str) -> Found {
     }
 }
 
-fn model(found: &Found) -> DeviceModel {
+fn model(found: &FoundDevice) -> DeviceModel {
     let at = |depth| AtDepth { depth, iops: 100.0 };
     DeviceModel {
         dev: found.dev,

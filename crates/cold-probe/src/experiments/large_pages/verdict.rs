@@ -13,14 +13,14 @@ pub const MARGIN: f64 = 0.05;
 
 /// One way beside plain faults.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer {
+pub struct WayAnswer {
     /// What was mapped.
     pub kind: Kind,
     /// What was touched.
     pub touches: Touches,
     /// The cache before.
     pub state: State,
-    /// The way.
+    /// The way that is compared with plain faults.
     pub way: Way,
     /// Its time as a ratio of that of plain faults, within rounds; none with fewer than two rounds.
     pub comparison: Option<Comparison>,
@@ -86,14 +86,21 @@ fn row(rows: &[Row], kind: Kind, touches: Touches, way: Way) -> Option<&Row> {
 }
 
 /// Every way that was not refused beside plain faults, cold and warm.
-pub fn answers(rows: &[Row]) -> Vec<Answer> {
+pub fn answers(rows: &[Row]) -> Vec<WayAnswer> {
     let mut found = Vec::new();
     for r in rows.iter().filter(|r| r.way != Way::Faults && r.refused.is_none()) {
         let Some(plain) = row(rows, r.kind, r.touches, Way::Faults) else { continue };
         for state in [State::Cold, State::Warm] {
             let comparison = compared(r, plain, state);
             let verdict = verdict(comparison.as_ref());
-            found.push(Answer { kind: r.kind, touches: r.touches, state, way: r.way, comparison, verdict });
+            found.push(WayAnswer {
+                kind: r.kind,
+                touches: r.touches,
+                state,
+                way: r.way,
+                comparison,
+                verdict,
+            });
         }
     }
     found

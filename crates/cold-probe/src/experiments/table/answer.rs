@@ -11,7 +11,7 @@ const WAYS: [&str; 3] = ["mapped", "buffered", "direct"];
 
 /// What one order and action come to, with the cache in one state.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Answer {
+pub struct OrderAnswer {
     /// `sequential`, `normal`, `uniform`.
     pub order: &'static str,
     /// `read`, `write`, `read-write`.
@@ -49,8 +49,8 @@ impl Other {
 }
 
 /// The answers to all that was measured in two ways at least, in the order of the lines.
-pub fn answers(rows: &[TableRow]) -> Vec<Answer> {
-    let mut found: Vec<Answer> = Vec::new();
+pub fn answers(rows: &[TableRow]) -> Vec<OrderAnswer> {
+    let mut found: Vec<OrderAnswer> = Vec::new();
     for like in rows {
         if found.iter().any(|a| (a.order, a.action, a.state) == (like.order, like.action, like.state)) {
             continue;
@@ -67,7 +67,7 @@ pub fn answers(rows: &[TableRow]) -> Vec<Answer> {
         }
         let proved = others.iter().all(|o| o.verdict == Verdict::Slower);
         let (order, action, state) = (like.order, like.action, like.state);
-        found.push(Answer { order, action, state, least: least.mode, proved, others });
+        found.push(OrderAnswer { order, action, state, least: least.mode, proved, others });
     }
     found
 }
@@ -129,7 +129,7 @@ mod tests {
         };
         let (one, five, six) = (few(1), few(5), few(6));
         assert_eq!((one[0].proved, &one[0].others[0].comparison), (false, &None));
-        let needed = |a: &[Answer]| match a[0].others[0].verdict {
+        let needed = |a: &[OrderAnswer]| match a[0].others[0].verdict {
             Verdict::Inconclusive { why: Undecided::TooFewRuns, runs_needed } => runs_needed,
             other => panic!("{other:?}"),
         };

@@ -25,7 +25,8 @@ fn each_round_takes_every_line_once_and_one_cut_short_is_dropped() {
 
 #[test]
 fn all_lines_show_the_usual_round_and_compare_with_the_flush() {
-    let lines = lines(&Options { order: Some("normal"), action: Some("write"), ..Options::PUBLISHED });
+    let lines =
+        lines(&TableOptions { order: Some("normal"), action: Some("write"), ..TableOptions::PUBLISHED });
     let names: Vec<_> = lines.iter().map(|l| (l.mode, l.state)).collect();
     let (cold, warm) = (State::Cold, State::Warm);
     let wanted =
@@ -71,7 +72,7 @@ fn a_ranking_is_of_the_three_ways_cold_and_a_tie_does_not_break_it() {
 
 #[test]
 fn every_line_is_there_once_and_those_of_an_order_draw_the_same_places() {
-    let all = lines(&Options::PUBLISHED);
+    let all = lines(&TableOptions::PUBLISHED);
     let names: std::collections::BTreeSet<_> =
         all.iter().map(|l| (l.order, l.action, l.mode, l.state == State::Warm)).collect();
     // Five of each order and action, and the exact way of reading.
@@ -81,7 +82,7 @@ fn every_line_is_there_once_and_those_of_an_order_draw_the_same_places() {
         assert_eq!(l.acts.len(), if l.action == "read-write" { 2 } else { 1 });
         assert!(l.mode != "direct" || l.state == State::Cold, "past the cache it makes no difference");
     }
-    let warm = lines(&Options { state: Some(State::Warm), ..Options::PUBLISHED });
+    let warm = lines(&TableOptions { state: Some(State::Warm), ..TableOptions::PUBLISHED });
     assert!(warm.len() == 18 && warm.iter().all(|l| ["buffered", "mapped"].contains(&l.mode)));
 }
 

@@ -6,7 +6,7 @@ use crate::script::{ProcessLine, ThreadLine, thread};
 const READS: &str = "THINKTIME 0 0\nCYCLEREADS 1 0\nFILESEEK 0 0\nCPUTIME 0 0\nDATAPAGE 0 0\nCODEPAGE 0 0\nFILEACCESS a.dat\n";
 
 /// A script of one thread in a directory of its own, and how to run it there.
-fn scripted(more: &str) -> (tempfile::TempDir, Loaded, Options, Journal) {
+fn scripted(more: &str) -> (tempfile::TempDir, Loaded, ScriptOptions, Journal) {
     let dir = tempfile::Builder::new().tempdir_in("/var/tmp").unwrap();
     let p = ProcessLine {
         line: 1,
@@ -20,7 +20,7 @@ fn scripted(more: &str) -> (tempfile::TempDir, Loaded, Options, Journal) {
     let t = ThreadLine { line: 1, repeat: 1, file: "t.sct".into(), priority: None };
     let script = thread(Path::new("t.sct"), &format!("{READS}{more}")).unwrap();
     let loaded = Loaded { directory: dir.path().to_owned(), processes: vec![(p, vec![(t, script)])] };
-    let o = Options {
+    let o = ScriptOptions {
         seconds: 1.0,
         place: dir.path().to_owned(),
         file_bytes: 1 << 16,
@@ -33,7 +33,7 @@ fn scripted(more: &str) -> (tempfile::TempDir, Loaded, Options, Journal) {
 }
 
 /// What stands for the script's file.
-fn file(loaded: &Loaded, o: &Options, journal: &Journal, files: &mut Files) -> Result<(PathBuf, u64)> {
+fn file(loaded: &Loaded, o: &ScriptOptions, journal: &Journal, files: &mut Files) -> Result<(PathBuf, u64)> {
     files.get(&loaded.processes[0].1[0].1, loaded, o, journal)
 }
 

@@ -89,17 +89,19 @@ pub(super) struct Space {
     quiet: bool,
     /// The process was bound to processors by somebody of the tree.
     pub(super) is_bound: bool,
+    /// It handles SIGTRAP, and is traced all the same.
+    pub(super) has_trap_handler: bool,
 }
 
 impl Space {
     /// Memory of which nothing is known yet.
     pub(super) fn new() -> Self {
-        Self { mem: None, mapped: Vec::new(), quiet: false, is_bound: false }
+        Self { mem: None, mapped: Vec::new(), quiet: false, is_bound: false, has_trap_handler: false }
     }
 
     /// That of a forked child: a copy, with the breakpoints in it.
     pub(super) fn forked(&self) -> Self {
-        Self { mem: None, mapped: self.mapped.clone(), quiet: self.quiet, is_bound: self.is_bound }
+        Self { mem: None, mapped: self.mapped.clone(), ..*self }
     }
 
     /// The memory of the thread `tid`, whose it is.
@@ -254,12 +256,12 @@ impl Space {
         })
     }
 
-    /// Reads memory.
+    /// Reads memory of the process through its thread `tid`.
     pub(super) fn read(&mut self, tid: i32, address: u64, bytes: &mut [u8]) -> io::Result<()> {
         self.mem(tid)?.read_exact_at(bytes, address)
     }
 
-    /// Writes memory.
+    /// Writes memory of the process through its thread `tid`.
     pub(super) fn write(&mut self, tid: i32, address: u64, bytes: &[u8]) -> io::Result<()> {
         self.mem(tid)?.write_all_at(bytes, address)
     }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use cold_model::bench::Ending;
 use cold_model::file::Content;
-use cold_model::order::{Crash, Exclude, FirstEntry, StartFacts, TracedFile, TracedStart};
+use cold_model::order::{Crash, FirstEntry, StartFacts, TracedFile, TracedStart, Tracing};
 use cold_model::{FileId, Nanos, Shown as _};
 
 use super::super::filter::TAG;
@@ -22,6 +22,7 @@ use super::code::Code;
 use super::cpus::Set;
 use super::crash::Fault;
 use super::space::{Hit, Mapped, Space};
+use super::traps::{self, Action};
 use super::written::Copies;
 use crate::procfs::ProcFs;
 use crate::time::monotonic;
@@ -48,7 +49,7 @@ struct Task {
 pub(in super::super) struct Entries<'t> {
     root: i32,
     tables: &'t mut dyn FunctionTables,
-    exclude: Vec<Exclude>,
+    tracing: Tracing,
     tasks: HashMap<i32, Task>,
     /// The memory of children whose first stop has not come yet.
     early: HashMap<i32, Shared>,
@@ -78,7 +79,7 @@ impl<'t> Entries<'t> {
     pub(in super::super) fn new(
         root: i32,
         tables: &'t mut dyn FunctionTables,
-        exclude: Vec<Exclude>,
+        tracing: Tracing,
         unbound: Option<Set>,
     ) -> Self {
         let space = Rc::new(RefCell::new(Space::new()));
@@ -86,7 +87,7 @@ impl<'t> Entries<'t> {
         Self {
             root,
             tables,
-            exclude,
+            tracing,
             tasks: HashMap::from([(root, task)]),
             early: HashMap::new(),
             unbound,
@@ -134,9 +135,11 @@ impl<'t> Entries<'t> {
             Some(Stopped::Undumpable) if args[1] == 0 && !rustix::process::geteuid().is_root() => {
                 "makes itself undumpable (PR_SET_DUMPABLE; as root it would be traced)"
             }
-            // A breakpoint makes a SIGTRAP deadly where the program blocks it, as the C library's raise() does.
-            Some(Stopped::OwnTraps(action)) if uses_traps(tid, action) => "uses SIGTRAP itself",
-            Some(Stopped::Undumpable | Stopped::OwnTraps(_)) => return ptrace::resume(tid, 0),
+            Some(Stopped::OwnTraps(action)) => match self.own_traps(tid, action) {
+                Some(why) => why,
+                None => return ptrace::resume(tid, 0),
+            },
+            Some(Stopped::Undumpable) => return ptrace::resume(tid, 0),
             None => {
                 self.note(format!(
                     "{} filters its own system calls for a tracer (SECCOMP_RET_TRACE): they pass unasked while it \
@@ -155,6 +158,20 @@ impl<'t> Entries<'t> {
             self.note(format!("{} {why}: what it enters from then on is not traced{left}", name(tid)));
         }
         ptrace::resume(tid, 0)
+    }
+
+    /// The process says what a SIGTRAP shall do: why it is left alone from now on, if it is.
+    fn own_traps(&self, tid: i32, action: u64) -> Option<&'static str> {
+        let mut space = self.tasks.get(&tid)?.space.borrow_mut();
+        match traps::action(tid, action)? {
+            Action::Default => space.has_trap_handler = false,
+            Action::Handler if self.tracing.own_traps => space.has_trap_handler = true,
+            Action::Handler => {
+                return Some("uses SIGTRAP itself (with --own-traps it is traced all the same)");
+            }
+            Action::Ignore => return Some("uses SIGTRAP itself"),
+        }
+        None
     }
 
     /// A call has returned.
@@ -219,7 +236,7 @@ impl<'t> Entries<'t> {
         let code = match self.tables.read(file, meta, path) {
             Ok(table) => {
                 let index = u32::try_from(self.files.len()).ok()?;
-                let code = Code::new(index, &table, &self.exclude);
+                let code = Code::new(index, &table, &self.tracing.exclude);
                 if code.places.is_empty() {
                     self.note(format!("no functions to trace in {}", path.shown()));
                 }
@@ -260,7 +277,7 @@ impl<'t> Entries<'t> {
         let space = Rc::new(RefCell::new(space));
         self.tasks.insert(pid, Task { process: pid, space, has_execed: true, call: None });
         self.faults.remove(&pid);
-        if ignores_traps(pid) {
+        if traps::are_ignored(pid) {
             if let Some(task) = self.tasks.get(&pid) {
                 task.space.borrow_mut().leave();
             }
@@ -342,6 +359,14 @@ impl<'t> Entries<'t> {
                 self.note(format!("a breakpoint could not be taken out of {}: {e}", name(tid)));
                 return Ok(false);
             }
+        }
+        let lost = space.borrow().has_trap_handler && !traps::are_caught(tid);
+        if lost {
+            space.borrow_mut().has_trap_handler = false;
+            self.note(format!(
+                "{} blocked SIGTRAP when it entered a function, and the kernel took its handler of it away",
+                name(tid)
+            ));
         }
         arch::set_pc(tid, address)?;
         self.stops = self.stops.saturating_add(1);
@@ -474,22 +499,6 @@ impl Follower for Entries<'_> {
             Some(signal) => drop(tree::signal(signal, |_| false)),
         }
     }
-}
-
-/// Whether the action at this address is another than the default.
-fn uses_traps(tid: i32, action: u64) -> bool {
-    // The handler comes first in the kernel's structure; the default is 0. A program of 32 bits has half of it.
-    let mut handler = [0; 4];
-    let read = action != 0 && ptrace::read_memory(tid, action, &mut handler).is_ok();
-    read && handler != [0; 4]
-}
-
-/// Whether a new program finds SIGTRAP ignored, as exec leaves it.
-fn ignores_traps(pid: i32) -> bool {
-    let status = ProcFs::default().read(format!("{pid}/status")).unwrap_or_default();
-    let ignored =
-        status.lines().find_map(|l| u64::from_str_radix(l.strip_prefix("SigIgn:")?.trim(), 16).ok());
-    ignored.is_some_and(|set| set >> (libc::SIGTRAP - 1) & 1 == 1)
 }
 
 /// `sum` and the time since `began`.

@@ -92,7 +92,11 @@ fn a_group_may_have_colons_in_its_name() {
     let text = "12:cpu,cpuacct:/a\n0::/user:1000/b\nx:y:/no-number\n3\n";
     let (_dir, proc) = fake(&[("7/cgroup", text)]);
     let expected = [(12, "cpu,cpuacct", "/a"), (0, "", "/user:1000/b")];
-    let expected = expected.map(|(id, controllers, path)| (id, controllers.to_owned(), PathBuf::from(path)));
+    let expected = expected.map(|(hierarchy, controllers, path)| InCgroup {
+        hierarchy,
+        controllers: controllers.to_owned(),
+        path: PathBuf::from(path),
+    });
     assert_eq!(proc.cgroups(7).expect("read"), expected);
 }
 

@@ -23,7 +23,7 @@ fn rows(mounts: Vec<Mount>, files: &[Vec<u8>]) -> Vec<File> {
     let mut facts = facts();
     facts.push(Fact::Mounts(mounts));
     let told = files.iter().map(|event| match crate::raw::records(event).next() {
-        Some(Ok(crate::raw::Record { event: crate::raw::Event::File(f), .. })) => {
+        Some(Ok(crate::raw::RawRecord { event: crate::raw::Event::File(f), .. })) => {
             delete(2, Id(f.file.inode, f.file.dev.major << 20 | f.file.dev.minor), 0, 0)
         }
         other => panic!("{other:?} is no file"),
@@ -113,7 +113,7 @@ fn the_kernels_own_files_and_roots() {
 /// A machine on which each file has this size now.
 struct Sized(Vec<(u64, u64)>);
 
-impl Machine for Sized {
+impl FilesNow for Sized {
     fn resident(&mut self, _: &File) -> Option<Vec<(u64, u64)>> {
         None
     }

@@ -10,7 +10,7 @@ fn on_new_kernel(
     events: &[Vec<u8>],
     perf: Vec<Vec<u8>>,
     change: impl FnOnce(&mut Manifest),
-    machine: &mut dyn Machine,
+    machine: &mut dyn FilesNow,
 ) -> Recording {
     let mut facts = facts();
     if let Fact::Manifest(m) = &mut facts[0] {

@@ -16,7 +16,7 @@ fn programs_count_their_cost_in_the_slots_they_are_read_from() {
 mod root {
     use cold_model::recording::manifest::Tier;
 
-    use crate::bpf::{Options, Stacks, available, load};
+    use crate::bpf::{BpfOptions, Stacks, available, load};
 
     /// With loops instead of `bpf_loop`, tracepoints missing, and every choice of stacks.
     #[test]
@@ -36,7 +36,7 @@ mod root {
         support.shapes.io_start = false; // block_bio_queue stands in for it
         for stacks in [Stacks::None, Stacks::FramePointers, Stacks::Copy] {
             let count_calls = stacks != Stacks::FramePointers;
-            let options = Options { stacks, count_calls, ..Options::default() };
+            let options = BpfOptions { stacks, count_calls, ..BpfOptions::default() };
             let tier = if stacks == Stacks::None { Tier::B } else { Tier::A };
             let object = load::load(&support, tier, &options, 1 << 20).unwrap();
             let links = load::attach(&object, |_| true).unwrap();

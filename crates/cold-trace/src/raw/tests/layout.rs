@@ -10,7 +10,7 @@ use std::process::Command;
 
 use cold_model::Dev;
 
-use crate::raw::{self, Doing, Event, Part, Record, Request, records};
+use crate::raw::{self, Doing, Event, Part, RawRecord, Request, records};
 
 /// Behind the structure, for fields that say how much follows.
 const TAIL: usize = 512;
@@ -70,7 +70,7 @@ impl Agrees for Option<&[u8]> {
     }
 }
 
-type Check = fn(&Record<'_>, &[u8]) -> bool;
+type Check = fn(&RawRecord<'_>, &[u8]) -> bool;
 
 struct Field {
     /// As C names it within its structure.
@@ -168,6 +168,7 @@ fn layouts() -> Vec<Layout> {
         COLD_OFF cold_off Off {
             head, began => began, woken => woken, syscall => syscall, state => state, waker => waker, pad,
         }
+        COLD_HEARD cold_heard Heard { head }
         COLD_CALL cold_call Call {
             head, began => began, result => result, args[0] => args[0], args[1] => args[1], args[2] => args[2],
             args[3] => args[3], args[4] => args[4], args[5] => args[5],

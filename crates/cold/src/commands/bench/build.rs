@@ -10,9 +10,10 @@ use cold_model::bench::State;
 use cold_plan::plan::Standing;
 
 use super::Args;
-use crate::commands::prefetch::plans;
+use crate::commands::prefetch::plans::{self, StorePlace};
 use crate::commands::prefetch::trial::Trial;
 use crate::exit::{Exit, Failure};
+use crate::start::Start;
 use crate::ui::Ui;
 use crate::values::{percent, seconds};
 
@@ -37,12 +38,22 @@ pub(super) fn config(args: &Args) -> Result<Config> {
 /// Tells each command's prefetched starts which plan to follow. The plans are copies, so that the history of
 /// daily use does not hear of it; they go with the returned values.
 pub(super) fn launchers(args: &Args, config: &mut Config, ui: &Ui) -> Result<Vec<Trial>> {
+    followed(&args.place, args.scenario.as_deref(), &args.start, config, ui)
+}
+
+/// The same for commands of another command's flags.
+pub(in crate::commands) fn followed(
+    place: &StorePlace,
+    scenario: Option<&str>,
+    start: &Start,
+    config: &mut Config,
+    ui: &Ui,
+) -> Result<Vec<Trial>> {
     if !config.states.contains(&State::Prefetched) {
         return Ok(Vec::new());
     }
-    let store = args.place.store()?;
-    let scenario = args.scenario.as_deref();
-    let flags = [args.place.words()?, args.start.words()].concat();
+    let store = place.store()?;
+    let flags = [place.words()?, start.words()].concat();
     let mut trials = Vec::new();
     for command in &mut config.commands {
         let found = plans::of_command(&store, &command.argv, scenario, &flags);
@@ -129,7 +140,8 @@ fn parameters(args: &Args) -> Result<Parameters> {
         .map_err(|e| Failure::usage(e.to_string()))
 }
 
-fn states(texts: &[String]) -> Result<Vec<State>> {
+/// The states that `--states` names.
+pub(in crate::commands) fn states(texts: &[String]) -> Result<Vec<State>> {
     let mut states = Vec::new();
     for text in texts {
         let state = match text.as_str() {

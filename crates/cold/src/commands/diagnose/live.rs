@@ -160,7 +160,7 @@ fn disturbing(args: &Args, line: &mut Line<'_>, ui: &Ui) -> Result<Vec<String>> 
     let disturbs = report.findings.iter().filter(|f| f.status == Status::Disturbs);
     Ok(disturbs
         .map(|f| match &f.remedy {
-            Some(remedy) => format!("{}. {remedy}", f.fact),
+            Some(remedy) => format!("{}; {remedy}.", f.fact),
             None => format!("{}.", f.fact),
         })
         .collect())

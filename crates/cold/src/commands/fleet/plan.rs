@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cold_fleet::consensus::{self, Differs, WhyNot};
+use cold_fleet::consensus::{self, Differs, NoConsensus};
 use cold_fleet::query::{CONSENSUS, NAMES, Query, SUBJECT, Settings};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -47,11 +47,11 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
     let names = rows(args, &NAMES, &place, &settings, ui)?;
     let made = consensus::plan(&subjects, &pages, &names).map_err(|e| {
         let hint = match &e {
-            WhyNot::Several { what: Differs::Program, .. } => Some("choose one: --program"),
-            WhyNot::Several { what: Differs::Version, .. } => Some("choose one: --program-version"),
-            WhyNot::Several { what: Differs::Scenario, .. } => Some("choose one: --scenario"),
-            WhyNot::Redacted => Some("add recordings of programs of packages, with --scenario NAME"),
-            WhyNot::Nothing => Some("a lower --share asks for less agreement"),
+            NoConsensus::Several { what: Differs::Program, .. } => Some("choose one: --program"),
+            NoConsensus::Several { what: Differs::Version, .. } => Some("choose one: --program-version"),
+            NoConsensus::Several { what: Differs::Scenario, .. } => Some("choose one: --scenario"),
+            NoConsensus::Redacted => Some("add recordings of programs of packages, with --scenario NAME"),
+            NoConsensus::Nothing => Some("a lower --share asks for less agreement"),
             _ => None,
         };
         let failure = Failure::from(e);

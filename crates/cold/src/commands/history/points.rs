@@ -1,6 +1,6 @@
 //! What a benchmark or a recording puts into a history.
 
-use cold_analyze::budget::{Start, known};
+use cold_analyze::budget::{BudgetedStart, known};
 use cold_bench::metric::Metric;
 use cold_bench::summary::Analysis;
 use cold_gate::Unit;
@@ -71,7 +71,7 @@ pub(crate) fn of_bench(report: &Report, analysis: &Analysis) -> Vec<Point> {
 }
 
 /// The counts of a recording.
-pub(crate) fn of_start(start: Start<'_>) -> Point {
+pub(crate) fn of_start(start: BudgetedStart<'_>) -> Point {
     let m = &start.recording.manifest.machine;
     let figure = |(quantity, value): (cold_analyze::budget::Quantity, f64)| Figure {
         name: quantity.name().to_owned(),

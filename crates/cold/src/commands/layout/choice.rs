@@ -110,8 +110,11 @@ impl Choice {
         }
         let held_out = self.hold_out.as_ref().map(|name| {
             let at = scenarios.iter().position(|s| s.name == *name);
-            at.map(|at| scenarios.remove(at))
-                .ok_or_else(|| Failure::usage(format!("no trace is of scenario {name}")))
+            at.map(|at| scenarios.remove(at)).ok_or_else(|| {
+                let known: Vec<&str> = scenarios.iter().map(|s| s.name.as_str()).collect();
+                Failure::usage(format!("no trace is of scenario {name}"))
+                    .hint(format!("there are: {}", known.join(", ")))
+            })
         });
         let held_out = held_out.transpose()?;
         let algorithm = if self.merge == "frequency" { Algorithm::Frequency } else { Algorithm::FirstTouch };

@@ -18,6 +18,7 @@ use serde_json::json;
 
 use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::commands::bench;
+use crate::commands::prefetch::plans::StorePlace;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::interrupt;
 use crate::start::Start;
@@ -38,6 +39,7 @@ const STEADY: &str = "new: warm.median > 1.01x";
   cold layout compare rg.old rg --scenario 'search=foo t.txt' --scenario 'help=--help'
   cold layout compare rg.old rg --steady '{} -c e /usr/share/dict' -- foo t.txt
   cold layout compare rg.old rg --fail-if 'cold.code > 0.9x' -- foo t.txt          in CI
+  cold layout compare rg.old rg --states cold,prefetched -- foo t.txt      after cold prefetch learn for each
 ")]
 pub(crate) struct Args {
     /// The program as it was
@@ -70,6 +72,20 @@ pub(crate) struct Args {
     /// Seed of the random order and of the statistics
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
+
+    /// States of the cache to compare: cold, warm, prefetched (cold, but each program started by its own plan, learnt
+    /// before with `cold prefetch learn`)
+    #[arg(
+        long,
+        value_name = "LIST",
+        value_delimiter = ',',
+        default_value = "cold,warm",
+        help_heading = "State"
+    )]
+    states: Vec<String>,
+
+    #[command(flatten, next_help_heading = "State")]
+    place: StorePlace,
 
     #[command(flatten)]
     start: Start,
@@ -109,7 +125,8 @@ struct Program {
 pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let [old, new] = programs(args, ui)?;
     let scenarios = scenarios(args)?;
-    let gates = gates(&args.fail_if, &[State::Cold, State::Warm])?;
+    let states = states(&args.states)?;
+    let gates = gates(&args.fail_if, &states)?;
     let steady = args.steady.as_deref().map(steady).transpose()?;
     let interrupt = interrupt()?;
     let mut all = Vec::new();
@@ -121,8 +138,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
         };
         let commands = [&old, &new, &old].map(|program| (program, argv(program)));
         let name = (!args.scenario.is_empty()).then(|| scenario.name.clone());
-        let states = vec![State::Cold, State::Warm];
-        all.push(measured(args, ui, name, commands, states, &gates, &interrupt)?);
+        all.push(measured(args, ui, name, commands, states.clone(), &gates, &interrupt)?);
     }
     if let Some(words) = steady {
         let argv = |program: &Program| replaced(&words, &program.path);
@@ -170,6 +186,7 @@ fn measured(
     let runs = RunPolicy { min_runs: args.runs, max_runs: args.runs, max_time: None, precision: None };
     let mut config = args.start.config(specs, states, runs)?;
     config.seed = args.seed;
+    let _trials = bench::build::followed(&args.place, None, &args.start, &mut config, ui)?; // until the end
     let mut progress = bench::progress::Shown::new(ui, &config);
     let report = session::run(&config, &mut progress, interrupt).map_err(bench::failure)?;
     progress.clear();
@@ -206,6 +223,16 @@ fn code(read: &Functions) -> Vec<Text> {
         Some(Text { offset, bytes: range.end.saturating_sub(range.start), address: range.start })
     };
     read.code.iter().filter_map(in_file).collect()
+}
+
+/// Those of `cold bench` that a layout has to do with.
+fn states(texts: &[String]) -> Result<Vec<State>, Failure> {
+    let states = bench::build::states(texts)?;
+    let other = states.iter().find(|s| !show::STATES.iter().any(|(state, _)| state == *s));
+    match other {
+        Some(other) => Err(Failure::usage(format!("--states {other}: use cold, prefetched, warm"))),
+        None => Ok(states),
+    }
 }
 
 fn scenarios(args: &Args) -> Result<Vec<Scenario>, Failure> {
@@ -292,5 +319,10 @@ mod tests {
         assert!(gates(&["old: cold.median > 1.1x".into()], &states).is_err());
         assert!(gates(&["light.median > 1.1x".into()], &states).is_err());
         assert!(gates(&[STEADY.into()], &[State::Warm]).is_ok());
+        assert!(super::states(&["prefetched".into(), "cold".into()]).is_ok());
+        assert!(
+            super::states(&["light".into()]).is_err()
+                && super::states(&["cold".into(), "cold".into()]).is_err()
+        );
     }
 }

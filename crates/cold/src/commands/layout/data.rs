@@ -36,7 +36,7 @@ pub(super) fn of(dir: &Path, traces: &[PathBuf], target: &TracedFile, ui: &Ui) -
 }
 
 impl Data {
-    /// Per section.
+    /// What was used of each section.
     pub(super) fn sections(&self) -> Vec<&DataUse> {
         self.loaded.analysis.data.iter().filter(|d| d.file == self.file).collect()
     }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use cold_bench::command::line_of;
 use cold_layout::gain;
 use cold_layout::resolve::Resolver;
 use cold_layout::write::{Format, PROFILE_USAGE, temporal_profile, written};
@@ -158,6 +159,15 @@ impl Made<'_> {
             "link with: {}",
             format(&self.args.format).map_or(PROFILE_USAGE, Format::usage).replace("FILE", &place)
         ));
+        if format(&self.args.format) == Some(Format::Lld) {
+            ui.line(match &self.args.output {
+                Some(path) => format!(
+                    "next: cold layout link --order {} --keep-old PROGRAM.old -- BUILD, your command that builds it",
+                    line_of(&[path.clone().into_os_string()])
+                ),
+                None => format!("next: cold layout order {} -o ORDER.txt", self.args.choice.line()),
+            });
+        }
     }
 
     fn json(&self) -> serde_json::Value {

@@ -8,7 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use cold_model::bench::Ending;
-use cold_model::order::{Crash, Exclude, StartFacts, Trace, TracedStart};
+use cold_model::order::{Crash, Exclude, StartFacts, Trace, TracedStart, Tracing};
 use cold_model::{Nanos, Shown as _, path_text};
 use cold_sys::observe::{Client, ObserveError, ObserveSpec, Streams};
 use cold_sys::procfs::ProcFs;
@@ -51,6 +51,11 @@ pub(crate) struct Args {
     /// `[FILE:]0xFIRST-0xEND`; a function's name may begin or end with `*`. May be repeated
     #[arg(long, value_name = "WHAT", value_parser = Exclude::parse)]
     exclude: Vec<Exclude>,
+
+    /// Go on in a process that handles SIGTRAP itself (LLVM's tools do, to report crashes). Where it blocks the signal
+    /// while it enters a function, it loses its handler, which a remark says
+    #[arg(long)]
+    own_traps: bool,
 
     /// Longest time for a start, in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 600.0)]
@@ -116,7 +121,8 @@ fn start(args: &Args, timeout: Duration, goes_on: &dyn Fn() -> bool) -> Result<T
         grace: Duration::from_secs(2),
     };
     let streams = Streams { stdin: Stdio::inherit(), stdout: Stdio::inherit(), stderr: Stdio::inherit() };
-    let client = Client::start_entries(OsStr::new("/proc/self/exe"), &spec, &args.exclude, streams);
+    let tracing = Tracing { exclude: args.exclude.clone(), own_traps: args.own_traps };
+    let client = Client::start_entries(OsStr::new("/proc/self/exe"), &spec, &tracing, streams);
     let failed = |e: ObserveError| Failure::from(anyhow::Error::from(e));
     client.map_err(failed)?.wait_entries(goes_on).map_err(failed)
 }

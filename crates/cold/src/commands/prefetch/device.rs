@@ -8,7 +8,7 @@ use cold_model::recording::Recording;
 use cold_model::{DeviceModel, Extent};
 use cold_plan::Plan;
 use cold_plan::plan::{FileKind, Knobs};
-use cold_probe::device::Effort;
+use cold_probe::device::DeviceEffort;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 
@@ -69,11 +69,11 @@ pub(crate) fn near(
     let directories = [path.parent(), Some(state), Some(Path::new("/var/tmp")), Some(Path::new("/tmp"))];
     let directories = directories.into_iter().flatten().map(Path::to_owned);
     for place in directories.chain(largest).filter(|p| dev(p) == here) {
-        if let Ok(model) = cold_probe::device::load_or_measure(&place, state, Effort::Usual) {
+        if let Ok(model) = cold_probe::device::load_or_measure(&place, state, DeviceEffort::Usual) {
             return Ok(model);
         }
     }
-    cold_probe::device::load_or_measure(path, state, Effort::Usual)
+    cold_probe::device::load_or_measure(path, state, DeviceEffort::Usual)
 }
 
 /// The plan's largest file on the device of this one.

@@ -16,8 +16,8 @@ use cold_model::recording::Recording;
 use cold_model::recording::manifest::{StackMethod, Subject};
 use cold_plan::plan::Key;
 use cold_plan::{Plan, Store};
-use cold_prefetch::{ObservedStart, With, Worth};
-use cold_trace::record::Options;
+use cold_prefetch::{StartNeeds, With, Worth};
+use cold_trace::record::RecordOptions;
 
 use super::plans::{self, Planned, StorePlace};
 use super::{device, show};
@@ -196,7 +196,7 @@ struct Wanted<'a> {
 
 /// What came of a lesson.
 struct Learnt {
-    starts: Vec<ObservedStart>,
+    starts: Vec<StartNeeds>,
     /// What they could not show.
     missing: Vec<String>,
     /// The last cold start, an exact one where there was one.
@@ -287,7 +287,7 @@ impl Lesson<'_> {
     /// Whether exact needs pay, by the starts made so far.
     fn is_worth_exact(
         &self,
-        observed: &[ObservedStart],
+        observed: &[StartNeeds],
         cold: Option<&Recording>,
         warm: Option<&Recording>,
         line: &mut Line<'_>,
@@ -311,7 +311,7 @@ impl Lesson<'_> {
         wanted: Wanted<'_>,
         patience: &mut Patience,
         line: &mut Line<'_>,
-    ) -> Result<(ObservedStart, Recording)> {
+    ) -> Result<(StartNeeds, Recording)> {
         loop {
             let (start, disturbed) = self.start(starts, wanted, line)?;
             if disturbed.is_empty() {
@@ -333,7 +333,7 @@ impl Lesson<'_> {
         starts: &mut Starts<'_>,
         Wanted { number, state, exact }: Wanted<'_>,
         line: &mut Line<'_>,
-    ) -> Result<((ObservedStart, Recording), Vec<String>)> {
+    ) -> Result<((StartNeeds, Recording), Vec<String>)> {
         let argv = self.config.commands.first().map(|c| c.argv.as_slice()).unwrap_or_default();
         let before = manifest::before(Subject::Command, argv, &self.args.start.ready_means());
         let directory = self.directory()?;
@@ -345,7 +345,7 @@ impl Lesson<'_> {
             .filter(|s| !s.start.interrupted)
             .ok_or_else(|| Failure::from(anyhow::anyhow!("interrupted; nothing was learnt")))?;
         self.ended_well(&single)?;
-        let disturbed = patience::lasting(&single);
+        let mut disturbed = patience::lasting(&single);
         line.step(&format!("learning from start {number} of {}", self.args.starts));
         let own_cpu = single.start.own_cpu.map_or(0, |t| t.0);
         let recording: Recording = match &self.args.keep {
@@ -353,6 +353,11 @@ impl Lesson<'_> {
             None => watch.assemble(Some(single))?,
         };
         drop(watch);
+        // What was cached when it was prepared may be gone when it starts.
+        if state == Some(&State::Warm) && cold_analyze::simulate::waited_as_cold(&recording) {
+            disturbed
+                .push("it was to be warm, and waited for disks for more than a tenth of its time".to_owned());
+        }
         let excluded = [self.store.directory().to_owned(), path];
         let with = With {
             excluded: &excluded,
@@ -367,7 +372,7 @@ impl Lesson<'_> {
                 .hint("`cold doctor` tells what can be recorded here")
         })?;
         let goes_on = !matches!(self.config.ready, cold_bench::ready::Ready::Exit);
-        Ok(((ObservedStart { own_cpu_ns: own_cpu, goes_on, ..start }, recording), disturbed))
+        Ok(((StartNeeds { own_cpu_ns: own_cpu, goes_on, ..start }, recording), disturbed))
     }
 
     /// A failed start is none that should be made faster.
@@ -395,11 +400,11 @@ impl Lesson<'_> {
             .ok_or_else(|| Failure::usage(format!("{} is full of recordings", self.recordings.shown())))
     }
 
-    fn options(&self) -> Options {
-        Options {
+    fn options(&self) -> RecordOptions {
+        RecordOptions {
             tier: self.args.recorded.tier(),
             stacks: Some(StackMethod::None), // who wanted a page does not matter to a plan
-            ..Options::default()
+            ..RecordOptions::default()
         }
     }
 }
@@ -413,7 +418,7 @@ struct Told {
 }
 
 impl Told {
-    fn add(&mut self, start: &ObservedStart) {
+    fn add(&mut self, start: &StartNeeds) {
         match &mut self.missing {
             None => self.missing = Some(start.missing.clone()),
             Some(missing) => missing.retain(|what| start.missing.contains(what)),

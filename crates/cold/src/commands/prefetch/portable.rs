@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
-use cold_plan::portable::{Error, MAX_BYTES};
-use cold_prefetch::export::{Format, Wanted};
+use cold_plan::portable::{Dropped, Error, MAX_BYTES, Others};
+use cold_prefetch::export::{Format, PagesWanted};
 
 use super::plans::{self, StorePlace, Which};
 use super::{device, show, windows};
@@ -104,6 +104,11 @@ pub(crate) struct ImportArgs {
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
+    /// Leave out files of which this machine has another build; without this their pages are read where the other
+    /// build had them, unless the sizes differ by more than an eighth
+    #[arg(long, conflicts_with = "root")]
+    same_builds: bool,
+
     /// Of a prefetch file: the directory that stands for the program's drive; names are found whatever their case
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -138,9 +143,9 @@ pub(crate) fn export(args: &ExportArgs, place: &StorePlace, ui: &Ui) -> Outcome 
             let raw = crate::commands::report::load::raw(dir, &mut line)?;
             line.clear();
             raw.warnings.iter().for_each(|w| ui.warn(w));
-            Wanted::of_recording(&raw.recording)
+            PagesWanted::of_recording(&raw.recording)
         }
-        None => Wanted::of_plan(&args.which.find(&place.store()?)?.plan),
+        None => PagesWanted::of_plan(&args.which.find(&place.store()?)?.plan),
     };
     let wanted = match &args.image_root {
         Some(root) => {
@@ -183,11 +188,11 @@ pub(crate) fn import(args: &ImportArgs, place: &StorePlace, ui: &Ui) -> Outcome 
     let build_id = |path: &Path| Some(plans::build_id(path)).filter(|id| *id != [0; 20]);
     let bytes = contents(&args.file)?;
     let of_file = |e: anyhow::Error| Failure::from(e.context(args.file.shown().to_string()));
-    let (mut plan, dropped): (_, Vec<(String, String)>) =
+    let (mut plan, dropped, carried): (_, Vec<(String, String)>, _) =
         match (&args.root, cold_windows::pf::is_prefetch(&bytes)) {
             (Some(root), true) => {
                 let mapped = windows::plan(&bytes, root, &args.argv, args.scenario.as_deref())?;
-                (mapped.plan, mapped.dropped)
+                (mapped.plan, mapped.dropped, Vec::new())
             }
             (None, true) => {
                 let what = format!("{} is a prefetch file of Windows", args.file.shown());
@@ -198,11 +203,15 @@ pub(crate) fn import(args: &ImportArgs, place: &StorePlace, ui: &Ui) -> Outcome 
             }
             (None, false) => {
                 let text = String::from_utf8(bytes).map_err(|e| of_file(e.into()))?;
-                let imported =
-                    cold_plan::portable::import(&text, &build_id).map_err(|e| of_file(e.into()))?;
-                let dropped =
-                    imported.dropped.iter().map(|d| (d.path.shown().to_string(), d.why.to_string()));
-                (imported.plan, dropped.collect())
+                let others = if args.same_builds { Others::LeaveOut } else { Others::Carry };
+                let imported = cold_plan::portable::import(&text, &build_id, others);
+                let imported = imported.map_err(|e| of_file(e.into()))?;
+                let told = |d: &Dropped| (d.path.shown().to_string(), d.why.to_string());
+                (
+                    imported.plan,
+                    imported.dropped.iter().map(told).collect(),
+                    imported.carried.iter().map(told).collect(),
+                )
             }
         };
     let mut line = Line::new(ui);
@@ -212,8 +221,15 @@ pub(crate) fn import(args: &ImportArgs, place: &StorePlace, ui: &Ui) -> Outcome 
     for (path, why) in &dropped {
         ui.note(paint(FAINT, format!("  left out: {}: {}", path.as_str().shown(), why.as_str().shown())));
     }
+    for (path, why) in &carried {
+        ui.note(paint(FAINT, format!("  carried over: {}: {}", path.as_str().shown(), why.as_str().shown())));
+    }
     let left = plural(dropped.len() as u64, "file");
-    ui.line(format!("imported {} ({}); {left} left out", plans::name(&path), plans::what(&plan.key)));
+    let others = match carried.len() {
+        0 => String::new(),
+        n => format!(", {} of another build: their pages are a guess", plural(n as u64, "file")),
+    };
+    ui.line(format!("imported {} ({}); {left} left out{others}", plans::name(&path), plans::what(&plan.key)));
     ui.line(format!("  {}", show::contents(&plan)));
     Ok(Exit::Done)
 }

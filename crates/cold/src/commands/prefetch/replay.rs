@@ -13,7 +13,7 @@ use cold_plan::store::Replay;
 use cold_plan::{Plan, Store};
 use cold_prefetch::Waste;
 use cold_prefetch::waste::Amounts;
-use cold_trace::record::Options;
+use cold_trace::record::RecordOptions;
 use serde::{Deserialize, Serialize};
 
 use super::plans;
@@ -49,7 +49,7 @@ pub(super) fn record(
 ) -> Result<Option<Recording>, Failure> {
     let (private, _guard) = Journal::open()?.create_private("cold-replay")?;
     let directory = Directory::make(private.join("start.cold"))?;
-    let options = Options { stacks: Some(StackMethod::None), ..Options::default() };
+    let options = RecordOptions { stacks: Some(StackMethod::None), ..RecordOptions::default() };
     let mut watch = Watch::new(directory, options, manifest::before(Subject::Command, &[], ready));
     let made = starts.one(Some(state), false, &mut watch, line).map_err(crate::commands::bench::failure)?;
     let Some(single) = made.filter(|s| !s.start.interrupted) else { return Ok(None) };

@@ -9,7 +9,7 @@ use cold_plan::Plan;
 use cold_plan::document::Document;
 use cold_plan::plan::{Bound, FileKind, Gate, Op, Order, Reads, Standing, Trial};
 use cold_prefetch::waste::Amounts;
-use cold_prefetch::{LeftOut, ObservedStart, Waste};
+use cold_prefetch::{LeftOut, StartNeeds, Waste};
 use serde::Serialize;
 
 use super::device;
@@ -133,7 +133,7 @@ struct LastStart<'a> {
 }
 
 impl<'a> LastStart<'a> {
-    fn of(start: &'a ObservedStart) -> Self {
+    fn of(start: &'a StartNeeds) -> Self {
         Self { files_needed: start.needed(), files_readable: start.readable(), left_out: &start.left_out }
     }
 }
@@ -149,11 +149,11 @@ pub(super) struct Beside {
     /// What none could show, and what went wrong.
     pub(super) missing: Vec<String>,
     /// The last start.
-    pub(super) last: Option<ObservedStart>,
+    pub(super) last: Option<StartNeeds>,
 }
 
 /// Of how many files the last start needed pages, and how many of them can be read ahead.
-fn last_start(start: &ObservedStart) -> String {
+fn last_start(start: &StartNeeds) -> String {
     let needed = format!("the last start needed pages of {}", plural(start.needed(), "file"));
     if start.left_out.is_empty() {
         return format!("{needed}; all of them can be read ahead");

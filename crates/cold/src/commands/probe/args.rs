@@ -212,9 +212,9 @@ pub(super) struct TableArgs {
 }
 
 impl TableArgs {
-    pub(super) fn options(&self) -> table::Options {
-        let o = if self.common.modern { table::Options::MODERN } else { table::Options::PUBLISHED };
-        table::Options {
+    pub(super) fn options(&self) -> table::TableOptions {
+        let o = if self.common.modern { table::TableOptions::MODERN } else { table::TableOptions::PUBLISHED };
+        table::TableOptions {
             bytes: self.bytes.unwrap_or(o.bytes),
             record: self.record,
             count: self.count.or(o.count),
@@ -261,9 +261,9 @@ fn letters(text: &str) -> Result<Letters, String> {
 }
 
 impl TimelineArgs {
-    pub(super) fn options(&self, published: timeline::Options) -> timeline::Options {
+    pub(super) fn options(&self, published: timeline::TimelineOptions) -> timeline::TimelineOptions {
         let o = if self.common.modern { published.modern() } else { published };
-        timeline::Options {
+        timeline::TimelineOptions {
             bytes: self.bytes.unwrap_or(o.bytes),
             record: self.record.unwrap_or(o.record),
             span: self.span.or(o.span),
@@ -299,9 +299,13 @@ pub(super) struct RecordsArgs {
 }
 
 impl RecordsArgs {
-    pub(super) fn options(&self) -> records::Options {
-        let o = if self.common.modern { records::Options::MODERN } else { records::Options::PUBLISHED };
-        records::Options {
+    pub(super) fn options(&self) -> records::RecordsOptions {
+        let o = if self.common.modern {
+            records::RecordsOptions::MODERN
+        } else {
+            records::RecordsOptions::PUBLISHED
+        };
+        records::RecordsOptions {
             bytes: self.bytes.unwrap_or(o.bytes),
             from: self.from,
             to: self.to.unwrap_or(o.to),
@@ -331,10 +335,14 @@ pub(super) struct CompeteArgs {
 }
 
 impl CompeteArgs {
-    pub(super) fn options(&self) -> compete::Options {
-        let o = if self.common.modern { compete::Options::MODERN } else { compete::Options::PUBLISHED };
+    pub(super) fn options(&self) -> compete::CompeteOptions {
+        let o = if self.common.modern {
+            compete::CompeteOptions::MODERN
+        } else {
+            compete::CompeteOptions::PUBLISHED
+        };
         let limit = self.limit.map_or(o.limit, Bytes);
-        compete::Options {
+        compete::CompeteOptions {
             limit,
             unit: Bytes((limit.0 / 8).next_multiple_of(4096)),
             spans: self.spans,
@@ -378,9 +386,13 @@ pub(super) struct LargePagesArgs {
 }
 
 impl LargePagesArgs {
-    pub(super) fn options(&self) -> large_pages::Options {
-        let o = if self.common.modern { large_pages::Options::MODERN } else { large_pages::Options::USUAL };
-        large_pages::Options { bytes: self.bytes.unwrap_or(o.bytes), repeats: self.repeat }
+    pub(super) fn options(&self) -> large_pages::LargePagesOptions {
+        let o = if self.common.modern {
+            large_pages::LargePagesOptions::MODERN
+        } else {
+            large_pages::LargePagesOptions::USUAL
+        };
+        large_pages::LargePagesOptions { bytes: self.bytes.unwrap_or(o.bytes), repeats: self.repeat }
     }
 }
 
@@ -405,9 +417,13 @@ pub(super) struct PressureArgs {
 }
 
 impl PressureArgs {
-    pub(super) fn options(&self) -> pressure::Options {
-        let o = if self.common.modern { pressure::Options::MODERN } else { pressure::Options::PUBLISHED };
-        pressure::Options {
+    pub(super) fn options(&self) -> pressure::PressureOptions {
+        let o = if self.common.modern {
+            pressure::PressureOptions::MODERN
+        } else {
+            pressure::PressureOptions::PUBLISHED
+        };
+        pressure::PressureOptions {
             limit: self.limit.map_or(o.limit, Bytes),
             bytes: self.bytes.unwrap_or(o.bytes),
             threads: self.threads.unwrap_or(o.threads),
@@ -442,8 +458,8 @@ pub(super) struct ScriptArgs {
 }
 
 impl ScriptArgs {
-    pub(super) fn options(&self) -> script::Options {
-        script::Options {
+    pub(super) fn options(&self) -> script::ScriptOptions {
+        script::ScriptOptions {
             seconds: self.seconds,
             place: self.common.dir.clone(),
             file_bytes: self.bytes,

@@ -7,16 +7,16 @@ use cold_probe::experiments::{
 };
 use cold_probe::log::Sample;
 use cold_probe::toucher::Way;
-use cold_report::probe::{Panel, Scale, Series};
+use cold_report::probe::{Panel, ProbeLine, Scale};
 
 const MIB: f64 = 1_048_576.0;
 const ORDERS: [&str; 3] = table::WORDS.0;
 
-fn series(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> Series {
-    Series { name: name.into(), points: points.into_iter().collect() }
+fn series(name: impl Into<String>, points: impl IntoIterator<Item = (f64, f64)>) -> ProbeLine {
+    ProbeLine { name: name.into(), points: points.into_iter().collect() }
 }
 
-fn panel(title: &str, x: &str, y: &str, scales: (Scale, Scale), series: Vec<Series>) -> Panel {
+fn panel(title: &str, x: &str, y: &str, scales: (Scale, Scale), series: Vec<ProbeLine>) -> Panel {
     Panel { title: title.to_owned(), x: x.to_owned(), y: y.to_owned(), scales, series }
 }
 
@@ -39,8 +39,8 @@ pub(super) fn table(rows: &[table::TableRow]) -> Vec<Panel> {
 }
 
 /// Hits and cache over time.
-pub(super) fn timeline(points: &[timeline::Point]) -> Vec<Panel> {
-    let over = |f: &dyn Fn(&timeline::Point) -> Option<f64>| -> Vec<(f64, f64)> {
+pub(super) fn timeline(points: &[timeline::TimelinePoint]) -> Vec<Panel> {
+    let over = |f: &dyn Fn(&timeline::TimelinePoint) -> Option<f64>| -> Vec<(f64, f64)> {
         points.iter().filter_map(|p| Some((p.at_ms / 1e3, f(p)?))).collect()
     };
     let linear = (Scale::Linear, Scale::Linear);
@@ -82,7 +82,7 @@ pub(super) fn records(rows: &[records::RecordRow]) -> Vec<Panel> {
     for r in rows {
         by.entry((r.mode, r.order)).or_default().push(r);
     }
-    let lines = |f: &dyn Fn(&records::RecordRow) -> f64| -> Vec<Series> {
+    let lines = |f: &dyn Fn(&records::RecordRow) -> f64| -> Vec<ProbeLine> {
         by.iter()
             .map(|((mode, order), rows)| {
                 series(format!("{mode}, {order}"), rows.iter().map(|r| (r.record as f64 / 1024.0, f(r))))
@@ -97,15 +97,15 @@ pub(super) fn records(rows: &[records::RecordRow]) -> Vec<Panel> {
 }
 
 /// Response times against the span: the book's curves.
-pub(super) fn compete(o: &compete::Options, found: &compete::Found) -> Vec<Panel> {
+pub(super) fn compete(o: &compete::CompeteOptions, found: &compete::CompeteFindings) -> Vec<Panel> {
     let mut panels = Vec::new();
     for pair in compete::Pair::ALL {
         let [a, b] = pair.names();
-        let of = |f: &dyn Fn(&compete::Point) -> Option<f64>| -> Vec<(f64, f64)> {
+        let of = |f: &dyn Fn(&compete::PairPoint) -> Option<f64>| -> Vec<(f64, f64)> {
             let points = found.points.iter().filter(|p| p.pair == pair);
             points.filter_map(|p| Some((p.span as f64 * o.unit.0 as f64 / MIB, f(p)?))).collect()
         };
-        let both = |f: &dyn Fn(&compete::Point, usize) -> Option<f64>| {
+        let both = |f: &dyn Fn(&compete::PairPoint, usize) -> Option<f64>| {
             vec![series(a, of(&|p| f(p, 0))), series(b, of(&|p| f(p, 1)))]
         };
         let times = both(&|p, side| Some(p.ms[side]));
@@ -130,7 +130,7 @@ pub(super) fn compete(o: &compete::Options, found: &compete::Found) -> Vec<Panel
 }
 
 /// Delivered against asked.
-pub(super) fn prefetch(found: &prefetch::Found) -> Vec<Panel> {
+pub(super) fn prefetch(found: &prefetch::PrefetchFindings) -> Vec<Panel> {
     let lines = prefetch::Call::ALL.map(|call| {
         let rows = found.rows.iter().filter(|r| r.call == call);
         series(call.word(), rows.map(|r| (r.asked as f64 / MIB, r.delivered as f64 / MIB)))
@@ -139,7 +139,7 @@ pub(super) fn prefetch(found: &prefetch::Found) -> Vec<Panel> {
 }
 
 /// Depth and stride.
-pub(super) fn device(found: &device::Found) -> Vec<Panel> {
+pub(super) fn device(found: &device::DeviceFindings) -> Vec<Panel> {
     let depth = series("reads", found.model.depths.iter().map(|d| (f64::from(d.depth), d.iops)));
     let direction = |forward: bool| {
         found
@@ -157,7 +157,7 @@ pub(super) fn device(found: &device::Found) -> Vec<Panel> {
 }
 
 /// What one fault reads, and what a series of touches costs.
-pub(super) fn exec(found: &exec::Found) -> Vec<Panel> {
+pub(super) fn exec(found: &exec::ExecFindings) -> Vec<Panel> {
     const KINDS: [&str; 4] = exec::MappingKind::WORDS;
     const PAGE_KIB: f64 = 4.0;
     let kind = |k: exec::MappingKind| exec::MappingKind::ALL.iter().position(|o| *o == k).map(|n| n as f64);
@@ -169,7 +169,7 @@ pub(super) fn exec(found: &exec::Found) -> Vec<Panel> {
         series("the page and after it", window(&|w| w.end - w.page)),
         series("before it", window(&|w| w.page - w.first)),
     ];
-    let by_order = |f: &dyn Fn(&exec::TouchRow) -> f64| -> Vec<Series> {
+    let by_order = |f: &dyn Fn(&exec::TouchRow) -> f64| -> Vec<ProbeLine> {
         let of = |kind: exec::MappingKind| {
             let rows = found.rows.iter().filter(move |r| r.kind == kind);
             let place = |r: &exec::TouchRow| exec::ORDERS.iter().position(|o| *o == r.order);
@@ -192,9 +192,9 @@ pub(super) fn exec(found: &exec::Found) -> Vec<Panel> {
 }
 
 /// Times and faults by way.
-pub(super) fn large_pages(found: &large_pages::Found) -> Vec<Panel> {
+pub(super) fn large_pages(found: &large_pages::LargePagesFindings) -> Vec<Panel> {
     const WAYS: [&str; Way::ALL.len()] = Way::WORDS;
-    let by_line = |f: &dyn Fn(&large_pages::Row) -> Option<f64>| -> Vec<Series> {
+    let by_line = |f: &dyn Fn(&large_pages::Row) -> Option<f64>| -> Vec<ProbeLine> {
         let of = |kind: large_pages::Kind, touches: large_pages::Touches| {
             let rows = found.rows.iter().filter(move |r| (r.kind, r.touches) == (kind, touches));
             let place = |r: &large_pages::Row| Way::ALL.iter().position(|way| *way == r.way);
@@ -222,7 +222,7 @@ pub(super) fn pressure(rows: &[pressure::PressureRow]) -> Vec<Panel> {
     for r in rows {
         by.entry((r.mode, r.order)).or_default().push(r);
     }
-    let lines = |f: &dyn Fn(&pressure::PressureRow) -> Option<f64>| -> Vec<Series> {
+    let lines = |f: &dyn Fn(&pressure::PressureRow) -> Option<f64>| -> Vec<ProbeLine> {
         let points = |rows: &[&pressure::PressureRow]| -> Vec<(f64, f64)> {
             rows.iter().filter_map(|r| Some((r.threads as f64, f(r)?))).collect()
         };
@@ -261,7 +261,7 @@ pub(super) fn counters(rows: &[Sample]) -> Vec<Panel> {
                 by.entry((&r.subject, r.counter)).or_default().push((r.at_ms / 1e3, r.value / unit));
             }
         }
-        let lines: Vec<Series> = by
+        let lines: Vec<ProbeLine> = by
             .into_iter()
             .map(|((subject, counter), points)| {
                 let points = if is_rate { rates(&points) } else { points };

@@ -122,7 +122,7 @@ fn with_figures(words: &[(&'static str, Weight)]) -> Grid {
     Grid::new(&[words, &FIGURES[..]].concat())
 }
 
-pub(super) fn table(ui: &Ui, o: &table::Options, found: &table::Found) {
+pub(super) fn table(ui: &Ui, o: &table::TableOptions, found: &table::TableFindings) {
     let rows = &found.rows;
     heading(ui, &format!("Records of {} in a file of {}", Bytes(o.record), Bytes(o.bytes)));
     let mut grid = with_figures(&[
@@ -223,7 +223,12 @@ fn why_not(r: &table::Ranking<'_>) -> String {
 }
 
 /// The experiments `ramp` and `small`.
-pub(super) fn timeline(ui: &Ui, modern: bool, o: &timeline::Options, found: &timeline::Found) {
+pub(super) fn timeline(
+    ui: &Ui,
+    modern: bool,
+    o: &timeline::TimelineOptions,
+    found: &timeline::TimelineFindings,
+) {
     let place = o.span.map_or("in order".to_owned(), |s| format!("normal over the middle {}", Bytes(s)));
     let size = if modern { "modern sizes" } else { "" };
     heading(

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use cold_analyze::budget::allow::{self, AllowList};
-use cold_analyze::budget::{Budget, Start, judge};
+use cold_analyze::budget::{Budget, BudgetedStart, judge};
 use cold_gate::{GateResult, Outcome as GateOutcome, overall};
 use cold_model::Shown as _;
 
@@ -85,8 +85,8 @@ fn read_list(path: &Path) -> Result<(String, AllowList), Failure> {
 
 impl Loaded {
     /// As budgets and histories take it.
-    pub(super) fn start(&self) -> Start<'_> {
-        Start {
+    pub(super) fn start(&self) -> BudgetedStart<'_> {
+        BudgetedStart {
             name: &self.name,
             recording: &self.recording,
             layouts: &self.layouts,
@@ -136,7 +136,7 @@ pub(super) fn write_list(path: &Path, loaded: &[Loaded], ui: &Ui) -> Outcome {
             return Err(Failure::from(failed).hint("record the start as root, or with BPF allowed"));
         }
     }
-    let starts: Vec<Start<'_>> = loaded.iter().map(Loaded::start).collect();
+    let starts: Vec<BudgetedStart<'_>> = loaded.iter().map(Loaded::start).collect();
     let (list, left_out) = allow::write(&starts);
     if left_out > 0 {
         ui.warn(format!("{left_out} files have names that cannot stand in a list; add patterns for them"));

@@ -105,7 +105,7 @@ pub(crate) enum What {
     Control,
     /// Only what all scenarios share was read: its own has no plan.
     Common,
-    /// Nothing.
+    /// Nothing was read.
     Skipped,
 }
 

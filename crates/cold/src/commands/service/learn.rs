@@ -17,7 +17,7 @@ use cold_plan::plan::Key;
 use cold_plan::{Match, Store};
 use cold_service::Candidates;
 use cold_service::learning::{LOOKS, Look, Waits};
-use cold_sys::exec_watch::{ExecWatch, FileId};
+use cold_sys::exec_watch::{ExecWatch, ExecutedFile};
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::{monotonic, thread_cpu};
 use serde::{Deserialize, Serialize};
@@ -55,9 +55,9 @@ pub(super) struct Young {
     /// When it was heard (`CLOCK_MONOTONIC`).
     pub(super) at: Nanos,
     /// The file that was executed.
-    file: FileId,
+    file: ExecutedFile,
     /// What the same process opened to execute just before: of a script that itself.
-    before: Option<FileId>,
+    before: Option<ExecutedFile>,
 }
 
 /// What `cold service status` tells of learning.
@@ -113,7 +113,7 @@ pub(super) struct Inner {
     shared: Arc<Shared>,
     candidates: Mutex<Candidates<Name>>,
     /// Whose start the recorder waits for.
-    armed: Mutex<Vec<FileId>>,
+    armed: Mutex<Vec<ExecutedFile>>,
     told: Mutex<(Option<String>, u64)>,
     pub(super) end: AtomicBool,
 }
@@ -124,7 +124,7 @@ pub(super) struct Learner {
     young: SyncSender<Young>,
     starts: SyncSender<Young>,
     /// Who executed what of late.
-    last: Vec<(i32, FileId, Nanos)>,
+    last: Vec<(i32, ExecutedFile, Nanos)>,
     next: usize,
     threads: Vec<JoinHandle<()>>,
 }
@@ -159,8 +159,9 @@ impl Learner {
     }
 
     /// A process opened a file to execute it. `busy`: so many do that none is looked at.
-    pub(super) fn heard(&mut self, file: FileId, pid: i32, at: Nanos, busy: bool) {
-        let same = |(p, _, then): &&(i32, FileId, Nanos)| *p == pid && at.saturating_sub(*then) < ONE_START;
+    pub(super) fn heard(&mut self, file: ExecutedFile, pid: i32, at: Nanos, busy: bool) {
+        let same =
+            |(p, _, then): &&(i32, ExecutedFile, Nanos)| *p == pid && at.saturating_sub(*then) < ONE_START;
         let before = self.last.iter().filter(same).max_by_key(|(_, _, then)| *then).map(|(_, file, _)| *file);
         let before = before.filter(|before| *before != file);
         let this = (pid, file, at);
@@ -180,7 +181,7 @@ impl Learner {
     }
 
     /// The recorder waits for a start of this file.
-    pub(super) fn awaits(&self, file: &FileId) -> bool {
+    pub(super) fn awaits(&self, file: &ExecutedFile) -> bool {
         self.inner.armed().contains(file)
     }
 
@@ -209,7 +210,7 @@ impl Inner {
         self.candidates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn armed(&self) -> MutexGuard<'_, Vec<FileId>> {
+    fn armed(&self) -> MutexGuard<'_, Vec<ExecutedFile>> {
         self.armed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -276,7 +277,7 @@ impl Inner {
     }
 
     /// The files whose next start is to be recorded.
-    fn files(&self) -> Vec<FileId> {
+    fn files(&self) -> Vec<ExecutedFile> {
         if self.shared.rests() {
             return Vec::new();
         }
@@ -330,7 +331,7 @@ impl Watched {
 fn notice(inner: &Inner, from: &Receiver<Young>) {
     let proc = ProcFs::default();
     let mut watched: Vec<Watched> = Vec::new();
-    let mut looked: HashMap<(FileId, Option<FileId>), Nanos> = HashMap::new();
+    let mut looked: HashMap<(ExecutedFile, Option<ExecutedFile>), Nanos> = HashMap::new();
     while !inner.ends() {
         let due = watched.iter().map(Watched::due).min();
         let wait = due.map_or(LOOK, |due| Duration::from_nanos(due.saturating_sub(monotonic()).0));

@@ -9,11 +9,11 @@ use cold_model::recording::tables::Began;
 use cold_model::recording::{Manifest, Recording};
 use cold_model::{Known, Nanos};
 use cold_plan::plan::{FileKind, Key};
-use cold_prefetch::{ObservedStart, With};
+use cold_prefetch::{StartNeeds, With};
 use cold_sys::pidfd::PidFd;
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::{monotonic, process_cpu};
-use cold_trace::record::Options;
+use cold_trace::record::RecordOptions;
 
 use super::learn::{Inner, Young};
 use crate::commands::prefetch::{device, plans};
@@ -75,12 +75,12 @@ impl Armed {
         let made = || -> anyhow::Result<Self> {
             let (dir, guard) = Journal::open()?.create_private("cold-learn")?;
             let path = dir.join("start.cold");
-            let options = Options {
+            let options = RecordOptions {
                 tier: Some(survey.tier),
                 stacks: Some(StackMethod::None),
                 buffer: Some(BUFFER),
                 armed: true,
-                ..Options::default()
+                ..RecordOptions::default()
             };
             let before = manifest::before(Subject::Command, &[], READY_AT_EXIT);
             let mut watch = Watch::new(Directory::make(path.clone())?, options, before);
@@ -155,7 +155,7 @@ impl Armed {
         if start.readable() == 0 {
             return Err("it needs no file that everybody may read".to_owned());
         }
-        let start = ObservedStart { own_cpu_ns: ready.own_cpu.0, goes_on: ready.goes_on, ..start };
+        let start = StartNeeds { own_cpu_ns: ready.own_cpu.0, goes_on: ready.goes_on, ..start };
         let mut key = key.clone();
         key.identity.build_id = plans::build_id(&key.executable);
         let locked = inner.store.lock().map_err(|e| e.to_string())?;

@@ -12,7 +12,7 @@ use cold_plan::plan::Key;
 use cold_plan::{Match, Plan, Store};
 use cold_service::keep::Uses;
 use cold_service::{Pace, common};
-use cold_sys::exec_watch::{ExecWatch, FileId};
+use cold_sys::exec_watch::{ExecWatch, ExecutedFile};
 
 /// Memory for plans. A plan of 1000 ranges has about 50 kB.
 const MOST_BYTES: usize = 8 << 20;
@@ -96,7 +96,7 @@ impl Chosen {
 /// All of them.
 #[derive(Debug, Default)]
 pub(crate) struct Programs {
-    by_file: HashMap<FileId, Arc<Program>>,
+    by_file: HashMap<ExecutedFile, Arc<Program>>,
     all: Vec<Arc<Program>>,
     /// Plans that are switched off, with the reason.
     pub(crate) off: Vec<(Key, String)>,
@@ -105,7 +105,7 @@ pub(crate) struct Programs {
     /// Bytes of the plans.
     pub(crate) bytes: usize,
     stamp: Option<SystemTime>,
-    ids: HashMap<PathBuf, Vec<FileId>>,
+    ids: HashMap<PathBuf, Vec<ExecutedFile>>,
 }
 
 /// What the plans of one executed file are kept by: the executable, and the script where that is executed itself.
@@ -192,7 +192,7 @@ impl Programs {
     }
 
     /// The program that is this file.
-    pub(crate) fn find(&self, file: &FileId) -> Option<&Arc<Program>> {
+    pub(crate) fn find(&self, file: &ExecutedFile) -> Option<&Arc<Program>> {
         self.by_file.get(file)
     }
 

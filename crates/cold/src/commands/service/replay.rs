@@ -3,6 +3,7 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use cold_model::figures::percent_of;
 use cold_model::{Bytes, Nanos, Shown as _};
 use cold_service::keep;
 use cold_service::replay::made::Made;
@@ -245,18 +246,16 @@ fn print(ui: &Ui, document: &Document) {
 
 fn cells(row: &Row) -> Vec<String> {
     let Row { policy, sum, against_service } = row;
-    let share =
-        |part: f64, of: f64| if of > 0.0 { format!("{:.1}%", 100.0 * part / of) } else { "-".to_owned() };
     let against = against_service.as_ref().map_or_else(String::new, |c| match &c.interval {
         i if i.is_full() => format!("{:.3} [{:.3} … {:.3}]", c.ratio, i.low, i.high),
         _ => format!("{:.3}", c.ratio),
     });
     vec![
         count(sum.hits),
-        share(sum.hits as f64, sum.first as f64),
-        share(sum.saved_bytes as f64, sum.lost_bytes as f64),
+        percent_of(sum.hits, sum.first),
+        percent_of(sum.saved_bytes, sum.lost_bytes),
         Bytes(sum.read_bytes).to_string(),
-        share(sum.vain_bytes() as f64, sum.read_bytes as f64),
+        percent_of(sum.vain_bytes(), sum.read_bytes),
         Bytes(sum.held_bytes as u64).to_string(),
         Bytes(sum.most_held_bytes).to_string(),
         against,

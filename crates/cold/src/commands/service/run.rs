@@ -12,7 +12,7 @@ use cold_model::file_system::Origin;
 use cold_model::{Known, Nanos, path_text};
 use cold_plan::Store;
 use cold_service::{Often, Recent, Storm};
-use cold_sys::exec_watch::{ExecWatch, FileId, Heard};
+use cold_sys::exec_watch::{ExecWatch, ExecutedFile, Heard};
 use cold_sys::procfs::{Mount, MountEvents, ProcFs};
 use cold_sys::time::{monotonic, process_cpu};
 use serde_json::json;
@@ -123,7 +123,7 @@ struct Service {
     manager: Manager,
     recent: Recent,
     storm: Storm,
-    often: Often<FileId>,
+    often: Often<ExecutedFile>,
     learner: Option<Learner>,
     history: String,
     began: Instant,

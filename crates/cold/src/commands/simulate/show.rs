@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use cold_analyze::simulate::Windows;
 use cold_analyze::simulate::sweep::{Reader, Row, kind_name};
-use cold_model::figures::{count, plural};
+use cold_model::figures::{count, percent, plural};
 use cold_model::{Bytes, Shown as _};
 use cold_sim::Policy;
 use cold_sim::engine::Kind;
@@ -39,7 +39,7 @@ pub(super) fn text(ui: &Ui, s: &Simulation) {
 }
 
 fn cells(s: &Simulation, row: &Row, today: bool) -> Vec<String> {
-    let setting = match (today, s.start.window()) {
+    let setting = match (today, window(s, row)) {
         (true, Some(window)) => format!("{}, read-ahead {window}: today", row.choice),
         (true, None) => format!("{}: today", row.choice),
         (false, _) => row.choice.to_string(),
@@ -58,13 +58,9 @@ fn cells(s: &Simulation, row: &Row, today: bool) -> Vec<String> {
 
 /// What was recorded.
 fn observed(s: &Simulation) -> String {
-    let o = s.observed;
-    let known = |n: Option<String>| n.unwrap_or_else(|| "unknown".to_owned());
     format!(
-        "recorded: ready after {}, {}, {} read; {} needed, {}",
-        o.time,
-        known(o.requests.map(|n| plural(n, "request"))),
-        known(o.read.map(|b| b.to_string())),
+        "recorded: {}; {} needed, {}",
+        s.observed,
         Bytes(s.start.needed_pages().saturating_mul(s.start.page_bytes)),
         plural(s.start.tasks.len() as u64, "thread"),
     )
@@ -101,12 +97,12 @@ fn advised(s: &Simulation, on: &OnDisk) -> Option<String> {
         .any(|r| matches!(r.choice.windows, Windows::Of(_)) && r.choice.policy == s.start.policy);
     tried.then(|| match &on.advice {
         Some(a) => format!(
-            "{}: read_ahead_kb {} instead of {} would save {} ({:.0} %); nearer to today's than any other that gives as much",
+            "{}: read_ahead_kb {} instead of {} would save {} ({}); nearer to today's than any other that gives as much",
             on.disk.name,
             a.window.0 >> 10,
             a.instead_of.0 >> 10,
             a.saves,
-            a.part * 100.0
+            percent(a.part * 100.0)
         ),
         None => format!("{}: no read-ahead window that was tried saves 3 % or more", on.disk.name),
     })
@@ -124,8 +120,8 @@ fn held(s: &Simulation, on: &OnDisk) -> Option<String> {
         apart(today.requests, requests),
         apart(today.read.0, read.0)
     );
-    if on.disk.is_recorded {
-        let _ = write!(text, ", and takes {:+.1} % time", apart(today.time.0, s.observed.time.0));
+    if let Some(time) = s.observed.time.filter(|_| on.disk.is_recorded) {
+        let _ = write!(text, ", and takes {:+.1} % time", apart(today.time.0, time.0));
     }
     Some(text)
 }

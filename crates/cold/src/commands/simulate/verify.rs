@@ -4,7 +4,7 @@ use cold_journal::Journal;
 use cold_model::Shown as _;
 use cold_model::figures::{count, plural};
 use cold_probe::subject::ProbeTarget;
-use cold_probe::verify::{Effort, Followed, Ground, Parts, Verified, Watch, verify};
+use cold_probe::verify::{Followed, Ground, Parts, Verified, VerifyEffort, Watch, verify};
 use cold_sim::Policy;
 use cold_sim::verify::{Difference, What};
 use cold_sys::procfs::ProcFs;
@@ -32,7 +32,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
     let target = ProbeTarget::Directory(args.dir.clone());
     let operations = OPERATIONS.min(args.operations);
     let cases = args.operations.div_ceil(operations);
-    let effort = Effort { cases, operations, seed: args.seed, parts: Parts::ByTurns };
+    let effort = VerifyEffort { cases, operations, seed: args.seed, parts: Parts::ByTurns };
     let mut begins = |case| line.step(&format!("{what}: series {} of {}", count(case + 1), count(cases)));
     let watch = Watch { interrupt: &interrupt, begins: &mut begins };
     let verified =

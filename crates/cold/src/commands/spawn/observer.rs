@@ -7,7 +7,7 @@ use cold_model::recording::manifest::{FORMAT, StackMethod, Tier, VERSION};
 use cold_spawn::evidence::{Calls, ProcessCalls, Seen};
 use cold_spawn::session::Observer;
 use cold_sys::page::page_size;
-use cold_trace::record::{CallCount, Options};
+use cold_trace::record::{CallCount, RecordOptions};
 use cold_trace::syscalls;
 
 use crate::recorder::{Directory, Watch, Whom};
@@ -50,8 +50,11 @@ impl Observer for Recorder<'_> {
             page_bytes: u32::try_from(page_size()).unwrap_or(4096),
             ..Manifest::default()
         };
-        let options =
-            Options { stacks: Some(StackMethod::UnwindTables), count_calls: true, ..Options::default() };
+        let options = RecordOptions {
+            stacks: Some(StackMethod::UnwindTables),
+            count_calls: true,
+            ..RecordOptions::default()
+        };
         let directory = Directory::make(self.directory.to_owned()).map_err(|e| e.to_string())?;
         let mut watch = Watch::new(directory, options, manifest);
         watch.begin(Whom::ChildrenOf(spawner), &[]).map_err(|e| format!("{e:#}"))?;

@@ -17,7 +17,7 @@ use cold_spawn::tree::{self, Tree};
 use cold_stats::median;
 use cold_sys::page::page_size;
 use cold_sys::spawn::Method;
-use cold_trace::record::Options;
+use cold_trace::record::RecordOptions;
 use serde::Serialize;
 
 use super::Args;
@@ -73,7 +73,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
         page_bytes: u32::try_from(page_size()).unwrap_or(4096),
         ..Manifest::default()
     };
-    let options = Options { stacks: Some(StackMethod::None), ..Options::default() };
+    let options = RecordOptions { stacks: Some(StackMethod::None), ..RecordOptions::default() };
     let mut watch = Watch::new(Directory::make(place.recording().to_owned())?, options, manifest);
     let single = single::run(&config, false, &mut watch, &mut line, &interrupt).map_err(failure)?;
     line.step("reading the recording");

@@ -14,7 +14,7 @@ const EXAMPLES: &str = "Examples:
   cold trace --exact-need --stacks dwarf -- ./app     exact pages, with the code that needed them
   cold trace --attach 4711 --duration 10              what a running process reads
   cold trace --all --duration 30 -o login.cold        all processes, for a login or a service
-  cold trace --only-file memory.bin --exact-need -- ./monitor    which pages of one file, in what order
+  cold trace --only-file vm.mem --exact-need -- ./vmm    the pages of one file, in their order
 ";
 
 const AFTER: &str = "\

@@ -34,8 +34,11 @@ fn cold(tier: Tier, cause: StallCause, path: &Path, argv: &[&OsStr]) -> Recordin
         let _ = cold_sys::evict::advise_dontneed(&file);
         let meta = file.metadata().expect("open");
         let before = cold_sys::residency::PageMap::of(&file, &meta).expect("told").expect("own file");
-        let options =
-            Options { tier: Some(tier), stacks: Some(StackMethod::FramePointers), ..Options::default() };
+        let options = RecordOptions {
+            tier: Some(tier),
+            stacks: Some(StackMethod::FramePointers),
+            ..RecordOptions::default()
+        };
         let (r, _) = record(&options, argv).expect("root may");
         let number = of_file(&r, path).file;
         let undisturbed = r.fills.iter().flatten().all(|f| f.in_tree || f.file != number);

@@ -1,6 +1,6 @@
 //! Prefetch files for people, and as JSON.
 
-use cold_model::figures::percent;
+use cold_model::figures::percent_of;
 use cold_model::{Bytes, Shown as _};
 use cold_windows::filetime::{nanos_since_1970, plain, rfc3339};
 use cold_windows::pf::{File, HashCheck, LAUNCHES, Needs, PAGE, Prefetch, WINDOWS};
@@ -12,10 +12,6 @@ use crate::words::{count, plural};
 
 fn pages_of(n: u64) -> String {
     Bytes(n.saturating_mul(PAGE)).to_string()
-}
-
-fn share(part: u64, of: u64) -> String {
-    if of == 0 { "–".to_owned() } else { percent(part as f64 * 100.0 / of as f64) }
 }
 
 /// What one file says.
@@ -53,9 +49,9 @@ pub(super) fn one(f: &Found) -> Vec<String> {
 fn figures(needs: &Needs) -> Vec<String> {
     let mut lines = vec![format!(
         "  of the needed pages {} are of images, {} data; {} were used at every launch that is known",
-        share(needs.image, needs.needed),
-        share(needs.data, needs.needed),
-        share(needs.stable, needs.needed),
+        percent_of(needs.image, needs.needed),
+        percent_of(needs.data, needs.needed),
+        percent_of(needs.stable, needs.needed),
     )];
     if let Some(mean) = (needs.needed * PAGE).checked_div(needs.runs) {
         lines.push(format!("  in {} runs of {} on average", count(needs.runs), Bytes(mean)));
@@ -105,7 +101,7 @@ pub(super) fn all(found: &[Found]) -> Vec<String> {
                 last,
                 pages_of(needs.needed),
                 pages_of(needs.known),
-                share(needs.stable, needs.needed),
+                percent_of(needs.stable, needs.needed),
                 run,
                 count(needs.requests[0]),
                 count(needs.requests[3]),

@@ -21,6 +21,10 @@ const COLD: [(Metric, &str); 6] = [
 ];
 const WARM: [(Metric, &str); 2] = [(Metric::MinorFaults, "minor faults"), (Metric::Ready, "time")];
 
+/// The states that are compared, in the order in which they are shown.
+pub(super) const STATES: [(State, &[(Metric, &str)]); 3] =
+    [(State::Cold, &COLD), (State::Prefetched, &COLD), (State::Warm, &WARM)];
+
 /// All that was measured of one start.
 pub(super) fn compared(ui: &Ui, compared: &Compared) {
     let Compared { name, report, gates } = compared;
@@ -28,7 +32,7 @@ pub(super) fn compared(ui: &Ui, compared: &Compared) {
     if let Some(name) = name {
         ui.line(paint(STRONG, name));
     }
-    for (state, figures) in [(State::Cold, &COLD[..]), (State::Warm, &WARM[..])] {
+    for (state, figures) in STATES {
         let Some(series) = of_state(report, &state) else { continue };
         let rows = series.map(|i| &analysis.summary[i]);
         let mut table = Table::new(&["old", "new", "new/old", "old again/old", "FIGURE"]);

@@ -44,7 +44,7 @@ pub(super) enum Found {
     Ours,
     /// Ours, and somebody has edited it.
     Edited,
-    /// Somebody else's.
+    /// A file that somebody else put there.
     Foreign,
 }
 

@@ -1,7 +1,7 @@
 //! The answer of the table in words: map it, read it, or go past the cache.
 
 use cold_probe::experiments::State;
-use cold_probe::experiments::table::{Answer, Found, Options, Other};
+use cold_probe::experiments::table::{OrderAnswer, Other, TableFindings, TableOptions};
 use cold_stats::compare::{Undecided, Verdict};
 
 use super::{digits, heading};
@@ -12,7 +12,7 @@ const NO_DIFFERENCE: &str = "no difference proved";
 const TOO_FEW: &str = "too few rounds";
 
 /// The last lines of `table`.
-pub(super) fn answer(ui: &Ui, o: &Options, found: &Found) {
+pub(super) fn answer(ui: &Ui, o: &TableOptions, found: &TableFindings) {
     heading(ui, &format!("The answer, over {}", plural(found.rounds as u64, "round")));
     if found.interrupted {
         let (done, all) = (found.rounds, plural(o.repeats, "round"));
@@ -35,7 +35,7 @@ pub(super) fn answer(ui: &Ui, o: &Options, found: &Found) {
 }
 
 /// The cases by what is to be done: what is not proved comes last.
-fn sentences<'a>(answers: impl Iterator<Item = &'a Answer>) -> Vec<String> {
+fn sentences<'a>(answers: impl Iterator<Item = &'a OrderAnswer>) -> Vec<String> {
     let mut groups: Vec<(String, Vec<String>)> = Vec::new();
     for a in answers {
         let Some((advice, case)) = case(a) else { continue };
@@ -49,7 +49,7 @@ fn sentences<'a>(answers: impl Iterator<Item = &'a Answer>) -> Vec<String> {
 }
 
 /// What to do in a case, and the case with what is known of it.
-fn case(a: &Answer) -> Option<(String, String)> {
+fn case(a: &OrderAnswer) -> Option<(String, String)> {
     let open = a.others.iter().find(|o| o.verdict != Verdict::Slower);
     let next = open.or(a.others.first())?;
     let name = format!("{} {}", a.order, a.action);

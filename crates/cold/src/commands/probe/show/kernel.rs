@@ -7,7 +7,7 @@ use super::{bytes, heading, known, ms, print};
 use crate::ui::Ui;
 use crate::words::count;
 
-pub(in super::super) fn exec(ui: &Ui, found: &exec::Found) {
+pub(in super::super) fn exec(ui: &Ui, found: &exec::ExecFindings) {
     heading(ui, "One fault in the middle of a cold file");
     let mut grid = Grid::new(&[
         ("MAPPING", Weight::Word),
@@ -57,7 +57,7 @@ pub(in super::super) fn exec(ui: &Ui, found: &exec::Found) {
     }
 }
 
-pub(in super::super) fn prefetch(ui: &Ui, found: &prefetch::Found) {
+pub(in super::super) fn prefetch(ui: &Ui, found: &prefetch::PrefetchFindings) {
     heading(ui, "Asked of a cold file, and come");
     let mut grid = Grid::new(&[
         ("CALL", Weight::Word),
@@ -90,7 +90,7 @@ pub(in super::super) fn prefetch(ui: &Ui, found: &prefetch::Found) {
     }
 }
 
-pub(in super::super) fn device(ui: &Ui, found: &device::Found) {
+pub(in super::super) fn device(ui: &Ui, found: &device::DeviceFindings) {
     let m = &found.model;
     heading(ui, "Reads past the cache");
     ui.line(format!(

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use cold_model::Bytes;
 use cold_probe::experiments::State;
 use cold_probe::experiments::large_pages::{
-    Answer, Found, Gain, Judgement, Kernel, Kind, MARGIN, Options, Row, Seen, Touches,
+    Gain, Judgement, Kernel, Kind, LargePagesFindings, LargePagesOptions, MARGIN, Row, Seen, Touches,
+    WayAnswer,
 };
 use cold_probe::toucher::{Counted, Way};
 use cold_stats::Interval;
@@ -16,7 +17,7 @@ use super::{bytes, digits, heading, known, ms, print};
 use crate::ui::{BAD, FAINT, STRONG, Ui, paint};
 use crate::words::{count, plural, wrap};
 
-pub(in super::super) fn large_pages(ui: &Ui, o: &Options, found: &Found) {
+pub(in super::super) fn large_pages(ui: &Ui, o: &LargePagesOptions, found: &LargePagesFindings) {
     heading(ui, &format!("A mapped file of {}, cold, by each way to get its pages", Bytes(found.bytes)));
     for line in kernel(&found.kernel).iter().flat_map(|s| wrap(s, ui.width())) {
         ui.line(line);
@@ -123,7 +124,7 @@ fn kernel(k: &Kernel) -> Vec<String> {
 }
 
 /// Each refused way once.
-fn refusals(found: &Found) -> Vec<String> {
+fn refusals(found: &LargePagesFindings) -> Vec<String> {
     let mut lines = Vec::new();
     for way in Way::ALL {
         let rows: Vec<&Row> = found.rows.iter().filter(|r| r.way == way && r.refused.is_some()).collect();
@@ -150,7 +151,7 @@ fn refusals(found: &Found) -> Vec<String> {
 }
 
 /// What could not be counted, and why.
-fn uncounted(found: &Found) -> Vec<String> {
+fn uncounted(found: &LargePagesFindings) -> Vec<String> {
     let seen = || found.rows.iter().filter_map(|r| r.usual.as_ref());
     let mut lines = Vec::new();
     let why = seen().find_map(|s| match &s.cold.tlb_misses {
@@ -171,7 +172,7 @@ fn uncounted(found: &Found) -> Vec<String> {
     lines
 }
 
-fn verdict(ui: &Ui, o: &Options, found: &Found) {
+fn verdict(ui: &Ui, o: &LargePagesOptions, found: &LargePagesFindings) {
     heading(ui, &format!("The verdict, over {}", plural(found.rounds as u64, "round")));
     if found.interrupted {
         let (done, all) = (found.rounds, plural(o.repeats, "round"));
@@ -203,11 +204,11 @@ fn capital(kind: Kind) -> &'static str {
     }
 }
 
-fn sentences(j: &Judgement, answers: &[Answer]) -> Vec<String> {
+fn sentences(j: &Judgement, answers: &[WayAnswer]) -> Vec<String> {
     let times = |way| {
         let of = |touches| {
             let same =
-                |a: &&Answer| (a.kind, a.way, a.touches, a.state) == (j.kind, way, touches, State::Cold);
+                |a: &&WayAnswer| (a.kind, a.way, a.touches, a.state) == (j.kind, way, touches, State::Cold);
             answers.iter().find(same).map_or_else(|| "not measured".to_owned(), ratio)
         };
         format!("all {}, few {}", of(Touches::All), of(Touches::Few))
@@ -225,7 +226,7 @@ fn sentences(j: &Judgement, answers: &[Answer]) -> Vec<String> {
 }
 
 /// Near 1 the third digit behind the point tells on which side.
-fn ratio(a: &Answer) -> String {
+fn ratio(a: &WayAnswer) -> String {
     let figure = |v: f64| if (0.95..1.05).contains(&v) { format!("{v:.3}") } else { digits(v) };
     let Some(c) = &a.comparison else { return "one round, no interval".to_owned() };
     let times = format!("{}× [{} … {}]", figure(c.ratio), figure(c.interval.low), figure(c.interval.high));

@@ -10,7 +10,7 @@ use super::{bytes, digits, heading, known, ms, print};
 use crate::ui::{BAD, GOOD, STRONG, Ui, paint};
 use crate::words::{count, percent};
 
-pub(in super::super) fn compete(ui: &Ui, o: &compete::Options, found: &compete::Found) {
+pub(in super::super) fn compete(ui: &Ui, o: &compete::CompeteOptions, found: &compete::CompeteFindings) {
     for pair in compete::Pair::ALL {
         let [a, b] = pair.names();
         heading(ui, &format!("{a} against {b}, {} for both", o.limit));
@@ -70,7 +70,7 @@ pub(in super::super) fn compete(ui: &Ui, o: &compete::Options, found: &compete::
     });
 }
 
-fn verdict(verdict: &compete::Verdict, options: &compete::Options) -> String {
+fn verdict(verdict: &compete::Verdict, options: &compete::CompeteOptions) -> String {
     let [a, b] = verdict.pair.names();
     let Some(r) = &verdict.ratio else {
         return "No verdict: no two bouts in which both do not fit.".to_owned();
@@ -118,7 +118,7 @@ fn verdict(verdict: &compete::Verdict, options: &compete::Options) -> String {
     }
 }
 
-pub(in super::super) fn pressure(ui: &Ui, o: &pressure::Options, rows: &[pressure::PressureRow]) {
+pub(in super::super) fn pressure(ui: &Ui, o: &pressure::PressureOptions, rows: &[pressure::PressureRow]) {
     heading(ui, &format!("A file of {} with {} of memory", Bytes(o.bytes), o.limit));
     let mut grid = Grid::new(&[
         ("MODE", Weight::Word),
