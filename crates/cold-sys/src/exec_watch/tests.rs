@@ -152,7 +152,7 @@ mod root {
         std::fs::remove_file(&program).expect("removed");
         assert!(watch.ignore_told(&name).is_err());
         watch.hear_again(&name);
-        let by_inode = FileId::of_inode(1, 2);
+        let by_inode = crate::exec_watch::FileId::of_inode(1, 2);
         assert!(watch.ignore_told(&by_inode).is_err());
     }
 
