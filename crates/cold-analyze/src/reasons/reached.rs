@@ -2,7 +2,7 @@
 
 use cold_model::path_text;
 use cold_model::recording::Recording;
-use cold_model::recording::manifest::ReachedBy;
+use cold_model::recording::manifest::{Awaited, ReachedBy};
 
 use crate::usage::Window;
 
@@ -16,7 +16,7 @@ pub(super) fn by(recording: &Recording, window: Window) -> Option<ReachedBy> {
     if m.reached_by.is_some() || m.serving.is_some() {
         return m.reached_by;
     }
-    let name = ["file:", "unix:"].iter().find_map(|form| m.ready_means.strip_prefix(form))?;
+    let Awaited::Name(name) = m.awaited() else { return None };
     let path = m.directory.join(name);
     let is_it = |text: &str| path_text::decode(text) == path;
     let mut made = recording.lookups.iter().flatten().filter(|l| l.result >= 0 && l.at <= window.until);

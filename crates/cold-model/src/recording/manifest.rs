@@ -191,6 +191,26 @@ impl Manifest {
     pub fn lost_events(&self) -> u64 {
         self.lost.values().sum()
     }
+
+    /// What the start was waited for, as [`Manifest::ready_means`] says it.
+    pub fn awaited(&self) -> Awaited<'_> {
+        match self.ready_means.split_once(':') {
+            Some(("stdout" | "stderr", _)) => Awaited::Output,
+            Some(("file" | "unix", name)) => Awaited::Name(name),
+            _ => Awaited::Other,
+        }
+    }
+}
+
+/// What a start was waited for, as far as it tells where to look for who made it ready.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Awaited<'a> {
+    /// A line on standard output or standard error.
+    Output,
+    /// A file or a socket of this name, as it was asked for.
+    Name(&'a str),
+    /// Its end, a port, a notice, an answer, or nothing that is known.
+    Other,
 }
 
 /// What others did to the CPUs during a start.

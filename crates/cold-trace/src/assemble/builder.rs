@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use cold_model::Dev;
 use cold_model::file::Content;
 use cold_model::kernel::faults_map_whole_folios;
-use cold_model::recording::manifest::{Manifest, ReachedBy, Subject, Tier};
+use cold_model::recording::manifest::{Awaited, Manifest, ReachedBy, Subject, Tier};
 use cold_model::recording::{
     Eviction, FileIdx, FileKind, Lookup, Mapping, OffCpu, Readahead, ReadaheadKind, Recording, StackIdx,
     Stall,
@@ -289,9 +289,8 @@ impl<'a> Builder<'a> {
 
     /// Ready is a line of output: who wrote last before it was read wrote it.
     fn reached_by(&self, manifest: &mut Manifest) {
-        let output = ["stdout:", "stderr:"].iter().any(|stream| manifest.ready_means.starts_with(stream));
-        let ready =
-            manifest.ready.as_ref().and_then(Known::value).filter(|_| output && manifest.serving.is_none());
+        let output = manifest.awaited() == Awaited::Output && manifest.serving.is_none();
+        let ready = manifest.ready.as_ref().and_then(Known::value).filter(|_| output);
         let last = ready.and_then(|ready| self.heard.iter().filter(|h| h.0 <= ready.0).max());
         if let Some((_, pid, tid)) = last {
             manifest.reached_by = Some(ReachedBy { pid: *pid, tid: Some(*tid) });

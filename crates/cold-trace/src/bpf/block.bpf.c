@@ -165,11 +165,69 @@ static __always_inline void part_of(struct bio *bio, struct cold_part *part)
 	part->state = 0;
 }
 
+/* The bios of a request, one after the other. */
+struct bio_walk {
+	struct request_scratch *out;
+	struct bio *bio;
+	u32 parts;
+	u32 bios;
+};
+
+/* Whether there is nothing more to be seen. */
+static __always_inline int part_step(u32 turn, struct bio_walk *walk)
+{
+	if (!walk->bio || turn >= COLD_PARTS)
+		return 1;
+	part_of(walk->bio, &walk->out->parts[turn]);
+	walk->parts = walk->bios = turn + 1;
+	walk->bio = READ(walk->bio, bi_next);
+	return 0;
+}
+
+static __always_inline int bio_step(struct bio_walk *walk)
+{
+	if (!walk->bio)
+		return 1;
+	walk->bios++;
+	walk->bio = READ(walk->bio, bi_next);
+	return 0;
+}
+
+#ifdef COLD_OLD
+static __always_inline void walk_bios(struct bio_walk *walk)
+{
+	for (u32 i = 0; i < COLD_PARTS; i++)
+		if (part_step(i, walk))
+			break;
+	for (u32 i = 0; i < BIOS_COUNTED; i++)
+		if (bio_step(walk))
+			break;
+}
+#else
+static long part_turn(u32 turn, void *walk)
+{
+	return part_step(turn, walk);
+}
+
+static long bio_turn(u32 turn, void *walk)
+{
+	(void)turn;
+	return bio_step(walk);
+}
+
+/* As walk_all in names.h: the verifier takes 12 ms for the program below instead of 112. */
+static __always_inline void walk_bios(struct bio_walk *walk)
+{
+	bpf_loop(COLD_PARTS, part_turn, walk, 0);
+	bpf_loop(BIOS_COUNTED, bio_turn, walk, 0);
+}
+#endif
+
 PROGRAM(block_rq_issue, rq_issue)
 {
 	struct request *rq = request_arg(ctx);
 	u64 key = (u64)rq;
-	u32 slot = SCRATCH_PARTS, parts = 0, bios = 0, flags;
+	u32 slot = SCRATCH_PARTS, flags;
 	struct request_state *state;
 	struct request_scratch *out;
 
@@ -183,19 +241,11 @@ PROGRAM(block_rq_issue, rq_issue)
 	if (!state || !out || state->issued)
 		return;
 	state->issued = 1;
-	struct bio *bio = READ(rq, bio);
-	for (int i = 0; i < COLD_PARTS && bio; i++) {
-		part_of(bio, &out->parts[i]);
-		parts++;
-		bio = READ(bio, bi_next);
-	}
-	bios = parts;
-	for (int i = 0; i < BIOS_COUNTED && bio; i++) {
-		bios++;
-		bio = READ(bio, bi_next);
-	}
+	struct bio_walk walk = {.out = out, .bio = READ(rq, bio)};
+	walk_bios(&walk);
 	struct cold_request *event = &out->event;
 	__builtin_memset(event, 0, sizeof(*event));
+	u32 parts = walk.parts;
 	if (parts > COLD_PARTS)
 		parts = COLD_PARTS;
 	u32 bytes = sizeof(*event) + parts * sizeof(struct cold_part);
@@ -217,7 +267,7 @@ PROGRAM(block_rq_issue, rq_issue)
 	event->meta = flags >> bpf_core_enum_value(enum req_flag_bits, __REQ_META) & 1;
 	event->ahead = flags >> bpf_core_enum_value(enum req_flag_bits, __REQ_RAHEAD) & 1;
 	event->parts = parts;
-	event->bios = bios;
+	event->bios = walk.bios;
 	output(out, bytes, sizeof(*out), COLD_LOST_REQUESTS);
 }
 

@@ -24,6 +24,30 @@ struct {
 
 #define LOOKED_AT 512u /* words of a stack: some 150, and up to 128 more where the kernel begins it anywhere */
 
+#if defined(__TARGET_ARCH_x86) && !defined(COLD_OLD)
+struct look {
+	struct telling *known;
+	u64 *words;
+	u32 n;
+	u32 found;
+};
+
+/* Whether the word may be an address in one of the functions, or there is none any more. */
+static long look_at(u32 turn, void *ctx)
+{
+	struct look *look = ctx;
+
+	if (turn >= look->n || turn >= LOOKED_AT)
+		return 1;
+	u64 word = look->words[turn];
+
+	if (word < look->known->from || word >= look->known->to)
+		return 0;
+	look->found = look->known->bits[(word >> 10) & (TELLING_WORDS - 1)] >> ((word >> 4) & 63) & 1;
+	return look->found;
+}
+#endif
+
 /*
  * Whether one of these functions may be on the stack of the task that leaves the CPU. To unwind it takes
  * 13 µs; to see that no word on it can be an address in one of them, less than one. Of 530 waits in a cold
@@ -41,15 +65,9 @@ static __always_inline bool may_tell(void *ctx)
 		return true;
 	if (bpf_probe_read_kernel(words, bytes, (void *)sp))
 		return true;
-	for (u32 i = 0; i < LOOKED_AT && i * 8 < bytes; i++) {
-		u64 word = words[i];
-
-		if (word < known->from || word >= known->to)
-			continue;
-		if (known->bits[(word >> 10) & (TELLING_WORDS - 1)] >> ((word >> 4) & 63) & 1)
-			return true;
-	}
-	return false;
+	struct look look = {.known = known, .words = words, .n = bytes / 8};
+	bpf_loop(LOOKED_AT, look_at, &look, 0);
+	return look.found;
 #else
 	(void)ctx;
 	return true;

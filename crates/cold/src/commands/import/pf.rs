@@ -73,13 +73,16 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     for (path, why) in &failed {
         ui.warn(format!("{}: {why}", path.shown()));
     }
+    // Before anything is written: with wrong usage nothing is done.
+    let asked = args.output_directory.as_ref();
+    let one = asked.map(|dir| only(&found, &failed).map(|one| (one, dir))).transpose()?;
     if let Some(path) = &args.csv {
         results::save(path, table::csv(&found, &failed))?;
     }
     if let Some(path) = &args.timeline {
         results::save(path, table::timeline(&found))?;
     }
-    let saved = args.output_directory.as_ref().map(|dir| record(&found, dir, args.overwrite)).transpose()?;
+    let saved = one.map(|(found, dir)| record(found, dir, args.overwrite)).transpose()?;
     if args.json {
         for f in &found {
             ui.json_line(&show::document(f));
@@ -119,11 +122,19 @@ fn text(args: &Args, found: &[Found], failed: usize, ui: &Ui) {
     }
 }
 
-/// The recording of the one file that was read.
-fn record(found: &[Found], dir: &Path, overwrite: bool) -> Result<Saved, Failure> {
-    let [Found { path, prefetch, .. }] = found else {
-        return Err(Failure::usage("-o makes a recording of one prefetch file: name one that can be read"));
-    };
+/// The one file that a recording is to be made of.
+fn only<'a>(found: &'a [Found], failed: &[(PathBuf, String)]) -> Result<&'a Found, Failure> {
+    match (found, failed) {
+        ([one], _) => Ok(one),
+        ([], [(path, _)]) => {
+            Err(anyhow::anyhow!("no recording was made: {} cannot be read", path.shown()).into())
+        }
+        _ => Err(Failure::usage("-o makes a recording of one prefetch file: name one that can be read")),
+    }
+}
+
+/// The recording of a file that was read.
+fn record(Found { path, prefetch, .. }: &Found, dir: &Path, overwrite: bool) -> Result<Saved, Failure> {
     let name =
         path.file_name().map_or_else(|| path.shown().to_string(), |n| n.to_string_lossy().into_owned());
     let recording = cold_windows::start_of(prefetch, env!("CARGO_PKG_VERSION"), &name);

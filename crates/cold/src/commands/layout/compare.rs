@@ -39,7 +39,7 @@ const STEADY: &str = "new: warm.median > 1.01x";
   cold layout compare rg.old rg --scenario 'search=foo t.txt' --scenario 'help=--help'
   cold layout compare rg.old rg --steady '{} -c e /usr/share/dict' -- foo t.txt
   cold layout compare rg.old rg --fail-if 'cold.code > 0.9x' -- foo t.txt          in CI
-  cold layout compare rg.old rg --states cold,prefetched -- foo t.txt      after cold prefetch learn for each
+  cold layout compare rg.old rg --states cold,prefetched -- foo t.txt   by the plan of each, too
 ")]
 pub(crate) struct Args {
     /// The program as it was
