@@ -173,6 +173,26 @@ struct bio_walk {
 	u32 bios;
 };
 
+#ifdef COLD_OLD
+static __always_inline void walk_bios(struct bio_walk *walk)
+{
+	struct bio *bio = walk->bio;
+	u32 parts = 0, bios;
+
+	for (int i = 0; i < COLD_PARTS && bio; i++) {
+		part_of(bio, &walk->out->parts[i]);
+		parts++;
+		bio = READ(bio, bi_next);
+	}
+	bios = parts;
+	for (int i = 0; i < BIOS_COUNTED && bio; i++) {
+		bios++;
+		bio = READ(bio, bi_next);
+	}
+	walk->parts = parts;
+	walk->bios = bios;
+}
+#else
 /* Whether there is nothing more to be seen. */
 static __always_inline int part_step(u32 turn, struct bio_walk *walk)
 {
@@ -193,17 +213,6 @@ static __always_inline int bio_step(struct bio_walk *walk)
 	return 0;
 }
 
-#ifdef COLD_OLD
-static __always_inline void walk_bios(struct bio_walk *walk)
-{
-	for (u32 i = 0; i < COLD_PARTS; i++)
-		if (part_step(i, walk))
-			break;
-	for (u32 i = 0; i < BIOS_COUNTED; i++)
-		if (bio_step(walk))
-			break;
-}
-#else
 static long part_turn(u32 turn, void *walk)
 {
 	return part_step(turn, walk);
