@@ -5,7 +5,7 @@
 //! are missing or others; the caller compiles the steps.
 //!
 //! A program of another version needs nearly the same places of its files: between two security updates of a
-//! distribution 95 % of the pages that a start needed lay where the other version had them (docs/guides/fleet.md). So
+//! distribution 96 % of the pages that a start needed were in the other version's plan (docs/guides/fleet.md). So
 //! what is known of another build of a file can be carried over, and is named, since it is a guess.
 
 mod document;

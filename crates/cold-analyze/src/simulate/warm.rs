@@ -62,7 +62,7 @@ impl Recorded {
             return Err(NotWarm::NoClock);
         }
         let clock = DependencyClock::of(warm, Window::of(warm));
-        if waited_as_cold(warm) {
+        if waited_too_long(warm, &clock) {
             return Err(NotWarm::Cold);
         }
         let cold = DependencyClock::of(own, Window::of(own)).computing();
@@ -85,10 +85,14 @@ impl Recorded {
 /// Whether a start that was to be warm waited for its disk: others had emptied the cache between its preparation and it.
 /// Where no waits are recorded this is not known, and the answer is no.
 pub fn waited_as_cold(warm: &Recording) -> bool {
-    let whole = DependencyClock::of(warm, Window::of(warm)).window_ns();
+    waited_too_long(warm, &DependencyClock::of(warm, Window::of(warm)))
+}
+
+/// The same where the start's clock is at hand.
+fn waited_too_long(warm: &Recording, clock: &DependencyClock) -> bool {
     let waited: u64 =
         waits(warm).map(|s| s.woken.or(s.ended).map_or(0, |w| w.saturating_sub(s.began).0)).sum();
-    waited as f64 > WARM * whole as f64
+    waited as f64 > WARM * clock.window_ns() as f64
 }
 
 /// Waits for pages up to ready.
