@@ -207,6 +207,11 @@ impl SlowDisk {
         self.answered("keep nothing")
     }
 
+    /// Unmounts it before its end, as [`unmount`] does.
+    pub fn unmount(&self) -> Result<()> {
+        unmount(&self.info.mount_point)
+    }
+
     fn answered(&self, command: &str) -> Result<()> {
         match self.info.ask(command)?.trim() {
             "ok" => Ok(()),
@@ -256,6 +261,21 @@ impl Info {
         let mut text = String::new();
         stream.read_to_string(&mut text).map_err(fail)?;
         Ok(text)
+    }
+}
+
+/// Unmounts what is mounted there. Whoever looks at all disks of the machine (the service of another test, somebody who
+/// asks for holders) may have a file of it open for a moment: that is waited for, [`crate::PATIENCE`] at most.
+pub fn unmount(mount_point: &Path) -> Result<()> {
+    let end = Instant::now() + crate::PATIENCE;
+    loop {
+        match cold_sys::mount::unmount(mount_point, false) {
+            Ok(()) => return Ok(()),
+            Err(e) if e.errno() == Some(libc::EBUSY) && Instant::now() < end => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(e) => return Err(Error::part("unmounting", e.to_string())),
+        }
     }
 }
 

@@ -73,14 +73,13 @@ mod root {
 
         /// Unmounts, and asks the file system's own checker.
         fn check(self, file_system: FileSystem) {
-            let (mount, device) = (self.disk.mount_point(), self.disk.info().device.clone());
-            assert!(Command::new("umount").arg(mount).status().unwrap().success());
+            self.disk.unmount().unwrap();
             let mut check = match file_system {
                 FileSystem::Ext4 => command("e2fsck", &["-fn"]),
                 FileSystem::Xfs => command("xfs_repair", &["-n"]),
                 FileSystem::Btrfs => command("btrfs", &["check"]),
             };
-            let out = check.arg(device).output().unwrap();
+            let out = check.arg(&self.disk.info().device).output().unwrap();
             assert!(out.status.success(), "{file_system:?}: {}", String::from_utf8_lossy(&out.stdout));
         }
     }
@@ -360,7 +359,7 @@ mod root {
         }
         let middle = middle.unwrap();
         let mount = ground.disk.mount_point();
-        assert!(Command::new("umount").arg(mount).status().unwrap().success());
+        ground.disk.unmount().unwrap();
         let loop_mount = Command::new("mount").args(["-o", "loop"]).arg(&middle).arg(mount).status().unwrap();
         assert!(loop_mount.success());
         let again = Unmounted(mount);
@@ -385,7 +384,7 @@ mod root {
 
     impl Drop for Unmounted<'_> {
         fn drop(&mut self) {
-            let _ = Command::new("umount").arg(self.0).status();
+            let _ = cold_testbed::disk::unmount(self.0);
         }
     }
 

@@ -385,8 +385,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
             Command::new(&there).output().unwrap();
         }
         assert!(began.elapsed() < PATIENCE, "held up: {:?}", began.elapsed());
-        let unmounted = Command::new("umount").arg(&mounted).output().unwrap();
-        assert!(unmounted.status.success(), "kept busy: {unmounted:?}");
+        disk.unmount().expect("a stopped service keeps it busy");
         s.service.as_ref().unwrap().kill(Signal::CONT);
         s.starts_until("followed", 1);
         s.end();

@@ -19,13 +19,12 @@ const FILES: usize = 40;
 /// The file system anew, with nothing of it in memory but what mounting reads, which is in the log: the last who
 /// lets go of a block device drops its pages.
 fn mounted_anew(disk: &SlowDisk) {
-    let run = |command: &mut Command| {
-        let out = command.output().expect("runs");
-        assert!(out.status.success(), "{out:?}");
-    };
-    run(Command::new("umount").arg(disk.mount_point()));
+    disk.unmount().expect("unmounted");
     disk.reset_log().expect("reset");
-    run(Command::new("mount").args(["-o", "nosuid,nodev"]).arg(&disk.info().device).arg(disk.mount_point()));
+    let mut mount = Command::new("mount");
+    mount.args(["-o", "nosuid,nodev"]).arg(&disk.info().device).arg(disk.mount_point());
+    let out = mount.output().expect("runs");
+    assert!(out.status.success(), "{out:?}");
 }
 
 /// Pages that the disk was asked for since.

@@ -47,7 +47,7 @@ fn nodes_in_place_of_files_are_not_opened_and_a_disk_that_is_not_mounted_is_not_
     for path in [&node, &device] {
         run("mknod", &[], path, &["b", "7", &number]);
     }
-    run("umount", &[], disk.mount_point(), &[]);
+    disk.unmount().expect("unmounted");
     // Who writes to a FIFO is woken by whoever opens it to read, however briefly.
     let other_end = std::thread::spawn({
         let fifo = fifo.clone();

@@ -22,7 +22,7 @@ use super::code::Code;
 use super::cpus::Set;
 use super::crash::Fault;
 use super::space::{Hit, Mapped, Space};
-use super::traps::{self, Action};
+use super::traps;
 use super::written::Copies;
 use crate::procfs::ProcFs;
 use crate::time::monotonic;
@@ -163,13 +163,9 @@ impl<'t> Entries<'t> {
     /// The process says what a SIGTRAP shall do: why it is left alone from now on, if it is.
     fn own_traps(&self, tid: i32, action: u64) -> Option<&'static str> {
         let mut space = self.tasks.get(&tid)?.space.borrow_mut();
-        match traps::action(tid, action)? {
-            Action::Default => space.has_trap_handler = false,
-            Action::Handler if self.tracing.own_traps => space.has_trap_handler = true,
-            Action::Handler => {
-                return Some("uses SIGTRAP itself (with --own-traps it is traced all the same)");
-            }
-            Action::Ignore => return Some("uses SIGTRAP itself"),
+        match traps::action(tid, action)?.handled(self.tracing.own_traps) {
+            Ok(has_handler) => space.has_trap_handler = has_handler,
+            Err(why) => return Some(why),
         }
         None
     }

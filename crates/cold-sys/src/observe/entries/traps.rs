@@ -11,6 +11,19 @@ pub(super) enum Action {
     Handler,
 }
 
+impl Action {
+    /// Whether the process has a handler from now on; an error: why it is left alone. `own_traps`: one that handles
+    /// SIGTRAP is traced all the same.
+    pub(super) fn handled(self, own_traps: bool) -> Result<bool, &'static str> {
+        match self {
+            Self::Default => Ok(false),
+            Self::Handler if own_traps => Ok(true),
+            Self::Handler => Err("uses SIGTRAP itself (with --own-traps it is traced all the same)"),
+            Self::Ignore => Err("uses SIGTRAP itself"),
+        }
+    }
+}
+
 /// The action at this address, as `sigaction` is given it; `None` where it is only asked for, or cannot be read.
 pub(super) fn action(tid: i32, address: u64) -> Option<Action> {
     // The handler comes first in the kernel's structure. A program of 32 bits has half of it.
