@@ -43,9 +43,9 @@ pub(crate) fn completions(args: &CompletionsArgs, ui: &Ui) -> Exit {
 /// Writes one page per command.
 pub(crate) fn man(args: &ManArgs) -> Outcome {
     std::fs::create_dir_all(&args.dir).with_context(|| format!("cannot create {}", args.dir.shown()))?;
-    let mut command = with_examples(Cli::command()).disable_help_subcommand(true);
+    let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
-    pages(&command, &args.dir)?;
+    pages(&with_examples(command), &args.dir)?;
     Ok(Exit::Done)
 }
 
