@@ -15,7 +15,8 @@ mod rows;
 pub mod until;
 
 use cold_gate::scan::Kind;
-use cold_gate::{Against, Condition, GateResult, Observed, Outcome, Scanner, SyntaxError};
+use cold_gate::{Against, Condition, Figure, GateResult, Observed, Outcome, Point, Scanner, SyntaxError};
+use cold_model::figures::cpus;
 use cold_model::layout::Layouts;
 use cold_model::recording::Recording;
 
@@ -78,8 +79,25 @@ pub fn judge(
     budgets.iter().map(|b| b.answer(own, &cx, before)).collect()
 }
 
+/// The counts of a start as histories keep them.
+pub fn point(start: BudgetedStart<'_>) -> Point {
+    let m = &start.recording.manifest.machine;
+    let figure = |(quantity, value): (Quantity, f64)| Figure {
+        name: quantity.name().to_owned(),
+        unit: quantity.unit(),
+        value,
+        interval: None,
+    };
+    Point {
+        machine: format!("{}, {}", cpus(m.cpus as usize, &m.cpu), m.memory),
+        kernel: m.kernel.clone(),
+        command: start.analysis.headline.subject.clone(),
+        figures: known(start).into_iter().map(figure).collect(),
+    }
+}
+
 /// Every quantity that is known of a start, an upper bound where only bounds are known.
-pub fn known(start: BudgetedStart<'_>) -> Vec<(Quantity, f64)> {
+fn known(start: BudgetedStart<'_>) -> Vec<(Quantity, f64)> {
     let cx = Context::new(start.recording, start.layouts);
     let all = Quantity::ALL.iter();
     all.filter_map(|(_, q)| Some((*q, q.of(start.analysis, &cx).ok()?))).collect()

@@ -46,7 +46,7 @@ struct Anchor {
 
 /// One task, over all who had its thread id.
 #[derive(Debug, Default)]
-struct Task {
+struct ClockTask {
     /// Sorted by their time in the recording.
     anchors: Vec<Anchor>,
     /// What the clock shows when it runs again.
@@ -56,7 +56,7 @@ struct Task {
     reading: Spans,
 }
 
-impl Task {
+impl ClockTask {
     fn clock(&self, at: u64) -> Option<u64> {
         let n = self.anchors.partition_point(|a| a.at <= at);
         let anchor = self.anchors.get(n.saturating_sub(1))?;
@@ -79,7 +79,7 @@ pub struct DependencyClock {
     until: u64,
     main: Option<u32>,
     start: u64,
-    tasks: HashMap<u32, Task>,
+    tasks: HashMap<u32, ClockTask>,
     waits: Waits,
     /// What the first process' clock shows at the exec.
     zero: u64,

@@ -43,7 +43,7 @@ fn conditions(a: &Recording, b: &Recording) -> Vec<Condition> {
             n.ready_means.clone(),
             Some("all figures: ready is another moment"),
         ),
-        ("state", m.state.wanted.clone(), n.state.wanted.clone(), None),
+        ("state", m.state.wanted.to_string(), n.state.wanted.to_string(), None),
         ("devices", devices(a), devices(b), None),
         ("read_ahead", read_ahead(a), read_ahead(b), None),
         ("kernel", told(&m.machine.kernel), told(&n.machine.kernel), None),

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use cold_model::layout::Layouts;
 use cold_model::recording::manifest::Tier;
 use cold_model::recording::{DeviceRead, File, FileIdx, FileKind, Lookup, Recording};
-use cold_model::{Bytes, Known, Nanos};
+use cold_model::{Bytes, Known, Nanos, path_text};
 
 use crate::join::stall_requests;
 use crate::usage::{Usage, Window, fills_have_times, replay};
@@ -193,7 +193,7 @@ pub(crate) fn is_miss(l: &Lookup) -> bool {
 
 /// A shared object by its name: `libx.so`, `libx.so.1.2`, `x.cpython-311-x86_64-linux-gnu.so`.
 pub(crate) fn is_library(path: &str) -> bool {
-    let name = path.rsplit('/').next().unwrap_or(path);
+    let name = path_text::base(path);
     name.strip_suffix(".so").is_some() || name.contains(".so.")
 }
 

@@ -42,14 +42,14 @@ impl DeviceCost {
         if done.len() < LEAST_REQUESTS {
             return None;
         }
-        let alone: Vec<Request> = done.iter().filter(|r| r.alone).copied().collect();
+        let alone: Vec<PricedRequest> = done.iter().filter(|r| r.alone).copied().collect();
         let sizes = alone.iter().map(|r| r.bytes);
         let (least, most) = sizes.fold((f64::MAX, 0.0), |(a, b), n| (n.min(a), n.max(b)));
         let differ = alone.len() >= LEAST_REQUESTS && most >= SPREAD * least;
         let taken = if differ { &alone } else { &done };
         let (per_request, per_byte, largest) = line(taken);
         let smallest = taken.iter().map(|r| r.bytes).fold(largest, f64::min);
-        let reached = |requests: &[Request]| {
+        let reached = |requests: &[PricedRequest]| {
             let busy = union(requests.iter().map(|r| (r.from, r.to)));
             requests.iter().map(|r| r.bytes).sum::<f64>() / busy.as_secs().max(1e-9)
         };
@@ -115,7 +115,7 @@ pub fn bounds(recording: &Recording) -> Bounds {
 
 /// A request of the tree, completed.
 #[derive(Clone, Copy)]
-struct Request {
+struct PricedRequest {
     from: Nanos,
     to: Nanos,
     bytes: f64,
@@ -126,7 +126,7 @@ struct Request {
 }
 
 /// The tree's requests up to ready.
-fn requests(recording: &Recording) -> Vec<Request> {
+fn requests(recording: &Recording) -> Vec<PricedRequest> {
     let window = Window::of(recording);
     let times = |r: &DeviceRead| Some((r.issued.unwrap_or(r.queued), r.completed?));
     let mut all: Vec<_> =
@@ -143,7 +143,7 @@ fn requests(recording: &Recording) -> Vec<Request> {
         let alone = busy <= *from && next.is_none_or(|(_, (next, _))| to <= next);
         busy = busy.max(*to);
         if r.in_tree && window.holds(r.queued) && from < to {
-            out.push(Request { from: *from, to: *to, bytes: f64::from(r.bytes), alone, busy: times });
+            out.push(PricedRequest { from: *from, to: *to, bytes: f64::from(r.bytes), alone, busy: times });
         }
     }
     out
@@ -151,8 +151,8 @@ fn requests(recording: &Recording) -> Vec<Request> {
 
 /// [`DeviceCost::at_once`], where a request alone takes `alone` nanoseconds. Times with fewer requests than say
 /// something count where there are no others. Ascending by their number.
-fn at_once(requests: &[Request], alone: impl Fn(f64) -> f64) -> f64 {
-    let over = |group: &[Request]| {
+fn at_once(requests: &[PricedRequest], alone: impl Fn(f64) -> f64) -> f64 {
+    let over = |group: &[PricedRequest]| {
         let busy = union(group.iter().map(|r| (r.from, r.to)));
         group.iter().map(|r| alone(r.bytes)).sum::<f64>() / (busy.0 as f64).max(1.0)
     };
@@ -161,9 +161,9 @@ fn at_once(requests: &[Request], alone: impl Fn(f64) -> f64) -> f64 {
 }
 
 /// Nanoseconds per request and per byte, and the largest size.
-fn line(requests: &[Request]) -> (f64, f64, f64) {
+fn line(requests: &[PricedRequest]) -> (f64, f64, f64) {
     let n = requests.len() as f64;
-    let time = |r: &Request| (r.to.0 - r.from.0) as f64;
+    let time = |r: &PricedRequest| (r.to.0 - r.from.0) as f64;
     let mean_bytes = requests.iter().map(|r| r.bytes).sum::<f64>() / n;
     let mean_time = requests.iter().map(time).sum::<f64>() / n;
     let var: f64 = requests.iter().map(|r| (r.bytes - mean_bytes).powi(2)).sum();

@@ -153,7 +153,7 @@ mod tests {
         let file = TracedFile {
             path: "/p".into(),
             build_id: None,
-            linked: "pie".to_owned(),
+            linked: cold_model::order::Linked::Pie,
             is_go: false,
             texts: vec![],
             functions: vec![],

@@ -3,9 +3,10 @@
 
 use std::collections::HashMap;
 
-use cold_layout::merge::{Algorithm, merged};
+use cold_layout::merge::{Algorithm, merged, nameable};
 use cold_layout::predict::{CodeRead, predicted};
 use cold_model::layout::{FileLayout, Traced, TracedScenario};
+use cold_model::order::Linked;
 use cold_model::recording::FileIdx;
 use cold_model::{Bytes, Nanos};
 
@@ -31,17 +32,17 @@ fn of_file(cx: &Context<'_>, file: FileIdx, traced: &Traced) -> Option<FirstEntr
     let entered = merged(&lists, Algorithm::FirstTouch);
     let mut functions = functions(traced, &entered, cx.layouts.files.get(&file));
     charge(cx, file, &mut functions);
-    let has_name = |n: &u32| traced.file.functions.get(*n as usize).is_some_and(|f| f.name().is_some());
-    let order: Vec<u32> = entered.iter().copied().filter(has_name).collect();
     let stall = functions.iter().map(|f| f.stall).sum();
     functions.truncate(LISTED);
+    let all = entered.len() as u64;
+    let (order, _) = nameable(entered, &traced.file.functions);
     Some(FirstEntries {
         file,
         scenarios: traced.scenarios.iter().map(|s| s.name.clone()).collect(),
         scenario: scenario.name.clone(),
         same_command: own.is_some(),
-        is_program: traced.file.linked != "library",
-        entered: entered.len() as u64,
+        is_program: traced.file.linked != Linked::Library,
+        entered: all,
         named: order.len() as u64,
         stall,
         predicted: gain(cx, file, traced, &order, scenario),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cold_model::bench::{BUSY_PERCENT, STEAL_PERCENT, is_outlived};
 use cold_model::figures::percent;
 use cold_model::file_system::Origin;
-use cold_model::recording::manifest::{FileSystem, Manifest, READY_AT_EXIT, Subject, Tier};
+use cold_model::recording::manifest::{FileSystem, Manifest, Subject, Tier};
 use cold_model::recording::tables::Began;
 use cold_model::recording::{DeviceRead, File, FileKind, FillCause, LookupKind, Process};
 use cold_model::{Bytes, Known, Nanos};
@@ -117,7 +117,7 @@ fn subject(cx: &Context<'_>) -> String {
 /// Start to the end of the last process, unless ready says it.
 fn ended(cx: &Context<'_>) -> Option<Nanos> {
     let m = &cx.recording.manifest;
-    if m.subject != Subject::Command || m.ready_means == READY_AT_EXIT {
+    if m.subject != Subject::Command || m.is_ready_at_exit() {
         return None;
     }
     let tree = cx.recording.processes.iter().filter(|p| p.in_tree);
@@ -128,7 +128,7 @@ fn ended(cx: &Context<'_>) -> Option<Nanos> {
 /// Start to the end of the process that was started, where the tree outlived it and ready is the end of that.
 fn first_ended(cx: &Context<'_>) -> Option<Nanos> {
     let m = &cx.recording.manifest;
-    if m.subject != Subject::Command || m.ready_means != READY_AT_EXIT || !cx.window.ready {
+    if m.subject != Subject::Command || !m.is_ready_at_exit() || !cx.window.ready {
         return None;
     }
     let first = first_process(cx.recording)?;

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use cold_model::Nanos;
 use cold_model::recording::tables::Began;
 use cold_model::recording::{Process, Recording};
+use cold_model::{Nanos, path_text};
 
 use crate::context::Context;
 use crate::model::InFront;
@@ -110,7 +110,7 @@ fn lasting_child(cx: &Context<'_>, pid: u32) -> Option<u32> {
 /// Name of the executed file.
 fn base_name(cx: &Context<'_>, p: &Process) -> String {
     let path = p.executable.map_or_else(|| p.name.clone(), |f| cx.path(f));
-    path.rsplit('/').next().unwrap_or(&path).to_owned()
+    path_text::base(&path).to_owned()
 }
 
 fn is_shell(name: &str) -> bool {

@@ -20,6 +20,7 @@ mod join;
 mod misses;
 pub mod model;
 mod packages;
+pub mod page_map;
 pub mod reasons;
 mod sections;
 pub mod simulate;
@@ -35,7 +36,7 @@ pub use compare::compare;
 pub use join::stall_requests;
 pub use model::{Analysis, compare::Comparison};
 pub use stacks::stack_in_words;
-pub use story::{Reason, Search, Topic, calls, searches, short_name, story, story_title};
+pub use story::{Reason, Search, Topic, calls_in_words, searches, short_name, story, story_title};
 pub use symbols::symbol_at;
 pub use usage::{Usage, Window, replay, replay_within};
 

@@ -164,6 +164,29 @@ pub struct Headline {
     pub notes: Vec<String>,
 }
 
+impl Headline {
+    /// Most of the waiting was other tasks': the first thread may have waited for them, in a pipe, a futex or `wait`.
+    pub fn main_waits_for_others(&self) -> bool {
+        let known = self.waited.value().zip(self.waited_main.value());
+        known.is_some_and(|(waited, main)| waited.0 > 0 && main.0 < waited.0 / 2)
+    }
+
+    /// Why what was read was read: each cause with its bytes, most first. Pages that were made new for a write were not
+    /// read.
+    pub fn read_because_of(&self) -> Vec<(FillCause, Bytes)> {
+        let read = self.causes.iter().filter(|(cause, bytes)| **cause != FillCause::Write && bytes.0 > 0);
+        let mut list: Vec<_> = read.map(|(cause, bytes)| (*cause, *bytes)).collect();
+        list.sort_by_key(|(cause, bytes)| (std::cmp::Reverse(*bytes), *cause));
+        list
+    }
+
+    /// What was needed for certain and at most, where the two differ.
+    pub fn needed_between(&self) -> Option<MappedNeed> {
+        let (most, upper) = self.needed.value().zip(self.needed_upper.value().filter(|b| b.0 > 0))?;
+        Some(MappedNeed { at_least: most.saturating_sub(*upper), at_most: *most })
+    }
+}
+
 /// What a start needed of the files that it mapped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct MappedNeed {

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use cold_model::recording::{FileIdx, FileKind};
-use cold_model::{Bytes, Nanos};
+use cold_model::{Bytes, Nanos, path_text};
 
 use crate::context::{Context, is_library, is_miss};
 use crate::in_front::program_process;
@@ -154,7 +154,7 @@ fn ruby(path: &str) -> Option<Key> {
 
 /// `NAME.jar`; `lib/modules` and the shared archive are the JDK's own.
 fn java(path: &str) -> Option<Key> {
-    let name = path.rsplit('/').next()?;
+    let name = path_text::base(path);
     if let Some(jar) = name.strip_suffix(".jar") {
         return some(Language::Java, jar);
     }

@@ -19,7 +19,7 @@ pub(crate) fn pages_of(offset: u64, bytes: u64, page: u64) -> Runs {
 const HEADERS: &str = "ELF headers";
 
 /// A part of a file that pages are charged to.
-struct Part<'a> {
+struct SectionPart<'a> {
     name: &'a str,
     offset: u64,
     bytes: u64,
@@ -31,13 +31,13 @@ struct Part<'a> {
 }
 
 /// The parts by offset: headers, then sections.
-fn parts(layout: &FileLayout, page: u64) -> Vec<Part<'_>> {
+fn parts(layout: &FileLayout, page: u64) -> Vec<SectionPart<'_>> {
     let ranges = layout.segments.iter().map(|s| pages_of(s.offset, s.bytes, page));
     let mapped = ranges.fold(Runs::default(), |all, r| all.or(&r));
     // Object files have no segments and no addresses.
     let loaded = |s: &Section| s.address != 0 || layout.segments.is_empty();
     let headers = layout.sections.first().filter(|s| s.offset > 0 && mapped.contains(0));
-    let headers = headers.map(|s| Part {
+    let headers = headers.map(|s| SectionPart {
         name: HEADERS,
         offset: 0,
         bytes: s.offset,
@@ -47,7 +47,7 @@ fn parts(layout: &FileLayout, page: u64) -> Vec<Part<'_>> {
     let sections = layout.sections.iter().map(|s| {
         let (all, loaded) = (pages_of(s.offset, s.bytes, page), loaded(s));
         let pages = if loaded { all } else { all.minus(&mapped) };
-        Part { name: &s.name, offset: s.offset, bytes: s.bytes, loaded, pages }
+        SectionPart { name: &s.name, offset: s.offset, bytes: s.bytes, loaded, pages }
     });
     headers.into_iter().chain(sections).collect()
 }
@@ -84,7 +84,7 @@ pub(crate) fn sections(cx: &Context<'_>) -> Vec<SectionUse> {
     out
 }
 
-fn segment(layout: &FileLayout, part: &Part<'_>) -> String {
+fn segment(layout: &FileLayout, part: &SectionPart<'_>) -> String {
     if !part.loaded {
         return "not loaded".to_owned();
     }
@@ -103,7 +103,7 @@ struct Stalled {
 }
 
 /// Charges each wait to the part that has most of its page; parts that are loaded go first.
-fn stall_per_part(parts: &[Part<'_>], waits: &[Stalled], page_bytes: u64) -> Vec<Nanos> {
+fn stall_per_part(parts: &[SectionPart<'_>], waits: &[Stalled], page_bytes: u64) -> Vec<Nanos> {
     let mut out = vec![Nanos(0); parts.len()];
     for w in waits {
         if w.by_headers && w.page == 0 && parts.first().is_some_and(|p| p.name == HEADERS) {
@@ -113,7 +113,7 @@ fn stall_per_part(parts: &[Part<'_>], waits: &[Stalled], page_bytes: u64) -> Vec
         let from = w.page.saturating_mul(page_bytes);
         let to = from.saturating_add(page_bytes);
         let overlap =
-            |p: &Part<'_>| p.offset.saturating_add(p.bytes).min(to).saturating_sub(p.offset.max(from));
+            |p: &SectionPart<'_>| p.offset.saturating_add(p.bytes).min(to).saturating_sub(p.offset.max(from));
         // Parts are sorted by offset; those before the first that ends behind `from` cannot overlap.
         let best = parts
             .iter()

@@ -43,7 +43,7 @@ use crate::usage::{Usage, Window};
 
 pub use warm::{NotWarm, Warmed, waited_as_cold};
 
-pub use observed::Observed;
+pub use observed::{Apart, Observed};
 pub use outcome::{Helper, OPENS, Setting, Simulated};
 pub use read::{Again, FileRead};
 
@@ -235,7 +235,7 @@ impl Recorded {
         if let Some(known) = self.added.get(path) {
             return *known;
         }
-        let whole = places::whole_disk(recording, dev);
+        let whole = recording.manifest.whole_disk(dev);
         let disk = self.disks.iter().position(|d| d.is_some() && *d == whole).unwrap_or(0);
         let id = self.layout.add(disk, bytes, None);
         self.files.push(on_disk(recording, dev, bytes, self.page_bytes));
@@ -316,7 +316,7 @@ pub(crate) fn kernel_of(recording: &Recording, file: FileIdx) -> Kernel {
 fn on_disk(recording: &Recording, dev: Dev, bytes: u64, page_bytes: u64) -> OnDisk {
     let system = recording.manifest.file_systems.iter().find(|fs| fs.dev == dev);
     let window = system.and_then(|fs| fs.read_ahead.value().copied()).map_or(WINDOW, |b| b.0);
-    let device = places::device(recording, dev);
+    let device = recording.manifest.device(dev);
     let usual = device.and_then(|d| d.usual_read_ahead).map_or(window, |b| b.0);
     let largest =
         device.and_then(|d| d.max_request.value().copied()).map_or_else(|| Bounds::default().bytes, |b| b.0);

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use cold_model::Nanos;
 use cold_model::layout::Layouts;
 use cold_model::recording::{Frame, Recording, StackIdx, Stall, StallCause};
+use cold_model::{Nanos, path_text};
 
 use crate::context::Context;
 use crate::model::StackWait;
@@ -70,7 +70,7 @@ pub(crate) fn frames(cx: &Context<'_>, stack: Option<StackIdx>) -> Vec<String> {
 fn frame(cx: &Context<'_>, f: &Frame) -> Vec<String> {
     let module = f.file.map(|file| {
         let path = cx.path(file);
-        path.rsplit('/').next().unwrap_or(&path).to_string()
+        path_text::base(&path).to_owned()
     });
     match (cx.layouts.frames.get(f), module) {
         (Some(names), Some(module)) if !names.is_empty() => {

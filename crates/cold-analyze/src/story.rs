@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cold_model::figures::{count, percent_of as percent, plural};
 use cold_model::recording::{LookupKind, StallCause};
-use cold_model::{Bytes, Nanos};
+use cold_model::{Bytes, Nanos, path_text};
 
 use crate::model::{Analysis, FileUse, InFront, MissGroup, PackageUse};
 
@@ -34,6 +34,28 @@ pub struct Search<'a> {
     pub directories: Vec<&'a MissGroup>,
 }
 
+impl Search<'_> {
+    /// The failed lookups by the family of their calls.
+    pub fn kinds(&self) -> BTreeMap<LookupKind, u64> {
+        let mut kinds = BTreeMap::new();
+        for (kind, n) in self.directories.iter().flat_map(|d| &d.kinds) {
+            *kinds.entry(*kind).or_default() += n;
+        }
+        kinds
+    }
+
+    /// Names that were looked for, at most `most`, each once.
+    pub fn examples(&self, most: usize) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for name in self.directories.iter().flat_map(|d| &d.examples) {
+            if names.len() < most && !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        names
+    }
+}
+
 /// The groups by what searched, most misses first; what is not recognised is last.
 pub fn searches(groups: &[MissGroup]) -> Vec<Search<'_>> {
     let mut out: BTreeMap<Option<&str>, Search<'_>> = BTreeMap::new();
@@ -58,12 +80,18 @@ pub fn searches(groups: &[MissGroup]) -> Vec<Search<'_>> {
 }
 
 /// What follows the number of lookups of a family of calls: `12 open`, `2 create, rename or remove`.
-pub const fn calls(kind: LookupKind) -> &'static str {
+const fn calls(kind: LookupKind) -> &'static str {
     match kind {
         LookupKind::Change => "create, rename or remove",
         LookupKind::Other => "by other calls",
         kind => kind.word(),
     }
+}
+
+/// Lookups by the family of their calls, in words: `12 open; 2 create, rename or remove`.
+pub fn calls_in_words(kinds: &BTreeMap<LookupKind, u64>) -> String {
+    let counted = kinds.iter().filter(|(_, n)| **n > 0);
+    counted.map(|(kind, n)| format!("{} {}", count(*n), calls(*kind))).collect::<Vec<_>>().join("; ")
 }
 
 /// A name that tells files apart at a glance: the last component, with the directory before it where the
@@ -74,7 +102,7 @@ pub fn short_name(path: &str) -> String {
         return path.to_owned();
     }
     let package = directory.strip_suffix("/__pycache__").unwrap_or(directory);
-    let parent = package.rsplit('/').next().unwrap_or(package);
+    let parent = path_text::base(package);
     // Programs and libraries are known by their names; other files by where they are, too.
     if name.contains(".so") || matches!(parent, "" | "bin" | "sbin" | "etc") {
         return name.to_owned();

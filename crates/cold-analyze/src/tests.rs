@@ -3,13 +3,13 @@
 use std::time::{Duration, Instant};
 
 use cold_model::layout::Layouts;
-use cold_model::recording::manifest::{Load, READY_AT_EXIT, Tier};
+use cold_model::recording::manifest::{Device, Load, READY_AT_EXIT, Tier};
 use cold_model::recording::tables::Process;
 use cold_model::recording::{FileIdx, FillCause, LookupKind, Recording, StallCause, TouchKind};
-use cold_model::{Bytes, Known, Nanos};
+use cold_model::{Bytes, Dev, Known, Nanos};
 use proptest::prelude::*;
 
-use crate::model::Reached;
+use crate::model::{Headline, MappedNeed, Reached};
 use crate::{Analysis, analyze};
 use cold_model::sample::{PAGE, empty, kib, long, ms};
 
@@ -272,6 +272,44 @@ proptest! {
         y.files.iter_mut().for_each(|f| map(&mut f.file));
         prop_assert_eq!(x.files, y.files);
     }
+}
+
+#[test]
+fn a_partitions_reads_are_its_disks() {
+    let mut r = empty();
+    let f = r.file("/a", 1000 * PAGE);
+    let (disk, part, other) = (r.manifest.devices[0].dev, Dev::new(8, 99), Dev::new(7, 7));
+    let partition = Device { dev: part, partition_of: Some((disk, 2048)), ..r.manifest.devices[0].clone() };
+    r.manifest.devices.push(partition);
+    assert_eq!([disk, part, other].map(|dev| r.manifest.whole_disk(dev)), [Some(disk), Some(disk), None]);
+    assert_eq!(r.busiest_disk(), None);
+    for (dev, pages, in_tree) in [(part, 3, true), (disk, 3, true), (other, 5, true), (other, 90, false)] {
+        r.request(1, 1, f, 0..pages);
+        let read = r.device_reads.as_mut().unwrap().last_mut().unwrap();
+        (read.dev, read.in_tree) = (dev, in_tree);
+    }
+    assert_eq!(r.busiest_disk(), Some(disk), "of both together most, of the start's own reads");
+}
+
+#[test]
+fn what_the_first_thread_waited_for_and_what_reading_was_for_are_decided_once() {
+    let mut h = plain(&empty()).headline;
+    let waits = |h: &mut Headline, all, main| {
+        (h.waited, h.waited_main) = (Known::Value(Nanos(all)), Known::Value(Nanos(main)));
+        h.main_waits_for_others()
+    };
+    assert!(waits(&mut h, 10, 4) && !waits(&mut h, 10, 5) && !waits(&mut h, 0, 0));
+    h.waited_main = Known::unknown("no thread");
+    assert!(!h.main_waits_for_others());
+    let causes =
+        [(FillCause::Write, 900), (FillCause::Other, 0), (FillCause::ReadAhead, 7), (FillCause::Advice, 70)];
+    h.causes = causes.map(|(cause, n)| (cause, Bytes(n))).into();
+    assert_eq!(h.read_because_of(), [(FillCause::Advice, Bytes(70)), (FillCause::ReadAhead, Bytes(7))]);
+    (h.needed, h.needed_upper) = (Known::Value(Bytes(100)), Known::Value(Bytes(30)));
+    let between = MappedNeed { at_least: Bytes(70), at_most: Bytes(100) };
+    assert_eq!(h.needed_between(), Some(between));
+    h.needed_upper = Known::Value(Bytes(0));
+    assert_eq!(h.needed_between(), None);
 }
 
 /// A start of about a million events: faults over forty files with read-around, folio by folio.

@@ -12,7 +12,7 @@ pub struct Reading {
     vmstat: HashMap<&'static str, u64>,
     cpu: Option<CpuTimes>,
     disks: HashMap<Dev, Disk>,
-    readers: HashMap<(i32, u64), Reader>,
+    readers: HashMap<(i32, u64), CounterReader>,
     io_stall_us: Option<u64>,
 }
 
@@ -23,7 +23,7 @@ struct Disk {
 }
 
 #[derive(Debug, Clone)]
-struct Reader {
+struct CounterReader {
     comm: String,
     bytes: u64,
 }
@@ -67,7 +67,7 @@ impl Reading {
             if self.disks.is_empty() { None } else { self.disks.iter().map(each).sum() }
         };
         let own = i32::try_from(std::process::id()).unwrap_or(0);
-        let read_since = |id: &(i32, u64), now: &Reader| {
+        let read_since = |id: &(i32, u64), now: &CounterReader| {
             now.bytes.saturating_sub(earlier.readers.get(id).map_or(0, |r| r.bytes))
         };
         let (ours, others): (Vec<_>, Vec<_>) = self.readers.iter().partition(|(id, _)| id.0 == own);
@@ -98,12 +98,12 @@ impl Reading {
 }
 
 /// Bytes read from storage so far by every process that lets us look.
-fn readers(proc: &ProcFs) -> HashMap<(i32, u64), Reader> {
+fn readers(proc: &ProcFs) -> HashMap<(i32, u64), CounterReader> {
     let mut found = HashMap::new();
     for pid in proc.pids().unwrap_or_default() {
         let Ok(Some(bytes)) = proc.process_field(pid, "io", "read_bytes") else { continue };
         let Ok(stat) = proc.stat(pid) else { continue };
-        found.insert((pid, stat.starttime), Reader { comm: stat.comm, bytes });
+        found.insert((pid, stat.starttime), CounterReader { comm: stat.comm, bytes });
     }
     found
 }

@@ -202,16 +202,7 @@ fn ending_of(status: Option<i32>, ended: bool, timed_out: bool) -> Ending {
     if ended {
         return Ending::Ended;
     }
-    match status {
-        Some(s) if libc_wifsignaled(s) => Ending::Signal(s & 0x7f),
-        Some(s) => Ending::Code((s >> 8) & 0xff),
-        None => Ending::Ended,
-    }
-}
-
-/// `WIFSIGNALED` of wait(2): the low seven bits hold the signal, 0 means exit, 0x7f means stopped.
-fn libc_wifsignaled(status: i32) -> bool {
-    !matches!(status & 0x7f, 0 | 0x7f)
+    status.map_or(Ending::Ended, Ending::of_wait_status)
 }
 
 #[cfg(test)]

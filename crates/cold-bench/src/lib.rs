@@ -3,7 +3,7 @@
 //! Never prints, exits or reads argv. Two halves: the *runner* (start reading at [`session`]; it uses
 //! [`launch`], [`ready`], [`fileset`], [`counters`] and [`taint`]) turns a [`config::Config`] into a
 //! [`cold_model::bench::Report`]. The *pure half* computes from that report on any machine: [`summary`]
-//! (figures, by [`cold_stats`]), [`diagnose`] (words), [`gate`] (`--fail-if`), [`export`].
+//! (figures, by [`cold_stats`]), [`diagnose`] (words), [`gate`] (`--fail-if`), [`point`] (for histories), [`export`].
 
 pub mod baseline;
 pub mod command;
@@ -18,6 +18,7 @@ pub mod launch;
 mod lingering;
 pub mod metric;
 pub mod params;
+pub mod point;
 pub mod ready;
 #[cfg(any(test, feature = "sample"))]
 pub mod sample;

@@ -1,5 +1,7 @@
 //! The figures of a whole report, computed from its runs: per series, and between series.
 
+mod proof;
+
 use std::collections::BTreeMap;
 
 use cold_model::Known;
@@ -10,6 +12,8 @@ use serde::Serialize;
 use crate::diagnose::{self, Finding};
 use crate::metric::Metric;
 
+pub use proof::ColdProof;
+
 /// Everything computed from a report.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Analysis {
@@ -19,6 +23,17 @@ pub struct Analysis {
     pub comparisons: Vec<SeriesComparison>,
     /// What there is to say about the runs.
     pub findings: Vec<Finding>,
+}
+
+impl Analysis {
+    /// The command (index) whose starts from this state take longest by their median; `None`: none counts.
+    pub fn slowest(&self, report: &Report, state: &State) -> Option<usize> {
+        let of_state = self.summary.iter().filter_map(|s| {
+            let series = report.series.get(s.series).filter(|series| series.state == *state)?;
+            Some((s.ready()?.median, series.command))
+        });
+        of_state.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, command)| command)
+    }
 }
 
 /// The figures of one series.

@@ -61,6 +61,14 @@ pub struct FileHolders {
     pub system: Vec<SystemHolder>,
 }
 
+impl FileHolders {
+    /// Bytes of the file in the working sets of its processes, added up; of a process that may not be looked at, all
+    /// that it maps.
+    pub fn weight(&self) -> u64 {
+        self.processes.iter().map(|p| p.resident.unwrap_or(p.mapped)).sum()
+    }
+}
+
 /// Holders of several files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Holders {

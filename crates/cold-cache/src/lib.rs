@@ -20,4 +20,4 @@ pub use error::{Error, Result};
 pub use evict::{EvictReport, EvictTarget, Method, Reason, Stayed, evict, stayed};
 pub use holders::{FileHolders, Holder, Holders, SystemHolder, holders};
 pub use progress::Progress;
-pub use scan::{Residency, Scan, ScanOptions, ScannedDir, ScannedFile, Skipped, Totals, scan};
+pub use scan::{FileOrder, Residency, Scan, ScanOptions, ScannedDir, ScannedFile, Skipped, Totals, scan};

@@ -39,6 +39,26 @@ pub struct Overview {
     pub uses: Vec<Use>,
 }
 
+/// Key of the row of the file cache.
+const FILES: &str = "files";
+/// Key of the row of what is not accounted for.
+const OTHER: &str = "other";
+
+impl Overview {
+    /// Bytes of the machine's file cache, without shared memory.
+    pub fn file_cache(&self) -> Option<u64> {
+        let row = self.uses.iter().find(|u| u.key == FILES)?;
+        u64::try_from(row.bytes?).ok()
+    }
+
+    /// The uses, the largest first. What is not accounted for stays last: it is the check, not a use.
+    pub fn largest_first(&self) -> Vec<&Use> {
+        let mut uses: Vec<&Use> = self.uses.iter().collect();
+        uses.sort_by_key(|u| (u.key == OTHER, std::cmp::Reverse(u.bytes)));
+        uses
+    }
+}
+
 /// The figures, with a subtraction that keeps "not told".
 struct Figures<'a> {
     meminfo: &'a BTreeMap<String, u64>,
@@ -70,7 +90,7 @@ pub fn overview(
     uses.extend(kernel(&f, zspages));
     let known: i64 = uses.iter().filter_map(|u| u.bytes).sum();
     uses.push(row(
-        "other",
+        OTHER,
         "other (not accounted)",
         i64::try_from(total).ok().map(|t| t - known),
         "drivers' own pages (GPU, network), and the inaccuracy of the other rows",
@@ -118,7 +138,7 @@ fn programs(f: &Figures<'_>) -> Vec<Use> {
 
 fn caches(f: &Figures<'_>) -> Vec<Use> {
     let mut files = row(
-        "files",
+        FILES,
         "file cache",
         f.less("Cached", "Shmem"),
         "pages of files (secret memory of memfd_secret is counted here as well)",
@@ -231,6 +251,9 @@ mod tests {
         let o = overview(&meminfo, &map(&[("nr_zspages", 3)]), 16).expect("MemTotal is there");
         assert_eq!(o.uses.iter().filter_map(|u| u.bytes).sum::<i64>(), 10_000);
         assert_eq!((get(&o, "files"), get(&o, "shared")), (Some(2_500), Some(500)));
+        assert_eq!(o.file_cache(), Some(2_500));
+        let order: Vec<&str> = o.largest_first().iter().map(|u| u.key).collect();
+        assert_eq!((order.first(), order.last()), (Some(&"files"), Some(&"other")), "{order:?}");
         assert_eq!(
             (get(&o, "vmalloc"), get(&o, "compressed"), get(&o, "page_tables")),
             (Some(36), Some(48), Some(42))

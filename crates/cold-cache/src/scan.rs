@@ -133,7 +133,69 @@ pub struct Totals {
     pub unknown: Bytes,
 }
 
+/// By what files of a scan are put in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileOrder {
+    /// Most cached bytes first; what is unknown comes behind the known ones and before the absent ones, as it may matter.
+    Resident,
+    /// Largest first.
+    Size,
+    /// Most dirty bytes first.
+    Dirty,
+    /// By path.
+    Path,
+}
+
+impl FileOrder {
+    fn compare(self, a: &ScannedFile, b: &ScannedFile) -> std::cmp::Ordering {
+        let weight = |f: &ScannedFile| f.cached().map_or(1, |pages| pages * 2);
+        match self {
+            Self::Resident => (weight(b), b.size).cmp(&(weight(a), a.size)),
+            Self::Size => b.size.cmp(&a.size),
+            Self::Dirty => b.dirty().cmp(&a.dirty()),
+            Self::Path => std::cmp::Ordering::Equal,
+        }
+    }
+
+    /// Puts trees in this order; by path they stay as they are.
+    pub fn sort_trees(self, trees: &mut [(PathBuf, Totals)]) {
+        match self {
+            Self::Resident => trees.sort_by_key(|t| std::cmp::Reverse(t.1.resident)),
+            Self::Size => trees.sort_by_key(|t| std::cmp::Reverse(t.1.size)),
+            Self::Dirty => trees.sort_by_key(|t| std::cmp::Reverse(t.1.dirty)),
+            Self::Path => {}
+        }
+    }
+}
+
+impl Scan {
+    /// The first `most` files in this order, equal ones by path.
+    pub fn first(&self, order: FileOrder, most: usize) -> Vec<(&ScannedDir, &ScannedFile)> {
+        let mut files: Vec<(&ScannedDir, &ScannedFile)> =
+            self.dirs.iter().flat_map(|dir| dir.files.iter().map(move |file| (dir, file))).collect();
+        let compare = |a: &(&ScannedDir, &ScannedFile), b: &(&ScannedDir, &ScannedFile)| {
+            order.compare(a.1, b.1).then_with(|| (&a.0.path, &a.1.name).cmp(&(&b.0.path, &b.1.name)))
+        };
+        if most < files.len() {
+            files.select_nth_unstable_by(most, compare);
+            files.truncate(most);
+        }
+        files.sort_by(compare);
+        files
+    }
+}
+
 impl Totals {
+    /// Bytes of the files whose residency is told.
+    pub fn told(&self) -> Bytes {
+        self.size.saturating_sub(self.unknown)
+    }
+
+    /// There are files, and of none is told what is cached.
+    pub fn nothing_is_told(&self) -> bool {
+        self.told().0 == 0 && self.unknown_files > 0
+    }
+
     /// Adds one file.
     pub fn add(&mut self, file: &ScannedFile) {
         self.files += 1;

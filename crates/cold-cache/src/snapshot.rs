@@ -19,7 +19,7 @@ use cold_sys::residency::{PageMap, PageRun};
 #[cfg(feature = "fuzzing")]
 pub(crate) use codec::seal;
 pub use codec::{CodecError, MAX_BYTES, VERSION};
-pub use restore::{Difference, RestoreReport, restore};
+pub use restore::{Difference, LeftAlone, RestoreReport, restore};
 
 use crate::{Error, Progress, Result, ScanOptions};
 

@@ -152,9 +152,7 @@ mod root {
 
     #[test]
     fn dropping_all_caches_takes_a_target_out() {
-        if !support::need_root() {
-            return;
-        }
+        support::needs_root!();
         let scratch = Scratch::new();
         support::retry(|| {
             let path = scratch.file("all", 50);
@@ -184,9 +182,7 @@ mod root {
     fn a_foreign_file_is_unknown_to_an_ordinary_user_and_is_evicted_nevertheless() {
         use std::os::unix::fs::PermissionsExt;
         use std::os::unix::process::CommandExt;
-        if !support::need_root() {
-            return;
-        }
+        support::needs_root!();
         let dir = tempfile::tempdir_in("/var/tmp").expect("a directory");
         std::fs::set_permissions(dir.path(), std::fs::Permissions::from_mode(0o755)).expect("chmod");
         let foreign = dir.path().join("foreign");
@@ -216,9 +212,7 @@ mod root {
 /// An overlay's file has its pages in another inode, which cachestat does not look at: it says 0 whatever is cached.
 #[test]
 fn files_of_an_overlay_are_told_and_evicted() {
-    if !support::need_root() {
-        return;
-    }
+    support::needs_root!();
     let scratch = Scratch::new();
     for name in ["lower", "upper", "work", "merged"] {
         std::fs::create_dir(scratch.path(name)).expect("made");

@@ -11,7 +11,7 @@ mod root {
     use cold_sys::procfs::ProcFs;
     use cold_sys::reclaim::{ReclaimRoot, reclaim_mapped};
 
-    use super::support::{Scratch, cached, need, need_root, retry};
+    use super::support::{Scratch, cached, need, needs_root, retry};
 
     /// A cgroup with one child, and a process in it; all gone at the end.
     struct Sleeper {
@@ -43,9 +43,7 @@ mod root {
 
     #[test]
     fn a_sleeping_program_loses_its_mapped_pages() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let found = ReclaimRoot::find(&ProcFs::default().mounts().expect("mounts"));
         let Some(found) = found else {
             assert!(!need(false, "a memory cgroup hierarchy"));

@@ -21,9 +21,9 @@ pub(crate) struct DiskMoved<'a> {
     pub(crate) name: &'a str,
     /// Requests to read.
     pub(crate) reads: u64,
-    /// Bytes read.
+    /// Bytes that it read between the two samples.
     pub(crate) read: u64,
-    /// Bytes written.
+    /// Bytes that it wrote between them.
     pub(crate) written: u64,
 }
 

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use cold_model::path_text;
 use cold_sys::procfs::ProcFs;
 
 /// `PF_KTHREAD` in `/proc/PID/stat`.
@@ -30,7 +31,7 @@ impl Process {
     /// Base names of the executable, of the first argument, and of the script behind an interpreter.
     fn names(&self) -> impl Iterator<Item = &str> {
         let exe = self.exe.as_ref().and_then(|p| p.file_name()?.to_str());
-        let exe = exe.map(|n| n.strip_suffix(" (deleted)").unwrap_or(n));
+        let exe = exe.map(|name| path_text::without_mark(name).0);
         let args = self.cmdline.iter().take(2).enumerate();
         let args = args.filter(|(i, a)| *i == 0 || a.starts_with('/')).map(|(_, a)| base_name(a));
         exe.into_iter().chain(args)

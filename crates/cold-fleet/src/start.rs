@@ -124,7 +124,7 @@ pub fn rows(recording: &Recording, analysis: &Analysis, words: &Words) -> Result
         kernel: m.machine.kernel.clone(),
         os: m.machine.os.clone(),
         tier: m.tier.to_string(),
-        state: m.state.wanted.clone(),
+        state: m.state.wanted.to_string(),
         exact: observed.exact,
         one_thread: observed.one_thread,
         whole,

@@ -14,10 +14,12 @@ pub mod answer;
 pub mod condition;
 pub mod junit;
 pub mod markdown;
+mod point;
 pub mod scan;
 mod unit;
 
 pub use answer::{Asked, Culprit, Culprits, GateResult, New, News, Outcome, PathText, overall};
 pub use condition::{Against, Condition, Observed, Op};
+pub use point::{Figure, Point};
 pub use scan::{Scanner, SyntaxError};
 pub use unit::Unit;

@@ -45,11 +45,11 @@ struct Shared {
     dir: PathBuf,
     proc: ProcFs,
     observer: Option<Observer>,
-    state: Mutex<State>,
+    state: Mutex<JournalState>,
 }
 
 #[derive(Default)]
-struct State {
+struct JournalState {
     file: Option<JournalFile>,
     pending: Vec<Pending>,
     next_id: u64,
@@ -194,7 +194,7 @@ impl Journal {
         self.finish(&mut state, id, "released")
     }
 
-    fn undo_locked(&self, state: &mut State, id: u64) -> Option<Undone> {
+    fn undo_locked(&self, state: &mut JournalState, id: u64) -> Option<Undone> {
         let at = state.pending.iter().position(|p| p.id == id)?;
         let pending = state.pending.get(at)?.clone();
         self.step(Step::BeforeUndo);
@@ -214,7 +214,7 @@ impl Journal {
 
     /// Undoing a setting below a newer change of the same setting must not touch the value: the newer
     /// change takes over the old value to go back to.
-    fn rebase(&self, state: &mut State, at: usize) -> Result<Option<Outcome>> {
+    fn rebase(&self, state: &mut JournalState, at: usize) -> Result<Option<Outcome>> {
         let Some(Pending { change, .. }) = state.pending.get(at).cloned() else { return Ok(None) };
         let Change::Setting { old, .. } = &change else { return Ok(None) };
         let old = old.clone();
@@ -229,7 +229,7 @@ impl Journal {
         Ok(Some(Outcome::LeftToNewer))
     }
 
-    fn finish(&self, state: &mut State, id: u64, outcome: &str) -> Result<()> {
+    fn finish(&self, state: &mut JournalState, id: u64, outcome: &str) -> Result<()> {
         if !state.pending.iter().any(|p| p.id == id) {
             return Ok(());
         }
@@ -243,7 +243,7 @@ impl Journal {
         Ok(())
     }
 
-    fn file<'s>(&self, state: &'s mut State) -> Result<&'s mut JournalFile> {
+    fn file<'s>(&self, state: &'s mut JournalState) -> Result<&'s mut JournalFile> {
         let file = if let Some(file) = state.file.take() {
             file
         } else {
@@ -253,7 +253,7 @@ impl Journal {
         Ok(state.file.insert(file))
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, JournalState> {
         // A panic elsewhere must not keep us from undoing.
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

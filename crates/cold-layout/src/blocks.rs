@@ -1,6 +1,6 @@
 //! Where the bytes that a start needs lie on a disk, and where they would lie one behind the other.
 
-use cold_model::Extent;
+use cold_model::{Extent, Nanos};
 
 /// Bytes of a file, in the order in which starts need them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -162,6 +162,60 @@ pub fn misplaced(m: &Move, places: &[Run], extents: &[Extent]) -> Vec<Move> {
     left
 }
 
+/// What of a piece lies in blocks that can be moved: the parts of it that have extents (sorted by offset), of a file of
+/// `size` bytes on a file system with blocks of `block`; with `whole` only of blocks that the file fills.
+pub fn movable(piece: &Piece, extents: &[Extent], size: u64, block: u64, whole: bool) -> Vec<Piece> {
+    let blocks = if whole { size / block } else { size.div_ceil(block) };
+    let end = piece.end().min(blocks.saturating_mul(block));
+    let mut out: Vec<Piece> = Vec::new();
+    for e in extents {
+        let (from, to) = (e.logical.max(piece.offset), e.logical.saturating_add(e.bytes).min(end));
+        if from >= to {
+            continue;
+        }
+        match out.last_mut() {
+            // Neighbouring extents are one piece: only holes part it.
+            Some(last) if last.end() == from => last.bytes = last.bytes.saturating_add(to - from),
+            _ => out.push(Piece { file: piece.file, offset: from, bytes: to - from }),
+        }
+    }
+    out
+}
+
+/// Whether free space of `room` bytes has place for a donor of `bytes`: a tenth stays free, because the file system goes
+/// on allocating meanwhile.
+pub fn has_room(room: u64, bytes: u64) -> bool {
+    room / 10 * 9 >= bytes
+}
+
+/// Whether the bytes would lie in few enough places to be worth a move: in at most half as many as before.
+pub fn is_worth_moving(before: &Spread, after: &Spread) -> bool {
+    after.places.saturating_mul(2) <= before.places
+}
+
+/// What arranging gains on a disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pays {
+    /// The disk was not measured.
+    Unknown,
+    /// Its heads move for each place.
+    Heads,
+    /// No heads move; fewer requests gain a twentieth or more.
+    Requests,
+    /// No heads move, and the requests gain less than a twentieth.
+    Nothing,
+}
+
+/// By the kind of the disk (`rotational`: it has heads) and the times that reading takes before and after.
+pub fn pays(rotational: Option<bool>, times: Option<(Nanos, Nanos)>) -> Pays {
+    match (rotational, times) {
+        (Some(true), _) => Pays::Heads,
+        (Some(false), Some((was, is))) if is.0.saturating_mul(20) > was.0.saturating_mul(19) => Pays::Nothing,
+        (Some(false), Some(_)) => Pays::Requests,
+        _ => Pays::Unknown,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -220,5 +274,33 @@ mod tests {
         assert_eq!(misplaced(&m, &places, &halfway), [Move { piece: piece(0, 12, 4), donor: 2 * BLOCK }]);
         let nothing = [extent(0, 0, 16)];
         assert_eq!(misplaced(&m, &places, &nothing), [m]);
+    }
+
+    #[test]
+    fn only_what_has_extents_is_moved_and_holes_part_it() {
+        // Blocks 0 to 7 in two extents, a hole of two, one more; the file ends within its last block.
+        let extents = [extent(0, 100, 4), extent(4, 500, 4), extent(10, 700, 1)];
+        let size = 10 * BLOCK + 100;
+        let of = |piece: Piece, whole| movable(&piece, &extents, size, BLOCK, whole);
+        assert_eq!(of(piece(3, 2, 20), false), [piece(3, 2, 6), piece(3, 10, 1)]);
+        assert_eq!(of(piece(3, 2, 20), true), [piece(3, 2, 6)], "its last block is not full");
+        assert_eq!(of(piece(3, 8, 2), false), []);
+    }
+
+    #[test]
+    fn a_move_must_halve_the_places_and_leave_a_tenth_of_the_room() {
+        let spread = |places| Spread { places, ..Spread::default() };
+        assert!(is_worth_moving(&spread(9), &spread(4)) && !is_worth_moving(&spread(9), &spread(5)));
+        assert!(!is_worth_moving(&spread(1), &spread(1)));
+        assert!(has_room(100, 90) && !has_room(100, 91));
+    }
+
+    #[test]
+    fn without_heads_a_gain_below_a_twentieth_does_not_pay() {
+        let times = |was, is| Some((Nanos(was), Nanos(is)));
+        assert_eq!(pays(Some(true), None), Pays::Heads);
+        assert_eq!(pays(Some(false), times(100, 95)), Pays::Requests);
+        assert_eq!(pays(Some(false), times(100, 96)), Pays::Nothing);
+        assert_eq!([pays(None, times(2, 1)), pays(Some(false), None)], [Pays::Unknown; 2]);
     }
 }

@@ -20,39 +20,11 @@ mod tests;
 use std::ops::Range;
 use std::path::Path;
 
-use cold_model::order::{self, Text, TracedFile};
+use cold_model::order::{self, Linked, Text, TracedFile};
 use object::read::elf::{Dyn as _, ElfFile, FileHeader, ProgramHeader as _};
 use object::{Endianness, Object as _, ObjectSection as _, ReadRef, elf};
 
 use crate::Error;
-
-/// How a program is linked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Linked {
-    /// At a fixed address, with a dynamic loader.
-    Fixed,
-    /// At any address, with a dynamic loader.
-    Pie,
-    /// At a fixed address, without a loader.
-    Static,
-    /// At any address, relocating itself.
-    StaticPie,
-    /// A shared library.
-    Library,
-}
-
-impl Linked {
-    /// In one word.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Fixed => "fixed",
-            Self::Pie => "pie",
-            Self::Static => "static",
-            Self::StaticPie => "static-pie",
-            Self::Library => "library",
-        }
-    }
-}
 
 /// Who knows a function: a set.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -161,7 +133,7 @@ pub fn traced(read: Functions, path: &Path) -> TracedFile {
     TracedFile {
         path: path.to_owned(),
         build_id: read.build_id,
-        linked: read.linked.name().to_owned(),
+        linked: read.linked,
         is_go: read.is_go,
         texts: read.texts,
         functions: read.functions.into_iter().map(function).collect(),

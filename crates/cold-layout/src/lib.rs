@@ -3,7 +3,8 @@
 //!
 //! Pure: it is handed bytes and gives back tables and text. Never opens a file, traces or prints. Every file is
 //! untrusted: counts and names are bounded, damage is an [`Error`] or a shorter table, never a panic. Start reading
-//! at [`functions::Functions`], then [`merge`], [`resolve`], [`write`](mod@write), [`verify`].
+//! at [`functions::Functions`], then [`merge`], [`resolve`], [`scenario`],
+//! [`write`](mod@write), [`verify`].
 
 pub mod advice;
 pub mod blocks;
@@ -15,6 +16,7 @@ pub mod place;
 pub mod predict;
 pub mod read;
 pub mod resolve;
+pub mod scenario;
 pub mod traced;
 pub mod verify;
 pub mod write;

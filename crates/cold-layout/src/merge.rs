@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use cold_model::order::{Function, Trace};
+
 /// How scenarios are merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Algorithm {
@@ -16,6 +18,13 @@ pub enum Algorithm {
 pub fn concatenated<'a>(lists: impl IntoIterator<Item = &'a [u32]>) -> Vec<u32> {
     let mut seen = std::collections::HashSet::new();
     lists.into_iter().flatten().copied().filter(|f| seen.insert(*f)).collect()
+}
+
+/// Functions of file number `file` that the starts of a trace enter, by their indices in it: one start after the other.
+pub fn entered(trace: &Trace, file: u32) -> Vec<u32> {
+    let own = trace.repeats.iter().map(|r| r.entries.iter().filter(|e| e.file == file).map(|e| e.function));
+    let own: Vec<Vec<u32>> = own.map(Iterator::collect).collect();
+    concatenated(own.iter().map(Vec::as_slice))
 }
 
 /// Scenarios, each a list of functions in the order of first entries, in the order of their priority.
@@ -35,6 +44,12 @@ pub fn merged(scenarios: &[Vec<u32>], algorithm: Algorithm) -> Vec<u32> {
     order
 }
 
+/// Those of `entered` that an order file can name, and the others: what has no name stays where it is.
+pub fn nameable(entered: Vec<u32>, functions: &[Function]) -> (Vec<u32>, Vec<u32>) {
+    let has_name = |n: &u32| functions.get(*n as usize).is_some_and(|f| f.name().is_some());
+    entered.into_iter().partition(has_name)
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -47,6 +62,18 @@ mod tests {
         assert_eq!(merged(&scenarios, Algorithm::FirstTouch), [5, 1, 2, 3, 4]);
         assert_eq!(merged(&scenarios, Algorithm::Frequency), [2, 4, 5, 1, 3]);
         assert!(merged(&[], Algorithm::Frequency).is_empty());
+    }
+
+    #[test]
+    fn what_has_no_name_is_not_in_an_order() {
+        let function = |name: &str| Function {
+            address: 0,
+            bytes: 1,
+            names: if name.is_empty() { vec![] } else { vec![name.to_owned()] },
+            sources: vec![],
+        };
+        let functions = ["a", "", "c"].map(function);
+        assert_eq!(nameable(vec![2, 1, 0, 7], &functions), (vec![2, 0], vec![1, 7]));
     }
 
     proptest! {

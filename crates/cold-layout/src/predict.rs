@@ -168,7 +168,7 @@ mod tests {
         TracedFile {
             path: "/p".into(),
             build_id: None,
-            linked: "pie".to_owned(),
+            linked: cold_model::order::Linked::Pie,
             is_go: false,
             texts: vec![Text { offset: 4096, bytes: 400 * 4096, address: 4096 }],
             functions: (0..400).map(one).collect(),

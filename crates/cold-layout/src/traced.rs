@@ -8,7 +8,7 @@ use cold_model::order::{Trace, TracedFile};
 use cold_model::pages::Runs;
 use cold_model::recording::{FileIdx, Recording};
 
-use crate::merge::concatenated;
+use crate::merge;
 
 /// Per file of `recording` the first entries that `traces` tell of the same build: one with the same build-id. Traces
 /// come with the directories that hold them, in the order in which they count; files without a build-id are left out,
@@ -43,14 +43,12 @@ pub fn of_recording(recording: &Recording, traces: &[(PathBuf, Trace)]) -> BTree
 /// What all repeats of `trace` enter of its file number `n`, as functions of `target`: the same build, whose table may
 /// come of another trace.
 fn entered(trace: &Trace, n: u32, file: &TracedFile, target: &TracedFile) -> Vec<u32> {
-    let own = trace.repeats.iter().map(|r| r.entries.iter().filter(|e| e.file == n).map(|e| e.function));
-    let own: Vec<Vec<u32>> = own.map(Iterator::collect).collect();
     let place = |function: u32| {
         let address = file.functions.get(function as usize)?.address;
         let at = target.functions.binary_search_by_key(&address, |f| f.address).ok()?;
         u32::try_from(at).ok()
     };
-    concatenated(own.iter().map(Vec::as_slice)).into_iter().filter_map(place).collect()
+    merge::entered(trace, n).into_iter().filter_map(place).collect()
 }
 
 /// Pages of file number `n` that any repeat wrote to; `None` where no repeat tells.
@@ -75,7 +73,7 @@ mod tests {
         TracedFile {
             path: "/p".into(),
             build_id: Some(build_id.to_owned()),
-            linked: "pie".to_owned(),
+            linked: cold_model::order::Linked::Pie,
             is_go: false,
             texts: vec![],
             functions: addresses.iter().map(one).collect(),

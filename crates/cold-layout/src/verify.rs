@@ -48,7 +48,15 @@ pub struct Placed {
     pub least: u64,
 }
 
+/// A program with a smaller share of the order's names is another one.
+const IS_IT: f64 = 0.5;
+
 impl Placed {
+    /// Whether the program is one that the order is for: it has at least half of the names.
+    pub fn is_of_the_order(&self) -> bool {
+        self.resolved_share().is_some_and(|share| share >= IS_IT)
+    }
+
     /// Share of the names that the program has; `None` of an empty order.
     pub fn resolved_share(&self) -> Option<f64> {
         share(self.resolved, self.names)
@@ -158,10 +166,11 @@ pub fn checks(placed: &Placed, new: &Functions, old: Option<&Functions>) -> Vec<
 
 #[cfg(test)]
 mod tests {
+    use cold_model::order::Linked;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::functions::{Linked, Name};
+    use crate::functions::Name;
 
     /// A program whose functions of 1 KiB lie in this sequence from 0x1000 on.
     fn program(names: &[&str]) -> Functions {

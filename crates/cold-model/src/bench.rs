@@ -68,6 +68,17 @@ pub enum Ending {
     TimedOut,
 }
 
+impl Ending {
+    /// From a status as wait(2) packs it: the lowest seven bits hold the signal (0: it exited, 0x7f: it was only
+    /// stopped), the next byte the exit code.
+    pub const fn of_wait_status(status: i32) -> Self {
+        match status & 0x7f {
+            0 | 0x7f => Self::Code(status >> 8 & 0xff),
+            signal => Self::Signal(signal),
+        }
+    }
+}
+
 /// Pages of the file set that were already cached when the run started.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Residual {

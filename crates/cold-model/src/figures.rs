@@ -55,6 +55,14 @@ pub fn plural(n: u64, thing: &str) -> String {
     format!("{} {things}", count(n))
 }
 
+/// What a processor is called whose model nobody tells.
+pub const UNKNOWN_CPU: &str = "CPU of unknown model";
+
+/// The processors of a machine: `2 × AMD EPYC`.
+pub fn cpus(number: usize, model: &str) -> String {
+    format!("{number} × {model}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

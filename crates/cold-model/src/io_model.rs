@@ -52,6 +52,11 @@ pub struct DeviceModel {
 }
 
 impl DeviceModel {
+    /// Megabytes per second of a long read.
+    pub fn mb_per_second(&self) -> f64 {
+        1e3 / self.ns_per_byte.max(1e-9)
+    }
+
     /// Bytes that are cheaper to read along than to skip with one more request, with `depth` requests in
     /// flight: cost of a request at that depth divided by the cost of a byte.
     pub fn break_even(&self, depth: u32) -> u64 {

@@ -103,7 +103,7 @@ impl Traced {
 /// What one trace tells of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TracedScenario {
-    /// Its scenario.
+    /// Name of the scenario that was traced.
     pub name: String,
     /// The command that was traced, words as in [`crate::path_text`].
     pub command: Vec<String>,

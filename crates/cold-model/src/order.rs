@@ -41,6 +41,22 @@ impl Function {
     }
 }
 
+/// How a program is linked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Linked {
+    /// At a fixed address, with a dynamic loader.
+    Fixed,
+    /// At any address, with a dynamic loader.
+    Pie,
+    /// At a fixed address, without a loader.
+    Static,
+    /// At any address, relocating itself.
+    StaticPie,
+    /// A shared library.
+    Library,
+}
+
 /// A file whose functions were traced, with all of them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TracedFile {
@@ -49,8 +65,8 @@ pub struct TracedFile {
     pub path: PathBuf,
     /// Build-id in hexadecimal.
     pub build_id: Option<String>,
-    /// How it is linked: `fixed`, `pie`, `static`, `static-pie`, `library`.
-    pub linked: String,
+    /// How it is linked.
+    pub linked: Linked,
     /// Made by Go's linker, which describes functions by a table of its own.
     pub is_go: bool,
     /// Its executable parts, by address.
@@ -296,6 +312,14 @@ mod tests {
     }
 
     #[test]
+    fn the_linkage_is_written_in_the_words_that_it_always_had() {
+        let all = [Linked::Fixed, Linked::Pie, Linked::Static, Linked::StaticPie, Linked::Library];
+        let written = serde_json::to_string(&all).expect("written");
+        assert_eq!(written, r#"["fixed","pie","static","static-pie","library"]"#);
+        assert_eq!(serde_json::from_str::<Vec<Linked>>(&written).expect("read"), all);
+    }
+
+    #[test]
     fn what_is_excluded_is_named_by_file_name_or_address() {
         let libc = Path::new("/usr/lib/libc.so.6");
         let means = |text: &str, address, name: &str| {
@@ -317,7 +341,7 @@ mod tests {
         let file = TracedFile {
             path: "/x".into(),
             build_id: None,
-            linked: "pie".into(),
+            linked: Linked::Pie,
             is_go: false,
             texts: vec![Text { offset: 0x1000, bytes: 0x100, address: 0x2000 }],
             functions: vec![function(0x2010, "a"), function(0x2040, "b")],

@@ -66,6 +66,16 @@ pub fn decode_bytes(text: &str) -> Cow<'_, [u8]> {
     Cow::Owned(bytes)
 }
 
+/// The last part of a path; all of it where it has no other.
+pub fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The kernel's name of a file without the mark that it puts behind that of a removed one, and whether it was there.
+pub fn without_mark(name: &str) -> (&str, bool) {
+    name.strip_suffix(" (deleted)").map_or((name, false), |name| (name, true))
+}
+
 fn holds_escape(text: &[u8]) -> bool {
     text.windows(4).any(|four| escaped(four).is_some())
 }

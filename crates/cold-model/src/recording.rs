@@ -7,6 +7,10 @@
 //! All times are `CLOCK_MONOTONIC`, pages are of [`manifest::Manifest::page_bytes`] each, offsets count
 //! from the start of the file. Files, stacks and requests are named by their index in their table.
 
+use std::collections::BTreeMap;
+
+use crate::Dev;
+
 pub mod manifest;
 mod off_cpu;
 pub mod tables;
@@ -80,6 +84,16 @@ impl Recording {
     /// It was made of a list of pages, without a time of anything.
     pub fn tells_only_pages(&self) -> bool {
         self.manifest.tier == manifest::Tier::Imported && self.device_reads.is_none()
+    }
+
+    /// The whole disk from which the start itself read most; `None`: it read from none.
+    pub fn busiest_disk(&self) -> Option<Dev> {
+        let mut read: BTreeMap<Dev, u64> = BTreeMap::new();
+        for r in self.device_reads.iter().flatten().filter(|r| r.in_tree) {
+            let bytes = read.entry(self.manifest.whole_disk(r.dev).unwrap_or(r.dev)).or_default();
+            *bytes = bytes.saturating_add(r.bytes.into());
+        }
+        read.into_iter().max_by_key(|(dev, bytes)| (*bytes, *dev)).map(|(dev, _)| dev)
     }
 
     /// Names and row counts of the tables that are present, in the documented order.

@@ -9,7 +9,7 @@ use std::ops::Range;
 use crate::Dev;
 use crate::bench::Ending;
 use crate::observed::{ObservedFile, ObservedStart};
-use crate::recording::manifest::{Device, FileSystem, Tier};
+use crate::recording::manifest::{Device, FileSystem, Tier, WantedState};
 use crate::recording::tables::Began;
 use crate::recording::{
     DeviceRead, Eviction, File, FileIdx, FileKind, Fill, FillCause, Lookup, LookupKind, OffCpu, OffCpuReason,
@@ -83,7 +83,7 @@ pub fn empty() -> Recording {
     m.start = ms(0);
     m.ready = Some(Known::Value(ms(1000)));
     m.end = ms(2000);
-    m.state.wanted = "cold".to_string();
+    m.state.wanted = WantedState::Cold;
     m.machine.kernel = "6.12.1".to_string();
     m.devices = vec![Device {
         dev: DISK,

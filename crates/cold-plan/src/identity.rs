@@ -5,6 +5,7 @@ use std::os::unix::fs::MetadataExt;
 
 use cold_model::Dev;
 use cold_model::file::mtime_ns;
+use cold_model::hash::of_hexadecimal;
 
 use crate::plan::Identity;
 
@@ -66,14 +67,10 @@ impl Identity {
 /// The first 20 bytes of a build-id in hexadecimal, as `readelf -n` prints it, zeros behind a shorter one; none
 /// where it is no such number.
 pub fn build_id_of(digits: &str) -> Option<[u8; 20]> {
-    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
+    let bytes = of_hexadecimal(digits)?;
     let mut build_id = [0; 20];
-    for (i, pair) in pairs.iter().enumerate() {
-        let text = std::str::from_utf8(pair).ok().filter(|p| p.bytes().all(|b| b.is_ascii_hexdigit()))?;
-        let byte = u8::from_str_radix(text, 16).ok()?;
-        if let Some(slot) = build_id.get_mut(i) {
-            *slot = byte;
-        }
+    for (slot, byte) in build_id.iter_mut().zip(bytes) {
+        *slot = byte;
     }
     Some(build_id)
 }

@@ -100,6 +100,16 @@ impl Plan {
         self.reads().map(|s| u64::from(s.bytes)).sum()
     }
 
+    /// Bytes that are read before the program begins.
+    pub fn critical_bytes(&self) -> u64 {
+        self.reads().filter(|s| s.critical).map(|s| u64::from(s.bytes)).sum()
+    }
+
+    /// Names that its steps look up or list.
+    pub fn names(&self) -> u64 {
+        self.steps.iter().filter(|s| matches!(s.op, Op::List | Op::Stat)).count() as u64
+    }
+
     /// The same for each of its files.
     pub fn reads_by_file(&self) -> Vec<Reads> {
         let mut of = vec![Reads::default(); self.files.len()];

@@ -30,7 +30,7 @@ use crate::learn::JOIN_NS;
 pub use latest::Latest;
 
 /// Pages that count, by the time at which the program needs them.
-struct Piece<'a> {
+struct BoundPiece<'a> {
     file: u32,
     of: &'a PlanFile,
     /// First byte, and the one behind the last.
@@ -82,7 +82,7 @@ pub fn bound_of_warm(
 }
 
 /// What every start needed on the device that most of the plan lies on, in the order in which it is needed.
-fn pieces<'a>(plan: &'a Plan, latest: Option<&Latest>) -> Vec<Piece<'a>> {
+fn pieces<'a>(plan: &'a Plan, latest: Option<&Latest>) -> Vec<BoundPiece<'a>> {
     let dev = busiest(plan);
     let mut out = Vec::new();
     for r in plan.ranges.iter().filter(|r| by_every_start(r, plan.learnt.starts)) {
@@ -94,7 +94,7 @@ fn pieces<'a>(plan: &'a Plan, latest: Option<&Latest>) -> Vec<Piece<'a>> {
         let end = first.saturating_add(u64::from(r.pages) * PAGE).min(size);
         let mut add = |bytes: (u64, u64), reached_ns| {
             if bytes.0 < bytes.1 {
-                out.push(Piece { file: r.file, of, bytes, reached_ns });
+                out.push(BoundPiece { file: r.file, of, bytes, reached_ns });
             }
         };
         match latest {

@@ -13,6 +13,7 @@ mod metadata;
 mod names;
 mod pages;
 mod select;
+mod unseen;
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -29,6 +30,7 @@ use cold_plan::plan::{FileKind, PAGE, PlanFile, Range};
 
 pub use left_out::LeftOut;
 use select::Selection;
+pub use unseen::{Unseen, not_shown};
 
 /// Adjacent pages whose first needs are at most so far apart are one range.
 pub(crate) const JOIN_NS: u64 = 1_000_000;
@@ -101,8 +103,8 @@ pub struct StartNeeds {
     pub own_cpu_ns: u64,
     /// What it could see.
     pub sees: Sees,
-    /// What this start could not show and what that costs, in sentences. Another start may show it.
-    pub missing: Vec<String>,
+    /// What this start could not show.
+    pub missing: Vec<Unseen>,
     /// What went wrong in recording it, in sentences.
     pub faults: Vec<String>,
 }
@@ -184,7 +186,7 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<StartNeeds, Tea
         return Err(TeachesNothing::NoTouches);
     }
     let clock = DependencyClock::of(recording, window);
-    let cold = m.state.wanted == "cold";
+    let cold = m.state.is_cold();
     let complete = m.complete && m.lost_events() == 0;
     let full = m.tier.sees_all();
     let touches = recording.touches.as_deref().unwrap_or_default();
@@ -217,16 +219,14 @@ pub fn observe(recording: &Recording, with: &With<'_>) -> Result<StartNeeds, Tea
     let proved = absent_before(recording, &ranges);
     let mut missing = missing(recording, sees, reads, exact, with);
     if cold && !proved {
-        missing.push(
-            "that the start was cold is not proved: its time does not count as a cold one's".to_owned(),
-        );
+        missing.push(Unseen::Coldness);
     }
     Ok(StartNeeds {
         files,
         left_out,
         ranges,
         proved_cold: cold && proved,
-        warm: m.state.wanted == "warm",
+        warm: m.state.is_warm(),
         tier: m.tier.to_string().chars().next().unwrap_or('D'),
         exact,
         one_thread: one_thread(recording, window),
@@ -266,38 +266,16 @@ fn faults(recording: &Recording) -> Vec<String> {
     out
 }
 
-fn missing(recording: &Recording, sees: Sees, reads: bool, exact: bool, with: &With<'_>) -> Vec<String> {
-    let m = &recording.manifest;
-    let mut out = Vec::new();
-    if !reads {
-        let how = if with.opened.is_some() {
-            "files up to 128 KiB that were opened are taken whole"
-        } else {
-            "only mapped pages are learnt"
-        };
-        out.push(format!("tier {} does not see which pages were read by system calls: {how}", m.tier));
-    }
-    if recording.stalls.is_none() {
-        out.push(format!(
-            "tier {} does not see waits for storage: a cold start shows in which order pages are needed, but not when",
-            m.tier
-        ));
-    }
-    if recording.lookups.is_none() {
-        out.push(format!("tier {} does not see lookups: directories and names are not learnt", m.tier));
-    }
-    if !sees.metadata {
-        out.push(
-            "blocks of the file systems' metadata are learnt from cold starts at tier A or B only".to_owned(),
-        );
-    }
-    if !exact {
-        out.push(
-            "no start was exact: the kernel maps neighbours of a page that is needed, and these are in the plan, too"
-                .to_owned(),
-        );
-    }
-    out
+fn missing(recording: &Recording, sees: Sees, reads: bool, exact: bool, with: &With<'_>) -> Vec<Unseen> {
+    let tier = recording.manifest.tier;
+    let all = [
+        (!reads).then_some(Unseen::Reads { tier, opened: with.opened.is_some() }),
+        recording.stalls.is_none().then_some(Unseen::Waits(tier)),
+        recording.lookups.is_none().then_some(Unseen::Lookups(tier)),
+        (!sees.metadata).then_some(Unseen::Metadata),
+        (!exact).then_some(Unseen::Exactness),
+    ];
+    all.into_iter().flatten().collect()
 }
 
 #[cfg(test)]

@@ -23,7 +23,7 @@ pub use bound::{Latest, bound, bound_of_warm, busiest};
 pub use compile::{compile, is_kept};
 pub use exact::{Worth, knobs_by};
 pub use knobs::{default_knobs, knobs_for};
-pub use learn::{LeftOut, Sees, StartNeeds, TeachesNothing, With, observe};
+pub use learn::{LeftOut, Sees, StartNeeds, TeachesNothing, Unseen, With, not_shown, observe};
 pub use merge::{lesson, merge};
 pub use tune::{Forecast, Tuner, TuningVerdict};
 pub use waste::{Waste, waste};

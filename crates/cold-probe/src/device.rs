@@ -161,7 +161,7 @@ fn rounded(x: f64, parts: f64) -> f64 {
 }
 
 /// The file that is read.
-struct Subject {
+struct DeviceSubject {
     direct: File,
     /// The same file for reads through the cache, where its pages may be dropped.
     buffered: Option<File>,
@@ -172,7 +172,7 @@ fn direct_flags(extra: rustix::fs::OFlags) -> i32 {
     (rustix::fs::OFlags::DIRECT | extra).bits().cast_signed()
 }
 
-fn existing(path: &Path) -> Result<Subject, Error> {
+fn existing(path: &Path) -> Result<DeviceSubject, Error> {
     let (looked, meta) = cold_sys::open::regular(path, true)?;
     if meta.len() < LEAST {
         let why = format!("{} bytes are too few", meta.len());
@@ -184,10 +184,10 @@ fn existing(path: &Path) -> Result<Subject, Error> {
         .open(held(&looked))
         .map_err(|e| Error::Io { action: "open past the cache", path: path.to_owned(), source: e })?;
     // Its pages may be in use: what is cached of it stays, so the cap is taken from what the kernel states.
-    Ok(Subject { direct, buffered: None, bytes: meta.len() & !4095 })
+    Ok(DeviceSubject { direct, buffered: None, bytes: meta.len() & !4095 })
 }
 
-fn temporary(directory: &Path, effort: DeviceEffort) -> Result<Subject, Error> {
+fn temporary(directory: &Path, effort: DeviceEffort) -> Result<DeviceSubject, Error> {
     let none = |why: String| Error::NoFile { place: directory.to_owned(), why };
     let failed = |action| move |e: io::Error| Error::Io { action, path: directory.to_owned(), source: e };
     let space = rustix::fs::statvfs(directory).map_err(|e| failed("ask for the free space of")(e.into()))?;
@@ -206,7 +206,7 @@ fn temporary(directory: &Path, effort: DeviceEffort) -> Result<Subject, Error> {
     let bytes = sample::fill(&direct, most, LEAST, effort.slice() * 3).map_err(failed("write a file in"))?;
     direct.sync_all().map_err(failed("sync a file in"))?;
     let buffered = File::open(held(&direct)).map_err(failed("open again a file in"))?;
-    Ok(Subject { direct, buffered: Some(buffered), bytes })
+    Ok(DeviceSubject { direct, buffered: Some(buffered), bytes })
 }
 
 /// What one readahead call brings; `None` where it cannot be counted.

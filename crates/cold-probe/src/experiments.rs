@@ -132,6 +132,30 @@ impl Measured {
     }
 }
 
+/// What measuring itself cost, over several lines.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OwnCost {
+    /// The most that was taken off each time, nanoseconds.
+    pub most_ns: f64,
+    /// Between two records, in no figure: the mean of the lines, nanoseconds.
+    pub between_ns: f64,
+    /// What a record of the cheapest line took, nanoseconds.
+    pub cheapest_ns: f64,
+}
+
+impl OwnCost {
+    /// Of the lines in which anything was timed; `None` without such.
+    pub fn of<'a>(all: impl Iterator<Item = &'a Measured>) -> Option<Self> {
+        let timed: Vec<&Measured> = all.filter(|m| m.ms.count > 0).collect();
+        let between: Vec<f64> = timed.iter().map(|m| m.between_ns).collect();
+        Some(Self {
+            most_ns: timed.iter().map(|m| m.own_ns).fold(0.0, f64::max),
+            between_ns: cold_stats::mean(&between)?,
+            cheapest_ns: timed.iter().map(|m| m.ms.mean * 1e6).fold(f64::MAX, f64::min),
+        })
+    }
+}
+
 impl Lab<'_> {
     fn say(&self, what: &str) {
         (self.progress)(what);

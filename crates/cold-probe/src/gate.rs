@@ -6,12 +6,12 @@ use std::sync::{Condvar, Mutex, PoisonError};
 /// came before would wait for it forever.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
-    state: Mutex<State>,
+    state: Mutex<GateState>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct GateState {
     waiting: usize,
     /// Decided: they go, or they do not.
     go: Option<bool>,
@@ -45,7 +45,7 @@ impl Gate {
         self.decide(self.state.lock().unwrap_or_else(PoisonError::into_inner), false);
     }
 
-    fn decide(&self, mut state: std::sync::MutexGuard<'_, State>, go: bool) {
+    fn decide(&self, mut state: std::sync::MutexGuard<'_, GateState>, go: bool) {
         state.go = Some(go);
         self.changed.notify_all();
     }

@@ -42,8 +42,18 @@ pub struct Sample {
     pub value: f64,
 }
 
+/// Totals over time (seconds, total) as rates: per second, at the end of each step. A total that falls is that of a new
+/// process of the same name, and tells no rate.
+pub fn rates(totals: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let step = |w: &[(f64, f64)]| match w {
+        [(t0, a), (t1, b)] if t1 > t0 && b >= a => Some((*t1, (b - a) / (t1 - t0))),
+        _ => None,
+    };
+    totals.windows(2).filter_map(step).collect()
+}
+
 #[derive(Default)]
-struct State {
+struct LogState {
     phase: Option<Arc<str>>,
     processes: Vec<(Arc<str>, i32)>,
     group: Option<Arc<Group>>,
@@ -57,7 +67,7 @@ struct Shared {
     interval: Duration,
     dev: Option<Dev>,
     stop: AtomicBool,
-    state: Mutex<State>,
+    state: Mutex<LogState>,
 }
 
 /// A running log, or none.
@@ -91,7 +101,7 @@ impl Log {
         self.shared.as_ref().map_or(0, |s| s.interval.as_millis() as u64)
     }
 
-    fn state(&self) -> Option<MutexGuard<'_, State>> {
+    fn state(&self) -> Option<MutexGuard<'_, LogState>> {
         self.shared.as_ref().map(|s| s.state())
     }
 
@@ -187,7 +197,7 @@ impl Drop for Log {
     }
 }
 
-impl State {
+impl LogState {
     fn put(&mut self, at_ms: f64, subject: &Arc<str>, counter: &'static str, value: f64) {
         if self.rows.len() >= MOST {
             self.lost += 1;
@@ -199,7 +209,7 @@ impl State {
 }
 
 impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LogState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -293,6 +303,13 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_total_that_falls_is_another_process_and_no_rate() {
+        let totals = [(0.0, 10.0), (2.0, 20.0), (3.0, 4.0), (4.0, 4.0), (4.0, 9.0)];
+        assert_eq!(rates(&totals), [(2.0, 5.0), (4.0, 0.0)]);
+        assert!(rates(&totals[..1]).is_empty());
+    }
 
     #[test]
     fn counters_are_taken_until_the_end() {

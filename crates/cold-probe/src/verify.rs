@@ -93,6 +93,19 @@ impl Verified {
         let followed = self.followed.iter().filter(|f| f.operations > 0 && f.differences.is_empty());
         followed.map(|f| f.policy).collect()
     }
+
+    /// Operations that were compared with the policy that was followed longest; 0: nothing was compared.
+    pub fn compared(&self) -> u64 {
+        self.followed.iter().map(|f| f.operations).max().unwrap_or(0)
+    }
+
+    /// Policies by the number of series in which they differ, the least first; among equals that which was compared
+    /// longest.
+    pub fn nearest_first(&self) -> Vec<&Followed> {
+        let mut all: Vec<&Followed> = self.followed.iter().collect();
+        all.sort_by_key(|f| (f.differences.len(), std::cmp::Reverse(f.operations)));
+        all
+    }
 }
 
 /// Does the operations and compares with each policy.

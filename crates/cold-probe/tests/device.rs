@@ -64,7 +64,7 @@ mod root {
 
     use cold_model::Bytes;
     use cold_testbed::disk::{Op, Preset};
-    use cold_testbed::{SlowDisk, need_root};
+    use cold_testbed::{SlowDisk, needs_root};
 
     use super::*;
 
@@ -84,9 +84,7 @@ mod root {
     /// Latency and bandwidth within 15% of the disk's figures. What its server adds to the model's time of a
     /// page is the disk's own as far as anybody can see: it is taken from the log.
     fn is_measured(preset: Preset, ns_per_byte: f64) {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _alone = ALONE.lock();
         let (mut good, mut last) = (false, String::new());
         // Others use this machine: one attempt of five has to be undisturbed.
@@ -121,9 +119,7 @@ mod root {
 
     #[test]
     fn a_loop_device_with_the_number_of_another_is_measured_again() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let state = tempfile::tempdir().expect("a directory");
         let first = SlowDisk::create(Preset::Cloud, Bytes(256 << 20)).expect("a test disk");
         let was = found(first.mount_point());

@@ -121,7 +121,7 @@ mod root {
     use cold_model::Bytes;
     use cold_probe::group::Group;
     use cold_testbed::disk::Preset;
-    use cold_testbed::{SlowDisk, attempts, need_root};
+    use cold_testbed::{SlowDisk, attempts, needs_root};
 
     use super::*;
 
@@ -159,9 +159,7 @@ mod root {
         if let Ok(order) = std::env::var(CHILD) {
             return child(&order);
         }
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let disk = SlowDisk::create(Preset::Fast, Bytes(256 << 20)).unwrap();
         let path = disk.mount_point().join("data");
         let mut rng = Pcg::new(1, 1);

@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::{fs, io};
 
-use cold_model::order::{FirstEntry, Function, Repeat, StartFacts, Text, Trace, TracedFile};
+use cold_model::order::{FirstEntry, Function, Linked, Repeat, StartFacts, Text, Trace, TracedFile};
 use cold_model::path_text;
 use serde::{Deserialize, Serialize};
 
@@ -42,7 +42,7 @@ struct FileFacts {
     #[serde(with = "path_text")]
     path: PathBuf,
     build_id: Option<String>,
-    linked: String,
+    linked: Linked,
     is_go: bool,
     texts: Vec<Text>,
 }
@@ -68,7 +68,7 @@ pub fn write(dir: &Path, trace: &Trace, overwrite: bool) -> Result<()> {
     let files = trace.files.iter().map(|f| FileFacts {
         path: f.path.clone(),
         build_id: f.build_id.clone(),
-        linked: f.linked.clone(),
+        linked: f.linked,
         is_go: f.is_go,
         texts: f.texts.clone(),
     });

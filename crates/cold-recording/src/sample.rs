@@ -165,7 +165,7 @@ fn manifest(r: &Recording, end: Nanos, command: &[&str]) -> Manifest {
         ended_by: None,
         load: None,
         state: StartState {
-            wanted: "cold".to_owned(),
+            wanted: "cold".into(),
             method: "caches dropped and mapped pages reclaimed".to_owned(),
             checked: Bytes(64 << 20),
             residual: None,

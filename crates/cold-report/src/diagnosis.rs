@@ -133,7 +133,7 @@ impl Factor {
 /// One reason of the path to ready.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ReasonRow {
-    /// Why.
+    /// With what the time passed.
     pub kind: Kind,
     /// How much of the recorded cold start.
     pub cold: Nanos,

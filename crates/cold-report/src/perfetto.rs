@@ -200,7 +200,7 @@ impl<'a> Exporter<'a, '_> {
         let files = self.files_of_requests();
         for (number, (dev, mut requests)) in devices.into_iter().enumerate() {
             let number = number as u64;
-            let known = self.recording.manifest.devices.iter().find(|d| d.dev == dev);
+            let known = self.recording.manifest.device(dev);
             let name = known.map_or_else(|| dev.to_string(), |d| d.name.clone());
             let parent = uuid(DEVICE, number);
             self.trace.track(parent, 0, 1000 + number, &format!("device {name}"))?;

@@ -15,8 +15,8 @@ mod words;
 pub use html::html;
 pub use svg::svg;
 pub use words::{
-    baseline_words, cause_words, class_words, code_words, confirmation_words, count_words, counts_words,
-    not_observed_words, part_words, series_words,
+    baseline_words, cause_words, class_words, code_words, confirmation_words, counts_words,
+    not_observed_words, part_words, remaining_words, series_words,
 };
 
 /// A plot in characters: the median of each column's starts, and of the control program's.

@@ -28,6 +28,15 @@ pub fn may_be_told(scenario: &str) -> bool {
     scenario.split('+').all(|part| !part.starts_with('-') || part.starts_with("--") || part.len() <= 2)
 }
 
+/// A start is taken of which no more than this part had passed when its pages began to be seen.
+const MISSED: u64 = 50;
+
+/// Whether enough was seen of a start that took `took`, of which `missed` had passed when its pages began to be seen:
+/// what is missing is then what the loader does first.
+pub fn is_seen(missed: Nanos, took: Nanos) -> bool {
+    missed.0 <= took.0 / MISSED
+}
+
 /// Programs that are remembered; the one that was cold longest ago goes first.
 const MOST: usize = 64;
 /// Attempts, until a program is given up.
@@ -172,6 +181,12 @@ mod tests {
 
     fn at(s: u64) -> Nanos {
         Nanos(10_000_000_000_000 + s * 1_000_000_000)
+    }
+
+    #[test]
+    fn a_lesson_misses_a_fiftieth_of_its_start_at_most() {
+        assert!(is_seen(Nanos(2), Nanos(100)) && !is_seen(Nanos(3), Nanos(100)));
+        assert!(is_seen(Nanos(0), Nanos(0)));
     }
 
     #[test]

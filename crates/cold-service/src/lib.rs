@@ -17,6 +17,6 @@ pub mod storm;
 pub use common::common;
 pub use learning::Candidates;
 pub use pace::Pace;
-pub use recent::Recent;
-pub use saved::{Saved, Start, Total, saved, total};
+pub use recent::{Opened, Recent};
+pub use saved::{Harm, Saved, Start, Total, harm, saved, total};
 pub use storm::{Often, Storm};

@@ -5,8 +5,11 @@
 //! ([`keep`]). A program's first start after that is a hit where the policy holds it, and cold where not;
 //! its further starts are warm under every policy. Start reading at [`play`].
 
+mod compared;
 pub mod made;
 pub mod text;
+
+pub use compared::{Compared, Played, compared};
 
 use cold_model::Nanos;
 use serde::Serialize;
@@ -200,7 +203,7 @@ pub fn play(log: &Log, policy: Policy, room: u64) -> Outcome {
 
 /// Of one program, at one moment.
 #[derive(Debug, Clone, Copy, Default)]
-struct State {
+struct ProgramState {
     /// Its pages are there because it was started.
     cached: bool,
     /// They are there because the policy has read them.
@@ -215,7 +218,7 @@ struct Player<'a> {
     log: &'a Log,
     policy: Policy,
     room: u64,
-    programs: Vec<State>,
+    programs: Vec<ProgramState>,
     at: Nanos,
     /// The cache was emptied, and nothing has happened since this moment.
     rests_since: Option<Nanos>,
@@ -227,7 +230,7 @@ struct Player<'a> {
 
 impl<'a> Player<'a> {
     fn new(log: &'a Log, policy: Policy, room: u64) -> Self {
-        let programs = vec![State::default(); log.programs.len()];
+        let programs = vec![ProgramState::default(); log.programs.len()];
         let at = log.events.first().map_or(Nanos(0), |e| e.at);
         let out = Outcome::default();
         Self { log, policy, room, programs, at, rests_since: Some(at), held: 0, held_time: 0.0, out }
@@ -277,7 +280,7 @@ impl<'a> Player<'a> {
 
     /// Programs in the order in which they are to be read.
     fn order(&self, next: usize) -> Vec<usize> {
-        let known = |key: &dyn Fn(&State) -> u64| {
+        let known = |key: &dyn Fn(&ProgramState) -> u64| {
             let mut all: Vec<usize> = (0..self.programs.len())
                 .filter(|i| self.programs.get(*i).is_some_and(|s| s.starts > 0))
                 .collect();
@@ -302,7 +305,7 @@ impl<'a> Player<'a> {
 
     fn candidates(&self, half: Nanos) -> Vec<Candidate> {
         let programs = self.programs.iter().zip(&self.log.programs);
-        let of = |(state, program): (&State, &Program)| Candidate {
+        let of = |(state, program): (&ProgramState, &Program)| Candidate {
             score: state.uses.score_halving(self.at, half),
             bytes: program.bytes,
         };

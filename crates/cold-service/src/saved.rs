@@ -4,6 +4,7 @@
 //! r of their times to the mark. Served starts that took T in all would have taken T/r, so T·(1/r − 1) was
 //! saved; the ends of the interval of r give those of the interval.
 
+use cold_model::Nanos;
 use serde::{Deserialize, Serialize};
 
 /// One cold start that came to its mark.
@@ -79,6 +80,26 @@ pub fn total(each: &[Saved]) -> Option<Total> {
     })
 }
 
+/// Time that programs lost by their plans, all together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Harm {
+    /// Programs that have an interval.
+    pub programs: usize,
+    /// The lower end of its 95% interval.
+    pub least: Nanos,
+    /// The upper end.
+    pub most: Nanos,
+}
+
+/// What those that are followed have lost together, by the whole of the interval: then no plan should be followed at
+/// all. `None` where that is not proved, and of a single program, which is judged by its own test.
+pub fn harm(each: &[Saved]) -> Option<Harm> {
+    let total = total(each).filter(|total| total.programs > 1)?;
+    let (least, most) = total.high_ns.zip(total.low_ns).filter(|(least, _)| *least < 0.0)?;
+    let lost = |ns: f64| Nanos(-ns as u64);
+    Some(Harm { programs: total.programs, least: lost(least), most: lost(most) })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,5 +136,17 @@ mod tests {
         assert_eq!((t.programs, t.undecided), (2, 1));
         assert!((t.ns - 2.0 * good.ns).abs() < 1.0);
         assert_eq!(t.low_ns, good.low_ns.map(|ns| 2.0 * ns));
+    }
+
+    #[test]
+    fn several_that_lose_together_do_harm() {
+        let of = |served, control| saved(&starts(served, control, 12)).expect("controls");
+        let (loses, gains, same) = (of(120, 100), of(100, 300), of(100, 100));
+        let found = harm(&[loses, loses]).expect("harm");
+        assert_eq!(found.programs, 2);
+        assert!(found.least < found.most && found.least > Nanos(0), "{found:?}");
+        assert_eq!(harm(&[loses, loses, gains]), None, "one that gains more makes up for them");
+        assert_eq!(harm(&[loses]), None, "one alone is switched off by itself");
+        assert_eq!(harm(&[same, same]), None, "nothing that could be chance");
     }
 }

@@ -60,7 +60,7 @@ const FILES: usize = 256;
 pub struct Often<F> {
     since: Nanos,
     counts: HashMap<F, u32>,
-    /// Until when.
+    /// Files that are left out, and until when each.
     left_out: Vec<(F, Nanos)>,
 }
 

@@ -60,7 +60,7 @@ const MOSTLY: f64 = 1.25;
 pub fn causes(observed: &[Observed], starts: usize) -> Vec<Cause> {
     let Some((_, last)) = observed.last() else { return Vec::new() };
     let mut found = Vec::new();
-    for (Subject { what, name, directory }, points) in series(observed) {
+    for (CauseSubject { what, name, directory }, points) in series(observed) {
         let xy: Vec<(f64, f64)> = points.iter().map(|(i, s)| (*i as f64, s.amount as f64)).collect();
         let (Some(growth), Some((_, now))) = (judge_points(&xy, starts, ValueKind::Exact), points.last())
         else {
@@ -102,18 +102,19 @@ pub fn causes(observed: &[Observed], starts: usize) -> Vec<Cause> {
 
 /// What grows, by name and directory.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Subject {
+struct CauseSubject {
     what: What,
     name: String,
     directory: String,
 }
 
 /// One amount per observed start and thing; a start that did not do it counts 0.
-fn series(observed: &[Observed]) -> BTreeMap<Subject, Vec<(u64, Spent)>> {
-    let mut all: BTreeMap<Subject, BTreeMap<u64, Spent>> = BTreeMap::new();
+fn series(observed: &[Observed]) -> BTreeMap<CauseSubject, Vec<(u64, Spent)>> {
+    let mut all: BTreeMap<CauseSubject, BTreeMap<u64, Spent>> = BTreeMap::new();
     for (index, e) in observed {
         let mut add = |what, name: String, directory: String, s: Spent| {
-            let at = all.entry(Subject { what, name, directory }).or_default().entry(*index).or_default();
+            let at =
+                all.entry(CauseSubject { what, name, directory }).or_default().entry(*index).or_default();
             at.amount += s.amount;
             at.ns += s.ns;
             at.stack = s.stack.or(at.stack);

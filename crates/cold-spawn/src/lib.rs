@@ -5,6 +5,7 @@
 //! names what lengthened, [`verdict`], and [`report`], the document of it all.
 
 pub mod cause;
+pub mod confirm;
 pub mod empty;
 mod error;
 pub mod evidence;

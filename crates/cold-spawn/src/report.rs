@@ -243,19 +243,21 @@ fn wall(t: &Timing) -> f64 {
     t.ended.saturating_sub(t.began).0 as f64
 }
 
+/// Times of the empty programs; none of one that was not started.
+pub fn baselines(measured: &[(Baseline, Vec<Timing>)]) -> Vec<BaselineTimes> {
+    let times = |all: &[Timing]| Times::of(&all.iter().map(wall).collect::<Vec<_>>());
+    measured
+        .iter()
+        .filter_map(|(baseline, all)| Some(BaselineTimes { baseline: *baseline, times: times(all)? }))
+        .collect()
+}
+
 /// Draws everything from what was measured.
 pub fn series(config: &Config, m: &Measured, extrapolate: Option<u64>) -> Series {
     let walls: Vec<f64> = m.starts.iter().map(|(_, t)| wall(t)).collect();
     let control: Vec<f64> = m.control.iter().map(wall).collect();
     let of = |f: fn(&Timing) -> f64| m.starts.iter().map(|(_, t)| f(t)).collect::<Vec<_>>();
-    let baselines: Vec<BaselineTimes> = m
-        .baselines
-        .iter()
-        .filter_map(|(kind, all)| {
-            let times = Times::of(&all.iter().map(wall).collect::<Vec<_>>())?;
-            Some(BaselineTimes { baseline: *kind, times })
-        })
-        .collect();
+    let baselines = baselines(&m.baselines);
     let cpu = cpu(&m.starts);
     let busy: f64 = walls.iter().sum::<f64>() / 1e9;
     Series {

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use cold_model::Nanos;
 use cold_model::recording::tables::Began;
 use cold_model::recording::{Process, Recording};
+use cold_model::{Nanos, path_text};
 use serde::Serialize;
 
 /// Buckets of [`Tree::per_bucket`].
@@ -21,6 +21,13 @@ pub struct Program {
     pub count: u64,
     /// Wall time of them together, from exec (or fork) to the next exec or the end.
     pub total_ns: u64,
+}
+
+impl Program {
+    /// Wall time of one process of it, nanoseconds.
+    pub fn mean_ns(&self) -> f64 {
+        self.total_ns as f64 / self.count.max(1) as f64
+    }
 }
 
 /// What the tree consisted of.
@@ -44,6 +51,14 @@ pub struct Tree {
     pub per_bucket: Vec<u64>,
     /// Length of one of them.
     pub bucket_ns: u64,
+}
+
+impl Tree {
+    /// Processes created per second in the part of the wall time in which most were.
+    pub fn most_per_second(&self) -> f64 {
+        let most = self.per_bucket.iter().copied().max().unwrap_or(0);
+        most as f64 * 1e9 / self.bucket_ns.max(1) as f64
+    }
 }
 
 /// One process from fork to exit.
@@ -125,7 +140,7 @@ fn processes(recording: &Recording) -> Vec<One<'_>> {
 
 fn name(recording: &Recording, image: &Process) -> String {
     let file = image.executable.and_then(|f| recording.files.get(f as usize)?.path.as_deref());
-    let base = file.and_then(|p| p.rsplit('/').next()).filter(|n| !n.is_empty());
+    let base = file.map(path_text::base).filter(|n| !n.is_empty());
     base.unwrap_or(&image.name).to_owned()
 }
 

@@ -1,6 +1,7 @@
 //! Does starting the program get slower? Counts first, because they are exact, then time.
 
 use std::collections::BTreeSet;
+use std::fmt;
 
 use serde::Serialize;
 
@@ -9,12 +10,53 @@ use crate::evidence::Evidence;
 use crate::growth::{self, Class, Fit, Growth, ValueKind, judge_points};
 use crate::session::Measured;
 
+/// What is counted of starts. A string in documents: `lookups`, … `minor_faults`; `calls.NAME` of one system call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CountOf {
+    /// Names looked up.
+    Lookups,
+    /// Those of them that were not there.
+    Misses,
+    /// Bytes of directories that were listed.
+    ListedBytes,
+    /// System calls of all names together.
+    Calls,
+    /// Bytes read and written by calls.
+    CallBytes,
+    /// Pages of files that were touched.
+    TouchedPages,
+    /// Faults that waited for no device, of the timed starts; all else is of the observed ones.
+    MinorFaults,
+    /// Calls of this name, which became more frequent.
+    CallsOf(String),
+}
+
+impl fmt::Display for CountOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lookups => "lookups",
+            Self::Misses => "misses",
+            Self::ListedBytes => "listed_bytes",
+            Self::Calls => "calls",
+            Self::CallBytes => "call_bytes",
+            Self::TouchedPages => "touched_pages",
+            Self::MinorFaults => "minor_faults",
+            Self::CallsOf(name) => return write!(f, "calls.{name}"),
+        })
+    }
+}
+
+impl Serialize for CountOf {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
 /// A counted thing of the starts as wholes.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Counted {
-    /// `lookups`, `misses`, `listed_bytes`, `calls`, `call_bytes`, `touched_pages` of the observed starts,
-    /// `minor_faults` of the timed ones; `calls.NAME` of a system call that became more frequent.
-    pub what: String,
+    /// What is counted.
+    pub what: CountOf,
     /// At the last start.
     pub present: f64,
     /// How it grows.
@@ -25,7 +67,7 @@ impl Counted {
     /// Touched pages and faults vary with the memory's layout and with what is cached in which pieces: they
     /// are shown, and decide nothing.
     pub fn decides(&self) -> bool {
-        !matches!(self.what.as_str(), "touched_pages" | "minor_faults")
+        !matches!(self.what, CountOf::TouchedPages | CountOf::MinorFaults)
     }
 }
 
@@ -117,29 +159,29 @@ pub fn judge(measured: &Measured, extrapolate: Option<u64>) -> Judged {
 }
 
 fn counts(measured: &Measured, all: usize) -> Vec<Counted> {
-    type Count = (&'static str, ValueKind, fn(&Evidence) -> Option<u64>);
+    type Count = (CountOf, ValueKind, fn(&Evidence) -> Option<u64>);
     let kinds: [Count; 6] = [
-        ("lookups", ValueKind::Exact, |e| Some(e.lookups)),
-        ("misses", ValueKind::Exact, |e| Some(e.misses)),
-        ("listed_bytes", ValueKind::Exact, |e| Some(e.listed.values().map(|s| s.amount).sum())),
-        ("calls", ValueKind::Exact, |e| of_counted_calls(e, e.calls.values().map(|c| c.calls).sum())),
+        (CountOf::Lookups, ValueKind::Exact, |e| Some(e.lookups)),
+        (CountOf::Misses, ValueKind::Exact, |e| Some(e.misses)),
+        (CountOf::ListedBytes, ValueKind::Exact, |e| Some(e.listed.values().map(|s| s.amount).sum())),
+        (CountOf::Calls, ValueKind::Exact, |e| of_counted_calls(e, e.calls.values().map(|c| c.calls).sum())),
         // Files of /proc are a byte longer now and then.
-        ("call_bytes", ValueKind::Varying, |e| of_counted_calls(e, e.calls.values().map(|c| c.bytes).sum())),
-        ("touched_pages", ValueKind::Exact, |e| e.touched_pages),
+        (CountOf::CallBytes, ValueKind::Varying, |e| {
+            of_counted_calls(e, e.calls.values().map(|c| c.bytes).sum())
+        }),
+        (CountOf::TouchedPages, ValueKind::Exact, |e| e.touched_pages),
     ];
     let observed = &measured.observed;
-    let mut found: Vec<Counted> = kinds
-        .into_iter()
-        .filter_map(|(what, kind, of)| counted(what.to_owned(), observed, all, kind, of))
-        .collect();
+    let mut found: Vec<Counted> =
+        kinds.into_iter().filter_map(|(what, kind, of)| counted(what, observed, all, kind, of)).collect();
     let faults: Vec<f64> = measured.starts.iter().map(|(_, t)| t.minor_faults as f64).collect();
     if let (Some(growth), Some(last)) = (growth::judge(&faults, ValueKind::Varying), faults.last()) {
-        found.push(Counted { what: "minor_faults".into(), present: *last, growth });
+        found.push(Counted { what: CountOf::MinorFaults, present: *last, growth });
     }
     let names: BTreeSet<&String> = observed.iter().flat_map(|(_, e)| e.calls.keys()).collect();
     for name in names {
         let calls = |e: &Evidence| Some(e.calls.get(name).map_or(0, |c| c.calls));
-        let one = counted(format!("calls.{name}"), observed, all, ValueKind::Exact, calls);
+        let one = counted(CountOf::CallsOf(name.clone()), observed, all, ValueKind::Exact, calls);
         found.extend(one.filter(|c| c.growth.grows()));
     }
     found
@@ -152,7 +194,7 @@ fn of_counted_calls(e: &Evidence, sum: u64) -> Option<u64> {
 
 /// None where it was not told of every start.
 fn counted(
-    what: String,
+    what: CountOf,
     observed: &[Observed],
     all: usize,
     kind: ValueKind,

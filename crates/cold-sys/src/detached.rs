@@ -17,7 +17,7 @@ pub fn single_threaded() -> bool {
     std::fs::metadata("/proc/self/task").is_ok_and(|m| m.nlink() == 3)
 }
 
-struct Start<'a> {
+struct DetachedStart<'a> {
     job: Option<&'a mut dyn FnMut()>,
     /// The copy's process id, or the negative number of an error.
     made: c_int,
@@ -27,7 +27,7 @@ struct Start<'a> {
 extern "C" fn intermediate(arg: *mut c_void) -> c_int {
     // SAFETY: `arg` is the `Start` that `run` keeps alive while this process has not ended; the caller's
     // thread is suspended, so nobody else uses it.
-    let start = unsafe { &mut *arg.cast::<Start<'_>>() };
+    let start = unsafe { &mut *arg.cast::<DetachedStart<'_>>() };
     // SAFETY: the process is single-threaded (checked by `run`), so the copy may do anything.
     match unsafe { libc::fork() } {
         0 => {
@@ -66,7 +66,7 @@ fn copy(job: &mut dyn FnMut()) -> Result<c_int> {
     }
     let stack = Stack::new(STACK).map_err(refused)?;
     // An error until the contrary is known: the process between may be killed.
-    let mut start = Start { job: Some(job), made: -libc::EAGAIN };
+    let mut start = DetachedStart { job: Some(job), made: -libc::EAGAIN };
     crate::emergency::set_elsewhere(true);
     // SAFETY: `between` gets the `Start` that it expects, and ends without a change to other memory; this process
     // has one thread (checked above). The copy has a copy of the stack.

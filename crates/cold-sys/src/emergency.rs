@@ -31,12 +31,12 @@ const FATAL: [c_int; 7] =
 const STACK: usize = 64 << 10;
 
 #[repr(C, align(64))]
-struct Stack(UnsafeCell<[u8; STACK]>);
+struct EmergencyStack(UnsafeCell<[u8; STACK]>);
 
 // SAFETY: only the kernel writes to it, for the one thread that it was given to.
-unsafe impl Sync for Stack {}
+unsafe impl Sync for EmergencyStack {}
 
-static HANDLERS: Stack = Stack(UnsafeCell::new([0; STACK]));
+static HANDLERS: EmergencyStack = EmergencyStack(UnsafeCell::new([0; STACK]));
 
 /// What went wrong.
 #[derive(Clone, Copy)]

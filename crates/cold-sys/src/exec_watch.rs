@@ -326,7 +326,7 @@ fn drain(mut group: &File, tell: &mut dyn FnMut(Heard)) -> Result<()> {
             Err(e) => return Err(Error::io("read events of", "fanotify", e)),
         };
         let mut rest = buffer.get(..got).unwrap_or_default();
-        while let Some(event) = Event::parse(rest) {
+        while let Some(event) = ExecEvent::parse(rest) {
             if let Some(heard) = event.heard() {
                 tell(heard);
             }
@@ -336,7 +336,7 @@ fn drain(mut group: &File, tell: &mut dyn FnMut(Heard)) -> Result<()> {
 }
 
 /// `struct fanotify_event_metadata` and what follows it.
-struct Event<'a> {
+struct ExecEvent<'a> {
     mask: u64,
     opened: Option<File>,
     pid: i32,
@@ -344,7 +344,7 @@ struct Event<'a> {
     bytes: &'a [u8],
 }
 
-impl<'a> Event<'a> {
+impl<'a> ExecEvent<'a> {
     const HEADER: usize = size_of::<libc::fanotify_event_metadata>();
 
     fn parse(bytes: &'a [u8]) -> Option<Self> {

@@ -107,7 +107,7 @@ pub struct Timing {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-enum Order {
+enum SpawnOrder {
     Setup(Setup),
     Run { schedule: Vec<usize> },
     Trace { schedule: Vec<usize> },

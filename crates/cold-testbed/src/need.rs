@@ -7,9 +7,7 @@
 /// # Panics
 /// Without root where `CI=true`.
 ///
-/// ```no_run
-/// if !cold_testbed::need_root() { return; }
-/// ```
+/// [`needs_root`](crate::needs_root) returns from the test.
 pub fn need_root() -> bool {
     need(rustix::process::geteuid().is_root(), "root")
 }
@@ -28,4 +26,18 @@ pub fn need(present: bool, what: &str) -> bool {
         eprintln!("SKIPPED (needs {what}): {test}");
     }
     present
+}
+
+/// Returns from a test that lacks root, see [`need_root`].
+///
+/// ```no_run
+/// cold_testbed::needs_root!();
+/// ```
+#[macro_export]
+macro_rules! needs_root {
+    () => {
+        if !$crate::need_root() {
+            return;
+        }
+    };
 }

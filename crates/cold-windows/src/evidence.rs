@@ -2,6 +2,7 @@
 //! disk reads and hard faults, with names in place of numbers. [`Builder`] joins what arrives in the order of time;
 //! names may come last.
 
+mod activity;
 mod builder;
 mod lives;
 mod names;
@@ -9,6 +10,7 @@ mod tree;
 
 use std::collections::{BTreeMap, HashMap};
 
+pub use activity::Activity;
 pub use builder::{Builder, FaultEvent as RawFault, Named, ReadEvent as RawRead};
 pub use tree::{Tree, Wanted, WhyNot};
 
@@ -51,7 +53,7 @@ pub struct Evidence {
 pub struct System {
     /// Build number of Windows.
     pub build: Option<u32>,
-    /// Logical processors.
+    /// Number of logical processors.
     pub processors: Option<u32>,
     /// When the trace began: 100 ns since 1601-01-01 UTC (`FILETIME`).
     pub started: Option<u64>,

@@ -157,6 +157,55 @@ pub struct File {
     pub pages: Vec<Page>,
 }
 
+/// Whole pages of a file, one behind the other, that the same launches used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageRun {
+    /// In which part of the latest launch, as [`Page::phases`] tells it; 0 where that is not told.
+    pub phase: u32,
+    /// Number of the first page, of [`PAGE`] bytes.
+    pub first: u64,
+    /// How many.
+    pub pages: u32,
+    /// The last eight launches, as [`Page::used`] has them.
+    pub used: u8,
+}
+
+impl PageRun {
+    fn end(&self) -> u64 {
+        self.first + u64::from(self.pages)
+    }
+}
+
+impl File {
+    /// What Windows would prefetch of it at the next start, in whole pages each of which comes once, by their place; of a
+    /// file that has `size` bytes here.
+    pub fn runs(&self, size: u64) -> Vec<PageRun> {
+        let mut out: Vec<PageRun> = Vec::new();
+        let end = size.div_ceil(PAGE);
+        let mut pages: Vec<&Page> = self.pages.iter().filter(|p| !p.ignored() && p.offset < size).collect();
+        // As every real file has them; a damaged one may not.
+        pages.sort_by_key(|page| page.offset);
+        for page in pages {
+            let phase = page.phases.map_or(0, |phases| phases & 7);
+            // A page of an image may begin within a page of the file.
+            let first = page.offset / PAGE;
+            let behind = (page.offset + PAGE).div_ceil(PAGE).min(end);
+            if let Some(last) = out.last_mut()
+                && last.end() >= first
+                && (last.phase, last.used) == (phase, page.used)
+            {
+                last.pages = (behind - last.first) as u32;
+                continue;
+            }
+            let first = first.max(out.last().map_or(0, PageRun::end));
+            if first < behind {
+                out.push(PageRun { phase, first, pages: (behind - first) as u32, used: page.used });
+            }
+        }
+        out
+    }
+}
+
 /// A volume with what was used of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Volume {

@@ -8,10 +8,11 @@ mod of_prefetch;
 mod used;
 mod waits;
 
-use cold_model::figures::plural as counted;
+use cold_model::figures::{UNKNOWN_CPU, plural as counted};
 use cold_model::recording::Recording;
 use cold_model::recording::manifest::{
     self, Device, EndedBy, Manifest, READY_AT_EXIT, RecordedMachine, StackMethod, StartState, Subject, Tier,
+    WantedState,
 };
 use cold_model::recording::tables::{
     Began, DeviceRead, File, FileKind, Fill, FillCause, Mapping, PathFrom, Process, Stall, StallCause,
@@ -49,10 +50,10 @@ fn of_windows(tool: &str, os: &str, cpus: u32) -> Manifest {
         complete: true,
         page_bytes: PAGE as u32,
         tier: Tier::Imported,
-        state: StartState { wanted: "as found".to_owned(), ..StartState::default() },
+        state: StartState { wanted: WantedState::AsFound, ..StartState::default() },
         machine: RecordedMachine {
             architecture: "unknown".to_owned(),
-            cpu: "unknown model".to_owned(),
+            cpu: UNKNOWN_CPU.to_owned(),
             cpus,
             os: os.to_owned(),
             ..RecordedMachine::default()
@@ -211,7 +212,7 @@ impl<'a> Maker<'a> {
     fn processes(&self) -> Vec<Process> {
         let executable = |pid: u32, image: &str| {
             let images = self.evidence.images.iter().filter(|i| i.pid == pid);
-            let base = |file: u32| self.evidence.name(file).rsplit('/').next().unwrap_or_default().to_owned();
+            let base = |file: u32| path_text::base(self.evidence.name(file)).to_owned();
             images.map(|i| i.file).find(|file| base(*file).eq_ignore_ascii_case(image))
         };
         let process = |(row, p): (usize, &crate::evidence::Process)| Process {

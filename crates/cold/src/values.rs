@@ -14,6 +14,18 @@ pub(crate) fn seconds(flag: &str, value: f64) -> Result<Duration> {
         .map_err(|_| Failure::usage(format!("{flag} {value} is not a length of time in seconds")))
 }
 
+/// A time with its unit: `90d`, `12h`, `1.5m`, `10s`.
+pub(crate) fn duration(text: &str) -> Option<Duration> {
+    let number = text.strip_suffix(['d', 'h', 'm', 's'])?;
+    let unit = match text.as_bytes().last()? {
+        b'd' => 86_400.0,
+        b'h' => 3_600.0,
+        b'm' => 60.0,
+        _ => 1.0,
+    };
+    Duration::try_from_secs_f64(number.parse::<f64>().ok()? * unit).ok()
+}
+
 /// A count with the suffixes k, M, G (powers of 1000) and Ki, Mi, Gi (of 1024).
 pub(crate) fn count(text: &str) -> Option<u64> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
@@ -90,6 +102,16 @@ pub(crate) fn clock_seed() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn times_have_units() {
+        assert_eq!(duration("90d"), Some(Duration::from_hours(90 * 24)));
+        assert_eq!(duration("12h"), Some(Duration::from_hours(12)));
+        assert_eq!(duration("1.5m"), Some(Duration::from_secs(90)));
+        for bad in ["", "d", "9", "-1d", "1w", "99999999999999999d", "1dd ", "nans", "1e400s", "infs"] {
+            assert_eq!(duration(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn limits_of_a_disk() {

@@ -272,9 +272,7 @@ mod root {
 
     #[test]
     fn an_ordinary_user_sees_the_same_and_is_told_what_is_missing() {
-        if !cold_testbed::need_root() {
-            return;
-        }
+        cold_testbed::needs_root!();
         let dir = Dir::new();
         let (wrapper, f) = (as_nobody(&dir), dir.file("f"));
         let (actor_copy, privileged) = (dir.path("actor"), dir.path("privileged"));
@@ -311,9 +309,7 @@ mod root {
 
     #[test]
     fn a_hidden_process_and_another_root_directory() {
-        if !cold_testbed::need_root() {
-            return;
-        }
+        cold_testbed::needs_root!();
         let dir = Dir::new();
         let f = dir.file("f");
         let seen = observe(&role(actor(), "hide", &[&f]));

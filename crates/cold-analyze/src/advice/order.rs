@@ -2,7 +2,7 @@
 
 use cold_model::figures::plural;
 use cold_model::recording::FileIdx;
-use cold_model::{Bytes, Nanos};
+use cold_model::{Bytes, Nanos, path_text};
 
 use super::{Facts, few, worth};
 use crate::model::{FirstEntries, OrderGain, Suggestion, SuggestionId};
@@ -36,7 +36,7 @@ fn by_trace(f: &Facts<'_, '_>) -> Option<Suggestion> {
     });
     let (entries, gain, saved) = gains.max_by_key(|(e, _, saved)| (*saved, std::cmp::Reverse(e.file)))?;
     let program = f.cx.path(entries.file);
-    let name = program.rsplit('/').next().unwrap_or(&program);
+    let name = path_text::base(&program);
     let order = format!("{name}.txt");
     let traces: Vec<String> = entries.from.iter().map(|dir| dir.to_string_lossy().into_owned()).collect();
     let words = ["cold", "layout", "order"].into_iter().chain(traces.iter().map(String::as_str));

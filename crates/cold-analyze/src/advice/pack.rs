@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use cold_model::{Bytes, Nanos};
+use cold_model::{Bytes, Nanos, path_text};
 
 use super::{Facts, few, total, worth};
 use crate::model::{FileUse, Reached, Suggestion, SuggestionId};
@@ -51,7 +51,7 @@ pub(super) fn rule(f: &Facts<'_, '_>) -> Option<Suggestion> {
 /// Those whose kind, by the end of their names, is frequent.
 fn of_a_kind(files: Vec<&FileUse>) -> Vec<&FileUse> {
     let kind = |x: &FileUse| {
-        let name = x.path.rsplit('/').next().unwrap_or_default();
+        let name = path_text::base(&x.path);
         name.rsplit_once('.').filter(|(stem, _)| !stem.is_empty()).map(|(_, end)| end.to_owned())
     };
     let mut kinds: HashMap<String, usize> = HashMap::new();

@@ -47,11 +47,11 @@ pub struct Malformed {
 /// A list of files.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct AllowList {
-    lines: Vec<Line>,
+    lines: Vec<AllowLine>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
-struct Line {
+struct AllowLine {
     number: usize,
     text: String,
     pattern: Pattern,
@@ -168,7 +168,7 @@ fn used_files<'a>(start: &BudgetedStart<'a>, cx: &Context<'_>) -> Vec<&'a FileUs
     start.analysis.files.iter().filter(|f| used.contains(&f.file)).collect()
 }
 
-fn line(number: usize, text: &str) -> Result<Line, String> {
+fn line(number: usize, text: &str) -> Result<AllowLine, String> {
     let (mut pages, mut margin, mut optional) = (None, None, false);
     let mut rest = text;
     // From the end, so that a path may hold blanks.
@@ -201,5 +201,5 @@ fn line(number: usize, text: &str) -> Result<Line, String> {
         (pages, margin)
     });
     let pattern = Pattern::parse(rest)?;
-    Ok(Line { number, text: text.to_owned(), pattern, most, optional })
+    Ok(AllowLine { number, text: text.to_owned(), pattern, most, optional })
 }

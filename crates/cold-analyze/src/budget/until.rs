@@ -1,7 +1,7 @@
 //! From which moment of a start to which is counted: `--until MARKER`, `--phase FROM..UNTIL`.
 
 use cold_model::recording::Recording;
-use cold_model::{Known, Nanos};
+use cold_model::{Known, Nanos, path_text};
 
 use super::quantity::execs;
 use crate::context::Context;
@@ -56,7 +56,7 @@ pub fn markers(recording: &Recording) -> Vec<(String, Nanos)> {
     let mut out: Vec<(String, Nanos)> = Vec::new();
     for p in execs(&cx) {
         let path = p.executable.map_or_else(|| p.name.clone(), |file| cx.path(file));
-        let name = format!("exec:{}", path.rsplit('/').next().unwrap_or(&path));
+        let name = format!("exec:{}", path_text::base(&path));
         if !out.iter().any(|(known, _)| *known == name) {
             out.push((name, p.began.max(m.start)));
         }

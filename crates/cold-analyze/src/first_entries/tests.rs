@@ -1,5 +1,5 @@
 use cold_model::layout::{FileLayout, Layouts, Symbol, Traced, TracedScenario};
-use cold_model::order::{Function, Text, TracedFile};
+use cold_model::order::{Function, Linked, Text, TracedFile};
 use cold_model::sample::{PAGE, empty, long};
 use cold_model::{Bytes, Nanos};
 
@@ -8,7 +8,7 @@ use crate::analyze;
 /// Functions of the program, a quarter of a page each, at the beginning of every fourth page.
 const FUNCTIONS: u64 = 1000;
 
-fn traced(command: &[&str], linked: &str) -> Traced {
+fn traced(command: &[&str], linked: Linked) -> Traced {
     let function = |n: u64| Function {
         address: n * 4 * PAGE,
         bytes: PAGE / 4,
@@ -20,7 +20,7 @@ fn traced(command: &[&str], linked: &str) -> Traced {
         file: TracedFile {
             path: "/bin/prog".into(),
             build_id: Some("11".to_owned()),
-            linked: linked.to_owned(),
+            linked,
             is_go: false,
             texts: vec![Text { offset: 0, bytes: FUNCTIONS * 4 * PAGE, address: 0 }],
             functions: (0..FUNCTIONS).map(function).collect(),
@@ -59,7 +59,7 @@ fn recording() -> cold_model::recording::Recording {
 fn waits_are_charged_to_the_function_entered_first_and_the_gain_is_predicted() {
     let r = recording();
     let mut layouts = Layouts::default();
-    layouts.traced.insert(0, traced(&["prog", "two words"], "pie"));
+    layouts.traced.insert(0, traced(&["prog", "two words"], Linked::Pie));
     let symbols = vec![Symbol { name: "demangled()".to_owned(), offset: 0, bytes: 8 }];
     layouts.files.insert(0, FileLayout { symbols, ..FileLayout::default() });
     let a = analyze(&r, &layouts);
@@ -92,7 +92,7 @@ fn waits_are_charged_to_the_function_entered_first_and_the_gain_is_predicted() {
 fn another_command_is_told_and_a_library_is_not_advised() {
     let r = recording();
     let mut layouts = Layouts::default();
-    layouts.traced.insert(0, traced(&["other"], "library"));
+    layouts.traced.insert(0, traced(&["other"], Linked::Library));
     let a = analyze(&r, &layouts);
     let e = &a.first_entries[0];
     assert_eq!((e.scenario.as_str(), e.same_command, e.is_program), ("help", false, false));
@@ -104,7 +104,7 @@ fn another_command_is_told_and_a_library_is_not_advised() {
 fn tables_that_make_no_sense_do_no_harm() {
     let r = recording();
     let mut layouts = Layouts::default();
-    let mut all = traced(&["prog"], "pie");
+    let mut all = traced(&["prog"], Linked::Pie);
     all.file.functions[0].bytes = u64::MAX;
     all.file.functions[40].address = u64::MAX;
     all.scenarios[0].entered.push(77_000);

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use cold_model::Nanos;
 use cold_model::recording::{Lookup, LookupKind};
+use cold_model::{Nanos, path_text};
 
 use crate::context::{Context, is_library, is_miss};
 
@@ -227,7 +227,7 @@ fn programs(cx: &Context<'_>) -> HashMap<u32, Vec<(Nanos, String)>> {
     let mut out: HashMap<u32, Vec<(Nanos, String)>> = HashMap::new();
     for p in &cx.recording.processes {
         let path = p.executable.map(|f| cx.path(f));
-        let name = path.as_deref().and_then(|p| p.rsplit('/').next()).unwrap_or(&p.name);
+        let name = path.as_deref().map_or(p.name.as_str(), path_text::base);
         out.entry(p.pid).or_default().push((p.began, name.to_string()));
     }
     for images in out.values_mut() {

@@ -41,7 +41,7 @@ pub struct DataUse {
     pub file: FileIdx,
     /// Its name (`.data.rel.ro`).
     pub section: String,
-    /// Its size.
+    /// Size of the section, bytes.
     pub size: Bytes,
     /// Pages that hold bytes of it.
     pub pages: u64,
@@ -58,11 +58,11 @@ pub struct DataUse {
 /// A symbol on used pages of data: they were used for its sake, or for that of a neighbour.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DataSymbol {
-    /// Demangled name.
+    /// Its name, demangled where it was mangled.
     pub name: String,
     /// Where it lies in the file, in bytes.
     pub offset: u64,
-    /// Its length.
+    /// Its length, bytes.
     pub bytes: Bytes,
     /// Used pages that hold bytes of it.
     pub pages: u64,
@@ -79,7 +79,7 @@ pub struct EnteredFunction {
     pub name: Option<String>,
     /// Where it lies in the file, in bytes.
     pub offset: u64,
-    /// Its length.
+    /// Its length, bytes.
     pub bytes: Bytes,
     /// Stall time at pages of which it is the first to be entered.
     pub stall: Nanos,

@@ -50,7 +50,7 @@ pub enum Kind {
 pub enum Group {
     /// The disk, and work that only missing pages make.
     Disk,
-    /// Resolving paths.
+    /// Paths were resolved: directories, names and inodes.
     Lookups,
     /// Making processes, the loader.
     Loading,

@@ -10,6 +10,8 @@ use serde::Serialize;
 
 use crate::usage::{Usage, Window};
 
+use super::sweep::Row;
+
 /// What a recorded start read through the page cache up to ready: what the model simulates of it. Of direct reads, of swap
 /// and of a journal it knows nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -23,6 +25,17 @@ pub struct Observed {
     /// Time to ready; `None`: not told.
     #[serde(rename = "time_ns")]
     pub time: Option<Nanos>,
+}
+
+/// By how many percent the model of a start differs from what was recorded of it; below 0: less.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Apart {
+    /// In the number of requests.
+    pub requests: f64,
+    /// In bytes read.
+    pub read: f64,
+    /// In time to ready; `None`: that is not told.
+    pub time: Option<f64>,
 }
 
 impl fmt::Display for Observed {
@@ -39,6 +52,16 @@ impl fmt::Display for Observed {
 }
 
 impl Observed {
+    /// How far `model`, the start as it was recorded, is from it. `None`: what was read was not seen.
+    pub fn apart(&self, model: &Row) -> Option<Apart> {
+        let percent = |model: u64, seen: u64| 100.0 * (model as f64 / seen.max(1) as f64 - 1.0);
+        Some(Apart {
+            requests: percent(model.requests, self.requests?),
+            read: percent(model.read.0, self.read?.0),
+            time: self.time.map(|time| percent(model.time.0, time.0)),
+        })
+    }
+
     /// Of a recording; `usage` is what [`crate::replay`] says of it.
     pub fn of(recording: &Recording, usage: &[Usage]) -> Self {
         let window = Window::of(recording);

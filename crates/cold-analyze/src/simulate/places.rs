@@ -4,23 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use cold_model::Dev;
 use cold_model::io_model::Extent;
-use cold_model::recording::manifest::Device;
 use cold_model::recording::{FileIdx, FileKind, Recording};
 
 use cold_sim::disk::Layout;
 
 /// Bytes in a sector, the unit of the block layer.
 const SECTOR: u64 = 512;
-
-/// The device of this number, whole or partition.
-pub(super) fn device(recording: &Recording, dev: Dev) -> Option<&Device> {
-    recording.manifest.devices.iter().find(|d| d.dev == dev)
-}
-
-/// The disk that it is, or is a part of.
-pub(super) fn whole_disk(recording: &Recording, dev: Dev) -> Option<Dev> {
-    device(recording, dev).map(|d| d.partition_of.map_or(d.dev, |(whole, _)| whole))
-}
 
 /// Size of each file, or as far as pages of it were seen where nobody knows it.
 pub(super) fn bytes(recording: &Recording, names: &[FileIdx], page_bytes: u64) -> Vec<u64> {
@@ -50,7 +39,7 @@ pub(super) fn of(
     let mut seen = seen(recording, page_bytes);
     let mut disks: Vec<Option<Dev>> = Vec::new();
     for (file, bytes) in names.iter().zip(bytes.iter().copied()) {
-        let dev = recording.files.get(*file as usize).and_then(|f| whole_disk(recording, f.dev));
+        let dev = recording.files.get(*file as usize).and_then(|f| recording.manifest.whole_disk(f.dev));
         let disk = disks.iter().position(|d| *d == dev).unwrap_or_else(|| {
             disks.push(dev);
             disks.len() - 1

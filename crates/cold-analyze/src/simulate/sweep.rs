@@ -3,6 +3,7 @@
 use std::fmt;
 
 use cold_model::pages::Runs;
+use cold_model::recording::FileIdx;
 use cold_model::{Bytes, Nanos};
 use cold_sim::Policy;
 use cold_sim::disk::Model;
@@ -52,7 +53,7 @@ pub struct Row {
     pub choice: Choice,
     /// Requests to disks.
     pub requests: u64,
-    /// Their bytes.
+    /// Bytes that these requests read.
     pub read: Bytes,
     /// Bytes of file pages that nothing needed.
     pub unused: Bytes,
@@ -224,6 +225,26 @@ impl Recorded {
         windows.all(|w| w == first).then(|| Bytes(first.saturating_mul(self.page_bytes)))
     }
 
+    /// The read-ahead window under a choice, where its policy has one and it is the same for all files.
+    pub fn window_of(&self, choice: &Choice) -> Option<Bytes> {
+        match choice.windows {
+            _ if !matches!(choice.policy, Policy::Linux(_)) || choice.reader == Reader::Exact => None,
+            Windows::Of(bytes) => Some(bytes),
+            Windows::Usual | Windows::Recorded => self.window(),
+        }
+    }
+
+    /// Whether other windows than the recorded one are among these rows of one disk.
+    pub fn tries_windows(&self, rows: &[Row]) -> bool {
+        rows.iter().any(|r| matches!(r.choice.windows, Windows::Of(_)) && r.choice.policy == self.policy)
+    }
+
+    /// The file that the start needs most of.
+    pub fn most_needed(&self) -> Option<FileIdx> {
+        let (id, _) = self.needed.iter().max_by_key(|(id, runs)| (runs.pages(), id.0))?;
+        self.names.get(id.0 as usize).copied()
+    }
+
     /// Which of the windows in these rows of one disk to set: the nearest to today's of those that give nearly as much
     /// as the best one. `None` where none is worth a word, or today's is not one for all files.
     pub fn advice(&self, rows: &[Row]) -> Option<WindowAdvice> {
@@ -249,6 +270,21 @@ impl Recorded {
         let part = saves.0 as f64 / today.time.0.max(1) as f64;
         Some(WindowAdvice { window, instead_of, saves, part })
     }
+}
+
+/// Of the rows of one disk, today's first, those that differ most: of each policy and reader the first, of today's two,
+/// so that it stands there as it is and with its best window; at most `most`.
+pub fn most_different(rows: &[Row], most: usize) -> Vec<&Row> {
+    let alike = |a: &Choice, b: &Choice| a.policy == b.policy && a.reader == b.reader;
+    let mut out: Vec<&Row> = Vec::new();
+    for row in rows {
+        let known = out.iter().filter(|r| alike(&r.choice, &row.choice)).count();
+        let room = if out.first().is_some_and(|r| alike(&r.choice, &row.choice)) { 2 } else { 1 };
+        if known < room && out.len() < most {
+            out.push(row);
+        }
+    }
+    out
 }
 
 fn row(choice: Choice, simulated: &Simulated, base: Option<Nanos>) -> Row {

@@ -60,7 +60,7 @@ fn around_a_fault_only_pages_that_were_there_count_as_perhaps_needed() {
     assert_eq!(replay(&r)[0].upper.runs(), [0..10, 11..16, 18..20]);
     // The same in a start that was not meant to be cold.
     r.touches.as_mut().unwrap().pop();
-    r.manifest.state.wanted = "warm".to_string();
+    r.manifest.state.wanted = "warm".into();
     assert_eq!(replay(&r)[0].upper.runs(), [0..10, 11..16, 18..20]);
 }
 

@@ -39,7 +39,7 @@ fn reading(disks: &[(Dev, u64, u64)], readers: &[(i32, u64, &str, u64)]) -> Read
         readers: readers
             .iter()
             .map(|(pid, started, comm, bytes)| {
-                ((*pid, *started), Reader { comm: (*comm).to_owned(), bytes: *bytes })
+                ((*pid, *started), CounterReader { comm: (*comm).to_owned(), bytes: *bytes })
             })
             .collect(),
         ..Reading::default()

@@ -10,7 +10,7 @@ use crate::gate::GateResult;
 use crate::summary::Analysis;
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct NativeDocument<'a> {
     #[serde(flatten)]
     report: &'a Report,
     #[serde(flatten)]
@@ -25,7 +25,7 @@ pub fn json(
     gates: &[GateResult],
     mut out: impl io::Write,
 ) -> Result<(), ExportError> {
-    serde_json::to_writer_pretty(&mut out, &Document { report, analysis, gates })?;
+    serde_json::to_writer_pretty(&mut out, &NativeDocument { report, analysis, gates })?;
     out.write_all(b"\n")?;
     Ok(())
 }

@@ -32,7 +32,7 @@ pub enum ExactNeed {
     /// Nothing was read ahead or around on these devices (names), so in a cold start only needed pages
     /// could be mapped around.
     ReadAhead {
-        /// The devices.
+        /// Devices whose read-ahead was off, with what was put back.
         devices: Vec<Changed>,
         /// Why not by fault-around.
         why: String,

@@ -6,6 +6,7 @@ use cold_model::Bytes;
 use cold_model::Dev;
 use cold_model::Shown as _;
 use cold_model::bench::MeasuredMachine;
+use cold_model::figures::cpus;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
 
@@ -37,9 +38,8 @@ pub(super) fn facts(proc: &ProcFs, subjects: &[Subject<'_>], eviction: &str) -> 
 }
 
 fn cpu(proc: &ProcFs) -> String {
-    let model = proc.cpu_model().unwrap_or_else(|| "CPU of unknown model".to_owned());
     let n = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    format!("{n} × {model}")
+    cpus(n, &proc.cpu_model())
 }
 
 /// Name and the settings that decide how it is read; what the kernel does not tell is left out.

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use cold_journal::Journal;
 use cold_model::bench::State;
 use cold_model::observed::ObservedStart;
-use cold_model::recording::manifest::StartState;
+use cold_model::recording::manifest::{StartState, WantedState};
 use cold_sys::procfs::ProcFs;
 
 use super::cgroups::TreeCgroups;
@@ -99,7 +99,7 @@ impl<'a> Starts<'a> {
         restored?;
         let Some(measured) = measured else { return Ok(None) };
         let state = StartState {
-            wanted: state.map_or_else(|| "as found".into(), ToString::to_string),
+            wanted: state.map_or(WantedState::AsFound, WantedState::from),
             method: match state {
                 None => "left as it was".into(),
                 Some(State::Warm) => format!("{} starts before", self.config.warmup.max(1)),

@@ -40,7 +40,7 @@ const NO_PAGE_CACHE: [i64; 17] = [
 ];
 
 /// A directory to be scanned.
-struct Task {
+struct WalkTask {
     root: usize,
     path: PathBuf,
     /// Device of the directory it was found in; a change means another file system.
@@ -51,7 +51,7 @@ struct Task {
 
 #[derive(Default)]
 struct Queue {
-    tasks: Vec<Task>,
+    tasks: Vec<WalkTask>,
     /// Tasks taken and not finished; they may add more.
     busy: usize,
 }
@@ -122,7 +122,7 @@ impl Shared<'_> {
             let (path, dev) = (path.to_owned(), FileId::of(&meta).dev);
             let dir = Dir::open(&path, true)?;
             let in_memory = IN_MEMORY.contains(&dir.file_system()?);
-            lock(&self.queue).tasks.push(Task { root, path, dev, in_memory, follow_last: true });
+            lock(&self.queue).tasks.push(WalkTask { root, path, dev, in_memory, follow_last: true });
             return Ok(());
         }
         let (file, _) = cold_sys::open::regular(path, true)?;
@@ -163,7 +163,7 @@ impl Shared<'_> {
     }
 
     /// A directory to work on; `None` when no thread will find more.
-    fn next(&self) -> Option<Task> {
+    fn next(&self) -> Option<WalkTask> {
         let mut queue = lock(&self.queue);
         loop {
             if let Some(task) = queue.tasks.pop() {
@@ -181,7 +181,7 @@ impl Shared<'_> {
     }
 
     /// Looks at the files of one directory and queues those below it.
-    fn directory(&self, task: &Task, scan: &mut Scan, buffer: &mut Vec<u8>, found: &mut Vec<Task>) {
+    fn directory(&self, task: &WalkTask, scan: &mut Scan, buffer: &mut Vec<u8>, found: &mut Vec<WalkTask>) {
         let unreadable = |path: PathBuf, reason: String| Skipped::Unreadable { path, reason };
         let dir = match Dir::open(&task.path, task.follow_last) {
             Ok(dir) => dir,
@@ -203,7 +203,7 @@ impl Shared<'_> {
             in_memory = IN_MEMORY.contains(&magic);
         }
         let here =
-            Task { root: task.root, path: PathBuf::new(), dev: stat.dev, in_memory, follow_last: false };
+            WalkTask { root: task.root, path: PathBuf::new(), dev: stat.dev, in_memory, follow_last: false };
         let mut files = Vec::new();
         let listed = dir.entries(buffer, |name, kind| {
             let entry = Entry { dir: &dir, task, here: &here, name };
@@ -230,7 +230,7 @@ impl Shared<'_> {
         entry: &Entry<'_>,
         kind: EntryKind,
         scan: &mut Scan,
-        found: &mut Vec<Task>,
+        found: &mut Vec<WalkTask>,
     ) -> Result<Option<ScannedFile>> {
         let Entry { dir, name, .. } = *entry;
         let fail = |cause| Error::Path { path: entry.task.path.join(os_name(name)), cause };
@@ -257,7 +257,7 @@ impl Shared<'_> {
                 if stat.dev != entry.here.dev && !self.options.cross_device {
                     scan.skipped.push(Skipped::OtherDevice { path });
                 } else {
-                    found.push(Task { path, follow_last: follow, ..*entry.here });
+                    found.push(WalkTask { path, follow_last: follow, ..*entry.here });
                 }
                 Ok(None)
             }
@@ -306,8 +306,8 @@ impl Shared<'_> {
 #[derive(Clone, Copy)]
 struct Entry<'a> {
     dir: &'a Dir,
-    task: &'a Task,
+    task: &'a WalkTask,
     /// What directories found here inherit.
-    here: &'a Task,
+    here: &'a WalkTask,
     name: &'a CStr,
 }

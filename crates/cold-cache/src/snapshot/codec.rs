@@ -63,9 +63,9 @@ pub(crate) fn seal(bytes: &[u8]) -> Vec<u8> {
     [covered, &checksum(covered).to_le_bytes()].concat()
 }
 
-struct Reader<'a>(&'a [u8]);
+struct SnapshotReader<'a>(&'a [u8]);
 
-impl<'a> Reader<'a> {
+impl<'a> SnapshotReader<'a> {
     fn take(&mut self, n: usize) -> Decoded<&'a [u8]> {
         let (head, tail) = self.0.split_at_checked(n).ok_or(CodecError::Invalid("an entry is cut short"))?;
         self.0 = tail;
@@ -81,19 +81,8 @@ impl<'a> Reader<'a> {
         self.array().map(u64::from_le_bytes)
     }
     fn varint(&mut self) -> Decoded<u64> {
-        let mut value = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let [byte] = self.array()?;
-            let bits = u64::from(byte & 0x7f);
-            if bits << shift >> shift != bits {
-                break;
-            }
-            value |= bits << shift;
-            if byte < 0x80 {
-                return Ok(value);
-            }
-        }
-        Err(CodecError::Invalid("a number of more than 64 bits"))
+        varint::take(&mut self.0)
+            .ok_or(CodecError::Invalid("a number that is cut short, or of more than 64 bits"))
     }
 }
 
@@ -130,7 +119,7 @@ impl Snapshot {
 
     /// Reads and checks the bytes of a file; nothing in them is trusted.
     pub fn decode(bytes: &[u8]) -> Decoded<Self> {
-        let mut r = Reader(bytes);
+        let mut r = SnapshotReader(bytes);
         if r.take(MAGIC.len()) != Ok(MAGIC) {
             return Err(CodecError::Magic);
         }
@@ -146,7 +135,7 @@ impl Snapshot {
         if sum != checksum(covered).to_le_bytes() {
             return Err(CodecError::Checksum);
         }
-        let mut r = Reader(covered.get(MAGIC.len() + 4..).ok_or(CodecError::Checksum)?);
+        let mut r = SnapshotReader(covered.get(MAGIC.len() + 4..).ok_or(CodecError::Checksum)?);
         let page_size = r.u32()?;
         if !page_size.is_power_of_two() || page_size < 4096 {
             return Err(CodecError::Invalid("no machine has such a page size"));
@@ -167,7 +156,7 @@ impl Snapshot {
     }
 }
 
-fn decode_file(r: &mut Reader<'_>, page_size: u32) -> Decoded<SnapshotFile> {
+fn decode_file(r: &mut SnapshotReader<'_>, page_size: u32) -> Decoded<SnapshotFile> {
     let len = r.u32()? as usize;
     if len > MAX_PATH {
         return Err(CodecError::Invalid("a path longer than Linux allows"));

@@ -5,6 +5,7 @@
 //! by run, and with the whole file when a large folio straddles a run; and every file is compared page by
 //! page afterwards, and again until it is equal or the rounds are over.
 
+use std::fmt;
 use std::fs::{File, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -46,6 +47,24 @@ pub struct Difference {
     pub error: Option<String>,
 }
 
+/// Why a file of a snapshot was left as it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum LeftAlone {
+    /// It is not what it was: in which way.
+    Changed(&'static str),
+    /// It is gone, or cannot be read: an error that names it.
+    Refused(String),
+}
+
+impl fmt::Display for LeftAlone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Changed(why) => why,
+            Self::Refused(error) => error,
+        })
+    }
+}
+
 /// What a [`restore`] did.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RestoreReport {
@@ -58,7 +77,7 @@ pub struct RestoreReport {
     /// Bytes evicted, over all rounds: a page that came back meanwhile counts again.
     pub evicted: Bytes,
     /// Files that are not what they were, gone or unreadable, with the reason; left as they are.
-    pub changed: Vec<(PathBuf, String)>,
+    pub changed: Vec<(PathBuf, LeftAlone)>,
     /// Files whose residency the kernel does not tell this user; left as they are.
     pub unknown: Vec<PathBuf>,
     /// Files that could not be brought to the saved pages.
@@ -76,7 +95,7 @@ impl RestoreReport {
 enum Attempt {
     Identical,
     Unknown,
-    Changed(String),
+    Changed(LeftAlone),
     Different { missing: u64, extra: PageMap, error: Option<String> },
 }
 
@@ -168,10 +187,10 @@ impl Job<'_> {
     fn correct(&self, saved: &SnapshotFile, buffer: &mut [u8]) -> Attempt {
         let (file, meta) = match cold_sys::open::regular(&saved.path, false) {
             Ok(opened) => opened,
-            Err(e) => return Attempt::Changed(e.to_string()),
+            Err(e) => return Attempt::Changed(LeftAlone::Refused(e.to_string())),
         };
         if let Some(why) = changed(saved, &meta) {
-            return Attempt::Changed(why.to_owned());
+            return Attempt::Changed(LeftAlone::Changed(why));
         }
         // Most files of a large tree are absent now and were then: one call tells.
         if saved.runs.is_empty() && matches!(cachestat(&file, 0, 0), Ok(Some(s)) if s.cached == 0) {
@@ -189,7 +208,7 @@ impl Job<'_> {
                 Attempt::Different { missing: want.minus(&now).resident(), extra: now.minus(&want), error }
             }
             Ok(None) => Attempt::Unknown,
-            Err(e) => Attempt::Changed(e.to_string()),
+            Err(e) => Attempt::Changed(LeftAlone::Refused(e.to_string())),
         }
     }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use cold_sys::page::page_size;
 
-pub(crate) use cold_testbed::{need, need_root};
+pub(crate) use cold_testbed::{need, needs_root};
 
 /// A directory on the disk of the build directory (`/tmp` may be a tmpfs), removed at the end.
 pub(crate) struct Scratch(tempfile::TempDir);

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use cold_model::FileId;
 use cold_model::Shown as _;
+use cold_model::path_text;
 use cold_sys::loopdev::LoopDevice;
 use cold_sys::mount;
 use cold_sys::procfs::ProcFs;
@@ -74,8 +75,7 @@ fn attached(number: u32) -> Result<Option<PathBuf>> {
         Err(e) if is_gone(&e) => Ok(None),
         Err(e) => Err(Error::io("read", path, e)),
         Ok(text) => {
-            let text = text.trim_end_matches('\n');
-            let text = text.strip_suffix(" (deleted)").unwrap_or(text);
+            let (text, _) = path_text::without_mark(text.trim_end_matches('\n'));
             // An empty name is a device that is being detached right now.
             Ok((!text.is_empty()).then(|| PathBuf::from(text)))
         }

@@ -21,8 +21,8 @@ pub(super) fn remove(
     kind: fn(&ProcFs, &Path, Entry, bool) -> Result<Outcome>,
 ) -> Result<Outcome> {
     match recognise(proc, path, parent, identity)? {
-        Found::Ours(entry) => kind(proc, path, entry, identity.is_some()),
-        Found::Other(outcome) => Ok(outcome),
+        FoundTree::Ours(entry) => kind(proc, path, entry, identity.is_some()),
+        FoundTree::Other(outcome) => Ok(outcome),
     }
 }
 
@@ -72,35 +72,35 @@ fn others(found: impl Into<String>) -> Outcome {
     Outcome::ChangedByOthers { found: found.into() }
 }
 
-enum Found {
+enum FoundTree {
     Ours(Entry),
     Other(Outcome),
 }
 
 /// Whether the name still is in the directory it was created in, and still is what was created. Not confirmed, it
 /// has a name that only we knew; what somebody else moved there since is not taken for ours either.
-fn recognise(proc: &ProcFs, path: &Path, parent: FileId, identity: Option<FileId>) -> Result<Found> {
+fn recognise(proc: &ProcFs, path: &Path, parent: FileId, identity: Option<FileId>) -> Result<FoundTree> {
     let found = Entry::find(path).map_err(|e| Error::io("look for", path, e))?;
     let Some(entry) = found.filter(|entry| entry.parent() == parent) else {
         let dir = path.parent().unwrap_or(Path::new("/"));
         return Ok(match dir.symlink_metadata() {
-            Ok(meta) if FileId::of(&meta) == parent => Found::Other(Outcome::Gone),
+            Ok(meta) if FileId::of(&meta) == parent => FoundTree::Other(Outcome::Gone),
             other => {
                 still_there(proc, path, parent)?;
-                Found::Other(
+                FoundTree::Other(
                     other.map_or(Outcome::Gone, |_| others(format!("{} is another one", dir.shown()))),
                 )
             }
         });
     };
     if identity.is_some_and(|id| id != entry.id()) {
-        return Ok(Found::Other(others(format!("{} is another one", path.shown()))));
+        return Ok(FoundTree::Other(others(format!("{} is another one", path.shown()))));
     }
     let (owner, me) = (std::os::unix::fs::MetadataExt::uid(entry.meta()), rustix::process::geteuid());
     if identity.is_none() && owner != me.as_raw() {
-        return Ok(Found::Other(others(format!("it belongs to user {owner}"))));
+        return Ok(FoundTree::Other(others(format!("it belongs to user {owner}"))));
     }
-    Ok(Found::Ours(entry))
+    Ok(FoundTree::Ours(entry))
 }
 
 /// An error when the directory is not where it was because the disk it lies on is not mounted now: then what was

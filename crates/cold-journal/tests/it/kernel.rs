@@ -8,7 +8,7 @@ use std::process::Command;
 
 use cold_journal::{Error, Guard, Journal, Outcome, recover};
 use cold_sys::kernelfs;
-use cold_testbed::need_root;
+use cold_testbed::needs_root;
 
 use crate::trust::{World, boot, header, line};
 
@@ -46,9 +46,7 @@ fn setting(path: &Path, kernel: &str, old: &str, new: &str) -> String {
 
 #[test]
 fn a_setting_whose_mount_has_vanished_is_put_back_as_root() {
-    if !need_root() {
-        return;
-    }
+    needs_root!();
     let device = Device::new();
     let before = device.value();
     let world = World::new("0");
@@ -65,9 +63,7 @@ fn a_setting_whose_mount_has_vanished_is_put_back_as_root() {
 
 #[test]
 fn a_setting_is_named_by_its_file_system_and_held_by_one_process_whatever_its_path_as_root() {
-    if !need_root() {
-        return;
-    }
+    needs_root!();
     let device = Device::new();
     let before = device.value();
     let world = World::new("0");
@@ -130,9 +126,7 @@ fn child() {
 
 #[test]
 fn a_setting_that_takes_root_stays_in_the_journal_of_a_user_as_root() {
-    if !need_root() {
-        return;
-    }
+    needs_root!();
     let world = World::new("0");
     let kernel = r#"{"fs_type":"debugfs","path":"/fault_around_bytes"}"#;
     let usual = Path::new("/sys/kernel/debug").join("fault_around_bytes");
@@ -158,9 +152,7 @@ fn a_setting_that_takes_root_stays_in_the_journal_of_a_user_as_root() {
 
 #[test]
 fn what_lies_on_a_disk_that_is_not_mounted_now_stays_in_the_journal_as_root() {
-    if !need_root() {
-        return;
-    }
+    needs_root!();
     let dir = tempfile::tempdir().expect("tempdir");
     let (image, mount) = (dir.path().join("image"), dir.path().join("mnt"));
     fs::File::create(&image).expect("create").set_len(16 << 20).expect("size");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
 use cold_journal::{Error, Journal, Outcome, Step};
-use cold_testbed::{need, need_root};
+use cold_testbed::{need, needs_root};
 
 use crate::trust::{World, boot, header, setting};
 
@@ -54,9 +54,7 @@ fn a_directory_that_another_process_made_first_stays() {
 
 #[test]
 fn a_group_that_another_process_made_first_stays_as_root() {
-    if !need_root() {
-        return;
-    }
+    needs_root!();
     let mounts = cold_sys::procfs::ProcFs::default().mounts().expect("mounts");
     let root = mounts.into_iter().find(|m| m.fs_type == "cgroup2").expect("cgroups of version 2").mount_point;
     let dir = tempfile::tempdir().expect("tempdir");
@@ -72,9 +70,7 @@ fn a_group_that_another_process_made_first_stays_as_root() {
 
 #[test]
 fn what_another_user_put_under_a_name_that_was_not_confirmed_stays_as_root() {
-    if !need_root() {
-        return;
-    }
+    needs_root!();
     let dir = tempfile::tempdir().expect("tempdir");
     let theirs: Arc<Mutex<PathBuf>> = Arc::default();
     let made = Arc::clone(&theirs);
@@ -123,9 +119,7 @@ fn what_a_killed_process_left_set_is_put_back_before_it_is_set_again() {
 
 #[test]
 fn a_controller_stays_on_until_the_last_process_that_needs_it_ends_as_root() {
-    if !need_root() {
-        return;
-    }
+    needs_root!();
     let mounts = cold_sys::procfs::ProcFs::default().mounts().expect("mounts");
     let root = mounts.into_iter().find(|m| m.fs_type == "cgroup2").expect("cgroups of version 2").mount_point;
     let words = |file: &str| fs::read_to_string(root.join(file)).expect("read");
@@ -169,9 +163,7 @@ fn container() {
 
 #[test]
 fn a_container_that_shares_the_directory_leaves_living_journals_alone_as_root() {
-    if !need_root() {
-        return;
-    }
+    needs_root!();
     let dir = tempfile::tempdir().expect("tempdir");
     let (setting, journals) = (dir.path().join("setting"), dir.path().join("journal"));
     fs::write(&setting, "128\n").expect("write");

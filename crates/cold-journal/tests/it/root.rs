@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use cold_journal::Journal;
-use cold_testbed::need_root;
+use cold_testbed::needs_root;
 
 /// Directories in which cgroups can be made: one v1 hierarchy and v2, as far as mounted.
 fn cgroup_roots() -> Vec<PathBuf> {
@@ -84,18 +84,14 @@ fn check(world: &Path) {
 
 #[test]
 fn killed_at_every_step_of_real_changes() {
-    if !need_root() {
-        return;
-    }
+    needs_root!();
     assert!(!cgroup_roots().is_empty(), "no cgroup file system is mounted");
     crate::crash::kill_at_every_step("root", 30, check);
 }
 
 #[test]
 fn a_mount_in_use_is_detached_and_its_loop_device_freed_with_the_last_user() {
-    if !need_root() {
-        return;
-    }
+    needs_root!();
     let dir = tempfile::tempdir().expect("tempdir");
     let world = dir.path().canonicalize().expect("path");
     let journal = Journal::open_in(world.join("journal"));
@@ -122,9 +118,7 @@ fn a_mount_in_use_is_detached_and_its_loop_device_freed_with_the_last_user() {
 
 #[test]
 fn a_loop_device_that_was_given_another_file_is_left_alone() {
-    if !need_root() {
-        return;
-    }
+    needs_root!();
     let dir = tempfile::tempdir().expect("tempdir");
     let journal = Journal::open_in(dir.path().join("journal"));
     let other = Journal::open_in(dir.path().join("other"));
@@ -146,9 +140,7 @@ fn a_loop_device_that_was_given_another_file_is_left_alone() {
 
 #[test]
 fn a_process_killed_in_another_pid_namespace_is_recovered_and_a_living_one_left_alone() {
-    if !need_root() {
-        return;
-    }
+    needs_root!();
     let base = tempfile::tempdir().expect("tempdir");
     let world = base.path().canonicalize().expect("path").join("world");
     fs::create_dir(&world).expect("create");

@@ -50,9 +50,7 @@ fn slow_plan(at: &Path, data: &Path, gate: Gate) {
 
 #[test]
 fn root_does_not_follow_a_users_plan() {
-    if !cold_testbed::need_root() {
-        return;
-    }
+    cold_testbed::needs_root!();
     let dir = directory();
     let at = dir.path().join("plan");
     save(&plan(), &at);
@@ -64,9 +62,7 @@ fn root_does_not_follow_a_users_plan() {
 
 #[test]
 fn an_ordinary_user_reads_other_peoples_files_ahead() {
-    if !cold_testbed::need_root() {
-        return;
-    }
+    cold_testbed::needs_root!();
     let dir = tempfile::Builder::new().prefix("cold-launch-").tempdir_in("/var/tmp").expect("a directory");
     std::fs::set_permissions(dir.path(), std::os::unix::fs::PermissionsExt::from_mode(0o755))
         .expect("readable");

@@ -76,7 +76,7 @@ fn programs_of_every_linkage_have_the_functions_that_nm_lists() {
     for (name, flags, linked) in ways {
         let Some(file) = compiled(dir.path(), name, flags) else { return };
         let read = read(&file);
-        assert_eq!((read.linked, read.linked.name()), (linked, name));
+        assert_eq!(read.linked, linked, "{name}");
         let nm = by_nm(&file, &[]);
         for (address, names) in &nm {
             let found = read.at(*address).unwrap_or_else(|| panic!("{name}: {names:?} at {address:#x}"));

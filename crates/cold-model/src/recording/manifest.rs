@@ -192,6 +192,21 @@ impl Manifest {
         self.lost.values().sum()
     }
 
+    /// Ready is the end of the tree itself.
+    pub fn is_ready_at_exit(&self) -> bool {
+        self.ready_means == READY_AT_EXIT
+    }
+
+    /// The device of this number, whole or partition.
+    pub fn device(&self, dev: Dev) -> Option<&Device> {
+        self.devices.iter().find(|d| d.dev == dev)
+    }
+
+    /// The disk that it is, or is a part of; `None`: the recording does not describe it.
+    pub fn whole_disk(&self, dev: Dev) -> Option<Dev> {
+        self.device(dev).map(|d| d.partition_of.map_or(d.dev, |(whole, _)| whole))
+    }
+
     /// What the start was waited for, as [`Manifest::ready_means`] says it.
     pub fn awaited(&self) -> Awaited<'_> {
         match self.ready_means.split_once(':') {
@@ -249,11 +264,70 @@ pub enum StackMethod {
     UnwindTables,
 }
 
+/// What the cache was to be like before a recorded start. A string in recordings, worded as [`State`] is.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum WantedState {
+    /// Nobody wrote it down.
+    #[default]
+    Unknown,
+    /// As it happened to be: nothing was prepared.
+    AsFound,
+    /// Evicted, without a plan.
+    Cold,
+    /// After several starts.
+    Warm,
+    /// Another state of a benchmark.
+    Other(String),
+}
+
+impl From<&str> for WantedState {
+    fn from(text: &str) -> Self {
+        match text {
+            "" => Self::Unknown,
+            "as found" => Self::AsFound,
+            "cold" => Self::Cold,
+            "warm" => Self::Warm,
+            other => Self::Other(other.to_owned()),
+        }
+    }
+}
+
+impl From<String> for WantedState {
+    fn from(text: String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl From<&State> for WantedState {
+    fn from(state: &State) -> Self {
+        Self::from(state.to_string())
+    }
+}
+
+impl From<WantedState> for String {
+    fn from(state: WantedState) -> Self {
+        state.to_string()
+    }
+}
+
+impl fmt::Display for WantedState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Unknown => "",
+            Self::AsFound => "as found",
+            Self::Cold => "cold",
+            Self::Warm => "warm",
+            Self::Other(state) => state,
+        })
+    }
+}
+
 /// State of the cache before the start.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct StartState {
-    /// The state of a benchmark ([`State`]), or `as found`.
-    pub wanted: String,
+    /// What was prepared.
+    pub wanted: WantedState,
     /// How it was made.
     pub method: String,
     /// Bytes of the file set that were checked page by page.
@@ -265,7 +339,12 @@ pub struct StartState {
 impl StartState {
     /// The start was prepared as a cold one, without a plan.
     pub fn is_cold(&self) -> bool {
-        self.wanted == State::Cold.to_string()
+        self.wanted == WantedState::Cold
+    }
+
+    /// The start was prepared as a warm one.
+    pub fn is_warm(&self) -> bool {
+        self.wanted == WantedState::Warm
     }
 }
 
@@ -276,7 +355,7 @@ pub struct RecordedMachine {
     pub kernel: String,
     /// Architecture the recorder was built for, by Rust's name for it (`x86_64`, `aarch64`).
     pub architecture: String,
-    /// `model name` in `/proc/cpuinfo`; `unknown model` where it says none.
+    /// `model name` in `/proc/cpuinfo`; [`crate::figures::UNKNOWN_CPU`] where it says none.
     pub cpu: String,
     /// CPUs that the recorder could use: those online, less what affinity and cgroup quota forbid it.
     pub cpus: u32,
@@ -349,6 +428,13 @@ pub struct Cost {
     pub buffers: Bytes,
 }
 
+impl Cost {
+    /// Time of all runs of the BPF programs.
+    pub fn in_programs(&self) -> Nanos {
+        self.programs.iter().map(|p| p.time).sum()
+    }
+}
+
 /// One BPF program's cost.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramCost {
@@ -369,4 +455,29 @@ pub struct DiskCounter {
     pub requests: u64,
     /// Bytes of these requests.
     pub bytes: Bytes,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bench::State;
+
+    #[test]
+    fn the_state_is_written_in_the_words_that_it_always_had() {
+        for (wanted, text) in [
+            (WantedState::Unknown, ""),
+            (WantedState::AsFound, "as found"),
+            (WantedState::from(&State::Cold), "cold"),
+            (WantedState::from(&State::Warm), "warm"),
+            (WantedState::from(&State::Prefetched), "prefetched"),
+            (WantedState::from(&State::Snapshot("/a".into())), "snapshot=/a"),
+        ] {
+            let state = StartState { wanted, ..StartState::default() };
+            let written = serde_json::to_value(&state).expect("written");
+            assert_eq!(written["wanted"], text);
+            assert_eq!(serde_json::from_value::<StartState>(written).expect("read"), state);
+        }
+        let state = |text: &str| StartState { wanted: text.into(), ..StartState::default() };
+        assert!(state("cold").is_cold() && !state("prefetched").is_cold() && state("warm").is_warm());
+    }
 }

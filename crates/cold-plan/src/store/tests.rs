@@ -268,15 +268,13 @@ fn a_user_looks_into_the_own_store_then_into_the_systems() {
 }
 
 mod root {
-    use cold_testbed::need_root;
+    use cold_testbed::needs_root;
 
     use super::*;
 
     #[test]
     fn root_does_not_follow_a_users_plan() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let (_dir, store) = store();
         let path = store.save(&sample()).unwrap();
         std::os::unix::fs::chown(&path, Some(65534), None).unwrap();
@@ -289,9 +287,7 @@ mod root {
 
     #[test]
     fn the_systems_plans_can_be_read_by_all() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let dir = tempfile::tempdir().unwrap();
         let state = dir.path().join("coldstart");
         std::fs::create_dir(&state).unwrap();

@@ -25,7 +25,7 @@ pub(super) struct Read {
 
 /// A kept range.
 #[derive(Debug, Clone, Copy)]
-struct Piece {
+struct ReadPiece {
     first: u64,
     end: u64,
     need_ns: u64,
@@ -33,7 +33,7 @@ struct Piece {
 
 /// Pieces that are read together.
 struct Run {
-    pieces: Vec<Piece>,
+    pieces: Vec<ReadPiece>,
     need_ns: u64,
 }
 
@@ -57,8 +57,8 @@ pub(super) fn reads(
 }
 
 /// Per file the kept ranges by page, without overlaps and without what lies beyond the end.
-fn kept(plan: &Plan, knobs: &Knobs) -> Vec<Vec<Piece>> {
-    let mut of: Vec<Vec<Piece>> = vec![Vec::new(); plan.files.len()];
+fn kept(plan: &Plan, knobs: &Knobs) -> Vec<Vec<ReadPiece>> {
+    let mut of: Vec<Vec<ReadPiece>> = vec![Vec::new(); plan.files.len()];
     for r in &plan.ranges {
         let Some(file) = plan.files.get(r.file as usize) else { continue };
         let readable = match file.kind {
@@ -76,7 +76,7 @@ fn kept(plan: &Plan, knobs: &Knobs) -> Vec<Vec<Piece>> {
         };
         let end = r.first_page.saturating_add(u64::from(r.pages)).min(last);
         if r.first_page < end {
-            of[r.file as usize].push(Piece { first: r.first_page, end, need_ns: r.need_ns });
+            of[r.file as usize].push(ReadPiece { first: r.first_page, end, need_ns: r.need_ns });
         }
     }
     for pieces in &mut of {
@@ -91,7 +91,7 @@ fn kept(plan: &Plan, knobs: &Knobs) -> Vec<Vec<Piece>> {
     of
 }
 
-fn runs(pieces: Vec<Piece>, knobs: &Knobs) -> Vec<Run> {
+fn runs(pieces: Vec<ReadPiece>, knobs: &Knobs) -> Vec<Run> {
     let window = u64::from(knobs.window_us) * 1000;
     let gap_pages = u64::from(knobs.gap_bytes) / PAGE;
     let mut out: Vec<Run> = Vec::new();

@@ -167,7 +167,7 @@ fn exactness_by_reading_nothing_ahead_holds_for_cold_starts_only() {
     assert!(!observe(&r, &With::default()).expect("teaches").exact);
     r.manifest.state.wanted = "cold".into();
     let s = observe(&r, &With::default()).expect("teaches");
-    assert!(s.exact && !s.proved_cold && s.missing.iter().any(|m| m.contains("not proved")), "{s:?}");
+    assert!(s.exact && !s.proved_cold && s.missing.contains(&Unseen::Coldness), "{s:?}");
 }
 
 #[test]
@@ -433,8 +433,8 @@ fn lower_tiers_say_what_they_miss_and_take_small_opened_files_whole() {
     assert_eq!(s.files[0].identity.dev, DISK);
     assert_eq!(s.files[0].need_ns, 1_500_000);
     assert_eq!(s.sees, Sees { pages: false, lookups: false, metadata: false });
-    assert!(s.missing.iter().any(|m| m.contains("system calls: files up to 128 KiB")), "{:?}", s.missing);
-    assert!(s.missing.iter().any(|m| m.contains("lookups")));
+    assert!(s.missing.iter().any(|m| matches!(m, Unseen::Reads { opened: true, .. })), "{:?}", s.missing);
+    assert!(s.missing.iter().any(|m| matches!(m, Unseen::Lookups(_))));
 }
 
 #[test]
@@ -492,4 +492,16 @@ fn a_start_without_some_files_needs_what_is_left_as_before() {
     let wanted: Vec<_> = of(&start).into_iter().filter(|(path, ..)| !path.ends_with("f1")).collect();
     assert_eq!((left.files.len(), of(&left)), (2, wanted));
     assert!(start.without(&|_| true).ranges.is_empty());
+}
+
+#[test]
+fn what_one_start_has_shown_is_not_missing_and_faults_are_told_of_each() {
+    let s = |missing: &[Unseen], fault: &str| {
+        let (missing, faults) = (missing.to_vec(), vec![fault.to_owned()]);
+        StartNeeds { missing, faults, ..crate::sample::start(1, &[]) }
+    };
+    let (one, two) = ([Unseen::Metadata, Unseen::Exactness], [Unseen::Exactness, Unseen::Coldness]);
+    let told = not_shown(&[s(&one, "a"), s(&two, "b")]);
+    assert_eq!(told, ["a".to_owned(), "b".to_owned(), Unseen::Exactness.to_string()]);
+    assert_eq!(not_shown(&[]), Vec::<String>::new());
 }

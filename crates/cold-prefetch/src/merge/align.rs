@@ -34,7 +34,7 @@ pub(super) fn aligned(cold: &StartNeeds, warm: &StartNeeds) -> StartNeeds {
     // Of a file with pages these tell; which of them is the first differs.
     let named = cold.files.iter().filter(|f| matches!(f.kind, FileKind::Directory | FileKind::Name));
     anchors.extend(named.filter_map(|file| Some((file.need_ns, known.file(file)?.need_ns))));
-    let line = Line::through(anchors);
+    let line = NeedLine::through(anchors);
     let time = |range: &Range, run: Option<Run>| match run {
         Some(run) if run.around && !range.around => line.at(range.need_ns).max(run.need_ns),
         Some(run) => run.need_ns,
@@ -92,9 +92,9 @@ impl<'a> Known<'a> {
 }
 
 /// From cold times to warm ones: straight between what both know.
-struct Line(Vec<(u64, u64)>);
+struct NeedLine(Vec<(u64, u64)>);
 
-impl Line {
+impl NeedLine {
     /// Points of a cold and a warm time. The exec is one: both clocks begin there.
     fn through(mut points: Vec<(u64, u64)>) -> Self {
         points.push((0, 0));

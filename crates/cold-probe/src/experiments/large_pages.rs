@@ -195,7 +195,7 @@ pub struct Row {
 }
 
 impl Row {
-    fn of(line: Line, rounds: &[Measured], seed: u64) -> Self {
+    fn of(line: PagesLine, rounds: &[Measured], seed: u64) -> Self {
         let seen: Vec<&Seen> = rounds.iter().filter_map(|m| m.as_ref().ok()).collect();
         let refused = rounds.iter().find_map(|m| m.as_ref().err().cloned());
         // A way that was refused in one round was not measured.
@@ -255,17 +255,17 @@ pub struct LargePagesFindings {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Line {
+struct PagesLine {
     kind: Kind,
     touches: Touches,
     way: Way,
 }
 
-fn lines() -> Vec<Line> {
+fn lines() -> Vec<PagesLine> {
     let mut lines = Vec::new();
     for kind in Kind::ALL {
         for touches in Touches::ALL {
-            lines.extend(Way::ALL.map(|way| Line { kind, touches, way }));
+            lines.extend(Way::ALL.map(|way| PagesLine { kind, touches, way }));
         }
     }
     lines
@@ -298,7 +298,7 @@ impl Bed {
         })
     }
 
-    fn task(&self, line: Line) -> Task {
+    fn task(&self, line: PagesLine) -> Task {
         Task {
             file: self.subject.path().to_owned(),
             bytes: self.subject.bytes(),
@@ -363,7 +363,7 @@ pub fn run(lab: &Lab<'_>, o: &LargePagesOptions) -> Result<LargePagesFindings> {
     })
 }
 
-fn one(lab: &Lab<'_>, bed: &Bed, line: Line) -> Result<Measured> {
+fn one(lab: &Lab<'_>, bed: &Bed, line: PagesLine) -> Result<Measured> {
     // Proved: an error where a page stays.
     bed.subject.make_cold()?;
     let task = bed.task(line);

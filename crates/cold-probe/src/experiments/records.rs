@@ -105,7 +105,13 @@ pub fn fit(rows: &[RecordRow], mode: &str, order: &str) -> Option<Fit> {
     line(&points).map(|l| Fit { fixed_ms: l.intercept, ns_per_byte: l.slope * 1e6, r2: l.r2 })
 }
 
-struct Line {
+/// Of reading one place past the cache again and again, the size of record that brings most bytes in a second.
+pub fn best_in_one_place(rows: &[RecordRow]) -> Option<&RecordRow> {
+    let fixed = rows.iter().filter(|r| r.mode == "direct" && r.order == "fixed");
+    fixed.max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second))
+}
+
+struct FittedLine {
     intercept: f64,
     slope: f64,
     /// Share of the variance that it explains.
@@ -113,7 +119,7 @@ struct Line {
 }
 
 /// The line of least squares.
-fn line(points: &[(f64, f64)]) -> Option<Line> {
+fn line(points: &[(f64, f64)]) -> Option<FittedLine> {
     if points.len() < 3 {
         return None;
     }
@@ -124,7 +130,7 @@ fn line(points: &[(f64, f64)]) -> Option<Line> {
     let yy: f64 = points.iter().map(|p| (p.1 - my).powi(2)).sum();
     let slope = xy / xx;
     let r2 = if yy > 0.0 { slope * xy / yy } else { 1.0 };
-    Some(Line { intercept: my - slope * mx, slope, r2 })
+    Some(FittedLine { intercept: my - slope * mx, slope, r2 })
 }
 
 #[cfg(test)]
@@ -158,10 +164,10 @@ mod tests {
     #[test]
     fn the_line_is_that_of_least_squares() {
         let exact: Vec<(f64, f64)> = (1..=5).map(|n| (f64::from(n), 3.0 + 2.0 * f64::from(n))).collect();
-        let super::Line { intercept: a, slope: b, r2 } = super::line(&exact).unwrap();
+        let super::FittedLine { intercept: a, slope: b, r2 } = super::line(&exact).unwrap();
         assert!((a - 3.0).abs() < 1e-9 && (b - 2.0).abs() < 1e-9 && (r2 - 1.0).abs() < 1e-9);
         // R: lm(c(1,3,2,5) ~ c(1,2,3,4)): intercept 0, slope 1.1, R² 0.6914286.
-        let super::Line { intercept: a, slope: b, r2 } =
+        let super::FittedLine { intercept: a, slope: b, r2 } =
             super::line(&[(1.0, 1.0), (2.0, 3.0), (3.0, 2.0), (4.0, 5.0)]).unwrap();
         assert!(a.abs() < 1e-9 && (b - 1.1).abs() < 1e-9 && (r2 - 0.691_428_6).abs() < 1e-6);
         assert!(super::line(&exact[..2]).is_none());

@@ -73,8 +73,8 @@ pub struct TableRow {
 
 impl TableRow {
     /// Of all rounds of a line, and the one to show.
-    fn of(line: &Line, rounds: &[Measured], shown: usize) -> Option<Self> {
-        let Line { order, action, mode, state, .. } = *line;
+    fn of(line: &TableLine, rounds: &[Measured], shown: usize) -> Option<Self> {
+        let TableLine { order, action, mode, state, .. } = *line;
         let rounds_ms = rounds.iter().map(whole_ms).collect();
         Some(Self { order, action, mode, state, rounds_ms, measured: rounds.get(shown)?.clone() })
     }
@@ -135,7 +135,7 @@ const MODES: [(&str, Mode, &[State]); 4] = [
 ];
 
 /// One line to measure.
-struct Line {
+struct TableLine {
     order: &'static str,
     action: &'static str,
     mode: &'static str,
@@ -176,7 +176,7 @@ pub fn run(lab: &Lab<'_>, o: &TableOptions) -> Result<TableFindings> {
     Ok(TableFindings { answers: answers(&rows), rows, rounds, shown: shown + 1, interrupted })
 }
 
-fn lines(o: &TableOptions) -> Vec<Line> {
+fn lines(o: &TableOptions) -> Vec<TableLine> {
     let records = o.records();
     let seeks = [Seek::Sequential, Seek::middle(records), Seek::Uniform { from: 0, to: records }];
     let acts = [vec![Act::R], vec![Act::W], vec![Act::R, Act::W]];
@@ -189,7 +189,7 @@ fn lines(o: &TableOptions) -> Vec<Line> {
             {
                 for state in states.iter().copied().filter(|s| o.state.is_none_or(|w| w == *s)) {
                     let acts = acts.clone();
-                    lines.push(Line { order, action, mode, state, reach, seek, acts, stream });
+                    lines.push(TableLine { order, action, mode, state, reach, seek, acts, stream });
                 }
             }
         }
@@ -226,8 +226,8 @@ pub(super) fn rounds<L, T>(
     Ok((all, false))
 }
 
-fn one(lab: &Lab<'_>, o: &TableOptions, subject: &Subject, line: &Line, round: u64) -> Result<Measured> {
-    let Line { order, action, mode, .. } = line;
+fn one(lab: &Lab<'_>, o: &TableOptions, subject: &Subject, line: &TableLine, round: u64) -> Result<Measured> {
+    let TableLine { order, action, mode, .. } = line;
     let word = if line.state == State::Cold { "cold" } else { "warm" };
     lab.say(&format!("round {} of {}: {order} {action}, {mode}, {word}", round + 1, o.repeats));
     let work = Work {
@@ -254,7 +254,40 @@ pub struct Ranking<'a> {
     pub mapped: &'a TableRow,
 }
 
+/// What the counts say of a ranking other than that of 1993.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WhyNot {
+    /// Calls took longer than going past the cache: they had more read than was used.
+    ReadAlong,
+    /// A mapping took longer than calls: a page is read before it is written, and a call that writes whole pages reads
+    /// nothing.
+    ReadBeforeWritten,
+    /// A mapping took longer than calls: each of its faults waited, where calls had asked ahead.
+    Faults,
+    /// The disk was not asked.
+    NothingRead,
+}
+
 impl Ranking<'_> {
+    /// The times of 1993 for this order and action, where there are some.
+    pub fn published(&self) -> Option<&'static Published> {
+        PUBLISHED.iter().find(|p| p.order == self.direct.order && p.action == self.direct.action)
+    }
+
+    /// Why it does not hold; of one that does it says nothing.
+    pub fn why_not(&self) -> WhyNot {
+        let (buffered, mapped) = (&self.buffered.measured, &self.mapped.measured);
+        if mapped.ms.mean <= buffered.ms.mean {
+            WhyNot::ReadAlong
+        } else if mapped.read_bytes > 0 && buffered.read_bytes == 0 {
+            WhyNot::ReadBeforeWritten
+        } else if mapped.major_faults > 0 && buffered.read_bytes > 0 {
+            WhyNot::Faults
+        } else {
+            WhyNot::NothingRead
+        }
+    }
+
     /// Whether mapped <= buffered <= direct for the mean times, as in 1993.
     pub fn holds(&self) -> bool {
         let [direct, buffered, mapped] =

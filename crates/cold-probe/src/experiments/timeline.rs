@@ -99,8 +99,9 @@ pub fn run(lab: &Lab<'_>, name: &'static str, o: &TimelineOptions) -> Result<Mea
     lab.measure(&subject, State::Cold, work, limit, 0)
 }
 
-/// The intervals of a phase, out of the rows of a log that are sorted by time.
-pub fn points(rows: &[Sample], phase: &str, interval_ms: f64) -> Vec<TimelinePoint> {
+/// The whole intervals of a phase that lasted so many seconds, out of the rows of a log that are sorted by time: the last
+/// one is cut short by the end, and left out.
+pub fn points(rows: &[Sample], phase: &str, interval_ms: f64, seconds: f64) -> Vec<TimelinePoint> {
     let of = |subject: &'static str, counter: &'static str| -> Vec<(f64, f64)> {
         // The device's totals go on from before; only what a process did belongs to the phase.
         let mine = |r: &&Sample| subject != "process" || r.phase.as_ref() == phase;
@@ -136,6 +137,7 @@ pub fn points(rows: &[Sample], phase: &str, interval_ms: f64) -> Vec<TimelinePoi
     for p in &mut found {
         p.at_ms -= start;
     }
+    found.retain(|p| p.at_ms + interval_ms <= seconds * 1e3 + 1.0);
     found
 }
 
@@ -163,8 +165,9 @@ mod tests {
             row(110.0, "ramp", "process buffered", "interval_records", 90.0),
             row(200.0, "ramp", "device", "reads", 121.0),
         ];
-        let found = points(&rows, "ramp", 100.0);
+        let found = points(&rows, "ramp", 100.0, 0.2);
         assert_eq!(found.len(), 2);
+        assert_eq!(points(&rows, "ramp", 100.0, 0.15).len(), 1, "the last one is cut short");
         let (a, b) = (found[0], found[1]);
         assert_eq!((a.at_ms, a.per_second, a.ms, a.hits), (0.0, 500.0, 2.0, Some(0.6)));
         assert_eq!((a.device_reads, a.cached_bytes, a.device_writes), (Some(20.0), Some(8192.0), None));

@@ -17,13 +17,13 @@ const MOST_PAGES: u64 = 1 << 18;
 const MOST_RECORD: u64 = 16 << 20;
 
 /// A line without comment, in words.
-struct Line<'a> {
+struct ScriptLine<'a> {
     path: &'a Path,
     number: usize,
     words: Vec<&'a str>,
 }
 
-impl Line<'_> {
+impl ScriptLine<'_> {
     fn fail<T>(&self, why: impl Into<String>) -> Result<T> {
         Err(Mistake { path: self.path.to_owned(), line: self.number, why: why.into() })
     }
@@ -78,11 +78,11 @@ impl Line<'_> {
     }
 }
 
-fn lines<'a>(path: &'a Path, text: &'a str) -> impl Iterator<Item = Line<'a>> {
+fn lines<'a>(path: &'a Path, text: &'a str) -> impl Iterator<Item = ScriptLine<'a>> {
     text.lines().enumerate().filter_map(move |(n, line)| {
         let line = line.split('#').next().unwrap_or_default();
         let words: Vec<&str> = line.split_whitespace().collect();
-        (!words.is_empty()).then_some(Line { path, number: n + 1, words })
+        (!words.is_empty()).then_some(ScriptLine { path, number: n + 1, words })
     })
 }
 
@@ -121,7 +121,7 @@ pub fn script(path: &Path, text: &str) -> Result<Vec<ProcessLine>> {
 }
 
 /// A beginning of one of the four names is enough; its first letter stands for the class.
-fn class(l: &Line<'_>, word: &str) -> Result<char> {
+fn class(l: &ScriptLine<'_>, word: &str) -> Result<char> {
     let found =
         ["IDLE", "NORMAL", "HIGH", "REALTIME"].iter().find(|c| c.starts_with(&word.to_ascii_uppercase()));
     match found.and_then(|c| c.chars().next()) {
@@ -228,7 +228,7 @@ pub fn thread(path: &Path, text: &str) -> Result<ThreadScript> {
     }
 }
 
-fn attribute(l: &Line<'_>) -> Result<bool> {
+fn attribute(l: &ScriptLine<'_>) -> Result<bool> {
     match l.word(1, "RANDOM or SEQUENTIAL")?.to_ascii_uppercase().as_str() {
         "RANDOM" => Ok(false),
         "SEQUENTIAL" => Ok(true),
@@ -236,7 +236,7 @@ fn attribute(l: &Line<'_>) -> Result<bool> {
     }
 }
 
-fn mode(l: &Line<'_>) -> Result<Mode> {
+fn mode(l: &ScriptLine<'_>) -> Result<Mode> {
     // The original copies whole records through its view of the file.
     let mapped = Mode::Mapped(Mapping { shared: true, copy: true, ..Mapping::default() });
     match l.word(1, "MAPPED, BUFFERED or UNBUFFERED")?.to_ascii_uppercase().as_str() {

@@ -8,6 +8,7 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
+use cold_model::varint;
 use parquet::file::metadata::ColumnChunkMetaData;
 
 /// Largest page, unpacked. The writer's limit is 1 MiB, passed by at most one batch of values.
@@ -140,20 +141,14 @@ impl Thrift<'_> {
     }
 
     fn varint(&mut self) -> Option<u64> {
-        let mut value = 0u64;
-        for shift in (0..70).step_by(7) {
-            let byte = self.byte()?;
-            value |= u64::from(byte & 0x7f).checked_shl(shift)?;
-            if byte & 0x80 == 0 {
-                return Some(value);
-            }
-        }
-        None
+        let mut rest = self.bytes.get(self.at..)?;
+        let value = varint::take(&mut rest)?;
+        self.at = self.bytes.len() - rest.len();
+        Some(value)
     }
 
     fn signed(&mut self) -> Option<i64> {
-        let v = self.varint()?;
-        Some((v >> 1).cast_signed() ^ -(v & 1).cast_signed())
+        self.varint().map(varint::of_zigzag)
     }
 
     /// Id and kind of the next field; `Some(None)` at the end of the structure.

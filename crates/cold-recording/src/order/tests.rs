@@ -14,7 +14,7 @@ fn file(path: &str, functions: &[(u64, &[&str])]) -> TracedFile {
     TracedFile {
         path: path.into(),
         build_id: Some("abcd".into()),
-        linked: "pie".into(),
+        linked: cold_model::order::Linked::Pie,
         is_go: false,
         texts: vec![Text { offset: 0x1000, bytes: 0x1000, address: 0x1000 }],
         functions: functions.iter().map(function).collect(),

@@ -74,7 +74,7 @@ impl Random {
 }
 
 #[derive(Clone, Copy)]
-struct Task {
+struct SampleTask {
     pid: u32,
     tid: u32,
     clock: u64,
@@ -85,7 +85,7 @@ struct Task {
 /// Who asks for pages, and how.
 #[derive(Clone, Copy)]
 struct Ask {
-    task: Task,
+    task: SampleTask,
     demand: FillCause,
     around: FillCause,
 }
@@ -100,7 +100,7 @@ pub(super) struct Sim {
     mapped: HashSet<(u32, u64)>,
     opened: HashSet<(u32, usize)>,
     disk_free: u64,
-    tasks: Vec<Task>,
+    tasks: Vec<SampleTask>,
     /// Percentage of steps that search in vain.
     misses: u64,
     events: usize,
@@ -175,7 +175,7 @@ impl Sim {
 
     pub(super) fn act(&mut self, act: &Act, events: usize) {
         let t = START.0 + 500_000;
-        let task = |pid, tid, clock| Task { pid, tid, clock, file: 0, page: 0 };
+        let task = |pid, tid, clock| SampleTask { pid, tid, clock, file: 0, page: 0 };
         self.tasks = vec![task(MAIN, MAIN, t)];
         match act {
             Act::Script => {
@@ -202,7 +202,7 @@ impl Sim {
         Nanos(last.max(self.disk_free) + 1_000_000)
     }
 
-    fn step(&mut self, task: &mut Task) {
+    fn step(&mut self, task: &mut SampleTask) {
         task.clock += 4_000 + self.r.below(60_000);
         match self.r.below(100) {
             n if n < self.misses => self.miss(task),
@@ -218,7 +218,7 @@ impl Sim {
     }
 
     /// Goes on in another file, larger ones more often.
-    fn elsewhere(&mut self, task: &mut Task) {
+    fn elsewhere(&mut self, task: &mut SampleTask) {
         let files = self.metadata() as u64;
         let tried = [self.r.below(files), self.r.below(files), self.r.below(6)];
         let one = tried[self.r.below(3) as usize] as usize;
@@ -229,7 +229,7 @@ impl Sim {
         }
     }
 
-    fn lookup(&mut self, task: &Task, kind: LookupKind, path: String, file: Option<usize>, took: u64) {
+    fn lookup(&mut self, task: &SampleTask, kind: LookupKind, path: String, file: Option<usize>, took: u64) {
         let stack = Some(self.r.below(200) as u32).filter(|_| file.is_some());
         self.out.lookups.get_or_insert_default().push(Lookup {
             at: Nanos(task.clock),
@@ -247,7 +247,7 @@ impl Sim {
     }
 
     /// A search that fails in a few directories, as `sys.path`, `PATH` and the loader's do.
-    fn miss(&mut self, task: &mut Task) {
+    fn miss(&mut self, task: &mut SampleTask) {
         const DIRS: [(&str, LookupKind); 3] = [
             ("/usr/lib/python3.11", LookupKind::Stat),
             ("/usr/local/bin", LookupKind::Access),
@@ -264,7 +264,7 @@ impl Sim {
     }
 
     /// The first open of a file by a process; its inode may have to be read.
-    fn open(&mut self, task: &mut Task) {
+    fn open(&mut self, task: &mut SampleTask) {
         let file = task.file;
         let cold = self.r.chance(30);
         let block = self.r.below(self.specs[self.metadata()].pages);
@@ -300,7 +300,7 @@ impl Sim {
         }
     }
 
-    fn advice(&mut self, task: &mut Task) {
+    fn advice(&mut self, task: &mut SampleTask) {
         let (file, pages) = (task.file, self.specs[task.file].pages);
         let first = self.r.below(pages);
         let n = 16.min(pages - first);
@@ -324,7 +324,7 @@ impl Sim {
 
     /// Another program reads something, and memory pressure takes a page that nobody ever touched.
     fn bystander(&mut self, at: u64) {
-        let task = Task { pid: BYSTANDER, tid: BYSTANDER, clock: at, file: 0, page: 0 };
+        let task = SampleTask { pid: BYSTANDER, tid: BYSTANDER, clock: at, file: 0, page: 0 };
         let file = self.r.below(self.metadata() as u64) as usize;
         let page = self.r.below(self.specs[file].pages);
         let cause = FillCause::BufferedRead;
@@ -343,7 +343,7 @@ impl Sim {
     /// The task sleeps until the data is there.
     fn wait(
         &mut self,
-        task: &mut Task,
+        task: &mut SampleTask,
         until: u64,
         cause: StallCause,
         file: usize,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
+use cold_model::hash::of_hexadecimal;
 use cold_model::layout::{FileLayout, Layouts};
 use cold_model::recording::{FileIdx, Frame, Recording};
 use fxprof_processed_profile::debugid::{CodeId, DebugId};
@@ -116,10 +117,9 @@ fn info(recording: &Recording, file: FileIdx) -> LibraryInfo {
 /// Breakpad's form of a build-id: its first 16 bytes as a GUID, whose numbers are little-endian.
 fn debug_id(build_id: &str) -> Option<DebugId> {
     let mut bytes = [0_u8; 16];
-    for (n, byte) in bytes.iter_mut().enumerate() {
-        // A shorter id is filled up with zeroes.
-        let Some(digits) = build_id.get(2 * n..2 * n + 2) else { break };
-        *byte = u8::from_str_radix(digits, 16).ok()?;
+    // A shorter id is filled up with zeroes.
+    for (slot, byte) in bytes.iter_mut().zip(of_hexadecimal(build_id)?) {
+        *slot = byte;
     }
     DebugId::from_guid_age(&bytes, 0).ok()
 }

@@ -14,18 +14,7 @@ enum Field {
 
 /// Decodes one message, strictly: every byte must belong to a field.
 fn decode(mut bytes: &[u8]) -> BTreeMap<u64, Vec<Field>> {
-    fn varint(bytes: &mut &[u8]) -> u64 {
-        let mut value = 0;
-        for shift in (0..).step_by(7) {
-            let (byte, rest) = bytes.split_first().expect("a byte");
-            *bytes = rest;
-            value |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                break;
-            }
-        }
-        value
-    }
+    let varint = |bytes: &mut &[u8]| cold_model::varint::take(bytes).expect("a number");
     let mut fields: BTreeMap<u64, Vec<Field>> = BTreeMap::new();
     while !bytes.is_empty() {
         let key = varint(&mut bytes);

@@ -1,6 +1,6 @@
 //! Columns of integers as bytes: zig-zag differences as LEB128 varints, which `deflate` then halves.
 
-use cold_model::varint;
+use cold_model::varint::{self, zigzag};
 use serde_json::{Value, json};
 
 /// How a column's bytes give its values. `web/data.js` has the inverse.
@@ -58,29 +58,15 @@ impl Writer {
     }
 }
 
-/// Small numbers of either sign become small numbers.
-pub(super) fn zigzag(value: i64) -> u64 {
-    ((value << 1) ^ (value >> 63)).cast_unsigned()
-}
-
 #[cfg(test)]
 pub(super) mod decode {
     //! The inverse, as the page does it; for tests.
 
+    use cold_model::varint;
+
     /// Reads `rows` values.
     pub(crate) fn varints(bytes: &[u8], rows: usize) -> Vec<i64> {
-        let mut bytes = bytes.iter();
-        let mut one = || {
-            let (mut value, mut shift) = (0_u64, 0);
-            for byte in bytes.by_ref() {
-                value |= u64::from(byte & 0x7f) << shift;
-                shift += 7;
-                if byte & 0x80 == 0 {
-                    break;
-                }
-            }
-            (value >> 1).cast_signed() ^ -((value & 1).cast_signed())
-        };
-        (0..rows).map(|_| one()).collect()
+        let mut bytes = bytes;
+        (0..rows).filter_map(|_| varint::take(&mut bytes)).map(varint::of_zigzag).collect()
     }
 }

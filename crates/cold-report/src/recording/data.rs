@@ -9,7 +9,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cold_analyze::model::compare::Comparison;
 use cold_model::Nanos;
-use cold_model::recording::{FileIdx, LookupKind};
+use cold_model::recording::FileIdx;
 use serde_json::{Value, json};
 
 use super::View;
@@ -239,7 +239,7 @@ fn analysis_of(numbers: &Numbers<'_>) -> Value {
         })).collect::<Vec<_>>(),
         "misses": a.misses.iter().take(MOST_ROWS).map(|m| json!({
             "directory": crate::escape::line(&m.directory, 4_096), "search": m.searched().map(short), "misses": m.misses,
-            "time": m.time, "stall": m.stall, "calls": calls(&m.kinds),
+            "time": m.time, "stall": m.stall, "calls": cold_analyze::calls_in_words(&m.kinds),
             "examples": m.examples.iter().map(|e| short(e)).collect::<Vec<_>>(),
         })).collect::<Vec<_>>(),
         "searches": cold_analyze::searches(&a.misses).iter().take(MOST_ROWS).map(|s| json!({
@@ -315,10 +315,4 @@ fn compared(comparison: &Comparison) -> Value {
         object.insert("all_files".into(), comparison.files.len().into());
     }
     value
-}
-
-/// Lookups per family of calls, in words.
-fn calls(kinds: &BTreeMap<LookupKind, u64>) -> String {
-    let counted = kinds.iter().filter(|(_, n)| **n > 0);
-    counted.map(|(kind, n)| format!("{n} {}", cold_analyze::calls(*kind))).collect::<Vec<_>>().join("; ")
 }

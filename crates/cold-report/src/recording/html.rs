@@ -13,6 +13,7 @@ use cold_model::Known;
 use cold_model::figures::plural;
 use cold_model::layout::Layouts;
 use cold_model::recording::Recording;
+use cold_model::recording::manifest::WantedState;
 
 use super::View;
 use super::data::block;
@@ -79,9 +80,9 @@ fn render(views: &[View<'_>], comparison: Option<&Comparison>) -> String {
 /// What was recorded, when, where and how.
 fn origin(view: &View<'_>) -> String {
     let m = &view.recording.manifest;
-    let state = match (m.state.wanted.as_str(), m.state.method.as_str()) {
-        ("", _) => String::new(),
-        (wanted, "") => wanted.to_owned(),
+    let state = match (&m.state.wanted, m.state.method.as_str()) {
+        (WantedState::Unknown, _) => String::new(),
+        (wanted, "") => wanted.to_string(),
         (wanted, method) => format!("{wanted} ({method})"),
     };
     let kernel =

@@ -67,13 +67,13 @@ struct Band {
 }
 
 /// All bands, and which of them a file of each recording has.
-struct Stack {
+struct StackedArea {
     bands: Vec<Band>,
     of: Vec<HashMap<FileIdx, usize>>,
     height: f64,
 }
 
-impl Stack {
+impl StackedArea {
     /// One band per path in the order of first use, as high as its pages that were read or needed.
     fn new(views: &[View<'_>], marks: &[Marks]) -> Self {
         let mut bands: Vec<Band> = Vec::new();
@@ -133,7 +133,7 @@ struct Panel<'a> {
     top: f64,
     height: f64,
     axis: &'a Axis,
-    stack: &'a Stack,
+    stack: &'a StackedArea,
     side: usize,
     start: u64,
 }
@@ -159,7 +159,7 @@ impl Panel<'_> {
 
 fn render(views: &[View<'_>]) -> String {
     let marks: Vec<Marks> = views.iter().map(|v| Marks::new(v.recording, &v.analysis.usage)).collect();
-    let stack = Stack::new(views, &marks);
+    let stack = StackedArea::new(views, &marks);
     let span = views.iter().map(|v| {
         let m = &v.recording.manifest;
         m.end.saturating_sub(m.start).0.max(v.analysis.headline.ready.value().map_or(0, |r| r.0))

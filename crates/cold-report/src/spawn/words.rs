@@ -2,9 +2,11 @@
 
 use cold_spawn::Cause;
 use cold_spawn::cause::What;
+use cold_spawn::confirm::Remaining;
 use cold_spawn::growth::Class;
 use cold_spawn::report::{Confirmation, Part, Series};
 use cold_spawn::session::Baseline;
+use cold_spawn::verdict::CountOf;
 
 use crate::axis::time;
 
@@ -36,12 +38,22 @@ pub fn series_words(s: &Series) -> String {
 }
 
 /// Words for a count of starts.
-pub fn count_words(what: &str) -> String {
-    match what.strip_prefix("calls.") {
-        Some(name) => format!("calls of {name}"),
-        None if what == "calls" => "system calls".to_owned(),
-        None if what == "call_bytes" => "bytes read and written".to_owned(),
-        None => what.replace('_', " "),
+fn count_words(what: &CountOf) -> String {
+    match what {
+        CountOf::CallsOf(name) => format!("calls of {name}"),
+        CountOf::Calls => "system calls".to_owned(),
+        CountOf::CallBytes => "bytes read and written".to_owned(),
+        other => other.to_string().replace('_', " "),
+    }
+}
+
+/// What still grew in a repetition.
+pub fn remaining_words(what: &Remaining) -> String {
+    match what {
+        Remaining::Time => "the time of a start".to_owned(),
+        Remaining::Length => "the length that a start has reached".to_owned(),
+        Remaining::Cause(name) => name.clone(),
+        Remaining::Count(what) => count_words(what),
     }
 }
 

@@ -145,7 +145,13 @@ impl Layout {
     }
 
     /// What a bio at this byte of a disk is alone: whole, or cut so that each part is within the bounds.
-    fn parts(&self, read: &PageRead, bio: &PageRead, at: u64, bounds: Bounds) -> impl Iterator<Item = Part> {
+    fn parts(
+        &self,
+        read: &PageRead,
+        bio: &PageRead,
+        at: u64,
+        bounds: Bounds,
+    ) -> impl Iterator<Item = LaidPart> {
         let (read, bio, page_bytes) = (*read, *bio, self.page_bytes);
         let (most, bytes) = (bounds.bytes.max(1), bio.pages.saturating_mul(page_bytes));
         let mut done = 0_u64;
@@ -158,15 +164,15 @@ impl Layout {
                 done = segment.min(bytes).min(from.saturating_add(most));
                 segments = segments.saturating_add(1);
             }
-            (done > from).then(|| Part { offset: at.saturating_add(from), bytes: done - from, segments })
+            (done > from).then(|| LaidPart { offset: at.saturating_add(from), bytes: done - from, segments })
         })
     }
 
     /// The next bio of a read, from page `first` on.
-    fn piece(&self, place: &Place, read: &PageRead, first: u64) -> Piece {
+    fn piece(&self, place: &Place, read: &PageRead, first: u64) -> LaidPiece {
         let end = read.first.saturating_add(read.pages);
         if first >= place.pages {
-            return Piece { pages: end - first, at: None };
+            return LaidPiece { pages: end - first, at: None };
         }
         let end = end.min(place.pages);
         let at = first.saturating_mul(self.page_bytes);
@@ -179,26 +185,26 @@ impl Layout {
         match place.extents.get(next) {
             Some(e) if e.logical <= at => {
                 let pages = pages_to(within.min(e.logical.saturating_add(e.bytes)));
-                Piece { pages, at: Some(e.physical.saturating_add(at - e.logical)) }
+                LaidPiece { pages, at: Some(e.physical.saturating_add(at - e.logical)) }
             }
             // A hole, up to the page with the next extent's beginning.
             Some(e) => {
                 let pages = (e.logical / self.page_bytes).clamp(first + 1, end) - first;
-                Piece { pages, at: None }
+                LaidPiece { pages, at: None }
             }
-            None => Piece { pages: end - first, at: None },
+            None => LaidPiece { pages: end - first, at: None },
         }
     }
 }
 
 /// The next pages of a read, and where on the disk they begin.
-struct Piece {
+struct LaidPiece {
     pages: u64,
     at: Option<u64>,
 }
 
 /// A part of a bio that fits into one request.
-struct Part {
+struct LaidPart {
     offset: u64,
     bytes: u64,
     segments: u32,
@@ -206,7 +212,7 @@ struct Part {
 
 impl Submission {
     /// Adds a bio and what it is alone.
-    fn add(&mut self, read: PageRead, disk: usize, within: Bounds, parts: impl Iterator<Item = Part>) {
+    fn add(&mut self, read: PageRead, disk: usize, within: Bounds, parts: impl Iterator<Item = LaidPart>) {
         let index = self.bios.len();
         let mut requests = 0_u32;
         for part in parts {
@@ -219,7 +225,7 @@ impl Submission {
                     && part.segments <= within.segments.saturating_sub(r.segments)
             });
             let Some(last) = joins else {
-                let Part { offset, bytes, segments } = part;
+                let LaidPart { offset, bytes, segments } = part;
                 self.requests.push(Request { disk, offset, bytes, segments, bios: (index, index) });
                 continue;
             };

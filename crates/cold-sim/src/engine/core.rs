@@ -44,7 +44,7 @@ enum Phase {
     Again(Op),
 }
 
-struct Task<'a> {
+struct RunningTask<'a> {
     source: Source<'a>,
     phase: Phase,
     progress: Progress,
@@ -80,7 +80,7 @@ struct Engine<'a, C: ?Sized> {
     due: BTreeMap<(u64, u64), Due>,
     number: u64,
     processors: Processors,
-    tasks: Vec<Task<'a>>,
+    tasks: Vec<RunningTask<'a>>,
     lives: Vec<Life>,
     helper: Option<Shared<'a>>,
     events: HashMap<Event, Latch>,
@@ -108,9 +108,9 @@ impl<'a, C: PageCache + ?Sized> Engine<'a, C> {
             None => (None, Vec::new()),
         };
         let program = input.tasks.iter().map(|t| Source::Program(t.steps.iter()));
-        let tasks: Vec<Task<'a>> = program
+        let tasks: Vec<RunningTask<'a>> = program
             .chain(threads.into_iter().map(Source::Helper))
-            .map(|source| Task {
+            .map(|source| RunningTask {
                 source,
                 phase: Phase::Next,
                 progress: Progress::default(),

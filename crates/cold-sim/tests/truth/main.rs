@@ -10,7 +10,7 @@ mod root {
     use cold_probe::device::{DeviceEffort, measure};
     use cold_sim::disk::{Disk, Model, Preset};
     use cold_testbed::disk::{Op, Preset as OnTestbed, Request};
-    use cold_testbed::{SlowDisk, attempts, need_root};
+    use cold_testbed::{SlowDisk, attempts, needs_root};
 
     use crate::programs::{DISK, Truth, programs};
 
@@ -52,9 +52,7 @@ mod root {
     /// Prints the table of docs/concepts/simulation.md, too.
     #[test]
     fn known_programs_take_on_each_disk_what_the_model_says() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _alone = ALONE.lock();
         eprintln!(
             "| disk | program | requests | measured ms | simulated ms | ratio | a request ms | by the model ms |"
@@ -108,9 +106,7 @@ mod root {
 
     #[test]
     fn a_disk_is_predicted_as_it_was_measured() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _alone = ALONE.lock();
         eprintln!("| disk | program | measured ms | simulated ms |");
         for (preset, on_testbed) in DISKS {
@@ -138,9 +134,7 @@ mod root {
     /// Pages of one call that come at once, and requests of half as many.
     #[test]
     fn pages_come_when_their_whole_bio_has() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _alone = ALONE.lock();
         let slow = SlowDisk::create(OnTestbed::Hdd, DISK).expect("a test disk");
         // One call asks for all of it; an open file keeps what was set when it was opened.

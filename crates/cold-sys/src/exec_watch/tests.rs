@@ -5,9 +5,9 @@ fn what_is_no_event_is_none() {
     let mut bytes = vec![0_u8; 64];
     for len in [0_u32, 3, 23, 65, u32::MAX] {
         bytes[..4].copy_from_slice(&len.to_ne_bytes());
-        assert!(Event::parse(&bytes).is_none(), "{len}");
+        assert!(ExecEvent::parse(&bytes).is_none(), "{len}");
     }
-    assert!(Event::parse(&[]).is_none());
+    assert!(ExecEvent::parse(&[]).is_none());
     for records in [&[1_u8, 0, 0, 0][..], &[1, 0, 200, 0, 1, 2], &[1, 0, 8, 0, 1, 2, 3, 4], &[9, 0, 4, 0]] {
         assert_eq!(file_of(records), None, "{records:?}");
     }

@@ -27,7 +27,7 @@ const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
 
 /// One thread of the tree.
 #[derive(Debug, Default)]
-struct Task {
+struct ObservedTask {
     process: i32,
     /// Runs in its parent's memory until it execs: nothing new is mapped there.
     borrows_memory: bool,
@@ -47,7 +47,7 @@ struct Pending {
 #[derive(Debug)]
 pub(super) struct Tracer {
     root: i32,
-    tasks: HashMap<i32, Task>,
+    tasks: HashMap<i32, ObservedTask>,
     set: Collector,
     has_started: bool,
     ending: Option<Ending>,
@@ -65,7 +65,7 @@ impl Tracer {
     /// `root` is seized and has not execed yet.
     pub(super) fn new(root: i32, started: Instant) -> Self {
         let mut tasks = HashMap::new();
-        tasks.insert(root, Task { process: root, borrows_memory: true, pending: None });
+        tasks.insert(root, ObservedTask { process: root, borrows_memory: true, pending: None });
         Self {
             root,
             tasks,
@@ -182,7 +182,7 @@ impl Tracer {
         let former = ptrace::event_message(pid)? as i32;
         let pending = self.tasks.get_mut(&former).and_then(|t| t.pending.take());
         self.tasks.retain(|tid, task| task.process != pid || *tid == pid);
-        self.tasks.insert(pid, Task { process: pid, ..Task::default() });
+        self.tasks.insert(pid, ObservedTask { process: pid, ..ObservedTask::default() });
         self.set.lookup();
         if !self.has_started {
             self.has_started = true;
@@ -243,7 +243,7 @@ impl Follower for Tracer {
             self.threads += 1;
         }
         let borrows_memory = self.vforked_early.remove(&tid);
-        self.tasks.insert(tid, Task { process, borrows_memory, pending: None });
+        self.tasks.insert(tid, ObservedTask { process, borrows_memory, pending: None });
     }
 
     fn stopped(&mut self, tid: i32, signal: i32, event: i32) -> io::Result<()> {

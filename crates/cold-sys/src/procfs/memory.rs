@@ -48,11 +48,7 @@ fn parse_line(line: &str) -> Option<MapEntry> {
     };
     let (range, perms, offset, dev, inode) = (field(), field(), field(), field(), field());
     let (start, end) = range.split_once('-')?;
-    let path = rest.trim_start();
-    let (path, deleted) = match path.strip_suffix(" (deleted)") {
-        Some(p) => (p, true),
-        None => (path, false),
-    };
+    let (path, deleted) = path_text::without_mark(rest.trim_start());
     Some(MapEntry {
         start: u64::from_str_radix(start, 16).ok()?,
         end: u64::from_str_radix(end, 16).ok()?,

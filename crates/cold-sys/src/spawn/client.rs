@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{ARGUMENT, Answer, Handover, Order, Setup, Timing};
+use super::{ARGUMENT, Answer, Handover, Setup, SpawnOrder, Timing};
 use crate::helper::{self, Channel};
 use crate::{Error, Result};
 
@@ -33,7 +33,7 @@ impl Spawner {
         let started = helper::start(OsStr::new("/proc/self/exe"), ARGUMENT, set_up);
         let (process, channel) = started.map_err(|e| Error::io("start", "the spawner", e))?;
         let mut me = Self { process, channel };
-        match me.ask(&Order::Setup(setup))? {
+        match me.ask(&SpawnOrder::Setup(setup))? {
             Answer::Ready => Ok(me),
             other => Err(unexpected(other)),
         }
@@ -47,7 +47,7 @@ impl Spawner {
     /// Starts the programs in the order of their indices, one after the other, each waited for;
     /// [`Spawner::finish`] gets the timings. For several spawners at once.
     pub fn begin(&mut self, schedule: Vec<usize>) -> Result<()> {
-        self.send(&Order::Run { schedule })
+        self.send(&SpawnOrder::Run { schedule })
     }
 
     /// Timings of the schedule that was begun. None: `interrupt` was set and the schedule did not end soon
@@ -63,7 +63,7 @@ impl Spawner {
     /// Starts the programs in that order under ptrace, which tells when the loader hands over to each. None
     /// as of [`Spawner::finish`].
     pub fn trace(&mut self, schedule: Vec<usize>, interrupt: &AtomicBool) -> Result<Option<Vec<Handover>>> {
-        self.send(&Order::Trace { schedule })?;
+        self.send(&SpawnOrder::Trace { schedule })?;
         match self.finished(interrupt)? {
             None => Ok(None),
             Some(Answer::Handovers(all)) => Ok(Some(all)),
@@ -100,12 +100,12 @@ impl Spawner {
         let _ = self.process.wait();
     }
 
-    fn ask(&mut self, order: &Order) -> Result<Answer> {
+    fn ask(&mut self, order: &SpawnOrder) -> Result<Answer> {
         self.send(order)?;
         self.answer()
     }
 
-    fn send(&self, order: &Order) -> Result<()> {
+    fn send(&self, order: &SpawnOrder) -> Result<()> {
         self.channel.send(order).map_err(|e| Error::io("speak to", "the spawner", e))
     }
 

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use super::fresh::Renewal;
 use super::methods::{Starter, Subject, ballast};
-use super::{Answer, Handover, Order, Setup, Timing, guard};
+use super::{Answer, Handover, Setup, SpawnOrder, Timing, guard};
 use crate::helper::Channel;
 use crate::map::MmapMut;
 use crate::{Error, Result};
@@ -24,20 +24,20 @@ pub fn serve(args: &[OsString]) -> Result<()> {
 fn answer_all(mut channel: Channel) -> Result<()> {
     let fail = |e| Error::io("use", "the spawner's socket", e);
     let mut prepared: Option<Prepared> = None;
-    while let Some(order) = channel.receive::<Order>().map_err(fail)? {
+    while let Some(order) = channel.receive::<SpawnOrder>().map_err(fail)? {
         let answer = match order {
-            Order::Setup(setup) => match Prepared::new(&setup) {
+            SpawnOrder::Setup(setup) => match Prepared::new(&setup) {
                 Ok(p) => {
                     prepared = Some(p);
                     Answer::Ready
                 }
                 Err(e) => failed(&e),
             },
-            Order::Run { schedule } => match &prepared {
+            SpawnOrder::Run { schedule } => match &prepared {
                 Some(p) => p.run(&schedule).map_or_else(|e| failed(&e), Answer::Timings),
                 None => without_setup(),
             },
-            Order::Trace { schedule } => match &prepared {
+            SpawnOrder::Trace { schedule } => match &prepared {
                 Some(p) => p.trace(&schedule).map_or_else(|e| failed(&e), Answer::Handovers),
                 None => without_setup(),
             },

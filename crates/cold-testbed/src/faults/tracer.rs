@@ -19,7 +19,7 @@ pub(super) struct Told {
 
 /// A thread that is followed.
 #[derive(Debug, Clone)]
-struct Task {
+struct FaultedTask {
     process: i32,
     who: String,
     /// What the call in which it is will answer.
@@ -32,7 +32,7 @@ struct Tracer<'a> {
     program: (u64, u64),
     target: &'a Target,
     fault: Option<&'a Injection>,
-    tasks: BTreeMap<i32, Task>,
+    tasks: BTreeMap<i32, FaultedTask>,
     /// Reported before the call that made them.
     early: BTreeSet<i32>,
     /// The program has begun.
@@ -62,7 +62,7 @@ pub(super) fn follow(main: i32, target: &Target, fault: Option<&Injection>) -> i
         program: (meta.dev(), meta.ino()),
         target,
         fault,
-        tasks: BTreeMap::from([(main, Task { process: main, who: "main".into(), answer: None })]),
+        tasks: BTreeMap::from([(main, FaultedTask { process: main, who: "main".into(), answer: None })]),
         early: BTreeSet::new(),
         begun: false,
         equal: 0,
@@ -139,9 +139,9 @@ impl Tracer<'_> {
             .filter_map(|line| line.strip_prefix("Tgid:"))
             .all(|tgid| tgid.trim().parse() != Ok(child));
         let task = if is_thread {
-            Task { answer: None, ..parent }
+            FaultedTask { answer: None, ..parent }
         } else if parent.who == "main" {
-            Task { process: child, who: "main's child".into(), answer: None }
+            FaultedTask { process: child, who: "main's child".into(), answer: None }
         } else {
             return ptrace::detach(child);
         };
@@ -169,7 +169,7 @@ impl Tracer<'_> {
             None => "another".to_owned(),
         };
         self.begun = true;
-        self.tasks.insert(pid, Task { process: pid, who, answer: None });
+        self.tasks.insert(pid, FaultedTask { process: pid, who, answer: None });
         self.go(pid, 0)
     }
 

@@ -10,7 +10,7 @@ mod root {
 
     use cold_model::Bytes;
     use cold_testbed::disk::{FileSystem, Op, Options, Preset, Totals, clean, running};
-    use cold_testbed::{SlowDisk, need, need_root, subject};
+    use cold_testbed::{SlowDisk, need, need_root, needs_root, subject};
 
     const MIB: u64 = 1 << 20;
 
@@ -55,9 +55,7 @@ mod root {
 
     #[test]
     fn the_log_equals_the_kernels_counters() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let disk = disk(Preset::Fast);
         let path = content(&disk);
         disk.reset_log().expect("reset");
@@ -85,9 +83,7 @@ mod root {
 
     #[test]
     fn each_direct_read_is_one_request_of_its_size_and_at_least_as_slow_as_the_model() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let disk = disk(Preset::Hdd);
         let path = content(&disk);
         let file = direct(&path);
@@ -119,9 +115,7 @@ mod root {
 
     #[test]
     fn a_program_touching_single_pages_reads_single_pages() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let disk = disk(Preset::Fast);
         let path = content(&disk);
         // Bring its metadata in, and nothing else.
@@ -163,9 +157,7 @@ mod root {
 
     #[test]
     fn nothing_stays_after_dropping_it_with_a_file_system_of_each_kind() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         for (file_system, mkfs) in
             [(FileSystem::Ext4, "ext4"), (FileSystem::Xfs, "xfs"), (FileSystem::Btrfs, "btrfs")]
         {
@@ -198,9 +190,7 @@ mod root {
 
     #[test]
     fn nothing_stays_after_kill_9_of_the_supervisor() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let disk = disk(Preset::Hdd);
         fs::write(disk.mount_point().join("file"), vec![7; 4 << 20]).expect("write");
         let info = disk.info().clone();
@@ -259,9 +249,7 @@ mod root {
 
     #[test]
     fn nothing_stays_after_kill_9_of_the_test() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let info = sacrifice(false);
         // The supervisor sees its caller's end, and takes the disk down by itself.
         let deadline = Instant::now() + Duration::from_mins(1);

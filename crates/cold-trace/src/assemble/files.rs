@@ -153,10 +153,7 @@ impl Files {
             self.index(exact)
         }?;
         let path = escape(map.path);
-        let (path, deleted) = match path.strip_suffix(" (deleted)") {
-            Some(path) => (path, true),
-            None => (path.as_str(), false),
-        };
+        let (path, deleted) = path_text::without_mark(&path);
         self.mapping_name(index, path, deleted, mounts);
         Some(index)
     }

@@ -127,7 +127,7 @@ pub(super) fn machine(proc: &ProcFs) -> RecordedMachine {
     RecordedMachine {
         kernel: proc.kernel_release(),
         architecture: std::env::consts::ARCH.to_owned(),
-        cpu: proc.cpu_model().unwrap_or_else(|| "unknown model".to_owned()),
+        cpu: proc.cpu_model(),
         cpus: online as u32,
         memory: Bytes(proc.meminfo().ok().and_then(|m| m.get("MemTotal").copied()).unwrap_or(0)),
         os: distribution(Path::new("/etc/os-release")),

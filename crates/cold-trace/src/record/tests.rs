@@ -111,27 +111,21 @@ mod root {
 
     #[test]
     fn tier_c_sees_exactly_the_pages_that_are_touched() {
-        if !cold_testbed::need_root() {
-            return;
-        }
+        cold_testbed::needs_root!();
         let options = RecordOptions { tier: Some(Tier::C), ..RecordOptions::default() };
         pattern_is_recorded(&options, &cold_testbed::subject());
     }
 
     #[test]
     fn tier_d_sees_the_same_of_user_code() {
-        if !cold_testbed::need_root() {
-            return;
-        }
+        cold_testbed::needs_root!();
         let options = RecordOptions { tier: Some(Tier::D), ..RecordOptions::default() };
         pattern_is_recorded(&options, &cold_testbed::subject());
     }
 
     #[test]
     fn an_ordinary_user_gets_tier_d() {
-        if !cold_testbed::need_root() {
-            return;
-        }
+        cold_testbed::needs_root!();
         // This test program again, as nobody, from a place that nobody can reach.
         let dir = tempfile::Builder::new().permissions(mode(0o755)).tempdir().expect("a directory");
         let copy = |from: &Path, name: &str| {

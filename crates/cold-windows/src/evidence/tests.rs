@@ -87,6 +87,11 @@ fn numbers_that_are_used_again_mean_whoever_had_them_at_that_time() {
     let whose = |at: usize| e.process_at(e.faults[at].pid.unwrap(), e.faults[at].ended).unwrap();
     assert_eq!([whose(0), whose(1)], [0, 1]);
     assert_eq!(e.faults.iter().map(|f| e.name(f.file.unwrap())).collect::<Vec<_>>(), ["/a", "/b"]);
+    let did = e.activities();
+    let did: Vec<_> =
+        did.iter().map(|a| (a.process, a.hard_faults, a.waited.0, a.is_of_interest())).collect();
+    assert_eq!(did, [(0, 1, 10, true), (1, 1, 10, true), (2, 0, 0, false)]);
+    assert_eq!(e.named(), (2, 0));
     // The start that is meant, if nobody says which: the one that began while it was traced.
     let tree = Tree::choose(&e, None).unwrap();
     assert_eq!((tree.root, tree.has(&e, Some(8), 50), tree.has(&e, Some(8), 90)), (1, false, true));
@@ -120,4 +125,6 @@ fn a_made_up_trace_gives_the_same_evidence_whatever_its_pointers_and_compression
     assert_eq!((fault.began, fault.ended, fault.offset, fault.bytes), (100_000, 201_000, 0x1400, 16_384));
     assert_eq!((read.pid, fault.pid), (Some(77), Some(77)));
     assert_eq!([read.file, fault.file].map(|f| e.name(f.unwrap())), ["/Device/HarddiskVolume1/app.exe"; 2]);
+    let most = &e.activities()[0];
+    assert_eq!((most.pid, most.reads, most.read.0), (77, 1, 16_384));
 }

@@ -55,6 +55,11 @@ impl Needs {
         out
     }
 
+    /// Bytes of a run of needed pages, on average; `None` where nothing is needed.
+    pub fn mean_run_bytes(&self) -> Option<u64> {
+        (self.needed * PAGE).checked_div(self.runs)
+    }
+
     /// Adds another program's.
     pub fn add(&mut self, other: &Self) {
         self.known += other.known;

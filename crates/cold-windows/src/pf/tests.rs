@@ -153,3 +153,15 @@ fn the_hash_functions_give_the_published_values() {
     p.hash_string = Some("Microsoft.Windows.Shell_10.0_neutral_neutral_cw5n1h2txyewy".into());
     assert_eq!(p.hash_check(), HashCheck::Packaged);
 }
+
+#[test]
+fn runs_are_apart_and_in_the_file_in_whatever_order_the_pages_stand() {
+    let mut file = small(Version::V30).files.swap_remove(0);
+    let mut page = file.pages[0];
+    page.used = 1;
+    let at = [0x1_0000, 0, 0x400, 0x1000, 0x1_0000, 0x7_f000, u64::MAX - 511];
+    file.pages = at.map(|offset| Page { offset, ..page }).to_vec();
+    let runs: Vec<(u64, u32)> = file.runs(0x8_0000).into_iter().map(|r| (r.first, r.pages)).collect();
+    assert_eq!(runs, [(0, 2), (16, 1), (127, 1)]);
+    assert_eq!(file.runs(1).len(), 1, "a file that is shorter here");
+}

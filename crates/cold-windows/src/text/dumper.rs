@@ -35,12 +35,12 @@ impl Columns {
 }
 
 /// A row with its columns.
-struct Row<'a> {
+struct DumperRow<'a> {
     columns: &'a Columns,
     cells: &'a [String],
 }
 
-impl Row<'_> {
+impl DumperRow<'_> {
     /// The cell of the first of these titles that there is. A command line takes the commas that are in it.
     fn cell(&self, titles: &[&str]) -> Option<String> {
         let place = titles.iter().find_map(|title| self.columns.places.get(&key(title)))?;
@@ -75,7 +75,7 @@ impl Row<'_> {
 
 /// What is known while rows are read.
 #[derive(Default)]
-struct State {
+struct DumperState {
     builder: Builder,
     pids: HashSet<u32>,
     system: System,
@@ -83,7 +83,7 @@ struct State {
     last: i64,
 }
 
-impl State {
+impl DumperState {
     /// A process that a row names was there before the trace, where no row tells that it began.
     fn seen(&mut self, at: i64, name: &str, pid: u32) {
         if self.pids.insert(pid) {
@@ -92,7 +92,7 @@ impl State {
     }
 
     /// Reads a row; `None` where a cell that it needs is missing or no number.
-    fn row(&mut self, kind: &str, row: &Row<'_>) -> Option<()> {
+    fn row(&mut self, kind: &str, row: &DumperRow<'_>) -> Option<()> {
         let at = row.time(&[TIME])?;
         self.last = self.last.max(at);
         match kind {
@@ -125,7 +125,7 @@ impl State {
         }
     }
 
-    fn process(&mut self, at: i64, kind: &str, row: &Row<'_>) -> Option<()> {
+    fn process(&mut self, at: i64, kind: &str, row: &DumperRow<'_>) -> Option<()> {
         let (name, pid) = row.process()?;
         let parent = row.small(&["ParentPID"])?;
         let mut told = described(phase(kind), pid, parent, &name, row.cell(&[COMMAND]).unwrap_or_default());
@@ -135,7 +135,7 @@ impl State {
         Some(())
     }
 
-    fn disk(&mut self, at: i64, row: &Row<'_>) -> Option<()> {
+    fn disk(&mut self, at: i64, row: &DumperRow<'_>) -> Option<()> {
         let (name, pid) = row.process()?;
         self.seen(at, &name, pid);
         let tid = row.small(&["ThreadID"])?;
@@ -155,7 +155,7 @@ impl State {
         Some(())
     }
 
-    fn file_read(&mut self, at: i64, row: &Row<'_>) -> Option<()> {
+    fn file_read(&mut self, at: i64, row: &DumperRow<'_>) -> Option<()> {
         let (name, pid) = row.process()?;
         self.seen(at, &name, pid);
         let tid = row.small(&["ThreadID"])?;
@@ -167,7 +167,7 @@ impl State {
         Some(())
     }
 
-    fn fault(&mut self, at: i64, row: &Row<'_>) -> Option<()> {
+    fn fault(&mut self, at: i64, row: &DumperRow<'_>) -> Option<()> {
         let (name, pid) = row.process()?;
         self.seen(at, &name, pid);
         let tid = row.small(&["ThreadID"])?;
@@ -206,7 +206,7 @@ impl State {
 }
 
 /// A path that is told, else the file object whose name other rows tell. A table of names says `Unknown`.
-fn named<'a>(path: Option<&'a str>, row: &Row<'_>) -> Named<'a> {
+fn named<'a>(path: Option<&'a str>, row: &DumperRow<'_>) -> Named<'a> {
     match (path, row.number(&["FileObject"])) {
         (Some(path), _) if !path.is_empty() && !path.eq_ignore_ascii_case("unknown") => Named::Path(path),
         (_, Some(object)) => Named::Object(object),
@@ -249,7 +249,7 @@ fn is_read(kind: &str) -> bool {
 
 pub(super) fn gather<S: Source>(first: String, mut lines: Lines<S>) -> Result<GatheredText> {
     let mut columns: HashMap<String, Columns> = HashMap::new();
-    let mut state = State::default();
+    let mut state = DumperState::default();
     let (mut rows, mut bad, mut first_bad) = (0, 0, None);
     let mut next = Some(first);
     while let Some(line) = next {
@@ -261,7 +261,8 @@ pub(super) fn gather<S: Source>(first: String, mut lines: Lines<S>) -> Result<Ga
             state.system(&line);
         } else if is_read(kind) {
             rows += 1;
-            let read = columns.get(kind).and_then(|columns| state.row(kind, &Row { columns, cells: &cells }));
+            let read =
+                columns.get(kind).and_then(|columns| state.row(kind, &DumperRow { columns, cells: &cells }));
             if read.is_none() {
                 bad += 1;
                 let why = if columns.contains_key(kind) {

@@ -12,11 +12,10 @@ use cold_bench::command::line_of;
 use cold_bench::config::Config;
 use cold_bench::gate::{self, Gate, Outcome as GateOutcome};
 use cold_bench::summary::Analysis;
-use cold_bench::{Error, baseline, session, summary};
+use cold_bench::{Error, baseline, point, session, summary};
 use cold_model::Shown as _;
 use cold_model::bench::{Report, State};
 
-use super::history::points;
 use super::history::store::Store;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::interrupt;
@@ -43,7 +42,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     let results: Vec<_> = gates.iter().flat_map(|g| g.evaluate(&report, old.as_ref())).collect();
     exports.write(&report, &analysis, &results, ui)?;
     if let Some(store) = &mut history {
-        points::of_bench(&report, &analysis).iter().try_for_each(|p| store.add(p, args.commit.as_deref()))?;
+        point::of_report(&report, &analysis).iter().try_for_each(|p| store.add(p, args.commit.as_deref()))?;
     }
     if !exports.take_stdout() {
         show::report(ui, &report, &analysis, old.as_ref(), &results);
@@ -60,11 +59,7 @@ fn explanation(args: &Args, config: &Config, report: &Report, analysis: &Analysi
     if report.stopped.is_some() {
         return None;
     }
-    let cold = analysis.summary.iter().filter_map(|s| {
-        let series = report.series.get(s.series).filter(|series| series.state == State::Cold)?;
-        Some((s.ready()?.median, series.command))
-    });
-    let slowest = cold.max_by(|a, b| a.0.total_cmp(&b.0)).and_then(|(_, i)| config.commands.get(i));
+    let slowest = analysis.slowest(report, &State::Cold).and_then(|i| config.commands.get(i));
     let command = slowest.filter(|c| c.setup.is_none() && c.prepare.is_none())?;
     let mut words = args.start.words();
     if let Some(limit) = &args.disk_limit {

@@ -1,6 +1,5 @@
 //! `cold history`: figures from commit to commit, and where their level changed.
 
-pub(crate) mod points;
 pub(crate) mod store;
 
 use std::path::PathBuf;

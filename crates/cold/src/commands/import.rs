@@ -24,12 +24,12 @@ use crate::ui::Ui;
 ")]
 pub(crate) struct Args {
     #[command(subcommand)]
-    kind: Kind,
+    kind: ImportKind,
 }
 
 /// What is read.
 #[derive(Debug, clap::Subcommand)]
-enum Kind {
+enum ImportKind {
     /// Read an event trace log of the Windows kernel logger (xperf, wpr, `PerfView`)
     Etl(etl::Args),
     /// Read a trace in text: rows of xperf's dumper, or a table of WPA
@@ -43,9 +43,9 @@ enum Kind {
 /// Runs the command.
 pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     match &args.kind {
-        Kind::Etl(args) => etl::run(args, ui),
-        Kind::Csv(args) => csv::run(args, ui),
-        Kind::Pf(args) => pf::run(args, ui),
-        Kind::LayoutIni(args) => layout_ini::run(args, ui),
+        ImportKind::Etl(args) => etl::run(args, ui),
+        ImportKind::Csv(args) => csv::run(args, ui),
+        ImportKind::Pf(args) => pf::run(args, ui),
+        ImportKind::LayoutIni(args) => layout_ini::run(args, ui),
     }
 }

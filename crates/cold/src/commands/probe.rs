@@ -175,9 +175,7 @@ fn over_time(
 ) -> Result<(), Error> {
     let all = timeline::run(bench.lab(), name, o)?;
     let interval = bench.lab().log.interval_ms() as f64;
-    let mut points = timeline::points(bench.rows(), name, interval);
-    // The last interval is cut short by the end.
-    points.retain(|p| p.at_ms + interval <= o.seconds * 1e3 + 1.0);
+    let points = timeline::points(bench.rows(), name, interval, o.seconds);
     let panels = pictures::timeline(&points);
     let found = timeline::TimelineFindings { all, points };
     let document = json!({ "options": o, "found": found });

@@ -13,7 +13,6 @@ use std::path::PathBuf;
 use cold_analyze::model::{Analysis, Headline};
 use cold_model::recording::FileIdx;
 
-use super::history::points;
 use super::history::store::Store;
 use crate::cli::TEMPLATE;
 use crate::exit::{Failure, Outcome};
@@ -182,7 +181,7 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     }
     if let Some(mut store) = Store::to_record(args.record.as_deref())? {
         let own = rest.first().unwrap_or(first);
-        store.add(&points::of_start(own.start()), args.commit.as_deref())?;
+        store.add(&cold_analyze::budget::point(own.start()), args.commit.as_deref())?;
     }
     let answers = budgets.answers(&loaded);
     exports::write(args, &loaded, &answers, ui)?;

@@ -12,6 +12,7 @@ mod watch;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use cold_journal::Journal;
+use cold_model::figures::cpus;
 use cold_spawn::report::{self, Report, SCHEMA};
 use cold_spawn::session::{self, Config, Measured, Progress};
 use cold_sys::procfs::ProcFs;
@@ -126,8 +127,8 @@ impl Progress for Shown<'_, '_> {
 fn machine() -> String {
     let proc = ProcFs::default();
     let release = proc.kernel_release();
-    let cpus = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
-    format!("Linux {}, {cpus} × {}", release, proc.cpu_model().unwrap_or_default())
+    let n = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    format!("Linux {release}, {}", cpus(n, &proc.cpu_model()))
 }
 
 fn exit(args: &Args, report: &Report, ui: &Ui, interrupted: bool) -> Exit {

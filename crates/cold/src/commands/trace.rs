@@ -12,7 +12,7 @@ use cold_bench::config::Config;
 use cold_bench::session::single::{self, Single};
 use cold_model::bench::Ending;
 use cold_model::recording::Manifest;
-use cold_model::recording::manifest::{EndedBy, READY_AT_EXIT, StackMethod, Subject};
+use cold_model::recording::manifest::{EndedBy, StackMethod, Subject};
 use cold_sys::pidfd::PidFd;
 use cold_trace::record::RecordOptions;
 
@@ -134,7 +134,7 @@ fn exit(args: &Args, m: &Manifest, ui: &Ui, interrupted: bool) -> Exit {
         Some(Ending::Code(c)) if c != 0 => format!("the command failed (exit code {c})"),
         Some(Ending::Signal(s)) => format!("the command was killed by signal {s}"),
         Some(Ending::TimedOut) => {
-            let by_exit = m.ready_means == READY_AT_EXIT;
+            let by_exit = m.is_ready_at_exit();
             format!(
                 "the command was not ready within --timeout ({})",
                 super::bench::ready_hint(None, by_exit)

@@ -9,7 +9,10 @@ use cold_bench::session::ExactNeed;
 use cold_bench::session::single::Single;
 use cold_model::Known;
 use cold_model::bench::Ending;
-use cold_model::recording::manifest::{Device, FORMAT, Load, ReachedBy, StartState, Subject, VERSION};
+use cold_model::hash::fnv1a128;
+use cold_model::recording::manifest::{
+    Device, FORMAT, Load, ReachedBy, StartState, Subject, VERSION, WantedState,
+};
 use cold_model::recording::{Manifest, Recording};
 use cold_sys::page::page_size;
 use cold_sys::procfs::ProcFs;
@@ -42,7 +45,7 @@ pub(crate) fn before(subject: Subject, argv: &[OsString], ready: &str) -> Manife
         page_bytes: u32::try_from(page_size()).unwrap_or(4096),
         started_at: now(),
         start: monotonic(),
-        state: StartState { wanted: "as found".into(), ..StartState::default() },
+        state: StartState { wanted: WantedState::AsFound, ..StartState::default() },
         ..Manifest::default()
     };
     match &subject {
@@ -127,11 +130,7 @@ pub(super) fn ended(recording: &mut Recording) {
     let Subject::Process { pid } = recording.manifest.subject else { return };
     let last = recording.processes.iter().rfind(|p| p.pid == pid);
     let Some(status) = last.and_then(|p| p.ended.and(p.status)) else { return };
-    // As wait(2) packs it: the signal in the lowest seven bits, else the code in the next byte.
-    recording.manifest.ending = Some(match status & 0x7f {
-        0 => Ending::Code(status >> 8 & 0xff),
-        signal => Ending::Signal(signal),
-    });
+    recording.manifest.ending = Some(Ending::of_wait_status(status));
 }
 
 /// Adds what it started from, and what disturbed it.
@@ -177,20 +176,10 @@ fn now() -> String {
 /// 128 bits (FNV-1a) over the sorted variables: tells whether two environments are the same. It is no
 /// secret's guard against guessing; it gives away nothing that is not guessed as a whole.
 fn digest(mut all: Vec<(OsString, OsString)>) -> String {
-    const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
-    const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;
     all.sort();
-    let mut hash = OFFSET;
-    let mut eat = |text: &OsStr, end: u8| {
-        for byte in text.as_bytes().iter().chain([&end]) {
-            hash = (hash ^ u128::from(*byte)).wrapping_mul(PRIME);
-        }
-    };
-    for (name, value) in &all {
-        eat(name, b'=');
-        eat(value, 0);
-    }
-    format!("{hash:032x}")
+    let parts: Vec<&[u8]> =
+        all.iter().flat_map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes(), b"\0"]).collect();
+    format!("{:032x}", fnv1a128(&parts))
 }
 
 #[cfg(test)]

@@ -85,9 +85,7 @@ mod root {
 
     #[test]
     fn an_unchanged_program_keeps_its_budgets_and_a_library_more_fails_by_its_name() {
-        if !cold_testbed::need_root() {
-            return;
-        }
+        cold_testbed::needs_root!();
         let _machine = together();
         let place = Sandbox::for_all();
         build(&place, false);

@@ -1,7 +1,7 @@
 //! Counts of one thing are the same, whichever command tells them.
 
 mod root {
-    use cold_testbed::need_root;
+    use cold_testbed::needs_root;
     use serde_json::Value;
 
     use crate::support::*;
@@ -12,9 +12,7 @@ mod root {
 
     #[test]
     fn files_and_processes_of_one_start_are_the_same_for_all() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::new();
         for (name, bytes) in [("read", 100_000), ("empty", 0), ("unread", 100_000)] {
             place.file(name, bytes);

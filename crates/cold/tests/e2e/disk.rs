@@ -7,7 +7,7 @@ mod root {
     use cold_model::Bytes;
     use cold_model::bench::State;
     use cold_testbed::disk::Preset;
-    use cold_testbed::{SlowDisk, need_root};
+    use cold_testbed::{SlowDisk, needs_root};
 
     use crate::support::*;
 
@@ -39,9 +39,7 @@ mod root {
 
     #[test]
     fn bytes_and_requests_equal_the_disks_own_log() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let (place, disk) = (Sandbox::new(), Disk::new(Preset::SataSsd));
         let programs: [&[&str]; 2] = [
@@ -69,9 +67,7 @@ mod root {
 
     #[test]
     fn two_whole_benchmarks_of_a_disk_of_known_speed_agree() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let (place, disk) = (Sandbox::new(), Disk::new(Preset::Hdd));
         // 20 pages far apart, each a seek of about 8 ms, one after the other.
@@ -109,9 +105,7 @@ mod root {
 
     #[test]
     fn a_recorded_start_can_be_limited_as_a_measured_one() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let (place, disk) = (Sandbox::new(), Disk::new(Preset::Fast));
         let pages: Vec<String> = (0..40).map(|i| (i * 97).to_string()).collect();
@@ -135,9 +129,7 @@ mod root {
 
     #[test]
     fn a_limit_slows_the_tree_and_is_gone_afterwards() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let (place, disk) = (Sandbox::new(), Disk::new(Preset::Fast));
         let pages: Vec<String> = (0..40).map(|i| (i * 97).to_string()).collect();

@@ -119,13 +119,11 @@ fn pages_of_a_file_that_the_start_itself_rewrites_are_not_reclaimed() {
 mod root {
     use super::*;
 
-    use cold_testbed::need_root;
+    use cold_testbed::needs_root;
 
     #[test]
     fn dropped_caches_taint_the_runs_that_saw_it_and_no_others() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = alone();
         let place = Sandbox::new();
         let once = place.text("once");
@@ -156,9 +154,7 @@ mod root {
 
     #[test]
     fn another_reader_of_the_same_disk_is_named() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let place = Sandbox::new();
         let (big, stop, log) = (place.file("big", 32 * MIB), place.text("stop"), place.text("log"));
@@ -197,9 +193,7 @@ import time; time.sleep(600)";
 
     #[test]
     fn locked_pages_survive_the_eviction_of_the_whole_machine_and_are_named() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = alone();
         let place = Sandbox::new();
         let file = place.file("data", 2 * MIB);

@@ -16,7 +16,7 @@ mod root {
     use cold_model::recording::manifest::Tier;
     use cold_testbed::disk::{FileSystem, Options, Preset};
     use cold_testbed::ways::{Access, PAGES, WAYS, Way};
-    use cold_testbed::{SlowDisk, need_root};
+    use cold_testbed::{SlowDisk, needs_root};
 
     use crate::support::*;
     use crate::trace::recorded;
@@ -183,9 +183,7 @@ mod root {
 
     #[test]
     fn every_way_to_read_on_every_file_system_in_every_tier() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = alone();
         let place = Sandbox::new();
         let (ext4, xfs, btrfs) = (disk(FileSystem::Ext4), disk(FileSystem::Xfs), disk(FileSystem::Btrfs));

@@ -61,9 +61,7 @@ fn names_of_processes_and_files_neither_forge_lines_nor_reach_the_terminal() {
 
 #[test]
 fn roots_temporary_files_lie_in_no_directory_of_a_user() {
-    if !cold_testbed::need_root() {
-        return;
-    }
+    cold_testbed::needs_root!();
     let _machine = together();
     let place = Sandbox::new();
     let theirs = place.path("tmp");

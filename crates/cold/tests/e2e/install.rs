@@ -342,7 +342,7 @@ fn a_wrapper_starts_a_program_whose_name_is_no_text() {
 mod root {
     use std::os::unix::fs::chown;
 
-    use cold_testbed::need_root;
+    use cold_testbed::needs_root;
 
     use super::*;
 
@@ -379,9 +379,7 @@ mod root {
 
     #[test]
     fn roots_overrides_run_nothing_that_a_user_can_change() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let w = World::new();
         let unit = Unit::new(&w);
         let systemd = ["install", "--print", "--systemd", &unit.0];
@@ -426,9 +424,7 @@ mod root {
 
     #[test]
     fn files_of_overrides_can_be_read_by_all_whatever_the_umask() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let w = World::new();
         let unit = Unit::new(&w);
         let wrapper = w.path("opt/bin/app");

@@ -10,7 +10,7 @@ pub(crate) mod root {
     use cold_plan::Store;
     use cold_plan::plan::{Gate, Identity, PlanFile, Range};
     use cold_testbed::disk::{FileSystem, Op, Options, Preset, Request};
-    use cold_testbed::{SlowDisk, launcher, need_root};
+    use cold_testbed::{SlowDisk, launcher, needs_root};
     use serde_json::Value;
 
     use crate::support::*;
@@ -121,9 +121,7 @@ pub(crate) mod root {
 
     #[test]
     fn what_is_learnt_is_what_the_disk_is_asked_for() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let w = World::new(Preset::Cloud);
         attempts(|| {
@@ -147,9 +145,7 @@ pub(crate) mod root {
 
     #[test]
     fn a_prefetched_start_is_cold_follows_the_plan_and_is_faster_than_a_cold_one() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let w = World::new(Preset::Cloud);
         w.learn();
@@ -201,9 +197,7 @@ pub(crate) mod root {
 
     #[test]
     fn a_damaged_plan_costs_one_line() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let w = World::new(Preset::Fast);
         let file = w.learn()["file"].as_str().unwrap().to_owned();
@@ -219,9 +213,7 @@ pub(crate) mod root {
 
     #[test]
     fn a_plan_made_harmful_is_switched_off_with_the_reason() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let w = World::new(Preset::Cloud);
         w.learn();

@@ -224,7 +224,7 @@ fn an_export_that_cannot_be_written_leaves_the_old_one() {
 mod root {
     use std::os::unix::fs::MetadataExt;
 
-    use cold_testbed::need_root;
+    use cold_testbed::needs_root;
     use rustix::process::Signal;
 
     use super::*;
@@ -239,9 +239,7 @@ mod root {
 
     #[test]
     fn names_that_another_user_took_in_the_temporary_directory_have_no_effect() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::for_all();
         let shared = place.path("shared");
         fs::create_dir(&shared).unwrap();
@@ -281,9 +279,7 @@ mod root {
 
     #[test]
     fn a_lesson_and_a_trial_that_were_killed_leave_nothing_once_the_next_command_ran() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::new();
         let (program, private, hold) = (held(&place), private(&place), place.path("hold"));
         let after_kill = |command: Cold, began: usize| {
@@ -311,9 +307,7 @@ mod root {
 
     #[test]
     fn a_users_temporary_directory_is_never_used_by_root() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::new();
         let theirs = private(&place);
         std::os::unix::fs::chown(&theirs, Some(65534), Some(65534)).unwrap();
@@ -329,9 +323,7 @@ mod root {
 
     #[test]
     fn a_trial_that_is_under_way_survives_cold_in_another_pid_namespace() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::new();
         let (program, hold, store) = (held(&place), place.path("hold"), place.text("plans"));
         learn(&place, &[], &[&program]).run().expect(0);
@@ -355,9 +347,7 @@ mod root {
 
     #[test]
     fn roots_plan_in_a_named_store_is_everybodys_where_the_directory_is() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::for_all();
         fs::create_dir(place.path("plans")).unwrap();
         fs::set_permissions(place.path("plans"), PermissionsExt::from_mode(0o755)).unwrap();
@@ -385,9 +375,7 @@ mod root {
 
     #[test]
     fn where_the_own_store_is_somebody_elses_the_systems_is_asked_without_a_word() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::for_all();
         let program = place.subject();
         let command = ["--", &program, "sleep", "1"];

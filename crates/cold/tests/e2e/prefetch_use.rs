@@ -58,7 +58,7 @@ mod root {
     use cold_model::bench::Taint;
     use cold_plan::{Plan, Store, history};
     use cold_testbed::disk::{Op, Preset};
-    use cold_testbed::{need_root, until};
+    use cold_testbed::{needs_root, until};
     use serde_json::Value;
 
     use crate::prefetch::root::{PAGES, World};
@@ -100,9 +100,7 @@ mod root {
 
     #[test]
     fn daily_use_with_controls_proves_a_plan() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let w = World::new(Preset::Cloud);
         w.learn();
@@ -118,9 +116,7 @@ mod root {
 
     #[test]
     fn a_servers_prefetched_starts_are_known_to_have_followed_the_plan() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let w = World::new(Preset::Fast);
         let (store, data) = (w.store(), w.data.to_str().unwrap());
@@ -157,9 +153,7 @@ mod root {
 
     #[test]
     fn daily_use_with_controls_switches_a_harmful_plan_off() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let w = World::new(Preset::Cloud);
         w.learn();
@@ -180,9 +174,7 @@ mod root {
 
     #[test]
     fn the_tuner_tries_rivals_and_writes_down_what_it_found() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let w = World::new(Preset::Cloud);
         w.learn();
@@ -221,9 +213,7 @@ mod root {
 
     #[test]
     fn an_upgraded_file_is_left_out_and_learnt_again() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let w = World::new(Preset::Cloud);
         w.learn();
@@ -246,9 +236,7 @@ mod root {
 
     #[test]
     fn a_recorded_start_by_the_plan_is_kept_and_shown_per_file() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let w = World::new(Preset::Cloud);
         w.learn();
@@ -282,9 +270,7 @@ mod root {
 
     #[test]
     fn on_another_tree_changed_and_missing_files_drop_out_by_name() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let w = World::new(Preset::Fast);
         let file = |name: &str, pages: u64| data(w.slow.mount_point().join(name), (pages * PAGE) as usize);
@@ -322,9 +308,7 @@ mod root {
 
     #[test]
     fn an_ordinary_user_learns_and_starts_faster() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let World { slow, data: file, place, .. } = World::for_all(Preset::Cloud);
         let subject = place.subject();

@@ -303,16 +303,14 @@ mod root {
     use cold_model::Bytes;
     use cold_sys::extents::extents;
     use cold_testbed::disk::{Op, Preset, Request};
-    use cold_testbed::{SlowDisk, need_root};
+    use cold_testbed::{SlowDisk, need_root, needs_root};
     use serde_json::Value;
 
     use super::*;
 
     #[test]
     fn requests_are_those_of_the_disks_own_log() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::new();
         let disk = SlowDisk::create(Preset::Hdd, Bytes(256 << 20)).unwrap();
         // A file of ours, so that we know its blocks: the file system reads some of its own as well, when
@@ -417,9 +415,7 @@ mod root {
 
     #[test]
     fn the_memory_limit_holds() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::new();
         let bouts = ["compete", "--spans", "8", "--repeat", "1", "--seconds", "0.2", "--json"];
         attempts(|| {
@@ -443,9 +439,7 @@ mod root {
 
     #[test]
     fn limited_experiments_leave_nothing_when_they_are_ended() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         for signal in [Signal::INT, Signal::TERM, Signal::KILL] {
             // The keeper and both sides; the keeper and one worker.
             ends_without_a_trace(&["compete", "--seconds", "60"], 3, signal, false);
@@ -457,9 +451,7 @@ mod root {
 
     #[test]
     fn an_ordinary_user_measures_and_is_told_what_takes_root() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::for_all();
         let home = place.path("home");
         fs::create_dir(&home).unwrap();

@@ -1,6 +1,6 @@
 //! Readiness that is reached beside the first process: the path to ready ends at who reached it, however busy others are.
 
-use cold_testbed::need_root;
+use cold_testbed::needs_root;
 use serde_json::Value;
 
 use crate::ready::free_port;
@@ -21,9 +21,7 @@ fn sleep(told: &Value) -> u64 {
 
 #[test]
 fn the_path_to_ready_ends_at_the_process_that_reached_it() {
-    if !need_root() {
-        return;
-    }
+    needs_root!();
     let _machine = together();
     let place = Sandbox::new();
     let (subject, port, second) = (place.subject(), free_port(), free_port());

@@ -146,7 +146,7 @@ fn an_output_that_nobody_reads_ends_the_benchmark_before_it_begins() {
 }
 
 mod root {
-    use cold_testbed::need_root;
+    use cold_testbed::needs_root;
 
     use super::*;
 
@@ -185,9 +185,7 @@ mod root {
 
     #[test]
     fn every_export_onto_a_full_disk_fails_and_leaves_the_old_file() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let w = World::new();
         let full = Full::new(&w.place);
         let bench = "bench --states warm -r 1 -w 0 --idle-gap 0 --evict files -i";
@@ -255,9 +253,7 @@ mod root {
     #[test]
     fn a_recording_is_for_its_owner_alone() {
         use std::os::unix::fs::PermissionsExt;
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let w = World::new();
         w.cold("trace -o @new.cold --evict files -- /bin/true").after("umask 022").run().expect(0);
         let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -36,7 +36,7 @@ mod root {
 
     use cold_plan::Store;
     use cold_testbed::disk::{FileSystem, Options, Preset};
-    use cold_testbed::need_root;
+    use cold_testbed::needs_root;
     use rustix::process::Signal;
     use serde_json::Value;
 
@@ -150,9 +150,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
 
     #[test]
     fn a_start_that_nobody_wraps_is_read_ahead_before_it_faults() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let mut s = Served::new();
         let plain = s.start();
@@ -184,9 +182,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
     /// By where the program lies: what is not chosen is heard of and left alone.
     #[test]
     fn only_and_except_choose_programs() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let mut s = Served::new();
         let (here, other) = (s.w.place.text(""), "/usr/lib".to_owned());
@@ -222,9 +218,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
     /// Nobody asks for it: a cold start is noticed, the next one recorded, the third read ahead.
     #[test]
     fn what_nobody_has_learnt_is_learnt_by_its_own_starts() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let mut s = Served { w: World::for_all(Preset::Cloud), service: None };
         let plain = s.start();
@@ -264,9 +258,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
     /// A file that only some may read is in no plan that everybody may; what is killed leaves nothing behind.
     #[test]
     fn private_files_are_not_learnt_and_no_recorder_stays() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let mut s = Served { w: World::for_all(Preset::Cloud), service: None };
         let only = s.w.place.text("cold-subject");
@@ -299,9 +291,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
 
     #[test]
     fn controls_tell_what_is_saved_and_why_tells_what_was_done() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let mut s = Served::new();
         s.begin(&["--control-every", "2"]);
@@ -335,9 +325,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
 
     #[test]
     fn there_is_one_service_and_the_next_begins_where_a_killed_one_ended() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let mut s = Served::new();
         s.begin(&["--control-every", "0"]);
@@ -359,9 +347,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
 
     #[test]
     fn a_stopped_service_holds_up_no_start_and_no_unmounting() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let mut s = Served::new();
         let disk = cold_testbed::SlowDisk::create(Preset::Fast, cold_model::Bytes(64 << 20)).unwrap();
@@ -393,9 +379,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
 
     #[test]
     fn without_a_history_that_can_be_written_starts_are_followed_all_the_same() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let mut s = Served::new();
         let state = s.w.place.path("state");
@@ -427,9 +411,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
 
     #[test]
     fn what_was_started_often_is_read_again_while_nothing_waits() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = alone();
         let mut s = Served::new();
         s.begin(&["--control-every", "0", "--no-keep"]);
@@ -450,9 +432,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
     /// Their files have another file system number than their root: events cannot name them by handle.
     #[test]
     fn programs_on_btrfs_subvolumes_are_followed_and_those_of_overlays_heard_of() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let w = World::new(Preset::Fast);
         let options = Options {
@@ -503,9 +483,7 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_majflt)";
 
     #[test]
     fn damaged_plans_are_told_and_new_ones_are_followed_from_the_next_second_on() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let mut s = Served::new();
         let store = Store::at(s.w.store());

@@ -108,7 +108,7 @@ mod root {
     use cold_model::recording::Recording;
     use cold_testbed::disk::{FileSystem, Options, Preset};
     use cold_testbed::ways::PAGES;
-    use cold_testbed::{SlowDisk, need_root};
+    use cold_testbed::{SlowDisk, needs_root};
 
     use super::*;
     use crate::trace::recorded;
@@ -158,9 +158,7 @@ mod root {
     /// reads as usual, and the kernel is asked: the same requests and the same bytes of every file.
     #[test]
     fn what_an_exact_recording_predicts_is_what_the_usual_start_reads() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = alone();
         let place = Sandbox::new();
         let disk = disk();
@@ -206,9 +204,7 @@ mod root {
 
     #[test]
     fn the_policy_of_this_kernel_is_named() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = alone();
         let place = Sandbox::new();
         let disk = disk();
@@ -230,9 +226,7 @@ mod root {
 
     #[test]
     fn an_interrupted_comparison_tells_what_it_knows_and_leaves_no_file() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = alone();
         let place = Sandbox::new();
         let disk = disk();

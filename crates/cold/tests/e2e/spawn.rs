@@ -152,7 +152,7 @@ mod root {
     use std::path::Path;
 
     use super::*;
-    use cold_testbed::need_root;
+    use cold_testbed::needs_root;
 
     /// `--json` of a program that grows in a known way, and the directory it leaves things in.
     fn growing(place: &Sandbox, kind: &str, more: &[&str], code: i32) -> (Value, String) {
@@ -171,9 +171,7 @@ mod root {
 
     #[test]
     fn growth_is_classed_and_its_cause_is_named() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::for_all();
         for (kind, class, what, suffix) in [
             ("scan", "linear", "name_scan", "/report.{n}.log"),
@@ -215,9 +213,7 @@ mod root {
 
     #[test]
     fn a_name_scan_vanishes_when_what_starts_leave_is_dropped() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::for_all();
         let (s, left) = growing(&place, "scan", &["--confirm", "--extrapolate", "30000"], 0);
         let slope = s["judged"]["causes"][0]["growth"]["slope"].as_f64().unwrap();
@@ -236,9 +232,7 @@ mod root {
     /// overlay does not show; and with the place for temporary files there, too.
     #[test]
     fn a_program_in_the_covered_directory_starts() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::for_all();
         for (kind, mounted) in [("new", false), ("mount", true)] {
             let left = place.text(kind);
@@ -279,9 +273,7 @@ mod root {
 
     #[test]
     fn the_picture_of_a_series_has_lines() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::for_all();
         let ran = place.cold(["spawn", "-n", "200", "--", &place.subject(), "marker", "x"]).run();
         let axis = ran.stdout.lines().filter(|line| line.contains(['│', '|']));
@@ -290,9 +282,7 @@ mod root {
 
     #[test]
     fn a_killed_confirmation_leaves_no_mounts() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::for_all();
         let left = place.text("left");
         fs::create_dir(&left).unwrap();
@@ -310,9 +300,7 @@ mod root {
 
     #[test]
     fn the_processes_of_a_tree_are_counted() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::for_all();
         let subject = place.subject();
         let ran = place

@@ -49,7 +49,7 @@ fn a_failing_command_is_recorded_and_its_code_told() {
     assert!(ran.stderr.contains("exit code 7"), "{}", ran.stderr);
     let m = recorded(&place, "f.cold").manifest;
     assert_eq!(m.ending, Some(cold_model::bench::Ending::Code(7)));
-    assert!(m.complete && m.state.wanted == "as found", "{:?}", m.state);
+    assert!(m.complete && m.state.wanted == "as found".into(), "{:?}", m.state);
     let ignored = ["trace", "--state", "as-is", "--ignore-failure", "--overwrite"];
     place.cold(ignored.iter().chain(&args[3..])).run().expect(0);
     // Without a name: after the program, and never over another one.
@@ -86,16 +86,14 @@ fn a_start_that_cannot_be_made_leaves_no_recording() {
 
 mod root {
     use cold_model::recording::manifest::Tier;
-    use cold_testbed::need_root;
+    use cold_testbed::needs_root;
 
     use super::*;
     use crate::user::root::{as_nobody, home_of_nobody};
 
     #[test]
     fn an_ordinary_user_gets_tier_d_and_is_told_what_is_unknown() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::for_all();
         let out = place.path("home/u.cold");
         let out = out.to_str().unwrap();
@@ -111,9 +109,7 @@ mod root {
     /// One allowance for the buffers of all CPUs: the first ones must not take everything.
     #[test]
     fn where_no_memory_may_be_locked_the_buffers_are_smaller() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::for_all();
         let out = home_of_nobody(&place).join("u.cold");
         let path = out.to_str().unwrap();
@@ -144,9 +140,7 @@ mod root {
 
     #[test]
     fn where_perf_events_are_refused_files_and_their_cached_pages_are_recorded() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::for_all();
         let nobody = |args: &[&str]| as_nobody(&place, args).without_perf_events().run();
         let home = home_of_nobody(&place);
@@ -218,9 +212,7 @@ while True:
 
     #[test]
     fn kill_9_before_the_release_and_after_the_end() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = alone();
         for phase in [Phase::Loading, Phase::Assembling] {
             attempts(|| killed(phase));
@@ -267,9 +259,7 @@ while True:
 
     #[test]
     fn after_kill_9_settings_are_back_no_program_is_left_and_the_log_is_readable() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = alone();
         let place = Sandbox::new();
         let window = || Window::read(&place);

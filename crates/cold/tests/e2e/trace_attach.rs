@@ -9,7 +9,7 @@ pub(crate) mod root {
     use cold_model::recording::manifest::EndedBy;
     use cold_model::recording::tables::Began;
     use cold_model::recording::{LookupKind, Recording};
-    use cold_testbed::need_root;
+    use cold_testbed::needs_root;
     use rustix::process::Signal;
 
     use crate::support::*;
@@ -85,9 +85,7 @@ while True:
 
     #[test]
     fn what_was_open_before_has_its_path_and_who_ran_before_is_followed() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let place = Sandbox::new();
         let service = service(&place);
@@ -147,9 +145,7 @@ while True:
 
     #[test]
     fn the_end_is_the_processs_own_or_ctrl_c() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::new();
         let (script, end) = ("echo on; until [ -e \"$0\" ]; do sleep 0.01; done; exit 7", place.path("end"));
         let short = Other::start("/bin/sh", &["-c", script, end.to_str().unwrap()], "on");
@@ -190,9 +186,7 @@ while True:
 
     #[test]
     fn everybody_is_followed_but_the_recorder() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let place = Sandbox::new();
         let service = service(&place);

@@ -12,7 +12,7 @@ mod root {
         DeviceRead, FileIdx, Fill, FillCause, Recording, Stall, StallCause, TouchKind,
     };
     use cold_testbed::disk::{Op, Preset, Request};
-    use cold_testbed::{SlowDisk, need_root};
+    use cold_testbed::{SlowDisk, needs_root};
 
     use crate::support::*;
     use crate::trace::recorded;
@@ -136,9 +136,7 @@ mod root {
 
     #[test]
     fn touches_fills_requests_and_stalls_equal_what_is_known() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         for (preset, n) in [(Preset::Hdd, 20), (Preset::SataSsd, 100), (Preset::Cloud, 50)] {
             let disk = Disk::new(preset);
@@ -200,9 +198,7 @@ mod root {
 
     #[test]
     fn a_buffered_read_is_told_from_what_is_read_ahead_of_it() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let disk = Disk::new(Preset::Cloud);
         let subject = disk.place.subject();
@@ -228,9 +224,7 @@ mod root {
 
     #[test]
     fn an_executed_file() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let disk = Disk::new(Preset::SataSsd);
         let program = disk.slow.mount_point().join("program");
@@ -259,9 +253,7 @@ mod root {
 
     #[test]
     fn pages_that_were_asked_for_are_no_touches() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let disk = Disk::new(Preset::Fast);
         let subject = disk.place.subject();
@@ -288,9 +280,7 @@ mod root {
     /// The kernel books the second fault as minor. It waits as long as the first.
     #[test]
     fn a_page_that_is_already_on_its_way_stalls_the_second_thread_too() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let disk = Disk::new(Preset::Hdd);
         let subject = disk.place.subject();
@@ -316,9 +306,7 @@ mod root {
 
     #[test]
     fn what_another_process_reads_at_the_same_time_is_its_own() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let disk = Disk::new(Preset::SataSsd);
         let theirs = data(disk.slow.mount_point().join("theirs"), 4 * MIB);
@@ -352,9 +340,7 @@ while True: os.posix_fadvise(f, 0, 0, os.POSIX_FADV_DONTNEED); os.pread(f, 20000
     /// of theirs is a mere lookup, and each is told with the path it is about.
     #[test]
     fn saving_files_waits_for_the_journal_and_for_writing() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let disk = Disk::new(Preset::Cloud);
         let subject = disk.place.subject();

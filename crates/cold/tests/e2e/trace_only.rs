@@ -4,7 +4,7 @@
 use std::fs;
 
 use cold_model::recording::{Recording, TouchKind};
-use cold_testbed::need_root;
+use cold_testbed::needs_root;
 
 use crate::support::*;
 use crate::trace::recorded;
@@ -56,9 +56,7 @@ fn it_names_a_regular_file() {
 
 #[test]
 fn pages_of_a_mapped_memory_file_are_restored_in_the_order_of_their_touches() {
-    if !need_root() {
-        return;
-    }
+    needs_root!();
     let _machine = alone(); // the window of fault-around is the whole machine's
     let place = Sandbox::new();
     place.file("memory.bin", MEMORY);
@@ -81,9 +79,7 @@ fn pages_of_a_mapped_memory_file_are_restored_in_the_order_of_their_touches() {
 
 #[test]
 fn a_monitor_that_runs_already_is_attached_to() {
-    if !need_root() {
-        return;
-    }
+    needs_root!();
     let _machine = together();
     let place = Sandbox::new();
     place.file("memory.bin", MEMORY);

@@ -9,7 +9,7 @@ mod root {
     use cold_model::recording::manifest::Tier;
     use cold_model::recording::{File, FileKind, Recording};
     use cold_testbed::disk::{FileSystem, Options, Preset};
-    use cold_testbed::{SlowDisk, need_root};
+    use cold_testbed::{SlowDisk, needs_root};
 
     use crate::support::*;
     use crate::trace::recorded;
@@ -55,9 +55,7 @@ mod root {
 
     #[test]
     fn overlay_bind_mount_tmpfs_and_squashfs_show_the_name_that_was_used() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let place = Sandbox::new();
         let size = 3 * PAGE + 17;
@@ -95,9 +93,7 @@ mod root {
     /// A subvolume and a snapshot of it: the same inode number, the same extents, two files.
     #[test]
     fn a_btrfs_subvolume_and_its_snapshot() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let disk = SlowDisk::create(Preset::Fast, Bytes(300 << 20)).unwrap();
         let image = disk.mount_point().join("image");
@@ -120,9 +116,7 @@ mod root {
 
     #[test]
     fn xfs() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let (preset, file_system, size) = (Preset::Fast, FileSystem::Xfs, Bytes(320 << 20));
         let disk =
@@ -135,9 +129,7 @@ mod root {
     /// Files that lose their names, or get another one's: never a living file of the old name.
     #[test]
     fn deleted_and_replaced_files_and_memory() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let place = Sandbox::new();
         let (doomed, replaced) = (place.text("doomed"), place.text("replaced"));
@@ -171,9 +163,7 @@ memory = os.memfd_create('secret'); os.write(memory, b'x' * 70001); touch(memory
     /// that they have in the end, and only the replaced one is gone.
     #[test]
     fn a_file_renamed_over_another_is_the_one_that_is_there() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let place = Sandbox::new();
         let target = place.text("target");
@@ -209,9 +199,7 @@ os.rename(target + '.plain', target + '.renamed')";
     /// Names that are no UTF-8, and names that look like the text of such a name.
     #[test]
     fn names_of_any_bytes_are_found_again() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let place = Sandbox::new();
         let names: [&[u8]; 3] = [b"caf\xe9", b"caf\\xe9", b"caf\\x5cxe9"];

@@ -5,7 +5,7 @@ mod root {
 
     use cold_model::recording::manifest::Tier;
     use cold_model::recording::{LookupKind, Recording};
-    use cold_testbed::need_root;
+    use cold_testbed::needs_root;
 
     use crate::support::*;
     use crate::trace::recorded;
@@ -39,9 +39,7 @@ mod root {
 
     #[test]
     fn every_fault_and_every_open_is_recorded_or_counted_as_lost() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let place = Sandbox::new();
         let (subject, file) = (place.subject(), place.file("small", 64 * PAGE as usize));
@@ -76,9 +74,7 @@ mod root {
 
     #[test]
     fn twenty_thousand_opens() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let place = Sandbox::new();
         let (subject, dir) = (place.subject(), place.text("many"));

@@ -3,7 +3,7 @@
 mod root {
     use cold_model::recording::OffCpuReason::{self, Event, Sleep};
     use cold_model::recording::{OffCpu, Recording};
-    use cold_testbed::need_root;
+    use cold_testbed::needs_root;
     use serde_json::Value;
 
     use crate::support::*;
@@ -38,9 +38,7 @@ json.dump({'me': me, 'waits': out}, open(sys.argv[1], 'w'))";
 
     #[test]
     fn every_wait_has_its_reason_and_its_waker() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let place = Sandbox::new();
         let args = [

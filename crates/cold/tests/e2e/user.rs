@@ -6,7 +6,7 @@ pub(crate) mod root {
     use std::path::PathBuf;
 
     use cold_model::bench::{Run, State};
-    use cold_testbed::need_root;
+    use cold_testbed::needs_root;
 
     use crate::support::*;
 
@@ -31,9 +31,7 @@ pub(crate) mod root {
 
     #[test]
     fn an_ordinary_user_measures_file_by_file_and_is_told_what_is_not_proved() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let place = Sandbox::for_all();
         fs::create_dir(place.path("lib")).unwrap();
@@ -66,9 +64,7 @@ pub(crate) mod root {
 
     #[test]
     fn an_ordinary_user_may_show_and_evict_but_is_told_what_the_kernel_hides() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let place = Sandbox::for_all();
         let file = place.file("data", MIB);
@@ -88,9 +84,7 @@ pub(crate) mod root {
 
     #[test]
     fn a_home_that_may_not_be_written_is_told_with_what_to_do() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let place = Sandbox::for_all();
         for command in
             [&["spawn", "-n", "200", "--", "/bin/true"][..], &["prefetch", "learn", "--", "/bin/true"]]

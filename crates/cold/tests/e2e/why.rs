@@ -4,7 +4,7 @@
 mod root {
     use std::fs;
 
-    use cold_testbed::need_root;
+    use cold_testbed::needs_root;
     use serde_json::Value;
 
     use crate::support::*;
@@ -44,9 +44,7 @@ with open(os.path.join(here, 'model.bin'), 'rb') as f:
 
     #[test]
     fn a_report_names_the_shim_the_whole_file_the_directories_and_the_package() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let place = Sandbox::new();
         let shim = newcomers_app(&place);
@@ -102,9 +100,7 @@ with open(os.path.join(here, 'model.bin'), 'rb') as f:
 
     #[test]
     fn the_command_at_the_end_of_a_benchmark_explains_its_cold_start() {
-        if !need_root() {
-            return;
-        }
+        needs_root!();
         let _machine = together();
         let place = Sandbox::new();
         let data = place.file("data", 1 << 20);

@@ -2,10 +2,10 @@
 
 /// A pattern of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Pattern(Vec<Part>);
+pub(super) struct Pattern(Vec<PatternPart>);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum PatternPart {
     /// Exactly this character; letters of the other case do not match.
     One(char),
     /// Any character but `/`.
@@ -22,20 +22,20 @@ impl Pattern {
         let mut chars = text.chars().peekable();
         while let Some(c) = chars.next() {
             parts.push(match c {
-                '\\' => Part::One(chars.next().ok_or("a backslash at the end stands for nothing")?),
-                '?' => Part::Any,
+                '\\' => PatternPart::One(chars.next().ok_or("a backslash at the end stands for nothing")?),
+                '?' => PatternPart::Any,
                 '*' if chars.peek() == Some(&'*') => {
                     while chars.peek() == Some(&'*') {
                         chars.next();
                     }
-                    Part::Path
+                    PatternPart::Path
                 }
-                '*' => Part::Name,
-                c => Part::One(c),
+                '*' => PatternPart::Name,
+                c => PatternPart::One(c),
             });
         }
         match parts.first() {
-            Some(Part::One('/') | Part::Path) => Ok(Self(parts)),
+            Some(PatternPart::One('/') | PatternPart::Path) => Ok(Self(parts)),
             _ => Err(format!("{text:?} begins with neither / nor **")),
         }
     }
@@ -63,10 +63,10 @@ impl Pattern {
             next.fill(false);
             for (i, part) in self.0.iter().enumerate().filter(|(i, _)| now[*i]) {
                 match part {
-                    Part::One(wanted) if *wanted == c => self.enter(&mut next, i + 1),
-                    Part::Any if c != '/' => self.enter(&mut next, i + 1),
-                    Part::Name if c != '/' => self.enter(&mut next, i),
-                    Part::Path => self.enter(&mut next, i),
+                    PatternPart::One(wanted) if *wanted == c => self.enter(&mut next, i + 1),
+                    PatternPart::Any if c != '/' => self.enter(&mut next, i + 1),
+                    PatternPart::Name if c != '/' => self.enter(&mut next, i),
+                    PatternPart::Path => self.enter(&mut next, i),
                     _ => {}
                 }
             }
@@ -80,7 +80,7 @@ impl Pattern {
         loop {
             states[at] = true;
             match self.0.get(at) {
-                Some(Part::Name | Part::Path) => at += 1,
+                Some(PatternPart::Name | PatternPart::Path) => at += 1,
                 _ => return,
             }
         }

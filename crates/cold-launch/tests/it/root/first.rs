@@ -24,9 +24,7 @@ fn check(out: &Output) -> Result<(), String> {
 
 #[test]
 fn the_first_process_of_a_container_reads_ahead_before_it_becomes_a_program_without_children() {
-    if !cold_testbed::need_root() {
-        return;
-    }
+    cold_testbed::needs_root!();
     // In parts critical or not: nobody is left to read the rest later.
     for critical in [true, false] {
         let Whole { dir, data, at } = whole(4 * MIB, critical, |p| p.learnt.own_cpu_ns = 3_600_000_000_000);

@@ -35,9 +35,7 @@ impl Drop for Small {
 
 #[test]
 fn on_a_full_or_read_only_disk_no_start_is_a_control() {
-    if !cold_testbed::need_root() {
-        return;
-    }
+    cold_testbed::needs_root!();
     let scene = Scene::new();
     let small = Small::over(scene.store.directory());
     small.run("mount", &["-o", "remount,ro"]);

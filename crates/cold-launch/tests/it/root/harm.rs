@@ -67,9 +67,7 @@ impl Drop for Group {
 
 #[test]
 fn a_group_with_less_memory_than_the_plan_gets_half_of_its_room_or_nothing() {
-    if !cold_testbed::need_root() {
-        return;
-    }
+    cold_testbed::needs_root!();
     let group = Group::limited(24 * MIB);
     let Some(group) = group else {
         cold_testbed::need(false, "a memory controller");
@@ -140,9 +138,7 @@ fn beside_readers<T>(path: &Path, work: impl FnOnce() -> T) -> T {
 
 #[test]
 fn a_busy_disk_is_left_to_those_who_wait_for_it() {
-    if !cold_testbed::need_root() {
-        return;
-    }
+    cold_testbed::needs_root!();
     let disk = SlowDisk::create(Preset::Cloud, Bytes(320 << 20)).expect("a test disk");
     let at = disk.mount_point().join("plan");
     let data = file(&disk.mount_point().join("data"), 4 * MIB);
@@ -173,9 +169,7 @@ fn a_busy_disk_is_left_to_those_who_wait_for_it() {
 
 #[test]
 fn a_slow_disk_holds_a_program_back_until_the_deadline_and_is_then_left_alone() {
-    if !cold_testbed::need_root() {
-        return;
-    }
+    cold_testbed::needs_root!();
     let disk = SlowDisk::create(Preset::Hdd, Bytes(320 << 20)).expect("a test disk");
     let data = file(&disk.mount_point().join("data"), 32 * MIB);
     let dir = directory();

@@ -23,9 +23,7 @@ fn run(program: &str, arguments: &[&str], path: &Path, more: &[&str]) {
 
 #[test]
 fn nodes_in_place_of_files_are_not_opened_and_a_disk_that_is_not_mounted_is_not_read() {
-    if !cold_testbed::need_root() {
-        return;
-    }
+    cold_testbed::needs_root!();
     let disk = SlowDisk::create(Preset::Fast, Bytes(320 << 20)).expect("a test disk");
     let dir = directory();
     let at = dir.path().join("plan");

@@ -17,9 +17,7 @@ type Send = fn(Pid, Signal) -> rustix::io::Result<()>;
 
 #[test]
 fn a_signal_that_ends_the_program_ends_its_helper() {
-    if !cold_testbed::need_root() {
-        return;
-    }
+    cold_testbed::needs_root!();
     let disk = SlowDisk::create(Preset::Cloud, Bytes(320 << 20)).expect("a test disk");
     let data = file(&disk.mount_point().join("data"), 32 * MIB);
     let dir = directory();

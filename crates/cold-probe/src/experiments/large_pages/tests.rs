@@ -24,12 +24,12 @@ fn row(touches: Touches, way: Way, ms: f64, own: &[f64]) -> Row {
     let rounds: Vec<Measured> = (0..10)
         .map(|n| Ok(seen(ms * (1.0 + 0.2 * f64::from(n % 3)) * own[n as usize % own.len()], 0)))
         .collect();
-    Row::of(Line { kind: Kind::Code, touches, way }, &rounds, 1)
+    Row::of(PagesLine { kind: Kind::Code, touches, way }, &rounds, 1)
 }
 
 fn refused(touches: Touches, way: Way) -> Row {
     let refusal = Refusal { call: "madvise".to_owned(), errno: Some(22), why: "no".to_owned() };
-    Row::of(Line { kind: Kind::Code, touches, way }, &[Ok(seen(1.0, 0)), Err(refusal)], 1)
+    Row::of(PagesLine { kind: Kind::Code, touches, way }, &[Ok(seen(1.0, 0)), Err(refusal)], 1)
 }
 
 const STEADY: [f64; 2] = [1.0, 1.01];
@@ -113,7 +113,7 @@ fn noise_that_crosses_the_margin_is_said_for_the_start_that_it_is_of() {
 fn asking_ahead_prevents_where_less_is_mapped_by_huge_entries() {
     let of = |ahead, left| {
         let one = |way, huge| {
-            Row::of(Line { kind: Kind::Code, touches: Touches::All, way }, &[Ok(seen(1.0, huge))], 1)
+            Row::of(PagesLine { kind: Kind::Code, touches: Touches::All, way }, &[Ok(seen(1.0, huge))], 1)
         };
         judge(&[one(Way::AheadHuge, ahead), one(Way::Huge, left)], Kind::Code).ahead_prevents
     };
@@ -123,7 +123,7 @@ fn asking_ahead_prevents_where_less_is_mapped_by_huge_entries() {
 
 #[test]
 fn the_usual_round_is_shown_and_a_refusal_in_any_round_leaves_no_figures() {
-    let line = Line { kind: Kind::Data, touches: Touches::All, way: Way::Huge };
+    let line = PagesLine { kind: Kind::Data, touches: Touches::All, way: Way::Huge };
     let rounds: Vec<Measured> = [(9.0, 1), (2.0, 2), (1.0, 3)].map(|(ms, huge)| Ok(seen(ms, huge))).into();
     let row = Row::of(line, &rounds, 1);
     assert_eq!((row.huge_bytes(), row.cold_median_ms), (Some(2), Some(2.0)));

@@ -38,6 +38,13 @@ pub struct Other {
     pub verdict: Verdict,
 }
 
+impl OrderAnswer {
+    /// The way that the answer hangs on: the nearest that is not proved slower, else the nearest of all.
+    pub fn next(&self) -> Option<&Other> {
+        self.others.iter().find(|o| o.verdict != Verdict::Slower).or(self.others.first())
+    }
+}
+
 impl Other {
     fn of(row: &TableRow, least: &TableRow) -> Self {
         let rounds = row.rounds_ms.iter().copied().zip(least.rounds_ms.iter().copied());
@@ -115,6 +122,7 @@ mod tests {
         ];
         let found = answers(&rows);
         assert!(!found[0].proved, "{found:?}");
+        assert_eq!(found[0].next(), Some(&found[0].others[0]), "what is not proved decides");
         let verdicts: Vec<_> = found[0].others.iter().map(|o| o.verdict).collect();
         let why = Undecided::CrossesTheMargin;
         assert!(matches!(verdicts[0], Verdict::Inconclusive { why: w, .. } if w == why), "{verdicts:?}");

@@ -1,4 +1,4 @@
-use super::super::Times;
+use super::super::{OwnCost, Times};
 use super::*;
 
 #[test]
@@ -71,6 +71,22 @@ fn a_ranking_is_of_the_three_ways_cold_and_a_tie_does_not_break_it() {
 }
 
 #[test]
+fn counts_say_why_a_ranking_is_another() {
+    let of = |buffered: (f64, u64), mapped: (f64, u64, u64)| {
+        let mut rows = ["direct", "buffered", "mapped"].map(|mode| row("normal", mode, State::Cold, 9.0));
+        let m = &mut rows[1].measured;
+        (m.ms.mean, m.read_bytes) = buffered;
+        let m = &mut rows[2].measured;
+        (m.ms.mean, m.read_bytes, m.major_faults) = mapped;
+        rankings(&rows)[0].why_not()
+    };
+    assert_eq!(of((10.0, 9), (1.0, 9, 1)), WhyNot::ReadAlong);
+    assert_eq!(of((1.0, 0), (2.0, 9, 1)), WhyNot::ReadBeforeWritten);
+    assert_eq!(of((1.0, 9), (2.0, 9, 1)), WhyNot::Faults);
+    assert_eq!(of((1.0, 0), (2.0, 0, 0)), WhyNot::NothingRead);
+}
+
+#[test]
 fn every_line_is_there_once_and_those_of_an_order_draw_the_same_places() {
     let all = lines(&TableOptions::PUBLISHED);
     let names: std::collections::BTreeSet<_> =
@@ -97,4 +113,17 @@ fn a_line_without_times_has_no_say_in_which_round_is_usual() {
     // Nothing was timed: the flush is not shared out by zero.
     let flushed = Measured { flush_ms: Some(4.0), ..Measured::default() };
     assert!((whole_ms(&flushed) - 4.0).abs() < 1e-9);
+}
+
+#[test]
+fn the_own_cost_is_of_the_lines_in_which_something_was_timed() {
+    let line = |count, own_ns, between_ns, ms| {
+        let mut m = row("normal", "mapped", State::Cold, ms).measured;
+        (m.ms.count, m.own_ns, m.between_ns) = (count, own_ns, between_ns);
+        m
+    };
+    let all = [line(5, 30.0, 10.0, 2.0), line(1, 20.0, 30.0, 0.5), line(0, 99.0, 99.0, 0.1)];
+    let cost = OwnCost { most_ns: 30.0, between_ns: 20.0, cheapest_ns: 500_000.0 };
+    assert_eq!(OwnCost::of(all.iter()), Some(cost));
+    assert_eq!(OwnCost::of(all[2..].iter()), None);
 }

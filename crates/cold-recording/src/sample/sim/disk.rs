@@ -4,7 +4,7 @@ use cold_model::Nanos;
 use cold_model::recording::FileIdx;
 use cold_model::recording::tables::{DeviceRead, Fill, FillCause, Transfer};
 
-use super::{Ask, BYSTANDER, DISK, PAGE, Sim, Task};
+use super::{Ask, BYSTANDER, DISK, PAGE, SampleTask, Sim};
 
 impl Sim {
     /// The window from `first`, of which `page` is the one needed.
@@ -29,7 +29,7 @@ impl Sim {
 
     /// One request for a run of absent pages: its fills, its transfer, its time on the disk.
     fn request(&mut self, ask: Ask, file: usize, first: u64, n: u64, needed: Option<u64>) {
-        let Task { pid, tid, clock, .. } = ask.task;
+        let SampleTask { pid, tid, clock, .. } = ask.task;
         let in_tree = pid != BYSTANDER;
         let mut p = first;
         while p < first + n {

@@ -4,10 +4,10 @@ use cold_model::Nanos;
 use cold_model::recording::FileIdx;
 use cold_model::recording::tables::{FillCause, Readahead, ReadaheadKind, StallCause, Touch, TouchKind};
 
-use super::{Ask, PAGE, Sim, Task, WINDOW, address};
+use super::{Ask, PAGE, SampleTask, Sim, WINDOW, address};
 
 impl Sim {
-    pub(super) fn fault(&mut self, task: &mut Task) {
+    pub(super) fn fault(&mut self, task: &mut SampleTask) {
         let (file, pages) = (task.file, self.specs[task.file].pages);
         let key = |page: u64| (file as u64) << 40 | page;
         let mut page = task.page;
@@ -52,7 +52,7 @@ impl Sim {
         }
     }
 
-    pub(super) fn read(&mut self, task: &mut Task) {
+    pub(super) fn read(&mut self, task: &mut SampleTask) {
         let (file, pages) = (task.file, self.specs[task.file].pages);
         let page = task.page.min(pages - 1);
         let n = (1 + self.r.below(4)).min(pages - page);
@@ -77,7 +77,14 @@ impl Sim {
         task.page = if last + 1 < pages { last + 1 } else { self.r.below(pages) };
     }
 
-    pub(super) fn window(&mut self, task: &Task, file: usize, index: u64, first: u64, kind: ReadaheadKind) {
+    pub(super) fn window(
+        &mut self,
+        task: &SampleTask,
+        file: usize,
+        index: u64,
+        first: u64,
+        kind: ReadaheadKind,
+    ) {
         self.out.readahead.get_or_insert_default().push(Readahead {
             at: Nanos(task.clock),
             pid: task.pid,
@@ -98,7 +105,7 @@ impl Sim {
 
     pub(super) fn touch(
         &mut self,
-        task: &Task,
+        task: &SampleTask,
         at: u64,
         file: usize,
         first_page: u64,

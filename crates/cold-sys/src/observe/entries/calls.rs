@@ -86,7 +86,7 @@ pub(super) struct Map {
     pub(super) bytes: u64,
     pub(super) flags: u64,
     pub(super) fd: i32,
-    /// In bytes.
+    /// Where in the file the mapping begins, bytes.
     pub(super) offset: u64,
 }
 

@@ -47,7 +47,7 @@ impl Place {
 pub(super) struct Code {
     /// Its index in the result.
     pub(super) file: u32,
-    /// By offset.
+    /// Places of breakpoints, sorted by their offset in the file.
     pub(super) places: Vec<Place>,
 }
 

@@ -36,7 +36,7 @@ type Shared = Rc<RefCell<Space>>;
 
 /// One thread of the tree.
 #[derive(Debug)]
-struct Task {
+struct EnteringTask {
     process: i32,
     space: Shared,
     /// It executed a program of its own: what its parent tells of the memory that it was given is out of date.
@@ -50,7 +50,7 @@ pub(in super::super) struct Entries<'t> {
     root: i32,
     tables: &'t mut dyn FunctionTables,
     tracing: Tracing,
-    tasks: HashMap<i32, Task>,
+    tasks: HashMap<i32, EnteringTask>,
     /// The memory of children whose first stop has not come yet.
     early: HashMap<i32, Shared>,
     /// The processors that the tree may run on, where we have bound it to one.
@@ -83,7 +83,7 @@ impl<'t> Entries<'t> {
         unbound: Option<Set>,
     ) -> Self {
         let space = Rc::new(RefCell::new(Space::new()));
-        let task = Task { process: root, space, has_execed: false, call: None };
+        let task = EnteringTask { process: root, space, has_execed: false, call: None };
         Self {
             root,
             tables,
@@ -271,7 +271,7 @@ impl<'t> Entries<'t> {
         let mut space = Space::new();
         space.is_bound = is_bound;
         let space = Rc::new(RefCell::new(space));
-        self.tasks.insert(pid, Task { process: pid, space, has_execed: true, call: None });
+        self.tasks.insert(pid, EnteringTask { process: pid, space, has_execed: true, call: None });
         self.faults.remove(&pid);
         if traps::are_ignored(pid) {
             if let Some(task) = self.tasks.get(&pid) {
@@ -450,7 +450,7 @@ impl Follower for Entries<'_> {
         };
         // Where nobody has told yet, the first breakpoint will have the memory looked at.
         let space = space.unwrap_or_else(|| Rc::new(RefCell::new(Space::new())));
-        self.tasks.insert(tid, Task { process, space, has_execed: false, call: None });
+        self.tasks.insert(tid, EnteringTask { process, space, has_execed: false, call: None });
     }
 
     fn stopped(&mut self, tid: i32, signal: i32, event: i32) -> io::Result<()> {

@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use super::super::{Method, Program};
 use super::*;
 
-fn setup(paths: &[&str]) -> Order {
+fn setup(paths: &[&str]) -> SpawnOrder {
     let program = |path: &&str| Program {
         path: PathBuf::from(path),
         argv: vec![path.as_bytes().to_vec()],
         env: Vec::new(),
         cwd: None,
     };
-    Order::Setup(Setup {
+    SpawnOrder::Setup(Setup {
         method: Method::Vfork,
         programs: paths.iter().map(program).collect(),
         ballast: 0,
@@ -23,12 +23,12 @@ fn setup(paths: &[&str]) -> Order {
     })
 }
 
-fn run(schedule: &[usize]) -> Order {
-    Order::Run { schedule: schedule.to_vec() }
+fn run(schedule: &[usize]) -> SpawnOrder {
+    SpawnOrder::Run { schedule: schedule.to_vec() }
 }
 
 /// The answers to these orders, after which the other side goes.
-fn answers(orders: &[Order]) -> Vec<String> {
+fn answers(orders: &[SpawnOrder]) -> Vec<String> {
     let (mut ours, theirs) = UnixStream::pair().unwrap();
     for order in orders {
         let mut line = serde_json::to_vec(order).unwrap();

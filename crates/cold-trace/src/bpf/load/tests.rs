@@ -21,9 +21,7 @@ mod root {
     /// With loops instead of `bpf_loop`, tracepoints missing, and every choice of stacks.
     #[test]
     fn programs_for_older_kernels_pass_the_verifier_too() {
-        if !cold_testbed::need_root() {
-            return;
-        }
+        cold_testbed::needs_root!();
         let Ok(mut support) = available() else {
             cold_testbed::need(false, "BPF with BTF tracepoints");
             return;

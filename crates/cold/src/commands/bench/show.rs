@@ -2,11 +2,11 @@
 
 use cold_bench::gate::{GateResult, Outcome};
 use cold_bench::metric::{Metric, Unit};
-use cold_bench::summary::{Analysis, SeriesComparison, SeriesSummary};
+use cold_bench::summary::{Analysis, ColdProof, SeriesComparison, SeriesSummary};
 use cold_bench::{baseline, diagnose, summary};
 use cold_gate::markdown;
 use cold_model::bench::{Report, Run, Taint};
-use cold_model::{Bytes, Known, Shown as _};
+use cold_model::{Known, Shown as _};
 use cold_report::terminal::{self, Charset};
 use cold_stats::{Described, Undecided, Verdict};
 use comfy_table::{CellAlignment, ContentArrangement, Table};
@@ -180,53 +180,32 @@ fn against_baseline(ui: &Ui, report: &Report, old: &Report) {
 
 /// Whether the cold runs were cold, in one line.
 pub(crate) fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
-    if !report.series[s.series].state.begins_cold() {
-        return;
-    }
-    let runs: Vec<&Run> = report.runs.iter().filter(|r| r.series == s.series).collect();
-    if runs.is_empty() {
-        return;
-    }
-    let name = report.series_name(s.series);
-    let residual = |r: &&Run| r.residual.value().cloned();
-    let known: Vec<_> = runs.iter().filter_map(residual).collect();
-    if known.len() < runs.len() {
-        let why = runs.iter().find_map(|r| match &r.residual {
-            Known::Unknown { unknown } => Some(unknown.clone()),
-            Known::Value(_) => None,
-        });
-        ui.line(format!("  {name}: {}: {}", paint(WARN, "cold is not proved"), why.unwrap_or_default()));
-        return;
-    }
-    let absent = known.iter().filter(|r| r.bytes.0 == 0).count();
-    let unknown = known.iter().map(|r| r.unknown_bytes).max().unwrap_or_default();
-    let all = runs.len();
-    let verdict = if absent == all && unknown == Bytes(0) {
-        paint(GOOD, format!("proved cold: every page of its files was absent before {all} of {all} runs"))
-    } else if absent == all {
-        paint(
+    let Some(proof) = ColdProof::of(report, s.series) else { return };
+    let verdict = match proof {
+        ColdProof::Unknown { why } => format!("{}: {why}", paint(WARN, "cold is not proved")),
+        ColdProof::Proved { runs } => paint(
+            GOOD,
+            format!("proved cold: every page of its files was absent before {runs} of {runs} runs"),
+        ),
+        ColdProof::Probable { runs, unknown } => paint(
             WARN,
             format!(
-                "probably cold: no page was seen cached before any of {all} runs, but {unknown} of its files \
+                "probably cold: no page was seen cached before any of {runs} runs, but {unknown} of its files \
                  could not be checked (the kernel tells only their owner and root)"
             ),
-        )
-    } else {
-        let most = known.iter().max_by_key(|r| r.bytes);
-        let bytes = most.map(|r| r.bytes).unwrap_or_default();
-        let marked =
-            runs.iter().filter(|r| r.taints.iter().any(|t| matches!(t, Taint::NotCold { .. }))).count();
-        let (style, effect) = match marked {
-            0 => (WARN, String::new()),
-            n => (BAD, format!("; {n} of them do not count")),
-        };
-        let not_absent = all - absent;
-        paint(
-            style,
-            format!("not fully cold before {not_absent} of {all} runs: up to {bytes} stayed cached{effect}"),
-        )
+        ),
+        ColdProof::Not { runs, partly_cached, most, tainted } => {
+            let (style, effect) = match tainted {
+                0 => (WARN, String::new()),
+                n => (BAD, format!("; {n} of them do not count")),
+            };
+            let text = format!(
+                "not fully cold before {partly_cached} of {runs} runs: up to {most} stayed cached{effect}"
+            );
+            paint(style, text)
+        }
     };
-    ui.line(format!("  {name}: {verdict}"));
+    ui.line(format!("  {}: {verdict}", report.series_name(s.series)));
 }
 
 pub(crate) fn findings(ui: &Ui, report: &Report, analysis: &Analysis) {

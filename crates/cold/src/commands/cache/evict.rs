@@ -102,8 +102,7 @@ fn explain_failure(error: Error) -> Failure {
 fn file_cache() -> Option<Bytes> {
     let proc = ProcFs::default();
     let found = overview(&proc.meminfo().ok()?, &proc.vmstat().ok()?, page_size())?;
-    let bytes = found.uses.iter().find(|u| u.key == "files")?.bytes?;
-    Some(Bytes(u64::try_from(bytes).ok()?))
+    found.file_cache().map(Bytes)
 }
 
 /// Why the command fails, also where the rest is JSON.

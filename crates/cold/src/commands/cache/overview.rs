@@ -38,10 +38,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
         return Ok(Exit::Done);
     }
     ui.line(paint(STRONG, format!("{:>10}  {:>6}  {:<32}  MEANING", "BYTES", "SHARE", "USE")));
-    let mut uses: Vec<&Use> = found.uses.iter().collect();
-    // The rest stays last: it is the check, not a use.
-    uses.sort_by_key(|u| (u.key == "other", std::cmp::Reverse(u.bytes)));
-    for u in uses {
+    for u in found.largest_first() {
         ui.line(line(u, found.total, ""));
         for detail in u.details.iter().filter(|d| d.bytes != Some(0)) {
             ui.line(paint(FAINT, line(detail, found.total, "  ")));

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use cold_cache::{Holders, Scan, ScannedDir, ScannedFile, Totals};
+use cold_cache::{FileOrder, Holders, Scan, ScannedDir, ScannedFile, Totals};
 use cold_model::FileId;
 use cold_model::Shown as _;
 use cold_model::path_text;
@@ -70,6 +70,17 @@ enum Sort {
     Path,
 }
 
+impl Sort {
+    fn order(self) -> FileOrder {
+        match self {
+            Self::Resident => FileOrder::Resident,
+            Self::Size => FileOrder::Size,
+            Self::Dirty => FileOrder::Dirty,
+            Self::Path => FileOrder::Path,
+        }
+    }
+}
+
 /// A file to be shown.
 struct Shown<'a> {
     path: PathBuf,
@@ -81,7 +92,7 @@ struct Shown<'a> {
 pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
     let scan = super::scan(&args.paths, args.tree, ui)?;
     let mut trees = scan.trees(&args.paths, args.depth);
-    sort_trees(&mut trees, args.sort);
+    args.sort.order().sort_trees(&mut trees);
     let shown = choose(args, &scan);
     let held = if args.holders {
         let files: Vec<(&Path, FileId)> = shown.iter().map(|s| (s.path.as_path(), s.file.id)).collect();
@@ -120,40 +131,12 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn sort_trees(trees: &mut [(PathBuf, Totals)], sort: Sort) {
-    match sort {
-        Sort::Resident => trees.sort_by_key(|t| std::cmp::Reverse(t.1.resident)),
-        Sort::Size => trees.sort_by_key(|t| std::cmp::Reverse(t.1.size)),
-        Sort::Dirty => trees.sort_by_key(|t| std::cmp::Reverse(t.1.dirty)),
-        Sort::Path => {}
-    }
-}
-
 /// The files to show, in order, with maps where asked for. Paths are put together only for these: for all
 /// files of /usr that took a third of the scan's time.
 fn choose<'a>(args: &Args, scan: &'a Scan) -> Vec<Shown<'a>> {
     if args.top == 0 {
         return Vec::new();
     }
-    let mut files: Vec<(&ScannedDir, &ScannedFile)> =
-        scan.dirs.iter().flat_map(|d| d.files.iter().map(move |f| (d, f))).collect();
-    // Unknown comes after the known ones, before the absent ones: it may matter.
-    let weight = |f: &ScannedFile| f.cached().map_or(1, |n| n * 2);
-    let compare = |(dir_a, a): &(&ScannedDir, &ScannedFile), (dir_b, b): &(&ScannedDir, &ScannedFile)| {
-        let by_figure = match args.sort {
-            Sort::Resident => (weight(b), b.size).cmp(&(weight(a), a.size)),
-            Sort::Size => b.size.cmp(&a.size),
-            Sort::Dirty => b.dirty().cmp(&a.dirty()),
-            Sort::Path => std::cmp::Ordering::Equal,
-        };
-        let by_path = || (&dir_a.path, &a.name).cmp(&(&dir_b.path, &b.name));
-        by_figure.then_with(by_path)
-    };
-    if args.top < files.len() {
-        files.select_nth_unstable_by(args.top, compare);
-        files.truncate(args.top);
-    }
-    files.sort_by(compare);
     let map = |path: &Path| {
         let (file, meta) = cold_sys::open::regular(path, true).ok()?;
         PageMap::of(&file, &meta).ok()?
@@ -162,7 +145,7 @@ fn choose<'a>(args: &Args, scan: &'a Scan) -> Vec<Shown<'a>> {
         let path = dir.path.join(&file.name);
         Shown { map: if args.map { map(&path) } else { None }, path, file }
     };
-    files.into_iter().map(shown).collect()
+    scan.first(args.sort.order(), args.top).into_iter().map(shown).collect()
 }
 
 fn print_trees(trees: &[(PathBuf, Totals)], args: &Args, ui: &Ui) {
@@ -173,9 +156,8 @@ fn print_trees(trees: &[(PathBuf, Totals)], args: &Args, ui: &Ui) {
     }
     let mut table = Table::new(&["RESIDENT", "SIZE", "SHARE", "DIRTY", "UNKNOWN", "FILES", "TREE"]);
     for (path, t) in trees {
-        let told = t.size.saturating_sub(t.unknown);
-        let nothing_told = told.0 == 0 && t.unknown_files > 0;
-        let or_unknown = |b: Bytes| if nothing_told { "unknown".to_owned() } else { b.to_string() };
+        let told = t.told();
+        let or_unknown = |b: Bytes| if t.nothing_is_told() { "unknown".to_owned() } else { b.to_string() };
         let cells = vec![
             or_unknown(t.resident),
             t.size.to_string(),
@@ -243,10 +225,9 @@ fn bar(map: &PageMap, cells: u64) -> String {
 
 fn summary(t: &Totals) -> String {
     let files = plural(t.files, "file");
-    let told = t.size.saturating_sub(t.unknown);
     let mut parts = vec![files];
-    if told.0 > 0 || t.unknown_files == 0 {
-        parts.push(format!("{} of {told} cached", paint(STRONG, t.resident)));
+    if !t.nothing_is_told() {
+        parts.push(format!("{} of {} cached", paint(STRONG, t.resident), t.told()));
     }
     if t.dirty.0 > 0 {
         parts.push(format!("{} dirty", t.dirty));

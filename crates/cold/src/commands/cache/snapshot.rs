@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use cold_cache::snapshot::{CaptureGaps, RestoreReport, Snapshot, capture};
+use cold_cache::snapshot::{CaptureGaps, LeftAlone, RestoreReport, Snapshot, capture};
 use cold_model::Shown as _;
 use cold_model::path_text;
 use serde_json::json;
@@ -115,12 +115,9 @@ fn print_restored(report: &RestoreReport, ui: &Ui) {
         }
     }
     for (path, why) in report.changed.iter().take(NAMED) {
-        // Errors of the kernel name the path themselves.
-        let named = why.contains(&*path.to_string_lossy());
-        ui.line(if named {
-            format!("left alone: {why}")
-        } else {
-            format!("left alone: {}: {why}", path.shown())
+        ui.line(match why {
+            LeftAlone::Refused(error) => format!("left alone: {error}"),
+            LeftAlone::Changed(why) => format!("left alone: {}: {why}", path.shown()),
         });
     }
     for path in report.unknown.iter().take(NAMED) {
@@ -148,7 +145,8 @@ fn to_json(report: &RestoreReport) -> serde_json::Value {
             "reasons": d.reasons.iter().map(reason_json).collect::<Vec<_>>(), "error": d.error,
         })
     });
-    let changed = report.changed.iter().map(|(p, r)| json!({"path": path_text::encode(p), "reason": r}));
+    let changed =
+        report.changed.iter().map(|(p, r)| json!({"path": path_text::encode(p), "reason": r.to_string()}));
     json!({
         "schema": "cold-cache-restore/1",
         "exact": report.is_exact(),

@@ -42,8 +42,7 @@ pub(super) fn run(args: &Args, ui: &Ui) -> Outcome {
     let found = cold_cache::holders(&ProcFs::default(), Path::new("/sys"), pairs)?;
     let mut held: Vec<(&PathBuf, &FileHolders)> =
         files.iter().filter_map(|(path, id)| Some((path, found.by_file.get(id)?))).collect();
-    let weight = |h: &FileHolders| h.processes.iter().map(|p| p.resident.unwrap_or(p.mapped)).sum::<u64>();
-    held.sort_by(|a, b| weight(b.1).cmp(&weight(a.1)).then_with(|| a.0.cmp(b.0)));
+    held.sort_by(|a, b| b.1.weight().cmp(&a.1.weight()).then_with(|| a.0.cmp(b.0)));
     if args.json {
         let one = |(path, h): &(&PathBuf, &FileHolders)| json!({"path": path_text::encode(path), "holders": holders_json(Some(h))});
         let document = json!({

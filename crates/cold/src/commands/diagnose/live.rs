@@ -11,9 +11,9 @@ use cold_doctor::Status;
 use cold_journal::Journal;
 use cold_model::bench::{Report, State};
 use cold_model::recording::Recording;
+use cold_model::recording::manifest::WantedState;
 use cold_model::{Bytes, Known, Nanos};
 use cold_plan::Plan;
-use cold_plan::plan::Op;
 use cold_prefetch::rehearse::Rehearsal;
 use cold_report::diagnosis::{self, Evidence, PlanFacts, Predicted, Step};
 
@@ -184,14 +184,14 @@ fn recordings(directory: &Path, line: &mut Line<'_>) -> Recorded {
             break;
         }
         let Ok(raw) = load::raw(&path, line) else { continue };
-        let is = |state: &State| raw.recording.manifest.state.wanted == state.to_string();
-        if is(&State::Warm) {
-            found.warm = Some(raw.recording);
-        } else if is(&State::Cold) && raw.recording.manifest.exact_need {
-            found.exact = Some(raw.recording);
-        } else if is(&State::Cold) {
-            found.usual = Some(raw.recording);
-        }
+        let m = &raw.recording.manifest;
+        let slot = match m.state.wanted {
+            WantedState::Warm => &mut found.warm,
+            WantedState::Cold if m.exact_need => &mut found.exact,
+            WantedState::Cold => &mut found.usual,
+            _ => continue,
+        };
+        *slot = Some(raw.recording);
     }
     found
 }
@@ -215,12 +215,11 @@ fn facts(
             asked.map_or_else(|why| Known::unknown(why.to_string()), Known::Value)
         },
     );
-    let bytes = plan.steps.iter().filter(|s| s.op == Op::Read).map(|s| u64::from(s.bytes)).sum();
     let reading = plan.bound.as_ref().map(|b| Nanos(b.overlapped_ns));
     PlanFacts {
         predicted,
         reading: reading.map_or_else(|| Known::unknown("its disk was not measured"), Known::Value),
-        bytes: Bytes(bytes),
+        bytes: Bytes(plan.read_bytes()),
         files: plan.files.len() as u64,
     }
 }

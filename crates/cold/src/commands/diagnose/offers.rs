@@ -1,13 +1,12 @@
 //! What this machine could do otherwise for the start, by the models there are: another disk, arranged blocks, the
 //! service. Nothing is measured or changed for it.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
 use cold_analyze::model::Analysis;
 use cold_model::file_system::Origin;
 use cold_model::recording::{FileKind, Recording};
-use cold_model::{Bytes, Dev, DeviceModel, path_text};
+use cold_model::{Bytes, DeviceModel, path_text};
 use cold_plan::Plan;
 use cold_prefetch::rehearse::Rehearsal;
 use cold_report::diagnosis::Offer;
@@ -50,7 +49,7 @@ fn disks(known: Known<'_>, cold: &Recording, state: &Path) -> Vec<Offer> {
     };
     let rehearsal = rehearsal.computing_as_in(known.warm, None);
     let (proc, sys) = (ProcFs::default(), SysFs::default());
-    let own = own_disk(cold);
+    let own = cold.busiest_disk();
     let mut found: Vec<(String, DeviceModel)> = Vec::new();
     // Only disks of this machine: to look at a server that is gone may take for ever, and at an automount mounts it.
     let local = |m: &Mount| matches!(Origin::of(&m.fs_type), Origin::Device | Origin::Volume);
@@ -72,19 +71,6 @@ fn disks(known: Known<'_>, cold: &Recording, state: &Path) -> Vec<Offer> {
         Some(Offer::Disk { mounted, name: model.name, files: files.clone(), predicted: [today, there] })
     };
     found.into_iter().filter_map(offer).collect()
-}
-
-/// The whole disk from which the start itself read most; `None`: it read from none.
-fn own_disk(cold: &Recording) -> Option<Dev> {
-    let whole = |dev: Dev| {
-        let device = cold.manifest.devices.iter().find(|d| d.dev == dev);
-        device.and_then(|d| d.partition_of).map_or(dev, |(disk, _)| disk)
-    };
-    let mut read: BTreeMap<Dev, u64> = BTreeMap::new();
-    for r in cold.device_reads.iter().flatten().filter(|r| r.in_tree) {
-        *read.entry(whole(r.dev)).or_default() += u64::from(r.bytes);
-    }
-    read.into_iter().max_by_key(|(dev, bytes)| (*bytes, *dev)).map(|(dev, _)| dev)
 }
 
 /// The files that a usual cold start reads, the most first.

@@ -3,11 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use cold_gate::Unit;
+use cold_gate::{Point, Unit};
 use cold_model::Shown as _;
 use rusqlite::{Connection, params};
 
-use super::points::Point;
 use crate::database::{self, Kind, Problem};
 
 const SCHEMA: &str = "
@@ -143,8 +142,8 @@ impl Store {
 
 #[cfg(test)]
 mod tests {
-    use super::super::points::Figure;
     use super::*;
+    use cold_gate::Figure;
 
     fn point(machine: &str, value: f64) -> Point {
         let figure = Figure { name: "files".into(), unit: Unit::Count, value, interval: Some((1.0, 2.0)) };

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use cold_model::{Bytes, Nanos, Shown as _};
-use cold_windows::evidence::{Evidence, Tree, Wanted};
+use cold_model::{Nanos, Shown as _};
+use cold_windows::evidence::{Activity, Evidence, Tree, Wanted};
 use serde::Serialize;
 
 use super::save::{Saved, save};
@@ -40,28 +40,9 @@ pub(super) struct Choice {
     json: bool,
 }
 
-/// What a process did in the trace.
-#[derive(Debug, Clone, Serialize)]
-struct Row {
-    /// Its row in the evidence: a number may be used again.
-    #[serde(skip)]
-    process: usize,
-    pid: u32,
-    parent: Option<u32>,
-    image: String,
-    command: String,
-    /// It began while the trace ran.
-    began_in_trace: bool,
-    hard_faults: u64,
-    /// Time in which its threads waited for hard faults, added up, ns.
-    waited: Nanos,
-    reads: u64,
-    read: Bytes,
-}
-
 /// What the command found and wrote.
 #[derive(Debug, Serialize)]
-struct Found {
+struct FoundStarts {
     windows_build: Option<u32>,
     processors: Option<u32>,
     /// Length of the trace, ns.
@@ -73,7 +54,7 @@ struct Found {
     disk_reads: u64,
     disk_reads_named: u64,
     /// Most hard faults first.
-    processes: Vec<Row>,
+    processes: Vec<Activity>,
     /// What was written, and of which process.
     recording: Option<Written>,
 }
@@ -124,53 +105,23 @@ fn write(evidence: &Evidence, choice: &Choice, from: &Path) -> Result<(Written, 
     Ok((Written { process: tree.root, directory, pid, image }, saved))
 }
 
-fn found(evidence: &Evidence) -> Found {
-    let mut rows: Vec<Row> = evidence
-        .processes
-        .iter()
-        .enumerate()
-        .map(|(process, p)| Row {
-            process,
-            pid: p.pid,
-            parent: p.parent,
-            image: p.image.clone(),
-            command: p.command.clone(),
-            began_in_trace: p.began.is_some(),
-            hard_faults: 0,
-            waited: Nanos(0),
-            reads: 0,
-            read: Bytes(0),
-        })
-        .collect();
-    let at = |pid: Option<u32>, at: i64| pid.and_then(|pid| evidence.process_at(pid, at));
-    for f in &evidence.faults {
-        if let Some(row) = at(f.pid, f.ended).and_then(|row| rows.get_mut(row)) {
-            row.hard_faults += 1;
-            row.waited += Nanos(f.ended.saturating_sub(f.began).max(0).cast_unsigned());
-        }
-    }
-    for r in &evidence.reads {
-        if let Some(row) = at(r.pid, r.completed).and_then(|row| rows.get_mut(row)) {
-            row.reads += 1;
-            row.read += Bytes(r.bytes.into());
-        }
-    }
-    rows.sort_by_key(|r| std::cmp::Reverse((r.hard_faults, r.read, std::cmp::Reverse(r.pid))));
-    Found {
+fn found(evidence: &Evidence) -> FoundStarts {
+    let (hard_faults_named, disk_reads_named) = evidence.named();
+    FoundStarts {
         windows_build: evidence.system.build,
         processors: evidence.system.processors,
         length: Nanos(evidence.ended.max(0).cast_unsigned()),
         lost: evidence.lost.clone(),
         hard_faults: evidence.faults.len() as u64,
-        hard_faults_named: evidence.faults.iter().filter(|f| f.file.is_some()).count() as u64,
+        hard_faults_named,
         disk_reads: evidence.reads.len() as u64,
-        disk_reads_named: evidence.reads.iter().filter(|r| r.file.is_some()).count() as u64,
-        processes: rows,
+        disk_reads_named,
+        processes: evidence.activities(),
         recording: None,
     }
 }
 
-fn summary(found: &Found, list: bool) -> Vec<String> {
+fn summary(found: &FoundStarts, list: bool) -> Vec<String> {
     let mut lines = Vec::new();
     let build = found.windows_build.map_or_else(String::new, |b| format!(", build {b}"));
     let cpus = found.processors.map_or_else(String::new, |n| format!(", {n} processors"));
@@ -207,11 +158,10 @@ fn summary(found: &Found, list: bool) -> Vec<String> {
     lines
 }
 
-fn processes(found: &Found) -> Vec<String> {
+fn processes(found: &FoundStarts) -> Vec<String> {
     let names: HashMap<u32, &str> = found.processes.iter().map(|r| (r.pid, r.image.as_str())).collect();
     let mut out = Table::new(&["pid", "hard faults", "waited", "reads", "read", "began", "process"]);
-    let active = found.processes.iter().filter(|r| r.hard_faults > 0 || r.reads > 0 || r.began_in_trace);
-    let active: Vec<&Row> = active.collect();
+    let active: Vec<&Activity> = found.processes.iter().filter(|r| r.is_of_interest()).collect();
     for row in active.iter().take(ROWS) {
         let by = row.parent.and_then(|p| names.get(&p)).map_or_else(String::new, |p| format!("  (by {p})"));
         out.row(

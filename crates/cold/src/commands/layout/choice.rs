@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use cold_bench::command::line_of;
 use cold_layout::functions;
-use cold_layout::merge::{Algorithm, concatenated, merged};
-use cold_layout::resolve::{Resolved, Resolver};
+use cold_layout::merge::{Algorithm, merged, nameable};
+use cold_layout::resolve::Resolver;
+use cold_layout::scenario::{self, Scenario};
 use cold_model::order::{Trace, TracedFile};
 use cold_model::{Shown as _, path_text};
 
@@ -38,13 +39,6 @@ pub(super) struct Choice {
     /// Leave this scenario out of the order, and say what the order does for it
     #[arg(long, value_name = "SCENARIO")]
     hold_out: Option<String>,
-}
-
-/// A scenario as indices of the functions of the program that is ordered.
-pub(super) struct Scenario {
-    pub(super) name: String,
-    pub(super) entered: Vec<u32>,
-    pub(super) resolved: Resolved,
 }
 
 /// What the traces come to.
@@ -97,17 +91,7 @@ impl Choice {
             None => named.clone(),
         };
         let resolver = Resolver::new(&target.functions);
-        let mut scenarios: Vec<Scenario> = Vec::new();
-        for trace in &traces {
-            let Scenario { name, entered, resolved } = scenario(trace, &path, &target, &resolver);
-            match scenarios.iter_mut().find(|s| s.name == name) {
-                Some(known) => {
-                    known.entered = concatenated([known.entered.as_slice(), &entered]);
-                    known.resolved = known.resolved.and(resolved);
-                }
-                None => scenarios.push(Scenario { name, entered, resolved }),
-            }
-        }
+        let mut scenarios = scenario::all(&traces, &path, &target, &resolver);
         let held_out = self.hold_out.as_ref().map(|name| {
             let at = scenarios.iter().position(|s| s.name == *name);
             at.map(|at| scenarios.remove(at)).ok_or_else(|| {
@@ -126,9 +110,7 @@ impl Choice {
                 target.path.shown()
             )));
         }
-        // An order file says names: what has none stays where it is.
-        let has_name = |n: &u32| target.functions.get(*n as usize).is_some_and(|f| f.name().is_some());
-        let (order, unnamed): (Vec<u32>, Vec<u32>) = entered.into_iter().partition(has_name);
+        let (order, unnamed) = nameable(entered, &target.functions);
         if order.is_empty() {
             let why = anyhow::anyhow!("{} is stripped: an order file needs names", target.path.shown());
             return Err(Failure::from(why).hint("--binary FILE with its symbols, from the same build"));
@@ -137,56 +119,16 @@ impl Choice {
     }
 }
 
-/// The file that is named; else the program, of which a start enters most (a script's interpreter, a wrapper's child).
+/// The file that is named; else the program.
 fn chosen<'a>(trace: &'a Trace, name: Option<&str>) -> Option<&'a TracedFile> {
-    if let Some(name) = name {
-        let name = path_text::decode(name);
-        return trace.files.iter().find(|f| f.path == name || f.path.file_name() == Some(name.as_os_str()));
+    match name {
+        Some(name) => scenario::named(trace, &path_text::decode(name)),
+        None => scenario::program(trace),
     }
-    let entries = |n: usize| {
-        let all = trace.repeats.iter().flat_map(|r| &r.entries);
-        all.filter(|e| e.file as usize == n).count()
-    };
-    let programs = trace.files.iter().enumerate().filter(|(_, f)| f.linked != "library");
-    programs.max_by_key(|(n, _)| entries(*n)).map(|(_, f)| f)
 }
 
 fn read(path: &Path) -> Result<TracedFile, Failure> {
     let (file, meta) = cold_sys::open::regular(path, true)?;
     let read = cold_symbols::functions(file, meta, path, &cold_symbols::Options::default())?;
     Ok(functions::traced(read, path))
-}
-
-/// What a trace says of `path`, as functions of `target`; repeats one after the other.
-fn scenario(trace: &Trace, path: &Path, target: &TracedFile, resolver: &Resolver<'_>) -> Scenario {
-    let mut resolved = Resolved::default();
-    let mut lists = Vec::new();
-    for (file, n) in trace.files.iter().zip(0_u32..) {
-        let is_it = file.path == path || file.build_id.is_some() && file.build_id == target.build_id;
-        let is_same =
-            file.functions == target.functions || file.build_id.is_some() && file.build_id == target.build_id;
-        if !is_it {
-            continue;
-        }
-        let entries =
-            trace.repeats.iter().map(|r| r.entries.iter().filter(|e| e.file == n).map(|e| e.function));
-        let entered: Vec<Vec<u32>> = entries.map(Iterator::collect).collect();
-        let mut list = Vec::new();
-        for function in concatenated(entered.iter().map(Vec::as_slice)) {
-            let Some(f) = file.functions.get(function as usize) else { continue };
-            match resolver.at(f.address).filter(|_| is_same) {
-                Some(at) => {
-                    resolved.by_address = resolved.by_address.saturating_add(1);
-                    list.push(at);
-                }
-                None => list.extend_from_slice(resolver.find(f, &mut resolved)),
-            }
-        }
-        lists.push(list);
-    }
-    Scenario {
-        name: trace.scenario.clone(),
-        entered: concatenated(lists.iter().map(Vec::as_slice)),
-        resolved,
-    }
 }

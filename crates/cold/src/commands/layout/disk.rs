@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 
 use cold_journal::Journal;
-use cold_layout::blocks::{self, Run};
+use cold_layout::blocks::{self, Pays, Run};
 use cold_model::{Bytes, Nanos, Shown as _, path_text};
 use cold_plan::Plan;
 use cold_plan::plan::Order;
@@ -33,10 +33,6 @@ use crate::ui::Ui;
 use crate::words::{count, plural};
 
 type Result<T> = std::result::Result<T, Failure>;
-
-/// Where the donor's pieces follow each other less often than in every other place of before, free space is not
-/// contiguous enough to be worth a move.
-const WORTH: u64 = 2;
 
 /// Flags of `cold layout disk`.
 #[derive(Debug, clap::Args)]
@@ -242,8 +238,7 @@ fn prepare(name: &str, ground: &Ground, records: &Records, line: &mut Line<'_>) 
     let journal = Journal::open()?;
     let (path, donor, guard) = journal.create_file(&ground.place, ".coldstart-blocks")?;
     let room = free(&donor)?;
-    // A tenth stays free: the file system goes on allocating meanwhile.
-    if room / 10 * 9 < bytes {
+    if !blocks::has_room(room, bytes) {
         let why = anyhow::anyhow!(
             "{} are free on {}, and {} are needed",
             Bytes(room),
@@ -292,17 +287,17 @@ fn prepare(name: &str, ground: &Ground, records: &Records, line: &mut Line<'_>) 
 }
 
 fn refuse_scattered(planned: &[Run], before: &[Run]) -> Result<()> {
-    let (after, before) = (blocks::spread(planned).places, blocks::spread(before).places);
-    if after.saturating_mul(WORTH) <= before {
+    let (after, before) = (blocks::spread(planned), blocks::spread(before));
+    if blocks::is_worth_moving(&before, &after) {
         return Ok(());
     }
-    let why = if before == 1 {
+    let why = if before.places == 1 {
         "the bytes lie one behind the other already".to_owned()
     } else {
         format!(
             "free space is not contiguous enough: {} instead of {} would not be worth the move",
-            plural(after, "place"),
-            count(before)
+            plural(after.places, "place"),
+            count(before.places)
         )
     };
     Err(Failure::from(anyhow::anyhow!("nothing is moved: {why}")))
@@ -393,17 +388,17 @@ fn told(args: &Args, ui: &Ui, done: &Done) {
 /// Whether it pays, in words.
 fn verdict(done: &Done) -> String {
     let (before, after) = (done.before, done.after);
-    match (done.rotational, before.time.zip(after.time)) {
-        (Some(true), _) => "READING is by the plan's disk, whose heads move for each place".to_owned(),
-        (Some(false), Some((was, is))) if is.0.saturating_mul(20) > was.0.saturating_mul(19) => format!(
+    match blocks::pays(done.rotational, before.time.zip(after.time)) {
+        Pays::Heads => "READING is by the plan's disk, whose heads move for each place".to_owned(),
+        Pays::Nothing => format!(
             "This disk has no heads to move, and {} instead of {} gain less than a twentieth: it does not pay here",
             plural(after.spread.requests, "request"),
             count(before.spread.requests)
         ),
-        (Some(false), Some(_)) => {
+        Pays::Requests => {
             "This disk has no heads to move; what READING gains comes from fewer requests".to_owned()
         }
-        _ => {
+        Pays::Unknown => {
             "The plan's disk was not measured: what that gains is unknown (`cold prefetch learn` measures it)"
                 .to_owned()
         }

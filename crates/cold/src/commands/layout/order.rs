@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use cold_bench::command::line_of;
 use cold_layout::gain;
 use cold_layout::resolve::Resolver;
+use cold_layout::scenario::Scenario;
 use cold_layout::write::{Format, PROFILE_USAGE, temporal_profile, written};
 use cold_model::order::{Function, TracedFile};
 use cold_model::{Shown as _, path_text};
@@ -15,7 +16,7 @@ use crate::exit::{Exit, Outcome};
 use crate::results;
 use crate::ui::Ui;
 
-use super::choice::{Choice, Chosen, Scenario};
+use super::choice::{Choice, Chosen};
 
 /// Flags of `cold layout order`.
 #[derive(Debug, clap::Args)]

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 
 use cold_layout::advice::{LinkAdvice, of_link};
 use cold_layout::predict::{CodeRead, Kernel, Prediction, predicted};
+use cold_layout::scenario::Scenario;
 use cold_model::linkage::Linkage;
-use cold_model::order::TracedFile;
+use cold_model::order::{Linked, TracedFile};
 use cold_model::{Bytes, Shown as _, path_text};
 use cold_sim::{LinuxVersion, Paging, Policy};
 use cold_sys::page::page_size;
@@ -18,7 +19,7 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::table::{Table, width};
 use crate::ui::Ui;
 
-use super::choice::{Choice, Chosen, Scenario};
+use super::choice::{Choice, Chosen};
 use super::data::{self, Data};
 
 /// The window where no device tells its own: Linux' default.
@@ -159,7 +160,7 @@ impl Predicted<'_> {
     }
 
     fn is_library(&self) -> bool {
-        self.chosen.target.linked == "library"
+        self.chosen.target.linked == Linked::Library
     }
 
     fn show_link(&self, ui: &Ui) {

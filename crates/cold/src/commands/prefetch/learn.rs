@@ -186,7 +186,7 @@ fn states(state: &str) -> Vec<State> {
 /// A start to be recorded.
 #[derive(Clone, Copy)]
 struct Wanted<'a> {
-    /// From 1.
+    /// Which of the lesson's starts, counted from 1.
     number: u32,
     /// From which state; none: as found.
     state: Option<&'a State>,
@@ -220,7 +220,7 @@ impl Lesson<'_> {
     fn starts(&self, line: &mut Line<'_>, interrupt: &AtomicBool) -> Result<Learnt> {
         let mut starts =
             Starts::begin(self.config, line, interrupt).map_err(crate::commands::bench::failure)?;
-        let (mut observed, mut told) = (Vec::new(), Told::default());
+        let mut observed = Vec::new();
         let (mut cold, mut warm) = (None, None);
         let mut result = Ok(());
         let mut patience = Patience::default();
@@ -233,7 +233,6 @@ impl Lesson<'_> {
             let wanted = Wanted { number: n + 1, state, exact };
             match self.undisturbed(&mut starts, wanted, &mut patience, line) {
                 Ok((start, recording)) => {
-                    told.add(&start);
                     observed.push(start);
                     match state {
                         Some(State::Cold) => cold = Some(recording),
@@ -250,7 +249,7 @@ impl Lesson<'_> {
         let ended = starts.end().map_err(crate::commands::bench::failure);
         result?;
         ended?;
-        Ok(Learnt { starts: observed, missing: told.all(), cold, warm })
+        Ok(Learnt { missing: cold_prefetch::not_shown(&observed), starts: observed, cold, warm })
     }
 
     /// Adds the starts to the plan as it is by now: others may have learnt meanwhile. From reading it to writing it
@@ -359,14 +358,7 @@ impl Lesson<'_> {
                 .push("it was to be warm, and waited for disks for more than a tenth of its time".to_owned());
         }
         let excluded = [self.store.directory().to_owned(), path];
-        let with = With {
-            excluded: &excluded,
-            opened: starts.observed(),
-            readable: Some(|device| std::fs::File::open(device).is_ok()),
-            inode: Some(cold_sys::inode::inode),
-            inode_page: Some(cold_sys::ext4::inode_page),
-            interpreter: Some(cold_doctor::interpreter),
-        };
+        let with = With { opened: starts.observed(), ..beside(&excluded) };
         let start = cold_prefetch::observe(&recording, &with).map_err(|e| {
             Failure::from(anyhow::anyhow!("nothing could be learnt from start {number}: {e}"))
                 .hint("`cold doctor` tells what can be recorded here")
@@ -409,24 +401,14 @@ impl Lesson<'_> {
     }
 }
 
-/// What the starts of a lesson could not show.
-#[derive(Default)]
-struct Told {
-    /// What none has shown so far; `None` before the first.
-    missing: Option<Vec<String>>,
-    faults: Vec<String>,
-}
-
-impl Told {
-    fn add(&mut self, start: &StartNeeds) {
-        match &mut self.missing {
-            None => self.missing = Some(start.missing.clone()),
-            Some(missing) => missing.retain(|what| start.missing.contains(what)),
-        }
-        self.faults.extend(start.faults.iter().cloned());
-    }
-
-    fn all(self) -> Vec<String> {
-        self.faults.into_iter().chain(self.missing.unwrap_or_default()).collect()
+/// What this machine tells beside a recording. Files at or below `excluded` are not learnt.
+pub(crate) fn beside(excluded: &[PathBuf]) -> With<'_> {
+    With {
+        excluded,
+        opened: None,
+        readable: Some(|device| std::fs::File::open(device).is_ok()),
+        inode: Some(cold_sys::inode::inode),
+        inode_page: Some(cold_sys::ext4::inode_page),
+        interpreter: Some(cold_doctor::interpreter),
     }
 }

@@ -15,7 +15,7 @@ use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::table::{Table, width};
 use crate::ui::Ui;
-use crate::values::count;
+use crate::values::{count, duration};
 use crate::words::plural;
 
 const EXAMPLES: &str = "Examples:
@@ -140,31 +140,7 @@ fn size(text: &str) -> Result<u64, Failure> {
     count(text).ok_or_else(|| Failure::usage(format!("--max-size {text:?} is not a size like 50Mi")))
 }
 
-/// `90d`, `12h`, `30m`, `10s`.
 fn age(text: &str) -> Result<Duration, Failure> {
-    let wrong = || Failure::usage(format!("--older-than {text:?} is not an age like 90d or 12h"));
-    let unit = text.chars().last().ok_or_else(wrong)?;
-    let seconds: u64 = match unit {
-        'd' => 86_400,
-        'h' => 3_600,
-        'm' => 60,
-        's' => 1,
-        _ => return Err(wrong()),
-    };
-    let number: u64 = text.trim_end_matches(unit).parse().map_err(|_| wrong())?;
-    number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(wrong)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ages() {
-        assert_eq!(age("90d").ok(), Some(Duration::from_hours(90 * 24)));
-        assert_eq!(age("12h").ok(), Some(Duration::from_hours(12)));
-        for bad in ["", "d", "9", "-1d", "1w", "99999999999999999d", "1dd "] {
-            assert!(age(bad).is_err(), "{bad}");
-        }
-    }
+    duration(text)
+        .ok_or_else(|| Failure::usage(format!("--older-than {text:?} is not an age like 90d or 12h")))
 }

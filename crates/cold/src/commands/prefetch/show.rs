@@ -7,7 +7,7 @@ use cold_model::Shown as _;
 use cold_model::{Bytes, Nanos};
 use cold_plan::Plan;
 use cold_plan::document::Document;
-use cold_plan::plan::{Bound, FileKind, Gate, Op, Order, Reads, Standing, Trial};
+use cold_plan::plan::{Bound, FileKind, Gate, Order, Reads, Standing, Trial};
 use cold_prefetch::waste::Amounts;
 use cold_prefetch::{LeftOut, StartNeeds, Waste};
 use serde::Serialize;
@@ -210,15 +210,13 @@ pub(super) fn named(plan: &Plan) -> String {
 
 /// Sizes in one line.
 pub(super) fn contents(plan: &Plan) -> String {
-    let names = plan.steps.iter().filter(|s| matches!(s.op, Op::List | Op::Stat)).count() as u64;
-    let critical: u64 = plan.reads().filter(|s| s.critical).map(|s| u64::from(s.bytes)).sum();
     format!(
         "reads {} of {} in {} ({} before the program begins), looks up {}",
         Bytes(plan.read_bytes()),
         plural(plan.count(FileKind::Regular) as u64, "file"),
         plural(plan.reads().count() as u64, "request"),
-        Bytes(critical),
-        plural(names, "name"),
+        Bytes(plan.critical_bytes()),
+        plural(plan.names(), "name"),
     )
 }
 
@@ -262,7 +260,7 @@ fn details(ui: &Ui, plan: &Plan) {
             "for {}: {:.0} µs per scattered read, {:.0} MB/s, {} per readahead call",
             d.name,
             d.latency_ns / 1e3,
-            1e3 / d.ns_per_byte.max(1e-9),
+            d.mb_per_second(),
             Bytes(d.readahead_cap)
         )),
         None => lines.push("its disk was not measured: careful settings".to_owned()),

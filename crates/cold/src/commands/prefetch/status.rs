@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
         }
     }
     if args.json {
-        ui.json(&Document { schema: "coldstart.plan-status/1", plans: documents });
+        ui.json(&StatusDocument { schema: "coldstart.plan-status/1", plans: documents });
     }
     Ok(Exit::Done)
 }
@@ -174,7 +174,7 @@ fn print(ui: &Ui, used: &Used, judgement: &Judgement, changed: bool) {
 
 /// All plans as `--json` prints them.
 #[derive(Serialize)]
-struct Document {
+struct StatusDocument {
     schema: &'static str,
     plans: Vec<PlanStatus>,
 }

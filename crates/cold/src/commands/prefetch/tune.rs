@@ -133,7 +133,8 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
         replay::keep(&store, saved, waste)?;
     }
     let saved = saved.is_some();
-    let result = Found { plan: &better, verdict: &verdict, waste: waste.as_ref(), seed: limits.seed, saved };
+    let result =
+        TunedPlan { plan: &better, verdict: &verdict, waste: waste.as_ref(), seed: limits.seed, saved };
     print(ui, args, &result, &store.path_of(&better.key));
     if !saved {
         ui.warn("the plan was learnt again meanwhile, or removed: it stays as it is; tune it again");
@@ -267,7 +268,7 @@ impl Live<'_> {
                     State::Prefetched
                 }
             };
-            let mut step = Step { line, what: &wanted.why };
+            let mut step = TunerStep { line, what: &wanted.why };
             let made = starts.one(Some(&state), false, &mut (), &mut step).map_err(failure)?;
             let Some(single) = made else { return Ok(()) };
             tuner.record(self.outcome(&single, &wanted.why, &mut patience));
@@ -300,7 +301,7 @@ fn warm_starts(starts: &mut Starts<'_>, line: &mut Line<'_>, interrupt: &AtomicB
         if interrupt.load(Ordering::Relaxed) {
             break;
         }
-        let mut step = Step { line, what: "a warm start" };
+        let mut step = TunerStep { line, what: "a warm start" };
         let made = starts.one(Some(&State::Warm), false, &mut (), &mut step).map_err(failure)?;
         times.extend(made.filter(|s| s.run.counts()).map(|s| s.run.ready.0));
     }
@@ -308,12 +309,12 @@ fn warm_starts(starts: &mut Starts<'_>, line: &mut Line<'_>, interrupt: &AtomicB
 }
 
 /// Shows what the tuner wants instead of which command is started.
-struct Step<'a, 'b> {
+struct TunerStep<'a, 'b> {
     line: &'a mut Line<'b>,
     what: &'a str,
 }
 
-impl cold_bench::session::Progress for Step<'_, '_> {
+impl cold_bench::session::Progress for TunerStep<'_, '_> {
     fn step(&mut self, _what: &str) {
         self.line.step(self.what);
     }
@@ -324,7 +325,7 @@ impl cold_bench::session::Progress for Step<'_, '_> {
 }
 
 /// What is told at the end.
-struct Found<'a> {
+struct TunedPlan<'a> {
     plan: &'a Plan,
     verdict: &'a TuningVerdict,
     waste: Option<&'a Waste>,
@@ -347,8 +348,8 @@ struct Tuned<'a> {
     waste: Option<&'a Waste>,
 }
 
-fn print(ui: &Ui, args: &Args, found: &Found<'_>, path: &Path) {
-    let Found { plan, verdict, waste, seed, saved } = found;
+fn print(ui: &Ui, args: &Args, found: &TunedPlan<'_>, path: &Path) {
+    let TunedPlan { plan, verdict, waste, seed, saved } = found;
     if args.json {
         let name = plans::name(path);
         ui.json(&Tuned {

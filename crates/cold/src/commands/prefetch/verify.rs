@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
     let fit = Fit::of(&listed.plan, &plans::build_id);
     let again = fit.should_be_learnt_again();
     if args.json {
-        ui.json(&Document {
+        ui.json(&VerifiedDocument {
             schema: "coldstart.plan-verified/1",
             name: plans::name(&listed.path),
             executable: fit.executable.map_or("unchanged".to_owned(), |why| why.to_string()),
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
 
 /// What `--json` prints.
 #[derive(Serialize)]
-struct Document<'a> {
+struct VerifiedDocument<'a> {
     schema: &'static str,
     name: String,
     executable: String,

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
 use cold_plan::Plan;
-use cold_plan::plan::{FileKind, Identity, Learnt, PAGE, PlanFile, Range};
-use cold_windows::pf::{File, LAUNCHES, Name, Page, Prefetch};
+use cold_plan::plan::{FileKind, Identity, Learnt, PlanFile, Range};
+use cold_windows::pf::{LAUNCHES, Name, PageRun, Prefetch};
 
 use super::plans;
 use crate::exit::Failure;
@@ -40,13 +40,15 @@ pub(super) fn plan(
     for (row, file) in prefetch.files.iter().enumerate() {
         match tree.find(&file.name, volume) {
             Ok((path, meta)) => {
-                let mut made = ranges_of(file, files.len() as u32, meta.len());
+                let made = file.runs(meta.len());
                 if programs.contains(&row) {
                     executable.get_or_insert_with(|| path.clone());
                 }
                 if !made.is_empty() {
                     let identity = Identity::of(&meta, plans::build_id(&path));
-                    let uses = made.iter().fold(0, |uses, (_, r)| uses | r.uses);
+                    let uses = made.iter().fold(0, |uses, run| uses | run.used);
+                    let number = files.len() as u32;
+                    ranges.extend(made.into_iter().map(|run| (run.phase, range(number, run))));
                     files.push(PlanFile {
                         path,
                         kind: FileKind::Regular,
@@ -55,7 +57,6 @@ pub(super) fn plan(
                         uses,
                         exact: false,
                     });
-                    ranges.append(&mut made);
                 }
             }
             Err(why) => dropped.push((file.name.text(), why)),
@@ -92,36 +93,8 @@ fn volume(prefetch: &Prefetch) -> Option<&Name> {
     prefetch.volumes.iter().map(|v| &v.device).find(|device| own.name.parts_behind(device).is_some())
 }
 
-/// Pages that Windows would prefetch, as pages of a plan, with the part of the start in which the latest one used them.
-fn ranges_of(file: &File, number: u32, size: u64) -> Vec<(u32, Range)> {
-    let mut out: Vec<(u32, Range)> = Vec::new();
-    let end = size.div_ceil(PAGE);
-    let mut pages: Vec<&Page> = file.pages.iter().filter(|p| !p.ignored() && p.offset < size).collect();
-    // As every real file has them; a damaged one may not.
-    pages.sort_by_key(|page| page.offset);
-    for page in pages {
-        let phase = page.phases.map_or(0, |phases| phases & 7);
-        // A page of an image may begin within a page of the file.
-        let first = page.offset / PAGE;
-        let behind = (page.offset + PAGE).div_ceil(PAGE).min(end);
-        if let Some((last_phase, last)) = out.last_mut()
-            && last.first_page + u64::from(last.pages) >= first
-            && (*last_phase, last.uses) == (phase, page.used)
-        {
-            last.pages = (behind - last.first_page) as u32;
-            continue;
-        }
-        let covered = out.last().map_or(0, |(_, last)| last.first_page + u64::from(last.pages));
-        let first = first.max(covered);
-        if first < behind {
-            let pages = (behind - first) as u32;
-            out.push((
-                phase,
-                Range { file: number, first_page: first, pages, need_ns: 0, uses: page.used, around: false },
-            ));
-        }
-    }
-    out
+fn range(file: u32, PageRun { first, pages, used, .. }: PageRun) -> Range {
+    Range { file, first_page: first, pages, need_ns: 0, uses: used, around: false }
 }
 
 /// A directory tree in which names are found whatever their case, as Windows finds them.
@@ -171,23 +144,7 @@ fn list(dir: &Path) -> HashMap<String, OsString> {
 
 #[cfg(test)]
 mod tests {
-    use cold_windows::pf::Version;
-    use cold_windows::pf::sample::small;
-
     use super::*;
-
-    #[test]
-    fn ranges_are_apart_and_in_the_file_in_whatever_order_the_pages_stand() {
-        let mut file = small(Version::V30).files.swap_remove(0);
-        let mut page = file.pages[0];
-        page.used = 1;
-        let at = [0x1_0000, 0, 0x400, 0x1000, 0x1_0000, 0x7_f000, u64::MAX - 511];
-        file.pages = at.map(|offset| Page { offset, ..page }).to_vec();
-        let ranges: Vec<(u64, u32)> =
-            ranges_of(&file, 0, 0x8_0000).into_iter().map(|(_, r)| (r.first_page, r.pages)).collect();
-        assert_eq!(ranges, [(0, 2), (16, 1), (127, 1)]);
-        assert_eq!(ranges_of(&file, 0, 1).len(), 1, "a file that is shorter here");
-    }
 
     #[test]
     fn a_name_never_leaves_the_tree() {

@@ -12,11 +12,11 @@ pub(super) struct Grid {
 /// How a column is set, and when it gives way.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Weight {
-    /// Goes first.
+    /// Left out first where the terminal is narrow.
     Low,
     /// Goes when that is not enough.
     Middle,
-    /// Stays.
+    /// Never left out; figures at the right.
     High,
     /// Stays; words at the left.
     Word,

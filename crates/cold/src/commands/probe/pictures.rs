@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use cold_probe::experiments::{
     State, compete, device, exec, large_pages, prefetch, pressure, records, table, timeline,
 };
-use cold_probe::log::Sample;
+use cold_probe::log::{Sample, rates};
 use cold_probe::toucher::Way;
 use cold_report::probe::{Panel, ProbeLine, Scale};
 
@@ -276,13 +276,4 @@ pub(super) fn counters(rows: &[Sample]) -> Vec<Panel> {
         }
     }
     panels
-}
-
-/// Differences over time; one that falls is a new process of the same name.
-fn rates(totals: &[(f64, f64)]) -> Vec<(f64, f64)> {
-    let step = |w: &[(f64, f64)]| match w {
-        [(t0, a), (t1, b)] if t1 > t0 && b >= a => Some((*t1, (b - a) / (t1 - t0))),
-        _ => None,
-    };
-    totals.windows(2).filter_map(step).collect()
 }

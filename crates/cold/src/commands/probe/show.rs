@@ -6,7 +6,8 @@ mod large_pages;
 mod memory;
 
 use cold_model::Bytes;
-use cold_probe::experiments::{Measured, State, records, table, timeline};
+use cold_probe::experiments::table::WhyNot;
+use cold_probe::experiments::{Measured, OwnCost, State, records, table, timeline};
 use cold_probe::script::Ran;
 
 use super::grid::{Grid, Weight};
@@ -66,19 +67,12 @@ fn heading(ui: &Ui, text: &str) {
 
 /// What the probe itself costs.
 fn own_cost<'a>(ui: &Ui, all: impl Iterator<Item = &'a Measured>) {
-    let (mut own, mut between, mut least, mut n) = (0.0_f64, 0.0, f64::MAX, 0.0);
-    for m in all.filter(|m| m.ms.count > 0) {
-        own = own.max(m.own_ns);
-        between += m.between_ns;
-        least = least.min(m.ms.mean * 1e6);
-        n += 1.0;
-    }
-    if n > 0.0 {
+    if let Some(OwnCost { most_ns, between_ns, cheapest_ns }) = OwnCost::of(all) {
         ui.line(paint(
             FAINT,
             format!(
-                "Own cost: up to {own:.0} ns per record (clock, finding its pages), taken off (the cheapest line takes {least:.0} ns); {:.0} ns between two records, in no figure.",
-                between / n
+                "Own cost: up to {most_ns:.0} ns per record (clock, finding its pages), taken off (the cheapest line \
+                 takes {cheapest_ns:.0} ns); {between_ns:.0} ns between two records, in no figure."
             ),
         ));
     }
@@ -174,7 +168,7 @@ fn beside_1993(ui: &Ui, rows: &[table::TableRow]) {
     let rankings = table::rankings(rows);
     for r in &rankings {
         let (order, action) = (r.direct.order, r.direct.action);
-        let old = table::PUBLISHED.iter().find(|p| p.order == order && p.action == action);
+        let old = r.published();
         let of = |f: fn(&table::Published) -> f64| old.map_or("-".to_owned(), |p| format!("{:.2}", f(p)));
         grid.row(vec![
             order.to_owned(),
@@ -197,29 +191,25 @@ fn beside_1993(ui: &Ui, rows: &[table::TableRow]) {
 /// What the counts say of a ranking other than that of 1993.
 fn why_not(r: &table::Ranking<'_>) -> String {
     let (buffered, mapped) = (&r.buffered.measured, &r.mapped.measured);
-    if mapped.ms.mean <= buffered.ms.mean {
-        return format!(
+    match r.why_not() {
+        WhyNot::ReadAlong => format!(
             "buffered had {} read for {} that it used",
             bytes(buffered.read_bytes),
             bytes(buffered.needed_bytes)
-        );
-    }
-    if mapped.read_bytes > 0 && buffered.read_bytes == 0 {
-        return format!(
+        ),
+        WhyNot::ReadBeforeWritten => format!(
             "a mapped page is read before it is written ({} in {} faults); a buffered write of whole pages reads nothing",
             bytes(mapped.read_bytes),
             count(mapped.major_faults)
-        );
-    }
-    if mapped.major_faults > 0 && buffered.read_bytes > 0 {
-        return format!(
+        ),
+        WhyNot::Faults => format!(
             "each of {} faults waited for a window of {} or so; buffered reading missed {} times and asked ahead",
             count(mapped.major_faults),
-            bytes(mapped.read_bytes / mapped.major_faults),
+            bytes(mapped.read_bytes / mapped.major_faults.max(1)),
             buffered.misses.map_or(UNKNOWN.to_owned(), count)
-        );
+        ),
+        WhyNot::NothingRead => "neither read from the device".to_owned(),
     }
-    "neither read from the device".to_owned()
 }
 
 /// The experiments `ramp` and `small`.
@@ -294,8 +284,7 @@ pub(super) fn records(ui: &Ui, rows: &[records::RecordRow], fit: Option<records:
             cold_model::figures::percent(f.r2 * 100.0)
         ));
     }
-    let best = rows.iter().filter(|r| r.mode == "direct" && r.order == "fixed");
-    if let Some(b) = best.max_by(|a, b| a.bytes_per_second.total_cmp(&b.bytes_per_second)) {
+    if let Some(b) = records::best_in_one_place(rows) {
         ui.line(format!(
             "One place again and again, past the cache: most with records of {} ({} MB/s).",
             bytes(b.record),

@@ -417,7 +417,7 @@ fn add(db: &Connection, entry: &Entry) -> rusqlite::Result<()> {
 
 fn program(db: &Connection, name: &Name) -> rusqlite::Result<i64> {
     let of = name.script.as_ref().unwrap_or(&name.executable);
-    let short = of.rsplit('/').next().unwrap_or(of);
+    let short = path_text::base(of);
     let all = params![name.executable, name.script, name.scenario, short];
     db.prepare(
         "INSERT INTO programs (executable, script, scenario, name) VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING",

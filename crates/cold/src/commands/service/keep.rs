@@ -26,7 +26,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// Between two looks whether all plans together do harm.
 const JUDGE: Duration = Duration::from_mins(10);
 
-/// Nanoseconds.
+/// A day in nanoseconds.
 const DAY: f64 = 86_400e9;
 
 /// What was read before anybody wanted it, since the service began.

@@ -15,8 +15,8 @@ use cold_launch::may_hang;
 use cold_model::{Nanos, path_text};
 use cold_plan::plan::Key;
 use cold_plan::{Match, Store};
-use cold_service::Candidates;
 use cold_service::learning::{LOOKS, Look, Waits};
+use cold_service::{Candidates, Opened};
 use cold_sys::exec_watch::{ExecWatch, ExecutedFile};
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::{monotonic, thread_cpu};
@@ -38,10 +38,6 @@ const AGAIN: Nanos = Nanos(10_000_000_000);
 const MOST_FILES: usize = 4096;
 /// Starts that are told to a thread and not yet taken.
 const QUEUE: usize = 64;
-/// The files of one start (a script, its interpreter) are told within this time.
-const ONE_START: Nanos = Nanos(100_000_000);
-/// Starts of the last moments that are remembered for this.
-const REMEMBERED: usize = 64;
 /// After a recorder could not be armed.
 const REFUSED: Nanos = Nanos(600_000_000_000);
 /// After a start that was another one than wanted (an interpreter with another script): arming takes half a second of
@@ -100,7 +96,7 @@ impl Waiting {
     /// Whether it is called so: by its path or its last name.
     pub(crate) fn is_called(&self, name: &str) -> bool {
         let paths = [Some(&self.name.executable), self.name.script.as_ref()];
-        paths.into_iter().flatten().any(|path| path == name || path.rsplit('/').next() == Some(name))
+        paths.into_iter().flatten().any(|path| path == name || path_text::base(path) == name)
     }
 }
 
@@ -123,9 +119,7 @@ pub(super) struct Learner {
     inner: Arc<Inner>,
     young: SyncSender<Young>,
     starts: SyncSender<Young>,
-    /// Who executed what of late.
-    last: Vec<(i32, ExecutedFile, Nanos)>,
-    next: usize,
+    opened: Opened<ExecutedFile>,
     threads: Vec<JoinHandle<()>>,
 }
 
@@ -155,21 +149,12 @@ impl Learner {
             // Assembling and analysing a recording wants a usual stack.
             thread("learn").spawn(move || learn(&two, &waits))?,
         ];
-        Ok(Self { inner, young, starts, last: Vec::new(), next: 0, threads })
+        Ok(Self { inner, young, starts, opened: Opened::default(), threads })
     }
 
     /// A process opened a file to execute it. `busy`: so many do that none is looked at.
     pub(super) fn heard(&mut self, file: ExecutedFile, pid: i32, at: Nanos, busy: bool) {
-        let same =
-            |(p, _, then): &&(i32, ExecutedFile, Nanos)| *p == pid && at.saturating_sub(*then) < ONE_START;
-        let before = self.last.iter().filter(same).max_by_key(|(_, _, then)| *then).map(|(_, file, _)| *file);
-        let before = before.filter(|before| *before != file);
-        let this = (pid, file, at);
-        match self.last.get_mut(self.next) {
-            Some(place) => *place = this,
-            None => self.last.push(this),
-        }
-        self.next = (self.next + 1) % REMEMBERED;
+        let before = self.opened.heard(pid, file, at);
         let young = Young { pid, at, file, before };
         if self.inner.armed().contains(&file) {
             // One start at a time: the next one is as good.

@@ -1,21 +1,24 @@
 //! One start that is recorded while nobody asks for it, and the plan of it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use cold_journal::{Guard, Journal};
+use cold_model::bench::Ending;
 use cold_model::recording::manifest::{READY_AT_EXIT, StackMethod, Subject, Tier};
 use cold_model::recording::tables::Began;
 use cold_model::recording::{Manifest, Recording};
 use cold_model::{Known, Nanos};
 use cold_plan::plan::{FileKind, Key};
-use cold_prefetch::{StartNeeds, With};
+use cold_prefetch::StartNeeds;
+use cold_service::learning::is_seen;
 use cold_sys::pidfd::PidFd;
 use cold_sys::procfs::ProcFs;
 use cold_sys::time::{monotonic, process_cpu};
 use cold_trace::record::RecordOptions;
 
 use super::learn::{Inner, Young};
+use crate::commands::prefetch::learn::beside;
 use crate::commands::prefetch::{device, plans};
 use crate::recorder::{Directory, Watch, Whom, manifest};
 
@@ -25,9 +28,6 @@ const BUFFER: usize = 16 << 20;
 const REST: Nanos = Nanos(500_000_000);
 /// What has neither ended nor come to rest by then is no start.
 const LONGEST: Nanos = Nanos(30_000_000_000);
-/// A start of which no more than this part had passed when its pages began to be seen is taken: what is missing is what
-/// the loader does first.
-const MISSED: u64 = 50;
 /// Between two looks at the process, while it is young and later.
 const LOOK: Duration = Duration::from_millis(2);
 const LOOK_LATER: Duration = Duration::from_millis(20);
@@ -106,8 +106,8 @@ impl Armed {
             let ready = until_ready(inner, &process, young.at)?;
             let recording = self.recording(about, &ready, young)?;
             let cost = &recording.manifest.cost;
-            others = cost.recorder_cpu + Nanos(cost.programs.iter().map(|p| p.time.0).sum());
-            if missed(&recording, young, seen).0 > ready.at.saturating_sub(young.at).0 / MISSED {
+            others = cost.recorder_cpu + cost.in_programs();
+            if !is_seen(missed(&recording, young, seen), ready.at.saturating_sub(young.at)) {
                 return Ok(Lesson::Missed(Box::new(key.clone())));
             }
             self.learn(inner, &key, &ready, &recording)?;
@@ -132,23 +132,15 @@ impl Armed {
         let recording = made.map_err(|e| format!("{e:#}"))?;
         let pid = young.pid.cast_unsigned();
         let status = recording.processes.iter().rfind(|p| p.pid == pid).and_then(|p| p.status);
-        match status.map(|status| status & 0x7f) {
-            Some(signal) if signal != 0 => Err(format!("it was killed by signal {signal}")),
+        match status.map(Ending::of_wait_status) {
+            Some(Ending::Signal(signal)) => Err(format!("it was killed by signal {signal}")),
             _ => Ok(recording),
         }
     }
 
     fn learn(&self, inner: &Inner, key: &Key, ready: &Ready, recording: &Recording) -> Result<(), String> {
         let excluded = [inner.store.directory().to_owned(), self.path.clone()];
-        let with = With {
-            excluded: &excluded,
-            opened: None,
-            readable: Some(|device: &Path| std::fs::File::open(device).is_ok()),
-            inode: Some(cold_sys::inode::inode),
-            inode_page: Some(cold_sys::ext4::inode_page),
-            interpreter: Some(cold_doctor::interpreter),
-        };
-        let start = cold_prefetch::observe(recording, &with).map_err(|e| e.to_string())?;
+        let start = cold_prefetch::observe(recording, &beside(&excluded)).map_err(|e| e.to_string())?;
         // Files, directories and names that only some may see are not to be read about in a plan that everybody may.
         // Of a disk it holds numbers of blocks.
         let start = start.without(&|file| file.kind != FileKind::BlockDevice && !inner.is_open(&file.path));

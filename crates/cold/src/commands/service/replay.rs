@@ -7,8 +7,7 @@ use cold_model::figures::percent_of;
 use cold_model::{Bytes, Nanos, Shown as _};
 use cold_service::keep;
 use cold_service::replay::made::Made;
-use cold_service::replay::{Log, Outcome, Policy, play, text};
-use cold_stats::compare::{Comparison, paired};
+use cold_service::replay::{Compared, Log, Played, compared, text};
 use cold_sys::procfs::ProcFs;
 use serde::Serialize;
 
@@ -90,27 +89,13 @@ fn size(text: &str) -> Result<u64, String> {
 }
 
 #[derive(Serialize)]
-struct Document {
+struct ReplayDocument {
     schema: &'static str,
-    /// Logs, programs and events of all of them.
-    logs: usize,
-    programs: usize,
-    seconds: f64,
-    emptied: usize,
     room_bytes: u64,
     /// Starts of programs whose bytes nobody knows.
     left_out: u64,
-    policies: Vec<Row>,
-}
-
-#[derive(Serialize)]
-struct Row {
-    policy: String,
-    /// Summed over all logs; bytes held are averaged.
     #[serde(flatten)]
-    sum: Outcome,
-    /// What it saves divided by what the service's rule saves, by pairs of logs; null without at least two of them.
-    against_service: Option<Comparison>,
+    compared: Compared,
 }
 
 pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Done {
@@ -122,7 +107,9 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Done {
         crate::results::save(path, text::write(log))?;
     }
     let room = args.room.map_or_else(usual_room, Ok)?;
-    let document = document(&logs, room, left_out);
+    let compared = compared(&logs, room);
+    let document =
+        ReplayDocument { schema: "coldstart.service-replay/1", room_bytes: room, left_out, compared };
     if args.json {
         ui.json(&document);
     } else {
@@ -176,56 +163,20 @@ fn csv(path: &Path) -> Result<Log, Failure> {
     text::read(&content).map_err(|why| anyhow::anyhow!("cannot read {}: {why}", path.shown()).into())
 }
 
-fn document(logs: &[Log], room: u64, left_out: u64) -> Document {
-    let emptied =
-        |log: &Log| log.events().iter().filter(|e| e.what == cold_service::replay::What::Emptied).count();
-    let own: Vec<Outcome> = logs.iter().map(|log| play(log, Policy::OWN, room)).collect();
-    let policies = Policy::compared().into_iter().map(|policy| row(logs, policy, room, &own));
-    Document {
-        schema: "coldstart.service-replay/1",
-        logs: logs.len(),
-        programs: logs.iter().map(|log| log.programs.len()).sum(),
-        seconds: logs.iter().map(|log| log.length().0 as f64 / 1e9).sum(),
-        emptied: logs.iter().map(emptied).sum(),
-        room_bytes: room,
-        left_out,
-        policies: policies.collect(),
-    }
-}
-
-fn row(logs: &[Log], policy: Policy, room: u64, own: &[Outcome]) -> Row {
-    let each: Vec<Outcome> = logs.iter().map(|log| play(log, policy, room)).collect();
-    let pairs: Vec<(f64, f64)> =
-        each.iter().zip(own).map(|(one, own)| (one.saved_bytes as f64, own.saved_bytes as f64)).collect();
-    let sum = |of: &dyn Fn(&Outcome) -> u64| each.iter().map(of).sum();
-    let sum = Outcome {
-        starts: sum(&|o| o.starts),
-        first: sum(&|o| o.first),
-        hits: sum(&|o| o.hits),
-        lost_bytes: sum(&|o| o.lost_bytes),
-        saved_bytes: sum(&|o| o.saved_bytes),
-        read_bytes: sum(&|o| o.read_bytes),
-        used_bytes: sum(&|o| o.used_bytes),
-        held_bytes: each.iter().map(|o| o.held_bytes).sum::<f64>() / each.len().max(1) as f64,
-        most_held_bytes: each.iter().map(|o| o.most_held_bytes).max().unwrap_or_default(),
-    };
-    Row { policy: policy.name(), sum, against_service: paired(&pairs).filter(|_| policy != Policy::OWN) }
-}
-
-fn print(ui: &Ui, document: &Document) {
-    let length = Nanos((document.seconds * 1e9) as u64);
+fn print(ui: &Ui, ReplayDocument { room_bytes, left_out, compared, .. }: &ReplayDocument) {
+    let length = Nanos((compared.seconds * 1e9) as u64);
     ui.line(format!(
         "{} of {}, {length} in all; the cache was emptied {}; {} may be held",
-        plural(document.logs as u64, "log"),
-        plural(document.programs as u64, "program"),
-        plural(document.emptied as u64, "time"),
-        Bytes(document.room_bytes),
+        plural(compared.logs as u64, "log"),
+        plural(compared.programs as u64, "program"),
+        plural(compared.emptied as u64, "time"),
+        Bytes(*room_bytes),
     ));
-    if document.left_out > 0 {
-        let starts = plural(document.left_out, "start");
+    if *left_out > 0 {
+        let starts = plural(*left_out, "start");
         ui.line(paint(FAINT, format!("{starts} left out: nothing was ever read for their programs")));
     }
-    if let Some(row) = document.policies.first() {
+    if let Some(row) = compared.policies.first() {
         let (starts, first) = (plural(row.sum.starts, "start"), count(row.sum.first));
         ui.line(format!("{starts}, {first} of them the first since then; the others are warm anyway"));
     }
@@ -240,12 +191,12 @@ fn print(ui: &Ui, document: &Document) {
         "SAVED / SERVICE",
         "RULE",
     ]);
-    document.policies.iter().for_each(|row| table.row(cells(row), Vec::new()));
+    compared.policies.iter().for_each(|row| table.row(cells(row), Vec::new()));
     table.lines(width()).iter().for_each(|line| ui.line(line));
 }
 
-fn cells(row: &Row) -> Vec<String> {
-    let Row { policy, sum, against_service } = row;
+fn cells(row: &Played) -> Vec<String> {
+    let Played { policy, sum, against_service } = row;
     let against = against_service.as_ref().map_or_else(String::new, |c| match &c.interval {
         i if i.is_full() => format!("{:.3} [{:.3} … {:.3}]", c.ratio, i.low, i.high),
         _ => format!("{:.3}", c.ratio),

@@ -91,12 +91,12 @@ pub(crate) fn work(jobs: &Mutex<Receiver<Job>>, shared: &Shared) {
             let now = shared.machine();
             Machine { programs: Vec::new(), ..now.clone() }
         };
-        Start { job: &job, shared, machine, control: None, first: None, bytes: 0 }.follow_up();
+        FollowedStart { job: &job, shared, machine, control: None, first: None, bytes: 0 }.follow_up();
         shared.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
-struct Start<'a> {
+struct FollowedStart<'a> {
     job: &'a Job,
     shared: &'a Shared,
     machine: Machine,
@@ -107,7 +107,7 @@ struct Start<'a> {
     bytes: u64,
 }
 
-impl Start<'_> {
+impl FollowedStart<'_> {
     fn follow_up(mut self) {
         let program = &self.job.program;
         self.shared.counts().tally.looked += 1;

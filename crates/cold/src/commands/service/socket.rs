@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use crate::exit::Failure;
 
-/// Longest question.
+/// Bytes of the longest question that is read.
 const LONGEST: u64 = 16 << 10;
-/// Longest answer.
+/// Bytes of the longest answer that is read.
 const ANSWER: u64 = 64 << 20;
 /// Who asks or answers for longer has hung.
 const PATIENCE: Duration = Duration::from_secs(10);

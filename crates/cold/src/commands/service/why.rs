@@ -40,7 +40,7 @@ pub(crate) struct Args {
 }
 
 #[derive(Serialize)]
-struct Document<'a> {
+struct WhyDocument<'a> {
     schema: &'static str,
     program: &'a str,
     plans: Vec<PlanSaid>,
@@ -104,7 +104,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
         first_read_ns: s.first_read_ns,
         bytes: s.bytes,
     });
-    let document = Document {
+    let document = WhyDocument {
         schema: "coldstart.service-why/1",
         program: &args.program,
         plans,
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
     Ok(Exit::Done)
 }
 
-fn print(ui: &Ui, document: &Document<'_>) {
+fn print(ui: &Ui, document: &WhyDocument<'_>) {
     if document.plans.is_empty() {
         ui.line(paint(WARN, "it has no plan now"));
     }

@@ -79,11 +79,10 @@ fn one(
     }
 }
 
-/// The file that the start needs most of.
+/// The file that the start needs most of, where that is a regular one.
 fn most_needed<'a>(recording: &'a Recording, start: &Recorded) -> Option<&'a File> {
-    let ids = start.needed.iter().max_by_key(|(id, runs)| (runs.pages(), id.0));
-    let name = ids.and_then(|(id, _)| start.names.get(id.0 as usize))?;
-    recording.files.get(*name as usize).filter(|file| file.kind == FileKind::Regular)
+    let file = recording.files.get(start.most_needed()? as usize)?;
+    (file.kind == FileKind::Regular).then_some(file)
 }
 
 /// That file's path, where this machine has the very file that was recorded.

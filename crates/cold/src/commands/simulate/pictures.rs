@@ -1,7 +1,7 @@
 //! Files to write: the page and the picture.
 
 use cold_analyze::Analysis;
-use cold_analyze::simulate::sweep::{Choice, Row};
+use cold_analyze::simulate::sweep::{Row, most_different};
 use cold_model::layout::Layouts;
 use cold_model::recording::Recording;
 use cold_report::recording::View;
@@ -79,15 +79,5 @@ fn chosen(disks: &[OnDisk]) -> Vec<(&OnDisk, &Row)> {
         return first_rows.take(DRAWN).collect();
     }
     let Some(on) = disks.first() else { return Vec::new() };
-    let mut rows: Vec<&Row> = Vec::new();
-    let alike = |a: &Choice, b: &Choice| a.policy == b.policy && a.reader == b.reader;
-    for row in &on.rows {
-        let known = rows.iter().filter(|r| alike(&r.choice, &row.choice)).count();
-        // Today's policy twice: as it is, and with its best window.
-        let room = if rows.first().is_some_and(|r| alike(&r.choice, &row.choice)) { 2 } else { 1 };
-        if known < room {
-            rows.push(row);
-        }
-    }
-    rows.into_iter().take(DRAWN).map(|row| (on, row)).collect()
+    most_different(&on.rows, DRAWN).into_iter().map(|row| (on, row)).collect()
 }

@@ -2,11 +2,9 @@
 
 use std::fmt::Write as _;
 
-use cold_analyze::simulate::Windows;
-use cold_analyze::simulate::sweep::{Reader, Row, kind_name};
+use cold_analyze::simulate::sweep::{Row, kind_name};
 use cold_model::figures::{count, percent, plural};
 use cold_model::{Bytes, Shown as _};
-use cold_sim::Policy;
 use cold_sim::engine::Kind;
 use serde_json::{Value, json};
 
@@ -39,7 +37,7 @@ pub(super) fn text(ui: &Ui, s: &Simulation) {
 }
 
 fn cells(s: &Simulation, row: &Row, today: bool) -> Vec<String> {
-    let setting = match (today, window(s, row)) {
+    let setting = match (today, s.start.window_of(&row.choice)) {
         (true, Some(window)) => format!("{}, read-ahead {window}: today", row.choice),
         (true, None) => format!("{}: today", row.choice),
         (false, _) => row.choice.to_string(),
@@ -91,11 +89,7 @@ fn reread(s: &Simulation) -> Option<String> {
 
 /// The smallest change that gives most. `None` where no windows were tried.
 fn advised(s: &Simulation, on: &OnDisk) -> Option<String> {
-    let tried = on
-        .rows
-        .iter()
-        .any(|r| matches!(r.choice.windows, Windows::Of(_)) && r.choice.policy == s.start.policy);
-    tried.then(|| match &on.advice {
+    s.start.tries_windows(&on.rows).then(|| match &on.advice {
         Some(a) => format!(
             "{}: read_ahead_kb {} instead of {} would save {} ({}); nearer to today's than any other that gives as much",
             on.disk.name,
@@ -111,28 +105,15 @@ fn advised(s: &Simulation, on: &OnDisk) -> Option<String> {
 /// How the model of what was recorded differs from it.
 fn held(s: &Simulation, on: &OnDisk) -> Option<String> {
     let today = &on.as_recorded;
-    let apart = |model: u64, seen: u64| 100.0 * (model as f64 / seen.max(1) as f64 - 1.0);
-    let requests = s.observed.requests?;
-    let read = s.observed.read?;
+    let apart = s.observed.apart(today)?;
     let mut text = format!(
         "{}: as recorded, the model makes {:+.1} % requests and {:+.1} % bytes",
-        on.disk.name,
-        apart(today.requests, requests),
-        apart(today.read.0, read.0)
+        on.disk.name, apart.requests, apart.read
     );
-    if let Some(time) = s.observed.time.filter(|_| on.disk.is_recorded) {
-        let _ = write!(text, ", and takes {:+.1} % time", apart(today.time.0, time.0));
+    if let Some(time) = apart.time.filter(|_| on.disk.is_recorded) {
+        let _ = write!(text, ", and takes {time:+.1} % time");
     }
     Some(text)
-}
-
-/// The window of a row, where its policy has one.
-fn window(s: &Simulation, row: &Row) -> Option<Bytes> {
-    match row.choice.windows {
-        _ if !matches!(row.choice.policy, Policy::Linux(_)) || row.choice.reader == Reader::Exact => None,
-        Windows::Of(bytes) => Some(bytes),
-        Windows::Usual | Windows::Recorded => s.start.window(),
-    }
 }
 
 pub(super) fn json(s: &Simulation) -> Value {
@@ -144,7 +125,7 @@ pub(super) fn json(s: &Simulation) -> Value {
             .collect();
         json!({
             "policy": r.choice.policy.to_string(),
-            "read_ahead_bytes": window(s, r),
+            "read_ahead_bytes": s.start.window_of(&r.choice),
             "reader": r.choice.reader,
             "requests": r.requests,
             "read_bytes": r.read,

@@ -64,7 +64,7 @@ fn policies(args: &Args) -> Result<Vec<Policy>, Failure> {
 fn exit(v: &Verified) -> Exit {
     if v.interrupted {
         Exit::Interrupted
-    } else if compared(v) == 0 {
+    } else if v.compared() == 0 {
         Exit::Inconclusive
     } else if v.follows().is_empty() {
         Exit::GateFailed
@@ -73,15 +73,10 @@ fn exit(v: &Verified) -> Exit {
     }
 }
 
-fn compared(v: &Verified) -> u64 {
-    v.followed.iter().map(|f| f.operations).max().unwrap_or(0)
-}
-
 fn show(ui: &Ui, v: &Verified, kernel: &str) {
     let mut table = Table::new(&["OPERATIONS", "SERIES THAT DIFFER", "BY TIMING", "POLICY"]);
-    let mut rows: Vec<&Followed> = v.followed.iter().collect();
-    rows.sort_by_key(|f| f.differences.len());
-    for f in rows {
+    let rows = v.nearest_first();
+    for f in &rows {
         let series = count(f.differences.len() as u64);
         table.row(vec![count(f.operations), series, count(f.timing), f.policy.to_string()], Vec::new());
     }
@@ -89,16 +84,17 @@ fn show(ui: &Ui, v: &Verified, kernel: &str) {
     ui.line("");
     let names = |policies: &[Policy]| policies.iter().map(Policy::to_string).collect::<Vec<_>>().join(", ");
     match v.follows().as_slice() {
-        _ if compared(v) == 0 && v.interrupted => ui.line("Nothing was compared."),
-        _ if compared(v) == 0 => {
+        _ if v.compared() == 0 && v.interrupted => ui.line("Nothing was compared."),
+        _ if v.compared() == 0 => {
             ui.line("Nothing was compared: others dropped pages during every try. Once more, on a quieter machine.");
         }
         [] => {
             ui.line(format!(
                 "{kernel} follows none of these policies. The least different one first differs so:"
             ));
-            let least = v.followed.iter().min_by_key(|f| (f.differences.len(), u64::MAX - f.operations));
-            least.and_then(|f| f.differences.first()).into_iter().for_each(|d| ui.line(difference(d)));
+            if let Some(first) = rows.first().and_then(|f| f.differences.first()) {
+                ui.line(difference(first));
+            }
         }
         [one] => ui.line(format!("{kernel} follows {one}: no page differed.")),
         several => ui.line(format!(

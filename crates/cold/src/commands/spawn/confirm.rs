@@ -9,11 +9,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime};
 
 use cold_model::Shown as _;
-use cold_report::spawn::count_words;
-use cold_spawn::report::{self, Confirmation, Series, TimedStart};
+use cold_report::spawn::remaining_words;
+use cold_spawn::confirm;
+use cold_spawn::report::{self, Confirmation, Series};
 use cold_spawn::session::Config;
-use cold_spawn::verdict::From;
-use cold_stats::median;
 use cold_sys::spawn::client::Spawner;
 use cold_sys::spawn::{Fresh, Program, Setup};
 
@@ -21,8 +20,6 @@ use super::build::Scratch;
 use super::observer::Recorder;
 use crate::progress::Line;
 
-/// Starts of the repetition: half of the series, but enough to be judged.
-const LEAST_STARTS: usize = 200;
 /// Names hidden in one directory, and their bytes: they are sent to the spawner in one line.
 const MOST_HIDDEN: usize = 100_000;
 /// Places where programs keep what they leave behind.
@@ -46,7 +43,7 @@ pub(super) fn confirm(
     interrupt: &AtomicBool,
 ) -> Confirmation {
     let mut config = config.clone();
-    config.starts = (config.starts / 2).max(LEAST_STARTS).min(config.starts.max(LEAST_STARTS));
+    config.starts = confirm::starts(config.starts);
     let mut dropped = Vec::new();
     match prepare(&mut config, series, began, &mut dropped) {
         Ok(()) => repeat(&config, dropped, series, place, line, interrupt),
@@ -82,7 +79,7 @@ fn repeat(
     if again.interrupted {
         return failed(dropped, "it was interrupted".into());
     }
-    let remains = remains(&again, before);
+    let remains: Vec<String> = confirm::remaining(&again, before).iter().map(remaining_words).collect();
     Confirmation {
         dropped,
         starts: again.starts.len(),
@@ -90,39 +87,6 @@ fn repeat(
         median_ns: again.times.map(|t| t.p50),
         remains,
         failed: None,
-    }
-}
-
-/// What still grows, by the same evidence that the first verdict had: time grows for more reasons than
-/// counts do.
-fn remains(again: &Series, before: &Series) -> Vec<String> {
-    if before.judged.verdict.from == From::Time {
-        if again.judged.verdict.grows() {
-            return vec!["the time of a start".to_owned()];
-        }
-        // Half as many starts may be too few for growth to show; but its end is where they would begin.
-        let long = is_nearer_to_the_end(&again.starts, &before.starts);
-        return long.then(|| "the length that a start has reached".to_owned()).into_iter().collect();
-    }
-    let (judged, before) = (&again.judged, &before.judged);
-    let causes = judged.causes.iter().filter(|c| c.growth.grows()).map(|c| c.name.clone());
-    let grew = |what: &str| before.counts.iter().any(|c| c.what == what && c.growth.grows());
-    let counts = judged.counts.iter().filter(|c| c.growth.grows() && c.decides() && grew(&c.what));
-    causes.chain(counts.map(|c| count_words(&c.what))).collect()
-}
-
-/// Whether the starts take as long as the last of a series rather than as its first, in starts of the empty
-/// program beside them.
-fn is_nearer_to_the_end(again: &[TimedStart], series: &[TimedStart]) -> bool {
-    let level = |starts: &[TimedStart]| {
-        let of = |f: fn(&TimedStart) -> u64| median(&starts.iter().map(|s| f(s) as f64).collect::<Vec<_>>());
-        Some(of(|s| s.ns)? / of(|s| s.control_ns)?.max(1.0))
-    };
-    let tenth = (series.len() / 10).max(1).min(series.len());
-    let (first, last) = (level(&series[..tenth]), level(&series[series.len() - tenth..]));
-    match (first, last, level(again)) {
-        (Some(first), Some(last), Some(again)) => again > f64::midpoint(first, last),
-        _ => false,
     }
 }
 
@@ -258,32 +222,4 @@ fn newer(dir: &Path, began: SystemTime, keep: &[&Path]) -> std::io::Result<Vec<V
         }
     }
     Ok(names)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn starts(ns: impl IntoIterator<Item = u64>) -> Vec<TimedStart> {
-        let one = |ns| TimedStart {
-            index: 0,
-            ns,
-            created_ns: 1,
-            control_ns: 100,
-            user_ns: 0,
-            system_ns: 0,
-            minor_faults: 0,
-            major_faults: 0,
-            status: 0,
-        };
-        ns.into_iter().map(one).collect()
-    }
-
-    #[test]
-    fn starts_that_stay_long_did_not_get_rid_of_growth() {
-        let series = starts(200..400);
-        assert!(is_nearer_to_the_end(&starts([390; 50]), &series));
-        assert!(!is_nearer_to_the_end(&starts([220; 50]), &series));
-        assert!(!is_nearer_to_the_end(&starts([]), &series));
-    }
 }

@@ -12,9 +12,9 @@ use cold_model::bench::Ending;
 use cold_model::recording::Manifest;
 use cold_model::recording::manifest::{FORMAT, StackMethod, VERSION};
 use cold_report::axis::time;
+use cold_spawn::report;
 use cold_spawn::session::{self, Baseline};
 use cold_spawn::tree::{self, Tree};
-use cold_stats::median;
 use cold_sys::page::page_size;
 use cold_sys::spawn::Method;
 use cold_trace::record::RecordOptions;
@@ -142,10 +142,8 @@ fn empty(
     let scratch = place.directory("empty")?;
     let config = session::Config { scratch, ..super::build::plain(args, Method::PosixSpawn) };
     let measured = session::baselines(&config, interrupt).map_err(super::failure)?;
-    let of = |kind: Baseline| {
-        let (_, all) = measured.iter().find(|(k, _)| *k == kind)?;
-        median(&all.iter().map(|t| t.ended.saturating_sub(t.began).0 as f64).collect::<Vec<_>>())
-    };
+    let all = report::baselines(&measured);
+    let of = |kind: Baseline| all.iter().find(|b| b.baseline == kind).map(|b| b.times.p50);
     Ok((of(Baseline::EmptyStatic), of(Baseline::EmptyDynamic)))
 }
 
@@ -178,8 +176,10 @@ fn show(ui: &Ui, w: &Watched, m: &Manifest) {
     ui.line("");
     let mut table = Table::new(&["COUNT", "TOTAL", "MEAN", "PROGRAM"]);
     for p in t.programs.iter().take(PROGRAMS) {
-        let mean = p.total_ns as f64 / p.count.max(1) as f64;
-        table.row(vec![count(p.count), time(p.total_ns as f64), time(mean), p.name.clone()], Vec::new());
+        table.row(
+            vec![count(p.count), time(p.total_ns as f64), time(p.mean_ns()), p.name.clone()],
+            Vec::new(),
+        );
     }
     table.lines(width()).into_iter().for_each(|l| ui.line(l));
     if t.programs.len() > PROGRAMS {
@@ -187,10 +187,9 @@ fn show(ui: &Ui, w: &Watched, m: &Manifest) {
     }
     ui.line("");
     ui.line(format!("deepest chain: {}", t.deepest.join(" → ")));
-    let most = t.per_bucket.iter().copied().max().unwrap_or(0);
-    let rate = most as f64 * 1e9 / t.bucket_ns.max(1) as f64;
+    let rate = t.most_per_second();
     ui.line(format!("processes over time: {} (at most {rate:.0}/s)", sparkline(&t.per_bucket, ui.unicode())));
-    let lost: u64 = m.lost.values().sum();
+    let lost = m.lost_events();
     if lost > 0 {
         ui.line(format!(
             "{} {} were lost: counts are too low",

@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use cold_model::Bytes;
 use cold_model::bench::Taint;
 use cold_model::layout::Layouts;
 use cold_model::recording::{Manifest, Recording};
+use cold_model::{Bytes, Nanos};
 use serde_json::json;
 
 use crate::commands::report::{headline, text_view};
@@ -92,11 +92,9 @@ fn state(m: &Manifest) -> Option<(anstyle::Style, String)> {
 
 /// What recording cost the start.
 fn cost(m: &Manifest) -> (anstyle::Style, String) {
-    let programs: u64 = m.cost.programs.iter().map(|p| p.time.0).sum();
-    let time = if programs == 0 {
-        String::new()
-    } else {
-        format!(", {} in BPF programs", cold_model::Nanos(programs))
+    let time = match m.cost.in_programs() {
+        Nanos(0) => String::new(),
+        programs => format!(", {programs} in BPF programs"),
     };
     let text = format!(
         "own cost: {} events ({}){time}, {} of the recorder",

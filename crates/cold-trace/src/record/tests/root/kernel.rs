@@ -101,9 +101,7 @@ fn tier_b_by_addresses() {
 
 #[test]
 fn reads_of_both_tiers() {
-    if !cold_testbed::need_root() {
-        return;
-    }
+    cold_testbed::needs_root!();
     for tier in [Tier::A, Tier::B] {
         let dir = tempfile::tempdir().expect("a directory");
         let (path, _, _) = file_with_pattern(dir.path());

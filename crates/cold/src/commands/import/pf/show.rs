@@ -53,7 +53,7 @@ fn figures(needs: &Needs) -> Vec<String> {
         percent_of(needs.data, needs.needed),
         percent_of(needs.stable, needs.needed),
     )];
-    if let Some(mean) = (needs.needed * PAGE).checked_div(needs.runs) {
+    if let Some(mean) = needs.mean_run_bytes() {
         lines.push(format!("  in {} runs of {} on average", count(needs.runs), Bytes(mean)));
     }
     let requests = WINDOWS.iter().zip(needs.requests).map(|(w, n)| format!("{} of {}", count(n), Bytes(*w)));
@@ -92,9 +92,7 @@ pub(super) fn all(found: &[Found]) -> Vec<String> {
         sum.add(needs);
         let p = &f.prefetch;
         let last = p.run_times.first().copied().flatten().map_or_else(|| "–".to_owned(), plain);
-        let run = (needs.needed * PAGE)
-            .checked_div(needs.runs)
-            .map_or_else(|| "–".to_owned(), |b| Bytes(b).to_string());
+        let run = needs.mean_run_bytes().map_or_else(|| "–".to_owned(), |b| Bytes(b).to_string());
         out.row(
             vec![
                 count(p.run_count.into()),

@@ -4,6 +4,7 @@ use cold_bench::metric::{Metric, Unit};
 use cold_bench::summary::{self, SeriesSummary};
 use cold_model::Known;
 use cold_model::bench::{Report, State};
+use cold_stats::Verdict;
 
 use super::Compared;
 use crate::commands::bench;
@@ -94,7 +95,7 @@ fn row(table: &mut Table, report: &Report, rows: [&SeriesSummary; 3], metric: Me
 /// Says so when the program differs from itself: then the machine decides, not the layout.
 fn control(ui: &Ui, report: &Report, [old, _, again]: [usize; 3], state: &State) {
     let Some(c) = summary::compare(report, again, old) else { return };
-    if c.interval.is_full() && !(c.interval.low..=c.interval.high).contains(&1.0) {
+    if matches!(c.verdict(0.0), Verdict::Faster | Verdict::Slower) {
         ui.warn(format!(
             "{state}: the old program takes {:.3} times as long as itself [{:.3}, {:.3}]: the machine is not quiet, \
              believe no smaller difference",

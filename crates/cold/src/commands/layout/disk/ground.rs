@@ -125,26 +125,9 @@ impl Ground {
     /// What of a piece has blocks that can be moved: of its extents, and on file systems that share only whole ones.
     fn movable(&self, piece: Piece) -> Option<Vec<Piece>> {
         let size = self.subjects.get(piece.file)?.file.metadata().ok()?.len();
-        let block = u64::from(BLOCK);
-        let end = piece.offset.saturating_add(piece.bytes);
-        let end = match self.way {
-            Way::Exchange => end.min(size.div_ceil(block) * block),
-            Way::Share => end.min(size / block * block),
-        };
+        let whole = self.way == Way::Share;
         let extents = self.extents.get(piece.file)?;
-        let parts = extents.iter().filter_map(|e| {
-            let (from, to) = (e.logical.max(piece.offset), e.logical.saturating_add(e.bytes).min(end));
-            (from < to).then(|| Piece { file: piece.file, offset: from, bytes: to - from })
-        });
-        // Neighbouring extents are one piece: only holes part it.
-        let mut whole: Vec<Piece> = Vec::new();
-        for part in parts {
-            match whole.last_mut() {
-                Some(last) if last.offset + last.bytes == part.offset => last.bytes += part.bytes,
-                _ => whole.push(part),
-            }
-        }
-        Some(whole)
+        Some(blocks::movable(&piece, extents, size, u64::from(BLOCK), whole))
     }
 }
 

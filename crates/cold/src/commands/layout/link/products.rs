@@ -15,8 +15,6 @@ const MAX_ENTRIES: usize = 1_000_000;
 const MAX_DEPTH: usize = 40;
 /// Executable files whose functions are read, the newest: each takes up to a second.
 const MAX_PROGRAMS: usize = 200;
-/// A program with fewer of the order's names is another one.
-const IS_IT: f64 = 0.5;
 /// Directories that hold no result of a build.
 const SKIPPED: [&str; 4] = [".git", ".fingerprint", "incremental", "node_modules"];
 
@@ -47,8 +45,7 @@ pub(super) fn find(places: &[PathBuf], names: &[String]) -> Vec<Product> {
     candidates.sort_by(|a, b| b.mtime.cmp(&a.mtime).then_with(|| a.path.cmp(&b.path)));
     candidates.truncate(MAX_PROGRAMS);
     let read = candidates.iter().filter_map(|c| Some((c.mtime, read(&c.path, names).ok()?)));
-    let mut products: Vec<_> =
-        read.filter(|(_, p)| p.placed.resolved_share().is_some_and(|s| s >= IS_IT)).collect();
+    let mut products: Vec<_> = read.filter(|(_, p)| p.placed.is_of_the_order()).collect();
     products
         .sort_by(|(a_time, a), (b_time, b)| (b.placed.resolved, b_time).cmp(&(a.placed.resolved, a_time)));
     products.into_iter().map(|(_, p)| p).collect()

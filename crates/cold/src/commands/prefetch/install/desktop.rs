@@ -122,13 +122,13 @@ impl Started {
         let (mut groups, mut with_exec, mut main_exec, mut activatable) = (0, 0, false, false);
         for line in lines(entry) {
             match line {
-                Line::Group => groups += 1,
-                Line::Exec(value) if !value.trim().is_empty() => {
+                DesktopLine::Group => groups += 1,
+                DesktopLine::Exec(value) if !value.trim().is_empty() => {
                     with_exec += 1;
                     main_exec |= groups == 1;
                 }
-                Line::Activatable(value) => activatable |= value.trim() == "true",
-                Line::Exec(_) | Line::Other => {}
+                DesktopLine::Activatable(value) => activatable |= value.trim() == "true",
+                DesktopLine::Exec(_) | DesktopLine::Other => {}
             }
         }
         match (activatable, with_exec == groups, main_exec) {
@@ -140,25 +140,25 @@ impl Started {
 }
 
 /// A line of an entry. Only groups that start something count: the entry itself, which comes first, and its actions.
-enum Line<'a> {
+enum DesktopLine<'a> {
     Group,
     Exec(&'a str),
     Activatable(&'a str),
     Other,
 }
 
-fn lines(entry: &str) -> impl Iterator<Item = Line<'_>> {
+fn lines(entry: &str) -> impl Iterator<Item = DesktopLine<'_>> {
     let mut starts = false;
     entry.lines().map(move |line| {
         if line.starts_with('[') {
             let group = line.trim_end();
             starts = group == "[Desktop Entry]" || group.starts_with("[Desktop Action ");
-            return if starts { Line::Group } else { Line::Other };
+            return if starts { DesktopLine::Group } else { DesktopLine::Other };
         }
         match line.split_once('=').map(|(key, value)| (key.trim(), value)) {
-            Some(("Exec", value)) if starts => Line::Exec(value),
-            Some(("DBusActivatable", value)) if starts => Line::Activatable(value),
-            _ => Line::Other,
+            Some(("Exec", value)) if starts => DesktopLine::Exec(value),
+            Some(("DBusActivatable", value)) if starts => DesktopLine::Activatable(value),
+            _ => DesktopLine::Other,
         }
     })
 }
@@ -168,12 +168,12 @@ fn through(entry: &str, launch: &str) -> String {
     let mut out = String::new();
     for (text, line) in entry.lines().zip(lines(entry)) {
         match line {
-            Line::Exec(value) if !value.trim().is_empty() => {
+            DesktopLine::Exec(value) if !value.trim().is_empty() => {
                 let at = program(value);
                 out.extend(["Exec=", &value[..at], launch, " ", &value[at..]]);
             }
-            Line::Activatable(_) => out += "DBusActivatable=false",
-            Line::Exec(_) | Line::Group | Line::Other => out += text,
+            DesktopLine::Activatable(_) => out += "DBusActivatable=false",
+            DesktopLine::Exec(_) | DesktopLine::Group | DesktopLine::Other => out += text,
         }
         out.push('\n');
     }

@@ -8,9 +8,6 @@ use super::{digits, heading};
 use crate::ui::{BAD, FAINT, STRONG, Ui, paint};
 use crate::words::{plural, wrap};
 
-const NO_DIFFERENCE: &str = "no difference proved";
-const TOO_FEW: &str = "too few rounds";
-
 /// The last lines of `table`.
 pub(super) fn answer(ui: &Ui, o: &TableOptions, found: &TableFindings) {
     heading(ui, &format!("The answer, over {}", plural(found.rounds as u64, "round")));
@@ -34,43 +31,52 @@ pub(super) fn answer(ui: &Ui, o: &TableOptions, found: &TableFindings) {
     ));
 }
 
-/// The cases by what is to be done: what is not proved comes last.
-fn sentences<'a>(answers: impl Iterator<Item = &'a OrderAnswer>) -> Vec<String> {
-    let mut groups: Vec<(String, Vec<String>)> = Vec::new();
-    for a in answers {
-        let Some((advice, case)) = case(a) else { continue };
-        match groups.iter_mut().find(|g| g.0 == advice) {
-            Some((_, cases)) => cases.push(case),
-            None => groups.push((advice, vec![case])),
-        }
-    }
-    groups.sort_by_key(|g| [NO_DIFFERENCE, TOO_FEW].iter().any(|open| g.0.starts_with(open)));
-    groups.iter().map(|(advice, cases)| format!("{advice} for {}.", cases.join(", "))).collect()
+/// A case in words.
+struct Case {
+    /// What to do is not proved.
+    is_open: bool,
+    advice: String,
+    /// What it is, with what is known of it.
+    words: String,
 }
 
-/// What to do in a case, and the case with what is known of it.
-fn case(a: &OrderAnswer) -> Option<(String, String)> {
-    let open = a.others.iter().find(|o| o.verdict != Verdict::Slower);
-    let next = open.or(a.others.first())?;
+/// The cases by what is to be done: what is not proved comes last.
+fn sentences<'a>(answers: impl Iterator<Item = &'a OrderAnswer>) -> Vec<String> {
+    let mut groups: Vec<(bool, String, Vec<String>)> = Vec::new();
+    for a in answers {
+        let Some(Case { is_open, advice, words }) = case(a) else { continue };
+        match groups.iter_mut().find(|(_, known, _)| *known == advice) {
+            Some((_, _, cases)) => cases.push(words),
+            None => groups.push((is_open, advice, vec![words])),
+        }
+    }
+    groups.sort_by_key(|(is_open, _, _)| *is_open);
+    groups.iter().map(|(_, advice, cases)| format!("{advice} for {}.", cases.join(", "))).collect()
+}
+
+fn case(a: &OrderAnswer) -> Option<Case> {
+    let next = a.next()?;
     let name = format!("{} {}", a.order, a.action);
-    Some(match next.verdict {
+    let (is_open, advice, words) = match next.verdict {
         Verdict::Inconclusive { why: Undecided::TooFewRuns, runs_needed } => {
             // All cases have as many rounds: said once.
             let more = runs_needed.map_or_else(
                 || "one has no interval: --repeat 10".to_owned(),
                 |n| format!("at least {} for 95%", plural_more(n)),
             );
-            (format!("{TOO_FEW} ({more})"), name)
+            (true, format!("too few rounds ({more})"), name)
         }
         Verdict::Inconclusive { why: Undecided::CrossesTheMargin, runs_needed } => {
             let more =
                 runs_needed.map_or_else(String::new, |n| format!(", about {} would decide", plural_more(n)));
-            (NO_DIFFERENCE.to_owned(), format!("{name} ({} beside {}{more})", times(next), a.least))
+            let words = format!("{name} ({} beside {}{more})", times(next), a.least);
+            (true, "no difference proved".to_owned(), words)
         }
         Verdict::Slower | Verdict::Faster | Verdict::Same => {
-            (advice(a.least, a.action).to_owned(), format!("{name} ({})", times(next)))
+            (false, advice(a.least, a.action).to_owned(), format!("{name} ({})", times(next)))
         }
-    })
+    };
+    Some(Case { is_open, advice, words })
 }
 
 fn plural_more(n: u32) -> String {

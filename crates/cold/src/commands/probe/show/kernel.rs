@@ -99,7 +99,7 @@ pub(in super::super) fn device(ui: &Ui, found: &device::DeviceFindings) {
         if m.rotational { "which the kernel calls rotational" } else { "not rotational" },
         ms(m.latency_ns / 1e6),
         m.ns_per_byte,
-        1e3 / m.ns_per_byte
+        m.mb_per_second()
     ));
     if let Some(alone) = m.ns_per_byte_alone {
         ui.line(format!(

@@ -3,7 +3,7 @@
 use cold_analyze::model::{Headline, MappedNeed};
 use cold_model::recording::FillCause;
 use cold_model::recording::manifest::Tier;
-use cold_model::{Bytes, Known, Shown as _};
+use cold_model::{Known, Shown as _};
 
 use super::View;
 use crate::ui::{BAD, FAINT, STRONG, WARN, paint};
@@ -55,7 +55,7 @@ fn time(h: &Headline) -> String {
     };
     let more = match (h.waited_main.value(), h.waited_sum.value()) {
         (None, None) => String::new(),
-        (Some(main), _) if waits_for_others(h, main.0) => format!(
+        (Some(main), _) if h.main_waits_for_others() => format!(
             "; the first thread itself {main} (when it waited for other tasks, and so for their reads, is not seen), \
              all tasks together {}",
             h.waited_sum
@@ -74,11 +74,6 @@ fn time(h: &Headline) -> String {
     format!("{ready}; waited for storage {}{share}{more}{unknown}", h.waited)
 }
 
-/// Most of the waiting was other tasks': the first thread may have waited for them, in a pipe, a futex or `wait`.
-fn waits_for_others(h: &Headline, main: u64) -> bool {
-    h.waited.value().is_some_and(|waited| waited.0 > 0 && main < waited.0 / 2)
-}
-
 /// What came after ready belongs to no figure here: how much later the tree ended tells how much there is.
 fn ended(h: &Headline) -> String {
     match (h.ended, h.first_ended) {
@@ -89,14 +84,11 @@ fn ended(h: &Headline) -> String {
 }
 
 fn bytes(h: &Headline) -> String {
-    let mut text = match (h.needed.value(), h.needed_upper.value().filter(|b| b.0 > 0)) {
-        (Some(most), Some(upper)) => {
-            let least = most.saturating_sub(*upper);
-            format!(
-                "needed {least} for certain, {most} at most (around a fault the kernel maps neighbours unasked)"
-            )
-        }
-        _ => format!("needed {}", h.needed),
+    let mut text = match h.needed_between() {
+        Some(MappedNeed { at_least, at_most }) => format!(
+            "needed {at_least} for certain, {at_most} at most (around a fault the kernel maps neighbours unasked)"
+        ),
+        None => format!("needed {}", h.needed),
     };
     if let Some(MappedNeed { at_least, at_most }) = h.mapped {
         text = format!("{text}; of mapped files {at_least} for certain, {at_most} at most");
@@ -145,13 +137,10 @@ fn requests(h: &Headline) -> String {
 
 /// How much each cause brought, most first.
 fn causes(h: &Headline) -> Option<String> {
-    // Pages that were made new for a write were not read.
-    let read = || h.causes.iter().filter(|(cause, bytes)| **cause != FillCause::Write && bytes.0 > 0);
-    let all: u64 = read().map(|(_, bytes)| bytes.0).sum();
-    let mut list: Vec<(&FillCause, &Bytes)> = read().collect();
-    list.sort_by_key(|(c, b)| (std::cmp::Reverse(b.0), **c));
+    let list = h.read_because_of();
+    let all: u64 = list.iter().map(|(_, bytes)| bytes.0).sum();
     let words: Vec<String> =
-        list.iter().map(|(c, b)| format!("{} {}", cause(**c), percent(b.0, all))).collect();
+        list.iter().map(|(c, bytes)| format!("{} {}", cause(*c), percent(bytes.0, all))).collect();
     (all > 0).then(|| format!("read because of: {}", words.join(", ")))
 }
 

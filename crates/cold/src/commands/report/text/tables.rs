@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use cold_analyze::model::{Analysis, DataSymbol, DataUse, FileUse, Headline, Reached};
 use cold_analyze::short_name;
-use cold_model::recording::{FileIdx, LookupKind};
+use cold_model::recording::FileIdx;
 use cold_model::{Bytes, Nanos, Shown as _};
 
 use super::View;
@@ -319,18 +319,5 @@ fn below(s: &cold_analyze::Search<'_>, details: bool) -> Vec<String> {
     if !details {
         return vec![places];
     }
-    let mut kinds: BTreeMap<LookupKind, u64> = BTreeMap::new();
-    for (k, n) in s.directories.iter().flat_map(|d| &d.kinds) {
-        *kinds.entry(*k).or_default() += n;
-    }
-    let counted = kinds.iter().filter(|(_, n)| **n > 0);
-    let kinds: Vec<String> =
-        counted.map(|(k, n)| format!("{} {}", count(*n), cold_analyze::calls(*k))).collect();
-    let mut names: Vec<&str> = Vec::new();
-    for name in s.directories.iter().flat_map(|d| &d.examples) {
-        if names.len() < EXAMPLES && !names.contains(&name.as_str()) {
-            names.push(name);
-        }
-    }
-    vec![places, format!("{}: {}", kinds.join("; "), names.join(", "))]
+    vec![places, format!("{}: {}", cold_analyze::calls_in_words(&s.kinds()), s.examples(EXAMPLES).join(", "))]
 }

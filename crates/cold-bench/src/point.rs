@@ -1,36 +1,17 @@
-//! What a benchmark or a recording puts into a history.
+//! What a benchmark puts into a history.
 
-use cold_analyze::budget::{BudgetedStart, known};
-use cold_bench::metric::Metric;
-use cold_bench::summary::Analysis;
-use cold_gate::Unit;
+use cold_gate::{Figure, Point, Unit};
 use cold_model::bench::{Report, State};
 use cold_stats::Interval;
 
-/// Figures of one command at one time.
-pub(crate) struct Point {
-    /// CPU and memory: only points of the same are compared.
-    pub(crate) machine: String,
-    pub(crate) kernel: String,
-    pub(crate) command: String,
-    pub(crate) figures: Vec<Figure>,
-}
-
-/// A figure by its name in gates and budgets.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Figure {
-    pub(crate) name: String,
-    pub(crate) unit: Unit,
-    pub(crate) value: f64,
-    /// Its 95% interval, where it has one.
-    pub(crate) interval: Option<(f64, f64)>,
-}
+use crate::metric::Metric;
+use crate::summary::Analysis;
 
 /// What is kept of each state of a benchmark: the median.
 const KEPT: [Metric; 4] = [Metric::Ready, Metric::MajorFaults, Metric::ReadBytes, Metric::Requests];
 
 /// One point per command of a benchmark.
-pub(crate) fn of_bench(report: &Report, analysis: &Analysis) -> Vec<Point> {
+pub fn of_report(report: &Report, analysis: &Analysis) -> Vec<Point> {
     let m = &report.machine;
     let mut out = Vec::new();
     for (i, command) in report.commands.iter().enumerate() {
@@ -70,20 +51,28 @@ pub(crate) fn of_bench(report: &Report, analysis: &Analysis) -> Vec<Point> {
     out
 }
 
-/// The counts of a recording.
-pub(crate) fn of_start(start: BudgetedStart<'_>) -> Point {
-    let m = &start.recording.manifest.machine;
-    let figure = |(quantity, value): (cold_analyze::budget::Quantity, f64)| Figure {
-        name: quantity.name().to_owned(),
-        unit: quantity.unit(),
-        value,
-        interval: None,
-    };
-    Point {
-        // As a benchmark writes it.
-        machine: format!("{} × {}, {}", m.cpus, m.cpu, m.memory),
-        kernel: m.kernel.clone(),
-        command: start.analysis.headline.subject.clone(),
-        figures: known(start).into_iter().map(figure).collect(),
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{sample, summary};
+
+    #[test]
+    fn medians_of_each_state_are_kept_and_those_of_snapshots_are_not() {
+        let times = vec![100.0, 110.0, 120.0, 130.0, 140.0, 150.0, 160.0];
+        let snapshot = State::Snapshot("/tmp/a.snap".into());
+        let series =
+            [("a", State::Cold, times.clone()), ("a", snapshot, times.clone()), ("b", State::Warm, times)];
+        let report = sample::report(&series);
+        let points = of_report(&report, &summary::analyze(&report, 0.0));
+        let names = |p: &Point| p.figures.iter().map(|f| f.name.clone()).collect::<Vec<_>>();
+        assert_eq!(points.len(), report.commands.len());
+        let a = &points[0];
+        assert!(names(a).contains(&"cold.ready".to_owned()), "{:?}", names(a));
+        assert!(names(a).iter().all(|n| !n.contains("snapshot") && !n.starts_with("warm")), "{:?}", names(a));
+        let ready = a.figures.iter().find(|f| f.name == "cold.ready").expect("kept");
+        let median = summary::analyze(&report, 0.0).summary[0].ready().expect("counts").median;
+        assert_eq!((ready.value, ready.unit), (median, Unit::Time));
+        assert!(ready.interval.is_some_and(|(low, high)| low <= median && median <= high));
+        assert_eq!(a.machine, format!("{}, {}", report.machine.cpu, report.machine.memory));
     }
 }
