@@ -46,6 +46,7 @@ pub(crate) fn eviction(text: &str) -> Eviction {
     match text {
         "all" => Eviction::All,
         "files" => Eviction::Files,
+        "program" => Eviction::Program,
         _ => Eviction::Auto,
     }
 }

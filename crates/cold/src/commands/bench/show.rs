@@ -201,8 +201,11 @@ pub(crate) fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
     let absent = known.iter().filter(|r| r.bytes.0 == 0).count();
     let unknown = known.iter().map(|r| r.unknown_bytes).max().unwrap_or_default();
     let all = runs.len();
+    let left = known.iter().filter_map(|r| r.left).min();
     let verdict = if absent == all && unknown == Bytes(0) {
-        paint(GOOD, format!("proved cold: every page of its files was absent before {all} of {all} runs"))
+        let what = if left.is_some() { "the program" } else { "its files" };
+        let left = left.map_or_else(String::new, |b| format!("; of its other files {b} stayed cached"));
+        paint(GOOD, format!("proved cold: every page of {what} was absent before {all} of {all} runs{left}"))
     } else if absent == all {
         paint(
             WARN,
