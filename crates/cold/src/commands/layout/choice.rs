@@ -12,6 +12,8 @@ use cold_model::{Shown as _, path_text};
 
 use crate::exit::Failure;
 
+use super::names;
+
 /// The usual way of merging.
 const FIRST_TOUCH: &str = "first-touch";
 
@@ -56,8 +58,15 @@ pub(super) struct Chosen {
     pub(super) held_out: Option<Scenario>,
     /// Indices of functions of the program.
     pub(super) order: Vec<u32>,
+    /// What the scenarios enter as it was merged, with what no order file can name.
+    pub(super) entered: Vec<u32>,
+}
+
+impl Chosen {
     /// Functions that scenarios enter and no order file can name.
-    pub(super) unnamed: usize,
+    pub(super) fn unnamed(&self) -> usize {
+        self.entered.len().saturating_sub(self.order.len())
+    }
 }
 
 impl Choice {
@@ -128,12 +137,12 @@ impl Choice {
         }
         // An order file says names: what has none stays where it is.
         let has_name = |n: &u32| target.functions.get(*n as usize).is_some_and(|f| f.name().is_some());
-        let (order, unnamed): (Vec<u32>, Vec<u32>) = entered.into_iter().partition(has_name);
+        let order: Vec<u32> = entered.iter().copied().filter(has_name).collect();
         if order.is_empty() {
             let why = anyhow::anyhow!("{} is stripped: an order file needs names", target.path.shown());
-            return Err(Failure::from(why).hint("--binary FILE with its symbols, from the same build"));
+            return Err(Failure::from(why).hint(names::advice(&target, names::search(&target).as_ref())));
         }
-        Ok(Chosen { target, scenarios, held_out, order, unnamed: unnamed.len() })
+        Ok(Chosen { target, scenarios, held_out, order, entered })
     }
 }
 
@@ -153,8 +162,10 @@ fn chosen<'a>(trace: &'a Trace, name: Option<&str>) -> Option<&'a TracedFile> {
 
 fn read(path: &Path) -> Result<TracedFile, Failure> {
     let (file, meta) = cold_sys::open::regular(path, true)?;
-    let read = cold_symbols::functions(file, meta, path, &cold_symbols::Options::default())?;
-    Ok(functions::traced(read, path))
+    // What lies beside it, and on which device, is looked for by its whole path.
+    let path = std::path::absolute(path)?;
+    let read = cold_symbols::functions(file, meta, &path, &cold_symbols::Options::default())?;
+    Ok(functions::traced(read, &path))
 }
 
 /// What a trace says of `path`, as functions of `target`; repeats one after the other.
