@@ -27,13 +27,14 @@ test-kernels: deps-kernels
 test-arm64: deps-arm64
 	./scripts/arm64
 
-## Formatting, lints and documentation, warnings as errors
+## Formatting, lints, types also for arm64, and documentation, warnings as errors
 check: deps-tests
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
 	$(CARGO) clippy --workspace --lib --bins --exclude cold-testbed --exclude cold-fuzz --locked -- \
 		-D clippy::disallowed_methods -D clippy::disallowed_macros
 	$(CARGO) check -p cold --no-default-features --locked
+	./scripts/arm64 --only types
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
 ## Dependencies: licences, sources, known vulnerabilities (their list comes from github.com, so it is no part of CI)

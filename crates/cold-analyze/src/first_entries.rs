@@ -35,7 +35,7 @@ fn of_file(cx: &Context<'_>, file: FileIdx, traced: &Traced) -> Option<FirstEntr
     let stall = functions.iter().map(|f| f.stall).sum();
     functions.truncate(LISTED);
     let all = entered.len() as u64;
-    let (order, _) = nameable(entered, &traced.file.functions);
+    let order = nameable(&entered, &traced.file.functions);
     Some(FirstEntries {
         file,
         scenarios: traced.scenarios.iter().map(|s| s.name.clone()).collect(),

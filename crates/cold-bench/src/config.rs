@@ -85,6 +85,8 @@ pub enum Eviction {
     All,
     /// Only the pages of the command's file set.
     Files,
+    /// Only the pages of the command's program; of what else it uses nothing may go missing.
+    Program,
 }
 
 /// When to stop.

@@ -37,6 +37,8 @@ pub struct SetFile {
     /// A start itself writes, replaces or removes it, so it may be another file each time. Learned also
     /// from later starts (a file replaced by rename shows only afterwards), hence the cell.
     pub written: Cell<bool>,
+    /// It is not evicted for a cold start, and need not be absent.
+    pub stays: bool,
 }
 
 /// The regular files that a command executes, maps or opens during a start.
@@ -62,6 +64,8 @@ struct Looked {
     map: PageMap,
     /// Who writes changes it.
     content: Content,
+    /// As [`SetFile::stays`].
+    stays: bool,
 }
 
 impl SetFile {
@@ -88,6 +92,7 @@ impl FileSet {
                 size: f.size.0,
                 mtime_ns: f.mtime_ns,
                 written: Cell::new(f.how.written || f.gone),
+                stays: false,
             });
         }
         set
@@ -101,9 +106,20 @@ impl FileSet {
             let id = FileId::of(&meta);
             if meta.is_file() && self.files.iter().all(|f| f.id != id) {
                 let Content { size, mtime_ns } = Content::of(&meta);
-                self.files.push(SetFile { path: path.clone(), id, size, mtime_ns, written: Cell::new(true) });
+                let written = Cell::new(true);
+                self.files.push(SetFile { path: path.clone(), id, size, mtime_ns, written, stays: false });
             }
         }
+    }
+
+    /// From now on all files but this one stay as they are; false: it is none of them.
+    pub fn evict_only(&mut self, program: &Path) -> bool {
+        let id = |path: &Path| path.metadata().ok().map(|meta| FileId::of(&meta));
+        let program = id(program);
+        for f in &mut self.files {
+            f.stays = program.is_none() || id(&f.path) != program;
+        }
+        self.files.iter().any(|f| !f.stays)
     }
 
     /// What to evict. A file that the start writes may have been replaced since: any file at its path
@@ -111,7 +127,7 @@ impl FileSet {
     pub fn targets(&self) -> Vec<EvictTarget> {
         self.files
             .iter()
-            .filter(|f| f.path.symlink_metadata().is_ok())
+            .filter(|f| !f.stays && f.path.symlink_metadata().is_ok())
             .map(|f| EvictTarget { path: f.path.clone(), id: (!f.written.get()).then_some(f.id) })
             .collect()
     }
@@ -134,16 +150,18 @@ impl FileSet {
         for f in &self.files {
             let Ok((file, meta)) = open::regular(&f.path, true) else {
                 // A file that is gone has nothing cached; one we may not open is unknown.
-                if f.path.symlink_metadata().is_ok() {
+                if !f.stays && f.path.symlink_metadata().is_ok() {
                     cached.unknown_bytes += f.size;
                 }
                 continue;
             };
             match PageMap::of(&file, &meta) {
                 Ok(Some(map)) => {
-                    let looked = Looked { path: f.path.clone(), map, content: Content::of(&meta) };
+                    let (path, content) = (f.path.clone(), Content::of(&meta));
+                    let looked = Looked { path, map, content, stays: f.stays };
                     cached.maps.insert(FileId::of(&meta), looked);
                 }
+                Ok(None) | Err(_) if f.stays => {}
                 Ok(None) | Err(_) => cached.unknown_bytes += meta.len(),
             }
         }
@@ -165,6 +183,18 @@ impl Cached {
     /// Cached bytes that are known.
     pub fn bytes(&self) -> u64 {
         self.maps.values().map(|l| l.map.resident()).sum::<u64>() * page_size()
+    }
+
+    /// Cached bytes of files that a cold start must not find.
+    pub fn evicted_bytes(&self) -> u64 {
+        self.maps.values().filter(|l| !l.stays).map(|l| l.map.resident()).sum::<u64>() * page_size()
+    }
+
+    /// What is cached of the files that stay as they are for a cold start.
+    #[must_use]
+    pub fn staying(mut self) -> Self {
+        self.maps.retain(|_, l| l.stays);
+        self
     }
 
     /// Bytes of these parts of one file that are cached, in whole pages; `None` where it was not looked at.
@@ -211,7 +241,7 @@ impl Cached {
         let mut files: Vec<(&FileId, &Path, u64)> = self
             .maps
             .iter()
-            .filter(|(_, l)| l.map.resident() > 0)
+            .filter(|(_, l)| !l.stays && l.map.resident() > 0)
             .map(|(id, l)| (id, l.path.as_path(), l.map.resident() * page_size()))
             .collect();
         files.sort_by(|a, b| b.2.cmp(&a.2).then_with(|| a.1.cmp(b.1)));
@@ -223,7 +253,8 @@ impl Cached {
             }
         }
         Residual {
-            bytes: Bytes(self.bytes()),
+            bytes: Bytes(self.evicted_bytes()),
+            left: self.maps.values().any(|l| l.stays).then(|| Bytes(self.bytes() - self.evicted_bytes())),
             unknown_bytes: Bytes(self.unknown_bytes),
             files: files
                 .iter()

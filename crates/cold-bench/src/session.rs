@@ -21,11 +21,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use cold_journal::Journal;
 use cold_model::bench::{Command, Report, Run, SCHEMA, Series, State, UsedFile};
 use cold_model::observed::ObservedStart;
-use cold_model::{Bytes, Known};
+use cold_model::{Bytes, Known, Shown as _};
 use cold_stats::Pcg;
 use cold_sys::procfs::ProcFs;
 
-use crate::config::{CommandSpec, Config};
+use crate::config::{CommandSpec, Config, Eviction};
 use crate::fileset::{BlockDevices, FileSet, block_devices};
 use crate::{Error, Result, hooks};
 
@@ -202,6 +202,10 @@ fn subject<'a>(
             subject.devices = block_devices(proc, &set);
             // After the devices: those of a plan's own file are not the command's.
             set.add(spec.launcher.as_ref().map_or(&[], |l| &l.files));
+            if config.eviction == Eviction::Program && !set.evict_only(&spec.program) {
+                let why = format!("{} is not among the files that a start of it uses", spec.program.shown());
+                return Err(Error::State { state: State::Cold.to_string(), why });
+            }
             subject.set = Some(set);
             subject.observed = Some(o);
         }

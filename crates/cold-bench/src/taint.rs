@@ -49,7 +49,8 @@ pub struct Facts<'a> {
     pub not_set: Option<String>,
     /// How a restored snapshot differs from what was saved.
     pub not_restored: Option<Taint>,
-    /// Bytes of the file set that should have been cached before the start and were not.
+    /// Bytes of the file set that should have been cached before the start and were not: before a cold one of files
+    /// that stay as they are.
     pub missing: u64,
     /// Bytes of the file set that should have been cached.
     pub expected: u64,
@@ -98,7 +99,9 @@ fn state(f: &Facts<'_>, found: &mut Vec<Taint>) {
     found.extend(f.not_set.clone().map(|why| Taint::NotSet { why }));
     found.extend(f.not_prefetched.clone().map(|why| Taint::NotPrefetched { why }));
     found.extend(f.not_restored.clone());
-    if !f.state.begins_cold() && f.missing as f64 > f.expected as f64 * MISSING_SHARE {
+    // What else a program uses is to be as it was where only the program is to be absent.
+    let others_stay = f.residual.value().is_some_and(|r| r.left.is_some());
+    if (!f.state.begins_cold() || others_stay) && f.missing as f64 > f.expected as f64 * MISSING_SHARE {
         found.push(Taint::NotWarm { bytes: Bytes(f.missing) });
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use cold_model::linkage::Linkage;
+use cold_model::order::{Linked, TracedFile};
 use cold_model::pages::Runs;
 
 /// Bytes of an unpacked relocation.
@@ -23,8 +24,8 @@ pub struct LinkAdvice {
     pub why: String,
 }
 
-/// What pays, that which saves most pages first. Each is counted alone.
-pub fn of_link(linkage: &Linkage, is_library: bool) -> Vec<LinkAdvice> {
+/// What pays in the link of `file`, that which saves most pages first. Each is counted alone.
+pub fn of_link(linkage: &Linkage, file: &TracedFile) -> Vec<LinkAdvice> {
     let mut found = Vec::new();
     let unpacked = linkage.relative.saturating_sub(linkage.packed);
     let table = unpacked.saturating_mul(RELA);
@@ -41,7 +42,7 @@ pub fn of_link(linkage: &Linkage, is_library: bool) -> Vec<LinkAdvice> {
             ),
         });
     }
-    if linkage.position_independent && !is_library && linkage.relative >= FEW {
+    if linkage.position_independent && file.linked != Linked::Library && linkage.relative >= FEW {
         found.push(LinkAdvice {
             flags: "-no-pie (compiled with -fno-pie)",
             pages: linkage.written_by_relative,
@@ -92,6 +93,15 @@ pub fn of_link(linkage: &Linkage, is_library: bool) -> Vec<LinkAdvice> {
                 .to_owned(),
         });
     }
+    if file.build_id.is_none() {
+        found.push(LinkAdvice {
+            flags: "-Wl,--build-id",
+            pages: 0,
+            why: "it has none: traces and recordings of it are not told from those of another build, and its separate \
+                  debug file is found by name and checksum only"
+                .to_owned(),
+        });
+    }
     found.sort_by_key(|advice| std::cmp::Reverse(advice.pages));
     found
 }
@@ -116,19 +126,30 @@ mod tests {
             dynamic: true,
             ..Linkage::default()
         };
-        let flags = |linkage: &Linkage, is_library| -> Vec<(&str, u64)> {
-            let all = of_link(linkage, is_library);
+        let file = |linked: Linked, build_id: Option<&str>| TracedFile {
+            path: "/p".into(),
+            build_id: build_id.map(str::to_owned),
+            linked,
+            is_go: false,
+            texts: vec![],
+            functions: vec![],
+        };
+        let (program, library) = (file(Linked::Pie, Some("ab")), file(Linked::Library, Some("ab")));
+        let flags = |linkage: &Linkage, file: &TracedFile| -> Vec<(&str, u64)> {
+            let all = of_link(linkage, file);
             all.iter().map(|a| (a.flags.split(' ').next().unwrap_or_default(), a.pages)).collect()
         };
         let relr = ("-Wl,-z,pack-relative-relocs", 58);
-        assert_eq!(flags(&linkage, false), [relr, ("-no-pie", 18), ("-Wl,-z,lazy", 0)]);
-        assert_eq!(flags(&linkage, true), [relr, ("-Wl,-z,lazy", 0)], "a library lies anywhere");
+        assert_eq!(flags(&linkage, &program), [relr, ("-no-pie", 18), ("-Wl,-z,lazy", 0)]);
+        assert_eq!(flags(&linkage, &library), [relr, ("-Wl,-z,lazy", 0)], "a library lies anywhere");
         let packed = Linkage { packed: 10_000, bind_now: false, ..linkage.clone() };
-        assert_eq!(flags(&packed, false), [("-no-pie", 18)]);
+        assert_eq!(flags(&packed, &program), [("-no-pie", 18)]);
         // As GNU ld lays them: 100 bytes, 5000, 100.
         let apart = vec![0..100, 4096..9096, 12288..12388, 16384..16484];
         let apart = Linkage { constant_segments: apart, ..Linkage::default() };
-        assert_eq!(flags(&apart, false), [("-Wl,-z,noseparate-code", 5 - 3)]);
-        assert!(of_link(&Linkage::default(), false).is_empty());
+        assert_eq!(flags(&apart, &program), [("-Wl,-z,noseparate-code", 5 - 3)]);
+        assert!(of_link(&Linkage::default(), &program).is_empty());
+        let nameless = file(Linked::Pie, None);
+        assert_eq!(flags(&packed, &nameless), [("-no-pie", 18), ("-Wl,--build-id", 0)]);
     }
 }

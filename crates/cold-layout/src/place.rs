@@ -11,6 +11,15 @@ const ALIGN: u64 = 16;
 /// code.
 const APART: [&str; 2] = ["_init", "_fini"];
 
+/// What GCC's `crtbegin.o` has in one section: who names one of them moves all, as they were.
+const TOGETHER: [&str; 4] =
+    ["deregister_tm_clones", "register_tm_clones", "__do_global_dtors_aux", "frame_dummy"];
+
+/// The name of what a linker moves by `name`.
+fn moved_by(name: &str) -> &str {
+    if TOGETHER.contains(&name) { TOGETHER[0] } else { name }
+}
+
 fn is_apart(f: &Function) -> bool {
     f.names.iter().any(|name| APART.contains(&name.as_str()))
 }
@@ -47,13 +56,14 @@ pub fn placed(functions: &[Function], order: &[u32], base: u64) -> Vec<u64> {
 
 /// The order as a linker reads it: an order file says names, and where one stands for several functions (local ones of
 /// several object files, instances of a generic one) all of them lie where it stands, one behind the other as they were.
+/// So do the functions of the C runtime that share a section.
 pub fn with_namesakes(functions: &[Function], order: &[u32]) -> Vec<u32> {
     let named = |n: &u32| functions.get(*n as usize).map_or(&[][..], |f| f.names.as_slice());
     let mut bearers: HashMap<&str, Vec<u32>> =
-        order.iter().flat_map(named).map(|name| (name.as_str(), Vec::new())).collect();
+        order.iter().flat_map(named).map(|name| (moved_by(name), Vec::new())).collect();
     for (f, n) in functions.iter().zip(0..) {
         for name in &f.names {
-            if let Some(bearers) = bearers.get_mut(name.as_str()) {
+            if let Some(bearers) = bearers.get_mut(moved_by(name)) {
                 bearers.push(n);
             }
         }
@@ -61,7 +71,7 @@ pub fn with_namesakes(functions: &[Function], order: &[u32]) -> Vec<u32> {
     let mut is_placed = vec![false; functions.len()];
     let mut out = Vec::with_capacity(order.len());
     for n in order {
-        let namesakes = named(n).iter().filter_map(|name| bearers.get(name.as_str())).flatten();
+        let namesakes = named(n).iter().filter_map(|name| bearers.get(moved_by(name))).flatten();
         // What has no name is in no order file, but in the order of a start that is alone.
         for n in namesakes.chain([n]) {
             if let Some(is_placed) = is_placed.get_mut(*n as usize).filter(|is_placed| !**is_placed) {
@@ -96,6 +106,18 @@ mod tests {
         let place = placed(&functions, &with_namesakes(&functions, &[5, 0]), 64);
         assert_eq!(place, [64 + 3 * 112, 64, 64 + 4 * 112, 64 + 112, 64 + 5 * 112, 64 + 2 * 112]);
         assert!(with_namesakes(&functions, &[]).is_empty());
+    }
+
+    #[test]
+    fn what_shares_a_section_moves_with_whatever_of_it_is_named_first() {
+        let functions = [
+            function(0, &["main"]),
+            function(1000, &["deregister_tm_clones"]),
+            function(2000, &["register_tm_clones"]),
+            function(3000, &["frame_dummy"]),
+            function(4000, &["at_exit"]),
+        ];
+        assert_eq!(with_namesakes(&functions, &[3, 0, 4, 1]), [1, 2, 3, 0, 4]);
     }
 
     #[test]

@@ -88,6 +88,10 @@ pub struct Residual {
     pub unknown_bytes: Bytes,
     /// Largest contributors first, at most 20.
     pub files: Vec<ResidualFile>,
+    /// Cached bytes of files that were left as they are on purpose, where only the program's own file had to be absent;
+    /// `bytes` is of that one alone then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<Bytes>,
 }
 
 impl Residual {

@@ -21,6 +21,8 @@ pub struct Linkage {
     pub as_relr_bytes: u64,
     /// Pages of 4 KiB that relocating writes to, which copies each.
     pub written_pages: u64,
+    /// Of these, pages that are constant afterwards (`.data.rel.ro`, `.got`: the segment `PT_GNU_RELRO`).
+    pub constant_after: u64,
     /// Symbols of functions are looked up at the start (`-z now`), not at the first call.
     pub bind_now: bool,
     /// Loaded at any address: relative relocations come from that.

@@ -2,7 +2,8 @@
 //!
 //! [`layouts`] reads the ELF files that a recording names, provided they still are the recorded ones,
 //! and only what the recording needs of them: symbols on pages that occur, names of frames that occur.
-//! [`needs`] is what a program asks the dynamic loader for, [`functions()`] where its functions begin.
+//! [`needs`] is what a program asks the dynamic loader for, [`functions()`] where its functions begin, [`debug_search`]
+//! where a separate debug file would lie.
 //! [`unwind::Unwinder`] turns a copied stack into a list of addresses. Every file is untrusted: counts
 //! and reads are bounded, damage is an [`Error`] or an entry in `Layouts::missing`, never a panic.
 //!
@@ -23,6 +24,7 @@ mod linkage;
 mod occurs;
 pub mod unwind;
 
+pub use debug_file::{DebugSearch, Unfit, debug_search};
 pub use dynamic::{Needs, needs};
 pub use elf::build_id;
 pub use error::Error;

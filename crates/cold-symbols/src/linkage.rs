@@ -95,6 +95,11 @@ pub fn linkage(file: &File) -> Option<Linkage> {
     }
     found.as_relr_bytes = relr_bytes(relative);
     found.written_pages = written.len() as u64;
+    let relro = segments.iter().filter(|s| s.p_type(endian) == elf::PT_GNU_RELRO);
+    let relro: Vec<_> = relro
+        .map(|s| s.p_vaddr(endian) / PAGE..s.p_vaddr(endian).saturating_add(s.p_memsz(endian)).div_ceil(PAGE))
+        .collect();
+    found.constant_after = written.iter().filter(|p| relro.iter().any(|r| r.contains(p))).count() as u64;
     found.written_by_relative = written.difference(&others).count() as u64;
     Some(found)
 }
@@ -200,7 +205,8 @@ mod tests {
             assert!(
                 found.constant_segments.len() >= 2
                     && found.dynamic
-                    && found.written_by_relative <= found.written_pages,
+                    && found.written_by_relative <= found.written_pages
+                    && (1..=found.written_pages).contains(&found.constant_after),
                 "{path}: {found:?}"
             );
             compared += 1;

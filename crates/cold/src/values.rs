@@ -58,6 +58,7 @@ pub(crate) fn eviction(text: &str) -> Eviction {
     match text {
         "all" => Eviction::All,
         "files" => Eviction::Files,
+        "program" => Eviction::Program,
         _ => Eviction::Auto,
     }
 }

@@ -56,6 +56,20 @@ fn functions_are_told_in_the_order_of_their_first_entries_however_the_program_is
 }
 
 #[test]
+fn programs_of_musl_are_traced_with_their_threads_and_children() {
+    for (linkage, flags) in LINKAGES {
+        let Some(program) = order_of_musl(linkage, flags) else { return };
+        let program = program.to_str().unwrap();
+        let start = trace(&[program, "plain"], &[]);
+        assert_eq!(names(&start, &OWN), ["main", "one", "three", "two"], "{linkage}");
+        let (start, out) = trace_output(&[program, "children"], &[]);
+        assert_eq!((out, start.facts.ending), untraced(&[program, "children"]), "{linkage}");
+        let start = trace(&[program, "threads"], &[]);
+        assert_eq!((start.facts.ending, start.facts.threads), (Ending::Code(0), 16), "{linkage}");
+    }
+}
+
+#[test]
 fn two_traces_of_a_program_of_one_thread_agree() {
     let Some(program) = order("pie", &["-pie"]) else { return };
     let told = || {

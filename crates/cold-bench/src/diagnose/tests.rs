@@ -58,7 +58,8 @@ fn who_kept_pages_warm_is_named() {
             held: vec![],
         };
         let bytes = Bytes(35 << 20);
-        run.residual = Known::Value(Residual { bytes, unknown_bytes: Bytes(0), files: vec![file] });
+        run.residual =
+            Known::Value(Residual { bytes, unknown_bytes: Bytes(0), files: vec![file], left: None });
         run.taints.push(Taint::NotCold { bytes, holders: vec!["firefox-esr[4711]".into()], held: vec![] });
     }
     assert_eq!(

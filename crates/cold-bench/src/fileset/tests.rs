@@ -45,7 +45,7 @@ fn cached(files: &[OfFile<'_>]) -> Cached {
         let runs = runs.iter().map(|(first, pages)| PageRun { first: *first, pages: *pages });
         let map = PageMap::from_runs(*pages, runs);
         let content = Content { size: pages * page_size(), mtime_ns: 7 };
-        (FileId { dev: 1, ino: *ino }, Looked { path: format!("/f{ino}").into(), map, content })
+        (FileId { dev: 1, ino: *ino }, Looked { path: format!("/f{ino}").into(), map, content, stays: false })
     };
     Cached { maps: files.iter().map(looked).collect(), unknown_bytes: 0 }
 }
@@ -217,6 +217,7 @@ fn devices_come_from_the_file_or_from_the_mount_where_the_file_has_none() {
         size: 1,
         mtime_ns: 0,
         written: Cell::new(false),
+        stays: false,
     };
     let files = vec![
         file("/bin/a", 8, 2),
@@ -234,6 +235,26 @@ fn devices_come_from_the_file_or_from_the_mount_where_the_file_has_none() {
 }
 
 #[test]
+fn where_only_the_program_is_evicted_the_rest_is_looked_at_apart() {
+    let (dir, mut set) = set_of(&["lib", "prog"]);
+    let program = dir.path().join("link");
+    symlink(dir.path().join("prog"), &program).unwrap();
+    assert!(!set.clone().evict_only(&dir.path().join("none")), "it is none of them");
+    assert_eq!(set.cached().residual(false).left, None, "all are evicted");
+    assert!(set.evict_only(&program));
+    let targets = set.targets();
+    assert_eq!(targets.iter().map(|t| t.path.clone()).collect::<Vec<_>>(), [dir.path().join("prog")]);
+    let page = page_size();
+    let mut all = cached(&[(1, 4, &[(0, 3)]), (2, 9, &[(0, 5)])]);
+    all.maps.get_mut(&FileId { dev: 1, ino: 2 }).unwrap().stays = true;
+    let residual = all.residual(false);
+    assert_eq!((residual.bytes, residual.left), (Bytes(3 * page), Some(Bytes(5 * page))));
+    assert_eq!(residual.files.len(), 1);
+    assert_eq!((all.bytes(), all.evicted_bytes()), (8 * page, 3 * page));
+    assert_eq!(all.staying().bytes(), 5 * page);
+}
+
+#[test]
 fn a_device_whose_mount_is_not_known_is_named_so() {
     let dir = tempfile::tempdir().unwrap();
     let file = SetFile {
@@ -242,6 +263,7 @@ fn a_device_whose_mount_is_not_known_is_named_so() {
         size: 1,
         mtime_ns: 0,
         written: Cell::new(false),
+        stays: false,
     };
     let found = block_devices(&ProcFs::new(dir.path()), &FileSet { files: vec![file], out_of_reach: 0 });
     assert_eq!(found.without, [("unknown".to_owned(), PathBuf::from("/x"))]);

@@ -30,6 +30,8 @@ const VAIN_RECLAIMS: u32 = 2;
 pub(super) struct Preparer {
     method: Method,
     words: String,
+    /// Files beside the program stay as the last start left them.
+    only_program: bool,
     /// `None` when every state is cold: then nobody needs one.
     decoy: Option<Decoy>,
     vain_reclaims: u32,
@@ -40,11 +42,11 @@ pub(super) struct Preparer {
     started_since: bool,
     /// Pages of the last restored snapshot that are missing or too many, in bytes.
     not_restored: Option<NotRestored>,
-    /// Per command: bytes that a start leaves in the cache.
+    /// Per command: bytes that a start leaves in the cache, of files that are evicted.
     warm_bytes: Vec<u64>,
     /// Per command: starts since the last eviction.
     starts: Vec<u32>,
-    /// Per command: what was cached after its last start.
+    /// Per command: what was cached after its last start, and was not evicted since.
     after: Vec<Option<Cached>>,
 }
 
@@ -57,9 +59,11 @@ impl Preparer {
                 Snapshot::load(file)?; // it is read again for each run; now only to fail before any start
             }
         }
+        let only_program = config.eviction == Eviction::Program;
         Ok(Self {
             method,
-            words: words(method),
+            only_program,
+            words: words(method, config.eviction),
             decoy: config
                 .states
                 .iter()
@@ -96,11 +100,11 @@ impl Preparer {
             set.note_own_changes();
         }
         self.after[index] = subject.set.as_ref().map(FileSet::cached);
-        let bytes = self.after[index].as_ref().map_or(0, Cached::bytes);
+        let bytes = self.after[index].as_ref().map_or(0, Cached::evicted_bytes);
         self.warm_bytes[index] = self.warm_bytes[index].max(bytes);
     }
 
-    /// Bytes of its file set that a start of command `index` leaves in the cache.
+    /// Bytes of its file set that a start of command `index` leaves in the cache, and that are evicted.
     pub(super) fn warm_bytes(&self, index: usize) -> u64 {
         self.warm_bytes[index]
     }
@@ -125,7 +129,7 @@ impl Preparer {
         self.reclaimed
     }
 
-    /// What was cached after the last start of command `index`.
+    /// What was cached after the last start of command `index`, and was not evicted since.
     pub(super) fn after(&self, index: usize) -> Option<&Cached> {
         self.after[index].as_ref()
     }
@@ -153,7 +157,9 @@ impl Preparer {
             }
         }
         self.starts.fill(0);
-        self.after.fill_with(|| None);
+        for after in &mut self.after {
+            *after = after.take().map(Cached::staying).filter(|_| self.only_program);
+        }
         self.not_restored = None;
         Ok(())
     }
@@ -171,7 +177,7 @@ impl Preparer {
 
     fn without_reclaim(&mut self, why: &str) {
         self.method.reclaim_mapped = false;
-        self.words = format!("{}; {why}", words(self.method));
+        self.words = format!("{}; {why}", words(self.method, Eviction::All));
     }
 
     /// Evicts as for a cold start, then brings back exactly the pages of the snapshot.
@@ -204,7 +210,7 @@ fn choose(wanted: Eviction) -> Result<Method> {
     // Opening does nothing yet; only a write would.
     let allowed = OpenOptions::new().write(true).open(&drop_caches);
     match (wanted, allowed) {
-        (Eviction::Files, _) | (Eviction::Auto, Err(_)) => Ok(Method::FILES),
+        (Eviction::Files | Eviction::Program, _) | (Eviction::Auto, Err(_)) => Ok(Method::FILES),
         (Eviction::All | Eviction::Auto, Ok(_)) => Ok(Method::ALL_AND_MAPPED),
         (Eviction::All, Err(e)) => Err(Error::State {
             state: "cold".into(),
@@ -216,8 +222,11 @@ fn choose(wanted: Eviction) -> Result<Method> {
     }
 }
 
-fn words(m: Method) -> String {
+fn words(m: Method, wanted: Eviction) -> String {
     match (m.drop_caches, m.reclaim_mapped) {
+        _ if wanted == Eviction::Program => {
+            "the program's own file (fadvise); its libraries and all else stay as they are".into()
+        }
         (false, _) => "per file (fadvise); directories and inodes may stay cached".into(),
         (true, false) => "whole machine (sync, drop_caches=3)".into(),
         (true, true) => "whole machine (sync, drop_caches=3, reclaim of mapped pages)".into(),

@@ -89,6 +89,26 @@ fn one_eviction_makes_every_command_cold_because_they_may_share_files() {
 }
 
 #[test]
+fn evicting_the_program_alone_keeps_what_is_known_of_its_other_files() {
+    let dir = on_disk();
+    let mut config = config(&[State::Cold], &["a", "b"]);
+    config.eviction = Eviction::Program;
+    let mut p = Preparer::new(&config, &Journal::open_in(dir.path().join("journal"))).unwrap();
+    assert!(p.method().contains("libraries and all else stay"), "{}", p.method());
+    let (program, library) = (file_of(dir.path(), "program", 3), file_of(dir.path(), "library", 5));
+    let mut subjects =
+        [using(&config.commands[0], &[program.clone(), library]), using(&config.commands[1], &[])];
+    assert!(subjects[0].set.as_mut().unwrap().evict_only(&program));
+    p.observed(&subjects);
+    assert_eq!(p.warm_bytes(0), 3 * page_size(), "what has to be absent is judged against itself");
+    p.evict(&subjects[0]).unwrap();
+    assert_eq!(p.starts(0), 0);
+    assert_eq!(p.after(0).unwrap().bytes(), 5 * page_size());
+    let now = subjects[0].set.as_ref().unwrap().cached();
+    assert_eq!((now.evicted_bytes(), p.after(0).unwrap().not_in(&now)), (0, 0));
+}
+
+#[test]
 fn a_command_that_is_not_warm_is_forgotten_alone() {
     let dir = on_disk();
     let config = config(&[State::Cold], &["a", "b"]);

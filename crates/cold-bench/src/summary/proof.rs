@@ -10,6 +10,8 @@ pub enum ColdProof {
     Proved {
         /// How many runs.
         runs: usize,
+        /// Bytes of its other files that stayed cached, where only the program had to be absent; the least of any run.
+        left: Option<Bytes>,
     },
     /// No page was seen cached, and some files could not be looked at.
     Probable {
@@ -54,7 +56,7 @@ impl ColdProof {
         let unknown = known.iter().map(|r| r.unknown_bytes).max()?;
         let runs = own.len();
         Some(match (most, unknown) {
-            (Bytes(0), Bytes(0)) => Self::Proved { runs },
+            (Bytes(0), Bytes(0)) => Self::Proved { runs, left: known.iter().filter_map(|r| r.left).min() },
             (Bytes(0), unknown) => Self::Probable { runs, unknown },
             (most, _) => Self::Not {
                 runs,
@@ -83,12 +85,13 @@ mod tests {
         let series = [("a", State::Cold, times.clone()), ("a", State::Warm, times)];
         let mut report = sample::report(&series);
         let residual = |bytes: u64, unknown: u64| {
-            Known::Value(Residual { bytes: Bytes(bytes), unknown_bytes: Bytes(unknown), files: Vec::new() })
+            let (bytes, unknown_bytes) = (Bytes(bytes), Bytes(unknown));
+            Known::Value(Residual { bytes, unknown_bytes, ..Residual::default() })
         };
         for run in &mut report.runs {
             run.residual = residual(0, 0);
         }
-        assert_eq!(ColdProof::of(&report, 0), Some(ColdProof::Proved { runs: 3 }));
+        assert_eq!(ColdProof::of(&report, 0), Some(ColdProof::Proved { runs: 3, left: None }));
         assert_eq!(ColdProof::of(&report, 1), None, "it is to be warm");
         let mut own: Vec<usize> = (0..report.runs.len()).filter(|i| report.runs[*i].series == 0).collect();
         let last = own.pop().expect("runs");

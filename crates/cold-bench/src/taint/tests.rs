@@ -13,11 +13,20 @@ fn kinds_with(
     state: &State,
 ) -> Vec<&'static str> {
     let residual = Known::Value(Residual { bytes: Bytes(cached), ..Residual::default() });
-    let mut activity = Activity {
+    let activity = Activity {
         device_read_bytes: Some(50 << 20),
         cpu: Some(CpuTimes { total: 200, idle: 100, steal: 0 }),
         ..Activity::default()
     };
+    kinds_of(&residual, activity, change, state)
+}
+
+fn kinds_of(
+    residual: &Known<Residual>,
+    mut activity: Activity,
+    change: impl FnOnce(&mut Facts<'_>, &mut Activity),
+    state: &State,
+) -> Vec<&'static str> {
     let quiet = activity.clone();
     let mut facts = Facts {
         state,
@@ -25,7 +34,7 @@ fn kinds_with(
         tree_bytes: 50 << 20,
         tree_cpu: Nanos(900_000_000),
         reclaimed: 0,
-        residual: &residual,
+        residual,
         warm_bytes: 100 << 20,
         not_prefetched: None,
         not_set: None,
@@ -116,6 +125,14 @@ fn refaults_after_our_own_reclaim_do_not_taint_a_cold_run() {
 fn a_prefetched_run_must_begin_cold() {
     assert_eq!(kinds_with(11 << 20, |_, _| {}, &State::Prefetched), ["not_cold"]);
     assert!(kinds(|f, _| f.missing = 1 << 20, &State::Prefetched).is_empty());
+    // Where only the program had to be absent, the others had to stay.
+    let left = Known::Value(Residual { left: Some(Bytes(1)), ..Residual::default() });
+    let missing = |bytes| {
+        let activity = Activity::default();
+        let change = |f: &mut Facts<'_>, _: &mut Activity| f.missing = bytes;
+        kinds_of(&left, activity, change, &State::Cold)
+    };
+    assert_eq!((missing(1 << 20), missing(4096)), (vec!["not_warm"], vec![]));
 }
 
 #[test]

@@ -1,6 +1,7 @@
 use std::process::Command;
 
 use super::*;
+use crate::Unfit;
 use crate::unwind::tests::chain;
 
 fn run(program: &str, arguments: &[&str], file: &Path) -> String {
@@ -134,6 +135,15 @@ fn a_stripped_program_is_named_by_its_debug_file() {
     );
     let (without, _) = layout_of(&program, Path::new("/nowhere"));
     assert_eq!(without.symbols_from, ".dynsym only");
+    let search = |program: &Path, directories: &[&Path]| {
+        let debug_directories = directories.iter().map(|d| d.to_path_buf()).collect();
+        crate::debug_search(program, &Options { debug_directories }).unwrap()
+    };
+    let below = format!(".build-id/{}/{}.debug", &id[..2], &id[2..]);
+    let found = search(&program, &[Path::new("/nowhere"), &debug]);
+    assert_eq!(found.found.as_deref(), Some(separate.as_path()));
+    assert_eq!(found.passed, [(Path::new("/nowhere").join(&below), Unfit::Absent)]);
+    assert_eq!(found.build_id, Some(id));
 
     // By name and checksum, where there is no build-id.
     let Some(program) = chain(dir.path(), &["-g", "-Wl,--build-id=none"]) else { return };
@@ -141,8 +151,25 @@ fn a_stripped_program_is_named_by_its_debug_file() {
     run("objcopy", &["--only-keep-debug", program.to_str().unwrap()], &separate);
     run("objcopy", &["--strip-all", &format!("--add-gnu-debuglink={}", separate.display())], &program);
     assert_eq!(layout_of(&program, &debug).0.symbols_from, separate.display().to_string());
+    assert_eq!(search(&program, &[&debug]).found.as_deref(), Some(separate.as_path()));
     std::fs::write(&separate, [std::fs::read(&separate).unwrap(), vec![0]].concat()).unwrap();
     assert_eq!(layout_of(&program, &debug).0.symbols_from, ".dynsym only");
+    let passed = search(&program, &[&debug]).passed;
+    assert_eq!(passed[0], (separate.clone(), Unfit::OtherContent));
+    assert!(passed.len() == 3 && passed[1..].iter().all(|(_, why)| *why == Unfit::Absent), "{passed:?}");
+
+    // Its name leads to the debug file of another build, or to what is none.
+    let Some(program) = chain(dir.path(), &["-g", "-Wl,--build-id=0xab12cd34"]) else { return };
+    run("objcopy", &["--only-keep-debug", program.to_str().unwrap()], &separate);
+    let Some(program) = chain(dir.path(), &["-g", "-Wl,--build-id=0xab12cd35"]) else { return };
+    run("objcopy", &["--strip-all", &format!("--add-gnu-debuglink={}", separate.display())], &program);
+    let passed = search(&program, &[&debug]).passed;
+    assert_eq!(passed[0], (debug.join(".build-id/ab/12cd35.debug"), Unfit::Absent));
+    assert_eq!(passed[1], (separate.clone(), Unfit::OtherBuild(Some("ab12cd34".to_owned()))));
+    std::fs::write(&separate, "no program").unwrap();
+    let found = search(&program, &[&debug]);
+    assert!(matches!(&found.passed[1].1, Unfit::Unreadable(why) if why.contains("ELF")), "{found:?}");
+    assert_eq!(found.found, None);
 }
 
 /// A row for the file as it is now.

@@ -176,6 +176,7 @@ mod arch {
         text
     }
 
+    #[allow(clippy::unnecessary_wraps)] // the other one can fail
     pub(super) fn is_at(_: libc::pid_t, _: usize) -> std::io::Result<bool> {
         Ok(false)
     }

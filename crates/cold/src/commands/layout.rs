@@ -5,6 +5,7 @@ mod compare;
 mod data;
 pub(crate) mod disk;
 mod link;
+mod names;
 mod order;
 mod predict;
 mod trace;

@@ -164,6 +164,13 @@ fn what_cannot_be_traced_is_refused_with_the_reason() {
     let trace = |command: &[&str]| place.cold(["layout", "trace", "--"].iter().chain(command)).run();
     let ran = trace(&[&bare]).expect(1);
     assert!(ran.stderr.contains("neither symbols nor unwind tables"), "{}", ran.stderr);
+    // Go's linker has such a section, and no unwind tables.
+    fs::write(&source, "__attribute__((section(\".gopclntab\"))) int table = 1;\nvoid _start(void) {}\n")
+        .unwrap();
+    assert!(Command::new("gcc").args(flags).status().unwrap().success());
+    assert!(
+        trace(&[&bare]).expect(1).stderr.contains("Go's linker describes functions by a table of its own")
+    );
     assert!(trace(&["no-such-program"]).expect(1).stderr.contains("not found in PATH"));
     let ran = trace(&["sh", "-c", "exit 7"]).expect(1);
     assert!(ran.stderr.contains("exit code 7") && ran.stderr.contains("--ignore-failure"), "{}", ran.stderr);

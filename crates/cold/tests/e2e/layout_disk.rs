@@ -119,6 +119,29 @@ mod root {
     }
 
     #[test]
+    fn a_disk_whose_blocks_are_none_of_4_kib_is_left_alone_with_the_reason() {
+        if !need_root() {
+            return;
+        }
+        let place = Sandbox::for_all();
+        let image = place.text("image");
+        fs::File::create(&image).unwrap().set_len(64 << 20).unwrap();
+        run("mkfs.ext4", &["-q", "-b", "1024", &image]);
+        let mounted = place.path("small");
+        let _mounted = Mounted::new(mounted.clone(), &["-o", "loop", &image]);
+        let subject = mounted.join("cold-subject");
+        fs::copy(cold_testbed::subject(), &subject).unwrap();
+        sync(&subject);
+        let (file, store) = (data(mounted.join("data"), MIB), place.text("plans"));
+        let learn = ["prefetch", "learn", "--store", &store, "--evict", "files", "--"];
+        let program = [subject.to_str().unwrap(), "touch-mapped", file.to_str().unwrap(), "1,100,200"];
+        place.cold(learn.iter().chain(&program)).run().expect(0);
+        let disk = ["layout", "disk", "--store", &store, "--plan", "cold-subject", "--dry-run"];
+        let ran = place.cold(disk).run().expect(1);
+        assert!(ran.stderr.contains("its blocks are not of 4 KiB"), "{}", ran.stderr);
+    }
+
+    #[test]
     fn killed_anywhere_it_goes_on_or_back_while_every_start_succeeds() {
         if !need_root() {
             return;

@@ -136,6 +136,33 @@ fn starts_of_both_are_compared_with_a_control() {
     assert_eq!(attempts(|| compare("cold.code < 0.7x")).0, 3);
 }
 
+/// What others keep of the C library is no matter where only the programs are to be cold.
+#[test]
+fn the_programs_alone_are_cold_and_their_libraries_stay() {
+    let Some(place) = project(true) else { return };
+    link(&place, 0, &["--keep-old", "app.old"], &["make", "-B"]);
+    let _together = together();
+    let (code, told) = attempts(|| {
+        let own = ["layout", "compare", "app.old", "app", "-r", "3", "--states", "cold", "--json"];
+        let more = ["--evict", "program", "--fail-if", "cold.code > 0.7x"];
+        let ran = place.cold(own.iter().chain(&more)).run();
+        let told = ran.json();
+        let stopped = told["scenarios"][0]["report"]["stopped"].clone();
+        check(stopped.is_null(), || format!("{stopped}"))?;
+        Ok::<_, String>((ran.code(), told))
+    });
+    assert_eq!(code, 0, "{told}");
+    let report = &told["scenarios"][0]["report"];
+    assert!(report["machine"]["eviction"].as_str().unwrap().contains("the program's own file"), "{told}");
+    let counted = report["runs"].as_array().unwrap().iter().filter(|r| r["taints"] == serde_json::json!([]));
+    let residuals: Vec<_> = counted.map(|r| r["residual"].clone()).collect();
+    assert!(residuals.len() >= 9, "{told}");
+    for residual in residuals {
+        // The loader and the C library, a page at the least.
+        assert!(residual["bytes"] == 0 && residual["left"].as_u64() > Some(PAGE), "{residual}");
+    }
+}
+
 #[test]
 fn a_compiler_is_told_directly_and_an_order_has_the_form_of_its_linker() {
     let Some(place) = project(true) else { return };

@@ -59,6 +59,67 @@ fn a_predicted_order_is_told_with_what_the_link_costs() {
     assert_eq!(predicted["link"]["bind_now"], true);
 }
 
+#[test]
+fn what_has_no_name_is_told_with_where_its_debug_file_was_looked_for() {
+    let place = Sandbox::new();
+    let (source_file, whole) = (place.path("p.c"), place.path("whole"));
+    let (list, program) = (place.text("list"), place.text("p"));
+    fs::write(&source_file, source()).unwrap();
+    // Of the functions that are entered these stay among the dynamic symbols.
+    fs::write(&list, "{ main; f1*; };\n").unwrap();
+    let flags = ["-Wl,--build-id=0xab12cd34", &format!("-Wl,--dynamic-list={list}")];
+    let object = place.path("p.o");
+    if !link(&source_file, &object, &["-c"]) {
+        return;
+    }
+    assert!(link(&object, &whole, &flags) && link(&object, &place.path("other"), &[]));
+    let copied = |from: &Path, args: &[&str], to: &str| {
+        let status = Command::new("objcopy").args(args).arg(from).arg(place.path(to)).status();
+        assert!(status.unwrap().success(), "{args:?}");
+    };
+    let debug = place.text("p.debug");
+    copied(&whole, &["--only-keep-debug"], "p.debug");
+    copied(&whole, &["--strip-all", &format!("--add-gnu-debuglink={debug}")], "p");
+    fs::rename(&debug, place.path("kept")).unwrap();
+    place.cold(["layout", "trace", "-r", "1", "-o", "p.order", "--", &program]).run().expect(0);
+    let json = |more: &[&str]| {
+        let words = ["layout", "predict", "p.order", "--json", "--read-ahead-kb", "128"];
+        place.cold(words.iter().chain(more)).run().expect(0).json()
+    };
+    let text =
+        || place.cold(["layout", "predict", "p.order", "--read-ahead-kb", "128"]).run().expect(0).stdout;
+    let (said, told) = (text(), json(&[]));
+    let names = &told["names"];
+    let (missing, saved) = (names["unnamed_entered"].as_u64().unwrap(), names["pages"].as_u64().unwrap());
+    assert!(missing > 100 && saved > 5 && names["debug_file"] == 0, "{names}");
+    for part in [
+        &format!("{missing} that are entered have none"),
+        &format!("up to {saved} pages less"),
+        "/usr/lib/debug/.build-id/ab/12cd34.debug, which is not there",
+        &format!("{debug}, which is not there"),
+        "build-id ab12cd34; Debian",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    // That of another build is none of this one.
+    fs::copy(place.path("other"), &debug).unwrap();
+    assert!(text().contains(&format!("{debug}, which ")) && !text().contains("is there now"), "{}", text());
+    assert_eq!(json(&[])["names"]["found"], serde_json::Value::Null);
+    // With its own everything has a name, and what was said to be saved is.
+    fs::rename(place.path("kept"), &debug).unwrap();
+    assert!(text().contains("is there now, and was not for the trace"), "{}", text());
+    let with = json(&["--binary", "p"]);
+    assert_eq!((&with["names"]["unnamed_entered"], &with["names"]["found"]), (&0.into(), &debug.into()));
+    let pages = |told: &serde_json::Value| told["scenarios"][0]["ordered"]["pages"].as_u64().unwrap();
+    assert_eq!(pages(&told) - pages(&with), saved, "{with}");
+    // Nothing has a name, and nothing leads to any.
+    copied(&place.path("other"), &["--strip-all", "--remove-section=.note.gnu.build-id"], "bare");
+    place.cold(["layout", "trace", "-r", "1", "-o", "b.order", "--", &place.text("bare")]).run().expect(0);
+    let ran = place.cold(["layout", "predict", "b.order"]).run().expect(1);
+    assert!(ran.stderr.contains("an order file needs names"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("neither a build-id (-Wl,--build-id)"), "{}", ran.stderr);
+}
+
 mod root {
     use cold_testbed::need_root;
 

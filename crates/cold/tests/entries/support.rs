@@ -104,15 +104,15 @@ pub(crate) const PROGRAMS: &[&[&str]] = &[
     &["mawk", "BEGIN { \"date +%Y\" | getline y; print (y > 2000); exit 3 }"],
 ];
 
-fn compile(name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
+fn compile(cc: &str, name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/entries").join(source);
     let out = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
     // Renamed into place: another test may be executing the one that is there.
     let id = format!("{}-{:?}", std::process::id(), std::thread::current().id());
     let new = out.with_extension(id.replace(['(', ')'], ""));
-    let mut cc = Command::new("cc");
-    cc.args(["-O1", "-Wall", "-pthread", "-o"]).arg(&new).arg(source).args(flags).stderr(Stdio::null());
-    if !cold_testbed::need(cc.status().is_ok_and(|s| s.success()), "a C compiler") {
+    let mut command = Command::new(cc);
+    command.args(["-O1", "-Wall", "-pthread", "-o"]).arg(&new).arg(source).args(flags).stderr(Stdio::null());
+    if !cold_testbed::need(command.status().is_ok_and(|s| s.success()), &format!("{cc}, a C compiler")) {
         return None;
     }
     std::fs::rename(&new, &out).unwrap();
@@ -121,11 +121,17 @@ fn compile(name: &str, source: &str, flags: &[&str]) -> Option<PathBuf> {
 
 pub(crate) fn order(linkage: &str, flags: &[&str]) -> Option<PathBuf> {
     let shift = if flags.contains(&"-no-pie") { "-fno-pie" } else { "-fPIE" };
-    compile(&format!("order-{linkage}"), "order.c", &[flags, &[shift]].concat())
+    compile("cc", &format!("order-{linkage}"), "order.c", &[flags, &[shift]].concat())
+}
+
+/// The same with musl for its C library.
+pub(crate) fn order_of_musl(linkage: &str, flags: &[&str]) -> Option<PathBuf> {
+    let shift = if flags.contains(&"-no-pie") { "-fno-pie" } else { "-fPIE" };
+    compile("musl-gcc", &format!("order-musl-{linkage}"), "order.c", &[flags, &[shift]].concat())
 }
 
 pub(crate) fn library() -> Option<PathBuf> {
-    compile("order-library.so", "library.c", &["-shared", "-fPIC"])
+    compile("cc", "order-library.so", "library.c", &["-shared", "-fPIC"])
 }
 
 pub(crate) fn is_root() -> bool {

@@ -153,7 +153,12 @@ fn a_required_cold_start_says_who_holds_what_is_not_cold() {
     let residual = |bytes, unknown, held: Vec<Held>| {
         let holders = held.iter().map(|h| h.holder.clone()).collect();
         let file = ResidualFile { path: "/f".into(), bytes: Bytes(bytes), holders, held };
-        Known::Value(Residual { bytes: Bytes(bytes), unknown_bytes: Bytes(unknown), files: vec![file] })
+        Known::Value(Residual {
+            bytes: Bytes(bytes),
+            unknown_bytes: Bytes(unknown),
+            files: vec![file],
+            left: None,
+        })
     };
     let error = |r| require_cold(&subject, &before(r)).err().map(|e| e.to_string());
     assert_eq!(error(residual(0, 0, vec![])), None);

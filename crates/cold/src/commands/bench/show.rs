@@ -183,10 +183,13 @@ pub(crate) fn proof(ui: &Ui, report: &Report, s: &SeriesSummary) {
     let Some(proof) = ColdProof::of(report, s.series) else { return };
     let verdict = match proof {
         ColdProof::Unknown { why } => format!("{}: {why}", paint(WARN, "cold is not proved")),
-        ColdProof::Proved { runs } => paint(
-            GOOD,
-            format!("proved cold: every page of its files was absent before {runs} of {runs} runs"),
-        ),
+        ColdProof::Proved { runs, left } => {
+            let what = if left.is_some() { "the program" } else { "its files" };
+            let left = left.map_or_else(String::new, |b| format!("; of its other files {b} stayed cached"));
+            let text =
+                format!("proved cold: every page of {what} was absent before {runs} of {runs} runs{left}");
+            paint(GOOD, text)
+        }
         ColdProof::Probable { runs, unknown } => paint(
             WARN,
             format!(

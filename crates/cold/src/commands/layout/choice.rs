@@ -13,6 +13,8 @@ use cold_model::{Shown as _, path_text};
 
 use crate::exit::Failure;
 
+use super::names;
+
 /// The usual way of merging.
 const FIRST_TOUCH: &str = "first-touch";
 
@@ -50,8 +52,15 @@ pub(super) struct Chosen {
     pub(super) held_out: Option<Scenario>,
     /// Indices of functions of the program.
     pub(super) order: Vec<u32>,
+    /// What the scenarios enter as it was merged, with what no order file can name.
+    pub(super) entered: Vec<u32>,
+}
+
+impl Chosen {
     /// Functions that scenarios enter and no order file can name.
-    pub(super) unnamed: usize,
+    pub(super) fn unnamed(&self) -> usize {
+        self.entered.len().saturating_sub(self.order.len())
+    }
 }
 
 impl Choice {
@@ -110,12 +119,12 @@ impl Choice {
                 target.path.shown()
             )));
         }
-        let (order, unnamed) = nameable(entered, &target.functions);
+        let order = nameable(&entered, &target.functions);
         if order.is_empty() {
             let why = anyhow::anyhow!("{} is stripped: an order file needs names", target.path.shown());
-            return Err(Failure::from(why).hint("--binary FILE with its symbols, from the same build"));
+            return Err(Failure::from(why).hint(names::advice(&target, names::search(&target).as_ref())));
         }
-        Ok(Chosen { target, scenarios, held_out, order, unnamed: unnamed.len() })
+        Ok(Chosen { target, scenarios, held_out, order, entered })
     }
 }
 
@@ -129,6 +138,8 @@ fn chosen<'a>(trace: &'a Trace, name: Option<&str>) -> Option<&'a TracedFile> {
 
 fn read(path: &Path) -> Result<TracedFile, Failure> {
     let (file, meta) = cold_sys::open::regular(path, true)?;
-    let read = cold_symbols::functions(file, meta, path, &cold_symbols::Options::default())?;
-    Ok(functions::traced(read, path))
+    // What lies beside it, and on which device, is looked for by its whole path.
+    let path = std::path::absolute(path)?;
+    let read = cold_symbols::functions(file, meta, &path, &cold_symbols::Options::default())?;
+    Ok(functions::traced(read, &path))
 }

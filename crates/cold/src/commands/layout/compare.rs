@@ -34,12 +34,14 @@ const STEADY: &str = "new: warm.median > 1.01x";
 /// Flags of `cold layout compare`.
 #[derive(Debug, clap::Args)]
 #[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
+#[command(mut_arg("evict", with_program))]
 #[command(before_help = "Examples:
   cold layout compare rg.old target/release/rg -- foo t.txt
   cold layout compare rg.old rg --scenario 'search=foo t.txt' --scenario 'help=--help'
   cold layout compare rg.old rg --steady '{} -c e /usr/share/dict' -- foo t.txt
   cold layout compare rg.old rg --fail-if 'cold.code > 0.9x' -- foo t.txt          in CI
   cold layout compare rg.old rg --states cold,prefetched -- foo t.txt   by the plan of each, too
+  cold layout compare rg.old rg --evict program -- foo t.txt            cold but for the libraries
 ")]
 pub(crate) struct Args {
     /// The program as it was
@@ -97,6 +99,15 @@ pub(crate) struct Args {
     /// Arguments of the program
     #[arg(last = true, value_name = "ARGUMENT")]
     argv: Vec<OsString>,
+}
+
+/// `--evict` as elsewhere, and of a program alone: that is what an order changes.
+fn with_program(evict: clap::Arg) -> clap::Arg {
+    evict.value_parser(["auto", "all", "files", "program"]).help(
+        "What to evict before a cold start: all (caches of the whole machine; root), files (only those that the \
+         programs use), auto (all where that is allowed, else files), or program (OLD and NEW themselves: libraries stay \
+         as they are, as where other programs use them)",
+    )
 }
 
 /// A start that is compared.

@@ -17,6 +17,7 @@ use crate::results;
 use crate::ui::Ui;
 
 use super::choice::{Choice, Chosen};
+use super::names;
 
 /// Flags of `cold layout order`.
 #[derive(Debug, clap::Args)]
@@ -51,7 +52,9 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
     if let Some(path) = &args.output {
         results::check(path)?;
     }
-    let Chosen { target, scenarios, held_out, order, unnamed } = args.choice.load()?;
+    let chosen = args.choice.load()?;
+    let unnamed = chosen.unnamed();
+    let Chosen { target, scenarios, held_out, order, entered: _ } = chosen;
     let resolver = Resolver::new(&target.functions);
     let result = Made { args, target: &target, resolver: &resolver, scenarios, held_out, order, unnamed };
     if args.json {
@@ -143,9 +146,9 @@ impl Made<'_> {
         }
         if self.unnamed > 0 {
             ui.warn(format!(
-                "{} more that are entered have no name, and no order file can place them: give the same build with \
-                 its symbols (--binary FILE), or install its debug symbols",
-                self.unnamed
+                "{} more that are entered have no name, and no order file can place them: {}",
+                self.unnamed,
+                names::advice(self.target, names::search(self.target).as_ref())
             ));
         }
         let ambiguous = self.resolver.ambiguous(&self.order);

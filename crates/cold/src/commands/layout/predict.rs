@@ -6,7 +6,7 @@ use cold_layout::advice::{LinkAdvice, of_link};
 use cold_layout::predict::{CodeRead, Kernel, Prediction, predicted};
 use cold_layout::scenario::Scenario;
 use cold_model::linkage::Linkage;
-use cold_model::order::{Linked, TracedFile};
+use cold_model::order::TracedFile;
 use cold_model::{Bytes, Shown as _, path_text};
 use cold_sim::{LinuxVersion, Paging, Policy};
 use cold_sys::page::page_size;
@@ -21,6 +21,7 @@ use crate::ui::Ui;
 
 use super::choice::{Choice, Chosen};
 use super::data::{self, Data};
+use super::names::Names;
 
 /// The window where no device tells its own: Linux' default.
 const USUAL_KIB: u64 = 128;
@@ -66,9 +67,11 @@ pub(crate) fn run(args: &Args, ui: &Ui) -> Outcome {
             .hint("trace it again with this version of cold")
     })?;
     let linkage = linkage(&chosen.target);
+    let names = Names::of(&chosen, &kernel);
     let data = args.recording.as_ref().map(|dir| data::of(dir, args.choice.traces(), &chosen.target, ui));
     let data = data.transpose()?;
-    let result = Predicted { choice: &args.choice, chosen: &chosen, kernel, predictions, linkage, data };
+    let result =
+        Predicted { choice: &args.choice, chosen: &chosen, kernel, predictions, names, linkage, data };
     if args.json {
         ui.json(&result.json());
     } else {
@@ -113,6 +116,7 @@ struct Predicted<'a> {
     chosen: &'a Chosen,
     kernel: Kernel,
     predictions: Vec<Prediction>,
+    names: Names<'a>,
     linkage: Option<Linkage>,
     data: Option<Data>,
 }
@@ -151,16 +155,13 @@ impl Predicted<'_> {
                 ui.line(line);
             }
         }
+        self.names.show(ui);
         self.show_link(ui);
         if let Some(data) = &self.data {
             data.show(ui);
         }
         ui.line(String::new());
         ui.line(format!("next: cold layout order {} -o ORDER.txt", self.choice.line()));
-    }
-
-    fn is_library(&self) -> bool {
-        self.chosen.target.linked == Linked::Library
     }
 
     fn show_link(&self, ui: &Ui) {
@@ -178,7 +179,7 @@ impl Predicted<'_> {
         }
         ui.line(format!(
             "relocations: {} relative ({} packed), {} by symbol, {} of functions ({}), {} by a function; tables {}, \
-             {} pages written",
+             {} pages written, {} of them constant afterwards (.data.rel.ro)",
             linkage.relative,
             linkage.packed,
             linkage.symbolic,
@@ -186,9 +187,10 @@ impl Predicted<'_> {
             if linkage.bind_now { "at the start" } else { "at the first call" },
             linkage.by_function,
             Bytes(linkage.table_bytes),
-            linkage.written_pages
+            linkage.written_pages,
+            linkage.constant_after
         ));
-        let advice = of_link(linkage, self.is_library());
+        let advice = of_link(linkage, &self.chosen.target);
         if advice.is_empty() {
             ui.line("no other flag of the linker would save anything".to_owned());
         }
@@ -212,8 +214,9 @@ impl Predicted<'_> {
             json!({
                 "relative": l.relative, "packed": l.packed, "symbolic": l.symbolic, "jump_slots": l.jump_slots,
                 "by_function": l.by_function, "table_bytes": l.table_bytes, "written_pages": l.written_pages,
+                "constant_after": l.constant_after,
                 "dynamic": l.dynamic, "bind_now": l.bind_now, "position_independent": l.position_independent,
-                "advice": of_link(l, self.is_library()).iter().map(advice).collect::<Vec<_>>(),
+                "advice": of_link(l, &self.chosen.target).iter().map(advice).collect::<Vec<_>>(),
             })
         });
         json!({
@@ -222,6 +225,7 @@ impl Predicted<'_> {
             "functions": self.chosen.target.functions.len(), "ordered": self.chosen.order.len(),
             "policy": self.kernel.policy.to_string(), "window_bytes": self.kernel.window.0,
             "scenarios": self.scenarios().map(scenario).collect::<Vec<_>>(),
+            "names": self.names.json(),
             "link": link,
             "data": self.data.as_ref().map(Data::sections),
         })

@@ -63,10 +63,10 @@ impl Ground {
                 Ok((_, meta)) if meta.len() != planned.identity.size => {
                     Err("changed since the plan was learnt".to_owned())
                 }
-                // Every start opens it: a moment without would be one for the whole machine.
                 Ok((_, meta)) if meta.blksize() != u64::from(BLOCK) => {
                     Err("its blocks are not of 4 KiB".to_owned())
                 }
+                // Every start opens it: a moment without would be one for the whole machine.
                 Ok(_) if interpreters.contains(path) => Err("the loader of all programs".to_owned()),
                 Ok((file, meta)) => Ok((file, meta)),
             };
@@ -81,7 +81,7 @@ impl Ground {
                 }
             }
         }
-        let (way, _) = found.ok_or_else(|| anyhow::anyhow!("none of the plan's files can be looked at"))?;
+        let (way, _) = found.ok_or_else(|| none(&left))?;
         let (fs_type, place) = mount(dev, subjects.first())?;
         let way = way.ok_or_else(|| {
             let why = anyhow::anyhow!("{fs_type} has no way known to put blocks of a file elsewhere");
@@ -129,6 +129,23 @@ impl Ground {
         let extents = self.extents.get(piece.file)?;
         Some(blocks::movable(&piece, extents, size, u64::from(BLOCK), whole))
     }
+}
+
+/// Why none of the files can be placed elsewhere: each reason once.
+fn none(left: &[(PathBuf, String)]) -> anyhow::Error {
+    let mut by: BTreeMap<&str, Vec<&PathBuf>> = BTreeMap::new();
+    for (path, why) in left {
+        by.entry(why).or_default().push(path);
+    }
+    let words = |(why, paths): (&str, Vec<&PathBuf>)| {
+        let first = paths.first().map(|p| p.shown().to_string()).unwrap_or_default();
+        match paths.len() {
+            1 => format!("{first}: {why}"),
+            n => format!("{first} and {} more: {why}", n - 1),
+        }
+    };
+    let all: Vec<String> = by.into_iter().map(words).collect();
+    anyhow::anyhow!("none of the plan's files can be placed elsewhere: {}", all.join("; "))
 }
 
 /// The device that most of what is read lies on, as `stat` names it now: the plan's own numbers are those of the kernel,
