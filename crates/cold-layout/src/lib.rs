@@ -16,6 +16,8 @@ pub mod place;
 pub mod predict;
 pub mod read;
 pub mod resolve;
+#[cfg(test)]
+mod sample;
 pub mod scenario;
 pub mod traced;
 pub mod verify;

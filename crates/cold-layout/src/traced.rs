@@ -61,12 +61,11 @@ fn written(trace: &Trace, n: u32) -> Option<Runs> {
 
 #[cfg(test)]
 mod tests {
-    use cold_model::Nanos;
-    use cold_model::bench::Ending;
-    use cold_model::order::{FirstEntry, Function, Repeat, StartFacts, Written};
+    use cold_model::order::{Function, Written};
     use cold_model::sample::empty;
 
     use super::*;
+    use crate::sample;
 
     fn file(build_id: &str, addresses: &[u64]) -> TracedFile {
         let one = |address: &u64| Function { address: *address, bytes: 16, names: vec![], sources: vec![] };
@@ -80,40 +79,13 @@ mod tests {
         }
     }
 
+    /// Each of its repeats wrote to pages of file 1.
     fn trace(scenario: &str, files: Vec<TracedFile>, repeats: &[&[(u32, u32)]]) -> Trace {
-        let facts = StartFacts {
-            ending: Ending::Code(0),
-            processes: 1,
-            threads: 0,
-            duration_ns: 0,
-            planted: 0,
-            planting_ns: 0,
-            stops: 0,
-            handling_ns: 0,
-            crashes: vec![],
-            notes: vec![],
-            written: Some(vec![Written { file: 1, pages: vec![(8, 2), (20, 1)] }]),
-        };
-        let repeat = |entries: &&[(u32, u32)]| Repeat {
-            facts: facts.clone(),
-            entries: entries
-                .iter()
-                .map(|(file, function)| FirstEntry {
-                    at: Nanos(1),
-                    pid: 1,
-                    tid: 1,
-                    file: *file,
-                    function: *function,
-                })
-                .collect(),
-        };
-        Trace {
-            scenario: scenario.to_owned(),
-            command: vec!["p".to_owned()],
-            kernel: String::new(),
-            files,
-            repeats: repeats.iter().map(repeat).collect(),
+        let mut trace = sample::trace(scenario, files, repeats);
+        for repeat in &mut trace.repeats {
+            repeat.facts.written = Some(vec![Written { file: 1, pages: vec![(8, 2), (20, 1)] }]);
         }
+        trace
     }
 
     #[test]
