@@ -72,6 +72,12 @@ impl Recording {
         }
     }
 
+    /// The disk that a device is, or is a partition of; `None`: the recording does not know the device.
+    pub fn whole_disk(&self, dev: crate::Dev) -> Option<crate::Dev> {
+        let device = self.manifest.devices.iter().find(|d| d.dev == dev)?;
+        Some(device.partition_of.map_or(device.dev, |(whole, _)| whole))
+    }
+
     /// It was made of a trace that tells only what was read: which pages were needed and in memory is not known.
     pub fn tells_only_reads(&self) -> bool {
         self.manifest.tier == manifest::Tier::Imported && self.device_reads.is_some()

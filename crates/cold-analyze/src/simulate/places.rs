@@ -17,11 +17,6 @@ pub(super) fn device(recording: &Recording, dev: Dev) -> Option<&Device> {
     recording.manifest.devices.iter().find(|d| d.dev == dev)
 }
 
-/// The disk that it is, or is a part of.
-pub(super) fn whole_disk(recording: &Recording, dev: Dev) -> Option<Dev> {
-    device(recording, dev).map(|d| d.partition_of.map_or(d.dev, |(whole, _)| whole))
-}
-
 /// Size of each file, or as far as pages of it were seen where nobody knows it.
 pub(super) fn bytes(recording: &Recording, names: &[FileIdx], page_bytes: u64) -> Vec<u64> {
     let touches = recording.touches.iter().flatten().map(|t| (t.file, t.first_page, t.pages));
@@ -50,7 +45,7 @@ pub(super) fn of(
     let mut seen = seen(recording, page_bytes);
     let mut disks: Vec<Option<Dev>> = Vec::new();
     for (file, bytes) in names.iter().zip(bytes.iter().copied()) {
-        let dev = recording.files.get(*file as usize).and_then(|f| whole_disk(recording, f.dev));
+        let dev = recording.files.get(*file as usize).and_then(|f| recording.whole_disk(f.dev));
         let disk = disks.iter().position(|d| *d == dev).unwrap_or_else(|| {
             disks.push(dev);
             disks.len() - 1

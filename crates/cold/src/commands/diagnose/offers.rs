@@ -76,10 +76,7 @@ fn disks(known: Known<'_>, cold: &Recording, state: &Path) -> Vec<Offer> {
 
 /// The whole disk from which the start itself read most; `None`: it read from none.
 fn own_disk(cold: &Recording) -> Option<Dev> {
-    let whole = |dev: Dev| {
-        let device = cold.manifest.devices.iter().find(|d| d.dev == dev);
-        device.and_then(|d| d.partition_of).map_or(dev, |(disk, _)| disk)
-    };
+    let whole = |dev: Dev| cold.whole_disk(dev).unwrap_or(dev);
     let mut read: BTreeMap<Dev, u64> = BTreeMap::new();
     for r in cold.device_reads.iter().flatten().filter(|r| r.in_tree) {
         *read.entry(whole(r.dev)).or_default() += u64::from(r.bytes);
