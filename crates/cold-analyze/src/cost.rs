@@ -2,7 +2,7 @@
 
 use cold_model::recording::manifest::Device;
 use cold_model::recording::{DeviceRead, Recording};
-use cold_model::{Bytes, Nanos};
+use cold_model::{Bytes, Dev, Nanos};
 use cold_sim::disk::{Bounds, Model};
 
 use crate::usage::Window;
@@ -38,10 +38,19 @@ impl DeviceCost {
     /// had their device to themselves, where enough of them differ in size; else of all, whose time then
     /// holds what others took. `None` with fewer than eight.
     pub fn of(recording: &Recording) -> Option<Self> {
-        let mut done = requests(recording);
-        if done.len() < LEAST_REQUESTS {
-            return None;
-        }
+        let done = requests(recording, |_| true);
+        (done.len() >= LEAST_REQUESTS).then(|| Self::fitted(done))
+    }
+
+    /// The same of the requests to one disk, whole or in parts, however few they are: what a start takes on it hangs on
+    /// them alone. `None` where there are none.
+    pub fn of_disk(recording: &Recording, disk: Dev) -> Option<Self> {
+        let of = |dev: Dev| recording.manifest.whole_disk(dev).unwrap_or(dev) == disk;
+        let done = requests(recording, of);
+        (!done.is_empty()).then(|| Self::fitted(done))
+    }
+
+    fn fitted(mut done: Vec<PricedRequest>) -> Self {
         let alone: Vec<PricedRequest> = done.iter().filter(|r| r.alone).copied().collect();
         let sizes = alone.iter().map(|r| r.bytes);
         let (least, most) = sizes.fold((f64::MAX, 0.0), |(a, b), n| (n.min(a), n.max(b)));
@@ -57,7 +66,7 @@ impl DeviceCost {
         let at_once = at_once(&done, |bytes| per_request + per_byte * bytes);
         done.sort_by(|a, b| b.bytes.total_cmp(&a.bytes).then_with(|| a.from.cmp(&b.from)));
         let bandwidth = all.max(reached(&done[..done.len().div_ceil(4)]));
-        Some(Self { per_request, per_byte, smallest, largest, bandwidth, at_once })
+        Self { per_request, per_byte, smallest, largest, bandwidth, at_once }
     }
 
     /// Sizes differ so much that something is known of other sizes.
@@ -98,12 +107,18 @@ impl DeviceCost {
 /// What the devices take in one request that the tree read from (all of them, where none is told), the least of each;
 /// what no device says as a plain one has it.
 pub fn bounds(recording: &Recording) -> Bounds {
+    bounds_of(recording, |_| true)
+}
+
+/// The same of the devices that `of` names.
+pub fn bounds_of(recording: &Recording, of: impl Fn(&Device) -> bool) -> Bounds {
     let plain = Bounds::default();
     let read = |d: &&Device| recording.device_reads.iter().flatten().any(|r| r.in_tree && r.dev == d.dev);
     let all = &recording.manifest.devices;
-    let mut devices: Vec<&Device> = all.iter().filter(read).collect();
+    let named = || all.iter().filter(|d| of(d));
+    let mut devices: Vec<&Device> = named().filter(read).collect();
     if devices.is_empty() {
-        devices.extend(all);
+        devices.extend(named());
     }
     let bytes = devices.iter().filter_map(|d| d.max_request.value()).map(|b| b.0);
     let segments = devices.iter().filter_map(|d| d.max_segments.value()).copied();
@@ -125,12 +140,12 @@ struct PricedRequest {
     busy: usize,
 }
 
-/// The tree's requests up to ready.
-fn requests(recording: &Recording) -> Vec<PricedRequest> {
+/// The tree's requests up to ready to the devices that `of` names.
+fn requests(recording: &Recording, of: impl Fn(Dev) -> bool) -> Vec<PricedRequest> {
     let window = Window::of(recording);
     let times = |r: &DeviceRead| Some((r.issued.unwrap_or(r.queued), r.completed?));
-    let mut all: Vec<_> =
-        recording.device_reads.iter().flatten().filter_map(|r| Some((r, times(r)?))).collect();
+    let reads = recording.device_reads.iter().flatten().filter(|r| of(r.dev));
+    let mut all: Vec<_> = reads.filter_map(|r| Some((r, times(r)?))).collect();
     all.sort_by_key(|(r, (from, to))| (r.dev, *from, *to));
     let mut out = Vec::new();
     let (mut dev, mut busy, mut times) = (None, Nanos(0), 0);

@@ -34,11 +34,12 @@ use cold_model::recording::manifest::Tier;
 use cold_model::recording::{FileIdx, FileKind, FillCause, Recording, TouchKind};
 use cold_model::{Bytes, Dev};
 
-use cold_sim::disk::{Bounds, Layout};
+use cold_sim::disk::{Bounds, Layout, Model};
 use cold_sim::engine::{Costs, Step, Task, TaskStart};
 use cold_sim::op::{FileId, Op};
 use cold_sim::{LinuxVersion, Policy, SimFile};
 
+use crate::cost::{DeviceCost, bounds_of};
 use crate::usage::{Usage, Window};
 
 pub use warm::{NotWarm, Warmed, waited_as_cold};
@@ -113,6 +114,8 @@ pub struct Recorded {
     files: Vec<OnDisk>,
     /// The whole disk behind each disk of the layout; `None` where no device is known.
     disks: Vec<Option<Dev>>,
+    /// Per disk of the layout what it is, where it is not the disk of the setting.
+    own: Vec<Option<Model>>,
     added: BTreeMap<PathBuf, FileId>,
 }
 
@@ -208,6 +211,7 @@ impl Recorded {
             threads,
             waits_known,
             cached: cached(recording, &ids, &needed),
+            own: vec![None; disks.len()],
             layout,
             disks,
             costs: Costs::default(),
@@ -241,6 +245,27 @@ impl Recorded {
         self.files.push(on_disk(recording, dev, bytes, self.page_bytes));
         self.added.insert(path.to_path_buf(), id);
         id
+    }
+
+    /// The setting's disk stands for this one alone: each other is what the start's own requests to it say, where there
+    /// were any. `None`: it stands for none of those that had requests. For all, where the start has no such disk (a
+    /// recording of another machine, numbers of another boot).
+    pub fn keep_disks_but(&mut self, recording: &Recording, disk: Option<Dev>) {
+        let disk = disk.map(|dev| recording.manifest.whole_disk(dev).unwrap_or(dev));
+        if disk.is_some() && !self.disks.contains(&disk) {
+            return self.keep_no_disks();
+        }
+        let model = |dev: Dev| {
+            let cost = DeviceCost::of_disk(recording, dev)?;
+            Some(cost.disk(bounds_of(recording, |d| recording.manifest.whole_disk(d.dev) == Some(dev))))
+        };
+        let others = self.disks.iter().map(|dev| dev.filter(|_| *dev != disk).and_then(model));
+        self.own = others.collect();
+    }
+
+    /// The setting's disk stands for every one, as it does from the beginning.
+    pub fn keep_no_disks(&mut self) {
+        self.own.fill(None);
     }
 
     /// It was recorded with the read-ahead windows and the window of faults that the machine has when nobody records.

@@ -18,8 +18,9 @@ pub mod predict;
 pub mod rehearse;
 pub mod tune;
 pub mod waste;
+mod whole;
 
-pub use bound::{Latest, bound, bound_of_warm, busiest};
+pub use bound::{DevicePart, Latest, bound, bound_of_warm, busiest, parts};
 pub use compile::{compile, is_kept};
 pub use exact::{Worth, knobs_by};
 pub use knobs::{default_knobs, knobs_for};
@@ -27,6 +28,7 @@ pub use learn::{LeftOut, Sees, StartNeeds, TeachesNothing, Unseen, With, not_sho
 pub use merge::{lesson, merge};
 pub use tune::{Forecast, Tuner, TuningVerdict};
 pub use waste::{Waste, waste};
+pub use whole::whole;
 
 #[cfg(test)]
 mod sample;

@@ -65,7 +65,7 @@ impl<'a> Rehearsal<'a> {
 
     fn of(
         recording: &'a Recording,
-        start: Recorded,
+        mut start: Recorded,
         device: Option<&DeviceModel>,
     ) -> Result<Self, NotRehearsed> {
         if start.waits_known != WaitsKnown::All {
@@ -75,6 +75,8 @@ impl<'a> Rehearsal<'a> {
         let fitted = || DeviceCost::of(recording).filter(DeviceCost::knows_sizes);
         let disk = device.map(Model::measured).or_else(|| Some(fitted()?.disk(request)));
         let disk = Model { request, ..disk.ok_or(NotRehearsed::Disk)? };
+        // What was measured or fitted is one disk: the files of others cost what they did.
+        start.keep_disks_but(recording, device.map(|d| d.dev));
         Ok(Self { recording, start, disk, in_measured_time: false })
     }
 
@@ -111,7 +113,9 @@ impl<'a> Rehearsal<'a> {
     /// Time to ready without any plan, were all its files on this disk, in the same places.
     pub fn without_on(&self, device: &DeviceModel) -> Result<Nanos, NotRehearsed> {
         let disk = Model { request: self.disk.request, ..Model::measured(device) };
-        Rehearsal { start: self.start.clone(), disk, ..*self }.without()
+        let mut start = self.start.clone();
+        start.keep_no_disks();
+        Rehearsal { start, disk, ..*self }.without()
     }
 
     /// Time to ready where nothing is read ahead: that of a start which is recorded with exact needs.
@@ -129,6 +133,8 @@ impl<'a> Rehearsal<'a> {
 
 #[cfg(test)]
 mod tests {
+    use cold_model::Dev;
+
     use super::*;
     use crate::exact::tests::{disk, plan, recorded};
     use crate::{compile, knobs_for};
@@ -145,6 +151,34 @@ mod tests {
         // A hundred pages, each 0.9 ms earlier.
         let saved = (today.0 - there.0) as f64 / 1e6;
         assert!((saved - 90.0).abs() < 2.0, "{saved} of {today}");
+    }
+
+    #[test]
+    fn files_on_another_disk_than_the_plans_cost_what_they_did() {
+        let pages: Vec<u64> = (0..100).map(|n| n * 1000).collect();
+        let mut start = recorded(&pages, 0);
+        let own = start.files[0].dev;
+        for (n, page) in pages.iter().enumerate() {
+            start.request(2 * n as u64 + 1, 1, 0, *page..page + 1);
+        }
+        // One page of a file on a second disk, for which the plan is made.
+        let other = Dev::new(8, 16);
+        let mut device = start.manifest.devices[0].clone();
+        device.dev = other;
+        start.manifest.devices.push(device);
+        let file = start.file("/other", 4096);
+        start.files[file as usize].dev = other;
+        start.touch(0, file, 0..1, cold_model::recording::TouchKind::Fault);
+        let without = |dev: Dev| {
+            let fast = DeviceModel { dev, ..disk(10.0, 1.0) };
+            let rehearsal = Rehearsal::at_most(&start, None, Some(&fast)).expect("waits are known");
+            rehearsal.without().expect("it adds up").0 / 1_000_000
+        };
+        // A hundred requests of 1 ms each, on the disk that they were made to; the plan's disk has one page of it.
+        assert!((100..=120).contains(&without(other)), "{}", without(other));
+        assert!(without(own) <= 20, "{}", without(own));
+        // A disk of another machine, or of another boot: it stands for all.
+        assert_eq!(without(Dev::new(99, 1)), without(own));
     }
 
     #[test]

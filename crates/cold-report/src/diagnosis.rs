@@ -41,6 +41,9 @@ pub struct Evidence<'a> {
     pub warm: Option<&'a Recording>,
     /// The plan that was learnt.
     pub plan: Option<PlanFacts>,
+    /// Cold starts, and cold ones with the files read whole ahead that are needed nearly whole, in turn; where such
+    /// advice was given.
+    pub whole: Option<(&'a Report, &'a summary::Analysis)>,
     /// What this machine could do otherwise, computed and not tried.
     pub offers: Vec<Offer>,
     /// What was done, and what was not.

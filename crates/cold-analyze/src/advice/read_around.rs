@@ -7,6 +7,8 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
+
 use cold_model::figures::plural;
 use cold_model::{Bytes, Dev, Nanos};
 use cold_sim::disk::Model;
@@ -100,7 +102,9 @@ impl Sweep {
         let recording = f.cx.recording;
         let cost = f.cost.filter(DeviceCost::knows_sizes)?;
         let in_force = window_in_force(f)?;
-        let start = Recorded::at_most(recording, &f.cx.usage).ok()?;
+        let mut start = Recorded::at_most(recording, &f.cx.usage).ok()?;
+        // Of a start on two disks each stays what it is.
+        start.keep_disks_but(recording, None);
         let disk = cost.disk(crate::cost::bounds(recording));
         // For exact needs the recorder turned reading ahead off.
         let usual = start.window().filter(|w| *w != in_force);
@@ -228,14 +232,19 @@ fn simulated(start: &Recorded, disk: &Model, others: &[Bytes]) -> Vec<Option<Fig
     })
 }
 
-/// The largest window in force for files that the start read; files in memory have none.
+/// The window in force for the files that the start read most of, the larger of two; files in memory have none.
 fn window_in_force(f: &Facts<'_, '_>) -> Option<Bytes> {
     let recording = f.cx.recording;
-    let read = recording.files.iter().zip(&f.cx.usage).filter(|(_, usage)| !usage.read.is_empty());
     let window = |dev: Dev| {
         recording.manifest.file_systems.iter().find(|fs| fs.dev == dev)?.read_ahead.value().copied()
     };
-    read.filter_map(|(file, _)| window(file.dev)).max()
+    let mut read: BTreeMap<Bytes, u64> = BTreeMap::new();
+    for (file, usage) in recording.files.iter().zip(&f.cx.usage) {
+        if let Some(window) = window(file.dev).filter(|_| !usage.read.is_empty()) {
+            *read.entry(window).or_default() += usage.read.pages();
+        }
+    }
+    read.into_iter().max_by_key(|(window, pages)| (*pages, *window)).map(|(window, _)| window)
 }
 
 /// What was recorded. `None` where no requests are seen, or no time is told.

@@ -51,7 +51,7 @@ fn another_device_and_a_stranger_count_as_they_should() {
         d.in_tree = false;
     }
     rows.append(&mut stranger);
-    assert_eq!(requests(&r).iter().filter(|r| r.alone).count(), 0);
+    assert_eq!(requests(&r, |_| true).iter().filter(|r| r.alone).count(), 0);
     assert!(DeviceCost::of(&r).is_some());
 }
 

@@ -39,7 +39,7 @@ pub struct Setting<'a> {
     pub policy: Policy,
     /// The read-ahead windows (`read_ahead_kb`).
     pub windows: Windows,
-    /// Each disk of the recording is such a one.
+    /// Each disk of the recording is such a one, but for those that [`Recorded::keep_disks_but`] keeps.
     pub disk: &'a Model,
     /// Seed of its jitter, where it has some.
     pub seed: u64,
@@ -99,7 +99,10 @@ impl Recorded {
             cache.preload(*file, *first, *pages);
         }
         let mut disks: Vec<Disk> = (0..self.layout.disks())
-            .map(|n| Disk::new(setting.disk.clone(), self.layout.used(n).max(LEAST_DISK), setting.seed))
+            .map(|n| {
+                let model = self.own.get(n).and_then(Option::as_ref).unwrap_or(setting.disk);
+                Disk::new(model.clone(), self.layout.used(n).max(LEAST_DISK), setting.seed)
+            })
             .collect();
         let tasks = self.tasks_under(setting);
         let input = |replay| Input { tasks: &tasks, replay, layout: &self.layout };

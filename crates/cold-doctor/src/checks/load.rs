@@ -118,6 +118,8 @@ pub(crate) fn disks(c: &Context) -> Vec<Finding> {
     let mut readers: Vec<Busy> = seen.busy();
     readers.retain(|b| b.pid != own && b.read_bytes.unwrap_or(0) > 0);
     readers.sort_by_key(|b| std::cmp::Reverse(b.read_bytes));
+    // The kernel counts what a process reads, and not from which disk.
+    let from = if disks.len() > 1 { "this or another disk read by" } else { "read by" };
     for DiskMoved { name, reads, read, written } in disks {
         // Partitions repeat their disk's figures.
         if c.sys.path(format!("class/block/{name}/partition")).exists() {
@@ -133,7 +135,7 @@ pub(crate) fn disks(c: &Context) -> Vec<Finding> {
         let by: Vec<String> =
             readers.iter().take(3).map(|b| format!("{} (pid {})", c.name_of(b.pid), b.pid)).collect();
         let by =
-            if by.is_empty() || !reading { String::new() } else { format!(", read by {}", by.join(", ")) };
+            if by.is_empty() || !reading { String::new() } else { format!(", {from} {}", by.join(", ")) };
         findings.push(
             Finding::disturbs(
                 "disk_activity",

@@ -225,3 +225,27 @@ proptest! {
         prop_assert!(last >= 0.9 * (best - hole.min(laid.request_ns)), "{last} of {best}");
     }
 }
+
+#[test]
+fn of_two_devices_the_one_counts_that_the_plan_was_made_for_and_before_that_the_one_with_more_to_do() {
+    let mut plan = crate::exact::tests::plan(&[0, 1000, 2000], 0);
+    let (one, two) = (plan.files[0].identity.dev, Dev::new(99, 0));
+    let mut file = plan.files[0].clone();
+    (file.path, file.identity.dev) = ("/other".into(), two);
+    plan.files.push(file);
+    let long = Range { file: 1, first_page: 0, pages: 256, ..plan.ranges[0] };
+    plan.ranges.push(long);
+    // A megabyte in one piece is more than three pages, and three requests.
+    let told: Vec<_> = parts(&plan).iter().map(|p| (p.dev, p.ranges, p.bytes)).collect();
+    assert_eq!(told, [(two, 1, 1 << 20), (one, 3, 3 * PAGE)]);
+    assert_eq!(busiest(&plan), Some(two));
+    // Of a disk that takes 10 ms for each they are 30 ms; the other one takes 1.1 ms for its megabyte.
+    let (slow, fast) = (crate::exact::tests::disk(10_000.0, 1.0), crate::exact::tests::disk(50.0, 1.0));
+    let [other, own] = [parts(&plan)[0].time_on(&fast), parts(&plan)[1].time_on(&slow)];
+    assert!((1.0e6..1.2e6).contains(&other) && (3.0e7..3.1e7).contains(&own), "{other} {own}");
+    plan.device = Some(DeviceModel { dev: one, ..slow });
+    assert_eq!(busiest(&plan), Some(one), "the plan is made for it");
+    // What hardly reads anything decides nothing.
+    plan.ranges[3].pages = 20_000;
+    assert_eq!(parts(&plan).len(), 1);
+}

@@ -107,6 +107,11 @@ pub fn signed(ns: i64) -> String {
     format!("{sign}{}", Nanos(ns.unsigned_abs()))
 }
 
+/// A time whose unit stays on its line.
+fn unbroken(time: Nanos) -> String {
+    time.to_string().replace(' ', "\u{a0}")
+}
+
 fn known(time: &Known<Nanos>) -> Cell {
     match time {
         Known::Value(t) => Cell::number(t.0 as f64, t.to_string()),
@@ -140,7 +145,7 @@ fn reasons(out: &mut String, d: &Diagnosis) {
     columns.extend(compared.then_some(["warm", "more"]).into_iter().flatten());
     let rows = rows.iter().map(|row| {
         let most: Vec<String> =
-            row.files.iter().chain(&row.calls).map(|(name, t)| format!("{name} {t}")).collect();
+            row.files.iter().chain(&row.calls).map(|(name, t)| format!("{name} {}", unbroken(*t))).collect();
         let more = row.more().map_or_else(
             || Cell::unknown("no warm start was recorded"),
             |ns| Cell::number(ns as f64, signed(ns)),
@@ -171,9 +176,14 @@ fn remedies(out: &mut String, d: &Diagnosis) {
             }
             Known::Unknown { unknown } => Cell::unknown(unknown),
         };
+        // A print has no hover.
+        let why = match &r.measured {
+            Known::Value(_) => r.why.clone(),
+            Known::Unknown { unknown } => format!("{} Not measured: {unknown}.", r.why),
+        };
         vec![
             Cell::text(r.what.clone()),
-            Cell::text(r.why.clone()),
+            Cell::text(why.trim_start()),
             Cell::text(r.price.words()),
             known(&r.predicted),
             measured,
@@ -327,8 +337,11 @@ fn helping(out: &mut String, drawn: &[&Remedy], top: f64) {
         let name = line(&remedy.id.replace('_', " "), 24);
         chart::text(out, (LEFT - 10.0, y + 19.0), Ink::Strong, "text-anchor=\"end\"", &name);
         let (predicted, measured) = of(remedy);
+        // One alone lies in the middle, beside its name.
+        let alone = predicted.is_none() || measured.is_none();
         for (value, shift, color) in [(predicted, 3.0, PREDICTED), (measured, 15.0, MEASURED)] {
             if let Some(value) = value {
+                let shift = if alone { 9.0 } else { shift };
                 chart::bar(out, (LEFT, place(&axis, value)), (y + shift, 10.0), color);
             }
         }

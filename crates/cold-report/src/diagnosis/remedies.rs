@@ -3,7 +3,8 @@
 use cold_analyze::model::{Suggestion, SuggestionId};
 use cold_analyze::reasons::{Group, Kind};
 use cold_bench::metric::Metric;
-use cold_model::bench::State;
+use cold_bench::summary;
+use cold_model::bench::{Report, State};
 use cold_model::{Known, Nanos};
 use serde::Serialize;
 
@@ -145,15 +146,29 @@ fn of_suggestion(s: &Suggestion) -> Remedy {
 /// A suggestion, with what it brought where its setting was tried.
 fn tried(e: &Evidence<'_>, d: &Diagnosis, s: &Suggestion) -> Remedy {
     let remedy = of_suggestion(s);
+    if let Some(bench) = e.whole.filter(|_| s.id == SuggestionId::AdviseWhole) {
+        return Remedy { measured: read_whole(bench), ..remedy };
+    }
     let Some(window) = s.read_ahead else { return remedy };
     let state = State::ReadAhead(window);
     let measured = against_cold(e, d, &state, &time(e, &state, Metric::Ready));
     Remedy { measured, ..remedy }
 }
 
+/// What it brought to ask for whole files before the program begins, against the cold starts in turn with these.
+fn read_whole(bench: (&Report, &summary::Analysis)) -> Known<Measured> {
+    let e = Evidence { bench: Some(bench), ..Evidence::default() };
+    let time = |state| time(&e, &state, Metric::Ready);
+    against(&e, &time(State::Cold), &State::Prefetched, &time(State::Prefetched))
+}
+
 /// What starts from this state took against cold ones.
 fn against_cold(e: &Evidence<'_>, d: &Diagnosis, state: &State, took: &Known<Time>) -> Known<Measured> {
-    match (factor(e, state, &State::Cold, Metric::Ready), d.cold.value(), took) {
+    against(e, &d.cold, state, took)
+}
+
+fn against(e: &Evidence<'_>, cold: &Known<Time>, state: &State, took: &Known<Time>) -> Known<Measured> {
+    match (factor(e, state, &State::Cold, Metric::Ready), cold.value(), took) {
         (Some(factor), Some(cold), Known::Value(with)) => Known::Value(Measured {
             factor,
             saves: cold.median.0.cast_signed() - with.median.0.cast_signed(),

@@ -53,6 +53,19 @@ static __always_inline void context_adds(struct task_state *task, struct cold_id
 		context_call(task);
 }
 
+/*
+ * The task waits for storage. Where the page cache tells of faults, one of the kernel that is on no file's page (the
+ * buffer of a read, on its first use) is over: what is waited for is the call's. (Memory that was swapped out is waited
+ * for in such a fault; it counts as the call's, too.)
+ */
+static __always_inline void context_waits(struct task_state *task)
+{
+	if (knobs.tier_b || task->context.kind != COLD_CTX_FAULT || !task->call_at ||
+	    !(task->fault_state & COLD_P_KERNEL) || task->context.file.ino)
+		return;
+	context_call(task);
+}
+
 /* Where a read begins: sendfile, splice and copy_file_range may be given the place of an offset. -1: not known. */
 static __always_inline s64 position_of(struct task_state *task, struct file *file)
 {

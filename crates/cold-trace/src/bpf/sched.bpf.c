@@ -240,6 +240,8 @@ PROGRAM(sched_switch, task_switch)
 	task->stall_state = BPF_CORE_READ_BITFIELD(prev, in_iowait) ? COLD_S_IOWAIT : 0;
 	task->task_state = state;
 	notice_call(task);
+	if (task->stall_state)
+		context_waits(task);
 	resolve_call(task);
 	tell_stack(ctx, task, true);
 	/* A fault's storage wait has its page. */

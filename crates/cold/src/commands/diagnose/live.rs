@@ -1,9 +1,10 @@
 //! The steps, made on this machine.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use cold_analyze::model::{Analysis, SuggestionId};
 use cold_bench::command::{from_argv, line_of};
 use cold_bench::config::{CommandSpec, Config, RunPolicy};
 use cold_bench::{session, summary};
@@ -19,9 +20,9 @@ use cold_report::diagnosis::{self, Evidence, PlanFacts, Predicted, Step};
 
 use super::{Args, Diagnosed, offers};
 use crate::commands::bench::progress::Shown;
-use crate::commands::prefetch::learn;
 use crate::commands::prefetch::plans::StorePlace;
 use crate::commands::prefetch::trial::Trial;
+use crate::commands::prefetch::{device, learn};
 use crate::commands::report::load;
 use crate::exit::{Exit, Failure};
 use crate::interrupt::interrupt;
@@ -34,6 +35,8 @@ type Result<T> = std::result::Result<T, Failure>;
 const ROUNDS: u32 = 40;
 /// Of the time, measuring gets at least one part in so many, however long learning took.
 const LEAST_PART: u32 = 3;
+/// Of the time for measuring, one part in so many is for reading files whole, where that is tried.
+const WHOLE_PART: u32 = 4;
 
 /// Names of the steps.
 const DISTURBED: &str = "looking for what disturbs";
@@ -41,6 +44,7 @@ const LEARNT: &str = "recording a cold and a warm start, and learning a plan fro
 const PREDICTED: &str = "predicting by the model what the plan brings";
 const MEASURED: &str = "measuring cold, prefetched and warm starts in turn";
 const OTHER_READ_AHEAD: &str = "trying another read-ahead of the disk";
+const WHOLE: &str = "trying to read whole ahead what is needed nearly whole";
 
 /// Diagnoses the command.
 pub(super) fn diagnose(args: &Args, ui: &Ui) -> Result<Diagnosed> {
@@ -101,8 +105,16 @@ fn steps(
         may
     });
     let left = args.time.saturating_sub(began.elapsed()).max(args.time / LEAST_PART);
-    let tries = Tries { plan: plan.as_ref(), read_ahead: window };
-    let report = measure(args, tries, &place, left, interrupt, ui);
+    let whole =
+        plan.as_ref().zip(cold.zip(analysed.as_ref())).and_then(|(plan, cold)| whole_files(plan, cold));
+    let for_whole = whole.as_ref().map_or(Duration::ZERO, |_| left / WHOLE_PART);
+    let tries = Tries { plan: plan.as_ref(), read_ahead: window, warm: true };
+    let report = measure(args, tries, &place, left.saturating_sub(for_whole), interrupt, ui);
+    let whole = whole.filter(|_| report.is_ok()).and_then(|whole| {
+        let tries = Tries { plan: Some(&whole), read_ahead: None, warm: false };
+        noted(&mut steps, WHOLE, measure(args, tries, &place, for_whole, interrupt, ui))
+    });
+    let whole_analysis = whole.as_ref().map(|report| summary::analyze(report, 0.0));
     let report = match noted(&mut steps, MEASURED, report) {
         None if cold.is_none() => return Err(nothing(&steps, failed)),
         report => report,
@@ -126,6 +138,7 @@ fn steps(
         cold: cold.zip(analysed.as_ref()),
         warm: warm.as_ref(),
         plan: facts,
+        whole: whole.as_ref().zip(whole_analysis.as_ref()),
         offers,
         steps,
         disturbing,
@@ -196,6 +209,16 @@ fn recordings(directory: &Path, line: &mut Line<'_>) -> Recorded {
     found
 }
 
+/// A plan of the files that are needed nearly whole, where the advice is to ask for them at once. That is the one advice
+/// to a program that can be tried without changing it.
+fn whole_files(plan: &Plan, (recording, analysis): (&Recording, &Analysis)) -> Option<Plan> {
+    let advice = analysis.suggestions.iter().find(|s| s.id == SuggestionId::AdviseWhole)?;
+    let files = advice.files.iter().filter_map(|file| recording.files.get(*file as usize)?.place());
+    let files: Vec<PathBuf> = files.collect();
+    let files: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+    cold_prefetch::whole(plan, &files, &device::extents)
+}
+
 /// What is known of the plan without having tried it. `warm_took`: what warm starts took, measured.
 fn facts(
     plan: &Plan,
@@ -229,12 +252,14 @@ fn facts(
 struct Tries<'a> {
     plan: Option<&'a Plan>,
     read_ahead: Option<Bytes>,
+    /// Warm starts, too.
+    warm: bool,
 }
 
 /// Starts of all states in turn, until the time is over.
 fn measure(
     args: &Args,
-    Tries { plan, read_ahead }: Tries<'_>,
+    Tries { plan, read_ahead, warm }: Tries<'_>,
     place: &StorePlace,
     time: Duration,
     interrupt: &AtomicBool,
@@ -242,7 +267,8 @@ fn measure(
 ) -> Result<Report> {
     let (program, argv) = from_argv(args.argv.clone()).map_err(|e| Failure::usage(e.to_string()))?;
     let mut spec = CommandSpec::new(program, argv);
-    let mut states = vec![State::Cold, State::Warm];
+    let mut states = vec![State::Cold];
+    states.extend(warm.then_some(State::Warm));
     states.extend(read_ahead.map(State::ReadAhead));
     let trial = plan.map(|_| Trial::of(&place.store()?)).transpose()?;
     if let (Some(plan), Some(trial)) = (plan, &trial) {

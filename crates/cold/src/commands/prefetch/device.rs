@@ -8,6 +8,7 @@ use cold_model::recording::Recording;
 use cold_model::{DeviceModel, Extent};
 use cold_plan::Plan;
 use cold_plan::plan::{FileKind, Knobs};
+use cold_prefetch::DevicePart;
 use cold_probe::device::DeviceEffort;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
@@ -44,17 +45,25 @@ pub(crate) fn steps(plan: &mut Plan, knobs: &Knobs, device: Option<&DeviceModel>
 }
 
 /// Where a file lies on its device, as far as its file system tells.
-pub(super) fn extents(path: &Path) -> Option<Vec<Extent>> {
+pub(crate) fn extents(path: &Path) -> Option<Vec<Extent>> {
     let (file, _) = cold_sys::open::regular(path, true).ok()?;
     cold_sys::extents::extents(&file).ok().flatten()
 }
 
-/// A file on the device that most of the plan's pages lie on.
-fn busiest(plan: &Plan) -> Option<&Path> {
-    let dev = cold_prefetch::busiest(plan)?;
-    let of_ranges = plan.ranges.iter().filter_map(|r| plan.files.get(r.file as usize));
-    let mut there = of_ranges.filter(|f| f.kind == FileKind::Regular && f.identity.dev == dev);
-    there.next().map(|f| f.path.as_path())
+/// A file of the plan on each device that may decide how long it takes.
+fn places(plan: &Plan) -> impl Iterator<Item = (DevicePart, &Path)> {
+    let of = |part: DevicePart| {
+        let of_ranges = plan.ranges.iter().filter_map(|r| plan.files.get(r.file as usize));
+        let mut there = of_ranges.filter(move |f| f.kind == FileKind::Regular && f.identity.dev == part.dev);
+        Some((part, there.next()?.path.as_path()))
+    };
+    cold_prefetch::parts(plan).into_iter().filter_map(of)
+}
+
+/// Of devices that were measured the one that takes longest for its part: the others have read theirs by then.
+fn slowest(measured: impl Iterator<Item = (DevicePart, DeviceModel)>) -> Option<DeviceModel> {
+    let times = measured.map(|(part, model)| (part.time_on(&model), model));
+    times.max_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, model)| model)
 }
 
 /// The measurement kept for the device of this file, or a new one: with a temporary file where this user may
@@ -84,21 +93,26 @@ fn largest(plan: &Plan, path: &Path) -> Option<PathBuf> {
     there.max_by_key(|f| f.identity.size).map(|f| f.path.clone())
 }
 
-/// The kept measurement of the device that most of the plan lies on, if there is one: nothing is measured.
+/// The kept measurement of the device that decides how long the plan takes, as far as they are kept: nothing is measured.
 pub(crate) fn kept(plan: &Plan, state: &Path) -> Option<DeviceModel> {
-    let found = cold_probe::device::find(busiest(plan)?, &ProcFs::default(), &SysFs::default()).ok()?;
-    cold_probe::device::load(state, &found)
+    let of = |(part, path): (DevicePart, &Path)| {
+        let found = cold_probe::device::find(path, &ProcFs::default(), &SysFs::default()).ok()?;
+        Some((part, cold_probe::device::load(state, &found)?))
+    };
+    slowest(places(plan).filter_map(of))
 }
 
-/// What its reads cost; `None` when that could not be measured.
+/// What the reads of the device cost that decides how long the plan takes; `None` when that could not be measured.
 pub(super) fn model(plan: &Plan, state: &Path, line: &mut Line<'_>, ui: &Ui) -> Option<DeviceModel> {
-    let path = busiest(plan)?;
-    line.step(&format!("measuring what reads from the device of {} cost", path.shown()));
-    match near(path, largest(plan, path), state) {
-        Ok(model) => Some(model),
-        Err(why) => {
-            ui.note(format!("the device of {} was not measured: {why}", path.shown()));
-            None
+    let measure = |(part, path): (DevicePart, &Path)| {
+        line.step(&format!("measuring what reads from the device of {} cost", path.shown()));
+        match near(path, largest(plan, path), state) {
+            Ok(model) => Some((part, model)),
+            Err(why) => {
+                ui.note(format!("the device of {} was not measured: {why}", path.shown()));
+                None
+            }
         }
-    }
+    };
+    slowest(places(plan).filter_map(measure))
 }

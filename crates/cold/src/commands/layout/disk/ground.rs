@@ -6,11 +6,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use cold_layout::blocks::{self, Piece, Run, Spread};
-use cold_model::{Dev, Extent, Nanos, Shown as _};
+use cold_model::{Dev, DeviceModel, Extent, Nanos, Shown as _};
 use cold_plan::Plan;
 use cold_plan::plan::FileKind;
 use cold_sys::blocks::{Way, way};
 use cold_sys::procfs::ProcFs;
+use cold_sys::sysfs::SysFs;
 use cold_sys::{extents, open};
 
 use crate::exit::Failure;
@@ -148,14 +149,24 @@ fn none(left: &[(PathBuf, String)]) -> anyhow::Error {
     anyhow::anyhow!("none of the plan's files can be placed elsewhere: {}", all.join("; "))
 }
 
-/// The device that most of what is read lies on, as `stat` names it now: the plan's own numbers are those of the kernel,
-/// which on btrfs are others, and of an earlier boot.
+/// The device that the plan was made for, or that most of what is read lies on, as `stat` names it now: the plan's own
+/// numbers are those of the kernel, which on btrfs are others, and of an earlier boot.
 fn busiest(plan: &Plan) -> Option<Dev> {
+    let (proc, sys) = (ProcFs::default(), SysFs::default());
     let mut bytes: BTreeMap<Dev, u64> = BTreeMap::new();
+    let mut seen: BTreeMap<Dev, bool> = BTreeMap::new();
     for (file, reads) in plan.files.iter().zip(plan.reads_by_file()) {
         let meta = file.path.metadata().ok().filter(|_| file.kind == FileKind::Regular);
         let Some(meta) = meta else { continue };
-        *bytes.entry(Dev::of_number(meta.dev())).or_default() += reads.bytes;
+        let dev = Dev::of_number(meta.dev());
+        *bytes.entry(dev).or_default() += reads.bytes;
+        let made_for = |model: &DeviceModel| {
+            cold_probe::device::find(&file.path, &proc, &sys).is_ok_and(|disk| disk.dev == model.dev)
+        };
+        seen.entry(dev).or_insert_with(|| plan.device.as_ref().is_some_and(made_for));
+    }
+    if seen.values().any(|own| *own) {
+        bytes.retain(|dev, _| seen.get(dev) == Some(&true));
     }
     bytes.into_iter().max_by_key(|(_, bytes)| *bytes).map(|(dev, _)| dev)
 }
