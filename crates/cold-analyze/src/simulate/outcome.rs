@@ -100,8 +100,12 @@ impl Recorded {
         }
         let mut disks: Vec<Disk> = (0..self.layout.disks())
             .map(|n| {
-                let model = self.own.get(n).and_then(Option::as_ref).unwrap_or(setting.disk);
-                Disk::new(model.clone(), self.layout.used(n).max(LEAST_DISK), setting.seed)
+                let model = match self.own.get(n).and_then(Option::as_ref) {
+                    // A start that asks for one page after another does not show how many the disk would take at once.
+                    Some(own) => Model { channels: own.channels.max(setting.disk.channels), ..own.clone() },
+                    None => setting.disk.clone(),
+                };
+                Disk::new(model, self.layout.used(n).max(LEAST_DISK), setting.seed)
             })
             .collect();
         let tasks = self.tasks_under(setting);
