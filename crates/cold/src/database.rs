@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use cold_model::Shown as _;
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 /// `PRAGMA application_id` of all of them: "cold" in ASCII. Kinds differ in their version.
 const APPLICATION: i32 = 0x636f_6c64;
@@ -73,14 +73,20 @@ pub(crate) fn open(path: &Path, kind: &Kind, make: bool) -> Result<Connection, P
 
 /// The tables, where the file is new.
 fn begin(db: &Connection, kind: &Kind) -> rusqlite::Result<()> {
-    let tables: i64 = db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
-    if tables > 0 {
+    let has_tables =
+        || db.query_row("SELECT count(*) FROM sqlite_schema", [], |row| Ok(row.get::<_, i64>(0)? > 0));
+    if has_tables()? {
         return Ok(());
     }
-    let Kind { version, schema, .. } = kind;
-    db.execute_batch(&format!(
-        "BEGIN; {schema} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {version}; COMMIT;"
-    ))
+    // Another process may begin it, too (the service, and who asks for its status): the second finds it done.
+    let transaction = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+    if !has_tables()? {
+        let Kind { version, schema, .. } = kind;
+        transaction.execute_batch(&format!(
+            "{schema} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {version};"
+        ))?;
+    }
+    transaction.commit()
 }
 
 impl std::fmt::Display for Problem {
@@ -103,5 +109,38 @@ impl Problem {
     /// Its directory cannot be used.
     pub(crate) fn of_directory(path: &Path, why: String) -> Self {
         Self { path: path.shown().to_string(), action: "made", why, may_pass: true }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn whoever_begins_a_database_at_the_same_time_opens_the_same_one() {
+        const KIND: Kind = Kind {
+            version: 1,
+            schema: "CREATE TABLE one (a); CREATE TABLE two (b);",
+            upgrades: &[],
+            commits: "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;",
+        };
+        let dir = tempfile::tempdir().unwrap();
+        for n in 0..20 {
+            let path = dir.path().join(n.to_string());
+            let together = Barrier::new(4);
+            std::thread::scope(|scope| {
+                let open = || {
+                    together.wait();
+                    let db = open(&path, &KIND, true).map_err(|problem| problem.to_string())?;
+                    db.execute("INSERT INTO two VALUES (1)", []).map_err(|e| e.to_string())
+                };
+                let all: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+                for one in all {
+                    assert_eq!(one.join().unwrap(), Ok(1));
+                }
+            });
+        }
     }
 }
