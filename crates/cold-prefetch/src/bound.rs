@@ -5,7 +5,8 @@
 //! when the pages up to i can have come at the earliest. So that it holds for every start,
 //!
 //! - only pages count that *every* start of the history needed, and none that was merely mapped around a fault;
-//!   of files on one device, the one that has most to do with the plan ([`busiest`]). Metadata does not count: it may be cached.
+//!   of files on one device, the one that has most to do with the plan ([`busiest`]). Metadata does not count: it may be
+//!   cached.
 //! - `A_i` is the latency once, and then the greater of what the bytes take and what the requests take at the
 //!   depth at which the device does most of them. What lies between two pages may be read along instead of asking twice,
 //!   so the least over all ways of doing that is taken ([`Laid`]). Of a device that does several requests at

@@ -97,13 +97,7 @@ fn steps(
         StorePlace::default().state().map_or_else(|_| Vec::new(), |state| offers::of(known, &state))
     });
     let window = analysed.iter().flat_map(|a| &a.suggestions).find_map(|s| s.read_ahead);
-    let window = window.filter(|_| {
-        let disks = cold.iter().flat_map(|r| &r.manifest.devices).filter(|d| d.partition_of.is_none());
-        let refused = session::read_ahead_may_be_set(disks.map(|d| d.dev)).err();
-        let may = refused.is_none();
-        steps.push(Step { what: OTHER_READ_AHEAD, skipped: refused });
-        may
-    });
+    let window = window.filter(|_| read_ahead_may_be_set(cold, &mut steps));
     let left = args.time.saturating_sub(began.elapsed()).max(args.time / LEAST_PART);
     let whole =
         plan.as_ref().zip(cold.zip(analysed.as_ref())).and_then(|(plan, cold)| whole_files(plan, cold));
@@ -145,6 +139,15 @@ fn steps(
         call_name: Some(cold_trace::syscalls::name),
     });
     Ok(Diagnosed { diagnosis, plan, interrupted: interrupt.load(Ordering::Relaxed) })
+}
+
+/// Whether the read-ahead of the disks that a start read from may be set for a trial; taken note of.
+fn read_ahead_may_be_set(cold: Option<&Recording>, steps: &mut Vec<Step>) -> bool {
+    let disks = cold.iter().flat_map(|r| &r.manifest.devices).filter(|d| d.partition_of.is_none());
+    let refused = session::read_ahead_may_be_set(disks.map(|d| d.dev)).err();
+    let may = refused.is_none();
+    steps.push(Step { what: OTHER_READ_AHEAD, skipped: refused });
+    may
 }
 
 /// Takes note of a step; what it gave, if it gave anything.
