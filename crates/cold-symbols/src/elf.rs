@@ -1,6 +1,7 @@
 //! Opening an ELF file and reading parts of it, with bounds.
 
 use std::cell::Cell;
+use std::cmp::Reverse;
 use std::fs::{File, Metadata};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
@@ -131,6 +132,14 @@ impl<'a> RawSymbols<'a> {
         let tail = self.strings.get(symbol.name as usize..).unwrap_or_default();
         let end = tail.iter().position(|b| *b == 0).unwrap_or(tail.len());
         tail.get(..end).unwrap_or_default()
+    }
+
+    /// Which of two symbols with one address tells more about it, the better one less: aliases such as `__libc_malloc`
+    /// and `malloc` rank equal but for the underscores.
+    pub(crate) fn preference(&self, a: &RawSymbol, b: &RawSymbol) -> std::cmp::Ordering {
+        let plain = |s: &RawSymbol| Reverse(self.name(s).iter().take_while(|b| **b == b'_').count());
+        let key = |s: &RawSymbol| Reverse((s.rank, plain(s), s.bytes));
+        key(a).cmp(&key(b)).then_with(|| self.name(a).cmp(self.name(b)))
     }
 }
 

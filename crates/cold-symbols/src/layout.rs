@@ -3,10 +3,12 @@
 mod dynamic;
 
 use std::collections::HashMap;
+use std::num::NonZero;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use cold_model::layout::{FileLayout, FrameName, Layouts, Section, Segment, Symbol};
-use cold_model::recording::{FileKind, Recording};
+use cold_model::recording::{FileIdx, FileKind, Recording};
 use object::{Object as _, ObjectSection as _, ObjectSegment as _};
 
 use crate::demangle::demangle;
@@ -17,6 +19,8 @@ use crate::{Error, debug_file, identity, lines, occurs};
 /// Most sections and segments of a file that are listed; `-ffunction-sections` objects have thousands,
 /// linked programs below 50.
 const MAX_SECTIONS: usize = 10_000;
+/// Most files that are read at once: debug information of one may take 256 MiB of memory.
+const READERS: usize = 4;
 
 /// Where to look for what is not in the files themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,47 +36,79 @@ impl Default for Options {
 }
 
 /// Reads the layouts of the ELF files that `recording` names and that still are the recorded files, and
-/// names the frames of its stacks.
+/// names the frames of its stacks, several files at once where there are processors for that.
 ///
 /// Symbols are those that share a page with a touch, fill, stall or frame. `progress` is told how many
 /// files are done, of how many. What cannot be read is in `missing`, with the reason.
 pub fn layouts(recording: &Recording, options: &Options, mut progress: impl FnMut(usize, usize)) -> Layouts {
-    let mut layouts = Layouts::default();
-    let occurring = occurs::of(recording);
+    let occurring: Vec<(FileIdx, Occurs)> = occurs::of(recording).into_iter().collect();
     let all = occurring.len();
-    for (done, (file, occurs)) in occurring.iter().enumerate() {
-        progress(done, all);
-        let Some(row) = recording.files.get(*file as usize) else { continue };
-        if row.kind != FileKind::Regular && row.kind != FileKind::Memory {
-            continue;
+    let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
+    let work = |told: &mut dyn FnMut(usize)| {
+        let mut read = Vec::new();
+        while let Some((file, occurs)) = occurring.get(next.fetch_add(1, Ordering::Relaxed)) {
+            told(done.load(Ordering::Relaxed));
+            read.push((*file, of_row(recording, *file, occurs, options)));
+            done.fetch_add(1, Ordering::Relaxed);
         }
-        let read = || {
-            if row.deleted {
-                return Err("deleted while it was in use".to_owned());
-            }
-            let path = row.place().ok_or("its path is not known")?;
-            let image = open(&path, occurs.program)?;
-            let Some(image) = image else { return Ok(None) };
-            let object = image.parse().map_err(|e| e.to_string())?;
-            identity::same(row, &image.meta, build_id_of(&object).as_deref())?;
-            Ok(Some(read_file(&object, &image.path, occurs, options)))
-        };
-        match read() {
-            Ok(Some((layout, names))) => {
+        read
+    };
+    let threads = std::thread::available_parallelism().map_or(1, NonZero::get).min(READERS);
+    let read: Vec<(FileIdx, Row)> = std::thread::scope(|scope| {
+        // This thread works, too: where the kernel refuses others, alone.
+        let start = |_| std::thread::Builder::new().spawn_scoped(scope, || work(&mut |_| ())).ok();
+        let workers: Vec<_> = (1..threads).filter_map(start).collect();
+        let own = work(&mut |done| progress(done, all));
+        workers.into_iter().filter_map(|w| w.join().ok()).chain([own]).flatten().collect()
+    });
+    progress(all, all);
+    let mut layouts = Layouts::default();
+    for (file, row) in read {
+        match row {
+            Row::Read(layout, names) => {
                 if layout.symbols_from.is_empty() {
-                    layouts
-                        .missing
-                        .insert(*file, "stripped, and no debug file for it is installed".to_owned());
+                    let why = "stripped, and no debug file for it is installed";
+                    layouts.missing.insert(file, why.to_owned());
                 }
                 layouts.frames.extend(names);
-                layouts.files.insert(*file, layout);
+                layouts.files.insert(file, layout);
             }
-            Err(why) if occurs.program => drop(layouts.missing.insert(*file, why)),
-            Ok(None) | Err(_) => {}
+            Row::Missing(why) => drop(layouts.missing.insert(file, why)),
+            Row::Nothing => {}
         }
     }
-    progress(all, all);
     layouts
+}
+
+/// What became of one file of a recording.
+enum Row {
+    Read(FileLayout, Names),
+    /// It should be an ELF file, and cannot be read.
+    Missing(String),
+    /// It is none, and need not be one.
+    Nothing,
+}
+
+fn of_row(recording: &Recording, file: FileIdx, occurs: &Occurs, options: &Options) -> Row {
+    let Some(row) = recording.files.get(file as usize) else { return Row::Nothing };
+    if row.kind != FileKind::Regular && row.kind != FileKind::Memory {
+        return Row::Nothing;
+    }
+    let read = || {
+        if row.deleted {
+            return Err("deleted while it was in use".to_owned());
+        }
+        let path = row.place().ok_or("its path is not known")?;
+        let Some(image) = open(&path, occurs.program)? else { return Ok(None) };
+        let object = image.parse().map_err(|e| e.to_string())?;
+        identity::same(row, &image.meta, build_id_of(&object).as_deref())?;
+        Ok(Some(read_file(&object, &image.path, occurs, options)))
+    };
+    match read() {
+        Ok(Some((layout, names))) => Row::Read(layout, names),
+        Err(why) if occurs.program => Row::Missing(why),
+        Ok(None) | Err(_) => Row::Nothing,
+    }
 }
 
 /// Opens the file; `None` when it is not ELF and nothing says that it should be.
@@ -180,28 +216,31 @@ pub(crate) fn address_of(segments: &[Segment], offset: u64) -> Option<u64> {
     segment.address.checked_add(offset - segment.offset)
 }
 
-/// The symbols on pages that occur, by offset, the best name of each offset.
+/// The symbols on pages that occur, by offset, the best name of each offset. Only names of these are looked at: a large
+/// library has 200,000 symbols, and a start meets a few thousand.
 fn symbols(raw: &RawSymbols<'_>, segments: &[Segment], occurs: &Occurs) -> Vec<Symbol> {
     let mut found: Vec<(u64, &RawSymbol)> =
         raw.symbols.iter().filter_map(|s| Some((offset_of(segments, s.address)?, s))).collect();
-    // Best last, so that `dedup` by offset from behind keeps it: aliases such as `__libc_malloc` and
-    // `malloc` rank equal but for the underscores.
-    let plain = |s: &RawSymbol| std::cmp::Reverse(raw.name(s).iter().take_while(|b| **b == b'_').count());
-    found.sort_by(|a, b| {
-        let key = |(offset, s): &(u64, &RawSymbol)| (*offset, std::cmp::Reverse((s.rank, plain(s), s.bytes)));
-        key(a).cmp(&key(b)).then_with(|| raw.name(a.1).cmp(raw.name(b.1)))
-    });
-    found.dedup_by_key(|(offset, _)| *offset);
-    let ends = found.iter().skip(1).map(|(offset, _)| *offset).chain([u64::MAX]);
-    found
-        .iter()
+    found.sort_unstable_by_key(|(offset, _)| *offset);
+    let aliases = || found.chunk_by(|a, b| a.0 == b.0);
+    let ends = aliases().skip(1).filter_map(|next| Some(next.first()?.0)).chain([u64::MAX]);
+    aliases()
         .zip(ends)
-        .filter(|((offset, s), next)| {
-            let end = if s.bytes == 0 { *next } else { offset.saturating_add(s.bytes) };
+        .filter_map(|(aliases, next)| {
+            let (offset, _) = *aliases.first()?;
+            let longest = aliases.iter().map(|(_, s)| s.bytes).max()?;
+            let end = |bytes| if bytes == 0 { next } else { offset.saturating_add(bytes) };
+            if !occurs.any_in(offset, end(longest).max(next)) {
+                return None;
+            }
+            let (_, best) = aliases.iter().min_by(|a, b| raw.preference(a.1, b.1))?;
             // Marks of the ARM assemblers for code and data.
-            occurs.any_in(*offset, end) && !raw.name(s).starts_with(b"$")
+            (occurs.any_in(offset, end(best.bytes)) && !raw.name(best).starts_with(b"$")).then(|| Symbol {
+                name: demangle(raw.name(best)),
+                offset,
+                bytes: best.bytes,
+            })
         })
-        .map(|((offset, s), _)| Symbol { name: demangle(raw.name(s)), offset: *offset, bytes: s.bytes })
         .collect()
 }
 
