@@ -24,7 +24,6 @@ use crate::blocks::{self, Fact, FileFact, Sink};
 use crate::machine::{Elsewhere, Here};
 use crate::perf::recorder::{PerfPlan, PerfRecorder, Rings, SharedSink};
 use crate::unwind::Unwinder;
-use crate::waiting::kernel_functions;
 
 pub use tier::{Refusal, Survey, survey};
 use tier::{choose, refusal, try_perf};
@@ -207,13 +206,8 @@ impl Session {
         session.fact(&Fact::Mounts(facts::mounts(&session.proc)))?;
         session.residency(false)?;
         session.fact(&Fact::Manifest(Box::new(session.manifest.clone())))?;
-        if matches!(session.tier, Tier::A | Tier::B) {
-            let symbols = session.proc.read("kallsyms").unwrap_or_default();
-            let functions = kernel_functions(&symbols);
-            if let Some(bpf) = &session.bpf {
-                kernel::telling(bpf, &functions)?;
-            }
-            session.fact(&Fact::KernelFunctions(functions))?;
+        if let Some(bpf) = &session.bpf {
+            session.fact(&Fact::KernelFunctions(kernel::functions(bpf)))?;
             if !session.armed {
                 session.side_band(None);
             }

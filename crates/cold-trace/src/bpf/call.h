@@ -127,6 +127,21 @@ static __always_inline void call_begins(struct task_state *task, struct pt_regs 
 		resolve_call(task);
 }
 
+#ifndef COLD_OLD
+/* The call that the current task is in was passed over when it began. */
+SHARED int begin_late(struct task_state *task)
+{
+	struct pt_regs *regs = (void *)bpf_task_pt_regs(bpf_get_current_task_btf());
+
+	if (!task)
+		return 0;
+	call_begins(task, regs, (u32)REGS_CALL(regs));
+	task->noticed = 1;
+	__sync_fetch_and_add(&calls_noticed, 1);
+	return 1;
+}
+#endif
+
 /* Something happens in the current task: in a call that was passed over when it began, perhaps. */
 static __always_inline void notice_call(struct task_state *task)
 {
@@ -134,23 +149,19 @@ static __always_inline void notice_call(struct task_state *task)
 	(void)task;
 #else
 	struct task_struct *me;
-	struct pt_regs *regs;
 	s32 number;
 
 	if (!passes_over())
 		return;
 	me = bpf_get_current_task_btf();
-	regs = (void *)bpf_task_pt_regs(me);
 	/* Negative in faults of user space: they are told when they begin. */
-	number = REGS_CALL(regs);
+	number = REGS_CALL((struct pt_regs *)bpf_task_pt_regs(me));
 	if (number < 0 || me->flags & (PF_IO_WORKER | PF_USER_WORKER))
 		return;
 	/* A call of -1: a 32-bit one, which is always looked at. */
 	if (task->call_at && (task->call == number || task->call < 0))
 		return;
-	call_begins(task, regs, number);
-	task->noticed = 1;
-	__sync_fetch_and_add(&calls_noticed, 1);
+	begin_late(task);
 #endif
 }
 

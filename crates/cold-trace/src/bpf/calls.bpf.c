@@ -60,11 +60,20 @@ static __always_inline struct cold_id directory_of(s32 fd)
 	return tell_open(file_of_fd(fd));
 }
 
+/*
+ * What the call is, read anew: else the verifier goes on with a number for each case of a switch, and looks at all that
+ * follows for each of them.
+ */
+static __always_inline u32 class_anew(struct task_state *task)
+{
+	return *(volatile u32 *)&task->class;
+}
+
 static __always_inline u32 open_flags(struct task_state *task)
 {
 	u64 how = 0;
 
-	switch (task->class) {
+	switch (class_anew(task)) {
 	case CALL_OPEN:
 		return task->args[1];
 	case CALL_OPENAT:
@@ -94,7 +103,7 @@ static __always_inline u64 socket_path(u64 address)
 /* Where the program's path is; `second`: the new path of two. 0: the call has none. */
 static __always_inline u64 path_address(struct task_state *task, bool second)
 {
-	switch (task->class) {
+	switch (class_anew(task)) {
 	case CALL_OPEN:
 	case CALL_CREAT:
 	case CALL_PATH:
@@ -121,7 +130,7 @@ static __always_inline u64 path_address(struct task_state *task, bool second)
 /* The descriptor that a relative path starts from. */
 static __always_inline s32 path_directory(struct task_state *task, bool second)
 {
-	switch (task->class) {
+	switch (class_anew(task)) {
 	case CALL_OPENAT:
 	case CALL_OPENAT2:
 	case CALL_PATH_AT:
@@ -138,21 +147,28 @@ static __always_inline s32 path_directory(struct task_state *task, bool second)
 /* What stat and its like were asked about by descriptor alone is no path that was looked up. */
 static __always_inline bool by_descriptor(struct task_state *task, u64 address, u32 used, s64 result)
 {
-	return task->class == CALL_PATH_AT && result != -ENOENT && (!address || used == 1);
+	return class_anew(task) == CALL_PATH_AT && result != -ENOENT && (!address || used == 1);
 }
 
-/* Writes the call that ends now. `name`: its path in kernel memory where the program's is gone. */
-static __always_inline void tell_call(struct task_state *task, s64 result, const char *name, struct file *found,
-				      bool second)
+/*
+ * Writes the call that ends now. `name`: its path in kernel memory where the program's is gone; `opened`: the file that
+ * it found, where its result does not say it. 0: none.
+ */
+SHARED int tell_call(struct task_state *task, s64 result, u64 name, u64 opened, u32 second)
 {
-	u32 slot = SCRATCH_CALL, used = 0, class = task->class;
-	struct call_scratch *out = bpf_map_lookup_elem(&scratches, &slot);
-	u64 address = path_address(task, second);
+	struct file *found = (void *)opened;
+	u32 slot = SCRATCH_CALL, used = 0, class;
+	struct call_scratch *out;
 	struct cold_call *event;
+	u64 address;
 	long n = 0;
 
-	if (!out || (class == CALL_SOCKET && !address))
-		return;
+	if (!task)
+		return 0;
+	address = path_address(task, second);
+	out = bpf_map_lookup_elem(&scratches, &slot);
+	if (!out || (class_anew(task) == CALL_SOCKET && !address))
+		return 0;
 	event = &out->event;
 	__builtin_memset(event, 0, sizeof(*event));
 	event->began = task->call_at;
@@ -162,24 +178,25 @@ static __always_inline void tell_call(struct task_state *task, s64 result, const
 	event->position = task->first_position;
 	event->open_flags = open_flags(task);
 	if (name)
-		n = bpf_probe_read_kernel_str(out->path, sizeof(out->path), name);
+		n = bpf_probe_read_kernel_str(out->path, sizeof(out->path), (void *)name);
 	else if (address)
 		n = bpf_probe_read_user_str(out->path, sizeof(out->path), (void *)address);
 	if (n > 0)
 		used = n;
 	/* A socket's path need not end within its address. */
-	if (class == CALL_SOCKET && used > (u32)task->args[2] - SUN_PATH + 1) {
+	if (class_anew(task) == CALL_SOCKET && used > (u32)task->args[2] - SUN_PATH + 1) {
 		used = (u32)task->args[2] - SUN_PATH + 1;
 		out->path[(used - 1) & (COLD_NAME_BYTES - 1)] = 0;
 	}
 	if (used > COLD_NAME_BYTES)
 		used = COLD_NAME_BYTES;
 	if (by_descriptor(task, address, used, result))
-		return;
+		return 0;
 	event->path_bytes = used;
 	event->path_cut = used == COLD_NAME_BYTES;
 	if (used && out->path[0] != '/')
 		event->base = directory_of(path_directory(task, second));
+	class = class_anew(task);
 	if (class >= CALL_OPEN && class <= CALL_CREAT && result >= 0)
 		found = file_of_fd(result);
 	else if (class == CALL_LIST || class == CALL_ADVICE_FD)
@@ -189,7 +206,7 @@ static __always_inline void tell_call(struct task_state *task, s64 result, const
 	event->file = found ? tell_open(found) : task->call_file;
 	u32 bytes = (sizeof(*event) + used + 7) & ~7u;
 	head_of_task(&event->head, task, COLD_CALL, bytes);
-	output(out, bytes, sizeof(*out), COLD_LOST_CALLS);
+	return output(out, bytes, sizeof(*out), COLD_LOST_CALLS);
 }
 
 static const struct call_count no_calls;
@@ -247,10 +264,10 @@ PROGRAM(sys_exit, call_exit)
 	if (task->call_at && knobs.count_calls)
 		count_call(task, ctx[1]);
 	if (task->call_at && is_recorded(task->class)) {
-		tell_call(task, ctx[1], NULL, NULL, false);
+		tell_call(task, ctx[1], 0, 0, false);
 		/* Of one that failed nobody knows on which. */
 		if ((s64)ctx[1] >= 0 && (task->class == CALL_PATHS || task->class == CALL_PATHS_AT))
-			tell_call(task, ctx[1], NULL, NULL, true);
+			tell_call(task, ctx[1], 0, 0, true);
 		if (knobs.count_calls && task->class >= CALL_OPEN && task->class <= CALL_LIST)
 			tell_lookup_stack(ctx, task);
 	}
@@ -300,7 +317,7 @@ PROGRAM(sched_process_exec, process_exec)
 		forget_task(old_tid);
 	}
 	if (task->call_at && (task->class == CALL_EXEC || task->class == CALL_EXEC_AT))
-		tell_call(task, 0, READ(binprm, filename), file, false);
+		tell_call(task, 0, number_of(READ(binprm, filename)), number_of(file), false);
 	/* The rest of the exec is still the same call to whoever waits in it. */
 	task->class = CALL_OTHER;
 }

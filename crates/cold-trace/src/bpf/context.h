@@ -84,21 +84,20 @@ static __always_inline s64 position_of(struct task_state *task, struct file *fil
 }
 
 /* The file and position of a call of the read family, looked for when they are first needed. */
-static __always_inline void resolve_call(struct task_state *task)
+SHARED int find_call_file(struct task_state *task)
 {
-	u32 class = task->class, fd = task->args[0];
 	struct file *file;
+	u32 class, fd;
 
-	if (task->resolved || class < CALL_LIST || class > CALL_FD)
-		return;
+	if (!task)
+		return 0;
+	class = task->class;
+	fd = task->args[class == CALL_SENDFILE ? 1 : 0];
 	task->resolved = 1;
-	if (class == CALL_SENDFILE)
-		fd = task->args[1];
 	file = file_of_fd(fd);
 	if (!file)
-		return;
-	task->call_file = id_of(inode_of(file));
-	tell_open(file);
+		return 0;
+	task->call_file = tell_open(file);
 	if (class == CALL_PREAD)
 		task->position = task->args[3];
 	else if (class != CALL_FD)
@@ -106,6 +105,13 @@ static __always_inline void resolve_call(struct task_state *task)
 	task->first_position = task->position;
 	if (task->context.kind == COLD_CTX_CALL)
 		context_call(task);
+	return 1;
+}
+
+static __always_inline void resolve_call(struct task_state *task)
+{
+	if (!task->resolved && task->class >= CALL_LIST && task->class <= CALL_FD)
+		find_call_file(task);
 }
 
 #endif

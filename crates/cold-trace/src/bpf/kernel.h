@@ -64,6 +64,17 @@ enum {
 #define CURRENT(field) (bpf_get_current_task_btf()->field)
 #endif
 
+/*
+ * A function that programs share: a global one, which the verifier looks at once in each program instead of on each path
+ * that leads to it, so that a recording begins sooner. What is handed to it as a pointer is memory of ours; a kernel's
+ * pointer is handed over as a number. Older kernels allow no pointers there (5.12).
+ */
+#ifdef COLD_OLD
+#define SHARED static __always_inline
+#else
+#define SHARED __noinline
+#endif
+
 #define NULL ((void *)0)
 #define PF_KTHREAD 0x00200000u
 #define TASK_UNINTERRUPTIBLE 2u

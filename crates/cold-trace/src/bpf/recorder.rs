@@ -18,7 +18,7 @@ use super::support::{PROGRAMS, When, available, choose};
 use super::{BpfCosts, BpfOptions, Error, Follow, load, telling};
 use crate::raw::LOSSES;
 use crate::record::{CallCount, facts};
-use crate::waiting::KernelFunction;
+use crate::waiting::{KernelFunction, kernel_functions};
 
 /// After the programs are detached, those that were running have ended by then (they take microseconds).
 const QUIET: Duration = Duration::from_millis(20);
@@ -32,6 +32,7 @@ pub struct BpfRecorder<W> {
     links: Vec<Link>,
     consumer: Consumer<W>,
     object: Object,
+    functions: Vec<KernelFunction>,
     tier: Tier,
     buffer: u64,
     /// It waits for its start: not everything is attached yet.
@@ -48,12 +49,20 @@ impl<W: Write + Send + 'static> BpfRecorder<W> {
         let support = available()?;
         let tier = choose(&support, options.tier)?;
         let buffer = options.buffer.0.clamp(LEAST_BUFFER, MOST_BUFFER).next_power_of_two();
-        let object = load::load(&support, tier, options, u32::try_from(buffer).unwrap_or(u32::MAX))?;
+        let (object, functions) = thread::scope(|scope| {
+            // Each takes the kernel 0.1 to 0.3 s of computing.
+            let read = || kernel_functions(&ProcFs::default().read("kallsyms").unwrap_or_default());
+            let reader = thread::Builder::new().spawn_scoped(scope, read);
+            let object = load::load(&support, tier, options, u32::try_from(buffer).unwrap_or(u32::MAX));
+            (object, reader.map_or_else(|_| read(), |reader| reader.join().unwrap_or_default()))
+        });
+        let object = object?;
+        tell_functions(&object, &functions)?;
         let events = MapHandle::try_from(&load::map(&object, "events")?)
             .map_err(|source| Error::Map { action: "open the buffer of events", source })?;
         let consumer = Consumer::start(events, sink, options.armed).map_err(Error::Sink)?;
         let links = load::attach(&object, |program| !options.armed || program.when == When::Waiting)?;
-        Ok(Self { links, consumer, object, tier, buffer, asleep: options.armed })
+        Ok(Self { links, consumer, object, functions, tier, buffer, asleep: options.armed })
     }
 
     /// The tier that is recorded.
@@ -84,15 +93,9 @@ impl<W: Write + Send + 'static> BpfRecorder<W> {
         Ok(seen)
     }
 
-    /// Which of the kernel's functions tell what a wait is for: the kernel's stack is looked at only where one of
-    /// them may be on it. Until it is told, and where none is known, at every wait without a page.
-    ///
-    /// # Errors
-    /// [`Error::Map`].
-    pub fn telling(&self, functions: &[KernelFunction]) -> Result<(), Error> {
-        load::map(&self.object, "telling")?
-            .update(&0_u32.to_le_bytes(), &telling::bytes(functions), MapFlags::ANY)
-            .map_err(|source| Error::Map { action: "set the functions that tell of waits", source })
+    /// Which of the kernel's functions tell what a wait is for; none where the kernel hides its addresses.
+    pub fn kernel_functions(&self) -> &[KernelFunction] {
+        &self.functions
     }
 
     /// Forks are followed from when their parent is in the tree, so children that were missed by one
@@ -206,6 +209,14 @@ fn calls(object: &Object) -> Result<Vec<CallCount>, Error> {
         })
     });
     Ok(counts.collect())
+}
+
+/// From now on the kernel's stack is looked at only where one of these functions may be on it; where none is known, at
+/// every wait without a page.
+fn tell_functions(object: &Object, functions: &[KernelFunction]) -> Result<(), Error> {
+    load::map(object, "telling")?
+        .update(&0_u32.to_le_bytes(), &telling::bytes(functions), MapFlags::ANY)
+        .map_err(|source| Error::Map { action: "set the functions that tell of waits", source })
 }
 
 /// How often the kernel did not run one of the programs because it already ran on that CPU.

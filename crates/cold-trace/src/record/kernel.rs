@@ -7,9 +7,9 @@ use super::RecordOptions;
 use crate::perf::recorder::SharedSink;
 
 #[cfg(feature = "bpf")]
-pub(super) use with::{Programs, attach, finish, follow, possible, telling};
+pub(super) use with::{Programs, attach, finish, follow, functions, possible};
 #[cfg(not(feature = "bpf"))]
-pub(super) use without::{Programs, attach, finish, follow, possible, telling};
+pub(super) use without::{Programs, attach, finish, follow, functions, possible};
 
 #[cfg(not(feature = "bpf"))]
 mod without {
@@ -43,7 +43,7 @@ mod without {
         match *programs {}
     }
 
-    pub(in crate::record) fn telling(programs: &Programs, _: &[KernelFunction]) -> Result<(), Error> {
+    pub(in crate::record) fn functions(programs: &Programs) -> Vec<KernelFunction> {
         match *programs {}
     }
 
@@ -114,8 +114,8 @@ mod with {
         programs.follow(whom).map_err(|e| Error::Bpf(e.to_string()))
     }
 
-    pub(in crate::record) fn telling(programs: &Programs, functions: &[KernelFunction]) -> Result<(), Error> {
-        programs.telling(functions).map_err(|e| Error::Bpf(e.to_string()))
+    pub(in crate::record) fn functions(programs: &Programs) -> Vec<KernelFunction> {
+        programs.kernel_functions().to_vec()
     }
 
     pub(in crate::record) fn finish(
