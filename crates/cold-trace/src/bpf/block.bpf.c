@@ -193,23 +193,27 @@ static __always_inline void walk_bios(struct bio_walk *walk)
 	walk->bios = bios;
 }
 #else
-/* Whether there is nothing more to be seen. */
+/* Whether there is nothing more to be seen. `walk` is no type of the kernel's, so READ must not begin with it. */
 static __always_inline int part_step(u32 turn, struct bio_walk *walk)
 {
-	if (!walk->bio || turn >= COLD_PARTS)
+	struct bio *bio = walk->bio;
+
+	if (!bio || turn >= COLD_PARTS)
 		return 1;
-	part_of(walk->bio, &walk->out->parts[turn]);
+	part_of(bio, &walk->out->parts[turn]);
 	walk->parts = walk->bios = turn + 1;
-	walk->bio = READ(walk->bio, bi_next);
+	walk->bio = READ(bio, bi_next);
 	return 0;
 }
 
 static __always_inline int bio_step(struct bio_walk *walk)
 {
-	if (!walk->bio)
+	struct bio *bio = walk->bio;
+
+	if (!bio)
 		return 1;
 	walk->bios++;
-	walk->bio = READ(walk->bio, bi_next);
+	walk->bio = READ(bio, bi_next);
 	return 0;
 }
 
