@@ -104,11 +104,15 @@ mod root {
             // 420 ms of waits become 19 ms of a disk of 125 MiB/s.
             let predicted = advice["predicted"].as_u64().unwrap();
             check(predicted * 2 > all, || format!("{predicted} of {all}"))?;
-            // In a busy moment no start may count; else it is told what it saved, and that is much.
+            // In a busy moment no start may count, which is told; else what it saved is much.
             let measured = &advice["measured"];
-            let saves = measured["saves"].as_i64().unwrap_or(0);
-            let faster = measured["factor"]["ratio"].as_f64().is_some_and(|ratio| ratio < 0.7);
-            check(faster && saves > 100_000_000, || measured.to_string())
+            if let Some(why) = measured["unknown"].as_str() {
+                assert!(why.contains("counts"), "it was tried: {why}");
+                return Ok(());
+            }
+            let (ratio, saves) = (&measured["factor"]["ratio"], &measured["saves"]);
+            check(ratio.as_f64().is_some_and(|r| r < 0.7), || measured.to_string())?;
+            check(saves.as_i64().is_some_and(|saved| saved > 100_000_000), || measured.to_string())
         });
     }
 
