@@ -195,7 +195,8 @@ pub(crate) fn is_miss(l: &Lookup) -> bool {
 /// them (`ld.so.cache`) is none.
 pub(crate) fn is_library(path: &str) -> bool {
     let name = path_text::base(path);
-    name.ends_with(".so") || name.split(".so.").skip(1).any(|n| n.starts_with(|c: char| c.is_ascii_digit()))
+    let version = |n: &str| n.starts_with(|c: char| c.is_ascii_digit());
+    name.strip_suffix(".so").is_some() || name.split(".so.").skip(1).any(version)
 }
 
 fn asked(recording: &Recording, window: Window) -> Option<Vec<Bytes>> {
