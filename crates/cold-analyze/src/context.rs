@@ -191,10 +191,12 @@ pub(crate) fn is_miss(l: &Lookup) -> bool {
     NOT_THERE.contains(&l.result)
 }
 
-/// A shared object by its name: `libx.so`, `libx.so.1.2`, `x.cpython-311-x86_64-linux-gnu.so`.
+/// A shared object by its name: `libx.so`, `libx.so.1.2`, `x.cpython-311-x86_64-linux-gnu.so`; the loader's cache of
+/// them (`ld.so.cache`) is none.
 pub(crate) fn is_library(path: &str) -> bool {
     let name = path_text::base(path);
-    name.strip_suffix(".so").is_some() || name.contains(".so.")
+    let version = |n: &str| n.starts_with(|c: char| c.is_ascii_digit());
+    name.strip_suffix(".so").is_some() || name.split(".so.").skip(1).any(version)
 }
 
 fn asked(recording: &Recording, window: Window) -> Option<Vec<Bytes>> {

@@ -5,8 +5,7 @@
 //! when the pages up to i can have come at the earliest. So that it holds for every start,
 //!
 //! - only pages count that *every* start of the history needed, and none that was merely mapped around a fault;
-//!   of files on one device, the one that has most to do with the plan ([`busiest`]). Metadata does not count: it may be
-//!   cached.
+//!   of files on one disk, the one that the plan was made for. Metadata does not count: it may be cached.
 //! - `A_i` is the latency once, and then the greater of what the bytes take and what the requests take at the
 //!   depth at which the device does most of them. What lies between two pages may be read along instead of asking twice,
 //!   so the least over all ways of doing that is taken ([`Laid`]). Of a device that does several requests at
@@ -19,7 +18,7 @@
 
 mod latest;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
 use cold_model::Dev;
@@ -40,22 +39,27 @@ struct BoundPiece<'a> {
     reached_ns: Option<u64>,
 }
 
-/// The bound with the warm starts of the plan's trial; `None` without a measured device. `extents` tells where a file
-/// lies on it; of files that it does not know only the bytes count. `latest`: of a recorded start, for programs of many
-/// threads.
-pub fn bound(
-    plan: &Plan,
-    extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
-    latest: Option<&Latest>,
-) -> Option<Bound> {
-    bound_of_warm(plan, plan.trial.and_then(|t| t.warm_ns), extents, latest)
+/// Where the files of a plan lie on this machine.
+#[derive(Clone, Copy)]
+pub struct Ground<'a> {
+    /// The places of a file on its disk; of a file that it does not know only the bytes count.
+    pub extents: &'a dyn Fn(&Path) -> Option<Vec<Extent>>,
+    /// The whole disk that a file lies on, by which devices are measured ([`DeviceModel::dev`]). The number that a file
+    /// has (`st_dev`) is that of a partition, or on btrfs one that the kernel made up.
+    pub disk: &'a dyn Fn(&Path) -> Option<Dev>,
+}
+
+/// The bound with the warm starts of the plan's trial; `None` without a measured device. `latest`: of a recorded start,
+/// for programs of many threads.
+pub fn bound(plan: &Plan, ground: Ground<'_>, latest: Option<&Latest>) -> Option<Bound> {
+    bound_of_warm(plan, plan.trial.and_then(|t| t.warm_ns), ground, latest)
 }
 
 /// The same with warm starts that others have measured: `cpu_ns`, nanoseconds to ready; `None`: reading alone.
 pub fn bound_of_warm(
     plan: &Plan,
     cpu_ns: Option<u64>,
-    extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
+    ground: Ground<'_>,
     latest: Option<&Latest>,
 ) -> Option<Bound> {
     let device = plan.device.as_ref()?;
@@ -63,9 +67,9 @@ pub fn bound_of_warm(
     let mut laid = Laid::new(device);
     let computing = cpu_ns.unwrap_or(0);
     let mut least = computing as f64;
-    for piece in pieces(plan, latest) {
+    for piece in pieces(plan, ground, latest) {
         let (first, end) = piece.bytes;
-        match places.entry(piece.file).or_insert_with(|| extents(&piece.of.path)) {
+        match places.entry(piece.file).or_insert_with(|| (ground.extents)(&piece.of.path)) {
             None => laid.bytes += end - first,
             // Pieces without a place (holes, packed into metadata) are no reads of their own.
             Some(list) => list.iter().for_each(|e| laid.add_part(e, first, end)),
@@ -82,13 +86,13 @@ pub fn bound_of_warm(
     })
 }
 
-/// What every start needed on the device that has most to do with the plan, in the order in which it is needed.
-fn pieces<'a>(plan: &'a Plan, latest: Option<&Latest>) -> Vec<BoundPiece<'a>> {
-    let dev = busiest(plan);
+/// What every start needed on the disk that decides, in the order in which it is needed.
+fn pieces<'a>(plan: &'a Plan, ground: Ground<'_>, latest: Option<&Latest>) -> Vec<BoundPiece<'a>> {
+    let deciding = deciding(plan, ground.disk);
     let mut out = Vec::new();
     for r in plan.ranges.iter().filter(|r| by_every_start(r, plan.learnt.starts)) {
         let file = plan.files.get(r.file as usize);
-        let here = |f: &&PlanFile| f.kind == FileKind::Regular && Some(f.identity.dev) == dev;
+        let here = |f: &&PlanFile| f.kind == FileKind::Regular && deciding.contains(&f.identity.dev);
         let Some(of) = file.filter(here) else { continue };
         let first = r.first_page.saturating_mul(PAGE);
         let size = of.identity.size.next_multiple_of(PAGE);
@@ -158,13 +162,20 @@ pub fn parts(plan: &Plan) -> Vec<DevicePart> {
     all
 }
 
-/// The device (`st_dev`) that the plan was made for, where its files lie on that very number; else the one that has most
-/// to do with it.
-pub fn busiest(plan: &Plan) -> Option<Dev> {
-    let own = plan.device.as_ref().map(|device| device.dev);
-    let own =
-        own.filter(|dev| plan.files.iter().any(|f| f.kind == FileKind::Regular && f.identity.dev == *dev));
-    own.or_else(|| Some(parts(plan).first()?.dev))
+/// The devices (`st_dev`) on the disk that the plan was made for; where none of its files lies there (a disk of another
+/// machine, numbers of another boot), the one that has most to do with the plan.
+fn deciding(plan: &Plan, disk: &dyn Fn(&Path) -> Option<Dev>) -> BTreeSet<Dev> {
+    let mut first: BTreeMap<Dev, &Path> = BTreeMap::new();
+    for file in plan.files.iter().filter(|f| f.kind == FileKind::Regular) {
+        first.entry(file.identity.dev).or_insert(&file.path);
+    }
+    let made_for = plan.device.as_ref().map(|device| device.dev);
+    let own: BTreeSet<Dev> = first
+        .into_iter()
+        .filter(|(_, path)| made_for.is_some() && disk(path) == made_for)
+        .map(|(dev, _)| dev)
+        .collect();
+    if own.is_empty() { parts(plan).first().map(|part| part.dev).into_iter().collect() } else { own }
 }
 
 /// All of the last 8 starts needed it, as far as there were so many.

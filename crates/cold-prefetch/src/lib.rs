@@ -20,7 +20,7 @@ pub mod tune;
 pub mod waste;
 mod whole;
 
-pub use bound::{DevicePart, Latest, bound, bound_of_warm, busiest, parts};
+pub use bound::{DevicePart, Ground, Latest, bound, bound_of_warm, parts};
 pub use compile::{compile, is_kept};
 pub use exact::{Worth, knobs_by};
 pub use knobs::{default_knobs, knobs_for};

@@ -16,16 +16,13 @@
 mod candidates;
 mod forecast;
 
-use std::path::Path;
-
-use cold_model::Extent;
 use cold_plan::Plan;
 use cold_plan::judge::gain_words;
 use cold_plan::plan::{Knobs, Standing, Trial};
 use cold_stats::{Comparison, Pcg, median_u64, sequential};
 use serde::Serialize;
 
-use crate::{Latest, bound, compile};
+use crate::{Ground, Latest, bound, compile};
 
 pub use candidates::Space;
 pub use forecast::Forecast;
@@ -99,16 +96,11 @@ pub struct TuningVerdict {
 
 impl TuningVerdict {
     /// The plan with what was found: compiled with the best knobs, tried, and bounded anew, since a trial may have
-    /// measured warm starts. `extents` tells where a file lies on the device; `latest`: as for [`bound()`].
-    pub fn applied_to(
-        &self,
-        plan: &Plan,
-        extents: &dyn Fn(&Path) -> Option<Vec<Extent>>,
-        latest: Option<&Latest>,
-    ) -> Plan {
+    /// measured warm starts. `latest`: as for [`bound()`].
+    pub fn applied_to(&self, plan: &Plan, ground: Ground<'_>, latest: Option<&Latest>) -> Plan {
         let mut better = Plan { trial: self.trial, standing: self.standing.clone(), ..plan.clone() };
-        compile(&mut better, &self.knobs, plan.device.as_ref(), extents);
-        better.bound = bound(&better, extents, latest);
+        compile(&mut better, &self.knobs, plan.device.as_ref(), ground.extents);
+        better.bound = bound(&better, ground, latest);
         better
     }
 }

@@ -119,6 +119,15 @@ fn a_new_library_fails_by_its_name_with_who_asked() {
 }
 
 #[test]
+fn the_loaders_cache_of_libraries_is_none() {
+    let (old, new) = (program(4, &[]), program(4, &["/etc/ld.so.cache", "/lib/notes.so.txt"]));
+    assert_eq!(outcome("libraries > +0", &new, Some(&old)), Outcome::Pass);
+    assert_eq!(outcome("files > +0", &new, Some(&old)), Outcome::Fail);
+    let versions = program(4, &["/lib/libx.so.1.2", "/lib/y.cpython-311.so", "/lib/z.so.6"]);
+    assert_eq!(outcome("libraries > +2", &versions, Some(&old)), Outcome::Fail);
+}
+
+#[test]
 fn more_searching_names_the_directory() {
     let (old, mut new) = (program(4, &[]), program(4, &[]));
     new.lookup(7, LookupKind::Stat, "/opt/c/x", -2);

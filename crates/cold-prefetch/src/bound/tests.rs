@@ -46,8 +46,11 @@ fn lies(path: &Path) -> Option<Vec<Extent>> {
     Some(vec![Extent { logical: 0, physical: number << 30, bytes: 1 << 30 }])
 }
 
+/// Nobody knows the disks.
+const GROUND: Ground<'static> = Ground { extents: &lies, disk: &|_| None };
+
 fn bound_of(plan: &Plan) -> Bound {
-    bound(plan, &lies, None).expect("a device")
+    bound(plan, GROUND, None).expect("a device")
 }
 
 #[track_caller]
@@ -79,7 +82,7 @@ fn bytes_take_what_they_take_whatever_the_order() {
 #[test]
 fn warm_starts_that_others_measured_count_in_place_of_the_trials() {
     let p = plan(disk(), 1, &[(0, 0, 256, 0), (0, 256, 256, 95)]);
-    let of = |warm: Option<u64>| bound_of_warm(&p, warm, &lies, None).expect("a device");
+    let of = |warm: Option<u64>| bound_of_warm(&p, warm, GROUND, None).expect("a device");
     assert_eq!(of(Some(100_000_000)), bound_of(&p));
     // 200 ms of computing, of which all but the joining of ranges comes behind the first MiB.
     let slow = of(Some(200_000_000));
@@ -128,18 +131,18 @@ fn what_some_start_did_not_need_or_another_device_has_does_not_count() {
     assert_eq!(twice, 14);
     let none = plan(disk(), 1, &[]);
     assert_eq!(bound_of(&none).overlapped_ns, 100_000_000);
-    assert_eq!(bound(&Plan { device: None, ..none }, &lies, None), None);
+    assert_eq!(bound(&Plan { device: None, ..none }, GROUND, None), None);
 }
 
 #[test]
 fn files_without_a_known_place_count_by_their_bytes() {
     let p = plan(disk(), 1, &[(0, 0, 10, 0), (0, 10_000, 10, 0)]);
-    let nowhere = bound(&p, &|_| None, None).expect("a device");
+    let nowhere = bound(&p, Ground { extents: &|_| None, ..GROUND }, None).expect("a device");
     assert_eq!((nowhere.bytes, nowhere.requests), (20 * 4096, 0));
     close(nowhere.serial_ns, 101.0 * MS + 20.0 * 40_960.0);
     // A hole in the file is read from nowhere.
     let holed = |_: &Path| Some(vec![Extent { logical: 4096, physical: 0, bytes: 4096 }]);
-    assert_eq!(bound(&p, &holed, None).expect("a device").bytes, 4096);
+    assert_eq!(bound(&p, Ground { extents: &holed, ..GROUND }, None).expect("a device").bytes, 4096);
 }
 
 /// Ready after 205 ms. The first thread computes 10 ms, reads 1 MiB of `/usr/lib/f0`, which takes 105 ms, and computes 90.
@@ -166,7 +169,7 @@ fn of_many_threads_only_what_ready_hangs_on_counts() {
     let of = |ranges: &[(u32, u64, u32, u64)], latest| {
         let mut p = plan(disk(), 1, ranges);
         p.learnt.one_thread = false;
-        bound(&p, &lies, latest).expect("a device").overlapped_ns
+        bound(&p, GROUND, latest).expect("a device").overlapped_ns
     };
     // 90 ms are computed behind the first MiB, whenever the plan thinks that it is needed.
     let one = f64::from(1 << 20) * 10.0;
@@ -238,13 +241,18 @@ fn of_two_devices_the_one_counts_that_the_plan_was_made_for_and_before_that_the_
     // A megabyte in one piece is more than three pages, and three requests.
     let told: Vec<_> = parts(&plan).iter().map(|p| (p.dev, p.ranges, p.bytes)).collect();
     assert_eq!(told, [(two, 1, 1 << 20), (one, 3, 3 * PAGE)]);
-    assert_eq!(busiest(&plan), Some(two));
+    let nowhere = |_: &Path| None;
+    assert_eq!(deciding(&plan, &nowhere), [two].into());
     // Of a disk that takes 10 ms for each they are 30 ms; the other one takes 1.1 ms for its megabyte.
     let (slow, fast) = (crate::exact::tests::disk(10_000.0, 1.0), crate::exact::tests::disk(50.0, 1.0));
     let [other, own] = [parts(&plan)[0].time_on(&fast), parts(&plan)[1].time_on(&slow)];
     assert!((1.0e6..1.2e6).contains(&other) && (3.0e7..3.1e7).contains(&own), "{other} {own}");
-    plan.device = Some(DeviceModel { dev: one, ..slow });
-    assert_eq!(busiest(&plan), Some(one), "the plan is made for it");
+    // It was measured as the whole disk, of which the file has the number of a partition.
+    let whole = Dev::new(8, 0);
+    plan.device = Some(DeviceModel { dev: whole, ..disk() });
+    let disk = |path: &Path| Some(if path == Path::new("/other") { Dev::new(8, 16) } else { whole });
+    assert_eq!(deciding(&plan, &disk), [one].into(), "the plan is made for it");
+    assert_eq!(deciding(&plan, &nowhere), [two].into(), "not here: by what there is to do");
     // What hardly reads anything decides nothing.
     plan.ranges[3].pages = 20_000;
     assert_eq!(parts(&plan).len(), 1);

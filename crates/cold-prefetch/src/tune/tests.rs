@@ -81,7 +81,7 @@ fn what_was_found_goes_into_the_plan_with_the_bound_that_follows() {
     let v = run(Limits::default(), Space::none(), 3, |arm, n| {
         n.time(0.01) * if arm == Arm::Plain { 1.0 } else { 0.5 }
     });
-    let better = v.applied_to(&plan, &|_| None, None);
+    let better = v.applied_to(&plan, Ground { extents: &|_| None, disk: &|_| None }, None);
     assert_eq!((&better.standing, better.trial, better.knobs), (&Standing::Proven, v.trial, v.knobs));
     assert_eq!(better.bound.expect("a device").cpu_ns, Some(7), "the warm starts of the trial");
     assert!(better.reads().next().is_some() && better.needs_the_same(&plan));

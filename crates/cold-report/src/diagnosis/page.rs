@@ -169,9 +169,11 @@ fn remedies(out: &mut String, d: &Diagnosis) {
         let measured = match &r.measured {
             Known::Value(m) => {
                 let [low, high] = m.factor.interval;
+                let proved = if m.factor.is_proved() { "" } else { ", not proved" };
+                let saved = signed(m.saves);
                 Cell::number(
                     m.saves as f64,
-                    format!("{} ({:.3} [{low:.3} … {high:.3}])", signed(m.saves), m.factor.ratio),
+                    format!("{saved} ({:.3} [{low:.3} … {high:.3}]){proved}", m.factor.ratio),
                 )
             }
             Known::Unknown { unknown } => Cell::unknown(unknown),
@@ -189,7 +191,13 @@ fn remedies(out: &mut String, d: &Diagnosis) {
             measured,
         ]
     });
-    page::table(out, "sortable", &["what", "why", "price", "predicted saving", "measured saving"], 3, rows);
+    page::table(
+        out,
+        "sortable",
+        &["what", "why", "price", "predicted saving", "measured saving (of cold)"],
+        3,
+        rows,
+    );
 }
 
 /// Three pictures, one below the other.

@@ -168,13 +168,19 @@ fn against_cold(e: &Evidence<'_>, d: &Diagnosis, state: &State, took: &Known<Tim
 }
 
 fn against(e: &Evidence<'_>, cold: &Known<Time>, state: &State, took: &Known<Time>) -> Known<Measured> {
-    match (factor(e, state, &State::Cold, Metric::Ready), cold.value(), took) {
-        (Some(factor), Some(cold), Known::Value(with)) => Known::Value(Measured {
+    if !e.tried(state) {
+        return Known::unknown("it was not tried");
+    }
+    match (factor(e, state, &State::Cold, Metric::Ready), cold, took) {
+        (Some(factor), Known::Value(cold), Known::Value(with)) => Known::Value(Measured {
             factor,
             saves: cold.median.0.cast_signed() - with.median.0.cast_signed(),
         }),
-        (_, _, Known::Unknown { unknown }) if e.tried(state) => Known::unknown(unknown.clone()),
-        _ => Known::unknown("it was not tried"),
+        // It was tried, and there is nothing to set it against.
+        (_, _, Known::Unknown { unknown }) | (_, Known::Unknown { unknown }, _) => {
+            Known::unknown(unknown.clone())
+        }
+        (None, ..) => Known::unknown("no round has a start of both kinds that counts"),
     }
 }
 

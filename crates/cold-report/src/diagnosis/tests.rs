@@ -216,7 +216,12 @@ fn nothing_known_is_not_called_nothing_worth_doing() {
 
 #[test]
 fn why_no_start_counts_is_told_and_who_kept_it_warm() {
-    let mut report = sample::report(&[("a", State::Cold, COLD.to_vec()), ("a", State::Warm, WARM.to_vec())]);
+    let series = [
+        ("a", State::Cold, COLD.to_vec()),
+        ("a", State::Warm, WARM.to_vec()),
+        ("a", State::Prefetched, WARM.to_vec()),
+    ];
+    let mut report = sample::report(&series);
     for run in report.runs.iter_mut().filter(|r| r.series == 0) {
         run.taints =
             vec![Taint::NotCold { bytes: Bytes(5 << 20), holders: vec!["app[7]".into()], held: Vec::new() }];
@@ -228,8 +233,17 @@ fn why_no_start_counts_is_told_and_who_kept_it_warm() {
         command: "a".into(),
         bench: Some((&report, &analysis)),
         cold: Some((&cold, &analysed)),
+        plan: Some(PlanFacts {
+            predicted: Known::Value(by_model(200, 100)),
+            reading: Known::unknown("its disk was not measured"),
+            bytes: Bytes(1),
+            files: 1,
+        }),
         ..Evidence::default()
     });
+    let plan = d.remedies.iter().find(|r| r.price == Price::Plan).expect("a plan was tried");
+    let Known::Unknown { unknown } = &plan.measured else { panic!("{plan:?}") };
+    assert!(unknown.starts_with("no cold start counts: "), "it was tried: {unknown}");
     let told = story(&d).join(" ");
     assert!(told.contains("no cold start counts: 5.00 MiB stayed cached (held by app[7])."), "{told}");
     assert!(d.warm.value().is_some(), "warm starts count all the same");
@@ -251,6 +265,8 @@ fn pages_and_markdown_hold_foreign_text_as_text() {
     let page = html(&d);
     assert!(page.contains("a &lt;b&gt;") && !page.contains("<b>:"), "{page}");
     assert!(page.contains("What the words mean") && page.contains("predicted saving"));
+    assert!(!page.contains(", not proved"));
+    assert!(html(&answer(&COLD, &COLD, &WARM)).contains("]), not proved"));
     let text = markdown(&d);
     assert!(text.starts_with("## Why the first start is slow: `a <b>`"), "{text}");
     assert!(text.contains("| why | cold | warm | more |"), "{text}");

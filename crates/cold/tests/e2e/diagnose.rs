@@ -216,13 +216,17 @@ while True:
         let _server = Other::start("/usr/bin/python3", &["-c", server, &socket], "serves");
         let client =
             "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.recv(1)";
-        let told = diagnosed(&place, &[], &["/usr/bin/python3", "-S", "-c", client, &socket]);
-        sums(&told);
-        let (waits, all) =
-            (time(&told, &["outside", "lock", "sleep"]), told["recorded_cold"].as_u64().unwrap());
-        assert!(waits >= 290_000_000 && waits < all, "{waits} of {all}: {told}");
-        assert_eq!(told["remedies"][0]["id"], "waits_for_others", "{told}");
-        assert!(told["remedies"][0]["why"].as_str().is_some_and(|w| w.contains("recv")), "{told}");
+        // Where others have the processors, part of the 300 ms is over before the client gets to wait.
+        attempts(|| {
+            let told = diagnosed(&place, &[], &["/usr/bin/python3", "-S", "-c", client, &socket]);
+            sums(&told);
+            let (waits, all) =
+                (time(&told, &["outside", "lock", "sleep"]), told["recorded_cold"].as_u64().unwrap());
+            check(waits >= 290_000_000 && waits < all, || format!("{waits} of {all}: {told}"))?;
+            assert_eq!(told["remedies"][0]["id"], "waits_for_others", "{told}");
+            assert!(told["remedies"][0]["why"].as_str().is_some_and(|w| w.contains("recv")), "{told}");
+            Ok(())
+        });
     }
 
     #[test]

@@ -83,6 +83,40 @@ mod root {
     }
 
     #[test]
+    fn a_file_that_is_read_whole_in_small_pieces_is_asked_for_whole_and_that_is_tried() {
+        if !need_root() {
+            return;
+        }
+        let _machine = alone();
+        let place = Sandbox::new();
+        let slow = SlowDisk::create(Preset::Cloud, Bytes(128 << 20)).unwrap();
+        // 600 pages, each once and none behind the last one: 0.7 ms for each, where one request has 128 of them.
+        let data = data(slow.mount_point().join("index"), 600 * 4096);
+        let pieces: Vec<String> = (0..600).map(|i| format!("{}:4096", i * 389 % 600 * 4096)).collect();
+        let program = place.subject();
+        let mut command = vec![program.as_str(), "read-ranges", data.to_str().unwrap()];
+        command.extend(pieces.iter().map(String::as_str));
+        attempts(|| {
+            let told = diagnosed(&place, &command);
+            let all = told["recorded_cold"].as_u64().unwrap();
+            let advice = remedy(&told, "advise_whole").unwrap_or_else(|| panic!("{}", told["remedies"]));
+            assert_eq!(advice["price"], "code", "{advice}");
+            // 420 ms of waits become 19 ms of a disk of 125 MiB/s.
+            let predicted = advice["predicted"].as_u64().unwrap();
+            check(predicted * 2 > all, || format!("{predicted} of {all}"))?;
+            // In a busy moment no start may count, which is told; else what it saved is much.
+            let measured = &advice["measured"];
+            if let Some(why) = measured["unknown"].as_str() {
+                assert!(why.contains("counts"), "it was tried: {why}");
+                return Ok(());
+            }
+            let (ratio, saves) = (&measured["factor"]["ratio"], &measured["saves"]);
+            check(ratio.as_f64().is_some_and(|r| r < 0.7), || measured.to_string())?;
+            check(saves.as_i64().is_some_and(|saved| saved > 100_000_000), || measured.to_string())
+        });
+    }
+
+    #[test]
     fn what_lies_all_over_a_disk_with_heads_is_offered_one_piece() {
         if !need_root() {
             return;

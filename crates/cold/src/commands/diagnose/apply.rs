@@ -29,6 +29,11 @@ pub(super) fn apply(args: &Args, diagnosed: &Diagnosed, ui: &Ui) -> Result<(), F
     store.lock()?.save(plan)?;
     ui.note(format!("installed the plan {}", path.shown()));
     ui.note(format!("to undo that: cold prefetch remove {}", plans::name(&path)));
+    // A wrapper goes before the program in PATH, so only one that is found there gets one.
+    if let Some(name) = args.argv.first().and_then(|w| w.to_str()).filter(|name| !name.contains('/')) {
+        let wrapper = format!("~/bin/{name}").shown().to_string();
+        ui.note(format!("to start it so by its name alone: cold prefetch install --wrapper {wrapper}"));
+    }
     if !args.json {
         let words = [vec!["cold".into(), "launch".into(), "--".into()], args.argv.clone()].concat();
         show::next(ui, &line_of(&words));

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use cold_model::Shown as _;
 use cold_model::recording::Recording;
-use cold_model::{DeviceModel, Extent};
+use cold_model::{Dev, DeviceModel, Extent};
 use cold_plan::Plan;
 use cold_plan::plan::{FileKind, Knobs};
-use cold_prefetch::DevicePart;
+use cold_prefetch::{DevicePart, Ground};
 use cold_probe::device::DeviceEffort;
 use cold_sys::procfs::ProcFs;
 use cold_sys::sysfs::SysFs;
@@ -36,7 +36,7 @@ pub(super) fn compile(plan: &mut Plan, starts: Of<'_>, state: &Path, line: &mut 
     let knobs = knobs.unwrap_or_else(|| cold_prefetch::knobs_for(plan, device.as_ref()));
     steps(plan, &knobs, device.as_ref());
     let latest = cold.and_then(cold_prefetch::Latest::of);
-    plan.bound = cold_prefetch::bound(plan, &extents, latest.as_ref());
+    plan.bound = cold_prefetch::bound(plan, GROUND, latest.as_ref());
 }
 
 /// Makes the steps for a device that is known.
@@ -49,6 +49,14 @@ pub(crate) fn extents(path: &Path) -> Option<Vec<Extent>> {
     let (file, _) = cold_sys::open::regular(path, true).ok()?;
     cold_sys::extents::extents(&file).ok().flatten()
 }
+
+/// The whole disk that a file lies on.
+fn disk(path: &Path) -> Option<Dev> {
+    Some(cold_probe::device::find(path, &ProcFs::default(), &SysFs::default()).ok()?.dev)
+}
+
+/// Files as they lie on this machine.
+pub(crate) const GROUND: Ground<'static> = Ground { extents: &extents, disk: &disk };
 
 /// A file of the plan on each device that may decide how long it takes.
 fn places(plan: &Plan) -> impl Iterator<Item = (DevicePart, &Path)> {

@@ -72,7 +72,7 @@ impl Args {
             ui.warn("the recording does not tell who waited for whom: it says nothing of the bound");
         }
         let cpu_ns = u64::try_from(warm.as_nanos()).ok();
-        Ok(cold_prefetch::bound_of_warm(plan, cpu_ns, &device::extents, latest.as_ref()))
+        Ok(cold_prefetch::bound_of_warm(plan, cpu_ns, device::GROUND, latest.as_ref()))
     }
 }
 

@@ -127,7 +127,7 @@ pub(crate) fn run(args: &Args, place: &StorePlace, ui: &Ui) -> Outcome {
         return Ok(Exit::Interrupted);
     }
     let saved = save(&store, &plan, &verdict, latest.as_ref())?;
-    let applied = || verdict.applied_to(&plan, &device::extents, latest.as_ref());
+    let applied = || verdict.applied_to(&plan, device::GROUND, latest.as_ref());
     let better = saved.clone().unwrap_or_else(applied);
     if let (Some(saved), Some(waste)) = (&saved, &waste) {
         replay::keep(&store, saved, waste)?;
@@ -159,7 +159,7 @@ fn save(
     let Some(now) = store.load(&tuned.key)?.filter(|now| now.needs_the_same(tuned)) else {
         return Ok(None);
     };
-    let better = verdict.applied_to(&now, &device::extents, latest);
+    let better = verdict.applied_to(&now, device::GROUND, latest);
     locked.save(&better)?;
     Ok(Some(better))
 }
