@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use cold_model::layout::Layouts;
 use cold_model::recording::manifest::Tier;
 use cold_model::recording::{DeviceRead, File, FileIdx, FileKind, Lookup, Recording};
-use cold_model::{Bytes, Known, Nanos, path_text};
+use cold_model::{Bytes, Known, Nanos};
 
 use crate::join::stall_requests;
 use crate::usage::{Usage, Window, fills_have_times, replay};
@@ -189,14 +189,6 @@ impl<'a> Context<'a> {
 /// The lookup found that nothing is there. Refusals and "not a symbolic link" are no misses.
 pub(crate) fn is_miss(l: &Lookup) -> bool {
     NOT_THERE.contains(&l.result)
-}
-
-/// A shared object by its name: `libx.so`, `libx.so.1.2`, `x.cpython-311-x86_64-linux-gnu.so`; the loader's cache of
-/// them (`ld.so.cache`) is none.
-pub(crate) fn is_library(path: &str) -> bool {
-    let name = path_text::base(path);
-    let version = |n: &str| n.starts_with(|c: char| c.is_ascii_digit());
-    name.strip_suffix(".so").is_some() || name.split(".so.").skip(1).any(version)
 }
 
 fn asked(recording: &Recording, window: Window) -> Option<Vec<Bytes>> {

@@ -6,9 +6,9 @@ use std::collections::{BTreeSet, HashMap};
 
 use cold_model::pages::Runs;
 use cold_model::recording::{FileIdx, LookupKind, TouchKind};
-use cold_model::{Bytes, Nanos};
+use cold_model::{Bytes, Nanos, path_text};
 
-use crate::context::{Context, is_library};
+use crate::context::Context;
 use crate::model::{FileUse, Reached};
 
 pub(crate) use counts::{counts, used};
@@ -134,8 +134,8 @@ pub(crate) fn hardly_needed(cx: &Context<'_>, files: &mut [FileUse]) -> Vec<usiz
         return Vec::new();
     }
     for f in files.iter_mut() {
-        let library =
-            f.reached == Reached::Mapped && (cx.layouts.files.contains_key(&f.file) || is_library(&f.path));
+        let library = f.reached == Reached::Mapped
+            && (cx.layouts.files.contains_key(&f.file) || path_text::is_library(&f.path));
         let share = f.needed.0 as f64 / f.read.0.max(1) as f64;
         let few = f.needed.0 <= HARDLY_PAGES * cx.page;
         if library && f.read.0 >= HARDLY_LEAST && f.unused.0 > 0 && (share < HARDLY_PART || few) {

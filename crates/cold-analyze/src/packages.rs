@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use cold_model::recording::{FileIdx, FileKind};
 use cold_model::{Bytes, Nanos, path_text};
 
-use crate::context::{Context, is_library, is_miss};
+use crate::context::{Context, is_miss};
 use crate::in_front::program_process;
 use crate::model::{FileUse, Language, PackageUse, Reached};
 use crate::steps::{Step, steps};
@@ -99,7 +99,7 @@ fn bearing(
     }
     let contents = |f: FileIdx| {
         let regular = cx.recording.files.get(f as usize).is_some_and(|f| f.kind == FileKind::Regular);
-        regular && !is_library(&cx.path(f)) && !cx.executable(f)
+        regular && !path_text::is_library(&cx.path(f)) && !cx.executable(f)
     };
     if file.is_some_and(contents) { Bearing::Else } else { Bearing::Along }
 }

@@ -71,6 +71,14 @@ pub fn base(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// A shared object by its name: `libx.so`, `libx.so.1.2`, `x.cpython-311-x86_64-linux-gnu.so`; the loader's cache of
+/// them (`ld.so.cache`) is none.
+pub fn is_library(path: &str) -> bool {
+    let name = base(path);
+    let version = |n: &str| n.starts_with(|c: char| c.is_ascii_digit());
+    name.strip_suffix(".so").is_some() || name.split(".so.").skip(1).any(version)
+}
+
 /// The kernel's name of a file without the mark that it puts behind that of a removed one, and whether it was there.
 pub fn without_mark(name: &str) -> (&str, bool) {
     name.strip_suffix(" (deleted)").map_or((name, false), |name| (name, true))
@@ -173,6 +181,22 @@ mod tests {
         path: PathBuf,
         #[serde(with = "super::words")]
         words: Vec<OsString>,
+    }
+
+    #[test]
+    fn libraries_are_known_by_their_names() {
+        for (path, library) in [
+            ("/l/libc.so.6", true),
+            ("/l/x.so", true),
+            ("/l/x.cpython-311-x86_64-linux-gnu.so", true),
+            ("/l/liby.so.1.2", true),
+            ("/l/also", false),
+            ("/l/a.socket", false),
+            ("/etc/ld.so.cache", false),
+            ("/l.so.1/x", false),
+        ] {
+            assert_eq!(is_library(path), library, "{path}");
+        }
     }
 
     #[test]

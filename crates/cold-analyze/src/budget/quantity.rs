@@ -5,7 +5,7 @@ use cold_model::recording::TouchKind;
 use cold_model::recording::tables::Began;
 use cold_model::{Bytes, Known, Nanos, path_text};
 
-use crate::context::{Context, is_library};
+use crate::context::Context;
 use crate::model::{Analysis, FileUse, Reached};
 
 /// A count of a recording, from the start to ready.
@@ -156,5 +156,5 @@ pub(super) fn execs<'a>(
 
 /// A shared object in the address space of the start.
 pub(super) fn is_mapped_library(f: &FileUse) -> bool {
-    f.reached == Reached::Mapped && is_library(path_text::without_mark(&f.path).0)
+    f.reached == Reached::Mapped && path_text::is_library(path_text::without_mark(&f.path).0)
 }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use cold_model::recording::{Lookup, LookupKind};
 use cold_model::{Nanos, path_text};
 
-use crate::context::{Context, is_library, is_miss};
+use crate::context::{Context, is_miss};
 
 /// Directories that ld.so searches without being told (glibc's trusted ones, multi-arch included).
 const LOADER_DEFAULTS: [&str; 5] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64", "/usr/local/lib"];
@@ -90,7 +90,7 @@ impl<'a> Searches<'a> {
     /// A directory that only one of the environment's lists names; libraries only for the loader's.
     fn by_variable(&self, directory: &str, name: &str) -> Option<String> {
         let base = without_capabilities(directory);
-        if is_library(name) || base != directory {
+        if path_text::is_library(name) || base != directory {
             return self.lists("LD_LIBRARY_PATH", base).then(|| "LD_LIBRARY_PATH".to_string());
         }
         let data = ["LD_LIBRARY_PATH", "XDG_DATA_DIRS", "XDG_CONFIG_DIRS"];
@@ -100,7 +100,7 @@ impl<'a> Searches<'a> {
 
     fn loader(&self, directory: &str, name: &str) -> Option<String> {
         let base = without_capabilities(directory);
-        if !is_library(name) && base == directory {
+        if !path_text::is_library(name) && base == directory {
             return None;
         }
         if let Some(file) = self.run_paths.get(base) {
