@@ -1,13 +1,18 @@
 //! Opening a database of our own: made where it is missing, refused where it is another program's.
 
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use cold_model::Shown as _;
 use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 /// `PRAGMA application_id` of all of them: "cold" in ASCII. Kinds differ in their version.
 const APPLICATION: i32 = 0x636f_6c64;
+
+/// How long others may hold a lock.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Pause before a lock is tried again.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// What tells one kind of database from others.
 pub(crate) struct Kind {
@@ -41,10 +46,11 @@ pub(crate) fn open(path: &Path, kind: &Kind, make: bool) -> Result<Connection, P
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let db = Connection::open_with_flags(path, flags).map_err(problem)?;
-    db.busy_timeout(Duration::from_secs(5)).map_err(problem)?;
+    db.busy_timeout(PATIENCE).map_err(problem)?;
     // Nothing of another program's database is changed, its mode included.
-    begin(&db, kind).map_err(problem)?;
-    let pragma = |name: &str| db.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0));
+    patiently(|| begin(&db, kind)).map_err(problem)?;
+    let pragma =
+        |name: &str| patiently(|| db.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i32>(0)));
     let application = pragma("application_id").map_err(problem)?;
     let mut version = pragma("user_version").map_err(problem)?;
     while application == APPLICATION
@@ -67,8 +73,22 @@ pub(crate) fn open(path: &Path, kind: &Kind, make: bool) -> Result<Connection, P
             format!("it is no history of this program (application {application:#x}, version {version})");
         return Err(Problem { path: shown, action: "used", why, may_pass: false });
     }
-    db.execute_batch(kind.commits).map_err(problem)?;
+    patiently(|| db.execute_batch(kind.commits)).map_err(problem)?;
     Ok(db)
+}
+
+/// Does it again while others hold a lock. SQLite waits for that itself (`busy_timeout`), but not where two could wait
+/// for each other: who changes a new database to write-ahead logging while another begins it, is refused at once.
+fn patiently<T>(step: impl Fn() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+    let until = Instant::now() + PATIENCE;
+    loop {
+        match step() {
+            Err(e) if e.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < until => {
+                std::thread::sleep(PAUSE);
+            }
+            done => return done,
+        }
+    }
 }
 
 /// The tables, where the file is new.
