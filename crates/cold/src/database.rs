@@ -77,8 +77,8 @@ pub(crate) fn open(path: &Path, kind: &Kind, make: bool) -> Result<Connection, P
     Ok(db)
 }
 
-/// Does it again while others hold a lock. SQLite waits for that itself (`busy_timeout`), but not where two could wait
-/// for each other: who changes a new database to write-ahead logging while another begins it, is refused at once.
+/// Does it again while others hold a lock. The database waits for that itself (`busy_timeout`), but not where two could
+/// wait for each other: who changes a new one to write-ahead logging while another begins it, is refused at once.
 fn patiently<T>(step: impl Fn() -> rusqlite::Result<T>) -> rusqlite::Result<T> {
     let until = Instant::now() + PATIENCE;
     loop {
