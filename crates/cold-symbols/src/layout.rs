@@ -4,8 +4,10 @@ mod dynamic;
 
 use std::collections::HashMap;
 use std::num::NonZero;
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::ScopedJoinHandle;
 
 use cold_model::layout::{FileLayout, FrameName, Layouts, Section, Segment, Symbol};
 use cold_model::recording::{FileIdx, FileKind, Recording};
@@ -59,7 +61,9 @@ pub fn layouts(recording: &Recording, options: &Options, mut progress: impl FnMu
         let start = |_| std::thread::Builder::new().spawn_scoped(scope, || work(&mut |_| ())).ok();
         let workers: Vec<_> = (1..threads).filter_map(start).collect();
         let own = work(&mut |done| progress(done, all));
-        workers.into_iter().filter_map(|w| w.join().ok()).chain([own]).flatten().collect()
+        // What a worker has read must not be missing unsaid.
+        let read = |w: ScopedJoinHandle<'_, _>| w.join().unwrap_or_else(|panic| resume_unwind(panic));
+        workers.into_iter().map(read).chain([own]).flatten().collect()
     });
     progress(all, all);
     let mut layouts = Layouts::default();
