@@ -180,7 +180,7 @@ fn against(e: &Evidence<'_>, cold: &Known<Time>, state: &State, took: &Known<Tim
         (_, _, Known::Unknown { unknown }) | (_, Known::Unknown { unknown }, _) => {
             Known::unknown(unknown.clone())
         }
-        (None, ..) => Known::unknown("no round has a start of both kinds that counts"),
+        (None, ..) => Known::unknown("too few rounds have a start of both kinds that counts"),
     }
 }
 

@@ -15,7 +15,11 @@ mod root {
     const STATE: &str = "/var/lib/coldstart";
 
     fn diagnosed(place: &Sandbox, command: &[&str]) -> Value {
-        let args = ["diagnose", "--evict", "files", "--for", "8s", "--json", "--"];
+        diagnosed_for("8s", place, command)
+    }
+
+    fn diagnosed_for(time: &str, place: &Sandbox, command: &[&str]) -> Value {
+        let args = ["diagnose", "--evict", "files", "--for", time, "--json", "--"];
         place.cold(args.iter().chain(command)).run().finished().json()
     }
 
@@ -97,19 +101,16 @@ mod root {
         let mut command = vec![program.as_str(), "read-ranges", data.to_str().unwrap()];
         command.extend(pieces.iter().map(String::as_str));
         attempts(|| {
-            let told = diagnosed(&place, &command);
+            // Advice has a quarter of the time that is left to measure, and two rounds at least are a figure.
+            let told = diagnosed_for("40s", &place, &command);
             let all = told["recorded_cold"].as_u64().unwrap();
             let advice = remedy(&told, "advise_whole").unwrap_or_else(|| panic!("{}", told["remedies"]));
             assert_eq!(advice["price"], "code", "{advice}");
             // 420 ms of waits become 19 ms of a disk of 125 MiB/s.
             let predicted = advice["predicted"].as_u64().unwrap();
             check(predicted * 2 > all, || format!("{predicted} of {all}"))?;
-            // In a busy moment no start may count, which is told; else what it saved is much.
+            // In a busy moment no start may count: then this is done again. What it saved is much.
             let measured = &advice["measured"];
-            if let Some(why) = measured["unknown"].as_str() {
-                assert!(why.contains("counts"), "it was tried: {why}");
-                return Ok(());
-            }
             let (ratio, saves) = (&measured["factor"]["ratio"], &measured["saves"]);
             check(ratio.as_f64().is_some_and(|r| r < 0.7), || measured.to_string())?;
             check(saves.as_i64().is_some_and(|saved| saved > 100_000_000), || measured.to_string())
