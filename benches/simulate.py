@@ -11,6 +11,7 @@ COLD=path of a release build with cold-testdisk beside it.
 import argparse
 import csv
 import io
+import itertools
 import json
 import os
 import pathlib
@@ -29,7 +30,7 @@ import disks  # noqa: E402
 import subjects  # noqa: E402
 
 USUAL = 64 << 10  # bytes of a request, about the mean of browsers' starts
-SINGLE = 200  # reads from which a test disk's way is known
+SINGLE = 60  # reads from which a test disk's way is known
 GONE = {"refaults", "pages_reclaimed", "caches_dropped"}  # taints of a start whose pages went while it went on
 SLOW = 10.0  # seconds of a start from which one round has to do
 
@@ -101,9 +102,8 @@ class Bench:
         rest = {n: a for n, a in chosen.items() if f"plan {preset} {n}" not in self.results}
         if not rest or self.over():
             return
-        way = self.way(preset)
 
-        def work(_):
+        def work(disk):
             for name, argv in rest.items():
                 if self.over():
                     return
@@ -114,7 +114,7 @@ class Bench:
                 self.cold("prefetch", "--store", store, "learn", "--fresh", "--exact-need", "--evict", "files",
                           "--keep", kept, "--json", "--", *argv)
                 ask = ["simulate", "--store", store, kept / "start-1.cold", "--plan", pathlib.Path(argv[0]).name,
-                       "--policy", self.policy(), "--read-ahead-kb", "128", "--disk", f"{preset}+{way}", "--json"]
+                       "--policy", self.policy(), "--read-ahead-kb", "128", "--disk", f"{preset}+{self.way(disk):.3f}", "--json"]
                 # A start that waits for what it writes is not warm.
                 text = self.cold(*ask, "--warm", kept / "start-2.cold", ok=(0, 2))
                 told = json.loads(text or self.cold(*ask))
@@ -144,33 +144,39 @@ class Bench:
     def recording(self, name, n):
         return self.work / f"{name}-{n}.cold"
 
-    def way(self, preset):
-        """What loop, FUSE, timers and processors that halted meanwhile add to one read on a test disk, milliseconds:
+    def way(self, disk):
+        """What loop, FUSE, timers and processors that halted meanwhile add to one read on a test disk now, milliseconds:
         the mean of single reads of a usual size at random places, less their CPU time and what the disk's log says
-        that its figures ask for. The longer a disk takes, the deeper the processors sleep."""
-        key = f"way {preset}"
-        if key not in self.results:
-            with disks.TestDisk(self.cold_path.with_name("cold-testdisk"), preset) as disk:
-                took = single_reads(disk.mount / "singles")
-                log = subprocess.run([disk.tool, "log", disk.mount], stdout=subprocess.PIPE, text=True, check=True).stdout
-            figures = [int(r["model_ns"]) for r in csv.DictReader(io.StringIO(log))
-                       if r["op"] == "read" and int(r["bytes"]) == USUAL][-SINGLE:]
-            if len(figures) != SINGLE:
-                raise RuntimeError(f"{preset}: {len(figures)} reads in the log instead of {SINGLE}")
-            self.keep(key, round(max(sum(took) - sum(figures), 0) / SINGLE / 1e6, 3))
-        return self.results[key]
+        that its figures ask for. The longer a disk takes, the deeper the processors sleep; and it changes by the minute."""
+        took = single_reads(disk.mount / "singles")
+        log = subprocess.run([disk.tool, "log", disk.mount], stdout=subprocess.PIPE, text=True, check=True).stdout
+        figures = [int(r["model_ns"]) for r in csv.DictReader(io.StringIO(log))
+                   if r["op"] == "read" and int(r["bytes"]) == USUAL][-SINGLE:]
+        if len(figures) != SINGLE:
+            raise RuntimeError(f"{disk.preset}: {len(figures)} reads in the log instead of {SINGLE}")
+        return max(sum(took) - sum(figures), 0) / SINGLE / 1e6
 
-    def predict(self, name, disk):
-        """Window -> times of the start by each recording, ms."""
-        out = {}
+    def predict(self, name, preset, window, way):
+        """Times of the start by each recording (ms) and its requests."""
+        out = []
         for n in range(self.options.recordings):
-            windows = ",".join(map(str, self.options.windows))
-            made = json.loads(self.cold("simulate", self.recording(name, n), "--json", "--policy", self.policy(),
-                                        "--warm", self.recording(name, "warm"), "--read-ahead-kb", windows, "--disk", f"{disk}+{self.way(disk)}"))
-            for row in made["disks"][0]["rows"]:
-                if row["reader"] == "kernel" and row["read_ahead_bytes"]:
-                    out.setdefault(row["read_ahead_bytes"] >> 10, []).append((row["time_ns"] / 1e6, row["requests"]))
+            ask = ["simulate", self.recording(name, n), "--json", "--policy", self.policy(), "--read-ahead-kb", window,
+                   "--disk", f"{preset}+{way:.3f}"]
+            # A start that waits for what it writes is not warm.
+            text = self.cold(*ask, "--warm", self.recording(name, "warm"), ok=(0, 2))
+            made = json.loads(text or self.cold(*ask))
+            row = next(r for r in made["disks"][0]["rows"] if r["reader"] == "kernel" and r["read_ahead_bytes"] == window << 10)
+            out.append((row["time_ns"] / 1e6, row["requests"]))
         return out
+
+    def warm(self, name):
+        """Milliseconds of the recorded warm start on a disk that adds nothing: what predictions took for computing."""
+        key = f"warm {name}"
+        if key not in self.results:
+            made = json.loads(self.cold("simulate", self.recording(name, "warm"), "--json", "--policy", self.policy(),
+                                        "--read-ahead-kb", "128", "--disk", "fast"))
+            self.keep(key, next(r["time_ns"] / 1e6 for r in made["disks"][0]["rows"] if r["reader"] == "kernel"))
+        return self.results[key]
 
     def policy(self):
         major, minor = map(int, platform.release().split(".")[:2])
@@ -185,24 +191,24 @@ class Bench:
             if key in self.results or self.over():
                 continue
             knob.write_text(str(window))
-            expected = statistics.median(t for t, _ in self.predict_kept(name, preset)[str(window)]) / 1e3
+            before = self.way(disk)
+            expected = statistics.median(t for t, _ in self.predict(name, preset, window, before)) / 1e3
             rounds = 1 if expected > SLOW else self.options.rounds
             print(f"simulate: {preset}: {name}: {window} KiB", file=sys.stderr)
-            made = json.loads(self.cold("bench", "--json", "--evict", "files", "-r", rounds, "--states", "cold", "--",
+            made = json.loads(self.cold("bench", "--json", "--evict", "files", "-r", rounds, "--states", "cold,warm", "--",
                                         *argv, ok=(0, 4)))
-            self.keep(key, times(made))
-
-    def predict_kept(self, name, preset):
-        key = f"predicted {preset} {name}"
-        if key not in self.results:
-            self.keep(key, {str(w): v for w, v in self.predict(name, preset).items()})
-        return self.results[key]
+            took = {made["series"][n]["state"]: times(made, n) for n in range(len(made["series"]))}
+            way = (before + self.way(disk)) / 2
+            self.keep(f"way {key}", way)
+            self.keep(f"predicted {key}", self.predict(name, preset, window, way))
+            self.keep(f"warm {key}", took["warm"])
+            self.keep(key, took["cold"])
 
     def test_disk(self, preset, chosen):
         rest = {n: a for n, a in chosen.items()
                 if any(f"{preset} {n} {w}" not in self.results for w in self.options.windows)}
         for name in chosen:
-            self.predict_kept(name, preset)
+            self.warm(name)
         if not rest or self.over():
             return
 
@@ -245,6 +251,11 @@ def pages_went(took):
     return all(GONE & set(t[3]) for t in took)
 
 
+def slower(results, preset, name, window):
+    """By how many milliseconds warm starts between the measured cold ones took longer than the recorded one."""
+    return statistics.median(t[0] for t in results[f"warm {preset} {name} {window}"]) - results[f"warm {name}"]
+
+
 def table(results, options, names):
     rows = []
     worst = {}
@@ -252,11 +263,13 @@ def table(results, options, names):
         for name in names:
             cells = []
             for window in options.windows:
-                took, told = results.get(f"{preset} {name} {window}"), results.get(f"predicted {preset} {name}", {})
-                if not took or str(window) not in told:
+                key = f"{preset} {name} {window}"
+                took, told = results.get(key), results.get(f"predicted {key}")
+                if not took or not told:
                     cells.append("")
                     continue
-                m, p = statistics.median(t[0] for t in took), statistics.median(t for t, _ in told[str(window)])
+                m, p = statistics.median(t[0] for t in took), statistics.median(t for t, _ in told)
+                p += slower(results, preset, name, window)
                 off = p / m - 1
                 worst.setdefault(preset, [])
                 if not pages_went(took):
@@ -302,11 +315,18 @@ def write(bench, names):
     counts = sorted({len(v) for k, v in bench.results.items() if k.split(" ")[0] in options.disks and isinstance(v, list)
                      and len(v) > 1})
     rounds = " or ".join(map(str, counts)) or str(options.rounds)
-    ways = ", ".join(f"`{d}` {bench.results[f'way {d}']}" for d in options.disks if f"way {d}" in bench.results)
+    ways = ", ".join(f"`{d}` {min(w):.2f} to {max(w):.2f}" for d in options.disks
+                     if (w := [v for k, v in bench.results.items() if k.startswith(f"way {d} ")]))
+    shares = [1 + slower(bench.results, *key) / bench.results[f"warm {key[1]}"]
+              for key in itertools.product(options.disks, names, options.windows)
+              if f"warm {key[0]} {key[1]} {key[2]}" in bench.results]
+    computed = f"warm starts took {min(shares):.2f} to {max(shares):.2f} of the recorded time" if shares else "not measured"
     text = ["# Predicted and measured starts", "",
             "`benches/simulate.py` writes this page. Each program is recorded on the test disk that adds nothing, cold with "
             "exact needs and warm; `cold simulate --warm` predicts its start on each other test disk with each `read_ahead_kb`; then it is started there "
-            "cold, without a recorder.", "",
+            "cold, without a recorder. Warm starts are made in turn with the cold ones: by as much as they take longer than the "
+            "recorded warm one, a prediction is raised, because the machine does not always compute as fast as when it recorded "
+            f"({computed}).", "",
             f"Linux {platform.release()}, {os.cpu_count()} CPUs; {time.strftime('%d %B %Y')}. Time to ready in ms: median "
             f"of {rounds} measured starts (one where it takes more than {SLOW:.0f} s) → median prediction from "
             f"{options.recordings} recordings. The way through loop and FUSE, and processors that sleep meanwhile, is what "

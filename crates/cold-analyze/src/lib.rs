@@ -4,6 +4,8 @@
 //! reading at [`model`], which is what every report shows; [`analyze`] computes it, [`compare`] sets two
 //! beside each other.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 mod advice;
 pub mod budget;
 mod checks;

@@ -5,6 +5,8 @@
 //! [`cold_model::bench::Report`]. The *pure half* computes from that report on any machine: [`summary`]
 //! (figures, by [`cold_stats`]), [`diagnose`] (words), [`gate`] (`--fail-if`), [`point`] (for histories), [`export`].
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 pub mod baseline;
 pub mod command;
 pub mod config;

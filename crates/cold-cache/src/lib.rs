@@ -5,6 +5,8 @@
 //! (the machine's memory by use). Never prints and never changes a system setting. Pages a file keeps are
 //! always counted by asking the kernel afterwards; what it does not tell is unknown, never 0.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 pub mod evict;
 pub mod holders;
 pub mod overview;

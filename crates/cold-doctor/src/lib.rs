@@ -6,6 +6,8 @@
 //! [`Status::Unknown`] with the reason, never [`Status::Ok`]. Start reading at [`examine`], then
 //! [`checks::CHECKS`], the table of everything that is looked at.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 pub mod checks;
 pub mod context;
 pub mod finding;

@@ -4,6 +4,8 @@
 //! hidden where that is asked for ([`redact`]). [`query`] owns the SQL that asks such a dataset; engines run it, this
 //! crate does not. [`consensus`] makes a plan of what one query answers. Pure: reads and starts nothing.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 pub mod consensus;
 pub mod query;
 pub mod redact;

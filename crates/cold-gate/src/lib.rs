@@ -10,6 +10,8 @@
 //! ```
 //! `x` is how many times a reference's figure, `+` by how much more than it. Start reading at [`condition`].
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 pub mod answer;
 pub mod condition;
 pub mod junit;

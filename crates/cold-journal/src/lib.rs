@@ -10,6 +10,8 @@
 //! changed meanwhile is reported and left alone. Start reading at [`Journal`], then [`Change`] and
 //! the private module `undo`.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 mod change;
 mod error;
 mod file;

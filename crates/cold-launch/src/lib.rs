@@ -4,6 +4,8 @@
 //! way out of [`launch`] leads to the exec. What is read ahead is read by a helper process, so that no file
 //! of the plan can hold the program back. Start reading at [`launch`].
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 mod engine;
 mod files;
 mod flight;

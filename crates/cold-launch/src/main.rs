@@ -2,6 +2,7 @@
 //!
 //! It has a `main` of C: Rust's own runtime looks at descriptors, signals and stacks before `main`, changes them,
 //! and ends the process where a system call for that fails. A launcher must start its program even then.
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
 #![cfg_attr(not(test), no_main)]
 #![allow(unsafe_code)] // that `main`, and nothing else: an exported symbol, and the words it is given
 

@@ -6,6 +6,8 @@
 //! at [`functions::Functions`], then [`merge`], [`resolve`], [`scenario`],
 //! [`write`](mod@write), [`verify`].
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 pub mod advice;
 pub mod blocks;
 mod error;

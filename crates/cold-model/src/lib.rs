@@ -3,6 +3,8 @@
 //! Never does I/O, reads no clock; what `stat` answered comes in as a value. Start reading at [`units`] (bytes
 //! and nanoseconds that print themselves) and [`known`] (a value the kernel may refuse to tell).
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 pub mod bench;
 pub mod csv;
 pub mod device;

@@ -4,6 +4,8 @@
 //! by the bytes that are left. Start reading at [`Plan`]; a launcher uses [`mod@format`]'s view, which neither
 //! parses nor allocates per range.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 #[cfg(feature = "portable")]
 pub mod document;
 pub mod fit;

@@ -6,6 +6,8 @@
 //! whether exact needs pay; [`mod@waste`] says what a prefetched start got out of the steps, and
 //! [`tune`] looks for better knobs; [`export`] writes for builders of images what a start needs.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 pub mod arrange;
 mod bound;
 pub mod compile;

@@ -3,6 +3,8 @@
 //! Does I/O on purpose and says what it cost; never prints, decides nothing. Start reading at [`spec`]
 //! (what a trial does), [`trial`] (one trial) and [`experiments`] (the named ones); [`device`] measures a disk.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 pub mod device;
 pub mod experiments;
 pub mod group;

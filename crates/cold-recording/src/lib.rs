@@ -4,6 +4,8 @@
 //! a recording, [`read()`] opens one. [`order`] does the same for traced first entries of functions, [`fleet`] adds what many
 //! recordings tell to a dataset for SQL. Start reading at [`schema::tables`], then `write.rs`.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 mod columns;
 mod document;
 pub mod error;

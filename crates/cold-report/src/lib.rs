@@ -11,6 +11,8 @@
 //! and paths are untrusted and pass through [`escape`]. Start reading at [`scene`], which decides what
 //! is drawn where; the others only draw it.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 pub mod axis;
 mod chart;
 pub mod diagnosis;

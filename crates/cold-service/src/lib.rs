@@ -5,6 +5,8 @@
 //! `cold/src/commands/service`, the reading itself in `cold-launch`. Start reading at [`Pace`] (warm starts, controls) and [`Storm`],
 //! then [`mod@common`] and [`mod@saved`]; [`replay`] compares rules of what is read before a start.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 pub mod common;
 pub mod keep;
 pub mod learning;

@@ -6,6 +6,8 @@
 //! Start reading at [`op`]: what programs do, and what a page cache answers; then [`Cache`], the page cache, and
 //! [`Policy`], what it reads; then [`mod@disk`] and [`engine`], when it comes.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 pub mod disk;
 pub mod engine;
 pub mod op;

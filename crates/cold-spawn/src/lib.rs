@@ -4,6 +4,8 @@
 //! of one more start depends on how many there were, then [`session`], which measures, [`cause`], which
 //! names what lengthened, [`verdict`], and [`report`], the document of it all.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 pub mod cause;
 pub mod confirm;
 pub mod empty;

@@ -5,6 +5,8 @@
 //! Start reading at [`describe`]; then [`interval`] and [`compare`] (rounds of a benchmark) or [`mod@sequential`]
 //! (pairs that are looked at one by one).
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 pub mod changepoint;
 pub mod compare;
 mod describe;

@@ -9,6 +9,8 @@
 //!
 //! Never downloads anything: separate debug files are taken from this machine or not at all.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 mod debug_file;
 mod demangle;
 mod dynamic;

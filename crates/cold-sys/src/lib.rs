@@ -4,6 +4,7 @@
 //! print. The only crate (beside the tracer's loader) that contains `unsafe`; each block says why it
 //! is sound. Every reader of `/proc` and `/sys` takes a root directory, so tests build fake trees.
 //! Start reading at [`procfs`] and [`open`].
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
 #![allow(unsafe_code)] // this crate owns kernel access; `undocumented_unsafe_blocks` is denied.
 
 pub mod beneath;

@@ -4,6 +4,8 @@
 //! raw events go into a log as they come ([`blocks`], [`raw`], [`perf`]); at its end, or after a crash,
 //! the log becomes a recording ([`assemble()`]). Start reading at [`assemble()`] and [`blocks`].
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 pub mod assemble;
 pub mod blocks;
 #[cfg(feature = "bpf")]

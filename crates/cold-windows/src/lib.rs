@@ -5,6 +5,8 @@
 //! an [`Error`], never a panic. Start reading at [`bytes::Input`]; event traces begin at [`etl::Trace`];
 //! what they tell comes together in [`evidence::Evidence`].
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 pub mod bytes;
 mod error;
 pub mod etl;

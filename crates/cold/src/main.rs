@@ -3,6 +3,8 @@
 //! This crate parses arguments, calls the libraries and prints; it computes no results. It is the only
 //! one that prints or exits. Start reading at [`cli`], then `commands/NAME.rs` for one command.
 
+#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
+
 mod cli;
 mod commands;
 mod database;

@@ -68,3 +68,20 @@ fn every_crate_has_its_room_and_depends_on_what_lies_below() {
         assert!(undrawn.is_empty(), "{name} depends on {undrawn:?}, which no arrow says");
     }
 }
+
+/// What clippy.toml gives one home each is asked for by each of these roots, and by no run of its own.
+#[test]
+fn every_program_and_library_keeps_to_the_homes_of_files_and_printing() {
+    const DENIED: &str =
+        "#![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))]";
+    let mut roots = 0;
+    for name in dependencies().keys().filter(|n| !matches!(n.as_str(), "cold-testbed" | "cold-fuzz")) {
+        for root in ["lib.rs", "main.rs"].map(|file| root().join("crates").join(name).join("src").join(file))
+        {
+            let Ok(text) = fs::read_to_string(&root) else { continue };
+            assert!(text.lines().any(|line| line.starts_with(DENIED)), "{}", root.display());
+            roots += 1;
+        }
+    }
+    assert!(roots > 20, "{roots}");
+}
