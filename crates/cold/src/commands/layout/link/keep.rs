@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use cold_bench::command::line_of;
 
-/// Where CMake keeps what it was configured with.
+/// Where `CMake` keeps what it was configured with.
 const CACHE: &str = "CMakeCache.txt";
 /// Entries of that file which every compilation of a language, and every link of a program, is given.
 const COMPILERS: [&str; 2] = ["CMAKE_C_FLAGS", "CMAKE_CXX_FLAGS"];
@@ -42,7 +42,7 @@ fn directory(argv: &[OsString]) -> PathBuf {
     named("--build").or_else(|| named("-C")).map_or_else(|| PathBuf::from("."), PathBuf::from)
 }
 
-/// CMake reads flags of the environment only when it first configures: later they are entries of its cache, which these
+/// `CMake` reads flags of the environment only when it first configures: later they are entries of its cache, which these
 /// arguments replace by what they are and ours.
 fn configure(directory: &Path, cache: &[u8], compiler: &str, linker: &str) -> Vec<OsString> {
     let entry = |name: &str| {
