@@ -109,6 +109,10 @@ impl Choice {
             })
         });
         let held_out = held_out.transpose()?;
+        if scenarios.is_empty() {
+            let why = "the only scenario is held out, so nothing is left to make an order of";
+            return Err(Failure::usage(why).hint("trace another one, and give both traces"));
+        }
         let algorithm = if self.merge == "frequency" { Algorithm::Frequency } else { Algorithm::FirstTouch };
         let lists: Vec<Vec<u32>> = scenarios.iter().map(|s| s.entered.clone()).collect();
         let entered = merged(&lists, algorithm);
