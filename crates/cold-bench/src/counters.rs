@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use cold_model::Dev;
+use cold_model::{Dev, Known, Nanos};
 use cold_sys::cgroup::Cgroup;
 use cold_sys::procfs::{CpuTimes, ProcFs};
 
@@ -131,6 +131,21 @@ pub struct Activity {
     pub other_readers: Vec<(String, u64)>,
     /// Time in which a task of the tree waited for I/O, in microseconds.
     pub io_stall_us: Option<u64>,
+}
+
+impl Activity {
+    /// How long a start waited for I/O. `has_read`: pages that it touched had to be read; `missing`: why there may be no
+    /// account. The kernel weighs its account by whole ticks (of 1 to 10 ms) in which a processor was busy for the
+    /// tree: what a start of a few milliseconds waited it may forget, and then it says zero.
+    pub(crate) fn stall(&self, has_read: bool, missing: &str) -> Known<Nanos> {
+        match self.io_stall_us {
+            None => Known::unknown(missing),
+            Some(0) if has_read => Known::unknown(
+                "a start is shorter than the ticks by which the kernel accounts for waiting (io.pressure)",
+            ),
+            Some(us) => Known::Value(Nanos(us.saturating_mul(1000))),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,10 +4,11 @@
 //! does not reach count, too. The model of the page cache ([`cold_sim::Cache`]) says what is read for that, one access
 //! after another. Code alone: data, relocations and other files are not in the figures.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use cold_model::Bytes;
-use cold_model::order::{Text, TracedFile};
+use cold_model::order::{Function, Text, TracedFile};
 use cold_model::pages::Runs;
 use cold_sim::op::{Access, FileId, MapId, Op, OpenId, PageCache, Progress};
 use cold_sim::{Cache, Paging, Policy, SimFile};
@@ -53,6 +54,8 @@ pub struct Prediction {
     pub random: CodeRead,
     /// Under the order of this start's own first entries.
     pub alone: CodeRead,
+    /// What no order goes below: pages that the functions' bytes fill, in requests of a whole window.
+    pub least: CodeRead,
 }
 
 /// Of a start that enters `entered` of `file`, in this order, under `order`; both are indices of its functions.
@@ -89,7 +92,18 @@ pub fn predicted(file: &TracedFile, order: &[u32], entered: &[u32], kernel: &Ker
         ordered: under(&with_namesakes(&file.functions, order)),
         random: *random.get(random.len() / 2)?,
         alone: under(&with_namesakes(&file.functions, entered)),
+        least: least(&file.functions, entered, kernel),
     })
+}
+
+/// The bytes of functions without a gap, read without a page too much.
+fn least(functions: &[Function], entered: &[u32], kernel: &Kernel) -> CodeRead {
+    let page = kernel.paging.page_bytes.max(1);
+    let once: BTreeSet<u32> = entered.iter().copied().collect();
+    let bytes = once.iter().filter_map(|n| functions.get(*n as usize)).map(|f| f.bytes);
+    let touched = bytes.fold(0_u64, u64::saturating_add).div_ceil(page).max(1);
+    let requests = touched.div_ceil((kernel.window.0 / page).max(1));
+    CodeRead { touched, requests, read: Bytes(touched.saturating_mul(page)) }
 }
 
 /// What touching these bytes of a file through the mapping of its code reads, in their order.
@@ -150,7 +164,6 @@ impl Reader<'_> {
 
 #[cfg(test)]
 mod tests {
-    use cold_model::order::Function;
     use cold_sim::LinuxVersion;
 
     use super::*;
@@ -181,6 +194,11 @@ mod tests {
         let p = predicted(&file(), &entered, &entered, &KERNEL).unwrap();
         let pages = |n: u64| CodeRead { touched: n, requests: n, read: Bytes(n * 4096) };
         assert_eq!((p.today, p.ordered, p.alone), (pages(40), pages(10), pages(10)));
+        let in_requests = |requests| CodeRead { requests, ..pages(10) };
+        assert_eq!(p.least, in_requests(1), "10 pages are less than a window of 32");
+        let narrow = Kernel { window: Bytes(16 << 10), ..KERNEL };
+        let twice: Vec<u32> = entered.iter().chain(&entered).copied().collect();
+        assert_eq!(predicted(&file(), &entered, &twice, &narrow).unwrap().least, in_requests(3));
         // 400 KiB of functions, a quarter of a page each, in 100 pages: 40 of them touch some 34.
         assert!((28..=39).contains(&p.random.touched), "{:?}", p.random);
     }

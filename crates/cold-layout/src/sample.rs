@@ -12,6 +12,7 @@ pub(crate) fn trace(scenario: &str, files: Vec<TracedFile>, repeats: &[&[(u32, u
         threads: 0,
         duration_ns: 0,
         planted: 0,
+        reading_ns: 0,
         planting_ns: 0,
         stops: 0,
         handling_ns: 0,

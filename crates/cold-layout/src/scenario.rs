@@ -1,5 +1,6 @@
 //! What traces say of one program: their scenarios, as functions of the build that is ordered.
 
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use cold_model::order::{Linked, Trace, TracedFile};
@@ -29,9 +30,15 @@ pub fn program(trace: &Trace) -> Option<&TracedFile> {
     programs.max_by_key(|(n, _)| entries(*n)).map(|(_, f)| f)
 }
 
-/// The file of a trace that has this path, or this as the last part of it.
+/// The file of a trace that has this path, or this as the last part of it, or as that without the end of its version
+/// (`libz.so.1` is a link to `libz.so.1.2.13`).
 pub fn named<'a>(trace: &'a Trace, name: &Path) -> Option<&'a TracedFile> {
-    trace.files.iter().find(|f| f.path == name || f.path.file_name() == Some(name.as_os_str()))
+    let name = name.as_os_str().as_bytes();
+    let last = |f: &TracedFile| f.path.file_name().unwrap_or_default().as_bytes().to_vec();
+    let is_it = |f: &&TracedFile| f.path.as_os_str().as_bytes() == name || last(f) == name;
+    let is_version = |rest: &[u8]| rest.starts_with(b".") && rest.iter().all(|b| b".0123456789".contains(b));
+    let is_later = |f: &&TracedFile| last(f).strip_prefix(name).is_some_and(is_version);
+    trace.files.iter().find(is_it).or_else(|| trace.files.iter().find(is_later))
 }
 
 /// The scenarios of `traces`, in the order in which they come first; traces of one scenario are one after the other.
@@ -115,6 +122,11 @@ mod tests {
         assert_eq!(program(&t).map(|f| f.path.as_path()), Some(Path::new("/bin/app")));
         assert_eq!(named(&t, Path::new("libc.so.6")), Some(&t.files[1]));
         assert_eq!(named(&t, Path::new("/bin/libc.so.6")), None);
+        let t =
+            trace("start", vec![file("/lib/libz.so.1.2.13", None, Linked::Library, &["a"])], &[&[(0, 0)]]);
+        assert_eq!(named(&t, Path::new("libz.so.1")), Some(&t.files[0]), "what it is loaded as");
+        assert_eq!(named(&t, Path::new("libz.so.1.2")), Some(&t.files[0]));
+        assert_eq!((named(&t, Path::new("libz.so.2")), named(&t, Path::new("libz"))), (None, None));
     }
 
     #[test]

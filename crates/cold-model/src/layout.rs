@@ -93,10 +93,16 @@ pub struct Traced {
 }
 
 impl Traced {
-    /// The first trace of this command.
+    /// The first trace of this command; else of its arguments, where the program was called by another path.
     pub fn of_command(&self, command: &[OsString]) -> Option<&TracedScenario> {
         let words: Vec<String> = command.iter().map(path_text::encode).collect();
-        self.scenarios.iter().find(|s| s.command == words)
+        let apart = |words: &'_ [String]| {
+            let (program, arguments) = words.split_first()?;
+            Some((path_text::base(program).to_owned(), arguments.to_vec()))
+        };
+        let same = |s: &&TracedScenario| s.command == words;
+        let same_arguments = |s: &&TracedScenario| apart(&s.command) == apart(&words);
+        self.scenarios.iter().find(same).or_else(|| self.scenarios.iter().find(same_arguments))
     }
 }
 

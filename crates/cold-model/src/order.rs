@@ -137,6 +137,9 @@ pub struct StartFacts {
     pub threads: u64,
     /// From the exec to the end of the tree, under tracing, nanoseconds.
     pub duration_ns: u64,
+    /// What reading of its files took where their functions begin, nanoseconds; 0 also in traces of an earlier version.
+    #[serde(default)]
+    pub reading_ns: u64,
     /// Breakpoints that were set, in all processes.
     pub planted: u64,
     /// What setting them took, nanoseconds.

@@ -89,6 +89,19 @@ fn waits_are_charged_to_the_function_entered_first_and_the_gain_is_predicted() {
 }
 
 #[test]
+fn the_same_start_of_the_program_by_another_path_is_the_recorded_one() {
+    let of = |command: &[&str]| {
+        let mut layouts = Layouts::default();
+        layouts.traced.insert(0, traced(command, Linked::Pie));
+        let found = analyze(&recording(), &layouts).first_entries.remove(0);
+        (found.scenario, found.same_command)
+    };
+    assert_eq!(of(&["../copy/prog", "two words"]), ("start".to_owned(), true));
+    assert_eq!(of(&["../copy/prog", "three words"]), ("help".to_owned(), false));
+    assert_eq!(of(&["other", "two words"]), ("help".to_owned(), false), "a wrapper starts it otherwise");
+}
+
+#[test]
 fn another_command_is_told_and_a_library_is_not_advised() {
     let r = recording();
     let mut layouts = Layouts::default();

@@ -86,3 +86,12 @@ fn a_machine_that_tells_nothing_leaves_everything_unknown() {
     let take = || Reading::take(&ProcFs::new(dir.path()), &BTreeSet::from([Dev::new(8, 0)]), None);
     assert_eq!(take().since(&take()), Activity::default());
 }
+
+#[test]
+fn a_start_that_read_and_waited_for_nothing_is_one_whose_waiting_the_kernel_forgot() {
+    let of = |io_stall_us| Activity { io_stall_us, ..Activity::default() };
+    assert_eq!(of(None).stall(true, "no group"), Known::unknown("no group"));
+    assert_eq!(of(Some(0)).stall(false, ""), Known::Value(Nanos(0)));
+    assert_eq!(of(Some(0)).stall(true, "").value(), None);
+    assert_eq!(of(Some(7)).stall(true, ""), Known::Value(Nanos(7000)));
+}

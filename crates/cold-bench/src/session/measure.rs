@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use cold_model::Shown as _;
 use cold_model::bench::{Report, Residual, Run, State, Taint};
 use cold_model::recording::manifest::Load;
-use cold_model::{Bytes, FileId, Known, Nanos};
+use cold_model::{Bytes, FileId, Known};
 use cold_plan::history::{self, LaunchKind};
 
 use super::read_ahead::Window;
@@ -296,10 +296,7 @@ impl<'a> Rounds<'a> {
                 Some(n) => Known::Value(n),
                 None => Known::unknown(no_devices(subject)),
             },
-            stall: activity.io_stall_us.map_or_else(
-                || Known::unknown(self.cgroups.why_no_stall()),
-                |us| Known::Value(Nanos(us * 1000)),
-            ),
+            stall: activity.stall(u.major_faults > 0 && u.read_bytes > 0, self.cgroups.why_no_stall()),
             peak_memory: if u.peak_memory > u.peak_memory_floor {
                 Known::Value(Bytes(u.peak_memory))
             } else {

@@ -28,6 +28,7 @@ fn sample() -> Trace {
         threads: 0,
         duration_ns: 5,
         planted: 3,
+        reading_ns: 4,
         planting_ns: 2,
         stops: 2,
         handling_ns: 1,

@@ -56,7 +56,7 @@ fn a_traced_order_is_what_the_linker_makes_of_it() {
         let ran = place.cold(own.iter().chain(args)).run().expect(0);
         assert_eq!(ran.stdout, "done\ndone\n", "the program's own output, and nothing else");
         assert!(
-            ran.stderr.contains("functions entered") && ran.stderr.contains("served in"),
+            ran.stderr.contains("functions entered by 1 process") && ran.stderr.contains("at most"),
             "{}",
             ran.stderr
         );
@@ -82,6 +82,12 @@ fn a_traced_order_is_what_the_linker_makes_of_it() {
     let held = &told["held_out"];
     assert!(held["by_name"].as_u64() > Some(5) && held["missing"] == 0, "{told}");
     assert_eq!(held["functions"].as_u64().unwrap() - held["in_order"].as_u64().unwrap(), 1, "fourth: {told}");
+    let refused = |args: &[&str], why: &[&str]| {
+        let said = place.cold(["layout", "order", "short.order"].iter().chain(args)).run().expect(2).stderr;
+        assert!(why.iter().all(|part| said.contains(part)), "{said}");
+    };
+    refused(&["--hold-out", "short"], &["the only scenario is held out"]);
+    refused(&["--file", "libnone.so"], &["no such file", program, "libc.so.6"]);
 }
 
 #[test]

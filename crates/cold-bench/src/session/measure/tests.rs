@@ -6,6 +6,8 @@ use cold_plan::history::{Record, Skip, append};
 use cold_sys::procfs::ProcFs;
 use cold_sys::supervise::protocol::Usage;
 
+use cold_model::Nanos;
+
 use super::*;
 use crate::config::{CommandSpec, Launcher};
 use crate::session::cgroups::TreeCgroups;

@@ -67,6 +67,7 @@ pub(in super::super) struct Entries<'t> {
     end: Option<End>,
     processes: u64,
     threads: u64,
+    reading: Nanos,
     planted: u64,
     planting: Nanos,
     stops: u64,
@@ -102,6 +103,7 @@ impl<'t> Entries<'t> {
             end: None,
             processes: 1,
             threads: 0,
+            reading: Nanos(0),
             planted: 0,
             planting: Nanos(0),
             stops: 0,
@@ -229,7 +231,10 @@ impl<'t> Entries<'t> {
         if let Some((_, known)) = self.codes.get(&id).filter(|(read, _)| *read == content) {
             return known.clone();
         }
-        let code = match self.tables.read(file, meta, path) {
+        let began = monotonic();
+        let table = self.tables.read(file, meta, path);
+        self.reading = since(began, self.reading);
+        let code = match table {
             Ok(table) => {
                 let index = u32::try_from(self.files.len()).ok()?;
                 let code = Code::new(index, &table, &self.tracing.exclude);
@@ -266,6 +271,7 @@ impl<'t> Entries<'t> {
     /// The thread's process runs a new program. An exec by another thread than the first ends all others, and the
     /// calling thread takes over the process' id.
     fn exec(&mut self, pid: i32) {
+        self.began.get_or_insert_with(monotonic);
         let is_bound = self.tasks.get(&pid).is_some_and(|t| t.space.borrow().is_bound);
         self.tasks.retain(|tid, task| task.process != pid || *tid == pid);
         let mut space = Space::new();
@@ -283,7 +289,6 @@ impl<'t> Entries<'t> {
                 self.plant(pid, mapped, &path);
             }
         }
-        self.began.get_or_insert_with(monotonic);
     }
 
     /// The private executable mappings of files in a process; only that at an address, where one is given.
@@ -403,6 +408,7 @@ impl<'t> Entries<'t> {
             processes: self.processes,
             threads: self.threads,
             duration_ns: duration.0,
+            reading_ns: self.reading.0,
             planted: self.planted,
             planting_ns: self.planting.0,
             stops: self.stops,

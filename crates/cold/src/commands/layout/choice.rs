@@ -92,8 +92,7 @@ impl Choice {
         let traces = self.traces.iter().map(|dir| cold_recording::order::read(dir).map_err(Failure::from));
         let traces: Vec<Trace> = traces.collect::<Result<_, _>>()?;
         let named = traces.first().and_then(|t| chosen(t, self.file.as_deref()));
-        let named =
-            named.ok_or_else(|| Failure::usage("the first trace has no such file; --file names one"))?;
+        let named = named.ok_or_else(|| no_such_file(traces.first()))?;
         let path = named.path.clone();
         let target = match &self.binary {
             Some(binary) => read(binary)?,
@@ -110,6 +109,10 @@ impl Choice {
             })
         });
         let held_out = held_out.transpose()?;
+        if scenarios.is_empty() {
+            let why = "the only scenario is held out, so nothing is left to make an order of";
+            return Err(Failure::usage(why).hint("trace another one, and give both traces"));
+        }
         let algorithm = if self.merge == "frequency" { Algorithm::Frequency } else { Algorithm::FirstTouch };
         let lists: Vec<Vec<u32>> = scenarios.iter().map(|s| s.entered.clone()).collect();
         let entered = merged(&lists, algorithm);
@@ -134,6 +137,13 @@ fn chosen<'a>(trace: &'a Trace, name: Option<&str>) -> Option<&'a TracedFile> {
         Some(name) => scenario::named(trace, &path_text::decode(name)),
         None => scenario::program(trace),
     }
+}
+
+fn no_such_file(trace: Option<&Trace>) -> Failure {
+    let paths: Vec<String> =
+        trace.iter().flat_map(|t| &t.files).map(|f| f.path.shown().to_string()).collect();
+    Failure::usage("the first trace has no such file; --file names one")
+        .hint(format!("there are: {}", paths.join(", ")))
 }
 
 fn read(path: &Path) -> Result<TracedFile, Failure> {

@@ -381,7 +381,10 @@ fn told(args: &Args, ui: &Ui, done: &Done) {
     }
     for (why, paths) in reasons {
         let first = paths.first().map(|p| p.shown().to_string()).unwrap_or_default();
-        ui.note(format!("{} left where they are ({first} …): {why}", plural(paths.len() as u64, "file")));
+        ui.note(match paths.len() {
+            1 => format!("{first} is left where it is: {why}"),
+            n => format!("{} are left where they are ({first} …): {why}", plural(n as u64, "file")),
+        });
     }
 }
 

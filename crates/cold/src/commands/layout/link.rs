@@ -1,6 +1,7 @@
 //! `cold layout link`: a build whose linker is given the order, and whether its program has it.
 
 mod build;
+mod keep;
 mod linker;
 mod products;
 
@@ -140,7 +141,7 @@ fn order(path: &Path) -> Result<Order, Failure> {
 /// The order in the form that the linker takes, as an absolute path: builds change their directory.
 fn in_its_form(args: &Args, order: &Order, linker: &Linker) -> Result<PathBuf, Failure> {
     if order.format == linker.format && args.output.is_none() {
-        let path = std::path::absolute(&args.order)?;
+        let path = whole(&args.order)?;
         return build::takes(&path).map(|()| path);
     }
     let functions = order.functions();
@@ -163,7 +164,13 @@ fn in_its_form(args: &Args, order: &Order, linker: &Linker) -> Result<PathBuf, F
             .hint("-o FILE names where the order goes in the linker's form, and replaces it"));
     }
     results::save(&path, text)?;
-    Ok(std::path::absolute(&path)?)
+    Ok(whole(&path)?)
+}
+
+/// The path from the root, without `..`: it stays in the user's build.
+fn whole(path: &Path) -> std::io::Result<PathBuf> {
+    let directory = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    Ok(directory.canonicalize()?.join(path.file_name().unwrap_or_default()))
 }
 
 fn keep(path: &Path, old: Option<&Product>) -> Result<(), Failure> {
@@ -255,9 +262,15 @@ impl Verified<'_> {
             ui.line(format!("{} {}", paint(STRONG, "try:"), self.why_not()));
             return;
         }
+        if !self.is_anew {
+            ui.line("  nothing was linked: the program was up to date, and is what an earlier build made");
+        }
         ui.line(format!("{} {}", paint(STRONG, "keep:"), self.line));
         if self.kind == Kind::Other {
-            ui.line("  (a Makefile or a CMake cache that sets these flags by itself needs them there)");
+            ui.line(
+                "  (a Makefile or a CMakeLists.txt that sets these flags by itself needs them there; a configure script takes \
+                 them, and writes them down)",
+            );
         }
         let old = self.args.keep_old.as_ref().or(self.args.old.as_ref());
         if let Some(old) = old {
@@ -321,7 +334,9 @@ fn words(check: &Check, placed: &Placed, new: &Product) -> String {
         Check::Follows => format!("{in_order} of {judged} functions that can be judged lie in the order"),
         Check::Size(None) => format!("{} of code; before is not known", Bytes(new.functions.code_bytes())),
         Check::Size(Some(change)) => {
-            format!("{} of code, {:+.2}% against before", Bytes(new.functions.code_bytes()), change * 100.0)
+            // To two digits: what is not one of them is none, not one less.
+            let percent = (change * 10_000.0).round() / 100.0 + 0.0;
+            format!("{} of code, {percent:+.2}% against before", Bytes(new.functions.code_bytes()))
         }
         Check::Undefined(news) if news.is_empty() => {
             "no symbol of a library that it did not need before".to_owned()

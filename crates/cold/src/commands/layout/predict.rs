@@ -151,6 +151,7 @@ impl Predicted<'_> {
             table.row(row(p.ordered, "in the order"), Vec::new());
             table.row(row(p.alone, "in the order of this start alone"), Vec::new());
             table.row(row(p.random, "in random order"), Vec::new());
+            table.row(row(p.least, "at least, in whatever order"), Vec::new());
             for line in table.lines(width()) {
                 ui.line(line);
             }
@@ -194,9 +195,17 @@ impl Predicted<'_> {
         if advice.is_empty() {
             ui.line("no other flag of the linker would save anything".to_owned());
         }
+        let is_advised = !advice.is_empty();
         for LinkAdvice { flags, pages, why } in advice {
             let saved = if pages > 0 { format!("up to {pages} pages less. ") } else { String::new() };
             ui.line(format!("  {flags}: {saved}{why}"));
+        }
+        if is_advised {
+            ui.line(
+                "  a flag goes into the build that is linked in the order: cold layout link … -- cargo rustc --release -- \
+                 -Clink-arg=FLAG; others than cargo have LDFLAGS"
+                    .to_owned(),
+            );
         }
     }
 
@@ -207,6 +216,7 @@ impl Predicted<'_> {
             json!({
                 "scenario": s.name, "held_out": held_out, "functions": s.entered.len(), "today": read(&p.today),
                 "ordered": read(&p.ordered), "alone": read(&p.alone), "random": read(&p.random),
+                "least": read(&p.least),
             })
         };
         let link = self.linkage.as_ref().map(|l| {

@@ -18,6 +18,7 @@ use crate::cli::{EXIT_CODES, TEMPLATE};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::interrupt::interrupt;
 use crate::ui::Ui;
+use crate::words::plural;
 
 /// Names tried for a directory that is not named.
 const NAMES: u32 = 1000;
@@ -210,18 +211,7 @@ fn crashed(crash: &Crash) -> Failure {
 /// What was traced and what that took, on stderr: standard output is the command's.
 fn tell(ui: &Ui, trace: &Trace) {
     for (repeat, n) in trace.repeats.iter().zip(1..) {
-        let StartFacts { processes, threads, planted, planting_ns, stops, handling_ns, duration_ns, .. } =
-            &repeat.facts;
-        let entries = repeat.entries.len();
-        let each = handling_ns / (*stops).max(1);
-        ui.note(format!(
-            "start {n}: {entries} functions entered, {processes} processes, {threads} threads, {} under tracing; \
-             {planted} breakpoints set in {}, {stops} served in {} ({} each, and two switches)",
-            Nanos(*duration_ns),
-            Nanos(*planting_ns),
-            Nanos(*handling_ns),
-            Nanos(each)
-        ));
+        ui.note(format!("start {n}: {}", took(&repeat.facts, repeat.entries.len() as u64)));
     }
     let mut notes: Vec<&String> = trace.repeats.iter().flat_map(|r| &r.facts.notes).collect();
     notes.sort();
@@ -232,4 +222,35 @@ fn tell(ui: &Ui, trace: &Trace) {
     for crash in trace.repeats.iter().flat_map(|r| &r.facts.crashes) {
         ui.warn(format!("process {} was killed by signal {} in {}", crash.pid, crash.signal, crash.place));
     }
+}
+
+/// What one start came to. What a stop costs is told at most: two switches between program and tracer are in it, and
+/// what the program does itself.
+fn took(facts: &StartFacts, entries: u64) -> String {
+    let StartFacts {
+        processes,
+        threads,
+        reading_ns,
+        planted,
+        planting_ns,
+        stops,
+        handling_ns,
+        duration_ns,
+        ..
+    } = *facts;
+    let rest = duration_ns.saturating_sub(reading_ns).saturating_sub(planting_ns);
+    let beside = if threads > 0 { format!(" and {}", plural(threads, "more thread")) } else { String::new() };
+    format!(
+        "{} entered by {}{beside}; {} under tracing: {} to find the functions of its files, {} to set {}, the rest for \
+         {}, each {} at most with the program's own time ({} of it in the tracer)",
+        plural(entries, "function"),
+        plural(processes, "process"),
+        Nanos(duration_ns),
+        Nanos(reading_ns),
+        Nanos(planting_ns),
+        plural(planted, "breakpoint"),
+        plural(stops, "stop"),
+        Nanos(rest / stops.max(1)),
+        Nanos(handling_ns / stops.max(1)),
+    )
 }

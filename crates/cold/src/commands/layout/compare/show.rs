@@ -77,6 +77,8 @@ fn row(table: &mut Table, report: &Report, rows: [&SeriesSummary; 3], metric: Me
     let medians = rows.map(median);
     let shown = |m: &Result<f64, String>| m.as_ref().map_or("unknown".into(), |v| metric.unit().show(*v));
     let ratio = |i: usize| match metric.unit() {
+        // A run that does not know it may be the quicker one.
+        Unit::Time if medians[i].is_err() || medians[0].is_err() => "unknown".into(),
         Unit::Time => summary::compare_by(report, rows[i].series, rows[0].series, metric)
             .map_or("unknown".into(), |c| {
                 format!("{:.3} [{:.3}, {:.3}]", c.ratio, c.interval.low, c.interval.high)

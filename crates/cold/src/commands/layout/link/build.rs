@@ -10,6 +10,7 @@ use cold_journal::{Guard, Journal};
 use cold_model::Shown as _;
 use cold_sys::whole::{self, Ownership};
 
+use super::keep;
 use super::linker::{Linker, output};
 use crate::exit::Failure;
 
@@ -195,11 +196,7 @@ fn other(argv: &[OsString], linker: &Linker, file: &Path) -> Result<Build, Failu
     };
     command.env("CCC_OVERRIDE_OPTIONS", overrides);
     of_inner_cargo(&mut command, linker, file);
-    let words = line_of(&linker.compiler_arguments(file));
-    let line = line_of(argv);
-    let keep = format!(
-        "CFLAGS=\"$CFLAGS {SECTIONS}\" CXXFLAGS=\"$CXXFLAGS {SECTIONS}\" LDFLAGS=\"$LDFLAGS {words}\" {line}"
-    );
+    let keep = keep::line(argv, SECTIONS, &linker.compiler_arguments(file));
     Ok(Build { command, keep, tools: Some(guard) })
 }
 
