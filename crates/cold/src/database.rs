@@ -56,17 +56,9 @@ pub(crate) fn open(path: &Path, kind: &Kind, make: bool) -> Result<Connection, P
     while application == APPLICATION
         && let Some((from, upgrade)) = kind.upgrades.iter().find(|(from, _)| *from == version)
     {
-        // Another process may do the same; then this one finds it done.
-        let to = from + 1;
-        let batch = format!("BEGIN IMMEDIATE; {upgrade} PRAGMA user_version = {to}; COMMIT;");
-        let done = db.execute_batch(&batch);
-        if done.is_err() && !db.is_autocommit() {
-            db.execute_batch("ROLLBACK").map_err(problem)?;
-        }
+        patiently(|| advance(&db, *from, upgrade))
+            .map_err(|e| Problem::of(&shown, "made the newer kind", &e))?;
         version = pragma("user_version").map_err(problem)?;
-        if version == *from {
-            done.map_err(|e| Problem::of(&shown, "made the newer kind", &e))?;
-        }
     }
     if (application, version) != (APPLICATION, kind.version) {
         let why =
@@ -105,6 +97,15 @@ fn begin(db: &Connection, kind: &Kind) -> rusqlite::Result<()> {
         transaction.execute_batch(&format!(
             "{schema} PRAGMA application_id = {APPLICATION}; PRAGMA user_version = {version};"
         ))?;
+    }
+    transaction.commit()
+}
+
+/// Makes version `from` the next one: all of it or nothing. Another process may do the same; then this one finds it done.
+fn advance(db: &Connection, from: i32, upgrade: &str) -> rusqlite::Result<()> {
+    let transaction = Transaction::new_unchecked(db, TransactionBehavior::Immediate)?;
+    if transaction.query_row("PRAGMA user_version", [], |row| row.get::<_, i32>(0))? == from {
+        transaction.execute_batch(&format!("{upgrade} PRAGMA user_version = {};", from + 1))?;
     }
     transaction.commit()
 }
@@ -162,5 +163,50 @@ mod tests {
                 }
             });
         }
+    }
+    /// Made version 2 twice, it would have 3 of what it has 2.
+    const SECOND: Kind = Kind {
+        version: 2,
+        schema: "CREATE TABLE one (a); INSERT INTO one VALUES (2);",
+        upgrades: &[(1, "UPDATE one SET a = a + 1;")],
+        commits: "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;",
+    };
+
+    fn first(path: &Path, schema: &'static str) {
+        let kind = Kind { version: 1, schema, upgrades: &[], commits: SECOND.commits };
+        drop(open(path, &kind, true).unwrap());
+    }
+
+    #[test]
+    fn whoever_finds_an_older_version_at_the_same_time_advances_it_once() {
+        let dir = tempfile::tempdir().unwrap();
+        for n in 0..20 {
+            let path = dir.path().join(n.to_string());
+            first(&path, "CREATE TABLE one (a); INSERT INTO one VALUES (1);");
+            let together = Barrier::new(4);
+            std::thread::scope(|scope| {
+                let open = || {
+                    together.wait();
+                    let db = open(&path, &SECOND, false).map_err(|problem| problem.to_string())?;
+                    db.query_row("SELECT a FROM one", [], |row| row.get(0)).map_err(|e| e.to_string())
+                };
+                let all: Vec<_> = (0..4).map(|_| scope.spawn(open)).collect();
+                for one in all {
+                    assert_eq!(one.join().unwrap(), Ok(2));
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn an_older_version_that_cannot_be_advanced_stays_as_it_is() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("old");
+        first(&path, "CREATE TABLE one (a); INSERT INTO one VALUES (1);");
+        let broken = Kind { upgrades: &[(1, "UPDATE one SET a = a + 1; DROP TABLE two;")], ..SECOND };
+        let problem = open(&path, &broken, false).unwrap_err().to_string();
+        assert!(problem.contains("made the newer kind") && problem.contains("two"), "{problem}");
+        let db = open(&path, &SECOND, false).unwrap();
+        assert_eq!(db.query_row("SELECT a FROM one", [], |row| row.get(0)), Ok(2));
     }
 }

@@ -50,7 +50,7 @@ CREATE TABLE warm (
 CREATE TABLE events (at_ns INTEGER NOT NULL, what TEXT NOT NULL, detail TEXT);
 ";
 
-/// Version 1 knew the day of warm starts only; they are taken to have come at noon.
+/// Version 1 knew the day of warm starts only; they are taken to have come at noon, and none later than now.
 const FROM_1: &str = "
 ALTER TABLE warm RENAME TO warm_by_day;
 CREATE TABLE warm (
@@ -58,7 +58,8 @@ CREATE TABLE warm (
     program INTEGER NOT NULL REFERENCES programs (id),
     starts INTEGER NOT NULL,
     PRIMARY KEY (at_ns, program)) WITHOUT ROWID;
-INSERT INTO warm SELECT (unixepoch(day) + 43200) * 1000000000, program, starts FROM warm_by_day;
+INSERT INTO warm SELECT min(unixepoch(day) + 43200, unixepoch() / 60 * 60) * 1000000000, program, sum(starts)
+    FROM warm_by_day GROUP BY 1, 2;
 DROP TABLE warm_by_day;
 ";
 

@@ -112,36 +112,115 @@ fn the_same_plan_with_and_without_a_script_are_two() {
     assert_eq!(history.last("app.py", 9).expect("read").len(), 2);
 }
 
-/// Version 1 counted warm starts by the day.
+/// What version 1 made; it is never changed again.
+const VERSION_1: &str = "
+CREATE TABLE programs (
+    id INTEGER PRIMARY KEY,
+    executable TEXT NOT NULL,
+    script TEXT,
+    scenario TEXT NOT NULL,
+    name TEXT NOT NULL);
+CREATE UNIQUE INDEX programs_key ON programs (executable, coalesce(script, ''), scenario);
+CREATE TABLE starts (
+    id INTEGER PRIMARY KEY,
+    program INTEGER NOT NULL REFERENCES programs (id),
+    at_ns INTEGER NOT NULL,
+    what TEXT NOT NULL,
+    why TEXT,
+    wall_ns INTEGER,
+    cpu_ns INTEGER,
+    first_read_ns INTEGER,
+    bytes INTEGER NOT NULL,
+    requests INTEGER NOT NULL,
+    late INTEGER NOT NULL);
+CREATE INDEX starts_by_program ON starts (program, at_ns);
+CREATE TABLE warm (
+    day TEXT NOT NULL,
+    program INTEGER NOT NULL REFERENCES programs (id),
+    starts INTEGER NOT NULL,
+    PRIMARY KEY (day, program)) WITHOUT ROWID;
+CREATE TABLE events (at_ns INTEGER NOT NULL, what TEXT NOT NULL, detail TEXT);
+";
+
+/// A history of version 1 with these rows, left as a service leaves it: with a log of its last commits.
+fn version_1(path: &Path, rows: &str) -> Connection {
+    let db = Connection::open(path).expect("made");
+    let header = "PRAGMA application_id = 0x636f6c64; PRAGMA user_version = 1; PRAGMA journal_mode = WAL;";
+    db.execute_batch(&format!("{VERSION_1} {header} {rows}")).expect("rows");
+    db
+}
+
+/// All rows of a query, each as one text in which what is unknown is `NULL` and numbers differ from texts.
+fn told(db: &Connection, from: &str) -> Vec<String> {
+    let mut query = db.prepare(&format!("SELECT * FROM {from}")).expect("a query");
+    let columns = query.column_count();
+    let row = |row: &rusqlite::Row<'_>| -> rusqlite::Result<String> {
+        let each = (0..columns).map(|at| row.get::<_, rusqlite::types::Value>(at).map(|v| format!("{v:?}")));
+        Ok(each.collect::<rusqlite::Result<Vec<_>>>()?.join(" "))
+    };
+    query.query_map([], row).expect("rows").map(|row| row.expect("a row")).collect()
+}
+
 #[test]
-fn a_history_of_version_1_is_taken_over_with_all_that_it_knows() {
+fn a_history_of_version_1_loses_nothing_and_what_it_did_not_know_stays_unknown() {
     let dir = tempfile::tempdir().expect("a directory");
     let path = dir.path().join("history.db");
-    let old = SCHEMA
-        .replace("CREATE TABLE warm (\n    at_ns INTEGER", "CREATE TABLE warm (\n    day TEXT")
-        .replace("PRIMARY KEY (at_ns, program)", "PRIMARY KEY (day, program)");
-    let db = Connection::open(&path).expect("made");
-    db.execute_batch(&old).expect("the tables");
-    db.execute_batch(
-        "INSERT INTO programs VALUES (1, '/usr/bin/a', NULL, 'default', 'a');
-         INSERT INTO starts VALUES (1, 1, 5, 'followed', NULL, 7, NULL, NULL, 4096, 1, 0);
-         INSERT INTO warm VALUES ('2026-11-01', 1, 3), ('2026-11-02', 1, 4);
-         PRAGMA application_id = 0x636f6c64; PRAGMA user_version = 1;",
-    )
-    .expect("rows");
-    drop(db);
+    let writer = version_1(
+        &path,
+        "INSERT INTO programs VALUES (1, '/usr/bin/a', NULL, 'default', 'a'),
+            (2, '/usr/bin/python3', '/srv/app.py', '~common', 'app.py'), (9, '/usr/bin/python3', NULL, 'x', 'python3');
+         INSERT INTO starts VALUES (1, 1, 5, 'followed', NULL, 7, 3, 250000, 4096, 1, 0),
+            (2, 1, 6, 'control', NULL, 9, NULL, NULL, 0, 0, 0), (3, 2, 8, 'common', NULL, NULL, NULL, 2, 8192, 2, 1),
+            (7, 9, 9, 'skipped', 'too little memory was free', NULL, NULL, NULL, 0, 0, 0);
+         INSERT INTO events VALUES (4, 'began', NULL), (10, 'switched off', 'a.plan: it brings nothing');
+         INSERT INTO warm VALUES ('2026-11-01', 1, 3), ('2026-11-02', 1, 4), ('2026-11-02', 9, 5);",
+    );
+    let kept = ["programs ORDER BY id", "starts ORDER BY id", "events ORDER BY at_ns"];
+    let before = kept.map(|from| told(&writer, from));
+    // Version 1's process still has it open, as when a package is upgraded.
     let history = History::open(&path).expect("taken over");
+    assert_eq!(kept.map(|from| told(&history.db, from)), before);
     let noon = 1_793_534_400_000_000_000_i64; // date -u -d 2026-11-01T12:00 +%s
-    let warm = |db: &Connection| -> Vec<(i64, i64)> {
-        let mut query = db.prepare("SELECT at_ns, starts FROM warm ORDER BY at_ns").expect("a query");
-        let rows = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).expect("rows");
-        rows.map(|row| row.expect("a row")).collect()
-    };
-    assert_eq!(warm(&history.db), [(noon, 3), (noon + 86_400_000_000_000, 4)]);
+    let next = noon + 86_400_000_000_000;
+    assert_eq!(
+        told(&history.db, "warm ORDER BY at_ns, program"),
+        [(noon, 1, 3), (next, 1, 4), (next, 9, 5)]
+            .map(|(at, program, starts)| format!("Integer({at}) Integer({program}) Integer({starts})"))
+    );
     let rows = history.rows().expect("read");
-    assert_eq!((rows.len(), rows[0].sums.warm, rows[0].sums.followed), (1, 7, 1));
-    drop(history);
+    assert_eq!(rows.iter().map(|row| row.sums.warm).collect::<Vec<_>>(), [7, 5, 0], "by executable, script");
+    assert_eq!(rows[0].marked, [Start { control: true, wall_ns: 9 }, Start { control: false, wall_ns: 7 }]);
+    let last = history.last("a", 9).expect("read");
+    assert_eq!(last.iter().map(|seen| seen.first_read_ns).collect::<Vec<_>>(), [None, Some(250_000)]);
+    assert_eq!(history.last("python3", 9).expect("read")[0].wall_ns, None);
+    drop((history, writer));
     // Once: the second time there is nothing to do.
     let history = History::read(&path).expect("opens").expect("there");
-    assert_eq!(warm(&history.db).len(), 2);
+    assert_eq!(told(&history.db, "warm").len(), 3);
+    // Nothing tells it from one that was begun today.
+    let new = History::open(&dir.path().join("new.db")).expect("made");
+    let shape = |history: &History| {
+        let tables = "(SELECT m.name, c.name, c.type, c.\"notnull\", c.dflt_value, c.pk FROM sqlite_schema m,
+            pragma_table_xinfo(m.name) c ORDER BY 1, 2)";
+        (told(&history.db, tables), told(&history.db, "pragma_user_version"))
+    };
+    assert_eq!(shape(&history), shape(&new));
+}
+
+#[test]
+fn warm_starts_of_version_1_are_counted_from_today_on_and_none_comes_from_the_future() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = dir.path().join("history.db");
+    // The clock was set back since.
+    let rows = "INSERT INTO programs VALUES (1, '/usr/bin/a', NULL, 'default', 'a');
+        INSERT INTO warm VALUES (date('now'), 1, 3), (date('now', '+1 day'), 1, 4), (date('now', '+2 days'), 1, 5);";
+    drop(version_1(&path, rows));
+    let mut history = History::open(&path).expect("taken over");
+    assert_eq!(told(&history.db, &format!("warm WHERE at_ns > {}", now_ns())), [""; 0]);
+    assert_eq!(history.rows().expect("read")[0].sums.warm, 12);
+    history.add(&[Entry::Warm { name: name("/usr/bin/a", "default"), starts: 2 }]).expect("added");
+    let uses = history.uses().expect("read");
+    assert_eq!(uses.iter().map(|used| used.starts).sum::<u64>(), 14, "{uses:?}");
+    let told = history.log().expect("read");
+    assert_eq!((told.left_out, told.log.events().len()), (14, 0), "nothing was ever read for it");
 }
