@@ -20,5 +20,5 @@ pub use common::common;
 pub use learning::Candidates;
 pub use pace::Pace;
 pub use recent::{Opened, Recent};
-pub use saved::{Harm, Saved, Start, Total, harm, saved, total};
+pub use saved::{Harm, Saved, Served, Start, Total, harm, saved, total};
 pub use storm::{Often, Storm};

@@ -16,6 +16,15 @@ pub struct Start {
     pub wall_ns: u64,
 }
 
+/// All served starts of a program that came to their mark.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Served {
+    /// How many there were.
+    pub starts: u64,
+    /// What they took together.
+    pub took: Nanos,
+}
+
 /// Time saved, in nanoseconds; below 0: lost.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Saved {
@@ -25,28 +34,28 @@ pub struct Saved {
     pub low_ns: Option<f64>,
     /// Upper end of its 95 % interval.
     pub high_ns: Option<f64>,
-    /// Served starts that came to their mark.
-    pub served: usize,
-    /// Controls that did.
+    /// Served starts that came to their mark, all of them.
+    pub served: u64,
+    /// Controls that they were compared with.
     pub controls: usize,
 }
 
-/// What the starts of one program saved; `None` before there is a control to compare with.
-pub fn saved(starts: &[Start]) -> Option<Saved> {
+/// What `all` served starts of one program saved, by the ratio of the `latest` ones to the controls among them; `None`
+/// before there is a control to compare with.
+pub fn saved(latest: &[Start], all: Served) -> Option<Saved> {
     let times = |control| -> Vec<f64> {
-        starts.iter().filter(|s| s.control == control && s.wall_ns > 0).map(|s| s.wall_ns as f64).collect()
+        latest.iter().filter(|s| s.control == control && s.wall_ns > 0).map(|s| s.wall_ns as f64).collect()
     };
     let (served, controls) = (times(false), times(true));
-    let took: f64 = served.iter().sum();
     let gain = cold_stats::compare::independent(&served, &controls)?;
-    let of = |ratio: f64| took * (1.0 / ratio - 1.0);
+    let of = |ratio: f64| all.took.0 as f64 * (1.0 / ratio - 1.0);
     let full = gain.interval.is_full();
     Some(Saved {
         ns: of(gain.ratio),
         // The longer the served starts take, the less they save.
         low_ns: full.then(|| of(gain.interval.high)).filter(|ns| ns.is_finite()),
         high_ns: full.then(|| of(gain.interval.low)).filter(|ns| ns.is_finite()),
-        served: served.len(),
+        served: all.starts,
         controls: controls.len(),
     })
 }
@@ -107,6 +116,20 @@ mod tests {
     fn starts(served: u64, control: u64, n: u64) -> Vec<Start> {
         let one = |control: bool, ms: u64, i: u64| Start { control, wall_ns: ms * 1_000_000 + i * 100_000 };
         (0..n).flat_map(|i| [one(false, served, i), one(true, control, i)]).collect()
+    }
+
+    fn saved(starts: &[Start]) -> Option<Saved> {
+        let served: Vec<u64> = starts.iter().filter(|s| !s.control).map(|s| s.wall_ns).collect();
+        super::saved(starts, Served { starts: served.len() as u64, took: Nanos(served.iter().sum()) })
+    }
+
+    #[test]
+    fn starts_that_are_compared_no_more_have_saved_all_the_same() {
+        let latest = starts(100, 200, 10);
+        let s =
+            super::saved(&latest, Served { starts: 5000, took: Nanos(500_000_000_000) }).expect("controls");
+        assert_eq!((s.served, s.controls), (5000, 10));
+        assert!((s.ns / 500e9 - 1.0).abs() < 0.02, "5000 starts of 100 ms that would have taken 200: {s:?}");
     }
 
     #[test]

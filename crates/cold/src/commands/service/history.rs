@@ -6,9 +6,9 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use cold_model::{Shown as _, path_text};
+use cold_model::{Nanos, Shown as _, path_text};
 use cold_plan::plan::Key;
-use cold_service::Start;
+use cold_service::{Saved, Served, Start};
 use rusqlite::{Connection, params};
 use serde::{Deserialize, Serialize};
 
@@ -18,6 +18,8 @@ use crate::database::{self, Kind, Problem};
 const KEPT: Duration = Duration::from_hours(24 * 90);
 /// no more than so many: about 20 MB.
 const MOST_STARTS: i64 = 200_000;
+/// Starts of a plan that are compared with each other, the latest: more would take long and tell little.
+const COMPARED: i64 = 1000;
 /// Warm starts are counted by the minute: when they came after the cache was emptied tells what keeping is worth.
 const MINUTE: u64 = 60_000_000_000;
 
@@ -175,8 +177,17 @@ pub(crate) struct Sums {
 pub(crate) struct Row {
     pub(crate) name: Name,
     pub(crate) sums: Sums,
-    /// Cold starts that came to their mark.
-    pub(crate) marked: Vec<Start>,
+    /// The latest cold starts that came to their mark, controls among them.
+    pub(crate) latest: Vec<Start>,
+    /// All that were followed and did.
+    pub(crate) all: Served,
+}
+
+impl Row {
+    /// What its plan has saved.
+    pub(crate) fn saved(&self) -> Option<Saved> {
+        cold_service::saved(&self.latest, self.all)
+    }
 }
 
 /// How often a program was started on a day.
@@ -292,7 +303,8 @@ impl History {
                 (SELECT coalesce(sum(starts), 0) FROM warm WHERE program = p.id),
                 count(*) FILTER (WHERE s.what = 'followed'), count(*) FILTER (WHERE s.what = 'control'),
                 count(*) FILTER (WHERE s.what = 'common'), count(*) FILTER (WHERE s.what = 'skipped'),
-                coalesce(sum(s.bytes), 0)
+                coalesce(sum(s.bytes), 0), count(s.wall_ns) FILTER (WHERE s.what = 'followed'),
+                coalesce(sum(s.wall_ns) FILTER (WHERE s.what = 'followed'), 0)
              FROM programs p LEFT JOIN starts s ON s.program = p.id
              GROUP BY p.id ORDER BY p.executable, p.script, p.scenario",
         )?;
@@ -301,23 +313,21 @@ impl History {
             let id: i64 = row.get(0)?;
             let name = Name { executable: row.get(1)?, script: row.get(2)?, scenario: row.get(3)? };
             let (followed, controls, common) = (n(5)?, n(6)?, n(7)?);
-            let marked = Vec::new();
-            Ok((id, {
-                let sums = Sums { warm: n(4)?, followed, controls, common, skipped: n(8)?, bytes: n(9)? };
-                Row { name, sums, marked }
-            }))
+            let sums = Sums { warm: n(4)?, followed, controls, common, skipped: n(8)?, bytes: n(9)? };
+            let all = Served { starts: n(10)?, took: Nanos(n(11)?) };
+            Ok((id, Row { name, sums, latest: Vec::new(), all }))
         })?;
         let mut out: Vec<(i64, Row)> = rows.collect::<rusqlite::Result<_>>()?;
         let mut marked = self.db.prepare(
             "SELECT what = 'control', wall_ns FROM starts
              WHERE program = ?1 AND wall_ns IS NOT NULL AND what IN ('followed', 'control')
-             ORDER BY at_ns DESC LIMIT 1000",
+             ORDER BY at_ns DESC LIMIT ?2",
         )?;
         for (id, row) in &mut out {
-            let starts = marked.query_map([*id], |row| {
+            let starts = marked.query_map([*id, COMPARED], |row| {
                 Ok(Start { control: row.get(0)?, wall_ns: row.get::<_, i64>(1)?.cast_unsigned() })
             })?;
-            row.marked = starts.collect::<rusqlite::Result<_>>()?;
+            row.latest = starts.collect::<rusqlite::Result<_>>()?;
         }
         Ok(out.into_iter().map(|(_, row)| row).collect())
     }

@@ -38,6 +38,8 @@ pub(crate) struct Kept {
     pub(crate) plans: u64,
     /// Bytes asked for the last time; those of pages that were there already included.
     pub(crate) bytes: u64,
+    /// Bytes asked for all times, by those too that a cold start cut short, which are no time.
+    pub(crate) all_bytes: u64,
 }
 
 /// Looks until the process ends, writes down when something has emptied the cache, and reads then where it may.
@@ -104,6 +106,7 @@ fn read_all(proc: &ProcFs, shared: &Shared) -> bool {
     let plans: Vec<_> = likely.flat_map(own_plans).collect();
     for planned in plans {
         if shared.busy.load(Ordering::Relaxed) > 0 || shared.rests() {
+            shared.counts().tally.kept.all_bytes += kept.bytes;
             return false;
         }
         let room = room(proc);
@@ -117,7 +120,8 @@ fn read_all(proc: &ProcFs, shared: &Shared) -> bool {
         }
     }
     let mut counts = shared.counts();
-    counts.tally.kept = Kept { times: counts.tally.kept.times + 1, ..kept };
+    let before = counts.tally.kept;
+    counts.tally.kept = Kept { times: before.times + 1, all_bytes: before.all_bytes + kept.bytes, ..kept };
     drop(counts);
     let detail = format!("{}, {}", plural(kept.plans, "plan"), Bytes(kept.bytes));
     shared.recorder.add(Entry::Event { what: "kept", detail });

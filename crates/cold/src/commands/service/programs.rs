@@ -45,7 +45,7 @@ pub(crate) struct Program {
     /// How likely it is started next.
     pub(crate) uses: Mutex<Uses>,
     /// Starts that were not looked at, or found warm, since this was last written down.
-    pub(crate) warm: AtomicU64,
+    pub(crate) warm: Arc<AtomicU64>,
 }
 
 impl Program {
@@ -167,6 +167,8 @@ impl Programs {
             || Pace::new(plans.iter().map(|p| p.held.eligible_starts()).sum(), number),
             |earlier| *earlier.pace(),
         );
+        // A start that is looked at now has the earlier one.
+        let warm = earlier.map(|earlier| Arc::clone(&earlier.warm)).unwrap_or_default();
         let uses = earlier.map(|earlier| *earlier.uses()).unwrap_or_default();
         let all: Vec<_> = plans.iter().filter_map(|planned| planned.held.plan().ok()).collect();
         let own = all.iter().filter(|plan| plan.key.script.is_some() == script.is_some());
@@ -182,7 +184,7 @@ impl Programs {
             common,
             pace: Mutex::new(pace),
             uses: Mutex::new(uses),
-            warm: AtomicU64::new(0),
+            warm,
         });
         for id in &ids {
             self.by_file.insert(*id, Arc::clone(&program));

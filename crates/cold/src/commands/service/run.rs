@@ -232,7 +232,7 @@ impl Service {
     }
 
     fn load(&mut self) {
-        self.count_warm();
+        self.shared.count_warm();
         self.programs = Programs::load(&self.store, &self.chosen, &self.programs);
         for loader in loaders(self.programs.all().iter().map(|program| program.executable.as_path())) {
             // Where it cannot be left out it is heard of, and found to have no plan.
@@ -297,7 +297,7 @@ impl Service {
             }
             if counted.elapsed() >= COUNT {
                 counted = Instant::now();
-                self.count_warm();
+                self.shared.count_warm();
             }
             if self.manager.every.is_some_and(|every| alive.elapsed() >= every) {
                 alive = Instant::now();
@@ -305,7 +305,7 @@ impl Service {
             }
         }
         self.manager.tell("STOPPING=1");
-        self.count_warm();
+        self.shared.count_warm();
         self.shared.recorder.add(Entry::Event { what: "ended", detail: String::new() });
         // What is written before the process ends is what was added before this.
         let _ = self.shared.recorder.rows();
@@ -362,22 +362,6 @@ impl Service {
         counts.tally.overflows += overflows;
         counts.tally.planned += planned;
         Ok(())
-    }
-
-    /// Writes down how often programs were started warm.
-    fn count_warm(&self) {
-        for program in self.programs.all() {
-            let starts = program.warm.swap(0, Ordering::Relaxed);
-            if starts > 0 {
-                // Of which scenario is not asked of a warm start, except where there is one only.
-                let scenario = match &program.plans[..] {
-                    [one] => one.held.key().scenario.clone(),
-                    _ => "~any".to_owned(),
-                };
-                let name = Name::new(&program.executable, program.script.as_deref(), &scenario);
-                self.shared.recorder.add(Entry::Warm { name, starts });
-            }
-        }
     }
 
     /// Answers in a thread of its own.
@@ -437,6 +421,7 @@ fn status(
     history: &str,
     began: Instant,
 ) -> Status {
+    shared.count_warm();
     let rows = shared.recorder.rows().map_err(|why| shared.recorder.problem().unwrap_or(why));
     let own = own(began);
     let counts = shared.counts();
@@ -472,7 +457,11 @@ fn own(began: Instant) -> Own {
     let statm = ProcFs::default().read_opt("self/statm").ok().flatten();
     let pages = statm.and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
     let memory = pages.map(|pages| pages * cold_sys::page::page_size());
+    let io = ProcFs::default().read_opt("self/io").ok().flatten();
+    let read = io.as_deref().and_then(|text| text.lines().find_map(|line| line.strip_prefix("read_bytes:")));
+    let read = read.and_then(|bytes| bytes.trim().parse().ok());
     Own {
+        read_bytes: read.map_or_else(|| Known::unknown("/proc/self/io does not tell"), Known::Value),
         cpu_share: cpu.clone().map(|ns| ns as f64 / elapsed),
         cpu_ns: cpu,
         memory_bytes: memory.map_or_else(|| Known::unknown("/proc/self/statm does not tell"), Known::Value),

@@ -72,6 +72,23 @@ impl Shared {
         self.paused.load(Ordering::Relaxed) || self.harm.get().is_some()
     }
 
+    /// Writes down how often programs were started warm.
+    pub(crate) fn count_warm(&self) {
+        let programs = self.machine().programs.clone();
+        for program in programs {
+            let starts = program.warm.swap(0, Ordering::Relaxed);
+            if starts > 0 {
+                // Of which scenario is not asked of a warm start, except where there is one only.
+                let scenario = match &program.plans[..] {
+                    [one] => &one.held.key().scenario,
+                    _ => "~any",
+                };
+                let name = Name::new(&program.executable, program.script.as_deref(), scenario);
+                self.recorder.add(Entry::Warm { name, starts });
+            }
+        }
+    }
+
     pub(crate) fn counts(&self) -> MutexGuard<'_, Counts> {
         self.counts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -91,7 +108,10 @@ pub(crate) fn work(jobs: &Mutex<Receiver<Job>>, shared: &Shared) {
             let now = shared.machine();
             Machine { programs: Vec::new(), ..now.clone() }
         };
-        FollowedStart { job: &job, shared, machine, control: None, first: None, bytes: 0 }.follow_up();
+        let mut start = FollowedStart { job: &job, shared, machine, control: None, first: None, bytes: 0 };
+        start.follow_up();
+        // Whatever became of it.
+        shared.counts().tally.bytes += start.bytes;
         shared.busy.fetch_sub(1, Ordering::Relaxed);
     }
 }
@@ -104,11 +124,12 @@ struct FollowedStart<'a> {
     control: Option<bool>,
     /// When pages were first asked for.
     first: Option<Nanos>,
+    /// Bytes asked for, so far.
     bytes: u64,
 }
 
 impl FollowedStart<'_> {
-    fn follow_up(mut self) {
+    fn follow_up(&mut self) {
         let program = &self.job.program;
         self.shared.counts().tally.looked += 1;
         let Some(began) = Began::of(self.job.pid, self.job.at) else {
@@ -167,7 +188,7 @@ impl FollowedStart<'_> {
 
     fn follow(&mut self, planned: &Planned, began: &Began) {
         if planned.is_followed.swap(true, Ordering::AcqRel) {
-            return self.skipped("another start was following it");
+            return self.not_alone(planned);
         }
         let served = self.serve(&planned.held, began);
         planned.is_followed.store(false, Ordering::Release);
@@ -196,17 +217,11 @@ impl FollowedStart<'_> {
             LaunchKind::Control => (What::Control, None),
             LaunchKind::Skipped(why) => (What::Skipped, Some(why.words().to_owned())),
         };
-        {
-            let mut counts = self.shared.counts();
-            match what {
-                What::Followed => counts.tally.followed += 1,
-                What::Control => counts.tally.controls += 1,
-                What::Common => counts.tally.common += 1,
-                What::Skipped => {
-                    *counts.tally.skipped.entry(why.clone().unwrap_or_default()).or_default() += 1;
-                }
-            }
-            counts.tally.bytes += self.bytes;
+        match what {
+            What::Followed => self.shared.counts().tally.followed += 1,
+            What::Control => self.shared.counts().tally.controls += 1,
+            What::Common => self.shared.counts().tally.common += 1,
+            What::Skipped => self.skipped(why.as_deref().unwrap_or_default()),
         }
         self.shared.recorder.add(Entry::Start {
             name: Name::of(held.key()),
@@ -255,20 +270,30 @@ impl FollowedStart<'_> {
         }
     }
 
+    /// Another start is followed by the same plan at the moment.
+    fn not_alone(&self, planned: &Planned) {
+        let why = "another start was following it";
+        self.skipped(why);
+        // Else nobody has looked whether it is cold.
+        if self.control.is_some() {
+            self.write(Name::of(planned.held.key()), What::Skipped, Some(why.to_owned()));
+        }
+    }
+
     /// Its arguments have no plan, or cannot be told.
     fn unknown(&self) {
+        let program = &self.job.program;
+        let name = || Name::new(&program.executable, program.script.as_deref(), "~common");
         match self.control {
             Some(false) => {
-                {
-                    let mut counts = self.shared.counts();
-                    counts.tally.common += 1;
-                    counts.tally.bytes += self.bytes;
-                }
-                let program = &self.job.program;
-                let name = Name::new(&program.executable, program.script.as_deref(), "~common");
-                self.write(name, What::Common, None);
+                self.shared.counts().tally.common += 1;
+                self.write(name(), What::Common, None);
             }
-            Some(true) => self.skipped("a control, but its arguments have no plan"),
+            Some(true) => {
+                let why = "a control, but its arguments have no plan";
+                self.skipped(why);
+                self.write(name(), What::Skipped, Some(why.to_owned()));
+            }
             None => self.warm(),
         }
     }

@@ -75,7 +75,8 @@ fn print(ui: &Ui, status: &Status) {
     }
     total(ui, status.saved.as_ref());
     if !status.programs.is_empty() {
-        let mut table = Table::new(&["COLD", "WARM", "FOLLOWED", "CONTROLS", "READ", "SAVED", "PROGRAM"]);
+        let mut table =
+            Table::new(&["COLD", "WARM", "FOLLOWED", "CONTROLS", "ASKED FOR", "SAVED", "PROGRAM"]);
         for program in &status.programs {
             table.row(cells(program), Vec::new());
         }
@@ -113,10 +114,11 @@ fn running(ui: &Ui, service: &Running) {
     };
     let share = service.own.cpu_share.value().map_or("unknown".to_owned(), |s| format!("{:.3}%", s * 100.0));
     ui.line(format!(
-        "  own cost: {} of CPU time ({share} of one CPU), {} of memory, {} of plans",
+        "  own cost: {} of CPU time ({share} of one CPU), {} of memory, {} of plans; {} read from disks",
         figure(&service.own.cpu_ns, &|ns| Nanos(ns).to_string()),
         figure(&service.own.memory_bytes, &|n| Bytes(n).to_string()),
         Bytes(service.plan_bytes as u64),
+        figure(&service.own.read_bytes, &|n| Bytes(n).to_string()),
     ));
     ui.line(format!(
         "  {} heard, {} of programs with plans: {} followed, {} controls, {} by what all scenarios share",
@@ -135,12 +137,13 @@ fn running(ui: &Ui, service: &Running) {
             Nanos(begins.max_ns),
         ));
     }
-    if service.tally.kept.times > 0 {
+    if service.tally.kept.all_bytes > 0 {
         let (kept, times) = (&service.tally.kept, plural(service.tally.kept.times, "time"));
         ui.line(format!(
-            "  read before a start {times}, the last time {} of {}",
+            "  read before a start {times}, the last time {} of {}; {} in all",
             Bytes(kept.bytes),
             plural(kept.plans, "plan"),
+            Bytes(kept.all_bytes),
         ));
     }
     if let Some(learning) = &service.learning {

@@ -74,7 +74,7 @@ pub(crate) struct Tally {
     pub(crate) common: u64,
     /// Starts that were not followed, by the reason.
     pub(crate) skipped: BTreeMap<String, u64>,
-    /// Bytes asked for.
+    /// Bytes asked for, for all of these starts.
     pub(crate) bytes: u64,
     /// What was read before anybody wanted it.
     pub(crate) kept: Kept,
@@ -96,6 +96,8 @@ pub(crate) struct Own {
     pub(crate) cpu_ns: Known<u64>,
     /// The same per time of one CPU since it began.
     pub(crate) cpu_share: Known<f64>,
+    /// What the service had disks read since it began, whatever for: less than it asked for where pages were there.
+    pub(crate) read_bytes: Known<u64>,
     /// Resident memory of the service, bytes.
     pub(crate) memory_bytes: Known<u64>,
 }
@@ -104,7 +106,7 @@ pub(crate) struct Own {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Watched {
     pub(crate) mount_point: String,
-    /// Why its history cannot be read or written; `None`: it can.
+    /// Why starts on it are not heard of; `None`: they are.
     pub(crate) problem: Option<String>,
 }
 
@@ -127,7 +129,7 @@ pub(crate) struct Off {
 /// A single one is judged by itself, by its own test.
 pub(crate) fn harm(rows: &[Row], followed: &[Name]) -> Option<String> {
     let of_followed = rows.iter().filter(|row| followed.contains(&row.name));
-    let each: Vec<Saved> = of_followed.filter_map(|row| cold_service::saved(&row.marked)).collect();
+    let each: Vec<Saved> = of_followed.filter_map(Row::saved).collect();
     let Harm { programs, least, most } = cold_service::harm(&each)?;
     let programs = plural(programs as u64, "program");
     Some(format!("the starts of {programs} lost {least} to {most} by their plans"))
@@ -173,7 +175,7 @@ impl Status {
 
 impl ProgramStatus {
     fn of(row: Row) -> Self {
-        Self { name: row.name, sums: row.sums, saved: cold_service::saved(&row.marked) }
+        Self { saved: row.saved(), name: row.name, sums: row.sums }
     }
 
     /// Starts that found pages absent.
@@ -185,14 +187,16 @@ impl ProgramStatus {
 
 #[cfg(test)]
 mod tests {
-    use cold_service::Start;
+    use cold_model::Nanos;
+    use cold_service::{Served, Start};
 
     use super::*;
 
     fn row(name: &Name, served_ms: u64, control_ms: u64) -> Row {
         let start = |control, ms: u64, i: u64| Start { control, wall_ns: ms * 1_000_000 + i * 10_000 };
         let starts = (0..12).flat_map(|i| [start(false, served_ms, i), start(true, control_ms, i)]);
-        Row { name: name.clone(), sums: Sums::default(), marked: starts.collect() }
+        let all = Served { starts: 12, took: Nanos(12 * served_ms * 1_000_000) };
+        Row { name: name.clone(), sums: Sums::default(), latest: starts.collect(), all }
     }
 
     #[test]

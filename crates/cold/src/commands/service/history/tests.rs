@@ -54,7 +54,7 @@ fn what_was_added_is_there_when_it_is_opened_again_and_gone_when_forgotten() {
         (7, 1, 1, 1, 3 * 4096)
     );
     let marked = [Start { control: true, wall_ns: 9 }, Start { control: false, wall_ns: 5 }];
-    assert_eq!(row.marked, marked);
+    assert_eq!(row.latest, marked);
     let last = history.last("a", 2).expect("read");
     assert_eq!(last.iter().map(|s| s.what.as_str()).collect::<Vec<_>>(), ["skipped", "control"]);
     assert_eq!(history.last("/usr/bin/b", 9).expect("read").len(), 1, "by its path, too");
@@ -78,6 +78,25 @@ fn old_starts_go_and_late_ones_stay() {
         .expect("written");
     history.shorten().expect("shortened");
     assert_eq!(history.rows().expect("read")[0].sums.followed, 1);
+}
+
+#[test]
+fn time_is_saved_by_all_starts_also_by_those_that_are_compared_no_more() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut history = History::open(&dir.path().join("h.db")).expect("made");
+    let (a, starts) = (name("/a", "default"), COMPARED.cast_unsigned() * 2);
+    let control = |at: u64| start(&a, What::Control, at, Some(30_000_000 + at));
+    let served = |at: u64| start(&a, What::Followed, at, Some(10_000_000 + at));
+    let mut entries: Vec<Entry> =
+        (1..=starts).map(|at| if at % 50 == 0 { control(at) } else { served(at) }).collect();
+    entries.push(start(&a, What::Followed, starts + 1, None)); // never came to its mark
+    history.add(&entries).expect("written");
+    let rows = history.rows().expect("read");
+    let row = &rows[0];
+    assert_eq!((row.latest.len() as u64, row.all.starts), (COMPARED.cast_unsigned(), starts * 49 / 50));
+    let saved = row.saved().expect("controls");
+    let truth = (starts * 49 / 50 * 20_000_000) as f64;
+    assert!((saved.ns / truth - 1.0).abs() < 0.01, "{saved:?}, not {truth}");
 }
 
 #[test]
@@ -189,7 +208,7 @@ fn a_history_of_version_1_loses_nothing_and_what_it_did_not_know_stays_unknown()
     );
     let rows = history.rows().expect("read");
     assert_eq!(rows.iter().map(|row| row.sums.warm).collect::<Vec<_>>(), [7, 5, 0], "by executable, script");
-    assert_eq!(rows[0].marked, [Start { control: true, wall_ns: 9 }, Start { control: false, wall_ns: 7 }]);
+    assert_eq!(rows[0].latest, [Start { control: true, wall_ns: 9 }, Start { control: false, wall_ns: 7 }]);
     let last = history.last("a", 9).expect("read");
     assert_eq!(last.iter().map(|seen| seen.first_read_ns).collect::<Vec<_>>(), [None, Some(250_000)]);
     assert_eq!(history.last("python3", 9).expect("read")[0].wall_ns, None);
