@@ -314,7 +314,7 @@ def write(bench, names):
     options = bench.options
     counts = sorted({len(v) for k, v in bench.results.items() if k.split(" ")[0] in options.disks and isinstance(v, list)
                      and len(v) > 1})
-    rounds = " or ".join(map(str, counts)) or str(options.rounds)
+    rounds = f"{counts[0]} to {counts[-1]}" if counts else str(options.rounds)
     ways = ", ".join(f"`{d}` {min(w):.2f} to {max(w):.2f}" for d in options.disks
                      if (w := [v for k, v in bench.results.items() if k.startswith(f"way {d} ")]))
     shares = [1 + slower(bench.results, *key) / bench.results[f"warm {key[1]}"]
