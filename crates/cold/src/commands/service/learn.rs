@@ -279,8 +279,10 @@ impl Inner {
         match lesson {
             Lesson::Learnt(key) => candidates.forget(&Name::of(key)),
             Lesson::Failed(key, why) => candidates.failed(&Name::of(key), why.clone(), now),
-            Lesson::Missed(key) => {
-                candidates.rests(&Name::of(key), "its last start was over too soon".to_owned(), now);
+            Lesson::Missed { key, missed, took } => {
+                let why =
+                    format!("of its last start ({took}) {missed} were over when its pages began to be seen");
+                candidates.rests(&Name::of(key), why, now);
             }
             Lesson::Other => {}
         }

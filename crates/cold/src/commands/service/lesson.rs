@@ -42,7 +42,7 @@ pub(super) enum Lesson {
     /// Nothing, for this reason.
     Failed(Box<Key>, String),
     /// Too much of it had passed when the recorder saw its pages; another start may be slower.
-    Missed(Box<Key>),
+    Missed { key: Box<Key>, missed: Nanos, took: Nanos },
     /// It was another start than wanted.
     Other,
 }
@@ -107,8 +107,9 @@ impl Armed {
             let recording = self.recording(about, &ready, young)?;
             let cost = &recording.manifest.cost;
             others = cost.recorder_cpu + cost.in_programs();
-            if !is_seen(missed(&recording, young, seen), ready.at.saturating_sub(young.at)) {
-                return Ok(Lesson::Missed(Box::new(key.clone())));
+            let (missed, took) = (missed(&recording, young, seen), ready.at.saturating_sub(young.at));
+            if !is_seen(missed, took) {
+                return Ok(Lesson::Missed { key: Box::new(key.clone()), missed, took });
             }
             self.learn(inner, &key, &ready, &recording)?;
             Ok(Lesson::Learnt(Box::new(key.clone())))
