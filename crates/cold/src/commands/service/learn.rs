@@ -376,6 +376,8 @@ fn learn(inner: &Inner, from: &Receiver<Young>) {
             let before = thread_cpu();
             match Armed::new() {
                 Ok(one) => {
+                    // Loading took tens of MB, and it may wait for days.
+                    cold_sys::heap::give_back();
                     inner.told().0 = None;
                     armed = Some(one);
                     // Starts that came while another one was recorded are over.

@@ -94,6 +94,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
              front of chosen programs",
         ));
     }
+    cold_sys::heap::keep_little();
     let store = place.plans.store()?;
     let end = interrupt()?;
     let _lock = place.lock()?;
@@ -458,14 +459,15 @@ fn own(began: Instant) -> Own {
         let value = ProcFs::default().process_field(std::process::id().cast_signed(), file, key);
         value.ok().flatten()
     };
-    // In KiB (proc_pid_status(5)).
-    let memory = field("status", "VmRSS").map(|kib| kib << 10);
+    // In KiB (proc_pid_smaps(5)). VmRSS would count the buffer of events twice, which is mapped twice in a row.
+    let memory = field("smaps_rollup", "Pss").map(|kib| kib << 10);
     let read = field("io", "read_bytes");
     Own {
         read_bytes: read.map_or_else(|| Known::unknown("/proc/PID/io does not tell"), Known::Value),
         cpu_share: cpu.clone().map(|ns| ns as f64 / elapsed),
         cpu_ns: cpu,
-        memory_bytes: memory.map_or_else(|| Known::unknown("/proc/PID/status does not tell"), Known::Value),
+        memory_bytes: memory
+            .map_or_else(|| Known::unknown("/proc/PID/smaps_rollup does not tell"), Known::Value),
     }
 }
 
