@@ -6,7 +6,7 @@
 //! is weaker: `openat2` turns back before it steps into another mount, this only where the mount table had it when the
 //! walk was prepared. A server that is mounted and dies after that may hold it.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -49,8 +49,9 @@ impl MountKey {
 pub(super) struct Walk {
     /// The mount that is not left.
     mount: MountKey,
-    /// Where something is mounted.
-    points: HashSet<PathBuf>,
+    /// Where something is mounted. No hash table: its keys are thread-local, and with them the launcher's thread-locals are
+    /// more than musl has room for without asking the kernel at each start.
+    points: BTreeSet<PathBuf>,
 }
 
 /// A directory on the way, and its path.
