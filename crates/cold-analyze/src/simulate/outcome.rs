@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use cold_model::pages::Runs;
-use cold_model::{Bytes, Nanos};
+use cold_model::{Bytes, Cooling, Nanos};
 use cold_sim::disk::{Disk, Model};
 use cold_sim::engine::{Error, Event, Input, Machine, Outcome, Replay, Step, Task, TaskStart, run};
 use cold_sim::op::{FileId, Op};
@@ -78,6 +78,16 @@ impl Recorded {
     /// Processors of the machine that was recorded, with the usual costs of reading, or those of [`Recorded::warm`].
     pub fn machine(&self) -> Machine {
         Machine { processors: self.processors, costs: self.costs }
+    }
+
+    /// Lets waits cost a processor by their length.
+    pub fn cool(&mut self, cooling: Cooling) {
+        self.costs.cooling = cooling;
+    }
+
+    /// What waits cost by their length; `None`: not known, each costs the same.
+    pub fn cooling(&self) -> Option<Cooling> {
+        Some(self.costs.cooling).filter(|law| *law != Cooling::NONE)
     }
 
     /// The start under a setting.

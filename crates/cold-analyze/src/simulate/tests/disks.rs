@@ -1,5 +1,6 @@
 //! The disk that a start is put on.
 
+use cold_model::Cooling;
 use cold_sim::disk::Preset;
 
 use super::*;
@@ -30,4 +31,21 @@ fn heads_move_as_far_as_the_recorded_places_lie_apart_on_the_recorded_disk() {
     assert!(far_apart(Known::unknown("not told")).abs_diff(way(1.0 / 64.0)) < 1000);
     // A size that the places contradict is none.
     assert!(far_apart(Known::Value(Bytes(1 << 20))) < way(1.0) + 1000);
+}
+
+#[test]
+fn waits_cost_by_their_length_where_that_was_measured() {
+    let mut r = recording();
+    faults(&mut r, 10, 5, 20, 10);
+    let mut start = Recorded::of(&r).unwrap();
+    let law = Cooling { most_ns: 2 * MS, sleep_ns: 3 * MS, work_ns: MS };
+    start.cool(law);
+    let model = Model { latency_ns: 8 * MS, ..Model::default() };
+    let time = |start: &Recorded| {
+        let setting = start.setting(&start.today(), &model, None).unwrap();
+        start.simulate(&Setting { policy: Policy::Nothing, ..setting }).unwrap().time.0
+    };
+    let longer = time(&start) - time(&Recorded::of(&r).unwrap());
+    // After it the program computes 70 ms: all that the processor lost is paid.
+    assert!(longer.abs_diff(law.slept(0.0, 8 * MS) as u64) < 1000, "{longer}");
 }
