@@ -17,6 +17,8 @@ use cold_model::FileId;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawDir, ResolveFlags};
 use rustix::io::Errno;
 
+use crate::beneath::MountKey;
+
 /// Directories deeper than this are moved up before they are emptied, so that no tree needs more open
 /// descriptors than a process may have.
 const DEEPEST: usize = 32;
@@ -130,11 +132,10 @@ fn list(dir: &impl AsFd, name: &OsStr) -> io::Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let how = ResolveFlags::NO_XDEV | ResolveFlags::NO_SYMLINKS;
     match rustix::fs::openat2(dir, name, flags, Mode::empty(), how) {
-        // Before Linux 5.6; also where a filter of system calls does not know it. A bind mount of the same
-        // file system is not noticed then.
+        // Before Linux 5.6; also where a filter of system calls does not know it.
         Err(Errno::NOSYS | Errno::PERM) => {
             let fd = rustix::fs::openat(dir, name, flags, Mode::empty())?;
-            if id_of(&fd)?.dev != id_of(dir)?.dev {
+            if MountKey::of(&fd)? != MountKey::of(dir)? {
                 return Err(Errno::XDEV.into());
             }
             Ok(fd)

@@ -5,8 +5,6 @@
 //! reading at [`disk::SlowDisk`], [`subject`] and [`need_root`]; docs/testbed.md shows how to use them.
 
 pub mod disk;
-// The launcher is tested with musl, too, where the `libc` crate knows ptrace differently.
-#[cfg(target_env = "gnu")]
 pub mod faults;
 
 mod fake;

@@ -140,7 +140,7 @@ impl<'a> Rounds<'a> {
         if let Some(line) = &subject.spec.prepare {
             hooks::run("prepare", line, Some(round))?;
         }
-        let mut tries = 0;
+        let (mut tries, mut last) = (0, None::<Cached>);
         loop {
             tries += 1;
             if !self.reach(index, state)? || self.interrupted() {
@@ -160,7 +160,10 @@ impl<'a> Rounds<'a> {
                 cold if cold.begins_cold() => absent || tries > 1 && self.is_reached(state, &before),
                 _ => self.is_reached(state, &before),
             };
-            if good || tries == TRIES || self.as_found {
+            // Where no page went that stayed the last time, somebody holds them, and another try changes nothing.
+            let pair = last.as_ref().zip(before.cached.as_ref());
+            let held = state.begins_cold() && pair.is_some_and(|(last, now)| last.not_in(now) == 0);
+            if good || held || tries == TRIES || self.as_found {
                 if self.config.require_cold && state.begins_cold() {
                     require_cold(subject, &before)?;
                 }
@@ -170,6 +173,7 @@ impl<'a> Rounds<'a> {
                 return Ok(Some((launch, before)));
             }
             drop(launch);
+            last = before.cached;
             self.preparer.not_warm(index);
         }
     }

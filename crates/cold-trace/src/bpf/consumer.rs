@@ -16,7 +16,7 @@ use rustix::process::setpriority_process;
 
 /// Between two looks.
 const PERIOD: Duration = Duration::from_millis(20);
-/// The same before the first event of a recording that waits for its start, perhaps for hours.
+/// The same in a recording that waits for its start, perhaps for hours.
 const PERIOD_WAITING: Duration = Duration::from_millis(250);
 /// Events are left in the buffer for so long at most: what a recorder that is killed loses.
 const LEFT_AT_MOST: Duration = Duration::from_secs(1);
@@ -40,8 +40,8 @@ pub(super) struct Taken<W> {
 /// Handle of the thread.
 pub(super) struct Consumer<W> {
     thread: JoinHandle<io::Result<Taken<W>>>,
-    /// Dropped, it ends the thread.
-    running: Sender<()>,
+    /// What was waited for has come. Dropped, it ends the thread.
+    comes: Sender<()>,
 }
 
 struct Piece<W> {
@@ -82,15 +82,22 @@ impl<W: Write + Send + 'static> Consumer<W> {
     /// Starts to take events from `map` and to write them to `sink`.
     /// `armed`: nothing comes for a while.
     pub(super) fn start(map: MapHandle, sink: W, armed: bool) -> io::Result<Self> {
-        let (running, end) = channel();
-        let thread =
-            thread::Builder::new().name("cold-events".into()).spawn(move || run(&map, sink, &end, armed))?;
-        Ok(Self { thread, running })
+        let (comes, hears) = channel();
+        let thread = thread::Builder::new()
+            .name("cold-events".into())
+            .spawn(move || run(&map, sink, &hears, armed))?;
+        Ok(Self { thread, comes })
+    }
+
+    /// What was waited for has come: looks as often as events of a start want it from now on.
+    pub(super) fn comes(&self) {
+        // It ends at the end only.
+        let _ = self.comes.send(());
     }
 
     /// Takes what is left, then ends.
     pub(super) fn end(self) -> Option<io::Result<Taken<W>>> {
-        drop(self.running);
+        drop(self.comes);
         self.thread.join().ok()
     }
 }
@@ -134,7 +141,7 @@ fn be_nice(niceness: i32) {
     let _refused = setpriority_process(None, niceness);
 }
 
-fn run<W: Write>(map: &MapHandle, sink: W, end: &Receiver<()>, armed: bool) -> io::Result<Taken<W>> {
+fn run<W: Write>(map: &MapHandle, sink: W, hears: &Receiver<()>, armed: bool) -> io::Result<Taken<W>> {
     let piece = RefCell::new(Piece {
         sink,
         pending: Vec::with_capacity(PIECE * 2),
@@ -152,10 +159,16 @@ fn run<W: Write>(map: &MapHandle, sink: W, end: &Receiver<()>, armed: bool) -> i
         let ring = builder.build().map_err(io::Error::other)?;
         let positions = RingPositions::of(map).map_err(io::Error::other)?;
         let mut pace = Pace { size: map.max_entries().into(), put_in: 0, taken: Instant::now() };
-        be_nice(LOWEST);
+        // One that waits for its start has a small buffer, and nobody there who could repeat the start.
+        let niceness = if armed { 0 } else { LOWEST };
+        be_nice(niceness);
+        let mut period = if armed { PERIOD_WAITING } else { PERIOD };
         loop {
-            let period = if armed && pace.put_in == 0 { PERIOD_WAITING } else { PERIOD };
-            let last = end.recv_timeout(period) == Err(RecvTimeoutError::Disconnected);
+            let heard = hears.recv_timeout(period);
+            if heard.is_ok() {
+                period = PERIOD;
+            }
+            let last = heard == Err(RecvTimeoutError::Disconnected);
             let due = pace.due(positions.put_in(), positions.waiting(), Instant::now());
             if due == Due::No && !last {
                 continue;
@@ -170,7 +183,7 @@ fn run<W: Write>(map: &MapHandle, sink: W, end: &Receiver<()>, armed: bool) -> i
                 break;
             }
             if waited_for {
-                be_nice(LOWEST);
+                be_nice(niceness);
             }
         }
     }

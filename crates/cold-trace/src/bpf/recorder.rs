@@ -87,6 +87,7 @@ impl<W: Write + Send + 'static> BpfRecorder<W> {
 
     /// The start has come: attaches the others. Answers when pages began to be seen.
     fn wake(&mut self) -> Result<Nanos, Error> {
+        self.consumer.comes();
         self.links.extend(load::attach(&self.object, |program| program.when == When::First)?);
         let seen = monotonic();
         self.links.extend(load::attach(&self.object, |program| program.when == When::Then)?);

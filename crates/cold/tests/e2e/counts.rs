@@ -32,8 +32,11 @@ mod root {
 
         let recording = place.text("a.cold");
         place.cold([&["trace", "--evict", "files", "-o", &recording][..], &start].concat()).run().expect(0);
-        let found = place.cold(["report", &recording, "--json"]).run().expect(0).json()["headline"].clone();
-        assert_eq!((&found["files"], &found["processes"]), (&observed["files"], &observed["processes"]));
+        let report = place.cold(["report", &recording, "--json"]).run().expect(0).json();
+        let found = &report["headline"];
+        let paths: Vec<_> = report["files"].as_array().unwrap().iter().map(|f| &f["path"]).collect();
+        let both = (&found["files"], &found["processes"]);
+        assert_eq!(both, (&observed["files"], &observed["processes"]), "{paths:?}, observed {names:?}");
         assert_eq!(found["processes"], 4);
         let count = |v: &Value| v.as_u64().unwrap_or_else(|| panic!("{v}: {found:#}"));
         let (used, needed) = (count(&found["files"]), count(&found["files_needed"]));

@@ -63,6 +63,7 @@ fn names_of_processes_and_files_neither_forge_lines_nor_reach_the_terminal() {
 fn roots_temporary_files_lie_in_no_directory_of_a_user() {
     cold_testbed::needs_root!();
     let _machine = together();
+    let _settings = exactly();
     let place = Sandbox::new();
     let theirs = place.path("tmp");
     assert!(Command::new("chown").arg("65534:65534").arg(&theirs).status().unwrap().success());

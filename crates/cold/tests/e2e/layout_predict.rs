@@ -129,6 +129,7 @@ mod root {
     fn measured(place: &Sandbox, program: &Path) -> u64 {
         let name = program.file_name().unwrap().to_str().unwrap();
         let recording = place.text(&format!("{name}.cold"));
+        let _settings = exactly();
         let trace =
             ["trace", "--exact-need", "--evict", "files", "-o", &recording, "--", program.to_str().unwrap()];
         place.cold(trace).run().expect(0);
@@ -265,7 +266,11 @@ int main(void) {
         let program = program.to_str().unwrap();
         place.cold(["layout", "trace", "-r", "1", "-o", "d.order", "--", program]).run().expect(0);
         let record = ["trace", "--exact-need", "--evict", "files", "-o", "d.cold", "--", program];
-        place.cold(record).run().expect(0);
+        let recorded = {
+            let _settings = exactly();
+            place.cold(record).run()
+        };
+        recorded.expect(0);
         let args = ["layout", "predict", "d.order", "--recording", "d.cold"];
         let said = place.cold(args.iter().chain(&["--json"])).run().expect(0).json();
         let section = |name: &str| {

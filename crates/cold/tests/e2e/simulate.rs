@@ -198,6 +198,7 @@ mod root {
     fn what_an_exact_recording_predicts_is_what_the_usual_start_reads() {
         needs_root!();
         let _machine = alone();
+        let _settings = exactly();
         let place = Sandbox::new();
         let disk = disk();
         let dir = disk.mount_point().join("ways");

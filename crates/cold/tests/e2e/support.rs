@@ -8,7 +8,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::{Duration, Instant};
 
 use cold_model::Bytes;
@@ -56,6 +56,12 @@ pub(crate) fn together() -> RwLockReadGuard<'static, ()> {
 /// the strangers that keep the CPUs busy.
 pub(crate) fn alone() -> RwLockWriteGuard<'static, ()> {
     MACHINE.write().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Held by tests that record with `--exact-need`: its settings are the machine's, and one `cold` has them at a time.
+pub(crate) fn exactly() -> MutexGuard<'static, ()> {
+    static SETTINGS: Mutex<()> = Mutex::new(());
+    SETTINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A directory that everybody may enter, with a copy of the program under test. It goes away with its

@@ -214,6 +214,7 @@ while True:
     fn kill_9_before_the_release_and_after_the_end() {
         needs_root!();
         let _machine = alone();
+        let _settings = exactly();
         for phase in [Phase::Loading, Phase::Assembling] {
             attempts(|| killed(phase));
         }
@@ -261,6 +262,7 @@ while True:
     fn after_kill_9_settings_are_back_no_program_is_left_and_the_log_is_readable() {
         needs_root!();
         let _machine = alone();
+        let _settings = exactly();
         let place = Sandbox::new();
         let window = || Window::read(&place);
         let (before, programs_before) = (window(), programs());

@@ -138,6 +138,7 @@ mod root {
     fn touches_fills_requests_and_stalls_equal_what_is_known() {
         needs_root!();
         let _machine = together();
+        let _settings = exactly();
         for (preset, n) in [(Preset::Hdd, 20), (Preset::SataSsd, 100), (Preset::Cloud, 50)] {
             let disk = Disk::new(preset);
             let (pages, list) = pattern(n);

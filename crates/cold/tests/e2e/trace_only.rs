@@ -58,6 +58,7 @@ fn it_names_a_regular_file() {
 fn pages_of_a_mapped_memory_file_are_restored_in_the_order_of_their_touches() {
     needs_root!();
     let _machine = alone(); // the window of fault-around is the whole machine's
+    let _settings = exactly();
     let place = Sandbox::new();
     place.file("memory.bin", MEMORY);
     let (subject, pages) = (place.subject(), pattern());

@@ -38,9 +38,12 @@ enum Order {
         /// Switch read-around off (`MADV_RANDOM`)
         #[arg(long)]
         random: bool,
-        /// Before that and after it use the CPU for so many milliseconds of wall time
+        /// Before that use the CPU for so many milliseconds of wall time
         #[arg(long, default_value_t = 0)]
         spin: u64,
+        /// The same after it
+        #[arg(long, default_value_t = 0)]
+        spin_after: u64,
     },
     /// Read byte ranges with pread
     ReadRanges {
@@ -139,7 +142,7 @@ fn use_cpu(ms: u64) {
 
 fn run(order: Order) -> Result<ExitCode, Failure> {
     match order {
-        Order::TouchMapped { file, pages, random, spin } => {
+        Order::TouchMapped { file, pages, random, spin, spin_after } => {
             use_cpu(spin);
             let map = memory::FileMap::new(&File::open(file)?, false)?;
             if random {
@@ -148,7 +151,7 @@ fn run(order: Order) -> Result<ExitCode, Failure> {
             for page in parse_pages(&pages)? {
                 map.touch(page)?;
             }
-            use_cpu(spin);
+            use_cpu(spin_after);
         }
         Order::ReadRanges { file, ranges } => {
             let file = File::open(file)?;

@@ -279,8 +279,10 @@ impl Inner {
         match lesson {
             Lesson::Learnt(key) => candidates.forget(&Name::of(key)),
             Lesson::Failed(key, why) => candidates.failed(&Name::of(key), why.clone(), now),
-            Lesson::Missed(key) => {
-                candidates.rests(&Name::of(key), "its last start was over too soon".to_owned(), now);
+            Lesson::Missed { key, missed, took } => {
+                let why =
+                    format!("of its last start ({took}) {missed} were over when its pages began to be seen");
+                candidates.rests(&Name::of(key), why, now);
             }
             Lesson::Other => {}
         }
@@ -374,6 +376,8 @@ fn learn(inner: &Inner, from: &Receiver<Young>) {
             let before = thread_cpu();
             match Armed::new() {
                 Ok(one) => {
+                    // Loading took tens of MB, and it may wait for days.
+                    cold_sys::heap::give_back();
                     inner.told().0 = None;
                     armed = Some(one);
                     // Starts that came while another one was recorded are over.

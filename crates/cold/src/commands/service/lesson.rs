@@ -22,8 +22,9 @@ use crate::commands::prefetch::learn::beside;
 use crate::commands::prefetch::{device, plans};
 use crate::recorder::{Directory, Watch, Whom, manifest};
 
-/// Room for events: what a cold Firefox makes, without anybody looking.
-const BUFFER: usize = 16 << 20;
+/// Room for events, held as long as a start is waited for. A cold Firefox makes 17 MB in 1.3 s or more; they are taken
+/// out every 20 ms.
+const BUFFER: usize = 4 << 20;
 /// A start has come to rest when its processes slept for so long; as a launch takes it.
 const REST: Nanos = Nanos(500_000_000);
 /// What has neither ended nor come to rest by then is no start.
@@ -42,7 +43,7 @@ pub(super) enum Lesson {
     /// Nothing, for this reason.
     Failed(Box<Key>, String),
     /// Too much of it had passed when the recorder saw its pages; another start may be slower.
-    Missed(Box<Key>),
+    Missed { key: Box<Key>, missed: Nanos, took: Nanos },
     /// It was another start than wanted.
     Other,
 }
@@ -107,8 +108,9 @@ impl Armed {
             let recording = self.recording(about, &ready, young)?;
             let cost = &recording.manifest.cost;
             others = cost.recorder_cpu + cost.in_programs();
-            if !is_seen(missed(&recording, young, seen), ready.at.saturating_sub(young.at)) {
-                return Ok(Lesson::Missed(Box::new(key.clone())));
+            let (missed, took) = (missed(&recording, young, seen), ready.at.saturating_sub(young.at));
+            if !is_seen(missed, took) {
+                return Ok(Lesson::Missed { key: Box::new(key.clone()), missed, took });
             }
             self.learn(inner, &key, &ready, &recording)?;
             Ok(Lesson::Learnt(Box::new(key.clone())))

@@ -94,6 +94,7 @@ pub(crate) fn run(args: &Args, place: &Place, ui: &Ui) -> Outcome {
              front of chosen programs",
         ));
     }
+    cold_sys::heap::keep_little();
     let store = place.plans.store()?;
     let end = interrupt()?;
     let _lock = place.lock()?;
@@ -454,17 +455,19 @@ fn own(began: Instant) -> Own {
     let cpu = process_cpu(std::process::id().cast_signed());
     let cpu = cpu.map_or_else(|| Known::unknown("the kernel does not tell"), |Nanos(ns)| Known::Value(ns));
     let elapsed = began.elapsed().as_nanos().max(1) as f64;
-    let statm = ProcFs::default().read_opt("self/statm").ok().flatten();
-    let pages = statm.and_then(|text| text.split_whitespace().nth(1)?.parse::<u64>().ok());
-    let memory = pages.map(|pages| pages * cold_sys::page::page_size());
-    let io = ProcFs::default().read_opt("self/io").ok().flatten();
-    let read = io.as_deref().and_then(|text| text.lines().find_map(|line| line.strip_prefix("read_bytes:")));
-    let read = read.and_then(|bytes| bytes.trim().parse().ok());
+    let field = |file, key| {
+        let value = ProcFs::default().process_field(std::process::id().cast_signed(), file, key);
+        value.ok().flatten()
+    };
+    // In KiB (proc_pid_smaps(5)). VmRSS would count the buffer of events twice, which is mapped twice in a row.
+    let memory = field("smaps_rollup", "Pss").map(|kib| kib << 10);
+    let read = field("io", "read_bytes");
     Own {
-        read_bytes: read.map_or_else(|| Known::unknown("/proc/self/io does not tell"), Known::Value),
+        read_bytes: read.map_or_else(|| Known::unknown("/proc/PID/io does not tell"), Known::Value),
         cpu_share: cpu.clone().map(|ns| ns as f64 / elapsed),
         cpu_ns: cpu,
-        memory_bytes: memory.map_or_else(|| Known::unknown("/proc/self/statm does not tell"), Known::Value),
+        memory_bytes: memory
+            .map_or_else(|| Known::unknown("/proc/PID/smaps_rollup does not tell"), Known::Value),
     }
 }
 

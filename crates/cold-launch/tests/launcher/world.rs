@@ -9,8 +9,14 @@ use std::process::{Child, Command, Output, Stdio};
 use cold_plan::Plan;
 use cold_plan::plan::{FileKind, Gate, Identity, Key, Knobs, Learnt, Op, Order, PlanFile, Step};
 
-/// The launcher.
-pub(crate) const LAUNCHER: &str = env!("CARGO_BIN_EXE_cold-launch");
+/// The launcher that `scripts/test` has linked with musl.
+pub(crate) const WITH_MUSL: Option<&str> = option_env!("COLD_LAUNCHER_WITH_MUSL");
+
+/// The launcher: that one, or this build's.
+pub(crate) const LAUNCHER: &str = match WITH_MUSL {
+    Some(launcher) => launcher,
+    None => env!("CARGO_BIN_EXE_cold-launch"),
+};
 pub(crate) const MIB: u64 = 1 << 20;
 
 /// A directory on a disk (not in memory) that the tests may fill.

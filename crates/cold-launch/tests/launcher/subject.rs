@@ -89,9 +89,6 @@ pub(crate) fn close(fd: i32) -> io::Result<()> {
 }
 
 /// How the C library calls the number of a resource.
-#[cfg(target_env = "musl")]
-pub(crate) type Resource = libc::c_int;
-#[cfg(not(target_env = "musl"))]
 pub(crate) type Resource = libc::__rlimit_resource_t;
 
 /// Sets both limits of a resource.

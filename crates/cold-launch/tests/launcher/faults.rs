@@ -12,7 +12,7 @@ use tracer::{Call, Ran, Side, traced};
 
 use crate::misfit::stored;
 use crate::subject::{before, make, says, subreaper};
-use crate::world::{LAUNCHER, Whole, add_whole, evict, gone, plan, put, save, text, whole};
+use crate::world::{LAUNCHER, WITH_MUSL, Whole, add_whole, evict, gone, plan, put, save, text, whole};
 
 const ERRNOS: [i32; 8] = [
     libc::ENOSPC,
@@ -28,10 +28,10 @@ const WORDS: [&str; 2] = ["one", "two words"];
 
 /// What the C library asks for before `main` and cannot do without: no program that is linked with it would start
 /// (measured; glibc takes the answer to brk, which never fails in earnest, for an address).
-#[cfg(target_env = "musl")]
-const OF_THE_C_LIBRARY: &[i64] = &[libc::SYS_arch_prctl];
-#[cfg(not(target_env = "musl"))]
-const OF_THE_C_LIBRARY: &[i64] = &[libc::SYS_arch_prctl, libc::SYS_brk, libc::SYS_mprotect];
+const OF_THE_C_LIBRARY: &[i64] = match WITH_MUSL {
+    Some(_) => &[libc::SYS_arch_prctl],
+    None => &[libc::SYS_arch_prctl, libc::SYS_brk, libc::SYS_mprotect],
+};
 
 /// How the launcher is started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
