@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Predicted starts against measured ones, on test disks, with several read-ahead windows, and with plans.
 
-Each subject is recorded on the test disk that adds nothing, cold with exact needs and warm. From that, `cold simulate
---warm` predicts its start on each other test disk with each window. Then it is started there (cold bench, without any recorder), and the medians are
+Each subject is recorded on the test disk that adds nothing, cold with exact needs and warm, and `cold probe pauses` measures
+what waits cost it by their length. From that, `cold simulate --warm --pauses` predicts its start on each other test disk
+with each window. Then it is started there (cold bench, without any recorder), and the medians are
 compared. On the machine's own disk libraries would be cached that others use.
 Root only. Writes docs/benchmarks/simulate.md. Results are kept as JSON below --work; a stopped benchmark goes on.
 COLD=path of a release build with cold-testdisk beside it.
@@ -92,6 +93,7 @@ class Bench:
                               self.recording(name, n), "--", *argv)
                 self.cold("trace", "--overwrite", "--state", "warm", "--no-stacks", "-o", self.recording(name, "warm"),
                           "--", *argv)
+                self.pause(name, argv)
                 self.keep(f"recorded {name}", self.options.recordings)
 
         if rest:
@@ -114,7 +116,8 @@ class Bench:
                 self.cold("prefetch", "--store", store, "learn", "--fresh", "--exact-need", "--evict", "files",
                           "--keep", kept, "--json", "--", *argv)
                 ask = ["simulate", "--store", store, kept / "start-1.cold", "--plan", pathlib.Path(argv[0]).name,
-                       "--policy", self.policy(), "--read-ahead-kb", "128", "--disk", f"{preset}+{self.way(disk):.3f}", "--json"]
+                       "--policy", self.policy(), "--read-ahead-kb", "128", "--disk", f"{preset}+{self.way(disk):.3f}", "--json",
+                       *self.law(name)]
                 # A start that waits for what it writes is not warm.
                 text = self.cold(*ask, "--warm", kept / "start-2.cold", ok=(0, 2))
                 told = json.loads(text or self.cold(*ask))
@@ -141,6 +144,21 @@ class Bench:
             if not done:
                 sys.exit(f"the part on {preset} failed: see above")
 
+    def pause(self, name, argv):
+        """Measures what waits cost this program by their length."""
+        print(f"simulate: {name}: pauses", file=sys.stderr)
+        text = self.cold("probe", "pauses", "--json", "--repeat", self.options.pauses, "--", *argv)
+        self.paused(name).write_text(text)
+        self.keep(f"pauses {name}", json.loads(text)["result"]["found"])
+
+    def paused(self, name):
+        return self.work / f"{name}-pauses.json"
+
+    def law(self, name):
+        """Flags by which a simulation takes it; none where the program's starts did not tell."""
+        found = self.results.get(f"pauses {name}")
+        return ["--pauses", self.paused(name)] if found and "most_ns" in found["cooling"] else []
+
     def recording(self, name, n):
         return self.work / f"{name}-{n}.cold"
 
@@ -161,7 +179,7 @@ class Bench:
         out = []
         for n in range(self.options.recordings):
             ask = ["simulate", self.recording(name, n), "--json", "--policy", self.policy(), "--read-ahead-kb", window,
-                   "--disk", f"{preset}+{way:.3f}"]
+                   "--disk", f"{preset}+{way:.3f}", *self.law(name)]
             # A start that waits for what it writes is not warm.
             text = self.cold(*ask, "--warm", self.recording(name, "warm"), ok=(0, 2))
             made = json.loads(text or self.cold(*ask))
@@ -310,6 +328,19 @@ def plan_table(results, options, names):
             f"{sum(e <= .15 for e in off)} of {len(off)} ratios within 15 %."]
 
 
+def laws(bench, names):
+    """What waits were taken to cost, in words."""
+    told = []
+    for name in names:
+        law = (bench.results.get(f"pauses {name}") or {}).get("cooling", {})
+        if "most_ns" in law:
+            told.append(f"{name} {law['most_ns'] / 1e6:.2f}, {law['sleep_ns'] / 1e6:.1f}, {law['work_ns'] / 1e6:.1f}")
+        else:
+            told.append(f"{name} not told")
+    return ("What a program computes longer after a wait at most, the wait by which that is 63 % of it, and the work by "
+            f"which 63 % of it is over, in ms: {'; '.join(told)}.")
+
+
 def write(bench, names):
     options = bench.options
     counts = sorted({len(v) for k, v in bench.results.items() if k.split(" ")[0] in options.disks and isinstance(v, list)
@@ -323,14 +354,15 @@ def write(bench, names):
     computed = f"warm starts took {min(shares):.2f} to {max(shares):.2f} of the recorded time" if shares else "not measured"
     text = ["# Predicted and measured starts", "",
             "`benches/simulate.py` writes this page. Each program is recorded on the test disk that adds nothing, cold with "
-            "exact needs and warm; `cold simulate --warm` predicts its start on each other test disk with each `read_ahead_kb`; then it is started there "
+            "exact needs and warm, and stopped again and again (`cold probe pauses`); `cold simulate --warm --pauses` predicts its start on each other "
+            "test disk with each `read_ahead_kb`; then it is started there "
             "cold, without a recorder. Warm starts are made in turn with the cold ones: by as much as they take longer than the "
             "recorded warm one, a prediction is raised, because the machine does not always compute as fast as when it recorded "
             f"({computed}).", "",
             f"Linux {platform.release()}, {os.cpu_count()} CPUs; {time.strftime('%d %B %Y')}. Time to ready in ms: median "
             f"of {rounds} measured starts (one where it takes more than {SLOW:.0f} s) → median prediction from "
             f"{options.recordings} recordings. The way through loop and FUSE, and processors that sleep meanwhile, is what "
-            f"single reads of 64 KiB wait beyond the disk's figures, in ms: {ways}.", "", *table(bench.results, options, names), *plan_table(bench.results, options, names), ""]
+            f"single reads of 64 KiB wait beyond the disk's figures, in ms: {ways}. {laws(bench, names)}", "", *table(bench.results, options, names), *plan_table(bench.results, options, names), ""]
     options.output.write_text("\n".join(text))
     print(f"simulate: wrote {options.output}", file=sys.stderr)
 
@@ -343,6 +375,7 @@ def main():
     parser.add_argument("--plans", default="sata-ssd,cloud", help="test disks on which plans are learnt and measured, too")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--recordings", type=int, default=3)
+    parser.add_argument("--pauses", type=int, default=3, help="rounds of cold probe pauses")
     parser.add_argument("--max-time", type=float, help="stop after so many seconds; go on with the same command")
     parser.add_argument("--work", type=pathlib.Path, default=pathlib.Path("/var/tmp/cold-bench-simulate"))
     parser.add_argument("--output", type=pathlib.Path, default=ROOT / "docs/benchmarks/simulate.md")

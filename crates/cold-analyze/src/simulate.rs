@@ -114,6 +114,8 @@ pub struct Recorded {
     files: Vec<OnDisk>,
     /// The whole disk behind each disk of the layout; `None` where no device is known.
     disks: Vec<Option<Dev>>,
+    /// Bytes of each disk of the recording, where these are known.
+    sizes: HashMap<Dev, u64>,
     /// Per disk of the layout what it is, where it is not the disk of the setting.
     own: Vec<Option<Model>>,
     added: BTreeMap<PathBuf, FileId>,
@@ -214,6 +216,12 @@ impl Recorded {
             own: vec![None; disks.len()],
             layout,
             disks,
+            sizes: recording
+                .manifest
+                .devices
+                .iter()
+                .filter_map(|d| Some((d.dev, d.size.value()?.0)))
+                .collect(),
             costs: Costs::default(),
             added: BTreeMap::new(),
             policy,

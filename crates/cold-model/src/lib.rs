@@ -6,6 +6,7 @@
 #![cfg_attr(not(test), deny(clippy::disallowed_methods, clippy::disallowed_macros))] // clippy.toml
 
 pub mod bench;
+pub mod cooling;
 pub mod csv;
 pub mod device;
 pub mod figures;
@@ -28,6 +29,7 @@ pub mod text;
 pub mod units;
 pub mod varint;
 
+pub use cooling::Cooling;
 pub use device::Dev;
 pub use file::FileId;
 pub use io_model::{DeviceModel, Extent};

@@ -4,6 +4,7 @@ pub mod compete;
 pub mod device;
 pub mod exec;
 pub mod large_pages;
+pub mod pauses;
 pub mod prefetch;
 pub mod pressure;
 pub mod records;

@@ -13,6 +13,7 @@
 //!
 //! The same input gives the same outcome, to the nanosecond. Start reading at [`run`], then `core.rs`.
 
+mod cooling;
 mod core;
 mod flight;
 mod input;

@@ -12,6 +12,7 @@ pub mod disk;
 pub mod engine;
 pub mod op;
 pub mod oracle;
+pub mod paused;
 pub mod spread;
 pub mod tails;
 pub mod verify;

@@ -1,4 +1,6 @@
-//! What the calling thread has used (getrusage(2), `RUSAGE_THREAD`).
+//! What the calling thread, and children, have used (getrusage(2)).
+
+use cold_model::Nanos;
 
 /// Counters of a thread since it began.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,7 +23,6 @@ pub fn thread() -> ThreadUsage {
     let mut raw: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `raw` is a live, writable rusage. With a valid `who` the call cannot fail.
     unsafe { libc::getrusage(libc::RUSAGE_THREAD, &raw mut raw) };
-    let us = |t: libc::timeval| t.tv_sec.cast_unsigned() * 1_000_000 + t.tv_usec.cast_unsigned();
     ThreadUsage {
         major_faults: raw.ru_majflt.cast_unsigned(),
         minor_faults: raw.ru_minflt.cast_unsigned(),
@@ -29,6 +30,20 @@ pub fn thread() -> ThreadUsage {
         waits: raw.ru_nvcsw.cast_unsigned(),
         cpu_us: us(raw.ru_utime) + us(raw.ru_stime),
     }
+}
+
+/// CPU time, user and system, of all processes that ended and were waited for by this one, and of those that these had
+/// waited for.
+pub fn children_cpu() -> Nanos {
+    // SAFETY: rusage is plain data for which zeroes are valid; the kernel fills it.
+    let mut raw: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: `raw` is a live, writable rusage. With a valid `who` the call cannot fail.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &raw mut raw) };
+    Nanos((us(raw.ru_utime) + us(raw.ru_stime)) * 1000)
+}
+
+fn us(t: libc::timeval) -> u64 {
+    t.tv_sec.cast_unsigned() * 1_000_000 + t.tv_usec.cast_unsigned()
 }
 
 impl ThreadUsage {
@@ -47,6 +62,15 @@ impl ThreadUsage {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_child_that_computed_counts_when_it_was_waited_for() {
+        let before = super::children_cpu();
+        let loops = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+        assert!(std::process::Command::new("sh").args(["-c", loops]).status().unwrap().success());
+        // That shell takes some milliseconds for it.
+        assert!(super::children_cpu().saturating_sub(before).0 > 1_000_000);
+    }
+
     #[test]
     fn touching_fresh_memory_counts_as_minor_faults() {
         let before = super::thread();

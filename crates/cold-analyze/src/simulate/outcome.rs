@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use cold_model::pages::Runs;
-use cold_model::{Bytes, Nanos};
+use cold_model::{Bytes, Cooling, Nanos};
 use cold_sim::disk::{Disk, Model};
 use cold_sim::engine::{Error, Event, Input, Machine, Outcome, Replay, Step, Task, TaskStart, run};
 use cold_sim::op::{FileId, Op};
@@ -16,8 +16,9 @@ use super::{Recorded, Windows, launch};
 
 /// Event on which the program begins where a helper reads ahead. Recorded events count from 1.
 pub const OPENS: Event = Event(0);
-/// Bytes of a simulated disk at least: moves of heads are measured against it.
-const LEAST_DISK: u64 = 64 << 30;
+/// Bytes of a simulated disk at least where nobody knows how large the recorded one was: moves of heads are measured
+/// against it.
+const UNKNOWN_DISK: u64 = 64 << 30;
 /// Largest read of a helper that knows what is needed, in bytes.
 const MOST_EXACT: u64 = 512 << 10;
 
@@ -79,6 +80,16 @@ impl Recorded {
         Machine { processors: self.processors, costs: self.costs }
     }
 
+    /// Lets waits cost a processor by their length.
+    pub fn cool(&mut self, cooling: Cooling) {
+        self.costs.cooling = cooling;
+    }
+
+    /// What waits cost by their length; `None`: not known, each costs the same.
+    pub fn cooling(&self) -> Option<Cooling> {
+        Some(self.costs.cooling).filter(|law| *law != Cooling::NONE)
+    }
+
     /// The start under a setting.
     ///
     /// # Errors
@@ -105,7 +116,7 @@ impl Recorded {
                     Some(own) => Model { channels: own.channels.max(setting.disk.channels), ..own.clone() },
                     None => setting.disk.clone(),
                 };
-                Disk::new(model, self.layout.used(n).max(LEAST_DISK), setting.seed)
+                Disk::new(model, self.disk_bytes(n), setting.seed)
             })
             .collect();
         let tasks = self.tasks_under(setting);
@@ -120,7 +131,7 @@ impl Recorded {
         };
         let outcome = run(&input(plan.as_deref()), &setting.machine, &mut cache, &mut disks)?;
         let launch = match setting.helper {
-            Helper::Plan(plan) => launch::before_helper(plan, setting.disk, LEAST_DISK),
+            Helper::Plan(plan) => launch::before_helper(plan, setting.disk, self.disk_bytes(0)),
             Helper::None | Helper::Exact => Nanos(0),
         };
         let read = read::by_file(&outcome.filled);
@@ -134,6 +145,14 @@ impl Recorded {
             read,
             outcome,
         })
+    }
+
+    /// Bytes of a disk of the layout: places are those of the recorded disk, and so are distances between them as parts of
+    /// the whole.
+    fn disk_bytes(&self, disk: usize) -> u64 {
+        let dev = self.disks.get(disk).copied().flatten();
+        let known = dev.and_then(|dev| self.sizes.get(&dev).copied());
+        self.layout.used(disk).max(known.unwrap_or(UNKNOWN_DISK))
     }
 
     /// What is still to come when the program has what it needs, whatever reads it.

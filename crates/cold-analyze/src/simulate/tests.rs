@@ -1,4 +1,5 @@
 mod advice;
+mod disks;
 mod observed;
 
 use cold_model::recording::tables::Began;

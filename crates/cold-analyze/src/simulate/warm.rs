@@ -77,7 +77,7 @@ impl Recorded {
             }
         }
         let each = taken.checked_div(waits(own).count() as u64).unwrap_or(0).min(MOST_NS);
-        self.costs = Costs { wait_ns: Costs::default().wait_ns.saturating_add(each), ..Costs::default() };
+        self.costs = Costs { wait_ns: Costs::default().wait_ns.saturating_add(each), ..self.costs };
         Ok(Warmed { part, wait_ns: self.costs.wait_ns })
     }
 }

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use crate::disk::Disk;
 use crate::op::{Access, Op, PageCache, PageRead, Progress};
 
+use super::cooling::Warmth;
 use super::flight::{Flight, OnWay, Request};
 use super::input::{Event, Input, Machine, Step, TaskStart};
 use super::log::{self, Life};
@@ -38,6 +39,8 @@ enum Source<'a> {
 enum Phase {
     /// Before its next step.
     Next,
+    /// It has done without what its processor lost, and computes for so long.
+    Warm(u64),
     /// It has paid for its requests and sends them.
     Sending(Op, Access),
     /// What it waited for is there: it does the access again.
@@ -80,6 +83,7 @@ struct Engine<'a, C: ?Sized> {
     due: BTreeMap<(u64, u64), Due>,
     number: u64,
     processors: Processors,
+    warmth: Warmth,
     tasks: Vec<RunningTask<'a>>,
     lives: Vec<Life>,
     helper: Option<Shared<'a>>,
@@ -129,6 +133,7 @@ impl<'a, C: PageCache + ?Sized> Engine<'a, C> {
             due: BTreeMap::new(),
             number: 0,
             processors: Processors::new(machine.processors, tasks.len()),
+            warmth: Warmth::new(machine.costs.cooling, machine.processors.min(tasks.len()).max(1)),
             lives: vec![Life::default(); tasks.len()],
             tasks,
             helper,
@@ -160,8 +165,9 @@ impl<'a, C: PageCache + ?Sized> Engine<'a, C> {
     }
 
     fn begin_task(&mut self, task: usize, by: Option<usize>) {
-        let runs = self.processors.wants(self.now, task, 0, true);
-        self.lives[task].begin(self.now, by, if runs { Kind::Computing } else { Kind::Processor });
+        let slot = self.processors.wants(self.now, task, 0, true);
+        self.lives[task].begin(self.now, by, if slot.is_some() { Kind::Computing } else { Kind::Processor });
+        self.runs(slot);
     }
 
     fn run(&mut self) -> Result<(), Error> {
@@ -225,8 +231,19 @@ impl<'a, C: PageCache + ?Sized> Engine<'a, C> {
     /// A task that waited wants a processor for `ns` of this kind.
     fn wake(&mut self, task: usize, doing: Kind, ns: u64, by: usize) {
         self.tasks[task].doing = doing;
-        let runs = self.processors.wants(self.now, task, ns, false);
-        self.lives[task].turn(self.now, if runs { doing } else { Kind::Processor }, by);
+        if task < self.input.tasks.len() && self.lives[task].waits_for_storage() {
+            self.warmth.waits_no_longer(self.now);
+        }
+        let slot = self.processors.wants(self.now, task, ns, false);
+        self.lives[task].turn(self.now, if slot.is_some() { doing } else { Kind::Processor }, by);
+        self.runs(slot);
+    }
+
+    /// Somebody runs on this processor from now on.
+    fn runs(&mut self, slot: Option<usize>) {
+        if let Some(slot) = slot {
+            self.warmth.runs(self.now, slot);
+        }
     }
 
     /// The task in a slot waits.
@@ -234,12 +251,16 @@ impl<'a, C: PageCache + ?Sized> Engine<'a, C> {
         self.lives[task].turn(self.now, kind, usize::MAX);
         self.lives[task].waits += u64::from(kind.is_storage());
         self.tasks[task].access.1 |= kind.is_storage();
+        if task < self.input.tasks.len() && kind.is_storage() {
+            self.warmth.waits(self.now);
+        }
         self.leave(slot);
     }
 
     fn leave(&mut self, slot: usize) {
-        if let Some(next) = self.processors.leaves(self.now, slot) {
-            self.lives[next].turn(self.now, self.tasks[next].doing, usize::MAX);
+        match self.processors.leaves(self.now, slot) {
+            Some(next) => self.lives[next].turn(self.now, self.tasks[next].doing, usize::MAX),
+            None => self.warmth.sleeps(self.now, slot),
         }
     }
 
@@ -275,6 +296,11 @@ impl<'a, C: PageCache + ?Sized> Engine<'a, C> {
                     };
                     self.take(slot, task, step)?
                 }
+                Phase::Warm(ns) => {
+                    self.compute_again(task);
+                    self.tasks[task].phase = Phase::Next;
+                    self.pass(slot, ns)
+                }
                 Phase::Sending(op, then) => {
                     self.compute_again(task);
                     self.send(slot, task)? && self.then(slot, task, op, then)?
@@ -307,7 +333,7 @@ impl<'a, C: PageCache + ?Sized> Engine<'a, C> {
     /// Takes a step. False: the task has left its slot, or computes.
     fn take(&mut self, slot: usize, task: usize, step: Step) -> Result<bool, Error> {
         match step {
-            Step::Compute(ns) => Ok(ns == 0 || self.pass(slot, ns)),
+            Step::Compute(ns) => Ok(self.compute(slot, task, ns)),
             Step::Access(op) => {
                 self.tasks[task].progress = Progress::default();
                 self.tasks[task].access = (self.now, false);
@@ -337,6 +363,18 @@ impl<'a, C: PageCache + ?Sized> Engine<'a, C> {
                 Ok(false)
             }
         }
+    }
+
+    /// First comes what the processor owes for this work, which is no work of the program.
+    fn compute(&mut self, slot: usize, task: usize, ns: u64) -> bool {
+        let owed = self.warmth.pays(slot, ns);
+        if owed == 0 {
+            return ns == 0 || self.pass(slot, ns);
+        }
+        self.tasks[task].phase = Phase::Warm(ns);
+        self.tasks[task].doing = Kind::Reading;
+        self.lives[task].turn(self.now, Kind::Reading, usize::MAX);
+        self.pass(slot, owed)
     }
 
     fn signal(&mut self, task: usize, event: Event) {

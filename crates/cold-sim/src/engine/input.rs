@@ -1,5 +1,7 @@
 //! What programs do, and on what machine.
 
+use cold_model::Cooling;
+
 use crate::disk::Layout;
 use crate::op::Op;
 
@@ -53,18 +55,21 @@ pub struct Costs {
     pub page_ns: u64,
     /// Of each wait: falling asleep, waking up, the fault or call a second time. Nanoseconds.
     pub wait_ns: u64,
+    /// What work takes longer after a wait, by the wait's length.
+    pub cooling: Cooling,
 }
 
 impl Costs {
     /// Reading takes no CPU time.
-    pub const NONE: Self = Self { request_ns: 0, page_ns: 0, wait_ns: 0 };
+    pub const NONE: Self = Self { request_ns: 0, page_ns: 0, wait_ns: 0, cooling: Cooling::NONE };
 }
 
 impl Default for Costs {
     /// Measured on a virtual machine with Linux 6.18 (docs/concepts/simulation.md says how). Each
-    /// request that finds its device idle, and each interrupt, is an exit to the hypervisor there.
+    /// request that finds its device idle, and each interrupt, is an exit to the hypervisor there. What long waits cost
+    /// differs from machine to machine more than by a little: nothing, where nobody has measured it.
     fn default() -> Self {
-        Self { request_ns: 4_500, page_ns: 900, wait_ns: 25_000 }
+        Self { request_ns: 4_500, page_ns: 900, wait_ns: 25_000, cooling: Cooling::NONE }
     }
 }
 

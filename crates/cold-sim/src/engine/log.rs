@@ -57,6 +57,11 @@ impl Life {
         self.since = now;
     }
 
+    /// It waits for storage.
+    pub(super) fn waits_for_storage(&self) -> bool {
+        self.kind.is_some_and(Kind::is_storage)
+    }
+
     /// Since when it does what it does.
     pub(super) fn since(&self) -> u64 {
         self.since

@@ -29,6 +29,8 @@ pub(super) struct Processors {
     /// By clock, then in the order in which they came.
     ready: BTreeSet<(u64, u64, usize)>,
     clocks: Vec<u64>,
+    /// Where each task ran last.
+    last: Vec<usize>,
     /// What is left of each task's stretch of computing.
     left: Vec<u64>,
     least: u64,
@@ -46,6 +48,7 @@ impl Processors {
             slots: vec![None; processors.min(tasks).max(1)],
             ready: BTreeSet::new(),
             clocks: vec![0; tasks],
+            last: vec![0; tasks],
             left: vec![0; tasks],
             // So that a clock can be set back by a slice from the beginning on.
             least: slice,
@@ -55,22 +58,25 @@ impl Processors {
         }
     }
 
-    /// A task wants to compute for so long; `new`: it has just begun. Says whether it runs at once.
-    pub(super) fn wants(&mut self, now: u64, task: usize, ns: u64, new: bool) -> bool {
+    /// A task wants to compute for so long; `new`: it has just begun. Says where it runs at once, if it does: where it ran
+    /// last, or on the first processor that nobody has.
+    pub(super) fn wants(&mut self, now: u64, task: usize, ns: u64, new: bool) -> Option<usize> {
         self.settle(now);
         self.update_least();
         let earliest = if new { self.least } else { self.least.saturating_sub(self.slice) };
         self.clocks[task] = self.clocks[task].max(earliest);
         self.left[task] = ns;
-        let free = self.slots.iter().position(Option::is_none);
+        let last = Some(self.last[task]).filter(|slot| self.slots[*slot].is_none());
+        let free = last.or_else(|| self.slots.iter().position(Option::is_none));
         match free {
             Some(slot) => {
                 self.slots[slot] = Some(Running { task, since: now, until: now.saturating_add(ns) });
+                self.last[task] = slot;
             }
             None => self.queue(task),
         }
         self.plan(now);
-        free.is_some()
+        free
     }
 
     /// The task in a slot goes on computing for so long, without a pause.
@@ -132,6 +138,7 @@ impl Processors {
         let (_, _, task) = self.ready.pop_first()?;
         let until = now.saturating_add(self.left[task]);
         self.slots[slot] = Some(Running { task, since: now, until });
+        self.last[task] = slot;
         Some(task)
     }
 

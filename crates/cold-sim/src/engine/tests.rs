@@ -1,4 +1,5 @@
 mod cache;
+mod cooling;
 mod costs;
 mod depends;
 mod helper;

@@ -7,7 +7,7 @@ mod pictures;
 mod show;
 
 use cold_probe::experiments::{
-    compete, device, exec, large_pages, prefetch, pressure, records, table, timeline,
+    compete, device, exec, large_pages, pauses, prefetch, pressure, records, table, timeline,
 };
 use cold_probe::{Error, script};
 use serde_json::{Value, json};
@@ -130,6 +130,13 @@ fn experiment(experiment: &Experiment, bench: &mut Bench<'_>, ui: &Ui) -> Result
             let panels = pictures::device(&found);
             let document = json!({ "found": found });
             bench.finish("device", &document, panels, ui, |ui| show::device(ui, &found))
+        }
+        Experiment::Pauses(a) => {
+            let o = a.options();
+            let found = pauses::run(bench.lab(), &o)?;
+            let panels = pictures::pauses(&found);
+            let document = json!({ "command": o.words(), "options": o, "found": found });
+            bench.finish("pauses", &document, panels, ui, |ui| show::pauses(ui, &o, &found))
         }
         Experiment::Pressure(a) => {
             let o = a.options();

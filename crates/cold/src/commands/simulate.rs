@@ -2,6 +2,7 @@
 
 mod args;
 mod disks;
+mod pauses;
 mod pictures;
 mod show;
 mod verify;
@@ -93,6 +94,9 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
         Failure::from(why).hint("record the start again: sudo cold trace --exact-need -- COMMAND")
     })?;
     let warmed = args.warm.as_ref().map(|warm| warm_start(warm, &recording, &mut start, line)).transpose()?;
+    if let Some(path) = &args.pauses {
+        start.cool(pauses::law(path, &recording)?);
+    }
     start.memory = args.memory;
     let asked = plan.as_ref().map(|plan| cold_prefetch::predict::asked(plan, &recording, &mut start));
     let mut choices = choices(args, &start)?;
@@ -110,6 +114,7 @@ fn simulate(args: &Args, dir: &Path, line: &mut Line<'_>, ui: &Ui) -> Result<Sim
     }
     let mut notes = notes(&recording, &start, plan.as_ref());
     notes.extend(warmed);
+    notes.push(pauses::told(&start));
     notes.extend(asked.as_ref().and_then(left_out));
     let replay = asked.map(|a| a.replay);
     Ok(Simulation {

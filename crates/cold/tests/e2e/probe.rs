@@ -55,6 +55,32 @@ fn every_experiment_that_needs_no_root_runs_and_leaves_nothing() {
 }
 
 #[test]
+fn pauses_stop_the_command_itself_and_too_few_lengths_tell_no_law() {
+    let place = Sandbox::new();
+    let pauses = ["pauses", "--repeat", "1", "--pause", "0.1,2", "--every", "1"];
+    // It computes for some milliseconds, and its child does, too.
+    let loops = "i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done";
+    let both = format!("{loops}; sh -c '{loops}'");
+    let run = |command: &[&str]| {
+        let dir = place.text("tmp");
+        place.cold([&["probe"], &pauses[..], &["--dir", &dir, "--json", "--"], command].concat()).run()
+    };
+    let result = run(&["sh", "-c", &both]).expect(0).json()["result"].clone();
+    assert_eq!(result["command"], json!(["sh", "-c", both]));
+    let rows = result["found"]["rows"].as_array().unwrap();
+    assert_eq!(rows.iter().map(|r| &r["pause_ns"]).collect::<Vec<_>>(), [&json!(100_000), &json!(2_000_000)]);
+    for row in rows {
+        assert!(row["pauses"].as_f64().unwrap() >= 2.0, "{row}");
+        assert!(row["paused_ns"].as_f64().unwrap() >= row["pause_ns"].as_f64().unwrap(), "{row}");
+        assert!(row["cpu_ns"].as_f64().unwrap() > 2e6, "{row}");
+    }
+    assert!(result["found"]["cooling"]["unknown"].is_string(), "{result}");
+    let failed = run(&["false"]).expect(1).stderr;
+    assert!(failed.contains("did not end with success"), "{failed}");
+    assert!(run(&["/nowhere/at/all"]).expect(1).stderr.contains("cannot start /nowhere/at/all"));
+}
+
+#[test]
 fn a_table_ends_with_the_answer_in_words_and_the_json_with_what_proves_it() {
     let place = Sandbox::new();
     let read = ["table", "--order", "sequential", "--action", "read"];

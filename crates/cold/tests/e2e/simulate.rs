@@ -34,6 +34,44 @@ fn row(document: &Value, disk: usize, wanted: impl Fn(&Value) -> bool) -> &Value
     rows.iter().find(|r| wanted(r)).unwrap_or_else(|| panic!("{document}"))
 }
 
+/// What `cold probe pauses --json` writes, as far as it is read.
+fn paused(place: &Sandbox, command: &[&str], cooling: &Value) {
+    let result = serde_json::json!({"command": command, "found": {"cooling": cooling}});
+    let document = serde_json::json!({"format": "coldstart-probe", "experiment": "pauses", "result": result});
+    fs::write(place.path("pauses.json"), document.to_string()).unwrap();
+}
+
+#[test]
+fn waits_cost_by_their_length_what_was_measured_of_the_same_command() {
+    let place = Sandbox::for_all();
+    small(&place, "r.cold");
+    let command = sample::empty().manifest.command;
+    let command: Vec<&str> = command.iter().map(|word| word.to_str().unwrap()).collect();
+    let law = serde_json::json!({"most_ns": 2_000_000, "sleep_ns": 3_000_000, "work_ns": 1_000_000});
+    let reading = |told: &Value| told["disks"][0]["rows"][0]["path_ns"]["reading"].as_u64().unwrap();
+    let ask = ["r.cold", "--disk", "hdd", "--policy", "nothing"];
+    let usual = document(&place, &ask);
+    assert_eq!(usual["cooling"], Value::Null);
+    assert!(usual["notes"].to_string().contains("is not known (--pauses)"), "{usual}");
+    paused(&place, &command, &law);
+    let ask = [&ask[..], &["--pauses", "pauses.json"]].concat();
+    let told = document(&place, &ask);
+    assert_eq!(told["cooling"], law);
+    // Three waits of 5 to 12 ms, behind each of which the program computes for 10 ms and more.
+    let more = reading(&told) - reading(&usual);
+    assert!((4_800_000..6_000_000).contains(&more), "{more}");
+    let refused = |why: &str| {
+        let ran = place.cold(["simulate"].iter().chain(&ask)).run().expect(2);
+        assert!(ran.stderr.contains(why), "{}", ran.stderr);
+    };
+    paused(&place, &["another"], &law);
+    refused("it is of another command: another");
+    paused(&place, &command, &serde_json::json!({"unknown": "long pauses cost no more"}));
+    refused("long pauses cost no more");
+    fs::write(place.path("pauses.json"), "{}").unwrap();
+    refused("it is no document of cold probe pauses");
+}
+
 #[test]
 fn a_recording_from_elsewhere_is_simulated_by_anybody_on_the_disks_that_are_named() {
     let place = Sandbox::for_all();

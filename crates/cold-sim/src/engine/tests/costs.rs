@@ -31,7 +31,7 @@ fn a_thread_alone_takes_the_sum_of_computing_and_waiting() {
 fn reading_takes_cpu_time_before_the_request_and_after_the_wait() {
     let mut world = World::new(1);
     world.cache = world.cache.with_window(8);
-    world.machine.costs = Costs { request_ns: 5 * US, page_ns: US, wait_ns: 3 * US };
+    world.machine.costs = Costs { request_ns: 5 * US, page_ns: US, wait_ns: 3 * US, ..Costs::NONE };
     let outcome = world.run(&[at_once(vec![touch(0, 5), touch(0, 0), touch(0, 7)])]);
     assert_eq!(outcome.sent[0].sent_ns, 13 * US);
     assert_eq!(outcome.time_ns, 13 * US + MS + 3 * US);

@@ -1,9 +1,10 @@
 //! The flags of `cold probe`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use cold_model::Bytes;
-use cold_probe::experiments::{State, compete, large_pages, pressure, records, table, timeline};
+use cold_model::{Bytes, Nanos};
+use cold_probe::experiments::{State, compete, large_pages, pauses, pressure, records, table, timeline};
 use cold_probe::script;
 use cold_probe::spec::{Act, Mode, actions};
 use cold_probe::variate::Variate;
@@ -86,6 +87,13 @@ pub(super) enum Experiment {
   cold probe device --dir /home                the disk of /home
 ")]
     Device(SizeArgs),
+    /// What a wait costs a program's computing afterwards, by the wait's length
+    #[command(before_help = "Examples:
+  cold probe pauses -- python3 -c 'import ssl'     warm starts, stopped again and again
+  cold probe pauses --json -- node app.js > node.json
+  cold simulate node.cold --warm warm.cold --pauses node.json --disk hdd
+")]
+    Pauses(PausesArgs),
     /// A file larger than the memory limit, by ever more threads (root)
     #[command(before_help = "Examples:
   sudo cold probe pressure                     40 MiB with 32 MiB of memory
@@ -109,6 +117,7 @@ impl Experiment {
             Self::Compete(a) => &a.common,
             Self::Exec(a) | Self::Prefetch(a) | Self::Device(a) => &a.common,
             Self::LargePages(a) => &a.common,
+            Self::Pauses(a) => &a.common,
             Self::Pressure(a) => &a.common,
             Self::Script(a) => &a.common,
         }
@@ -393,6 +402,44 @@ impl LargePagesArgs {
             large_pages::LargePagesOptions::USUAL
         };
         large_pages::LargePagesOptions { bytes: self.bytes.unwrap_or(o.bytes), repeats: self.repeat }
+    }
+}
+
+/// `pauses`.
+#[derive(Debug, clap::Args)]
+#[command(help_template = TEMPLATE, after_help = EXIT_CODES)]
+pub(super) struct PausesArgs {
+    /// The command with its arguments, exactly as they are; it is started again and again
+    #[arg(last = true, value_name = "CMD ARG", required = true)]
+    command: Vec<OsString>,
+    /// Lengths of the pauses, milliseconds; what the shortest costs is stopping itself
+    #[arg(long, value_name = "MS", value_delimiter = ',', default_value = "0.1,1,3,10", value_parser = milliseconds)]
+    pause: Vec<Nanos>,
+    /// After how much running they come, milliseconds
+    #[arg(long, value_name = "MS", value_delimiter = ',', default_value = "0.5,2", value_parser = milliseconds)]
+    every: Vec<Nanos>,
+    /// Rounds, each with one start of every kind and one without pauses
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=1000))]
+    repeat: u64,
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+impl PausesArgs {
+    pub(super) fn options(&self) -> pauses::PausesOptions {
+        pauses::PausesOptions {
+            command: self.command.clone(),
+            pauses: self.pause.clone(),
+            every: self.every.clone(),
+            repeats: self.repeat,
+        }
+    }
+}
+
+fn milliseconds(text: &str) -> Result<Nanos, String> {
+    match text.parse::<f64>() {
+        Ok(ms) if (0.01..=10_000.0).contains(&ms) => Ok(Nanos((ms * 1e6) as u64)),
+        _ => Err("not milliseconds from 0.01 to 10000".to_owned()),
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use cold_probe::experiments::{
-    State, compete, device, exec, large_pages, prefetch, pressure, records, table, timeline,
+    State, compete, device, exec, large_pages, pauses, prefetch, pressure, records, table, timeline,
 };
 use cold_probe::log::{Sample, rates};
 use cold_probe::toucher::Way;
@@ -154,6 +154,19 @@ pub(super) fn device(found: &device::DeviceFindings) -> Vec<Panel> {
         panel("Depth", "requests in flight", "reads per second", (Scale::Doubling, Scale::Log), vec![depth]),
         panel("Stride", "KiB from one read to the next", "ms", (Scale::Doubling, Scale::Linear), strides),
     ]
+}
+
+/// What a pause costs, by its length, one line for each piece of work between two.
+pub(super) fn pauses(found: &pauses::PausesFindings) -> Vec<Panel> {
+    let mut every: Vec<_> = found.rows.iter().map(|r| r.every).collect();
+    every.sort_unstable();
+    every.dedup();
+    let line = |every| {
+        let rows = found.rows.iter().filter(move |r| r.every == every);
+        series(format!("after {every} of running"), rows.map(|r| (r.paused_ns / 1e6, r.each_ns / 1e3)))
+    };
+    let lines = every.into_iter().map(line).collect();
+    vec![panel("What a pause costs", "ms of pause", "µs of CPU time", (Scale::Log, Scale::Linear), lines)]
 }
 
 /// What one fault reads, and what a series of touches costs.

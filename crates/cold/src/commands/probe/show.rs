@@ -4,6 +4,7 @@ mod answer;
 mod kernel;
 mod large_pages;
 mod memory;
+mod pauses;
 
 use cold_model::Bytes;
 use cold_probe::experiments::table::WhyNot;
@@ -17,6 +18,7 @@ use crate::words::{count, percent};
 pub(super) use kernel::{device, exec, prefetch};
 pub(super) use large_pages::large_pages;
 pub(super) use memory::{compete, pressure};
+pub(super) use pauses::pauses;
 
 const UNKNOWN: &str = "?";
 

@@ -59,6 +59,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME.cold", conflicts_with = "verify", help_heading = "Settings")]
     pub(crate) warm: Option<PathBuf>,
 
+    /// What `cold probe pauses --json` wrote of the same command: what a wait costs the CPU then
+    /// grows with its length. Without it each wait costs the same
+    #[arg(long, value_name = "FILE", conflicts_with = "verify", help_heading = "Settings")]
+    pub(crate) pauses: Option<PathBuf>,
+
     /// Also with a helper that reads by this plan: its name in `cold prefetch list`, or the program's name
     #[arg(long, value_name = "PLAN", conflicts_with = "verify", help_heading = "Settings")]
     pub(crate) plan: Option<String>,

@@ -158,6 +158,7 @@ pub(super) fn json(s: &Simulation) -> Value {
         "recorded": s.observed,
         "exact_need": s.recording.manifest.exact_need,
         "memory_bytes": s.start.memory,
+        "cooling": s.start.cooling(),
         "needed_bytes": s.start.needed_pages().saturating_mul(s.start.page_bytes),
         "disks": disks,
         "notes": s.notes,
