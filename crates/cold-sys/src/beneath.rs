@@ -61,15 +61,14 @@ impl Beneath {
 
     /// Holds (`O_PATH`) what the name stands for; a link at its end itself, unless it is to be followed.
     fn hold(&self, rel: &Path, follow: bool) -> Result<File> {
-        let held = match &self.walk {
-            Some(walk) => walk.hold(&self.root, &self.point, rel, follow),
-            None => {
-                let rel = if rel.as_os_str().is_empty() { Path::new(".") } else { rel };
-                let link = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
-                let how = ResolveFlags::NO_XDEV | ResolveFlags::NO_MAGICLINKS;
-                let flags = OFlags::PATH | OFlags::CLOEXEC | link;
-                rustix::fs::openat2(&self.root, rel, flags, Mode::empty(), how)
-            }
+        let held = if let Some(walk) = &self.walk {
+            walk.hold(&self.root, &self.point, rel, follow)
+        } else {
+            let rel = if rel.as_os_str().is_empty() { Path::new(".") } else { rel };
+            let link = if follow { OFlags::empty() } else { OFlags::NOFOLLOW };
+            let how = ResolveFlags::NO_XDEV | ResolveFlags::NO_MAGICLINKS;
+            let flags = OFlags::PATH | OFlags::CLOEXEC | link;
+            rustix::fs::openat2(&self.root, rel, flags, Mode::empty(), how)
         };
         held.map(File::from).map_err(|e| self.failed("open", rel, e.into()))
     }
